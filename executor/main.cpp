@@ -19,17 +19,19 @@
 #include "core/spec/scenario.hpp"
 #include "executor/checkpoint/run_checkpoints.hpp"
 #include "executor/checkpoint/weight_files.hpp"
+#include "executor/comm/socket.hpp"
 #include "executor/data/batch_loader.hpp"
+#include "executor/launch/agreement.hpp"
 #include "executor/launch/device_choice.hpp"
 #include "executor/launch/launch_place.hpp"
 #include "executor/launch/local_launcher.hpp"
-#include "executor/launch/own_refusal.hpp"
 #include "executor/launch/rank_process.hpp"
 #include "executor/launch/replanner.hpp"
 #include "executor/launch/run_folder.hpp"
 #include "executor/launch/run_options.hpp"
 #include "executor/probe/probe_process.hpp"
 #include "executor/runtime/executable.hpp"
+#include "executor/telemetry/log.hpp"
 #include "executor/telemetry/metrics_log.hpp"
 
 namespace {
@@ -44,12 +46,12 @@ std::optional<std::string> environment(const std::string& name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-// Before there are several ranks. Other launchers may give each process a GPU of its own: there the
-// ranks find out whether they share one (gpu_claims.hpp).
+// Checks the GPUs before ranks start. Other launchers may show each process a GPU of its own; there
+// the ranks themselves check that they do not share one (gpu_claims.hpp).
 void prepare_gpus(bool share_gpu, const std::optional<LaunchPlace>& place, std::int64_t world) {
   if (!place) check_gpus(world, share_gpu);
   if (share_gpu && (!place || place->serves_rendezvous))
-    tell("ranks share GPUs: these times are not a cluster's");
+    log_warning("ranks share GPUs: measured times do not apply to a cluster");
 }
 
 std::string token_of(const LaunchPlace& place) {
@@ -58,46 +60,47 @@ std::string token_of(const LaunchPlace& place) {
     throw InputError(
         "the environment",
         {{"SHARDWRIGHT_TOKEN", "nothing",
-          "a secret that all ranks of the run share, for instance of `openssl rand -hex 16`"}});
+          "a secret that all ranks of the run share, for instance from `openssl rand -hex 16`"}});
   }
   return token.value_or("");
 }
 
-// Makes the plan of the `left` ranks of `all`, from that of more; its file.
-std::string plan_for_the_rest(const RunOptions& options, const std::string& plan, std::int64_t left,
-                              std::int64_t all) {
+// Writes a plan for the `left` of `all` ranks and returns its file.
+std::string plan_for_remaining_ranks(const RunOptions& options, const std::string& plan,
+                                     std::int64_t left, std::int64_t all) {
   std::string file = (options.out / fmt::format("plan-for-{}.json", left)).string();
   replan(options.planner, plan, left, file);
   const Plan now = load_scenario(file).plan;
-  tell(fmt::format("{} of {} ranks are left; going on with dp {} tp {} pp {}: {}", left, all,
-                   now.dp, now.tp, now.pp, file));
+  log_info(fmt::format("{} of {} ranks are left; continuing with dp {} tp {} pp {}: {}", left, all,
+                       now.dp, now.tp, now.pp, file));
   return file;
 }
 
-// A rank that was ended may have written its last step to the metrics alone.
+// A killed rank may have written its last step to the metrics but not to metrics.prom.
 LaunchResult launch_once(const RunOptions& options, std::int64_t world,
                          const std::vector<std::string>& arguments) {
   LaunchResult result = launch_ranks(world, arguments, {options.timeout()});
   try {
     if (result.status != 0) write_prometheus_of_last_line(options.metrics_file());
   } catch (const RuntimeFailure& error) {
-    tell(printable(error.what()));
+    log_warning(printable(error.what()));
   }
   return result;
 }
 
-// Starts the ranks, and again after a failure.
+// Starts the ranks, and restarts them after failures.
 int launch(const RunOptions& options, std::int64_t world, const std::vector<std::string>& given) {
   LaunchResult result = launch_once(options, world, given);
   std::string plan = options.plan_now();
   const std::int64_t all = world;
-  std::int64_t left = all;  // a plan may use fewer
+  // The plan may use fewer ranks than are left.
+  std::int64_t left = all;
   for (std::int64_t restart = 1; restart <= options.restarts; ++restart) {
     if (result.status == 0 || result.status == kBadInput || result.stopped) break;
-    tell(fmt::format("restart {} of {}", restart, options.restarts));
+    log_info(fmt::format("restart {} of {}", restart, options.restarts));
     if (options.elastic && !result.lost.empty()) {
       left -= static_cast<std::int64_t>(result.lost.size());
-      plan = plan_for_the_rest(options, plan, left, all);
+      plan = plan_for_remaining_ranks(options, plan, left, all);
       world = load_scenario(plan).plan.world_size();
     }
     std::vector<std::string> arguments = given;
@@ -107,14 +110,14 @@ int launch(const RunOptions& options, std::int64_t world, const std::vector<std:
   return result.status;
 }
 
-// What this process was found to do, and where.
+// The checked inputs of this process.
 struct CheckedRun {
   Scenario scenario;
   Device device = Device::Cpu;
   std::optional<LaunchPlace> place;
 };
 
-// This process's place, in a world of as many ranks as the plan is for. Throws InputError.
+// Returns this process's place in a world of as many ranks as the plan uses. Throws InputError.
 std::optional<LaunchPlace> place_under(const RunOptions& options, const Plan& plan) {
   const std::int64_t ranks = plan.world_size();
   std::optional<LaunchPlace> place;
@@ -133,29 +136,30 @@ std::optional<LaunchPlace> place_under(const RunOptions& options, const Plan& pl
   throw RefusedRank(error, *place);
 }
 
-// All that one process sees before the ranks meet. Throws InputError.
+// Checks everything that one process can check before the rendezvous. Throws InputError.
 CheckedRun check_run(const RunOptions& options) {
   check_run_options(options);
   const Scenario scenario = load_scenario(options.plan_now());
   const Device device = choose_device(options.device, scenario.plan.precision);
   check_executable(scenario.model, scenario.plan, scenario.stack, device == Device::Cuda,
                    options.plan_now());
-  // What is wrong with data and weights is said once, before there are several ranks.
+  // Errors in data and weights are reported once, before ranks start.
   const TokenFile file(options.data);
   const BatchLoader loader(file, scenario.plan, scenario.model.vocab, options.training.seed);
   if (!options.init_from.empty()) WeightFiles(options.init_from).check(scenario.model);
   const std::int64_t world = scenario.plan.world_size();
   std::optional<LaunchPlace> place = place_under(options, scenario.plan);
-  // Our launcher has done it. Beyond what is checked here a rank tells the others (bad_input.hpp).
+  // Our own launcher has checked it already. Tokens beyond the checked part are found during
+  // training (bad_input.hpp).
   if (!place || place->launcher != kOwnLauncher) loader.check(options.training.steps);
   if (device == Device::Cuda) prepare_gpus(options.share_gpu, place, world);
   if (device == Device::Cpu && options.share_gpu && (!place || place->serves_rendezvous))
-    tell("--share-gpu changes nothing: the run computes on CPUs");
-  // Of several processes the first one, which is the launcher where that is ours. Under another one
-  // the folder is not touched before the ranks have agreed (run_rank).
+    log_warning("--share-gpu has no effect: the run uses CPUs");
+  // Only one process checks the folder: our launcher, or rank 0 under another one, where the folder
+  // does not change before the ranks have agreed (run_rank).
   if (!place || place->serves_rendezvous) {
     check_run_folder(options);
-    for (const std::string& remark : remarks_on(options)) tell(remark);
+    for (const std::string& remark : remarks_on(options)) log_warning(remark);
   }
   return {scenario, device, place};
 }
@@ -164,15 +168,24 @@ int run(const RunOptions& options, const CheckedRun& checked,
         const std::vector<std::string>& arguments) {
   const std::int64_t world = checked.scenario.plan.world_size();
   std::optional<LaunchPlace> place = checked.place;
+  const bool launches = !place && (world > 1 || options.restarts > 0);
+  start_log(options.verbose,
+            fmt::format("{} on {}",
+                        launches ? "launcher" : fmt::format("rank {}", place ? place->rank : 0),
+                        host_name()));
+  const Plan& plan = checked.scenario.plan;
+  log_debug(fmt::format("{}: model {}, device {}, dp {} tp {} pp {}, global batch {}",
+                        options.plan_now(), checked.scenario.model.name, name_of(checked.device),
+                        plan.dp, plan.tp, plan.pp, plan.global_batch));
   std::optional<FolderLock> folder;
   if (!place) folder.emplace(prepare_run_folder(options));
-  if (!place && (world > 1 || options.restarts > 0)) return launch(options, world, arguments);
+  if (launches) return launch(options, world, arguments);
   if (!place) place = LaunchPlace{};
   run_rank(options, checked.scenario, *place, checked.device, token_of(*place));
   return 0;
 }
 
-// Where this rank stands as the others may see it.
+// Returns this rank's place as the other ranks may see it.
 std::optional<LaunchPlace> place_among_others(bool only_own, const InputError& error) {
   if (const auto* refused = dynamic_cast<const RefusedRank*>(&error)) return refused->place;
   try {
@@ -182,13 +195,13 @@ std::optional<LaunchPlace> place_among_others(bool only_own, const InputError& e
   }
 }
 
-// Of several ranks: why this one is refused, which people have been told here.
+// Reports to the other ranks why this one exits.
 int refuse(const RunOptions& options, bool only_own, const InputError& error) {
   try {
     const auto place = place_among_others(only_own, error);
-    if (place) tell_other_ranks(*place, token_of(*place), error, options.timeout());
+    if (place) report_to_other_ranks(*place, token_of(*place), error, options.timeout());
   } catch (const InputError&) {
-    // It is not known which rank this is, or the others' secret.
+    // This rank's number or the secret is unknown.
   }
   return kBadInput;
 }
@@ -209,19 +222,20 @@ int probe(const ProbeOptions& options, const std::vector<std::string>& arguments
   return 0;
 }
 
-// Status of a command that has ended with `status`: a failure if what it printed got nowhere.
+// Returns `status`, or a failure if standard output could not be written.
 int status_after_output(int status) {
-  errno = EIO;  // of a write before this one
+  // The reason for failures of earlier writes.
+  errno = EIO;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
-  // A reader that went away needs not be told.
+  // A reader that has closed the pipe needs no message.
   if (errno != EPIPE)
-    tell(fmt::format("standard output: cannot be written: {}", std::strerror(errno)));
+    log_error(fmt::format("standard output: cannot be written: {}", std::strerror(errno)));
   return status == 0 ? kFailure : status;
 }
 
 // `shardwright-executor probe …`
 int parse_and_probe(int argc, char** argv) {
-  CLI::App app("Times kernels and exchanges of this machine", "shardwright-executor probe");
+  CLI::App app("Times kernels and communication on this machine", "shardwright-executor probe");
   ProbeOptions options;
   add_probe_options(app, options);
   try {
@@ -242,14 +256,15 @@ int parse_and_run(int argc, char** argv) {
   std::optional<CheckedRun> checked;
   try {
     app.parse(argc, argv);
+    start_log(options.verbose, "process on " + host_name());
     checked = check_run(options);
   } catch (const CLI::ParseError& error) {
     if (app.exit(error) == 0) return 0;
-    // A command line that cannot be read may not have set options.local.
+    // A command line that cannot be parsed may not have set options.local.
     return refuse(options, by_command,
                   {"the command line", {{"", error.what(), "what --help says"}}});
   } catch (const InputError& error) {
-    tell(error.what());
+    log_error(error.what());
     return refuse(options, by_command, error);
   }
   return run(options, *checked, std::vector<std::string>(argv, argv + argc));
@@ -258,20 +273,20 @@ int parse_and_run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Sockets of ranks that may be gone are Gloo's to answer for, which needs the same.
+  // Ignoring SIGPIPE also suits Gloo's sockets to ranks that have died.
   prepare_standard_streams();
   try {
     return status_after_output(parse_and_run(argc, argv));
   } catch (const InputError& error) {
-    tell(error.what());
+    log_error(error.what());
     return kBadInput;
-  } catch (const BadInputSaidElsewhere&) {
+  } catch (const BadInputReportedElsewhere&) {
     return kBadInput;
-  } catch (const SaidElsewhere&) {
+  } catch (const ReportedElsewhere&) {
     return kFailure;
   } catch (const std::exception& error) {
     if (stop_status() != 0) return stop_status();
-    tell(fmt::format("shardwright-executor: {}", printable(error.what())));
+    log_error(fmt::format("shardwright-executor: {}", printable(error.what())));
     return kFailure;
   }
 }

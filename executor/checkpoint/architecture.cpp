@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/spec/model_json.hpp"
-#include "executor/data/content_sum.hpp"
+#include "executor/data/content_checksum.hpp"
 #include "executor/data/counter_random.hpp"
 
 namespace shardwright::executor {
@@ -15,8 +15,8 @@ nlohmann::json architecture_of(const ModelSpec& model) {
   return document;
 }
 
-std::string sum_of(const ModelSpec& model) {
-  return sum_text(key_of(0, architecture_of(model).dump()));
+std::string architecture_checksum(const ModelSpec& model) {
+  return checksum_text(key_of(0, architecture_of(model).dump()));
 }
 
 }  // namespace shardwright::executor

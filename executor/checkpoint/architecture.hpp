@@ -1,4 +1,4 @@
-// What tells models apart that compute something else from their parameters.
+// The architecture of a model: what decides which results it computes from its parameters.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,11 +8,11 @@
 
 namespace shardwright::executor {
 
-// The members of the spec but for what the model is called, where it comes from, and what a plan
-// chooses.
+// Returns the members of the spec without the model's names, its source and what a plan chooses.
 nlohmann::json architecture_of(const ModelSpec& model);
 
-// Of the architecture: equal for models that compute the same from the same parameters.
-std::string sum_of(const ModelSpec& model);
+// Returns a checksum of the architecture: equal for models that compute the same from the same
+// parameters.
+std::string architecture_checksum(const ModelSpec& model);
 
 }  // namespace shardwright::executor

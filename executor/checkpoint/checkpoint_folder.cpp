@@ -16,7 +16,7 @@
 #include "core/base/error.hpp"
 #include "core/base/json_reader.hpp"
 #include "core/base/regular_file.hpp"
-#include "executor/data/content_sum.hpp"
+#include "executor/data/content_checksum.hpp"
 #include "executor/data/counter_random.hpp"
 #include "executor/telemetry/run_files.hpp"
 
@@ -27,7 +27,7 @@ constexpr const char* kSchema = "shardwright/checkpoint";
 constexpr const char* kPrefix = "step-";
 constexpr const char* kUnfinished = ".unfinished";
 
-// Before it is opened: a pipe would wait for who writes into it.
+// Called before a file is opened: opening a pipe would wait for its writer.
 void need_regular(const std::filesystem::path& file) {
   const std::string kind = kind_unless_regular(file);
   if (!kind.empty()) throw RuntimeFailure(file.string() + " is " + kind + ", not a file");
@@ -38,8 +38,8 @@ nlohmann::json read_document(const std::filesystem::path& file) {
   return read_json_file(file);
 }
 
-// Each word changes the sum of what came before one to one, so a change of any one word shows.
-std::string checksum(const std::filesystem::path& file) {
+// Mixes each word into the checksum by a bijection, so that a change of any one word shows.
+std::string file_checksum(const std::filesystem::path& file) {
   need_regular(file);
   std::ifstream stream(file, std::ios::binary);
   if (!stream) throw RuntimeFailure(file.string() + " cannot be read");
@@ -52,13 +52,13 @@ std::string checksum(const std::filesystem::path& file) {
     bytes += got;
     for (std::size_t i = 0; i < (got + 7) / 8; ++i) sum = mix(sum ^ words[i]);
   }
-  return sum_text(mix(sum ^ bytes));
+  return checksum_text(mix(sum ^ bytes));
 }
 
-// Of the members of a state file but for the sum itself.
-std::string state_sum(nlohmann::json document) {
+// Returns the checksum of a state file's members except "checksum" itself.
+std::string state_checksum(nlohmann::json document) {
   if (document.is_object()) document.erase("checksum");
-  return sum_text(key_of(0, document.dump()));
+  return checksum_text(key_of(0, document.dump()));
 }
 
 void flush_to_disk(const std::filesystem::path& path) {
@@ -95,7 +95,7 @@ NoiseMeans read_noise(ObjectReader reader) {
 
 struct StateFile {
   RunState state;
-  std::string model_sum, optimizer_sum;
+  std::string model_checksum, optimizer_checksum;
 };
 
 StateFile read_state_file(const std::filesystem::path& file) {
@@ -105,20 +105,20 @@ StateFile read_state_file(const std::filesystem::path& file) {
   StateFile read;
   if (reader.text("schema") != kSchema) reader.problem("schema", "another one", kSchema);
   reader.integer("version", {1, 1});
-  if (reader.text("checksum") != state_sum(document))
-    reader.problem("checksum", "that of another content", "the sum of the other members");
+  if (reader.text("checksum") != state_checksum(document))
+    reader.problem("checksum", "that of other content", "the checksum of the other members");
   read.state.steps = reader.integer("steps");
   read.state.samples = read_unsigned(reader, "samples");
   read.state.seed = read_unsigned(reader, "seed");
   read.state.seq_len = reader.integer("seq_len");
   read.state.model = reader.text_or("model", "");
-  read.state.model_sum = reader.text_or("model_sum", "");
+  read.state.model_checksum = reader.text_or("model_sum", "");
   if (reader.has("data_tokens")) read.state.data_tokens = read_unsigned(reader, "data_tokens");
-  read.state.data_sum = reader.text_or("data_sum", "");
+  read.state.data_checksum = reader.text_or("data_sum", "");
   if (auto noise = reader.object_if("noise_scale")) read.state.noise = read_noise(*noise);
   ObjectReader sums = reader.object("checksums");
-  read.model_sum = sums.text(kModelFile);
-  read.optimizer_sum = sums.text(kOptimizerFile);
+  read.model_checksum = sums.text(kModelFile);
+  read.optimizer_checksum = sums.text(kOptimizerFile);
   problems.throw_if_any();
   return read;
 }
@@ -159,7 +159,7 @@ std::filesystem::path CheckpointFolder::begin(std::int64_t steps) const {
   const bool is_first = !std::filesystem::exists(folder_, error);
   std::filesystem::create_directories(folder, error);
   if (error) throw RuntimeFailure(folder.string() + ": " + error.message());
-  // finish() flushes what is below: without its own name on the disk it would be lost with it.
+  // finish() flushes the content of the folder; a new folder also needs its own name on the disk.
   if (is_first) flush_to_disk(std::filesystem::absolute(folder_).parent_path());
   return folder;
 }
@@ -173,18 +173,18 @@ void CheckpointFolder::finish(const RunState& state) {
                                      {"seed", text_of(state.seed)},
                                      {"seq_len", state.seq_len},
                                      {"model", state.model},
-                                     {"model_sum", state.model_sum},
+                                     {"model_sum", state.model_checksum},
                                      {"data_tokens", text_of(state.data_tokens)},
-                                     {"data_sum", state.data_sum},
+                                     {"data_sum", state.data_checksum},
                                      {"noise_scale",
                                       {{"signal", state.noise.signal},
                                        {"noise_tokens", state.noise.noise},
                                        {"weight", state.noise.weight}}}};
   for (const char* file : {kModelFile, kOptimizerFile}) {
     flush_to_disk(folder / file);
-    document["checksums"][file] = checksum(folder / file);
+    document["checksums"][file] = file_checksum(folder / file);
   }
-  document["checksum"] = state_sum(document);
+  document["checksum"] = state_checksum(document);
   std::ofstream stream(folder / kStateFile);
   stream << document.dump(2) << '\n';
   stream.close();
@@ -196,22 +196,22 @@ void CheckpointFolder::finish(const RunState& state) {
   std::filesystem::rename(folder, path(state.steps), error);
   if (error) throw RuntimeFailure(folder.string() + ": " + error.message());
   flush_to_disk(folder_);
-  whole_.insert(state.steps);
+  intact_.insert(state.steps);
 }
 
 std::optional<std::string> CheckpointFolder::find_damage(std::int64_t steps) {
   try {
     const StateFile read = read_state_file(path(steps) / kStateFile);
-    for (const auto& [file, sum] :
-         {std::pair{kModelFile, read.model_sum}, std::pair{kOptimizerFile, read.optimizer_sum}}) {
-      if (checksum(path(steps) / file) != sum)
-        return (path(steps) / file).string() + " is not as it was written";
+    for (const auto& [file, sum] : {std::pair{kModelFile, read.model_checksum},
+                                    std::pair{kOptimizerFile, read.optimizer_checksum}}) {
+      if (file_checksum(path(steps) / file) != sum)
+        return (path(steps) / file).string() + " has another checksum than when it was written";
     }
     if (read.state.steps != steps) return path(steps).string() + " holds another step";
   } catch (const std::exception& error) {
     return error.what();
   }
-  whole_.insert(steps);
+  intact_.insert(steps);
   return std::nullopt;
 }
 
@@ -219,12 +219,12 @@ RunState CheckpointFolder::read_state(std::int64_t steps) const {
   return read_state_file(path(steps) / kStateFile).state;
 }
 
-std::uint64_t CheckpointFolder::sum(std::int64_t steps) const {
+std::uint64_t CheckpointFolder::checksum(std::int64_t steps) const {
   return key_of(0, read_document(path(steps) / kStateFile).dump());
 }
 
-bool CheckpointFolder::is_whole(std::int64_t steps) {
-  return whole_.contains(steps) || !find_damage(steps);
+bool CheckpointFolder::is_intact(std::int64_t steps) {
+  return intact_.contains(steps) || !find_damage(steps);
 }
 
 void CheckpointFolder::prune(std::int64_t keep) {
@@ -236,13 +236,13 @@ void CheckpointFolder::prune(std::int64_t keep) {
       old.push_back(entry.path());
   }
   const std::vector<std::int64_t> complete = steps();
-  // A damaged one takes no place: it may stand for a later step than the run is at.
+  // A damaged checkpoint does not count: it may belong to a later step than the run has reached.
   std::int64_t kept = 0;
   const bool too_many = static_cast<std::int64_t>(complete.size()) > keep;
   for (std::size_t i = 0; too_many && i < complete.size(); ++i) {
     if (kept == keep) {
       old.push_back(path(complete[i]));
-    } else if (is_whole(complete[i])) {
+    } else if (is_intact(complete[i])) {
       ++kept;
     }
   }

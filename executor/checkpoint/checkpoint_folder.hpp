@@ -1,8 +1,8 @@
-// The checkpoints of a run on disk: a folder for each, complete or not there.
+// The checkpoints of a run on disk: one folder each, which is complete or not there.
 //
 //   checkpoints/step-00000200/model.safetensors      weights, with Hugging Face's names
 //                             optimizer.safetensors  AdamW's moments: NAME.exp_avg, NAME.exp_avg_sq
-//                             state.json             where the run stands; checksums of the others
+//                             state.json             state of the run; checksums of the others
 //
 // A checkpoint is written under another name, flushed to disk, and renamed.
 #pragma once
@@ -18,17 +18,21 @@
 
 namespace shardwright::executor {
 
-// Where a run stands besides its tensors.
+// The state of a run besides its tensors. Fields that older checkpoints lack read as 0 or empty.
 struct RunState {
-  std::int64_t steps = 0;     // that were done
-  std::uint64_t samples = 0;  // that were seen
+  // Completed steps.
+  std::int64_t steps = 0;
+  // Samples that were trained on.
+  std::uint64_t samples = 0;
   std::uint64_t seed = 0;
   std::int64_t seq_len = 0;
-  std::string model;      // its name
-  std::string model_sum;  // sum_of (architecture.hpp); empty in checkpoints of before it was kept
-  std::uint64_t data_tokens = 0;  // of the data that it was trained on; 0 likewise
-  std::string data_sum;           // TokenFile::sum of them; empty likewise
-  NoiseMeans noise;               // as rank 0 knows them; of no step likewise
+  std::string model;
+  // The checksum of its architecture (architecture.hpp).
+  std::string model_checksum;
+  std::uint64_t data_tokens = 0;
+  std::string data_checksum;
+  // The running means that rank 0 keeps.
+  NoiseMeans noise;
 
   bool operator==(const RunState&) const = default;
 };
@@ -41,32 +45,33 @@ class CheckpointFolder {
  public:
   explicit CheckpointFolder(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  // Steps of the complete checkpoints, the newest first.
+  // Returns the steps of the complete checkpoints, newest first.
   std::vector<std::int64_t> steps() const;
   std::filesystem::path path(std::int64_t steps) const;
 
-  // An empty folder to write the checkpoint of this step into. Throws RuntimeFailure.
+  // Makes an empty folder for the checkpoint of this step. Throws RuntimeFailure.
   std::filesystem::path begin(std::int64_t steps) const;
   std::filesystem::path unfinished(std::int64_t steps) const;
-  // Adds state and checksums and makes it a complete checkpoint. Throws RuntimeFailure.
+  // Adds state and checksums and turns the folder into a complete checkpoint. Throws
+  // RuntimeFailure.
   void finish(const RunState& state);
 
-  // What is wrong with a checkpoint, as a sentence; nothing if it is whole.
+  // Returns a sentence about what is wrong with a checkpoint, or nothing if it is intact.
   std::optional<std::string> find_damage(std::int64_t steps);
-  // Of a checkpoint that is whole.
+  // Reads the state of an intact checkpoint.
   RunState read_state(std::int64_t steps) const;
-  // The same: tells checkpoints of one step apart, by what is in them.
-  std::uint64_t sum(std::int64_t steps) const;
+  // Returns a checksum that differs between checkpoints of one step with different content.
+  std::uint64_t checksum(std::int64_t steps) const;
 
-  // Deletes what is older than the newest `keep` whole checkpoints, and what was left unfinished.
-  // Those that this object has neither written nor looked into yet are read for that.
+  // Deletes unfinished checkpoints and those older than the newest `keep` intact ones. Reads
+  // checkpoints that this object has neither written nor checked yet.
   void prune(std::int64_t keep);
 
  private:
-  bool is_whole(std::int64_t steps);
+  bool is_intact(std::int64_t steps);
 
   std::filesystem::path folder_;
-  std::set<std::int64_t> whole_;  // that are known to be
+  std::set<std::int64_t> intact_;
 };
 
 }  // namespace shardwright::executor

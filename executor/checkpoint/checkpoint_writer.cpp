@@ -9,11 +9,11 @@
 namespace shardwright::executor {
 namespace {
 
-constexpr std::chrono::milliseconds kBetweenLooks{5};
-constexpr const char* kMade = "checkpoint.made";
-constexpr const char* kWhole = "checkpoint.whole";
+constexpr std::chrono::milliseconds kPollInterval{5};
+constexpr const char* kCreatedKey = "checkpoint.created";
+constexpr const char* kCompleteKey = "checkpoint.complete";
 
-std::string part_of(std::int64_t rank) {
+std::string part_key(std::int64_t rank) {
   return fmt::format("checkpoint.part.{}", rank);
 }
 
@@ -48,9 +48,8 @@ void CheckpointWriter::wait() {
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
-// Whatever fails, the ranks that wait for it are told.
 template <class Work>
-void CheckpointWriter::tell(const std::string& key, std::int64_t steps, const Work& work) {
+void CheckpointWriter::report(const std::string& key, std::int64_t steps, const Work& work) {
   try {
     work();
   } catch (const std::exception& error) {
@@ -60,8 +59,8 @@ void CheckpointWriter::tell(const std::string& key, std::int64_t steps, const Wo
   store_.set(key, fmt::format("{}", steps));
 }
 
-void CheckpointWriter::await(const std::string& key, std::int64_t steps,
-                             const std::stop_token& stop) {
+void CheckpointWriter::wait_for(const std::string& key, std::int64_t steps,
+                                const std::stop_token& stop) {
   const std::string wanted = fmt::format("{}", steps);
   while (!stop.stop_requested()) {
     const std::string value = store_.find(key).value_or("");
@@ -69,23 +68,24 @@ void CheckpointWriter::await(const std::string& key, std::int64_t steps,
     if (value.rfind(wanted + ": ", 0) == 0) throw RuntimeFailure(value.substr(wanted.size() + 2));
     if (check_others_) check_others_();
     if (std::chrono::steady_clock::now() > deadline_) {
-      throw RuntimeFailure(fmt::format("the checkpoint of step {} is not written after {} s: {}",
-                                       steps, limit_.count() / 1000, key));
+      throw RuntimeFailure(
+          fmt::format("the checkpoint of step {} is not complete after {} s: no {}", steps,
+                      limit_.count() / 1000, key));
     }
-    std::this_thread::sleep_for(kBetweenLooks);
+    std::this_thread::sleep_for(kPollInterval);
   }
-  throw RuntimeFailure(fmt::format("the checkpoint of step {} was given up", steps));
+  throw RuntimeFailure(fmt::format("the checkpoint of step {} was abandoned", steps));
 }
 
 void CheckpointWriter::write(const RunState& state, const std::vector<ParameterPiece>& pieces,
                              const std::stop_token& stop) {
   if (rank_ != 0) {
-    await(kMade, state.steps, stop);
-    tell(part_of(rank_), state.steps,
-         [&] { write_parameters(folder_.unfinished(state.steps), model_, pieces); });
-    return await(kWhole, state.steps, stop);
+    wait_for(kCreatedKey, state.steps, stop);
+    report(part_key(rank_), state.steps,
+           [&] { write_parameters(folder_.unfinished(state.steps), model_, pieces); });
+    return wait_for(kCompleteKey, state.steps, stop);
   }
-  tell(kWhole, state.steps, [&] {
+  report(kCompleteKey, state.steps, [&] {
     write_parts(state, pieces, stop);
     folder_.finish(state);
     folder_.prune(keep_);
@@ -94,9 +94,10 @@ void CheckpointWriter::write(const RunState& state, const std::vector<ParameterP
 
 void CheckpointWriter::write_parts(const RunState& state, const std::vector<ParameterPiece>& pieces,
                                    const std::stop_token& stop) {
-  tell(kMade, state.steps, [&] { create_parameter_files(folder_.begin(state.steps), model_); });
+  report(kCreatedKey, state.steps,
+         [&] { create_parameter_files(folder_.begin(state.steps), model_); });
   write_parameters(folder_.unfinished(state.steps), model_, pieces);
-  for (std::int64_t rank = 1; rank < world_; ++rank) await(part_of(rank), state.steps, stop);
+  for (std::int64_t rank = 1; rank < world_; ++rank) wait_for(part_key(rank), state.steps, stop);
 }
 
 }  // namespace shardwright::executor

@@ -1,13 +1,13 @@
-// Writes one checkpoint after another beside the training: a thread on each rank.
+// Writes checkpoints on a thread of each rank, one after another, while training goes on.
 //
-// The ranks' threads tell each other through the table of the rendezvous how far they are, so that
-// they need no exchange that training would meet:
+// The threads coordinate through the store, so that they add no collective to those of the
+// training:
 //
-//   first rank   makes the files                 checkpoint.made      = step
+//   first rank   makes the files                 checkpoint.created      = step
 //   each rank    writes its part                 checkpoint.part.RANK = step
-//   first rank   checksums, renames, prunes      checkpoint.whole     = step
+//   first rank   checksums, renames, prunes      checkpoint.complete     = step
 //
-// A value "step: why" says that it failed.
+// A value "STEP: REASON" reports a failure.
 #pragma once
 
 #include <chrono>
@@ -28,19 +28,20 @@ namespace shardwright::executor {
 
 class CheckpointWriter {
  public:
-  // Everything referred to outlives the writer. `limit`: what writing a checkpoint may take.
-  // `check_others`, unless null, is asked while it waits for other ranks, by a thread of its own,
-  // and throws if one of them is gone.
+  // The references must outlive the writer. `limit` bounds the time to write one checkpoint. The
+  // writer's thread calls `check_others`, unless it is null, while it waits for other ranks; it
+  // throws if one of them is gone.
   CheckpointWriter(CheckpointFolder& folder, std::int64_t keep, const ModelSpec& model,
                    Store& store, std::int64_t rank, std::int64_t world,
                    std::chrono::milliseconds limit, std::function<void()> check_others = nullptr);
-  // Gives up what is being written.
+  // Abandons a checkpoint that is being written.
   ~CheckpointWriter() = default;
 
-  // Begins; `pieces` stay as they are until `wait` returns. Nothing else is being written.
+  // Begins a checkpoint. `pieces` must not change until `wait` returns. No other checkpoint may be
+  // in progress.
   void start(const RunState& state, const std::vector<ParameterPiece>& pieces);
-  // Until the checkpoint is there, on all ranks. Throws RuntimeFailure on each of them if it failed
-  // on one. Returns at once if nothing is being written.
+  // Waits until the checkpoint is complete on all ranks. Throws RuntimeFailure on every rank if one
+  // failed. Returns at once if no checkpoint is in progress.
   void wait();
 
  private:
@@ -50,11 +51,11 @@ class CheckpointWriter {
              const std::stop_token& stop);
   void write_parts(const RunState& state, const std::vector<ParameterPiece>& pieces,
                    const std::stop_token& stop);
-  // Runs `work` and says under `key` how it went. Throws what it threw.
+  // Runs `work` and reports its outcome under `key`. Throws what it threw.
   template <class Work>
-  void tell(const std::string& key, std::int64_t steps, const Work& work);
-  // Until the rank that sets `key` has said how it went. Throws RuntimeFailure if it failed.
-  void await(const std::string& key, std::int64_t steps, const std::stop_token& stop);
+  void report(const std::string& key, std::int64_t steps, const Work& work);
+  // Waits until the rank that sets `key` has reported. Throws RuntimeFailure if it failed.
+  void wait_for(const std::string& key, std::int64_t steps, const std::stop_token& stop);
 
   CheckpointFolder& folder_;
   std::int64_t keep_;

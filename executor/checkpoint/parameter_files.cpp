@@ -21,7 +21,7 @@ namespace {
 constexpr const char* kFirstMoment = ".exp_avg";
 constexpr const char* kSecondMoment = ".exp_avg_sq";
 
-// The parameters of a model by name, and how many elements the tensor of each has.
+// A parameter's place in a tensor of the file, and that tensor's number of elements.
 struct Stored {
   StoredPlace place;
   std::int64_t tensor_elements = 0;
@@ -40,7 +40,7 @@ std::map<std::string, Stored> stored_parameters(const ModelSpec& model) {
 }
 
 // Calls visit(element of the unit, index in the tensor) for the elements of a slice within a range
-// of its unit, but for padding.
+// of its unit, except padding.
 template <class Visit>
 void for_each_element(const ParameterSlice& slice, const StoredPlace& place, ElementRange range,
                       Visit visit) {
@@ -78,7 +78,7 @@ void create_parameter_files(const std::filesystem::path& folder, const ModelSpec
 
 void copy_parameters(const ParameterStore& parameters, const RankCoordinates& place,
                      std::vector<ParameterPiece>& pieces) {
-  // Without ZeRO the first of the data-parallel ranks writes for all.
+  // Without ZeRO all data-parallel ranks hold the same, and the first one writes it.
   const bool replica = parameters.shard().count == 1 && place[Axis::Data] != 0;
   std::size_t used = 0;
   for_each_slice(parameters, [&](std::size_t unit, const ParameterUnit& of,
@@ -129,7 +129,6 @@ void read_parameters(const std::filesystem::path& folder, const ModelSpec& model
         const auto second = moments.tensor(where.tensor + kSecondMoment, elements);
         const ElementRange whole{slice.offset, slice.offset + slice.elements()};
         const ElementRange own = overlap(parameters.own(unit), whole);
-        // Padding is 0.
         std::vector<float> weight_values(whole.size()), first_values(own.size()),
             second_values(own.size());
         for_each_element(slice, where, whole, [&](std::size_t element, std::size_t from) {
@@ -154,8 +153,9 @@ void read_weights(const WeightFiles& files, const ModelSpec& model, ParameterSto
         const StoredPlace& where = stored.at(slice.name).place;
         const SafetensorsFile::View tensor = files.tensor(where.tensor);
         const ElementRange whole{slice.offset, slice.offset + slice.elements()};
-        std::vector<float> values(whole.size());  // padding is 0
-        std::optional<std::size_t> bad;           // element of the tensor
+        std::vector<float> values(whole.size());
+        // Index in the tensor of the first value that is not finite.
+        std::optional<std::size_t> bad;
         for_each_element(slice, where, whole, [&](std::size_t element, std::size_t from) {
           const float value = tensor.at(from);
           if (!std::isfinite(value) && !bad) bad = from;

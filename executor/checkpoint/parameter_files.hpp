@@ -1,5 +1,5 @@
-// A rank's parameters to and from the files of a checkpoint. The files hold whole tensors whatever
-// the plan, so a run can go on under another one.
+// Transfers a rank's parameters to and from the files of a checkpoint. The files hold whole tensors
+// under every plan, so a run can resume under another plan.
 #pragma once
 
 #include <filesystem>
@@ -12,18 +12,19 @@
 
 namespace shardwright::executor {
 
-// Makes the files, for the ranks to write into. Throws RuntimeFailure.
+// Creates the files that the ranks then write into. Throws RuntimeFailure.
 void create_parameter_files(const std::filesystem::path& folder, const ModelSpec& model);
 
-// A part of a parameter as a rank writes it: elements `range` of the unit that the slice lies in.
+// The part of a parameter that one rank writes: elements `range` of the unit that contains the
+// slice.
 struct ParameterPiece {
   ParameterSlice slice;
   ElementRange range;
   std::vector<float> weights, first_moments, second_moments;
 };
 
-// Copies what this rank alone holds, or is the first of several to hold. `pieces` are those of an
-// earlier copy of the same parameters, whose memory is used again, or none.
+// Copies the parameters of which this rank is the first or only holder. `pieces` is empty or an
+// earlier copy of the same parameters, whose memory is used again.
 void copy_parameters(const ParameterStore& parameters, const RankCoordinates& place,
                      std::vector<ParameterPiece>& pieces);
 
@@ -31,12 +32,13 @@ void copy_parameters(const ParameterStore& parameters, const RankCoordinates& pl
 void write_parameters(const std::filesystem::path& folder, const ModelSpec& model,
                       const std::vector<ParameterPiece>& pieces);
 
-// Reads all that this rank holds. Throws RuntimeFailure.
+// Reads all parameters that this rank holds. Throws RuntimeFailure.
 void read_parameters(const std::filesystem::path& folder, const ModelSpec& model,
                      ParameterStore& parameters);
 
-// Sets the weights to published ones that were checked against the model; the optimizer's moments
-// stay as they are. Throws InputError with the tensors of which this rank holds what is not finite.
+// Sets the weights to published ones that were checked against the model, and leaves the
+// optimizer's moments alone. Throws InputError with each tensor of which this rank holds values
+// that are not finite.
 void read_weights(const WeightFiles& files, const ModelSpec& model, ParameterStore& parameters);
 
 }  // namespace shardwright::executor

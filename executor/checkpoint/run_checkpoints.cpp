@@ -9,19 +9,19 @@
 namespace shardwright::executor {
 namespace {
 
-constexpr const char* kNoneWhole = "no checkpoint is whole";
+constexpr const char* kNoneIntact = "no checkpoint is intact";
 constexpr std::int64_t kNone = -1, kAllDamaged = -2;
 
 }  // namespace
 
 RunCheckpoints::RunCheckpoints(const CheckpointOptions& options, const ModelSpec& model,
                                RankTrainer& trainer, Store& store,
-                               std::function<void(const std::string&)> say)
+                               std::function<void(const std::string&)> warn)
     : folder_(options.folder),
       in_background_(options.in_background),
       model_(model),
       trainer_(trainer),
-      say_(std::move(say)),
+      warn_(std::move(warn)),
       writer_(folder_, options.keep, model, store, trainer.rank(), trainer.world(),
               options.write_limit, options.check_others) {}
 
@@ -29,7 +29,7 @@ bool RunCheckpoints::is_first() const {
   return trainer_.rank() == 0;
 }
 
-void RunCheckpoints::together(const std::function<void()>& work) {
+void RunCheckpoints::run_on_all(const std::function<void()>& work) {
   std::string failure;
   try {
     work();
@@ -38,7 +38,7 @@ void RunCheckpoints::together(const std::function<void()>& work) {
   }
   const double failures = trainer_.sum_over_world(failure.empty() ? 0.0 : 1.0);
   if (failures == 0.0) return;
-  throw RuntimeFailure(failure.empty() ? "another rank could not do its part of a checkpoint"
+  throw RuntimeFailure(failure.empty() ? "another rank failed to save or load a checkpoint"
                                        : failure);
 }
 
@@ -57,27 +57,28 @@ void RunCheckpoints::save(const RunState& state) {
 }
 
 void RunCheckpoints::finish() {
-  together([&] { writer_.wait(); });
+  run_on_all([&] { writer_.wait(); });
 }
 
-std::int64_t RunCheckpoints::newest_whole() {
+std::int64_t RunCheckpoints::newest_intact() {
   const std::vector<std::int64_t> all = folder_.steps();
   for (const std::int64_t steps : all) {
     const auto damage = folder_.find_damage(steps);
     if (!damage) return steps;
-    say_("checkpoint of step " + std::to_string(steps) + " is not used: " + *damage);
+    warn_("skipping the damaged checkpoint of step " + std::to_string(steps) + ": " + *damage);
   }
   return all.empty() ? kNone : kAllDamaged;
 }
 
 void RunCheckpoints::check_same(std::int64_t steps) {
-  constexpr int kUnused = 12;  // bits beyond those that the sum of ranks, in fp64, keeps
-  const auto own = static_cast<double>(folder_.sum(steps) >> kUnused);
+  // The sum over ranks in fp64 keeps 52 bits.
+  constexpr int kUnused = 12;
+  const auto own = static_cast<double>(folder_.checksum(steps) >> kUnused);
   const double first = trainer_.sum_over_world(is_first() ? own : 0.0);
-  together([&] {
+  run_on_all([&] {
     if (own == first) return;
     throw RuntimeFailure(folder_.path(steps).string() +
-                         " is not the checkpoint that rank 0 goes on from; --out must name one "
+                         " is not the checkpoint that rank 0 resumes from; --out must name one "
                          "folder for all ranks");
   });
 }
@@ -85,20 +86,21 @@ void RunCheckpoints::check_same(std::int64_t steps) {
 std::optional<RunState> RunCheckpoints::load_newest(
     const std::function<void(const RunState&)>& accept) {
   std::int64_t chosen = 0;
-  together([&] {
+  run_on_all([&] {
     if (!is_first()) return;
-    chosen = newest_whole();
-    // Before the others know: who has launched the ranks stops all when the first one ends.
-    if (chosen == kAllDamaged) say_(kNoneWhole);
+    chosen = newest_intact();
+    // Rank 0 reports this before the others learn of it: a launcher may stop all ranks when the
+    // first one exits.
+    if (chosen == kAllDamaged) warn_(kNoneIntact);
   });
   chosen = static_cast<std::int64_t>(trainer_.sum_over_world(static_cast<double>(chosen)));
   if (chosen == kNone) return std::nullopt;
-  if (chosen == kAllDamaged) throw SaidElsewhere(kNoneWhole);
+  if (chosen == kAllDamaged) throw ReportedElsewhere(kNoneIntact);
   RunState state;
-  together([&] { state = folder_.read_state(chosen); });
+  run_on_all([&] { state = folder_.read_state(chosen); });
   check_same(chosen);
   accept(state);
-  together([&] { read_parameters(folder_.path(chosen), model_, trainer_.parameters()); });
+  run_on_all([&] { read_parameters(folder_.path(chosen), model_, trainer_.parameters()); });
   return state;
 }
 

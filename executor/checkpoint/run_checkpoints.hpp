@@ -1,4 +1,4 @@
-// Checkpoints of a run of several ranks, which share the file system.
+// The checkpoints of a run whose ranks share a file system.
 #pragma once
 
 #include <chrono>
@@ -16,60 +16,61 @@
 
 namespace shardwright::executor {
 
-// A failure that was said before, or that another rank meets too and says.
-struct SaidElsewhere : RuntimeFailure {
+// A failure that another rank reports, or that was reported before.
+struct ReportedElsewhere : RuntimeFailure {
   using RuntimeFailure::RuntimeFailure;
 };
 
-// … and that is one of the input: all ranks end with the same code.
-struct BadInputSaidElsewhere : SaidElsewhere {
-  using SaidElsewhere::SaidElsewhere;
+// The same for bad input, after which all ranks exit with the same status.
+struct BadInputReportedElsewhere : ReportedElsewhere {
+  using ReportedElsewhere::ReportedElsewhere;
 };
 
 struct CheckpointOptions {
   std::filesystem::path folder;
   std::int64_t keep = 2;
-  bool in_background = false;  // training goes on while a checkpoint is written
-  // What writing one may take before the run has failed.
+  bool in_background = false;
+  // The run fails if writing a checkpoint takes longer.
   std::chrono::milliseconds write_limit{30 * 60'000};
   // See CheckpointWriter.
   std::function<void()> check_others = nullptr;
 };
 
-// Of all checkpoints of a run.
+// Totals over the checkpoints of a run.
 struct CheckpointTimes {
   std::int64_t count = 0;
-  double stalled_s = 0.0;  // training stood still
+  double stalled_s = 0.0;
 };
 
 class RunCheckpoints {
  public:
-  // `store` is a table that all ranks share, of this object alone. `say` is told, on rank 0, what
-  // people should know: a checkpoint that is damaged, or that none is whole. What is referred to
-  // outlives the object.
+  // `store` connects all ranks and is used by this object alone. Rank 0 passes warnings to `warn`:
+  // a checkpoint is damaged, or none is intact. The references must outlive the object.
   RunCheckpoints(const CheckpointOptions& options, const ModelSpec& model, RankTrainer& trainer,
-                 Store& store, std::function<void(const std::string&)> say);
+                 Store& store, std::function<void(const std::string&)> warn);
 
-  // All ranks call it, between two steps. In the background, it returns once the state is copied,
-  // which waits for the checkpoint before. Throws RuntimeFailure on all ranks if this one, or in
-  // the background the one before, failed on one of them; earlier checkpoints are as they were.
+  // All ranks call it between two steps. With `in_background` it returns once the state is copied,
+  // for which it waits until the previous checkpoint is complete. Throws RuntimeFailure on all
+  // ranks if writing this checkpoint (in the background: the previous one) failed on any; earlier
+  // checkpoints remain.
   void save(const RunState& state);
-  // Waits for what is being written. All ranks call it. Throws like `save`.
+  // Waits for the checkpoint in progress. All ranks call it. Throws like `save`.
   void finish();
 
-  // The newest checkpoint that is whole; nothing if there is none. All ranks call it. `accept` sees
-  // its state before its tensors are read, and may throw, on all ranks alike. Throws SaidElsewhere
-  // on all ranks if there are checkpoints and none is whole, which `say` was told.
+  // Loads the newest intact checkpoint; returns nothing if there are no checkpoints. All ranks call
+  // it. `accept` sees the state before the tensors are read and may throw, on all ranks alike.
+  // Throws ReportedElsewhere on all ranks if there are checkpoints and none is intact.
   std::optional<RunState> load_newest(const std::function<void(const RunState&)>& accept =
                                           [](const RunState&) {});
 
   const CheckpointTimes& times() const { return times_; }
 
  private:
-  // Runs `work`, and throws on all ranks if it threw on any of them.
-  void together(const std::function<void()>& work);
-  std::int64_t newest_whole();
-  // Throws RuntimeFailure on all ranks if one has another checkpoint of these steps than the first.
+  // Runs `work` on each rank and throws on all ranks if it threw on any.
+  void run_on_all(const std::function<void()>& work);
+  std::int64_t newest_intact();
+  // Throws RuntimeFailure on all ranks if one sees another checkpoint of this step than rank 0
+  // does.
   void check_same(std::int64_t steps);
   bool is_first() const;
 
@@ -77,8 +78,9 @@ class RunCheckpoints {
   bool in_background_;
   const ModelSpec& model_;
   RankTrainer& trainer_;
-  std::function<void(const std::string&)> say_;
-  std::vector<ParameterPiece> copy_;  // what the writer reads
+  std::function<void(const std::string&)> warn_;
+  // The copy that the writer reads.
+  std::vector<ParameterPiece> copy_;
   CheckpointTimes times_;
   CheckpointWriter writer_;
 };

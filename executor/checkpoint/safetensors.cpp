@@ -17,8 +17,8 @@
 namespace shardwright::executor {
 namespace {
 
-// The format's own limit of a header.
-constexpr std::uint64_t kMostHeaderBytes = 100'000'000;
+// The format limits headers to this size.
+constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
 constexpr std::size_t kLengthBytes = 8, kAlignment = 8;
 
 class Descriptor {
@@ -37,7 +37,7 @@ class Descriptor {
   int value_;
 };
 
-// The length and the header, padded with spaces as the format allows.
+// Returns the length and the header, which is padded with spaces as the format allows.
 std::string header_of(const std::vector<StoredTensor>& tensors, std::size_t& data_bytes) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   data_bytes = 0;
@@ -56,7 +56,7 @@ std::string header_of(const std::vector<StoredTensor>& tensors, std::size_t& dat
   return length + text;
 }
 
-// 0 of a format that is not read.
+// Returns 0 for a format that the executor does not read.
 std::size_t element_bytes(const std::string& format) {
   if (format == "F32") return 4;
   return format == "BF16" || format == "F16" ? 2 : 0;
@@ -76,7 +76,7 @@ bool has_the_bytes_of(const SafetensorsFile::View& view) {
 
 struct BrokenHeader {};
 
-// nlohmann would turn -1 and 1.5 into some size.
+// nlohmann::json would convert -1 and 1.5 to some size.
 std::uint64_t unsigned_of(const nlohmann::json& value) {
   if (!value.is_number_unsigned()) throw BrokenHeader();
   return value.get<std::uint64_t>();
@@ -121,7 +121,7 @@ void create_safetensors(const std::filesystem::path& file,
   std::size_t data_bytes = 0;
   const std::string header = header_of(tensors, data_bytes);
   const Descriptor descriptor(file, O_RDWR | O_CREAT | O_TRUNC);
-  // A full disk is noticed here and not where a mapped page cannot be written.
+  // Reserving the space reports a full disk here; writing to a mapped page would crash.
   const int reserved =
       ::posix_fallocate(descriptor.value(), 0, static_cast<off_t>(header.size() + data_bytes));
   if (reserved != 0) throw RuntimeFailure(file.string() + ": " + std::strerror(reserved));
@@ -152,12 +152,12 @@ void SafetensorsFile::refuse(const std::string& why) const {
 void SafetensorsFile::map(Access access) {
   const bool writes = access == Access::Write;
   if (const std::string kind = kind_unless_regular(file_); !kind.empty())
-    refuse(kind + " is no file of tensors");
+    refuse(kind + " is not a safetensors file");
   const Descriptor descriptor(file_, writes ? O_RDWR : O_RDONLY);
   struct stat status = {};
   if (::fstat(descriptor.value(), &status) != 0) refuse(std::strerror(errno));
   bytes_ = static_cast<std::size_t>(status.st_size);
-  if (bytes_ < kLengthBytes) refuse("the file is cut off");
+  if (bytes_ < kLengthBytes) refuse("the file is truncated");
   void* memory = ::mmap(nullptr, bytes_, PROT_READ | (writes ? PROT_WRITE : 0), MAP_SHARED,
                         descriptor.value(), 0);
   if (memory == MAP_FAILED) refuse(std::strerror(errno));
@@ -167,8 +167,8 @@ void SafetensorsFile::map(Access access) {
 void SafetensorsFile::read_header() {
   std::uint64_t header_bytes = 0;
   std::memcpy(&header_bytes, data_, kLengthBytes);
-  if (header_bytes > kMostHeaderBytes || header_bytes > bytes_ - kLengthBytes)
-    refuse("the file is cut off");
+  if (header_bytes > kMaxHeaderBytes || header_bytes > bytes_ - kLengthBytes)
+    refuse("the file is truncated");
   const char* text = reinterpret_cast<const char*>(data_) + kLengthBytes;
   try {
     read_tensors(nlohmann::json::parse(text, text + header_bytes), kLengthBytes + header_bytes);
@@ -184,12 +184,12 @@ void SafetensorsFile::read_tensors(const nlohmann::json& header, std::size_t sta
     if (name == "__metadata__") continue;
     const auto begin = unsigned_of(tensor.at("data_offsets").at(0));
     const auto end = unsigned_of(tensor.at("data_offsets").at(1));
-    if (begin > end || end > bytes_ - start) refuse("the file is cut off");
+    if (begin > end || end > bytes_ - start) refuse("the file is truncated");
     const View view{tensor.at("dtype").get<std::string>(),
                     shape_of(tensor.at("shape")),
                     {data_ + start + begin, end - begin}};
     if (view.is_readable() && !has_the_bytes_of(view))
-      refuse("\"" + name + "\" has other bytes than its shape");
+      refuse("\"" + name + "\" does not have the size of its shape");
     tensors_[name] = view;
   }
 }
@@ -212,8 +212,8 @@ const SafetensorsFile::View* SafetensorsFile::find(const std::string& name) cons
 
 std::span<float> SafetensorsFile::tensor(const std::string& name, std::int64_t elements) {
   const View* found = find(name);
-  if (found == nullptr) refuse("there is no \"" + name + "\"");
-  if (found->format != "F32") refuse("\"" + name + "\" is not of fp32");
+  if (found == nullptr) refuse("the file has no tensor \"" + name + "\"");
+  if (found->format != "F32") refuse("\"" + name + "\" is not fp32");
   const auto count = static_cast<std::size_t>(elements);
   if (found->bytes.size() != count * sizeof(float)) refuse("\"" + name + "\" has another size");
   std::byte* first = data_ + (found->bytes.data() - data_);

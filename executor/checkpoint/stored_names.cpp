@@ -9,7 +9,8 @@
 namespace shardwright::executor {
 namespace {
 
-using Names = std::pair<std::string_view, std::string_view>;  // ours, theirs
+// The executor's name and Hugging Face's.
+using Names = std::pair<std::string_view, std::string_view>;
 
 // transformers, models/llama/modeling_llama.py; biases as Qwen2 has them.
 constexpr std::array kLlamaOutside = {Names{"embedding", "model.embed_tokens"},
@@ -82,7 +83,7 @@ std::string file_name(const ModelSpec& model, const ParameterTensor& parameter) 
                                    translate(kGpt2Layer, parts.stem) + parts.kind;
 }
 
-// Which third of GPT-2's c_attn a parameter is; -1: it is a tensor of its own.
+// Returns which third of GPT-2's c_attn a parameter is, or -1 if it is a tensor of its own.
 std::int64_t third_of(const std::string& stem) {
   if (stem == "attention.q_proj") return 0;
   if (stem == "attention.k_proj") return 1;
@@ -115,7 +116,8 @@ std::vector<StoredTensor> stored_tensors(const ModelSpec& model) {
   std::vector<StoredTensor> tensors;
   for (const ParameterTensor& parameter : parameter_tensors(model)) {
     const StoredPlace place = stored_place(model, parameter);
-    if (place.offset > 0) continue;  // keys and values are parts of the queries' tensor
+    // Keys and values are parts of the queries' tensor.
+    if (place.offset > 0) continue;
     StoredTensor tensor{place.tensor, parameter.shape};
     if (is_gpt2(model)) {
       if (is_transposed(parameter)) std::swap(tensor.shape.front(), tensor.shape.back());

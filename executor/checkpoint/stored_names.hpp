@@ -1,4 +1,4 @@
-// How a model's parameters are named and laid out in files: as Hugging Face's Llama and GPT-2.
+// Names and layouts of a model's parameters in files: those of Hugging Face's Llama and GPT-2.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,19 @@
 
 namespace shardwright::executor {
 
-// Where the elements of a parameter lie in a tensor of a file: element (row, column) at
-// offset + row * row_stride + column * column_stride. GPT-2 stores matrices transposed, and those
-// of queries, keys and values side by side.
+// The place of a parameter in a tensor of a file: element (row, column) lies at offset + row *
+// row_stride + column * column_stride. GPT-2 stores matrices transposed and joins those of queries,
+// keys and values.
 struct StoredPlace {
   std::string tensor;
   std::int64_t offset = 0;
   std::int64_t row_stride = 1, column_stride = 1;
 };
 
-// `name` is one of parameter_tensors(model). Models that are neither a Llama nor a GPT-2 keep the
-// names of parameter_tensors.
+// Models that are neither a Llama nor a GPT-2 keep the names of parameter_tensors.
 StoredPlace stored_place(const ModelSpec& model, const ParameterTensor& parameter);
 
-// The tensors of a checkpoint of the model.
+// Returns the tensors of a checkpoint of the model.
 std::vector<StoredTensor> stored_tensors(const ModelSpec& model);
 
 }  // namespace shardwright::executor

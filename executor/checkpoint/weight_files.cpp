@@ -14,7 +14,7 @@
 #include "executor/checkpoint/architecture.hpp"
 #include "executor/checkpoint/checkpoint_folder.hpp"
 #include "executor/checkpoint/stored_names.hpp"
-#include "executor/data/content_sum.hpp"
+#include "executor/data/content_checksum.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -27,7 +27,7 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-// Which file has each tensor, by an index (huggingface.co/docs/transformers, "Sharded
+// Returns the file of each tensor according to an index (huggingface.co/docs/transformers, "Sharded
 // checkpoints").
 std::map<std::string, std::string> read_index(const std::filesystem::path& index) {
   const json document = read_json_file(index);
@@ -44,15 +44,15 @@ std::map<std::string, std::string> read_index(const std::filesystem::path& index
   return file_of;
 }
 
-// A member's text, or what is there in its place.
+// Returns a member as text, or `fallback` if it is missing.
 std::string text_of(const json& object, const char* key, const std::string& fallback) {
   const auto found = object.find(key);
   if (found == object.end() || found->is_null()) return fallback;
   return found->is_string() ? found->get<std::string>() : shown(*found);
 }
 
-// What a spec does not carry: families whose layers look like Llama's and compute something else
-// (Gemma scales embeddings and norms), and stretched rotary angles.
+// Checks what a ModelSpec cannot express: families whose layers are named like Llama's and compute
+// something else (Gemma scales embeddings and norms), and scaled rotary angles.
 void check_architecture(const json& config, ProblemList& problems) {
   const std::string type = text_of(config, "model_type", "");
   if (type != "llama" && type != "mistral" && type != "qwen2" && type != "gpt2")
@@ -63,12 +63,12 @@ void check_architecture(const json& config, ProblemList& problems) {
     const std::string kind = text_of(*scaling, "rope_type", text_of(*scaling, "type", "default"));
     if (kind != "default") {
       problems.add(fmt::format("config.json, /{}", key), kind,
-                   "default: the executor does not stretch rotary angles");
+                   "default: the executor does not scale rotary angles");
     }
   }
 }
 
-// What older files hold besides parameters: the causal mask and angles of rotary positions.
+// True for tensors of older files that are no parameters: the causal mask and rotary angles.
 bool is_buffer(const std::string& name, const SafetensorsFile::View& view) {
   return name.ends_with("rotary_emb.inv_freq") || name.ends_with(".attn.masked_bias") ||
          (name.ends_with(".attn.bias") && view.shape.size() == 4);
@@ -122,13 +122,13 @@ void WeightFiles::open_index() {
 
 const SafetensorsFile& WeightFiles::open_file(const std::filesystem::path& file) {
   if (!std::filesystem::exists(file)) {
-    throw InputError("--init-from", {{"", file.string() + ", which is not there",
+    throw InputError("--init-from", {{"", file.string() + ", which does not exist",
                                       "the model's safetensors files"}});
   }
   try {
     files_.push_back(std::make_unique<SafetensorsFile>(file, SafetensorsFile::Access::Read));
   } catch (const RuntimeFailure& failure) {
-    throw InputError("--init-from", {{"", failure.what(), "a whole safetensors file"}});
+    throw InputError("--init-from", {{"", failure.what(), "a complete safetensors file"}});
   }
   for (const auto& [name, view] : files_.back()->tensors()) tensors_[name] = &view;
   return *files_.back();
@@ -172,7 +172,7 @@ void WeightFiles::check_others(const ModelSpec& model,
     const bool is_there = embedding != tensors_.end();
     if (is_tied_head && is_there && holds_the_same(*view, *embedding->second)) continue;
     problems.add(name, shape_text(view->shape),
-                 is_tied_head ? "the values of the embedding, for the plan's model shares it"
+                 is_tied_head ? "the values of the embedding, which the plan's model shares"
                               : "no such tensor in the plan's model");
   }
 }
@@ -191,10 +191,10 @@ void WeightFiles::check_config(const ModelSpec& model, ProblemList& problems) co
   }
 }
 
-std::string WeightFiles::sum() const {
+std::string WeightFiles::checksum() const {
   std::uint64_t sum = 0;
-  for (const auto& file : files_) sum = content_sum(file->content(), sum);
-  return sum_text(sum);
+  for (const auto& file : files_) sum = content_checksum(file->content(), sum);
+  return checksum_text(sum);
 }
 
 SafetensorsFile::View WeightFiles::tensor(const std::string& name) const {

@@ -1,4 +1,4 @@
-// Published weights: the safetensors files of a model, as Hugging Face's hub holds them.
+// Published weights: the safetensors files of a model as the Hugging Face hub distributes them.
 #pragma once
 
 #include <cstddef>
@@ -16,41 +16,41 @@
 
 namespace shardwright::executor {
 
-// What one looks for: NAME.safetensors; a folder with `model.safetensors.index.json` and the
-// tensors that it names, each in its file, or with `model.safetensors`.
+// Reads NAME.safetensors, or a folder with `model.safetensors`, or one with
+// `model.safetensors.index.json` and the files that it lists.
 class WeightFiles {
  public:
-  // Throws InputError if there is no such file or folder, or a file is broken.
+  // Throws InputError if the file or folder is missing or a file is broken.
   explicit WeightFiles(const std::filesystem::path& from);
 
-  // Throws InputError with every tensor of the model that is missing, has another shape or no
-  // format of ours (fp32, bf16, fp16); with every tensor that is there and that the model has not
-  // (masks and angles, which are no parameters, may be there, and the head of a tied model if it is
-  // the embedding); and, where the folder has a `config.json`, with every field that says another
-  // model than `model`.
+  // Throws InputError with every tensor of the model that is missing or has another shape or an
+  // unreadable format; with every tensor that the model does not have (except masks, rotary angles,
+  // and the head of a tied model if it equals the embedding); and, if the folder has a
+  // `config.json`, with every field that differs from `model`.
   void check(const ModelSpec& model) const;
 
-  // Tells weights apart: content_sum of all the files, as text.
-  std::string sum() const;
+  // Returns the content_checksum of all files as text.
+  std::string checksum() const;
 
-  // Of a tensor that `check` has found; `index` counts its elements.
+  // Returns a tensor that `check` has found.
   SafetensorsFile::View tensor(const std::string& name) const;
 
  private:
   void open_folder();
   void open_index();
   const SafetensorsFile& open_file(const std::filesystem::path& file);
-  // Under its name, or without the first word of it: files of a model without a head leave out
-  // `transformer.` and `model.`.
+  // Looks for the name, then for the name without its first word: files of a model without a head
+  // leave out `transformer.` and `model.`.
   const SafetensorsFile::View* find(const std::string& name) const;
-  // `used`: what the model's own tensors are.
+  // `used` holds the tensors that the model needs.
   void check_others(const ModelSpec& model, const std::set<const SafetensorsFile::View*>& used,
                     ProblemList& problems) const;
   void check_config(const ModelSpec& model, ProblemList& problems) const;
 
   std::filesystem::path from_;
   std::vector<std::unique_ptr<SafetensorsFile>> files_;
-  std::map<std::string, const SafetensorsFile::View*> tensors_;  // by name, of all files
+  // Tensors of all files by name.
+  std::map<std::string, const SafetensorsFile::View*> tensors_;
 };
 
 }  // namespace shardwright::executor

@@ -26,15 +26,16 @@ namespace tcp = gloo::transport::tcp;
 static_assert(sizeof(tcp::Pair) == SHARDWRIGHT_GLOO_PAIR_BYTES, "the library's layout of a pair");
 #endif
 
-// Gloo's connection to one peer, through a socket that is connected already. Gloo's own way takes
-// the first who connects for the peer.
-class MetPair final : public tcp::Pair {
+// Gloo's connection to one peer through a socket that is already connected. Gloo's own connection
+// setup accepts whoever connects first.
+class AuthenticatedPair final : public tcp::Pair {
  public:
-  MetPair(tcp::Context* context, tcp::Device* device, int rank, std::chrono::milliseconds timeout,
-          Socket socket)
+  AuthenticatedPair(tcp::Context* context, tcp::Device* device, int rank,
+                    std::chrono::milliseconds timeout, Socket socket)
       : Pair(context, device, rank, timeout) {
     const std::lock_guard lock(m_);
-    // The base class listens from the beginning; who came there is hung up on and forgotten.
+    // The base class listens from its construction on; drop the listener and whatever connected to
+    // it.
     if (fd_ >= 0) {
       device_->unregisterDescriptor(fd_, this);
       ::close(fd_);
@@ -47,48 +48,48 @@ class MetPair final : public tcp::Pair {
     handleConnected();
   }
 
-  // Both sides read the end of the connection, and fail what waits for it and what comes after.
-  // Gloo's own way to close it tells the other side alone: what waits here waits for all its time.
-  void hang_up() {
+  // Fails all current and later calls on both sides. Gloo's own close() notifies only the peer and
+  // leaves local calls waiting until their timeout.
+  void disconnect() {
     const std::lock_guard lock(m_);
     if (fd_ >= 0) ::shutdown(fd_, SHUT_RDWR);
   }
 };
 
-class MetPeers final : public tcp::Context {
+class AuthenticatedPeers final : public tcp::Context {
  public:
-  // `sockets` has one for each member but this one.
-  MetPeers(std::shared_ptr<tcp::Device> device, int own_rank, std::vector<Socket> sockets,
-           std::chrono::milliseconds timeout)
+  // `sockets` has one entry for each member except this one.
+  AuthenticatedPeers(std::shared_ptr<tcp::Device> device, int own_rank, std::vector<Socket> sockets,
+                     std::chrono::milliseconds timeout)
       : Context(std::move(device), own_rank, static_cast<int>(sockets.size())) {
     setTimeout(timeout);
     for (std::size_t peer = 0; peer < sockets.size(); ++peer) {
       if (static_cast<int>(peer) == own_rank) continue;
-      pairs_[peer] = std::make_unique<MetPair>(this, device_.get(), static_cast<int>(peer), timeout,
-                                               std::move(sockets[peer]));
+      pairs_[peer] = std::make_unique<AuthenticatedPair>(
+          this, device_.get(), static_cast<int>(peer), timeout, std::move(sockets[peer]));
     }
   }
 };
 
 class MeshContext final : public gloo::Context {
  public:
-  // `sockets`: as of MetPeers.
   MeshContext(std::shared_ptr<tcp::Device> device, int own_rank, std::vector<Socket> sockets,
               std::chrono::milliseconds timeout)
       : Context(own_rank, static_cast<int>(sockets.size())) {
     setTimeout(timeout);
-    transportContext_ = std::make_shared<MetPeers>(device, own_rank, std::move(sockets), timeout);
+    transportContext_ =
+        std::make_shared<AuthenticatedPeers>(device, own_rank, std::move(sockets), timeout);
     device_ = std::move(device);
   }
 
-  void hang_up() {
+  void disconnect() {
     for (int peer = 0; peer < size; ++peer)
-      if (peer != rank) static_cast<MetPair&>(*getPair(peer)).hang_up();
+      if (peer != rank) static_cast<AuthenticatedPair&>(*getPair(peer)).disconnect();
   }
 };
 
-// Tags of collectives lie below those of messages.
-constexpr std::uint64_t kMessageSlots = std::uint64_t{1} << 40;
+// Tags of collectives are below those of point-to-point transfers.
+constexpr std::uint64_t kTransferTags = std::uint64_t{1} << 40;
 
 template <class Real>
 void add_to(Real* sum, const Real* more, std::size_t elements) {
@@ -125,13 +126,13 @@ class GlooCommunicator final : public Communicator {
     });
   }
 
-  // Each member sends every other one its part and adds up what it receives in the order of the
-  // ranks, so that the sum does not depend on who comes first.
+  // Each member sends every other one its part and adds the received parts in rank order, so that
+  // the sum does not depend on their arrival.
   void reduce_scatter(const void* in, void* out, std::size_t elements_each, Element element,
                       Queue /*queue*/) override {
     const std::size_t bytes = elements_each * bytes_of(element);
     std::vector<char> parts(bytes * static_cast<std::size_t>(size()));
-    guarded([&] { exchange_parts(static_cast<const char*>(in), parts, bytes); });
+    guarded([&] { transfer_parts(static_cast<const char*>(in), parts, bytes); });
     std::memcpy(out, parts.data(), bytes);
     for (std::size_t member = 1; member < static_cast<std::size_t>(size()); ++member) {
       const char* more = parts.data() + member * bytes;
@@ -155,7 +156,7 @@ class GlooCommunicator final : public Communicator {
   void send(const void* data, std::size_t bytes, int peer, int channel, Queue /*queue*/) override {
     guarded([&] {
       const auto buffer = context_->createUnboundBuffer(const_cast<void*>(data), bytes);
-      buffer->send(peer, slot_of(channel));
+      buffer->send(peer, tag_of(channel));
       buffer->waitSend(context_->getTimeout());
     });
   }
@@ -163,16 +164,16 @@ class GlooCommunicator final : public Communicator {
   void receive(void* data, std::size_t bytes, int peer, int channel, Queue /*queue*/) override {
     guarded([&] {
       const auto buffer = context_->createUnboundBuffer(data, bytes);
-      buffer->recv(peer, slot_of(channel));
+      buffer->recv(peer, tag_of(channel));
       buffer->waitRecv(context_->getTimeout());
     });
   }
 
-  void abort() override { context_->hang_up(); }
+  void abort() override { context_->disconnect(); }
 
  private:
-  static std::uint64_t slot_of(int channel) {
-    return kMessageSlots + static_cast<std::uint64_t>(channel);
+  static std::uint64_t tag_of(int channel) {
+    return kTransferTags + static_cast<std::uint64_t>(channel);
   }
 
   template <class Work>
@@ -196,7 +197,7 @@ class GlooCommunicator final : public Communicator {
     });
   }
 
-  void exchange_parts(const char* in, std::vector<char>& parts, std::size_t bytes) {
+  void transfer_parts(const char* in, std::vector<char>& parts, std::size_t bytes) {
     const auto own = static_cast<std::size_t>(rank());
     std::memcpy(parts.data() + own * bytes, in + own * bytes, bytes);
     std::vector<std::unique_ptr<gloo::transport::UnboundBuffer>> pending;
@@ -204,9 +205,9 @@ class GlooCommunicator final : public Communicator {
       if (peer == rank()) continue;
       const std::size_t place = static_cast<std::size_t>(peer) * bytes;
       pending.push_back(context_->createUnboundBuffer(parts.data() + place, bytes));
-      pending.back()->recv(peer, kMessageSlots - 1);
+      pending.back()->recv(peer, kTransferTags - 1);
       pending.push_back(context_->createUnboundBuffer(const_cast<char*>(in) + place, bytes));
-      pending.back()->send(peer, kMessageSlots - 1);
+      pending.back()->send(peer, kTransferTags - 1);
     }
     for (std::size_t i = 0; i < pending.size(); i += 2) {
       pending[i]->waitRecv(context_->getTimeout());
@@ -223,8 +224,8 @@ struct GlooDevice::Implementation {
   explicit Implementation(const GlooOptions& options)
       : timeout(options.timeout), listener(options.address) {}
 
-  // Each member invites those after it, and follows the invitations of those before it.
-  std::vector<Socket> meet(Store& store, const std::string& key, int rank, int size) {
+  // Each member invites the members after it and accepts the invitations of those before it.
+  std::vector<Socket> connect_members(Store& store, const std::string& key, int rank, int size) {
     std::vector<std::string> invitations(static_cast<std::size_t>(size));
     std::string published;
     for (int guest = rank + 1; guest < size; ++guest) {
@@ -238,7 +239,7 @@ struct GlooDevice::Implementation {
       std::istringstream lines(store.get(key + '/' + std::to_string(host), timeout));
       std::string invitation;
       for (int guest = host; guest < rank; ++guest) std::getline(lines, invitation);
-      sockets[static_cast<std::size_t>(host)] = follow(invitation, timeout);
+      sockets[static_cast<std::size_t>(host)] = connect_to_inviter(invitation, timeout);
     }
     for (auto guest = static_cast<std::size_t>(rank) + 1; guest < sockets.size(); ++guest)
       sockets[guest] = listener.await(invitations[guest], timeout);
@@ -270,7 +271,7 @@ std::uint16_t GlooDevice::port() const {
 std::unique_ptr<Communicator> GlooDevice::connect(Store& store, const std::string& key, int rank,
                                                   int size) {
   try {
-    std::vector<Socket> sockets = implementation_->meet(store, key, rank, size);
+    std::vector<Socket> sockets = implementation_->connect_members(store, key, rank, size);
     return std::make_unique<GlooCommunicator>(std::make_shared<MeshContext>(
         implementation_->device, rank, std::move(sockets), implementation_->timeout));
   } catch (const std::exception& error) {

@@ -12,24 +12,24 @@
 
 namespace shardwright::executor {
 
-// Where the ranks of a world listen for each other.
 struct GlooOptions {
-  std::string address = "127.0.0.1";  // of this rank, as the others reach it
+  // This rank's address as the other ranks reach it.
+  std::string address = "127.0.0.1";
   std::chrono::milliseconds timeout{60'000};
 };
 
-// The network device that the communicators of one rank share. Members meet as peer_sockets.hpp
-// says: nobody joins who has not read the store, and nobody who connects uninvited is heard.
+// The network device that the communicators of one rank share. Members authenticate each other
+// (peer_sockets.hpp): only ranks that can read the store join.
 class GlooDevice {
  public:
   explicit GlooDevice(const GlooOptions& options);
   ~GlooDevice();
 
-  // At which the rank listens for the others.
+  // The port at which this rank listens for the others.
   std::uint16_t port() const;
 
-  // Connects the group's members with each other; returns when all have called it. `key` names the
-  // group in the store, which all of them share. Throws CommunicationError.
+  // Connects the group's members; returns when all have called it. `key` names the group in the
+  // store that they share. Throws CommunicationError.
   std::unique_ptr<Communicator> connect(Store& store, const std::string& key, int rank, int size);
 
  private:

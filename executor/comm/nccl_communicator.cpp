@@ -18,16 +18,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::microseconds kBetweenLooks{50};
+constexpr std::chrono::microseconds kPollInterval{50};
 
 [[noreturn]] void fail(const std::string& what, const std::string& why) {
   throw CommunicationError(what + ": " + why);
 }
 
-// The handle of one NCCL communicator. Its calls return at once, also where they connect members.
+// Owns one NCCL communicator in non-blocking mode: calls return at once, also those that connect
+// members.
 class NcclHandle {
  public:
-  // Rank 0 makes the id through which the members find each other.
+  // Rank 0 creates the id through which the members find each other.
   NcclHandle(Store& store, std::string name, int rank, int size, std::chrono::milliseconds timeout)
       : name_(std::move(name)), timeout_(timeout) {
     const ncclUniqueId id = shared_id(store, rank);
@@ -36,7 +37,8 @@ class NcclHandle {
     try {
       wait_for("ncclCommInitRank", ncclCommInitRankConfig(&handle_, size, id, rank, &config));
     } catch (...) {
-      abort();  // no destructor runs
+      // The destructor does not run for a constructor that throws.
+      abort();
       throw;
     }
   }
@@ -50,7 +52,7 @@ class NcclHandle {
     ncclResult_t state = ncclCommFinalize(handle_);
     const auto deadline = Clock::now() + timeout_;
     while (state == ncclInProgress && Clock::now() < deadline) {
-      std::this_thread::sleep_for(kBetweenLooks);
+      std::this_thread::sleep_for(kPollInterval);
       state = state_now();
     }
     if (state == ncclSuccess) {
@@ -62,10 +64,10 @@ class NcclHandle {
   NcclHandle(const NcclHandle&) = delete;
   NcclHandle& operator=(const NcclHandle&) = delete;
 
-  // Calls call(ncclComm_t), which issues something.
+  // Calls call(ncclComm_t), which enqueues an operation.
   template <class Call>
   void issue(const char* what, const Call& call) {
-    if (handle_ == nullptr) fail(name_, "was given up");
+    if (handle_ == nullptr) fail(name_, "was aborted");
     wait_for(what, call(handle_));
   }
 
@@ -80,7 +82,7 @@ class NcclHandle {
   }
 
  private:
-  // Of what was issued; where NCCL cannot say, why not.
+  // Returns the state of the enqueued operations, or the error of asking for it.
   ncclResult_t state_now() const {
     ncclResult_t state = ncclSuccess;
     const ncclResult_t asked = ncclCommGetAsyncError(handle_, &state);
@@ -101,15 +103,15 @@ class NcclHandle {
     return id;
   }
 
-  // Until NCCL has taken the call up: then its kernel is in the stream.
+  // Waits until NCCL has put the call's kernel into the stream.
   void wait_for(const char* what, ncclResult_t state) {
     const auto deadline = Clock::now() + timeout_;
     while (state == ncclInProgress) {
       if (Clock::now() > deadline) {
         failed_ = true;
-        fail(fmt::format("{} of {}", what, name_), "the other members did not come in time");
+        fail(fmt::format("{} of {}", what, name_), "the other members did not join in time");
       }
-      std::this_thread::sleep_for(kBetweenLooks);
+      std::this_thread::sleep_for(kPollInterval);
       state = state_now();
     }
     if (state != ncclSuccess) give_reason(what, state);
@@ -206,10 +208,11 @@ class NcclCommunicator final : public Communicator {
   }
 
  private:
-  // Numbers within the communicator of a channel.
+  // Ranks within the communicator of a channel.
   static constexpr int kSender = 0, kReceiver = 1;
 
-  // Both members make it at their first message, which they send before a step (RankCommunicators).
+  // Both members create it at their first transfer, before the first step
+  // (RankCommunicators::warm_up).
   NcclHandle& pair(int sender, int receiver, int channel) {
     std::unique_ptr<NcclHandle>& handle = pairs_[{sender, receiver, channel}];
     if (!handle) {

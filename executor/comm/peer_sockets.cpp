@@ -13,25 +13,27 @@
 namespace shardwright::executor {
 namespace {
 
-constexpr std::size_t kSecretBytes = 32;  // of new_token
+// The length of new_token().
+constexpr std::size_t kSecretBytes = 32;
 
 struct Invitation {
   std::string address;
   std::uint16_t port = 0;
-  std::string shown, answer;  // secrets
+  std::string client_secret, server_secret;
 };
 
 std::string text_of(const Invitation& invitation) {
-  return fmt::format("{} {} {} {}", invitation.address, invitation.port, invitation.shown,
-                     invitation.answer);
+  return fmt::format("{} {} {} {}", invitation.address, invitation.port, invitation.client_secret,
+                     invitation.server_secret);
 }
 
 Invitation read_invitation(const std::string& text) {
   Invitation invitation;
   std::istringstream stream(text);
-  if (stream >> invitation.address >> invitation.port >> invitation.shown >> invitation.answer)
+  if (stream >> invitation.address >> invitation.port >> invitation.client_secret >>
+      invitation.server_secret)
     return invitation;
-  throw CommunicationError("no invitation: \"" + text + "\"");
+  throw CommunicationError("not an invitation: \"" + text + "\"");
 }
 
 }  // namespace
@@ -40,7 +42,7 @@ PeerListener::PeerListener(const std::string& address)
     : address_(address), socket_(listen_at(address, 0)), port_(port_of(socket_)) {
   std::array<int, 2> ends{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
-    throw CommunicationError("no more sockets");
+    throw CommunicationError("cannot create a socket");
   wake_ = Socket(ends[0]);
   woken_ = Socket(ends[1]);
   thread_ = std::thread([this] { serve(); });
@@ -54,25 +56,26 @@ PeerListener::~PeerListener() {
 std::string PeerListener::invite() {
   Invitation invitation{address_, port_, new_token(), new_token()};
   const std::lock_guard lock(mutex_);
-  guests_[invitation.shown].answer = invitation.answer;
+  invited_[invitation.client_secret].server_secret = invitation.server_secret;
   return text_of(invitation);
 }
 
 Socket PeerListener::await(const std::string& invitation, std::chrono::milliseconds timeout) {
-  const std::string shown = read_invitation(invitation).shown;
+  const std::string client_secret = read_invitation(invitation).client_secret;
   std::unique_lock lock(mutex_);
-  Guest& guest = guests_.at(shown);
-  const bool came = came_.wait_for(lock, timeout, [&] { return guest.socket.is_open(); });
-  Socket socket = std::move(guest.socket);
-  guests_.erase(shown);
-  if (!came) throw CommunicationError("a peer did not come in time");
+  InvitedPeer& peer = invited_.at(client_secret);
+  const bool connected = connected_.wait_for(lock, timeout, [&] { return peer.socket.is_open(); });
+  Socket socket = std::move(peer.socket);
+  invited_.erase(client_secret);
+  if (!connected) throw CommunicationError("a peer did not connect in time");
   return socket;
 }
 
 void PeerListener::serve() {
-  UnauthenticatedPeers peers(
-      [](const std::string&) { return kSecretBytes; },
-      [this](Socket socket, const std::string& shown) { receive(std::move(socket), shown); });
+  UnauthenticatedPeers peers([](const std::string&) { return kSecretBytes; },
+                             [this](Socket socket, const std::string& client_secret) {
+                               receive(std::move(socket), client_secret);
+                             });
   while (true) {
     const auto seen =
         peers.wait({{woken_.descriptor(), POLLIN, 0}, {socket_.descriptor(), POLLIN, 0}});
@@ -81,27 +84,28 @@ void PeerListener::serve() {
   }
 }
 
-void PeerListener::receive(Socket socket, const std::string& shown) {
+void PeerListener::receive(Socket socket, const std::string& client_secret) {
   const std::lock_guard lock(mutex_);
-  for (auto& [secret, guest] : guests_) {
-    if (guest.socket.is_open() || !equal_secrets(secret, shown)) continue;
-    if (!send_all(socket.descriptor(), guest.answer.data(), kSecretBytes)) return;
-    guest.socket = std::move(socket);
-    came_.notify_all();
+  for (auto& [secret, peer] : invited_) {
+    if (peer.socket.is_open() || !equal_secrets(secret, client_secret)) continue;
+    if (!send_all(socket.descriptor(), peer.server_secret.data(), kSecretBytes)) return;
+    peer.socket = std::move(socket);
+    connected_.notify_all();
     return;
   }
 }
 
-Socket follow(const std::string& invitation, std::chrono::milliseconds timeout) {
+Socket connect_to_inviter(const std::string& invitation, std::chrono::milliseconds timeout) {
   const Invitation to = read_invitation(invitation);
   Socket socket = connect_to(to.address, to.port, timeout);
   const int descriptor = socket.descriptor();
   set_receive_timeout(descriptor, timeout);
-  std::string answer(kSecretBytes, '\0');
-  if (!send_all(descriptor, to.shown.data(), to.shown.size()) ||
-      !receive_all(descriptor, answer.data(), answer.size()) || !equal_secrets(answer, to.answer)) {
+  std::string server_secret(kSecretBytes, '\0');
+  if (!send_all(descriptor, to.client_secret.data(), to.client_secret.size()) ||
+      !receive_all(descriptor, server_secret.data(), server_secret.size()) ||
+      !equal_secrets(server_secret, to.server_secret)) {
     throw CommunicationError(
-        fmt::format("who listens at {}:{} does not answer as a peer", to.address, to.port));
+        fmt::format("the process at {}:{} is not a rank of this run", to.address, to.port));
   }
   set_receive_timeout(descriptor, std::chrono::milliseconds(0));
   return socket;

@@ -1,9 +1,9 @@
-// Connected sockets between ranks that know each other from the rendezvous.
+// Authenticated sockets between ranks that share a store.
 //
-// A rank that listens hands out an invitation through the table of the rendezvous, which only those
-// read who have the run's token: its address and two secrets that serve once. Who connects shows
-// the first secret, and is answered with the second, so both know that they have met the right one.
-// Whoever else connects is not heard, does not hold others up, and is hung up on after a while.
+// A listening rank publishes an invitation in the store, which only ranks with the run's token can
+// read: its address and two one-time secrets. The connecting rank sends the first secret and
+// receives the second, which authenticates both sides. Other peers do not delay the ranks and are
+// disconnected after a timeout.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ namespace shardwright::executor {
 
 class PeerListener {
  public:
-  // Listens at a numeric address of this host, at a port that is free. Throws CommunicationError.
+  // Listens at a numeric address of this host on a free port. Throws CommunicationError.
   explicit PeerListener(const std::string& address);
   ~PeerListener();
   PeerListener(const PeerListener&) = delete;
@@ -28,33 +28,36 @@ class PeerListener {
 
   std::uint16_t port() const { return port_; }
 
-  // A new invitation, for one guest.
+  // Creates an invitation for one peer.
   std::string invite();
-  // The socket of the guest who came with it; called once. Throws CommunicationError if nobody came
-  // in time.
+  // Waits for the peer that uses the invitation and returns its socket; called once for each.
+  // Throws CommunicationError if no peer connects in time.
   Socket await(const std::string& invitation, std::chrono::milliseconds timeout);
 
  private:
-  struct Guest {
-    std::string answer;  // the second secret
-    Socket socket;       // none before the guest has come
+  struct InvitedPeer {
+    // The second secret.
+    std::string server_secret;
+    // Closed until the peer has connected.
+    Socket socket;
   };
   void serve();
-  // Lets a guest in who shows the secret of an invitation.
-  void receive(Socket socket, const std::string& shown);
+  // Accepts a peer that shows the first secret of an invitation.
+  void receive(Socket socket, const std::string& client_secret);
 
   std::string address_;
   Socket socket_;
   std::uint16_t port_ = 0;
-  Socket wake_, woken_;  // the ends of a pair that ends the thread
+  // A connected pair of sockets that stops the thread.
+  Socket wake_, woken_;
   std::mutex mutex_;
-  std::condition_variable came_;
-  std::map<std::string, Guest> guests_;  // by the first secret
+  std::condition_variable connected_;
+  std::map<std::string, InvitedPeer> invited_;
   std::thread thread_;
 };
 
-// Follows an invitation. Throws CommunicationError if its host does not answer as it should within
-// `timeout`.
-Socket follow(const std::string& invitation, std::chrono::milliseconds timeout);
+// Connects to the rank that published the invitation. Throws CommunicationError if it does not
+// authenticate itself within `timeout`.
+Socket connect_to_inviter(const std::string& invitation, std::chrono::milliseconds timeout);
 
 }  // namespace shardwright::executor

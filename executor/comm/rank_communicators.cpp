@@ -44,8 +44,8 @@ std::vector<RankCommunicators::Channel> RankCommunicators::channels_of(const Pro
   return {channels.begin(), channels.end()};
 }
 
-// Members take the channels in one order, so that none waits for another in a circle.
-void RankCommunicators::exchange_once(double* number, Queue queue) {
+// All members use the channels in the same order, which rules out a deadlock.
+void RankCommunicators::warm_up(double* number, Queue queue) {
   for (const Channel& channel : channels_) {
     Communicator& group = of(channel.group);
     if (channel.sender == group.rank()) {

@@ -1,5 +1,5 @@
-// The communicators that one rank of a plan opens: one for each kind of group that joins it with
-// others, and one that joins all ranks.
+// The communicators of one rank: one for each kind of group with several members, and one for all
+// ranks.
 #pragma once
 
 #include <array>
@@ -13,34 +13,33 @@
 
 namespace shardwright::executor {
 
-// Opens the communicator of `size` members that `key` names, in which this rank has the number
-// `rank`.
+// Opens the communicator that `key` names, with `size` members of which this is member `rank`.
 using OpenCommunicator =
     std::function<std::unique_ptr<Communicator>(const std::string& key, int rank, int size)>;
 
-// Activations and their gradients pass each other in channels of their own.
+// Returns the channel of a stream: activations and gradients use separate channels.
 int channel_of(Stream stream);
 
 class RankCommunicators {
  public:
-  // Opens, in the same order on every rank, what the ops of the program use.
+  // Opens the communicators that the program uses, in the same order on every rank.
   RankCommunicators(const Program& program, std::int64_t rank, const OpenCommunicator& open);
 
-  // One small exchange in each group and channel that the program uses, and at last among all
-  // ranks: what they make when they are first used is made then. All ranks call it while nothing
-  // else runs. `number`: an fp64 of the kernels' device, finite; changed.
-  void exchange_once(double* number, Queue queue);
+  // Runs one small collective or transfer in each group and channel, and one over all ranks, so
+  // that connections are made now. All ranks call it while nothing else runs. `number` is a finite
+  // fp64 value in the kernels' device memory and is changed.
+  void warm_up(double* number, Queue queue);
 
-  // Of a group with several members.
+  // Returns the communicator of a group with several members.
   Communicator& of(Group group) const;
-  // All ranks; null in a world of one.
+  // Returns the communicator of all ranks, or null for a single rank.
   Communicator* world() const { return world_.get(); }
-  // Of all of them.
+  // Apply to all communicators.
   void check();
   void abort();
 
  private:
-  // Messages of the rank's stage, by the members' numbers.
+  // A channel of the rank's stage; `sender` and `receiver` are ranks in the group.
   struct Channel {
     int sender = 0, receiver = 0, number = 0;
     Group group = Group::Pipeline;
@@ -50,7 +49,7 @@ class RankCommunicators {
   static std::vector<Channel> channels_of(const Program& program, int stage);
 
   std::array<std::unique_ptr<Communicator>, kGroups> groups_;
-  std::vector<Channel> channels_;  // ascending
+  std::vector<Channel> channels_;
   std::unique_ptr<Communicator> world_;
 };
 

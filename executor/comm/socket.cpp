@@ -74,7 +74,7 @@ Socket connect_to(const std::string& address, std::uint16_t port,
     if (connect(socket.descriptor(), found->ai_addr, found->ai_addrlen) == 0) return socket;
     const std::string why = std::strerror(errno);
     if (std::chrono::steady_clock::now() > deadline)
-      throw CommunicationError(fmt::format("nobody answers at {}:{}: {}", address, port, why));
+      throw CommunicationError(fmt::format("no process answers at {}:{}: {}", address, port, why));
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
 }
@@ -124,7 +124,7 @@ std::string host_name() {
 std::string new_token() {
   std::array<unsigned char, 16> bits{};
   if (getrandom(bits.data(), bits.size(), 0) != static_cast<ssize_t>(bits.size()))
-    throw CommunicationError("the system gives no random numbers");
+    throw CommunicationError("the system has no random numbers");
   std::string token;
   for (const unsigned char byte : bits) token += fmt::format("{:02x}", byte);
   return token;

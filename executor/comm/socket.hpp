@@ -9,7 +9,7 @@
 
 namespace shardwright::executor {
 
-// Owns a descriptor; -1: none.
+// Owns a file descriptor, or -1.
 class Socket {
  public:
   Socket() = default;
@@ -25,35 +25,35 @@ class Socket {
 
   int descriptor() const { return descriptor_; }
   bool is_open() const { return descriptor_ >= 0; }
-  // The descriptor, whose owner is now the caller.
+  // Returns the descriptor and gives up its ownership.
   int release() { return std::exchange(descriptor_, -1); }
 
  private:
   int descriptor_ = -1;
 };
 
-// Listens at a numeric address or a name of this host; port 0: any that is free. Throws
+// Listens at a numeric address or a name of this host; port 0 stands for any free port. Throws
 // CommunicationError.
 Socket listen_at(const std::string& address, std::uint16_t port);
 std::uint16_t port_of(const Socket& socket);
 
-// Tries until `timeout` has passed, and goes on trying where nobody listens yet. Throws
-// CommunicationError.
+// Retries until `timeout` has passed, also while no process listens. Throws CommunicationError.
 Socket connect_to(const std::string& address, std::uint16_t port,
                   std::chrono::milliseconds timeout);
 
-// Whole buffers; false if the other side has gone, or, after set_receive_timeout, is silent.
+// Transfer whole buffers; return false if the peer has disconnected or, after set_receive_timeout,
+// does not send in time.
 bool send_all(int socket, const void* data, std::size_t bytes);
 bool receive_all(int socket, void* data, std::size_t bytes);
-// 0: none.
+// 0 disables the timeout.
 void set_receive_timeout(int socket, std::chrono::milliseconds time);
 
-// Takes the same time wherever two texts of one length differ.
+// Compares in a time that does not depend on where the texts differ.
 bool equal_secrets(const std::string& a, const std::string& b);
 
 std::string host_name();
 
-// 128 random bits from the operating system, in hexadecimal. Throws CommunicationError.
+// Returns 128 random bits from the operating system in hexadecimal. Throws CommunicationError.
 std::string new_token();
 
 }  // namespace shardwright::executor

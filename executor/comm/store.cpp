@@ -14,16 +14,16 @@ std::string LocalStore::get(const std::string& key, std::chrono::milliseconds ti
   std::unique_lock lock(mutex_);
   const bool there =
       changed_.wait_for(lock, timeout, [&] { return entries_.find(key) != entries_.end(); });
-  if (!there) throw CommunicationError("nobody set \"" + key + "\" in time");
+  if (!there) throw CommunicationError("timed out waiting for \"" + key + "\"");
   return entries_[key].value;
 }
 
 std::optional<std::string> LocalStore::find(const std::string& key) {
-  const auto entry = look(key);
-  return entry ? std::optional(entry->value) : std::nullopt;
+  const auto found = entry(key);
+  return found ? std::optional(found->value) : std::nullopt;
 }
 
-std::optional<LocalStore::Entry> LocalStore::look(const std::string& key) const {
+std::optional<LocalStore::Entry> LocalStore::entry(const std::string& key) const {
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find(key);
   return found == entries_.end() ? std::nullopt : std::optional(found->second);

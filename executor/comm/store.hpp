@@ -1,4 +1,4 @@
-// A table of keys and values that all ranks of a run share: how they find each other.
+// Key-value stores through which the ranks of a run find each other.
 #pragma once
 
 #include <chrono>
@@ -17,12 +17,12 @@ class Store {
   virtual void set(const std::string& key, const std::string& value) = 0;
   // Waits until the key is set. Throws CommunicationError after `timeout`.
   virtual std::string get(const std::string& key, std::chrono::milliseconds timeout) = 0;
-  // The value if the key is set by now, or within a moment. Throws CommunicationError if the table
-  // cannot be asked.
+  // Returns the value if the key is set or will be within a moment. Throws CommunicationError if
+  // the store cannot be reached.
   virtual std::optional<std::string> find(const std::string& key) = 0;
 };
 
-// Within one process: for ranks that are threads, and as the table that a server hands out.
+// A store within one process: for ranks that are threads, and as the content of a server.
 class LocalStore final : public Store {
  public:
   struct Entry {
@@ -33,8 +33,8 @@ class LocalStore final : public Store {
   void set(const std::string& key, const std::string& value) override;
   std::string get(const std::string& key, std::chrono::milliseconds timeout) override;
   std::optional<std::string> find(const std::string& key) override;
-  // What is there now.
-  std::optional<Entry> look(const std::string& key) const;
+  // Returns the current entry.
+  std::optional<Entry> entry(const std::string& key) const;
 
  private:
   mutable std::mutex mutex_;

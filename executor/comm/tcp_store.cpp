@@ -17,22 +17,23 @@
 namespace shardwright::executor {
 namespace {
 
-// Of a key, a value or a token: addresses of a few hundred bytes travel here.
-constexpr std::uint32_t kMostBytes = 1U << 20U;
-constexpr std::size_t kMostTokenBytes = 256;
-constexpr std::size_t kLengthBytes = sizeof(std::uint32_t);  // before a text
-// The server waits so long for a key before it says that it is missing.
-constexpr std::chrono::milliseconds kServersPause{100};
+// Limits on the length of a key or value, and of a token.
+constexpr std::uint32_t kMaxBytes = 1U << 20U;
+constexpr std::size_t kMaxTokenBytes = 256;
+// Each text is preceded by its length.
+constexpr std::size_t kLengthBytes = sizeof(std::uint32_t);
+// The time that the server waits for a key before it answers that it is missing.
+constexpr std::chrono::milliseconds kServerWait{100};
 
 constexpr char kSet = 'S', kGet = 'G', kFound = 'F', kMissing = 'M';
 
-// Of length and token; nothing if the token is too long for one.
-std::optional<std::size_t> bytes_of_greeting(const std::string& sent) {
+// Returns the length of a greeting (a token and its length), or nothing if the token is too long.
+std::optional<std::size_t> greeting_bytes(const std::string& sent) {
   if (sent.size() < kLengthBytes) return kLengthBytes;
   std::uint32_t bytes = 0;
   std::memcpy(&bytes, sent.data(), sizeof bytes);
   bytes = ntohl(bytes);
-  return bytes <= kMostTokenBytes ? std::optional(kLengthBytes + bytes) : std::nullopt;
+  return bytes <= kMaxTokenBytes ? std::optional(kLengthBytes + bytes) : std::nullopt;
 }
 
 bool send_text(int socket, const std::string& text) {
@@ -65,13 +66,13 @@ TcpStoreServer::~TcpStoreServer() {
 }
 
 void TcpStoreServer::accept_clients() {
-  UnauthenticatedPeers peers(bytes_of_greeting, [this](Socket socket, const std::string& greeting) {
-    if (equal_secrets(greeting.substr(kLengthBytes), token_)) let_in(std::move(socket));
+  UnauthenticatedPeers peers(greeting_bytes, [this](Socket socket, const std::string& greeting) {
+    if (equal_secrets(greeting.substr(kLengthBytes), token_)) add_client(std::move(socket));
   });
   while (!closing_) {
     const auto seen = peers.wait({{listener_.descriptor(), POLLIN, 0}});
     clients_.remove_if([](Client& client) {
-      if (!client.gone) return false;
+      if (!client.finished) return false;
       client.thread.join();
       return true;
     });
@@ -79,32 +80,33 @@ void TcpStoreServer::accept_clients() {
   }
 }
 
-void TcpStoreServer::let_in(Socket socket) {
+void TcpStoreServer::add_client(Socket socket) {
   Client& client = clients_.emplace_back();
   client.socket = std::move(socket);
   try {
     client.thread = std::thread([this, &client] {
       serve(client.socket.descriptor());
       shutdown(client.socket.descriptor(), SHUT_RDWR);
-      client.gone = true;
+      client.finished = true;
     });
   } catch (const std::system_error&) {
-    clients_.pop_back();  // no more threads: hung up on
+    // The system is out of threads: disconnect the client.
+    clients_.pop_back();
   }
 }
 
 void TcpStoreServer::serve(int client) {
   char request = 0;
   std::string key, value;
-  while (receive_all(client, &request, 1) && receive_text(client, key, kMostBytes)) {
+  while (receive_all(client, &request, 1) && receive_text(client, key, kMaxBytes)) {
     if (request == kSet) {
-      if (!receive_text(client, value, kMostBytes)) return;
-      table_.set(key, value);
+      if (!receive_text(client, value, kMaxBytes)) return;
+      store_.set(key, value);
       continue;
     }
-    // The client asks again until its own time is up.
+    // The client asks again until its own timeout.
     try {
-      value = table_.get(key, kServersPause);
+      value = store_.get(key, kServerWait);
     } catch (const CommunicationError&) {
       if (!send_all(client, &kMissing, 1)) return;
       continue;
@@ -116,7 +118,7 @@ void TcpStoreServer::serve(int client) {
 TcpStore::TcpStore(const std::string& address, std::uint16_t port, const std::string& token,
                    std::chrono::milliseconds timeout)
     : socket_(connect_to(address, port, timeout)) {
-  set_receive_timeout(socket_.descriptor(), timeout + kServersPause);
+  set_receive_timeout(socket_.descriptor(), timeout + kServerWait);
   send_text(socket_.descriptor(), token);
 }
 
@@ -124,7 +126,7 @@ void TcpStore::set(const std::string& key, const std::string& value) {
   const std::lock_guard lock(mutex_);
   if (!send_all(socket_.descriptor(), &kSet, 1) || !send_text(socket_.descriptor(), key) ||
       !send_text(socket_.descriptor(), value))
-    throw CommunicationError("the rendezvous went away");
+    throw CommunicationError("the connection to the rendezvous was lost");
 }
 
 std::string TcpStore::get(const std::string& key, std::chrono::milliseconds timeout) {
@@ -132,7 +134,7 @@ std::string TcpStore::get(const std::string& key, std::chrono::milliseconds time
   while (true) {
     if (const auto value = find(key)) return *value;
     if (std::chrono::steady_clock::now() > deadline)
-      throw CommunicationError("nobody set \"" + key + "\" in time");
+      throw CommunicationError("timed out waiting for \"" + key + "\"");
   }
 }
 
@@ -143,10 +145,10 @@ std::optional<std::string> TcpStore::find(const std::string& key) {
   std::string value;
   const bool answered = send_all(socket, &kGet, 1) && send_text(socket, key) &&
                         receive_all(socket, &answer, 1) &&
-                        (answer == kMissing || receive_text(socket, value, kMostBytes));
+                        (answer == kMissing || receive_text(socket, value, kMaxBytes));
   if (!answered) {
     throw CommunicationError(
-        "the rendezvous refuses this rank (another token?), does not answer, or went away");
+        "the rendezvous does not answer: it has another token, or the connection was lost");
   }
   return answer == kFound ? std::optional(value) : std::nullopt;
 }

@@ -1,8 +1,7 @@
-// The table through which ranks find each other, over TCP: one process serves it, all others ask.
+// A store over TCP that one process serves to all others.
 //
-// Who connects must first send the run's secret token; without it nothing is read or answered, and
-// who takes too long is hung up on. Only who has sent it gets a thread. The server listens at the
-// address it is given and nowhere else.
+// A client must first send the run's secret token. Until then it gets no thread and no answer, and
+// it is disconnected after a timeout. The server listens only at the given address.
 #pragma once
 
 #include <atomic>
@@ -20,7 +19,7 @@ namespace shardwright::executor {
 
 class TcpStoreServer {
  public:
-  // Listens at a numeric address or a name of this host; port 0: any that is free. Throws
+  // Listens at a numeric address or a name of this host; port 0 stands for any free port. Throws
   // CommunicationError.
   TcpStoreServer(const std::string& address, std::uint16_t port, std::string token);
   ~TcpStoreServer();
@@ -28,31 +27,32 @@ class TcpStoreServer {
   TcpStoreServer& operator=(const TcpStoreServer&) = delete;
 
   std::uint16_t port() const { return port_; }
-  const LocalStore& table() const { return table_; }
+  const LocalStore& local_store() const { return store_; }
 
  private:
   struct Client {
     Socket socket;
     std::thread thread;
-    std::atomic<bool> gone{false};
+    std::atomic<bool> finished{false};
   };
 
   void accept_clients();
-  void let_in(Socket socket);
+  void add_client(Socket socket);
   void serve(int client);
 
   std::string token_;
-  LocalStore table_;
+  LocalStore store_;
   Socket listener_;
   std::uint16_t port_ = 0;
   std::atomic<bool> closing_{false};
-  std::list<Client> clients_;  // of the acceptor's thread
+  // Used by the acceptor's thread alone.
+  std::list<Client> clients_;
   std::thread acceptor_;
 };
 
 class TcpStore final : public Store {
  public:
-  // Tries to connect until `timeout` has passed, and later waits as long for an answer. Throws
+  // Tries to connect until `timeout` has passed, and waits at most as long for each answer. Throws
   // CommunicationError.
   TcpStore(const std::string& address, std::uint16_t port, const std::string& token,
            std::chrono::milliseconds timeout);
@@ -61,7 +61,7 @@ class TcpStore final : public Store {
   std::string get(const std::string& key, std::chrono::milliseconds timeout) override;
   std::optional<std::string> find(const std::string& key) override;
 
-  // The address of this host from which it reaches the server.
+  // Returns this host's address on the connection to the server.
   std::string own_address() const;
 
  private:

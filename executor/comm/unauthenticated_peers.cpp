@@ -15,9 +15,9 @@ using SteadyClock = std::chrono::steady_clock;
 
 // A peer must have sent its whole greeting within this time.
 constexpr std::chrono::seconds kGreeting{10};
-constexpr std::size_t kMostPeers = 256;
+constexpr std::size_t kMaxPeers = 256;
 // How often expired peers are looked for.
-constexpr int kLookMilliseconds = 200;
+constexpr int kPollMilliseconds = 200;
 
 }  // namespace
 
@@ -29,7 +29,7 @@ std::vector<pollfd> UnauthenticatedPeers::wait(std::vector<pollfd> others) {
   const std::size_t first = watched.size();
   for (const UnauthenticatedPeer& peer : peers_)
     watched.push_back({peer.socket.descriptor(), POLLIN, 0});
-  poll(watched.data(), watched.size(), peers_.empty() ? -1 : kLookMilliseconds);
+  poll(watched.data(), watched.size(), peers_.empty() ? -1 : kPollMilliseconds);
   std::size_t seen = first;
   peers_.remove_if([&](UnauthenticatedPeer& peer) {
     const bool spoke = watched[seen++].revents != 0;
@@ -42,11 +42,11 @@ std::vector<pollfd> UnauthenticatedPeers::wait(std::vector<pollfd> others) {
 void UnauthenticatedPeers::accept(const Socket& listener) {
   Socket socket(accept4(listener.descriptor(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!socket.is_open()) {
-    // Too many open files, for instance: trying again at once would spin.
+    // Trying again at once would spin, for instance if too many files are open.
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     return;
   }
-  if (peers_.size() == kMostPeers) peers_.pop_front();
+  if (peers_.size() == kMaxPeers) peers_.pop_front();
   peers_.push_back({std::move(socket), "", SteadyClock::now() + kGreeting});
 }
 

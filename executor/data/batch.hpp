@@ -8,13 +8,13 @@
 namespace shardwright::executor {
 
 struct Batch {
-  std::int64_t tokens_each = 0;               // of a microbatch
-  std::vector<std::int32_t> tokens, targets;  // of all microbatches, one after another
+  std::int64_t tokens_each = 0;
+  // All microbatches, one after another; each target is the token that follows its token.
+  std::vector<std::int32_t> tokens, targets;
 
   std::span<const std::int32_t> tokens_of(std::int32_t microbatch) const {
     return part(tokens, microbatch);
   }
-  // The token that follows each token.
   std::span<const std::int32_t> targets_of(std::int32_t microbatch) const {
     return part(targets, microbatch);
   }

@@ -20,7 +20,7 @@ std::uint64_t count_samples(const TokenFile& file, const Plan& plan) {
   return (file.tokens() - 1) / static_cast<std::uint64_t>(plan.seq_len);
 }
 
-// The tokens are those from `first` on.
+// `first` is the position of the first of the tokens.
 void check_vocabulary(const TokenFile& file, std::uint64_t first,
                       const std::vector<std::int32_t>& tokens, std::int64_t vocabulary) {
   const auto foreign = std::find_if(tokens.begin(), tokens.end(),

@@ -1,5 +1,4 @@
-// Random numbers as a function of a key and a counter: the same wherever and in whatever order they
-// are drawn.
+// Random numbers as a function of a key and a counter, independent of the order of drawing.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +21,12 @@ constexpr std::uint64_t random_bits(std::uint64_t key, std::uint64_t counter) {
   return mix(mix(key) ^ mix(counter + 0x632be59bd9b4e019U));
 }
 
-// Of a text, with a seed.
+// Returns the key of a text and a seed.
 constexpr std::uint64_t key_of(std::uint64_t seed, std::string_view text) {
   return text_hash(text, kTextHashStart ^ mix(seed));
 }
 
-// In (0, 1].
+// Returns a number in (0, 1].
 constexpr double random_unit(std::uint64_t key, std::uint64_t counter) {
   return static_cast<double>((random_bits(key, counter) >> 11U) + 1) * 0x1p-53;
 }

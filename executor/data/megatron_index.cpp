@@ -34,18 +34,19 @@ Value read_value(std::istream& stream) {
   return value;
 }
 
-// Of Megatron's enumeration DType.
+// The element types of Megatron's enumeration DType.
 struct ElementType {
   std::uint8_t code;
   const char* name;
-  std::size_t bytes = 0;  // 0: it holds no tokens that are read
+  // 0 if the executor does not read tokens of this type.
+  std::size_t bytes = 0;
   bool is_signed = false;
 };
 constexpr ElementType kTypes[] = {
     {1, "uint8", 1},       {2, "int8"},    {3, "int16", 2, true}, {4, "int32", 4, true},
     {5, "int64", 8, true}, {6, "float64"}, {7, "float32"},        {8, "uint16", 2}};
 
-// How a token lies in the file, by the code of its type.
+// Returns the token format of a type code.
 TokenFormat token_type(std::uint8_t code, const std::filesystem::path& index) {
   std::string found = fmt::format("elements of the unknown type {}", code), expected;
   for (const ElementType& type : kTypes) {
@@ -82,11 +83,11 @@ Header read_header(std::istream& stream, const std::filesystem::path& index) {
   return header;
 }
 
-// Before anything is read, so that sizes made up by a damaged header are not allocated.
+// Called before the lists are read, so that the sizes of a damaged header are not allocated.
 void check_size(const Header& header, const std::filesystem::path& index) {
   const std::uint64_t bytes = std::filesystem::file_size(index);
   constexpr std::uint64_t kOfSequence = sizeof(std::int32_t) + sizeof(std::int64_t);
-  // Neither product may overflow.
+  // The products below must not overflow.
   const bool plausible = header.sequences <= bytes && header.documents <= bytes;
   const std::uint64_t whole =
       kHeaderBytes + kOfSequence * header.sequences + sizeof(std::int64_t) * header.documents;
@@ -111,7 +112,7 @@ std::vector<std::int32_t> read_lengths(std::istream& stream, const Header& heade
   return lengths;
 }
 
-// Each sequence begins where the one before it ends. The tokens of all of them.
+// Checks that each sequence begins where the previous one ends; returns the number of tokens.
 std::uint64_t follow_sequences(std::istream& stream, const std::vector<std::int32_t>& lengths,
                                std::size_t token_bytes, const std::filesystem::path& index) {
   std::uint64_t tokens = 0;

@@ -20,9 +20,9 @@
 
 namespace shardwright::executor {
 
-// The tokens of the file of `bytes` bytes that the index tells of, which its sequences fill one
-// after another. Throws InputError if the index is not whole, contradicts itself or the size of the
-// file, or has no tokens of integers.
+// Returns the format of the tokens in the file of `bytes` bytes that the index describes. Throws
+// InputError if the index is incomplete, contradicts itself or the file size, or has tokens that
+// are no integers.
 TokenFormat read_megatron_index(const std::filesystem::path& index, std::uint64_t bytes);
 
 }  // namespace shardwright::executor

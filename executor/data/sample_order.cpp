@@ -13,8 +13,8 @@ SampleOrder::SampleOrder(std::uint64_t seed, std::uint64_t samples)
 
 std::uint64_t SampleOrder::sample(std::uint64_t number) const {
   const std::uint64_t key = random_bits(seed_, number / samples_);
-  // The network permutes 2^(2 half_bits) values; those beyond the samples are sent on until they
-  // come back (cycle walking: Black, Rogaway: Ciphers with arbitrary finite domains, 2002).
+  // The network permutes 2^(2 half_bits) values; values beyond the samples are permuted again until
+  // they are in range (cycle walking: Black, Rogaway: Ciphers with arbitrary finite domains, 2002).
   std::uint64_t value = number % samples_;
   do {
     value = permute(key, value);
@@ -22,7 +22,7 @@ std::uint64_t SampleOrder::sample(std::uint64_t number) const {
   return value;
 }
 
-// A Feistel network: a permutation whatever its rounds do.
+// A Feistel network is a permutation for any round function.
 std::uint64_t SampleOrder::permute(std::uint64_t key, std::uint64_t value) const {
   const std::uint64_t mask = (std::uint64_t{1} << half_bits_) - 1;
   std::uint64_t left = value >> half_bits_, right = value & mask;

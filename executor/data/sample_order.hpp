@@ -1,6 +1,5 @@
-// The order in which a run meets its samples: each once an epoch, shuffled anew for each, as a
-// function of seed and number, so that a run resumes at any sample without a record of those
-// before.
+// The order of samples: each once per epoch, shuffled for each epoch. It is a function of seed and
+// number, so that a run can resume at any sample.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +8,10 @@ namespace shardwright::executor {
 
 class SampleOrder {
  public:
-  // At least one sample.
+  // Requires at least one sample.
   SampleOrder(std::uint64_t seed, std::uint64_t samples);
 
-  // The sample (0 .. samples - 1) that the run meets as its `number`-th.
+  // Returns the sample (0 .. samples - 1) that the run trains on as its `number`-th.
   std::uint64_t sample(std::uint64_t number) const;
 
  private:

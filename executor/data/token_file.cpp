@@ -14,7 +14,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/regular_file.hpp"
-#include "executor/data/content_sum.hpp"
+#include "executor/data/content_checksum.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -52,13 +52,14 @@ TokenFile::~TokenFile() {
 }
 
 bool TokenFile::cannot_exceed(std::int64_t vocabulary) const {
-  constexpr std::size_t kWidest = 2;  // bytes; wider tokens may be beyond any vocabulary
+  // In bytes; the values of wider tokens exceed every vocabulary.
+  constexpr std::size_t kWidest = 2;
   return !format_.is_signed && format_.token_bytes <= kWidest &&
          vocabulary >= std::int64_t{1} << (8 * format_.token_bytes);
 }
 
-std::string TokenFile::sum() const {
-  return sum_text(content_sum({data_, bytes_}));
+std::string TokenFile::checksum() const {
+  return checksum_text(content_checksum({data_, bytes_}));
 }
 
 std::int64_t TokenFile::token(std::uint64_t position) const {
@@ -72,10 +73,10 @@ std::int64_t TokenFile::token(std::uint64_t position) const {
 
 void TokenFile::read(std::uint64_t first, std::span<std::int32_t> out) const {
   SHARDWRIGHT_CHECK(first + out.size() <= tokens(), "tokens beyond the end of the file");
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::int64_t found = token(first + i);
-    out[i] = static_cast<std::int32_t>(found < 0 ? kMost : std::min(found, kMost));
+    out[i] = static_cast<std::int32_t>(found < 0 ? kMax : std::min(found, kMax));
   }
 }
 

@@ -1,4 +1,4 @@
-// A corpus as a sequence of tokens in a file (formats: token_format.hpp), read where it is needed.
+// A corpus: a memory-mapped file of tokens (formats: token_format.hpp).
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace shardwright::executor {
 
 class TokenFile {
  public:
-  // Throws InputError if the file cannot be read or is not whole.
+  // Throws InputError if the file cannot be read or is incomplete.
   explicit TokenFile(const std::filesystem::path& file);
   ~TokenFile();
   TokenFile(const TokenFile&) = delete;
@@ -21,20 +21,20 @@ class TokenFile {
 
   std::uint64_t tokens() const { return format_.tokens; }
   std::size_t token_bytes() const { return format_.token_bytes; }
-  // Whatever stands in the file: its tokens are too narrow.
+  // True if no value of the token format lies outside of the vocabulary.
   bool cannot_exceed(std::int64_t vocabulary) const;
-  // Tells corpora apart: content_sum of the file, as text.
-  std::string sum() const;
+  // Returns the content_checksum of the file as text.
+  std::string checksum() const;
   const std::filesystem::path& path() const { return path_; }
-  // Tokens `first` to `first` + size; all of them are in the file. What no vocabulary has, because
-  // it is negative or beyond 2^31 - 1, reads as 2^31 - 1.
+  // Reads tokens from `first` on, all of which must exist. Values below 0 or above 2^31 - 1, which
+  // no vocabulary has, read as 2^31 - 1.
   void read(std::uint64_t first, std::span<std::int32_t> out) const;
-  // The token at this position, counted from 0, as it stands in the file.
+  // Returns the unconverted token at a position.
   std::int64_t token(std::uint64_t position) const;
 
  private:
   std::filesystem::path path_;
-  const std::byte* data_ = nullptr;  // the mapped file
+  const std::byte* data_ = nullptr;
   std::uint64_t bytes_ = 0;
   TokenFormat format_;
 };

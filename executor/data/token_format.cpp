@@ -33,7 +33,7 @@ TokenFormat raw_tokens(const std::filesystem::path& file, std::size_t bytes,
   return {0, token_bytes, bytes / token_bytes};
 }
 
-// The first int32 of a header that would be llm.c's.
+// Returns the kind of llm.c's format that the first int32 denotes, or null.
 const LlmcKind* llmc_kind(std::span<const std::byte> content) {
   std::int32_t magic = 0;
   if (content.size() < sizeof magic) return nullptr;
@@ -69,7 +69,7 @@ bool begins_with(std::span<const std::byte> content, std::string_view text) {
          std::memcmp(content.data(), text.data(), text.size()) == 0;
 }
 
-// Files beside or around tokens, which would be read as if their headers were such.
+// Refuses files whose headers would otherwise be read as tokens.
 void refuse_other_formats(const std::filesystem::path& file, std::span<const std::byte> content) {
   const std::string extension = file.extension().string();
   if (extension == ".idx" || begins_with(content, "MMIDIDX"))

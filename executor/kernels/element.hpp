@@ -1,10 +1,14 @@
-// Formats of numbers in buffers.
+// Number formats of buffers, and queues of devices.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 namespace shardwright::executor {
+
+// An in-order queue of a device: a cudaStream_t on CUDA. On the CPU it is null, and work runs in the
+// calling thread.
+using Queue = void*;
 
 enum class Element : std::uint8_t { Float32, Float64, Bfloat16 };
 

@@ -8,9 +8,10 @@
 namespace shardwright::executor {
 namespace {
 
-// As nvml.h has them ("NVML API Reference Guide"); the header is no part of what a build needs.
+// Declarations of nvml.h ("NVML API Reference Guide"), which a build then does not need.
 using Device = void*;
-struct ProcessInfo {  // nvmlProcessInfo_t
+// nvmlProcessInfo_t
+struct ProcessInfo {
   unsigned process;
   unsigned long long bytes;
   unsigned gpu_instance, compute_instance;
@@ -41,7 +42,7 @@ struct Nvml::Library {
     return function != nullptr;
   }
 
-  // False where it cannot be used.
+  // Returns false if the library cannot be used.
   bool open(const char* name) {
     handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     Call begin = nullptr, end = nullptr;
@@ -53,12 +54,12 @@ struct Nvml::Library {
     return true;
   }
 
-  // Of processes that compute on the device. None where they cannot be told.
+  // Returns the processes that compute on the device; none if NVML cannot tell.
   std::vector<ProcessInfo> processes_of(Device device) const {
     std::vector<ProcessInfo> processes;
     unsigned count = 0;
     int status = processes_on(device, &count, nullptr);
-    // More may come between two calls.
+    // More processes may start between two calls.
     for (int tries = 0; status == kInsufficientSize && tries < 3; ++tries) {
       processes.resize(2 * std::size_t{count} + 1);
       count = static_cast<unsigned>(processes.size());
@@ -79,8 +80,8 @@ std::optional<std::size_t> Nvml::memory_of(const std::string& bus_id, std::int64
   Device device = nullptr;
   if (!library_ || library_->device_at(bus_id.c_str(), &device) != kSuccess) return std::nullopt;
   for (const ProcessInfo& each : library_->processes_of(device)) {
-    const bool told = each.bytes > 0 && each.bytes != kNotAvailable;
-    if (static_cast<std::int64_t>(each.process) == process && told)
+    const bool is_reported = each.bytes > 0 && each.bytes != kNotAvailable;
+    if (static_cast<std::int64_t>(each.process) == process && is_reported)
       return static_cast<std::size_t>(each.bytes);
   }
   return std::nullopt;

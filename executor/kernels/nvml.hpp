@@ -1,4 +1,4 @@
-// The NVIDIA Management Library, which comes with the driver: what processes take of a GPU.
+// The NVIDIA Management Library (NVML), which comes with the driver: GPU memory by process.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace shardwright::executor {
 
-// Loaded while the program runs, so that nothing needs it.
+// Loads the library at run time, so that it is optional.
 class Nvml {
  public:
   explicit Nvml(const char* library = "libnvidia-ml.so.1");
@@ -16,16 +16,17 @@ class Nvml {
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  // Bytes that the process holds now of the memory of the GPU at this place ("0000:1b:00.0"): its
-  // context, kernels, the libraries' and its own. Nothing where the library does not tell: it is
-  // absent, the process has no context there, or is in a container whose process numbers are not
-  // those of the host (older drivers list it by its other number, or with 0 bytes:
+  // Returns the memory of the GPU at this bus address ("0000:1b:00.0") that the process holds now:
+  // context, kernels, its own data and that of libraries. Returns nothing if NVML is absent or does
+  // not tell: the process has no context there, or runs in a container with other process numbers
+  // (older drivers list it by its other number or with 0 bytes:
   // github.com/NVIDIA/open-gpu-kernel-modules, pull request 614).
   std::optional<std::size_t> memory_of(const std::string& bus_id, std::int64_t process) const;
 
  private:
   struct Library;
-  std::unique_ptr<Library> library_;  // null: absent
+  // Null if the library is absent.
+  std::unique_ptr<Library> library_;
 };
 
 }  // namespace shardwright::executor

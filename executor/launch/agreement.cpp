@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "executor/comm/communicator.hpp"
 #include "executor/comm/socket.hpp"
 #include "executor/launch/heartbeat.hpp"
+#include "executor/launch/rendezvous.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -23,12 +25,12 @@ using nlohmann::json;
 using std::chrono::milliseconds;
 
 constexpr const char* kVerdictKey = "inputs.verdict";
-constexpr milliseconds kBetweenLooks{5};
-// The table goes with rank 0, whom a launcher of ours does not serve: others have so long to read.
-constexpr milliseconds kToRead{2'000};
-// A rank that one knows of and another does not.
-constexpr milliseconds kToCome{2'000};
-constexpr std::size_t kMostProblems = 20;
+constexpr milliseconds kPollInterval{5};
+// Rank 0's process may serve the store: it gives the others this long to read the verdict.
+constexpr milliseconds kReadTime{2'000};
+// The wait for a rank of which only some ranks know.
+constexpr milliseconds kJoinTime{2'000};
+constexpr std::size_t kMaxProblems = 20;
 
 std::string inputs_key(std::int64_t rank) {
   return fmt::format("inputs.{}", rank);
@@ -42,13 +44,14 @@ std::optional<std::string> await(Store& store, const std::string& key, Clock::ti
   while (true) {
     if (auto value = store.find(key)) return value;
     if (Clock::now() > deadline) return std::nullopt;
-    std::this_thread::sleep_for(kBetweenLooks);
+    std::this_thread::sleep_for(kPollInterval);
   }
 }
 
-// A rank's inputs, with where it is; or why it was refused by itself.
+// A rank's inputs and host, or its own errors.
 struct RankInputs {
-  std::int64_t rank = 0, world = 0;  // as its launcher has told it
+  // The world size that its launcher stated.
+  std::int64_t rank = 0, world = 0;
   std::string host;
   RunInputs inputs;
   std::vector<Problem> refused = {};
@@ -70,7 +73,7 @@ std::vector<Problem> read_problems(const json& list) {
   return problems;
 }
 
-// What one rank has found, as the others say it.
+// Returns a rank's errors for display by other ranks.
 std::vector<Problem> problems_of(const RankInputs& rank, const InputError& error) {
   std::vector<Problem> problems;
   for (const Problem& problem : error.problems()) {
@@ -83,11 +86,11 @@ std::vector<Problem> problems_of(const RankInputs& rank, const InputError& error
 }
 
 std::string text_of(const RankInputs& own) {
-  // The moment tells apart two that come as one rank.
-  const json said = {{"world", own.world},   {"host", own.host},
-                     {"process", getpid()},  {"came", Clock::now().time_since_epoch().count()},
-                     {"inputs", own.inputs}, {"refused", json_of(own.refused)}};
-  return said.dump(-1, ' ', false, json::error_handler_t::replace);
+  // The time distinguishes two processes with the same rank number.
+  const json entry = {{"world", own.world},   {"host", own.host},
+                      {"process", getpid()},  {"joined", Clock::now().time_since_epoch().count()},
+                      {"inputs", own.inputs}, {"refused", json_of(own.refused)}};
+  return entry.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 RankInputs read_inputs(std::int64_t rank, const std::string& text) {
@@ -99,7 +102,8 @@ RankInputs read_inputs(std::int64_t rank, const std::string& text) {
 struct Verdict {
   std::vector<std::int64_t> absent;
   std::vector<Problem> problems;
-  std::int64_t world = 0;  // the largest that a rank was told; of the first rank alone
+  // The largest world size that a rank stated; known to rank 0 alone.
+  std::int64_t world = 0;
 
   bool is_good() const { return absent.empty() && problems.empty(); }
 };
@@ -136,21 +140,22 @@ void compare(const RankInputs& first, const RankInputs& other, std::vector<Probl
   }
 }
 
-void tell_verdict(Store& store, Verdict& verdict) {
-  if (verdict.problems.size() > kMostProblems) verdict.problems.resize(kMostProblems);
+void publish_verdict(Store& store, Verdict& verdict) {
+  if (verdict.problems.size() > kMaxProblems) verdict.problems.resize(kMaxProblems);
   store.set(kVerdictKey, text_of(verdict));
 }
 
-// The first rank's side.
-Verdict judge(Store& store, const RankInputs& own, std::int64_t world, milliseconds timeout,
-              const std::function<void()>& prepare) {
+// Rank 0 collects the inputs of the others, compares them with its own and publishes the verdict.
+Verdict compare_all_ranks(Store& store, const RankInputs& own, std::int64_t world,
+                          milliseconds timeout, const std::function<void()>& prepare) {
   auto deadline = Clock::now() + timeout;
   std::int64_t least_world = world;
   Verdict verdict;
   verdict.world = world;
   for (std::int64_t rank = 1; rank < world; ++rank) {
-    // Some rank knows of none beyond these, so that they need not come to tell that numbers differ.
-    if (rank >= least_world) deadline = std::min(deadline, Clock::now() + kToCome);
+    // Some rank knows of no ranks from here on: those may not exist, and the difference is already
+    // known.
+    if (rank >= least_world) deadline = std::min(deadline, Clock::now() + kJoinTime);
     const auto text = await(store, inputs_key(rank), deadline);
     if (!text) {
       verdict.absent.push_back(rank);
@@ -160,14 +165,14 @@ Verdict judge(Store& store, const RankInputs& own, std::int64_t world, milliseco
     const RankInputs other = read_inputs(rank, *text);
     least_world = std::min(least_world, other.world);
     verdict.world = std::max(verdict.world, other.world);
-    if (verdict.problems.size() < kMostProblems) compare(own, other, verdict.problems);
+    if (verdict.problems.size() < kMaxProblems) compare(own, other, verdict.problems);
   }
   try {
     if (prepare && verdict.is_good()) prepare();
   } catch (const InputError& error) {
     verdict.problems = problems_of(own, error);
   }
-  tell_verdict(store, verdict);
+  publish_verdict(store, verdict);
   return verdict;
 }
 
@@ -179,7 +184,7 @@ void wait_for_readers(Store& store, const Verdict& verdict, milliseconds limit) 
   }
 }
 
-[[noreturn]] void refuse_second(std::int64_t rank, const std::string& other) {
+[[noreturn]] void reject_duplicate(std::int64_t rank, const std::string& other) {
   const json found = json::parse(other);
   throw InputError(
       "the ranks of the run",
@@ -189,14 +194,14 @@ void wait_for_readers(Store& store, const Verdict& verdict, milliseconds limit) 
         "each rank once"}});
 }
 
-// The side of the others.
-Verdict hear(Store& store, std::int64_t rank, milliseconds timeout) {
+// The other ranks wait for the verdict of rank 0.
+Verdict await_verdict(Store& store, std::int64_t rank, milliseconds timeout) {
   if (!await(store, inputs_key(0), Clock::now() + timeout)) {
     report_absent(store, 0);
     return {{0}, {}};
   }
-  const auto text = await(store, kVerdictKey, Clock::now() + timeout + kToRead);
-  if (!text) throw RuntimeFailure("rank 0 does not say whether all ranks have come");
+  const auto text = await(store, kVerdictKey, Clock::now() + timeout + kReadTime);
+  if (!text) throw RuntimeFailure("rank 0 did not report whether all ranks have joined");
   store.set(read_key(rank), "");
   return read_verdict(*text);
 }
@@ -211,14 +216,14 @@ void agree_on_inputs(Store& store, std::int64_t rank, std::int64_t world, const 
   }
   const RankInputs own{rank, world, host_name(), inputs};
   const std::string text = text_of(own);
-  if (const auto other = store.find(inputs_key(rank))) refuse_second(rank, *other);
+  if (const auto other = store.find(inputs_key(rank))) reject_duplicate(rank, *other);
   store.set(inputs_key(rank), text);
-  const Verdict verdict =
-      rank == 0 ? judge(store, own, world, timeout, prepare) : hear(store, rank, timeout);
-  // Two that come at the same moment both find nobody there.
+  const Verdict verdict = rank == 0 ? compare_all_ranks(store, own, world, timeout, prepare)
+                                    : await_verdict(store, rank, timeout);
+  // Two processes that start at the same moment both find the key unset.
   const auto last = store.find(inputs_key(rank));
-  if (last && *last != text) refuse_second(rank, *last);
-  if (rank == 0) wait_for_readers(store, verdict, kToRead);
+  if (last && *last != text) reject_duplicate(rank, *last);
+  if (rank == 0) wait_for_readers(store, verdict, kReadTime);
   if (verdict.is_good()) return;
   if (!verdict.problems.empty()) throw InputError("the ranks of the run", verdict.problems);
   const std::chrono::duration<double> seconds = timeout;
@@ -232,14 +237,29 @@ void report_refusal(Store& store, std::int64_t rank, std::int64_t world, const I
   RankInputs own{rank, world, host_name(), {}};
   own.refused = problems_of(own, error);
   store.set(inputs_key(rank), text_of(own));
-  store.set(read_key(rank), "");  // it asks for no verdict
+  // This rank does not read the verdict.
+  store.set(read_key(rank), "");
   if (rank != 0) {
-    store.find(inputs_key(rank));  // the answer comes after the table has it
+    // The answer arrives after the store has the entry.
+    store.find(inputs_key(rank));
     return;
   }
   Verdict verdict{{}, own.refused, world};
-  tell_verdict(store, verdict);
+  publish_verdict(store, verdict);
   wait_for_readers(store, verdict, limit);
+}
+
+void report_to_other_ranks(const LaunchPlace& place, const std::string& token,
+                           const InputError& error, std::chrono::milliseconds timeout) {
+  if (place.launcher == kOwnLauncher || place.world == 1 || token.empty()) return;
+  constexpr std::chrono::milliseconds kLongest{30'000};
+  const auto limit = std::min(timeout, kLongest);
+  try {
+    const Rendezvous rendezvous(place, token, limit);
+    report_refusal(*rendezvous.store(), place.rank, place.world, error, limit);
+  } catch (const CommunicationError&) {
+    // No other rank is there.
+  }
 }
 
 }  // namespace shardwright::executor

@@ -1,9 +1,9 @@
-// What all ranks of a run must have alike: told to each other before the first exchange, since
-// ranks that train different things would not notice.
+// Checks before the first collective that all ranks of a run have the same inputs: ranks that train
+// different models would not notice.
 //
-// Each rank puts its inputs into the table of the rendezvous; the first one compares them with its
-// own and says there what it has found, so that all end alike. It is also where the ranks wait for
-// each other: who does not come is known by name, and so is who is refused by itself.
+// Each rank writes its inputs to the store. Rank 0 compares them with its own and publishes the
+// result, so that all ranks end alike. Ranks that do not join, and ranks with errors of their own,
+// are reported by name.
 #pragma once
 
 #include <chrono>
@@ -14,28 +14,37 @@
 
 #include "core/base/error.hpp"
 #include "executor/comm/store.hpp"
+#include "executor/launch/launch_place.hpp"
 
 namespace shardwright::executor {
 
-// Values by what people call them: an option, "data", a member of the plan ("/plan/micro_batch").
+// Values by name: an option, "data", or a member of the plan ("/plan/micro_batch").
 using RunInputs = std::map<std::string, std::string>;
 
-// All ranks call it, with the inputs of each. Throws, on every rank that has come: InputError with
-// each rank and input that differ from those of rank 0, `world` among them, which is what a rank's
-// launcher has told it, or where two processes come as one rank (at least in the later one);
-// RuntimeFailure with the ranks that have not come within `timeout`, which are reported as absent
-// (heartbeat.hpp).
+// All ranks call it with their inputs. Throws on every rank that has joined: InputError with each
+// rank and input that differ from those of rank 0 (`world`, the world size that the launcher
+// stated, is one of them) or if two processes have the same rank (at least in the later one);
+// RuntimeFailure with the ranks that have not joined within `timeout`, which it also reports as
+// absent (heartbeat.hpp).
 //
-// `prepare`, unless null, is what rank 0 does where all agree, before the others go on. An
-// InputError of it is thrown on all ranks, too.
+// Rank 0 calls `prepare`, unless it is null, when all agree and before the others continue. An
+// InputError that it throws is thrown on all ranks.
 void agree_on_inputs(Store& store, std::int64_t rank, std::int64_t world, const RunInputs& inputs,
                      std::chrono::milliseconds timeout,
                      const std::function<void()>& prepare = nullptr);
 
-// In place of that, for a rank whose own input is bad, say a file that it alone lacks: the others
-// end with its error as with a difference. Rank 0 waits until they have read it, `limit` at the
-// most; its process serves the table. Throws CommunicationError.
+// Replaces agree_on_inputs on a rank whose own input is bad, for instance a missing file: all ranks
+// throw its error. Rank 0 waits for the others to read it, at most `limit`, since its process may
+// serve the store. Throws CommunicationError.
 void report_refusal(Store& store, std::int64_t rank, std::int64_t world, const InputError& error,
                     std::chrono::milliseconds limit);
+
+// Reports the error of a rank that fails before the rendezvous, for instance because of its options:
+// joins the rendezvous, or serves it, and calls report_refusal. Gives up after `timeout`, at most
+// half a minute, since launchers end the other ranks when this one ends. Does nothing if no other
+// rank can be reached: under our own launcher, which ends the others, for a single rank, and without
+// the run's secret, `token`.
+void report_to_other_ranks(const LaunchPlace& place, const std::string& token,
+                           const InputError& error, std::chrono::milliseconds timeout);
 
 }  // namespace shardwright::executor

@@ -12,20 +12,21 @@ constexpr const char* kKey = "bad_input";
 void report_bad_input(Store& store, const std::string& text) {
   try {
     store.set(kKey, text);
-    store.find(kKey);  // the answer comes after the table has the text
+    // The answer arrives after the store has the text.
+    store.find(kKey);
   } catch (const CommunicationError&) {
-    // Who served the table is gone, and with it the run.
+    // The process that served the store has ended, and with it the run.
   }
 }
 
-std::optional<std::string> reported_bad_input(const LocalStore& table) {
-  const auto entry = table.look(kKey);
-  return entry ? std::optional(entry->value) : std::nullopt;
+std::optional<std::string> reported_bad_input(const LocalStore& store) {
+  const auto found = store.entry(kKey);
+  return found ? std::optional(found->value) : std::nullopt;
 }
 
 std::optional<std::string> reported_bad_input(const Rendezvous& rendezvous,
                                               std::chrono::milliseconds limit) {
-  if (rendezvous.table() != nullptr) return reported_bad_input(*rendezvous.table());
+  if (rendezvous.local_store() != nullptr) return reported_bad_input(*rendezvous.local_store());
   try {
     return rendezvous.connect(limit)->find(kKey);
   } catch (const CommunicationError&) {

@@ -1,6 +1,6 @@
-// Bad input that one rank finds during training, as a token beyond the vocabulary. The rank reports
-// it to the others before it leaves its collectives, so that none takes the closed connections for
-// a failure.
+// Bad input that a rank finds during training, for instance a token beyond the vocabulary. The rank
+// reports it before it leaves its collectives, so that no other rank takes the closed connections
+// for a failure.
 #pragma once
 
 #include <chrono>
@@ -12,13 +12,13 @@
 
 namespace shardwright::executor {
 
-// Called by the rank before it closes a connection. When it returns, the table has the text, unless
-// the table is gone.
+// Writes the text to the store; the rank calls it before it closes a connection. Does nothing if
+// the store is gone.
 void report_bad_input(Store& store, const std::string& text);
 
-// What a rank has reported, in the process that serves the table.
-std::optional<std::string> reported_bad_input(const LocalStore& table);
-// The same in the other ranks. Nothing where the table does not answer within `limit`.
+// Returns the reported text, in the process that serves the store.
+std::optional<std::string> reported_bad_input(const LocalStore& store);
+// The same in other processes. Returns nothing if the store does not answer within `limit`.
 std::optional<std::string> reported_bad_input(const Rendezvous& rendezvous,
                                               std::chrono::milliseconds limit);
 

@@ -7,18 +7,18 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "core/base/standard_streams.hpp"
 #include "executor/comm/nccl_communicator.hpp"
 #include "executor/comm/socket.hpp"
 #include "executor/kernels/cuda/cuda_kernels.hpp"
 #include "executor/launch/gpu_claims.hpp"
 #include "executor/launch/rank_backend.hpp"
 #include "executor/runtime/cuda_queues.hpp"
+#include "executor/telemetry/log.hpp"
 
 namespace shardwright::executor {
 namespace {
 
-// The rank's GPU, for all that comes after it in the backend.
+// Selects the rank's GPU before the other members of the backend use it.
 class ChosenGpu {
  public:
   ChosenGpu(TcpStore* store, const LaunchPlace& place, const BackendOptions& options) {
@@ -32,9 +32,9 @@ class ChosenGpu {
   }
 };
 
-// Nothing of the device can be given back, which unwinding would wait for. The others notice.
+// Exits without unwinding, which would wait for the device. The other ranks notice the exit.
 [[noreturn]] void end_process(std::int64_t rank, const std::string& why) {
-  tell(fmt::format("rank {} on {}: {}", rank, host_name(), why));
+  log_error(fmt::format("rank {} on {}: {}", rank, host_name(), why));
   std::_Exit(EXIT_FAILURE);
 }
 
@@ -81,8 +81,9 @@ std::unique_ptr<RankBackend> open_cuda(TcpStore* store, const LaunchPlace& place
 }
 
 std::int64_t visible_gpus(std::string& why_none) {
-  // Connections are made with the communicator, not at the first call of each algorithm, which may
-  // come while other exchanges run (NCCL 2.22 on; user guide, "NCCL_RUNTIME_CONNECT").
+  // Connections are made when a communicator is created. Otherwise NCCL 2.22 and later make them at
+  // the first call of each algorithm, possibly during other collectives (user guide,
+  // "NCCL_RUNTIME_CONNECT").
   constexpr int kKeep = 0;
   setenv("NCCL_RUNTIME_CONNECT", "0", kKeep);
   return count_gpus(why_none);

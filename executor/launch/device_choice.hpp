@@ -1,4 +1,4 @@
-// On which device a run computes.
+// The device of a run.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace shardwright::executor {
 
-// `wanted` is "cpu", "cuda" or "auto": a GPU for a plan in bf16 where there is one, otherwise the
-// CPU. Throws InputError if a GPU is wanted and there is none.
+// `wanted` is "cpu", "cuda" or "auto": a GPU if the plan is in bf16 and there is one, otherwise the
+// CPU. Throws InputError if a GPU is requested and there is none.
 Device choose_device(const std::string& wanted, Precision precision);
 
-// open_cpu or open_cuda (rank_backend.hpp); throws what they throw.
+// Calls open_cpu or open_cuda (rank_backend.hpp).
 std::unique_ptr<RankBackend> open_backend(Device device, TcpStore* store, const LaunchPlace& place,
                                           const BackendOptions& options);
 
-// Throws InputError if ranks of this host would have to share a GPU without being told to.
+// Throws InputError if this host has fewer GPUs than ranks and `share_gpu` is false.
 void check_gpus(std::int64_t ranks_of_host, bool share_gpu);
 
 }  // namespace shardwright::executor

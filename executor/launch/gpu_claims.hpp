@@ -1,5 +1,5 @@
-// Whether the ranks of a host use GPUs of their own, where another launcher has started them: it
-// may let each process see one GPU only, which then is the first one to each.
+// Checks that the ranks of a host use different GPUs. Another launcher may show each process only
+// one GPU, which then has the number 0 in each of them.
 #pragma once
 
 #include <chrono>
@@ -10,10 +10,10 @@
 
 namespace shardwright::executor {
 
-// Says in the table which GPU the rank takes, and looks at what the other ranks of its host take;
-// all of them call it. `gpu`: what tells the GPUs of a host apart. Ranks of a host are those that
-// follow each other, as launchers number them by default; others are not compared. Throws
-// InputError if two take the same one, CommunicationError if a rank does not come within `timeout`.
+// Writes the rank's GPU to the store and compares it with those of the other ranks of its host; all
+// of them call it. `gpu` identifies a GPU of the host. Consecutive ranks form a host, as launchers
+// number them by default; others are not compared. Throws InputError if two ranks use the same GPU,
+// CommunicationError if a rank does not report within `timeout`.
 void claim_gpu(Store& store, const LaunchPlace& place, const std::string& host,
                const std::string& gpu, std::chrono::milliseconds timeout);
 

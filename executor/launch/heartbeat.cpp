@@ -24,14 +24,14 @@ std::string absent_key(std::int64_t rank) {
   return fmt::format("absent.{}", rank);
 }
 
-// A sign in the table: the host in the first line, then what the rank is doing.
+// A heartbeat in the store: the host in the first line, then the rank's activity.
 struct Sign {
-  std::string host, doing;
+  std::string host, activity;
   RankWatch::Clock::time_point at;
 };
 
-std::optional<Sign> last_sign(const LocalStore& table, std::int64_t rank) {
-  const auto entry = table.look(heartbeat_key(rank));
+std::optional<Sign> last_sign(const LocalStore& store, std::int64_t rank) {
+  const auto entry = store.entry(heartbeat_key(rank));
   if (!entry) return std::nullopt;
   const std::size_t line = entry->value.find('\n');
   return Sign{entry->value.substr(0, line), entry->value.substr(line + 1), entry->set_at};
@@ -63,9 +63,9 @@ Heartbeat::~Heartbeat() {
   thread_.join();
 }
 
-void Heartbeat::describe_with(std::function<std::string()> doing) {
+void Heartbeat::describe_activity(std::function<std::string()> activity) {
   const std::lock_guard lock(mutex_);
-  doing_ = std::move(doing);
+  activity_ = std::move(activity);
   due_ = true;
   changed_.notify_all();
 }
@@ -75,7 +75,7 @@ void Heartbeat::beat() {
     send_signs();
     store_->set(leave_key(rank_), "");
   } catch (const CommunicationError&) {
-    // Who served the table is gone; the rank's exchanges will tell.
+    // The process that served the store has ended; the rank's collectives will report it.
   }
 }
 
@@ -84,24 +84,24 @@ void Heartbeat::send_signs() {
   std::unique_lock lock(mutex_);
   while (!closing_) {
     due_ = false;
-    store_->set(heartbeat_key(rank_), host + '\n' + (doing_ ? doing_() : ""));
+    store_->set(heartbeat_key(rank_), host + '\n' + (activity_ ? activity_() : ""));
     changed_.wait_for(lock, interval_, [this] { return closing_ || due_; });
   }
 }
 
 std::string RankWatch::name(std::int64_t rank) const {
-  const auto sign = last_sign(table_, rank);
+  const auto sign = last_sign(store_, rank);
   if (!sign) return fmt::format("rank {} on {}", rank, host_);
-  return fmt::format("rank {} on {}{}{}", rank, sign->host, sign->doing.empty() ? "" : ", last in ",
-                     sign->doing);
+  return fmt::format("rank {} on {}{}{}", rank, sign->host,
+                     sign->activity.empty() ? "" : ", last in ", sign->activity);
 }
 
 bool RankWatch::is_absent(std::int64_t rank) const {
-  return table_.look(absent_key(rank)).has_value();
+  return store_.entry(absent_key(rank)).has_value();
 }
 
 bool RankWatch::has_left(std::int64_t rank) const {
-  return table_.look(leave_key(rank)).has_value();
+  return store_.entry(leave_key(rank)).has_value();
 }
 
 std::vector<std::int64_t> RankWatch::lost(std::chrono::milliseconds limit) const {
@@ -115,7 +115,7 @@ std::vector<std::int64_t> RankWatch::silent(std::chrono::milliseconds limit,
   const Clock::time_point now = Clock::now();
   std::vector<std::int64_t> found;
   for (std::int64_t rank = 0; rank < world_; ++rank) {
-    const auto sign = last_sign(table_, rank);
+    const auto sign = last_sign(store_, rank);
     const bool is_late = now - (sign ? sign->at : began_ + start) > limit;
     if (is_late || is_absent(rank)) found.push_back(rank);
   }
@@ -124,9 +124,9 @@ std::vector<std::int64_t> RankWatch::silent(std::chrono::milliseconds limit,
 
 std::string RankWatch::describe_silence(std::int64_t rank) const {
   if (is_absent(rank)) return name(rank) + " did not join in time";
-  const auto sign = last_sign(table_, rank);
+  const auto sign = last_sign(store_, rank);
   const std::chrono::duration<double> silence = Clock::now() - (sign ? sign->at : began_);
-  return fmt::format("no sign of life for {:.1f} s of {}", silence.count(), name(rank));
+  return fmt::format("no sign of life for {:.1f} s from {}", silence.count(), name(rank));
 }
 
 }  // namespace shardwright::executor

@@ -1,5 +1,5 @@
-// Signs of life: each rank says every now and then that it is there, and what it is doing; who
-// serves the table of the rendezvous sees which ranks have fallen silent.
+// Heartbeats: each rank regularly writes a sign of life and its activity to the store. The process
+// that serves the store finds the ranks that have fallen silent.
 #pragma once
 
 #include <chrono>
@@ -17,18 +17,18 @@
 
 namespace shardwright::executor {
 
-// Between two signs of a rank that has failed after `timeout` without one.
+// Returns the interval between heartbeats of ranks that count as failed after `timeout`.
 std::chrono::milliseconds heartbeat_interval(std::chrono::milliseconds timeout);
 
-// So many intervals without a sign are a silence, where one is looked for after a failure.
+// After a failure, a rank counts as lost after this many intervals without a heartbeat.
 inline constexpr int kMissedSigns = 4;
 
-// Says of another rank that it did not join in time, so that who watches counts it as lost: who has
-// never given a sign may as well be slow, but for those who waited for it.
+// Reports that another rank did not join in time, so that it counts as lost. (RankWatch alone
+// cannot tell a rank that has never sent a heartbeat from a slow one.)
 void report_absent(Store& store, std::int64_t rank);
 
-// A rank's side: a thread that sends the signs, and takes leave when it ends: the silence that
-// follows is no loss.
+// A thread that sends a rank's heartbeats, and at its end a notice that the rank leaves, after
+// which its silence is no loss.
 class Heartbeat {
  public:
   Heartbeat(std::unique_ptr<Store> store, std::int64_t rank, std::chrono::milliseconds interval);
@@ -36,9 +36,10 @@ class Heartbeat {
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
 
-  // `doing` says what the rank is at, in the next sign, which goes out at once, and in all that
-  // follow; null: nothing to say. When this returns the earlier function is no longer called.
-  void describe_with(std::function<std::string()> doing);
+  // `activity` describes what the rank does, in the next heartbeat, which is sent at once, and all
+  // later ones; null stands for no description. When this returns, the previous function is no
+  // longer called.
+  void describe_activity(std::function<std::string()> activity);
 
  private:
   void beat();
@@ -49,33 +50,33 @@ class Heartbeat {
   std::chrono::milliseconds interval_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::function<std::string()> doing_;
+  std::function<std::string()> activity_;
   bool closing_ = false, due_ = false;
   std::thread thread_;
 };
 
-// The table's side.
+// Evaluates the heartbeats in the process that serves the store.
 class RankWatch {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `host`: of ranks that have not given a sign yet.
-  RankWatch(const LocalStore& table, std::int64_t world, std::string host)
-      : table_(table), world_(world), host_(std::move(host)) {}
+  // `host` names the host of ranks that have not sent a heartbeat yet.
+  RankWatch(const LocalStore& store, std::int64_t world, std::string host)
+      : store_(store), world_(world), host_(std::move(host)) {}
 
   // "rank 3 on node7, last in step 12, attention.core of layer 2, microbatch 3".
   std::string name(std::int64_t rank) const;
 
-  // The ranks without a sign for `limit`, and those that were waited for in vain; before the first
-  // sign a rank has `kStart` more, from when the watch began.
+  // Returns the ranks without a heartbeat for `limit` and those reported as absent. Before their
+  // first heartbeat, ranks have `kStart` more from the beginning of the watch.
   std::vector<std::int64_t> silent(std::chrono::milliseconds limit) const {
     return silent(limit, kStart);
   }
-  // Of those, without the time to start, the ranks that have not taken leave: what is gone where a
-  // rank has failed.
+  // Returns the same without the extra time and without ranks that have left: the lost ranks after
+  // a failure.
   std::vector<std::int64_t> lost(std::chrono::milliseconds limit) const;
   bool has_left(std::int64_t rank) const;
-  // "no sign of life for 2.1 s of rank 3 on node7, last in step 12, …"; "rank 3 on node7 did not
+  // "no sign of life for 2.1 s from rank 3 on node7, last in step 12, …"; "rank 3 on node7 did not
   // join in time".
   std::string describe_silence(std::int64_t rank) const;
 
@@ -85,7 +86,7 @@ class RankWatch {
   std::vector<std::int64_t> silent(std::chrono::milliseconds limit, Clock::duration start) const;
   bool is_absent(std::int64_t rank) const;
 
-  const LocalStore& table_;
+  const LocalStore& store_;
   std::int64_t world_;
   std::string host_;
   Clock::time_point began_ = Clock::now();

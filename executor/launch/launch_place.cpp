@@ -12,9 +12,9 @@
 namespace shardwright::executor {
 namespace {
 
-constexpr std::int64_t kMostRanks = 1'000'000, kMostPort = 65'534;
+constexpr std::int64_t kMaxRanks = 1'000'000, kMaxPort = 65'534;
 
-// Where a launcher says what; "" where it does not.
+// The environment variables of a launcher.
 struct LauncherVariables {
   const char* launcher;
   const char* rank;
@@ -57,8 +57,8 @@ class EnvironmentReader {
     return environment_(name) ? number(name, least, most) : fallback;
   }
 
-  void need(bool holds, const std::string& name, const std::string& found,
-            const std::string& expected) {
+  void require(bool holds, const std::string& name, const std::string& found,
+               const std::string& expected) {
     if (holds) return;
     bad_.insert(name);
     problems_.add(name, found, expected);
@@ -70,17 +70,17 @@ class EnvironmentReader {
  private:
   const Environment& environment_;
   ProblemList problems_;
-  std::set<std::string> bad_;  // variables with problems
+  std::set<std::string> bad_;
 };
 
-// The hosts of the ranks: a step may have some of the job's alone.
+// The ranks' hosts; a step may use only some of the job's.
 constexpr const char* kSlurmHosts[] = {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"};
 
 std::string first_host_of_slurm(const Environment& environment, EnvironmentReader& reader) {
   for (const char* name : kSlurmHosts) {
     const std::string nodes = environment(name).value_or("");
     if (nodes.empty()) continue;
-    reader.need(
+    reader.require(
         std::count(nodes.begin(), nodes.end(), '[') == std::count(nodes.begin(), nodes.end(), ']'),
         name, nodes, "a list of hosts whose brackets are closed");
     return first_slurm_host(nodes);
@@ -88,21 +88,21 @@ std::string first_host_of_slurm(const Environment& environment, EnvironmentReade
   return "";
 }
 
-// Where the ranks meet: as the variables say that all launchers may be given, or at the first host.
+// Reads the address of the rendezvous: that of MASTER_ADDR and MASTER_PORT, or rank 0's host.
 void read_master(const Environment& environment, EnvironmentReader& reader, LaunchPlace& place) {
   place.master_address = environment("MASTER_ADDR").value_or("");
   if (place.master_address.empty() && place.launcher == "Slurm")
     place.master_address = first_host_of_slurm(environment, reader);
   if (place.master_address.empty() && place.local_world == place.world)
     place.master_address = "127.0.0.1";
-  reader.need(!place.master_address.empty(), "MASTER_ADDR", "nothing",
-              "the address of the host of rank 0");
-  const auto port = reader.number_or("MASTER_PORT", kDefaultPort, 1, kMostPort);
+  reader.require(!place.master_address.empty(), "MASTER_ADDR", "nothing",
+                 "the address of the host of rank 0");
+  const auto port = reader.number_or("MASTER_PORT", kDefaultPort, 1, kMaxPort);
   const bool taken = place.launcher == "torchrun";
   place.master_port = static_cast<std::uint16_t>(port + (taken ? 1 : 0));
 }
 
-// After all else was found good, or with what was not.
+// Checks the rank number and throws all problems of the environment.
 void check_number(EnvironmentReader& reader, const LauncherVariables& names,
                   const LaunchPlace& place) {
   const bool knows_hosts = std::none_of(std::begin(kSlurmHosts), std::end(kSlurmHosts),
@@ -110,8 +110,8 @@ void check_number(EnvironmentReader& reader, const LauncherVariables& names,
   const bool is_known = !reader.is_bad(names.rank) && !reader.is_bad("MASTER_ADDR") &&
                         !reader.is_bad("MASTER_PORT") && knows_hosts;
   const bool is_within = place.rank < place.world || reader.is_bad(names.world);
-  reader.need(is_within, names.rank, std::to_string(place.rank),
-              fmt::format("less than {}, which {} says", place.world, names.world));
+  reader.require(is_within, names.rank, std::to_string(place.rank),
+                 fmt::format("less than {}, which {} says", place.world, names.world));
   try {
     reader.finish();
   } catch (const InputError& error) {
@@ -131,12 +131,12 @@ std::optional<LaunchPlace> read_launch_place(const Environment& environment, boo
     EnvironmentReader reader(environment);
     LaunchPlace place;
     place.launcher = names.launcher;
-    place.world = reader.number(names.world, 1, kMostRanks);
-    place.rank = reader.number(names.rank, 0, kMostRanks);
-    place.local_rank = reader.number_or(names.local_rank, 0, 0, kMostRanks);
-    place.local_world = reader.number_or(names.local_world, 1, 1, kMostRanks);
+    place.world = reader.number(names.world, 1, kMaxRanks);
+    place.rank = reader.number(names.rank, 0, kMaxRanks);
+    place.local_rank = reader.number_or(names.local_rank, 0, 0, kMaxRanks);
+    place.local_world = reader.number_or(names.local_world, 1, 1, kMaxRanks);
     read_master(environment, reader, place);
-    // Our launcher serves the rendezvous itself.
+    // Our own launcher serves the rendezvous itself.
     place.serves_rendezvous = place.rank == 0 && place.launcher != kOwnLauncher;
     check_number(reader, names, place);
     return place;

@@ -14,21 +14,22 @@
 
 #include "core/base/argument_pointers.hpp"
 #include "core/base/error.hpp"
-#include "core/base/standard_streams.hpp"
 #include "core/base/stop_signals.hpp"
 #include "executor/comm/socket.hpp"
 #include "executor/comm/tcp_store.hpp"
 #include "executor/launch/bad_input.hpp"
 #include "executor/launch/heartbeat.hpp"
+#include "executor/telemetry/log.hpp"
 
 namespace shardwright::executor {
 namespace {
 
 constexpr const char* kLoopback = "127.0.0.1";
-constexpr std::chrono::milliseconds kBetweenProcessLooks{5};
-constexpr int kSignalStatus = 128;  // a process that a signal ended counts as this plus its number
+constexpr std::chrono::milliseconds kProcessPollInterval{5};
+// The exit status of a process that a signal ended is this plus the signal's number.
+constexpr int kSignalStatus = 128;
 
-// The signal that asked this launcher to stop; 0: none.
+// The signal that asked this launcher to stop, or 0.
 volatile std::sig_atomic_t stop_signal = 0;
 
 extern "C" void remember_signal(int signal) {
@@ -42,7 +43,7 @@ void handle_stop_signals(void (*handler)(int)) {
   for (const int signal : kStopSignals) sigaction(signal, &action, nullptr);
 }
 
-// Environment of a rank: this process's own, and where the rank is.
+// Returns the environment of a rank: this process's own and the rank's place.
 std::vector<std::string> environment_of(std::int64_t rank, std::int64_t world,
                                         const TcpStoreServer& rendezvous,
                                         const std::string& token) {
@@ -67,7 +68,7 @@ class RankProcesses {
   explicit RankProcesses(const RankWatch& watch) : watch_(watch) {}
   ~RankProcesses() {
     signal_all(SIGKILL);
-    while (running() > 0) look();
+    while (running() > 0) poll();
   }
   RankProcesses(const RankProcesses&) = delete;
   RankProcesses& operator=(const RankProcesses&) = delete;
@@ -76,11 +77,13 @@ class RankProcesses {
     const std::vector<char*> argv = argument_pointers(arguments);
     const std::vector<char*> envp = argument_pointers(environment);
     const pid_t launcher = getpid();
-    const StopSignalsHeld held;  // none falls between two ways to handle it
+    // No signal may arrive between the two handlers.
+    const StopSignalsHeld held;
     const pid_t process = fork();
-    if (process < 0) throw RuntimeFailure(std::string("no process: ") + std::strerror(errno));
+    if (process < 0)
+      throw RuntimeFailure(std::string("cannot start a process: ") + std::strerror(errno));
     if (process == 0) {
-      // Only what is safe in the child of a process with threads.
+      // The child of a process with threads may only call async-signal-safe functions.
       handle_stop_signals(SIG_DFL);
       held.release();
       prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -88,32 +91,34 @@ class RankProcesses {
       execve("/proc/self/exe", argv.data(), envp.data());
       _exit(1);
     }
+    log_debug(fmt::format("started rank {} as process {}", ranks_.size(), process));
     ranks_.push_back({process, true});
   }
 
-  // Notes which processes have ended, and says which were ended from outside.
-  void look() {
+  // Records which processes have ended and reports those that a signal ended.
+  void poll() {
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
       int status = 0;
       if (!ranks_[rank].running || waitpid(ranks_[rank].process, &status, WNOHANG) <= 0) continue;
       ranks_[rank].running = false;
       const int code = WIFEXITED(status) ? WEXITSTATUS(status) : kLostStatus;
-      // What the others fail of follows from bad input.
+      log_debug(fmt::format("rank {} ended with status {}", rank, code));
+      // Bad input on one rank makes the others fail, so its status takes precedence.
       if (code != 0 && (first_failure_ == 0 || code == kBadInputStatus)) first_failure_ = code;
       if (!WIFSIGNALED(status) || stopping_ || stop_signal != 0) continue;
       const auto number = static_cast<std::int64_t>(rank);
-      tell(fmt::format("{} was ended by signal {} ({})", watch_.name(number), WTERMSIG(status),
-                       strsignal(WTERMSIG(status))));
+      log_error(fmt::format("{} was ended by signal {} ({})", watch_.name(number), WTERMSIG(status),
+                            strsignal(WTERMSIG(status))));
       lost_.insert(number);
     }
-    std::this_thread::sleep_for(kBetweenProcessLooks);
+    std::this_thread::sleep_for(kProcessPollInterval);
   }
 
-  // Says which of the ranks that run have given no sign for `limit`.
-  void look_for_silence(std::chrono::milliseconds limit) {
+  // Reports running ranks without a heartbeat for `limit`.
+  void check_heartbeats(std::chrono::milliseconds limit) {
     for (const std::int64_t rank : watch_.silent(limit)) {
       if (!ranks_[static_cast<std::size_t>(rank)].running || !lost_.insert(rank).second) continue;
-      tell(watch_.describe_silence(rank));
+      log_error(watch_.describe_silence(rank));
       if (first_failure_ == 0) first_failure_ = kLostStatus;
     }
   }
@@ -144,16 +149,16 @@ class RankProcesses {
   bool stopping_ = false;
 };
 
-// Until all have ended, one has failed, or this process is asked to stop.
+// Waits until all ranks have ended, one has failed, or this process is asked to stop.
 void wait_for_ranks(RankProcesses& ranks, const LaunchLimits& limits) {
   while (ranks.running() > 0 && ranks.first_failure() == 0 && stop_signal == 0) {
-    ranks.look();
-    if (limits.silence) ranks.look_for_silence(*limits.silence);
+    ranks.poll();
+    if (limits.silence) ranks.check_heartbeats(*limits.silence);
   }
   if (ranks.first_failure() == 0) return;
-  // Which rank the others waited for when they failed.
-  ranks.look();
-  if (limits.silence) ranks.look_for_silence(kMissedSigns * heartbeat_interval(*limits.silence));
+  // Finds the rank that the failed ranks waited for.
+  ranks.poll();
+  if (limits.silence) ranks.check_heartbeats(kMissedSigns * heartbeat_interval(*limits.silence));
 }
 
 }  // namespace
@@ -166,7 +171,7 @@ LaunchResult launch_ranks(std::int64_t world, const std::vector<std::string>& ar
                           const LaunchLimits& limits) {
   const std::string token = new_token();
   const TcpStoreServer rendezvous(kLoopback, 0, token);
-  const RankWatch watch(rendezvous.table(), world, host_name());
+  const RankWatch watch(rendezvous.local_store(), world, host_name());
   handle_stop_signals(remember_signal);
   RankProcesses ranks(watch);
   for (std::int64_t rank = 0; rank < world; ++rank)
@@ -174,15 +179,15 @@ LaunchResult launch_ranks(std::int64_t world, const std::vector<std::string>& ar
   wait_for_ranks(ranks, limits);
   const auto wait_for_ends = [&] {
     const auto deadline = std::chrono::steady_clock::now() + limits.grace;
-    while (ranks.running() > 0 && std::chrono::steady_clock::now() < deadline) ranks.look();
+    while (ranks.running() > 0 && std::chrono::steady_clock::now() < deadline) ranks.poll();
   };
-  // All ranks know of it and end by themselves, the one that says it among them.
+  // Every rank learns of bad input and exits by itself; one of them reports it.
   if (ranks.first_failure() == kBadInputStatus) wait_for_ends();
   if (ranks.running() > 0) ranks.signal_all(SIGTERM);
   wait_for_ends();
   if (stop_status() != 0) return {stop_status(), true, {}};
-  if (const auto bad = reported_bad_input(rendezvous.table())) {
-    tell(*bad);
+  if (const auto bad = reported_bad_input(rendezvous.local_store())) {
+    log_error(*bad);
     return {kBadInputStatus, false, {}};
   }
   return {ranks.first_failure(), false, ranks.lost()};

@@ -1,4 +1,4 @@
-// Starts the ranks of a run as processes of this machine and watches over them.
+// Starts the ranks of a run as processes on this machine and monitors them.
 #pragma once
 
 #include <chrono>
@@ -10,34 +10,34 @@
 namespace shardwright::executor {
 
 struct LaunchResult {
-  // Of the rank that failed first, as a shell gives it; kBadInputStatus if any rank met bad input;
-  // 0: none failed.
+  // The exit status, as in a shell, of the rank that failed first; kBadInputStatus if any rank
+  // found bad input; 0 if none failed.
   int status = 0;
-  bool stopped = false;  // a signal asked this process to stop
-  // Ranks that were ended from outside or fell silent, ascending: the machine lost them.
+  bool stopped = false;
+  // Ranks that a signal ended or that fell silent, ascending.
   std::vector<std::int64_t> lost;
 };
 
 struct LaunchLimits {
-  // A rank without a sign of life (heartbeat.hpp) for so long has failed.
+  // A rank without a heartbeat for this time has failed.
   std::optional<std::chrono::milliseconds> silence;
-  // Between the word to stop and the end by force.
+  // The time between the request to stop and SIGKILL.
   std::chrono::milliseconds grace{2000};
 };
 
-// The status of a run that lost a rank: it fell silent, or was ended from outside.
+// The exit status of a run that lost a rank.
 inline constexpr int kLostStatus = 1;
-// … and of one whose input is bad, whichever rank ended first for it.
+// The exit status of a run with bad input.
 inline constexpr int kBadInputStatus = 2;
 
-// The status, as a shell gives it, of a process that a signal asked to stop while or after it
-// launched ranks; 0: none did.
+// Returns the exit status, as in a shell, of a process that a signal asked to stop while or after
+// it launched ranks; 0 if none did.
 int stop_status();
 
-// Runs this program once for each of `world` ranks, with the same arguments, and waits for them.
-// They meet at a rendezvous of this process, at the loopback address. When one fails or falls
-// silent, that is said on standard error, and the others are stopped; none outlives the launcher.
-// Bad input that ranks have told of (bad_input.hpp) is said once.
+// Runs this program once for each of `world` ranks with the same arguments and waits for them. This
+// process serves their store at the loopback address. If a rank fails or falls silent, it reports
+// that on standard error and stops the others; no rank outlives the launcher. Bad input that ranks
+// report (bad_input.hpp) is printed once.
 LaunchResult launch_ranks(std::int64_t world, const std::vector<std::string>& arguments,
                           const LaunchLimits& limits);
 

@@ -17,25 +17,25 @@ using SteadyClock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr const char* kLostKey = "lost";
-constexpr milliseconds kBetweenLostRankLooks{20};
-// What ranks may come to their failures apart from each other, beyond the time of the signs.
-constexpr milliseconds kApart{2'000};
+constexpr milliseconds kLostRankPollInterval{20};
+// The most by which the failures of ranks lie apart, beyond the time of the heartbeats.
+constexpr milliseconds kFailureSpread{2'000};
 
-std::string heard_key(std::int64_t rank) {
-  return fmt::format("heard.{}", rank);
+std::string acknowledged_key(std::int64_t rank) {
+  return fmt::format("acknowledged.{}", rank);
 }
 
-// Until `done` or so long.
+// Waits until `done`, at most `limit`.
 template <class Done>
 void wait_until(Done done, milliseconds limit) {
   const auto deadline = SteadyClock::now() + limit;
   while (!done() && SteadyClock::now() < deadline)
-    std::this_thread::sleep_for(kBetweenLostRankLooks);
+    std::this_thread::sleep_for(kLostRankPollInterval);
 }
 
-// The side of the table.
-std::string find_and_tell(Store& store, const RankWatch& watch, const LocalStore& table,
-                          std::int64_t world, milliseconds interval) {
+// Finds the lost ranks in the process that serves the store and publishes them.
+std::string find_and_publish(Store& store, const RankWatch& watch, const LocalStore& local,
+                             std::int64_t world, milliseconds interval) {
   const milliseconds limit = kMissedSigns * interval;
   std::vector<std::int64_t> lost;
   const auto all_are_known = [&] {
@@ -48,21 +48,21 @@ std::string find_and_tell(Store& store, const RankWatch& watch, const LocalStore
   std::string text;
   for (const std::int64_t rank : lost) text += "; " + watch.describe_silence(rank);
   store.set(kLostKey, text);
-  // The table goes with this process.
-  const auto all_have_heard = [&] {
+  // The store ends with this process: wait until the others have read it.
+  const auto all_have_read = [&] {
     for (std::int64_t rank = 1; rank < world; ++rank)
-      if (watch.has_left(rank) && !table.look(heard_key(rank))) return false;
+      if (watch.has_left(rank) && !local.entry(acknowledged_key(rank))) return false;
     return true;
   };
-  wait_until(all_have_heard, kMissedSigns * interval);
+  wait_until(all_have_read, kMissedSigns * interval);
   return text;
 }
 
-std::string ask(Store& store, std::int64_t rank, milliseconds interval) {
+std::string ask_rank_0(Store& store, std::int64_t rank, milliseconds interval) {
   std::optional<std::string> lost;
   wait_until([&] { return (lost = store.find(kLostKey)).has_value(); },
-             2 * kMissedSigns * interval + kApart);
-  store.set(heard_key(rank), "");
+             2 * kMissedSigns * interval + kFailureSpread);
+  store.set(acknowledged_key(rank), "");
   return lost.value_or("");
 }
 
@@ -73,16 +73,16 @@ std::string find_lost_ranks(const Rendezvous& rendezvous, const LaunchPlace& pla
   const milliseconds interval = heartbeat_interval(timeout);
   try {
     const std::unique_ptr<Store> store = rendezvous.connect(kMissedSigns * interval);
-    if (watch == nullptr) return ask(*store, place.rank, interval);
-    return find_and_tell(*store, *watch, *rendezvous.table(), place.world, interval);
+    if (watch == nullptr) return ask_rank_0(*store, place.rank, interval);
+    return find_and_publish(*store, *watch, *rendezvous.local_store(), place.world, interval);
   } catch (const CommunicationError&) {
     if (watch != nullptr) return "";
-    return fmt::format("; no answer of rank 0 at {}:{}, which serves the rendezvous",
+    return fmt::format("; rank 0 at {}:{}, which serves the rendezvous, does not answer",
                        place.master_address, place.master_port);
   }
 }
 
-void check_none_is_gone(const RankWatch& watch, const LaunchPlace& place, milliseconds timeout) {
+void check_no_rank_is_lost(const RankWatch& watch, const LaunchPlace& place, milliseconds timeout) {
   for (std::int64_t rank = 0; rank < place.world; ++rank)
     if (rank != place.rank && watch.has_left(rank)) throw RuntimeFailure("another rank has ended");
   if (!watch.lost(timeout).empty()) throw RuntimeFailure("another rank is silent");

@@ -1,9 +1,9 @@
-// Which ranks are gone, where no launcher of ours watches over them.
+// Finds lost ranks when our own launcher does not monitor them.
 //
-// A rank that dies breaks the connections of the others at once: that says who was talked to, not
-// who is gone, since each rank that fails breaks connections in turn. But who fails takes leave
-// (heartbeat.hpp), so after the time of a few signs of life the ranks that have neither taken leave
-// nor given one are those that are lost. Who serves the table finds them and tells all others.
+// A rank that dies breaks the connections of the others, which then break more connections, so a
+// broken connection does not identify the lost rank. But a rank that fails announces that it leaves
+// (heartbeat.hpp): after a few heartbeat intervals, the ranks that have neither left nor sent a
+// heartbeat are the lost ones. The process that serves the store finds them and informs the others.
 #pragma once
 
 #include <chrono>
@@ -15,16 +15,16 @@
 
 namespace shardwright::executor {
 
-// Waits until it is known who is lost, for the time of `kMissedSigns` signs and a little more where
-// the table is served; all ranks that fail call it, after their Heartbeat has ended. `watch` is
-// null but where the table is served. One sentence for each rank that is lost, each after "; ";
-// empty if all have taken leave.
+// Waits until the lost ranks are known: `kMissedSigns` intervals, and a little more in the process
+// that serves the store. All failing ranks call it after their Heartbeat has ended. `watch` is null
+// except in the process that serves the store. Returns one clause for each lost rank, each after ";
+// ", or "" if all ranks have left.
 std::string find_lost_ranks(const Rendezvous& rendezvous, const LaunchPlace& place,
                             const RankWatch* watch, std::chrono::milliseconds timeout);
 
-// Throws RuntimeFailure if another rank has ended or been silent for `timeout`: where an exchange
-// would notice it, but there is none.
-void check_none_is_gone(const RankWatch& watch, const LaunchPlace& place,
-                        std::chrono::milliseconds timeout);
+// Throws RuntimeFailure if another rank has ended or has been silent for `timeout`. Used while this
+// rank waits outside of collectives, which would notice it.
+void check_no_rank_is_lost(const RankWatch& watch, const LaunchPlace& place,
+                           std::chrono::milliseconds timeout);
 
 }  // namespace shardwright::executor

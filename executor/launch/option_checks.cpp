@@ -12,8 +12,8 @@
 namespace shardwright::executor {
 namespace {
 
-// A double holds it exactly, so that no conversion overflows.
-constexpr std::int64_t kMostOfAll = 1'000'000'000'000'000;
+// A double represents it exactly, so that no conversion overflows.
+constexpr std::int64_t kMaxOfAll = 1'000'000'000'000'000;
 
 template <class Integer>
 std::optional<Integer> integer_in(std::string_view text) {
@@ -37,10 +37,10 @@ std::vector<std::string_view> parts_of(std::string_view list) {
 CLI::Validator integer_from(std::int64_t least, std::optional<std::int64_t> most) {
   const auto check = [least, most](const std::string& text) {
     const auto value = integer_in<std::int64_t>(text);
-    if (value && *value >= least && *value <= most.value_or(kMostOfAll)) return std::string();
+    if (value && *value >= least && *value <= most.value_or(kMaxOfAll)) return std::string();
     const bool too_many = value && *value > least && !most;
     return fmt::format("found {}; expected {}", text,
-                       too_many ? fmt::format("at most {}", kMostOfAll)
+                       too_many ? fmt::format("at most {}", kMaxOfAll)
                        : most   ? fmt::format("an integer from {} to {}", least, *most)
                                 : fmt::format("an integer of at least {}", least));
   };
@@ -51,7 +51,7 @@ CLI::Validator integers_from(std::int64_t least) {
   const auto check = [least](const std::string& list) {
     for (const std::string_view part : parts_of(list)) {
       const auto value = integer_in<std::int64_t>(part);
-      if (value && *value >= least && *value <= kMostOfAll) continue;
+      if (value && *value >= least && *value <= kMaxOfAll) continue;
       return fmt::format("found \"{}\" in {}; expected integers of at least {} with commas between",
                          part, list, least);
     }
@@ -68,11 +68,10 @@ std::vector<std::int64_t> read_integers(const std::string& list) {
 }
 
 CLI::Validator number_from(double least, std::optional<double> most) {
-  constexpr auto kMost = static_cast<double>(kMostOfAll);
+  constexpr auto kMax = static_cast<double>(kMaxOfAll);
   const std::string expected = most ? fmt::format("a number from {} to {}", least, *most)
                                     : fmt::format("a number of at least {}", least);
-  const auto check = [least, most, limit = most.value_or(kMost),
-                      expected](const std::string& text) {
+  const auto check = [least, most, limit = most.value_or(kMax), expected](const std::string& text) {
     double value = 0.0;
     const char* end = text.data() + text.size();
     const auto read = std::from_chars(text.data(), end, value);

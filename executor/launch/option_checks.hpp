@@ -1,4 +1,4 @@
-// Checks of values on the executor's command lines, with messages for people.
+// Validators for values on the executor's command lines.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@ class Validator;
 
 namespace shardwright::executor {
 
-// A finite number from `least` on, up to `most` where there is a limit. (CLI::Range lets NaN pass.)
+// Accepts finite numbers from `least` on, up to `most` if given. (CLI::Range accepts NaN.)
 CLI::Validator number_from(double least, std::optional<double> most = std::nullopt);
 
-// An integer from `least` on, written in digits, up to `most` or what is beyond any use (10^15).
+// Accepts integers in digits from `least` on, up to `most` or 10^15.
 CLI::Validator integer_from(std::int64_t least, std::optional<std::int64_t> most = std::nullopt);
 
-// Such integers with a comma between each two, which read_integers takes apart.
+// Accepts such integers separated by commas, which read_integers parses.
 CLI::Validator integers_from(std::int64_t least);
 std::vector<std::int64_t> read_integers(const std::string& list);
 
-// An integer from 0 to 2^64 - 1.
+// Accepts integers from 0 to 2^64 - 1.
 CLI::Validator unsigned_integer();
 
 }  // namespace shardwright::executor

@@ -1,4 +1,4 @@
-// What a rank computes on and talks through: the CPU with Gloo, or a GPU with NCCL.
+// The device and network of a rank: the CPU with Gloo, or a GPU with NCCL.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@ class RankBackend {
  public:
   virtual ~RankBackend() = default;
 
-  // All three belong to one device and refer to the backend.
+  // All three use the same device and refer to the backend.
   virtual Kernels& kernels() = 0;
   virtual OpenCommunicator opener() = 0;
   virtual MakeQueues queues() = 0;
@@ -30,18 +30,18 @@ class RankBackend {
 
 struct BackendOptions {
   std::chrono::milliseconds timeout{60'000};
-  bool share_gpu = false;  // several ranks may use one GPU
+  bool share_gpu = false;
 };
 
-// `store` is null in a world of one rank. Throws CommunicationError.
+// `store` is null for a single rank. Throws CommunicationError.
 std::unique_ptr<RankBackend> open_cpu(TcpStore* store, const BackendOptions& options);
-// The GPU with the number of the rank on its host; where there is but one, or ranks share GPUs,
-// they take turns. Throws CommunicationError, CudaError; and InputError where this build has no
-// CUDA, or ranks would share a GPU without being told to.
+// Uses the GPU with the rank's number on its host, modulo the number of GPUs. Throws
+// CommunicationError and CudaError; InputError if this build has no CUDA, or ranks would share a
+// GPU without `share_gpu`.
 std::unique_ptr<RankBackend> open_cuda(TcpStore* store, const LaunchPlace& place,
                                        const BackendOptions& options);
 
-// GPUs that this process sees; 0 with the reason in `why_none` if there are none.
+// Returns the number of GPUs that this process sees; if it is 0, `why_none` says why.
 std::int64_t visible_gpus(std::string& why_none);
 
 }  // namespace shardwright::executor

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/base/standard_streams.hpp"
 #include "core/lowering/lowering.hpp"
 #include "executor/checkpoint/architecture.hpp"
 #include "executor/checkpoint/parameter_files.hpp"
@@ -28,6 +27,7 @@
 #include "executor/launch/run_folder.hpp"
 #include "executor/launch/run_inputs.hpp"
 #include "executor/runtime/rank_trainer.hpp"
+#include "executor/telemetry/log.hpp"
 #include "executor/telemetry/metrics_log.hpp"
 #include "executor/telemetry/run_files.hpp"
 
@@ -36,11 +36,19 @@ namespace {
 
 enum class Activity : std::uint8_t { Starting, Training, Saving };
 
-// The data of a run; the sum is taken once.
+// The data of a run; its checksum is computed once.
 struct Corpus {
   TokenFile file;
-  std::string sum = file.sum();
+  std::string checksum = file.checksum();
 };
+
+OpenCommunicator with_log(OpenCommunicator open) {
+  return [open = std::move(open)](const std::string& key, int rank, int size) {
+    auto communicator = open(key, rank, size);
+    log_debug(fmt::format("connected communicator {} as member {} of {}", key, rank, size));
+    return communicator;
+  };
+}
 
 class RankRun {
  public:
@@ -53,26 +61,26 @@ class RankRun {
         rank_(place.rank),
         recorded_(options.recorded_steps()),
         device_(device),
-        table_(rendezvous.store()),
+        store_(rendezvous.store()),
         heartbeat_(heartbeat),
         loader_(data.file, scenario.plan, scenario.model.vocab, options.training.seed),
         program_(lower(scenario.model, scenario.plan, scenario.stack)),
         backend_(open_backend(device, rendezvous.store(), place,
                               {options.timeout(), options.share_gpu})),
-        trainer_(scenario.model, program_, place.rank, backend_->kernels(), backend_->opener(),
-                 options.training, backend_->queues()),
+        trainer_(scenario.model, program_, place.rank, backend_->kernels(),
+                 with_log(backend_->opener()), options.training, backend_->queues()),
         checkpoint_store_(rendezvous.connect()),
         checkpoints_(options.checkpoints(std::move(check_others)), scenario.model, trainer_,
-                     *checkpoint_store_, [](const std::string& text) { tell(text); }) {
+                     *checkpoint_store_, log_warning) {
     state_.seed = options.training.seed;
     state_.seq_len = plan_.seq_len;
     state_.model = scenario.model.name;
-    state_.model_sum = sum_of(scenario.model);
+    state_.model_checksum = architecture_checksum(scenario.model);
     state_.data_tokens = data.file.tokens();
-    state_.data_sum = data.sum;
-    heartbeat_.describe_with([this] { return doing(); });
+    state_.data_checksum = data.checksum;
+    heartbeat_.describe_activity([this] { return describe_activity(); });
   }
-  ~RankRun() { heartbeat_.describe_with(nullptr); }
+  ~RankRun() { heartbeat_.describe_activity(nullptr); }
   RankRun(const RankRun&) = delete;
   RankRun& operator=(const RankRun&) = delete;
 
@@ -83,7 +91,8 @@ class RankRun {
       write_plan(options_.out, scenario_);
     }
     const std::unique_ptr<MetricsLog> metrics = begin_metrics();
-    RunProgress progress(rank_ == 0 && !options_.no_progress, options_.training.steps);
+    RunProgress progress(rank_ == 0 && !options_.no_progress && !options_.verbose,
+                         options_.training.steps);
     while (state_.steps < options_.training.steps) {
       const std::int64_t step = state_.steps;
       step_ = step;
@@ -96,6 +105,9 @@ class RankRun {
       stalled_before_ = stalled;
       if (metrics && trainer_.reports_small_batches()) state_.noise = metrics->noise();
       progress.show(report);
+      if (rank_ == 0)
+        log_debug(fmt::format("step {}: loss {:.4f}, gradient norm {:.4f}, {:.4f} s", step,
+                              report.loss, report.gradient_norm, report.seconds));
       if (!std::isfinite(report.loss) || !std::isfinite(report.gradient_norm))
         fail_for_not_finite(report);
       last_ = report;
@@ -105,6 +117,9 @@ class RankRun {
       if (every == 0 || state_.steps % every != 0) continue;
       activity_ = Activity::Saving;
       checkpoints_.save(state_);
+      if (rank_ == 0)
+        log_debug(fmt::format("checkpoint of step {}: training stalled for {:.4f} s", state_.steps,
+                              checkpoints_.times().stalled_s - stalled_before_));
     }
     activity_ = Activity::Saving;
     checkpoints_.finish();
@@ -113,18 +128,18 @@ class RankRun {
 
   void print_result() const {
     if (!last_)
-      return fmt::print("nothing to do: {} steps were done before, --steps {}\n", state_.steps,
+      return fmt::print("nothing to do: {} steps are complete, and --steps is {}\n", state_.steps,
                         options_.training.steps);
     fmt::print("{} steps, loss {:.4f}, {}\n", options_.training.steps, last_->loss,
                options_.metrics_file().string());
     const CheckpointTimes& times = checkpoints_.times();
     if (times.count == 0) return;
-    fmt::print("{} checkpoints, each of which held training up for {:.4f} s\n", times.count,
+    fmt::print("checkpoints: {}; each stalled training for {:.4f} s\n", times.count,
                times.stalled_s / static_cast<double>(times.count));
   }
 
  private:
-  // All ranks call it. Throws InputError on the first rank that meets a number that is none.
+  // All ranks call it. Throws InputError on the first rank that finds a value that is not finite.
   void read_published_weights() {
     std::optional<InputError> refused;
     try {
@@ -135,18 +150,18 @@ class RankRun {
     const std::optional<std::int64_t> first = first_rank_with(refused.has_value());
     if (!first) return;
     if (*first == rank_) throw *refused;
-    throw BadInputSaidElsewhere("--init-from");
+    throw BadInputReportedElsewhere("--init-from");
   }
 
-  // All ranks call it, and get the same.
-  std::optional<std::int64_t> first_rank_with(bool here) {
-    if (trainer_.sum_over_world(here ? 1.0 : 0.0) == 0.0) return std::nullopt;
+  // Returns the lowest rank whose `condition` is true, on all ranks.
+  std::optional<std::int64_t> first_rank_with(bool condition) {
+    if (trainer_.sum_over_world(condition ? 1.0 : 0.0) == 0.0) return std::nullopt;
     std::int64_t rank = 0;
-    while (trainer_.sum_over_world(here && rank == rank_ ? 1.0 : 0.0) == 0.0) ++rank;
+    while (trainer_.sum_over_world(condition && rank == rank_ ? 1.0 : 0.0) == 0.0) ++rank;
     return rank;
   }
 
-  // All ranks see it in the same step, before it gets into a checkpoint.
+  // All ranks fail in the same step, before the values get into a checkpoint.
   [[noreturn]] void fail_for_not_finite(const StepReport& report) {
     const auto found = trainer_.find_not_finite(report.step, load_batch());
     const std::optional<std::int64_t> origin = first_rank_with(found && !found->received);
@@ -154,23 +169,24 @@ class RankRun {
     if (found && !(found->received && origin)) {
       text += ", " + describe_not_finite(*found);
     } else if (origin) {
-      text += fmt::format(": rank {} has the first value that is not finite", *origin);
+      text += fmt::format(": the first value that is not finite is on rank {}", *origin);
     }
     throw RuntimeFailure(fmt::format("{}; the loss is {}, the gradient norm {}", text, report.loss,
                                      report.gradient_norm));
   }
 
-  // Of rank 0. A plan under which no noise is measured says none, and keeps what is known of it.
+  // Returns null on ranks other than 0. Under plans that measure no noise scale, the metrics have
+  // none, and checkpoints keep the earlier means.
   std::unique_ptr<MetricsLog> begin_metrics() const {
     if (rank_ != 0) return nullptr;
     auto metrics = std::make_unique<MetricsLog>(
         options_.metrics_file(), figures_of(scenario_, name_of(device_)), state_.steps,
         trainer_.reports_small_batches() ? state_.noise : NoiseMeans{});
-    if (metrics->cut_off())
-      tell(fmt::format("left out the last line of {}, which is cut off",
-                       options_.metrics_file().string()));
+    if (metrics->truncated())
+      log_warning(
+          fmt::format("ignored the truncated last line of {}", options_.metrics_file().string()));
     if (!metrics->missing().empty())
-      tell(fmt::format("{} holds no {}", options_.metrics_file().string(), metrics->missing()));
+      log_warning(fmt::format("{} lacks {}", options_.metrics_file().string(), metrics->missing()));
     return metrics;
   }
 
@@ -178,13 +194,13 @@ class RankRun {
     try {
       return loader_.load(state_.samples, trainer_.place()[Axis::Data]);
     } catch (const InputError& error) {
-      if (table_ != nullptr) report_bad_input(*table_, error.what());
+      if (store_ != nullptr) report_bad_input(*store_, error.what());
       throw;
     }
   }
 
-  // For people at the other ranks; another thread asks.
-  std::string doing() const {
+  // Describes the rank's activity for messages on other ranks; another thread calls it.
+  std::string describe_activity() const {
     const std::int64_t step = step_;
     switch (activity_) {
       case Activity::Starting:
@@ -197,41 +213,44 @@ class RankRun {
     return fmt::format("step {}, {}", step, trainer_.last_op());
   }
 
-  // False if there is no checkpoint.
+  // Returns false if there is no checkpoint.
   bool resume() {
     const std::optional<RunState> found =
         checkpoints_.load_newest([this](const RunState& state) { check_continues(state); });
     if (!found) {
       if (rank_ == 0)
-        tell(fmt::format("no checkpoint in {}: the run begins at its first step",
-                         options_.checkpoint_folder().string()));
+        log_info(fmt::format("no checkpoint in {}: starting at step 0",
+                             options_.checkpoint_folder().string()));
       return false;
     }
     if (rank_ == 0 && found->data_tokens != 0 && found->data_tokens != state_.data_tokens)
-      tell(fmt::format("{} has {} tokens; the steps before were trained on other data, of {}",
-                       options_.data.string(), state_.data_tokens, found->data_tokens));
-    else if (rank_ == 0 && !found->data_sum.empty() && found->data_sum != state_.data_sum)
-      tell(fmt::format("{} holds other tokens than what the steps before were trained on",
-                       options_.data.string()));
+      log_warning(fmt::format("{} has {} tokens, but earlier steps were trained on data with {}",
+                              options_.data.string(), state_.data_tokens, found->data_tokens));
+    else if (rank_ == 0 && !found->data_checksum.empty() &&
+             found->data_checksum != state_.data_checksum)
+      log_warning(fmt::format("{} has other tokens than the data of earlier steps",
+                              options_.data.string()));
+    if (rank_ == 0) log_debug(fmt::format("resuming from the checkpoint of step {}", found->steps));
     state_.steps = found->steps;
     state_.samples = found->samples;
     state_.noise = found->noise;
     return true;
   }
 
-  // Throws InputError on the first rank, and BadInputSaidElsewhere on the others, unless a run that
-  // stands there goes on with this one's model, seed and sequences.
+  // Throws InputError on rank 0 and BadInputReportedElsewhere on the others if the checkpoint
+  // belongs to another model, seed or sequence length.
   void check_continues(const RunState& found) const {
     const auto refuse = [this](const std::string& was, const std::string& expected) {
-      if (rank_ != 0) throw BadInputSaidElsewhere("--resume: " + was);
+      if (rank_ != 0) throw BadInputReportedElsewhere("--resume: " + was);
       throw InputError("--resume", {{"", was, expected}});
     };
-    if (!found.model_sum.empty() && found.model_sum != state_.model_sum)
-      refuse(fmt::format("a run of another model, {}", found.model),
+    if (!found.model_checksum.empty() && found.model_checksum != state_.model_checksum)
+      refuse(fmt::format("a checkpoint of another model, {}", found.model),
              fmt::format("the model of the plan, {}", state_.model));
     if (found.seed != state_.seed || found.seq_len != state_.seq_len)
-      refuse(fmt::format("a run with --seed {} and sequences of {}", found.seed, found.seq_len),
-             fmt::format("--seed {} and {} as before", state_.seed, state_.seq_len));
+      refuse(fmt::format("a checkpoint of a run with --seed {} and sequences of {} tokens",
+                         found.seed, found.seq_len),
+             fmt::format("--seed {} and sequences of {} tokens", state_.seed, state_.seq_len));
   }
 
   StepReport run_step(std::int64_t step) {
@@ -248,9 +267,10 @@ class RankRun {
   const Scenario& scenario_;
   const Plan& plan_;
   std::int64_t rank_;
-  std::vector<std::int64_t> recorded_;  // steps
+  std::vector<std::int64_t> recorded_;
   Device device_;
-  Store* table_;  // of all ranks; null: there are no others
+  // Shared by all ranks; null for a single rank.
+  Store* store_;
   Heartbeat& heartbeat_;
   BatchLoader loader_;
   Program program_;
@@ -259,31 +279,35 @@ class RankRun {
   std::unique_ptr<Store> checkpoint_store_;
   RunCheckpoints checkpoints_;
   RunState state_;
-  std::optional<StepReport> last_;  // of this process
-  double stalled_before_ = 0.0;     // for checkpoints, up to the last step
+  std::optional<StepReport> last_;
+  // Time spent waiting for checkpoints up to the last step.
+  double stalled_before_ = 0.0;
   std::atomic<std::int64_t> step_{0};
   std::atomic<Activity> activity_{Activity::Starting};
 };
 
-// `watch` and `rendezvous` are there as soon as they are needed to tell of a failure.
+// Sets `watch` and `rendezvous` as soon as they exist, since reports of failures use them.
 void join_and_train(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
                     Device device, const std::string& token, std::optional<RankWatch>& watch,
                     std::optional<Rendezvous>& rendezvous) {
   const Corpus data{TokenFile(options.data)};
-  const RunInputs inputs = inputs_of(options, scenario, device, data.file, data.sum);
+  const RunInputs inputs = inputs_of(options, scenario, device, data.file, data.checksum);
   rendezvous.emplace(place, token, options.timeout());
-  if (rendezvous->table() != nullptr)
-    watch.emplace(*rendezvous->table(), place.world, "an unknown host");
+  if (rendezvous->local_store() != nullptr)
+    watch.emplace(*rendezvous->local_store(), place.world, "an unknown host");
   Heartbeat heartbeat(rendezvous->connect(), place.rank, heartbeat_interval(options.timeout()));
   std::function<void()> check_others;
-  if (watch) check_others = [&] { check_none_is_gone(*watch, place, options.timeout()); };
+  if (watch) check_others = [&] { check_no_rank_is_lost(*watch, place, options.timeout()); };
   std::optional<FolderLock> folder;
   const auto prepare = [&] {
     if (place.serves_rendezvous) folder.emplace(prepare_run_folder(options));
   };
   if (rendezvous->store() != nullptr) {
+    log_debug(
+        fmt::format("joined the rendezvous at {}:{}", place.master_address, place.master_port));
     agree_on_inputs(*rendezvous->store(), place.rank, place.world, inputs, options.timeout(),
                     prepare);
+    log_debug(fmt::format("the inputs of all {} ranks agree", place.world));
   } else {
     prepare();
   }
@@ -313,19 +337,20 @@ void run_rank(const RunOptions& options, const Scenario& scenario, const LaunchP
     join_and_train(options, scenario, place, device, token, watch, rendezvous);
   } catch (const InputError& error) {
     if (!bad_input()) throw;
-    // The launcher says it.
-    if (place.launcher == kOwnLauncher) throw BadInputSaidElsewhere(error.what());
-    lost_ranks();  // until the others have heard, where the table is here
+    // The launcher prints it.
+    if (place.launcher == kOwnLauncher) throw BadInputReportedElsewhere(error.what());
+    // Rank 0 waits until the others have read the report.
+    lost_ranks();
     throw;
-  } catch (const SaidElsewhere&) {
+  } catch (const ReportedElsewhere&) {
     throw;
   } catch (const std::exception& error) {
     const std::optional<std::string> bad = bad_input();
     const std::string lost = lost_ranks();
     if (!bad) throw RuntimeFailure(own_name() + ": " + error.what() + lost);
     if (place.launcher != kOwnLauncher)
-      tell(fmt::format("{} stops, as another rank has met bad input: {}", own_name(), *bad));
-    throw BadInputSaidElsewhere(*bad);
+      log_error(fmt::format("{} stops because another rank found bad input: {}", own_name(), *bad));
+    throw BadInputReportedElsewhere(*bad);
   }
 }
 

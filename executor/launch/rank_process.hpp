@@ -11,8 +11,8 @@
 namespace shardwright::executor {
 
 // Trains. Rank 0 writes `out/metrics.jsonl` and prints the result; each rank writes the timelines
-// of the steps that were asked for, `out/timeline-STEP-RANK.json`. `token` is the run's secret.
-// Throws InputError, and RuntimeFailure that names rank, host and op.
+// of the recorded steps, `out/timeline-STEP-RANK.json`. `token` is the run's secret. Throws
+// InputError, and RuntimeFailure that names rank, host and op.
 void run_rank(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
               Device device, const std::string& token);
 

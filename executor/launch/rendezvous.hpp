@@ -1,4 +1,4 @@
-// How the ranks of a run reach each other: the rendezvous and the network device of one rank.
+// The rendezvous of one rank: its connection to the store and its network device.
 #pragma once
 
 #include <chrono>
@@ -14,21 +14,22 @@ namespace shardwright::executor {
 
 class Rendezvous {
  public:
-  // Connects to the store of the master, or serves it. A world of one has no store unless our
-  // launcher started it. Throws CommunicationError.
+  // Connects to the store, or serves it. A single rank has no store unless our launcher started it.
+  // Throws CommunicationError.
   Rendezvous(const LaunchPlace& place, const std::string& token, std::chrono::milliseconds timeout);
 
-  // Null where there is no store.
+  // Returns null if there is no store.
   TcpStore* store() const { return store_.get(); }
-  // A further connection to the same table, for a thread of its own. In a world of one without a
-  // store it is a table of its own.
+  // Opens another connection to the store, for another thread. A single rank without a store gets a
+  // store of its own.
   std::unique_ptr<Store> connect() const { return connect(timeout_); }
-  // The same, with answers within `timeout`.
+  // The same with another timeout for answers.
   std::unique_ptr<Store> connect(std::chrono::milliseconds timeout) const;
-  // The table itself, in the process that serves it; else null.
-  const LocalStore* table() const { return server_ ? &server_->table() : nullptr; }
+  // Returns the content of the store in the process that serves it, otherwise null.
+  const LocalStore* local_store() const { return server_ ? &server_->local_store() : nullptr; }
 
-  // Opens communicators between CPUs whose keys begin with `prefix`. The rendezvous outlives it.
+  // Opens communicators between CPUs whose keys begin with `prefix`. The rendezvous must outlive
+  // it.
   OpenCommunicator opener(std::string prefix = "");
 
  private:

@@ -1,4 +1,4 @@
-// Asks the planner for another plan, which is a program of its own: `shardwright replan`.
+// Asks the planner, the program `shardwright replan`, for another plan.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace shardwright::executor {
 
-// Writes to `out` the plan under which the run of `plan` goes on with `ranks` ranks or less.
-// `planner` is the command shardwright. Throws RuntimeFailure if there is no such plan, or
-// this process is asked to stop (stop_status).
+// Writes to `out` the plan with which the run of `plan` continues on at most `ranks` ranks.
+// `planner` is the command shardwright. Throws RuntimeFailure if there is no such plan, or if this
+// process is asked to stop (stop_status).
 void replan(const std::string& planner, const std::string& plan, std::int64_t ranks,
             const std::filesystem::path& out);
 

@@ -13,22 +13,22 @@
 namespace shardwright::executor {
 namespace {
 
-// A folder that cannot be read counts as one that holds something.
-bool holds_something(const std::filesystem::path& folder) {
+// An unreadable folder counts as not empty.
+bool is_not_empty(const std::filesystem::path& folder) {
   std::error_code error;
   if (!std::filesystem::exists(std::filesystem::symlink_status(folder, error))) return false;
   return !std::filesystem::is_empty(folder, error) || error;
 }
 
-// Files are replaced, and so are pipes and devices; a folder cannot be.
+// The metrics replace files, pipes and devices, but cannot replace a folder.
 void refuse_folder_for_metrics(const RunOptions& options) {
   std::error_code error;
   if (!is_directory(std::filesystem::symlink_status(options.metrics_file(), error))) return;
   throw InputError(options.metrics_file().string(),
-                   {{"", "a folder", "no folder there: the metrics of the run take its place"}});
+                   {{"", "a folder", "a file, or nothing: the run writes its metrics there"}});
 }
 
-// A run that begins anew would lose them.
+// A run that starts anew would lose them.
 void refuse_steps_without_checkpoint(const RunOptions& options, std::int64_t steps) {
   if (steps == 0 || !CheckpointFolder(options.checkpoint_folder()).steps().empty()) return;
   throw InputError(
@@ -36,14 +36,15 @@ void refuse_steps_without_checkpoint(const RunOptions& options, std::int64_t ste
       {{"",
         fmt::format("no checkpoint in {}, and metrics of {} steps in {}",
                     options.checkpoint_folder().string(), steps, options.metrics_file().string()),
-        "a checkpoint to go on from, or --force too, to begin anew without them"}});
+        "a checkpoint to resume from, or --force as well to start anew without them"}});
 }
 
 }  // namespace
 
 void check_run_folder(const RunOptions& options) {
   if (options.resume) {
-    std::int64_t steps = 0;  // and whether their lines can be read
+    // Counting them also checks that their lines can be read.
+    std::int64_t steps = 0;
     for_each_earlier_step(options.metrics_file(), [&](auto&&...) { ++steps; });
     if (!options.force) refuse_steps_without_checkpoint(options, steps);
   }
@@ -54,7 +55,7 @@ void check_run_folder(const RunOptions& options) {
         "--out", {{"", found.string(), "a folder without an earlier run, --resume or --force"}});
   };
   if (std::filesystem::exists(options.metrics_file())) refuse(options.metrics_file());
-  if (holds_something(options.checkpoint_folder())) refuse(options.checkpoint_folder());
+  if (is_not_empty(options.checkpoint_folder())) refuse(options.checkpoint_folder());
 }
 
 FolderLock prepare_run_folder(const RunOptions& options) {
@@ -69,7 +70,8 @@ FolderLock prepare_run_folder(const RunOptions& options) {
     throw InputError("--out", {{"", options.out.string() + ", which another run is writing into",
                                 "a folder of its own for each run"}});
   }
-  check_run_folder(options);  // again: a run may have ended in it meanwhile
+  // Check again: another run may have ended here in the meantime.
+  check_run_folder(options);
   if (!options.resume) std::filesystem::remove_all(options.checkpoint_folder(), error);
   check(error);
   return lock;

@@ -1,4 +1,4 @@
-// The folder that a run writes into, before it begins.
+// Checks and preparation of the folder that a run writes into.
 #pragma once
 
 #include "core/base/folder_lock.hpp"
@@ -6,16 +6,16 @@
 
 namespace shardwright::executor {
 
-// Throws InputError where an earlier run would be written over, or its checkpoints removed, without
-// --force or --resume; where --resume finds metrics of steps and no checkpoint, so that it would
-// begin anew and lose them, without --force; or where the metrics of a run that is gone on with
-// have broken lines. Changes nothing.
+// Throws InputError if an earlier run would be overwritten, or its checkpoints removed, without
+// --force or --resume; if --resume without --force finds metrics but no checkpoint, so that the run
+// would start anew and lose them; or if the metrics of a resumed run have broken lines. Changes
+// nothing.
 void check_run_folder(const RunOptions& options);
 
-// Makes the folder, and holds it for the run. Unless the run is resumed, no checkpoints are left in
-// it: neither --resume nor calibrate may find what is left of the run that is written over; its
-// timelines and metrics go where the steps begin. Throws InputError if it cannot be written, if
-// another run holds it, or as check_run_folder does.
+// Creates the folder and locks it for the run. Unless the run is resumed, removes earlier
+// checkpoints, so that a later --resume does not find them; timelines and metrics are removed when
+// the first step begins. Throws InputError if the folder cannot be written, if another run has
+// locked it, or as check_run_folder does.
 [[nodiscard]] FolderLock prepare_run_folder(const RunOptions& options);
 
 }  // namespace shardwright::executor

@@ -9,7 +9,7 @@
 #include "core/spec/stack_json.hpp"
 #include "executor/checkpoint/architecture.hpp"
 #include "executor/checkpoint/weight_files.hpp"
-#include "executor/data/content_sum.hpp"
+#include "executor/data/content_checksum.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -20,9 +20,10 @@ std::string text_of(const Value& value) {
 }
 
 void add_plan(const Scenario& scenario, RunInputs& inputs) {
-  inputs["model"] = fmt::format("{}, sum {}", scenario.model.name, sum_of(scenario.model));
-  inputs["stack"] = fmt::format("{}, sum {}", scenario.stack.name,
-                                sum_text(text_hash(to_json(scenario.stack).dump())));
+  inputs["model"] =
+      fmt::format("{}, checksum {}", scenario.model.name, architecture_checksum(scenario.model));
+  inputs["stack"] = fmt::format("{}, checksum {}", scenario.stack.name,
+                                checksum_text(text_hash(to_json(scenario.stack).dump())));
   const nlohmann::json members = nlohmann::json(to_json(scenario.plan)).flatten();
   for (const auto& [pointer, value] : members.items())
     inputs["/plan" + pointer] = value.is_string() ? value.get<std::string>() : value.dump();
@@ -44,17 +45,17 @@ void add_training(const TrainingOptions& training, RunInputs& inputs) {
 }  // namespace
 
 RunInputs inputs_of(const RunOptions& options, const Scenario& scenario, Device device,
-                    const TokenFile& data, const std::string& data_sum) {
+                    const TokenFile& data, const std::string& data_checksum) {
   RunInputs inputs;
   inputs["version"] = SHARDWRIGHT_VERSION;
-  inputs["data"] =
-      fmt::format("{} tokens of {} bytes, sum {}", data.tokens(), data.token_bytes(), data_sum);
+  inputs["data"] = fmt::format("{} tokens of {} bytes, checksum {}", data.tokens(),
+                               data.token_bytes(), data_checksum);
   inputs["--device"] = name_of(device);
   inputs["--resume"] = options.resume ? "given" : "not given";
   inputs["--init-from"] =
       options.init_from.empty()
           ? "not given"
-          : fmt::format("weights of sum {}", WeightFiles(options.init_from).sum());
+          : fmt::format("weights with the checksum {}", WeightFiles(options.init_from).checksum());
   inputs["--checkpoint-every"] = text_of(options.checkpoint_every);
   inputs["--async-checkpoints"] = options.async_checkpoints ? "given" : "not given";
   add_plan(scenario, inputs);

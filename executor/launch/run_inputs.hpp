@@ -1,4 +1,4 @@
-// What the result of a run rests on, as its ranks tell it to each other.
+// The inputs on which the result of a run depends, for comparison between its ranks.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace shardwright::executor {
 
-// The model, the stack and each member of the plan; the data, by size and sum; the weights to begin
-// with, by their sum; every option that changes what is computed or exchanged; and the version of
-// the program. Not what ranks may have for themselves: paths, the cluster's figures, the recorded
-// steps. `data_sum` is that of `data`. Throws InputError if weights cannot be read.
+// Returns model, stack and each member of the plan; size and checksum of the data; the checksum of
+// initial weights; every option that changes computation or communication; and the program's
+// version. Excludes what may differ between ranks: paths, the cluster's figures, the recorded
+// steps. Throws InputError if weights cannot be read.
 RunInputs inputs_of(const RunOptions& options, const Scenario& scenario, Device device,
-                    const TokenFile& data, const std::string& data_sum);
+                    const TokenFile& data, const std::string& data_checksum);
 
 }  // namespace shardwright::executor

@@ -17,7 +17,7 @@
 namespace shardwright::executor {
 namespace {
 
-constexpr double kMostSeconds = 1e6;
+constexpr double kMaxSeconds = 1e6;
 
 template <class Value>
 CLI::Option* add_number(CLI::App& app, const std::string& name, Value& value,
@@ -53,12 +53,14 @@ void add_inputs(CLI::App& app, RunOptions& options) {
          "Steps (from 0) whose ops are recorded: 10,11; default: five of the second half")
       ->check(integers_from(0))
       ->type_name("LIST");
-  app.add_flag("--force", options.force, "Write over an earlier run's files");
+  app.add_flag("--force", options.force, "Overwrite an earlier run's files");
   app.add_flag("--no-progress", options.no_progress, "No progress line on the terminal");
+  app.add_flag("--verbose", options.verbose,
+               "Log steps, connections and processes with time, rank and host");
 }
 
 void add_training(CLI::App& app, RunOptions& options) {
-  constexpr double kMostMomentum = 0.999999;
+  constexpr double kMaxMomentum = 0.999999;
   TrainingOptions& training = options.training;
   const auto add = [&](const char* name, auto& value, const char* help, double least,
                        std::optional<double> most = std::nullopt) {
@@ -66,18 +68,19 @@ void add_training(CLI::App& app, RunOptions& options) {
         ->capture_default_str()
         ->group("Training");
   };
-  app.add_option("--seed", training.seed, "Of initial values and the order of samples")
+  app.add_option("--seed", training.seed, "Seed of initial values and the order of samples")
       ->check(unsigned_integer())
       ->type_name("N")
       ->capture_default_str()
       ->group("Training");
   add("--lr", training.learning_rate, "Learning rate at its peak", 0);
-  add("--min-lr-ratio", training.least_rate_ratio, "Of the peak, at the last step", 0, 1);
-  add("--warmup-steps", training.warmup_steps, "Until the peak; at most --steps", 0)
+  add("--min-lr-ratio", training.least_rate_ratio, "Rate at the last step relative to the peak", 0,
+      1);
+  add("--warmup-steps", training.warmup_steps, "Steps until the peak; at most --steps", 0)
       ->each([&options](const std::string&) { options.warmup_given = true; });
-  add("--beta1", training.beta1, "AdamW's first moment", 0, kMostMomentum);
-  add("--beta2", training.beta2, "AdamW's second moment", 0, kMostMomentum);
-  add("--weight-decay", training.weight_decay, "Of matrices", 0);
+  add("--beta1", training.beta1, "AdamW's first moment", 0, kMaxMomentum);
+  add("--beta2", training.beta2, "AdamW's second moment", 0, kMaxMomentum);
+  add("--weight-decay", training.weight_decay, "Weight decay of matrices", 0);
   add("--clip", training.clip_norm, "Norm that gradients are scaled down to; 0: never", 0);
 }
 
@@ -92,14 +95,14 @@ void add_checkpoints(CLI::App& app, RunOptions& options) {
       ->needs("--checkpoint-every")
       ->group(kGroup);
   app.add_flag("--async-checkpoints", options.async_checkpoints,
-               "Copy the state, and write it while training goes on")
+               "Copy the state and write it while training continues")
       ->needs("--checkpoint-every")
       ->group(kGroup);
   app.add_option("--init-from", options.init_from,
-                 "Weights to begin with: a folder or file of safetensors with Hugging Face's names")
+                 "Initial weights: a folder or file of safetensors with Hugging Face's names")
       ->type_name("FOLDER|FILE")
       ->group(kGroup);
-  app.add_flag("--resume", options.resume, "Go on from the newest checkpoint, if there is one")
+  app.add_flag("--resume", options.resume, "Resume from the newest checkpoint, if there is one")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
       ->group(kGroup);
 }
@@ -107,11 +110,11 @@ void add_checkpoints(CLI::App& app, RunOptions& options) {
 void add_failures(CLI::App& app, RunOptions& options) {
   constexpr const char* kGroup = "Failures";
   add_number(app, "--timeout", options.timeout_s, "Seconds until a silent rank has failed", 0.1,
-             kMostSeconds)
+             kMaxSeconds)
       ->capture_default_str()
       ->group(kGroup);
   add_number(app, "--restarts", options.restarts,
-             "Times that failed ranks are started again, from the newest checkpoint", 0)
+             "Restarts after failures, from the newest checkpoint", 0)
       ->capture_default_str()
       ->group(kGroup);
   app.add_flag("--elastic", options.elastic,
@@ -120,22 +123,22 @@ void add_failures(CLI::App& app, RunOptions& options) {
       ->group(kGroup);
 }
 
-// What our own programs say to each other; help leaves it out.
+// Options that Shardwright's own programs pass to each other; --help omits them.
 void add_internals(CLI::App& app, RunOptions& options) {
   constexpr const char* kHidden = "";
   app.add_option("--planner", options.planner,
-                 "The command shardwright, which plans for --elastic; `shardwright run` says it")
+                 "The command shardwright, which plans for --elastic; `shardwright run` sets it")
       ->group(kHidden);
   app.get_option("--elastic")->needs("--planner");
   app.add_option("--continue-under", options.continued_plan,
-                 "Plan to go on under in place of PLAN; --elastic says it")
+                 "Plan to continue with instead of PLAN; --elastic sets it")
       ->group(kHidden);
   app.add_flag("--local", options.local,
-               "Start the ranks here, whatever a launcher has set; `shardwright run` says it")
+               "Start the ranks here, even under another launcher; `shardwright run` sets it")
       ->group(kHidden);
 }
 
-// Each once, in ascending order.
+// Returns the values that occur more than once, ascending.
 std::vector<std::int64_t> repeated(const std::vector<std::int64_t>& values) {
   std::map<std::int64_t, int> counts;
   for (const std::int64_t value : values) ++counts[value];
@@ -161,7 +164,7 @@ std::vector<std::int64_t> RunOptions::recorded_steps() const {
 }
 
 CheckpointOptions RunOptions::checkpoints(std::function<void()> check_others) const {
-  // A checkpoint is large; the disk may take longer than a rank that answers.
+  // A large checkpoint may take far longer than the answer of a rank.
   constexpr int kTimeouts = 30;
   return {checkpoint_folder(), keep_checkpoints, async_checkpoints, kTimeouts * timeout(),
           std::move(check_others)};
@@ -206,8 +209,8 @@ std::vector<std::string> remarks_on(const RunOptions& options) {
   const TrainingOptions& training = options.training;
   if (!options.warmup_given && training.warmup_steps > training.steps) {
     remarks.push_back(
-        fmt::format("the learning rate does not reach --lr in these {} steps: it rises over {}, "
-                    "unless --warmup-steps says otherwise",
+        fmt::format("the learning rate does not reach --lr in these {} steps: it rises over {} "
+                    "steps (--warmup-steps)",
                     training.steps, training.warmup_steps));
   }
   if (const auto several = repeated(options.timeline_steps); !several.empty()) {
@@ -215,7 +218,7 @@ std::vector<std::string> remarks_on(const RunOptions& options) {
                                   fmt::join(several, ", ")));
   }
   if (options.async_checkpoints && options.checkpoint_every == 0)
-    remarks.emplace_back("--async-checkpoints changes nothing: --checkpoint-every 0 asks for none");
+    remarks.emplace_back("--async-checkpoints has no effect: --checkpoint-every is 0");
   return remarks;
 }
 

@@ -1,4 +1,4 @@
-// What a run is asked to do: the executor's command line.
+// The options of a run: the executor's command line.
 #pragma once
 
 #include <chrono>
@@ -18,27 +18,39 @@ class App;
 namespace shardwright::executor {
 
 struct RunOptions {
-  std::string plan;  // file
+  std::string plan;
   std::filesystem::path data, out;
-  std::string device = "auto";  // "cpu", "cuda" or "auto"
-  bool share_gpu = false;       // several ranks may use one GPU
+  std::string device = "auto";
+  bool share_gpu = false;
   TrainingOptions training;
-  bool warmup_given = false;  // rather than left at its default
-  // Whose ops are recorded, from 0 on; empty: five in the second half of the run.
+  // --warmup-steps was given.
+  bool warmup_given = false;
+  // Steps to record, from 0 on; empty stands for five steps of the second half.
   std::vector<std::int64_t> timeline_steps;
-  double timeout_s = 60.0;            // until a rank that does not answer has failed
-  std::int64_t checkpoint_every = 0;  // steps; 0: none
+  // Seconds after which a silent rank has failed.
+  double timeout_s = 60.0;
+  // Steps between checkpoints; 0 stands for none.
+  std::int64_t checkpoint_every = 0;
   std::int64_t keep_checkpoints = 2;
-  bool async_checkpoints = false;   // written while training goes on
-  std::filesystem::path init_from;  // published weights to begin with; empty: random ones
-  bool resume = false;         // from the newest checkpoint in `out` that is whole, if there is one
-  std::int64_t restarts = 0;   // after failures, from the newest checkpoint
-  bool elastic = false;        // without the ranks that were lost, under another plan
-  std::string planner;         // the command shardwright, which makes that plan
-  std::string continued_plan;  // file: what a run that lost ranks goes on under; empty: `plan`
-  bool local = false;          // the ranks are started here, whatever another launcher has set
-  bool force = false;          // write over an earlier run
+  // Checkpoints are written while training continues.
+  bool async_checkpoints = false;
+  // Initial weights; empty stands for random ones.
+  std::filesystem::path init_from;
+  // Resume from the newest intact checkpoint in `out`, if there is one.
+  bool resume = false;
+  // Restarts after failures, from the newest checkpoint.
+  std::int64_t restarts = 0;
+  // Restart without the lost ranks, under another plan.
+  bool elastic = false;
+  // The command shardwright, which makes that plan.
+  std::string planner;
+  // The plan file with which a run that lost ranks continues; empty stands for `plan`.
+  std::string continued_plan;
+  // Start the ranks on this machine, even under another launcher.
+  bool local = false;
+  bool force = false;
   bool no_progress = false;
+  bool verbose = false;
 
   const std::string& plan_now() const { return continued_plan.empty() ? plan : continued_plan; }
   std::vector<std::int64_t> recorded_steps() const;
@@ -52,14 +64,14 @@ struct RunOptions {
 
 void add_run_options(CLI::App& app, RunOptions& options);
 
-// --device and --share-gpu; `automatic` says what "auto" does.
+// Adds --device and --share-gpu; `automatic` describes "auto".
 void add_device_options(CLI::App& app, std::string& device, bool& share_gpu,
                         const std::string& automatic);
 
-// What no option by itself shows. Throws InputError.
+// Checks combinations of options. Throws InputError.
 void check_run_options(const RunOptions& options);
 
-// What has another effect than it seems to, or none: for people, a line each.
+// Returns warnings about options with an unexpected effect or none.
 std::vector<std::string> remarks_on(const RunOptions& options);
 
 }  // namespace shardwright::executor

@@ -1,4 +1,4 @@
-// In place of cuda_backend.cpp where the build has no CUDA.
+// Replaces cuda_backend.cpp in builds without CUDA.
 #include "core/base/error.hpp"
 #include "executor/launch/rank_backend.hpp"
 

@@ -38,7 +38,7 @@ GpuFacts facts_of(int ordinal) {
   return facts;
 }
 
-// The calling thread's GPU copies.
+// Times copies by the calling thread's GPU.
 BytesPerSecond copy_rate(void* to, const void* from) {
   const CudaStream stream;
   CudaEvent start(true), end(true);
@@ -64,7 +64,8 @@ BytesPerSecond peer_rate(int from, int to) {
   const cudaError_t enabled = cudaDeviceEnablePeerAccess(to, 0);
   if (enabled != cudaErrorPeerAccessAlreadyEnabled)
     check_cuda(enabled, "cudaDeviceEnablePeerAccess");
-  cudaGetLastError();  // that it was enabled already is no error
+  // Clear the error that it was enabled already.
+  cudaGetLastError();
   const std::shared_ptr<void> here = gpu_memory(kCopied);
   return copy_rate(there.get(), here.get());
 }

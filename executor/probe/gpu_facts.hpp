@@ -1,4 +1,5 @@
-// What the CUDA driver says of this host's GPUs, and how fast copies to, from and between them are.
+// Properties of this host's GPUs from the CUDA driver, and speeds of copies to, from and between
+// them.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +12,28 @@ namespace shardwright::executor {
 
 struct GpuFacts {
   std::string name, bus_id;
-  std::string compute_capability;  // "9.0"
+  std::string compute_capability;
   Bytes memory, l2_cache;
   std::int64_t multiprocessors = 0;
-  Hertz clock;                      // the highest of the multiprocessors
-  BytesPerSecond memory_bandwidth;  // by the memory's clock and the width of its bus, two transfers
-                                    // a clock
+  // The highest clock of the multiprocessors.
+  Hertz clock;
+  // The memory's clock times the width of its bus, two transfers per clock.
+  BytesPerSecond memory_bandwidth;
 };
 
 struct GpuHost {
   std::vector<GpuFacts> gpus;
-  // Copies of 256 MiB, the best of several; page-locked memory of the host and the first GPU.
+  // The best of several copies of 256 MiB between page-locked memory of the host and the first GPU.
   BytesPerSecond host_to_gpu, gpu_to_host;
-  // [from][to]; 0 where the GPUs cannot reach each other's memory, and for one by itself.
+  // By [from][to]; 0 on the diagonal and for GPUs that cannot access each other's memory.
   std::vector<std::vector<BytesPerSecond>> peer_copies;
 };
 
-// Those that this process sees. None, with the reason in `why_none`, where there are none or the
-// build is without CUDA. Throws CudaError.
+// Returns the GPUs that this process sees. If there are none, or the build has no CUDA, `why_none`
+// says why. Throws CudaError.
 std::vector<GpuFacts> list_gpus(std::string& why_none);
 
-// The same with timed copies. The calling thread has another GPU afterwards, and the process a
-// context on each.
+// The same with timed copies. Changes the calling thread's GPU and creates a context on each GPU.
 GpuHost probe_gpus(std::string& why_none);
 
 }  // namespace shardwright::executor

@@ -14,13 +14,16 @@
 namespace shardwright::executor {
 namespace {
 
-// A generation's multiprocessor.
+// The multiprocessor of a GPU generation.
 struct Multiprocessor {
   double capability;
   const char* architecture;
-  double matrix_16_bit, vector_fp32;  // FLOP per clock
-  bool bf16, fp8;                     // bf16 and tf32 came together
-  bool halved_on_geforce;             // products with fp32 accumulation
+  // FLOP per clock.
+  double matrix_16_bit, vector_fp32;
+  // Support for bf16 (which came with tf32) and fp8.
+  bool bf16, fp8;
+  // GeForce cards run products with fp32 accumulation at half speed.
+  bool halved_on_geforce;
   const char* source;
 };
 
@@ -37,17 +40,19 @@ constexpr std::array kMultiprocessors = {
                    "NVIDIA H100 Tensor Core GPU Architecture"},
     Multiprocessor{10.0, "blackwell", 8192, 256, true, true, false,
                    "NVIDIA Blackwell Architecture Technical Brief"},
-    // Not the tiles of the data centre's Blackwell.
+    // Differs from the data-centre Blackwell.
     Multiprocessor{12.0, "rtx-blackwell", 1024, 256, true, true, true,
                    "NVIDIA RTX Blackwell GPU Architecture"}};
 
-// Guesses, until the probe's measurements are in.
-constexpr BytesPerSecond kUsualHostLink = BytesPerSecond(25e9);  // PCIe 4 x16
-constexpr Watts kUsualPower = Watts(3.5);  // of a multiprocessor: 250 W of 72, 700 W of 132, …
-constexpr Watts kUsualHostPower = Watts(300.0);  // for each GPU
-constexpr double kUsualIdle = 0.1;
+// Estimates that hold until the probe's measurements replace them.
+// PCIe 4 x16.
+constexpr BytesPerSecond kAssumedHostLink = BytesPerSecond(25e9);
+// Per multiprocessor: 250 W for 72, 700 W for 132, …
+constexpr Watts kAssumedPower = Watts(3.5);
+constexpr Watts kAssumedHostPower = Watts(300.0);
+constexpr double kAssumedIdle = 0.1;
 
-// As CUDA writes it: "8.6"; 0 for what is no number.
+// Parses a compute capability such as "8.6"; returns 0 if it is not a number.
 double capability_of(const GpuFacts& gpu) {
   return std::strtod(gpu.compute_capability.c_str(), nullptr);
 }
@@ -60,8 +65,8 @@ const Multiprocessor& multiprocessor_of(const GpuFacts& gpu) {
   return *nearest;
 }
 
-// "NVIDIA GH200 480GB" states the host's memory, and a card may come with another size than the
-// profile has: CUDA says what it is.
+// Some names state a memory size other than the profile's, "NVIDIA GH200 480GB" that of the host;
+// the memory itself comes from CUDA.
 std::optional<std::string> shipped_profile(const std::string& name) {
   if (auto found = find_accelerator(name)) return found;
   const std::size_t unit = name.rfind("GB");
@@ -84,8 +89,8 @@ void set_unknown(AcceleratorSpec& device, const GpuFacts& gpu) {
     device.matrix.tf32 = matrix / 2.0;
   }
   if (unit.fp8) device.matrix.fp8 = matrix * 2.0;
-  device.power = kUsualPower * static_cast<double>(gpu.multiprocessors);
-  device.idle_power = device.power * kUsualIdle;
+  device.power = kAssumedPower * static_cast<double>(gpu.multiprocessors);
+  device.idle_power = device.power * kAssumedIdle;
   device.notes = fmt::format(
       "No shipped profile describes it: its peaks are those of compute capability {}, which its "
       "clock under load may not reach.",
@@ -99,7 +104,8 @@ void set_unknown(AcceleratorSpec& device, const GpuFacts& gpu) {
     device.sources[figure] = estimate;
 }
 
-// A part of a GPU, or a card with fewer or more multiprocessors than the profile's.
+// Adapts the peaks of a profile to a GPU with another number of multiprocessors, for instance a MIG
+// slice.
 void scale_peaks(AcceleratorSpec& device, std::int64_t multiprocessors) {
   const double share =
       static_cast<double>(multiprocessors) / static_cast<double>(device.compute_units);
@@ -117,7 +123,7 @@ void scale_peaks(AcceleratorSpec& device, std::int64_t multiprocessors) {
   }
 }
 
-// A driver that does not tell a figure tells 0.
+// Drivers report an unknown figure as 0.
 template <class Value>
 void replace(Value& figure, Value stated, const char* pointer, const Provenance& measured,
              Sources& sources) {
@@ -142,7 +148,7 @@ AcceleratorSpec device_of(const GpuHost& host, const RanksOnGpus& ranks) {
   take(device.l2_cache, gpu.l2_cache, "/memory/l2_cache_bytes");
   take(device.compute_units, gpu.multiprocessors, "/compute_units");
   take(device.max_clock, gpu.clock, "/max_clock_hz");
-  // The link of the node is then what copies reach of it.
+  // The node's link is the speed that copies reach.
   if (host.host_to_gpu > BytesPerSecond(0)) {
     device.efficiency.host_link = 1.0;
     device.sources["/efficiency/host_link_ratio"] = measured;
@@ -152,11 +158,11 @@ AcceleratorSpec device_of(const GpuHost& host, const RanksOnGpus& ranks) {
 
 BytesPerSecond host_link(const GpuHost& host) {
   const BytesPerSecond slower = std::min(host.host_to_gpu, host.gpu_to_host);
-  return slower > BytesPerSecond(0) ? slower : kUsualHostLink;
+  return slower > BytesPerSecond(0) ? slower : kAssumedHostLink;
 }
 
-// The slowest and the fastest copy between two of the first GPUs; nothing where two of them cannot
-// reach each other, or fewer are seen.
+// The slowest and fastest copy between two of the first GPUs; nothing if two of them cannot access
+// each other's memory or fewer GPUs are visible.
 struct PeerRates {
   BytesPerSecond slowest, fastest;
 };
@@ -177,8 +183,7 @@ std::optional<PeerRates> peer_rates(const GpuHost& host, std::int64_t gpus) {
   return rates;
 }
 
-// PCIe between GPUs is no faster than to the host, and 6.0 x16 is the fastest slot there is: 128
-// GB/s.
+// PCIe between GPUs is no faster than to the host, and the fastest slot, 6.0 x16, reaches 128 GB/s.
 bool is_nvlink(const PeerRates& rates, BytesPerSecond host_link) {
   constexpr double kFaster = 1.5;
   constexpr BytesPerSecond kFastestSlot = BytesPerSecond(130e9);
@@ -186,9 +191,11 @@ bool is_nvlink(const PeerRates& rates, BytesPerSecond host_link) {
 }
 
 ScaleUpSpec links_of(const GpuHost& host, const RanksOnGpus& ranks) {
-  constexpr double kUnequal = 1.5;  // some pairs have more links than others
+  // Pairs differ in their number of links.
+  constexpr double kUnequal = 1.5;
   ScaleUpSpec links;
-  links.ring_efficiency = links.pair_efficiency = 1.0;  // of what copies reach
+  // Relative to the speed that copies reach.
+  links.ring_efficiency = links.pair_efficiency = 1.0;
   links.domain = ranks.per_host;
   const std::optional<PeerRates> rates =
       ranks.per_gpu > 1 ? std::nullopt : peer_rates(host, ranks.per_host);
@@ -212,7 +219,7 @@ ScaleUpSpec links_of(const GpuHost& host, const RanksOnGpus& ranks) {
   return links;
 }
 
-// NCCL uses all RDMA devices of a host.
+// Returns the number of NICs that NCCL uses: all RDMA devices of the highest speed.
 std::int64_t nics_of(const HostFacts& host) {
   const BytesPerSecond fastest = fastest_network(host.networks);
   const auto count = std::count_if(
@@ -226,7 +233,7 @@ NodeSpec node_of(const GpuHost& gpus, const HostFacts& host, const RanksOnGpus& 
   node.scale_up = links_of(gpus, ranks);
   if (ranks.hosts > 1) node.nic.per_node = nics_of(host);
   node.host.accelerator_link = host_link(gpus);
-  node.power_overhead = kUsualHostPower * static_cast<double>(ranks.per_host);
+  node.power_overhead = kAssumedHostPower * static_cast<double>(ranks.per_host);
   if (gpus.host_to_gpu > BytesPerSecond(0)) {
     const Provenance measured{probe_source(gpus.gpus.front().name), Confidence::Measured};
     node.sources["/scale_up/bandwidth_bytes_per_s"] = measured;
@@ -255,7 +262,7 @@ ClusterSpec describe_gpus(const GpuHost& gpus, const HostFacts& host, const Rank
   cluster.fabric = network_of(ranks.hosts);
   cluster.nodes = ranks.hosts;
   cluster.stack = load_stack("shardwright");
-  // Links are fitted to the executor's own exchanges.
+  // The links are fitted to the executor's own communication.
   const Provenance shown{"the links are those that its own exchanges show", Confidence::Derived};
   cluster.stack->communication.collective_ratio = cluster.stack->communication.all_to_all_ratio =
       1.0;

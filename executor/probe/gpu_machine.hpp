@@ -1,5 +1,4 @@
-// What a machine with GPUs is, as far as CUDA and Linux say so: the profile that a probe of GPUs
-// begins with.
+// The initial profile of a machine with GPUs, from what CUDA and Linux report.
 #pragma once
 
 #include <cstdint>
@@ -12,30 +11,31 @@ namespace shardwright::executor {
 
 struct RanksOnGpus {
   std::int64_t per_host = 1, hosts = 1;
-  std::int64_t per_gpu = 1;  // above 1: ranks share GPUs, and each gets a part of the memory
+  // If above 1, ranks share GPUs, and each gets a part of the memory.
+  std::int64_t per_gpu = 1;
 };
 
-// A cluster of `ranks.hosts` hosts like this, whose GPUs are all like the first one; `gpus` has at
-// least one.
+// Describes a cluster of `ranks.hosts` hosts like this one, whose GPUs all equal the first one;
+// `gpus` must not be empty.
 //
-// The GPU is the shipped profile that its name means, with what CUDA says in place of memory, L2,
-// multiprocessors, clock and memory bandwidth; peaks follow the number of multiprocessors, not the
-// clock, which under load is not the highest. A GPU that no profile describes gets peaks by its
-// compute capability (`matrix_flop_per_clock`) and the usual efficiencies.
+// The GPU is the shipped profile that matches its name, with CUDA's values for memory, L2,
+// multiprocessors, clock and memory bandwidth. Peaks scale with the number of multiprocessors but
+// not with the clock, whose maximum is not reached under load. An unknown GPU gets peaks by compute
+// capability (`matrix_flop_per_clock`) and default efficiencies.
 //
-// Links among GPUs begin with the slowest copy between two of them, or with copies through the host
-// where some cannot reach each other or this process sees too few of them. With direct links but no
-// switch a copy uses a part of them only: timed exchanges then say more.
+// Links among GPUs start with the slowest copy between two of them, or with copies through the host
+// if some cannot access each other's memory or too few are visible. With direct links but no
+// switch, a copy uses only some of the links; timed communication then gives higher figures.
 ClusterSpec describe_gpus(const GpuHost& gpus, const HostFacts& host, const RanksOnGpus& ranks);
 
-// Dense 16-bit matrix products with fp32 accumulation, per clock and multiprocessor, of a GPU with
-// this name and compute capability ("9.0"); of a capability that is not known those of the nearest
-// below. GeForce cards from Ampere on do half. Sources: NVIDIA's architecture white papers (V100,
+// Returns FLOP per clock and multiprocessor of dense 16-bit matrix products with fp32 accumulation,
+// by name and compute capability ("9.0"); for an unknown capability, those of the nearest below.
+// GeForce cards from Ampere on reach half. Sources: NVIDIA's architecture white papers (V100,
 // Turing, A100, GA102, Ada, H100, Blackwell, RTX Blackwell).
 double matrix_flop_per_clock(const GpuFacts& gpu);
 
-// Whether it multiplies in bf16, which the executor computes in on GPUs: from compute capability
-// 8.0 on (NVIDIA A100 Tensor Core GPU Architecture).
+// True if the GPU multiplies in bf16, the executor's format on GPUs: from compute capability 8.0 on
+// (NVIDIA A100 Tensor Core GPU Architecture).
 bool has_bf16(const GpuFacts& gpu);
 
 }  // namespace shardwright::executor

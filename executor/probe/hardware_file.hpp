@@ -1,4 +1,4 @@
-// What a probe has found of GPUs and network devices, as JSON.
+// GPUs and network devices that a probe has found, as JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

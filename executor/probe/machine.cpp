@@ -41,11 +41,11 @@ Bytes physical_memory() {
 
 Bytes cache_size() {
   const long l3 = sysconf(_SC_LEVEL3_CACHE_SIZE), l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
-  constexpr double kUsual = 32e6;
-  return Bytes(l3 > 0 ? static_cast<double>(l3) : l2 > 0 ? static_cast<double>(l2) : kUsual);
+  constexpr double kAssumed = 32e6;
+  return Bytes(l3 > 0 ? static_cast<double>(l3) : l2 > 0 ? static_cast<double>(l2) : kAssumed);
 }
 
-// The best of several copies that do not fit into caches; a copy reads and writes.
+// Returns the best of several copies larger than the caches; a copy both reads and writes.
 BytesPerSecond copy_bandwidth() {
   constexpr std::size_t kBytes = 64 << 20;
   constexpr int kTries = 5;
@@ -61,25 +61,26 @@ BytesPerSecond copy_bandwidth() {
   return BytesPerSecond(2.0 * static_cast<double>(kBytes) / best);
 }
 
-// Guesses, until the probe's measurements are in.
-constexpr FlopPerSecond kUsualRate = FlopPerSecond(2e10);
-constexpr BytesPerSecond kUsualLoopback = BytesPerSecond(2e9);
-constexpr BytesPerSecond kUsualNetwork = BytesPerSecond(1.25e8);  // where no device states more
-constexpr Watts kUsualCorePower = Watts(8.0);
+// Estimates that hold until the probe's measurements replace them.
+constexpr FlopPerSecond kAssumedRate = FlopPerSecond(2e10);
+constexpr BytesPerSecond kAssumedLoopback = BytesPerSecond(2e9);
+// Used if no device states its speed.
+constexpr BytesPerSecond kAssumedNetwork = BytesPerSecond(1.25e8);
+constexpr Watts kAssumedCorePower = Watts(8.0);
 
 AcceleratorSpec rank_device(const HostFacts& host, std::int64_t ranks, const std::string& source) {
   AcceleratorSpec device;
   device.name = "cpu-rank";
   device.vendor = "cpu";
   device.architecture = kCpuArchitecture;
-  device.matrix.fp32 = kUsualRate;
-  device.vector_fp32 = kUsualRate;
+  device.matrix.fp32 = kAssumedRate;
+  device.vector_fp32 = kAssumedRate;
   device.memory = host.memory / static_cast<double>(ranks);
   device.memory_bandwidth = copy_bandwidth();
   device.l2_cache = cache_size();
   device.compute_units = std::max<std::int64_t>(1, host.cores / ranks);
   device.max_clock = Hertz(1e9);
-  device.power = kUsualCorePower * static_cast<double>(device.compute_units);
+  device.power = kAssumedCorePower * static_cast<double>(device.compute_units);
   device.idle_power = device.power * 0.1;
   device.efficiency.memory = 1.0;
   device.efficiency.matrix_tf32 = 1.0;
@@ -92,14 +93,16 @@ AcceleratorSpec rank_device(const HostFacts& host, std::int64_t ranks, const std
   return device;
 }
 
-// The executor on CPUs: fp32 throughout, so no second copy of the weights; no CUDA context.
+// The executor's stack on CPUs: fp32 throughout, so no second copy of the weights, and no CUDA
+// context.
 StackSpec cpu_stack() {
   StackSpec stack = load_stack("shardwright");
   stack.name = "shardwright-cpu";
   stack.communication.collective_ratio = 1.0;
   stack.communication.all_to_all_ratio = 1.0;
   stack.overlap.slowdown = 0.5;
-  stack.overlap.collective_slowdown = 0.0;  // exchanges are calibrated as they run, beside kernels
+  // Calibration times collectives as they run, beside kernels.
+  stack.overlap.collective_slowdown = 0.0;
   stack.host.launch_time = microseconds(2.0);
   stack.gradients.bucket_elements = 1e6;
   stack.memory.master_weight_bytes = Bytes(0);
@@ -138,7 +141,7 @@ NodeSpec node_on(const HostFacts& host, std::int64_t ranks, std::int64_t hosts) 
   node.accelerators = ranks;
   node.scale_up.kind = ScaleUpKind::Switched;
   node.scale_up.name = "loopback";
-  node.scale_up.bandwidth = kUsualLoopback;
+  node.scale_up.bandwidth = kAssumedLoopback;
   node.scale_up.ring_efficiency = 1.0;
   node.scale_up.pair_efficiency = 1.0;
   node.scale_up.latency = microseconds(20.0);
@@ -148,12 +151,12 @@ NodeSpec node_on(const HostFacts& host, std::int64_t ranks, std::int64_t hosts) 
   const BytesPerSecond stated = fastest_network(host.networks);
   node.nic.bandwidth = hosts == 1                   ? BytesPerSecond(0)
                        : stated > BytesPerSecond(0) ? stated
-                                                    : kUsualNetwork;
+                                                    : kAssumedNetwork;
   node.nic.efficiency = 1.0;
   node.host.cpu = host.cpu;
   node.host.cores = host.cores;
   node.host.memory = host.memory;
-  node.host.accelerator_link = kUsualLoopback;
+  node.host.accelerator_link = kAssumedLoopback;
   node.power_overhead = Watts(50.0);
   node.sources["/host/cores"] = {source, Confidence::Measured};
   node.sources["/host/memory_bytes"] = {source, Confidence::Measured};

@@ -1,4 +1,4 @@
-// What a machine is, as far as it says so itself: the profile that a probe begins with.
+// The initial profile of a machine, from what the system reports.
 #pragma once
 
 #include <cstdint>
@@ -10,31 +10,33 @@
 
 namespace shardwright::executor {
 
-// What Linux says of a host.
+// Properties of a host from Linux.
 struct HostFacts {
-  std::string cpu;         // "Intel(R) Xeon(R) Processor"
-  std::int64_t cores = 1;  // that this process may run on
-  Bytes memory;            // physical
+  // The model name, "Intel(R) Xeon(R) Processor".
+  std::string cpu;
+  // Cores that this process may run on.
+  std::int64_t cores = 1;
+  Bytes memory;
   std::vector<NetworkDevice> networks;
 };
 
-// Of this host.
+// Returns the properties of this host.
 HostFacts host_facts();
 
-// One of `hosts` hosts like this, with `ranks` ranks each: cores, memory, and the speed that its
-// fastest network device states. Links begin with guesses.
+// Describes one of `hosts` hosts like this one with `ranks` ranks each: cores, memory, and the
+// speed that its fastest network device states. Links start with estimates.
 NodeSpec node_on(const HostFacts& host, std::int64_t ranks, std::int64_t hosts);
 
-// What joins the hosts: switches with 2, 4, … hosts below them, whose latencies are guesses.
+// Describes the network between hosts: switches with 2, 4, … hosts, with estimated latencies.
 FabricSpec network_of(std::int64_t hosts);
 
-// Of ranks on the CPUs of `hosts` hosts like this one. Each rank gets an equal part of the cores
-// that this process may run on and of the memory. Bandwidth of memory is measured; all ranks of a
-// host call it at the same time. Kernels and exchanges have no figures yet: the profile holds
-// guesses that `shardwright probe` replaces by what the probe's runs and exchanges say.
+// Describes ranks on the CPUs of `hosts` hosts like this one. Each rank gets an equal part of the
+// memory and of the cores that this process may run on. All ranks of a host call it at the same
+// time, since it measures memory bandwidth. Kernels and links have estimates that `shardwright
+// probe` replaces by measurements.
 ClusterSpec describe_machine(std::int64_t ranks_per_host, std::int64_t hosts);
 
-// "measured by shardwright probe, 2026-03-01, Intel(R) Xeon(R) Processor"
+// Returns "measured by shardwright probe, 2026-03-01, Intel(R) Xeon(R) Processor".
 std::string probe_source(const std::string& device);
 
 }  // namespace shardwright::executor

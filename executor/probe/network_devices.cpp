@@ -17,7 +17,7 @@ std::string first_line(const fs::path& file) {
   return line;
 }
 
-// The number that a text begins with; 0 for none and for less.
+// Returns the number at the beginning of a text, or 0 if there is none or it is not positive.
 double leading_number(const std::string& text) {
   double value = 0.0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -32,14 +32,14 @@ std::vector<fs::path> entries(const fs::path& folder) {
   return found;
 }
 
-// What `device` is a link to: the hardware; empty without one.
+// Returns the target of the link `device`, the hardware; empty if there is none.
 fs::path hardware_of(const fs::path& device) {
   std::error_code error;
   return fs::exists(device / "device", error) ? fs::canonical(device / "device", error)
                                               : fs::path();
 }
 
-// "100 Gb/sec (4X EDR)" of the ports whose state is "4: ACTIVE".
+// Adds the rates ("100 Gb/sec (4X EDR)") of the ports with the state "4: ACTIVE".
 BytesPerSecond active_rate(const fs::path& device) {
   constexpr double kBytesPerGigabit = 1e9 / 8.0;
   double rate = 0.0;

@@ -1,4 +1,4 @@
-// The network devices of this host, as Linux describes them below /sys.
+// The network devices of this host according to /sys.
 #pragma once
 
 #include <filesystem>
@@ -10,19 +10,22 @@
 namespace shardwright::executor {
 
 struct NetworkDevice {
-  std::string name;          // "mlx5_0", "eth0"
-  BytesPerSecond bandwidth;  // of one direction, as the device states it; 0: it does not
-  bool rdma = false;         // InfiniBand, or RDMA over Ethernet
+  // "mlx5_0" or "eth0".
+  std::string name;
+  // The stated bandwidth of one direction; 0 if it is not stated.
+  BytesPerSecond bandwidth;
+  // InfiniBand or RDMA over Ethernet.
+  bool rdma = false;
 
   bool operator==(const NetworkDevice&) const = default;
 };
 
-// Devices that are up, by name: those of class/infiniband with an active port (the sum of its
-// ports), and those of class/net that are hardware, unless RDMA devices have their hardware too. A
-// file that says something unknown counts as absent.
+// Returns the devices that are up, by name: those of class/infiniband with an active port (all
+// ports together), and those of class/net that are hardware without an RDMA device. Files with
+// unknown content count as absent.
 std::vector<NetworkDevice> network_devices(const std::filesystem::path& sys = "/sys");
 
-// The fastest one's; 0 without any that states it.
+// Returns the highest stated bandwidth, or 0.
 BytesPerSecond fastest_network(const std::vector<NetworkDevice>& devices);
 
 }  // namespace shardwright::executor

@@ -13,15 +13,15 @@ struct Sizes {
   std::int64_t layers = 2;
 };
 
-// Chosen so that each edge of the GEMMs takes several sizes.
+// The sizes give each dimension of the GEMMs several values.
 constexpr Sizes kLlamas[] = {{"probe-llama-64", 64, 4, 2, 192, 256, 64, 2},
                              {"probe-llama-128", 128, 4, 2, 384, 1024, 256, 1},
                              {"probe-llama-256", 256, 8, 4, 704, 512, 128, 2},
                              {"probe-llama-512", 512, 8, 8, 1408, 256, 64, 1}};
 constexpr Sizes kGpts[] = {{"probe-gpt-96", 96, 6, 6, 384, 768, 128, 1},
                            {"probe-gpt-320", 320, 5, 5, 1280, 320, 64, 2}};
-// Initial values are made on the host, which takes longer than the steps: so few layers, and small
-// vocabularies.
+// Few layers and small vocabularies: the host makes the initial values, which takes longer than the
+// steps.
 constexpr Sizes kGpuLlamas[] = {{"probe-llama-1024", 1024, 16, 8, 2816, 16'384, 1024, 4},
                                 {"probe-llama-2048", 2048, 16, 4, 5632, 8192, 2048, 2},
                                 {"probe-llama-3072", 3072, 24, 24, 8192, 4096, 1024, 2, 1},

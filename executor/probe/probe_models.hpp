@@ -1,5 +1,4 @@
-// What a probe trains for a few steps, so that kernels of many shapes are timed as they run in
-// training.
+// The models that a probe trains for a few steps to time kernels of many shapes.
 #pragma once
 
 #include <vector>
@@ -9,8 +8,8 @@
 
 namespace shardwright::executor {
 
-// Decoders of several widths and families, each on a single rank: small ones in fp32 on CPUs; on
-// GPUs some of widths from 1024 to 4096 in bf16, each of which 8 GB hold.
+// Returns decoders of several widths and families, each on one rank: small ones in fp32 on CPUs;
+// widths from 1024 to 4096 in bf16 on GPUs, each of which fits into 8 GB.
 std::vector<Scenario> probe_scenarios(const ClusterSpec& machine, Device device);
 
 }  // namespace shardwright::executor

@@ -18,12 +18,13 @@
 #include "executor/launch/option_checks.hpp"
 #include "executor/launch/rendezvous.hpp"
 #include "executor/launch/run_options.hpp"
-#include "executor/probe/exchange_probe.hpp"
+#include "executor/probe/communication_probe.hpp"
 #include "executor/probe/gpu_machine.hpp"
 #include "executor/probe/hardware_file.hpp"
 #include "executor/probe/machine.hpp"
 #include "executor/probe/probe_models.hpp"
 #include "executor/runtime/rank_trainer.hpp"
+#include "executor/telemetry/log.hpp"
 #include "executor/telemetry/metrics_log.hpp"
 #include "executor/telemetry/run_files.hpp"
 
@@ -37,18 +38,18 @@ void write(const std::filesystem::path& file, const nlohmann::ordered_json& docu
   if (!stream.flush()) fail_to_write(file);
 }
 
-// A GPU that cannot be asked is no reason not to probe the CPUs.
+// A failing GPU does not prevent a probe of the CPUs.
 GpuHost gpus_beside_cpus() {
   try {
     std::string why_none;
     return probe_gpus(why_none);
   } catch (const std::exception& error) {
-    tell(fmt::format("the GPUs are left out: {}", error.what()));
+    log_warning(fmt::format("the profile of this machine omits its GPUs: {}", error.what()));
     return {};
   }
 }
 
-// Of GPUs only the first rank, which writes the profile, times copies: others would disturb it.
+// Only rank 0, which writes the profile, times copies of GPUs; others would disturb it.
 ClusterSpec describe(const ProbeOptions& options, const LaunchPlace& place, Device device,
                      const GpuHost& gpus) {
   RanksOnGpus ranks;
@@ -60,8 +61,7 @@ ClusterSpec describe(const ProbeOptions& options, const LaunchPlace& place, Devi
   return describe_gpus(gpus, host_facts(), ranks);
 }
 
-// A line on standard error, from the first rank, where that is a terminal: probing takes minutes on
-// a busy machine.
+// A progress line on standard error if that is a terminal; a probe takes minutes on a busy machine.
 class ProbeProgress {
  public:
   explicit ProbeProgress(bool wanted) : wanted_(wanted && isatty(STDERR_FILENO) == 1) {}
@@ -95,11 +95,11 @@ Batch random_batch(const Scenario& scenario, std::int64_t rank, std::int64_t ste
   return batch;
 }
 
-// Each rank trains a copy of the model by itself, all at the same time, so that they share memory
-// and cores as in a run. The second half of rank 0's steps is recorded.
+// Each rank trains its own copy of the model at the same time, so that they share memory and cores
+// as in a run. The second half of rank 0's steps is recorded.
 //
-// A backend of the model's own, so that its memory goes with it: what the process has taken is one
-// of the figures.
+// Each model has its own backend, which releases its memory: the process's memory is one of the
+// figures.
 void train(const ProbeOptions& options, const Scenario& scenario, const LaunchPlace& place,
            Device device) {
   const std::int64_t rank = place.rank;
@@ -126,13 +126,14 @@ void train(const ProbeOptions& options, const Scenario& scenario, const LaunchPl
   }
 }
 
-std::vector<ExchangeSample> time_exchanges(const ProbeOptions& options, const LaunchPlace& place,
-                                           Device device, const Rendezvous& rendezvous,
-                                           const ProbeProgress& progress) {
+std::vector<ExchangeSample> time_communication(const ProbeOptions& options,
+                                               const LaunchPlace& place, Device device,
+                                               const Rendezvous& rendezvous,
+                                               const ProbeProgress& progress) {
   const auto backend =
       open_backend(device, rendezvous.store(), place, {options.timeout(), options.share_gpu});
-  return probe_exchanges(place.rank, place.world, *backend, device,
-                         [&](const std::string& text) { progress.show(text); });
+  return probe_communication(place.rank, place.world, *backend, device,
+                             [&](const std::string& text) { progress.show(text); });
 }
 
 }  // namespace
@@ -153,7 +154,7 @@ void add_probe_options(CLI::App& app, ProbeOptions& options) {
       ->capture_default_str();
   app.add_flag("--no-progress", options.no_progress, "No progress line on the terminal");
   app.add_flag("--local", options.local,
-               "Start the ranks here, whatever a launcher has set; `shardwright probe` says it")
+               "Start the ranks here, even under another launcher; `shardwright probe` sets it")
       ->group("");
 }
 
@@ -187,7 +188,7 @@ void probe_rank(const ProbeOptions& options, const LaunchPlace& place, Device de
   if (on_gpus) gpus = place.rank == 0 ? probe_gpus(why) : GpuHost{list_gpus(why), {}, {}, {}};
   const ClusterSpec machine = describe(options, place, device, gpus);
   const ProbeProgress progress(place.rank == 0 && !options.no_progress);
-  const auto samples = time_exchanges(options, place, device, rendezvous, progress);
+  const auto samples = time_communication(options, place, device, rendezvous, progress);
   if (place.rank == 0) {
     std::filesystem::create_directories(options.out);
     write(options.out / "machine.json", to_json(machine));

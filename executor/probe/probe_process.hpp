@@ -1,4 +1,4 @@
-// `shardwright-executor probe`: one rank of a probe.
+// One rank of `shardwright-executor probe`.
 #pragma once
 
 #include <chrono>
@@ -17,12 +17,15 @@ namespace shardwright::executor {
 
 struct ProbeOptions {
   std::filesystem::path out;
-  std::string device = "auto";  // "cpu", "cuda" or "auto"
-  bool share_gpu = false;       // several ranks may use one GPU
-  std::int64_t ranks = 0;       // to start on this machine; 0: one for each core, or for each GPU
-  std::int64_t steps = 12;      // of each model
+  // "cpu", "cuda" or "auto".
+  std::string device = "auto";
+  bool share_gpu = false;
+  // Ranks to start on this machine; 0 stands for one per core or GPU.
+  std::int64_t ranks = 0;
+  std::int64_t steps = 12;
   double timeout_s = 120.0;
-  bool local = false;  // the ranks are started here, whatever another launcher has set
+  // Start the ranks on this machine, even under another launcher.
+  bool local = false;
   bool no_progress = false;
 
   std::chrono::milliseconds timeout() const {
@@ -32,19 +35,17 @@ struct ProbeOptions {
 
 void add_probe_options(CLI::App& app, ProbeOptions& options);
 
-// What is probed: GPUs that compute in bf16, where there are any and the CPU is not asked for.
-// Throws InputError if GPUs are asked for and there are none such.
+// Returns the device to probe: GPUs that compute in bf16 if there are any, unless the CPU is
+// requested. Throws InputError if GPUs are requested and there are none such.
 Device probe_device(const ProbeOptions& options);
 
-// Ranks that a probe starts here.
+// Returns the number of ranks that a probe starts on this machine.
 std::int64_t probe_ranks(const ProbeOptions& options, Device device);
 
-// Writes, from rank 0, `out/machine.json` (a cluster profile with what the machine says of itself)
-// and `out/exchanges.json`, `out/hardware.json` (hardware_file.hpp: what this host says of its GPUs
-// and network devices), and a run's files for each of the probe's models,
-// `out/runs/NAME/plan.json`, `timeline-STEP-RANK.json`, `metrics.jsonl`. The folder exists and is
-// shared by all ranks. Throws CommunicationError, OpError, RuntimeFailure, CudaError. On GPUs not
-// yet run.
+// Rank 0 writes to `out`: `machine.json` (a cluster profile with what the system reports),
+// `exchanges.json`, `hardware.json` (hardware_file.hpp), and for each of the probe's models the
+// files of a run: `runs/NAME/plan.json`, `timeline-STEP-RANK.json`, `metrics.jsonl`. Throws
+// CommunicationError, OpError, RuntimeFailure, CudaError. Not yet run on GPUs.
 void probe_rank(const ProbeOptions& options, const LaunchPlace& place, Device device,
                 const std::string& token);
 

@@ -1,4 +1,4 @@
-// In place of cuda_gpu_facts.cpp where the build has no CUDA.
+// Replaces cuda_gpu_facts.cpp in builds without CUDA.
 #include "executor/probe/gpu_facts.hpp"
 
 namespace shardwright::executor {

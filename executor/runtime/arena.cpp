@@ -39,7 +39,7 @@ Arena::Ranges::iterator Arena::best_fit(std::size_t bytes) {
   return best;
 }
 
-// A free range at the end grows; otherwise a new one follows.
+// Extends a free range at the end, or appends a new one.
 Arena::Ranges::iterator Arena::grow(std::size_t bytes) {
   if (!ranges_.empty() && ranges_.rbegin()->second.free) {
     const auto last = std::prev(ranges_.end());

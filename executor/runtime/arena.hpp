@@ -1,4 +1,4 @@
-// Places blocks in one stretch of memory whose users run at their own pace, in several queues.
+// Allocates blocks of one memory region whose users run asynchronously in several queues.
 #pragma once
 
 #include <cstddef>
@@ -8,24 +8,24 @@
 
 namespace shardwright::executor {
 
-// By queue the last op that works on a block; kNoOp: none does.
+// The last op of each queue that uses a block, or kNoOp.
 using Users = std::vector<std::uint32_t>;
 inline constexpr std::uint32_t kNoOp = UINT32_MAX;
 
-// For each queue the later one of the two.
+// Keeps the later op of each queue.
 void add_users(Users& users, const Users& more);
 
 class Arena {
  public:
-  static constexpr std::size_t kAlignment = 256;  // bytes, of each block
+  // Alignment of blocks in bytes.
+  static constexpr std::size_t kAlignment = 256;
 
-  // The smallest free range that holds the block, or the end. Adds those whose work on the memory
-  // must have ended before to `users`.
+  // Places a block in the smallest free range that fits, or at the end. Adds to `users` the ops
+  // that must end before the memory is used again.
   std::size_t place(std::size_t bytes, Users& users);
-  // Gives a block back; `users` worked on it.
+  // Frees a block; `users` have used it.
   void free(std::size_t offset, const Users& users);
 
-  // That blocks have taken at most.
   std::size_t bytes() const { return end_; }
 
  private:
@@ -39,7 +39,8 @@ class Arena {
   Ranges::iterator best_fit(std::size_t bytes);
   Ranges::iterator grow(std::size_t bytes);
 
-  Ranges ranges_;  // by offset, without gaps
+  // Contiguous ranges by offset.
+  Ranges ranges_;
   std::size_t end_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Collectives and messages.
+// Collectives and point-to-point transfers.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -16,11 +16,11 @@ std::size_t OpRunner::elements_of(TensorRef ref) const {
 void OpRunner::communicate(const BoundOp& bound, StepState& state) {
   const auto& work = std::get<CommunicationWork>(bound.op->work);
   if (bound.op->kind == OpKind::Send || bound.op->kind == OpKind::Receive)
-    return message(bound, work);
+    return transfer(bound, work);
   Communicator& group = communicators_.of(work.group);
   switch (bound.op->payload) {
     case Payload::Tensors:
-      return exchange_tensors(bound, work);
+      return tensor_collective(bound, work);
     case Payload::SoftmaxStatistics:
       return softmax_statistics(bound, group);
     case Payload::Gradients:
@@ -37,7 +37,7 @@ void OpRunner::communicate(const BoundOp& bound, StepState& state) {
   }
 }
 
-void OpRunner::message(const BoundOp& bound, const CommunicationWork& work) {
+void OpRunner::transfer(const BoundOp& bound, const CommunicationWork& work) {
   Communicator& pipeline = communicators_.of(work.group);
   const int peer = static_cast<int>(place_[Axis::Pipeline]) + work.peer_offset;
   const auto bytes = static_cast<std::size_t>(work.bytes.value());
@@ -49,7 +49,7 @@ void OpRunner::message(const BoundOp& bound, const CommunicationWork& work) {
   }
 }
 
-void OpRunner::exchange_tensors(const BoundOp& bound, const CommunicationWork& work) {
+void OpRunner::tensor_collective(const BoundOp& bound, const CommunicationWork& work) {
   Communicator& group = communicators_.of(work.group);
   const Element element = kernels_.element();
   const void* in = bound.reads.front();
@@ -69,7 +69,7 @@ void OpRunner::exchange_tensors(const BoundOp& bound, const CommunicationWork& w
   }
 }
 
-// Two reductions under one op: maxima first, then what is relative to them.
+// One op with two reductions: the maxima, then the sums relative to them.
 void OpRunner::softmax_statistics(const BoundOp& bound, Communicator& group) {
   const Element state = kernels_.state_element();
   const auto rows = static_cast<std::size_t>(shape_.tokens);
@@ -108,30 +108,31 @@ void OpRunner::gather_parameters(const BoundOp& bound, Communicator& group) {
   }
 }
 
-// Of what the executor trains these are the norms, which lie scattered over the units; they travel
-// in one message. (Each rank knows all of the gradients of row-split layers' biases.) Where ZeRO
-// splits the gradients, what this rank does not update is carried along and not used.
+// In the models that the executor trains, these are the norms, whose gradients are scattered over
+// the units and travel in one buffer. (Each rank has the complete gradients of the biases of
+// row-split layers.) If ZeRO splits gradients, the buffer also carries parts that this rank does
+// not update.
 void OpRunner::add_replicated_gradients(const BoundOp& bound, Communicator& group,
                                         const StepState& state) {
   const Element element = kernels_.state_element();
-  auto* message = static_cast<std::byte*>(norm_message_.get());
+  auto* buffer = static_cast<std::byte*>(norm_buffer_.get());
   const auto copy_each = [&](auto copy) {
     for (const NormGradient& norm : split_norms_)
-      copy(message + norm.in_message * bytes_of(element),
+      copy(buffer + norm.in_buffer * bytes_of(element),
            parameters_.gradients(norm.unit, norm.offset), norm.elements * bytes_of(element));
   };
   copy_each([&](void* place, const void* gradient, std::size_t bytes) {
     kernels_.copy(place, gradient, bytes, bound.queue);
   });
   const bool with_own = state.own_squares != nullptr;
-  group.all_reduce(message, (with_own ? 2 : 1) * split_norm_elements_, element, Reduction::Sum,
+  group.all_reduce(buffer, (with_own ? 2 : 1) * split_norm_elements_, element, Reduction::Sum,
                    bound.queue);
   copy_each([&](const void* place, void* gradient, std::size_t bytes) {
     kernels_.copy(gradient, place, bytes, bound.queue);
   });
   if (with_own && place_[Axis::Tensor] == 0) {
     kernels_.add_squares(static_cast<std::int64_t>(split_norm_elements_),
-                         message + split_norm_elements_ * bytes_of(element), state.own_squares,
+                         buffer + split_norm_elements_ * bytes_of(element), state.own_squares,
                          bound.queue);
   }
 }

@@ -12,12 +12,12 @@
 namespace shardwright::executor {
 namespace {
 
-// Ops that the host may be ahead of the device. A stream takes about a thousand kernels before it
-// makes the host wait where no timeout is seen.
-constexpr std::size_t kMostPending = 256;
-constexpr std::chrono::microseconds kBetweenLooks{20};
+// The most ops by which the host may be ahead of the device. A stream takes about a thousand
+// kernels before it blocks the host, which would bypass the timeout.
+constexpr std::size_t kMaxPending = 256;
+constexpr std::chrono::microseconds kPollInterval{20};
 constexpr std::chrono::milliseconds kBetweenChecks{10};
-// What a device may take for what it has begun, once exchanges that wait for others are given up.
+// The time that a device may take for running work after the collectives were aborted.
 constexpr std::chrono::seconds kToEnd{5};
 
 }  // namespace
@@ -27,7 +27,7 @@ CudaQueues::CudaQueues(std::size_t queues, QueueHooks hooks, std::chrono::millis
     : hooks_(std::move(hooks)), timeout_(timeout), on_hang_(std::move(on_hang)), lanes_(queues) {}
 
 CudaQueues::~CudaQueues() {
-  if (!streams_end()) on_hang_("the GPU does not end what was issued to it");
+  if (!streams_end()) on_hang_("the GPU does not finish its work");
 }
 
 bool CudaQueues::streams_end() const {
@@ -35,7 +35,7 @@ bool CudaQueues::streams_end() const {
   return std::all_of(lanes_.begin(), lanes_.end(), [&](const Lane& lane) {
     while (lane.stream && cudaStreamQuery(lane.stream->get()) == cudaErrorNotReady) {
       if (Clock::now() > deadline) return false;
-      std::this_thread::sleep_for(kBetweenLooks);
+      std::this_thread::sleep_for(kPollInterval);
     }
     return true;
   });
@@ -56,7 +56,7 @@ CudaEvent& CudaQueues::end_of(std::uint32_t op) {
 
 void CudaQueues::issue(std::size_t queue, QueuedOp op) {
   Lane& lane = lanes_.at(queue);
-  wait_until(kMostPending);
+  wait_until(kMaxPending);
   try {
     if (!lane.stream) lane.stream.emplace();
     for (const std::uint32_t on : op.waits) {
@@ -80,7 +80,7 @@ void CudaQueues::start(Lane& lane, QueuedOp& op) {
   ++pending_;
 }
 
-// The first op finds the device idle, so that the host's clock and the device's meet.
+// The first timed op waits for an idle device, which aligns the host's clock with the device's.
 void CudaQueues::start_measured(Lane& lane, QueuedOp& op) {
   const cudaStream_t stream = lane.stream->get();
   if (!origin_) {
@@ -144,17 +144,16 @@ void CudaQueues::wait_until(std::size_t pending) {
       fail(first_pending(),
            fmt::format("did not end within {} s", std::chrono::duration<double>(timeout_).count()));
     }
-    std::this_thread::sleep_for(kBetweenLooks);
+    std::this_thread::sleep_for(kPollInterval);
   }
 }
 
-// Ops that still run are dropped from the books.
+// Drops the pending ops.
 void CudaQueues::fail(const std::string& op, const std::string& why) {
   for (Lane& lane : lanes_) lane.pending.clear();
   pending_ = 0;
   if (!std::exchange(failed_, true)) hooks_.on_failure();
-  if (!streams_end())
-    on_hang_(fmt::format("{}: {}; the GPU does not end what was issued to it", op, why));
+  if (!streams_end()) on_hang_(fmt::format("{}: {}; the GPU does not finish its work", op, why));
   throw OpError(op, why);
 }
 

@@ -1,5 +1,5 @@
-// The queues of a rank on a GPU: a stream for each. The thread that issues an op starts its
-// kernels, so it runs ahead of the device; ops wait for each other by events.
+// The queues of a rank on a GPU, one stream each. The issuing thread launches the kernels and runs
+// ahead of the device; ops wait for each other by events.
 #pragma once
 
 #include <chrono>
@@ -16,12 +16,12 @@ namespace shardwright::executor {
 
 class CudaQueues final : public OpQueues {
  public:
-  // Without any op ending for `timeout` while some are pending, the first of them has failed. Where
-  // the device goes on with it all the same, neither memory nor streams can be given back, and
-  // nobody would hear of it: `on_hang` is told what failed, and ends the process.
+  // If no pending op ends within `timeout`, the first one has failed. If the device does not stop
+  // working on it, memory and streams cannot be released: `on_hang` is called with the reason and
+  // must end the process.
   CudaQueues(std::size_t queues, QueueHooks hooks, std::chrono::milliseconds timeout,
              std::function<void(const std::string&)> on_hang);
-  // Waits for what runs, and calls `on_hang` if that does not end.
+  // Waits for running work and calls `on_hang` if it does not end.
   ~CudaQueues() override;
   CudaQueues(const CudaQueues&) = delete;
   CudaQueues& operator=(const CudaQueues&) = delete;
@@ -34,16 +34,15 @@ class CudaQueues final : public OpQueues {
  private:
   using Clock = QueuedOp::Clock;
 
-  // An op whose kernels were issued and that has not been seen to end.
+  // An op whose kernels were launched and that is not known to have ended.
   struct Pending {
     std::uint32_t number = 0;
     std::function<std::string()> name;
   };
   struct Lane {
-    std::optional<CudaStream> stream;  // from the first op on
+    std::optional<CudaStream> stream;
     std::deque<Pending> pending;
   };
-  // A timed op.
   struct Measured {
     CudaEvent start, end;
     std::function<void(Clock::time_point, Clock::time_point)> ended;
@@ -53,12 +52,12 @@ class CudaQueues final : public OpQueues {
   void start_measured(Lane& lane, QueuedOp& op);
   CudaEvent& end_of(std::uint32_t op);
   CudaEvent timed_event();
-  // Takes note of the ops that have ended; true if there were any.
+  // Removes ended ops from the pending ones; returns true if there were any.
   bool collect();
-  // Waits until at most `pending` ops are left. Throws OpError.
+  // Waits until at most `pending` ops are pending. Throws OpError.
   void wait_until(std::size_t pending);
   [[noreturn]] void fail(const std::string& op, const std::string& why);
-  // Whether the streams have come to their ends, or to errors, within a few seconds.
+  // True if the streams finish, or fail, within a few seconds.
   bool streams_end() const;
   void report_measured();
 
@@ -66,10 +65,13 @@ class CudaQueues final : public OpQueues {
   std::chrono::milliseconds timeout_;
   std::function<void(const std::string&)> on_hang_;
   std::vector<Lane> lanes_;
-  std::vector<std::optional<CudaEvent>> ends_;  // by op; kept from step to step
+  // Events by op, reused in each step.
+  std::vector<std::optional<CudaEvent>> ends_;
   std::vector<Measured> measured_;
-  std::vector<CudaEvent> spare_;  // timed ones of earlier steps: making one takes the host longer
-  std::optional<CudaEvent> origin_;  // of measured times, and the host's time there
+  // Timed events of earlier steps, for reuse: creating one takes the host longer.
+  std::vector<CudaEvent> spare_;
+  // The origin of measured times, and the host's time at it.
+  std::optional<CudaEvent> origin_;
   Clock::time_point origin_time_;
   std::size_t pending_ = 0;
   bool failed_ = false;

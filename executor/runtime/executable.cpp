@@ -10,12 +10,12 @@
 namespace shardwright::executor {
 namespace {
 
-// Adds a problem where a wanted condition does not hold.
+// Collects the conditions that do not hold.
 class Requirements {
  public:
   explicit Requirements(const std::string& source) : problems_(source) {}
 
-  void need(bool holds, const char* where, std::string found, std::string expected) {
+  void require(bool holds, const char* where, std::string found, std::string expected) {
     if (!holds) problems_.add(where, std::move(found), std::move(expected));
   }
   void throw_if_any() const { problems_.throw_if_any(); }
@@ -26,103 +26,105 @@ class Requirements {
 
 void check_attention(Requirements& needs, const ModelSpec& model) {
   const AttentionSpec& attention = model.attention;
-  needs.need(attention.kind == AttentionKind::GroupedQuery, "/model/attention/kind",
-             name_of(attention.kind), "grouped-query attention");
-  needs.need(!attention.sinks, "/model/attention/sinks", "true", "no sinks of heads");
-  needs.need(!attention.qk_norm, "/model/attention/qk_norm", "true", "no norm of queries and keys");
-  needs.need(attention.sliding_window == 0, "/model/attention/sliding_window",
-             std::to_string(attention.sliding_window), "0: attention to all tokens before");
+  needs.require(attention.kind == AttentionKind::GroupedQuery, "/model/attention/kind",
+                name_of(attention.kind), "grouped-query attention");
+  needs.require(!attention.sinks, "/model/attention/sinks", "true", "no attention sinks");
+  needs.require(!attention.qk_norm, "/model/attention/qk_norm", "true",
+                "no norm of queries and keys");
+  needs.require(attention.sliding_window == 0, "/model/attention/sliding_window",
+                std::to_string(attention.sliding_window), "0: attention to all earlier tokens");
 }
 
 void check_positions(Requirements& needs, const ModelSpec& model) {
   const bool rotary = model.position == PositionKind::Rotary;
-  needs.need(rotary || model.position == PositionKind::Learned, "/model/position",
-             name_of(model.position), "learned or rotary positions");
+  needs.require(rotary || model.position == PositionKind::Learned, "/model/position",
+                name_of(model.position), "learned or rotary positions");
   const auto width = static_cast<double>(model.attention.head_dim);
   const auto rotated = static_cast<std::int64_t>(model.rotary_share * width);
-  needs.need(!rotary || rotated % 2 == 0, "/model/rotary_share",
-             fmt::format("{}, {} elements of a head", model.rotary_share, rotated),
-             "an even number of elements: rotary positions turn pairs");
+  needs.require(!rotary || rotated % 2 == 0, "/model/rotary_share",
+                fmt::format("{}, {} elements of a head", model.rotary_share, rotated),
+                "an even number of elements: rotary positions turn pairs");
 }
 
 void check_norms(Requirements& needs, const ModelSpec& model) {
-  needs.need(model.norms_per_layer == 2, "/model/norms_per_layer",
-             std::to_string(model.norms_per_layer), "2");
-  needs.need(model.final_norm, "/model/final_norm", "false", "a norm before the head");
-  needs.need(!model.embedding_norm, "/model/embedding_norm", "true",
-             "no norm between the embedding and the first layer");
+  needs.require(model.norms_per_layer == 2, "/model/norms_per_layer",
+                std::to_string(model.norms_per_layer), "2");
+  needs.require(model.final_norm, "/model/final_norm", "false", "a norm before the head");
+  needs.require(!model.embedding_norm, "/model/embedding_norm", "true",
+                "no norm between the embedding and the first layer");
 }
 
-// What is not asked for here is computed: ModelFields in executable_test.cpp goes through all.
+// Everything that is not checked here is computed: ModelFields in every_field_test.cpp covers all
+// fields.
 void check_model(Requirements& needs, const ModelSpec& model) {
   check_attention(needs, model);
   check_positions(needs, model);
   check_norms(needs, model);
-  needs.need(!model.mlp.clamped, "/model/mlp/clamped", "true",
-             "an activation of what it reads, not limited to a range");
-  needs.need(!model.moe, "/model/moe", "experts", "a dense model");
-  needs.need(model.mtp_layers == 0, "/model/mtp_layers", std::to_string(model.mtp_layers), "0");
-  needs.need(!model.parallel_block, "/model/parallel_block", "true",
-             "attention before feed-forward");
-  needs.need(!model.head_bias, "/model/head_bias", "true", "a head without bias");
-  needs.need(model.embedding_row() == model.hidden, "/model/embedding_width",
-             std::to_string(model.embedding_width), "embeddings of the hidden width");
-  needs.need(model.dropout == 0.0, "/model/dropout", fmt::format("{}", model.dropout),
-             "0: the executor has no dropout yet");
+  needs.require(!model.mlp.clamped, "/model/mlp/clamped", "true", "an activation without clamping");
+  needs.require(!model.moe, "/model/moe", "experts", "a dense model");
+  needs.require(model.mtp_layers == 0, "/model/mtp_layers", std::to_string(model.mtp_layers), "0");
+  needs.require(!model.parallel_block, "/model/parallel_block", "true",
+                "attention before feed-forward");
+  needs.require(!model.head_bias, "/model/head_bias", "true", "a head without bias");
+  needs.require(model.embedding_row() == model.hidden, "/model/embedding_width",
+                std::to_string(model.embedding_width), "embeddings of the hidden width");
+  needs.require(model.dropout == 0.0, "/model/dropout", fmt::format("{}", model.dropout),
+                "0: the executor has no dropout yet");
 }
 
 void check_on_gpu(Requirements& needs, const ModelSpec& model) {
   const AttentionSpec& attention = model.attention;
   const bool whole = attention.head_dim % 8 == 0 && attention.value_head_dim() % 8 == 0;
-  needs.need(whole, "/model/attention/head_dim", std::to_string(attention.head_dim),
-             "a multiple of 8, as cuDNN's attention needs it");
+  needs.require(whole, "/model/attention/head_dim", std::to_string(attention.head_dim),
+                "a multiple of 8, which cuDNN's attention requires");
   constexpr std::int64_t kWidest = 256;
   const std::int64_t widest = std::max(attention.head_dim, attention.value_head_dim());
-  needs.need(widest <= kWidest, "/model/attention/head_dim", std::to_string(widest),
-             "at most 256, as wide as cuDNN's fused attention takes heads");
+  needs.require(widest <= kWidest, "/model/attention/head_dim", std::to_string(widest),
+                "at most 256, the widest heads of cuDNN's fused attention");
   const bool packed = model.hidden % 8 == 0;
-  needs.need(
+  needs.require(
       model.hidden <= longest_norm_row(packed), "/model/hidden", std::to_string(model.hidden),
-      fmt::format("at most {}{}, as long as the norms' kernels on a GPU take rows",
+      fmt::format("at most {}{}, the longest rows of the norm kernels on a GPU",
                   longest_norm_row(packed),
                   packed ? "" : fmt::format(" (multiples of 8: {})", longest_norm_row(true))));
 }
 
 void check_device(Requirements& needs, const ModelSpec& model, const Plan& plan, bool on_gpu) {
   const Precision wanted = on_gpu ? Precision::Bf16 : Precision::Fp32;
-  needs.need(plan.precision == wanted, "/plan/precision", name_of(plan.precision),
-             on_gpu ? "bf16, which GPUs compute in"
-                    : "fp32, which the CPU computes in, or a GPU: --device cuda");
+  needs.require(plan.precision == wanted, "/plan/precision", name_of(plan.precision),
+                on_gpu ? "bf16, the format of the executor on GPUs"
+                       : "fp32, the format of the executor on CPUs, or --device cuda");
   if (on_gpu) check_on_gpu(needs, model);
 }
 
 void check_plan_kind(Requirements& needs, const ModelSpec& model, const Plan& plan) {
   const auto is_one = [&](std::int64_t degree, const char* where) {
-    needs.need(degree == 1, where, std::to_string(degree), "1");
+    needs.require(degree == 1, where, std::to_string(degree), "1");
   };
   is_one(plan.cp, "/plan/cp");
   is_one(plan.ep, "/plan/ep");
   is_one(plan.expert_tp, "/plan/expert_tp");
-  needs.need(plan.tp <= model.attention.kv_heads, "/plan/tp", std::to_string(plan.tp),
-             "at most the key/value heads");
-  needs.need(plan.zero_stage <= 1, "/plan/zero_stage", std::to_string(plan.zero_stage), "0 or 1");
-  needs.need(plan.shard_group == 0, "/plan/shard_group", std::to_string(plan.shard_group),
-             "0: states split over all data-parallel ranks");
+  needs.require(plan.tp <= model.attention.kv_heads, "/plan/tp", std::to_string(plan.tp),
+                "at most the key/value heads");
+  needs.require(plan.zero_stage <= 1, "/plan/zero_stage", std::to_string(plan.zero_stage),
+                "0 or 1");
+  needs.require(plan.shard_group == 0, "/plan/shard_group", std::to_string(plan.shard_group),
+                "0: states sharded over all data-parallel ranks");
   const bool known = plan.schedule == ScheduleKind::GPipe ||
                      plan.schedule == ScheduleKind::OneFOneB ||
                      plan.schedule == ScheduleKind::Interleaved;
-  needs.need(known, "/plan/schedule", name_of(plan.schedule), "gpipe, 1f1b or interleaved");
-  needs.need(!plan.offloads_optimizer(), "/plan/offload_optimizer", name_of(plan.offload_optimizer),
-             "none: states on the device");
-  needs.need(!plan.offload_activations, "/plan/offload_activations", "true",
-             "false: activations on the device");
+  needs.require(known, "/plan/schedule", name_of(plan.schedule), "gpipe, 1f1b or interleaved");
+  needs.require(!plan.offloads_optimizer(), "/plan/offload_optimizer",
+                name_of(plan.offload_optimizer), "none: states on the device");
+  needs.require(!plan.offload_activations, "/plan/offload_activations", "true",
+                "false: activations on the device");
 }
 
-// The kernels that the executor has are fused; a stack without that fusion writes other ops.
+// The executor's kernels are fused; a stack without that fusion has other ops.
 void check_fusion(Requirements& needs, const StackSpec& stack) {
   const auto is_fused = [&](bool fused, const char* where) {
-    needs.need(fused, where, fmt::format("false of the stack \"{}\"", stack.name),
-               "true, as of the stack \"shardwright\"");
+    needs.require(fused, where, fmt::format("false of the stack \"{}\"", stack.name),
+                  "true, as of the stack \"shardwright\"");
   };
   is_fused(stack.fusion.flash_attention, "/stack/fusion/flash_attention");
   is_fused(stack.fusion.norm, "/stack/fusion/norm");
@@ -131,19 +133,19 @@ void check_fusion(Requirements& needs, const StackSpec& stack) {
   is_fused(stack.fusion.wgrad_accumulation, "/stack/fusion/wgrad_accumulation");
 }
 
-// Gradients and states are fp32, as the parameters are on the CPU.
+// Gradients and states are fp32, and so are parameters on the CPU.
 void check_formats(Requirements& needs, const StackSpec& stack, bool on_gpu) {
   const auto bytes = [&](Bytes found, const char* where, Bytes expected) {
-    needs.need(found == expected, where,
-               fmt::format("{} of the stack \"{}\"", found.value(), stack.name),
-               fmt::format("{}: states in fp32", expected.value()));
+    needs.require(found == expected, where,
+                  fmt::format("{} of the stack \"{}\"", found.value(), stack.name),
+                  fmt::format("{}: states in fp32", expected.value()));
   };
   bytes(stack.memory.optimizer_state_bytes, "/stack/memory/optimizer_state_bytes", Bytes(8));
   if (!on_gpu) return;
   bytes(stack.memory.master_weight_bytes, "/stack/memory/master_weight_bytes", Bytes(4));
   const auto in_fp32 = [&](bool holds, const char* where) {
-    needs.need(holds, where, fmt::format("false of the stack \"{}\"", stack.name),
-               "true: gradients in fp32");
+    needs.require(holds, where, fmt::format("false of the stack \"{}\"", stack.name),
+                  "true: gradients in fp32");
   };
   in_fp32(stack.gradients.fp32_reduction, "/stack/gradients/fp32_reduction");
   in_fp32(stack.gradients.fp32_accumulation, "/stack/gradients/fp32_accumulation");
@@ -154,9 +156,9 @@ void check_stack(Requirements& needs, const Plan& plan, const StackSpec& stack, 
   check_formats(needs, stack, on_gpu);
   const bool scatters = stack.communication.scatters_messages && plan.pp > 1 && plan.tp > 1 &&
                         !plan.sequence_parallel;
-  needs.need(!scatters, "/stack/communication/scatters_messages",
-             fmt::format("true of the stack \"{}\"", stack.name),
-             "false, or a plan with sequence parallelism: whole messages between stages");
+  needs.require(!scatters, "/stack/communication/scatters_messages",
+                fmt::format("true of the stack \"{}\"", stack.name),
+                "false, or a plan with sequence parallelism: unsplit transfers between stages");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the executor can run. Everything else is lowered and simulated, and refused here by name.
+// Checks what the executor can run. Everything else is lowered and simulated, but refused here.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace shardwright::executor {
 
-// Throws InputError with all that the executor lacks for this plan of this model, as it is written
-// under this stack, on the CPU or a GPU. `source` names the plan file.
+// Throws InputError with everything that the executor lacks to train this model under this plan and
+// stack, on the CPU or a GPU. `source` names the plan file.
 void check_executable(const ModelSpec& model, const Plan& plan, const StackSpec& stack, bool on_gpu,
                       const std::string& source);
 

@@ -1,4 +1,7 @@
-// Which results of an op are not finite. Only a step that is repeated to find that out asks.
+// Counts values of an op that are not finite, when a failed step is repeated to find the cause.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <cstddef>
 
 #include "executor/runtime/not_finite.hpp"
@@ -51,7 +54,7 @@ void OpRunner::count_weights(const BoundOp& bound, double* count) {
   });
 }
 
-// Those that the op has added to, or that a reduction has brought together.
+// Counts in the gradients that the op has added to or reduced.
 void OpRunner::count_gradients(const BoundOp& bound, double* count) {
   const auto add = [&](std::size_t unit, std::size_t first, std::size_t elements) {
     kernels_.count_not_finite(static_cast<std::int64_t>(elements), kernels_.state_element(),
@@ -69,6 +72,15 @@ void OpRunner::count_gradients(const BoundOp& bound, double* count) {
   for_each_applied(bound, [&](std::size_t unit, const ParameterSlice& slice) {
     add(unit, slice.offset, slice.elements());
   });
+}
+
+std::string describe_not_finite(const NotFiniteOp& found) {
+  const std::string weights = found.counts.weights == 0.0
+                                  ? ""
+                                  : fmt::format(" and {} of its weights {}", found.counts.weights,
+                                                fmt::join(found.weights, ", "));
+  return fmt::format("{}: {} values of its result{} are not finite", found.op, found.counts.results,
+                     weights);
 }
 
 }  // namespace shardwright::executor

@@ -15,7 +15,7 @@ bool ends_with(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
 
-// Box-Muller: two uniform numbers for each normal one.
+// Box-Muller: two uniform numbers per normal one.
 float normal(std::uint64_t key, std::uint64_t index, double deviation) {
   const double radius = std::sqrt(-2.0 * std::log(random_unit(key, 2 * index)));
   const double angle = 2.0 * M_PI * random_unit(key, 2 * index + 1);

@@ -1,4 +1,4 @@
-// Where a number of a step stopped being finite.
+// The op at which values of a step stopped being finite.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,22 @@
 
 namespace shardwright::executor {
 
-// How many values of an op are infinite or no numbers; in the device's memory while a step runs.
+// Numbers of infinite or NaN values of an op; in device memory while a step runs.
 struct NotFiniteCounts {
-  double results = 0.0;  // tensors and gradients that the op wrote, and what it added to sums
-  double weights = 0.0;  // that it applied
+  // Values in the tensors and gradients that the op wrote or added to.
+  double results = 0.0;
+  // Values in the weights that the op applied.
+  double weights = 0.0;
 };
 
-// The first op of a rank, in the order of issue, whose results are not finite. All that it read of
-// its own rank was finite, but for the weights that are counted.
+// The first op of a rank, in the order of issue, with results that are not finite. Its inputs from
+// this rank were finite, except for the weights that are counted.
 struct NotFiniteOp {
   std::string op;
   NotFiniteCounts counts;
-  std::vector<std::string> weights;  // that it applied
-  bool received = false;             // an exchange: what other ranks sent takes part in it
+  std::vector<std::string> weights;
+  // The op is a collective or transfer, so its inputs include other ranks' values.
+  bool received = false;
 };
 
 // "ffn.down of layer 1, microbatch 0: 12 values of its result and 3 of its weights

@@ -1,4 +1,4 @@
-// A failed op, named for people.
+// The error of a failed op.
 #pragma once
 
 #include <stdexcept>
@@ -6,7 +6,7 @@
 
 namespace shardwright::executor {
 
-// What the op was and why it failed. The rank and its host are added where they are known.
+// Names the op and the reason. Callers add the rank and its host.
 class OpError : public std::runtime_error {
  public:
   OpError(std::string op, const std::string& why)

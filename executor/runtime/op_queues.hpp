@@ -1,4 +1,4 @@
-// The queues of a rank's device, to which a program's ops are issued.
+// The queues of a rank's device, which run the program's ops.
 #pragma once
 
 #include <chrono>
@@ -8,47 +8,51 @@
 #include <string>
 #include <vector>
 
-#include "executor/kernels/queue.hpp"
+#include "executor/kernels/element.hpp"
 
 namespace shardwright::executor {
 
-// An op on its way to a queue.
+// An op and its dependencies.
 struct QueuedOp {
   using Clock = std::chrono::steady_clock;
 
   std::uint32_t number = 0;
-  std::vector<std::uint32_t> waits;   // for these ops, issued earlier, to end
-  std::function<void(Queue)> run;     // does the work, or issues it to the queue given
-  std::function<std::string()> name;  // for errors
-  std::function<void(Clock::time_point start, Clock::time_point end)> ended;  // null: not timed
+  // Earlier ops that must end first.
+  std::vector<std::uint32_t> waits;
+  // Does the work, or launches it on the queue.
+  std::function<void(Queue)> run;
+  // Returns the name for error messages.
+  std::function<std::string()> name;
+  // Receives the times of the op; null if it is not timed.
+  std::function<void(Clock::time_point start, Clock::time_point end)> ended;
 };
 
-// Each queue runs its ops in the order of issue, each when all that it waits for have ended.
+// Each queue runs its ops in the order of issue, each after all ops that it waits for.
 class OpQueues {
  public:
   virtual ~OpQueues() = default;
 
-  // Ops are numbered 0 .. ops - 1 from now on; none of them has run.
+  // Begins a step whose ops have the numbers 0 .. ops - 1.
   virtual void begin(std::uint32_t ops) = 0;
-  // Does not wait for the op. Queues are numbered from 0 on.
+  // Returns without waiting for the op. Queues are numbered from 0.
   virtual void issue(std::size_t queue, QueuedOp op) = 0;
-  // Waits for all that was issued. Throws OpError for the first op that failed; none begins after
-  // it.
+  // Waits for all issued ops. Throws OpError for the first op that failed, after which no further
+  // op starts.
   virtual void drain() = 0;
-  // True if knowing when each op ran takes no time to speak of.
+  // True if timing ops is practically free.
   virtual bool times_at_no_cost() const = 0;
 };
 
-// What queues ask of those who communicate.
+// Callbacks of queues to the communicators.
 struct QueueHooks {
-  // Called once a step at most, when an op has failed: makes ops of other queues that wait for
-  // peers fail.
+  // Called at most once per step, after an op has failed: makes waiting collectives and transfers
+  // of other queues fail.
   std::function<void()> on_failure;
-  // Throws CommunicationError if an exchange that was issued has failed.
+  // Throws CommunicationError if an issued collective or transfer has failed.
   std::function<void()> check;
 };
 
-// Makes queues 0 .. queues - 1.
+// Makes the queues 0 .. queues - 1.
 using MakeQueues = std::function<std::unique_ptr<OpQueues>(std::size_t queues, QueueHooks hooks)>;
 
 }  // namespace shardwright::executor

@@ -1,4 +1,4 @@
-// The ops of the model itself. Operands are in the order that core/op/op.hpp gives.
+// Computing ops. Operands have the order of core/op/op.hpp.
 #include "executor/runtime/op_runner.hpp"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ OpRunner::OpRunner(const ModelSpec& model, const Program& program, std::int64_t 
       split_norm_elements_ += slice.elements();
     }
   }
-  norm_message_ = kernels.allocate(2 * split_norm_elements_ * state);
+  norm_buffer_ = kernels.allocate(2 * split_norm_elements_ * state);
 }
 
 void OpRunner::run(const BoundOp& bound, StepState& state) {
@@ -97,7 +97,7 @@ OpRunner::Weights OpRunner::weights_of(const BoundOp& bound, std::size_t index) 
   weights.weight_gradient = parameters_.gradients(place.unit, place.weight);
   if (!place.bias) return weights;
   weights.bias_gradient = parameters_.gradients(place.unit, *place.bias);
-  // A bias that all ranks hold is added by one of those whose outputs are added up.
+  // Only one of the ranks whose outputs are summed adds a bias that all of them hold.
   const bool adds =
       !place.bias_replicated || place_[Axis::Tensor] == 0 || bound.op->kind == OpKind::Norm;
   if (adds) weights.bias = parameters_.weights(place.unit, *place.bias);
@@ -129,9 +129,9 @@ void OpRunner::norm(const BoundOp& bound) {
                   bound.queue);
     return;
   }
-  const bool goes_around = bound.reads.size() == 3;
-  kernels_.norm_backward(shape, read(bound, 0), goes_around ? read(bound, 1) : nullptr,
-                         read(bound, goes_around ? 2 : 1), weights.weight, write(bound, 0),
+  const bool has_residual = bound.reads.size() == 3;
+  kernels_.norm_backward(shape, read(bound, 0), has_residual ? read(bound, 1) : nullptr,
+                         read(bound, has_residual ? 2 : 1), weights.weight, write(bound, 0),
                          weights.weight_gradient, weights.bias_gradient, bound.queue);
 }
 
@@ -197,7 +197,7 @@ void OpRunner::embedding(const BoundOp& bound, const StepState& state) {
                                 positions.weight_gradient, bound.queue);
     return;
   }
-  // The ranks' outputs are added up, so one of them adds the positions.
+  // The ranks' outputs are summed, so only one of them adds the positions.
   kernels_.embedding(shape, tokens, table.weight,
                      place_[Axis::Tensor] == 0 ? positions.weight : nullptr, write(bound, 0),
                      bound.queue);

@@ -1,4 +1,4 @@
-// Runs one op of a program: finds its operands' shapes and parameters and calls the kernel or the
+// Runs one op of a program: determines shapes and parameters and calls the kernel or the
 // collective.
 #pragma once
 
@@ -23,7 +23,7 @@ inline bool is_backward(Phase phase) {
   return phase == Phase::BackwardInput || phase == Phase::BackwardWeight;
 }
 
-// An op in its place, with its tensors.
+// An op in its call, with pointers to its tensors.
 struct BoundOp {
   const Op* op = nullptr;
   const Call* call = nullptr;
@@ -32,30 +32,34 @@ struct BoundOp {
   Queue queue = nullptr;
 };
 
-// What a step works on and brings about besides tensors and parameters, in the device's memory.
+// Inputs and results of a step besides tensors and parameters, in device memory.
 struct StepState {
-  const std::int32_t* tokens = nullptr;   // of all microbatches, one after another
-  const std::int32_t* targets = nullptr;  // the token that follows each token
+  // Tokens of all microbatches, and the token that follows each of them.
+  const std::int32_t* tokens = nullptr;
+  const std::int32_t* targets = nullptr;
   AdamStep adam;
 
-  double* loss = nullptr;              // sum over the tokens of this rank; on the last stage
-  double* gradient_squares = nullptr;  // of all parameters, once the program has added them up
-  double* own_squares = nullptr;  // of this rank's gradients before they are reduced; null: not
-                                  // asked for
-  NotFiniteCounts* not_finite = nullptr;  // of each op of the step; null: not looked for
+  // Sum of the losses of this rank's tokens; on the last stage.
+  double* loss = nullptr;
+  // Sum of squares of all gradients, once the program has reduced it.
+  double* gradient_squares = nullptr;
+  // Sum of squares of this rank's gradients before their reduction; null if not needed.
+  double* own_squares = nullptr;
+  // Counts for each op of the step; null unless they are looked for.
+  NotFiniteCounts* not_finite = nullptr;
 };
 
 class OpRunner {
  public:
-  // Everything referred to outlives the runner.
+  // The references must outlive the runner.
   OpRunner(const ModelSpec& model, const Program& program, std::int64_t rank, Kernels& kernels,
            const RankCommunicators& communicators, ParameterStore& parameters);
 
-  // Has the kernels make what the op needs beside its operands.
+  // Prepares what the op needs besides its operands.
   void prepare(const Op& op, Queue queue);
-  // Throws CommunicationError; `state` outlives what is issued.
+  // `state` must outlive the issued work. Throws CommunicationError.
   void run(const BoundOp& bound, StepState& state);
-  // The same, and adds to `counts`, in the device's memory.
+  // The same, and adds to `counts` in device memory.
   void run_checked(const BoundOp& bound, StepState& state, NotFiniteCounts* counts);
 
  private:
@@ -66,13 +70,13 @@ class OpRunner {
     void* bias_gradient = nullptr;
   };
 
-  // A norm's weight or bias: where its gradient lies, and where in the message that carries those
-  // of all norms.
+  // The gradient of a norm's weight or bias: its place in a unit and in the buffer that carries
+  // those of all norms.
   struct NormGradient {
-    std::size_t unit = 0, offset = 0, elements = 0, in_message = 0;
+    std::size_t unit = 0, offset = 0, elements = 0, in_buffer = 0;
   };
 
-  // op_runner.cpp: kernels
+  // Defined in op_runner.cpp: kernels.
   void compute(const BoundOp& bound, StepState& state);
   void gemm(const BoundOp& bound);
   void norm(const BoundOp& bound);
@@ -83,28 +87,28 @@ class OpRunner {
   void embedding(const BoundOp& bound, const StepState& state);
   void loss(const BoundOp& bound, StepState& state);
   Weights weights_of(const BoundOp& bound, std::size_t index) const;
-  // Of the microbatch that the op works on.
+  // Returns the part of the op's microbatch.
   std::span<const std::int32_t> part(const std::int32_t* all, const BoundOp& bound) const;
   VocabularyShard vocabulary() const;
 
-  // state_ops.cpp: what works on all parameters of the rank
+  // Defined in state_ops.cpp: ops on all parameters of the rank.
   void gradient_norm(const BoundOp& bound, StepState& state);
   void optimizer(const BoundOp& bound, const StepState& state);
   bool counts_in_norm(const ParameterUnit& unit, const ParameterSlice& slice) const;
   void add_own_squares(std::size_t unit, const StepState& state, Queue queue);
 
-  // finite_checks.cpp
-  // The weights and biases that the op applies, with their units.
+  // Defined in finite_checks.cpp. Visits the weights and biases that the op applies, with their
+  // units.
   void for_each_applied(
       const BoundOp& bound,
       const std::function<void(std::size_t unit, const ParameterSlice&)>& visit) const;
   void count_weights(const BoundOp& bound, double* count);
   void count_gradients(const BoundOp& bound, double* count);
 
-  // communication_ops.cpp
+  // Defined in communication_ops.cpp.
   void communicate(const BoundOp& bound, StepState& state);
-  void exchange_tensors(const BoundOp& bound, const CommunicationWork& work);
-  void message(const BoundOp& bound, const CommunicationWork& work);
+  void tensor_collective(const BoundOp& bound, const CommunicationWork& work);
+  void transfer(const BoundOp& bound, const CommunicationWork& work);
   void softmax_statistics(const BoundOp& bound, Communicator& group);
   void reduce_gradients(const BoundOp& bound, Communicator& group, StepState& state);
   void gather_parameters(const BoundOp& bound, Communicator& group);
@@ -119,12 +123,12 @@ class OpRunner {
   Kernels& kernels_;
   const RankCommunicators& communicators_;
   ParameterStore& parameters_;
-  // Of the norms whose gradients tensor-parallel ranks know addends of; and their elements.
+  // Norms of whose gradients each tensor-parallel rank has one addend, and their elements.
   std::vector<NormGradient> split_norms_;
   std::size_t split_norm_elements_ = 0;
-  // Memory of ops that need some of their own; those of one kind run one after another.
-  // `norm_message_`: the norms' gradients, then as they were before the data-parallel reduction.
-  std::shared_ptr<void> own_maxima_, norm_message_;
+  // Buffers that ops of one kind use one after another. `norm_buffer_` holds the gradients of the
+  // norms, then their values before the data-parallel reduction.
+  std::shared_ptr<void> own_maxima_, norm_buffer_;
 };
 
 }  // namespace shardwright::executor

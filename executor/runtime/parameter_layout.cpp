@@ -51,7 +51,7 @@ class LayoutBuilder {
     std::vector<std::string> names;
     for (const std::string& pattern : op.parameters)
       names.push_back(parameter_name(pattern, call.layer));
-    // An op that shares its first parameter with another one (a tied head) shares all that it uses.
+    // An op that shares its first parameter with another op (a tied head) shares all of them.
     if (names.empty() || layout_.places.contains(names.front())) return;
     // The position embedding is added to the token embedding, not stacked on it.
     if (op.kind == OpKind::Embedding) {

@@ -13,7 +13,7 @@ void* at(const std::shared_ptr<void>& memory, std::size_t element, Element forma
   return static_cast<std::byte*>(memory.get()) + element * bytes_of(format);
 }
 
-// To the nearest, ties to even. NaN stays one.
+// Rounds to nearest, ties to even. NaN remains NaN.
 std::uint16_t to_bfloat16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   if (value != value) return static_cast<std::uint16_t>((bits >> 16U) | 0x40U);

@@ -1,6 +1,6 @@
-// What a rank holds from step to step: the weights that it applies, their gradients, and, of the
-// part that it updates, the optimizer's weights and moments. Where the weights that are applied
-// have fewer bits than the optimizer's, the latter are arrays of their own.
+// The parameters of a rank: applied weights, their gradients, and the optimizer's weights and
+// moments for the part that the rank updates. The optimizer's weights are separate arrays if the
+// applied weights have fewer bits.
 #pragma once
 
 #include <cstddef>
@@ -14,47 +14,47 @@
 
 namespace shardwright::executor {
 
-// Elements of a unit.
+// A range of elements of a unit.
 struct ElementRange {
   std::size_t begin = 0, end = 0;
 
   std::size_t size() const { return end - begin; }
 };
 
-// The part of ranges that both have; empty where they do not meet.
+// Returns the intersection, which may be empty.
 ElementRange overlap(ElementRange a, ElementRange b);
 
-// How ZeRO splits what a rank updates: part `index` of `count`.
+// The shard that a rank updates: part `index` of `count`.
 struct ShardPlace {
   std::size_t count = 1, index = 0;
 };
 
-// The arrays in which an optimizer keeps what it updates.
+// The arrays of an optimizer.
 enum class OptimizerArray : std::uint8_t { Weights, FirstMoments, SecondMoments };
 
 class ParameterStore {
  public:
-  // All is 0.
+  // Allocates zeros.
   ParameterStore(ParameterLayout layout, Kernels& kernels, ShardPlace shard);
 
   const ParameterLayout& layout() const { return layout_; }
   ShardPlace shard() const { return shard_; }
-  // What this rank updates of a unit.
+  // Returns the part of a unit that this rank updates.
   ElementRange own(std::size_t unit) const;
 
   void* weights(std::size_t unit, std::size_t element = 0) const;
   void* gradients(std::size_t unit, std::size_t element = 0) const;
-  // Of an element that this rank updates.
+  // The element must be one that this rank updates.
   void* updated_weights(std::size_t unit, std::size_t element) const;
   void* first_moments(std::size_t unit, std::size_t element) const;
   void* second_moments(std::size_t unit, std::size_t element) const;
-  // The optimizer's weights are the ones that are applied.
+  // True if the optimizer's weights are the applied ones.
   bool applies_updated() const;
 
-  // Between host and device, which must be idle. Elements of a unit from `first` on, as they are
-  // applied and, as far as this rank updates them, in the optimizer's weights.
+  // The following copy between host and device, which must be idle. Sets elements of a unit from
+  // `first` on in the applied weights and, as far as this rank updates them, in the optimizer's.
   void set_weights(std::size_t unit, std::size_t first, std::span<const float> values);
-  // A range that this rank updates; `values` gets its elements.
+  // Reads a range that this rank updates.
   void read(OptimizerArray which, std::size_t unit, ElementRange range,
             std::vector<float>& values) const;
   void write(OptimizerArray which, std::size_t unit, std::size_t first,

@@ -13,10 +13,10 @@
 namespace shardwright::executor {
 namespace {
 
-// The squared norm before the reduction is one more pass over the gradients.
+// The squared norm before the reduction takes another pass over the gradients.
 constexpr std::int64_t kStepsBetweenNoise = 4;
 
-// The ranks over which a plan splits optimizer states are numbered as in their communicator.
+// ZeRO numbers the shards like the members of their communicator.
 ShardPlace shard_place(const Plan& plan, std::int64_t rank) {
   if (plan.zero_stage == 0) return {};
   const GroupTable table = RankGrid(plan).table(Group::ShardInner);
@@ -32,8 +32,8 @@ ParameterLayout layout_of(const Program& program, const ModelSpec& model, std::i
                             static_cast<std::int64_t>(shard_place(program.plan, rank).count));
 }
 
-// A rank's gradient over its own part of the batch, before it is reduced, is whole but for a tied
-// embedding that two stages hold: each knows its addend alone.
+// Before the reduction, a rank's gradient over its part of the batch is complete, except for a tied
+// embedding on two stages, each of which has one addend.
 bool knows_own_gradients(const Program& program) {
   if (program.plan.dp == 1) return false;
   const auto ties = [](const Op& op) { return op.payload == Payload::TiedGradient; };
@@ -67,19 +67,19 @@ RankTrainer::RankTrainer(const ModelSpec& model, const Program& program, std::in
       ops_(model, program, rank, kernels, communicators_, parameters_),
       runner_(program, place_[Axis::Pipeline], kernels, ops_, make_queues,
               {[this] { communicators_.abort(); }, [this] { communicators_.check(); }}) {
-  make_ready();
+  prepare();
   initialise();
 }
 
-// Nothing is made later, when exchanges are under way.
-void RankTrainer::make_ready() {
+// Connections and workspaces are made now, before collectives run.
+void RankTrainer::prepare() {
   runner_.prepare();
   if (communicators_.world() == nullptr) return;
   double* number = &static_cast<Sums*>(sums_.get())->over_world;
   const double one = 1.0;
   kernels_.upload(number, &one, sizeof one);
   runner_.run_alone("the first exchanges",
-                    [&](Queue queue) { communicators_.exchange_once(number, queue); });
+                    [&](Queue queue) { communicators_.warm_up(number, queue); });
 }
 
 void RankTrainer::initialise() {
@@ -129,8 +129,8 @@ StepReport RankTrainer::step(std::int64_t step, const Batch& batch, StepRecorder
   report.learning_rate = learning_rate(options_, step);
   report.seconds = std::chrono::duration<double>(end - start).count();
   report.phases = runner_.phase_times();
-  // A rank's gradient is its addend of the mean over the whole batch; over its own part it is dp
-  // times that.
+  // A rank's gradient is its addend of the mean over the whole batch, which is 1 / dp of the mean
+  // over its own part.
   if (state.own_squares != nullptr) {
     report.small_batch_squares =
         sum_over_world(sums.own_squares) * static_cast<double>(program_.plan.dp);

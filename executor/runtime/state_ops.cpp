@@ -1,4 +1,4 @@
-// Gradient norm and optimizer: over all parameters that the rank updates.
+// Gradient norm and optimizer, over all parameters that the rank updates.
 #include "executor/runtime/op_runner.hpp"
 
 namespace shardwright::executor {
@@ -24,8 +24,8 @@ void OpRunner::gradient_norm(const BoundOp& bound, StepState& state) {
   }
 }
 
-// Before the data-parallel reduction. Of norms that tensor-parallel ranks know addends of, those
-// are kept until they are added up (add_replicated_gradients): squares of addends do not add up.
+// Called before the data-parallel reduction. Copies the addends of norms for
+// add_replicated_gradients, since the squares of addends do not add up to the square of the sum.
 void OpRunner::add_own_squares(std::size_t unit, const StepState& state, Queue queue) {
   const ParameterUnit& here = parameters_.layout().units[unit];
   for (const ParameterSlice& slice : here.slices) {
@@ -36,8 +36,8 @@ void OpRunner::add_own_squares(std::size_t unit, const StepState& state, Queue q
   const std::size_t each = bytes_of(kernels_.state_element());
   for (const NormGradient& norm : split_norms_) {
     if (norm.unit != unit) continue;
-    kernels_.copy(static_cast<std::byte*>(norm_message_.get()) +
-                      (split_norm_elements_ + norm.in_message) * each,
+    kernels_.copy(static_cast<std::byte*>(norm_buffer_.get()) +
+                      (split_norm_elements_ + norm.in_buffer) * each,
                   parameters_.gradients(unit, norm.offset), norm.elements * each, queue);
   }
 }

@@ -1,4 +1,4 @@
-// Records when each op of a step ran, as a measured Timeline.
+// Records the times of a step's ops as a measured Timeline.
 #pragma once
 
 #include <chrono>
@@ -16,16 +16,16 @@ class StepRecorder {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Times count from now on.
+  // Times start at construction.
   StepRecorder(const Plan& plan, std::int64_t rank);
 
-  // May be called by several threads.
+  // Several threads may call it.
   void add(const Op& op, const Call& call, Clock::time_point start, Clock::time_point end);
 
-  // The host has issued all ops of the step.
+  // Called when the host has issued all ops of the step.
   void issued();
 
-  // Spans in the order of their starts.
+  // Returns the spans in the order of their starts.
   Timeline take();
 
  private:

@@ -1,8 +1,7 @@
-// Walks a rank's program: issues each op, in the order of its calls, to the queue of its stream.
+// Walks a rank's program and issues each op, in the order of the calls, to the queue of its stream.
 //
-// This is the walk that the simulator prices. Tensors lie where `TensorPlan` has placed them, so
-// memory follows the program; an op runs when its stream and the ops that it waits for have come so
-// far.
+// The simulator prices the same walk. Tensors lie where `TensorPlan` has placed them, so memory
+// follows the program; an op runs after the previous ops of its stream and those that it waits for.
 #pragma once
 
 #include <array>
@@ -25,41 +24,43 @@
 
 namespace shardwright::executor {
 
-// Time that the ops of a rank took in one step; those of different streams overlap.
+// Time of a rank's ops in one step; ops of different streams overlap.
 struct PhaseTimes {
-  double forward_s = 0.0, backward_s = 0.0, optimizer_s = 0.0;  // kernels, recomputation forward
-  double communication_s = 0.0;  // collectives and messages, with the wait for other ranks
+  // Kernels; recomputation counts as forward.
+  double forward_s = 0.0, backward_s = 0.0, optimizer_s = 0.0;
+  // Collectives and transfers, including the wait for other ranks.
+  double communication_s = 0.0;
 };
 
 class StepRunner {
  public:
-  // Everything referred to outlives the runner.
+  // The references must outlive the runner.
   StepRunner(const Program& program, std::int64_t stage, Kernels& kernels, OpRunner& ops,
              const MakeQueues& make_queues, QueueHooks hooks);
 
-  // Makes what ops need beside their tensors; before the first step, while nothing else runs.
-  // Throws OpError.
+  // Prepares what ops need besides their tensors; called before the first step while nothing else
+  // runs. Throws OpError.
   void prepare();
-  // Runs one step. `recorder` gets the span of each op; null: nothing is recorded. Throws OpError
-  // for an op that failed.
+  // Runs one step. `recorder`, unless null, gets the span of each op. Throws OpError for a failed
+  // op.
   void run(StepState& state, StepRecorder* recorder);
-  // Of a step that was run with `StepState::not_finite`; `counts`: those of its ops.
+  // Evaluates the counts of a step that was run with `StepState::not_finite`.
   std::optional<NotFiniteOp> first_not_finite(std::span<const NotFiniteCounts> counts) const;
   std::uint32_t ops() const { return rank_.ops; }
-  // Brings the parameters that other ranks updated up to date, as the next step would begin with.
+  // Gathers the parameters that other ranks updated, as the next step would.
   void gather_parameters(StepState& state);
 
-  // Runs something that is no op of the program; `work` gets a queue. Throws OpError.
+  // Runs work outside of the program; `work` gets a queue. Throws OpError.
   void run_alone(const std::string& name, std::function<void(Queue)> work);
 
-  // The op of the last step that began last, for people. May be asked by any thread.
+  // Returns the name of the op that started last. Any thread may call it.
   std::string last_op() const;
 
-  // The most bytes that tensors take, as the program counts them.
+  // The peak of the tensors' bytes by the program's count.
   std::size_t peak_tensor_bytes() const { return plan_.peak_bytes(); }
 
-  // Of the last step, if its ops were timed: those of recorded steps, and all where that costs
-  // nothing.
+  // Times of the last step if its ops were timed: always if that is free, otherwise in recorded
+  // steps.
   PhaseTimes phase_times() const;
 
  private:
@@ -76,10 +77,11 @@ class StepRunner {
   Queues queues_;
   TensorPlan plan_;
   std::shared_ptr<void> arena_;
-  std::atomic<std::uint32_t> last_begun_{0};  // op
-  // By phase, and communication last; streams add to them at the same time.
+  std::atomic<std::uint32_t> last_begun_{0};
+  // Nanoseconds by phase, with communication last; several streams add to them.
   std::array<std::atomic<std::int64_t>, kPhases + 1> busy_ns_{};
-  std::unique_ptr<OpQueues> streams_;  // last: ops that run use what is above
+  // Destroyed first: running ops use the members above.
+  std::unique_ptr<OpQueues> streams_;
 };
 
 }  // namespace shardwright::executor

@@ -51,7 +51,7 @@ void StreamQueues::issue(std::size_t queue, QueuedOp op) {
   if (!worker) {
     worker = std::make_unique<Worker>();
     worker->thread = std::thread([this, &here = *worker] { work(here); });
-    // As top, gdb and bench/closed_loop see it.
+    // The name that top, gdb and bench/closed_loop show.
     pthread_setname_np(worker->thread.native_handle(), ("queue " + std::to_string(queue)).c_str());
   }
   worker->items.push_back(std::move(op));

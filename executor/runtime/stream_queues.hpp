@@ -1,4 +1,4 @@
-// The queues of a rank on the CPU: one thread for each.
+// The queues of a rank on the CPU, one thread each.
 #pragma once
 
 #include <condition_variable>
@@ -17,10 +17,10 @@ namespace shardwright::executor {
 
 class StreamQueues final : public OpQueues {
  public:
-  // Each queue has a thread from its first op on, "queue 0" and so on by name. `on_failure` is
-  // called by the thread whose op failed first.
+  // Each queue starts its thread, named "queue 0" and so on, with its first op. The thread whose op
+  // fails first calls `on_failure`.
   StreamQueues(std::size_t queues, std::function<void()> on_failure);
-  // Waits for what runs; what was issued and has not begun is dropped.
+  // Waits for running ops and drops those that have not started.
   ~StreamQueues() override;
   StreamQueues(const StreamQueues&) = delete;
   StreamQueues& operator=(const StreamQueues&) = delete;
@@ -43,9 +43,9 @@ class StreamQueues final : public OpQueues {
 
   std::function<void()> on_failure_;
   std::mutex mutex_;
-  std::condition_variable ended_;  // an op, for those that wait for it
+  std::condition_variable ended_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<bool> done_;  // by op
+  std::vector<bool> done_;
   std::size_t pending_ = 0;
   std::exception_ptr failure_;
   bool closing_ = false;

@@ -13,16 +13,17 @@
 namespace shardwright::executor {
 namespace {
 
-using Key = std::tuple<TensorId, std::int32_t, std::int32_t>;  // tensor, layer, microbatch
+// Tensor, layer and microbatch.
+using Key = std::tuple<TensorId, std::int32_t, std::int32_t>;
 
 class Planner {
  public:
   Planner(const Program& program, const Queues& queues)
       : program_(program),
         queues_(queues),
-        messages_in_flight_(2 * static_cast<std::size_t>(program.plan.chunks())),
+        transfers_in_flight_(2 * static_cast<std::size_t>(program.plan.chunks())),
         sent_(queues.count()),
-        known_(queues.count(), Users(queues.count(), kNoOp)) {}
+        waited_for_(queues.count(), Users(queues.count(), kNoOp)) {}
 
   OpMemory add(const PlacedOp& placed) {
     const std::size_t queue = queues_.of(placed.op);
@@ -40,7 +41,7 @@ class Planner {
     for (const TensorRef ref : placed.op.writes)
       memory.writes.push_back(use(written(ref, placed.call, waits), queue, placed.number));
     for (const TensorRef ref : placed.op.frees) release(ref, placed);
-    memory.waits = not_known_yet(queue, waits);
+    memory.waits = new_waits(queue, waits);
     return memory;
   }
 
@@ -93,17 +94,17 @@ class Planner {
     if (placed.op.kind != OpKind::Send) return arena_.free(block.offset, block.users);
     std::deque<Block>& sent = sent_[queues_.of(placed.op)];
     sent.push_back(std::move(block));
-    if (sent.size() <= messages_in_flight_) return;
+    if (sent.size() <= transfers_in_flight_) return;
     arena_.free(sent.front().offset, sent.front().users);
     sent.pop_front();
   }
 
-  // Without those that an earlier op of the queue has waited for, and those of the queue itself.
-  std::vector<std::uint32_t> not_known_yet(std::size_t queue, const Users& waits) {
+  // Removes ops of the queue itself and those that an earlier op of the queue has waited for.
+  std::vector<std::uint32_t> new_waits(std::size_t queue, const Users& waits) {
     std::vector<std::uint32_t> left;
     for (std::size_t other = 0; other < waits.size(); ++other) {
       if (waits[other] == kNoOp || other == queue) continue;
-      std::uint32_t& known = known_[queue][other];
+      std::uint32_t& known = waited_for_[queue][other];
       if (known != kNoOp && known >= waits[other]) continue;
       known = waits[other];
       left.push_back(waits[other]);
@@ -116,10 +117,13 @@ class Planner {
   Arena arena_;
   std::map<Key, Block> alive_;
   std::size_t alive_bytes_ = 0, peak_bytes_ = 0;
-  std::size_t messages_in_flight_;
-  std::vector<std::deque<Block>> sent_;  // by queue: not given back yet
-  std::vector<std::size_t> queue_of_;    // by op
-  std::vector<Users> known_;             // by queue: of each queue the last op that it waited for
+  std::size_t transfers_in_flight_;
+  // Sent tensors that are not freed yet, by queue.
+  std::vector<std::deque<Block>> sent_;
+  // The queue of each op.
+  std::vector<std::size_t> queue_of_;
+  // By queue, the last op of each other queue that it has waited for.
+  std::vector<Users> waited_for_;
 };
 
 }  // namespace

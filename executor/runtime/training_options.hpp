@@ -1,4 +1,4 @@
-// How a model is trained, besides the plan.
+// Training hyperparameters besides the plan.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,27 @@ namespace shardwright::executor {
 struct TrainingOptions {
   std::uint64_t seed = 1;
   std::int64_t steps = 100;
-  double learning_rate = 3e-4;     // at its peak
-  double least_rate_ratio = 0.1;   // of the peak, at the last step
-  std::int64_t warmup_steps = 10;  // over which the rate rises from 0 to the peak
+  // The peak of the learning rate.
+  double learning_rate = 3e-4;
+  // The learning rate of the last step relative to the peak.
+  double least_rate_ratio = 0.1;
+  // Steps in which the rate rises from 0 to the peak.
+  std::int64_t warmup_steps = 10;
   double beta1 = 0.9, beta2 = 0.95;
   double epsilon = 1e-8;
-  double weight_decay = 0.1;  // of matrices
-  double clip_norm = 1.0;     // of all gradients together; 0: not clipped
+  // Applies to matrices.
+  double weight_decay = 0.1;
+  // The limit on the norm of all gradients; 0 disables clipping.
+  double clip_norm = 1.0;
 
   bool operator==(const TrainingOptions&) const = default;
 };
 
-// Linear warm-up, then half a cosine down to the least rate (arXiv 1608.03983). Steps count from 0.
+// Returns the rate after linear warm-up and half a cosine down to the least rate (arXiv
+// 1608.03983). Steps count from 0.
 double learning_rate(const TrainingOptions& options, std::int64_t step);
 
-// The optimizer's step of this number.
+// Returns the optimizer's parameters in this step.
 AdamStep adam_step(const TrainingOptions& options, std::int64_t step);
 
 }  // namespace shardwright::executor

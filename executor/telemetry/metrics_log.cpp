@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kBetweenLines{100};
 
-// JSON has no NaN.
+// JSON has no NaN or infinity.
 nlohmann::ordered_json number(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
 }
@@ -32,16 +32,17 @@ std::filesystem::path prometheus_beside(std::filesystem::path file) {
   return file.replace_extension(".prom");
 }
 
-// Null where there is none; what follows the last line feed was cut off.
+// Returns the last complete line, or null. Text after the last line feed is a truncated line.
 nlohmann::ordered_json last_line(const std::filesystem::path& file) {
   if (!kind_unless_regular(file).empty()) return {};
-  constexpr std::streamoff kLongest = 1 << 16;  // bytes: a hundred times what a line has
+  // In bytes; a line has about a hundredth of it.
+  constexpr std::streamoff kLongest = 1 << 16;
   std::ifstream stream(file, std::ios::binary | std::ios::ate);
   const std::streamoff size = stream ? std::streamoff(stream.tellg()) : 0;
   stream.seekg(std::max<std::streamoff>(0, size - kLongest));
   std::string text(std::istreambuf_iterator<char>(stream), {});
   text.resize(text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n'));
-  // Without a line feed before it npos + 1, the beginning.
+  // Without a previous line feed this is npos + 1, which is 0.
   auto line = nlohmann::ordered_json::parse(text.substr(text.rfind('\n') + 1), nullptr, false);
   return line.is_object() ? line : nlohmann::ordered_json();
 }
@@ -50,7 +51,7 @@ nlohmann::ordered_json last_line(const std::filesystem::path& file) {
 
 MemoryUse memory_of(const RankTrainer& trainer, const Kernels& kernels) {
   return {Bytes(static_cast<double>(trainer.peak_tensor_bytes())),
-          Bytes(static_cast<double>(kernels.memory_taken()))};
+          Bytes(static_cast<double>(kernels.memory_used()))};
 }
 
 RunFigures figures_of(const Scenario& scenario, const std::string& device) {
@@ -73,12 +74,12 @@ MetricsLog::MetricsLog(const std::filesystem::path& file, const RunFigures& figu
       figures_(figures),
       noise_(figures.small_batch_tokens, figures.tokens_per_step, noise),
       prometheus_(prometheus_beside(file)) {
-  // Beside the earlier file until all that is kept of it is there.
+  // Written beside the earlier file until it holds all lines to keep.
   const std::filesystem::path other = file.string() + ".tmp";
   stream_.open(other);
   if (first_step > 0) {
     std::set<std::int64_t> kept;
-    cut_off_ = for_each_earlier_step(file, [&](std::int64_t step, const std::string& line) {
+    truncated_ = for_each_earlier_step(file, [&](std::int64_t step, const std::string& line) {
       if (step >= first_step) return;
       stream_ << line << '\n';
       kept.insert(step);
@@ -126,7 +127,7 @@ MetricsLog::~MetricsLog() {
   try {
     finish();
   } catch (const std::exception&) {
-    // The failure that ended the run is told.
+    // The failure that ended the run is reported instead.
   }
 }
 

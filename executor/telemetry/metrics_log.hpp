@@ -1,4 +1,4 @@
-// A run's metrics: one line of JSON for each step, and a progress line for people.
+// A run's metrics: one line of JSON per step, and a progress line on the terminal.
 #pragma once
 
 #include <chrono>
@@ -15,20 +15,26 @@
 
 namespace shardwright::executor {
 
-// What a run's metrics are relative to.
+// Constants of a run that its metrics relate to.
 struct RunFigures {
   double tokens_per_step = 0.0;
-  double small_batch_tokens = 0.0;  // of one data-parallel rank
-  Flop flop_per_step;               // that the model's formula counts
-  FlopPerSecond peak;               // of all ranks' devices, as the plan's cluster says
-  std::string device;               // "cpu", "cuda"; empty: lines do not say it
-  std::string program;              // program_sum of what is run
+  double small_batch_tokens = 0.0;
+  // By the model's formula.
+  Flop flop_per_step;
+  // Peak of all devices together, from the plan's cluster.
+  FlopPerSecond peak;
+  // Empty omits it.
+  std::string device;
+  // program_sum of the run.
+  std::string program;
 };
 
-// Of the device that rank 0 computes on.
+// Memory on rank 0's device.
 struct MemoryUse {
-  Bytes tensor_peak;   // as the program counts tensors
-  Bytes process_peak;  // all that the process has taken (Kernels::memory_taken); 0: not known
+  // Peak of the tensors by the program's count.
+  Bytes tensor_peak;
+  // Memory of the process (Kernels::memory_used); 0 if unknown.
+  Bytes process_peak;
 };
 
 MemoryUse memory_of(const RankTrainer& trainer, const Kernels& kernels);
@@ -37,12 +43,12 @@ RunFigures figures_of(const Scenario& scenario, const std::string& device);
 
 class MetricsLog {
  public:
-  // Keeps the lines of an earlier file whose steps lie before `first_step`; `noise` is of these
-  // steps. Throws InputError where a line is broken (earlier_metrics.hpp), RuntimeFailure if the
+  // Keeps the lines of an earlier file before `first_step`; `noise` holds the running means of
+  // these steps. Throws InputError for a broken line (earlier_metrics.hpp), RuntimeFailure if the
   // file cannot be written.
   MetricsLog(const std::filesystem::path& file, const RunFigures& figures, std::int64_t first_step,
              const NoiseMeans& noise = {});
-  // As `finish`, where a run has failed; a failure to write is not told.
+  // Finishes after a failure, and ignores errors.
   ~MetricsLog();
   MetricsLog(const MetricsLog&) = delete;
   MetricsLog& operator=(const MetricsLog&) = delete;
@@ -52,23 +58,24 @@ class MetricsLog {
   //  "optimizer_s": 0.001, "communication_s": 0.002, "tensor_peak_bytes": 1e6,
   //  "process_peak_bytes": 5e7, "gradient_noise_scale_tokens": 3e4, "device": "cpu",
   //  "program": "…"}
-  // each line at once; the noise scale once it is known, the peak of the process where it is; the
-  // program as program_sum tells apart what a folder's steps were run under. The same goes to
-  // `metrics.prom` beside the file, for Prometheus' node exporter, at most once a second. Throws
-  // RuntimeFailure.
   //
-  // `checkpoint_stall_s`: that training stood still for checkpoints since the step before; 0: there
-  // was none, and the line has no such figure.
+  // Writes such a line at once. The noise scale and the peak of the process appear once they are
+  // known; "program" is program_sum, which shows under which plan a step was run. The same figures
+  // go to `metrics.prom` beside the file, for Prometheus' node exporter, at most once a second.
+  // Throws RuntimeFailure.
+  //
+  // `checkpoint_stall_s` is the time that training waited for checkpoints since the previous step;
+  // the line has it unless it is 0.
   void write(const StepReport& report, const MemoryUse& memory, double checkpoint_stall_s = 0.0);
-  // `metrics.prom` of the last step, whenever it was written.
+  // Writes the last step to `metrics.prom` regardless of the interval.
   void finish();
 
-  // Of the steps so far, for who goes on after them.
+  // The running means of the steps so far, for checkpoints.
   const NoiseMeans& noise() const { return noise_.means(); }
 
-  // The last line of the earlier file was cut off, and is left out.
-  bool cut_off() const { return cut_off_; }
-  // The steps before the first one that it lacks, as missing_steps says it.
+  // True if the last line of the earlier file was truncated and is left out.
+  bool truncated() const { return truncated_; }
+  // The missing steps before `first_step`, in the words of missing_steps.
   const std::string& missing() const { return missing_; }
 
  private:
@@ -77,16 +84,15 @@ class MetricsLog {
   RunFigures figures_;
   NoiseScale noise_;
   PrometheusFile prometheus_;
-  bool cut_off_ = false;
+  bool truncated_ = false;
   std::string missing_;
 };
 
-// `metrics.prom` of the last whole line of metrics.jsonl, `file`: for those who outlive a process
-// that was ended before it could write it. Nothing where there is no such line. Throws
-// RuntimeFailure.
+// Writes `metrics.prom` from the last complete line of metrics.jsonl, if there is one, after a rank
+// was killed before it could. Throws RuntimeFailure.
 void write_prometheus_of_last_line(const std::filesystem::path& file);
 
-// On standard error, at most ten times a second, where that is a terminal.
+// A progress line on standard error if that is a terminal, updated at most ten times a second.
 class RunProgress {
  public:
   RunProgress(bool wanted, std::int64_t steps);

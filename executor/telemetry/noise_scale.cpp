@@ -3,7 +3,8 @@
 namespace shardwright::executor {
 
 void NoiseScale::add(double small_squares, double large_squares) {
-  constexpr double kNew = 0.05;  // weight of a step in the running means
+  // The weight of a new step in the running means.
+  constexpr double kNew = 0.05;
   const double signal =
       (large_batch_ * large_squares - small_batch_ * small_squares) / (large_batch_ - small_batch_);
   const double noise = (small_squares - large_squares) / (1.0 / small_batch_ - 1.0 / large_batch_);

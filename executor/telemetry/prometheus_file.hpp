@@ -1,4 +1,4 @@
-// A run's figures as a text file that Prometheus' node exporter collects
+// A run's figures as a text file for Prometheus' node exporter
 // (https://prometheus.io/docs/instrumenting/exposition_formats/).
 #pragma once
 
@@ -13,10 +13,10 @@ class PrometheusFile {
  public:
   explicit PrometheusFile(std::filesystem::path file) : file_(std::move(file)) {}
 
-  // A gauge "shardwright_NAME" for each number of the object, NaN where it is null (JSON has no
-  // word for that number); written at most once a second. Throws RuntimeFailure.
+  // Sets a gauge "shardwright_NAME" for each number of the object, and NaN for null. Writes the
+  // file at most once a second. Throws RuntimeFailure.
   void update(const nlohmann::ordered_json& figures);
-  // What the last update said, unless it is written already: under another name, then renamed.
+  // Writes the last update unless it is written already: to another file, which it then renames.
   void write();
 
  private:

@@ -1,4 +1,4 @@
-// cuDNN takes the operations of attention's graphs; which engine runs them, only a GPU tells.
+// cuDNN accepts the operations of attention's graphs. Only a GPU shows which engine runs them.
 #include "executor/kernels/cuda/attention_graphs.hpp"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 namespace shardwright::executor {
 namespace {
 
-TEST(AttentionGraphs, AreTakenByCudnn) {
+TEST(AttentionGraphs, AreAcceptedByCudnn) {
   for (const std::int64_t kv_heads : {4, 2, 1}) {
     for (const std::int64_t dim : {8, 64, 128}) {
       AttentionWork work;
@@ -21,8 +21,8 @@ TEST(AttentionGraphs, AreTakenByCudnn) {
   }
 }
 
-// A transposed value in the place of a matrix of another size.
-TEST(AttentionGraphs, AreRefusedWhereSizesDoNotFit) {
+// A transposed value in place of a matrix of another size.
+TEST(AttentionGraphs, AreRefusedIfSizesDoNotFit) {
   CudnnGraph graph;
   const auto a = graph.buffer({{1, 1, 8, 16}, {128, 128, 16, 1}}, CUDNN_DATA_BFLOAT16);
   const auto b = graph.buffer({{1, 1, 32, 8}, {256, 256, 8, 1}}, CUDNN_DATA_BFLOAT16);

@@ -1,4 +1,4 @@
-// Our own CUDA kernels, run on the CPU (launch.cuh beside this), on the ops that all backends run.
+// Our CUDA kernels run on the CPU (launch.cuh in this folder) with the ops that all backends run.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -21,13 +21,13 @@ constexpr std::size_t kScratchFloats = std::size_t{1} << 18U;
 
 class EmulatedKernels final : public FusedKernels {
  public:
-  // Exactly as long as asked for, so that sanitizers see what lies beyond.
+  // Of exactly the requested size, so that sanitizers see accesses beyond it.
   std::shared_ptr<void> allocate(std::size_t bytes) override {
     void* memory = std::malloc(bytes);
     if (memory == nullptr) throw std::bad_alloc();
     return {memory, &std::free};
   }
-  std::size_t memory_taken() const override { return 0; }
+  std::size_t memory_used() const override { return 0; }
   void upload(void* to, const void* from, std::size_t bytes) override {
     std::memcpy(to, from, bytes);
   }
@@ -67,7 +67,7 @@ class EmulatedKernels final : public FusedKernels {
 
 class EmulatedOp : public testing::TestWithParam<OpCase> {};
 
-TEST_P(EmulatedOp, GivesWhatTheCpuKernelsGive) {
+TEST_P(EmulatedOp, AgreesWithTheCpuKernels) {
   EmulatedKernels kernels;
   OpBench bench(kernels);
   expect_same_results(GetParam(), bench);
@@ -84,8 +84,9 @@ std::vector<OpCase> own_kernels() {
 INSTANTIATE_TEST_SUITE_P(Ops, EmulatedOp, testing::ValuesIn(own_kernels()),
                          [](const auto& op) { return op.param.name; });
 
-// The op table has the longest rows; longer ones, which check_executable refuses, are not computed.
-TEST(EmulatedNorm, RefusesLongerRowsThanItSays) {
+// The op table covers the longest rows; longer ones, which check_executable refuses, are not
+// computed.
+TEST(EmulatedNorm, RefusesLongerRows) {
   for (const std::int64_t width : {longest_norm_row(true) + 8, longest_norm_row(false) + 1}) {
     EmulatedKernels kernels;
     OpBench bench(kernels);
@@ -95,7 +96,7 @@ TEST(EmulatedNorm, RefusesLongerRowsThanItSays) {
   }
 }
 
-// Beside a product by cuBLASLt.
+// In the backend these follow a product by cuBLASLt.
 TEST(EmulatedColumnSums, AreAdded) {
   for (const std::int64_t width : {5, 40, 520}) {
     constexpr std::int64_t kRows = 700;

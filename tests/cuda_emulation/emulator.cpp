@@ -21,16 +21,18 @@ struct Fiber {
   ucontext_t context;
   std::vector<char> stack = std::vector<char>(kStackBytes);
   bool ended = false;
-  std::uint64_t waits_for = 0;  // the barrier of its block or warp that it stands at; 0: none
+  // The barrier at which the thread waits; 0 stands for none.
+  std::uint64_t waits_for = 0;
 };
 
-// The block that runs.
+// The running block.
 struct Block {
   std::vector<std::unique_ptr<Fiber>> fibers;
   unsigned threads = 0, running = 0;
   ucontext_t scheduler;
   const std::function<void()>* thread = nullptr;
-  std::vector<double> values;  // what threads show each other
+  // Values that threads exchange.
+  std::vector<double> values;
 };
 
 Block block;
@@ -40,7 +42,7 @@ void start_fiber() {
   block.fibers[block.running]->ended = true;
 }
 
-// Barriers are numbered by those who stand at them: 1 is the block's, 2 + w that of warp w.
+// Barrier 1 belongs to the block, 2 + w to warp w.
 void stand_at(std::uint64_t barrier) {
   Fiber& fiber = *block.fibers[block.running];
   fiber.waits_for = barrier;
@@ -51,7 +53,7 @@ void stand_at_warp() {
   stand_at(2 + block.running / kLanes);
 }
 
-// A barrier opens when all threads that live stand at it.
+// A barrier opens when all live threads wait at it.
 bool open_barrier(unsigned first, unsigned last, std::uint64_t barrier) {
   bool any = false;
   for (unsigned t = first; t < last; ++t) {
@@ -112,7 +114,8 @@ double shown_by(double value, unsigned thread) {
   block.values[block.running] = value;
   stand_at_warp();
   const double other = block.values[thread];
-  stand_at_warp();  // before the next value is shown
+  // All threads must have read the value before the next one is written.
+  stand_at_warp();
   return other;
 }
 

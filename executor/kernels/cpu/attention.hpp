@@ -12,9 +12,10 @@
 
 namespace shardwright::executor {
 
-// Where a head of a sequence lies in the rows of queries, keys and values.
+// Offsets in elements of a head of one sequence in the rows of queries, keys and values, and in the
+// output.
 struct HeadPlace {
-  std::int64_t row_width = 0, query = 0, key = 0, value = 0;  // elements
+  std::int64_t row_width = 0, query = 0, key = 0, value = 0;
   std::int64_t out_width = 0, out = 0;
 
   HeadPlace(const AttentionWork& work, std::int64_t sequence, std::int64_t head) {
@@ -30,7 +31,7 @@ struct HeadPlace {
   }
 };
 
-// Of one head: Q K^T / sqrt(d).
+// Returns Q K^T / sqrt(d) of one head.
 template <class Real>
 RowMatrix<Real> scaled_scores(const AttentionWork& work, const Real* qkv, const HeadPlace& place) {
   const std::int64_t s = work.q_tokens, d = work.qk_head_dim;
@@ -41,8 +42,8 @@ RowMatrix<Real> scaled_scores(const AttentionWork& work, const Real* qkv, const 
   return scores;
 }
 
-// Turns the scores of query `i` into probabilities: those of the keys up to its own. The others are
-// zero. (Eigen's exp of minus infinity is a denormal, which the products are slow with.)
+// Turns the scores of query `i` into probabilities, which are zero for later keys. (Eigen's exp of
+// minus infinity is a denormal, which slows the products down.)
 template <class Real>
 void to_probabilities(RowMatrix<Real>& scores, std::int64_t i, Real log_sum) {
   scores.row(i).head(i + 1) = (scores.row(i).head(i + 1).array() - log_sum).exp();
@@ -71,7 +72,7 @@ void CpuKernels<Real>::attention(const AttentionWork& work, const void* qkv, voi
   }
 }
 
-// Adds to the gradients of the head's keys and values, which heads of a group share.
+// Adds to the gradients of the head's keys and values, which the heads of a group share.
 template <class Real>
 void attention_head_backward(const AttentionWork& work, const HeadPlace& place, const Real* qkv,
                              const Real* out, const ConstRowMap<Real>& log_sums, const Real* dout,

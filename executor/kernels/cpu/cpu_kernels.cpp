@@ -25,7 +25,7 @@ std::shared_ptr<void> CpuKernels<Real>::allocate(std::size_t bytes) {
 }
 
 template <class Real>
-std::size_t CpuKernels<Real>::memory_taken() const {
+std::size_t CpuKernels<Real>::memory_used() const {
   constexpr std::size_t kKibibyte = 1024;
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

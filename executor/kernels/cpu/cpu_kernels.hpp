@@ -1,4 +1,4 @@
-// Kernels on one CPU core, in fp32. Tests use them in fp64 as well.
+// Kernels on one CPU core in fp32. Tests also use them in fp64.
 #pragma once
 
 #include "executor/kernels/kernels.hpp"
@@ -13,7 +13,7 @@ class CpuKernels final : public Kernels {
   }
   Element state_element() const override { return element(); }
   std::shared_ptr<void> allocate(std::size_t bytes) override;
-  std::size_t memory_taken() const override;
+  std::size_t memory_used() const override;
   void upload(void* to, const void* from, std::size_t bytes) override;
   void download(void* to, const void* from, std::size_t bytes) override;
 
@@ -25,7 +25,7 @@ class CpuKernels final : public Kernels {
                               void* dweight, void* dbias, Queue queue) override;
   void norm(const NormShape& shape, const void* x, const void* weight, const void* bias, void* y,
             Queue queue) override;
-  void norm_backward(const NormShape& shape, const void* dy, const void* around, const void* x,
+  void norm_backward(const NormShape& shape, const void* dy, const void* residual, const void* x,
                      const void* weight, void* dx, void* dweight, void* dbias,
                      Queue queue) override;
   void rope(const RopeShape& shape, bool inverse, void* data, Queue queue) override;

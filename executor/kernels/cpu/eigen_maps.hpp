@@ -1,4 +1,4 @@
-// Untyped buffers as Eigen's matrices. Included by the CPU kernels alone.
+// Views of untyped buffers as Eigen matrices. Included by the CPU kernels alone.
 #pragma once
 
 #include <Eigen/Core>
@@ -17,7 +17,7 @@ using RowMap = Eigen::Map<Eigen::Array<Real, 1, Eigen::Dynamic>>;
 template <class Real>
 using ConstRowMap = Eigen::Map<const Eigen::Array<Real, 1, Eigen::Dynamic>>;
 
-// `stride` elements lie between the starts of two rows; 0: as many as there are columns.
+// `stride` is the distance between the starts of two rows; 0 stands for `columns`.
 template <class Real>
 MatrixMap<Real> matrix(void* data, std::int64_t rows, std::int64_t columns,
                        std::int64_t stride = 0) {
@@ -32,7 +32,7 @@ ConstMatrixMap<Real> matrix(const void* data, std::int64_t rows, std::int64_t co
           Eigen::OuterStride<>(stride == 0 ? columns : stride)};
 }
 
-// Row `index` of a matrix with rows of `width` elements.
+// Returns row `index` of a matrix with rows of `width` elements.
 template <class Real>
 RowMap<Real> row(void* data, std::int64_t index, std::int64_t width) {
   return {static_cast<Real*>(data) + index * width, width};

@@ -11,26 +11,26 @@
 
 namespace shardwright::executor {
 
-// A point on the unit circle for each pair of a head, at one position.
+// Returns the rotation of each pair of a head at one position, as a point on the unit circle.
 template <class Real>
-std::vector<std::complex<Real>> turns_at(const RopeShape& shape, std::int64_t position,
-                                         bool inverse) {
-  std::vector<std::complex<Real>> turns;
+std::vector<std::complex<Real>> rotations_at(const RopeShape& shape, std::int64_t position,
+                                             bool inverse) {
+  std::vector<std::complex<Real>> rotations;
   for (std::int64_t i = 0; i < shape.rotated / 2; ++i) {
     const double angle =
         static_cast<double>(position) *
         std::pow(shape.theta, -2.0 * static_cast<double>(i) / static_cast<double>(shape.rotated));
-    turns.push_back(std::complex<Real>(std::polar(1.0, inverse ? -angle : angle)));
+    rotations.push_back(std::complex<Real>(std::polar(1.0, inverse ? -angle : angle)));
   }
-  return turns;
+  return rotations;
 }
 
 template <class Real>
-void turn_head(const std::vector<std::complex<Real>>& turns, Real* head) {
-  const auto half = static_cast<std::int64_t>(turns.size());
+void rotate_head(const std::vector<std::complex<Real>>& rotations, Real* head) {
+  const auto half = static_cast<std::int64_t>(rotations.size());
   for (std::int64_t i = 0; i < half; ++i) {
-    const Real cosine = turns[static_cast<std::size_t>(i)].real();
-    const Real sine = turns[static_cast<std::size_t>(i)].imag();
+    const Real cosine = rotations[static_cast<std::size_t>(i)].real();
+    const Real sine = rotations[static_cast<std::size_t>(i)].imag();
     const Real first = head[i], second = head[i + half];
     head[i] = first * cosine - second * sine;
     head[i + half] = second * cosine + first * sine;
@@ -40,11 +40,11 @@ void turn_head(const std::vector<std::complex<Real>>& turns, Real* head) {
 template <class Real>
 void CpuKernels<Real>::rope(const RopeShape& shape, bool inverse, void* data, Queue /*queue*/) {
   for (std::int64_t position = 0; position < shape.seq_len; ++position) {
-    const std::vector<std::complex<Real>> turns = turns_at<Real>(shape, position, inverse);
+    const std::vector<std::complex<Real>> rotations = rotations_at<Real>(shape, position, inverse);
     for (std::int64_t r = position; r < shape.rows; r += shape.seq_len) {
       Real* start = static_cast<Real*>(data) + r * shape.row_width;
       for (std::int64_t head = 0; head < shape.heads; ++head)
-        turn_head(turns, start + head * shape.head_dim);
+        rotate_head(rotations, start + head * shape.head_dim);
     }
   }
 }
@@ -55,7 +55,7 @@ struct ActivationValue {
   Real value, slope;
 };
 
-// GELU is the approximation by a tanh (arXiv 1606.08415), as GPT-2 has it.
+// GELU is the tanh approximation (arXiv 1606.08415) of GPT-2.
 template <class Real>
 ActivationValue<Real> activate(Activation kind, Real x) {
   if (kind == Activation::Relu) return {std::max(x, Real(0)), x > Real(0) ? Real(1) : Real(0)};

@@ -11,7 +11,7 @@
 
 namespace shardwright::executor {
 
-// The row without its mean (LayerNorm) and divided by its root mean square.
+// A row minus its mean (LayerNorm only), divided by its root mean square.
 template <class Real>
 struct NormalisedRow {
   Eigen::Array<Real, 1, Eigen::Dynamic> values;
@@ -37,7 +37,7 @@ void CpuKernels<Real>::norm(const NormShape& shape, const void* x, const void* w
 }
 
 template <class Real>
-void CpuKernels<Real>::norm_backward(const NormShape& shape, const void* dy, const void* around,
+void CpuKernels<Real>::norm_backward(const NormShape& shape, const void* dy, const void* residual,
                                      const void* x, const void* weight, void* dx, void* dweight,
                                      void* dbias, Queue /*queue*/) {
   for (std::int64_t i = 0; i < shape.rows; ++i) {
@@ -45,12 +45,12 @@ void CpuKernels<Real>::norm_backward(const NormShape& shape, const void* dy, con
     const auto gradient = row<Real>(dy, i, shape.width);
     row<Real>(dweight, 0, shape.width) += gradient * normalised.values;
     if (dbias != nullptr) row<Real>(dbias, 0, shape.width) += gradient;
-    // The gradient of the normalised row, less what the mean and the deviation take with them.
+    // The gradient of the normalised row minus the terms of the mean and the deviation.
     Eigen::Array<Real, 1, Eigen::Dynamic> inner = gradient * row<Real>(weight, 0, shape.width);
     const Real along = (inner * normalised.values).mean();
     if (shape.kind == NormKind::LayerNorm) inner -= inner.mean();
     inner = (inner - normalised.values * along) * normalised.inverse_deviation;
-    if (around != nullptr) inner += row<Real>(around, i, shape.width);
+    if (residual != nullptr) inner += row<Real>(residual, i, shape.width);
     row<Real>(dx, i, shape.width) = inner;
   }
 }

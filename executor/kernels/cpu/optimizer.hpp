@@ -1,4 +1,4 @@
-// Gradient norm, AdamW, and memory as such. Included by cpu_kernels.cpp alone.
+// Gradient norm, AdamW, and memory operations. Included by cpu_kernels.cpp alone.
 #pragma once
 
 #include <cmath>

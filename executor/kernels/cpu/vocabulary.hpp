@@ -10,7 +10,7 @@
 
 namespace shardwright::executor {
 
-// The row of the shard that holds a token.
+// Returns the row of the shard for a token, or nothing if another rank holds it.
 inline std::optional<std::int64_t> row_of(const VocabularyShard& shard, std::int32_t token) {
   const std::int64_t index = token - shard.first;
   if (index < 0 || index >= shard.count) return std::nullopt;

@@ -24,7 +24,7 @@ struct AttentionShapes {
         v_dim(work.v_head_dim),
         row((heads + kv_heads) * qk_dim + kv_heads * v_dim) {}
 
-  // Heads that lie next to each other in rows of `row` elements.
+  // Shapes of heads that lie next to each other in rows of `row` elements.
   Shape in_rows(std::int64_t count, std::int64_t dim) const {
     return {{batch, count, tokens, dim}, {tokens * row, dim, row, 1}};
   }
@@ -34,12 +34,12 @@ struct AttentionShapes {
   Shape out() const {
     return {{batch, heads, tokens, v_dim}, {tokens * heads * v_dim, v_dim, heads * v_dim, 1}};
   }
-  // One number for each query, or one for each pair of tokens.
+  // Shapes of one value per query, and one per pair of tokens.
   Shape of_queries() const { return {{batch, heads, tokens, 1}, {heads * tokens, tokens, 1, 1}}; }
   Shape scores() const {
     return {{batch, heads, tokens, tokens}, {heads * tokens * tokens, tokens * tokens, tokens, 1}};
   }
-  // By head, one after another.
+  // Shape of a tensor that stores one head after another.
   Shape by_head(std::int64_t dim) const {
     return {{batch, heads, tokens, dim}, {heads * tokens * dim, tokens * dim, dim, 1}};
   }
@@ -55,12 +55,12 @@ float scale_of(const AttentionWork& work) {
   return static_cast<float>(1.0 / std::sqrt(static_cast<double>(work.qk_head_dim)));
 }
 
-// Minus infinity for the tokens after the query's own.
+// Masks the keys after each query with minus infinity.
 Id mask(CudnnGraph& graph, const Shape& scores, Id x) {
-  const Id row = graph.between(scores, CUDNN_DATA_INT32);
-  const Id column = graph.between(scores, CUDNN_DATA_INT32);
-  const Id seen = graph.between(scores, CUDNN_DATA_BOOLEAN);
-  const Id masked = graph.between(scores);
+  const Id row = graph.virtual_tensor(scores, CUDNN_DATA_INT32);
+  const Id column = graph.virtual_tensor(scores, CUDNN_DATA_INT32);
+  const Id seen = graph.virtual_tensor(scores, CUDNN_DATA_BOOLEAN);
+  const Id masked = graph.virtual_tensor(scores);
   const Id nothing = graph.scalar(-std::numeric_limits<float>::infinity());
   graph.index(x, 2, row);
   graph.index(x, 3, column);
@@ -69,12 +69,14 @@ Id mask(CudnnGraph& graph, const Shape& scores, Id x) {
   return masked;
 }
 
-// Writes the log of the sum of exponentials to `statistics`.
+// Returns the probabilities; writes the log of the sum of exponentials to `statistics`.
 Id softmax(CudnnGraph& graph, const AttentionShapes& shapes, Id scores, Id statistics) {
-  const Id most = graph.between(shapes.of_queries()), sum = graph.between(shapes.of_queries());
-  const Id log = graph.between(shapes.of_queries());
-  const Id less = graph.between(shapes.scores()), exponentials = graph.between(shapes.scores());
-  const Id probabilities = graph.between(shapes.scores(), kBf16);
+  const Id most = graph.virtual_tensor(shapes.of_queries()),
+           sum = graph.virtual_tensor(shapes.of_queries());
+  const Id log = graph.virtual_tensor(shapes.of_queries());
+  const Id less = graph.virtual_tensor(shapes.scores()),
+           exponentials = graph.virtual_tensor(shapes.scores());
+  const Id probabilities = graph.virtual_tensor(shapes.scores(), kBf16);
   graph.reduce(CUDNN_REDUCE_TENSOR_MAX, scores, most);
   graph.pointwise(CUDNN_POINTWISE_SUB, scores, most, less);
   graph.pointwise(CUDNN_POINTWISE_EXP, less, exponentials);
@@ -85,13 +87,13 @@ Id softmax(CudnnGraph& graph, const AttentionShapes& shapes, Id scores, Id stati
   return probabilities;
 }
 
-// out = transpose(x) y, where heads of `out` are those of x and y or the sums of groups of them.
+// out = transpose(x) y, summed over the heads that share a key/value head.
 void transposed_product(CudnnGraph& graph, const AttentionShapes& shapes, Id x, Id y,
                         std::int64_t dim, Id out) {
-  const Id turned = graph.between(transposed(shapes.scores()), kBf16);
+  const Id turned = graph.virtual_tensor(transposed(shapes.scores()), kBf16);
   graph.reshape(x, turned);
   if (shapes.heads == shapes.kv_heads) return graph.matmul(turned, y, out);
-  const Id all_heads = graph.between(shapes.by_head(dim), kBf16);
+  const Id all_heads = graph.virtual_tensor(shapes.by_head(dim), kBf16);
   graph.matmul(turned, y, all_heads);
   graph.reduce(CUDNN_REDUCE_TENSOR_ADD, all_heads, out);
 }
@@ -108,7 +110,8 @@ std::unique_ptr<AttentionForwardGraph> attention_forward_graph(const AttentionWo
   made->out = graph.buffer(shapes.out(), kBf16);
   made->statistics = graph.buffer(shapes.of_queries(), CUDNN_DATA_FLOAT);
   const Id scale = graph.scalar(scale_of(work));
-  const Id products = graph.between(shapes.scores()), scores = graph.between(shapes.scores());
+  const Id products = graph.virtual_tensor(shapes.scores()),
+           scores = graph.virtual_tensor(shapes.scores());
   graph.matmul(made->query, made->key, products);
   graph.pointwise(CUDNN_POINTWISE_MUL, products, scale, scores);
   const Id masked = mask(graph, shapes.scores(), scores);
@@ -118,12 +121,13 @@ std::unique_ptr<AttentionForwardGraph> attention_forward_graph(const AttentionWo
 
 namespace {
 
-// The sums of dout * out, which the gradients of the scores are relative to.
+// Writes the row sums of dout * out, which the gradient of the scores subtracts.
 void add_sums(AttentionBackwardGraph& made, const AttentionShapes& shapes) {
   CudnnGraph& graph = made.graph;
   Shape products = shapes.by_head(shapes.v_dim);
   products.strides[2] = shapes.heads * shapes.v_dim;
-  const Id product = graph.between(products), sum = graph.between(shapes.of_queries());
+  const Id product = graph.virtual_tensor(products),
+           sum = graph.virtual_tensor(shapes.of_queries());
   graph.pointwise(CUDNN_POINTWISE_MUL, made.dout, made.out, product);
   graph.reduce(CUDNN_REDUCE_TENSOR_ADD, product, sum);
   graph.pointwise(CUDNN_POINTWISE_MUL, sum, graph.scalar(1.0F), made.sums);
@@ -131,8 +135,10 @@ void add_sums(AttentionBackwardGraph& made, const AttentionShapes& shapes) {
 
 Id recomputed_probabilities(AttentionBackwardGraph& made, const AttentionShapes& shapes, Id scale) {
   CudnnGraph& graph = made.graph;
-  const Id products = graph.between(shapes.scores()), scores = graph.between(shapes.scores());
-  const Id less = graph.between(shapes.scores()), probabilities = graph.between(shapes.scores());
+  const Id products = graph.virtual_tensor(shapes.scores()),
+           scores = graph.virtual_tensor(shapes.scores());
+  const Id less = graph.virtual_tensor(shapes.scores()),
+           probabilities = graph.virtual_tensor(shapes.scores());
   graph.matmul(made.query, made.key, products);
   graph.pointwise(CUDNN_POINTWISE_MUL, products, scale, scores);
   graph.pointwise(CUDNN_POINTWISE_SUB, scores, made.statistics, less);
@@ -143,9 +149,10 @@ Id recomputed_probabilities(AttentionBackwardGraph& made, const AttentionShapes&
 Id scores_gradient(AttentionBackwardGraph& made, const AttentionShapes& shapes, Id probabilities,
                    Id scale) {
   CudnnGraph& graph = made.graph;
-  const Id products = graph.between(shapes.scores()), less = graph.between(shapes.scores());
-  const Id softmax_gradient = graph.between(shapes.scores());
-  const Id gradient = graph.between(shapes.scores());
+  const Id products = graph.virtual_tensor(shapes.scores()),
+           less = graph.virtual_tensor(shapes.scores());
+  const Id softmax_gradient = graph.virtual_tensor(shapes.scores());
+  const Id gradient = graph.virtual_tensor(shapes.scores());
   graph.matmul(made.dout, made.value, products);
   graph.pointwise(CUDNN_POINTWISE_SUB, products, made.sums, less);
   graph.pointwise(CUDNN_POINTWISE_MUL, less, probabilities, softmax_gradient);
@@ -176,7 +183,7 @@ std::unique_ptr<AttentionBackwardGraph> attention_backward_graph(const Attention
   transposed_product(graph, shapes, probabilities, made->dout, shapes.v_dim, made->dvalue);
   const Id gradient = scores_gradient(*made, shapes, probabilities, scale);
   transposed_product(graph, shapes, gradient, made->query, shapes.qk_dim, made->dkey);
-  const Id keys = graph.between(shapes.key());
+  const Id keys = graph.virtual_tensor(shapes.key());
   graph.reshape(made->key, keys);
   graph.matmul(gradient, keys, made->dquery_sums);
   graph.pointwise(CUDNN_POINTWISE_IDENTITY, made->dquery_sums, made->dquery);

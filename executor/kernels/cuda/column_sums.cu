@@ -6,7 +6,7 @@ namespace {
 
 constexpr std::int64_t kRowsOfPart = 256;
 
-// parts[blockIdx.y, c]: the sum of column c over every gridDim.y-th group of rows.
+// Writes to parts[blockIdx.y, c] the sum of column c over every gridDim.y-th group of rows.
 template <int kVec>
 __global__ void __launch_bounds__(kColumnLanes* kRowLanes)
     column_sums_kernel(std::int64_t rows, std::int64_t width, const Bf16* matrix, float* parts) {
@@ -45,7 +45,7 @@ void FusedKernels::add_column_sums(std::int64_t rows, std::int64_t width, const 
   const std::int64_t columns = divide_up(width, kColumnLanes * (wide ? kWide : 1));
   const dim3 grid(static_cast<unsigned>(columns), static_cast<unsigned>(parts));
   launch(wide ? column_sums_kernel<kWide> : column_sums_kernel<1>, grid, kColumnLanes * kRowLanes,
-         queue, rows, width, numbers(matrix), memory.data());
+         queue, rows, width, as_bf16(matrix), memory.data());
   add_parts(parts, width, memory.data(), sums, queue);
 }
 

@@ -1,4 +1,4 @@
-// Sums over rows in two steps: blocks write sums of their rows, which are then added up in order.
+// Column sums in two steps: each block writes the sums of its rows, which are then added in order.
 #pragma once
 
 #include <span>
@@ -7,7 +7,7 @@
 
 namespace shardwright::executor {
 
-// A block adds up 32 columns (or packs of columns) with 8 threads for each.
+// A block adds 32 columns (or packs of columns) with 8 threads each.
 constexpr unsigned kColumnLanes = 32, kRowLanes = 8;
 
 // sums[c] += the sum over the parts of parts[part, c]
@@ -34,7 +34,7 @@ inline void add_parts(std::int64_t parts, std::int64_t width, const float* from,
          kColumnLanes * kRowLanes, queue, parts, width, from, static_cast<float*>(sums));
 }
 
-// How many parts of `width` sums fit into the scratch memory, at most `wanted`.
+// Returns how many parts of `width` sums fit into the scratch memory, at most `wanted`.
 inline std::int64_t parts_that_fit(std::int64_t wanted, std::int64_t width,
                                    std::span<float> scratch) {
   return std::clamp<std::int64_t>(static_cast<std::int64_t>(scratch.size()) / width, 1, wanted);

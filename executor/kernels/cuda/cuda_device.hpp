@@ -1,4 +1,4 @@
-// The GPU of a rank, and what is allocated on it.
+// The GPU of a rank: its memory, streams and events.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,37 +8,36 @@
 #include <memory>
 #include <string>
 
-#include "executor/kernels/queue.hpp"
+#include "executor/kernels/element.hpp"
 
 namespace shardwright::executor {
 
-// How many GPUs this process sees; 0 with the reason in `why` if it sees none. Comes before all
-// else of CUDA, so it sets what the driver reads from the environment at its start, unless the user
-// has: as many hardware queues as a stage's streams need (CUDA_DEVICE_MAX_CONNECTIONS, 8 by
-// default, 32 at most; streams that share one wait for each other), and kernels loaded at the start
-// (CUDA_MODULE_LOADING=EAGER: loading one later may wait for the device, and so for an exchange
-// that waits for this rank). CUDA C++ Programming Guide, "CUDA Environment Variables", "Lazy
-// Loading".
+// Returns the number of GPUs that this process sees; if it is 0, `why` says why. It must be the
+// first CUDA call, since it sets the environment that the driver reads at its start, unless the
+// user has set it: CUDA_DEVICE_MAX_CONNECTIONS=32, as many hardware queues as a stage's streams
+// need (streams that share one of the default 8 wait for each other), and CUDA_MODULE_LOADING=EAGER
+// (loading a kernel later may wait for the device, and so for a collective that waits for this
+// rank). See "CUDA Environment Variables" and "Lazy Loading" in the CUDA C++ Programming Guide.
 int count_gpus(std::string& why);
 
 // "NVIDIA H200"
 std::string gpu_name(int ordinal);
 
-// Its place on the host's buses, "0000:1b:00.0", which tells the GPUs of a host apart whichever of
-// them a process sees. Throws CudaError.
+// Returns the GPU's bus address, "0000:1b:00.0", which identifies it on its host whichever GPUs a
+// process sees. Throws CudaError.
 std::string gpu_bus_id(int ordinal);
 
-// Makes the GPU that of the calling thread. Throws CudaError.
+// Selects the GPU for the calling thread. Throws CudaError.
 void use_gpu(int ordinal);
 
-// Throws CudaError; back to the device with the last owner, which waits for all that runs on it.
+// Allocates memory of the GPU. Releasing it waits for all running work. Throws CudaError.
 std::shared_ptr<void> gpu_memory(std::size_t bytes);
 
 inline cudaStream_t stream_of(Queue queue) {
   return static_cast<cudaStream_t>(queue);
 }
 
-// A stream that runs beside the others. Throws CudaError.
+// A stream that does not synchronise with the default stream. Throws CudaError.
 class CudaStream {
  public:
   CudaStream();
@@ -52,7 +51,7 @@ class CudaStream {
   cudaStream_t stream_ = nullptr;
 };
 
-// A place in a stream. Throws CudaError.
+// An event. Throws CudaError.
 class CudaEvent {
  public:
   explicit CudaEvent(bool timed);
@@ -61,9 +60,9 @@ class CudaEvent {
   CudaEvent& operator=(CudaEvent&& other) noexcept;
 
   void record(cudaStream_t stream);
-  // True once what the stream had to do before has ended. Throws CudaError if that failed.
+  // True once all earlier work of the stream has ended. Throws CudaError if that failed.
   bool has_passed() const;
-  // Of two timed events that have passed.
+  // Returns the time between two timed events that have passed.
   double seconds_since(const CudaEvent& earlier) const;
 
   cudaEvent_t get() const { return event_; }

@@ -1,4 +1,4 @@
-// Failures of CUDA and its libraries.
+// Errors of CUDA and its libraries.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,8 +8,7 @@
 
 namespace shardwright::executor {
 
-// Says which call failed and what CUDA says of it. The op and the rank are added where they are
-// known.
+// Names the call that failed and CUDA's reason. Callers add the op and the rank.
 class CudaError : public std::runtime_error {
  public:
   CudaError(const std::string& call, const std::string& why)

@@ -9,9 +9,9 @@
 namespace shardwright::executor {
 namespace {
 
-// cuBLAS takes 32 MiB on Hopper by itself (cuBLAS documentation, "cublasSetWorkspace").
+// The default workspace of cuBLAS on Hopper (cuBLAS documentation, "cublasSetWorkspace").
 constexpr std::size_t kProductBytes = std::size_t{32} << 20U;
-constexpr std::size_t kLeastBytes = std::size_t{64} << 20U;
+constexpr std::size_t kMinBytes = std::size_t{64} << 20U;
 
 std::string own_bus_id() {
   int ordinal = 0;
@@ -23,8 +23,8 @@ std::string own_bus_id() {
 
 CudaKernels::CudaKernels(bool shares_gpu) : shares_gpu_(shares_gpu), bus_id_(own_bus_id()) {}
 
-// Streams do not wait for the default stream, so the host does. (cudaMemcpy alone may return before
-// pageable memory has arrived.)
+// Our streams do not wait for the default stream, so the host waits. (cudaMemcpy alone may return
+// before pageable memory has arrived.)
 void CudaKernels::upload(void* to, const void* from, std::size_t bytes) {
   check_cuda(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), "cudaMemcpy to the device");
   check_cuda(cudaStreamSynchronize(nullptr), "cudaMemcpy to the device");
@@ -34,14 +34,14 @@ void CudaKernels::download(void* to, const void* from, std::size_t bytes) {
   check_cuda(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy from the device");
 }
 
-std::size_t CudaKernels::memory_taken() const {
+std::size_t CudaKernels::memory_used() const {
   constexpr std::chrono::seconds kBetween{1};
   const auto now = std::chrono::steady_clock::now();
-  if (!asked_ || now - *asked_ >= kBetween) {
-    told_ = nvml_.memory_of(bus_id_, getpid());
-    asked_ = now;
+  if (!asked_at_ || now - *asked_at_ >= kBetween) {
+    reported_ = nvml_.memory_of(bus_id_, getpid());
+    asked_at_ = now;
   }
-  if (told_) return *told_;
+  if (reported_) return *reported_;
   if (shares_gpu_) return 0;
   std::size_t free = 0, all = 0;
   check_cuda(cudaMemGetInfo(&free, &all), "cudaMemGetInfo");
@@ -49,7 +49,7 @@ std::size_t CudaKernels::memory_taken() const {
 }
 
 void CudaKernels::prepare_queue(Queue queue) {
-  workspace(queue, kLeastBytes);
+  workspace(queue, kMinBytes);
 }
 
 void CudaKernels::prepare_attention(const AttentionWork& work, Queue queue) {
@@ -59,21 +59,21 @@ void CudaKernels::prepare_attention(const AttentionWork& work, Queue queue) {
 CudaKernels::Workspace& CudaKernels::workspace(Queue queue, std::size_t least_bytes) {
   Workspace& own = workspaces_[queue];
   if (own.bytes >= least_bytes) return own;
-  // What was issued still works in it.
+  // Running work may still use the old workspace.
   check_cuda(cudaStreamSynchronize(stream_of(queue)), "cudaStreamSynchronize");
   own = {};
-  const std::size_t bytes = std::max(least_bytes, kLeastBytes);
+  const std::size_t bytes = std::max(least_bytes, kMinBytes);
   own = {gpu_memory(bytes), bytes};
   return own;
 }
 
 std::span<float> CudaKernels::scratch(Queue queue) {
-  const Workspace& own = workspace(queue, kLeastBytes);
+  const Workspace& own = workspace(queue, kMinBytes);
   return {static_cast<float*>(own.memory.get()), own.bytes / sizeof(float)};
 }
 
 ProductWorkspace CudaKernels::product_workspace(Queue queue) {
-  return {workspace(queue, kLeastBytes).memory.get(), kProductBytes};
+  return {workspace(queue, kMinBytes).memory.get(), kProductBytes};
 }
 
 void CudaKernels::linear(const LinearShape& shape, const void* x, const void* weight,

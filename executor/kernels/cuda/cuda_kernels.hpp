@@ -1,5 +1,5 @@
-// The kernels of a CUDA device: matrix products by cuBLASLt, attention by cuDNN, all else of our
-// own.
+// The kernels of a CUDA device: matrix products by cuBLASLt, attention by cuDNN, and fused kernels
+// of our own for the rest.
 #pragma once
 
 #include <chrono>
@@ -16,17 +16,17 @@
 
 namespace shardwright::executor {
 
-// Queues are streams. One thread uses the kernels, and their GPU is its own (use_gpu). Calls throw
-// CudaError.
+// Queues are streams. One thread uses the kernels, on the GPU that it has selected (use_gpu). Calls
+// throw CudaError.
 class CudaKernels final : public FusedKernels {
  public:
-  // `shares_gpu`: with other ranks, so that what is taken of the GPU says nothing of this process.
+  // `shares_gpu`: other ranks use the GPU too, so its used memory is not this process's.
   explicit CudaKernels(bool shares_gpu = false);
 
   std::shared_ptr<void> allocate(std::size_t bytes) override { return gpu_memory(bytes); }
-  // As NVML tells it of this process, asked at most once a second; where it does not, all that is
-  // taken of the GPU, or 0 if ranks share it.
-  std::size_t memory_taken() const override;
+  // Asks NVML for this process at most once a second. If NVML cannot tell, returns all used memory
+  // of the GPU, or 0 if ranks share it.
+  std::size_t memory_used() const override;
   void upload(void* to, const void* from, std::size_t bytes) override;
   void download(void* to, const void* from, std::size_t bytes) override;
 
@@ -43,7 +43,7 @@ class CudaKernels final : public FusedKernels {
   void attention_backward(const AttentionWork& work, const void* qkv, const void* out,
                           const void* statistics, const void* dout, void* dqkv,
                           Queue queue) override;
-  // Without a queue: returns when it is done.
+  // Without a queue, waits for the device.
   void zero(void* data, std::size_t bytes, Queue queue) override;
   void copy(void* to, const void* from, std::size_t bytes, Queue queue) override;
 
@@ -56,16 +56,16 @@ class CudaKernels final : public FusedKernels {
     std::size_t bytes = 0;
   };
 
-  // Memory of a queue's calls, which take turns with it.
+  // Returns the workspace of a queue, whose calls use it one after another.
   Workspace& workspace(Queue queue, std::size_t least_bytes);
   ProductWorkspace product_workspace(Queue queue);
 
   bool shares_gpu_;
   std::string bus_id_;
   Nvml nvml_;
-  // What NVML has told last, and when.
-  mutable std::optional<std::size_t> told_;
-  mutable std::optional<std::chrono::steady_clock::time_point> asked_;
+  // NVML's last answer and the time of asking.
+  mutable std::optional<std::size_t> reported_;
+  mutable std::optional<std::chrono::steady_clock::time_point> asked_at_;
   std::map<Queue, Workspace> workspaces_;
   MatrixProducts products_;
   FusedAttention attention_;

@@ -1,4 +1,4 @@
-// A descriptor of cuDNN's backend interface. Included by cudnn_graph.cpp alone.
+// A descriptor of cuDNN's backend API. Included by cudnn_graph.cpp alone.
 #pragma once
 
 #include <cudnn.h>
@@ -12,9 +12,9 @@ namespace shardwright::executor {
 
 inline void check_cudnn(cudnnStatus_t status, const char* call) {
   if (status == CUDNN_STATUS_SUCCESS) return;
-  constexpr std::size_t kMost = 512;
-  char detail[kMost] = {};
-  cudnnGetLastErrorString(detail, kMost);
+  constexpr std::size_t kMax = 512;
+  char detail[kMax] = {};
+  cudnnGetLastErrorString(detail, kMax);
   throw CudaError(call, std::string(cudnnGetErrorString(status)) + " (" + detail + ")");
 }
 

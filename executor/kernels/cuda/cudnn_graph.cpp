@@ -10,10 +10,10 @@ namespace {
 
 constexpr std::int64_t kAlignment = 16;
 constexpr int kNoAxis = -1;
-// Nothing here was compared with what older versions need.
-constexpr std::size_t kLeastVersion = 90600;
+// Older versions may need other graphs and were not considered.
+constexpr std::size_t kMinVersion = 90600;
 
-// What cuDNN calls a tensor.
+// Returns cuDNN's id of a tensor.
 std::int64_t unique_id(CudnnGraph::Id tensor) {
   return static_cast<std::int64_t>(tensor) + 1;
 }
@@ -21,7 +21,7 @@ std::int64_t unique_id(CudnnGraph::Id tensor) {
 }  // namespace
 
 CudnnHandle::CudnnHandle() {
-  if (cudnnGetVersion() < kLeastVersion)
+  if (cudnnGetVersion() < kMinVersion)
     throw CudaError("cuDNN " + std::to_string(cudnnGetVersion()), "9.6 is the oldest that will do");
   check_cudnn(cudnnCreate(&handle_), "cudnnCreate");
 }
@@ -33,7 +33,7 @@ CudnnHandle::~CudnnHandle() {
 CudnnGraph::CudnnGraph() = default;
 CudnnGraph::~CudnnGraph() = default;
 
-CudnnGraph::Id CudnnGraph::add_tensor(const Shape& shape, cudnnDataType_t type, bool is_between,
+CudnnGraph::Id CudnnGraph::add_tensor(const Shape& shape, cudnnDataType_t type, bool is_virtual,
                                       bool by_value) {
   const Id id = tensors_.size();
   CudnnDescriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
@@ -42,7 +42,7 @@ CudnnGraph::Id CudnnGraph::add_tensor(const Shape& shape, cudnnDataType_t type, 
       .set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, shape.strides.data())
       .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, unique_id(id))
       .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, kAlignment);
-  if (is_between) tensor.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, true);
+  if (is_virtual) tensor.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, true);
   if (by_value) tensor.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, true);
   tensors_.push_back(std::move(tensor).finish());
   return id;
@@ -58,14 +58,14 @@ CudnnGraph::Id CudnnGraph::scalar(float value) {
   return id;
 }
 
-CudnnGraph::Id CudnnGraph::between(const Shape& shape, cudnnDataType_t type) {
+CudnnGraph::Id CudnnGraph::virtual_tensor(const Shape& shape, cudnnDataType_t type) {
   return add_tensor(shape, type, true, false);
 }
 
 void CudnnGraph::matmul(Id a, Id b, Id out) {
-  CudnnDescriptor how(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
-  how.set(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
-  details_.push_back(std::move(how).finish());
+  CudnnDescriptor descriptor(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
+  descriptor.set(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+  details_.push_back(std::move(descriptor).finish());
   CudnnDescriptor operation(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
   operation.set(CUDNN_ATTR_OPERATION_MATMUL_ADESC, tensors_[a])
       .set(CUDNN_ATTR_OPERATION_MATMUL_BDESC, tensors_[b])
@@ -76,18 +76,18 @@ void CudnnGraph::matmul(Id a, Id b, Id out) {
 
 CudnnDescriptor CudnnGraph::pointwise_of(cudnnPointwiseMode_t mode, cudnnDataType_t compute,
                                          int axis) {
-  CudnnDescriptor how(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-  how.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, mode)
+  CudnnDescriptor descriptor(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  descriptor.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, mode)
       .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, compute);
   if (axis != kNoAxis)
-    how.set(CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, static_cast<std::int64_t>(axis));
-  return std::move(how).finish();
+    descriptor.set(CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, static_cast<std::int64_t>(axis));
+  return std::move(descriptor).finish();
 }
 
-void CudnnGraph::add_pointwise(const CudnnDescriptor& how,
+void CudnnGraph::add_pointwise(const CudnnDescriptor& descriptor,
                                const std::vector<std::pair<int, Id>>& operands) {
   CudnnDescriptor operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, descriptor);
   for (const auto& [name, tensor] : operands)
     operation.set(static_cast<cudnnBackendAttributeName_t>(name), tensors_[tensor]);
   operations_.push_back(std::move(operation).finish());
@@ -121,10 +121,10 @@ void CudnnGraph::index(Id x, int axis, Id out) {
 }
 
 void CudnnGraph::reduce(cudnnReduceTensorOp_t operation, Id x, Id out) {
-  CudnnDescriptor how(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
-  how.set(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, operation)
+  CudnnDescriptor descriptor(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
+  descriptor.set(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, operation)
       .set(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
-  details_.push_back(std::move(how).finish());
+  details_.push_back(std::move(descriptor).finish());
   CudnnDescriptor added(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
   added.set(CUDNN_ATTR_OPERATION_REDUCTION_XDESC, tensors_[x])
       .set(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, tensors_[out])
@@ -154,7 +154,7 @@ CudnnDescriptor graph_of(const CudnnHandle& handle,
   return std::move(graph).finish();
 }
 
-// Best first.
+// Returns engine configurations, best first.
 std::vector<CudnnDescriptor> engines_for(const CudnnDescriptor& graph) {
   CudnnDescriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)

@@ -1,5 +1,4 @@
-// Operation graphs of cuDNN's backend interface: built once, planned by cuDNN's heuristics, run
-// often.
+// Operation graphs of cuDNN's backend API: built once, planned by cuDNN's heuristics, run often.
 #pragma once
 
 #include <cudnn.h>
@@ -9,11 +8,10 @@
 #include <memory>
 #include <vector>
 
-#include "executor/kernels/queue.hpp"
+#include "executor/kernels/element.hpp"
 
 namespace shardwright::executor {
 
-// A cuDNN handle.
 class CudnnHandle {
  public:
   // Throws CudaError.
@@ -36,7 +34,7 @@ class CudnnGraph {
   struct Shape {
     Four sizes{}, strides{};
   };
-  // A tensor of this graph.
+  // Identifies a tensor of this graph.
   using Id = std::size_t;
 
   CudnnGraph();
@@ -44,27 +42,27 @@ class CudnnGraph {
   CudnnGraph(const CudnnGraph&) = delete;
   CudnnGraph& operator=(const CudnnGraph&) = delete;
 
-  // All throw CudaError. A buffer is given to `run`, aligned to 16 bytes; a scalar is fp32; what
-  // lies between operations has no memory.
+  // Add tensors: buffers, which `run` binds to memory aligned to 16 bytes; fp32 constants; and
+  // virtual tensors between operations, which need no memory. Throw CudaError.
   Id buffer(const Shape& shape, cudnnDataType_t type);
   Id scalar(float value);
-  Id between(const Shape& shape, cudnnDataType_t type = CUDNN_DATA_FLOAT);
+  Id virtual_tensor(const Shape& shape, cudnnDataType_t type = CUDNN_DATA_FLOAT);
 
-  // Operations in the order in which each needs those before it.
+  // Add operations; each must follow those whose results it reads.
   void matmul(Id a, Id b, Id out);
   void pointwise(cudnnPointwiseMode_t mode, Id x, Id out);
   void pointwise(cudnnPointwiseMode_t mode, Id x, Id y, Id out,
                  cudnnDataType_t compute = CUDNN_DATA_FLOAT);
-  // Where `holds` is true x, otherwise y.
+  // Selects x where `holds` is true, otherwise y.
   void select(Id x, Id y, Id holds, Id out);
-  // The index of each element of x along an axis.
+  // Writes the index of each element of x along an axis.
   void index(Id x, int axis, Id out);
   void reduce(cudnnReduceTensorOp_t operation, Id x, Id out);
   void reshape(Id x, Id out);
 
-  // Chooses how the graph is run. Throws CudaError where cuDNN has no engine for it.
+  // Selects an engine. Throws CudaError if cuDNN has none for the graph.
   void plan(const CudnnHandle& handle);
-  // Bytes that a run needs, once it is planned.
+  // The workspace that `run` needs, once the graph is planned.
   std::size_t workspace_bytes() const { return workspace_bytes_; }
 
   struct Binding {
@@ -75,13 +73,15 @@ class CudnnGraph {
            Queue queue) const;
 
  private:
-  Id add_tensor(const Shape& shape, cudnnDataType_t type, bool is_between, bool by_value);
+  Id add_tensor(const Shape& shape, cudnnDataType_t type, bool is_virtual, bool by_value);
   static CudnnDescriptor pointwise_of(cudnnPointwiseMode_t mode, cudnnDataType_t compute, int axis);
-  void add_pointwise(const CudnnDescriptor& how, const std::vector<std::pair<int, Id>>& operands);
+  void add_pointwise(const CudnnDescriptor& descriptor,
+                     const std::vector<std::pair<int, Id>>& operands);
 
   std::vector<CudnnDescriptor> tensors_, operations_;
   std::vector<std::pair<Id, std::unique_ptr<float>>> scalars_;
-  std::vector<CudnnDescriptor> details_;  // of operations
+  // Descriptors that operations refer to.
+  std::vector<CudnnDescriptor> details_;
   std::unique_ptr<CudnnDescriptor> plan_;
   std::size_t workspace_bytes_ = 0;
 };

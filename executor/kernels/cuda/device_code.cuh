@@ -1,4 +1,4 @@
-// What the kernels of this folder share: packs of bf16 numbers, sums over a block, grids.
+// Device code that the kernels share: packs of bf16 numbers, block reductions, grids.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -13,10 +13,10 @@ namespace shardwright::executor {
 using Bf16 = __nv_bfloat16;
 
 constexpr unsigned kWarp = 32, kAllLanes = 0xffffffffU;
-// Elements of one 16-byte access.
+// bf16 elements of a 16-byte access.
 constexpr int kWide = 8;
 
-// kVec numbers that are read and written at once, 16 bytes if there are kWide of them.
+// kVec numbers that are read and written in one access.
 template <int kVec>
 struct alignas(sizeof(Bf16) * kVec) Pack {
   Bf16 values[kVec];
@@ -37,8 +37,8 @@ __device__ inline void store(Bf16* to, const float (&values)[kVec]) {
   *reinterpret_cast<Pack<kVec>*>(to) = pack;
 }
 
-// Sum over the threads of a block, the same in each and in each run. All threads call it; their
-// number is a multiple of 32, at most 1024.
+// Returns the sum over the threads of a block, identical in each thread and run. All threads call
+// it; their number is a multiple of 32, at most 1024.
 template <class Real>
 __device__ inline Real block_sum(Real value) {
   __shared__ Real parts[kWarp];
@@ -48,7 +48,8 @@ __device__ inline Real block_sum(Real value) {
   __syncthreads();
   Real sum = 0;
   for (unsigned warp = 0; warp < blockDim.x / kWarp; ++warp) sum += parts[warp];
-  __syncthreads();  // before the next call writes
+  // The next call must not write `parts` before all threads have read it.
+  __syncthreads();
   return sum;
 }
 
@@ -64,7 +65,7 @@ __device__ inline float block_max(float value) {
   return most;
 }
 
-// Index of this thread among those of the grid, and how many there are.
+// The index of this thread in the grid, and the number of threads.
 __device__ inline std::int64_t grid_index() {
   return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
@@ -79,28 +80,29 @@ inline std::int64_t divide_up(std::int64_t amount, std::int64_t parts) {
   return (amount + parts - 1) / parts;
 }
 
-// Blocks of a kernel whose threads stride over `items`: enough to fill a device some times over.
+// Returns a grid for a kernel whose threads stride over `items`: enough blocks to fill a device
+// several times.
 inline dim3 grid_over(std::int64_t items) {
-  constexpr std::int64_t kMostBlocks = 132 * 16;
+  constexpr std::int64_t kMaxBlocks = 132 * 16;
   return dim3(static_cast<unsigned>(
-      std::clamp<std::int64_t>(divide_up(items, kElementThreads), 1, kMostBlocks)));
+      std::clamp<std::int64_t>(divide_up(items, kElementThreads), 1, kMaxBlocks)));
 }
 
 inline bool is_wide(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer) % (kWide * sizeof(Bf16)) == 0;
 }
 
-// True if rows of this many elements, and all pointers given, allow 16-byte accesses. Null does.
+// True if rows of `width` elements and all pointers (null included) allow 16-byte accesses.
 template <class... Pointers>
 bool is_wide(std::int64_t width, const Pointers*... pointers) {
   return width % kWide == 0 && (is_wide(static_cast<const void*>(pointers)) && ...);
 }
 
-inline const Bf16* numbers(const void* data) {
+inline const Bf16* as_bf16(const void* data) {
   return static_cast<const Bf16*>(data);
 }
 
-inline Bf16* numbers(void* data) {
+inline Bf16* as_bf16(void* data) {
   return static_cast<Bf16*>(data);
 }
 

@@ -10,10 +10,10 @@ namespace {
 
 struct RopeArguments {
   std::int64_t rows, row_width, heads, head_dim, half, seq_len;
-  float sign;  // of the angle
+  float sign;
 };
 
-// A thread turns kVec pairs of a head.
+// Each thread rotates kVec pairs of a head.
 template <int kVec>
 __global__ void __launch_bounds__(kElementThreads)
     rope_kernel(RopeArguments shape, const float2* table, Bf16* data) {
@@ -25,10 +25,10 @@ __global__ void __launch_bounds__(kElementThreads)
     float first[kVec], second[kVec];
     load<kVec>(first_place, first);
     load<kVec>(first_place + shape.half, second);
-    const float2* turns = table + row % shape.seq_len * shape.half + pair;
+    const float2* rotations = table + row % shape.seq_len * shape.half + pair;
 #pragma unroll
     for (int i = 0; i < kVec; ++i) {
-      const float cosine = turns[i].x, sine = turns[i].y * shape.sign;
+      const float cosine = rotations[i].x, sine = rotations[i].y * shape.sign;
       const float a = first[i], b = second[i];
       first[i] = a * cosine - b * sine;
       second[i] = b * cosine + a * sine;
@@ -42,14 +42,15 @@ struct Activated {
   float value, slope;
 };
 
-// As `activate` of the CPU kernels.
+// See `activate` of the CPU kernels.
 __device__ inline Activated activate(Activation kind, float x) {
   if (kind == Activation::Relu) return {fmaxf(x, 0.0F), x > 0.0F ? 1.0F : 0.0F};
   if (kind == Activation::Silu) {
     const float sigmoid = 1.0F / (1.0F + expf(-x));
     return {x * sigmoid, sigmoid * (1.0F + x * (1.0F - sigmoid))};
   }
-  constexpr float kScale = 0.7978845608028654F;  // sqrt(2 / pi)
+  // sqrt(2 / pi)
+  constexpr float kScale = 0.7978845608028654F;
   constexpr float kCubic = 0.044715F;
   const float t = tanhf(kScale * (x + kCubic * x * x * x));
   const float inner = kScale * (1.0F + 3.0F * kCubic * x * x);
@@ -116,18 +117,19 @@ const void* FusedKernels::rope_table(const RopeShape& shape) {
   std::shared_ptr<void>& table = rope_tables_[{shape.seq_len, shape.rotated, shape.theta}];
   if (table) return table.get();
   const std::int64_t half = shape.rotated / 2;
-  std::vector<float2> turns;
+  std::vector<float2> rotations;
   for (std::int64_t position = 0; position < shape.seq_len; ++position) {
     for (std::int64_t i = 0; i < half; ++i) {
       const double angle =
           static_cast<double>(position) *
           std::pow(shape.theta, -2.0 * static_cast<double>(i) / static_cast<double>(shape.rotated));
-      turns.push_back({static_cast<float>(std::cos(angle)), static_cast<float>(std::sin(angle))});
+      rotations.push_back(
+          {static_cast<float>(std::cos(angle)), static_cast<float>(std::sin(angle))});
     }
   }
-  const std::size_t bytes = turns.size() * sizeof(float2);
+  const std::size_t bytes = rotations.size() * sizeof(float2);
   table = allocate(bytes);
-  upload(table.get(), turns.data(), bytes);
+  upload(table.get(), rotations.data(), bytes);
   return table.get();
 }
 
@@ -139,7 +141,7 @@ void FusedKernels::rope(const RopeShape& shape, bool inverse, void* data, Queue 
       is_wide(half, data) && shape.row_width % kWide == 0 && shape.head_dim % kWide == 0;
   const std::int64_t items = shape.rows * shape.heads * half / (wide ? kWide : 1);
   launch(wide ? rope_kernel<kWide> : rope_kernel<1>, grid_over(items), kElementThreads, queue, with,
-         static_cast<const float2*>(rope_table(shape)), numbers(data));
+         static_cast<const float2*>(rope_table(shape)), as_bf16(data));
 }
 
 void FusedKernels::activation(const ActivationShape& shape, const void* up, void* out,
@@ -147,7 +149,7 @@ void FusedKernels::activation(const ActivationShape& shape, const void* up, void
   const bool wide = is_wide(shape.width, up, out);
   launch(wide ? activation_kernel<kWide> : activation_kernel<1>,
          grid_over(shape.rows * shape.width / (wide ? kWide : 1)), kElementThreads, queue, shape,
-         numbers(up), numbers(out));
+         as_bf16(up), as_bf16(out));
 }
 
 void FusedKernels::activation_backward(const ActivationShape& shape, const void* up,
@@ -155,14 +157,14 @@ void FusedKernels::activation_backward(const ActivationShape& shape, const void*
   const bool wide = is_wide(shape.width, up, dout, dup);
   launch(wide ? activation_backward_kernel<kWide> : activation_backward_kernel<1>,
          grid_over(shape.rows * shape.width / (wide ? kWide : 1)), kElementThreads, queue, shape,
-         numbers(up), numbers(dout), numbers(dup));
+         as_bf16(up), as_bf16(dout), as_bf16(dup));
 }
 
 void FusedKernels::add(std::int64_t elements, const void* a, const void* b, void* sum,
                        Queue queue) {
   const bool wide = is_wide(elements, a, b, sum);
   launch(wide ? add_kernel<kWide> : add_kernel<1>, grid_over(elements / (wide ? kWide : 1)),
-         kElementThreads, queue, elements, numbers(a), numbers(b), numbers(sum));
+         kElementThreads, queue, elements, as_bf16(a), as_bf16(b), as_bf16(sum));
 }
 
 }  // namespace shardwright::executor

@@ -13,7 +13,7 @@
 namespace shardwright::executor {
 namespace {
 
-// What tells the graphs of two shapes apart.
+// Identifies the graph of a shape.
 using Key =
     std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
 
@@ -21,7 +21,7 @@ Key key_of(const AttentionWork& work) {
   return {work.batch, work.heads, work.kv_heads, work.q_tokens, work.qk_head_dim, work.v_head_dim};
 }
 
-// Queries, keys and values within a row.
+// Pointers to the first queries, keys and values.
 struct RowParts {
   void *query, *key, *value;
 
@@ -38,7 +38,8 @@ std::size_t aligned(std::size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// Memory of a backward call: fp32 sums by query, the gradients of the queries, cuDNN's own.
+// The parts of a backward call's workspace before cuDNN's own: row sums and gradients of the
+// queries, both fp32.
 struct BackwardMemory {
   std::size_t sums, gradients;
 
@@ -104,8 +105,8 @@ void FusedAttention::backward(const AttentionWork& work, const void* qkv, const 
   const auto [sums, gradients] = BackwardMemory(work);
   auto* memory =
       static_cast<std::byte*>(workspace(sums + gradients + with.graph.workspace_bytes()));
-  // The engines add to the queries' gradients; whether they clear them first is documented for
-  // none.
+  // The engines add to the queries' gradients, and cuDNN does not document whether they clear them
+  // first.
   check_cuda(cudaMemsetAsync(memory + sums, 0, gradients, stream_of(queue)), "cudaMemset");
   const RowParts in(work, qkv), gradient(work, dqkv);
   with.graph.run(implementation_->handle,

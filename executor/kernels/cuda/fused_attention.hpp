@@ -5,25 +5,24 @@
 #include <memory>
 
 #include "core/op/op.hpp"
-#include "executor/kernels/queue.hpp"
+#include "executor/kernels/element.hpp"
 
 namespace shardwright::executor {
 
-// cuDNN's plans are made at the first call of a shape and kept. Throws CudaError: heads must be a
-// multiple of 8 wide, and no wider than cuDNN has kernels for (128 everywhere; up to 256 on some
-// GPUs).
+// Caches cuDNN's plan of each shape after its first call. Throws CudaError: head widths must be a
+// multiple of 8 and at most what cuDNN has kernels for (128 everywhere; up to 256 on some GPUs).
 class FusedAttention {
  public:
-  // Memory that a call needs while it runs.
+  // Returns memory for the duration of a call.
   using Workspace = std::function<void*(std::size_t bytes)>;
 
   FusedAttention();
   ~FusedAttention();
 
-  // Of forward or backward, as `work` says; plans it.
+  // Returns the size of the workspace of a forward or backward call, and plans it.
   std::size_t workspace_bytes(const AttentionWork& work);
 
-  // As in Kernels.
+  // See Kernels.
   void forward(const AttentionWork& work, const void* qkv, void* out, void* statistics,
                const Workspace& workspace, Queue queue);
   void backward(const AttentionWork& work, const void* qkv, const void* out, const void* statistics,

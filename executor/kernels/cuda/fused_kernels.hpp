@@ -1,9 +1,7 @@
-// Kernels of our own on CUDA: all that is neither a matrix product nor attention. Activations and
-// the weights that are applied are bf16, all else fp32; sums are in fp32 or fp64, in an order that
-// does not change from run to run.
+// Fused CUDA kernels of our own for everything but matrix products and attention. Activations and
+// applied weights are bf16, the rest fp32; sums are fp32 or fp64 and are added in a fixed order.
 //
-// A kernel reads and writes 16 bytes at once where rows and pointers allow it, otherwise element by
-// element.
+// Kernels access 16 bytes at once if rows and pointers allow it, and single elements otherwise.
 #pragma once
 
 #include <map>
@@ -20,10 +18,10 @@ class FusedKernels : public Kernels {
   Element element() const final { return Element::Bfloat16; }
   Element state_element() const final { return Element::Float32; }
 
-  // Throws CudaError for rows that are longer than longest_norm_row (norm_rows.hpp).
+  // Throws CudaError for rows longer than longest_norm_row (norm_rows.hpp).
   void norm(const NormShape& shape, const void* x, const void* weight, const void* bias, void* y,
             Queue queue) final;
-  void norm_backward(const NormShape& shape, const void* dy, const void* around, const void* x,
+  void norm_backward(const NormShape& shape, const void* dy, const void* residual, const void* x,
                      const void* weight, void* dx, void* dweight, void* dbias, Queue queue) final;
   void prepare_rope(const RopeShape& shape) final { rope_table(shape); }
   void rope(const RopeShape& shape, bool inverse, void* data, Queue queue) final;
@@ -49,8 +47,8 @@ class FusedKernels : public Kernels {
              const double* gradient_squares, Queue queue) final;
 
  protected:
-  // Memory for intermediate results of one call, at least 1 MiB; the queue's next call may write
-  // over it.
+  // Returns at least 1 MiB for intermediate results of one call; the queue's next call may
+  // overwrite it.
   virtual std::span<float> scratch(Queue queue) = 0;
 
   // Adds the sums of the columns of `rows` [rows, width] to `sums`.
@@ -58,10 +56,10 @@ class FusedKernels : public Kernels {
                        Queue queue);
 
  private:
-  // Cosine and sine of each pair at each position: float2 [seq_len, rotated / 2].
+  // Returns cosine and sine of each pair at each position: float2 [seq_len, rotated / 2].
   const void* rope_table(const RopeShape& shape);
 
-  // By length of a sequence, rotated width and base.
+  // Tables by sequence length, rotated width and base.
   std::map<std::tuple<std::int64_t, std::int64_t, double>, std::shared_ptr<void>> rope_tables_;
 };
 

@@ -1,5 +1,5 @@
-// How kernels are started. Included by the .cu files of this folder alone; tests put a header of
-// their own in its place, which runs kernels on the CPU.
+// Kernel launches. Included by the .cu files of this folder alone; tests replace this header by one
+// that runs kernels on the CPU.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "executor/kernels/cuda/cuda_error.hpp"
-#include "executor/kernels/queue.hpp"
+#include "executor/kernels/element.hpp"
 
 namespace shardwright::executor {
 
-// Runs `kernel` with blocks of `threads`; `grid` counts blocks.
+// Launches `kernel` with `grid` blocks of `threads` threads.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, unsigned threads, Queue queue,
             Arguments&&... arguments) {

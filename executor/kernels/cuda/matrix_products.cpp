@@ -1,9 +1,9 @@
-// cuBLASLt takes matrices by columns: a row-major matrix [rows, columns] is to it the transposed
-// one, with columns next to each other. So
+// cuBLASLt matrices are column-major, so it sees a row-major matrix [rows, columns] as its
+// transpose. Hence, column-major:
 //
-// - y [rows, outputs] is by columns [outputs, rows]: W transposed, times x;
-// - dx [rows, inputs] is by columns [inputs, rows]: W, times dy;
-// - dW [outputs, inputs] is by columns [inputs, outputs]: x, times dy transposed.
+// - y [rows, outputs] is [outputs, rows]: W transposed, times x;
+// - dx [rows, inputs] is [inputs, rows]: W, times dy;
+// - dW [outputs, inputs] is [inputs, outputs]: x, times dy transposed.
 #include "executor/kernels/cuda/matrix_products.hpp"
 
 #include <cublasLt.h>
@@ -24,7 +24,7 @@ void check_cublas(cublasStatus_t status, const char* call) {
   if (status != CUBLAS_STATUS_SUCCESS) throw CudaError(call, cublasLtGetStatusString(status));
 }
 
-// An object of cuBLASLt's with its own way to go.
+// Owns a cuBLASLt object.
 template <class Object, cublasStatus_t (*kDestroy)(Object)>
 class Owned {
  public:
@@ -50,7 +50,7 @@ using Layout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
 using Description = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
 using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
 
-// By columns: out [m, n] = op(a) op(b) with k products each; strides lie between columns.
+// A column-major product out [m, n] = op(a) op(b) with inner dimension k.
 struct Product {
   std::int64_t m = 0, n = 0, k = 0;
   bool a_transposed = false, b_transposed = false, adds_fp32 = false, has_bias = false;
@@ -63,10 +63,10 @@ struct Operands {
   void* out;
 };
 
-// The largest power of two up to 256 that divides the address.
+// Returns the largest power of two up to 256 that divides the address.
 std::uint32_t alignment_of(const void* pointer) {
-  constexpr std::uintptr_t kMost = 256;
-  const auto address = reinterpret_cast<std::uintptr_t>(pointer) | kMost;
+  constexpr std::uintptr_t kMax = 256;
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer) | kMax;
   return static_cast<std::uint32_t>(address & (~address + 1));
 }
 
@@ -78,7 +78,7 @@ Layout layout_of(cudaDataType_t type, std::int64_t rows, std::int64_t columns) {
   return layout;
 }
 
-// A product that is ready to run.
+// A product with its descriptors and algorithm.
 struct Planned {
   Description description;
   Layout a, b, out;
@@ -141,7 +141,7 @@ struct MatrixProducts::Implementation {
   Planned plan(const Product& product, const Operands& operands,
                std::size_t workspace_bytes) const {
     Planned made = described(product);
-    // The heuristics look at the bias's alignment.
+    // The heuristics check the alignment of the bias.
     if (product.has_bias) describe(made, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
     const Preference preference = preference_of(operands, workspace_bytes);
     cublasLtMatmulHeuristicResult_t found{};

@@ -3,8 +3,8 @@
 //   n = (x - mean) r, r = 1 / sqrt(var + eps)  (RMSNorm: without the mean);  y = n w + b
 //   dn = dy w;  dx = (dn - mean(dn) - n mean(dn n)) r  (RMSNorm: without mean(dn))
 //
-// A block works on a row at a time and keeps it in registers; a thread has up to kPacks packs of
-// it. check_executable refuses models whose rows are longer (norm_rows.hpp).
+// A block keeps one row at a time in registers, up to kPacks packs per thread. check_executable
+// refuses models with longer rows (norm_rows.hpp).
 #include "executor/kernels/cuda/column_sums.cuh"
 #include "executor/kernels/cuda/fused_kernels.hpp"
 #include "executor/kernels/cuda/norm_rows.hpp"
@@ -14,10 +14,10 @@ namespace {
 
 constexpr unsigned kFewThreads = 128;
 static_assert(kWide == 8, "the packs of norm_rows.hpp");
-// Rows are shared out over this many blocks at most where a block keeps sums of its rows.
-constexpr std::int64_t kMostParts = 264;
+// The most blocks among which rows are divided if each block keeps sums of its rows.
+constexpr std::int64_t kMaxParts = 264;
 
-// A row as the threads of a block hold it.
+// A row, distributed over the threads of a block.
 template <int kVec, int kPacks>
 struct Row {
   float values[kPacks][kVec];
@@ -26,7 +26,7 @@ struct Row {
     return (static_cast<std::int64_t>(pack) * blockDim.x + threadIdx.x) * kVec;
   }
 
-  // What lies beyond the row is 0.
+  // Elements beyond the row are 0.
   __device__ void read(const Bf16* row, std::int64_t width) {
 #pragma unroll
     for (int pack = 0; pack < kPacks; ++pack) {
@@ -40,7 +40,7 @@ struct Row {
   }
 };
 
-// Makes of x the normalised row; returns r.
+// Normalises x in place; returns r.
 template <int kVec, int kPacks>
 __device__ float normalise(bool centred, float epsilon, std::int64_t width, Row<kVec, kPacks>& x) {
   using Place = Row<kVec, kPacks>;
@@ -99,9 +99,10 @@ struct NormGradientArguments {
   bool centred;
   float epsilon;
   std::int64_t rows, width;
-  const Bf16 *dy, *around, *x, *weight;
+  const Bf16 *dy, *residual, *x, *weight;
   Bf16* dx;
-  float *weight_parts, *bias_parts;  // [gridDim.x, width]; bias_parts may be null
+  // [gridDim.x, width]; bias_parts may be null.
+  float *weight_parts, *bias_parts;
 };
 
 template <int kVec, int kPacks>
@@ -138,7 +139,7 @@ __global__ void norm_backward_kernel(NormGradientArguments with) {
       const std::int64_t column = Place::column(pack);
       if (column >= with.width) continue;
       float dx[kVec] = {};
-      if (with.around != nullptr) load<kVec>(with.around + start + column, dx);
+      if (with.residual != nullptr) load<kVec>(with.residual + start + column, dx);
 #pragma unroll
       for (int i = 0; i < kVec; ++i) {
         dx[i] += (gradient.values[pack][i] - mean - normalised.values[pack][i] * along) * inverse;
@@ -159,20 +160,20 @@ __global__ void norm_backward_kernel(NormGradientArguments with) {
   }
 }
 
-// Calls with<kVec, kPacks>(threads) for a row of `width` elements.
+// Calls with<kVec, kPacks>(threads) for rows of `width` elements.
 template <class With>
 void choose_row(bool wide, std::int64_t width, const With& with) {
   const std::int64_t packs = wide ? width / kWide : width;
-  const unsigned threads = packs <= kFewThreads ? kFewThreads : kMostNormThreads;
+  const unsigned threads = packs <= kFewThreads ? kFewThreads : kMaxNormThreads;
   const std::int64_t each = divide_up(packs, threads);
-  if (each > kMostNormPacks)
+  if (each > kMaxNormPacks)
     throw CudaError("norm", "rows of " + std::to_string(width) + " are too long");
   const auto choose = [&](auto vec) {
     constexpr int kVec = decltype(vec)::value;
     if (each == 1) return with.template operator()<kVec, 1>(threads);
     if (each == 2) return with.template operator()<kVec, 2>(threads);
     if (each <= 4) return with.template operator()<kVec, 4>(threads);
-    return with.template operator()<kVec, kMostNormPacks>(threads);
+    return with.template operator()<kVec, kMaxNormPacks>(threads);
   };
   if (wide) return choose(std::integral_constant<int, kWide>());
   choose(std::integral_constant<int, 1>());
@@ -186,29 +187,29 @@ void FusedKernels::norm(const NormShape& shape, const void* x, const void* weigh
   choose_row(wide, shape.width, [&]<int kVec, int kPacks>(unsigned threads) {
     launch(norm_kernel<kVec, kPacks>, dim3(static_cast<unsigned>(shape.rows)), threads, queue,
            shape.kind == NormKind::LayerNorm, static_cast<float>(shape.epsilon), shape.width,
-           numbers(x), numbers(weight), numbers(bias), numbers(y));
+           as_bf16(x), as_bf16(weight), as_bf16(bias), as_bf16(y));
   });
 }
 
-void FusedKernels::norm_backward(const NormShape& shape, const void* dy, const void* around,
+void FusedKernels::norm_backward(const NormShape& shape, const void* dy, const void* residual,
                                  const void* x, const void* weight, void* dx, void* dweight,
                                  void* dbias, Queue queue) {
   const std::span<float> memory = scratch(queue);
   const std::int64_t parts =
-      parts_that_fit(std::min(shape.rows, kMostParts), 2 * shape.width, memory);
+      parts_that_fit(std::min(shape.rows, kMaxParts), 2 * shape.width, memory);
   float* bias_parts = dbias == nullptr ? nullptr : memory.data() + parts * shape.width;
   const NormGradientArguments with{shape.kind == NormKind::LayerNorm,
                                    static_cast<float>(shape.epsilon),
                                    shape.rows,
                                    shape.width,
-                                   numbers(dy),
-                                   numbers(around),
-                                   numbers(x),
-                                   numbers(weight),
-                                   numbers(dx),
+                                   as_bf16(dy),
+                                   as_bf16(residual),
+                                   as_bf16(x),
+                                   as_bf16(weight),
+                                   as_bf16(dx),
                                    memory.data(),
                                    bias_parts};
-  const bool wide = is_wide(shape.width, dy, around, x, weight, dx);
+  const bool wide = is_wide(shape.width, dy, residual, x, weight, dx);
   choose_row(wide, shape.width, [&]<int kVec, int kPacks>(unsigned threads) {
     launch(norm_backward_kernel<kVec, kPacks>, dim3(static_cast<unsigned>(parts)), threads, queue,
            with);

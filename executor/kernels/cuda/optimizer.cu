@@ -7,7 +7,7 @@
 namespace shardwright::executor {
 namespace {
 
-constexpr std::int64_t kMostSquareBlocks = 1024;
+constexpr std::int64_t kMaxSquareBlocks = 1024;
 
 __global__ void __launch_bounds__(kElementThreads)
     squares_kernel(std::int64_t elements, const float* gradient, double* parts) {
@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(kElementThreads)
   if (threadIdx.x == 0) *sum += all;
 }
 
-// A difference of infinities or NaNs is a NaN.
+// The difference of two infinities or NaNs is NaN.
 template <class Real>
 __device__ inline bool is_finite(Real value) {
   return value - value == Real(0);
@@ -37,7 +37,7 @@ __device__ inline bool is_finite(Bf16 value) {
   return is_finite(__bfloat162float(value));
 }
 
-// One block: it runs in a step that has failed, and nobody waits for it.
+// One block suffices: the kernel runs only after a step has failed.
 template <class Real>
 __global__ void __launch_bounds__(kElementThreads)
     not_finite_kernel(std::int64_t elements, const Real* data, double* count) {
@@ -49,7 +49,8 @@ __global__ void __launch_bounds__(kElementThreads)
 }
 
 struct AdamArguments {
-  float kept, rate, beta1, beta2, epsilon, clip_norm;  // kept: what decay leaves of a weight
+  // `kept` is the factor that weight decay leaves of a weight.
+  float kept, rate, beta1, beta2, epsilon, clip_norm;
   float first_correction, second_correction;
 };
 
@@ -80,7 +81,7 @@ void FusedKernels::add_squares(std::int64_t elements, const void* gradient, doub
                                Queue queue) {
   auto* parts = reinterpret_cast<double*>(scratch(queue).data());
   const std::int64_t blocks =
-      std::clamp<std::int64_t>(divide_up(elements, 4 * kElementThreads), 1, kMostSquareBlocks);
+      std::clamp<std::int64_t>(divide_up(elements, 4 * kElementThreads), 1, kMaxSquareBlocks);
   launch(squares_kernel, dim3(static_cast<unsigned>(blocks)), kElementThreads, queue, elements,
          static_cast<const float*>(gradient), parts);
   launch(add_squares_kernel, dim3(1), kElementThreads, queue, blocks, parts, sum);

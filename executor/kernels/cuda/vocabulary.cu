@@ -8,12 +8,12 @@
 namespace shardwright::executor {
 namespace {
 
-// Packs of an embedding row: 8 bytes, so that a block reaches over 1,024 columns.
+// Elements per pack of an embedding row: 8 bytes, so that a block covers 1,024 columns.
 constexpr int kNarrow = 4;
 constexpr unsigned kWarps = kElementThreads / kWarp;
 constexpr unsigned kRowThreads = 512, kSumThreads = 1024;
 
-// The row of the shard that holds a token; -1: none does.
+// Returns the row of the shard for a token, or -1 if another rank holds it.
 __device__ inline std::int64_t row_of(const VocabularyShard& shard, std::int32_t token) {
   const std::int64_t index = token - shard.first;
   return index >= 0 && index < shard.count ? index : -1;
@@ -37,8 +37,8 @@ __global__ void __launch_bounds__(kElementThreads)
   }
 }
 
-// Lists, in their order, those of the block's tokens from `base` on that are `token`; returns how
-// many. All threads call it, and synchronise before the next call.
+// Lists in order the places, among the block's tokens from `base` on, that hold `token`; returns
+// their number. All threads call it and synchronise before the next call.
 __device__ inline int list_places(std::int64_t base, std::int64_t count, const std::int32_t* tokens,
                                   std::int32_t token, std::int64_t* places) {
   __shared__ int counts[kWarps];
@@ -58,7 +58,7 @@ __device__ inline int list_places(std::int64_t base, std::int64_t count, const s
   return all;
 }
 
-// The block of a token's first occurrence adds up the gradients of all of them, in their order.
+// The block of a token's first occurrence adds the gradients of all its occurrences in order.
 template <int kVec>
 __global__ void __launch_bounds__(kElementThreads)
     embedding_backward_kernel(EmbeddingShape shape, std::int64_t count, const std::int32_t* tokens,
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kElementThreads)
   for (int v = 0; v < kVec; ++v) dtable[held * shape.width + column + v] += sums[v];
 }
 
-// A block for each position.
+// One block per position.
 template <int kVec>
 __global__ void __launch_bounds__(kElementThreads)
     position_backward_kernel(EmbeddingShape shape, std::int64_t count, const Bf16* gradient,
@@ -120,7 +120,8 @@ __global__ void __launch_bounds__(kRowThreads)
   const std::int64_t row = blockIdx.x, width = shape.vocabulary.rows;
   const std::int64_t count = shape.vocabulary.count;
   const Bf16* here = logits + row * width;
-  float most = -INFINITY, sum = 0.0F;  // of the exponentials relative to `most`
+  // `sum` adds exponentials relative to `most`.
+  float most = -INFINITY, sum = 0.0F;
   for (std::int64_t column = threadIdx.x * kVec; column < count; column += blockDim.x * kVec) {
     float values[kVec], largest = -INFINITY;
     load<kVec>(here + column, values);
@@ -198,7 +199,7 @@ dim3 blocks(std::int64_t count) {
   return dim3(static_cast<unsigned>(count));
 }
 
-// Of kernels whose blocks reach over kElementThreads packs of a row.
+// Returns a grid whose blocks cover kElementThreads packs of a row each.
 dim3 blocks_by_columns(std::int64_t count, std::int64_t width, int vec) {
   return dim3(
       static_cast<unsigned>(count),
@@ -214,7 +215,7 @@ void FusedKernels::embedding(const EmbeddingShape& shape, std::span<const std::i
   const bool wide = is_wide(shape.width, table, positions, out);
   launch(wide ? embedding_kernel<kWide> : embedding_kernel<1>,
          grid_over(count * shape.width / (wide ? kWide : 1)), kElementThreads, queue, shape, count,
-         tokens.data(), numbers(table), numbers(positions), numbers(out));
+         tokens.data(), as_bf16(table), as_bf16(positions), as_bf16(out));
 }
 
 void FusedKernels::embedding_backward(const EmbeddingShape& shape,
@@ -225,18 +226,18 @@ void FusedKernels::embedding_backward(const EmbeddingShape& shape,
   const int vec = wide ? kNarrow : 1;
   launch(wide ? embedding_backward_kernel<kNarrow> : embedding_backward_kernel<1>,
          blocks_by_columns(count, shape.width, vec), kElementThreads, queue, shape, count,
-         tokens.data(), numbers(gradient), static_cast<float*>(dtable));
+         tokens.data(), as_bf16(gradient), static_cast<float*>(dtable));
   if (dpositions == nullptr) return;
   launch(wide ? position_backward_kernel<kNarrow> : position_backward_kernel<1>,
          blocks_by_columns(std::min(shape.seq_len, count), shape.width, vec), kElementThreads,
-         queue, shape, count, numbers(gradient), static_cast<float*>(dpositions));
+         queue, shape, count, as_bf16(gradient), static_cast<float*>(dpositions));
 }
 
 void FusedKernels::loss_statistics(const LossShape& shape, std::span<const std::int32_t> targets,
                                    const void* logits, void* statistics, Queue queue) {
   const bool wide = is_wide(shape.vocabulary.rows, logits);
   launch(wide ? loss_statistics_kernel<kWide> : loss_statistics_kernel<1>, blocks(shape.rows),
-         kRowThreads, queue, shape, targets.data(), numbers(logits),
+         kRowThreads, queue, shape, targets.data(), as_bf16(logits),
          static_cast<float*>(statistics));
 }
 
@@ -252,7 +253,7 @@ void FusedKernels::loss_probabilities(const LossShape& shape, const void* logits
   const auto* table = static_cast<const float*>(statistics);
   const bool wide = is_wide(shape.vocabulary.rows, logits, probabilities);
   launch(wide ? loss_probabilities_kernel<kWide> : loss_probabilities_kernel<1>, blocks(shape.rows),
-         kRowThreads, queue, shape, numbers(logits), table, numbers(probabilities));
+         kRowThreads, queue, shape, as_bf16(logits), table, as_bf16(probabilities));
   launch(loss_sum_kernel, blocks(1), kSumThreads, queue, shape.rows, table, loss);
 }
 
@@ -261,8 +262,8 @@ void FusedKernels::loss_backward(const LossShape& shape, std::span<const std::in
                                  Queue queue) {
   const bool wide = is_wide(shape.vocabulary.rows, probabilities, dlogits);
   launch(wide ? loss_backward_kernel<kWide> : loss_backward_kernel<1>, blocks(shape.rows),
-         kRowThreads, queue, shape, targets.data(), scale, numbers(probabilities),
-         numbers(dlogits));
+         kRowThreads, queue, shape, targets.data(), scale, as_bf16(probabilities),
+         as_bf16(dlogits));
 }
 
 }  // namespace shardwright::executor

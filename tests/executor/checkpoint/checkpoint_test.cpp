@@ -15,7 +15,7 @@
 #include "executor/checkpoint/run_checkpoints.hpp"
 #include "executor/checkpoint/safetensors.hpp"
 #include "executor/checkpoint/stored_names.hpp"
-#include "executor/data/content_sum.hpp"
+#include "executor/data/content_checksum.hpp"
 #include "executor/data/counter_random.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
 #include "tests/scratch_path.hpp"
@@ -58,7 +58,7 @@ RunState state_after(std::int64_t steps) {
   return state;
 }
 
-// Losses of a run under `plan` that saves its state after each step up to the third one.
+// Trains under `plan`, saves the state after each step up to the third, and returns the losses.
 std::vector<double> run_and_save(const ModelSpec& model, const Plan& plan,
                                  const std::filesystem::path& folder, bool in_background = false) {
   std::vector<double> losses;
@@ -87,8 +87,9 @@ std::string content_of(const std::filesystem::path& file) {
 
 struct Resumed {
   std::optional<RunState> state;
-  std::vector<double> losses;  // from there to the sixth step
-  std::vector<std::string> said;
+  // Losses from the resumed step to the sixth.
+  std::vector<double> losses;
+  std::vector<std::string> reported;
 };
 
 Resumed resume(const ModelSpec& model, const Plan& plan, const std::filesystem::path& folder) {
@@ -96,7 +97,7 @@ Resumed resume(const ModelSpec& model, const Plan& plan, const std::filesystem::
   LocalStore store;
   on_ranks(model, plan, six_steps(), [&](RankTrainer& trainer, const BatchLoader& loader) {
     RunCheckpoints checkpoints({folder}, model, trainer, store,
-                               [&](const std::string& text) { resumed.said.push_back(text); });
+                               [&](const std::string& text) { resumed.reported.push_back(text); });
     const auto state = checkpoints.load_newest();
     std::vector<double> own = run_steps(trainer, loader, state ? state->steps : 0, kSteps);
     if (trainer.rank() != 0) return;
@@ -113,11 +114,11 @@ TEST(Checkpoint, ResumesTheLossCurveExactlyUnderTheSamePlan) {
     const Resumed resumed = resume(small_gpt2(), plan, folder);
     ASSERT_EQ(resumed.state, state_after(kSaved));
     EXPECT_EQ(resumed.losses, std::vector<double>(losses.begin() + kSaved, losses.end()));
-    EXPECT_TRUE(resumed.said.empty());
+    EXPECT_TRUE(resumed.reported.empty());
   }
 }
 
-// What is written while training goes on is the state after the step, not a later one.
+// A background checkpoint holds the state after its step, not a later one.
 TEST(Checkpoint, WrittenInTheBackgroundHoldsTheStateOfItsStep) {
   const ModelSpec model = small_llama();
   const Plan plan = plan_of(2, 1, 2, 1);
@@ -134,8 +135,8 @@ TEST(Checkpoint, WrittenInTheBackgroundHoldsTheStateOfItsStep) {
   EXPECT_EQ(resumed.losses, std::vector<double>(losses.begin() + kSaved, losses.end()));
 }
 
-// A file lies where the folder of checkpoints should be: every rank learns that the first one
-// cannot write, in the background with the next checkpoint.
+// A file blocks the folder of checkpoints: every rank learns that rank 0 cannot write, in the
+// background with the next checkpoint.
 TEST(Checkpoint, ThatCannotBeWrittenIsAnErrorOnAllRanks) {
   const auto blocked = empty_folder("blocked");
   std::ofstream(blocked) << "no folder";
@@ -188,24 +189,27 @@ void flip_bit(const std::filesystem::path& file, std::uint64_t bit) {
   stream.put(static_cast<char>(byte ^ (1 << (bit % 8))));
 }
 
-// A damaged one stands for none of those that are kept, wherever it lies; what is older than they
-// goes.
-TEST(Checkpoint, KeepsTheLastWholeOnes) {
+// Damaged checkpoints do not count as kept ones, wherever they are; older ones than the kept ones
+// are deleted.
+TEST(Checkpoint, KeepsTheLastIntactOnes) {
   const auto folder = empty_folder("keep-whole");
-  run_and_save(small_llama(), plan_of(1, 1, 1, 0), folder);  // 2 and 3
+  // Steps 2 and 3.
+  run_and_save(small_llama(), plan_of(1, 1, 1, 0), folder);
   for (const char* name : {"step-00000001", "step-00000004", "step-00000009"})
-    std::filesystem::copy(folder / "step-00000003", folder / name);  // not of these steps
+    // The copies contain another step than their names say.
+    std::filesystem::copy(folder / "step-00000003", folder / name);
   const auto left = [&](std::int64_t keep) {
     CheckpointFolder(folder).prune(keep);
     return CheckpointFolder(folder).steps();
   };
-  EXPECT_EQ(left(3), (std::vector<std::int64_t>{9, 4, 3, 2, 1}));  // two are whole
+  // Two are intact.
+  EXPECT_EQ(left(3), (std::vector<std::int64_t>{9, 4, 3, 2, 1}));
   EXPECT_EQ(left(2), (std::vector<std::int64_t>{9, 4, 3, 2}));
   EXPECT_EQ(left(1), (std::vector<std::int64_t>{9, 4, 3}));
 }
 
-// Flipped bits, cut-off and missing files: the checkpoint before is used, and that is said.
-TEST(Checkpoint, DamageIsNoticedAndTheOneBeforeIsUsed) {
+// With flipped bits, truncated or missing files, the previous checkpoint is used with a warning.
+TEST(Checkpoint, DamageIsNoticedAndThePreviousOneIsUsed) {
   const ModelSpec model = small_llama();
   const Plan plan = plan_of(1, 1, 1, 0);
   const auto folder = empty_folder("damage"), whole = empty_folder("whole");
@@ -218,7 +222,8 @@ TEST(Checkpoint, DamageIsNoticedAndTheOneBeforeIsUsed) {
       std::filesystem::resize_file(damaged / file, std::filesystem::file_size(damaged / file) / 2);
     });
   }
-  damages.emplace_back([=] { std::ofstream(damaged / kStateFile) << "0"; });  // JSON, no object
+  // JSON, but no object.
+  damages.emplace_back([=] { std::ofstream(damaged / kStateFile) << "0"; });
   for (std::uint64_t i = 0; i < 60; ++i) {
     damages.emplace_back([=] {
       const char* const files[] = {kModelFile, kOptimizerFile, kStateFile};
@@ -236,13 +241,13 @@ TEST(Checkpoint, DamageIsNoticedAndTheOneBeforeIsUsed) {
   }
   const Resumed resumed = resume(model, plan, folder);
   EXPECT_EQ(resumed.state, state_after(2));
-  EXPECT_EQ(resumed.said.size(), 1U);
+  EXPECT_EQ(resumed.reported.size(), 1U);
   std::filesystem::remove(folder / "step-00000002" / kStateFile);
   EXPECT_THROW(resume(model, plan, folder), RuntimeFailure);
 }
 
-// What a file may be replaced with that is no file: opening a pipe would wait for ever.
-TEST(Checkpoint, IsDamagedWhereAFileIsSomethingElse) {
+// Replacements that are no regular files: opening a pipe would wait for ever.
+TEST(Checkpoint, IsDamagedIfAFileIsNoRegularFile) {
   const ModelSpec model = small_llama();
   const Plan plan = plan_of(1, 1, 1, 0);
   const auto folder = empty_folder("no-file"), whole = empty_folder("no-file-whole");
@@ -262,11 +267,12 @@ TEST(Checkpoint, IsDamagedWhereAFileIsSomethingElse) {
     expect_damage("a named pipe", [&] { ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0); });
     const Resumed resumed = resume(model, plan, folder);
     EXPECT_EQ(resumed.state, state_after(2)) << name;
-    EXPECT_EQ(resumed.said.size(), 1U) << name;
+    EXPECT_EQ(resumed.reported.size(), 1U) << name;
   }
 }
 
-// With numbers that no decimal fraction is; and a checkpoint of before they were kept.
+// With values that no decimal fraction represents; and an older checkpoint without the running
+// means.
 TEST(Checkpoint, KeepsTheMeansOfTheNoiseScale) {
   const auto folder = empty_folder("noise");
   run_and_save(small_llama(), plan_of(1, 1, 1, 0), folder);
@@ -285,7 +291,7 @@ TEST(Checkpoint, KeepsTheMeansOfTheNoiseScale) {
   nlohmann::json earlier = nlohmann::json::parse(content_of(file));
   ASSERT_EQ(earlier.erase("noise_scale"), 1U);
   earlier.erase("checksum");
-  earlier["checksum"] = sum_text(key_of(0, earlier.dump()));
+  earlier["checksum"] = checksum_text(key_of(0, earlier.dump()));
   std::ofstream(file) << earlier.dump();
   EXPECT_FALSE(CheckpointFolder(folder).find_damage(kSaved));
   state.noise = {};
@@ -301,10 +307,11 @@ TEST(Checkpoint, OfAnotherModelIsRefused) {
   EXPECT_THROW(resume(small_gpt2(), plan_of(1, 1, 1, 0), folder), RuntimeFailure);
 }
 
-// Of the same sizes, but with other heads, activation or rotation: nothing in the tensors tells.
-TEST(Checkpoint, TellsModelsOfOneSizeApart) {
+// Models with equal tensor sizes but other heads, activation or rotation: the tensors cannot show
+// the difference.
+TEST(Checkpoint, DistinguishesModelsOfOneSize) {
   const ModelSpec model = small_llama();
-  std::set<std::string> sums = {sum_of(model)};
+  std::set<std::string> sums = {architecture_checksum(model)};
   std::vector<ModelSpec> others(5, model);
   others[0].attention.heads *= 2;
   others[0].attention.head_dim /= 2;
@@ -312,10 +319,11 @@ TEST(Checkpoint, TellsModelsOfOneSizeApart) {
   others[2].norm_epsilon *= 10.0;
   others[3].layers -= 1;
   others[4].tied_embeddings = !model.tied_embeddings;
-  for (const ModelSpec& other : others) EXPECT_TRUE(sums.insert(sum_of(other)).second);
+  for (const ModelSpec& other : others)
+    EXPECT_TRUE(sums.insert(architecture_checksum(other)).second);
   ModelSpec renamed = model;
   renamed.name = "the same";
-  EXPECT_EQ(sum_of(renamed), sum_of(model));
+  EXPECT_EQ(architecture_checksum(renamed), architecture_checksum(model));
 }
 
 TEST(Checkpoint, IsRefusedBeforeItsTensorsAreRead) {
@@ -354,7 +362,7 @@ TEST(StoredNames, AreHuggingFaces) {
   EXPECT_EQ(gpt2.at("transformer.ln_f.bias"), (Shape{32}));
 }
 
-// Every element of every tensor is one element of one parameter.
+// Every element of every tensor is exactly one element of one parameter.
 TEST(StoredNames, PlacesCoverTheTensorsOnce) {
   for (const ModelSpec& model : {small_llama(), small_gpt2()}) {
     std::map<std::string, std::vector<int>> met;
@@ -377,7 +385,7 @@ TEST(StoredNames, PlacesCoverTheTensorsOnce) {
   }
 }
 
-TEST(Safetensors, RefusesSizesThatAreNone) {
+TEST(Safetensors, RefusesInvalidSizes) {
   const auto file = empty_folder("sizes.safetensors");
   for (const char* tensor : {R"({"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]})",
                              R"({"dtype": "F32", "shape": [1.0], "data_offsets": [0, 4]})",
@@ -395,7 +403,7 @@ TEST(Safetensors, RefusesSizesThatAreNone) {
   }
 }
 
-TEST(Safetensors, RefusesFilesThatAreNotWhole) {
+TEST(Safetensors, RefusesIncompleteFiles) {
   const auto file = empty_folder("broken.safetensors");
   using Access = SafetensorsFile::Access;
   create_safetensors(file, {{"a", {2, 3}}, {"b", {4}}});

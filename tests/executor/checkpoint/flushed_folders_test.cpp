@@ -1,4 +1,4 @@
-// What a checkpoint flushes to the disk: each name on the way to it.
+// Checks that a checkpoint flushes each folder on the path to it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
@@ -15,11 +15,12 @@
 namespace {
 
 std::mutex guard;
-std::vector<std::string> flushed;  // in their order
+// In the order of flushing.
+std::vector<std::string> flushed;
 
 }  // namespace
 
-// In place of the C library's.
+// Replaces the C library's function.
 extern "C" int fsync(int descriptor) {
   {
     std::error_code unknown;

@@ -38,7 +38,8 @@ std::string bits_of(float value, const std::string& format) {
   if (format == "F32") return {reinterpret_cast<const char*>(&bits), 4};
   std::uint32_t half = bits >> 16U;
   if (format == "F16") {
-    // Of numbers without small exponents: rebias 8 bits of exponent by 127 to 5 bits by 15.
+    // Numbers without small exponents: converts the exponent from 8 bits with bias 127 to 5 bits
+    // with bias 15.
     const std::uint32_t sign = (bits >> 31U) << 15U;
     const std::uint32_t exponent = (bits >> 23U) & 0xFFU;
     half = value == 0.0F ? sign : sign | (exponent - 112U) << 10U | ((bits >> 13U) & 0x3FFU);
@@ -46,7 +47,7 @@ std::string bits_of(float value, const std::string& format) {
   return {reinterpret_cast<const char*>(&half), 2};
 }
 
-// Writes the tensors as the format's own page describes it.
+// Writes the tensors as specified on the format's own page.
 void write_file(const std::filesystem::path& file, const std::vector<StoredTensor>& tensors,
                 const std::string& format) {
   nlohmann::json header = {{"__metadata__", {{"format", "pt"}}}};
@@ -64,7 +65,7 @@ void write_file(const std::filesystem::path& file, const std::vector<StoredTenso
       << std::string(reinterpret_cast<const char*>(&length), 8) << text << data;
 }
 
-// The loss of the first step from these weights.
+// Returns the loss of the first step from these weights.
 double first_loss(const ModelSpec& model, const Plan& plan, const std::filesystem::path& from) {
   double loss = 0.0;
   const WeightFiles files(from);
@@ -104,12 +105,13 @@ TEST(WeightFiles, AreReadInEveryFormatAndLayoutOfFiles) {
   }
 }
 
-// By the rank that holds it, with the tensor and the place in it.
-TEST(WeightFiles, MayNotHoldWhatIsNoNumber) {
+// Refused by the rank that holds it, with tensor and index.
+TEST(WeightFiles, MustBeFinite) {
   const ModelSpec model = small_llama();
   const auto folder = new_folder("not-finite");
   const std::string file = folder / "model.safetensors", name = "model.layers.1.mlp.up_proj.weight";
-  create_safetensors(file, stored_tensors(model));  // zeros
+  // Zeros.
+  create_safetensors(file, stored_tensors(model));
   SafetensorsFile(file, SafetensorsFile::Access::Write)
       .tensor(name, model.mlp.ffn_hidden * model.hidden)[70] =
       std::numeric_limits<float>::quiet_NaN();
@@ -130,9 +132,8 @@ TEST(WeightFiles, MayNotHoldWhatIsNoNumber) {
   });
 }
 
-// huggingface.co/openai-community/gpt2 leaves the "transformer." out and has masks among the
-// weights.
-TEST(WeightFiles, MayLeaveOutTheFirstWordOfNames) {
+// huggingface.co/openai-community/gpt2 omits "transformer." and stores masks among the weights.
+TEST(WeightFiles, MayOmitTheFirstWordOfNames) {
   const ModelSpec model = small_gpt2();
   const auto folder = new_folder("short-names");
   std::vector<StoredTensor> tensors = stored_tensors(model);
@@ -143,8 +144,8 @@ TEST(WeightFiles, MayLeaveOutTheFirstWordOfNames) {
   EXPECT_NO_THROW(WeightFiles(folder / "short.safetensors").check(model));
 }
 
-// The weights of a checkpoint of ours are published weights too: the first loss from them is the
-// one that the run went on with.
+// Our own checkpoints are published weights too: the first loss from them is the one that the run
+// continued with.
 TEST(WeightFiles, OfACheckpointGiveTheLossOfTheRun) {
   const ModelSpec model = small_llama();
   const auto folder = new_folder("checkpoint");
@@ -186,8 +187,8 @@ TEST(WeightFiles, OfAnotherModelAreRefusedWithEveryDifference) {
   EXPECT_THROW(WeightFiles(new_folder("empty")), InputError);
 }
 
-// A bias or a layer that the plan's model lacks would be left out without a word.
-TEST(WeightFiles, MayHoldNoTensorThatTheModelLacks) {
+// A bias or layer that the plan's model lacks would be ignored silently.
+TEST(WeightFiles, MustNotHoldTensorsThatTheModelLacks) {
   const ModelSpec model = small_llama();
   const auto folder = new_folder("more");
   std::vector<StoredTensor> tensors = stored_tensors(model);
@@ -200,7 +201,7 @@ TEST(WeightFiles, MayHoldNoTensorThatTheModelLacks) {
                                             "model.layers.99.mlp.up_proj.weight"));
 }
 
-// Files of tied models may hold the embedding a second time, as their head.
+// Files of tied models may contain the embedding a second time as their head.
 TEST(WeightFiles, HeadOfATiedModelIsItsEmbedding) {
   ModelSpec model = small_llama();
   model.tied_embeddings = true;
@@ -215,8 +216,8 @@ TEST(WeightFiles, HeadOfATiedModelIsItsEmbedding) {
   EXPECT_THAT(problems_of(folder, model), testing::ElementsAre("lm_head.weight"));
 }
 
-// An index says which file has a tensor, also where another file has one of its name.
-TEST(WeightFiles, AnIndexSaysWhichTensorIsMeant) {
+// The index determines the file of a tensor, also if another file has one of the same name.
+TEST(WeightFiles, AnIndexDeterminesTheFileOfATensor) {
   const ModelSpec model = small_llama();
   const auto folder = new_folder("index");
   const std::vector<StoredTensor> tensors = stored_tensors(model);
@@ -229,7 +230,8 @@ TEST(WeightFiles, AnIndexSaysWhichTensorIsMeant) {
   index["weight_map"]["model.layers.0.self_attn.rotary_emb.inv_freq"] = "a.safetensors";
   const auto write = [&] { std::ofstream(folder / "model.safetensors.index.json") << index; };
   write();
-  EXPECT_THROW(WeightFiles{folder}, InputError);  // a.safetensors has no such tensor
+  // a.safetensors has no such tensor.
+  EXPECT_THROW(WeightFiles{folder}, InputError);
   index["weight_map"].erase("model.layers.0.self_attn.rotary_emb.inv_freq");
   write();
   EXPECT_THAT(problems_of(folder, model), testing::IsEmpty());
@@ -279,7 +281,7 @@ TEST(WeightFiles, ConfigurationOfWrongTypesIsBadInput) {
   }
 }
 
-TEST(WeightFiles, ThatAreCutOffOrNoNumbersAreRefused) {
+TEST(WeightFiles, ThatAreTruncatedOrOfOtherTypesAreRefused) {
   const ModelSpec model = small_llama();
   const auto folder = new_folder("broken");
   const auto file = folder / "model.safetensors";

@@ -13,7 +13,7 @@
 namespace shardwright::executor {
 namespace {
 
-// Calls `work` on each of `size` ranks at once.
+// Calls `work` concurrently on each of `size` ranks.
 void on_ranks(int size, const std::function<void(Communicator&)>& work,
               std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
   LocalStore store;
@@ -60,7 +60,7 @@ TEST_P(Gloo, AllReduceAddsAndTakesMaxima) {
   });
 }
 
-// An all-reduce is a reduce-scatter and an all-gather.
+// An all-reduce equals a reduce-scatter and an all-gather.
 TEST_P(Gloo, ReduceScatterAndAllGatherInPlaceAreAnAllReduce) {
   on_ranks(GetParam(), [](Communicator& group) {
     const std::size_t each = 33, count = each * static_cast<std::size_t>(group.size());
@@ -81,7 +81,7 @@ TEST_P(Gloo, BroadcastGivesAllTheRootsValues) {
   });
 }
 
-TEST_P(Gloo, MessagesOfAChannelKeepTheirOrder) {
+TEST_P(Gloo, TransfersOfAChannelKeepTheirOrder) {
   on_ranks(GetParam(), [](Communicator& group) {
     const int next = (group.rank() + 1) % group.size();
     const int before = (group.rank() + group.size() - 1) % group.size();
@@ -102,9 +102,8 @@ TEST_P(Gloo, MessagesOfAChannelKeepTheirOrder) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Gloo, testing::Values(2, 3, 4));
 
-// One rank gives up: what waits there, as another queue's exchange, what waits at the other rank,
-// and what either of them begins afterwards.
-TEST(Gloo, WhatWaitsFailsSoonWhereARankGivesUp) {
+// After one rank aborts, its waiting operations, those of the other rank, and all later ones fail.
+TEST(Gloo, WaitingOperationsFailSoonAfterAnAbort) {
   constexpr std::chrono::seconds kTimeout{20};
   on_ranks(
       2,
@@ -130,7 +129,7 @@ TEST(Gloo, WhatWaitsFailsSoonWhereARankGivesUp) {
       kTimeout);
 }
 
-TEST(Gloo, APeerThatDoesNotComeIsAnError) {
+TEST(Gloo, AMissingPeerIsAnError) {
   const auto with_a_silent_peer = [](Communicator& group) {
     float value = 1.0F;
     if (group.rank() == 0)

@@ -16,46 +16,47 @@ namespace {
 using namespace std::chrono_literals;
 constexpr const char* kLoopback = "127.0.0.1";
 
-TEST(PeerListener, MeetsWhoFollowsItsInvitation) {
+TEST(PeerListener, AcceptsAnInvitedPeer) {
   PeerListener listener(kLoopback);
   std::vector<std::string> invitations;
   for (int i = 0; i < 5; ++i) invitations.push_back(listener.invite());
-  std::vector<Socket> guests;
-  for (const std::string& invitation : invitations) guests.push_back(follow(invitation, 10s));
+  std::vector<Socket> peers;
+  for (const std::string& invitation : invitations)
+    peers.push_back(connect_to_inviter(invitation, 10s));
   for (std::size_t i = invitations.size(); i-- > 0;) {
     const Socket met = listener.await(invitations[i], 10s);
-    const char said = static_cast<char>('a' + i);
-    char heard = 0;
-    EXPECT_TRUE(send_all(guests[i].descriptor(), &said, 1));
-    EXPECT_TRUE(receive_all(met.descriptor(), &heard, 1));
-    EXPECT_EQ(heard, said);
+    const char sent = static_cast<char>('a' + i);
+    char received = 0;
+    EXPECT_TRUE(send_all(peers[i].descriptor(), &sent, 1));
+    EXPECT_TRUE(receive_all(met.descriptor(), &received, 1));
+    EXPECT_EQ(received, sent);
   }
 }
 
-TEST(PeerListener, LetsNobodyInTwiceOrWithoutASecret) {
+TEST(PeerListener, AcceptsNoPeerTwiceOrWithoutASecret) {
   PeerListener listener(kLoopback);
   const std::string invitation = listener.invite();
   std::string guess = invitation;
-  guess[guess.size() - 40] ^= 1;  // in the secret that is shown
-  EXPECT_THROW(follow(guess, 10s), CommunicationError);
+  guess[guess.size() - 40] ^= 1;  // Within the client secret.
+  EXPECT_THROW(connect_to_inviter(guess, 10s), CommunicationError);
   EXPECT_THROW(listener.await(listener.invite(), 50ms), CommunicationError);
-  const Socket guest = follow(invitation, 10s);
-  EXPECT_THROW(follow(invitation, 10s), CommunicationError);
+  const Socket peer = connect_to_inviter(invitation, 10s);
+  EXPECT_THROW(connect_to_inviter(invitation, 10s), CommunicationError);
   EXPECT_TRUE(listener.await(invitation, 10s).is_open());
 }
 
-// Who listens in the peer's place does not know the answer.
-TEST(PeerListener, IsNotTakenForAnImpostor) {
+// A process that listens in place of the peer does not know the server's secret.
+TEST(PeerListener, CannotBeImpersonated) {
   PeerListener listener(kLoopback), impostor(kLoopback);
   std::string invitation = listener.invite();
   const std::string port = " " + std::to_string(listener.port()) + " ";
   invitation.replace(invitation.find(port), port.size(),
                      " " + std::to_string(impostor.port()) + " ");
-  EXPECT_THROW(follow(invitation, 10s), CommunicationError);
+  EXPECT_THROW(connect_to_inviter(invitation, 10s), CommunicationError);
 }
 
-// Unauthenticated peers who say nothing, something, or hang up at once keep connecting while the
-// members of a group meet and talk.
+// Unauthenticated peers that send nothing, send data or disconnect at once keep connecting while
+// the members of a group connect and communicate.
 TEST(Gloo, UnauthenticatedPeersNeitherJoinNorDisturb) {
   constexpr int kSize = 3;
   LocalStore store;

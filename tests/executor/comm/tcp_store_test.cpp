@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 constexpr const char* kStoreAddress = "127.0.0.1";
 
-TEST(TcpStore, HandsValuesFromOneRankToAnother) {
+TEST(TcpStore, PassesValuesBetweenRanks) {
   const TcpStoreServer server(kStoreAddress, 0, "secret");
   TcpStore first(kStoreAddress, server.port(), "secret", 5s);
   TcpStore second(kStoreAddress, server.port(), "secret", 5s);
@@ -27,7 +27,7 @@ TEST(TcpStore, HandsValuesFromOneRankToAnother) {
   EXPECT_EQ(first.own_address(), kStoreAddress);
 }
 
-TEST(TcpStore, TellsNothingWithoutTheToken) {
+TEST(TcpStore, AnswersNothingWithoutTheToken) {
   const TcpStoreServer server(kStoreAddress, 0, "secret");
   TcpStore knows(kStoreAddress, server.port(), "secret", 5s);
   knows.set("key", "value");
@@ -50,7 +50,7 @@ std::size_t threads() {
   return static_cast<std::size_t>(std::distance(begin(tasks), end(tasks)));
 }
 
-// More than may wait at a time; none of them gets a thread.
+// More peers than may wait at a time; none of them gets a thread.
 TEST(TcpStore, UnauthenticatedPeersCostLittleAndDelayNobody) {
   const TcpStoreServer server(kStoreAddress, 0, "secret");
   const std::size_t before = threads();
@@ -66,7 +66,7 @@ TEST(TcpStore, UnauthenticatedPeersCostLittleAndDelayNobody) {
   EXPECT_EQ(threads(), before + 1);
 }
 
-TEST(TcpStore, ForgetsClientsThatHaveGone) {
+TEST(TcpStore, ForgetsDisconnectedClients) {
   const TcpStoreServer server(kStoreAddress, 0, "secret");
   const std::size_t before = threads();
   for (int i = 0; i < 30; ++i)
@@ -75,7 +75,7 @@ TEST(TcpStore, ForgetsClientsThatHaveGone) {
   EXPECT_EQ(threads(), before);
 }
 
-// The token may come in pieces.
+// The token may arrive in pieces.
 TEST(TcpStore, WaitsForTheWholeToken) {
   const TcpStoreServer server(kStoreAddress, 0, "secret");
   const Socket slow = connect_to(kStoreAddress, server.port(), 5s);

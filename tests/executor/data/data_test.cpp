@@ -21,22 +21,22 @@ std::string write(const std::string& name, const std::string& content) {
   return file;
 }
 
-// Also where it is too large to be read as a whole: a change of the first or the last byte.
-TEST(TokenFile, SumTellsCorporaOfOneSizeApart) {
+// Also for contents that are too large to be read completely: a change of the first or last byte.
+TEST(TokenFile, ChecksumDistinguishesCorporaOfOneSize) {
   for (const std::size_t bytes :
        {std::size_t{1}, std::size_t{200'000}, (std::size_t{64} << 20U) + 9}) {
     std::string text(bytes, 'a');
-    const std::string sum = TokenFile(write("sum.txt", text)).sum();
-    EXPECT_EQ(TokenFile(write("sum-again.txt", text)).sum(), sum);
+    const std::string sum = TokenFile(write("sum.txt", text)).checksum();
+    EXPECT_EQ(TokenFile(write("sum-again.txt", text)).checksum(), sum);
     for (const std::size_t changed : {std::size_t{0}, bytes - 1}) {
       text[changed] = 'b';
-      EXPECT_NE(TokenFile(write("sum.txt", text)).sum(), sum) << bytes << ' ' << changed;
+      EXPECT_NE(TokenFile(write("sum.txt", text)).checksum(), sum) << bytes << ' ' << changed;
       text[changed] = 'a';
     }
   }
 }
 
-// What is wrong with a file, as one line.
+// Returns the problem of a file as one line.
 std::string refusal_of(const std::string& file) {
   try {
     TokenFile read(file);
@@ -51,8 +51,8 @@ TEST(TokenFile, RefusesAFolder) {
               testing::HasSubstr("found a folder; expected a file of tokens"));
 }
 
-// A pipe would wait for who writes into it, a device might never end.
-TEST(TokenFile, RefusesWhatIsNoFileWithoutOpeningIt) {
+// Reading a pipe would wait for its writer, and a device might never end.
+TEST(TokenFile, RefusesPipesAndDevicesWithoutOpeningThem) {
   const std::string pipe = scratch_path("pipe.bin");
   std::filesystem::remove(pipe);
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
@@ -121,7 +121,7 @@ TEST(TokenFile, RefusesOtherVersionsOfLlmc) {
               testing::HasSubstr("-5 tokens"));
 }
 
-// Two documents of one and two tokens, of this width.
+// Two documents of one and two tokens of this width.
 std::string megatron_index(std::int64_t type, std::int64_t bytes = 2,
                            std::initializer_list<std::int64_t> lengths = {1, 2}) {
   return std::string("MMIDIDX\0\0", 9) + as_bytes({1}, 8) + as_bytes({type}, 1) +
@@ -138,7 +138,7 @@ TEST(TokenFile, ReadsMegatronsIndexedDatasets) {
   }
 }
 
-// By the name, or by what the file begins with.
+// Recognised by its name or by its first bytes.
 TEST(TokenFile, RefusesFormatsAroundTokens) {
   const std::string array = "\x93NUMPY\x01" + std::string(57, ' ') + as_bytes({5, 50'000, 7}, 2);
   for (const char* name : {"alone.idx", "alone.bin", "alone.txt"}) {
@@ -152,7 +152,7 @@ TEST(TokenFile, RefusesFormatsAroundTokens) {
   EXPECT_EQ(tokens_in(write("numpy.txt", "NUMPY")).size(), 5U);
 }
 
-TEST(TokenFile, SaysWhatAnIndexOfMegatronHolds) {
+TEST(TokenFile, NamesUnsupportedIndicesOfMegatron) {
   const auto refusal = [](const std::string& index) {
     write("other.idx", index);
     return refusal_of(write("other.bin", as_bytes({5, 50'000, 7}, 4)));
@@ -179,7 +179,8 @@ TEST(TokenFile, RefusesDamagedIndicesOfMegatron) {
   const std::string whole = megatron_index(8);
   ASSERT_EQ(whole.size(), 82U);
   EXPECT_EQ(refusal(whole), "");
-  EXPECT_EQ(refusal(whole + std::string(2, '\0')), "");  // with a mode of each sequence
+  // With a mode for each sequence.
+  EXPECT_EQ(refusal(whole + std::string(2, '\0')), "");
   for (const std::size_t kept : {81U, 52U, 50U, 35U}) {
     EXPECT_THAT(refusal(whole.substr(0, kept)),
                 testing::HasSubstr(std::to_string(kept) + " bytes"));
@@ -201,14 +202,14 @@ TEST(TokenFile, RefusesDamagedIndicesOfMegatron) {
   EXPECT_THAT(refusal(endless), testing::HasSubstr("18446744073709551615 sequences"));
 }
 
-TEST(TokenFile, RefusesWhatHoldsNoWholeTokens) {
+TEST(TokenFile, RefusesIncompleteTokens) {
   EXPECT_THROW(TokenFile(write("odd.u16", "abc")), InputError);
   EXPECT_THROW(TokenFile(write("empty.txt", "")), InputError);
   EXPECT_THROW(TokenFile("/nowhere/at/all"), InputError);
   EXPECT_THROW(TokenFile(testing::TempDir()), InputError);
 }
 
-TEST(SampleOrder, MeetsEachSampleOnceAnEpoch) {
+TEST(SampleOrder, VisitsEachSampleOncePerEpoch) {
   for (const std::uint64_t samples : {1U, 2U, 3U, 17U, 256U, 1000U}) {
     const SampleOrder order(5, samples);
     for (const std::uint64_t epoch : {0U, 1U, 7U}) {
@@ -232,7 +233,7 @@ TEST(SampleOrder, DependsOnSeedAndEpoch) {
   EXPECT_NE(first_fifty(1, 0), first_fifty(1, 1000));
 }
 
-// Whatever the plan, the ranks together see the same sequences in a step, none of them twice.
+// Under every plan, the ranks together see the same sequences in a step, each once.
 TEST(BatchLoader, GivesAllPlansTheSameSamples) {
   std::string text;
   for (int i = 0; i < 4001; ++i) text += static_cast<char>(i % 251);
@@ -271,7 +272,7 @@ TEST(BatchLoader, RefusesTokensBeyondTheVocabularyAndShortCorpora) {
   EXPECT_NO_THROW(BatchLoader(file, plan, 256, 1).load(0, 0));
 }
 
-// What a run of one sequence of two tokens says of its corpus.
+// Returns the error of a run with one sequence of two tokens.
 std::string refusal_in_training(const std::string& name) {
   const TokenFile file(name);
   Plan plan;
@@ -295,9 +296,9 @@ TEST(BatchLoader, NamesTheFileThePositionAndTheTokenThatIsInNoVocabulary) {
   EXPECT_THAT(refusal_in_training(brief), testing::HasSubstr(brief));
 }
 
-// What a run of so many steps would come to refuse is refused before, and nothing else; every
-// sample has a foreign token in turn.
-TEST(BatchLoader, ChecksWhatTheStepsMeet) {
+// The check refuses a corpus exactly if training for so many steps would. Each sample has an
+// unknown token in turn.
+TEST(BatchLoader, ChecksTheSamplesOfTheSteps) {
   constexpr std::int64_t kSamples = 11, kBatch = 2, kSeqLen = 3;
   Plan plan;
   plan.seq_len = kSeqLen;
@@ -320,7 +321,7 @@ TEST(BatchLoader, ChecksWhatTheStepsMeet) {
       const auto first = static_cast<std::uint64_t>((steps - 1) * kBatch);
       is_met = is_met || refuses([&] { loader.load(first, 0); });
       EXPECT_EQ(refuses([&] { loader.check(steps); }), is_met) << sample << ' ' << steps;
-      // One sample, the first.
+      // Checks the first sample only.
       EXPECT_EQ(refuses([&] { loader.check(steps, kSeqLen); }),
                 refuses([&] { loader.check(1, kSeqLen); }));
     }

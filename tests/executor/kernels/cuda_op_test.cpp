@@ -9,7 +9,7 @@ namespace {
 
 class CudaOp : public testing::TestWithParam<OpCase> {};
 
-TEST_P(CudaOp, GivesWhatTheCpuKernelsGive) {
+TEST_P(CudaOp, AgreesWithTheCpuKernels) {
   std::string why;
   if (visible_gpus(why) == 0) GTEST_SKIP() << "no CUDA device: " << why;
   static const std::unique_ptr<RankBackend> backend = open_cuda(nullptr, LaunchPlace{}, {});

@@ -1,4 +1,4 @@
-// The backward kernels against central differences, in fp64.
+// Compares the backward kernels with central differences in fp64.
 //
 // For an operation y(x) and random weights r, the gradient of sum(r y) along x_i is
 // (sum(r y(x + h e_i)) - sum(r y(x - h e_i))) / 2h.
@@ -30,7 +30,7 @@ double weighted_sum(const Values& weights, const Values& values) {
   return std::inner_product(weights.begin(), weights.end(), values.begin(), 0.0);
 }
 
-// `objective` depends on `x`, which it refers to.
+// `objective` depends on `x` by reference.
 void expect_gradient(const char* what, Values& x, const Values& gradient,
                      const std::function<double()>& objective) {
   ASSERT_EQ(x.size(), gradient.size());
@@ -70,18 +70,18 @@ TEST(Gradient, OfLinear) {
   expect_gradient("bias", bias, dbias, objective);
 }
 
-TEST(Gradient, OfNormsWithWhatGoesAround) {
+TEST(Gradient, OfNormsWithAResidual) {
   for (const NormKind kind : {NormKind::LayerNorm, NormKind::RmsNorm}) {
     const NormShape shape{kind, 3, 6, 0.01};
     Values x = random_values(18, 1), weight = random_values(6, 2), bias = random_values(6, 3);
-    const Values r = random_values(18, 4), around = random_values(18, 5);
+    const Values r = random_values(18, 4), residual = random_values(18, 5);
     const auto objective = [&] {
       Values y(18);
       kernels().norm(shape, x.data(), weight.data(), bias.data(), y.data(), nullptr);
-      return weighted_sum(r, y) + weighted_sum(around, x);
+      return weighted_sum(r, y) + weighted_sum(residual, x);
     };
     Values dx(18), dweight(6), dbias(6);
-    kernels().norm_backward(shape, r.data(), around.data(), x.data(), weight.data(), dx.data(),
+    kernels().norm_backward(shape, r.data(), residual.data(), x.data(), weight.data(), dx.data(),
                             dweight.data(), dbias.data(), nullptr);
     expect_gradient("input", x, dx, objective);
     expect_gradient("weight", weight, dweight, objective);
@@ -89,7 +89,7 @@ TEST(Gradient, OfNormsWithWhatGoesAround) {
   }
 }
 
-// A row of equal elements x: RMSNorm gives x / sqrt(x^2 + epsilon).
+// For a row of equal elements x, RMSNorm gives x / sqrt(x^2 + epsilon).
 TEST(Norm, AddsItsEpsilonInsideOfTheRoot) {
   for (const double epsilon : {1e-6, 1e-5, 0.5}) {
     const Values x(4, 0.25), weight(4, 1.0);
@@ -101,7 +101,7 @@ TEST(Norm, AddsItsEpsilonInsideOfTheRoot) {
 }
 
 // RoFormer (arXiv 2104.09864), section 3.2.2: pair i of d at position m turns by m theta^(-2i/d).
-TEST(Rope, TurnsByTheAnglesOfItsBase) {
+TEST(Rope, RotatesByTheAnglesOfItsBase) {
   for (const double theta : {100.0, 10'000.0, 500'000.0}) {
     const RopeShape shape{5, 6, 1, 6, 6, 5, theta};
     Values data(30);
@@ -172,7 +172,7 @@ TEST(Gradient, OfCausalAttentionWithSharedKeys) {
   expect_gradient("queries, keys, values", qkv, dqkv, objective);
 }
 
-// A rank that holds the tokens 4 to 6 of a vocabulary, padded to four rows.
+// The rank holds the tokens 4 to 6 of a vocabulary, padded to four rows.
 TEST(Gradient, OfEmbedding) {
   const EmbeddingShape shape{{4, 3, 4}, 2, 3};
   const std::vector<std::int32_t> tokens = {4, 0, 6, 5, 5, 7};
@@ -202,7 +202,7 @@ TEST(Gradient, OfLossOverTwoPartsOfAVocabulary) {
       kernels().loss_statistics(parts[part], targets, logits[part].data(), own[part].data(),
                                 nullptr);
     }
-    // What the ranks' all-reduces make of it.
+    // The result of the ranks' all-reduces.
     Values all(9);
     for (std::size_t r = 0; r < kRows; ++r) all[r] = std::max(own[0][r], own[1][r]);
     for (Values& statistics : own) {
@@ -228,7 +228,8 @@ TEST(Gradient, OfLossOverTwoPartsOfAVocabulary) {
   }
 }
 
-// Two steps by hand: m = (1-b1) g, v = (1-b2) g^2, both corrected, and the weight decayed apart.
+// Computes two steps by hand: m = (1-b1) g, v = (1-b2) g^2, both corrected, and decoupled weight
+// decay.
 TEST(AdamW, FollowsItsDefinition) {
   AdamStep step;
   step.learning_rate = 0.5F;
@@ -236,7 +237,8 @@ TEST(AdamW, FollowsItsDefinition) {
   step.beta2 = 0.75F;
   step.epsilon = 0.0F;
   step.weight_decay = 0.25F;
-  step.clip_norm = 2.0F;  // half of the gradient's
+  // Half of the gradient's norm.
+  step.clip_norm = 2.0F;
   Values weight = {2.0}, first = {0.0}, second = {0.0};
   const Values gradient = {4.0};
   const double squares = 16.0;
@@ -244,7 +246,8 @@ TEST(AdamW, FollowsItsDefinition) {
                   &squares, nullptr);
   EXPECT_DOUBLE_EQ(first[0], 1.0);
   EXPECT_DOUBLE_EQ(second[0], 1.0);
-  EXPECT_DOUBLE_EQ(weight[0], 2.0 * 0.875 - 0.5);  // m / sqrt(v) = 2 / 2
+  // m / sqrt(v) = 2 / 2
+  EXPECT_DOUBLE_EQ(weight[0], 2.0 * 0.875 - 0.5);
 }
 
 }  // namespace

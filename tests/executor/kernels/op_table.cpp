@@ -29,7 +29,7 @@ float from_bf16(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16U);
 }
 
-// From -scale to scale, as bf16 holds them.
+// Random values from -scale to scale that bf16 represents.
 std::vector<float> values_of(std::int64_t count, std::uint64_t key, double scale = 1.0) {
   std::vector<float> values(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -73,18 +73,18 @@ std::vector<OpResult> linear(OpBench& bench, const LinearShape& shape, bool has_
 }
 
 std::vector<OpResult> norm(OpBench& bench, const NormShape& shape, bool has_bias,
-                           bool goes_around) {
+                           bool has_residual) {
   const std::int64_t elements = shape.rows * shape.width;
   const auto x = bench.activations(values_of(elements, 1, 3.0));
   const auto weight = bench.activations(values_of(shape.width, 2));
   const auto bias = has_bias ? bench.activations(values_of(shape.width, 3)) : nullptr;
   const auto dy = bench.activations(values_of(elements, 4));
-  const auto around = goes_around ? bench.activations(values_of(elements, 5)) : nullptr;
+  const auto residual = has_residual ? bench.activations(values_of(elements, 5)) : nullptr;
   const auto y = bench.activations(zeros(elements)), dx = bench.activations(zeros(elements));
   const auto dweight = bench.states(values_of(shape.width, 6));
   const auto dbias = has_bias ? bench.states(values_of(shape.width, 7)) : nullptr;
   bench.kernels.norm(shape, x, weight, bias, y, bench.queue);
-  bench.kernels.norm_backward(shape, dy, around, x, weight, dx, dweight, dbias, bench.queue);
+  bench.kernels.norm_backward(shape, dy, residual, x, weight, dx, dweight, dbias, bench.queue);
   const auto all = static_cast<std::size_t>(elements), row = static_cast<std::size_t>(shape.width);
   std::vector<OpResult> results = {{"y", bench.read_activations(y, all), kRoundedOnce},
                                    {"dx", bench.read_activations(dx, all), kRoundedOnce},
@@ -152,7 +152,7 @@ std::vector<OpResult> attention(OpBench& bench, const AttentionWork& work) {
       {"dqkv", bench.read_activations(dqkv, static_cast<std::size_t>(in)), kRoundedOften}};
 }
 
-// Of 600 tokens some come often, and a fifth lies outside of the shard.
+// Some of the 600 tokens occur often, and a fifth lies outside of the shard.
 std::vector<OpResult> embedding(OpBench& bench, std::int64_t width, bool has_positions) {
   const EmbeddingShape shape{{10, 37, 40}, width, 100};
   constexpr std::int64_t kTokens = 600;
@@ -229,7 +229,7 @@ std::vector<OpResult> optimizer(OpBench& bench, std::int64_t elements, float cli
           {"applied weight", std::move(rounded), kRoundedOnce}};
 }
 
-// A gradient norm that is not finite leaves what AdamW would update as it was.
+// If the gradient norm is not finite, AdamW changes nothing.
 std::vector<OpResult> not_finite(OpBench& bench) {
   constexpr std::int64_t kElements = 3000;
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -278,7 +278,8 @@ std::vector<OpResult> memory(OpBench& bench) {
 std::vector<OpCase> norm_cases() {
   std::vector<OpCase> cases;
   for (const NormKind kind : {NormKind::LayerNorm, NormKind::RmsNorm}) {
-    // One element an access, or eight; one access a thread and row, or several, up to the most.
+    // One or eight elements per access; one or several accesses per thread and row, up to the
+    // maximum.
     for (const std::int64_t width : {20, 300, 768, 1032, 2047, 5120, 16'384}) {
       const bool bias = kind == NormKind::LayerNorm;
       cases.push_back({fmt::format("{}_{}", bias ? "layer_norm" : "rms_norm", width), false,
@@ -287,7 +288,7 @@ std::vector<OpCase> norm_cases() {
                        }});
     }
   }
-  // More rows than there are blocks.
+  // More rows than blocks.
   cases.push_back({"rms_norm_many_rows", false, [](OpBench& bench) {
                      return norm(bench, {NormKind::RmsNorm, 600, 16, 0.01}, false, true);
                    }});
@@ -316,7 +317,7 @@ std::vector<OpCase> library_cases() {
     cases.push_back({"linear" + end, true, [=](OpBench& bench) {
                        return linear(bench, {96, 64, 160}, bias);
                      }});
-    // Rows that no 16-byte access reaches.
+    // Rows without 16-byte alignment.
     cases.push_back({"linear_odd" + end, true, [=](OpBench& bench) {
                        return linear(bench, {33, 20, 14}, bias);
                      }});

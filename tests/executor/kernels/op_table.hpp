@@ -1,5 +1,5 @@
-// One table of ops that every backend runs: its results are compared with those of the CPU kernels
-// in fp32 on the same inputs.
+// Ops that every backend runs; their results are compared with those of the CPU kernels in fp32 on
+// the same inputs.
 #pragma once
 
 #include <functional>
@@ -11,13 +11,13 @@
 
 namespace shardwright::executor {
 
-// Buffers of a backend that tests fill and read as floats. Kernels run without a queue of their
-// own, so that one comes after another and reading waits for them.
+// Buffers of a backend, which tests fill and read as floats. Kernels run without a queue, so they
+// run one after another and reading waits for them.
 class OpBench {
  public:
   explicit OpBench(Kernels& on) : kernels(on) {}
 
-  // In the format of activations, or of states. Values are such that bf16 holds them.
+  // In the format of activations or of states. bf16 represents all values.
   void* activations(const std::vector<float>& values);
   void* states(const std::vector<float>& values);
   std::span<const std::int32_t> tokens(const std::vector<std::int32_t>& values);
@@ -36,7 +36,7 @@ class OpBench {
   std::vector<std::shared_ptr<void>> held_;
 };
 
-// What an op wrote, and how far it may lie from the reference, of the largest value there is.
+// The results of an op, and their tolerance relative to the largest value.
 struct OpResult {
   std::string name;
   std::vector<float> values;
@@ -45,7 +45,8 @@ struct OpResult {
 
 struct OpCase {
   std::string name;
-  bool by_library = false;  // a matrix product or attention
+  // A matrix product or attention.
+  bool by_library = false;
   std::function<std::vector<OpResult>(OpBench&)> run;
 };
 
@@ -53,7 +54,7 @@ void PrintTo(const OpCase& op, std::ostream* out);
 
 const std::vector<OpCase>& op_table();
 
-// Runs the op on both and compares.
+// Runs the op on both backends and compares the results.
 void expect_same_results(const OpCase& op, OpBench& bench);
 
 }  // namespace shardwright::executor

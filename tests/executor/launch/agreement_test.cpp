@@ -1,4 +1,4 @@
-// Ranks that would train different things, or of which one does not come.
+// Ranks that would train different models, and ranks that do not join.
 #include "executor/launch/agreement.hpp"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ using testing::Each;
 using testing::HasSubstr;
 using testing::Not;
 
-// What each rank meets; "" where it goes on.
+// Returns the error of each rank; "" if it continues.
 std::vector<std::string> outcomes_of(const std::vector<RunInputs>& inputs, std::int64_t world) {
   constexpr std::chrono::milliseconds kLimit{300};
   LocalStore store;
@@ -47,12 +47,12 @@ std::vector<std::string> outcomes_of(const std::vector<RunInputs>& inputs, std::
   return outcomes;
 }
 
-TEST(Agreement, LetsRanksOfOneRunGoOn) {
+TEST(Agreement, LetsRanksOfOneRunContinue) {
   const RunInputs same = {{"--seed", "1"}, {"data", "5 tokens"}};
   EXPECT_THAT(outcomes_of({same, same, same}, 3), Each(""));
 }
 
-// On every rank, with each of the ranks and inputs that differ, and no other.
+// Thrown on every rank with exactly the ranks and inputs that differ.
 TEST(Agreement, NamesRankInputAndBothValues) {
   const std::string host = " on " + host_name();
   const std::vector<std::string> outcomes =
@@ -68,12 +68,12 @@ TEST(Agreement, NamesRankInputAndBothValues) {
                          Not(HasSubstr("rank 2")))));
 }
 
-TEST(Agreement, NamesTheRankThatDoesNotCome) {
+TEST(Agreement, NamesTheRankThatDoesNotJoin) {
   const RunInputs same = {{"--seed", "1"}};
   EXPECT_THAT(outcomes_of({same, same}, 3), Each("rank 2 did not join within 0.3 s"));
 }
 
-// Say, where a launcher was told one number twice.
+// For instance if a launcher was given one number twice.
 TEST(Agreement, RefusesASecondProcessOfARank) {
   LocalStore store;
   const RunInputs same = {{"--seed", "1"}};
@@ -91,8 +91,8 @@ TEST(Agreement, RefusesASecondProcessOfARank) {
   EXPECT_THAT(join(1), AllOf(HasSubstr("rank 1: found two processes"), HasSubstr(host_name())));
 }
 
-// It is lost, however short it has been waited for by the watch.
-TEST(RankWatch, CountsWhoWasWaitedForInVainAsLost) {
+// The rank is lost, however short the watch has waited for it.
+TEST(RankWatch, CountsAbsentRanksAsLost) {
   LocalStore table;
   const RankWatch watch(table, 3, "node7");
   constexpr std::chrono::hours kLong{1};
@@ -102,11 +102,11 @@ TEST(RankWatch, CountsWhoWasWaitedForInVainAsLost) {
   EXPECT_EQ(watch.describe_silence(1), "rank 1 on node7 did not join in time");
 }
 
-// What one rank of four is given in another way, and how that is named.
+// The option that differs on one of four ranks, and its name in messages.
 struct Odd {
   const char* name;
   LaunchedRanks::Change change;
-  std::vector<std::string> said;
+  std::vector<std::string> reported;
 };
 
 void add(std::vector<std::string>& arguments, const std::vector<std::string>& more) {
@@ -117,7 +117,8 @@ void use_other_data(std::vector<std::string>& arguments) {
   std::string& data = *(std::find(arguments.begin(), arguments.end(), "--data") + 1);
   std::ifstream whole(data);
   std::string text(std::istreambuf_iterator<char>(whole), {});
-  text.back() = '!';  // of the same size
+  // Of the same size.
+  text.back() = '!';
   data += ".other";
   std::ofstream(data) << text;
 }
@@ -140,7 +141,7 @@ TEST_P(OddRank, IsRefusedByAllBeforeTheFirstStep) {
   for (std::size_t rank = 0; rank < kRanks; ++rank) {
     EXPECT_EQ(ranks.wait(rank), 2) << rank << ranks.messages(rank);
     EXPECT_THAT(ranks.messages(rank), HasSubstr("rank 1 on " + host_name()));
-    for (const std::string& each : GetParam().said)
+    for (const std::string& each : GetParam().reported)
       EXPECT_THAT(ranks.messages(rank), HasSubstr(each)) << rank;
   }
   EXPECT_FALSE(std::filesystem::exists(folder));
@@ -165,8 +166,8 @@ INSTANTIATE_TEST_SUITE_P(
             {"/plan/micro_batch: found 2; expected 1, as on rank 0"}}),
     [](const auto& odd) { return odd.param.name; });
 
-// Two runs have a checkpoint of one step; a rank that is pointed at the other one's is not heard of
-// before the tensors are read.
+// Two runs have a checkpoint of one step; a rank with the other run's checkpoint is noticed before
+// the tensors are read.
 TEST(OddCheckpoint, IsRefusedByAll) {
   const auto folder = empty_run_folder("resumed"), other = empty_run_folder("another");
   EXPECT_EQ(StartedRun(folder, {}, kCheckpointEvery).wait(), 0);
@@ -177,11 +178,11 @@ TEST(OddCheckpoint, IsRefusedByAll) {
                         *(std::find(arguments.begin(), arguments.end(), "--out") + 1) = other;
                       });
   for (std::size_t rank = 0; rank < kRanks; ++rank) EXPECT_EQ(ranks.wait(rank), 1) << rank;
-  EXPECT_THAT(ranks.messages(1), HasSubstr("is not the checkpoint that rank 0 goes on from"));
+  EXPECT_THAT(ranks.messages(1), HasSubstr("is not the checkpoint that rank 0 resumes from"));
   EXPECT_EQ(losses_in(folder).size(), static_cast<std::size_t>(kCheckpointEvery));
 }
 
-// All have the same plan, which is for two ranks fewer than were started.
+// All have the same plan for two ranks fewer than were started.
 TEST(PlanForOthers, IsRefusedByAllWithTheNumberOfRanks) {
   std::vector<std::string> of_two = run_arguments(empty_run_folder("fewer"));
   use_other_plan(of_two, "dp", 1);
@@ -194,8 +195,8 @@ TEST(PlanForOthers, IsRefusedByAllWithTheNumberOfRanks) {
   }
 }
 
-// One alone has such a plan, which it sees before it meets the others.
-TEST(PlanForOthers, OfOneRankIsToldToTheOthers) {
+// Only one rank has such a plan, which it notices before the rendezvous.
+TEST(PlanForOthers, OfOneRankIsReportedToTheOthers) {
   for (const std::size_t odd : {0U, 1U}) {
     LaunchedRanks ranks(empty_run_folder("fewer"), kSteps, {},
                         [&](int rank, std::vector<std::string>& arguments) {
@@ -211,8 +212,8 @@ TEST(PlanForOthers, OfOneRankIsToldToTheOthers) {
   }
 }
 
-// There is nobody to tell it to: rank 0, which was told of no others, trains by itself.
-TEST(PlanForOthers, IsSaidWhereNobodyElseComes) {
+// No other rank can be told: rank 0 knows of no others and trains by itself.
+TEST(PlanForOthers, IsReportedWithoutOtherRanks) {
   const auto folder = empty_run_folder("alone");
   LaunchedRanks ranks(
       folder, kSteps, {"--timeout", "3"},
@@ -228,11 +229,11 @@ TEST(PlanForOthers, IsSaidWhereNobodyElseComes) {
                                            "torchrun started"));
 }
 
-// One rank is told of more or fewer ranks than there are, be it the first one, or by itself alone.
+// One rank gets another world size than the others: rank 0, another one, or a world of one.
 TEST(OddWorld, IsRefusedByAllAndTheRankIsNamed) {
   struct Told {
     int rank, world;
-    std::string said;
+    std::string reported;
   };
   const Told cases[] = {
       {1, 8, "found a plan for 4 ranks; expected one for the 8 that torchrun started"},
@@ -244,7 +245,7 @@ TEST(OddWorld, IsRefusedByAllAndTheRankIsNamed) {
       {0, 1, "found a plan for 4 ranks; expected one for the 1 that torchrun started"}};
   for (const Told& odd : cases) {
     const auto folder = empty_run_folder("odd");
-    // Rank 0 waits so long for ranks that there are not.
+    // Rank 0 waits this long for ranks that do not exist.
     LaunchedRanks ranks(folder, kSteps, {"--timeout", "6"}, nullptr,
                         [&](int rank) { return rank == odd.rank ? odd.world : kRanks; });
     for (std::size_t rank = 0; rank < kRanks; ++rank) {
@@ -252,13 +253,13 @@ TEST(OddWorld, IsRefusedByAllAndTheRankIsNamed) {
       const bool is_odd = static_cast<int>(rank) == odd.rank;
       EXPECT_THAT(ranks.messages(rank),
                   AllOf(HasSubstr(is_odd ? "" : fmt::format("rank {} on ", odd.rank)),
-                        HasSubstr(odd.said)));
+                        HasSubstr(odd.reported)));
     }
     EXPECT_FALSE(std::filesystem::exists(folder));
   }
 }
 
-// A rank whose plan is for as many as it was told of has nothing to complain of before they meet.
+// A rank whose plan matches its world size finds no error before the rendezvous.
 TEST(OddWorld, WithAPlanForItIsNamedWithBothNumbers) {
   const auto folder = empty_run_folder("odd");
   LaunchedRanks ranks(
@@ -268,23 +269,23 @@ TEST(OddWorld, WithAPlanForItIsNamedWithBothNumbers) {
       },
       [](int rank) { return rank == 1 ? 2 : kRanks; });
   const std::string host = " on " + host_name(),
-                    said = ", number of ranks: found 2; expected 4, as on rank 0";
+                    reported = ", number of ranks: found 2; expected 4, as on rank 0";
   for (std::size_t rank = 0; rank < kRanks; ++rank) {
     EXPECT_EQ(ranks.wait(rank), 2) << rank << ranks.messages(rank);
     EXPECT_THAT(ranks.messages(rank),
-                AllOf(HasSubstr("rank 1" + host + said + host),
+                AllOf(HasSubstr("rank 1" + host + reported + host),
                       HasSubstr("/plan/dp: found 1; expected 2, as on rank 0")));
   }
   EXPECT_FALSE(std::filesystem::exists(folder));
 }
 
-// Bad input that one rank finds before the ranks meet; the others have nothing to complain of.
+// Bad input that one rank finds before the rendezvous; the others have none.
 class RefusedRankOfSeveral : public testing::TestWithParam<int> {};
 
 TEST_P(RefusedRankOfSeveral, EndsTheOthersAlike) {
   const auto refused = static_cast<std::size_t>(GetParam());
   const std::string name = fmt::format("rank {} on {}, ", refused, host_name());
-  const auto expect = [&](const LaunchedRanks::Change& change, const std::string& said) {
+  const auto expect = [&](const LaunchedRanks::Change& change, const std::string& reported) {
     const auto folder = empty_run_folder("refused");
     LaunchedRanks ranks(folder, kSteps, {}, [&](int rank, std::vector<std::string>& arguments) {
       if (rank == GetParam()) change(rank, arguments);
@@ -292,7 +293,7 @@ TEST_P(RefusedRankOfSeveral, EndsTheOthersAlike) {
     for (std::size_t rank = 0; rank < kRanks; ++rank) {
       EXPECT_EQ(ranks.wait(rank), 2) << rank << ranks.messages(rank);
       EXPECT_THAT(ranks.messages(rank),
-                  AllOf(HasSubstr(rank == refused ? "" : name), HasSubstr(said)));
+                  AllOf(HasSubstr(rank == refused ? "" : name), HasSubstr(reported)));
     }
     EXPECT_FALSE(std::filesystem::exists(folder));
   };
@@ -312,8 +313,8 @@ TEST_P(RefusedRankOfSeveral, EndsTheOthersAlike) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, RefusedRankOfSeveral, testing::Values(0, 2));
 
-// The folder is the first rank's to make, when all agree.
-TEST(FolderThatCannotBeMade, IsSaidByAll) {
+// Rank 0 creates the folder once all agree.
+TEST(FolderThatCannotBeMade, IsReportedByAll) {
   const auto blocked = empty_run_folder("blocked");
   std::ofstream(blocked) << "a file";
   LaunchedRanks ranks(
@@ -327,7 +328,7 @@ TEST(FolderThatCannotBeMade, IsSaidByAll) {
   }
 }
 
-// Rank 2 is never started: the others name it, each by itself.
+// Rank 2 is never started; each of the others names it.
 TEST(AbsentRank, IsNamedByAllOthers) {
   LaunchedRanks ranks(empty_run_folder("absent"), kSteps, {"--timeout", "3"},
                       [](int rank, std::vector<std::string>& arguments) {

@@ -1,4 +1,4 @@
-// Tokens beyond the vocabulary: found before the ranks start, or by one of them in mid-run.
+// Tokens beyond the vocabulary, found before the ranks start or by a rank during training.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,8 @@ using testing::HasSubstr;
 using testing::Not;
 
 constexpr std::uint64_t kTokens = 1U << 16U;
-constexpr std::uint16_t kForeign = 300;  // the model knows 256
+// The model's vocabulary has 256 tokens.
+constexpr std::uint16_t kForeign = 300;
 constexpr int kManySteps = 60, kBadStep = 24;
 
 std::filesystem::path good_tokens() {
@@ -38,15 +39,15 @@ std::filesystem::path good_tokens() {
   return file;
 }
 
-// Puts a foreign token into a sample that the second data-parallel rank alone meets, in step
-// `kBadStep`; its position.
+// Writes an unknown token into a sample that only the second data-parallel rank reads, in step
+// `kBadStep`; returns its position.
 std::uint64_t spoil(const std::filesystem::path& data) {
   const Plan plan = one_rank_plan();
   const auto seq_len = static_cast<std::uint64_t>(plan.seq_len);
   const std::uint64_t samples = (kTokens - 1) / seq_len;
   const auto number = static_cast<std::uint64_t>(kBadStep * plan.global_batch + plan.micro_batch);
   EXPECT_LT(number, samples) << "met in an earlier step, too";
-  // Not its first token, which ends the sample before it.
+  // Not the first token, which also ends the previous sample.
   const std::uint64_t position =
       SampleOrder(TrainingOptions{}.seed, samples).sample(number) * seq_len + 1;
   std::fstream stream(data, std::ios::binary | std::ios::in | std::ios::out);
@@ -60,7 +61,7 @@ std::string refusal(const std::filesystem::path& data, std::uint64_t position) {
          ": found the token 300; expected 0 to 255, the model's vocabulary\n";
 }
 
-TEST(ForeignToken, IsSaidOnceBeforeRanksStart) {
+TEST(ForeignToken, IsReportedOnceBeforeRanksStart) {
   const auto data = good_tokens();
   const std::uint64_t position = spoil(data);
   const auto folder = empty_run_folder("foreign");
@@ -70,16 +71,16 @@ TEST(ForeignToken, IsSaidOnceBeforeRanksStart) {
   EXPECT_FALSE(std::filesystem::exists(folder));
 }
 
-// The run does not come to it.
-TEST(ForeignToken, IsNoMatterWhereNoStepMeetsIt) {
+// The run does not reach it.
+TEST(ForeignToken, IsIrrelevantIfNoStepReadsIt) {
   const auto data = good_tokens();
   spoil(data);
   StartedRun run(empty_run_folder("foreign"), {}, kBadStep, data);
   EXPECT_EQ(run.wait(), 0) << run.messages();
 }
 
-// Under another launcher each rank looks, and none waits for one that has ended.
-TEST(ForeignToken, IsSaidByEachRankUnderAnotherLauncher) {
+// Under another launcher each rank checks, and none waits for one that has exited.
+TEST(ForeignToken, IsReportedByEachRankUnderAnotherLauncher) {
   const auto data = good_tokens();
   const std::uint64_t position = spoil(data);
   LaunchedRanks ranks(empty_run_folder("foreign"), kManySteps, {},
@@ -92,9 +93,9 @@ TEST(ForeignToken, IsSaidByEachRankUnderAnotherLauncher) {
   }
 }
 
-// In a file that changes while the ranks train: as where there are more tokens than are looked at
-// before. Two of the ranks meet it, the others learn of it; nobody takes it for a failure.
-TEST(ForeignTokenInMidRun, IsSaidOnceAndNothingIsTriedAgain) {
+// The file changes while the ranks train, as if it had more tokens than are checked before. Two
+// ranks read the token and the others learn of it; no rank takes it for a failure.
+TEST(ForeignTokenInMidRun, IsReportedOnceWithoutARestart) {
   for (int time = 0; time < 2; ++time) {
     const auto data = good_tokens();
     StartedRun run(empty_run_folder("foreign"), {"--restarts", "3"}, kManySteps, data);
@@ -118,7 +119,7 @@ TEST(ForeignTokenInMidRun, EndsAllRanksUnderAnotherLauncherAlike) {
     EXPECT_EQ(ranks.wait(rank), 2) << rank;
     EXPECT_THAT(ranks.messages(rank),
                 AllOf(HasSubstr(refusal(data, position)), Not(HasSubstr("Connection")),
-                      Not(HasSubstr("no sign of")), Not(HasSubstr("no answer"))))
+                      Not(HasSubstr("no sign of")), Not(HasSubstr("not answer"))))
         << rank;
   }
 }

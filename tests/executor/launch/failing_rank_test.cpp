@@ -1,4 +1,4 @@
-// Runs of real processes, of which one is killed or frozen at a random time.
+// Runs of real processes, one of which is killed or frozen at a random time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -25,7 +25,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// The machine that runs the tests may be busy: what a silent rank may take is generous.
+// A busy machine needs a generous timeout.
 const std::vector<std::string> kLimit = {"--timeout", "4"};
 
 // The environment variable SHARDWRIGHT_HITS asks for more.
@@ -34,7 +34,7 @@ std::uint64_t hits_of_each_kind() {
   return asked == nullptr ? 2 : std::strtoull(asked, nullptr, 10);
 }
 
-// Of a run that nobody disturbs.
+// The losses of an undisturbed run.
 const std::vector<double>& undisturbed_losses() {
   static const std::vector<double> losses = [] {
     const auto folder = empty_run_folder("undisturbed");
@@ -44,13 +44,13 @@ const std::vector<double>& undisturbed_losses() {
   return losses;
 }
 
-void expect_whole_checkpoints(const std::filesystem::path& run) {
+void expect_intact_checkpoints(const std::filesystem::path& run) {
   CheckpointFolder checkpoints(run / "checkpoints");
   for (const std::int64_t steps : checkpoints.steps())
     EXPECT_EQ(checkpoints.find_damage(steps), std::nullopt) << steps;
 }
 
-// What node exporter collects is no older than the metrics.
+// The figures for node exporter are as new as the metrics.
 void expect_prometheus_of_last_line(const std::filesystem::path& run) {
   std::ifstream file(run / "metrics.jsonl");
   std::string last;
@@ -69,7 +69,7 @@ class FailingRank : public testing::TestWithParam<int> {
     return more;
   }
 
-  // Strikes after a random step, or while the ranks start, and says which rank was hit.
+  // Hits a rank after a random step or while the ranks start; returns its number.
   static std::int64_t hit(StartedRun& run, std::uint64_t number) {
     const std::uint64_t random = random_bits(static_cast<std::uint64_t>(GetParam()), number);
     const std::vector<pid_t> ranks = run.ranks();
@@ -82,9 +82,9 @@ class FailingRank : public testing::TestWithParam<int> {
   }
 };
 
-// Wherever it is hit, the run ends by itself, names the rank, leaves no process and no checkpoint
-// that is not whole, and goes on to the losses of a run that was not disturbed.
-TEST_P(FailingRank, EndsTheRunOfAllAndLosesNothingBeyondTheLastCheckpoint) {
+// Wherever it is hit, the run ends by itself, names the rank, leaves no process and only intact
+// checkpoints, and resumes to the losses of an undisturbed run.
+TEST_P(FailingRank, EndsTheRunAndLosesNothingBeyondTheLastCheckpoint) {
   ASSERT_EQ(undisturbed_losses().size(), static_cast<std::size_t>(kSteps));
   for (std::uint64_t number = 0; number < hits_of_each_kind(); ++number) {
     const auto folder = empty_run_folder("hit");
@@ -102,9 +102,9 @@ TEST_P(FailingRank, EndsTheRunOfAllAndLosesNothingBeyondTheLastCheckpoint) {
       }
     }
     for (const pid_t rank : ranks) EXPECT_NE(kill(rank, 0), 0);
-    expect_whole_checkpoints(folder);
+    expect_intact_checkpoints(folder);
     expect_prometheus_of_last_line(folder);
-    // Which may have been hit before its first checkpoint.
+    // The run may have been hit before its first checkpoint.
     StartedRun again(folder, with({"--resume", "--force"}));
     EXPECT_EQ(again.wait(), 0) << again.messages();
     EXPECT_EQ(losses_in(folder), undisturbed_losses());
@@ -116,8 +116,8 @@ INSTANTIATE_TEST_SUITE_P(Signals, FailingRank, testing::Values(SIGKILL, SIGSTOP)
                            return hit.param == SIGKILL ? "Killed" : "Frozen";
                          });
 
-// The losses of a run that was broken twice are those of one that was not.
-TEST(Restart, BringsBackTheLossesFromTheLastCheckpoint) {
+// A run that was hit twice has the losses of an undisturbed one.
+TEST(Restart, RepeatsTheLossesFromTheLastCheckpoint) {
   const auto folder = empty_run_folder("restart");
   StartedRun run(folder, {"--restarts", "2"});
   for (const std::size_t steps : {std::size_t{7}, std::size_t{16}}) {
@@ -128,7 +128,7 @@ TEST(Restart, BringsBackTheLossesFromTheLastCheckpoint) {
   EXPECT_EQ(losses_in(folder), undisturbed_losses());
 }
 
-// Where messages cannot be written, a run goes on and ends as if they could.
+// A run whose messages cannot be written ends normally.
 TEST(UnreadMessages, ChangeNoRun) {
   const auto folder = empty_run_folder("unread");
   const std::filesystem::path messages = folder.string() + ".messages";
@@ -146,7 +146,7 @@ TEST(UnreadMessages, ChangeNoRun) {
   std::filesystem::remove(messages);
 }
 
-// A rank that writes to the connection of one that was killed gets this signal.
+// A rank that writes to the connection of a killed one gets this signal.
 TEST(ClosedConnection, EndsNoOtherRank) {
   StartedRun run(empty_run_folder("closed-connection"), kLimit);
   run.wait_for_steps(1);
@@ -154,15 +154,14 @@ TEST(ClosedConnection, EndsNoOtherRank) {
   EXPECT_EQ(run.wait(), 0) << run.messages();
 }
 
-// The run goes on with fewer ranks, under a plan that did not exist when it began, and the losses
-// are those of before within rounding.
-TEST(Elastic, GoesOnWithTheRanksThatAreLeft) {
+// The run continues with fewer ranks under a new plan; the losses agree within rounding.
+TEST(Elastic, ContinuesWithTheRemainingRanks) {
   const auto folder = empty_run_folder("elastic");
   StartedRun run(folder, {"--restarts", "2", "--elastic", "--planner", SHARDWRIGHT_COMMAND});
   run.wait_for_steps(12);
   kill(run.ranks()[2], SIGKILL);
   EXPECT_EQ(run.wait(), 0) << run.messages();
-  EXPECT_THAT(run.messages(), HasSubstr("3 of 4 ranks are left; going on with "));
+  EXPECT_THAT(run.messages(), HasSubstr("3 of 4 ranks are left; continuing with "));
   const Scenario after = load_scenario((folder / "plan.json").string());
   EXPECT_LE(after.plan.world_size(), 3);
   EXPECT_EQ(after.plan.global_batch, one_rank_plan().global_batch);
@@ -172,8 +171,8 @@ TEST(Elastic, GoesOnWithTheRanksThatAreLeft) {
     EXPECT_NEAR(losses[step] / undisturbed_losses()[step], 1.0, 1e-5) << step;
 }
 
-// A model of two layers, for which no plan uses three ranks. Of the two that are used one is lost:
-// with the spare one, two are left.
+// No plan of this two-layer model uses three ranks. One of the two used ranks is lost; with the
+// spare one, two remain.
 TEST(Elastic, CountsTheRanksThatAPlanLeavesSpare) {
   const auto folder = empty_run_folder("spare");
   std::ifstream four_layers(run_arguments(folder)[1]);
@@ -185,33 +184,33 @@ TEST(Elastic, CountsTheRanksThatAPlanLeavesSpare) {
                  {}, file);
   run.wait_for_steps(7);
   kill(run.ranks()[2], SIGKILL);
-  const std::string again = "3 of 4 ranks are left; going on with ";
+  const std::string again = "3 of 4 ranks are left; continuing with ";
   while (run.is_running() && run.messages().find(again) == std::string::npos)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_EQ(load_scenario((folder / "plan-for-3.json").string()).plan.world_size(), 2);
   kill(run.first_ranks(2)[1], SIGKILL);
   EXPECT_EQ(run.wait(), 0) << run.messages();
-  EXPECT_THAT(run.messages(), HasSubstr("2 of 4 ranks are left; going on with "));
+  EXPECT_THAT(run.messages(), HasSubstr("2 of 4 ranks are left; continuing with "));
   EXPECT_EQ(load_scenario((folder / "plan.json").string()).plan.world_size(), 2);
 }
 
-// Frozen as soon as it is there: it has not joined the others, which wait for it. It is named, and
-// the run goes on without it.
-TEST(FrozenStart, IsNamedAndGoneOnWithout) {
+// The rank is frozen before it joins the others, which wait for it. It is named, and the run
+// continues without it.
+TEST(FrozenStart, IsNamedAndLeftOut) {
   const auto folder = empty_run_folder("frozen-start");
   StartedRun run(
       folder, {"--timeout", "4", "--restarts", "1", "--elastic", "--planner", SHARDWRIGHT_COMMAND});
   kill(run.first_ranks(2)[1], SIGSTOP);
   EXPECT_EQ(run.wait(), 0) << run.messages();
   EXPECT_THAT(run.messages(), HasSubstr("rank 1 on " + host_name() + " did not join in time"));
-  EXPECT_THAT(run.messages(), HasSubstr("3 of 4 ranks are left; going on with "));
+  EXPECT_THAT(run.messages(), HasSubstr("3 of 4 ranks are left; continuing with "));
   EXPECT_EQ(losses_in(folder).size(), static_cast<std::size_t>(kSteps));
 }
 
-// What the launcher gives its ranks before it ends them by force, which none of them needs.
+// The time that the launcher gives its ranks before it kills them, which none of them needs.
 constexpr auto kGrace = LaunchLimits{}.grace;
 
-// As by the keys of a terminal or by kill; while the ranks start, or in a step.
+// Signals from a terminal or from kill, while the ranks start or during a step.
 class AskedToStop : public testing::TestWithParam<std::tuple<int, std::size_t>> {};
 
 TEST_P(AskedToStop, EndsAtOnceAndLeavesNoProcess) {
@@ -231,7 +230,7 @@ INSTANTIATE_TEST_SUITE_P(Signals, AskedToStop,
                          testing::Combine(testing::Values(SIGINT, SIGTERM),
                                           testing::Values(std::size_t{0}, std::size_t{3})));
 
-// The launcher itself, by a signal that it cannot hear.
+// The launcher itself is killed by a signal that it cannot handle.
 TEST(KilledLauncher, LeavesNoRank) {
   StartedRun run(empty_run_folder("orphans"), {}, 1'000'000'000);
   const std::vector<pid_t> ranks = run.ranks();
@@ -241,17 +240,34 @@ TEST(KilledLauncher, LeavesNoRank) {
   for (const pid_t rank : ranks) EXPECT_TRUE(ends_soon(rank));
 }
 
-TEST(Resume, SaysThatThereIsNoCheckpoint) {
+// Lines of the launcher and of each rank, and nothing without the option.
+TEST(Verbose, LogsWhatTheProcessesDo) {
+  StartedRun run(empty_run_folder("verbose"), {"--verbose", "--warmup-steps", "1"}, 2);
+  EXPECT_EQ(run.wait(), 0) << run.messages();
+  const std::string host = " on " + host_name() + R"(\] )";
+  EXPECT_THAT(run.messages(),
+              testing::ContainsRegex(R"(debug \[launcher)" + host + "started rank 3"));
+  for (int rank = 0; rank < kRanks; ++rank)
+    EXPECT_THAT(run.messages(), testing::ContainsRegex(R"(debug \[rank )" + std::to_string(rank) +
+                                                       host + "the inputs of all 4 ranks agree"));
+  EXPECT_THAT(run.messages(),
+              testing::ContainsRegex(R"(debug \[rank 0)" + host + "step 1: loss [0-9.]+, "));
+  StartedRun quiet(empty_run_folder("quiet"), {"--warmup-steps", "1"}, 2);
+  EXPECT_EQ(quiet.wait(), 0);
+  EXPECT_EQ(quiet.messages(), "");
+}
+
+TEST(Resume, ReportsThatThereIsNoCheckpoint) {
   const auto folder = empty_run_folder("no-checkpoint");
   StartedRun run(folder, {"--resume", "--warmup-steps", "1"}, 2);
   EXPECT_EQ(run.wait(), 0);
-  EXPECT_EQ(run.messages(), "no checkpoint in " + (folder / "checkpoints").string() +
-                                ": the run begins at its first step\n");
+  EXPECT_EQ(run.messages(),
+            "no checkpoint in " + (folder / "checkpoints").string() + ": starting at step 0\n");
 }
 
-// The means that the noise scale is made of are in the checkpoint: the last one, of step 30, is
-// taken away. Steps between measurements (every fourth) repeat the one before.
-TEST(Resume, GoesOnWithTheNoiseScaleAsIfNothingHadBeen) {
+// The running means of the noise scale are in the checkpoint. The last checkpoint, of step 30, is
+// removed. Steps between measurements (every fourth) repeat the previous one.
+TEST(Resume, ContinuesTheNoiseScaleExactly) {
   const auto folder = empty_run_folder("noise");
   EXPECT_EQ(StartedRun(folder, {}).wait(), 0);
   const std::vector<double> losses = losses_in(folder), noise_scales = noise_scales_in(folder);
@@ -262,21 +278,21 @@ TEST(Resume, GoesOnWithTheNoiseScaleAsIfNothingHadBeen) {
   EXPECT_EQ(noise_scales_in(folder), noise_scales);
 }
 
-TEST(Resume, SaysOnceThatNoCheckpointIsWhole) {
+TEST(Resume, ReportsOnceThatNoCheckpointIsIntact) {
   const auto folder = empty_run_folder("damaged");
   EXPECT_EQ(StartedRun(folder, {}).wait(), 0);
   for (const auto& checkpoint : std::filesystem::directory_iterator(folder / "checkpoints"))
     std::filesystem::resize_file(checkpoint.path() / "model.safetensors", 100);
   StartedRun again(folder, {"--resume"});
   EXPECT_EQ(again.wait(), 1);
-  const std::string said = again.messages(), expected = "no checkpoint is whole";
-  const std::size_t first = said.find(expected);
-  ASSERT_NE(first, std::string::npos) << said;
-  EXPECT_EQ(said.find(expected, first + 1), std::string::npos) << said;
+  const std::string reported = again.messages(), expected = "no checkpoint is intact";
+  const std::size_t first = reported.find(expected);
+  ASSERT_NE(first, std::string::npos) << reported;
+  EXPECT_EQ(reported.find(expected, first + 1), std::string::npos) << reported;
 }
 
-// A learning rate beyond reason: the weights overflow within a few steps.
-TEST(NotANumber, EndsTheRunOfAllBeforeItGetsIntoACheckpoint) {
+// With this learning rate the weights overflow within a few steps.
+TEST(NotANumber, EndsTheRunBeforeItGetsIntoACheckpoint) {
   const auto folder = empty_run_folder("nan");
   StartedRun run(folder, {"--lr", "1e12", "--warmup-steps", "4", "--clip", "0"});
   EXPECT_EQ(run.wait(), 1);
@@ -284,7 +300,7 @@ TEST(NotANumber, EndsTheRunOfAllBeforeItGetsIntoACheckpoint) {
               testing::ContainsRegex("rank [0-3] on " + host_name() +
                                      ": step [0-9]+, [a-z_.]+.*: [0-9]+ values of its result.* are "
                                      "not finite; the loss is .*, the gradient norm .*(nan|inf)"));
-  expect_whole_checkpoints(folder);
+  expect_intact_checkpoints(folder);
   expect_prometheus_of_last_line(folder);
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Rank `rank` of four on two hosts.
+// Returns the place of rank `rank` of four on two hosts.
 LaunchPlace place_of(std::int64_t rank) {
   LaunchPlace place;
   place.rank = rank;
@@ -30,7 +30,7 @@ struct Claim {
   const char* gpu;
 };
 
-// What each rank is told, "" where it may go on.
+// Returns the error of each rank; "" if it continues.
 std::vector<std::string> outcomes(const std::vector<Claim>& claims) {
   LocalStore store;
   std::vector<std::future<std::string>> ranks;
@@ -45,31 +45,31 @@ std::vector<std::string> outcomes(const std::vector<Claim>& claims) {
       }
     }));
   }
-  std::vector<std::string> said;
-  for (auto& rank : ranks) said.push_back(rank.get());
-  return said;
+  std::vector<std::string> reported;
+  for (auto& rank : ranks) reported.push_back(rank.get());
+  return reported;
 }
 
-TEST(GpuClaims, RanksWithGpusOfTheirOwnGoOn) {
+TEST(GpuClaims, RanksWithOwnGpusContinue) {
   // The second host's GPUs have the same places on its buses.
   EXPECT_THAT(outcomes({{"a", "1b"}, {"a", "43"}, {"b", "1b"}, {"b", "43"}}), testing::Each(""));
 }
 
 TEST(GpuClaims, RanksThatWouldShareAGpuAreNamed) {
-  const std::vector<std::string> said =
+  const std::vector<std::string> reported =
       outcomes({{"a", "1b"}, {"a", "43"}, {"b", "1b"}, {"b", "1b"}});
-  EXPECT_EQ(said[0], "");
-  EXPECT_EQ(said[1], "");
+  EXPECT_EQ(reported[0], "");
+  EXPECT_EQ(reported[1], "");
   for (const std::size_t rank : {2, 3})
-    EXPECT_THAT(said[rank], testing::HasSubstr("ranks 2 and 3 on the GPU 1b of b"));
+    EXPECT_THAT(reported[rank], testing::HasSubstr("ranks 2 and 3 on the GPU 1b of b"));
 }
 
-TEST(GpuClaims, ARankThatDoesNotComeIsNoticed) {
+TEST(GpuClaims, AMissingRankIsNoticed) {
   LocalStore store;
   EXPECT_THROW(claim_gpu(store, place_of(1), "a", "1b", 50ms), CommunicationError);
 }
 
-// The driver reads them when the process first uses it.
+// The driver reads them at the first use of CUDA.
 TEST(VisibleGpus, SetsWhatTheDriverReadsUnlessTheUserHas) {
   unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
   setenv("CUDA_MODULE_LOADING", "LAZY", 1);

@@ -34,7 +34,7 @@ TEST(LaunchPlace, OfTorchrunLeavesItsStoreTheMasterPort) {
   EXPECT_EQ(place, (LaunchPlace{3, 4, 1, 2, "10.0.0.7", 29501, false, "torchrun"}));
 }
 
-TEST(LaunchPlace, OfOpenMpiOnOneHostMeetsAtLoopback) {
+TEST(LaunchPlace, OfOpenMpiOnOneHostUsesLoopback) {
   const LaunchPlace place = *read({{"OMPI_COMM_WORLD_RANK", "0"},
                                    {"OMPI_COMM_WORLD_SIZE", "2"},
                                    {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
@@ -42,7 +42,7 @@ TEST(LaunchPlace, OfOpenMpiOnOneHostMeetsAtLoopback) {
   EXPECT_EQ(place, (LaunchPlace{0, 2, 0, 2, "127.0.0.1", kDefaultPort, true, "Open MPI"}));
 }
 
-TEST(LaunchPlace, OfSlurmMeetsAtTheFirstNode) {
+TEST(LaunchPlace, OfSlurmUsesTheFirstNode) {
   const LaunchPlace place = *read({{"SLURM_PROCID", "9"},
                                    {"SLURM_NTASKS", "16"},
                                    {"SLURM_LOCALID", "1"},
@@ -51,8 +51,8 @@ TEST(LaunchPlace, OfSlurmMeetsAtTheFirstNode) {
   EXPECT_EQ(place.rank, 9);
 }
 
-// A step may have a part of the job's hosts, on which rank 0 is the first.
-TEST(LaunchPlace, OfAStepOfSlurmMeetsAtTheFirstNodeOfTheStep) {
+// A step may use some of the job's hosts; rank 0 is on its first one.
+TEST(LaunchPlace, OfAStepOfSlurmUsesTheFirstNodeOfTheStep) {
   Variables variables = {{"SLURM_PROCID", "1"},
                          {"SLURM_NTASKS", "2"},
                          {"SLURM_STEP_NODELIST", "gpu[09-10]"},
@@ -64,8 +64,8 @@ TEST(LaunchPlace, OfAStepOfSlurmMeetsAtTheFirstNodeOfTheStep) {
   EXPECT_EQ(read(variables)->master_address, "10.0.0.7");
 }
 
-// Nobody can be told where to meet: RefusedRank would try.
-TEST(LaunchPlace, NamesTheListOfSlurmThatIsCutOff) {
+// Without the address no other rank can be informed: RefusedRank would try.
+TEST(LaunchPlace, NamesATruncatedListOfSlurm) {
   for (const char* name : {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"}) {
     try {
       read({{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {name, "gpu[09-10"}});
@@ -78,8 +78,8 @@ TEST(LaunchPlace, NamesTheListOfSlurmThatIsCutOff) {
   }
 }
 
-// In a batch job or a container of another launcher a command may start ranks of its own.
-TEST(LaunchPlace, OfOurLauncherAloneWhereThatIsAsked) {
+// Inside of a batch job or another launcher's container, a command may start ranks of its own.
+TEST(LaunchPlace, OfOurLauncherAloneIfRequested) {
   std::map<std::string, std::string> values = {{"RANK", "0"},         {"WORLD_SIZE", "1"},
                                                {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"},
                                                {"MASTER_ADDR", "x"},  {"MASTER_PORT", "29500"}};
@@ -101,8 +101,8 @@ TEST(LaunchPlace, TakesTheFirstHostOfASlurmList) {
   EXPECT_EQ(first_slurm_host("node[010-012]-ib,x"), "node010-ib");
 }
 
-// A number beyond all is none, and not 0, of which there would be two.
-TEST(LaunchPlace, RefusesNumbersBeyondAll) {
+// A number out of range is an error, and not 0, which would exist twice.
+TEST(LaunchPlace, RefusesNumbersOutOfRange) {
   const char* const beyond = "99999999999999999999";
   const auto refused = [](const Variables& variables) -> std::string {
     try {
@@ -124,8 +124,8 @@ TEST(LaunchPlace, RefusesNumbersBeyondAll) {
               testing::HasSubstr("OMPI_COMM_WORLD_RANK" + found));
 }
 
-// A rank that knows which one it is and where the others meet can tell them that it will not come.
-TEST(LaunchPlace, IsKnownToTheOthersWhereRankAndMasterAreGood) {
+// A rank that knows its number and the rendezvous can tell the others that it will not join.
+TEST(LaunchPlace, IsKnownToTheOthersIfRankAndMasterAreValid) {
   const Variables good = {{"RANK", "3"},
                           {"WORLD_SIZE", "4"},
                           {"LOCAL_RANK", "1"},

@@ -36,7 +36,8 @@ std::vector<std::string> environment_of(int rank, int world, std::uint16_t rende
   add("LOCAL_RANK", std::to_string(rank));
   add("LOCAL_WORLD_SIZE", std::to_string(kRanks));
   add("MASTER_ADDR", "127.0.0.1");
-  add("MASTER_PORT", std::to_string(rendezvous - 1));  // the one after it is the rendezvous
+  // The next port is that of the rendezvous.
+  add("MASTER_PORT", std::to_string(rendezvous - 1));
   add("SHARDWRIGHT_TOKEN", "of this test");
   return values;
 }

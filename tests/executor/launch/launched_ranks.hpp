@@ -1,5 +1,5 @@
-// Ranks as torchrun starts them: processes that find each other by their environment, with no
-// launcher of ours.
+// Ranks as torchrun starts them: processes that find each other by their environment, without our
+// launcher.
 #pragma once
 
 #include <sys/types.h>
@@ -14,9 +14,9 @@ namespace shardwright::executor {
 
 class LaunchedRanks {
  public:
-  // Changes the command line of a rank; one that is left empty is not started.
+  // Changes the command line of a rank; an empty one is not started.
   using Change = std::function<void(int rank, std::vector<std::string>& arguments)>;
-  // How many ranks there are, as one of them is told.
+  // The world size that one of them is given.
   using World = std::function<int(int rank)>;
 
   // Trains the plan of StartedRun into `out`. Each rank's messages go to a file beside it.
@@ -26,10 +26,11 @@ class LaunchedRanks {
   LaunchedRanks(const LaunchedRanks&) = delete;
   LaunchedRanks& operator=(const LaunchedRanks&) = delete;
 
-  // Until so many steps have metrics, or half a minute has passed.
+  // Waits until so many steps have metrics, at most half a minute.
   void wait_for_steps(std::size_t steps) const;
   void send(std::size_t rank, int signal) const;
-  // Exit status; -1 if it does not end within half a minute, -2 if a signal ended it.
+  // Returns the exit status; -1 if the rank does not end within half a minute, -2 if a signal ended
+  // it.
   int wait(std::size_t rank);
   std::string messages(std::size_t rank) const;
 
@@ -37,7 +38,8 @@ class LaunchedRanks {
   std::filesystem::path messages_file(std::size_t rank) const;
 
   std::filesystem::path out_;
-  std::vector<pid_t> processes_;  // 0: has ended, or was not started
+  // 0 for a process that has ended or was not started.
+  std::vector<pid_t> processes_;
 };
 
 }  // namespace shardwright::executor

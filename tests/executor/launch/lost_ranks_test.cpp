@@ -1,4 +1,4 @@
-// Failures where no launcher of ours watches: torchrun's environment, and nobody beside the ranks.
+// Failures without our launcher: torchrun's environment, and no process beside the ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -27,8 +27,8 @@ struct Loss {
 
 class LostRank : public testing::TestWithParam<Loss> {};
 
-// Every other rank ends by itself and names the one that was hit, and no other, with what it last
-// said to be doing.
+// Every other rank exits by itself and names the rank that was hit, and no other, with its last
+// activity.
 TEST_P(LostRank, IsNamedByAllOthers) {
   const auto folder = empty_run_folder("lost");
   LaunchedRanks ranks(folder, kEndless, kLostRankLimit);
@@ -36,7 +36,7 @@ TEST_P(LostRank, IsNamedByAllOthers) {
   const auto [victim, signal] = GetParam();
   ranks.send(victim, signal);
   const auto name = [](std::size_t rank) {
-    return "sign of life for [0-9.]+ s of rank " + std::to_string(rank) + " on " + host_name() +
+    return "sign of life for [0-9.]+ s from rank " + std::to_string(rank) + " on " + host_name() +
            ", last in (step [0-9]+, [a-z_.]+|the checkpoint after step [0-9]+|the start)";
   };
   for (std::size_t rank = 0; rank < kRanks; ++rank) {
@@ -57,19 +57,19 @@ INSTANTIATE_TEST_SUITE_P(Signals, LostRank, testing::Values(Loss{2, SIGKILL}, Lo
                            return loss.param.signal == SIGKILL ? "Killed" : "Frozen";
                          });
 
-// With the first rank the table is gone.
-TEST(LostTable, IsNamedByAllOthers) {
+// The store ends with rank 0.
+TEST(LostStore, IsNamedByAllOthers) {
   LaunchedRanks ranks(empty_run_folder("lost"), kEndless, kLostRankLimit);
   ranks.wait_for_steps(5);
   ranks.send(0, SIGKILL);
   for (std::size_t rank = 1; rank < kRanks; ++rank) {
     EXPECT_EQ(ranks.wait(rank), 1) << rank;
-    EXPECT_THAT(ranks.messages(rank), HasSubstr("no answer of rank 0 at 127.0.0.1:"));
+    EXPECT_THAT(ranks.messages(rank), HasSubstr("; rank 0 at 127.0.0.1:"));
   }
 }
 
-// A failure that all ranks come to is nobody's loss.
-TEST(LostRanks, AreNoneWhereAllHaveFailed) {
+// A failure of all ranks is no loss of a rank.
+TEST(LostRanks, AreNoneIfAllHaveFailed) {
   LaunchedRanks ranks(empty_run_folder("none-lost"), kSteps,
                       {"--lr", "1e12", "--warmup-steps", "4", "--clip", "0", "--timeout", "3"});
   for (std::size_t rank = 0; rank < kRanks; ++rank) {

@@ -1,4 +1,4 @@
-// What a run finds in the folder that it is to write into.
+// Existing content of the folder of a run.
 #include "executor/launch/run_folder.hpp"
 
 #include <gmock/gmock.h>
@@ -62,8 +62,8 @@ TEST_F(FolderOfARun, IsThatOfOneRunAtATime) {
   EXPECT_FALSE(is_there(checkpoint));
 }
 
-// The metrics of a run, or checkpoints alone, as where they were copied to go on elsewhere.
-TEST_F(FolderOfARun, IsNotWrittenOverUnasked) {
+// The metrics of a run, or checkpoints alone, as after copying them.
+TEST_F(FolderOfARun, IsNotOverwrittenByDefault) {
   for (const char* left : {"metrics.jsonl", "checkpoints/step-00000005/state.json"}) {
     std::filesystem::remove_all(options_.out);
     write(left);
@@ -72,8 +72,8 @@ TEST_F(FolderOfARun, IsNotWrittenOverUnasked) {
   }
 }
 
-// Before there are several ranks; what is broken stays as it is.
-TEST_F(FolderOfARun, IsNotGoneOnInWithBrokenMetrics) {
+// Checked before ranks start; the broken file stays as it is.
+TEST_F(FolderOfARun, IsNotResumedWithBrokenMetrics) {
   write("metrics.jsonl");
   std::ofstream(options_.out / "metrics.jsonl") << "kept\n{\"step\":1}\n";
   options_.resume = true;
@@ -84,20 +84,23 @@ TEST_F(FolderOfARun, IsNotGoneOnInWithBrokenMetrics) {
   EXPECT_TRUE(is_there("metrics.jsonl"));
 }
 
-// A pipe would be waited for.
-TEST_F(FolderOfARun, IsNotGoneOnInWithAPipeOrAFolderInPlaceOfMetrics) {
+// Reading a pipe would wait for its writer.
+TEST_F(FolderOfARun, IsNotResumedWithAPipeOrAFolderInPlaceOfMetrics) {
   const std::string file = (options_.out / "metrics.jsonl").string();
   options_.resume = true;
   std::filesystem::create_directories(file);
-  EXPECT_EQ(refusal(), file + ": found a folder; expected the metrics of a run: mend or remove it");
+  EXPECT_EQ(
+      refusal(),
+      file + ": found a folder; expected a regular file with the metrics of a run, or nothing");
   std::filesystem::remove(file);
   ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
   EXPECT_THAT(refusal(), testing::HasSubstr(file + ": found a named pipe; expected"));
-  write_prometheus_of_last_line(file);  // after a run that was refused
+  // After a refused run.
+  write_prometheus_of_last_line(file);
 }
 
 // Other files are replaced.
-TEST_F(FolderOfARun, IsNotBegunAnewInWithAFolderInPlaceOfMetrics) {
+TEST_F(FolderOfARun, IsNotStartedAnewWithAFolderInPlaceOfMetrics) {
   const std::filesystem::path file = options_.out / "metrics.jsonl";
   options_.force = true;
   std::filesystem::create_directories(file);
@@ -110,8 +113,8 @@ TEST_F(FolderOfARun, IsNotBegunAnewInWithAFolderInPlaceOfMetrics) {
   EXPECT_EQ(refusal(), "");
 }
 
-// The run would begin anew, and its metrics replace those that are there.
-TEST_F(FolderOfARun, IsNotGoneOnInWithoutACheckpointUnlessByForce) {
+// The run would start anew and replace the existing metrics.
+TEST_F(FolderOfARun, IsNotResumedWithoutACheckpointUnlessForced) {
   write("metrics.jsonl");
   std::ofstream(options_.out / "metrics.jsonl") << "{\"step\":0}\n{\"step\":1}\n";
   options_.resume = true;
@@ -125,9 +128,8 @@ TEST_F(FolderOfARun, IsNotGoneOnInWithoutACheckpointUnlessByForce) {
   EXPECT_EQ(refusal(), "");
 }
 
-// A run that is resumed whenever it is started, be it the first time; or one that failed in its
-// first step.
-TEST_F(FolderOfARun, IsGoneOnInWithoutACheckpointWhereNoStepIsLost) {
+// A run that always resumes, also the first time, or that failed in its first step.
+TEST_F(FolderOfARun, IsResumedWithoutACheckpointIfNoStepIsLost) {
   options_.resume = true;
   EXPECT_EQ(refusal(), "");
   write("metrics.jsonl");
@@ -135,7 +137,7 @@ TEST_F(FolderOfARun, IsGoneOnInWithoutACheckpointWhereNoStepIsLost) {
   EXPECT_EQ(refusal(), "");
 }
 
-TEST_F(FolderOfARun, LosesItsCheckpointsByForceAlone) {
+TEST_F(FolderOfARun, LosesItsCheckpointsOnlyIfForced) {
   const char* const checkpoint = "checkpoints/step-00000005/state.json";
   write(checkpoint);
   options_.resume = true;

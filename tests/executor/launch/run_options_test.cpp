@@ -1,4 +1,4 @@
-// The executor's command line: what it refuses, and what it says of itself.
+// The executor's command line: refused values and help.
 #include "executor/launch/run_options.hpp"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,8 @@ RunOptions parse(std::vector<std::string> more) {
   add_run_options(app, options);
   std::vector<std::string> arguments = {"plan.json", "--data", "a", "--out", "b", "--steps", "2"};
   arguments.insert(arguments.end(), more.begin(), more.end());
-  std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
+  // CLI11 takes arguments in reverse order.
+  std::reverse(arguments.begin(), arguments.end());
   app.parse(arguments);
   check_run_options(options);
   return options;
@@ -56,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(
         std::vector<std::string>{"--warmup-steps", "-1"},
         std::vector<std::string>{"--restarts", "10000000000000000"}));
 
-// Neither a fraction nor a number as computers write it is a count; no step may be left out.
+// Fractions and numbers in scientific notation are no counts; no step may be omitted.
 TEST(RunOptions, TakesDigitsAloneForStepsToRecord) {
   EXPECT_EQ(parse({"--timeline-steps", "1,0"}).recorded_steps(), (std::vector<std::int64_t>{1, 0}));
   for (const auto& [list, part] : {std::pair{"0,,1", "\"\""},
@@ -84,7 +85,7 @@ TEST(RunOptions, RefusesToRecordStepsThatTheRunDoesNotHave) {
   }
 }
 
-// The rate would rise to the last step, and never get to its peak.
+// The rate would rise until the last step and never reach its peak.
 TEST(RunOptions, RefusesAWarmUpThatIsLongerThanTheRun) {
   EXPECT_EQ(parse({"--warmup-steps", "2"}).training.warmup_steps, 2);
   try {
@@ -96,7 +97,7 @@ TEST(RunOptions, RefusesAWarmUpThatIsLongerThanTheRun) {
   }
 }
 
-TEST(RunOptions, RefusesToSayHowCheckpointsAreWrittenWhereNoneAre) {
+TEST(RunOptions, RefusesCheckpointOptionsWithoutCheckpoints) {
   for (const std::vector<std::string>& how :
        {std::vector<std::string>{"--async-checkpoints"}, {"--keep", "3"}}) {
     try {
@@ -111,10 +112,11 @@ TEST(RunOptions, RefusesToSayHowCheckpointsAreWrittenWhereNoneAre) {
   }
 }
 
-TEST(RunOptions, RemarksOnWhatHasNoEffect) {
-  // The default, which nobody has asked for.
-  EXPECT_THAT(remarks_on(parse({})),
-              ElementsAre(HasSubstr("does not reach --lr in these 2 steps: it rises over 10,")));
+TEST(RunOptions, RemarksOnOptionsWithoutEffect) {
+  // The default, which was not given.
+  EXPECT_THAT(
+      remarks_on(parse({})),
+      ElementsAre(HasSubstr("does not reach --lr in these 2 steps: it rises over 10 steps")));
   const std::vector<std::string> quiet = {"--warmup-steps", "0"};
   EXPECT_THAT(remarks_on(parse(quiet)), IsEmpty());
   const auto remarks = [&](std::vector<std::string> more) {
@@ -125,10 +127,10 @@ TEST(RunOptions, RemarksOnWhatHasNoEffect) {
   EXPECT_THAT(remarks({"--timeline-steps", "1,0,1,0,1"}),
               ElementsAre("--timeline-steps repeats 0, 1: each step is recorded once"));
   EXPECT_THAT(remarks({"--async-checkpoints", "--checkpoint-every", "0"}),
-              ElementsAre(HasSubstr("--async-checkpoints changes nothing")));
+              ElementsAre(HasSubstr("--async-checkpoints has no effect")));
 }
 
-TEST(RunOptions, RefusesSeedsThatAreNone) {
+TEST(RunOptions, RefusesInvalidSeeds) {
   for (const char* seed : {"x", "-1", "1.5", "18446744073709551616", ""}) {
     try {
       parse({"--seed", seed});

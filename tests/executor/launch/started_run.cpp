@@ -45,13 +45,13 @@ std::filesystem::path text_file() {
   return file;
 }
 
-// Of the lines of the metrics in which the figure is a number.
+// Returns the figure of each line of the metrics in which it is a number.
 std::vector<double> figures_in(const std::filesystem::path& folder, const char* name) {
   std::ifstream file(folder / "metrics.jsonl");
   std::vector<double> figures;
   for (std::string line; std::getline(file, line);) {
     const nlohmann::json read = nlohmann::json::parse(line, nullptr, false);
-    // Unless it is being written.
+    // Skips a line that is being written.
     if (read.is_object() && read.contains(name) && read.at(name).is_number())
       figures.push_back(read.at(name));
   }

@@ -1,4 +1,4 @@
-// A run of the executor as real processes, watched from outside.
+// A run of the executor as real processes, observed from outside.
 #pragma once
 
 #include <sys/types.h>
@@ -11,39 +11,39 @@
 
 namespace shardwright::executor {
 
-// 2 data-parallel ranks times 2 stages, ZeRO-1, of a small Llama.
+// Two data-parallel ranks times two stages, ZeRO-1, of a small Llama.
 inline constexpr int kRanks = 4;
 inline constexpr int kSteps = 30, kCheckpointEvery = 5;
 
-// The executor's command line, with a checkpoint each five steps.
-// `data`: empty: a text.
+// Returns the executor's command line, with a checkpoint each five steps. An empty `data` stands
+// for a text.
 std::vector<std::string> run_arguments(const std::filesystem::path& out, int steps = kSteps,
                                        const std::filesystem::path& data = {});
 
 class StartedRun {
  public:
   // Trains into `out`, with a checkpoint each five steps. Its messages go to a file beside `out`.
-  // `plan`: empty: the one above.
+  // An empty `plan` stands for the one above.
   StartedRun(std::filesystem::path out, std::vector<std::string> more, int steps = kSteps,
              const std::filesystem::path& data = {}, const std::filesystem::path& plan = {});
   ~StartedRun();
   StartedRun(const StartedRun&) = delete;
   StartedRun& operator=(const StartedRun&) = delete;
 
-  // The ranks' processes in the order of their ranks, once all have been started.
+  // Returns the ranks' processes by rank, once all have been started.
   std::vector<pid_t> ranks() const { return first_ranks(kRanks); }
-  // The same of the first `count` ranks or more, as soon as they are there.
+  // The same for the first `count` ranks or more, as soon as they exist.
   std::vector<pid_t> first_ranks(std::size_t count) const;
   pid_t launcher() const { return launcher_; }
   bool is_running() { return !has_ended(); }
-  // Exit status; -1 if it does not end within two minutes, which is far beyond any limit of its
-  // own.
+  // Returns the exit status; -1 if the run does not end within two minutes, far beyond its own
+  // limits.
   int wait();
-  // What it said on standard error.
+  // Returns its standard error.
   std::string messages() const;
-  // Steps whose metrics are written.
+  // Returns the number of steps with metrics.
   std::size_t steps_done() const;
-  // Until so many are, or the run has ended.
+  // Waits for so many steps or the end of the run.
   void wait_for_steps(std::size_t steps);
 
  private:
@@ -55,12 +55,12 @@ class StartedRun {
   bool ended_ = false;
 };
 
-// A new folder's name; what was there is removed.
+// Returns the path of a new folder and removes an old one.
 std::filesystem::path empty_run_folder(const std::string& name);
 
-// The losses of the steps in the metrics of a run, in their order.
+// Returns the losses in the metrics of a run, in order.
 std::vector<double> losses_in(const std::filesystem::path& folder);
-// The noise scales likewise, of the steps that have one.
+// Returns the noise scales of the steps that have one.
 std::vector<double> noise_scales_in(const std::filesystem::path& folder);
 
 }  // namespace shardwright::executor

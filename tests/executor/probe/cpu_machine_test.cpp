@@ -1,4 +1,4 @@
-// The profile of a machine of CPUs, before anything is timed.
+// The profile of a machine with CPUs before anything is timed.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -10,14 +10,14 @@
 namespace shardwright::executor {
 namespace {
 
-// So that the profile counts as many estimates in memory as read back from its file.
+// Ensures that the profile has the same estimates in memory as when read from its file.
 TEST(CpuMachine, EveryFigureOfItsStackNamesASource) {
   const StackSpec stack = *describe_machine(2, 1).stack;
   const nlohmann::json written = to_json(stack);
   EXPECT_EQ(read_stack(written, "stack.json").sources, stack.sources);
 }
 
-TEST(CpuMachine, WhatItTakesFromTheShippedStackKeepsItsSource) {
+TEST(CpuMachine, KeepsTheSourcesOfTheShippedStack) {
   const StackSpec stack = *describe_machine(2, 1).stack, shipped = load_stack("shardwright");
   const nlohmann::json own = to_json(stack), other = to_json(shipped);
   ASSERT_FALSE(stack.sources.empty());

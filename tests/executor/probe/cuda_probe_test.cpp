@@ -1,5 +1,5 @@
-// A probe of GPUs, with two ranks that share one where there is but one. Skipped without a GPU. Not
-// yet run on a GPU.
+// A probe of GPUs with two ranks, which share a single one. Skipped without a GPU. Not yet run on a
+// GPU.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include "core/spec/exchange_sample.hpp"
 #include "core/spec/profile_library.hpp"
 #include "executor/launch/rank_backend.hpp"
-#include "executor/probe/exchange_probe.hpp"
+#include "executor/probe/communication_probe.hpp"
 #include "tests/scratch_path.hpp"
 
 namespace shardwright::executor {
@@ -25,7 +25,7 @@ std::string text_of(const fs::path& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// tools/gpu_check says where the programs are that it has packed.
+// tools/gpu_check sets the folder of the programs that it has packed.
 std::string program(const char* variable, const char* built) {
   const char* chosen = std::getenv(variable);
   return chosen == nullptr ? built : chosen;
@@ -56,8 +56,8 @@ TEST(CudaProbe, MakesAProfileOfTheGpus) {
   EXPECT_EQ(machine.node.accelerators, 2);
   const std::string file = (folder / "exchanges.json").string();
   const auto samples = read_exchanges(read_json_file(file), file);
-  // Five kinds among both ranks; more bytes never take less time than the fewest.
-  const std::size_t sizes = exchange_sizes(Device::Cuda).size();
+  // Five kinds among both ranks; more bytes never take less time than the smallest.
+  const std::size_t sizes = transfer_sizes(Device::Cuda).size();
   ASSERT_EQ(samples.size(), 5 * sizes);
   for (std::size_t kind = 0; kind < 5; ++kind) {
     EXPECT_GT(samples[kind * sizes].time, Seconds(0));

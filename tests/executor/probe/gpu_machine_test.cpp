@@ -1,4 +1,4 @@
-// Profiles of machines with GPUs, made of what CUDA and Linux would say of them.
+// Profiles of machines with GPUs, from values that CUDA and Linux would report.
 #include "executor/probe/gpu_machine.hpp"
 
 #include <gmock/gmock.h>
@@ -73,7 +73,7 @@ ClusterSpec eight_h100(std::int64_t hosts) {
   return describe_gpus(host_with(h100(), 8, 370.0, 55.0), server(), {8, hosts});
 }
 
-TEST(GpuMachine, IsTheShippedProfileWithWhatCudaSays) {
+TEST(GpuMachine, IsTheShippedProfileWithValuesFromCuda) {
   const ClusterSpec here = eight_h100(2);
   const AcceleratorSpec shipped = load_accelerator("h100-sxm");
   EXPECT_EQ(here.name, "here");
@@ -106,7 +106,8 @@ TEST(GpuMachine, HasTheLinksThatCopiesShow) {
   EXPECT_EQ(here.node.host.cores, 112);
   EXPECT_EQ(here.node.host.memory, gigabytes(2000.0));
   EXPECT_THAT(here.node.sources.at("/host/cores").source, HasSubstr("Some CPU"));
-  EXPECT_EQ(here.node.nic.per_node, 4);  // RDMA devices of the highest speed
+  // RDMA devices of the highest speed.
+  EXPECT_EQ(here.node.nic.per_node, 4);
   EXPECT_EQ(here.node.nic.bandwidth, gigabytes_per_second(50.0));
   EXPECT_EQ(here.fabric.levels.back().nodes, 2);
   EXPECT_EQ(eight_h100(1).fabric.kind, FabricKind::None);
@@ -118,14 +119,14 @@ TEST(GpuMachine, WithoutPeerAccessCopiesGoThroughTheHost) {
   EXPECT_EQ(here.accelerator.name, "rtx4090");
   EXPECT_EQ(here.node.scale_up.kind, ScaleUpKind::Pcie);
   EXPECT_EQ(here.node.scale_up.bandwidth, gigabytes_per_second(26.0 * 0.95));
-  // One pair that cannot is enough: a ring has to pass it.
+  // One such pair is enough: a ring has to cross it.
   GpuHost pairs = host_with(card, 4, 50.0, 12.0);
   pairs.peer_copies[1][2] = pairs.peer_copies[2][1] = kNone;
   EXPECT_EQ(describe_gpus(pairs, server(), {4}).node.scale_up.bandwidth,
             gigabytes_per_second(12.0 * 0.95));
 }
 
-TEST(GpuMachine, TellsPcieFromNvlinkAndEqualLinksFromUnequal) {
+TEST(GpuMachine, DistinguishesPcieFromNvlinkAndEqualLinksFromUnequal) {
   const auto kind = [](const GpuHost& host) {
     return describe_gpus(host, server(), {4}).node.scale_up.kind;
   };
@@ -143,12 +144,12 @@ TEST(GpuMachine, RanksThatShareAGpuShareItsMemory) {
   const ClusterSpec here = describe_gpus(host_with(h100(), 1, 0.0, 50.0), server(), {4, 1, 4});
   EXPECT_EQ(here.accelerator.memory, Bytes(8.4929e10 / 4.0));
   EXPECT_EQ(here.node.accelerators, 4);
-  // A launcher that shows each process one GPU of four is something else.
+  // A launcher that shows each process one of four GPUs is another case.
   EXPECT_EQ(describe_gpus(host_with(h100(), 1, 0.0, 50.0), server(), {4}).accelerator.memory,
             Bytes(8.4929e10));
 }
 
-TEST(GpuMachine, FindsTheProfilesOfTheNamesThatCudaGives) {
+TEST(GpuMachine, FindsProfilesByTheNamesOfCuda) {
   for (const auto& [name, profile] : std::vector<std::pair<const char*, const char*>>{
            {"NVIDIA H200", "h200"},
            {"NVIDIA H100 80GB HBM3", "h100-sxm"},
@@ -179,7 +180,7 @@ TEST(GpuMachine, PeaksFollowTheMultiprocessors) {
   EXPECT_EQ(device.sources.at("/matrix/bf16_flop_per_s").confidence, Confidence::Derived);
 }
 
-TEST(GpuMachine, WhatTheDriverDoesNotTellStaysAsItIs) {
+TEST(GpuMachine, KeepsFiguresThatTheDriverDoesNotReport) {
   GpuFacts silent = h100();
   silent.clock = Hertz(0);
   silent.memory_bandwidth = kNone;
@@ -190,8 +191,8 @@ TEST(GpuMachine, WhatTheDriverDoesNotTellStaysAsItIs) {
   EXPECT_EQ(device.sources.at("/max_clock_hz"), shipped.sources.at("/max_clock_hz"));
 }
 
-// Against NVIDIA's data sheets: A10 (125 TFLOP/s in bf16, 62.5 in tf32, 31.2 in fp32), L4 (121),
-// RTX 3090 (71) and RTX 5090 (209.5, with fp32 accumulation), at the clocks that these assume.
+// Compared with NVIDIA's data sheets: A10 (125 TFLOP/s in bf16, 62.5 in tf32, 31.2 in fp32), L4
+// (121), RTX 3090 (71) and RTX 5090 (209.5, with fp32 accumulation), at their clocks.
 TEST(GpuMachine, UnknownDevicesHaveThePeaksOfTheirCapability) {
   const auto teraflops = [](FlopPerSecond peak) { return peak.value() * 1e-12; };
   const AcceleratorSpec a10 = described(gpu("NVIDIA A10", "8.6", 72, 1.695e9)).accelerator;
@@ -223,7 +224,7 @@ TEST(GpuMachine, CapabilitiesGiveThePeaksOfShippedDevices) {
         gpu("some GPU", capability, shipped.compute_units, shipped.max_clock.value());
     const AcceleratorSpec device = described(facts).accelerator;
     EXPECT_NEAR(device.matrix.fp16 / shipped.matrix.fp16, 1.0, 0.015) << name;
-    // Hopper's data sheets give fp32 at 1.98 GHz and products at 1.83.
+    // Hopper's data sheets state fp32 at 1.98 GHz and matrix products at 1.83 GHz.
     EXPECT_NEAR(device.vector_fp32 / shipped.vector_fp32, 1.0, 0.085) << name;
     EXPECT_EQ(device.matrix.bf16.value() > 0.0, shipped.matrix.bf16.value() > 0.0) << name;
     EXPECT_EQ(device.matrix.fp8.value() > 0.0, shipped.matrix.fp8.value() > 0.0) << name;
@@ -232,8 +233,8 @@ TEST(GpuMachine, CapabilitiesGiveThePeaksOfShippedDevices) {
   }
 }
 
-// What a reader fills in has a source; the figures are what counts here. A file says nothing of the
-// network of a single host.
+// The reader adds sources for its defaults; only the figures count here. The file omits the network
+// of a single host.
 ClusterSpec without_sources(ClusterSpec cluster) {
   cluster.sources.clear();
   cluster.accelerator.sources.clear();
@@ -265,7 +266,7 @@ Seconds step_on(const ClusterSpec& cluster) {
   return sim::simulate_step(scenario).step;
 }
 
-// Before anything is timed: a DGX H100 as it describes itself is near the shipped one.
+// Before anything is timed, a DGX H100 that describes itself is near the shipped profile.
 TEST(GpuMachine, StepsAreNearThoseOfTheShippedCluster) {
   EXPECT_NEAR(step_on(eight_h100(1)) / step_on(load_cluster("dgx-h100")), 1.0, 0.25);
 }

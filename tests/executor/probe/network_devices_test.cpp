@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A tree like that of a GPU host: files as the kernel writes them.
+// A /sys tree like that of a GPU host: files as the kernel writes them.
 class Sys {
  public:
   Sys() : root_(scratch_path("sys")) { fs::remove_all(root_); }
@@ -53,10 +53,12 @@ TEST(NetworkDevices, AreThoseOfHardwareThatIsUp) {
   sys.hardware("class/net/eth0", "pci-eth0");
   sys.net("eth1", "down", "-1");
   sys.hardware("class/net/eth1", "pci-eth1");
-  sys.net("ib0", "up", "400000");  // the same card as mlx5_0
+  // The same card as mlx5_0.
+  sys.net("ib0", "up", "400000");
   sys.hardware("class/net/ib0", "pci-mlx5_0");
   sys.net("lo", "unknown", "");
-  sys.net("docker0", "up", "10000");  // no hardware
+  // No hardware.
+  sys.net("docker0", "up", "10000");
   const std::vector<NetworkDevice> devices = network_devices(sys.root());
   const std::vector<NetworkDevice> expected = {{"mlx5_0", BytesPerSecond(50e9), true},
                                                {"eth0", BytesPerSecond(12.5e9), false}};
@@ -67,9 +69,10 @@ TEST(NetworkDevices, AreThoseOfHardwareThatIsUp) {
   EXPECT_TRUE(written["gpus"].empty());
 }
 
-TEST(NetworkDevices, ThatStateNothingHaveNoBandwidth) {
+TEST(NetworkDevices, WithoutAStatedSpeedHaveNoBandwidth) {
   const Sys sys;
-  sys.net("eth0", "up", "-1");  // as many virtual machines say
+  // The speed in many virtual machines.
+  sys.net("eth0", "up", "-1");
   sys.hardware("class/net/eth0", "virtio0");
   const std::vector<NetworkDevice> expected = {{"eth0", BytesPerSecond(0), false}};
   EXPECT_EQ(network_devices(sys.root()), expected);

@@ -1,8 +1,8 @@
-// The same seed gives the same loss curve under every plan on GPUs, whose ranks are processes that
-// share a GPU where there are too few; and that of the CPU. Skipped without a GPU.
+// The same seed gives the same loss curve under every plan on GPUs as on the CPU. Ranks are
+// processes that share a GPU if there are too few. Skipped without a GPU.
 //
-// bf16 keeps 8 bits, and ranks add up rounded parts in another order: losses agree within 2 % over
-// 20 steps, the first one, before any update, within 0.5 %.
+// bf16 has 8 significant bits, and ranks add rounded parts in another order: losses agree within 2
+// % over 20 steps, the first one, before any update, within 0.5 %.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ std::vector<double> losses_in(const std::filesystem::path& metrics) {
   return losses;
 }
 
-// Losses of a run of real processes.
+// Returns the losses of a run of real processes.
 std::vector<double> run_processes(bool gpt2, const Plan& plan, const std::string& device) {
   const std::filesystem::path folder = scratch_path("cuda-plan");
   std::filesystem::remove_all(folder);
@@ -109,8 +109,8 @@ TEST(CudaPlanOfOneRank, FollowsTheCpu) {
     expect_same_curve(losses_of_one_gpu(gpt2), run_processes(gpt2, one_rank_plan(), "cpu"));
 }
 
-// Without a GPU a run that asks for one ends with a message, before any rank starts.
-TEST(CudaDevice, IsNamedWhereItIsMissing) {
+// Without a GPU, a run that requests one ends with a message before any rank starts.
+TEST(CudaDevice, IsNamedIfItIsMissing) {
   std::string why;
   if (visible_gpus(why) > 0) GTEST_SKIP() << "there is a GPU";
   const std::filesystem::path log = scratch_path("no-gpu.log");
@@ -128,8 +128,8 @@ TEST(CudaDevice, IsNamedWhereItIsMissing) {
   const int status = std::system(command.c_str());
   EXPECT_EQ(WEXITSTATUS(status), 2);
   std::ifstream stream(log);
-  const std::string said(std::istreambuf_iterator<char>(stream), {});
-  EXPECT_NE(said.find("no CUDA device"), std::string::npos) << said;
+  const std::string reported(std::istreambuf_iterator<char>(stream), {});
+  EXPECT_NE(reported.find("no CUDA device"), std::string::npos) << reported;
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Every field of a model, a plan and a stack is computed, refused by name, or of no matter to what
-// is trained. A new field fails these tests until it stands in a table below.
+// Every field of a model, a plan and a stack is computed, refused by name, or irrelevant to
+// training. A new field fails these tests until a table below lists it.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,20 +24,26 @@ namespace shardwright::executor {
 namespace {
 
 enum class Fate {
-  Changes,   // what is trained
-  Refused,   // by the name of the field
-  NoMatter,  // to what is trained
+  // The field changes what is trained.
+  Changes,
+  // The field is refused by name.
+  Refused,
+  // The field is irrelevant to training.
+  NoMatter,
 };
 
-// Gives one field another value than it has in `small_llama` or `small_gpt2`, in `one_rank_plan`,
-// in the executor's stack; and others where that alone would be no valid model or plan.
+// Changes one field of `small_llama` or `small_gpt2`, of `one_rank_plan`, or of the executor's
+// stack, and other fields if the model or plan would not be valid otherwise.
 template <class Spec>
 struct Field {
-  const char* name;  // pointer in the document of the spec
+  // The JSON pointer in the document of the spec.
+  const char* name;
   Fate fate;
   void (*change)(Spec&);
-  const char* refused_as = nullptr;  // null: by its own name
-  bool gpt2 = false;                 // otherwise a Llama has it
+  // The name in the refusal; null stands for its own.
+  const char* refused_as = nullptr;
+  // True for a GPT-2 instead of a Llama.
+  bool gpt2 = false;
 };
 
 constexpr Fate kChanges = Fate::Changes, kRefused = Fate::Refused, kNoMatter = Fate::NoMatter;
@@ -81,7 +87,7 @@ const std::vector<Field<ModelSpec>> kModelFields = {
     {"/embedding_norm", kRefused, [](M& m) { m.embedding_norm = true; }},
     {"/parallel_block", kRefused, [](M& m) { m.parallel_block = true; }},
     {"/position", kRefused, [](M& m) { m.position = PositionKind::Alibi; }},
-    // Rows that no position of the sequences reaches.
+    // Rows beyond the positions of the sequences.
     {"/position_embeddings", kNoMatter, [](M& m) { m.position_embeddings = 66; }, nullptr, true},
     {"/rotary_share", kChanges, [](M& m) { m.rotary_share = 0.5; }},
     {"/rope_theta", kChanges, [](M& m) { m.rope_theta = 100.0; }},
@@ -126,7 +132,7 @@ const std::vector<Field<Plan>> kPlanFields = {
      [](P& p) { p.tp = 2, p.overlap.tensor_parallel = true; }},
     {"/overlap/p2p", kNoMatter, [](P& p) { p.pp = 2, p.overlap.p2p = false; }},
     {"/overlap/expert_parallel", kNoMatter, [](P& p) { p.overlap.expert_parallel = true; }},
-    // Refused by the rules of plans without experts.
+    // The rules of plans without experts refuse these.
     {"/overlap/expert_microbatches", kNoMatter, nullptr},
     {"/rank_order", kNoMatter,
      [](P& p) {
@@ -209,7 +215,7 @@ const std::vector<Field<StackSpec>> kStackFields = {
      [](S& s) {
        s.gradients.bucket_elements = 1.0, s.gradients.bucket_elements_per_replica = 5e3;
      }},
-    // On the CPU, where all is fp32.
+    // Irrelevant on the CPU, where everything is fp32.
     {"/gradients/fp32_reduction", kNoMatter, [](S& s) { s.gradients.fp32_reduction = false; }},
     {"/gradients/fp32_accumulation", kNoMatter,
      [](S& s) { s.gradients.fp32_accumulation = false; }},
@@ -231,7 +237,7 @@ const std::vector<Field<StackSpec>> kStackFields = {
      [](S& s) { s.memory.step_gradient_bytes = Bytes(4); }},
 };
 
-// Of the document, the fields that no row of the table names.
+// Returns the fields of the document that no row of the table names.
 template <class Spec>
 void find_unnamed(const nlohmann::json& object, const std::string& pointer,
                   const std::vector<Field<Spec>>& fields, std::vector<std::string>& unnamed) {
@@ -249,7 +255,7 @@ void find_unnamed(const nlohmann::json& object, const std::string& pointer,
   }
 }
 
-// `all`: with a value of every field that a document leaves out where it is the default.
+// `all` has a value for every field that a document omits if it is the default.
 template <class Spec>
 std::vector<std::string> unnamed_fields(const Spec& all, const std::vector<Field<Spec>>& fields) {
   std::vector<std::string> unnamed;
@@ -257,7 +263,7 @@ std::vector<std::string> unnamed_fields(const Spec& all, const std::vector<Field
   return unnamed;
 }
 
-// The pointers of what is refused.
+// Returns the pointers of refused fields.
 std::vector<std::string> refusals(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
                                   bool on_gpu = false) {
   std::vector<std::string> pointers;
@@ -284,8 +290,8 @@ double worst_difference(const std::vector<double>& losses, const std::vector<dou
   return worst;
 }
 
-// Those of one rank differ where anything else is computed, if only in the last bits.
-TEST(EveryField, OfAModelIsComputedRefusedOrOfNoMatter) {
+// The losses on one rank differ if anything else is computed, if only in the last bits.
+TEST(EveryField, OfAModelIsComputedRefusedOrIrrelevant) {
   const Plan plan = one_rank_plan();
   const StackSpec stack = load_stack("shardwright");
   for (const auto& field : kModelFields) {
@@ -305,7 +311,7 @@ TEST(EveryField, OfAModelIsComputedRefusedOrOfNoMatter) {
   }
 }
 
-TEST(EveryField, OfAPlanIsComputedRefusedOrOfNoMatter) {
+TEST(EveryField, OfAPlanIsComputedRefusedOrIrrelevant) {
   const ModelSpec model = small_llama();
   const std::vector<double> expected = train(model, one_rank_plan(), three_steps());
   for (const auto& field : kPlanFields) {
@@ -323,8 +329,8 @@ TEST(EveryField, OfAPlanIsComputedRefusedOrOfNoMatter) {
   }
 }
 
-// Under a plan of every axis; those of no matter all at once.
-TEST(EveryField, OfAStackIsRefusedOrOfNoMatter) {
+// Under a plan with every axis; irrelevant fields all at once.
+TEST(EveryField, OfAStackIsRefusedOrIrrelevant) {
   const ModelSpec model = small_llama();
   Plan plan = one_rank_plan();
   plan.dp = plan.tp = plan.pp = 2;
@@ -347,8 +353,8 @@ TEST(EveryField, OfAStackIsRefusedOrOfNoMatter) {
   EXPECT_LE(worst_difference(train(model, plan, other, three_steps()), expected), 1e-5);
 }
 
-// Each rank's message is its own part of the hidden state there already.
-TEST(EveryField, OfScatteredMessagesIsOfNoMatterUnderSequenceParallelism) {
+// Each rank already sends only its own part of the hidden state.
+TEST(EveryField, OfScatteredTransfersIsIrrelevantUnderSequenceParallelism) {
   const ModelSpec model = small_llama();
   Plan plan = one_rank_plan();
   plan.tp = plan.pp = 2;
@@ -359,7 +365,7 @@ TEST(EveryField, OfScatteredMessagesIsOfNoMatterUnderSequenceParallelism) {
   EXPECT_LE(worst_difference(train(model, plan, stack, three_steps()), expected), 1e-5);
 }
 
-// What a stack keeps and sends in other formats than fp32 is another training in bf16.
+// Formats other than fp32 for states and transfers train differently in bf16.
 TEST(EveryField, ThatIsAFormatIsRefusedOnAGpu) {
   Plan plan = one_rank_plan();
   plan.precision = Precision::Bf16;
@@ -380,8 +386,8 @@ TEST(EveryField, OfThreeElementsOfAHeadCannotBeRotated) {
               testing::ElementsAre("/model/rotary_share"));
 }
 
-// No compiler takes these with a field more: a document may leave it out where it is the default.
-// Then give it a value in `unnamed_fields` below, and a row in the table.
+// These initialisers do not compile with a new field, which a document may omit if it is the
+// default. Then give it a value in `unnamed_fields` below and a row in the table.
 [[maybe_unused]] void name_each_member(const ModelSpec& model, const Plan& plan) {
   [[maybe_unused]] const auto& [name, family, aliases, source, layers, hidden, vocab, max_seq_len,
                                 attention, mlp, moe, norm, norm_bias, norm_epsilon, norms_per_layer,
@@ -404,7 +410,7 @@ TEST(EveryField, OfThreeElementsOfAHeadCannotBeRotated) {
                                 expert_microbatches] = overlap;
 }
 
-TEST(EveryField, StandsInATable) {
+TEST(EveryField, IsListedInATable) {
   ModelSpec model = small_llama();
   model.mlp.clamped = true;
   model.moe.emplace();

@@ -1,4 +1,4 @@
-// What is refused before a rank starts.
+// Refusals before a rank starts.
 #include "executor/runtime/executable.hpp"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@
 namespace shardwright::executor {
 namespace {
 
-// A model of this width on a GPU or the CPU: what is wrong with it, empty if nothing is.
+// Returns the problem of a model of this width on a GPU or the CPU, or "".
 std::string refusal(std::int64_t hidden, bool on_gpu) {
   ModelSpec model = small_llama();
   model.hidden = hidden;
@@ -28,7 +28,7 @@ std::string refusal(std::int64_t hidden, bool on_gpu) {
   return "";
 }
 
-TEST(Executable, IsRefusedWhereRowsAreTooLongForTheNormsOfAGpu) {
+TEST(Executable, IsRefusedIfRowsAreTooLongForTheNormsOfAGpu) {
   for (const bool packed : {true, false}) {
     const std::int64_t longest = longest_norm_row(packed) - (packed ? 0 : 1);
     const std::int64_t longer = longest + (packed ? 8 : 2);

@@ -1,4 +1,4 @@
-// What is measured lies op by op beside what is predicted.
+// Measured ops correspond one by one to predicted ones.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ TrainingOptions one_step() {
   return options;
 }
 
-// Stream, name, layer and microbatch of each op of a stage.
+// Returns stream, name, layer and microbatch of each op of a stage.
 using Key = std::tuple<Stream, std::string, std::int32_t, std::int32_t>;
 
 std::vector<Key> ops_of(const Program& program, std::int64_t stage) {
@@ -63,7 +63,7 @@ std::vector<Timeline> measured_step(const ModelSpec& model, const Plan& plan) {
   return timelines;
 }
 
-// Each rank's spans are its program's ops, on each stream in the order of issue, one after another.
+// Each rank's spans are its program's ops, in the order of issue on each stream, without overlap.
 TEST(MeasuredStep, HasTheOpsOfTheProgramInTheirOrder) {
   const ModelSpec model = small_llama();
   const Plan plan = hybrid_plan();
@@ -82,7 +82,7 @@ TEST(MeasuredStep, HasTheOpsOfTheProgramInTheirOrder) {
   }
 }
 
-// Tensors are placed as the memory replay of the simulator places them.
+// Tensors are placed as in the simulator's memory replay.
 TEST(MeasuredStep, HasThePeakOfTheMemoryReplay) {
   const ModelSpec model = small_gpt2();
   for (const bool recomputes : {false, true}) {

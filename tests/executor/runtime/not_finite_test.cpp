@@ -1,5 +1,5 @@
-// A value that is not finite, put in one place: the op that makes more of it is named, on the rank
-// where it is, and nothing is updated.
+// A value that is not finite in one place: the op that spreads it is named on its rank, and nothing
+// is updated.
 #include "executor/runtime/not_finite.hpp"
 
 #include <gmock/gmock.h>
@@ -58,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(Values, NotFinite,
                            return std::isnan(value.param) ? "Nan" : "Infinity";
                          });
 
-// Without one, the step that is repeated finds none.
+// Without such a value, the repeated step finds none.
 TEST(SoundStep, HasNone) {
   on_ranks(small_gpt2(), one_rank_plan(), {}, [](RankTrainer& trainer, const BatchLoader& loader) {
     const Batch batch = loader.load(0, 0);

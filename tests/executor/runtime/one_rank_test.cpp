@@ -7,8 +7,8 @@
 namespace shardwright::executor {
 namespace {
 
-// At the start all tokens are equally likely, so the loss is near ln(vocabulary); the words of the
-// text are soon known.
+// Initially all tokens are equally likely, so the loss is near ln(vocabulary); the words of the
+// text are learnt soon.
 TEST(OneRank, LearnsAText) {
   for (const ModelSpec& model : {small_llama(), small_gpt2()}) {
     TrainingOptions options;

@@ -1,4 +1,4 @@
-// Loss and all gradients of a small GPT-2 and a small Llama against PyTorch in fp64
+// Compares loss and all gradients of a small GPT-2 and a small Llama with PyTorch in fp64
 // (tests/executor/pytorch_reference.py). Ours are fp32: each tensor's gradient agrees within 2e-6
 // of the largest gradient norm of a tensor, and the loss within 1e-6.
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ float weight_formula(std::size_t number, const std::string& name, std::size_t in
   return static_cast<float>(norm ? wave + 1.0 : wave);
 }
 
-// One rank holds each parameter whole, so a slice's elements are the parameter's.
+// One rank holds each parameter completely, so a slice's elements are the parameter's.
 template <class Visit>
 void for_each_slice(const ParameterStore& store, Visit visit) {
   const auto& units = store.layout().units;

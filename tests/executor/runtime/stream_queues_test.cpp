@@ -21,7 +21,7 @@ QueuedOp op_of(std::uint32_t number, std::vector<std::uint32_t> waits, std::func
   return op;
 }
 
-// Random ops on four queues: each runs after those before it on its queue and after what it waits
+// Random ops on four queues: each runs after the previous ops of its queue and those that it waits
 // for.
 TEST(StreamQueues, KeepTheOrderOfQueuesAndWaits) {
   std::mt19937 random(3);
@@ -56,7 +56,7 @@ TEST(StreamQueues, KeepTheOrderOfQueuesAndWaits) {
   }
 }
 
-TEST(StreamQueues, StopAtTheFirstFailureAndSayWhichItWas) {
+TEST(StreamQueues, StopAtTheFirstFailureAndNameIt) {
   int told = 0;
   bool ran = false;
   StreamQueues queues(2, [&told] { ++told; });

@@ -1,4 +1,4 @@
-// Tensors that are alive at once do not overlap, and who takes memory over waits for those before.
+// Live tensors do not overlap, and an op that takes over memory waits for its earlier users.
 #include "executor/runtime/tensor_plan.hpp"
 
 #include <gtest/gtest.h>
@@ -16,9 +16,9 @@
 namespace shardwright::executor {
 namespace {
 
-// Random blocks on three queues: blocks that live together do not overlap, and a block names the
-// last user of each queue of every byte that it takes over.
-TEST(Arena, TellsWhoUsedTheMemoryBefore) {
+// Random blocks on three queues: live blocks do not overlap, and a block names the last user in
+// each queue of every byte that it takes over.
+TEST(Arena, ReturnsTheEarlierUsersOfMemory) {
   struct Block {
     std::size_t offset, bytes;
     Users users;
@@ -27,7 +27,8 @@ TEST(Arena, TellsWhoUsedTheMemoryBefore) {
   Arena arena;
   std::vector<Block> alive;
   constexpr std::size_t kGrain = Arena::kAlignment;
-  std::map<std::size_t, Users> last_users;  // by grain
+  // By grain.
+  std::map<std::size_t, Users> last_users;
   for (std::uint32_t op = 0; op < 3000; ++op) {
     if (!alive.empty() && random() % 2 == 0) {
       std::swap(alive[random() % alive.size()], alive.back());
@@ -61,7 +62,7 @@ TEST(Arena, TellsWhoUsedTheMemoryBefore) {
   }
 }
 
-// What comes before what, if each queue runs in order and ops wait as the plan says.
+// The order of ops, if each queue runs in order and ops wait as planned.
 class Order {
  public:
   explicit Order(std::size_t queues) : last_(queues, Users(queues, kNoOp)) {}
@@ -87,7 +88,7 @@ class Order {
 
 class TensorPlanOf : public testing::TestWithParam<PlanCase> {};
 
-TEST_P(TensorPlanOf, OrdersAllWhoUseTheSameMemory) {
+TEST_P(TensorPlanOf, OrdersAllUsersOfTheSameMemory) {
   Plan plan = one_rank_plan();
   GetParam().change(plan);
   const ModelSpec model = GetParam().gpt2 ? small_gpt2() : small_llama();
@@ -97,7 +98,7 @@ TEST_P(TensorPlanOf, OrdersAllWhoUseTheSameMemory) {
     const TensorPlan tensors(program, rank, queues);
     EXPECT_LE(tensors.peak_bytes(), tensors.arena_bytes());
     Order order(queues.count());
-    // By address the op that wrote there last, and who has read since.
+    // By address, the last op that wrote it and the ops that have read it since.
     std::map<std::size_t, std::vector<std::uint32_t>> users;
     for_each_op(program, rank, [&](const PlacedOp& placed) {
       const OpMemory& memory = tensors.of(placed.number);

@@ -17,7 +17,7 @@
 namespace shardwright::executor {
 namespace {
 
-// Words from a small set, so that there is something to learn.
+// Words from a small set, which can be learnt.
 std::string made_up_text() {
   const std::vector<std::string> words = {"the ", "rank ",  "sends ", "its ",   "shard ", "to ",
                                           "a ",   "stage ", "and ",   "waits ", "for ",   "it. "};

@@ -1,4 +1,4 @@
-// Small models, and runs of them with each rank as a thread.
+// Small models, and their runs with each rank as a thread.
 #pragma once
 
 #include <cstdint>
@@ -23,20 +23,20 @@ ModelSpec small_gpt2();
 // One rank, fp32, no ZeRO.
 Plan one_rank_plan();
 
-// Calls `work` on each rank of a plan at once, with the rank's trainer and a made-up text.
+// Calls `work` concurrently on each rank of a plan, with the rank's trainer and a generated text.
 void on_ranks(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
               const std::function<void(RankTrainer&, const BatchLoader&)>& work);
 void on_ranks(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
               const TrainingOptions& options,
               const std::function<void(RankTrainer&, const BatchLoader&)>& work);
 
-// Steps `first` to `last` - 1, and their losses.
+// Runs the steps `first` to `last` - 1 and returns their losses.
 std::vector<double> run_steps(RankTrainer& trainer, const BatchLoader& loader, std::int64_t first,
                               std::int64_t last);
 
-// Losses of each step of a run.
+// Returns the losses of a run.
 std::vector<double> train(const ModelSpec& model, const Plan& plan, const TrainingOptions& options);
-// The same under another stack than the executor's own.
+// The same under another stack.
 std::vector<double> train(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
                           const TrainingOptions& options);
 

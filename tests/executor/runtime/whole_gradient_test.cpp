@@ -1,5 +1,5 @@
-// Gradients through a whole model against central differences of its loss: every parameter tensor
-// of a small GPT-2 and a small Llama, along its own gradient and along random directions.
+// Compares gradients through a whole model with central differences of its loss: every parameter
+// tensor of a small GPT-2 and a small Llama, along its own gradient and along random directions.
 //
 //   g . d = (loss(w + h d) - loss(w - h d)) / 2h,   |d| = 1
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ ModelSpec tiny(ModelSpec model) {
   return model;
 }
 
-// One rank that never learns, so that each step is an evaluation of loss and gradients.
+// One rank that never learns, so that each step evaluates loss and gradients.
 class Evaluation {
  public:
   explicit Evaluation(const ModelSpec& model)

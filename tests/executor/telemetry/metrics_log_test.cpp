@@ -30,7 +30,7 @@ const std::string kStep0 = "{\"step\":0,\"loss\":5.5}\n", kStep1 = "{\"step\":1,
 class EarlierMetrics : public testing::Test {
  protected:
   void write(const std::string& text) const { std::ofstream(file_) << text; }
-  // What is wrong with the file where a run goes on after two steps.
+  // Returns the problem of the file for a run that resumes after two steps.
   std::string refusal() const {
     try {
       const MetricsLog log(file_, {}, 2);
@@ -43,22 +43,21 @@ class EarlierMetrics : public testing::Test {
   std::filesystem::path file_ = scratch_path("metrics.jsonl");
 };
 
-// A run that goes on drops what it writes again.
+// A resumed run drops the lines that it writes again.
 TEST_F(EarlierMetrics, AreKeptBeforeTheFirstStep) {
   write(kStep0 + kStep1 + kStep2);
   const MetricsLog log(file_, {}, 2);
-  EXPECT_FALSE(log.cut_off());
+  EXPECT_FALSE(log.truncated());
   EXPECT_EQ(content_of(file_), kStep0 + kStep1);
 }
 
-// What a run that is killed leaves, wherever its last line ends; a line feed is all that a whole
-// one may lack.
-TEST_F(EarlierMetrics, LoseALastLineThatIsCutOffAndNoOther) {
+// A killed run leaves a line that may end anywhere; a complete one may lack only the line feed.
+TEST_F(EarlierMetrics, LoseOnlyATruncatedLastLine) {
   for (std::size_t length = 0; length <= kStep1.size(); ++length) {
     write(kStep0 + kStep1.substr(0, length));
     const MetricsLog log(file_, {}, 2);
     const bool whole = length + 1 >= kStep1.size();
-    EXPECT_EQ(log.cut_off(), length > 0 && !whole) << length;
+    EXPECT_EQ(log.truncated(), length > 0 && !whole) << length;
     EXPECT_EQ(content_of(file_), whole ? kStep0 + kStep1 : kStep0) << length;
   }
 }
@@ -75,21 +74,21 @@ TEST_F(EarlierMetrics, WithBrokenLinesAreRefusedByNumberAndStay) {
                            "{\"loss\":3}\n" +
                            kStep1 + "{\"step\":2,";
   write(text);
-  const std::string said = refusal();
-  EXPECT_THAT(said, testing::StartsWith(file_.string()));
-  EXPECT_THAT(said, testing::HasSubstr("line 2: found no JSON"));
-  EXPECT_THAT(said, testing::HasSubstr("line 3: found no step"));
+  const std::string reported = refusal();
+  EXPECT_THAT(reported, testing::StartsWith(file_.string()));
+  EXPECT_THAT(reported, testing::HasSubstr("line 2: found no JSON"));
+  EXPECT_THAT(reported, testing::HasSubstr("line 3: found no step"));
   for (const int line : {4, 5, 6, 7, 9})
-    EXPECT_THAT(said, testing::HasSubstr("line " + std::to_string(line) + ": "));
+    EXPECT_THAT(reported, testing::HasSubstr("line " + std::to_string(line) + ": "));
   for (const int line : {1, 8, 10, 11})
-    EXPECT_THAT(said, testing::Not(testing::HasSubstr("line " + std::to_string(line) + ":")));
+    EXPECT_THAT(reported, testing::Not(testing::HasSubstr("line " + std::to_string(line) + ":")));
   EXPECT_EQ(content_of(file_), text);
-  // With a line feed behind it a broken line was not cut off.
+  // A broken line with a line feed after it is not truncated.
   write(kStep0 + "{\"step\":1,\n");
   EXPECT_THAT(refusal(), testing::HasSubstr("line 2"));
 }
 
-TEST_F(EarlierMetrics, SayWhichStepsTheyLack) {
+TEST_F(EarlierMetrics, NameMissingSteps) {
   const auto missing = [&](const std::set<std::int64_t>& steps, std::int64_t first) {
     std::string text;
     for (const std::int64_t step : steps) text += fmt::format("{{\"step\":{}}}\n", step);
@@ -107,7 +106,7 @@ TEST_F(EarlierMetrics, SayWhichStepsTheyLack) {
   EXPECT_EQ(MetricsLog(file_, {}, 20).missing(), "steps 0 to 19");
 }
 
-TEST_F(EarlierMetrics, OfARunThatBeginsAnewAreNotRead) {
+TEST_F(EarlierMetrics, OfANewRunAreNotRead) {
   write("no JSON\n" + kStep1);
   const MetricsLog log(file_, {}, 0);
   EXPECT_EQ(content_of(file_), "");
@@ -122,8 +121,8 @@ class Prometheus : public testing::Test {
   std::filesystem::path file_ = scratch_path("metrics.jsonl");
 };
 
-// Of two steps within a second, the second one at the end, also where nobody says that the run has
-// ended well.
+// Of two steps within a second, the second one is written at the end, also if the run does not end
+// normally.
 TEST_F(Prometheus, HoldsTheLastLineOfARunThatFailed) {
   {
     MetricsLog log(file_, {}, 0);
@@ -141,8 +140,8 @@ TEST_F(Prometheus, HoldsTheLastLineOfARunThatFailed) {
     EXPECT_THAT(text(), testing::HasSubstr(std::string("\nshardwright_") + gauge + "\n"));
 }
 
-// Beside metrics of a process that was killed, in the middle of a line or not.
-TEST_F(Prometheus, IsWrittenOfTheLastWholeLine) {
+// With the metrics of a killed process, truncated or not.
+TEST_F(Prometheus, IsWrittenFromTheLastCompleteLine) {
   std::filesystem::remove(std::filesystem::path(file_).replace_extension(".prom"));
   for (const std::string& none : {std::string(), std::string("{\"step\":0")}) {
     std::ofstream(file_) << none;

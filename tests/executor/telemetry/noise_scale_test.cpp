@@ -1,4 +1,4 @@
-// The noise scale of gradients whose noise is known.
+// The noise scale of gradients with known noise.
 #include "executor/telemetry/noise_scale.hpp"
 
 #include <gtest/gtest.h>
@@ -41,12 +41,13 @@ TEST(NoiseScale, FindsTheNoiseOfNormalGradients) {
 TEST(NoiseScale, IsUnknownWithoutStepsOrSignal) {
   NoiseScale scale(1.0, 4.0);
   EXPECT_FALSE(scale.value());
-  scale.add(1.0, 0.1);  // less than a quarter: the gradient drowns
+  // Less than a quarter: noise hides the gradient.
+  scale.add(1.0, 0.1);
   EXPECT_FALSE(scale.value());
 }
 
 // The mean of the parts' squared norms is at least the squared norm of their mean (Jensen), and
-// equal to it only if all parts agree.
+// equal only if all parts agree.
 TEST(NoiseScale, PartsOfABatchDisagree) {
   Plan plan = one_rank_plan();
   plan.dp = 2;
@@ -88,8 +89,8 @@ Plan two_replicas() {
   return plan;
 }
 
-// How a replica is split over ranks changes nothing, but for the order of fp32 sums. (The squares
-// of the addends of a norm's gradient, which tensor-parallel ranks know, do not add up.)
+// The split of a replica over ranks changes only the order of fp32 sums. (The squares of a norm
+// gradient's addends on tensor-parallel ranks do not add up.)
 TEST(NoiseScale, IsThatOfDataParallelismUnderEveryPlan) {
   const std::vector<PlanCase> cases = {
       {"tp2", true, [](Plan& p) { p.tp = 2; }},
@@ -110,7 +111,7 @@ TEST(NoiseScale, IsThatOfDataParallelismUnderEveryPlan) {
   }
 }
 
-// The stages know addends of the embedding's gradient; what is not known is not told.
+// The stages have only addends of the embedding's gradient, so there is no figure.
 TEST(NoiseScale, IsUnknownWhereTwoStagesHoldATiedEmbedding) {
   Plan plan = two_replicas();
   plan.pp = 2;

@@ -1,9 +1,9 @@
-// A header of Gloo that Debian's package libgloo-dev (0.0~git20220518) leaves out although headers
-// that it ships include it. It says only what those need to know of the layout of their members.
-// Where Gloo's own header is installed that is used: this folder comes after the system's.
+// A header of Gloo that Debian's package libgloo-dev (0.0~git20220518) lacks although its other
+// headers include it. It declares only what those need for the layout of their members. An
+// installed header takes precedence: this folder comes last in the search path.
 #pragma once
 
-// What the library of that package allocates for a tcp::Pair.
+// sizeof(tcp::Pair) in the library of that package.
 #define SHARDWRIGHT_GLOO_PAIR_BYTES 0x380
 
 #include <memory>

@@ -1,8 +1,8 @@
-// In place of the executor's header of this name: runs kernels on the CPU, so that their
-// arithmetic, indices and barriers are tested without a GPU.
+// Replaces the executor's header of this name: runs kernels on the CPU, so that tests cover their
+// arithmetic, indices and barriers without a GPU.
 //
-// The threads of a block are fibers that take turns; blocks run one after another, so what a block
-// shares can be static. Compiled as C++.
+// The threads of a block are fibers that take turns; blocks run one after another, so shared memory
+// can be static. Compiled as C++.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -12,7 +12,7 @@
 #include <functional>
 
 #include "executor/kernels/cuda/cuda_error.hpp"
-#include "executor/kernels/queue.hpp"
+#include "executor/kernels/element.hpp"
 
 #undef __global__
 #undef __device__
@@ -29,7 +29,7 @@ struct EmulatedIndex {
   unsigned x = 0, y = 0, z = 0;
 };
 
-// Of the fiber that runs.
+// Coordinates of the running fiber.
 extern EmulatedIndex threadIdx, blockIdx, blockDim, gridDim;
 
 // Calls `thread` for each thread of each block.
@@ -37,7 +37,7 @@ void emulate(dim3 grid, unsigned threads, const std::function<void()>& thread);
 
 void __syncthreads();
 int __syncthreads_or(int value);
-// Of the thread with this lane among the 32.
+// Returns the value of the thread with this lane in the warp.
 float emulated_shuffle(float value, unsigned lane);
 double emulated_shuffle(double value, unsigned lane);
 unsigned __ballot_sync(unsigned mask, int value);

@@ -1,4 +1,4 @@
-#include "executor/probe/exchange_probe.hpp"
+#include "executor/probe/communication_probe.hpp"
 
 #include <fmt/format.h>
 
@@ -24,13 +24,15 @@ constexpr std::array<std::size_t, 7> kGpuSizes = {1'024,
                                                   std::size_t{256} << 20U};
 constexpr std::array kKinds = {OpKind::AllReduce, OpKind::AllGather, OpKind::ReduceScatter,
                                OpKind::Broadcast, OpKind::Send};
-constexpr int kExchangeTries = 5;
-constexpr double kTrySeconds = 0.02;  // that a try takes at least, in repetitions
-constexpr std::int64_t kMostRepetitions = 64;
-constexpr double kLongestHeadStart = 0.01;  // seconds
-// Not the queue of a step's kernels: closed_loop and whoever slows those down leave exchanges
-// alone.
-constexpr std::size_t kExchangeQueue = 1;
+constexpr int kCommunicationTries = 5;
+// Seconds that a try takes at least, by repetition.
+constexpr double kTrySeconds = 0.02;
+constexpr std::int64_t kMaxRepetitions = 64;
+// In seconds.
+constexpr double kLongestHeadStart = 0.01;
+// Not the queue of a step's kernels: a tool that slows those down (bench/closed_loop) leaves
+// communication alone.
+constexpr std::size_t kProbeQueue = 1;
 
 struct GroupShape {
   std::int64_t members, stride;
@@ -51,7 +53,7 @@ std::vector<GroupShape> shapes_of(std::int64_t world) {
 
 using Work = std::function<void(Queue)>;
 
-// What keeps a GPU busy while the host issues a try.
+// Keeps a GPU busy while the host issues a try.
 class HeadStart {
  public:
   explicit HeadStart(Kernels& kernels) : kernels_(kernels), memory_(kernels.allocate(kBytes)) {}
@@ -72,24 +74,24 @@ class Probe {
   Probe(std::int64_t rank, std::int64_t world, RankBackend& backend, Device device)
       : kernels_(backend.kernels()),
         open_(backend.opener()),
-        world_(open_("exchanges/world", static_cast<int>(rank), static_cast<int>(world))),
+        world_(open_("probe/world", static_cast<int>(rank), static_cast<int>(world))),
         number_(zeros(sizeof(double))),
-        in_(zeros(exchange_sizes(device).back())),
-        out_(zeros(exchange_sizes(device).back())) {
-    queues_ = backend.queues()(kExchangeQueue + 1, {[this] { abort(); }, [this] { check(); }});
+        in_(zeros(transfer_sizes(device).back())),
+        out_(zeros(transfer_sizes(device).back())) {
+    queues_ = backend.queues()(kProbeQueue + 1, {[this] { abort(); }, [this] { check(); }});
     if (device == Device::Cuda) time_head_start();
   }
 
-  // Exchanges are timed in this group from now on; all ranks have one of such a shape.
+  // Selects the group to time; each rank is in one group of the same shape.
   void join(const std::string& key, int rank, int size) {
-    group_ = open_("exchanges/" + key, rank, size);
-    forth_ = true;
+    group_ = open_("probe/" + key, rank, size);
+    sends_forward_ = true;
   }
 
-  // The mean over all ranks.
+  // Returns the mean time over all ranks.
   double time(OpKind kind, std::size_t bytes) {
-    const auto once = [&](Queue queue) { exchange(kind, bytes, queue); };
-    // What an exchange needs is made at its first use; of messages, at the first of each direction.
+    const auto once = [&](Queue queue) { communicate(kind, bytes, queue); };
+    // The first call of an operation makes its connections; that of a transfer, in each direction.
     for (int i = 0; i < 2; ++i) seconds_of_last({once});
     const auto start = std::chrono::steady_clock::now();
     const double own = seconds_of_last({once});
@@ -97,17 +99,17 @@ class Probe {
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     const double first = mean_over_world(own);
     const auto repetitions = std::clamp<std::int64_t>(
-        static_cast<std::int64_t>(kTrySeconds / std::max(first, 1e-9)), 1, kMostRepetitions);
+        static_cast<std::int64_t>(kTrySeconds / std::max(first, 1e-9)), 1, kMaxRepetitions);
     const Work all = [&](Queue queue) {
       for (std::int64_t i = 0; i < repetitions; ++i) once(queue);
     };
-    std::array<double, kExchangeTries> tries{};
+    std::array<double, kCommunicationTries> tries{};
     for (double& each : tries) {
       const double taken =
           seconds_of_last({begin_together(host * static_cast<double>(repetitions)), all});
       each = mean_over_world(taken) / static_cast<double>(repetitions);
     }
-    // Other work of the machine only ever adds; the very best may be luck.
+    // Other load on the machine only adds time, and the very best try may be luck.
     std::sort(tries.begin(), tries.end());
     return tries[1];
   }
@@ -119,7 +121,7 @@ class Probe {
     return memory;
   }
 
-  // Of one round over a GPU's memory.
+  // Times one fill of the head start's memory.
   void time_head_start() {
     head_start_.emplace(kernels_);
     const Work once = [this](Queue queue) { head_start_->issue(queue, 1); };
@@ -127,7 +129,7 @@ class Probe {
     head_start_s_ = seconds_of_last({once});
   }
 
-  // Runs the works one after another on the device; how long it took for the last one.
+  // Runs the works one after another on the device; returns the time of the last one.
   double seconds_of_last(const std::vector<Work>& works) {
     double seconds = 0.0;
     queues_->begin(static_cast<std::uint32_t>(works.size()));
@@ -135,19 +137,20 @@ class Probe {
       QueuedOp op;
       op.number = static_cast<std::uint32_t>(i);
       op.run = works[i];
-      op.name = [] { return std::string("an exchange of the probe"); };
-      // All are timed: the first one that is finds the device idle (CudaQueues), and the last one
-      // shall not.
+      op.name = [] { return std::string("a collective of the probe"); };
+      // All works are timed: the first timed op waits until the device is idle (CudaQueues), which
+      // the last one must not do.
       op.ended = [&seconds](QueuedOp::Clock::time_point start, QueuedOp::Clock::time_point end) {
         seconds = std::chrono::duration<double>(end - start).count();
       };
-      queues_->issue(kExchangeQueue, std::move(op));
+      queues_->issue(kProbeQueue, std::move(op));
     }
     queues_->drain();
     return seconds;
   }
 
-  // Waits for all ranks; on a GPU busy afterwards for as long as the host needs for `issuing_s`.
+  // Waits for all ranks; then keeps a GPU busy for `issuing_s`, the time that the host needs to
+  // issue a try.
   Work begin_together(double issuing_s) {
     return [this, issuing_s](Queue queue) {
       world_->all_reduce(number_.get(), 1, Element::Float64, Reduction::Sum, queue);
@@ -166,7 +169,7 @@ class Probe {
     return own / world_->size();
   }
 
-  void exchange(OpKind kind, std::size_t bytes, Queue queue) {
+  void communicate(OpKind kind, std::size_t bytes, Queue queue) {
     const std::size_t elements = bytes / sizeof(float);
     const auto members = static_cast<std::size_t>(group_->size());
     const std::size_t each = std::max<std::size_t>(1, elements / members);
@@ -181,15 +184,15 @@ class Probe {
       case OpKind::Broadcast:
         return group_->broadcast(in, bytes, 0, queue);
       default:
-        return message(bytes, queue);
+        return transfer(bytes, queue);
     }
   }
 
-  // One message from the first member to the second, alternating in direction, so that a row of
-  // them takes as long as it says.
-  void message(std::size_t bytes, Queue queue) {
-    const int from = forth_ ? 0 : 1;
-    forth_ = !forth_;
+  // Sends from the first member to the second and back in turn, so that a sequence of transfers
+  // takes the sum of their times.
+  void transfer(std::size_t bytes, Queue queue) {
+    const int from = sends_forward_ ? 0 : 1;
+    sends_forward_ = !sends_forward_;
     if (group_->rank() > 1) return;
     if (group_->rank() == from) {
       group_->send(in_.get(), bytes, 1 - from, 0, queue);
@@ -213,20 +216,21 @@ class Probe {
   std::shared_ptr<void> number_, in_, out_;
   std::optional<HeadStart> head_start_;
   double head_start_s_ = 0.0;
-  bool forth_ = true;
-  std::unique_ptr<OpQueues> queues_;  // last: works that run use what is above
+  bool sends_forward_ = true;
+  // Destroyed first: running works use the members above.
+  std::unique_ptr<OpQueues> queues_;
 };
 
 }  // namespace
 
-std::span<const std::size_t> exchange_sizes(Device device) {
+std::span<const std::size_t> transfer_sizes(Device device) {
   if (device == Device::Cuda) return kGpuSizes;
   return kCpuSizes;
 }
 
-std::vector<ExchangeSample> probe_exchanges(std::int64_t rank, std::int64_t world,
-                                            RankBackend& backend, Device device,
-                                            const SayProgress& say) {
+std::vector<ExchangeSample> probe_communication(std::int64_t rank, std::int64_t world,
+                                                RankBackend& backend, Device device,
+                                                const ReportProgress& report) {
   std::vector<ExchangeSample> samples;
   if (world == 1) return samples;
   Probe probe(rank, world, backend, device);
@@ -239,12 +243,12 @@ std::vector<ExchangeSample> probe_exchanges(std::int64_t rank, std::int64_t worl
     probe.join(fmt::format("{}.{}.{}", members, stride, group),
                static_cast<int>(rank / stride % members), static_cast<int>(members));
     for (const OpKind kind : kKinds) {
-      // With more members only some of them would send.
+      // In larger groups only two members would take part.
       if (kind == OpKind::Send && members > 2) continue;
-      if (say)
-        say(fmt::format("exchanges, groups {} of {}: {} of {} ranks", done, shapes.size(),
-                        name_of(kind), members));
-      for (const std::size_t bytes : exchange_sizes(device)) {
+      if (report)
+        report(fmt::format("communication, groups {} of {}: {} of {} ranks", done, shapes.size(),
+                           name_of(kind), members));
+      for (const std::size_t bytes : transfer_sizes(device)) {
         samples.push_back({kind, members, stride, Bytes(static_cast<double>(bytes)),
                            Seconds(probe.time(kind, bytes))});
       }
