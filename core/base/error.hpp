@@ -11,9 +11,12 @@ namespace shardwright {
 
 // One thing that is wrong with an input.
 struct Problem {
-  std::string where;     // JSON pointer, option or line; empty: the input as a whole
-  std::string found;     // what stands there
-  std::string expected;  // what may stand there, with the nearest valid value where there is one
+  // JSON pointer, option or line. Empty: the input as a whole.
+  std::string where;
+  // The value that is there.
+  std::string found;
+  // The values that are allowed there, with the nearest valid one if there is one.
+  std::string expected;
 
   bool operator==(const Problem&) const = default;
 };
@@ -37,6 +40,8 @@ class ProblemList {
   explicit ProblemList(std::string source) : source_(std::move(source)) {}
 
   void add(std::string where, std::string found, std::string expected);
+  // Adds the problems of `error`, which a part of the input has, with `prefix` before their places.
+  void add_all(const std::string& prefix, const InputError& error);
   // From here on, problems at `pointer` and below it are said to be at and below its member `key`:
   // the readers see a document in which that member has taken the place of its object.
   void add_level(const std::string& pointer, const std::string& key);
