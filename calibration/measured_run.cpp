@@ -82,14 +82,10 @@ void read_steps(const fs::path& folder, const std::set<std::int64_t>& steps, Mea
 bool read_lines(const fs::path& file, const std::function<void(ObjectReader&)>& read) {
   std::ifstream stream = open_json_lines(file.string());
   ProblemList problems(file.string());
-  const auto add = [&](const std::string& place, const InputError& error) {
-    for (const Problem& each : error.problems())
-      problems.add(place + each.where, each.found, each.expected);
-  };
   // The problem of the line before this one.
   std::optional<std::pair<std::string, InputError>> no_json;
   const auto add_line_before = [&] {
-    if (no_json) add(no_json->first, no_json->second);
+    if (no_json) problems.add_all(no_json->first, no_json->second);
     no_json.reset();
   };
   for_each_json(
@@ -102,7 +98,7 @@ bool read_lines(const fs::path& file, const std::function<void(ObjectReader&)>& 
         try {
           of_line.throw_if_any();
         } catch (const InputError& error) {
-          add(place, error);
+          problems.add_all(place, error);
         }
       },
       [&](const std::string& place, const InputError& error) {

@@ -26,8 +26,9 @@ namespace {
 
 constexpr const char* kAbout =
     "Plans and simulates distributed training of large language models.\n\n"
-    "Name a model, a cluster and a batch; shardwright finds the fastest hybrid-parallel plan,\n"
-    "tells how long its step takes, what limits it and how much memory it needs.";
+    "Given a model, a cluster and a batch size, shardwright finds the fastest hybrid-parallel "
+    "plan\n"
+    "and predicts its step time, its bottleneck and its memory.";
 
 constexpr const char* kExamples = R"(Examples:
   shardwright plan --model llama3-70b --cluster dgx-h100 --gpus 512 --global-batch 1024 --seq-len 8192
@@ -36,11 +37,10 @@ constexpr const char* kExamples = R"(Examples:
   shardwright export plan.json --format megatron
   shardwright models show ~/models/my-model/config.json
 
-Exit codes: 0 ok, 1 failure, 2 wrong usage or input, 4 no plan fits (simulate, explain: the plan does not fit
-into memory), 5 validation outside the tolerance, 130 interrupted (run: 128 and the number of the signal). Each option, but those of run, can also be set by an environment
-variable: --max-memory by SHARDWRIGHT_MAX_MEMORY. SHARDWRIGHT_DATA names the folder of models and hardware profiles.)";
+Exit codes: 0 success, 1 failure, 2 wrong usage or input, 4 no plan fits (simulate, explain: the plan does not fit into memory), 5 validation errors above --fail-over, 130 interrupted (run: 128 plus the number of the signal).
+An environment variable can set each option except those of run: SHARDWRIGHT_MAX_MEMORY sets --max-memory. SHARDWRIGHT_DATA names the folder of models and hardware profiles.)";
 
-// Lines of prose folded to a terminal; examples, which are indented, stay as they are.
+// Folds lines of prose to the terminal; examples, which are indented, stay as they are.
 std::string folded_text(const std::string& text, int width) {
   std::istringstream stream(text);
   std::string folded;
@@ -49,8 +49,8 @@ std::string folded_text(const std::string& text, int width) {
   return folded;
 }
 
-// Help without the environment variables and defaults that CLI11 would put behind each option, as
-// wide as the terminal.
+// Prints help as wide as the terminal, without the environment variables and defaults that CLI11
+// adds to each option.
 class HelpFormatter : public CLI::Formatter {
  public:
   HelpFormatter() : width_(output_width()) {
@@ -82,7 +82,7 @@ class HelpFormatter : public CLI::Formatter {
  private:
   static constexpr int kOptionColumn = 32;
 
-  // A name and, in a column of its own, what it means.
+  // A name and, in a second column, its meaning.
   std::string entry(const std::string& name, const std::string& meaning) const {
     const int column = static_cast<int>(get_column_width());
     std::string line = "  " + name;
@@ -95,7 +95,8 @@ class HelpFormatter : public CLI::Formatter {
     return line + text + '\n';
   }
 
-  int width_;  // 0: no limit
+  // 0: no limit.
+  int width_;
 };
 
 void add_commands(CLI::App& app, Action& action) {
@@ -119,7 +120,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_gui_command(app, action);
 }
 
-// "--max-memory" is SHARDWRIGHT_MAX_MEMORY.
+// Returns "SHARDWRIGHT_MAX_MEMORY" for "--max-memory".
 std::string environment_name(const std::string& option) {
   std::string name = "SHARDWRIGHT_" + option;
   std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) {
@@ -147,7 +148,7 @@ void configure(CLI::App& app, Action& action) {
   for (CLI::App* command : app.get_subcommands({})) add_environment_names(*command);
 }
 
-// The chosen subcommand with its parents: "shardwright models show".
+// Returns the chosen subcommand with its parents: "shardwright models show".
 std::string chosen_command(const CLI::App& app) {
   const auto chosen = app.get_subcommands();
   return app.get_name() + (chosen.empty() ? "" : " " + chosen_command(*chosen.front()));
@@ -155,7 +156,7 @@ std::string chosen_command(const CLI::App& app) {
 
 ExitCode report_usage(const CLI::App& app, const CLI::ParseError& error,
                       const std::vector<std::string>& arguments) {
-  // Help and version are "errors" of CLI11 that succeed.
+  // CLI11 reports help and version as errors that succeed.
   if (error.get_exit_code() == 0) {
     std::ostringstream text, ignored;
     app.exit(error, text, ignored);
@@ -168,8 +169,8 @@ ExitCode report_usage(const CLI::App& app, const CLI::ParseError& error,
   return ExitCode::BadInput;
 }
 
-// "--json" without a file prints: "-" is put behind it. The executor, which takes what follows its
-// name as it is, has options of its own.
+// Adds "-" after a "--json" without a file, so that it prints. The arguments of `run` are the
+// executor's and stay as they are.
 std::vector<std::string> with_json_destination(const std::vector<std::string>& arguments) {
   if (arguments.empty() || arguments.front() == "run") return arguments;
   std::vector<std::string> complete;
@@ -184,7 +185,7 @@ std::vector<std::string> with_json_destination(const std::vector<std::string>& a
 
 ExitCode parse_and_run(CLI::App& app, Action& action, const std::vector<std::string>& arguments) {
   try {
-    // CLI11 takes the arguments from the back.
+    // CLI11 expects the arguments in reverse order.
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError& error) {
     return report_usage(app, error, arguments);

@@ -1,4 +1,4 @@
-// The command line as a whole: reads the arguments, runs the subcommand, turns what goes wrong into
+// The command line as a whole: reads the arguments, runs the subcommand, and turns errors into
 // messages and exit codes.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace shardwright::cli {
 
-// `arguments` without the program's name.
+// `arguments` does not include the name of the program.
 ExitCode run_command_line(const std::vector<std::string>& arguments);
 
 }  // namespace shardwright::cli

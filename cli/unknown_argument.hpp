@@ -11,8 +11,8 @@ class App;
 
 namespace shardwright::cli {
 
-// A message about the first argument that is neither an option nor a subcommand where it stands,
-// with the nearest name that is; nothing if there is none.
+// Returns a message about the first argument that is neither an option nor a subcommand in its
+// place, with the nearest valid name; nothing if there is no such argument.
 std::optional<std::string> find_unknown_argument(const CLI::App& app,
                                                  const std::vector<std::string>& arguments);
 

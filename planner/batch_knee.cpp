@@ -12,7 +12,8 @@
 namespace shardwright::planner {
 namespace {
 
-// Batches down to this part of the largest one are tried whatever the others reach.
+// Batches down to this part of the largest one are tried regardless of the throughput of the
+// others.
 constexpr std::int64_t kLeastShare = 64;
 
 struct BatchRate {
@@ -28,7 +29,7 @@ std::int64_t largest_batch(const PlanRequest& request) {
   return std::max<std::int64_t>({1, static_cast<std::int64_t>(sequences), request.gpus / 64});
 }
 
-// The largest power of two up to `most` that leaves plans short enough to be simulated.
+// The largest power of two up to `most` whose steps are short enough to be simulated.
 std::int64_t largest_simulated(PlanRequest trial, std::int64_t most) {
   const auto fits = [](const Evaluation& of_cut) { return !of_cut.plans.empty(); };
   auto batch = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(most)));
@@ -50,7 +51,7 @@ Constraints of_batch(Constraints constraints) {
   return constraints;
 }
 
-// Those that the constraints fix, or else the powers of two up to `most`; the largest one first.
+// The batches that the constraints fix, or else the powers of two up to `most`; largest first.
 std::vector<std::int64_t> batches_to_try(const PlanRequest& request, std::int64_t most) {
   const Constraints constraints = of_batch(request.constraints);
   std::vector<std::int64_t> batches;
@@ -68,8 +69,8 @@ std::vector<std::int64_t> batches_to_try(const PlanRequest& request, std::int64_
   return batches;
 }
 
-// The smallest of these, largest first, that reaches the knee's share of the highest rate; null if
-// there are none.
+// Returns the smallest of the batches, which come largest first, that reaches the knee's share of
+// the highest rate; null if there are none.
 BatchRate* knee_of(std::vector<BatchRate>& rates) {
   double highest = 0.0;
   for (const BatchRate& rate : rates) highest = std::max(highest, rate.tokens_per_s);
@@ -89,7 +90,7 @@ KneeBatch throughput_knee(const PlanRequest& request) {
   trial.found = nullptr;
   const std::int64_t most = largest_simulated(trial, largest_batch(request));
   for (const std::int64_t batch : batches_to_try(request, most)) {
-    // Smaller ones run no faster.
+    // Smaller batches run no faster.
     const bool below_knee = !rates.empty() && knee_of(rates) != &rates.back();
     if (batch < most / kLeastShare && below_knee) break;
     trial.global_batch = batch;

@@ -1,4 +1,4 @@
-// How large a batch has to be for the machine to run at its rate.
+// The batch from which on a machine runs at nearly its best rate.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +8,23 @@
 
 namespace shardwright::planner {
 
-// Share of the best throughput that the knee has to reach.
+// The share of the best throughput that the knee has to reach.
 inline constexpr double kKneeThroughput = 0.95;
 inline constexpr double kDefaultLargestBatchTokens = 16.0 * 1024.0 * 1024.0;
 
 struct KneeBatch {
-  std::int64_t batch = 1;  // sequences
-  // Where the request was stopped on the way: what was found with this batch, as a partial result.
+  // In sequences.
+  std::int64_t batch = 1;
+  // The partial result with this batch, if the request was stopped on the way.
   std::optional<SearchResult> stopped;
 };
 
-// The smallest global batch (sequences) with at least `kKneeThroughput` of the highest tokens per
-// second among the powers of two up to `request.max_global_batch`, or among the batches that the
-// constraints fix. It weighs throughput alone, not the tokens that a larger batch needs to reach
-// the same loss. Batches that no plan runs are passed over; where none fits, the largest one. From
-// the largest one down batches are tried as far as 1/64 of it, and on until one falls below the
-// knee. The request's `progress` is told each batch's search.
+// Returns the smallest global batch (sequences) with at least `kKneeThroughput` of the highest
+// tokens per second among the powers of two up to `request.max_global_batch`, or among the batches
+// that the constraints fix. Only throughput counts, not the tokens that a larger batch needs to
+// reach the same loss. Batches that no plan runs are skipped; if no batch fits, returns the largest
+// one. Batches are tried from the largest one down to 1/64 of it, and further until one falls below
+// the knee. The request's `progress` follows the search of each batch.
 KneeBatch throughput_knee(const PlanRequest& request);
 
 }  // namespace shardwright::planner

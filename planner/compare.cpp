@@ -74,107 +74,35 @@ std::vector<Figure> figures_of(const sim::StepResult& result) {
   return figures;
 }
 
-// A scenario with what its step comes to.
-struct Side {
-  const Scenario& scenario;
-  const sim::StepResult& result;
-
-  double gpus() const { return static_cast<double>(scenario.plan.world_size()); }
-  double tokens() const {
-    return static_cast<double>(scenario.plan.global_batch) *
-           static_cast<double>(scenario.plan.seq_len);
-  }
-  double tokens_per_s() const { return tokens() / result.step.value(); }
-  double dollars_per_token() const {
-    return step_expense(scenario.cluster, scenario.plan, result.step, computing_time(result))
-               .price.value() /
-           tokens();
-  }
-};
-
-Yardstick yardstick_of(const Side& first, const Side& second) {
-  if (first.gpus() != second.gpus()) return Yardstick::TokensPerSecondPerAccelerator;
-  return first.tokens() == second.tokens() ? Yardstick::Step : Yardstick::TokensPerSecond;
+ComparedSide side_of(const Scenario& scenario, const sim::StepResult& result) {
+  ComparedSide side;
+  side.accelerators = static_cast<double>(scenario.plan.world_size());
+  side.tokens =
+      static_cast<double>(scenario.plan.global_batch) * static_cast<double>(scenario.plan.seq_len);
+  side.tokens_per_s = side.tokens / result.step.value();
+  side.dollars_per_token =
+      step_expense(scenario.cluster, scenario.plan, result.step, computing_time(result))
+          .price.value() /
+      side.tokens;
+  return side;
 }
 
-// Which of two figures is higher, and by how many percent: "the second … 4.2 % more".
-struct Lead {
-  const char* who;
-  double percent;
-};
-
-Lead lead_of(double first, double second) {
-  return second > first ? Lead{"second", 100.0 * (second / first - 1.0)}
-                        : Lead{"first", 100.0 * (first / second - 1.0)};
+Yardstick yardstick_of(const ComparedSide& first, const ComparedSide& second) {
+  if (first.accelerators != second.accelerators) return Yardstick::TokensPerSecondPerAccelerator;
+  return first.tokens == second.tokens ? Yardstick::Step : Yardstick::TokensPerSecond;
 }
 
-// The part of the step that differs most, in seconds per so many tokens as the first step trains.
-std::string largest_change(const Comparison& comparison, const Side& first, const Side& second) {
-  const double scale = first.tokens() / second.tokens();
-  std::string part;
-  double change = 0.0;
+std::optional<PartChange> largest_change(const Comparison& comparison) {
+  if (comparison.yardstick == Yardstick::TokensPerSecondPerAccelerator) return std::nullopt;
+  const double scale = comparison.first_side.tokens / comparison.second_side.tokens;
+  PartChange largest;
   for (const ResultDifference& each : comparison.results) {
     if (each.figure == "memory_peak_bytes") break;  // the parts of the step come before
-    const double now = each.second * scale - each.first;
-    if (each.figure == "step_s" || std::abs(now) <= std::abs(change)) continue;
-    part = each.figure.substr(0, each.figure.size() - 2);
-    change = now;
+    const double change = each.second * scale - each.first;
+    if (each.figure == "step_s" || std::abs(change) <= std::abs(largest.seconds)) continue;
+    largest = {each.figure.substr(0, each.figure.size() - 2), change};
   }
-  if (part.empty()) return "";
-  return fmt::format("; the largest change is in {}: {:+.4g} s{}", part, change,
-                     scale == 1.0 ? "" : " for the tokens of the first step");
-}
-
-std::string verdict_by_step(const Side& first, const Side& second) {
-  if (first.result.step == second.result.step) return "both take the same time";
-  const Lead lead = lead_of(first.tokens_per_s(), second.tokens_per_s());
-  return fmt::format("the {} is {:.1f} % faster", lead.who, lead.percent);
-}
-
-std::string verdict_by_rate(const Side& first, const Side& second) {
-  const std::string why =
-      fmt::format(" (the steps train {:.0f} and {:.0f} tokens, so their times do not compare)",
-                  first.tokens(), second.tokens());
-  if (first.tokens_per_s() == second.tokens_per_s())
-    return "both train as many tokens per second" + why;
-  const Lead lead = lead_of(first.tokens_per_s(), second.tokens_per_s());
-  return fmt::format("the {} trains {:.1f} % more tokens per second", lead.who, lead.percent) + why;
-}
-
-std::string verdict_by_accelerator(const Side& first, const Side& second) {
-  const Lead each =
-      lead_of(first.tokens_per_s() / first.gpus(), second.tokens_per_s() / second.gpus());
-  const Lead all = lead_of(first.tokens_per_s(), second.tokens_per_s());
-  std::string text = fmt::format(
-      "per accelerator the {} trains {:.1f} % more tokens per second ({:.0f} and {:.0f} "
-      "accelerators, so the steps do not compare); in all the {} trains {:.1f} % more",
-      each.who, each.percent, first.gpus(), second.gpus(), all.who, all.percent);
-  const double cost = first.dollars_per_token(), other_cost = second.dollars_per_token();
-  if (cost > 0.0 && other_cost > 0.0 && cost != other_cost) {
-    const Lead dearer = lead_of(cost, other_cost);
-    text += fmt::format("; a token costs {:.1f} % more on the {}", dearer.percent, dearer.who);
-  }
-  return text;
-}
-
-std::string verdict_on(const Comparison& comparison, const Side& first, const Side& second) {
-  std::string text;
-  switch (comparison.yardstick) {
-    case Yardstick::Step:
-      text = verdict_by_step(first, second);
-      break;
-    case Yardstick::TokensPerSecond:
-      text = verdict_by_rate(first, second);
-      break;
-    case Yardstick::TokensPerSecondPerAccelerator:
-      text = verdict_by_accelerator(first, second);
-      break;
-  }
-  if (comparison.yardstick != Yardstick::TokensPerSecondPerAccelerator)
-    text += largest_change(comparison, first, second);
-  if (!(first.scenario.model == second.scenario.model))
-    text += "; the models differ, and so does what a token is worth";
-  return text;
+  return largest.figure.empty() ? std::nullopt : std::optional(largest);
 }
 
 }  // namespace
@@ -193,13 +121,18 @@ Comparison compare(const Scenario& first, const Scenario& second) {
   const std::vector<Figure> after = figures_of(comparison.second);
   for (std::size_t i = 0; i < before.size(); ++i)
     comparison.results.push_back({before[i].name, before[i].value, after[i].value});
-  const Side one{first, comparison.first}, other{second, comparison.second};
-  const double dollars = one.dollars_per_token(), other_dollars = other.dollars_per_token();
-  comparison.results.push_back({"tokens_per_s", one.tokens_per_s(), other.tokens_per_s()});
-  if (dollars > 0.0 && other_dollars > 0.0)
-    comparison.results.push_back({"dollars_per_token", dollars, other_dollars});
+  const ComparedSide one = side_of(first, comparison.first);
+  const ComparedSide other = side_of(second, comparison.second);
+  comparison.results.push_back({"tokens_per_s", one.tokens_per_s, other.tokens_per_s});
+  if (one.dollars_per_token > 0.0 && other.dollars_per_token > 0.0) {
+    comparison.results.push_back(
+        {"dollars_per_token", one.dollars_per_token, other.dollars_per_token});
+  }
+  comparison.first_side = one;
+  comparison.second_side = other;
+  comparison.same_model = first.model == second.model;
   comparison.yardstick = yardstick_of(one, other);
-  comparison.verdict = verdict_on(comparison, one, other);
+  comparison.largest_change = largest_change(comparison);
   return comparison;
 }
 

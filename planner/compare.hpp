@@ -1,7 +1,8 @@
-// Two scenarios side by side: what differs between them, and what that does to the step.
+// Two scenarios side by side: their differences, and the effect on the step.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,8 +11,9 @@
 
 namespace shardwright::planner {
 
-// A field that differs, as JSON pointer into the plan file ("/plan/tp"), with both values.
+// A field that differs, with both values.
 struct InputDifference {
+  // JSON pointer into the plan file: "/plan/tp".
   std::string field;
   std::string first, second;
 };
@@ -24,23 +26,45 @@ struct ResultDifference {
   double change() const { return second - first; }
 };
 
-// What decides which of two scenarios is faster: steps compare only where they train as many tokens
-// on as many accelerators.
+// The figure that decides which of two scenarios is faster: steps compare only if they train as
+// many tokens on as many accelerators.
 enum class Yardstick : std::uint8_t {
   Step,
-  TokensPerSecond,                // other batches or sequences
-  TokensPerSecondPerAccelerator,  // other numbers of accelerators
+  TokensPerSecond,                // batches or sequences differ
+  TokensPerSecondPerAccelerator,  // numbers of accelerators differ
 };
 
 // "step_s", "tokens_per_s", "tokens_per_s_per_gpu": the figure of the results that decides.
 const char* name_of(Yardstick yardstick);
 
+// The amounts that steps of different sizes compare by.
+struct ComparedSide {
+  double accelerators = 0.0;
+  // Tokens of one step.
+  double tokens = 0.0;
+  double tokens_per_s = 0.0;
+  // 0 if the profiles have no price.
+  double dollars_per_token = 0.0;
+};
+
+// A part of the step ("exposed_dp") that differs, in seconds that the second scenario spends more
+// on as many tokens as the first step trains.
+struct PartChange {
+  std::string figure;
+  double seconds = 0.0;
+};
+
 struct Comparison {
   sim::StepResult first, second;
+  ComparedSide first_side, second_side;
+  bool same_model = true;
   std::vector<InputDifference> inputs;
-  std::vector<ResultDifference> results;  // step, each part of the breakdown, memory, rates
+  // The step, each part of the breakdown, memory and rates.
+  std::vector<ResultDifference> results;
   Yardstick yardstick = Yardstick::Step;
-  std::string verdict;  // one line: which is faster by the yardstick, and mainly through what
+  // The part of the step that differs most. None if no part differs, or if the numbers of
+  // accelerators do.
+  std::optional<PartChange> largest_change;
 };
 
 Comparison compare(const Scenario& first, const Scenario& second);

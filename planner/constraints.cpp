@@ -23,10 +23,13 @@ struct NamedValue {
 struct FieldDefinition {
   PlanField field;
   const char* name;
-  const char* alias;  // how the field is called in plan files, where that is another name
+  // The name of the field in plan files, if it is another one.
+  const char* alias;
   std::int64_t (*value)(const Plan& plan);
-  std::vector<NamedValue> (*names)();  // of the values; empty for numbers
-  std::int64_t least = 1;              // of numbers
+  // The names of the values; empty for numbers.
+  std::vector<NamedValue> (*names)();
+  // The range of numbers.
+  std::int64_t least = 1;
   std::int64_t most = kMaxBatch;
 };
 

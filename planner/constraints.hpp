@@ -1,4 +1,4 @@
-// What the user demands of a plan: "tp=8", "zero=3", "schedule=1f1b,interleaved".
+// Constraints of the user on plans: "tp=8", "zero=3", "schedule=1f1b,interleaved".
 #pragma once
 
 #include <cstdint>
@@ -34,10 +34,10 @@ enum class PlanField : std::uint8_t {
 // "dp", "tp", …, "zero", "micro_batch", …: the names that constraints use.
 const char* name_of(PlanField field);
 
-// The value of a field as a number; enumerations and switches as that of their enumerator.
+// Returns the value of a field as a number; for enumerations and switches that of the enumerator.
 std::int64_t value_of(const Plan& plan, PlanField field);
 
-// The field has one of these values.
+// Requires that the field has one of these values.
 struct Constraint {
   PlanField field = PlanField::Tp;
   std::vector<std::int64_t> values;
@@ -55,14 +55,16 @@ std::string to_string(const Constraint& constraint);
 Constraint parse_constraint(const std::string& text, const std::string& option);
 
 struct Constraints {
-  std::vector<Constraint> fixed;      // every one holds …
-  std::vector<Constraint> forbidden;  // … and none of these
+  // All of these have to hold …
+  std::vector<Constraint> fixed;
+  // … and none of these.
+  std::vector<Constraint> forbidden;
 
   bool operator==(const Constraints&) const = default;
 };
 
-// The name of the first constraint that the plan breaks ("fix tp=8", "forbid zero=3"), empty if
-// none.
+// Returns the name of the first constraint that the plan breaks ("fix tp=8", "forbid zero=3"), or
+// an empty text.
 std::string broken_constraint(const Constraints& constraints, const Plan& plan);
 
 }  // namespace shardwright::planner

@@ -178,8 +178,8 @@ struct Part {
   Seconds time;
 };
 
-TimeShare share_of(const std::string& what, Seconds step, const std::vector<Part>& parts) {
-  TimeShare share{what, 0.0, {}, 0.0};
+TimeShare share_of(TimeUse use, Seconds step, const std::vector<Part>& parts) {
+  TimeShare share{use, 0.0, {}, 0.0};
   std::int64_t used = 0;
   for (const Part& part : parts) {
     const double of_step = part.time / step;
@@ -193,31 +193,17 @@ TimeShare share_of(const std::string& what, Seconds step, const std::vector<Part
   return share;
 }
 
-std::string text_of(const TimeShare& share) {
-  std::string text = fmt::format("{} with {:.0f} % of the step", share.what, 100.0 * share.share);
-  if (!share.mainly.empty())
-    text += fmt::format(" (mostly {}: {:.0f} %)", share.mainly, 100.0 * share.mainly_share);
-  return text;
-}
-
-// Gains below this are rounding.
-constexpr double kNoGain = 0.0005;
-
-std::string limit_of(const Explanation& explanation, double gain) {
-  std::string text = text_of(explanation.shares[0]) + ", then " + text_of(explanation.shares[1]);
-  if (explanation.partial || explanation.sensitivities.empty()) return text;
-  const auto most =
-      std::max_element(explanation.sensitivities.begin(), explanation.sensitivities.end(),
-                       [](const Sensitivity& a, const Sensitivity& b) { return a.gain < b.gain; });
-  if (most->gain < kNoGain) return text + "; more of no single resource would help";
-  return text + fmt::format("; of {:.0f} % more of each resource, {} would help most: {:+.1f} %",
-                            100.0 * gain, name_of(most->resource), 100.0 * most->gain);
-}
-
 }  // namespace
 
 const char* name_of(Resource resource) {
   return kResourceNames[static_cast<std::size_t>(resource)];
+}
+
+const char* name_of(TimeUse use) {
+  constexpr std::array kNames = {"GEMMs and attention",   "memory-bound kernels",
+                                 "exposed communication", "copies to the host",
+                                 "the pipeline bubble",   "waiting for the host"};
+  return kNames[static_cast<std::size_t>(use)];
 }
 
 ClusterSpec improved(const ClusterSpec& cluster, Resource resource, double gain) {
@@ -266,16 +252,15 @@ std::vector<TimeShare> time_shares(const sim::StepResult& result) {
   std::vector<Part> exposed;
   for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data, Axis::Pipeline})
     exposed.push_back({name_of(axis), time.exposed_on(axis)});
-  exposed.push_back({"kernels that it slows", time.interference});
+  exposed.push_back({"slowdown", time.interference});
   std::vector<TimeShare> shares = {
-      share_of("matrix products and attention", result.step,
-               {{"matrix products", time.gemm}, {"attention", time.attention}}),
-      share_of("memory-bound kernels", result.step,
-               {{"the layers' own", time.memory_bound}, {"the optimizer", time.optimizer}}),
-      share_of("exposed communication", result.step, exposed),
-      share_of("offload to the host", result.step, {{"", time.offload}}),
-      share_of("the pipeline bubble", result.step, {{"", time.bubble}}),
-      share_of("waiting for the host", result.step, {{"", time.host}})};
+      share_of(TimeUse::Compute, result.step, {{"gemm", time.gemm}, {"attention", time.attention}}),
+      share_of(TimeUse::MemoryBound, result.step,
+               {{"layers", time.memory_bound}, {"optimizer", time.optimizer}}),
+      share_of(TimeUse::Communication, result.step, exposed),
+      share_of(TimeUse::Offload, result.step, {{"", time.offload}}),
+      share_of(TimeUse::Bubble, result.step, {{"", time.bubble}}),
+      share_of(TimeUse::Host, result.step, {{"", time.host}})};
   std::stable_sort(shares.begin(), shares.end(),
                    [](const TimeShare& a, const TimeShare& b) { return a.share > b.share; });
   return shares;
@@ -290,6 +275,7 @@ Explanation explain(const Scenario& scenario, const sim::StepResult& result, dou
   Explanation explanation;
   explanation.result = result;
   explanation.shares = time_shares(result);
+  explanation.gain = gain;
   for (const Resource resource : kResources) {
     if (!uses(scenario.plan, resource)) continue;
     auto sensitivity = sensitivity_to(resource, scenario, gain, result.step, stop);
@@ -297,7 +283,6 @@ Explanation explain(const Scenario& scenario, const sim::StepResult& result, dou
     if (explanation.partial) break;
     explanation.sensitivities.push_back(*std::move(sensitivity));
   }
-  explanation.limit = limit_of(explanation, gain);
   return explanation;
 }
 

@@ -1,4 +1,4 @@
-// What limits a plan, and what more of each resource would bring.
+// The bottleneck of a plan, and the gain from more of each resource.
 #pragma once
 
 #include <cstdint>
@@ -28,26 +28,45 @@ enum class Resource : std::uint8_t {
 // "peak FLOP/s", "HBM bandwidth", …
 const char* name_of(Resource resource);
 
-// The same cluster with `gain` (0.1: 10 %) more of a resource; latencies are divided by 1 + gain.
-// So are the parts of measured curves (core/spec/cost_curve.hpp) that the resource stands for: a
-// host's speed sets the overhead of kernels, and how late members come to an exchange stays.
+// Returns the cluster with `gain` (0.1: 10 %) more of a resource; latencies are divided by 1 +
+// gain. The parts of measured curves (core/spec/cost_curve.hpp) that depend on the resource change
+// with it: the speed of the host sets the overhead of kernels. The lateness of the members of a
+// collective stays.
 ClusterSpec improved(const ClusterSpec& cluster, Resource resource, double gain);
 
 struct Sensitivity {
   Resource resource = Resource::PeakFlops;
-  Seconds step;         // with more of the resource
-  double gain = 0.0;    // of throughput: old step / new step - 1
-  std::string through;  // for capacity: the variant of the plan that then fits, else empty
+  // The step time with more of the resource.
+  Seconds step;
+  // The gain of throughput: old step / new step - 1.
+  double gain = 0.0;
+  // For memory capacity the variant of the plan that then fits; otherwise empty.
+  std::string through;
 };
 
-// What the bottleneck stage spends its step on, by what would shorten it: arithmetic, memory
-// bandwidth, the network (all axes together), the link to the host, a better schedule, a faster
-// host.
+// The uses of a step's time, by what would shorten them.
+enum class TimeUse : std::uint8_t {
+  Compute,        // GEMMs and attention: more FLOP/s
+  MemoryBound,    // other kernels and the optimizer: more memory bandwidth
+  Communication,  // exposed communication of all axes: a faster network
+  Offload,        // copies to the host: a faster link to it
+  Bubble,         // waiting for other stages: a better schedule
+  Host,           // waiting for the host: a faster one
+};
+
+// "GEMMs and attention", "exposed communication", …
+const char* name_of(TimeUse use);
+
+// A use of the step's time on the bottleneck stage.
 struct TimeShare {
-  std::string what;           // "exposed communication", …
-  double share = 0.0;         // of the step
-  std::string mainly;         // its largest part ("dp"), empty where it has but one
-  double mainly_share = 0.0;  // of the step
+  TimeUse use = TimeUse::Compute;
+  // As a part of the step.
+  double share = 0.0;
+  // The largest of several parts of the use ("gemm", "optimizer", "dp"); empty if there is only
+  // one.
+  std::string mainly;
+  // The share of that part in the step.
+  double mainly_share = 0.0;
 };
 
 // Largest first.
@@ -56,20 +75,24 @@ std::vector<TimeShare> time_shares(const sim::StepResult& result);
 struct Explanation {
   sim::StepResult result;
   std::vector<TimeShare> shares;
-  std::vector<Sensitivity> sensitivities;  // in the order of `Resource`
-  std::string limit;                       // one line: what limits this plan
-  bool partial = false;                    // stopped: sensitivities are missing
+  // In the order of `Resource`.
+  std::vector<Sensitivity> sensitivities;
+  // How much more of each resource was tried: 0.1 is 10 %.
+  double gain = 0.0;
+  // True if the explanation was stopped, so that sensitivities are missing.
+  bool partial = false;
 };
 
 inline constexpr double kSensitivityStep = 0.1;
 
-// By re-simulation; the link to the host only for plans that copy over it. More memory lets the
-// plan recompute less or take larger microbatches; those variants that did not fit before are
-// tried. Once `stop` is requested no simulation goes on but that of the scenario itself.
+// Simulates the scenario again with more of each resource; the link to the host is varied only for
+// plans that copy over it. More memory lets the plan recompute less or take larger microbatches:
+// the variants that did not fit before are tried. Once `stop` is requested, no simulation continues
+// but that of the scenario itself.
 Explanation explain(const Scenario& scenario, double gain = kSensitivityStep,
                     const std::stop_token& stop = {});
 
-// The same of a scenario that is simulated already, with `result`.
+// Explains a scenario that was simulated already, with `result`.
 Explanation explain(const Scenario& scenario, const sim::StepResult& result, double gain,
                     const std::stop_token& stop);
 

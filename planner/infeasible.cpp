@@ -1,10 +1,10 @@
 #include "planner/infeasible.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -13,46 +13,31 @@
 namespace shardwright::planner {
 namespace {
 
-// Three digits, as the command prints sizes.
-std::string size_text(Bytes bytes) {
-  return bytes >= gigabytes(999.5) ? fmt::format("{:.3g} TB", bytes.value() / 1e12)
-                                   : fmt::format("{:.3g} GB", bytes.value() / 1e9);
-}
-
-// Digits in threes, as the command prints counts.
-std::string count_text(std::int64_t count) {
-  std::string text = fmt::format("{}", count);
-  for (std::size_t end = text.size(); end > 3; end -= 3) text.insert(end - 3, ",");
-  return text;
-}
-
-// A size to ask for, in tenths of a GB: not below `bytes`.
+// Rounds up to tenths of a GB, for a size to ask for.
 Bytes rounded_up(Bytes bytes) {
   return Bytes(std::ceil(bytes.value() / 1e8) * 1e8);
 }
 
-std::string option_of(const Constraints& constraints, std::size_t index) {
-  const std::size_t fixed = constraints.fixed.size();
-  return index < fixed ? "fix " + to_string(constraints.fixed[index])
-                       : "forbid " + to_string(constraints.forbidden[index - fixed]);
-}
-
-// What most plans fall to, rules and constraints alike.
-Rejection biggest_rejection(const PlanRequest& request, const Evaluation& evaluation) {
-  Rejection most;
-  const auto look_at = [&](const std::string& rule, std::int64_t count) {
-    if (count > most.count) most = {rule, count};
-  };
-  for (std::size_t i = 0; i < evaluation.broken_rules.size(); ++i)
-    look_at(fmt::format("the rule {}", name_of(static_cast<PlanRule>(i))),
-            evaluation.broken_rules[i]);
-  for (std::size_t i = 0; i < evaluation.broken_constraints.size(); ++i)
-    look_at(option_of(request.constraints, i), evaluation.broken_constraints[i]);
+// The rule or constraint that excludes the most plans.
+Obstacle biggest_obstacle(const PlanRequest& request, const Evaluation& evaluation) {
+  Obstacle most;
+  for (std::size_t i = 0; i < evaluation.broken_rules.size(); ++i) {
+    if (evaluation.broken_rules[i] > most.plans)
+      most = {ObstacleKind::Rule, static_cast<PlanRule>(i), {}, evaluation.broken_rules[i]};
+  }
+  const std::size_t fixed = request.constraints.fixed.size();
+  for (std::size_t i = 0; i < evaluation.broken_constraints.size(); ++i) {
+    if (evaluation.broken_constraints[i] <= most.plans) continue;
+    const bool is_fixed = i < fixed;
+    most = {is_fixed ? ObstacleKind::Fixed : ObstacleKind::Forbidden, PlanRule::Range,
+            is_fixed ? request.constraints.fixed[i] : request.constraints.forbidden[i - fixed],
+            evaluation.broken_constraints[i]};
+  }
   return most;
 }
 
-// Selective recomputation is no choice of its own where attention is fused, so that no plan of the
-// space has it.
+// True if only selective recomputation is allowed and attention is fused: selective recomputation
+// is then no choice of its own, so that no plan of the space has it.
 bool fixes_selective_alone(const PlanRequest& request) {
   constexpr auto kSelective = static_cast<std::int64_t>(RecomputePolicy::Selective);
   const auto& fixed = request.constraints.fixed;
@@ -63,7 +48,7 @@ bool fixes_selective_alone(const PlanRequest& request) {
          });
 }
 
-// Changes one thing of the request after the other and lists those after which a plan fits.
+// Changes one thing of the request at a time and lists the changes after which a plan fits.
 class Remedies {
  public:
   Remedies(const PlanRequest& request, const Evaluation& evaluation, NoFeasiblePlan& result)
@@ -78,6 +63,7 @@ class Remedies {
     drop_constraints();
     offload();
     change_batch();
+    change_accelerators();
     shrink_batch();
     shorten_sequences();
     add_accelerators();
@@ -91,7 +77,7 @@ class Remedies {
     return true;
   }
 
-  // The nearest plan needs what it needs: no search is wanted.
+  // The need of the nearest plan is known, so that no search is necessary.
   void raise_limit() {
     const bool limited = result_.available < request_.cluster.accelerator.memory;
     if (!result_.nearest || !limited) return;
@@ -148,8 +134,8 @@ class Remedies {
     }
   }
 
-  // Batches that the replicas divide, which they do not divide now: the smallest that helps. Few
-  // sequences may still be too few for the pipeline.
+  // Tries larger batches that the replicas divide, and keeps the smallest that helps. A batch may
+  // still be too small for the pipeline.
   void change_batch() {
     if (result_.nearest) return;
     constexpr int kDoublings = 12;
@@ -168,7 +154,35 @@ class Remedies {
     }
   }
 
-  // Where steps are too long to be simulated: the largest power of two that helps.
+  // Tries numbers of accelerators in whole nodes that are close to the one asked for. Those that share
+  // the largest divisor with the batch come first: most of their plans divide it.
+  void change_accelerators() {
+    const Obstacle& obstacle = result_.obstacle;
+    if (obstacle.kind != ObstacleKind::Rule || obstacle.rule != PlanRule::GlobalBatch) return;
+    constexpr double kClose = 0.1;
+    constexpr std::size_t kMostTried = 8;
+    const std::int64_t node = request_.cluster.node.accelerators, asked = request_.gpus;
+    const std::int64_t most = request_.cluster.most_accelerators().value_or(kMaxWorld);
+    const auto nodes_within = static_cast<std::int64_t>(kClose * static_cast<double>(asked / node));
+    std::vector<std::int64_t> sizes;
+    for (std::int64_t i = -nodes_within; i <= nodes_within + 1; ++i) {
+      const std::int64_t size = (asked / node + i) * node;
+      if (size > 0 && size <= most && size != asked) sizes.push_back(size);
+    }
+    const auto order = [&](std::int64_t size) {
+      return std::pair(-std::gcd(size, request_.global_batch), std::abs(size - asked));
+    };
+    std::sort(sizes.begin(), sizes.end(),
+              [&](std::int64_t a, std::int64_t b) { return order(a) < order(b); });
+    if (sizes.size() > kMostTried) sizes.resize(kMostTried);
+    for (const std::int64_t size : sizes) {
+      PlanRequest changed = request_;
+      changed.gpus = size;
+      if (try_change(changed, {{RemedyField::Gpus, size}})) return;
+    }
+  }
+
+  // If steps are too long to be simulated, keeps the largest power of two that helps.
   void shrink_batch() {
     if (evaluation_.broken(PlanRule::StepSize) == 0) return;
     const auto asked = static_cast<std::uint64_t>(request_.global_batch);
@@ -206,7 +220,7 @@ class Remedies {
 
   void ask_for_larger_accelerators() {
     const Bytes device = request_.cluster.accelerator.memory;
-    // A limit of the user's holds on any accelerator.
+    // The user's limit applies to any accelerator.
     const bool limited = result_.available < device;
     if (!result_.nearest || limited || result_.needed <= device) return;
     result_.closes_it.push_back({{RemedyField::AcceleratorMemory, result_.needed}});
@@ -226,23 +240,14 @@ NoFeasiblePlan explain_infeasible(const PlanRequest& request, const Evaluation& 
     result.nearest = evaluation.tightest.plan;
     result.needed = Bytes(evaluation.tightest.memory);
     result.shortfall = result.needed - result.available;
-    const bool limited = result.available < request.cluster.accelerator.memory;
-    result.reason = fmt::format(
-        "{} plans obey the rules and constraints, none fits into {}{}: the smallest "
-        "needs {}",
-        count_text(evaluation.too_large), limited ? "the memory limit of " : "",
-        size_text(result.available), size_text(result.needed));
+    result.obstacle.kind = ObstacleKind::Memory;
+    result.obstacle.plans = evaluation.too_large;
   } else if (fixes_selective_alone(request)) {
-    result.reason = fmt::format(
-        "the attention of the stack {} is fused and keeps no scores, so that selective "
-        "recomputation, which drops those, is the same as none",
-        request.stack.name);
+    result.obstacle.kind = ObstacleKind::FusedAttention;
   } else {
-    const Rejection most = biggest_rejection(request, evaluation);
-    result.reason = fmt::format(
-        "none of the {} plans of the space obeys the rules and constraints; most, {}, fall to {}",
-        count_text(evaluation.space), count_text(most.count), most.rule);
+    result.obstacle = biggest_obstacle(request, evaluation);
   }
+  result.obstacle.space = evaluation.space;
   Remedies(request, evaluation, result).list();
   return result;
 }

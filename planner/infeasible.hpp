@@ -1,4 +1,4 @@
-// Why a search found no plan, and what would help.
+// The reason why a search found no plan, and the changes that would help.
 #pragma once
 
 #include "planner/plan_evaluation.hpp"

@@ -9,7 +9,7 @@
 namespace shardwright::planner {
 namespace {
 
-// `block`: accelerators of a domain that the job takes.
+// `block` is the number of accelerators of a domain that the job takes.
 std::string key_of(const Plan& cut, std::int64_t block) {
   Plan key = cut;
   key.global_batch = 1;

@@ -1,5 +1,5 @@
-// The costs of layers that several searches share: other batches and other numbers of accelerators
-// cut layers in the same ways.
+// The costs of layers, shared by several searches: other batches and numbers of accelerators cut
+// layers in the same ways.
 #pragma once
 
 #include <map>
@@ -15,12 +15,12 @@
 
 namespace shardwright::planner {
 
-// For one model, cluster and stack. Safe for use by several threads.
+// A cache for one model, cluster and stack. Several threads may use it.
 class LayerCostCache {
  public:
-  // sim::layer_costs of `cut`, computed once for all cuts that cost the same: the batch does not
-  // matter, nor do further whole scale-up domains where the pipeline axis is the outermost, since
-  // groups within a stage then lie alike.
+  // Returns sim::layer_costs of `cut`, computed once for all cuts with the same cost. The batch
+  // does not matter. If the pipeline axis is the outermost, neither do further whole scale-up
+  // domains, because the groups within a stage are then placed alike.
   std::shared_ptr<const sim::LayerCosts> of(const ModelSpec& model, const ClusterSpec& cluster,
                                             const StackSpec& stack, const Plan& cut);
 

@@ -1,4 +1,4 @@
-// What a plan is good for: the figures that plans are compared by.
+// Objectives: the figures that plans are compared by.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace shardwright::planner {
 
 enum class Objective : std::uint8_t {
-  Time,            // tokens per second: the step, where all plans have the same batch
+  Time,            // tokens per second; the step time, if all plans have the same batch
   Cost,            // dollars per token
   Memory,          // the lowest peak
   TokensPerJoule,  // energy
@@ -23,29 +23,31 @@ enum class Objective : std::uint8_t {
 const char* name_of(Objective objective);
 std::vector<Objective> all_objectives();
 
-// Throws InputError that names `option` and the spellings that exist.
+// Throws InputError that names `option` and the objectives that exist.
 Objective parse_objective(const std::string& text, const std::string& option = "objective");
 
 // Money and energy of one step on the whole machine.
 struct StepExpense {
-  Dollars price;  // zero where the profiles have no price
+  // Zero if the profiles have no price.
+  Dollars price;
   Joules energy;
 };
 
 // The part of the step in which the accelerators of all stages compute, on average.
 Seconds computing_time(const sim::StepResult& result);
 
-// The cluster's own price of an accelerator, else the accelerator's; zero where neither has one.
+// The cluster's price of an accelerator, or else the accelerator's; zero if neither has one.
 DollarsPerSecond accelerator_price(const ClusterSpec& cluster);
 
-// An accelerator draws its idle power and, for the share of the step in which it computes, the rest
-// of its design power; a node adds its overhead; the site multiplies by its PUE. A linear model
-// between two datasheet figures: good for comparing plans on one machine, not for billing.
+// Computes the price and the energy of a step. An accelerator draws its idle power and, for the
+// share of the step in which it computes, the rest of its design power; a node adds its overhead;
+// the site multiplies by its PUE. The model is linear between two datasheet figures: it compares
+// plans on one machine, but is no basis for billing.
 StepExpense step_expense(const ClusterSpec& cluster, const Plan& plan, Seconds step,
                          Seconds computing);
 
-// What is minimised. Time and money are per token, so that plans of different batches compare; of
-// two plans with equal scores the one that comes first in the order of the search space is better.
+// The value to be minimised. Time and money are per token, so that plans of different batches
+// compare. Of two plans with equal scores, the one that comes first in the search space is better.
 double score(Objective objective, const Plan& plan, const sim::StepResult& result,
              const StepExpense& expense);
 

@@ -12,8 +12,8 @@ struct TradeOff {
   double second = 0.0;
 };
 
-// Indices of the points that no other point equals or beats in both figures (of equal points the
-// first stays), in ascending order of `first`.
+// Returns the indices of the points that no other point equals or beats in both figures (of equal
+// points, the first stays), in ascending order of `first`.
 std::vector<std::size_t> pareto_front(const std::vector<TradeOff>& points);
 
 }  // namespace shardwright::planner

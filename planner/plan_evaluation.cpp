@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
-// Index of the first constraint that the plan breaks: fixed ones, then forbidden ones.
+// Returns the index of the first constraint that the plan breaks: fixed ones, then forbidden ones.
 std::size_t first_broken(const Constraints& constraints, const Plan& plan) {
   for (std::size_t i = 0; i < constraints.fixed.size(); ++i) {
     if (!constraints.fixed[i].holds(plan)) return i;
@@ -29,8 +29,8 @@ std::size_t first_broken(const Constraints& constraints, const Plan& plan) {
   return kNone;
 }
 
-// The part of the step in which the accelerators of all stages compute, on average: no simulation
-// finds less.
+// The average time of a step in which the accelerators of a stage compute. No simulation finds
+// less.
 Seconds computing(const sim::StageCosts& costs) {
   return Seconds(sim::mean_over_stages(costs, &sim::StageCost::compute));
 }
@@ -42,7 +42,8 @@ double bound_of_score(const PlanRequest& request, const Plan& plan, const sim::S
   result.stages.resize(1);
   result.stages[0].memory.peak = costs.memory.peak;
   const StepExpense expense = step_expense(request.cluster, plan, bound, computing(costs));
-  constexpr double kRounding = 1.0 - 1e-9;  // sums in another order than the simulation's
+  // The simulation adds in another order.
+  constexpr double kRounding = 1.0 - 1e-9;
   return score(request.objective, plan, result, expense) * kRounding;
 }
 
@@ -99,7 +100,7 @@ class CutEvaluation {
                              costs.memory.peak.value(), number_, index});
   }
 
-  // Where the pipeline axis is the outermost, its depth does not matter to groups within a stage.
+  // If the pipeline axis is the outermost, its depth does not matter to the groups within a stage.
   void price_layers(const Plan& plan) {
     const bool outermost = plan.rank_order.back() == Axis::Pipeline;
     const std::int64_t pp = outermost ? 1 : plan.pp;
@@ -126,12 +127,13 @@ class CutEvaluation {
     parameters_.expert += part.parameters.expert;
   }
 
-  // True if what a stage holds from step to step, on average over the stages, exceeds both the
-  // memory and the peak of the tightest plan: then this one neither fits nor is tighter.
+  // True if the states that an average stage holds from step to step exceed both the memory and the
+  // peak of the tightest plan: then this plan neither fits nor is tighter.
   bool states_exceed(const Plan& plan) const {
     const auto stages = static_cast<double>(plan.pp);
     const PartParameters share{parameters_.dense / stages, parameters_.expert / stages};
-    constexpr double kRounding = 1.0 - 1e-9;  // sums in another order than the peak's
+    // The peak adds in another order.
+    constexpr double kRounding = 1.0 - 1e-9;
     double states = 0.0;
     for (const PersistentMemory& state : persistent_memory(share, plan, request_.stack))
       states += state.bytes.value() * kRounding;
@@ -146,7 +148,8 @@ class CutEvaluation {
   sim::ScheduleProfiles& profiles_;
   std::optional<sim::StageCostCache> costs_;
   std::shared_ptr<const sim::LayerCosts> layers_;
-  PartParameters parameters_;  // of all layers, the embedding and the head, on one rank of each
+  // Parameters of all layers, the embedding and the head, on one rank of each.
+  PartParameters parameters_;
   std::int64_t priced_pp_ = 0;
   Evaluation result_;
 };
@@ -160,7 +163,7 @@ void add_counts(std::vector<std::int64_t>& sum, const std::vector<std::int64_t>&
 
 std::int64_t Evaluation::broken(PlanRule rule) const {
   const auto index = static_cast<std::size_t>(rule);
-  return index < broken_rules.size() ? broken_rules[index] : 0;  // none are counted of no cut
+  return index < broken_rules.size() ? broken_rules[index] : 0;  // empty without a cut
 }
 
 void Evaluation::add(const Evaluation& other) {

@@ -1,4 +1,5 @@
-// The cheap look at every plan of a search: rules, constraints, memory, bound and analytic time.
+// The cheap evaluation of every plan of a search: rules, constraints, memory, bound and analytic
+// time.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +16,20 @@
 
 namespace shardwright::planner {
 
-// A plan that fits, by its place in the space. 40 bytes: a space may have a million of them.
+// A plan that fits, by its place in the space. It takes only 40 bytes, because a space may have a
+// million of them.
 struct EvaluatedPlan {
-  double score_bound = 0.0;  // no simulation of the plan scores lower
-  double bound = 0.0;        // seconds
-  double analytic = 0.0;     // seconds
-  double memory = 0.0;       // bytes
-  std::uint32_t cut = 0;     // of layer_cuts
-  std::uint32_t index = 0;   // of the plans of the cut, in the order of the space
+  // No simulation of the plan scores lower.
+  double score_bound = 0.0;
+  // In seconds.
+  double bound = 0.0;
+  double analytic = 0.0;
+  // In bytes.
+  double memory = 0.0;
+  // Index into layer_cuts.
+  std::uint32_t cut = 0;
+  // Index into the plans of the cut, in the order of the space.
+  std::uint32_t index = 0;
 
   bool is(const EvaluatedPlan& other) const { return cut == other.cut && index == other.index; }
   bool comes_before(const EvaluatedPlan& other) const {
@@ -30,41 +37,44 @@ struct EvaluatedPlan {
   }
 };
 
-// A plan that obeys all rules but does not fit.
+// A plan that obeys all rules but does not fit into memory.
 struct TightPlan {
   double memory = std::numeric_limits<double>::infinity();
   std::optional<Plan> plan;
 };
 
-// What a search finds among the plans of one cut, or of all.
+// The result of evaluating the plans of one cut, or of all.
 struct Evaluation {
   std::int64_t space = 0;
-  std::vector<std::int64_t> broken_rules;        // by PlanRule
-  std::vector<std::int64_t> broken_constraints;  // fixed ones, then forbidden ones
+  // Numbers of plans by PlanRule.
+  std::vector<std::int64_t> broken_rules;
+  // Numbers of plans by constraint: fixed ones, then forbidden ones.
+  std::vector<std::int64_t> broken_constraints;
   std::int64_t too_large = 0;
   std::vector<EvaluatedPlan> plans;
   TightPlan tightest;
-  std::set<std::int64_t> undivided;  // replicas of the plans that fall to the rule on the batch
+  // The numbers of replicas of the plans that break the rule on the batch.
+  std::set<std::int64_t> undivided;
 
-  // Plans that fall to a rule.
+  // The number of plans that break a rule.
   std::int64_t broken(PlanRule rule) const;
   void add(const Evaluation& other);
 };
 
 Bytes available_memory(const PlanRequest& request);
 
-// The model's states alone, spread over all accelerators: no plan of the space needs less.
+// The model's states spread over all accelerators. No plan of the space needs less.
 Bytes least_memory(const PlanRequest& request);
 
 SpaceRequest space_of(const PlanRequest& request);
 
-// Where not even the states fit and nobody asks for the tightest plan, plans are only counted.
-// The space of `request`, cut number `cut` of `cuts`.
+// Evaluates the plans of cut number `cut` of `cuts`. If not even the states fit and the tightest
+// plan is not asked for, plans are only counted.
 Evaluation evaluate_cut(const PlanRequest& request, const std::vector<Plan>& cuts,
                         std::uint32_t cut, sim::ScheduleProfiles& profiles);
 
-// The whole space of `request`, in parallel. Cuts that have not begun when `enough`, called after
-// each, says so are left out.
+// Evaluates the whole space of `request` in parallel. `enough` is called after each cut; once it
+// returns true, no further cut is begun.
 Evaluation evaluate_space(const PlanRequest& request, const std::vector<Plan>& cuts,
                           const std::function<bool(const Evaluation& of_cut)>& enough);
 

@@ -1,4 +1,4 @@
-// How far an answer can be relied on: the memory that a plan leaves free, and the figures that are
+// The reliability of an answer: the memory that a plan leaves free, and the figures that are
 // estimates.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace shardwright::planner {
 
-// A peak that leaves less of the memory free is worth a warning.
+// A peak above this share of the memory is worth a warning.
 inline constexpr double kTightMemory = 0.95;
 
 // The peak of the fullest stage, as a share of the accelerator's memory.
@@ -18,10 +18,11 @@ double memory_share(const sim::StepResult& result, const ClusterSpec& cluster);
 
 struct FigureCounts {
   std::int64_t all = 0;
-  std::int64_t estimates = 0;  // without a measurement: of confidence `Assumed`
+  // Figures of confidence `Assumed`, without a measurement.
+  std::int64_t estimates = 0;
 };
 
-// The figures that name a source, of the cluster with its parts and of the stack.
+// Counts the figures that name a source, of the cluster with its parts and of the stack.
 FigureCounts figure_counts(const ClusterSpec& cluster, const StackSpec& stack);
 
 }  // namespace shardwright::planner

@@ -1,5 +1,4 @@
-// What a request may change so that a plan fits: values, which the command line and the window put
-// into words of their own.
+// The changes of a request that make a plan fit, as values; planner/wording.hpp words them.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +9,7 @@
 
 namespace shardwright::planner {
 
-// A field that a remedy changes: of the request, or the memory of its accelerator.
+// A field of the request that a remedy changes, or the memory of its accelerator.
 enum class RemedyField : std::uint8_t {
   Gpus,
   GlobalBatch,
@@ -25,7 +24,7 @@ enum class RemedyField : std::uint8_t {
 // One field of a request with the value that would help.
 struct Remedy {
   RemedyField field = RemedyField::Gpus;
-  // Bytes for the two memories, the constraint for the last three, otherwise the number.
+  // Bytes for the two memories, the constraint for the last three fields, otherwise the number.
   std::variant<std::int64_t, Bytes, Constraint> value;
 
   bool operator==(const Remedy&) const = default;

@@ -11,7 +11,8 @@
 namespace shardwright::planner {
 namespace {
 
-// What the executor runs; its schedules and ZeRO stages are those of its stack.
+// Limits the search to plans that the executor runs; its schedules and ZeRO stages are those of its
+// stack.
 SearchLimits limits_of_executor(const Scenario& scenario) {
   SearchLimits limits;
   limits.max_tp = std::min(scenario.model.attention.kv_heads, sim::domain_size(scenario.cluster));

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
+#include "core/base/quantity_text.hpp"
 #include "core/spec/plan_check.hpp"
 #include "planner/objective.hpp"
 #include "sim/cost/placement.hpp"
@@ -15,10 +16,11 @@ namespace {
 void check_range(ProblemList& problems, const char* field, std::int64_t value, std::int64_t least,
                  std::int64_t most) {
   if (value >= least && value <= most) return;
-  problems.add(field, fmt::format("{}", value), fmt::format("a number from {} to {}", least, most));
+  problems.add(field, fmt::format("{}", value),
+               fmt::format("a number from {} to {}", format_count(least), format_count(most)));
 }
 
-// A value that was asked for by name is tried, whatever the stack or the defaults say.
+// Adds the values that a constraint names, even if the stack or the defaults exclude them.
 template <class Value>
 void add_values(std::vector<Value>& values, const Constraint& constraint) {
   for (const std::int64_t number : constraint.values) {
@@ -69,10 +71,10 @@ void add_choices(const Constraint& constraint, SearchLimits& limits) {
       return add_values(limits.offload_optimizer, constraint);
     case PlanField::OffloadActivations:
       return add_values(limits.offload_activations, constraint);
-    case PlanField::Tp:  // to Cp: ranges, not lists
+    case PlanField::Tp:  // ranges, not lists
     case PlanField::Pp:
     case PlanField::Cp:
-    case PlanField::Dp:  // from here: all values that there can be are tried
+    case PlanField::Dp:  // all possible values are tried
     case PlanField::Ep:
     case PlanField::GlobalBatch:
     case PlanField::Recompute:

@@ -5,41 +5,37 @@
 #include <algorithm>
 #include <chrono>
 
+#include "core/base/quantity_text.hpp"
 #include "planner/batch_knee.hpp"
 #include "planner/layer_cost_cache.hpp"
+#include "planner/wording.hpp"
 
 namespace shardwright::planner {
 namespace {
 
 struct StepShare {
   std::string what;
-  double share;  // of the step
+  // As a part of the step.
+  double share;
 };
 
 std::vector<StepShare> parts_of(const PlanCandidate& candidate) {
   const sim::TimeBreakdown& time = candidate.result.time();
   const Seconds step = candidate.result.step;
-  std::vector<StepShare> parts = {
-      {"kernels", time.compute() / step},
-      {"the optimizer", time.optimizer / step},
-      {"collectives that slow the kernels beside them", time.interference / step},
-      {"the pipeline bubble", time.bubble / step},
-      {"waiting for the host", time.host / step}};
+  std::vector<StepShare> parts = {{"kernels", time.compute() / step},
+                                  {"the optimizer", time.optimizer / step},
+                                  {figure_text("interference"), time.interference / step},
+                                  {"the pipeline bubble", time.bubble / step},
+                                  {"waiting for the host", time.host / step}};
   for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data, Axis::Pipeline}) {
     parts.push_back(
-        {fmt::format("exposed {} communication", name_of(axis)), time.exposed_on(axis) / step});
+        {figure_text(fmt::format("exposed_{}", name_of(axis))), time.exposed_on(axis) / step});
   }
   return parts;
 }
 
-// "16,384".
-std::string digits_in_threes(std::int64_t count) {
-  std::string text = fmt::format("{}", count);
-  for (std::size_t place = text.size(); place > 3; place -= 3) text.insert(place - 3, 1, ',');
-  return text;
-}
-
-// What takes a larger share of the step behind the knee than where the machine is smallest.
+// Names the part of the step whose share grows most from the smallest machine to the one behind the
+// knee.
 std::string cause_of(const ScalePoint& smallest, const ScalePoint& behind) {
   const std::vector<StepShare> before = parts_of(*smallest.best), after = parts_of(*behind.best);
   std::size_t most = 1;  // kernels shrink when something else grows, unless they get less efficient
@@ -47,10 +43,10 @@ std::string cause_of(const ScalePoint& smallest, const ScalePoint& behind) {
     if (after[i].share - before[i].share > after[most].share - before[most].share) most = i;
   }
   const std::string what =
-      most == 0 ? "kernels, which get smaller and less efficient," : after[most].what;
+      most == 0 ? "the time of kernels, which get smaller and less efficient," : after[most].what;
   return fmt::format("{} grows from {:.0f} % of the step on {} accelerators to {:.0f} % on {}",
-                     what, 100.0 * before[most].share, digits_in_threes(smallest.gpus),
-                     100.0 * after[most].share, digits_in_threes(behind.gpus));
+                     what, 100.0 * before[most].share, format_count(smallest.gpus),
+                     100.0 * after[most].share, format_count(behind.gpus));
 }
 
 bool any_fits(const std::vector<ScalePoint>& points) {
@@ -87,10 +83,11 @@ void find_knee(ScaleResult& result) {
   }
 }
 
-// Efficiencies above this are no matter of rounding a batch.
+// Efficiencies above this do not come from rounding a batch.
 constexpr double kSuperlinear = 1.005;
 
-// What the smallest size must do for lack of memory, and a larger one need not.
+// The measure that the plan of the smallest size takes for lack of memory, and that of a larger
+// size does not.
 std::string burden_of(const Plan& smallest, const Plan& larger) {
   const auto recomputed = [](const Plan& plan) {
     if (plan.recompute == RecomputePolicy::None) return 0.0;
@@ -120,10 +117,10 @@ void explain_superlinear(ScaleResult& result) {
   if (best == nullptr || best->efficiency < kSuperlinear) return;
   const std::string burden = burden_of(smallest->best->plan, best->best->plan);
   result.superlinear_cause = fmt::format(
-      "100 % is the smallest size, {} accelerators, whose plan {}; {} accelerators reach {:.0f} %",
+      "the plan of the smallest size, {} accelerators, {}; {} accelerators reach {:.0f} %",
       smallest->gpus,
-      burden.empty() ? "uses each of them less well"
-                     : burden + " for lack of memory, which larger ones need not",
+      burden.empty() ? "uses each accelerator less well"
+                     : burden + " for lack of memory, which those of larger sizes need not",
       best->gpus, 100.0 * best->efficiency);
 }
 
@@ -139,7 +136,7 @@ ScalePoint point_of(std::int64_t gpus, SearchResult found) {
   return point;
 }
 
-// Stopped while the batch was looked for, on the largest machine.
+// The result of a search that was stopped while it looked for the batch, on the largest machine.
 ScaleResult stopped_at(std::int64_t gpus, SearchResult found,
                        std::chrono::steady_clock::time_point start) {
   ScaleResult result;

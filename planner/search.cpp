@@ -27,10 +27,10 @@
 namespace shardwright::planner {
 namespace {
 
-// Plans that are simulated at once. Fixed, so that the number of simulations does not depend on the
-// number of threads.
+// The number of plans that are simulated at once. It is fixed, so that the number of simulations
+// does not depend on the number of threads.
 constexpr std::size_t kBatch = 4;
-// Memories at most for which the Pareto front has the fastest plan.
+// The largest number of members of a Pareto front.
 constexpr std::size_t kLargestFront = 10;
 
 class Search {
@@ -91,12 +91,13 @@ class Search {
     request_.found(plans);
   }
 
-  // Branch and bound: once the worst of the best is below every bound that is left, nothing can
-  // change any more.
+  // Branch and bound: once the worst of the best plans is below all remaining bounds, the result is
+  // final.
   void simulate_best() {
     const auto wanted = static_cast<std::size_t>(request_.top);
     const std::vector<EvaluatedPlan>& plans = evaluation_.plans;
-    // Even a search that was stopped while it evaluated has a best so far: that of its first batch.
+    // Even a search that was stopped during the evaluation has a best plan: that of its first
+    // batch.
     for (std::size_t next = 0;
          next < plans.size() && (next == 0 || !request_.stop.stop_requested());) {
       const bool full = best_.size() == wanted;
@@ -121,7 +122,7 @@ class Search {
     if (best_.size() > wanted) best_.pop_back();
   }
 
-  // Of a search that is stopped meanwhile, those that have ended, and the very first.
+  // If the search is stopped meanwhile, returns the simulations that have ended, and the first one.
   std::vector<Simulated> simulate(const std::vector<EvaluatedPlan>& plans) {
     std::vector<std::optional<Simulated>> results(plans.size());
     const bool none_yet = simulated_.empty();
@@ -139,7 +140,7 @@ class Search {
     return simulated;
   }
 
-  // Nothing once `stop` is requested.
+  // Returns nothing once `stop` is requested.
   std::optional<PlanCandidate> candidate_of(const EvaluatedPlan& evaluated,
                                             const std::stop_token& stop) const {
     PlanCandidate candidate;
@@ -157,8 +158,8 @@ class Search {
     return candidate;
   }
 
-  // The fastest plan of each layout by the closed form, fastest first. Expects the plans of the
-  // evaluation in the order of the space.
+  // Finds the fastest plan of each layout by the closed form, fastest first. Expects the plans of
+  // the evaluation in the order of the space.
   std::vector<EvaluatedPlan> fastest_layouts() const {
     if (request_.layouts == 0) return {};
     using Layout = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool>;
@@ -183,7 +184,7 @@ class Search {
     return layouts;
   }
 
-  // As far as the search is not stopped.
+  // Ends early if the search is stopped.
   std::vector<PlanCandidate> simulate_all(const std::vector<EvaluatedPlan>& plans) {
     std::vector<PlanCandidate> candidates;
     for (std::size_t next = 0; next < plans.size() && !request_.stop.stop_requested();) {
@@ -196,9 +197,9 @@ class Search {
     return candidates;
   }
 
-  // For some memories at which the analytic level sees a trade, the fastest plan that needs no
-  // more. Branch and bound as above, all memories side by side, in waves that keep all threads
-  // busy.
+  // Finds the fastest plan within each of several memory limits, which the members of the analytic
+  // front give. Uses branch and bound as above for all limits together, in waves that keep all
+  // threads busy.
   void simulate_front() {
     std::vector<EvaluatedPlan> plans = evaluation_.plans;
     std::sort(plans.begin(), plans.end(), [](const EvaluatedPlan& a, const EvaluatedPlan& b) {
@@ -219,7 +220,7 @@ class Search {
     for (const Simulated& each : known)
       points.push_back({each.candidate.result.step.value(), each.evaluated.memory});
     for (const std::size_t index : pareto_front(points)) {
-      // What was simulated on the way belongs to it as well where no plan that is left can beat it.
+      // Other simulated plans belong to the front too, if no remaining plan can beat them.
       FrontMember member{points[index].second};
       if (next_of(member, plans, known) == nullptr) front_.push_back(known[index].candidate);
     }
@@ -237,12 +238,14 @@ class Search {
   }
 
   struct FrontMember {
-    double memory;         // that a plan may need
-    std::size_t next = 0;  // plan to look at, in the order of their bounds
+    // The memory that a plan may need.
+    double memory;
+    // The next plan to consider, in the order of their bounds.
+    std::size_t next = 0;
   };
 
-  // Plans that may yet be the fastest of a member: of each the next one, then the one after that,
-  // until there are enough.
+  // Collects plans that may be the fastest of a member: the next one of each member, then the one
+  // after that, until there are enough.
   static std::vector<EvaluatedPlan> next_wave(const std::vector<EvaluatedPlan>& plans,
                                               const std::vector<Simulated>& known,
                                               std::vector<FrontMember>& members) {
@@ -263,7 +266,7 @@ class Search {
     return wave;
   }
 
-  // Null when what is known of the member cannot be beaten.
+  // Returns null if the best known plan of the member cannot be beaten.
   static const EvaluatedPlan* next_of(FrontMember& member, const std::vector<EvaluatedPlan>& plans,
                                       const std::vector<Simulated>& known) {
     const Simulated* found = fastest_within(member.memory, known);
@@ -286,7 +289,7 @@ class Search {
     return pareto_front(points);
   }
 
-  // Of the analytic front: both ends and members between them, evenly.
+  // Selects both ends of the analytic front and evenly spaced members between them.
   static std::vector<FrontMember> front_members(const std::vector<EvaluatedPlan>& plans,
                                                 const std::vector<std::size_t>& front) {
     const std::size_t count = std::min(front.size(), kLargestFront);
@@ -295,7 +298,7 @@ class Search {
       const std::size_t place = count == 1 ? 0 : i * (front.size() - 1) / (count - 1);
       members.push_back({plans[front[place]].memory});
     }
-    // The fastest of all may need more than the analytic level's fastest.
+    // The fastest plan may need more memory than the fastest of the analytic level.
     if (!members.empty()) members.front().memory = infinite<Bytes>().value();
     return members;
   }
@@ -323,10 +326,12 @@ class Search {
   const PlanRequest& request_;
   std::vector<Plan> cuts_;
   Evaluation evaluation_;
-  std::vector<Simulated> best_;  // best first, at most `top`
+  // Best first, at most `top`.
+  std::vector<Simulated> best_;
   std::vector<PlanCandidate> front_;
-  std::int64_t trade_offs_ = 0;  // members of the analytic front
-  // Cut and index of each: the front and the layouts may need one that is no longer at hand again.
+  // The number of members of the analytic front.
+  std::int64_t trade_offs_ = 0;
+  // Simulated plans by cut and index, because the front and the layouts may need one again.
   std::set<std::pair<std::uint32_t, std::uint32_t>> simulated_;
   std::mutex progress_mutex_;
   SearchProgress progress_;
@@ -346,7 +351,7 @@ SearchResult search(const PlanRequest& request) {
   PlanRequest complete = request;
   adapt_limits(complete);
   SearchResult result;
-  // oneTBB takes threads beyond the number of cores back, with a warning, unless they are allowed.
+  // Without permission oneTBB refuses more threads than there are cores, with a warning.
   std::optional<tbb::global_control> allowed;
   if (request.threads > tbb::info::default_concurrency()) {
     allowed.emplace(tbb::global_control::max_allowed_parallelism,

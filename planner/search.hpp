@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/base/units.hpp"
+#include "core/spec/plan_check.hpp"
 #include "core/spec/scenario.hpp"
 #include "planner/constraints.hpp"
 #include "planner/objective.hpp"
@@ -27,20 +28,24 @@ namespace shardwright::planner {
 class LayerCostCache;
 
 struct SearchProgress {
-  double share = 0.0;          // of the ways to cut layers that were looked at
-  std::int64_t checked = 0;    // plans, so far
-  std::int64_t simulated = 0;  // so far
+  // The share of the layer cuts that were evaluated.
+  double share = 0.0;
+  // Numbers of plans so far.
+  std::int64_t checked = 0, simulated = 0;
   std::optional<Seconds> best_step;
 };
 
 struct PlanCandidate {
   Plan plan;
-  sim::StepResult result;  // event simulation
-  Seconds analytic;        // the step by the closed form
-  Seconds bound;           // its lower bound
+  // Event simulation.
+  sim::StepResult result;
+  // The step time by the closed form, and its lower bound.
+  Seconds analytic;
+  Seconds bound;
   Dollars dollars_per_step;
   Joules joules_per_step;
-  double score = 0.0;  // of the objective; lower is better
+  // The value of the objective; lower is better.
+  double score = 0.0;
 
   double tokens() const {
     return static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len);
@@ -53,71 +58,107 @@ struct PlanRequest {
   ClusterSpec cluster;
   StackSpec stack;
   std::int64_t gpus = 1;
-  std::int64_t global_batch = 0;      // sequences; 0: the throughput knee (see batch_knee.hpp)
-  std::int64_t max_global_batch = 0;  // for the knee; 0: 16 Mi tokens
+  // In sequences; 0: the throughput knee (batch_knee.hpp).
+  std::int64_t global_batch = 0;
+  // Limits the knee; 0: 16 Mi tokens.
+  std::int64_t max_global_batch = 0;
   std::int64_t seq_len = 2048;
   Precision precision = Precision::Bf16;
   Objective objective = Objective::Time;
   Constraints constraints;
-  Bytes max_memory;  // per accelerator; zero: what the accelerator has
+  // Per accelerator; zero: all memory of the accelerator.
+  Bytes max_memory;
   SearchLimits limits;
   std::int64_t top = 5;
-  bool front = true;                            // also the Pareto front
-  std::int64_t layouts = 0;                     // also the fastest plan of so many layouts
-  bool advice = true;                           // where no plan fits, look for what would help
-  int threads = 0;                              // 0: as many as there are cores
-  std::shared_ptr<LayerCostCache> layer_costs;  // of searches with the same model, cluster and
-                                                // stack; null: none
+  // Also compute the Pareto front.
+  bool front = true;
+  // Also find the fastest plan of this many layouts.
+  std::int64_t layouts = 0;
+  // If no plan fits, look for changes that would help.
+  bool advice = true;
+  // 0: one per core.
+  int threads = 0;
+  // Shared by searches with the same model, cluster and stack; may be null.
+  std::shared_ptr<LayerCostCache> layer_costs;
   std::stop_token stop;
-  std::function<void(const SearchProgress&)> progress;  // called from one thread at a time
-  // Called likewise after plans were simulated: the best so far, best first, at most `top`.
+  // Called from one thread at a time.
+  std::function<void(const SearchProgress&)> progress;
+  // Called likewise after simulations, with the best plans so far, best first, at most `top`.
   std::function<void(const std::vector<PlanCandidate>&)> found;
 };
 
-// Plans of the space that fell to a rule, a constraint or memory.
+// The number of plans that a rule, a constraint or the memory rejects.
 struct Rejection {
-  std::string rule;  // of plan_check.hpp ("kv_heads"), "memory", or a constraint ("fix tp=8")
+  // A rule of plan_check.hpp ("kv_heads"), "memory", or a constraint ("fix tp=8").
+  std::string rule;
   std::int64_t count = 0;
 };
 
 struct SearchCounts {
-  std::int64_t space = 0;           // = evaluated + all rejected
-  std::int64_t evaluated = 0;       // feasible: given a bound and an analytic step time
-  std::int64_t simulated = 0;       // of these, each counted once
-  std::vector<Rejection> rejected;  // those above zero: rules in their order, constraints, memory
+  // All plans: evaluated + rejected.
+  std::int64_t space = 0;
+  // Feasible plans, for which a bound and an analytic step time were computed.
+  std::int64_t evaluated = 0;
+  // Evaluated plans that were simulated, each counted once.
+  std::int64_t simulated = 0;
+  // Counts above zero: rules in their order, constraints, memory.
+  std::vector<Rejection> rejected;
 
   std::int64_t rejected_total() const;
 };
 
-// Why there is no plan, and what would be needed.
+enum class ObstacleKind : std::uint8_t {
+  Memory,          // plans obey the rules and constraints, but all are too large
+  FusedAttention,  // only selective recomputation is allowed, which drops nothing here
+  Rule,            // most plans break one rule …
+  Fixed,           // … or do not have a fixed value …
+  Forbidden,       // … or have a forbidden one
+};
+
+// The main reason why no plan is feasible.
+struct Obstacle {
+  ObstacleKind kind = ObstacleKind::Memory;
+  // For `Rule`.
+  PlanRule rule = PlanRule::Range;
+  // For `Fixed` and `Forbidden`.
+  Constraint constraint;
+  // The plans that it excludes, among those of the space.
+  std::int64_t plans = 0, space = 0;
+};
+
+// The reason why there is no plan, and the changes that would help.
 struct NoFeasiblePlan {
-  std::string reason;           // one sentence
-  std::optional<Plan> nearest;  // the plan with the smallest memory shortfall
-  Bytes shortfall;              // of `nearest`, per accelerator
-  Bytes needed, available;      // of `nearest`, per accelerator
-  // Each makes a plan fit; what stands in one is changed together.
+  Obstacle obstacle;
+  // The plan with the smallest memory shortfall; none if no plan obeys the rules and constraints.
+  std::optional<Plan> nearest;
+  // Memory per accelerator: that of `nearest`, the limit, and the difference.
+  Bytes shortfall, needed, available;
+  // Each element makes a plan fit; the changes in one belong together.
   std::vector<std::vector<Remedy>> closes_it;
 };
 
 struct SearchResult {
   SearchCounts counts;
   double wall_s = 0.0;
-  bool partial = false;              // stopped before its end: best so far
-  std::vector<PlanCandidate> plans;  // best first, at most `top`
-  // Step time against memory, fastest first: no plan of the space beats a member in both. Of a long
-  // front a part.
+  // True if the search was stopped; the plans are then the best so far.
+  bool partial = false;
+  // Best first, at most `top`.
+  std::vector<PlanCandidate> plans;
+  // The Pareto front of step time and memory, fastest first: no plan of the space beats a member in
+  // both. A long front is thinned out.
   std::vector<PlanCandidate> front;
-  std::int64_t trade_offs = 0;  // about how many members the whole front has, by the closed form
-  // A layout is what has the same tp, pp, cp, ep and kind of data parallelism (ZeRO-3 or not). Of
-  // each the fastest plan by the closed form, at most `layouts`, the fastest ones first: what the
-  // space holds far from its best.
+  // The approximate number of members of the whole front, by the closed form.
+  std::int64_t trade_offs = 0;
+  // The fastest plans of the layouts by the closed form, fastest first, at most `layouts`. Plans of
+  // one layout have the same tp, pp, cp, ep and kind of data parallelism (ZeRO-3 or not). They show
+  // the space far from its best plan.
   std::vector<PlanCandidate> layouts;
   std::optional<NoFeasiblePlan> infeasible;
 };
 
-// Throws InputError for a request that no plan can answer because of its own numbers (gpus beyond
-// the cluster, a batch of less than one sequence …). `infeasible` is set where plans were looked at
-// and none fits.
+// Throws InputError for a request that no plan can answer because of its own numbers (more GPUs
+// than the cluster has, a batch of less than one sequence …). `infeasible` is set if plans were
+// evaluated and none fits.
 SearchResult search(const PlanRequest& request);
 
 // The scenario of a found plan, for plan files.

@@ -34,7 +34,7 @@ Numbers expert_degrees(const SpaceRequest& request) {
   return request.model.moe ? divisors(request.model.moe->experts, request.gpus) : Numbers{1};
 }
 
-// In order, each once.
+// Returns the values in order, each once.
 Numbers joined(Numbers numbers, const Numbers& more) {
   numbers.insert(numbers.end(), more.begin(), more.end());
   std::sort(numbers.begin(), numbers.end());
@@ -53,7 +53,7 @@ Numbers micro_batches(const SearchLimits& limits) {
   return joined(std::move(sizes), limits.micro_batches);
 }
 
-// Attention that is not fused gathers keys and values whatever the plan says
+// Attention that is not fused gathers keys and values, regardless of the plan
 // (core/lowering/modules/attention.cpp).
 std::vector<ContextParallelKind> context_kinds(const SpaceRequest& request, std::int64_t cp) {
   if (cp == 1) return {ContextParallelKind::Ring};
@@ -78,7 +78,7 @@ bool tries(const SearchLimits& limits, RecomputePolicy policy) {
          limits.recompute.end();
 }
 
-// Appends `cut` once for each kind of layer that its plans differ in.
+// Appends `cut` once for each kind of layer in which its plans differ.
 void append_cuts(const SpaceRequest& request, Plan cut, std::vector<Plan>& cuts) {
   const auto append = [&](RecomputePolicy policy, int zero_stage) {
     cut.recompute = policy;
@@ -97,7 +97,7 @@ void append_cuts(const SpaceRequest& request, Plan cut, std::vector<Plan>& cuts)
   }
 }
 
-// The plans of one cut and one pipeline depth, from the outer choices to the inner ones.
+// Enumerates the plans of one cut and one pipeline depth, from the outer choices to the inner ones.
 class PlanWalk {
  public:
   PlanWalk(const SpaceRequest& request, const std::function<void(const Plan&)>& visit)
@@ -143,16 +143,15 @@ class PlanWalk {
     for (const LayerSplit split : request_.limits.layer_splits) {
       const bool plain = !differs(split);
       if (plain && std::exchange(tried_plain, true)) continue;
-      // Written the same way whatever the splits are that come to it: searches of other limits
-      // know the plan again.
+      // Equal splits are written in one way, so that searches with other limits recognise the plan.
       set_split(plain ? LayerSplit::FrontHeavy : split);
       with_split();
     }
     set_split(LayerSplit::FrontHeavy);
   }
 
-  // From the front-heavy split, on as many chunks as the plan has. With one layer too few for an
-  // even split the ends that count as layers make up for it, and all is as before.
+  // Derives the splits from the front-heavy one, for the chunks of the plan. If an even split lacks
+  // one layer, the ends that count as layers make up for it, and the splits are the same.
   bool differs(LayerSplit split) const {
     if (split == LayerSplit::FrontHeavy) return false;
     const std::int64_t chunks = plan_.chunks(), layers = request_.model.layers;
@@ -184,7 +183,7 @@ class PlanWalk {
     with_recompute(RecomputePolicy::Full, 0);
   }
 
-  // Layers of a chunk that full recomputation may stop at.
+  // The numbers of layers of a chunk that full recomputation may cover.
   Numbers partial_counts() const {
     const std::int64_t layers = plan_.even_chunk(request_.model.layers);
     Numbers counts;
@@ -220,7 +219,7 @@ class PlanWalk {
   }
 
   void with_sharding(int stage, std::int64_t group) {
-    // Nothing is sharded over one rank.
+    // One rank has nothing to shard over.
     plan_.zero_stage = stage;
     plan_.shard_group = group;
     const bool shards_experts =

@@ -158,10 +158,7 @@ std::vector<Measurement> read_measurements(const std::vector<std::string>& files
   }
   if (errors.size() == 1) throw InputError(errors.front());
   ProblemList problems("measurements");
-  for (const InputError& error : errors)
-    for (const Problem& problem : error.problems())
-      problems.add(fmt::format("{} {}", error.source(), problem.where), problem.found,
-                   problem.expected);
+  for (const InputError& error : errors) problems.add_all(error.source() + " ", error);
   problems.throw_if_any();
   return measurements;
 }

@@ -38,10 +38,13 @@ std::pair<double, double> prediction_interval(double predicted, bool is_rate,
 std::optional<PredictionGround> ground_of(const AcceleratorSpec& accelerator,
                                           const StackSpec& stack);
 
-// The interval of a step time; nothing where nothing was published.
+// The interval of a step time.
 struct StepInterval {
   Seconds low, high;
+  // The number of published runs whose errors the interval comes from.
+  std::int64_t runs = 0;
 };
+// None if no measurement of the stack was published.
 std::optional<StepInterval> step_interval(Seconds predicted, const AcceleratorSpec& accelerator,
                                           const StackSpec& stack);
 

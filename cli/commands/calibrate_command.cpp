@@ -34,7 +34,7 @@ struct CalibrateOptions {
   std::string cluster, out, trace, kernels;
 };
 
-// Of the last run named, which is the one that somebody looks at.
+// Writes the trace of the last run that was named, which is the one that somebody looks at.
 void write_trace(const CalibrateOptions& options, const calibration::CalibrationData& data,
                  const ClusterSpec& cluster) {
   if (options.trace.empty()) return;
@@ -54,13 +54,14 @@ void write_kernels(const CalibrateOptions& options, const calibration::Calibrati
 }
 
 std::string note_of_empty_rows(const std::string& file, std::int64_t rows) {
-  return fmt::format("{}: left out {} rows of no bytes or of a time that is rounded to 0.00", file,
+  return fmt::format("{}: ignored {} rows with no bytes or with a time rounded to 0.00", file,
                      rows);
 }
 
-// A run that is named twice, in whatever spelling, would count twice.
+// Refuses a run that is named twice, in any spelling, because it would count twice.
 void check_none_is_named_twice(const std::vector<std::string>& names, ProblemList& problems) {
-  std::error_code absent;  // is told where it is read
+  // A missing file is reported when it is read.
+  std::error_code absent;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto first = std::find_if(
         names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i),
@@ -73,7 +74,7 @@ void check_none_is_named_twice(const std::vector<std::string>& names, ProblemLis
   }
 }
 
-// Timings of exchanges alone are no step to show, nor kernels.
+// Refuses outputs that need a run if all inputs are timings of collectives.
 void check_runs_for_outputs(const CalibrateOptions& options,
                             const calibration::CalibrationData& data, ProblemList& problems) {
   if (!data.runs.empty() || !problems.empty()) return;
@@ -86,7 +87,7 @@ void check_runs_for_outputs(const CalibrateOptions& options,
   need_run("--kernels", options.kernels);
 }
 
-// Folders are runs, files are output of nccl-tests. `notes` takes what people should know of them.
+// Reads folders as runs and files as output of nccl-tests. `notes` receives remarks on them.
 calibration::CalibrationData read_data(const std::vector<std::string>& paths, ProblemList& problems,
                                        std::vector<std::string>& notes) {
   calibration::CalibrationData data;
@@ -120,11 +121,13 @@ void say_what_is_left_out(const calibration::CalibrationData& data,
   for (const std::string& note : notes) tell(note);
   for (const calibration::MeasuredRun& run : data.runs) {
     if (run.left_out.torn_line)
-      tell(fmt::format("run {}: left out the last line of metrics.jsonl, which is cut off",
+      tell(fmt::format("run {}: ignored the last line of metrics.jsonl, which is incomplete",
                        run.name));
     if (run.left_out.steps == 0 && run.left_out.recorded_steps == 0) continue;
-    tell(fmt::format("run {}: left out {} steps and the timelines of {}: not under its plan.json",
-                     run.name, run.left_out.steps, run.left_out.recorded_steps));
+    tell(
+        fmt::format("run {}: ignored {} steps and the timelines of {}, which ran under another "
+                    "plan than plan.json",
+                    run.name, run.left_out.steps, run.left_out.recorded_steps));
   }
 }
 
@@ -166,30 +169,30 @@ ExitCode calibrate(const CalibrateOptions& options) {
 }  // namespace
 
 void add_calibrate_command(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("calibrate", "Refit a cluster profile to what runs have measured");
+  CLI::App* command = app.add_subcommand("calibrate", "Refit a cluster profile to measured runs");
   command->footer(R"(Examples:
   shardwright calibrate run/ --cluster here --out here.json
   shardwright calibrate run-1/ run-2/ all_reduce.json --cluster here.json --out better.json)");
   const auto options = std::make_shared<CalibrateOptions>();
   command
-      ->add_option("runs", options->runs,
-                   "Folders of shardwright run --out; output of nccl-tests, text or -J")
+      ->add_option(
+          "runs", options->runs,
+          "Folders that shardwright run --out wrote, or output files of nccl-tests (text or -J)")
       ->required()
       ->type_name("RUN...");
   command->add_option("--cluster", options->cluster, "The profile to refit")
       ->required()
       ->type_name("NAME|FILE|here");
-  command->add_option("--out", options->out, "The refitted profile")
+  command->add_option("--out", options->out, "File for the refitted profile")
       ->required()
       ->type_name("FILE|-");
   command
       ->add_option("--trace", options->trace,
-                   "Perfetto trace of the last run: measured and predicted side by side")
+                   "Write a Perfetto trace of the last run: measured and predicted side by side")
       ->type_name("FILE|-");
   command
       ->add_option("--kernels", options->kernels,
-                   "The kernels that the runs timed, as CSV for `simulate --kernels`")
+                   "Write the kernels that the runs measured, as CSV for `simulate --kernels`")
       ->type_name("FILE|-");
   add_common_options(*command, options->common);
   command->callback([options, &action] { action = [options] { return calibrate(*options); }; });

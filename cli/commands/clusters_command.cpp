@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "cli/commands/command.hpp"
-#include "cli/output/format.hpp"
 #include "cli/output/output_file.hpp"
 #include "cli/output/spec_table.hpp"
 #include "cli/programs/here_profile.hpp"
+#include "core/base/quantity_text.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/profile_library.hpp"
 #include "sim/network/topology.hpp"
@@ -27,7 +27,7 @@ std::string in_giga(double value) {
   return value > 0.0 ? format_number(value / 1e9) : "";
 }
 
-// Bandwidth between nodes, shared out to the accelerators of a node.
+// The bandwidth between nodes, divided among the accelerators of a node.
 BytesPerSecond scale_out_share(const NodeSpec& node) {
   return node.nic.bandwidth *
          (static_cast<double>(node.nic.per_node) / static_cast<double>(node.accelerators));
@@ -114,7 +114,7 @@ ExitCode show_cluster(const ClustersOptions& options) {
 
 void add_clusters_command(CLI::App& app, Action& action) {
   CLI::App* clusters =
-      app.add_subcommand("clusters", "List the shipped clusters, show any cluster");
+      app.add_subcommand("clusters", "List the shipped clusters, or show any cluster");
   clusters->require_subcommand(1);
   clusters->footer(R"(Examples:
   shardwright clusters list
@@ -123,15 +123,16 @@ void add_clusters_command(CLI::App& app, Action& action) {
   shardwright clusters show here                this machine, as shardwright probe measured it)");
   const auto options = std::make_shared<ClustersOptions>();
 
-  CLI::App* list = clusters->add_subcommand("list", "All shipped clusters with their main figures");
+  CLI::App* list =
+      clusters->add_subcommand("list", "List all shipped clusters with their main figures");
   list->footer("Example:\n  shardwright clusters list --json -");
   add_common_options(*list, options->common);
   list->callback([options, &action] { action = [options] { return list_clusters(*options); }; });
 
-  CLI::App* show =
-      clusters->add_subcommand("show", "Every figure of a cluster with its source and confidence");
+  CLI::App* show = clusters->add_subcommand(
+      "show", "Show every figure of a cluster with its source and confidence");
   show->add_option("cluster", options->name,
-                   "A shipped name, the path of a JSON file, or this machine")
+                   "A shipped cluster, a JSON file, or \"here\": this machine")
       ->required()
       ->type_name("NAME|FILE|here");
   show->footer(R"(Examples:

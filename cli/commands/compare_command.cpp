@@ -1,6 +1,4 @@
 // shardwright compare
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <memory>
@@ -8,13 +6,13 @@
 
 #include "cli/commands/command.hpp"
 #include "cli/options/scenario_parts.hpp"
-#include "cli/output/figure_text.hpp"
 #include "cli/output/output_file.hpp"
 #include "cli/output/step_json.hpp"
 #include "cli/output/step_page.hpp"
 #include "core/base/error.hpp"
+#include "core/base/quantity_text.hpp"
 #include "core/spec/scenario.hpp"
-#include "planner/compare.hpp"
+#include "planner/wording.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -27,13 +25,13 @@ struct CompareOptions {
 };
 
 Table input_table(const planner::Comparison& comparison) {
-  Table table({{"differs", ColumnKind::Prose}, {"A", ColumnKind::Prose}, {"B", ColumnKind::Prose}});
+  Table table({{"input", ColumnKind::Prose}, {"A", ColumnKind::Prose}, {"B", ColumnKind::Prose}});
   for (const planner::InputDifference& input : comparison.inputs)
     table.add_row({input.field, input.first, input.second});
   return table;
 }
 
-// Figures that neither of the two has are left out.
+// Figures that are zero in both are left out.
 Table result_table(const planner::Comparison& comparison) {
   Table table({{"figure", ColumnKind::Prose},
                {"A", kNumber},
@@ -45,9 +43,10 @@ Table result_table(const planner::Comparison& comparison) {
     if (result.first == 0.0 && result.second == 0.0) continue;
     const double ratio = result.first == 0.0 ? 0.0 : result.change() / std::abs(result.first);
     const auto [name, first] = with_unit(result.figure, result.first, kDigits);
-    table.add_row({name, first, with_unit(result.figure, result.second, kDigits).second,
+    table.add_row({planner::figure_text(name), first,
+                   with_unit(result.figure, result.second, kDigits).second,
                    with_unit(result.figure, result.change(), kDigits).second,
-                   result.first == 0.0 ? "" : fmt::format("{:+.1f}", 100.0 * ratio)});
+                   result.first == 0.0 ? "" : format_signed_percent(ratio)});
   }
   return table;
 }
@@ -55,7 +54,7 @@ Table result_table(const planner::Comparison& comparison) {
 ordered_json comparison_json(const Scenario& first, const Scenario& second,
                              const planner::Comparison& comparison) {
   ordered_json document = new_document("comparison");
-  document["verdict"] = comparison.verdict;
+  document["verdict"] = planner::verdict_text(comparison, "A", "B");
   document["judged_by"] = name_of(comparison.yardstick);
   document["inputs"] = ordered_json::array();
   for (const planner::InputDifference& input : comparison.inputs) {
@@ -85,7 +84,7 @@ ExitCode compare(const CompareOptions& options) {
   problems.throw_if_any();
   const planner::Comparison comparison = planner::compare(first, second);
   Page page = new_page(options.common);
-  page.paragraph(comparison.verdict);
+  page.paragraph(planner::verdict_text(comparison, "A", "B"));
   if (!comparison.inputs.empty()) page.table(input_table(comparison));
   page.table(result_table(comparison));
   deliver(options.common, page, comparison_json(first, second, comparison));
@@ -97,7 +96,8 @@ ExitCode compare(const CompareOptions& options) {
 }  // namespace
 
 void add_compare_command(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("compare", "Two plan files, difference by difference");
+  CLI::App* command = app.add_subcommand(
+      "compare", "Compare two plan files: their inputs and the parts of their steps");
   command->footer("Example:\n  shardwright compare plan.json other-plan.json");
   const auto options = std::make_shared<CompareOptions>();
   command->add_option("A", options->first, "A plan file")->required()->type_name("FILE|-");

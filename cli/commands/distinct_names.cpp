@@ -9,14 +9,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// From the root on, without "." and "..".
+// Returns the parts of the path from the root, without "." and "..".
 std::vector<fs::path> parts_of(const std::string& path) {
-  std::error_code unknown;  // where this process is: a path that is not absolute stays as it is
+  // If the current folder is unknown, a relative path stays as it is.
+  std::error_code unknown;
   fs::path whole = fs::absolute(path, unknown);
   if (unknown) whole = path;
   std::vector<fs::path> parts;
   for (const fs::path& part : whole.lexically_normal())
-    if (!part.empty()) parts.push_back(part);  // as behind a slash at the end
+    if (!part.empty()) parts.push_back(part);  // a slash at the end gives an empty part
   return parts;
 }
 

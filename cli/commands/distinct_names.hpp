@@ -1,4 +1,4 @@
-// Short names for files and folders that are told of together.
+// Short names for files and folders that are reported together.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 
 namespace shardwright::cli {
 
-// Of each path the last part that no other of them ends with, in their order: "run" of "a/run" and
-// "b/other", "a/run" of "a/run" and "b/run"; of "." and ".." the folder's own name. Paths that name
-// the same place have the same name.
+// Returns for each path the shortest end that no other path ends with, in their order: "run" for
+// "a/run" beside "b/other", "a/run" for "a/run" beside "b/run". For "." and ".." it is the name of
+// the folder. Paths to the same place have the same name.
 std::vector<std::string> distinct_names(const std::vector<std::string>& paths);
 
 }  // namespace shardwright::cli

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -9,11 +10,11 @@
 #include "cli/commands/interrupt.hpp"
 #include "cli/options/option_values.hpp"
 #include "cli/options/scenario_options.hpp"
-#include "cli/output/format.hpp"
 #include "cli/output/output_file.hpp"
 #include "cli/output/step_json.hpp"
 #include "cli/output/step_page.hpp"
-#include "planner/explain.hpp"
+#include "core/base/quantity_text.hpp"
+#include "planner/wording.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -26,36 +27,43 @@ struct ExplainOptions {
   std::string gain;
 };
 
-Table sensitivity_table(const planner::Explanation& explanation, double gain) {
-  Table table({{fmt::format("{} % more", format_number(100.0 * gain))},
-               {"step", ColumnKind::Number, "s"},
-               {"throughput", ColumnKind::Number, "%"},
-               {"through", ColumnKind::Prose}});
+Table sensitivity_table(const planner::Explanation& explanation) {
+  const std::vector<planner::Sensitivity>& sensitivities = explanation.sensitivities;
+  const bool has_variants = std::any_of(sensitivities.begin(), sensitivities.end(),
+                                        [](const auto& each) { return !each.through.empty(); });
+  std::vector<Column> columns = {
+      {fmt::format("{} % more", format_number(100.0 * explanation.gain))},
+      {"step", ColumnKind::Number, "s"},
+      {"throughput", ColumnKind::Number, "%"}};
+  if (has_variants) columns.push_back({"with", ColumnKind::Prose});
+  Table table(std::move(columns));
   const int decimals = decimals_for(explanation.result.step.value());
-  for (const planner::Sensitivity& sensitivity : explanation.sensitivities) {
-    table.add_row({name_of(sensitivity.resource), format_fixed(sensitivity.step.value(), decimals),
-                   fmt::format("{:+.1f}", 100.0 * sensitivity.gain), sensitivity.through});
+  for (const planner::Sensitivity& sensitivity : sensitivities) {
+    std::vector<std::string> cells = {name_of(sensitivity.resource),
+                                      format_fixed(sensitivity.step.value(), decimals),
+                                      format_signed_percent(sensitivity.gain)};
+    if (has_variants) cells.push_back(sensitivity.through);
+    table.add_row(std::move(cells));
   }
   return table;
 }
 
-ordered_json explain_json(const ChosenScenario& chosen, const planner::Explanation& explanation,
-                          double gain) {
+ordered_json explain_json(const ChosenScenario& chosen, const planner::Explanation& explanation) {
   const Scenario& scenario = chosen.scenario;
   ordered_json document = new_document("explanation");
   document["inputs"] = inputs_json(scenario.model, scenario.cluster, scenario.stack);
   document["filled_in"] = chosen.filled_in;
   document["notes"] = chosen.notes;
   document["partial"] = explanation.partial;
-  document["limit"] = explanation.limit;
+  document["limit"] = planner::limit_text("The plan", explanation);
   document["shares"] = ordered_json::array();
   for (const planner::TimeShare& share : explanation.shares) {
-    document["shares"].push_back({{"what", share.what},
+    document["shares"].push_back({{"what", planner::name_of(share.use)},
                                   {"share_ratio", share.share},
                                   {"mainly", share.mainly},
                                   {"mainly_ratio", share.mainly_share}});
   }
-  document["gain_ratio"] = gain;
+  document["gain_ratio"] = explanation.gain;
   document["sensitivities"] = ordered_json::array();
   for (const planner::Sensitivity& sensitivity : explanation.sensitivities) {
     document["sensitivities"].push_back({{"resource", name_of(sensitivity.resource)},
@@ -81,11 +89,12 @@ ExitCode explain(const ExplainOptions& options) {
   Page page = new_page(options.common);
   add_step(page, chosen.scenario, explanation.result, explanation.result.step);
   add_stages(page, explanation.result);
-  page.paragraph(fmt::format("What limits it: {}.", explanation.limit));
-  if (explanation.partial) page.warning("interrupted: not every resource was tried");
-  if (!explanation.sensitivities.empty()) page.table(sensitivity_table(explanation, gain));
+  page.paragraph(planner::limit_text("The plan", explanation));
+  if (explanation.partial)
+    page.warning("interrupted: the gain from some resources was not computed");
+  if (!explanation.sensitivities.empty()) page.table(sensitivity_table(explanation));
   add_filled_in(page, chosen.filled_in);
-  deliver(options.common, page, explain_json(chosen, explanation, gain));
+  deliver(options.common, page, explain_json(chosen, explanation));
   const bool fits = report_fit("shardwright explain", explanation.result, chosen.scenario.cluster);
   if (explanation.partial) return ExitCode::Interrupted;
   return fits ? ExitCode::Ok : ExitCode::NoFeasiblePlan;
@@ -95,12 +104,11 @@ ExitCode explain(const ExplainOptions& options) {
 
 void add_explain_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
-      "explain", "What limits a plan, and what more of each resource would bring");
+      "explain", "Find the bottleneck of a plan, and the gain from more of each resource");
   command->footer("Example:\n  shardwright explain --plan plan.json");
   const auto options = std::make_shared<ExplainOptions>();
   add_scenario_options(*command, options->scenario);
-  command
-      ->add_option("--gain", options->gain, "How much more of each resource to try (default 10%)")
+  command->add_option("--gain", options->gain, "Increase each resource by this ratio (default 10%)")
       ->type_name("RATIO");
   add_common_options(*command, options->common);
   command->callback([options, &action] { action = [options] { return explain(*options); }; });

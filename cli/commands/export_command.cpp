@@ -59,8 +59,10 @@ ExitCode export_plan(const ExportOptions& options) {
 
 void add_export_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
-      "export", "A plan as arguments of Megatron-LM, DeepSpeed or torchtitan, and the launch line");
-  command->footer(R"(What the format cannot say is an error, or a note on stderr.
+      "export",
+      "Write a plan as arguments for Megatron-LM, DeepSpeed or torchtitan, with the launch line");
+  command->footer(
+      R"(If the format cannot express a part of the plan, that is an error if the run would differ, and a note on stderr otherwise.
 
 Examples:
   shardwright export plan.json --format megatron --out megatron_args.sh
@@ -70,10 +72,10 @@ Examples:
   command->add_option("--format", options->format, "megatron, deepspeed or torchtitan")
       ->required()
       ->type_name("NAME");
-  command->add_option("--out", options->out, "Where to write it (default -: standard output)")
+  command->add_option("--out", options->out, "Output file (default -: standard output)")
       ->type_name("FILE|-")
       ->group("Output");
-  command->add_flag("--force", options->force, "Replace output files that exist")->group("Output");
+  command->add_flag("--force", options->force, "Overwrite existing output files")->group("Output");
   command->callback([options, &action] { action = [options] { return export_plan(*options); }; });
 }
 

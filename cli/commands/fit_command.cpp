@@ -10,10 +10,10 @@
 #include "calibration/profile_fit.hpp"
 #include "cli/commands/command.hpp"
 #include "cli/commands/fit_training.hpp"
-#include "cli/output/format.hpp"
 #include "cli/output/output_file.hpp"
 #include "cli/programs/here_profile.hpp"
 #include "core/base/error.hpp"
+#include "core/base/quantity_text.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/profile_library.hpp"
 #include "validation/collective_rows.hpp"
@@ -33,7 +33,8 @@ struct FitOptions {
 struct Fitted {
   std::vector<calibration::FitStage> stages;
   nlohmann::ordered_json profile;
-  std::vector<std::string> left_out;  // rows that cannot be used, each with its reason
+  // The rows that cannot be used, each with its reason.
+  std::vector<std::string> left_out;
 };
 
 template <class Timing>
@@ -136,7 +137,7 @@ ExitCode fit(const FitOptions& options) {
   check(options);
   const Fitted fitted = run_fit(options);
   if (fitted.stages.empty()) {
-    throw InputError(options.files.front(), {{"", "no timing that this profile stands for",
+    throw InputError(options.files.front(), {{"", "no timing of the profile's hardware",
                                               "at least one row of its device or system"}});
   }
   Page page = new_page(options.common);
@@ -149,7 +150,7 @@ ExitCode fit(const FitOptions& options) {
   document["left_out"] = fitted.left_out;
   if (!fitted.left_out.empty()) {
     const auto rows = static_cast<std::int64_t>(fitted.left_out.size());
-    page.paragraph(fmt::format("{} of the file cannot be used; the first one is {}.",
+    page.paragraph(fmt::format("{} of the file cannot be used; the first is {}.",
                                format_plural(rows, "row"), fitted.left_out.front()));
   }
   if (!options.out.empty())
@@ -162,7 +163,7 @@ ExitCode fit(const FitOptions& options) {
 
 void add_fit_command(CLI::App& app, Action& action) {
   CLI::App* command =
-      app.add_subcommand("fit", "Fit profiles' physical figures to published timings");
+      app.add_subcommand("fit", "Fit the physical figures of profiles to published timings");
   command->footer(R"(Examples:
   shardwright fit kernels gemm.jsonl --accelerator h100-sxm --out my-h100.json
   shardwright fit collectives collectives.jsonl --cluster dgx-h100
@@ -171,18 +172,20 @@ void add_fit_command(CLI::App& app, Action& action) {
   command->add_option("kind", options->what, "kernels, collectives or training")
       ->required()
       ->type_name("KIND");
-  command->add_option("files", options->files, "Timings, one JSON object per line")
+  command->add_option("files", options->files, "Measurements, one JSON object per line")
       ->required()
       ->type_name("FILE...");
-  command->add_option("--accelerator", options->accelerator, "Kernels: the profile to fit")
+  command
+      ->add_option("--accelerator", options->accelerator,
+                   "The accelerator profile to fit (kernels)")
       ->type_name("NAME|FILE");
-  command->add_option("--cluster", options->cluster, "Collectives: the profile to fit")
+  command->add_option("--cluster", options->cluster, "The cluster profile to fit (collectives)")
       ->type_name("NAME|FILE|here");
   command
       ->add_option("--out", options->out,
-                   "Write the fitted profile; training: a folder for all of them")
+                   "Write the fitted profile; for training, a folder for all of them")
       ->type_name("FILE|-|FOLDER");
-  command->add_option("--grades", options->grades, "Training: rows of these grades (default A)")
+  command->add_option("--grades", options->grades, "Use rows of these grades (training; default A)")
       ->type_name("ABC");
   add_common_options(*command, options->common);
   command->callback([options, &action] { action = [options] { return fit(*options); }; });

@@ -9,11 +9,11 @@
 
 #include "cli/commands/interrupt.hpp"
 #include "cli/output/error_table.hpp"
-#include "cli/output/format.hpp"
 #include "cli/output/output_file.hpp"
 #include "cli/output/progress.hpp"
 #include "core/base/data_directory.hpp"
 #include "core/base/error.hpp"
+#include "core/base/quantity_text.hpp"
 #include "core/spec/profile_library.hpp"
 #include "validation/training_fit.hpp"
 
@@ -33,7 +33,7 @@ std::vector<validation::Measurement> rows_of(const TrainingFitRequest& request) 
   return rows;
 }
 
-// Of the figure's profile, or of all of its kind.
+// Returns the files of the figure's profile, or of all profiles of its kind.
 std::vector<std::filesystem::path> profile_files(const validation::TrainingParameter& parameter) {
   const std::filesystem::path folder =
       parameter.kind == validation::ProfileKind::Stack ? "stacks" : "accelerators";
@@ -44,7 +44,7 @@ std::vector<std::filesystem::path> profile_files(const validation::TrainingParam
   return files;
 }
 
-// Accelerators that no row is about share the figure of the others, which is an assumption.
+// Accelerators without rows get the figure of the others, which is an assumption.
 void put_figure(const validation::FittedFigure& figure, ordered_json& profile) {
   const bool measured = figure.parameter.profiles.contains(profile.at("name").get<std::string>());
   profile[ordered_json::json_pointer("/" + figure.parameter.key)] = {
@@ -57,7 +57,7 @@ void put_figure(const validation::FittedFigure& figure, ordered_json& profile) {
        "names the sources and the errors"}};
 }
 
-// The shipped profiles with the fitted figures in place, by path below the folder of profiles.
+// Returns the shipped profiles with the fitted figures, by path below the folder of profiles.
 std::map<std::filesystem::path, ordered_json> fitted_profiles(const validation::TrainingFit& fit) {
   std::map<std::filesystem::path, ordered_json> profiles;
   for (const validation::FittedFigure& figure : fit.figures) {
@@ -86,7 +86,7 @@ Table errors_table(const validation::TrainingFit& fit) {
   Table table = error_table("absolute error of the step time");
   add_errors(table, "profiles as they are", fit.before);
   add_errors(table, "fitted", fit.after);
-  add_errors(table, "each source by a fit that has not seen it", fit.held_out);
+  add_errors(table, "each source predicted by a fit without it", fit.held_out);
   return table;
 }
 

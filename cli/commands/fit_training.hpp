@@ -11,8 +11,10 @@ namespace shardwright::cli {
 
 struct TrainingFitRequest {
   std::vector<std::string> files;
-  std::string grades;  // rows of these grades
-  std::string out;     // folder for the changed profiles; empty: none are written
+  // The grades of the rows to use.
+  std::string grades;
+  // Folder for the changed profiles; empty: none are written.
+  std::string out;
 };
 
 // Fits figures of accelerators and stacks to measured steps and prints them.

@@ -23,23 +23,22 @@ ExitCode gui(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-// The options are declared here, and not left to the window's program, so that --help needs neither
-// that program nor Qt.
+// Declares the options here, so that --help needs neither the program of the window nor Qt.
 void add_gui_command(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("gui", "Explore plans in a window; opens the files that are named");
+  CLI::App* command = app.add_subcommand("gui", "Open the window, with any files that are named");
   command->footer("Example:\n  shardwright gui plan.json other-plan.json");
   const auto files = std::make_shared<std::vector<std::string>>();
   command
-      ->add_option("files", *files,
-                   "Plans, search results, clusters, models, timelines, folders of runs; two of a "
-                   "kind are compared")
+      ->add_option(
+          "files", *files,
+          "Plans, search results, clusters, models, timelines, or folders of runs; two of one kind "
+          "are compared")
       ->type_name("FILE...");
   const auto folder = std::make_shared<std::string>();
   const CLI::Option* screenshots =
       command
           ->add_option("--screenshots", *folder,
-                       "Draw each view on the worked example into a folder, and end")
+                       "Draw each view of the worked example into a folder and exit")
           ->type_name("FOLDER");
   command->callback([files, folder, screenshots, &action] {
     std::vector<std::string> arguments;

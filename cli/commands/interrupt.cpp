@@ -15,7 +15,7 @@ namespace {
 
 constexpr char kInterrupted = 'i', kFinished = 'f';
 
-// The writing and reading end of the pipe; the handler can reach nothing but a global.
+// The ends of the pipe. They are global, because a signal handler reaches nothing else.
 std::atomic<int> write_end{-1};
 int read_end = -1;
 static_assert(std::atomic<int>::is_always_lock_free);

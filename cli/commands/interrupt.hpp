@@ -6,8 +6,8 @@
 
 namespace shardwright::cli {
 
-// While it lives, the first SIGINT asks the token to stop and a second one kills the process as
-// usual. There may be one at a time.
+// While an object exists, the first SIGINT requests a stop through the token, and a second one
+// kills the process as usual. At most one object may exist at a time.
 class InterruptWatch {
  public:
   InterruptWatch();
@@ -20,7 +20,7 @@ class InterruptWatch {
 
  private:
   std::stop_source source_;
-  // A signal handler may only write to a pipe; this thread reads it and tells the others.
+  // Reads the pipe that the signal handler writes to, and requests the stop.
   std::thread watcher_;
 };
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cli/commands/command.hpp"
-#include "cli/output/format.hpp"
 #include "cli/output/output_file.hpp"
+#include "core/base/quantity_text.hpp"
 #include "core/spec/model_json.hpp"
 #include "core/spec/model_library.hpp"
 
@@ -98,7 +98,7 @@ std::string experts_text(const MoeSpec& moe) {
 std::string parameters_text(const ParameterCount& count) {
   std::string text = format_count(count.total);
   if (count.active != count.total) text += ", " + format_count(count.active) + " active per token";
-  if (count.mtp > 0) text += ", " + format_count(count.mtp) + " for multi-token prediction beside";
+  if (count.mtp > 0) text += ", " + format_count(count.mtp) + " more for multi-token prediction";
   if (count.checkpoint != count.total)
     text += "; the checkpoint stores " + format_count(count.checkpoint);
   return text;
@@ -137,7 +137,7 @@ ExitCode show_model(const ModelsOptions& options) {
 }  // namespace
 
 void add_models_command(CLI::App& app, Action& action) {
-  CLI::App* models = app.add_subcommand("models", "List the shipped models, show any model");
+  CLI::App* models = app.add_subcommand("models", "List the shipped models, or show any model");
   models->require_subcommand(1);
   models->footer(R"(Examples:
   shardwright models list
@@ -145,12 +145,12 @@ void add_models_command(CLI::App& app, Action& action) {
   shardwright models show ~/models/my-model/config.json)");
   const auto options = std::make_shared<ModelsOptions>();
 
-  CLI::App* list = models->add_subcommand("list", "All shipped models with their sizes");
+  CLI::App* list = models->add_subcommand("list", "List all shipped models with their sizes");
   list->footer("Example:\n  shardwright models list --json -");
   add_common_options(*list, options->common);
   list->callback([options, &action] { action = [options] { return list_models(*options); }; });
 
-  CLI::App* show = models->add_subcommand("show", "One model with its parameter counts");
+  CLI::App* show = models->add_subcommand("show", "Show a model with its parameter counts");
   show->add_option("model", options->name,
                    "A shipped name, a JSON file (ours or a Hugging Face config.json), a folder "
                    "with a config.json, or - for standard input")

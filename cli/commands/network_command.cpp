@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "cli/commands/command.hpp"
-#include "cli/output/format.hpp"
 #include "cli/output/output_file.hpp"
 #include "core/base/json_reader.hpp"
+#include "core/base/quantity_text.hpp"
 #include "sim/network/flow_simulation.hpp"
 #include "sim/network/scenario_json.hpp"
 
@@ -26,7 +26,7 @@ struct NetworkOptions {
   std::string scenario;
 };
 
-// The flows that end last: what the makespan is made of.
+// The flows that end last, which determine the makespan.
 std::vector<sim::FlowIndex> last_flows(const sim::FlowResult& result) {
   std::vector<sim::FlowIndex> flows(result.flows.size());
   std::iota(flows.begin(), flows.end(), sim::FlowIndex{0});
@@ -70,8 +70,8 @@ ExitCode simulate_network(const NetworkOptions& options) {
                   format_time(result.makespan)));
   page.table(flow_table(scenario, result));
   if (flows > static_cast<std::int64_t>(kMostRows)) {
-    page.paragraph(
-        fmt::format("The last {} of {}; --json has all.", kMostRows, format_plural(flows, "flow")));
+    page.paragraph(fmt::format("These are the last {} of {} to finish; --json lists all.",
+                               kMostRows, format_plural(flows, "flow")));
   }
   nlohmann::ordered_json document = new_document("flow-result");
   document.update(sim::write_flow_result(given, result, Seconds(wall.count())));
@@ -83,7 +83,7 @@ ExitCode simulate_network(const NetworkOptions& options) {
 
 void add_network_command(CLI::App& app, Action& action) {
   CLI::App* command =
-      app.add_subcommand("network", "Simulate flows that share links max-min fairly");
+      app.add_subcommand("network", "Simulate network flows that share links max-min fairly");
   command->footer("Example:\n  shardwright network flows.json --json result.json");
   const auto options = std::make_shared<NetworkOptions>();
   command

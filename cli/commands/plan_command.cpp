@@ -10,16 +10,16 @@
 #include "cli/commands/scale_run.hpp"
 #include "cli/options/request_options.hpp"
 #include "cli/output/candidate_report.hpp"
-#include "cli/output/format.hpp"
 #include "cli/output/infeasible_report.hpp"
 #include "cli/output/output_file.hpp"
 #include "cli/output/progress.hpp"
 #include "cli/output/step_json.hpp"
 #include "cli/output/step_page.hpp"
+#include "core/base/quantity_text.hpp"
 #include "core/spec/plan_json.hpp"
 #include "planner/explain.hpp"
-#include "planner/reliability.hpp"
 #include "planner/search.hpp"
+#include "planner/wording.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -37,7 +37,7 @@ std::string machine_text(const planner::PlanRequest& request) {
                      request.cluster.accelerator.name, request.cluster.name, request.stack.name);
 }
 
-// What a search has found, and what limits the best of it.
+// The result of a search, and the explanation of its best plan.
 struct Answer {
   planner::SearchResult result;
   planner::Explanation best;
@@ -64,17 +64,17 @@ Answer find_answer(const PlanOptions& options, ChosenRequest& chosen) {
 
 void add_best(Page& page, const planner::PlanRequest& request, const planner::PlanCandidate& best,
               const planner::Explanation& explanation) {
-  page.paragraph(fmt::format("What limits plan 1: {}.", explanation.limit));
+  page.paragraph(planner::limit_text("Plan 1", explanation));
   if (const auto interval =
           validation::step_interval(best.result.step, request.cluster.accelerator, request.stack)) {
-    page.paragraph(
-        fmt::format("How sure: plan 1 takes {} in 80 % of cases, by the errors on published runs.",
-                    interval_text(*interval)));
+    page.paragraph(fmt::format("Expected step time: {}; 80 % interval {}.",
+                               format_time(best.result.step), interval_text(*interval)));
   }
   const double share = planner::memory_share(best.result, request.cluster);
   if (share > planner::kTightMemory) {
-    page.warning(fmt::format("plan 1 fills {} % of the memory; --max-memory leaves more free",
-                             format_percent(share)));
+    page.warning(
+        fmt::format("plan 1 uses {} % of the memory; use --max-memory 90% to keep a margin",
+                    format_percent(share)));
   }
 }
 
@@ -84,18 +84,16 @@ void add_answer(Page& page, const ChosenRequest& chosen, const Answer& answer) {
   page.heading(machine_text(request));
   page.facts({{"goal", goal_text(request, result.plans.front().plan.global_batch)}});
   if (result.partial) {
-    page.warning("interrupted: the best plans found so far");
+    page.warning("interrupted: these are the best plans found so far");
   } else if (answer.interrupted) {
-    page.warning("interrupted: the plans are all, but not what more of each resource would bring");
+    page.warning("interrupted: the search is complete, but not the gain from each resource");
   }
   page.table(candidate_table(result.plans));
   add_best(page, request, result.plans.front(), answer.best);
   add_counts(page, result.counts, result.wall_s);
   if (result.front.size() > 1) {
-    page.heading("Step time against memory");
+    page.heading(front_title(result));
     page.table(front_table(result.front));
-    if (const std::string left_out = front_left_out(result); !left_out.empty())
-      page.paragraph(left_out);
   }
   add_assumptions(page, request, chosen.cluster, chosen.filled_in);
 }
@@ -118,7 +116,7 @@ ordered_json plan_json(const ChosenRequest& chosen, const planner::SearchResult&
   document["plans"] = list(result.plans);
   document["front"] = list(result.front);
   document["trade_offs"] = result.trade_offs;
-  if (result.infeasible) document["infeasible"] = infeasible_json(*result.infeasible);
+  if (result.infeasible) document["infeasible"] = infeasible_json(request, *result.infeasible);
   add_parts(document, request.model, request.cluster, request.stack);
   return document;
 }
@@ -126,7 +124,7 @@ ordered_json plan_json(const ChosenRequest& chosen, const planner::SearchResult&
 ExitCode deliver_none(const PlanOptions& options, const ChosenRequest& chosen,
                       const planner::SearchResult& result) {
   Page page = new_page(options.common);
-  if (result.infeasible) report_infeasible(*result.infeasible);
+  if (result.infeasible) report_infeasible(chosen.request, *result.infeasible);
   if (result.partial) page.warning("interrupted before a plan was found");
   add_counts(page, result.counts, result.wall_s);
   deliver(options.common, page, plan_json(chosen, result));
@@ -164,7 +162,7 @@ void add_plan_command(CLI::App& app, Action& action) {
   shardwright plan --model llama3-70b --cluster dgx-h100 --gpus 512 --global-batch 1024 --seq-len 8192
   shardwright plan --model ./my-model --cluster dgx-h100 --gpus 64 --global-batch auto --seq-len 8192 \
       --fix tp=8 --forbid zero=3 --max-memory 70GB --out plan.json
-  shardwright plan … --gpus 64..1024     the best plan of each size, and which sizes are worth it)");
+  shardwright plan … --gpus 64..1024     the best plan of each size, and the scaling efficiency)");
   const auto options = std::make_shared<PlanOptions>();
   add_request_options(*command, options->request);
   command->add_option("--out", options->plan_out, "Write the best plan as a plan file")

@@ -74,28 +74,34 @@ void add_probe_command(CLI::App& app, Action& action) {
   shardwright probe --out here.json
   shardwright probe --ranks 2 --keep measurements --out here.json
   shardwright probe --device cpu --out here.json              the CPUs of a machine with GPUs
-  shardwright probe --from measurements --out cluster.json    what several hosts measured
+  shardwright probe --from measurements --out cluster.json    from the measurements of several hosts
 
 On several hosts start `shardwright-executor probe --out measurements` under torchrun, Slurm or
 mpirun, with a folder that all of them share.)");
   const auto options = std::make_shared<ProbeOptions>();
-  command->add_option("--out", options->out, "The profile")->required()->type_name("FILE|-");
+  command->add_option("--out", options->out, "File for the profile")
+      ->required()
+      ->type_name("FILE|-");
   command
       ->add_option("--device", options->device,
-                   "cpu, cuda, or auto: GPUs if there are any that compute in bf16")
+                   "cpu, cuda, or auto: GPUs if there are any that support bf16")
       ->type_name("DEVICE")
       ->check(unless_device)
       ->capture_default_str();
   command->add_flag("--share-gpu", options->share_gpu,
-                    "Let ranks share a GPU: to try it out, not to time it");
+                    "Let ranks share a GPU (for a trial; the timings mean nothing)");
   command
-      ->add_option("--ranks", options->ranks,
-                   "Ranks that share the machine (default: one a GPU, or a core)")
+      ->add_option("--ranks", options->ranks, "Number of ranks (default: one per GPU, or per core)")
       ->type_name("N");
-  command->add_option("--steps", options->steps, "Of each model that the probe trains (default 12)")
+  command
+      ->add_option("--steps", options->steps,
+                   "Training steps of each of the probe's models (default 12)")
       ->type_name("N");
-  command->add_option("--keep", options->keep, "Keep the measurements there")->type_name("FOLDER");
-  command->add_option("--from", options->from, "Measurements to build the profile from")
+  command->add_option("--keep", options->keep, "Keep the measurements in this folder")
+      ->type_name("FOLDER");
+  command
+      ->add_option("--from", options->from,
+                   "Build the profile from these measurements instead of measuring")
       ->type_name("FOLDER");
   add_common_options(*command, options->common);
   command->callback([options, &action] { action = [options] { return probe(*options); }; });

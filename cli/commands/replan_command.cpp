@@ -10,6 +10,7 @@
 #include "cli/options/option_values.hpp"
 #include "cli/output/candidate_report.hpp"
 #include "cli/output/output_file.hpp"
+#include "core/base/quantity_text.hpp"
 #include "core/base/standard_streams.hpp"
 #include "core/spec/plan_check.hpp"
 #include "planner/replan.hpp"
@@ -40,12 +41,12 @@ ExitCode replan(const ReplanOptions& options) {
   const InterruptWatch interrupt;
   const auto found = planner::replan(before, ranks, interrupt.token());
   if (!found) {
-    tell(fmt::format("no plan for {} ranks or less", ranks));
+    tell(fmt::format("No plan fits {} ranks or fewer.", format_count(ranks)));
     return interrupt.token().stop_requested() ? ExitCode::Interrupted : ExitCode::NoFeasiblePlan;
   }
   write_file(options.out, json_text(to_json(found->scenario)), options.common.force);
   Page page = new_page(options.common);
-  page.heading(fmt::format("{} on {} ranks, before on {}", before.model.name,
+  page.heading(fmt::format("{} on {} ranks instead of {}", before.model.name,
                            found->scenario.plan.world_size(), before.plan.world_size()));
   page.table(candidate_table({found->candidate}));
   deliver(options.common, page, replan_json(*found), options.out == "-");
@@ -56,9 +57,9 @@ ExitCode replan(const ReplanOptions& options) {
 
 void add_replan_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
-      "replan", "The plan under which a run goes on when its number of ranks has changed");
+      "replan", "Find the best plan for continuing a run with another number of ranks");
   command->footer(
-      R"(Model, cluster, batch and sequences stay as they are; `shardwright run --elastic` asks for it
+      R"(Model, cluster, batch and sequences stay the same. `shardwright run --elastic` calls this command
 when it has lost ranks.
 
 Example:
@@ -68,10 +69,12 @@ Example:
   command->add_option("PLAN", options->plan, "The plan file of the run")
       ->required()
       ->type_name("FILE|-");
-  command->add_option("--ranks", options->ranks, "Ranks there are now; the plan may need less")
+  command
+      ->add_option("--ranks", options->ranks, "Number of available ranks; the plan may use fewer")
       ->required()
       ->type_name("N");
-  command->add_option("--out", options->out, "Where to write the plan (default -: standard output)")
+  command
+      ->add_option("--out", options->out, "Output file for the plan (default -: standard output)")
       ->type_name("FILE|-")
       ->group("Output");
   add_common_options(*command, options->common);

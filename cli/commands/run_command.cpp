@@ -7,9 +7,9 @@
 namespace shardwright::cli {
 
 void add_run_command(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("run", "Train a model under a plan, one process a rank on this machine");
-  // The executor knows its options, --help too.
+  CLI::App* command = app.add_subcommand(
+      "run", "Train a model under a plan on this machine, with one process per rank");
+  // The executor parses all options, including --help.
   command->set_help_flag();
   command->prefix_command();
   command->callback([command, &action] {

@@ -25,7 +25,7 @@ ExitCode scale(const ScaleOptions& options) {
 
 void add_scale_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
-      "scale", "The best plan at each size of a machine, and where scaling ends");
+      "scale", "Find the best plan for each number of GPUs, and how far training scales");
   command->footer(R"(Example:
   shardwright scale --model llama3-8b --cluster dgx-h100 --gpus 8..1024 --global-batch 1024 --seq-len 8192)");
   const auto options = std::make_shared<ScaleOptions>();

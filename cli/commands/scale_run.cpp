@@ -8,13 +8,12 @@
 
 #include "cli/commands/interrupt.hpp"
 #include "cli/output/candidate_report.hpp"
-#include "cli/output/format.hpp"
 #include "cli/output/infeasible_report.hpp"
 #include "cli/output/output_file.hpp"
 #include "cli/output/progress.hpp"
 #include "cli/output/step_json.hpp"
 #include "cli/output/step_page.hpp"
-#include "core/base/standard_streams.hpp"
+#include "core/base/quantity_text.hpp"
 #include "planner/reliability.hpp"
 #include "planner/scale.hpp"
 
@@ -35,7 +34,7 @@ Table point_table(const planner::ScaleResult& result) {
     if (!point.best) {
       const bool stopped = result.partial && &point == &result.points.back();
       table.add_row({format_count(point.gpus), "", "", "", "", "",
-                     stopped ? "interrupted before one was found" : "none fits"});
+                     stopped ? "interrupted before a plan was found" : "no plan fits"});
       continue;
     }
     const sim::StepResult& step = point.best->result;
@@ -48,7 +47,7 @@ Table point_table(const planner::ScaleResult& result) {
   return table;
 }
 
-// The counts of all sizes together.
+// The search counts of all sizes together.
 planner::SearchCounts total_counts(const planner::ScaleResult& result) {
   planner::SearchCounts total;
   for (const planner::ScalePoint& point : result.points) {
@@ -79,6 +78,13 @@ ordered_json point_json(const planner::ScalePoint& point, const planner::PlanReq
   return json;
 }
 
+// The request for the largest size, which a scaling run without any plan explains.
+planner::PlanRequest largest_request(const ChosenRequest& chosen) {
+  planner::PlanRequest request = chosen.request;
+  request.gpus = chosen.gpus.second;
+  return request;
+}
+
 ordered_json scale_json(const ChosenRequest& chosen, const planner::ScaleResult& result) {
   const planner::PlanRequest& request = chosen.request;
   ordered_json document = new_document("scale");
@@ -99,7 +105,8 @@ ordered_json scale_json(const ChosenRequest& chosen, const planner::ScaleResult&
   document["knee_cause"] = result.knee_cause;
   document["notes"] = ordered_json::array();
   if (!result.superlinear_cause.empty()) document["notes"].push_back(result.superlinear_cause);
-  if (result.infeasible) document["infeasible"] = infeasible_json(*result.infeasible);
+  if (result.infeasible)
+    document["infeasible"] = infeasible_json(largest_request(chosen), *result.infeasible);
   add_parts(document, request.model, request.cluster, request.stack);
   return document;
 }
@@ -126,9 +133,10 @@ void warn_of_full_memory(Page& page, const planner::PlanRequest& request,
     fullest = std::max(fullest, share);
   }
   if (sizes.empty()) return;
-  page.warning(fmt::format(
-      "on {} GPUs the best plan fills up to {} % of the memory; --max-memory leaves more free",
-      fmt::join(sizes, ", "), format_percent(fullest)));
+  page.warning(
+      fmt::format("on {} GPUs the best plan uses up to {} % of the memory; use --max-memory 90% to "
+                  "keep a margin",
+                  fmt::join(sizes, ", "), format_percent(fullest)));
 }
 
 std::ptrdiff_t sizes_that_fit(const planner::ScaleResult& result) {
@@ -143,14 +151,15 @@ void add_scale(Page& page, const ChosenRequest& chosen, const planner::ScaleResu
                            request.stack.name));
   if (const planner::PlanCandidate* best = fastest(result))
     page.facts({{"goal", goal_text(request, best->plan.global_batch)}});
-  if (result.partial) page.warning("interrupted: the sizes searched so far");
+  if (result.partial) page.warning("interrupted: these are the sizes searched so far");
   page.table(point_table(result));
   warn_of_full_memory(page, request, result);
   if (!result.superlinear_cause.empty())
     page.paragraph("Efficiency above 100 %: " + result.superlinear_cause + ".");
   if (result.knee) {
-    page.paragraph(
-        fmt::format("Scaling ends at {} GPUs: {}", format_count(*result.knee), result.knee_cause));
+    page.paragraph(fmt::format("Efficiency falls below {} % beyond {} GPUs: {}.",
+                               format_number(100.0 * planner::kKneeEfficiency),
+                               format_count(*result.knee), result.knee_cause));
   } else if (sizes_that_fit(result) > 1) {
     page.paragraph(fmt::format("Efficiency stays above {} % up to the largest size that {}.",
                                format_number(100.0 * planner::kKneeEfficiency),
@@ -178,8 +187,7 @@ ExitCode run_scale(const CommonOptions& options, ChosenRequest& chosen,
     write_file(plan_out, json_text(to_json(scenario)), options.force);
   }
   if (result.infeasible) {
-    write_to_stderr(fmt::format("on {} GPUs: ", format_count(chosen.gpus.second)));
-    report_infeasible(*result.infeasible);
+    report_infeasible(largest_request(chosen), *result.infeasible);
   }
   Page page = new_page(options);
   add_scale(page, chosen, result);

@@ -1,4 +1,4 @@
-// The best plans over a range of machine sizes: what `scale` prints, and `plan` for a range.
+// The best plans over a range of machine sizes, which `scale` prints, and `plan` for a range.
 #pragma once
 
 #include <string>

@@ -11,7 +11,6 @@
 #include "cli/commands/interrupt.hpp"
 #include "cli/options/full_replay_options.hpp"
 #include "cli/options/scenario_options.hpp"
-#include "cli/output/format.hpp"
 #include "cli/output/full_replay_report.hpp"
 #include "cli/output/output_file.hpp"
 #include "cli/output/progress.hpp"
@@ -19,6 +18,7 @@
 #include "cli/output/step_page.hpp"
 #include "core/base/error.hpp"
 #include "core/base/nearest_name.hpp"
+#include "core/base/quantity_text.hpp"
 #include "core/timeline/perfetto.hpp"
 #include "sim/memory/memory_replay.hpp"
 #include "sim/step/fidelity.hpp"
@@ -52,7 +52,7 @@ sim::FullOptions full_options(const SimulateOptions& options, const Scenario& sc
   if (!given.empty() && fidelity != sim::Fidelity::Full) {
     throw InputError("shardwright simulate",
                      {{"--fidelity", fmt::format("\"{}\"", name_of(fidelity)),
-                       fmt::format("\"full\", which {} is for", given)}});
+                       fmt::format("\"full\", which {} requires", given)}});
   }
   return read_full_replay_options(options.full, scenario, "shardwright simulate");
 }
@@ -61,7 +61,7 @@ bool wants_timeline(const SimulateOptions& options) {
   return !options.trace.empty() || !options.timeline.empty();
 }
 
-// Asked before the replay of every rank, which takes minutes.
+// Checked before the replay of every rank, which takes minutes.
 void check_timeline_size(const SimulateOptions& options, const Program& program,
                          const sim::FullOptions& full) {
   if (!wants_timeline(options)) return;
@@ -69,7 +69,7 @@ void check_timeline_size(const SimulateOptions& options, const Program& program,
   if (spans <= sim::kMostSpans) return;
   throw InputError("shardwright simulate",
                    {{options.trace.empty() ? "--timeline" : "--trace",
-                     fmt::format("a step of {} ops on the ranks shown", spans),
+                     fmt::format("a step of {} ops on the traced ranks", spans),
                      fmt::format("at most {}: fewer microbatches, as in a smaller --global-batch",
                                  sim::kMostSpans)}});
 }
@@ -79,13 +79,13 @@ sim::SimulatedStep run(const SimulateOptions& options, const Scenario& scenario,
   sim::FullOptions full = full_options(options, scenario, fidelity);
   check_timeline_size(options, step.program, full);
   const bool timeline = wants_timeline(options);
-  // The other levels have no step to show that was stopped half-way: there the signal ends all.
+  // The other levels have no partial result, so that the signal simply ends the process.
   if (fidelity != sim::Fidelity::Full)
     return sim::simulate_at(scenario, step, fidelity, full, timeline);
   const InterruptWatch interrupt;
   ProgressLine progress(show_progress(options.common));
   full.stop = interrupt.token();
-  full.progress = [&](double share) { progress.show(share, "every rank replayed"); };
+  full.progress = [&](double share) { progress.show(share, "replaying every rank"); };
   return sim::simulate_at(scenario, step, fidelity, full, timeline);
 }
 
@@ -94,7 +94,7 @@ Timeline timeline_of(const sim::PricedStep& step, const sim::SimulatedStep& simu
   return sim::predicted_timeline(step.program, step.prices, simulated.event);
 }
 
-// The same step in the form of Perfetto and in our own.
+// Writes the step as a Perfetto trace and as a timeline of ours.
 void write_timelines(const SimulateOptions& options, const Scenario& scenario,
                      const sim::PricedStep& step, const sim::SimulatedStep& simulated) {
   if (!wants_timeline(options)) return;
@@ -112,7 +112,8 @@ void write_timelines(const SimulateOptions& options, const Scenario& scenario,
   }
 }
 
-// The step whose errors on published runs are known: that of the event simulation, or better.
+// The step time whose errors on published runs are known: that of the event level or of the full
+// one.
 Seconds surest_step(const sim::SimulatedStep& simulated) {
   return simulated.full ? simulated.result.step : simulated.event_step;
 }
@@ -139,14 +140,17 @@ nlohmann::ordered_json simulate_json(const ChosenScenario& chosen,
 
 void add_fidelity(Page& page, const sim::SimulatedStep& simulated, bool traced) {
   if (simulated.cancelled)
-    page.warning("interrupted: not every rank was replayed; this is the event simulation's step");
+    page.warning("interrupted before every rank was replayed; this is the step of the event level");
   if (simulated.fidelity == sim::Fidelity::Event) return;
-  const std::string breakdown =
-      simulated.full ? "" : fmt::format(", whose breakdown{} this is", traced ? " and trace" : "");
-  page.paragraph(fmt::format("Fidelity {}: {}, {:+.1f} % against the event simulation's {}{}.",
-                             name_of(simulated.fidelity), format_time(simulated.result.step),
-                             100.0 * (simulated.result.step / simulated.event_step - 1.0),
-                             format_time(simulated.event_step), breakdown));
+  const std::string breakdown = simulated.full
+                                    ? ""
+                                    : fmt::format(" The breakdown{} of the event level.",
+                                                  traced ? " and the trace are those" : " is that");
+  page.paragraph(
+      fmt::format("Fidelity level {}: {}, {} % relative to the {} of the event level.{}",
+                  name_of(simulated.fidelity), format_time(simulated.result.step),
+                  format_signed_percent(simulated.result.step / simulated.event_step - 1.0),
+                  format_time(simulated.event_step), breakdown));
 }
 
 ExitCode simulate(const SimulateOptions& options) {
@@ -187,19 +191,20 @@ void add_simulate_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<SimulateOptions>();
   add_scenario_options(*command, options->scenario);
   command
-      ->add_option("--fidelity", options->fidelity,
-                   "bound, analytic, event (default) or full: every rank, with contention")
+      ->add_option(
+          "--fidelity", options->fidelity,
+          "Fidelity level: bound, analytic, event (default) or full (every rank, with contention)")
       ->type_name("NAME")
       ->group("Simulation");
   add_full_replay_options(*command, options->full);
   command
       ->add_option("--trace", options->trace,
-                   "Write the timeline of the step for Perfetto (https://ui.perfetto.dev)")
+                   "Write a trace of the step for Perfetto (https://ui.perfetto.dev)")
       ->type_name("FILE|-")
       ->group("Output");
   command
       ->add_option("--timeline", options->timeline,
-                   "Write the same timeline as shardwright gui opens it")
+                   "Write the timeline of the step for shardwright gui")
       ->type_name("FILE|-")
       ->group("Output");
   command->add_option("--out", options->plan_out, "Write the plan file that was simulated")

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "cli/commands/command.hpp"
-#include "cli/output/format.hpp"
 #include "cli/output/output_file.hpp"
 #include "cli/output/spec_table.hpp"
+#include "core/base/quantity_text.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/stack_json.hpp"
 
@@ -23,7 +23,7 @@ struct StacksOptions {
   std::string name;
 };
 
-// The kinds of communication that the stack runs beside compute.
+// The kinds of communication that the stack overlaps with compute.
 std::string overlaps(const StackSpec& stack) {
   const std::vector<std::pair<bool, std::string>> kinds = {
       {stack.overlap.grad_reduce, "gradients"},   {stack.overlap.param_gather, "parameters"},
@@ -73,7 +73,7 @@ ExitCode show_stack(const StacksOptions& options) {
 
 void add_stacks_command(CLI::App& app, Action& action) {
   CLI::App* stacks =
-      app.add_subcommand("stacks", "List the shipped software stacks, show any stack");
+      app.add_subcommand("stacks", "List the shipped software stacks, or show any stack");
   stacks->require_subcommand(1);
   stacks->footer(R"(Examples:
   shardwright stacks list
@@ -81,14 +81,15 @@ void add_stacks_command(CLI::App& app, Action& action) {
   shardwright stacks show my-stack.json)");
   const auto options = std::make_shared<StacksOptions>();
 
-  CLI::App* list = stacks->add_subcommand("list", "All shipped stacks: what they fuse and overlap");
+  CLI::App* list =
+      stacks->add_subcommand("list", "List all shipped stacks with what they fuse and overlap");
   list->footer("Example:\n  shardwright stacks list --json -");
   add_common_options(*list, options->common);
   list->callback([options, &action] { action = [options] { return list_stacks(*options); }; });
 
-  CLI::App* show =
-      stacks->add_subcommand("show", "Every property of a stack with its source and confidence");
-  show->add_option("stack", options->name, "A shipped name or the path of a JSON file")
+  CLI::App* show = stacks->add_subcommand(
+      "show", "Show every property of a stack with its source and confidence");
+  show->add_option("stack", options->name, "A shipped stack or a JSON file")
       ->required()
       ->type_name("NAME|FILE");
   show->footer(R"(Examples:

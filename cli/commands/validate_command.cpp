@@ -14,9 +14,9 @@
 #include "cli/commands/interrupt.hpp"
 #include "cli/commands/validate_timings.hpp"
 #include "cli/options/option_values.hpp"
-#include "cli/output/format.hpp"
 #include "cli/output/output_file.hpp"
 #include "core/base/error.hpp"
+#include "core/base/quantity_text.hpp"
 #include "validation/html_report.hpp"
 #include "validation/validation.hpp"
 
@@ -28,7 +28,8 @@ struct ValidateOptions {
   std::vector<std::string> files;
   std::optional<std::string> grades;
   std::optional<std::string> fail_over;
-  std::string report;  // HTML file
+  // HTML file.
+  std::string report;
   bool every_row = false;
   TimingOptions timings;
 };
@@ -81,12 +82,12 @@ void add_rows(Page& page, const validation::ValidationReport& report) {
   for (const validation::RowComparison& row : report.rows) {
     if (row.skipped || !row.timed) continue;
     table.add_row({row.id, row.metric, format_number(row.measured, 4),
-                   format_number(row.predicted, 4), fmt::format("{:+.1f}", 100.0 * row.error)});
+                   format_number(row.predicted, 4), format_signed_percent(row.error)});
   }
   page.table(table);
 }
 
-// Every row with the profiles that stand for it and what was assumed.
+// Adds a table of all rows with their profiles and the values that were assumed.
 void add_profiles(Page& page, const validation::ValidationReport& report) {
   Table table({{"row", ColumnKind::Prose},
                {"accelerator"},
@@ -101,7 +102,7 @@ void add_profiles(Page& page, const validation::ValidationReport& report) {
   page.table(table);
 }
 
-// Rows that were not simulated, by reason.
+// Adds a table of the rows that were not simulated, by reason.
 void add_skipped(Page& page, const validation::ValidationReport& report) {
   if (report.skipped == 0) return;
   std::map<std::string, std::vector<std::string>> ids;
@@ -124,7 +125,8 @@ void add_report(Page& page, const validation::ValidationReport& report, bool eve
   Table overall = summary_table("absolute error of");
   overall.add_row(summary_row("step time", report.time));
   std::vector<std::string> memory = summary_row("peak memory", report.memory);
-  memory[memory.size() - 2].clear();  // memory is predicted without an interval
+  // Memory is predicted without an interval.
+  memory[memory.size() - 2].clear();
   overall.add_row(std::move(memory));
   page.table(overall);
   add_summaries(page, "step time by source", report.by_source);
@@ -132,27 +134,27 @@ void add_report(Page& page, const validation::ValidationReport& report, bool eve
   add_summaries(page, "step time by stack", report.by_stack);
   add_summaries(page, "step time by parallelism", report.by_parallelism);
   const validation::OutOfMemoryTable& oom = report.out_of_memory;
-  page.paragraph(
-      fmt::format("Out of memory: {} predicted rightly, {} missed, {} predicted wrongly, {} "
-                  "rightly as fitting, {} of them by open parts of the plan that were chosen so as "
-                  "to fit.",
-                  oom.true_positive, oom.false_negative, oom.false_positive, oom.true_negative,
-                  oom.chosen_to_fit));
+  page.paragraph(fmt::format(
+      "Out of memory: predicted for {} of the {} runs that did not fit, and wrongly for {} of the "
+      "{} "
+      "that did. Of those predicted to fit, {} have open plan fields that were chosen to fit.",
+      oom.true_positive, oom.true_positive + oom.false_negative, oom.false_positive,
+      oom.false_positive + oom.true_negative, oom.chosen_to_fit));
   if (report.time.rank_correlation) {
     page.paragraph(
-        fmt::format("Ranks plans of one group as measured with Kendall's tau {:.2f}, the mean over "
-                    "groups of at least three rows.",
+        fmt::format("Kendall's tau of the predicted and the measured order of plans: {:.2f}, the "
+                    "mean over groups of at least three rows.",
                     *report.time.rank_correlation));
   }
   add_skipped(page, report);
   if (report.other_grades > 0) {
     page.paragraph(
-        fmt::format("{} of other grades left out.",
+        fmt::format("Left out: {} of other grades.",
                     format_plural(static_cast<std::int64_t>(report.other_grades), "row")));
   }
 }
 
-// True for kernels or collectives; one kind of file is compared at a time.
+// True for kernels or collectives. One kind of file is compared at a time.
 bool compares_timings(const ValidateOptions& options) {
   const int kinds = (options.files.empty() ? 0 : 1) + (options.timings.kernels.empty() ? 0 : 1) +
                     (options.timings.collectives.empty() ? 0 : 1);
@@ -199,10 +201,10 @@ ExitCode validate(const ValidateOptions& options) {
       !options.fail_over || validation::within_tolerance(report, limits.median, limits.p90);
   Page page = new_page(options.common);
   add_report(page, report, options.every_row);
-  if (report.partial) page.warning("interrupted: the rows simulated so far");
+  if (report.partial) page.warning("interrupted: these are the rows simulated so far");
   if (!within) {
-    page.warning(report.time.n == 0 ? "there is no measured step to hold against --fail-over"
-                                    : "the errors are outside of the tolerance asked for");
+    page.warning(report.time.n == 0 ? "no measured step to compare with --fail-over"
+                                    : "the errors exceed --fail-over " + *options.fail_over);
   }
   nlohmann::ordered_json document = new_document("validation");
   document["partial"] = report.partial;
@@ -219,9 +221,9 @@ ExitCode validate(const ValidateOptions& options) {
 
 void add_validate_command(CLI::App& app, Action& action) {
   CLI::App* command =
-      app.add_subcommand("validate", "Compare simulated steps with published measurements");
+      app.add_subcommand("validate", "Compare predictions with published measurements");
   command->footer(
-      R"(The error of a row is predicted over measured step time minus one, positive where the prediction is slower. Of a class of rows, median, mean and p90 are those of the absolute errors, p90 the 90th percentile; bias is the median of the signed errors; in interval is the share of measurements inside of their 80 % interval.
+      R"(The error of a row is its predicted step time divided by the measured one, minus 1: positive if the prediction is slower. median, mean and p90 (90th percentile) are those of the absolute errors, and bias is the median of the signed errors. "in interval" is the share of measurements inside their 80 % prediction interval. tau is Kendall's rank correlation of the predicted and the measured order of plans, 1 if both are the same.
 
 Examples:
   shardwright validate
@@ -234,25 +236,25 @@ Examples:
       ->type_name("FILE...");
   command
       ->add_option("--kernels", options->timings.kernels,
-                   "Compare timings of kernels in place of steps, one JSON object per line")
+                   "Compare timings of kernels instead of steps, one JSON object per line")
       ->type_name("FILE");
   command
       ->add_option("--collectives", options->timings.collectives,
-                   "Compare timings of collectives in place of steps, one JSON object per line")
+                   "Compare timings of collectives instead of steps, one JSON object per line")
       ->type_name("FILE");
   command
       ->add_option("--fail-over", options->fail_over,
-                   "Exit with 5 if the median or the 90th percentile of the absolute errors is "
-                   "above these percentages, as in 8,25")
+                   "Exit with 5 if the median or the 90th percentile of the absolute errors "
+                   "exceeds these percentages, as in 8,25")
       ->type_name("MEDIAN,P90");
   command
       ->add_option("--report", options->report,
-                   "Write the comparison of steps with charts and every row")
+                   "Write the comparison of steps as HTML, with charts and every row")
       ->type_name("FILE.html");
-  command->add_option("--grades", options->grades, "Rows of these grades (default ABC)")
+  command->add_option("--grades", options->grades, "Use only rows of these grades (default ABC)")
       ->type_name("ABC");
   command->add_flag("--every-row", options->every_row,
-                    "Print each row too, with its profiles and what was assumed");
+                    "Also print each row, with its profiles and the values that were assumed");
   add_common_options(*command, options->common);
   command->callback([options, &action] { action = [options] { return validate(*options); }; });
 }

@@ -7,8 +7,8 @@
 
 #include "cli/options/option_values.hpp"
 #include "cli/output/error_table.hpp"
-#include "cli/output/format.hpp"
 #include "core/base/error.hpp"
+#include "core/base/quantity_text.hpp"
 #include "validation/collective_rows.hpp"
 #include "validation/kernel_rows.hpp"
 
@@ -38,7 +38,7 @@ void add_rows(Page& page, const validation::TimingReport& report) {
   for (const validation::TimingComparison& row : report.rows) {
     if (row.skipped) continue;
     table.add_row({row.id, format_time(row.measured), format_time(row.predicted),
-                   fmt::format("{:+.1f}", 100.0 * row.error()),
+                   format_signed_percent(row.error()),
                    fmt::format("{}", fmt::join(row.filled_in, "; "))});
   }
   page.table(table);
@@ -78,10 +78,9 @@ ExitCode validate_timings(const TimingOptions& options, const CommonOptions& com
   add_timing_summaries(page, "source", report.by_source);
   add_skipped(page, report);
   if (!within) {
-    page.warning(report.all.n == 0 ? fmt::format("there is no measured {} to hold against "
-                                                 "--fail-over",
+    page.warning(report.all.n == 0 ? fmt::format("no measured {} to compare with --fail-over",
                                                  kernels ? "kernel" : "collective")
-                                   : "the errors are outside of the tolerance asked for");
+                                   : "the errors exceed --fail-over " + *options.fail_over);
   }
   nlohmann::ordered_json document =
       new_document(kernels ? "kernel-validation" : "collective-validation");

@@ -10,8 +10,10 @@
 namespace shardwright::cli {
 
 struct TimingOptions {
-  std::string kernels, collectives;      // files; empty: not asked for
-  std::optional<std::string> fail_over;  // "MEDIAN,P90" in percent
+  // Files; empty if not asked for.
+  std::string kernels, collectives;
+  // "MEDIAN,P90" in percent.
+  std::optional<std::string> fail_over;
   bool every_row = false;
 };
 

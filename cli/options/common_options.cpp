@@ -27,18 +27,19 @@ ColourChoice read_colour(const std::string& word) {
 
 void add_common_options(CLI::App& command, CommonOptions& options) {
   command
-      .add_option(
-          "--json", options.json,
-          "Write the result as JSON to a file; \"-\" or nothing prints it instead of the text")
+      .add_option("--json", options.json,
+                  "Write the result as JSON to a file; without a file, or with \"-\", print it "
+                  "instead of the text")
       ->type_name("[FILE|-]")
       ->group("Output");
-  command.add_flag("--force", options.force, "Replace output files that exist")->group("Output");
+  command.add_flag("--force", options.force, "Overwrite existing output files")->group("Output");
   command.add_flag("--markdown", options.markdown, "Print Markdown")->group("Output");
-  command.add_flag("--no-progress", options.no_progress, "Draw no progress line")->group("Output");
+  command.add_flag("--no-progress", options.no_progress, "Do not draw a progress line")
+      ->group("Output");
   command
       .add_option_function<std::string>(
           "--color", [&options](const std::string& word) { options.colour = read_colour(word); },
-          "Colour the text: auto, always or never")
+          "Color the output: auto, always or never")
       ->type_name("WHEN")
       ->group("Output");
 }

@@ -1,4 +1,4 @@
-// Options that every subcommand has, and what follows from them.
+// The options that every subcommand has, and the delivery of results as they ask.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

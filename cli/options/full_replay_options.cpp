@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "cli/options/option_values.hpp"
-#include "cli/output/format.hpp"
 #include "core/base/error.hpp"
+#include "core/base/quantity_text.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -21,7 +21,7 @@ constexpr const char* kOpJitter = "--op-jitter";
 constexpr const char* kSeed = "--seed";
 constexpr const char* kWatch = "--watch";
 
-// What stands before and after the first `separator`; without one, a problem.
+// Splits the text at the first `separator`; without one, adds a problem.
 std::optional<std::pair<std::string, std::string>> split(const std::string& option,
                                                          const std::string& text, char separator,
                                                          const std::string& form,
@@ -38,8 +38,7 @@ void read_slow_ranks(const FullReplayOptions& options, std::int64_t ranks, sim::
   std::vector<double>& factors = full.variation.rank_slowdown;
   factors.assign(static_cast<std::size_t>(ranks), 1.0);
   for (const std::string& text : options.slow_ranks) {
-    const auto parts = split(kSlowRank, text, ':',
-                             "a rank and the factor of its kernels' times, as in 5:1.2", problems);
+    const auto parts = split(kSlowRank, text, ':', "RANK:FACTOR, as in 5:1.2", problems);
     if (!parts) continue;
     const std::int64_t rank = read_index(kSlowRank, parts->first, ranks, problems);
     factors[static_cast<std::size_t>(rank)] = read_ratio(kSlowRank, parts->second, problems);
@@ -49,7 +48,7 @@ void read_slow_ranks(const FullReplayOptions& options, std::int64_t ranks, sim::
 void read_slow_nics(const FullReplayOptions& options, const Scenario& scenario,
                     sim::FullOptions& full, ProblemList& problems) {
   for (const std::string& text : options.slow_nics) {
-    const std::string form = "node, NIC and the share of its bandwidth that is left, as in 3/0:50%";
+    const std::string form = "NODE/NIC:SHARE, as in 3/0:50%";
     const auto parts = split(kSlowNic, text, ':', form, problems);
     if (!parts) continue;
     const auto place = split(kSlowNic, parts->first, '/', form, problems);
@@ -78,17 +77,20 @@ double read_jitter(const char* option, const std::string& text, ProblemList& pro
 }  // namespace
 
 void add_full_replay_options(CLI::App& command, FullReplayOptions& options) {
-  const char* group = "Every rank (--fidelity full)";
+  const char* group = "Simulation of every rank (--fidelity full)";
   const auto add = [&](const char* name, auto& target, const char* type, const char* text) {
     command.add_option(name, target, text)->type_name(type)->group(group);
   };
-  add(kSlowRank, options.slow_ranks, "RANK:FACTOR", "Its kernels take FACTOR times as long");
-  add(kSlowNic, options.slow_nics, "NODE/NIC:SHARE", "It has this share of its bandwidth left");
+  add(kSlowRank, options.slow_ranks, "RANK:FACTOR",
+      "Make the kernels of a rank take FACTOR times as long, as in 5:1.2");
+  add(kSlowNic, options.slow_nics, "NODE/NIC:SHARE",
+      "Leave a NIC only this share of its bandwidth, as in 3/0:50%");
   add(kRankJitter, options.rank_jitter, "SIGMA",
-      "Spread of the ranks' speeds: log-normal, mean 1, SIGMA of its logarithm");
-  add(kOpJitter, options.op_jitter, "SIGMA", "The same for each kernel");
-  add(kSeed, options.seed, "N", "Of the random spread (default 1)");
-  add(kWatch, options.watched, "RANK", "Also follow these ranks: where their step goes, trace");
+      "Random variation of the ranks' speeds: log-normal with mean 1 and this sigma");
+  add(kOpJitter, options.op_jitter, "SIGMA", "Random variation of each kernel's time, likewise");
+  add(kSeed, options.seed, "N", "Seed of the random variation (default 1)");
+  add(kWatch, options.watched, "RANK",
+      "Report this rank's breakdown too, and include it in the trace (repeatable)");
 }
 
 std::string given_full_replay_options(const FullReplayOptions& options) {

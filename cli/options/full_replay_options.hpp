@@ -1,5 +1,4 @@
-// What the full level can be told: ranks and NICs that are slower than their profile says, random
-// spread, and the ranks to follow.
+// Options of the full level: slow ranks and NICs, random variation, and the ranks to follow.
 #pragma once
 
 #include <string>
@@ -15,17 +14,20 @@ class App;
 namespace shardwright::cli {
 
 struct FullReplayOptions {
-  std::vector<std::string> slow_ranks, slow_nics;  // "RANK:FACTOR", "NODE/NIC:SHARE"
+  // "RANK:FACTOR" and "NODE/NIC:SHARE".
+  std::vector<std::string> slow_ranks, slow_nics;
   std::string rank_jitter, op_jitter, seed;
-  std::vector<std::string> watched;  // ranks
+  // Numbers of ranks.
+  std::vector<std::string> watched;
 };
 
 void add_full_replay_options(CLI::App& command, FullReplayOptions& options);
 
-// The names of the options that were given, joined; empty if none was.
+// Returns the names of the options that were given, joined; empty if none was.
 std::string given_full_replay_options(const FullReplayOptions& options);
 
-// With contention. Throws InputError with all problems; `source` is the name of the command.
+// Returns options with contention. Throws InputError with all problems; `source` is the name of the
+// command.
 sim::FullOptions read_full_replay_options(const FullReplayOptions& options,
                                           const Scenario& scenario, const std::string& source);
 

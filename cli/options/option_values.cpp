@@ -8,8 +8,8 @@
 #include <cmath>
 #include <optional>
 
-#include "cli/output/format.hpp"
 #include "core/base/nearest_name.hpp"
+#include "core/base/quantity_text.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -20,7 +20,7 @@ std::string quoted(const std::string& text) {
                              : fmt::format("\"{}\"", text);
 }
 
-// Commas may set thousands apart, as in 16,384; "2,4" is not a number.
+// Returns false for commas that do not separate thousands, as in "2,4".
 bool groups_thousands(const std::string& text) {
   const auto first = text.find(',');
   if (first == std::string::npos) return true;
@@ -41,7 +41,7 @@ std::optional<std::int64_t> parse_integer(std::string text) {
   return value;
 }
 
-// The number that a text begins with, and what follows it without blanks.
+// The number at the beginning of a text, and the rest of the text without blanks.
 struct NumberAndRest {
   double value = 0.0;
   std::string rest;
@@ -111,17 +111,21 @@ std::pair<std::int64_t, std::int64_t> read_count_range(const std::string& option
   const std::int64_t first = read_count(option, text.substr(0, dots), most, problems);
   const std::int64_t last = read_count(option, text.substr(dots + 2), most, problems);
   if (problems.size() == sound && first > last)
-    problems.add(option, quoted(text), "a range from the smaller to the larger");
+    problems.add(option, quoted(text), "a range from the smaller to the larger number");
   return {first, std::max(first, last)};
 }
 
-Bytes read_memory_size(const std::string& option, const std::string& text, ProblemList& problems) {
+Bytes read_memory_size(const std::string& option, const std::string& text, Bytes whole,
+                       ProblemList& problems) {
+  constexpr const char* kExpected = "a size above 0, as in 70GB, 64GiB or 90%";
   const auto number = parse_number(text);
   const auto refuse = [&](const std::string& expected) {
     problems.add(option, quoted(text), expected);
     return kLeastMemory;
   };
-  if (!number || number->value <= 0.0) return refuse("a size above 0 as in 70GB or 64GiB");
+  if (!number || number->value <= 0.0) return refuse(kExpected);
+  if (number->rest == "%")
+    return number->value <= 100.0 ? whole * (number->value / 100.0) : refuse("at most 100%");
   if (number->rest.empty())
     return refuse(fmt::format("a size with its unit, as in {0}GB or {0}GiB", text));
   for (const ByteUnit& unit : kByteUnits) {
@@ -129,7 +133,7 @@ Bytes read_memory_size(const std::string& option, const std::string& text, Probl
     const Bytes size(number->value * unit.bytes);
     return size < kLeastMemory ? refuse("at least 0.1GB") : size;
   }
-  return refuse("a size above 0 as in 70GB or 64GiB");
+  return refuse(kExpected);
 }
 
 double read_ratio(const std::string& option, const std::string& text, ProblemList& problems) {
@@ -140,7 +144,7 @@ double read_ratio(const std::string& option, const std::string& text, ProblemLis
     if (is_ratio && ratio > 0.0 && ratio <= kMost) return ratio;
   }
   problems.add(option, quoted(text),
-               fmt::format("a ratio above 0 and at most {} as in 0.1 or 10%", kMost));
+               fmt::format("a ratio above 0 and at most {}, as in 0.1 or 10%", kMost));
   return 1.0;
 }
 
@@ -152,10 +156,8 @@ ErrorLimits read_error_limits(const std::optional<std::string>& asked) {
   const auto p90 =
       comma == std::string::npos ? std::nullopt : parse_percent(text.substr(comma + 1));
   if (median && p90) return {*median, *p90};
-  throw InputError("shardwright validate",
-                   {{"--fail-over", "\"" + text + "\"",
-                     "two percentages above 0 with a comma between, of the median and of the 90th "
-                     "percentile, as in 8,25"}});
+  throw InputError("shardwright validate", {{"--fail-over", "\"" + text + "\"",
+                                             "two percentages above 0, MEDIAN,P90, as in 8,25"}});
 }
 
 }  // namespace shardwright::cli

@@ -1,4 +1,4 @@
-// Values of options, read with messages of their own.
+// Readers of option values.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,27 @@
 
 namespace shardwright::cli {
 
-// An integer from 1 to `most`; "1,024" and "1024" are the same. What else it is becomes a problem
-// at `option`, and 1 is returned.
-// `or_word` is what else may stand there, which the problem then names.
+// Reads an integer from 1 to `most`; "1,024" and "1024" are the same. For any other text adds a
+// problem at `option` and returns 1. `or_word` is a word that is allowed too; the problem names it.
 std::int64_t read_count(const std::string& option, const std::string& text, std::int64_t most,
                         ProblemList& problems, const std::string& or_word = "");
 
-// An integer from 0 to `count` - 1, else a problem at `option` and 0.
+// Reads an integer from 0 to `count` - 1; otherwise adds a problem at `option` and returns 0.
 std::int64_t read_index(const std::string& option, const std::string& text, std::int64_t count,
                         ProblemList& problems);
 
-// "64..1024", or one count, which is both ends.
+// Reads a range as "64..1024", or one count, which is both ends.
 std::pair<std::int64_t, std::int64_t> read_count_range(const std::string& option,
                                                        const std::string& text, std::int64_t most,
                                                        ProblemList& problems);
 
-// The memory of an accelerator with its unit, decimal or binary: "70GB", "64 GiB". Less than 0.1 GB
-// is a slip.
-Bytes read_memory_size(const std::string& option, const std::string& text, ProblemList& problems);
+// Reads the memory of an accelerator with its unit, decimal or binary, as "70GB" or "64 GiB", or as
+// a percentage of `whole`. Sizes below 0.1 GB are refused as slips. `whole` is zero if the
+// accelerator is not known yet.
+Bytes read_memory_size(const std::string& option, const std::string& text, Bytes whole,
+                       ProblemList& problems);
 
-// A ratio above 0 as "0.1" or "10%".
+// Reads a ratio above 0, as "0.1" or "10%".
 double read_ratio(const std::string& option, const std::string& text, ProblemList& problems);
 
 // The largest absolute errors that `shardwright validate --fail-over` accepts, as ratios.

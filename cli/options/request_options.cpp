@@ -18,7 +18,7 @@ namespace {
 
 using planner::PlanRequest;
 
-// The batch that is left to the planner is 0 in a request.
+// Returns 0 for "auto": the planner chooses the batch.
 std::int64_t read_global_batch(const std::string& text, ProblemList& problems) {
   return text == "auto" ? 0 : read_count("--global-batch", text, kMaxBatch, problems, "auto");
 }
@@ -52,12 +52,12 @@ void read_parts(const RequestOptions& options, PlanRequest& request, ProblemList
   apply_settings(options.settings, request.stack, problems);
   if (from_row) return;
   request.precision = planner::usual_precision(request.cluster);
-  // A machine that was measured.
+  // A measured machine is planned for as a whole.
   if (request.cluster.stack && has_a_size(request.cluster)) {
     planner::plan_for_all_of_it(request);
     return;
   }
-  require(options.gpus, "--gpus", "a number of accelerators or a range as 64..1024", problems);
+  require(options.gpus, "--gpus", "a number of accelerators, or a range as in 64..1024", problems);
   require(options.global_batch, "--global-batch", "a number of sequences, or auto", problems);
   require(options.seq_len, "--seq-len", "a number of tokens", problems);
 }
@@ -79,7 +79,7 @@ void read_numbers(const RequestOptions& options, PlanRequest& request, ProblemLi
     return static_cast<int>(read_count("--threads", text, kMostThreads, problems));
   });
   read_if_given(options.max_memory, request.max_memory, [&](const std::string& text) {
-    return read_memory_size("--max-memory", text, problems);
+    return read_memory_size("--max-memory", text, request.cluster.accelerator.memory, problems);
   });
 }
 
@@ -101,8 +101,7 @@ void read_choices(const RequestOptions& options, PlanRequest& request, ProblemLi
   add_constraints(options.forbid, "--forbid", request.constraints.forbidden);
 }
 
-// Choices that are tried beside the usual one only where the user asks: they multiply the space and
-// seldom win.
+// Adds the choices that are tried only if the user asks: they multiply the space and seldom win.
 void read_vary(const std::vector<std::string>& names, planner::SearchLimits& limits,
                ProblemList& problems) {
   const std::vector<std::string> choices = {"rank-order", "offload", "sequence-parallel"};
@@ -126,12 +125,12 @@ std::pair<std::int64_t, std::int64_t> read_gpus(const RequestOptions& options,
   return read_count_range("--gpus", options.gpus, kMaxWorld, problems);
 }
 
-// All but the cluster.
+// Checks all options but the cluster.
 void check_before_probe(const RequestOptions& options, const std::string& command) {
   ProblemList problems(command);
   PlanRequest unused;
   if (options.row.empty() || !options.model.empty()) read_model_option(options.model, problems);
-  // One that was measured on this machine has the name of a shipped one.
+  // A stack that was measured on this machine has the name of a shipped one.
   if (!options.stack.empty()) read_stack_option(options.stack, {}, problems);
   read_numbers(options, unused, problems);
   read_choices(options, unused, problems);
@@ -140,7 +139,7 @@ void check_before_probe(const RequestOptions& options, const std::string& comman
   problems.throw_if_any();
 }
 
-// The planner names the field of a request ("global_batch"), which has an option of its own here.
+// Turns the fields of a request that the planner names ("global_batch") into options.
 void check_fields(const PlanRequest& request, const std::string& command) {
   try {
     planner::check_request(request);
@@ -167,25 +166,30 @@ PlanRequest request_of(const Scenario& scenario) {
 }
 
 void add_inputs(CLI::App& command, RequestOptions& options) {
-  constexpr const char* kGroup = "What to plan for";
+  constexpr const char* kGroup = "Scenario";
   const auto add = [&](const char* name, std::string& value, const char* help, const char* type) {
     command.add_option(name, value, help)->type_name(type)->group(kGroup);
   };
-  add("--model", options.model, "A shipped model, a JSON file or a folder", "NAME|FILE|FOLDER");
-  add("--cluster", options.cluster, "A shipped cluster, a JSON file, or this machine, probed",
+  add("--model", options.model,
+      "A shipped model (shardwright models list), a JSON file (ours or a Hugging Face config.json) "
+      "or its folder",
+      "NAME|FILE|FOLDER");
+  add("--cluster", options.cluster,
+      "A shipped cluster (shardwright clusters list), a JSON file, or \"here\": this machine, "
+      "measured on first use",
       "NAME|FILE|here");
-  add("--gpus", options.gpus, "Accelerators, or a range as 64..1024", "N|A..B");
+  add("--gpus", options.gpus, "Number of accelerators, or a range as in 64..1024", "N|A..B");
   add("--global-batch", options.global_batch,
-      "Sequences per step, or auto: the smallest batch of full throughput", "N|auto");
+      "Sequences per step, or auto: the smallest batch with nearly full throughput", "N|auto");
   add("--seq-len", options.seq_len, "Tokens per sequence", "N");
   add("--stack", options.stack, "A shipped software stack or a JSON file (default megatron-core)",
       "NAME|FILE");
   add("--precision", options.precision, "Number format of the GEMMs (default bf16)", "NAME");
-  add("--row", options.row, "A published measurement; other options replace parts of it",
-      "FILE:ID");
+  add("--row", options.row,
+      "Take the scenario of a published measurement; other options replace parts of it", "FILE:ID");
   command
       .add_option("--set", options.settings,
-                  "A member of model, cluster or stack, as in cluster.node.nic.per_node=4 or "
+                  "Change a value of model, cluster or stack, as in cluster.node.nic.per_node=4 or "
                   "stack.host.cuda_graphs=true (repeatable)")
       ->type_name("FIELD=VALUE")
       ->take_all()
@@ -194,34 +198,36 @@ void add_inputs(CLI::App& command, RequestOptions& options) {
 }
 
 void add_limits(CLI::App& command, RequestOptions& options) {
-  constexpr const char* kGroup = "What plans may look like";
+  constexpr const char* kGroup = "Constraints on plans";
   command
-      .add_option("--fix", options.fix, "Only plans with these values, as tp=8 or schedule=1f1b")
+      .add_option("--fix", options.fix,
+                  "Search only plans with these values, as in tp=8 or schedule=1f1b,interleaved")
       ->type_name("FIELD=V,...")
       ->expected(1)
       ->take_all()
       ->group(kGroup);
-  command.add_option("--forbid", options.forbid, "No plans with these values, as zero=3")
+  command.add_option("--forbid", options.forbid, "Exclude plans with these values, as in zero=3")
       ->type_name("FIELD=V,...")
       ->expected(1)
       ->take_all()
       ->group(kGroup);
   command
-      .add_option("--vary", options.vary,
-                  "Also try rank-order (pipeline inside of data parallelism), offload (of the "
-                  "optimizer), sequence-parallel (off)")
+      .add_option(
+          "--vary", options.vary,
+          "Also try rank-order (pipeline ranks inside data-parallel ranks), offload (of the "
+          "optimizer) or sequence-parallel (also without it)")
       ->type_name("CHOICE,...")
       ->delimiter(',')
       ->take_all()
       ->group(kGroup);
   command
       .add_option("--max-memory", options.max_memory,
-                  "Memory per accelerator that a plan may take, as 70GB")
+                  "Memory that a plan may use per accelerator, as in 70GB or 90%")
       ->type_name("SIZE")
       ->group(kGroup);
   command
       .add_option("--max-global-batch", options.max_global_batch,
-                  "The largest batch that auto may choose")
+                  "The largest batch that --global-batch auto may choose")
       ->type_name("N")
       ->group(kGroup);
 }
@@ -233,13 +239,13 @@ void add_request_options(CLI::App& command, RequestOptions& options) {
   add_limits(command, options);
   command
       .add_option("--objective", options.objective,
-                  "time (default), cost, memory or tokens-per-joule")
+                  "Best plan by time (default), cost, memory or tokens-per-joule")
       ->type_name("NAME")
       ->group("Search");
-  command.add_option("--top", options.top, "Plans to show (default 5)")
+  command.add_option("--top", options.top, "Number of plans to show (default 5)")
       ->type_name("N")
       ->group("Search");
-  command.add_option("--threads", options.threads, "Threads (default: one per core)")
+  command.add_option("--threads", options.threads, "Number of threads (default: one per core)")
       ->type_name("N")
       ->group("Search");
 }
@@ -261,7 +267,7 @@ ChosenRequest choose_request(const RequestOptions& options, const std::string& c
   const auto filled_in =
       filled_in_by(chosen.request.model, chosen.request.cluster, chosen.request.stack);
   for (const std::string& line : filled_in) {
-    // A row may have said so already.
+    // The row may have the same line.
     if (std::find(chosen.filled_in.begin(), chosen.filled_in.end(), line) == chosen.filled_in.end())
       chosen.filled_in.push_back(line);
   }

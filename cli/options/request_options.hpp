@@ -1,4 +1,4 @@
-// How `plan` and `scale` are told what to search for.
+// The options of `plan` and `scale`, which describe the search.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ class App;
 namespace shardwright::cli {
 
 struct RequestOptions {
-  std::string row;  // "FILE:ID", a published measurement; empty: none
+  // "FILE:ID", a published measurement; empty: none.
+  std::string row;
   std::string model, cluster, stack;
   std::string gpus, global_batch, seq_len;
   std::string precision, objective;
@@ -28,9 +29,12 @@ struct RequestOptions {
 void add_request_options(CLI::App& command, RequestOptions& options);
 
 struct ChosenRequest {
-  planner::PlanRequest request;                // gpus: the first of the range
-  std::pair<std::int64_t, std::int64_t> gpus;  // smallest and largest machine
-  std::string cluster;                         // as the user called it
+  // Its number of GPUs is the first of the range.
+  planner::PlanRequest request;
+  // The smallest and the largest number of GPUs.
+  std::pair<std::int64_t, std::int64_t> gpus;
+  // The name of the cluster as the user gave it.
+  std::string cluster;
   std::vector<std::string> filled_in;
 };
 

@@ -28,7 +28,7 @@ namespace {
 
 using nlohmann::json;
 
-// The fields of a plan that have an option of their own; all others are set by --set.
+// The plan fields that have their own options; all others are set by --set.
 struct FieldOption {
   const char* option;
   const char* key;
@@ -36,13 +36,14 @@ struct FieldOption {
   const char* help;
 };
 constexpr std::array kFieldOptions = {
-    FieldOption{"--dp", "dp", "N", "Data-parallel replicas (default: what --gpus leaves)"},
+    FieldOption{"--dp", "dp", "N", "Data-parallel replicas (default: uses all of --gpus)"},
     FieldOption{"--tp", "tp", "N", "Tensor-parallel ranks"},
     FieldOption{"--pp", "pp", "N", "Pipeline stages"},
     FieldOption{"--cp", "cp", "N", "Context-parallel ranks"},
     FieldOption{"--ep", "ep", "N", "Expert-parallel ranks"},
     FieldOption{"--vpp", "vpp", "N", "Model chunks per pipeline stage"},
-    FieldOption{"--zero", "zero_stage", "0..3", "What data-parallel ranks shard"},
+    FieldOption{"--zero", "zero_stage", "0..3",
+                "ZeRO stage: 1 shards optimizer states, 2 gradients too, 3 parameters too"},
     FieldOption{"--micro-batch", "micro_batch", "N", "Sequences per microbatch (default 1)"},
     FieldOption{"--global-batch", "global_batch", "N", "Sequences per step"},
     FieldOption{"--seq-len", "seq_len", "N", "Tokens per sequence"},
@@ -58,7 +59,7 @@ void apply_fields(const ScenarioOptions& options, json& plan, ProblemList& probl
   plan.merge_patch(plan_settings(options.settings, problems));
 }
 
-// "/tp" of a plan that the command line gives is "--tp" there.
+// Returns the option for a field: "--tp" for "/tp".
 std::string option_of(const std::string& pointer) {
   for (const FieldOption& field : kFieldOptions) {
     if (pointer == std::string("/") + field.key) return field.option;
@@ -73,15 +74,15 @@ std::int64_t degree(const json& plan, const char* key) {
   return sane ? found->get<std::int64_t>() : 1;
 }
 
-// Data parallelism takes the accelerators that the other axes leave.
+// Fills in a data-parallel degree that uses all accelerators.
 void fill_data_parallel(json& plan, std::int64_t gpus) {
   if (plan.contains("dp") || gpus == 0) return;
   const std::int64_t replica = degree(plan, "tp") * degree(plan, "pp") * degree(plan, "cp");
   plan["dp"] = std::max<std::int64_t>(1, gpus / replica);
 }
 
-// A pipeline of one or two chunks more than the model has layers has only one even split: that with
-// the embedding and the head in chunks without layers, as Llama 3 405B was trained (arXiv
+// A pipeline with one or two more chunks than the model has layers has only one even split: the
+// embedding and the head are in chunks without layers, as Llama 3 405B was trained (arXiv
 // 2407.21783, section 3.3.2).
 void fill_layer_split(json& plan, std::int64_t layers, std::vector<std::string>& filled_in) {
   const std::int64_t chunks = degree(plan, "pp") * degree(plan, "vpp");
@@ -94,7 +95,7 @@ void fill_layer_split(json& plan, std::int64_t layers, std::vector<std::string>&
       fmt::format("embedding and head count as layers: {} chunks for {} layers", chunks, layers));
 }
 
-// `scenario`: its other parts are known.
+// `scenario` has its model, cluster and stack already.
 Plan read_command_line_plan(const ScenarioOptions& options, std::int64_t gpus,
                             const Scenario& scenario, std::vector<std::string>& filled_in,
                             ProblemList& problems) {
@@ -126,12 +127,12 @@ std::int64_t read_gpus(const ScenarioOptions& options, ProblemList& problems) {
   return options.gpus.empty() ? 0 : read_count("--gpus", options.gpus, kMaxWorld, problems);
 }
 
-// All but the cluster.
+// Checks all options but the cluster.
 void check_before_probe(const ScenarioOptions& options, const std::string& command) {
   ProblemList problems(command);
   Scenario scenario;
   scenario.model = read_model_option(options.model, problems);
-  // One that was measured on this machine has the name of a shipped one.
+  // A stack that was measured on this machine has the name of a shipped one.
   scenario.stack = read_stack_option(options.stack, {}, problems);
   apply_settings(options.settings, scenario.model, problems);
   apply_settings(options.settings, scenario.stack, problems);
@@ -176,8 +177,7 @@ std::string degrees_text(const json& plan) {
                      degree(plan, "cp"));
 }
 
-// Ranks of one replica; 0 where the degrees are out of all proportion, which the plan's own check
-// says.
+// The ranks of one replica; 0 if the degrees are out of range, which the check of the plan reports.
 std::int64_t replica_ranks(const json& plan) {
   const double ranks = static_cast<double>(degree(plan, "tp")) *
                        static_cast<double>(degree(plan, "pp")) *
@@ -185,8 +185,8 @@ std::int64_t replica_ranks(const json& plan) {
   return ranks > static_cast<double>(kMaxWorld) ? 0 : static_cast<std::int64_t>(ranks);
 }
 
-// A plan stays on the accelerators of its file, or on those of --gpus, unless its data parallelism
-// is given too: it takes what the other degrees leave.
+// Keeps the plan on the accelerators of its file, or on those of --gpus, by adapting the
+// data-parallel degree, unless that is given too.
 void fit_data_parallel(const ScenarioOptions& options, const json& before, json& plan,
                        std::vector<std::string>& filled_in, ProblemList& problems) {
   const std::int64_t old_replica = replica_ranks(before), replica = replica_ranks(plan);
@@ -201,8 +201,8 @@ void fit_data_parallel(const ScenarioOptions& options, const json& before, json&
       problems.add("--gpus", fmt::format("{}", wanted),
                    fmt::format("dp {} x {} = {}", degree(plan, "dp"), degrees_text(plan), world));
     }
-    filled_in.push_back(
-        fmt::format("{} accelerators, by the degrees given: the plan file has {}", world, in_file));
+    filled_in.push_back(fmt::format("{} accelerators from the given degrees; the plan file has {}",
+                                    world, in_file));
     return;
   }
   if (wanted % replica != 0) {
@@ -214,7 +214,7 @@ void fit_data_parallel(const ScenarioOptions& options, const json& before, json&
   if (dp == degree(plan, "dp")) return;
   plan["dp"] = dp;
   filled_in.push_back(
-      fmt::format("dp {}: what {} leaves of {} accelerators", dp, degrees_text(plan), wanted));
+      fmt::format("dp {}, to use {} accelerators with {}", dp, wanted, degrees_text(plan)));
 }
 
 bool names_stack(const json& document, const std::string& name) {
@@ -233,7 +233,7 @@ void change_spec(SpecKind kind, const std::vector<std::string>& settings, json& 
   given.merge_patch(patch);
 }
 
-// Replaces the parts of a plan file that options name, members of them, and fields of its plan.
+// Replaces the parts of a plan file that options give, values in them, and fields of its plan.
 void replace_parts(const ScenarioOptions& options, json& document,
                    std::vector<std::string>& filled_in, ProblemList& problems) {
   if (!options.model.empty())
@@ -255,7 +255,7 @@ void replace_parts(const ScenarioOptions& options, json& document,
   fit_data_parallel(options, before, plan, filled_in, problems);
 }
 
-// The file, with the options that replace parts of it: whichever of them is wrong.
+// Names the file and the options that replace parts of it, because either may be wrong.
 std::string source_text(const std::string& file, const ScenarioOptions& options) {
   std::string given;
   const auto add = [&given](const std::string& option, const std::string& value) {
@@ -273,7 +273,7 @@ std::string source_text(const std::string& file, const ScenarioOptions& options)
   return given.empty() ? file : file + " with" + given;
 }
 
-// The file with all options but --cluster, on the cluster of the file.
+// Checks the file with all options but --cluster, on its own cluster.
 void check_before_probe(json document, ScenarioOptions options, const std::string& command) {
   options.cluster.clear();
   ProblemList problems(command);
@@ -315,16 +315,20 @@ ChosenScenario choose_formulas(const ScenarioOptions& options, const std::string
 }  // namespace
 
 void add_scenario_options(CLI::App& command, ScenarioOptions& options) {
-  constexpr const char* kGroup = "What to simulate";
+  constexpr const char* kGroup = "Scenario";
   command.add_option("--plan", options.plan_file, "A plan file; other options replace parts of it")
       ->type_name("FILE|-")
       ->group(kGroup);
-  command.add_option("--model", options.model, "A shipped model, a JSON file or a folder")
+  command
+      .add_option("--model", options.model,
+                  "A shipped model (shardwright models list), a JSON file (ours or a Hugging Face "
+                  "config.json) or its folder")
       ->type_name("NAME|FILE|FOLDER")
       ->group(kGroup);
   command
       .add_option("--cluster", options.cluster,
-                  "A shipped cluster, a JSON file, or this machine, probed")
+                  "A shipped cluster (shardwright clusters list), a JSON file, or \"here\": this "
+                  "machine, measured on first use")
       ->type_name("NAME|FILE|here")
       ->group(kGroup);
   command
@@ -333,15 +337,18 @@ void add_scenario_options(CLI::App& command, ScenarioOptions& options) {
           fmt::format("A shipped software stack or a JSON file (default {})", kDefaultStack))
       ->type_name("NAME|FILE")
       ->group(kGroup);
-  command.add_option("--row", options.row, "A published measurement, in place of a plan file")
+  command
+      .add_option("--row", options.row,
+                  "Take the scenario of a published measurement instead of a plan file")
       ->type_name("FILE:ID")
       ->group(kGroup);
-  command.add_option("--gpus", options.gpus, "Accelerators; with a plan file in place of its own")
+  command
+      .add_option("--gpus", options.gpus, "Number of accelerators; replaces that of a plan file")
       ->type_name("N")
       ->group(kGroup);
   command
       .add_option("--kernels", options.kernels,
-                  "Measured kernels of the accelerator as CSV, which go before the formulas")
+                  "CSV of measured kernels, which take precedence over the formulas")
       ->type_name("FILE")
       ->group(kGroup);
   for (const FieldOption& field : kFieldOptions) {
@@ -351,7 +358,7 @@ void add_scenario_options(CLI::App& command, ScenarioOptions& options) {
   }
   command
       .add_option("--set", options.settings,
-                  "Any other field of a plan file, as in overlap.p2p=false, "
+                  "Set any other field of a plan file, as in overlap.p2p=false, "
                   "stack.host.cuda_graphs=true or cluster.node.nic.per_node=4 (repeatable)")
       ->type_name("FIELD=VALUE")
       ->take_all()
@@ -360,7 +367,7 @@ void add_scenario_options(CLI::App& command, ScenarioOptions& options) {
 }
 
 ChosenScenario choose_scenario(const ScenarioOptions& options, const std::string& command) {
-  // First: the cluster may have to be probed.
+  // The table comes first, because the cluster may have to be probed for minutes.
   std::vector<MeasuredKernel> kernels;
   if (!options.kernels.empty()) kernels = sim::read_kernel_table(options.kernels);
   ChosenScenario chosen = choose_formulas(options, command);

@@ -1,5 +1,5 @@
-// How a subcommand is told which plan to look at: a plan file, or model, cluster and degrees on
-// the command line.
+// The options that select a plan: a plan file, a published measurement, or model, cluster and
+// degrees on the command line.
 #pragma once
 
 #include <map>
@@ -15,22 +15,27 @@ class App;
 namespace shardwright::cli {
 
 struct ScenarioOptions {
-  std::string plan_file;  // "-": standard input; empty: none
-  std::string row;        // "FILE:ID", a published measurement; empty: none
+  // "-": standard input; empty: none.
+  std::string plan_file;
+  // "FILE:ID", a published measurement; empty: none.
+  std::string row;
   std::string model, cluster, stack;
   std::string gpus;
-  std::string kernels;                        // a table of measured kernels; empty: none
-  std::map<std::string, std::string> fields;  // of the plan, by JSON key
-  std::vector<std::string> settings;          // "key=value", for fields without an option
+  // A table of measured kernels; empty: none.
+  std::string kernels;
+  // Values of the plan's fields, by JSON key.
+  std::map<std::string, std::string> fields;
+  // "key=value", for fields without an option.
+  std::vector<std::string> settings;
 };
 
 void add_scenario_options(CLI::App& command, ScenarioOptions& options);
 
 struct ChosenScenario {
   Scenario scenario;
-  // What profiles or a row left open and the tool filled in, in words.
+  // Values that profiles or a measurement leave open and the tool assumed, in words.
   std::vector<std::string> filled_in;
-  // What the stack does not run of the plan, which is simulated all the same.
+  // Parts of the plan that the stack does not run; they are simulated nevertheless.
   std::vector<std::string> notes;
 };
 
@@ -38,7 +43,7 @@ struct ChosenScenario {
 // errors. Throws InputError.
 ChosenScenario choose_scenario(const ScenarioOptions& options, const std::string& command);
 
-// Prints the notes on standard error, a line each, behind the name of the command.
+// Prints the notes on standard error, one per line, after the name of the command.
 void print_notes(const std::string& command, const std::vector<std::string>& notes);
 
 }  // namespace shardwright::cli

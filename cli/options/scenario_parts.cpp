@@ -49,7 +49,7 @@ StackSpec read_stack_option(const std::string& name, const ClusterSpec& cluster,
 }
 
 Scenario read_row_option(const std::string& file_and_id, std::vector<std::string>& filled_in) {
-  // Ids may hold colons, paths seldom do.
+  // Ids may contain colons; paths seldom do.
   const auto colon = file_and_id.find(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == file_and_id.size()) {
     throw InputError("--row", {{"", fmt::format("\"{}\"", file_and_id),

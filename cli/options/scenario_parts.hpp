@@ -1,4 +1,4 @@
-// Model, cluster and stack as the command line names them.
+// Readers of the options that name a model, a cluster, a stack or a measurement.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace shardwright::cli {
 
-// Used where nothing is said.
+// The stack if none is named.
 inline constexpr const char* kDefaultStack = "megatron-core";
 
-// Calls `read`; its InputError joins the problems of the command line, and a default value is
-// returned. `option` is put before the source that the error names; empty: the source is the
-// option.
+// Calls `read`. If it throws InputError, adds the problems to those of the command line and returns
+// a default value. The problems are at `option` and the source of the error; if `option` is empty,
+// the source is the option.
 template <class Read>
 auto read_part(const char* option, ProblemList& problems, const Read& read) -> decltype(read()) {
   try {
@@ -29,25 +29,25 @@ auto read_part(const char* option, ProblemList& problems, const Read& read) -> d
   }
 }
 
-// Load a part, or say that `option` is missing. The cluster "here" is this machine
+// Load a part, or add the problem that its option is missing. The cluster "here" is this machine
 // (here_profile.hpp). Without a name the stack is the one that was measured on the cluster.
 //
-// This machine is not probed while there are problems, which would be said minutes later: then the
-// cluster returned is a default one.
+// If there are problems already, this machine is not probed, because they would be reported minutes
+// later; the returned cluster is then a default one.
 ModelSpec read_model_option(const std::string& name, ProblemList& problems);
 ClusterSpec read_cluster_option(const std::string& name, ProblemList& problems);
 StackSpec read_stack_option(const std::string& name, const ClusterSpec& cluster,
                             ProblemList& problems);
 
-// Reading this cluster means to probe this machine first, for minutes: what else is wrong with the
-// command line is to be found before.
+// True if reading this cluster probes this machine first. That takes minutes, so the rest of the
+// command line is to be checked before.
 bool needs_probe(const std::string& cluster);
 
-// The scenario of a row of published measurements, "FILE:ID"; `filled_in` receives what it leaves
-// open.
+// Returns the scenario of a published measurement, "FILE:ID"; `filled_in` receives the values that
+// it leaves open.
 Scenario read_row_option(const std::string& file_and_id, std::vector<std::string>& filled_in);
 
-// What the profiles leave out and the reader filled in, in words.
+// The values that the profiles leave out and the reader assumed, in words.
 std::vector<std::string> filled_in_by(const ModelSpec& model, const ClusterSpec& cluster,
                                       const StackSpec& stack);
 

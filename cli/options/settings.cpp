@@ -86,7 +86,7 @@ void refuse_plan_settings(const std::vector<std::string>& settings, ProblemList&
       refuse_shapeless(setting, problems);
     } else {
       problems.add("--set", fmt::format("\"{}\"", setting),
-                   "model.…, cluster.… or stack.…; fields of the plan are given by --fix");
+                   "model.…, cluster.… or stack.…; use --fix for fields of the plan");
     }
   }
 }

@@ -1,4 +1,4 @@
-// Values that --set gives: fields of the plan ("tp=8", "overlap.p2p=false") and members of the
+// Readers of --set: fields of the plan ("tp=8", "overlap.p2p=false") and members of the
 // documents of model, cluster and stack ("cluster.node.nic.per_node=4").
 #pragma once
 
@@ -12,17 +12,17 @@
 
 namespace shardwright::cli {
 
-// A value as JSON writes it: a number, true or false, a list; everything else is a text.
+// Parses a value as JSON: a number, true or false, a list. Everything else is a text.
 nlohmann::json parsed_value(const std::string& text);
 
-// The settings of the plan as a merge patch. A setting that is none is a problem.
+// Returns the settings of the plan as a merge patch. Adds a problem for each malformed setting.
 nlohmann::json plan_settings(const std::vector<std::string>& settings, ProblemList& problems);
 
-// The settings of model, cluster or stack as a merge patch, without the name of the part; an empty
-// object where there are none.
+// Returns the settings of model, cluster or stack as a merge patch without the name of the part; an
+// empty object if there are none.
 nlohmann::json spec_settings(SpecKind kind, const std::vector<std::string>& settings);
 
-// The problems of settings that are not of model, cluster or stack.
+// Adds a problem for each setting that is not one of model, cluster or stack.
 void refuse_plan_settings(const std::vector<std::string>& settings, ProblemList& problems);
 
 // Apply the settings to parts that were read. Problems name "--set cluster" and the pointer in the

@@ -7,24 +7,21 @@
 #include <string>
 #include <vector>
 
-#include "cli/output/format.hpp"
+#include "core/base/quantity_text.hpp"
 
 namespace shardwright::cli {
 namespace {
 
 using nlohmann::ordered_json;
 
-std::string signed_percent(double ratio) {
-  return fmt::format("{:+.1f}", 100.0 * ratio);
-}
-
 void warn_of_worse_steps(Page& page, const calibration::Calibration& calibration) {
   for (const calibration::StepComparison& step : calibration.steps) {
     if (!step.got_worse()) continue;
     page.warning(fmt::format(
-        "the step of {} is predicted worse than before ({} % in place of {} %): the recorded steps "
-        "differ from its others, or the runs contradict each other",
-        step.run, signed_percent(step.error_after()), signed_percent(step.error_before())));
+        "the step of {} is predicted worse than before ({} % instead of {} %): the recorded steps "
+        "differ from the other steps, or the runs contradict each other",
+        step.run, format_signed_percent(step.error_after()),
+        format_signed_percent(step.error_before())));
   }
 }
 
@@ -32,8 +29,8 @@ void warn_of_worse_ops(Page& page, const calibration::Calibration& calibration) 
   for (const calibration::OpErrors& ops : calibration.ops) {
     if (!ops.got_worse()) continue;
     page.warning(fmt::format(
-        "{} is predicted worse than before (median error {} % in place of {} %): its timings "
-        "contradict each other, or differ in what the model does not know",
+        "{} is predicted worse than before (median error {} % instead of {} %): its timings "
+        "contradict each other, or depend on something that the model does not know",
         ops.kind, format_percent(ops.after.median_abs), format_percent(ops.before.median_abs)));
   }
 }
@@ -54,10 +51,10 @@ void add_steps(Page& page, const calibration::Calibration& calibration, bool bef
     std::vector<std::string> cells = {step.run, ms(step.measured)};
     if (before) {
       cells.push_back(ms(step.before));
-      cells.push_back(signed_percent(step.error_before()));
+      cells.push_back(format_signed_percent(step.error_before()));
     }
     cells.push_back(ms(step.after));
-    cells.push_back(signed_percent(step.error_after()));
+    cells.push_back(format_signed_percent(step.error_after()));
     table.add_row(std::move(cells));
   }
   page.table(table);
@@ -74,7 +71,7 @@ void add_ops(Page& page, const calibration::Calibration& calibration, bool befor
   columns.push_back({before ? "after" : "median error", kNumber, "%"});
   Table table(columns);
   for (const calibration::OpErrors& ops : calibration.ops) {
-    // Without a run there is no step that they are a share of.
+    // Without a run there is no step to take a share of.
     const std::string share = total > Seconds(0) ? format_percent(ops.share / total) : "";
     std::vector<std::string> cells = {ops.kind, share, std::to_string(ops.after.n)};
     if (before) cells.push_back(format_percent(ops.before.median_abs));
@@ -122,12 +119,11 @@ void add_figures(Page& page, const calibration::Calibration& calibration) {
     left.push_back(fmt::format("{} (predicted without a curve of its own)", name));
   page.heading("Figures");
   if (is_any_determined) page.table(table);
-  add_list(page, "Not determined by these data, and left as they were:", left);
-  add_list(
-      page,
-      "Pushed to a limit of their range by these data, which hence say no more than a bound or "
-      "make up for something else; left as they were:",
-      pushed);
+  add_list(page, "Not determined by these measurements; left unchanged:", left);
+  add_list(page,
+           "Pushed to a limit of their range by these measurements, which give only a bound or "
+           "compensate for another error; left unchanged:",
+           pushed);
 }
 
 ordered_json figure_json(const calibration::CalibratedFigure& figure) {

@@ -1,4 +1,4 @@
-// What a calibration or a probe did, as a page and as JSON.
+// The result of a calibration or a probe, as a page and as JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,8 +8,8 @@
 
 namespace shardwright::cli {
 
-// Step times and ops before and after, and the figures. `before`: whether the profile that was
-// calibrated says anything worth comparing with.
+// Adds step times and ops before and after, and the figures. `before`: whether the profile that was
+// calibrated is worth comparing with.
 void add_calibration(Page& page, const calibration::Calibration& calibration, bool before);
 
 nlohmann::ordered_json calibration_json(const calibration::Calibration& calibration);

@@ -7,11 +7,12 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "cli/output/format.hpp"
 #include "cli/output/step_json.hpp"
 #include "cli/output/step_page.hpp"
+#include "core/base/quantity_text.hpp"
 #include "core/spec/plan_text.hpp"
-#include "planner/reliability.hpp"
+#include "planner/batch_knee.hpp"
+#include "planner/wording.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -20,9 +21,10 @@ using nlohmann::ordered_json;
 using planner::PlanCandidate;
 
 constexpr std::size_t kMostFrontRows = 10;
-constexpr double kNoticeable = 0.98;  // of the memory before
+// A member of the front is shown if it needs at most this share of the memory of the one before.
+constexpr double kNoticeable = 0.98;
 
-// A column of the plan's own fields; left out where every plan has the trivial value.
+// A column for a field of the plan; left out if every plan has the trivial value.
 struct PlanColumn {
   Column column;
   std::string trivial;
@@ -81,6 +83,12 @@ std::vector<PlanColumn> columns_with_news(const std::vector<PlanCandidate>& cand
   return columns;
 }
 
+// "kv_heads" as "kv heads".
+std::string with_blanks(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
 int step_decimals(const std::vector<PlanCandidate>& candidates) {
   double slowest = 0.0;
   for (const PlanCandidate& candidate : candidates)
@@ -98,8 +106,8 @@ std::vector<std::string> figures(const PlanCandidate& candidate, int decimals) {
           format_percent(result.time().bubble / result.step)};
 }
 
-// Members of a front that save a noticeable part of the memory of the one before; of many of them
-// both ends and evenly what is between.
+// The members of a front that save a noticeable part of the memory of the one before; of many, both
+// ends and evenly spaced ones between.
 std::vector<std::size_t> shown_of(const std::vector<PlanCandidate>& front) {
   const auto memory = [&front](std::size_t i) { return front[i].result.memory().peak; };
   std::vector<std::size_t> apart;
@@ -116,8 +124,12 @@ std::vector<std::size_t> shown_of(const std::vector<PlanCandidate>& front) {
 }  // namespace
 
 std::string goal_text(const planner::PlanRequest& request, std::int64_t chosen) {
-  return fmt::format("{}{} of {}, {}, best {}", format_plural(chosen, "sequence"),
-                     request.global_batch == 0 ? " (chosen: the knee of the throughput)" : "",
+  return fmt::format("{}{} of {}, {}, optimized for {}", format_plural(chosen, "sequence"),
+                     request.global_batch == 0
+                         ? fmt::format(" (chosen: the smallest batch with {:.0f} % of the best "
+                                       "throughput)",
+                                       100.0 * planner::kKneeThroughput)
+                         : "",
                      format_plural(request.seq_len, "token"), name_of(request.precision),
                      name_of(request.objective));
 }
@@ -155,10 +167,11 @@ Table front_table(const std::vector<PlanCandidate>& front) {
   return table;
 }
 
-std::string front_left_out(const planner::SearchResult& result) {
+std::string front_title(const planner::SearchResult& result) {
+  const std::string title = "Pareto front of step time and memory";
   const auto shown = static_cast<std::int64_t>(shown_of(result.front).size());
-  if (shown >= result.trade_offs) return "";
-  return fmt::format("{} of about {} trades of time for memory.", shown,
+  if (shown >= result.trade_offs) return title;
+  return fmt::format("{}: {} of about {} plans shown", title, shown,
                      format_count(result.trade_offs));
 }
 
@@ -194,17 +207,23 @@ void add_counts(Page& page, const planner::SearchCounts& counts, double wall_s) 
                    [](const auto& a, const auto& b) { return a.count > b.count; });
   std::vector<std::string> parts;
   for (const planner::Rejection& rejection : rejected)
-    parts.push_back(fmt::format("{} {}", rejection.rule, format_count(rejection.count)));
+    parts.push_back(
+        fmt::format("{} {}", with_blanks(rejection.rule), format_count(rejection.count)));
   page.facts({{"rejected by", fmt::format("{}", fmt::join(parts, ", "))}});
 }
 
 void add_assumptions(Page& page, const planner::PlanRequest& request, const std::string& cluster,
                      const std::vector<std::string>& filled_in) {
   const planner::FigureCounts counts = planner::figure_counts(request.cluster, request.stack);
-  page.paragraph(fmt::format(
-      "Rests on {} of the profiles, {} of them estimates without a measurement (see: shardwright "
-      "clusters show {}).",
-      format_plural(counts.all, "figure"), format_count(counts.estimates), cluster));
+  // `clusters show` includes the stack that was measured on the cluster.
+  const bool own_stack = request.cluster.stack && request.cluster.stack->name == request.stack.name;
+  const bool stack_estimates =
+      !own_stack && planner::figure_counts(ClusterSpec(), request.stack).estimates > 0;
+  const std::string shown = fmt::format(
+      "`shardwright clusters show {}`{}", cluster,
+      stack_estimates ? fmt::format(" and `shardwright stacks show {}` list", request.stack.name)
+                      : " lists");
+  page.paragraph(fmt::format("{}; {} them.", planner::estimates_text(counts), shown));
   add_filled_in(page, filled_in);
 }
 

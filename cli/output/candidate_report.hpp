@@ -1,4 +1,4 @@
-// What a search found, as tables and as JSON.
+// The result of a search, as tables and as JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,31 +10,31 @@
 
 namespace shardwright::cli {
 
-// "1,024 sequences of 8,192 tokens, bf16, best time". `chosen` is the batch of the best plan, which
-// the search picks where the user left it open.
+// "1,024 sequences of 8,192 tokens, bf16, optimized for time". `chosen` is the batch of the best
+// plan, which the search picks if the user left it open.
 std::string goal_text(const planner::PlanRequest& request, std::int64_t chosen);
 
-// One row per plan: degrees and choices (those that are the same and trivial everywhere are left
-// out), step time, rates, memory.
+// One row per plan: degrees and choices (except those that are trivial in every plan), step time,
+// rates, memory.
 Table candidate_table(const std::vector<planner::PlanCandidate>& candidates);
 
-// Plans of a front from end to end: step time against memory.
+// Plans of a front from end to end: step time and memory.
 Table front_table(const std::vector<planner::PlanCandidate>& front);
 
-// How much of the front its table shows; empty if all of it.
-std::string front_left_out(const planner::SearchResult& result);
+// The title of that table, which says how much of the front it shows.
+std::string front_title(const planner::SearchResult& result);
 
-// An element of `plans`.
+// Returns an element of `plans`.
 nlohmann::ordered_json candidate_json(const planner::PlanCandidate& candidate,
                                       const ClusterSpec& cluster, const StackSpec& stack);
 
 // {"space", "rejected", "evaluated", "simulated"}.
 nlohmann::ordered_json counts_json(const planner::SearchCounts& counts);
 
-// "Searched 10,000 plans in 0.8 s: …" and what they fell to.
+// Adds "Searched 10,000 plans in 0.8 s: …" and the rules that rejected them.
 void add_counts(Page& page, const planner::SearchCounts& counts, double wall_s);
 
-// Adds a sentence on the estimates among the figures of the profiles, and what was filled in.
+// Adds a sentence on the estimates among the figures of the profiles, and the assumed values.
 // `cluster` is the name that the user gave.
 void add_assumptions(Page& page, const planner::PlanRequest& request, const std::string& cluster,
                      const std::vector<std::string>& filled_in);

@@ -1,6 +1,6 @@
 #include "cli/output/error_table.hpp"
 
-#include "cli/output/format.hpp"
+#include "core/base/quantity_text.hpp"
 
 namespace shardwright::cli {
 

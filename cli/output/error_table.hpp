@@ -8,7 +8,7 @@
 
 namespace shardwright::cli {
 
-// An empty one; `what` heads the column of names.
+// Returns an empty table; `what` is the title of the column of names.
 Table error_table(const std::string& what);
 
 void add_errors(Table& table, const std::string& name, const calibration::ErrorSummary& summary);

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cli/output/format.hpp"
 #include "cli/output/step_json.hpp"
 #include "cli/output/step_page.hpp"
+#include "core/base/quantity_text.hpp"
 #include "core/program/rank_grid.hpp"
 #include "sim/step/simulate.hpp"
 #include "sim/step/step_result_json.hpp"
@@ -17,7 +17,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr double kLeastDelay = 1e-6;  // of the step, to be told
+// Shorter delays, as a part of the step, are not reported.
+constexpr double kLeastDelay = 1e-6;
 
 Table rank_table(const RankGrid& grid, const sim::StepResult& result,
                  const sim::FullReplay& replay) {
@@ -47,11 +48,11 @@ void add_ranks(Page& page, const Plan& plan, const sim::StepResult& result,
                        [](const auto& a, const auto& b) { return a.compute() < b.compute(); });
   const auto slowest = static_cast<std::size_t>(replay.slowest);
   std::string text =
-      fmt::format("Rank {} computes longest, {} of the step; rank {} least, {}.",
+      fmt::format("Rank {} computes longest ({}), rank {} shortest ({}).",
                   format_count(replay.slowest), format_time(replay.ranks[slowest].compute()),
                   format_count(least - replay.ranks.begin()), format_time(least->compute()));
   if (replay.contention_delay > kLeastDelay * replay.step) {
-    text += fmt::format(" Transfers that share links end {} later, summed over all of them.",
+    text += fmt::format(" Sharing links delays transfers by {}, summed over all of them.",
                         format_time(replay.contention_delay));
   }
   page.table(rank_table(RankGrid(plan), result, replay));

@@ -1,4 +1,4 @@
-// What the full level says of single ranks, as text and as JSON.
+// The result of the full level for single ranks, as text and as JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,12 +10,13 @@
 
 namespace shardwright::cli {
 
-// The watched ranks' steps, which rank sets the pace, and what waiting for links costs.
+// Adds the steps of the watched ranks, the rank that computes longest, and the delay from shared
+// links.
 void add_ranks(Page& page, const Plan& plan, const sim::StepResult& result,
                const sim::FullReplay& replay);
 
 // {"slowest_rank", "contention_delay_s", "ranks": [{"rank", "stage", "finish_s", "streams",
-// "memory_bytes", and of watched ranks "time"}]}
+// "memory_bytes", and for watched ranks "time"}]}
 nlohmann::ordered_json full_replay_json(const Plan& plan, const sim::StepResult& result,
                                         const sim::FullReplay& replay);
 

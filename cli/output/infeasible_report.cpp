@@ -7,19 +7,19 @@
 #include <string>
 #include <vector>
 
-#include "cli/output/format.hpp"
 #include "cli/output/step_page.hpp"
 #include "core/base/printable_text.hpp"
+#include "core/base/quantity_text.hpp"
 #include "core/base/standard_streams.hpp"
 #include "core/spec/plan_json.hpp"
+#include "planner/wording.hpp"
 
 namespace shardwright::cli {
+namespace {
 
 using nlohmann::ordered_json;
 
-namespace {
-
-std::string change_text(const planner::Remedy& remedy) {
+std::string option_text(const planner::Remedy& remedy) {
   using enum planner::RemedyField;
   const auto number = [&] { return std::get<std::int64_t>(remedy.value); };
   const auto bytes = [&] { return std::get<Bytes>(remedy.value); };
@@ -45,40 +45,37 @@ std::string change_text(const planner::Remedy& remedy) {
   return "";
 }
 
-// What would help, in the words of the command line: "--gpus 1024 and --global-batch 2048".
-std::vector<std::string> remedy_texts(const planner::NoFeasiblePlan& infeasible) {
-  std::vector<std::string> texts;
-  for (const std::vector<planner::Remedy>& remedies : infeasible.closes_it) {
-    std::vector<std::string> changes;
-    for (const planner::Remedy& remedy : remedies) changes.push_back(change_text(remedy));
-    texts.push_back(fmt::format("{}", fmt::join(changes, " and ")));
-  }
-  return texts;
+// "--gpus 1024 and --global-batch 2048".
+std::string options_text(const std::vector<planner::Remedy>& remedies) {
+  std::vector<std::string> options;
+  for (const planner::Remedy& remedy : remedies) options.push_back(option_text(remedy));
+  return fmt::format("{}", fmt::join(options, " and "));
 }
 
 }  // namespace
 
-ordered_json infeasible_json(const planner::NoFeasiblePlan& infeasible) {
-  ordered_json json = {{"reason", infeasible.reason},
+ordered_json infeasible_json(const planner::PlanRequest& request,
+                             const planner::NoFeasiblePlan& infeasible) {
+  ordered_json json = {{"reason", planner::no_plan_text(request, infeasible)},
                        {"shortfall_bytes", infeasible.shortfall.value()},
                        {"needed_bytes", infeasible.needed.value()},
                        {"available_bytes", infeasible.available.value()},
-                       {"closes_it", remedy_texts(infeasible)}};
+                       {"closes_it", ordered_json::array()}};
+  for (const std::vector<planner::Remedy>& remedies : infeasible.closes_it)
+    json["closes_it"].push_back(options_text(remedies));
   json["nearest"] = infeasible.nearest ? to_json(*infeasible.nearest) : ordered_json();
   return json;
 }
 
-void report_infeasible(const planner::NoFeasiblePlan& infeasible) {
-  tell(fmt::format("no feasible plan: {}", printable(infeasible.reason)));
-  if (infeasible.nearest) {
-    tell(fmt::format("nearest: {}, {} short of the {} that it needs per accelerator",
-                     plan_text(*infeasible.nearest), format_bytes(infeasible.shortfall),
-                     format_bytes(infeasible.needed)));
-  }
-  tell(infeasible.closes_it.empty() ? "no single change was found that helps"
-                                    : "one of these changes closes it:");
-  for (const std::string& change : remedy_texts(infeasible))
-    tell(fmt::format("- {}", printable(change)));
+void report_infeasible(const planner::PlanRequest& request,
+                       const planner::NoFeasiblePlan& infeasible) {
+  tell(printable(planner::no_plan_text(request, infeasible)));
+  if (infeasible.nearest) tell(fmt::format("Smallest plan: {}.", plan_text(*infeasible.nearest)));
+  if (infeasible.closes_it.empty()) return tell("No single change was found that helps.");
+  std::string changes;
+  for (const std::vector<planner::Remedy>& remedies : infeasible.closes_it)
+    changes += (changes.empty() ? "" : ", or ") + planner::remedy_text(remedies);
+  tell(fmt::format("Closest options: {}.", printable(changes)));
 }
 
 }  // namespace shardwright::cli

@@ -1,4 +1,4 @@
-// That no plan fits, and what would help.
+// The report that no plan fits, with the changes that would help.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,9 +8,11 @@
 namespace shardwright::cli {
 
 // {"reason", "shortfall_bytes", "needed_bytes", "available_bytes", "closes_it", "nearest"}.
-nlohmann::ordered_json infeasible_json(const planner::NoFeasiblePlan& infeasible);
+nlohmann::ordered_json infeasible_json(const planner::PlanRequest& request,
+                                       const planner::NoFeasiblePlan& infeasible);
 
-// The answer "none" is no result for a pipe to read: its reasons go to standard error.
-void report_infeasible(const planner::NoFeasiblePlan& infeasible);
+// Prints the reason to standard error, so that a pipe does not read it as a result.
+void report_infeasible(const planner::PlanRequest& request,
+                       const planner::NoFeasiblePlan& infeasible);
 
 }  // namespace shardwright::cli

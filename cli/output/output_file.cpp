@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-// False with errno set if not everything could be written.
+// Returns false with errno set if not everything could be written.
 bool write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(descriptor, text.data(), text.size());
@@ -38,7 +38,7 @@ bool write_all(int descriptor, std::string_view text) {
   throw RuntimeFailure(fmt::format("{}: cannot be written: {}", file, std::strerror(error)));
 }
 
-// A file that is removed again unless it was renamed to its final name.
+// A temporary file, which is removed unless it was renamed to its final name.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const fs::path& target) : name_(target.string() + ".XXXXXX") {
@@ -65,7 +65,7 @@ class TemporaryFile {
   }
 
  private:
-  // Temporary files are private; what a user asked for follows the umask like any other file.
+  // Temporary files are private; the final file follows the umask like any other.
   static mode_t usual_mode() {
     const mode_t mask = umask(0);
     umask(mask);

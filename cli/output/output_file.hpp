@@ -1,4 +1,4 @@
-// Where results go: standard output and files that are whole or not there at all.
+// Output to standard output and to files, which are complete or absent, never partial.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace shardwright::cli {
 
-// The reader of standard output went away (a pipe into `head`): there is nobody to tell.
+// The reader of standard output has closed it (a pipe into `head`), so nobody reads a message.
 class OutputClosed : public std::runtime_error {
  public:
   OutputClosed() : std::runtime_error("standard output was closed by its reader") {}
@@ -22,33 +22,32 @@ class OutputClosed : public std::runtime_error {
 void write_stdout(std::string_view text);
 
 // Throws InputError if the file exists and `overwrite` is false, or its folder does not exist.
-// Asked before the work, so that hours of search do not end in a refusal. "-" always passes.
+// Called before the work, so that hours of search do not end in a refusal. "-" always passes.
 void check_destination(const std::string& option, const std::string& file, bool overwrite);
 
-// An option that names a file to write, and the file; "-" is standard output, empty is none.
+// An option that names an output file, and the file: "-" is standard output, empty is none.
 struct Destination {
   std::string option;
   std::string file;
 };
 
-// The same for all files that a command writes. Throws InputError too if two of them are one.
+// Checks all files that a command writes. Also throws InputError if two of them are the same.
 void check_destinations(const std::vector<Destination>& destinations, bool overwrite);
 
-// True if one of them is standard output, which then takes nothing else.
+// True if one of them is standard output, to which nothing else may be written then.
 bool take_stdout(const std::vector<Destination>& destinations);
 
-// Writes to a temporary file in the same folder and renames it, so that no reader ever meets half a
-// file; "-" is standard output, and what is no regular file (a pipe, /dev/null) is written to as it
-// is. Throws RuntimeFailure if it cannot be written, or has come into being since
-// check_destination.
+// Writes to a temporary file in the same folder and renames it, so that no reader sees a partial
+// file. "-" is standard output; a file that is not regular (a pipe, /dev/null) is written directly.
+// Throws RuntimeFailure if the file cannot be written, or was created since check_destination.
 void write_file(const std::string& file_or_dash, std::string_view text, bool overwrite);
 
-// The same for text that `write` makes piece by piece, and which may be too large to hold.
+// Writes text that `write` produces piece by piece, because it may be too large for memory.
 void write_file(const std::string& file_or_dash, const std::function<void(std::ostream&)>& write,
                 bool overwrite);
 
-// Indented text that ends with a line feed. Doubles round-trip. A number that is not finite is a
-// defect of the result; throws RuntimeFailure with its place.
+// Returns the document as indented text that ends with a line feed. Doubles round-trip. Throws
+// RuntimeFailure with the place of a number that is not finite, which is a defect of the result.
 std::string json_text(const nlohmann::ordered_json& document);
 
 }  // namespace shardwright::cli

@@ -1,4 +1,4 @@
-// The result of a command as text for people: headings, paragraphs, lists and tables, for a
+// The result of a command as readable text: headings, paragraphs, lists and tables, for a
 // terminal or as Markdown.
 #pragma once
 
@@ -12,7 +12,8 @@
 namespace shardwright::cli {
 
 struct PageStyle {
-  int width = 0;  // columns; 0: no limit
+  // In columns; 0: no limit.
+  int width = 0;
   bool markdown = false;
   Style style;
 };
@@ -25,11 +26,11 @@ class Page {
 
   void heading(const std::string& text);
   void paragraph(const std::string& text);
-  // A line of its own, marked as one that a reader should not miss.
+  // Adds a line that is marked as a warning.
   void warning(const std::string& text);
   void bullets(const std::vector<std::string>& items);
   void table(const Table& table);
-  // Names and what they are, the names in a column of their own.
+  // Adds names and their meanings in two columns.
   void facts(const std::vector<std::pair<std::string, std::string>>& facts);
 
   const std::string& text() const { return text_; }

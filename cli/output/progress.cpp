@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cli/output/format.hpp"
+#include "core/base/quantity_text.hpp"
 #include "core/base/standard_streams.hpp"
 
 namespace shardwright::cli {

@@ -9,8 +9,8 @@
 
 namespace shardwright::cli {
 
-// Redraws itself at most ten times a second and goes away when it is destroyed. Threads may share
-// it. A disabled one prints nothing.
+// A line that is redrawn at most ten times a second and erased at the end. Threads may share it. A
+// disabled one prints nothing.
 class ProgressLine {
  public:
   explicit ProgressLine(bool enabled) : enabled_(enabled) {}
@@ -18,7 +18,7 @@ class ProgressLine {
   ProgressLine& operator=(const ProgressLine&) = delete;
   ~ProgressLine();
 
-  // `share`: of the work that is done, 0 to 1.
+  // `share` is the part of the work that is done, 0 to 1.
   void show(double share, const std::string& text);
 
  private:
@@ -30,7 +30,7 @@ class ProgressLine {
   bool drawn_ = false;
 };
 
-// Listens to a request's progress while it lives.
+// Shows the progress of a search while the object exists.
 class SearchProgressLine {
  public:
   SearchProgressLine(bool enabled, planner::PlanRequest& request);

@@ -8,8 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/output/figure_text.hpp"
-#include "cli/output/format.hpp"
+#include "core/base/quantity_text.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -31,7 +30,8 @@ std::string plain_text(const ordered_json& value) {
   return value.is_object() ? plain_members(value) : value.dump();
 }
 
-// "nodes 32, latency 600 ns": the members of an object in a list, figures without their sources.
+// Returns the members of an object in one line, figures without their sources: "nodes 32, latency
+// 600 ns".
 std::string plain_members(const ordered_json& object) {
   std::vector<std::string> items;
   for (const auto& [key, member] : object.items()) {
@@ -107,7 +107,7 @@ class SpecWriter {
     std::string key = figure["source"].get<std::string>();
     if (!titles_->contains(key)) return key;
     const ordered_json& source = (*titles_)[key];
-    // Addresses would be wider than all the rest; --json has them.
+    // Web addresses would be wider than the rest of the table; --json has them.
     const std::string title = source.value("title", source.value("url", key));
     return title.substr(0, title.find(", http"));
   }

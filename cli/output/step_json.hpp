@@ -13,28 +13,28 @@
 namespace shardwright::cli {
 
 // {"plan", "step_s", "step_interval_s", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu", "hfu",
-// "fits", "shortfall_bytes", "memory", "time", "stages"}; "fits": the peak is within an
-// accelerator's memory. Seconds and bytes without a suffix only inside of "exposed" and
-// "breakdown".
+// "fits", "shortfall_bytes", "memory", "time", "stages"}. "fits" is true if the peak is within the
+// memory of an accelerator. Only the members of "exposed" and "breakdown" are seconds and bytes
+// without a suffix.
 nlohmann::ordered_json step_json(const Plan& plan, const sim::StepResult& result,
                                  const ClusterSpec& cluster, const StackSpec& stack);
 
-// The memory that the fullest accelerator lacks; 0 where the step fits.
+// The memory that the fullest accelerator lacks; 0 if the step fits.
 Bytes memory_shortfall(const sim::StepResult& result, const ClusterSpec& cluster);
 
 // [low, high], or null: validation::step_interval.
 nlohmann::ordered_json interval_json(Seconds predicted, const ClusterSpec& cluster,
                                      const StackSpec& stack);
 
-// By name, {"busy_s", "idle_s"} of the streams that are used.
+// {"busy_s", "idle_s"} of each stream that is used, by name.
 nlohmann::ordered_json streams_json(const std::array<sim::StreamUse, kStreams>& streams);
 
-// Adds the documents "model", "cluster" and "stack", as plan files hold them, so that a result can
-// be opened wherever and whenever it is read.
+// Adds the documents "model", "cluster" and "stack", as in plan files, so that a result can be
+// opened anywhere.
 void add_parts(nlohmann::ordered_json& document, const ModelSpec& model, const ClusterSpec& cluster,
                const StackSpec& stack);
 
-// {"model", "cluster", "stack"}: the names of what an answer rests on.
+// {"model", "cluster", "stack"}: the names of the inputs.
 nlohmann::ordered_json inputs_json(const ModelSpec& model, const ClusterSpec& cluster,
                                    const StackSpec& stack);
 

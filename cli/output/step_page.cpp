@@ -5,31 +5,16 @@
 
 #include <algorithm>
 
-#include "cli/output/format.hpp"
 #include "cli/output/step_json.hpp"
 #include "core/base/printable_text.hpp"
+#include "core/base/quantity_text.hpp"
 #include "core/base/standard_streams.hpp"
 #include "core/program/program.hpp"
 #include "core/spec/plan_text.hpp"
+#include "planner/wording.hpp"
 
 namespace shardwright::cli {
 namespace {
-
-const char* exposed_name(Axis axis) {
-  switch (axis) {
-    case Axis::Tensor:
-      return "exposed tensor-parallel communication";
-    case Axis::Context:
-      return "exposed context-parallel communication";
-    case Axis::Expert:
-      return "exposed expert-parallel communication";
-    case Axis::Data:
-      return "exposed data-parallel communication";
-    case Axis::Pipeline:
-      return "exposed pipeline messages";
-  }
-  return "";
-}
 
 std::string memory_name(MemoryCategory category) {
   std::string name = name_of(category);
@@ -46,9 +31,8 @@ std::string recompute_text(const Plan& plan) {
 }
 
 Table time_table(const sim::StepResult& result) {
-  Table table({{"where the step goes", ColumnKind::Prose},
-               {"time", kNumber, "s"},
-               {"share", kNumber, "%"}});
+  Table table(
+      {{"time of the step", ColumnKind::Prose}, {"time", kNumber, "s"}, {"share", kNumber, "%"}});
   const int decimals = decimals_for(result.step.value());
   for (const auto& [name, time] : time_parts(result.time())) {
     table.add_row({name, format_fixed(time.value(), decimals), format_percent(time / result.step)});
@@ -110,7 +94,7 @@ std::string memory_text(const sim::StepResult& result, const ClusterSpec& cluste
   return fmt::format(
       "{} of {} at the peak{}", format_bytes(result.memory().peak),
       format_bytes(cluster.accelerator.memory),
-      shortfall > Bytes(0) ? fmt::format(", {} too much", format_bytes(shortfall)) : "");
+      shortfall > Bytes(0) ? fmt::format(": {} too much", format_bytes(shortfall)) : "");
 }
 
 }  // namespace
@@ -138,17 +122,18 @@ std::string plan_text(const Plan& plan) {
 
 std::vector<std::pair<std::string, Seconds>> time_parts(const sim::TimeBreakdown& time) {
   std::vector<std::pair<std::string, Seconds>> parts = {
-      {"matrix products", time.gemm},
+      {planner::figure_text("gemm"), time.gemm},
       {"attention", time.attention},
-      {"memory-bound kernels", time.memory_bound},
+      {planner::figure_text("memory_bound"), time.memory_bound},
       {"optimizer", time.optimizer},
-      {"collectives beside kernels", time.interference},
-      {"offload to the host", time.offload},
-      {"pipeline bubble", time.bubble},
-      {"waiting for the host", time.host},
+      {planner::figure_text("interference"), time.interference},
+      {"copies to the host", time.offload},
+      {planner::figure_text("bubble"), time.bubble},
+      {planner::figure_text("host"), time.host},
       {"waiting for slower ranks", time.stall}};
   for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data, Axis::Pipeline})
-    parts.emplace_back(exposed_name(axis), time.exposed_on(axis));
+    parts.emplace_back(planner::figure_text(fmt::format("exposed_{}", name_of(axis))),
+                       time.exposed_on(axis));
   std::erase_if(parts, [](const auto& part) { return part.second.value() <= 0.0; });
   std::stable_sort(parts.begin(), parts.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
@@ -171,10 +156,11 @@ std::vector<std::string> time_cells(const sim::TimeBreakdown& time, int decimals
 }
 
 std::string interval_text(const validation::StepInterval& interval) {
-  return fmt::format("{} to {}", format_time(interval.low), format_time(interval.high));
+  return fmt::format("{}, from the errors on {}", format_time_range(interval.low, interval.high),
+                     format_plural(interval.runs, "published run"));
 }
 
-// What the bottleneck's kernel times rest on.
+// The sources of the bottleneck's kernel times.
 std::string basis_text(const sim::BasisTimes& basis) {
   const Seconds total = basis.total();
   std::vector<std::string> parts;
@@ -182,9 +168,9 @@ std::string basis_text(const sim::BasisTimes& basis) {
     if (time > Seconds(0))
       parts.push_back(fmt::format("{} % {}", format_percent(time / total), ground));
   };
-  add(basis.measured, "by measured shapes");
-  add(basis.formula, "by the formulas");
-  add(basis.extrapolated, "by the formulas beyond the shapes that they were fitted on");
+  add(basis.measured, "from measured kernels");
+  add(basis.formula, "from formulas");
+  add(basis.extrapolated, "from formulas outside the range they were fitted on");
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
@@ -195,19 +181,17 @@ void add_step(Page& page, const Scenario& scenario, const sim::StepResult& resul
   page.heading(cluster_text(scenario));
   const auto interval =
       validation::step_interval(surest_step, scenario.cluster.accelerator, scenario.stack);
-  page.facts(
-      {{"plan", plan_text(scenario.plan)},
-       {"batch", batch_text(scenario.plan)},
-       {"step", fmt::format("{}, {} tokens/s per GPU", format_time(result.step),
-                            format_number(rates.tokens_per_s_per_gpu))},
-       {"how sure", interval ? fmt::format("{} in 80 % of cases, by the errors on published runs",
-                                           interval_text(*interval))
-                             : "not known: nothing was published that ran on this stack"},
-       {"compute",
-        fmt::format("{} TFLOP/s per GPU, MFU {} %, HFU {} %", format_number(rates.tflops_per_gpu),
-                    format_percent(rates.mfu), format_percent(rates.hfu))},
-       {"memory", memory_text(result, scenario.cluster)},
-       {"kernel times", basis_text(result.basis)}});
+  page.facts({{"plan", plan_text(scenario.plan)},
+              {"batch", batch_text(scenario.plan)},
+              {"step", fmt::format("{}, {} tokens/s per GPU", format_time(result.step),
+                                   format_number(rates.tokens_per_s_per_gpu))},
+              {"80 % interval",
+               interval ? interval_text(*interval) : "unknown: no published run used this stack"},
+              {"compute", fmt::format("{} TFLOP/s per GPU, MFU {} %, HFU {} %",
+                                      format_number(rates.tflops_per_gpu),
+                                      format_percent(rates.mfu), format_percent(rates.hfu))},
+              {"memory", memory_text(result, scenario.cluster)},
+              {"kernel times", basis_text(result.basis)}});
   page.table(time_table(result));
   page.table(memory_table(result.memory(), capacity));
 }
@@ -228,7 +212,7 @@ void add_stages(Page& page, const sim::StepResult& result) {
 
 void add_filled_in(Page& page, const std::vector<std::string>& filled_in) {
   if (filled_in.empty()) return;
-  page.heading("Filled in, since the inputs do not say");
+  page.heading("Assumed, because the inputs do not say");
   page.bullets(filled_in);
 }
 

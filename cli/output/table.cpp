@@ -20,8 +20,8 @@ int total_width(const std::vector<std::size_t>& columns, const std::vector<int>&
   return total;
 }
 
-// Where to cut a word that does not fit: behind the last sign in its first `width` columns, else
-// there. In bytes, at least one code point.
+// Returns the place to cut a word that does not fit, in bytes: after the last punctuation mark in
+// its first `width` columns, or else at `width`. At least one code point.
 std::size_t cut_of(const std::string& word, int width) {
   std::size_t cut = 0, at_sign = 0;
   for (int columns = 0; columns < width && cut < word.size(); ++columns) {
@@ -33,7 +33,7 @@ std::size_t cut_of(const std::string& word, int width) {
   return at_sign > 0 ? at_sign : cut;
 }
 
-// The text with blanks in words that are wider than the column.
+// Returns the text with blanks inserted into words that are wider than the column.
 std::string with_short_words(const std::string& text, int width) {
   std::istringstream stream(text);
   std::string result;
@@ -78,7 +78,7 @@ std::string escaped_for_markdown(const std::string& text) {
   return result;
 }
 
-// Groups of columns that each fit the width; every group begins with the first column.
+// Divides the columns into groups that fit the width; every group begins with the first column.
 std::vector<std::vector<std::size_t>> parts_that_fit(const std::vector<int>& widths, int width) {
   std::vector<std::vector<std::size_t>> parts(1);
   int used = 0;
@@ -98,7 +98,7 @@ std::vector<std::vector<std::size_t>> parts_that_fit(const std::vector<int>& wid
 
 void Table::add_row(std::vector<std::string> cells) {
   SHARDWRIGHT_CHECK(cells.size() == columns_.size(), "a cell for each column");
-  // Names may come from files.
+  // Names may come from files, with control characters.
   for (std::string& cell : cells) cell = printable(cell);
   rows_.push_back(std::move(cells));
 }
@@ -114,7 +114,7 @@ std::vector<int> Table::natural_widths() const {
   return widths;
 }
 
-// Takes what these columns are too wide together from those with prose, the widest first.
+// Narrows the columns of prose, the widest first, until all columns fit the width together.
 std::vector<int> Table::folded_widths(const std::vector<std::size_t>& columns, int width) const {
   std::vector<int> widths = natural_widths();
   if (width <= 0) return widths;
@@ -188,7 +188,7 @@ std::string Table::text(int width, const Style& style) const {
   std::string text;
   for (const auto& columns : parts_that_fit(folded_widths(all, width), width)) {
     if (!text.empty()) text += '\n';
-    // A part may have room that the whole table lacks.
+    // A part of the table may have room that the whole table lacks.
     text += part(columns, folded_widths(columns, width), style);
   }
   return text;

@@ -1,9 +1,9 @@
 // Tables for terminals and for Markdown.
 //
-// A column has a title and, on a line of its own below it, a unit. Numbers stand right-aligned. A
-// table that is wider than the terminal first folds the cells of its prose columns, also inside of
-// words that are too long, and then goes on below itself: the columns that did not fit follow in
-// further tables that begin with the first column again.
+// A column has a title and, on the line below it, a unit. Numbers are right-aligned. If a table is
+// wider than the terminal, the cells of its prose columns are folded, even inside words that are
+// too long. Columns that still do not fit follow in further tables, which begin with the first
+// column again.
 #pragma once
 
 #include <string>
@@ -30,10 +30,10 @@ class Table {
  public:
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  // One cell per column, without line breaks.
+  // Adds one cell per column, without line breaks.
   void add_row(std::vector<std::string> cells);
 
-  // `width`: columns of the terminal; 0: as wide as it takes. Every line ends with a line feed.
+  // `width` is that of the terminal in columns; 0: no limit. Every line ends with a line feed.
   std::string text(int width, const Style& style = Style()) const;
   std::string markdown() const;
 

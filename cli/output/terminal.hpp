@@ -1,4 +1,4 @@
-// What the terminal at the other end can show.
+// The size, colours and text width of the terminal.
 #pragma once
 
 #include <string>
@@ -8,18 +8,18 @@ namespace shardwright::cli {
 
 enum class ColourChoice { Auto, Always, Never };
 
-// Columns that a text on standard output may take: COLUMNS if it is set, else the terminal's width;
-// 0, no limit, where standard output is no terminal.
+// The columns that text on standard output may take: COLUMNS if it is set, else the width of the
+// terminal, or 0 (no limit) if standard output is no terminal.
 int output_width();
 
 bool stderr_is_terminal();
 
-// Colours for standard output. `Auto` asks for a terminal that is not "dumb" and honours NO_COLOR
-// (https://no-color.org).
+// True if standard output is to be coloured. `Auto` requires a terminal that is not "dumb" and
+// respects NO_COLOR (https://no-color.org).
 bool use_colour(ColourChoice choice);
 
-// Terminal columns of a UTF-8 text: its code points, escape sequences left out. Good for the
-// alphabets and symbols that this program prints; wide characters count as one.
+// The terminal columns of a UTF-8 text: its code points without escape sequences. Sufficient for
+// the alphabets and symbols that this program prints; wide characters count as one.
 int display_width(std::string_view text);
 
 // Breaks a text at spaces into lines of at most `width` columns (0: one line); later lines begin

@@ -1,4 +1,4 @@
-// Which build of Shardwright this is.
+// The version and build of this program.
 #pragma once
 
 #include <string>

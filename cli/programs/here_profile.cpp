@@ -33,8 +33,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFolderPrefix = "shardwright-probe.";
 
-// A folder that this process holds, whose lock the system lets go however the process ends; below 0
-// where it is gone, another user's, or another process holds it.
+// Opens and locks a folder; the system releases the lock however the process ends. Returns a value
+// below 0 if the folder is gone, belongs to another user, or is locked by another process.
 int lock_folder(const fs::path& path) {
   const int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (folder < 0 || flock(folder, LOCK_EX | LOCK_NB) == 0) return folder;
@@ -42,7 +42,7 @@ int lock_folder(const fs::path& path) {
   return -1;
 }
 
-// Those of probes that could not remove theirs: SIGKILL ended them, or the machine stopped.
+// Removes the folders of probes that SIGKILL or a stop of the machine ended.
 void remove_abandoned_folders() {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(fs::temp_directory_path(), ignored)) {
@@ -54,13 +54,13 @@ void remove_abandoned_folders() {
   }
 }
 
-// A folder of its own that goes away with the object, or else when the next one is made.
+// A temporary folder that is removed with the object, or else when the next one is created.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
     remove_abandoned_folders();
     std::string name = (fs::temp_directory_path() / kFolderPrefix).string() + "XXXXXX";
-    if (mkdtemp(name.data()) == nullptr) throw RuntimeFailure(name + " cannot be made");
+    if (mkdtemp(name.data()) == nullptr) throw RuntimeFailure(name + " cannot be created");
     path_ = name;
     folder_ = lock_folder(path_);
   }
@@ -79,7 +79,7 @@ class TemporaryFolder {
   int folder_ = -1;
 };
 
-// Names the probe, its date and what ranks compute on: a CPU or a GPU.
+// The source of the profile: the probe, its date and the device.
 std::string source_of(const ClusterSpec& machine) {
   const auto known = machine.accelerator.sources.find("/compute_units");
   return known != machine.accelerator.sources.end() ? known->second.source
@@ -104,7 +104,8 @@ calibration::Calibration profile_of_probe(const fs::path& folder) {
 }
 
 calibration::Calibration probe_machine(const MachineProbe& probe) {
-  const StopSignalsHeld held;  // until the folder is gone
+  // A signal waits until the folder is removed.
+  const StopSignalsHeld held;
   const TemporaryFolder temporary;
   const fs::path& out = probe.folder.empty() ? temporary.path() : probe.folder;
   std::vector<std::string> arguments = {"probe",      "--local",  "--out",
@@ -140,9 +141,9 @@ void keep_profile(const fs::path& file, const ClusterSpec& cluster) {
   const std::string text = json_text(to_json(cluster));
   try {
     write_file(file.string(), text, true);
-    tell(fmt::format("cluster here: kept in {}", file.string()));
+    tell(fmt::format("cluster here: saved in {}", file.string()));
   } catch (const RuntimeFailure& error) {
-    tell(fmt::format("cluster here: not kept, since {}; see shardwright probe",
+    tell(fmt::format("cluster here: not saved, because {}; use `shardwright probe --out FILE`",
                      printable(error.what())));
   }
 }
@@ -152,7 +153,7 @@ ClusterSpec load_here() {
   std::error_code error;
   fs::create_directories(file.parent_path(), error);
   const bool keeps = !error && access(file.parent_path().c_str(), W_OK) == 0;
-  // Of several that come first at once one probes, and the others take what it found.
+  // Of several commands that start at once, one probes and the others use its result.
   std::optional<FolderLock> lock;
   if (keeps && !fs::exists(file, error)) lock.emplace(file.parent_path(), FolderLock::IfHeld::Wait);
   if (fs::exists(file, error)) {
@@ -160,7 +161,7 @@ ClusterSpec load_here() {
     tell(fmt::format("cluster here: {} ({})", file.string(), source_of(cluster)));
     return cluster;
   }
-  tell("cluster here: probing this machine (half a minute if it is idle; longer on GPUs)");
+  tell("cluster here: measuring this machine once (half a minute if it is idle; longer on GPUs)");
   ClusterSpec cluster = probe_machine({}).cluster;
   keep_profile(file, cluster);
   return cluster;

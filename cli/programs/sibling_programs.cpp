@@ -25,7 +25,7 @@ std::string find_executor() {
   return executor;
 }
 
-// The status of a process that has ended.
+// Waits for the end of a process and returns its status.
 int status_at_end(pid_t process, const StopSignalsHeld& held) {
   constexpr std::chrono::milliseconds kBetweenLooks{20};
   int status = 0, asked_by = 0;
@@ -73,7 +73,7 @@ void run_executor(std::vector<std::string> arguments, const StopSignalsHeld& hel
   const pid_t process = fork();
   if (process < 0) throw RuntimeFailure(std::string("no process: ") + std::strerror(errno));
   if (process == 0) {
-    // However this process ends, the executor ends its ranks and itself.
+    // However this process ends, the executor then ends its ranks and itself.
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != command) _exit(1);
     held.release();

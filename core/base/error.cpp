@@ -35,6 +35,11 @@ void ProblemList::add(std::string where, std::string found, std::string expected
   problems_.push_back(std::move(problem));
 }
 
+void ProblemList::add_all(const std::string& prefix, const InputError& error) {
+  for (const Problem& problem : error.problems())
+    add(prefix + problem.where, problem.found, problem.expected);
+}
+
 void ProblemList::add_level(const std::string& pointer, const std::string& key) {
   levels_[pointer] = key;
 }

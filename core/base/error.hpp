@@ -40,6 +40,8 @@ class ProblemList {
   explicit ProblemList(std::string source) : source_(std::move(source)) {}
 
   void add(std::string where, std::string found, std::string expected);
+  // Adds the problems of `error`, which a part of the input has, with `prefix` before their places.
+  void add_all(const std::string& prefix, const InputError& error);
   // Says from now on of problems at `pointer` and below it that they are at and below its member
   // `key`: the readers see a document in which that member has taken the place of its object.
   void add_level(const std::string& pointer, const std::string& key);

@@ -51,8 +51,7 @@ void for_each_json(std::istream& stream, const std::string& source, const Reader
     try {
       read(parse_json(text, source), line);
     } catch (const InputError& error) {
-      for (const Problem& problem : error.problems())
-        problems.add(line + problem.where, problem.found, problem.expected);
+      problems.add_all(line, error);
       if (++bad_lines == kMostBadLines) break;
       if (refuse) refuse(line, error);
     }

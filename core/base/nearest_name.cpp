@@ -58,7 +58,10 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
 
 std::string one_of(std::string_view name, std::span<const std::string> candidates) {
   const std::string nearest = nearest_name(name, candidates);
-  std::string text = fmt::format("one of {}", fmt::join(candidates, ", "));
+  constexpr std::size_t kMostListed = 25;
+  std::string text = candidates.size() > kMostListed
+                         ? fmt::format("one of {} known names", candidates.size())
+                         : fmt::format("one of {}", fmt::join(candidates, ", "));
   if (!nearest.empty()) text += fmt::format(" (did you mean \"{}\"?)", nearest);
   return text;
 }

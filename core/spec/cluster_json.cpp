@@ -125,8 +125,7 @@ std::optional<StackSpec> read_own_stack(ObjectReader& cluster) {
   try {
     return read_stack(cluster.raw("stack"), "");
   } catch (const InputError& error) {
-    for (const Problem& problem : error.problems())
-      cluster.problem("stack" + problem.where, problem.found, problem.expected);
+    cluster.problems().add_all(cluster.pointer() + "/stack", error);
   }
   return std::nullopt;
 }

@@ -73,9 +73,7 @@ Spec read_part(ObjectReader& object, const std::string& key,
   try {
     return read(part, object.problems().source());
   } catch (const InputError& error) {
-    const std::string pointer = object.pointer() + "/" + key;
-    for (const Problem& problem : error.problems())
-      object.problems().add(pointer + problem.where, problem.found, problem.expected);
+    object.problems().add_all(object.pointer() + "/" + key, error);
     return {};
   }
 }

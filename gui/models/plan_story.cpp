@@ -5,7 +5,7 @@
 
 #include "core/lowering/lowering.hpp"
 #include "gui/models/text.hpp"
-#include "planner/reliability.hpp"
+#include "planner/wording.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -73,14 +73,13 @@ QString memory_warning(const QString& plan, const sim::StepResult& result,
                        const ClusterSpec& cluster) {
   const double share = planner::memory_share(result, cluster);
   if (share <= planner::kTightMemory) return {};
-  return QStringLiteral("%1 fills %2 of the memory: a memory limit leaves more free.")
+  return QStringLiteral("%1 uses %2 of the memory; set a memory limit to keep a margin.")
       .arg(plan, percent_text(share));
 }
 
 QString figures_text(const ClusterSpec& cluster, const StackSpec& stack) {
-  const planner::FigureCounts counts = planner::figure_counts(cluster, stack);
-  return QStringLiteral("Rests on %1 of the profiles, %2 of them estimates without a measurement.")
-      .arg(counted_text(counts.all, "figure"), count_text(counts.estimates));
+  return to_qstring(planner::estimates_text(planner::figure_counts(cluster, stack))) +
+         QLatin1Char('.');
 }
 
 PlanStory tell_story(const Scenario& scenario, const std::stop_token& stop) {

@@ -16,7 +16,7 @@ namespace shardwright::gui {
 
 // A part of the step of the bottleneck stage.
 struct TimePart {
-  QString title;  // "matrix products", "exposed: tensor parallel"
+  QString title;  // "GEMMs", "exposed: tensor parallel"
   Role role = Role::Other;
   Seconds time;
 };
@@ -27,12 +27,12 @@ std::vector<TimePart> time_parts(const sim::TimeBreakdown& time);
 
 QString title_of(MemoryCategory category);
 
-// "The plan fills 100.0 % of the memory: a memory limit leaves more free."; empty where the plan,
+// "The plan uses 100.0 % of the memory; set a memory limit to keep a margin."; empty if the plan,
 // called `plan`, leaves enough.
 QString memory_warning(const QString& plan, const sim::StepResult& result,
                        const ClusterSpec& cluster);
 
-// "Rests on 81 figures of the profiles, 25 of them estimates without a measurement."
+// "26 of the 82 hardware and software figures used are estimates."
 QString figures_text(const ClusterSpec& cluster, const StackSpec& stack);
 
 // What is known of a plan after its explanation.

@@ -49,7 +49,7 @@ constexpr std::array<FieldText, kFields> kFieldTexts = {{
      "the "
      "smallest batch of full throughput."},
     {"seq_len", "Sequence", "Tokens of one sequence.\nUnit: tokens. Range: 1 to 1,000,000,000."},
-    {"precision", "Precision", "Number format of the matrix products."},
+    {"precision", "Precision", "Number format of the GEMMs."},
     {"objective", "Objective",
      "What is best: the fastest tokens, the cheapest, the smallest memory, or the most per joule."},
     {"max_memory", "Memory limit",
@@ -140,8 +140,7 @@ ClusterSpec cluster_of(const ScenarioChoice& choice, ProblemList& problems) {
   try {
     own.throw_if_any();
   } catch (const InputError& error) {
-    for (const Problem& problem : error.problems())
-      problems.add(problem.where, problem.found, problem.expected);
+    problems.add_all("", error);
   }
   return cluster;
 }
@@ -167,8 +166,7 @@ planner::Constraints constraints_of(const std::string& text) {
       list.push_back(
           planner::parse_constraint(forbids ? trimmed(part.substr(4)) : part, "constraints"));
     } catch (const InputError& error) {
-      for (const Problem& problem : error.problems())
-        problems.add(problem.where, problem.found, problem.expected);
+      problems.add_all("", error);
     }
   }
   problems.throw_if_any();

@@ -2,77 +2,19 @@
 
 #include <fmt/format.h>
 
-#include <QLocale>
 #include <QStringList>
-#include <array>
 #include <cmath>
 
+#include "core/base/quantity_text.hpp"
 #include "core/spec/plan_text.hpp"
 
 namespace shardwright::gui {
 namespace {
 
-struct Scale {
-  double factor;
-  const char* prefix;
-};
-constexpr std::array<Scale, 10> kScales = {{{1e18, "E"},
-                                            {1e15, "P"},
-                                            {1e12, "T"},
-                                            {1e9, "G"},
-                                            {1e6, "M"},
-                                            {1e3, "k"},
-                                            {1.0, ""},
-                                            {1e-3, "m"},
-                                            {1e-6, "µ"},
-                                            {1e-9, "n"}}};
-
 constexpr double kShortestTime = 1e-9;  // seconds
 
-// Three significant digits.
-QString three_digits(double value) {
-  const double size = std::abs(value);
-  return QString::number(value, 'f', size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
-}
-
-QString scaled(double value, const QString& unit, double least) {
-  const double size = std::abs(value);
-  if (!std::isfinite(size)) return QStringLiteral("–");
-  if (size == 0.0) return QStringLiteral("0 ") + unit;
-  for (const Scale& scale : kScales) {
-    if (size < scale.factor * 0.9995 && scale.factor > least) continue;
-    return three_digits(value / scale.factor) + QLatin1Char(' ') + QString::fromUtf8(scale.prefix) +
-           unit;
-  }
-  return QString::number(value) + QLatin1Char(' ') + unit;
-}
-
-QString change_text(const planner::Remedy& remedy) {
-  using enum planner::RemedyField;
-  const auto count = [&] { return count_text(std::get<std::int64_t>(remedy.value)); };
-  const auto bytes = [&] { return std::get<Bytes>(remedy.value); };
-  const auto constraint = [&] {
-    return to_qstring(to_string(std::get<planner::Constraint>(remedy.value)));
-  };
-  switch (remedy.field) {
-    case Gpus:
-      return QStringLiteral("%1 GPUs").arg(count());
-    case GlobalBatch:
-      return QStringLiteral("a global batch of %1").arg(count());
-    case SeqLen:
-      return QStringLiteral("sequences of %1 tokens").arg(count());
-    case MaxMemory:
-      return QStringLiteral("a memory limit of %1 GB").arg(fixed_text(bytes().value() / 1e9, 1));
-    case AcceleratorMemory:
-      return QStringLiteral("accelerators with %1 of memory").arg(bytes_text(bytes()));
-    case Fixed:
-      return QStringLiteral("the constraint “%1”").arg(constraint());
-    case NotFixed:
-      return QStringLiteral("no constraint “%1”").arg(constraint());
-    case NotForbidden:
-      return QStringLiteral("no constraint “not %1”").arg(constraint());
-  }
-  return {};
+QString or_dash(double value, const std::string& text) {
+  return std::isfinite(value) ? to_qstring(text) : QStringLiteral("–");
 }
 
 }  // namespace
@@ -86,39 +28,33 @@ bool is_no_time(Seconds time) {
 }
 
 QString time_text(Seconds time) {
-  const double hours = time.value() / 3600.0;
-  if (hours >= 48.0) return fixed_text(hours / 24.0, 1) + QStringLiteral(" days");
-  if (hours >= 2.0) return fixed_text(hours, 1) + QStringLiteral(" h");
-  if (time.value() >= 1000.0) return fixed_text(time.value(), 0) + QStringLiteral(" s");
-  if (time.value() >= 10.0) return fixed_text(time.value(), 2) + QStringLiteral(" s");
   if (is_no_time(time)) return QStringLiteral("0 s");
-  return scaled(time.value(), QStringLiteral("s"), kShortestTime);
+  constexpr double kLong = 10.0;  // seconds, which have another digit
+  return or_dash(time.value(), format_time(time, std::abs(time.value()) >= kLong ? 4 : 3));
 }
 
 QString bytes_text(Bytes bytes) {
-  return scaled(bytes.value(), QStringLiteral("B"), 1.0);
+  return or_dash(bytes.value(), format_bytes(bytes));
 }
 
 QString bandwidth_text(BytesPerSecond bandwidth) {
-  return scaled(bandwidth.value(), QStringLiteral("B/s"), 1.0);
+  return or_dash(bandwidth.value(), format_bandwidth(bandwidth));
 }
 
 QString flop_rate_text(FlopPerSecond rate) {
-  return scaled(rate.value(), QStringLiteral("FLOP/s"), 1.0);
+  return or_dash(rate.value(), format_flop_rate(rate));
 }
 
 QString count_text(std::int64_t count) {
-  return QLocale(QLocale::English).toString(static_cast<qlonglong>(count));
+  return to_qstring(format_count(count));
 }
 
-QString counted_text(std::int64_t count, const char* what, const char* plural_end) {
-  return count_text(count) + QLatin1Char(' ') + QString::fromUtf8(what) +
-         (count == 1 ? QString() : QString::fromUtf8(plural_end));
+QString counted_text(std::int64_t count, const char* what) {
+  return to_qstring(format_plural(count, what));
 }
 
 QString fixed_text(double value, int decimals) {
-  if (!std::isfinite(value)) return QStringLiteral("–");
-  return QLocale(QLocale::English).toString(value, 'f', decimals);
+  return or_dash(value, format_fixed(value, decimals));
 }
 
 QString percent_text(double ratio) {
@@ -131,7 +67,7 @@ QString signed_percent_text(double ratio) {
 }
 
 QString short_text(double value) {
-  return scaled(value, QString(), 1.0).trimmed();
+  return or_dash(value, format_short(value));
 }
 
 bool has_own_rank_order(const Plan& plan) {
@@ -164,12 +100,6 @@ QString plan_text(const Plan& plan) {
   if (has_own_rank_order(plan))
     fmt::format_to(end, " · ranks {}", rank_order_text(plan.rank_order));
   return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
-}
-
-QString remedy_text(const std::vector<planner::Remedy>& remedies) {
-  QStringList changes;
-  for (const planner::Remedy& remedy : remedies) changes.append(change_text(remedy));
-  return changes.join(QStringLiteral(" and "));
 }
 
 QString problem_text(const Problem& problem) {

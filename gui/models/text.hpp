@@ -1,15 +1,14 @@
-// Numbers and plans as the views show them.
+// Numbers and plans as the views show them: quantities as core/base/quantity_text.hpp formats them,
+// and "–" for numbers that are not finite.
 #pragma once
 
 #include <QString>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "core/base/error.hpp"
 #include "core/base/units.hpp"
 #include "core/spec/plan.hpp"
-#include "planner/remedy.hpp"
 
 namespace shardwright::gui {
 
@@ -27,8 +26,8 @@ QString flop_rate_text(FlopPerSecond rate);
 // "1,024".
 QString count_text(std::int64_t count);
 // "1 stage", "1,024 microbatches".
-QString counted_text(std::int64_t count, const char* what, const char* plural_end = "s");
-// With this many digits after the point; "–" for what is not finite.
+QString counted_text(std::int64_t count, const char* what);
+// With this many digits after the point.
 QString fixed_text(double value, int decimals);
 // A share: 0.4567 is "45.7 %".
 QString percent_text(double ratio);
@@ -43,9 +42,6 @@ bool has_own_rank_order(const Plan& plan);
 
 // "dp 16 · tp 8 · pp 4 · zero 1 · mb 1 · 1f1b" and whatever else is not at its default.
 QString plan_text(const Plan& plan);
-
-// What would make a plan fit: "1,024 GPUs and a global batch of 2,048".
-QString remedy_text(const std::vector<planner::Remedy>& remedies);
 
 // The problems of an input, one a line.
 QString problem_text(const Problem& problem);

@@ -295,7 +295,7 @@ QString schedule_summary(const ScheduleGantt& gantt) {
   if (gantt.chunks() > 1) text += QStringLiteral(" of ") + counted_text(gantt.chunks(), "chunk");
   return text +
          QStringLiteral(" · %1 · %2 · bubble %3")
-             .arg(counted_text(shape.microbatches, "microbatch", "es"),
+             .arg(counted_text(shape.microbatches, "microbatch"),
                   time_text(Seconds(gantt.makespan())), percent_text(gantt.bubble())) +
          (gantt.busiest() ? QStringLiteral(" in stage %1, the busiest").arg(*gantt.busiest())
                           : QStringLiteral(" of the time of all stages"));

@@ -29,7 +29,7 @@ constexpr std::array<RoleStyle, kRoles> kStyles = {{
     {"backward (weight)", 0xff7fc8ae, 0xff0b7a5b, Qt::Dense6Pattern},
     {"recompute", kSkyBlue, 0xff8fd0f5, Qt::CrossPattern},
     {"optimizer", 0xff6a5acd, 0xff9d90ee, Qt::HorPattern},
-    {"matrix products", 0xff1b3358, 0xffdce8f8, Qt::FDiagPattern},
+    {"GEMMs", 0xff1b3358, 0xffdce8f8, Qt::FDiagPattern},
     {"attention", 0xff9911ff, 0xffa03fe6, Qt::Dense5Pattern},
     {"memory-bound kernels", 0xff8c9bb0, 0xff7b8aa3, Qt::VerPattern},
     {"tensor parallel", kVermilion, 0xffe8762b, Qt::SolidPattern},

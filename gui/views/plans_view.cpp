@@ -28,6 +28,7 @@
 #include "gui/views/plan_scatter.hpp"
 #include "gui/views/scrolled_column.hpp"
 #include "gui/views/wheel_to_scrolling.hpp"
+#include "planner/wording.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -266,8 +267,10 @@ void PlansView::mark_outdated() {
 }
 
 void PlansView::show_infeasible(const planner::NoFeasiblePlan& none) {
-  QString text = QStringLiteral("<h3>%1</h3><p>%2</p>")
-                     .arg(tr("No plan fits"), to_qstring(none.reason).toHtmlEscaped());
+  QString text =
+      QStringLiteral("<h3>%1</h3><p>%2</p>")
+          .arg(tr("No plan fits"),
+               to_qstring(planner::no_plan_text(selection_->set()->request, none)).toHtmlEscaped());
   if (none.nearest) {
     text += QStringLiteral("<p>%1</p>")
                 .arg(tr("Nearest: %1, %2 short of the %3 that it needs per accelerator.")
@@ -280,7 +283,8 @@ void PlansView::show_infeasible(const planner::NoFeasiblePlan& none) {
   } else {
     text += tr("<p>What would help:</p>") + QStringLiteral("<p>");
     for (const std::vector<planner::Remedy>& remedies : none.closes_it)
-      text += QStringLiteral("• ") + remedy_text(remedies).toHtmlEscaped() + QStringLiteral("<br>");
+      text += QStringLiteral("• ") + to_qstring(planner::remedy_text(remedies)).toHtmlEscaped() +
+              QStringLiteral("<br>");
     text += QStringLiteral("</p>");
   }
   empty_->show_hint(text);

@@ -16,6 +16,7 @@
 #include "gui/views/pane_row.hpp"
 #include "gui/views/scrolled_column.hpp"
 #include "gui/views/step_charts.hpp"
+#include "planner/wording.hpp"
 #include "validation/prediction_interval.hpp"
 
 namespace shardwright::gui {
@@ -64,7 +65,7 @@ QString step_text(Seconds step, const Scenario& scenario) {
 // The names of the charts for the figures of a comparison.
 QString part_title(const QString& name) {
   static const std::map<QString, QString> kTitles = {
-      {QStringLiteral("gemm"), WhyView::tr("matrix products")},
+      {QStringLiteral("gemm"), WhyView::tr("GEMMs")},
       {QStringLiteral("memory_bound"), WhyView::tr("memory-bound kernels")},
       {QStringLiteral("interference"), WhyView::tr("slowed by collectives")},
       {QStringLiteral("exposed_tp"), WhyView::tr("exposed: ") + title_of(Role::Tensor)},
@@ -108,16 +109,6 @@ QString without_quotes(const QString& value) {
   return quoted ? value.mid(1, value.size() - 2) : value;
 }
 
-// "802.3 % faster" as "9.0 times as fast".
-void put_factors(QString& verdict) {
-  static const QRegularExpression kPercent(QStringLiteral("([\\d.]+) % faster"));
-  const auto match = kPercent.match(verdict);
-  const double percent = match.captured(1).toDouble();
-  if (percent < kMostPercent) return;
-  verdict.replace(match.capturedStart(), match.capturedLength(),
-                  WhyView::tr("%1 times as fast").arg(fixed_text(1.0 + percent / 100.0, 1)));
-}
-
 // How far the other plan's figure is from the chosen one's: "−3.2 %", "170.0 times".
 QString change_text(const planner::ResultDifference& result) {
   if (result.change() == 0.0) return QStringLiteral("=");
@@ -125,33 +116,6 @@ QString change_text(const planner::ResultDifference& result) {
   const double share = result.change() / result.first;
   if (100.0 * share < kMostPercent) return signed_percent_text(share);
   return WhyView::tr("%1 times").arg(fixed_text(1.0 + share, 1));
-}
-
-// Whose a change is: "exposed_dp: +115.1 s" as "the other plan spends 115.1 s more on …".
-void put_owner(QString& verdict) {
-  static const QRegularExpression kChange(
-      QStringLiteral("the largest change is in (\\w+): ([+-])([\\d.e+-]+) s"));
-  const auto match = kChange.match(verdict);
-  if (!match.hasMatch()) return;
-  const bool more = match.captured(2) == QStringLiteral("+");
-  verdict.replace(
-      match.capturedStart(), match.capturedLength(),
-      WhyView::tr("the largest difference: the other plan spends %1 %2 on “%3”")
-          .arg(time_text(Seconds(match.captured(3).toDouble())),
-               more ? WhyView::tr("more") : WhyView::tr("less"), part_title(match.captured(1))));
-}
-
-// The planner speaks of the first and the second, the window of the chosen plan and the other one.
-QString verdict_text(QString verdict) {
-  put_factors(verdict);
-  put_owner(verdict);
-  static const QRegularExpression kFirst(QStringLiteral("\\bthe first\\b(?! step)"));
-  static const QRegularExpression kSecond(QStringLiteral("\\bthe second\\b(?! step)"));
-  verdict.replace(kFirst, WhyView::tr("the chosen plan"));
-  verdict.replace(kSecond, WhyView::tr("the other plan"));
-  verdict.replace(QLatin1Char('_'), QLatin1Char(' '));
-  if (!verdict.isEmpty()) verdict[0] = verdict[0].toUpper();
-  return verdict + QLatin1Char('.');
 }
 
 void set_row(QTableWidget& table, int row, const QStringList& cells) {
@@ -308,7 +272,7 @@ void WhyView::show_chosen() {
 }
 
 void WhyView::take_story(const PlanStory& story) {
-  limit_->setText(tr("Limited by %1.").arg(to_qstring(story.explanation.limit)));
+  limit_->setText(to_qstring(planner::limit_text("The plan", story.explanation)));
   peak_->setText(peak_text(story.explanation.result) + QStringLiteral(", ") + story.peak_moment);
   sensitivity_->show(story.explanation.sensitivities);
   if (!is_busy()) Q_EMIT settled();
@@ -348,7 +312,8 @@ void WhyView::clear_comparison() {
 
 void WhyView::take_comparison(const planner::Comparison& comparison) {
   no_comparison_->show_content();
-  verdict_->setText(verdict_text(to_qstring(comparison.verdict)));
+  verdict_->setText(
+      to_qstring(planner::verdict_text(comparison, "the chosen plan", "the other plan")));
   both_->show(comparison.first, comparison.second);
   differences_->clear();
   differences_->setHorizontalHeaderLabels(

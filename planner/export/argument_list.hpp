@@ -1,4 +1,4 @@
-// Command-line arguments as a Bash array, one a line, that a launch script sources:
+// Command-line arguments as a Bash array, one per line, for a launch script to source:
 //
 //   # comment
 //   NAME=(
@@ -16,14 +16,14 @@ namespace shardwright::planner {
 class ArgumentList {
  public:
   void add(std::string_view flag) { lines_.emplace_back(flag); }
-  // "--flag value"; values that the shell would read otherwise are quoted.
+  // Adds "--flag value"; values with a meaning for the shell are quoted.
   void add(std::string_view flag, std::string_view value);
   void add(std::string_view flag, std::int64_t value) { add(flag, std::to_string(value)); }
-  // "--flag=value".
+  // Adds "--flag=value".
   void assign(std::string_view flag, std::string_view value);
   void assign(std::string_view flag, std::int64_t value) { assign(flag, std::to_string(value)); }
 
-  // `comments` go before the array, a line each.
+  // `comments` precede the array, one per line.
   std::string text(std::string_view name, const std::vector<std::string>& comments) const;
 
  private:

@@ -12,12 +12,12 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Megatron-DeepSpeed brings tensor parallelism of its own.
+// Megatron-DeepSpeed implements tensor parallelism itself.
 bool runs_megatron(const Scenario& scenario) {
   return scenario.stack.family == "megatron";
 }
 
-// DeepSpeed checks that the first is the product of the others and the data-parallel ranks.
+// DeepSpeed checks that the first value is the product of the others and the data-parallel ranks.
 void add_deepspeed_batch(const Plan& plan, ordered_json& config) {
   config["train_batch_size"] = plan.global_batch;
   config["train_micro_batch_size_per_gpu"] = plan.micro_batch;
@@ -39,7 +39,7 @@ void check_sharding(const Plan& plan, PlanExport& result) {
                   "ZeRO stage 1, 2 or 3");
   if (plan.offload_optimizer == OptimizerOffload::Nvme && plan.zero_stage < 3)
     result.refuse("offload_optimizer", fmt::format("{} with ZeRO stage {}", place, plan.zero_stage),
-                  "ZeRO stage 3: DeepSpeed asks for it");
+                  "ZeRO stage 3, which DeepSpeed requires");
 }
 
 void add_deepspeed_sharding(const Scenario& scenario, ordered_json& config, PlanExport& result) {
@@ -62,11 +62,11 @@ void add_deepspeed_sharding(const Scenario& scenario, ordered_json& config, Plan
   if (plan.offload_optimizer == OptimizerOffload::Nvme) {
     zero["offload_optimizer"] = {
         {"device", "nvme"}, {"nvme_path", "/local_nvme"}, {"pin_memory", true}};
-    result.note("offload_optimizer", "nvme_path is where the disks of your nodes are mounted");
+    result.note("offload_optimizer", "set nvme_path to the mount point of the disks of your nodes");
   }
 }
 
-// When reductions and gathers run is fixed but for one switch.
+// DeepSpeed has only one switch for the overlap of reductions and gathers.
 void note_data_overlap(const Scenario& scenario, PlanExport& result) {
   const OverlapSwitches overlap = effective_overlap(scenario);
   const int stage = scenario.plan.zero_stage;
@@ -82,9 +82,10 @@ void add_deepspeed_precision(const Scenario& scenario, ordered_json& config, Pla
   const Precision precision = scenario.plan.precision;
   if (casts_operands(precision))
     result.refuse("precision", name_of(precision),
-                  "fp32, tf32, fp16 or bf16: DeepSpeed's JSON has no narrower products");
+                  "fp32, tf32, fp16 or bf16: DeepSpeed's JSON has no narrower formats");
   if (precision == Precision::Tf32)
-    result.note("precision tf32", "the script says it (torch.backends.cuda.matmul.allow_tf32)");
+    result.note("precision tf32",
+                "set it in the training script (torch.backends.cuda.matmul.allow_tf32)");
   if (precision != Precision::Fp16 && precision != Precision::Bf16) return;
   const char* name = name_of(precision);
   config[name]["enabled"] = true;
@@ -107,7 +108,7 @@ void add_deepspeed_tensor(const Scenario& scenario, ordered_json& config, PlanEx
     result.refuse("tp", fmt::format("{} with ZeRO stage 3", plan.tp), "1, or ZeRO stage 0, 1 or 2");
   if (plan.sequence_parallel) {
     result.refuse("sequence_parallel", "true",
-                  "false: DeepSpeed's AutoTP splits weights and no activations");
+                  "false: DeepSpeed's AutoTP splits weights only, not activations");
   }
 }
 
@@ -119,7 +120,7 @@ void check_context(const Plan& plan, PlanExport& result) {
                          "ulysses, or cp 1: DeepSpeed has no other");
   }
   result.note(fmt::format("cp {}", plan.cp),
-              "the script says it (deepspeed.sequence.layer.DistributedAttention)");
+              "set it in the training script (deepspeed.sequence.layer.DistributedAttention)");
 }
 
 void check_pipeline(const Scenario& scenario, PlanExport& result) {
@@ -127,9 +128,10 @@ void check_pipeline(const Scenario& scenario, PlanExport& result) {
   if (plan.pp == 1) return;
   std::vector<std::int64_t> layers;
   for (const LayerRange& range : split_layers(scenario.model, plan)) layers.push_back(range.count);
-  result.note(fmt::format("pp {}", plan.pp),
-              fmt::format("the script says it (PipelineModule with num_stages={}, {} layers)",
-                          plan.pp, fmt::join(layers, " + ")));
+  result.note(
+      fmt::format("pp {}", plan.pp),
+      fmt::format("set it in the training script (PipelineModule with num_stages={}, {} layers)",
+                  plan.pp, fmt::join(layers, " + ")));
   if (plan.schedule != ScheduleKind::OneFOneB)
     result.refuse("schedule", name_of(plan.schedule), "1f1b: DeepSpeed's pipelines have no other");
   if (!effective_overlap(scenario).p2p)
@@ -142,21 +144,21 @@ void check_experts(const Plan& plan, PlanExport& result) {
                   fmt::format("1 or tp {}", plan.tp));
   if (plan.ep == 1 && plan.expert_tp == 1) return;
   result.note(fmt::format("ep {}, expert_tp {}", plan.ep, plan.expert_tp),
-              "the script says it (deepspeed.moe.layer.MoE with ep_size and "
+              "set it in the training script (deepspeed.moe.layer.MoE with ep_size and "
               "enable_expert_tensor_parallelism)");
 }
 
-// What a training script holds and no JSON does.
+// Notes on the settings that only a training script has.
 void note_script(const Scenario& scenario, PlanExport& result) {
   const Plan& plan = scenario.plan;
   result.note(fmt::format("model {}, seq_len {}", scenario.model.name, plan.seq_len),
-              "the script says them");
+              "set them in the training script");
   if (plan.recompute != RecomputePolicy::None) {
     result.note(
         fmt::format(
             "recompute {}{}", name_of(plan.recompute),
             plan.recompute_layers > 0 ? fmt::format(" of {} layers", plan.recompute_layers) : ""),
-        "the script says it (deepspeed.checkpointing.checkpoint)");
+        "set it in the training script (deepspeed.checkpointing.checkpoint)");
   }
   if (plan.offload_activations) {
     result.refuse("offload_activations", "true",

@@ -1,8 +1,8 @@
 // Plans as the JSON configuration of DeepSpeed.
 //
-// Keys and the combinations that DeepSpeed refuses are those of
+// The keys, and the combinations that DeepSpeed refuses, come from
 // https://www.deepspeed.ai/docs/config-json/, deepspeed/runtime/zero/config.py and
-// deepspeed/runtime/pipe/engine.py; tensor parallelism those of
+// deepspeed/runtime/pipe/engine.py; those of tensor parallelism from
 // https://www.deepspeed.ai/tutorials/autotp-training.
 #pragma once
 
@@ -10,8 +10,9 @@
 
 namespace shardwright::planner {
 
-// Batch, ZeRO, number formats and tensor parallelism. Pipeline, context and expert parallelism are
-// the training script's; JSON has no comments, so the launch line is not in the text.
+// Writes batch, ZeRO, number formats and tensor parallelism. Pipeline, context and expert
+// parallelism belong to the training script. JSON has no comments, so that the launch line is not
+// in the text.
 PlanExport deepspeed_json(const Scenario& scenario);
 
 }  // namespace shardwright::planner

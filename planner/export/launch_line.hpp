@@ -1,4 +1,4 @@
-// How many processes a plan starts on how many nodes, and the command line of torchrun for it.
+// The nodes and processes of a plan, and the command line of torchrun for it.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,17 @@ namespace shardwright::planner {
 
 struct LaunchShape {
   std::int64_t nodes = 1;
-  std::int64_t processes = 1;  // of each node: launchers start as many on every one
+  // Per node; launchers start the same number on every node.
+  std::int64_t processes = 1;
 
   bool operator==(const LaunchShape&) const = default;
 };
 
-// The fewest nodes that share the plan's ranks evenly; nodes x processes is the world size.
+// Returns the fewest nodes that share the plan's ranks evenly; nodes x processes is the world size.
 LaunchShape launch_shape(const ClusterSpec& cluster, const Plan& plan);
 
-// "torchrun --nnodes 2 --nproc-per-node 8 --node-rank $NODE_RANK … PROGRAM"; one node needs no
-// rendezvous. Options as in https://docs.pytorch.org/docs/stable/elastic/run.html.
+// Returns "torchrun --nnodes 2 --nproc-per-node 8 --node-rank $NODE_RANK … PROGRAM"; one node needs
+// no rendezvous. Options as in https://docs.pytorch.org/docs/stable/elastic/run.html.
 std::string torchrun_line(const LaunchShape& shape, const std::string& program);
 
 }  // namespace shardwright::planner

@@ -12,7 +12,7 @@
 namespace shardwright::planner {
 namespace {
 
-// With stages 2 and 3 another implementation of data parallelism runs.
+// ZeRO stages 2 and 3 use another implementation of data parallelism.
 bool runs_fsdp(const Plan& plan) {
   return plan.zero_stage >= 2 && plan.dp * plan.cp > 1;
 }
@@ -35,7 +35,7 @@ std::string pipeline_layout(const ModelSpec& model, const Plan& plan) {
   return fmt::format("{}", fmt::join(chunks, "|"));
 }
 
-// Layers, and the ends where they count as one: what Megatron-LM wants to divide evenly.
+// The layers, including the ends that count as one, which Megatron-LM divides evenly.
 std::int64_t split_units(const ModelSpec& model, const Plan& plan) {
   return model.layers + int{plan.embedding_counts_as_layer} + int{plan.head_counts_as_layer};
 }
@@ -67,7 +67,7 @@ void add_pipeline(const Scenario& scenario, ArgumentList& arguments, PlanExport&
   arguments.add("--no-overlap-p2p-communication");
   if (plan.pp == 2) {
     result.refuse("overlap/p2p", "false with pp 2 and interleaved",
-                  "true, or more stages: Megatron-LM refuses messages without overlap there");
+                  "true, or more stages: Megatron-LM requires overlapped messages there");
   }
 }
 
@@ -80,7 +80,7 @@ void add_context(const Plan& plan, ArgumentList& arguments, PlanExport& result) 
   if (plan.seq_len % (2 * plan.cp) != 0) {
     result.refuse(
         "seq_len", fmt::format("{}", plan.seq_len),
-        fmt::format("a multiple of 2 x cp = {}, which Megatron-LM asks for", 2 * plan.cp));
+        fmt::format("a multiple of 2 x cp = {}, which Megatron-LM requires", 2 * plan.cp));
   }
 }
 
@@ -178,15 +178,16 @@ void add_offload(const Scenario& scenario, RecomputePolicy policy, ArgumentList&
     arguments.add("--use-precision-aware-optimizer");
     if (plan.zero_stage == 0)
       result.refuse("offload_optimizer", "host with ZeRO stage 0",
-                    "stage 1: Megatron-LM asks for it");
+                    "stage 1, which Megatron-LM requires");
   }
   if (!plan.offload_activations) return;
   arguments.add("--cpu-offloading-num-layers", scenario.model.layers - 1);
-  result.note("offload_activations", "those of the last layer stay; Megatron-LM offloads no more");
+  result.note("offload_activations",
+              "those of the last layer stay: Megatron-LM does not offload them");
   if (plan.pp > 1 || policy != RecomputePolicy::None) {
     result.refuse("offload_activations",
                   fmt::format("true with pp {} and recompute {}", plan.pp, name_of(policy)),
-                  "pp 1 and no recomputation: Megatron-LM refuses them beside it");
+                  "pp 1 and no recomputation: Megatron-LM refuses the combination");
   }
 }
 
@@ -194,9 +195,8 @@ void add_precision(const Scenario& scenario, ArgumentList& arguments, PlanExport
   const Precision precision = scenario.plan.precision;
   if (precision == Precision::Fp16) return arguments.add("--fp16");
   if (precision == Precision::Tf32) {
-    return result.note(
-        "precision tf32",
-        "Megatron-LM has no argument; torch.backends.cuda.matmul.allow_tf32 says it");
+    return result.note("precision tf32",
+                       "Megatron-LM has no argument; set torch.backends.cuda.matmul.allow_tf32");
   }
   if (precision == Precision::Fp32) return;
   arguments.add("--bf16");
@@ -212,7 +212,7 @@ void add_kernels(const StackSpec& stack, ArgumentList& arguments) {
 
 std::string launch_line(const Scenario& scenario) {
   const Plan& plan = scenario.plan;
-  // Before Blackwell, tp and cp rely on the order in which kernels are launched, and FSDP must not.
+  // Before Blackwell, tp and cp rely on the launch order of kernels, which FSDP must not enforce.
   const bool one_queue = (plan.tp > 1 || plan.cp > 1) && !runs_fsdp(plan) &&
                          scenario.cluster.accelerator.architecture != "blackwell";
   return (one_queue ? "CUDA_DEVICE_MAX_CONNECTIONS=1 " : "") +
@@ -244,9 +244,9 @@ PlanExport megatron_arguments(const Scenario& scenario) {
   result.text =
       arguments.text("MEGATRON_ARGS",
                      {title_of(scenario),
-                      fmt::format("dp {} is what the other degrees leave of the {} ranks",
+                      fmt::format("dp {} follows from the other degrees and the {} ranks",
                                   scenario.plan.dp, scenario.plan.world_size()),
-                      "data, tokenizer, learning rate and length of the run: RUN_ARGS of your own",
+                      "data, tokenizer, learning rate and length of the run: add them as RUN_ARGS",
                       result.launch});
   return result;
 }

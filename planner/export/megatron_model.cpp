@@ -9,7 +9,7 @@
 namespace shardwright::planner {
 namespace {
 
-// A Python list expression of a flag for each layer: "([0]*3+[1]*58)".
+// Returns a Python list expression with a flag for each layer: "([0]*3+[1]*58)".
 template <class Has>
 std::string layer_pattern(std::int64_t layers, Has has) {
   std::vector<std::string> runs;
@@ -55,7 +55,7 @@ void add_attention(const ModelSpec& model, ArgumentList& arguments) {
   }
   if (attention.qk_norm) arguments.add("--qk-layernorm");
   if (attention.sliding_window == 0) return;
-  // Transformer Engine counts the tokens before a query.
+  // The window of Transformer Engine counts the tokens before a query.
   arguments.add("--window-size", fmt::format("{},0", attention.sliding_window - 1));
   const auto slides = [&](std::int64_t layer) { return model.sliding_window_of(layer) > 0; };
   if (attention.full_attention_interval > 0 || attention.full_attention_first_layers > 0)
@@ -77,7 +77,7 @@ void add_positions(const ModelSpec& model, ArgumentList& arguments, PlanExport& 
   }
 }
 
-// Megatron-LM has one switch for all linear layers and one for queries, keys and values.
+// Megatron-LM has one bias switch for all linear layers and one for queries, keys and values.
 void add_biases(const ModelSpec& model, ArgumentList& arguments, PlanExport& result) {
   const bool qkv = model.attention.qkv_bias, output = model.attention.output_bias,
              mlp = model.mlp.bias;
@@ -101,15 +101,15 @@ void add_layer_kinds(const ModelSpec& model, ArgumentList& arguments, PlanExport
                 fmt::format("Megatron-LM has no argument for its activation, {}{}",
                             model.mlp.gated ? "gated " : "", name_of(model.mlp.activation)));
   }
-  // Both are 0.1 where they are left out.
+  // Both default to 0.1.
   arguments.add("--attention-dropout", fmt::format("{}", model.dropout));
   arguments.add("--hidden-dropout", fmt::format("{}", model.dropout));
 }
 
-// Without these arguments Megatron-LM balances nothing: its own coefficient is 0. Models whose
-// router has a bias for each expert are balanced by it and by a slight loss on each sequence
-// (DeepSeek-V3, arXiv 2412.19437, section 4.2). Other models have coefficients of their own, which
-// no plan file holds; they get the one that Megatron-LM recommends.
+// Adds the load balancing of experts; the default coefficient of Megatron-LM is 0, which balances
+// nothing. Models whose router has a bias for each expert are balanced by it and by a slight loss
+// on each sequence (DeepSeek-V3, arXiv 2412.19437, section 4.2). Other models have their own
+// coefficients, which plan files do not contain; they get the one that Megatron-LM recommends.
 void add_load_balancing(const MoeSpec& moe, ArgumentList& arguments, PlanExport& result) {
   if (moe.router_bias) {
     arguments.add("--moe-router-score-function", "sigmoid");
@@ -165,15 +165,15 @@ void note_other_shapes(const ModelSpec& model, PlanExport& result) {
   const auto note_if = [&](bool has, const char* what) {
     if (has) result.note("model", fmt::format("Megatron-LM has no argument for {}", what));
   };
-  note_if(model.parallel_block, "attention and feed-forward side by side");
-  note_if(model.norms_per_layer != 2, "another number of norms in a layer than two");
-  note_if(model.embedding_norm, "a norm behind the embedding");
-  note_if(!model.final_norm, "a model without a last norm");
+  note_if(model.parallel_block, "parallel attention and feed-forward blocks");
+  note_if(model.norms_per_layer != 2, "a number of norms per layer other than two");
+  note_if(model.embedding_norm, "a norm after the embedding");
+  note_if(!model.final_norm, "the absence of a final norm");
   note_if(model.head_bias, "a bias of the output head");
   note_if(model.attention.sinks, "the sinks of its heads");
   note_if(model.moe && model.moe->router_linear_bias, "the bias of its router");
   note_if(model.norm == NormKind::LayerNorm && !model.norm_bias, "LayerNorm without bias");
-  note_if(model.embedding_width != 0, "embeddings of another width than the layers");
+  note_if(model.embedding_width != 0, "embeddings of a different width than the layers");
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 
 namespace shardwright::planner {
 
-// What Megatron-LM has no argument for becomes a note: such a model needs a layer specification of
-// its own (--spec).
+// Properties without an argument in Megatron-LM become notes: such a model needs its own layer
+// specification (--spec).
 void add_model_arguments(const Scenario& scenario, ArgumentList& arguments, PlanExport& result);
 
 }  // namespace shardwright::planner

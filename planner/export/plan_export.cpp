@@ -77,7 +77,7 @@ RecomputePolicy effective_recompute(const Scenario& scenario, PlanExport& result
   const RecomputePolicy policy = scenario.plan.recompute;
   if (policy != RecomputePolicy::Selective || !scenario.stack.fusion.flash_attention) return policy;
   result.note("recompute selective",
-              "left out; the stack's fused attention keeps no scores to recompute");
+              "omitted: the stack's fused attention keeps no scores to recompute");
   return RecomputePolicy::None;
 }
 
@@ -86,7 +86,7 @@ void note_foreign_stack(const StackSpec& stack, std::span<const std::string> fam
   const bool known = std::find(families.begin(), families.end(), stack.family) != families.end();
   if (known || stack.family == "generic") return;
   result.note("stack " + stack.name,
-              fmt::format("the plan was made for it; {} may run it at another speed", framework));
+              fmt::format("the plan was made for it; its speed with {} may differ", framework));
 }
 
 std::string title_of(const Scenario& scenario) {

@@ -1,9 +1,9 @@
-// A plan in the words of another training framework.
+// Plans in the configuration formats of other training frameworks.
 //
-// Each format has a file of its own here with one function from a scenario to a PlanExport. What a
-// format cannot say is never left out in silence: it is a problem where the run would be another
-// plan, and a note where somebody else says it (the training script, the framework's own choice).
-// docs/formats/exports.md has the table of names.
+// Each format has its own file in this folder, with one function from a scenario to a PlanExport. A
+// setting that a format cannot express is never omitted silently: it is a problem if the run would
+// follow another plan, and a note if it is set elsewhere (by the training script, or by the
+// framework itself). docs/formats/exports.md has the table of names.
 #pragma once
 
 #include <array>
@@ -17,11 +17,16 @@
 namespace shardwright::planner {
 
 struct PlanExport {
-  std::string text;                // the file; it means nothing if there are problems
-  std::string launch;              // command line that starts the run on each node
-  bool launch_in_text = false;     // the file holds it, as a comment
-  std::vector<std::string> notes;  // "FIELD VALUE: what the file does not say, and who does"
-  std::vector<Problem> problems;   // JSON pointers into the plan file
+  // The content of the file; meaningless if there are problems.
+  std::string text;
+  // The command line that starts the run on each node.
+  std::string launch;
+  // True if the file contains the launch line as a comment.
+  bool launch_in_text = false;
+  // "FIELD VALUE: what the file does not set, and where it is set".
+  std::vector<std::string> notes;
+  // With JSON pointers into the plan file.
+  std::vector<Problem> problems;
 
   void note(const std::string& field, const std::string& said) {
     notes.push_back(field + ": " + said);
@@ -31,8 +36,8 @@ struct PlanExport {
   }
 };
 
-// Refuses schedules without a pipeline that differ from the accumulation of gradients, which is all
-// that frameworks do there.
+// Refuses schedules without a pipeline other than gradient accumulation, the only one that
+// frameworks have there.
 void check_accumulation(const Plan& plan, PlanExport& result);
 
 // True if the axes along which the plan has more than one rank nest in the given order, innermost
@@ -42,26 +47,27 @@ bool nests_as(const Plan& plan, std::span<const Axis> order);
 // "tp, cp, ep, dp, pp".
 std::string shown(std::span<const Axis> order);
 
-// The order in which frameworks nest their ranks, innermost first.
+// The nesting order of ranks in frameworks, innermost first.
 inline constexpr std::array kUsualRankOrder = {Axis::Tensor, Axis::Context, Axis::Expert,
                                                Axis::Data, Axis::Pipeline};
 
-// Refuses any other order.
+// Refuses any other rank order.
 void check_rank_order(const Plan& plan, PlanExport& result);
 
-// Overlap that both the plan allows and the stack is able to do.
+// The overlap that the plan allows and the stack supports.
 OverlapSwitches effective_overlap(const Scenario& scenario);
 
-// What the plan recomputes. Selective recomputation does nothing where the stack's attention is
-// fused (docs/models/lowering.md), while frameworks would recompute all of it; that is noted.
+// The effective recomputation of the plan. Selective recomputation does nothing if the stack's
+// attention is fused (docs/models/lowering.md), while frameworks would recompute all of it; a note
+// says so.
 RecomputePolicy effective_recompute(const Scenario& scenario, PlanExport& result);
 
-// Notes that the plan was made for another framework, if its stack's family is none of `families`.
+// Adds a note if the plan was made for another framework: its stack's family is none of `families`.
 void note_foreign_stack(const StackSpec& stack, std::span<const std::string> families,
                         const std::string& framework, PlanExport& result);
 
-// "llama3-8b on 16 x h100-sxm (dgx-h100), planned for megatron-core": one line without control
-// characters, whatever the names hold.
+// Returns one line without control characters: "llama3-8b on 16 x h100-sxm (dgx-h100), planned for
+// megatron-core".
 std::string title_of(const Scenario& scenario);
 
 }  // namespace shardwright::planner

@@ -12,7 +12,7 @@
 namespace shardwright::planner {
 namespace {
 
-// Ranks along torchtitan's two axes of data parallelism; context-parallel ranks shard as well.
+// The ranks along torchtitan's two data-parallel axes. Context-parallel ranks shard as well.
 struct DataDegrees {
   std::int64_t replicate = 1;
   std::int64_t shard = 1;
@@ -61,11 +61,12 @@ void add_torchtitan_context(const Plan& plan, ArgumentList& flags, PlanExport& r
   if (plan.cp == 1) return;
   flags.assign("--parallelism.context_parallel_degree", plan.cp);
   result.note(fmt::format("context_parallel {}", name_of(plan.context_parallel)),
-              "the configuration says it, by its ContextParallelTransform");
+              "set it in the configuration (ContextParallelTransform)");
   const std::int64_t parts = 2 * plan.cp * (plan.sequence_parallel ? plan.tp : 1);
   if (plan.micro_batch * plan.seq_len % parts != 0) {
-    result.refuse("seq_len", fmt::format("{}", plan.seq_len),
-                  fmt::format("tokens of a microbatch that {} divides, as torchtitan asks", parts));
+    result.refuse(
+        "seq_len", fmt::format("{}", plan.seq_len),
+        fmt::format("tokens of a microbatch that {} divides, as torchtitan requires", parts));
   }
 }
 
@@ -85,7 +86,7 @@ void add_torchtitan_experts(const Scenario& scenario, ArgumentList& flags, PlanE
   }
 }
 
-// Names of torch.distributed.pipelining.schedules; none for what it does not have.
+// The name in torch.distributed.pipelining.schedules; none if it lacks the schedule.
 const char* schedule_name(const Plan& plan) {
   switch (plan.schedule) {
     case ScheduleKind::GPipe:
@@ -104,9 +105,9 @@ const char* schedule_name(const Plan& plan) {
   return nullptr;
 }
 
-// The layers of each chunk where the first has `first` and the last `last` fewer, as
-// generate_llm_fqn_per_model_part of torchtitan's pipeline_parallel.py splits them; empty where it
-// refuses.
+// The layers of each chunk if the first has `first` and the last `last` fewer, as
+// generate_llm_fqn_per_model_part in torchtitan's pipeline_parallel.py splits them; empty if it
+// refuses to.
 std::vector<std::int64_t> torchtitan_split(std::int64_t layers, std::int64_t chunks,
                                            std::int64_t first, std::int64_t last) {
   const std::int64_t units = layers + first + last;
@@ -136,7 +137,7 @@ std::optional<FewerLayers> find_split(const ModelSpec& model, const Plan& plan) 
   return std::nullopt;
 }
 
-// torchtitan derives the chunks from the layers of one; left out, there are two a rank.
+// torchtitan derives the chunks from the layers of one chunk; by default a rank has two chunks.
 void add_chunks(const Plan& plan, std::int64_t units, ArgumentList& flags, PlanExport& result) {
   if (plan.vpp <= 2) return;
   const std::int64_t layers = plan.even_chunk(units);
@@ -209,7 +210,7 @@ void note_overlap(const Scenario& scenario, PlanExport& result) {
     result.note("overlap.expert_microbatches", "torchtitan has no flag for it");
 }
 
-// The member of the configuration that says what is recomputed.
+// The part of the configuration that sets recomputation.
 void note_recomputation(const Scenario& scenario, PlanExport& result) {
   const Plan& plan = scenario.plan;
   const RecomputePolicy policy = effective_recompute(scenario, result);
@@ -225,7 +226,7 @@ void note_recomputation(const Scenario& scenario, PlanExport& result) {
   }
 }
 
-// What a configuration holds and no flag does.
+// Notes on settings that a configuration has and no flag.
 void note_configuration(const Scenario& scenario, PlanExport& result) {
   result.note("model " + scenario.model.name, "the function that --config names gives it");
   note_recomputation(scenario, result);

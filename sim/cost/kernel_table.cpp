@@ -252,8 +252,7 @@ std::vector<MeasuredKernel> read_kernel_table(std::istream& stream, const std::s
         throw InputError(source, {{line, fmt::format("the shape of line {} again", first->second),
                                    "each shape once"}});
     } catch (const InputError& error) {
-      for (const Problem& problem : error.problems())
-        problems.add(problem.where, problem.found, problem.expected);
+      problems.add_all("", error);
       if (++bad_lines == kMostBadLines) break;
     }
   }

@@ -150,7 +150,7 @@ TEST(CalibrateCommand, ProbesHereOnceAndKeepsIt) {
     std::string words;  // however lines are broken
     std::istringstream text(planned.output);
     for (std::string word; text >> word;) words += word + ' ';
-    EXPECT_THAT(words, HasSubstr("shardwright clusters show " + named + ")"));
+    EXPECT_THAT(words, HasSubstr("`shardwright clusters show " + named + "` lists them."));
   }
 }
 
@@ -165,12 +165,12 @@ TEST(HereProfile, IsGoodThoughItCannotBeKept) {
     return testing::internal::GetCapturedStderr();
   };
   EXPECT_EQ(said("/dev/full"),
-            "cluster here: not kept, since /dev/full: cannot be written: No space left on device; "
-            "see shardwright probe\n");
+            "cluster here: not saved, because /dev/full: cannot be written: No space left on "
+            "device; use `shardwright probe --out FILE`\n");
   const std::string nowhere = folder.file("none/here.json"), kept = folder.file("here.json");
   EXPECT_THAT(said(nowhere),
-              HasSubstr("not kept, since " + nowhere + ": cannot be written: No such"));
-  EXPECT_EQ(said(kept), "cluster here: kept in " + kept + "\n");
+              HasSubstr("not saved, because " + nowhere + ": cannot be written: No such"));
+  EXPECT_EQ(said(kept), "cluster here: saved in " + kept + "\n");
   EXPECT_EQ(load_cluster(kept).name, cluster.name);
 }
 
@@ -250,12 +250,12 @@ TEST(CalibrateCommand, FitsTheLastPlanOfAFolder) {
     return result.errors;
   };
   run("1", "8", {"--checkpoint-every", "8", "--timeline-steps", "6,7"});
-  EXPECT_THAT(calibrated(), testing::Not(HasSubstr("left out")));
+  EXPECT_THAT(calibrated(), testing::Not(HasSubstr("ignored")));
   run("2", "14", {"--resume"});
-  EXPECT_THAT(calibrated(), HasSubstr("run run: left out 8 steps and the timelines of 2"));
+  EXPECT_THAT(calibrated(), HasSubstr("run run: ignored 8 steps and the timelines of 2"));
   // A shorter run in the same folder leaves nothing of the longer one.
   run("4", "4", {"--force"});
-  EXPECT_THAT(calibrated(), testing::Not(HasSubstr("left out")));
+  EXPECT_THAT(calibrated(), testing::Not(HasSubstr("ignored")));
   EXPECT_FALSE(std::filesystem::exists(out + "/timeline-13-0.json"));
 }
 

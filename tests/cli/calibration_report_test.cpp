@@ -48,7 +48,7 @@ TEST(CalibrationReport, WarnsOfOpsThatArePredictedWorse) {
   worse.after.median_abs = better.before.median_abs = 0.457;
   calibration.ops = {worse, better};
   EXPECT_THAT(page_of(calibration), HasSubstr("all_reduce is predicted worse than before (median "
-                                              "error 45.7 % in place of 39.2 %)"));
+                                              "error 45.7 % instead of 39.2 %)"));
   EXPECT_THAT(page_of(calibration), Not(HasSubstr("gemm is predicted worse")));
   // A probe begins with a profile that knows nothing.
   EXPECT_THAT(page_of(calibration, false), Not(HasSubstr("worse")));

@@ -420,13 +420,13 @@ TEST(Command, FullReplaysTellOfEachRank) {
 TEST(Command, OptionsOfTheFullLevelAreRefusedAtOthersAndOutOfRange) {
   const CommandResult event = run_command(with(kSimulate, {"--slow-rank", "3:1.5"}));
   EXPECT_EQ(event.exit_code, 2);
-  EXPECT_THAT(event.errors, HasSubstr("expected \"full\", which --slow-rank is for"));
+  EXPECT_THAT(event.errors, HasSubstr("expected \"full\", which --slow-rank requires"));
   const CommandResult out = run_command(with(
       kSimulate, {"--fidelity", "full", "--slow-rank", "8:1.5", "--slow-rank", "1", "--slow-nic",
                   "0/8:50%", "--slow-nic", "0/0:2", "--rank-jitter", "nan", "--watch", "-1"}));
   EXPECT_EQ(out.exit_code, 2);
   EXPECT_THAT(out.errors, HasSubstr("--slow-rank: found \"8\"; expected an integer from 0 to 7"));
-  EXPECT_THAT(out.errors, HasSubstr("--slow-rank: found \"1\"; expected a rank and the factor"));
+  EXPECT_THAT(out.errors, HasSubstr("--slow-rank: found \"1\"; expected RANK:FACTOR"));
   EXPECT_THAT(out.errors, HasSubstr("--slow-nic: found \"8\""));
   EXPECT_THAT(out.errors, HasSubstr("--slow-nic: found \"0/0:2\"; expected a share of at most"));
   EXPECT_THAT(out.errors, HasSubstr("--rank-jitter: found \"nan\""));

@@ -111,6 +111,15 @@ TEST(PlanCommand, ConstraintsHold) {
   }
 }
 
+TEST(PlanCommand, MemoryLimitsMayBePercentages) {
+  const double capacity = load_cluster("dgx-h100").accelerator.memory.value();
+  const json plans =
+      json_of(plan_of("8", {"--global-batch", "32", "--max-memory", "60%"}))["plans"];
+  ASSERT_FALSE(plans.empty());
+  for (const json& plan : plans)
+    EXPECT_LE(plan["memory"]["peak_bytes"].get<double>(), 0.6 * capacity);
+}
+
 TEST(PlanCommand, ThreadsDoNotChangeTheAnswer) {
   const std::vector<std::string> one = plan_of("8", {"--global-batch", "16", "--threads", "1"});
   const std::vector<std::string> four = plan_of("8", {"--global-batch", "16", "--threads", "4"});
@@ -129,7 +138,9 @@ TEST(PlanCommand, NoFeasiblePlanSaysWhatIsNeeded) {
       plan_of("8", {"--global-batch", "8", "--max-memory", "5GB", "--json", "-"});
   const CommandResult result = run_command(arguments);
   EXPECT_EQ(result.exit_code, 4);
-  EXPECT_THAT(result.errors, HasSubstr("no feasible plan"));
+  EXPECT_THAT(result.errors, HasSubstr("No plan fits 8 GPUs: the smallest one needs "));
+  EXPECT_THAT(result.errors, HasSubstr(" more than the limit of 5 GB."));
+  EXPECT_THAT(result.errors, HasSubstr("Closest options: a memory limit of "));
   const json document = json::parse(result.output);
   EXPECT_TRUE(document["plans"].empty());
   EXPECT_GT(document["infeasible"]["shortfall_bytes"].get<double>(), 0.0);
@@ -207,7 +218,8 @@ TEST(ScaleCommand, NamesTheChosenBatchAndWarnsOfFullMemory) {
       run_command({"scale", "--model", "llama3-8b", "--cluster", "dgx-h100", "--gpus", "8..16",
                    "--global-batch", "auto", "--max-global-batch", "16", "--seq-len", "8192"});
   ASSERT_EQ(result.exit_code, 0) << result.errors;
-  EXPECT_THAT(result.output, HasSubstr("sequences (chosen: the knee of the throughput)"));
+  EXPECT_THAT(result.output,
+              HasSubstr("sequences (chosen: the smallest batch with 95 % of the best throughput)"));
   const json tight = json_of({"scale", "--model", "llama3-8b", "--cluster", "dgx-h100", "--gpus",
                               "2..8", "--global-batch", "16", "--seq-len", "8192"});
   const double capacity = load_cluster("dgx-h100").accelerator.memory.value();
@@ -217,7 +229,8 @@ TEST(ScaleCommand, NamesTheChosenBatchAndWarnsOfFullMemory) {
   const CommandResult text =
       run_command({"scale", "--model", "llama3-8b", "--cluster", "dgx-h100", "--gpus", "2..8",
                    "--global-batch", "16", "--seq-len", "8192"});
-  EXPECT_EQ(text.output.find("of the memory; --max-memory") != std::string::npos, fullest > 0.95);
+  EXPECT_EQ(text.output.find("of the memory; use --max-memory 90%") != std::string::npos,
+            fullest > 0.95);
 }
 
 TEST(ScaleCommand, ExplainsEfficienciesAboveOneHundredPercent) {
@@ -239,8 +252,8 @@ TEST(ScaleCommand, SaysWhatIsMissingWhereNothingFits) {
       run_command({"scale", "--model", "llama3.1-405b", "--cluster", "dgx-h100", "--gpus", "2..4",
                    "--global-batch", "16", "--seq-len", "8192"});
   EXPECT_EQ(result.exit_code, 4);
-  EXPECT_THAT(result.errors, HasSubstr("on 4 GPUs: no feasible plan"));
-  EXPECT_THAT(result.errors, HasSubstr("--gpus"));
+  EXPECT_THAT(result.errors, HasSubstr("No plan fits 4 GPUs: the smallest one needs "));
+  EXPECT_THAT(result.errors, HasSubstr(" GPUs, or accelerators with "));
 }
 
 std::string write_plan(const ScratchFolder& folder, const std::string& name,
@@ -340,6 +353,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadRequest{"BadMemory",
                    {"--global-batch", "8", "--max-memory", "70XB"},
                    "--max-memory: found \"70XB\""},
+        BadRequest{"MoreThanAllMemory",
+                   {"--global-batch", "8", "--max-memory", "110%"},
+                   "--max-memory: found \"110%\"; expected at most 100%"},
         BadRequest{
             "MemoryWithoutUnit", {"--global-batch", "8", "--max-memory", "80"}, "80GB or 80GiB"},
         BadRequest{"TinyMemory",

@@ -5,8 +5,6 @@
 
 #include <sstream>
 
-#include "cli/output/format.hpp"
-
 namespace shardwright::cli {
 namespace {
 
@@ -84,30 +82,6 @@ TEST(Wrapped, BreaksAtSpacesAndIndents) {
   EXPECT_EQ(wrapped("one two three", 7, 2), "one two\n  three");
   EXPECT_EQ(wrapped("unbreakable", 4), "unbreakable");
   EXPECT_EQ(wrapped("as it is", 0), "as it is");
-}
-
-TEST(Format, ChoosesTheUnit) {
-  EXPECT_EQ(format_time(Seconds(1.2345)), "1.23 s");
-  EXPECT_EQ(format_time(Seconds(0.0456)), "45.6 ms");
-  EXPECT_EQ(format_time(Seconds(7.89e-6)), "7.89 µs");
-  EXPECT_EQ(format_time(Seconds(0.99996)), "1 s");
-  EXPECT_EQ(format_time(Seconds(86400.0 * 3)), "3 d");
-  EXPECT_EQ(format_bytes(gigabytes(80)), "80 GB");
-  EXPECT_EQ(format_bandwidth(gigabytes_per_second(3350)), "3.35 TB/s");
-  EXPECT_EQ(format_flop_rate(teraflops(989)), "989 TFLOP/s");
-}
-
-TEST(Format, SetsThousandsApart) {
-  EXPECT_EQ(format_count(1024), "1,024");
-  EXPECT_EQ(format_count(-1234567), "-1,234,567");
-  EXPECT_EQ(format_count(999), "999");
-  EXPECT_EQ(format_fixed(12345.678, 1), "12,345.7");
-}
-
-TEST(Format, CountsParametersAsModelsAreNamed) {
-  EXPECT_EQ(format_parameters(70'553'706'496), "70.6 B");
-  EXPECT_EQ(format_parameters(999'885'952), "1.00 B");
-  EXPECT_EQ(format_parameters(774'030'080), "774 M");
 }
 
 }  // namespace

@@ -49,7 +49,8 @@ TEST(TimingCommands, NothingMeasuredIsNoError) {
   EXPECT_EQ(result.exit_code, 0) << result.errors;
   const CommandResult asked = run_command({"validate", "--kernels", rows, "--fail-over", "8,25"});
   EXPECT_EQ(asked.exit_code, 5);
-  EXPECT_THAT(asked.errors + asked.output, HasSubstr("there is no measured kernel"));
+  EXPECT_THAT(asked.errors + asked.output,
+              HasSubstr("no measured kernel to compare with --fail-over"));
 }
 
 TEST(TimingCommands, EveryRowIsComparedOrSkippedWithAReason) {

@@ -30,8 +30,8 @@ TEST_F(ReliabilityTest, ABestPlanThatFillsTheMemoryIsToldInWhyAndPlans) {
   show_with_share(0.97);
   const auto& warning = find<QLabel>("why_memory_warning");
   EXPECT_TRUE(warning.isVisible());
-  EXPECT_TRUE(warning.text().contains(id("The plan fills 97.0 % of the memory")));
-  EXPECT_TRUE(summary().contains(id("The best plan fills 97.0 % of the memory")));
+  EXPECT_TRUE(warning.text().contains(id("The plan uses 97.0 % of the memory")));
+  EXPECT_TRUE(summary().contains(id("The best plan uses 97.0 % of the memory")));
   show_with_share(0.94);
   EXPECT_FALSE(warning.isVisible());
   EXPECT_FALSE(summary().contains(id("of the memory")));
@@ -48,14 +48,15 @@ TEST_F(ReliabilityTest, AnotherPlanThanTheBestHasItsOwnWarning) {
   ASSERT_LT(small, set.plans.size());
   window_.selection().choose(small);
   EXPECT_FALSE(find<QLabel>("why_memory_warning").isVisible());
-  EXPECT_TRUE(summary().contains(id("The best plan fills 97.0 %")));
+  EXPECT_TRUE(summary().contains(id("The best plan uses 97.0 %")));
 }
 
 TEST_F(ReliabilityTest, TheFiguresAndEstimatesThatAnAnswerRestsOnAreCounted) {
   const auto counted = [](const QString& text) {
-    static const QRegularExpression kCounts(id("Rests on (\\d+) figures of the profiles, (\\d+)"));
+    static const QRegularExpression kCounts(
+        id("(\\d+) of the (\\d+) hardware and software figures"));
     const auto match = kCounts.match(text);
-    return std::pair(match.captured(1).toInt(), match.captured(2).toInt());
+    return std::pair(match.captured(2).toInt(), match.captured(1).toInt());
   };
   PlanSet set = *small_set();
   show(set);

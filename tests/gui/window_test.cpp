@@ -45,7 +45,7 @@ TEST_F(WindowTest, AScenarioBecomesPlansAndReasons) {
   const PlanSetPointer set = window_.selection().set();
   EXPECT_EQ(set->plans.front().plan, small_set()->plans.front().plan);
   EXPECT_GT(find<QTableView>("plans_table").model()->rowCount(), 5);
-  EXPECT_TRUE(find<QLabel>("why_limit").text().startsWith(id("Limited by")));
+  EXPECT_TRUE(find<QLabel>("why_limit").text().startsWith(id("The plan is compute-bound: GEMMs")));
   EXPECT_GT(find<SensitivityChart>("sensitivity").plottableCount(), 5);
 }
 

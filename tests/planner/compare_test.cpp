@@ -1,12 +1,17 @@
 #include "planner/compare.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
+#include "planner/wording.hpp"
 
 namespace shardwright::planner {
 namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
 
 Scenario llama(std::int64_t dp, std::int64_t global_batch) {
   Scenario scenario;
@@ -20,14 +25,14 @@ Scenario llama(std::int64_t dp, std::int64_t global_batch) {
   return scenario;
 }
 
-bool mentions(const Comparison& comparison, const std::string& text) {
-  return comparison.verdict.find(text) != std::string::npos;
+std::string verdict_on(const Comparison& comparison) {
+  return verdict_text(comparison, "A", "B");
 }
 
 TEST(Compare, JudgesByTheStepWhereBothTrainTheSame) {
   const Comparison comparison = compare(llama(4, 32), llama(4, 32));
   EXPECT_EQ(comparison.yardstick, Yardstick::Step);
-  EXPECT_EQ(comparison.verdict, "both take the same time");
+  EXPECT_EQ(verdict_on(comparison), "A and B take the same time.");
 }
 
 // The larger batch takes the longer step, and trains more tokens in a second.
@@ -35,8 +40,8 @@ TEST(Compare, JudgesByTokensPerSecondWhereBatchesDiffer) {
   const Comparison comparison = compare(llama(4, 8), llama(4, 128));
   EXPECT_GT(comparison.second.step, comparison.first.step);
   EXPECT_EQ(comparison.yardstick, Yardstick::TokensPerSecond);
-  EXPECT_TRUE(mentions(comparison, "the second trains")) << comparison.verdict;
-  EXPECT_TRUE(mentions(comparison, "do not compare")) << comparison.verdict;
+  EXPECT_THAT(verdict_on(comparison), StartsWith("B trains "));
+  EXPECT_THAT(verdict_on(comparison), HasSubstr("step times do not compare"));
 }
 
 // Twice the machine on the same batch: the shorter step, but less from each accelerator.
@@ -44,8 +49,8 @@ TEST(Compare, JudgesByTheAcceleratorWhereMachinesDiffer) {
   const Comparison comparison = compare(llama(4, 32), llama(32, 32));
   EXPECT_LT(comparison.second.step, comparison.first.step);
   EXPECT_EQ(comparison.yardstick, Yardstick::TokensPerSecondPerAccelerator);
-  EXPECT_TRUE(mentions(comparison, "per accelerator the first")) << comparison.verdict;
-  EXPECT_TRUE(mentions(comparison, "8 and 64 accelerators")) << comparison.verdict;
+  EXPECT_THAT(verdict_on(comparison), StartsWith("Per accelerator, A trains "));
+  EXPECT_THAT(verdict_on(comparison), HasSubstr("8 and 64 accelerators"));
 }
 
 }  // namespace

@@ -31,8 +31,8 @@ TEST(MegatronArguments, Golden) {
   EXPECT_THAT(result.problems, IsEmpty());
   EXPECT_THAT(result.notes, IsEmpty());
   EXPECT_EQ(result.text, R"(# llama3-8b on 16 x h100-sxm (dgx-h100), planned for megatron-core
-# dp 4 is what the other degrees leave of the 16 ranks
-# data, tokenizer, learning rate and length of the run: RUN_ARGS of your own
+# dp 4 follows from the other degrees and the 16 ranks
+# data, tokenizer, learning rate and length of the run: add them as RUN_ARGS
 # CUDA_DEVICE_MAX_CONNECTIONS=1 torchrun --nnodes 2 --nproc-per-node 8 --node-rank $NODE_RANK --master-addr $MASTER_ADDR --master-port 29500 pretrain_gpt.py "${MEGATRON_ARGS[@]}" "${RUN_ARGS[@]}"
 MEGATRON_ARGS=(
   --tensor-model-parallel-size 2

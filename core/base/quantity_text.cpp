@@ -1,4 +1,4 @@
-#include "cli/output/format.hpp"
+#include "core/base/quantity_text.hpp"
 
 #include <fmt/format.h>
 
@@ -6,11 +6,13 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <functional>
+#include <vector>
 
-namespace shardwright::cli {
+namespace shardwright {
 namespace {
 
-// Sets the digits before the decimal point apart in threes.
+// Separates the digits before the decimal point in threes.
 std::string with_commas(const std::string& digits) {
   const std::size_t first = digits.starts_with('-') ? 1 : 0;
   const std::size_t point = std::min(digits.find('.'), digits.size());
@@ -22,7 +24,7 @@ std::string with_commas(const std::string& digits) {
   return text;
 }
 
-// Trailing zeros of the fraction tell of precision and stay.
+// Trailing zeros of the fraction show the precision and stay.
 std::string significant(double value, int digits) {
   if (!std::isfinite(value)) return value > 0 ? "infinite" : "none";
   if (value == 0.0) return "0";
@@ -49,6 +51,26 @@ std::string with_prefix(double value, const std::array<const char*, n>& prefixes
 
 constexpr std::array kLargePrefixes = {"", "k", "M", "G", "T", "P", "E"};
 
+struct UnitSuffix {
+  const char* suffix;
+  std::function<std::string(double)> format;
+};
+
+// The endings of JSON keys that name a unit, longest first.
+const std::vector<UnitSuffix>& unit_suffixes() {
+  static const std::vector<UnitSuffix> kSuffixes = {
+      {"_dollars_per_hour", [](double v) { return fmt::format("${}/h", format_number(v)); }},
+      {"_bytes_per_s", [](double v) { return format_bandwidth(BytesPerSecond(v)); }},
+      {"_flop_per_s", [](double v) { return format_flop_rate(FlopPerSecond(v)); }},
+      {"_bytes", [](double v) { return format_bytes(Bytes(v)); }},
+      {"_ratio", [](double v) { return format_number(v); }},
+      {"_hz", [](double v) { return fmt::format("{} GHz", format_number(v / 1e9)); }},
+      {"_w", [](double v) { return fmt::format("{} W", format_number(v, 4)); }},
+      {"_s", [](double v) { return format_time(Seconds(v)); }},
+  };
+  return kSuffixes;
+}
+
 }  // namespace
 
 std::string format_number(double value, int digits) {
@@ -71,16 +93,24 @@ int decimals_for(double largest) {
   return std::clamp(kDigits - 1 - magnitude, 0, kMostDecimals);
 }
 
-std::string format_time(Seconds time) {
+std::string format_time(Seconds time, int digits) {
   constexpr double kHour = 3600.0, kDay = 24.0 * kHour;
   const double s = time.value();
   if (s == 0.0) return "0 s";
   if (std::abs(s) >= 2.0 * kDay) return fmt::format("{} d", format_number(s / kDay));
   if (std::abs(s) >= 2.0 * kHour) return fmt::format("{} h", format_number(s / kHour));
-  if (std::abs(s) >= 0.9995) return fmt::format("{} s", format_number(s));
-  if (std::abs(s) >= 0.9995e-3) return fmt::format("{} ms", format_number(s * 1e3));
-  if (std::abs(s) >= 0.9995e-6) return fmt::format("{} µs", format_number(s * 1e6));
-  return fmt::format("{} ns", format_number(s * 1e9));
+  if (std::abs(s) >= 0.9995) return fmt::format("{} s", format_number(s, digits));
+  if (std::abs(s) >= 0.9995e-3) return fmt::format("{} ms", format_number(s * 1e3, digits));
+  if (std::abs(s) >= 0.9995e-6) return fmt::format("{} µs", format_number(s * 1e6, digits));
+  return fmt::format("{} ns", format_number(s * 1e9, digits));
+}
+
+std::string format_time_range(Seconds low, Seconds high) {
+  std::string first = format_time(low);
+  const std::string last = format_time(high);
+  const std::size_t unit = last.rfind(' ');
+  if (first.ends_with(last.substr(unit))) first.resize(first.size() - (last.size() - unit));
+  return fmt::format("{} to {}", first, last);
 }
 
 std::string format_bytes(Bytes bytes) {
@@ -108,8 +138,18 @@ std::string format_parameters(std::int64_t count) {
   return fmt::format("{} {}", significant(value, 3), kModelPrefixes[prefix]);
 }
 
+std::string format_short(double value) {
+  std::string text = with_prefix(value, kLargePrefixes, "");
+  if (text.back() == ' ') text.pop_back();
+  return text;
+}
+
 std::string format_percent(double ratio) {
-  return fmt::format("{:.1f}", 100.0 * ratio);
+  return format_fixed(100.0 * ratio, 1);
+}
+
+std::string format_signed_percent(double ratio) {
+  return fmt::format("{:+.1f}", 100.0 * ratio);
 }
 
 std::string format_plural(std::int64_t count, const std::string& singular) {
@@ -117,4 +157,13 @@ std::string format_plural(std::int64_t count, const std::string& singular) {
   return fmt::format("{} {}{}", format_count(count), singular, count == 1 ? "" : ending);
 }
 
-}  // namespace shardwright::cli
+std::pair<std::string, std::string> with_unit(const std::string& key, double value, int digits) {
+  for (const auto& [suffix, format] : unit_suffixes()) {
+    const std::string ending = suffix;
+    if (ending == "_s" && key.ends_with("_per_s")) break;
+    if (key.ends_with(ending)) return {key.substr(0, key.size() - ending.size()), format(value)};
+  }
+  return {key, format_number(value, digits)};
+}
+
+}  // namespace shardwright

@@ -1,0 +1,343 @@
+#include "planner/wording.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <utility>
+
+#include "core/base/quantity_text.hpp"
+
+namespace shardwright::planner {
+namespace {
+
+std::string capitalized(std::string text) {
+  if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
+std::string whole_percent(double ratio) {
+  return fmt::format("{:.0f} %", 100.0 * ratio);
+}
+
+// The bottleneck of a plan that spends most of its step on this use.
+const char* bound_by(TimeUse use) {
+  constexpr std::array kBounds = {"compute-bound",
+                                  "bound by memory bandwidth",
+                                  "communication-bound",
+                                  "bound by copies to the host",
+                                  "bound by the pipeline bubble",
+                                  "host-bound"};
+  return kBounds[static_cast<std::size_t>(use)];
+}
+
+// The part of a use of time that `TimeShare::mainly` names.
+std::string main_part_text(const TimeShare& share) {
+  constexpr std::array<std::pair<const char*, const char*>, 8> kParts = {
+      {{"layers", "in the layers"},
+       {"optimizer", "in the optimizer"},
+       {"slowdown", "slowdown of concurrent kernels"},
+       {"tp", "tensor-parallel"},
+       {"cp", "context-parallel"},
+       {"ep", "expert-parallel"},
+       {"dp", "data-parallel"},
+       {"pp", "between pipeline stages"}}};
+  const auto part = std::find_if(kParts.begin(), kParts.end(),
+                                 [&](const auto& each) { return each.first == share.mainly; });
+  return part == kParts.end() ? share.mainly : part->second;
+}
+
+// "GEMMs take 68 % of the step and attention 19 %", "exposed communication takes 10 % of the step,
+// most of it tensor-parallel".
+std::string share_text(const TimeShare& share, const char* of_step) {
+  const bool is_compute = share.use == TimeUse::Compute;
+  if (is_compute && !share.mainly.empty()) {
+    const bool gemms = share.mainly == "gemm";
+    return fmt::format("{} {} {}{} and {} {}", gemms ? "GEMMs" : "attention",
+                       gemms ? "take" : "takes", whole_percent(share.mainly_share), of_step,
+                       gemms ? "attention" : "GEMMs",
+                       whole_percent(share.share - share.mainly_share));
+  }
+  const bool plural = is_compute || share.use == TimeUse::MemoryBound;
+  std::string text = fmt::format("{} {} {}{}", name_of(share.use), plural ? "take" : "takes",
+                                 whole_percent(share.share), of_step);
+  if (share.mainly.empty()) return text;
+  const bool most = share.mainly_share > 0.5 * share.share;
+  return text + (most ? ", most of it " : ", the largest part of it ") + main_part_text(share);
+}
+
+// Gains below this are rounding; those of a percent and more are named.
+constexpr double kNoGain = 0.0005, kNamedGain = 0.01;
+constexpr std::size_t kMostNamed = 2;
+
+std::string gains_text(const Explanation& explanation) {
+  std::vector<Sensitivity> gains = explanation.sensitivities;
+  std::stable_sort(gains.begin(), gains.end(),
+                   [](const Sensitivity& a, const Sensitivity& b) { return a.gain > b.gain; });
+  if (gains.empty()) return "";
+  const std::string more = fmt::format("{} % more", format_number(100.0 * explanation.gain));
+  if (gains.front().gain < kNoGain)
+    return fmt::format(" {} of any single resource would not make it faster.", more);
+  std::string text =
+      fmt::format(" {} {} would make it {} % faster", more, name_of(gains.front().resource),
+                  format_percent(gains.front().gain));
+  std::size_t named = 1;
+  for (; named < std::min(gains.size(), kMostNamed) && gains[named].gain >= kNamedGain; ++named)
+    text +=
+        fmt::format(", {} {} %", name_of(gains[named].resource), format_percent(gains[named].gain));
+  if (named == gains.size()) return text + ".";
+  const double rest = std::max(1.0, std::ceil(100.0 * gains[named].gain));
+  return text + fmt::format("; no other resource helps by more than {:.0f} %.", rest);
+}
+
+// Two rates of which one is higher.
+struct Lead {
+  std::string ahead, behind;
+  double ratio;
+};
+
+Lead lead_of(double first, double second, const std::string& first_name,
+             const std::string& second_name) {
+  return second > first ? Lead{second_name, first_name, second / first}
+                        : Lead{first_name, second_name, first / second};
+}
+
+std::string percent_above(const Lead& lead) {
+  return format_percent(lead.ratio - 1.0) + " %";
+}
+
+std::string step_verdict(const Comparison& comparison, const std::string& first,
+                         const std::string& second) {
+  if (comparison.first.step == comparison.second.step)
+    return fmt::format("{} and {} take the same time.", first, second);
+  const Lead lead = lead_of(comparison.first_side.tokens_per_s, comparison.second_side.tokens_per_s,
+                            first, second);
+  constexpr double kFactor = 2.0;  // from here on, factors read better than percentages
+  if (lead.ratio < kFactor)
+    return fmt::format("{} is {} faster than {}.", lead.ahead, percent_above(lead), lead.behind);
+  return fmt::format("{} is {} times as fast as {}.", lead.ahead, format_fixed(lead.ratio, 1),
+                     lead.behind);
+}
+
+std::string rate_verdict(const Comparison& comparison, const std::string& first,
+                         const std::string& second) {
+  const ComparedSide &one = comparison.first_side, &other = comparison.second_side;
+  const std::string why = fmt::format(
+      " (a step trains {} tokens with {} and {} with {}, so step times do not compare).",
+      format_fixed(one.tokens, 0), first, format_fixed(other.tokens, 0), second);
+  if (one.tokens_per_s == other.tokens_per_s)
+    return fmt::format("{} and {} train as many tokens per second", first, second) + why;
+  const Lead lead = lead_of(one.tokens_per_s, other.tokens_per_s, first, second);
+  return fmt::format("{} trains {} more tokens per second than {}", lead.ahead, percent_above(lead),
+                     lead.behind) +
+         why;
+}
+
+std::string accelerator_verdict(const Comparison& comparison, const std::string& first,
+                                const std::string& second) {
+  const ComparedSide &one = comparison.first_side, &other = comparison.second_side;
+  const Lead each = lead_of(one.tokens_per_s / one.accelerators,
+                            other.tokens_per_s / other.accelerators, first, second);
+  const Lead all = lead_of(one.tokens_per_s, other.tokens_per_s, first, second);
+  std::string text = fmt::format(
+      "Per accelerator, {} trains {} more tokens per second than {} ({} and {} accelerators, so "
+      "step times do not compare). In total, {} trains {} more.",
+      each.ahead, percent_above(each), each.behind, format_fixed(one.accelerators, 0),
+      format_fixed(other.accelerators, 0), all.ahead, percent_above(all));
+  const bool priced = one.dollars_per_token > 0.0 && other.dollars_per_token > 0.0;
+  if (priced && one.dollars_per_token != other.dollars_per_token) {
+    const Lead dearer = lead_of(one.dollars_per_token, other.dollars_per_token, first, second);
+    text += fmt::format(" A token costs {} more with {}.", percent_above(dearer), dearer.ahead);
+  }
+  return text;
+}
+
+std::string change_text(const Comparison& comparison, const std::string& first,
+                        const std::string& second) {
+  if (!comparison.largest_change) return "";
+  const PartChange& change = *comparison.largest_change;
+  const bool same_tokens = comparison.first_side.tokens == comparison.second_side.tokens;
+  return fmt::format(" The largest difference is in {}: {} spends {} {} on it{}.",
+                     figure_text(change.figure), second,
+                     format_time(Seconds(std::abs(change.seconds))),
+                     change.seconds > 0.0 ? "more" : "less",
+                     same_tokens ? "" : fmt::format(", for as many tokens as a step of {}", first));
+}
+
+// The reason why plans break a rule, as the end of "No plan fits 500 GPUs: …".
+std::string rule_text(const PlanRequest& request, PlanRule rule) {
+  switch (rule) {
+    case PlanRule::Precision:
+      return fmt::format("{} does not multiply in {}", request.cluster.accelerator.name,
+                         name_of(request.precision));
+    case PlanRule::Heads:
+    case PlanRule::KvHeads:
+      return "the attention heads are not divisible by the tensor-parallel sizes";
+    case PlanRule::FfnHidden:
+      return "the feed-forward width is not divisible by the tensor-parallel sizes";
+    case PlanRule::Experts:
+      return "the experts are not divisible by the expert-parallel sizes";
+    case PlanRule::ExpertFfn:
+      return "the width of an expert is not divisible by the expert tensor-parallel sizes";
+    case PlanRule::ExpertGroups:
+      return "the ranks of a stage are not divisible into groups of experts";
+    case PlanRule::ContextParallel:
+    case PlanRule::SequenceParallel:
+      return fmt::format("sequences of {} are not divisible among the ranks that share one",
+                         format_plural(request.seq_len, "token"));
+    case PlanRule::Positions:
+      return fmt::format("sequences of {} are longer than the {} learned positions of the model",
+                         format_plural(request.seq_len, "token"),
+                         format_count(request.model.position_embeddings));
+    case PlanRule::GlobalBatch:
+      return fmt::format(
+          "a global batch of {} is not divisible by the data-parallel sizes that {} allow",
+          format_count(request.global_batch), format_plural(request.gpus, "GPU"));
+    case PlanRule::StepSize:
+      return fmt::format(
+          "a global batch of {} has too many microbatches for its step to be simulated",
+          format_count(request.global_batch));
+    case PlanRule::ScheduleShape:
+      return "no pipeline schedule runs the stages with their number of microbatches";
+    case PlanRule::Layers:
+      return fmt::format("the {} of the model are too few for the pipeline stages",
+                         format_plural(request.model.layers, "layer"));
+    case PlanRule::OptimizerOffload:
+      return "a node has too little host memory for the optimizer states";
+    default:
+      return fmt::format("the plans break the rule {}", name_of(rule));
+  }
+}
+
+std::string obstacle_text(const PlanRequest& request, const NoFeasiblePlan& none) {
+  const Obstacle& obstacle = none.obstacle;
+  const std::string counts = fmt::format(" ({} of {})", format_count(obstacle.plans),
+                                         format_plural(obstacle.space, "plan"));
+  switch (obstacle.kind) {
+    case ObstacleKind::Memory: {
+      const bool limited = none.available < request.cluster.accelerator.memory;
+      return fmt::format("the smallest one needs {} of memory per GPU, {} more than the {} {}",
+                         format_bytes(none.needed), format_bytes(none.shortfall),
+                         limited ? "limit of" : "available", format_bytes(none.available));
+    }
+    case ObstacleKind::FusedAttention:
+      return fmt::format(
+          "the fused attention of the stack {} keeps no scores, so that selective recomputation, "
+          "which would drop them, is the same as none",
+          request.stack.name);
+    case ObstacleKind::Rule:
+      return rule_text(request, obstacle.rule) + counts;
+    case ObstacleKind::Fixed:
+      return fmt::format("the constraint {} excludes most plans{}", to_string(obstacle.constraint),
+                         counts);
+    case ObstacleKind::Forbidden:
+      return fmt::format("forbidding {} excludes most plans{}", to_string(obstacle.constraint),
+                         counts);
+  }
+  return "";
+}
+
+std::string text_of(const Remedy& remedy) {
+  const auto count = [&] { return format_count(std::get<std::int64_t>(remedy.value)); };
+  const auto bytes = [&] { return std::get<Bytes>(remedy.value); };
+  const auto constraint = [&] { return to_string(std::get<Constraint>(remedy.value)); };
+  switch (remedy.field) {
+    case RemedyField::Gpus:
+      return count() + " GPUs";
+    case RemedyField::GlobalBatch:
+      return "a global batch of " + count();
+    case RemedyField::SeqLen:
+      return "sequences of " + count() + " tokens";
+    case RemedyField::MaxMemory:
+      return fmt::format("a memory limit of {} GB", format_fixed(bytes().value() / 1e9, 1));
+    case RemedyField::AcceleratorMemory:
+      return fmt::format("accelerators with {} of memory", format_bytes(bytes()));
+    case RemedyField::Fixed:
+      return "the constraint " + constraint();
+    case RemedyField::NotFixed:
+      return "no constraint " + constraint();
+    case RemedyField::NotForbidden:
+      return constraint() + " allowed";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string figure_text(const std::string& figure) {
+  constexpr std::array<std::pair<const char*, const char*>, 15> kTexts = {
+      {{"gemm", "GEMMs"},
+       {"memory_bound", "memory-bound kernels"},
+       {"interference", "slowdown of kernels by concurrent collectives"},
+       {"exposed_tp", "exposed tensor-parallel communication"},
+       {"exposed_cp", "exposed context-parallel communication"},
+       {"exposed_ep", "exposed expert-parallel communication"},
+       {"exposed_dp", "exposed data-parallel communication"},
+       {"exposed_pp", "exposed communication between pipeline stages"},
+       {"bubble", "pipeline bubble"},
+       {"host", "waiting for the host"},
+       {"tokens_per_s", "tokens/s"},
+       {"tokens_per_s_per_gpu", "tokens/s per GPU"},
+       {"tflops_per_gpu", "TFLOP/s per GPU"},
+       {"mfu", "MFU"},
+       {"hfu", "HFU"}}};
+  const auto text = std::find_if(kTexts.begin(), kTexts.end(),
+                                 [&](const auto& each) { return each.first == figure; });
+  if (text != kTexts.end()) return text->second;
+  std::string words = figure;
+  std::replace(words.begin(), words.end(), '_', ' ');
+  return words;
+}
+
+std::string limit_text(const std::string& plan, const Explanation& explanation) {
+  constexpr double kDominant = 0.5, kShown = 0.005;
+  const TimeShare &first = explanation.shares[0], &second = explanation.shares[1];
+  std::string text =
+      fmt::format("{} {}: {}", plan,
+                  first.share >= kDominant ? fmt::format("is {}", bound_by(first.use))
+                                           : "has no single bottleneck",
+                  share_text(first, " of the step"));
+  if (second.share >= kShown) text += "; " + share_text(second, "");
+  text += '.';
+  return explanation.partial ? text : text + gains_text(explanation);
+}
+
+std::string verdict_text(const Comparison& comparison, const std::string& first,
+                         const std::string& second) {
+  std::string text;
+  switch (comparison.yardstick) {
+    case Yardstick::Step:
+      text = step_verdict(comparison, first, second);
+      break;
+    case Yardstick::TokensPerSecond:
+      text = rate_verdict(comparison, first, second);
+      break;
+    case Yardstick::TokensPerSecondPerAccelerator:
+      text = accelerator_verdict(comparison, first, second);
+      break;
+  }
+  text += change_text(comparison, first, second);
+  if (!comparison.same_model) text += " The models differ, and so does the value of a token.";
+  return capitalized(text);
+}
+
+std::string no_plan_text(const PlanRequest& request, const NoFeasiblePlan& none) {
+  return fmt::format("No plan fits {}: {}.", format_plural(request.gpus, "GPU"),
+                     obstacle_text(request, none));
+}
+
+std::string remedy_text(const std::vector<Remedy>& remedies) {
+  std::vector<std::string> texts;
+  for (const Remedy& remedy : remedies) texts.push_back(text_of(remedy));
+  return fmt::format("{}", fmt::join(texts, " and "));
+}
+
+std::string estimates_text(const FigureCounts& counts) {
+  return fmt::format("{} of the {} hardware and software figures used are estimates",
+                     format_count(counts.estimates), format_count(counts.all));
+}
+
+}  // namespace shardwright::planner

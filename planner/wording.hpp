@@ -1,0 +1,37 @@
+// Sentences that the command and the window both show, from the values that the planner returns.
+// They name no option of the command line and no widget of the window.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/compare.hpp"
+#include "planner/explain.hpp"
+#include "planner/reliability.hpp"
+#include "planner/remedy.hpp"
+#include "planner/search.hpp"
+
+namespace shardwright::planner {
+
+// The name of a figure of results, without its unit: "gemm" is "GEMMs", "exposed_tp" is "exposed
+// tensor-parallel communication". Other names are returned without underscores.
+std::string figure_text(const std::string& figure);
+
+// "Plan 1 is compute-bound: GEMMs take 68 % of the step and attention 19 %; …", and how much faster
+// it would be with more of the resources that matter. `plan` begins the sentence.
+std::string limit_text(const std::string& plan, const Explanation& explanation);
+
+// How the two compare, and where the difference lies; `first` and `second` name them.
+std::string verdict_text(const Comparison& comparison, const std::string& first,
+                         const std::string& second);
+
+// "No plan fits 500 GPUs: …".
+std::string no_plan_text(const PlanRequest& request, const NoFeasiblePlan& none);
+
+// The changes that belong together: "1,024 GPUs and a global batch of 2,048".
+std::string remedy_text(const std::vector<Remedy>& remedies);
+
+// "26 of the 82 hardware and software figures used are estimates".
+std::string estimates_text(const FigureCounts& counts);
+
+}  // namespace shardwright::planner

@@ -1,0 +1,84 @@
+// The sentences on plans that the command and the window show.
+#include "planner/wording.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/spec/model_library.hpp"
+#include "core/spec/profile_library.hpp"
+
+namespace shardwright::planner {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+PlanRequest llama_on(std::int64_t gpus) {
+  PlanRequest request;
+  request.model = load_model("llama3-70b");
+  request.cluster = load_cluster("dgx-h100");
+  request.stack = load_stack("megatron-core");
+  request.gpus = gpus;
+  request.global_batch = 1024;
+  request.seq_len = 8192;
+  return request;
+}
+
+TEST(Wording, NamesTheBottleneckAndTheResourcesThatHelp) {
+  Explanation explanation;
+  explanation.gain = 0.1;
+  explanation.shares = {{TimeUse::Compute, 0.87, "gemm", 0.68},
+                        {TimeUse::Communication, 0.1, "tp", 0.08}};
+  explanation.sensitivities = {{Resource::MemoryBandwidth, Seconds(1.0), 0.004, ""},
+                               {Resource::PeakFlops, Seconds(0.9), 0.081, ""}};
+  EXPECT_EQ(limit_text("Plan 1", explanation),
+            "Plan 1 is compute-bound: GEMMs take 68 % of the step and attention 19 %; exposed "
+            "communication takes 10 %, most of it tensor-parallel. 10 % more peak FLOP/s would "
+            "make it 8.1 % faster; no other resource helps by more than 1 %.");
+  explanation.shares = {{TimeUse::Communication, 0.42, "dp", 0.2}, {TimeUse::Bubble, 0.3, "", 0.0}};
+  explanation.sensitivities = {{Resource::Latency, Seconds(1.0), 0.0, ""}};
+  EXPECT_EQ(limit_text("Plan 2", explanation),
+            "Plan 2 has no single bottleneck: exposed communication takes 42 % of the step, the "
+            "largest part of it data-parallel; the pipeline bubble takes 30 %. 10 % more of any "
+            "single resource would not make it faster.");
+}
+
+// 1,024 is not divisible by 5 or 25, which every plan for 500 GPUs has among its replicas.
+TEST(Wording, SaysWhyNoPlanFitsAndWhatWould) {
+  PlanRequest request = llama_on(500);
+  const SearchResult result = search(request);
+  ASSERT_TRUE(result.infeasible.has_value());
+  EXPECT_THAT(no_plan_text(request, *result.infeasible),
+              StartsWith("No plan fits 500 GPUs: a global batch of 1,024 is not divisible by the "
+                         "data-parallel sizes that 500 GPUs allow ("));
+  std::vector<std::string> remedies;
+  for (const std::vector<Remedy>& each : result.infeasible->closes_it)
+    remedies.push_back(remedy_text(each));
+  EXPECT_THAT(remedies, Contains("512 GPUs"));
+  EXPECT_THAT(remedies, Contains(StartsWith("a global batch of 1,0")));
+  request.gpus = 512;
+  EXPECT_TRUE(search(request).plans.size() > 0);
+}
+
+TEST(Wording, SaysHowMuchMemoryIsMissing) {
+  const PlanRequest request = llama_on(4);
+  const SearchResult result = search(request);
+  ASSERT_TRUE(result.infeasible.has_value());
+  EXPECT_THAT(no_plan_text(request, *result.infeasible),
+              AllOf(StartsWith("No plan fits 4 GPUs: the smallest one needs "),
+                    HasSubstr(" of memory per GPU, "), HasSubstr(" more than the ")));
+}
+
+TEST(Wording, NamesChangesThatBelongTogether) {
+  EXPECT_EQ(remedy_text({{RemedyField::Gpus, std::int64_t{1024}},
+                         {RemedyField::GlobalBatch, std::int64_t{2048}}}),
+            "1,024 GPUs and a global batch of 2,048");
+  EXPECT_EQ(remedy_text({{RemedyField::MaxMemory, gigabytes(72.5)}}), "a memory limit of 72.5 GB");
+  EXPECT_EQ(remedy_text({{RemedyField::NotForbidden, Constraint{PlanField::ZeroStage, {3}}}}),
+            "zero=3 allowed");
+}
+
+}  // namespace
+}  // namespace shardwright::planner
