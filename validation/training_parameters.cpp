@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "core/spec/profile_library.hpp"
 #include "sim/cost/attention_cost.hpp"
 
 namespace shardwright::validation {
@@ -89,7 +90,7 @@ std::string profile_of(const TrainingFigure& figure, const Scenario& scenario) {
     case ProfileKind::AllAccelerators:
       return "all accelerators";
     case ProfileKind::Stack:
-      return scenario.stack.name;
+      return stack_that_states(scenario.stack.name, std::string("/") + figure.key);
   }
   return {};
 }
