@@ -6,7 +6,7 @@
 namespace shardwright::validation {
 namespace {
 
-// Of the step time: the table "Intervals" of docs/validation.md, rounded.
+// Measured over predicted step time: the table "Intervals" of docs/validation.md, rounded.
 std::pair<double, double> ratios(PredictionGround ground) {
   switch (ground) {
     case PredictionGround::StatedPlan:
