@@ -7,7 +7,7 @@
 
 #include "core/base/json_lines.hpp"
 #include "core/spec/spec_document.hpp"
-#include "validation/published_source.hpp"
+#include "validation/measurement.hpp"
 
 namespace shardwright::validation {
 namespace {

@@ -10,10 +10,10 @@
 
 namespace shardwright::validation {
 
-// Throws InputError with all problems of the file, each with its line and JSON pointer.
+// Reads a file. Throws InputError with all problems of it, each with its line and JSON pointer.
 std::vector<calibration::CollectiveTiming> read_collective_timings(const std::string& file);
 
-// The same of a stream's lines; `source` names it in errors.
+// Reads the lines of a stream; `source` names it in errors.
 std::vector<calibration::CollectiveTiming> read_collective_timings(std::istream& stream,
                                                                    const std::string& source);
 

@@ -63,7 +63,7 @@ std::string fit_table(const OutOfMemoryTable& table) {
   return fmt::format(
       R"(<table><tr><th></th><th class="n">predicted: does not fit</th><th class="n">predicted: fits</th></tr>)"
       R"(<tr><td>measured: does not fit</td><td class="n">{}</td><td class="n">{}</td></tr>)"
-      R"(<tr><td>measured: fits</td><td class="n">{}</td><td class="n">{}, of them {} by open parts of the plan that were chosen so as to fit</td></tr></table>)"
+      R"(<tr><td>measured: fits</td><td class="n">{}</td><td class="n">{}, {} of them with a plan that was chosen among those that fit</td></tr></table>)"
       "\n",
       table.true_positive, table.false_negative, table.false_positive, table.true_negative,
       table.chosen_to_fit);
@@ -77,7 +77,7 @@ std::string notes_of(const RowComparison& row) {
   return R"(<br><span class="note">)" + html_escaped(notes) + "</span>";
 }
 
-// "41.2 of 40.0" of predicted and measured, or what is predicted alone.
+// "41.2 of 40.0": predicted of measured, or the predicted figure alone.
 std::string memory_of(const RowComparison& row) {
   const Bytes unit = gigabytes(1.0);
   std::string predicted = fmt::format("{:.1f}", row.predicted_memory / unit);
@@ -105,7 +105,7 @@ std::string verdicts_table(const ValidationReport& report) {
                         row.out_of_memory_predicted ? "does not fit" : "fits", memory_of(row));
   }
   if (html.empty()) return {};
-  return R"(<table><tr><th>judged wrongly</th><th>measured</th><th>predicted</th><th class="n">peak memory, GB</th></tr>)"
+  return R"(<table><tr><th>wrong verdict</th><th>measured</th><th>predicted</th><th class="n">peak memory, GB</th></tr>)"
          "\n" +
          html + "</table>\n";
 }

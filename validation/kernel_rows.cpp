@@ -11,7 +11,7 @@
 #include "core/base/nearest_name.hpp"
 #include "core/spec/profile_library.hpp"
 #include "sim/cost/matrix_peak.hpp"
-#include "validation/published_source.hpp"
+#include "validation/measurement.hpp"
 
 namespace shardwright::validation {
 namespace {
@@ -100,10 +100,11 @@ calibration::KernelTiming read_kernel_row(ObjectReader& row) {
   return timing;
 }
 
-// What the kernels of a timing do.
+// The work of all kernels of a timing.
 struct Done {
   Flop flop;
-  Bytes moved;  // by those that are limited by it
+  // Traffic of the memory-bound kernels.
+  Bytes moved;
 };
 
 Done done_by(const calibration::KernelTiming& timing) {
@@ -118,8 +119,8 @@ Done done_by(const calibration::KernelTiming& timing) {
   return done;
 }
 
-// Why no kernel of this device can have been so fast; empty if one can. Datasheets round, and
-// clocks may be a little above those that they assume.
+// Says why no kernel of this device can have been so fast; empty if one can. The margin is there
+// because datasheets round, and clocks may be a little above those that they assume.
 std::string rate_gap(const calibration::KernelTiming& timing, const AcceleratorSpec& accelerator) {
   constexpr double kMargin = 1.05;
   const Done done = done_by(timing);
@@ -130,7 +131,7 @@ std::string rate_gap(const calibration::KernelTiming& timing, const AcceleratorS
     return fmt::format("{:.0f} TFLOP/s are above the device's peak of {:.0f}",
                        rate / teraflops(1.0), peak / teraflops(1.0));
   }
-  // What fits into its caches may be moved faster.
+  // Data that fits into the cache may be moved faster.
   const BytesPerSecond rate = done.moved / timing.measured;
   if (rate <= accelerator.memory_bandwidth * kMargin || done.moved <= accelerator.l2_cache)
     return "";
@@ -139,7 +140,7 @@ std::string rate_gap(const calibration::KernelTiming& timing, const AcceleratorS
                      accelerator.memory_bandwidth / gigabytes_per_second(1.0));
 }
 
-// Why the device cannot have run the timing's kernels, or not so fast; empty where it can.
+// Says why the device cannot have run the timing's kernels, or not so fast; empty if it can.
 std::string gap_of(const calibration::KernelTiming& timing, const AcceleratorSpec& accelerator) {
   const bool multiplies = accelerator.matrix.of(timing.precision) > FlopPerSecond(0);
   const bool in_16_bits =

@@ -12,6 +12,7 @@
 
 #include "core/base/data_directory.hpp"
 #include "core/base/json_lines.hpp"
+#include "core/base/json_reader.hpp"
 #include "core/base/nearest_name.hpp"
 #include "core/spec/plan_json.hpp"
 

@@ -16,10 +16,46 @@
 #include "core/base/units.hpp"
 #include "core/spec/scenario.hpp"
 #include "validation/flops_convention.hpp"
-#include "validation/memory_reading.hpp"
-#include "validation/published_source.hpp"
+
+namespace shardwright {
+class ObjectReader;
+}
 
 namespace shardwright::validation {
+
+// Where a measurement was published.
+struct PublishedSource {
+  std::string title;
+  // An address, with the table or the section.
+  std::string where;
+  std::optional<std::int64_t> year;
+
+  bool operator==(const PublishedSource&) const = default;
+};
+
+PublishedSource read_published_source(ObjectReader object);
+
+// The counter of memory that a source reads.
+enum class MemoryCounter : std::uint8_t {
+  // Tensors: torch.cuda.max_memory_allocated.
+  Allocated,
+  // The allocator's share of the device: torch.cuda.max_memory_reserved.
+  Reserved,
+  // Everything on the device, as nvidia-smi shows it.
+  Device,
+};
+constexpr auto enum_names(MemoryCounter) {
+  return std::array{"allocated", "reserved", "device"};
+}
+
+// How a figure of peak memory was read.
+struct MemoryReading {
+  MemoryCounter counter = MemoryCounter::Device;
+  // The figure is of the rank that writes the log, not of the fullest one.
+  bool last_stage = false;
+
+  bool operator==(const MemoryReading&) const = default;
+};
 
 enum class StepMetric : std::uint8_t { StepTime, TokenRate, FlopRate, Mfu };
 constexpr auto enum_names(StepMetric) {
@@ -78,7 +114,7 @@ struct Measurement {
   MeasuredFigures measured;
   std::optional<ComparedFigure> figure;
   MemoryReading memory;
-  // What else stands in the scenario without being stated by the source, in words.
+  // Statements of the scenario that the source does not make, in words.
   std::vector<std::string> assumed;
   std::string notes;
   // Why there is no scenario; empty if there is one.
@@ -91,21 +127,20 @@ struct Measurement {
 // all problems of the file, each with its line and JSON pointer: "line 3/scenario/plan/tp".
 std::vector<Measurement> read_measurements(const std::string& file);
 
-// The same of a stream's lines; `source` names it in errors and in the measurements.
+// Reads the lines of a stream; `source` names it in errors and in the measurements.
 std::vector<Measurement> read_measurements(std::istream& stream, const std::string& source);
 
-// Those of several files, one after the other, each file once. Throws InputError with the problems
+// Reads several files, one after the other and each file once. Throws InputError with the problems
 // of all of them.
 std::vector<Measurement> read_measurements(const std::vector<std::string>& files);
 
-// The files of measured steps that travel with the project, those that ran out of memory among
-// them.
+// The files of measured steps that travel with the project. Runs out of memory are among them.
 std::vector<std::string> shipped_measurements();
 
 // The measurement of this id. Throws InputError, with the nearest id, if there is none.
 Measurement find_measurement(const std::string& file, const std::string& id);
 
-// Whether the source leaves open a part of the plan that sets the time of its step: micro-batch,
+// True if the source leaves open a part of the plan that sets the time of its step: micro-batch,
 // virtual stages, recomputation, or how the model is cut.
 bool leaves_plan_open(const Measurement& measurement);
 

@@ -12,11 +12,14 @@
 
 namespace shardwright::validation {
 
-// What a prediction rests on.
+// The knowledge that a prediction rests on.
 enum class PredictionGround : std::uint8_t {
-  StatedPlan,    // the software has a profile and the source tells the plan
-  InferredPlan,  // … but a part of the plan is inferred, or was chosen as tuned
-  GenericStack,  // the software has no profile of its own
+  // The software has a profile and the source tells the plan.
+  StatedPlan,
+  // The software has a profile, but a part of the plan is inferred, or was chosen as tuned.
+  InferredPlan,
+  // The software has no profile of its own.
+  GenericStack,
 };
 
 // True for the profile of a family, which stands for software without a profile of its own.
@@ -31,10 +34,10 @@ bool is_generic(const std::string& stack);
 std::pair<double, double> prediction_interval(double predicted, bool is_rate,
                                               PredictionGround ground);
 
-// What a prediction for a stated plan rests on: as much as for a generic stack where the
-// accelerator is none of those of which most steps were published (NVIDIA's data-centre GPUs from
-// V100 on); nothing where no measurement of the stack was published, as for our own executor, which
-// is calibrated on its runs.
+// The ground of a prediction for a stated plan. It is that of a generic stack where the accelerator
+// is none of those of which most steps were published (NVIDIA's data-centre GPUs from V100 on), and
+// there is none where no measurement of the stack was published, as for Shardwright's own executor,
+// which is calibrated on its runs.
 std::optional<PredictionGround> ground_of(const AcceleratorSpec& accelerator,
                                           const StackSpec& stack);
 

@@ -75,7 +75,7 @@ std::string grid(const LogAxis& axis) {
 }
 
 // A mark of its own for each of 32 classes: eight colours in four shapes, drawn around (x, y).
-// `more` are further attributes and what stands inside.
+// `more` holds further attributes and the element's content.
 std::string mark(double x, double y, double radius, std::size_t index, const std::string& more) {
   const std::size_t shape = index / kColours.size() % kShapes;
   const auto polygon = [&](const std::string& points) {

@@ -8,17 +8,17 @@
 
 namespace shardwright::validation {
 
-// Text with the characters that HTML gives a meaning to replaced.
+// Returns the text with the characters that HTML gives a meaning to replaced.
 std::string html_escaped(const std::string& text);
 
-// Predicted over measured step time, both logarithmic, one dot a row, the colour by accelerator;
-// dots on the diagonal are right. Rows without a time are left out.
+// Draws predicted over measured step time, both logarithmic: one dot a row, coloured by accelerator.
+// Dots on the diagonal are right. Rows without a time are left out.
 std::string scatter_chart(const std::vector<const RowComparison*>& rows);
 
-// How many rows have which signed error, in bins of 5 %; the outermost bins take what lies beyond.
+// Draws how many rows have which signed error, in bins of 5 %; the outermost bins take the rest.
 std::string error_histogram(const std::vector<const RowComparison*>& rows);
 
-// Where a predicted step's time goes, as one bar.
+// Draws the parts of a predicted step's time as one bar.
 std::string breakdown_bar(const sim::TimeBreakdown& time);
 
 }  // namespace shardwright::validation

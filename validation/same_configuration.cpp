@@ -3,13 +3,17 @@
 #include <map>
 #include <tuple>
 
+#include "core/spec/profile_library.hpp"
+
 namespace shardwright::validation {
 namespace {
 
 auto configuration(const Scenario& scenario) {
   const Plan& plan = scenario.plan;
   const ModelSpec& model = scenario.model;
-  return std::tuple(scenario.cluster.accelerator.name, scenario.stack.name,
+  // Variants of a stack are patches on the profile that states the family.
+  return std::tuple(scenario.cluster.accelerator.name,
+                    stack_that_states(scenario.stack.name, "/family"),
                     count_parameters(model).total, model.layers, plan.seq_len, plan.world_size(),
                     plan.tp, plan.pp, plan.cp, plan.ep, plan.vpp, plan.micro_batch,
                     plan.global_batch, plan.precision, plan.recompute, plan.recompute_layers,

@@ -1,4 +1,4 @@
-// Which measured training steps are of one configuration.
+// Finds the measured training steps of one configuration.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,9 @@
 
 namespace shardwright::validation {
 
-// A number for each scenario, the same for those of one model, plan, stack and number of
-// accelerators of one kind, whatever they are called: later releases of a table measure most of the
-// earlier ones' configurations again.
+// Returns a number for each scenario, which is the same for scenarios of one model, plan, stack and
+// number of accelerators of one kind, whatever they are called. Variants of a stack count as one:
+// later releases of a table measure most of the earlier ones' configurations again.
 std::vector<std::size_t> configuration_numbers(const std::vector<Scenario>& scenarios);
 
 }  // namespace shardwright::validation

@@ -14,23 +14,30 @@ namespace shardwright::validation {
 // One row. The error is that of the time: positive where the prediction is slower.
 struct TimingComparison {
   std::string id, source;
-  std::string device;   // as the row spells it
-  std::string op;       // kind of kernel or collective, with its number format where it has one
-  std::string profile;  // what it was predicted with
+  // The device as the row spells it.
+  std::string device;
+  // The kind of kernel or collective, with its number format where it has one.
+  std::string op;
+  // The profile that it was predicted with.
+  std::string profile;
   Seconds measured, predicted;
   bool skipped = false;
-  std::string reason;                  // why it was skipped
-  std::vector<std::string> filled_in;  // what was assumed: "dtype: bf16"
+  // Why the row was skipped.
+  std::string reason;
+  // Assumptions of the row: "dtype: bf16".
+  std::vector<std::string> filled_in;
 
   double error() const { return predicted / measured - 1.0; }
 };
 
 struct TimingReport {
-  std::vector<TimingComparison> rows;  // in the order of the file
+  // In the order of the file.
+  std::vector<TimingComparison> rows;
   std::size_t skipped = 0;
   calibration::ErrorSummary all;
   calibration::ErrorsByName by_device, by_op, by_source;
-  calibration::ErrorsByName by_device_and_op;  // "DEVICE  OP"
+  // Named "DEVICE  OP".
+  calibration::ErrorsByName by_device_and_op;
   std::map<std::string, std::size_t> skipped_by_reason;
 };
 

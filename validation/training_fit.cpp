@@ -23,18 +23,20 @@ namespace {
 constexpr double kNoise = 0.04;
 // A source of n rows counts like kFullRows + sqrt(n - kFullRows) rows.
 constexpr double kFullRows = 8.0;
-// Of a parameter's spread: the step of the numerical derivative.
+// The step of the numerical derivative, as a share of a parameter's spread.
 constexpr double kProbe = 0.15;
 // A parameter is determined if the rows cut its deviation to this share of the prior spread.
 constexpr double kDetermined = 0.6;
-// Of the physical range, from an end of it.
+// A parameter is at its limit within this share of its physical range from an end of it.
 constexpr double kAtLimit = 0.01;
 // A prior counts like this many rows that are off by one deviation.
 constexpr double kPriorWeight = 1.0;
-// All parameters; those that are determined, twice; without one source after the other.
+// The passes of a fit: one with all parameters, two with those that are determined, one without one
+// source after the other.
 constexpr double kPasses = 4.0;
 constexpr double kTwoSided95 = 1.96;
-constexpr int kRefits = 2;  // steps without a source, from the optimum of all rows
+// Steps without a source, from the optimum of all rows.
+constexpr int kRefits = 2;
 // The relative gain of a step below which the fit stops.
 constexpr double kLeastGain = 1e-3;
 
@@ -85,10 +87,11 @@ class Fit {
   std::vector<Observation> observations_;
   std::vector<Scenario> scenarios_;
   std::vector<TrainingParameter> parameters_;
-  std::vector<calibration::FitVerdict>
-      verdicts_;  // so far; only those that count as fitted are moved
+  // Verdicts so far. Only parameters that count as fitted are moved.
+  std::vector<calibration::FitVerdict> verdicts_;
   Eigen::VectorXd start_, prior_, point_, deviation_;
-  Eigen::VectorXd at_;  // residuals at point_
+  // Residuals at point_.
+  Eigen::VectorXd at_;
 };
 
 Fit::Fit(const std::vector<Measurement>& measurements, const TrainingFitOptions& options)
@@ -148,7 +151,7 @@ Eigen::VectorXd Fit::residuals(const Eigen::VectorXd& point) const {
   return result;
 }
 
-// By row and parameter; `at` are the residuals at the point itself.
+// The derivatives by row and parameter; `at` are the residuals at the point itself.
 Eigen::MatrixXd Fit::derivatives(const Eigen::VectorXd& point, const Eigen::VectorXd& at) const {
   Eigen::MatrixXd jacobian =
       Eigen::MatrixXd::Zero(at.size(), static_cast<Eigen::Index>(parameters_.size()));
@@ -266,8 +269,8 @@ void Fit::judge() {
   at_ = residuals(point_);
 }
 
-// The optimum of the rows with a weight, near that of all rows. What is fitted to all but not
-// determined by these is at its prior.
+// The optimum of the rows that are not left out, near that of all rows. A parameter that these rows
+// do not determine is at its prior.
 Eigen::VectorXd Fit::refitted(const Eigen::MatrixXd& jacobian,
                               const std::vector<bool>& left_out) const {
   const auto weights_at = [&](const Eigen::VectorXd& residual) {
@@ -293,7 +296,7 @@ Eigen::VectorXd Fit::refitted(const Eigen::MatrixXd& jacobian,
   return point;
 }
 
-// Leaves out the rows of one source at a time, and with them those of others that repeat one of its
+// Leaves out the rows of one source at a time, and the rows of other sources that repeat one of its
 // configurations.
 std::vector<HeldOutError> Fit::hold_out_each_source() const {
   const std::vector<std::size_t> configuration = configuration_numbers(scenarios_);
@@ -316,7 +319,8 @@ std::vector<HeldOutError> Fit::hold_out_each_source() const {
     done += 1.0 / static_cast<double>(sources.size());
     if (!tell((kPasses - 1.0 + done) / kPasses, "leaving out one source after the other")) break;
   }
-  std::erase_if(errors, [](const HeldOutError& each) { return each.id.empty(); });  // stopped
+  // A fit that was stopped has left sources out.
+  std::erase_if(errors, [](const HeldOutError& each) { return each.id.empty(); });
   return errors;
 }
 

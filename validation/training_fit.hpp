@@ -28,30 +28,34 @@ namespace shardwright::validation {
 
 struct FittedFigure {
   TrainingParameter parameter;
-  double before = 0.0, after = 0.0;  // the profile's figure and the fitted one
-  double low = 0.0, high = 0.0;      // 95 % confidence interval
-  calibration::FitVerdict verdict =
-      calibration::FitVerdict::Undetermined;  // `after` is `before` unless it is fitted
+  // The profile's figure and the fitted one, which are the same unless the verdict is Fitted.
+  double before = 0.0, after = 0.0;
+  // The 95 % confidence interval.
+  double low = 0.0, high = 0.0;
+  calibration::FitVerdict verdict = calibration::FitVerdict::Undetermined;
 
   bool is_fitted() const { return verdict == calibration::FitVerdict::Fitted; }
 };
 
 struct HeldOutError {
   std::string id, source;
-  double error = 0.0;  // ratio, of a fit that has seen no row of this source
+  // A ratio, of a fit that has seen no row of this source.
+  double error = 0.0;
 };
 
 struct TrainingFit {
   std::vector<FittedFigure> figures;
-  calibration::ErrorSummary before, after, held_out;  // of the step time
+  // Errors of the step time.
+  calibration::ErrorSummary before, after, held_out;
   std::vector<HeldOutError> held_out_errors;
 };
 
 struct TrainingFitOptions {
-  std::size_t least_rows = 6;  // that a profile needs to have its figures fitted
+  // Rows that a profile needs to have its figures fitted.
+  std::size_t least_rows = 6;
   int iterations = 4;
-  // Told what is going on and which share is done; false stops the fit, which then returns what it
-  // has.
+  // Called with the share that is done and a line on what goes on. Where it returns false, the fit
+  // stops and returns its results so far.
   std::function<bool(double, const std::string&)> progress;
 };
 

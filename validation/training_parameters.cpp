@@ -3,13 +3,14 @@
 #include <map>
 #include <utility>
 
+#include "core/spec/profile_library.hpp"
 #include "sim/cost/attention_cost.hpp"
 
 namespace shardwright::validation {
 namespace {
 
-// What all parameters of one key have in common. `applies`: the figure has an effect on such
-// scenarios.
+// The common part of all parameters of one key. `applies` is true of scenarios that the figure has
+// an effect on.
 struct TrainingFigure {
   ProfileKind profile;
   const char* key;
@@ -41,14 +42,14 @@ const std::vector<TrainingFigure>& figures() {
        [](Scenario& each, double value) {
          each.cluster.accelerator.sustained_fp8_clock_ratio = value;
        }},
-      // Its range before any step was seen: 8 % between the whiskers of a box plot, 5.4 deviations
+      // The range before any step was seen: 8 % between the whiskers of a box plot, 5.4 deviations
       // of a normal distribution, among the V100 and MI60 of five clusters (Sinha et al., SC22,
       // arXiv 2208.11035), with cold and hot ones apart and below full power less.
       {ProfileKind::AllAccelerators, "efficiency/speed_variation_ratio", 0.0, 0.05, 0.015, 0.015,
        false, [](const Scenario& each) { return each.plan.world_size() > 1; },
        [](const Scenario& each) { return each.cluster.accelerator.speed_variation; },
        [](Scenario& each, double value) { each.cluster.accelerator.speed_variation = value; }},
-      // Of the best kernels that were measured.
+      // Shares of the speed of the best kernels that were measured.
       {ProfileKind::Stack, "fusion/attention_kernel_ratio", 0.2, 1.0, 0.95, 0.25, true,
        [](const Scenario& each) {
          return each.stack.fusion.flash_attention &&
@@ -91,7 +92,7 @@ std::string profile_of(const TrainingFigure& figure, const Scenario& scenario) {
     case ProfileKind::AllAccelerators:
       return "all accelerators";
     case ProfileKind::Stack:
-      return scenario.stack.name;
+      return stack_that_states(scenario.stack.name, std::string("/") + figure.key);
   }
   return {};
 }

@@ -11,27 +11,35 @@
 
 namespace shardwright::validation {
 
-// Of all accelerators: one figure that they share.
+// The profiles that a figure stands in. AllAccelerators: one figure that all of them share.
 enum class ProfileKind { Accelerator, AllAccelerators, Stack };
 
 // One figure of one profile, or of all accelerators. `get` and `set` act on a scenario that the
 // profile is part of.
 struct TrainingParameter {
   ProfileKind kind = ProfileKind::Accelerator;
-  std::string profile;           // "h100-sxm", "megatron-core", "all accelerators"
-  std::string key;               // of the figure in the profile's file, "host/launch_s"
-  double low = 0.0, high = 0.0;  // physical range
-  double typical = 0.0;          // what is expected before any row is seen
-  double spread = 0.0;           // how far from that it may plausibly lie, one deviation
-  bool logarithmic = false;      // steps and `spread` are relative
+  // "h100-sxm", "megatron-core", "all accelerators". A figure of a variant of a stack belongs to the
+  // profile that states it.
+  std::string profile;
+  // The place of the figure in the profile's file: "host/launch_s".
+  std::string key;
+  // The physical range.
+  double low = 0.0, high = 0.0;
+  // The value that is expected before any row is seen.
+  double typical = 0.0;
+  // How far from that it may plausibly lie, one deviation.
+  double spread = 0.0;
+  // Steps and `spread` are relative.
+  bool logarithmic = false;
   std::function<double(const Scenario&)> get;
   std::function<void(Scenario&, double)> set;
-  std::vector<std::size_t> rows;  // indices of the scenarios that it governs
-  // Whose figure those scenarios have: `profile`, or each of the accelerators that they are on.
+  // Indices of the scenarios that it governs.
+  std::vector<std::size_t> rows;
+  // The profiles of those scenarios that have the figure: `profile`, or each of their accelerators.
   std::set<std::string> profiles;
 };
 
-// A parameter for each figure of each profile that at least `least_rows` of the scenarios use.
+// Returns a parameter for each figure of each profile that at least `least_rows` of the scenarios use.
 std::vector<TrainingParameter> training_parameters(const std::vector<Scenario>& scenarios,
                                                    std::size_t least_rows);
 

@@ -12,7 +12,6 @@
 #include "core/spec/scenario.hpp"
 #include "sim/step/simulate.hpp"
 #include "validation/flops_convention.hpp"
-#include "validation/memory_reading.hpp"
 #include "validation/prediction_interval.hpp"
 
 namespace shardwright::validation {
@@ -21,7 +20,7 @@ namespace {
 // Kendall's tau needs a few rows to mean anything.
 constexpr std::size_t kLeastRanked = 3;
 
-// "tp+pp", "fsdp", "dp", …: what the rows are summed up by.
+// The kinds of parallelism that the plan uses, by which rows are summed up: "tp+pp", "fsdp", "dp".
 std::string parallelism_of(const Plan& plan) {
   std::string kinds;
   const auto add = [&kinds](bool used, const char* name) {
@@ -81,7 +80,7 @@ std::optional<double> mean_rank_correlation(const std::vector<const RowCompariso
   return count > 0.0 ? std::optional(sum / count) : std::nullopt;
 }
 
-// Of the steps that share a name, say that of a stack.
+// Adds the rank correlation of the rows that share a name, such as that of a stack, to their summary.
 void rank_each(const std::vector<const RowComparison*>& rows, std::string RowComparison::*name,
                calibration::ErrorsByName& summaries) {
   std::map<std::string, std::vector<const RowComparison*>> named;
@@ -142,10 +141,11 @@ ValidationReport report_on(std::vector<RowComparison> rows) {
   return report;
 }
 
-// Why no such accelerator can have run the row at the rate that it states, its attention left
-// aside; empty if it can. Units are mistaken by factors, clocks by less.
+// Says why no such accelerator can have run the row at the rate that it states, its attention left
+// aside; empty if it can. The margin allows for clocks, whose errors are small; mistaken units are
+// off by factors.
 std::string rate_gap(const RowComparison& row, const Scenario& scenario) {
-  constexpr double kMargin = 1.05;
+  constexpr double kRateMargin = 1.05;
   if (!row.timed) return "";
   const FlopsConvention without_scores{.attention_share = 0.0};
   const Seconds predicted = row.predicted_time.total();
@@ -153,13 +153,13 @@ std::string rate_gap(const RowComparison& row, const Scenario& scenario) {
       counted_flop(scenario.model, scenario.plan, without_scores) /
       (predicted / (1.0 + row.error) * static_cast<double>(scenario.plan.world_size()));
   const FlopPerSecond peak = scenario.cluster.accelerator.matrix.of(scenario.plan.precision);
-  if (peak <= FlopPerSecond(0) || rate <= peak * kMargin) return "";
+  if (peak <= FlopPerSecond(0) || rate <= peak * kRateMargin) return "";
   return fmt::format("{:.0f} TFLOP/s of each {} are above its peak of {:.0f}",
                      rate / teraflops(1.0), scenario.cluster.accelerator.name,
                      peak / teraflops(1.0));
 }
 
-// How a measurement is held against its scenario.
+// Holds the measured time or rate against the simulated one.
 void compare_time(const Measurement& measurement, const Scenario& scenario,
                   const sim::StepResult& result, RowComparison& comparison) {
   if (!measurement.figure || measurement.outcome == Outcome::OutOfMemory) return;
@@ -178,10 +178,28 @@ void compare_time(const Measurement& measurement, const Scenario& scenario,
   comparison.error = slower - 1.0;
 }
 
+// The simulated memory of the stage that the source reads.
+const sim::MemoryPeak& peak_read(const sim::StepResult& result, const MemoryReading& reading) {
+  return reading.last_stage ? result.stages.back().memory : result.memory();
+}
+
+// The figure that the source's counter would show in the simulated step.
+Bytes read_memory(const sim::MemoryPeak& peak, MemoryCounter counter) {
+  switch (counter) {
+    case MemoryCounter::Allocated:
+      return peak.allocated();
+    case MemoryCounter::Reserved:
+      return peak.reserved();
+    case MemoryCounter::Device:
+      break;
+  }
+  return peak.peak;
+}
+
 void compare_memory(const Measurement& measurement, const Scenario& scenario,
                     const sim::StepResult& result, RowComparison& comparison) {
-  comparison.predicted_memory = read_memory(result, measurement.memory);
   comparison.predicted_peak = peak_read(result, measurement.memory);
+  comparison.predicted_memory = read_memory(comparison.predicted_peak, measurement.memory.counter);
   comparison.out_of_memory_measured = measurement.outcome == Outcome::OutOfMemory;
   comparison.out_of_memory_predicted = result.memory().peak > scenario.cluster.accelerator.memory;
   comparison.measured_memory = measurement.measured.peak_memory;
@@ -198,7 +216,7 @@ RowComparison described(const Measurement& measurement) {
   return comparison;
 }
 
-// What a scenario is, and what its step takes.
+// Simulates the scenario, and describes it in the comparison.
 sim::StepResult simulate_into(RowComparison& comparison, const Scenario& scenario) {
   comparison.parallelism = parallelism_of(scenario.plan);
   comparison.plan = to_json(scenario.plan).dump();

@@ -20,41 +20,59 @@ namespace shardwright::validation {
 // step time, also where the metric is a rate: positive where the simulated step is slower.
 struct RowComparison {
   std::string id;
-  std::string source, accelerator, stack, parallelism, group;  // what it is summed up by
-  std::string plan;                                            // as compact JSON
-  std::string grade;                                           // "A", "B", "C" or none
+  // The names that rows are summed up by.
+  std::string source, accelerator, stack, parallelism, group;
+  // As compact JSON.
+  std::string plan;
+  // "A", "B", "C" or none.
+  std::string grade;
   std::string metric;
   double measured = 0.0;
-  double predicted = 0.0;                          // in the unit of the metric
-  double interval_low = 0.0, interval_high = 0.0;  // 80 % of measurements lie in such intervals
-  double error = 0.0;                              // ratio
-  double tokens = 0.0;                             // of a step
+  // In the unit of the metric.
+  double predicted = 0.0;
+  // 80 % of measurements lie in such intervals.
+  double interval_low = 0.0, interval_high = 0.0;
+  // A ratio.
+  double error = 0.0;
+  // Tokens of a step.
+  double tokens = 0.0;
   std::optional<Bytes> measured_memory;
   Bytes predicted_memory;
-  sim::TimeBreakdown predicted_time;  // of the bottleneck stage; adds up to the predicted step
-  sim::MemoryPeak predicted_peak;  // of the stage that the source reads, all that the device holds
+  // The time of the bottleneck stage; its parts add up to the predicted step.
+  sim::TimeBreakdown predicted_time;
+  // The whole memory of the device, on the stage that the source reads.
+  sim::MemoryPeak predicted_peak;
   bool out_of_memory_measured = false;
   bool out_of_memory_predicted = false;
-  bool chosen_to_fit = false;  // open parts of the plan are the fastest of those that fit
-  bool timed = false;          // there is a measurement of time to compare with
-  bool skipped = false;        // not simulated
-  std::string reason;          // why it was skipped
-  // The profiles that stand for what the row names; empty where it was skipped.
+  // The open fields of the plan are the fastest of those that fit.
+  bool chosen_to_fit = false;
+  // There is a measurement of time to compare with.
+  bool timed = false;
+  // The row was not simulated.
+  bool skipped = false;
+  // Why the row was skipped.
+  std::string reason;
+  // The profiles that the row was simulated with; empty where it was skipped.
   std::string accelerator_profile, cluster_profile, stack_profile;
-  std::vector<std::string> filled_in;  // what was assumed: "zero_stage: 1", …
+  // Assumptions of the row: "zero_stage: 1".
+  std::vector<std::string> filled_in;
 };
 
-// Positive: does not fit.
+// Verdicts on memory. Positive: the step does not fit.
 struct OutOfMemoryTable {
   std::size_t true_positive = 0, false_positive = 0, true_negative = 0, false_negative = 0;
-  std::size_t chosen_to_fit = 0;  // of the true negatives: the reader looked for a plan that fits
+  // The true negatives whose plan was chosen among those that fit, and which prove nothing.
+  std::size_t chosen_to_fit = 0;
 };
 
 struct ValidationReport {
-  std::vector<RowComparison> rows;  // in the order of the files
-  bool partial = false;             // stopped before the last row
+  // In the order of the files.
+  std::vector<RowComparison> rows;
+  // True if the validation was stopped before the last row.
+  bool partial = false;
   std::size_t skipped = 0;
-  std::size_t other_grades = 0;  // rows of grades that were not asked for, which are not in `rows`
+  // The number of rows of grades that were not asked for, which are not in `rows`.
+  std::size_t other_grades = 0;
   calibration::ErrorSummary time;
   calibration::ErrorSummary memory;
   calibration::ErrorsByName by_source, by_accelerator, by_stack, by_parallelism;
@@ -63,9 +81,11 @@ struct ValidationReport {
 };
 
 struct ValidationOptions {
-  std::string grades = "ABC";  // rows of these grades; rows without a grade, as those that ran out
-                               // of memory, are always taken
-  std::stop_token stop{};      // rows that have not begun when it is requested are left out
+  // The grades of the rows that are taken. Rows without a grade, such as runs out of memory, are
+  // always taken.
+  std::string grades = "ABC";
+  // Rows that have not begun when a stop is requested are left out.
+  std::stop_token stop{};
 };
 
 // Simulates every row of the files. Rows run in parallel; the report does not depend on the number
@@ -75,7 +95,7 @@ ValidationReport validate_rows(const std::vector<std::string>& files,
 
 RowComparison compare_row(const Measurement& measurement);
 
-// The same with a scenario at hand, which stands for that of the measurement.
+// Compares with another scenario than that of the measurement.
 RowComparison compare_with(const Measurement& measurement, const Scenario& scenario);
 
 // True if there are timed rows and the median and the 90th percentile of their absolute errors are

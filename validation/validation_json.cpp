@@ -28,8 +28,8 @@ Json summaries_json(const calibration::ErrorsByName& summaries) {
   return json;
 }
 
-// What the source's counter leaves out of the device's memory is a part of its own, so that the
-// parts add up to `predicted_bytes`.
+// The memory that the source's counter leaves out is a part of its own, so that the parts add up to
+// `predicted_bytes`.
 Json breakdown_json(const RowComparison& row) {
   Json breakdown = sim::memory_json(row.predicted_peak)["breakdown"];
   breakdown["not_counted"] = (row.predicted_memory - row.predicted_peak.peak).value();

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/base/data_directory.hpp"
 #include "core/base/json_reader.hpp"
-#include "core/base/letters_and_digits.hpp"
 #include "core/base/nearest_name.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/spec_document.hpp"
@@ -68,6 +68,16 @@ PartLibrary parts_beside(const fs::path& cluster_file) {
             return read_json_file(name.ends_with(".json") ? beside / name
                                                           : folder_path(folder) / (name + ".json"));
           }};
+}
+
+// ASCII alone, whatever the locale.
+char to_lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+bool is_letter_or_digit(char c) {
+  const char small = to_lower(c);
+  return (small >= 'a' && small <= 'z') || (c >= '0' && c <= '9');
 }
 
 bool is_number(std::string_view text) {
@@ -154,12 +164,6 @@ std::vector<Spec> load_all(const std::vector<std::string>& names,
   return specs;
 }
 
-bool has_spelling(const StackSpec& stack, const std::string& wanted) {
-  return letters_and_digits(stack.name) == wanted ||
-         std::any_of(stack.aliases.begin(), stack.aliases.end(),
-                     [&](const std::string& alias) { return letters_and_digits(alias) == wanted; });
-}
-
 }  // namespace
 
 ClusterSpec load_cluster(const std::string& name_or_path) {
@@ -214,16 +218,18 @@ std::optional<std::string> find_accelerator(std::string_view spelling) {
   return best->profile;
 }
 
-std::string find_stack(std::string_view spelling, std::string_view family) {
-  const std::string wanted = letters_and_digits(spelling);
-  for (const StackSpec& stack : shipped_stack_specs()) {
-    if (!wanted.empty() && has_spelling(stack, wanted)) return stack.name;
-  }
-  const std::string generic = "generic-" + std::string(family);
-  for (const StackSpec& stack : shipped_stack_specs()) {
-    if (stack.name == generic) return stack.name;
-  }
-  return "generic";
+std::string stack_that_states(const std::string& name, const std::string& pointer) {
+  static const std::map<std::string, json> kDocuments = [] {
+    std::map<std::string, json> documents;
+    for (const std::string& stack : shipped_stacks())
+      documents[stack] = read_json_file(profile_file("stacks", stack));
+    return documents;
+  }();
+  const auto found = kDocuments.find(name);
+  if (found == kDocuments.end() || !is_patch(found->second) ||
+      found->second.contains(json::json_pointer(pointer)))
+    return name;
+  return stack_that_states(found->second.at("base").get<std::string>(), pointer);
 }
 
 }  // namespace shardwright

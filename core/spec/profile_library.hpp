@@ -36,8 +36,9 @@ const std::vector<StackSpec>& shipped_stack_specs();
 // that is not the profile's.
 std::optional<std::string> find_accelerator(std::string_view spelling);
 
-// The shipped stack of this name or alias, else the generic one of the family ("megatron",
-// "pytorch", "deepspeed"), else "generic".
-std::string find_stack(std::string_view spelling, std::string_view family = {});
+// The shipped stack whose profile states the member at `pointer` ("/host/launch_s") for the stack of
+// this name: the stack itself, or one that its profile is a patch on. A name that is not shipped
+// comes back as it is.
+std::string stack_that_states(const std::string& name, const std::string& pointer);
 
 }  // namespace shardwright

@@ -49,12 +49,6 @@ std::vector<std::string> places_of_problems(const std::vector<json>& lines) {
   return places;
 }
 
-json with(const char* pointer, const json& value) {
-  json line = example();
-  line[json::json_pointer(pointer)] = value;
-  return line;
-}
-
 TEST(Measurement, IsReadWithAllItsFields) {
   const Measurement row = read({example()}).front();
   EXPECT_EQ(row.source, (PublishedSource{"An example", "table 1", 2024}));
@@ -72,24 +66,27 @@ TEST(Measurement, IsReadWithAllItsFields) {
 
 // Notes are for people: none of them changes what is read but the notes themselves.
 TEST(Measurement, NotesDecideNothing) {
-  Measurement noted = read({with("/notes", "CUDA graphs, HFU, LoRA, out of memory")}).front();
+  Measurement noted =
+      read({with(example(), "/notes", "CUDA graphs, HFU, LoRA, out of memory")}).front();
   const Measurement plain = read({example()}).front();
   noted.notes = plain.notes;
   EXPECT_EQ(noted, plain);
 }
 
 TEST(Measurement, AllProblemsOfAFileAreSaidWithLineAndPointer) {
-  EXPECT_THAT(places_of_problems({with("/scenario/plan/tpp", 2), example() /* id again */,
-                                  with("/figure", {{"metric", "speed"}, {"value", 0.4}}),
-                                  with("/surprise", 1)}),
-              ::testing::UnorderedElementsAre("line 1/scenario/plan/tpp", "line 3/id",
-                                              "line 5/figure/metric", "line 5/id",
-                                              "line 7/surprise", "line 7/id"));
+  EXPECT_THAT(
+      places_of_problems({with(example(), "/scenario/plan/tpp", 2), example() /* id again */,
+                          with(example(), "/figure", {{"metric", "speed"}, {"value", 0.4}}),
+                          with(example(), "/surprise", 1)}),
+      ::testing::UnorderedElementsAre("line 1/scenario/plan/tpp", "line 3/id",
+                                      "line 5/figure/metric", "line 5/id", "line 7/surprise",
+                                      "line 7/id"));
 }
 
 TEST(Measurement, ValuesThatMeanNothingAreRefused) {
   const auto expect_refused = [](const char* pointer, const json& value, const char* place) {
-    EXPECT_THAT(places_of_problems({with(pointer, value)}), ::testing::ElementsAre(place));
+    EXPECT_THAT(places_of_problems({with(example(), pointer, value)}),
+                ::testing::ElementsAre(place));
   };
   expect_refused("/grade", "D", "line 1/grade");
   expect_refused("/open", {"microbatch"}, "line 1/open/0");
@@ -104,16 +101,17 @@ TEST(Measurement, HasEitherAScenarioOrAReasonWhyNot) {
   json without = example();
   without.erase("scenario");
   EXPECT_THAT(places_of_problems({without}), ::testing::ElementsAre("line 1"));
-  EXPECT_THAT(places_of_problems({with("/unsupported", "LoRA")}), ::testing::ElementsAre("line 1"));
+  EXPECT_THAT(places_of_problems({with(example(), "/unsupported", "LoRA")}),
+              ::testing::ElementsAre("line 1"));
   without["unsupported"] = "LoRA";
   EXPECT_EQ(read({without}).front().unsupported, "LoRA");
 }
 
 // Only what sets the time of a step makes a plan an inferred one.
 TEST(Measurement, OpenShardingLeavesThePlanStated) {
-  EXPECT_FALSE(leaves_plan_open(read({with("/open", {"zero_stage"})}).front()));
-  EXPECT_FALSE(leaves_plan_open(read({with("/open", {"tp"})}).front()));
-  EXPECT_TRUE(leaves_plan_open(read({with("/open", {"tp", "pp"})}).front()));
+  EXPECT_FALSE(leaves_plan_open(read({with(example(), "/open", {"zero_stage"})}).front()));
+  EXPECT_FALSE(leaves_plan_open(read({with(example(), "/open", {"tp"})}).front()));
+  EXPECT_TRUE(leaves_plan_open(read({with(example(), "/open", {"tp", "pp"})}).front()));
 }
 
 TEST(Measurement, IsFoundByItsIdOrTheNearestIsNamed) {

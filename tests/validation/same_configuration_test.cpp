@@ -21,6 +21,7 @@ TEST(SameConfiguration, OtherNamesAndFabricsAreNoOtherConfiguration) {
   renamed.model.name = "Meta-Llama-3-8B";
   renamed.cluster.name = "a machine room";
   renamed.cluster.node.nic.bandwidth *= 2.0;
+  renamed.stack = load_stack("megatron-bridge");  // a variant of it
   const auto numbers = configuration_numbers({llama(), renamed, llama()});
   EXPECT_EQ(numbers, std::vector<std::size_t>(3, 0));
 }

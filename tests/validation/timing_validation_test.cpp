@@ -58,11 +58,6 @@ json reduction() {
     "bytes": 1e9, "measured_s": 4.4e-3})");
 }
 
-json with(json row, const char* pointer, const json& value) {
-  row[json::json_pointer(pointer)] = value;
-  return row;
-}
-
 std::string file_with(const json& row) {
   const std::string file = scratch_path("timings.jsonl");
   std::ofstream(file) << row.dump() << '\n';

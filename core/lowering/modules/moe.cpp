@@ -75,8 +75,10 @@ void write_router_forward(const BlockWriter& w, TensorRef in) {
   Op& top_k =
       w.memory_op("router.top_k", OpKind::Router, static_cast<double>(tokens * moe.experts) * 2.0,
                   static_cast<double>(tokens * moe.top_k) * 4.0, {scores}, {scores}, 4);
-  // The host reads back how many tokens go to each expert, which a CUDA graph does not allow.
-  top_k.holds_host = w.stack.host.reads_token_counts && !w.stack.host.cuda_graphs;
+  // The host reads back how many tokens go to each expert. A CUDA graph does not allow that, and
+  // experts that always work on full capacity do not need it.
+  top_k.holds_host =
+      w.stack.host.reads_token_counts && !w.stack.host.cuda_graphs && !moe.pads_to_capacity;
   top_k.further_launches = static_cast<std::int32_t>(w.stack.host.router_launches);
 }
 

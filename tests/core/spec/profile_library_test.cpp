@@ -161,24 +161,27 @@ TEST(ProfileLibrary, WhatIsNotShippedIsNotFound) {
     EXPECT_EQ(find_accelerator(spelling).value_or("nothing"), "nothing") << spelling;
 }
 
-TEST(ProfileLibrary, StacksOfPublishedMeasurementsAreShipped) {
-  for (const char* name :
-       {"fsdp1", "fsdp1-compile", "fsdp2", "fsdp2-compile", "megatron-core", "megatron-deepspeed",
-        "megatron-deepspeed-23", "megatron-flash-2023", "megatron-lm-2020", "megatron-lm-2021",
-        "megatron-lm-2022", "megatron-lm-2023", "nemo-2022", "nemo-te", "deepspeed-zero",
-        "shardwright"})
-    EXPECT_EQ(find_stack(name), name);
-  EXPECT_EQ(find_stack("Megatron Core"), "megatron-core");
-  EXPECT_EQ(find_stack("torchtitan"), "fsdp2");
+TEST(ProfileLibrary, EveryShippedStackHasTheNameOfItsFileAndNothingFilledIn) {
+  for (const std::string& name : shipped_stacks()) {
+    const StackSpec stack = load_stack(name);
+    EXPECT_EQ(stack.name, name);
+    EXPECT_TRUE(stack.filled_in.empty()) << name;
+  }
 }
 
-TEST(ProfileLibrary, AnUnknownStackFallsBackToItsFamily) {
-  EXPECT_EQ(find_stack("megatron-lm-2031", "megatron"), "generic-megatron");
-  EXPECT_EQ(find_stack("my trainer", "pytorch"), "generic-pytorch");
-  EXPECT_EQ(find_stack("my trainer", "deepspeed"), "generic-deepspeed");
-  EXPECT_EQ(find_stack("my trainer", "jax"), "generic-jax");
-  EXPECT_EQ(find_stack("my trainer", "cobol"), "generic");
-  EXPECT_EQ(find_stack(""), "generic");
+// Variants of a stack are patches on its profile, so that a figure has one place.
+TEST(ProfileLibrary, FiguresOfAVariantAreThoseOfItsBaseButForWhatItsProfileStates) {
+  const StackSpec variant = load_stack("megatron-bridge-mla-cuda-graphs");
+  StackSpec base = load_stack("nemo-te");
+  EXPECT_TRUE(variant.cuda_graphs);
+  EXPECT_TRUE(variant.sends_tokens_once_per_node);
+  EXPECT_EQ(variant.optimizer_state_bytes, Bytes(4));
+  EXPECT_EQ(variant.launch_time, base.launch_time);
+  EXPECT_EQ(variant.sources.at("/host/launch_s"), base.sources.at("/host/launch_s"));
+  EXPECT_EQ(stack_that_states(variant.name, "/host/launch_s"), "nemo-te");
+  EXPECT_EQ(stack_that_states(variant.name, "/host/cuda_graphs"), "megatron-bridge-cuda-graphs");
+  EXPECT_EQ(stack_that_states(variant.name, "/memory/optimizer_state_bytes"), variant.name);
+  EXPECT_EQ(stack_that_states("my-stack", "/host/launch_s"), "my-stack");
 }
 
 // What sets the stacks apart in the published results.

@@ -38,6 +38,7 @@ Scenario mixtral_on_a_node() {
 // exchange and expert kernel is of twice the size, and the kept activations, too.
 TEST(ExpertStep, PaddedCapacityCostsTimeAndMemory) {
   Scenario scenario = mixtral_on_a_node();
+  scenario.stack.reads_token_counts = false;
   scenario.model.moe->balanced_routing = true;
   const StepResult dropless = simulate_step(scenario);
   scenario.model.moe->capacity_factor = 1.0;
@@ -67,6 +68,17 @@ RC_GTEST_PROP(ExpertStep, ReadingTokenCountsIsNeverFaster, ()) {
   const Seconds ahead = simulate_step(scenario).step;
   scenario.stack.host.reads_token_counts = true;
   RC_ASSERT(simulate_step(scenario).step >= ahead * (1.0 - 1e-12));
+}
+
+// A host knows how many rows a padded expert has.
+TEST(ExpertStep, NobodyReadsTokenCountsOfPaddedExperts) {
+  Scenario scenario = mixtral_on_a_node();
+  scenario.model.moe->capacity_factor = 1.0;
+  scenario.model.moe->pads_to_capacity = true;
+  ASSERT_TRUE(scenario.stack.reads_token_counts);
+  const StepResult padded = simulate_step(scenario);
+  scenario.stack.reads_token_counts = false;
+  EXPECT_EQ(simulate_step(scenario).step, padded.step);
 }
 
 TEST(ExpertStep, TakesAsMuchLongerAsTheFullestRankHasMoreToDo) {
