@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "cli/commands/command.hpp"
+#include "cli/output/manual.hpp"
 #include "cli/output/output_file.hpp"
 #include "cli/output/terminal.hpp"
 #include "cli/output/version.hpp"
@@ -137,11 +138,19 @@ void add_environment_names(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands({})) add_environment_names(*command);
 }
 
+// A hidden flag that prints a text made from the whole command line; packages are built with it.
+void add_generated_text(CLI::App& app, const std::string& flag,
+                        std::string (*text)(const CLI::App&)) {
+  app.add_flag_callback(flag, [&app, text] { throw CLI::CallForVersion(text(app), 0); })->group("");
+}
+
 void configure(CLI::App& app, Action& action) {
   app.name("shardwright");
   app.footer(kExamples);
   app.formatter(std::make_shared<HelpFormatter>());
   app.set_version_flag("--version", version_line(), "Print version, commit and compiler");
+  add_generated_text(app, "--manual", manual_page);
+  add_generated_text(app, "--bash-completion", bash_completion);
   app.require_subcommand(1);
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
   add_commands(app, action);

@@ -56,4 +56,9 @@ if(SHARDWRIGHT_SANITIZERS)
                       $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>
                       $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=all>)
   add_link_options(-fsanitize=${SHARDWRIGHT_SANITIZERS})
+  # AddressSanitizer finds null pointers that are followed and accesses beyond an object. Asked of UBSan too, they take
+  # a fifth of the time to compile.
+  if(SHARDWRIGHT_SANITIZERS MATCHES "address,undefined")
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=null,object-size>)
+  endif()
 endif()

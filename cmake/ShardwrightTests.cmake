@@ -9,5 +9,8 @@ function(shardwright_discover_tests target label)
     COMMAND ${CMAKE_COMMAND} -D PROGRAM=$<TARGET_FILE:${target}> -D LIST=${list} -D LABEL=${label}
             -D "ENVIRONMENT=${ARGN}" -P ${CMAKE_SOURCE_DIR}/cmake/ListTests.cmake
     BYPRODUCTS ${list} VERBATIM)
-  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${list})
+  set(include ${CMAKE_CURRENT_BINARY_DIR}/${target}_include.cmake)
+  file(WRITE ${include} "if(EXISTS [[${list}]])\n  include([[${list}]])\n"
+                        "else()\n  add_test(${target}_NOT_BUILT ${target}_NOT_BUILT)\nendif()\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${include})
 endfunction()

@@ -191,6 +191,8 @@ TEST(Levels, AnalyticIsNearEventForMostPlansOfEverythingShipped) {
 
 // No search tries offload of activations, but plan files may ask for it.
 TEST(Levels, AnalyticIsNearEventWhereActivationsAreOffloaded) {
+  constexpr int kPlans =
+      4;  // of a request: to list all of its plans takes longer than to simulate these
   std::mt19937 random(20240719);
   int compared = 0, near = 0;
   double bias = 0.0;
@@ -198,15 +200,16 @@ TEST(Levels, AnalyticIsNearEventWhereActivationsAreOffloaded) {
     const Workload workload = pick<Workload>(random, {Workload::Dense, Workload::Small});
     const PlanRequest request = any_request(random, workload);
     const std::vector<Plan> plans = valid_plans(request);
-    if (plans.empty()) continue;
-    Plan plan = pick(random, plans);
-    plan.offload_activations = true;
-    if (first_broken_rule(request.model, request.cluster, plan, request.gpus)) continue;
-    const Levels levels = at_all_levels(request, plan);
-    ASSERT_LE(levels.bound, levels.event) << describe(request, plan);
-    ++compared;
-    near += std::abs(levels.analytic / levels.event - 1.0) <= 0.05;
-    bias += levels.analytic / levels.event - 1.0;
+    for (int n = 0; n < kPlans && !plans.empty(); ++n) {
+      Plan plan = pick(random, plans);
+      plan.offload_activations = true;
+      if (first_broken_rule(request.model, request.cluster, plan, request.gpus)) continue;
+      const Levels levels = at_all_levels(request, plan);
+      ASSERT_LE(levels.bound, levels.event) << describe(request, plan);
+      ++compared;
+      near += std::abs(levels.analytic / levels.event - 1.0) <= 0.05;
+      bias += levels.analytic / levels.event - 1.0;
+    }
   }
   EXPECT_GE(near * 100, compared * 80);
   EXPECT_LT(std::abs(bias / compared), 0.02);

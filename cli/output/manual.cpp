@@ -1,0 +1,134 @@
+#include "cli/output/manual.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <sstream>
+#include <vector>
+
+namespace shardwright::cli {
+namespace {
+
+// Calls `visit` for the command and each subcommand below it, with its words: "shardwright models
+// show". Entries of no group are hidden from help, and here.
+void walk(const CLI::App& app, const std::string& words,
+          const std::function<void(const CLI::App&, const std::string&)>& visit) {
+  visit(app, words);
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (!command->get_group().empty()) walk(*command, words + ' ' + command->get_name(), visit);
+  }
+}
+
+std::vector<const CLI::Option*> shown_options(const CLI::App& app, bool positional) {
+  std::vector<const CLI::Option*> shown;
+  for (const CLI::Option* option : app.get_options()) {
+    if (!option->get_group().empty() && option->get_positional() == positional)
+      shown.push_back(option);
+  }
+  return shown;
+}
+
+// Text in which man finds no request and no hyphen that it may break at or replace.
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    const bool starts_line = result.empty() || result.back() == '\n';
+    if (starts_line && (c == '.' || c == '\'')) result += "\\&";
+    if (c == '\\') {
+      result += "\\e";
+    } else if (c == '-') {
+      result += "\\-";
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
+// Paragraphs of prose; lines that are indented, which are examples, stay as they are.
+std::string paragraphs(const std::string& text) {
+  std::istringstream stream(text);
+  std::string result;
+  bool indented = false;
+  for (std::string line; std::getline(stream, line);) {
+    const bool example = line.starts_with(' ');
+    if (example != indented) result += example ? ".nf\n" : ".fi\n";
+    indented = example;
+    result += line.empty() ? ".PP\n" : escaped(line) + '\n';
+  }
+  return result + (indented ? ".fi\n" : "");
+}
+
+std::string entries(const std::vector<const CLI::Option*>& options) {
+  std::string result;
+  for (const CLI::Option* option : options) {
+    const std::string value = option->get_type_size() == 0 ? "" : ' ' + option->get_type_name();
+    result += fmt::format(".TP\n\\fB{}\\fR{}\n{}\n",
+                          escaped(option->get_name(option->get_positional(), true)), escaped(value),
+                          escaped(option->get_description()));
+  }
+  return result;
+}
+
+std::string synopsis(const CLI::App& app, const std::string& words) {
+  std::string line = escaped(words) + " [OPTION]...";
+  for (const CLI::Option* argument : shown_options(app, true)) {
+    const std::string name = escaped(argument->get_name(true));
+    line += argument->get_required() ? ' ' + name : " [" + name + ']';
+  }
+  return line + (app.get_require_subcommand_min() > 0 ? " SUBCOMMAND" : "");
+}
+
+}  // namespace
+
+std::string manual_page(const CLI::App& app) {
+  const std::string about = app.get_description();
+  const std::size_t first_line = about.find('\n');
+  std::string page = fmt::format(
+      ".TH SHARDWRIGHT 1\n.SH NAME\n{} \\- {}\n.SH SYNOPSIS\n{}\n.SH DESCRIPTION\n{}"
+      ".SH OPTIONS\n{}.SH SUBCOMMANDS\n",
+      app.get_name(), escaped(about.substr(0, first_line)), synopsis(app, app.get_name()),
+      paragraphs(about), entries(shown_options(app, false)));
+  walk(app, app.get_name(), [&](const CLI::App& command, const std::string& words) {
+    if (&command == &app) return;
+    page +=
+        fmt::format(".SS {}\n{}{}{}{}", synopsis(command, words),
+                    paragraphs(command.get_description()), entries(shown_options(command, true)),
+                    entries(shown_options(command, false)), paragraphs(command.get_footer()));
+  });
+  return page + ".SH NOTES\n" + paragraphs(app.get_footer());
+}
+
+std::string bash_completion(const CLI::App& app) {
+  std::string commands, cases;
+  walk(app, app.get_name(), [&](const CLI::App& command, const std::string& words) {
+    std::string names, options;
+    for (const CLI::App* each : command.get_subcommands({})) {
+      if (!each->get_group().empty()) names += each->get_name() + ' ';
+    }
+    for (const CLI::Option* option : shown_options(command, false)) {
+      for (const std::string& name : option->get_lnames()) options += "--" + name + ' ';
+    }
+    commands += fmt::format("{}'{}'", commands.empty() ? "" : " | ", words);
+    cases += fmt::format("    '{}') names='{}' options='{}' ;;\n", words, names, options);
+  });
+  return fmt::format(R"(_{0}() {{
+  local words={0} word names options
+  local current=${{COMP_WORDS[COMP_CWORD]}}
+  for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+    case "$words $word" in
+      {1}) words+=" $word" ;;
+    esac
+  done
+  case $words in
+{2}  esac
+  [[ $current == -* ]] && names=$options
+  mapfile -t COMPREPLY < <(compgen -W "$names" -- "$current")
+}}
+complete -o default -F _{0} {0}
+)",
+                     app.get_name(), commands, cases);
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,19 @@
+// The manual page and the completion of the command line, both made from the description that
+// `--help` prints.
+#pragma once
+
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace shardwright::cli {
+
+// A page of section 1, as man reads it.
+std::string manual_page(const CLI::App& app);
+
+// A script for bash that completes subcommands and options, and file names everywhere else.
+std::string bash_completion(const CLI::App& app);
+
+}  // namespace shardwright::cli

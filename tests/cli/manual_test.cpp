@@ -1,0 +1,102 @@
+// The manual page and the completion name all that --help does.
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/cli/command_run.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+struct Help {
+  std::vector<std::string> subcommands, options;
+};
+
+// The names at the start of the entries of a help text.
+Help help_of(std::vector<std::string> command) {
+  command.emplace_back("--help");
+  std::istringstream text(run_command(command).output);
+  Help help;
+  bool lists_subcommands = false;
+  static const std::regex option("^  (?:-[a-z],)?(--[a-z-]+)"), name("^  ([a-z]+) ");
+  for (std::string line; std::getline(text, line);) {
+    if (!line.empty() && line.front() != ' ') lists_subcommands = line == "Subcommands:";
+    std::smatch found;
+    if (std::regex_search(line, found, option)) help.options.push_back(found[1]);
+    if (lists_subcommands && std::regex_search(line, found, name))
+      help.subcommands.push_back(found[1]);
+  }
+  return help;
+}
+
+// Calls `visit(words, help)` for the command and all subcommands.
+template <class Visit>
+int for_each_command(const std::vector<std::string>& words, const Visit& visit) {
+  const Help help = help_of(words);
+  visit(words, help);
+  int visited = 1;
+  for (const std::string& subcommand : help.subcommands) {
+    if (subcommand == "run") continue;  // its help is the executor's
+    std::vector<std::string> below = words;
+    below.push_back(subcommand);
+    visited += for_each_command(below, visit);
+  }
+  return visited;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text = "shardwright";
+  for (const std::string& word : words) text += ' ' + word;
+  return text;
+}
+
+// What bash offers for a line that ends with the word that is completed.
+std::string completions(const std::string& script, std::vector<std::string> words,
+                        const std::string& current) {
+  const std::string line = joined(words) + " '" + current + "'";
+  const std::string bash = "source " + script + "; COMP_WORDS=(" + line +
+                           "); COMP_CWORD=" + std::to_string(words.size() + 1) +
+                           "; _shardwright; printf '%s\n' \"${COMPREPLY[@]}\"";
+  const ScratchFolder folder;
+  const std::string command = "bash -c '" + std::regex_replace(bash, std::regex("'"), "'\\''") +
+                              "' > " + folder.file("offered");
+  EXPECT_EQ(std::system(command.c_str()), 0) << command;
+  return '\n' + folder.read("offered");
+}
+
+TEST(Manual, NamesEverySubcommandAndOption) {
+  std::string page = run_command({"--manual"}).output;
+  page = std::regex_replace(page, std::regex("\\\\-"), "-");
+  const int commands = for_each_command({}, [&](const auto& words, const Help& help) {
+    const std::size_t start =
+        words.empty() ? page.find(".SH OPTIONS") : page.find(".SS " + joined(words) + " [OPTION]");
+    ASSERT_NE(start, std::string::npos) << joined(words);
+    const std::string section = page.substr(start, page.find("\n.S", start + 1) - start);
+    for (const std::string& option : help.options)
+      EXPECT_NE(section.find(option + "\\fR"), std::string::npos) << joined(words) << option;
+    EXPECT_FALSE(words.size() < 2 && help.options.empty()) << joined(words);
+  });
+  EXPECT_GT(commands, 20);
+}
+
+TEST(Completion, OffersEverySubcommandAndOption) {
+  const ScratchFolder folder;
+  const std::string script =
+      folder.write("shardwright.bash", run_command({"--bash-completion"}).output);
+  for_each_command({}, [&](const auto& words, const Help& help) {
+    const std::string names = completions(script, words, ""),
+                      options = completions(script, words, "--");
+    for (const std::string& subcommand : help.subcommands)
+      EXPECT_NE(names.find('\n' + subcommand + '\n'), std::string::npos) << joined(words);
+    for (const std::string& option : help.options)
+      EXPECT_NE(options.find('\n' + option + '\n'), std::string::npos) << joined(words) << option;
+  });
+  EXPECT_EQ(completions(script, {"clusters"}, "sh"), "\nshow\n");
+  EXPECT_EQ(completions(script, {"plan", "--model"}, "a"), "\n\n");
+}
+
+}  // namespace
+}  // namespace shardwright::cli
