@@ -17,8 +17,8 @@ namespace {
 constexpr int kDotsPerInch = 96;
 constexpr double kMillimetresPerInch = 25.4;
 
-// What is painted under one clip: a document of its own, whose content becomes a group of the
-// whole.
+// All that is painted under one clip. It is a document of its own, whose content becomes a group of
+// the whole.
 struct Part {
   explicit Part(QSize size) {
     generator.setOutputDevice(&bytes);
@@ -50,8 +50,8 @@ QByteArray path_data(const QPainterPath& path) {
   return data.trimmed();
 }
 
-// Gradients and patterns of all parts are numbered from the same one on. Text has no quotes in it:
-// they are escaped.
+// Makes the names of gradients and patterns unique, which each part numbers from one. Quotes within
+// texts are escaped, so none of them looks like a name.
 QByteArray with_own_names(const QByteArray& content, int part) {
   static const QRegularExpression kName(
       QStringLiteral("(\\bid=\"|=\"url\\(#|xlink:href=\"#)([^\")]+)"));
@@ -60,7 +60,7 @@ QByteArray with_own_names(const QByteArray& content, int part) {
       .toUtf8();
 }
 
-// Between the head of a document and its end: definitions and groups.
+// Returns the definitions and groups between the head of a document and its end.
 QByteArray content_of(const QByteArray& document) {
   const auto begin = document.indexOf("<defs");
   return document.mid(begin, document.lastIndexOf("</svg>") - begin).trimmed();
@@ -68,7 +68,7 @@ QByteArray content_of(const QByteArray& document) {
 
 }  // namespace
 
-// Hands all on to the painter of a part, and begins the next part where the clip changes.
+// Passes everything on to the painter of a part, and begins the next part when the clip changes.
 class ClippedSvgEngine : public QPaintEngine {
  public:
   explicit ClippedSvgEngine(QSize size)
@@ -138,7 +138,7 @@ class ClippedSvgEngine : public QPaintEngine {
   }
 
  private:
-  // Of the painter and of the widget that is painted; none: nothing is cut.
+  // Returns the clip of the painter and of the widget that is painted, or none if nothing is cut.
   std::optional<QPainterPath> present_clip() const {
     std::optional<QPainterPath> clip;
     if (painter()->hasClipping()) clip = painter()->deviceTransform().map(painter()->clipPath());
@@ -148,7 +148,7 @@ class ClippedSvgEngine : public QPaintEngine {
     return clip ? clip->intersected(area) : area.simplified();
   }
 
-  // False where the clip leaves nothing of what comes next; else the part is ready for it.
+  // Returns false if the clip hides everything that comes next; else the part is ready for it.
   bool is_seen() {
     if (const QRegion widget = systemClip(); !clip_is_known_ || widget != widget_) {
       widget_ = widget;
@@ -191,7 +191,7 @@ class ClippedSvgEngine : public QPaintEngine {
     content_ += content + "\n</g>\n";
   }
 
-  // Defines it where it is new.
+  // Defines the clip if it is new.
   QByteArray name_of_clip() {
     const QByteArray data = path_data(*clip_);
     if (const auto known = clips_.constFind(data); known != clips_.constEnd()) return *known;
@@ -207,9 +207,12 @@ class ClippedSvgEngine : public QPaintEngine {
   std::unique_ptr<Part> part_;
   int parts_ = 0;
   bool clip_is_known_ = false, state_is_known_ = false;
-  QRegion widget_;                       // where the widget is seen; empty: everywhere
-  std::optional<QPainterPath> clip_;     // of the part
-  QHash<QByteArray, QByteArray> clips_;  // their names by their data
+  // The visible part of the widget; empty if it is visible everywhere.
+  QRegion widget_;
+  // The clip of the part.
+  std::optional<QPainterPath> clip_;
+  // The names of clips by their data.
+  QHash<QByteArray, QByteArray> clips_;
   QByteArray content_;
 };
 

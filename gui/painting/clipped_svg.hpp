@@ -1,5 +1,5 @@
-// SVG that is cut where the painter cuts. QSvgGenerator of Qt 6.4 leaves clips out, those of the
-// painter and those of a widget at its own edge.
+// An SVG that keeps clips. QSvgGenerator of Qt 6.4 ignores those of the painter and those of a widget
+// at its own edge.
 #pragma once
 
 #include <QByteArray>
@@ -13,13 +13,13 @@ class ClippedSvgEngine;
 
 class ClippedSvg : public QPaintDevice {
  public:
-  // In pixels, 96 of which are an inch.
+  // The size is in pixels, of which an inch has 96.
   explicit ClippedSvg(QSize size);
   ~ClippedSvg() override;
   ClippedSvg(const ClippedSvg&) = delete;
   ClippedSvg& operator=(const ClippedSvg&) = delete;
 
-  // All that was painted, once the painter has ended.
+  // Returns the picture after the painter has ended.
   QByteArray document() const;
   QPaintEngine* paintEngine() const override;
 

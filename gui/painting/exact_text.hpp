@@ -1,4 +1,4 @@
-// Numbers as data.
+// Numbers in exported tables.
 #pragma once
 
 #include <QLocale>

@@ -1,56 +1,45 @@
 #include "gui/schedule/schedule_canvas.hpp"
 
-#include <QHelpEvent>
-#include <QKeyEvent>
-#include <QMouseEvent>
-#include <QToolTip>
-#include <QWheelEvent>
+#include <algorithm>
 #include <cmath>
 
 #include "gui/models/text.hpp"
-#include "gui/painting/focus_frame.hpp"
 
 namespace shardwright::gui {
-namespace {
-
-constexpr double kWheelStep = 120.0;  // of QWheelEvent::angleDelta, for one notch
-constexpr double kZoomPerNotch = 1.25;
-constexpr double kKeyZoom = 1.5;
-constexpr double kPanShare = 0.15;  // of what is shown
-constexpr double kClickDistance = 4.0;
-constexpr int kLeastHeightPerStage = 16;
-constexpr int kHeightAround = 80;  // summary, axis and legend
-
-}  // namespace
 
 ScheduleCanvas::ScheduleCanvas(QWidget* parent)
-    : QWidget(parent), colours_(colours_for(palette())) {
-  setFocusPolicy(Qt::StrongFocus);
-  setMouseTracking(true);
-  setAccessibleName(QStringLiteral("Pipeline schedule"));
-}
-
-QSize ScheduleCanvas::minimumSizeHint() const {
-  return {320, kHeightAround + kLeastHeightPerStage * static_cast<int>(gantt_.stages().size())};
+    : NavigableView(QStringLiteral("Pipeline schedule"), Zoom::Horizontal, parent) {
+  on_keys({Qt::Key_Space}, [this] { Q_EMIT play_toggled(); });
+  on_keys({Qt::Key_Right}, [this] { scrub(gantt_.next_event(moment())); });
+  on_keys({Qt::Key_Left}, [this] { scrub(gantt_.previous_event(moment())); });
+  on_keys({Qt::Key_Home}, [this] { scrub(0.0); });
+  on_keys({Qt::Key_End}, [this] { scrub(gantt_.makespan()); });
+  on_keys({Qt::Key_Escape}, [this] {
+    set_moment(std::nullopt);
+    Q_EMIT replay_left();
+    clear_selection();
+  });
 }
 
 void ScheduleCanvas::set_gantt(ScheduleGantt gantt) {
   gantt_ = std::move(gantt);
   scene_ = {};
-  is_first_window_ = true;
-  show_first_window();
-  updateGeometry();
-  update();
+  start_with(gantt_.makespan());
+  first_window_ = scene_.window;
+  lay_out();
+  viewport()->update();
 }
 
-void ScheduleCanvas::show_first_window() {
-  if (!gantt_.empty() && is_first_window_)
-    scene_.window = first_window(gantt_, geometry().plot.width());
+// The width decides how much of a step is legible, until the user shows something else.
+void ScheduleCanvas::lay_out() {
+  const ScheduleGeometry places = geometry();
+  if (scene_.window == first_window_)
+    scene_.window = first_window_ = first_window(gantt_, places.plot.width());
+  set_rows_height(places.rows_height);
 }
 
-// How much is legible depends on the width, until the user shows something else.
-void ScheduleCanvas::resizeEvent(QResizeEvent*) {
-  show_first_window();
+QSize ScheduleCanvas::growth_of_picture() const {
+  return {0, static_cast<int>(std::ceil(scene_.rows.limit - scene_.rows.length()))};
 }
 
 void ScheduleCanvas::set_moment(std::optional<double> moment) {
@@ -58,35 +47,31 @@ void ScheduleCanvas::set_moment(std::optional<double> moment) {
   if (moment) moment = std::clamp(*moment, 0.0, gantt_.makespan());
   if (scene_.moment == moment) return;
   scene_.moment = moment;
-  update();
-}
-
-ScheduleGeometry ScheduleCanvas::geometry() const {
-  return {QSizeF(size()), gantt_};
+  viewport()->update();
 }
 
 double ScheduleCanvas::time_at(double x) const {
-  const QRectF plot = geometry().plot;
-  return scene_.window.time_at(std::clamp(x - plot.left(), 0.0, plot.width()), plot.width());
+  const QRectF plot = this->plot();
+  return scene_.window.value_at(std::clamp(x - plot.left(), 0.0, plot.width()), plot.width());
 }
 
-std::optional<BoxRef> ScheduleCanvas::box_at(const QPointF& position) const {
+std::optional<BoxRef> ScheduleCanvas::item_at(const QPointF& position) const {
   const ScheduleGeometry geometry = this->geometry();
   if (gantt_.empty() || !geometry.plot.contains(position)) return std::nullopt;
-  const auto stage =
-      static_cast<std::size_t>((position.y() - geometry.plot.top()) / geometry.row_height);
+  const auto stage = static_cast<std::size_t>(
+      (position.y() - geometry.plot.top() + scene_.rows.from) / geometry.row_height);
   if (stage >= gantt_.stages().size()) return std::nullopt;
   const GanttStage& of_stage = gantt_.stages()[stage];
   const auto box = of_stage.at(time_at(position.x()));
   if (!box) return std::nullopt;
-  const bool upper = position.y() < geometry.row(stage).center().y();
+  const bool upper = position.y() < geometry.row(stage, scene_.rows).center().y();
   const bool pair = of_stage.boxes[*box].lane == GanttLane::Lower && *box > 0;
   return BoxRef{stage, pair && upper ? *box - 1 : *box};
 }
 
 QString ScheduleCanvas::tool_tip_at(const QPointF& position) const {
-  if (!gantt_.empty() && position.y() < geometry().axis.top()) return schedule_summary_tip(gantt_);
-  const auto ref = box_at(position);
+  if (position.y() < geometry().axis.top()) return schedule_summary_tip(gantt_);
+  const auto ref = item_at(position);
   if (!ref) return {};
   const GanttBox& box = gantt_.stages()[ref->stage].boxes[ref->box];
   QString text = QStringLiteral("<b>stage %1: %2 of microbatch %3</b>")
@@ -98,13 +83,12 @@ QString ScheduleCanvas::tool_tip_at(const QPointF& position) const {
                     .arg(time_text(Seconds(box.finish - box.start)), time_text(Seconds(box.start)));
 }
 
-// The plot shows what lies around this place of the overview.
+// Shows the time around this place of the overview.
 void ScheduleCanvas::look_at(double x) {
   const QRectF area = geometry().overview;
-  TimeWindow window = scene_.window;
-  const double middle = (x - area.left()) / area.width() * gantt_.makespan();
-  window.pan(middle - 0.5 * (window.from + window.to));
-  change_window(window);
+  AxisWindow window = scene_.window;
+  window.pan((x - area.left()) / area.width() * gantt_.makespan() - window.middle());
+  show_part(window, scene_.rows, false);
 }
 
 void ScheduleCanvas::scrub(double seconds) {
@@ -112,131 +96,29 @@ void ScheduleCanvas::scrub(double seconds) {
   if (scene_.moment) Q_EMIT moment_changed(*scene_.moment);
 }
 
-void ScheduleCanvas::change_window(const TimeWindow& window) {
-  is_first_window_ = false;
-  scene_.window = window;
-  update();
+void ScheduleCanvas::paint(QPainter& painter) {
+  SchedulePainter(painter, gantt_, scene_, colours(), QSizeF(viewport()->size())).paint();
 }
 
-bool ScheduleCanvas::event(QEvent* event) {
-  if (event->type() == QEvent::ToolTip) {
-    const auto* help = static_cast<QHelpEvent*>(event);
-    QToolTip::showText(help->globalPos(), tool_tip_at(help->pos()), this);
-    return true;
-  }
-  if (event->type() == QEvent::Leave && scene_.hovered) {
-    scene_.hovered.reset();
-    update();
-  }
-  return QWidget::event(event);
-}
-
-void ScheduleCanvas::paintEvent(QPaintEvent*) {
-  QPainter painter(this);
-  painter.fillRect(rect(), colours_.base);
-  if (gantt_.empty()) return;
-  SchedulePainter(painter, gantt_, scene_, colours_, QSizeF(size())).paint();
-  if (hasFocus()) paint_focus(painter, rect(), colours_);
-}
-
-void ScheduleCanvas::wheelEvent(QWheelEvent* event) {
-  if (gantt_.empty()) return;
-  const QPoint delta = event->angleDelta();
-  const double notches = (delta.y() != 0 ? delta.y() : delta.x()) / kWheelStep;
-  TimeWindow window = scene_.window;
-  if (event->modifiers().testFlag(Qt::ShiftModifier) || delta.y() == 0) {
-    window.pan(-notches * kPanShare * window.length());
-  } else {
-    window.zoom_about(time_at(event->position().x()), std::pow(kZoomPerNotch, notches));
-  }
-  change_window(window);
-  event->accept();
-}
-
-void ScheduleCanvas::mousePressEvent(QMouseEvent* event) {
-  pressed_ = last_ = event->position();
-  moved_ = false;
-  if (gantt_.empty()) return;
-  pans_ = event->button() == Qt::MiddleButton;
-  looks_ = event->button() == Qt::LeftButton && geometry().overview.contains(pressed_);
-  if (looks_) return look_at(pressed_.x());
-  scrubs_ = event->button() == Qt::LeftButton && pressed_.x() >= geometry().plot.left();
-  if (scrubs_ && geometry().axis.contains(pressed_)) scrub(time_at(pressed_.x()));
-}
-
-void ScheduleCanvas::mouseMoveEvent(QMouseEvent* event) {
-  const QPointF position = event->position();
-  moved_ = moved_ || (position - pressed_).manhattanLength() > kClickDistance;
-  if (looks_) {
-    look_at(position.x());
-  } else if (scrubs_ && moved_) {
-    scrub(time_at(position.x()));
-  } else if (pans_) {
-    TimeWindow window = scene_.window;
-    window.pan((last_.x() - position.x()) / geometry().plot.width() * window.length());
-    change_window(window);
-  } else if (const auto box = box_at(position); box != scene_.hovered) {
-    scene_.hovered = box;
-    update();
-  }
-  last_ = position;
-}
-
-void ScheduleCanvas::mouseReleaseEvent(QMouseEvent* event) {
-  const bool clicked = scrubs_ && !moved_;
-  scrubs_ = pans_ = looks_ = false;
-  if (!clicked) return;
-  if (const auto box = box_at(event->position()))
+void ScheduleCanvas::click(const QPointF& position) {
+  const ScheduleGeometry places = geometry();
+  if (places.overview.contains(position)) return look_at(position.x());
+  if (places.axis.contains(position)) return scrub(time_at(position.x()));
+  NavigableView::click(position);
+  // A second click on a slot shows its time in the timeline again.
+  if (const auto& box = scene_.selected)
     Q_EMIT slot_selected(static_cast<int>(box->stage), gantt_.stages()[box->stage].boxes[box->box]);
 }
 
-void ScheduleCanvas::mouseDoubleClickEvent(QMouseEvent*) {
-  if (!gantt_.empty()) change_window(TimeWindow::whole(gantt_.makespan()));
+void ScheduleCanvas::drag_to(const QPointF& position) {
+  if (geometry().overview.contains(press_position())) return look_at(position.x());
+  if (press_position().x() >= plot().left()) scrub(time_at(position.x()));
 }
 
-void ScheduleCanvas::keyPressEvent(QKeyEvent* event) {
-  if (gantt_.empty()) return QWidget::keyPressEvent(event);
-  const double moment = scene_.moment.value_or(0.0);
-  TimeWindow window = scene_.window;
-  const double middle = scene_.moment.value_or(0.5 * (window.from + window.to));
-  switch (event->key()) {
-    case Qt::Key_Space:
-      Q_EMIT play_toggled();
-      return;
-    case Qt::Key_Right:
-      return scrub(gantt_.next_event(moment));
-    case Qt::Key_Left:
-      return scrub(gantt_.previous_event(moment));
-    case Qt::Key_Home:
-      return scrub(0.0);
-    case Qt::Key_End:
-      return scrub(gantt_.makespan());
-    case Qt::Key_Escape:
-      set_moment(std::nullopt);
-      Q_EMIT replay_left();
-      return;
-    case Qt::Key_W:
-      window.zoom_about(middle, kKeyZoom);
-      return change_window(window);
-    case Qt::Key_S:
-      window.zoom_about(middle, 1.0 / kKeyZoom);
-      return change_window(window);
-    case Qt::Key_A:
-      window.pan(-kPanShare * window.length());
-      return change_window(window);
-    case Qt::Key_D:
-      window.pan(kPanShare * window.length());
-      return change_window(window);
-    default:
-      QWidget::keyPressEvent(event);
-  }
-}
-
-void ScheduleCanvas::changeEvent(QEvent* event) {
-  QWidget::changeEvent(event);
-  if (event->type() != QEvent::PaletteChange) return;
-  colours_ = colours_for(palette());
-  update();
+QPointF ScheduleCanvas::zoom_centre() const {
+  if (!scene_.moment) return NavigableView::zoom_centre();
+  const QRectF area = plot();
+  return {area.left() + scene_.window.pixel_of(*scene_.moment, area.width()), area.center().y()};
 }
 
 }  // namespace shardwright::gui

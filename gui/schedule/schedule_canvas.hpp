@@ -1,20 +1,17 @@
-// The painted schedule with its mouse and keys.
+// The painted schedule with the mouse and the keys that it has beside those of NavigableArea.
 //
-//   wheel                       zoom about the cursor      Space      play, pause
-//   Shift + wheel, middle drag  pan                        left right the moment before, after
-//   drag                        scrub the replay           Home End   start, end of the replay
-//   click                       select a slot              W S A D    zoom, pan
-//   double click                fit all                    Esc        leave the replay
-//   drag in the overview        pan
+//   drag, left, right, Home, End   move the moment of the replay
+//   Space                          play, pause
+//   Esc                            leave the replay
+//   drag in the overview           pan
 #pragma once
 
-#include <QWidget>
-
+#include "gui/painting/navigable_view.hpp"
 #include "gui/schedule/schedule_painter.hpp"
 
 namespace shardwright::gui {
 
-class ScheduleCanvas : public QWidget {
+class ScheduleCanvas : public NavigableView<ScheduleScene> {
   Q_OBJECT
 
  public:
@@ -23,47 +20,41 @@ class ScheduleCanvas : public QWidget {
   // Leaves the replay and fits all.
   void set_gantt(ScheduleGantt gantt);
   const ScheduleGantt& gantt() const { return gantt_; }
-  const ScheduleScene& scene() const { return scene_; }
-
   void set_moment(std::optional<double> moment);
+  std::optional<BoxRef> item_at(const QPointF& position) const override;
 
   QSize sizeHint() const override { return {900, 320}; }
-  QSize minimumSizeHint() const override;
+  QSize growth_of_picture() const override;
 
  Q_SIGNALS:
-  void moment_changed(double seconds);  // by mouse or keys
+  // The mouse or a key has moved the replay.
+  void moment_changed(double seconds);
   void replay_left();
   void play_toggled();
   void slot_selected(int stage, const shardwright::gui::GanttBox& box);
 
  protected:
-  bool event(QEvent* event) override;
-  void paintEvent(QPaintEvent* event) override;
-  void wheelEvent(QWheelEvent* event) override;
-  void mousePressEvent(QMouseEvent* event) override;
-  void mouseMoveEvent(QMouseEvent* event) override;
-  void mouseReleaseEvent(QMouseEvent* event) override;
-  void mouseDoubleClickEvent(QMouseEvent* event) override;
-  void keyPressEvent(QKeyEvent* event) override;
-  void changeEvent(QEvent* event) override;
-  void resizeEvent(QResizeEvent* event) override;
+  bool is_empty() const override { return gantt_.empty(); }
+  QRectF plot() const override { return geometry().plot; }
+  void paint(QPainter& painter) override;
+  QString tool_tip_at(const QPointF& position) const override;
+  void lay_out() override;
+  void selection_changed() override {}
+  void click(const QPointF& position) override;
+  bool begin_drag(const QPointF& /*position*/) override { return true; }
+  void drag_to(const QPointF& position) override;
+  QPointF zoom_centre() const override;
 
  private:
-  ScheduleGeometry geometry() const;
+  ScheduleGeometry geometry() const { return {QSizeF(viewport()->size()), gantt_}; }
   double time_at(double x) const;
-  std::optional<BoxRef> box_at(const QPointF& position) const;
-  QString tool_tip_at(const QPointF& position) const;
+  double moment() const { return scene_.moment.value_or(0.0); }
   void scrub(double seconds);
   void look_at(double x);
-  void change_window(const TimeWindow& window);
-  void show_first_window();
 
   ScheduleGantt gantt_;
-  ScheduleScene scene_;
-  Colours colours_;
-  QPointF pressed_, last_;
-  bool is_first_window_ = true;
-  bool scrubs_ = false, pans_ = false, looks_ = false, moved_ = false;
+  // The window that a new schedule begins with; the user may have gone elsewhere.
+  AxisWindow first_window_;
 };
 
 }  // namespace shardwright::gui

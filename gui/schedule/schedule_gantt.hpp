@@ -1,4 +1,4 @@
-// A pipeline schedule as boxes in time: what each stage runs when, and when it waits. Holds no
+// A pipeline schedule as boxes in time: the slots of each stage and its bubbles. This file knows no
 // widget.
 #pragma once
 
@@ -15,30 +15,34 @@ namespace shardwright::gui {
 // Slots that run as a pair share the height of their row.
 enum class GanttLane : std::uint8_t { Whole, Upper, Lower };
 
-// One slot of a stage.
+// A slot of a stage.
 struct GanttBox {
   SlotPhase phase = SlotPhase::Forward;
   std::int32_t chunk = 0;
   std::int32_t microbatch = 0;
-  double start = 0.0, finish = 0.0;  // in seconds
+  // In seconds.
+  double start = 0.0, finish = 0.0;
   GanttLane lane = GanttLane::Whole;
 
   bool operator==(const GanttBox&) const = default;
 };
 
 struct GanttStage {
-  std::vector<GanttBox> boxes;  // in the order of the schedule, ascending in time
-  double busy = 0.0;            // in seconds
-  double bubble = 0.0;          // share of the whole time in which the stage waits for others
+  // In the order of the schedule, which is that of time.
+  std::vector<GanttBox> boxes;
+  // In seconds.
+  double busy = 0.0;
+  // The share of the whole time in which the stage waits for others.
+  double bubble = 0.0;
 
-  // The box that runs at a time; of a pair the second one.
+  // Returns the box that runs at a time; of a pair the second one.
   std::optional<std::size_t> at(double time) const;
 };
 
 // By stage and chunk.
 using StageChunkTimes = std::vector<std::vector<ChunkTimes>>;
 
-// When a slot ran, in seconds of the step.
+// The time of a slot in seconds from the start of the step.
 struct GanttSlotTime {
   double start = 0.0, finish = 0.0;
 };
@@ -47,41 +51,46 @@ using StageSlotTimes = std::vector<std::vector<GanttSlotTime>>;
 
 // The step that slots belong to.
 struct GanttStep {
-  double length = 0.0;          // in seconds
-  std::vector<double> bubbles;  // by stage, in seconds
-  std::size_t busiest = 0;      // the stage whose bubble is the step's
+  // In seconds.
+  double length = 0.0;
+  // By stage, in seconds.
+  std::vector<double> bubbles;
+  // The stage whose bubble is the step's.
+  std::size_t busiest = 0;
 };
 
 class ScheduleGantt {
  public:
   ScheduleGantt() = default;
-  // The slots as they ran in a step. `times` and `step.bubbles` have an entry for each stage.
+  // Shows the slots as they ran in a step. `times` and `step.bubbles` have an entry for each stage.
   ScheduleGantt(ScheduleKind kind, const ScheduleShape& shape, const StageSlotTimes& times,
                 const GanttStep& step);
-  // With given durations, messages taking no time: the bubble is then all time without a slot.
-  // Stays empty where no schedule of this kind has this shape (`why_not` says why). `times` has an
-  // entry for each chunk of each stage.
+  // Shows the slots with given durations and messages that take no time. All time without a slot is
+  // then bubble. Stays empty if no schedule of this kind has this shape (`why_not` says why). `times`
+  // has an entry for each chunk of each stage.
   ScheduleGantt(ScheduleKind kind, const ScheduleShape& shape, const StageChunkTimes& times);
 
   bool empty() const { return stages_.empty(); }
   ScheduleKind kind() const { return kind_; }
   const ScheduleShape& shape() const { return shape_; }
   const std::vector<GanttStage>& stages() const { return stages_; }
-  double makespan() const { return makespan_; }    // in seconds
-  std::int64_t chunks() const { return chunks_; }  // that a stage runs
-  // The share of the step that its busiest stage waits for others; with durations alone that of
-  // all stages together.
+  // In seconds.
+  double makespan() const { return makespan_; }
+  // The number of chunks of a stage.
+  std::int64_t chunks() const { return chunks_; }
+  // The share of the step in which its busiest stage waits for others; with given durations the mean
+  // of all stages.
   double bubble() const { return bubble_; }
-  // Of a step; none with durations alone.
+  // The busiest stage of a step; none with given durations.
   std::optional<std::size_t> busiest() const { return busiest_; }
   // The mean length of a box, in seconds.
   double mean_length() const;
-  // The nearest start or end of a slot after (before) a time; beyond them the ends of the whole.
+  // Return the nearest start or end of a slot after (before) a time, or the end (start) of all.
   double next_event(double time) const;
   double previous_event(double time) const;
 
  private:
-  // `time_of` tells when a slot of the list starts and finishes.
+  // `time_of` returns the time of a slot of the list.
   template <class TimeOf>
   void add_stage(const std::vector<Slot>& list, const TimeOf& time_of);
   void sort_events();
@@ -89,15 +98,16 @@ class ScheduleGantt {
   ScheduleKind kind_ = ScheduleKind::OneFOneB;
   ScheduleShape shape_;
   std::vector<GanttStage> stages_;
-  std::vector<double> events_;  // ascending
+  // The starts and ends of all slots, in the order of time.
+  std::vector<double> events_;
   double makespan_ = 0.0;
   double bubble_ = 0.0;
   std::optional<std::size_t> busiest_;
   std::int64_t chunks_ = 1;
 };
 
-// The same for all chunks: a backward takes twice the time of a forward, half of it for the
-// weights. Chunks of a stage share `forward` among them.
+// Returns equal times for all chunks: a backward takes twice the time of a forward, half of it for
+// the weights. The chunks of a stage share `forward`.
 StageChunkTimes even_times(ScheduleKind kind, const ScheduleShape& shape,
                            Seconds forward = milliseconds(1.0));
 
@@ -105,7 +115,7 @@ Role role_of(SlotPhase phase);
 // "forward", "backward", "backward (input)", "backward (weight)".
 const char* title_of(SlotPhase phase);
 
-// A row for each slot, in base units.
+// Returns a row for each slot, in base units.
 TextTable schedule_table(const ScheduleGantt& gantt);
 
 }  // namespace shardwright::gui

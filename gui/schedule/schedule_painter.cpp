@@ -6,6 +6,7 @@
 #include <set>
 
 #include "gui/models/text.hpp"
+#include "gui/style/mixed_colour.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -15,12 +16,17 @@ constexpr double kAxisHeight = 24.0;
 constexpr double kNamesWidth = 150.0, kLeastNamesWidth = 116.0;
 constexpr double kLegendHeight = 26.0;
 constexpr double kLeastRow = 14.0, kMostRow = 110.0;
-constexpr double kLegibleBox = 22.0;  // pixels: two digits and a gap
+// The pixels of two digits and a gap.
+constexpr double kLegibleBox = 22.0;
 constexpr double kOverviewRow = 10.0, kOverviewTop = 18.0, kOverviewBottom = 8.0;
-constexpr double kMostOverview = 0.3;  // of the room
-constexpr double kLeastGap = 3.0;      // pixels of a box that is set apart from the next one
-constexpr double kMostFade = 0.45;     // of a stage's last chunk, towards the background
-constexpr float kFaint = 0.22F;        // of what the replay has not come to
+// The most of the height that the overview takes.
+constexpr double kMostOverview = 0.3;
+// Boxes of fewer pixels have no gap between them.
+constexpr double kLeastGap = 3.0;
+// The fading of a stage's last chunk towards the background.
+constexpr double kMostFade = 0.45;
+// The opacity of slots that the replay has not reached.
+constexpr float kFaint = 0.22F;
 
 QFont font_of(int pixels, bool bold) {
   QFont font;
@@ -52,15 +58,15 @@ ScheduleGeometry::ScheduleGeometry(const QSizeF& size, const ScheduleGantt& gant
   row_height =
       std::clamp(room / static_cast<double>(std::max<std::size_t>(1, stages)), kLeastRow, kMostRow);
   axis = QRectF(names_width, kSummaryHeight, width, kAxisHeight);
-  plot = QRectF(names_width, axis.bottom(), width,
-                std::max(0.0, std::min(room, row_height * static_cast<double>(stages))));
+  rows_height = row_height * static_cast<double>(stages);
+  plot = QRectF(names_width, axis.bottom(), width, std::max(0.0, std::min(room, rows_height)));
   names = QRectF(0.0, plot.top(), names_width, plot.height());
   legend = QRectF(0.0, size.height() - kLegendHeight, size.width(), kLegendHeight);
 }
 
-QRectF ScheduleGeometry::row(std::size_t stage) const {
-  return {plot.left(), plot.top() + row_height * static_cast<double>(stage), plot.width(),
-          row_height};
+QRectF ScheduleGeometry::row(std::size_t stage, const AxisWindow& rows) const {
+  return {plot.left(), plot.top() + row_height * static_cast<double>(stage) - rows.from,
+          plot.width(), row_height};
 }
 
 SchedulePainter::SchedulePainter(QPainter& painter, const ScheduleGantt& gantt,
@@ -106,7 +112,7 @@ void SchedulePainter::paint_axis() {
   const QFontMetricsF metrics(font_);
   const double width = geometry_.plot.width();
   for (const TimeTick& tick : time_ticks(scene_.window, width, 90.0)) {
-    const double x = geometry_.plot.left() + scene_.window.x_of(tick.time, width);
+    const double x = geometry_.plot.left() + scene_.window.pixel_of(tick.time, width);
     painter_.setPen(colours_.grid);
     painter_.drawLine(QPointF(x, geometry_.axis.bottom() - 5.0),
                       QPointF(x, geometry_.plot.bottom()));
@@ -124,33 +130,33 @@ void SchedulePainter::paint_axis() {
 }
 
 void SchedulePainter::paint_stage(std::size_t stage) {
-  const QRectF row = geometry_.row(stage);
+  const QRectF row = geometry_.row(stage, scene_.rows);
   const double inset = std::min(3.0, 0.1 * row.height());
   const QRectF lane = row.adjusted(0.0, inset, 0.0, -inset);
   painter_.fillRect(lane, faded(colours_.of(Role::Bubble), colours_.dark ? 0.35F : 0.30F));
   paint_boxes(stage, lane, scene_.window);
 }
 
-void SchedulePainter::paint_boxes(std::size_t stage, const QRectF& lane, const TimeWindow& window) {
+void SchedulePainter::paint_boxes(std::size_t stage, const QRectF& lane, const AxisWindow& window) {
   const GanttStage& of_stage = gantt_.stages()[stage];
   double painted_to = -1.0;
   for (std::size_t i = 0; i < of_stage.boxes.size(); ++i) {
     const GanttBox& box = of_stage.boxes[i];
     if (box.finish < window.from || box.start > window.to) continue;
-    const double x0 = window.x_of(box.start, lane.width());
-    const double x1 = window.x_of(box.finish, lane.width());
-    // Of boxes within one pixel the first stands for all.
+    const double x0 = window.pixel_of(box.start, lane.width());
+    const double x1 = window.pixel_of(box.finish, lane.width());
+    // The first of several boxes within one pixel stands for all.
     if (box.lane != GanttLane::Lower && x1 < painted_to + 0.5) continue;
     painted_to = x1;
     const double gap = x1 - x0 >= kLeastGap ? 1.0 : 0.0;
     QRectF rect(lane.left() + x0, lane.top(), std::max(0.5, x1 - x0 - gap), lane.height());
     if (box.lane == GanttLane::Upper) rect.setBottom(lane.center().y() - 0.5);
     if (box.lane == GanttLane::Lower) rect.setTop(lane.center().y() + 0.5);
-    paint_box(box, rect, scene_.hovered == BoxRef{stage, i});
+    paint_box(box, rect, BoxRef{stage, i});
   }
 }
 
-// All stages over the whole step, with a frame around what the plot shows.
+// Paints all stages over the whole step, with a frame around the part in view.
 void SchedulePainter::paint_overview() {
   const QRectF& area = geometry_.overview;
   if (area.isEmpty()) return;
@@ -165,31 +171,26 @@ void SchedulePainter::paint_overview() {
                      height);
     const QRectF lane = row.adjusted(0.0, 0.0, 0.0, height > 4.0 ? -1.0 : 0.0);
     painter_.fillRect(lane, faded(colours_.of(Role::Bubble), colours_.dark ? 0.35F : 0.30F));
-    paint_boxes(stage, lane, TimeWindow::whole(gantt_.makespan()));
+    paint_boxes(stage, lane, AxisWindow::whole(gantt_.makespan()));
   }
   painter_.setClipping(false);
-  const TimeWindow whole = TimeWindow::whole(gantt_.makespan());
-  const double from = area.left() + whole.x_of(scene_.window.from, area.width());
-  const double to = area.left() + whole.x_of(scene_.window.to, area.width());
+  const AxisWindow whole = AxisWindow::whole(gantt_.makespan());
+  const double from = area.left() + whole.pixel_of(scene_.window.from, area.width());
+  const double to = area.left() + whole.pixel_of(scene_.window.to, area.width());
   painter_.setPen(QPen(colours_.accent, 2.0));
   painter_.setBrush(Qt::NoBrush);
   painter_.drawRect(QRectF(from, area.top() - 2.0, std::max(3.0, to - from), area.height() + 3.0));
 }
 
-// The later a chunk, the nearer to the background.
+// Later chunks are nearer to the background.
 QColor SchedulePainter::fill_of(const GanttBox& box) const {
   const QColor colour = colours_.of(role_of(box.phase));
   if (gantt_.chunks() < 2) return colour;
   const double share = static_cast<double>(box.chunk) / static_cast<double>(gantt_.chunks() - 1);
-  const double fade = kMostFade * share;
-  const auto blend = [fade](int from, int to) {
-    return static_cast<int>(std::lround(from + (to - from) * fade));
-  };
-  return {blend(colour.red(), colours_.base.red()), blend(colour.green(), colours_.base.green()),
-          blend(colour.blue(), colours_.base.blue())};
+  return mixed_colour(colour, colours_.base, kMostFade * share);
 }
 
-void SchedulePainter::paint_box(const GanttBox& box, const QRectF& rect, bool hovered) {
+void SchedulePainter::paint_box(const GanttBox& box, const QRectF& rect, const BoxRef& ref) {
   const bool ahead = scene_.moment && box.start > *scene_.moment;
   const QColor fill = fill_of(box);
   const double luma = 0.299 * fill.red() + 0.587 * fill.green() + 0.114 * fill.blue();
@@ -219,14 +220,20 @@ void SchedulePainter::paint_box(const GanttBox& box, const QRectF& rect, bool ho
         Qt::AlignCenter, number);
   }
   const bool running = scene_.moment && box.start <= *scene_.moment && box.finish > *scene_.moment;
-  if (!running && !hovered) return;
-  painter_.setPen(QPen(running ? colours_.warning : colours_.text, 2.0));
+  const bool selected = scene_.selected == ref;
+  if (!running && !selected && scene_.hovered != ref) return;
+  const QColor outline = selected ? colours_.accent : running ? colours_.warning : colours_.text;
   painter_.setBrush(Qt::NoBrush);
-  painter_.drawRect(rect.adjusted(1.0, 1.0, -1.0, -1.0));
+  // The inner line sets the outline off from boxes of a similar colour.
+  for (const QPen& pen : {QPen(colours_.base, 4.0), QPen(outline, 2.0)}) {
+    const double inset = 0.5 * pen.widthF();
+    painter_.setPen(pen);
+    painter_.drawRect(rect.adjusted(inset, inset, -inset, -inset));
+  }
 }
 
 void SchedulePainter::paint_name(std::size_t stage) {
-  const QRectF row = geometry_.row(stage);
+  const QRectF row = geometry_.row(stage, scene_.rows);
   const QRectF name(10.0, row.top(), geometry_.names.width() - 20.0, row.height());
   painter_.setFont(row.height() >= 15.0 ? font_ : small_);
   painter_.setPen(colours_.text);
@@ -239,7 +246,7 @@ void SchedulePainter::paint_name(std::size_t stage) {
 void SchedulePainter::paint_moment() {
   if (!scene_.moment) return;
   const double x =
-      geometry_.plot.left() + scene_.window.x_of(*scene_.moment, geometry_.plot.width());
+      geometry_.plot.left() + scene_.window.pixel_of(*scene_.moment, geometry_.plot.width());
   if (x < geometry_.plot.left() - 0.5 || x > geometry_.plot.right() + 0.5) return;
   painter_.setPen(QPen(colours_.accent, 2.0));
   painter_.drawLine(QPointF(x, geometry_.axis.bottom() - 4.0), QPointF(x, geometry_.plot.bottom()));
@@ -281,8 +288,8 @@ void SchedulePainter::paint_legend() {
     painter_.drawText(QPointF(x, middle + (metrics.ascent() - metrics.descent()) / 2.0), numbers);
 }
 
-TimeWindow first_window(const ScheduleGantt& gantt, double plot_width) {
-  TimeWindow window = TimeWindow::whole(gantt.makespan());
+AxisWindow first_window(const ScheduleGantt& gantt, double plot_width) {
+  AxisWindow window = AxisWindow::whole(gantt.makespan());
   const double legible = plot_width / kLegibleBox * gantt.mean_length();
   if (!gantt.empty() && legible < gantt.makespan()) window.show(0.0, legible);
   return window;

@@ -7,7 +7,7 @@
 #include <QRectF>
 #include <optional>
 
-#include "gui/painting/time_window.hpp"
+#include "gui/painting/axis_window.hpp"
 #include "gui/schedule/schedule_gantt.hpp"
 
 namespace shardwright::gui {
@@ -19,20 +19,22 @@ struct BoxRef {
   bool operator==(const BoxRef&) const = default;
 };
 
-struct ScheduleScene {
-  TimeWindow window;
-  std::optional<double> moment;  // of the replay: what is not yet run is faint
-  std::optional<BoxRef> hovered;
+struct ScheduleScene : PaintedScene<BoxRef> {
+  // The moment of the replay; boxes that start later are faint.
+  std::optional<double> moment;
 };
 
 struct ScheduleGeometry {
   ScheduleGeometry(const QSizeF& size, const ScheduleGantt& gantt);
 
   QRectF axis, names, plot, legend;
-  QRectF overview;  // the whole step below the plot; empty where the plot can show it legibly
+  // Shows the whole step below the plot; empty where the plot can show it legibly.
+  QRectF overview;
   double row_height = 0.0;
+  // The height of all rows; the plot may be lower.
+  double rows_height = 0.0;
 
-  QRectF row(std::size_t stage) const;
+  QRectF row(std::size_t stage, const AxisWindow& rows) const;
 };
 
 class SchedulePainter {
@@ -46,10 +48,10 @@ class SchedulePainter {
   void paint_summary();
   void paint_axis();
   void paint_stage(std::size_t stage);
-  void paint_boxes(std::size_t stage, const QRectF& lane, const TimeWindow& window);
+  void paint_boxes(std::size_t stage, const QRectF& lane, const AxisWindow& window);
   void paint_overview();
   void paint_name(std::size_t stage);
-  void paint_box(const GanttBox& box, const QRectF& rect, bool hovered);
+  void paint_box(const GanttBox& box, const QRectF& rect, const BoxRef& ref);
   void paint_moment();
   void paint_legend();
   QColor fill_of(const GanttBox& box) const;
@@ -62,15 +64,15 @@ class SchedulePainter {
   QFont font_, bold_, small_;
 };
 
-// The part of the step that shows first: so much of its start that microbatch numbers are legible.
-TimeWindow first_window(const ScheduleGantt& gantt, double plot_width);
+// Returns the part of the step that is shown first: as much as leaves microbatch numbers legible.
+AxisWindow first_window(const ScheduleGantt& gantt, double plot_width);
 
 // "1f1b · 4 stages · 32 microbatches · 1.20 s · bubble 8.6 % in stage 2, the busiest".
 QString schedule_summary(const ScheduleGantt& gantt);
-// The same with what its bubble is, as rich text.
+// Returns the summary with an explanation of its bubble, as rich text.
 QString schedule_summary_tip(const ScheduleGantt& gantt);
 
-// What a stage runs at a time: "forward of microbatch 3, chunk 1", or that it waits.
+// Returns the slot of a stage at a time, "forward of microbatch 3, chunk 1", or "waits".
 QString slot_text(const ScheduleGantt& gantt, std::size_t stage, double time);
 
 }  // namespace shardwright::gui

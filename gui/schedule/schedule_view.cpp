@@ -2,7 +2,6 @@
 
 #include <QHBoxLayout>
 #include <QLabel>
-#include <QScrollArea>
 #include <QSignalBlocker>
 #include <QSlider>
 #include <QStyle>
@@ -17,7 +16,8 @@
 namespace shardwright::gui {
 namespace {
 
-constexpr double kReplaySeconds = 12.0;  // for the whole step
+// The time that the replay of a whole step takes.
+constexpr double kReplaySeconds = 12.0;
 constexpr int kFrameMs = 16;
 constexpr int kSliderSteps = 10'000;
 
@@ -35,12 +35,12 @@ ScheduleView::ScheduleView(QWidget* parent) : View(parent), canvas_(new Schedule
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
   create_controls();
-  auto* scroll = new QScrollArea(this);
-  scroll->setWidget(canvas_);
-  scroll->setWidgetResizable(true);
-  scroll->setFrameShape(QFrame::NoFrame);
-  scroll->setFocusPolicy(Qt::NoFocus);
-  empty_ = new EmptyState(scroll, this);
+  // The stack passes the focus on from within a page, but not from the page itself.
+  auto* page = new QWidget(this);
+  auto* page_layout = new QVBoxLayout(page);
+  page_layout->setContentsMargins(0, 0, 0, 0);
+  page_layout->addWidget(canvas_);
+  empty_ = new EmptyState(page, this);
   layout->addWidget(empty_, 1);
   layout->addWidget(controls_);
   setFocusProxy(canvas_);
@@ -100,7 +100,7 @@ void ScheduleView::set_plan(const Plan& plan, const ModelSpec& model, const Time
     set_gantt(ScheduleGantt(plan.schedule, shape, *times, step_of(*result)));
   } else {
     set_gantt(ScheduleGantt(plan.schedule, shape, even_times(plan.schedule, shape)));
-    note_->setText(QStringLiteral("even durations, messages take no time"));
+    note_->setText(QStringLiteral("Equal durations; messages take no time"));
   }
 }
 
@@ -109,7 +109,7 @@ void ScheduleView::set_gantt(ScheduleGantt gantt) {
   canvas_->set_gantt(std::move(gantt));
   note_->clear();
   controls_->setVisible(!canvas_->gantt().empty());
-  empty_->setCurrentIndex(canvas_->gantt().empty() ? 0 : 1);
+  if (!canvas_->gantt().empty()) empty_->show_content();
   show_moment();
 }
 
@@ -118,7 +118,7 @@ void ScheduleView::clear(const QString& files) {
   empty_->show_hint(
       files.isEmpty()
           ? QStringLiteral("<b>No pipeline schedule</b><br>Choose a plan with more than one "
-                           "pipeline stage to see which stage runs which microbatch when.")
+                           "pipeline stage to see when each stage runs each microbatch.")
           : hint_of_files(files, QStringLiteral("no schedule")));
 }
 

@@ -25,12 +25,12 @@ class ScheduleView : public View {
  public:
   explicit ScheduleView(QWidget* parent = nullptr);
 
-  // The slots as the timeline of the step with this result has them; where it lacks some, even
-  // ones, and the view says so.
+  // Shows the slots of the timeline of the step with this result. If the timeline lacks some, the
+  // view shows equal durations and says so.
   void set_plan(const Plan& plan, const ModelSpec& model, const Timeline* timeline = nullptr,
                 const sim::StepResult* result = nullptr);
   void set_gantt(ScheduleGantt gantt);
-  // `files`, if any, whose step is shown instead of a plan's.
+  // `files` are those whose step Timeline shows instead of a plan's, if any.
   void clear(const QString& files = {});
 
   ScheduleCanvas& canvas() { return *canvas_; }

@@ -23,7 +23,7 @@ struct Extent {
   }
 };
 
-// What a stage runs for one microbatch in one chunk.
+// The passes of a stage for one microbatch in one chunk.
 struct Passes {
   Extent forward, input, weight;
 };
@@ -49,11 +49,12 @@ class SlotFinder {
   }
 
  private:
-  using PassKey = std::pair<std::int32_t, std::int32_t>;  // chunk and microbatch
+  // Chunk and microbatch.
+  using PassKey = std::pair<std::int32_t, std::int32_t>;
   using PassMap = std::map<PassKey, Passes>;
 
-  // The embedding, which timelines give to the first layer, lies in the first chunk, which may have
-  // no layer; the head, behind the last layer, in the last one.
+  // Timelines count the embedding to the first layer. It lies in the first chunk, even if that has no
+  // layer. The head, behind the last layer, lies in the last chunk.
   std::int32_t position_of(const Span& span) const {
     if (span.layer == 0 && span.name.starts_with("embedding")) return 0;
     const std::int32_t layer = span.layer;
@@ -103,7 +104,7 @@ class SlotFinder {
       if (missing) return std::nullopt;
       const double start = extent.empty() ? reached : std::max(extent.start, reached);
       times.push_back({start, std::max(start, extent.end)});
-      // A pair runs at the same time.
+      // Both slots of a pair run at the same time.
       reached = slot.overlaps_next ? start : times.back().finish;
     }
     return times;

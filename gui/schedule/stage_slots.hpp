@@ -1,4 +1,4 @@
-// When the slots of a plan's schedule ran, as a timeline shows it.
+// The times of a schedule's slots in a timeline.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,12 @@
 
 namespace shardwright::gui {
 
-// For each slot of each stage, in the order of the schedule. A slot lasts from the start of the
-// first op that its stage's compute stream runs for it to the end of the last one, so waits for
-// tensor-parallel collectives count. Recomputation counts to the backward pass.
+// Returns the time of each slot of each stage, in the order of the schedule. A slot lasts from the
+// start of its first op on the stage's compute stream to the end of its last one, which includes
+// waits for tensor-parallel collectives. Recomputation belongs to the backward pass.
 //
-// Nothing if the timeline lacks a stage or a slot. Of several ranks of a stage the first counts.
+// Returns nothing if the timeline lacks a stage or a slot. If a stage has several ranks, the first
+// one counts.
 std::optional<StageSlotTimes> stage_slots(const Timeline& timeline, const ModelSpec& model,
                                           const Plan& plan);
 

@@ -6,7 +6,7 @@
 
 namespace shardwright::gui {
 
-// `share` from 0, which is `first`, to 1; channel by channel.
+// Mixes channel by channel. A `share` of 0 is `first`, one of 1 is `second`.
 inline QColor mixed_colour(const QColor& first, const QColor& second, double share) {
   const auto blend = [share](int from, int to) {
     return static_cast<int>(std::lround(from + (to - from) * share));

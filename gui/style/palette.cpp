@@ -16,7 +16,8 @@ constexpr QRgb kPurple = 0xffcc79a7;
 
 struct RoleStyle {
   const char* title;
-  QRgb light, dark;  // by appearance: what is too pale on white is darker there, and the reverse
+  // The colours on a light and on a dark background, so that neither is too pale.
+  QRgb light, dark;
   Qt::BrushStyle hatch;
 };
 

@@ -17,17 +17,20 @@
 
 namespace shardwright::gui {
 
-// What a coloured thing stands for.
+// The meaning of a colour.
 enum class Role : std::uint8_t {
-  Forward,         // compute
-  BackwardInput,   // compute
-  BackwardWeight,  // compute
-  Recompute,       // compute
+  // Compute by phase.
+  Forward,
+  BackwardInput,
+  BackwardWeight,
+  Recompute,
   Optimizer,
-  MatrixProducts,  // kernels of all phases from here on
+  // Kernels by kind, in all phases.
+  MatrixProducts,
   Attention,
-  MemoryBound,  // kernels that memory bandwidth limits
-  Tensor,       // exposed communication of an axis from here on
+  MemoryBound,
+  // Exposed communication by axis.
+  Tensor,
   Data,
   Pipeline,
   Context,
@@ -61,14 +64,16 @@ bool is_dark(const QPalette& palette);
 struct Colours {
   bool dark = false;
   QColor window, base, text, muted_text, grid, frame;
-  QColor accent;     // selection
-  QColor good, bad;  // differences; always with a sign or an arrow beside them
+  // Selections.
+  QColor accent;
+  // Differences, always with a sign or an arrow beside them.
+  QColor good, bad;
   QColor warning;
 
   QColor of(Role role) const;
-  // Text that is legible on `of(role)`.
+  // The colour of text that is legible on `of(role)`.
   QColor text_on(Role role) const;
-  // Categories without a role of their own (series of a chart): eight colours, then again.
+  // The colours of categories without a role, as the series of a chart. They repeat after eight.
   QColor series(int index) const;
 };
 
@@ -77,15 +82,14 @@ Colours colours_for(const QPalette& palette);
 // The shape that goes with `Colours::series(index)`.
 Marker marker(int index);
 
-// The hatch that tells roles apart in grey: those of compute from each other, and those of
-// communication.
+// The hatch that distinguishes the roles of compute, and those of communication, in grey.
 Qt::BrushStyle hatch(Role role);
 
 // The role of an op that runs in `phase`, and of the communication in `group`.
 Role role_of(OpKind kind, Phase phase);
 Role role_of(Group group);
 
-// The palettes of the two appearances, for screenshots and for desktops that tell nothing.
+// The palettes of the two appearances, for screenshots and for desktops without a colour scheme.
 QPalette light_palette();
 QPalette dark_palette();
 

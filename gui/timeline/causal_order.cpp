@@ -9,8 +9,8 @@
 namespace shardwright::gui {
 namespace {
 
-// Clocks of a measurement and rounding of a prediction: what ended this much later still counts as
-// before.
+// A span that ends this much later still counts as earlier: the clocks of a measurement differ, and
+// a prediction is rounded.
 constexpr double kTolerance = 1e-9;
 
 }  // namespace
@@ -33,7 +33,7 @@ CausalOrder::CausalOrder(std::shared_ptr<const Timeline> timeline, const Program
 
 std::vector<std::uint32_t> CausalOrder::critical_path() const {
   std::vector<std::uint32_t> path;
-  // Spans without length may each come before the other.
+  // Two spans without length may each come before the other.
   std::vector<bool> passed(timeline_->spans.size(), false);
   for (std::optional<std::uint32_t> at = last(); at && !passed[*at]; at = before(*at)) {
     passed[*at] = true;
@@ -131,7 +131,8 @@ std::optional<std::uint32_t> CausalOrder::twin_on(const std::vector<std::uint32_
   return std::nullopt;
 }
 
-// The latest to end, no later than `start`, of what the span may have waited for.
+// Returns the last span to end, no later than `start`, among those that this one may have waited
+// for.
 std::optional<std::uint32_t> CausalOrder::before_on_its_rank(std::uint32_t index,
                                                              double start) const {
   const double limit = std::min(start, span(index).start.value()) + kTolerance;

@@ -1,10 +1,11 @@
-// Which span of a step waited for which, and the chain that the end of the step waits for.
+// The waits between the spans of a step, and the critical path that follows from them.
 //
-// Before each span comes the one whose end let it start. With the program that is the latest to end
-// of what it waits for: the op before it on its stream, its waits, and for messages and collectives
-// between stages the same of the other ends. Without it (a measurement of another program) it is
-// the span of the same rank that ended last before it started; for messages also of the other end's
-// rank. What lies between the two is time in which the next one was not yet issued by the host.
+// The predecessor of a span is the one whose end let it start. With the program, the predecessor is
+// the last to end of the ops that the span waits for: the op before it on its stream, its explicit
+// waits, and for messages and collectives between stages the same ops of the other ranks. Without
+// the program (a measurement of another one), it is the span that ended last on the same rank before
+// this one started; for messages, spans of the other rank count as well. Time between the two is
+// time in which the host had not yet issued the second one.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +20,17 @@
 
 namespace shardwright::gui {
 
-// Spans are indices into `timeline->spans`.
+// All functions name a span by its index into `timeline->spans`.
 class CausalOrder {
  public:
-  // `program` may be null; it is not used where the timeline is not a prediction of it.
+  // `program` may be null. It is ignored unless the timeline is a prediction of it.
   explicit CausalOrder(std::shared_ptr<const Timeline> timeline, const Program* program = nullptr);
 
-  // None at the start of the step.
+  // Returns the predecessor of a span, or none at the start of the step.
   std::optional<std::uint32_t> before(std::uint32_t index) const;
 
-  // Backwards from the span that ends last, told from the start of the step to its end. They do not
-  // overlap in time.
+  // Returns the chain of predecessors of the span that ends last, from the start of the step to its
+  // end. They do not overlap in time.
   std::vector<std::uint32_t> critical_path() const;
 
  private:
@@ -42,9 +43,10 @@ class CausalOrder {
   std::optional<std::uint32_t> before_on_its_rank(std::uint32_t index, double start) const;
 
   std::shared_ptr<const Timeline> timeline_;
-  std::map<std::int32_t, std::vector<std::uint32_t>> by_end_;  // by rank
+  // The spans of each rank in the order of their ends.
+  std::map<std::int32_t, std::vector<std::uint32_t>> by_end_;
   std::unordered_map<std::uint32_t, std::uint32_t> other_end_;
-  // With a program: by span, ends where the next one's begin.
+  // With a program: the waits of span i are waits_[first_wait_[i]] to waits_[first_wait_[i + 1]].
   std::vector<std::uint32_t> first_wait_, waits_;
 };
 

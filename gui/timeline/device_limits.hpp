@@ -1,4 +1,4 @@
-// What one accelerator of a step can do at most, to hold against what its ops reach.
+// The peak rates and the memory of one accelerator, which the rates of ops are compared with.
 #pragma once
 
 #include "core/base/units.hpp"
@@ -6,14 +6,24 @@
 
 namespace shardwright::gui {
 
-// Zero: not told, as of a timeline without its plan.
+// A zero is unknown, as for a timeline without its plan.
 struct DeviceLimits {
   Bytes memory;
-  FlopPerSecond matrix_peak;     // in the plan's number format
-  BytesPerSecond scale_up;       // inside of a scale-up domain, one direction
-  BytesPerSecond between_nodes;  // its share of the node's NICs, one direction
+  // The rate of matrix products in the plan's number format.
+  FlopPerSecond matrix_peak;
+  // One direction inside of a scale-up domain.
+  BytesPerSecond scale_up;
+  // One direction of the accelerator's share of the node's NICs.
+  BytesPerSecond between_nodes;
 };
 
-DeviceLimits limits_of(const Scenario& scenario);
+inline DeviceLimits limits_of(const Scenario& scenario) {
+  const NodeSpec& node = scenario.cluster.node;
+  const double nics =
+      static_cast<double>(node.nic.per_node) / static_cast<double>(node.accelerators);
+  return {scenario.cluster.accelerator.memory,
+          scenario.cluster.accelerator.matrix.of(scenario.plan.precision), node.scale_up.bandwidth,
+          node.nic.bandwidth * nics};
+}
 
 }  // namespace shardwright::gui

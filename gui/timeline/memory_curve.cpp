@@ -9,17 +9,20 @@
 namespace shardwright::gui {
 namespace {
 
-constexpr double kAbove = 17.0;            // pixels above the curves, for the capacity's text
-constexpr double kLeastOfCapacity = 0.05;  // lower peaks would be flat below the capacity's line
-constexpr int kSeries = 5;                 // colour of the curves
+// Pixels above the curves for the text of the capacity.
+constexpr double kAbove = 17.0;
+// Peaks below this share of the capacity would be flat if its line were drawn.
+constexpr double kLeastOfCapacity = 0.05;
+// The series whose colour the curves have.
+constexpr int kSeries = 5;
 
 QColor base_colour(const Colours& colours) {
   return mixed_colour(colours.series(kSeries), colours.text, 0.45);
 }
 
-// The highest level in each column of pixels.
+// Follows the highest level in each column of pixels.
 QPolygonF area_below(const MemoryRow& memory, double MemoryPoint::*level_of, const QRectF& row,
-                     const TimeWindow& window, const MemoryScale& scale) {
+                     const AxisWindow& window, const MemoryScale& scale) {
   const int width = static_cast<int>(row.width());
   const double left = row.left(), bottom = row.bottom() - 1.0;
   QPolygonF area;
@@ -29,7 +32,7 @@ QPolygonF area_below(const MemoryRow& memory, double MemoryPoint::*level_of, con
                        [](const MemoryPoint& point, double time) { return point.time < time; });
   double level = memory.at(window.from).*level_of;
   for (int column = 0; column < width; ++column) {
-    const double end = window.time_at(column + 1.0, width);
+    const double end = window.value_at(column + 1.0, width);
     double most = level;
     for (; next != memory.points.end() && next->time < end; ++next) {
       level = (*next).*level_of;
@@ -47,7 +50,7 @@ QPolygonF area_below(const MemoryRow& memory, double MemoryPoint::*level_of, con
   return area;
 }
 
-// The text stands above the line, where no curve is.
+// Writes the text above the line, where there is no curve.
 void paint_capacity(QPainter& painter, const QRectF& row, const MemoryScale& scale,
                     const Colours& colours) {
   if (scale.capacity.value() <= 0.0) return;
@@ -80,7 +83,7 @@ double MemoryScale::pixels_above(Bytes level, double row_height) const {
 }
 
 void paint_memory_curve(QPainter& painter, const MemoryRow& memory, const QRectF& row,
-                        const TimeWindow& window, const MemoryScale& scale, const Colours& colours,
+                        const AxisWindow& window, const MemoryScale& scale, const Colours& colours,
                         const QFont& font) {
   QColor fill = colours.series(kSeries);
   // A cosmetic pen: wider ones are stroked as paths, which takes longer than all spans together.

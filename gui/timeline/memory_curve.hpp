@@ -1,5 +1,5 @@
-// Paints the memory of a timeline's ranks: what tensors hold above what lies outside of them, and
-// the capacity's line.
+// Paints the memory of a timeline's ranks: the bytes of tensors above those that are not allocated,
+// and the line of the capacity.
 #pragma once
 
 #include <QFont>
@@ -7,31 +7,33 @@
 #include <QRectF>
 #include <vector>
 
-#include "gui/painting/time_window.hpp"
+#include "gui/painting/axis_window.hpp"
 #include "gui/style/palette.hpp"
 #include "gui/timeline/timeline_tracks.hpp"
 
 namespace shardwright::gui {
 
-// One for all ranks, so that their curves can be compared.
+// The scale of all ranks, so that their curves can be compared.
 struct MemoryScale {
-  Bytes highest;   // peak of any rank
-  Bytes capacity;  // of a rank; zero: not told
+  // The peak of any rank.
+  Bytes highest;
+  // The memory of a rank; zero if it is unknown.
+  Bytes capacity;
 
   MemoryScale(const std::vector<MemoryRow>& rows, Bytes of_a_rank);
 
-  // Whether the capacity's line is drawn: above peaks that are far lower it would flatten them.
+  // True if the line of the capacity is drawn. It would flatten peaks that are far lower.
   bool shows_capacity() const;
-  // How far above the bottom of a row of this height a level lies.
+  // The distance of a level from the bottom of a row of this height.
   double pixels_above(Bytes level, double row_height) const;
 };
 
-// `row`: its part of the plot, which shows `window`. `font`: of the capacity's text.
+// Paints into `row`, a part of the plot, which shows `window`. The text of the capacity has `font`.
 void paint_memory_curve(QPainter& painter, const MemoryRow& memory, const QRectF& row,
-                        const TimeWindow& window, const MemoryScale& scale, const Colours& colours,
+                        const AxisWindow& window, const MemoryScale& scale, const Colours& colours,
                         const QFont& font);
 
-// How the area is filled of what a rank holds beside what is allocated.
+// The fill of memory that a rank holds without having allocated it.
 QBrush not_allocated(const Colours& colours);
 
 }  // namespace shardwright::gui

@@ -7,14 +7,15 @@
 namespace shardwright::gui {
 namespace {
 
-constexpr qsizetype kLongestName = 24;  // characters of a column's heading
+// The longest heading of a column, in characters.
+constexpr qsizetype kLongestName = 24;
 constexpr std::size_t kOpKinds = static_cast<std::size_t>(OpKind::Receive) + 1;
 
 QString kind_title(OpKind kind) {
   return QString::fromUtf8(name_of(kind)).replace(QLatin1Char('_'), QLatin1Char(' '));
 }
 
-// Its beginning and its end.
+// Keeps the beginning and the end of a long name.
 QString shortened(const QString& name) {
   if (name.size() <= kLongestName) return name;
   const qsizetype half = kLongestName / 2;
@@ -133,7 +134,7 @@ QVariant RangeStatisticsModel::headerData(int section, Qt::Orientation orientati
   if (role == Qt::TextAlignmentRole)
     return QVariant(section == Kind ? Qt::AlignLeft | Qt::AlignVCenter
                                     : Qt::AlignRight | Qt::AlignVCenter);
-  // All of a name that is longer than its column.
+  // The tool tip has the whole name that its heading cuts.
   const bool is_tip = role == Qt::ToolTipRole;
   if (role != Qt::DisplayRole && !is_tip) return {};
   const auto of_side = [&](const char* what, qsizetype side) {

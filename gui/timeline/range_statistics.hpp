@@ -1,4 +1,5 @@
-// What runs in a range of time: how long, how often, and how busy the streams are.
+// Statistics of a range of time: time and number of ops by kind, and the share in which the compute
+// streams are busy.
 #pragma once
 
 #include <QAbstractTableModel>
@@ -11,15 +12,17 @@ namespace shardwright::gui {
 // Spans of one kind of op within the range; those that cross its ends count with the part inside.
 struct KindStatistics {
   OpKind kind = OpKind::Gemm;
-  std::array<double, 2> seconds{};     // by side
-  std::array<std::size_t, 2> count{};  // by side
+  // By side.
+  std::array<double, 2> seconds{};
+  std::array<std::size_t, 2> count{};
 };
 
 struct RangeStatistics {
   double from = 0.0, to = 0.0;
-  std::vector<KindStatistics> kinds;  // longest first
-  // By side: of the compute streams shown, the share of the range in which an op runs, on average;
-  // negative where no compute stream is shown.
+  // The kind with the most time comes first.
+  std::vector<KindStatistics> kinds;
+  // By side: the share of the range in which an op runs, averaged over the compute streams shown;
+  // negative if none is shown.
   std::array<double, 2> compute_busy{-1.0, -1.0};
 
   double length() const { return to - from; }

@@ -24,7 +24,7 @@ bool SpanMarks::contains(std::size_t row, std::size_t position) const {
 }
 
 std::vector<SpanMarks::Extent> SpanMarks::visible(const SpanRow& spans, std::size_t row,
-                                                  const TimeWindow& window, int width) const {
+                                                  const AxisWindow& window, int width) const {
   std::vector<Extent> extents;
   if (row >= positions_.size()) return extents;
   const std::vector<std::uint32_t>& marked = positions_[row];
@@ -32,15 +32,15 @@ std::vector<SpanMarks::Extent> SpanMarks::visible(const SpanRow& spans, std::siz
   auto at = std::lower_bound(marked.begin(), marked.end(), shown.first);
   while (at != marked.end() && *at < shown.last) {
     const RowSpan& span = spans.spans()[*at];
-    const double x0 = std::max(0.0, window.x_of(span.start, width));
-    const double x1 = std::clamp(window.x_of(span.end, width), x0 + 1.0, double(width) + 1.0);
+    const double x0 = std::max(0.0, window.pixel_of(span.start, width));
+    const double x1 = std::clamp(window.pixel_of(span.end, width), x0 + 1.0, double(width) + 1.0);
     if (!extents.empty() && x0 <= extents.back().x1) {
       extents.back().x1 = std::max(extents.back().x1, x1);
     } else {
       extents.push_back({x0, x1});
     }
-    // Those that start within the same column add nothing.
-    const double next = window.time_at(x0 + 1.0, width);
+    // Spans that end within the same column add nothing.
+    const double next = window.value_at(x0 + 1.0, width);
     at = std::partition_point(at + 1, marked.end(), [&](std::uint32_t position) {
       return spans.spans()[position].end < next;
     });

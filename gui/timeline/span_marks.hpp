@@ -1,5 +1,5 @@
-// Spans that are marked in a timeline (search hits, the critical path), by row and ascending, so
-// that a paint finds those that it shows.
+// Spans that are marked in a timeline: search hits, the critical path. They are sorted by row and
+// start, so that a paint finds those in view quickly.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,23 @@ namespace shardwright::gui {
 class SpanMarks {
  public:
   SpanMarks() = default;
-  // Spans that `tracks` does not show are left out.
+  // Leaves out spans that `tracks` does not show.
   SpanMarks(const TimelineTracks& tracks, const std::vector<SpanRef>& spans);
 
   bool empty() const { return count_ == 0; }
   std::size_t count() const { return count_; }
   bool contains(std::size_t row, std::size_t position) const;
-  // One mark for each column of pixels that has any, as the spans' extent in pixels (at least one).
+  // The extent of marked spans in pixels, at least one wide.
   struct Extent {
     double x0 = 0.0, x1 = 0.0;
   };
-  std::vector<Extent> visible(const SpanRow& spans, std::size_t row, const TimeWindow& window,
+  // Returns the extents of the marks in view; marks within one column of pixels have one.
+  std::vector<Extent> visible(const SpanRow& spans, std::size_t row, const AxisWindow& window,
                               int width) const;
 
  private:
-  std::vector<std::vector<std::uint32_t>> positions_;  // by row
+  // By row.
+  std::vector<std::vector<std::uint32_t>> positions_;
   std::size_t count_ = 0;
 };
 

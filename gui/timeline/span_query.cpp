@@ -57,9 +57,10 @@ SpanQuery SpanQuery::parse(const QString& text, QStringList* problems) {
                      [&](const auto& each) { return key == QString::fromUtf8(each.first); });
     QString problem;
     if (field == std::end(kFields)) {
-      problem =
-          QStringLiteral("“%1” is no field: name, kind, stream, phase, group, layer, mb, rank")
-              .arg(key);
+      problem = QStringLiteral(
+                    "“%1” is not a field; fields are name, kind, stream, phase, group, layer, mb "
+                    "and rank")
+                    .arg(key);
     } else {
       term.field = field->second;
       if (read_values(word.mid(equals + 1), term, problem)) {
@@ -103,13 +104,13 @@ bool SpanQuery::read_values(const QString& value, Term& term, QString& problem) 
       }
     }
     if (!bit) {
-      problem = QStringLiteral("“%1” is not known").arg(each);
+      problem = QStringLiteral("“%1” is not a value of its field").arg(each);
       return false;
     }
     term.values |= std::uint64_t{1} << static_cast<unsigned>(*bit);
   }
   if (term.names.empty() && term.values == 0 && term.ranges.empty()) {
-    problem = QStringLiteral("a term without a value");
+    problem = QStringLiteral("a term has no value");
     return false;
   }
   return true;

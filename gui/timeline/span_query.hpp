@@ -1,11 +1,11 @@
-// The line in which people say which spans they mean.
+// A query for spans, as people type it.
 //
-// Terms are separated by blanks and all must hold; alternatives within a term by commas:
+// Blanks separate terms, which must all hold; commas separate the alternatives of a term:
 //   qkv                  the op's name contains "qkv"
 //   kind=gemm,attention  one of these kinds
 //   stream=compute       also phase=, group=
 //   layer=3  mb=0-7      a number or a range; also rank=
-//   -kind=gemm           a minus in front of a term turns it round
+//   -kind=gemm           a minus in front of a term negates it
 #pragma once
 
 #include <QString>
@@ -20,7 +20,7 @@ namespace shardwright::gui {
 
 class SpanQuery {
  public:
-  // What cannot be read is listed in `problems` and left out.
+  // Leaves out terms that cannot be read, and lists them in `problems`.
   static SpanQuery parse(const QString& text, QStringList* problems = nullptr);
 
   bool matches(const Span& span) const;
@@ -36,9 +36,12 @@ class SpanQuery {
   struct Term {
     Field field = Field::Name;
     bool negated = false;
-    std::vector<std::string> names;   // Name
-    std::uint64_t values = 0;         // Kind … Group: a bit each
-    std::vector<NumberRange> ranges;  // Layer …
+    // The alternatives of Name.
+    std::vector<std::string> names;
+    // A bit for each alternative of Kind, Stream, Phase and Group.
+    std::uint64_t values = 0;
+    // The alternatives of Layer, Microbatch and Rank.
+    std::vector<NumberRange> ranges;
   };
 
   static bool read_values(const QString& value, Term& term, QString& problem);
@@ -48,7 +51,7 @@ class SpanQuery {
   std::vector<Term> terms_;
 };
 
-// The terms of one field each that a span matches, such as "kind=gemm", "layer=3".
+// Returns a term for each field of a span that it matches, such as "kind=gemm", "layer=3".
 QStringList terms_of(const Span& span);
 
 }  // namespace shardwright::gui

@@ -82,7 +82,7 @@ RoleTimes SpanRow::busy() const {
 // Descends the pyramid for one paint.
 class SpanRow::Painter {
  public:
-  Painter(const SpanRow& row, const TimeWindow& window, int width, double box_width)
+  Painter(const SpanRow& row, const AxisWindow& window, int width, double box_width)
       : row_(row),
         window_(window),
         width_(width),
@@ -164,15 +164,16 @@ class SpanRow::Painter {
   }
 
   const SpanRow& row_;
-  const TimeWindow& window_;
+  const AxisWindow& window_;
   int width_;
   double box_width_;
-  double per_second_;  // pixels
+  // Pixels of a second.
+  double per_second_;
   RowLayout layout_;
   std::vector<RoleTimes> columns_;
 };
 
-RowLayout SpanRow::lay_out(const TimeWindow& window, int width, double box_width) const {
+RowLayout SpanRow::lay_out(const AxisWindow& window, int width, double box_width) const {
   if (width <= 0 || window.length() <= 0.0) return {};
   return Painter(*this, window, width, box_width).paint();
 }

@@ -37,11 +37,11 @@ void add_rates(const Span& span, const DeviceLimits& limits, ToolTip& tip) {
     tip.line(QStringLiteral("rate"), text);
   }
   if (span.bytes.value() <= 0.0) return;
-  tip.line(QStringLiteral("moves"), bytes_text(span.bytes));
+  tip.line(QStringLiteral("data"), bytes_text(span.bytes));
   if (!timed) return;
   tip.line(QStringLiteral("algorithm bandwidth"), bandwidth_text(span.bytes / span.duration));
   if (limits.scale_up.value() > 0.0)
-    tip.line(QStringLiteral("links at most"),
+    tip.line(QStringLiteral("link bandwidth"),
              QStringLiteral("%1 inside, %2 between nodes")
                  .arg(bandwidth_text(limits.scale_up), bandwidth_text(limits.between_nodes)));
 }
@@ -59,7 +59,7 @@ void add_counterpart(const TimelineTracks& tracks, SpanRef ref, ToolTip& tip) {
   if (!other_ref) return;
   const Span& own = tracks.span(ref);
   const Span& other = tracks.span(*other_ref);
-  // The prediction is the first, so that it is what a measurement is a share of.
+  // The prediction comes first: the measurement is given as a share of it.
   const Span& first = ref.side == 0 ? own : other;
   const Span& second = ref.side == 0 ? other : own;
   QString text = time_text(other.duration);

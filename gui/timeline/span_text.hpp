@@ -1,4 +1,4 @@
-// A span in words: for tool tips, and for files.
+// Descriptions of spans for tool tips, labels and exported tables.
 #pragma once
 
 #include <QString>
@@ -13,31 +13,34 @@
 
 namespace shardwright::gui {
 
-// Rich text: name, phase, layer, microbatch, start, duration, the op that it waited for last
-// (`before`), rates beside what the device can do, and the same op in the other timeline.
+// Returns rich text: name, phase, layer, microbatch, start, duration, the op that the span waited
+// for (`before`), its rates with their shares of the device's peaks, and the same op in the other
+// timeline.
 QString span_tool_tip(const TimelineTracks& tracks, SpanRef ref, const DeviceLimits& limits = {},
                       std::optional<SpanRef> before = std::nullopt);
 
-// Rich text: what a rank holds at a time, if any, and its peak; of both what is allocated.
+// Returns rich text: the memory of a rank at a time, if one is given, and at its peak; of each the
+// allocated part as well.
 QString memory_tool_tip(const MemoryRow& row, std::optional<double> time);
-// The peak alone, on a line.
+// Returns one line with the peak.
 QString memory_line(const MemoryRow& row);
 
-// One line: "attention.qkv · forward · layer 3 · mb 0 · 1.23 ms".
+// Returns one line: "attention.qkv · forward · layer 3 · mb 0 · 1.23 ms".
 QString span_line(const TimelineTracks& tracks, SpanRef ref);
 
-// Spans that were shown, whatever is shown since then.
+// A copy of the spans that were shown, which outlives a change of the view.
 struct ShownSpans {
   std::vector<std::shared_ptr<const Timeline>> timelines;
-  QStringList files;  // of each; empty unless two timelines of one origin are shown
+  // The file of each; empty unless two timelines of one origin are shown.
+  QStringList files;
   std::vector<SpanRef> spans;
 };
 
-// Those that overlap [from, to], in seconds, track by track.
+// Returns the spans that overlap [from, to], in seconds, track by track.
 ShownSpans shown_spans(const TimelineTracks& tracks, double from, double to);
 
-// A row each, in base units; with a column for the file where files are told apart. Cut short once
-// a stop is asked for.
+// Returns a row for each span, in base units, with a column for the file if there are two. A stop
+// ends the table early.
 TextTable span_table(const ShownSpans& shown, const std::stop_token& stop = {});
 
 }  // namespace shardwright::gui

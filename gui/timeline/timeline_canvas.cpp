@@ -1,42 +1,25 @@
 #include "gui/timeline/timeline_canvas.hpp"
 
 #include <QContextMenuEvent>
-#include <QHelpEvent>
-#include <QMouseEvent>
 #include <QPaintEngine>
-#include <QPaintEvent>
 #include <QScrollBar>
 #include <QTimer>
-#include <QToolTip>
-#include <QWheelEvent>
 #include <algorithm>
-#include <cmath>
 
-#include "gui/models/text.hpp"
-#include "gui/painting/focus_frame.hpp"
 #include "gui/timeline/span_text.hpp"
 
 namespace shardwright::gui {
 namespace {
 
-constexpr double kWheelStep = 120.0;  // of QWheelEvent::angleDelta, for one notch
-constexpr double kZoomPerNotch = 1.25;
-constexpr double kWheelPan = 0.10;
-constexpr double kRowsPerNotch = 60.0;  // pixels
-constexpr int kBarSteps = 100'000;      // of the scroll bar for the whole time
-constexpr double kClickDistance = 4.0;  // pixels that a click may move
-constexpr double kDragMargin = 16.0;    // pixels from the edge where a dragged row scrolls
-constexpr std::size_t kMostEarlierWindows = 100;
+// A dragged row scrolls the others so many pixels from the edge.
+constexpr double kDragMargin = 16.0;
 
 }  // namespace
 
 TimelineCanvas::TimelineCanvas(QWidget* parent)
-    : QAbstractScrollArea(parent), colours_(colours_for(palette())) {
-  setFocusPolicy(Qt::StrongFocus);
-  setFrameShape(QFrame::NoFrame);
-  setAccessibleName(QStringLiteral("Timeline of the training step"));
-  viewport()->setMouseTracking(true);
+    : NavigableView(QStringLiteral("Timeline of the training step"), Zoom::Horizontal, parent) {
   setMinimumSize(240, 160);
+  add_keys();
 }
 
 void TimelineCanvas::set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
@@ -49,10 +32,10 @@ void TimelineCanvas::set_timelines(std::vector<std::shared_ptr<const Timeline>> 
   scene_ = {};
   scene_.show_arrows = before.show_arrows;
   scene_.show_critical_path = before.show_critical_path;
+  scene_.rows = before.rows;
   limits_ = limits;
   scene_.capacity = limits.memory;
-  scene_.window = TimeWindow::whole(tracks_.end());
-  earlier_.clear();
+  start_with(tracks_.end());
   orders_.clear();
   critical_path_.clear();
   matches_.clear();
@@ -86,43 +69,39 @@ void TimelineCanvas::set_matches(const std::vector<SpanRef>& matches) {
 void TimelineCanvas::tracks_changed() {
   scene_.critical_path = SpanMarks(tracks_, critical_path_);
   scene_.matches = SpanMarks(tracks_, matches_);
-  update_scroll_bars();
-  repaint_tracks();
+  lay_out();
+  part_changed();
 }
 
 void TimelineCanvas::set_show_arrows(bool show) {
   scene_.show_arrows = show;
-  repaint_tracks();
+  part_changed();
 }
 
 void TimelineCanvas::set_show_critical_path(bool show) {
   scene_.show_critical_path = show;
-  repaint_tracks();
+  part_changed();
 }
 
-void TimelineCanvas::repaint_tracks() {
+void TimelineCanvas::part_changed() {
   backing_is_old_ = true;
   viewport()->update();
 }
 
-TimelineGeometry TimelineCanvas::geometry() const {
-  return TimelineGeometry(QSizeF(viewport()->size()));
-}
-
 double TimelineCanvas::time_at(double x) const {
-  const QRectF plot = geometry().plot;
-  return scene_.window.time_at(std::clamp(x - plot.left(), 0.0, plot.width()), plot.width());
+  const QRectF plot = this->plot();
+  return scene_.window.value_at(std::clamp(x - plot.left(), 0.0, plot.width()), plot.width());
 }
 
 const Track* TimelineCanvas::track_at(const QPointF& position) const {
   const TimelineGeometry places = geometry();
   if (!places.plot.contains(position) && !places.names.contains(position)) return nullptr;
-  const auto index = tracks_.track_at(position.y() - places.plot.top(), scene_.scroll);
+  const auto index = tracks_.track_at(position.y() - places.plot.top(), scene_.rows.from);
   return index ? &tracks_.tracks()[*index] : nullptr;
 }
 
-std::optional<SpanRef> TimelineCanvas::span_at(const QPointF& position) const {
-  const QRectF plot = geometry().plot;
+std::optional<SpanRef> TimelineCanvas::item_at(const QPointF& position) const {
+  const QRectF plot = this->plot();
   const Track* at = track_at(position);
   if (!plot.contains(position) || at == nullptr || at->kind != TrackKind::Spans)
     return std::nullopt;
@@ -130,32 +109,11 @@ std::optional<SpanRef> TimelineCanvas::span_at(const QPointF& position) const {
   const SpanRow& row = tracks_.rows()[track.row];
   const double time = time_at(position.x());
   if (const auto exact = row.at(time)) return tracks_.ref(track, *exact);
-  // What is narrower than the mouse is steady may be missed by two pixels.
+  // The mouse may miss a narrow span by two pixels.
   const double slack = 2.0 * scene_.window.length() / plot.width();
   const PositionRange near = row.visible(time - slack, time + slack);
   if (near.size() == 0 || row.spans()[near.last - 1].end < time - slack) return std::nullopt;
   return tracks_.ref(track, near.last - 1);
-}
-
-void TimelineCanvas::change_window(const TimeWindow& window, bool remember) {
-  if (window == scene_.window) return;
-  if (remember && earlier_.size() < kMostEarlierWindows) earlier_.push_back(scene_.window);
-  scene_.window = window;
-  update_scroll_bars();
-  repaint_tracks();
-  Q_EMIT window_changed();
-}
-
-void TimelineCanvas::show_window(double from, double to) {
-  TimeWindow window = scene_.window;
-  window.show(from, to);
-  change_window(window, true);
-}
-
-void TimelineCanvas::zoom(double time, double factor) {
-  TimeWindow window = scene_.window;
-  window.zoom_about(time, factor);
-  change_window(window, false);
 }
 
 void TimelineCanvas::select_range(double from, double to) {
@@ -176,25 +134,24 @@ void TimelineCanvas::clear_range() {
 
 void TimelineCanvas::select_op(SpanRef ref) {
   if (ref.side >= tracks_.timelines().size() ||
-      ref.index >= tracks_.timelines()[ref.side]->spans.size() || scene_.selected == ref)
+      ref.index >= tracks_.timelines()[ref.side]->spans.size())
     return;
-  scene_.selected = ref;
-  viewport()->update();
-  Q_EMIT op_selected(ref);
+  select(ref);
 }
 
-void TimelineCanvas::clear_op() {
-  if (!scene_.selected) return;
-  scene_.selected.reset();
-  viewport()->update();
-  Q_EMIT op_cleared();
+void TimelineCanvas::selection_changed() {
+  if (scene_.selected) {
+    Q_EMIT op_selected(*scene_.selected);
+  } else {
+    Q_EMIT op_cleared();
+  }
 }
 
 void TimelineCanvas::reveal(SpanRef ref) {
   const auto index = tracks_.track_of(ref);
   if (!index) return;
   const Track& track = tracks_.tracks()[*index];
-  const double rows = geometry().rows_height(), y = track.shown_y(scene_.scroll);
+  const double rows = geometry().rows_height(), y = track.shown_y(scene_.rows.from);
   if (!track.pinned && (y < tracks_.pinned_height() || y + track.height > rows))
     verticalScrollBar()->setValue(
         static_cast<int>(track.y - 0.5 * (tracks_.pinned_height() + rows)));
@@ -202,9 +159,7 @@ void TimelineCanvas::reveal(SpanRef ref) {
   const double from = span.start.value(), to = span.end().value();
   if (from >= scene_.window.from && to <= scene_.window.to) return;
   const double half = std::max(0.5 * scene_.window.length(), to - from);
-  TimeWindow window = scene_.window;
-  window.show(0.5 * (from + to) - half, 0.5 * (from + to) + half);
-  change_window(window, true);
+  show_window(0.5 * (from + to) - half, 0.5 * (from + to) + half);
 }
 
 void TimelineCanvas::fold(const QString& rank_label, bool folded) {
@@ -260,19 +215,6 @@ void TimelineCanvas::mark_moment(std::optional<double> moment) {
   viewport()->update();
 }
 
-bool TimelineCanvas::viewportEvent(QEvent* event) {
-  if (event->type() == QEvent::ToolTip) {
-    const auto* help = static_cast<QHelpEvent*>(event);
-    QToolTip::showText(help->globalPos(), tool_tip_at(help->pos()), viewport());
-    return true;
-  }
-  if (event->type() == QEvent::Leave && scene_.hovered) {
-    scene_.hovered.reset();
-    viewport()->update();
-  }
-  return QAbstractScrollArea::viewportEvent(event);
-}
-
 QString TimelineCanvas::text_of(SpanRef ref) const {
   std::optional<SpanRef> before;
   if (ref.side < orders_.size()) {
@@ -282,7 +224,7 @@ QString TimelineCanvas::text_of(SpanRef ref) const {
 }
 
 QString TimelineCanvas::tool_tip_at(const QPointF& position) const {
-  if (const auto span = span_at(position)) return text_of(*span);
+  if (const auto span = item_at(position)) return text_of(*span);
   const Track* track = track_at(position);
   if (track == nullptr) return {};
   const bool on_name = geometry().names.contains(position);
@@ -298,11 +240,8 @@ QString TimelineCanvas::tool_tip_at(const QPointF& position) const {
          memory_tool_tip(memory, std::nullopt);
 }
 
-void TimelineCanvas::paintEvent(QPaintEvent*) {
-  QPainter painter(viewport());
-  painter.fillRect(viewport()->rect(), colours_.base);
-  if (tracks_.empty()) return;
-  TimelinePainter timeline(painter, tracks_, scene_, colours_, QSizeF(viewport()->size()));
+void TimelineCanvas::paint(QPainter& painter) {
+  TimelinePainter timeline(painter, tracks_, scene_, colours(), QSizeF(viewport()->size()));
   // Pictures of another resolution, and those that are no pixels, are painted afresh.
   const bool to_screen = painter.paintEngine()->type() == QPaintEngine::Raster &&
                          qFuzzyCompare(painter.deviceTransform().m11(), devicePixelRatioF());
@@ -312,7 +251,6 @@ void TimelineCanvas::paintEvent(QPaintEvent*) {
     timeline.paint_tracks();
   }
   timeline.paint_overlay();
-  if (hasFocus()) paint_focus(painter, viewport()->rect(), colours_);
 }
 
 void TimelineCanvas::paint_from_backing(QPainter& painter) {
@@ -324,152 +262,67 @@ void TimelineCanvas::paint_from_backing(QPainter& painter) {
   }
   if (backing_is_old_) {
     QPainter tracks_painter(&backing_);
-    TimelinePainter(tracks_painter, tracks_, scene_, colours_, QSizeF(viewport()->size()))
+    TimelinePainter(tracks_painter, tracks_, scene_, colours(), QSizeF(viewport()->size()))
         .paint_tracks();
     backing_is_old_ = false;
   }
   painter.drawPixmap(0, 0, backing_);
 }
 
-void TimelineCanvas::resizeEvent(QResizeEvent*) {
-  update_scroll_bars();
-  repaint_tracks();
+bool TimelineCanvas::wheel_zooms_at(const QPointF& position) const {
+  return geometry().axis.contains(position);
 }
 
-void TimelineCanvas::update_scroll_bars() {
-  setting_bars_ = true;
-  const double rows = geometry().rows_height();
-  verticalScrollBar()->setRange(0, static_cast<int>(std::max(0.0, tracks_.height() - rows)));
-  verticalScrollBar()->setPageStep(static_cast<int>(rows));
-  verticalScrollBar()->setSingleStep(20);
-  const TimeWindow& window = scene_.window;
-  const double share = window.length() / window.limit;
-  horizontalScrollBar()->setRange(0, static_cast<int>(std::lround((1.0 - share) * kBarSteps)));
-  horizontalScrollBar()->setPageStep(std::max(1, static_cast<int>(share * kBarSteps)));
-  horizontalScrollBar()->setSingleStep(std::max(1, static_cast<int>(0.1 * share * kBarSteps)));
-  horizontalScrollBar()->setValue(
-      static_cast<int>(std::lround(window.from / window.limit * kBarSteps)));
-  setting_bars_ = false;
-  scene_.scroll = verticalScrollBar()->value();
+// A second click on a name folds or unfolds again.
+bool TimelineCanvas::double_click_fits_at(const QPointF& position) const {
+  return !geometry().names.contains(position);
 }
 
-void TimelineCanvas::scrollContentsBy(int dx, int dy) {
-  if (setting_bars_) return;
-  if (dy != 0) {
-    scene_.scroll = verticalScrollBar()->value();
-    repaint_tracks();
-  }
-  if (dx == 0) return;
-  TimeWindow window = scene_.window;
-  window.pan(horizontalScrollBar()->value() * window.limit / kBarSteps - window.from);
-  change_window(window, false);
-}
-
-void TimelineCanvas::wheelEvent(QWheelEvent* event) {
-  if (tracks_.empty()) return;
-  // Some platforms turn Shift + wheel into a horizontal wheel.
-  const QPoint delta = event->angleDelta();
-  const double notches = (delta.y() != 0 ? delta.y() : delta.x()) / kWheelStep;
-  const bool over_axis = geometry().axis.contains(event->position());
-  const bool sideways = event->modifiers().testFlag(Qt::ShiftModifier) || delta.y() == 0;
-  if (event->modifiers().testFlag(Qt::ControlModifier) || (over_axis && !sideways)) {
-    zoom(time_at(event->position().x()), std::pow(kZoomPerNotch, notches));
-  } else if (sideways) {
-    TimeWindow window = scene_.window;
-    window.pan(-notches * kWheelPan * window.length());
-    change_window(window, false);
-  } else {
-    QScrollBar* bar = verticalScrollBar();
-    bar->setValue(bar->value() - static_cast<int>(std::lround(notches * kRowsPerNotch)));
-  }
-  event->accept();
-}
-
-void TimelineCanvas::mousePressEvent(QMouseEvent* event) {
-  pressed_ = last_ = event->position();
-  moved_ = false;
-  on_name_ = event->button() == Qt::LeftButton && geometry().names.contains(pressed_);
-  dragged_.reset();
-  if (const Track* track = track_at(pressed_); on_name_ && track != nullptr) dragged_ = *track;
-  if (tracks_.empty()) return;
-  const bool pans =
-      event->button() == Qt::MiddleButton ||
-      (event->button() == Qt::LeftButton && event->modifiers().testFlag(Qt::ShiftModifier));
-  const bool in_time = event->position().x() >= geometry().plot.left();
-  if (pans) {
-    drag_ = Drag::Pan;
-    viewport()->setCursor(Qt::ClosedHandCursor);
-  } else if (event->button() == Qt::LeftButton && in_time) {
-    drag_ = Drag::Range;
-  }
-}
-
-void TimelineCanvas::mouseMoveEvent(QMouseEvent* event) {
-  const QPointF position = event->position();
-  moved_ = moved_ || (position - pressed_).manhattanLength() > kClickDistance;
-  if (on_name_ && dragged_ && moved_ && drag_ != Drag::Pan) {
-    drag_row(position);
-  } else if (drag_ == Drag::Range && moved_) {
-    select_range(time_at(pressed_.x()), time_at(position.x()));
-  } else if (drag_ == Drag::Pan) {
-    TimeWindow window = scene_.window;
-    window.pan((last_.x() - position.x()) / geometry().plot.width() * window.length());
-    change_window(window, false);
-    QScrollBar* bar = verticalScrollBar();
-    bar->setValue(bar->value() + static_cast<int>(last_.y() - position.y()));
-  } else if (const auto span = span_at(position); span != scene_.hovered) {
-    scene_.hovered = span;
-    viewport()->update();
-  }
-  last_ = position;
-}
-
-void TimelineCanvas::mouseReleaseEvent(QMouseEvent* event) {
-  const Drag drag = std::exchange(drag_, Drag::None);
-  viewport()->unsetCursor();
-  if (drag == Drag::Row) {
-    on_name_ = false;
-    return drop_row(event->position());
-  }
-  if (std::exchange(on_name_, false) && drag == Drag::None && !moved_)
-    return fold_at(event->position());
-  if (drag != Drag::Range || moved_) return;
+void TimelineCanvas::click(const QPointF& position) {
+  if (position.x() < plot().left()) return fold_at(position);
   clear_range();
-  if (const auto span = span_at(event->position())) {
-    select_op(*span);
-  } else {
-    clear_op();
-  }
+  NavigableView::click(position);
+}
+
+bool TimelineCanvas::begin_drag(const QPointF& position) {
+  dragged_.reset();
+  if (const Track* track = track_at(position); track != nullptr && position.x() < plot().left())
+    dragged_ = *track;
+  return true;
+}
+
+void TimelineCanvas::drag_to(const QPointF& position) {
+  if (dragged_) return drag_row(position);
+  if (press_position().x() >= plot().left())
+    select_range(time_at(press_position().x()), time_at(position.x()));
 }
 
 void TimelineCanvas::drag_row(const QPointF& position) {
-  drag_ = Drag::Row;
   viewport()->setCursor(Qt::ClosedHandCursor);
-  const QRectF plot = geometry().plot;
+  const QRectF plot = this->plot();
   QScrollBar* bar = verticalScrollBar();
   if (!dragged_->pinned && position.y() > plot.bottom() - kDragMargin)
     bar->setValue(bar->value() + bar->singleStep());
   if (!dragged_->pinned && position.y() < plot.top() + tracks_.pinned_height() + kDragMargin)
     bar->setValue(bar->value() - bar->singleStep());
-  const auto place = tracks_.drop_place(*dragged_, position.y() - plot.top(), scene_.scroll);
+  const auto place = tracks_.drop_place(*dragged_, position.y() - plot.top(), scene_.rows.from);
   scene_.drop_line = place ? std::optional(place->shown_y) : std::nullopt;
   viewport()->update();
 }
 
-void TimelineCanvas::drop_row(const QPointF& position) {
+void TimelineCanvas::end_drag(const QPointF& position) {
+  if (!dragged_) return;
   const Track dragged = *dragged_;
-  leave_drag();
-  const double y = position.y() - geometry().plot.top();
-  if (const auto place = tracks_.drop_place(dragged, y, scene_.scroll))
+  cancel_drag();
+  const double y = position.y() - plot().top();
+  if (const auto place = tracks_.drop_place(dragged, y, scene_.rows.from))
     move(dragged, place->position);
 }
 
-void TimelineCanvas::leave_drag() {
-  drag_ = Drag::None;
-  on_name_ = false;
+void TimelineCanvas::cancel_drag() {
+  if (!dragged_) return clear_range();
   dragged_.reset();
   scene_.drop_line.reset();
-  viewport()->unsetCursor();
   viewport()->update();
 }
 
@@ -482,20 +335,6 @@ void TimelineCanvas::fold_at(const QPointF& position) {
 
 void TimelineCanvas::contextMenuEvent(QContextMenuEvent* event) {
   Q_EMIT menu_wanted(QPointF(event->pos()));
-}
-
-// A second click on a name folds or unfolds again.
-void TimelineCanvas::mouseDoubleClickEvent(QMouseEvent* event) {
-  if (event->button() != Qt::LeftButton) return;
-  if (geometry().names.contains(event->position())) return mousePressEvent(event);
-  change_window(TimeWindow::whole(scene_.window.limit), true);
-}
-
-void TimelineCanvas::changeEvent(QEvent* event) {
-  QAbstractScrollArea::changeEvent(event);
-  if (event->type() != QEvent::PaletteChange) return;
-  colours_ = colours_for(palette());
-  repaint_tracks();
 }
 
 }  // namespace shardwright::gui

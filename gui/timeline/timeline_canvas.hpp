@@ -1,29 +1,27 @@
-// The painted timeline with its mouse and keys.
+// The painted timeline with the mouse and the keys that it has beside those of NavigableArea.
 //
-//   Ctrl + wheel, wheel over the axis  zoom about the cursor      W S  zoom in, out
-//   wheel                              scroll through the rows    A D  pan
-//   Shift + wheel, middle drag         pan in time                Home fit all, also a double click
-//   drag                               select a range             Enter zoom to it, Esc clears
-//   click                              select an op               F    centre it, then fit it
-//   left, right, up, down              the op beside it           Backspace  zoom back
-//   click on a rank's name             folds it                   Alt + up, down  moves the row
-//   drag of a name                     moves the row or the rank  … with Shift    and its rank
-//   right click                        what else can be done
+//   wheel, over the axis             scroll the rows, zoom
+//   drag, Enter                      select a range, zoom to it
+//   left, right, up, down            select the op beside the selected one
+//   F                                centre the selected op, then fit it
+//   click on a rank's name           fold or unfold the rank
+//   drag of a name, Alt + up, down   move the row; Alt + Shift + up, down moves its rank
+//   right click                      open a menu
 #pragma once
 
-#include <QAbstractScrollArea>
 #include <QPixmap>
 #include <memory>
 #include <vector>
 
 #include "core/program/program.hpp"
+#include "gui/painting/navigable_view.hpp"
 #include "gui/timeline/causal_order.hpp"
 #include "gui/timeline/device_limits.hpp"
 #include "gui/timeline/timeline_painter.hpp"
 
 namespace shardwright::gui {
 
-class TimelineCanvas : public QAbstractScrollArea {
+class TimelineCanvas : public NavigableView<TimelineScene> {
   Q_OBJECT
 
  public:
@@ -38,99 +36,86 @@ class TimelineCanvas : public QAbstractScrollArea {
   void set_show_critical_path(bool show);
 
   const TimelineTracks& tracks() const { return tracks_; }
-  const TimelineScene& scene() const { return scene_; }
   // The path is found when the event loop has come round once after new timelines.
   std::vector<SpanRef> critical_path() const { return critical_path_; }
 
-  void show_window(double from, double to);
   void select_range(double from, double to);
   void clear_range();
   void select_op(SpanRef ref);
-  void clear_op();
   void fold(const QString& rank_label, bool folded);
   void pin(const Track& track, bool pinned);
-  // To another place among its like (TimelineTracks::move).
+  // Moves a track to another place among its like (TimelineTracks::move).
   void move(const Track& track, std::size_t position);
   void nudge(const Track& track, int step);
   void arrange(const TimelineTracks::Arrangement& arrangement);
-  // Scrolls and pans until the selected op is in view.
+  // Scrolls and pans until the op is in view.
   void reveal(SpanRef ref);
   // Scrolls to the rank with this label, and unfolds it.
   void scroll_to(const QString& label);
-  // What a span is, as tool tip and details tell it.
+  // The description of a span that its tool tip and the details show.
   QString text_of(SpanRef ref) const;
-  // What lies at a place of the viewport.
-  std::optional<SpanRef> span_at(const QPointF& position) const;
+  std::optional<SpanRef> item_at(const QPointF& position) const override;
   const Track* track_at(const QPointF& position) const;
-  // A line at this time, in seconds.
+  // Draws a line at this time, in seconds.
   void mark_moment(std::optional<double> moment);
 
   QSize sizeHint() const override { return {1000, 600}; }
 
  Q_SIGNALS:
-  void range_selected(double from, double to);  // in seconds
+  // In seconds.
+  void range_selected(double from, double to);
   void range_cleared();
   void op_selected(shardwright::gui::SpanRef ref);
   void op_cleared();
-  void window_changed();
-  void rows_changed();                 // others are shown, or in another order
-  void menu_wanted(QPointF position);  // of the viewport
+  // Other rows are shown, or the same ones in another order.
+  void rows_changed();
+  // The position is one of the viewport.
+  void menu_wanted(QPointF position);
 
  protected:
-  bool viewportEvent(QEvent* event) override;
-  void paintEvent(QPaintEvent* event) override;
-  void resizeEvent(QResizeEvent* event) override;
-  void wheelEvent(QWheelEvent* event) override;
-  void mousePressEvent(QMouseEvent* event) override;
-  void mouseMoveEvent(QMouseEvent* event) override;
-  void mouseReleaseEvent(QMouseEvent* event) override;
-  void mouseDoubleClickEvent(QMouseEvent* event) override;
+  bool is_empty() const override { return tracks_.empty(); }
+  QRectF plot() const override { return geometry().plot; }
+  void paint(QPainter& painter) override;
+  QString tool_tip_at(const QPointF& position) const override;
+  void lay_out() override { set_rows_height(tracks_.height()); }
+  void part_changed() override;
+  void selection_changed() override;
+  void click(const QPointF& position) override;
+  bool begin_drag(const QPointF& position) override;
+  void drag_to(const QPointF& position) override;
+  void end_drag(const QPointF& position) override;
+  void cancel_drag() override;
+  bool wheel_zooms_at(const QPointF& position) const override;
+  bool double_click_fits_at(const QPointF& position) const override;
   void contextMenuEvent(QContextMenuEvent* event) override;
-  void keyPressEvent(QKeyEvent* event) override;
-  void changeEvent(QEvent* event) override;
-  void scrollContentsBy(int dx, int dy) override;
 
  private:
-  enum class Drag : std::uint8_t { None, Range, Pan, Row };
-
-  TimelineGeometry geometry() const;
+  TimelineGeometry geometry() const { return TimelineGeometry(QSizeF(viewport()->size())); }
   double time_at(double x) const;
-  QString tool_tip_at(const QPointF& position) const;
-  void change_window(const TimeWindow& window, bool remember);
-  void zoom(double time, double factor);
-  // What a key does to the window shown, and to what is selected; false: nothing.
-  bool move_window(int key);
-  bool move_selection(int key);
-  void select_neighbour(int key);
+  std::optional<SpanRef> first_in_view() const;
+  std::optional<SpanRef> beside(SpanRef ref, int step) const;
+  std::optional<SpanRef> below(SpanRef ref, int step) const;
+  void add_keys();
+  void select_neighbour(bool in_row, int step);
   void centre_or_fit();
   void nudge_selected(int step, bool rank);
   void fold_at(const QPointF& position);
   void drag_row(const QPointF& position);
-  void drop_row(const QPointF& position);
-  void leave_drag();
   void order_changed();
   void order_spans();
   void tracks_changed();
-  void update_scroll_bars();
-  void repaint_tracks();
   void paint_from_backing(QPainter& painter);
 
   TimelineTracks tracks_;
-  TimelineScene scene_;
   std::shared_ptr<const Program> program_;
   DeviceLimits limits_;
-  std::vector<CausalOrder> orders_;  // by side; none until the event loop has come round
+  // By side; empty until the event loop has come round.
+  std::vector<CausalOrder> orders_;
   std::vector<SpanRef> critical_path_, matches_;
-  std::vector<TimeWindow> earlier_;  // for Backspace
-  Colours colours_;
   QPixmap backing_;
   bool backing_is_old_ = true;
-  Drag drag_ = Drag::None;
-  QPointF pressed_, last_;
-  bool moved_ = false;
-  bool on_name_ = false;          // the button went down there …
-  std::optional<Track> dragged_;  // … on this one
-  bool setting_bars_ = false;
+  // The track whose name is dragged.
+  std::optional<Track> dragged_;
 };
 
 }  // namespace shardwright::gui

@@ -17,11 +17,15 @@ constexpr double kAxisHeight = 26.0;
 constexpr double kNamesWidth = 212.0;
 constexpr double kLegendHeight = 26.0;
 constexpr double kTickSpacing = 110.0;
-constexpr double kLeastLabel = 34.0;  // pixels of a box that gets a text
-constexpr double kLeastHatch = 6.0;   // … a hatch
-constexpr int kLoadLevels = 8;        // shades of columns, so that like neighbours become one
-constexpr int kLeastLevel = 3;        // what is rarely busy stays visible
-constexpr double kPadding = 3.0;      // above and below a row's spans
+// Boxes of fewer pixels get no text, and no hatch.
+constexpr double kLeastLabel = 34.0;
+constexpr double kLeastHatch = 6.0;
+// Columns have so many shades, so that similar neighbours are painted as one.
+constexpr int kLoadLevels = 8;
+// The palest shade that keeps a rarely busy column visible.
+constexpr int kLeastLevel = 3;
+// Pixels above and below the spans of a row.
+constexpr double kPadding = 3.0;
 
 QFont font_of(double pixels, bool bold) {
   QFont font;
@@ -30,7 +34,7 @@ QFont font_of(double pixels, bool bold) {
   return font;
 }
 
-// Pinned tracks stand without their rank's header.
+// A pinned track names its rank, because it stands apart from the header.
 QString label_of(const Track& track) {
   return track.pinned ? QStringLiteral("%1 · %2").arg(track.rank_label, track.label) : track.label;
 }
@@ -72,7 +76,7 @@ template <class Paint>
 void TimelinePainter::for_visible_tracks(bool pinned, Paint paint) {
   const QRectF area = rows_area(pinned);
   for (const Track& track : tracks_.tracks()) {
-    const double y = geometry_.plot.top() + track.shown_y(scene_.scroll);
+    const double y = geometry_.plot.top() + track.shown_y(scene_.rows.from);
     if (track.pinned == pinned && y + track.height > area.top() && y < area.bottom())
       paint(track, y);
   }
@@ -100,7 +104,8 @@ void TimelinePainter::paint_axis() {
                     QStringLiteral("%1 shown").arg(time_text(Seconds(scene_.window.length()))));
   const QFontMetricsF metrics(font_);
   for (const TimeTick& tick : time_ticks(scene_.window, geometry_.plot.width(), kTickSpacing)) {
-    const double x = geometry_.plot.left() + scene_.window.x_of(tick.time, geometry_.plot.width());
+    const double x =
+        geometry_.plot.left() + scene_.window.pixel_of(tick.time, geometry_.plot.width());
     painter_.setPen(colours_.grid);
     painter_.drawLine(QPointF(x, kAxisHeight), QPointF(x, geometry_.plot.bottom()));
     painter_.setPen(colours_.frame);
@@ -153,7 +158,7 @@ void TimelinePainter::paint_name(const Track& track, double y) {
   const QString label = is_second ? QString() : label_of(track);
   const QFontMetricsF metrics(font_), small_metrics(small_);
   const double room = row.width() - 26.0;
-  // A file's name may be long: it leaves the label its place.
+  // The name of a file may be long and leaves the label its place.
   const double label_width = std::min(metrics.horizontalAdvance(label) + 8.0, 0.5 * room);
   const QString note =
       small_metrics.elidedText(track.note, Qt::ElideMiddle, room - (is_second ? 0.0 : label_width));
@@ -277,9 +282,9 @@ std::optional<QRectF> TimelinePainter::box_of(SpanRef ref) const {
   const Track& track = tracks_.tracks()[*index];
   const Span& span = tracks_.span(ref);
   const double width = geometry_.plot.width();
-  const double x0 = scene_.window.x_of(span.start.value(), width);
-  const double x1 = scene_.window.x_of(span.end().value(), width);
-  const double y = geometry_.plot.top() + track.shown_y(scene_.scroll) + kPadding;
+  const double x0 = scene_.window.pixel_of(span.start.value(), width);
+  const double x1 = scene_.window.pixel_of(span.end().value(), width);
+  const double y = geometry_.plot.top() + track.shown_y(scene_.rows.from) + kPadding;
   return QRectF(geometry_.plot.left() + x0, y, std::max(1.0, x1 - x0),
                 track.height - 2.0 * kPadding);
 }
@@ -304,7 +309,7 @@ void TimelinePainter::paint_arrows() {
 void TimelinePainter::paint_arrow(const MessageArrow& arrow, const QColor& colour) {
   const auto from = box_of(arrow.from), to = box_of(arrow.to);
   if (!from || !to) return;
-  // What has scrolled away below the pinned tracks stays there.
+  // Rows that are scrolled below the pinned tracks hide their arrows.
   const auto pinned = [this](SpanRef ref) {
     return tracks_.tracks()[*tracks_.track_of(ref)].pinned;
   };
@@ -355,17 +360,20 @@ void TimelinePainter::paint_outline(SpanRef ref, const QColor& colour, double pe
   const bool pinned = tracks_.tracks()[*tracks_.track_of(ref)].pinned;
   if (!pinned && box->bottom() < rows_area(pinned).top()) return;
   painter_.setBrush(Qt::NoBrush);
-  painter_.setPen(QPen(colour, pen_width));
-  // Far outside of the view rectangles overflow the raster engine.
+  // Rectangles that reach far out of the view overflow the raster engine.
   const QRectF shown = box->intersected(geometry_.plot.adjusted(-10.0, 0.0, 10.0, 0.0));
-  painter_.drawRect((shown.isEmpty() ? QRectF() : shown).adjusted(-1.0, -1.0, 1.0, 1.0));
+  // A halo sets the outline off from spans of a similar colour.
+  for (const QPen& pen : {QPen(colours_.base, pen_width + 2.0), QPen(colour, pen_width)}) {
+    painter_.setPen(pen);
+    painter_.drawRect((shown.isEmpty() ? QRectF() : shown).adjusted(-1.0, -1.0, 1.0, 1.0));
+  }
 }
 
 void TimelinePainter::paint_range() {
   if (!scene_.range) return;
   const QRectF& plot = geometry_.plot;
-  const double x0 = plot.left() + scene_.window.x_of(scene_.range->from, plot.width());
-  const double x1 = plot.left() + scene_.window.x_of(scene_.range->to, plot.width());
+  const double x0 = plot.left() + scene_.window.pixel_of(scene_.range->from, plot.width());
+  const double x1 = plot.left() + scene_.window.pixel_of(scene_.range->to, plot.width());
   const double left = std::clamp(x0, plot.left(), plot.right());
   const double right = std::clamp(x1, plot.left(), plot.right());
   QColor shade = colours_.accent;
@@ -391,7 +399,7 @@ void TimelinePainter::paint_moment() {
   if (!scene_.moment || *scene_.moment < scene_.window.from || *scene_.moment > scene_.window.to)
     return;
   const QRectF& plot = geometry_.plot;
-  const double x = plot.left() + scene_.window.x_of(*scene_.moment, plot.width());
+  const double x = plot.left() + scene_.window.pixel_of(*scene_.moment, plot.width());
   painter_.setPen(QPen(colours_.accent, 1.0, Qt::DashLine));
   painter_.drawLine(QPointF(x, plot.top() - 6.0), QPointF(x, plot.bottom()));
 }

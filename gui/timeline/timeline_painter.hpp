@@ -13,37 +13,37 @@
 
 namespace shardwright::gui {
 
+// In seconds.
 struct TimeRange {
-  double from = 0.0, to = 0.0;  // in seconds
+  double from = 0.0, to = 0.0;
 
   bool operator==(const TimeRange&) const = default;
 };
 
-// What is shown, and what stands out.
-struct TimelineScene {
-  TimeWindow window;
-  double scroll = 0.0;  // pixels of the tracks that are above the top
+struct TimelineScene : PaintedScene<SpanRef> {
   bool show_arrows = true;
   bool show_critical_path = true;
   SpanMarks critical_path;
   SpanMarks matches;
-  std::optional<SpanRef> selected, hovered;
   std::optional<TimeRange> range;
-  std::optional<double> moment;     // of the schedule's replay, in seconds
-  std::optional<double> drop_line;  // pixels below the top: where a row that is dragged would go
-  Bytes capacity;                   // of a rank's memory; zero: not told
+  // The moment of the schedule's replay, in seconds.
+  std::optional<double> moment;
+  // The place that a dragged row would take, in pixels below the top.
+  std::optional<double> drop_line;
+  // The memory of a rank; zero if it is unknown.
+  Bytes capacity;
 };
 
-// Where the parts lie in a rectangle of the given size.
+// The places of the parts in a rectangle of the given size.
 struct TimelineGeometry {
   explicit TimelineGeometry(const QSizeF& size);
 
   QRectF axis, names, plot, legend;
 
-  // What folds and unfolds the rank whose header lies there.
+  // The mark that folds and unfolds the rank whose header lies there.
   static QRectF fold_mark(double header_y);
 
-  // The height of the tracks that fits.
+  // The height of the tracks in view.
   double rows_height() const { return plot.height(); }
 };
 
@@ -52,15 +52,15 @@ class TimelinePainter {
   TimelinePainter(QPainter& painter, const TimelineTracks& tracks, const TimelineScene& scene,
                   const Colours& colours, const QSizeF& size);
 
-  // Everything that does not follow the mouse.
+  // Paints everything that does not follow the mouse.
   void paint_tracks();
-  // The range and the spans that are selected or under the mouse.
+  // Paints the selected range, and the spans that are selected or under the mouse.
   void paint_overlay();
 
  private:
   template <class Paint>
   void for_visible_tracks(bool pinned, Paint paint);
-  // Where tracks that are pinned, or not, are seen.
+  // The area of the pinned tracks, or of all others.
   QRectF rows_area(bool pinned) const;
   void paint_axis();
   void paint_rows(bool pinned);
@@ -94,7 +94,7 @@ class TimelinePainter {
   std::unordered_map<std::string, Label> labels_;
 };
 
-// More arrows than this in view are not painted: they would cover everything.
+// The largest number of arrows that are painted: more would cover everything.
 inline constexpr std::size_t kMostArrows = 400;
 
 }  // namespace shardwright::gui

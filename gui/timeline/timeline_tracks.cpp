@@ -16,7 +16,7 @@ constexpr std::uint32_t kNoRow = std::numeric_limits<std::uint32_t>::max();
 constexpr double kSpanHeight = 20.0;
 constexpr double kMemoryHeight = 60.0;
 
-// What tells a row from the others, in the order in which they stand.
+// Identifies a row. Rows stand in the order of their keys.
 struct RowKey {
   std::uint8_t side = 0;
   std::int32_t rank = 0;
@@ -26,8 +26,8 @@ struct RowKey {
   auto operator<=>(const RowKey&) const = default;
 };
 
-// Numbers rows as they come. Almost all spans are of few ranks, whose rows it finds without a
-// search.
+// Numbers rows in the order in which they come. Almost all spans belong to few ranks, whose rows it
+// finds without a search.
 class RowNumbers {
  public:
   std::uint32_t of(const RowKey& key) {
@@ -50,10 +50,11 @@ class RowNumbers {
   }
 
   std::map<RowKey, std::uint32_t> numbers_;
-  std::vector<std::uint32_t> fast_;  // by side, rank and stream
+  // By side, rank and stream.
+  std::vector<std::uint32_t> fast_;
 };
 
-// As `order` has them, then the others as they are.
+// Puts the items that `order` names first, in its order; the others keep theirs.
 template <class Item, class Key>
 void put_in_order(std::vector<Item>& items, const QStringList& order, const Key& key) {
   if (order.isEmpty()) return;
@@ -72,7 +73,7 @@ QString stream_title(Stream stream) {
 }  // namespace
 
 Role role_of(const Span& span, bool has_pipeline) {
-  // tp x pp is tp where there is one stage.
+  // With one stage, a group across tensor and pipeline parallelism is a tensor group.
   if (span.group == Group::ModelParallel && !has_pipeline) return Role::Tensor;
   return span.group ? role_of(*span.group) : role_of(span.kind, span.phase);
 }
@@ -97,7 +98,7 @@ MemoryPoint MemoryRow::at(double time) const {
 void TimelineTracks::set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
                                    const sim::ReservedMemory& reserved, const QStringList& names) {
   reserved_ = reserved;
-  // Predictions first.
+  // Predictions come first.
   std::vector<std::size_t> order(timelines.size());
   std::iota(order.begin(), order.end(), 0U);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -211,7 +212,8 @@ void TimelineTracks::collect_memory() {
   memory_places_.clear();
   for (std::size_t side = 0; side < timelines_.size(); ++side) {
     const bool predicted = timelines_[side]->origin == TimelineOrigin::Predicted;
-    std::map<std::int32_t, std::pair<MemoryRow, Bytes>> rows;  // by rank, with the highest level
+    // By rank, with its highest level.
+    std::map<std::int32_t, std::pair<MemoryRow, Bytes>> rows;
     for (const MemoryLevel& level : timelines_[side]->memory) {
       auto& [row, highest] = rows[level.rank];
       highest = std::max(highest, level.level);
@@ -227,7 +229,8 @@ void TimelineTracks::collect_memory() {
 }
 
 void TimelineTracks::place_all() {
-  std::vector<std::pair<QString, std::vector<RankPlace>>> kinds;  // by label, as they come
+  // The ranks of each label, in the order in which labels come.
+  std::vector<std::pair<QString, std::vector<RankPlace>>> kinds;
   for (std::size_t side = 0; side < timelines_.size(); ++side) {
     for (const TimelineRank& rank : timelines_[side]->ranks) {
       const QString label = to_qstring(rank.label);
@@ -363,8 +366,8 @@ std::optional<SpanRef> TimelineTracks::counterpart(SpanRef ref) const {
   const std::optional<std::size_t> track_index = track_of(ref);
   if (!compares() || !track_index) return std::nullopt;
   const Track& own = tracks_[*track_index];
-  // Of the other timeline's first rank of this kind, the same stream: to as many peers before it,
-  // or to its last.
+  // The counterpart lies in the same stream of the other timeline's first rank of this label: in the
+  // row of the same peer by number, or in that of the last peer.
   const Track* other = nullptr;
   for (const Track& track : tracks_) {
     if (track.kind != TrackKind::Spans || track.side == own.side || track.stream != own.stream ||

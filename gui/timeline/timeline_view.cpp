@@ -27,7 +27,7 @@ namespace {
 constexpr int kStatisticsHeight = 170;
 constexpr int kDetailsWidth = 290;
 
-// A place in the step, to the microsecond.
+// Writes a time of the step to the microsecond.
 QString place_text(double seconds) {
   return fixed_text(seconds * 1e3, 3) + QStringLiteral(" ms");
 }
@@ -58,7 +58,7 @@ TimelineView::TimelineView(QWidget* parent)
   layout->addLayout(middle, 1);
   layout->addWidget(statistics_panel_);
   setFocusProxy(canvas_);
-  // The canvas first, so that its keys do not end up in the filter.
+  // The canvas gets the focus first, so that its keys do not end up in the filter.
   setTabOrder(canvas_, filter_edit_);
   connect_parts();
   update_hint();
@@ -69,9 +69,8 @@ void TimelineView::create_bar() {
   auto* layout = new FlowLayout(bar_);
   layout->setContentsMargins(8, 4, 8, 4);
   const QString syntax = QStringLiteral(
-      "Terms that must all hold: part of a name, kind=gemm,attention, stream=compute, "
-      "phase=forward, group=tensor, layer=0-7, mb=3, rank=0; a minus in front turns "
-      "a term round.");
+      "All terms must hold: part of a name, kind=gemm,attention, stream=compute, "
+      "phase=forward, group=tensor, layer=0-7, mb=3, rank=0. A minus negates a term.");
   const auto add_edit = [&](const QString& placeholder, const QString& name) {
     auto* edit = new QLineEdit(bar_);
     edit->setPlaceholderText(placeholder);
@@ -87,16 +86,16 @@ void TimelineView::create_bar() {
   find_edit_ = add_edit(QStringLiteral("Find: qkv layer=3 …"), QStringLiteral("Search for ops"));
   match_label_ = new QLabel(bar_);
   layout->addWidget(match_label_);
-  auto* previous = add_button(QStringLiteral("‹"), QStringLiteral("Previous hit (,)"));
-  auto* next = add_button(QStringLiteral("›"), QStringLiteral("Next hit (.)"));
+  auto* previous = add_button(QStringLiteral("‹"), QStringLiteral("Previous match (,)"));
+  auto* next = add_button(QStringLiteral("›"), QStringLiteral("Next match (.)"));
   connect(previous, &QToolButton::clicked, this, &TimelineView::find_previous);
   connect(next, &QToolButton::clicked, this, &TimelineView::find_next);
   arrows_ =
       add_toggle(QStringLiteral("Messages"), QStringLiteral("Arrows from sends to their receives"));
   critical_ = add_toggle(QStringLiteral("Critical path"),
-                         QStringLiteral("Mark the ops that the end of the step waits for"));
+                         QStringLiteral("Mark the ops that determine the step time"));
   details_toggle_ =
-      add_toggle(QStringLiteral("Details"), QStringLiteral("What the selected op is (Q)"));
+      add_toggle(QStringLiteral("Details"), QStringLiteral("Describe the selected op (Q)"));
   for (QToolButton* toggle : {arrows_, critical_}) toggle->setChecked(true);
   status_ = new ElidedLabel(bar_);
   layout->addWidget(status_);
@@ -282,7 +281,7 @@ void TimelineView::open_menu(const QPointF& position) {
   if (track == nullptr) return;
   auto* menu = new QMenu(this);
   menu->setAttribute(Qt::WA_DeleteOnClose);
-  if (const auto span = canvas_->span_at(position))
+  if (const auto span = canvas_->item_at(position))
     add_filters(*menu, canvas_->tracks().span(*span));
   add_arrangement(*menu, *track);
   menu->popup(canvas_->viewport()->mapToGlobal(position.toPoint()));
@@ -325,7 +324,7 @@ void TimelineView::add_arrangement(QMenu& menu, const Track& track) {
   add_order(menu, track);
 }
 
-// What dragging of a name does, too.
+// The same moves are made by dragging a name.
 void TimelineView::add_order(QMenu& menu, const Track& track) {
   menu.addSeparator();
   const QString name = track.kind == TrackKind::Rank
@@ -337,7 +336,7 @@ void TimelineView::add_order(QMenu& menu, const Track& track) {
     menu.addAction(text.arg(name), canvas_, [this, track, step] { canvas_->nudge(track, step); });
   }
   if (canvas_->tracks().is_reordered())
-    menu.addAction(QStringLiteral("All rows in their first order"), this,
+    menu.addAction(QStringLiteral("Restore the order of all rows"), this,
                    &TimelineView::reset_order);
 }
 
@@ -372,7 +371,7 @@ void TimelineView::go_to_rank(const QString& label) {
   canvas_->setFocus();
 }
 
-// Not by the search line: there a name is a part of a name, and may hold no blank.
+// The search line would not do: it looks for parts of names, and a blank ends a term.
 void TimelineView::go_to_op(const QString& name) {
   if (!select_first(name.toStdString())) {
     fold_only({});
@@ -381,7 +380,7 @@ void TimelineView::go_to_op(const QString& name) {
   }
 }
 
-// All at once: whenever rows are folded, they are laid out and searched anew.
+// Folds all ranks in one step, because each step lays out and searches the rows anew.
 void TimelineView::fold_only(const QStringList& labels) {
   TimelineTracks::Arrangement arrangement = canvas_->tracks().arrangement();
   for (const QString& rank : ranks()) arrangement.folded.removeAll(rank);
@@ -455,15 +454,15 @@ void TimelineView::update_hint() {
 
 void TimelineView::update_source(const QStringList& sources) {
   source_bar_->setVisible(!sources.isEmpty());
-  source_->show_text(QStringLiteral("Shown: the step of %1; not that of the chosen plan.")
-                         .arg(sources.join(QStringLiteral(" and that of "))));
+  source_->show_text(QStringLiteral("This is the step of %1, not that of the chosen plan.")
+                         .arg(sources.join(QStringLiteral(" and the step of "))));
 }
 
 void TimelineView::update_details() {
   if (details_->isHidden()) return;
   const auto& selected = canvas_->scene().selected;
   details_->setText(selected ? canvas_->text_of(*selected)
-                             : QStringLiteral("Click on an op to see what it is."));
+                             : QStringLiteral("Click on an op to see its description."));
 }
 
 void TimelineView::update_status() {
@@ -480,7 +479,7 @@ void TimelineView::update_status() {
   status_->show_text(shown == all ? text : QStringLiteral("%1 of %2").arg(count_text(shown), text));
 }
 
-// Ctrl+F in here is this view's own, not the command of the window around it.
+// Within this view Ctrl+F is not the command of the window.
 bool TimelineView::event(QEvent* event) {
   const bool asks = event->type() == QEvent::ShortcutOverride;
   if (asks && static_cast<QKeyEvent*>(event)->matches(QKeySequence::Find)) event->accept();
@@ -500,7 +499,7 @@ TextTable TimelineView::table() const {
 }
 
 LazyTable TimelineView::lazy_table() const {
-  const TimeWindow& window = canvas_->scene().window;
+  const AxisWindow& window = canvas_->scene().window;
   ShownSpans shown = shown_spans(canvas_->tracks(), window.from, window.to);
   const std::size_t rows = shown.spans.size();
   return {rows, [shown = std::move(shown)](const std::stop_token& stop) {

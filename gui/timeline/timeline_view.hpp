@@ -27,12 +27,12 @@ class TimelineView : public View {
  public:
   explicit TimelineView(QWidget* parent = nullptr);
 
-  // One timeline, or two that are compared: a prediction and a measurement of the same plan, or
-  // those of two files; none shows how to get one.
-  // `program` may be null; where it is that of a prediction, the critical path follows its waits.
-  // Of the `limits` the memory is drawn as a line; zero leaves it out. `reserved` is what a
-  // prediction holds beside what is allocated. `names`, of timelines of files alone, say above the
-  // rows whose step is shown, and tell two of one origin apart.
+  // Shows one timeline, or compares two: a prediction and a measurement of the same plan, or those of
+  // two files. Without a timeline the view says how to get one.
+  // `program` may be null; if it is that of a prediction, the critical path follows its waits.
+  // The memory of `limits` is drawn as a line unless it is zero. `reserved` is the memory of a
+  // predicted rank that is not allocated. `names` are the files of timelines that come from files:
+  // they stand above the rows and distinguish two of one origin.
   void set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
                      std::shared_ptr<const Program> program = nullptr,
                      const DeviceLimits& limits = {}, const sim::ReservedMemory& reserved = {},
@@ -42,11 +42,11 @@ class TimelineView : public View {
   const TimelineCanvas& canvas() const { return *canvas_; }
   const RangeStatisticsModel& statistics() const { return *statistics_; }
 
-  // The spans in the window shown.
+  // Return the spans in view.
   TextTable table() const override;
   LazyTable lazy_table() const override;
 
-  // For the other views' selections; they tell nothing back where nothing changes.
+  // Follow the selections of other views. They emit nothing if nothing changes.
   void select_range(double from, double to);
   void clear_range();
   void find(const QString& text);
@@ -54,26 +54,27 @@ class TimelineView : public View {
   void find_next();
   void find_previous();
 
-  // The names of ranks and of ops, each once.
+  // Return the labels of ranks and the names of ops, each once.
   QStringList ranks() const;
   QStringList ops() const;
-  // Scrolls to the rank of that name; selects the first op of that name.
+  // Scrolls to the rank with this label, and selects the first op of this name.
   void go_to_rank(const QString& label);
   void go_to_op(const QString& name);
 
-  // Ranks and rows as they stood before the user moved them.
+  // Puts ranks and rows where they stood before the user moved them.
   void reset_order();
-  // What is folded, pinned and moved.
+  // Keep the folded, pinned and moved rows.
   void save(QSettings& settings) const;
   void restore(const QSettings& settings);
 
  Q_SIGNALS:
-  void range_selected(double from, double to);  // in seconds
+  // In seconds.
+  void range_selected(double from, double to);
   void range_cleared();
   void op_selected(shardwright::gui::SpanRef ref);
   void op_cleared();
   void timelines_changed();
-  // Instead of the files': the chosen plan's step.
+  // The user wants the step of the chosen plan instead of that of a file.
   void plan_wanted();
 
  protected:
@@ -96,9 +97,9 @@ class TimelineView : public View {
   void update_hint();
   void update_source(const QStringList& sources);
   void step_match(int step);
-  // Of the ranks that are there, these and no others.
+  // Folds these ranks and unfolds the others that are shown.
   void fold_only(const QStringList& labels);
-  // The first op of this name that is shown; false if there is none.
+  // Selects the first op of this name that is shown. Returns false if there is none.
   bool select_first(const std::string& wanted);
   void open_menu(const QPointF& position);
   void add_filters(QMenu& menu, const Span& span);
@@ -118,7 +119,8 @@ class TimelineView : public View {
   QWidget *bar_ = nullptr, *source_bar_ = nullptr, *statistics_panel_ = nullptr;
   std::vector<SpanRef> matches_;
   std::size_t match_ = 0;
-  bool has_match_ = false;  // `match_` is selected
+  // True if `match_` is selected.
+  bool has_match_ = false;
 };
 
 }  // namespace shardwright::gui

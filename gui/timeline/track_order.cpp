@@ -51,7 +51,7 @@ void TimelineTracks::move(const Track& track, std::size_t position) {
   QStringList& order = track.kind == TrackKind::Rank ? rank_order_
                        : track.pinned                ? pinned_
                                                      : row_order_;
-  // Those of other steps and of other ranks stay in it.
+  // The order keeps the keys of other steps and other ranks.
   for (const QString& key : keys) order.removeAll(key);
   order = keys + order;
   place_all();

@@ -70,7 +70,7 @@ void ClusterMap::sort_links() {
   for (LinkIndex i = 0; i < links.size(); ++i) links_by_vertex_[next[links[i].from]++] = i;
 }
 
-// A leaf is joined to NICs; each other switch to one of the level below it. Vertices come level by
+// A leaf has links to NICs, each other switch to a switch one level lower. Vertices come level by
 // level.
 void ClusterMap::find_switch_levels() {
   const auto& vertices = topology_.vertices();

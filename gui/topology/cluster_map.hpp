@@ -1,5 +1,4 @@
-// The cluster that a plan runs on, with its parts named: what the topology view draws. Holds no
-// widget.
+// The cluster that a plan runs on, with names for its parts. This file knows no widget.
 #pragma once
 
 #include <QString>
@@ -12,13 +11,18 @@
 
 namespace shardwright::gui {
 
-// What a link joins, from the inside of a node outwards.
+// The ends of a link, from the inside of a node outwards.
 enum class LinkLevel : std::uint8_t {
-  ScaleUp,  // accelerators, with each other or with the switch of their domain
-  HostBus,  // accelerator and NIC
-  Leaf,     // NIC and leaf (or the router of a torus)
-  Spine,    // a switch and the one above it
-  Torus,    // routers
+  // Two accelerators, or an accelerator and the switch of its domain.
+  ScaleUp,
+  // An accelerator and a NIC.
+  HostBus,
+  // A NIC and a leaf switch, or the router of a torus.
+  Leaf,
+  // A switch and one a level higher.
+  Spine,
+  // Two routers.
+  Torus,
 };
 
 // "scale-up", "host bus", …
@@ -26,7 +30,7 @@ const char* name_of(LinkLevel level);
 
 class ClusterMap {
  public:
-  // As many nodes as `ranks` accelerators need. Throws InputError where the topology cannot be
+  // Has as many nodes as `ranks` accelerators need. Throws InputError if the topology cannot be
   // built.
   ClusterMap(const ClusterSpec& cluster, std::int64_t ranks);
 
@@ -34,22 +38,26 @@ class ClusterMap {
   const sim::Topology& topology() const { return topology_; }
   std::uint32_t ranks() const { return ranks_; }
   std::uint32_t nodes() const { return nodes_; }
-  std::uint32_t domain_size() const { return domain_size_; }  // accelerators
+  // The number of accelerators in a scale-up domain.
+  std::uint32_t domain_size() const { return domain_size_; }
   std::uint32_t domains() const;
 
-  // Links that leave a vertex; the way back of link l is `way_back(l)`.
+  // The links that leave a vertex. The opposite direction of link l is `way_back(l)`.
   std::span<const sim::LinkIndex> links_from(sim::VertexIndex vertex) const;
   static sim::LinkIndex way_back(sim::LinkIndex link) { return link ^ 1U; }
   LinkLevel level(sim::LinkIndex link) const { return level_[link]; }
 
-  // Fabric switches by level from the leaf up; none for a torus or a cluster without a fabric.
+  // The fabric switches by level from the leaf up; empty for a torus or a cluster without a fabric.
   const std::vector<std::vector<sim::VertexIndex>>& switches() const { return switches_; }
   // The level of a fabric switch: 0 is a leaf.
   int switch_level(sim::VertexIndex vertex) const { return switch_level_[vertex]; }
-  static QString level_title(int level);  // "leaf", "spine", "core"
+  // "leaf", "spine", "core".
+  static QString level_title(int level);
 
-  QString vertex_name(sim::VertexIndex vertex) const;  // "GPU 12", "NIC 3 of node 1", "leaf 5"
-  QString link_name(sim::LinkIndex link) const;        // "GPU 12 → NVLink switch 1"
+  // "GPU 12", "NIC 3 of node 1", "leaf 5".
+  QString vertex_name(sim::VertexIndex vertex) const;
+  // "GPU 12 → NVLink switch 1".
+  QString link_name(sim::LinkIndex link) const;
 
  private:
   void sort_links();
@@ -58,13 +66,16 @@ class ClusterMap {
   ClusterSpec cluster_;
   sim::Topology topology_;
   std::uint32_t ranks_ = 0, nodes_ = 0, domain_size_ = 1;
-  std::vector<std::uint32_t>
-      first_link_;  // by vertex, into `links_by_vertex_`; one more at the end
+  // By vertex: the index into `links_by_vertex_`, with one more entry at the end.
+  std::vector<std::uint32_t> first_link_;
   std::vector<sim::LinkIndex> links_by_vertex_;
-  std::vector<LinkLevel> level_;   // by link
-  std::vector<int> switch_level_;  // by vertex; -1: no fabric switch
+  // By link.
+  std::vector<LinkLevel> level_;
+  // By vertex; -1 if it is no fabric switch.
+  std::vector<int> switch_level_;
   std::vector<std::vector<sim::VertexIndex>> switches_;
-  std::vector<std::uint32_t> number_;  // by vertex, among those of its kind and level
+  // By vertex: its number among those of its kind and level.
+  std::vector<std::uint32_t> number_;
 };
 
 }  // namespace shardwright::gui

@@ -77,7 +77,7 @@ class LinkTraffic::Builder {
     }
   }
 
-  // A rank's own sends only: those of other stages come with their own spans.
+  // Counts the sends of ranks of this stage only: other stages have spans of their own.
   void load_groups(Pattern& pattern) {
     const GroupTable& table = table_of(pattern.group);
     for (std::uint32_t group = 0; group < table.groups(); ++group) {

@@ -1,13 +1,8 @@
 #include "gui/topology/topology_canvas.hpp"
 
-#include <QHelpEvent>
-#include <QKeyEvent>
-#include <QMouseEvent>
-#include <QToolTip>
 #include <algorithm>
 
 #include "gui/models/text.hpp"
-#include "gui/painting/focus_frame.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -15,11 +10,8 @@ namespace {
 constexpr double kMargin = 12.0;
 constexpr double kPanelWidth = 250.0;
 constexpr double kLeastWidthWithPanel = 640.0;
-
-QRectF map_area(const QSizeF& size) {
-  const double panel = size.width() > kLeastWidthWithPanel ? kPanelWidth + 2.0 * kMargin : 0.0;
-  return {kMargin, kMargin, size.width() - panel - 2.0 * kMargin, size.height() - 2.0 * kMargin};
-}
+// A smaller viewport shows a part of the map.
+constexpr QSizeF kLeastMap(300.0, 300.0);
 
 QRectF panel_area(const QSizeF& size) {
   if (size.width() <= kLeastWidthWithPanel) return {};
@@ -30,11 +22,44 @@ QRectF panel_area(const QSizeF& size) {
 }  // namespace
 
 TopologyCanvas::TopologyCanvas(QWidget* parent)
-    : QWidget(parent), colours_(colours_for(palette())) {
-  setFocusPolicy(Qt::StrongFocus);
-  setMouseTracking(true);
-  setAccessibleName(QStringLiteral("Topology of the cluster"));
-  setMinimumSize(300, 300);
+    : NavigableView(QStringLiteral("Topology of the cluster"), Zoom::Both, parent) {
+  add_keys();
+}
+
+void TopologyCanvas::add_keys() {
+  on_keys({Qt::Key_T}, [this] { toggle(Axis::Tensor); });
+  on_keys({Qt::Key_C}, [this] { toggle(Axis::Context); });
+  on_keys({Qt::Key_E}, [this] { toggle(Axis::Expert); });
+  on_keys({Qt::Key_D}, [this] { toggle(Axis::Data); });
+  on_keys({Qt::Key_P}, [this] { toggle(Axis::Pipeline); });
+  on_keys({Qt::Key_Right}, [this] { turn_page(1); });
+  on_keys({Qt::Key_Left}, [this] { turn_page(-1); });
+  on_keys({Qt::Key_Down}, [this] { show_gpus(first_gpu_ + 8); });
+  on_keys({Qt::Key_Up}, [this] { show_gpus(std::int64_t{first_gpu_} - 8); });
+  on_keys({Qt::Key_B}, [this] { show_bottleneck(); });
+  on_keys({Qt::Key_Home}, [this] {
+    show_bottleneck();
+    fit();
+  });
+}
+
+void TopologyCanvas::turn_page(int pages) {
+  const std::int64_t page = layout_.shown_domains, last = map_->domains() - page;
+  show_domain(std::min(layout_.first_domain + pages * page, last));
+}
+
+QRectF TopologyCanvas::plot() const {
+  const QSizeF size(viewport()->size());
+  const QRectF panel = panel_area(size);
+  return {0.0, 0.0, panel.isEmpty() ? size.width() : panel.left() - kMargin, size.height()};
+}
+
+QSizeF TopologyCanvas::map_size() const {
+  return plot().size().expandedTo(kLeastMap);
+}
+
+QSize TopologyCanvas::growth_of_picture() const {
+  return (map_size() - plot().size()).toSize();
 }
 
 void TopologyCanvas::set_plan(const ClusterSpec& cluster, const Plan& plan,
@@ -44,11 +69,12 @@ void TopologyCanvas::set_plan(const ClusterSpec& cluster, const Plan& plan,
   groups_.emplace(plan);
   traffic_ = timeline == nullptr ? LinkTraffic() : LinkTraffic(*map_, plan, *timeline);
   scene_ = {};
+  start_with(map_size());
   first_gpu_ = 0;
   if (timeline == nullptr) {
     scene_.utilisation.assign(map_->topology().links().size(), 0.0);
     scene_.bytes.assign(scene_.utilisation.size(), Bytes());
-    scene_.span_title = QStringLiteral("no timeline: links are idle");
+    scene_.span_title = QStringLiteral("no timeline: all links are idle");
   } else {
     double end = 0.0;
     for (const Span& span : timeline->spans) end = std::max(end, span.end().value());
@@ -64,7 +90,7 @@ void TopologyCanvas::clear() {
   traffic_ = {};
   scene_ = {};
   layout_ = {};
-  update();
+  viewport()->update();
 }
 
 void TopologyCanvas::load_links(double from, double to, const QString& title) {
@@ -75,7 +101,7 @@ void TopologyCanvas::load_links(double from, double to, const QString& title) {
   scene_.bottleneck = busiest_link(scene_.utilisation);
   scene_.as_busy = links_as_busy(scene_.utilisation);
   scene_.span_title = title;
-  update();
+  viewport()->update();
 }
 
 void TopologyCanvas::select_range(double from, double to) {
@@ -91,22 +117,18 @@ void TopologyCanvas::clear_range() {
 
 void TopologyCanvas::select_rank(int rank) {
   if (!map_ || rank < 0 || rank >= groups_->world_size()) return;
-  const bool same = scene_.pinned && scene_.rank == rank;
-  scene_.rank = rank;
-  scene_.pinned = true;
   const std::uint32_t domain = static_cast<std::uint32_t>(rank) / map_->domain_size();
   if (domain < layout_.first_domain || domain >= layout_.first_domain + layout_.shown_domains)
     show_domain(domain);
-  update();
-  if (!same) Q_EMIT rank_selected(rank);
+  select(rank);
 }
 
-void TopologyCanvas::clear_rank() {
-  if (!scene_.rank) return;
-  const bool pinned = std::exchange(scene_.pinned, false);
-  scene_.rank.reset();
-  update();
-  if (pinned) Q_EMIT rank_cleared();
+void TopologyCanvas::selection_changed() {
+  if (scene_.selected) {
+    Q_EMIT rank_selected(*scene_.selected);
+  } else {
+    Q_EMIT rank_cleared();
+  }
 }
 
 void TopologyCanvas::show_domain(std::int64_t first) {
@@ -141,140 +163,95 @@ void TopologyCanvas::show_bottleneck() {
   show_domain(domain);
 }
 
-void TopologyCanvas::lay_out_again() {
-  if (map_) layout_ = lay_out(*map_, map_area(QSizeF(size())), first_domain_, first_gpu_);
-  update();
-}
-
-void TopologyCanvas::paintEvent(QPaintEvent*) {
-  QPainter painter(this);
-  painter.fillRect(rect(), colours_.base);
-  if (!map_) return;
-  TopologyPainter(painter, *map_, *groups_, layout_, scene_, colours_)
-      .paint(panel_area(QSizeF(size())));
-  if (hasFocus()) paint_focus(painter, rect(), colours_);
-}
-
-void TopologyCanvas::resizeEvent(QResizeEvent*) {
+void TopologyCanvas::lay_out() {
+  start_with(map_size());
   lay_out_again();
 }
 
-bool TopologyCanvas::event(QEvent* event) {
-  if (event->type() == QEvent::ToolTip) {
-    const auto* help = static_cast<QHelpEvent*>(event);
-    QToolTip::showText(help->globalPos(), tool_tip_at(help->pos()), this);
-    return true;
-  }
-  if (event->type() == QEvent::Leave && scene_.rank && !scene_.pinned) clear_rank();
-  return QWidget::event(event);
+void TopologyCanvas::lay_out_again() {
+  const QRectF area(QPointF(kMargin, kMargin), map_size() - QSizeF(2.0 * kMargin, 2.0 * kMargin));
+  if (map_) layout_ = gui::lay_out(*map_, area, first_domain_, first_gpu_);
+  viewport()->update();
+}
+
+QPointF TopologyCanvas::layout_place(const QPointF& position) const {
+  const QRectF area = plot();
+  return {scene_.window.value_at(position.x(), area.width()),
+          scene_.rows.value_at(position.y(), area.height())};
+}
+
+void TopologyCanvas::paint(QPainter& painter) {
+  TopologyPainter(painter, *map_, *groups_, layout_, scene_, colours())
+      .paint(plot(), panel_area(QSizeF(viewport()->size())));
+}
+
+std::optional<std::int32_t> TopologyCanvas::item_at(const QPointF& position) const {
+  if (!map_ || !plot().contains(position)) return std::nullopt;
+  const auto index = layout_.item_at(layout_place(position));
+  if (!index) return std::nullopt;
+  const MapItem& item = layout_.items[*index];
+  if (item.kind != ItemKind::Gpu || item.first >= map_->ranks()) return std::nullopt;
+  return static_cast<std::int32_t>(item.first);
 }
 
 QString TopologyCanvas::tool_tip_at(const QPointF& position) const {
-  if (!map_) return {};
-  const auto item = layout_.item_at(position);
+  if (!plot().contains(position)) return {};
+  const auto item = layout_.item_at(layout_place(position));
   if (item && layout_.items[*item].kind != ItemKind::Domain) {
     const MapItem& at = layout_.items[*item];
     if (at.kind == ItemKind::Gpu)
       return QStringLiteral("<b>rank %1</b><br>stage %2")
           .arg(at.first)
           .arg(at.first < map_->ranks() ? QString::number(groups_->stage_of(at.first))
-                                        : QStringLiteral("none: not used by the plan"));
+                                        : QStringLiteral("none, the plan does not use it"));
     return at.vertex ? map_->vertex_name(*at.vertex) : at.label.simplified();
   }
-  const auto line = layout_.line_at(position);
-  if (!line && item) return domain_text(*map_, *groups_, layout_.items[*item]);
-  if (!line) return {};
-  const MapLine& at = layout_.lines[*line];
-  if (at.links.size() > 2) {
+  if (const auto line = layout_.line_at(layout_place(position)))
+    return line_tip(layout_.lines[*line]);
+  return item ? domain_text(*map_, *groups_, layout_.items[*item]) : QString();
+}
+
+QString TopologyCanvas::line_tip(const MapLine& line) const {
+  if (line.links.size() > 2) {
     const sim::LinkIndex busiest = *std::max_element(
-        at.links.begin(), at.links.end(),
+        line.links.begin(), line.links.end(),
         [&](auto a, auto b) { return scene_.utilisation[a] < scene_.utilisation[b]; });
     return QStringLiteral("%1 links, the busiest<br>%2")
-        .arg(at.links.size() / 2)
+        .arg(line.links.size() / 2)
         .arg(link_load_text(*map_, scene_, busiest));
   }
   QStringList text;
-  for (const sim::LinkIndex link : at.links)
+  for (const sim::LinkIndex link : line.links)
     text.append(link_load_text(*map_, scene_, link) + QStringLiteral(", ") +
                 bytes_text(scene_.bytes[link]));
   return text.join(QStringLiteral("<br>"));
 }
 
-void TopologyCanvas::mouseMoveEvent(QMouseEvent* event) {
-  if (!map_ || scene_.pinned) return;
-  const auto item = layout_.item_at(event->position());
-  std::optional<std::int32_t> rank;
-  if (item && layout_.items[*item].kind == ItemKind::Gpu &&
-      layout_.items[*item].first < map_->ranks())
-    rank = static_cast<std::int32_t>(layout_.items[*item].first);
-  if (rank == scene_.rank) return;
-  scene_.rank = rank;
-  update();
+// On an item it is a second click.
+bool TopologyCanvas::double_click_fits_at(const QPointF& position) const {
+  const auto item = layout_.item_at(layout_place(position));
+  return !item || layout_.items[*item].kind == ItemKind::Domain;
 }
 
-void TopologyCanvas::mousePressEvent(QMouseEvent* event) {
-  if (!map_ || event->button() != Qt::LeftButton) return;
-  const auto index = layout_.item_at(event->position());
-  if (!index) return clear_rank();
+void TopologyCanvas::click(const QPointF& position) {
+  const auto index =
+      plot().contains(position) ? layout_.item_at(layout_place(position)) : std::nullopt;
+  if (!index) return clear_selection();
   const MapItem& item = layout_.items[*index];
-  switch (item.kind) {
-    case ItemKind::Gpu:
-      return select_rank(static_cast<int>(item.first));
-    case ItemKind::MoreDomains: {
-      const std::uint32_t next = layout_.first_domain + layout_.shown_domains;
-      return show_domain(next < map_->domains() ? next : 0);
-    }
-    case ItemKind::MoreGpus:
-      return show_gpus(first_gpu_ + (map_->domain_size() - item.count) < map_->domain_size()
-                           ? first_gpu_ + (map_->domain_size() - item.count)
-                           : 0);
-    default:
-      return clear_rank();
+  if (item.kind == ItemKind::MoreDomains) {
+    const std::uint32_t next = layout_.first_domain + layout_.shown_domains;
+    return show_domain(next < map_->domains() ? next : 0);
   }
+  if (item.kind == ItemKind::MoreGpus) {
+    const std::uint32_t next = first_gpu_ + map_->domain_size() - item.count;
+    return show_gpus(next < map_->domain_size() ? next : 0);
+  }
+  NavigableView::click(position);
 }
 
-void TopologyCanvas::keyPressEvent(QKeyEvent* event) {
-  if (!map_) return QWidget::keyPressEvent(event);
-  const auto toggle = [this](Axis axis) {
-    scene_.axis = scene_.axis == axis ? std::nullopt : std::optional(axis);
-    update();
-  };
-  const auto page = static_cast<std::int64_t>(layout_.shown_domains);
-  switch (event->key()) {
-    case Qt::Key_T:
-      return toggle(Axis::Tensor);
-    case Qt::Key_C:
-      return toggle(Axis::Context);
-    case Qt::Key_E:
-      return toggle(Axis::Expert);
-    case Qt::Key_D:
-      return toggle(Axis::Data);
-    case Qt::Key_P:
-      return toggle(Axis::Pipeline);
-    case Qt::Key_Right:
-      return show_domain(
-          std::min<std::int64_t>(layout_.first_domain + page, map_->domains() - page));
-    case Qt::Key_Left:
-      return show_domain(layout_.first_domain - page);
-    case Qt::Key_Down:
-      return show_gpus(first_gpu_ + 8);
-    case Qt::Key_Up:
-      return show_gpus(std::int64_t{first_gpu_} - 8);
-    case Qt::Key_B:
-    case Qt::Key_Home:
-      return show_bottleneck();
-    case Qt::Key_Escape:
-      return clear_rank();
-    default:
-      QWidget::keyPressEvent(event);
-  }
-}
-
-void TopologyCanvas::changeEvent(QEvent* event) {
-  QWidget::changeEvent(event);
-  if (event->type() != QEvent::PaletteChange) return;
-  colours_ = colours_for(palette());
-  update();
+void TopologyCanvas::toggle(Axis axis) {
+  scene_.axis = scene_.axis == axis ? std::nullopt : std::optional(axis);
+  viewport()->update();
 }
 
 }  // namespace shardwright::gui

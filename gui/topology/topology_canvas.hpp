@@ -1,20 +1,23 @@
-// The cluster of a plan, its links coloured by what the step puts on them.
+// The cluster of a plan, its links coloured by their load in the step, with the mouse and the keys
+// that it has beside those of NavigableArea.
 //
-//   point at a GPU   its groups stand out           click    keep them, Esc frees
-//   T C E D P        only that axis, again: all     Left Right, click on a stack   other nodes
-//   B, Home          the busiest link's node        Up Down  other GPUs of a large domain
+//   point at a GPU      show its groups; a click keeps them
+//   T C E D P           show the groups of this axis alone; again: of all axes
+//   left, right, click on a stack of nodes   turn the page of nodes
+//   up, down, click on a stack of GPUs       turn the page of GPUs of a large domain
+//   B, Home             show the node of the busiest link
 #pragma once
 
-#include <QWidget>
 #include <memory>
 #include <optional>
 
 #include "core/spec/scenario.hpp"
+#include "gui/painting/navigable_view.hpp"
 #include "gui/topology/topology_painter.hpp"
 
 namespace shardwright::gui {
 
-class TopologyCanvas : public QWidget {
+class TopologyCanvas : public NavigableView<TopologyScene> {
   Q_OBJECT
 
  public:
@@ -25,47 +28,54 @@ class TopologyCanvas : public QWidget {
   void set_plan(const ClusterSpec& cluster, const Plan& plan, const Timeline* timeline);
   void clear();
 
-  bool is_empty() const { return map_ == nullptr; }
+  bool is_empty() const override { return map_ == nullptr; }
   const ClusterMap& map() const { return *map_; }
-  const TopologyScene& scene() const { return scene_; }
   const TopologyLayout& layout_shown() const { return layout_; }
 
   QSize sizeHint() const override { return {1000, 480}; }
+  QSize growth_of_picture() const override;
 
-  // The time that the load is of, in seconds.
+  // The time, in seconds, over which the load of the links is averaged.
   void select_range(double from, double to);
   void clear_range();
   void select_rank(int rank);
-  void clear_rank();
+  std::optional<std::int32_t> item_at(const QPointF& position) const override;
 
  Q_SIGNALS:
   void rank_selected(int rank);
   void rank_cleared();
 
  protected:
-  bool event(QEvent* event) override;
-  void paintEvent(QPaintEvent* event) override;
-  void resizeEvent(QResizeEvent* event) override;
-  void mouseMoveEvent(QMouseEvent* event) override;
-  void mousePressEvent(QMouseEvent* event) override;
-  void keyPressEvent(QKeyEvent* event) override;
-  void changeEvent(QEvent* event) override;
+  QRectF plot() const override;
+  void paint(QPainter& painter) override;
+  QString tool_tip_at(const QPointF& position) const override;
+  void lay_out() override;
+  void selection_changed() override;
+  void click(const QPointF& position) override;
+  bool begin_drag(const QPointF& /*position*/) override { return false; }
+  bool double_click_fits_at(const QPointF& position) const override;
 
  private:
+  // The size of the map without zoom.
+  QSizeF map_size() const;
+  // The place of the layout that lies at a place of the viewport.
+  QPointF layout_place(const QPointF& position) const;
   void load_links(double from, double to, const QString& title);
   void show_domain(std::int64_t first);
+  void turn_page(int pages);
   void show_bottleneck();
   void show_gpus(std::int64_t first);
   void lay_out_again();
-  QString tool_tip_at(const QPointF& position) const;
+  void add_keys();
+  void toggle(Axis axis);
+  QString line_tip(const MapLine& line) const;
 
   std::unique_ptr<ClusterMap> map_;
   std::optional<PlanGroups> groups_;
   LinkTraffic traffic_;
-  TopologyScene scene_;
   TopologyLayout layout_;
-  Colours colours_;
-  double step_ = 0.0;  // in seconds
+  // The length of the step in seconds.
+  double step_ = 0.0;
   std::uint32_t first_domain_ = 0, first_gpu_ = 0;
 };
 

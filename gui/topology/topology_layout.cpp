@@ -14,20 +14,23 @@ using sim::LinkIndex;
 using sim::VertexIndex;
 using sim::VertexKind;
 
-constexpr double kLevelsWidth = 74.0;  // of the levels' names at the left, with the gap beside them
-constexpr double kLevelsGap = 6.0;
-constexpr double kApart = 1.0;          // a note from them
-constexpr double kLevelHeight = 20.0;   // of a level's name
-constexpr double kLeastDomain = 190.0;  // width of a domain that is drawn whole
-constexpr double kStackWidth = 96.0;    // of all other domains
+// The names of the levels at the left, with the gap beside them.
+constexpr double kLevelsWidth = 74.0, kLevelsGap = 6.0, kLevelHeight = 20.0;
+// The distance between a note and the names of the levels.
+constexpr double kApart = 1.0;
+// The least width of a domain that is drawn whole, and the width of the stack of all others.
+constexpr double kLeastDomain = 190.0, kStackWidth = 96.0;
 constexpr double kGap = 14.0;
-constexpr double kTitleHeight = 24.0;    // of a domain, at its bottom
-constexpr double kLeastGpu = 20.0;       // width with its gap
-constexpr std::uint32_t kMostGpus = 16;  // of a domain
+// The title stands at the bottom of its domain.
+constexpr double kTitleHeight = 24.0;
+// The least width of a GPU with its gap, and the most GPUs of a domain.
+constexpr double kLeastGpu = 20.0;
+constexpr std::uint32_t kMostGpus = 16;
 constexpr double kMostDomainHeight = 190.0;
 constexpr double kSwitchHeight = 24.0;
 constexpr double kMostSwitchWidth = 88.0, kLeastSwitchWidth = 30.0;
-constexpr double kNear = 5.0;  // of a line to the mouse
+// The mouse points at a line within this distance.
+constexpr double kNear = 5.0;
 
 double distance(const QPointF& point, const MapLine& line) {
   const QPointF way = line.b - line.a;
@@ -72,7 +75,7 @@ class Builder {
     domain_height_ = std::min(kMostDomainHeight, levels == 0 ? height : 0.5 * height);
     const double room = height - domain_height_;
     level_gap_ = levels == 0 ? 0.0 : std::min(120.0, room / static_cast<double>(levels));
-    // What is left is shared above and below.
+    // The rest of the height is shared above and below.
     const double used = domain_height_ + level_gap_ * static_cast<double>(levels);
     domain_top_ = layout_.area.bottom() - domain_height_ - 0.5 * (height - used);
     for (std::size_t level = 0; level < levels; ++level)
@@ -120,7 +123,7 @@ class Builder {
     const std::uint32_t shown = folded ? std::max(1U, cells - 2) : cells;
     const std::uint32_t from = std::min(first_gpu_, gpus - shown);
     const double pitch = inner / (shown + (folded ? 2 : 0));
-    // From the top: NICs, GPUs, switch, title, which no line crosses there.
+    // The parts from the top are NICs, GPUs, switch and title; no line crosses the title there.
     const double nic_y = box.top() + 8.0, nic_height = 13.0;
     const double switch_height = 20.0, switch_y = box.bottom() - switch_height - kTitleHeight;
     const double gpu_y = nic_y + nic_height + 20.0;
@@ -260,7 +263,7 @@ class Builder {
     more_switches_[level] = layout_.items.size() - 1;
   }
 
-  // The item that stands for a vertex: its own, or the stack that hides it.
+  // Returns the item that stands for a vertex: its own, or the stack that hides it.
   std::optional<std::size_t> item_of(VertexIndex vertex) const {
     const auto own = item_of_vertex_.find(vertex);
     if (own != item_of_vertex_.end()) return own->second;
@@ -272,7 +275,7 @@ class Builder {
     return map_.topology().vertices()[vertex] == VertexKind::Nic ? stack_of(vertex) : std::nullopt;
   }
 
-  // What hides a NIC: the folded part of a domain that is drawn, or all other domains.
+  // Returns the stack that hides a NIC: the folded part of its domain, or that of all other domains.
   std::optional<std::size_t> stack_of(VertexIndex nic) const {
     for (const LinkIndex link : map_.links_from(nic)) {
       if (map_.level(link) != LinkLevel::HostBus) continue;
@@ -368,8 +371,9 @@ class Builder {
   std::vector<double> level_y_;
   std::unordered_map<VertexIndex, std::size_t> item_of_vertex_;
   std::optional<std::size_t> more_domains_;
-  std::unordered_map<std::uint32_t, std::size_t> more_gpus_;    // by domain
-  std::unordered_map<std::size_t, std::size_t> more_switches_;  // by level
+  // The stacks of GPUs by domain, and of switches by level.
+  std::unordered_map<std::uint32_t, std::size_t> more_gpus_;
+  std::unordered_map<std::size_t, std::size_t> more_switches_;
 };
 
 }  // namespace

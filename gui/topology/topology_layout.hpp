@@ -1,6 +1,6 @@
-// Where the parts of a cluster are drawn: levels from the GPUs below to the highest switches above.
-// Some scale-up domains are drawn whole, one beside the other; the others are one stack, and so are
-// switches that serve only those. Knows no painter.
+// The places of the parts of a cluster: levels from the GPUs at the bottom to the highest switches at
+// the top. Some scale-up domains are drawn whole, side by side. The others are one stack, and so are
+// switches that serve only those. This file knows no painter.
 #pragma once
 
 #include <QPointF>
@@ -15,14 +15,17 @@
 namespace shardwright::gui {
 
 enum class ItemKind : std::uint8_t {
-  Domain,  // frame of a node or rack
+  // The frame of a node or rack.
+  Domain,
   Gpu,
-  ScaleUpSwitch,  // or what stands for the direct links of a mesh or ring
+  // The switch of a domain, or a bar that stands for the direct links of a mesh or ring.
+  ScaleUpSwitch,
   Nic,
   Switch,
-  MoreGpus,  // of a domain
+  // The stacks of GPUs of a domain, of all other domains, and of switches of a level.
+  MoreGpus,
   MoreDomains,
-  MoreSwitches,  // of a level
+  MoreSwitches,
 };
 
 struct MapItem {
@@ -30,10 +33,11 @@ struct MapItem {
   QRectF box;
   QString label;
   std::optional<sim::VertexIndex> vertex;
-  std::uint32_t first = 0, count = 1;  // ranks, domains or switches that it stands for
+  // The ranks, domains or switches that it stands for.
+  std::uint32_t first = 0, count = 1;
 };
 
-// A line that stands for one link both ways, or for all those that are hidden behind a stack.
+// A line that stands for both directions of a link, or for all links behind a stack.
 struct MapLine {
   QPointF a, b;
   std::vector<sim::LinkIndex> links;
@@ -41,7 +45,8 @@ struct MapLine {
 
 struct LevelLabel {
   QString text;
-  double y = 0.0;  // of its middle
+  // The middle of the text.
+  double y = 0.0;
 };
 
 struct TopologyLayout {
@@ -49,20 +54,21 @@ struct TopologyLayout {
   std::vector<MapLine> lines;
   std::vector<LevelLabel> levels;
   std::uint32_t first_domain = 0, shown_domains = 0;
-  QRectF area;  // that all lies in
+  // The area that holds everything.
+  QRectF area;
 
   QRectF box_of(const LevelLabel& level) const;
-  // For a note of this height about what lies at `y`: as near to it as can be in the column of the
-  // levels' names, clear of these and of the drawing; none where there is no room.
+  // Returns a place for a note of this height near `y` in the column of the levels' names. It covers
+  // neither these nor the drawing. Returns none if there is no room.
   std::optional<QRectF> place_beside(double y, double height) const;
-  // The item with the smallest box around the point.
+  // Returns the item with the smallest box around the point.
   std::optional<std::size_t> item_at(const QPointF& point) const;
-  // The nearest line within a few pixels.
+  // Returns the nearest line within a few pixels.
   std::optional<std::size_t> line_at(const QPointF& point) const;
 };
 
-// `first_domain` is moved down where fewer domains than fit come after it; `first_gpu` is that of
-// each domain drawn.
+// Begins with an earlier domain than `first_domain` if there is room for more than follow it.
+// `first_gpu` is the first GPU drawn of each domain.
 TopologyLayout lay_out(const ClusterMap& map, const QRectF& area, std::uint32_t first_domain,
                        std::uint32_t first_gpu = 0);
 

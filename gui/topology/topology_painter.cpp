@@ -2,10 +2,11 @@
 
 #include <QFontMetricsF>
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "gui/models/text.hpp"
-#include "gui/painting/sequential_scale.hpp"
+#include "gui/style/mixed_colour.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -15,10 +16,35 @@ using sim::LinkIndex;
 constexpr double kBadge = 13.0;
 constexpr double kScaleHeight = 12.0;
 constexpr double kRadius = 4.0;
-constexpr double kBusy = 0.5;       // utilisation from which a link may hold up the step
-constexpr double kAsBusy = 0.98;    // of the busiest link: as busy as it
-constexpr double kMarkPlace = 0.3;  // of the way along the busiest link
+// The utilisation from which a link may delay the step.
+constexpr double kBusy = 0.5;
+// Links with this share of the highest utilisation count as equally busy.
+constexpr double kAsBusy = 0.98;
+// The place of the mark along the busiest link.
+constexpr double kMarkPlace = 0.3;
 constexpr double kNoteLine = 17.0;
+
+// A sequential colour scale for shares from 0 to 1: the higher, the further from the background in
+// lightness, so that it reads in grey and with colour vision deficiencies. On light backgrounds it
+// is YlOrBr of ColorBrewer (C. Brewer, https://colorbrewer2.org, listed as colour-blind safe), on
+// dark ones the order of lightness is reversed.
+constexpr std::array<QRgb, 6> kLightScale = {0xffcfcfc8, 0xfffec567, 0xfffe9929,
+                                             0xffd95f0e, 0xff993404, 0xff4a1500};
+constexpr std::array<QRgb, 6> kDarkScale = {0xff59606b, 0xff96551f, 0xffc46a1c,
+                                            0xfff08c1e, 0xfffec44f, 0xfffff7bc};
+
+QColor sequential_colour(double share, bool dark) {
+  const auto& stops = dark ? kDarkScale : kLightScale;
+  const double place = std::clamp(share, 0.0, 1.0) * static_cast<double>(stops.size() - 1);
+  const auto first = std::min(static_cast<std::size_t>(place), stops.size() - 2);
+  const double part = place - static_cast<double>(first);
+  return mixed_colour(QColor(stops[first]), QColor(stops[first + 1]), part);
+}
+
+// The width of a line, in pixels, tells its share as well.
+double sequential_width(double share) {
+  return 1.0 + 4.0 * std::clamp(share, 0.0, 1.0);
+}
 
 QFont font_of(int pixels, bool bold) {
   QFont font;
@@ -73,12 +99,26 @@ TopologyPainter::TopologyPainter(QPainter& painter, const ClusterMap& map, const
       font_(font_of(12, false)),
       bold_(font_of(12, true)),
       small_(font_of(11, false)) {
-  if (scene_.rank) rank_groups_ = groups_.of(*scene_.rank);
+  if (scene_.rank()) rank_groups_ = groups_.of(*scene_.rank());
 }
 
-void TopologyPainter::paint(const QRectF& panel) {
+void TopologyPainter::paint(const QRectF& plot, const QRectF& panel) {
   painter_.save();
   painter_.setRenderHint(QPainter::Antialiasing, true);
+  const QTransform before = painter_.transform();
+  const double zoom = plot.width() / scene_.window.length();
+  painter_.setClipRect(plot);
+  painter_.translate(plot.topLeft());
+  painter_.scale(zoom, zoom);
+  painter_.translate(-scene_.window.from, -scene_.rows.from);
+  paint_map();
+  painter_.setTransform(before);
+  painter_.setClipping(false);
+  paint_panel(panel);
+  painter_.restore();
+}
+
+void TopologyPainter::paint_map() {
   for (const MapItem& item : layout_.items) {
     if (item.kind == ItemKind::Domain) paint_item(item);
   }
@@ -89,8 +129,6 @@ void TopologyPainter::paint(const QRectF& panel) {
   painter_.setPen(colours_.muted_text);
   for (const LevelLabel& level : layout_.levels)
     painter_.drawText(layout_.box_of(level), Qt::AlignVCenter | Qt::AlignLeft, level.text);
-  paint_panel(panel);
-  painter_.restore();
 }
 
 TopologyPainter::Load TopologyPainter::load_of(const MapLine& line) const {
@@ -102,7 +140,7 @@ TopologyPainter::Load TopologyPainter::load_of(const MapLine& line) const {
   return load;
 }
 
-// Busy ones last, so that they are not covered.
+// Busy lines are painted last, so that none covers them.
 void TopologyPainter::paint_lines() {
   std::vector<std::pair<double, const MapLine*>> lines;
   for (const MapLine& line : layout_.lines) lines.emplace_back(load_of(line).share, &line);
@@ -168,7 +206,7 @@ QString domain_text(const ClusterMap& map, const PlanGroups& groups, const MapIt
                                    : QStringLiteral(" · stages %1–%2").arg(lowest).arg(highest));
 }
 
-// Upright where the box is wide enough, else turned.
+// The number is turned if the box is too narrow.
 void TopologyPainter::paint_rank_number(const MapItem& item) {
   const QFontMetricsF metrics(small_);
   if (metrics.horizontalAdvance(item.label) <= item.box.width() - 2.0) {
@@ -184,10 +222,10 @@ void TopologyPainter::paint_rank_number(const MapItem& item) {
   painter_.restore();
 }
 
-// A badge with a letter for each axis along which the GPU works with the rank that stands out.
+// Paints a badge with a letter for each axis along which the GPU works with the rank that stands out.
 void TopologyPainter::paint_gpu(const MapItem& item) {
   const std::uint32_t rank = item.first;
-  const bool is_rank = scene_.rank && *scene_.rank == static_cast<std::int32_t>(rank);
+  const bool is_rank = scene_.rank() == static_cast<std::int32_t>(rank);
   const bool used = rank < map_.ranks();
   painter_.setPen(QPen(is_rank ? colours_.accent : colours_.frame, is_rank ? 2.5 : 1.0));
   painter_.setBrush(used ? colours_.base : colours_.window);
@@ -213,7 +251,7 @@ void TopologyPainter::paint_badge(const QPointF& corner, Axis axis) {
   painter_.drawText(badge, Qt::AlignCenter, QString(letter_of(axis)));
 }
 
-// How many ranks of each group lie in domains that are not drawn.
+// Writes the number of ranks of each group in domains that are not drawn.
 void TopologyPainter::paint_hidden_members(const MapItem& item) {
   const std::int64_t from = std::int64_t{layout_.first_domain} * map_.domain_size();
   const std::int64_t to = from + std::int64_t{layout_.shown_domains} * map_.domain_size();
@@ -247,7 +285,7 @@ void TopologyPainter::paint_bottleneck() {
   for (const MapLine& line : layout_.lines) {
     const Load load = load_of(line);
     if (load.share <= 0.0 || load.link != *scene_.bottleneck) continue;
-    // Near the lower end, where lines do not cross yet.
+    // The mark is near the lower end, where lines do not cross yet.
     const QPointF middle = line.a + kMarkPlace * (line.b - line.a);
     painter_.setPen(
         QPen(colours_.bad, sequential_width(load.share / scale_end(scene_.utilisation)) + 2.0));
@@ -259,7 +297,7 @@ void TopologyPainter::paint_bottleneck() {
   }
 }
 
-// At the height of its mark, beside the drawing: there it would cover links.
+// The load stands beside the drawing, at the height of the mark; within it, it would cover links.
 void TopologyPainter::paint_busiest_load(double share, double y) {
   const auto both = layout_.place_beside(y, 2.0 * kNoteLine);
   const bool tells_others = scene_.as_busy > 1 && both.has_value();
@@ -323,13 +361,13 @@ double TopologyPainter::paint_scale(const QRectF& panel, double y) {
 
 double TopologyPainter::paint_bottleneck_text(const QRectF& panel, double y) {
   if (!scene_.bottleneck)
-    return paint_text(panel, y, QStringLiteral("Nothing moves between GPUs in this time."),
+    return paint_text(panel, y, QStringLiteral("No traffic between GPUs in this time."),
                       colours_.muted_text, font_);
   const LinkIndex link = *scene_.bottleneck;
   const bool unique = scene_.as_busy < 2;
   y = paint_text(panel, y,
                  unique ? QStringLiteral("◯ Busiest link")
-                        : QStringLiteral("◯ Busiest links: %1 alike, one marked")
+                        : QStringLiteral("◯ Busiest links: %1 are equal, one is marked")
                               .arg(count_text(static_cast<std::int64_t>(scene_.as_busy))),
                  colours_.bad, bold_);
   y = paint_text(panel, y, link_load_text(map_, scene_, link), colours_.text, font_);
@@ -340,24 +378,22 @@ double TopologyPainter::paint_bottleneck_text(const QRectF& panel, double y) {
   // A mean over the step hides bursts, in which exposed communication waits for the links.
   if (scene_.utilisation[link] >= kBusy) return y;
   return paint_text(panel, y + 2.0,
-                    QStringLiteral("On average no link is busy: what waits for communication waits "
-                                   "in bursts. Select a range in Timeline to see one."),
+                    QStringLiteral("On average no link is busy: communication delays the step in "
+                                   "bursts. Select a range in Timeline to see one."),
                     colours_.muted_text, small_);
 }
 
 void TopologyPainter::paint_groups(const QRectF& panel, double y) {
-  if (!scene_.rank) {
-    paint_text(panel, y,
-               QStringLiteral("Point at a GPU to see the groups that it is in; click to "
-                              "keep them."),
+  if (!scene_.rank()) {
+    paint_text(panel, y, QStringLiteral("Point at a GPU to see its groups, click to select it."),
                colours_.muted_text, font_);
     return;
   }
   y = paint_text(panel, y,
                  QStringLiteral("Rank %1 · stage %2%3")
-                     .arg(*scene_.rank)
-                     .arg(groups_.stage_of(*scene_.rank))
-                     .arg(scene_.pinned ? QStringLiteral(" · kept, Esc frees") : QString()),
+                     .arg(*scene_.rank())
+                     .arg(groups_.stage_of(*scene_.rank()))
+                     .arg(scene_.selected ? QStringLiteral(" · Esc clears") : QString()),
                  colours_.text, bold_) +
       4.0;
   for (const AxisGroup& group : rank_groups_) {

@@ -5,22 +5,29 @@
 #include <QPainter>
 #include <optional>
 
+#include "gui/painting/axis_window.hpp"
 #include "gui/topology/link_traffic.hpp"
 #include "gui/topology/plan_groups.hpp"
 #include "gui/topology/topology_layout.hpp"
 
 namespace shardwright::gui {
 
-struct TopologyScene {
-  std::vector<double> utilisation;           // by link
-  std::vector<Bytes> bytes;                  // by link
-  double seconds = 0.0;                      // that they are of
-  QString span_title;                        // "whole step", "from … to …"
-  std::optional<sim::LinkIndex> bottleneck;  // the busiest link
-  std::size_t as_busy = 0;                   // links as busy as it, itself included
-  std::optional<std::int32_t> rank;          // whose groups stand out
-  bool pinned = false;                       // by a click
-  std::optional<Axis> axis;                  // only this one; else all
+// The items are ranks.
+struct TopologyScene : PaintedScene<std::int32_t> {
+  // By link: the share of its capacity that is used, and the bytes that pass it.
+  std::vector<double> utilisation;
+  std::vector<Bytes> bytes;
+  // The length of the time that both are of, and its description: "mean over the step of 1.2 s".
+  double seconds = 0.0;
+  QString span_title;
+  std::optional<sim::LinkIndex> bottleneck;
+  // The number of links as busy as the bottleneck, itself included.
+  std::size_t as_busy = 0;
+  // The axis whose groups are shown; none: those of all axes.
+  std::optional<Axis> axis;
+
+  // The rank whose groups stand out.
+  std::optional<std::int32_t> rank() const { return selected ? selected : hovered; }
 };
 
 class TopologyPainter {
@@ -28,16 +35,18 @@ class TopologyPainter {
   TopologyPainter(QPainter& painter, const ClusterMap& map, const PlanGroups& groups,
                   const TopologyLayout& layout, const TopologyScene& scene, const Colours& colours);
 
-  // The cluster, and beside it what it tells, within `panel`.
-  void paint(const QRectF& panel);
+  // Paints the part of the cluster in view into `plot`, and its description into `panel`.
+  void paint(const QRectF& plot, const QRectF& panel);
 
  private:
   struct Load {
     double share = 0.0;
-    sim::LinkIndex link = 0;  // that has it
+    // The link with this load.
+    sim::LinkIndex link = 0;
   };
 
   Load load_of(const MapLine& line) const;
+  void paint_map();
   void paint_lines();
   void paint_items();
   void paint_item(const MapItem& item);
@@ -66,13 +75,13 @@ class TopologyPainter {
   QFont font_, bold_, small_;
 };
 
-// The link with the highest utilisation; none where nothing moves. Of equals the first.
+// Returns the first link with the highest utilisation, or none if nothing moves.
 std::optional<sim::LinkIndex> busiest_link(const std::vector<double>& utilisation);
 
-// How many links are busy to within 2 % of the busiest one.
+// Returns the number of links whose utilisation is within 2 % of the highest.
 std::size_t links_as_busy(const std::vector<double>& utilisation);
 
-// The end of the colour scale: the least of 5, 10, 20, 50 and 100 % that no link exceeds.
+// Returns the end of the colour scale: the least of 5, 10, 20, 50 and 100 % that no link exceeds.
 double scale_end(const std::vector<double>& utilisation);
 
 // "node 3 · 24–31 · stage 1": the ranks and stages of a domain.

@@ -1,6 +1,5 @@
 #include "gui/topology/topology_view.hpp"
 
-#include <QScrollArea>
 #include <QVBoxLayout>
 #include <utility>
 
@@ -11,12 +10,12 @@
 namespace shardwright::gui {
 
 TopologyView::TopologyView(QWidget* parent) : View(parent), canvas_(new TopologyCanvas) {
-  auto* scroll = new QScrollArea(this);
-  scroll->setWidget(canvas_);
-  scroll->setWidgetResizable(true);
-  scroll->setFrameShape(QFrame::NoFrame);
-  scroll->setFocusPolicy(Qt::NoFocus);
-  empty_ = new EmptyState(scroll, this);
+  // The stack passes the focus on from within a page, but not from the page itself.
+  auto* page = new QWidget(this);
+  auto* page_layout = new QVBoxLayout(page);
+  page_layout->setContentsMargins(0, 0, 0, 0);
+  page_layout->addWidget(canvas_);
+  empty_ = new EmptyState(page, this);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(empty_);
@@ -29,11 +28,11 @@ void TopologyView::set_plan(const ClusterSpec& cluster, const Plan& plan,
   try {
     canvas_->set_plan(cluster, plan, timeline);
     empty_->show_content();
-    // Only a problem of its own: the window's bar may hold that of another view.
-    if (std::exchange(told_problem_, false)) Q_EMIT problem({});
+    // Only a problem of this view is taken back: the window may show one of another view.
+    if (std::exchange(reported_problem_, false)) Q_EMIT problem({});
   } catch (const InputError& error) {
     clear();
-    told_problem_ = true;
+    reported_problem_ = true;
     Q_EMIT problem(error_text(error));
   }
 }
@@ -42,8 +41,8 @@ void TopologyView::clear(const QString& files) {
   canvas_->clear();
   empty_->show_hint(
       files.isEmpty()
-          ? QStringLiteral("<b>No cluster yet</b><br>Choose a plan to see how its ranks lie on the "
-                           "cluster and which links they load.")
+          ? QStringLiteral("<b>No cluster yet</b><br>Choose a plan to see the places of its ranks "
+                           "in the cluster and the load of the links.")
           : hint_of_files(files, QStringLiteral("no cluster")));
 }
 

@@ -14,26 +14,26 @@ class TopologyView : public View {
  public:
   explicit TopologyView(QWidget* parent = nullptr);
 
-  // The links' load is that of the whole timeline until a range is selected; without a timeline
-  // they are idle. A plan whose ranks cannot be laid on the cluster is told by `problem`.
+  // The load of the links is that of the whole timeline until a range is selected; without a timeline
+  // they are idle. If the cluster cannot hold the ranks of the plan, `problem` says so.
   void set_plan(const ClusterSpec& cluster, const Plan& plan, const Timeline* timeline);
-  // `files`, if any, whose step is shown instead of a plan's.
+  // `files` are those whose step Timeline shows instead of a plan's, if any.
   void clear(const QString& files = {});
 
   TopologyCanvas& canvas() { return *canvas_; }
   const TopologyCanvas& canvas() const { return *canvas_; }
 
-  // A row for each link.
+  // Returns a row for each link.
   TextTable table() const override;
 
-  // The time that the load is of, in seconds.
+  // The time, in seconds, over which the load of the links is averaged.
   void select_range(double from, double to) { canvas_->select_range(from, to); }
   void clear_range() { canvas_->clear_range(); }
 
  private:
   TopologyCanvas* canvas_;
   EmptyState* empty_ = nullptr;
-  bool told_problem_ = false;
+  bool reported_problem_ = false;
 };
 
 }  // namespace shardwright::gui

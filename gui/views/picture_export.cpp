@@ -11,6 +11,7 @@
 #include "core/base/error.hpp"
 #include "gui/models/written_file.hpp"
 #include "gui/painting/clipped_svg.hpp"
+#include "gui/painting/navigable_view.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -49,6 +50,8 @@ class Unrolled {
     QSize hidden(0, 0);
     for (const auto& [area, policy] : areas_)
       hidden = hidden.expandedTo(area->widget()->size() - area->viewport()->size());
+    for (const NavigableArea* area : widget_.findChildren<NavigableArea*>())
+      hidden = hidden.expandedTo(area->isVisibleTo(&widget_) ? area->growth_of_picture() : QSize());
     return hidden;
   }
 

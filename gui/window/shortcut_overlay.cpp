@@ -23,7 +23,7 @@ constexpr std::array kGestures = {
     Gesture{"Ctrl+click", "compare the chosen plan with another"},
     Gesture{"Drag", "lasso around points; with Shift a rectangle"},
     Gesture{"Wheel", "zoom a plot; over an axis only that one"},
-    Gesture{"Middle drag", "pan a plot"},
+    Gesture{"Middle drag", "pan a plot; in painted views also Shift + drag or arrow keys"},
     Gesture{"Right click", "filter by a cell or an op; pin, fold rows"},
     Gesture{"Double click", "show all of a plot again"},
 };
@@ -36,7 +36,7 @@ constexpr std::array kTimelineKeys = {
     Gesture{"F", "centre the chosen op, then fit it"},
     Gesture{"Enter", "zoom to the selected range"},
     Gesture{"Backspace", "back to the range before"},
-    Gesture{"Ctrl+F", "search; . and , go from hit to hit"},
+    Gesture{"Ctrl+F", "search; . and , go from match to match"},
     Gesture{"Alt+↑ ↓", "move the row of the chosen op; with Shift its rank"},
     Gesture{"Drag of a name", "move a row or a rank"},
     Gesture{"Q", "what the chosen op is, beside the rows"},
@@ -47,6 +47,7 @@ constexpr std::array kTopologyKeys = {
     Gesture{"← →", "other nodes"},
     Gesture{"↑ ↓", "other GPUs of a large domain"},
     Gesture{"B", "back to the busiest link"},
+    Gesture{"W S Home", "zoom in and out, show all"},
     Gesture{"T C E P D", "groups of one axis of the chosen GPU"},
     Gesture{"Esc", "clear the selection"},
 };

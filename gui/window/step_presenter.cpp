@@ -34,8 +34,10 @@ StepPresenter::StepPresenter(Selection* selection, Views views, QObject* parent)
   connect(views_.timeline, &TimelineView::range_selected, views_.topology,
           [this](double from, double to) { views_.topology->select_range(from, to); });
   connect(views_.timeline, &TimelineView::plan_wanted, this, &StepPresenter::leave_files);
-  connect(views_.timeline, &TimelineView::range_cleared, views_.topology,
-          [this] { views_.topology->clear_range(); });
+  connect(views_.timeline, &TimelineView::range_cleared, this, [this] {
+    views_.topology->clear_range();
+    views_.schedule->canvas().clear_selection();
+  });
   link_selections();
 }
 
@@ -48,7 +50,7 @@ void StepPresenter::link_selections() {
     views_.schedule->set_moment(span.start.value());
   });
   connect(views_.timeline, &TimelineView::op_cleared, views_.topology,
-          [this] { views_.topology->canvas().clear_rank(); });
+          [this] { views_.topology->canvas().clear_selection(); });
   connect(&views_.topology->canvas(), &TopologyCanvas::rank_selected, this, [this](int rank) {
     if (!shown_ || rank < 0 || rank >= shown_->scenario.plan.world_size()) return;
     show_stage(RankGrid(shown_->scenario.plan).locate(rank).stage);

@@ -41,20 +41,24 @@ TEST_F(LinkedViewsTest, AnOpShowsItsRankAndItsMoment) {
   const SpanRef ref{0, static_cast<std::uint32_t>(timeline().tracks().all_spans() / 2)};
   timeline().select_op(ref);
   const Span& span = timeline().tracks().span(ref);
-  EXPECT_EQ(topology().scene().rank, span.rank);
+  EXPECT_EQ(topology().scene().rank(), span.rank);
   ASSERT_TRUE(schedule().canvas().scene().moment.has_value());
   EXPECT_NEAR(*schedule().canvas().scene().moment, span.start.value(), 1e-9);
-  timeline().clear_op();
-  EXPECT_FALSE(topology().scene().rank.has_value());
+  timeline().clear_selection();
+  EXPECT_FALSE(topology().scene().rank().has_value());
 }
 
 TEST_F(LinkedViewsTest, ASlotSelectsItsTimeAndLoadsTheLinksOfIt) {
   const GanttBox& box = schedule().canvas().gantt().stages().at(1).boxes.at(2);
+  schedule().canvas().select({1, 2});
   Q_EMIT schedule().canvas().slot_selected(1, box);
   ASSERT_TRUE(timeline().scene().range.has_value());
   EXPECT_NEAR(timeline().scene().range->from, box.start, 1e-9);
   EXPECT_NEAR(timeline().scene().range->to, box.finish, 1e-9);
   EXPECT_NEAR(topology().scene().seconds, box.finish - box.start, 1e-9);
+  EXPECT_TRUE(schedule().canvas().scene().selected.has_value());
+  timeline().clear_range();
+  EXPECT_FALSE(schedule().canvas().scene().selected.has_value());
 }
 
 TEST_F(LinkedViewsTest, ARankIsLookedUpInTheTimeline) {

@@ -1,4 +1,4 @@
-// Hands for the tests of painted views: wheels, drags, pictures.
+// Helpers for the tests of painted views: wheels, drags, pictures.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ inline void drag(QWidget& widget, const QPoint& from, const QPoint& to, Qt::Mous
   QTest::mouseRelease(&widget, button, modifiers, to);
 }
 
-// How many different colours a picture of the widget has: an empty one has one.
+// Returns the number of colours in a picture of the widget; an empty one has one.
 inline std::size_t colours_in(QWidget& widget) {
   const QImage image = widget.grab().toImage();
   std::set<QRgb> colours;

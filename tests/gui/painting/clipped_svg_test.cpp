@@ -39,7 +39,7 @@ QImage picture_of(const std::function<void(QPainter&)>& paint) {
   return image;
 }
 
-// Group after group, each cut by its clip: Qt's reader of SVG has no clips either.
+// Renders group after group, each with its clip, because Qt's reader of SVG ignores clips.
 QImage drawn(const QByteArray& document) {
   QImage image = blank();
   QPainter painter(&image);
@@ -62,7 +62,7 @@ void fill(QPainter& painter, const QRect& area, Qt::GlobalColor colour) {
   painter.fillRect(area, colour);
 }
 
-// Clips of all kinds, taken back, and under what is moved and scaled.
+// Paints under clips of all kinds, which are restored, moved and scaled.
 void paint_clipped(QPainter& painter) {
   fill(painter, {0, 0, 120, 80}, Qt::lightGray);
   painter.save();
@@ -82,7 +82,8 @@ void paint_clipped(QPainter& painter) {
   painter.setClipping(true);
   fill(painter, {30, 20, 3, 30}, Qt::cyan);
   painter.restore();
-  painter.setClipRect(QRect(200, 0, 10, 10));  // of nothing
+  // This clip hides everything.
+  painter.setClipRect(QRect(200, 0, 10, 10));
   fill(painter, {0, 0, 120, 80}, Qt::black);
 }
 
@@ -91,7 +92,7 @@ TEST(ClippedSvg, LooksAsThePictureDoes) {
   EXPECT_EQ(drawn(document), picture_of(paint_clipped)) << document.toStdString();
 }
 
-// As a widget that is scrolled below the edge of another one.
+// The inner widget is scrolled below the edge of the outer one.
 TEST(ClippedSvg, WidgetsEndAtTheirEdges) {
   QWidget outer;
   outer.resize(kSize);
@@ -138,7 +139,8 @@ TEST(ClippedSvg, EveryNameIsGivenOnceAndEveryReferenceHasOne) {
     }
   }
   EXPECT_FALSE(reader.hasError()) << qPrintable(reader.errorString());
-  EXPECT_EQ(references.size(), 6U);  // of three clips and three gradients
+  // There are three clips and three gradients.
+  EXPECT_EQ(references.size(), 6U);
   for (const QString& reference : references)
     EXPECT_EQ(names.count(reference), 1U) << qPrintable(reference);
   EXPECT_EQ(text.count(QStringLiteral("id=\"a\" url(#b) & <c>")), 3);

@@ -21,8 +21,8 @@ namespace {
 using gui::fixtures::small_step;
 using gui::fixtures::step_of;
 
-// Every microbatch passes each part of the model once forward and once backward, in one go or in
-// halves, whatever the schedule.
+// In every schedule each microbatch passes each part of the model once forward and once backward; the
+// backward may be split in two.
 TEST(ScheduleGantt, EveryKindHasEachMicrobatchOnce) {
   for (const ScheduleKind kind : all_kinds()) {
     for (const ScheduleCase& c : cases_of(kind)) {
@@ -60,7 +60,7 @@ TEST(ScheduleGantt, ItsSummaryCountsInTheSingularToo) {
   EXPECT_THAT(summary_of(shape), ::testing::HasSubstr("2 stages · 1,024 microbatches · "));
 }
 
-// Busy and idle time make up the whole; boxes of a stage do not overlap unless they are a pair.
+// Busy and idle time add up to the whole; boxes of a stage do not overlap unless they are a pair.
 TEST(ScheduleGantt, StagesAreBusyOrWait) {
   for (const ScheduleKind kind : all_kinds()) {
     for (const ScheduleCase& c : cases_of(kind)) {
@@ -124,13 +124,13 @@ ScheduleGantt gantt_of(const fixtures::ExampleStep& step, const sim::StepResult&
   return times ? ScheduleGantt(plan.schedule, shape_of(plan), *times, length) : ScheduleGantt();
 }
 
-// Two views of one step must not name two lengths and two bubbles.
+// Two views of one step must not give two lengths or two bubbles.
 TEST(StageSlots, TheStepAndItsBubbleAreThoseOfTheSimulation) {
   const sim::StepResult result = sim::simulate_step(small_step().scenario);
   const ScheduleGantt gantt = gantt_of(small_step(), result);
   EXPECT_NEAR(gantt.makespan(), result.step.value(), 1e-12);
   EXPECT_NEAR(gantt.bubble(), result.time().bubble / result.step, 1e-12);
-  // Of the others it may be several times as long.
+  // The bubbles of other stages may be several times as long.
   const std::string summary = schedule_summary(gantt).toStdString();
   EXPECT_THAT(summary, ::testing::EndsWith(" % in stage " + std::to_string(result.bottleneck) +
                                            ", the busiest"));
@@ -160,7 +160,7 @@ TEST(StageSlots, AreOrderedInEveryKindOfStep) {
   }));
 }
 
-// Where the ends of the model count as layers, one chunk may have the embedding alone and one the
+// If the ends of the model count as layers, one chunk may hold only the embedding and one only the
 // head.
 TEST(StageSlots, ChunksOfTheEndsAloneHaveTheirSlots) {
   Scenario scenario = small_step().scenario;

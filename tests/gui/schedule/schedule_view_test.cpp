@@ -4,6 +4,7 @@
 
 #include <QFile>
 #include <QHelpEvent>
+#include <QScrollBar>
 #include <QSignalSpy>
 #include <QSlider>
 #include <QTemporaryDir>
@@ -39,8 +40,9 @@ class ScheduleViewTest : public ::testing::Test {
   }
 
   ScheduleCanvas& canvas() { return view_.canvas(); }
+  QWidget& paper() { return *canvas().viewport(); }
   const ScheduleScene& scene() { return canvas().scene(); }
-  ScheduleGeometry geometry() { return {QSizeF(canvas().size()), canvas().gantt()}; }
+  ScheduleGeometry geometry() { return {QSizeF(paper().size()), canvas().gantt()}; }
   void press(Qt::Key key) { QTest::keyClick(&canvas(), key); }
 
   ScheduleView view_;
@@ -75,7 +77,7 @@ TEST_F(ScheduleViewTest, ArrowsStepFromEventToEvent) {
 TEST_F(ScheduleViewTest, DragAndSliderScrub) {
   const QRectF plot = geometry().plot;
   const int y = static_cast<int>(plot.center().y());
-  drag(canvas(), {static_cast<int>(plot.left()) + 10, y}, {static_cast<int>(plot.center().x()), y},
+  drag(paper(), {static_cast<int>(plot.left()) + 10, y}, {static_cast<int>(plot.center().x()), y},
        Qt::LeftButton);
   EXPECT_NEAR(*scene().moment / canvas().gantt().makespan(), 0.5, 0.01);
   auto* slider = view_.findChild<QSlider*>();
@@ -85,12 +87,14 @@ TEST_F(ScheduleViewTest, DragAndSliderScrub) {
 
 TEST_F(ScheduleViewTest, ClickSelectsTheSlot) {
   QSignalSpy selected(&view_, &ScheduleView::slot_selected);
-  const double x = geometry().plot.left() + scene().window.x_of(0.5e-3, geometry().plot.width());
-  QTest::mouseClick(&canvas(), Qt::LeftButton, {},
-                    QPointF(x, geometry().row(0).center().y()).toPoint());
+  const double x =
+      geometry().plot.left() + scene().window.pixel_of(0.5e-3, geometry().plot.width());
+  QTest::mouseClick(&paper(), Qt::LeftButton, {},
+                    QPointF(x, geometry().row(0, scene().rows).center().y()).toPoint());
   ASSERT_EQ(selected.size(), 1);
   EXPECT_EQ(selected[0][0].toInt(), 0);
   EXPECT_EQ(selected[0][1].value<GanttBox>().microbatch, 0);
+  EXPECT_EQ(scene().selected, (BoxRef{0, 0}));
   EXPECT_EQ(slot_text(canvas().gantt(), 0, 0.5e-3).toStdString(), "forward of microbatch 0");
   EXPECT_EQ(slot_text(canvas().gantt(), 3, 0.5e-3).toStdString(), "waits");
 }
@@ -98,8 +102,8 @@ TEST_F(ScheduleViewTest, ClickSelectsTheSlot) {
 TEST_F(ScheduleViewTest, TheTitlesToolTipSaysWhoseBubbleItTells) {
   const auto tip = [this] {
     const QPoint title(60, 8);
-    QHelpEvent help(QEvent::ToolTip, title, canvas().mapToGlobal(title));
-    QApplication::sendEvent(&canvas(), &help);
+    QHelpEvent help(QEvent::ToolTip, title, paper().mapToGlobal(title));
+    QApplication::sendEvent(&paper(), &help);
     return QToolTip::text();
   };
   EXPECT_TRUE(tip().contains(QStringLiteral("mean of the stages"))) << tip().toStdString();
@@ -110,16 +114,16 @@ TEST_F(ScheduleViewTest, TheTitlesToolTipSaysWhoseBubbleItTells) {
 }
 
 TEST_F(ScheduleViewTest, WheelAndKeysZoomAndPan) {
-  turn_wheel(canvas(), {500.0, 100.0}, 4);
-  const TimeWindow zoomed = scene().window;
+  turn_wheel(paper(), {500.0, 100.0}, 4);
+  const AxisWindow zoomed = scene().window;
   EXPECT_LT(zoomed.length(), 0.5 * zoomed.limit);
-  turn_wheel(canvas(), {500.0, 100.0}, -1, Qt::ShiftModifier);
+  turn_wheel(paper(), {500.0, 100.0}, -1, Qt::ShiftModifier);
   EXPECT_GT(scene().window.from, zoomed.from);
   press(Qt::Key_A);
   EXPECT_NEAR(scene().window.from, zoomed.from, 1e-9);
   press(Qt::Key_W);
   EXPECT_LT(scene().window.length(), zoomed.length());
-  QTest::mouseDClick(&canvas(), Qt::LeftButton, {}, {500, 100});
+  QTest::mouseDClick(&paper(), Qt::LeftButton, {}, {500, 100});
   EXPECT_TRUE(scene().window.shows_all());
 }
 
@@ -132,7 +136,7 @@ TEST_F(ScheduleViewTest, ShowsThePlansScheduleWithItsOwnDurations) {
   EXPECT_FALSE(view_.table().rows.empty());
 }
 
-// What is too much for the width begins where numbers are legible, with the whole step below.
+// A step that is too long for its numbers to be legible shows its start, with an overview below.
 TEST_F(ScheduleViewTest, AFullStepHasAnOverviewThatPans) {
   EXPECT_TRUE(geometry().overview.isEmpty());
   const ScheduleShape shape{4, 1, 256};
@@ -142,10 +146,33 @@ TEST_F(ScheduleViewTest, AFullStepHasAnOverviewThatPans) {
   EXPECT_EQ(scene().window.from, 0.0);
   const double box = canvas().gantt().mean_length() / scene().window.length();
   EXPECT_GT(box * geometry().plot.width(), 20.0);
-  QTest::mouseClick(&canvas(), Qt::LeftButton, {}, geometry().overview.center().toPoint());
+  QTest::mouseClick(&paper(), Qt::LeftButton, {}, geometry().overview.center().toPoint());
   const double middle = 0.5 * (scene().window.from + scene().window.to);
   EXPECT_NEAR(middle / canvas().gantt().makespan(), 0.5, 0.01);
   EXPECT_FALSE(scene().moment.has_value());
+}
+
+TEST_F(ScheduleViewTest, ManyStagesAreScrolledAndAPictureHasAllOfThem) {
+  const ScheduleShape shape{32, 1, 64};
+  view_.set_gantt(
+      ScheduleGantt(ScheduleKind::OneFOneB, shape, even_times(ScheduleKind::OneFOneB, shape)));
+  QWidget window;
+  view_.setParent(&window);
+  view_.resize(900, 320);
+  shown(window, {900, 320});
+  view_.show();
+  QApplication::processEvents();
+  const int hidden = canvas().growth_of_picture().height();
+  ASSERT_GT(hidden, 50);
+  EXPECT_EQ(picture_of(view_, 1.0).height(), view_.height() + hidden);
+  canvas().verticalScrollBar()->setValue(canvas().verticalScrollBar()->maximum());
+  canvas().show_window(0.0, canvas().gantt().makespan());
+  const GanttBox& last = canvas().gantt().stages()[31].boxes.front();
+  const double x =
+      scene().window.pixel_of(0.5 * (last.start + last.finish), geometry().plot.width());
+  const QPointF at(geometry().plot.left() + x, geometry().plot.bottom() - 4.0);
+  EXPECT_EQ(canvas().item_at(at), (BoxRef{31, 0}));
+  view_.setParent(nullptr);
 }
 
 TEST_F(ScheduleViewTest, SaysWhatToDoWithoutAPipeline) {
@@ -163,7 +190,7 @@ TEST_F(ScheduleViewTest, PaintsInLightAndDarkAndAsVectors) {
   for (const QPalette& palette : {light_palette(), dark_palette()}) {
     view_.setPalette(palette);
     view_.set_moment(0.4 * canvas().gantt().makespan());
-    EXPECT_GT(colours_in(canvas()), 20U);
+    EXPECT_GT(colours_in(paper()), 20U);
   }
   QTemporaryDir folder;
   const QString file = folder.filePath(QStringLiteral("s.svg"));

@@ -61,8 +61,8 @@ TEST(CriticalPath, EndsWhereMessagesWithoutLengthCross) {
   EXPECT_LE(critical_path(timeline).size(), 4U);
 }
 
-// Whatever the plan, with and without its program: the path ends with the step, and goes on from
-// span to span without overlap.
+// For every plan, with and without its program, the path ends with the step and goes from span to
+// span without overlap.
 TEST(CriticalPath, RunsForwardInTimeToTheEndOfTheStep) {
   EXPECT_TRUE(rc::check([] {
     const auto step = step_of(sim::fixtures::any_small_scenario());
@@ -79,7 +79,7 @@ TEST(CriticalPath, RunsForwardInTimeToTheEndOfTheStep) {
   }));
 }
 
-// What comes before a span ended before it starts, and each span of the path comes before the next.
+// The predecessor of a span ends before it starts, and each span of the path precedes the next.
 TEST(CausalOrder, LeadsBackInTime) {
   EXPECT_TRUE(rc::check([] {
     const auto step = step_of(sim::fixtures::any_small_scenario());

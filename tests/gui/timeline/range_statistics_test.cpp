@@ -29,7 +29,7 @@ TEST(RangeStatisticsModel, IsAModel) {
     return model.headerData(column, Qt::Horizontal).toString().toStdString();
   };
   EXPECT_EQ(heading(RangeStatisticsModel::Time), "time, fast.json");
-  // A long name leaves room for the difference; its tool tip has all of it.
+  // A long name is cut to leave room for the difference; its tool tip has all of it.
   EXPECT_EQ(heading(RangeStatisticsModel::OtherTime), "time, slow/llama3…tp8-pp4.json");
   EXPECT_EQ(model.headerData(RangeStatisticsModel::OtherTime, Qt::Horizontal, Qt::ToolTipRole)
                 .toString()

@@ -9,7 +9,8 @@
 namespace shardwright::gui {
 namespace {
 
-// Spans one after the other, from nanoseconds to milliseconds long, some of no length, with gaps.
+// Returns spans that follow each other with gaps, from nanoseconds to milliseconds long, some of no
+// length.
 std::vector<RowSpan> any_spans(int most) {
   std::vector<RowSpan> spans;
   double time = 0.0;
@@ -40,12 +41,12 @@ TEST(SpanRow, PyramidConservesBusyTimeOfEachRole) {
   }));
 }
 
-// What is painted covers as many pixels as the spans are long, at any zoom that shows all of them.
+// The painted pixels add up to the length of the spans, at any zoom that shows all of them.
 TEST(SpanRow, LayoutConservesBusyTime) {
   EXPECT_TRUE(rc::check([] {
     const std::vector<RowSpan> spans = any_spans(600);
     const int width = *rc::gen::inRange(1, 2000);
-    const TimeWindow window = TimeWindow::whole(end_of(spans));
+    const AxisWindow window = AxisWindow::whole(end_of(spans));
     const RowLayout layout = SpanRow(spans).lay_out(window, width);
     double painted = 0.0, expected = 0.0;
     for (const SpanBox& box : layout.boxes) painted += box.x1 - box.x0;
@@ -58,7 +59,7 @@ TEST(SpanRow, LayoutConservesBusyTime) {
 TEST(SpanRow, ColumnsAreNeverFullerThanTheirTime) {
   EXPECT_TRUE(rc::check([] {
     const std::vector<RowSpan> spans = any_spans(400);
-    TimeWindow window = TimeWindow::whole(end_of(spans));
+    AxisWindow window = AxisWindow::whole(end_of(spans));
     window.zoom_about(window.limit * *rc::gen::inRange(0, 100) / 100.0,
                       1 << *rc::gen::inRange(0, 12));
     const RowLayout layout = SpanRow(spans).lay_out(window, 700);
@@ -102,7 +103,7 @@ TEST(SpanRow, FindsTheSpanAtATime) {
   }));
 }
 
-// A malformed file may have them; they must not be lost nor hang the view.
+// A malformed file may have spans that overlap. They must neither be lost nor hang the view.
 TEST(SpanRow, KeepsSpansThatOverlapAndComeInAnyOrder) {
   const SpanRow row({{5.0, 6.0, 0, Role::Forward},
                      {0.0, 100.0, 1, Role::Tensor},
@@ -113,12 +114,12 @@ TEST(SpanRow, KeepsSpansThatOverlapAndComeInAnyOrder) {
   ASSERT_GT(range.size(), 0U);
   EXPECT_EQ(row.spans()[range.first].index, 1U);
   EXPECT_EQ(row.at(50.0), std::optional<std::size_t>(0));
-  EXPECT_EQ(row.lay_out(TimeWindow::whole(100.0), 500).boxes.size(), 3U);
+  EXPECT_EQ(row.lay_out(AxisWindow::whole(100.0), 500).boxes.size(), 3U);
 }
 
 TEST(SpanRow, EmptyRowHasNothingToPaint) {
   const SpanRow row;
-  EXPECT_TRUE(row.lay_out(TimeWindow::whole(1.0), 100).columns.empty());
+  EXPECT_TRUE(row.lay_out(AxisWindow::whole(1.0), 100).columns.empty());
   EXPECT_FALSE(row.at(0.5));
   EXPECT_EQ(row.visible(0.0, 1.0).size(), 0U);
 }

@@ -1,4 +1,4 @@
-// Rows and ranks of the Timeline, which are folded, pinned and moved.
+// Folding, pinning and moving the rows and ranks of the Timeline.
 #include <gtest/gtest.h>
 
 #include <QScrollBar>
@@ -60,8 +60,8 @@ TEST_F(TimelineRowsTest, ANameIsDraggedToAnotherPlace) {
   EXPECT_EQ(canvas().tracks().tracks()[1].key(), second.key());
   EXPECT_EQ(canvas().tracks().tracks()[2].key(), first.key());
   EXPECT_FALSE(canvas().scene().drop_line);
-  EXPECT_FALSE(canvas().scene().range);  // no time was selected
-  // A rank takes all of its rows along and is not folded by it.
+  EXPECT_FALSE(canvas().scene().range);
+  // A rank takes all of its rows along and is not folded.
   const QStringList ranks = view_.ranks();
   ASSERT_GT(ranks.size(), 1);
   const Track header = canvas().tracks().tracks().front();
@@ -69,7 +69,7 @@ TEST_F(TimelineRowsTest, ANameIsDraggedToAnotherPlace) {
        Qt::LeftButton);
   EXPECT_EQ(view_.ranks().indexOf(ranks.front()), 1);
   EXPECT_FALSE(canvas().tracks().is_folded(ranks.front()));
-  choose(view_, paper(), middle(header), QStringLiteral("All rows in their first order"));
+  choose(view_, paper(), middle(header), QStringLiteral("Restore the order of all rows"));
   EXPECT_EQ(view_.ranks(), ranks);
   EXPECT_EQ(canvas().tracks().tracks()[1].key(), first.key());
 }
@@ -90,7 +90,8 @@ TEST_F(TimelineRowsTest, EscLeavesADragAsItWas) {
 TEST_F(TimelineRowsTest, KeysMoveTheRowOfTheChosenOpAndItsRank) {
   const Track row = canvas().tracks().tracks()[1];
   const QStringList ranks = view_.ranks();
-  QTest::keyClick(&canvas(), Qt::Key_Down, Qt::AltModifier);  // nothing is chosen
+  // Nothing is selected yet.
+  QTest::keyClick(&canvas(), Qt::Key_Down, Qt::AltModifier);
   EXPECT_FALSE(canvas().tracks().is_reordered());
   canvas().select_op(canvas().tracks().ref(row, 0));
   QTest::keyClick(&canvas(), Qt::Key_Down, Qt::AltModifier);
@@ -99,7 +100,7 @@ TEST_F(TimelineRowsTest, KeysMoveTheRowOfTheChosenOpAndItsRank) {
   EXPECT_EQ(canvas().tracks().tracks()[1].key(), row.key());
   QTest::keyClick(&canvas(), Qt::Key_Down, Qt::AltModifier | Qt::ShiftModifier);
   EXPECT_EQ(view_.ranks().indexOf(ranks.front()), 1);
-  // Kept between sessions.
+  // The order is kept between sessions.
   const QTemporaryDir folder;
   QSettings settings(folder.filePath(QStringLiteral("s.ini")), QSettings::IniFormat);
   view_.save(settings);
@@ -111,7 +112,7 @@ TEST_F(TimelineRowsTest, KeysMoveTheRowOfTheChosenOpAndItsRank) {
   EXPECT_EQ(view_.ranks(), ranks);
 }
 
-// In the plot a double click fits all, wherever it is.
+// A double click on a header fits all if it is in the plot.
 TEST_F(TimelineRowsTest, ADoubleClickInThePlotFoldsNothing) {
   const std::size_t all = canvas().tracks().tracks().size();
   const QPoint header(600, static_cast<int>(geometry().plot.top()) + 10);
@@ -139,7 +140,7 @@ TEST_F(TimelineRowsTest, WhatIsRevealedLiesBelowThePinnedRows) {
     if (track.kind != TrackKind::Spans) continue;
     const SpanRef ref = canvas().tracks().ref(track, 0);
     canvas().reveal(ref);
-    const double y = track.shown_y(canvas().scene().scroll);
+    const double y = track.shown_y(canvas().scene().rows.from);
     EXPECT_GE(y, canvas().tracks().pinned_height());
     EXPECT_LE(y + track.height, geometry().rows_height());
   }

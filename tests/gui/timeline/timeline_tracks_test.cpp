@@ -59,14 +59,14 @@ TEST(TimelineTracks, LieBelowEachOtherWithoutGaps) {
   EXPECT_FALSE(tracks.track_at(-1.0, 0.0));
 }
 
-// The same step, as if it were another plan's: everything takes this many times as long.
+// Returns the step with all times multiplied, as if it were another plan's.
 std::shared_ptr<const Timeline> predicted(double slower) {
   Timeline timeline = *measured(*small_step().timeline, slower);
   timeline.origin = TimelineOrigin::Predicted;
   return std::make_shared<const Timeline>(std::move(timeline));
 }
 
-// Every place that tells the timelines apart.
+// Returns all texts that distinguish the timelines.
 std::set<std::string> titles_of(const TimelineTracks& tracks) {
   std::set<std::string> titles;
   for (const Track& track : tracks.tracks()) {
@@ -80,7 +80,7 @@ TEST(TimelineTracks, TwoOfOneOriginGoByTheNamesOfTheirFiles) {
   TimelineTracks tracks;
   tracks.set_timelines({small_step().timeline, predicted(1.5)}, {}, files);
   EXPECT_EQ(titles_of(tracks), (std::set<std::string>{"fast.json", "a/<slow>.json"}));
-  // What the second takes is told of the first, from whichever side one looks.
+  // Both tool tips compare the second timeline with the first.
   for (const std::uint8_t side : {0, 1}) {
     const QString tip = span_tool_tip(tracks, {side, 200});
     EXPECT_TRUE(tip.contains(QStringLiteral("(a/&lt;slow&gt;.json +50.0 % of fast.json)")))
@@ -101,7 +101,7 @@ TEST(TimelineTracks, TwoOfOneOriginGoByTheNamesOfTheirFiles) {
   for (const QString& each : files) EXPECT_EQ(rows[each], small_step().timeline->spans.size());
 }
 
-// A measurement that is named first stands below the prediction, and so does its name.
+// A measurement that is given first stands below the prediction, and so does its name.
 TEST(TimelineTracks, NamesFollowTheOrderOfTheTimelines) {
   const auto slow = measured(*small_step().timeline, 2.0);
   TimelineTracks tracks;
@@ -126,7 +126,7 @@ TEST(TimelineTracks, WhatSpansTensorAndPipelineIsTensorParallelWhereThereIsOneSt
   norm.kind = OpKind::AllReduce;
   EXPECT_EQ(role_of(norm, true), Role::Pipeline);
   EXPECT_EQ(role_of(norm, false), Role::Tensor);
-  // In a step it is its own pipeline's messages that tell.
+  // In a step, messages of its own pipeline decide.
   const auto role_in = [&norm](bool with_pipeline) {
     Timeline timeline;
     timeline.ranks = {{0, "stage 0"}};
@@ -161,7 +161,7 @@ TEST(TimelineTracks, AFoldedRankHasItsHeaderAlone) {
     const Track& own = before[*tracks_of({small_step().timeline}).track_of({0, i})];
     EXPECT_EQ(tracks.track_of({0, i}).has_value(), own.rank_label != label);
   }
-  // Timelines that follow are folded alike.
+  // Later timelines are folded in the same way.
   tracks.set_timelines({small_step().timeline});
   EXPECT_EQ(tracks.tracks().size(), before.size() - hidden);
   tracks.fold(label, false);
@@ -186,8 +186,7 @@ std::vector<std::string> ranks_of(const TimelineTracks& tracks) {
   return labels;
 }
 
-// Whatever is moved where: the same tracks, ranks with what is theirs, no gaps, spans in their
-// rows.
+// Every move keeps all tracks, each with its rank, without gaps, and the spans in their rows.
 TEST(TimelineTracks, KeepTogetherHoweverTheyAreMoved) {
   rc::check("moves permute the tracks", [] {
     TimelineTracks tracks =
@@ -220,7 +219,7 @@ TEST(TimelineTracks, KeepTogetherHoweverTheyAreMoved) {
       const SpanRef first = tracks.ref(track, 0);
       RC_ASSERT(tracks.tracks()[*tracks.track_of(first)].key() == track.key());
     }
-    // Kept between sessions, and taken back.
+    // The arrangement can be kept and restored.
     TimelineTracks::Arrangement arrangement = tracks.arrangement();
     TimelineTracks again =
         tracks_of({small_step().timeline, measured(*small_step().timeline, 1.1)});
@@ -236,7 +235,7 @@ TEST(TimelineTracks, ARankIsDroppedWhereItsMiddlesSay) {
   const std::vector<std::string> before = ranks_of(tracks);
   ASSERT_GE(before.size(), 2U);
   const Track first = tracks.tracks().front();
-  // Over itself and over the upper half of the next one it stays.
+  // A rank stays in its place if it is dropped on itself or on the upper half of the next one.
   const auto header_of_next =
       std::find_if(tracks.tracks().begin() + 1, tracks.tracks().end(),
                    [](const Track& track) { return track.kind == TrackKind::Rank; });
@@ -247,7 +246,7 @@ TEST(TimelineTracks, ARankIsDroppedWhereItsMiddlesSay) {
   tracks.move(first, last->position);
   EXPECT_EQ(ranks_of(tracks).back(), before.front());
   EXPECT_TRUE(tracks.is_reordered());
-  // Other steps with these ranks have that order, too.
+  // Other steps with these ranks have the same order.
   tracks.set_timelines({measured(*small_step().timeline, 1.3)});
   EXPECT_EQ(ranks_of(tracks).back(), before.front());
 }
@@ -264,7 +263,7 @@ TEST(TimelineTracks, AreNudgedUpToTheEndsOfTheirLike) {
   EXPECT_EQ(keys_of(tracks), before);
   int steps = 0;
   while (tracks.nudge(row, 1)) ASSERT_LT(++steps, 100);
-  // It has not left its rank.
+  // The row stays within its rank.
   EXPECT_EQ(ranks_of(tracks), ranks_of(tracks_of({small_step().timeline})));
 }
 
@@ -282,7 +281,7 @@ TEST(TimelineTracks, PinnedOnesStandAboveAllOthersWhereverThoseAreScrolled) {
   EXPECT_EQ(tracks.pinned_height(), pinned.height);
   EXPECT_EQ(tracks.height(), height);
   EXPECT_EQ(tracks.track_of({pinned.side, span}), std::optional<std::size_t>(0));
-  // Where it stands does not change what belongs together.
+  // The place of a row does not change its counterpart.
   EXPECT_EQ(tracks.counterpart({pinned.side, span}), other);
   ASSERT_TRUE(other.has_value());
   EXPECT_EQ(tracks.counterpart(*other), (SpanRef{pinned.side, span}));
@@ -335,8 +334,8 @@ TEST(TimelineTracks, CounterpartIsTheSameOpAndLeadsBack) {
   }
 }
 
-// Messages are paired whatever the plan: each send has one arrow, to a receive of the same bytes
-// that does not end before the send begins.
+// In every plan each send has one arrow, to a receive of the same bytes that does not end before the
+// send begins.
 TEST(TimelineTracks, EverySendHasAnArrowToItsReceive) {
   EXPECT_TRUE(rc::check([] {
     const auto step = step_of(sim::fixtures::any_small_scenario());
@@ -377,7 +376,7 @@ TEST(TimelineTracks, HoldNothingWithoutSpans) {
   EXPECT_TRUE(tracks_of({std::make_shared<const Timeline>()}).empty());
 }
 
-// No reader lets this pass, but a timeline may be made in other ways.
+// Readers refuse such a file, but a timeline may be made in other ways.
 TEST(TimelineTracks, LeaveOutSpansOfRanksThatAreNotListed) {
   Timeline timeline;
   timeline.ranks = {{0, "stage 0"}};
@@ -404,7 +403,7 @@ TEST(TimelineTracks, MemoryIsThatOfTheTimeline) {
   EXPECT_FALSE(row.has_base());
 }
 
-// A view that says 78.8 GB beside another one's 84.6 GB misleads.
+// Two views must not give two peaks for one step.
 TEST(TimelineTracks, ThePeakOfAPredictionIsThatOfTheStepsMemory) {
   const Scenario& scenario = small_step().scenario;
   const sim::ReservedMemory reserved =
@@ -426,7 +425,7 @@ TEST(TimelineTracks, ThePeakOfAPredictionIsThatOfTheStepsMemory) {
                 ::testing::HasSubstr("optimizer states"));
   }
   EXPECT_EQ(stage, 2U);
-  // Of a run nothing is known beside what is allocated.
+  // A run records allocated memory only.
   for (const Track& track : tracks.tracks()) {
     if (track.kind == TrackKind::Memory && track.side == 1) {
       EXPECT_FALSE(tracks.memory_rows()[track.row].has_base());
@@ -517,7 +516,7 @@ TEST(SpanMarks, AreFoundWhereTheirSpansLie) {
   for (const SpanRef& ref : found) {
     const Span& span = tracks.span(ref);
     const std::size_t row = tracks.tracks()[*tracks.track_of(ref)].row;
-    TimeWindow window = TimeWindow::whole(tracks.end());
+    AxisWindow window = AxisWindow::whole(tracks.end());
     window.show(span.start.value(), span.end().value());
     const auto extents = marks.visible(tracks.rows()[row], row, window, 1000);
     EXPECT_TRUE(std::any_of(extents.begin(), extents.end(), [](const auto& each) {

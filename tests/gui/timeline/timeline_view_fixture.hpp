@@ -1,4 +1,4 @@
-// The Timeline with a small step, and hands for its menus.
+// The Timeline with a small step, and helpers for its menus.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,25 +24,25 @@ class TimelineViewTest : public ::testing::Test {
 
   TimelineCanvas& canvas() { return view_.canvas(); }
   QWidget& paper() { return *canvas().viewport(); }
-  const TimeWindow& window() const { return view_.canvas().scene().window; }
+  const AxisWindow& window() const { return view_.canvas().scene().window; }
   TimelineGeometry geometry() { return TimelineGeometry(QSizeF(paper().size())); }
   double time_at(double x) {
-    return window().time_at(x - geometry().plot.left(), geometry().plot.width());
+    return window().value_at(x - geometry().plot.left(), geometry().plot.width());
   }
   // The middle of a span on the screen.
   QPointF place_of(SpanRef ref) {
     const Track& track = canvas().tracks().tracks()[*canvas().tracks().track_of(ref)];
     const Span& span = canvas().tracks().span(ref);
     const double middle = span.start.value() + 0.5 * span.duration.value();
-    return {geometry().plot.left() + window().x_of(middle, geometry().plot.width()),
-            geometry().plot.top() + track.y - canvas().scene().scroll + track.height / 2.0};
+    return {geometry().plot.left() + window().pixel_of(middle, geometry().plot.width()),
+            geometry().plot.top() + track.y - canvas().scene().rows.from + track.height / 2.0};
   }
   void press(Qt::Key key) { QTest::keyClick(&canvas(), key); }
 
   TimelineView view_;
 };
 
-// The entry of the menu at a place, or of one of its submenus; closes the menu.
+// Triggers an entry of the menu at a place, or of one of its submenus, and closes the menu.
 inline void choose(QWidget& view, QWidget& paper, const QPointF& place, const QString& text,
                    const QString& submenu = {}) {
   QContextMenuEvent event(QContextMenuEvent::Mouse, place.toPoint(),

@@ -6,7 +6,6 @@
 #include <QFile>
 #include <QHelpEvent>
 #include <QLabel>
-#include <QScrollBar>
 #include <QSignalSpy>
 #include <QTemporaryDir>
 #include <QToolButton>
@@ -42,23 +41,10 @@ TEST_F(TimelineViewTest, WheelScrollsRowsAndZoomsOverTheAxis) {
   shown(view_, {1000, 300});
   const double length = window().length();
   turn_wheel(paper(), {600.0, 200.0}, -1);
-  EXPECT_GT(canvas().scene().scroll, 0.0);
+  EXPECT_GT(canvas().scene().rows.from, 0.0);
   EXPECT_EQ(window().length(), length);
   turn_wheel(paper(), {600.0, 10.0}, 1);
   EXPECT_LT(window().length(), length);
-}
-
-TEST_F(TimelineViewTest, ShiftWheelAndMiddleDragPan) {
-  const double end = canvas().tracks().end();
-  canvas().show_window(0.4 * end, 0.5 * end);
-  const TimeWindow before = window();
-  turn_wheel(paper(), {600.0, 200.0}, -1, Qt::ShiftModifier);
-  EXPECT_GT(window().from, before.from);
-  EXPECT_NEAR(window().length(), before.length(), 1e-9);
-  canvas().show_window(before.from, before.to);
-  const double time = time_at(500.0);
-  drag(paper(), {500, 200}, {400, 200}, Qt::MiddleButton);
-  EXPECT_NEAR(time_at(400.0), time, 1e-6 * end);
 }
 
 TEST_F(TimelineViewTest, DragSelectsARangeWithItsStatistics) {
@@ -77,7 +63,7 @@ TEST_F(TimelineViewTest, DragSelectsARangeWithItsStatistics) {
 }
 
 TEST_F(TimelineViewTest, EnterZoomsToTheRangeAndBackspaceGoesBack) {
-  const TimeWindow before = window();
+  const AxisWindow before = window();
   const double end = canvas().tracks().end();
   view_.select_range(0.25 * end, 0.5 * end);
   press(Qt::Key_Return);
@@ -85,20 +71,6 @@ TEST_F(TimelineViewTest, EnterZoomsToTheRangeAndBackspaceGoesBack) {
   EXPECT_NEAR(window().to, 0.5 * end, 1e-9);
   press(Qt::Key_Backspace);
   EXPECT_EQ(window(), before);
-}
-
-TEST_F(TimelineViewTest, KeysZoomAndPan) {
-  const double end = canvas().tracks().end();
-  press(Qt::Key_W);
-  EXPECT_LT(window().length(), end);
-  const double from = window().from;
-  press(Qt::Key_D);
-  EXPECT_GT(window().from, from);
-  press(Qt::Key_A);
-  EXPECT_NEAR(window().from, from, 1e-9);
-  press(Qt::Key_S);
-  press(Qt::Key_Home);
-  EXPECT_TRUE(window().shows_all());
 }
 
 TEST_F(TimelineViewTest, ClickSelectsTheOpAndFCentresThenFitsIt) {
@@ -176,7 +148,7 @@ TEST_F(TimelineViewTest, ASpansMenuFiltersAndChipsTakeItBack) {
   EXPECT_EQ(canvas().tracks().shown_spans(), all - only);
 }
 
-// Everything can be reached in a narrow dock.
+// All buttons can be reached in a narrow dock.
 TEST_F(TimelineViewTest, ItsButtonsBreakIntoLinesWhereItIsNarrow) {
   const auto buttons = view_.findChildren<QToolButton*>();
   for (const int width : {330, 500, 1400}) {
@@ -202,7 +174,7 @@ TEST_F(TimelineViewTest, GoesToRanksAndOpsByName) {
   canvas().fold(view_.ranks().back(), true);
   view_.go_to_rank(view_.ranks().back());
   EXPECT_FALSE(canvas().tracks().is_folded(view_.ranks().back()));
-  EXPECT_GT(canvas().scene().scroll, 0.0);
+  EXPECT_GT(canvas().scene().rows.from, 0.0);
   const QString op = view_.ops().back();
   view_.go_to_op(op);
   ASSERT_TRUE(canvas().scene().selected.has_value());
@@ -281,7 +253,7 @@ TEST_F(TimelineViewTest, PaintsInLightAndDarkAndTwoTimelines) {
   }
 }
 
-// Vectors, not a picture in a frame: what is painted stays text and rectangles.
+// Text and rectangles stay vectors; they do not become an image.
 TEST_F(TimelineViewTest, ExportsAsVectors) {
   QTemporaryDir folder;
   for (const char* name : {"t.svg", "t.pdf", "t.png"}) {
@@ -302,16 +274,6 @@ TEST_F(TimelineViewTest, TableHasTheSpansInView) {
   EXPECT_EQ(all, small_step().timeline->spans.size());
   canvas().show_window(0.0, 0.01);
   EXPECT_LT(view_.table().rows.size(), all);
-}
-
-TEST_F(TimelineViewTest, ScrollBarsFollowAndLead) {
-  const double end = canvas().tracks().end();
-  canvas().show_window(0.5 * end, 0.6 * end);
-  QScrollBar* bar = canvas().horizontalScrollBar();
-  EXPECT_GT(bar->value(), 0);
-  bar->setValue(0);
-  EXPECT_EQ(window().from, 0.0);
-  EXPECT_NEAR(window().length(), 0.1 * end, 1e-9);
 }
 
 }  // namespace

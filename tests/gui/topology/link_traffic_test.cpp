@@ -23,7 +23,7 @@ double end_of(const Timeline& timeline) {
   return end;
 }
 
-// One collective of 1 GB within each tensor-parallel group of a plan.
+// Returns one collective of 1 GB within each tensor-parallel group of a plan.
 Timeline one_collective(OpKind kind, Group group) {
   Timeline timeline;
   timeline.ranks = {{0, "stage 0"}};
@@ -37,8 +37,8 @@ Timeline one_collective(OpKind kind, Group group) {
   return timeline;
 }
 
-// What enters a switch or a NIC leaves it; what all accelerators send, they receive. On every plan
-// and on switched, meshed and torus clusters.
+// All bytes that enter a switch or a NIC leave it, and all bytes that accelerators send are received,
+// in every plan and on switched, meshed and torus clusters.
 TEST(LinkTraffic, ConservesBytesAtEveryVertex) {
   EXPECT_TRUE(rc::check([] {
     const std::string cluster = sim::fixtures::one_of<std::string>(
@@ -65,7 +65,7 @@ TEST(LinkTraffic, ConservesBytesAtEveryVertex) {
       }
     }
     RC_ASSERT(std::abs(accelerators) <= 1e-5 * (1.0 + sent_by_all));
-    // Relays count twice on their way.
+    // Accelerators that relay bytes count them twice.
     RC_ASSERT(sent_by_all >= traffic.sent(0.0, traffic.end()).value() * (1.0 - 1e-5));
   }));
 }
@@ -82,7 +82,7 @@ TEST(LinkTraffic, OfNeighbouringRangesAddsUp) {
                 1e-9 * (1.0 + whole[link].value()));
 }
 
-// Ring all-reduce inside of a node: each member sends and receives 2 (n - 1) / n of the buffer
+// In a ring all-reduce within a node each member sends and receives 2 (n - 1) / n of the buffer
 // (nccl-tests, doc/PERFORMANCE.md), all through the node's switch.
 TEST(LinkTraffic, OfAnAllReduceInsideANodeIsTheRings) {
   Plan plan;
@@ -97,8 +97,8 @@ TEST(LinkTraffic, OfAnAllReduceInsideANodeIsTheRings) {
   EXPECT_NEAR(traffic.bytes(0.0, 2.0)[0].value(), 0.5 * 2.0 * 7.0 / 8.0 * 1e9, 1e3);
 }
 
-// A gradient all-reduce of 4 nodes of 8 leaves each node once through each of its NICs: 1/8 of what
-// a member sends.
+// A gradient all-reduce of 4 nodes of 8 leaves each node once through each of its NICs, which carries
+// 1/8 of the bytes of a member.
 TEST(LinkTraffic, OfAnAllReduceAcrossNodesUsesEveryNicAlike) {
   Plan plan;
   plan.dp = 32;
@@ -125,12 +125,14 @@ TEST(LinkTraffic, IgnoresWhatCannotMove) {
   Plan plan;
   plan.tp = 8;
   const ClusterMap map(load_cluster("dgx-h100"), 8);
-  Timeline timeline = one_collective(OpKind::AllReduce, Group::Data);  // a group of one
+  // This group has one member.
+  Timeline timeline = one_collective(OpKind::AllReduce, Group::Data);
   timeline.spans.push_back(timeline.spans[0]);
   timeline.spans[1].rank = 99;
   timeline.spans.push_back(timeline.spans[0]);
   timeline.spans[2].kind = OpKind::Send;
-  timeline.spans[2].peer = 8;  // no such rank
+  // There is no rank 8.
+  timeline.spans[2].peer = 8;
   const LinkTraffic traffic(map, plan, timeline);
   EXPECT_EQ(traffic.sent(0.0, 10.0), Bytes());
 }

@@ -8,6 +8,7 @@
 #include <QSignalSpy>
 #include <QTemporaryDir>
 #include <QToolTip>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -20,13 +21,14 @@ namespace shardwright::gui {
 namespace {
 
 using gui::fixtures::colours_in;
+using gui::fixtures::drag;
 using gui::fixtures::move_mouse;
 using gui::fixtures::shown;
 using gui::fixtures::small_step;
+using gui::fixtures::turn_wheel;
 using sim::LinkIndex;
 
-// Boxes of one kind do not overlap, and nothing leaves the area, however large the cluster and
-// however small the area.
+// Boxes of one kind do not overlap and nothing leaves the area, for clusters and areas of any size.
 TEST(TopologyLayout, KeepsItsPartsApart) {
   for (const char* name : {"dgx-h100", "gb200-nvl72", "tpu-v5p-torus", "mi250x-frontier",
                            "a100-leaf-spine-2to1", "l40s-pcie-workstation"}) {
@@ -52,7 +54,7 @@ TEST(TopologyLayout, KeepsItsPartsApart) {
   }
 }
 
-// The load of the busiest link is told there.
+// The load of the busiest link is written there.
 TEST(TopologyLayout, APlaceBesideTheDrawingCoversNothing) {
   for (const char* name : {"dgx-h100", "gb200-nvl72", "tpu-v5p-torus", "l40s-pcie-workstation"}) {
     const ClusterMap map(load_cluster(name), 8);
@@ -90,7 +92,7 @@ TEST(TopologyLayout, DrawsEveryFabricLinkOnce) {
   }
 }
 
-// Of many links alike none is the bottleneck, and a scale to 100 % would leave all of them pale.
+// If many links are equally busy, none is the bottleneck, and a scale to 100 % would leave all pale.
 TEST(TopologyPainter, TellsHowManyLinksAreBusiestAndScalesToThem) {
   EXPECT_EQ(links_as_busy({}), 0U);
   EXPECT_EQ(links_as_busy({0.0, 0.0}), 0U);
@@ -144,6 +146,7 @@ class TopologyViewTest : public ::testing::Test {
   }
 
   TopologyCanvas& canvas() { return view_.canvas(); }
+  QWidget& paper() { return *canvas().viewport(); }
   const TopologyScene& scene() { return canvas().scene(); }
   QPointF place_of_rank(std::uint32_t rank) {
     for (const MapItem& item : canvas().layout_shown().items) {
@@ -166,19 +169,19 @@ TEST_F(TopologyViewTest, MarksTheBusiestLink) {
 TEST_F(TopologyViewTest, HoverShowsGroupsAndClickKeepsThem) {
   QSignalSpy selected(&canvas(), &TopologyCanvas::rank_selected);
   const std::uint32_t first = canvas().layout_shown().first_domain * canvas().map().domain_size();
-  move_mouse(canvas(), place_of_rank(first + 2), Qt::NoButton);
-  EXPECT_EQ(scene().rank, std::optional<std::int32_t>(first + 2));
-  EXPECT_FALSE(scene().pinned);
-  move_mouse(canvas(), {3.0, 3.0}, Qt::NoButton);
-  EXPECT_FALSE(scene().rank.has_value());
-  QTest::mouseClick(&canvas(), Qt::LeftButton, {}, place_of_rank(first + 3).toPoint());
-  EXPECT_TRUE(scene().pinned);
+  move_mouse(paper(), place_of_rank(first + 2), Qt::NoButton);
+  EXPECT_EQ(scene().rank(), std::optional<std::int32_t>(first + 2));
+  EXPECT_FALSE(scene().selected.has_value());
+  move_mouse(paper(), {3.0, 3.0}, Qt::NoButton);
+  EXPECT_FALSE(scene().rank().has_value());
+  QTest::mouseClick(&paper(), Qt::LeftButton, {}, place_of_rank(first + 3).toPoint());
+  EXPECT_TRUE(scene().selected.has_value());
   ASSERT_EQ(selected.size(), 1);
   EXPECT_EQ(selected[0][0].toUInt(), first + 3);
-  move_mouse(canvas(), place_of_rank(first), Qt::NoButton);
-  EXPECT_EQ(scene().rank, std::optional<std::int32_t>(first + 3));
+  move_mouse(paper(), place_of_rank(first), Qt::NoButton);
+  EXPECT_EQ(scene().rank(), std::optional<std::int32_t>(first + 3));
   QTest::keyClick(&canvas(), Qt::Key_Escape);
-  EXPECT_FALSE(scene().rank.has_value());
+  EXPECT_FALSE(scene().rank().has_value());
 }
 
 TEST_F(TopologyViewTest, KeysChooseAnAxisAndTurnPages) {
@@ -194,16 +197,33 @@ TEST_F(TopologyViewTest, KeysChooseAnAxisAndTurnPages) {
   EXPECT_EQ(canvas().layout_shown().first_domain, first);
 }
 
+TEST_F(TopologyViewTest, AZoomedMapIsPointedAtWhereItIsDrawn) {
+  const std::uint32_t rank =
+      canvas().layout_shown().first_domain * canvas().map().domain_size() + 3;
+  const QPointF at = place_of_rank(rank);
+  turn_wheel(paper(), at, 5);
+  const double zoom = canvas().viewport()->height() / scene().rows.length();
+  EXPECT_NEAR(zoom, std::pow(1.25, 5), 1e-6);
+  EXPECT_EQ(canvas().item_at(at), std::optional(static_cast<std::int32_t>(rank)));
+  drag(paper(), {100, 200}, {60, 170}, Qt::LeftButton);
+  EXPECT_EQ(canvas().item_at(at + QPointF(-40.0, -30.0)),
+            std::optional(static_cast<std::int32_t>(rank)));
+  EXPECT_FALSE(scene().selected.has_value());
+  QTest::keyClick(&canvas(), Qt::Key_Home);
+  EXPECT_EQ(scene().window.from, 0.0);
+  EXPECT_EQ(canvas().item_at(place_of_rank(rank)), std::optional(static_cast<std::int32_t>(rank)));
+}
+
 TEST_F(TopologyViewTest, SelectedRankComesIntoView) {
   canvas().select_rank(31);
   EXPECT_GE(place_of_rank(31).x(), 0.0);
   canvas().select_rank(32);
-  EXPECT_EQ(scene().rank, std::optional<std::int32_t>(31)) << "there are 32 ranks";
+  EXPECT_EQ(scene().rank(), std::optional<std::int32_t>(31)) << "there are 32 ranks";
 }
 
 TEST_F(TopologyViewTest, RangeChangesTheLoad) {
   const double whole = scene().utilisation[*scene().bottleneck];
-  // The gradients are reduced at the end of the step: the network is busier there.
+  // The gradients are reduced at the end of the step, where the network is busier.
   const double end = [&] {
     double last = 0.0;
     for (const Span& span : small_step().timeline->spans) last = std::max(last, span.end().value());
@@ -220,8 +240,8 @@ TEST_F(TopologyViewTest, RangeChangesTheLoad) {
 TEST_F(TopologyViewTest, ToolTipTellsTheLoadOfALink) {
   const MapLine& line = canvas().layout_shown().lines.front();
   const QPoint at = (0.5 * (line.a + line.b)).toPoint();
-  QHelpEvent help(QEvent::ToolTip, at, canvas().mapToGlobal(at));
-  QApplication::sendEvent(&canvas(), &help);
+  QHelpEvent help(QEvent::ToolTip, at, paper().mapToGlobal(at));
+  QApplication::sendEvent(&paper(), &help);
   EXPECT_TRUE(QToolTip::text().contains(QStringLiteral("GB/s"))) << QToolTip::text().toStdString();
   QToolTip::hideText();
 }
@@ -230,7 +250,7 @@ TEST_F(TopologyViewTest, PaintsInLightAndDarkAndAsVectors) {
   for (const QPalette& palette : {light_palette(), dark_palette()}) {
     view_.setPalette(palette);
     canvas().select_rank(5);
-    EXPECT_GT(colours_in(canvas()), 20U);
+    EXPECT_GT(colours_in(paper()), 20U);
   }
   QTemporaryDir folder;
   const QString file = folder.filePath(QStringLiteral("t.svg"));
@@ -246,7 +266,7 @@ TEST_F(TopologyViewTest, SaysWhatToDoWithoutAPlan) {
   EXPECT_TRUE(view_.table().rows.empty());
   for (const Qt::Key key : {Qt::Key_T, Qt::Key_Right, Qt::Key_B, Qt::Key_Escape})
     QTest::keyClick(&canvas(), key);
-  move_mouse(canvas(), {100.0, 100.0}, Qt::NoButton);
+  move_mouse(paper(), {100.0, 100.0}, Qt::NoButton);
   view_.select_range(0.0, 1.0);
 }
 
@@ -258,7 +278,7 @@ TEST_F(TopologyViewTest, TellsOfAPlanThatTheClusterCannotHold) {
   ASSERT_FALSE(problems.isEmpty());
   EXPECT_FALSE(problems.back()[0].toString().isEmpty());
   EXPECT_TRUE(view_.findChild<EmptyState*>()->is_empty());
-  // Taken back once, and nothing said afterwards: the window may show a problem of another view.
+  // The problem is taken back once: afterwards the window may show one of another view.
   for (int i = 0; i < 2; ++i)
     view_.set_plan(small_step().scenario.cluster, small_step().scenario.plan, nullptr);
   EXPECT_EQ(problems.size(), 2);

@@ -1,4 +1,4 @@
-#include "gui/painting/time_window.hpp"
+#include "gui/painting/axis_window.hpp"
 
 #include <QLocale>
 #include <algorithm>
@@ -30,32 +30,32 @@ double round_step(double least) {
 
 }  // namespace
 
-TimeWindow TimeWindow::whole(double end) {
+AxisWindow AxisWindow::whole(double end) {
   const double limit = std::isfinite(end) ? std::max(end, kShortestWindow) : 1.0;
   return {.from = 0.0, .to = limit, .limit = limit};
 }
 
-void TimeWindow::show(double first, double last) {
+void AxisWindow::show(double first, double last) {
   const double wanted = std::clamp(last - first, std::min(kShortestWindow, limit), limit);
   const double middle = 0.5 * (first + last);
   from = std::clamp(middle - 0.5 * wanted, 0.0, limit - wanted);
   to = from + wanted;
 }
 
-void TimeWindow::zoom_about(double time, double factor) {
+void AxisWindow::zoom_about(double centre, double factor) {
   const double wanted = std::clamp(length() / factor, std::min(kShortestWindow, limit), limit);
-  const double share = std::clamp((time - from) / length(), 0.0, 1.0);
-  from = std::clamp(time - share * wanted, 0.0, limit - wanted);
+  const double share = std::clamp((centre - from) / length(), 0.0, 1.0);
+  from = std::clamp(centre - share * wanted, 0.0, limit - wanted);
   to = from + wanted;
 }
 
-void TimeWindow::pan(double seconds) {
+void AxisWindow::pan(double distance) {
   const double shown = length();
-  from = std::clamp(from + seconds, 0.0, limit - shown);
+  from = std::clamp(from + distance, 0.0, limit - shown);
   to = from + shown;
 }
 
-std::vector<TimeTick> time_ticks(const TimeWindow& window, double width, double spacing) {
+std::vector<TimeTick> time_ticks(const AxisWindow& window, double width, double spacing) {
   std::vector<TimeTick> ticks;
   if (width < 1.0 || window.length() <= 0.0) return ticks;
   const double step = round_step(window.length() * std::min(1.0, spacing / width));
