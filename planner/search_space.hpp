@@ -62,6 +62,9 @@ struct SearchLimits {
 // neighbouring stages lie closer together, and the replicas further apart.
 const std::vector<Axis>& pipeline_inside_data();
 
+// The usual schedules and shardings alone, for a first answer within a second.
+SearchLimits narrow_limits();
+
 // `limits` without the schedules and ZeRO stages that the stack does not run.
 SearchLimits limits_of(const StackSpec& stack, SearchLimits limits = {});
 

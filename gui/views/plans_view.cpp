@@ -16,7 +16,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "gui/models/plan_story.hpp"
+#include "gui/models/step_parts.hpp"
 #include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"
 #include "gui/views/empty_state.hpp"
@@ -98,7 +98,7 @@ QLayout* PlansView::create_filter() {
   terms_->setClearButtonEnabled(true);
   terms_->setToolTip(
       tr("Terms separated by commas, all of which must hold. Columns by their "
-         "name: step, rate, mfu, memory, dp, tp … A leading − turns a term round."));
+         "name: step, rate, mfu, memory, dp, tp … A leading − negates a term."));
   lasso_chip_ = new QToolButton;
   lasso_chip_->setObjectName(QStringLiteral("lasso_chip"));
   lasso_chip_->setText(tr("lasso ✕"));
@@ -270,13 +270,14 @@ void PlansView::show_infeasible(const planner::NoFeasiblePlan& none) {
                      .arg(tr("No plan fits"), to_qstring(none.reason).toHtmlEscaped());
   if (none.nearest) {
     text += QStringLiteral("<p>%1</p>")
-                .arg(tr("Nearest: %1, %2 short of the %3 that it needs per accelerator.")
+                .arg(tr("Closest plan: %1; %2 short of the %3 that it needs per accelerator.")
                          .arg(plan_text(*none.nearest), bytes_text(none.shortfall),
                               bytes_text(none.needed))
                          .toHtmlEscaped());
   }
   if (none.closes_it.empty()) {
-    text += QStringLiteral("<p>%1</p>").arg(tr("No single change was found that helps."));
+    text +=
+        QStringLiteral("<p>%1</p>").arg(tr("No single change was found that makes a plan fit."));
   } else {
     text += tr("<p>What would help:</p>") + QStringLiteral("<p>");
     for (const std::vector<planner::Remedy>& remedies : none.closes_it)
@@ -324,12 +325,12 @@ void PlansView::lasso_again(const std::set<QString>& lassoed) {
 void PlansView::update_points() {
   lasso_chip_->setVisible(filter_->has_lasso());
   scatter_->show(model_->set(), filter_->source_rows());
-  tell_filtered_out();
+  show_filtered_out();
   update_summary();
   follow_selection();
 }
 
-void PlansView::tell_filtered_out() {
+void PlansView::show_filtered_out() {
   const bool none_passes = filter_->rowCount() == 0 && model_->rowCount() > 0;
   for (EmptyState* part : {rows_, points_}) {
     if (!none_passes) {
@@ -359,7 +360,7 @@ void PlansView::update_summary() {
   }
   if (!set->complete) text += tr(" Not the whole space yet.");
   if (set->request.global_batch == 0 && !set->plans.empty()) {
-    text += tr(" Batch: %1 (chosen: the knee of the throughput).")
+    text += tr(" Batch: %1 (chosen: the throughput knee).")
                 .arg(counted_text(set->plans.front().plan.global_batch, "sequence"));
   }
   if (!set->plans.empty()) {

@@ -55,8 +55,7 @@ TEST_F(PlansViewTest, ABatchThatTheSearchChoseIsTold) {
   plan(choice);
   const std::int64_t batch = window_.selection().set()->plans.front().plan.global_batch;
   const QString told = find<QLabel>("summary").text();
-  EXPECT_TRUE(
-      told.contains(id("Batch: %1 sequences (chosen: the knee of the throughput)").arg(batch)))
+  EXPECT_TRUE(told.contains(id("Batch: %1 sequences (chosen: the throughput knee)").arg(batch)))
       << qPrintable(told);
   EXPECT_TRUE(is_batch_shown());
 }

@@ -53,9 +53,10 @@ TEST_F(ReliabilityTest, AnotherPlanThanTheBestHasItsOwnWarning) {
 
 TEST_F(ReliabilityTest, TheFiguresAndEstimatesThatAnAnswerRestsOnAreCounted) {
   const auto counted = [](const QString& text) {
-    static const QRegularExpression kCounts(id("Rests on (\\d+) figures of the profiles, (\\d+)"));
+    static const QRegularExpression kCounts(
+        id("(\\d+) of the (\\d+) hardware and software figures"));
     const auto match = kCounts.match(text);
-    return std::pair(match.captured(1).toInt(), match.captured(2).toInt());
+    return std::pair(match.captured(2).toInt(), match.captured(1).toInt());
   };
   PlanSet set = *small_set();
   show(set);

@@ -1,0 +1,40 @@
+// The parts of a step's time and memory that charts show, and what is said about them.
+#pragma once
+
+#include <QString>
+#include <vector>
+
+#include "core/program/program.hpp"
+#include "core/spec/scenario.hpp"
+#include "gui/style/palette.hpp"
+#include "planner/peak_moment.hpp"
+#include "sim/step/step_result.hpp"
+
+namespace shardwright::gui {
+
+// A part of the step of the bottleneck stage.
+struct TimePart {
+  // "matrix products", "exposed: tensor parallel"
+  QString title;
+  Role role = Role::Other;
+  Seconds time;
+};
+
+// The parts in a fixed order; they add up to the step. Groups and stalls of zero length are left
+// out, and times below a nanosecond (is_no_time) count as zero.
+std::vector<TimePart> time_parts(const sim::TimeBreakdown& time);
+
+QString title_of(MemoryCategory category);
+
+// "The plan fills 100.0 % of the memory; a memory limit in Scenario keeps a margin."; empty if the
+// plan, called `plan`, leaves enough.
+QString memory_warning(const QString& plan, const sim::StepResult& result,
+                       const ClusterSpec& cluster);
+
+// "25 of the 81 hardware and software figures used are estimates."
+QString figures_text(const ClusterSpec& cluster, const StackSpec& stack);
+
+// "while attention.qkv runs (backward input, layer 3, microbatch 5)".
+QString peak_moment_text(const planner::PeakMoment& moment);
+
+}  // namespace shardwright::gui
