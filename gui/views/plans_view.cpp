@@ -191,7 +191,10 @@ QWidget* PlansView::create_scatter() {
 void PlansView::connect_models() {
   connect(selection_, &Selection::set_changed, this, &PlansView::show_set);
   connect(selection_, &Selection::chosen_changed, this, &PlansView::follow_selection);
-  connect(selection_, &Selection::compared_changed, this, &PlansView::follow_selection);
+  connect(selection_, &Selection::compared_changed, this, [this] {
+    follow_selection();
+    show_compared_row();
+  });
   connect(view_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
           &PlansView::take_current);
   connect(terms_, &QLineEdit::textChanged, this, [this](const QString& line) {
@@ -383,6 +386,18 @@ void PlansView::follow_selection() {
   if (column < 0) column = view_->horizontalHeader()->logicalIndexAt(0);
   view_->selectRow(index.row());
   view_->scrollTo(index.siblingAtColumn(std::max(column, 0)));
+}
+
+// Highlights the compared plan beside the chosen one, whichever way it was chosen.
+void PlansView::show_compared_row() {
+  const auto compared = selection_->compared();
+  if (!compared) return;
+  const QModelIndex row = filter_->mapFromSource(model_->index(static_cast<int>(*compared), 0));
+  QItemSelectionModel* rows = view_->selectionModel();
+  if (!row.isValid() || rows->isRowSelected(row.row(), {})) return;
+  rows->select(view_->currentIndex(),
+               QItemSelectionModel::ClearAndSelect | QItemSelectionModel::Rows);
+  rows->select(row, QItemSelectionModel::Select | QItemSelectionModel::Rows);
 }
 
 void PlansView::take_current(const QModelIndex& current) {

@@ -61,6 +61,7 @@ class PlansView : public View {
   void show_filtered_out();
   void update_summary();
   void follow_selection();
+  void show_compared_row();
   void take_current(const QModelIndex& current);
   void press_row(const QMouseEvent& press);
   void open_menu(const QPoint& at);

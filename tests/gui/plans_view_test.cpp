@@ -308,6 +308,10 @@ class ComparedRow : public PlansViewTest {
     ASSERT_TRUE(window_.selection().compared());
     EXPECT_EQ(words_of(*window_.selection().compared()), expected);
     EXPECT_EQ(window_.selection().chosen(), std::optional<std::size_t>(0));
+    for (int row = 0; row < table().model()->rowCount(); ++row) {
+      if (words(row) != expected) continue;
+      EXPECT_TRUE(table().selectionModel()->isRowSelected(row));
+    }
   }
 
   int row_ = 0;

@@ -472,7 +472,7 @@ TEST_F(RunViewTest, WithoutAStepOfAllRanksCalibrateSaysWhyItIsOff) {
     EXPECT_FALSE(calibrate.isEnabled()) << file;
     EXPECT_TRUE(calibrate.toolTip().contains(id(why))) << qPrintable(calibrate.toolTip());
   };
-  EXPECT_TRUE(calibrate.toolTip().contains(id("no run")));
+  EXPECT_TRUE(calibrate.toolTip().contains(id("No run")));
   QString lines;
   for (int step = 0; step < 3; ++step)
     lines += id("{\"step\": %1, \"loss\": 5, \"step_s\": 0.1}\n").arg(step);
