@@ -24,7 +24,8 @@ bool has_display() {
                      [](const char* variable) { return !qEnvironmentVariableIsEmpty(variable); });
 }
 
-// Until there is an application: Qt ends a program whose display it cannot reach by abort().
+// The message handler until there is an application: Qt ends a program whose display it cannot reach
+// by abort().
 void end_without_display(QtMsgType type, const QMessageLogContext&, const QString&) {
   if (type != QtFatalMsg) return;
   const QByteArray platform = qgetenv("QT_QPA_PLATFORM");
@@ -55,7 +56,7 @@ const QCommandLineOption& screenshots_option() {
 
 void describe(QCommandLineParser& parser) {
   parser.setApplicationDescription(QStringLiteral("Explores plans for distributed training."));
-  // Not addHelpOption(), which promises the options of Qt as well: none of them is read here.
+  // addHelpOption() would promise the options of Qt as well, none of which is read here.
   parser.addOption(
       {{QStringLiteral("h"), QStringLiteral("help")}, QStringLiteral("Displays this help.")});
   parser.addVersionOption();

@@ -33,6 +33,19 @@ constexpr std::size_t kBatch = 4;
 // The largest number of members of a Pareto front.
 constexpr std::size_t kLargestFront = 10;
 
+// Adds the price, the energy and the score of a step.
+PlanCandidate rated(const Scenario& scenario, sim::StepResult result, Objective objective) {
+  PlanCandidate candidate;
+  candidate.plan = scenario.plan;
+  candidate.result = std::move(result);
+  const StepExpense expense = step_expense(scenario.cluster, scenario.plan, candidate.result.step,
+                                           computing_time(candidate.result));
+  candidate.dollars_per_step = expense.price;
+  candidate.joules_per_step = expense.energy;
+  candidate.score = score(objective, candidate.plan, candidate.result, expense);
+  return candidate;
+}
+
 class Search {
  public:
   explicit Search(const PlanRequest& request)
@@ -143,18 +156,12 @@ class Search {
   // Returns nothing once `stop` is requested.
   std::optional<PlanCandidate> candidate_of(const EvaluatedPlan& evaluated,
                                             const std::stop_token& stop) const {
-    PlanCandidate candidate;
-    candidate.plan = find_plan(request_, cuts_, evaluated);
-    auto result = sim::simulate_step(scenario_of(request_, candidate.plan), stop);
+    const Scenario scenario = scenario_of(request_, find_plan(request_, cuts_, evaluated));
+    auto result = sim::simulate_step(scenario, stop);
     if (!result) return std::nullopt;
-    candidate.result = *std::move(result);
+    PlanCandidate candidate = rated(scenario, *std::move(result), request_.objective);
     candidate.analytic = Seconds(evaluated.analytic);
     candidate.bound = Seconds(evaluated.bound);
-    const StepExpense expense = step_expense(
-        request_.cluster, candidate.plan, candidate.result.step, computing_time(candidate.result));
-    candidate.dollars_per_step = expense.price;
-    candidate.joules_per_step = expense.energy;
-    candidate.score = score(request_.objective, candidate.plan, candidate.result, expense);
     return candidate;
   }
 
@@ -376,6 +383,12 @@ SearchResult search(const PlanRequest& request) {
 
 Scenario scenario_of(const PlanRequest& request, const Plan& plan) {
   return {request.model, request.cluster, request.stack, plan};
+}
+
+PlanCandidate candidate_of(const Scenario& scenario) {
+  PlanCandidate candidate = rated(scenario, sim::simulate_step(scenario), Objective::Time);
+  candidate.analytic = candidate.bound = candidate.result.step;
+  return candidate;
 }
 
 }  // namespace shardwright::planner

@@ -164,4 +164,8 @@ SearchResult search(const PlanRequest& request);
 // The scenario of a found plan, for plan files.
 Scenario scenario_of(const PlanRequest& request, const Plan& plan);
 
+// The candidate of a plan that was not searched for: simulated, its score the step time, its closed
+// forms the simulated step.
+PlanCandidate candidate_of(const Scenario& scenario);
+
 }  // namespace shardwright::planner

@@ -243,6 +243,19 @@ const std::vector<Axis>& pipeline_inside_data() {
   return kOrder;
 }
 
+SearchLimits narrow_limits() {
+  SearchLimits limits;
+  limits.schedules = {ScheduleKind::OneFOneB, ScheduleKind::Interleaved};
+  limits.zero_stages = {1, 3};
+  limits.recompute = {RecomputePolicy::None, RecomputePolicy::Full};
+  limits.layer_splits = {LayerSplit::BalancedEnds};
+  limits.context_parallel = {ContextParallelKind::AllGather};
+  limits.max_micro_batch = 4;
+  limits.partial_recompute = false;
+  limits.sharding_within_node = false;
+  return limits;
+}
+
 SearchLimits limits_of(const StackSpec& stack, SearchLimits limits) {
   const auto keep = [](auto& tried, const auto& runs) {
     if (runs.empty()) return;

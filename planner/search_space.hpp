@@ -69,6 +69,9 @@ struct SearchLimits {
 // inside data parallelism: neighbouring stages are closer together, and replicas further apart.
 const std::vector<Axis>& pipeline_inside_data();
 
+// The usual schedules and shardings alone, for a first answer within a second.
+SearchLimits narrow_limits();
+
 // Returns `limits` without the schedules and ZeRO stages that the stack does not run.
 SearchLimits limits_of(const StackSpec& stack, SearchLimits limits = {});
 

@@ -21,6 +21,7 @@ using Action = std::function<ExitCode()>;
 void add_plan_command(CLI::App& app, Action& action);
 void add_replan_command(CLI::App& app, Action& action);
 void add_scale_command(CLI::App& app, Action& action);
+void add_sweep_command(CLI::App& app, Action& action);
 void add_simulate_command(CLI::App& app, Action& action);
 void add_run_command(CLI::App& app, Action& action);
 void add_gui_command(CLI::App& app, Action& action);

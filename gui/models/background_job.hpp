@@ -1,4 +1,4 @@
-// A computation in the background whose newest result alone counts.
+// A computation in the background; only its newest result is delivered.
 #pragma once
 
 #include <QMetaObject>
@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "gui/models/latest_worker.hpp"
+#include "gui/models/background_task.hpp"
 #include "gui/models/text.hpp"
 
 namespace shardwright::gui {
@@ -27,7 +27,7 @@ class BackgroundJob {
   BackgroundJob(QObject* context, Done done, Failed failed)
       : context_(context), done_(std::move(done)), failed_(std::move(failed)) {}
 
-  // Instead of whatever is computed now.
+  // Replaces the computation that is at work.
   void start(Compute compute) {
     const std::uint64_t id = ++newest_;
     running_ = true;
@@ -71,9 +71,11 @@ class BackgroundJob {
   QObject* context_;
   Done done_;
   Failed failed_;
-  std::uint64_t newest_ = 0;  // of the context's thread alone
+  // Used in the thread of the context alone.
+  std::uint64_t newest_ = 0;
   bool running_ = false;
-  LatestWorker worker_;  // last: its thread ends before what it uses
+  // The last member: its thread ends before the members that it uses.
+  BackgroundTask worker_;
 };
 
 }  // namespace shardwright::gui

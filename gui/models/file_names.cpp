@@ -8,7 +8,7 @@
 namespace shardwright::gui {
 namespace {
 
-// Where it is once links are followed; one that is gone has no such place.
+// The place of the file once links are followed, or its path if it is gone.
 QString place_of(const QString& path) {
   const QFileInfo file(path);
   const QString canonical = file.canonicalFilePath();

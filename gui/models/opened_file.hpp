@@ -1,4 +1,4 @@
-// Files that the window opens, told apart by what stands in them.
+// Files that the window opens, recognised by their content.
 #pragma once
 
 #include <QString>

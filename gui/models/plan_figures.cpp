@@ -62,7 +62,7 @@ PlanFigure where(Tells tells, PlanFigure figure) {
   return figure;
 }
 
-// Of a plan that has nothing to tell there.
+// The text of a plan that has nothing to say there.
 QString dash() {
   return QStringLiteral("–");
 }
@@ -184,7 +184,7 @@ void add_expenses(std::vector<PlanFigure>& figures) {
   figures.push_back(
       hidden(measure("batch", "Batch", "sequences", 0, true, "Global batch",
                      [](Candidate c) { return static_cast<double>(c.plan.global_batch); })));
-  // One that the search chose.
+  // A batch that the search chose.
   figures.back().shown_for = [](const PlanSet& set) { return set.request.global_batch == 0; };
   figures.push_back(hidden(
       measure("microbatches", "Microbatches", "", 0, true, "Microbatches of a replica in a step",
@@ -216,7 +216,7 @@ bool PlanFigure::is_shown(const PlanSet& set) const {
 QString PlanFigure::text(const PlanSet& set, std::size_t plan) const {
   if (name) return name(set, plan);
   const double number = value(set, plan);
-  // So few decimals would leave nothing of a step of milliseconds.
+  // The usual decimals would leave nothing of a step of milliseconds.
   const bool small =
       decimals > 1 && number != 0.0 && std::abs(number) < std::pow(10.0, 2 - decimals);
   return small ? QString::number(number, 'g', 3) : fixed_text(number, decimals);

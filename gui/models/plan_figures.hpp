@@ -11,38 +11,46 @@
 namespace shardwright::gui {
 
 enum class FigureKind : std::uint8_t {
-  Measure,  // continuous: an axis of the plot, a colour scale
-  Degree,   // few whole numbers: a category
-  Name,     // text: a category
+  // Continuous: an axis of the plot and a colour scale.
+  Measure,
+  // A few whole numbers: a category.
+  Degree,
+  // A text: a category.
+  Name,
 };
 
 struct PlanFigure {
-  QString id;     // "step"
-  QString title;  // "Step"
-  QString unit;   // "s"; empty: none
+  // "step"
+  QString id;
+  // "Step"
+  QString title;
+  // "s"; empty if the figure has none.
+  QString unit;
   QString tip;
   FigureKind kind = FigureKind::Measure;
   int decimals = 0;
-  bool shown = true;  // as a column, unless the next says so
+  // True if its column is shown, unless `shown_for` decides otherwise.
+  bool shown = true;
   std::function<bool(const PlanSet&)> shown_for;
   bool lower_is_better = true;
-  std::function<double(const PlanSet&, std::size_t)> value;  // in the unit above; all but names
-  std::function<QString(const PlanSet&, std::size_t)> name;  // names only
+  // The value in `unit`; null for names.
+  std::function<double(const PlanSet&, std::size_t)> value;
+  // The text; null for all but names.
+  std::function<QString(const PlanSet&, std::size_t)> name;
 
   // "Step (s)".
   QString heading() const;
   QString text(const PlanSet& set, std::size_t plan) const;
-  // Whether its column has something to say of the set, as long as the user says nothing else.
+  // True if the column has something to say about the set. A choice of the user overrides it.
   bool is_shown(const PlanSet& set) const;
 };
 
 const std::vector<PlanFigure>& plan_figures();
 
-// "tp 8: Tensor-parallel ranks" and so on, a line each, of all that tells the plan apart; rich
-// text.
+// "tp 8: Tensor-parallel ranks" and so on: rich text with a line for each choice of the plan.
 QString plan_tip(const PlanSet& set, std::size_t plan);
 
-// -1: none of this id.
+// Returns -1 if no figure has this id.
 int figure_index(const QString& id);
 
 }  // namespace shardwright::gui

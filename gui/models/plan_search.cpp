@@ -17,19 +17,6 @@ constexpr std::int64_t kFirstPlans = 12;
 
 }  // namespace
 
-planner::SearchLimits narrow_limits() {
-  planner::SearchLimits limits;
-  limits.schedules = {ScheduleKind::OneFOneB, ScheduleKind::Interleaved};
-  limits.zero_stages = {1, 3};
-  limits.recompute = {RecomputePolicy::None, RecomputePolicy::Full};
-  limits.layer_splits = {planner::LayerSplit::BalancedEnds};
-  limits.context_parallel = {ContextParallelKind::AllGather};
-  limits.max_micro_batch = 4;
-  limits.partial_recompute = false;
-  limits.sharding_within_node = false;
-  return limits;
-}
-
 PlanSearch::PlanSearch(QObject* parent) : QObject(parent) {
   debounce_.setSingleShot(true);
   debounce_.setInterval(kDebounceMs);
@@ -128,7 +115,7 @@ void PlanSearch::search_both(planner::PlanRequest request, std::uint64_t id,
     return set;
   };
   PlanStream first(request, kBetweenFirstSets, show), rest(request, kBetweenSets, show);
-  request.limits = narrow_limits();
+  request.limits = planner::narrow_limits();
   request.top = kFirstPlans;
   request.advice = false;
   rest.keep(search(std::move(first), false)->plans);

@@ -8,19 +8,15 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "gui/models/latest_worker.hpp"
+#include "gui/models/background_task.hpp"
 #include "gui/models/plan_set.hpp"
 #include "gui/models/scenario_choice.hpp"
 
 namespace shardwright::gui {
 
-// Plans that a search shows besides the front: the best, and the best of other layouts, so that the
-// whole space is seen.
+// The numbers of best plans, and of fastest plans of other layouts, that a search shows besides the
+// front.
 inline constexpr std::int64_t kShownPlans = 100, kShownLayouts = 200;
-
-// The usual schedules and shardings only: a first answer within a second, which the whole search
-// then replaces.
-planner::SearchLimits narrow_limits();
 
 class PlanSearch : public QObject {
   Q_OBJECT
@@ -28,8 +24,7 @@ class PlanSearch : public QObject {
  public:
   explicit PlanSearch(QObject* parent = nullptr);
 
-  // Searches for `choice` once nothing else was asked for in the last moments, instead of whatever
-  // is searched for now.
+  // Searches for `choice` unless another one follows within a moment. Ends the search at work.
   void request(const ScenarioChoice& choice);
   // Stops the search; `found` comes once more with what there is so far, if anything.
   void stop();
@@ -39,15 +34,14 @@ class PlanSearch : public QObject {
 
  Q_SIGNALS:
   void started();
-  // At most ten times a second. `best_step_s`: 0 while none is known, and where the batch is open:
-  // it would be that of any batch that is tried.
+  // Emitted at most ten times a second. `best_step_s` is 0 while no step is known, and if the batch
+  // is open: the step would be that of any batch that is tried.
   void progressed(double share, qint64 checked, qint64 simulated, double best_step_s);
-  // First those of the narrow search, then those of the whole one (PlanSet::complete): what each
-  // has found so far, then its result. Plans that were shown are lost to the whole answer only, not
-  // to a search that was stopped.
+  // The plans that the narrow search has found so far, then its result; then the same of the whole
+  // search (PlanSet::complete). Only the answer of the whole search drops plans that were shown.
   void found(shardwright::gui::PlanSetPointer set);
   void failed(std::vector<shardwright::Problem> problems);
-  // After the last `found`, after `failed`, and after a search that was stopped.
+  // Emitted after the last `found`, after `failed`, and after a search that was stopped.
   void finished();
 
  private:
@@ -64,7 +58,8 @@ class PlanSearch : public QObject {
   ScenarioChoice wanted_;
   std::atomic<std::uint64_t> newest_{0};
   bool running_ = false;
-  LatestWorker worker_;  // last: its thread ends before what it uses
+  // The last member: its thread ends before the members that it uses.
+  BackgroundTask worker_;
 };
 
 }  // namespace shardwright::gui

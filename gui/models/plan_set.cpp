@@ -11,7 +11,6 @@
 #include "core/spec/profile_library.hpp"
 #include "gui/models/text.hpp"
 #include "planner/pareto.hpp"
-#include "sim/step/simulate.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -37,20 +36,6 @@ PlanSet set_of(const planner::PlanRequest& request) {
   set.request.stop = {};
   set.origin = QStringLiteral("search");
   return set;
-}
-
-PlanCandidate candidate_of(const Scenario& scenario) {
-  PlanCandidate candidate;
-  candidate.plan = scenario.plan;
-  candidate.result = sim::simulate_step(scenario);
-  candidate.analytic = candidate.bound = candidate.result.step;
-  const auto expense = planner::step_expense(scenario.cluster, scenario.plan, candidate.result.step,
-                                             planner::computing_time(candidate.result));
-  candidate.dollars_per_step = expense.price;
-  candidate.joules_per_step = expense.energy;
-  candidate.score =
-      planner::score(planner::Objective::Time, scenario.plan, candidate.result, expense);
-  return candidate;
 }
 
 sim::TimeBreakdown read_time(ObjectReader object) {
@@ -216,7 +201,7 @@ PlanSet plan_set_of(const Scenario& scenario, const QString& origin) {
   set.request.model = scenario.model;
   set.request.cluster = scenario.cluster;
   set.request.stack = scenario.stack;
-  set.plans = {candidate_of(scenario)};
+  set.plans = {planner::candidate_of(scenario)};
   set.origin = origin;
   take_goal(set);
   mark_front(set);

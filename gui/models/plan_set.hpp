@@ -1,4 +1,4 @@
-// Plans that were found for one request: what the views show.
+// The plans that the views show, found for one request.
 #pragma once
 
 #include <QString>
@@ -14,15 +14,19 @@
 namespace shardwright::gui {
 
 struct PlanSet {
-  planner::PlanRequest request;  // without its callbacks
+  // Without its callbacks.
+  planner::PlanRequest request;
   // Best first, then those of the front alone, then those of other layouts.
   std::vector<planner::PlanCandidate> plans;
-  std::vector<bool> on_front;  // by plan: no other has both a shorter step and less memory
+  // True for each plan of which no other has both a shorter step and less memory.
+  std::vector<bool> on_front;
   planner::SearchCounts counts;
   double wall_s = 0.0;
-  bool complete = true;  // false: more may come, or the search was stopped
+  // False if more plans may come, or the search was stopped.
+  bool complete = true;
   std::optional<planner::NoFeasiblePlan> infeasible;
-  QString origin;  // "search", or the file that it was read from
+  // "search", or the name of the file that holds the plans.
+  QString origin;
 
   Scenario scenario(std::size_t plan) const;
 };
@@ -32,7 +36,8 @@ using PlanSetPointer = std::shared_ptr<const PlanSet>;
 
 PlanSet plan_set_of(const planner::PlanRequest& request, const planner::SearchResult& result);
 
-// What a search has found so far, and what an earlier one of the same request had: best first.
+// The plans that a search has found so far and those of an earlier search of the same request, best
+// first.
 PlanSet plan_set_so_far(const planner::PlanRequest& request,
                         const std::vector<planner::PlanCandidate>& best,
                         const std::vector<planner::PlanCandidate>& earlier);
@@ -43,10 +48,11 @@ void keep_plans(PlanSet& set, const std::vector<planner::PlanCandidate>& plans);
 // Finds `on_front` anew.
 void mark_front(PlanSet& set);
 
-// One plan as a set: simulated here. Throws InputError.
+// Simulates one plan and returns it as a set. Throws InputError.
 PlanSet plan_set_of(const Scenario& scenario, const QString& origin);
 
-// What `shardwright plan --json` and `scale --json` write. Throws InputError with every problem.
+// Reads the output of `shardwright plan --json` or `scale --json`. Throws InputError with every
+// problem.
 PlanSet read_plan_set(const nlohmann::json& document, const std::string& source);
 
 }  // namespace shardwright::gui

@@ -9,7 +9,7 @@
 
 namespace shardwright::gui {
 
-// Hands over the best so far, which earlier searches of the same request have a part in.
+// Hands over the best plans so far, those of earlier searches of the same request included.
 class PlanStream {
  public:
   using Deliver = std::function<void(PlanSetPointer)>;
@@ -17,14 +17,14 @@ class PlanStream {
   // `deliver` is called in the thread of the search, not again within `pause`.
   PlanStream(const planner::PlanRequest& request, std::chrono::milliseconds pause, Deliver deliver);
 
-  // Plans of an earlier search: they stay among those that are handed over.
+  // Plans of an earlier search, which stay among those that are handed over.
   void keep(const std::vector<planner::PlanCandidate>& plans) { kept_ = plans; }
-  // What is shown of this search: the last set, or the plans that are kept if there was none yet.
+  // The plans that were handed over last, or the kept ones if there were none yet.
   const std::vector<planner::PlanCandidate>& handed_over() const {
     return last_.empty() ? kept_ : last_;
   }
-  // What the search at work has found. Dropped where it is the same as before, or too soon after
-  // it.
+  // Takes the plans that the search has found so far. Drops them if they are the same as before or
+  // come too soon after them.
   void take(const std::vector<planner::PlanCandidate>& best);
 
  private:

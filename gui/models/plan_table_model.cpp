@@ -106,7 +106,7 @@ QString PlanTableModel::term_for(const QModelIndex& cell, QChar relation) const 
   const auto plan = static_cast<std::size_t>(cell.row());
   const bool compares = relation != QLatin1Char('=');
   if (compares && (!figure.value || figure.kind != FigureKind::Measure)) return {};
-  // Without the marks between thousands, which are commas.
+  // Commas between thousands are removed.
   const QString value = figure.value
                             ? QString::number(figure.value(*set_, plan), 'f', figure.decimals)
                             : figure.text(*set_, plan).simplified();
@@ -176,7 +176,7 @@ void PlanFilter::choose_rows() {
   order_rows();
 }
 
-// From the order of the source, so that equal rows keep theirs.
+// Sorts the order of the source, so that equal rows keep theirs.
 void PlanFilter::order_rows() {
   const PlanTableModel* plans = table();
   const bool down = order_ == Qt::DescendingOrder;
@@ -251,7 +251,7 @@ QString PlanFilter::set_terms(const QString& line) {
   return {};
 }
 
-// As a reset: rows that leave one by one would be told, and moved, one by one.
+// Resets the model: rows that leave one by one would be reported, and moved, one by one.
 void PlanFilter::filter_anew() {
   beginResetModel();
   choose_rows();

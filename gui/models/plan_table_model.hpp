@@ -28,12 +28,12 @@ class PlanTableModel : public QAbstractTableModel {
 
   // The number that column `column` sorts by; 0 for names.
   double number(int row, int column) const;
-  // In lower case: the text of a column of names, and that of the whole plan. Kept from the first
-  // time that one of the column is asked for.
+  // The text of a cell of names, and that of the whole plan, in lower case. A column of texts is kept
+  // from the first time that one of them is asked for.
   const QString& name(int row, int column) const;
   const QString& plan_words(int row) const;
-  // A term of the filter line that holds for this cell: "tp=8", "schedule=interleaved"; with '<' or
-  // '>' for the relation one that holds for smaller or larger ones. Empty where there is none.
+  // A term of the filter line that holds for this cell: "tp=8", "schedule=interleaved". The relations
+  // '<' and '>' make one that holds for smaller or larger values. Empty if the cell has no term.
   QString term_for(const QModelIndex& cell, QChar relation = QLatin1Char('=')) const;
 
  private:
@@ -42,8 +42,10 @@ class PlanTableModel : public QAbstractTableModel {
   const QString& kept(Texts& texts, int row, const Text& text) const;
 
   PlanSetPointer set_;
-  std::vector<std::vector<double>> numbers_;  // by column: sorting asks often
-  mutable std::vector<Texts> names_;          // likewise
+  // By column. Sorting asks for them often.
+  std::vector<std::vector<double>> numbers_;
+  // By column, filled on demand.
+  mutable std::vector<Texts> names_;
   mutable Texts words_;
 };
 
@@ -66,18 +68,19 @@ class PlanFilter : public QAbstractProxyModel {
   int columnCount(const QModelIndex& parent = {}) const override;
   bool hasChildren(const QModelIndex& parent = {}) const override;
   QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
-  // By the column's number or text, equal ones as the source has them; -1: as the source has all.
+  // Sorts by the number or text of the column and keeps the order of equal rows. -1 restores the
+  // order of the source.
   void sort(int column, Qt::SortOrder order = Qt::AscendingOrder) override;
 
   // The plans that are shown, in their order.
   const std::vector<int>& source_rows() const { return rows_; }
 
-  // Terms separated by commas: "tp=8", "mfu>45", "memory<60", "interleaved", "-full". A term that
-  // names no column is looked for in the plan's text; a leading "-" turns it round. Returns what is
-  // wrong with the line, empty if nothing.
+  // Takes terms separated by commas: "tp=8", "mfu>45", "memory<60", "interleaved", "-full". A term that
+  // names no column is looked for in the plan's text; a leading "-" negates it. Returns the problem
+  // of the line, empty if there is none.
   QString set_terms(const QString& line);
 
-  // Source rows; empty and `active` false: no lasso.
+  // Shows only these source rows.
   void set_lasso(std::set<int> rows);
   void clear_lasso();
   bool has_lasso() const { return lasso_active_; }
@@ -85,11 +88,14 @@ class PlanFilter : public QAbstractProxyModel {
 
  private:
   struct Term {
-    int column = -1;  // -1: the plan's text
+    // -1 stands for the text of the whole plan.
+    int column = -1;
     char relation = '=';
     double number = 0.0;
-    double rounding = 0.0;  // what a cell shows must match, however many digits stand behind it
-    QString text;           // in lower case
+    // Half of the last digit that a cell shows: the cell of a plan must match its own text.
+    double rounding = 0.0;
+    // In lower case.
+    QString text;
     bool negated = false;
   };
 
@@ -106,8 +112,10 @@ class PlanFilter : public QAbstractProxyModel {
   bool lasso_active_ = false;
   int column_ = -1;
   Qt::SortOrder order_ = Qt::AscendingOrder;
-  std::vector<int> rows_;    // of the source, by row
-  std::vector<int> places_;  // the row of each of the source's; -1: hidden
+  // The source row of each shown row.
+  std::vector<int> rows_;
+  // The shown row of each source row; -1 if it is hidden.
+  std::vector<int> places_;
 };
 
 }  // namespace shardwright::gui

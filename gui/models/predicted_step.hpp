@@ -15,7 +15,8 @@ struct PredictedStep {
   Scenario scenario;
   sim::StepResult result;
   std::shared_ptr<const Program> program;
-  std::shared_ptr<const Timeline> timeline;  // one rank of each stage
+  // One rank of each stage.
+  std::shared_ptr<const Timeline> timeline;
 };
 
 // Throws RuntimeFailure for a step of more than `sim::kMostSpans` ops. Returns a step without a

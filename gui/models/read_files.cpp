@@ -45,7 +45,7 @@ void collect(std::vector<FileProblem>& problems, const QString& path, const QStr
 PlanSetPointer best_plans(const ScenarioChoice& choice, const QString& origin,
                           const std::stop_token& stop) {
   planner::PlanRequest request = load_request(choice);
-  request.limits = narrow_limits();
+  request.limits = planner::narrow_limits();
   request.top = kBestPlans;
   request.stop = stop;
   PlanSet set = plan_set_of(request, planner::search(request));

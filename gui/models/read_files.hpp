@@ -1,4 +1,4 @@
-// Reads all that was named at once, and what a comparison of it needs.
+// Reads the files that were named together, and searches for plans if their comparison needs it.
 #pragma once
 
 #include <QString>
@@ -19,24 +19,28 @@ namespace shardwright::gui {
 // A file, ready to be shown.
 struct ReadFile {
   OpenedFile file;
-  // Of plans, search results, and of a run with its plan. Of two clusters or two models: the best
+  // The plans of a plan file, of a search result or of a run; for two clusters or two models the best
   // plans of the scenario on each.
   PlanSetPointer plans;
-  std::optional<ScenarioChoice> choice;      // that those best plans are of
-  std::shared_ptr<const Timeline> measured;  // of a run
+  // The scenario that these best plans are for.
+  std::optional<ScenarioChoice> choice;
+  // The recorded step of a run.
+  std::shared_ptr<const Timeline> measured;
   // A cluster or a model of which there are more: no field of a scenario holds two.
   bool is_one_of_many = false;
 };
 
-// What is wrong with a file, in words that name it.
+// The problem of a file, in words that name the file.
 struct FileProblem {
   QString path;
   QString text;
 };
 
 struct ReadFiles {
-  std::vector<ReadFile> files;        // those that could be read, in their order
-  std::vector<FileProblem> problems;  // of the others
+  // The files that could be read, in their order.
+  std::vector<ReadFile> files;
+  // The problems of the other files.
+  std::vector<FileProblem> problems;
 };
 
 // Files that are damaged leave the others alone. `choice` is the scenario that two clusters or two

@@ -14,9 +14,12 @@ namespace shardwright::gui {
 class ReadingProgress {
  public:
   struct State {
-    QString doing;     // "Reading step.json"; empty: nothing yet
-    qint64 bytes = 0;  // that were read and parsed
-    qint64 total = 0;  // of all files
+    // "Reading step.json"; empty if nothing has begun.
+    QString doing;
+    // The bytes that were read and parsed.
+    qint64 bytes = 0;
+    // The bytes of all files.
+    qint64 total = 0;
   };
 
   // Counts the bytes of all that is named: files, and of folders of runs what is read of them.

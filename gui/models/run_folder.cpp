@@ -30,7 +30,7 @@ StepFiles timelines_in(const QDir& folder) {
   return steps;
 }
 
-// By rank. A run that is going, or was killed, leaves the last step with some of its ranks alone.
+// The files by rank. A run that is going or was killed has the last step of some ranks only.
 std::vector<QString> last_timelines(const QDir& folder) {
   const StepFiles steps = timelines_in(folder);
   const auto fullest = std::max_element(

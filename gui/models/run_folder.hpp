@@ -16,9 +16,12 @@ namespace shardwright::gui {
 // A folder that `shardwright run --out` wrote.
 struct RunFolder {
   QString folder;
-  QString metrics;                 // its metrics.jsonl
-  std::vector<QString> timelines;  // of the last step that no fewer ranks recorded than others
-  QString plan;                    // its plan.json, where this window started it; else empty
+  // The path of its metrics.jsonl.
+  QString metrics;
+  // The timelines of the last step that the largest number of ranks recorded.
+  std::vector<QString> timelines;
+  // The path of its plan.json if the window started the run, else empty.
+  QString plan;
 };
 
 // None where the folder has no metrics.
@@ -34,10 +37,14 @@ QString calibration_obstacle(const QString& folder);
 
 // What a run teaches about its cluster.
 struct RunCalibration {
-  Scenario scenario;                 // the run's model, cluster, stack and plan
-  ClusterSpec cluster;               // its profile, refitted
-  std::size_t figures = 0;           // how many of the profile the run has timings for
-  calibration::StepComparison step;  // measured, and predicted with the profile before and after
+  // The run's model, cluster, stack and plan.
+  Scenario scenario;
+  // The refitted profile.
+  ClusterSpec cluster;
+  // The number of figures of the profile for which the run has timings.
+  std::size_t figures = 0;
+  // The measured step, and the predicted one with the profile before and after.
+  calibration::StepComparison step;
 };
 
 // Refits the profile that the run's plan names (calibration/calibrate.hpp). Throws InputError

@@ -19,7 +19,7 @@ constexpr qint64 kMostAtOnce = 1 << 20;
 constexpr int kBetweenReportsMs = 250;
 constexpr std::size_t kFewSteps = 5;
 constexpr double kSlower = 1.3;
-// What no machine comes near; a run that diverges goes as far as its floats do.
+// Limits that no machine comes near. The loss of a run that diverges may take any float.
 constexpr NumberRange kAnyTime{0.0, 1e12, true}, kAnyAmount{0.0, 1e18, false};
 constexpr NumberRange kAnyNorm{0.0, std::numeric_limits<float>::max(), false};
 constexpr NumberRange kAnyLoss{-kAnyNorm.most, kAnyNorm.most, false};
@@ -89,9 +89,9 @@ void RunFollower::forget() {
 void RunFollower::poll() {
   const qint64 before = position_;
   const bool more = read_on();
-  const bool long_ago = !told_.isValid() || told_.hasExpired(kBetweenReportsMs);
+  const bool long_ago = !since_grown_.isValid() || since_grown_.hasExpired(kBetweenReportsMs);
   if (position_ != before && (!more || long_ago)) {
-    told_.start();
+    since_grown_.start();
     Q_EMIT grown();
   }
   if (more) return timer_.start(0);
@@ -149,8 +149,8 @@ QString bottleneck_warning(const std::vector<RunStep>& steps, double predicted_s
   }
   if (predicted_step_s > 0.0 && now > 2.0 * predicted_step_s) {
     return QStringLiteral(
-               "Steps take %1 where %2 was predicted: calibrate, or look for what the "
-               "profile leaves out.")
+               "Steps take %1 instead of the predicted %2: calibrate the profile, or look for a "
+               "cause that it lacks.")
         .arg(time_text(Seconds(now)), time_text(Seconds(predicted_step_s)));
   }
   return {};

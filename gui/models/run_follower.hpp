@@ -18,8 +18,10 @@ struct RunStep {
   double gradient_norm = 0.0;
   double step_s = 0.0;
   double tokens_per_s = 0.0;
-  double mfu = 0.0;           // of the peak that the plan's cluster names; NaN without one
-  double memory_bytes = 0.0;  // peak of the step's tensors on rank 0
+  // A share of the peak of the plan's cluster; NaN if the run has no plan.
+  double mfu = 0.0;
+  // The peak of the step's tensors on rank 0.
+  double memory_bytes = 0.0;
 };
 
 // Empty for what is no line of metrics: no JSON object, no `step` or `step_s`, a number that is
@@ -58,10 +60,12 @@ class RunFollower : public QObject {
   void take_line(const QByteArray& line);
 
   QTimer timer_;
-  QElapsedTimer told_;  // since `grown`
+  // Runs since the last `grown`.
+  QElapsedTimer since_grown_;
   QString path_;
   qint64 position_ = 0;
-  QByteArray rest_;  // of a line that is still being written
+  // The part of a line that is still being written.
+  QByteArray rest_;
   std::vector<RunStep> steps_;
   int lines_ = 0, damaged_ = 0, first_damaged_ = 0;
 };

@@ -2,13 +2,18 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <QCoreApplication>
 #include <QDir>
 #include <QFile>
 #include <QFileInfo>
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/base/error.hpp"
 #include "gui/models/text.hpp"
@@ -17,13 +22,37 @@
 namespace shardwright::gui {
 namespace {
 
-constexpr qsizetype kKeptErrors = 4096;
+constexpr qint64 kKeptErrors = 4096;
 constexpr int kInterrupted = 130;  // exit code after Ctrl-C
 constexpr int kRefused = 2;        // exit code of bad input
+
+// The byte that lets a run go.
+constexpr char kLetGo = 'g';
+
+// Runs in a child of the run until `lifeline` is closed or says that the run is let go.
+[[noreturn]] void watch_lifeline(int lifeline, pid_t run) {
+  // Without the other files, among them the end of this program.
+  dup2(lifeline, STDIN_FILENO);
+  close_range(STDIN_FILENO + 1, ~0U, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // the run has ended
+  if (getppid() != run) _exit(0);
+  char said = 0;
+  ssize_t got = 0;
+  do {
+    got = read(STDIN_FILENO, &said, sizeof said);
+  } while (got < 0 && errno == EINTR);
+  if (got == 0) ::kill(run, SIGTERM);
+  _exit(0);
+}
 
 bool holds_a_run(const QString& folder) {
   const QDir files(folder);
   return files.exists(QStringLiteral("metrics.jsonl")) || files.exists(QStringLiteral("plan.json"));
+}
+
+// The standard error of a run goes to a file, which a run that was let go can still write to.
+QString errors_file(const QString& folder) {
+  return QDir(folder).filePath(QStringLiteral("errors.txt"));
 }
 
 }  // namespace
@@ -64,41 +93,75 @@ std::vector<std::int64_t> recorded_steps(std::int64_t steps) {
   return recorded;
 }
 
-void end_with_this_program(QProcess& process) {
-  process.setChildProcessModifier([program = getpid()] {
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != program) _exit(1);  // it has ended before it could be heard of
-  });
-}
-
 RunProcess::RunProcess(QObject* parent) : QObject(parent) {
-  end_with_this_program(process_);
-  connect(&process_, &QProcess::started, this, &RunProcess::started);
-  connect(&process_, &QProcess::finished, this, &RunProcess::report);
-  connect(&process_, &QProcess::readyReadStandardError, this, &RunProcess::take_errors);
-  connect(&process_, &QProcess::errorOccurred, this, [this](QProcess::ProcessError error) {
-    if (error == QProcess::FailedToStart) Q_EMIT ended(false, process_.errorString());
-  });
+  make_process();
   patience_.setSingleShot(true);
   patience_.setInterval(kPatienceMs);
   connect(&patience_, &QTimer::timeout, this, [this] {
     killed_ = true;
-    process_.kill();
+    process_->kill();
   });
 }
 
 RunProcess::~RunProcess() {
   if (!is_running()) return;
-  process_.disconnect(this);
+  process_->disconnect(this);
   stop();
-  if (!process_.waitForFinished(kPatienceMs)) {
-    process_.kill();
-    process_.waitForFinished(kPatienceMs);
+  if (!process_->waitForFinished(kPatienceMs)) {
+    process_->kill();
+    process_->waitForFinished(kPatienceMs);
   }
+  cut_lifeline();
+}
+
+void RunProcess::make_process() {
+  process_ = new QProcess(this);
+  process_->setStandardInputFile(QProcess::nullDevice());
+  process_->setStandardOutputFile(QProcess::nullDevice());
+  connect(process_, &QProcess::started, this, &RunProcess::started);
+  connect(process_, &QProcess::finished, this, &RunProcess::report);
+  connect(process_, &QProcess::errorOccurred, this, [this](QProcess::ProcessError error) {
+    if (error != QProcess::FailedToStart) return;
+    cut_lifeline();
+    Q_EMIT ended(false, process_->errorString());
+  });
+}
+
+void RunProcess::start_tied(const QString& command, const QStringList& arguments) {
+  std::array<int, 2> ends{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    throw RuntimeFailure("no socket can be opened");
+  process_->setChildProcessModifier([watched = ends[1]] {
+    setsid();  // The terminal of this program has no say in a run that was let go.
+    const pid_t run = getpid();
+    const pid_t watcher = fork();
+    if (watcher < 0) _exit(1);
+    if (watcher == 0) watch_lifeline(watched, run);
+  });
+  lifeline_ = ends[0];
+  process_->start(command, arguments);
+  ::close(ends[1]);
+}
+
+void RunProcess::cut_lifeline() {
+  if (lifeline_ >= 0) ::close(std::exchange(lifeline_, -1));
+}
+
+void RunProcess::release() {
+  if (!is_running()) return;
+  [[maybe_unused]] const ssize_t sent = ::send(lifeline_, &kLetGo, sizeof kLetGo, MSG_NOSIGNAL);
+  cut_lifeline();
+  patience_.stop();
+  // The destructor of a QProcess kills its process, so that this one is never destroyed.
+  static std::vector<QProcess*> let_go;
+  let_go.push_back(process_);
+  process_->disconnect(this);
+  process_->setParent(nullptr);
+  make_process();
 }
 
 void RunProcess::start(const Scenario& scenario, const RunSettings& settings) {
-  if (is_running()) throw RuntimeFailure("a run is still going");
+  if (is_running()) throw RuntimeFailure("a run is still in progress");
   const QString command = find_command();
   if (command.isEmpty()) throw RuntimeFailure("the command shardwright is not beside this program");
   if (!QFileInfo(settings.data).isFile())
@@ -110,28 +173,33 @@ void RunProcess::start(const Scenario& scenario, const RunSettings& settings) {
   if (!QDir().mkpath(settings.out))
     throw RuntimeFailure("the folder " + settings.out.toStdString() + " cannot be made");
   settings_ = settings;
-  errors_.clear();
   stopping_ = killed_ = false;
   plan_ = QDir(settings.out).filePath(QStringLiteral("plan.json"));
   write_text_file(plan_, to_qstring(to_json(scenario).dump(2) + "\n"));
   QStringList recorded;
   for (const std::int64_t step : recorded_steps(settings.steps))
     recorded.append(QString::number(step));
-  process_.start(command, {QStringLiteral("run"), plan_, QStringLiteral("--data"), settings.data,
-                           QStringLiteral("--out"), settings.out, QStringLiteral("--steps"),
-                           QString::number(settings.steps), QStringLiteral("--timeline-steps"),
-                           recorded.join(QLatin1Char(',')), QStringLiteral("--no-progress")});
+  process_->setStandardErrorFile(errors_file(settings_.out));
+  start_tied(command, {QStringLiteral("run"), plan_, QStringLiteral("--data"), settings.data,
+                       QStringLiteral("--out"), settings.out, QStringLiteral("--steps"),
+                       QString::number(settings.steps), QStringLiteral("--timeline-steps"),
+                       recorded.join(QLatin1Char(',')), QStringLiteral("--no-progress")});
 }
 
 void RunProcess::stop() {
   if (!is_running()) return;
   stopping_ = true;
-  ::kill(static_cast<pid_t>(process_.processId()), SIGINT);
+  ::kill(static_cast<pid_t>(process_->processId()), SIGINT);
   patience_.start();
 }
 
-void RunProcess::take_errors() {
-  errors_ = (errors_ + process_.readAllStandardError()).right(kKeptErrors);
+QString RunProcess::take_errors() {
+  QFile file(errors_file(settings_.out));
+  if (!file.open(QIODevice::ReadOnly)) return {};
+  file.seek(std::max<qint64>(0, file.size() - kKeptErrors));
+  const QByteArray text = file.readAll();
+  file.remove();
+  return QString::fromUtf8(text).trimmed();
 }
 
 // A run that ended before its first step, with or without an empty log, leaves its folder free for
@@ -140,7 +208,7 @@ void RunProcess::remove_plan_of_no_run() const {
   const QString metrics = QDir(settings_.out).filePath(QStringLiteral("metrics.jsonl"));
   if (QFileInfo(metrics).size() > 0) return;
   // A log in a folder that the command refused is that of another run, which has just begun.
-  const bool is_refused = process_.exitCode() == kRefused && !stopping_;
+  const bool is_refused = process_->exitCode() == kRefused && !stopping_;
   if (is_refused && QFileInfo::exists(metrics)) return;
   QFile::remove(metrics);
   QFile::remove(plan_);
@@ -148,9 +216,9 @@ void RunProcess::remove_plan_of_no_run() const {
 
 void RunProcess::report(int code, QProcess::ExitStatus status) {
   patience_.stop();
-  take_errors();
+  cut_lifeline();
+  const QString text = take_errors();
   remove_plan_of_no_run();
-  const QString text = QString::fromUtf8(errors_).trimmed();
   const bool crashed = status == QProcess::CrashExit;
   // A run that is interrupted before it has come to itself ends by the signal.
   const bool interrupted = crashed ? code == SIGINT : code == 0 || code == kInterrupted;

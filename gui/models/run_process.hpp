@@ -13,8 +13,10 @@
 namespace shardwright::gui {
 
 struct RunSettings {
-  QString data;  // corpus
-  QString out;   // folder
+  // The corpus.
+  QString data;
+  // The folder of the run.
+  QString out;
   std::int64_t steps = 100;
 };
 
@@ -29,44 +31,50 @@ QString free_run_folder(const QString& folder);
 // itself, five of the second half.
 std::vector<std::int64_t> recorded_steps(std::int64_t steps);
 
-// However this program ends, `process`, which is not started yet, is asked to end (SIGTERM).
-void end_with_this_program(QProcess& process);
-
 class RunProcess : public QObject {
   Q_OBJECT
 
  public:
   explicit RunProcess(QObject* parent = nullptr);
-  // A run that is still going is interrupted and waited for, so that no rank outlives the window.
+  // A run that is still going is interrupted and waited for.
   ~RunProcess() override;
 
   // Writes the plan into the folder and starts. Throws RuntimeFailure if it cannot, and if the
   // folder holds an earlier run or a plan: they stay as they are.
   void start(const Scenario& scenario, const RunSettings& settings);
-  // Like Ctrl-C; killed if it does not end within `kPatienceMs`.
+  // Interrupts the run as Ctrl-C does; it is killed if it does not end within `kPatienceMs`.
   void stop();
-  bool is_running() const { return process_.state() != QProcess::NotRunning; }
-  const RunSettings& settings() const { return settings_; }
+  // Lets the run go: it goes on when this program ends, and is_running() is false from now on.
+  void release();
+  bool is_running() const { return process_->state() != QProcess::NotRunning; }
+  qint64 id() const { return process_->processId(); }
 
   static constexpr int kPatienceMs = 10000;
 
  Q_SIGNALS:
   void started();
-  // `message`: what the run wrote to stderr, its last lines.
+  // `message`: how the run ended, or the last lines that it wrote to standard error.
   void ended(bool well, const QString& message);
 
  private:
-  void take_errors();
+  void make_process();
+  // Starts the run so that it gets SIGTERM if this program ends without letting it go.
+  void start_tied(const QString& command, const QStringList& arguments);
+  void cut_lifeline();
+  QString take_errors();
   void remove_plan_of_no_run() const;
   void report(int code, QProcess::ExitStatus status);
 
-  QProcess process_;
+  QProcess* process_ = nullptr;
+  // A socket whose other end a child of the run watches; -1 if there is no run.
+  int lifeline_ = -1;
   QTimer patience_;
   RunSettings settings_;
-  QString plan_;  // the file that was written
-  QByteArray errors_;
+  // The plan file that was written.
+  QString plan_;
   bool stopping_ = false;
-  bool killed_ = false;  // because it did not stop
+  // True if the run was killed because it did not stop.
+  bool killed_ = false;
 };
 
 }  // namespace shardwright::gui

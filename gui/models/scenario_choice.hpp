@@ -51,21 +51,29 @@ struct Range {
 inline constexpr Range kGpusRange = {1, 10'000'000};
 inline constexpr Range kGlobalBatchRange = {0, 1'000'000'000};
 inline constexpr Range kSeqLenRange = {1, 1'000'000'000};
-inline constexpr Range kMemoryRange = {0, 1'000'000};  // GB
-inline constexpr Range kWhatIfRange = {10, 1000};      // percent
+// GB.
+inline constexpr Range kMemoryRange = {0, 1'000'000};
+// Percent.
+inline constexpr Range kWhatIfRange = {10, 1000};
 
 // The worked example that the window opens on is the default: Llama 3 70B on 512 H100.
 struct ScenarioChoice {
-  std::string model = "llama3-70b";       // a shipped name, or the path of a file or folder
-  std::string cluster = "dgx-h100";       // a shipped name, or the path of a file
-  std::string accelerator, node, fabric;  // replace the cluster's own; empty: the cluster's
+  // A shipped name, or the path of a file or folder.
+  std::string model = "llama3-70b";
+  // A shipped name, or the path of a file.
+  std::string cluster = "dgx-h100";
+  // These replace the parts of the cluster; empty keeps them.
+  std::string accelerator, node, fabric;
   std::string stack = "megatron-core";
   std::int64_t gpus = 512;
-  std::int64_t global_batch = 1024;  // sequences; 0: auto
-  std::int64_t seq_len = 8192;       // tokens
+  // Sequences; 0 leaves the choice to the search.
+  std::int64_t global_batch = 1024;
+  // Tokens.
+  std::int64_t seq_len = 8192;
   std::string precision = "bf16";
   std::string objective = "time";
-  double max_memory_gb = 0.0;  // per accelerator; 0: what it has
+  // Of an accelerator; 0 is all that it has.
+  double max_memory_gb = 0.0;
   // "tp=8; not zero=3": separated by semicolons, "not" forbids.
   std::string constraints;
   // Percent of each planner::Resource: 100 is the profile's own.

@@ -37,7 +37,8 @@ class ScenarioDocument : public QObject {
   ScenarioChoice choice_;
   QUndoStack undo_stack_;
   QTimer pause_;
-  int burst_ = 0;  // edits of different bursts do not merge
+  // Edits of different bursts do not merge.
+  int burst_ = 0;
 };
 
 }  // namespace shardwright::gui

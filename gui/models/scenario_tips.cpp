@@ -8,7 +8,7 @@
 namespace shardwright::gui {
 namespace {
 
-// One line of a summary: what, how much, and where that is from.
+// One line of a summary: a figure, its value and its source.
 QString fact(const QString& what, const QString& value, const Sources& sources,
              const std::string& pointer) {
   const auto found = sources.find(pointer);

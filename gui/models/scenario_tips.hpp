@@ -15,7 +15,8 @@ namespace shardwright::gui {
 // What the fields name; none where it cannot be loaded.
 struct ScenarioParts {
   std::optional<ModelSpec> model;
-  std::optional<ClusterSpec> cluster;  // with replaced parts, but without what-ifs
+  // With replaced parts, but without what-ifs.
+  std::optional<ClusterSpec> cluster;
   std::optional<StackSpec> stack;
 };
 ScenarioParts load_parts(const ScenarioChoice& choice);

@@ -36,8 +36,10 @@ class Selection : public QObject {
 
  Q_SIGNALS:
   void set_changed();
-  void chosen_changed();    // also after set_changed
-  void compared_changed();  // likewise
+  // Also emitted after set_changed.
+  void chosen_changed();
+  // Also emitted after set_changed.
+  void compared_changed();
 
  private:
   PlanSetPointer set_;

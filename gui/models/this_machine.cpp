@@ -1,6 +1,8 @@
 #include "gui/models/this_machine.hpp"
 
 #include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include <QFileInfo>
 #include <algorithm>
@@ -41,6 +43,13 @@ ScenarioChoice on_this_machine(const ScenarioChoice& choice) {
   next.seq_len = std::min(choice.seq_len, whole.seq_len);
   next.precision = name_of(planner::usual_precision(whole.cluster));
   return next;
+}
+
+void end_with_this_program(QProcess& process) {
+  process.setChildProcessModifier([program = getpid()] {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != program) _exit(1);  // The program has ended before the line above.
+  });
 }
 
 MachineProbe::MachineProbe(QObject* parent) : QObject(parent) {

@@ -8,14 +8,17 @@
 
 namespace shardwright::gui {
 
-// The profile of this machine was measured before and is kept.
+// True if this machine was measured before and its profile is kept.
 bool is_probed();
 
-// `choice` on this machine, planned for as a whole as by `shardwright plan --cluster here`: all of
-// its ranks, a few sequences for each, the precision that it computes in; sequences as they are, if
-// the model is not published for shorter ones. Throws InputError where the kept profile is damaged
-// or missing.
+// Returns `choice` on all of this machine, as `shardwright plan --cluster here` plans for it: all of
+// its ranks, a few sequences for each, the precision that it computes in. Sequences keep their
+// length unless the model is published for shorter ones. Throws InputError if the kept profile is
+// damaged or missing.
 ScenarioChoice on_this_machine(const ScenarioChoice& choice);
+
+// `process`, which is not started yet, will get SIGTERM when this program ends, however that happens.
+void end_with_this_program(QProcess& process);
 
 // Has the command measure this machine and keep its profile.
 class MachineProbe : public QObject {
@@ -25,13 +28,13 @@ class MachineProbe : public QObject {
   explicit MachineProbe(QObject* parent = nullptr);
   ~MachineProbe() override;
 
-  // Nothing where it goes on already.
+  // Does nothing while a probe is at work.
   void start();
   void stop();
   bool is_running() const { return process_.state() != QProcess::NotRunning; }
 
  Q_SIGNALS:
-  // `problem`: what the command says; empty where the profile is there, or the probe was stopped.
+  // `problem` is the error of the command; empty if the profile is there or the probe was stopped.
   void ended(const QString& problem);
 
  private:

@@ -16,7 +16,7 @@ namespace {
                            .toStdString());
 }
 
-// What the path should be where no file can be opened by it.
+// The kind of path that is expected instead of one by which no file can be opened.
 QString expected_of(const QString& path) {
   const QFileInfo there(path);
   if (there.isDir()) return QStringLiteral("the name of a file, not of a folder");

@@ -12,7 +12,7 @@
 #include <QVBoxLayout>
 #include <set>
 
-#include "gui/models/kept_list.hpp"
+#include "gui/models/session_list.hpp"
 #include "gui/models/text.hpp"
 #include "gui/timeline/span_text.hpp"
 #include "gui/views/elided_label.hpp"
@@ -405,10 +405,10 @@ bool TimelineView::select_first(const std::string& wanted) {
 
 void TimelineView::save(QSettings& settings) const {
   const TimelineTracks::Arrangement arrangement = canvas_->tracks().arrangement();
-  keep_list(settings, QStringLiteral("timeline/folded"), arrangement.folded);
-  keep_list(settings, QStringLiteral("timeline/pinned"), arrangement.pinned);
-  keep_list(settings, QStringLiteral("timeline/ranks"), arrangement.ranks);
-  keep_list(settings, QStringLiteral("timeline/rows"), arrangement.rows);
+  save_list(settings, QStringLiteral("timeline/folded"), arrangement.folded);
+  save_list(settings, QStringLiteral("timeline/pinned"), arrangement.pinned);
+  save_list(settings, QStringLiteral("timeline/ranks"), arrangement.ranks);
+  save_list(settings, QStringLiteral("timeline/rows"), arrangement.rows);
 }
 
 void TimelineView::restore(const QSettings& settings) {

@@ -62,7 +62,7 @@ void Chart::lay_out_anew() {
   updateLayout();
 }
 
-// As many entries in a line as the width has room for.
+// Puts as many entries into a line as the width has room for.
 void Chart::arrange_legend() {
   const QFontMetrics metrics(font());
   int widest = 1;
@@ -149,7 +149,7 @@ void Chart::restyle() {
   legend->setTextColor(colours_.text);
   legend->setFont(font());
   legend->setRowSpacing(is_legend_above_ ? 0 : 3);
-  // As high as the text, which would stand above the middle of a higher one.
+  // The entry is as high as its text, which would stand above the middle of a higher one.
   legend->setIconSize(26, QFontMetrics(font()).height() + 2);
   legend->setMargins(is_legend_above_ ? QMargins(10, 5, 6, 3) : QMargins(6, 3, 6, 3));
 }

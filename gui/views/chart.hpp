@@ -46,7 +46,8 @@ class Chart : public QCustomPlot {
   void style_axis(QCPAxis* axis) const;
 
   Colours colours_;
-  QSize laid_out_;  // the size that the axes' ticks were chosen for
+  // The size for which the ticks of the axes were chosen.
+  QSize laid_out_;
   bool is_legend_above_ = false;
 };
 

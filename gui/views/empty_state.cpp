@@ -24,12 +24,12 @@ void EmptyState::show_content() {
   setCurrentIndex(1);
 }
 
-// Else the layout would ask for the height of all pages: the hint would be scrolled out of sight.
+// The layout would otherwise ask for the height of all pages and scroll the hint out of sight.
 bool EmptyState::hasHeightForWidth() const {
   return !is_empty() && QStackedWidget::hasHeightForWidth();
 }
 
-// Of what is shown alone: a hint is not scrolled because the content would be.
+// Only the shown page counts: a hint is not scrolled because the content would be.
 QSize EmptyState::minimumSizeHint() const {
   return currentWidget()->minimumSizeHint().expandedTo(currentWidget()->minimumSize());
 }
@@ -40,7 +40,7 @@ bool EmptyState::is_empty() const {
 
 QString hint_of_files(const QString& files, const QString& lack) {
   return QStringLiteral(
-             "<b>Timeline shows the step of %1</b><br>A recorded or saved step tells of %2. "
+             "<b>Timeline shows the step of %1</b><br>A recorded or saved step has %2. "
              "<i>Back to the "
              "chosen plan</i> in Timeline shows that of the plan.")
       .arg(files.toHtmlEscaped(), lack);

@@ -1,4 +1,4 @@
-// What a view shows while it has nothing to show: what to do.
+// The hint that a view shows while it has no content.
 #pragma once
 
 #include <QLabel>
@@ -25,8 +25,8 @@ class EmptyState : public QStackedWidget {
   QLabel* label_;
 };
 
-// That the step of `files` is shown, which has not what a view draws ("no cluster"), and how to
-// come back to the plan that has it. Rich text.
+// Says that the step of `files` lacks what a view draws ("no cluster"), and how to return to the
+// chosen plan, which has it. Rich text.
 QString hint_of_files(const QString& files, const QString& lack);
 
 }  // namespace shardwright::gui

@@ -64,7 +64,7 @@ void FilterChips::follow_line() {
   arrange();
 }
 
-// One beside the other, and in a further line where there is no more room.
+// Places the chips beside each other, in further lines if there is no more room.
 void FilterChips::arrange() {
   int x = 0, y = 0, bottom = 0;
   for (QToolButton* chip : findChildren<QToolButton*>(QString(), Qt::FindDirectChildrenOnly)) {

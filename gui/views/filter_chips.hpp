@@ -8,7 +8,7 @@ class QLineEdit;
 
 namespace shardwright::gui {
 
-// Follows the line; hidden while that is empty. Terms are what `separator` separates.
+// Follows the line, whose terms `separator` separates. Hidden while the line is empty.
 class FilterChips : public QWidget {
   Q_OBJECT
 

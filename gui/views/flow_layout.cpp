@@ -6,7 +6,7 @@
 namespace shardwright::gui {
 namespace {
 
-// What expands is content with the least; what is left of the line comes on top.
+// A widget that expands gets its minimum and a part of the rest of the line.
 int wanted_width(const QLayoutItem& item) {
   const bool expands = item.expandingDirections().testFlag(Qt::Horizontal);
   return std::max(item.minimumSize().width(), expands ? 0 : item.sizeHint().width());

@@ -1,4 +1,4 @@
-// Widgets beside each other, and in a further line where there is no more room.
+// Widgets beside each other, in further lines if one has no room for all.
 #pragma once
 
 #include <QLayout>
@@ -6,8 +6,8 @@
 
 namespace shardwright::gui {
 
-// Each has the width that it asks for, at least its least one; those that expand share what is left
-// of their line. The line of a widget that is wider than the whole is cut to it.
+// Each widget has the width that it asks for, at least its minimum; widgets that expand share the
+// rest of their line. A widget that is wider than the layout is cut to its width.
 class FlowLayout : public QLayout {
   Q_OBJECT
 

@@ -108,7 +108,7 @@ MessageRow* MessageBar::row_of(const QString& key) {
   return row;
 }
 
-// Not at once: one of them may be what was clicked.
+// Rows are deleted later: one of them may be the one that was clicked.
 void MessageBar::drop_rows_without(const std::vector<Message>& messages) {
   for (MessageRow* row : rows_) {
     const bool kept = std::any_of(messages.begin(), messages.end(), [&](const Message& message) {
@@ -135,7 +135,7 @@ void MessageBar::show_messages(const std::vector<Message>& messages) {
   rows_ = std::move(rows);
   restyle();
   fit_height();
-  // Once that the rows have their places.
+  // The rows must have their places first.
   QTimer::singleShot(0, this,
                      [this] { verticalScrollBar()->setValue(verticalScrollBar()->maximum()); });
   Q_EMIT wanted(!rows_.empty());

@@ -16,14 +16,16 @@ namespace shardwright::gui {
 
 enum class Tone : std::uint8_t { Notice, Problem };
 
-// What can be done about a message at a click.
+// An action that a message offers.
 struct Offer {
-  QString title;  // of the button; empty: nothing is offered
+  // The text of the button; empty if nothing is offered.
+  QString title;
   std::function<void()> take;
 };
 
 struct Message {
-  QString key;  // what it is about: "search", "file:/tmp/plan.json"
+  // The subject: "search", "file:/tmp/plan.json".
+  QString key;
   Tone tone = Tone::Notice;
   QString text;
   Offer offer;
@@ -39,7 +41,7 @@ class MessageRow : public QFrame {
   const QString& key() const { return key_; }
   void show_message(const Message& message);
   QString text() const;
-  // As high as the text at this width: a wrapped label asks for more.
+  // Makes the row as high as its text at this width, since a wrapped label asks for more.
   int fit_height(int width);
   void restyle(const QPalette& around);
 
@@ -54,23 +56,23 @@ class MessageRow : public QFrame {
   Tone tone_ = Tone::Notice;
 };
 
-// Whoever holds the bar shows it as `wanted` says. Beyond some messages it scrolls, with the newest
-// in view.
+// The owner shows or hides the bar as `wanted` says. A long list scrolls, with the newest message in
+// view.
 class MessageBar : public QScrollArea {
   Q_OBJECT
 
  public:
   explicit MessageBar(QWidget* parent = nullptr);
 
-  // Each has a key of its own. Rows of messages that are still there stay the same widgets.
+  // The keys differ. A message that stays keeps its row.
   void show_messages(const std::vector<Message>& messages);
-  // Of all messages, a line or more for each.
+  // The text of all messages, a line or more for each.
   QString text() const;
   const std::vector<MessageRow*>& rows() const { return rows_; }
 
  Q_SIGNALS:
   void wanted(bool visible);
-  // The user has read this one.
+  // The user has closed this message.
   void closed(const QString& key);
 
  protected:

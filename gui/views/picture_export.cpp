@@ -45,7 +45,7 @@ class Unrolled {
   Unrolled& operator=(const Unrolled&) = delete;
 
  private:
-  // Of what the views of the areas cannot show.
+  // The sizes of the content that the areas cannot show.
   QSize hidden_size() const {
     QSize hidden(0, 0);
     for (const auto& [area, policy] : areas_)
@@ -66,7 +66,7 @@ void render(QWidget& widget, QPaintDevice& device, const QString& file) {
   widget.render(&painter);
 }
 
-// In memory: none of the three formats says whether what it wrote came to the disk.
+// The picture is made in memory: none of the three writers reports whether the disk took it.
 QByteArray svg_of(QWidget& widget, const QString& file) {
   ClippedSvg svg(widget.size());
   render(widget, svg, file);

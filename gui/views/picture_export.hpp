@@ -10,10 +10,10 @@ namespace shardwright::gui {
 // The widget as it looks, at this many device pixels a pixel.
 QImage picture_of(QWidget& widget, double scale);
 
-// By the suffix of the file: .png (twice the resolution), .svg or .pdf. Throws RuntimeFailure.
+// Writes the format of the suffix: .png (twice the resolution), .svg or .pdf. Throws RuntimeFailure.
 void export_picture(QWidget& widget, const QString& file);
 
-// Whatever the suffix of the file. Throws RuntimeFailure.
+// Writes a PNG whatever the suffix of the file is. Throws RuntimeFailure.
 void write_png(const QImage& picture, const QString& file);
 
 }  // namespace shardwright::gui

@@ -29,7 +29,7 @@ QString text_by_id(const std::map<int, int>& values) {
   return texts.join(u' ');
 }
 
-// By column; without figures that there are no more.
+// The values by column. Figures that exist no more are left out.
 std::map<int, int> values_of(const QString& texts) {
   std::map<int, int> values;
   for (const QString& text : texts.split(u' ', Qt::SkipEmptyParts)) {
@@ -41,7 +41,7 @@ std::map<int, int> values_of(const QString& texts) {
   return values;
 }
 
-// Of all figures in their order: what a header's state counts by.
+// The ids of all figures in their order, by which the state of a header counts.
 QString all_ids() {
   QStringList ids;
   for (const PlanFigure& figure : plan_figures()) ids.append(figure.id);
@@ -102,8 +102,8 @@ void PlanColumns::widen(int column) {
   fitted_.insert(column);
 }
 
-// Of the best plans; further down of the largest number, which is the longest one. Most numbers
-// differ, and the shorter ones need not be measured.
+// Measures the texts of the best plans, and further down the largest number, which is the longest.
+// Most numbers differ, and the shorter ones need not be measured.
 int PlanColumns::text_width(int column) const {
   const QFontMetrics metrics(table_->font());
   const bool is_number = !figure_at(column).name;

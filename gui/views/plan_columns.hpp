@@ -1,4 +1,4 @@
-// Which columns of the plans table are shown, and how wide they are.
+// The visible columns of the plans table and their widths.
 #pragma once
 
 #include <QObject>
@@ -14,17 +14,17 @@ class QToolButton;
 
 namespace shardwright::gui {
 
-// A column is shown while it has something to tell of the plans, and widened for their texts,
+// A column is shown while it has something to say about the plans, and widened for their texts,
 // unless the user has chosen or sized it.
 class PlanColumns : public QObject {
   Q_OBJECT
 
  public:
-  // Of a table whose columns are plan_figures() and whose rows are some of `model`. `button` gets
-  // the menu in which they are chosen.
+  // The columns of `table` are plan_figures(), its rows some of `model`. `button` gets the menu in
+  // which columns are chosen.
   PlanColumns(const PlanTableModel* model, QTableView* table, QToolButton* button);
 
-  // Of the set that the model shows.
+  // Fits the columns to the set that the model shows.
   void follow(const PlanSet& set);
 
   void save(QSettings& settings) const;
@@ -39,10 +39,14 @@ class PlanColumns : public QObject {
   const PlanTableModel* model_;
   QTableView* table_;
   QMenu* menu_;
-  bool by_user_ = true;       // false: what changes now is of this class's doing
-  std::set<int> fitted_;      // to any set
-  std::set<int> chosen_;      // shown or hidden by the user
-  std::map<int, int> sized_;  // by the user, in pixels
+  // False while this class itself changes the header.
+  bool by_user_ = true;
+  // Columns whose width was fitted to the texts of a set.
+  std::set<int> fitted_;
+  // Columns that the user has shown or hidden.
+  std::set<int> chosen_;
+  // Widths that the user has set, in pixels.
+  std::map<int, int> sized_;
 };
 
 }  // namespace shardwright::gui

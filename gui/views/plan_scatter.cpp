@@ -205,7 +205,7 @@ void PlanScatter::fit_axis(QCPAxis& axis, std::vector<double> values) const {
     return axis.setRange(least / margin, most * margin);
   }
   axis.setTicker(QSharedPointer<ShortTicker>::create(&axis));
-  // One value has its own size about it; what cannot be negative begins at zero.
+  // A single value gets its own size on both sides; a figure that cannot be negative begins at zero.
   const double alone = most != 0.0 ? 0.2 * std::abs(most) : 1.0;
   const double margin = most > least ? 0.07 * (most - least) : alone;
   axis.setRange(least >= 0.0 ? std::max(0.0, least - margin) : least - margin, most + margin);
@@ -371,7 +371,7 @@ void PlanScatter::mouseReleaseEvent(QMouseEvent* event) {
 }
 
 void PlanScatter::mouseDoubleClickEvent(QMouseEvent*) {
-  // After a zoom all comes first.
+  // The first double click after a zoom shows all points.
   const bool is_fitted = xAxis->range() == fitted_x_ && yAxis->range() == fitted_y_;
   crowd_only_ = is_fitted && !crowd_only_;
   rebuild();

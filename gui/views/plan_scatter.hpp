@@ -26,13 +26,14 @@ class PlanScatter : public Chart {
 
   // The plans on the front of the two axes, in the order of the line.
   const std::vector<int>& front() const { return front_; }
-  // Where a plan lies, in pixels.
+  // The place of a plan, in pixels.
   QPointF pixel_of(int row) const;
 
  Q_SIGNALS:
   void clicked(int row);
-  void compared(int row);  // clicked with Ctrl
-  // Left dragged around points; with Shift a rectangle.
+  // A point was clicked with Ctrl.
+  void compared(int row);
+  // The left button was dragged around points, with Shift over a rectangle.
   void lassoed(const std::set<int>& rows);
 
  protected:
@@ -42,7 +43,7 @@ class PlanScatter : public Chart {
   void mouseDoubleClickEvent(QMouseEvent* event) override;
 
  private:
-  // What points of one colour and shape have in common.
+  // The points of one colour and shape.
   struct Category {
     QString title;
     QColor colour;
@@ -53,13 +54,13 @@ class PlanScatter : public Chart {
   void add_points();
   void add_front();
   void update_marks();
-  // All points; else the crowd among them.
+  // Fits the axis to all points, or to the crowd among them.
   void fit_axis(QCPAxis& axis, std::vector<double> values) const;
   std::vector<Category> categories(std::vector<int>& category_of_row) const;
   int place_of(const PlanFigure& figure, double number, const QString& name) const;
   std::vector<Category> bins(std::vector<int>& category_of_row) const;
   double value(int figure, int row) const;
-  // Of the rows that are shown.
+  // The values of the rows that are shown.
   std::vector<double> values_of(int figure) const;
   QPointF pixel_at(std::size_t point) const;
   // The row nearest to the pixel, if one is near.
@@ -69,12 +70,15 @@ class PlanScatter : public Chart {
 
   PlanSetPointer set_;
   std::vector<int> rows_;
-  std::vector<double> xs_, ys_;  // by place in `rows_`, where the points lie
+  // The places of the points, in the order of `rows_`.
+  std::vector<double> xs_, ys_;
   std::vector<int> front_;
   std::optional<std::size_t> chosen_, compared_;
   int x_ = 0, y_ = 0, colour_ = 0;
-  mutable std::map<QString, int> place_of_name_;  // in the order in which names came
-  QPolygonF lasso_;                               // pixels
+  // Numbers names in the order in which they came.
+  mutable std::map<QString, int> place_of_name_;
+  // In pixels.
+  QPolygonF lasso_;
   bool crowd_only_ = false;
   QCPRange fitted_x_, fitted_y_;
   bool rectangle_ = false, pressed_ = false, panning_ = false;

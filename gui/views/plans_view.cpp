@@ -16,7 +16,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "gui/models/plan_story.hpp"
+#include "gui/models/step_parts.hpp"
 #include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"
 #include "gui/views/empty_state.hpp"
@@ -99,7 +99,7 @@ QLayout* PlansView::create_filter() {
   terms_->setClearButtonEnabled(true);
   terms_->setToolTip(
       tr("Terms separated by commas, all of which must hold. Columns by their "
-         "name: step, rate, mfu, memory, dp, tp … A leading − turns a term round."));
+         "name: step, rate, mfu, memory, dp, tp … A leading − negates a term."));
   lasso_chip_ = new QToolButton;
   lasso_chip_->setObjectName(QStringLiteral("lasso_chip"));
   lasso_chip_->setText(tr("lasso ✕"));
@@ -192,7 +192,10 @@ QWidget* PlansView::create_scatter() {
 void PlansView::connect_models() {
   connect(selection_, &Selection::set_changed, this, &PlansView::show_set);
   connect(selection_, &Selection::chosen_changed, this, &PlansView::follow_selection);
-  connect(selection_, &Selection::compared_changed, this, &PlansView::follow_selection);
+  connect(selection_, &Selection::compared_changed, this, [this] {
+    follow_selection();
+    show_compared_row();
+  });
   connect(view_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
           &PlansView::take_current);
   connect(terms_, &QLineEdit::textChanged, this, [this](const QString& line) {
@@ -273,13 +276,14 @@ void PlansView::show_infeasible(const planner::NoFeasiblePlan& none) {
                to_qstring(planner::no_plan_text(selection_->set()->request, none)).toHtmlEscaped());
   if (none.nearest) {
     text += QStringLiteral("<p>%1</p>")
-                .arg(tr("Nearest: %1, %2 short of the %3 that it needs per accelerator.")
+                .arg(tr("Closest plan: %1; %2 short of the %3 that it needs per accelerator.")
                          .arg(plan_text(*none.nearest), bytes_text(none.shortfall),
                               bytes_text(none.needed))
                          .toHtmlEscaped());
   }
   if (none.closes_it.empty()) {
-    text += QStringLiteral("<p>%1</p>").arg(tr("No single change was found that helps."));
+    text +=
+        QStringLiteral("<p>%1</p>").arg(tr("No single change was found that makes a plan fit."));
   } else {
     text += tr("<p>What would help:</p>") + QStringLiteral("<p>");
     for (const std::vector<planner::Remedy>& remedies : none.closes_it)
@@ -328,12 +332,12 @@ void PlansView::lasso_again(const std::set<QString>& lassoed) {
 void PlansView::update_points() {
   lasso_chip_->setVisible(filter_->has_lasso());
   scatter_->show(model_->set(), filter_->source_rows());
-  tell_filtered_out();
+  show_filtered_out();
   update_summary();
   follow_selection();
 }
 
-void PlansView::tell_filtered_out() {
+void PlansView::show_filtered_out() {
   const bool none_passes = filter_->rowCount() == 0 && model_->rowCount() > 0;
   for (EmptyState* part : {rows_, points_}) {
     if (!none_passes) {
@@ -363,7 +367,7 @@ void PlansView::update_summary() {
   }
   if (!set->complete) text += tr(" Not the whole space yet.");
   if (set->request.global_batch == 0 && !set->plans.empty()) {
-    text += tr(" Batch: %1 (chosen: the knee of the throughput).")
+    text += tr(" Batch: %1 (chosen: the throughput knee).")
                 .arg(counted_text(set->plans.front().plan.global_batch, "sequence"));
   }
   if (!set->plans.empty()) {
@@ -386,6 +390,18 @@ void PlansView::follow_selection() {
   if (column < 0) column = view_->horizontalHeader()->logicalIndexAt(0);
   view_->selectRow(index.row());
   view_->scrollTo(index.siblingAtColumn(std::max(column, 0)));
+}
+
+// Highlights the compared plan beside the chosen one, whichever way it was chosen.
+void PlansView::show_compared_row() {
+  const auto compared = selection_->compared();
+  if (!compared) return;
+  const QModelIndex row = filter_->mapFromSource(model_->index(static_cast<int>(*compared), 0));
+  QItemSelectionModel* rows = view_->selectionModel();
+  if (!row.isValid() || rows->isRowSelected(row.row(), {})) return;
+  rows->select(view_->currentIndex(),
+               QItemSelectionModel::ClearAndSelect | QItemSelectionModel::Rows);
+  rows->select(row, QItemSelectionModel::Select | QItemSelectionModel::Rows);
 }
 
 void PlansView::take_current(const QModelIndex& current) {

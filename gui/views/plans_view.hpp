@@ -29,14 +29,14 @@ class PlansView : public View {
   explicit PlansView(Selection* selection, QWidget* parent = nullptr);
 
   TextTable table() const override;
-  // The chosen rows, or all that are shown if only one is: numbers for other programs, or as they
-  // are shown.
+  // These copy the chosen rows, or all rows if only one is chosen: plain numbers for other programs,
+  // or the texts of the table.
   void copy_tsv() const;
   void copy_markdown() const;
   void focus_filter();
-  // While nothing was found yet: what goes on.
+  // Shows `text` while no plan was found yet.
   void show_waiting(const QString& text);
-  // The plans that are shown are of a scenario that was changed since, until others come.
+  // Says that the plans are those of the former scenario, until others come.
   void mark_outdated();
 
   void save(QSettings& settings) const;
@@ -58,9 +58,10 @@ class PlansView : public View {
   void show_set();
   void show_infeasible(const planner::NoFeasiblePlan& none);
   void update_points();
-  void tell_filtered_out();
+  void show_filtered_out();
   void update_summary();
   void follow_selection();
+  void show_compared_row();
   void take_current(const QModelIndex& current);
   void press_row(const QMouseEvent& press);
   void open_menu(const QPoint& at);
@@ -85,7 +86,8 @@ class PlansView : public View {
   QComboBox *x_ = nullptr, *y_ = nullptr, *colour_ = nullptr;
   PlanScatter* scatter_ = nullptr;
   EmptyState* empty_ = nullptr;
-  EmptyState *rows_ = nullptr, *points_ = nullptr;  // around the table and the plot
+  // Around the table and the plot.
+  EmptyState *rows_ = nullptr, *points_ = nullptr;
 };
 
 }  // namespace shardwright::gui

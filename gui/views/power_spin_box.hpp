@@ -13,7 +13,7 @@ class PowerSpinBox : public QSpinBox {
  public:
   explicit PowerSpinBox(QWidget* parent = nullptr);
 
-  // What follows the number, and what follows 1.
+  // The words behind the number, and behind 1.
   void set_unit(const QString& unit, const QString& unit_of_one);
   void stepBy(int steps) override;
 
@@ -22,7 +22,7 @@ class PowerSpinBox : public QSpinBox {
   int valueFromText(const QString& text) const override;
 
  private:
-  // What is typed, without the unit.
+  // The typed text without the unit.
   QString typed_of(const QString& text) const;
 };
 

@@ -1,4 +1,4 @@
-// What becomes of a refitted profile: a file, and plans for it.
+// Saves a refitted profile and plans for it.
 #pragma once
 
 #include <QWidget>
@@ -27,13 +27,14 @@ class ProfileRow : public QWidget {
 
  private:
   void choose_file();
-  // False, and said, where the profile cannot be written.
+  // Returns false, after `problem`, if the profile cannot be written.
   bool save();
   void replan();
 
   QLineEdit* file_ = nullptr;
   ClusterSpec profile_;
-  QString saved_;  // the file that holds it; empty: none yet
+  // The file that holds the profile; empty if it was not saved yet.
+  QString saved_;
 };
 
 }  // namespace shardwright::gui

@@ -8,8 +8,8 @@
 namespace shardwright::gui {
 namespace {
 
-// What the run's own count holds: the tensors that a step allocates, not what lasts from step to
-// step nor what no tensor explains.
+// The run counts the tensors that a step allocates, not those that last from step to step nor memory
+// that no tensor explains.
 Bytes tensor_memory(const sim::StepResult& result) {
   Bytes tensors;
   for (const MemoryCategory category : {MemoryCategory::Activations, MemoryCategory::Temporaries,

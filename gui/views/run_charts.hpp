@@ -20,11 +20,13 @@ struct DrawnRun {
 };
 
 struct RunPrediction {
-  const planner::PlanCandidate* plan = nullptr;  // null: nothing was predicted
-  std::optional<Seconds> calibrated;             // the step with the refitted profile
+  // Null if nothing was predicted.
+  const planner::PlanCandidate* plan = nullptr;
+  // The step with the refitted profile.
+  std::optional<Seconds> calibrated;
 };
 
-// What is counted as the tensors of the step, and what Timeline counts more.
+// Says which tensors count as the step's, and which more Timeline counts.
 QString tip_of_tensors();
 
 class RunCharts : public PaneRow {
@@ -33,11 +35,11 @@ class RunCharts : public PaneRow {
  public:
   explicit RunCharts(QWidget* parent = nullptr);
 
-  // One run or two, of which the prediction is the first one's.
+  // Draws one run or two. The prediction is that of the first.
   void show(const std::vector<DrawnRun>& runs, const RunPrediction& prediction);
 
  Q_SIGNALS:
-  // In other colours, without what was drawn.
+  // The charts have other colours and were cleared.
   void restyled();
 
  private:
@@ -45,7 +47,8 @@ class RunCharts : public PaneRow {
     QString title;
     double value;
   };
-  // Of a rate, which is inverse to the step time: as predicted, and with the refitted profile.
+  // The forecasts of a rate, which is inverse to the step time: as predicted, and with the refitted
+  // profile.
   static std::vector<Forecast> forecasts(const RunPrediction& prediction, double at_predicted_step);
   static void draw(Chart& chart, const std::vector<DrawnRun>& runs, double RunStep::*figure,
                    double factor, const std::vector<Forecast>& forecasts);

@@ -174,7 +174,7 @@ void RunView::choose_out() {
 }
 
 void RunView::start() {
-  if (process_.is_running()) return Q_EMIT problem(tr("A run is going: stop it first."));
+  if (process_.is_running()) return Q_EMIT problem(tr("A run is in progress: stop it first."));
   const auto scenario = selection_->scenario();
   if (!scenario) return Q_EMIT problem(tr("Choose a plan in Plans first."));
   if (!folder_is_free()) return;
@@ -233,7 +233,7 @@ void RunView::take_calibration(const RunCalibration& calibration) {
 
 void RunView::follow(const RunFolder& folder, std::optional<planner::PlanCandidate> predicted) {
   predicted_ = std::move(predicted);
-  // One that was run here is read to its end already, and how it ended is told.
+  // A run that was started here is read to its end already, and its end is shown.
   if (std::exchange(ended_here_, {}) == folder.folder) return update_charts();
   last_message_ = tr("Run of %1").arg(folder.folder);
   begin_following(folder.folder);
@@ -268,7 +268,7 @@ void RunView::take_end(bool well, const QString& message) {
   update_controls();
   update_charts();
   Q_EMIT ended(well);
-  // One that was stopped before its first step has measured nothing.
+  // A run that was stopped before its first step has measured nothing.
   if (!well || !find_run(followed_)) return;
   ended_here_ = followed_;
   Q_EMIT measured(followed_);
@@ -289,9 +289,9 @@ void RunView::update_controls() {
 }
 
 QString RunView::obstacle_to_calibrating() const {
-  if (process_.is_running()) return tr("The run is still going.");
+  if (process_.is_running()) return tr("The run is still in progress.");
   if (followed_.isEmpty() || follower_.steps().empty())
-    return tr("There is no run that has measured anything.");
+    return tr("No run has measured anything yet.");
   return calibration_obstacle(followed_);
 }
 
@@ -313,7 +313,7 @@ void RunView::update_state() {
   state_->setText(text);
   state_->setToolTip(steps.empty() ? QString() : tip_of_tensors());
   state_->setVisible(!text.isEmpty());
-  // Of the profile as it is known now.
+  // The step of the profile as it is known now.
   const Seconds expected = calibrated_  ? calibrated_->step.after
                            : predicted_ ? predicted_->result.step
                                         : Seconds(0);

@@ -37,9 +37,12 @@ class RunView : public View {
   void compare_with(const RunFolder& other);
   void start();
   void stop();
+  // Lets the run go on without the window, which may then close.
+  void release_run() { process_.release(); }
   // Refits the profile of the run's cluster to what the run measured, or says why it cannot.
   void calibrate();
   bool is_running() const { return process_.is_running(); }
+  qint64 process_id() const { return process_.id(); }
   bool is_busy() const { return calibration_.is_running(); }
   const RunFollower& follower() const { return follower_; }
   TextTable table() const override;
@@ -52,7 +55,7 @@ class RunView : public View {
   void ended(bool well);
   // The run has ended well; its folder may hold timelines.
   void measured(const QString& folder);
-  // Plans for the scenario of a run are wanted on a profile that a file holds.
+  // The user wants plans for the scenario of a run on the profile of a file.
   void replan_wanted(const Scenario& scenario, const QString& profile);
 
  private:
@@ -63,10 +66,10 @@ class RunView : public View {
   void begin_following(const QString& folder);
   void take_calibration(const RunCalibration& calibration);
   void take_end(bool well, const QString& message);
-  // False, and said, where the folder is taken: another one is named in its place.
+  // Returns false, after `problem`, if the folder is taken; then another one is named in its place.
   bool folder_is_free();
   void update_controls();
-  // Empty: there is none.
+  // Empty if a calibration is possible.
   QString obstacle_to_calibrating() const;
   void update_calibrate();
   void update_charts();
@@ -76,9 +79,12 @@ class RunView : public View {
   RunProcess process_;
   RunFollower follower_;
   RunFollower other_;
-  QString followed_;           // the folder of the run that is shown
-  QString ended_here_;         // the folder of a run that was started here, once it has ended
-  QString name_, other_name_;  // of the two runs while they are compared
+  // The folder of the run that is shown.
+  QString followed_;
+  // The folder of a run that was started here, once it has ended.
+  QString ended_here_;
+  // The names of the two runs while they are compared.
+  QString name_, other_name_;
   std::optional<planner::PlanCandidate> predicted_;
   QLineEdit *data_ = nullptr, *out_ = nullptr;
   PowerSpinBox* steps_ = nullptr;

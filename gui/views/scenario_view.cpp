@@ -37,7 +37,7 @@ ScenarioView::ScenarioView(ScenarioDocument* document, QWidget* parent)
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(scroll);
-  // What is wider than the pane is cut off.
+  // Content that is wider than the pane is cut off.
   const int bar = style()->pixelMetric(QStyle::PM_ScrollBarExtent, nullptr, scroll);
   setMinimumWidth(std::max(kLeastScenarioWidth, fields->minimumSizeHint().width() + bar));
   connect(document_, &ScenarioDocument::changed, this, &ScenarioView::take_document);
@@ -85,7 +85,7 @@ bool ScenarioView::offer_own_stack(const std::string& own) {
 void ScenarioView::show_name(QComboBox& box, const QString& value) {
   int index = box.findData(value);
   if (index < 0 && !box.isEditable()) {
-    // Of a file, or of another version: it must not read as something else.
+    // The name of a file or of another version must not read as something else.
     box.addItem(value, value);
     index = box.count() - 1;
   }
@@ -94,7 +94,7 @@ void ScenarioView::show_name(QComboBox& box, const QString& value) {
   } else {
     box.setEditText(value);
   }
-  // Of a path the end is seen, of a name its begin.
+  // The end of a path is seen, and the beginning of a name.
   if (QLineEdit* line = box.lineEdit(); line != nullptr && !value.contains(QLatin1Char('/')))
     line->setCursorPosition(0);
 }
@@ -127,7 +127,7 @@ void ScenarioView::take_document() {
   update_tips();
 }
 
-// What is wrong is told by the search, with its field.
+// The search reports problems, each with its field.
 void ScenarioView::update_tips() {
   const ScenarioChoice& choice = document_->choice();
   const ScenarioParts parts = load_parts(choice);

@@ -1,4 +1,4 @@
-// The fields of the scenario: what is to be planned, on which machine.
+// The fields of the scenario: the model, the machine and the goal of the search.
 #pragma once
 
 #include <array>
@@ -30,16 +30,16 @@ class ScenarioView : public View {
 
   // Shows each problem below the field that it belongs to. Returns those that belong to none.
   std::vector<Problem> show_problems(const std::vector<Problem>& problems);
-  // Whose plans are shown while the fields say something else; empty: theirs.
+  // Says whose plans are shown if they are not for the fields; empty if they are.
   void show_origin(const QString& text);
   TextTable table() const override;
 
  Q_SIGNALS:
-  // The cluster that is named is the machine that the window runs on.
+  // The user has named the machine that the window runs on as the cluster.
   void this_machine_wanted();
 
  protected:
-  // Undo is the scenario's, not that of the field with the focus.
+  // Keeps Undo for the scenario: the field with the focus has one of its own.
   bool eventFilter(QObject* watched, QEvent* event) override;
   void changeEvent(QEvent* event) override;
 
@@ -91,12 +91,14 @@ class ScenarioView : public View {
   std::optional<ScenarioChoice> shown_;
   // The spin box that holds a typed number which is not taken yet.
   const QObject* typed_into_ = nullptr;
-  bool taking_ = false;  // the document's values into the fields: no edits of the user
+  // True while the fields take the document's values, which is no edit of the user.
+  bool taking_ = false;
   std::vector<NameField> names_;
   std::vector<CountField> counts_;
   std::vector<FieldRow> rows_;
   QComboBox* stack_ = nullptr;
-  std::string own_stack_;  // the cluster's, as it is offered; empty: none
+  // The cluster's own stack, as it is offered; empty if it has none.
+  std::string own_stack_;
   GigabyteSpinBox* memory_ = nullptr;
   QLineEdit* constraints_ = nullptr;
   std::array<QSpinBox*, kResources> what_ifs_{};

@@ -12,7 +12,7 @@ constexpr double kBar = 0.68;
 constexpr double kMostLeft = 0.2;       // of the axis that a label to the left of a bar needs
 constexpr double kLeastShare = 0.0005;  // shares below it would read 0.0 %
 
-// Of the memory stack. The same in every plan, whatever it holds.
+// The order of the memory stack, the same in every plan.
 struct CategoryLook {
   int series;
   Qt::BrushStyle hatch;
@@ -96,7 +96,7 @@ std::vector<WaterfallChart::Row> WaterfallChart::rows() const {
   for (const TimePart& part : time_parts(beside_->time())) {
     auto row = std::find_if(rows.begin(), rows.end(),
                             [&](const Row& each) { return each.title == part.title; });
-    // One that only the other step has stands behind the part before it.
+    // A part that only the other step has stands behind the part before it.
     if (row == rows.end()) row = rows.insert(behind, {part.title, part.role, {}, {}, {}, {}});
     row->beside_start = at;
     row->beside_time = part.time;
@@ -154,7 +154,7 @@ void WaterfallChart::rebuild() {
   replot(rpQueuedReplot);
 }
 
-// To the right of the bar; where there is no room, to its left, or else inside of it.
+// The label stands to the right of the bar; without room there, to its left, or inside of it.
 void WaterfallChart::add_share(const Row& row, double key, double start, double end,
                                double longest) {
   const QString text = share_text(row.time / result_->step);

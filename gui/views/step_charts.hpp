@@ -1,11 +1,12 @@
-// The charts that explain one step: where the time goes, where the memory goes, what would help.
+// The charts that explain one step: its time, its memory and the gain of more hardware.
 #pragma once
 
 #include <optional>
 #include <vector>
 
-#include "gui/models/plan_story.hpp"
+#include "gui/models/step_parts.hpp"
 #include "gui/views/chart.hpp"
+#include "planner/explain.hpp"
 
 namespace shardwright::gui {
 
@@ -27,7 +28,7 @@ class WaterfallChart : public Chart {
 
   void rebuild();
   std::vector<Row> rows() const;
-  // In the unit of the axis.
+  // Lengths are in the unit of the axis.
   void add_bar(double key, double width, double start, double time, Role role, bool is_beside);
   void add_share(const Row& row, double key, double start, double end, double longest);
 
@@ -60,7 +61,7 @@ class SensitivityChart : public Chart {
 
   void show(std::vector<planner::Sensitivity> sensitivities);
   void show_waiting();
-  // Those shown; none while they are waited for.
+  // The bars that are shown; none while they are waited for.
   const std::vector<planner::Sensitivity>& sensitivities() const { return sensitivities_; }
 
  private:

@@ -22,23 +22,21 @@
 namespace shardwright::gui {
 namespace {
 
+using planner::Sweep;
+using planner::SweepAxis;
+using planner::SweepPlan;
+using planner::SweepPoint;
+
 constexpr int kProgressSteps = 1000;
 constexpr int kLeastChartHeight = 180;
-constexpr double kBelowZero = 0.08;  // of the axis, so that a cross at zero is seen whole
+// The part of the axis below zero, so that a cross at zero is seen whole.
+constexpr double kBelowZero = 0.08;
 
-// The same on the axis, at the knee and below the chart.
-QString x_text(double x) {
-  if (x >= 100'000.0) return short_text(x);
-  const int decimals = x == std::floor(x) ? 0 : x * 10.0 == std::floor(x * 10.0) ? 1 : 2;
-  return fixed_text(x, decimals);
-}
-
-// Ticks at the swept values themselves: powers of two read better than powers of ten.
-QSharedPointer<QCPAxisTickerText> ticker_of(const std::vector<SweepPoint>& points) {
+// Ticks stand at the swept values themselves: powers of two read better than powers of ten.
+QSharedPointer<QCPAxisTickerText> ticker_of(const Sweep& sweep) {
   QSharedPointer<QCPAxisTickerText> ticker(new QCPAxisTickerText);
-  for (const SweepPoint& point : points) {
-    ticker->addTick(point.x, x_text(point.x));
-  }
+  for (const SweepPoint& point : sweep.points)
+    ticker->addTick(axis_value(sweep.axis, point.value), axis_text(sweep.axis, point.value));
   return ticker;
 }
 
@@ -114,7 +112,7 @@ void SweepView::forget_points() {
 QWidget* SweepView::create_controls() {
   axis_ = new QComboBox;
   axis_->setObjectName(QStringLiteral("sweep_axis"));
-  for (int i = 0; i < kSweepAxes; ++i) axis_->addItem(title_of(static_cast<SweepAxis>(i)));
+  for (int i = 0; i < planner::kSweepAxes; ++i) axis_->addItem(title_of(static_cast<SweepAxis>(i)));
   plan_ = new QComboBox;
   plan_->setObjectName(QStringLiteral("sweep_plan"));
   plan_->addItem(tr("the best plan of each point"));
@@ -172,12 +170,12 @@ SweepAxis SweepView::axis() const {
 }
 
 SweepPlan SweepView::plan() const {
-  return possible_plan(axis(), static_cast<SweepPlan>(plan_->currentIndex()));
+  return planner::possible_plan(axis(), static_cast<SweepPlan>(plan_->currentIndex()));
 }
 
 // Where only the best plans can be swept, the box says so and keeps the user's choice for later.
 void SweepView::update_plan_choice() {
-  const bool free = possible_plan(axis(), SweepPlan::Chosen) == SweepPlan::Chosen;
+  const bool free = planner::possible_plan(axis(), SweepPlan::Chosen) == SweepPlan::Chosen;
   plan_->setEnabled(free);
   const auto wanted = static_cast<SweepPlan>(plan_->currentIndex());
   const QSignalBlocker quiet(plan_);
@@ -217,7 +215,7 @@ void SweepView::begin() {
   progress_->show();
   stop_->show();
   reason_->setText(tip_of(axis, plan));
-  SweepWatch watch;
+  planner::SweepWatch watch;
   watch.progress = [bar = QPointer(progress_)](double share) {
     QMetaObject::invokeMethod(
         qApp,
@@ -226,8 +224,9 @@ void SweepView::begin() {
         },
         Qt::QueuedConnection);
   };
-  job_.start([this, axis, plan, watch, request = selection_->set()->request,
-              scenario = *scenario](const std::stop_token& stop) mutable {
+  planner::SweepRequest request{axis, plan, {}, selection_->set()->request, *scenario};
+  job_.start([this, watch, request](const std::stop_token& stop) mutable {
+    request.request.stop = stop;
     watch.found = [this, stop](const Sweep& sweep) {
       // Queued: another sweep may have been asked for before it arrives.
       const auto take_current = [this, stop, sweep] {
@@ -235,7 +234,7 @@ void SweepView::begin() {
       };
       QMetaObject::invokeMethod(this, take_current, Qt::QueuedConnection);
     };
-    return run_sweep(axis, plan, request, scenario, watch, stop);
+    return planner::run_sweep(request, watch);
   });
 }
 
@@ -246,10 +245,9 @@ void SweepView::stop() {
   if (sweep_.points.empty()) {
     stopped_at_ = selection_->scenario();
     empty_->show_hint(
-        tr("Stopped before there was a point. The next plan that is chosen, or another axis, is "
-           "swept again."));
+        tr("Stopped before there was a point. Choose another plan or axis to sweep again."));
   } else {
-    tell_knee();
+    show_knee();
   }
 }
 
@@ -260,9 +258,9 @@ void SweepView::end() {
 
 void SweepView::take(const Sweep& sweep) {
   sweep_ = sweep;
-  if (!sweep_.obstacle.isEmpty()) return show_obstacle();
+  if (sweep_.lacks_link) return show_obstacle();
   const bool any = std::any_of(sweep_.points.begin(), sweep_.points.end(),
-                               [](const SweepPoint& point) { return point.best.has_value(); });
+                               [](const SweepPoint& point) { return point.candidate.has_value(); });
   if (any) {
     empty_->show_content();
   } else {
@@ -276,7 +274,7 @@ void SweepView::take(const Sweep& sweep) {
 }
 
 void SweepView::show_obstacle() {
-  empty_->show_hint(sweep_.obstacle.toHtmlEscaped());
+  empty_->show_hint(lacking_link_text(sweep_.axis, swept_->scenario.cluster).toHtmlEscaped());
   reason_->clear();
   rebuild();
   end();
@@ -295,26 +293,16 @@ QString SweepView::preliminary_text() const {
       .arg(sweep_.points.size());
 }
 
-void SweepView::tell_knee() {
-  const QString knee =
-      !sweep_.is_final() ? preliminary_text()
-      : !sweep_.knee     ? tr("No knee: %1.").arg(sweep_.knee_reason)
-      : sweep_.axis == SweepAxis::SeqLen
-          ? tr("%1 tokens: %2.").arg(x_text(*sweep_.knee), sweep_.knee_reason)
-      : sweep_.axis == SweepAxis::Gpus
-          ? tr("Knee of the whole cluster's tokens/s at %1: %2.")
-                .arg(x_text(*sweep_.knee), sweep_.knee_reason)
-          : tr("Knee of tokens/s at %1: %2.").arg(x_text(*sweep_.knee), sweep_.knee_reason);
+void SweepView::show_knee() {
+  const QString knee = sweep_.is_final() ? knee_text(sweep_, memory()) : preliminary_text();
   QString text = knee + QLatin1Char(' ') + tip_of(sweep_.axis, sweep_.plan);
   if (sweep_.chosen_batch) {
-    text +=
-        tr(" All train %1, chosen as the knee of the throughput on %2: Plans has a batch of its "
-           "own.")
-            .arg(counted_text(*sweep_.chosen_batch, "sequence"),
-                 counted_text(static_cast<std::int64_t>(sweep_.points.back().x), "GPU"));
+    text += tr(" All train %1, the throughput knee on %2; Plans may use another batch.")
+                .arg(counted_text(*sweep_.chosen_batch, "sequence"),
+                     counted_text(static_cast<std::int64_t>(sweep_.points.back().value), "GPU"));
   }
   if (!has_interval(figure()))
-    text += tr(" The prediction interval is one of step times: this figure has none.");
+    text += tr(" This figure has no prediction interval: only step times have one.");
   reason_->setText(text);
 }
 
@@ -324,22 +312,29 @@ void SweepView::rebuild() {
   chart_->xAxis->setLabel(title_of(sweep_.axis));
   chart_->yAxis->setLabel(title_of(figure()));
   chart_->xAxis->setScaleType(QCPAxis::stLogarithmic);
-  chart_->xAxis->setTicker(ticker_of(sweep_.points));
-  add_line(figure());
+  chart_->xAxis->setTicker(ticker_of(sweep_));
+  add_line();
   add_preliminary();
   add_missing();
-  chart_->xAxis->setRange(sweep_.points.front().x / 1.15, sweep_.points.back().x * 1.15);
+  chart_->xAxis->setRange(axis_value(sweep_.axis, sweep_.points.front().value) / 1.15,
+                          axis_value(sweep_.axis, sweep_.points.back().value) * 1.15);
   if (knee_is_of(sweep_.axis, figure())) add_knee();
-  tell_knee();
+  show_knee();
   chart_->replot(QCustomPlot::rpQueuedReplot);
 }
 
-void SweepView::add_line(SweepFigure shown) {
+SweepValue SweepView::value_at(const SweepPoint& point) const {
+  const Scenario& scenario = swept_->scenario;
+  return value_of(figure(), *point.candidate,
+                  validation::ground_of(scenario.cluster.accelerator, scenario.stack));
+}
+
+void SweepView::add_line() {
   QVector<double> xs, values, lows, highs;
   for (const SweepPoint& point : sweep_.points) {
-    if (!point.best) continue;
-    const SweepValue value = value_of(shown, *point.best, sweep_.ground);
-    xs.append(point.x);
+    if (!point.candidate) continue;
+    const SweepValue value = value_at(point);
+    xs.append(axis_value(sweep_.axis, point.value));
     values.append(value.value);
     lows.append(value.low);
     highs.append(value.high);
@@ -372,9 +367,9 @@ void SweepView::add_line(SweepFigure shown) {
 void SweepView::add_preliminary() {
   QVector<double> xs, ys;
   for (const SweepPoint& point : sweep_.points) {
-    if (!point.preliminary || !point.best) continue;
-    xs.append(point.x);
-    ys.append(value_of(figure(), *point.best, sweep_.ground).value);
+    if (!point.preliminary || !point.candidate) continue;
+    xs.append(axis_value(sweep_.axis, point.value));
+    ys.append(value_at(point).value);
   }
   if (xs.isEmpty()) return;
   QCPGraph* hollow = chart_->addGraph();
@@ -386,14 +381,14 @@ void SweepView::add_preliminary() {
   hollow->setData(xs, ys, true);
 }
 
-// Points that do not fit in memory, or where no plan runs: the latter is known once the whole space
-// was searched.
+// Crosses mark points that do not fit in memory and points where no plan runs. The latter are known
+// once the whole space was searched.
 void SweepView::add_missing() {
   QVector<double> xs, ys;
   for (const SweepPoint& point : sweep_.points) {
     if (point.fits || point.preliminary) continue;
-    xs.append(point.x);
-    ys.append(point.best ? value_of(figure(), *point.best, sweep_.ground).value : 0.0);
+    xs.append(axis_value(sweep_.axis, point.value));
+    ys.append(point.candidate ? value_at(point).value : 0.0);
   }
   if (xs.isEmpty()) return;
   QCPGraph* crosses = chart_->addGraph();
@@ -406,17 +401,18 @@ void SweepView::add_missing() {
 
 void SweepView::add_knee() {
   if (!sweep_.knee) return;
+  const double value = sweep_.points[*sweep_.knee].value, x = axis_value(sweep_.axis, value);
   auto* line = new QCPItemStraightLine(chart_);
   line->setPen(QPen(chart_->colours().warning, 1.4, Qt::DashLine));
-  line->point1->setCoords(*sweep_.knee, 0.0);
-  line->point2->setCoords(*sweep_.knee, 1.0);
+  line->point1->setCoords(x, 0.0);
+  line->point2->setCoords(x, 1.0);
   const QString text =
       sweep_.axis == SweepAxis::SeqLen ? tr("longest that fits: %1") : tr("knee %1");
   // On the side that has the room.
-  const bool left = chart_->xAxis->coordToPixel(*sweep_.knee) > chart_->axisRect()->center().x();
-  auto* label = chart_->add_label(text.arg(x_text(*sweep_.knee)), *sweep_.knee, 0.98, {});
+  const bool left = chart_->xAxis->coordToPixel(x) > chart_->axisRect()->center().x();
+  auto* label = chart_->add_label(text.arg(axis_text(sweep_.axis, value)), x, 0.98, {});
   label->position->setTypeY(QCPItemPosition::ptAxisRectRatio);
-  label->position->setCoords(*sweep_.knee, 0.02);
+  label->position->setCoords(x, 0.02);
   label->setPositionAlignment((left ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignTop);
   label->setColor(chart_->colours().warning);
 }
@@ -428,15 +424,17 @@ TextTable SweepView::table() const {
       title_of(sweep_.axis),   title_of(figure()), tr("Low"), tr("High"), tr("Fits"), tr("Plan"),
       tr("Batch (sequences)"), tr("Preliminary")};
   for (const SweepPoint& point : sweep_.points) {
-    QStringList row = {QString::number(point.x, 'g', 9)};
-    if (point.best) {
-      const SweepValue value = value_of(figure(), *point.best, sweep_.ground);
+    QStringList row = {QString::number(axis_value(sweep_.axis, point.value), 'g', 9)};
+    if (point.candidate) {
+      const SweepValue value = value_at(point);
       for (const double each : {value.value, value.low, value.high})
         row.append(QString::number(each, 'g', 9));
-      row += {point.fits ? tr("yes") : point.why_not, plan_text(point.best->plan),
-              QString::number(point.best->plan.global_batch)};
+      row +=
+          {point.fits ? tr("yes") : obstacle_text(point, memory()),
+           plan_text(point.candidate->plan), QString::number(point.candidate->plan.global_batch)};
     } else {
-      row += {QString(), QString(), QString(), point.why_not, QString(), QString()};
+      row +=
+          {QString(), QString(), QString(), obstacle_text(point, memory()), QString(), QString()};
     }
     row.append(point.preliminary ? tr("yes") : tr("no"));
     table.rows.push_back(row);

@@ -1,11 +1,11 @@
-// One quantity against another, with the interval that measurements fall into.
+// A figure of the step against a swept quantity, with the interval that holds 80 % of measurements.
 #pragma once
 
 #include <optional>
 
 #include "gui/models/background_job.hpp"
 #include "gui/models/selection.hpp"
-#include "gui/models/sweep.hpp"
+#include "gui/models/sweep_figures.hpp"
 #include "gui/views/view.hpp"
 
 class QComboBox;
@@ -26,14 +26,14 @@ class SweepView : public View {
 
   TextTable table() const override;
   bool is_busy() const { return job_.is_running(); }
-  void set_axis(SweepAxis axis);
-  void set_plan(SweepPlan plan);
+  void set_axis(planner::SweepAxis axis);
+  void set_plan(planner::SweepPlan plan);
 
  Q_SIGNALS:
   void settled();
 
  protected:
-  // Sweeps only while somebody looks.
+  // Starts a sweep if one is due: nothing is swept while the view is hidden.
   void showEvent(QShowEvent* event) override;
 
  private:
@@ -41,42 +41,50 @@ class SweepView : public View {
   void follow_selection();
   void begin();
   void forget_points();
-  // Keeps the points that are shown.
+  // Stops the sweep and keeps the points that are shown.
   void stop();
   void end();
-  void take(const Sweep& sweep);
+  void take(const planner::Sweep& sweep);
   void show_nothing();
   void show_obstacle();
-  void tell_knee();
+  void show_knee();
   QString preliminary_text() const;
   void rebuild();
-  void add_line(SweepFigure shown);
+  void add_line();
   void add_preliminary();
   void add_missing();
   void add_knee();
 
   void sweep_anew();
   void update_plan_choice();
-  SweepAxis axis() const;
-  SweepPlan plan() const;
+  planner::SweepAxis axis() const;
+  planner::SweepPlan plan() const;
+  // The values of a point's figure, with their interval.
+  SweepValue value_at(const planner::SweepPoint& point) const;
+  // The memory of an accelerator of the cluster that is swept.
+  Bytes memory() const { return swept_->scenario.cluster.accelerator.memory; }
   SweepFigure figure() const;
 
   Selection* selection_;
   QComboBox* axis_ = nullptr;
   QComboBox* figure_ = nullptr;
   QComboBox* plan_ = nullptr;
-  std::optional<SweepPlan> plan_wanted_;  // while the axis leaves no choice
+  // The user's choice while the axis leaves none.
+  std::optional<planner::SweepPlan> plan_wanted_;
   QProgressBar* progress_ = nullptr;
   QToolButton* stop_ = nullptr;
   QLabel* reason_ = nullptr;
   Chart* chart_ = nullptr;
   EmptyState* empty_ = nullptr;
-  Sweep sweep_;
-  bool stopped_ = false;                // before its points were final
-  std::optional<Scenario> stopped_at_;  // chosen when it was stopped before there was a point
-  // Whose sweep is shown or under way, and what was asked of its best plans.
+  planner::Sweep sweep_;
+  // True if the sweep was stopped before its points were final.
+  bool stopped_ = false;
+  // The chosen plan when a sweep was stopped before it had a point.
+  std::optional<Scenario> stopped_at_;
+  // The inputs of the sweep that is shown or under way.
   struct Asked {
-    Scenario scenario;  // along GPUs without its plan, which has no part in the answer
+    // Along GPUs without its plan, which has no part in the answer.
+    Scenario scenario;
     std::int64_t gpus = 0, global_batch = 0, seq_len = 0;
     Precision precision = Precision::Bf16;
     planner::Constraints constraints;
@@ -89,7 +97,7 @@ class SweepView : public View {
   std::optional<Asked> asked() const;
   std::optional<Asked> swept_;
   bool outdated_ = true;
-  BackgroundJob<Sweep> job_;
+  BackgroundJob<planner::Sweep> job_;
 };
 
 }  // namespace shardwright::gui

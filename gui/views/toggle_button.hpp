@@ -5,7 +5,7 @@
 
 namespace shardwright::gui {
 
-// Where it is on, it is tinted and underlined: the sunken look of a dark theme is hard to tell from
+// A button that is on is tinted and underlined: the sunken look of a dark theme is hard to tell from
 // the raised one.
 class ToggleButton : public QToolButton {
   Q_OBJECT

@@ -1,4 +1,4 @@
-// What every view of the window is: a widget that can hand over its data.
+// The base of all views: a widget that can hand over its data.
 #pragma once
 
 #include <QWidget>
@@ -14,9 +14,9 @@ class View : public QWidget {
  public:
   using QWidget::QWidget;
 
-  // What is shown, as a table; empty if nothing is.
+  // The shown data as a table; empty if there is none.
   virtual TextTable table() const = 0;
-  // The same where making it may take long.
+  // The same as a table that is made on demand, for views where that may take long.
   virtual LazyTable lazy_table() const {
     TextTable made = table();
     const std::size_t rows = made.rows.size();
@@ -24,7 +24,7 @@ class View : public QWidget {
   }
 
  Q_SIGNALS:
-  // For the window's message bar: an error in words, or empty to take it back.
+  // An error for the message bar of the window; an empty text removes it.
   void problem(const QString& text);
 };
 

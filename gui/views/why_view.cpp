@@ -109,7 +109,7 @@ QString without_quotes(const QString& value) {
   return quoted ? value.mid(1, value.size() - 2) : value;
 }
 
-// How far the other plan's figure is from the chosen one's: "−3.2 %", "170.0 times".
+// The difference of the other plan's figure from the chosen one's: "−3.2 %", "170.0 times".
 QString change_text(const planner::ResultDifference& result) {
   if (result.change() == 0.0) return QStringLiteral("=");
   if (result.first == 0.0) return QStringLiteral("–");
@@ -133,8 +133,8 @@ void set_row(QTableWidget& table, int row, const QStringList& cells) {
 WhyView::WhyView(Selection* selection, QWidget* parent)
     : View(parent),
       selection_(selection),
-      story_(
-          this, [this](const auto& story) { take_story(*story); },
+      limits_(
+          this, [this](const auto& limits) { take_limits(*limits); },
           [this](const QString& error) { Q_EMIT problem(error); }),
       comparison_(
           this, [this](const auto& comparison) { take_comparison(*comparison); },
@@ -193,7 +193,7 @@ QWidget* WhyView::create_breakdown() {
   peak_->setWordWrap(true);
   return new PaneRow({titled(tr("Where the time goes"), waterfall_),
                       titled(tr("Where the memory goes"), memory_, peak_),
-                      titled(tr("What 10 % more of each would bring"), sensitivity_)},
+                      titled(tr("Gain from 10 % more of each resource"), sensitivity_)},
                      {420, 380, 330});
 }
 
@@ -201,8 +201,8 @@ QWidget* WhyView::create_comparison() {
   verdict_ = new QLabel;
   verdict_->setObjectName(QStringLiteral("verdict"));
   verdict_->setWordWrap(true);
-  both_ = new WaterfallChart;
-  both_->setObjectName(QStringLiteral("waterfall_both"));
+  both_charts_ = new WaterfallChart;
+  both_charts_->setObjectName(QStringLiteral("waterfall_both"));
   differences_ = new QTableWidget;
   differences_->setObjectName(QStringLiteral("differences"));
   differences_->setColumnCount(4);
@@ -214,7 +214,7 @@ QWidget* WhyView::create_comparison() {
   differences_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
   differences_->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
   auto* panes =
-      new PaneRow({titled(tr("Above: the chosen plan · below, pale: the other one"), both_),
+      new PaneRow({titled(tr("Above: the chosen plan · below, pale: the other one"), both_charts_),
                    titled(tr("What differs"), differences_)},
                   {520, 520});
   auto* pane = new QWidget;
@@ -237,22 +237,22 @@ QString WhyView::hint() const {
   const PlanSetPointer set = selection_->set();
   if (set && set->plans.empty() && set->infeasible)
     return tr("No plan fits: <b>Plans</b> says why, and what would help.");
-  return tr("Choose a plan in <b>Plans</b>: its time and its memory are taken apart here.");
+  return tr("Choose a plan in <b>Plans</b>: its time and its memory are broken down here.");
 }
 
 void WhyView::show_chosen() {
   const auto chosen = selection_->chosen();
   if (!chosen) {
-    story_.cancel();
+    limits_.cancel();
     clear_comparison();
-    told_.reset();
+    explained_.reset();
     return empty_->show_hint(hint());
   }
   const PlanSetPointer set = selection_->set();
   const planner::PlanCandidate& candidate = set->plans[*chosen];
   const Scenario scenario = set->scenario(*chosen);
-  if (told_ == scenario) return;  // a search that goes on names it again and again
-  told_ = scenario;
+  if (explained_ == scenario) return;  // a search that goes on names it again and again
+  explained_ = scenario;
   Q_EMIT problem({});
   empty_->show_content();
   title_->setText(
@@ -267,14 +267,22 @@ void WhyView::show_chosen() {
   memory_->show(candidate.result, set->request.cluster.accelerator.memory);
   peak_->setText(peak_text(candidate.result));
   sensitivity_->show_waiting();
-  story_.start([scenario](const std::stop_token& stop) { return tell_story(scenario, stop); });
+  limits_.start([scenario](const std::stop_token& stop) {
+    Limits limits{planner::explain(scenario, planner::kSensitivityStep, stop), std::nullopt};
+    if (!stop.stop_requested())
+      limits.peak = planner::peak_moment(scenario, limits.explanation.result);
+    return limits;
+  });
   show_compared();
 }
 
-void WhyView::take_story(const PlanStory& story) {
-  limit_->setText(to_qstring(planner::limit_text("The plan", story.explanation)));
-  peak_->setText(peak_text(story.explanation.result) + QStringLiteral(", ") + story.peak_moment);
-  sensitivity_->show(story.explanation.sensitivities);
+void WhyView::take_limits(const Limits& limits) {
+  const planner::Explanation& explanation = limits.explanation;
+  limit_->setText(to_qstring(planner::limit_text("The plan", explanation)));
+  QString peak = peak_text(explanation.result);
+  if (limits.peak) peak += QStringLiteral(", ") + peak_moment_text(*limits.peak);
+  peak_->setText(peak);
+  sensitivity_->show(explanation.sensitivities);
   if (!is_busy()) Q_EMIT settled();
 }
 
@@ -293,16 +301,16 @@ void WhyView::compare_with(const Scenario& other, const QString& name) {
 
 void WhyView::begin_comparison(const Scenario& first, const Scenario& second) {
   std::pair both(first, second);
-  if (both_told_ == both) return;  // a search that goes on names them again and again
-  both_told_ = std::move(both);
+  if (both_ == both) return;  // a search that goes on names them again and again
+  both_ = std::move(both);
   comparison_.start(
       [first, second](const std::stop_token&) { return planner::compare(first, second); });
 }
 
 void WhyView::clear_comparison() {
   comparison_.cancel();
-  if (!both_told_) return;
-  both_told_.reset();
+  if (!both_) return;
+  both_.reset();
   differences_->clear();
   differences_->setRowCount(0);
   verdict_->clear();
@@ -314,13 +322,13 @@ void WhyView::take_comparison(const planner::Comparison& comparison) {
   no_comparison_->show_content();
   verdict_->setText(
       to_qstring(planner::verdict_text(comparison, "the chosen plan", "the other plan")));
-  both_->show(comparison.first, comparison.second);
+  both_charts_->show(comparison.first, comparison.second);
   differences_->clear();
   differences_->setHorizontalHeaderLabels(
       {tr("Figure"), tr("Chosen"), tr("Other"), tr("Other against chosen")});
   differences_->horizontalHeaderItem(3)->setToolTip(
-      tr("How much more (+) or less (−) the other plan has, of what the chosen one has; how many "
-         "times as much where that is twice or more."));
+      tr("The other plan's figure against the chosen plan's: more (+) or less (−), or times as "
+         "much if it is at least double."));
   differences_->setRowCount(static_cast<int>(comparison.inputs.size() + comparison.results.size()));
   int row = 0;
   for (const planner::ResultDifference& result : comparison.results) {

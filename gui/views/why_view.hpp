@@ -6,9 +6,11 @@
 #include <utility>
 
 #include "gui/models/background_job.hpp"
-#include "gui/models/plan_story.hpp"
 #include "gui/models/selection.hpp"
 #include "gui/views/view.hpp"
+#include "planner/compare.hpp"
+#include "planner/explain.hpp"
+#include "planner/peak_moment.hpp"
 
 class QLabel;
 class QTabWidget;
@@ -29,7 +31,7 @@ class WhyView : public View {
   explicit WhyView(Selection* selection, QWidget* parent = nullptr);
 
   TextTable table() const override;
-  bool is_busy() const { return story_.is_running() || comparison_.is_running(); }
+  bool is_busy() const { return limits_.is_running() || comparison_.is_running(); }
   // The chosen plan against that of another file, until other plans are shown or one of them is
   // compared with.
   void compare_with(const Scenario& other, const QString& name);
@@ -48,13 +50,21 @@ class WhyView : public View {
   void show_compared();
   void clear_comparison();
   void begin_comparison(const Scenario& first, const Scenario& second);
-  void take_story(const PlanStory& story);
+  // What limits the chosen plan, and when it holds the most memory.
+  struct Limits {
+    planner::Explanation explanation;
+    std::optional<planner::PeakMoment> peak;
+  };
+  void take_limits(const Limits& limits);
   void take_comparison(const planner::Comparison& comparison);
 
   Selection* selection_;
-  std::optional<Scenario> told_;   // whose story is told or being found
-  std::optional<Scenario> other_;  // of a file, which the chosen plan is compared with
-  std::optional<std::pair<Scenario, Scenario>> both_told_;  // compared, or about to be
+  // The scenario whose limits are shown or being looked for.
+  std::optional<Scenario> explained_;
+  // The plan of a file that the chosen plan is compared with.
+  std::optional<Scenario> other_;
+  // The plans that are compared, or about to be.
+  std::optional<std::pair<Scenario, Scenario>> both_;
   QString obstacle_;
   QLabel* title_ = nullptr;
   QLabel* limit_ = nullptr;
@@ -66,11 +76,11 @@ class WhyView : public View {
   MemoryChart* memory_ = nullptr;
   SensitivityChart* sensitivity_ = nullptr;
   QLabel* verdict_ = nullptr;
-  WaterfallChart* both_ = nullptr;
+  WaterfallChart* both_charts_ = nullptr;
   QTableWidget* differences_ = nullptr;
   EmptyState* empty_ = nullptr;
   EmptyState* no_comparison_ = nullptr;
-  BackgroundJob<PlanStory> story_;
+  BackgroundJob<Limits> limits_;
   BackgroundJob<planner::Comparison> comparison_;
 };
 

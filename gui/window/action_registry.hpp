@@ -9,8 +9,10 @@
 namespace shardwright::gui {
 
 struct Command {
-  QString id;     // "file.open": the action's object name
-  QString group;  // "File": its menu
+  // "file.open": the object name of the action.
+  QString id;
+  // "File": its menu.
+  QString group;
   QString text;
   QKeySequence shortcut;
   QString tip;
@@ -29,7 +31,7 @@ class ActionRegistry : public QObject {
 
   QAction* find(const QString& id) const;
   const std::vector<QAction*>& actions() const { return actions_; }
-  // In the order of their first actions.
+  // The groups in the order of their first actions.
   std::vector<QString> groups() const;
   static QString group_of(const QAction* action);
 

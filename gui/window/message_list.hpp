@@ -1,4 +1,4 @@
-// What the window has to say, until whoever said it takes it back or the user closes it.
+// The messages of the window. Each stays until its sender takes it back or the user closes it.
 #pragma once
 
 #include <QObject>
@@ -9,7 +9,7 @@
 
 namespace shardwright::gui {
 
-// One message of each key, in the order in which they came; each is closed by itself.
+// Holds one message of each key, in the order of arrival.
 class MessageList : public QObject {
   Q_OBJECT
 
@@ -20,7 +20,7 @@ class MessageList : public QObject {
   void say(const QString& key, Tone tone, const QString& text, const Offer& offer = {});
   void take_back(const QString& key) { say(key, Tone::Notice, {}); }
   void close_all();
-  // Also where something else has shown or hidden the bar.
+  // Shows the bar as the messages need it, if something else has shown or hidden it.
   void show_all();
 
  private:

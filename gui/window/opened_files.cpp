@@ -4,7 +4,7 @@
 #include <QSettings>
 #include <utility>
 
-#include "gui/models/kept_list.hpp"
+#include "gui/models/session_list.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -20,10 +20,10 @@ QString settings_key() {
 
 OpenedFiles::OpenedFiles(QObject* parent) : QObject(parent) {
   pause_.setSingleShot(true);
-  connect(&pause_, &QTimer::timeout, this, &OpenedFiles::tell);
+  connect(&pause_, &QTimer::timeout, this, &OpenedFiles::report_changes);
   connect(&watcher_, &QFileSystemWatcher::fileChanged, this, [this](const QString& path) {
     if (!touched_.contains(path)) touched_.append(path);
-    told_[path].reset();
+    reported_[path].reset();
     pause_.start(kRestMs);
   });
 }
@@ -34,10 +34,10 @@ void OpenedFiles::set(OpenedKind kind, const QStringList& paths) {
   for (const QString& path : paths) absolute.append(QFileInfo(path).absoluteFilePath());
   if (own.isEmpty() && absolute.isEmpty()) return;
   own = absolute;
-  // What was just read is what it is: earlier changes of it count no more.
+  // Earlier changes of a file that was just read no longer count.
   for (const QString& path : own) touched_.removeAll(path);
   watch();
-  tell();
+  report_changes();
 }
 
 QStringList OpenedFiles::paths() const {
@@ -55,24 +55,24 @@ void OpenedFiles::watch() {
   }
 }
 
-// Where a file was replaced by another one of its name, the watcher has lost it; where it is gone,
-// it may come back.
-void OpenedFiles::tell() {
+// The watcher has lost a file that was replaced by another one of its name; a file that is gone may
+// come back.
+void OpenedFiles::report_changes() {
   const QStringList open = paths();
   touched_.removeIf([&](const QString& path) { return !open.contains(path); });
   QStringList settled_now;
-  for (const auto& [path, there] : told_) {
+  for (const auto& [path, there] : reported_) {
     if (!touched_.contains(path)) settled_now.append(path);
   }
   for (const QString& path : settled_now) {
-    told_.erase(path);
+    reported_.erase(path);
     Q_EMIT settled(path);
   }
   for (const QString& path : QStringList(touched_)) {
     const bool there = QFileInfo(path).isFile();
     if (!there) pause_.start(kGoneMs);
     if (there && !watcher_.files().contains(path)) watcher_.addPath(path);
-    if (std::exchange(told_[path], there) != there) Q_EMIT changed(path, there);
+    if (std::exchange(reported_[path], there) != there) Q_EMIT changed(path, there);
   }
 }
 
@@ -81,7 +81,7 @@ void OpenedFiles::save(QSettings& settings, const QStringList& more) const {
   for (const OpenedKind kind : {OpenedKind::Plans, OpenedKind::Timelines, OpenedKind::Runs})
     kept += of(kind);
   kept.removeDuplicates();
-  keep_list(settings, settings_key(), kept);
+  save_list(settings, settings_key(), kept);
 }
 
 QStringList OpenedFiles::of_last_session(const QSettings& settings) {

@@ -15,8 +15,7 @@ class QSettings;
 
 namespace shardwright::gui {
 
-// What takes the place of what: plans that of other plans, and so on. Parts are the files that the
-// scenario names.
+// Files of a kind take the place of others of that kind. Parts are the files that the scenario names.
 enum class OpenedKind : std::uint8_t { Plans, Timelines, Runs, Parts };
 inline constexpr std::size_t kOpenedKinds = 4;
 
@@ -31,28 +30,29 @@ class OpenedFiles : public QObject {
   const QStringList& of(OpenedKind kind) const { return paths_[static_cast<std::size_t>(kind)]; }
   QStringList paths() const;
 
-  // Without the parts: the scenario names those itself. `more`: that are being read.
+  // Saves all but the parts, which the scenario names itself, and `more`, the files that are being
+  // read.
   void save(QSettings& settings, const QStringList& more) const;
-  // Those of the last session that still exist.
+  // The files of the last session that still exist.
   static QStringList of_last_session(const QSettings& settings);
 
  Q_SIGNALS:
-  // One was written, or removed, since it was read, once that its writer rests; and again each time
-  // that it is written. Folders of runs change all the time, and are followed anyway.
+  // A file was written or removed since it was read. Emitted once its writer rests, and again each
+  // time that it is written. Folders of runs change all the time, and are followed anyway.
   void changed(const QString& path, bool exists);
-  // One that had changed was read again or is shown no more.
+  // A changed file was read again or is no longer shown.
   void settled(const QString& path);
 
  private:
   void watch();
-  void tell();
+  void report_changes();
 
   std::array<QStringList, kOpenedKinds> paths_;
   QFileSystemWatcher watcher_;
   QTimer pause_;
   QStringList touched_;
-  // Whether each of them was there when that was told last; none: it was written since.
-  std::map<QString, std::optional<bool>> told_;
+  // True if the file existed at the last `changed`; none if it was written since.
+  std::map<QString, std::optional<bool>> reported_;
 };
 
 }  // namespace shardwright::gui

@@ -14,7 +14,8 @@ namespace shardwright::gui {
 
 struct Pick {
   QString text;
-  QString keys;  // its shortcut, if it has one
+  // Its shortcut, if it has one.
+  QString keys;
   QString tip;
   std::function<void()> run;
 };
@@ -28,7 +29,7 @@ class PickList : public QFrame {
 
   // Over the window, with an empty line that has the keyboard's focus.
   void open(std::vector<Pick> picks);
-  // While it is open: others, under what was typed.
+  // Replaces the entries of an open list and keeps the typed text.
   void replace(std::vector<Pick> picks);
 
  protected:
@@ -43,15 +44,18 @@ class PickList : public QFrame {
   QListWidget* list_;
 };
 
-// How a text holds what was typed, the better the earlier.
+// The ways in which a text matches the typed words, the best first.
 enum class TypedMatch : std::uint8_t {
-  WordStart,  // every word of it at the beginning of a word
-  Whole,      // … somewhere
-  Letters,    // the letters of every word in their order
+  // Every typed word stands at the beginning of a word.
+  WordStart,
+  // Every typed word stands somewhere.
+  Whole,
+  // The letters of every typed word stand in their order.
+  Letters,
   None,
 };
 
-// Whatever the case; of several words the weakest match.
+// Ignores case. Several words have the weakest of their matches.
 TypedMatch match_typed(const QString& text, const QString& typed);
 
 }  // namespace shardwright::gui

@@ -54,7 +54,7 @@ void ReadingStatus::follow() {
   hide();
 }
 
-// Once that all bytes are read, how long the rest takes is not known.
+// The time that remains is unknown once all bytes are read.
 void ReadingStatus::show_progress() {
   const ReadingProgress::State state = progress_->state();
   if (state.doing.isEmpty()) return;

@@ -1,4 +1,4 @@
-// How far the files are read that are being opened, in the status bar.
+// The progress of reading files, in the status bar.
 #pragma once
 
 #include <QTimer>
@@ -13,7 +13,7 @@ class QToolButton;
 
 namespace shardwright::gui {
 
-// Hidden but while `stop` is enabled; what is read at once never shows.
+// Shown while `stop` is enabled, unless the files are read at once.
 class ReadingStatus : public QWidget {
   Q_OBJECT
 

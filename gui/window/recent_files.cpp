@@ -3,7 +3,7 @@
 #include <QFileInfo>
 #include <QSettings>
 
-#include "gui/models/kept_list.hpp"
+#include "gui/models/session_list.hpp"
 
 namespace shardwright::gui {
 
@@ -15,7 +15,7 @@ void RecentFiles::add(const QString& path) {
 }
 
 void RecentFiles::save(QSettings& settings) const {
-  keep_list(settings, QStringLiteral("recent_files"), paths_);
+  save_list(settings, QStringLiteral("recent_files"), paths_);
 }
 
 void RecentFiles::restore(const QSettings& settings) {

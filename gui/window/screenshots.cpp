@@ -20,6 +20,7 @@
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "gui/models/run_process.hpp"
+#include "gui/models/this_machine.hpp"
 #include "gui/models/written_file.hpp"
 #include "gui/style/palette.hpp"
 #include "gui/views/picture_export.hpp"
@@ -111,7 +112,7 @@ class WorkingFolder {
   QString before_;
 };
 
-// What is drawn of such a run tells of the other programs of the machine.
+// The other programs of the machine disturb such a run.
 void warn_where_unsteady(const std::vector<RunStep>& steps) {
   constexpr double kMostSwing = 2.0;
   const auto [slowest, fastest] = std::minmax_element(

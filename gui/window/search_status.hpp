@@ -1,4 +1,4 @@
-// What the search is doing, in the status bar.
+// The progress of the search, in the status bar.
 #pragma once
 
 #include <QWidget>

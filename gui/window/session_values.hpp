@@ -1,4 +1,4 @@
-// Values of a session's file that Qt cannot read.
+// Values of a session file that Qt cannot read.
 #pragma once
 
 #include <QStringList>

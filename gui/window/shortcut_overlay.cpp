@@ -17,7 +17,7 @@ struct Gesture {
   const char* what;
 };
 
-// What no action stands for: the mouse, and the keys of a view that has the focus.
+// Input that has no action: the mouse, and the keys of a view that has the focus.
 constexpr std::array kGestures = {
     Gesture{"Click", "choose a plan"},
     Gesture{"Ctrl+click", "compare the chosen plan with another"},

@@ -28,7 +28,8 @@ class ShortcutOverlay : public QFrame {
 
   const ActionRegistry* registry_;
   QLabel* label_;
-  QScrollArea* scroll_;  // where the window is smaller than the page
+  // Scrolls if the window is smaller than the page.
+  QScrollArea* scroll_;
 };
 
 }  // namespace shardwright::gui

@@ -100,7 +100,7 @@ void StepPresenter::update() {
   if (!asked_) return clear_views();
   job_.start(
       [scenario = *asked_](const std::stop_token& stop) { return predict_step(scenario, stop); });
-  // What is shown is of another plan: it may stand for a moment, so that nothing flickers.
+  // The step of another plan may stay for a moment, so that nothing flickers.
   QTimer::singleShot(kMostStaleMs, this, [this] {
     if (job_.is_running()) clear_views();
   });

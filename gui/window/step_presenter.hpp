@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "gui/models/background_job.hpp"
-#include "gui/models/measured_step.hpp"
 #include "gui/models/predicted_step.hpp"
 #include "gui/models/selection.hpp"
 
@@ -17,6 +16,19 @@ namespace shardwright::gui {
 class ScheduleView;
 class TimelineView;
 class TopologyView;
+
+// The recorded step of a run, with the plan that it was trained under.
+struct MeasuredStep {
+  ModelSpec model;
+  Plan plan;
+  std::shared_ptr<const Timeline> timeline;
+
+  // The profile and the stack may differ: calibration replaces both, and their predictions are
+  // compared with the measurement.
+  bool is_of(const Scenario& scenario) const {
+    return model == scenario.model && plan == scenario.plan;
+  }
+};
 
 // Predicts only while one of the views is looked at.
 class StepPresenter : public QObject {
@@ -31,11 +43,11 @@ class StepPresenter : public QObject {
 
   StepPresenter(Selection* selection, Views views, QObject* parent);
 
-  // Below the prediction of its plan, whenever that one is chosen; none: of no plan.
+  // Shows the step below the prediction of its plan whenever that plan is chosen; none removes it.
   void keep_measured(std::optional<MeasuredStep> measured);
-  // Timelines of files, instead of the chosen plan's, until somebody chooses another plan or
-  // `leave_files` is called; plans that a search finds leave them where they are. `names` of the
-  // files, one each.
+  // Shows timelines of files instead of the chosen plan's until another plan is chosen or
+  // leave_files() is called. Plans that a search finds do not end that. `names` are those of the
+  // files.
   void show_files(std::vector<std::shared_ptr<const Timeline>> timelines, const QStringList& names);
   void leave_files();
   bool shows_files() const { return shows_files_; }
@@ -62,10 +74,12 @@ class StepPresenter : public QObject {
   Views views_;
   std::optional<MeasuredStep> measured_;
   std::optional<PredictedStep> shown_;
-  std::optional<Scenario> asked_;  // the chosen one, once it is shown, predicted or has failed
+  // The chosen plan, once it is shown, being predicted or has failed.
+  std::optional<Scenario> asked_;
   bool outdated_ = true;
   bool shows_files_ = false;
-  bool set_is_new_ = false;  // the chosen plan changes because all plans do
+  // True if the chosen plan changes because all plans do.
+  bool set_is_new_ = false;
   BackgroundJob<PredictedStep> job_;
 };
 

@@ -1,15 +1,19 @@
 // The commands of the window and its menus.
-#include <QApplication>
 #include <QDockWidget>
+#include <QFileDialog>
 #include <QMenu>
 #include <QMenuBar>
 
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/views/plans_view.hpp"
 #include "gui/views/run_view.hpp"
+#include "gui/window/docks.hpp"
+#include "gui/window/file_export.hpp"
+#include "gui/window/file_presenter.hpp"
 #include "gui/window/main_window.hpp"
 #include "gui/window/message_list.hpp"
 #include "gui/window/pick_list.hpp"
+#include "gui/window/scenario_planner.hpp"
 #include "gui/window/shortcut_overlay.hpp"
 #include "gui/window/step_presenter.hpp"
 
@@ -29,6 +33,9 @@ void MainWindow::create_actions() {
   create_view_actions();
   create_help_actions();
   create_menus();
+  connect(files_, &FilePresenter::recent_changed, this, &MainWindow::fill_recent);
+  connect(&files_->reader(), &FileReader::busy_changed,
+          registry_->find(QStringLiteral("file.stop_reading")), &QAction::setEnabled);
 }
 
 void MainWindow::create_file_actions() {
@@ -37,17 +44,18 @@ void MainWindow::create_file_actions() {
                   tr("Plans, search results, clusters, models, timelines: two are compared"),
                   [this] { choose_files(); }});
   registry_->add({QStringLiteral("file.open_folder"), group, tr("Open a &folder …"),
-                  keys("Ctrl+Shift+O"), tr("Of a run, or of a Hugging Face model"),
+                  keys("Ctrl+Shift+O"), tr("Opens the folder of a run or of a Hugging Face model"),
                   [this] { choose_folder(); }});
   registry_->add({QStringLiteral("file.reload"), group, tr("&Read again"), keys("F5"),
-                  tr("The files that are open"), [this] { reload(); }});
+                  tr("The files that are open"), [this] { files_->reload(); }});
   registry_
       ->add({QStringLiteral("file.stop_reading"), group, tr("Stop the reading"), keys("Esc"),
-             tr("Of files that are being opened; what is shown stays"), [this] { stop_reading(); }})
+             tr("Stops opening files; the shown content stays"),
+             [this] { files_->reader().stop(); }})
       ->setEnabled(false);
   registry_->add({QStringLiteral("file.save_plan"), group, tr("&Save the chosen plan …"),
-                  QKeySequence::Save, tr("As a plan file, for shardwright run and simulate"),
-                  [this] { save_plan(); }});
+                  QKeySequence::Save, tr("Saves a plan file for shardwright run and simulate"),
+                  [this] { export_->save_plan(); }});
   for (const char* suffix : {"png", "svg", "pdf", "csv"}) {
     const QString name = QString::fromUtf8(suffix);
     const bool is_data = name == QStringLiteral("csv");
@@ -55,7 +63,8 @@ void MainWindow::create_file_actions() {
                     is_data ? tr("Export the view's data as CSV …")
                             : tr("Export the view as %1 …").arg(name.toUpper()),
                     name == QStringLiteral("png") ? keys("Ctrl+E") : QKeySequence(),
-                    tr("The view that had the focus last"), [this, name] { export_view(name); }});
+                    tr("Exports the view that had the focus last"),
+                    [this, name] { export_->export_view(name); }});
   }
   registry_->add({QStringLiteral("file.quit"), group, tr("&Quit"), keys("Ctrl+Q"), QString(),
                   [this] { close(); }});
@@ -76,17 +85,17 @@ void MainWindow::create_edit_actions() {
     registry_->adopt(group, action);
   }
   registry_->add({QStringLiteral("edit.copy_tsv"), group, tr("Copy plans as TSV"),
-                  keys("Ctrl+Shift+C"), tr("The chosen rows, or all that are shown"),
+                  keys("Ctrl+Shift+C"), tr("Copies the chosen rows, or all if only one is chosen"),
                   [this] { plans_view_->copy_tsv(); }});
   registry_->add({QStringLiteral("edit.copy_markdown"), group, tr("Copy plans as Markdown"),
-                  keys("Ctrl+Shift+M"), tr("The chosen rows, or all that are shown"),
+                  keys("Ctrl+Shift+M"), tr("Copies the chosen rows, or all if only one is chosen"),
                   [this] { plans_view_->copy_markdown(); }});
   registry_->add({QStringLiteral("edit.copy_data"), group, tr("Copy the view's data"),
-                  QKeySequence(), tr("Of the view that had the focus last, as TSV"),
-                  [this] { copy_view_data(); }});
+                  QKeySequence(), tr("Copies the data of the view that had the focus last, as TSV"),
+                  [this] { export_->copy_data(); }});
   registry_->add({QStringLiteral("edit.copy_picture"), group, tr("Copy the view as a picture"),
-                  QKeySequence(), tr("Of the view that had the focus last"),
-                  [this] { copy_view_picture(); }});
+                  QKeySequence(), tr("Copies the view that had the focus last"),
+                  [this] { export_->copy_picture(); }});
   registry_->add({QStringLiteral("edit.filter"), group, tr("&Filter plans"), QKeySequence::Find,
                   tr("Terms such as tp=8, mfu>45"), [this] {
                     raise_view(QStringLiteral("plans"));
@@ -97,28 +106,26 @@ void MainWindow::create_edit_actions() {
 void MainWindow::create_plan_actions() {
   const QString group = tr("Plan");
   registry_->add({QStringLiteral("plan.search"), group, tr("Search again"), keys("Shift+F5"),
-                  tr("Plans for the scenario as it stands"), [this] {
+                  tr("Searches for plans of the scenario as it is"), [this] {
                     take_typed_text();
                     step_->leave_files();
                     start();
                   }});
   registry_->add({QStringLiteral("plan.stop"), group, tr("Stop the search"), keys("Ctrl+."),
-                  tr("Keeps what was found"), [this] { search_.stop(); }});
+                  tr("Keeps what was found"), [this] { planner_->search().stop(); }});
   registry_->add({QStringLiteral("plan.example"), group, tr("Worked example"), QKeySequence(),
-                  tr("Llama 3 70B on 512 H100"), [this] {
-                    document_.replace(tr("worked example"), ScenarioChoice());
-                    start();
-                  }});
+                  tr("Llama 3 70B on 512 H100"), [this] { planner_->plan_example(); }});
   registry_->add({QStringLiteral("plan.here"), group, tr("Plan on this machine"), QKeySequence(),
-                  tr("All of its ranks; probed first, which takes half a minute, if it never was"),
-                  [this] { plan_on_this_machine(); }});
+                  tr("Plans for all of its ranks; a machine that was never probed is probed first, "
+                     "in half a minute"),
+                  [this] { planner_->plan_on_this_machine(); }});
   registry_->add({QStringLiteral("plan.run"), group, tr("Start a run"), keys("Ctrl+R"),
-                  tr("With the chosen plan"), [this] {
+                  tr("Trains with the chosen plan"), [this] {
                     raise_view(QStringLiteral("run"));
                     run_view_->start();
                   }});
   registry_->add({QStringLiteral("plan.stop_run"), group, tr("Stop the run"), QKeySequence(),
-                  tr("As Ctrl-C does"), [this] { run_view_->stop(); }});
+                  tr("Interrupts the run as Ctrl-C does"), [this] { run_view_->stop(); }});
   registry_->add({QStringLiteral("plan.calibrate"), group, tr("Calibrate from the run"),
                   QKeySequence(), tr("Refits the cluster's profile to what the run measured"),
                   [this] {
@@ -130,7 +137,7 @@ void MainWindow::create_plan_actions() {
 void MainWindow::create_view_actions() {
   const QString group = tr("View");
   int number = 1;
-  for (const QDockWidget* dock : docks_) {
+  for (const QDockWidget* dock : docks()) {
     registry_->add({QStringLiteral("view.") + dock->objectName(), group, dock->windowTitle(),
                     keys(qPrintable(QStringLiteral("Alt+%1").arg(number++))),
                     tr("Brings the view to the front"),
@@ -138,18 +145,17 @@ void MainWindow::create_view_actions() {
   }
   registry_->add({QStringLiteral("view.go_to"), group, tr("Go to a rank or an op …"),
                   keys("Ctrl+P"), tr("In the Timeline, by its name"), [this] { open_places(); }});
-  registry_->add({QStringLiteral("view.reset_rows"), group,
-                  tr("Timeline rows in their first order"), QKeySequence(),
-                  tr("Takes back what was dragged"), [this] { timeline_view_->reset_order(); }});
+  registry_->add({QStringLiteral("view.reset_rows"), group, tr("Reset the order of Timeline rows"),
+                  QKeySequence(), tr("Undoes the dragging of rows"),
+                  [this] { timeline_view_->reset_order(); }});
   registry_->add({QStringLiteral("view.close_messages"), group, tr("Close all messages"),
-                  QKeySequence(), tr("Offers with them; F5 reads changed files again all the same"),
+                  QKeySequence(),
+                  tr("Their offers go with them; F5 still reads changed files again"),
                   [this] { messages_->close_all(); }});
   registry_->add({QStringLiteral("view.reset"), group, tr("Reset the layout"), QKeySequence(),
-                  tr("All docks in their first places"), [this] {
-                    restoreState(default_layout_);
+                  tr("Moves all docks to their first places"), [this] {
+                    docks_->reset();
                     messages_->show_all();
-                    for (QDockWidget* dock : docks_) dock->show();
-                    docks_[2]->raise();
                   }});
 }
 
@@ -159,6 +165,24 @@ void MainWindow::create_help_actions() {
                   tr("All shortcuts"), [this] { shortcuts_->toggle(); }});
   registry_->add({QStringLiteral("help.palette"), group, tr("Command palette"),
                   keys("Ctrl+Shift+P"), tr("All commands by name"), [this] { open_palette(); }});
+}
+
+void MainWindow::choose_files() {
+  open(QFileDialog::getOpenFileNames(this, tr("Open"), QString(),
+                                     tr("Shardwright and Hugging Face files (*.json);;All (*)")));
+}
+
+void MainWindow::choose_folder() {
+  const QString folder = QFileDialog::getExistingDirectory(this, tr("Open a folder"));
+  if (!folder.isEmpty()) open({folder});
+}
+
+void MainWindow::fill_recent() {
+  const QStringList& paths = files_->recent().paths();
+  recent_menu_->clear();
+  for (const QString& path : paths)
+    recent_menu_->addAction(path, this, [this, path] { open({path}); });
+  recent_menu_->setEnabled(!paths.isEmpty());
 }
 
 void MainWindow::open_palette() {

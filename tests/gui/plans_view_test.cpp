@@ -55,8 +55,7 @@ TEST_F(PlansViewTest, ABatchThatTheSearchChoseIsTold) {
   plan(choice);
   const std::int64_t batch = window_.selection().set()->plans.front().plan.global_batch;
   const QString told = find<QLabel>("summary").text();
-  EXPECT_TRUE(
-      told.contains(id("Batch: %1 sequences (chosen: the knee of the throughput)").arg(batch)))
+  EXPECT_TRUE(told.contains(id("Batch: %1 sequences (chosen: the throughput knee)").arg(batch)))
       << qPrintable(told);
   EXPECT_TRUE(is_batch_shown());
 }
@@ -309,6 +308,10 @@ class ComparedRow : public PlansViewTest {
     ASSERT_TRUE(window_.selection().compared());
     EXPECT_EQ(words_of(*window_.selection().compared()), expected);
     EXPECT_EQ(window_.selection().chosen(), std::optional<std::size_t>(0));
+    for (int row = 0; row < table().model()->rowCount(); ++row) {
+      if (words(row) != expected) continue;
+      EXPECT_TRUE(table().selectionModel()->isRowSelected(row));
+    }
   }
 
   int row_ = 0;

@@ -31,13 +31,10 @@
 #include "tests/gui/file_dialog.hpp"
 #include "tests/gui/small_scenario.hpp"
 #include "tests/gui/tiny_run.hpp"
+#include "tests/gui/window_fixture.hpp"
 
 namespace shardwright::gui {
 namespace {
-
-QString id(const char* text) {
-  return QString::fromUtf8(text);
-}
 
 class RunViewTest : public testing::Test {
  protected:
@@ -177,12 +174,15 @@ TEST_F(ClosedDuringARun, AWindowStopsItsRunFirst) {
   EXPECT_FALSE(view_->is_running());
 }
 
-TEST_F(ClosedDuringARun, AWindowHidesWhileItsRunGoesOn) {
+TEST_F(ClosedDuringARun, AWindowClosesAndItsRunGoesOn) {
   answer("keep_running");
-  EXPECT_FALSE(window_.isVisible());
-  const QString metrics = folder_.filePath(id("run/metrics.jsonl"));
-  EXPECT_TRUE(wait_for([&] { return QFileInfo(metrics).size() > 0; }));
-  EXPECT_TRUE(view_->is_running());
+  EXPECT_TRUE(wait_for([&] { return !window_.isVisible(); }));
+  EXPECT_FALSE(view_->is_running());  // It is no longer the window's own.
+  const QString run = folder_.filePath(id("run"));
+  EXPECT_TRUE(wait_for([&] { return QFileInfo(run + id("/metrics.jsonl")).size() > 0; }));
+  EXPECT_GE(processes_of(run).size(), 3);  // the launcher and two ranks
+  interrupt_processes_of(run);
+  EXPECT_TRUE(wait_for([&] { return processes_of(run).isEmpty(); }));
 }
 
 TEST_F(ClosedDuringARun, AWindowWhoseRunEndsAsksNoMore) {
@@ -326,12 +326,12 @@ TEST_F(RunViewTest, ARefittedProfileIsSavedAndPlannedWith) {
   ASSERT_EQ(tracks.timelines().size(), 2U);
   EXPECT_EQ(tracks.timelines()[1]->origin, TimelineOrigin::Measured);
 
-  // That Undo takes the scenario back is said until it has changed.
+  // The message that Undo returns to the former scenario stays until the scenario changes.
   const auto& messages = find<MessageBar>("message_bar");
-  EXPECT_TRUE(messages.text().contains(id("Undo takes the scenario back")))
+  EXPECT_TRUE(messages.text().contains(id("Undo returns to the former scenario")))
       << qPrintable(messages.text());
   window_.actions().find(id("edit.undo"))->trigger();
-  EXPECT_FALSE(messages.text().contains(id("Undo takes")));
+  EXPECT_FALSE(messages.text().contains(id("Undo returns")));
 }
 
 // As a run that somebody else has trained: by the menu, without a word of its profile's file.
@@ -339,8 +339,7 @@ TEST_F(RunViewTest, ARunThatIsOpenedIsCalibratedFromByTheMenu) {
   const auto calibrate = [&] { window_.actions().find(id("plan.calibrate"))->trigger(); };
   auto& messages = find<MessageBar>("message_bar");
   calibrate();
-  EXPECT_TRUE(messages.text().contains(id("no run that has measured")))
-      << qPrintable(messages.text());
+  EXPECT_TRUE(messages.text().contains(id("No run has measured"))) << qPrintable(messages.text());
 
   QSignalSpy ended(view_, &RunView::ended);
   start(14);
@@ -354,7 +353,7 @@ TEST_F(RunViewTest, ARunThatIsOpenedIsCalibratedFromByTheMenu) {
   auto& state = find<QLabel>("run_state");
   ASSERT_TRUE(wait_for([&] { return state.text().contains(id("Calibrated")); }))
       << qPrintable(messages.text());
-  EXPECT_FALSE(messages.text().contains(id("no run that has measured")));
+  EXPECT_FALSE(messages.text().contains(id("No run has measured")));
   EXPECT_TRUE(find<QPushButton>("run_save_profile").isVisible());
   auto& file = find<QLineEdit>("run_profile");
   EXPECT_EQ(file.text(), QDir(copy).filePath(id("calibrated.json")));
@@ -452,7 +451,7 @@ TEST_F(RunViewTest, ARunThatIsStoppedCanBeCalibratedFrom) {
   auto& calibrate = find<QPushButton>("run_calibrate");
   ASSERT_TRUE(wait_for([&] { return view_->follower().steps().size() > 12; }));
   EXPECT_FALSE(calibrate.isEnabled());
-  EXPECT_TRUE(calibrate.toolTip().contains(id("still going")));
+  EXPECT_TRUE(calibrate.toolTip().contains(id("still in progress")));
   view_->stop();
   ASSERT_TRUE(wait_for([&] { return ended.count() == 1 && !window_.is_busy(); }));
   ASSERT_LT(view_->follower().steps().size(), 2500U);  // the second half was not begun
@@ -473,7 +472,7 @@ TEST_F(RunViewTest, WithoutAStepOfAllRanksCalibrateSaysWhyItIsOff) {
     EXPECT_FALSE(calibrate.isEnabled()) << file;
     EXPECT_TRUE(calibrate.toolTip().contains(id(why))) << qPrintable(calibrate.toolTip());
   };
-  EXPECT_TRUE(calibrate.toolTip().contains(id("no run")));
+  EXPECT_TRUE(calibrate.toolTip().contains(id("No run")));
   QString lines;
   for (int step = 0; step < 3; ++step)
     lines += id("{\"step\": %1, \"loss\": 5, \"step_s\": 0.1}\n").arg(step);

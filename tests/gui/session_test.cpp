@@ -99,7 +99,7 @@ TEST(Session, OpensItsFilesAgain) {
   QFile::remove(gone);
   MainWindow window(&settings);
   window.show();
-  window.open_last_session();
+  window.begin({});
   ASSERT_TRUE(wait_for([&] {
     const PlanSetPointer set = window.selection().set();
     return !window.is_busy() && set && set->origin.contains(id("plan.json"));

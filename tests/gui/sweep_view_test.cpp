@@ -13,7 +13,7 @@ namespace {
 
 class SweepViewTest : public WindowTest {
  protected:
-  void sweep(SweepAxis axis, PlanSet set) {
+  void sweep(planner::SweepAxis axis, PlanSet set) {
     find<QComboBox>("sweep_axis").setCurrentIndex(static_cast<int>(axis));
     window_.raise_view(id("sweeps"));
     window_.selection().show(std::make_shared<const PlanSet>(std::move(set)));
@@ -31,7 +31,7 @@ TEST_F(SweepViewTest, AlongGpusTheBatchThatWasChosenIsNamed) {
   PlanSet open = *small_set();
   open.request.global_batch = 0;
   open.request.max_global_batch = 64;
-  sweep(SweepAxis::Gpus, open);
+  sweep(planner::SweepAxis::Gpus, open);
   const TextTable table = data();
   const qsizetype column = table.header.indexOf(id("Batch (sequences)"));
   ASSERT_GE(column, 0);
@@ -41,14 +41,14 @@ TEST_F(SweepViewTest, AlongGpusTheBatchThatWasChosenIsNamed) {
   const QString told = find<QLabel>("knee_reason").text();
   EXPECT_TRUE(told.contains(id("All train %1 sequences").arg(batch))) << qPrintable(told);
 
-  sweep(SweepAxis::Gpus, *small_set());
+  sweep(planner::SweepAxis::Gpus, *small_set());
   EXPECT_FALSE(find<QLabel>("knee_reason").text().contains(id("All train")));
 }
 
 TEST_F(SweepViewTest, WithoutALinkItSaysThatThereIsNothingToSweep) {
   PlanSet alone = *small_set();
   alone.request.cluster.node.nic.bandwidth = BytesPerSecond(0.0);
-  sweep(SweepAxis::ScaleOutBandwidth, alone);
+  sweep(planner::SweepAxis::ScaleOutBandwidth, alone);
   const auto* empty = qobject_cast<EmptyState*>(find<Chart>("sweep_chart").parentWidget());
   ASSERT_NE(empty, nullptr);
   EXPECT_TRUE(empty->is_empty());
@@ -56,13 +56,14 @@ TEST_F(SweepViewTest, WithoutALinkItSaysThatThereIsNothingToSweep) {
   EXPECT_TRUE(find<QLabel>("knee_reason").text().isEmpty());
   EXPECT_TRUE(data().rows.empty());
 
-  find<QComboBox>("sweep_axis").setCurrentIndex(static_cast<int>(SweepAxis::MemoryBandwidth));
+  find<QComboBox>("sweep_axis")
+      .setCurrentIndex(static_cast<int>(planner::SweepAxis::MemoryBandwidth));
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
   EXPECT_FALSE(empty->is_empty());
 }
 
 TEST_F(SweepViewTest, NothingOfTheFormerSweepIsLeftUnderANewChoice) {
-  sweep(SweepAxis::GlobalBatch, *small_set());
+  sweep(planner::SweepAxis::GlobalBatch, *small_set());
   ASSERT_FALSE(data().rows.empty());
   ASSERT_TRUE(told().contains(id("Knee")));
   window_.selection().choose(1);
@@ -74,9 +75,9 @@ TEST_F(SweepViewTest, NothingOfTheFormerSweepIsLeftUnderANewChoice) {
 }
 
 TEST_F(SweepViewTest, OneThatWasStoppedBeforeAPointIsSweptForTheNextPlan) {
-  sweep(SweepAxis::GlobalBatch, *small_set());
+  sweep(planner::SweepAxis::GlobalBatch, *small_set());
   auto& view = *window_.findChild<SweepView*>();
-  view.set_axis(SweepAxis::Gpus);  // of which the chosen plan is no part
+  view.set_axis(planner::SweepAxis::Gpus);  // of which the chosen plan is no part
   find<QToolButton>("stop_sweep").click();
   ASSERT_TRUE(data().rows.empty());
   window_.selection().show(small_set());  // of a search that goes on

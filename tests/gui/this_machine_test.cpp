@@ -67,9 +67,9 @@ TEST_F(ThisMachineTest, AProbeIsToldAndCanBeStopped) {
   window_.document().reset(small_choice());
   trigger("plan.here");
   const auto& messages = find<MessageBar>("message_bar");
-  EXPECT_TRUE(messages.text().contains(id("being probed")));
+  EXPECT_TRUE(messages.text().contains(id("Probing this machine")));
   QTest::qWait(300);
-  click(id("being probed"), "offer");
+  click(id("Probing this machine"), "offer");
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
   EXPECT_EQ(messages.text(), QString());
   EXPECT_FALSE(is_probed());

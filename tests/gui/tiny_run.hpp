@@ -1,5 +1,12 @@
-// What a machine of any size can train.
+// A run that any machine can train, and its processes.
 #pragma once
+
+#include <signal.h>
+
+#include <QDir>
+#include <QFile>
+#include <QList>
+#include <QString>
 
 #include "calibration/run_device.hpp"
 #include "core/spec/model_library.hpp"
@@ -29,6 +36,25 @@ inline Scenario tiny_scenario(const ClusterSpec& cluster = cpu_cluster()) {
   scenario.plan.seq_len = 32;
   scenario.plan.precision = Precision::Fp32;
   return scenario;
+}
+
+// The processes whose command line names `text`. A process that has ended and was not waited for
+// has no command line.
+inline QList<qint64> processes_of(const QString& text) {
+  QList<qint64> found;
+  for (const QString& name : QDir(QStringLiteral("/proc")).entryList(QDir::Dirs)) {
+    bool is_process = false;
+    const qint64 process = name.toLongLong(&is_process);
+    QFile line(QStringLiteral("/proc/%1/cmdline").arg(name));
+    if (is_process && line.open(QIODevice::ReadOnly) && line.readAll().contains(text.toUtf8()))
+      found.append(process);
+  }
+  return found;
+}
+
+// Sends SIGINT to all of them, as Ctrl-C in their terminal does.
+inline void interrupt_processes_of(const QString& text) {
+  for (const qint64 process : processes_of(text)) ::kill(static_cast<pid_t>(process), SIGINT);
 }
 
 }  // namespace shardwright::gui

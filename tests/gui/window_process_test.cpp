@@ -1,4 +1,4 @@
-// The window as a process: what ends it ends its run as well.
+// The window as a process: what ends it ends its run as well, unless the user keeps the run.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -12,25 +12,13 @@
 #include "gui/models/run_process.hpp"
 #include "gui/models/written_file.hpp"
 #include "tests/gui/small_scenario.hpp"
+#include "tests/gui/tiny_run.hpp"
 
 namespace shardwright::gui {
 namespace {
 
 QString text_of(const char* text) {
   return QString::fromUtf8(text);
-}
-
-// Processes whose command line names `text`. One that has ended and was not waited for has none.
-QList<qint64> processes_of(const QString& text) {
-  QList<qint64> found;
-  for (const QString& name : QDir(text_of("/proc")).entryList(QDir::Dirs)) {
-    bool is_process = false;
-    const qint64 process = name.toLongLong(&is_process);
-    QFile line(text_of("/proc/%1/cmdline").arg(name));
-    if (is_process && line.open(QIODevice::ReadOnly) && line.readAll().contains(text.toUtf8()))
-      found.append(process);
-  }
-  return found;
 }
 
 class WindowWithARun : public testing::Test {
@@ -41,7 +29,7 @@ class WindowWithARun : public testing::Test {
     window_.setProcessChannelMode(QProcess::ForwardedChannels);
     window_.start(here.filePath(text_of("window_with_a_run")), arguments());
     ASSERT_TRUE(wait_for([&] { return QFileInfo(run_ + text_of("/metrics.jsonl")).size() > 0; }));
-    ASSERT_GE(processes_of(run_).size(), 4);  // the window, the launcher and two ranks
+    ASSERT_GE(processes_of(run_).size(), 3);  // the launcher and two ranks
   }
 
   void TearDown() override {
@@ -65,6 +53,21 @@ class WindowThatAsks : public WindowWithARun {
  protected:
   QStringList arguments() const override { return {corpus_, run_, text_of("close")}; }
 };
+
+class WindowThatKeepsItsRun : public WindowWithARun {
+ protected:
+  QStringList arguments() const override { return {corpus_, run_, text_of("keep")}; }
+};
+
+TEST_F(WindowThatKeepsItsRun, EndsAndItsRunGoesOn) {
+  ASSERT_TRUE(has_ended());
+  EXPECT_EQ(window_.exitCode(), 0);
+  const QString metrics = run_ + text_of("/metrics.jsonl");
+  const qint64 size = QFileInfo(metrics).size();
+  EXPECT_TRUE(wait_for([&] { return QFileInfo(metrics).size() > size; }));
+  interrupt_processes_of(run_);
+  EXPECT_TRUE(wait_for([&] { return processes_of(run_).isEmpty(); }));
+}
 
 TEST_F(WindowThatAsks, EndsByASignalWithoutAnAnswer) {
   EXPECT_EQ(window_.state(), QProcess::Running);

@@ -23,7 +23,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "gui/models/sweep.hpp"
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/views/chart.hpp"
 #include "gui/views/empty_state.hpp"
@@ -101,7 +100,7 @@ TEST_F(WindowTest, ASweepOfSizesStaysWhenAnotherPlanIsChosen) {
   EXPECT_FALSE(stop.isVisible());
   window_.selection().choose(3);
   EXPECT_FALSE(stop.isVisible());
-  find<QComboBox>("sweep_axis").setCurrentIndex(static_cast<int>(SweepAxis::GlobalBatch));
+  find<QComboBox>("sweep_axis").setCurrentIndex(static_cast<int>(planner::SweepAxis::GlobalBatch));
   EXPECT_TRUE(stop.isVisible());
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
   EXPECT_FALSE(stop.isVisible());
@@ -111,7 +110,7 @@ TEST_F(WindowTest, ASweepOfSizesStaysWhenAnotherPlanIsChosen) {
 
 TEST_F(WindowTest, ASweepSaysWhichPointsArePreliminaryAndStopsWhenAsked) {
   planner::PlanRequest request = load_request(ScenarioChoice());  // its whole space takes seconds
-  const planner::SearchLimits all = std::exchange(request.limits, narrow_limits());
+  const planner::SearchLimits all = std::exchange(request.limits, planner::narrow_limits());
   request.top = 1;
   request.front = false;
   PlanSet plans = plan_set_of(request, planner::search(request));
@@ -375,7 +374,7 @@ TEST_F(WindowTest, WhereNothingWouldHelpThatIsSaid) {
   }));
   const QString text = window_.view(id("plans"))->findChild<QLabel*>(id("hint"))->text();
   EXPECT_TRUE(text.contains(window_.selection().set()->infeasible->closes_it.empty()
-                                ? id("No single change was found that helps")
+                                ? id("No single change was found that makes a plan fit")
                                 : id("What would help")))
       << qPrintable(text);
 }

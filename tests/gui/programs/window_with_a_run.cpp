@@ -1,9 +1,13 @@
-// window_with_a_run CORPUS FOLDER [close]: the window as the program has it, with a run that it
-// started in FOLDER. "close": somebody closes the window as soon as it is there.
+// window_with_a_run CORPUS FOLDER [close|keep]: the window as the program has it, with a run that it
+// started in FOLDER. "close": somebody closes the window as soon as it is there. "keep": somebody
+// closes it after the first step and keeps the run.
+#include <QAbstractButton>
 #include <QApplication>
+#include <QFileInfo>
 #include <QLineEdit>
 #include <QSettings>
 #include <QSpinBox>
+#include <QTimer>
 #include <memory>
 
 #include "gui/models/plan_set.hpp"
@@ -27,7 +31,16 @@ int main(int argc, char** argv) {
   window.findChild<QLineEdit*>(QStringLiteral("run_out"))->setText(folder);
   window.findChild<QSpinBox*>(QStringLiteral("run_steps"))->setValue(1'000'000);
   window.findChild<RunView*>()->start();
-  if (QApplication::arguments().size() > 3)
+  const QString wish = QApplication::arguments().value(3);
+  if (wish == QStringLiteral("close"))
     QMetaObject::invokeMethod(&window, &MainWindow::close, Qt::QueuedConnection);
+  QTimer look;
+  QObject::connect(&look, &QTimer::timeout, &window, [&] {
+    if (QFileInfo(folder + QStringLiteral("/metrics.jsonl")).size() == 0) return;
+    look.stop();
+    window.close();
+    window.findChild<QAbstractButton*>(QStringLiteral("keep_running"))->click();
+  });
+  if (wish == QStringLiteral("keep")) look.start(20);
   return run_until_closed(window, stop);
 }

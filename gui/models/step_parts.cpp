@@ -1,37 +1,11 @@
-#include "gui/models/plan_story.hpp"
+#include "gui/models/step_parts.hpp"
 
 #include <algorithm>
-#include <array>
 
-#include "core/lowering/lowering.hpp"
 #include "gui/models/text.hpp"
 #include "planner/wording.hpp"
 
 namespace shardwright::gui {
-namespace {
-
-// The op that runs at the peak of the fullest stage.
-QString moment_of_peak(const Scenario& scenario, const sim::StepResult& result) {
-  const Program program = lower(scenario.model, scenario.plan, scenario.stack);
-  const RankProgram& rank = program.stages[static_cast<std::size_t>(result.fullest)];
-  const std::uint32_t number = result.memory().op;
-  const auto after =
-      std::upper_bound(rank.calls.begin(), rank.calls.end(), number,
-                       [](std::uint32_t op, const Call& call) { return op < call.first_op; });
-  if (after == rank.calls.begin()) return {};
-  const Call& call = *(after - 1);
-  if (number - call.first_op >= program.blocks[call.block].ops.size()) return {};
-  const Op& op = program.op(call, number);
-  QString phase = QString::fromUtf8(name_of(op.phase));
-  QString text =
-      QStringLiteral("while %1 runs (%2")
-          .arg(QString::fromStdString(op.name), phase.replace(QLatin1Char('_'), QLatin1Char(' ')));
-  if (call.layer >= 0) text += QStringLiteral(", layer %1").arg(call.layer);
-  if (call.microbatch >= 0) text += QStringLiteral(", microbatch %1").arg(call.microbatch);
-  return text + QLatin1Char(')');
-}
-
-}  // namespace
 
 std::vector<TimePart> time_parts(const sim::TimeBreakdown& time) {
   const auto exposed = [&](Axis axis, Role role) {
@@ -82,12 +56,13 @@ QString figures_text(const ClusterSpec& cluster, const StackSpec& stack) {
          QLatin1Char('.');
 }
 
-PlanStory tell_story(const Scenario& scenario, const std::stop_token& stop) {
-  PlanStory story;
-  story.explanation = planner::explain(scenario, planner::kSensitivityStep, stop);
-  if (!stop.stop_requested())
-    story.peak_moment = moment_of_peak(scenario, story.explanation.result);
-  return story;
+QString peak_moment_text(const planner::PeakMoment& moment) {
+  QString phase = QString::fromUtf8(name_of(moment.phase));
+  QString text = QStringLiteral("while %1 runs (%2")
+                     .arg(to_qstring(moment.op), phase.replace(QLatin1Char('_'), QLatin1Char(' ')));
+  if (moment.layer >= 0) text += QStringLiteral(", layer %1").arg(moment.layer);
+  if (moment.microbatch >= 0) text += QStringLiteral(", microbatch %1").arg(moment.microbatch);
+  return text + QLatin1Char(')');
 }
 
 }  // namespace shardwright::gui

@@ -1,10 +1,10 @@
-#include "gui/models/kept_list.hpp"
+#include "gui/models/session_list.hpp"
 
 #include <QSettings>
 
 namespace shardwright::gui {
 
-void keep_list(QSettings& session, const QString& key, const QStringList& list) {
+void save_list(QSettings& session, const QString& key, const QStringList& list) {
   if (list.isEmpty()) {
     session.remove(key);
   } else {

@@ -1,12 +1,12 @@
-#include "gui/models/latest_worker.hpp"
+#include "gui/models/background_task.hpp"
 
 #include <utility>
 
 namespace shardwright::gui {
 
-LatestWorker::LatestWorker() : thread_([this] { work(); }) {}
+BackgroundTask::BackgroundTask() : thread_([this] { work(); }) {}
 
-LatestWorker::~LatestWorker() {
+BackgroundTask::~BackgroundTask() {
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
@@ -17,7 +17,7 @@ LatestWorker::~LatestWorker() {
   thread_.join();
 }
 
-void LatestWorker::submit(Task task) {
+void BackgroundTask::submit(Task task) {
   {
     const std::lock_guard lock(mutex_);
     waiting_ = std::move(task);
@@ -26,14 +26,14 @@ void LatestWorker::submit(Task task) {
   wake_.notify_one();
 }
 
-bool LatestWorker::cancel() {
+bool BackgroundTask::cancel() {
   const std::lock_guard lock(mutex_);
   const bool waited = std::exchange(waiting_, std::nullopt).has_value();
   running_.request_stop();
   return waited;
 }
 
-std::optional<LatestWorker::Task> LatestWorker::next() {
+std::optional<BackgroundTask::Task> BackgroundTask::next() {
   std::unique_lock lock(mutex_);
   wake_.wait(lock, [this] { return ending_ || waiting_.has_value(); });
   if (ending_) return std::nullopt;
@@ -41,7 +41,7 @@ std::optional<LatestWorker::Task> LatestWorker::next() {
   return std::exchange(waiting_, std::nullopt);
 }
 
-void LatestWorker::work() {
+void BackgroundTask::work() {
   while (const auto task = next()) (*task)(running_.get_token());
 }
 

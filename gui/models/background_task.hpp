@@ -12,14 +12,14 @@ namespace shardwright::gui {
 
 // A new task asks the one at work to stop and takes its place; tasks in between are dropped. The
 // caller never waits, but for the destructor, which waits until the task at work has noticed.
-class LatestWorker {
+class BackgroundTask {
  public:
   using Task = std::function<void(const std::stop_token&)>;
 
-  LatestWorker();
-  ~LatestWorker();
-  LatestWorker(const LatestWorker&) = delete;
-  LatestWorker& operator=(const LatestWorker&) = delete;
+  BackgroundTask();
+  ~BackgroundTask();
+  BackgroundTask(const BackgroundTask&) = delete;
+  BackgroundTask& operator=(const BackgroundTask&) = delete;
 
   // A task must not throw.
   void submit(Task task);

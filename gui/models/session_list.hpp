@@ -8,6 +8,6 @@ class QSettings;
 namespace shardwright::gui {
 
 // Qt would write an empty list as a value that cannot be read, so it is left out.
-void keep_list(QSettings& session, const QString& key, const QStringList& list);
+void save_list(QSettings& session, const QString& key, const QStringList& list);
 
 }  // namespace shardwright::gui

@@ -1,28 +1,27 @@
-// Where a plan's time and memory go, in the parts that charts show.
+// The parts of a step's time and memory that charts show, and what is said about them.
 #pragma once
 
 #include <QString>
-#include <stop_token>
 #include <vector>
 
 #include "core/program/program.hpp"
 #include "core/spec/scenario.hpp"
 #include "gui/style/palette.hpp"
-#include "planner/compare.hpp"
-#include "planner/explain.hpp"
+#include "planner/peak_moment.hpp"
 #include "sim/step/step_result.hpp"
 
 namespace shardwright::gui {
 
 // A part of the step of the bottleneck stage.
 struct TimePart {
-  QString title;  // "GEMMs", "exposed: tensor parallel"
+  // "GEMMs", "exposed: tensor parallel"
+  QString title;
   Role role = Role::Other;
   Seconds time;
 };
 
-// In a fixed order, without groups and stalls of zero length; they add up to the step. What
-// `is_no_time` is zero.
+// The parts in a fixed order; they add up to the step. Groups and stalls of zero length are left
+// out, and times below a nanosecond (is_no_time) count as zero.
 std::vector<TimePart> time_parts(const sim::TimeBreakdown& time);
 
 QString title_of(MemoryCategory category);
@@ -35,13 +34,7 @@ QString memory_warning(const QString& plan, const sim::StepResult& result,
 // "26 of the 82 hardware and software figures used are estimates."
 QString figures_text(const ClusterSpec& cluster, const StackSpec& stack);
 
-// What is known of a plan after its explanation.
-struct PlanStory {
-  planner::Explanation explanation;
-  QString peak_moment;  // "while layer 3's attention.qkv runs forward, microbatch 5"
-};
-
-// Re-simulates; seconds for large plans. Throws InputError.
-PlanStory tell_story(const Scenario& scenario, const std::stop_token& stop);
+// "while attention.qkv runs (backward input, layer 3, microbatch 5)".
+QString peak_moment_text(const planner::PeakMoment& moment);
 
 }  // namespace shardwright::gui

@@ -1,0 +1,386 @@
+// shardwright sweep
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands/command.hpp"
+#include "cli/commands/interrupt.hpp"
+#include "cli/options/option_values.hpp"
+#include "cli/options/request_options.hpp"
+#include "cli/options/scenario_options.hpp"
+#include "cli/output/candidate_report.hpp"
+#include "cli/output/format.hpp"
+#include "cli/output/infeasible_report.hpp"
+#include "cli/output/output_file.hpp"
+#include "cli/output/progress.hpp"
+#include "cli/output/step_json.hpp"
+#include "cli/output/step_page.hpp"
+#include "core/spec/plan_check.hpp"
+#include "planner/scale.hpp"
+#include "planner/sweep.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using nlohmann::ordered_json;
+using planner::Sweep;
+using planner::SweepAxis;
+using planner::SweepPlan;
+using planner::SweepPoint;
+
+constexpr const char* kSweepCommand = "shardwright sweep";
+
+struct SweepOptions {
+  CommonOptions common;
+  std::string quantity, plan_file, values;
+  RequestOptions request;
+};
+
+// The sweep, and what its page says besides.
+struct ChosenSweep {
+  planner::SweepRequest sweep;
+  std::string cluster;
+  std::vector<std::string> filled_in;
+  std::vector<std::string> notes;
+};
+
+// The values of --values, in gigabytes per second where they are bandwidths.
+std::vector<double> read_values(SweepAxis axis, const std::string& text, ProblemList& problems) {
+  std::vector<double> values;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    const std::string value(rest.substr(0, comma));
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+    if (planner::is_bandwidth(axis)) {
+      char* end = nullptr;
+      const double rate = std::strtod(value.c_str(), &end);
+      const bool is_rate = end != value.c_str() && *end == '\0' && std::isfinite(rate) && rate > 0;
+      if (!is_rate)
+        problems.add("--values", fmt::format("\"{}\"", value), "gigabytes per second above 0");
+      values.push_back(rate * 1e9);
+    } else {
+      const std::int64_t most = axis == SweepAxis::Gpus     ? kMaxWorld
+                                : axis == SweepAxis::SeqLen ? kMaxSeqLen
+                                                            : kMaxBatch;
+      values.push_back(static_cast<double>(read_count("--values", value, most, problems)));
+    }
+  }
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
+// Options that say which plans a search may find have no meaning for a plan that is given.
+void refuse_search_options(const RequestOptions& options, ProblemList& problems) {
+  const auto refuse = [&](const char* option, bool is_given) {
+    if (is_given) problems.add(option, "an option of the search", "no such option beside --plan");
+  };
+  refuse("--row", !options.row.empty());
+  refuse("--fix", !options.fix.empty());
+  refuse("--forbid", !options.forbid.empty());
+  refuse("--vary", !options.vary.empty());
+  refuse("--max-memory", !options.max_memory.empty());
+  refuse("--max-global-batch", !options.max_global_batch.empty());
+  refuse("--objective", !options.objective.empty());
+}
+
+void choose_given_plan(const SweepOptions& options, ChosenSweep& chosen) {
+  const RequestOptions& request = options.request;
+  ScenarioOptions scenario;
+  scenario.plan_file = options.plan_file;
+  scenario.model = request.model;
+  scenario.cluster = request.cluster;
+  scenario.stack = request.stack;
+  scenario.gpus = request.gpus;
+  scenario.settings = request.settings;
+  const auto set_field = [&](const char* field, const std::string& value) {
+    if (!value.empty()) scenario.fields[field] = value;
+  };
+  set_field("global_batch", request.global_batch);
+  set_field("seq_len", request.seq_len);
+  set_field("precision", request.precision);
+  ChosenScenario given = choose_scenario(scenario, kSweepCommand);
+  chosen.sweep.plan = SweepPlan::Chosen;
+  chosen.sweep.scenario = std::move(given.scenario);
+  chosen.filled_in = std::move(given.filled_in);
+  chosen.notes = std::move(given.notes);
+  chosen.cluster = chosen.sweep.scenario.cluster.name;
+}
+
+void choose_best_plans(const SweepOptions& options, ChosenSweep& chosen, ProblemList& problems) {
+  ChosenRequest request = choose_request(options.request, kSweepCommand);
+  const bool is_range = request.gpus.first != request.gpus.second;
+  if (is_range && chosen.sweep.axis != SweepAxis::Gpus)
+    problems.add("--gpus", fmt::format("\"{}\"", options.request.gpus), "one number of GPUs");
+  if (is_range && chosen.sweep.values.empty()) {
+    const auto sizes = planner::machine_sizes(request.gpus.first, request.gpus.second);
+    chosen.sweep.values.assign(sizes.begin(), sizes.end());
+  }
+  chosen.sweep.plan = SweepPlan::Best;
+  chosen.sweep.scenario = planner::scenario_of(request.request, Plan());
+  chosen.sweep.request = std::move(request.request);
+  chosen.cluster = std::move(request.cluster);
+  chosen.filled_in = std::move(request.filled_in);
+}
+
+ChosenSweep choose_sweep(const SweepOptions& options) {
+  ProblemList problems(kSweepCommand);
+  ChosenSweep chosen;
+  chosen.sweep.axis = planner::parse_sweep_axis(options.quantity, "QUANTITY");
+  chosen.sweep.values = read_values(chosen.sweep.axis, options.values, problems);
+  const bool is_given = !options.plan_file.empty();
+  if (is_given) refuse_search_options(options.request, problems);
+  if (is_given && chosen.sweep.axis == SweepAxis::Gpus)
+    problems.add("--plan", "a plan, which has one number of GPUs",
+                 "no plan: the best are searched");
+  problems.throw_if_any();
+  if (is_given) {
+    choose_given_plan(options, chosen);
+  } else {
+    choose_best_plans(options, chosen, problems);
+  }
+  problems.throw_if_any();
+  return chosen;
+}
+
+struct AxisWords {
+  const char* title;
+  const char* unit;
+};
+
+AxisWords words_of(SweepAxis axis) {
+  switch (axis) {
+    case SweepAxis::Gpus:
+      return {"GPUs", ""};
+    case SweepAxis::GlobalBatch:
+      return {"global batch", "sequences"};
+    case SweepAxis::SeqLen:
+      return {"sequence length", "tokens"};
+    case SweepAxis::ScaleOutBandwidth:
+      return {"bandwidth of a NIC", "GB/s"};
+    case SweepAxis::ScaleUpBandwidth:
+      return {"scale-up bandwidth", "GB/s"};
+    case SweepAxis::MemoryBandwidth:
+      return {"memory bandwidth", "GB/s"};
+  }
+  return {"", ""};
+}
+
+std::string value_text(SweepAxis axis, double value) {
+  return planner::is_bandwidth(axis) ? format_number(value / 1e9, 4)
+                                     : format_count(std::llround(value));
+}
+
+// Empty if the plan of the point fits.
+std::string obstacle_to(const SweepPoint& point, Bytes memory) {
+  if (point.fits) return "";
+  if (point.broken_rule) {
+    return fmt::format("breaks a rule of plans: {} is {}; expected {}", point.broken_rule->where,
+                       point.broken_rule->found, point.broken_rule->expected);
+  }
+  if (!point.candidate) return "no plan fits";
+  return fmt::format("the plan needs {} of {}", format_bytes(point.candidate->result.memory().peak),
+                     format_bytes(memory));
+}
+
+Table point_table(const ChosenSweep& chosen, const Sweep& sweep) {
+  const AxisWords words = words_of(sweep.axis);
+  Table table({{words.title, kNumber, words.unit},
+               {"step", kNumber, "s"},
+               {"tokens/s", kNumber},
+               {"MFU", kNumber, "%"},
+               {"memory", kNumber, "GB"},
+               {"exposed", kNumber, "%"},
+               {"bubble", kNumber, "%"},
+               {sweep.plan == SweepPlan::Best ? "plan" : "note", ColumnKind::Prose}});
+  for (std::size_t i = 0; i < sweep.points.size(); ++i) {
+    const SweepPoint& point = sweep.points[i];
+    std::string note = obstacle_to(point, chosen.sweep.scenario.cluster.accelerator.memory);
+    if (point.fits && sweep.plan == SweepPlan::Best) note = plan_text(point.candidate->plan);
+    if (sweep.knee == i) note += note.empty() ? "knee" : " (knee)";
+    const std::string value = value_text(sweep.axis, point.value);
+    if (!point.candidate) {
+      table.add_row({value, "", "", "", "", "", "", note});
+      continue;
+    }
+    const sim::StepResult& result = point.candidate->result;
+    table.add_row({value, format_number(result.step.value(), 4),
+                   format_fixed(point.tokens_per_s(), 0), format_percent(result.throughput.mfu),
+                   format_fixed(result.memory().peak.value() / 1e9, 1),
+                   format_percent(result.time().exposed_total() / result.step),
+                   format_percent(result.time().bubble / result.step), note});
+  }
+  return table;
+}
+
+std::string no_knee_text(const Sweep& sweep) {
+  const bool any_fits = std::any_of(sweep.points.begin(), sweep.points.end(),
+                                    [](const SweepPoint& point) { return point.fits; });
+  switch (sweep.axis) {
+    case SweepAxis::Gpus:
+      return "Tokens/s of the whole cluster grow up to the largest number of GPUs.";
+    case SweepAxis::GlobalBatch:
+      return "No batch fits.";
+    case SweepAxis::SeqLen:
+      return any_fits ? "Every sequence length fits." : "No sequence length fits.";
+    default:
+      return fmt::format("No knee: each doubling still brings more than {} % of tokens/s.",
+                         format_number(100.0 * planner::kLeastGainOfDoubling));
+  }
+}
+
+// The same sentences as the window's.
+std::string knee_text(const Sweep& sweep, Bytes memory) {
+  if (!sweep.knee) return no_knee_text(sweep);
+  const SweepPoint& point = sweep.points[*sweep.knee];
+  const std::string at = value_text(sweep.axis, point.value);
+  if (sweep.axis == SweepAxis::Gpus) {
+    return fmt::format("Knee of the whole cluster's tokens/s at {} GPUs: {}.", at,
+                       sweep.scaling_limit);
+  }
+  if (sweep.axis == SweepAxis::SeqLen) {
+    const SweepPoint& next = sweep.points[*sweep.knee + 1];
+    return fmt::format("{} tokens is the longest sequence that fits; at {}, {}.", at,
+                       value_text(sweep.axis, next.value), obstacle_to(next, memory));
+  }
+  const sim::StepResult& result = point.candidate->result;
+  const std::string exposed = format_percent(result.time().exposed_total() / result.step);
+  if (sweep.axis == SweepAxis::GlobalBatch) {
+    return fmt::format(
+        "Knee of tokens/s at {} sequences, the smallest batch with {} % of the best throughput; "
+        "there the bubble takes {} % and exposed communication {} % of the step.",
+        at, format_number(100.0 * planner::kSweepKneeThroughput),
+        format_percent(result.time().bubble / result.step), exposed);
+  }
+  return fmt::format(
+      "Knee of tokens/s at {} GB/s: twice as much brings less than {} %; exposed communication "
+      "takes {} % of the step there, kernels {} %.",
+      at, format_number(100.0 * planner::kLeastGainOfDoubling), exposed,
+      format_percent(result.time().compute() / result.step));
+}
+
+ordered_json sweep_json(const ChosenSweep& chosen, const Sweep& sweep) {
+  const Scenario& scenario = chosen.sweep.scenario;
+  ordered_json document = new_document("sweep");
+  document["inputs"] = inputs_json(scenario.model, scenario.cluster, scenario.stack);
+  document["filled_in"] = chosen.filled_in;
+  document["notes"] = chosen.notes;
+  document["quantity"] = name_of(sweep.axis);
+  document["unit"] = planner::is_bandwidth(sweep.axis) ? "bytes_per_s" : words_of(sweep.axis).unit;
+  document["swept_plan"] = sweep.plan == SweepPlan::Best ? "best" : "given";
+  document["partial"] = sweep.partial;
+  document["points"] = ordered_json::array();
+  for (const SweepPoint& point : sweep.points) {
+    ordered_json json = {{"value", point.value}, {"fits", point.fits}};
+    json["why_not"] = obstacle_to(point, scenario.cluster.accelerator.memory);
+    json["tokens_per_s"] = point.candidate ? ordered_json(point.tokens_per_s()) : ordered_json();
+    json["best"] = point.candidate
+                       ? candidate_json(*point.candidate, scenario.cluster, scenario.stack)
+                       : ordered_json();
+    document["points"].push_back(std::move(json));
+  }
+  document["knee"] = sweep.knee ? ordered_json(sweep.points[*sweep.knee].value) : ordered_json();
+  document["chosen_global_batch"] =
+      sweep.chosen_batch ? ordered_json(*sweep.chosen_batch) : ordered_json();
+  add_parts(document, scenario.model, scenario.cluster, scenario.stack);
+  return document;
+}
+
+void add_sweep(Page& page, const ChosenSweep& chosen, const Sweep& sweep) {
+  const Scenario& scenario = chosen.sweep.scenario;
+  page.heading(fmt::format("{} on {} ({}), {}: {} varied", scenario.model.name,
+                           scenario.cluster.accelerator.name, scenario.cluster.name,
+                           scenario.stack.name, words_of(sweep.axis).title));
+  page.facts({{"plan", sweep.plan == SweepPlan::Best ? "the best of each point"
+                                                     : plan_text(scenario.plan)}});
+  if (sweep.partial) page.warning("interrupted: the points so far");
+  page.table(point_table(chosen, sweep));
+  if (sweep.chosen_batch) {
+    page.paragraph(fmt::format("All train {} per step, the throughput knee on {} GPUs.",
+                               format_plural(*sweep.chosen_batch, "sequence"),
+                               value_text(sweep.axis, sweep.points.back().value)));
+  }
+  if (!sweep.partial) page.paragraph(knee_text(sweep, scenario.cluster.accelerator.memory));
+  if (sweep.plan == SweepPlan::Best) {
+    add_assumptions(page, chosen.sweep.request, chosen.cluster, chosen.filled_in);
+  } else {
+    add_filled_in(page, chosen.filled_in);
+  }
+}
+
+// Searches for the plan whose batch and bandwidths are the centre of the usual values. False if no
+// plan fits, which is then said.
+bool find_central_plan(planner::SweepRequest& sweep, bool shows_progress) {
+  if (sweep.plan == SweepPlan::Chosen || sweep.axis == SweepAxis::Gpus) return true;
+  SearchProgressLine progress(shows_progress, sweep.request);
+  planner::SearchResult found = planner::search(sweep.request);
+  if (found.infeasible) report_infeasible(*found.infeasible);
+  if (found.plans.empty()) return false;
+  sweep.scenario.plan = found.plans.front().plan;
+  return true;
+}
+
+ExitCode sweep(const SweepOptions& options) {
+  check_destination("--json", options.common.json, options.common.force);
+  ChosenSweep chosen = choose_sweep(options);
+  const InterruptWatch interrupt;
+  chosen.sweep.request.stop = interrupt.token();
+  const bool shows_progress = show_progress(options.common);
+  const bool has_plan = find_central_plan(chosen.sweep, shows_progress);
+  if (!has_plan && !interrupt.interrupted()) return ExitCode::NoFeasiblePlan;
+  Sweep result;
+  {
+    ProgressLine line(shows_progress);
+    planner::SweepWatch watch;
+    const std::string text = fmt::format("sweeping {}", words_of(chosen.sweep.axis).title);
+    watch.progress = [&](double share) { line.show(share, text); };
+    result = planner::run_sweep(chosen.sweep, watch);
+  }
+  print_notes(kSweepCommand, chosen.notes);
+  if (result.lacks_link) {
+    throw InputError(
+        kSweepCommand,
+        {{"QUANTITY", fmt::format("\"{}\"", options.quantity),
+          fmt::format("a quantity that {} has: it has no such link", chosen.cluster)}});
+  }
+  Page page = new_page(options.common);
+  add_sweep(page, chosen, result);
+  deliver(options.common, page, sweep_json(chosen, result));
+  if (result.partial) return ExitCode::Interrupted;
+  const bool any = std::any_of(result.points.begin(), result.points.end(),
+                               [](const SweepPoint& point) { return point.fits; });
+  return any ? ExitCode::Ok : ExitCode::NoFeasiblePlan;
+}
+
+}  // namespace
+
+void add_sweep_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "sweep", "The step over several values of one quantity, and the knee of its throughput");
+  command->footer(
+      R"(Quantities: gpus, global-batch, seq-len, scale-out-bandwidth, scale-up-bandwidth, memory-bandwidth.
+The best plan of each value is searched for; with --plan one plan is swept as it is.
+Examples:
+  shardwright sweep global-batch --model llama3-8b --cluster dgx-h100 --gpus 64 --global-batch 256 --seq-len 8192
+  shardwright sweep scale-out-bandwidth --plan plan.json --values 25,50,100)");
+  const auto options = std::make_shared<SweepOptions>();
+  command->add_option("quantity", options->quantity, "The quantity to vary")
+      ->required()
+      ->type_name("QUANTITY");
+  command->add_option("--plan", options->plan_file, "Sweep the plan of this file as it is")
+      ->type_name("FILE");
+  command
+      ->add_option("--values", options->values,
+                   "The values, bandwidths in GB/s (default: around the scenario's own)")
+      ->type_name("V,...");
+  add_request_options(*command, options->request);
+  add_common_options(*command, options->common);
+  command->callback([options, &action] { action = [options] { return sweep(*options); }; });
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,69 @@
+// The figures of a sweep that the window draws, and its words.
+#pragma once
+
+#include <QString>
+#include <optional>
+
+#include "planner/sweep.hpp"
+#include "validation/prediction_interval.hpp"
+
+namespace shardwright::gui {
+
+// "GPUs", "Inter-node bandwidth (GB/s per NIC)".
+QString title_of(planner::SweepAxis axis);
+
+// A value of the axis in the unit of its title.
+double axis_value(planner::SweepAxis axis, double value);
+
+// "64", "1.5": the same on the axis, at the knee and below the chart.
+QString axis_text(planner::SweepAxis axis, double value);
+
+// Says what changes along the axis, what stays the same and what is searched again.
+QString tip_of(planner::SweepAxis axis, planner::SweepPlan plan);
+
+enum class SweepFigure : std::uint8_t {
+  TokensPerSecond,
+  TokensPerSecondPerGpu,
+  Step,
+  Mfu,
+  Memory,
+  CostPerMegatoken,
+  EnergyPerKilotoken,
+  Hfu,
+  Exposed,
+  Bubble,
+  Host,
+};
+inline constexpr int kSweepFigures = 11;
+
+// With its unit.
+QString title_of(SweepFigure figure);
+
+// True if the figure depends on the step time, whose prediction interval is known. Memory and
+// shares of the step have none.
+bool has_interval(SweepFigure figure);
+
+// True if the knee, which is one of throughput, belongs to this figure's own curve. Cost and step
+// time follow throughput; memory does not.
+bool knee_is_of(planner::SweepAxis axis, SweepFigure figure);
+
+struct SweepValue {
+  double value = 0.0;
+  // 80 % of measurements lie between these; both are the value if the figure has no interval.
+  double low = 0.0, high = 0.0;
+};
+
+// `ground` is that of the prediction; none if no interval is known.
+SweepValue value_of(SweepFigure figure, const planner::PlanCandidate& candidate,
+                    std::optional<validation::PredictionGround> ground);
+
+// Why no plan runs at the point, or why its plan does not fit in `memory`.
+QString obstacle_text(const planner::SweepPoint& point, Bytes memory);
+
+// Why a sweep of a cluster without the link has no points.
+QString lacking_link_text(planner::SweepAxis axis, const ClusterSpec& cluster);
+
+// The knee of a sweep that has ended and its reason, or why there is none, as a sentence.
+QString knee_text(const planner::Sweep& sweep, Bytes memory);
+
+}  // namespace shardwright::gui

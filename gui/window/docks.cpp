@@ -1,0 +1,209 @@
+#include "gui/window/docks.hpp"
+
+#include <QApplication>
+#include <QChildEvent>
+#include <QDockWidget>
+#include <QEvent>
+#include <QLayout>
+#include <QMainWindow>
+#include <QScreen>
+#include <QSettings>
+#include <QStyle>
+#include <QTabBar>
+#include <algorithm>
+
+namespace shardwright::gui {
+namespace {
+
+// Qt moves a dock behind the tab of another out of the window and leaves it visible.
+bool is_in_front(const QDockWidget& dock) {
+  return dock.isVisible() && !dock.visibleRegion().isEmpty();
+}
+
+bool takes_tab(const QWidget& widget) {
+  return (widget.focusPolicy() & Qt::TabFocus) != 0 && widget.focusProxy() == nullptr &&
+         widget.isVisible() && widget.isEnabled();
+}
+
+// Qt shortens titles to a letter or two where there is little room; tabs are scrolled to instead.
+// The window makes tab bars as docks come to share a place.
+class TabBarWatcher : public QObject {
+ public:
+  using QObject::QObject;
+
+  bool eventFilter(QObject* watched, QEvent* event) override {
+    if (event->type() == QEvent::ChildPolished) {
+      auto* tabs = qobject_cast<QTabBar*>(static_cast<QChildEvent*>(event)->child());
+      if (tabs != nullptr) {
+        tabs->setElideMode(Qt::ElideNone);
+        tabs->setUsesScrollButtons(true);
+      }
+    }
+    return QObject::eventFilter(watched, event);
+  }
+};
+
+}  // namespace
+
+Docks::Docks(QMainWindow* window) : QObject(window), window_(window) {
+  window_->setDockNestingEnabled(true);
+  window_->installEventFilter(new TabBarWatcher(window_));
+  // Docks that are squeezed scroll or cut their content; the window itself may be as small as this.
+  window_->layout()->setSizeConstraint(QLayout::SetNoConstraint);
+  window_->setMinimumSize(640, 480);
+  connect(window_, &QMainWindow::tabifiedDockWidgetActivated, this, &Docks::bring_focus_to_front);
+  connect(qApp, &QApplication::focusChanged, this, [this](QWidget*, const QWidget* now) {
+    if (QDockWidget* dock = dock_of(now)) last_ = dock;
+  });
+}
+
+void Docks::add(const QString& id, const QString& title, QWidget* view, Qt::DockWidgetArea area) {
+  auto* dock = new QDockWidget(title, window_);
+  dock->setObjectName(id);
+  dock->setWidget(view);
+  window_->addDockWidget(area, dock);
+  docks_.push_back(dock);
+}
+
+void Docks::arrange() {
+  window_->setTabPosition(Qt::AllDockWidgetAreas, QTabWidget::North);
+  for (std::size_t i = 3; i < docks_.size(); ++i) window_->tabifyDockWidget(docks_[2], docks_[i]);
+  docks_[2]->raise();
+  window_->resizeDocks({docks_[0], docks_[1]}, {320, 1120}, Qt::Horizontal);
+  window_->resizeDocks({docks_[1], docks_[2]}, {410, 440}, Qt::Vertical);
+  last_ = docks_[1];
+  docks_.front()->installEventFilter(this);
+}
+
+void Docks::keep_as_default() {
+  default_layout_ = window_->saveState();
+}
+
+void Docks::reset() {
+  window_->restoreState(default_layout_);
+  for (QDockWidget* dock : docks_) dock->show();
+  docks_[2]->raise();
+}
+
+void Docks::clear() {
+  disconnect(qApp, nullptr, this, nullptr);
+  disconnect(window_, nullptr, this, nullptr);
+  while (!docks_.empty()) {  // one by one: the focus moves on to those that are left
+    QDockWidget* dock = docks_.back();
+    docks_.pop_back();
+    delete dock;
+  }
+}
+
+QWidget* Docks::view(const QString& id) const {
+  for (const QDockWidget* dock : docks_) {
+    if (dock->objectName() == id) return dock->widget();
+  }
+  return nullptr;
+}
+
+void Docks::raise(const QString& id) {
+  for (QDockWidget* dock : docks_) {
+    if (dock->objectName() != id) continue;
+    dock->show();
+    dock->raise();
+    dock->widget()->setFocus();
+    last_ = dock;
+  }
+}
+
+QDockWidget* Docks::current() const {
+  if (is_in_front(*last_)) return last_;
+  const auto front = [](const QDockWidget* dock) { return is_in_front(*dock); };
+  const QList<QDockWidget*> beside = window_->tabifiedDockWidgets(last_);
+  const auto above = std::find_if(beside.begin(), beside.end(), front);
+  if (above != beside.end()) return *above;
+  const auto any = std::find_if(docks_.begin(), docks_.end(), front);
+  return any == docks_.end() ? last_ : *any;
+}
+
+QDockWidget* Docks::dock_of(const QWidget* widget) const {
+  const auto found = std::find_if(docks_.begin(), docks_.end(), [&](const QDockWidget* dock) {
+    return widget != nullptr && dock->isAncestorOf(widget);
+  });
+  return found == docks_.end() ? nullptr : *found;
+}
+
+void Docks::bring_focus_to_front(QDockWidget* dock) {
+  last_ = dock;
+  QDockWidget* focused = dock_of(window_->focusWidget());
+  if (focused != nullptr && window_->tabifiedDockWidgets(dock).contains(focused))
+    dock->widget()->setFocus();
+}
+
+bool Docks::focus_next(bool forward) {
+  const auto step = [forward](const QWidget* widget) {
+    return forward ? widget->nextInFocusChain() : widget->previousInFocusChain();
+  };
+  const QWidget* from = window_->focusWidget() != nullptr ? window_->focusWidget() : window_;
+  for (QWidget* widget = step(from); widget != from; widget = step(widget)) {
+    const QDockWidget* dock = dock_of(widget);
+    if (widget->window() != window_ || !takes_tab(*widget) || (dock && !is_in_front(*dock)))
+      continue;
+    widget->setFocus(forward ? Qt::TabFocusReason : Qt::BacktabFocusReason);
+    return true;
+  }
+  return false;
+}
+
+void Docks::hold_first_width() {
+  if (docks_.empty()) return;
+  QDockWidget* first = docks_.front();
+  const Qt::DockWidgetArea area = window_->dockWidgetArea(first);
+  const bool is_beside = area == Qt::LeftDockWidgetArea || area == Qt::RightDockWidgetArea;
+  if (!is_beside || first->isFloating() || first->isHidden()) {
+    laid_out_ = window_->size();
+    return;
+  }
+  const int width = first_width_ > 0 ? first_width_ : first->width();
+  laid_out_ = QSize();  // The widths that follow are nobody's wish.
+  first->setMaximumWidth(std::max(width, first->minimumSizeHint().width()));
+  window_->layout()->activate();
+  first->setMaximumWidth(QWIDGETSIZE_MAX);
+  window_->layout()->activate();
+  first_width_ = width;
+  laid_out_ = window_->size();
+}
+
+bool Docks::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::Resize && window_->size() == laid_out_)
+    first_width_ = docks_.front()->width();
+  return QObject::eventFilter(watched, event);
+}
+
+void Docks::save(QSettings& settings) const {
+  settings.setValue(QStringLiteral("window/geometry"), window_->saveGeometry());
+  settings.setValue(QStringLiteral("window/layout"), window_->saveState());
+}
+
+QStringList Docks::restore(const QSettings& settings) {
+  QStringList damaged;
+  const auto restore_value = [&](const char* key, auto put) {
+    const QString name = QString::fromUtf8(key);
+    if (settings.contains(name) && !put(settings.value(name).toByteArray())) damaged.append(name);
+  };
+  restore_value("window/geometry", [this](const QByteArray& state) {
+    const bool restored = window_->restoreGeometry(state);
+    window_->resize(
+        window_->size().boundedTo(largest_size()));  // It may come from a larger screen.
+    return restored;
+  });
+  restore_value("window/layout", [this](const QByteArray& state) {
+    return window_->restoreState(state) || (window_->restoreState(default_layout_), false);
+  });
+  return damaged;
+}
+
+QSize Docks::largest_size() const {
+  const QStyle* style = window_->style();
+  const int edge = style->pixelMetric(QStyle::PM_MdiSubWindowFrameWidth);
+  const int title = style->pixelMetric(QStyle::PM_TitleBarHeight);
+  return window_->screen()->availableSize() - QSize(2 * edge, title + edge);
+}
+
+}  // namespace shardwright::gui

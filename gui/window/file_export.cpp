@@ -1,0 +1,150 @@
+#include "gui/window/file_export.hpp"
+
+#include <QClipboard>
+#include <QDockWidget>
+#include <QFileInfo>
+#include <QGuiApplication>
+#include <QTimer>
+#include <nlohmann/json.hpp>
+
+#include "gui/models/text.hpp"
+#include "gui/models/written_file.hpp"
+#include "gui/views/picture_export.hpp"
+#include "gui/views/save_dialog.hpp"
+#include "gui/views/view.hpp"
+#include "gui/window/docks.hpp"
+#include "gui/window/message_list.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+// Messages that a file was not written.
+QString key_of_writing(const QString& path) {
+  return QStringLiteral("written:") + QFileInfo(path).absoluteFilePath();
+}
+
+// The data of the view in the dock; no rows if it shows nothing.
+LazyTable data_of(const QDockWidget& dock) {
+  const auto* shown = qobject_cast<View*>(dock.widget());
+  return shown == nullptr ? LazyTable() : shown->lazy_table();
+}
+
+// As many rows are made and copied within a fifth of a second.
+constexpr std::size_t kMostCopiedRows = 20'000;
+// Work that takes no longer than that needs no word.
+constexpr int kAtOnceMs = 200;
+
+QString counted_rows(std::size_t rows) {
+  return counted_text(static_cast<std::int64_t>(rows), "row");
+}
+
+}  // namespace
+
+FileExport::FileExport(const Docks* docks, const Selection* selection, MessageList* messages,
+                       QWidget* window)
+    : QObject(window),
+      docks_(docks),
+      selection_(selection),
+      messages_(messages),
+      window_(window),
+      job_(
+          this, [this](const auto& file) { report_written(*file, tr("Exported %1.")); },
+          [this](const QString& error) { report_failure(exported_, error); }) {}
+
+void FileExport::save_plan() {
+  const auto scenario = selection_->scenario();
+  if (!scenario)
+    return messages_->say(QStringLiteral("command"), Tone::Problem,
+                          tr("There is no chosen plan to save."));
+  const QString file =
+      ask_for_file(window_, tr("Save the chosen plan"), QStringLiteral("plan.json"),
+                   tr("Plan files (*.json)"), QStringLiteral("json"));
+  if (file.isEmpty()) return;
+  try {
+    write_text_file(file, to_qstring(to_json(*scenario).dump(2) + "\n"));
+    report_written(file, tr("Saved %1."));
+  } catch (const RuntimeFailure& failure) {
+    report_failure(file, QString::fromUtf8(failure.what()));
+  }
+}
+
+void FileExport::report_written(const QString& file, const QString& text) {
+  if (!job_.is_running()) messages_->take_back(QStringLiteral("export"));
+  messages_->take_back(key_of_writing(file));
+  messages_->say(QStringLiteral("command"), Tone::Notice, text.arg(file));
+}
+
+void FileExport::report_failure(const QString& file, const QString& problem) {
+  if (!job_.is_running()) messages_->take_back(QStringLiteral("export"));
+  messages_->say(key_of_writing(file), Tone::Problem, problem);
+}
+
+void FileExport::export_view(const QString& suffix) {
+  const QDockWidget* dock = docks_->current();
+  const bool is_data = suffix == QStringLiteral("csv");
+  const LazyTable shown = is_data ? data_of(*dock) : LazyTable();
+  QString obstacle;
+  if (is_data && shown.rows == 0) {
+    obstacle = tr("%1 has no data to export.").arg(dock->windowTitle());
+  } else if (is_data && job_.is_running()) {
+    obstacle = tr("%1 is still being written.").arg(exported_);
+  }
+  if (!obstacle.isEmpty())
+    return messages_->say(QStringLiteral("command"), Tone::Problem, obstacle);
+  const QString file = ask_for_file(window_, tr("Export %1").arg(dock->windowTitle()),
+                                    dock->objectName() + QLatin1Char('.') + suffix,
+                                    QStringLiteral("*.%1").arg(suffix), suffix);
+  if (file.isEmpty()) return;
+  if (is_data) return export_data(shown, file);
+  try {
+    export_picture(*dock->widget(), file);
+    report_written(file, tr("Exported %1."));
+  } catch (const RuntimeFailure& failure) {
+    report_failure(file, QString::fromUtf8(failure.what()));
+  }
+}
+
+void FileExport::export_data(const LazyTable& shown, const QString& file) {
+  exported_ = file;
+  job_.start([shown, file](const std::stop_token& stop) {
+    const QString text = to_csv(shown.make(stop), stop);
+    if (!stop.stop_requested()) write_text_file(file, text);
+    return file;
+  });
+  QTimer::singleShot(kAtOnceMs, this, [this, file, rows = shown.rows] {
+    if (!job_.is_running() || exported_ != file) return;
+    messages_->say(QStringLiteral("export"), Tone::Notice,
+                   tr("%1 are being written to %2.").arg(counted_rows(rows), file),
+                   {tr("Stop"), [this] { stop(); }});
+  });
+}
+
+void FileExport::stop() {
+  if (!job_.is_running()) return;
+  job_.cancel();
+  messages_->say(QStringLiteral("export"), Tone::Notice,
+                 tr("The export of %1 was stopped.").arg(exported_));
+}
+
+void FileExport::copy_picture() {
+  QGuiApplication::clipboard()->setImage(picture_of(*docks_->current()->widget(), 2.0));
+}
+
+void FileExport::copy_data() {
+  const QDockWidget* dock = docks_->current();
+  const LazyTable shown = data_of(*dock);
+  if (shown.rows == 0) {
+    return messages_->say(QStringLiteral("command"), Tone::Problem,
+                          tr("%1 has no data to copy.").arg(dock->windowTitle()));
+  }
+  if (shown.rows > kMostCopiedRows) {
+    return messages_->say(
+        QStringLiteral("command"), Tone::Problem,
+        tr("%1 are too many for the clipboard: export them as CSV.").arg(counted_rows(shown.rows)),
+        {tr("Export as CSV"), [this] { export_view(QStringLiteral("csv")); }});
+  }
+  messages_->take_back(QStringLiteral("command"));  // that there was nothing
+  QGuiApplication::clipboard()->setText(to_tsv(shown.make({})));
+}
+
+}  // namespace shardwright::gui

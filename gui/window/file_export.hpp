@@ -1,0 +1,49 @@
+// Writes what the window shows to files and to the clipboard.
+#pragma once
+
+#include <QObject>
+#include <QString>
+
+#include "gui/models/background_job.hpp"
+#include "gui/models/selection.hpp"
+#include "gui/models/table_text.hpp"
+
+class QWidget;
+
+namespace shardwright::gui {
+
+class Docks;
+class MessageList;
+
+class FileExport : public QObject {
+  Q_OBJECT
+
+ public:
+  FileExport(const Docks* docks, const Selection* selection, MessageList* messages,
+             QWidget* window);
+
+  // Asks for a file and writes the chosen plan to it.
+  void save_plan();
+  // Asks for a file and writes the current view to it: "png", "svg", "pdf", or its data as "csv".
+  void export_view(const QString& suffix);
+  void copy_picture();
+  void copy_data();
+  bool is_busy() const { return job_.is_running(); }
+
+ private:
+  // Writes in the background, with a message that offers to stop it if it takes long.
+  void export_data(const LazyTable& shown, const QString& file);
+  void stop();
+  void report_written(const QString& file, const QString& text);
+  void report_failure(const QString& file, const QString& problem);
+
+  const Docks* docks_;
+  const Selection* selection_;
+  MessageList* messages_;
+  QWidget* window_;
+  // The file that is written in the background.
+  QString exported_;
+  BackgroundJob<QString> job_;
+};
+
+}  // namespace shardwright::gui

@@ -1,0 +1,110 @@
+#include "gui/window/scenario_planner.hpp"
+
+#include <QFileInfo>
+
+#include "gui/models/text.hpp"
+#include "gui/views/plans_view.hpp"
+#include "gui/views/scenario_view.hpp"
+#include "gui/views/why_view.hpp"
+#include "gui/window/message_list.hpp"
+#include "gui/window/opened_files.hpp"
+#include "gui/window/step_presenter.hpp"
+
+namespace shardwright::gui {
+
+ScenarioPlanner::ScenarioPlanner(const Parts& parts, QObject* parent)
+    : QObject(parent), parts_(parts) {
+  connect(&search_, &PlanSearch::started, this, [this] {
+    parts_.plans->show_waiting(tr("Searching …"));
+    parts_.why->show_obstacle({});
+  });
+  connect(&search_, &PlanSearch::found, this, [this](const PlanSetPointer& set) {
+    parts_.scenario->show_problems({});
+    parts_.scenario->show_origin({});
+    parts_.messages->take_back(QStringLiteral("search"));
+    parts_.opened->set(OpenedKind::Plans, {});
+    parts_.selection->show(set);
+  });
+  connect(&search_, &PlanSearch::failed, this, &ScenarioPlanner::show_problems);
+  connect(&probe_, &MachineProbe::ended, this, &ScenarioPlanner::take_this_machine);
+}
+
+void ScenarioPlanner::follow_document() {
+  connect(parts_.document, &ScenarioDocument::changed, this, &ScenarioPlanner::plan_anew);
+}
+
+void ScenarioPlanner::start() {
+  search_.request(parts_.document->choice());
+}
+
+// Plans that are shown stay until there are better ones, but not as those of the new scenario.
+void ScenarioPlanner::plan_anew() {
+  watch_parts();
+  parts_.messages->take_back(QStringLiteral("replanning"));
+  if (adopts_) return;
+  parts_.step->leave_files();
+  parts_.scenario->show_origin({});
+  parts_.plans->mark_outdated();
+  start();
+}
+
+void ScenarioPlanner::adopt(const QString& edit, const ScenarioChoice& choice) {
+  adopts_ = true;
+  parts_.document->replace(edit, choice);
+  adopts_ = false;
+}
+
+void ScenarioPlanner::show_problems(const std::vector<Problem>& problems) {
+  QStringList texts;
+  for (const Problem& problem : parts_.scenario->show_problems(problems))
+    texts.append(problem_text(problem));
+  parts_.messages->say(QStringLiteral("search"), Tone::Problem, texts.join(QLatin1Char('\n')));
+  const QString obstacle = tr("The scenario has a problem: see its fields.");
+  parts_.plans->show_waiting(obstacle);
+  parts_.why->show_obstacle(obstacle);
+}
+
+void ScenarioPlanner::watch_parts() {
+  QStringList files;
+  for (const std::string& part :
+       {parts_.document->choice().model, parts_.document->choice().cluster}) {
+    const QString path = to_qstring(part);
+    if (QFileInfo(path).isAbsolute() && QFileInfo(path).isFile()) files.append(path);
+  }
+  parts_.opened->set(OpenedKind::Parts, files);
+}
+
+void ScenarioPlanner::plan_on(const Scenario& scenario, const QString& cluster) {
+  const QString name = QFileInfo(cluster).fileName();
+  parts_.document->replace(tr("planning on %1").arg(name),
+                           choice_of(scenario, cluster.toStdString()));
+  parts_.messages->say(QStringLiteral("replanning"), Tone::Notice,
+                       tr("Planning on %1. Undo returns to the former scenario.").arg(name));
+}
+
+void ScenarioPlanner::plan_on_this_machine() {
+  if (is_probed()) return take_this_machine({});
+  probe_.start();
+  parts_.messages->say(QStringLiteral("probe"), Tone::Notice,
+                       tr("Probing this machine, which takes half a minute if it is idle and "
+                          "longer with GPUs. Then the search for plans begins."),
+                       {tr("Stop"), [this] { probe_.stop(); }});
+}
+
+void ScenarioPlanner::take_this_machine(const QString& problem) {
+  parts_.messages->say(QStringLiteral("probe"), Tone::Problem, problem);
+  if (!problem.isEmpty() || !is_probed()) return;  // stopped
+  try {
+    parts_.document->replace(tr("planning on this machine"),
+                             on_this_machine(parts_.document->choice()));
+  } catch (const InputError& error) {
+    parts_.messages->say(QStringLiteral("probe"), Tone::Problem, error_text(error));
+  }
+}
+
+void ScenarioPlanner::plan_example() {
+  parts_.document->replace(tr("worked example"), ScenarioChoice());
+  start();
+}
+
+}  // namespace shardwright::gui

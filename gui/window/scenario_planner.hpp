@@ -1,0 +1,69 @@
+// Plans for the scenario whenever it changes, and tells the views how that goes.
+#pragma once
+
+#include <QObject>
+
+#include "gui/models/plan_search.hpp"
+#include "gui/models/scenario_document.hpp"
+#include "gui/models/selection.hpp"
+#include "gui/models/this_machine.hpp"
+
+namespace shardwright::gui {
+
+class MessageList;
+class OpenedFiles;
+class PlansView;
+class ScenarioView;
+class StepPresenter;
+class WhyView;
+
+class ScenarioPlanner : public QObject {
+  Q_OBJECT
+
+ public:
+  struct Parts {
+    ScenarioDocument* document;
+    Selection* selection;
+    OpenedFiles* opened;
+    MessageList* messages;
+    StepPresenter* step;
+    ScenarioView* scenario;
+    PlansView* plans;
+    WhyView* why;
+  };
+
+  ScenarioPlanner(const Parts& parts, QObject* parent);
+
+  // From now on each change of the scenario is searched for.
+  void follow_document();
+  // Searches for plans of the scenario.
+  void start();
+  // As if the scenario had changed: a file that it names may have.
+  void plan_anew();
+  // Replaces the scenario by the one that the shown plans are for, which stay.
+  void adopt(const QString& edit, const ScenarioChoice& choice);
+  // Drops the search: other plans take the place of those that it would find.
+  void abandon() { search_.abandon(); }
+  // Searches for the scenario of a run, on the cluster of a file.
+  void plan_on(const Scenario& scenario, const QString& cluster);
+  // Probes this machine first if no profile of it is kept.
+  void plan_on_this_machine();
+  void plan_example();
+  // Watches the files that the scenario names.
+  void watch_parts();
+
+  PlanSearch& search() { return search_; }
+  bool is_busy() const { return search_.is_running() || probe_.is_running(); }
+
+ private:
+  void show_problems(const std::vector<Problem>& problems);
+  void take_this_machine(const QString& problem);
+
+  Parts parts_;
+  PlanSearch search_;
+  MachineProbe probe_;
+  // True while the scenario of shown plans is taken over.
+  bool adopts_ = false;
+};
+
+}  // namespace shardwright::gui

@@ -1,0 +1,109 @@
+// A sweep: the step of a plan, or of the best plan, at each of several values of one quantity.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "planner/search.hpp"
+
+namespace shardwright::planner {
+
+enum class SweepAxis : std::uint8_t {
+  Gpus,
+  GlobalBatch,
+  SeqLen,
+  ScaleOutBandwidth,  // of one NIC
+  ScaleUpBandwidth,   // of one accelerator, as over NVLink
+  MemoryBandwidth,
+};
+inline constexpr int kSweepAxes = 6;
+
+// "gpus", "global-batch", "seq-len", "scale-out-bandwidth", …
+const char* name_of(SweepAxis axis);
+
+// Throws InputError that names `option`.
+SweepAxis parse_sweep_axis(const std::string& text, const std::string& option);
+
+bool is_bandwidth(SweepAxis axis);
+
+enum class SweepPlan : std::uint8_t {
+  Best,    // The best plan of each point.
+  Chosen,  // One plan, unchanged at every point.
+};
+
+// A plan has one number of GPUs, so that along GPUs only the best plans can be swept.
+SweepPlan possible_plan(SweepAxis axis, SweepPlan wanted);
+
+struct SweepRequest {
+  SweepAxis axis = SweepAxis::Gpus;
+  SweepPlan plan = SweepPlan::Best;
+  // The values of the axis, ascending; empty: usual_values().
+  std::vector<double> values;
+  // What the best plans are searched for. Its `stop` stops the sweep.
+  PlanRequest request;
+  // The chosen plan. Its batch and its bandwidths are the centre of the usual values.
+  Scenario scenario;
+};
+
+struct SweepPoint {
+  // GPUs, sequences, tokens or bytes per second.
+  double value = 0.0;
+  // None if no plan runs here.
+  std::optional<PlanCandidate> candidate;
+  // True if the candidate fits in memory.
+  bool fits = false;
+  // The rule that the chosen plan breaks here.
+  std::optional<Problem> broken_rule;
+  // True if only the narrow space (narrow_limits) was searched: the whole one may hold a better
+  // plan, or one that fits.
+  bool preliminary = false;
+
+  double tokens_per_s() const { return candidate->tokens() / candidate->result.step.value(); }
+};
+
+struct Sweep {
+  SweepAxis axis = SweepAxis::Gpus;
+  SweepPlan plan = SweepPlan::Best;
+  // Ascending in their values.
+  std::vector<SweepPoint> points;
+  // Index of the point from which on more stops to pay in tokens per second; along the sequence
+  // length, of the longest sequence that fits. None while a point is preliminary.
+  std::optional<std::size_t> knee;
+  // The reason for the knee along GPUs (ScaleResult::knee_cause).
+  std::string scaling_limit;
+  // The batch of all points along GPUs if the request leaves it open: the throughput knee on the
+  // largest machine.
+  std::optional<std::int64_t> chosen_batch;
+  // True if the cluster has no link whose bandwidth could be swept; then there are no points.
+  bool lacks_link = false;
+  // True if the sweep was stopped before its end.
+  bool partial = false;
+
+  bool is_final() const;
+};
+
+// A point reaches the knee along the batch with this share of the best throughput, and along a
+// bandwidth if a doubling from there brings less than this gain of throughput.
+inline constexpr double kSweepKneeThroughput = 0.95, kLeastGainOfDoubling = 0.02;
+
+// The callbacks of a sweep; either may be empty.
+struct SweepWatch {
+  // Gets the share of the work that is done. May be called from several threads, one at a time.
+  std::function<void(double)> progress;
+  // Gets all points: first those of the narrow space, then again after each point whose whole space
+  // was searched, but for the last, which is the answer. If empty, the narrow space is not searched.
+  std::function<void(const Sweep&)> found;
+};
+
+std::vector<double> usual_values(SweepAxis axis, const PlanRequest& request,
+                                 const Scenario& scenario);
+
+// The best plans are those of search() and, along GPUs, of scale(). Along the sequence length the
+// batch keeps its tokens. Throws InputError as search() does.
+Sweep run_sweep(const SweepRequest& request, const SweepWatch& watch = {});
+
+}  // namespace shardwright::planner

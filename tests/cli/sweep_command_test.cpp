@@ -1,0 +1,146 @@
+// sweep: the contract of its JSON, its knee and its exit codes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/cli/command_run.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using Arguments = std::vector<std::string>;
+
+Arguments on_gpus(const std::string& gpus, const std::string& batch, Arguments arguments,
+                  const Arguments& more = {}) {
+  const Arguments scenario = {"--model", "llama3-8b", "--cluster", "dgx-h100",       "--gpus",
+                              gpus,      "--seq-len", "8192",      "--global-batch", batch};
+  arguments.insert(arguments.end(), scenario.begin(), scenario.end());
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+Arguments on_eight_gpus(Arguments arguments, const Arguments& more = {}) {
+  return on_gpus("8", "32", std::move(arguments), more);
+}
+
+json document_of(Arguments arguments) {
+  arguments.insert(arguments.end(), {"--json", "-"});
+  const CommandResult result = run_command(arguments);
+  EXPECT_EQ(result.exit_code, 0) << result.errors;
+  return json::parse(result.output, nullptr, false);
+}
+
+TEST(SweepCommand, PointsAreTheBestPlansOfPlan) {
+  const json sweep =
+      document_of(on_eight_gpus({"sweep", "global-batch"}, {"--values", "64,16,16"}));
+  EXPECT_EQ(sweep["schema"], "shardwright/sweep");
+  EXPECT_EQ(sweep["quantity"], "global-batch");
+  ASSERT_EQ(sweep["points"].size(), 2U);
+  for (const json& point : sweep["points"]) {
+    const std::string batch = std::to_string(point["value"].get<std::int64_t>());
+    const json plan = document_of(on_gpus("8", batch, {"plan"}, {"--top", "1"}));
+    EXPECT_EQ(point["best"]["step_s"], plan["plans"][0]["step_s"]) << batch;
+    EXPECT_EQ(point["best"]["plan"], plan["plans"][0]["plan"]) << batch;
+    EXPECT_TRUE(point["fits"].get<bool>());
+  }
+  EXPECT_EQ(sweep["points"][0]["value"], 16);
+  EXPECT_FALSE(sweep["partial"].get<bool>());
+}
+
+TEST(SweepCommand, MachinesAreThoseOfScale) {
+  const json sweep = document_of(on_gpus("8..32", "32", {"sweep", "gpus"}));
+  const json scale = document_of(on_gpus("8..32", "32", {"scale"}));
+  ASSERT_EQ(sweep["points"].size(), scale["points"].size());
+  for (std::size_t i = 0; i < sweep["points"].size(); ++i) {
+    EXPECT_EQ(sweep["points"][i]["value"], scale["points"][i]["gpus"]);
+    EXPECT_EQ(sweep["points"][i]["best"]["step_s"], scale["points"][i]["best"]["step_s"]);
+  }
+  EXPECT_EQ(sweep["knee"], scale["knee"]);
+}
+
+TEST(SweepCommand, AGivenPlanIsSweptAsItIs) {
+  const ScratchFolder folder;
+  const std::string plan = folder.file("plan.json");
+  ASSERT_EQ(run_command(on_eight_gpus({"plan"}, {"--out", plan})).exit_code, 0);
+  const json one = document_of({"simulate", "--plan", plan});
+  const json sweep =
+      document_of({"sweep", "scale-up-bandwidth", "--plan", plan, "--values", "225,450,900"});
+  EXPECT_EQ(sweep["swept_plan"], "given");
+  EXPECT_EQ(sweep["unit"], "bytes_per_s");
+  double before = 1e300;
+  for (const json& point : sweep["points"]) {
+    EXPECT_EQ(point["best"]["plan"], one["plan"]);
+    EXPECT_LE(point["best"]["step_s"].get<double>(), before);
+    before = point["best"]["step_s"].get<double>();
+  }
+  EXPECT_EQ(sweep["points"][1]["value"], 450e9);
+  EXPECT_EQ(sweep["points"][1]["best"]["step_s"], one["step_s"]);  // that of the cluster
+  // A batch that is no multiple of the plan's breaks a rule, which is named.
+  const json batches = document_of({"sweep", "global-batch", "--plan", plan, "--values", "32,33"});
+  EXPECT_TRUE(batches["points"][1]["best"].is_null());
+  EXPECT_THAT(batches["points"][1]["why_not"].get<std::string>(), HasSubstr("global_batch"));
+}
+
+TEST(SweepCommand, PrintsATableAndTheKnee) {
+  const CommandResult result =
+      run_command(on_eight_gpus({"sweep", "seq-len"}, {"--values", "2048,1048576"}));
+  EXPECT_EQ(result.exit_code, 0) << result.errors;
+  EXPECT_THAT(result.output, HasSubstr("sequence length varied"));
+  EXPECT_THAT(result.output, HasSubstr("(knee)"));
+  EXPECT_THAT(result.output, HasSubstr("2,048 tokens is the longest sequence that fits"));
+}
+
+TEST(SweepCommand, WrongInputIsRefused) {
+  const ScratchFolder folder;
+  const std::string plan = folder.file("plan.json");
+  ASSERT_EQ(run_command(on_eight_gpus({"plan"}, {"--out", plan})).exit_code, 0);
+  const std::vector<std::pair<Arguments, std::string>> cases = {
+      {on_eight_gpus({"sweep"}), "quantity"},
+      {on_eight_gpus({"sweep", "gpu"}), "gpus"},
+      {on_eight_gpus({"sweep", "global-batch"}, {"--values", "16,0"}), "--values"},
+      {on_eight_gpus({"sweep", "memory-bandwidth"}, {"--values", "-3"}), "--values"},
+      {on_gpus("8..16", "32", {"sweep", "seq-len"}), "one number of GPUs"},
+      {{"sweep", "gpus", "--plan", plan}, "--plan"},
+      {{"sweep", "global-batch", "--plan", plan, "--fix", "tp=2"}, "--fix"},
+      {on_eight_gpus({"sweep", "scale-out-bandwidth"},
+                     {"--set", "cluster.node.nic.bandwidth_bytes_per_s=0"}),
+       "bandwidth_bytes_per_s"},
+  };
+  for (const auto& [arguments, said] : cases) {
+    const CommandResult result = run_command(arguments);
+    EXPECT_EQ(result.exit_code, 2) << testing::PrintToString(arguments) << result.errors;
+    EXPECT_THAT(result.errors, HasSubstr(said));
+    EXPECT_EQ(result.output, "");
+  }
+}
+
+TEST(SweepCommand, WithoutAPlanThatFitsItSaysWhy) {
+  const CommandResult result =
+      run_command({"sweep", "global-batch", "--model", "llama3-70b", "--cluster", "dgx-h100",
+                   "--gpus", "1", "--seq-len", "8192", "--global-batch", "8"});
+  EXPECT_EQ(result.exit_code, 4) << result.errors;
+  EXPECT_NE(result.errors, "");
+}
+
+// A sweep that takes far longer than the test waits.
+TEST(SweepCommand, InterruptedSweepsExitWith130) {
+  RunningCommand running({"sweep", "global-batch", "--model", "llama3.1-405b", "--cluster",
+                          "dgx-h100", "--gpus", "16384", "--global-batch", "4096", "--seq-len",
+                          "8192", "--threads", "1", "--json", "-"});
+  running.interrupt_at_work();
+  const CommandResult result = running.finish();
+  EXPECT_EQ(result.exit_code, 130) << result.errors;
+  const json document = json::parse(result.output, nullptr, false);
+  ASSERT_TRUE(document.is_object()) << result.output;
+  EXPECT_EQ(document["partial"], true);
+  EXPECT_TRUE(document["knee"].is_null());
+}
+
+}  // namespace
+}  // namespace shardwright::cli

@@ -1,0 +1,86 @@
+#include "gui/models/sweep_figures.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/spec/profile_library.hpp"
+#include "tests/gui/small_scenario.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+using planner::Sweep;
+using planner::SweepAxis;
+using planner::SweepPlan;
+
+Sweep chosen_plan_along(SweepAxis axis) {
+  return planner::run_sweep(
+      {axis, SweepPlan::Chosen, {}, small_request(), small_set()->scenario(0)});
+}
+
+TEST(SweepFigures, TheIntervalHoldsThePrediction) {
+  for (int i = 0; i < kSweepFigures; ++i) {
+    const SweepValue value = value_of(static_cast<SweepFigure>(i), small_set()->plans.front(),
+                                      validation::PredictionGround::StatedPlan);
+    EXPECT_LE(value.low, value.value) << i;
+    EXPECT_GE(value.high, value.value) << i;
+  }
+}
+
+// The errors of a family of stacks say less about one of its members.
+TEST(SweepFigures, TheIntervalIsWiderOnAGenericStack) {
+  const planner::PlanCandidate& best = small_set()->plans.front();
+  const auto width = [&](const char* stack) {
+    const SweepValue value =
+        value_of(SweepFigure::Step, best,
+                 validation::ground_of(small_request().cluster.accelerator, load_stack(stack)));
+    return value.high - value.low;
+  };
+  EXPECT_GT(width("generic-megatron"), width("megatron-core"));
+  EXPECT_EQ(width("shardwright"), 0.0);  // nothing was published that ran on it
+}
+
+// A band around a figure whose error nobody measured would be made up.
+TEST(SweepFigures, OnlyFiguresThatDependOnTheStepTimeHaveAnInterval) {
+  for (int i = 0; i < kSweepFigures; ++i) {
+    const auto figure = static_cast<SweepFigure>(i);
+    const SweepValue value =
+        value_of(figure, small_set()->plans.front(), validation::PredictionGround::StatedPlan);
+    EXPECT_EQ(value.high > value.low, has_interval(figure) && value.value > 0.0) << i;
+  }
+  EXPECT_FALSE(has_interval(SweepFigure::Memory));
+  EXPECT_FALSE(knee_is_of(SweepAxis::GlobalBatch, SweepFigure::Memory));
+  EXPECT_TRUE(knee_is_of(SweepAxis::SeqLen, SweepFigure::Memory));
+}
+
+TEST(SweepFigures, EveryAxisSaysItsKneeOrWhyThereIsNone) {
+  const Bytes memory = small_request().cluster.accelerator.memory;
+  for (int i = 0; i < planner::kSweepAxes; ++i) {
+    const Sweep along = chosen_plan_along(static_cast<SweepAxis>(i));
+    const QString text = knee_text(along, memory);
+    EXPECT_TRUE(text.endsWith(u'.')) << qPrintable(text);
+    EXPECT_FALSE(text.contains(u'%' + QString::number(1))) << qPrintable(text);
+    if (along.knee) {
+      EXPECT_TRUE(text.contains(axis_text(along.axis, along.points[*along.knee].value)));
+    }
+    // The line that is drawn at first is that of a GPU, which falls.
+    if (along.axis == SweepAxis::Gpus) {
+      EXPECT_TRUE(text.contains(QStringLiteral("of the whole cluster")) ||
+                  text.contains(QStringLiteral("the whole cluster's")));
+    }
+  }
+}
+
+TEST(SweepFigures, BandwidthsAreDrawnInGigabytesPerSecond) {
+  EXPECT_EQ(axis_value(SweepAxis::MemoryBandwidth, 3.35e12), 3350.0);
+  EXPECT_EQ(axis_text(SweepAxis::ScaleOutBandwidth, 6.25e9), QStringLiteral("6.25"));
+  EXPECT_EQ(axis_text(SweepAxis::Gpus, 512.0), QStringLiteral("512"));
+}
+
+TEST(SweepFigures, ALackingLinkIsNamed) {
+  planner::PlanRequest request = small_request();
+  EXPECT_TRUE(lacking_link_text(SweepAxis::ScaleOutBandwidth, request.cluster)
+                  .contains(QStringLiteral("no NIC")));
+}
+
+}  // namespace
+}  // namespace shardwright::gui
