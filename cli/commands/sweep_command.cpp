@@ -319,7 +319,7 @@ bool find_central_plan(planner::SweepRequest& sweep, bool shows_progress) {
   if (sweep.plan == SweepPlan::Chosen || sweep.axis == SweepAxis::Gpus) return true;
   SearchProgressLine progress(shows_progress, sweep.request);
   planner::SearchResult found = planner::search(sweep.request);
-  if (found.infeasible) report_infeasible(*found.infeasible);
+  if (found.infeasible) report_infeasible(sweep.request, *found.infeasible);
   if (found.plans.empty()) return false;
   sweep.scenario.plan = found.plans.front().plan;
   return true;
