@@ -14,12 +14,12 @@
 #include "cli/options/request_options.hpp"
 #include "cli/options/scenario_options.hpp"
 #include "cli/output/candidate_report.hpp"
-#include "cli/output/format.hpp"
 #include "cli/output/infeasible_report.hpp"
 #include "cli/output/output_file.hpp"
 #include "cli/output/progress.hpp"
 #include "cli/output/step_json.hpp"
 #include "cli/output/step_page.hpp"
+#include "core/base/quantity_text.hpp"
 #include "core/spec/plan_check.hpp"
 #include "planner/scale.hpp"
 #include "planner/sweep.hpp"
@@ -319,7 +319,7 @@ bool find_central_plan(planner::SweepRequest& sweep, bool shows_progress) {
   if (sweep.plan == SweepPlan::Chosen || sweep.axis == SweepAxis::Gpus) return true;
   SearchProgressLine progress(shows_progress, sweep.request);
   planner::SearchResult found = planner::search(sweep.request);
-  if (found.infeasible) report_infeasible(*found.infeasible);
+  if (found.infeasible) report_infeasible(sweep.request, *found.infeasible);
   if (found.plans.empty()) return false;
   sweep.scenario.plan = found.plans.front().plan;
   return true;
