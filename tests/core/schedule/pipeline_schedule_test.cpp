@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/spec/plan.hpp"
 #include "tests/core/schedule/schedule_cases.hpp"
 
 namespace shardwright {
