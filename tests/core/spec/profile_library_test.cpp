@@ -173,10 +173,10 @@ TEST(ProfileLibrary, EveryShippedStackHasTheNameOfItsFileAndNothingFilledIn) {
 TEST(ProfileLibrary, FiguresOfAVariantAreThoseOfItsBaseButForWhatItsProfileStates) {
   const StackSpec variant = load_stack("megatron-bridge-mla-cuda-graphs");
   StackSpec base = load_stack("nemo-te");
-  EXPECT_TRUE(variant.cuda_graphs);
-  EXPECT_TRUE(variant.sends_tokens_once_per_node);
-  EXPECT_EQ(variant.optimizer_state_bytes, Bytes(4));
-  EXPECT_EQ(variant.launch_time, base.launch_time);
+  EXPECT_TRUE(variant.host.cuda_graphs);
+  EXPECT_TRUE(variant.communication.sends_tokens_once_per_node);
+  EXPECT_EQ(variant.memory.optimizer_state_bytes, Bytes(4));
+  EXPECT_EQ(variant.host.launch_time, base.host.launch_time);
   EXPECT_EQ(variant.sources.at("/host/launch_s"), base.sources.at("/host/launch_s"));
   EXPECT_EQ(stack_that_states(variant.name, "/host/launch_s"), "nemo-te");
   EXPECT_EQ(stack_that_states(variant.name, "/host/cuda_graphs"), "megatron-bridge-cuda-graphs");
@@ -192,7 +192,8 @@ TEST(ProfileLibrary, StacksDifferInWhatTheirSourcesSay) {
   EXPECT_TRUE(load_stack("fsdp2-compile").fusion.activation);
   EXPECT_EQ(load_stack("fsdp1").gradients.buckets, GradientBuckets::PerLayer);
   EXPECT_FALSE(load_stack("nemo-te").gradients.fp32_reduction);
-  EXPECT_LT(load_stack("shardwright").host.launch_time, load_stack("fsdp2").host.launch_time);
+  EXPECT_LT(load_stack("shardwright").host.host.launch_time,
+            load_stack("fsdp2").host.host.launch_time);
 }
 
 // A fit gives figures of the device that it was run for; those of another one are assumptions.

@@ -38,7 +38,7 @@ Scenario mixtral_on_a_node() {
 // exchange and expert kernel is of twice the size, and the kept activations, too.
 TEST(ExpertStep, PaddedCapacityCostsTimeAndMemory) {
   Scenario scenario = mixtral_on_a_node();
-  scenario.stack.reads_token_counts = false;
+  scenario.stack.host.reads_token_counts = false;
   scenario.model.moe->balanced_routing = true;
   const StepResult dropless = simulate_step(scenario);
   scenario.model.moe->capacity_factor = 1.0;
