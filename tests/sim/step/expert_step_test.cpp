@@ -75,9 +75,9 @@ TEST(ExpertStep, NobodyReadsTokenCountsOfPaddedExperts) {
   Scenario scenario = mixtral_on_a_node();
   scenario.model.moe->capacity_factor = 1.0;
   scenario.model.moe->pads_to_capacity = true;
-  ASSERT_TRUE(scenario.stack.reads_token_counts);
+  ASSERT_TRUE(scenario.stack.host.reads_token_counts);
   const StepResult padded = simulate_step(scenario);
-  scenario.stack.reads_token_counts = false;
+  scenario.stack.host.reads_token_counts = false;
   EXPECT_EQ(simulate_step(scenario).step, padded.step);
 }
 
