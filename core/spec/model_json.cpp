@@ -160,7 +160,7 @@ void describe(ModelSpec& model, FieldVisitor& fields) {
                           [&](MoeSpec& moe) { describe_moe(moe, fields); });
   describe_layout(model, fields);
   fields.document("parameters", nullptr, kOmissible,
-                  "ignored: the counts that `shardwright models show --json` adds");
+                  "ignored: the counts that the command adds where it shows a model");
 }
 
 ModelSpec read_model(const json& value, const std::string& source) {

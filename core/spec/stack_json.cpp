@@ -165,7 +165,7 @@ void describe_memory(StackMemory& memory, FieldVisitor& fields) {
 
 // Earlier profiles say the bytes of a bucket's gradients as they are reduced, and had
 // half-precision parameters in mind.
-json with_bucket_elements(json document) {
+json with_bucket_elements(json document, ProblemList& problems) {
   if (!document.is_object() || !document.contains("gradients")) return document;
   json& gradients = document["gradients"];
   if (!gradients.is_object() || gradients.contains("bucket_elements")) return document;
@@ -179,8 +179,15 @@ json with_bucket_elements(json document) {
     json figure = *earlier;
     json& value = figure.is_object() && figure.contains("value") ? figure["value"] : figure;
     if (!value.is_number()) continue;
-    value = value.get<double>() / element;
+    const double bytes = value.get<double>();
     gradients.erase(earlier);
+    const bool may_be_zero = !ending.empty();
+    if (bytes < 0.0 || (bytes == 0.0 && !may_be_zero)) {
+      problems.add("/gradients/bucket_bytes" + ending, value.dump(),
+                   may_be_zero ? "a number from 0" : "a number above 0");
+      continue;
+    }
+    value = bytes / element;
     gradients["bucket_elements" + ending] = std::move(figure);
   }
   return document;
@@ -220,7 +227,7 @@ StackSpec read_stack(const json& document, const std::string& source) {
   ProblemList problems(source);
   StackSpec spec;
   std::vector<std::string> lines;
-  read_figures(with_bucket_elements(document), "", problems, spec.sources, lines,
+  read_figures(with_bucket_elements(document, problems), "", problems, spec.sources, lines,
                [&](FieldVisitor& fields) { describe(spec, fields); });
   problems.throw_if_any();
   spec.filled_in.insert(spec.filled_in.end(), lines.begin(), lines.end());

@@ -90,7 +90,7 @@ TEST(ModelLibrary, ReadsAFolderAndNamesTheImportAfterIt) {
 
 TEST(ModelLibrary, AWrongNameIsAnsweredWithTheNearestOne) {
   EXPECT_NE(message_of("lama3-70b").find("did you mean \"llama3-70b\"?"), std::string::npos);
-  EXPECT_NE(message_of("no-such-thing-at-all").find("mixtral-8x7b"), std::string::npos);
+  EXPECT_NE(message_of("no-such-thing-at-all").find(" known names"), std::string::npos);
   EXPECT_NE(message_of("").find("no model of this name"), std::string::npos);
 }
 
