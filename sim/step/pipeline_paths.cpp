@@ -11,12 +11,14 @@ namespace {
 // longer way.
 constexpr double kNominalParts = 8.0;
 
-// A slot from the arrival of the message that it begins with to its end. A host that waits for the
-// message issues FSDP's gathers behind it.
+// The time of a slot from the arrival of the message that it begins with. A host that waits for the
+// message issues FSDP's gathers behind it. They run beside the gather of a message that was
+// scattered over the tensor-parallel ranks, which the chains count with the message.
 double from_message(const PlanContext& in, const StageCosts& costs, SlotPhase phase,
                     std::size_t position) {
   const BlockCost& cost = costs.chunk(position).of(phase);
-  return costs.sharded && issues_none_ahead(in, phase, position) ? cost.time : cost.passing;
+  if (!costs.sharded || !issues_none_ahead(in, phase, position)) return cost.passing;
+  return std::max(cost.passing, cost.time - costs.gather);
 }
 
 // The time from the arrival of the first microbatch at the last stage to that of the one whose
