@@ -265,6 +265,22 @@ std::string text_of(const Remedy& remedy) {
   return "";
 }
 
+std::string no_knee_text(const Sweep& sweep) {
+  const bool any_fits = std::any_of(sweep.points.begin(), sweep.points.end(),
+                                    [](const SweepPoint& point) { return point.fits; });
+  switch (sweep.axis) {
+    case SweepAxis::Gpus:
+      return "Tokens/s of the whole cluster grow up to the largest number of GPUs.";
+    case SweepAxis::GlobalBatch:
+      return "No batch fits.";
+    case SweepAxis::SeqLen:
+      return any_fits ? "Every sequence length fits." : "No sequence length fits.";
+    default:
+      return fmt::format("No knee: each doubling still brings more than {} of tokens/s.",
+                         whole_percent(kLeastGainOfDoubling));
+  }
+}
+
 }  // namespace
 
 std::string figure_text(const std::string& figure) {
@@ -333,6 +349,50 @@ std::string remedy_text(const std::vector<Remedy>& remedies) {
   std::vector<std::string> texts;
   for (const Remedy& remedy : remedies) texts.push_back(text_of(remedy));
   return fmt::format("{}", fmt::join(texts, " and "));
+}
+
+std::string value_text(SweepAxis axis, double value) {
+  return is_bandwidth(axis) ? format_number(value / 1e9, 4) : format_count(std::llround(value));
+}
+
+std::string obstacle_text(const SweepPoint& point, Bytes memory) {
+  if (point.fits) return "";
+  if (point.broken_rule) {
+    return fmt::format("breaks a rule of plans: {} is {}; expected {}", point.broken_rule->where,
+                       point.broken_rule->found, point.broken_rule->expected);
+  }
+  if (!point.candidate) return "no plan fits";
+  return fmt::format("the plan needs {} of {}", format_bytes(point.candidate->result.memory().peak),
+                     format_bytes(memory));
+}
+
+std::string knee_text(const Sweep& sweep, Bytes memory) {
+  if (!sweep.knee) return no_knee_text(sweep);
+  const SweepPoint& point = sweep.points[*sweep.knee];
+  const std::string at = value_text(sweep.axis, point.value);
+  if (sweep.axis == SweepAxis::Gpus) {
+    return fmt::format("Knee of the whole cluster's tokens/s at {} GPUs: {}.", at,
+                       sweep.scaling_limit);
+  }
+  if (sweep.axis == SweepAxis::SeqLen) {
+    const SweepPoint& next = sweep.points[*sweep.knee + 1];
+    return fmt::format("{} tokens is the longest sequence that fits; at {}, {}.", at,
+                       value_text(sweep.axis, next.value), obstacle_text(next, memory));
+  }
+  const sim::StepResult& result = point.candidate->result;
+  const std::string exposed = format_percent(result.time().exposed_total() / result.step);
+  if (sweep.axis == SweepAxis::GlobalBatch) {
+    return fmt::format(
+        "Knee of tokens/s at {} sequences, the smallest batch with {} of the best throughput; "
+        "there the bubble takes {} % and exposed communication {} % of the step.",
+        at, whole_percent(kSweepKneeThroughput), format_percent(result.time().bubble / result.step),
+        exposed);
+  }
+  return fmt::format(
+      "Knee of tokens/s at {} GB/s: twice as much brings less than {}; exposed communication "
+      "takes {} % of the step there, kernels {} %.",
+      at, whole_percent(kLeastGainOfDoubling), exposed,
+      format_percent(result.time().compute() / result.step));
 }
 
 std::string estimates_text(const FigureCounts& counts) {

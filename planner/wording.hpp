@@ -10,6 +10,7 @@
 #include "planner/reliability.hpp"
 #include "planner/remedy.hpp"
 #include "planner/search.hpp"
+#include "planner/sweep.hpp"
 
 namespace shardwright::planner {
 
@@ -30,6 +31,16 @@ std::string no_plan_text(const PlanRequest& request, const NoFeasiblePlan& none)
 
 // The changes that belong together: "1,024 GPUs and a global batch of 2,048".
 std::string remedy_text(const std::vector<Remedy>& remedies);
+
+// A value of a sweep: "1,024", or in gigabytes per second "6.25".
+std::string value_text(SweepAxis axis, double value);
+
+// The reason why no plan runs at a point of a sweep, or why its plan does not fit in `memory`; empty
+// if it fits.
+std::string obstacle_text(const SweepPoint& point, Bytes memory);
+
+// The knee of a sweep that has ended and its reason, or the reason why there is none, as a sentence.
+std::string knee_text(const Sweep& sweep, Bytes memory);
 
 // "26 of the 82 hardware and software figures used are estimates".
 std::string estimates_text(const FigureCounts& counts);

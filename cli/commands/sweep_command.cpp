@@ -23,6 +23,7 @@
 #include "core/spec/plan_check.hpp"
 #include "planner/scale.hpp"
 #include "planner/sweep.hpp"
+#include "planner/wording.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -171,23 +172,6 @@ AxisWords words_of(SweepAxis axis) {
   return {"", ""};
 }
 
-std::string value_text(SweepAxis axis, double value) {
-  return planner::is_bandwidth(axis) ? format_number(value / 1e9, 4)
-                                     : format_count(std::llround(value));
-}
-
-// Empty if the plan of the point fits.
-std::string obstacle_to(const SweepPoint& point, Bytes memory) {
-  if (point.fits) return "";
-  if (point.broken_rule) {
-    return fmt::format("breaks a rule of plans: {} is {}; expected {}", point.broken_rule->where,
-                       point.broken_rule->found, point.broken_rule->expected);
-  }
-  if (!point.candidate) return "no plan fits";
-  return fmt::format("the plan needs {} of {}", format_bytes(point.candidate->result.memory().peak),
-                     format_bytes(memory));
-}
-
 Table point_table(const ChosenSweep& chosen, const Sweep& sweep) {
   const AxisWords words = words_of(sweep.axis);
   Table table({{words.title, kNumber, words.unit},
@@ -200,10 +184,11 @@ Table point_table(const ChosenSweep& chosen, const Sweep& sweep) {
                {sweep.plan == SweepPlan::Best ? "plan" : "note", ColumnKind::Prose}});
   for (std::size_t i = 0; i < sweep.points.size(); ++i) {
     const SweepPoint& point = sweep.points[i];
-    std::string note = obstacle_to(point, chosen.sweep.scenario.cluster.accelerator.memory);
+    std::string note =
+        planner::obstacle_text(point, chosen.sweep.scenario.cluster.accelerator.memory);
     if (point.fits && sweep.plan == SweepPlan::Best) note = plan_text(point.candidate->plan);
     if (sweep.knee == i) note += note.empty() ? "knee" : " (knee)";
-    const std::string value = value_text(sweep.axis, point.value);
+    const std::string value = planner::value_text(sweep.axis, point.value);
     if (!point.candidate) {
       table.add_row({value, "", "", "", "", "", "", note});
       continue;
@@ -216,52 +201,6 @@ Table point_table(const ChosenSweep& chosen, const Sweep& sweep) {
                    format_percent(result.time().bubble / result.step), note});
   }
   return table;
-}
-
-std::string no_knee_text(const Sweep& sweep) {
-  const bool any_fits = std::any_of(sweep.points.begin(), sweep.points.end(),
-                                    [](const SweepPoint& point) { return point.fits; });
-  switch (sweep.axis) {
-    case SweepAxis::Gpus:
-      return "Tokens/s of the whole cluster grow up to the largest number of GPUs.";
-    case SweepAxis::GlobalBatch:
-      return "No batch fits.";
-    case SweepAxis::SeqLen:
-      return any_fits ? "Every sequence length fits." : "No sequence length fits.";
-    default:
-      return fmt::format("No knee: each doubling still brings more than {} % of tokens/s.",
-                         format_number(100.0 * planner::kLeastGainOfDoubling));
-  }
-}
-
-// The same sentences as the window's.
-std::string knee_text(const Sweep& sweep, Bytes memory) {
-  if (!sweep.knee) return no_knee_text(sweep);
-  const SweepPoint& point = sweep.points[*sweep.knee];
-  const std::string at = value_text(sweep.axis, point.value);
-  if (sweep.axis == SweepAxis::Gpus) {
-    return fmt::format("Knee of the whole cluster's tokens/s at {} GPUs: {}.", at,
-                       sweep.scaling_limit);
-  }
-  if (sweep.axis == SweepAxis::SeqLen) {
-    const SweepPoint& next = sweep.points[*sweep.knee + 1];
-    return fmt::format("{} tokens is the longest sequence that fits; at {}, {}.", at,
-                       value_text(sweep.axis, next.value), obstacle_to(next, memory));
-  }
-  const sim::StepResult& result = point.candidate->result;
-  const std::string exposed = format_percent(result.time().exposed_total() / result.step);
-  if (sweep.axis == SweepAxis::GlobalBatch) {
-    return fmt::format(
-        "Knee of tokens/s at {} sequences, the smallest batch with {} % of the best throughput; "
-        "there the bubble takes {} % and exposed communication {} % of the step.",
-        at, format_number(100.0 * planner::kSweepKneeThroughput),
-        format_percent(result.time().bubble / result.step), exposed);
-  }
-  return fmt::format(
-      "Knee of tokens/s at {} GB/s: twice as much brings less than {} %; exposed communication "
-      "takes {} % of the step there, kernels {} %.",
-      at, format_number(100.0 * planner::kLeastGainOfDoubling), exposed,
-      format_percent(result.time().compute() / result.step));
 }
 
 ordered_json sweep_json(const ChosenSweep& chosen, const Sweep& sweep) {
@@ -277,7 +216,7 @@ ordered_json sweep_json(const ChosenSweep& chosen, const Sweep& sweep) {
   document["points"] = ordered_json::array();
   for (const SweepPoint& point : sweep.points) {
     ordered_json json = {{"value", point.value}, {"fits", point.fits}};
-    json["why_not"] = obstacle_to(point, scenario.cluster.accelerator.memory);
+    json["why_not"] = planner::obstacle_text(point, scenario.cluster.accelerator.memory);
     json["tokens_per_s"] = point.candidate ? ordered_json(point.tokens_per_s()) : ordered_json();
     json["best"] = point.candidate
                        ? candidate_json(*point.candidate, scenario.cluster, scenario.stack)
@@ -303,9 +242,10 @@ void add_sweep(Page& page, const ChosenSweep& chosen, const Sweep& sweep) {
   if (sweep.chosen_batch) {
     page.paragraph(fmt::format("All train {} per step, the throughput knee on {} GPUs.",
                                format_plural(*sweep.chosen_batch, "sequence"),
-                               value_text(sweep.axis, sweep.points.back().value)));
+                               planner::value_text(sweep.axis, sweep.points.back().value)));
   }
-  if (!sweep.partial) page.paragraph(knee_text(sweep, scenario.cluster.accelerator.memory));
+  if (!sweep.partial)
+    page.paragraph(planner::knee_text(sweep, scenario.cluster.accelerator.memory));
   if (sweep.plan == SweepPlan::Best) {
     add_assumptions(page, chosen.sweep.request, chosen.cluster, chosen.filled_in);
   } else {

@@ -10,7 +10,6 @@ namespace shardwright::gui {
 namespace {
 
 using planner::PlanCandidate;
-using planner::Sweep;
 using planner::SweepAxis;
 using planner::SweepPlan;
 using planner::SweepPoint;
@@ -41,32 +40,6 @@ constexpr std::array<const char*, kSweepFigures> kFigureTitles = {
     "Exposed communication (% of step)",
     "Bubble (% of step)",
     "Waiting for the host (% of step)"};
-
-QString share_text(const PlanCandidate& candidate, Seconds part) {
-  return percent_text(part / candidate.result.step);
-}
-
-// "95 %", of a constant.
-QString whole_percent_text(double ratio) {
-  return fixed_text(100.0 * ratio, 0) + QStringLiteral(" %");
-}
-
-QString no_knee_text(const Sweep& sweep) {
-  const bool any_fits = std::any_of(sweep.points.begin(), sweep.points.end(),
-                                    [](const SweepPoint& point) { return point.fits; });
-  switch (sweep.axis) {
-    case SweepAxis::Gpus:
-      return QStringLiteral("Tokens/s of the whole cluster grow up to the largest number of GPUs.");
-    case SweepAxis::GlobalBatch:
-      return QStringLiteral("No batch fits.");
-    case SweepAxis::SeqLen:
-      return any_fits ? QStringLiteral("Every sequence length fits.")
-                      : QStringLiteral("No sequence length fits.");
-    default:
-      return QStringLiteral("No knee: each doubling still brings more than %1 of tokens/s.")
-          .arg(whole_percent_text(planner::kLeastGainOfDoubling));
-  }
-}
 
 }  // namespace
 
@@ -153,48 +126,12 @@ SweepValue value_of(SweepFigure figure, const PlanCandidate& candidate,
   return {};
 }
 
-QString obstacle_text(const SweepPoint& point, Bytes memory) {
-  if (point.broken_rule) return problem_text(*point.broken_rule);
-  if (!point.candidate) return QStringLiteral("no plan fits");
-  return QStringLiteral("the plan needs %1 of %2")
-      .arg(bytes_text(point.candidate->result.memory().peak), bytes_text(memory));
-}
-
 QString lacking_link_text(SweepAxis axis, const ClusterSpec& cluster) {
   const QString link = axis == SweepAxis::ScaleOutBandwidth
                            ? QStringLiteral("no NIC")
                            : QStringLiteral("no such link between its accelerators");
   return QStringLiteral("There is nothing to sweep: %1 has %2.")
       .arg(to_qstring(cluster.name), link);
-}
-
-QString knee_text(const Sweep& sweep, Bytes memory) {
-  if (!sweep.knee) return no_knee_text(sweep);
-  const SweepPoint& point = sweep.points[*sweep.knee];
-  const QString at = axis_text(sweep.axis, point.value);
-  if (sweep.axis == SweepAxis::Gpus) {
-    return QStringLiteral("Knee of the whole cluster's tokens/s at %1 GPUs: %2.")
-        .arg(at, to_qstring(sweep.scaling_limit));
-  }
-  if (sweep.axis == SweepAxis::SeqLen) {
-    return QStringLiteral("%1 tokens is the longest sequence that fits; at %2, %3.")
-        .arg(at, axis_text(sweep.axis, sweep.points[*sweep.knee + 1].value),
-             obstacle_text(sweep.points[*sweep.knee + 1], memory));
-  }
-  const sim::TimeBreakdown& time = point.candidate->result.time();
-  const QString exposed = share_text(*point.candidate, time.exposed_total());
-  if (sweep.axis == SweepAxis::GlobalBatch) {
-    return QStringLiteral(
-               "Knee of tokens/s at %1 sequences, the smallest batch with %2 of the best "
-               "throughput; there the bubble takes %3 and exposed communication %4 of the step.")
-        .arg(at, whole_percent_text(planner::kSweepKneeThroughput),
-             share_text(*point.candidate, time.bubble), exposed);
-  }
-  return QStringLiteral(
-             "Knee of tokens/s at %1 GB/s: twice as much brings less than %2; exposed "
-             "communication takes %3 of the step there, kernels %4.")
-      .arg(at, whole_percent_text(planner::kLeastGainOfDoubling), exposed,
-           share_text(*point.candidate, time.compute()));
 }
 
 }  // namespace shardwright::gui

@@ -57,13 +57,7 @@ struct SweepValue {
 SweepValue value_of(SweepFigure figure, const planner::PlanCandidate& candidate,
                     std::optional<validation::PredictionGround> ground);
 
-// Why no plan runs at the point, or why its plan does not fit in `memory`.
-QString obstacle_text(const planner::SweepPoint& point, Bytes memory);
-
 // Why a sweep of a cluster without the link has no points.
 QString lacking_link_text(planner::SweepAxis axis, const ClusterSpec& cluster);
-
-// The knee of a sweep that has ended and its reason, or why there is none, as a sentence.
-QString knee_text(const planner::Sweep& sweep, Bytes memory);
 
 }  // namespace shardwright::gui

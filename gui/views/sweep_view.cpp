@@ -18,6 +18,7 @@
 #include "gui/views/flow_layout.hpp"
 #include "gui/views/scrolled_column.hpp"
 #include "gui/views/wheel_to_scrolling.hpp"
+#include "planner/wording.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -294,7 +295,8 @@ QString SweepView::preliminary_text() const {
 }
 
 void SweepView::show_knee() {
-  const QString knee = sweep_.is_final() ? knee_text(sweep_, memory()) : preliminary_text();
+  const QString knee =
+      sweep_.is_final() ? to_qstring(planner::knee_text(sweep_, memory())) : preliminary_text();
   QString text = knee + QLatin1Char(' ') + tip_of(sweep_.axis, sweep_.plan);
   if (sweep_.chosen_batch) {
     text += tr(" All train %1, the throughput knee on %2; Plans may use another batch.")
@@ -430,11 +432,11 @@ TextTable SweepView::table() const {
       for (const double each : {value.value, value.low, value.high})
         row.append(QString::number(each, 'g', 9));
       row +=
-          {point.fits ? tr("yes") : obstacle_text(point, memory()),
+          {point.fits ? tr("yes") : to_qstring(planner::obstacle_text(point, memory())),
            plan_text(point.candidate->plan), QString::number(point.candidate->plan.global_batch)};
     } else {
-      row +=
-          {QString(), QString(), QString(), obstacle_text(point, memory()), QString(), QString()};
+      row += {QString(), QString(), QString(), to_qstring(planner::obstacle_text(point, memory())),
+              QString(), QString()};
     }
     row.append(point.preliminary ? tr("yes") : tr("no"));
     table.rows.push_back(row);

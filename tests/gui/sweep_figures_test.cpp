@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "core/spec/profile_library.hpp"
+#include "gui/models/text.hpp"
+#include "planner/wording.hpp"
 #include "tests/gui/small_scenario.hpp"
 
 namespace shardwright::gui {
@@ -56,7 +58,7 @@ TEST(SweepFigures, EveryAxisSaysItsKneeOrWhyThereIsNone) {
   const Bytes memory = small_request().cluster.accelerator.memory;
   for (int i = 0; i < planner::kSweepAxes; ++i) {
     const Sweep along = chosen_plan_along(static_cast<SweepAxis>(i));
-    const QString text = knee_text(along, memory);
+    const QString text = to_qstring(planner::knee_text(along, memory));
     EXPECT_TRUE(text.endsWith(u'.')) << qPrintable(text);
     EXPECT_FALSE(text.contains(u'%' + QString::number(1))) << qPrintable(text);
     if (along.knee) {
