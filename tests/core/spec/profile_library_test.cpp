@@ -192,8 +192,7 @@ TEST(ProfileLibrary, StacksDifferInWhatTheirSourcesSay) {
   EXPECT_TRUE(load_stack("fsdp2-compile").fusion.activation);
   EXPECT_EQ(load_stack("fsdp1").gradients.buckets, GradientBuckets::PerLayer);
   EXPECT_FALSE(load_stack("nemo-te").gradients.fp32_reduction);
-  EXPECT_LT(load_stack("shardwright").host.launch_time,
-            load_stack("fsdp2").host.launch_time);
+  EXPECT_LT(load_stack("shardwright").host.launch_time, load_stack("fsdp2").host.launch_time);
 }
 
 // A fit gives figures of the device that it was run for; those of another one are assumptions.
