@@ -49,7 +49,6 @@ Plan plan_of(std::int64_t seq_len) {
 
 Batch batch_of(const Plan& plan) {
   Batch batch;
-  batch.tokens_each = plan.micro_batch * plan.seq_len;
   for (std::int64_t i = 0; i < plan.global_batch * plan.seq_len; ++i) {
     batch.tokens.push_back(static_cast<std::int32_t>(i * i % kVocabulary));
     batch.targets.push_back(static_cast<std::int32_t>((i * i + 1) % kVocabulary));

@@ -22,11 +22,10 @@
 #include "executor/comm/socket.hpp"
 #include "executor/data/batch_loader.hpp"
 #include "executor/launch/agreement.hpp"
-#include "executor/launch/device_choice.hpp"
 #include "executor/launch/launch_place.hpp"
 #include "executor/launch/local_launcher.hpp"
+#include "executor/launch/rank_backend.hpp"
 #include "executor/launch/rank_process.hpp"
-#include "executor/launch/replanner.hpp"
 #include "executor/launch/run_folder.hpp"
 #include "executor/launch/run_options.hpp"
 #include "executor/probe/probe_process.hpp"
@@ -47,7 +46,7 @@ std::optional<std::string> environment(const std::string& name) {
 }
 
 // Checks the GPUs before ranks start. Other launchers may show each process a GPU of its own; there
-// the ranks themselves check that they do not share one (gpu_claims.hpp).
+// the ranks themselves check that they do not share one (claim_gpu).
 void prepare_gpus(bool share_gpu, const std::optional<LaunchPlace>& place, std::int64_t world) {
   if (!place) check_gpus(world, share_gpu);
   if (share_gpu && (!place || place->serves_rendezvous))
@@ -150,7 +149,7 @@ CheckedRun check_run(const RunOptions& options) {
   const std::int64_t world = scenario.plan.world_size();
   std::optional<LaunchPlace> place = place_under(options, scenario.plan);
   // Our own launcher has checked it already. Tokens beyond the checked part are found during
-  // training (bad_input.hpp).
+  // training (report_bad_input).
   if (!place || place->launcher != kOwnLauncher) loader.check(options.training.steps);
   if (device == Device::Cuda) prepare_gpus(options.share_gpu, place, world);
   if (device == Device::Cpu && options.share_gpu && (!place || place->serves_rendezvous))

@@ -27,7 +27,7 @@ struct RunState {
   std::uint64_t seed = 0;
   std::int64_t seq_len = 0;
   std::string model;
-  // The checksum of its architecture (architecture.hpp).
+  // The checksum of its architecture (architecture_checksum).
   std::string model_checksum;
   std::uint64_t data_tokens = 0;
   std::string data_checksum;

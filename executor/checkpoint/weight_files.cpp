@@ -11,10 +11,11 @@
 #include "core/base/error.hpp"
 #include "core/base/json_reader.hpp"
 #include "core/spec/huggingface.hpp"
-#include "executor/checkpoint/architecture.hpp"
+#include "core/spec/model_json.hpp"
 #include "executor/checkpoint/checkpoint_folder.hpp"
 #include "executor/checkpoint/stored_names.hpp"
 #include "executor/data/content_checksum.hpp"
+#include "executor/data/counter_random.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -22,6 +23,14 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kIndexFile = "model.safetensors.index.json";
+
+// Returns the members of the spec without the model's names, its source and what a plan chooses.
+json architecture_of(const ModelSpec& model) {
+  json document = to_json(model);
+  for (const char* key : {"name", "family", "aliases", "source", "max_seq_len", "dropout"})
+    document.erase(key);
+  return document;
+}
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
@@ -201,6 +210,10 @@ SafetensorsFile::View WeightFiles::tensor(const std::string& name) const {
   const SafetensorsFile::View* view = find(name);
   SHARDWRIGHT_CHECK(view != nullptr, "weights that were not checked: " + name);
   return *view;
+}
+
+std::string architecture_checksum(const ModelSpec& model) {
+  return checksum_text(key_of(0, architecture_of(model).dump()));
 }
 
 }  // namespace shardwright::executor

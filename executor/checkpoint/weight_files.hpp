@@ -16,6 +16,10 @@
 
 namespace shardwright::executor {
 
+// Returns a checksum of the architecture: equal for models that compute the same from the same
+// parameters.
+std::string architecture_checksum(const ModelSpec& model);
+
 // Reads NAME.safetensors, or a folder with `model.safetensors`, or one with
 // `model.safetensors.index.json` and the files that it lists.
 class WeightFiles {

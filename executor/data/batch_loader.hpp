@@ -5,11 +5,33 @@
 #include <vector>
 
 #include "core/spec/plan.hpp"
-#include "executor/data/batch.hpp"
-#include "executor/data/sample_order.hpp"
 #include "executor/data/token_file.hpp"
 
 namespace shardwright::executor {
+
+// The order of samples: each once per epoch, shuffled for each epoch. It is a function of seed and
+// number, so that a run can resume at any sample.
+class SampleOrder {
+ public:
+  // Requires at least one sample.
+  SampleOrder(std::uint64_t seed, std::uint64_t samples);
+
+  // Returns the sample (0 .. samples - 1) that the run trains on as its `number`-th.
+  std::uint64_t sample(std::uint64_t number) const;
+
+ private:
+  std::uint64_t permute(std::uint64_t key, std::uint64_t value) const;
+
+  std::uint64_t seed_;
+  std::uint64_t samples_;
+  unsigned half_bits_ = 1;
+};
+
+// The tokens that a data-parallel rank works on in one step: all microbatches, one after another.
+// Each target is the token that follows its token.
+struct Batch {
+  std::vector<std::int32_t> tokens, targets;
+};
 
 // Sample i consists of the tokens from i * seq_len on and the one token after them. The samples of
 // a step are the same under every plan with the same batch size and sequence length.
@@ -25,8 +47,6 @@ class BatchLoader {
   // Checks that the samples of this many steps contain only tokens of the vocabulary. It reads at
   // most one epoch and `max_tokens` tokens, which bounds its time. Throws as `load` does.
   void check(std::int64_t steps, std::uint64_t most_tokens = kMaxChecked) const;
-
-  std::uint64_t samples() const { return samples_; }
 
   // Takes a second at most if the file is in memory.
   static constexpr std::uint64_t kMaxChecked = std::uint64_t{1} << 25U;

@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "executor/data/token_format.hpp"
+#include "executor/data/token_file.hpp"
 
 namespace shardwright::executor {
 

@@ -1,4 +1,15 @@
-// A corpus: a memory-mapped file of tokens (formats: token_format.hpp).
+// A corpus: a memory-mapped file of tokens. Their format follows from its name, its header, or the
+// index beside it.
+//
+//   NAME.bin with NAME.idx   Megatron-LM's indexed dataset, documents in file order
+//                            (megatron/core/datasets/indexed_dataset.py)
+//   NAME.bin                 llm.c if it begins with its header of 256 int32
+//                            (github.com/karpathy/llm.c, dev/data/data_common.py);
+//                            otherwise nanoGPT: uint16
+//   NAME.u16, NAME.u32       tokens of 16 or 32 bits
+//   anything else            text, each byte of which is a token
+//
+// All little-endian.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +18,20 @@
 #include <span>
 #include <string>
 
-#include "executor/data/token_format.hpp"
-
 namespace shardwright::executor {
+
+struct TokenFormat {
+  std::size_t first_byte = 0;
+  // 1, 2, 4 or 8.
+  std::size_t token_bytes = 1;
+  std::uint64_t tokens = 0;
+  bool is_signed = false;
+};
 
 class TokenFile {
  public:
-  // Throws InputError if the file cannot be read or is incomplete.
+  // Throws InputError if the file cannot be read or is incomplete, or its header or index belongs to
+  // another format or version or contradicts itself.
   explicit TokenFile(const std::filesystem::path& file);
   ~TokenFile();
   TokenFile(const TokenFile&) = delete;

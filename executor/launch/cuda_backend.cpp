@@ -10,7 +10,6 @@
 #include "executor/comm/nccl_communicator.hpp"
 #include "executor/comm/socket.hpp"
 #include "executor/kernels/cuda/cuda_kernels.hpp"
-#include "executor/launch/gpu_claims.hpp"
 #include "executor/launch/rank_backend.hpp"
 #include "executor/runtime/cuda_queues.hpp"
 #include "executor/telemetry/log.hpp"

@@ -1,5 +1,6 @@
 #include "executor/launch/local_launcher.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -7,18 +8,20 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "core/base/argument_pointers.hpp"
 #include "core/base/error.hpp"
 #include "core/base/stop_signals.hpp"
 #include "executor/comm/socket.hpp"
 #include "executor/comm/tcp_store.hpp"
-#include "executor/launch/bad_input.hpp"
 #include "executor/launch/heartbeat.hpp"
+#include "executor/launch/rendezvous.hpp"
 #include "executor/telemetry/log.hpp"
 
 namespace shardwright::executor {
@@ -161,6 +164,31 @@ void wait_for_ranks(RankProcesses& ranks, const LaunchLimits& limits) {
   if (limits.silence) ranks.check_heartbeats(kMissedSigns * heartbeat_interval(*limits.silence));
 }
 
+// Runs a program without standard output and returns its wait status. The program is stopped when
+// this process is, and does not outlive it.
+int run_quietly(std::vector<std::string> arguments) {
+  const std::vector<char*> pointers = argument_pointers(arguments);
+  const pid_t launcher = getpid();
+  const pid_t process = fork();
+  if (process < 0)
+    throw RuntimeFailure(std::string("cannot start a process: ") + std::strerror(errno));
+  if (process == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != launcher) _exit(1);
+    const int nowhere = open("/dev/null", O_WRONLY);
+    dup2(nowhere, STDOUT_FILENO);
+    execv(pointers.front(), pointers.data());
+    log_error(fmt::format("{} cannot be started: {}", pointers.front(), std::strerror(errno)));
+    _exit(1);
+  }
+  int status = 0;
+  while (waitpid(process, &status, WNOHANG) == 0) {
+    if (stop_status() != 0) kill(process, SIGTERM);
+    std::this_thread::sleep_for(kProcessPollInterval);
+  }
+  return status;
+}
+
 }  // namespace
 
 int stop_status() {
@@ -191,6 +219,15 @@ LaunchResult launch_ranks(std::int64_t world, const std::vector<std::string>& ar
     return {kBadInputStatus, false, {}};
   }
   return {ranks.first_failure(), false, ranks.lost()};
+}
+
+void replan(const std::string& planner, const std::string& plan, std::int64_t ranks,
+            const std::filesystem::path& out) {
+  const int status = run_quietly({planner, "replan", plan, "--ranks", fmt::format("{}", ranks),
+                                  "--out", out.string(), "--force", "--no-progress"});
+  if (stop_status() != 0) throw RuntimeFailure("stopped during the search for a plan");
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    throw RuntimeFailure(fmt::format("no plan fits the {} ranks that are left", ranks));
 }
 
 }  // namespace shardwright::executor

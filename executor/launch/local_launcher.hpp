@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,8 +38,14 @@ int stop_status();
 // Runs this program once for each of `world` ranks with the same arguments and waits for them. This
 // process serves their store at the loopback address. If a rank fails or falls silent, it reports
 // that on standard error and stops the others; no rank outlives the launcher. Bad input that ranks
-// report (bad_input.hpp) is printed once.
+// report (report_bad_input) is printed once.
 LaunchResult launch_ranks(std::int64_t world, const std::vector<std::string>& arguments,
                           const LaunchLimits& limits);
+
+// Runs `shardwright replan`, which writes to `out` the plan with which the run of `plan` continues on
+// at most `ranks` ranks. `planner` is the command shardwright. Throws RuntimeFailure if there is no
+// such plan, or if this process is asked to stop (stop_status).
+void replan(const std::string& planner, const std::string& plan, std::int64_t ranks,
+            const std::filesystem::path& out);
 
 }  // namespace shardwright::executor

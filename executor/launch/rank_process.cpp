@@ -7,25 +7,26 @@
 #include <cmath>
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/base/text_hash.hpp"
 #include "core/lowering/lowering.hpp"
-#include "executor/checkpoint/architecture.hpp"
+#include "core/spec/plan_json.hpp"
+#include "core/spec/stack_json.hpp"
 #include "executor/checkpoint/parameter_files.hpp"
 #include "executor/checkpoint/run_checkpoints.hpp"
 #include "executor/checkpoint/weight_files.hpp"
 #include "executor/comm/socket.hpp"
 #include "executor/data/batch_loader.hpp"
+#include "executor/data/content_checksum.hpp"
 #include "executor/launch/agreement.hpp"
-#include "executor/launch/bad_input.hpp"
-#include "executor/launch/device_choice.hpp"
 #include "executor/launch/heartbeat.hpp"
-#include "executor/launch/lost_ranks.hpp"
+#include "executor/launch/rank_backend.hpp"
 #include "executor/launch/rendezvous.hpp"
 #include "executor/launch/run_folder.hpp"
-#include "executor/launch/run_inputs.hpp"
 #include "executor/runtime/rank_trainer.hpp"
 #include "executor/telemetry/log.hpp"
 #include "executor/telemetry/metrics_log.hpp"
@@ -41,6 +42,58 @@ struct Corpus {
   TokenFile file;
   std::string checksum = file.checksum();
 };
+
+template <class Value>
+std::string text_of(const Value& value) {
+  return fmt::format("{}", value);
+}
+
+void add_plan(const Scenario& scenario, RunInputs& inputs) {
+  inputs["model"] =
+      fmt::format("{}, checksum {}", scenario.model.name, architecture_checksum(scenario.model));
+  inputs["stack"] = fmt::format("{}, checksum {}", scenario.stack.name,
+                                checksum_text(text_hash(to_json(scenario.stack).dump())));
+  const nlohmann::json members = nlohmann::json(to_json(scenario.plan)).flatten();
+  for (const auto& [pointer, value] : members.items())
+    inputs["/plan" + pointer] = value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+void add_training(const TrainingOptions& training, RunInputs& inputs) {
+  inputs["--seed"] = text_of(training.seed);
+  inputs["--steps"] = text_of(training.steps);
+  inputs["--lr"] = text_of(training.learning_rate);
+  inputs["--min-lr-ratio"] = text_of(training.least_rate_ratio);
+  inputs["--warmup-steps"] = text_of(training.warmup_steps);
+  inputs["--beta1"] = text_of(training.beta1);
+  inputs["--beta2"] = text_of(training.beta2);
+  inputs["AdamW's epsilon"] = text_of(training.epsilon);
+  inputs["--weight-decay"] = text_of(training.weight_decay);
+  inputs["--clip"] = text_of(training.clip_norm);
+}
+
+// Returns the inputs on which the result of a run depends, for comparison between its ranks: model,
+// stack and each member of the plan; size and checksum of the data; the checksum of initial weights;
+// every option that changes computation or communication; and the program's version. Excludes what
+// may differ between ranks: paths, the cluster's figures, the recorded steps. Throws InputError if
+// weights cannot be read.
+RunInputs inputs_of(const RunOptions& options, const Scenario& scenario, Device device,
+                    const TokenFile& data, const std::string& data_checksum) {
+  RunInputs inputs;
+  inputs["version"] = SHARDWRIGHT_VERSION;
+  inputs["data"] = fmt::format("{} tokens of {} bytes, checksum {}", data.tokens(),
+                               data.token_bytes(), data_checksum);
+  inputs["--device"] = name_of(device);
+  inputs["--resume"] = options.resume ? "given" : "not given";
+  inputs["--init-from"] =
+      options.init_from.empty()
+          ? "not given"
+          : fmt::format("weights with the checksum {}", WeightFiles(options.init_from).checksum());
+  inputs["--checkpoint-every"] = text_of(options.checkpoint_every);
+  inputs["--async-checkpoints"] = options.async_checkpoints ? "given" : "not given";
+  add_plan(scenario, inputs);
+  add_training(options.training, inputs);
+  return inputs;
+}
 
 OpenCommunicator with_log(OpenCommunicator open) {
   return [open = std::move(open)](const std::string& key, int rank, int size) {

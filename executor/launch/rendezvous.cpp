@@ -2,7 +2,14 @@
 
 #include <utility>
 
+#include "executor/comm/communicator.hpp"
+
 namespace shardwright::executor {
+namespace {
+
+constexpr const char* kBadInputKey = "bad_input";
+
+}  // namespace
 
 Rendezvous::Rendezvous(const LaunchPlace& place, const std::string& token,
                        std::chrono::milliseconds timeout)
@@ -28,6 +35,31 @@ OpenCommunicator Rendezvous::opener(std::string prefix) {
   return [this, prefix = std::move(prefix)](const std::string& key, int rank, int size) {
     return device_->connect(*store_, prefix + key, rank, size);
   };
+}
+
+void report_bad_input(Store& store, const std::string& text) {
+  try {
+    store.set(kBadInputKey, text);
+    // The answer arrives after the store has the text.
+    store.find(kBadInputKey);
+  } catch (const CommunicationError&) {
+    // The process that served the store has ended, and with it the run.
+  }
+}
+
+std::optional<std::string> reported_bad_input(const LocalStore& store) {
+  const auto found = store.entry(kBadInputKey);
+  return found ? std::optional(found->value) : std::nullopt;
+}
+
+std::optional<std::string> reported_bad_input(const Rendezvous& rendezvous,
+                                              std::chrono::milliseconds limit) {
+  if (rendezvous.local_store() != nullptr) return reported_bad_input(*rendezvous.local_store());
+  try {
+    return rendezvous.connect(limit)->find(kBadInputKey);
+  } catch (const CommunicationError&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace shardwright::executor

@@ -3,12 +3,15 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "executor/comm/gloo_communicator.hpp"
 #include "executor/comm/rank_communicators.hpp"
+#include "executor/comm/store.hpp"
 #include "executor/comm/tcp_store.hpp"
 #include "executor/launch/launch_place.hpp"
+#include "executor/launch/rendezvous.hpp"
 
 namespace shardwright::executor {
 
@@ -42,5 +45,19 @@ class Rendezvous {
   std::chrono::milliseconds timeout_;
   std::unique_ptr<GlooDevice> device_;
 };
+
+// Bad input that a rank finds during training, for instance a token beyond the vocabulary. The rank
+// reports it before it leaves its collectives, so that no other rank takes the closed connections
+// for a failure.
+
+// Writes the text to the store; the rank calls it before it closes a connection. Does nothing if
+// the store is gone.
+void report_bad_input(Store& store, const std::string& text);
+
+// Returns the reported text, in the process that serves the store.
+std::optional<std::string> reported_bad_input(const LocalStore& store);
+// The same in other processes. Returns nothing if the store does not answer within `limit`.
+std::optional<std::string> reported_bad_input(const Rendezvous& rendezvous,
+                                              std::chrono::milliseconds limit);
 
 }  // namespace shardwright::executor

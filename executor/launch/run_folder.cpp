@@ -8,7 +8,7 @@
 
 #include "core/base/error.hpp"
 #include "executor/checkpoint/checkpoint_folder.hpp"
-#include "executor/telemetry/earlier_metrics.hpp"
+#include "executor/telemetry/metrics_log.hpp"
 
 namespace shardwright::executor {
 namespace {

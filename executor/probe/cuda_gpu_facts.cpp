@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "executor/kernels/cuda/cuda_device.hpp"
-#include "executor/kernels/cuda/cuda_error.hpp"
 #include "executor/probe/gpu_facts.hpp"
 
 namespace shardwright::executor {

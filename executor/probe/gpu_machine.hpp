@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <vector>
 
 #include "core/spec/cluster_spec.hpp"
 #include "executor/probe/gpu_facts.hpp"
@@ -37,5 +39,13 @@ double matrix_flop_per_clock(const GpuFacts& gpu);
 // True if the GPU multiplies in bf16, the executor's format on GPUs: from compute capability 8.0 on
 // (NVIDIA A100 Tensor Core GPU Architecture).
 bool has_bf16(const GpuFacts& gpu);
+
+// Returns GPUs and network devices as JSON:
+//
+// {"gpus": [{"name", "bus_id", "compute_capability", "memory_bytes", "l2_bytes", "multiprocessors",
+//   "clock_hz", "memory_bytes_per_s"}], "host_to_gpu_bytes_per_s", "gpu_to_host_bytes_per_s",
+//  "peer_copy_bytes_per_s": [[…]], "network_devices": [{"name", "bytes_per_s", "rdma"}]}
+nlohmann::ordered_json hardware_json(const GpuHost& host,
+                                     const std::vector<NetworkDevice>& devices);
 
 }  // namespace shardwright::executor

@@ -14,13 +14,11 @@
 #include "core/lowering/lowering.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "executor/data/counter_random.hpp"
-#include "executor/launch/device_choice.hpp"
-#include "executor/launch/option_checks.hpp"
+#include "executor/launch/rank_backend.hpp"
 #include "executor/launch/rendezvous.hpp"
 #include "executor/launch/run_options.hpp"
 #include "executor/probe/communication_probe.hpp"
 #include "executor/probe/gpu_machine.hpp"
-#include "executor/probe/hardware_file.hpp"
 #include "executor/probe/machine.hpp"
 #include "executor/probe/probe_models.hpp"
 #include "executor/runtime/rank_trainer.hpp"
@@ -82,8 +80,7 @@ class ProbeProgress {
 Batch random_batch(const Scenario& scenario, std::int64_t rank, std::int64_t step) {
   const Plan& plan = scenario.plan;
   Batch batch;
-  batch.tokens_each = plan.micro_batch * plan.seq_len;
-  const std::int64_t tokens = batch.tokens_each * plan.microbatches();
+  const std::int64_t tokens = plan.micro_batch * plan.seq_len * plan.microbatches();
   const auto key = static_cast<std::uint64_t>(rank * 1'000 + step);
   const auto vocabulary = static_cast<std::uint64_t>(scenario.model.vocab);
   for (std::int64_t i = 0; i <= tokens; ++i) {

@@ -43,7 +43,7 @@ Device probe_device(const ProbeOptions& options);
 std::int64_t probe_ranks(const ProbeOptions& options, Device device);
 
 // Rank 0 writes to `out`: `machine.json` (a cluster profile with what the system reports),
-// `exchanges.json`, `hardware.json` (hardware_file.hpp), and for each of the probe's models the
+// `exchanges.json`, `hardware.json` (hardware_json), and for each of the probe's models the
 // files of a run: `runs/NAME/plan.json`, `timeline-STEP-RANK.json`, `metrics.jsonl`. Throws
 // CommunicationError, OpError, RuntimeFailure, CudaError. Not yet run on GPUs.
 void probe_rank(const ProbeOptions& options, const LaunchPlace& place, Device device,

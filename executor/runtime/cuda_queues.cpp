@@ -6,8 +6,8 @@
 #include <thread>
 #include <utility>
 
-#include "executor/kernels/cuda/cuda_error.hpp"
-#include "executor/runtime/op_error.hpp"
+#include "executor/kernels/cuda/cuda_device.hpp"
+#include "executor/runtime/op_queues.hpp"
 
 namespace shardwright::executor {
 namespace {

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 
-#include "executor/runtime/not_finite.hpp"
 #include "executor/runtime/op_runner.hpp"
 
 namespace shardwright::executor {

@@ -5,12 +5,19 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "executor/kernels/element.hpp"
 
 namespace shardwright::executor {
+
+// Names the op that failed and the reason. Callers add the rank and its host.
+class OpError : public std::runtime_error {
+ public:
+  OpError(const std::string& op, const std::string& why) : std::runtime_error(op + ": " + why) {}
+};
 
 // An op and its dependencies.
 struct QueuedOp {

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/program/program.hpp"
@@ -17,7 +19,27 @@
 
 namespace shardwright::executor {
 
-struct NotFiniteCounts;
+// Numbers of infinite or NaN values of an op; in device memory while a step runs.
+struct NotFiniteCounts {
+  // Values in the tensors and gradients that the op wrote or added to.
+  double results = 0.0;
+  // Values in the weights that the op applied.
+  double weights = 0.0;
+};
+
+// The first op of a rank, in the order of issue, with results that are not finite. Its inputs from
+// this rank were finite, except for the weights that are counted.
+struct NotFiniteOp {
+  std::string op;
+  NotFiniteCounts counts;
+  std::vector<std::string> weights;
+  // The op is a collective or transfer, so its inputs include other ranks' values.
+  bool received = false;
+};
+
+// "ffn.down of layer 1, microbatch 0: 12 values of its result and 3 of its weights
+// layers.1.mlp.down_proj are not finite"
+std::string describe_not_finite(const NotFiniteOp& found);
 
 inline bool is_backward(Phase phase) {
   return phase == Phase::BackwardInput || phase == Phase::BackwardWeight;

@@ -8,7 +8,7 @@
 #include "core/base/error.hpp"
 #include "core/program/groups.hpp"
 #include "core/program/rank_grid.hpp"
-#include "executor/runtime/initial_values.hpp"
+#include "executor/data/counter_random.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -45,6 +45,45 @@ bool knows_own_gradients(const Program& program) {
 std::size_t batch_bytes(const Plan& plan) {
   return static_cast<std::size_t>(plan.global_batch / plan.dp * plan.seq_len) *
          sizeof(std::int32_t);
+}
+
+constexpr double kDeviation = 0.02;
+
+// Box-Muller: two uniform numbers per normal one.
+float normal(std::uint64_t key, std::uint64_t index, double deviation) {
+  const double radius = std::sqrt(-2.0 * std::log(random_unit(key, 2 * index)));
+  const double angle = 2.0 * M_PI * random_unit(key, 2 * index + 1);
+  return static_cast<float>(deviation * radius * std::cos(angle));
+}
+
+double deviation_of(const ModelSpec& model, const std::string& name) {
+  const bool ends_branch =
+      name.ends_with("attention.o_proj.weight") || name.ends_with("mlp.down_proj.weight");
+  return ends_branch ? kDeviation / std::sqrt(2.0 * static_cast<double>(model.layers)) : kDeviation;
+}
+
+// The values depend only on seed, name and index in the whole parameter, so that they are the same
+// under every plan. Sets biases and padding to 0 and norms to 1. Matrices are normal with a deviation
+// of 0.02, or of 0.02 / sqrt(2 layers) at the end of residual branches (GPT-2: Radford et al. 2019,
+// section 2.3).
+void fill_initial(const ModelSpec& model, std::uint64_t seed, const ParameterSlice& slice,
+                  std::span<float> values) {
+  if (!slice.is_matrix()) {
+    const bool one = slice.is_norm() && slice.name.ends_with(".weight");
+    std::fill(values.begin(), values.end(), one ? 1.0F : 0.0F);
+    return;
+  }
+  std::fill(values.begin(), values.end(), 0.0F);
+  const std::uint64_t key = key_of(seed, slice.name);
+  const double deviation = deviation_of(model, slice.name);
+  for (std::int64_t r = 0; r < slice.rows; ++r) {
+    for (std::int64_t c = 0; c < slice.columns; ++c) {
+      const std::int64_t index =
+          (slice.first_row + r) * slice.whole_columns() + slice.first_column + c;
+      values[static_cast<std::size_t>(r * slice.columns + c)] =
+          normal(key, static_cast<std::uint64_t>(index), deviation);
+    }
+  }
 }
 
 }  // namespace
@@ -160,11 +199,6 @@ double RankTrainer::sum_over_world(double own) {
   });
   kernels_.download(&own, sum, sizeof(own));
   return own;
-}
-
-void RankTrainer::gather_parameters() {
-  StepState state;
-  runner_.gather_parameters(state);
 }
 
 }  // namespace shardwright::executor

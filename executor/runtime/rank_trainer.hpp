@@ -9,7 +9,7 @@
 #include "core/program/program.hpp"
 #include "core/spec/model_spec.hpp"
 #include "executor/comm/rank_communicators.hpp"
-#include "executor/data/batch.hpp"
+#include "executor/data/batch_loader.hpp"
 #include "executor/kernels/kernels.hpp"
 #include "executor/runtime/op_runner.hpp"
 #include "executor/runtime/parameter_store.hpp"
@@ -38,7 +38,7 @@ struct StepReport {
 
 class RankTrainer {
  public:
-  // Initialises the parameters (fill_initial). The references must outlive the trainer; kernels,
+  // Initialises the parameters. The references must outlive the trainer; kernels,
   // communicators and queues belong to one device. Throws CommunicationError.
   RankTrainer(const ModelSpec& model, const Program& program, std::int64_t rank, Kernels& kernels,
               const OpenCommunicator& open, const TrainingOptions& options,
@@ -52,9 +52,6 @@ class RankTrainer {
   // parameters, and checks what each op writes. All ranks call it. Returns nothing if all results
   // of this rank are finite. Throws as `step` does.
   std::optional<NotFiniteOp> find_not_finite(std::int64_t step, const Batch& batch);
-
-  // Gathers the weights as the last step left them; ZeRO-1 may do that only in the next step.
-  void gather_parameters();
 
   // True if some steps report small_batch_squares.
   bool reports_small_batches() const { return knows_own_gradients_; }

@@ -130,13 +130,4 @@ PhaseTimes StepRunner::phase_times() const {
   return times;
 }
 
-void StepRunner::gather_parameters(StepState& state) {
-  streams_->begin(rank_.ops);
-  for_each_placed([&](const PlacedOp& placed, std::span<const PartId> covered) {
-    if (placed.op.payload == Payload::Parameters)
-      streams_->issue(queues_.of(placed.op), queued(placed, covered, {}, state));
-  });
-  streams_->drain();
-}
-
 }  // namespace shardwright::executor

@@ -16,7 +16,6 @@
 
 #include "core/program/program.hpp"
 #include "core/program/program_checks.hpp"
-#include "executor/runtime/not_finite.hpp"
 #include "executor/runtime/op_queues.hpp"
 #include "executor/runtime/op_runner.hpp"
 #include "executor/runtime/step_recorder.hpp"
@@ -47,8 +46,6 @@ class StepRunner {
   // Evaluates the counts of a step that was run with `StepState::not_finite`.
   std::optional<NotFiniteOp> first_not_finite(std::span<const NotFiniteCounts> counts) const;
   std::uint32_t ops() const { return rank_.ops; }
-  // Gathers the parameters that other ranks updated, as the next step would.
-  void gather_parameters(StepState& state);
 
   // Runs work outside of the program; `work` gets a queue. Throws OpError.
   void run_alone(const std::string& name, std::function<void(Queue)> work);

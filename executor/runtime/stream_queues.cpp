@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "executor/runtime/op_error.hpp"
+#include "executor/runtime/op_queues.hpp"
 
 namespace shardwright::executor {
 namespace {

@@ -5,13 +5,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "core/base/units.hpp"
 #include "core/spec/scenario.hpp"
 #include "executor/runtime/rank_trainer.hpp"
 #include "executor/telemetry/noise_scale.hpp"
-#include "executor/telemetry/prometheus_file.hpp"
 
 namespace shardwright::executor {
 
@@ -41,10 +42,37 @@ MemoryUse memory_of(const RankTrainer& trainer, const Kernels& kernels);
 
 RunFigures figures_of(const Scenario& scenario, const std::string& device);
 
+// Calls `take` with the step and text of each line of metrics.jsonl. Skips a truncated last line
+// (no JSON and no line feed after it), which a killed run may leave, and then returns true. Does
+// nothing if the file does not exist. Throws InputError if it is no regular file, and with up to a
+// hundred line numbers of other lines that are neither empty nor an object with a step.
+bool for_each_earlier_step(
+    const std::filesystem::path& file,
+    const std::function<void(std::int64_t step, const std::string& line)>& take);
+
+// A run's figures as a text file for Prometheus' node exporter
+// (https://prometheus.io/docs/instrumenting/exposition_formats/).
+class PrometheusFile {
+ public:
+  explicit PrometheusFile(std::filesystem::path file) : file_(std::move(file)) {}
+
+  // Sets a gauge "shardwright_NAME" for each number of the object, and NaN for null. Writes the
+  // file at most once a second. Throws RuntimeFailure.
+  void update(const nlohmann::ordered_json& figures);
+  // Writes the last update unless it is written already: to another file, which it then renames.
+  void write();
+
+ private:
+  std::filesystem::path file_;
+  std::string text_;
+  std::chrono::steady_clock::time_point last_;
+  bool written_ = true;
+};
+
 class MetricsLog {
  public:
   // Keeps the lines of an earlier file before `first_step`; `noise` holds the running means of
-  // these steps. Throws InputError for a broken line (earlier_metrics.hpp), RuntimeFailure if the
+  // these steps. Throws InputError for a broken line (for_each_earlier_step), RuntimeFailure if the
   // file cannot be written.
   MetricsLog(const std::filesystem::path& file, const RunFigures& figures, std::int64_t first_step,
              const NoiseMeans& noise = {});
@@ -75,7 +103,8 @@ class MetricsLog {
 
   // True if the last line of the earlier file was truncated and is left out.
   bool truncated() const { return truncated_; }
-  // The missing steps before `first_step`, in the words of missing_steps.
+  // The missing steps before `first_step`: "steps 5 to 19", "step 3", "steps 0, 4 to 6, 8 and others
+  // after them"; empty if none is missing.
   const std::string& missing() const { return missing_; }
 
  private:

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <new>
 
-#include "executor/kernels/cuda/cuda_error.hpp"
+#include "executor/kernels/cuda/cuda_device.hpp"
 #include "executor/kernels/cuda/fused_kernels.hpp"
 #include "executor/kernels/cuda/norm_rows.hpp"
 #include "tests/executor/kernels/op_table.hpp"

@@ -5,8 +5,6 @@
 #include <cstdlib>
 #include <utility>
 
-#include "executor/kernels/cuda/cuda_error.hpp"
-
 namespace shardwright::executor {
 
 int count_gpus(std::string& why) {
@@ -18,12 +16,6 @@ int count_gpus(std::string& why) {
   if (status == cudaSuccess && count > 0) return count;
   why = status == cudaSuccess ? "the driver names none" : cudaGetErrorString(status);
   return 0;
-}
-
-std::string gpu_name(int ordinal) {
-  cudaDeviceProp properties{};
-  check_cuda(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");
-  return properties.name;
 }
 
 std::string gpu_bus_id(int ordinal) {

@@ -1,4 +1,4 @@
-// The GPU of a rank: its memory, streams and events.
+// The GPU of a rank: its memory, streams and events; errors of CUDA and its libraries.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -6,11 +6,23 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <string>
 
 #include "executor/kernels/element.hpp"
 
 namespace shardwright::executor {
+
+// Names the call that failed and CUDA's reason. Callers add the op and the rank.
+class CudaError : public std::runtime_error {
+ public:
+  CudaError(const std::string& call, const std::string& why)
+      : std::runtime_error(call + ": " + why) {}
+};
+
+inline void check_cuda(cudaError_t status, const char* call) {
+  if (status != cudaSuccess) throw CudaError(call, cudaGetErrorString(status));
+}
 
 // Returns the number of GPUs that this process sees; if it is 0, `why` says why. It must be the
 // first CUDA call, since it sets the environment that the driver reads at its start, unless the
@@ -19,9 +31,6 @@ namespace shardwright::executor {
 // (loading a kernel later may wait for the device, and so for a collective that waits for this
 // rank). See "CUDA Environment Variables" and "Lazy Loading" in the CUDA C++ Programming Guide.
 int count_gpus(std::string& why);
-
-// "NVIDIA H200"
-std::string gpu_name(int ordinal);
 
 // Returns the GPU's bus address, "0000:1b:00.0", which identifies it on its host whichever GPUs a
 // process sees. Throws CudaError.

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "executor/kernels/cuda/cuda_error.hpp"
+#include "executor/kernels/cuda/cuda_device.hpp"
 
 namespace shardwright::executor {
 namespace {

@@ -8,7 +8,6 @@
 
 #include "executor/kernels/cuda/attention_graphs.hpp"
 #include "executor/kernels/cuda/cuda_device.hpp"
-#include "executor/kernels/cuda/cuda_error.hpp"
 
 namespace shardwright::executor {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "executor/kernels/cuda/cuda_error.hpp"
+#include "executor/kernels/cuda/cuda_device.hpp"
 #include "executor/kernels/element.hpp"
 
 namespace shardwright::executor {

@@ -15,7 +15,6 @@
 #include <utility>
 
 #include "executor/kernels/cuda/cuda_device.hpp"
-#include "executor/kernels/cuda/cuda_error.hpp"
 
 namespace shardwright::executor {
 namespace {

@@ -8,13 +8,12 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 
 #include "core/base/error.hpp"
-#include "executor/checkpoint/architecture.hpp"
 #include "executor/checkpoint/run_checkpoints.hpp"
 #include "executor/checkpoint/safetensors.hpp"
 #include "executor/checkpoint/stored_names.hpp"
+#include "executor/checkpoint/weight_files.hpp"
 #include "executor/data/content_checksum.hpp"
 #include "executor/data/counter_random.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
@@ -24,12 +23,6 @@ namespace shardwright::executor {
 namespace {
 
 constexpr std::int64_t kSaved = 3, kSteps = 6;
-
-std::filesystem::path empty_folder(const std::string& name) {
-  std::filesystem::path folder = scratch_path(name);
-  std::filesystem::remove_all(folder);
-  return folder;
-}
 
 TrainingOptions six_steps() {
   TrainingOptions options;
@@ -79,12 +72,6 @@ std::vector<double> run_and_save(const ModelSpec& model, const Plan& plan,
   return losses;
 }
 
-std::string content_of(const std::filesystem::path& file) {
-  std::ostringstream text;
-  text << std::ifstream(file, std::ios::binary).rdbuf();
-  return text.str();
-}
-
 struct Resumed {
   std::optional<RunState> state;
   // Losses from the resumed step to the sixth.
@@ -109,7 +96,7 @@ Resumed resume(const ModelSpec& model, const Plan& plan, const std::filesystem::
 
 TEST(Checkpoint, ResumesTheLossCurveExactlyUnderTheSamePlan) {
   for (const Plan& plan : {plan_of(1, 1, 1, 0), plan_of(2, 2, 1, 1)}) {
-    const auto folder = empty_folder("exact");
+    const auto folder = scratch_path("exact");
     const std::vector<double> losses = run_and_save(small_gpt2(), plan, folder);
     const Resumed resumed = resume(small_gpt2(), plan, folder);
     ASSERT_EQ(resumed.state, state_after(kSaved));
@@ -122,7 +109,7 @@ TEST(Checkpoint, ResumesTheLossCurveExactlyUnderTheSamePlan) {
 TEST(Checkpoint, WrittenInTheBackgroundHoldsTheStateOfItsStep) {
   const ModelSpec model = small_llama();
   const Plan plan = plan_of(2, 1, 2, 1);
-  const auto folder = empty_folder("background"), other = empty_folder("foreground");
+  const auto folder = scratch_path("background"), other = scratch_path("foreground");
   const std::vector<double> losses = run_and_save(model, plan, folder, true);
   EXPECT_EQ(run_and_save(model, plan, other, false), losses);
   for (const std::int64_t steps : {kSaved - 1, kSaved}) {
@@ -138,7 +125,7 @@ TEST(Checkpoint, WrittenInTheBackgroundHoldsTheStateOfItsStep) {
 // A file blocks the folder of checkpoints: every rank learns that rank 0 cannot write, in the
 // background with the next checkpoint.
 TEST(Checkpoint, ThatCannotBeWrittenIsAnErrorOnAllRanks) {
-  const auto blocked = empty_folder("blocked");
+  const auto blocked = scratch_path("blocked");
   std::ofstream(blocked) << "no folder";
   for (const bool in_background : {false, true}) {
     std::atomic<int> failures = 0;
@@ -160,7 +147,7 @@ TEST(Checkpoint, ThatCannotBeWrittenIsAnErrorOnAllRanks) {
 
 TEST(Checkpoint, ResumesUnderOtherPlansWithinRounding) {
   for (const ModelSpec& model : {small_gpt2(), small_llama()}) {
-    const auto folder = empty_folder("other-plan");
+    const auto folder = scratch_path("other-plan");
     const std::vector<double> losses = run_and_save(model, plan_of(2, 1, 2, 1), folder);
     for (const Plan& plan :
          {plan_of(1, 1, 1, 0), plan_of(1, 2, 1, 0), plan_of(4, 1, 1, 1), plan_of(1, 2, 2, 1)}) {
@@ -173,7 +160,7 @@ TEST(Checkpoint, ResumesUnderOtherPlansWithinRounding) {
 }
 
 TEST(Checkpoint, KeepsTheLastOnesAndNothingUnfinished) {
-  const auto folder = empty_folder("keep");
+  const auto folder = scratch_path("keep");
   run_and_save(small_llama(), plan_of(1, 1, 1, 0), folder);
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
@@ -192,7 +179,7 @@ void flip_bit(const std::filesystem::path& file, std::uint64_t bit) {
 // Damaged checkpoints do not count as kept ones, wherever they are; older ones than the kept ones
 // are deleted.
 TEST(Checkpoint, KeepsTheLastIntactOnes) {
-  const auto folder = empty_folder("keep-whole");
+  const auto folder = scratch_path("keep-whole");
   // Steps 2 and 3.
   run_and_save(small_llama(), plan_of(1, 1, 1, 0), folder);
   for (const char* name : {"step-00000001", "step-00000004", "step-00000009"})
@@ -212,7 +199,7 @@ TEST(Checkpoint, KeepsTheLastIntactOnes) {
 TEST(Checkpoint, DamageIsNoticedAndThePreviousOneIsUsed) {
   const ModelSpec model = small_llama();
   const Plan plan = plan_of(1, 1, 1, 0);
-  const auto folder = empty_folder("damage"), whole = empty_folder("whole");
+  const auto folder = scratch_path("damage"), whole = scratch_path("whole");
   run_and_save(model, plan, whole);
   const auto damaged = folder / "step-00000003";
   std::vector<std::function<void()>> damages;
@@ -250,7 +237,7 @@ TEST(Checkpoint, DamageIsNoticedAndThePreviousOneIsUsed) {
 TEST(Checkpoint, IsDamagedIfAFileIsNoRegularFile) {
   const ModelSpec model = small_llama();
   const Plan plan = plan_of(1, 1, 1, 0);
-  const auto folder = empty_folder("no-file"), whole = empty_folder("no-file-whole");
+  const auto folder = scratch_path("no-file"), whole = scratch_path("no-file-whole");
   run_and_save(model, plan, whole);
   for (const char* name : {kModelFile, kOptimizerFile, kStateFile}) {
     const auto file = folder / "step-00000003" / name;
@@ -274,7 +261,7 @@ TEST(Checkpoint, IsDamagedIfAFileIsNoRegularFile) {
 // With values that no decimal fraction represents; and an older checkpoint without the running
 // means.
 TEST(Checkpoint, KeepsTheMeansOfTheNoiseScale) {
-  const auto folder = empty_folder("noise");
+  const auto folder = scratch_path("noise");
   run_and_save(small_llama(), plan_of(1, 1, 1, 0), folder);
   CheckpointFolder checkpoints(folder);
   RunState state = checkpoints.read_state(kSaved);
@@ -299,7 +286,7 @@ TEST(Checkpoint, KeepsTheMeansOfTheNoiseScale) {
 }
 
 TEST(Checkpoint, OfAnotherModelIsRefused) {
-  const auto folder = empty_folder("another");
+  const auto folder = scratch_path("another");
   run_and_save(small_llama(), plan_of(1, 1, 1, 0), folder);
   ModelSpec wider = small_llama();
   wider.mlp.ffn_hidden *= 2;
@@ -327,7 +314,7 @@ TEST(Checkpoint, DistinguishesModelsOfOneSize) {
 }
 
 TEST(Checkpoint, IsRefusedBeforeItsTensorsAreRead) {
-  const auto folder = empty_folder("refused");
+  const auto folder = scratch_path("refused");
   run_and_save(small_llama(), plan_of(1, 1, 1, 0), folder);
   LocalStore store;
   on_ranks(small_llama(), plan_of(1, 1, 1, 0), six_steps(),
@@ -386,7 +373,7 @@ TEST(StoredNames, PlacesCoverTheTensorsOnce) {
 }
 
 TEST(Safetensors, RefusesInvalidSizes) {
-  const auto file = empty_folder("sizes.safetensors");
+  const auto file = scratch_path("sizes.safetensors");
   for (const char* tensor : {R"({"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]})",
                              R"({"dtype": "F32", "shape": [1.0], "data_offsets": [0, 4]})",
                              R"({"dtype": "F32", "shape": [1], "data_offsets": [0, 1e300]})",
@@ -404,7 +391,7 @@ TEST(Safetensors, RefusesInvalidSizes) {
 }
 
 TEST(Safetensors, RefusesIncompleteFiles) {
-  const auto file = empty_folder("broken.safetensors");
+  const auto file = scratch_path("broken.safetensors");
   using Access = SafetensorsFile::Access;
   create_safetensors(file, {{"a", {2, 3}}, {"b", {4}}});
   SafetensorsFile(file, Access::Write).tensor("b", 4)[3] = 7.0F;

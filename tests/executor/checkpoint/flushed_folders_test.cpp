@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "executor/checkpoint/checkpoint_folder.hpp"
+#include "tests/scratch_path.hpp"
 
 namespace {
 
@@ -46,9 +47,7 @@ std::vector<std::string> flushed_by_checkpoint(CheckpointFolder& folder, std::in
 }
 
 TEST(FlushedFolders, OfTheFirstCheckpointHoldTheFolderOfCheckpointsToo) {
-  const std::filesystem::path out =
-      std::filesystem::canonical(testing::TempDir()) / (std::to_string(getpid()) + "-flushed");
-  std::filesystem::remove_all(out);
+  const std::filesystem::path out = scratch_path("flushed");
   std::filesystem::create_directories(out);
   CheckpointFolder folder(out / "checkpoints");
   const std::string unfinished = folder.unfinished(1).string();
@@ -57,7 +56,6 @@ TEST(FlushedFolders, OfTheFirstCheckpointHoldTheFolderOfCheckpointsToo) {
                                    unfinished + "/" + kOptimizerFile, unfinished + "/" + kStateFile,
                                    unfinished, (out / "checkpoints").string()));
   EXPECT_THAT(flushed_by_checkpoint(folder, 2), testing::Not(testing::Contains(out.string())));
-  std::filesystem::remove_all(out);
 }
 
 }  // namespace

@@ -16,13 +16,13 @@
 #include "executor/data/counter_random.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
 #include "tests/scratch_path.hpp"
+#include "tests/thrown.hpp"
 
 namespace shardwright::executor {
 namespace {
 
 std::filesystem::path new_folder(const std::string& name) {
-  std::filesystem::path folder = scratch_path("weights-" + name);
-  std::filesystem::remove_all(folder);
+  std::filesystem::path folder = scratch_path(name);
   std::filesystem::create_directories(folder);
   return folder;
 }
@@ -119,13 +119,7 @@ TEST(WeightFiles, MustBeFinite) {
   plan.pp = 2;
   const WeightFiles files(folder);
   on_ranks(model, plan, {}, [&](RankTrainer& trainer, const BatchLoader& /*loader*/) {
-    std::string refused;
-    try {
-      read_weights(files, model, trainer.parameters());
-    } catch (const InputError& error) {
-      refused = error.what();
-    }
-    EXPECT_EQ(refused,
+    EXPECT_EQ(thrown_by([&] { read_weights(files, model, trainer.parameters()); }),
               trainer.rank() == 0
                   ? "--init-from: " + name + ": found nan at element 70; expected finite numbers"
                   : "");
@@ -165,13 +159,7 @@ TEST(WeightFiles, OfACheckpointGiveTheLossOfTheRun) {
 }
 
 std::vector<std::string> problems_of(const std::filesystem::path& from, const ModelSpec& model) {
-  std::vector<std::string> where;
-  try {
-    WeightFiles(from).check(model);
-  } catch (const InputError& error) {
-    for (const Problem& problem : error.problems()) where.push_back(problem.where);
-  }
-  return where;
+  return shardwright::problems_of([&] { WeightFiles(from).check(model); });
 }
 
 TEST(WeightFiles, OfAnotherModelAreRefusedWithEveryDifference) {

@@ -12,11 +12,11 @@
 #include <thread>
 #include <vector>
 
-#include "core/base/error.hpp"
 #include "executor/comm/socket.hpp"
 #include "executor/launch/heartbeat.hpp"
-#include "tests/executor/launch/launched_ranks.hpp"
 #include "tests/executor/launch/started_run.hpp"
+#include "tests/scratch_path.hpp"
+#include "tests/thrown.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -34,13 +34,9 @@ std::vector<std::string> outcomes_of(const std::vector<RunInputs>& inputs, std::
   std::vector<std::jthread> ranks;
   for (std::size_t rank = 0; rank < inputs.size(); ++rank) {
     ranks.emplace_back([&, rank] {
-      try {
+      outcomes[rank] = thrown_by<std::runtime_error>([&] {
         agree_on_inputs(store, static_cast<std::int64_t>(rank), world, inputs[rank], kLimit);
-      } catch (const InputError& error) {
-        outcomes[rank] = error.what();
-      } catch (const RuntimeFailure& error) {
-        outcomes[rank] = error.what();
-      }
+      });
     });
   }
   ranks.clear();
@@ -77,13 +73,8 @@ TEST(Agreement, NamesTheRankThatDoesNotJoin) {
 TEST(Agreement, RefusesASecondProcessOfARank) {
   LocalStore store;
   const RunInputs same = {{"--seed", "1"}};
-  const auto join = [&](std::int64_t rank) -> std::string {
-    try {
-      agree_on_inputs(store, rank, 2, same, std::chrono::seconds(20));
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "";
+  const auto join = [&](std::int64_t rank) {
+    return thrown_by([&] { agree_on_inputs(store, rank, 2, same, std::chrono::seconds(20)); });
   };
   auto first = std::async(std::launch::async, join, 0);
   auto second = std::async(std::launch::async, join, 1);
@@ -102,15 +93,29 @@ TEST(RankWatch, CountsAbsentRanksAsLost) {
   EXPECT_EQ(watch.describe_silence(1), "rank 1 on node7 did not join in time");
 }
 
+// Expects that all ranks exit as bad input ends them, with messages that match, and that all but the
+// `odd` one name it.
+void expect_refusal(LaunchedRanks& ranks, const testing::Matcher<std::string>& reported,
+                    std::size_t odd = kRanks) {
+  for (std::size_t rank = 0; rank < kRanks; ++rank) {
+    EXPECT_EQ(ranks.wait(rank), 2) << rank << ranks.messages(rank);
+    EXPECT_THAT(ranks.messages(rank), reported) << rank;
+    if (rank == odd || odd == kRanks) continue;
+    EXPECT_THAT(ranks.messages(rank), HasSubstr(fmt::format("rank {} on {}", odd, host_name())));
+  }
+}
+
 // The option that differs on one of four ranks, and its name in messages.
 struct Odd {
   const char* name;
   LaunchedRanks::Change change;
-  std::vector<std::string> reported;
+  std::string reported;
 };
 
-void add(std::vector<std::string>& arguments, const std::vector<std::string>& more) {
-  arguments.insert(arguments.end(), more.begin(), more.end());
+LaunchedRanks::Change adding(const std::vector<std::string>& more) {
+  return [more](int, std::vector<std::string>& arguments) {
+    arguments.insert(arguments.end(), more.begin(), more.end());
+  };
 }
 
 void use_other_data(std::vector<std::string>& arguments) {
@@ -134,42 +139,29 @@ void use_other_plan(std::vector<std::string>& arguments, const char* member, int
 class OddRank : public testing::TestWithParam<Odd> {};
 
 TEST_P(OddRank, IsRefusedByAllBeforeTheFirstStep) {
-  const auto folder = empty_run_folder("odd");
+  const auto folder = scratch_path("odd");
   LaunchedRanks ranks(folder, kSteps, {}, [](int rank, std::vector<std::string>& arguments) {
     if (rank == 1) GetParam().change(rank, arguments);
   });
-  for (std::size_t rank = 0; rank < kRanks; ++rank) {
-    EXPECT_EQ(ranks.wait(rank), 2) << rank << ranks.messages(rank);
-    EXPECT_THAT(ranks.messages(rank), HasSubstr("rank 1 on " + host_name()));
-    for (const std::string& each : GetParam().reported)
-      EXPECT_THAT(ranks.messages(rank), HasSubstr(each)) << rank;
-  }
+  expect_refusal(ranks,
+                 AllOf(HasSubstr("rank 1 on " + host_name()), HasSubstr(GetParam().reported)));
   EXPECT_FALSE(std::filesystem::exists(folder));
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Inputs, OddRank,
     testing::Values(
-        Odd{"Seed",
-            [](int, auto& arguments) {
-              add(arguments, {"--seed", "2"});
-            },
-            {"--seed: found 2; expected 1, as on rank 0"}},
-        Odd{"Rate",
-            [](int, auto& arguments) {
-              add(arguments, {"--lr", "0.5"});
-            },
-            {"--lr: found 0.5; expected 0.0003, as on rank 0"}},
-        Odd{"Data", [](int, auto& arguments) { use_other_data(arguments); }, {", data: found "}},
-        Odd{"Plan",
-            [](int, auto& arguments) { use_other_plan(arguments, "micro_batch", 2); },
-            {"/plan/micro_batch: found 2; expected 1, as on rank 0"}}),
+        Odd{"Seed", adding({"--seed", "2"}), "--seed: found 2; expected 1, as on rank 0"},
+        Odd{"Rate", adding({"--lr", "0.5"}), "--lr: found 0.5; expected 0.0003, as on rank 0"},
+        Odd{"Data", [](int, auto& arguments) { use_other_data(arguments); }, ", data: found "},
+        Odd{"Plan", [](int, auto& arguments) { use_other_plan(arguments, "micro_batch", 2); },
+            "/plan/micro_batch: found 2; expected 1, as on rank 0"}),
     [](const auto& odd) { return odd.param.name; });
 
 // Two runs have a checkpoint of one step; a rank with the other run's checkpoint is noticed before
 // the tensors are read.
 TEST(OddCheckpoint, IsRefusedByAll) {
-  const auto folder = empty_run_folder("resumed"), other = empty_run_folder("another");
+  const auto folder = scratch_path("resumed"), other = scratch_path("another");
   EXPECT_EQ(StartedRun(folder, {}, kCheckpointEvery).wait(), 0);
   EXPECT_EQ(StartedRun(other, {"--lr", "0.01"}, kCheckpointEvery).wait(), 0);
   LaunchedRanks ranks(folder, kSteps, {"--resume", "--timeout", "3"},
@@ -182,39 +174,32 @@ TEST(OddCheckpoint, IsRefusedByAll) {
   EXPECT_EQ(losses_in(folder).size(), static_cast<std::size_t>(kCheckpointEvery));
 }
 
+constexpr const char* kPlanForTwo =
+    "found a plan for 2 ranks; expected one for the 4 that torchrun started";
+
 // All have the same plan for two ranks fewer than were started.
 TEST(PlanForOthers, IsRefusedByAllWithTheNumberOfRanks) {
-  std::vector<std::string> of_two = run_arguments(empty_run_folder("fewer"));
+  std::vector<std::string> of_two = run_arguments(scratch_path("fewer"));
   use_other_plan(of_two, "dp", 1);
-  LaunchedRanks ranks(empty_run_folder("fewer"), kSteps, {},
+  LaunchedRanks ranks(scratch_path("fewer"), kSteps, {},
                       [&](int, std::vector<std::string>& arguments) { arguments[1] = of_two[1]; });
-  for (std::size_t rank = 0; rank < kRanks; ++rank) {
-    EXPECT_EQ(ranks.wait(rank), 2) << rank;
-    EXPECT_THAT(ranks.messages(rank), HasSubstr("found a plan for 2 ranks; expected one for the 4 "
-                                                "that torchrun started"));
-  }
+  expect_refusal(ranks, HasSubstr(kPlanForTwo));
 }
 
 // Only one rank has such a plan, which it notices before the rendezvous.
 TEST(PlanForOthers, OfOneRankIsReportedToTheOthers) {
   for (const std::size_t odd : {0U, 1U}) {
-    LaunchedRanks ranks(empty_run_folder("fewer"), kSteps, {},
+    LaunchedRanks ranks(scratch_path("fewer"), kSteps, {},
                         [&](int rank, std::vector<std::string>& arguments) {
                           if (rank == static_cast<int>(odd)) use_other_plan(arguments, "dp", 1);
                         });
-    for (std::size_t rank = 0; rank < kRanks; ++rank) {
-      EXPECT_EQ(ranks.wait(rank), 2) << rank << ranks.messages(rank);
-      EXPECT_THAT(ranks.messages(rank),
-                  AllOf(HasSubstr(rank == odd ? "" : fmt::format("rank {} on ", odd)),
-                        HasSubstr("found a plan for 2 ranks; expected one for the 4 that torchrun "
-                                  "started")));
-    }
+    expect_refusal(ranks, HasSubstr(kPlanForTwo), odd);
   }
 }
 
 // No other rank can be told: rank 0 knows of no others and trains by itself.
 TEST(PlanForOthers, IsReportedWithoutOtherRanks) {
-  const auto folder = empty_run_folder("alone");
+  const auto folder = scratch_path("alone");
   LaunchedRanks ranks(
       folder, kSteps, {"--timeout", "3"},
       [](int rank, std::vector<std::string>& arguments) {
@@ -244,24 +229,18 @@ TEST(OddWorld, IsRefusedByAllAndTheRankIsNamed) {
       {0, 0, "WORLD_SIZE: found \"0\"; expected an integer from 1 to"},
       {0, 1, "found a plan for 4 ranks; expected one for the 1 that torchrun started"}};
   for (const Told& odd : cases) {
-    const auto folder = empty_run_folder("odd");
+    const auto folder = scratch_path("odd");
     // Rank 0 waits this long for ranks that do not exist.
     LaunchedRanks ranks(folder, kSteps, {"--timeout", "6"}, nullptr,
                         [&](int rank) { return rank == odd.rank ? odd.world : kRanks; });
-    for (std::size_t rank = 0; rank < kRanks; ++rank) {
-      EXPECT_EQ(ranks.wait(rank), 2) << odd.rank << rank << ranks.messages(rank);
-      const bool is_odd = static_cast<int>(rank) == odd.rank;
-      EXPECT_THAT(ranks.messages(rank),
-                  AllOf(HasSubstr(is_odd ? "" : fmt::format("rank {} on ", odd.rank)),
-                        HasSubstr(odd.reported)));
-    }
+    expect_refusal(ranks, HasSubstr(odd.reported), static_cast<std::size_t>(odd.rank));
     EXPECT_FALSE(std::filesystem::exists(folder));
   }
 }
 
 // A rank whose plan matches its world size finds no error before the rendezvous.
 TEST(OddWorld, WithAPlanForItIsNamedWithBothNumbers) {
-  const auto folder = empty_run_folder("odd");
+  const auto folder = scratch_path("odd");
   LaunchedRanks ranks(
       folder, kSteps, {"--timeout", "6"},
       [](int rank, std::vector<std::string>& arguments) {
@@ -270,12 +249,8 @@ TEST(OddWorld, WithAPlanForItIsNamedWithBothNumbers) {
       [](int rank) { return rank == 1 ? 2 : kRanks; });
   const std::string host = " on " + host_name(),
                     reported = ", number of ranks: found 2; expected 4, as on rank 0";
-  for (std::size_t rank = 0; rank < kRanks; ++rank) {
-    EXPECT_EQ(ranks.wait(rank), 2) << rank << ranks.messages(rank);
-    EXPECT_THAT(ranks.messages(rank),
-                AllOf(HasSubstr("rank 1" + host + reported + host),
-                      HasSubstr("/plan/dp: found 1; expected 2, as on rank 0")));
-  }
+  expect_refusal(ranks, AllOf(HasSubstr("rank 1" + host + reported + host),
+                              HasSubstr("/plan/dp: found 1; expected 2, as on rank 0")));
   EXPECT_FALSE(std::filesystem::exists(folder));
 }
 
@@ -283,54 +258,37 @@ TEST(OddWorld, WithAPlanForItIsNamedWithBothNumbers) {
 class RefusedRankOfSeveral : public testing::TestWithParam<int> {};
 
 TEST_P(RefusedRankOfSeveral, EndsTheOthersAlike) {
-  const auto refused = static_cast<std::size_t>(GetParam());
-  const std::string name = fmt::format("rank {} on {}, ", refused, host_name());
   const auto expect = [&](const LaunchedRanks::Change& change, const std::string& reported) {
-    const auto folder = empty_run_folder("refused");
+    const auto folder = scratch_path("refused");
     LaunchedRanks ranks(folder, kSteps, {}, [&](int rank, std::vector<std::string>& arguments) {
       if (rank == GetParam()) change(rank, arguments);
     });
-    for (std::size_t rank = 0; rank < kRanks; ++rank) {
-      EXPECT_EQ(ranks.wait(rank), 2) << rank << ranks.messages(rank);
-      EXPECT_THAT(ranks.messages(rank),
-                  AllOf(HasSubstr(rank == refused ? "" : name), HasSubstr(reported)));
-    }
+    expect_refusal(ranks, HasSubstr(reported), static_cast<std::size_t>(GetParam()));
     EXPECT_FALSE(std::filesystem::exists(folder));
   };
   expect([](int, auto& arguments) { arguments[1] = "/nowhere/plan.json"; },
          "/nowhere/plan.json: found no such file; expected");
-  expect(
-      [](int, auto& arguments) {
-        add(arguments, {"--seed", "many"});
-      },
-      "--seed: found many; expected an integer");
-  expect(
-      [](int, auto& arguments) {
-        add(arguments, {"--warmup-steps", "9999"});
-      },
-      "--warmup-steps: found 9999; expected");
+  expect(adding({"--seed", "many"}), "--seed: found many; expected an integer");
+  expect(adding({"--warmup-steps", "9999"}), "--warmup-steps: found 9999; expected");
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, RefusedRankOfSeveral, testing::Values(0, 2));
 
 // Rank 0 creates the folder once all agree.
 TEST(FolderThatCannotBeMade, IsReportedByAll) {
-  const auto blocked = empty_run_folder("blocked");
+  const auto blocked = scratch_path("blocked");
   std::ofstream(blocked) << "a file";
   LaunchedRanks ranks(
-      empty_run_folder("ranks"), kSteps, {}, [&](int, std::vector<std::string>& arguments) {
+      scratch_path("ranks"), kSteps, {}, [&](int, std::vector<std::string>& arguments) {
         *(std::find(arguments.begin(), arguments.end(), "--out") + 1) = blocked / "run";
       });
-  for (std::size_t rank = 0; rank < kRanks; ++rank) {
-    EXPECT_EQ(ranks.wait(rank), 2) << rank;
-    EXPECT_THAT(ranks.messages(rank),
-                HasSubstr("rank 0 on " + host_name() + ", --out: found Not a directory; expected"));
-  }
+  expect_refusal(
+      ranks, HasSubstr("rank 0 on " + host_name() + ", --out: found Not a directory; expected"));
 }
 
 // Rank 2 is never started; each of the others names it.
 TEST(AbsentRank, IsNamedByAllOthers) {
-  LaunchedRanks ranks(empty_run_folder("absent"), kSteps, {"--timeout", "3"},
+  LaunchedRanks ranks(scratch_path("absent"), kSteps, {"--timeout", "3"},
                       [](int rank, std::vector<std::string>& arguments) {
                         if (rank == 2) arguments.clear();
                       });

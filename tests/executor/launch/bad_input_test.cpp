@@ -9,10 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "executor/data/sample_order.hpp"
+#include "executor/data/batch_loader.hpp"
 #include "executor/data/token_file.hpp"
 #include "executor/runtime/training_options.hpp"
-#include "tests/executor/launch/launched_ranks.hpp"
 #include "tests/executor/launch/started_run.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
 #include "tests/scratch_path.hpp"
@@ -56,6 +55,13 @@ std::uint64_t spoil(const std::filesystem::path& data) {
   return position;
 }
 
+// Lets every rank read this file.
+LaunchedRanks::Change reading(const std::filesystem::path& data) {
+  return [data](int, std::vector<std::string>& arguments) {
+    *(std::find(arguments.begin(), arguments.end(), "--data") + 1) = data;
+  };
+}
+
 std::string refusal(const std::filesystem::path& data, std::uint64_t position) {
   return data.string() + ": position " + std::to_string(position) +
          ": found the token 300; expected 0 to 255, the model's vocabulary\n";
@@ -64,7 +70,7 @@ std::string refusal(const std::filesystem::path& data, std::uint64_t position) {
 TEST(ForeignToken, IsReportedOnceBeforeRanksStart) {
   const auto data = good_tokens();
   const std::uint64_t position = spoil(data);
-  const auto folder = empty_run_folder("foreign");
+  const auto folder = scratch_path("foreign");
   StartedRun run(folder, {"--restarts", "3"}, kManySteps, data);
   EXPECT_EQ(run.wait(), 2);
   EXPECT_EQ(run.messages(), refusal(data, position));
@@ -75,7 +81,7 @@ TEST(ForeignToken, IsReportedOnceBeforeRanksStart) {
 TEST(ForeignToken, IsIrrelevantIfNoStepReadsIt) {
   const auto data = good_tokens();
   spoil(data);
-  StartedRun run(empty_run_folder("foreign"), {}, kBadStep, data);
+  StartedRun run(scratch_path("foreign"), {}, kBadStep, data);
   EXPECT_EQ(run.wait(), 0) << run.messages();
 }
 
@@ -83,10 +89,7 @@ TEST(ForeignToken, IsIrrelevantIfNoStepReadsIt) {
 TEST(ForeignToken, IsReportedByEachRankUnderAnotherLauncher) {
   const auto data = good_tokens();
   const std::uint64_t position = spoil(data);
-  LaunchedRanks ranks(empty_run_folder("foreign"), kManySteps, {},
-                      [&](int, std::vector<std::string>& arguments) {
-                        *(std::find(arguments.begin(), arguments.end(), "--data") + 1) = data;
-                      });
+  LaunchedRanks ranks(scratch_path("foreign"), kManySteps, {}, reading(data));
   for (std::size_t rank = 0; rank < kRanks; ++rank) {
     EXPECT_EQ(ranks.wait(rank), 2) << rank;
     EXPECT_EQ(ranks.messages(rank), refusal(data, position)) << rank;
@@ -98,7 +101,7 @@ TEST(ForeignToken, IsReportedByEachRankUnderAnotherLauncher) {
 TEST(ForeignTokenInMidRun, IsReportedOnceWithoutARestart) {
   for (int time = 0; time < 2; ++time) {
     const auto data = good_tokens();
-    StartedRun run(empty_run_folder("foreign"), {"--restarts", "3"}, kManySteps, data);
+    StartedRun run(scratch_path("foreign"), {"--restarts", "3"}, kManySteps, data);
     run.wait_for_steps(3);
     const std::uint64_t position = spoil(data);
     EXPECT_EQ(run.wait(), 2);
@@ -109,10 +112,7 @@ TEST(ForeignTokenInMidRun, IsReportedOnceWithoutARestart) {
 
 TEST(ForeignTokenInMidRun, EndsAllRanksUnderAnotherLauncherAlike) {
   const auto data = good_tokens();
-  LaunchedRanks ranks(empty_run_folder("foreign"), kManySteps, {},
-                      [&](int, std::vector<std::string>& arguments) {
-                        *(std::find(arguments.begin(), arguments.end(), "--data") + 1) = data;
-                      });
+  LaunchedRanks ranks(scratch_path("foreign"), kManySteps, {}, reading(data));
   ranks.wait_for_steps(3);
   const std::uint64_t position = spoil(data);
   for (std::size_t rank = 0; rank < kRanks; ++rank) {

@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <thread>
 #include <tuple>
 
@@ -19,6 +18,7 @@
 #include "tests/executor/launch/started_run.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
 #include "tests/process_end.hpp"
+#include "tests/scratch_path.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -37,7 +37,7 @@ std::uint64_t hits_of_each_kind() {
 // The losses of an undisturbed run.
 const std::vector<double>& undisturbed_losses() {
   static const std::vector<double> losses = [] {
-    const auto folder = empty_run_folder("undisturbed");
+    const auto folder = scratch_path("undisturbed");
     EXPECT_EQ(StartedRun(folder, kLimit).wait(), 0);
     return losses_in(folder);
   }();
@@ -56,10 +56,9 @@ void expect_prometheus_of_last_line(const std::filesystem::path& run) {
   std::string last;
   for (std::string line; std::getline(file, line) && !file.eof();) last = line;
   if (last.empty()) return;
-  std::ostringstream text;
-  text << std::ifstream(run / "metrics.prom").rdbuf();
   const auto step = nlohmann::json::parse(last).at("step").get<std::int64_t>();
-  EXPECT_THAT(text.str(), HasSubstr("\nshardwright_step " + std::to_string(step) + "\n"));
+  EXPECT_THAT(content_of(run / "metrics.prom"),
+              HasSubstr("\nshardwright_step " + std::to_string(step) + "\n"));
 }
 
 class FailingRank : public testing::TestWithParam<int> {
@@ -87,7 +86,7 @@ class FailingRank : public testing::TestWithParam<int> {
 TEST_P(FailingRank, EndsTheRunAndLosesNothingBeyondTheLastCheckpoint) {
   ASSERT_EQ(undisturbed_losses().size(), static_cast<std::size_t>(kSteps));
   for (std::uint64_t number = 0; number < hits_of_each_kind(); ++number) {
-    const auto folder = empty_run_folder("hit");
+    const auto folder = scratch_path("hit");
     std::vector<pid_t> ranks;
     {
       // Every other run writes its checkpoints in the background.
@@ -118,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(Signals, FailingRank, testing::Values(SIGKILL, SIGSTOP)
 
 // A run that was hit twice has the losses of an undisturbed one.
 TEST(Restart, RepeatsTheLossesFromTheLastCheckpoint) {
-  const auto folder = empty_run_folder("restart");
+  const auto folder = scratch_path("restart");
   StartedRun run(folder, {"--restarts", "2"});
   for (const std::size_t steps : {std::size_t{7}, std::size_t{16}}) {
     run.wait_for_steps(steps);
@@ -130,7 +129,7 @@ TEST(Restart, RepeatsTheLossesFromTheLastCheckpoint) {
 
 // A run whose messages cannot be written ends normally.
 TEST(UnreadMessages, ChangeNoRun) {
-  const auto folder = empty_run_folder("unread");
+  const auto folder = scratch_path("unread");
   const std::filesystem::path messages = folder.string() + ".messages";
   std::filesystem::remove(messages);
   std::filesystem::create_symlink("/dev/full", messages);
@@ -148,7 +147,7 @@ TEST(UnreadMessages, ChangeNoRun) {
 
 // A rank that writes to the connection of a killed one gets this signal.
 TEST(ClosedConnection, EndsNoOtherRank) {
-  StartedRun run(empty_run_folder("closed-connection"), kLimit);
+  StartedRun run(scratch_path("closed-connection"), kLimit);
   run.wait_for_steps(1);
   for (const pid_t rank : run.ranks()) kill(rank, SIGPIPE);
   EXPECT_EQ(run.wait(), 0) << run.messages();
@@ -156,7 +155,7 @@ TEST(ClosedConnection, EndsNoOtherRank) {
 
 // The run continues with fewer ranks under a new plan; the losses agree within rounding.
 TEST(Elastic, ContinuesWithTheRemainingRanks) {
-  const auto folder = empty_run_folder("elastic");
+  const auto folder = scratch_path("elastic");
   StartedRun run(folder, {"--restarts", "2", "--elastic", "--planner", SHARDWRIGHT_COMMAND});
   run.wait_for_steps(12);
   kill(run.ranks()[2], SIGKILL);
@@ -174,7 +173,7 @@ TEST(Elastic, ContinuesWithTheRemainingRanks) {
 // No plan of this two-layer model uses three ranks. One of the two used ranks is lost; with the
 // spare one, two remain.
 TEST(Elastic, CountsTheRanksThatAPlanLeavesSpare) {
-  const auto folder = empty_run_folder("spare");
+  const auto folder = scratch_path("spare");
   std::ifstream four_layers(run_arguments(folder)[1]);
   auto plan = nlohmann::json::parse(four_layers);
   plan.at("model").at("layers") = 2;
@@ -197,7 +196,7 @@ TEST(Elastic, CountsTheRanksThatAPlanLeavesSpare) {
 // The rank is frozen before it joins the others, which wait for it. It is named, and the run
 // continues without it.
 TEST(FrozenStart, IsNamedAndLeftOut) {
-  const auto folder = empty_run_folder("frozen-start");
+  const auto folder = scratch_path("frozen-start");
   StartedRun run(
       folder, {"--timeout", "4", "--restarts", "1", "--elastic", "--planner", SHARDWRIGHT_COMMAND});
   kill(run.first_ranks(2)[1], SIGSTOP);
@@ -215,7 +214,7 @@ class AskedToStop : public testing::TestWithParam<std::tuple<int, std::size_t>> 
 
 TEST_P(AskedToStop, EndsAtOnceAndLeavesNoProcess) {
   const auto [signal, steps] = GetParam();
-  StartedRun run(empty_run_folder("stopped"), {"--restarts", "3"}, 1'000'000'000);
+  StartedRun run(scratch_path("stopped"), {"--restarts", "3"}, 1'000'000'000);
   const std::vector<pid_t> ranks = run.ranks();
   run.wait_for_steps(steps);
   const auto asked = std::chrono::steady_clock::now();
@@ -232,7 +231,7 @@ INSTANTIATE_TEST_SUITE_P(Signals, AskedToStop,
 
 // The launcher itself is killed by a signal that it cannot handle.
 TEST(KilledLauncher, LeavesNoRank) {
-  StartedRun run(empty_run_folder("orphans"), {}, 1'000'000'000);
+  StartedRun run(scratch_path("orphans"), {}, 1'000'000'000);
   const std::vector<pid_t> ranks = run.ranks();
   run.wait_for_steps(3);
   kill(run.launcher(), SIGKILL);
@@ -242,7 +241,7 @@ TEST(KilledLauncher, LeavesNoRank) {
 
 // Lines of the launcher and of each rank, and nothing without the option.
 TEST(Verbose, LogsWhatTheProcessesDo) {
-  StartedRun run(empty_run_folder("verbose"), {"--verbose", "--warmup-steps", "1"}, 2);
+  StartedRun run(scratch_path("verbose"), {"--verbose", "--warmup-steps", "1"}, 2);
   EXPECT_EQ(run.wait(), 0) << run.messages();
   const std::string host = " on " + host_name() + R"(\] )";
   EXPECT_THAT(run.messages(),
@@ -252,13 +251,13 @@ TEST(Verbose, LogsWhatTheProcessesDo) {
                                                        host + "the inputs of all 4 ranks agree"));
   EXPECT_THAT(run.messages(),
               testing::ContainsRegex(R"(debug \[rank 0)" + host + "step 1: loss [0-9.]+, "));
-  StartedRun quiet(empty_run_folder("quiet"), {"--warmup-steps", "1"}, 2);
+  StartedRun quiet(scratch_path("quiet"), {"--warmup-steps", "1"}, 2);
   EXPECT_EQ(quiet.wait(), 0);
   EXPECT_EQ(quiet.messages(), "");
 }
 
 TEST(Resume, ReportsThatThereIsNoCheckpoint) {
-  const auto folder = empty_run_folder("no-checkpoint");
+  const auto folder = scratch_path("no-checkpoint");
   StartedRun run(folder, {"--resume", "--warmup-steps", "1"}, 2);
   EXPECT_EQ(run.wait(), 0);
   EXPECT_EQ(run.messages(),
@@ -268,7 +267,7 @@ TEST(Resume, ReportsThatThereIsNoCheckpoint) {
 // The running means of the noise scale are in the checkpoint. The last checkpoint, of step 30, is
 // removed. Steps between measurements (every fourth) repeat the previous one.
 TEST(Resume, ContinuesTheNoiseScaleExactly) {
-  const auto folder = empty_run_folder("noise");
+  const auto folder = scratch_path("noise");
   EXPECT_EQ(StartedRun(folder, {}).wait(), 0);
   const std::vector<double> losses = losses_in(folder), noise_scales = noise_scales_in(folder);
   ASSERT_GT(noise_scales.size(), static_cast<std::size_t>(kCheckpointEvery));
@@ -279,7 +278,7 @@ TEST(Resume, ContinuesTheNoiseScaleExactly) {
 }
 
 TEST(Resume, ReportsOnceThatNoCheckpointIsIntact) {
-  const auto folder = empty_run_folder("damaged");
+  const auto folder = scratch_path("damaged");
   EXPECT_EQ(StartedRun(folder, {}).wait(), 0);
   for (const auto& checkpoint : std::filesystem::directory_iterator(folder / "checkpoints"))
     std::filesystem::resize_file(checkpoint.path() / "model.safetensors", 100);
@@ -293,7 +292,7 @@ TEST(Resume, ReportsOnceThatNoCheckpointIsIntact) {
 
 // With this learning rate the weights overflow within a few steps.
 TEST(NotANumber, EndsTheRunBeforeItGetsIntoACheckpoint) {
-  const auto folder = empty_run_folder("nan");
+  const auto folder = scratch_path("nan");
   StartedRun run(folder, {"--lr", "1e12", "--warmup-steps", "4", "--clip", "0"});
   EXPECT_EQ(run.wait(), 1);
   EXPECT_THAT(run.messages(),

@@ -1,4 +1,3 @@
-#include "executor/launch/gpu_claims.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,9 +5,9 @@
 #include <cstdlib>
 #include <future>
 
-#include "core/base/error.hpp"
 #include "executor/comm/communicator.hpp"
 #include "executor/launch/rank_backend.hpp"
+#include "tests/thrown.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -35,14 +34,11 @@ std::vector<std::string> outcomes(const std::vector<Claim>& claims) {
   LocalStore store;
   std::vector<std::future<std::string>> ranks;
   for (std::size_t rank = 0; rank < claims.size(); ++rank) {
-    ranks.push_back(std::async(std::launch::async, [&, rank]() -> std::string {
-      try {
+    ranks.push_back(std::async(std::launch::async, [&, rank] {
+      return thrown_by([&] {
         claim_gpu(store, place_of(static_cast<std::int64_t>(rank)), claims[rank].host,
                   claims[rank].gpu, 5s);
-        return "";
-      } catch (const InputError& error) {
-        return error.what();
-      }
+      });
     }));
   }
   std::vector<std::string> reported;

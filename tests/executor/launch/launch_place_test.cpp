@@ -5,18 +5,19 @@
 
 #include <map>
 
-#include "core/base/error.hpp"
+#include "tests/thrown.hpp"
 
 namespace shardwright::executor {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-std::optional<LaunchPlace> read(const Variables& variables) {
-  return read_launch_place([&](const std::string& name) -> std::optional<std::string> {
+std::optional<LaunchPlace> read(const Variables& variables, bool only_own = false) {
+  const auto environment = [&](const std::string& name) {
     const auto found = variables.find(name);
     return found == variables.end() ? std::nullopt : std::optional(found->second);
-  });
+  };
+  return read_launch_place(environment, only_own);
 }
 
 TEST(LaunchPlace, IsNoneWithoutALauncher) {
@@ -80,17 +81,12 @@ TEST(LaunchPlace, NamesATruncatedListOfSlurm) {
 
 // Inside of a batch job or another launcher's container, a command may start ranks of its own.
 TEST(LaunchPlace, OfOurLauncherAloneIfRequested) {
-  std::map<std::string, std::string> values = {{"RANK", "0"},         {"WORLD_SIZE", "1"},
-                                               {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"},
-                                               {"MASTER_ADDR", "x"},  {"MASTER_PORT", "29500"}};
-  const Environment environment = [&](const std::string& name) {
-    const auto found = values.find(name);
-    return found == values.end() ? std::nullopt : std::optional(found->second);
-  };
-  EXPECT_TRUE(read_launch_place(environment));
-  EXPECT_FALSE(read_launch_place(environment, true));
-  values.insert({{"SHARDWRIGHT_RANK", "1"}, {"SHARDWRIGHT_WORLD_SIZE", "2"}});
-  EXPECT_EQ(read_launch_place(environment, true)->rank, 1);
+  Variables variables = {{"RANK", "0"},         {"WORLD_SIZE", "1"},  {"SLURM_PROCID", "0"},
+                         {"SLURM_NTASKS", "4"}, {"MASTER_ADDR", "x"}, {"MASTER_PORT", "29500"}};
+  EXPECT_TRUE(read(variables));
+  EXPECT_FALSE(read(variables, true));
+  variables.insert({{"SHARDWRIGHT_RANK", "1"}, {"SHARDWRIGHT_WORLD_SIZE", "2"}});
+  EXPECT_EQ(read(variables, true)->rank, 1);
 }
 
 // slurm.schedmd.com/scontrol.html, "show hostnames"
@@ -104,13 +100,8 @@ TEST(LaunchPlace, TakesTheFirstHostOfASlurmList) {
 // A number out of range is an error, and not 0, which would exist twice.
 TEST(LaunchPlace, RefusesNumbersOutOfRange) {
   const char* const beyond = "99999999999999999999";
-  const auto refused = [](const Variables& variables) -> std::string {
-    try {
-      read(variables);
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "accepted";
+  const auto refused = [](const Variables& variables) {
+    return thrown_by([&] { read(variables); });
   };
   const std::string found =
       std::string(": found \"") + beyond + "\"; expected an integer from 0 to ";
@@ -154,14 +145,10 @@ TEST(LaunchPlace, IsKnownToTheOthersIfRankAndMasterAreValid) {
 }
 
 TEST(LaunchPlace, NamesEachVariableThatIsWrong) {
-  try {
-    read({{"OMPI_COMM_WORLD_RANK", "5"}, {"OMPI_COMM_WORLD_SIZE", "4x"}, {"MASTER_PORT", "0"}});
-    FAIL() << "accepted";
-  } catch (const InputError& error) {
-    std::vector<std::string> names;
-    for (const Problem& problem : error.problems()) names.push_back(problem.where);
-    EXPECT_THAT(names, testing::IsSupersetOf({"OMPI_COMM_WORLD_SIZE", "MASTER_PORT"}));
-  }
+  const Variables wrong = {
+      {"OMPI_COMM_WORLD_RANK", "5"}, {"OMPI_COMM_WORLD_SIZE", "4x"}, {"MASTER_PORT", "0"}};
+  EXPECT_THAT(problems_of([&] { read(wrong); }),
+              testing::IsSupersetOf({"OMPI_COMM_WORLD_SIZE", "MASTER_PORT"}));
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "executor/comm/socket.hpp"
-#include "tests/executor/launch/launched_ranks.hpp"
 #include "tests/executor/launch/started_run.hpp"
+#include "tests/scratch_path.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -30,7 +30,7 @@ class LostRank : public testing::TestWithParam<Loss> {};
 // Every other rank exits by itself and names the rank that was hit, and no other, with its last
 // activity.
 TEST_P(LostRank, IsNamedByAllOthers) {
-  const auto folder = empty_run_folder("lost");
+  const auto folder = scratch_path("lost");
   LaunchedRanks ranks(folder, kEndless, kLostRankLimit);
   ranks.wait_for_steps(5);
   const auto [victim, signal] = GetParam();
@@ -59,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(Signals, LostRank, testing::Values(Loss{2, SIGKILL}, Lo
 
 // The store ends with rank 0.
 TEST(LostStore, IsNamedByAllOthers) {
-  LaunchedRanks ranks(empty_run_folder("lost"), kEndless, kLostRankLimit);
+  LaunchedRanks ranks(scratch_path("lost"), kEndless, kLostRankLimit);
   ranks.wait_for_steps(5);
   ranks.send(0, SIGKILL);
   for (std::size_t rank = 1; rank < kRanks; ++rank) {
@@ -70,7 +70,7 @@ TEST(LostStore, IsNamedByAllOthers) {
 
 // A failure of all ranks is no loss of a rank.
 TEST(LostRanks, AreNoneIfAllHaveFailed) {
-  LaunchedRanks ranks(empty_run_folder("none-lost"), kSteps,
+  LaunchedRanks ranks(scratch_path("none-lost"), kSteps,
                       {"--lr", "1e12", "--warmup-steps", "4", "--clip", "0", "--timeout", "3"});
   for (std::size_t rank = 0; rank < kRanks; ++rank) {
     EXPECT_EQ(ranks.wait(rank), 1) << rank;

@@ -8,31 +8,26 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/base/error.hpp"
 #include "executor/telemetry/metrics_log.hpp"
-#include "tests/executor/launch/started_run.hpp"
+#include "tests/scratch_path.hpp"
+#include "tests/thrown.hpp"
 
 namespace shardwright::executor {
 namespace {
 
 class FolderOfARun : public testing::Test {
  protected:
-  FolderOfARun() { options_.out = empty_run_folder("folder"); }
+  FolderOfARun() { options_.out = scratch_path("folder"); }
 
-  void write(const std::filesystem::path& name) const {
+  void write(const std::filesystem::path& name, const std::string& text = "kept") const {
     std::filesystem::create_directories((options_.out / name).parent_path());
-    std::ofstream(options_.out / name) << "kept";
+    std::ofstream(options_.out / name) << text;
   }
   bool is_there(const std::filesystem::path& name) const {
     return std::filesystem::exists(options_.out / name);
   }
   std::string refusal() const {
-    try {
-      check_run_folder(options_);
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "";
+    return thrown_by([&] { check_run_folder(options_); });
   }
 
   RunOptions options_;
@@ -50,12 +45,8 @@ TEST_F(FolderOfARun, IsThatOfOneRunAtATime) {
   {
     const FolderLock held = prepare_run_folder(options_);
     write(checkpoint);
-    try {
-      const FolderLock second = prepare_run_folder(options_);
-      FAIL() << "was accepted";
-    } catch (const InputError& error) {
-      EXPECT_THAT(error.what(), testing::HasSubstr("which another run is writing into"));
-    }
+    EXPECT_THAT(thrown_by([&] { const FolderLock second = prepare_run_folder(options_); }),
+                testing::HasSubstr("which another run is writing into"));
     EXPECT_TRUE(is_there(checkpoint));
   }
   const FolderLock next = prepare_run_folder(options_);
@@ -74,8 +65,7 @@ TEST_F(FolderOfARun, IsNotOverwrittenByDefault) {
 
 // Checked before ranks start; the broken file stays as it is.
 TEST_F(FolderOfARun, IsNotResumedWithBrokenMetrics) {
-  write("metrics.jsonl");
-  std::ofstream(options_.out / "metrics.jsonl") << "kept\n{\"step\":1}\n";
+  write("metrics.jsonl", "kept\n{\"step\":1}\n");
   options_.resume = true;
   EXPECT_THAT(refusal(), testing::HasSubstr("metrics.jsonl: line 1: found no JSON"));
   options_.resume = false;
@@ -115,8 +105,7 @@ TEST_F(FolderOfARun, IsNotStartedAnewWithAFolderInPlaceOfMetrics) {
 
 // The run would start anew and replace the existing metrics.
 TEST_F(FolderOfARun, IsNotResumedWithoutACheckpointUnlessForced) {
-  write("metrics.jsonl");
-  std::ofstream(options_.out / "metrics.jsonl") << "{\"step\":0}\n{\"step\":1}\n";
+  write("metrics.jsonl", "{\"step\":0}\n{\"step\":1}\n");
   options_.resume = true;
   EXPECT_THAT(refusal(),
               testing::HasSubstr("found no checkpoint in " + options_.checkpoint_folder().string() +
@@ -132,8 +121,7 @@ TEST_F(FolderOfARun, IsNotResumedWithoutACheckpointUnlessForced) {
 TEST_F(FolderOfARun, IsResumedWithoutACheckpointIfNoStepIsLost) {
   options_.resume = true;
   EXPECT_EQ(refusal(), "");
-  write("metrics.jsonl");
-  std::ofstream(options_.out / "metrics.jsonl") << "";
+  write("metrics.jsonl", "");
   EXPECT_EQ(refusal(), "");
 }
 

@@ -8,11 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "core/base/error.hpp"
+#include "tests/thrown.hpp"
 
 namespace shardwright::executor {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -35,13 +36,9 @@ RunOptions parse(std::vector<std::string> more) {
 class RefusedValue : public testing::TestWithParam<std::vector<std::string>> {};
 
 TEST_P(RefusedValue, IsNamedWithWhatIsExpected) {
-  try {
-    parse(GetParam());
-    FAIL() << "accepted";
-  } catch (const CLI::ValidationError& error) {
-    EXPECT_THAT(error.what(), HasSubstr(GetParam().front()));
-    EXPECT_THAT(error.what(), HasSubstr("found " + GetParam().back() + "; expected a"));
-  }
+  EXPECT_THAT(thrown_by<CLI::ValidationError>([] { parse(GetParam()); }),
+              AllOf(HasSubstr(GetParam().front()),
+                    HasSubstr("found " + GetParam().back() + "; expected a")));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -66,46 +63,35 @@ TEST(RunOptions, TakesDigitsAloneForStepsToRecord) {
                                    {"0,-1", "\"-1\""},
                                    {"1e0", "\"1e0\""},
                                    {"0.5", "\"0.5\""}}) {
-    try {
-      parse({"--timeline-steps", list});
-      FAIL() << "accepted " << list;
-    } catch (const CLI::ParseError& error) {
-      EXPECT_THAT(error.what(), HasSubstr(std::string("found ") + part + " in " + list)) << list;
-    }
+    EXPECT_THAT(thrown_by<CLI::ParseError>([&, steps = list] {
+                  parse({"--timeline-steps", steps});
+                }),
+                HasSubstr(std::string("found ") + part + " in " + list));
   }
 }
 
 TEST(RunOptions, RefusesToRecordStepsThatTheRunDoesNotHave) {
   EXPECT_EQ(parse({"--timeline-steps", "0,1"}).recorded_steps().size(), 2U);
-  try {
-    parse({"--timeline-steps", "1,99"});
-    FAIL() << "accepted";
-  } catch (const InputError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("--timeline-steps: found 99; expected steps from 0 to 1"));
-  }
+  EXPECT_THAT(thrown_by([] {
+                parse({"--timeline-steps", "1,99"});
+              }),
+              HasSubstr("--timeline-steps: found 99; expected steps from 0 to 1"));
 }
 
 // The rate would rise until the last step and never reach its peak.
 TEST(RunOptions, RefusesAWarmUpThatIsLongerThanTheRun) {
   EXPECT_EQ(parse({"--warmup-steps", "2"}).training.warmup_steps, 2);
-  try {
-    parse({"--warmup-steps", "3"});
-    FAIL() << "accepted";
-  } catch (const InputError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("--warmup-steps: found 3; expected at most the 2 of "
-                                        "--steps"));
-  }
+  EXPECT_THAT(thrown_by([] {
+                parse({"--warmup-steps", "3"});
+              }),
+              HasSubstr("--warmup-steps: found 3; expected at most the 2 of --steps"));
 }
 
 TEST(RunOptions, RefusesCheckpointOptionsWithoutCheckpoints) {
   for (const std::vector<std::string>& how :
        {std::vector<std::string>{"--async-checkpoints"}, {"--keep", "3"}}) {
-    try {
-      parse(how);
-      FAIL() << "accepted " << how.front();
-    } catch (const CLI::ParseError& error) {
-      EXPECT_EQ(error.what(), how.front() + " requires --checkpoint-every");
-    }
+    EXPECT_EQ(thrown_by<CLI::ParseError>([&] { parse(how); }),
+              how.front() + " requires --checkpoint-every");
     std::vector<std::string> with = how;
     with.insert(with.end(), {"--checkpoint-every", "1"});
     EXPECT_THAT(remarks_on(parse(with)), Not(Contains(HasSubstr(how.front()))));
@@ -130,19 +116,15 @@ TEST(RunOptions, RemarksOnOptionsWithoutEffect) {
               ElementsAre(HasSubstr("--async-checkpoints has no effect")));
 }
 
-TEST(RunOptions, RefusesInvalidSeeds) {
-  for (const char* seed : {"x", "-1", "1.5", "18446744073709551616", ""}) {
-    try {
-      parse({"--seed", seed});
-      FAIL() << "accepted " << seed;
-    } catch (const CLI::ParseError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("expected an integer from 0 to 2^64 - 1")) << seed;
-    }
-  }
-}
-
-TEST(RunOptions, TakesAnySeed) {
+TEST(RunOptions, TakesAnySeedThatIsAnInteger) {
   EXPECT_EQ(parse({"--seed", "18446744073709551615"}).training.seed, 18446744073709551615U);
+  for (const char* seed : {"x", "-1", "1.5", "18446744073709551616", ""}) {
+    EXPECT_THAT(thrown_by<CLI::ParseError>([&] {
+                  parse({"--seed", seed});
+                }),
+                HasSubstr("expected an integer from 0 to 2^64 - 1"))
+        << seed;
+  }
 }
 
 TEST(RunOptions, HelpShowsDefaultsAndNoInternals) {

@@ -1,21 +1,23 @@
 #include "tests/executor/launch/started_run.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <thread>
 #include <utility>
 
 #include "core/base/argument_pointers.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/scenario.hpp"
+#include "executor/comm/socket.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
 #include "tests/scratch_path.hpp"
 
@@ -23,16 +25,35 @@ namespace shardwright::executor {
 namespace {
 
 using namespace std::chrono_literals;
-using RunClock = std::chrono::steady_clock;
+using Clock = std::chrono::steady_clock;
+
+std::vector<std::string> own_environment() {
+  std::vector<std::string> values;
+  for (char** entry = environ; *entry != nullptr; ++entry) values.emplace_back(*entry);
+  return values;
+}
+
+// Standard error goes to the file `messages`.
+pid_t start_executor(std::vector<std::string> arguments, std::vector<std::string> environment,
+                     const std::filesystem::path& messages) {
+  pid_t process = 0;
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, messages.c_str(),
+                                   O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0644);
+  EXPECT_EQ(posix_spawn(&process, SHARDWRIGHT_EXECUTOR, &actions, nullptr,
+                        argument_pointers(arguments).data(), argument_pointers(environment).data()),
+            0);
+  posix_spawn_file_actions_destroy(&actions);
+  return process;
+}
 
 std::filesystem::path plan_file() {
-  Scenario scenario;
-  scenario.model = small_llama();
-  scenario.cluster = load_cluster("h100-pcie-server");
-  scenario.stack = load_stack("shardwright");
-  scenario.plan = one_rank_plan();
-  scenario.plan.dp = scenario.plan.pp = 2;
-  scenario.plan.zero_stage = 1;
+  Plan plan = one_rank_plan();
+  plan.dp = plan.pp = 2;
+  plan.zero_stage = 1;
+  const Scenario scenario{small_llama(), load_cluster("h100-pcie-server"),
+                          load_stack("shardwright"), plan};
   auto file = scratch_path("plan.json");
   std::ofstream(file) << to_json(scenario).dump();
   return file;
@@ -58,6 +79,21 @@ std::vector<double> figures_in(const std::filesystem::path& folder, const char* 
   return figures;
 }
 
+constexpr auto kPatience = 30s;
+
+std::vector<std::string> environment_of(int rank, int world, std::uint16_t rendezvous) {
+  std::vector<std::string> values = own_environment();
+  for (const auto& [name, value] : {std::pair("RANK", rank),
+                                    {"WORLD_SIZE", world},
+                                    {"LOCAL_RANK", rank},
+                                    {"LOCAL_WORLD_SIZE", kRanks},
+                                    // The next port is that of the rendezvous.
+                                    {"MASTER_PORT", rendezvous - 1}})
+    values.push_back(fmt::format("{}={}", name, value));
+  values.insert(values.end(), {"MASTER_ADDR=127.0.0.1", "SHARDWRIGHT_TOKEN=of this test"});
+  return values;
+}
+
 }  // namespace
 
 std::vector<std::string> run_arguments(const std::filesystem::path& out, int steps,
@@ -80,15 +116,7 @@ StartedRun::StartedRun(std::filesystem::path out, std::vector<std::string> more,
   std::vector<std::string> arguments = run_arguments(out_, steps, data);
   if (!plan.empty()) arguments[1] = plan;
   arguments.insert(arguments.end(), more.begin(), more.end());
-  const std::vector<char*> pointers = argument_pointers(arguments);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, messages_.c_str(),
-                                   O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0644);
-  EXPECT_EQ(
-      posix_spawn(&launcher_, SHARDWRIGHT_EXECUTOR, &actions, nullptr, pointers.data(), environ),
-      0);
-  posix_spawn_file_actions_destroy(&actions);
+  launcher_ = start_executor(std::move(arguments), own_environment(), messages_);
 }
 
 StartedRun::~StartedRun() {
@@ -99,8 +127,8 @@ StartedRun::~StartedRun() {
 
 std::vector<pid_t> StartedRun::first_ranks(std::size_t count) const {
   std::vector<pid_t> found;
-  const auto deadline = RunClock::now() + 30s;
-  while (found.size() < count && RunClock::now() < deadline) {
+  const auto deadline = Clock::now() + 30s;
+  while (found.size() < count && Clock::now() < deadline) {
     found.clear();
     const std::string task = std::to_string(launcher_);
     std::ifstream children("/proc/" + task + "/task/" + task + "/children");
@@ -116,18 +144,16 @@ bool StartedRun::has_ended() {
 }
 
 int StartedRun::wait() {
-  const auto deadline = RunClock::now() + 120s;
+  const auto deadline = Clock::now() + 120s;
   while (!has_ended()) {
-    if (RunClock::now() > deadline) return -1;
+    if (Clock::now() > deadline) return -1;
     std::this_thread::sleep_for(5ms);
   }
   return WIFEXITED(status_) ? WEXITSTATUS(status_) : -2;
 }
 
 std::string StartedRun::messages() const {
-  std::ostringstream text;
-  text << std::ifstream(messages_).rdbuf();
-  return text.str();
+  return content_of(messages_);
 }
 
 std::size_t StartedRun::steps_done() const {
@@ -138,18 +164,67 @@ void StartedRun::wait_for_steps(std::size_t steps) {
   while (steps_done() < steps && !has_ended()) std::this_thread::sleep_for(2ms);
 }
 
-std::filesystem::path empty_run_folder(const std::string& name) {
-  auto folder = scratch_path(name);
-  std::filesystem::remove_all(folder);
-  return folder;
-}
-
 std::vector<double> losses_in(const std::filesystem::path& folder) {
   return figures_in(folder, "loss");
 }
 
 std::vector<double> noise_scales_in(const std::filesystem::path& folder) {
   return figures_in(folder, "gradient_noise_scale_tokens");
+}
+
+LaunchedRanks::LaunchedRanks(std::filesystem::path out, int steps,
+                             const std::vector<std::string>& more, const Change& change,
+                             const World& world)
+    : out_(std::move(out)) {
+  const std::uint16_t rendezvous = port_of(listen_at("127.0.0.1", 0));
+  std::vector<std::string> of_all = run_arguments(out_, steps);
+  of_all.insert(of_all.end(), more.begin(), more.end());
+  for (int rank = 0; rank < kRanks; ++rank) {
+    std::vector<std::string> arguments = of_all;
+    if (change) change(rank, arguments);
+    pid_t& process = processes_.emplace_back();
+    if (arguments.empty()) continue;
+    process = start_executor(std::move(arguments),
+                             environment_of(rank, world ? world(rank) : kRanks, rendezvous),
+                             messages_file(static_cast<std::size_t>(rank)));
+  }
+}
+
+LaunchedRanks::~LaunchedRanks() {
+  for (const pid_t process : processes_) {
+    if (process == 0) continue;
+    kill(process, SIGKILL);
+    waitpid(process, nullptr, 0);
+  }
+}
+
+void LaunchedRanks::wait_for_steps(std::size_t steps) const {
+  const auto deadline = Clock::now() + kPatience;
+  while (losses_in(out_).size() < steps && Clock::now() < deadline)
+    std::this_thread::sleep_for(2ms);
+}
+
+void LaunchedRanks::send(std::size_t rank, int signal) const {
+  kill(processes_[rank], signal);
+}
+
+int LaunchedRanks::wait(std::size_t rank) {
+  const auto deadline = Clock::now() + kPatience;
+  int status = 0;
+  while (waitpid(processes_[rank], &status, WNOHANG) == 0) {
+    if (Clock::now() > deadline) return -1;
+    std::this_thread::sleep_for(5ms);
+  }
+  processes_[rank] = 0;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -2;
+}
+
+std::string LaunchedRanks::messages(std::size_t rank) const {
+  return content_of(messages_file(rank));
+}
+
+std::filesystem::path LaunchedRanks::messages_file(std::size_t rank) const {
+  return out_.string() + ".messages-" + std::to_string(rank);
 }
 
 }  // namespace shardwright::executor

@@ -5,7 +5,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/base/json_reader.hpp"
@@ -19,11 +18,6 @@ namespace shardwright::executor {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string text_of(const fs::path& file) {
-  std::ifstream stream(file);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
 
 // tools/gpu_check sets the folder of the programs that it has packed.
 std::string program(const char* variable, const char* built) {
@@ -43,14 +37,13 @@ TEST(CudaProbe, MakesAProfileOfTheGpus) {
   std::string why;
   if (visible_gpus(why) == 0) GTEST_SKIP() << "no CUDA device: " << why;
   const fs::path folder = scratch_path("cuda-probe"), log = scratch_path("cuda-probe.log");
-  fs::remove_all(folder);
   ASSERT_EQ(
       run_program(executor_program(),
                   fmt::format("probe --device cuda --share-gpu --ranks 2 --steps 4 --out '{}'",
                               folder.string()),
                   log),
       0)
-      << text_of(log);
+      << content_of(log);
   const ClusterSpec machine = load_cluster((folder / "machine.json").string());
   EXPECT_EQ(machine.accelerator.vendor, "nvidia");
   EXPECT_EQ(machine.node.accelerators, 2);
@@ -68,7 +61,7 @@ TEST(CudaProbe, MakesAProfileOfTheGpus) {
                 program("SHARDWRIGHT_COMMAND", SHARDWRIGHT_COMMAND),
                 fmt::format("probe --from '{}' --out '{}' --force", folder.string(), profile), log),
             0)
-      << text_of(log);
+      << content_of(log);
   // Kernels were timed, and determine some of the device's efficiencies.
   const AcceleratorSpec device = load_cluster(profile).accelerator;
   int measured = 0;
@@ -88,7 +81,8 @@ TEST(CudaProbe, IsRefusedWithoutAGpu) {
   EXPECT_EQ(run_program(executor_program(),
                         fmt::format("probe --device cuda --out '{}'", folder.string()), log),
             2);
-  EXPECT_NE(text_of(log).find("--device: found no CUDA device"), std::string::npos) << text_of(log);
+  EXPECT_NE(content_of(log).find("--device: found no CUDA device"), std::string::npos)
+      << content_of(log);
   EXPECT_FALSE(fs::exists(folder));
 }
 

@@ -16,7 +16,7 @@
 #include "core/spec/profile_library.hpp"
 #include "core/spec/scenario.hpp"
 #include "executor/launch/rank_backend.hpp"
-#include "tests/executor/runtime/plan_cases.hpp"
+#include "tests/executor/launch/started_run.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
 #include "tests/scratch_path.hpp"
 
@@ -37,26 +37,19 @@ std::filesystem::path text_file() {
   return file;
 }
 
-std::vector<double> losses_in(const std::filesystem::path& metrics) {
-  std::ifstream stream(metrics);
-  std::vector<double> losses;
-  for (std::string line; std::getline(stream, line);)
-    losses.push_back(nlohmann::json::parse(line).at("loss").get<double>());
-  return losses;
+void write_scenario(const ModelSpec& model, Plan plan, Precision precision,
+                    const std::filesystem::path& file) {
+  plan.precision = precision;
+  const Scenario scenario{model, load_cluster("h100-pcie-server"), load_stack("shardwright"), plan};
+  std::ofstream(file) << to_json(scenario).dump();
 }
 
 // Returns the losses of a run of real processes.
 std::vector<double> run_processes(bool gpt2, const Plan& plan, const std::string& device) {
   const std::filesystem::path folder = scratch_path("cuda-plan");
-  std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
-  Scenario scenario;
-  scenario.model = gpt2 ? small_gpt2() : small_llama();
-  scenario.cluster = load_cluster("h100-pcie-server");
-  scenario.stack = load_stack("shardwright");
-  scenario.plan = plan;
-  scenario.plan.precision = device == "cuda" ? Precision::Bf16 : Precision::Fp32;
-  std::ofstream(folder / "plan.json") << to_json(scenario).dump();
+  write_scenario(gpt2 ? small_gpt2() : small_llama(), plan,
+                 device == "cuda" ? Precision::Bf16 : Precision::Fp32, folder / "plan.json");
   const TrainingOptions options = twenty_steps();
   const std::string command = fmt::format(
       "'{}' '{}' --data '{}' --out '{}' --steps {} --lr {} --warmup-steps {} --device {} "
@@ -65,9 +58,8 @@ std::vector<double> run_processes(bool gpt2, const Plan& plan, const std::string
       (folder / "run").string(), options.steps, options.learning_rate, options.warmup_steps, device,
       (folder / "log").string());
   const int status = std::system(command.c_str());
-  std::ifstream log(folder / "log");
-  EXPECT_EQ(status, 0) << std::string(std::istreambuf_iterator<char>(log), {});
-  return losses_in(folder / "run" / "metrics.jsonl");
+  EXPECT_EQ(status, 0) << content_of(folder / "log");
+  return losses_in(folder / "run");
 }
 
 const std::vector<double>& losses_of_one_gpu(bool gpt2) {
@@ -115,21 +107,13 @@ TEST(CudaDevice, IsNamedIfItIsMissing) {
   if (visible_gpus(why) > 0) GTEST_SKIP() << "there is a GPU";
   const std::filesystem::path log = scratch_path("no-gpu.log");
   const std::filesystem::path plan = scratch_path("no-gpu.json");
-  Scenario scenario;
-  scenario.model = small_llama();
-  scenario.cluster = load_cluster("h100-pcie-server");
-  scenario.stack = load_stack("shardwright");
-  scenario.plan = one_rank_plan();
-  scenario.plan.precision = Precision::Bf16;
-  std::ofstream(plan) << to_json(scenario).dump();
+  write_scenario(small_llama(), one_rank_plan(), Precision::Bf16, plan);
   const std::string command = fmt::format(
       "'{}' '{}' --data '{}' --out '{}' --steps 1 --device cuda > '{}' 2>&1", executor_program(),
-      plan.string(), text_file().string(), scratch_path("no-gpu"), log.string());
+      plan.string(), text_file().string(), scratch_path("no-gpu").string(), log.string());
   const int status = std::system(command.c_str());
   EXPECT_EQ(WEXITSTATUS(status), 2);
-  std::ifstream stream(log);
-  const std::string reported(std::istreambuf_iterator<char>(stream), {});
-  EXPECT_NE(reported.find("no CUDA device"), std::string::npos) << reported;
+  EXPECT_NE(content_of(log).find("no CUDA device"), std::string::npos) << content_of(log);
 }
 
 }  // namespace

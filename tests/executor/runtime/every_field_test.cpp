@@ -11,14 +11,15 @@
 #include <string>
 #include <vector>
 
-#include "core/base/error.hpp"
 #include "core/spec/model_json.hpp"
 #include "core/spec/plan_check.hpp"
 #include "core/spec/plan_json.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/stack_json.hpp"
+#include "executor/kernels/cuda/norm_rows.hpp"
 #include "executor/runtime/executable.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
+#include "tests/thrown.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -266,13 +267,7 @@ std::vector<std::string> unnamed_fields(const Spec& all, const std::vector<Field
 // Returns the pointers of refused fields.
 std::vector<std::string> refusals(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
                                   bool on_gpu = false) {
-  std::vector<std::string> pointers;
-  try {
-    check_executable(model, plan, stack, on_gpu, "plan.json");
-  } catch (const InputError& error) {
-    for (const Problem& problem : error.problems()) pointers.push_back(problem.where);
-  }
-  return pointers;
+  return problems_of([&] { check_executable(model, plan, stack, on_gpu, "plan.json"); });
 }
 
 TrainingOptions three_steps() {
@@ -384,6 +379,27 @@ TEST(EveryField, OfThreeElementsOfAHeadCannotBeRotated) {
   model.rotary_share = 0.4;
   EXPECT_THAT(refusals(model, one_rank_plan(), load_stack("shardwright")),
               testing::ElementsAre("/model/rotary_share"));
+}
+
+TEST(EveryField, OfRowsTooLongForTheNormsOfAGpuIsRefused) {
+  const auto refusal = [](std::int64_t hidden, bool on_gpu) {
+    ModelSpec model = small_llama();
+    model.hidden = hidden;
+    Plan plan = one_rank_plan();
+    plan.precision = on_gpu ? Precision::Bf16 : Precision::Fp32;
+    return thrown_by(
+        [&] { check_executable(model, plan, load_stack("shardwright"), on_gpu, "plan.json"); });
+  };
+  for (const bool packed : {true, false}) {
+    const std::int64_t longest = longest_norm_row(packed) - (packed ? 0 : 1);
+    const std::int64_t longer = longest + (packed ? 8 : 2);
+    EXPECT_EQ(refusal(longest, true), "");
+    EXPECT_EQ(refusal(longer, false), "");
+    EXPECT_THAT(refusal(longer, true),
+                testing::AllOf(testing::HasSubstr("plan.json"), testing::HasSubstr("/model/hidden"),
+                               testing::HasSubstr(std::to_string(longer)),
+                               testing::HasSubstr(packed ? "at most 16384" : "at most 2048")));
+  }
 }
 
 // These initialisers do not compile with a new field, which a document may omit if it is the

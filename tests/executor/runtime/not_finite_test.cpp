@@ -1,7 +1,5 @@
 // A value that is not finite in one place: the op that spreads it is named on its rank, and nothing
 // is updated.
-#include "executor/runtime/not_finite.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +7,7 @@
 #include <limits>
 #include <mutex>
 
+#include "executor/runtime/op_runner.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
 
 namespace shardwright::executor {

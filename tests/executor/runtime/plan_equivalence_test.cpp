@@ -7,7 +7,6 @@
 #include <string>
 
 #include "core/spec/plan_check.hpp"
-#include "tests/executor/runtime/plan_cases.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
 
 namespace shardwright::executor {
@@ -19,6 +18,19 @@ const std::vector<double>& one_rank_losses(bool gpt2) {
     known[gpt2] = train(gpt2 ? small_gpt2() : small_llama(), one_rank_plan(), twenty_steps());
   }
   return known[gpt2];
+}
+
+// Initially all tokens are equally likely, so the loss is near ln(vocabulary); the words of the
+// text are learnt soon.
+TEST(OneRank, LearnsAText) {
+  for (const ModelSpec& model : {small_llama(), small_gpt2()}) {
+    TrainingOptions options;
+    options.steps = 60;
+    options.learning_rate = 1e-2;
+    const std::vector<double> losses = train(model, one_rank_plan(), options);
+    EXPECT_NEAR(losses.front(), std::log(static_cast<double>(model.vocab)), 0.1) << model.name;
+    EXPECT_LT(losses.back(), 2.2) << model.name;
+  }
 }
 
 class PlanEquivalence : public testing::TestWithParam<PlanCase> {};

@@ -31,8 +31,7 @@ ModelSpec reference_size(ModelSpec model) {
 
 Batch reference_batch() {
   Batch batch;
-  batch.tokens_each = kSequences * kTokens;
-  for (std::int32_t i = 0; i < batch.tokens_each; ++i) {
+  for (std::int32_t i = 0; i < kSequences * kTokens; ++i) {
     batch.tokens.push_back((7 * i * i + 3 * i) % static_cast<std::int32_t>(kVocabulary));
     batch.targets.push_back((7 * i * i + 3 * i + 5) % static_cast<std::int32_t>(kVocabulary));
   }

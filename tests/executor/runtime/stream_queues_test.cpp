@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "executor/runtime/op_error.hpp"
+#include "executor/runtime/op_queues.hpp"
 
 namespace shardwright::executor {
 namespace {

@@ -9,8 +9,6 @@
 
 #include "core/lowering/lowering.hpp"
 #include "core/spec/profile_library.hpp"
-#include "executor/runtime/arena.hpp"
-#include "tests/executor/runtime/plan_cases.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
 
 namespace shardwright::executor {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -39,5 +40,19 @@ std::vector<double> train(const ModelSpec& model, const Plan& plan, const Traini
 // The same under another stack.
 std::vector<double> train(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
                           const TrainingOptions& options);
+
+// Plans whose loss curves are compared with that of one rank: changes to `one_rank_plan`, for
+// `small_gpt2` or `small_llama`.
+struct PlanCase {
+  std::string name;
+  bool gpt2 = false;
+  std::function<void(Plan&)> change;
+};
+
+void PrintTo(const PlanCase& plan, std::ostream* out);
+
+const std::vector<PlanCase>& plan_cases();
+
+TrainingOptions twenty_steps();
 
 }  // namespace shardwright::executor

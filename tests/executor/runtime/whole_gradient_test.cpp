@@ -42,7 +42,6 @@ class Evaluation {
       batch_.tokens.push_back((7 * i * i + 3 * i) % static_cast<std::int32_t>(kGradientVocabulary));
       batch_.targets.push_back((5 * i + 2) % static_cast<std::int32_t>(kGradientVocabulary));
     }
-    batch_.tokens_each = kGradientSequences * kGradientTokens;
   }
 
   double loss() { return trainer_.step(0, batch_).loss; }

@@ -8,21 +8,13 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
-#include <sstream>
 #include <string>
 
-#include "core/base/error.hpp"
 #include "tests/scratch_path.hpp"
+#include "tests/thrown.hpp"
 
 namespace shardwright::executor {
 namespace {
-
-std::string content_of(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
 
 const std::string kStep0 = "{\"step\":0,\"loss\":5.5}\n", kStep1 = "{\"step\":1,\"loss\":5.4}\n",
                   kStep2 = "{\"step\":2,\"loss\":5.3}\n";
@@ -32,12 +24,7 @@ class EarlierMetrics : public testing::Test {
   void write(const std::string& text) const { std::ofstream(file_) << text; }
   // Returns the problem of the file for a run that resumes after two steps.
   std::string refusal() const {
-    try {
-      const MetricsLog log(file_, {}, 2);
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "";
+    return thrown_by([&] { MetricsLog(file_, {}, 2); });
   }
 
   std::filesystem::path file_ = scratch_path("metrics.jsonl");
@@ -142,7 +129,7 @@ TEST_F(Prometheus, HoldsTheLastLineOfARunThatFailed) {
 
 // With the metrics of a killed process, truncated or not.
 TEST_F(Prometheus, IsWrittenFromTheLastCompleteLine) {
-  std::filesystem::remove(std::filesystem::path(file_).replace_extension(".prom"));
+  scratch_path("metrics.prom");
   for (const std::string& none : {std::string(), std::string("{\"step\":0")}) {
     std::ofstream(file_) << none;
     write_prometheus_of_last_line(file_);
@@ -157,12 +144,9 @@ TEST_F(Prometheus, IsWrittenFromTheLastCompleteLine) {
 }
 
 TEST(MetricsFile, ThatCannotBeWrittenIsNamedWithTheReason) {
-  try {
-    const MetricsLog log(scratch_path("no-folder") + "/metrics.jsonl", {}, 0);
-    FAIL() << "was written";
-  } catch (const RuntimeFailure& error) {
-    EXPECT_THAT(error.what(), testing::EndsWith("cannot be written: No such file or directory"));
-  }
+  const auto write = [] { MetricsLog(scratch_path("no-folder") / "metrics.jsonl", {}, 0); };
+  EXPECT_THAT(thrown_by<RuntimeFailure>(write),
+              testing::EndsWith("cannot be written: No such file or directory"));
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include <random>
 #include <vector>
 
-#include "tests/executor/runtime/plan_cases.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
 
 namespace shardwright::executor {

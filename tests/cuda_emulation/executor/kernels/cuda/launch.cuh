@@ -11,7 +11,7 @@
 #include <cmath>
 #include <functional>
 
-#include "executor/kernels/cuda/cuda_error.hpp"
+#include "executor/kernels/cuda/cuda_device.hpp"
 #include "executor/kernels/element.hpp"
 
 #undef __global__

@@ -1,6 +1,7 @@
-// Replaces cuda_backend.cpp in builds without CUDA.
+// Replaces launch/cuda_backend.cpp and probe/cuda_gpu_facts.cpp in builds without CUDA.
 #include "core/base/error.hpp"
 #include "executor/launch/rank_backend.hpp"
+#include "executor/probe/gpu_facts.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -17,6 +18,15 @@ std::unique_ptr<RankBackend> open_cuda(TcpStore* /*store*/, const LaunchPlace& /
 std::int64_t visible_gpus(std::string& why_none) {
   why_none = kWithout;
   return 0;
+}
+
+std::vector<GpuFacts> list_gpus(std::string& why_none) {
+  why_none = kWithout;
+  return {};
+}
+
+GpuHost probe_gpus(std::string& why_none) {
+  return {list_gpus(why_none), {}, {}, {}};
 }
 
 }  // namespace shardwright::executor

@@ -1,4 +1,4 @@
-#include "executor/probe/network_devices.hpp"
+#include "executor/probe/machine.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "executor/probe/hardware_file.hpp"
+#include "core/spec/profile_library.hpp"
+#include "core/spec/stack_json.hpp"
+#include "executor/probe/gpu_machine.hpp"
 #include "tests/scratch_path.hpp"
 
 namespace shardwright::executor {
@@ -81,4 +83,26 @@ TEST(NetworkDevices, WithoutAStatedSpeedHaveNoBandwidth) {
 }
 
 }  // namespace
+
+namespace {
+
+// Ensures that the profile has the same estimates in memory as when read from its file.
+TEST(CpuMachine, EveryFigureOfItsStackNamesASource) {
+  const StackSpec stack = *describe_machine(2, 1).stack;
+  const nlohmann::json written = to_json(stack);
+  EXPECT_EQ(read_stack(written, "stack.json").sources, stack.sources);
+}
+
+TEST(CpuMachine, KeepsTheSourcesOfTheShippedStack) {
+  const StackSpec stack = *describe_machine(2, 1).stack, shipped = load_stack("shardwright");
+  const nlohmann::json own = to_json(stack), other = to_json(shipped);
+  ASSERT_FALSE(stack.sources.empty());
+  for (const auto& [pointer, source] : stack.sources) {
+    const nlohmann::json::json_pointer value(pointer + "/value");
+    EXPECT_EQ(own[value] == other[value], source == shipped.sources.at(pointer)) << pointer;
+  }
+}
+
+}  // namespace
+
 }  // namespace shardwright::executor
