@@ -52,7 +52,7 @@ class BackgroundJob {
     } catch (const InputError& error) {
       post(id, [this, text = error_text(error)] { failed_(text); });
     } catch (const std::exception& error) {
-      post(id, [this, text = QString::fromUtf8(error.what())] { failed_(text); });
+      post(id, [this, text = to_qstring(error.what())] { failed_(text); });
     }
   }
 

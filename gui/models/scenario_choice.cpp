@@ -176,15 +176,15 @@ planner::Constraints constraints_of(const std::string& text) {
 }  // namespace
 
 QString id_of(Field field) {
-  return QString::fromUtf8(text_of(field).id);
+  return to_qstring(text_of(field).id);
 }
 
 QString title_of(Field field) {
-  return QString::fromUtf8(text_of(field).title);
+  return to_qstring(text_of(field).title);
 }
 
 QString tip_of(Field field) {
-  return QString::fromUtf8(text_of(field).tip);
+  return to_qstring(text_of(field).tip);
 }
 
 ClusterSpec load_cluster_of(const ScenarioChoice& choice) {

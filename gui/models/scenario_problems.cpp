@@ -16,14 +16,14 @@ constexpr std::size_t kMostTold = 4;  // problems of one field
 // stays.
 QString short_problem(const QString& text, bool has_list) {
   if (text.size() <= kLongestProblem) return text;
-  const auto guess = text.indexOf(QStringLiteral("did you mean"));
-  const auto list = text.indexOf(QStringLiteral("one of "));
-  if (list < 0) return text.left(kLongestProblem) + QStringLiteral(" …");
+  const auto guess = text.indexOf(u"did you mean"_s);
+  const auto list = text.indexOf(u"one of "_s);
+  if (list < 0) return text.left(kLongestProblem) + u" …"_s;
   if (guess < 0 && !has_list) return text;
-  if (guess < 0) return text.left(list) + QStringLiteral("one of the field's list");
+  if (guess < 0) return text.left(list) + u"one of the field's list"_s;
   // "…; expected one of a, b, … (did you mean "a"?)" becomes "…; did you mean "a"?".
-  static const QRegularExpression kExpected(QStringLiteral("expected $"));
-  const auto end = text.indexOf(QLatin1Char('?'), guess);
+  static const QRegularExpression kExpected(u"expected $"_s);
+  const auto end = text.indexOf(u'?', guess);
   return text.left(list).remove(kExpected) + text.mid(guess, end - guess + 1);
 }
 
@@ -44,9 +44,8 @@ QString problems_text(const std::vector<Problem>& problems, bool has_list) {
   }
   QStringList lines;
   for (const Problem& problem : told) lines.append(short_problem(problem_text(problem), has_list));
-  if (problems.size() > kMostTold)
-    lines.append(QStringLiteral("and %1 more").arg(problems.size() - kMostTold));
-  return lines.join(QLatin1Char('\n'));
+  if (problems.size() > kMostTold) lines.append(u"and %1 more"_s.arg(problems.size() - kMostTold));
+  return lines.join(u'\n');
 }
 
 }  // namespace shardwright::gui

@@ -4,7 +4,7 @@
 
 #include <QString>
 #include <cstdint>
-#include <string>
+#include <string_view>
 
 #include "core/base/error.hpp"
 #include "core/base/units.hpp"
@@ -12,7 +12,9 @@
 
 namespace shardwright::gui {
 
-QString to_qstring(const std::string& text);
+using Qt::StringLiterals::operator""_s;
+
+QString to_qstring(std::string_view text);
 
 // Shorter than a nanosecond: what is left of sums that cancel. Nothing that is shown is as short.
 bool is_no_time(Seconds time);

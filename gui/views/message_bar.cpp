@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"
 
 namespace shardwright::gui {
@@ -28,14 +29,14 @@ MessageRow::MessageRow(const QString& key)
       label_(new QLabel),
       offer_(new QToolButton),
       close_(new QToolButton) {
-  setObjectName(QStringLiteral("message_row"));
-  label_->setObjectName(QStringLiteral("message"));
+  setObjectName(u"message_row"_s);
+  label_->setObjectName(u"message"_s);
   label_->setWordWrap(true);
   label_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   label_->setTextFormat(Qt::PlainText);
-  offer_->setObjectName(QStringLiteral("offer"));
-  close_->setObjectName(QStringLiteral("close_message"));
-  close_->setText(QStringLiteral("✕"));
+  offer_->setObjectName(u"offer"_s);
+  close_->setObjectName(u"close_message"_s);
+  close_->setText(u"✕"_s);
   close_->setAutoRaise(true);
   close_->setToolTip(tr("Close"));
   close_->setAccessibleName(tr("Close this message"));
@@ -78,7 +79,7 @@ int MessageRow::fit_height(int width) {
 void MessageRow::restyle(const QPalette& around) {
   const Colours colours = colours_for(around);
   const QColor colour = tone_ == Tone::Problem ? colours.bad : colours.accent;
-  sign_->setText(tone_ == Tone::Problem ? QStringLiteral("⚠") : QStringLiteral("ℹ"));
+  sign_->setText(tone_ == Tone::Problem ? u"⚠"_s : u"ℹ"_s);
   QPalette own = around;
   QColor ground = colour;
   ground.setAlphaF(colours.dark ? 0.28F : 0.14F);
@@ -87,7 +88,7 @@ void MessageRow::restyle(const QPalette& around) {
 }
 
 MessageBar::MessageBar(QWidget* parent) : QScrollArea(parent) {
-  setObjectName(QStringLiteral("message_bar"));
+  setObjectName(u"message_bar"_s);
   setFrameShape(QFrame::NoFrame);
   setFocusPolicy(Qt::NoFocus);
   setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
@@ -144,7 +145,7 @@ void MessageBar::show_messages(const std::vector<Message>& messages) {
 QString MessageBar::text() const {
   QStringList texts;
   for (const MessageRow* row : rows_) texts.append(row->text());
-  return texts.join(QLatin1Char('\n'));
+  return texts.join(u'\n');
 }
 
 void MessageBar::fit_height() {

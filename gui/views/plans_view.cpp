@@ -42,8 +42,8 @@ QString rejected_text(const planner::SearchCounts& counts) {
                    [](const auto& a, const auto& b) { return a.count > b.count; });
   QStringList parts;
   for (const planner::Rejection& rejection : rejected)
-    parts.append(to_qstring(rejection.rule) + QLatin1Char(' ') + count_text(rejection.count));
-  return parts.join(QStringLiteral(", "));
+    parts.append(to_qstring(rejection.rule) + u' ' + count_text(rejection.count));
+  return parts.join(u", "_s);
 }
 
 }  // namespace
@@ -58,7 +58,7 @@ PlansView::PlansView(Selection* selection, QWidget* parent)
   QVBoxLayout* layout = scrolled_column(*this);
   layout->setContentsMargins(6, 6, 6, 6);
   outdated_ = new QLabel(tr("⚠ These are plans of the former scenario."));
-  outdated_->setObjectName(QStringLiteral("outdated"));
+  outdated_->setObjectName(u"outdated"_s);
   outdated_->hide();
   layout->addWidget(outdated_);
   layout->addWidget(empty_, 1);
@@ -73,16 +73,16 @@ QWidget* PlansView::create_table() {
   QLayout* filter = create_filter();
   create_rows();
   terms_problem_ = new QLabel;
-  terms_problem_->setObjectName(QStringLiteral("filter_problem"));
+  terms_problem_->setObjectName(u"filter_problem"_s);
   terms_problem_->setWordWrap(true);
   terms_problem_->hide();
   summary_ = new HintLabel;
-  summary_->setObjectName(QStringLiteral("summary"));
+  summary_->setObjectName(u"summary"_s);
   auto* pane = new QWidget;
   auto* layout = new QVBoxLayout(pane);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addLayout(filter);
-  chips_ = new FilterChips(terms_, QLatin1Char(','));
+  chips_ = new FilterChips(terms_, u',');
   layout->addWidget(chips_);
   layout->addWidget(terms_problem_);
   rows_ = new EmptyState(view_);
@@ -94,19 +94,19 @@ QWidget* PlansView::create_table() {
 
 QLayout* PlansView::create_filter() {
   terms_ = new QLineEdit;
-  terms_->setObjectName(QStringLiteral("filter"));
+  terms_->setObjectName(u"filter"_s);
   terms_->setPlaceholderText(tr("Filter: tp=8, mfu>45, memory<60, interleaved, -full"));
   terms_->setClearButtonEnabled(true);
   terms_->setToolTip(
       tr("Terms separated by commas, all of which must hold. Columns by their "
          "name: step, rate, mfu, memory, dp, tp … A leading − negates a term."));
   lasso_chip_ = new QToolButton;
-  lasso_chip_->setObjectName(QStringLiteral("lasso_chip"));
+  lasso_chip_->setObjectName(u"lasso_chip"_s);
   lasso_chip_->setText(tr("lasso ✕"));
   lasso_chip_->setToolTip(tr("Show the plans outside of the lasso again"));
   lasso_chip_->hide();
   columns_button_ = new QToolButton;
-  columns_button_->setObjectName(QStringLiteral("columns"));
+  columns_button_->setObjectName(u"columns"_s);
   columns_button_->setText(tr("Columns"));
   columns_button_->setPopupMode(QToolButton::InstantPopup);
   columns_button_->setMinimumWidth(
@@ -120,7 +120,7 @@ QLayout* PlansView::create_filter() {
 
 void PlansView::create_rows() {
   view_ = new QTableView;
-  view_->setObjectName(QStringLiteral("plans_table"));
+  view_->setObjectName(u"plans_table"_s);
   view_->setModel(filter_);
   view_->setSortingEnabled(true);
   view_->sortByColumn(-1, Qt::AscendingOrder);
@@ -154,9 +154,9 @@ QComboBox* PlansView::create_axis(const QString& id, const QString& figure, bool
 }
 
 QWidget* PlansView::create_scatter() {
-  x_ = create_axis(QStringLiteral("scatter_x"), QStringLiteral("step"), false);
-  y_ = create_axis(QStringLiteral("scatter_y"), QStringLiteral("memory"), false);
-  colour_ = create_axis(QStringLiteral("scatter_colour"), QStringLiteral("tp"), true);
+  x_ = create_axis(u"scatter_x"_s, u"step"_s, false);
+  y_ = create_axis(u"scatter_y"_s, u"memory"_s, false);
+  colour_ = create_axis(u"scatter_colour"_s, u"tp"_s, true);
   scatter_ = new PlanScatter;
   scatter_->setToolTip({});
   scatter_->setWhatsThis(tr(
@@ -244,7 +244,7 @@ void PlansView::add_filters(QMenu& menu, const QModelIndex& cell) {
     const QString term = model_->term_for(cell, QLatin1Char(relation));
     if (term.isEmpty()) continue;
     offer(tr("Only %1").arg(term), term);
-    if (relation == '=') offer(tr("Without %1").arg(term), QLatin1Char('-') + term);
+    if (relation == '=') offer(tr("Without %1").arg(term), u'-' + term);
   }
   if (!menu.isEmpty()) menu.addSeparator();
 }
@@ -270,26 +270,22 @@ void PlansView::mark_outdated() {
 }
 
 void PlansView::show_infeasible(const planner::NoFeasiblePlan& none) {
-  QString text =
-      QStringLiteral("<h3>%1</h3><p>%2</p>")
-          .arg(tr("No plan fits"),
-               to_qstring(planner::no_plan_text(selection_->set()->request, none)).toHtmlEscaped());
+  QString text = u"<h3>%1</h3><p>%2</p>"_s.arg(
+      tr("No plan fits"),
+      to_qstring(planner::no_plan_text(selection_->set()->request, none)).toHtmlEscaped());
   if (none.nearest) {
-    text += QStringLiteral("<p>%1</p>")
-                .arg(tr("Closest plan: %1; %2 short of the %3 that it needs per accelerator.")
-                         .arg(plan_text(*none.nearest), bytes_text(none.shortfall),
-                              bytes_text(none.needed))
-                         .toHtmlEscaped());
+    text += u"<p>%1</p>"_s.arg(
+        tr("Closest plan: %1; %2 short of the %3 that it needs per accelerator.")
+            .arg(plan_text(*none.nearest), bytes_text(none.shortfall), bytes_text(none.needed))
+            .toHtmlEscaped());
   }
   if (none.closes_it.empty()) {
-    text +=
-        QStringLiteral("<p>%1</p>").arg(tr("No single change was found that makes a plan fit."));
+    text += u"<p>%1</p>"_s.arg(tr("No single change was found that makes a plan fit."));
   } else {
-    text += tr("<p>What would help:</p>") + QStringLiteral("<p>");
+    text += tr("<p>What would help:</p>") + u"<p>"_s;
     for (const std::vector<planner::Remedy>& remedies : none.closes_it)
-      text += QStringLiteral("• ") + to_qstring(planner::remedy_text(remedies)).toHtmlEscaped() +
-              QStringLiteral("<br>");
-    text += QStringLiteral("</p>");
+      text += u"• "_s + to_qstring(planner::remedy_text(remedies)).toHtmlEscaped() + u"<br>"_s;
+    text += u"</p>"_s;
   }
   empty_->show_hint(text);
 }
@@ -374,8 +370,8 @@ void PlansView::update_summary() {
     const planner::PlanRequest& request = set->request;
     const QString warning =
         memory_warning(tr("The best plan"), set->plans.front().result, request.cluster);
-    if (!warning.isEmpty()) text += QStringLiteral(" ⚠ ") + warning;
-    text += QLatin1Char(' ') + figures_text(request.cluster, request.stack);
+    if (!warning.isEmpty()) text += u" ⚠ "_s + warning;
+    text += u' ' + figures_text(request.cluster, request.stack);
   }
   summary_->setText(text);
 }
@@ -470,13 +466,13 @@ void PlansView::focus_filter() {
 void PlansView::save(QSettings& settings) const {
   columns_->save(settings);
   for (const QComboBox* box : {x_, y_, colour_})
-    settings.setValue(QStringLiteral("plans/") + box->objectName(), box->currentData());
+    settings.setValue(u"plans/"_s + box->objectName(), box->currentData());
 }
 
 void PlansView::restore(const QSettings& settings) {
   columns_->restore(settings);
   for (QComboBox* box : {x_, y_, colour_}) {
-    const int index = box->findData(settings.value(QStringLiteral("plans/") + box->objectName()));
+    const int index = box->findData(settings.value(u"plans/"_s + box->objectName()));
     if (index >= 0) box->setCurrentIndex(index);
   }
 }

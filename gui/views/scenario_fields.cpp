@@ -67,7 +67,7 @@ QWidget* ScenarioView::create_fields() {
   auto* column = new QVBoxLayout(fields);
   column->setContentsMargins(8, 8, 8, 8);
   origin_ = new QLabel;
-  origin_->setObjectName(QStringLiteral("scenario_origin"));
+  origin_->setObjectName(u"scenario_origin"_s);
   origin_->setWordWrap(true);
   origin_->setTextFormat(Qt::PlainText);
   origin_->hide();
@@ -145,7 +145,7 @@ void ScenarioView::create_goal(QGridLayout& form) {
 void ScenarioView::create_what_ifs(QGridLayout& form) {
   for (int i = 0; i < kResources; ++i) {
     auto* box = new QSpinBox;
-    box->setObjectName(QStringLiteral("what_if_%1").arg(i));
+    box->setObjectName(u"what_if_%1"_s.arg(i));
     box->setRange(static_cast<int>(kWhatIfRange.least), static_cast<int>(kWhatIfRange.most));
     box->setSingleStep(10);
     box->setSuffix(tr(" %"));
@@ -172,7 +172,7 @@ void ScenarioView::add_row(QGridLayout& form, Field field, QWidget* widget) {
   if (qobject_cast<QLineEdit*>(widget) == nullptr) leave_wheel_to_scrolling(*widget);
   if (auto* box = qobject_cast<QAbstractSpinBox*>(widget)) take_when_left(*box);
   auto* problem = new QLabel;
-  problem->setObjectName(QStringLiteral("problem_") + id_of(field));
+  problem->setObjectName(u"problem_"_s + id_of(field));
   problem->setWordWrap(true);
   problem->setTextFormat(Qt::PlainText);
   problem->hide();

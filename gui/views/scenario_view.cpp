@@ -58,7 +58,7 @@ void ScenarioView::edit(Field field, const std::function<void(ScenarioChoice&)>&
 
 // This machine may have to be probed first: until then the scenario is on the former cluster.
 void ScenarioView::take_cluster(const QString& name) {
-  if (name == QString::fromUtf8(kHere)) {
+  if (name == to_qstring(kHere)) {
     shown_.reset();
     take_document();
     return Q_EMIT this_machine_wanted();
@@ -95,7 +95,7 @@ void ScenarioView::show_name(QComboBox& box, const QString& value) {
     box.setEditText(value);
   }
   // The end of a path is seen, and the beginning of a name.
-  if (QLineEdit* line = box.lineEdit(); line != nullptr && !value.contains(QLatin1Char('/')))
+  if (QLineEdit* line = box.lineEdit(); line != nullptr && !value.contains(u'/'))
     line->setCursorPosition(0);
 }
 
@@ -174,7 +174,7 @@ std::vector<Problem> ScenarioView::show_problems(const std::vector<Problem>& pro
 void ScenarioView::show_problem(Field field, const QString& text) {
   QLabel* label = problems_[static_cast<std::size_t>(field)];
   if (label == nullptr) return;  // of the what-ifs, which cannot be wrong
-  label->setText(text.isEmpty() ? QString() : QStringLiteral("⚠ ") + text);
+  label->setText(text.isEmpty() ? QString() : u"⚠ "_s + text);
   label->setVisible(!text.isEmpty());
 }
 
@@ -197,7 +197,7 @@ void ScenarioView::restyle() {
 }
 
 void ScenarioView::show_origin(const QString& text) {
-  origin_->setText(QStringLiteral("⚠ ") + text);
+  origin_->setText(u"⚠ "_s + text);
   origin_->setVisible(!text.isEmpty());
 }
 

@@ -54,13 +54,13 @@ SweepView::SweepView(Selection* selection, QWidget* parent)
             Q_EMIT problem(error);
           }) {
   chart_ = new Chart;
-  chart_->setObjectName(QStringLiteral("sweep_chart"));
+  chart_->setObjectName(u"sweep_chart"_s);
   chart_->allow_zoom();
   chart_->legend->setVisible(true);
   chart_->put_legend_above();
   empty_ = new EmptyState(chart_);
   reason_ = new QLabel;
-  reason_->setObjectName(QStringLiteral("knee_reason"));
+  reason_->setObjectName(u"knee_reason"_s);
   reason_->setWordWrap(true);
   chart_->setMinimumHeight(kLeastChartHeight);
   QVBoxLayout* layout = scrolled_column(*this);
@@ -112,15 +112,15 @@ void SweepView::forget_points() {
 
 QWidget* SweepView::create_controls() {
   axis_ = new QComboBox;
-  axis_->setObjectName(QStringLiteral("sweep_axis"));
+  axis_->setObjectName(u"sweep_axis"_s);
   for (int i = 0; i < planner::kSweepAxes; ++i) axis_->addItem(title_of(static_cast<SweepAxis>(i)));
   plan_ = new QComboBox;
-  plan_->setObjectName(QStringLiteral("sweep_plan"));
+  plan_->setObjectName(u"sweep_plan"_s);
   plan_->addItem(tr("the best plan of each point"));
   plan_->addItem(tr("the chosen plan"));
   plan_->setCurrentIndex(static_cast<int>(SweepPlan::Chosen));
   figure_ = new QComboBox;
-  figure_->setObjectName(QStringLiteral("sweep_figure"));
+  figure_->setObjectName(u"sweep_figure"_s);
   for (int i = 0; i < kSweepFigures; ++i) figure_->addItem(title_of(static_cast<SweepFigure>(i)));
   figure_->setCurrentIndex(static_cast<int>(SweepFigure::TokensPerSecondPerGpu));
   for (QComboBox* box : {axis_, plan_, figure_}) leave_wheel_to_scrolling(*box);
@@ -129,7 +129,7 @@ QWidget* SweepView::create_controls() {
   progress_->setTextVisible(false);
   progress_->setFixedWidth(140);
   stop_ = new QToolButton;
-  stop_->setObjectName(QStringLiteral("stop_sweep"));
+  stop_->setObjectName(u"stop_sweep"_s);
   stop_->setText(tr("Stop"));
   stop_->setToolTip(tr("Stops the sweep and keeps its points as they are."));
   end();
@@ -297,7 +297,7 @@ QString SweepView::preliminary_text() const {
 void SweepView::show_knee() {
   const QString knee =
       sweep_.is_final() ? to_qstring(planner::knee_text(sweep_, memory())) : preliminary_text();
-  QString text = knee + QLatin1Char(' ') + tip_of(sweep_.axis, sweep_.plan);
+  QString text = knee + u' ' + tip_of(sweep_.axis, sweep_.plan);
   if (sweep_.chosen_batch) {
     text += tr(" All train %1, the throughput knee on %2; Plans may use another batch.")
                 .arg(counted_text(*sweep_.chosen_batch, "sequence"),

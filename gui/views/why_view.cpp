@@ -65,30 +65,28 @@ QString step_text(Seconds step, const Scenario& scenario) {
 // The names of the charts for the figures of a comparison.
 QString part_title(const QString& name) {
   static const std::map<QString, QString> kTitles = {
-      {QStringLiteral("gemm"), WhyView::tr("GEMMs")},
-      {QStringLiteral("memory_bound"), WhyView::tr("memory-bound kernels")},
-      {QStringLiteral("interference"), WhyView::tr("slowed by collectives")},
-      {QStringLiteral("exposed_tp"), WhyView::tr("exposed: ") + title_of(Role::Tensor)},
-      {QStringLiteral("exposed_cp"), WhyView::tr("exposed: ") + title_of(Role::Context)},
-      {QStringLiteral("exposed_ep"), WhyView::tr("exposed: ") + title_of(Role::Expert)},
-      {QStringLiteral("exposed_dp"), WhyView::tr("exposed: ") + title_of(Role::Data)},
-      {QStringLiteral("exposed_pp"), WhyView::tr("exposed: ") + title_of(Role::Pipeline)},
-      {QStringLiteral("bubble"), WhyView::tr("pipeline bubble")},
-      {QStringLiteral("host"), WhyView::tr("waiting for the host")},
-      {QStringLiteral("mfu"), QStringLiteral("MFU")},
-      {QStringLiteral("hfu"), QStringLiteral("HFU")}};
+      {u"gemm"_s, WhyView::tr("GEMMs")},
+      {u"memory_bound"_s, WhyView::tr("memory-bound kernels")},
+      {u"interference"_s, WhyView::tr("slowed by collectives")},
+      {u"exposed_tp"_s, WhyView::tr("exposed: ") + title_of(Role::Tensor)},
+      {u"exposed_cp"_s, WhyView::tr("exposed: ") + title_of(Role::Context)},
+      {u"exposed_ep"_s, WhyView::tr("exposed: ") + title_of(Role::Expert)},
+      {u"exposed_dp"_s, WhyView::tr("exposed: ") + title_of(Role::Data)},
+      {u"exposed_pp"_s, WhyView::tr("exposed: ") + title_of(Role::Pipeline)},
+      {u"bubble"_s, WhyView::tr("pipeline bubble")},
+      {u"host"_s, WhyView::tr("waiting for the host")},
+      {u"mfu"_s, u"MFU"_s},
+      {u"hfu"_s, u"HFU"_s}};
   const auto found = kTitles.find(name);
   return found == kTitles.end() ? name : found->second;
 }
 
 // "time/exposed/tp_s" and the like, in words and units.
 QString figure_text(const QString& figure, double value) {
-  if (figure.endsWith(QStringLiteral("_bytes"))) return bytes_text(Bytes(value));
-  if (figure == QStringLiteral("mfu") || figure == QStringLiteral("hfu"))
-    return percent_text(value);
-  if (figure.contains(QStringLiteral("per_s"))) return fixed_text(value, 0);
-  if (figure.endsWith(QStringLiteral("_s")) || figure.contains(QStringLiteral("exposed")))
-    return time_text(Seconds(value));
+  if (figure.endsWith(u"_bytes"_s)) return bytes_text(Bytes(value));
+  if (figure == u"mfu"_s || figure == u"hfu"_s) return percent_text(value);
+  if (figure.contains(u"per_s"_s)) return fixed_text(value, 0);
+  if (figure.endsWith(u"_s"_s) || figure.contains(u"exposed"_s)) return time_text(Seconds(value));
   return short_text(value);
 }
 
@@ -96,23 +94,21 @@ QString figure_text(const QString& figure, double value) {
 // have:
 // "/plan/zero_stage" becomes "zero stage", "time/exposed/tp_s" "time, exposed, tp".
 QString words_of(QString name) {
-  static const QRegularExpression kPlace(QStringLiteral("^/(plan/)?"));
-  static const QRegularExpression kUnit(QStringLiteral("(?<!_per)_(s|bytes)$"));
+  static const QRegularExpression kPlace(u"^/(plan/)?"_s);
+  static const QRegularExpression kUnit(u"(?<!_per)_(s|bytes)$"_s);
   name = part_title(name.remove(kPlace).remove(kUnit));
-  return name.replace(QLatin1Char('/'), QStringLiteral(", "))
-      .replace(QLatin1Char('_'), QLatin1Char(' '));
+  return name.replace(u'/', u", "_s).replace(u'_', u' ');
 }
 
 QString without_quotes(const QString& value) {
-  const bool quoted =
-      value.size() > 1 && value.startsWith(QLatin1Char('"')) && value.endsWith(QLatin1Char('"'));
+  const bool quoted = value.size() > 1 && value.startsWith(u'"') && value.endsWith(u'"');
   return quoted ? value.mid(1, value.size() - 2) : value;
 }
 
 // The difference of the other plan's figure from the chosen one's: "−3.2 %", "170.0 times".
 QString change_text(const planner::ResultDifference& result) {
-  if (result.change() == 0.0) return QStringLiteral("=");
-  if (result.first == 0.0) return QStringLiteral("–");
+  if (result.change() == 0.0) return u"="_s;
+  if (result.first == 0.0) return u"–"_s;
   const double share = result.change() / result.first;
   if (100.0 * share < kMostPercent) return signed_percent_text(share);
   return WhyView::tr("%1 times").arg(fixed_text(1.0 + share, 1));
@@ -141,21 +137,21 @@ WhyView::WhyView(Selection* selection, QWidget* parent)
           [this](const QString& error) { Q_EMIT problem(error); }) {
   title_ = new QLabel;
   title_->setWordWrap(true);
-  title_->setObjectName(QStringLiteral("why_title"));
+  title_->setObjectName(u"why_title"_s);
   title_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   QFont bold = title_->font();
   bold.setBold(true);
   title_->setFont(bold);
   limit_ = new QLabel;
-  limit_->setObjectName(QStringLiteral("why_limit"));
+  limit_->setObjectName(u"why_limit"_s);
   limit_->setWordWrap(true);
   memory_warning_ = new QLabel;
-  memory_warning_->setObjectName(QStringLiteral("why_memory_warning"));
+  memory_warning_->setObjectName(u"why_memory_warning"_s);
   memory_warning_->setWordWrap(true);
   figures_ = new HintLabel;
-  figures_->setObjectName(QStringLiteral("why_figures"));
+  figures_->setObjectName(u"why_figures"_s);
   pages_ = new QTabWidget;
-  pages_->setObjectName(QStringLiteral("why_pages"));
+  pages_->setObjectName(u"why_pages"_s);
   pages_->setDocumentMode(true);
   pages_->addTab(create_breakdown(), tr("Breakdown"));
   pages_->addTab(create_comparison(), tr("Comparison"));
@@ -189,7 +185,7 @@ QWidget* WhyView::create_breakdown() {
   memory_ = new MemoryChart;
   sensitivity_ = new SensitivityChart;
   peak_ = new QLabel;
-  peak_->setObjectName(QStringLiteral("why_peak"));
+  peak_->setObjectName(u"why_peak"_s);
   peak_->setWordWrap(true);
   return new PaneRow({titled(tr("Where the time goes"), waterfall_),
                       titled(tr("Where the memory goes"), memory_, peak_),
@@ -199,12 +195,12 @@ QWidget* WhyView::create_breakdown() {
 
 QWidget* WhyView::create_comparison() {
   verdict_ = new QLabel;
-  verdict_->setObjectName(QStringLiteral("verdict"));
+  verdict_->setObjectName(u"verdict"_s);
   verdict_->setWordWrap(true);
   both_charts_ = new WaterfallChart;
-  both_charts_->setObjectName(QStringLiteral("waterfall_both"));
+  both_charts_->setObjectName(u"waterfall_both"_s);
   differences_ = new QTableWidget;
-  differences_->setObjectName(QStringLiteral("differences"));
+  differences_->setObjectName(u"differences"_s);
   differences_->setColumnCount(4);
   differences_->setTabKeyNavigation(false);
   differences_->verticalHeader()->hide();
@@ -260,7 +256,7 @@ void WhyView::show_chosen() {
   title_->setToolTip(plan_tip(*set, *chosen));
   limit_->setText(tr("Looking for what limits it …"));
   const QString warning = memory_warning(tr("The plan"), candidate.result, scenario.cluster);
-  memory_warning_->setText(QStringLiteral("⚠ ") + warning);
+  memory_warning_->setText(u"⚠ "_s + warning);
   memory_warning_->setVisible(!warning.isEmpty());
   figures_->setText(figures_text(scenario.cluster, scenario.stack));
   waterfall_->show(candidate.result);
@@ -280,7 +276,7 @@ void WhyView::take_limits(const Limits& limits) {
   const planner::Explanation& explanation = limits.explanation;
   limit_->setText(to_qstring(planner::limit_text("The plan", explanation)));
   QString peak = peak_text(explanation.result);
-  if (limits.peak) peak += QStringLiteral(", ") + peak_moment_text(*limits.peak);
+  if (limits.peak) peak += u", "_s + peak_moment_text(*limits.peak);
   peak_->setText(peak);
   sensitivity_->show(explanation.sensitivities);
   if (!is_busy()) Q_EMIT settled();
@@ -359,7 +355,7 @@ TextTable WhyView::table() const {
   const sim::StepResult& result = set->plans[*chosen].result;
   const auto add = [&](const QString& of, const QString& part, double value, const char* unit,
                        double share) {
-    table.rows.push_back({of, part, QString::number(value, 'g', 9), QString::fromUtf8(unit),
+    table.rows.push_back({of, part, QString::number(value, 'g', 9), to_qstring(unit),
                           QString::number(share, 'g', 6)});
   };
   for (const TimePart& part : time_parts(result.time()))
@@ -376,8 +372,7 @@ TextTable WhyView::table() const {
     }
   }
   for (const planner::Sensitivity& each : sensitivity_->sensitivities())
-    add(tr("10 % more"), QString::fromUtf8(name_of(each.resource)), each.step.value(), "s",
-        each.gain);
+    add(tr("10 % more"), to_qstring(name_of(each.resource)), each.step.value(), "s", each.gain);
   return table;
 }
 

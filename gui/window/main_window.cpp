@@ -33,7 +33,7 @@ namespace shardwright::gui {
 namespace {
 
 QString key_of_view(const QDockWidget& dock) {
-  return QStringLiteral("view:") + dock.objectName();
+  return u"view:"_s + dock.objectName();
 }
 
 QStringList local_files(const QMimeData& dragged) {
@@ -51,20 +51,20 @@ MainWindow::MainWindow(QSettings* settings)
       registry_(new ActionRegistry(this)),
       docks_(new Docks(this)),
       opened_(new OpenedFiles(this)) {
-  setObjectName(QStringLiteral("main_window"));
-  setWindowTitle(QStringLiteral("Shardwright"));
+  setObjectName(u"main_window"_s);
+  setWindowTitle(u"Shardwright"_s);
   setAcceptDrops(true);
   resize(QSize(1440, 900).boundedTo(docks_->largest_size()));
   create_message_bar();
   create_views();
   create_parts();
   create_actions();
-  palette_ = new PickList(QStringLiteral("command_palette"), tr("Type a command"), this);
-  places_ = new PickList(QStringLiteral("go_to"), tr("A rank or an op of the Timeline"), this);
+  palette_ = new PickList(u"command_palette"_s, tr("Type a command"), this);
+  places_ = new PickList(u"go_to"_s, tr("A rank or an op of the Timeline"), this);
   shortcuts_ = new ShortcutOverlay(registry_, this);
   statusBar()->addWidget(new SearchStatus(&planner_->search()), 1);
-  statusBar()->addWidget(new ReadingStatus(&files_->reader().progress(),
-                                           registry_->find(QStringLiteral("file.stop_reading"))));
+  statusBar()->addWidget(
+      new ReadingStatus(&files_->reader().progress(), registry_->find(u"file.stop_reading"_s)));
   statusBar()->setSizeGripEnabled(false);
   docks_->keep_as_default();
   // The restored scenario is not searched for yet: files may be opened instead.
@@ -81,7 +81,7 @@ void MainWindow::create_message_bar() {
   auto* message_bar = new MessageBar;
   messages_ = new MessageList(message_bar, this);
   auto* bar = new QToolBar(tr("Messages"));
-  bar->setObjectName(QStringLiteral("messages"));
+  bar->setObjectName(u"messages"_s);
   bar->setMovable(false);
   bar->toggleViewAction()->setVisible(false);
   bar->addWidget(message_bar);
@@ -101,7 +101,7 @@ void MainWindow::create_views() {
   run_view_ = new RunView(&selection_);
   const auto add = [this](const char* id, const QString& title, QWidget* view) {
     const bool is_first = docks_->all().empty();
-    docks_->add(QString::fromUtf8(id), title, view,
+    docks_->add(to_qstring(id), title, view,
                 is_first ? Qt::LeftDockWidgetArea : Qt::RightDockWidgetArea);
   };
   add("scenario", tr("Scenario"), scenario_view_);
@@ -139,16 +139,15 @@ void MainWindow::connect_views() {
   connect(timeline_view_, &TimelineView::timelines_changed, places_, [this] {
     if (places_->isVisible()) places_->replace(places());
   });
-  connect(step_, &StepPresenter::problem, this, [this](const QString& text) {
-    messages_->say(QStringLiteral("step"), Tone::Problem, text);
-  });
+  connect(step_, &StepPresenter::problem, this,
+          [this](const QString& text) { messages_->say(u"step"_s, Tone::Problem, text); });
   // A sweep of other plans does not fail for the same reason.
   connect(&selection_, &Selection::set_changed, this,
-          [this] { messages_->take_back(QStringLiteral("view:sweeps")); });
+          [this] { messages_->take_back(u"view:sweeps"_s); });
   connect(run_view_, &RunView::measured, this, [this](const QString& folder) { open({folder}); });
   connect(run_view_, &RunView::replan_wanted, this,
           [this](const Scenario& scenario, const QString& cluster) {
-            raise_view(QStringLiteral("plans"));
+            raise_view(u"plans"_s);
             planner_->plan_on(scenario, cluster);
           });
   connect(scenario_view_, &ScenarioView::this_machine_wanted, planner_,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "gui/models/session_list.hpp"
+#include "gui/models/text.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -13,7 +14,7 @@ constexpr int kRestMs = 300;
 constexpr int kGoneMs = 1000;
 
 QString settings_key() {
-  return QStringLiteral("opened_files");
+  return u"opened_files"_s;
 }
 
 }  // namespace

@@ -23,11 +23,11 @@ ReadingStatus::ReadingStatus(const ReadingProgress* progress, QAction* stop, QWi
       text_(new QLabel),
       bar_(new QProgressBar),
       button_(new QToolButton) {
-  setObjectName(QStringLiteral("reading"));
-  bar_->setObjectName(QStringLiteral("reading_bar"));
+  setObjectName(u"reading"_s);
+  bar_->setObjectName(u"reading_bar"_s);
   bar_->setTextVisible(false);
   bar_->setFixedWidth(140);
-  button_->setObjectName(QStringLiteral("stop_reading"));
+  button_->setObjectName(u"stop_reading"_s);
   button_->setText(tr("Stop"));
   button_->setToolTip(tr("Stop the reading (%1): what is shown stays")
                           .arg(stop->shortcut().toString(QKeySequence::NativeText)));

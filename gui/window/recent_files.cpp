@@ -4,6 +4,7 @@
 #include <QSettings>
 
 #include "gui/models/session_list.hpp"
+#include "gui/models/text.hpp"
 
 namespace shardwright::gui {
 
@@ -15,11 +16,11 @@ void RecentFiles::add(const QString& path) {
 }
 
 void RecentFiles::save(QSettings& settings) const {
-  save_list(settings, QStringLiteral("recent_files"), paths_);
+  save_list(settings, u"recent_files"_s, paths_);
 }
 
 void RecentFiles::restore(const QSettings& settings) {
-  paths_ = settings.value(QStringLiteral("recent_files")).toStringList().mid(0, kMost);
+  paths_ = settings.value(u"recent_files"_s).toStringList().mid(0, kMost);
 }
 
 }  // namespace shardwright::gui

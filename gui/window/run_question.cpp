@@ -16,11 +16,11 @@ void ask_what_becomes_of_run(QMainWindow& window, RunView& run) {
                   "“kill -INT %1” stops it.")
           .arg(run.process_id()),
       QMessageBox::Cancel, &window);
-  question->setObjectName(QStringLiteral("run_question"));
+  question->setObjectName(u"run_question"_s);
   question->setAttribute(Qt::WA_DeleteOnClose);
   const auto add = [&](const char* id, const QString& text, QMessageBox::ButtonRole role) {
     QPushButton* button = question->addButton(text, role);
-    button->setObjectName(QString::fromUtf8(id));
+    button->setObjectName(to_qstring(id));
     return button;
   };
   QObject::connect(

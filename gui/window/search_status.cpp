@@ -19,7 +19,7 @@ SearchStatus::SearchStatus(PlanSearch* search, QWidget* parent)
   bar_->setRange(0, kSteps);
   bar_->setTextVisible(false);
   bar_->setFixedWidth(140);
-  stop_->setObjectName(QStringLiteral("stop_search"));
+  stop_->setObjectName(u"stop_search"_s);
   stop_->setText(tr("Stop"));
   stop_->setToolTip(tr("Stop the search and keep what it has found"));
   auto* layout = new QHBoxLayout(this);

@@ -67,7 +67,7 @@ void StepPresenter::link_selections() {
 }
 
 void StepPresenter::show_stage(std::int64_t stage) {
-  views_.timeline->canvas().scroll_to(QStringLiteral("stage %1").arg(stage));
+  views_.timeline->canvas().scroll_to(u"stage %1"_s.arg(stage));
 }
 
 bool StepPresenter::anybody_looks() const {
@@ -142,7 +142,7 @@ void StepPresenter::show_files(std::vector<std::shared_ptr<const Timeline>> time
   shown_.reset();
   outdated_ = false;
   shows_files_ = true;
-  const QString files = names.join(QStringLiteral(" and "));
+  const QString files = names.join(u" and "_s);
   views_.topology->clear(files);
   views_.schedule->clear(files);
   views_.timeline->set_timelines(std::move(timelines), nullptr, {}, {}, names);

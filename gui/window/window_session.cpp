@@ -19,7 +19,7 @@ void MainWindow::save_session() {
   if (settings_ == nullptr) return;
   take_typed_text();
   docks_->save(*settings_);
-  settings_->setValue(QStringLiteral("scenario"), to_qstring(to_json(document_.choice()).dump()));
+  settings_->setValue(u"scenario"_s, to_qstring(to_json(document_.choice()).dump()));
   files_->save(*settings_);
   plans_view_->save(*settings_);
   timeline_view_->save(*settings_);
@@ -36,7 +36,7 @@ void MainWindow::report_replaced(const QStringList& damaged, const std::vector<P
         problem.where.empty() ? tr("Scenario") : title_of(field_of(problem.where, Field::Model));
     lines.append(tr("%1: %2").arg(title, text));
   }
-  messages_->say(QStringLiteral("session"), Tone::Problem, lines.join(QLatin1Char('\n')));
+  messages_->say(u"session"_s, Tone::Problem, lines.join(u'\n'));
 }
 
 void MainWindow::restore_session() {
@@ -44,7 +44,7 @@ void MainWindow::restore_session() {
   QStringList damaged = drop_damaged_values(*settings_);
   damaged += docks_->restore(*settings_);
   messages_->show_all();  // The layout may have shown the bar, and there is no message yet.
-  const QVariant scenario = settings_->value(QStringLiteral("scenario"));
+  const QVariant scenario = settings_->value(u"scenario"_s);
   const auto document = nlohmann::json::parse(scenario.toString().toStdString(), nullptr, false);
   const bool blocked = document_.blockSignals(true);
   std::vector<Problem> replaced;

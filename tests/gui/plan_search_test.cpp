@@ -277,7 +277,7 @@ TEST(BackgroundJob, TellsAFailureInWords) {
     throw InputError("plan.json", {{"/plan/tp", "3", "a divisor of 64"}});
   });
   ASSERT_TRUE(wait_for([&] { return !failure.isEmpty(); }));
-  EXPECT_EQ(failure, QStringLiteral("plan.json: /plan/tp: 3; expected a divisor of 64"));
+  EXPECT_EQ(failure, u"plan.json: /plan/tp: 3; expected a divisor of 64"_s);
 }
 
 TEST(Selection, KeepsAPlanThatIsFoundAgain) {

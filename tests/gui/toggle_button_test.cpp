@@ -16,7 +16,7 @@ TEST(ToggleButton, OnDiffersFromOffInLightAndDark) {
   for (const QPalette& palette : {light_palette(), dark_palette()}) {
     ToggleButton button;
     button.setPalette(palette);
-    button.setText(QStringLiteral("Messages"));
+    button.setText(u"Messages"_s);
     shown(button, {90, 26});
     const QImage off = button.grab().toImage();
     button.setChecked(true);
