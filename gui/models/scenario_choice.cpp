@@ -183,6 +183,13 @@ QString title_of(Field field) {
   return to_qstring(text_of(field).title);
 }
 
+QString what_if_title(planner::Resource resource) {
+  if (resource == planner::Resource::Latency) return u"1 / latency"_s;
+  QString title = to_qstring(name_of(resource));
+  title[0] = title[0].toUpper();
+  return title;
+}
+
 QString tip_of(Field field) {
   return to_qstring(text_of(field).tip);
 }

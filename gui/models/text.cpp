@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <QLocale>
 #include <QStringList>
 #include <cmath>
 
@@ -55,6 +56,10 @@ QString counted_text(std::int64_t count, const char* what) {
 
 QString fixed_text(double value, int decimals) {
   return or_dash(value, format_fixed(value, decimals));
+}
+
+QString exact_text(double value) {
+  return QString::number(value, 'g', QLocale::FloatingPointShortest);
 }
 
 QString percent_text(double ratio) {

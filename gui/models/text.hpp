@@ -31,6 +31,8 @@ QString count_text(std::int64_t count);
 QString counted_text(std::int64_t count, const char* what);
 // With this many digits after the point.
 QString fixed_text(double value, int decimals);
+// The shortest text that reads back as the same double, for exported tables.
+QString exact_text(double value);
 // A share: 0.4567 is "45.7 %".
 QString percent_text(double ratio);
 // "+3.2 %", "−0.5 %".

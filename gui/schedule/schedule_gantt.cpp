@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/schedule/schedule_timing.hpp"
-#include "gui/painting/exact_text.hpp"
+#include "gui/models/text.hpp"
 
 namespace shardwright::gui {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "gui/models/text.hpp"
-#include "gui/style/mixed_colour.hpp"
+#include "gui/style/palette.hpp"
 
 namespace shardwright::gui {
 namespace {

@@ -3,7 +3,6 @@
 #include <QStringList>
 
 #include "gui/models/text.hpp"
-#include "gui/painting/exact_text.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -71,6 +70,15 @@ void add_counterpart(const TimelineTracks& tracks, SpanRef ref, ToolTip& tip) {
 }
 
 }  // namespace
+
+DeviceLimits limits_of(const Scenario& scenario) {
+  const NodeSpec& node = scenario.cluster.node;
+  const double nics =
+      static_cast<double>(node.nic.per_node) / static_cast<double>(node.accelerators);
+  return {scenario.cluster.accelerator.memory,
+          scenario.cluster.accelerator.matrix.of(scenario.plan.precision), node.scale_up.bandwidth,
+          node.nic.bandwidth * nics};
+}
 
 QString span_tool_tip(const TimelineTracks& tracks, SpanRef ref, const DeviceLimits& limits,
                       std::optional<SpanRef> before) {

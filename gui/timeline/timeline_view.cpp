@@ -12,14 +12,13 @@
 #include <QVBoxLayout>
 #include <set>
 
-#include "gui/models/session_list.hpp"
 #include "gui/models/text.hpp"
 #include "gui/timeline/span_text.hpp"
-#include "gui/views/elided_label.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/filter_chips.hpp"
-#include "gui/views/flow_layout.hpp"
-#include "gui/views/toggle_button.hpp"
+#include "gui/views/layouts.hpp"
+#include "gui/views/widgets.hpp"
+#include "gui/window/opened_files.hpp"
 
 namespace shardwright::gui {
 namespace {

@@ -257,11 +257,6 @@ QCPScatterStyle scatter_style(Marker marker, const QColor& colour, double size) 
   return {shape, pen, QBrush(colour), size};
 }
 
-QColor faded(QColor colour, double opacity) {
-  colour.setAlphaF(static_cast<float>(opacity));
-  return colour;
-}
-
 QColor scale_colour(int step, int steps, bool dark) {
   constexpr std::array<QRgb, 5> kCividis = {0xff00306f, 0xff46537b, 0xff7c7b78, 0xffb9a866,
                                             0xffe8c91c};

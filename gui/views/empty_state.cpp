@@ -1,13 +1,12 @@
 #include "gui/views/empty_state.hpp"
 
 #include "gui/models/text.hpp"
-#include "gui/views/hint_label.hpp"
+#include "gui/views/widgets.hpp"
 
 namespace shardwright::gui {
 
 EmptyState::EmptyState(QWidget* content, QWidget* parent)
-    : QStackedWidget(parent), label_(new HintLabel) {
-  label_->setObjectName(u"hint"_s);
+    : QStackedWidget(parent), label_(named<HintLabel>(u"hint"_s)) {
   label_->setAlignment(Qt::AlignCenter);
   label_->setTextFormat(Qt::RichText);
   label_->setMargin(12);

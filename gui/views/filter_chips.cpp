@@ -2,10 +2,10 @@
 
 #include <QLineEdit>
 #include <QResizeEvent>
-#include <QToolButton>
 #include <algorithm>
 
 #include "gui/models/text.hpp"
+#include "gui/views/widgets.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -50,10 +50,9 @@ void FilterChips::follow_line() {
   }
   const QStringList all = terms();
   for (int i = 0; i < all.size(); ++i) {
-    auto* chip = new QToolButton(this);
-    chip->setObjectName(u"chip_%1"_s.arg(i));
-    chip->setText(all[i] + u" ✕"_s);
-    chip->setToolTip(tr("Take “%1” out of the filter").arg(all[i]));
+    QToolButton* chip = tool_button(u"chip_%1"_s.arg(i), all[i] + u" ✕"_s,
+                                    tr("Take “%1” out of the filter").arg(all[i]));
+    chip->setParent(this);
     chip->setAccessibleName(chip->toolTip());
     connect(chip, &QToolButton::clicked, this, [this, i] {
       QStringList left = terms();

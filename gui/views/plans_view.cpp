@@ -21,13 +21,10 @@
 #include "gui/style/palette.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/filter_chips.hpp"
-#include "gui/views/flow_layout.hpp"
-#include "gui/views/hint_label.hpp"
-#include "gui/views/pane_row.hpp"
+#include "gui/views/layouts.hpp"
 #include "gui/views/plan_columns.hpp"
 #include "gui/views/plan_scatter.hpp"
-#include "gui/views/scrolled_column.hpp"
-#include "gui/views/wheel_to_scrolling.hpp"
+#include "gui/views/widgets.hpp"
 #include "planner/wording.hpp"
 
 namespace shardwright::gui {
@@ -57,8 +54,7 @@ PlansView::PlansView(Selection* selection, QWidget* parent)
   empty_ = new EmptyState(new PaneRow({create_table(), create_scatter()}, {640, 480}));
   QVBoxLayout* layout = scrolled_column(*this);
   layout->setContentsMargins(6, 6, 6, 6);
-  outdated_ = new QLabel(tr("⚠ These are plans of the former scenario."));
-  outdated_->setObjectName(u"outdated"_s);
+  outdated_ = named<QLabel>(u"outdated"_s, tr("⚠ These are plans of the former scenario."));
   outdated_->hide();
   layout->addWidget(outdated_);
   layout->addWidget(empty_, 1);
@@ -72,12 +68,9 @@ PlansView::PlansView(Selection* selection, QWidget* parent)
 QWidget* PlansView::create_table() {
   QLayout* filter = create_filter();
   create_rows();
-  terms_problem_ = new QLabel;
-  terms_problem_->setObjectName(u"filter_problem"_s);
-  terms_problem_->setWordWrap(true);
+  terms_problem_ = wrapped_label(u"filter_problem"_s);
   terms_problem_->hide();
-  summary_ = new HintLabel;
-  summary_->setObjectName(u"summary"_s);
+  summary_ = named<HintLabel>(u"summary"_s);
   auto* pane = new QWidget;
   auto* layout = new QVBoxLayout(pane);
   layout->setContentsMargins(0, 0, 0, 0);
@@ -93,21 +86,16 @@ QWidget* PlansView::create_table() {
 }
 
 QLayout* PlansView::create_filter() {
-  terms_ = new QLineEdit;
-  terms_->setObjectName(u"filter"_s);
+  terms_ = named<QLineEdit>(u"filter"_s);
   terms_->setPlaceholderText(tr("Filter: tp=8, mfu>45, memory<60, interleaved, -full"));
   terms_->setClearButtonEnabled(true);
   terms_->setToolTip(
       tr("Terms separated by commas, all of which must hold. Columns by their "
          "name: step, rate, mfu, memory, dp, tp … A leading − negates a term."));
-  lasso_chip_ = new QToolButton;
-  lasso_chip_->setObjectName(u"lasso_chip"_s);
-  lasso_chip_->setText(tr("lasso ✕"));
-  lasso_chip_->setToolTip(tr("Show the plans outside of the lasso again"));
+  lasso_chip_ =
+      tool_button(u"lasso_chip"_s, tr("lasso ✕"), tr("Show the plans outside of the lasso again"));
   lasso_chip_->hide();
-  columns_button_ = new QToolButton;
-  columns_button_->setObjectName(u"columns"_s);
-  columns_button_->setText(tr("Columns"));
+  columns_button_ = tool_button(u"columns"_s, tr("Columns"));
   columns_button_->setPopupMode(QToolButton::InstantPopup);
   columns_button_->setMinimumWidth(
       columns_button_->fontMetrics().horizontalAdvance(columns_button_->text()) + 34);
@@ -119,8 +107,7 @@ QLayout* PlansView::create_filter() {
 }
 
 void PlansView::create_rows() {
-  view_ = new QTableView;
-  view_->setObjectName(u"plans_table"_s);
+  view_ = named<QTableView>(u"plans_table"_s);
   view_->setModel(filter_);
   view_->setSortingEnabled(true);
   view_->sortByColumn(-1, Qt::AscendingOrder);
@@ -140,8 +127,7 @@ void PlansView::create_rows() {
 }
 
 QComboBox* PlansView::create_axis(const QString& id, const QString& figure, bool with_names) {
-  auto* box = new QComboBox;
-  box->setObjectName(id);
+  auto* box = named<QComboBox>(id);
   for (const PlanFigure& each : plan_figures()) {
     if (each.value || with_names) box->addItem(each.heading(), each.id);
   }
@@ -168,12 +154,8 @@ QWidget* PlansView::create_scatter() {
   const std::pair<QString, QComboBox*> axes[] = {
       {tr("x"), x_}, {tr("y"), y_}, {tr("colour"), colour_}};
   for (const auto& [name, box] : axes) {
-    auto* axis = new QWidget;
+    QWidget* axis = row_of({new QLabel(name), box}, box);
     axis->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
-    auto* beside = new QHBoxLayout(axis);
-    beside->setContentsMargins(0, 0, 0, 0);
-    beside->addWidget(new QLabel(name));
-    beside->addWidget(box, 1);
     line->addWidget(axis);
   }
   auto* pane = new QWidget;
@@ -263,9 +245,7 @@ void PlansView::show_waiting(const QString& text) {
 
 void PlansView::mark_outdated() {
   const bool shows_plans = selection_->set() && !selection_->set()->plans.empty();
-  QPalette colours = outdated_->palette();
-  colours.setColor(QPalette::WindowText, colours_for(palette()).warning);
-  outdated_->setPalette(colours);
+  set_text_colour(*outdated_, colours_for(palette()).warning);
   outdated_->setVisible(shows_plans);
 }
 

@@ -2,31 +2,25 @@
 
 #include <QFileInfo>
 #include <QHBoxLayout>
-#include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
-#include <QToolButton>
 #include <nlohmann/json.hpp>
 
 #include "core/spec/cluster_json.hpp"
 #include "gui/models/text.hpp"
 #include "gui/models/written_file.hpp"
 #include "gui/views/save_dialog.hpp"
+#include "gui/views/widgets.hpp"
 
 namespace shardwright::gui {
 
 ProfileRow::ProfileRow(QWidget* parent) : QWidget(parent) {
-  file_ = new QLineEdit;
-  file_->setObjectName(u"run_profile"_s);
+  file_ = named<QLineEdit>(u"run_profile"_s);
   file_->setPlaceholderText(tr("file for the refitted profile"));
-  auto* browse = new QToolButton;
-  browse->setObjectName(u"run_browse_profile"_s);
-  browse->setText(u"…"_s);
-  auto* save = new QPushButton(tr("Save"));
-  save->setObjectName(u"run_save_profile"_s);
+  auto* browse = tool_button(u"run_browse_profile"_s, u"…"_s);
+  auto* save = named<QPushButton>(u"run_save_profile"_s, tr("Save"));
   save->setToolTip(tr("Writes the refitted profile, a cluster file as any other"));
-  auto* again = new QPushButton(tr("Plan again with it"));
-  again->setObjectName(u"run_replan"_s);
+  auto* again = named<QPushButton>(u"run_replan"_s, tr("Plan again with it"));
   again->setToolTip(tr("Saves the profile and searches for plans of this run's scenario on it"));
   auto* line = new QHBoxLayout(this);
   line->setContentsMargins(0, 0, 0, 0);

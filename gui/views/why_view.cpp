@@ -2,7 +2,6 @@
 
 #include <QHBoxLayout>
 #include <QHeaderView>
-#include <QLabel>
 #include <QRegularExpression>
 #include <QTabWidget>
 #include <QTableWidget>
@@ -12,10 +11,9 @@
 #include "gui/models/plan_figures.hpp"
 #include "gui/models/text.hpp"
 #include "gui/views/empty_state.hpp"
-#include "gui/views/hint_label.hpp"
-#include "gui/views/pane_row.hpp"
-#include "gui/views/scrolled_column.hpp"
+#include "gui/views/layouts.hpp"
 #include "gui/views/step_charts.hpp"
+#include "gui/views/widgets.hpp"
 #include "planner/wording.hpp"
 #include "validation/prediction_interval.hpp"
 
@@ -25,17 +23,11 @@ namespace {
 constexpr double kMostPercent = 100.0;  // from here on, factors read better
 
 QWidget* titled(const QString& title, QWidget* content, QWidget* note = nullptr) {
-  auto* pane = new QWidget;
-  auto* layout = new QVBoxLayout(pane);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->setSpacing(2);
   auto* label = new QLabel(title);
-  QFont bold = label->font();
-  bold.setBold(true);
-  label->setFont(bold);
-  layout->addWidget(label);
-  if (note != nullptr) layout->addWidget(note);
-  layout->addWidget(content, 1);
+  make_bold(*label);
+  QWidget* pane = note != nullptr ? column_of({label, note, content}, content)
+                                  : column_of({label, content}, content);
+  pane->layout()->setSpacing(2);
   return pane;
 }
 
@@ -135,38 +127,24 @@ WhyView::WhyView(Selection* selection, QWidget* parent)
       comparison_(
           this, [this](const auto& comparison) { take_comparison(*comparison); },
           [this](const QString& error) { Q_EMIT problem(error); }) {
-  title_ = new QLabel;
-  title_->setWordWrap(true);
-  title_->setObjectName(u"why_title"_s);
+  title_ = wrapped_label(u"why_title"_s);
   title_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  QFont bold = title_->font();
-  bold.setBold(true);
-  title_->setFont(bold);
-  limit_ = new QLabel;
-  limit_->setObjectName(u"why_limit"_s);
-  limit_->setWordWrap(true);
-  memory_warning_ = new QLabel;
-  memory_warning_->setObjectName(u"why_memory_warning"_s);
-  memory_warning_->setWordWrap(true);
-  figures_ = new HintLabel;
-  figures_->setObjectName(u"why_figures"_s);
-  pages_ = new QTabWidget;
-  pages_->setObjectName(u"why_pages"_s);
+  make_bold(*title_);
+  limit_ = wrapped_label(u"why_limit"_s);
+  memory_warning_ = wrapped_label(u"why_memory_warning"_s);
+  figures_ = named<HintLabel>(u"why_figures"_s);
+  pages_ = named<QTabWidget>(u"why_pages"_s);
   pages_->setDocumentMode(true);
   pages_->addTab(create_breakdown(), tr("Breakdown"));
   pages_->addTab(create_comparison(), tr("Comparison"));
-  auto* content = new QWidget;
-  auto* column = new QVBoxLayout(content);
-  column->setContentsMargins(0, 0, 0, 0);
-  column->setSpacing(4);
-  column->addWidget(title_);
-  column->addWidget(limit_);
-  // Beside each other: each line of text here is taken from the charts.
-  auto* trust = new QHBoxLayout;
-  trust->addWidget(memory_warning_, 1);
-  trust->addWidget(figures_, 1);
-  column->addLayout(trust);
-  column->addWidget(pages_, 1);
+  // The two stand beside each other, because each line of text takes its height from the charts.
+  auto* trust = new QWidget;
+  auto* beside = new QHBoxLayout(trust);
+  beside->setContentsMargins(0, 0, 0, 0);
+  beside->addWidget(memory_warning_, 1);
+  beside->addWidget(figures_, 1);
+  QWidget* content = column_of({title_, limit_, trust, pages_}, pages_);
+  content->layout()->setSpacing(4);
   empty_ = new EmptyState(content);
   QVBoxLayout* layout = scrolled_column(*this);
   layout->setContentsMargins(6, 6, 6, 6);
@@ -184,9 +162,7 @@ QWidget* WhyView::create_breakdown() {
   waterfall_ = new WaterfallChart;
   memory_ = new MemoryChart;
   sensitivity_ = new SensitivityChart;
-  peak_ = new QLabel;
-  peak_->setObjectName(u"why_peak"_s);
-  peak_->setWordWrap(true);
+  peak_ = wrapped_label(u"why_peak"_s);
   return new PaneRow({titled(tr("Where the time goes"), waterfall_),
                       titled(tr("Where the memory goes"), memory_, peak_),
                       titled(tr("Gain from 10 % more of each resource"), sensitivity_)},
@@ -194,13 +170,9 @@ QWidget* WhyView::create_breakdown() {
 }
 
 QWidget* WhyView::create_comparison() {
-  verdict_ = new QLabel;
-  verdict_->setObjectName(u"verdict"_s);
-  verdict_->setWordWrap(true);
-  both_charts_ = new WaterfallChart;
-  both_charts_->setObjectName(u"waterfall_both"_s);
-  differences_ = new QTableWidget;
-  differences_->setObjectName(u"differences"_s);
+  verdict_ = wrapped_label(u"verdict"_s);
+  both_charts_ = named<WaterfallChart>(u"waterfall_both"_s);
+  differences_ = named<QTableWidget>(u"differences"_s);
   differences_->setColumnCount(4);
   differences_->setTabKeyNavigation(false);
   differences_->verticalHeader()->hide();
@@ -213,11 +185,8 @@ QWidget* WhyView::create_comparison() {
       new PaneRow({titled(tr("Above: the chosen plan · below, pale: the other one"), both_charts_),
                    titled(tr("What differs"), differences_)},
                   {520, 520});
-  auto* pane = new QWidget;
-  auto* layout = new QVBoxLayout(pane);
-  layout->setContentsMargins(0, 4, 0, 0);
-  layout->addWidget(verdict_);
-  layout->addWidget(panes, 1);
+  QWidget* pane = column_of({verdict_, panes}, panes);
+  pane->layout()->setContentsMargins(0, 4, 0, 0);
   no_comparison_ = new EmptyState(pane);
   no_comparison_->show_hint(comparison_hint());
   return no_comparison_;

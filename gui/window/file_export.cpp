@@ -9,11 +9,11 @@
 
 #include "gui/models/text.hpp"
 #include "gui/models/written_file.hpp"
+#include "gui/views/message_bar.hpp"
 #include "gui/views/picture_export.hpp"
 #include "gui/views/save_dialog.hpp"
 #include "gui/views/view.hpp"
 #include "gui/window/docks.hpp"
-#include "gui/window/message_list.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -40,7 +40,7 @@ QString counted_rows(std::size_t rows) {
 
 }  // namespace
 
-FileExport::FileExport(const Docks* docks, const Selection* selection, MessageList* messages,
+FileExport::FileExport(const Docks* docks, const Selection* selection, MessageBar* messages,
                        QWidget* window)
     : QObject(window),
       docks_(docks),

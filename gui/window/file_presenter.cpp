@@ -4,11 +4,11 @@
 
 #include "gui/models/file_names.hpp"
 #include "gui/models/text.hpp"
+#include "gui/views/message_bar.hpp"
 #include "gui/views/run_view.hpp"
 #include "gui/views/scenario_view.hpp"
 #include "gui/views/why_view.hpp"
 #include "gui/window/docks.hpp"
-#include "gui/window/message_list.hpp"
 #include "gui/window/scenario_planner.hpp"
 #include "gui/window/step_presenter.hpp"
 

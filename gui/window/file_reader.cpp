@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "gui/models/file_names.hpp"
-#include "gui/window/message_list.hpp"
+#include "gui/views/message_bar.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -25,7 +25,7 @@ QString repeated_text(const QStringList& repeated) {
 
 }  // namespace
 
-FileReader::FileReader(const ScenarioDocument* document, MessageList* messages, QObject* parent)
+FileReader::FileReader(const ScenarioDocument* document, MessageBar* messages, QObject* parent)
     : QObject(parent),
       document_(document),
       messages_(messages),

@@ -4,7 +4,9 @@
 #include <QDockWidget>
 #include <QDragEnterEvent>
 #include <QLineEdit>
+#include <QMessageBox>
 #include <QMimeData>
+#include <QPushButton>
 #include <QStatusBar>
 #include <QToolBar>
 #include <QUrl>
@@ -12,6 +14,7 @@
 #include "gui/schedule/schedule_view.hpp"
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/topology/topology_view.hpp"
+#include "gui/views/message_bar.hpp"
 #include "gui/views/plans_view.hpp"
 #include "gui/views/run_view.hpp"
 #include "gui/views/scenario_view.hpp"
@@ -20,12 +23,9 @@
 #include "gui/window/docks.hpp"
 #include "gui/window/file_export.hpp"
 #include "gui/window/file_presenter.hpp"
-#include "gui/window/message_list.hpp"
 #include "gui/window/pick_list.hpp"
-#include "gui/window/reading_status.hpp"
-#include "gui/window/run_question.hpp"
+#include "gui/window/progress_status.hpp"
 #include "gui/window/scenario_planner.hpp"
-#include "gui/window/search_status.hpp"
 #include "gui/window/shortcut_overlay.hpp"
 #include "gui/window/step_presenter.hpp"
 
@@ -42,6 +42,41 @@ QStringList local_files(const QMimeData& dragged) {
     if (url.isLocalFile()) paths.append(url.toLocalFile());
   }
   return paths;
+}
+
+// Asks what becomes of a run, and closes `window` once the run is stopped or let go. Returns at once.
+void ask_what_becomes_of_run(QMainWindow& window, RunView& run) {
+  auto* question = new QMessageBox(
+      QMessageBox::Question, RunView::tr("A run is in progress"),
+      RunView::tr("Close the window while it trains? A run that is stopped keeps its files. A run "
+                  "that is kept goes on without the window: open its folder to follow it; "
+                  "“kill -INT %1” stops it.")
+          .arg(run.process_id()),
+      QMessageBox::Cancel, &window);
+  question->setObjectName(u"run_question"_s);
+  question->setAttribute(Qt::WA_DeleteOnClose);
+  const auto add = [&](const char* id, const QString& text, QMessageBox::ButtonRole role) {
+    QPushButton* button = question->addButton(text, role);
+    button->setObjectName(to_qstring(id));
+    return button;
+  };
+  QObject::connect(
+      add("stop_and_close", RunView::tr("Stop the run and close"), QMessageBox::DestructiveRole),
+      &QPushButton::clicked, &window, [&window, &run] {
+        constexpr int kOnceLater = Qt::QueuedConnection | Qt::SingleShotConnection;
+        QObject::connect(&run, &RunView::ended, &window, &QMainWindow::close,
+                         static_cast<Qt::ConnectionType>(kOnceLater));
+        run.stop();
+      });
+  QObject::connect(
+      add("keep_running", RunView::tr("Keep it running and close"), QMessageBox::AcceptRole),
+      &QPushButton::clicked, &window, [&window, &run] {
+        run.release_run();
+        QMetaObject::invokeMethod(&window, &QMainWindow::close, Qt::QueuedConnection);
+      });
+  question->setDefaultButton(QMessageBox::Cancel);
+  QObject::connect(&run, &RunView::ended, question, &QMessageBox::reject);
+  question->open();
 }
 
 }  // namespace
@@ -78,16 +113,15 @@ MainWindow::~MainWindow() {
 }
 
 void MainWindow::create_message_bar() {
-  auto* message_bar = new MessageBar;
-  messages_ = new MessageList(message_bar, this);
+  messages_ = new MessageBar;
   auto* bar = new QToolBar(tr("Messages"));
   bar->setObjectName(u"messages"_s);
   bar->setMovable(false);
   bar->toggleViewAction()->setVisible(false);
-  bar->addWidget(message_bar);
+  bar->addWidget(messages_);
   addToolBar(Qt::TopToolBarArea, bar);
   bar->hide();
-  connect(message_bar, &MessageBar::wanted, bar, &QToolBar::setVisible);
+  connect(messages_, &MessageBar::wanted, bar, &QToolBar::setVisible);
 }
 
 void MainWindow::create_views() {

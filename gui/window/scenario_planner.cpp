@@ -3,10 +3,10 @@
 #include <QFileInfo>
 
 #include "gui/models/text.hpp"
+#include "gui/views/message_bar.hpp"
 #include "gui/views/plans_view.hpp"
 #include "gui/views/scenario_view.hpp"
 #include "gui/views/why_view.hpp"
-#include "gui/window/message_list.hpp"
 #include "gui/window/opened_files.hpp"
 #include "gui/window/step_presenter.hpp"
 

@@ -9,11 +9,22 @@
 #include "gui/schedule/schedule_view.hpp"
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/topology/topology_view.hpp"
+#include "sim/step/predicted_timeline.hpp"
 
 namespace shardwright::gui {
 namespace {
 
 constexpr int kMostStaleMs = 300;
+
+// Throws RuntimeFailure for a step of more than `sim::kMostSpans` ops. Returns a step without a
+// timeline once `stop` is requested.
+PredictedStep predict_step(const Scenario& scenario, const std::stop_token& stop) {
+  std::optional<sim::TracedStep> step = sim::trace_step(scenario, stop);
+  if (!step) return {scenario, {}, nullptr, nullptr};
+  return {scenario, std::move(step->result),
+          std::make_shared<const Program>(std::move(step->program)),
+          std::make_shared<const Timeline>(std::move(step->timeline))};
+}
 
 }  // namespace
 

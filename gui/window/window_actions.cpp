@@ -5,13 +5,13 @@
 #include <QMenuBar>
 
 #include "gui/timeline/timeline_view.hpp"
+#include "gui/views/message_bar.hpp"
 #include "gui/views/plans_view.hpp"
 #include "gui/views/run_view.hpp"
 #include "gui/window/docks.hpp"
 #include "gui/window/file_export.hpp"
 #include "gui/window/file_presenter.hpp"
 #include "gui/window/main_window.hpp"
-#include "gui/window/message_list.hpp"
 #include "gui/window/pick_list.hpp"
 #include "gui/window/scenario_planner.hpp"
 #include "gui/window/shortcut_overlay.hpp"

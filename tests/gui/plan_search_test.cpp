@@ -10,7 +10,6 @@
 
 #include "core/spec/plan_json.hpp"
 #include "gui/models/background_job.hpp"
-#include "gui/models/plan_stream.hpp"
 #include "gui/models/selection.hpp"
 #include "tests/gui/small_scenario.hpp"
 

@@ -1,8 +1,7 @@
-#include "gui/views/toggle_button.hpp"
-
 #include <gtest/gtest.h>
 
 #include "gui/style/palette.hpp"
+#include "gui/views/widgets.hpp"
 #include "tests/gui/contrast.hpp"
 #include "tests/gui/painted_view_test.hpp"
 

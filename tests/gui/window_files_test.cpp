@@ -16,7 +16,7 @@
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/views/message_bar.hpp"
 #include "gui/window/pick_list.hpp"
-#include "gui/window/reading_status.hpp"
+#include "gui/window/progress_status.hpp"
 #include "tests/gui/example_step.hpp"
 #include "tests/gui/window_fixture.hpp"
 
