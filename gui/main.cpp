@@ -15,6 +15,8 @@
 
 namespace {
 
+using Qt::StringLiterals::operator""_s;
+
 constexpr int kFailure = 1;
 constexpr int kBadUsage = 2;
 
@@ -48,25 +50,23 @@ struct Wishes {
 
 const QCommandLineOption& screenshots_option() {
   static const QCommandLineOption kOption(
-      QStringLiteral("screenshots"),
-      QStringLiteral("Draws each view on the worked example into FOLDER and ends."),
-      QStringLiteral("FOLDER"));
+      u"screenshots"_s, u"Draws each view on the worked example into FOLDER and ends."_s,
+      u"FOLDER"_s);
   return kOption;
 }
 
 void describe(QCommandLineParser& parser) {
-  parser.setApplicationDescription(QStringLiteral("Explores plans for distributed training."));
+  parser.setApplicationDescription(u"Explores plans for distributed training."_s);
   // addHelpOption() would promise the options of Qt as well, none of which is read here.
-  parser.addOption(
-      {{QStringLiteral("h"), QStringLiteral("help")}, QStringLiteral("Displays this help.")});
+  parser.addOption({{u"h"_s, u"help"_s}, u"Displays this help."_s});
   parser.addVersionOption();
   parser.addOption(screenshots_option());
   parser.addPositionalArgument(
-      QStringLiteral("FILE"),
-      QStringLiteral("Plans, search results, clusters, models, timelines, folders of runs. Two of "
-                     "a kind are compared; of two clusters or two models, the best plans of the "
-                     "scenario on each."),
-      QStringLiteral("[FILE…]"));
+      u"FILE"_s,
+      u"Plans, search results, clusters, models, timelines, folders of runs. Two of "
+      "a kind are compared; of two clusters or two models, the best plans of the "
+      "scenario on each."_s,
+      u"[FILE…]"_s);
 }
 
 // Needs no display. None where all was said already; `code` is the exit code then.
@@ -78,9 +78,9 @@ std::optional<Wishes> read_command_line(int argc, char** argv, int& code) {
   if (!parser.parse(QCoreApplication::arguments())) {
     std::fprintf(stderr, "shardwright-gui: %s\n", qPrintable(parser.errorText()));
     code = kBadUsage;
-  } else if (parser.isSet(QStringLiteral("help"))) {
+  } else if (parser.isSet(u"help"_s)) {
     std::printf("%s", qPrintable(parser.helpText()));
-  } else if (parser.isSet(QStringLiteral("version"))) {
+  } else if (parser.isSet(u"version"_s)) {
     std::printf("shardwright-gui %s\n", SHARDWRIGHT_VERSION);
   } else if (parser.isSet(screenshots_option()) && parser.value(screenshots_option()).isEmpty()) {
     std::fprintf(stderr, "shardwright-gui: --screenshots: found \"\"; expected a folder\n");
@@ -125,8 +125,8 @@ int main(int argc, char** argv) {
   const QtMessageHandler before = qInstallMessageHandler(end_without_display);
   const QApplication application(argc, argv);
   qInstallMessageHandler(before);
-  QApplication::setApplicationName(QStringLiteral("shardwright-gui"));
-  QApplication::setOrganizationName(QStringLiteral("shardwright"));
+  QApplication::setApplicationName(u"shardwright-gui"_s);
+  QApplication::setOrganizationName(u"shardwright"_s);
   if (!wishes->screenshots.isEmpty())
     return shardwright::gui::take_screenshots(wishes->screenshots) ? 0 : kFailure;
   return explore(wishes->files);

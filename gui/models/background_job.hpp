@@ -1,22 +1,53 @@
-// A computation in the background; only its newest result is delivered.
+// Work in the background, of which only the newest counts.
 #pragma once
 
 #include <QMetaObject>
 #include <QObject>
 #include <QString>
+#include <condition_variable>
 #include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <stop_token>
+#include <thread>
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "gui/models/background_task.hpp"
 #include "gui/models/text.hpp"
 
 namespace shardwright::gui {
 
-// Belongs to `context`, in whose thread the answers arrive.
+// One thread that works on the newest task. A new task asks the one at work to stop and takes its
+// place; tasks in between are dropped. Only the destructor waits until the task at work has noticed.
+class BackgroundTask {
+ public:
+  using Task = std::function<void(const std::stop_token&)>;
+
+  BackgroundTask();
+  ~BackgroundTask();
+  BackgroundTask(const BackgroundTask&) = delete;
+  BackgroundTask& operator=(const BackgroundTask&) = delete;
+
+  // A task must not throw.
+  void submit(Task task);
+  // Asks the task at work to stop and drops the one that waits; true if one did.
+  bool cancel();
+
+ private:
+  void work();
+  std::optional<Task> next();
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::optional<Task> waiting_;
+  std::stop_source running_;
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+// A computation that belongs to `context`, in whose thread its newest result arrives.
 template <class Result>
 class BackgroundJob {
  public:
@@ -52,7 +83,7 @@ class BackgroundJob {
     } catch (const InputError& error) {
       post(id, [this, text = error_text(error)] { failed_(text); });
     } catch (const std::exception& error) {
-      post(id, [this, text = QString::fromUtf8(error.what())] { failed_(text); });
+      post(id, [this, text = to_qstring(error.what())] { failed_(text); });
     }
   }
 

@@ -24,7 +24,7 @@ constexpr const char* kExpected =
 OpenedFile open_folder(const QString& path) {
   const QDir folder(path);
   if (const auto run = find_run(path)) return {path, *run};
-  if (QFileInfo::exists(folder.filePath(QStringLiteral("config.json"))))
+  if (QFileInfo::exists(folder.filePath(u"config.json"_s)))
     return {path, load_model(path.toStdString())};
   throw InputError(path.toStdString(), {{"", "a folder without metrics.jsonl", kExpected}});
 }
@@ -59,7 +59,7 @@ OpenedFile open_document(const QString& path, const ReadingWatch& watch) {
 QString kind_of(const OpenedFile& file) {
   constexpr std::array<const char*, 6> kKinds = {"plan",  "search result", "cluster",
                                                  "model", "timeline",      "run folder"};
-  return QString::fromUtf8(kKinds[file.content.index()]);
+  return to_qstring(kKinds[file.content.index()]);
 }
 
 OpenedFile open_file(const QString& path, const ReadingWatch& watch) {

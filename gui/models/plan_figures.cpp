@@ -17,10 +17,10 @@ template <class Value>
 PlanFigure measure(const char* id, const char* title, const char* unit, int decimals, bool lower,
                    const char* tip, Value value) {
   PlanFigure figure;
-  figure.id = QString::fromUtf8(id);
-  figure.title = QString::fromUtf8(title);
-  figure.unit = QString::fromUtf8(unit);
-  figure.tip = QString::fromUtf8(tip);
+  figure.id = to_qstring(id);
+  figure.title = to_qstring(title);
+  figure.unit = to_qstring(unit);
+  figure.tip = to_qstring(tip);
   figure.decimals = decimals;
   figure.lower_is_better = lower;
   figure.value = [value](const PlanSet& set, std::size_t plan) { return value(set.plans[plan]); };
@@ -38,9 +38,9 @@ PlanFigure degree(const char* id, const char* title, const char* tip, Value valu
 template <class Name>
 PlanFigure name(const char* id, const char* title, const char* tip, Name text) {
   PlanFigure figure;
-  figure.id = QString::fromUtf8(id);
-  figure.title = QString::fromUtf8(title);
-  figure.tip = QString::fromUtf8(tip);
+  figure.id = to_qstring(id);
+  figure.title = to_qstring(title);
+  figure.tip = to_qstring(tip);
   figure.kind = FigureKind::Name;
   figure.name = [text](const PlanSet& set, std::size_t plan) { return text(set.plans[plan].plan); };
   return figure;
@@ -64,7 +64,7 @@ PlanFigure where(Tells tells, PlanFigure figure) {
 
 // The text of a plan that has nothing to say there.
 QString dash() {
-  return QStringLiteral("–");
+  return u"–"_s;
 }
 
 QString text_or_dash(const std::string& text) {
@@ -88,10 +88,10 @@ void add_placement(std::vector<PlanFigure>& figures) {
                           name("offload", "offload", "What lies off the GPU", [](P p) {
                             QStringList parts;
                             if (p.offloads_optimizer())
-                              parts << QStringLiteral("optimizer to ") +
-                                           QString::fromUtf8(name_of(p.offload_optimizer));
-                            if (p.offload_activations) parts << QStringLiteral("activations");
-                            return text_or_dash(parts.join(QStringLiteral(" + ")).toStdString());
+                              parts
+                                  << u"optimizer to "_s + to_qstring(name_of(p.offload_optimizer));
+                            if (p.offload_activations) parts << u"activations"_s;
+                            return text_or_dash(parts.join(u" + "_s).toStdString());
                           })));
   figures.push_back(where(&has_own_rank_order,
                           name("ranks", "ranks", "The order of the ranks, innermost axis first",
@@ -125,12 +125,11 @@ void add_degrees(std::vector<PlanFigure>& figures) {
                                  [](P p) { return p.shard_group; })));
   figures.push_back(
       degree("mb", "mb", "Sequences of a microbatch", [](P p) { return p.micro_batch; }));
-  figures.push_back(name("schedule", "schedule", "Pipeline schedule", [](P p) {
-    return p.pp > 1 ? QString::fromUtf8(name_of(p.schedule)) : dash();
-  }));
+  figures.push_back(name("schedule", "schedule", "Pipeline schedule",
+                         [](P p) { return p.pp > 1 ? to_qstring(name_of(p.schedule)) : dash(); }));
   figures.push_back(name("recompute", "recompute", "What the backward pass runs again", [](P p) {
-    QString text = QString::fromUtf8(name_of(p.recompute));
-    if (p.recompute_layers > 0) text += QStringLiteral(" %1").arg(p.recompute_layers);
+    QString text = to_qstring(name_of(p.recompute));
+    if (p.recompute_layers > 0) text += u" %1"_s.arg(p.recompute_layers);
     return text;
   }));
   add_placement(figures);
@@ -206,7 +205,7 @@ std::vector<PlanFigure> all_figures() {
 }  // namespace
 
 QString PlanFigure::heading() const {
-  return unit.isEmpty() ? title : QStringLiteral("%1 (%2)").arg(title, unit);
+  return unit.isEmpty() ? title : u"%1 (%2)"_s.arg(title, unit);
 }
 
 bool PlanFigure::is_shown(const PlanSet& set) const {
@@ -233,10 +232,10 @@ QString plan_tip(const PlanSet& set, std::size_t plan) {
     if (figure.kind == FigureKind::Measure || !figure.is_shown(set)) continue;
     const QString text = figure.text(set, plan);
     if (text == dash()) continue;
-    lines.append(QStringLiteral("<b>%1 %2</b>: %3")
-                     .arg(figure.title, text.toHtmlEscaped(), figure.tip.toHtmlEscaped()));
+    lines.append(
+        u"<b>%1 %2</b>: %3"_s.arg(figure.title, text.toHtmlEscaped(), figure.tip.toHtmlEscaped()));
   }
-  return lines.join(QStringLiteral("<br>"));
+  return lines.join(u"<br>"_s);
 }
 
 int figure_index(const QString& id) {

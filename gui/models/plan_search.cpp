@@ -1,9 +1,8 @@
 #include "gui/models/plan_search.hpp"
 
-#include <chrono>
+#include <algorithm>
 #include <utility>
 
-#include "gui/models/plan_stream.hpp"
 #include "planner/layer_cost_cache.hpp"
 
 namespace shardwright::gui {
@@ -16,6 +15,21 @@ constexpr std::chrono::milliseconds kBetweenFirstSets{250}, kBetweenSets{1000};
 constexpr std::int64_t kFirstPlans = 12;
 
 }  // namespace
+
+PlanStream::PlanStream(const planner::PlanRequest& request, std::chrono::milliseconds pause,
+                       Deliver deliver)
+    : request_(request), pause_(pause), deliver_(std::move(deliver)) {}
+
+void PlanStream::take(const std::vector<planner::PlanCandidate>& best) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_) return;
+  PlanSet set = plan_set_so_far(request_, best, kept_);
+  const auto is_same = [](const auto& a, const auto& b) { return a.plan == b.plan; };
+  if (std::equal(set.plans.begin(), set.plans.end(), last_.begin(), last_.end(), is_same)) return;
+  last_ = set.plans;
+  next_ = now + pause_;
+  deliver_(std::make_shared<const PlanSet>(std::move(set)));
+}
 
 PlanSearch::PlanSearch(QObject* parent) : QObject(parent) {
   debounce_.setSingleShot(true);

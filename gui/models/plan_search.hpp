@@ -4,11 +4,13 @@
 #include <QObject>
 #include <QTimer>
 #include <atomic>
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "gui/models/background_task.hpp"
+#include "gui/models/background_job.hpp"
 #include "gui/models/plan_set.hpp"
 #include "gui/models/scenario_choice.hpp"
 
@@ -17,6 +19,34 @@ namespace shardwright::gui {
 // The numbers of best plans, and of fastest plans of other layouts, that a search shows besides the
 // front.
 inline constexpr std::int64_t kShownPlans = 100, kShownLayouts = 200;
+
+// Hands over the best plans of a search that goes on, those of earlier searches of the same request
+// included.
+class PlanStream {
+ public:
+  using Deliver = std::function<void(PlanSetPointer)>;
+
+  // `deliver` is called in the thread of the search, not again within `pause`.
+  PlanStream(const planner::PlanRequest& request, std::chrono::milliseconds pause, Deliver deliver);
+
+  // Plans of an earlier search, which stay among those that are handed over.
+  void keep(const std::vector<planner::PlanCandidate>& plans) { kept_ = plans; }
+  // The plans that were handed over last, or the kept ones if there were none yet.
+  const std::vector<planner::PlanCandidate>& handed_over() const {
+    return last_.empty() ? kept_ : last_;
+  }
+  // Takes the plans that the search has found so far. Drops them if they are the same as before or
+  // come too soon after them.
+  void take(const std::vector<planner::PlanCandidate>& best);
+
+ private:
+  planner::PlanRequest request_;
+  std::chrono::milliseconds pause_;
+  Deliver deliver_;
+  std::vector<planner::PlanCandidate> kept_;
+  std::vector<planner::PlanCandidate> last_;
+  std::chrono::steady_clock::time_point next_;
+};
 
 class PlanSearch : public QObject {
   Q_OBJECT

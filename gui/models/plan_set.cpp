@@ -34,7 +34,7 @@ PlanSet set_of(const planner::PlanRequest& request) {
   set.request.progress = {};
   set.request.found = {};
   set.request.stop = {};
-  set.origin = QStringLiteral("search");
+  set.origin = u"search"_s;
   return set;
 }
 

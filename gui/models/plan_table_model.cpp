@@ -72,7 +72,7 @@ QVariant PlanTableModel::headerData(int section, Qt::Orientation orientation, in
   const PlanFigure& figure = figure_at(section);
   // Two lines: numbers need less room than their unit.
   if (role == Qt::DisplayRole)
-    return figure.unit.isEmpty() ? figure.title : figure.title + QLatin1Char('\n') + figure.unit;
+    return figure.unit.isEmpty() ? figure.title : figure.title + u'\n' + figure.unit;
   if (role == Qt::ToolTipRole) return figure.tip;
   return {};
 }
@@ -104,13 +104,13 @@ const QString& PlanTableModel::plan_words(int row) const {
 QString PlanTableModel::term_for(const QModelIndex& cell, QChar relation) const {
   const PlanFigure& figure = figure_at(cell.column());
   const auto plan = static_cast<std::size_t>(cell.row());
-  const bool compares = relation != QLatin1Char('=');
+  const bool compares = relation != u'=';
   if (compares && (!figure.value || figure.kind != FigureKind::Measure)) return {};
   // Commas between thousands are removed.
   const QString value = figure.value
                             ? QString::number(figure.value(*set_, plan), 'f', figure.decimals)
                             : figure.text(*set_, plan).simplified();
-  if (value.isEmpty() || value.contains(QLatin1Char(','))) return {};
+  if (value.isEmpty() || value.contains(u',')) return {};
   return figure.id + relation + value;
 }
 
@@ -217,8 +217,8 @@ const PlanTableModel* PlanFilter::table() const {
 }
 
 bool PlanFilter::read_term(const QString& text, Term& term) {
-  static const QRegularExpression kRelation(QStringLiteral(R"(^(\w+)\s*([=<>])\s*(\S.*)$)"));
-  term.negated = text.startsWith(QLatin1Char('-'));
+  static const QRegularExpression kRelation(uR"(^(\w+)\s*([=<>])\s*(\S.*)$)"_s);
+  term.negated = text.startsWith(u'-');
   const QString rest = term.negated ? text.mid(1).trimmed() : text;
   const auto match = kRelation.match(rest);
   if (!match.hasMatch()) {
@@ -238,7 +238,7 @@ bool PlanFilter::read_term(const QString& text, Term& term) {
 
 QString PlanFilter::set_terms(const QString& line) {
   std::vector<Term> terms;
-  for (const QString& part : line.split(QLatin1Char(','), Qt::SkipEmptyParts)) {
+  for (const QString& part : line.split(u',', Qt::SkipEmptyParts)) {
     if (part.trimmed().isEmpty()) continue;
     Term term;
     if (!read_term(part.trimmed(), term))

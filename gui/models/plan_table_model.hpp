@@ -34,7 +34,7 @@ class PlanTableModel : public QAbstractTableModel {
   const QString& plan_words(int row) const;
   // A term of the filter line that holds for this cell: "tp=8", "schedule=interleaved". The relations
   // '<' and '>' make one that holds for smaller or larger values. Empty if the cell has no term.
-  QString term_for(const QModelIndex& cell, QChar relation = QLatin1Char('=')) const;
+  QString term_for(const QModelIndex& cell, QChar relation = u'=') const;
 
  private:
   using Texts = std::vector<QString>;

@@ -38,7 +38,7 @@ void collect(std::vector<FileProblem>& problems, const QString& path, const QStr
   } catch (const InputError& error) {
     problems.push_back({path, prefix + error_text(error)});
   } catch (const std::exception& error) {
-    problems.push_back({path, prefix + QString::fromUtf8(error.what())});
+    problems.push_back({path, prefix + to_qstring(error.what())});
   }
 }
 
@@ -68,9 +68,9 @@ void plan_with_both(ReadFiles& read, const ChoiceWith& choice_with, ReadingProgr
   both.resize(2);
   for (ReadFile* file : both) {
     const QString& path = file->file.path;
-    progress.doing(QStringLiteral("Planning with %1").arg(QFileInfo(path).fileName()));
+    progress.doing(u"Planning with %1"_s.arg(QFileInfo(path).fileName()));
     const ScenarioChoice choice = choice_with(QFileInfo(path).absoluteFilePath().toStdString());
-    collect(read.problems, path, path + QStringLiteral(": "),
+    collect(read.problems, path, path + u": "_s,
             [&] { file->plans = best_plans(choice, path, stop); });
     if (file->plans) file->choice = choice;
   }
@@ -85,7 +85,7 @@ ReadFiles read_files(const QStringList& paths, const ScenarioChoice& choice,
   qint64 end = 0;
   for (const QString& path : paths) {
     if (stop.stop_requested()) return read;
-    progress.doing(QStringLiteral("Reading %1").arg(QFileInfo(path).fileName()));
+    progress.doing(u"Reading %1"_s.arg(QFileInfo(path).fileName()));
     end += bytes_to_read(path);
     collect(read.problems, path, {},
             [&] { read.files.push_back(read_file(path, progress.watch(stop))); });

@@ -23,7 +23,7 @@ using StepFiles = std::map<std::int64_t, std::map<std::int64_t, QString>>;  // b
 // "timeline-STEP-RANK.json".
 StepFiles timelines_in(const QDir& folder) {
   StepFiles steps;
-  for (const QString& name : folder.entryList({QStringLiteral("timeline-*.json")}, QDir::Files)) {
+  for (const QString& name : folder.entryList({u"timeline-*.json"_s}, QDir::Files)) {
     if (const auto file = parse_timeline_name(name.toStdString()))
       steps[file->step][file->rank] = folder.filePath(name);
   }
@@ -56,9 +56,9 @@ void append(Timeline& all, const Timeline& rank) {
 
 std::optional<RunFolder> find_run(const QString& folder) {
   const QDir files(folder);
-  RunFolder run{folder, files.filePath(QStringLiteral("metrics.jsonl")), last_timelines(files), {}};
+  RunFolder run{folder, files.filePath(u"metrics.jsonl"_s), last_timelines(files), {}};
   if (!QFileInfo::exists(run.metrics)) return std::nullopt;
-  const QString plan = files.filePath(QStringLiteral("plan.json"));
+  const QString plan = files.filePath(u"plan.json"_s);
   if (QFileInfo::exists(plan)) run.plan = plan;
   return run;
 }
@@ -77,16 +77,16 @@ std::shared_ptr<const Timeline> read_measured_step(const RunFolder& run,
 QString free_profile_name(const QString& folder) {
   const QDir files(folder);
   for (int number = 1;; ++number) {
-    const QString suffix = number == 1 ? QString() : QStringLiteral("-%1").arg(number);
-    QString path = files.filePath(QStringLiteral("calibrated%1.json").arg(suffix));
+    const QString suffix = number == 1 ? QString() : u"-%1"_s.arg(number);
+    QString path = files.filePath(u"calibrated%1.json"_s.arg(suffix));
     if (!QFileInfo::exists(path)) return path;
   }
 }
 
 QString calibration_obstacle(const QString& folder) {
   const auto run = find_run(folder);
-  if (!run) return QStringLiteral("The folder has no metrics.jsonl.");
-  if (run->plan.isEmpty()) return QStringLiteral("The run's folder has no plan.json.");
+  if (!run) return u"The folder has no metrics.jsonl."_s;
+  if (run->plan.isEmpty()) return u"The run's folder has no plan.json."_s;
   std::size_t ranks = 0;
   try {
     ranks = static_cast<std::size_t>(load_scenario(run->plan.toStdString()).plan.world_size());
@@ -98,7 +98,7 @@ QString calibration_obstacle(const QString& folder) {
     return step.second.size() == ranks;
   });
   if (has_whole_step) return {};
-  return QStringLiteral("No step of the run was recorded by all of its ranks: it ended too early.");
+  return u"No step of the run was recorded by all of its ranks: it ended too early."_s;
 }
 
 RunCalibration calibrate_run(const QString& folder) {

@@ -142,16 +142,13 @@ QString bottleneck_warning(const std::vector<RunStep>& steps, double predicted_s
   const double now = median(step_times(steps, steps.size() - kFewSteps, steps.size()));
   const double before = median(step_times(steps, 1, steps.size() - kFewSteps));
   if (now > kSlower * before) {
-    return QStringLiteral(
-               "The last steps take %1, %2 more than those before: look for a slow rank "
-               "or a busy machine.")
-        .arg(time_text(Seconds(now)), percent_text(now / before - 1.0));
+    return u"The last steps take %1, %2 more than those before: look for a slow rank "
+           "or a busy machine."_s.arg(time_text(Seconds(now)), percent_text(now / before - 1.0));
   }
   if (predicted_step_s > 0.0 && now > 2.0 * predicted_step_s) {
-    return QStringLiteral(
-               "Steps take %1 instead of the predicted %2: calibrate the profile, or look for a "
-               "cause that it lacks.")
-        .arg(time_text(Seconds(now)), time_text(Seconds(predicted_step_s)));
+    return u"Steps take %1 instead of the predicted %2: calibrate the profile, or look for a "
+           "cause that it lacks."_s.arg(time_text(Seconds(now)),
+                                        time_text(Seconds(predicted_step_s)));
   }
   return {};
 }

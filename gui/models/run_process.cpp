@@ -47,12 +47,12 @@ constexpr char kLetGo = 'g';
 
 bool holds_a_run(const QString& folder) {
   const QDir files(folder);
-  return files.exists(QStringLiteral("metrics.jsonl")) || files.exists(QStringLiteral("plan.json"));
+  return files.exists(u"metrics.jsonl"_s) || files.exists(u"plan.json"_s);
 }
 
 // The standard error of a run goes to a file, which a run that was let go can still write to.
 QString errors_file(const QString& folder) {
-  return QDir(folder).filePath(QStringLiteral("errors.txt"));
+  return QDir(folder).filePath(u"errors.txt"_s);
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ QString errors_file(const QString& folder) {
 QString free_run_folder(const QString& folder) {
   if (!holds_a_run(folder)) return folder;
   for (int number = 2;; ++number) {
-    QString next = QStringLiteral("%1-%2").arg(QDir::cleanPath(folder)).arg(number);
+    QString next = u"%1-%2"_s.arg(QDir::cleanPath(folder)).arg(number);
     if (!QFileInfo::exists(next)) return next;
   }
 }
@@ -68,8 +68,7 @@ QString free_run_folder(const QString& folder) {
 QString find_command() {
   const QDir here(QCoreApplication::applicationDirPath());
   for (const QString& candidate :
-       {QStringLiteral("shardwright"), QStringLiteral("../cli/shardwright"),
-        QStringLiteral("../../cli/shardwright")}) {
+       {u"shardwright"_s, u"../cli/shardwright"_s, u"../../cli/shardwright"_s}) {
     const QFileInfo info(here.filePath(candidate));
     if (info.isFile() && info.isExecutable()) return info.canonicalFilePath();
   }
@@ -175,16 +174,15 @@ void RunProcess::start(const Scenario& scenario, const RunSettings& settings) {
     throw RuntimeFailure("the folder " + settings.out.toStdString() + " cannot be made");
   settings_ = settings;
   stopping_ = killed_ = false;
-  plan_ = QDir(settings.out).filePath(QStringLiteral("plan.json"));
+  plan_ = QDir(settings.out).filePath(u"plan.json"_s);
   write_text_file(plan_, to_qstring(to_json(scenario).dump(2) + "\n"));
   QStringList recorded;
   for (const std::int64_t step : recorded_steps(settings.steps))
     recorded.append(QString::number(step));
   process_->setStandardErrorFile(errors_file(settings_.out));
-  start_tied(command, {QStringLiteral("run"), plan_, QStringLiteral("--data"), settings.data,
-                       QStringLiteral("--out"), settings.out, QStringLiteral("--steps"),
-                       QString::number(settings.steps), QStringLiteral("--timeline-steps"),
-                       recorded.join(QLatin1Char(',')), QStringLiteral("--no-progress")});
+  start_tied(command, {u"run"_s, plan_, u"--data"_s, settings.data, u"--out"_s, settings.out,
+                       u"--steps"_s, QString::number(settings.steps), u"--timeline-steps"_s,
+                       recorded.join(u','), u"--no-progress"_s});
 }
 
 void RunProcess::stop() {
@@ -206,7 +204,7 @@ QString RunProcess::take_errors() {
 // A run that ended before its first step, with or without an empty log, leaves its folder free for
 // the next one.
 void RunProcess::remove_plan_of_no_run() const {
-  const QString metrics = QDir(settings_.out).filePath(QStringLiteral("metrics.jsonl"));
+  const QString metrics = QDir(settings_.out).filePath(u"metrics.jsonl"_s);
   if (QFileInfo(metrics).size() > 0) return;
   // A log in a folder that the command refused is that of another run, which has just begun.
   const bool is_refused = process_->exitCode() == kRefused && !stopping_;

@@ -176,15 +176,22 @@ planner::Constraints constraints_of(const std::string& text) {
 }  // namespace
 
 QString id_of(Field field) {
-  return QString::fromUtf8(text_of(field).id);
+  return to_qstring(text_of(field).id);
 }
 
 QString title_of(Field field) {
-  return QString::fromUtf8(text_of(field).title);
+  return to_qstring(text_of(field).title);
+}
+
+QString what_if_title(planner::Resource resource) {
+  if (resource == planner::Resource::Latency) return u"1 / latency"_s;
+  QString title = to_qstring(name_of(resource));
+  title[0] = title[0].toUpper();
+  return title;
 }
 
 QString tip_of(Field field) {
-  return QString::fromUtf8(text_of(field).tip);
+  return to_qstring(text_of(field).tip);
 }
 
 ClusterSpec load_cluster_of(const ScenarioChoice& choice) {

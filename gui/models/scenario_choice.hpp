@@ -41,6 +41,8 @@ inline constexpr int kFields = 14;
 // "model", "cluster", …: also the object names of the widgets.
 QString id_of(Field field);
 QString title_of(Field field);
+// "HBM bandwidth".
+QString what_if_title(planner::Resource resource);
 // Unit, range and meaning; scenario_tips.hpp adds what stands behind a choice.
 QString tip_of(Field field);
 

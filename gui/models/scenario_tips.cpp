@@ -12,12 +12,11 @@ namespace {
 QString fact(const QString& what, const QString& value, const Sources& sources,
              const std::string& pointer) {
   const auto found = sources.find(pointer);
-  QString line =
-      QStringLiteral("<tr><td>%1&nbsp;</td><td><b>%2</b></td><td>&nbsp;<i>%3</i></td></tr>");
+  QString line = u"<tr><td>%1&nbsp;</td><td><b>%2</b></td><td>&nbsp;<i>%3</i></td></tr>"_s;
   QString source;
   if (found != sources.end()) {
-    source = QStringLiteral("%1: %2").arg(QString::fromUtf8(name_of(found->second.confidence)),
-                                          to_qstring(found->second.source).toHtmlEscaped());
+    source = u"%1: %2"_s.arg(to_qstring(name_of(found->second.confidence)),
+                             to_qstring(found->second.source).toHtmlEscaped());
   }
   return line.arg(what, value.toHtmlEscaped(), source);
 }
@@ -25,16 +24,15 @@ QString fact(const QString& what, const QString& value, const Sources& sources,
 // A number with its unit, between which and within which no line is broken.
 QString unbroken(QString text) {
   constexpr char16_t kNoBreakSpace = u'\u00a0';
-  return text.replace(QLatin1Char(' '), QChar(kNoBreakSpace))
-      .replace(QLatin1Char('/'), QStringLiteral("/\u2060"));  // word joiner
+  return text.replace(u' ', QChar(kNoBreakSpace)).replace(u'/', u"/\u2060"_s);  // word joiner
 }
 
 QString meaning_of(Field field) {
-  return tip_of(field).toHtmlEscaped().replace(QLatin1Char('\n'), QStringLiteral("<br>"));
+  return tip_of(field).toHtmlEscaped().replace(u'\n', u"<br>"_s);
 }
 
 QString table_of(const QString& facts) {
-  return facts.isEmpty() ? QString() : QStringLiteral("<hr><table>%1</table>").arg(facts);
+  return facts.isEmpty() ? QString() : u"<hr><table>%1</table>"_s.arg(facts);
 }
 
 template <class Load>
@@ -47,48 +45,44 @@ auto loaded(const Load& load) -> std::optional<decltype(load())> {
 }
 
 QString accelerator_facts(const AcceleratorSpec& gpu) {
-  return fact(QStringLiteral("bf16 peak"), flop_rate_text(gpu.matrix.bf16), gpu.sources,
+  return fact(u"bf16 peak"_s, flop_rate_text(gpu.matrix.bf16), gpu.sources,
               "/matrix/bf16_flop_per_s") +
-         fact(QStringLiteral("memory"), bytes_text(gpu.memory), gpu.sources,
-              "/memory/capacity_bytes") +
-         fact(QStringLiteral("memory bandwidth"), bandwidth_text(gpu.memory_bandwidth), gpu.sources,
+         fact(u"memory"_s, bytes_text(gpu.memory), gpu.sources, "/memory/capacity_bytes") +
+         fact(u"memory bandwidth"_s, bandwidth_text(gpu.memory_bandwidth), gpu.sources,
               "/memory/bandwidth_bytes_per_s");
 }
 
 QString link_facts(const NodeSpec& node) {
   return fact(to_qstring(node.scale_up.name), bandwidth_text(node.scale_up.bandwidth), node.sources,
               "/scale_up/bandwidth_bytes_per_s") +
-         fact(QStringLiteral("NICs of a node"),
-              QStringLiteral("%1 × %2")
-                  .arg(node.nic.per_node)
-                  .arg(bandwidth_text(node.nic.bandwidth)),
+         fact(u"NICs of a node"_s,
+              u"%1 × %2"_s.arg(node.nic.per_node).arg(bandwidth_text(node.nic.bandwidth)),
               node.sources, "/nic/bandwidth_bytes_per_s");
 }
 
 QString node_facts(const NodeSpec& node) {
-  return link_facts(node) + fact(QStringLiteral("host link"),
-                                 bandwidth_text(node.host.accelerator_link), node.sources,
-                                 "/host/accelerator_link_bytes_per_s");
+  return link_facts(node) + fact(u"host link"_s, bandwidth_text(node.host.accelerator_link),
+                                 node.sources, "/host/accelerator_link_bytes_per_s");
 }
 
 QString fabric_facts(const FabricSpec& fabric) {
-  return fact(QStringLiteral("kind"), QString::fromUtf8(name_of(fabric.kind)), {}, "") +
-         fact(QStringLiteral("latency below one leaf"), time_text(fabric.base_latency),
-              fabric.sources, "/base_latency_s");
+  return fact(u"kind"_s, to_qstring(name_of(fabric.kind)), {}, "") +
+         fact(u"latency below one leaf"_s, time_text(fabric.base_latency), fabric.sources,
+              "/base_latency_s");
 }
 
 QString stack_facts(const StackSpec& stack) {
-  return fact(QStringLiteral("a kernel launch"), time_text(stack.host.launch_time), stack.sources,
+  return fact(u"a kernel launch"_s, time_text(stack.host.launch_time), stack.sources,
               "/host/launch_s") +
-         fact(QStringLiteral("a module's code"), time_text(stack.host.module_launch_time),
-              stack.sources, "/host/module_s");
+         fact(u"a module's code"_s, time_text(stack.host.module_launch_time), stack.sources,
+              "/host/module_s");
 }
 
 QString precision_facts(const ScenarioChoice& choice, const AcceleratorSpec& gpu) {
   for (const Precision precision : kPrecisions) {
     if (choice.precision != name_of(precision)) continue;
     const FlopPerSecond peak = gpu.matrix.of(precision);
-    const QString value = peak.value() > 0.0 ? flop_rate_text(peak) : QStringLiteral("none");
+    const QString value = peak.value() > 0.0 ? flop_rate_text(peak) : u"none"_s;
     return fact(to_qstring(gpu.name), value, gpu.sources,
                 "/matrix/" + choice.precision + "_flop_per_s");
   }
@@ -97,11 +91,10 @@ QString precision_facts(const ScenarioChoice& choice, const AcceleratorSpec& gpu
 
 QString gpu_facts(const ClusterSpec& cluster) {
   const auto most = cluster.most_accelerators();
-  return fact(QStringLiteral("in a node"), count_text(cluster.accelerators_per_node()),
-              cluster.node.sources, "/accelerators") +
-         fact(QStringLiteral("in the cluster, at most"),
-              most ? count_text(*most) : QStringLiteral("as many as are asked for"),
-              cluster.sources, "/nodes");
+  return fact(u"in a node"_s, count_text(cluster.accelerators_per_node()), cluster.node.sources,
+              "/accelerators") +
+         fact(u"in the cluster, at most"_s,
+              most ? count_text(*most) : u"as many as are asked for"_s, cluster.sources, "/nodes");
 }
 
 QString model_facts(const ModelSpec& model, const QString& what, const QString& value) {
@@ -124,7 +117,7 @@ QString cluster_facts(Field field, const ScenarioChoice& choice, const ClusterSp
     case Field::Precision:
       return precision_facts(choice, cluster.accelerator);
     case Field::MaxMemory:
-      return fact(QStringLiteral("the accelerator has"), bytes_text(cluster.accelerator.memory),
+      return fact(u"the accelerator has"_s, bytes_text(cluster.accelerator.memory),
                   cluster.accelerator.sources, "/memory/capacity_bytes");
     default:
       return {};
@@ -147,10 +140,9 @@ ScenarioParts load_parts(const ScenarioChoice& choice) {
 QString tip_of(Field field, const ScenarioChoice& choice, const ScenarioParts& parts) {
   const QString tip = meaning_of(field);
   QString facts;
-  if (field == Field::Model && parts.model)
-    return tip + QStringLiteral("<hr>") + model_summary(*parts.model);
+  if (field == Field::Model && parts.model) return tip + u"<hr>"_s + model_summary(*parts.model);
   if (field == Field::SeqLen && parts.model)
-    facts = model_facts(*parts.model, QStringLiteral("longest of the published model"),
+    facts = model_facts(*parts.model, u"longest of the published model"_s,
                         count_text(parts.model->max_seq_len));
   if (field == Field::Stack && parts.stack) facts = stack_facts(*parts.stack);
   if (parts.cluster) facts += cluster_facts(field, choice, *parts.cluster);
@@ -160,15 +152,15 @@ QString tip_of(Field field, const ScenarioChoice& choice, const ScenarioParts& p
 QString tip_of(planner::Resource resource, const ScenarioParts& parts) {
   QString tip = meaning_of(Field::WhatIf);
   if (resource == planner::Resource::Latency)
-    tip += QStringLiteral("<br>The latency itself is divided: 200 % is half of it.");
+    tip += u"<br>The latency itself is divided: 200 % is half of it."_s;
   if (!parts.cluster) return tip;
   const AcceleratorSpec& gpu = parts.cluster->accelerator;
   const NodeSpec& node = parts.cluster->node;
-  const QString is = QStringLiteral("100 % is");
+  const QString is = u"100 % is"_s;
   switch (resource) {
     case planner::Resource::PeakFlops:
-      return tip + table_of(fact(is, flop_rate_text(gpu.matrix.bf16) + QStringLiteral(" in bf16"),
-                                 gpu.sources, "/matrix/bf16_flop_per_s"));
+      return tip + table_of(fact(is, flop_rate_text(gpu.matrix.bf16) + u" in bf16"_s, gpu.sources,
+                                 "/matrix/bf16_flop_per_s"));
     case planner::Resource::MemoryBandwidth:
       return tip + table_of(fact(is, bandwidth_text(gpu.memory_bandwidth), gpu.sources,
                                  "/memory/bandwidth_bytes_per_s"));
@@ -183,18 +175,16 @@ QString tip_of(planner::Resource resource, const ScenarioParts& parts) {
                                  "/nic/bandwidth_bytes_per_s"));
     case planner::Resource::Latency:
       return tip +
-             table_of(
-                 fact(is, time_text(node.scale_up.latency) + QStringLiteral(" a hop within a node"),
-                      node.sources, "/scale_up/latency_s") +
-                 fact(QString(),
-                      time_text(parts.cluster->fabric.base_latency) +
-                          QStringLiteral(" between nodes"),
-                      parts.cluster->fabric.sources, "/base_latency_s"));
+             table_of(fact(is, time_text(node.scale_up.latency) + u" a hop within a node"_s,
+                           node.sources, "/scale_up/latency_s") +
+                      fact(QString(),
+                           time_text(parts.cluster->fabric.base_latency) + u" between nodes"_s,
+                           parts.cluster->fabric.sources, "/base_latency_s"));
     case planner::Resource::HostSpeed:
-      return tip + table_of(fact(is,
-                                 fixed_text(node.host.speed, 2) +
-                                     QStringLiteral(" of the host that launch times assume"),
-                                 node.sources, "/host/speed_ratio"));
+      return tip +
+             table_of(fact(
+                 is, fixed_text(node.host.speed, 2) + u" of the host that launch times assume"_s,
+                 node.sources, "/host/speed_ratio"));
     case planner::Resource::HostLinkBandwidth:
       return tip + table_of(fact(is, bandwidth_text(node.host.accelerator_link), node.sources,
                                  "/host/accelerator_link_bytes_per_s"));
@@ -207,49 +197,45 @@ QString tip_of(planner::Resource resource, const ScenarioParts& parts) {
 
 QString cluster_summary(const ClusterSpec& cluster) {
   const NodeSpec& node = cluster.node;
-  QString text = QStringLiteral("<b>%1</b><table>").arg(to_qstring(cluster.name).toHtmlEscaped());
-  text += fact(QStringLiteral("accelerator"), to_qstring(cluster.accelerator.name), {}, "");
+  QString text = u"<b>%1</b><table>"_s.arg(to_qstring(cluster.name).toHtmlEscaped());
+  text += fact(u"accelerator"_s, to_qstring(cluster.accelerator.name), {}, "");
   text += accelerator_facts(cluster.accelerator);
-  text +=
-      fact(QStringLiteral("node"),
-           QStringLiteral("%1, %2 accelerators").arg(to_qstring(node.name)).arg(node.accelerators),
-           {}, "");
+  text += fact(u"node"_s,
+               u"%1, %2 accelerators"_s.arg(to_qstring(node.name)).arg(node.accelerators), {}, "");
   text += link_facts(node);
-  text += fact(QStringLiteral("fabric"),
-               QStringLiteral("%1, %2").arg(to_qstring(cluster.fabric.name),
-                                            QString::fromUtf8(name_of(cluster.fabric.kind))),
-               {}, "");
-  return text + QStringLiteral("</table>");
+  text += fact(
+      u"fabric"_s,
+      u"%1, %2"_s.arg(to_qstring(cluster.fabric.name), to_qstring(name_of(cluster.fabric.kind))),
+      {}, "");
+  return text + u"</table>"_s;
 }
 
 QString model_summary(const ModelSpec& model) {
   QString text =
-      QStringLiteral(
-          "<b>%1</b>: %7 parameters, %2 layers, hidden %3, %4 heads (%5 key/value), vocabulary %6")
+      u"<b>%1</b>: %7 parameters, %2 layers, hidden %3, %4 heads (%5 key/value), vocabulary %6"_s
           .arg(to_qstring(model.name).toHtmlEscaped(), count_text(model.layers),
                count_text(model.hidden), count_text(model.attention.heads),
                count_text(model.attention.kv_heads), count_text(model.vocab),
                short_text(static_cast<double>(count_parameters(model).total)));
   if (model.moe) {
-    text += QStringLiteral(", %1 experts of which %2 serve a token")
-                .arg(count_text(model.moe->experts), count_text(model.moe->top_k));
+    text += u", %1 experts of which %2 serve a token"_s.arg(count_text(model.moe->experts),
+                                                            count_text(model.moe->top_k));
   }
   if (!model.source.empty())
-    text += QStringLiteral("<br><i>%1</i>").arg(to_qstring(model.source).toHtmlEscaped());
+    text += u"<br><i>%1</i>"_s.arg(to_qstring(model.source).toHtmlEscaped());
   return text;
 }
 
 QString machine_facts(const ClusterSpec& cluster) {
-  QString facts = QStringLiteral("%1 × %2 (%3) a node, %4 at %5")
-                      .arg(cluster.accelerators_per_node())
+  QString facts = u"%1 × %2 (%3) a node, %4 at %5"_s.arg(cluster.accelerators_per_node())
                       .arg(to_qstring(cluster.accelerator.name),
                            unbroken(bytes_text(cluster.accelerator.memory)),
                            to_qstring(cluster.node.scale_up.name),
                            unbroken(bandwidth_text(cluster.node.scale_up.bandwidth)));
   const NicSpec& nic = cluster.node.nic;
   if (nic.per_node > 0)
-    facts += QStringLiteral(", %1 at %2")
-                 .arg(counted_text(nic.per_node, "NIC"), unbroken(bandwidth_text(nic.bandwidth)));
+    facts += u", %1 at %2"_s.arg(counted_text(nic.per_node, "NIC"),
+                                 unbroken(bandwidth_text(nic.bandwidth)));
   return facts;
 }
 

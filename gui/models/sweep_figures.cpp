@@ -44,7 +44,7 @@ constexpr std::array<const char*, kSweepFigures> kFigureTitles = {
 }  // namespace
 
 QString title_of(SweepAxis axis) {
-  return QString::fromUtf8(kAxisTexts[static_cast<std::size_t>(axis)].title);
+  return to_qstring(kAxisTexts[static_cast<std::size_t>(axis)].title);
 }
 
 double axis_value(SweepAxis axis, double value) {
@@ -59,13 +59,13 @@ QString axis_text(SweepAxis axis, double value) {
 }
 
 QString tip_of(SweepAxis axis, SweepPlan plan) {
-  const QString change = QString::fromUtf8(kAxisTexts[static_cast<std::size_t>(axis)].change);
-  return plan == SweepPlan::Chosen ? QStringLiteral("The chosen plan as it is, %1.").arg(change)
-                                   : QStringLiteral("The best plan of each point, %1.").arg(change);
+  const QString change = to_qstring(kAxisTexts[static_cast<std::size_t>(axis)].change);
+  return plan == SweepPlan::Chosen ? u"The chosen plan as it is, %1."_s.arg(change)
+                                   : u"The best plan of each point, %1."_s.arg(change);
 }
 
 QString title_of(SweepFigure figure) {
-  return QString::fromUtf8(kFigureTitles[static_cast<std::size_t>(figure)]);
+  return to_qstring(kFigureTitles[static_cast<std::size_t>(figure)]);
 }
 
 bool has_interval(SweepFigure figure) {
@@ -128,10 +128,9 @@ SweepValue value_of(SweepFigure figure, const PlanCandidate& candidate,
 
 QString lacking_link_text(SweepAxis axis, const ClusterSpec& cluster) {
   const QString link = axis == SweepAxis::ScaleOutBandwidth
-                           ? QStringLiteral("no NIC")
-                           : QStringLiteral("no such link between its accelerators");
-  return QStringLiteral("There is nothing to sweep: %1 has %2.")
-      .arg(to_qstring(cluster.name), link);
+                           ? u"no NIC"_s
+                           : u"no such link between its accelerators"_s;
+  return u"There is nothing to sweep: %1 has %2."_s.arg(to_qstring(cluster.name), link);
 }
 
 }  // namespace shardwright::gui

@@ -12,7 +12,7 @@ QString joined(const TextTable& table, const QString& separator, Quote quote,
   const auto line = [&](const QStringList& cells) {
     QStringList quoted;
     for (const QString& cell : cells) quoted.append(quote(cell));
-    return quoted.join(separator) + QLatin1Char('\n');
+    return quoted.join(separator) + u'\n';
   };
   QString text = line(table.header);
   for (const QStringList& row : table.rows) {
@@ -23,12 +23,11 @@ QString joined(const TextTable& table, const QString& separator, Quote quote,
 }
 
 QString csv_cell(QString cell) {
-  static const QString kSpecial = QStringLiteral(",\"\n\r");
+  static const QString kSpecial = u",\"\n\r"_s;
   bool special = false;
   for (const QChar c : kSpecial) special = special || cell.contains(c);
   if (!special) return cell;
-  return QLatin1Char('"') + cell.replace(QLatin1Char('"'), QStringLiteral("\"\"")) +
-         QLatin1Char('"');
+  return u'"' + cell.replace(u'"', u"\"\""_s) + u'"';
 }
 
 }  // namespace
@@ -39,8 +38,7 @@ TextTable text_table(const QAbstractItemModel& model, const std::vector<int>& ro
   for (const int column : columns) {
     // Views break long titles before the unit.
     QString title = model.headerData(column, Qt::Horizontal).toString();
-    if (title.contains(QLatin1Char('\n')))
-      title = title.replace(QLatin1Char('\n'), QStringLiteral(" (")) + QLatin1Char(')');
+    if (title.contains(u'\n')) title = title.replace(u'\n', u" ("_s) + u')';
     table.header.append(title);
   }
   for (const int row : rows) {
@@ -59,25 +57,22 @@ TextTable text_table(const QAbstractItemModel& model, const std::vector<int>& co
 }
 
 QString to_tsv(const TextTable& table) {
-  return joined(table, QStringLiteral("\t"), [](QString cell) {
-    return cell.replace(QLatin1Char('\t'), QLatin1Char(' '))
-        .replace(QLatin1Char('\n'), QLatin1Char(' '));
-  });
+  return joined(table, u"\t"_s,
+                [](QString cell) { return cell.replace(u'\t', u' ').replace(u'\n', u' '); });
 }
 
 QString to_csv(const TextTable& table, const std::stop_token& stop) {
-  return joined(table, QStringLiteral(","), csv_cell, stop);
+  return joined(table, u","_s, csv_cell, stop);
 }
 
 QString to_markdown(const TextTable& table) {
   const auto line = [](const QStringList& cells) {
     QStringList safe = cells;
-    safe.replaceInStrings(QStringLiteral("|"), QStringLiteral("\\|"));
-    return QStringLiteral("| ") + safe.join(QStringLiteral(" | ")) + QStringLiteral(" |\n");
+    safe.replaceInStrings(u"|"_s, u"\\|"_s);
+    return u"| "_s + safe.join(u" | "_s) + u" |\n"_s;
   };
   QString text = line(table.header);
-  text +=
-      QLatin1Char('|') + QStringLiteral(" --- |").repeated(table.header.size()) + QLatin1Char('\n');
+  text += u'|' + u" --- |"_s.repeated(table.header.size()) + u'\n';
   for (const QStringList& row : table.rows) text += line(row);
   return text;
 }

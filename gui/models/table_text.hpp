@@ -2,12 +2,13 @@
 #pragma once
 
 #include <QModelIndex>
-#include <QString>
 #include <QStringList>
 #include <cstddef>
 #include <functional>
 #include <stop_token>
 #include <vector>
+
+#include "gui/models/text.hpp"
 
 class QAbstractItemModel;
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <QLocale>
 #include <QStringList>
 #include <cmath>
 
@@ -14,13 +15,13 @@ namespace {
 constexpr double kShortestTime = 1e-9;  // seconds
 
 QString or_dash(double value, const std::string& text) {
-  return std::isfinite(value) ? to_qstring(text) : QStringLiteral("–");
+  return std::isfinite(value) ? to_qstring(text) : u"–"_s;
 }
 
 }  // namespace
 
-QString to_qstring(const std::string& text) {
-  return QString::fromStdString(text);
+QString to_qstring(std::string_view text) {
+  return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
 }
 
 bool is_no_time(Seconds time) {
@@ -28,7 +29,7 @@ bool is_no_time(Seconds time) {
 }
 
 QString time_text(Seconds time) {
-  if (is_no_time(time)) return QStringLiteral("0 s");
+  if (is_no_time(time)) return u"0 s"_s;
   constexpr double kLong = 10.0;  // seconds, which have another digit
   return or_dash(time.value(), format_time(time, std::abs(time.value()) >= kLong ? 4 : 3));
 }
@@ -57,12 +58,16 @@ QString fixed_text(double value, int decimals) {
   return or_dash(value, format_fixed(value, decimals));
 }
 
+QString exact_text(double value) {
+  return QString::number(value, 'g', QLocale::FloatingPointShortest);
+}
+
 QString percent_text(double ratio) {
-  return fixed_text(100.0 * ratio, 1) + QStringLiteral(" %");
+  return fixed_text(100.0 * ratio, 1) + u" %"_s;
 }
 
 QString signed_percent_text(double ratio) {
-  const QString sign = ratio >= 0.0 ? QStringLiteral("+") : QStringLiteral("−");
+  const QString sign = ratio >= 0.0 ? u"+"_s : u"−"_s;
   return sign + percent_text(std::abs(ratio));
 }
 
@@ -99,22 +104,20 @@ QString plan_text(const Plan& plan) {
   if (plan.offload_activations) fmt::format_to(end, " · activations offloaded");
   if (has_own_rank_order(plan))
     fmt::format_to(end, " · ranks {}", rank_order_text(plan.rank_order));
-  return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
+  return to_qstring({text.data(), text.size()});
 }
 
 QString problem_text(const Problem& problem) {
-  QString text =
-      problem.where.empty() ? QString() : to_qstring(problem.where) + QStringLiteral(": ");
+  QString text = problem.where.empty() ? QString() : to_qstring(problem.where) + u": "_s;
   text += to_qstring(problem.found);
-  if (!problem.expected.empty())
-    text += QStringLiteral("; expected ") + to_qstring(problem.expected);
+  if (!problem.expected.empty()) text += u"; expected "_s + to_qstring(problem.expected);
   return text;
 }
 
 QString error_text(const InputError& error) {
   QStringList lines;
   for (const Problem& problem : error.problems()) lines.append(problem_text(problem));
-  return to_qstring(error.source()) + QStringLiteral(": ") + lines.join(QStringLiteral("\n"));
+  return to_qstring(error.source()) + u": "_s + lines.join(u"\n"_s);
 }
 
 }  // namespace shardwright::gui

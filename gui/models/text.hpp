@@ -4,7 +4,7 @@
 
 #include <QString>
 #include <cstdint>
-#include <string>
+#include <string_view>
 
 #include "core/base/error.hpp"
 #include "core/base/units.hpp"
@@ -12,7 +12,9 @@
 
 namespace shardwright::gui {
 
-QString to_qstring(const std::string& text);
+using Qt::StringLiterals::operator""_s;
+
+QString to_qstring(std::string_view text);
 
 // Shorter than a nanosecond: what is left of sums that cancel. Nothing that is shown is as short.
 bool is_no_time(Seconds time);
@@ -29,6 +31,8 @@ QString count_text(std::int64_t count);
 QString counted_text(std::int64_t count, const char* what);
 // With this many digits after the point.
 QString fixed_text(double value, int decimals);
+// The shortest text that reads back as the same double, for exported tables.
+QString exact_text(double value);
 // A share: 0.4567 is "45.7 %".
 QString percent_text(double ratio);
 // "+3.2 %", "−0.5 %".

@@ -23,7 +23,7 @@ constexpr qsizetype kKeptProbeErrors = 4096;
 }  // namespace
 
 bool is_probed() {
-  return QFileInfo::exists(QString::fromStdString(kept_profile().string()));
+  return QFileInfo::exists(to_qstring(kept_profile().string()));
 }
 
 ScenarioChoice on_this_machine(const ScenarioChoice& choice) {
@@ -73,8 +73,7 @@ MachineProbe::~MachineProbe() {
 void MachineProbe::start() {
   if (is_running()) return;
   stopping_ = false;
-  process_.start(find_command(),
-                 {QStringLiteral("clusters"), QStringLiteral("show"), QString::fromUtf8(kHere)});
+  process_.start(find_command(), {u"clusters"_s, u"show"_s, to_qstring(kHere)});
 }
 
 void MachineProbe::stop() {

@@ -6,27 +6,26 @@
 #include <QSaveFile>
 
 #include "core/base/error.hpp"
+#include "gui/models/text.hpp"
 
 namespace shardwright::gui {
 namespace {
 
 [[noreturn]] void fail(const QFileDevice& file, const QString& expected) {
-  throw RuntimeFailure(QStringLiteral("%1: %2; expected %3")
-                           .arg(file.fileName(), file.errorString(), expected)
-                           .toStdString());
+  throw RuntimeFailure(
+      u"%1: %2; expected %3"_s.arg(file.fileName(), file.errorString(), expected).toStdString());
 }
 
 // The kind of path that is expected instead of one by which no file can be opened.
 QString expected_of(const QString& path) {
   const QFileInfo there(path);
-  if (there.isDir()) return QStringLiteral("the name of a file, not of a folder");
-  if (!there.dir().exists())
-    return QStringLiteral("a folder that exists, which %1 does not").arg(there.path());
-  return QStringLiteral("a file and a folder that may be written to");
+  if (there.isDir()) return u"the name of a file, not of a folder"_s;
+  if (!there.dir().exists()) return u"a folder that exists, which %1 does not"_s.arg(there.path());
+  return u"a file and a folder that may be written to"_s;
 }
 
 QString room_for(const QByteArray& bytes) {
-  return QStringLiteral("room for %1 bytes").arg(bytes.size());
+  return u"room for %1 bytes"_s.arg(bytes.size());
 }
 
 // A device or a pipe: another file by its name would take its place. Without a buffer, so that the

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/models/text.hpp"
+
 namespace shardwright::gui {
 namespace {
 
@@ -67,8 +69,8 @@ std::vector<TimeTick> time_ticks(const AxisWindow& window, double width, double 
   const auto last = static_cast<std::int64_t>(std::floor(window.to / step + 1e-9));
   for (std::int64_t i = first; i <= last; ++i) {
     const double time = static_cast<double>(i) * step;
-    ticks.push_back({time, locale.toString(time / unit.seconds, 'f', decimals) +
-                               QStringLiteral(" ") + QString::fromUtf8(unit.name)});
+    ticks.push_back({time, locale.toString(time / unit.seconds, 'f', decimals) + u" "_s +
+                               to_qstring(unit.name)});
   }
   return ticks;
 }

@@ -11,6 +11,8 @@
 #include <optional>
 #include <utility>
 
+#include "gui/models/text.hpp"
+
 namespace shardwright::gui {
 namespace {
 
@@ -53,11 +55,8 @@ QByteArray path_data(const QPainterPath& path) {
 // Makes the names of gradients and patterns unique, which each part numbers from one. Quotes within
 // texts are escaped, so none of them looks like a name.
 QByteArray with_own_names(const QByteArray& content, int part) {
-  static const QRegularExpression kName(
-      QStringLiteral("(\\bid=\"|=\"url\\(#|xlink:href=\"#)([^\")]+)"));
-  return QString::fromUtf8(content)
-      .replace(kName, QStringLiteral("\\1part%1_\\2").arg(part))
-      .toUtf8();
+  static const QRegularExpression kName(u"(\\bid=\"|=\"url\\(#|xlink:href=\"#)([^\")]+)"_s);
+  return QString::fromUtf8(content).replace(kName, u"\\1part%1_\\2"_s.arg(part)).toUtf8();
 }
 
 // Returns the definitions and groups between the head of a document and its end.

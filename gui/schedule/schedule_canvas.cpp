@@ -8,7 +8,7 @@
 namespace shardwright::gui {
 
 ScheduleCanvas::ScheduleCanvas(QWidget* parent)
-    : NavigableView(QStringLiteral("Pipeline schedule"), Zoom::Horizontal, parent) {
+    : NavigableView(u"Pipeline schedule"_s, Zoom::Horizontal, parent) {
   on_keys({Qt::Key_Space}, [this] { Q_EMIT play_toggled(); });
   on_keys({Qt::Key_Right}, [this] { scrub(gantt_.next_event(moment())); });
   on_keys({Qt::Key_Left}, [this] { scrub(gantt_.previous_event(moment())); });
@@ -74,13 +74,12 @@ QString ScheduleCanvas::tool_tip_at(const QPointF& position) const {
   const auto ref = item_at(position);
   if (!ref) return {};
   const GanttBox& box = gantt_.stages()[ref->stage].boxes[ref->box];
-  QString text = QStringLiteral("<b>stage %1: %2 of microbatch %3</b>")
-                     .arg(ref->stage)
-                     .arg(QString::fromUtf8(title_of(box.phase)))
+  QString text = u"<b>stage %1: %2 of microbatch %3</b>"_s.arg(ref->stage)
+                     .arg(to_qstring(title_of(box.phase)))
                      .arg(box.microbatch);
-  if (gantt_.chunks() > 1) text += QStringLiteral("<br>chunk %1").arg(box.chunk);
-  return text + QStringLiteral("<br>%1, from %2")
-                    .arg(time_text(Seconds(box.finish - box.start)), time_text(Seconds(box.start)));
+  if (gantt_.chunks() > 1) text += u"<br>chunk %1"_s.arg(box.chunk);
+  return text + u"<br>%1, from %2"_s.arg(time_text(Seconds(box.finish - box.start)),
+                                         time_text(Seconds(box.start)));
 }
 
 // Shows the time around this place of the overview.

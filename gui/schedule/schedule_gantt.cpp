@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/schedule/schedule_timing.hpp"
-#include "gui/painting/exact_text.hpp"
+#include "gui/models/text.hpp"
 
 namespace shardwright::gui {
 
@@ -134,12 +134,10 @@ const char* title_of(SlotPhase phase) {
 
 TextTable schedule_table(const ScheduleGantt& gantt) {
   TextTable table;
-  table.header = {QStringLiteral("stage"),   QStringLiteral("phase"),
-                  QStringLiteral("chunk"),   QStringLiteral("microbatch"),
-                  QStringLiteral("start_s"), QStringLiteral("finish_s")};
+  table.header = {u"stage"_s, u"phase"_s, u"chunk"_s, u"microbatch"_s, u"start_s"_s, u"finish_s"_s};
   for (std::size_t s = 0; s < gantt.stages().size(); ++s) {
     for (const GanttBox& box : gantt.stages()[s].boxes)
-      table.rows.push_back({QString::number(s), QString::fromUtf8(title_of(box.phase)),
+      table.rows.push_back({QString::number(s), to_qstring(title_of(box.phase)),
                             QString::number(box.chunk), QString::number(box.microbatch),
                             exact_text(box.start), exact_text(box.finish)});
   }

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "gui/models/text.hpp"
-#include "gui/style/mixed_colour.hpp"
+#include "gui/style/palette.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -126,7 +126,7 @@ void SchedulePainter::paint_axis() {
   painter_.setPen(colours_.muted_text);
   painter_.drawText(QRectF(0.0, geometry_.axis.top(), geometry_.names.width() - 10.0,
                            geometry_.axis.height() - 5.0),
-                    Qt::AlignRight | Qt::AlignBottom, QStringLiteral("bubble"));
+                    Qt::AlignRight | Qt::AlignBottom, u"bubble"_s);
 }
 
 void SchedulePainter::paint_stage(std::size_t stage) {
@@ -163,7 +163,7 @@ void SchedulePainter::paint_overview() {
   painter_.setFont(small_);
   painter_.setPen(colours_.muted_text);
   painter_.drawText(QRectF(10.0, area.top(), geometry_.names.width() - 20.0, area.height()),
-                    Qt::AlignVCenter | Qt::AlignLeft, QStringLiteral("the whole step"));
+                    Qt::AlignVCenter | Qt::AlignLeft, u"the whole step"_s);
   const double height = area.height() / static_cast<double>(gantt_.stages().size());
   painter_.setClipRect(area);
   for (std::size_t stage = 0; stage < gantt_.stages().size(); ++stage) {
@@ -237,7 +237,7 @@ void SchedulePainter::paint_name(std::size_t stage) {
   const QRectF name(10.0, row.top(), geometry_.names.width() - 20.0, row.height());
   painter_.setFont(row.height() >= 15.0 ? font_ : small_);
   painter_.setPen(colours_.text);
-  painter_.drawText(name, Qt::AlignVCenter, QStringLiteral("stage %1").arg(stage));
+  painter_.drawText(name, Qt::AlignVCenter, u"stage %1"_s.arg(stage));
   painter_.setPen(colours_.muted_text);
   painter_.drawText(name, Qt::AlignVCenter | Qt::AlignRight,
                     percent_text(gantt_.stages()[stage].bubble));
@@ -276,13 +276,13 @@ void SchedulePainter::paint_legend() {
     x += 24.0 + metrics.horizontalAdvance(text) + 18.0;
   };
   for (const SlotPhase phase : phases)
-    entry(QString::fromUtf8(title_of(phase)), colours_.of(role_of(phase)), hatch(role_of(phase)),
+    entry(to_qstring(title_of(phase)), colours_.of(role_of(phase)), hatch(role_of(phase)),
           colours_.text_on(role_of(phase)));
-  entry(QStringLiteral("no slot: bubble, messages, optimizer"),
+  entry(u"no slot: bubble, messages, optimizer"_s,
         faded(colours_.of(Role::Bubble), colours_.dark ? 0.35F : 0.30F), Qt::SolidPattern, {});
   const QString numbers = gantt_.chunks() > 1
-                              ? QStringLiteral("numbers: microbatches; shades: chunks of a stage")
-                              : QStringLiteral("numbers: microbatches");
+                              ? u"numbers: microbatches; shades: chunks of a stage"_s
+                              : u"numbers: microbatches"_s;
   painter_.setPen(colours_.muted_text);
   if (x + metrics.horizontalAdvance(numbers) < geometry_.legend.right())
     painter_.drawText(QPointF(x, middle + (metrics.ascent() - metrics.descent()) / 2.0), numbers);
@@ -297,36 +297,33 @@ AxisWindow first_window(const ScheduleGantt& gantt, double plot_width) {
 
 QString schedule_summary(const ScheduleGantt& gantt) {
   const ScheduleShape& shape = gantt.shape();
-  QString text = QStringLiteral("%1 · %2").arg(QString::fromUtf8(name_of(gantt.kind())),
-                                               counted_text(shape.stages, "stage"));
-  if (gantt.chunks() > 1) text += QStringLiteral(" of ") + counted_text(gantt.chunks(), "chunk");
+  QString text =
+      u"%1 · %2"_s.arg(to_qstring(name_of(gantt.kind())), counted_text(shape.stages, "stage"));
+  if (gantt.chunks() > 1) text += u" of "_s + counted_text(gantt.chunks(), "chunk");
   return text +
-         QStringLiteral(" · %1 · %2 · bubble %3")
-             .arg(counted_text(shape.microbatches, "microbatch"),
-                  time_text(Seconds(gantt.makespan())), percent_text(gantt.bubble())) +
-         (gantt.busiest() ? QStringLiteral(" in stage %1, the busiest").arg(*gantt.busiest())
-                          : QStringLiteral(" of the time of all stages"));
+         u" · %1 · %2 · bubble %3"_s.arg(counted_text(shape.microbatches, "microbatch"),
+                                         time_text(Seconds(gantt.makespan())),
+                                         percent_text(gantt.bubble())) +
+         (gantt.busiest() ? u" in stage %1, the busiest"_s.arg(*gantt.busiest())
+                          : u" of the time of all stages"_s);
 }
 
 QString schedule_summary_tip(const ScheduleGantt& gantt) {
   const QString meaning =
       gantt.busiest()
-          ? QStringLiteral(
-                "The stage that computes longest decides how long the step takes: its bubble is "
-                "the one of the step in Why. Those of the other stages stand beside their names.")
-          : QStringLiteral("The mean of the stages' bubbles, which stand beside their names.");
-  return QStringLiteral("<b>%1</b><br>%2").arg(schedule_summary(gantt), meaning);
+          ? u"The stage that computes longest decides how long the step takes: its bubble is "
+            "the one of the step in Why. Those of the other stages stand beside their names."_s
+          : u"The mean of the stages' bubbles, which stand beside their names."_s;
+  return u"<b>%1</b><br>%2"_s.arg(schedule_summary(gantt), meaning);
 }
 
 QString slot_text(const ScheduleGantt& gantt, std::size_t stage, double time) {
   const GanttStage& of_stage = gantt.stages()[stage];
   const auto at = of_stage.at(time);
-  if (!at) return QStringLiteral("waits");
+  if (!at) return u"waits"_s;
   const GanttBox& box = of_stage.boxes[*at];
-  QString text = QStringLiteral("%1 of microbatch %2")
-                     .arg(QString::fromUtf8(title_of(box.phase)))
-                     .arg(box.microbatch);
-  if (gantt.chunks() > 1) text += QStringLiteral(", chunk %1").arg(box.chunk);
+  QString text = u"%1 of microbatch %2"_s.arg(to_qstring(title_of(box.phase))).arg(box.microbatch);
+  if (gantt.chunks() > 1) text += u", chunk %1"_s.arg(box.chunk);
   return text;
 }
 

@@ -55,12 +55,12 @@ void ScheduleView::create_controls() {
   layout->setContentsMargins(8, 4, 8, 4);
   play_ = new QToolButton(controls_);
   play_->setIcon(style()->standardIcon(QStyle::SP_MediaPlay));
-  play_->setToolTip(QStringLiteral("Play the step slowly (Space)"));
-  play_->setAccessibleName(QStringLiteral("Play or pause"));
+  play_->setToolTip(u"Play the step slowly (Space)"_s);
+  play_->setAccessibleName(u"Play or pause"_s);
   layout->addWidget(play_);
   slider_ = new QSlider(Qt::Horizontal, controls_);
   slider_->setRange(0, kSliderSteps);
-  slider_->setAccessibleName(QStringLiteral("Moment of the replay"));
+  slider_->setAccessibleName(u"Moment of the replay"_s);
   layout->addWidget(slider_, 1);
   moment_label_ = new QLabel(controls_);
   moment_label_->setMinimumWidth(130);
@@ -100,7 +100,7 @@ void ScheduleView::set_plan(const Plan& plan, const ModelSpec& model, const Time
     set_gantt(ScheduleGantt(plan.schedule, shape, *times, step_of(*result)));
   } else {
     set_gantt(ScheduleGantt(plan.schedule, shape, even_times(plan.schedule, shape)));
-    note_->setText(QStringLiteral("Equal durations; messages take no time"));
+    note_->setText(u"Equal durations; messages take no time"_s);
   }
 }
 
@@ -115,11 +115,10 @@ void ScheduleView::set_gantt(ScheduleGantt gantt) {
 
 void ScheduleView::clear(const QString& files) {
   set_gantt({});
-  empty_->show_hint(
-      files.isEmpty()
-          ? QStringLiteral("<b>No pipeline schedule</b><br>Choose a plan with more than one "
-                           "pipeline stage to see when each stage runs each microbatch.")
-          : hint_of_files(files, QStringLiteral("no schedule")));
+  empty_->show_hint(files.isEmpty()
+                        ? u"<b>No pipeline schedule</b><br>Choose a plan with more than one "
+                          "pipeline stage to see when each stage runs each microbatch."_s
+                        : hint_of_files(files, u"no schedule"_s));
 }
 
 void ScheduleView::play() {
@@ -168,8 +167,7 @@ void ScheduleView::show_moment() {
                         : 0);
   if (canvas_->gantt().empty()) return moment_label_->clear();
   moment_label_->setText(
-      QStringLiteral("%1 of %2")
-          .arg(time_text(Seconds(moment.value_or(0.0))), time_text(Seconds(makespan))));
+      u"%1 of %2"_s.arg(time_text(Seconds(moment.value_or(0.0))), time_text(Seconds(makespan))));
 }
 
 }  // namespace shardwright::gui

@@ -1,6 +1,8 @@
 #include "gui/style/palette.hpp"
 
-#include "gui/style/mixed_colour.hpp"
+#include <cmath>
+
+#include "gui/models/text.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -61,8 +63,7 @@ QPalette palette_of(QRgb window, QRgb base, QRgb text, QRgb button, QRgb accent)
   palette.setColor(QPalette::Highlight, QColor(accent));
   palette.setColor(QPalette::HighlightedText, Qt::white);
   palette.setColor(QPalette::Link, QColor(accent));
-  QColor faint = text_colour;
-  faint.setAlphaF(0.5F);
+  const QColor faint = faded(text_colour, 0.5);
   palette.setColor(QPalette::PlaceholderText, faint);
   for (const auto role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText})
     palette.setColor(QPalette::Disabled, role, faint);
@@ -79,7 +80,7 @@ std::array<Role, kRoles> all_roles() {
 }
 
 QString title_of(Role role) {
-  return QString::fromUtf8(style_of(role).title);
+  return to_qstring(style_of(role).title);
 }
 
 bool is_dark(const QPalette& palette) {
@@ -91,10 +92,26 @@ QColor Colours::of(Role role) const {
 }
 
 QColor Colours::text_on(Role role) const {
-  const QColor fill = of(role);
-  // Rec. 601 luma; above about half, black is the more legible.
+  return ink_on(of(role));
+}
+
+QColor mixed_colour(const QColor& first, const QColor& second, double share) {
+  const auto blend = [share](int from, int to) {
+    return static_cast<int>(std::lround(from + (to - from) * share));
+  };
+  return {blend(first.red(), second.red()), blend(first.green(), second.green()),
+          blend(first.blue(), second.blue())};
+}
+
+QColor faded(QColor colour, double opacity) {
+  colour.setAlphaF(static_cast<float>(opacity));
+  return colour;
+}
+
+QColor ink_on(const QColor& fill) {
+  // Rec. 601 luma: above about half, black is the more legible.
   const double luma = 0.299 * fill.red() + 0.587 * fill.green() + 0.114 * fill.blue();
-  return luma > 140.0 ? QColor(Qt::black) : QColor(Qt::white);
+  return luma > 140.0 ? Qt::black : Qt::white;
 }
 
 QColor Colours::series(int index) const {

@@ -79,6 +79,12 @@ struct Colours {
 
 Colours colours_for(const QPalette& palette);
 
+// Mixes channel by channel. A `share` of 0 is `first`, one of 1 is `second`.
+QColor mixed_colour(const QColor& first, const QColor& second, double share);
+QColor faded(QColor colour, double opacity);
+// Black or white, whichever is legible on the fill.
+QColor ink_on(const QColor& fill);
+
 // The shape that goes with `Colours::series(index)`.
 Marker marker(int index);
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "gui/models/text.hpp"
-#include "gui/style/mixed_colour.hpp"
+#include "gui/style/palette.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -62,8 +62,7 @@ void paint_capacity(QPainter& painter, const QRectF& row, const MemoryScale& sca
   painter.setPen(shown ? colours.bad : colours.muted_text);
   painter.drawText(
       QRectF(row.left(), level - 16.0, row.width() - 6.0, 15.0), Qt::AlignRight | Qt::AlignBottom,
-      QStringLiteral("capacity %1%2")
-          .arg(bytes_text(scale.capacity), shown ? QString() : QStringLiteral(", far above")));
+      u"capacity %1%2"_s.arg(bytes_text(scale.capacity), shown ? QString() : u", far above"_s));
 }
 
 }  // namespace

@@ -12,14 +12,14 @@ constexpr qsizetype kLongestName = 24;
 constexpr std::size_t kOpKinds = static_cast<std::size_t>(OpKind::Receive) + 1;
 
 QString kind_title(OpKind kind) {
-  return QString::fromUtf8(name_of(kind)).replace(QLatin1Char('_'), QLatin1Char(' '));
+  return to_qstring(name_of(kind)).replace(u'_', u' ');
 }
 
 // Keeps the beginning and the end of a long name.
 QString shortened(const QString& name) {
   if (name.size() <= kLongestName) return name;
   const qsizetype half = kLongestName / 2;
-  return name.left(half - 1) + QStringLiteral("…") + name.right(half);
+  return name.left(half - 1) + u"…"_s + name.right(half);
 }
 
 }  // namespace
@@ -101,7 +101,7 @@ QVariant RangeStatisticsModel::data(const QModelIndex& index, int role) const {
     return QVariant(index.column() == Kind ? Qt::AlignLeft | Qt::AlignVCenter
                                            : Qt::AlignRight | Qt::AlignVCenter);
   if (role != Qt::DisplayRole) return {};
-  if (is_total && index.column() == Kind) return QStringLiteral("all");
+  if (is_total && index.column() == Kind) return u"all"_s;
   return text(is_total ? total_ : statistics_.kinds[row], index.column());
 }
 
@@ -121,7 +121,7 @@ QString RangeStatisticsModel::text(const KindStatistics& line, int column) const
     case OtherTime:
       return time_text(Seconds(line.seconds[other]));
     case Difference:
-      if (line.seconds[0] <= 0.0 || line.count[other] == 0) return QStringLiteral("–");
+      if (line.seconds[0] <= 0.0 || line.count[other] == 0) return u"–"_s;
       return signed_percent_text(line.seconds[other] / line.seconds[0] - 1.0);
     default:
       return {};
@@ -138,25 +138,25 @@ QVariant RangeStatisticsModel::headerData(int section, Qt::Orientation orientati
   const bool is_tip = role == Qt::ToolTipRole;
   if (role != Qt::DisplayRole && !is_tip) return {};
   const auto of_side = [&](const char* what, qsizetype side) {
-    QString text = QString::fromUtf8(what);
+    QString text = to_qstring(what);
     if (sides_.size() < 2) return text;
-    return text + QStringLiteral(", ") + (is_tip ? sides_[side] : shortened(sides_[side]));
+    return text + u", "_s + (is_tip ? sides_[side] : shortened(sides_[side]));
   };
   switch (section) {
     case Kind:
-      return QStringLiteral("kind");
+      return u"kind"_s;
     case Count:
       return of_side("spans", 0);
     case Time:
       return of_side("time", 0);
     case Share:
-      return QStringLiteral("share");
+      return u"share"_s;
     case OtherCount:
       return of_side("spans", 1);
     case OtherTime:
       return of_side("time", 1);
     default:
-      return QStringLiteral("difference");
+      return u"difference"_s;
   }
 }
 

@@ -15,10 +15,9 @@ constexpr int kQueriedKinds = static_cast<int>(OpKind::Receive) + 1;
 template <class E>
 std::optional<int> value_named(const QString& name, int count) {
   for (int i = 0; i < count; ++i) {
-    QString known = QString::fromUtf8(name_of(static_cast<E>(i)));
+    QString known = to_qstring(name_of(static_cast<E>(i)));
     if (name.compare(known, Qt::CaseInsensitive) == 0) return i;
-    if (name.compare(known.replace(QLatin1Char('_'), QLatin1Char('-')), Qt::CaseInsensitive) == 0)
-      return i;
+    if (name.compare(known.replace(u'_', u'-'), Qt::CaseInsensitive) == 0) return i;
   }
   return std::nullopt;
 }
@@ -46,21 +45,20 @@ SpanQuery SpanQuery::parse(const QString& text, QStringList* problems) {
       {"rank", Field::Rank}};
   SpanQuery query;
   query.text_ = text.simplified();
-  for (QString word : query.text_.split(QLatin1Char(' '), Qt::SkipEmptyParts)) {
+  for (QString word : query.text_.split(u' ', Qt::SkipEmptyParts)) {
     Term term;
-    term.negated = word.size() > 1 && word.startsWith(QLatin1Char('-'));
+    term.negated = word.size() > 1 && word.startsWith(u'-');
     if (term.negated) word.remove(0, 1);
-    const auto equals = word.indexOf(QLatin1Char('='));
-    const QString key = equals < 0 ? QStringLiteral("name") : word.left(equals).toLower();
+    const auto equals = word.indexOf(u'=');
+    const QString key = equals < 0 ? u"name"_s : word.left(equals).toLower();
     const auto* const field =
         std::find_if(std::begin(kFields), std::end(kFields),
-                     [&](const auto& each) { return key == QString::fromUtf8(each.first); });
+                     [&](const auto& each) { return key == to_qstring(each.first); });
     QString problem;
     if (field == std::end(kFields)) {
-      problem = QStringLiteral(
-                    "“%1” is not a field; fields are name, kind, stream, phase, group, layer, mb "
-                    "and rank")
-                    .arg(key);
+      problem =
+          u"“%1” is not a field; fields are name, kind, stream, phase, group, layer, mb "
+          "and rank"_s.arg(key);
     } else {
       term.field = field->second;
       if (read_values(word.mid(equals + 1), term, problem)) {
@@ -74,7 +72,7 @@ SpanQuery SpanQuery::parse(const QString& text, QStringList* problems) {
 }
 
 bool SpanQuery::read_values(const QString& value, Term& term, QString& problem) {
-  for (const QString& each : value.split(QLatin1Char(','), Qt::SkipEmptyParts)) {
+  for (const QString& each : value.split(u',', Qt::SkipEmptyParts)) {
     std::optional<int> bit;
     switch (term.field) {
       case Field::Name:
@@ -93,7 +91,7 @@ bool SpanQuery::read_values(const QString& value, Term& term, QString& problem) 
         bit = value_named<Group>(each, kGroups);
         break;
       default: {
-        const auto dash = each.indexOf(QLatin1Char('-'), 1);
+        const auto dash = each.indexOf(u'-', 1);
         bool first_good = false, last_good = false;
         const std::int64_t first = (dash < 0 ? each : each.left(dash)).toLongLong(&first_good);
         const std::int64_t last = (dash < 0 ? each : each.mid(dash + 1)).toLongLong(&last_good);
@@ -104,13 +102,13 @@ bool SpanQuery::read_values(const QString& value, Term& term, QString& problem) 
       }
     }
     if (!bit) {
-      problem = QStringLiteral("“%1” is not a value of its field").arg(each);
+      problem = u"“%1” is not a value of its field"_s.arg(each);
       return false;
     }
     term.values |= std::uint64_t{1} << static_cast<unsigned>(*bit);
   }
   if (term.names.empty() && term.values == 0 && term.ranges.empty()) {
-    problem = QStringLiteral("a term has no value");
+    problem = u"a term has no value"_s;
     return false;
   }
   return true;
@@ -119,17 +117,17 @@ bool SpanQuery::read_values(const QString& value, Term& term, QString& problem) 
 QStringList terms_of(const Span& span) {
   QStringList terms;
   const auto add = [&](const char* field, const QString& value) {
-    terms.append(QStringLiteral("%1=%2").arg(QString::fromUtf8(field), value));
+    terms.append(u"%1=%2"_s.arg(to_qstring(field), value));
   };
   // A blank or a comma would end the value.
   const QString name = to_qstring(span.name);
   const bool one_word =
       std::none_of(name.begin(), name.end(), [](QChar c) { return c.isSpace() || c == u','; });
   if (one_word && !name.isEmpty()) add("name", name);
-  add("kind", QString::fromUtf8(name_of(span.kind)));
-  add("stream", QString::fromUtf8(name_of(span.stream)));
-  add("phase", QString::fromUtf8(name_of(span.phase)));
-  if (span.group) add("group", QString::fromUtf8(name_of(*span.group)));
+  add("kind", to_qstring(name_of(span.kind)));
+  add("stream", to_qstring(name_of(span.stream)));
+  add("phase", to_qstring(name_of(span.phase)));
+  if (span.group) add("group", to_qstring(name_of(*span.group)));
   if (span.layer >= 0) add("layer", QString::number(span.layer));
   if (span.microbatch >= 0) add("mb", QString::number(span.microbatch));
   return terms;

@@ -3,25 +3,24 @@
 #include <QStringList>
 
 #include "gui/models/text.hpp"
-#include "gui/painting/exact_text.hpp"
 
 namespace shardwright::gui {
 namespace {
 
 QString spaced(const char* name) {
-  return QString::fromUtf8(name).replace(QLatin1Char('_'), QLatin1Char(' '));
+  return to_qstring(name).replace(u'_', u' ');
 }
 
 class ToolTip {
  public:
   void title(const QString& text) {
-    html_ = QStringLiteral("<b>%1</b><table cellspacing=0>").arg(text.toHtmlEscaped());
+    html_ = u"<b>%1</b><table cellspacing=0>"_s.arg(text.toHtmlEscaped());
   }
   void line(const QString& what, const QString& value) {
-    html_ += QStringLiteral("<tr><td>%1&nbsp;&nbsp;</td><td>%2</td></tr>")
-                 .arg(what.toHtmlEscaped(), value.toHtmlEscaped());
+    html_ += u"<tr><td>%1&nbsp;&nbsp;</td><td>%2</td></tr>"_s.arg(what.toHtmlEscaped(),
+                                                                  value.toHtmlEscaped());
   }
-  QString text() const { return html_ + QStringLiteral("</table>"); }
+  QString text() const { return html_ + u"</table>"_s; }
 
  private:
   QString html_;
@@ -33,25 +32,25 @@ void add_rates(const Span& span, const DeviceLimits& limits, ToolTip& tip) {
     const FlopPerSecond rate = span.flop / span.duration;
     QString text = flop_rate_text(rate);
     if (limits.matrix_peak.value() > 0.0)
-      text += QStringLiteral(" (%1 of the peak)").arg(percent_text(rate / limits.matrix_peak));
-    tip.line(QStringLiteral("rate"), text);
+      text += u" (%1 of the peak)"_s.arg(percent_text(rate / limits.matrix_peak));
+    tip.line(u"rate"_s, text);
   }
   if (span.bytes.value() <= 0.0) return;
-  tip.line(QStringLiteral("data"), bytes_text(span.bytes));
+  tip.line(u"data"_s, bytes_text(span.bytes));
   if (!timed) return;
-  tip.line(QStringLiteral("algorithm bandwidth"), bandwidth_text(span.bytes / span.duration));
+  tip.line(u"algorithm bandwidth"_s, bandwidth_text(span.bytes / span.duration));
   if (limits.scale_up.value() > 0.0)
-    tip.line(QStringLiteral("link bandwidth"),
-             QStringLiteral("%1 inside, %2 between nodes")
-                 .arg(bandwidth_text(limits.scale_up), bandwidth_text(limits.between_nodes)));
+    tip.line(u"link bandwidth"_s,
+             u"%1 inside, %2 between nodes"_s.arg(bandwidth_text(limits.scale_up),
+                                                  bandwidth_text(limits.between_nodes)));
 }
 
 void add_before(const TimelineTracks& tracks, SpanRef ref, ToolTip& tip) {
   const Span& span = tracks.span(ref);
   QString text = to_qstring(span.name);
-  if (span.layer >= 0) text += QStringLiteral(", layer %1").arg(span.layer);
-  if (span.microbatch >= 0) text += QStringLiteral(", microbatch %1").arg(span.microbatch);
-  tip.line(QStringLiteral("waited for"), text);
+  if (span.layer >= 0) text += u", layer %1"_s.arg(span.layer);
+  if (span.microbatch >= 0) text += u", microbatch %1"_s.arg(span.microbatch);
+  tip.line(u"waited for"_s, text);
 }
 
 void add_counterpart(const TimelineTracks& tracks, SpanRef ref, ToolTip& tip) {
@@ -64,30 +63,37 @@ void add_counterpart(const TimelineTracks& tracks, SpanRef ref, ToolTip& tip) {
   const Span& second = ref.side == 0 ? other : own;
   QString text = time_text(other.duration);
   if (first.duration.value() > 0.0)
-    text +=
-        QStringLiteral(" (%1 %2 of %3)")
-            .arg(tracks.side_title(1), signed_percent_text(second.duration / first.duration - 1.0),
-                 tracks.side_title(0));
+    text += u" (%1 %2 of %3)"_s.arg(tracks.side_title(1),
+                                    signed_percent_text(second.duration / first.duration - 1.0),
+                                    tracks.side_title(0));
   tip.line(tracks.side_title(other_ref->side), text);
 }
 
 }  // namespace
+
+DeviceLimits limits_of(const Scenario& scenario) {
+  const NodeSpec& node = scenario.cluster.node;
+  const double nics =
+      static_cast<double>(node.nic.per_node) / static_cast<double>(node.accelerators);
+  return {scenario.cluster.accelerator.memory,
+          scenario.cluster.accelerator.matrix.of(scenario.plan.precision), node.scale_up.bandwidth,
+          node.nic.bandwidth * nics};
+}
 
 QString span_tool_tip(const TimelineTracks& tracks, SpanRef ref, const DeviceLimits& limits,
                       std::optional<SpanRef> before) {
   const Span& span = tracks.span(ref);
   ToolTip tip;
   tip.title(to_qstring(span.name));
-  tip.line(QStringLiteral("kind"), spaced(name_of(span.kind)));
-  tip.line(QStringLiteral("phase"), spaced(name_of(span.phase)));
-  if (span.layer >= 0) tip.line(QStringLiteral("layer"), QString::number(span.layer));
-  if (span.microbatch >= 0)
-    tip.line(QStringLiteral("microbatch"), QString::number(span.microbatch));
-  tip.line(QStringLiteral("start"), time_text(span.start));
+  tip.line(u"kind"_s, spaced(name_of(span.kind)));
+  tip.line(u"phase"_s, spaced(name_of(span.phase)));
+  if (span.layer >= 0) tip.line(u"layer"_s, QString::number(span.layer));
+  if (span.microbatch >= 0) tip.line(u"microbatch"_s, QString::number(span.microbatch));
+  tip.line(u"start"_s, time_text(span.start));
   tip.line(tracks.side_title(ref.side), time_text(span.duration));
   add_counterpart(tracks, ref, tip);
-  if (span.group) tip.line(QStringLiteral("group"), spaced(name_of(*span.group)));
-  if (span.peer >= 0) tip.line(QStringLiteral("peer"), QString::number(span.peer));
+  if (span.group) tip.line(u"group"_s, spaced(name_of(*span.group)));
+  if (span.peer >= 0) tip.line(u"peer"_s, QString::number(span.peer));
   if (before) add_before(tracks, *before, tip);
   add_rates(span, limits, tip);
   return tip.text();
@@ -96,38 +102,36 @@ QString span_tool_tip(const TimelineTracks& tracks, SpanRef ref, const DeviceLim
 QString memory_tool_tip(const MemoryRow& row, std::optional<double> time) {
   const auto text_of = [&row](const MemoryPoint& point) {
     const QString all = bytes_text(Bytes(point.bytes));
-    return row.has_base() ? QStringLiteral("%1, %2 of it allocated")
-                                .arg(all, bytes_text(Bytes(point.bytes - point.base)))
-                          : all;
+    return row.has_base()
+               ? u"%1, %2 of it allocated"_s.arg(all, bytes_text(Bytes(point.bytes - point.base)))
+               : all;
   };
   ToolTip tip;
-  tip.title(QStringLiteral("memory of the rank"));
-  if (time) tip.line(QStringLiteral("at ") + time_text(Seconds(*time)), text_of(row.at(*time)));
-  tip.line(QStringLiteral("peak, at ") + time_text(Seconds(row.peak.time)), text_of(row.peak));
+  tip.title(u"memory of the rank"_s);
+  if (time) tip.line(u"at "_s + time_text(Seconds(*time)), text_of(row.at(*time)));
+  tip.line(u"peak, at "_s + time_text(Seconds(row.peak.time)), text_of(row.peak));
   if (row.has_base()) {
-    tip.line(QStringLiteral("allocated"),
-             QStringLiteral("parameters, gradients, optimizer states and the tensors of the step, "
-                            "which Run draws alone"));
-    tip.line(QStringLiteral("not allocated"),
-             QStringLiteral("context, communication buffers, fragmentation"));
+    tip.line(u"allocated"_s,
+             u"parameters, gradients, optimizer states and the tensors of the step, "
+             "which Run draws alone"_s);
+    tip.line(u"not allocated"_s, u"context, communication buffers, fragmentation"_s);
   }
   return tip.text();
 }
 
 QString memory_line(const MemoryRow& row) {
-  const QString peak = QStringLiteral("peak ") + bytes_text(Bytes(row.peak.bytes));
+  const QString peak = u"peak "_s + bytes_text(Bytes(row.peak.bytes));
   if (!row.has_base()) return peak;
-  return QStringLiteral("%1, allocated %2")
-      .arg(peak, bytes_text(Bytes(row.peak.bytes - row.peak.base)));
+  return u"%1, allocated %2"_s.arg(peak, bytes_text(Bytes(row.peak.bytes - row.peak.base)));
 }
 
 QString span_line(const TimelineTracks& tracks, SpanRef ref) {
   const Span& span = tracks.span(ref);
   QStringList parts = {to_qstring(span.name), spaced(name_of(span.phase))};
-  if (span.layer >= 0) parts.append(QStringLiteral("layer %1").arg(span.layer));
-  if (span.microbatch >= 0) parts.append(QStringLiteral("mb %1").arg(span.microbatch));
+  if (span.layer >= 0) parts.append(u"layer %1"_s.arg(span.layer));
+  if (span.microbatch >= 0) parts.append(u"mb %1"_s.arg(span.microbatch));
   parts.append(time_text(span.duration));
-  return parts.join(QStringLiteral(" · "));
+  return parts.join(u" · "_s);
 }
 
 ShownSpans shown_spans(const TimelineTracks& tracks, double from, double to) {
@@ -149,8 +153,8 @@ TextTable span_table(const ShownSpans& shown, const std::stop_token& stop) {
   TextTable table;
   for (const char* name : {"origin", "rank", "stream", "peer", "name", "kind", "phase", "layer",
                            "microbatch", "start_s", "duration_s", "group", "bytes", "flop"})
-    table.header.append(QString::fromUtf8(name));
-  if (!shown.files.isEmpty()) table.header.insert(1, QStringLiteral("file"));
+    table.header.append(to_qstring(name));
+  if (!shown.files.isEmpty()) table.header.insert(1, u"file"_s);
   const auto number_or_nothing = [](std::int32_t number) {
     return number < 0 ? QString() : QString::number(number);
   };
@@ -159,12 +163,12 @@ TextTable span_table(const ShownSpans& shown, const std::stop_token& stop) {
     const Timeline& timeline = *shown.timelines[ref.side];
     const Span& span = timeline.spans[ref.index];
     table.rows.push_back({title_of(timeline.origin), QString::number(span.rank),
-                          QString::fromUtf8(name_of(span.stream)), number_or_nothing(span.peer),
-                          to_qstring(span.name), QString::fromUtf8(name_of(span.kind)),
-                          QString::fromUtf8(name_of(span.phase)), number_or_nothing(span.layer),
+                          to_qstring(name_of(span.stream)), number_or_nothing(span.peer),
+                          to_qstring(span.name), to_qstring(name_of(span.kind)),
+                          to_qstring(name_of(span.phase)), number_or_nothing(span.layer),
                           number_or_nothing(span.microbatch), exact_text(span.start.value()),
                           exact_text(span.duration.value()),
-                          span.group ? QString::fromUtf8(name_of(*span.group)) : QString(),
+                          span.group ? to_qstring(name_of(*span.group)) : QString(),
                           exact_text(span.bytes.value()), exact_text(span.flop.value())});
     if (!shown.files.isEmpty()) table.rows.back().insert(1, shown.files[ref.side]);
   }

@@ -7,11 +7,25 @@
 #include <stop_token>
 #include <vector>
 
+#include "core/spec/scenario.hpp"
 #include "gui/models/table_text.hpp"
-#include "gui/timeline/device_limits.hpp"
 #include "gui/timeline/timeline_tracks.hpp"
 
 namespace shardwright::gui {
+
+// The peak rates and the memory of one accelerator, which the rates of ops are compared with. A zero
+// is unknown, as for a timeline without its plan.
+struct DeviceLimits {
+  Bytes memory;
+  // The rate of matrix products in the plan's number format.
+  FlopPerSecond matrix_peak;
+  // One direction inside of a scale-up domain.
+  BytesPerSecond scale_up;
+  // One direction of the accelerator's share of the node's NICs.
+  BytesPerSecond between_nodes;
+};
+
+DeviceLimits limits_of(const Scenario& scenario);
 
 // Returns rich text: name, phase, layer, microbatch, start, duration, the op that the span waited
 // for (`before`), its rates with their shares of the device's peaks, and the same op in the other

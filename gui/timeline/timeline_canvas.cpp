@@ -17,7 +17,7 @@ constexpr double kDragMargin = 16.0;
 }  // namespace
 
 TimelineCanvas::TimelineCanvas(QWidget* parent)
-    : NavigableView(QStringLiteral("Timeline of the training step"), Zoom::Horizontal, parent) {
+    : NavigableView(u"Timeline of the training step"_s, Zoom::Horizontal, parent) {
   setMinimumSize(240, 160);
   add_keys();
 }
@@ -229,15 +229,13 @@ QString TimelineCanvas::tool_tip_at(const QPointF& position) const {
   if (track == nullptr) return {};
   const bool on_name = geometry().names.contains(position);
   // The name of a row may be longer than its place.
-  const QString name =
-      on_name && !track->note.isEmpty()
-          ? QStringLiteral("%1 · %2 · %3").arg(track->rank_label, track->label, track->note)
-          : QString();
+  const QString name = on_name && !track->note.isEmpty()
+                           ? u"%1 · %2 · %3"_s.arg(track->rank_label, track->label, track->note)
+                           : QString();
   if (track->kind != TrackKind::Memory) return name;
   const MemoryRow& memory = tracks_.memory_rows()[track->row];
   if (!on_name) return memory_tool_tip(memory, time_at(position.x()));
-  return QStringLiteral("<div>%1</div>").arg(name.toHtmlEscaped()) +
-         memory_tool_tip(memory, std::nullopt);
+  return u"<div>%1</div>"_s.arg(name.toHtmlEscaped()) + memory_tool_tip(memory, std::nullopt);
 }
 
 void TimelineCanvas::paint(QPainter& painter) {

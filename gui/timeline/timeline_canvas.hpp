@@ -16,7 +16,7 @@
 #include "core/program/program.hpp"
 #include "gui/painting/navigable_view.hpp"
 #include "gui/timeline/causal_order.hpp"
-#include "gui/timeline/device_limits.hpp"
+#include "gui/timeline/span_text.hpp"
 #include "gui/timeline/timeline_painter.hpp"
 
 namespace shardwright::gui {

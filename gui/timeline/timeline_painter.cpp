@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "gui/models/text.hpp"
-#include "gui/style/mixed_colour.hpp"
+#include "gui/style/palette.hpp"
 #include "gui/timeline/memory_curve.hpp"
 #include "gui/timeline/span_text.hpp"
 
@@ -36,7 +36,7 @@ QFont font_of(double pixels, bool bold) {
 
 // A pinned track names its rank, because it stands apart from the header.
 QString label_of(const Track& track) {
-  return track.pinned ? QStringLiteral("%1 · %2").arg(track.rank_label, track.label) : track.label;
+  return track.pinned ? u"%1 · %2"_s.arg(track.rank_label, track.label) : track.label;
 }
 
 }  // namespace
@@ -101,7 +101,7 @@ void TimelinePainter::paint_axis() {
   const QRectF corner(10.0, 0.0, geometry_.names.width() - 12.0, kAxisHeight);
   painter_.setPen(colours_.muted_text);
   painter_.drawText(corner, Qt::AlignVCenter | Qt::AlignLeft,
-                    QStringLiteral("%1 shown").arg(time_text(Seconds(scene_.window.length()))));
+                    u"%1 shown"_s.arg(time_text(Seconds(scene_.window.length()))));
   const QFontMetricsF metrics(font_);
   for (const TimeTick& tick : time_ticks(scene_.window, geometry_.plot.width(), kTickSpacing)) {
     const double x =
@@ -142,9 +142,8 @@ void TimelinePainter::paint_name(const Track& track, double y) {
     painter_.fillRect(QRectF(0.0, y, geometry_.axis.right(), track.height), colours_.window);
     painter_.setPen(colours_.muted_text);
     painter_.setFont(font_);
-    painter_.drawText(
-        TimelineGeometry::fold_mark(y), Qt::AlignCenter,
-        tracks_.is_folded(track.rank_label) ? QStringLiteral("▸") : QStringLiteral("▾"));
+    painter_.drawText(TimelineGeometry::fold_mark(y), Qt::AlignCenter,
+                      tracks_.is_folded(track.rank_label) ? u"▸"_s : u"▾"_s);
     painter_.setPen(colours_.text);
     painter_.setFont(bold_);
     painter_.drawText(row.adjusted(20.0, 0.0, -4.0, 0.0), Qt::AlignVCenter, track.label);
@@ -249,8 +248,8 @@ void TimelinePainter::paint_label(const Span& span, const QRectF& box, const QCo
   if (label.width > room) {
     text = metrics.elidedText(text, Qt::ElideRight, room);
   } else if (room > label.width + 110.0) {
-    if (span.layer >= 0) text += QStringLiteral(" · layer %1").arg(span.layer);
-    if (span.microbatch >= 0) text += QStringLiteral(" · mb %1").arg(span.microbatch);
+    if (span.layer >= 0) text += u" · layer %1"_s.arg(span.layer);
+    if (span.microbatch >= 0) text += u" · mb %1"_s.arg(span.microbatch);
   }
   painter_.setPen(colour);
   const double baseline = box.top() + (box.height() + metrics.ascent() - metrics.descent()) / 2.0;
@@ -445,16 +444,16 @@ void TimelinePainter::paint_legend() {
   }
   const auto& memory = tracks_.memory_rows();
   if (std::any_of(memory.begin(), memory.end(), [](const auto& row) { return row.has_base(); })) {
-    entry(QStringLiteral("not allocated"),
+    entry(u"not allocated"_s,
           [&](const QRectF& box) { painter_.fillRect(box, not_allocated(colours_)); });
   }
   if (scene_.show_critical_path && !scene_.critical_path.empty()) {
-    entry(QStringLiteral("critical path"), [&](const QRectF& box) {
+    entry(u"critical path"_s, [&](const QRectF& box) {
       painter_.fillRect(QRectF(box.left(), box.bottom() - 4.0, box.width(), 3.0), colours_.text);
     });
   }
   if (!scene_.matches.empty()) {
-    entry(QStringLiteral("found"), [&](const QRectF& box) {
+    entry(u"found"_s, [&](const QRectF& box) {
       painter_.fillRect(QRectF(box.left(), box.top(), box.width(), 3.0), colours_.warning);
     });
   }

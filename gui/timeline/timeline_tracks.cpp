@@ -67,7 +67,7 @@ void put_in_order(std::vector<Item>& items, const QStringList& order, const Key&
 }
 
 QString stream_title(Stream stream) {
-  return QString::fromUtf8(name_of(stream)).replace(QLatin1Char('_'), QLatin1Char(' '));
+  return to_qstring(name_of(stream)).replace(u'_', u' ');
 }
 
 }  // namespace
@@ -79,13 +79,12 @@ Role role_of(const Span& span, bool has_pipeline) {
 }
 
 QString title_of(TimelineOrigin origin) {
-  return origin == TimelineOrigin::Predicted ? QStringLiteral("predicted")
-                                             : QStringLiteral("measured");
+  return origin == TimelineOrigin::Predicted ? u"predicted"_s : u"measured"_s;
 }
 
 QString Track::key() const {
-  const QString what = stream ? QString::fromUtf8(name_of(*stream)) : label;
-  return QStringLiteral("%1/%2/%3/%4").arg(rank_label, what).arg(ordinal).arg(side);
+  const QString what = stream ? to_qstring(name_of(*stream)) : label;
+  return u"%1/%2/%3/%4"_s.arg(rank_label, what).arg(ordinal).arg(side);
 }
 
 MemoryPoint MemoryRow::at(double time) const {
@@ -290,7 +289,7 @@ void TimelineTracks::add_rank(const QString& label, const std::vector<RankPlace>
     track.kind = TrackKind::Spans;
     track.rank_label = label;
     track.label = stream_title(each.stream);
-    if (each.ordinal > 0) track.label += QStringLiteral(" (peer %1)").arg(each.peer);
+    if (each.ordinal > 0) track.label += u" (peer %1)"_s.arg(each.peer);
     track.note = note_of(each.place);
     track.side = each.place.side;
     track.rank = each.place.rank;
@@ -311,7 +310,7 @@ void TimelineTracks::add_memory(const QString& label, const RankPlace& rank,
   Track track;
   track.kind = TrackKind::Memory;
   track.rank_label = label;
-  track.label = QStringLiteral("memory");
+  track.label = u"memory"_s;
   track.note = note_of(rank);
   track.side = rank.side;
   track.rank = rank.rank;
@@ -332,7 +331,7 @@ QString TimelineTracks::note_of(const RankPlace& rank) const {
   const QString title = side_title(rank.side);
   return timelines_[rank.side]->origin == TimelineOrigin::Predicted
              ? title
-             : QStringLiteral("%1, rank %2").arg(title, QString::number(rank.rank));
+             : u"%1, rank %2"_s.arg(title, QString::number(rank.rank));
 }
 
 std::optional<std::size_t> TimelineTracks::track_at(double shown_y, double scroll) const {

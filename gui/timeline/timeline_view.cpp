@@ -12,14 +12,13 @@
 #include <QVBoxLayout>
 #include <set>
 
-#include "gui/models/session_list.hpp"
 #include "gui/models/text.hpp"
 #include "gui/timeline/span_text.hpp"
-#include "gui/views/elided_label.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/filter_chips.hpp"
-#include "gui/views/flow_layout.hpp"
-#include "gui/views/toggle_button.hpp"
+#include "gui/views/layouts.hpp"
+#include "gui/views/widgets.hpp"
+#include "gui/window/opened_files.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -29,7 +28,7 @@ constexpr int kDetailsWidth = 290;
 
 // Writes a time of the step to the microsecond.
 QString place_text(double seconds) {
-  return fixed_text(seconds * 1e3, 3) + QStringLiteral(" ms");
+  return fixed_text(seconds * 1e3, 3) + u" ms"_s;
 }
 
 }  // namespace
@@ -44,7 +43,7 @@ TimelineView::TimelineView(QWidget* parent)
   create_statistics();
   layout->addWidget(bar_);
   layout->addWidget(source_bar_);
-  chips_ = new FilterChips(filter_edit_, QLatin1Char(' '));
+  chips_ = new FilterChips(filter_edit_, u' ');
   auto* chips = new QHBoxLayout;
   chips->setContentsMargins(8, 0, 8, 0);
   chips->addWidget(chips_);
@@ -68,9 +67,9 @@ void TimelineView::create_bar() {
   bar_ = new QWidget(this);
   auto* layout = new FlowLayout(bar_);
   layout->setContentsMargins(8, 4, 8, 4);
-  const QString syntax = QStringLiteral(
-      "All terms must hold: part of a name, kind=gemm,attention, stream=compute, "
-      "phase=forward, group=tensor, layer=0-7, mb=3, rank=0. A minus negates a term.");
+  const QString syntax =
+      u"All terms must hold: part of a name, kind=gemm,attention, stream=compute, "
+      "phase=forward, group=tensor, layer=0-7, mb=3, rank=0. A minus negates a term."_s;
   const auto add_edit = [&](const QString& placeholder, const QString& name) {
     auto* edit = new QLineEdit(bar_);
     edit->setPlaceholderText(placeholder);
@@ -81,21 +80,17 @@ void TimelineView::create_bar() {
     layout->addWidget(edit);
     return edit;
   };
-  filter_edit_ = add_edit(QStringLiteral("Filter: kind=gemm stream=compute …"),
-                          QStringLiteral("Filter of ops"));
-  find_edit_ = add_edit(QStringLiteral("Find: qkv layer=3 …"), QStringLiteral("Search for ops"));
+  filter_edit_ = add_edit(u"Filter: kind=gemm stream=compute …"_s, u"Filter of ops"_s);
+  find_edit_ = add_edit(u"Find: qkv layer=3 …"_s, u"Search for ops"_s);
   match_label_ = new QLabel(bar_);
   layout->addWidget(match_label_);
-  auto* previous = add_button(QStringLiteral("‹"), QStringLiteral("Previous match (,)"));
-  auto* next = add_button(QStringLiteral("›"), QStringLiteral("Next match (.)"));
+  auto* previous = add_button(u"‹"_s, u"Previous match (,)"_s);
+  auto* next = add_button(u"›"_s, u"Next match (.)"_s);
   connect(previous, &QToolButton::clicked, this, &TimelineView::find_previous);
   connect(next, &QToolButton::clicked, this, &TimelineView::find_next);
-  arrows_ =
-      add_toggle(QStringLiteral("Messages"), QStringLiteral("Arrows from sends to their receives"));
-  critical_ = add_toggle(QStringLiteral("Critical path"),
-                         QStringLiteral("Mark the ops that determine the step time"));
-  details_toggle_ =
-      add_toggle(QStringLiteral("Details"), QStringLiteral("Describe the selected op (Q)"));
+  arrows_ = add_toggle(u"Messages"_s, u"Arrows from sends to their receives"_s);
+  critical_ = add_toggle(u"Critical path"_s, u"Mark the ops that determine the step time"_s);
+  details_toggle_ = add_toggle(u"Details"_s, u"Describe the selected op (Q)"_s);
   for (QToolButton* toggle : {arrows_, critical_}) toggle->setChecked(true);
   status_ = new ElidedLabel(bar_);
   layout->addWidget(status_);
@@ -106,12 +101,12 @@ void TimelineView::create_source() {
   auto* layout = new QHBoxLayout(source_bar_);
   layout->setContentsMargins(8, 0, 8, 4);
   source_ = new ElidedLabel(source_bar_);
-  source_->setObjectName(QStringLiteral("timeline_source"));
+  source_->setObjectName(u"timeline_source"_s);
   layout->addWidget(source_, 1);
   auto* back = new QToolButton(source_bar_);
-  back->setObjectName(QStringLiteral("timeline_back"));
-  back->setText(QStringLiteral("Back to the chosen plan"));
-  back->setToolTip(QStringLiteral("Shows the predicted step of the plan that is chosen in Plans"));
+  back->setObjectName(u"timeline_back"_s);
+  back->setText(u"Back to the chosen plan"_s);
+  back->setToolTip(u"Shows the predicted step of the plan that is chosen in Plans"_s);
   connect(back, &QToolButton::clicked, this, &TimelineView::plan_wanted);
   layout->addWidget(back);
   source_bar_->hide();
@@ -135,7 +130,7 @@ QToolButton* TimelineView::add(QToolButton* button, const QString& text, const Q
 
 void TimelineView::create_details() {
   details_ = new QLabel(this);
-  details_->setObjectName(QStringLiteral("op_details"));
+  details_->setObjectName(u"op_details"_s);
   details_->setFixedWidth(kDetailsWidth);
   details_->setMargin(8);
   details_->setWordWrap(true);
@@ -153,7 +148,7 @@ void TimelineView::create_statistics() {
   layout->addWidget(summary_);
   table_ = new QTableView(statistics_panel_);
   table_->setModel(statistics_);
-  table_->setAccessibleName(QStringLiteral("Statistics of the selected range"));
+  table_->setAccessibleName(u"Statistics of the selected range"_s);
   table_->setSelectionBehavior(QAbstractItemView::SelectRows);
   table_->setTabKeyNavigation(false);
   table_->verticalHeader()->hide();
@@ -200,7 +195,7 @@ void TimelineView::set_timelines(std::vector<std::shared_ptr<const Timeline>> ti
   QStringList sources;
   for (qsizetype i = 0; i < names.size(); ++i) {
     const TimelineOrigin origin = timelines[static_cast<std::size_t>(i)]->origin;
-    sources.append(QStringLiteral("%1 (%2)").arg(names[i], title_of(origin)));
+    sources.append(u"%1 (%2)"_s.arg(names[i], title_of(origin)));
   }
   update_source(sources);
   canvas_->set_timelines(std::move(timelines), std::move(program), limits, reserved, names);
@@ -224,7 +219,7 @@ void TimelineView::show_problems(QLineEdit& edit, const QStringList& problems) {
   QPalette colours = palette();
   if (!problems.isEmpty()) colours.setColor(QPalette::Text, colours_for(palette()).bad);
   edit.setPalette(colours);
-  status_->show_text(problems.join(QStringLiteral("; ")));
+  status_->show_text(problems.join(u"; "_s));
   if (problems.isEmpty()) update_status();
 }
 
@@ -246,9 +241,8 @@ void TimelineView::find(const QString& text) {
   has_match_ = false;
   canvas_->set_matches(matches_);
   match_label_->setText(
-      text.isEmpty()
-          ? QString()
-          : QStringLiteral("%1 found").arg(count_text(static_cast<std::int64_t>(matches_.size()))));
+      text.isEmpty() ? QString()
+                     : u"%1 found"_s.arg(count_text(static_cast<std::int64_t>(matches_.size()))));
   show_problems(*find_edit_, problems);
 }
 
@@ -269,9 +263,8 @@ void TimelineView::step_match(int step) {
     match_ = step > 0 ? (match_ + 1) % count : (match_ + count - 1) % count;
   }
   has_match_ = true;
-  match_label_->setText(QStringLiteral("%1 of %2")
-                            .arg(count_text(static_cast<std::int64_t>(match_ + 1)),
-                                 count_text(static_cast<std::int64_t>(count))));
+  match_label_->setText(u"%1 of %2"_s.arg(count_text(static_cast<std::int64_t>(match_ + 1)),
+                                          count_text(static_cast<std::int64_t>(count))));
   canvas_->select_op(matches_[match_]);
   canvas_->reveal(matches_[match_]);
 }
@@ -288,34 +281,32 @@ void TimelineView::open_menu(const QPointF& position) {
 }
 
 void TimelineView::add_filters(QMenu& menu, const Span& span) {
-  QMenu* only = menu.addMenu(QStringLiteral("Show only"));
-  QMenu* without = menu.addMenu(QStringLiteral("Leave out"));
+  QMenu* only = menu.addMenu(u"Show only"_s);
+  QMenu* without = menu.addMenu(u"Leave out"_s);
   for (const QString& term : terms_of(span)) {
     only->addAction(term, chips_, [this, term] { chips_->add(term); });
-    without->addAction(term, chips_, [this, term] { chips_->add(QLatin1Char('-') + term); });
+    without->addAction(term, chips_, [this, term] { chips_->add(u'-' + term); });
   }
   menu.addSeparator();
 }
 
 void TimelineView::add_arrangement(QMenu& menu, const Track& track) {
   if (track.kind != TrackKind::Rank) {
-    const QString text =
-        track.pinned ? QStringLiteral("Unpin %1 · %2") : QStringLiteral("Pin %1 · %2 to the top");
+    const QString text = track.pinned ? u"Unpin %1 · %2"_s : u"Pin %1 · %2 to the top"_s;
     menu.addAction(text.arg(track.rank_label, track.label), canvas_,
                    [this, track] { canvas_->pin(track, !track.pinned); });
   }
   const bool folded = canvas_->tracks().is_folded(track.rank_label);
-  menu.addAction(
-      (folded ? QStringLiteral("Unfold %1") : QStringLiteral("Fold %1")).arg(track.rank_label),
-      canvas_, [this, label = track.rank_label, folded] { canvas_->fold(label, !folded); });
-  menu.addAction(QStringLiteral("Fold all others"), canvas_, [this, kept = track.rank_label] {
+  menu.addAction((folded ? u"Unfold %1"_s : u"Fold %1"_s).arg(track.rank_label), canvas_,
+                 [this, label = track.rank_label, folded] { canvas_->fold(label, !folded); });
+  menu.addAction(u"Fold all others"_s, canvas_, [this, kept = track.rank_label] {
     QStringList others = ranks();
     others.removeAll(kept);
     fold_only(others);
   });
-  menu.addAction(QStringLiteral("Unfold all"), this, [this] { fold_only({}); });
+  menu.addAction(u"Unfold all"_s, this, [this] { fold_only({}); });
   if (canvas_->tracks().pinned_height() > 0.0) {
-    menu.addAction(QStringLiteral("Unpin all"), canvas_, [this] {
+    menu.addAction(u"Unpin all"_s, canvas_, [this] {
       TimelineTracks::Arrangement arrangement = canvas_->tracks().arrangement();
       arrangement.pinned.clear();
       canvas_->arrange(arrangement);
@@ -327,17 +318,15 @@ void TimelineView::add_arrangement(QMenu& menu, const Track& track) {
 // The same moves are made by dragging a name.
 void TimelineView::add_order(QMenu& menu, const Track& track) {
   menu.addSeparator();
-  const QString name = track.kind == TrackKind::Rank
-                           ? track.label
-                           : QStringLiteral("%1 · %2").arg(track.rank_label, track.label);
+  const QString name =
+      track.kind == TrackKind::Rank ? track.label : u"%1 · %2"_s.arg(track.rank_label, track.label);
   for (const int step : {-1, 1}) {
     if (!canvas_->tracks().can_nudge(track, step)) continue;
-    const QString text = step < 0 ? QStringLiteral("Move %1 up") : QStringLiteral("Move %1 down");
+    const QString text = step < 0 ? u"Move %1 up"_s : u"Move %1 down"_s;
     menu.addAction(text.arg(name), canvas_, [this, track, step] { canvas_->nudge(track, step); });
   }
   if (canvas_->tracks().is_reordered())
-    menu.addAction(QStringLiteral("Restore the order of all rows"), this,
-                   &TimelineView::reset_order);
+    menu.addAction(u"Restore the order of all rows"_s, this, &TimelineView::reset_order);
 }
 
 void TimelineView::reset_order() {
@@ -361,8 +350,7 @@ QStringList TimelineView::ops() const {
     for (const Span& span : timeline->spans) names.insert(span.name);
   }
   QStringList all;
-  for (const std::string_view name : names)
-    all.append(QString::fromUtf8(name.data(), static_cast<qsizetype>(name.size())));
+  for (const std::string_view name : names) all.append(to_qstring(name));
   return all;
 }
 
@@ -375,8 +363,7 @@ void TimelineView::go_to_rank(const QString& label) {
 void TimelineView::go_to_op(const QString& name) {
   if (!select_first(name.toStdString())) {
     fold_only({});
-    if (!select_first(name.toStdString()))
-      status_->show_text(QStringLiteral("%1 is filtered out").arg(name));
+    if (!select_first(name.toStdString())) status_->show_text(u"%1 is filtered out"_s.arg(name));
   }
 }
 
@@ -405,15 +392,15 @@ bool TimelineView::select_first(const std::string& wanted) {
 
 void TimelineView::save(QSettings& settings) const {
   const TimelineTracks::Arrangement arrangement = canvas_->tracks().arrangement();
-  save_list(settings, QStringLiteral("timeline/folded"), arrangement.folded);
-  save_list(settings, QStringLiteral("timeline/pinned"), arrangement.pinned);
-  save_list(settings, QStringLiteral("timeline/ranks"), arrangement.ranks);
-  save_list(settings, QStringLiteral("timeline/rows"), arrangement.rows);
+  save_list(settings, u"timeline/folded"_s, arrangement.folded);
+  save_list(settings, u"timeline/pinned"_s, arrangement.pinned);
+  save_list(settings, u"timeline/ranks"_s, arrangement.ranks);
+  save_list(settings, u"timeline/rows"_s, arrangement.rows);
 }
 
 void TimelineView::restore(const QSettings& settings) {
   const auto names = [&](const char* what) {
-    return settings.value(QStringLiteral("timeline/") + QString::fromUtf8(what)).toStringList();
+    return settings.value(u"timeline/"_s + to_qstring(what)).toStringList();
   };
   canvas_->arrange({names("folded"), names("pinned"), names("ranks"), names("rows")});
 }
@@ -427,42 +414,39 @@ void TimelineView::update_statistics() {
     sides.append(tracks.side_title(side));
   if (!range) return statistics_->set({}, sides);
   const RangeStatistics figures = range_statistics(tracks, range->from, range->to);
-  QStringList parts = {QStringLiteral("<b>%1</b> from %2 to %3")
-                           .arg(time_text(Seconds(figures.length())), place_text(range->from),
-                                place_text(range->to))};
+  QStringList parts = {u"<b>%1</b> from %2 to %3"_s.arg(
+      time_text(Seconds(figures.length())), place_text(range->from), place_text(range->to))};
   for (std::size_t side = 0; side < tracks.timelines().size() && side < 2; ++side) {
-    const QString what = tracks.compares()
-                             ? tracks.side_title(side).toHtmlEscaped() + QStringLiteral(": ")
-                             : QString();
+    const QString what =
+        tracks.compares() ? tracks.side_title(side).toHtmlEscaped() + u": "_s : QString();
     parts.append(what + counted_text(static_cast<std::int64_t>(figures.count(side)), "span"));
     if (figures.compute_busy[side] >= 0.0)
-      parts.append(QStringLiteral("compute %1 busy").arg(percent_text(figures.compute_busy[side])));
+      parts.append(u"compute %1 busy"_s.arg(percent_text(figures.compute_busy[side])));
   }
-  summary_->setText(parts.join(QStringLiteral("&nbsp;&nbsp;·&nbsp;&nbsp;")));
+  summary_->setText(parts.join(u"&nbsp;&nbsp;·&nbsp;&nbsp;"_s));
   statistics_->set(figures, sides);
 }
 
 void TimelineView::update_hint() {
   const TimelineTracks& tracks = canvas_->tracks();
   if (!tracks.empty()) return empty_->show_content();
-  empty_->show_hint(
-      tracks.all_spans() > 0
-          ? QStringLiteral("<b>No op matches the filter</b><br>Clear or widen it above.")
-          : QStringLiteral("<b>No timeline yet</b><br>The predicted step of the chosen plan "
-                           "appears here; or drop a timeline file."));
+  empty_->show_hint(tracks.all_spans() > 0
+                        ? u"<b>No op matches the filter</b><br>Clear or widen it above."_s
+                        : u"<b>No timeline yet</b><br>The predicted step of the chosen plan "
+                          "appears here; or drop a timeline file."_s);
 }
 
 void TimelineView::update_source(const QStringList& sources) {
   source_bar_->setVisible(!sources.isEmpty());
-  source_->show_text(QStringLiteral("This is the step of %1, not that of the chosen plan.")
-                         .arg(sources.join(QStringLiteral(" and the step of "))));
+  source_->show_text(u"This is the step of %1, not that of the chosen plan."_s.arg(
+      sources.join(u" and the step of "_s)));
 }
 
 void TimelineView::update_details() {
   if (details_->isHidden()) return;
   const auto& selected = canvas_->scene().selected;
   details_->setText(selected ? canvas_->text_of(*selected)
-                             : QStringLiteral("Click on an op to see its description."));
+                             : u"Click on an op to see its description."_s);
 }
 
 void TimelineView::update_status() {
@@ -476,7 +460,7 @@ void TimelineView::update_status() {
   const auto all = static_cast<std::int64_t>(canvas.tracks().all_spans());
   if (all == 0) return status_->show_text({});
   const QString text = counted_text(all, "op");
-  status_->show_text(shown == all ? text : QStringLiteral("%1 of %2").arg(count_text(shown), text));
+  status_->show_text(shown == all ? text : u"%1 of %2"_s.arg(count_text(shown), text));
 }
 
 // Within this view Ctrl+F is not the command of the window.

@@ -7,7 +7,7 @@
 #include "core/program/groups.hpp"
 #include "core/program/rank_grid.hpp"
 #include "gui/models/shown_ranks.hpp"
-#include "gui/painting/exact_text.hpp"
+#include "gui/models/text.hpp"
 
 namespace shardwright::gui {
 

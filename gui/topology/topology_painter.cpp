@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "gui/models/text.hpp"
-#include "gui/style/mixed_colour.hpp"
+#include "gui/style/palette.hpp"
 
 namespace shardwright::gui {
 namespace {

@@ -215,9 +215,7 @@ QString ShortTicker::getTickLabel(double tick, const QLocale& locale, QChar form
                                    : fixed_text(tick, 0);
   }
   const double scale = std::abs(tick) < 1e6 ? 1e3 : std::abs(tick) < 1e9 ? 1e6 : 1e9;
-  const QString prefix = scale < 1e6   ? QStringLiteral(" k")
-                         : scale < 1e9 ? QStringLiteral(" M")
-                                       : QStringLiteral(" G");
+  const QString prefix = scale < 1e6 ? u" k"_s : scale < 1e9 ? u" M"_s : u" G"_s;
   return locale.toString(tick / scale, 'g', 4) + prefix;
 }
 
@@ -257,11 +255,6 @@ QCPScatterStyle scatter_style(Marker marker, const QColor& colour, double size) 
   QPen pen(is_line ? colour : colour.darker(130));
   pen.setWidthF(is_line ? 1.8 : 0.8);
   return {shape, pen, QBrush(colour), size};
-}
-
-QColor faded(QColor colour, double opacity) {
-  colour.setAlphaF(static_cast<float>(opacity));
-  return colour;
 }
 
 QColor scale_colour(int step, int steps, bool dark) {

@@ -94,9 +94,6 @@ class ShortTicker : public QCPAxisTicker {
 // The shape, filled; `size` in pixels.
 QCPScatterStyle scatter_style(Marker marker, const QColor& colour, double size = 8.0);
 
-// The colour with this opacity.
-QColor faded(QColor colour, double opacity);
-
 // Light to dark over [0, 1]: five steps of the cividis scale, which is legible to colour-blind
 // readers (Nuñez, Anderton, Renslow 2018, doi 10.1371/journal.pone.0199239).
 QColor scale_colour(int step, int steps, bool dark);

@@ -1,12 +1,12 @@
 #include "gui/views/empty_state.hpp"
 
-#include "gui/views/hint_label.hpp"
+#include "gui/models/text.hpp"
+#include "gui/views/widgets.hpp"
 
 namespace shardwright::gui {
 
 EmptyState::EmptyState(QWidget* content, QWidget* parent)
-    : QStackedWidget(parent), label_(new HintLabel) {
-  label_->setObjectName(QStringLiteral("hint"));
+    : QStackedWidget(parent), label_(named<HintLabel>(u"hint"_s)) {
   label_->setAlignment(Qt::AlignCenter);
   label_->setTextFormat(Qt::RichText);
   label_->setMargin(12);
@@ -39,11 +39,9 @@ bool EmptyState::is_empty() const {
 }
 
 QString hint_of_files(const QString& files, const QString& lack) {
-  return QStringLiteral(
-             "<b>Timeline shows the step of %1</b><br>A recorded or saved step has %2. "
-             "<i>Back to the "
-             "chosen plan</i> in Timeline shows that of the plan.")
-      .arg(files.toHtmlEscaped(), lack);
+  return u"<b>Timeline shows the step of %1</b><br>A recorded or saved step has %2. "
+         "<i>Back to the "
+         "chosen plan</i> in Timeline shows that of the plan."_s.arg(files.toHtmlEscaped(), lack);
 }
 
 }  // namespace shardwright::gui

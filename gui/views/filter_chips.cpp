@@ -2,8 +2,10 @@
 
 #include <QLineEdit>
 #include <QResizeEvent>
-#include <QToolButton>
 #include <algorithm>
+
+#include "gui/models/text.hpp"
+#include "gui/views/widgets.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -14,7 +16,7 @@ constexpr int kChipGap = 4;
 
 FilterChips::FilterChips(QLineEdit* line, QChar separator, QWidget* parent)
     : QWidget(parent), line_(line), separator_(separator) {
-  setObjectName(QStringLiteral("filter_chips"));
+  setObjectName(u"filter_chips"_s);
   connect(line_, &QLineEdit::textChanged, this, &FilterChips::follow_line);
   hide();
 }
@@ -29,8 +31,8 @@ QStringList FilterChips::terms() const {
 }
 
 void FilterChips::set_terms(const QStringList& terms) {
-  const bool blank = separator_ == QLatin1Char(' ');
-  line_->setText(terms.join(blank ? QStringLiteral(" ") : separator_ + QStringLiteral(" ")));
+  const bool blank = separator_ == u' ';
+  line_->setText(terms.join(blank ? u" "_s : separator_ + u" "_s));
 }
 
 void FilterChips::add(const QString& term) {
@@ -48,10 +50,9 @@ void FilterChips::follow_line() {
   }
   const QStringList all = terms();
   for (int i = 0; i < all.size(); ++i) {
-    auto* chip = new QToolButton(this);
-    chip->setObjectName(QStringLiteral("chip_%1").arg(i));
-    chip->setText(all[i] + QStringLiteral(" ✕"));
-    chip->setToolTip(tr("Take “%1” out of the filter").arg(all[i]));
+    QToolButton* chip = tool_button(u"chip_%1"_s.arg(i), all[i] + u" ✕"_s,
+                                    tr("Take “%1” out of the filter").arg(all[i]));
+    chip->setParent(this);
     chip->setAccessibleName(chip->toolTip());
     connect(chip, &QToolButton::clicked, this, [this, i] {
       QStringList left = terms();

@@ -2,42 +2,36 @@
 
 #include <QEvent>
 #include <QHBoxLayout>
-#include <QLabel>
 #include <QResizeEvent>
 #include <QScrollBar>
-#include <QStringList>
 #include <QTimer>
-#include <QToolButton>
 #include <QVBoxLayout>
 #include <algorithm>
-#include <utility>
 
+#include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"
+#include "gui/views/widgets.hpp"
 
 namespace shardwright::gui {
 namespace {
 
-constexpr int kMostHeight = 150;  // pixels: a small window keeps room for its views
-constexpr int kGap = 1;           // between two messages
+// The height of the bar in pixels that leaves room for the views of a small window.
+constexpr int kMostHeight = 150;
+// The pixels between two messages.
+constexpr int kGap = 1;
 
 }  // namespace
 
 MessageRow::MessageRow(const QString& key)
     : key_(key),
       sign_(new QLabel),
-      label_(new QLabel),
-      offer_(new QToolButton),
-      close_(new QToolButton) {
-  setObjectName(QStringLiteral("message_row"));
-  label_->setObjectName(QStringLiteral("message"));
-  label_->setWordWrap(true);
+      label_(wrapped_label(u"message"_s)),
+      offer_(tool_button(u"offer"_s, {})),
+      close_(tool_button(u"close_message"_s, u"✕"_s, tr("Close"))) {
+  setObjectName(u"message_row"_s);
   label_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   label_->setTextFormat(Qt::PlainText);
-  offer_->setObjectName(QStringLiteral("offer"));
-  close_->setObjectName(QStringLiteral("close_message"));
-  close_->setText(QStringLiteral("✕"));
   close_->setAutoRaise(true);
-  close_->setToolTip(tr("Close"));
   close_->setAccessibleName(tr("Close this message"));
   connect(close_, &QToolButton::clicked, this, [this] { Q_EMIT closed(key_); });
   connect(offer_, &QToolButton::clicked, this, [this] {
@@ -53,12 +47,12 @@ MessageRow::MessageRow(const QString& key)
   setAutoFillBackground(true);
 }
 
-void MessageRow::show_message(const Message& message) {
-  tone_ = message.tone;
-  take_ = message.offer.take;
-  label_->setText(message.text);
-  offer_->setText(message.offer.title);
-  offer_->setVisible(!message.offer.title.isEmpty());
+void MessageRow::show_message(Tone tone, const QString& text, const Offer& offer) {
+  tone_ = tone;
+  take_ = offer.take;
+  label_->setText(text);
+  offer_->setText(offer.title);
+  offer_->setVisible(!offer.title.isEmpty());
 }
 
 QString MessageRow::text() const {
@@ -78,16 +72,14 @@ int MessageRow::fit_height(int width) {
 void MessageRow::restyle(const QPalette& around) {
   const Colours colours = colours_for(around);
   const QColor colour = tone_ == Tone::Problem ? colours.bad : colours.accent;
-  sign_->setText(tone_ == Tone::Problem ? QStringLiteral("⚠") : QStringLiteral("ℹ"));
+  sign_->setText(tone_ == Tone::Problem ? u"⚠"_s : u"ℹ"_s);
   QPalette own = around;
-  QColor ground = colour;
-  ground.setAlphaF(colours.dark ? 0.28F : 0.14F);
-  own.setColor(QPalette::Window, ground);
+  own.setColor(QPalette::Window, faded(colour, colours.dark ? 0.28 : 0.14));
   setPalette(own);
 }
 
 MessageBar::MessageBar(QWidget* parent) : QScrollArea(parent) {
-  setObjectName(QStringLiteral("message_bar"));
+  setObjectName(u"message_bar"_s);
   setFrameShape(QFrame::NoFrame);
   setFocusPolicy(Qt::NoFocus);
   setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
@@ -99,43 +91,48 @@ MessageBar::MessageBar(QWidget* parent) : QScrollArea(parent) {
   setWidget(column);
 }
 
-MessageRow* MessageBar::row_of(const QString& key) {
-  for (MessageRow* row : rows_) {
-    if (row->key() == key) return row;
-  }
+MessageRow* MessageBar::add_row(const QString& key) {
   auto* row = new MessageRow(key);
-  connect(row, &MessageRow::closed, this, &MessageBar::closed);
+  connect(row, &MessageRow::closed, this, &MessageBar::take_back);
   return row;
 }
 
-// Rows are deleted later: one of them may be the one that was clicked.
-void MessageBar::drop_rows_without(const std::vector<Message>& messages) {
-  for (MessageRow* row : rows_) {
-    const bool kept = std::any_of(messages.begin(), messages.end(), [&](const Message& message) {
-      return message.key == row->key();
-    });
-    if (kept) continue;
-    row->hide();
-    row->setParent(nullptr);
-    row->deleteLater();
-  }
+// Deletes the row later, because it may be the one that was clicked.
+void MessageBar::drop(MessageRow* row) {
+  std::erase(rows_, row);
+  row->hide();
+  row->setParent(nullptr);
+  row->deleteLater();
 }
 
-void MessageBar::show_messages(const std::vector<Message>& messages) {
-  drop_rows_without(messages);
-  std::vector<MessageRow*> rows;
-  for (const Message& message : messages) {
-    MessageRow* row = row_of(message.key);
-    row->show_message(message);
-    column_->removeWidget(row);
-    column_->addWidget(row);
-    row->show();
-    rows.push_back(row);
+void MessageBar::say(const QString& key, Tone tone, const QString& text, const Offer& offer) {
+  const auto known =
+      std::find_if(rows_.begin(), rows_.end(), [&](MessageRow* row) { return row->key() == key; });
+  MessageRow* row = known == rows_.end() ? nullptr : *known;
+  if (text.isEmpty()) {
+    if (row == nullptr) return;
+    drop(row);
+    return show_all();
   }
-  rows_ = std::move(rows);
+  if (row == nullptr) row = add_row(key);
+  std::erase(rows_, row);
+  rows_.push_back(row);
+  row->show_message(tone, text, offer);
+  column_->removeWidget(row);
+  column_->addWidget(row);
+  row->show();
+  show_all();
+}
+
+void MessageBar::close_all() {
+  while (!rows_.empty()) drop(rows_.back());
+  show_all();
+}
+
+void MessageBar::show_all() {
   restyle();
   fit_height();
-  // The rows must have their places first.
+  // Waits until the rows have their places.
   QTimer::singleShot(0, this,
                      [this] { verticalScrollBar()->setValue(verticalScrollBar()->maximum()); });
   Q_EMIT wanted(!rows_.empty());
@@ -144,7 +141,7 @@ void MessageBar::show_messages(const std::vector<Message>& messages) {
 QString MessageBar::text() const {
   QStringList texts;
   for (const MessageRow* row : rows_) texts.append(row->text());
-  return texts.join(QLatin1Char('\n'));
+  return texts.join(u'\n');
 }
 
 void MessageBar::fit_height() {

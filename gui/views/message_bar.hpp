@@ -1,10 +1,9 @@
-// Errors and notices inside of the window, one below the other, each with its own offer and its own
-// way to close it.
+// The errors and notices of the window, one below the other. Each stays until its sender takes it
+// back or the user closes it.
 #pragma once
 
 #include <QFrame>
 #include <QScrollArea>
-#include <QString>
 #include <functional>
 #include <vector>
 
@@ -23,15 +22,6 @@ struct Offer {
   std::function<void()> take;
 };
 
-struct Message {
-  // The subject: "search", "file:/tmp/plan.json".
-  QString key;
-  Tone tone = Tone::Notice;
-  QString text;
-  Offer offer;
-};
-
-// One message.
 class MessageRow : public QFrame {
   Q_OBJECT
 
@@ -39,7 +29,7 @@ class MessageRow : public QFrame {
   explicit MessageRow(const QString& key);
 
   const QString& key() const { return key_; }
-  void show_message(const Message& message);
+  void show_message(Tone tone, const QString& text, const Offer& offer);
   QString text() const;
   // Makes the row as high as its text at this width, since a wrapped label asks for more.
   int fit_height(int width);
@@ -56,32 +46,34 @@ class MessageRow : public QFrame {
   Tone tone_ = Tone::Notice;
 };
 
-// The owner shows or hides the bar as `wanted` says. A long list scrolls, with the newest message in
-// view.
+// Holds one message of each key ("search", "file:/tmp/plan.json") in the order of arrival. The owner
+// shows or hides the bar as `wanted` says. A long list scrolls, with the newest message in view.
 class MessageBar : public QScrollArea {
   Q_OBJECT
 
  public:
   explicit MessageBar(QWidget* parent = nullptr);
 
-  // The keys differ. A message that stays keeps its row.
-  void show_messages(const std::vector<Message>& messages);
+  // Replaces the message of this key; an empty text takes it back.
+  void say(const QString& key, Tone tone, const QString& text, const Offer& offer = {});
+  void take_back(const QString& key) { say(key, Tone::Notice, {}); }
+  void close_all();
+  // Shows the bar as the messages need it, if something else has shown or hidden it.
+  void show_all();
   // The text of all messages, a line or more for each.
   QString text() const;
   const std::vector<MessageRow*>& rows() const { return rows_; }
 
  Q_SIGNALS:
   void wanted(bool visible);
-  // The user has closed this message.
-  void closed(const QString& key);
 
  protected:
   void changeEvent(QEvent* event) override;
   void resizeEvent(QResizeEvent* event) override;
 
  private:
-  MessageRow* row_of(const QString& key);
-  void drop_rows_without(const std::vector<Message>& messages);
+  MessageRow* add_row(const QString& key);
+  void drop(MessageRow* row);
   void fit_height();
   void restyle();
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "gui/models/text.hpp"
 #include "gui/models/written_file.hpp"
 #include "gui/painting/clipped_svg.hpp"
 #include "gui/painting/navigable_view.hpp"
@@ -20,7 +21,7 @@ constexpr double kExportScale = 2.0;
 constexpr int kDotsPerInch = 96;
 
 [[noreturn]] void fail(const QString& file, const QString& why) {
-  throw RuntimeFailure((file + QStringLiteral(": ") + why).toStdString());
+  throw RuntimeFailure((file + u": "_s + why).toStdString());
 }
 
 // A view without scroll bars for as long as this lives: a picture has all that can be scrolled to,
@@ -62,7 +63,7 @@ class Unrolled {
 
 void render(QWidget& widget, QPaintDevice& device, const QString& file) {
   QPainter painter;
-  if (!painter.begin(&device)) fail(file, QStringLiteral("cannot be written"));
+  if (!painter.begin(&device)) fail(file, u"cannot be written"_s);
   widget.render(&painter);
 }
 
@@ -100,17 +101,17 @@ QImage picture_of(QWidget& widget, double scale) {
 void write_png(const QImage& picture, const QString& file) {
   QBuffer bytes;
   bytes.open(QIODevice::WriteOnly);
-  if (!picture.save(&bytes, "PNG")) fail(file, QStringLiteral("cannot be written"));
+  if (!picture.save(&bytes, "PNG")) fail(file, u"cannot be written"_s);
   write_file(file, bytes.data());
 }
 
 void export_picture(QWidget& widget, const QString& file) {
   const QString suffix = QFileInfo(file).suffix().toLower();
   const Unrolled unrolled(widget);
-  if (suffix == QStringLiteral("svg")) return write_file(file, svg_of(widget, file));
-  if (suffix == QStringLiteral("pdf")) return write_file(file, pdf_of(widget, file));
-  if (suffix == QStringLiteral("png")) return write_png(picture_of(widget, kExportScale), file);
-  fail(file, QStringLiteral("is no .png, .svg or .pdf"));
+  if (suffix == u"svg"_s) return write_file(file, svg_of(widget, file));
+  if (suffix == u"pdf"_s) return write_file(file, pdf_of(widget, file));
+  if (suffix == u"png"_s) return write_png(picture_of(widget, kExportScale), file);
+  fail(file, u"is no .png, .svg or .pdf"_s);
 }
 
 }  // namespace shardwright::gui

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "gui/models/plan_figures.hpp"
+#include "gui/models/text.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -25,7 +26,7 @@ const PlanFigure& figure_at(int column) {
 QString text_by_id(const std::map<int, int>& values) {
   QStringList texts;
   for (const auto& [column, value] : values)
-    texts.append(QStringLiteral("%1=%2").arg(figure_at(column).id).arg(value));
+    texts.append(u"%1=%2"_s.arg(figure_at(column).id).arg(value));
   return texts.join(u' ');
 }
 
@@ -66,7 +67,7 @@ PlanColumns::PlanColumns(const PlanTableModel* model, QTableView* table, QToolBu
 void PlanColumns::add_action(QMenu* menu, int column) {
   const PlanFigure& figure = figure_at(column);
   QAction* action = menu->addAction(figure.heading());
-  action->setObjectName(QStringLiteral("column_") + figure.id);
+  action->setObjectName(u"column_"_s + figure.id);
   action->setCheckable(true);
   action->setChecked(figure.shown);
   action->setToolTip(figure.tip);
@@ -133,21 +134,20 @@ void PlanColumns::save(QSettings& settings) const {
   std::map<int, int> chosen;
   for (const int column : chosen_)
     chosen[column] = menu_->actions().at(column)->isChecked() ? 1 : 0;
-  settings.setValue(QStringLiteral("plans/columns"), table_->horizontalHeader()->saveState());
-  settings.setValue(QStringLiteral("plans/columns_of"), all_ids());
-  settings.setValue(QStringLiteral("plans/columns_chosen"), text_by_id(chosen));
-  settings.setValue(QStringLiteral("plans/columns_sized"), text_by_id(sized_));
+  settings.setValue(u"plans/columns"_s, table_->horizontalHeader()->saveState());
+  settings.setValue(u"plans/columns_of"_s, all_ids());
+  settings.setValue(u"plans/columns_chosen"_s, text_by_id(chosen));
+  settings.setValue(u"plans/columns_sized"_s, text_by_id(sized_));
 }
 
 void PlanColumns::restore(const QSettings& settings) {
   const QScopedValueRollback<bool> own(by_user_, false);
   const auto kept = [&](const char* key) {
-    return settings.value(QStringLiteral("plans/columns_") + QString::fromUtf8(key)).toString();
+    return settings.value(u"plans/columns_"_s + to_qstring(key)).toString();
   };
   // A version with other columns counts them otherwise.
   if (kept("of") == all_ids())
-    table_->horizontalHeader()->restoreState(
-        settings.value(QStringLiteral("plans/columns")).toByteArray());
+    table_->horizontalHeader()->restoreState(settings.value(u"plans/columns"_s).toByteArray());
   const std::map<int, int> chosen = values_of(kept("chosen"));
   sized_ = values_of(kept("sized"));
   chosen_.clear();

@@ -51,7 +51,7 @@ double distance(QPointF a, QPointF b) {
 }  // namespace
 
 PlanScatter::PlanScatter(QWidget* parent) : Chart(parent) {
-  setObjectName(QStringLiteral("scatter"));
+  setObjectName(u"scatter"_s);
   setInteractions(QCP::iRangeZoom);
   setMouseTracking(true);
   legend->setVisible(true);
@@ -108,8 +108,8 @@ int PlanScatter::place_of(const PlanFigure& figure, double number, const QString
     if (power == std::floor(power)) return static_cast<int>(power) % kPlaces;
     return kPlaces - 1;
   }
-  const auto known = place_of_name_.try_emplace(figure.id + QLatin1Char('/') + name,
-                                                static_cast<int>(place_of_name_.size()));
+  const auto known =
+      place_of_name_.try_emplace(figure.id + u'/' + name, static_cast<int>(place_of_name_.size()));
   return known.first->second % kPlaces;
 }
 
@@ -137,12 +137,9 @@ std::vector<PlanScatter::Category> PlanScatter::categories(
     const auto [at, is_new] = category_of_place.try_emplace(place, static_cast<int>(found.size()));
     each.category = at->second;
     if (is_new) {
-      found.push_back(
-          {figure.title + QLatin1Char(' ') + text, colours().series(place), marker(place)});
-    } else if (QString& title = found[index_of(each.category)].title;
-               !title.endsWith(QStringLiteral("…"))) {
-      title +=
-          title.contains(QLatin1Char(',')) ? QStringLiteral(" …") : QStringLiteral(", ") + text;
+      found.push_back({figure.title + u' ' + text, colours().series(place), marker(place)});
+    } else if (QString& title = found[index_of(each.category)].title; !title.endsWith(u"…"_s)) {
+      title += title.contains(u',') ? u" …"_s : u", "_s + text;
     }
   }
   for (const Known* each : of_row) category_of_row.push_back(each->category);
@@ -159,9 +156,9 @@ std::vector<PlanScatter::Category> PlanScatter::bins(std::vector<int>& category_
   const int count = width > 0.0 ? kBins : 1;
   std::vector<Category> found;
   for (int bin = 0; bin < count; ++bin) {
-    const QString range = QStringLiteral("%1 %2 … %3")
-                              .arg(figure.title, fixed_text(least + bin * width, figure.decimals),
-                                   fixed_text(least + (bin + 1) * width, figure.decimals));
+    const QString range =
+        u"%1 %2 … %3"_s.arg(figure.title, fixed_text(least + bin * width, figure.decimals),
+                            fixed_text(least + (bin + 1) * width, figure.decimals));
     found.push_back({range, scale_colour(bin, count, colours().dark), marker(bin)});
   }
   for (const double each : values) {
@@ -316,12 +313,12 @@ void PlanScatter::mouseMoveEvent(QMouseEvent* event) {
   const auto row = row_at(at);
   if (!row) return QToolTip::hideText();
   const auto plan = static_cast<std::size_t>(*row);
-  QToolTip::showText(event->globalPosition().toPoint(),
-                     QStringLiteral("%1\n%2: %3\n%4: %5")
-                         .arg(plan_text(set_->plans[plan].plan), axis_figure(x_).heading(),
-                              axis_figure(x_).text(*set_, plan), axis_figure(y_).heading(),
-                              axis_figure(y_).text(*set_, plan)),
-                     this);
+  QToolTip::showText(
+      event->globalPosition().toPoint(),
+      u"%1\n%2: %3\n%4: %5"_s.arg(plan_text(set_->plans[plan].plan), axis_figure(x_).heading(),
+                                  axis_figure(x_).text(*set_, plan), axis_figure(y_).heading(),
+                                  axis_figure(y_).text(*set_, plan)),
+      this);
 }
 
 void PlanScatter::draw_lasso() {

@@ -21,13 +21,10 @@
 #include "gui/style/palette.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/filter_chips.hpp"
-#include "gui/views/flow_layout.hpp"
-#include "gui/views/hint_label.hpp"
-#include "gui/views/pane_row.hpp"
+#include "gui/views/layouts.hpp"
 #include "gui/views/plan_columns.hpp"
 #include "gui/views/plan_scatter.hpp"
-#include "gui/views/scrolled_column.hpp"
-#include "gui/views/wheel_to_scrolling.hpp"
+#include "gui/views/widgets.hpp"
 #include "planner/wording.hpp"
 
 namespace shardwright::gui {
@@ -42,8 +39,8 @@ QString rejected_text(const planner::SearchCounts& counts) {
                    [](const auto& a, const auto& b) { return a.count > b.count; });
   QStringList parts;
   for (const planner::Rejection& rejection : rejected)
-    parts.append(to_qstring(rejection.rule) + QLatin1Char(' ') + count_text(rejection.count));
-  return parts.join(QStringLiteral(", "));
+    parts.append(to_qstring(rejection.rule) + u' ' + count_text(rejection.count));
+  return parts.join(u", "_s);
 }
 
 }  // namespace
@@ -57,8 +54,7 @@ PlansView::PlansView(Selection* selection, QWidget* parent)
   empty_ = new EmptyState(new PaneRow({create_table(), create_scatter()}, {640, 480}));
   QVBoxLayout* layout = scrolled_column(*this);
   layout->setContentsMargins(6, 6, 6, 6);
-  outdated_ = new QLabel(tr("⚠ These are plans of the former scenario."));
-  outdated_->setObjectName(QStringLiteral("outdated"));
+  outdated_ = named<QLabel>(u"outdated"_s, tr("⚠ These are plans of the former scenario."));
   outdated_->hide();
   layout->addWidget(outdated_);
   layout->addWidget(empty_, 1);
@@ -72,17 +68,14 @@ PlansView::PlansView(Selection* selection, QWidget* parent)
 QWidget* PlansView::create_table() {
   QLayout* filter = create_filter();
   create_rows();
-  terms_problem_ = new QLabel;
-  terms_problem_->setObjectName(QStringLiteral("filter_problem"));
-  terms_problem_->setWordWrap(true);
+  terms_problem_ = wrapped_label(u"filter_problem"_s);
   terms_problem_->hide();
-  summary_ = new HintLabel;
-  summary_->setObjectName(QStringLiteral("summary"));
+  summary_ = named<HintLabel>(u"summary"_s);
   auto* pane = new QWidget;
   auto* layout = new QVBoxLayout(pane);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addLayout(filter);
-  chips_ = new FilterChips(terms_, QLatin1Char(','));
+  chips_ = new FilterChips(terms_, u',');
   layout->addWidget(chips_);
   layout->addWidget(terms_problem_);
   rows_ = new EmptyState(view_);
@@ -93,21 +86,16 @@ QWidget* PlansView::create_table() {
 }
 
 QLayout* PlansView::create_filter() {
-  terms_ = new QLineEdit;
-  terms_->setObjectName(QStringLiteral("filter"));
+  terms_ = named<QLineEdit>(u"filter"_s);
   terms_->setPlaceholderText(tr("Filter: tp=8, mfu>45, memory<60, interleaved, -full"));
   terms_->setClearButtonEnabled(true);
   terms_->setToolTip(
       tr("Terms separated by commas, all of which must hold. Columns by their "
          "name: step, rate, mfu, memory, dp, tp … A leading − negates a term."));
-  lasso_chip_ = new QToolButton;
-  lasso_chip_->setObjectName(QStringLiteral("lasso_chip"));
-  lasso_chip_->setText(tr("lasso ✕"));
-  lasso_chip_->setToolTip(tr("Show the plans outside of the lasso again"));
+  lasso_chip_ =
+      tool_button(u"lasso_chip"_s, tr("lasso ✕"), tr("Show the plans outside of the lasso again"));
   lasso_chip_->hide();
-  columns_button_ = new QToolButton;
-  columns_button_->setObjectName(QStringLiteral("columns"));
-  columns_button_->setText(tr("Columns"));
+  columns_button_ = tool_button(u"columns"_s, tr("Columns"));
   columns_button_->setPopupMode(QToolButton::InstantPopup);
   columns_button_->setMinimumWidth(
       columns_button_->fontMetrics().horizontalAdvance(columns_button_->text()) + 34);
@@ -119,8 +107,7 @@ QLayout* PlansView::create_filter() {
 }
 
 void PlansView::create_rows() {
-  view_ = new QTableView;
-  view_->setObjectName(QStringLiteral("plans_table"));
+  view_ = named<QTableView>(u"plans_table"_s);
   view_->setModel(filter_);
   view_->setSortingEnabled(true);
   view_->sortByColumn(-1, Qt::AscendingOrder);
@@ -140,8 +127,7 @@ void PlansView::create_rows() {
 }
 
 QComboBox* PlansView::create_axis(const QString& id, const QString& figure, bool with_names) {
-  auto* box = new QComboBox;
-  box->setObjectName(id);
+  auto* box = named<QComboBox>(id);
   for (const PlanFigure& each : plan_figures()) {
     if (each.value || with_names) box->addItem(each.heading(), each.id);
   }
@@ -154,9 +140,9 @@ QComboBox* PlansView::create_axis(const QString& id, const QString& figure, bool
 }
 
 QWidget* PlansView::create_scatter() {
-  x_ = create_axis(QStringLiteral("scatter_x"), QStringLiteral("step"), false);
-  y_ = create_axis(QStringLiteral("scatter_y"), QStringLiteral("memory"), false);
-  colour_ = create_axis(QStringLiteral("scatter_colour"), QStringLiteral("tp"), true);
+  x_ = create_axis(u"scatter_x"_s, u"step"_s, false);
+  y_ = create_axis(u"scatter_y"_s, u"memory"_s, false);
+  colour_ = create_axis(u"scatter_colour"_s, u"tp"_s, true);
   scatter_ = new PlanScatter;
   scatter_->setToolTip({});
   scatter_->setWhatsThis(tr(
@@ -168,12 +154,8 @@ QWidget* PlansView::create_scatter() {
   const std::pair<QString, QComboBox*> axes[] = {
       {tr("x"), x_}, {tr("y"), y_}, {tr("colour"), colour_}};
   for (const auto& [name, box] : axes) {
-    auto* axis = new QWidget;
+    QWidget* axis = row_of({new QLabel(name), box}, box);
     axis->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
-    auto* beside = new QHBoxLayout(axis);
-    beside->setContentsMargins(0, 0, 0, 0);
-    beside->addWidget(new QLabel(name));
-    beside->addWidget(box, 1);
     line->addWidget(axis);
   }
   auto* pane = new QWidget;
@@ -244,7 +226,7 @@ void PlansView::add_filters(QMenu& menu, const QModelIndex& cell) {
     const QString term = model_->term_for(cell, QLatin1Char(relation));
     if (term.isEmpty()) continue;
     offer(tr("Only %1").arg(term), term);
-    if (relation == '=') offer(tr("Without %1").arg(term), QLatin1Char('-') + term);
+    if (relation == '=') offer(tr("Without %1").arg(term), u'-' + term);
   }
   if (!menu.isEmpty()) menu.addSeparator();
 }
@@ -263,33 +245,27 @@ void PlansView::show_waiting(const QString& text) {
 
 void PlansView::mark_outdated() {
   const bool shows_plans = selection_->set() && !selection_->set()->plans.empty();
-  QPalette colours = outdated_->palette();
-  colours.setColor(QPalette::WindowText, colours_for(palette()).warning);
-  outdated_->setPalette(colours);
+  set_text_colour(*outdated_, colours_for(palette()).warning);
   outdated_->setVisible(shows_plans);
 }
 
 void PlansView::show_infeasible(const planner::NoFeasiblePlan& none) {
-  QString text =
-      QStringLiteral("<h3>%1</h3><p>%2</p>")
-          .arg(tr("No plan fits"),
-               to_qstring(planner::no_plan_text(selection_->set()->request, none)).toHtmlEscaped());
+  QString text = u"<h3>%1</h3><p>%2</p>"_s.arg(
+      tr("No plan fits"),
+      to_qstring(planner::no_plan_text(selection_->set()->request, none)).toHtmlEscaped());
   if (none.nearest) {
-    text += QStringLiteral("<p>%1</p>")
-                .arg(tr("Closest plan: %1; %2 short of the %3 that it needs per accelerator.")
-                         .arg(plan_text(*none.nearest), bytes_text(none.shortfall),
-                              bytes_text(none.needed))
-                         .toHtmlEscaped());
+    text += u"<p>%1</p>"_s.arg(
+        tr("Closest plan: %1; %2 short of the %3 that it needs per accelerator.")
+            .arg(plan_text(*none.nearest), bytes_text(none.shortfall), bytes_text(none.needed))
+            .toHtmlEscaped());
   }
   if (none.closes_it.empty()) {
-    text +=
-        QStringLiteral("<p>%1</p>").arg(tr("No single change was found that makes a plan fit."));
+    text += u"<p>%1</p>"_s.arg(tr("No single change was found that makes a plan fit."));
   } else {
-    text += tr("<p>What would help:</p>") + QStringLiteral("<p>");
+    text += tr("<p>What would help:</p>") + u"<p>"_s;
     for (const std::vector<planner::Remedy>& remedies : none.closes_it)
-      text += QStringLiteral("• ") + to_qstring(planner::remedy_text(remedies)).toHtmlEscaped() +
-              QStringLiteral("<br>");
-    text += QStringLiteral("</p>");
+      text += u"• "_s + to_qstring(planner::remedy_text(remedies)).toHtmlEscaped() + u"<br>"_s;
+    text += u"</p>"_s;
   }
   empty_->show_hint(text);
 }
@@ -374,8 +350,8 @@ void PlansView::update_summary() {
     const planner::PlanRequest& request = set->request;
     const QString warning =
         memory_warning(tr("The best plan"), set->plans.front().result, request.cluster);
-    if (!warning.isEmpty()) text += QStringLiteral(" ⚠ ") + warning;
-    text += QLatin1Char(' ') + figures_text(request.cluster, request.stack);
+    if (!warning.isEmpty()) text += u" ⚠ "_s + warning;
+    text += u' ' + figures_text(request.cluster, request.stack);
   }
   summary_->setText(text);
 }
@@ -470,13 +446,13 @@ void PlansView::focus_filter() {
 void PlansView::save(QSettings& settings) const {
   columns_->save(settings);
   for (const QComboBox* box : {x_, y_, colour_})
-    settings.setValue(QStringLiteral("plans/") + box->objectName(), box->currentData());
+    settings.setValue(u"plans/"_s + box->objectName(), box->currentData());
 }
 
 void PlansView::restore(const QSettings& settings) {
   columns_->restore(settings);
   for (QComboBox* box : {x_, y_, colour_}) {
-    const int index = box->findData(settings.value(QStringLiteral("plans/") + box->objectName()));
+    const int index = box->findData(settings.value(u"plans/"_s + box->objectName()));
     if (index >= 0) box->setCurrentIndex(index);
   }
 }

@@ -2,31 +2,25 @@
 
 #include <QFileInfo>
 #include <QHBoxLayout>
-#include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
-#include <QToolButton>
 #include <nlohmann/json.hpp>
 
 #include "core/spec/cluster_json.hpp"
 #include "gui/models/text.hpp"
 #include "gui/models/written_file.hpp"
 #include "gui/views/save_dialog.hpp"
+#include "gui/views/widgets.hpp"
 
 namespace shardwright::gui {
 
 ProfileRow::ProfileRow(QWidget* parent) : QWidget(parent) {
-  file_ = new QLineEdit;
-  file_->setObjectName(QStringLiteral("run_profile"));
+  file_ = named<QLineEdit>(u"run_profile"_s);
   file_->setPlaceholderText(tr("file for the refitted profile"));
-  auto* browse = new QToolButton;
-  browse->setObjectName(QStringLiteral("run_browse_profile"));
-  browse->setText(QStringLiteral("…"));
-  auto* save = new QPushButton(tr("Save"));
-  save->setObjectName(QStringLiteral("run_save_profile"));
+  auto* browse = tool_button(u"run_browse_profile"_s, u"…"_s);
+  auto* save = named<QPushButton>(u"run_save_profile"_s, tr("Save"));
   save->setToolTip(tr("Writes the refitted profile, a cluster file as any other"));
-  auto* again = new QPushButton(tr("Plan again with it"));
-  again->setObjectName(QStringLiteral("run_replan"));
+  auto* again = named<QPushButton>(u"run_replan"_s, tr("Plan again with it"));
   again->setToolTip(tr("Saves the profile and searches for plans of this run's scenario on it"));
   auto* line = new QHBoxLayout(this);
   line->setContentsMargins(0, 0, 0, 0);
@@ -50,7 +44,7 @@ void ProfileRow::offer(const ClusterSpec& profile, const QString& file) {
 
 void ProfileRow::choose_file() {
   const QString file = ask_for_file(this, tr("Save the refitted profile"), file_->text(),
-                                    tr("Cluster files (*.json)"), QStringLiteral("json"));
+                                    tr("Cluster files (*.json)"), u"json"_s);
   if (!file.isEmpty()) file_->setText(file);
 }
 
@@ -62,7 +56,7 @@ bool ProfileRow::save() {
       throw RuntimeFailure(file.toStdString() + " exists: name another file");
     write_text_file(file, to_qstring(to_json(profile_).dump(2) + "\n"));
   } catch (const RuntimeFailure& failure) {
-    Q_EMIT problem(QString::fromUtf8(failure.what()));
+    Q_EMIT problem(to_qstring(failure.what()));
     return false;
   }
   saved_ = file;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/models/text.hpp"
 #include "gui/views/chart.hpp"
 
 namespace shardwright::gui {
@@ -52,11 +53,11 @@ QString tip_of_tensors() {
 }
 
 RunCharts::RunCharts(QWidget* parent)
-    : RunCharts({metric_chart(QStringLiteral("run_loss"), tr("loss")),
-                 metric_chart(QStringLiteral("run_rate"), tr("tokens/s")),
-                 metric_chart(QStringLiteral("run_mfu"), tr("MFU (%)")),
-                 metric_chart(QStringLiteral("run_memory"), tr("step's tensors, rank 0 (MB)"))},
-                parent) {}
+    : RunCharts(
+          {metric_chart(u"run_loss"_s, tr("loss")), metric_chart(u"run_rate"_s, tr("tokens/s")),
+           metric_chart(u"run_mfu"_s, tr("MFU (%)")),
+           metric_chart(u"run_memory"_s, tr("step's tensors, rank 0 (MB)"))},
+          parent) {}
 
 RunCharts::RunCharts(const Charts& charts, QWidget* parent)
     : PaneRow({charts.loss, charts.rate, charts.mfu, charts.memory}, {300, 300, 300, 300}, parent),

@@ -7,7 +7,7 @@
 
 #include "core/base/units.hpp"
 #include "gui/models/run_follower.hpp"
-#include "gui/views/pane_row.hpp"
+#include "gui/views/layouts.hpp"
 #include "planner/search.hpp"
 
 namespace shardwright::gui {

@@ -4,11 +4,9 @@
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QHBoxLayout>
-#include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
 #include <QSettings>
-#include <QToolButton>
 #include <QVBoxLayout>
 #include <cmath>
 #include <initializer_list>
@@ -18,12 +16,10 @@
 #include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"
 #include "gui/views/empty_state.hpp"
-#include "gui/views/flow_layout.hpp"
-#include "gui/views/power_spin_box.hpp"
+#include "gui/views/layouts.hpp"
 #include "gui/views/profile_row.hpp"
 #include "gui/views/run_charts.hpp"
-#include "gui/views/scrolled_column.hpp"
-#include "gui/views/wheel_to_scrolling.hpp"
+#include "gui/views/widgets.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -32,11 +28,8 @@ constexpr int kLeastFieldWidth = 90;  // pixels of a path
 
 // A field with its name and its button: they stay beside each other where a line is broken.
 QWidget* together(std::initializer_list<QWidget*> widgets) {
-  auto* group = new QWidget;
-  auto* line = new QHBoxLayout(group);
-  line->setContentsMargins(0, 0, 0, 0);
+  QWidget* group = row_of(widgets);
   for (QWidget* widget : widgets) {
-    line->addWidget(widget);
     if (qobject_cast<QLineEdit*>(widget) == nullptr) continue;
     widget->setMinimumWidth(kLeastFieldWidth);
     group->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
@@ -52,7 +45,7 @@ QString loss_text(double loss) {
 QString text_of_last(const std::vector<RunStep>& steps) {
   return RunView::tr("  Step %1: loss %2, %3 tokens/s, %4 for the step's tensors.")
       .arg(count_text(static_cast<std::int64_t>(steps.back().step)),
-           std::isfinite(steps.back().loss) ? loss_text(steps.back().loss) : QStringLiteral("–"),
+           std::isfinite(steps.back().loss) ? loss_text(steps.back().loss) : u"–"_s,
            fixed_text(steps.back().tokens_per_s, 0), bytes_text(Bytes(steps.back().memory_bytes)));
 }
 
@@ -97,8 +90,7 @@ RunView::RunView(Selection* selection, QWidget* parent)
 }
 
 QLineEdit* RunView::add_path(QWidget& pane, const QString& id, const QString& hint) {
-  auto* line = new QLineEdit(&pane);
-  line->setObjectName(id);
+  auto* line = named<QLineEdit>(id, &pane);
   line->setPlaceholderText(hint);
   connect(line, &QLineEdit::textChanged, this, &RunView::update_controls);
   return line;
@@ -106,37 +98,26 @@ QLineEdit* RunView::add_path(QWidget& pane, const QString& id, const QString& hi
 
 QWidget* RunView::create_controls() {
   auto* pane = new QWidget;
-  data_ =
-      add_path(*pane, QStringLiteral("run_data"), tr("text as bytes, or tokens in a .bin file"));
-  out_ = add_path(*pane, QStringLiteral("run_out"), tr("folder of metrics and timelines"));
-  steps_ = new PowerSpinBox;
-  steps_->setObjectName(QStringLiteral("run_steps"));
+  data_ = add_path(*pane, u"run_data"_s, tr("text as bytes, or tokens in a .bin file"));
+  out_ = add_path(*pane, u"run_out"_s, tr("folder of metrics and timelines"));
+  steps_ = named<PowerSpinBox>(u"run_steps"_s);
   leave_wheel_to_scrolling(*steps_);
   steps_->setRange(1, 1'000'000'000);
   steps_->setValue(100);
   const auto browse = [pane](const char* id, auto choose) {
-    auto* button = new QToolButton(pane);
-    button->setObjectName(QString::fromUtf8(id));
-    button->setText(QStringLiteral("…"));
+    QToolButton* button = tool_button(to_qstring(id), u"…"_s);
     connect(button, &QToolButton::clicked, pane, choose);
     return button;
   };
   browse_data_ = browse("run_browse_data", [this] { choose_data(); });
   browse_out_ = browse("run_browse_out", [this] { choose_out(); });
-  start_ = new QPushButton(tr("Start"));
-  start_->setObjectName(QStringLiteral("run_start"));
-  stop_ = new QPushButton(tr("Stop"));
-  stop_->setObjectName(QStringLiteral("run_stop"));
+  start_ = named<QPushButton>(u"run_start"_s, tr("Start"));
+  stop_ = named<QPushButton>(u"run_stop"_s, tr("Stop"));
   stop_->setToolTip(tr("Interrupts the run as Ctrl-C does; its files stay"));
-  calibrate_ = new QPushButton(tr("Calibrate"));
-  calibrate_->setObjectName(QStringLiteral("run_calibrate"));
+  calibrate_ = named<QPushButton>(u"run_calibrate"_s, tr("Calibrate"));
   profile_ = new ProfileRow;
-  state_ = new QLabel;
-  state_->setObjectName(QStringLiteral("run_state"));
-  state_->setWordWrap(true);
-  warning_ = new QLabel;
-  warning_->setObjectName(QStringLiteral("run_warning"));
-  warning_->setWordWrap(true);
+  state_ = wrapped_label(u"run_state"_s);
+  warning_ = wrapped_label(u"run_warning"_s);
   warning_->hide();
   QWidget* folder = together({new QLabel(tr("Folder")), out_, browse_out_});
   auto* line = new FlowLayout;
@@ -182,7 +163,7 @@ void RunView::start() {
   try {
     process_.start(*scenario, {data_->text(), out_->text(), steps_->value()});
   } catch (const RuntimeFailure& failure) {
-    Q_EMIT problem(QString::fromUtf8(failure.what()));
+    Q_EMIT problem(to_qstring(failure.what()));
     return;
   }
   Q_EMIT problem({});
@@ -255,7 +236,7 @@ void RunView::begin_following(const QString& folder) {
   other_.forget();
   other_name_.clear();
   followed_ = folder;
-  follower_.follow(QDir(folder).filePath(QStringLiteral("metrics.jsonl")));
+  follower_.follow(QDir(folder).filePath(u"metrics.jsonl"_s));
   empty_->show_content();
   update_controls();
   update_charts();
@@ -318,10 +299,8 @@ void RunView::update_state() {
                            : predicted_ ? predicted_->result.step
                                         : Seconds(0);
   const QString warning = bottleneck_warning(steps, expected.value());
-  warning_->setText(QStringLiteral("⚠ ") + warning);
-  QPalette palette = warning_->palette();
-  palette.setColor(QPalette::WindowText, colours_for(this->palette()).warning);
-  warning_->setPalette(palette);
+  warning_->setText(u"⚠ "_s + warning);
+  set_text_colour(*warning_, colours_for(palette()).warning);
   warning_->setVisible(!warning.isEmpty());
 }
 
@@ -368,15 +347,15 @@ TextTable RunView::table() const {
 }
 
 void RunView::save(QSettings& settings) const {
-  settings.setValue(QStringLiteral("run/data"), data_->text());
-  settings.setValue(QStringLiteral("run/out"), out_->text());
-  settings.setValue(QStringLiteral("run/steps"), steps_->value());
+  settings.setValue(u"run/data"_s, data_->text());
+  settings.setValue(u"run/out"_s, out_->text());
+  settings.setValue(u"run/steps"_s, steps_->value());
 }
 
 void RunView::restore(const QSettings& settings) {
-  data_->setText(settings.value(QStringLiteral("run/data")).toString());
-  out_->setText(settings.value(QStringLiteral("run/out")).toString());
-  steps_->setValue(settings.value(QStringLiteral("run/steps"), 100).toInt());
+  data_->setText(settings.value(u"run/data"_s).toString());
+  out_->setText(settings.value(u"run/out"_s).toString());
+  steps_->setValue(settings.value(u"run/steps"_s, 100).toInt());
 }
 
 }  // namespace shardwright::gui

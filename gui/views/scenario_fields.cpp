@@ -4,7 +4,6 @@
 #include <QGridLayout>
 #include <QGroupBox>
 #include <QKeyEvent>
-#include <QLabel>
 #include <QLineEdit>
 #include <QVBoxLayout>
 #include <algorithm>
@@ -12,13 +11,10 @@
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/this_machine.hpp"
-#include "gui/models/scenario_table.hpp"
+#include "gui/models/scenario_choice.hpp"
 #include "gui/models/text.hpp"
-#include "gui/views/gigabyte_spin_box.hpp"
-#include "gui/views/hint_label.hpp"
-#include "gui/views/power_spin_box.hpp"
 #include "gui/views/scenario_view.hpp"
-#include "gui/views/wheel_to_scrolling.hpp"
+#include "gui/views/widgets.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -66,9 +62,7 @@ QWidget* ScenarioView::create_fields() {
   auto* fields = new QWidget;
   auto* column = new QVBoxLayout(fields);
   column->setContentsMargins(8, 8, 8, 8);
-  origin_ = new QLabel;
-  origin_->setObjectName(QStringLiteral("scenario_origin"));
-  origin_->setWordWrap(true);
+  origin_ = wrapped_label(u"scenario_origin"_s);
   origin_->setTextFormat(Qt::PlainText);
   origin_->hide();
   column->addWidget(origin_);
@@ -144,8 +138,7 @@ void ScenarioView::create_goal(QGridLayout& form) {
 
 void ScenarioView::create_what_ifs(QGridLayout& form) {
   for (int i = 0; i < kResources; ++i) {
-    auto* box = new QSpinBox;
-    box->setObjectName(QStringLiteral("what_if_%1").arg(i));
+    auto* box = named<QSpinBox>(u"what_if_%1"_s.arg(i));
     box->setRange(static_cast<int>(kWhatIfRange.least), static_cast<int>(kWhatIfRange.most));
     box->setSingleStep(10);
     box->setSuffix(tr(" %"));
@@ -171,9 +164,7 @@ void ScenarioView::add_row(QGridLayout& form, Field field, QWidget* widget) {
   widget->installEventFilter(this);
   if (qobject_cast<QLineEdit*>(widget) == nullptr) leave_wheel_to_scrolling(*widget);
   if (auto* box = qobject_cast<QAbstractSpinBox*>(widget)) take_when_left(*box);
-  auto* problem = new QLabel;
-  problem->setObjectName(QStringLiteral("problem_") + id_of(field));
-  problem->setWordWrap(true);
+  QLabel* problem = wrapped_label(u"problem_"_s + id_of(field));
   problem->setTextFormat(Qt::PlainText);
   problem->hide();
   auto* title = new QLabel(title_of(field));

@@ -2,8 +2,8 @@
 
 #include <QComboBox>
 #include <QEvent>
-#include <QLabel>
 #include <QLineEdit>
+#include <QRegularExpression>
 #include <QScrollArea>
 #include <QVBoxLayout>
 #include <algorithm>
@@ -11,18 +11,56 @@
 
 #include "core/spec/profile_library.hpp"
 #include "core/spec/this_machine.hpp"
-#include "gui/models/scenario_problems.hpp"
-#include "gui/models/scenario_table.hpp"
 #include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"
-#include "gui/views/gigabyte_spin_box.hpp"
-#include "gui/views/power_spin_box.hpp"
+#include "gui/views/widgets.hpp"
 
 namespace shardwright::gui {
 namespace {
 
-constexpr int kLeastScenarioWidth = 300;  // pixels
+// In pixels.
+constexpr int kLeastScenarioWidth = 300;
+// In characters.
+constexpr int kLongestProblem = 160;
+// The number of problems of one field that are described.
+constexpr std::size_t kMostTold = 4;
+
+// Long lists of names are left to the field's own list, where it has one; what was probably meant
+// stays.
+QString short_problem(const QString& text, bool has_list) {
+  if (text.size() <= kLongestProblem) return text;
+  const auto guess = text.indexOf(u"did you mean"_s);
+  const auto list = text.indexOf(u"one of "_s);
+  if (list < 0) return text.left(kLongestProblem) + u" …"_s;
+  if (guess < 0 && !has_list) return text;
+  if (guess < 0) return text.left(list) + u"one of the field's list"_s;
+  // "…; expected one of a, b, … (did you mean "a"?)" becomes "…; did you mean "a"?".
+  static const QRegularExpression kExpected(u"expected $"_s);
+  const auto end = text.indexOf(u'?', guess);
+  return text.left(list).remove(kExpected) + text.mid(guess, end - guess + 1);
+}
+
+// Describes the first problems of a field, a line each, and says once what several expect. A field
+// that `has_list` of the names that it takes needs none in its text.
+QString problems_text(const std::vector<Problem>& problems, bool has_list) {
+  std::vector<Problem> told;
+  for (std::size_t i = 0; i < std::min(problems.size(), kMostTold); ++i) {
+    const Problem& problem = problems[i];
+    const auto alike = std::find_if(told.begin(), told.end(), [&](const Problem& other) {
+      return other.expected == problem.expected;
+    });
+    if (alike == told.end()) {
+      told.push_back({"", problem.found, problem.expected});
+    } else {
+      alike->found += ", " + problem.found;
+    }
+  }
+  QStringList lines;
+  for (const Problem& problem : told) lines.append(short_problem(problem_text(problem), has_list));
+  if (problems.size() > kMostTold) lines.append(u"and %1 more"_s.arg(problems.size() - kMostTold));
+  return lines.join(u'\n');
+}
 
 }  // namespace
 
@@ -58,7 +96,7 @@ void ScenarioView::edit(Field field, const std::function<void(ScenarioChoice&)>&
 
 // This machine may have to be probed first: until then the scenario is on the former cluster.
 void ScenarioView::take_cluster(const QString& name) {
-  if (name == QString::fromUtf8(kHere)) {
+  if (name == to_qstring(kHere)) {
     shown_.reset();
     take_document();
     return Q_EMIT this_machine_wanted();
@@ -95,7 +133,7 @@ void ScenarioView::show_name(QComboBox& box, const QString& value) {
     box.setEditText(value);
   }
   // The end of a path is seen, and the beginning of a name.
-  if (QLineEdit* line = box.lineEdit(); line != nullptr && !value.contains(QLatin1Char('/')))
+  if (QLineEdit* line = box.lineEdit(); line != nullptr && !value.contains(u'/'))
     line->setCursorPosition(0);
 }
 
@@ -174,7 +212,7 @@ std::vector<Problem> ScenarioView::show_problems(const std::vector<Problem>& pro
 void ScenarioView::show_problem(Field field, const QString& text) {
   QLabel* label = problems_[static_cast<std::size_t>(field)];
   if (label == nullptr) return;  // of the what-ifs, which cannot be wrong
-  label->setText(text.isEmpty() ? QString() : QStringLiteral("⚠ ") + text);
+  label->setText(text.isEmpty() ? QString() : u"⚠ "_s + text);
   label->setVisible(!text.isEmpty());
 }
 
@@ -184,25 +222,51 @@ void ScenarioView::changeEvent(QEvent* event) {
 }
 
 void ScenarioView::restyle() {
-  const auto colour = [](QLabel* label, const QColor& text) {
-    QPalette colours = label->palette();
-    colours.setColor(QPalette::WindowText, text);
-    label->setPalette(colours);
-  };
   const Colours colours = colours_for(palette());
   for (QLabel* problem : problems_) {
-    if (problem != nullptr) colour(problem, colours.bad);
+    if (problem != nullptr) set_text_colour(*problem, colours.bad);
   }
-  colour(origin_, colours.warning);
+  set_text_colour(*origin_, colours.warning);
 }
 
 void ScenarioView::show_origin(const QString& text) {
-  origin_->setText(QStringLiteral("⚠ ") + text);
+  origin_->setText(u"⚠ "_s + text);
   origin_->setVisible(!text.isEmpty());
 }
 
 TextTable ScenarioView::table() const {
-  return table_of(document_->choice());
+  const ScenarioChoice& choice = document_->choice();
+  TextTable table;
+  table.header = {u"Field"_s, u"Value"_s};
+  const auto add = [&](Field field, const QString& value) {
+    table.rows.push_back({title_of(field), value});
+  };
+  add(Field::Model, to_qstring(choice.model));
+  add(Field::Cluster, to_qstring(choice.cluster));
+  const auto add_part = [&](Field field, const std::string& part) {
+    add(field, part.empty() ? u"the cluster's own"_s : to_qstring(part));
+  };
+  add_part(Field::Accelerator, choice.accelerator);
+  add_part(Field::Node, choice.node);
+  add_part(Field::Fabric, choice.fabric);
+  add(Field::Stack, to_qstring(choice.stack));
+  add(Field::Gpus, QString::number(choice.gpus));
+  add(Field::GlobalBatch,
+      choice.global_batch == 0 ? u"auto"_s : QString::number(choice.global_batch));
+  add(Field::SeqLen, QString::number(choice.seq_len));
+  add(Field::Precision, to_qstring(choice.precision));
+  add(Field::Objective, to_qstring(choice.objective));
+  add(Field::MaxMemory,
+      choice.max_memory_gb == 0.0
+          ? u"all of it"_s
+          : QString::number(choice.max_memory_gb, 'f', QLocale::FloatingPointShortest));
+  add(Field::Constraints, to_qstring(choice.constraints));
+  for (std::size_t i = 0; i < choice.what_if.size(); ++i) {
+    table.rows.push_back(
+        {u"What if: %1 (%)"_s.arg(what_if_title(static_cast<planner::Resource>(i))),
+         QString::number(choice.what_if[i])});
+  }
+  return table;
 }
 
 }  // namespace shardwright::gui

@@ -32,7 +32,7 @@ constexpr std::array<CategoryLook, kMemoryCategories> kCategoryLooks = {{
 }};
 
 QString share_text(double share) {
-  return share > 0.0 && share < kLeastShare ? QStringLiteral("< 0.1 %") : percent_text(share);
+  return share > 0.0 && share < kLeastShare ? u"< 0.1 %"_s : percent_text(share);
 }
 
 // The unit in which times up to `longest` read well.
@@ -72,7 +72,7 @@ QSharedPointer<QCPAxisTickerFixed> whole_numbers(std::size_t count) {
 }  // namespace
 
 WaterfallChart::WaterfallChart(QWidget* parent) : Chart(parent) {
-  setObjectName(QStringLiteral("waterfall"));
+  setObjectName(u"waterfall"_s);
   prepare_bar_axes(*this, tr("seconds of the step"));
   connect(this, &Chart::restyled, this, &WaterfallChart::rebuild);
 }
@@ -127,7 +127,7 @@ void WaterfallChart::rebuild() {
   const TimeUnit unit = unit_for(step);
   const double longest = step * unit.scale;
   const double width = beside_ ? kBar / 2.0 : kBar;
-  xAxis->setLabel(tr("%1 of the step").arg(QString::fromUtf8(unit.name)));
+  xAxis->setLabel(tr("%1 of the step").arg(to_qstring(unit.name)));
   xAxis->ticker()->setTickCount(4);
   xAxis->setRange(0.0, longest * (beside_ ? 1.6 : 1.05));
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -170,7 +170,7 @@ void WaterfallChart::add_share(const Row& row, double key, double start, double 
 }
 
 MemoryChart::MemoryChart(QWidget* parent) : Chart(parent) {
-  setObjectName(QStringLiteral("memory"));
+  setObjectName(u"memory"_s);
   xAxis->setLabel(tr("pipeline stage"));
   yAxis->setLabel(tr("memory of a GPU (GB)"));
   xAxis->grid()->setVisible(false);
@@ -241,7 +241,7 @@ void MemoryChart::rebuild() {
 }
 
 SensitivityChart::SensitivityChart(QWidget* parent) : Chart(parent) {
-  setObjectName(QStringLiteral("sensitivity"));
+  setObjectName(u"sensitivity"_s);
   prepare_bar_axes(*this, tr("gain of throughput (%)"));
   connect(this, &Chart::restyled, this, &SensitivityChart::rebuild);
 }
@@ -273,7 +273,7 @@ void SensitivityChart::rebuild() {
     bar->setBrush(colour);
     bar->setPen(QPen(colour.darker(125), 1.0));
     bar->addData(static_cast<double>(i), gain);
-    titles.append(QString::fromUtf8(planner::name_of(each.resource)));
+    titles.append(to_qstring(planner::name_of(each.resource)));
     QString text = signed_percent_text(each.gain);
     if (!each.through.empty()) text += tr(" by %1").arg(to_qstring(each.through));
     add_label(text, std::max(gain, 0.0), static_cast<double>(i), Qt::AlignLeft | Qt::AlignVCenter);

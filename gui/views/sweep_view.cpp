@@ -1,11 +1,9 @@
 #include "gui/views/sweep_view.hpp"
 
 #include <QComboBox>
-#include <QLabel>
 #include <QPointer>
 #include <QProgressBar>
 #include <QSignalBlocker>
-#include <QToolButton>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
@@ -15,9 +13,8 @@
 #include "gui/models/text.hpp"
 #include "gui/views/chart.hpp"
 #include "gui/views/empty_state.hpp"
-#include "gui/views/flow_layout.hpp"
-#include "gui/views/scrolled_column.hpp"
-#include "gui/views/wheel_to_scrolling.hpp"
+#include "gui/views/layouts.hpp"
+#include "gui/views/widgets.hpp"
 #include "planner/wording.hpp"
 
 namespace shardwright::gui {
@@ -53,15 +50,12 @@ SweepView::SweepView(Selection* selection, QWidget* parent)
             if (sweep_.points.empty()) empty_->show_hint(error.toHtmlEscaped());
             Q_EMIT problem(error);
           }) {
-  chart_ = new Chart;
-  chart_->setObjectName(QStringLiteral("sweep_chart"));
+  chart_ = named<Chart>(u"sweep_chart"_s);
   chart_->allow_zoom();
   chart_->legend->setVisible(true);
   chart_->put_legend_above();
   empty_ = new EmptyState(chart_);
-  reason_ = new QLabel;
-  reason_->setObjectName(QStringLiteral("knee_reason"));
-  reason_->setWordWrap(true);
+  reason_ = wrapped_label(u"knee_reason"_s);
   chart_->setMinimumHeight(kLeastChartHeight);
   QVBoxLayout* layout = scrolled_column(*this);
   layout->setContentsMargins(6, 6, 6, 6);
@@ -111,16 +105,13 @@ void SweepView::forget_points() {
 }
 
 QWidget* SweepView::create_controls() {
-  axis_ = new QComboBox;
-  axis_->setObjectName(QStringLiteral("sweep_axis"));
+  axis_ = named<QComboBox>(u"sweep_axis"_s);
   for (int i = 0; i < planner::kSweepAxes; ++i) axis_->addItem(title_of(static_cast<SweepAxis>(i)));
-  plan_ = new QComboBox;
-  plan_->setObjectName(QStringLiteral("sweep_plan"));
+  plan_ = named<QComboBox>(u"sweep_plan"_s);
   plan_->addItem(tr("the best plan of each point"));
   plan_->addItem(tr("the chosen plan"));
   plan_->setCurrentIndex(static_cast<int>(SweepPlan::Chosen));
-  figure_ = new QComboBox;
-  figure_->setObjectName(QStringLiteral("sweep_figure"));
+  figure_ = named<QComboBox>(u"sweep_figure"_s);
   for (int i = 0; i < kSweepFigures; ++i) figure_->addItem(title_of(static_cast<SweepFigure>(i)));
   figure_->setCurrentIndex(static_cast<int>(SweepFigure::TokensPerSecondPerGpu));
   for (QComboBox* box : {axis_, plan_, figure_}) leave_wheel_to_scrolling(*box);
@@ -128,26 +119,16 @@ QWidget* SweepView::create_controls() {
   progress_->setRange(0, kProgressSteps);
   progress_->setTextVisible(false);
   progress_->setFixedWidth(140);
-  stop_ = new QToolButton;
-  stop_->setObjectName(QStringLiteral("stop_sweep"));
-  stop_->setText(tr("Stop"));
-  stop_->setToolTip(tr("Stops the sweep and keeps its points as they are."));
+  stop_ = tool_button(u"stop_sweep"_s, tr("Stop"),
+                      tr("Stops the sweep and keeps its points as they are."));
   end();
   auto* controls = new QWidget;
   auto* line = new FlowLayout(controls);
   line->setContentsMargins(0, 0, 0, 0);
-  // A word stays with its box where a line is broken.
-  const auto together = [](const QString& word, QComboBox* box) {
-    auto* group = new QWidget;
-    auto* beside = new QHBoxLayout(group);
-    beside->setContentsMargins(0, 0, 0, 0);
-    beside->addWidget(new QLabel(word));
-    beside->addWidget(box);
-    return group;
-  };
+  // A word stays with its box if the line is broken.
   line->addWidget(figure_);
-  line->addWidget(together(tr("against"), axis_));
-  line->addWidget(together(tr("of"), plan_));
+  line->addWidget(row_of({new QLabel(tr("against")), axis_}));
+  line->addWidget(row_of({new QLabel(tr("of")), plan_}));
   line->addWidget(progress_);
   line->addWidget(stop_);
   connect(stop_, &QToolButton::clicked, this, &SweepView::stop);
@@ -297,7 +278,7 @@ QString SweepView::preliminary_text() const {
 void SweepView::show_knee() {
   const QString knee =
       sweep_.is_final() ? to_qstring(planner::knee_text(sweep_, memory())) : preliminary_text();
-  QString text = knee + QLatin1Char(' ') + tip_of(sweep_.axis, sweep_.plan);
+  QString text = knee + u' ' + tip_of(sweep_.axis, sweep_.plan);
   if (sweep_.chosen_batch) {
     text += tr(" All train %1, the throughput knee on %2; Plans may use another batch.")
                 .arg(counted_text(*sweep_.chosen_batch, "sequence"),

@@ -2,7 +2,6 @@
 
 #include <QHBoxLayout>
 #include <QHeaderView>
-#include <QLabel>
 #include <QRegularExpression>
 #include <QTabWidget>
 #include <QTableWidget>
@@ -12,10 +11,9 @@
 #include "gui/models/plan_figures.hpp"
 #include "gui/models/text.hpp"
 #include "gui/views/empty_state.hpp"
-#include "gui/views/hint_label.hpp"
-#include "gui/views/pane_row.hpp"
-#include "gui/views/scrolled_column.hpp"
+#include "gui/views/layouts.hpp"
 #include "gui/views/step_charts.hpp"
+#include "gui/views/widgets.hpp"
 #include "planner/wording.hpp"
 #include "validation/prediction_interval.hpp"
 
@@ -25,17 +23,11 @@ namespace {
 constexpr double kMostPercent = 100.0;  // from here on, factors read better
 
 QWidget* titled(const QString& title, QWidget* content, QWidget* note = nullptr) {
-  auto* pane = new QWidget;
-  auto* layout = new QVBoxLayout(pane);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->setSpacing(2);
   auto* label = new QLabel(title);
-  QFont bold = label->font();
-  bold.setBold(true);
-  label->setFont(bold);
-  layout->addWidget(label);
-  if (note != nullptr) layout->addWidget(note);
-  layout->addWidget(content, 1);
+  make_bold(*label);
+  QWidget* pane = note != nullptr ? column_of({label, note, content}, content)
+                                  : column_of({label, content}, content);
+  pane->layout()->setSpacing(2);
   return pane;
 }
 
@@ -65,30 +57,28 @@ QString step_text(Seconds step, const Scenario& scenario) {
 // The names of the charts for the figures of a comparison.
 QString part_title(const QString& name) {
   static const std::map<QString, QString> kTitles = {
-      {QStringLiteral("gemm"), WhyView::tr("GEMMs")},
-      {QStringLiteral("memory_bound"), WhyView::tr("memory-bound kernels")},
-      {QStringLiteral("interference"), WhyView::tr("slowed by collectives")},
-      {QStringLiteral("exposed_tp"), WhyView::tr("exposed: ") + title_of(Role::Tensor)},
-      {QStringLiteral("exposed_cp"), WhyView::tr("exposed: ") + title_of(Role::Context)},
-      {QStringLiteral("exposed_ep"), WhyView::tr("exposed: ") + title_of(Role::Expert)},
-      {QStringLiteral("exposed_dp"), WhyView::tr("exposed: ") + title_of(Role::Data)},
-      {QStringLiteral("exposed_pp"), WhyView::tr("exposed: ") + title_of(Role::Pipeline)},
-      {QStringLiteral("bubble"), WhyView::tr("pipeline bubble")},
-      {QStringLiteral("host"), WhyView::tr("waiting for the host")},
-      {QStringLiteral("mfu"), QStringLiteral("MFU")},
-      {QStringLiteral("hfu"), QStringLiteral("HFU")}};
+      {u"gemm"_s, WhyView::tr("GEMMs")},
+      {u"memory_bound"_s, WhyView::tr("memory-bound kernels")},
+      {u"interference"_s, WhyView::tr("slowed by collectives")},
+      {u"exposed_tp"_s, WhyView::tr("exposed: ") + title_of(Role::Tensor)},
+      {u"exposed_cp"_s, WhyView::tr("exposed: ") + title_of(Role::Context)},
+      {u"exposed_ep"_s, WhyView::tr("exposed: ") + title_of(Role::Expert)},
+      {u"exposed_dp"_s, WhyView::tr("exposed: ") + title_of(Role::Data)},
+      {u"exposed_pp"_s, WhyView::tr("exposed: ") + title_of(Role::Pipeline)},
+      {u"bubble"_s, WhyView::tr("pipeline bubble")},
+      {u"host"_s, WhyView::tr("waiting for the host")},
+      {u"mfu"_s, u"MFU"_s},
+      {u"hfu"_s, u"HFU"_s}};
   const auto found = kTitles.find(name);
   return found == kTitles.end() ? name : found->second;
 }
 
 // "time/exposed/tp_s" and the like, in words and units.
 QString figure_text(const QString& figure, double value) {
-  if (figure.endsWith(QStringLiteral("_bytes"))) return bytes_text(Bytes(value));
-  if (figure == QStringLiteral("mfu") || figure == QStringLiteral("hfu"))
-    return percent_text(value);
-  if (figure.contains(QStringLiteral("per_s"))) return fixed_text(value, 0);
-  if (figure.endsWith(QStringLiteral("_s")) || figure.contains(QStringLiteral("exposed")))
-    return time_text(Seconds(value));
+  if (figure.endsWith(u"_bytes"_s)) return bytes_text(Bytes(value));
+  if (figure == u"mfu"_s || figure == u"hfu"_s) return percent_text(value);
+  if (figure.contains(u"per_s"_s)) return fixed_text(value, 0);
+  if (figure.endsWith(u"_s"_s) || figure.contains(u"exposed"_s)) return time_text(Seconds(value));
   return short_text(value);
 }
 
@@ -96,23 +86,21 @@ QString figure_text(const QString& figure, double value) {
 // have:
 // "/plan/zero_stage" becomes "zero stage", "time/exposed/tp_s" "time, exposed, tp".
 QString words_of(QString name) {
-  static const QRegularExpression kPlace(QStringLiteral("^/(plan/)?"));
-  static const QRegularExpression kUnit(QStringLiteral("(?<!_per)_(s|bytes)$"));
+  static const QRegularExpression kPlace(u"^/(plan/)?"_s);
+  static const QRegularExpression kUnit(u"(?<!_per)_(s|bytes)$"_s);
   name = part_title(name.remove(kPlace).remove(kUnit));
-  return name.replace(QLatin1Char('/'), QStringLiteral(", "))
-      .replace(QLatin1Char('_'), QLatin1Char(' '));
+  return name.replace(u'/', u", "_s).replace(u'_', u' ');
 }
 
 QString without_quotes(const QString& value) {
-  const bool quoted =
-      value.size() > 1 && value.startsWith(QLatin1Char('"')) && value.endsWith(QLatin1Char('"'));
+  const bool quoted = value.size() > 1 && value.startsWith(u'"') && value.endsWith(u'"');
   return quoted ? value.mid(1, value.size() - 2) : value;
 }
 
 // The difference of the other plan's figure from the chosen one's: "−3.2 %", "170.0 times".
 QString change_text(const planner::ResultDifference& result) {
-  if (result.change() == 0.0) return QStringLiteral("=");
-  if (result.first == 0.0) return QStringLiteral("–");
+  if (result.change() == 0.0) return u"="_s;
+  if (result.first == 0.0) return u"–"_s;
   const double share = result.change() / result.first;
   if (100.0 * share < kMostPercent) return signed_percent_text(share);
   return WhyView::tr("%1 times").arg(fixed_text(1.0 + share, 1));
@@ -139,38 +127,24 @@ WhyView::WhyView(Selection* selection, QWidget* parent)
       comparison_(
           this, [this](const auto& comparison) { take_comparison(*comparison); },
           [this](const QString& error) { Q_EMIT problem(error); }) {
-  title_ = new QLabel;
-  title_->setWordWrap(true);
-  title_->setObjectName(QStringLiteral("why_title"));
+  title_ = wrapped_label(u"why_title"_s);
   title_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  QFont bold = title_->font();
-  bold.setBold(true);
-  title_->setFont(bold);
-  limit_ = new QLabel;
-  limit_->setObjectName(QStringLiteral("why_limit"));
-  limit_->setWordWrap(true);
-  memory_warning_ = new QLabel;
-  memory_warning_->setObjectName(QStringLiteral("why_memory_warning"));
-  memory_warning_->setWordWrap(true);
-  figures_ = new HintLabel;
-  figures_->setObjectName(QStringLiteral("why_figures"));
-  pages_ = new QTabWidget;
-  pages_->setObjectName(QStringLiteral("why_pages"));
+  make_bold(*title_);
+  limit_ = wrapped_label(u"why_limit"_s);
+  memory_warning_ = wrapped_label(u"why_memory_warning"_s);
+  figures_ = named<HintLabel>(u"why_figures"_s);
+  pages_ = named<QTabWidget>(u"why_pages"_s);
   pages_->setDocumentMode(true);
   pages_->addTab(create_breakdown(), tr("Breakdown"));
   pages_->addTab(create_comparison(), tr("Comparison"));
-  auto* content = new QWidget;
-  auto* column = new QVBoxLayout(content);
-  column->setContentsMargins(0, 0, 0, 0);
-  column->setSpacing(4);
-  column->addWidget(title_);
-  column->addWidget(limit_);
-  // Beside each other: each line of text here is taken from the charts.
-  auto* trust = new QHBoxLayout;
-  trust->addWidget(memory_warning_, 1);
-  trust->addWidget(figures_, 1);
-  column->addLayout(trust);
-  column->addWidget(pages_, 1);
+  // The two stand beside each other, because each line of text takes its height from the charts.
+  auto* trust = new QWidget;
+  auto* beside = new QHBoxLayout(trust);
+  beside->setContentsMargins(0, 0, 0, 0);
+  beside->addWidget(memory_warning_, 1);
+  beside->addWidget(figures_, 1);
+  QWidget* content = column_of({title_, limit_, trust, pages_}, pages_);
+  content->layout()->setSpacing(4);
   empty_ = new EmptyState(content);
   QVBoxLayout* layout = scrolled_column(*this);
   layout->setContentsMargins(6, 6, 6, 6);
@@ -188,9 +162,7 @@ QWidget* WhyView::create_breakdown() {
   waterfall_ = new WaterfallChart;
   memory_ = new MemoryChart;
   sensitivity_ = new SensitivityChart;
-  peak_ = new QLabel;
-  peak_->setObjectName(QStringLiteral("why_peak"));
-  peak_->setWordWrap(true);
+  peak_ = wrapped_label(u"why_peak"_s);
   return new PaneRow({titled(tr("Where the time goes"), waterfall_),
                       titled(tr("Where the memory goes"), memory_, peak_),
                       titled(tr("Gain from 10 % more of each resource"), sensitivity_)},
@@ -198,13 +170,9 @@ QWidget* WhyView::create_breakdown() {
 }
 
 QWidget* WhyView::create_comparison() {
-  verdict_ = new QLabel;
-  verdict_->setObjectName(QStringLiteral("verdict"));
-  verdict_->setWordWrap(true);
-  both_charts_ = new WaterfallChart;
-  both_charts_->setObjectName(QStringLiteral("waterfall_both"));
-  differences_ = new QTableWidget;
-  differences_->setObjectName(QStringLiteral("differences"));
+  verdict_ = wrapped_label(u"verdict"_s);
+  both_charts_ = named<WaterfallChart>(u"waterfall_both"_s);
+  differences_ = named<QTableWidget>(u"differences"_s);
   differences_->setColumnCount(4);
   differences_->setTabKeyNavigation(false);
   differences_->verticalHeader()->hide();
@@ -217,11 +185,8 @@ QWidget* WhyView::create_comparison() {
       new PaneRow({titled(tr("Above: the chosen plan · below, pale: the other one"), both_charts_),
                    titled(tr("What differs"), differences_)},
                   {520, 520});
-  auto* pane = new QWidget;
-  auto* layout = new QVBoxLayout(pane);
-  layout->setContentsMargins(0, 4, 0, 0);
-  layout->addWidget(verdict_);
-  layout->addWidget(panes, 1);
+  QWidget* pane = column_of({verdict_, panes}, panes);
+  pane->layout()->setContentsMargins(0, 4, 0, 0);
   no_comparison_ = new EmptyState(pane);
   no_comparison_->show_hint(comparison_hint());
   return no_comparison_;
@@ -260,7 +225,7 @@ void WhyView::show_chosen() {
   title_->setToolTip(plan_tip(*set, *chosen));
   limit_->setText(tr("Looking for what limits it …"));
   const QString warning = memory_warning(tr("The plan"), candidate.result, scenario.cluster);
-  memory_warning_->setText(QStringLiteral("⚠ ") + warning);
+  memory_warning_->setText(u"⚠ "_s + warning);
   memory_warning_->setVisible(!warning.isEmpty());
   figures_->setText(figures_text(scenario.cluster, scenario.stack));
   waterfall_->show(candidate.result);
@@ -280,7 +245,7 @@ void WhyView::take_limits(const Limits& limits) {
   const planner::Explanation& explanation = limits.explanation;
   limit_->setText(to_qstring(planner::limit_text("The plan", explanation)));
   QString peak = peak_text(explanation.result);
-  if (limits.peak) peak += QStringLiteral(", ") + peak_moment_text(*limits.peak);
+  if (limits.peak) peak += u", "_s + peak_moment_text(*limits.peak);
   peak_->setText(peak);
   sensitivity_->show(explanation.sensitivities);
   if (!is_busy()) Q_EMIT settled();
@@ -359,7 +324,7 @@ TextTable WhyView::table() const {
   const sim::StepResult& result = set->plans[*chosen].result;
   const auto add = [&](const QString& of, const QString& part, double value, const char* unit,
                        double share) {
-    table.rows.push_back({of, part, QString::number(value, 'g', 9), QString::fromUtf8(unit),
+    table.rows.push_back({of, part, QString::number(value, 'g', 9), to_qstring(unit),
                           QString::number(share, 'g', 6)});
   };
   for (const TimePart& part : time_parts(result.time()))
@@ -376,8 +341,7 @@ TextTable WhyView::table() const {
     }
   }
   for (const planner::Sensitivity& each : sensitivity_->sensitivities())
-    add(tr("10 % more"), QString::fromUtf8(name_of(each.resource)), each.step.value(), "s",
-        each.gain);
+    add(tr("10 % more"), to_qstring(name_of(each.resource)), each.step.value(), "s", each.gain);
   return table;
 }
 

@@ -12,6 +12,8 @@
 #include <QTabBar>
 #include <algorithm>
 
+#include "gui/models/text.hpp"
+
 namespace shardwright::gui {
 namespace {
 
@@ -177,14 +179,14 @@ bool Docks::eventFilter(QObject* watched, QEvent* event) {
 }
 
 void Docks::save(QSettings& settings) const {
-  settings.setValue(QStringLiteral("window/geometry"), window_->saveGeometry());
-  settings.setValue(QStringLiteral("window/layout"), window_->saveState());
+  settings.setValue(u"window/geometry"_s, window_->saveGeometry());
+  settings.setValue(u"window/layout"_s, window_->saveState());
 }
 
 QStringList Docks::restore(const QSettings& settings) {
   QStringList damaged;
   const auto restore_value = [&](const char* key, auto put) {
-    const QString name = QString::fromUtf8(key);
+    const QString name = to_qstring(key);
     if (settings.contains(name) && !put(settings.value(name).toByteArray())) damaged.append(name);
   };
   restore_value("window/geometry", [this](const QByteArray& state) {

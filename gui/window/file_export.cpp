@@ -9,18 +9,18 @@
 
 #include "gui/models/text.hpp"
 #include "gui/models/written_file.hpp"
+#include "gui/views/message_bar.hpp"
 #include "gui/views/picture_export.hpp"
 #include "gui/views/save_dialog.hpp"
 #include "gui/views/view.hpp"
 #include "gui/window/docks.hpp"
-#include "gui/window/message_list.hpp"
 
 namespace shardwright::gui {
 namespace {
 
 // Messages that a file was not written.
 QString key_of_writing(const QString& path) {
-  return QStringLiteral("written:") + QFileInfo(path).absoluteFilePath();
+  return u"written:"_s + QFileInfo(path).absoluteFilePath();
 }
 
 // The data of the view in the dock; no rows if it shows nothing.
@@ -40,7 +40,7 @@ QString counted_rows(std::size_t rows) {
 
 }  // namespace
 
-FileExport::FileExport(const Docks* docks, const Selection* selection, MessageList* messages,
+FileExport::FileExport(const Docks* docks, const Selection* selection, MessageBar* messages,
                        QWidget* window)
     : QObject(window),
       docks_(docks),
@@ -54,34 +54,32 @@ FileExport::FileExport(const Docks* docks, const Selection* selection, MessageLi
 void FileExport::save_plan() {
   const auto scenario = selection_->scenario();
   if (!scenario)
-    return messages_->say(QStringLiteral("command"), Tone::Problem,
-                          tr("There is no chosen plan to save."));
-  const QString file =
-      ask_for_file(window_, tr("Save the chosen plan"), QStringLiteral("plan.json"),
-                   tr("Plan files (*.json)"), QStringLiteral("json"));
+    return messages_->say(u"command"_s, Tone::Problem, tr("There is no chosen plan to save."));
+  const QString file = ask_for_file(window_, tr("Save the chosen plan"), u"plan.json"_s,
+                                    tr("Plan files (*.json)"), u"json"_s);
   if (file.isEmpty()) return;
   try {
     write_text_file(file, to_qstring(to_json(*scenario).dump(2) + "\n"));
     report_written(file, tr("Saved %1."));
   } catch (const RuntimeFailure& failure) {
-    report_failure(file, QString::fromUtf8(failure.what()));
+    report_failure(file, to_qstring(failure.what()));
   }
 }
 
 void FileExport::report_written(const QString& file, const QString& text) {
-  if (!job_.is_running()) messages_->take_back(QStringLiteral("export"));
+  if (!job_.is_running()) messages_->take_back(u"export"_s);
   messages_->take_back(key_of_writing(file));
-  messages_->say(QStringLiteral("command"), Tone::Notice, text.arg(file));
+  messages_->say(u"command"_s, Tone::Notice, text.arg(file));
 }
 
 void FileExport::report_failure(const QString& file, const QString& problem) {
-  if (!job_.is_running()) messages_->take_back(QStringLiteral("export"));
+  if (!job_.is_running()) messages_->take_back(u"export"_s);
   messages_->say(key_of_writing(file), Tone::Problem, problem);
 }
 
 void FileExport::export_view(const QString& suffix) {
   const QDockWidget* dock = docks_->current();
-  const bool is_data = suffix == QStringLiteral("csv");
+  const bool is_data = suffix == u"csv"_s;
   const LazyTable shown = is_data ? data_of(*dock) : LazyTable();
   QString obstacle;
   if (is_data && shown.rows == 0) {
@@ -89,18 +87,17 @@ void FileExport::export_view(const QString& suffix) {
   } else if (is_data && job_.is_running()) {
     obstacle = tr("%1 is still being written.").arg(exported_);
   }
-  if (!obstacle.isEmpty())
-    return messages_->say(QStringLiteral("command"), Tone::Problem, obstacle);
-  const QString file = ask_for_file(window_, tr("Export %1").arg(dock->windowTitle()),
-                                    dock->objectName() + QLatin1Char('.') + suffix,
-                                    QStringLiteral("*.%1").arg(suffix), suffix);
+  if (!obstacle.isEmpty()) return messages_->say(u"command"_s, Tone::Problem, obstacle);
+  const QString file =
+      ask_for_file(window_, tr("Export %1").arg(dock->windowTitle()),
+                   dock->objectName() + u'.' + suffix, u"*.%1"_s.arg(suffix), suffix);
   if (file.isEmpty()) return;
   if (is_data) return export_data(shown, file);
   try {
     export_picture(*dock->widget(), file);
     report_written(file, tr("Exported %1."));
   } catch (const RuntimeFailure& failure) {
-    report_failure(file, QString::fromUtf8(failure.what()));
+    report_failure(file, to_qstring(failure.what()));
   }
 }
 
@@ -113,7 +110,7 @@ void FileExport::export_data(const LazyTable& shown, const QString& file) {
   });
   QTimer::singleShot(kAtOnceMs, this, [this, file, rows = shown.rows] {
     if (!job_.is_running() || exported_ != file) return;
-    messages_->say(QStringLiteral("export"), Tone::Notice,
+    messages_->say(u"export"_s, Tone::Notice,
                    tr("%1 are being written to %2.").arg(counted_rows(rows), file),
                    {tr("Stop"), [this] { stop(); }});
   });
@@ -122,8 +119,7 @@ void FileExport::export_data(const LazyTable& shown, const QString& file) {
 void FileExport::stop() {
   if (!job_.is_running()) return;
   job_.cancel();
-  messages_->say(QStringLiteral("export"), Tone::Notice,
-                 tr("The export of %1 was stopped.").arg(exported_));
+  messages_->say(u"export"_s, Tone::Notice, tr("The export of %1 was stopped.").arg(exported_));
 }
 
 void FileExport::copy_picture() {
@@ -134,16 +130,16 @@ void FileExport::copy_data() {
   const QDockWidget* dock = docks_->current();
   const LazyTable shown = data_of(*dock);
   if (shown.rows == 0) {
-    return messages_->say(QStringLiteral("command"), Tone::Problem,
+    return messages_->say(u"command"_s, Tone::Problem,
                           tr("%1 has no data to copy.").arg(dock->windowTitle()));
   }
   if (shown.rows > kMostCopiedRows) {
     return messages_->say(
-        QStringLiteral("command"), Tone::Problem,
+        u"command"_s, Tone::Problem,
         tr("%1 are too many for the clipboard: export them as CSV.").arg(counted_rows(shown.rows)),
-        {tr("Export as CSV"), [this] { export_view(QStringLiteral("csv")); }});
+        {tr("Export as CSV"), [this] { export_view(u"csv"_s); }});
   }
-  messages_->take_back(QStringLiteral("command"));  // that there was nothing
+  messages_->take_back(u"command"_s);  // that there was nothing
   QGuiApplication::clipboard()->setText(to_tsv(shown.make({})));
 }
 

@@ -13,14 +13,13 @@ class QWidget;
 namespace shardwright::gui {
 
 class Docks;
-class MessageList;
+class MessageBar;
 
 class FileExport : public QObject {
   Q_OBJECT
 
  public:
-  FileExport(const Docks* docks, const Selection* selection, MessageList* messages,
-             QWidget* window);
+  FileExport(const Docks* docks, const Selection* selection, MessageBar* messages, QWidget* window);
 
   // Asks for a file and writes the chosen plan to it.
   void save_plan();
@@ -39,7 +38,7 @@ class FileExport : public QObject {
 
   const Docks* docks_;
   const Selection* selection_;
-  MessageList* messages_;
+  MessageBar* messages_;
   QWidget* window_;
   // The file that is written in the background.
   QString exported_;

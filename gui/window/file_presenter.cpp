@@ -4,11 +4,11 @@
 
 #include "gui/models/file_names.hpp"
 #include "gui/models/text.hpp"
+#include "gui/views/message_bar.hpp"
 #include "gui/views/run_view.hpp"
 #include "gui/views/scenario_view.hpp"
 #include "gui/views/why_view.hpp"
 #include "gui/window/docks.hpp"
-#include "gui/window/message_list.hpp"
 #include "gui/window/scenario_planner.hpp"
 #include "gui/window/step_presenter.hpp"
 
@@ -26,22 +26,22 @@ PlanSetPointer joined(const PlanSet& first, const PlanSet& second) {
   auto both = std::make_shared<PlanSet>(first);
   both->plans.insert(both->plans.end(), second.plans.begin(), second.plans.end());
   mark_front(*both);
-  both->origin += QStringLiteral(", ") + second.origin;
+  both->origin += u", "_s + second.origin;
   return both;
 }
 
 // Messages that a file cannot be read, and that it has changed since.
 QString key_of_problem(const QString& path) {
-  return QStringLiteral("file:") + QFileInfo(path).absoluteFilePath();
+  return u"file:"_s + QFileInfo(path).absoluteFilePath();
 }
 
 QString key_of_change(const QString& path) {
-  return QStringLiteral("changed:") + QFileInfo(path).absoluteFilePath();
+  return u"changed:"_s + QFileInfo(path).absoluteFilePath();
 }
 
 // "a.json (cluster)".
 QString named(const ReadFile& read) {
-  return QStringLiteral("%1 (%2)").arg(file_name(read.file.path), kind_of(read.file));
+  return u"%1 (%2)"_s.arg(file_name(read.file.path), kind_of(read.file));
 }
 
 // The names of two files that are compared.
@@ -68,7 +68,7 @@ void FilePresenter::open_last_session(const QSettings& settings) {
 void FilePresenter::reload() {
   const QStringList paths = parts_.opened->paths();
   if (paths.isEmpty())
-    return parts_.messages->say(QStringLiteral("command"), Tone::Notice,
+    return parts_.messages->say(u"command"_s, Tone::Notice,
                                 tr("No file is open that could be read again."));
   reader_.read({paths, true});
 }
@@ -127,10 +127,11 @@ void FilePresenter::take_files(const ReadFiles& read, const ReadBatch& batch) {
   note_opened(OpenedKind::Runs, runs);
   parts_.planner->watch_parts();
   show_problems(read);
-  parts_.messages->say(QStringLiteral("left out"), Tone::Problem,
-                       left_out.isEmpty() ? QString()
-                                          : tr("Not shown: %1. Two of a kind are compared.")
-                                                .arg(left_out.join(QStringLiteral(", "))));
+  parts_.messages->say(
+      u"left out"_s, Tone::Problem,
+      left_out.isEmpty()
+          ? QString()
+          : tr("Not shown: %1. Two of a kind are compared.").arg(left_out.join(u", "_s)));
 }
 
 void FilePresenter::show_problems(const ReadFiles& read) {
@@ -162,7 +163,7 @@ QStringList FilePresenter::take_plans(const Files& plans) {
     const QStringList names = names_of_both(*plans[0], *plans[1]);
     text = tr("Comparing %1 with %2.").arg(names[0], names[1]);
   }
-  parts_.messages->say(QStringLiteral("search"), Tone::Notice, text);
+  parts_.messages->say(u"search"_s, Tone::Notice, text);
   return left_out;
 }
 
@@ -186,7 +187,7 @@ QStringList FilePresenter::show_plans(const Files& plans) {
   parts_.selection->compare_with(second);
   if (!second)
     parts_.why->compare_with(plans[1]->plans->scenario(0), names_of_both(*plans[0], *plans[1])[1]);
-  bring_forward(QStringLiteral("why"));
+  bring_forward(u"why"_s);
   return left_out;
 }
 
@@ -244,7 +245,7 @@ QStringList FilePresenter::take_timelines(const Files& timelines) {
     }
   }
   parts_.step->show_files(std::move(shown), telling_names(paths));
-  bring_forward(QStringLiteral("timeline"));
+  bring_forward(u"timeline"_s);
   return left_out;
 }
 
@@ -265,8 +266,8 @@ QStringList FilePresenter::take_runs(const Files& runs) {
   const QStringList names = names_of_both(first, second);
   if (first.measured && second.measured) show_recorded({&first, &second}, names);
   parts_.run->compare_with(std::get<RunFolder>(second.file.content));
-  bring_forward(QStringLiteral("run"));
-  parts_.messages->say(QStringLiteral("search"), Tone::Notice,
+  bring_forward(u"run"_s);
+  parts_.messages->say(u"search"_s, Tone::Notice,
                        tr("Comparing the runs %1 and %2.").arg(names[0], names[1]));
   return left_out;
 }
@@ -292,7 +293,7 @@ void FilePresenter::take_run(const ReadFile& run) {
   // Nobody knows what the chosen plan has to do with a run that names none.
   if (!run.plans && run.measured) show_recorded({&run}, telling_names({run.file.path}));
   parts_.run->follow(std::get<RunFolder>(run.file.content), predicted);
-  bring_forward(QStringLiteral("run"));
+  bring_forward(u"run"_s);
 }
 
 void FilePresenter::show_recorded(const Files& runs, const QStringList& names) {

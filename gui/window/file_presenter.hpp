@@ -8,14 +8,13 @@
 #include "gui/models/selection.hpp"
 #include "gui/window/file_reader.hpp"
 #include "gui/window/opened_files.hpp"
-#include "gui/window/recent_files.hpp"
 
 class QSettings;
 
 namespace shardwright::gui {
 
 class Docks;
-class MessageList;
+class MessageBar;
 class OpenedFiles;
 class RunView;
 class ScenarioPlanner;
@@ -32,7 +31,7 @@ class FilePresenter : public QObject {
     Selection* selection;
     ScenarioPlanner* planner;
     OpenedFiles* opened;
-    MessageList* messages;
+    MessageBar* messages;
     StepPresenter* step;
     Docks* docks;
     ScenarioView* scenario;

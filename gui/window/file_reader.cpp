@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "gui/models/file_names.hpp"
-#include "gui/window/message_list.hpp"
+#include "gui/views/message_bar.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -20,13 +20,12 @@ QString repeated_text(const QStringList& repeated) {
   QStringList names = names_of(repeated);
   names.removeDuplicates();
   if (names.isEmpty()) return {};
-  return FileReader::tr("Named more than once, opened once: %1.")
-      .arg(names.join(QStringLiteral(", ")));
+  return FileReader::tr("Named more than once, opened once: %1.").arg(names.join(u", "_s));
 }
 
 }  // namespace
 
-FileReader::FileReader(const ScenarioDocument* document, MessageList* messages, QObject* parent)
+FileReader::FileReader(const ScenarioDocument* document, MessageBar* messages, QObject* parent)
     : QObject(parent),
       document_(document),
       messages_(messages),
@@ -37,7 +36,7 @@ FileReader::FileReader(const ScenarioDocument* document, MessageList* messages, 
             read_next();
           },
           [this](const QString& error) {
-            messages_->say(QStringLiteral("files"), Tone::Problem, error);
+            messages_->say(u"files"_s, Tone::Problem, error);
             read_next();
           }) {}
 
@@ -53,8 +52,8 @@ void FileReader::read(const ReadBatch& batch) {
   }
   QStringList repeated;
   reading_ = {each_once(batch.paths, repeated), batch.is_reload};
-  messages_->take_back(QStringLiteral("reading"));
-  messages_->say(QStringLiteral("repeated"), Tone::Notice, repeated_text(repeated));
+  messages_->take_back(u"reading"_s);
+  messages_->say(u"repeated"_s, Tone::Notice, repeated_text(repeated));
   progress_.begin({});
   Q_EMIT busy_changed(true);
   job_.start(
@@ -69,8 +68,8 @@ void FileReader::stop() {
   const QStringList names = names_of(unread());
   waiting_.clear();
   read_next();
-  messages_->say(QStringLiteral("reading"), Tone::Notice,
-                 tr("The reading of %1 was stopped.").arg(names.join(QStringLiteral(", "))));
+  messages_->say(u"reading"_s, Tone::Notice,
+                 tr("The reading of %1 was stopped.").arg(names.join(u", "_s)));
 }
 
 QStringList FileReader::unread() const {

@@ -11,7 +11,7 @@
 
 namespace shardwright::gui {
 
-class MessageList;
+class MessageBar;
 
 // Files that are read together.
 struct ReadBatch {
@@ -24,7 +24,7 @@ class FileReader : public QObject {
   Q_OBJECT
 
  public:
-  FileReader(const ScenarioDocument* document, MessageList* messages, QObject* parent);
+  FileReader(const ScenarioDocument* document, MessageBar* messages, QObject* parent);
 
   // Files that are opened while others are read go together; files that are read again wait by
   // themselves.
@@ -44,7 +44,7 @@ class FileReader : public QObject {
   void read_next();
 
   const ScenarioDocument* document_;
-  MessageList* messages_;
+  MessageBar* messages_;
   ReadBatch reading_;
   std::vector<ReadBatch> waiting_;
   ReadingProgress progress_;

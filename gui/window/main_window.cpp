@@ -4,7 +4,9 @@
 #include <QDockWidget>
 #include <QDragEnterEvent>
 #include <QLineEdit>
+#include <QMessageBox>
 #include <QMimeData>
+#include <QPushButton>
 #include <QStatusBar>
 #include <QToolBar>
 #include <QUrl>
@@ -12,6 +14,7 @@
 #include "gui/schedule/schedule_view.hpp"
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/topology/topology_view.hpp"
+#include "gui/views/message_bar.hpp"
 #include "gui/views/plans_view.hpp"
 #include "gui/views/run_view.hpp"
 #include "gui/views/scenario_view.hpp"
@@ -20,12 +23,9 @@
 #include "gui/window/docks.hpp"
 #include "gui/window/file_export.hpp"
 #include "gui/window/file_presenter.hpp"
-#include "gui/window/message_list.hpp"
 #include "gui/window/pick_list.hpp"
-#include "gui/window/reading_status.hpp"
-#include "gui/window/run_question.hpp"
+#include "gui/window/progress_status.hpp"
 #include "gui/window/scenario_planner.hpp"
-#include "gui/window/search_status.hpp"
 #include "gui/window/shortcut_overlay.hpp"
 #include "gui/window/step_presenter.hpp"
 
@@ -33,7 +33,7 @@ namespace shardwright::gui {
 namespace {
 
 QString key_of_view(const QDockWidget& dock) {
-  return QStringLiteral("view:") + dock.objectName();
+  return u"view:"_s + dock.objectName();
 }
 
 QStringList local_files(const QMimeData& dragged) {
@@ -44,6 +44,41 @@ QStringList local_files(const QMimeData& dragged) {
   return paths;
 }
 
+// Asks what becomes of a run, and closes `window` once the run is stopped or let go. Returns at once.
+void ask_what_becomes_of_run(QMainWindow& window, RunView& run) {
+  auto* question = new QMessageBox(
+      QMessageBox::Question, RunView::tr("A run is in progress"),
+      RunView::tr("Close the window while it trains? A run that is stopped keeps its files. A run "
+                  "that is kept goes on without the window: open its folder to follow it; "
+                  "“kill -INT %1” stops it.")
+          .arg(run.process_id()),
+      QMessageBox::Cancel, &window);
+  question->setObjectName(u"run_question"_s);
+  question->setAttribute(Qt::WA_DeleteOnClose);
+  const auto add = [&](const char* id, const QString& text, QMessageBox::ButtonRole role) {
+    QPushButton* button = question->addButton(text, role);
+    button->setObjectName(to_qstring(id));
+    return button;
+  };
+  QObject::connect(
+      add("stop_and_close", RunView::tr("Stop the run and close"), QMessageBox::DestructiveRole),
+      &QPushButton::clicked, &window, [&window, &run] {
+        constexpr int kOnceLater = Qt::QueuedConnection | Qt::SingleShotConnection;
+        QObject::connect(&run, &RunView::ended, &window, &QMainWindow::close,
+                         static_cast<Qt::ConnectionType>(kOnceLater));
+        run.stop();
+      });
+  QObject::connect(
+      add("keep_running", RunView::tr("Keep it running and close"), QMessageBox::AcceptRole),
+      &QPushButton::clicked, &window, [&window, &run] {
+        run.release_run();
+        QMetaObject::invokeMethod(&window, &QMainWindow::close, Qt::QueuedConnection);
+      });
+  question->setDefaultButton(QMessageBox::Cancel);
+  QObject::connect(&run, &RunView::ended, question, &QMessageBox::reject);
+  question->open();
+}
+
 }  // namespace
 
 MainWindow::MainWindow(QSettings* settings)
@@ -51,20 +86,20 @@ MainWindow::MainWindow(QSettings* settings)
       registry_(new ActionRegistry(this)),
       docks_(new Docks(this)),
       opened_(new OpenedFiles(this)) {
-  setObjectName(QStringLiteral("main_window"));
-  setWindowTitle(QStringLiteral("Shardwright"));
+  setObjectName(u"main_window"_s);
+  setWindowTitle(u"Shardwright"_s);
   setAcceptDrops(true);
   resize(QSize(1440, 900).boundedTo(docks_->largest_size()));
   create_message_bar();
   create_views();
   create_parts();
   create_actions();
-  palette_ = new PickList(QStringLiteral("command_palette"), tr("Type a command"), this);
-  places_ = new PickList(QStringLiteral("go_to"), tr("A rank or an op of the Timeline"), this);
+  palette_ = new PickList(u"command_palette"_s, tr("Type a command"), this);
+  places_ = new PickList(u"go_to"_s, tr("A rank or an op of the Timeline"), this);
   shortcuts_ = new ShortcutOverlay(registry_, this);
   statusBar()->addWidget(new SearchStatus(&planner_->search()), 1);
-  statusBar()->addWidget(new ReadingStatus(&files_->reader().progress(),
-                                           registry_->find(QStringLiteral("file.stop_reading"))));
+  statusBar()->addWidget(
+      new ReadingStatus(&files_->reader().progress(), registry_->find(u"file.stop_reading"_s)));
   statusBar()->setSizeGripEnabled(false);
   docks_->keep_as_default();
   // The restored scenario is not searched for yet: files may be opened instead.
@@ -78,16 +113,15 @@ MainWindow::~MainWindow() {
 }
 
 void MainWindow::create_message_bar() {
-  auto* message_bar = new MessageBar;
-  messages_ = new MessageList(message_bar, this);
+  messages_ = new MessageBar;
   auto* bar = new QToolBar(tr("Messages"));
-  bar->setObjectName(QStringLiteral("messages"));
+  bar->setObjectName(u"messages"_s);
   bar->setMovable(false);
   bar->toggleViewAction()->setVisible(false);
-  bar->addWidget(message_bar);
+  bar->addWidget(messages_);
   addToolBar(Qt::TopToolBarArea, bar);
   bar->hide();
-  connect(message_bar, &MessageBar::wanted, bar, &QToolBar::setVisible);
+  connect(messages_, &MessageBar::wanted, bar, &QToolBar::setVisible);
 }
 
 void MainWindow::create_views() {
@@ -101,7 +135,7 @@ void MainWindow::create_views() {
   run_view_ = new RunView(&selection_);
   const auto add = [this](const char* id, const QString& title, QWidget* view) {
     const bool is_first = docks_->all().empty();
-    docks_->add(QString::fromUtf8(id), title, view,
+    docks_->add(to_qstring(id), title, view,
                 is_first ? Qt::LeftDockWidgetArea : Qt::RightDockWidgetArea);
   };
   add("scenario", tr("Scenario"), scenario_view_);
@@ -139,16 +173,15 @@ void MainWindow::connect_views() {
   connect(timeline_view_, &TimelineView::timelines_changed, places_, [this] {
     if (places_->isVisible()) places_->replace(places());
   });
-  connect(step_, &StepPresenter::problem, this, [this](const QString& text) {
-    messages_->say(QStringLiteral("step"), Tone::Problem, text);
-  });
+  connect(step_, &StepPresenter::problem, this,
+          [this](const QString& text) { messages_->say(u"step"_s, Tone::Problem, text); });
   // A sweep of other plans does not fail for the same reason.
   connect(&selection_, &Selection::set_changed, this,
-          [this] { messages_->take_back(QStringLiteral("view:sweeps")); });
+          [this] { messages_->take_back(u"view:sweeps"_s); });
   connect(run_view_, &RunView::measured, this, [this](const QString& folder) { open({folder}); });
   connect(run_view_, &RunView::replan_wanted, this,
           [this](const Scenario& scenario, const QString& cluster) {
-            raise_view(QStringLiteral("plans"));
+            raise_view(u"plans"_s);
             planner_->plan_on(scenario, cluster);
           });
   connect(scenario_view_, &ScenarioView::this_machine_wanted, planner_,

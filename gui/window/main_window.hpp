@@ -18,7 +18,7 @@ namespace shardwright::gui {
 class Docks;
 class FileExport;
 class FilePresenter;
-class MessageList;
+class MessageBar;
 class OpenedFiles;
 class PickList;
 struct Pick;
@@ -104,7 +104,7 @@ class MainWindow : public QMainWindow {
   ActionRegistry* registry_;
   Docks* docks_;
   OpenedFiles* opened_;
-  MessageList* messages_ = nullptr;
+  MessageBar* messages_ = nullptr;
   ScenarioView* scenario_view_ = nullptr;
   PlansView* plans_view_ = nullptr;
   WhyView* why_view_ = nullptr;

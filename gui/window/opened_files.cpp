@@ -4,7 +4,7 @@
 #include <QSettings>
 #include <utility>
 
-#include "gui/models/session_list.hpp"
+#include "gui/models/text.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -13,10 +13,33 @@ constexpr int kRestMs = 300;
 constexpr int kGoneMs = 1000;
 
 QString settings_key() {
-  return QStringLiteral("opened_files");
+  return u"opened_files"_s;
 }
 
 }  // namespace
+
+void save_list(QSettings& session, const QString& key, const QStringList& list) {
+  if (list.isEmpty()) {
+    session.remove(key);
+  } else {
+    session.setValue(key, list);
+  }
+}
+
+void RecentFiles::add(const QString& path) {
+  const QString absolute = QFileInfo(path).absoluteFilePath();
+  paths_.removeAll(absolute);
+  paths_.prepend(absolute);
+  while (paths_.size() > kMost) paths_.removeLast();
+}
+
+void RecentFiles::save(QSettings& settings) const {
+  save_list(settings, u"recent_files"_s, paths_);
+}
+
+void RecentFiles::restore(const QSettings& settings) {
+  paths_ = settings.value(u"recent_files"_s).toStringList().mid(0, kMost);
+}
 
 OpenedFiles::OpenedFiles(QObject* parent) : QObject(parent) {
   pause_.setSingleShot(true);

@@ -1,5 +1,4 @@
-// The files whose content the window shows: watched for changes, and opened again in the next
-// session.
+// The files whose content the window shows and those that it showed before, which sessions keep.
 #pragma once
 
 #include <QFileSystemWatcher>
@@ -14,6 +13,25 @@
 class QSettings;
 
 namespace shardwright::gui {
+
+// Stores a list in a session. Leaves an empty one out, which Qt would write as a value that cannot be
+// read.
+void save_list(QSettings& session, const QString& key, const QStringList& list);
+
+// The files that were opened last, newest first.
+class RecentFiles {
+ public:
+  static constexpr int kMost = 10;
+
+  void add(const QString& path);
+  const QStringList& paths() const { return paths_; }
+
+  void save(QSettings& settings) const;
+  void restore(const QSettings& settings);
+
+ private:
+  QStringList paths_;
+};
 
 // Files of a kind take the place of others of that kind. Parts are the files that the scenario names.
 enum class OpenedKind : std::uint8_t { Plans, Timelines, Runs, Parts };

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "gui/models/text.hpp"
+
 namespace shardwright::gui {
 namespace {
 
@@ -35,7 +37,7 @@ TypedMatch match_word(const QString& text, const QString& word) {
 
 TypedMatch match_typed(const QString& text, const QString& typed) {
   TypedMatch weakest = TypedMatch::WordStart;
-  for (const QString& word : typed.split(QLatin1Char(' '), Qt::SkipEmptyParts))
+  for (const QString& word : typed.split(u' ', Qt::SkipEmptyParts))
     weakest = std::max(weakest, match_word(text, word));
   return weakest;
 }
@@ -45,9 +47,9 @@ PickList::PickList(const QString& id, const QString& hint, QWidget* window)
   setObjectName(id);
   setFrameShape(QFrame::StyledPanel);
   setAutoFillBackground(true);
-  line_->setObjectName(id + QStringLiteral("_line"));
+  line_->setObjectName(id + u"_line"_s);
   line_->setPlaceholderText(hint);
-  list_->setObjectName(id + QStringLiteral("_entries"));
+  list_->setObjectName(id + u"_entries"_s);
   list_->setFocusPolicy(Qt::NoFocus);
   list_->setFrameShape(QFrame::NoFrame);
   list_->setUniformItemSizes(true);
@@ -88,8 +90,8 @@ void PickList::narrow(const QString& text) {
   std::sort(found.begin(), found.end());
   for (const auto& [match, i] : found) {
     const Pick& pick = picks_[i];
-    auto* item = new QListWidgetItem(
-        pick.keys.isEmpty() ? pick.text : pick.text + QStringLiteral("    ") + pick.keys);
+    auto* item =
+        new QListWidgetItem(pick.keys.isEmpty() ? pick.text : pick.text + u"    "_s + pick.keys);
     item->setData(Qt::UserRole, QVariant::fromValue(i));
     item->setToolTip(pick.tip);
     list_->addItem(item);

@@ -3,10 +3,10 @@
 #include <QFileInfo>
 
 #include "gui/models/text.hpp"
+#include "gui/views/message_bar.hpp"
 #include "gui/views/plans_view.hpp"
 #include "gui/views/scenario_view.hpp"
 #include "gui/views/why_view.hpp"
-#include "gui/window/message_list.hpp"
 #include "gui/window/opened_files.hpp"
 #include "gui/window/step_presenter.hpp"
 
@@ -21,7 +21,7 @@ ScenarioPlanner::ScenarioPlanner(const Parts& parts, QObject* parent)
   connect(&search_, &PlanSearch::found, this, [this](const PlanSetPointer& set) {
     parts_.scenario->show_problems({});
     parts_.scenario->show_origin({});
-    parts_.messages->take_back(QStringLiteral("search"));
+    parts_.messages->take_back(u"search"_s);
     parts_.opened->set(OpenedKind::Plans, {});
     parts_.selection->show(set);
   });
@@ -40,7 +40,7 @@ void ScenarioPlanner::start() {
 // Plans that are shown stay until there are better ones, but not as those of the new scenario.
 void ScenarioPlanner::plan_anew() {
   watch_parts();
-  parts_.messages->take_back(QStringLiteral("replanning"));
+  parts_.messages->take_back(u"replanning"_s);
   if (adopts_) return;
   parts_.step->leave_files();
   parts_.scenario->show_origin({});
@@ -58,7 +58,7 @@ void ScenarioPlanner::show_problems(const std::vector<Problem>& problems) {
   QStringList texts;
   for (const Problem& problem : parts_.scenario->show_problems(problems))
     texts.append(problem_text(problem));
-  parts_.messages->say(QStringLiteral("search"), Tone::Problem, texts.join(QLatin1Char('\n')));
+  parts_.messages->say(u"search"_s, Tone::Problem, texts.join(u'\n'));
   const QString obstacle = tr("The scenario has a problem: see its fields.");
   parts_.plans->show_waiting(obstacle);
   parts_.why->show_obstacle(obstacle);
@@ -78,27 +78,27 @@ void ScenarioPlanner::plan_on(const Scenario& scenario, const QString& cluster) 
   const QString name = QFileInfo(cluster).fileName();
   parts_.document->replace(tr("planning on %1").arg(name),
                            choice_of(scenario, cluster.toStdString()));
-  parts_.messages->say(QStringLiteral("replanning"), Tone::Notice,
+  parts_.messages->say(u"replanning"_s, Tone::Notice,
                        tr("Planning on %1. Undo returns to the former scenario.").arg(name));
 }
 
 void ScenarioPlanner::plan_on_this_machine() {
   if (is_probed()) return take_this_machine({});
   probe_.start();
-  parts_.messages->say(QStringLiteral("probe"), Tone::Notice,
+  parts_.messages->say(u"probe"_s, Tone::Notice,
                        tr("Probing this machine, which takes half a minute if it is idle and "
                           "longer with GPUs. Then the search for plans begins."),
                        {tr("Stop"), [this] { probe_.stop(); }});
 }
 
 void ScenarioPlanner::take_this_machine(const QString& problem) {
-  parts_.messages->say(QStringLiteral("probe"), Tone::Problem, problem);
+  parts_.messages->say(u"probe"_s, Tone::Problem, problem);
   if (!problem.isEmpty() || !is_probed()) return;  // stopped
   try {
     parts_.document->replace(tr("planning on this machine"),
                              on_this_machine(parts_.document->choice()));
   } catch (const InputError& error) {
-    parts_.messages->say(QStringLiteral("probe"), Tone::Problem, error_text(error));
+    parts_.messages->say(u"probe"_s, Tone::Problem, error_text(error));
   }
 }
 

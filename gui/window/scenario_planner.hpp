@@ -10,7 +10,7 @@
 
 namespace shardwright::gui {
 
-class MessageList;
+class MessageBar;
 class OpenedFiles;
 class PlansView;
 class ScenarioView;
@@ -25,7 +25,7 @@ class ScenarioPlanner : public QObject {
     ScenarioDocument* document;
     Selection* selection;
     OpenedFiles* opened;
-    MessageList* messages;
+    MessageBar* messages;
     StepPresenter* step;
     ScenarioView* scenario;
     PlansView* plans;

@@ -47,8 +47,8 @@ bool wait_until_idle(const MainWindow& window) {
 
 bool save(QWidget& widget, const QDir& folder, const QString& name) {
   for (const int scale : {1, 2}) {
-    const QString suffix = scale == 1 ? QString() : QStringLiteral("@2x");
-    const QString file = folder.filePath(name + suffix + QStringLiteral(".png"));
+    const QString suffix = scale == 1 ? QString() : u"@2x"_s;
+    const QString file = folder.filePath(name + suffix + u".png"_s);
     try {
       write_png(picture_of(widget, scale), file);
     } catch (const RuntimeFailure& failure) {
@@ -65,23 +65,21 @@ bool save_comparison(MainWindow& window, const QDir& folder, const QString& look
   const std::size_t last = selection.set()->plans.size() - 1;
   selection.compare_with(last);
   if (!wait_until_idle(window)) return false;
-  if (!save(*window.view(QStringLiteral("why")), folder, QStringLiteral("comparison-") + look))
-    return false;
+  if (!save(*window.view(u"why"_s), folder, u"comparison-"_s + look)) return false;
   selection.compare_with(std::nullopt);
-  window.view(QStringLiteral("why"))->findChild<QTabWidget*>()->setCurrentIndex(0);
+  window.view(u"why"_s)->findChild<QTabWidget*>()->setCurrentIndex(0);
   return true;
 }
 
 // This machine's CPUs as two ranks see them, measured now, so that what is predicted lies near what
 // is measured; none where it cannot be.
 std::optional<ClusterSpec> probed_machine(const QString& folder) {
-  const QString profile = QDir(folder).filePath(QStringLiteral("here.json"));
+  const QString profile = QDir(folder).filePath(u"here.json"_s);
   QProcess probe;
   end_with_this_program(probe);
   probe.setProcessChannelMode(QProcess::ForwardedErrorChannel);
   probe.start(find_command(),
-              {QStringLiteral("probe"), QStringLiteral("--device"), QStringLiteral("cpu"),
-               QStringLiteral("--ranks"), QStringLiteral("2"), QStringLiteral("--out"), profile});
+              {u"probe"_s, u"--device"_s, u"cpu"_s, u"--ranks"_s, u"2"_s, u"--out"_s, profile});
   const bool well = probe.waitForFinished(kPatienceMs) && probe.exitCode() == 0;
   if (!well) return std::nullopt;
   return load_cluster(profile.toStdString());
@@ -130,15 +128,14 @@ bool save_run(MainWindow& window, const ClusterSpec& machine, const QDir& folder
               const QString& look) {
   const QTemporaryDir scratch;
   const WorkingFolder working(scratch.path());  // so that paths in the picture are nobody's
-  const QString corpus = QStringLiteral("corpus.txt");
-  write_text_file(corpus, QStringLiteral("What is trained is what was simulated. ").repeated(200));
-  window.selection().show(std::make_shared<const PlanSet>(
-      plan_set_of(tiny_scenario(machine), QStringLiteral("a run"))));
-  window.raise_view(QStringLiteral("run"));
-  auto* view = qobject_cast<RunView*>(window.view(QStringLiteral("run")));
-  view->findChild<QLineEdit*>(QStringLiteral("run_data"))->setText(corpus);
-  view->findChild<QLineEdit*>(QStringLiteral("run_out"))
-      ->setText(QStringLiteral("runs/tiny-llama"));
+  const QString corpus = u"corpus.txt"_s;
+  write_text_file(corpus, u"What is trained is what was simulated. "_s.repeated(200));
+  window.selection().show(
+      std::make_shared<const PlanSet>(plan_set_of(tiny_scenario(machine), u"a run"_s)));
+  window.raise_view(u"run"_s);
+  auto* view = qobject_cast<RunView*>(window.view(u"run"_s));
+  view->findChild<QLineEdit*>(u"run_data"_s)->setText(corpus);
+  view->findChild<QLineEdit*>(u"run_out"_s)->setText(u"runs/tiny-llama"_s);
   view->start();
   // The ranks need the cores.
   while (view->is_running()) {
@@ -148,20 +145,19 @@ bool save_run(MainWindow& window, const ClusterSpec& machine, const QDir& folder
   if (!wait_until_idle(window)) return false;
   warn_where_unsteady(view->follower().steps());
   view->calibrate();
-  return wait_until_idle(window) && save(*view, folder, QStringLiteral("run-") + look);
+  return wait_until_idle(window) && save(*view, folder, u"run-"_s + look);
 }
 
 // Each view alone, then the whole window.
 bool save_all(MainWindow& window, const QDir& folder, const QString& look) {
   for (const QDockWidget* dock : window.docks()) {
-    if (dock->objectName() == QStringLiteral("run")) continue;
+    if (dock->objectName() == u"run"_s) continue;
     window.raise_view(dock->objectName());
     if (!wait_until_idle(window)) return false;
-    if (!save(*dock->widget(), folder, QStringLiteral("%1-%2").arg(dock->objectName(), look)))
-      return false;
+    if (!save(*dock->widget(), folder, u"%1-%2"_s.arg(dock->objectName(), look))) return false;
   }
-  window.raise_view(QStringLiteral("why"));
-  return wait_until_idle(window) && save(window, folder, QStringLiteral("window-%1").arg(look)) &&
+  window.raise_view(u"why"_s);
+  return wait_until_idle(window) && save(window, folder, u"window-%1"_s.arg(look)) &&
          save_comparison(window, folder, look);
 }
 
@@ -172,7 +168,7 @@ bool take_screenshots(const QString& folder) {
     std::fprintf(stderr, "shardwright-gui: %s cannot be made\n", qPrintable(folder));
     return false;
   }
-  QApplication::setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
+  QApplication::setStyle(QStyleFactory::create(u"Fusion"_s));
   QApplication::setPalette(light_palette());
   MainWindow window;
   window.resize(1440, 900);
@@ -180,18 +176,18 @@ bool take_screenshots(const QString& folder) {
   window.start();
   if (!wait_until_idle(window)) return false;
   const QDir pictures(QDir(folder).absolutePath());
-  if (!save_all(window, pictures, QStringLiteral("light"))) return false;
+  if (!save_all(window, pictures, u"light"_s)) return false;
   QApplication::setPalette(dark_palette());
-  if (!save_all(window, pictures, QStringLiteral("dark"))) return false;
+  if (!save_all(window, pictures, u"dark"_s)) return false;
   const QTemporaryDir scratch;
   const std::optional<ClusterSpec> machine = probed_machine(scratch.path());
   if (!machine) {
     std::fprintf(stderr, "shardwright-gui: this machine cannot be probed\n");
     return false;
   }
-  const bool well = save_run(window, *machine, pictures, QStringLiteral("dark"));
+  const bool well = save_run(window, *machine, pictures, u"dark"_s);
   QApplication::setPalette(light_palette());
-  return well && save_run(window, *machine, pictures, QStringLiteral("light"));
+  return well && save_run(window, *machine, pictures, u"light"_s);
 }
 
 }  // namespace shardwright::gui

@@ -7,6 +7,7 @@
 #include <QVBoxLayout>
 #include <array>
 
+#include "gui/models/text.hpp"
 #include "gui/window/action_registry.hpp"
 
 namespace shardwright::gui {
@@ -61,19 +62,19 @@ constexpr std::array kScheduleKeys = {
 };
 
 QString row(const QString& keys, const QString& what) {
-  return QStringLiteral("<tr><td><b>%1</b>&nbsp;&nbsp;</td><td>%2</td></tr>")
-      .arg(keys.toHtmlEscaped(), what.toHtmlEscaped());
+  return u"<tr><td><b>%1</b>&nbsp;&nbsp;</td><td>%2</td></tr>"_s.arg(keys.toHtmlEscaped(),
+                                                                     what.toHtmlEscaped());
 }
 
 QString part(const QString& title, const QString& rows) {
-  return QStringLiteral("<h4>%1</h4><table cellpadding=2>%2</table>").arg(title, rows);
+  return u"<h4>%1</h4><table cellpadding=2>%2</table>"_s.arg(title, rows);
 }
 
 template <std::size_t count>
 QString part(const QString& title, const std::array<Gesture, count>& gestures) {
   QString rows;
   for (const Gesture& gesture : gestures)
-    rows += row(QString::fromUtf8(gesture.keys), QString::fromUtf8(gesture.what));
+    rows += row(to_qstring(gesture.keys), to_qstring(gesture.what));
   return part(title, rows);
 }
 
@@ -81,7 +82,7 @@ QString part(const QString& title, const std::array<Gesture, count>& gestures) {
 
 ShortcutOverlay::ShortcutOverlay(const ActionRegistry* registry, QWidget* window)
     : QFrame(window), registry_(registry), label_(new QLabel), scroll_(new QScrollArea) {
-  setObjectName(QStringLiteral("shortcuts"));
+  setObjectName(u"shortcuts"_s);
   setFrameShape(QFrame::StyledPanel);
   setAutoFillBackground(true);
   setFocusPolicy(Qt::StrongFocus);
@@ -104,8 +105,7 @@ QString ShortcutOverlay::text() const {
     for (const QAction* action : registry_->actions()) {
       if (ActionRegistry::group_of(action) != groups[i] || action->shortcut().isEmpty()) continue;
       QString what = action->text();
-      rows +=
-          row(action->shortcut().toString(QKeySequence::NativeText), what.remove(QLatin1Char('&')));
+      rows += row(action->shortcut().toString(QKeySequence::NativeText), what.remove(u'&'));
     }
     if (!rows.isEmpty()) columns[i < (groups.size() + 1) / 2 ? 0 : 1] += part(groups[i], rows);
   }
@@ -113,9 +113,9 @@ QString ShortcutOverlay::text() const {
   columns[2] += part(tr("In Timeline"), kTimelineKeys);
   columns[2] += part(tr("In Topology"), kTopologyKeys);
   columns[2] += part(tr("In Schedule"), kScheduleKeys);
-  return tr("<h3>Keyboard and mouse</h3>") + QStringLiteral("<table><tr><td>") +
-         columns.join(QStringLiteral("</td><td width=32></td><td>")) +
-         QStringLiteral("</td></tr></table>") + tr("<p>Esc closes this page.</p>");
+  return tr("<h3>Keyboard and mouse</h3>") + u"<table><tr><td>"_s +
+         columns.join(u"</td><td width=32></td><td>"_s) + u"</td></tr></table>"_s +
+         tr("<p>Esc closes this page.</p>");
 }
 
 void ShortcutOverlay::toggle() {

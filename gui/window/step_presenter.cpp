@@ -9,11 +9,22 @@
 #include "gui/schedule/schedule_view.hpp"
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/topology/topology_view.hpp"
+#include "sim/step/predicted_timeline.hpp"
 
 namespace shardwright::gui {
 namespace {
 
 constexpr int kMostStaleMs = 300;
+
+// Throws RuntimeFailure for a step of more than `sim::kMostSpans` ops. Returns a step without a
+// timeline once `stop` is requested.
+PredictedStep predict_step(const Scenario& scenario, const std::stop_token& stop) {
+  std::optional<sim::TracedStep> step = sim::trace_step(scenario, stop);
+  if (!step) return {scenario, {}, nullptr, nullptr};
+  return {scenario, std::move(step->result),
+          std::make_shared<const Program>(std::move(step->program)),
+          std::make_shared<const Timeline>(std::move(step->timeline))};
+}
 
 }  // namespace
 
@@ -67,7 +78,7 @@ void StepPresenter::link_selections() {
 }
 
 void StepPresenter::show_stage(std::int64_t stage) {
-  views_.timeline->canvas().scroll_to(QStringLiteral("stage %1").arg(stage));
+  views_.timeline->canvas().scroll_to(u"stage %1"_s.arg(stage));
 }
 
 bool StepPresenter::anybody_looks() const {
@@ -142,7 +153,7 @@ void StepPresenter::show_files(std::vector<std::shared_ptr<const Timeline>> time
   shown_.reset();
   outdated_ = false;
   shows_files_ = true;
-  const QString files = names.join(QStringLiteral(" and "));
+  const QString files = names.join(u" and "_s);
   views_.topology->clear(files);
   views_.schedule->clear(files);
   views_.timeline->set_timelines(std::move(timelines), nullptr, {}, {}, names);

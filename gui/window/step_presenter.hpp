@@ -7,15 +7,26 @@
 #include <optional>
 #include <vector>
 
+#include "core/program/program.hpp"
+#include "core/timeline/timeline.hpp"
 #include "gui/models/background_job.hpp"
-#include "gui/models/predicted_step.hpp"
 #include "gui/models/selection.hpp"
+#include "sim/step/step_result.hpp"
 
 namespace shardwright::gui {
 
 class ScheduleView;
 class TimelineView;
 class TopologyView;
+
+// The predicted timeline of a plan's step, with its program.
+struct PredictedStep {
+  Scenario scenario;
+  sim::StepResult result;
+  std::shared_ptr<const Program> program;
+  // One rank of each stage.
+  std::shared_ptr<const Timeline> timeline;
+};
 
 // The recorded step of a run, with the plan that it was trained under.
 struct MeasuredStep {

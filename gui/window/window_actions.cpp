@@ -5,13 +5,13 @@
 #include <QMenuBar>
 
 #include "gui/timeline/timeline_view.hpp"
+#include "gui/views/message_bar.hpp"
 #include "gui/views/plans_view.hpp"
 #include "gui/views/run_view.hpp"
 #include "gui/window/docks.hpp"
 #include "gui/window/file_export.hpp"
 #include "gui/window/file_presenter.hpp"
 #include "gui/window/main_window.hpp"
-#include "gui/window/message_list.hpp"
 #include "gui/window/pick_list.hpp"
 #include "gui/window/scenario_planner.hpp"
 #include "gui/window/shortcut_overlay.hpp"
@@ -21,7 +21,7 @@ namespace shardwright::gui {
 namespace {
 
 QKeySequence keys(const char* text) {
-  return QKeySequence(QString::fromUtf8(text));
+  return QKeySequence(to_qstring(text));
 }
 
 }  // namespace
@@ -34,102 +34,101 @@ void MainWindow::create_actions() {
   create_help_actions();
   create_menus();
   connect(files_, &FilePresenter::recent_changed, this, &MainWindow::fill_recent);
-  connect(&files_->reader(), &FileReader::busy_changed,
-          registry_->find(QStringLiteral("file.stop_reading")), &QAction::setEnabled);
+  connect(&files_->reader(), &FileReader::busy_changed, registry_->find(u"file.stop_reading"_s),
+          &QAction::setEnabled);
 }
 
 void MainWindow::create_file_actions() {
   const QString group = tr("File");
-  registry_->add({QStringLiteral("file.open"), group, tr("&Open …"), QKeySequence::Open,
+  registry_->add({u"file.open"_s, group, tr("&Open …"), QKeySequence::Open,
                   tr("Plans, search results, clusters, models, timelines: two are compared"),
                   [this] { choose_files(); }});
-  registry_->add({QStringLiteral("file.open_folder"), group, tr("Open a &folder …"),
-                  keys("Ctrl+Shift+O"), tr("Opens the folder of a run or of a Hugging Face model"),
+  registry_->add({u"file.open_folder"_s, group, tr("Open a &folder …"), keys("Ctrl+Shift+O"),
+                  tr("Opens the folder of a run or of a Hugging Face model"),
                   [this] { choose_folder(); }});
-  registry_->add({QStringLiteral("file.reload"), group, tr("&Read again"), keys("F5"),
+  registry_->add({u"file.reload"_s, group, tr("&Read again"), keys("F5"),
                   tr("The files that are open"), [this] { files_->reload(); }});
   registry_
-      ->add({QStringLiteral("file.stop_reading"), group, tr("Stop the reading"), keys("Esc"),
+      ->add({u"file.stop_reading"_s, group, tr("Stop the reading"), keys("Esc"),
              tr("Stops opening files; the shown content stays"),
              [this] { files_->reader().stop(); }})
       ->setEnabled(false);
-  registry_->add({QStringLiteral("file.save_plan"), group, tr("&Save the chosen plan …"),
-                  QKeySequence::Save, tr("Saves a plan file for shardwright run and simulate"),
+  registry_->add({u"file.save_plan"_s, group, tr("&Save the chosen plan …"), QKeySequence::Save,
+                  tr("Saves a plan file for shardwright run and simulate"),
                   [this] { export_->save_plan(); }});
   for (const char* suffix : {"png", "svg", "pdf", "csv"}) {
-    const QString name = QString::fromUtf8(suffix);
-    const bool is_data = name == QStringLiteral("csv");
-    registry_->add({QStringLiteral("file.export_") + name, group,
+    const QString name = to_qstring(suffix);
+    const bool is_data = name == u"csv"_s;
+    registry_->add({u"file.export_"_s + name, group,
                     is_data ? tr("Export the view's data as CSV …")
                             : tr("Export the view as %1 …").arg(name.toUpper()),
-                    name == QStringLiteral("png") ? keys("Ctrl+E") : QKeySequence(),
+                    name == u"png"_s ? keys("Ctrl+E") : QKeySequence(),
                     tr("Exports the view that had the focus last"),
                     [this, name] { export_->export_view(name); }});
   }
-  registry_->add({QStringLiteral("file.quit"), group, tr("&Quit"), keys("Ctrl+Q"), QString(),
-                  [this] { close(); }});
+  registry_->add(
+      {u"file.quit"_s, group, tr("&Quit"), keys("Ctrl+Q"), QString(), [this] { close(); }});
 }
 
 void MainWindow::create_edit_actions() {
   const QString group = tr("Edit");
   QUndoStack* stack = document_.undo_stack();
   QAction* undo = stack->createUndoAction(this, tr("Undo"));
-  undo->setObjectName(QStringLiteral("edit.undo"));
+  undo->setObjectName(u"edit.undo"_s);
   undo->setShortcut(keys("Ctrl+Z"));
   QAction* redo = stack->createRedoAction(this, tr("Redo"));
-  redo->setObjectName(QStringLiteral("edit.redo"));
+  redo->setObjectName(u"edit.redo"_s);
   // Desktops differ in which of the two is theirs.
   redo->setShortcuts({keys("Ctrl+Shift+Z"), keys("Ctrl+Y")});
   for (QAction* action : {undo, redo}) {
     addAction(action);
     registry_->adopt(group, action);
   }
-  registry_->add({QStringLiteral("edit.copy_tsv"), group, tr("Copy plans as TSV"),
-                  keys("Ctrl+Shift+C"), tr("Copies the chosen rows, or all if only one is chosen"),
+  registry_->add({u"edit.copy_tsv"_s, group, tr("Copy plans as TSV"), keys("Ctrl+Shift+C"),
+                  tr("Copies the chosen rows, or all if only one is chosen"),
                   [this] { plans_view_->copy_tsv(); }});
-  registry_->add({QStringLiteral("edit.copy_markdown"), group, tr("Copy plans as Markdown"),
+  registry_->add({u"edit.copy_markdown"_s, group, tr("Copy plans as Markdown"),
                   keys("Ctrl+Shift+M"), tr("Copies the chosen rows, or all if only one is chosen"),
                   [this] { plans_view_->copy_markdown(); }});
-  registry_->add({QStringLiteral("edit.copy_data"), group, tr("Copy the view's data"),
-                  QKeySequence(), tr("Copies the data of the view that had the focus last, as TSV"),
+  registry_->add({u"edit.copy_data"_s, group, tr("Copy the view's data"), QKeySequence(),
+                  tr("Copies the data of the view that had the focus last, as TSV"),
                   [this] { export_->copy_data(); }});
-  registry_->add({QStringLiteral("edit.copy_picture"), group, tr("Copy the view as a picture"),
-                  QKeySequence(), tr("Copies the view that had the focus last"),
+  registry_->add({u"edit.copy_picture"_s, group, tr("Copy the view as a picture"), QKeySequence(),
+                  tr("Copies the view that had the focus last"),
                   [this] { export_->copy_picture(); }});
-  registry_->add({QStringLiteral("edit.filter"), group, tr("&Filter plans"), QKeySequence::Find,
+  registry_->add({u"edit.filter"_s, group, tr("&Filter plans"), QKeySequence::Find,
                   tr("Terms such as tp=8, mfu>45"), [this] {
-                    raise_view(QStringLiteral("plans"));
+                    raise_view(u"plans"_s);
                     plans_view_->focus_filter();
                   }});
 }
 
 void MainWindow::create_plan_actions() {
   const QString group = tr("Plan");
-  registry_->add({QStringLiteral("plan.search"), group, tr("Search again"), keys("Shift+F5"),
+  registry_->add({u"plan.search"_s, group, tr("Search again"), keys("Shift+F5"),
                   tr("Searches for plans of the scenario as it is"), [this] {
                     take_typed_text();
                     step_->leave_files();
                     start();
                   }});
-  registry_->add({QStringLiteral("plan.stop"), group, tr("Stop the search"), keys("Ctrl+."),
+  registry_->add({u"plan.stop"_s, group, tr("Stop the search"), keys("Ctrl+."),
                   tr("Keeps what was found"), [this] { planner_->search().stop(); }});
-  registry_->add({QStringLiteral("plan.example"), group, tr("Worked example"), QKeySequence(),
+  registry_->add({u"plan.example"_s, group, tr("Worked example"), QKeySequence(),
                   tr("Llama 3 70B on 512 H100"), [this] { planner_->plan_example(); }});
-  registry_->add({QStringLiteral("plan.here"), group, tr("Plan on this machine"), QKeySequence(),
+  registry_->add({u"plan.here"_s, group, tr("Plan on this machine"), QKeySequence(),
                   tr("Plans for all of its ranks; a machine that was never probed is probed first, "
                      "in half a minute"),
                   [this] { planner_->plan_on_this_machine(); }});
-  registry_->add({QStringLiteral("plan.run"), group, tr("Start a run"), keys("Ctrl+R"),
+  registry_->add({u"plan.run"_s, group, tr("Start a run"), keys("Ctrl+R"),
                   tr("Trains with the chosen plan"), [this] {
-                    raise_view(QStringLiteral("run"));
+                    raise_view(u"run"_s);
                     run_view_->start();
                   }});
-  registry_->add({QStringLiteral("plan.stop_run"), group, tr("Stop the run"), QKeySequence(),
+  registry_->add({u"plan.stop_run"_s, group, tr("Stop the run"), QKeySequence(),
                   tr("Interrupts the run as Ctrl-C does"), [this] { run_view_->stop(); }});
-  registry_->add({QStringLiteral("plan.calibrate"), group, tr("Calibrate from the run"),
-                  QKeySequence(), tr("Refits the cluster's profile to what the run measured"),
-                  [this] {
-                    raise_view(QStringLiteral("run"));
+  registry_->add({u"plan.calibrate"_s, group, tr("Calibrate from the run"), QKeySequence(),
+                  tr("Refits the cluster's profile to what the run measured"), [this] {
+                    raise_view(u"run"_s);
                     run_view_->calibrate();
                   }});
 }
@@ -138,21 +137,19 @@ void MainWindow::create_view_actions() {
   const QString group = tr("View");
   int number = 1;
   for (const QDockWidget* dock : docks()) {
-    registry_->add({QStringLiteral("view.") + dock->objectName(), group, dock->windowTitle(),
-                    keys(qPrintable(QStringLiteral("Alt+%1").arg(number++))),
-                    tr("Brings the view to the front"),
+    registry_->add({u"view."_s + dock->objectName(), group, dock->windowTitle(),
+                    keys(qPrintable(u"Alt+%1"_s.arg(number++))), tr("Brings the view to the front"),
                     [this, id = dock->objectName()] { raise_view(id); }});
   }
-  registry_->add({QStringLiteral("view.go_to"), group, tr("Go to a rank or an op …"),
-                  keys("Ctrl+P"), tr("In the Timeline, by its name"), [this] { open_places(); }});
-  registry_->add({QStringLiteral("view.reset_rows"), group, tr("Reset the order of Timeline rows"),
+  registry_->add({u"view.go_to"_s, group, tr("Go to a rank or an op …"), keys("Ctrl+P"),
+                  tr("In the Timeline, by its name"), [this] { open_places(); }});
+  registry_->add({u"view.reset_rows"_s, group, tr("Reset the order of Timeline rows"),
                   QKeySequence(), tr("Undoes the dragging of rows"),
                   [this] { timeline_view_->reset_order(); }});
-  registry_->add({QStringLiteral("view.close_messages"), group, tr("Close all messages"),
-                  QKeySequence(),
+  registry_->add({u"view.close_messages"_s, group, tr("Close all messages"), QKeySequence(),
                   tr("Their offers go with them; F5 still reads changed files again"),
                   [this] { messages_->close_all(); }});
-  registry_->add({QStringLiteral("view.reset"), group, tr("Reset the layout"), QKeySequence(),
+  registry_->add({u"view.reset"_s, group, tr("Reset the layout"), QKeySequence(),
                   tr("Moves all docks to their first places"), [this] {
                     docks_->reset();
                     messages_->show_all();
@@ -161,10 +158,10 @@ void MainWindow::create_view_actions() {
 
 void MainWindow::create_help_actions() {
   const QString group = tr("Help");
-  registry_->add({QStringLiteral("help.shortcuts"), group, tr("Keyboard and mouse"), keys("?"),
+  registry_->add({u"help.shortcuts"_s, group, tr("Keyboard and mouse"), keys("?"),
                   tr("All shortcuts"), [this] { shortcuts_->toggle(); }});
-  registry_->add({QStringLiteral("help.palette"), group, tr("Command palette"),
-                  keys("Ctrl+Shift+P"), tr("All commands by name"), [this] { open_palette(); }});
+  registry_->add({u"help.palette"_s, group, tr("Command palette"), keys("Ctrl+Shift+P"),
+                  tr("All commands by name"), [this] { open_palette(); }});
 }
 
 void MainWindow::choose_files() {
@@ -188,9 +185,9 @@ void MainWindow::fill_recent() {
 void MainWindow::open_palette() {
   std::vector<Pick> commands;
   for (QAction* action : registry_->actions()) {
-    const QString text = action->text().remove(QLatin1Char('&'));
+    const QString text = action->text().remove(u'&');
     if (!action->isEnabled() || text.isEmpty()) continue;
-    commands.push_back({ActionRegistry::group_of(action) + QStringLiteral(": ") + text,
+    commands.push_back({ActionRegistry::group_of(action) + u": "_s + text,
                         action->shortcut().toString(QKeySequence::NativeText), action->toolTip(),
                         [action] { action->trigger(); }});
   }
@@ -198,7 +195,7 @@ void MainWindow::open_palette() {
 }
 
 void MainWindow::open_places() {
-  raise_view(QStringLiteral("timeline"));
+  raise_view(u"timeline"_s);
   places_->open(places());
 }
 
@@ -215,12 +212,12 @@ std::vector<Pick> MainWindow::places() const {
 
 void MainWindow::create_menus() {
   for (const QString& group : registry_->groups()) {
-    QMenu* menu = menuBar()->addMenu(QStringLiteral("&") + group);
+    QMenu* menu = menuBar()->addMenu(u"&"_s + group);
     menu->setToolTipsVisible(true);
     for (QAction* action : registry_->actions()) {
       if (ActionRegistry::group_of(action) != group) continue;
       menu->addAction(action);
-      if (action->objectName() != QStringLiteral("file.open_folder")) continue;
+      if (action->objectName() != u"file.open_folder"_s) continue;
       recent_menu_ = menu->addMenu(tr("Open &recent"));
       recent_menu_->setEnabled(false);
     }

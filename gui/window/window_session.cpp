@@ -1,25 +1,67 @@
 // The session of the window: kept when it closes, restored when it opens.
+#include <QFileInfo>
 #include <QSettings>
+#include <atomic>
 #include <nlohmann/json.hpp>
 
 #include "gui/models/text.hpp"
 #include "gui/timeline/timeline_view.hpp"
+#include "gui/views/message_bar.hpp"
 #include "gui/views/plans_view.hpp"
 #include "gui/views/run_view.hpp"
 #include "gui/window/docks.hpp"
 #include "gui/window/file_presenter.hpp"
 #include "gui/window/main_window.hpp"
-#include "gui/window/message_list.hpp"
 #include "gui/window/scenario_planner.hpp"
-#include "gui/window/session_values.hpp"
 
 namespace shardwright::gui {
+namespace {
+
+std::atomic<QtMessageHandler> handler_before = nullptr;
+thread_local bool is_silent = false;
+
+void pass_on_message(QtMsgType type, const QMessageLogContext& context, const QString& text) {
+  if (is_silent && type == QtWarningMsg) return;
+  if (const QtMessageHandler before = handler_before) before(type, context, text);
+}
+
+// Keeps warnings of Qt in this thread to itself, for as long as this lives.
+class Silence {
+ public:
+  Silence() {
+    is_silent = true;
+    handler_before = qInstallMessageHandler(pass_on_message);
+  }
+  ~Silence() {
+    qInstallMessageHandler(handler_before);
+    is_silent = false;
+  }
+  Silence(const Silence&) = delete;
+  Silence& operator=(const Silence&) = delete;
+};
+
+// Reads all of the session and removes what Qt cannot read, which it would report on standard error
+// alone. Returns the keys of the removed values; the name of the file stands for lines without a value.
+QStringList drop_damaged_values(QSettings& session) {
+  const Silence silence;
+  QStringList damaged;
+  for (const QString& key : session.allKeys()) {
+    if (session.value(key).isValid()) continue;
+    damaged.append(key);
+    session.remove(key);
+  }
+  if (session.status() == QSettings::FormatError)
+    damaged.append(QFileInfo(session.fileName()).fileName());
+  return damaged;
+}
+
+}  // namespace
 
 void MainWindow::save_session() {
   if (settings_ == nullptr) return;
   take_typed_text();
   docks_->save(*settings_);
-  settings_->setValue(QStringLiteral("scenario"), to_qstring(to_json(document_.choice()).dump()));
+  settings_->setValue(u"scenario"_s, to_qstring(to_json(document_.choice()).dump()));
   files_->save(*settings_);
   plans_view_->save(*settings_);
   timeline_view_->save(*settings_);
@@ -36,7 +78,7 @@ void MainWindow::report_replaced(const QStringList& damaged, const std::vector<P
         problem.where.empty() ? tr("Scenario") : title_of(field_of(problem.where, Field::Model));
     lines.append(tr("%1: %2").arg(title, text));
   }
-  messages_->say(QStringLiteral("session"), Tone::Problem, lines.join(QLatin1Char('\n')));
+  messages_->say(u"session"_s, Tone::Problem, lines.join(u'\n'));
 }
 
 void MainWindow::restore_session() {
@@ -44,7 +86,7 @@ void MainWindow::restore_session() {
   QStringList damaged = drop_damaged_values(*settings_);
   damaged += docks_->restore(*settings_);
   messages_->show_all();  // The layout may have shown the bar, and there is no message yet.
-  const QVariant scenario = settings_->value(QStringLiteral("scenario"));
+  const QVariant scenario = settings_->value(u"scenario"_s);
   const auto document = nlohmann::json::parse(scenario.toString().toStdString(), nullptr, false);
   const bool blocked = document_.blockSignals(true);
   std::vector<Problem> replaced;

@@ -8,6 +8,8 @@
 #include <QString>
 #include <vector>
 
+#include "gui/models/text.hpp"
+
 namespace shardwright::gui {
 
 struct ClippedPart {
@@ -17,32 +19,30 @@ struct ClippedPart {
 };
 
 inline QPainterPath path_of(const QString& data) {
-  static const QRegularExpression kCorner(QStringLiteral("([ML])([-\\d.e+]+) ([-\\d.e+]+)"));
+  static const QRegularExpression kCorner(u"([ML])([-\\d.e+]+) ([-\\d.e+]+)"_s);
   QPainterPath path;
   auto corners = kCorner.globalMatch(data);
   while (corners.hasNext()) {
     const auto corner = corners.next();
     const QPointF at(corner.captured(2).toDouble(), corner.captured(3).toDouble());
-    corner.captured(1) == QStringLiteral("M") ? path.moveTo(at) : path.lineTo(at);
+    corner.captured(1) == u"M"_s ? path.moveTo(at) : path.lineTo(at);
   }
   return path;
 }
 
 inline std::vector<ClippedPart> clipped_parts(const QByteArray& document) {
-  static const QRegularExpression kClip(QStringLiteral(
-      "<clipPath id=\"(\\w+)\"><path clip-rule=\"(\\w+)\" d=\"([^\"]*)\"/></clipPath>"));
+  static const QRegularExpression kClip(
+      u"<clipPath id=\"(\\w+)\"><path clip-rule=\"(\\w+)\" d=\"([^\"]*)\"/></clipPath>"_s);
   static const QRegularExpression kGroup(
-      QStringLiteral(
-          "^<g(?: clip-path=\"url\\(#(\\w+)\\)\")?>$(.*?)^</g>$(?=\\n(?:<clipPath|<g>|<g "
-          "clip-path|</svg>))"),
+      u"^<g(?: clip-path=\"url\\(#(\\w+)\\)\")?>$(.*?)^</g>$(?=\\n(?:<clipPath|<g>|<g "
+      "clip-path|</svg>))"_s,
       QRegularExpression::MultilineOption | QRegularExpression::DotMatchesEverythingOption);
   const QString text = QString::fromUtf8(document);
   QMap<QString, QPainterPath> clips;
   for (auto found = kClip.globalMatch(text); found.hasNext();) {
     const auto clip = found.next();
     QPainterPath path = path_of(clip.captured(3));
-    path.setFillRule(clip.captured(2) == QStringLiteral("evenodd") ? Qt::OddEvenFill
-                                                                   : Qt::WindingFill);
+    path.setFillRule(clip.captured(2) == u"evenodd"_s ? Qt::OddEvenFill : Qt::WindingFill);
     clips.insert(clip.captured(1), path);
   }
   std::vector<ClippedPart> parts;

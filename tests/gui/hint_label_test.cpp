@@ -1,10 +1,8 @@
-#include "gui/views/hint_label.hpp"
-
 #include <QApplication>
 #include <QStyle>
 
-#include "gui/style/mixed_colour.hpp"
 #include "gui/style/palette.hpp"
+#include "gui/views/widgets.hpp"
 #include "tests/gui/contrast.hpp"
 #include "tests/gui/window_fixture.hpp"
 

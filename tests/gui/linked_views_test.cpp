@@ -18,21 +18,19 @@ class LinkedViewsTest : public ::testing::Test {
   void SetUp() override {
     window_.resize(1400, 900);
     window_.show();
-    window_.selection().show(std::make_shared<const PlanSet>(
-        plan_set_of(fixtures::small_step().scenario, QStringLiteral("a plan"))));
-    window_.raise_view(QStringLiteral("timeline"));
+    window_.selection().show(
+        std::make_shared<const PlanSet>(plan_set_of(fixtures::small_step().scenario, u"a plan"_s)));
+    window_.raise_view(u"timeline"_s);
     ASSERT_TRUE(wait_for([&] { return !window_.is_busy() && !timeline().tracks().empty(); }));
   }
 
   TimelineCanvas& timeline() {
-    return qobject_cast<TimelineView*>(window_.view(QStringLiteral("timeline")))->canvas();
+    return qobject_cast<TimelineView*>(window_.view(u"timeline"_s))->canvas();
   }
   TopologyCanvas& topology() {
-    return qobject_cast<TopologyView*>(window_.view(QStringLiteral("topology")))->canvas();
+    return qobject_cast<TopologyView*>(window_.view(u"topology"_s))->canvas();
   }
-  ScheduleView& schedule() {
-    return *qobject_cast<ScheduleView*>(window_.view(QStringLiteral("schedule")));
-  }
+  ScheduleView& schedule() { return *qobject_cast<ScheduleView*>(window_.view(u"schedule"_s)); }
 
   MainWindow window_;
 };

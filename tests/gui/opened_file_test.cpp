@@ -25,7 +25,7 @@ namespace {
 class OpenedFileTest : public ::testing::Test {
  protected:
   QString write(const char* name, const std::string& text) {
-    const QString path = folder_.filePath(QString::fromUtf8(name));
+    const QString path = folder_.filePath(to_qstring(name));
     QFile file(path);
     EXPECT_TRUE(file.open(QIODevice::WriteOnly));
     file.write(text.data(), static_cast<qint64>(text.size()));
@@ -57,7 +57,7 @@ TEST_F(OpenedFileTest, TellsTheKindsApart) {
       {QStringLiteral(SHARDWRIGHT_SOURCE_DIR "/tests/core/spec/data/huggingface/qwen3-8b.json"),
        "model"}};
   for (const auto& [path, kind] : files)
-    EXPECT_EQ(kind_of(open_file(path)), QString::fromUtf8(kind)) << path.toStdString();
+    EXPECT_EQ(kind_of(open_file(path)), to_qstring(kind)) << path.toStdString();
 }
 
 TEST_F(OpenedFileTest, APlanComesBackAsItWas) {
@@ -83,12 +83,11 @@ TEST_F(OpenedFileTest, TheStepOfARunIsTheLastThatAllRanksRecorded) {
   QStringList files;
   for (const QString& file : std::get<RunFolder>(run.content).timelines)
     files.append(QFileInfo(file).fileName());
-  EXPECT_EQ(files, (QStringList{QStringLiteral("timeline-10-0.json"),
-                                QStringLiteral("timeline-10-1.json")}));
+  EXPECT_EQ(files, (QStringList{u"timeline-10-0.json"_s, u"timeline-10-1.json"_s}));
 }
 
 TEST_F(OpenedFileTest, RefusesWhatItDoesNotKnow) {
-  EXPECT_NE(problems(QStringLiteral("/no/such/file")), std::vector<std::string>{"none"});
+  EXPECT_NE(problems(u"/no/such/file"_s), std::vector<std::string>{"none"});
   EXPECT_NE(problems(folder_.path()), std::vector<std::string>{"none"});
   EXPECT_NE(problems(write("text.json", "no json")), std::vector<std::string>{"none"});
   EXPECT_NE(problems(write("list.json", "[1, 2]")), std::vector<std::string>{"none"});
@@ -126,12 +125,12 @@ TEST_F(OpenedFileTest, NamesTheProblemsOfTheFilesOfARun) {
   ASSERT_EQ(read().files.size(), 1U);
   write("timeline-10-0.json", R"({"schema": "shardwright/timeline", "version": 1})");
   ASSERT_EQ(read().problems.size(), 1U);
-  EXPECT_TRUE(read().problems.front().text.contains(QStringLiteral("timeline-10-0.json: /origin")))
+  EXPECT_TRUE(read().problems.front().text.contains(u"timeline-10-0.json: /origin"_s))
       << qPrintable(read().problems.front().text);
   write("timeline-10-0.json", to_json(Timeline{}).dump());
   write("plan.json", R"({"schema": "shardwright/plan", "version": 1})");
   ASSERT_EQ(read().problems.size(), 1U);
-  EXPECT_TRUE(read().problems.front().text.contains(QStringLiteral("/model")));
+  EXPECT_TRUE(read().problems.front().text.contains(u"/model"_s));
 }
 
 TEST_F(OpenedFileTest, AResultWithoutAPlanIsTold) {
@@ -143,7 +142,7 @@ TEST_F(OpenedFileTest, AResultWithoutAPlanIsTold) {
   const ReadFiles read = read_files({path}, small_choice(), progress, {});
   EXPECT_TRUE(read.files.empty());
   ASSERT_EQ(read.problems.size(), 1U);
-  EXPECT_TRUE(read.problems.front().text.contains(QStringLiteral("no plan")));
+  EXPECT_TRUE(read.problems.front().text.contains(u"no plan"_s));
 }
 
 TEST_F(OpenedFileTest, ATraceOpensAsItsTimelineDoes) {
@@ -151,7 +150,7 @@ TEST_F(OpenedFileTest, ATraceOpensAsItsTimelineDoes) {
   std::ostringstream trace;
   write_perfetto(timeline, trace);
   const OpenedFile file = open_file(write("trace.json", trace.str()));
-  EXPECT_EQ(kind_of(file), QStringLiteral("timeline"));
+  EXPECT_EQ(kind_of(file), u"timeline"_s);
   const auto& opened = *std::get<std::shared_ptr<const Timeline>>(file.content);
   EXPECT_EQ(opened.spans.size(), timeline.spans.size());
   EXPECT_EQ(opened.ranks, timeline.ranks);
@@ -165,7 +164,7 @@ TEST_F(OpenedFileTest, ATraceOfAnotherProgramSaysSo) {
 
 // Reading would wait for whoever writes to it.
 TEST_F(OpenedFileTest, APipeIsRefused) {
-  const QString path = folder_.filePath(QStringLiteral("pipe.json"));
+  const QString path = folder_.filePath(u"pipe.json"_s);
   ASSERT_EQ(mkfifo(qPrintable(path), 0600), 0);
   EXPECT_EQ(problems(path), std::vector<std::string>{""});
 }
@@ -173,7 +172,7 @@ TEST_F(OpenedFileTest, APipeIsRefused) {
 // Larger than what people write by hand.
 TEST_F(OpenedFileTest, ReadsLargeTimelines) {
   const QString path = write("large.json", to_json(Timeline{}).dump() + std::string(70 << 20, ' '));
-  EXPECT_EQ(kind_of(open_file(path)), QStringLiteral("timeline"));
+  EXPECT_EQ(kind_of(open_file(path)), u"timeline"_s);
 }
 
 TEST_F(OpenedFileTest, AFollowerOfAnEndedRunAsksLessOften) {
@@ -336,7 +335,7 @@ TEST(BottleneckWarning, ComesWhenStepsGetSlower) {
   EXPECT_EQ(bottleneck_warning(steps, 0.1), QString());
   EXPECT_NE(bottleneck_warning(steps, 0.03), QString());
   for (std::size_t i = 24; i < 30; ++i) steps[i].step_s = 0.2;
-  EXPECT_TRUE(bottleneck_warning(steps, 0.1).contains(QStringLiteral("200")));
+  EXPECT_TRUE(bottleneck_warning(steps, 0.1).contains(u"200"_s));
 }
 
 }  // namespace

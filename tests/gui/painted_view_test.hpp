@@ -10,6 +10,8 @@
 #include <QWidget>
 #include <set>
 
+#include "gui/models/text.hpp"
+
 namespace shardwright::gui::fixtures {
 
 inline void turn_wheel(QWidget& widget, const QPointF& at, int notches,

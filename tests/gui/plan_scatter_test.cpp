@@ -37,8 +37,8 @@ TEST(PlanScatter, AValueLooksTheSameWhateverElseThereIs) {
   const int plans = static_cast<int>(small_set()->plans.size());
   ASSERT_GT(plans, 4);
   for (const char* figure : {"tp", "dp", "recompute"}) {
-    scatter.set_axes(figure_index(QStringLiteral("step")), figure_index(QStringLiteral("memory")),
-                     figure_index(QString::fromUtf8(figure)));
+    scatter.set_axes(figure_index(u"step"_s), figure_index(u"memory"_s),
+                     figure_index(to_qstring(figure)));
     std::map<QString, std::pair<QRgb, int>> known;
     for (int count = 1; count <= plans; ++count) {
       scatter.show(small_set(), first_rows(count));
@@ -50,8 +50,7 @@ TEST(PlanScatter, AValueLooksTheSameWhateverElseThereIs) {
 
 TEST(PlanScatter, OnePlanDoesNotTakeNegativeTime) {
   PlanScatter scatter;
-  scatter.set_axes(figure_index(QStringLiteral("step")), figure_index(QStringLiteral("memory")),
-                   figure_index(QStringLiteral("tp")));
+  scatter.set_axes(figure_index(u"step"_s), figure_index(u"memory"_s), figure_index(u"tp"_s));
   scatter.show(small_set(), first_rows(1));
   const double step = small_set()->plans.front().result.step.value();
   EXPECT_GE(scatter.xAxis->range().lower, 0.0);
@@ -62,7 +61,7 @@ TEST(PlanScatter, OnePlanDoesNotTakeNegativeTime) {
 std::vector<std::pair<double, double>> labels_of(const QCPAxis& axis) {
   QVector<double> ticks;
   QVector<QString> texts;
-  axis.ticker()->generate(axis.range(), QLocale::c(), QLatin1Char('g'), 6, ticks, nullptr, &texts);
+  axis.ticker()->generate(axis.range(), QLocale::c(), u'g', 6, ticks, nullptr, &texts);
   const QFontMetrics metrics(axis.tickLabelFont());
   std::vector<std::pair<double, double>> labels;
   for (qsizetype i = 0; i < ticks.size(); ++i) {
@@ -79,8 +78,7 @@ std::vector<std::pair<double, double>> labels_of(const QCPAxis& axis) {
 // In narrow panes, of one plan and of many, whose axes may be logarithmic.
 TEST(PlanScatter, LabelsOfTicksStayApart) {
   PlanScatter scatter;
-  scatter.set_axes(figure_index(QStringLiteral("step")), figure_index(QStringLiteral("rate")),
-                   figure_index(QStringLiteral("tp")));
+  scatter.set_axes(figure_index(u"step"_s), figure_index(u"rate"_s), figure_index(u"tp"_s));
   for (const int plans : {1, 2, static_cast<int>(small_set()->plans.size())}) {
     scatter.show(small_set(), first_rows(plans));
     for (const QSize size : {QSize(150, 130), QSize(210, 160), QSize(290, 240), QSize(700, 500)}) {
@@ -102,7 +100,7 @@ TEST(PlanScatter, AShortLogarithmicAxisHasTicksToReadValuesBy) {
   scatter.show(small_set(), first_rows(static_cast<int>(small_set()->plans.size())));
   const int figures = static_cast<int>(plan_figures().size());
   for (int x = 0; x < figures && scatter.xAxis->scaleType() != QCPAxis::stLogarithmic; ++x)
-    scatter.set_axes(x, figure_index(QStringLiteral("rate")), figure_index(QStringLiteral("tp")));
+    scatter.set_axes(x, figure_index(u"rate"_s), figure_index(u"tp"_s));
   ASSERT_EQ(scatter.xAxis->scaleType(), QCPAxis::stLogarithmic);
   shown(scatter, {700, 500});
   for (const auto& [from, to] : {std::pair(1.1, 1.9), {2.1, 9.9}, {0.021, 0.049}, {230.0, 480.0}}) {

@@ -10,7 +10,6 @@
 
 #include "core/spec/plan_json.hpp"
 #include "gui/models/background_job.hpp"
-#include "gui/models/plan_stream.hpp"
 #include "gui/models/selection.hpp"
 #include "tests/gui/small_scenario.hpp"
 
@@ -277,7 +276,7 @@ TEST(BackgroundJob, TellsAFailureInWords) {
     throw InputError("plan.json", {{"/plan/tp", "3", "a divisor of 64"}});
   });
   ASSERT_TRUE(wait_for([&] { return !failure.isEmpty(); }));
-  EXPECT_EQ(failure, QStringLiteral("plan.json: /plan/tp: 3; expected a divisor of 64"));
+  EXPECT_EQ(failure, u"plan.json: /plan/tp: 3; expected a divisor of 64"_s);
 }
 
 TEST(Selection, KeepsAPlanThatIsFoundAgain) {

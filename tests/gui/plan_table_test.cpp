@@ -11,7 +11,7 @@ namespace shardwright::gui {
 namespace {
 
 int column(const char* id) {
-  return figure_index(QString::fromUtf8(id));
+  return figure_index(to_qstring(id));
 }
 
 // Plans that differ in their figures only.
@@ -49,7 +49,7 @@ TEST(PlanTable, KeepsTheRulesOfItemModels) {
                                            QAbstractItemModelTester::FailureReportingMode::Fatal);
   model.show(small_set());
   filter.sort(column("memory"));
-  EXPECT_EQ(filter.set_terms(QStringLiteral("tp=1")), QString());
+  EXPECT_EQ(filter.set_terms(u"tp=1"_s), QString());
   model.show(nullptr);
   EXPECT_EQ(filter.rowCount(), 0);
 }
@@ -73,7 +73,7 @@ TEST(PlanTable, TermsFilterTogetherAndTurnRound) {
   FilteredPlans plans;
   auto& [model, filter] = plans;
   const auto count = [&](const char* terms) {
-    EXPECT_EQ(filter.set_terms(QString::fromUtf8(terms)), QString()) << terms;
+    EXPECT_EQ(filter.set_terms(to_qstring(terms)), QString()) << terms;
     return filter.rowCount();
   };
   const int all = count("");
@@ -114,7 +114,7 @@ TEST(PlanTable, SaysWhatIsWrongWithATerm) {
   auto& [model, filter] = plans;
   const int all = filter.rowCount();
   for (const char* wrong : {"nonsense=3", "mfu>many", "schedule<1f1b"}) {
-    EXPECT_TRUE(filter.set_terms(QString::fromUtf8(wrong)).contains(QString::fromUtf8(wrong)));
+    EXPECT_TRUE(filter.set_terms(to_qstring(wrong)).contains(to_qstring(wrong)));
     EXPECT_EQ(filter.rowCount(), all) << wrong;
   }
 }
@@ -124,7 +124,7 @@ TEST(PlanTable, TheLassoAndTheTermsHoldBoth) {
   auto& [model, filter] = plans;
   filter.set_lasso({0, 2, 3});
   EXPECT_EQ(filter.rowCount(), 3);
-  filter.set_terms(QStringLiteral("no such word"));
+  filter.set_terms(u"no such word"_s);
   EXPECT_EQ(filter.rowCount(), 0);
   filter.set_terms({});
   filter.clear_lasso();
@@ -177,35 +177,34 @@ TEST(PlanTable, NamesSortByTheirText) {
 TEST(PlanTable, HeadersStayWithoutARow) {
   FilteredPlans plans;
   auto& [model, filter] = plans;
-  filter.set_terms(QStringLiteral("no such word"));
+  filter.set_terms(u"no such word"_s);
   ASSERT_EQ(filter.rowCount(), 0);
   EXPECT_FALSE(filter.hasChildren());
-  EXPECT_EQ(filter.headerData(column("tp"), Qt::Horizontal, Qt::DisplayRole).toString(),
-            QStringLiteral("tp"));
+  EXPECT_EQ(filter.headerData(column("tp"), Qt::Horizontal, Qt::DisplayRole).toString(), u"tp"_s);
 }
 
 TEST(PlanTable, WordsAreFoundWhateverTheirCase) {
   FilteredPlans plans;
   auto& [model, filter] = plans;
-  filter.set_terms(QStringLiteral("zero 3"));
+  filter.set_terms(u"zero 3"_s);
   const int found = filter.rowCount();
   EXPECT_GT(found, 0);
-  filter.set_terms(QStringLiteral("ZeRO 3"));
+  filter.set_terms(u"ZeRO 3"_s);
   EXPECT_EQ(filter.rowCount(), found);
-  filter.set_terms(QStringLiteral("recompute=FULL"));
+  filter.set_terms(u"recompute=FULL"_s);
   const int full = filter.rowCount();
-  filter.set_terms(QStringLiteral("recompute=full"));
+  filter.set_terms(u"recompute=full"_s);
   EXPECT_EQ(filter.rowCount(), full);
 }
 
 TEST(TableText, KeepsCellsApart) {
-  const TextTable table{{QStringLiteral("a"), QStringLiteral("b")},
-                        {{QStringLiteral("1,5"), QStringLiteral("say \"x\"")},
-                         {QStringLiteral("p|q"), QStringLiteral("two\tparts")}}};
-  EXPECT_EQ(to_csv(table), QStringLiteral("a,b\n\"1,5\",\"say \"\"x\"\"\"\np|q,two\tparts\n"));
-  EXPECT_EQ(to_tsv(table), QStringLiteral("a\tb\n1,5\tsay \"x\"\np|q\ttwo parts\n"));
-  EXPECT_EQ(to_markdown(table), QStringLiteral("| a | b |\n| --- | --- |\n| 1,5 | say \"x\" |\n"
-                                               "| p\\|q | two\tparts |\n"));
+  const TextTable table{{u"a"_s, u"b"_s},
+                        {{u"1,5"_s, u"say \"x\""_s}, {u"p|q"_s, u"two\tparts"_s}}};
+  EXPECT_EQ(to_csv(table), u"a,b\n\"1,5\",\"say \"\"x\"\"\"\np|q,two\tparts\n"_s);
+  EXPECT_EQ(to_tsv(table), u"a\tb\n1,5\tsay \"x\"\np|q\ttwo parts\n"_s);
+  EXPECT_EQ(to_markdown(table),
+            u"| a | b |\n| --- | --- |\n| 1,5 | say \"x\" |\n"
+            "| p\\|q | two\tparts |\n"_s);
 }
 
 TEST(TableText, TitlesHaveTheirUnitsOnOneLine) {
@@ -216,7 +215,7 @@ TEST(TableText, TitlesHaveTheirUnitsOnOneLine) {
   const TextTable plain = text_table(model, {column("rate")}, Qt::EditRole);
   EXPECT_NEAR(plain.rows.front().front().toDouble(),
               model.set()->plans.front().result.throughput.tokens_per_s_per_gpu, 1e-3);
-  EXPECT_EQ(table.header, QStringList({QStringLiteral("Step (s)"), QStringLiteral("tp")}));
+  EXPECT_EQ(table.header, QStringList({u"Step (s)"_s, u"tp"_s}));
   EXPECT_EQ(table.rows.size(), small_set()->plans.size());
 }
 

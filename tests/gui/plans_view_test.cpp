@@ -24,7 +24,7 @@ namespace {
 class PlansViewTest : public WindowTest {
  protected:
   bool is_shown(const char* figure) {
-    return !find<QTableView>("plans_table").isColumnHidden(figure_index(id(figure)));
+    return !find<QTableView>("plans_table").isColumnHidden(figure_index(to_qstring(figure)));
   }
   bool is_batch_shown() { return is_shown("batch"); }
   // A plan's cells in the columns that are shown and say what it is, not how fast.
@@ -55,7 +55,7 @@ TEST_F(PlansViewTest, ABatchThatTheSearchChoseIsTold) {
   plan(choice);
   const std::int64_t batch = window_.selection().set()->plans.front().plan.global_batch;
   const QString told = find<QLabel>("summary").text();
-  EXPECT_TRUE(told.contains(id("Batch: %1 sequences (chosen: the throughput knee)").arg(batch)))
+  EXPECT_TRUE(told.contains(u"Batch: %1 sequences (chosen: the throughput knee)"_s.arg(batch)))
       << qPrintable(told);
   EXPECT_TRUE(is_batch_shown());
 }
@@ -64,7 +64,7 @@ TEST_F(PlansViewTest, ABatchThatTheSearchChoseIsTold) {
 TEST_F(PlansViewTest, TheColumnOfTheBatchComesAndGoesWithAnOpenBatch) {
   show_plans();
   EXPECT_FALSE(is_batch_shown());
-  EXPECT_FALSE(find<QLabel>("summary").text().contains(id("Batch:")));
+  EXPECT_FALSE(find<QLabel>("summary").text().contains(u"Batch:"_s));
   PlanSet open = *small_set();
   open.request.global_batch = 0;
   show(open);
@@ -87,16 +87,16 @@ TEST_F(PlansViewTest, ASessionKeepsTheColumnsThatTheUserChose) {
   open.request.global_batch = 0;
   show(open);
   ASSERT_TRUE(is_batch_shown());
-  QSettings settings(folder_.filePath(id("session.ini")), QSettings::IniFormat);
+  QSettings settings(folder_.filePath(u"session.ini"_s), QSettings::IniFormat);
   auto& plans = *window_.findChild<PlansView*>();
   plans.save(settings);
   EXPECT_TRUE(is_batch_shown());
   Selection selection;
   PlansView next(&selection);
   next.restore(settings);
-  const auto& table = *next.findChild<QTableView*>(id("plans_table"));
-  EXPECT_TRUE(table.isColumnHidden(figure_index(id("batch"))));
-  EXPECT_FALSE(table.isColumnHidden(figure_index(id("step"))));
+  const auto& table = *next.findChild<QTableView*>(u"plans_table"_s);
+  EXPECT_TRUE(table.isColumnHidden(figure_index(u"batch"_s)));
+  EXPECT_FALSE(table.isColumnHidden(figure_index(u"step"_s)));
 }
 
 // A plan that is made another one in a single respect, and the column that tells.
@@ -160,7 +160,7 @@ TEST(PlanTip, ExplainsWhateverTellsPlansApart) {
     const PlanSet set = pair_of(other);
     EXPECT_NE(plan_tip(set, 0), plan_tip(set, 1)) << other.figure;
   }
-  EXPECT_TRUE(plan_tip(*small_set(), 0).contains(id("</b>: Tensor-parallel ranks")));
+  EXPECT_TRUE(plan_tip(*small_set(), 0).contains(u"</b>: Tensor-parallel ranks"_s));
 }
 
 TEST_F(PlansViewTest, NoTwoPlansOfASparseModelLookAlike) {
@@ -174,7 +174,7 @@ TEST_F(PlansViewTest, NoTwoPlansOfASparseModelLookAlike) {
   EXPECT_TRUE(is_shown("ep"));
   std::set<QStringList> seen;
   for (int row = 0; row < plans; ++row)
-    EXPECT_TRUE(seen.insert(shown_words(row)).second) << qPrintable(shown_words(row).join(id(" ")));
+    EXPECT_TRUE(seen.insert(shown_words(row)).second) << qPrintable(shown_words(row).join(u" "_s));
 }
 
 TEST_F(PlansViewTest, TheUsersChoiceOfColumnsStandsWhateverThePlansAre) {
@@ -193,14 +193,14 @@ TEST_F(PlansViewTest, TheUsersChoiceOfColumnsStandsWhateverThePlansAre) {
 TEST_F(PlansViewTest, ColumnsGetAsWideAsTheirTextsUnlessTheUserSizedThem) {
   auto& table = find<QTableView>("plans_table");
   const auto width = [&](const char* figure) {
-    return table.columnWidth(figure_index(id(figure)));
+    return table.columnWidth(figure_index(to_qstring(figure)));
   };
   const auto fits = [&](const char* figure, const char* text) {
-    return width(figure) >= table.fontMetrics().horizontalAdvance(id(text)) + 10;
+    return width(figure) >= table.fontMetrics().horizontalAdvance(to_qstring(text)) + 10;
   };
   show_plans();
   ASSERT_FALSE(fits("schedule", "interleaved"));
-  table.setColumnWidth(figure_index(id("recompute")), 30);
+  table.setColumnWidth(figure_index(u"recompute"_s), 30);
   PlanSet later = of_two_stages(4);
   for (planner::PlanCandidate& candidate : later.plans)
     candidate.plan.recompute = RecomputePolicy::Selective;
@@ -212,15 +212,14 @@ TEST_F(PlansViewTest, ColumnsGetAsWideAsTheirTextsUnlessTheUserSizedThem) {
   show_plans();
   EXPECT_EQ(width("schedule"), wide);
 
-  QSettings settings(folder_.filePath(id("session.ini")), QSettings::IniFormat);
+  QSettings settings(folder_.filePath(u"session.ini"_s), QSettings::IniFormat);
   window_.findChild<PlansView*>()->save(settings);
   Selection selection;
   PlansView next(&selection);
   next.restore(settings);
   selection.show(std::make_shared<const PlanSet>(later));
   EXPECT_EQ(
-      next.findChild<QTableView*>(id("plans_table"))->columnWidth(figure_index(id("recompute"))),
-      30);
+      next.findChild<QTableView*>(u"plans_table"_s)->columnWidth(figure_index(u"recompute"_s)), 30);
 }
 
 TEST_F(PlansViewTest, AColumnThatIsSwitchedOnIsAsWideAsItsTexts) {
@@ -235,8 +234,8 @@ TEST_F(PlansViewTest, AColumnThatIsSwitchedOnIsAsWideAsItsTexts) {
   show(set);
   ASSERT_FALSE(is_shown("offload"));
   column.setChecked(true);
-  EXPECT_GE(table.columnWidth(figure_index(id("offload"))),
-            table.fontMetrics().horizontalAdvance(id("optimizer to host + activations")) + 10);
+  EXPECT_GE(table.columnWidth(figure_index(u"offload"_s)),
+            table.fontMetrics().horizontalAdvance(u"optimizer to host + activations"_s) + 10);
 }
 
 TEST_F(PlansViewTest, ANumberFarBelowHasItsRoom) {
@@ -248,8 +247,8 @@ TEST_F(PlansViewTest, ANumberFarBelowHasItsRoom) {
   show(set);
   auto& table = find<QTableView>("plans_table");
   for (const auto& [figure, text] : {std::pair{"step", "1,234,567.000"}, {"rate", "123,456,789"}})
-    EXPECT_GE(table.columnWidth(figure_index(id(figure))),
-              table.fontMetrics().horizontalAdvance(id(text)) + 10)
+    EXPECT_GE(table.columnWidth(figure_index(to_qstring(figure))),
+              table.fontMetrics().horizontalAdvance(to_qstring(text)) + 10)
         << figure;
 }
 
@@ -258,18 +257,18 @@ TEST_F(PlansViewTest, ASessionOfAVersionWithOtherFiguresKeepsWhatTheUserChose) {
   show_plans();
   find<QAction>("column_batch").setChecked(true);
   find<QAction>("column_cost").setChecked(false);
-  find<QTableView>("plans_table").setColumnWidth(figure_index(id("recompute")), 33);
-  QSettings settings(folder_.filePath(id("session.ini")), QSettings::IniFormat);
+  find<QTableView>("plans_table").setColumnWidth(figure_index(u"recompute"_s), 33);
+  QSettings settings(folder_.filePath(u"session.ini"_s), QSettings::IniFormat);
   window_.findChild<PlansView*>()->save(settings);
-  settings.setValue(id("plans/columns_of"), id("step rate luck"));
+  settings.setValue(u"plans/columns_of"_s, u"step rate luck"_s);
   Selection selection;
   PlansView next(&selection);
   next.restore(settings);
   selection.show(small_set());
-  const auto& table = *next.findChild<QTableView*>(id("plans_table"));
-  EXPECT_FALSE(table.isColumnHidden(figure_index(id("batch"))));
-  EXPECT_TRUE(table.isColumnHidden(figure_index(id("cost"))));
-  EXPECT_EQ(table.columnWidth(figure_index(id("recompute"))), 33);
+  const auto& table = *next.findChild<QTableView*>(u"plans_table"_s);
+  EXPECT_FALSE(table.isColumnHidden(figure_index(u"batch"_s)));
+  EXPECT_TRUE(table.isColumnHidden(figure_index(u"cost"_s)));
+  EXPECT_EQ(table.columnWidth(figure_index(u"recompute"_s)), 33);
 }
 
 // The rows of a table that is filtered and sorted are not those of the set.
@@ -278,8 +277,8 @@ class ComparedRow : public PlansViewTest {
   void SetUp() override {
     PlansViewTest::SetUp();
     show_plans();
-    table().sortByColumn(figure_index(id("memory")), Qt::AscendingOrder);
-    find<QLineEdit>("filter").setText(id("-full"));
+    table().sortByColumn(figure_index(u"memory"_s), Qt::AscendingOrder);
+    find<QLineEdit>("filter").setText(u"-full"_s);
     const auto is_other = [&](int row) {
       const auto plan = static_cast<std::size_t>(row);
       return words(row) != words_of(plan) && words(row) != words_of(0);
@@ -290,12 +289,7 @@ class ComparedRow : public PlansViewTest {
 
   QTableView& table() { return find<QTableView>("plans_table"); }
   QString words(int row) {
-    return table()
-        .model()
-        ->index(row, 0)
-        .data(Qt::ToolTipRole)
-        .toString()
-        .section(QLatin1Char('\n'), 0, 0);
+    return table().model()->index(row, 0).data(Qt::ToolTipRole).toString().section(u'\n', 0, 0);
   }
   QString words_of(std::size_t plan) {
     return plan_text(window_.selection().set()->plans[plan].plan);
@@ -332,12 +326,12 @@ TEST_F(ComparedRow, IsTheOneBelowTheMenuThoughRowsMoveMeanwhile) {
                           table().viewport()->mapToGlobal(place()));
   QCoreApplication::sendEvent(table().viewport(), &asked);
   QMenu* menu =
-      window_.view(id("plans"))->findChildren<QMenu*>(QString(), Qt::FindDirectChildrenOnly).back();
+      window_.view(u"plans"_s)->findChildren<QMenu*>(QString(), Qt::FindDirectChildrenOnly).back();
   PlanSet moved = *small_set();
   std::reverse(moved.plans.begin() + 1, moved.plans.end());
   show(moved);
   for (QAction* action : menu->actions()) {
-    if (action->text().startsWith(id("Compare"))) action->trigger();
+    if (action->text().startsWith(u"Compare"_s)) action->trigger();
   }
   menu->close();
   expect_compared(expected);
@@ -353,14 +347,14 @@ TEST_F(PlansViewTest, AFilterThatNoPlanPassesSaysSo) {
     return around != nullptr && around->is_empty() ? around->hint() : QString();
   };
   EXPECT_EQ(hint_around(table), QString());
-  filter.setText(id("tp=77"));
+  filter.setText(u"tp=77"_s);
   for (const QWidget* widget : {static_cast<QWidget*>(&table), static_cast<QWidget*>(&scatter)}) {
     EXPECT_FALSE(widget->isVisible());
-    EXPECT_TRUE(hint_around(*widget).contains(id("No plan passes the filter")))
+    EXPECT_TRUE(hint_around(*widget).contains(u"No plan passes the filter"_s))
         << qPrintable(hint_around(*widget));
   }
   EXPECT_TRUE(filter.isVisible());
-  EXPECT_TRUE(find<QLabel>("summary").text().startsWith(id("0 of ")));
+  EXPECT_TRUE(find<QLabel>("summary").text().startsWith(u"0 of "_s));
   filter.clear();
   EXPECT_TRUE(table.isVisible());
   EXPECT_TRUE(scatter.isVisible());

@@ -30,11 +30,11 @@ TEST_F(ReliabilityTest, ABestPlanThatFillsTheMemoryIsToldInWhyAndPlans) {
   show_with_share(0.97);
   const auto& warning = find<QLabel>("why_memory_warning");
   EXPECT_TRUE(warning.isVisible());
-  EXPECT_TRUE(warning.text().contains(id("The plan uses 97.0 % of the memory")));
-  EXPECT_TRUE(summary().contains(id("The best plan uses 97.0 % of the memory")));
+  EXPECT_TRUE(warning.text().contains(u"The plan uses 97.0 % of the memory"_s));
+  EXPECT_TRUE(summary().contains(u"The best plan uses 97.0 % of the memory"_s));
   show_with_share(0.94);
   EXPECT_FALSE(warning.isVisible());
-  EXPECT_FALSE(summary().contains(id("of the memory")));
+  EXPECT_FALSE(summary().contains(u"of the memory"_s));
 }
 
 // The warning of Why is that of the chosen plan, the one of Plans that of the best.
@@ -48,13 +48,13 @@ TEST_F(ReliabilityTest, AnotherPlanThanTheBestHasItsOwnWarning) {
   ASSERT_LT(small, set.plans.size());
   window_.selection().choose(small);
   EXPECT_FALSE(find<QLabel>("why_memory_warning").isVisible());
-  EXPECT_TRUE(summary().contains(id("The best plan uses 97.0 %")));
+  EXPECT_TRUE(summary().contains(u"The best plan uses 97.0 %"_s));
 }
 
 TEST_F(ReliabilityTest, TheFiguresAndEstimatesThatAnAnswerRestsOnAreCounted) {
   const auto counted = [](const QString& text) {
     static const QRegularExpression kCounts(
-        id("(\\d+) of the (\\d+) hardware and software figures"));
+        u"(\\d+) of the (\\d+) hardware and software figures"_s);
     const auto match = kCounts.match(text);
     return std::pair(match.captured(2).toInt(), match.captured(1).toInt());
   };

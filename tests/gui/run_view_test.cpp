@@ -41,22 +41,22 @@ class RunViewTest : public testing::Test {
   void SetUp() override {
     window_.show();
     window_.selection().show(
-        std::make_shared<const PlanSet>(plan_set_of(tiny_scenario(), id("a test"))));
+        std::make_shared<const PlanSet>(plan_set_of(tiny_scenario(), u"a test"_s)));
     view_ = window_.findChild<RunView*>();
     ASSERT_NE(view_, nullptr);
-    corpus_ = folder_.filePath(id("corpus.txt"));
-    write_text_file(corpus_, id("to be or not to be, that is the question. ").repeated(100));
+    corpus_ = folder_.filePath(u"corpus.txt"_s);
+    write_text_file(corpus_, u"to be or not to be, that is the question. "_s.repeated(100));
   }
 
   template <class Widget>
   Widget& find(const char* name) {
-    return *window_.findChild<Widget*>(id(name));
+    return *window_.findChild<Widget*>(to_qstring(name));
   }
 
   void start(int steps) {
-    window_.raise_view(id("run"));
+    window_.raise_view(u"run"_s);
     find<QLineEdit>("run_data").setText(corpus_);
-    find<QLineEdit>("run_out").setText(folder_.filePath(id("run")));
+    find<QLineEdit>("run_out").setText(folder_.filePath(u"run"_s));
     find<QSpinBox>("run_steps").setValue(steps);
     QTest::mouseClick(&find<QPushButton>("run_start"), Qt::LeftButton);
   }
@@ -78,17 +78,17 @@ TEST_F(RunViewTest, ARunIsFollowedToItsEndAndCalibratedFrom) {
   EXPECT_EQ(view_->table().rows.size(), 14U);
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
 
-  EXPECT_TRUE(find<QLabel>("run_state").text().startsWith(id("The run has ended.")));
+  EXPECT_TRUE(find<QLabel>("run_state").text().startsWith(u"The run has ended."_s));
   EXPECT_FALSE(find<MessageBar>("message_bar").isVisible());
 
   // Both ranks of the recorded step lie below the prediction.
-  window_.raise_view(id("timeline"));
+  window_.raise_view(u"timeline"_s);
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
   std::vector<TimelineOrigin> origins;
   for (const auto& timeline : window_.findChild<TimelineView*>()->canvas().tracks().timelines())
     origins.push_back(timeline->origin);
   EXPECT_EQ(origins, (std::vector{TimelineOrigin::Predicted, TimelineOrigin::Measured}));
-  const auto run = find_run(folder_.filePath(id("run")));
+  const auto run = find_run(folder_.filePath(u"run"_s));
   ASSERT_TRUE(run);
   EXPECT_EQ(run->timelines.size(), 2U);
   const auto measured = read_measured_step(*run);
@@ -102,23 +102,22 @@ TEST_F(RunViewTest, ARunIsFollowedToItsEndAndCalibratedFrom) {
   EXPECT_GT(mfu.graph(1)->data()->at(0)->value, 0.0);
 
   QTest::mouseClick(&find<QPushButton>("run_calibrate"), Qt::LeftButton);
-  ASSERT_TRUE(
-      wait_for([&] { return find<QLabel>("run_state").text().contains(id("Calibrated")); }));
+  ASSERT_TRUE(wait_for([&] { return find<QLabel>("run_state").text().contains(u"Calibrated"_s); }));
   EXPECT_EQ(mfu.graphCount(), 3);
 }
 
 TEST_F(RunViewTest, AnEarlierRunStaysAsItIs) {
-  const QString earlier = folder_.filePath(id("run"));
+  const QString earlier = folder_.filePath(u"run"_s);
   ASSERT_TRUE(QDir().mkpath(earlier));
-  const QString metrics = QDir(earlier).filePath(id("metrics.jsonl"));
-  const QString plan = QDir(earlier).filePath(id("plan.json"));
-  write_text_file(metrics, id("{\"step\": 0}\n"));
-  write_text_file(plan, id("the plan of the earlier run"));
+  const QString metrics = QDir(earlier).filePath(u"metrics.jsonl"_s);
+  const QString plan = QDir(earlier).filePath(u"plan.json"_s);
+  write_text_file(metrics, u"{\"step\": 0}\n"_s);
+  write_text_file(plan, u"the plan of the earlier run"_s);
   start(3);
   EXPECT_FALSE(view_->is_running());
   const QString message = find<MessageBar>("message_bar").text();
-  EXPECT_TRUE(message.contains(id("earlier run"))) << qPrintable(message);
-  EXPECT_EQ(find<QLineEdit>("run_out").text(), earlier + id("-2"));
+  EXPECT_TRUE(message.contains(u"earlier run"_s)) << qPrintable(message);
+  EXPECT_EQ(find<QLineEdit>("run_out").text(), earlier + u"-2"_s);
   QFile file(plan);
   ASSERT_TRUE(file.open(QIODevice::ReadOnly));
   EXPECT_EQ(file.readAll(), QByteArray("the plan of the earlier run"));
@@ -152,10 +151,10 @@ class ClosedDuringARun : public RunViewTest {
   }
 
   void answer(const char* button) {
-    auto* question = window_.findChild<QMessageBox*>(id("run_question"));
+    auto* question = window_.findChild<QMessageBox*>(u"run_question"_s);
     ASSERT_NE(question, nullptr);
     ASSERT_TRUE(question->isVisible());
-    QAbstractButton* found = question->findChild<QAbstractButton*>(id(button));
+    QAbstractButton* found = question->findChild<QAbstractButton*>(to_qstring(button));
     if (found == nullptr) found = question->button(QMessageBox::Cancel);
     QTest::mouseClick(found, Qt::LeftButton);
   }
@@ -178,8 +177,8 @@ TEST_F(ClosedDuringARun, AWindowClosesAndItsRunGoesOn) {
   answer("keep_running");
   EXPECT_TRUE(wait_for([&] { return !window_.isVisible(); }));
   EXPECT_FALSE(view_->is_running());  // It is no longer the window's own.
-  const QString run = folder_.filePath(id("run"));
-  EXPECT_TRUE(wait_for([&] { return QFileInfo(run + id("/metrics.jsonl")).size() > 0; }));
+  const QString run = folder_.filePath(u"run"_s);
+  EXPECT_TRUE(wait_for([&] { return QFileInfo(run + u"/metrics.jsonl"_s).size() > 0; }));
   EXPECT_GE(processes_of(run).size(), 3);  // the launcher and two ranks
   interrupt_processes_of(run);
   EXPECT_TRUE(wait_for([&] { return processes_of(run).isEmpty(); }));
@@ -199,32 +198,32 @@ TEST_F(RunViewTest, StoppedBeforeItsFirstStepARunLeavesNoErrorAndNoPlan) {
   ASSERT_TRUE(wait_for([&] { return ended.count() == 1 && !window_.is_busy(); }));
   EXPECT_TRUE(ended.front().front().toBool()) << qPrintable(find<MessageBar>("message_bar").text());
   EXPECT_FALSE(find<MessageBar>("message_bar").isVisible());
-  EXPECT_TRUE(find<QLabel>("run_state").text().startsWith(id("Stopped.")));
-  EXPECT_FALSE(QFileInfo::exists(folder_.filePath(id("run/plan.json"))));
+  EXPECT_TRUE(find<QLabel>("run_state").text().startsWith(u"Stopped."_s));
+  EXPECT_FALSE(QFileInfo::exists(folder_.filePath(u"run/plan.json"_s)));
 }
 
 // Its log was opened, and no step was written into it.
 TEST_F(RunViewTest, AnEmptyLogOfNoStepLeavesTheFolderFree) {
-  const QDir run(folder_.filePath(id("run")));
+  const QDir run(folder_.filePath(u"run"_s));
   for (int i = 0; i < 2; ++i) {
     QSignalSpy ended(view_, &RunView::ended);
     start(1'000'000);
     ASSERT_TRUE(view_->is_running()) << qPrintable(find<MessageBar>("message_bar").text());
-    write_text_file(run.filePath(id("metrics.jsonl")), {});
+    write_text_file(run.filePath(u"metrics.jsonl"_s), {});
     view_->stop();
     ASSERT_TRUE(wait_for([&] { return ended.count() == 1 && !window_.is_busy(); }));
-    EXPECT_FALSE(run.exists(id("plan.json")));
-    EXPECT_FALSE(run.exists(id("metrics.jsonl")));
+    EXPECT_FALSE(run.exists(u"plan.json"_s));
+    EXPECT_FALSE(run.exists(u"metrics.jsonl"_s));
   }
 }
 
 // One that somebody else began there in the same moment.
 TEST_F(RunViewTest, AnEmptyLogOfAnotherRunStays) {
-  const QString metrics = folder_.filePath(id("run/metrics.jsonl"));
+  const QString metrics = folder_.filePath(u"run/metrics.jsonl"_s);
   bool finished = true;
   // A run that has opened its log before the other one does finishes: it is tried again.
   for (int i = 0; finished && i < 20; ++i) {
-    QDir(folder_.filePath(id("run"))).removeRecursively();
+    QDir(folder_.filePath(u"run"_s)).removeRecursively();
     QSignalSpy ended(view_, &RunView::ended);
     start(3);
     ASSERT_TRUE(view_->is_running());
@@ -233,37 +232,36 @@ TEST_F(RunViewTest, AnEmptyLogOfAnotherRunStays) {
     finished = ended.front().front().toBool();
   }
   EXPECT_FALSE(finished);
-  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(id("without an earlier run")))
+  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(u"without an earlier run"_s))
       << qPrintable(find<MessageBar>("message_bar").text());
   EXPECT_TRUE(QFileInfo::exists(metrics));
 }
 
 TEST_F(RunViewTest, TheLastStepIsToldByItsOwnFigures) {
-  const QDir run(folder_.filePath(id("old")));
+  const QDir run(folder_.filePath(u"old"_s));
   ASSERT_TRUE(QDir().mkpath(run.path()));
   QString lines;
   for (int step = 0; step < 4; ++step)
-    lines += id("{\"step\": %1, \"loss\": 5, \"step_s\": 0.1, \"tokens_per_s\": %2}\n")
-                 .arg(step)
-                 .arg(step == 3 ? 1488.9 : 4000.0);
-  write_text_file(run.filePath(id("metrics.jsonl")), lines);
+    lines +=
+        u"{\"step\": %1, \"loss\": 5, \"step_s\": 0.1, \"tokens_per_s\": %2}\n"_s.arg(step).arg(
+            step == 3 ? 1488.9 : 4000.0);
+  write_text_file(run.filePath(u"metrics.jsonl"_s), lines);
   window_.open({run.path()});
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
   const QString text = find<QLabel>("run_state").text();
-  EXPECT_TRUE(text.contains(id("Step 3: loss 5.0000, 1,489 tokens/s"))) << qPrintable(text);
+  EXPECT_TRUE(text.contains(u"Step 3: loss 5.0000, 1,489 tokens/s"_s)) << qPrintable(text);
 }
 
 TEST_F(RunViewTest, TwoRunsLieBesideEachOther) {
   const auto write_run = [&](const char* name, int steps) {
-    QString run = folder_.filePath(id(name));
+    QString run = folder_.filePath(to_qstring(name));
     QDir().mkpath(run);
     QString text;
     for (int step = 0; step < steps; ++step)
-      text +=
-          QStringLiteral("{\"step\": %1, \"loss\": %2, \"step_s\": 0.1}\n").arg(step).arg(9 - step);
-    write_text_file(QDir(run).filePath(id("metrics.jsonl")), text);
-    write_text_file(QDir(run).filePath(id("plan.json")),
-                    QString::fromStdString(to_json(tiny_scenario()).dump()));
+      text += u"{\"step\": %1, \"loss\": %2, \"step_s\": 0.1}\n"_s.arg(step).arg(9 - step);
+    write_text_file(QDir(run).filePath(u"metrics.jsonl"_s), text);
+    write_text_file(QDir(run).filePath(u"plan.json"_s),
+                    to_qstring(to_json(tiny_scenario()).dump()));
     return run;
   };
   window_.open({write_run("one", 3), write_run("two", 5), write_run("three", 4)});
@@ -272,10 +270,10 @@ TEST_F(RunViewTest, TwoRunsLieBesideEachOther) {
   ASSERT_EQ(loss.graphCount(), 2);
   EXPECT_EQ(loss.graph(0)->dataCount(), 3);
   EXPECT_EQ(loss.graph(1)->dataCount(), 5);
-  EXPECT_EQ(loss.graph(1)->name(), id("two"));
+  EXPECT_EQ(loss.graph(1)->name(), u"two"_s);
   const QString message = find<MessageBar>("message_bar").text();
-  EXPECT_TRUE(message.contains(id("Comparing the runs one and two"))) << qPrintable(message);
-  EXPECT_TRUE(message.contains(id("Not shown: three (run folder)"))) << qPrintable(message);
+  EXPECT_TRUE(message.contains(u"Comparing the runs one and two"_s)) << qPrintable(message);
+  EXPECT_TRUE(message.contains(u"Not shown: three (run folder)"_s)) << qPrintable(message);
   // The chosen plan's prediction is of the first alone.
   const TextTable table = view_->table();
   ASSERT_EQ(table.rows.size(), 8U);
@@ -290,16 +288,16 @@ TEST_F(RunViewTest, ARefittedProfileIsSavedAndPlannedWith) {
   ASSERT_TRUE(wait_for([&] { return ended.count() == 1 && !window_.is_busy(); }));
   EXPECT_FALSE(find<QPushButton>("run_save_profile").isVisible());
   QTest::mouseClick(&find<QPushButton>("run_calibrate"), Qt::LeftButton);
-  ASSERT_TRUE(wait_for([&] { return find<QLabel>("run_state").text().contains(id("Calibrated")); }))
+  ASSERT_TRUE(wait_for([&] { return find<QLabel>("run_state").text().contains(u"Calibrated"_s); }))
       << qPrintable(find<MessageBar>("message_bar").text());
 
   // Its own file by default, in the run's folder; a file that is there already is not written over.
   auto& file = find<QLineEdit>("run_profile");
   const QString profile = file.text();
-  EXPECT_EQ(profile, folder_.filePath(id("run/calibrated.json")));
+  EXPECT_EQ(profile, folder_.filePath(u"run/calibrated.json"_s));
   file.setText(corpus_);
   QTest::mouseClick(&find<QPushButton>("run_save_profile"), Qt::LeftButton);
-  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(id("exists")));
+  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(u"exists"_s));
   file.setText(profile);
   QTest::mouseClick(&find<QPushButton>("run_save_profile"), Qt::LeftButton);
   const ClusterSpec saved = load_cluster(profile.toStdString());
@@ -319,8 +317,8 @@ TEST_F(RunViewTest, ARefittedProfileIsSavedAndPlannedWith) {
   // best.
   Scenario again = tiny_scenario(saved);
   again.stack = *saved.stack;
-  window_.selection().show(std::make_shared<const PlanSet>(plan_set_of(again, id("calibrated"))));
-  window_.raise_view(id("timeline"));
+  window_.selection().show(std::make_shared<const PlanSet>(plan_set_of(again, u"calibrated"_s)));
+  window_.raise_view(u"timeline"_s);
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
   const auto& tracks = window_.findChild<TimelineView*>()->canvas().tracks();
   ASSERT_EQ(tracks.timelines().size(), 2U);
@@ -328,48 +326,48 @@ TEST_F(RunViewTest, ARefittedProfileIsSavedAndPlannedWith) {
 
   // The message that Undo returns to the former scenario stays until the scenario changes.
   const auto& messages = find<MessageBar>("message_bar");
-  EXPECT_TRUE(messages.text().contains(id("Undo returns to the former scenario")))
+  EXPECT_TRUE(messages.text().contains(u"Undo returns to the former scenario"_s))
       << qPrintable(messages.text());
-  window_.actions().find(id("edit.undo"))->trigger();
-  EXPECT_FALSE(messages.text().contains(id("Undo returns")));
+  window_.actions().find(u"edit.undo"_s)->trigger();
+  EXPECT_FALSE(messages.text().contains(u"Undo returns"_s));
 }
 
 // As a run that somebody else has trained: by the menu, without a word of its profile's file.
 TEST_F(RunViewTest, ARunThatIsOpenedIsCalibratedFromByTheMenu) {
-  const auto calibrate = [&] { window_.actions().find(id("plan.calibrate"))->trigger(); };
+  const auto calibrate = [&] { window_.actions().find(u"plan.calibrate"_s)->trigger(); };
   auto& messages = find<MessageBar>("message_bar");
   calibrate();
-  EXPECT_TRUE(messages.text().contains(id("No run has measured"))) << qPrintable(messages.text());
+  EXPECT_TRUE(messages.text().contains(u"No run has measured"_s)) << qPrintable(messages.text());
 
   QSignalSpy ended(view_, &RunView::ended);
   start(14);
   ASSERT_TRUE(wait_for([&] { return ended.count() == 1 && !window_.is_busy(); }));
-  const QString copy = folder_.filePath(id("copy"));
-  ASSERT_TRUE(QDir().rename(folder_.filePath(id("run")), copy));
+  const QString copy = folder_.filePath(u"copy"_s);
+  ASSERT_TRUE(QDir().rename(folder_.filePath(u"run"_s), copy));
   window_.open({copy});
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
-  window_.raise_view(id("plans"));
+  window_.raise_view(u"plans"_s);
   calibrate();
   auto& state = find<QLabel>("run_state");
-  ASSERT_TRUE(wait_for([&] { return state.text().contains(id("Calibrated")); }))
+  ASSERT_TRUE(wait_for([&] { return state.text().contains(u"Calibrated"_s); }))
       << qPrintable(messages.text());
-  EXPECT_FALSE(messages.text().contains(id("No run has measured")));
+  EXPECT_FALSE(messages.text().contains(u"No run has measured"_s));
   EXPECT_TRUE(find<QPushButton>("run_save_profile").isVisible());
   auto& file = find<QLineEdit>("run_profile");
-  EXPECT_EQ(file.text(), QDir(copy).filePath(id("calibrated.json")));
+  EXPECT_EQ(file.text(), QDir(copy).filePath(u"calibrated.json"_s));
 
   // Another file is named by the dialog, which gives it its suffix.
-  answer_next_dialog(folder_.filePath(id("mine")));
+  answer_next_dialog(folder_.filePath(u"mine"_s));
   QTest::mouseClick(&find<QToolButton>("run_browse_profile"), Qt::LeftButton);
-  EXPECT_EQ(file.text(), folder_.filePath(id("mine.json")));
+  EXPECT_EQ(file.text(), folder_.filePath(u"mine.json"_s));
   QTest::mouseClick(&find<QPushButton>("run_save_profile"), Qt::LeftButton);
-  EXPECT_TRUE(state.text().contains(id("Saved the refitted profile as ") + file.text()));
+  EXPECT_TRUE(state.text().contains(u"Saved the refitted profile as "_s + file.text()));
   EXPECT_TRUE(load_cluster(file.text().toStdString()).stack);
 
   // No name at all, and then another run: its profile is none of this one's.
   file.clear();
   QTest::mouseClick(&find<QPushButton>("run_replan"), Qt::LeftButton);
-  EXPECT_TRUE(messages.text().contains(id("name a file"))) << qPrintable(messages.text());
+  EXPECT_TRUE(messages.text().contains(u"name a file"_s)) << qPrintable(messages.text());
   window_.open({copy});
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
   EXPECT_FALSE(find<QPushButton>("run_save_profile").isVisible());
@@ -379,7 +377,7 @@ TEST_F(RunViewTest, ARefittedProfileBringsThePredictionCloser) {
   QSignalSpy ended(view_, &RunView::ended);
   start(14);
   ASSERT_TRUE(wait_for([&] { return ended.count() == 1; }));
-  const RunCalibration calibration = calibrate_run(folder_.filePath(id("run")));
+  const RunCalibration calibration = calibrate_run(folder_.filePath(u"run"_s));
   EXPECT_GT(calibration.figures, 5U);
   EXPECT_LT(std::abs(calibration.step.error_after()), std::abs(calibration.step.error_before()));
   EXPECT_EQ(calibration.scenario.plan, tiny_scenario().plan);
@@ -388,7 +386,7 @@ TEST_F(RunViewTest, ARefittedProfileBringsThePredictionCloser) {
 // It says nothing of the GPUs that it was planned for, whoever asks.
 TEST_F(RunViewTest, ARunOnCpusIsNotCalibratedAgainstGpus) {
   const Scenario planned = tiny_scenario(load_cluster("h100-pcie-server"));
-  window_.selection().show(std::make_shared<const PlanSet>(plan_set_of(planned, id("a test"))));
+  window_.selection().show(std::make_shared<const PlanSet>(plan_set_of(planned, u"a test"_s)));
   QSignalSpy ended(view_, &RunView::ended);
   start(14);
   ASSERT_TRUE(wait_for([&] { return ended.count() == 1 && !window_.is_busy(); }));
@@ -397,7 +395,7 @@ TEST_F(RunViewTest, ARunOnCpusIsNotCalibratedAgainstGpus) {
   ASSERT_TRUE(wait_for([&] { return messages.isVisible(); }));
 
   // In the words of the command.
-  const std::string run = folder_.filePath(id("run")).toStdString();
+  const std::string run = folder_.filePath(u"run"_s).toStdString();
   ProblemList problems("calibration");
   calibration::check_device(calibration::load_run(run), planned.cluster, problems);
   ASSERT_EQ(problems.size(), 1U);
@@ -407,10 +405,10 @@ TEST_F(RunViewTest, ARunOnCpusIsNotCalibratedAgainstGpus) {
   } catch (const InputError& error) {
     words = error_text(error);
   }
-  EXPECT_TRUE(words.contains(id("a run on CPUs"))) << qPrintable(words);
+  EXPECT_TRUE(words.contains(u"a run on CPUs"_s)) << qPrintable(words);
   EXPECT_TRUE(messages.text().contains(words)) << qPrintable(messages.text());
   EXPECT_FALSE(find<QPushButton>("run_save_profile").isVisible());
-  EXPECT_FALSE(find<QLabel>("run_state").text().contains(id("Calibrated")));
+  EXPECT_FALSE(find<QLabel>("run_state").text().contains(u"Calibrated"_s));
 }
 
 TEST_F(RunViewTest, ARunIsStoppedCleanly) {
@@ -422,8 +420,8 @@ TEST_F(RunViewTest, ARunIsStoppedCleanly) {
   ASSERT_TRUE(wait_for([&] { return ended.count() == 1; }));
   EXPECT_TRUE(ended.front().front().toBool());
   EXPECT_FALSE(view_->is_running());
-  EXPECT_TRUE(QFileInfo::exists(folder_.filePath(id("run/plan.json"))));
-  EXPECT_GT(QFileInfo(folder_.filePath(id("run/metrics.jsonl"))).size(), 0);
+  EXPECT_TRUE(QFileInfo::exists(folder_.filePath(u"run/plan.json"_s)));
+  EXPECT_GT(QFileInfo(folder_.filePath(u"run/metrics.jsonl"_s)).size(), 0);
 }
 
 TEST(RecordedSteps, AreFewEarlyAndLateOnes) {
@@ -451,64 +449,64 @@ TEST_F(RunViewTest, ARunThatIsStoppedCanBeCalibratedFrom) {
   auto& calibrate = find<QPushButton>("run_calibrate");
   ASSERT_TRUE(wait_for([&] { return view_->follower().steps().size() > 12; }));
   EXPECT_FALSE(calibrate.isEnabled());
-  EXPECT_TRUE(calibrate.toolTip().contains(id("still in progress")));
+  EXPECT_TRUE(calibrate.toolTip().contains(u"still in progress"_s));
   view_->stop();
   ASSERT_TRUE(wait_for([&] { return ended.count() == 1 && !window_.is_busy(); }));
   ASSERT_LT(view_->follower().steps().size(), 2500U);  // the second half was not begun
   ASSERT_TRUE(calibrate.isEnabled()) << qPrintable(calibrate.toolTip());
   QTest::mouseClick(&calibrate, Qt::LeftButton);
-  EXPECT_TRUE(wait_for([&] { return find<QLabel>("run_state").text().contains(id("Calibrated")); }))
+  EXPECT_TRUE(wait_for([&] { return find<QLabel>("run_state").text().contains(u"Calibrated"_s); }))
       << qPrintable(find<MessageBar>("message_bar").text());
 }
 
 TEST_F(RunViewTest, WithoutAStepOfAllRanksCalibrateSaysWhyItIsOff) {
-  const QDir run(folder_.filePath(id("run")));
+  const QDir run(folder_.filePath(u"run"_s));
   ASSERT_TRUE(QDir().mkpath(run.path()));
   const auto& calibrate = find<QPushButton>("run_calibrate");
   const auto is_off_after = [&](const char* file, const QString& text, const char* why) {
-    write_text_file(run.filePath(id(file)), text);
+    write_text_file(run.filePath(to_qstring(file)), text);
     window_.open({run.path()});
     EXPECT_TRUE(wait_for([&] { return !window_.is_busy(); }));
     EXPECT_FALSE(calibrate.isEnabled()) << file;
-    EXPECT_TRUE(calibrate.toolTip().contains(id(why))) << qPrintable(calibrate.toolTip());
+    EXPECT_TRUE(calibrate.toolTip().contains(to_qstring(why))) << qPrintable(calibrate.toolTip());
   };
-  EXPECT_TRUE(calibrate.toolTip().contains(id("No run")));
+  EXPECT_TRUE(calibrate.toolTip().contains(u"No run"_s));
   QString lines;
   for (int step = 0; step < 3; ++step)
-    lines += id("{\"step\": %1, \"loss\": 5, \"step_s\": 0.1}\n").arg(step);
+    lines += u"{\"step\": %1, \"loss\": 5, \"step_s\": 0.1}\n"_s.arg(step);
   is_off_after("metrics.jsonl", lines, "no plan.json");
-  is_off_after("plan.json", QString::fromStdString(to_json(tiny_scenario()).dump()),
+  is_off_after("plan.json", to_qstring(to_json(tiny_scenario()).dump()),
                "No step of the run was recorded by all of its ranks");
   // One of its two ranks.
   Timeline rank;
   rank.origin = TimelineOrigin::Measured;
   rank.ranks = {{0, "stage 0"}};
-  is_off_after("timeline-2-0.json", QString::fromStdString(to_json(rank).dump()),
+  is_off_after("timeline-2-0.json", to_qstring(to_json(rank).dump()),
                "No step of the run was recorded by all of its ranks");
 }
 
 TEST_F(RunViewTest, DamagedMetricsAreNamedAndNotShown) {
-  const QDir run(folder_.filePath(id("old")));
+  const QDir run(folder_.filePath(u"old"_s));
   ASSERT_TRUE(QDir().mkpath(run.path()));
-  window_.raise_view(id("run"));
+  window_.raise_view(u"run"_s);
   const int width = view_->width();
   const auto state_of = [&](const char* lines) {
-    write_text_file(run.filePath(id("metrics.jsonl")), id(lines));
+    write_text_file(run.filePath(u"metrics.jsonl"_s), to_qstring(lines));
     window_.open({run.path()});
     EXPECT_TRUE(wait_for([&] { return !window_.is_busy(); }));
     return find<QLabel>("run_state").text();
   };
   const QString none = state_of("{\"step\": 0}\n");
-  EXPECT_TRUE(none.endsWith(id("1 line of the metrics cannot be read: line 1.")))
+  EXPECT_TRUE(none.endsWith(u"1 line of the metrics cannot be read: line 1."_s))
       << qPrintable(none);
-  EXPECT_FALSE(none.contains(id("loss"))) << qPrintable(none);
+  EXPECT_FALSE(none.contains(u"loss"_s)) << qPrintable(none);
   EXPECT_TRUE(view_->table().rows.empty());
   const QString text = state_of(
       "{\"step\": 0, \"step_s\": 0.1, \"loss\": 3e38, \"tensor_peak_bytes\": 2e9}\nno line\n"
       "{\"step\": -1e300, \"step_s\": 0.1, \"tensor_peak_bytes\": 1e308}\n");
-  EXPECT_TRUE(text.contains(id("Step 0: loss 3e+38, – tokens/s, 2 GB for the step's tensors.")))
+  EXPECT_TRUE(text.contains(u"Step 0: loss 3e+38, – tokens/s, 2 GB for the step's tensors."_s))
       << qPrintable(text);
-  EXPECT_TRUE(text.contains(id("2 lines of the metrics cannot be read, first line 2.")))
+  EXPECT_TRUE(text.contains(u"2 lines of the metrics cannot be read, first line 2."_s))
       << qPrintable(text);
   EXPECT_EQ(view_->table().rows.size(), 1U);
   EXPECT_EQ(view_->width(), width);
@@ -517,14 +515,14 @@ TEST_F(RunViewTest, DamagedMetricsAreNamedAndNotShown) {
 // The palette offers both at any time.
 TEST_F(RunViewTest, StoppingNothingAndStartingTwiceChangeNothing) {
   view_->stop();
-  EXPECT_FALSE(find<QLabel>("run_state").text().contains(id("Stopping")));
+  EXPECT_FALSE(find<QLabel>("run_state").text().contains(u"Stopping"_s));
   QSignalSpy ended(view_, &RunView::ended);
   start(100'000);
   ASSERT_TRUE(wait_for([&] { return !view_->follower().steps().empty(); }));
   const QString folder = find<QLineEdit>("run_out").text();
   view_->start();
   EXPECT_EQ(find<QLineEdit>("run_out").text(), folder);
-  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(id("stop it first")));
+  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(u"stop it first"_s));
   view_->stop();
   ASSERT_TRUE(wait_for([&] { return ended.count() == 1; }));
 }
@@ -533,18 +531,18 @@ TEST_F(RunViewTest, AFailingRunSaysWhy) {
   QSignalSpy ended(view_, &RunView::ended);
   Scenario wrong = tiny_scenario();
   wrong.plan.precision = Precision::Bf16;
-  window_.selection().show(std::make_shared<const PlanSet>(plan_set_of(wrong, id("a test"))));
+  window_.selection().show(std::make_shared<const PlanSet>(plan_set_of(wrong, u"a test"_s)));
   start(3);
   ASSERT_TRUE(wait_for([&] { return ended.count() == 1; }));
   EXPECT_FALSE(ended.front().front().toBool());
-  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(id("/plan/precision")));
+  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(u"/plan/precision"_s));
 }
 
 TEST_F(RunViewTest, AMissingCorpusIsTold) {
-  corpus_ = folder_.filePath(id("no-such-file"));
+  corpus_ = folder_.filePath(u"no-such-file"_s);
   start(3);
   EXPECT_FALSE(view_->is_running());
-  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(id("no-such-file")));
+  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(u"no-such-file"_s));
 }
 
 }  // namespace

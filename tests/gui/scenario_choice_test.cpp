@@ -123,7 +123,7 @@ std::string probed_cluster(const QTemporaryDir& folder) {
   cluster.name = "probed";
   cluster.stack = load_stack("shardwright");
   cluster.stack->name = "shardwright-cpu";
-  const QString path = folder.filePath(QStringLiteral("probed.json"));
+  const QString path = folder.filePath(u"probed.json"_s);
   write_text_file(path, to_qstring(to_json(cluster).dump()));
   return path.toStdString();
 }
@@ -209,9 +209,9 @@ TEST(ScenarioDocument, UndoesEditsOfOneFieldTogether) {
   document.edit(Field::SeqLen, next);
   EXPECT_EQ(document.undo_stack()->count(), 2);
   EXPECT_EQ(changed.count(), 4);
-  EXPECT_EQ(document.undo_stack()->undoText(), QStringLiteral("change of sequence"));
+  EXPECT_EQ(document.undo_stack()->undoText(), u"change of sequence"_s);
   document.undo_stack()->undo();
-  EXPECT_EQ(document.undo_stack()->undoText(), QStringLiteral("change of GPUs"));
+  EXPECT_EQ(document.undo_stack()->undoText(), u"change of GPUs"_s);
   EXPECT_EQ(document.choice().gpus, 640);
   document.undo_stack()->undo();
   EXPECT_EQ(document.choice(), ScenarioChoice());
@@ -224,7 +224,7 @@ bool names_source(const QString& tip) {
                                        Confidence::Fitted, Confidence::Derived,
                                        Confidence::Assumed};
   return std::any_of(kConfidences.begin(), kConfidences.end(), [&](Confidence confidence) {
-    return tip.contains(QString::fromUtf8(name_of(confidence)) + QStringLiteral(": "));
+    return tip.contains(to_qstring(name_of(confidence)) + u": "_s);
   });
 }
 
@@ -240,10 +240,10 @@ TEST(ScenarioTips, NameTheSourceOfWhatAChoiceStandsFor) {
         << qPrintable(tip_of(field, choice, parts));
   }
   EXPECT_TRUE(tip_of(Field::Model, choice, parts).contains(to_qstring(parts.model->source)));
-  EXPECT_TRUE(tip_of(Field::Precision, choice, parts).contains(QStringLiteral("989 TFLOP/s")));
+  EXPECT_TRUE(tip_of(Field::Precision, choice, parts).contains(u"989 TFLOP/s"_s));
   for (int i = 0; i < kResources; ++i) {
     const QString tip = tip_of(static_cast<planner::Resource>(i), parts);
-    EXPECT_TRUE(tip.contains(QStringLiteral("100 % is")) && names_source(tip)) << qPrintable(tip);
+    EXPECT_TRUE(tip.contains(u"100 % is"_s) && names_source(tip)) << qPrintable(tip);
   }
 }
 
@@ -252,7 +252,7 @@ TEST(ScenarioTips, StayWithoutFiguresWhereAPartIsUnknown) {
   choice.cluster = "no-such-cluster";
   const ScenarioParts parts = load_parts(choice);
   EXPECT_FALSE(parts.cluster);
-  EXPECT_TRUE(tip_of(Field::Gpus, choice, parts).contains(QStringLiteral("Range")));
+  EXPECT_TRUE(tip_of(Field::Gpus, choice, parts).contains(u"Range"_s));
 }
 
 }  // namespace

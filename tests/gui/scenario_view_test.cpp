@@ -32,7 +32,7 @@ TEST_F(ScenarioViewTest, TypingIntoAFieldPlansAgainAndUndoTakesItBack) {
   auto& gpus = find<QSpinBox>("gpus");
   gpus.setFocus();
   gpus.selectAll();
-  QTest::keyClicks(&gpus, id("4"));
+  QTest::keyClicks(&gpus, u"4"_s);
   QTest::keyClick(&gpus, Qt::Key_Tab);
   EXPECT_EQ(window_.document().choice().gpus, 4);
   ASSERT_TRUE(wait_for(
@@ -59,7 +59,7 @@ TEST_F(ScenarioViewTest, ATypedNumberIsTakenWholeWhenItsFieldIsLeft) {
       auto& box = find<QSpinBox>(count.field);
       box.setFocus();
       box.selectAll();
-      QTest::keyClicks(&box, id("16384"));
+      QTest::keyClicks(&box, u"16384"_s);
       EXPECT_EQ(window_.document().choice(), small_choice()) << count.field;
       QTest::keyClick(&box, end);
       EXPECT_EQ(window_.document().choice().*count.member, 16384) << count.field;
@@ -87,11 +87,11 @@ TEST_F(ScenarioViewTest, AFieldThatIsTypedIntoIsNotRewritten) {
     auto& field = find<QWidget>(typed.field);
     field.setFocus();
     QTest::keyClick(&field, Qt::Key_A, Qt::ControlModifier);
-    QTest::keyClicks(&field, id(typed.begin));
+    QTest::keyClicks(&field, to_qstring(typed.begin));
     ScenarioChoice expected = small_choice();
     expected.seq_len = 4096;
-    window_.document().replace(id("another sequence length"), expected);
-    QTest::keyClicks(&field, id(typed.rest));
+    window_.document().replace(u"another sequence length"_s, expected);
+    QTest::keyClicks(&field, to_qstring(typed.rest));
     EXPECT_EQ(window_.document().choice(), expected) << typed.field;
     QTest::keyClick(&field, Qt::Key_Return);
     typed.taken(expected);
@@ -103,14 +103,14 @@ TEST_F(ScenarioViewTest, ANumberThatIsBeingTypedIsUndoneInItsField) {
   window_.document().reset(small_choice());
   ScenarioChoice other = small_choice();
   other.seq_len = 4096;
-  window_.document().replace(id("another sequence length"), other);
+  window_.document().replace(u"another sequence length"_s, other);
   auto& gpus = find<QSpinBox>("gpus");
   gpus.setFocus();
   gpus.selectAll();
-  QTest::keyClicks(&gpus, id("16"));
+  QTest::keyClicks(&gpus, u"16"_s);
   QTest::keyClick(&gpus, Qt::Key_Z, Qt::ControlModifier);
   EXPECT_EQ(window_.document().choice(), other);
-  EXPECT_NE(gpus.text(), id("16"));
+  EXPECT_NE(gpus.text(), u"16"_s);
 }
 
 TEST_F(ScenarioViewTest, ASearchTakesTheNumberThatIsBeingTyped) {
@@ -118,7 +118,7 @@ TEST_F(ScenarioViewTest, ASearchTakesTheNumberThatIsBeingTyped) {
   auto& gpus = find<QSpinBox>("gpus");
   gpus.setFocus();
   gpus.selectAll();
-  QTest::keyClicks(&gpus, id("4"));
+  QTest::keyClicks(&gpus, u"4"_s);
   trigger("plan.search");
   EXPECT_EQ(window_.document().choice().gpus, 4);
   EXPECT_TRUE(gpus.hasFocus());
@@ -129,7 +129,7 @@ TEST_F(ScenarioViewTest, StepsGoOnFromTheTypedNumber) {
   auto& gpus = find<QSpinBox>("gpus");
   gpus.setFocus();
   gpus.selectAll();
-  QTest::keyClicks(&gpus, id("100"));
+  QTest::keyClicks(&gpus, u"100"_s);
   QTest::keyClick(&gpus, Qt::Key_Up);
   EXPECT_EQ(window_.document().choice().gpus, 128);
 }
@@ -154,9 +154,9 @@ TEST_F(ScenarioViewTest, AMemoryLimitIsTakenAsItIsTyped) {
                              {"0", Bytes(), "all of it"}}) {
     limit.setFocus();
     limit.selectAll();
-    QTest::keyClicks(&limit, id(typed.text));
+    QTest::keyClicks(&limit, to_qstring(typed.text));
     QTest::keyClick(&limit, Qt::Key_Tab);
-    EXPECT_EQ(limit.text(), id(typed.shown));
+    EXPECT_EQ(limit.text(), to_qstring(typed.shown));
     EXPECT_DOUBLE_EQ(load_request(window_.document().choice()).max_memory.value(),
                      typed.bytes.value())
         << typed.text;
@@ -170,26 +170,26 @@ TEST_F(ScenarioViewTest, AnOpenBatchIsTypedAsItIsShown) {
     window_.document().reset(small_choice());
     batch.setFocus();
     batch.selectAll();
-    QTest::keyClicks(&batch, id(word));
+    QTest::keyClicks(&batch, to_qstring(word));
     QTest::keyClick(&batch, Qt::Key_Tab);
-    EXPECT_EQ(batch.text(), id("auto"));
+    EXPECT_EQ(batch.text(), u"auto"_s);
     EXPECT_EQ(window_.document().choice().global_batch, 0) << word;
   }
   batch.setFocus();
   batch.selectAll();
-  QTest::keyClicks(&batch, id("64"));
+  QTest::keyClicks(&batch, u"64"_s);
   QTest::keyClick(&batch, Qt::Key_Return);
   EXPECT_EQ(window_.document().choice().global_batch, 64);
   batch.selectAll();
-  QTest::keyClicks(&batch, id("au"));  // left before its end
+  QTest::keyClicks(&batch, u"au"_s);  // left before its end
   QTest::keyClick(&batch, Qt::Key_Tab);
   EXPECT_EQ(window_.document().choice().global_batch, 64);
-  EXPECT_EQ(batch.text(), id("64 sequences"));
+  EXPECT_EQ(batch.text(), u"64 sequences"_s);
   // Nor is it a word of another field.
   auto& gpus = find<QSpinBox>("gpus");
   gpus.setFocus();
   gpus.selectAll();
-  QTest::keyClicks(&gpus, id("auto"));
+  QTest::keyClicks(&gpus, u"auto"_s);
   QTest::keyClick(&gpus, Qt::Key_Tab);
   EXPECT_EQ(window_.document().choice().gpus, small_choice().gpus);
 }
@@ -201,17 +201,17 @@ TEST_F(ScenarioViewTest, APartOfAGigabyteLimitsTheSearch) {
   ASSERT_TRUE(wait_for([&] { return window_.selection().set() && !window_.is_busy(); }));
   EXPECT_TRUE(window_.selection().set()->plans.empty());
   EXPECT_TRUE(window_.selection().set()->infeasible.has_value());
-  const TextTable table = qobject_cast<View*>(window_.view(id("scenario")))->table();
+  const TextTable table = qobject_cast<View*>(window_.view(u"scenario"_s))->table();
   EXPECT_TRUE(std::any_of(table.rows.begin(), table.rows.end(),
-                          [](const QStringList& row) { return row.last() == id("0.5"); }));
+                          [](const QStringList& row) { return row.last() == u"0.5"_s; }));
 }
 
 // "NVLink 4 450 GB/s" would read as four thousand.
 TEST_F(ScenarioViewTest, TheFactsOfAMachineKeepNumbersApartAndUnitsWhole) {
   const QString facts = machine_facts(load_cluster("dgx-h100"));
-  const qsizetype at = facts.indexOf(id(" at 450"));
+  const qsizetype at = facts.indexOf(u" at 450"_s);
   ASSERT_GT(at, 0) << qPrintable(facts);
-  const qsizetype end = facts.indexOf(QLatin1Char(','), at);
+  const qsizetype end = facts.indexOf(u',', at);
   QTextBoundaryFinder lines(QTextBoundaryFinder::Line, facts);
   lines.setPosition(at + 4);
   EXPECT_GE(lines.toNextBoundary(), end) << qPrintable(facts);
@@ -226,7 +226,7 @@ TEST_F(ScenarioViewTest, ConstraintsThatAreTakenOverAreSeenFromTheirBegin) {
   EXPECT_EQ(constraints.cursorPosition(), 0);
   constraints.setFocus();
   QTest::keyClick(&constraints, Qt::Key_End);
-  QTest::keyClicks(&constraints, id("8"));
+  QTest::keyClicks(&constraints, u"8"_s);
   EXPECT_EQ(constraints.cursorPosition(), constraints.text().size());
 }
 
@@ -236,16 +236,16 @@ TEST_F(ScenarioViewTest, OneOfAUnitIsSingular) {
   ScenarioChoice choice = small_choice();
   choice.global_batch = choice.seq_len = 1;
   window_.document().reset(choice);
-  EXPECT_EQ(batch.text(), id("1 sequence"));
-  EXPECT_EQ(tokens.text(), id("1 token"));
+  EXPECT_EQ(batch.text(), u"1 sequence"_s);
+  EXPECT_EQ(tokens.text(), u"1 token"_s);
   tokens.setFocus();
   tokens.selectAll();
-  QTest::keyClicks(&tokens, id("12"));  // over 1, within the field
+  QTest::keyClicks(&tokens, u"12"_s);  // over 1, within the field
   QTest::keyClick(&tokens, Qt::Key_Return);
   EXPECT_EQ(window_.document().choice().seq_len, 12);
-  EXPECT_EQ(tokens.text(), id("12 tokens"));
+  EXPECT_EQ(tokens.text(), u"12 tokens"_s);
   batch.stepDown();
-  EXPECT_EQ(batch.text(), id("auto"));
+  EXPECT_EQ(batch.text(), u"auto"_s);
 }
 
 TEST_F(ScenarioViewTest, UndoWorksWithTheFocusInEachKindOfField) {
@@ -253,7 +253,7 @@ TEST_F(ScenarioViewTest, UndoWorksWithTheFocusInEachKindOfField) {
   auto& constraints = find<QLineEdit>("constraints");
   constraints.setFocus();
   constraints.selectAll();
-  QTest::keyClicks(&constraints, id("tp=1"));
+  QTest::keyClicks(&constraints, u"tp=1"_s);
   QTest::keyClick(&constraints, Qt::Key_Return);
   ASSERT_EQ(window_.document().choice().constraints, "tp=1");
   QTest::keyClick(&constraints, Qt::Key_Z, Qt::ControlModifier);
@@ -262,12 +262,12 @@ TEST_F(ScenarioViewTest, UndoWorksWithTheFocusInEachKindOfField) {
   auto& model = find<QComboBox>("model");
   model.setFocus();
   model.lineEdit()->selectAll();
-  QTest::keyClicks(&model, id("llama3-8b"));
+  QTest::keyClicks(&model, u"llama3-8b"_s);
   // Until the field is left its text is nobody's scenario: the field takes it back itself.
   QTest::keyClick(&model, Qt::Key_Z, Qt::ControlModifier);
   EXPECT_EQ(window_.document().choice(), small_choice());
   model.lineEdit()->selectAll();
-  QTest::keyClicks(&model, id("llama3-8b"));
+  QTest::keyClicks(&model, u"llama3-8b"_s);
   QTest::keyClick(&model, Qt::Key_Return);
   ASSERT_EQ(window_.document().choice().model, "llama3-8b");
   QTest::keyClick(&model, Qt::Key_Z, Qt::ControlModifier);
@@ -278,7 +278,7 @@ TEST_F(ScenarioViewTest, APartThatNobodyShipsIsNotShownAsAnother) {
   ScenarioChoice choice = small_choice();
   choice.accelerator = "of-an-old-session";
   window_.document().reset(choice);
-  EXPECT_EQ(find<QComboBox>("accelerator").currentText(), id("of-an-old-session"));
+  EXPECT_EQ(find<QComboBox>("accelerator").currentText(), u"of-an-old-session"_s);
 }
 
 TEST_F(ScenarioViewTest, TheScenariosDataHaveEveryField) {
@@ -286,12 +286,12 @@ TEST_F(ScenarioViewTest, TheScenariosDataHaveEveryField) {
   choice.accelerator = "h200";
   choice.what_if[1] = 150;
   window_.document().reset(choice);
-  const TextTable table = qobject_cast<View*>(window_.view(id("scenario")))->table();
+  const TextTable table = qobject_cast<View*>(window_.view(u"scenario"_s))->table();
   QStringList values;
   for (const QStringList& row : table.rows) values.append(row.last());
   EXPECT_EQ(table.rows.size(), static_cast<std::size_t>(kFields - 1 + kResources));
-  EXPECT_TRUE(values.contains(id("h200")));
-  EXPECT_TRUE(values.contains(id("150")));
+  EXPECT_TRUE(values.contains(u"h200"_s));
+  EXPECT_TRUE(values.contains(u"150"_s));
 }
 
 // Seen, with room for all of its text, and nowhere else.
@@ -323,7 +323,7 @@ TEST_F(ScenarioViewTest, AWrongFieldSaysSoBelowItself) {
     choice.*wrong.member = wrong.value;
     window_.document().reset(choice);
     const auto& problem = find<QLabel>(QByteArray("problem_").append(wrong.field).constData());
-    EXPECT_TRUE(wait_for([&] { return is_told(problem, id(wrong.told)); }))
+    EXPECT_TRUE(wait_for([&] { return is_told(problem, to_qstring(wrong.told)); }))
         << wrong.field << ", " << problem.height() << " high: " << qPrintable(problem.text());
     EXPECT_EQ(model.height(), height) << "with a wrong " << wrong.field;
   }
@@ -340,7 +340,7 @@ TEST_F(ScenarioViewTest, WhatIsWrongStaysToldUntilItIsChanged) {
     ASSERT_TRUE(QTest::qWaitForWindowActive(&window_));
     model.setFocus();
     model.lineEdit()->selectAll();
-    QTest::keyClicks(&model, id(name));
+    QTest::keyClicks(&model, to_qstring(name));
     model.completer()->popup()->hide();
     ASSERT_TRUE(QTest::qWaitForWindowActive(&window_));
     QTest::keyClick(&model, key);
@@ -348,12 +348,12 @@ TEST_F(ScenarioViewTest, WhatIsWrongStaysToldUntilItIsChanged) {
   for (const auto key : {Qt::Key_Return, Qt::Key_Tab}) {
     type("nosuchmodel", key);
     EXPECT_EQ(window_.document().choice().model, "nosuchmodel");
-    ASSERT_TRUE(wait_for([&] { return is_told(problem, id("no model of this name")); }));
+    ASSERT_TRUE(wait_for([&] { return is_told(problem, u"no model of this name"_s); }));
     // Left once more, as it is.
     model.setFocus();
     QTest::keyClick(&model, Qt::Key_Return);
     find<QLineEdit>("constraints").setFocus();
-    EXPECT_TRUE(is_told(problem, id("no model of this name")));
+    EXPECT_TRUE(is_told(problem, u"no model of this name"_s));
     type("llama3.2-1b", key);
     EXPECT_EQ(window_.document().choice().model, "llama3.2-1b");
     EXPECT_FALSE(problem.isVisible());
@@ -365,11 +365,11 @@ TEST_F(ScenarioViewTest, ANameIsTakenFromTheListOfCompletions) {
   auto& model = find<QComboBox>("model");
   model.setFocus();
   model.lineEdit()->selectAll();
-  QTest::keyClicks(&model, id("llama3-8"));
+  QTest::keyClicks(&model, u"llama3-8"_s);
   auto* list = model.completer()->popup();
   ASSERT_TRUE(list->isVisible());
   const QModelIndex first = list->model()->index(0, 0);
-  ASSERT_EQ(first.data().toString(), id("llama3-8b"));
+  ASSERT_EQ(first.data().toString(), u"llama3-8b"_s);
   QTest::mouseClick(list->viewport(), Qt::LeftButton, {}, list->visualRect(first).center());
   EXPECT_EQ(window_.document().choice().model, "llama3-8b");
 }
@@ -392,7 +392,7 @@ TEST_F(ScenarioViewTest, ProblemsAreLegibleInLightAndDark) {
 TEST_F(ScenarioViewTest, NothingIsCutOffAtItsSide) {
   window_.resize(1000, 640);
   QCoreApplication::processEvents();
-  const auto* area = window_.view(id("scenario"))->findChild<QScrollArea*>();
+  const auto* area = window_.view(u"scenario"_s)->findChild<QScrollArea*>();
   EXPECT_LE(area->widget()->width(), area->viewport()->width());
 }
 
@@ -401,9 +401,10 @@ TEST_F(ScenarioViewTest, NamesThatNoFieldListsAreToldInFull) {
   choice.constraints = "zzz=3; not ; q; w; e; r";
   window_.document().reset(choice);
   const auto& problem = find<QLabel>("problem_constraints");
-  ASSERT_TRUE(wait_for([&] { return is_told(problem, id("zzz")); }));
+  ASSERT_TRUE(wait_for([&] { return is_told(problem, u"zzz"_s); }));
   for (const char* told : {"micro_batch", "recompute", "\"not\", \"q\", \"w\"", "and 2 more"})
-    EXPECT_TRUE(problem.text().contains(id(told))) << told << ": " << qPrintable(problem.text());
+    EXPECT_TRUE(problem.text().contains(to_qstring(told)))
+        << told << ": " << qPrintable(problem.text());
 }
 
 TEST_F(ScenarioViewTest, TheStackOfAClustersFileIsOfferedAndTaken) {
@@ -414,7 +415,7 @@ TEST_F(ScenarioViewTest, TheStackOfAClustersFileIsOfferedAndTaken) {
   cluster.stack->name = "shardwright-cpu";
   drop({write("probed.json", to_json(cluster).dump())});
   auto& stack = find<QComboBox>("stack");
-  EXPECT_EQ(stack.currentText(), id("shardwright-cpu (the cluster's own)"));
+  EXPECT_EQ(stack.currentText(), u"shardwright-cpu (the cluster's own)"_s);
   ASSERT_TRUE(wait_for([&] {
     const PlanSetPointer set = window_.selection().set();
     return set && set->request.stack == cluster.stack;
@@ -427,10 +428,10 @@ TEST_F(ScenarioViewTest, TheStackOfAClustersFileIsOfferedAndTaken) {
   auto& field = find<QComboBox>("cluster");
   field.setFocus();
   field.lineEdit()->selectAll();
-  QTest::keyClicks(&field, id("dgx-h100"));
+  QTest::keyClicks(&field, u"dgx-h100"_s);
   QTest::keyClick(&field, Qt::Key_Return);
   EXPECT_EQ(window_.document().choice(), small_choice());
-  EXPECT_EQ(stack.findData(id("shardwright-cpu")), -1);
+  EXPECT_EQ(stack.findData(u"shardwright-cpu"_s), -1);
 }
 
 // Sends a notch of the wheel to the middle of a widget, as the desktop does.

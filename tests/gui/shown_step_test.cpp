@@ -19,21 +19,21 @@ class ShownStepTest : public WindowTest {
     WindowTest::SetUp();
     window_.document().reset(small_choice());
     ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
-    window_.raise_view(id("timeline"));
+    window_.raise_view(u"timeline"_s);
     show_plans();
   }
 
   // A folder of a run with one recorded step, and with its plan if there is one.
   QString write_run(const char* name, const std::optional<Scenario>& plan = std::nullopt) {
-    const QString folder = folder_.filePath(id(name));
+    const QString folder = folder_.filePath(to_qstring(name));
     QDir().mkpath(folder);
     const auto put = [&](const char* file, const QString& text) {
-      write_text_file(QDir(folder).filePath(id(file)), text);
+      write_text_file(QDir(folder).filePath(to_qstring(file)), text);
     };
-    put("metrics.jsonl", id("{\"step\": 0, \"loss\": 5, \"step_s\": 0.1}\n"));
+    put("metrics.jsonl", u"{\"step\": 0, \"loss\": 5, \"step_s\": 0.1}\n"_s);
     const auto step = gui::fixtures::measured(*gui::fixtures::small_step().timeline, 2.0);
-    put("timeline-2-0.json", QString::fromStdString(to_json(*step).dump()));
-    if (plan) put("plan.json", QString::fromStdString(to_json(*plan).dump()));
+    put("timeline-2-0.json", to_qstring(to_json(*step).dump()));
+    if (plan) put("plan.json", to_qstring(to_json(*plan).dump()));
     return folder;
   }
 
@@ -43,12 +43,12 @@ class ShownStepTest : public WindowTest {
 
   void show(const Scenario& scenario) {
     window_.selection().show(
-        std::make_shared<const PlanSet>(plan_set_of(scenario, id("another search"))));
+        std::make_shared<const PlanSet>(plan_set_of(scenario, u"another search"_s)));
   }
 
   // Of what lies in Timeline, once the window rests there.
   std::vector<TimelineOrigin> origins() {
-    window_.raise_view(id("timeline"));
+    window_.raise_view(u"timeline"_s);
     EXPECT_TRUE(wait_for([&] { return !window_.is_busy(); }));
     std::vector<TimelineOrigin> found;
     for (const auto& timeline : timelines()) found.push_back(timeline->origin);
@@ -60,12 +60,12 @@ class ShownStepTest : public WindowTest {
   }
 
   QString hint_of(const char* view) {
-    return window_.view(id(view))->findChild<QLabel*>(id("hint"))->text();
+    return window_.view(to_qstring(view))->findChild<QLabel*>(u"hint"_s)->text();
   }
 
   bool names(const char* file) {
     const auto& source = find<QLabel>("timeline_source");
-    return source.isVisible() && source.text().contains(id(file));
+    return source.isVisible() && source.text().contains(to_qstring(file));
   }
 
   const std::vector<TimelineOrigin> predicted_ = {TimelineOrigin::Predicted};
@@ -119,17 +119,17 @@ TEST_F(ShownStepTest, AFileIsNamedAndTheChosenPlanIsAClickAway) {
   drop({write_step("a<b.json")});
   EXPECT_TRUE(names("a<b.json"));
   for (const char* view : {"topology", "schedule"}) {
-    EXPECT_TRUE(hint_of(view).contains(id("a&lt;b.json"))) << qPrintable(hint_of(view));
-    EXPECT_FALSE(hint_of(view).contains(id("Choose a plan"))) << qPrintable(hint_of(view));
+    EXPECT_TRUE(hint_of(view).contains(u"a&lt;b.json"_s)) << qPrintable(hint_of(view));
+    EXPECT_FALSE(hint_of(view).contains(u"Choose a plan"_s)) << qPrintable(hint_of(view));
   }
   QTest::mouseClick(&find<QToolButton>("timeline_back"), Qt::LeftButton);
   EXPECT_EQ(origins(), predicted_);
   EXPECT_NE(window_.findChild<TimelineView*>()->canvas().tracks().all_spans(),
             gui::fixtures::small_step().timeline->spans.size());
   EXPECT_FALSE(find<QLabel>("timeline_source").isVisible());
-  EXPECT_FALSE(hint_of("schedule").contains(id("a&lt;b.json"))) << qPrintable(hint_of("schedule"));
+  EXPECT_FALSE(hint_of("schedule").contains(u"a&lt;b.json"_s)) << qPrintable(hint_of("schedule"));
   trigger("file.reload");  // the file is closed
-  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(id("No file is open")));
+  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(u"No file is open"_s));
 }
 
 TEST_F(ShownStepTest, AMeasurementAndAPredictionOfFilesAreBothNamed) {
@@ -188,7 +188,7 @@ TEST_F(ShownStepTest, APredictionIsNotBegunAnewWithEachSetOfASearch) {
   const auto before = timelines();
   Scenario large = small_set()->scenario(0);
   large.plan.global_batch *= 128;  // predicted for longer than it takes until the next set
-  const auto set = std::make_shared<const PlanSet>(plan_set_of(large, id("a search")));
+  const auto set = std::make_shared<const PlanSet>(plan_set_of(large, u"a search"_s));
   EXPECT_TRUE(wait_for([&] {
     window_.selection().show(set);
     return !timelines().empty() && timelines() != before;

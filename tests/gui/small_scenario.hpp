@@ -11,6 +11,7 @@
 #include "core/spec/profile_library.hpp"
 #include "gui/models/plan_set.hpp"
 #include "gui/models/scenario_choice.hpp"
+#include "gui/models/text.hpp"
 
 namespace shardwright::gui {
 

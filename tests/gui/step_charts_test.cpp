@@ -50,7 +50,7 @@ TEST(WaterfallChart, EveryLabelLiesInsideTheAxes) {
 TEST(WaterfallChart, ShortStepsAreToldInShortUnits) {
   WaterfallChart chart;
   chart.show(step_of(6.69e-3, 0.5));
-  EXPECT_TRUE(chart.xAxis->label().contains(QStringLiteral("milliseconds")));
+  EXPECT_TRUE(chart.xAxis->label().contains(u"milliseconds"_s));
   EXPECT_NEAR(chart.xAxis->range().upper, 1.05 * 6.69, 1e-9);
 }
 
@@ -83,15 +83,15 @@ TEST(WaterfallChart, WhatIsLeftOfSumsIsNeitherDrawnNorTold) {
   chart.show(result);
   EXPECT_EQ(chart.plottableCount(), 2);
   for (const QCPItemText* label : labels_of(chart))
-    EXPECT_FALSE(label->text().contains(QLatin1Char('<'))) << label->text().toStdString();
+    EXPECT_FALSE(label->text().contains(u'<')) << label->text().toStdString();
 }
 
 TEST(PlanStory, WhatCostsNothingIsToldOfBubbleHostAndOptimizer) {
   QStringList titles;
   for (const TimePart& part : time_parts(step_of(1.0, 0.5).time())) titles.append(part.title);
   for (const char* title : {"optimizer", "pipeline bubble", "waiting for the host"})
-    EXPECT_TRUE(titles.contains(QString::fromUtf8(title))) << title;
-  EXPECT_FALSE(titles.contains(QStringLiteral("exposed: tensor parallel")));
+    EXPECT_TRUE(titles.contains(to_qstring(title))) << title;
+  EXPECT_FALSE(titles.contains(u"exposed: tensor parallel"_s));
 }
 
 // Both have parts of all phases.

@@ -17,9 +17,9 @@ TEST(StepParts, ThePartsOfTheTimeAddUpToTheStep) {
 
 TEST(StepParts, TheMomentOfThePeakIsNamed) {
   EXPECT_EQ(peak_moment_text({"attention.qkv", Phase::BackwardInput, 3, 5}),
-            QStringLiteral("while attention.qkv runs (backward input, layer 3, microbatch 5)"));
+            u"while attention.qkv runs (backward input, layer 3, microbatch 5)"_s);
   EXPECT_EQ(peak_moment_text({"optimizer", Phase::Optimizer, -1, -1}),
-            QStringLiteral("while optimizer runs (optimizer)"));
+            u"while optimizer runs (optimizer)"_s);
 }
 
 }  // namespace

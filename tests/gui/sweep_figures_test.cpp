@@ -66,22 +66,22 @@ TEST(SweepFigures, EveryAxisSaysItsKneeOrWhyThereIsNone) {
     }
     // The line that is drawn at first is that of a GPU, which falls.
     if (along.axis == SweepAxis::Gpus) {
-      EXPECT_TRUE(text.contains(QStringLiteral("of the whole cluster")) ||
-                  text.contains(QStringLiteral("the whole cluster's")));
+      EXPECT_TRUE(text.contains(u"of the whole cluster"_s) ||
+                  text.contains(u"the whole cluster's"_s));
     }
   }
 }
 
 TEST(SweepFigures, BandwidthsAreDrawnInGigabytesPerSecond) {
   EXPECT_EQ(axis_value(SweepAxis::MemoryBandwidth, 3.35e12), 3350.0);
-  EXPECT_EQ(axis_text(SweepAxis::ScaleOutBandwidth, 6.25e9), QStringLiteral("6.25"));
-  EXPECT_EQ(axis_text(SweepAxis::Gpus, 512.0), QStringLiteral("512"));
+  EXPECT_EQ(axis_text(SweepAxis::ScaleOutBandwidth, 6.25e9), u"6.25"_s);
+  EXPECT_EQ(axis_text(SweepAxis::Gpus, 512.0), u"512"_s);
 }
 
 TEST(SweepFigures, ALackingLinkIsNamed) {
   planner::PlanRequest request = small_request();
-  EXPECT_TRUE(lacking_link_text(SweepAxis::ScaleOutBandwidth, request.cluster)
-                  .contains(QStringLiteral("no NIC")));
+  EXPECT_TRUE(
+      lacking_link_text(SweepAxis::ScaleOutBandwidth, request.cluster).contains(u"no NIC"_s));
 }
 
 }  // namespace

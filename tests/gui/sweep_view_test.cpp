@@ -15,7 +15,7 @@ class SweepViewTest : public WindowTest {
  protected:
   void sweep(planner::SweepAxis axis, PlanSet set) {
     find<QComboBox>("sweep_axis").setCurrentIndex(static_cast<int>(axis));
-    window_.raise_view(id("sweeps"));
+    window_.raise_view(u"sweeps"_s);
     window_.selection().show(std::make_shared<const PlanSet>(std::move(set)));
     ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
   }
@@ -33,16 +33,16 @@ TEST_F(SweepViewTest, AlongGpusTheBatchThatWasChosenIsNamed) {
   open.request.max_global_batch = 64;
   sweep(planner::SweepAxis::Gpus, open);
   const TextTable table = data();
-  const qsizetype column = table.header.indexOf(id("Batch (sequences)"));
+  const qsizetype column = table.header.indexOf(u"Batch (sequences)"_s);
   ASSERT_GE(column, 0);
   ASSERT_FALSE(table.rows.empty());
   const QString batch = table.rows.back()[column];
   EXPECT_GT(batch.toInt(), 0);
   const QString told = find<QLabel>("knee_reason").text();
-  EXPECT_TRUE(told.contains(id("All train %1 sequences").arg(batch))) << qPrintable(told);
+  EXPECT_TRUE(told.contains(u"All train %1 sequences"_s.arg(batch))) << qPrintable(told);
 
   sweep(planner::SweepAxis::Gpus, *small_set());
-  EXPECT_FALSE(find<QLabel>("knee_reason").text().contains(id("All train")));
+  EXPECT_FALSE(find<QLabel>("knee_reason").text().contains(u"All train"_s));
 }
 
 TEST_F(SweepViewTest, WithoutALinkItSaysThatThereIsNothingToSweep) {
@@ -52,7 +52,7 @@ TEST_F(SweepViewTest, WithoutALinkItSaysThatThereIsNothingToSweep) {
   const auto* empty = qobject_cast<EmptyState*>(find<Chart>("sweep_chart").parentWidget());
   ASSERT_NE(empty, nullptr);
   EXPECT_TRUE(empty->is_empty());
-  EXPECT_TRUE(empty->hint().contains(id("nothing to sweep"))) << qPrintable(empty->hint());
+  EXPECT_TRUE(empty->hint().contains(u"nothing to sweep"_s)) << qPrintable(empty->hint());
   EXPECT_TRUE(find<QLabel>("knee_reason").text().isEmpty());
   EXPECT_TRUE(data().rows.empty());
 
@@ -65,13 +65,13 @@ TEST_F(SweepViewTest, WithoutALinkItSaysThatThereIsNothingToSweep) {
 TEST_F(SweepViewTest, NothingOfTheFormerSweepIsLeftUnderANewChoice) {
   sweep(planner::SweepAxis::GlobalBatch, *small_set());
   ASSERT_FALSE(data().rows.empty());
-  ASSERT_TRUE(told().contains(id("Knee")));
+  ASSERT_TRUE(told().contains(u"Knee"_s));
   window_.selection().choose(1);
   EXPECT_TRUE(data().rows.empty());
   EXPECT_EQ(find<Chart>("sweep_chart").graphCount(), 0);
   find<QToolButton>("stop_sweep").click();
-  EXPECT_FALSE(told().contains(id("Knee"))) << qPrintable(told());
-  EXPECT_TRUE(hint().contains(id("Stopped before there was a point"))) << qPrintable(hint());
+  EXPECT_FALSE(told().contains(u"Knee"_s)) << qPrintable(told());
+  EXPECT_TRUE(hint().contains(u"Stopped before there was a point"_s)) << qPrintable(hint());
 }
 
 TEST_F(SweepViewTest, OneThatWasStoppedBeforeAPointIsSweptForTheNextPlan) {

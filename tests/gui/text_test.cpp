@@ -12,13 +12,13 @@ TEST(TimeText, HasThreeDigitsAtAnyScale) {
                                       {1.5e-9, "1.5 ns"},
                                       {-0.25, "-250 ms"},
                                       {0.0, "0 s"}})
-    EXPECT_EQ(time_text(Seconds(seconds)), QString::fromUtf8(text));
+    EXPECT_EQ(time_text(Seconds(seconds)), to_qstring(text));
 }
 
 // What is left of sums that should cancel.
 TEST(TimeText, BelowANanosecondThereIsNone) {
   for (const double seconds : {6e-16, -6e-16, 9.9e-10})
-    EXPECT_EQ(time_text(Seconds(seconds)), QStringLiteral("0 s"));
+    EXPECT_EQ(time_text(Seconds(seconds)), u"0 s"_s);
 }
 
 }  // namespace

@@ -18,8 +18,8 @@ namespace {
 class ThisMachineTest : public WindowTest {
  protected:
   void SetUp() override {
-    qputenv("XDG_CACHE_HOME", folder_.filePath(id("cache")).toUtf8());
-    ASSERT_TRUE(QDir(folder_.path()).mkpath(id("cache/shardwright")));
+    qputenv("XDG_CACHE_HOME", folder_.filePath(u"cache"_s).toUtf8());
+    ASSERT_TRUE(QDir(folder_.path()).mkpath(u"cache/shardwright"_s));
     WindowTest::SetUp();
   }
   void TearDown() override { qunsetenv("XDG_CACHE_HOME"); }
@@ -44,7 +44,7 @@ TEST_F(ThisMachineTest, HereInTheClusterFieldPlansForAllOfIt) {
   auto& cluster = find<QComboBox>("cluster");
   cluster.setFocus();
   cluster.lineEdit()->selectAll();
-  QTest::keyClicks(&cluster, id("here"));
+  QTest::keyClicks(&cluster, u"here"_s);
   QTest::keyClick(&cluster, Qt::Key_Return);
   const ScenarioChoice choice = window_.document().choice();
   EXPECT_EQ(choice.cluster, kept_profile().string());
@@ -54,7 +54,7 @@ TEST_F(ThisMachineTest, HereInTheClusterFieldPlansForAllOfIt) {
   EXPECT_EQ(choice.global_batch, 8);
   EXPECT_EQ(choice.precision, "fp32");
   EXPECT_LE(choice.seq_len, load_model("tiny-llama").max_seq_len);
-  EXPECT_EQ(cluster.currentText(), QString::fromStdString(kept_profile().string()));
+  EXPECT_EQ(cluster.currentText(), to_qstring(kept_profile().string()));
   ASSERT_TRUE(wait_for([&] {
     const PlanSetPointer set = window_.selection().set();
     return set && set->complete && set->request.gpus == 2 && !set->plans.empty();
@@ -67,9 +67,9 @@ TEST_F(ThisMachineTest, AProbeIsToldAndCanBeStopped) {
   window_.document().reset(small_choice());
   trigger("plan.here");
   const auto& messages = find<MessageBar>("message_bar");
-  EXPECT_TRUE(messages.text().contains(id("Probing this machine")));
+  EXPECT_TRUE(messages.text().contains(u"Probing this machine"_s));
   QTest::qWait(300);
-  click(id("Probing this machine"), "offer");
+  click(u"Probing this machine"_s, "offer");
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
   EXPECT_EQ(messages.text(), QString());
   EXPECT_FALSE(is_probed());
@@ -80,7 +80,7 @@ TEST_F(ThisMachineTest, ADamagedProfileIsTold) {
   window_.document().reset(small_choice());
   write("cache/shardwright/here.json", "{\"schema\": 1}");
   trigger("plan.here");
-  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(id("here.json")));
+  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(u"here.json"_s));
   EXPECT_EQ(window_.document().choice(), small_choice());
 }
 

@@ -12,6 +12,7 @@
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/scenario.hpp"
+#include "gui/models/text.hpp"
 
 namespace shardwright::gui {
 
@@ -42,10 +43,10 @@ inline Scenario tiny_scenario(const ClusterSpec& cluster = cpu_cluster()) {
 // has no command line.
 inline QList<qint64> processes_of(const QString& text) {
   QList<qint64> found;
-  for (const QString& name : QDir(QStringLiteral("/proc")).entryList(QDir::Dirs)) {
+  for (const QString& name : QDir(u"/proc"_s).entryList(QDir::Dirs)) {
     bool is_process = false;
     const qint64 process = name.toLongLong(&is_process);
-    QFile line(QStringLiteral("/proc/%1/cmdline").arg(name));
+    QFile line(u"/proc/%1/cmdline"_s.arg(name));
     if (is_process && line.open(QIODevice::ReadOnly) && line.readAll().contains(text.toUtf8()))
       found.append(process);
   }

@@ -1,8 +1,7 @@
-#include "gui/views/toggle_button.hpp"
-
 #include <gtest/gtest.h>
 
 #include "gui/style/palette.hpp"
+#include "gui/views/widgets.hpp"
 #include "tests/gui/contrast.hpp"
 #include "tests/gui/painted_view_test.hpp"
 
@@ -16,7 +15,7 @@ TEST(ToggleButton, OnDiffersFromOffInLightAndDark) {
   for (const QPalette& palette : {light_palette(), dark_palette()}) {
     ToggleButton button;
     button.setPalette(palette);
-    button.setText(QStringLiteral("Messages"));
+    button.setText(u"Messages"_s);
     shown(button, {90, 26});
     const QImage off = button.grab().toImage();
     button.setChecked(true);

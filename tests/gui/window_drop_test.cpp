@@ -57,17 +57,17 @@ TEST_F(WindowDropTest, APlanIsOpenedWhateverItIsDroppedOn) {
   const std::vector<QWidget*> targets = {
       &find<QLineEdit>("constraints"), find<QComboBox>("model").lineEdit(),
       &find<QSpinBox>("gpus"),         &find<QLineEdit>("filter"),
-      &find<QLineEdit>("run_data"),    window_.view(id("plans")),
+      &find<QLineEdit>("run_data"),    window_.view(u"plans"_s),
   };
   std::size_t plan = 0;
   for (const QWidget* target : targets) {
     const QString path = write("plan.json", to_json(small_set()->scenario(++plan)).dump());
-    window_.raise_view(id("run"));
+    window_.raise_view(u"run"_s);
     EXPECT_TRUE(drop_on(*target, {QUrl::fromLocalFile(path)})) << qPrintable(target->objectName());
     EXPECT_EQ(window_.selection().scenario(), small_set()->scenario(plan))
         << qPrintable(target->objectName());
     for (const QLineEdit* field : window_.findChildren<QLineEdit*>())
-      EXPECT_FALSE(field->text().contains(id("plan.json"))) << qPrintable(field->objectName());
+      EXPECT_FALSE(field->text().contains(u"plan.json"_s)) << qPrintable(field->objectName());
   }
 }
 
@@ -75,7 +75,7 @@ TEST_F(WindowDropTest, ATimelineComesToTheFront) {
   show_plans();
   ASSERT_FALSE(is_in_front("timeline"));
   const QString file = write("step.json", to_json(*fixtures::small_step().timeline).dump());
-  ASSERT_TRUE(drop_on(*window_.view(id("plans")), {QUrl::fromLocalFile(file)}));
+  ASSERT_TRUE(drop_on(*window_.view(u"plans"_s), {QUrl::fromLocalFile(file)}));
   EXPECT_TRUE(is_in_front("timeline"));
   const auto& shown = window_.findChild<TimelineView*>()->canvas().tracks().timelines();
   ASSERT_EQ(shown.size(), 1U);
@@ -83,14 +83,14 @@ TEST_F(WindowDropTest, ATimelineComesToTheFront) {
 }
 
 TEST_F(WindowDropTest, TheFolderOfARunComesWithItsPlan) {
-  ASSERT_TRUE(QDir(folder_.path()).mkdir(id("run")));
+  ASSERT_TRUE(QDir(folder_.path()).mkdir(u"run"_s));
   write(
       "run/metrics.jsonl",
       "{\"step\": 0, \"loss\": 5, \"step_s\": 0.1}\n{\"step\": 1, \"loss\": 4, \"step_s\": 0.1}\n");
   write("run/plan.json", to_json(tiny_scenario()).dump());
   show_plans();
-  const QUrl run = QUrl::fromLocalFile(folder_.filePath(id("run")));
-  ASSERT_TRUE(drop_on(*window_.view(id("plans")), {run}));
+  const QUrl run = QUrl::fromLocalFile(folder_.filePath(u"run"_s));
+  ASSERT_TRUE(drop_on(*window_.view(u"plans"_s), {run}));
   EXPECT_TRUE(is_in_front("run"));
   EXPECT_EQ(window_.findChild<RunView*>()->follower().steps().size(), 2U);
   EXPECT_EQ(window_.selection().scenario()->plan, tiny_scenario().plan);
@@ -99,19 +99,19 @@ TEST_F(WindowDropTest, TheFolderOfARunComesWithItsPlan) {
 TEST_F(WindowDropTest, WhatIsNoFileOfThisMachineIsNotTaken) {
   show_plans();
   const PlanSetPointer before = window_.selection().set();
-  EXPECT_FALSE(drop_on(*window_.view(id("plans")), {QUrl(id("https://example.org/plan.json"))}));
-  EXPECT_FALSE(drop_on(find<QLineEdit>("constraints"), {QUrl(id("https://example.org/a.json"))}));
+  EXPECT_FALSE(drop_on(*window_.view(u"plans"_s), {QUrl(u"https://example.org/plan.json"_s)}));
+  EXPECT_FALSE(drop_on(find<QLineEdit>("constraints"), {QUrl(u"https://example.org/a.json"_s)}));
   EXPECT_EQ(window_.selection().set(), before);
   EXPECT_EQ(find<QLineEdit>("constraints").text(), QString());
 }
 
 TEST_F(WindowDropTest, AFolderOfNothingIsTold) {
-  ASSERT_TRUE(QDir(folder_.path()).mkdir(id("empty")));
+  ASSERT_TRUE(QDir(folder_.path()).mkdir(u"empty"_s));
   show_plans();
   const PlanSetPointer before = window_.selection().set();
   EXPECT_TRUE(
-      drop_on(*window_.view(id("plans")), {QUrl::fromLocalFile(folder_.filePath(id("empty")))}));
-  EXPECT_TRUE(messages().contains(id("empty"))) << qPrintable(messages());
+      drop_on(*window_.view(u"plans"_s), {QUrl::fromLocalFile(folder_.filePath(u"empty"_s))}));
+  EXPECT_TRUE(messages().contains(u"empty"_s)) << qPrintable(messages());
   EXPECT_EQ(window_.selection().set(), before);
 }
 

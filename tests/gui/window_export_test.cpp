@@ -21,8 +21,8 @@ namespace {
 class WindowExportTest : public WindowTest {
  protected:
   std::vector<ClippedPart> svg_of(const char* view) {
-    const QString file = folder_.filePath(id("view.svg"));
-    export_picture(*window_.view(id(view)), file);
+    const QString file = folder_.filePath(u"view.svg"_s);
+    export_picture(*window_.view(to_qstring(view)), file);
     QFile svg(file);
     EXPECT_TRUE(svg.open(QIODevice::ReadOnly));
     return clipped_parts(svg.readAll());
@@ -30,7 +30,8 @@ class WindowExportTest : public WindowTest {
 
   // In the coordinates of the view that it lies in.
   QRectF place_of(const QWidget& widget, const char* view) {
-    return QRectF(QPointF(widget.mapTo(window_.view(id(view)), QPoint())), QSizeF(widget.size()));
+    return QRectF(QPointF(widget.mapTo(window_.view(to_qstring(view)), QPoint())),
+                  QSizeF(widget.size()));
   }
 };
 
@@ -39,31 +40,31 @@ TEST_F(WindowExportTest, EveryViewBecomesAPicture) {
   for (const QDockWidget* dock : window_.docks()) {
     window_.raise_view(dock->objectName());
     for (const char* suffix : {"png", "svg", "pdf"}) {
-      const QString file = folder_.filePath(dock->objectName() + QLatin1Char('.') + id(suffix));
+      const QString file = folder_.filePath(dock->objectName() + u'.' + to_qstring(suffix));
       export_picture(*dock->widget(), file);
       EXPECT_GT(QFileInfo(file).size(), 1000) << qPrintable(file);
     }
   }
-  EXPECT_THROW(export_picture(window_, id("/no/such/folder/a.png")), RuntimeFailure);
-  EXPECT_THROW(export_picture(window_, id("a.bmp")), RuntimeFailure);
+  EXPECT_THROW(export_picture(window_, u"/no/such/folder/a.png"_s), RuntimeFailure);
+  EXPECT_THROW(export_picture(window_, u"a.bmp"_s), RuntimeFailure);
 }
 
 TEST_F(WindowExportTest, AnExportGetsTheSuffixThatItsNameLacks) {
   show_plans();
-  window_.raise_view(id("plans"));
-  const QString name = folder_.filePath(id("of-mine"));
+  window_.raise_view(u"plans"_s);
+  const QString name = folder_.filePath(u"of-mine"_s);
   for (const char* suffix : {"png", "svg", "pdf", "csv"}) {
-    const QString file = name + QLatin1Char('.') + id(suffix);
+    const QString file = name + u'.' + to_qstring(suffix);
     answer_next_dialog(name);
-    trigger(qPrintable(id("file.export_") + id(suffix)));
+    trigger(qPrintable(u"file.export_"_s + to_qstring(suffix)));
     ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
     EXPECT_GT(QFileInfo(file).size(), 100) << suffix;
     const QString said = find<MessageBar>("message_bar").text();
-    EXPECT_TRUE(said.contains(id("Exported ") + file)) << qPrintable(said);
+    EXPECT_TRUE(said.contains(u"Exported "_s + file)) << qPrintable(said);
   }
   answer_next_dialog(name);
   trigger("file.save_plan");
-  EXPECT_TRUE(QFileInfo(name + id(".json")).isFile());
+  EXPECT_TRUE(QFileInfo(name + u".json"_s).isFile());
 }
 
 // A timeline whose table takes seconds.
@@ -83,10 +84,10 @@ class LargeExportTest : public WindowExportTest {
       span.duration = Seconds(1e-3);
     }
     window_.findChild<TimelineView*>()->set_timelines({timeline});
-    window_.raise_view(id("timeline"));
+    window_.raise_view(u"timeline"_s);
   }
 
-  const QString file_ = folder_.filePath(id("large.csv"));
+  const QString file_ = folder_.filePath(u"large.csv"_s);
 };
 
 // The dialog does not wait for the table, nor the window for the file.
@@ -97,36 +98,36 @@ TEST_F(LargeExportTest, IsWrittenInTheBackground) {
   EXPECT_FALSE(QFileInfo::exists(file_));
   trigger("file.export_csv");  // no dialog: one at a time
   const auto& said = find<MessageBar>("message_bar");
-  EXPECT_TRUE(said.text().contains(id("is still being written"))) << qPrintable(said.text());
+  EXPECT_TRUE(said.text().contains(u"is still being written"_s)) << qPrintable(said.text());
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
   QFile csv(file_);
   ASSERT_TRUE(csv.open(QIODevice::ReadOnly));
   EXPECT_EQ(csv.readAll().count('\n'), kSpans + 1);
-  EXPECT_TRUE(said.text().contains(id("Exported ") + file_)) << qPrintable(said.text());
-  EXPECT_FALSE(said.text().contains(id("being written"))) << qPrintable(said.text());
+  EXPECT_TRUE(said.text().contains(u"Exported "_s + file_)) << qPrintable(said.text());
+  EXPECT_FALSE(said.text().contains(u"being written"_s)) << qPrintable(said.text());
 }
 
 TEST_F(LargeExportTest, IsStoppedByItsMessage) {
   answer_next_dialog(file_);
   trigger("file.export_csv");
   const auto& said = find<MessageBar>("message_bar");
-  const QString writes = id("400,000 rows are being written to ") + file_;
+  const QString writes = u"400,000 rows are being written to "_s + file_;
   ASSERT_TRUE(wait_for([&] { return said.text().contains(writes); }));
   click(writes, "offer");
   EXPECT_FALSE(window_.is_busy());
-  EXPECT_TRUE(said.text().contains(id("was stopped"))) << qPrintable(said.text());
+  EXPECT_TRUE(said.text().contains(u"was stopped"_s)) << qPrintable(said.text());
   QTest::qWait(500);
   EXPECT_FALSE(QFileInfo::exists(file_));
 }
 
 TEST_F(LargeExportTest, IsRefusedByTheClipboard) {
-  QGuiApplication::clipboard()->setText(id("before"));
+  QGuiApplication::clipboard()->setText(u"before"_s);
   trigger("edit.copy_data");
   const QString said = find<MessageBar>("message_bar").text();
-  EXPECT_TRUE(said.contains(id("400,000 rows are too many for the clipboard"))) << qPrintable(said);
-  EXPECT_EQ(QGuiApplication::clipboard()->text(), id("before"));
+  EXPECT_TRUE(said.contains(u"400,000 rows are too many for the clipboard"_s)) << qPrintable(said);
+  EXPECT_EQ(QGuiApplication::clipboard()->text(), u"before"_s);
   answer_next_dialog(file_);
-  click(id("too many"), "offer");
+  click(u"too many"_s, "offer");
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
   EXPECT_TRUE(QFileInfo::exists(file_));
 }
@@ -135,7 +136,7 @@ TEST_F(LargeExportTest, IsRefusedByTheClipboard) {
 TEST_F(WindowExportTest, APictureHasAllOfAView) {
   show_plans();
   window_.resize(640, 480);
-  QWidget& scenario = *window_.view(id("scenario"));
+  QWidget& scenario = *window_.view(u"scenario"_s);
   QCoreApplication::processEvents();
   const QSize before = scenario.size();
   const auto* area = scenario.findChild<QScrollArea*>();
@@ -150,13 +151,13 @@ TEST_F(WindowExportTest, AScrolledLineEndsAtItsFieldInSvg) {
   window_.resize(1400, 1300);
   auto& field = find<QLineEdit>("constraints");
   field.setFocus();
-  QTest::keyClicks(&field, id("not zero=3; not schedule=1f1b; not tp=1; not pp=3; not cp=16"));
+  QTest::keyClicks(&field, u"not zero=3; not schedule=1f1b; not tp=1; not pp=3; not cp=16"_s);
   QCoreApplication::processEvents();
   ASSERT_FALSE(
-      window_.view(id("scenario"))->findChild<QScrollArea*>()->verticalScrollBar()->isVisible());
+      window_.view(u"scenario"_s)->findChild<QScrollArea*>()->verticalScrollBar()->isVisible());
   int found = 0;
   for (const ClippedPart& part : svg_of("scenario")) {
-    if (!part.content.contains(id("not schedule=1f1b"))) continue;
+    if (!part.content.contains(u"not schedule=1f1b"_s)) continue;
     ++found;
     EXPECT_TRUE(part.is_clipped);
     EXPECT_TRUE(place_of(field, "scenario").contains(part.clip.boundingRect()));
@@ -167,14 +168,14 @@ TEST_F(WindowExportTest, AScrolledLineEndsAtItsFieldInSvg) {
 // Below and beside them lie the scroll bars.
 TEST_F(WindowExportTest, CellsEndAtTheEdgesOfTheirTableInSvg) {
   show_plans();
-  window_.raise_view(id("plans"));
+  window_.raise_view(u"plans"_s);
   auto& table = find<QTableView>("plans_table");
   ASSERT_TRUE(table.horizontalScrollBar()->isVisible());
   const QRectF cells = place_of(*table.viewport(), "plans");
   int found = 0;
   for (const ClippedPart& part : svg_of("plans")) {
     const QRectF clip = part.clip.boundingRect();
-    if (!part.content.contains(id("<text")) || !clip.intersects(cells)) continue;
+    if (!part.content.contains(u"<text"_s) || !clip.intersects(cells)) continue;
     ++found;
     EXPECT_TRUE(cells.contains(clip)) << clip.top() << " to " << clip.bottom();
   }
@@ -184,16 +185,16 @@ TEST_F(WindowExportTest, CellsEndAtTheEdgesOfTheirTableInSvg) {
 TEST_F(WindowExportTest, CtrlEExportsTheViewInFront) {
   show_plans();
   for (const char* view : {"topology", "plans"}) {
-    window_.raise_view(id(view));
+    window_.raise_view(to_qstring(view));
     ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
-    const QString file = folder_.filePath(id(view) + id("-by-key.png"));
+    const QString file = folder_.filePath(to_qstring(view) + u"-by-key.png"_s);
     window_.activateWindow();  // after the dialog before
     ASSERT_TRUE(QTest::qWaitForWindowActive(&window_));
-    const QSize seen = window_.view(id(view))->size();
+    const QSize seen = window_.view(to_qstring(view))->size();
     QString suggested;
     answer_next_dialog(file, &suggested);
     QTest::keyClick(&window_, Qt::Key_E, Qt::ControlModifier);
-    EXPECT_EQ(suggested, id(view) + id(".png"));
+    EXPECT_EQ(suggested, to_qstring(view) + u".png"_s);
     const QImage picture(file);
     ASSERT_FALSE(picture.isNull()) << view;
     EXPECT_EQ(picture.size(), 2 * seen) << view;

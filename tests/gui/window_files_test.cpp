@@ -16,7 +16,7 @@
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/views/message_bar.hpp"
 #include "gui/window/pick_list.hpp"
-#include "gui/window/reading_status.hpp"
+#include "gui/window/progress_status.hpp"
 #include "tests/gui/example_step.hpp"
 #include "tests/gui/window_fixture.hpp"
 
@@ -30,7 +30,7 @@ TEST_F(WindowTest, DroppedPlansAreCompared) {
   ASSERT_TRUE(window_.selection().set());
   EXPECT_EQ(window_.selection().set()->plans.size(), 2U);
   EXPECT_EQ(window_.selection().compared(), std::optional<std::size_t>(1));
-  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(id("second.json")));
+  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(u"second.json"_s));
   EXPECT_FALSE(find<QLabel>("verdict").text().isEmpty());
   // The front is that of both.
   const PlanSet& both = *window_.selection().set();
@@ -60,28 +60,28 @@ TEST_F(WindowTest, AFileTakesThePlaceOfARunningSearch) {
 TEST_F(WindowTest, AFileThatChangesIsOfferedAndReadAgain) {
   const QString path = write("plan.json", to_json(small_set()->scenario(0)).dump());
   drop({path});
-  window_.raise_view(id("sweeps"));
+  window_.raise_view(u"sweeps"_s);
   write("plan.json", to_json(small_set()->scenario(3)).dump());
   const auto& message = find<MessageBar>("message_bar");
-  ASSERT_TRUE(wait_for([&] { return message.text().contains(id("plan.json has changed")); }));
+  ASSERT_TRUE(wait_for([&] { return message.text().contains(u"plan.json has changed"_s); }));
   EXPECT_EQ(window_.selection().scenario(), small_set()->scenario(0));  // nothing by itself
-  click(id("plan.json has changed"), "offer");
+  click(u"plan.json has changed"_s, "offer");
   ASSERT_TRUE(wait_for([&] { return window_.selection().scenario() == small_set()->scenario(3); }));
-  EXPECT_FALSE(message.text().contains(id("has changed")));
+  EXPECT_FALSE(message.text().contains(u"has changed"_s));
 
   // A writer that replaces the file, as most do, is noticed each time.
   for (const std::size_t plan : {5, 0}) {
     const QString other = write("other.json", to_json(small_set()->scenario(plan)).dump());
     ASSERT_TRUE(QFile::remove(path) && QFile::rename(other, path));
-    ASSERT_TRUE(wait_for([&] { return message.text().contains(id("plan.json has changed")); }));
+    ASSERT_TRUE(wait_for([&] { return message.text().contains(u"plan.json has changed"_s); }));
     QTest::keyClick(&window_, Qt::Key_F5);
     ASSERT_TRUE(
         wait_for([&] { return window_.selection().scenario() == small_set()->scenario(plan); }));
   }
   QFile::remove(path);
-  ASSERT_TRUE(wait_for([&] { return message.text().contains(id("plan.json is gone")); }));
+  ASSERT_TRUE(wait_for([&] { return message.text().contains(u"plan.json is gone"_s); }));
   write("plan.json", to_json(small_set()->scenario(3)).dump());
-  ASSERT_TRUE(wait_for([&] { return message.text().contains(id("plan.json has changed")); }));
+  ASSERT_TRUE(wait_for([&] { return message.text().contains(u"plan.json has changed"_s); }));
 }
 
 TEST_F(WindowTest, OffersThatComeTogetherAreAnsweredOneByOne) {
@@ -93,14 +93,14 @@ TEST_F(WindowTest, OffersThatComeTogetherAreAnsweredOneByOne) {
   write("second.json", to_json(small_set()->scenario(6)).dump());
   write("step.json", to_json(*fixtures::small_step().timeline).dump() + " ");
   const auto& bar = find<MessageBar>("message_bar");
-  const auto tells = [&](const char* text) { return bar.text().contains(id(text)); };
+  const auto tells = [&](const char* text) { return bar.text().contains(to_qstring(text)); };
   ASSERT_TRUE(wait_for([&] {
     return tells("first.json has changed") && tells("second.json has changed") &&
            tells("step.json has changed");
   }));
   EXPECT_TRUE(tells("bad.json"));
 
-  click(id("second.json has changed"), "close_message");
+  click(u"second.json has changed"_s, "close_message");
   EXPECT_FALSE(tells("second.json has changed"));
   EXPECT_TRUE(tells("first.json has changed") && tells("step.json has changed"));
   // What was dismissed is offered again when it changes again, and the others are still there.
@@ -108,12 +108,12 @@ TEST_F(WindowTest, OffersThatComeTogetherAreAnsweredOneByOne) {
   ASSERT_TRUE(wait_for([&] { return tells("second.json has changed"); }));
 
   // The two plans are compared: they are read again together. The timeline's offer waits.
-  click(id("first.json has changed"), "offer");
+  click(u"first.json has changed"_s, "offer");
   ASSERT_TRUE(wait_for([&] { return window_.selection().scenario() == small_set()->scenario(5); }));
   EXPECT_FALSE(tells("first.json has changed") || tells("second.json has changed"));
   EXPECT_TRUE(tells("step.json has changed"));
   EXPECT_TRUE(tells("bad.json"));
-  click(id("step.json has changed"), "offer");
+  click(u"step.json has changed"_s, "offer");
   ASSERT_TRUE(wait_for([&] { return !tells("step.json has changed"); }));
 }
 
@@ -122,10 +122,10 @@ TEST_F(WindowTest, AFailureIsToldUntilTheFileIsReadOrTheMessageIsClosed) {
   drop({write("worse.json", "[")});
   drop({write("good.json", to_json(small_set()->scenario(0)).dump())});
   const auto& bar = find<MessageBar>("message_bar");
-  EXPECT_TRUE(bar.text().contains(id("bad.json")) && bar.text().contains(id("worse.json")));
+  EXPECT_TRUE(bar.text().contains(u"bad.json"_s) && bar.text().contains(u"worse.json"_s));
   drop({write("bad.json", to_json(small_set()->scenario(0)).dump())});
-  EXPECT_FALSE(bar.text().contains(id("bad.json:"))) << qPrintable(bar.text());
-  EXPECT_TRUE(bar.text().contains(id("worse.json")));
+  EXPECT_FALSE(bar.text().contains(u"bad.json:"_s)) << qPrintable(bar.text());
+  EXPECT_TRUE(bar.text().contains(u"worse.json"_s));
   trigger("view.close_messages");
   EXPECT_FALSE(bar.isVisible());
 }
@@ -190,7 +190,7 @@ TEST_F(WindowTest, ASearchLeavesATimelineThatWasOpened) {
 TEST_F(WindowTest, TwoTimelinesOfOneNameGoByTheirFolders) {
   window_.document().reset(small_choice());
   const QDir folder(folder_.path());
-  ASSERT_TRUE(folder.mkdir(id("fast")) && folder.mkdir(id("slow")));
+  ASSERT_TRUE(folder.mkdir(u"fast"_s) && folder.mkdir(u"slow"_s));
   const std::string text = to_json(*fixtures::small_step().timeline).dump();
   drop({write("slow/step.json", text), write("fast/step.json", text)});
   const TimelineTracks& tracks = window_.findChild<TimelineView*>()->canvas().tracks();
@@ -202,23 +202,23 @@ TEST_F(WindowTest, TwoTimelinesOfOneNameGoByTheirFolders) {
 TEST_F(WindowTest, AFileThatIsNamedTwiceIsOpenedOnceAndThatIsSaid) {
   window_.document().reset(small_choice());
   const QDir folder(folder_.path());
-  ASSERT_TRUE(folder.mkdir(id("plans")));
+  ASSERT_TRUE(folder.mkdir(u"plans"_s));
   const QString plan = write("plan.json", to_json(small_set()->scenario(3)).dump());
-  const QString link = folder.filePath(id("link.json"));
+  const QString link = folder.filePath(u"link.json"_s);
   ASSERT_TRUE(QFile::link(plan, link));
   const auto& said = find<MessageBar>("message_bar");
-  for (const QString& again : {plan, folder.filePath(id("plans/../plan.json")), link}) {
+  for (const QString& again : {plan, folder.filePath(u"plans/../plan.json"_s), link}) {
     drop({plan, again});
     EXPECT_EQ(window_.selection().set()->plans.size(), 1U) << qPrintable(again);
     EXPECT_FALSE(window_.selection().compared());
-    EXPECT_TRUE(said.text().contains(id("opened once: ") + QFileInfo(again).fileName()))
+    EXPECT_TRUE(said.text().contains(u"opened once: "_s + QFileInfo(again).fileName()))
         << qPrintable(said.text());
   }
   const QString other = write("plans/plan.json", to_json(small_set()->scenario(0)).dump());
   drop({plan, other});
   EXPECT_EQ(window_.selection().set()->plans.size(), 2U);
-  EXPECT_FALSE(said.text().contains(id("opened once")));
-  EXPECT_TRUE(said.text().contains(id("/plan.json with plans/plan.json.")))
+  EXPECT_FALSE(said.text().contains(u"opened once"_s));
+  EXPECT_TRUE(said.text().contains(u"/plan.json with plans/plan.json."_s))
       << qPrintable(said.text());
 }
 
@@ -237,13 +237,13 @@ TEST_F(WindowTest, TheReadingOfALargeFileIsSeenAndStopped) {
   const auto begin = [&] {
     window_.open({large});
     EXPECT_TRUE(wait_for([&] { return find<QProgressBar>("reading_bar").value() > 50; }));
-    EXPECT_TRUE(status.text().contains(id("Reading large.json")) &&
-                status.text().contains(id(" of 10")))
+    EXPECT_TRUE(status.text().contains(u"Reading large.json"_s) &&
+                status.text().contains(u" of 10"_s))
         << qPrintable(status.text());
   };
   const auto is_stopped = [&] {
     return wait_for([&] { return !window_.is_busy() && !status.isVisible(); }) &&
-           find<MessageBar>("message_bar").text().contains(id("reading of large.json"));
+           find<MessageBar>("message_bar").text().contains(u"reading of large.json"_s);
   };
   const auto& tracks = window_.findChild<TimelineView*>()->canvas().tracks();
   const std::size_t before = tracks.timelines().size();
@@ -255,14 +255,14 @@ TEST_F(WindowTest, TheReadingOfALargeFileIsSeenAndStopped) {
   window_.open({next});  // waits, and is wanted no more either
   QTest::keyClick(&window_, Qt::Key_Escape);
   EXPECT_TRUE(is_stopped());
-  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(id("large.json, plan.json was")));
+  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(u"large.json, plan.json was"_s));
   EXPECT_EQ(tracks.timelines().size(), before);
   EXPECT_NE(window_.selection().scenario(), small_set()->scenario(3));
 
   // What was stopped can be opened again, to its end.
   drop({large});
   EXPECT_EQ(tracks.all_spans(), fixtures::small_step().timeline->spans.size());
-  EXPECT_FALSE(find<MessageBar>("message_bar").text().contains(id("was stopped")));
+  EXPECT_FALSE(find<MessageBar>("message_bar").text().contains(u"was stopped"_s));
 }
 
 // Esc closes a list that is open, and is the views' own where nothing is read.
@@ -275,12 +275,12 @@ TEST_F(WindowTest, EscStopsTheReadingOnlyWhereNothingElseTakesIt) {
   EXPECT_FALSE(palette.isVisible());
   EXPECT_TRUE(window_.is_busy());
   trigger("file.stop_reading");
-  EXPECT_FALSE(window_.actions().find(id("file.stop_reading"))->isEnabled());
+  EXPECT_FALSE(window_.actions().find(u"file.stop_reading"_s)->isEnabled());
 }
 
 TEST_F(WindowTest, ADamagedLargeFileHasItsError) {
   drop({write("large.json", padded("{\"schema\": \"shardwright/plan\""))});
-  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(id("well-formed JSON")))
+  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(u"well-formed JSON"_s))
       << qPrintable(find<MessageBar>("message_bar").text());
   EXPECT_FALSE(find<ReadingStatus>("reading").isVisible());
 }
@@ -318,7 +318,7 @@ TEST_F(WindowTest, AClusterThatChangedIsPlannedForAgain) {
 TEST_F(WindowTest, APlanOfShippedPartsFillsTheScenario) {
   window_.document().reset(ScenarioChoice());
   drop({write("first.json", to_json(small_set()->scenario(0)).dump())});
-  EXPECT_EQ(find<QComboBox>("model").currentText(), id("llama3.2-1b"));
+  EXPECT_EQ(find<QComboBox>("model").currentText(), u"llama3.2-1b"_s);
   EXPECT_EQ(find<QSpinBox>("gpus").value(), 8);
   EXPECT_FALSE(find<QLabel>("scenario_origin").isVisible());
   EXPECT_EQ(window_.selection().set()->plans.size(), 1U);  // nothing was searched for
@@ -332,22 +332,22 @@ TEST_F(WindowTest, APlanOfOtherPartsSaysWhoseItIs) {
   drop({write("own.json", to_json(scenario).dump())});
   const auto& origin = find<QLabel>("scenario_origin");
   EXPECT_TRUE(origin.isVisible());
-  EXPECT_TRUE(origin.text().contains(id("of-my-own"))) << qPrintable(origin.text());
+  EXPECT_TRUE(origin.text().contains(u"of-my-own"_s)) << qPrintable(origin.text());
   EXPECT_EQ(window_.document().choice(), ScenarioChoice());
 }
 
 TEST_F(WindowTest, MorePlansOfTheScenarioJoinAndOthersAreNamed) {
   QStringList files;
   for (const std::size_t plan : {0, 3, 5})
-    files.append(write(qPrintable(QStringLiteral("%1.json").arg(plan)),
-                       to_json(small_set()->scenario(plan)).dump()));
+    files.append(
+        write(qPrintable(u"%1.json"_s.arg(plan)), to_json(small_set()->scenario(plan)).dump()));
   Scenario scenario = small_set()->scenario(0);
   scenario.cluster.name = "of-my-own";
   files.append(write("own.json", to_json(scenario).dump()));
   drop(files);
   EXPECT_EQ(window_.selection().set()->plans.size(), 3U);
   const QString message = find<MessageBar>("message_bar").text();
-  EXPECT_TRUE(message.contains(id("Not shown: own.json (plan)"))) << qPrintable(message);
+  EXPECT_TRUE(message.contains(u"Not shown: own.json (plan)"_s)) << qPrintable(message);
 }
 
 TEST_F(WindowTest, TwoClustersAreComparedByTheirBestPlans) {
@@ -361,10 +361,10 @@ TEST_F(WindowTest, TwoClustersAreComparedByTheirBestPlans) {
   ASSERT_TRUE(window_.selection().set());
   EXPECT_EQ(window_.selection().set()->request.cluster.name, "slow");
   EXPECT_TRUE(
-      find<MessageBar>("message_bar").text().contains(id("Comparing slow.json with fast.json")));
-  EXPECT_TRUE(find<QLabel>("verdict").text().contains(id("the other plan is"), Qt::CaseInsensitive))
+      find<MessageBar>("message_bar").text().contains(u"Comparing slow.json with fast.json"_s));
+  EXPECT_TRUE(find<QLabel>("verdict").text().contains(u"the other plan is"_s, Qt::CaseInsensitive))
       << qPrintable(find<QLabel>("verdict").text());
-  EXPECT_TRUE(find<QComboBox>("cluster").currentText().endsWith(id("slow.json")));
+  EXPECT_TRUE(find<QComboBox>("cluster").currentText().endsWith(u"slow.json"_s));
 }
 
 TEST_F(WindowTest, TwoModelsAreComparedByTheirBestPlans) {
@@ -386,8 +386,8 @@ TEST_F(WindowTest, OneDamagedFileOfSeveralLeavesTheOthersAlone) {
   ASSERT_TRUE(window_.selection().set());
   EXPECT_EQ(window_.selection().set()->plans.size(), 1U);
   const QString message = find<MessageBar>("message_bar").text();
-  EXPECT_TRUE(message.contains(id("bad.json"))) << qPrintable(message);
-  EXPECT_TRUE(message.contains(id("/model")));
+  EXPECT_TRUE(message.contains(u"bad.json"_s)) << qPrintable(message);
+  EXPECT_TRUE(message.contains(u"/model"_s));
 }
 
 // As when a damaged file is named at the start: the search must not take its error away.
@@ -397,7 +397,7 @@ TEST_F(WindowTest, TheErrorOfAFileStaysWhileASearchFindsPlans) {
   ASSERT_TRUE(wait_for([&] { return window_.selection().set() && !window_.is_busy(); }));
   auto& bar = find<MessageBar>("message_bar");
   EXPECT_TRUE(bar.isVisible());
-  EXPECT_TRUE(bar.text().contains(id("/model"))) << qPrintable(bar.text());
+  EXPECT_TRUE(bar.text().contains(u"/model"_s)) << qPrintable(bar.text());
 }
 
 // Whatever else is named at the start: plans are found for the scenario that is shown …
@@ -406,7 +406,7 @@ TEST_F(WindowTest, FilesWithoutPlansLeaveTheWorkedExample) {
   window_.begin({write("huge.json", "{"), write("step.json", step)});
   const auto& tracks = window_.findChild<TimelineView*>()->canvas().tracks();
   const auto tells_and_shows_the_files = [&] {
-    return find<MessageBar>("message_bar").text().contains(id("huge.json")) &&
+    return find<MessageBar>("message_bar").text().contains(u"huge.json"_s) &&
            tracks.all_spans() == fixtures::small_step().timeline->spans.size();
   };
   // Either may come first.
@@ -430,13 +430,13 @@ TEST_F(WindowTest, AWrongScenarioTakesItsMessageBackAndNoOther) {
   window_.document().reset(wrong);
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
   auto& bar = find<MessageBar>("message_bar");
-  ASSERT_TRUE(bar.text().contains(id("5000"))) << qPrintable(bar.text());
+  ASSERT_TRUE(bar.text().contains(u"5000"_s)) << qPrintable(bar.text());
   drop({bad});
-  EXPECT_TRUE(bar.text().contains(id("5000")));
+  EXPECT_TRUE(bar.text().contains(u"5000"_s));
   window_.document().reset(small_choice());
   ASSERT_TRUE(wait_for([&] { return window_.selection().set() && !window_.is_busy(); }));
-  EXPECT_FALSE(bar.text().contains(id("5000"))) << qPrintable(bar.text());
-  EXPECT_TRUE(bar.text().contains(id("/model"))) << qPrintable(bar.text());
+  EXPECT_FALSE(bar.text().contains(u"5000"_s)) << qPrintable(bar.text());
+  EXPECT_TRUE(bar.text().contains(u"/model"_s)) << qPrintable(bar.text());
 }
 
 TEST_F(WindowTest, ATimelineOfSimulateIsShown) {
@@ -474,7 +474,7 @@ TEST_F(WindowTest, ADamagedFileIsToldInTheWindow) {
   drop({write("bad.json", R"({"schema": "shardwright/plan", "version": 1})")});
   auto& bar = find<MessageBar>("message_bar");
   EXPECT_TRUE(bar.isVisible());
-  EXPECT_TRUE(bar.text().contains(id("/model"))) << qPrintable(bar.text());
+  EXPECT_TRUE(bar.text().contains(u"/model"_s)) << qPrintable(bar.text());
   QTest::mouseClick(&find<QToolButton>("close_message"), Qt::LeftButton);
   EXPECT_FALSE(bar.isVisible());
 }

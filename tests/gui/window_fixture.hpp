@@ -16,10 +16,6 @@
 
 namespace shardwright::gui {
 
-inline QString id(const char* text) {
-  return QString::fromUtf8(text);
-}
-
 class WindowTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -31,18 +27,18 @@ class WindowTest : public ::testing::Test {
 
   template <class Widget>
   Widget& find(const char* name) {
-    auto* found = window_.findChild<Widget*>(id(name));
+    auto* found = window_.findChild<Widget*>(to_qstring(name));
     EXPECT_NE(found, nullptr) << name;
     return *found;
   }
 
-  void trigger(const char* action) { window_.actions().find(id(action))->trigger(); }
+  void trigger(const char* action) { window_.actions().find(to_qstring(action))->trigger(); }
 
   // The button of that name in the row of the message that has this text.
   void click(const QString& message, const char* button) {
     for (MessageRow* row : find<MessageBar>("message_bar").rows()) {
       if (!row->text().contains(message)) continue;
-      auto* found = row->findChild<QToolButton*>(id(button));
+      auto* found = row->findChild<QToolButton*>(to_qstring(button));
       ASSERT_NE(found, nullptr);
       ASSERT_TRUE(found->isVisible());
       return QTest::mouseClick(found, Qt::LeftButton);
@@ -56,8 +52,8 @@ class WindowTest : public ::testing::Test {
   }
 
   QString write(const char* name, const std::string& text) {
-    const QString path = folder_.filePath(id(name));
-    write_text_file(path, QString::fromStdString(text));
+    const QString path = folder_.filePath(to_qstring(name));
+    write_text_file(path, to_qstring(text));
     return path;
   }
 

@@ -27,7 +27,7 @@ class WindowFocusTest : public WindowTest {
 // Qt counts a view that is behind the tab of another as visible.
 TEST_F(WindowFocusTest, TabStaysInViewsThatAreSeen) {
   show_plans();
-  ASSERT_TRUE(window_.findChild<QDockWidget*>(id("schedule"))->isVisible());
+  ASSERT_TRUE(window_.findChild<QDockWidget*>(u"schedule"_s)->isVisible());
   std::set<const QDockWidget*> entered;
   for (const QDockWidget* dock : window_.docks()) {
     for (const auto& [key, modifier] :
@@ -53,7 +53,7 @@ TEST_F(WindowFocusTest, TabStaysInViewsThatAreSeen) {
 TEST_F(WindowFocusTest, TabLeavesATableAndArrowsMoveInIt) {
   show_plans();
   auto& table = find<QTableView>("plans_table");
-  window_.raise_view(id("plans"));
+  window_.raise_view(u"plans"_s);
   table.setFocus();
   table.setCurrentIndex(table.model()->index(0, 0));
   QTest::keyClick(&table, Qt::Key_Down);
@@ -73,8 +73,8 @@ TEST_F(WindowFocusTest, TabLeavesATableAndArrowsMoveInIt) {
 
 TEST_F(WindowFocusTest, AViewThatGoesBehindAnotherLosesTheFocusToIt) {
   show_plans();
-  window_.raise_view(id("topology"));
-  auto* schedule = window_.findChild<QDockWidget*>(id("schedule"));
+  window_.raise_view(u"topology"_s);
+  auto* schedule = window_.findChild<QDockWidget*>(u"schedule"_s);
   for (QTabBar* tabs : window_.findChildren<QTabBar*>()) {
     for (int i = 0; i < tabs->count(); ++i) {
       if (tabs->parent() == &window_ && tabs->tabText(i) == schedule->windowTitle())
@@ -88,17 +88,17 @@ TEST_F(WindowFocusTest, AViewThatGoesBehindAnotherLosesTheFocusToIt) {
 TEST_F(WindowFocusTest, WhatIsCopiedIsOfAViewInFront) {
   show_plans();
   const auto& said = find<MessageBar>("message_bar");
-  window_.raise_view(id("run"));
+  window_.raise_view(u"run"_s);
   // Beside others and by itself, without a word to the window.
-  window_.findChild<QDockWidget*>(id("why"))->raise();
+  window_.findChild<QDockWidget*>(u"why"_s)->raise();
   QCoreApplication::processEvents();
   trigger("edit.copy_data");
-  EXPECT_TRUE(QGuiApplication::clipboard()->text().startsWith(id("Of\tPart")));
-  window_.raise_view(id("run"));
-  window_.findChild<QDockWidget*>(id("run"))->close();
+  EXPECT_TRUE(QGuiApplication::clipboard()->text().startsWith(u"Of\tPart"_s));
+  window_.raise_view(u"run"_s);
+  window_.findChild<QDockWidget*>(u"run"_s)->close();
   QCoreApplication::processEvents();
   trigger("edit.copy_data");
-  EXPECT_FALSE(said.text().contains(id("Run has no data")));
+  EXPECT_FALSE(said.text().contains(u"Run has no data"_s));
 }
 
 }  // namespace

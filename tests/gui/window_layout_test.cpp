@@ -37,7 +37,7 @@ TEST_F(WindowLayoutTest, TheLeastWindowHasRoomForEachView) {
     EXPECT_LE(dock->widget()->width(), dock->width()) << qPrintable(dock->objectName());
     const auto* empty = dock->widget()->findChild<EmptyState*>();
     if (empty == nullptr || !empty->is_empty()) continue;
-    const QRect seen = empty->findChild<QLabel*>(id("hint"))->visibleRegion().boundingRect();
+    const QRect seen = empty->findChild<QLabel*>(u"hint"_s)->visibleRegion().boundingRect();
     EXPECT_GT(seen.height(), 60) << qPrintable(dock->objectName());
   }
 }
@@ -68,7 +68,7 @@ TEST(FirstWindow, FitsItsScreen) {
 
 TEST(FirstWindow, OfASessionOnALargerScreenFitsThisOne) {
   const QTemporaryDir folder;
-  QSettings settings(folder.filePath(id("session.ini")), QSettings::IniFormat);
+  QSettings settings(folder.filePath(u"session.ini"_s), QSettings::IniFormat);
   {
     MainWindow window(&settings);
     window.resize(1440, 900);
@@ -114,7 +114,7 @@ TEST_F(WindowLayoutTest, HintsOfEmptyViewsAreInSight) {
         ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
         const auto* empty = dock->widget()->findChild<EmptyState*>();
         if (empty == nullptr || !empty->is_empty()) continue;
-        const auto* hint = empty->findChild<QLabel*>(id("hint"));
+        const auto* hint = empty->findChild<QLabel*>(u"hint"_s);
         EXPECT_TRUE(wait_for([&] { return hint->visibleRegion().contains(hint->rect().center()); }))
             << qPrintable(dock->objectName()) << ", " << size.width();
       }
@@ -154,19 +154,19 @@ TEST_F(WindowLayoutTest, WhyShowsItsChartsWholeInAWindowOfItsFirstSize) {
   scenario.plan.schedule = ScheduleKind::Interleaved;
   scenario.plan.global_batch = 8 * scenario.plan.dp;  // few microbatches: soon simulated
   scenario.plan.seq_len = request.seq_len;
-  PlanSet set = plan_set_of(scenario, id("a test"));
+  PlanSet set = plan_set_of(scenario, u"a test"_s);
   set.request.cluster.accelerator.memory = set.plans.front().result.memory().peak;
   window_.resize(1440, 900);
   window_.selection().show(std::make_shared<const PlanSet>(std::move(set)));
-  window_.raise_view(id("why"));
+  window_.raise_view(u"why"_s);
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
   ASSERT_TRUE(find<QLabel>("why_memory_warning").isVisible());
-  ASSERT_TRUE(find<QLabel>("why_peak").text().contains(id("while")));
-  const auto* area = window_.view(id("why"))->findChild<QScrollArea*>();
+  ASSERT_TRUE(find<QLabel>("why_peak").text().contains(u"while"_s));
+  const auto* area = window_.view(u"why"_s)->findChild<QScrollArea*>();
   QCoreApplication::processEvents();
   EXPECT_EQ(area->verticalScrollBar()->maximum(), 0) << "pixels are out of sight";
   for (const char* chart : {"waterfall", "memory", "sensitivity"}) {
-    const auto* seen = window_.view(id("why"))->findChild<QWidget*>(id(chart));
+    const auto* seen = window_.view(u"why"_s)->findChild<QWidget*>(to_qstring(chart));
     ASSERT_NE(seen, nullptr) << chart;
     EXPECT_EQ(seen->visibleRegion().boundingRect(), seen->rect()) << chart;
   }

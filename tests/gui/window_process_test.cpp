@@ -17,18 +17,14 @@
 namespace shardwright::gui {
 namespace {
 
-QString text_of(const char* text) {
-  return QString::fromUtf8(text);
-}
-
 class WindowWithARun : public testing::Test {
  protected:
   void SetUp() override {
-    write_text_file(corpus_, text_of("to be or not to be, that is the question. ").repeated(100));
+    write_text_file(corpus_, u"to be or not to be, that is the question. "_s.repeated(100));
     const QDir here(QCoreApplication::applicationDirPath());
     window_.setProcessChannelMode(QProcess::ForwardedChannels);
-    window_.start(here.filePath(text_of("window_with_a_run")), arguments());
-    ASSERT_TRUE(wait_for([&] { return QFileInfo(run_ + text_of("/metrics.jsonl")).size() > 0; }));
+    window_.start(here.filePath(u"window_with_a_run"_s), arguments());
+    ASSERT_TRUE(wait_for([&] { return QFileInfo(run_ + u"/metrics.jsonl"_s).size() > 0; }));
     ASSERT_GE(processes_of(run_).size(), 3);  // the launcher and two ranks
   }
 
@@ -44,25 +40,25 @@ class WindowWithARun : public testing::Test {
   }
 
   QTemporaryDir folder_;
-  QString corpus_ = folder_.filePath(text_of("corpus.txt"));
-  QString run_ = folder_.filePath(text_of("run"));
+  QString corpus_ = folder_.filePath(u"corpus.txt"_s);
+  QString run_ = folder_.filePath(u"run"_s);
   QProcess window_;
 };
 
 class WindowThatAsks : public WindowWithARun {
  protected:
-  QStringList arguments() const override { return {corpus_, run_, text_of("close")}; }
+  QStringList arguments() const override { return {corpus_, run_, u"close"_s}; }
 };
 
 class WindowThatKeepsItsRun : public WindowWithARun {
  protected:
-  QStringList arguments() const override { return {corpus_, run_, text_of("keep")}; }
+  QStringList arguments() const override { return {corpus_, run_, u"keep"_s}; }
 };
 
 TEST_F(WindowThatKeepsItsRun, EndsAndItsRunGoesOn) {
   ASSERT_TRUE(has_ended());
   EXPECT_EQ(window_.exitCode(), 0);
-  const QString metrics = run_ + text_of("/metrics.jsonl");
+  const QString metrics = run_ + u"/metrics.jsonl"_s;
   const qint64 size = QFileInfo(metrics).size();
   EXPECT_TRUE(wait_for([&] { return QFileInfo(metrics).size() > size; }));
   interrupt_processes_of(run_);
@@ -75,8 +71,8 @@ TEST_F(WindowThatAsks, EndsByASignalWithoutAnAnswer) {
   ASSERT_TRUE(has_ended());
   EXPECT_EQ(window_.exitCode(), 128 + SIGTERM);
   EXPECT_EQ(processes_of(run_), QList<qint64>());
-  const QSettings session(run_ + text_of(".session"), QSettings::IniFormat);
-  EXPECT_EQ(session.value(text_of("run/out")).toString(), run_);
+  const QSettings session(run_ + u".session"_s, QSettings::IniFormat);
+  EXPECT_EQ(session.value(u"run/out"_s).toString(), run_);
 }
 
 class StoppedWindow : public WindowWithARun, public testing::WithParamInterface<int> {};
@@ -87,8 +83,8 @@ TEST_P(StoppedWindow, StopsItsRunAndSavesItsSession) {
   EXPECT_EQ(window_.exitStatus(), QProcess::NormalExit);
   EXPECT_EQ(window_.exitCode(), 128 + GetParam());
   EXPECT_EQ(processes_of(run_), QList<qint64>());
-  const QSettings session(run_ + text_of(".session"), QSettings::IniFormat);
-  EXPECT_EQ(session.value(text_of("run/out")).toString(), run_);
+  const QSettings session(run_ + u".session"_s, QSettings::IniFormat);
+  EXPECT_EQ(session.value(u"run/out"_s).toString(), run_);
 }
 
 INSTANTIATE_TEST_SUITE_P(Signals, StoppedWindow, testing::Values(SIGTERM, SIGINT, SIGHUP));
@@ -103,9 +99,9 @@ TEST_F(WindowWithARun, TakesItsRunWithItWhenItIsKilled) {
 class Program : public testing::Test {
  protected:
   void SetUp() override {
-    environment_.insert(text_of("XDG_CONFIG_HOME"), folder_.path());
+    environment_.insert(u"XDG_CONFIG_HOME"_s, folder_.path());
     for (const char* variable : {"DISPLAY", "WAYLAND_DISPLAY"})
-      environment_.remove(text_of(variable));
+      environment_.remove(to_qstring(variable));
   }
   void TearDown() override {
     process_.kill();
@@ -114,7 +110,7 @@ class Program : public testing::Test {
 
   void start(const QStringList& arguments) {
     process_.setProcessEnvironment(environment_);
-    process_.start(QFileInfo(find_command()).dir().filePath(text_of("shardwright-gui")), arguments);
+    process_.start(QFileInfo(find_command()).dir().filePath(u"shardwright-gui"_s), arguments);
     ASSERT_TRUE(process_.waitForStarted());
   }
   // The exit code; -1 if a signal ended it.
@@ -134,7 +130,7 @@ class Program : public testing::Test {
     return end();
   }
   bool handles_termination() const {
-    QFile status(text_of("/proc/%1/status").arg(process_.processId()));
+    QFile status(u"/proc/%1/status"_s.arg(process_.processId()));
     if (!status.open(QIODevice::ReadOnly)) return false;
     const QByteArray text = status.readAll();
     const qsizetype at = text.indexOf("SigCgt:") + 7;
@@ -151,54 +147,51 @@ class Program : public testing::Test {
 
 TEST_F(Program, SavesItsSessionWhenItIsTerminated) {
   EXPECT_EQ(run_until_terminated(), 128 + SIGTERM) << qPrintable(errors());
-  const QSettings session(folder_.filePath(text_of("shardwright/shardwright-gui.conf")),
+  const QSettings session(folder_.filePath(u"shardwright/shardwright-gui.conf"_s),
                           QSettings::IniFormat);
-  EXPECT_TRUE(session.contains(text_of("scenario")));
+  EXPECT_TRUE(session.contains(u"scenario"_s));
 }
 
 TEST_F(Program, ReplacesADamagedSessionInSilence) {
-  const QString session = folder_.filePath(text_of("shardwright/shardwright-gui.conf"));
-  ASSERT_TRUE(QDir(folder_.path()).mkpath(text_of("shardwright")));
-  write_text_file(session,
-                  text_of("rubbish\n[General]\nscenario=@Variant(\\0\\0\\x7f\\xff\\x1)\n"));
-  environment_.insert(text_of("QT_QPA_PLATFORM"), text_of("offscreen"));
+  const QString session = folder_.filePath(u"shardwright/shardwright-gui.conf"_s);
+  ASSERT_TRUE(QDir(folder_.path()).mkpath(u"shardwright"_s));
+  write_text_file(session, u"rubbish\n[General]\nscenario=@Variant(\\0\\0\\x7f\\xff\\x1)\n"_s);
+  environment_.insert(u"QT_QPA_PLATFORM"_s, u"offscreen"_s);
   EXPECT_EQ(run_until_terminated(), 128 + SIGTERM);
   EXPECT_EQ(errors(), QString());
   const QSettings written(session, QSettings::IniFormat);
-  EXPECT_TRUE(written.value(text_of("scenario")).toString().contains(text_of("llama3-70b")));
+  EXPECT_TRUE(written.value(u"scenario"_s).toString().contains(u"llama3-70b"_s));
   EXPECT_EQ(written.status(), QSettings::NoError);
 }
 
 TEST_F(Program, SaysThatItsSessionCannotBeSaved) {
-  environment_.insert(text_of("XDG_CONFIG_HOME"), text_of("/dev/null"));
+  environment_.insert(u"XDG_CONFIG_HOME"_s, u"/dev/null"_s);
   EXPECT_EQ(run_until_terminated(), 1);
-  EXPECT_TRUE(errors().contains(text_of("the session cannot be saved in /dev/null/")));
+  EXPECT_TRUE(errors().contains(u"the session cannot be saved in /dev/null/"_s));
 }
 
 TEST_F(Program, HelpNamesOnlyWhatThereIs) {
-  EXPECT_EQ(run({text_of("--help")}), 0);
+  EXPECT_EQ(run({u"--help"_s}), 0);
   const QString help = QString::fromUtf8(process_.readAllStandardOutput());
-  EXPECT_TRUE(help.contains(text_of("--screenshots"))) << qPrintable(help);
-  EXPECT_FALSE(help.contains(text_of("help-all")) || help.contains(text_of("Qt")))
-      << qPrintable(help);
+  EXPECT_TRUE(help.contains(u"--screenshots"_s)) << qPrintable(help);
+  EXPECT_FALSE(help.contains(u"help-all"_s) || help.contains(u"Qt"_s)) << qPrintable(help);
   for (const char* option : {"--help-all", "--platform", "--style"}) {
-    EXPECT_EQ(run({text_of(option)}), 2) << option;
-    EXPECT_TRUE(errors().contains(text_of("Unknown option")));
+    EXPECT_EQ(run({to_qstring(option)}), 2) << option;
+    EXPECT_TRUE(errors().contains(u"Unknown option"_s));
   }
 }
 
 TEST_F(Program, PicturesNeedAFolder) {
-  EXPECT_EQ(run({text_of("--screenshots"), QString()}), 2);
-  EXPECT_TRUE(errors().contains(text_of("expected a folder")));
+  EXPECT_EQ(run({u"--screenshots"_s, QString()}), 2);
+  EXPECT_TRUE(errors().contains(u"expected a folder"_s));
 }
 
 TEST_F(Program, APlatformThatIsNoneIsNamed) {
-  environment_.insert(text_of("QT_QPA_PLATFORM"), text_of("nosuch"));
+  environment_.insert(u"QT_QPA_PLATFORM"_s, u"nosuch"_s);
   EXPECT_EQ(run({}), 1);
   const QString said = errors();
-  EXPECT_TRUE(said.contains(text_of("the platform “nosuch” of QT_QPA_PLATFORM")))
-      << qPrintable(said);
-  EXPECT_FALSE(said.contains(text_of("display"))) << qPrintable(said);
+  EXPECT_TRUE(said.contains(u"the platform “nosuch” of QT_QPA_PLATFORM"_s)) << qPrintable(said);
+  EXPECT_FALSE(said.contains(u"display"_s)) << qPrintable(said);
 }
 
 }  // namespace

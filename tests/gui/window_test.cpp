@@ -44,7 +44,7 @@ TEST_F(WindowTest, AScenarioBecomesPlansAndReasons) {
   const PlanSetPointer set = window_.selection().set();
   EXPECT_EQ(set->plans.front().plan, small_set()->plans.front().plan);
   EXPECT_GT(find<QTableView>("plans_table").model()->rowCount(), 5);
-  EXPECT_TRUE(find<QLabel>("why_limit").text().startsWith(id("The plan is compute-bound: GEMMs")));
+  EXPECT_TRUE(find<QLabel>("why_limit").text().startsWith(u"The plan is compute-bound: GEMMs"_s));
   EXPECT_GT(find<SensitivityChart>("sensitivity").plottableCount(), 5);
 }
 
@@ -56,13 +56,13 @@ TEST_F(WindowTest, PlansOfTheFormerScenarioAreMarked) {
   auto& constraints = find<QLineEdit>("constraints");
   constraints.setFocus();
   constraints.selectAll();
-  QTest::keyClicks(&constraints, id("no-such-field=1"));
+  QTest::keyClicks(&constraints, u"no-such-field=1"_s);
   QTest::keyClick(&constraints, Qt::Key_Return);
   EXPECT_TRUE(mark.isVisible());
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
   EXPECT_TRUE(mark.isVisible());
   constraints.selectAll();
-  QTest::keyClicks(&constraints, id("tp=1"));
+  QTest::keyClicks(&constraints, u"tp=1"_s);
   QTest::keyClick(&constraints, Qt::Key_Return);
   ASSERT_TRUE(wait_for([&] { return !mark.isVisible(); }));
   EXPECT_EQ(window_.selection().set()->plans.front().plan.tp, 1);
@@ -70,31 +70,31 @@ TEST_F(WindowTest, PlansOfTheFormerScenarioAreMarked) {
 
 TEST_F(WindowTest, ASweepSaysWhosePlansItShows) {
   show_plans();
-  window_.raise_view(id("sweeps"));
+  window_.raise_view(u"sweeps"_s);
   auto& plan = find<QComboBox>("sweep_plan");
   auto& axis = find<QComboBox>("sweep_axis");
   EXPECT_FALSE(plan.isEnabled());  // each number of GPUs has a best plan of its own
   const auto legend = [&] { return find<Chart>("sweep_chart").graph(2)->name(); };
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
-  EXPECT_TRUE(legend().contains(id("best plan")));
+  EXPECT_TRUE(legend().contains(u"best plan"_s));
 
   axis.setFocus();
   QTest::keyClick(&axis, Qt::Key_Down);
   EXPECT_TRUE(plan.isEnabled());
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
-  EXPECT_TRUE(legend().contains(id("chosen plan")));
-  EXPECT_TRUE(find<QLabel>("knee_reason").text().contains(id("The chosen plan as it is")));
+  EXPECT_TRUE(legend().contains(u"chosen plan"_s));
+  EXPECT_TRUE(find<QLabel>("knee_reason").text().contains(u"The chosen plan as it is"_s));
 
   plan.setFocus();
   QTest::keyClick(&plan, Qt::Key_Up);
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
-  EXPECT_TRUE(legend().contains(id("best plan")));
+  EXPECT_TRUE(legend().contains(u"best plan"_s));
 }
 
 // The best plan of each size is the same whichever plan is chosen.
 TEST_F(WindowTest, ASweepOfSizesStaysWhenAnotherPlanIsChosen) {
   show_plans();
-  window_.raise_view(id("sweeps"));
+  window_.raise_view(u"sweeps"_s);
   const auto& stop = find<QToolButton>("stop_sweep");
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
   EXPECT_FALSE(stop.isVisible());
@@ -115,30 +115,30 @@ TEST_F(WindowTest, ASweepSaysWhichPointsArePreliminaryAndStopsWhenAsked) {
   request.front = false;
   PlanSet plans = plan_set_of(request, planner::search(request));
   plans.request.limits = all;
-  window_.raise_view(id("sweeps"));
+  window_.raise_view(u"sweeps"_s);
   window_.selection().show(std::make_shared<const PlanSet>(std::move(plans)));
   auto& chart = find<Chart>("sweep_chart");
   const auto& reason = find<QLabel>("knee_reason");
   const auto& stop = find<QToolButton>("stop_sweep");
   const auto preliminary = [&]() -> const QCPGraph* {
     for (int i = 0; i < chart.graphCount(); ++i) {
-      if (chart.graph(i)->name() == id("preliminary")) return chart.graph(i);
+      if (chart.graph(i)->name() == u"preliminary"_s) return chart.graph(i);
     }
     return nullptr;
   };
   ASSERT_TRUE(wait_for([&] { return preliminary() != nullptr; }));
-  EXPECT_TRUE(reason.text().contains(id("preliminary"))) << qPrintable(reason.text());
-  EXPECT_FALSE(reason.text().contains(id("Knee")));
+  EXPECT_TRUE(reason.text().contains(u"preliminary"_s)) << qPrintable(reason.text());
+  EXPECT_FALSE(reason.text().contains(u"Knee"_s));
   ASSERT_TRUE(stop.isVisible());
   QTest::mouseClick(&find<QToolButton>("stop_sweep"), Qt::LeftButton);
   EXPECT_FALSE(stop.isVisible());
-  EXPECT_TRUE(reason.text().startsWith(id("Stopped: ")));
+  EXPECT_TRUE(reason.text().startsWith(u"Stopped: "_s));
   ASSERT_NE(preliminary(), nullptr);
   const int kept = preliminary()->dataCount();
   QTest::qWait(1500);  // the stopped sweep has the time to say more
   ASSERT_NE(preliminary(), nullptr);
   EXPECT_EQ(preliminary()->dataCount(), kept);
-  EXPECT_TRUE(reason.text().startsWith(id("Stopped: ")));
+  EXPECT_TRUE(reason.text().startsWith(u"Stopped: "_s));
   const QImage drawn = chart.grab().toImage();
   for (const QCPGraphData& point : *preliminary()->data()) {  // hollow
     const QPointF at = preliminary()->coordsToPixels(point.key, point.value);
@@ -151,7 +151,7 @@ TEST_F(WindowTest, ASweepShowsAllOfAPointThatDoesNotFit) {
   ScenarioChoice choice = small_choice();
   choice.constraints = "pp=2; schedule=1f1b; zero=1";
   window_.document().reset(choice);
-  window_.raise_view(id("sweeps"));
+  window_.raise_view(u"sweeps"_s);
   window_.start();
   ASSERT_TRUE(wait_for([&] { return window_.selection().set() && !window_.is_busy(); }));
   auto& chart = find<Chart>("sweep_chart");
@@ -159,7 +159,7 @@ TEST_F(WindowTest, ASweepShowsAllOfAPointThatDoesNotFit) {
   const QRectF axes = chart.axisRect()->rect();
   int crosses = 0;
   for (int i = 0; i < chart.graphCount(); ++i) {
-    if (chart.graph(i)->name() != id("does not fit")) continue;
+    if (chart.graph(i)->name() != u"does not fit"_s) continue;
     const double half = 0.5 * chart.graph(i)->scatterStyle().size();
     for (const QCPGraphData& point : *chart.graph(i)->data()) {
       const QPointF at = chart.graph(i)->coordsToPixels(point.key, point.value);
@@ -229,13 +229,13 @@ TEST_F(WindowTest, TheFilterLineNarrowsTableAndPlot) {
   show_plans();
   trigger("edit.filter");
   auto& filter = find<QLineEdit>("filter");
-  QTest::keyClicks(&filter, id("zero=3"));
+  QTest::keyClicks(&filter, u"zero=3"_s);
   auto& table = find<QTableView>("plans_table");
-  const int column = figure_index(id("zero"));
+  const int column = figure_index(u"zero"_s);
   ASSERT_GT(table.model()->rowCount(), 0);
   for (int row = 0; row < table.model()->rowCount(); ++row)
-    EXPECT_EQ(table.model()->index(row, column).data().toString(), id("3"));
-  QTest::keyClicks(&filter, id(", mfu>x"));
+    EXPECT_EQ(table.model()->index(row, column).data().toString(), u"3"_s);
+  QTest::keyClicks(&filter, u", mfu>x"_s);
   EXPECT_TRUE(find<QLabel>("filter_problem").isVisible());
 }
 
@@ -243,28 +243,28 @@ TEST_F(WindowTest, AChipTakesItsTermOutOfTheFilter) {
   show_plans();
   const int all = find<QTableView>("plans_table").model()->rowCount();
   auto& filter = find<QLineEdit>("filter");
-  filter.setText(id("tp=1, zero=3"));
+  filter.setText(u"tp=1, zero=3"_s);
   const int both = find<QTableView>("plans_table").model()->rowCount();
   QTest::mouseClick(&find<QToolButton>("chip_1"), Qt::LeftButton);
-  EXPECT_EQ(filter.text(), id("tp=1"));
+  EXPECT_EQ(filter.text(), u"tp=1"_s);
   EXPECT_GE(find<QTableView>("plans_table").model()->rowCount(), both);
   QTest::mouseClick(&find<QToolButton>("chip_0"), Qt::LeftButton);
   EXPECT_EQ(find<QTableView>("plans_table").model()->rowCount(), all);
-  EXPECT_EQ(window_.view(id("plans"))->findChild<QToolButton*>(id("chip_0")), nullptr);
+  EXPECT_EQ(window_.view(u"plans"_s)->findChild<QToolButton*>(u"chip_0"_s), nullptr);
 }
 
 TEST_F(WindowTest, ACellsMenuFilters) {
   show_plans();
   auto& table = find<QTableView>("plans_table");
-  const QModelIndex cell = table.model()->index(0, figure_index(id("tp")));
+  const QModelIndex cell = table.model()->index(0, figure_index(u"tp"_s));
   const QString value = cell.data().toString();
   Q_EMIT table.customContextMenuRequested(table.visualRect(cell).center());
   QMenu* menu =
-      window_.view(id("plans"))->findChildren<QMenu*>(QString(), Qt::FindDirectChildrenOnly).back();
-  ASSERT_EQ(menu->actions().front()->text(), id("Only tp=") + value);
+      window_.view(u"plans"_s)->findChildren<QMenu*>(QString(), Qt::FindDirectChildrenOnly).back();
+  ASSERT_EQ(menu->actions().front()->text(), u"Only tp="_s + value);
   menu->actions().front()->trigger();
   menu->close();
-  EXPECT_EQ(find<QLineEdit>("filter").text(), id("tp=") + value);
+  EXPECT_EQ(find<QLineEdit>("filter").text(), u"tp="_s + value);
   for (int row = 0; row < table.model()->rowCount(); ++row)
     EXPECT_EQ(table.model()->index(row, cell.column()).data().toString(), value);
 }
@@ -280,14 +280,14 @@ TEST_F(WindowTest, CtrlClickComparesTwoPlans) {
   EXPECT_EQ(window_.selection().chosen(), std::optional<std::size_t>(0));
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
   const QString verdict = find<QLabel>("verdict").text();
-  EXPECT_TRUE(verdict.contains(id("plan"), Qt::CaseInsensitive)) << qPrintable(verdict);
-  EXPECT_FALSE(verdict.contains(id("the first is"), Qt::CaseInsensitive)) << qPrintable(verdict);
+  EXPECT_TRUE(verdict.contains(u"plan"_s, Qt::CaseInsensitive)) << qPrintable(verdict);
+  EXPECT_FALSE(verdict.contains(u"the first is"_s, Qt::CaseInsensitive)) << qPrintable(verdict);
   // Words, not places in documents.
   const auto& differences = find<QTableWidget>("differences");
   ASSERT_GT(differences.rowCount(), 5);
   for (int row = 0; row < differences.rowCount(); ++row) {
-    EXPECT_FALSE(differences.item(row, 0)->text().contains(QRegularExpression(id("[/_]"))));
-    EXPECT_FALSE(differences.item(row, 1)->text().contains(QLatin1Char('"')));
+    EXPECT_FALSE(differences.item(row, 0)->text().contains(QRegularExpression(u"[/_]"_s)));
+    EXPECT_FALSE(differences.item(row, 1)->text().contains(u'"'));
   }
 }
 
@@ -297,16 +297,16 @@ TEST_F(WindowTest, ADifferenceOfMoreThanTheWholeIsToldAsAFactor) {
   faster.cluster.accelerator.matrix.bf16 *= 100.0;
   faster.cluster.accelerator.memory_bandwidth *= 100.0;
   show_plans();
-  window_.findChild<WhyView*>()->compare_with(faster, id("a faster machine"));
+  window_.findChild<WhyView*>()->compare_with(faster, u"a faster machine"_s);
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
   const auto& differences = find<QTableWidget>("differences");
-  EXPECT_FALSE(differences.horizontalHeaderItem(3)->text().contains(id("−")));
-  static const QRegularExpression kPercent(id("^\\+([\\d,.]+) %$"));
+  EXPECT_FALSE(differences.horizontalHeaderItem(3)->text().contains(u"−"_s));
+  static const QRegularExpression kPercent(u"^\\+([\\d,.]+) %$"_s);
   int factors = 0;
   for (int row = 0; row < differences.rowCount(); ++row) {
     const QString change = differences.item(row, 3)->text();
-    factors += change.endsWith(id(" times")) ? 1 : 0;
-    EXPECT_LT(kPercent.match(change).captured(1).remove(QLatin1Char(',')).toDouble(), 100.0)
+    factors += change.endsWith(u" times"_s) ? 1 : 0;
+    EXPECT_LT(kPercent.match(change).captured(1).remove(u',').toDouble(), 100.0)
         << qPrintable(change);
   }
   EXPECT_GT(factors, 0);
@@ -318,7 +318,7 @@ TEST_F(WindowTest, AComparisonGoesWithItsPlans) {
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
   ASSERT_GT(find<QTableWidget>("differences").rowCount(), 0);
   window_.selection().show(
-      std::make_shared<const PlanSet>(plan_set_of(small_set()->scenario(0), id("a file"))));
+      std::make_shared<const PlanSet>(plan_set_of(small_set()->scenario(0), u"a file"_s)));
   ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
   EXPECT_EQ(find<QTableWidget>("differences").rowCount(), 0);
   EXPECT_TRUE(find<QLabel>("verdict").text().isEmpty());
@@ -328,15 +328,15 @@ TEST_F(WindowTest, CopiesPlansAsTextWithUnits) {
   show_plans();
   trigger("edit.copy_tsv");
   const QString tsv = QGuiApplication::clipboard()->text();
-  EXPECT_TRUE(tsv.startsWith(id("Step (s)\tTokens/s (per GPU)")));
-  EXPECT_EQ(tsv.count(QLatin1Char('\n')), static_cast<int>(small_set()->plans.size()) + 1);
+  EXPECT_TRUE(tsv.startsWith(u"Step (s)\tTokens/s (per GPU)"_s));
+  EXPECT_EQ(tsv.count(u'\n'), static_cast<int>(small_set()->plans.size()) + 1);
   // Spreadsheets of any language read the numbers: no marks between thousands.
-  const QStringList first = tsv.section(QLatin1Char('\n'), 1, 1).split(QLatin1Char('\t'));
+  const QStringList first = tsv.section(u'\n', 1, 1).split(u'\t');
   const double rate = small_set()->plans.front().result.throughput.tokens_per_s_per_gpu;
   ASSERT_GT(rate, 1000.0);
   EXPECT_NEAR(first[1].toDouble(), rate, 1e-6 * rate) << qPrintable(first[1]);
   trigger("edit.copy_markdown");
-  EXPECT_TRUE(QGuiApplication::clipboard()->text().startsWith(id("| Step (s) |")));
+  EXPECT_TRUE(QGuiApplication::clipboard()->text().startsWith(u"| Step (s) |"_s));
 }
 
 TEST_F(WindowTest, NothingFitsIsExplained) {
@@ -349,17 +349,16 @@ TEST_F(WindowTest, NothingFitsIsExplained) {
     const PlanSetPointer set = window_.selection().set();
     return set && set->infeasible && set->complete;
   }));
-  auto* plans = qobject_cast<QWidget*>(window_.view(id("plans")));
-  auto* hint = plans->findChild<QLabel*>(id("hint"));
+  auto* plans = qobject_cast<QWidget*>(window_.view(u"plans"_s));
+  auto* hint = plans->findChild<QLabel*>(u"hint"_s);
   ASSERT_TRUE(hint->isVisible());
-  EXPECT_TRUE(hint->text().contains(id("No plan fits")));
-  EXPECT_TRUE(hint->text().contains(id("What would help")));
-  const auto* why =
-      window_.view(id("why"))->findChild<EmptyState*>()->findChild<QLabel*>(id("hint"));
-  EXPECT_TRUE(why->text().contains(id("No plan fits"))) << qPrintable(why->text());
+  EXPECT_TRUE(hint->text().contains(u"No plan fits"_s));
+  EXPECT_TRUE(hint->text().contains(u"What would help"_s));
+  const auto* why = window_.view(u"why"_s)->findChild<EmptyState*>()->findChild<QLabel*>(u"hint"_s);
+  EXPECT_TRUE(why->text().contains(u"No plan fits"_s)) << qPrintable(why->text());
   choice.model = "nosuchmodel";
   window_.document().reset(choice);
-  EXPECT_TRUE(wait_for([&] { return why->text().contains(id("scenario has a problem")); }));
+  EXPECT_TRUE(wait_for([&] { return why->text().contains(u"scenario has a problem"_s); }));
 }
 
 TEST_F(WindowTest, WhereNothingWouldHelpThatIsSaid) {
@@ -372,10 +371,10 @@ TEST_F(WindowTest, WhereNothingWouldHelpThatIsSaid) {
     const PlanSetPointer set = window_.selection().set();
     return set && set->infeasible && set->complete;
   }));
-  const QString text = window_.view(id("plans"))->findChild<QLabel*>(id("hint"))->text();
+  const QString text = window_.view(u"plans"_s)->findChild<QLabel*>(u"hint"_s)->text();
   EXPECT_TRUE(text.contains(window_.selection().set()->infeasible->closes_it.empty()
-                                ? id("No single change was found that makes a plan fit")
-                                : id("What would help")))
+                                ? u"No single change was found that makes a plan fit"_s
+                                : u"What would help"_s))
       << qPrintable(text);
 }
 
@@ -385,28 +384,28 @@ TEST_F(WindowTest, ThePaletteRunsCommandsByName) {
   auto& palette = find<PickList>("command_palette");
   ASSERT_TRUE(palette.isVisible());
   auto& line = find<QLineEdit>("command_palette_line");
-  QTest::keyClicks(&line, id("copy mark"));
+  QTest::keyClicks(&line, u"copy mark"_s);
   EXPECT_EQ(find<QListWidget>("command_palette_entries").count(), 1);
   QTest::keyClick(&line, Qt::Key_Return);
   EXPECT_FALSE(palette.isVisible());
-  EXPECT_TRUE(QGuiApplication::clipboard()->text().startsWith(id("| Step")));
+  EXPECT_TRUE(QGuiApplication::clipboard()->text().startsWith(u"| Step"_s));
 }
 
 // What was typed as a word comes before commands that have its letters alone.
 TEST_F(WindowTest, ThePaletteOffersTheLikeliestFirst) {
   QTest::keyClick(&window_, Qt::Key_P, Qt::ControlModifier | Qt::ShiftModifier);
-  QTest::keyClicks(&find<QLineEdit>("command_palette_line"), id("top"));
+  QTest::keyClicks(&find<QLineEdit>("command_palette_line"), u"top"_s);
   const auto& entries = find<QListWidget>("command_palette_entries");
   ASSERT_GT(entries.count(), 2);
-  EXPECT_TRUE(entries.item(0)->text().startsWith(id("View: Topology")));
+  EXPECT_TRUE(entries.item(0)->text().startsWith(u"View: Topology"_s));
   EXPECT_EQ(entries.currentRow(), 0);
-  EXPECT_TRUE(entries.item(1)->text().contains(id("Stop")));
+  EXPECT_TRUE(entries.item(1)->text().contains(u"Stop"_s));
 }
 
 // Also where the step is predicted only because the list brings its view to the front.
 TEST_F(WindowTest, CtrlPGoesToAnOpOfTheTimeline) {
   show_plans();
-  window_.raise_view(id("why"));
+  window_.raise_view(u"why"_s);
   auto& timeline = find<TimelineView>("");
   QTest::keyClick(&window_, Qt::Key_P, Qt::ControlModifier);
   auto& line = find<QLineEdit>("go_to_line");
@@ -427,7 +426,7 @@ TEST_F(WindowTest, TheQuestionMarkShowsTheShortcuts) {
   ASSERT_TRUE(overlay.isVisible());
   // Those of the painted views too, and all of it inside of the window.
   for (const char* text : {"Backspace", "T C E P D", "Space", "W S", "Ctrl+Shift+P"})
-    EXPECT_TRUE(overlay.findChild<QLabel*>()->text().contains(id(text))) << text;
+    EXPECT_TRUE(overlay.findChild<QLabel*>()->text().contains(to_qstring(text))) << text;
   EXPECT_TRUE(window_.rect().contains(overlay.geometry()));
   QTest::keyClick(&overlay, Qt::Key_Escape);
   window_.resize(700, 500);
@@ -458,7 +457,7 @@ TEST_F(WindowTest, EveryViewHasItsData) {
     const TextTable table = qobject_cast<View*>(dock->widget())->table();
     // The schedule has one stage here, and nothing was run: they say so instead.
     const bool is_empty = table.rows.empty();
-    EXPECT_EQ(is_empty, dock->objectName() == id("run") || dock->objectName() == id("schedule"))
+    EXPECT_EQ(is_empty, dock->objectName() == u"run"_s || dock->objectName() == u"schedule"_s)
         << qPrintable(dock->objectName());
     for (const QStringList& row : table.rows)
       ASSERT_EQ(row.size(), table.header.size()) << qPrintable(dock->objectName());
@@ -469,12 +468,12 @@ TEST_F(WindowTest, EveryViewHasItsData) {
 TEST_F(WindowTest, ThatThereWasNothingToCopyIsTakenBack) {
   show_plans();
   const auto& said = find<MessageBar>("message_bar");
-  window_.raise_view(id("run"));
+  window_.raise_view(u"run"_s);
   trigger("edit.copy_data");
-  EXPECT_TRUE(said.text().contains(id("Run has no data to copy")));
-  window_.raise_view(id("plans"));
+  EXPECT_TRUE(said.text().contains(u"Run has no data to copy"_s));
+  window_.raise_view(u"plans"_s);
   trigger("edit.copy_data");
-  EXPECT_FALSE(said.text().contains(id("no data to copy")));
+  EXPECT_FALSE(said.text().contains(u"no data to copy"_s));
 }
 
 TEST_F(WindowTest, LightAndDarkFollowThePalette) {
@@ -491,17 +490,17 @@ TEST_F(WindowTest, LightAndDarkFollowThePalette) {
 }
 
 TEST(PickListMatch, LettersOfEachWordInOrder) {
-  EXPECT_EQ(match_typed(id("Edit: Copy plans as Markdown"), id("cp mkd")), TypedMatch::Letters);
-  EXPECT_EQ(match_typed(id("Edit: Undo"), QString()), TypedMatch::WordStart);
-  EXPECT_EQ(match_typed(id("Edit: Undo"), id("odnu")), TypedMatch::None);
+  EXPECT_EQ(match_typed(u"Edit: Copy plans as Markdown"_s, u"cp mkd"_s), TypedMatch::Letters);
+  EXPECT_EQ(match_typed(u"Edit: Undo"_s, QString()), TypedMatch::WordStart);
+  EXPECT_EQ(match_typed(u"Edit: Undo"_s, u"odnu"_s), TypedMatch::None);
 }
 
 TEST(PickListMatch, WordsComeBeforeTheirLetters) {
-  EXPECT_EQ(match_typed(id("View: Topology"), id("TOP")), TypedMatch::WordStart);
-  EXPECT_EQ(match_typed(id("Plan: Stop the top"), id("top")), TypedMatch::WordStart);
-  EXPECT_EQ(match_typed(id("Plan: Stop the search"), id("top")), TypedMatch::Whole);
-  EXPECT_EQ(match_typed(id("File: Save the chosen plan"), id("top")), TypedMatch::Letters);
-  EXPECT_EQ(match_typed(id("Plan: Stop the search"), id("search top")), TypedMatch::Whole);
+  EXPECT_EQ(match_typed(u"View: Topology"_s, u"TOP"_s), TypedMatch::WordStart);
+  EXPECT_EQ(match_typed(u"Plan: Stop the top"_s, u"top"_s), TypedMatch::WordStart);
+  EXPECT_EQ(match_typed(u"Plan: Stop the search"_s, u"top"_s), TypedMatch::Whole);
+  EXPECT_EQ(match_typed(u"File: Save the chosen plan"_s, u"top"_s), TypedMatch::Letters);
+  EXPECT_EQ(match_typed(u"Plan: Stop the search"_s, u"search top"_s), TypedMatch::Whole);
 }
 
 }  // namespace

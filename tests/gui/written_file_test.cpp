@@ -12,14 +12,11 @@
 #include <QTemporaryDir>
 
 #include "core/base/error.hpp"
+#include "gui/models/text.hpp"
 #include "gui/views/picture_export.hpp"
 
 namespace shardwright::gui {
 namespace {
-
-QString utf16(const char* text) {
-  return QString::fromUtf8(text);
-}
 
 // As long as this lives no file of this process grows beyond `bytes`.
 class FullDisk {
@@ -49,23 +46,23 @@ QByteArray content_of(const QString& path) {
 
 class WrittenFileTest : public testing::Test {
  protected:
-  QString path(const char* name) const { return folder_.filePath(utf16(name)); }
+  QString path(const char* name) const { return folder_.filePath(to_qstring(name)); }
 
   QTemporaryDir folder_;
 };
 
 TEST_F(WrittenFileTest, ADeviceWithoutRoomIsTold) {
-  EXPECT_THROW(write_text_file(utf16("/dev/full"), utf16("a,b\n")), RuntimeFailure);
-  EXPECT_NO_THROW(write_text_file(utf16("/dev/null"), utf16("a,b\n")));
+  EXPECT_THROW(write_text_file(u"/dev/full"_s, u"a,b\n"_s), RuntimeFailure);
+  EXPECT_NO_THROW(write_text_file(u"/dev/null"_s, u"a,b\n"_s));
   // It is the device still, and no file that took its place.
-  EXPECT_FALSE(QFileInfo(utf16("/dev/full")).isFile());
-  EXPECT_FALSE(QFileInfo(utf16("/dev/null")).isFile());
+  EXPECT_FALSE(QFileInfo(u"/dev/full"_s).isFile());
+  EXPECT_FALSE(QFileInfo(u"/dev/null"_s).isFile());
 }
 
 TEST_F(WrittenFileTest, EveryKindOfPictureIsToldThatHasNoRoom) {
-  QLabel label(utf16("a view"));
+  QLabel label(u"a view"_s);
   for (const char* name : {"a.png", "a.svg", "a.pdf"}) {
-    ASSERT_TRUE(QFile::link(utf16("/dev/full"), path(name)));
+    ASSERT_TRUE(QFile::link(u"/dev/full"_s, path(name)));
     EXPECT_THROW(export_picture(label, path(name)), RuntimeFailure) << name;
     EXPECT_TRUE(QFileInfo(path(name)).isSymLink()) << name;
   }
@@ -84,18 +81,16 @@ TEST_F(WrittenFileTest, AFailureSaysWhatWasExpected) {
   using testing::AllOf, testing::HasSubstr, testing::StartsWith;
   const std::string folder = folder_.path().toStdString();
   EXPECT_THAT(
-      failure_of(path("none/a.csv"), utf16("a")),
+      failure_of(path("none/a.csv"), u"a"_s),
       AllOf(StartsWith(folder + "/none/a.csv: No such file or directory; expected a folder "),
             HasSubstr("which " + folder + "/none does not")));
-  EXPECT_THAT(failure_of(folder_.path(), utf16("a")), HasSubstr("; expected the name of a file"));
-  EXPECT_THAT(failure_of(utf16("/dev/full"), utf16("abc")),
-              HasSubstr("; expected room for 3 bytes"));
-  EXPECT_THAT(failure_of(utf16("/proc/version/a.csv"), utf16("a")),
-              HasSubstr("; expected a folder "));
+  EXPECT_THAT(failure_of(folder_.path(), u"a"_s), HasSubstr("; expected the name of a file"));
+  EXPECT_THAT(failure_of(u"/dev/full"_s, u"abc"_s), HasSubstr("; expected room for 3 bytes"));
+  EXPECT_THAT(failure_of(u"/proc/version/a.csv"_s, u"a"_s), HasSubstr("; expected a folder "));
 }
 
 TEST_F(WrittenFileTest, APictureIsWrittenToItsEnd) {
-  QLabel label(utf16("a view"));
+  QLabel label(u"a view"_s);
   for (const char* name : {"a.png", "a.svg", "a.pdf"}) export_picture(label, path(name));
   EXPECT_FALSE(QImage(path("a.png")).isNull());
   EXPECT_TRUE(content_of(path("a.svg")).trimmed().endsWith("</svg>"));
@@ -104,21 +99,21 @@ TEST_F(WrittenFileTest, APictureIsWrittenToItsEnd) {
 
 TEST_F(WrittenFileTest, WhatWasThereBeforeOutlivesAFullDisk) {
   const QString file = path("plan.json");
-  write_text_file(file, utf16("the earlier plan"));
+  write_text_file(file, u"the earlier plan"_s);
   {
     const FullDisk full(1000);
-    EXPECT_THROW(write_text_file(file, utf16("x").repeated(100'000)), RuntimeFailure);
+    EXPECT_THROW(write_text_file(file, u"x"_s.repeated(100'000)), RuntimeFailure);
   }
   EXPECT_EQ(content_of(file), QByteArray("the earlier plan"));
-  EXPECT_EQ(QDir(folder_.path()).entryList(QDir::Files), QStringList({utf16("plan.json")}));
-  write_text_file(file, utf16("the later plan"));
+  EXPECT_EQ(QDir(folder_.path()).entryList(QDir::Files), QStringList({u"plan.json"_s}));
+  write_text_file(file, u"the later plan"_s);
   EXPECT_EQ(content_of(file), QByteArray("the later plan"));
 }
 
 TEST_F(WrittenFileTest, ALinkStaysOneAndItsFileIsWritten) {
-  write_text_file(path("plan.json"), utf16("the earlier plan"));
+  write_text_file(path("plan.json"), u"the earlier plan"_s);
   ASSERT_TRUE(QFile::link(path("plan.json"), path("link.json")));
-  write_text_file(path("link.json"), utf16("the later plan"));
+  write_text_file(path("link.json"), u"the later plan"_s);
   EXPECT_TRUE(QFileInfo(path("link.json")).isSymLink());
   EXPECT_EQ(content_of(path("plan.json")), QByteArray("the later plan"));
 }

@@ -44,11 +44,11 @@ QImage drawn(const QByteArray& document) {
   QImage image = blank();
   QPainter painter(&image);
   for (const ClippedPart& part : clipped_parts(document)) {
-    QSvgRenderer content(QStringLiteral("<svg xmlns=\"http://www.w3.org/2000/svg\" "
-                                        "xmlns:xlink=\"http://www.w3.org/1999/xlink\" "
-                                        "viewBox=\"0 0 120 80\">%1</svg>")
-                             .arg(part.content)
-                             .toUtf8());
+    QSvgRenderer content(
+        u"<svg xmlns=\"http://www.w3.org/2000/svg\" "
+        "xmlns:xlink=\"http://www.w3.org/1999/xlink\" "
+        "viewBox=\"0 0 120 80\">%1</svg>"_s.arg(part.content)
+            .toUtf8());
     EXPECT_TRUE(content.isValid());
     painter.save();
     if (part.is_clipped) painter.setClipPath(part.clip);
@@ -118,20 +118,20 @@ TEST(ClippedSvg, EveryNameIsGivenOnceAndEveryReferenceHasOne) {
       colours.setColorAt(1, Qt::white);
       painter.fillRect(QRect(0, 0, 120, 80), colours);
       painter.setPen(Qt::black);
-      painter.drawText(QPointF(10, 20 * i + 8), QStringLiteral("id=\"a\" url(#b) & <c>"));
+      painter.drawText(QPointF(10, 20 * i + 8), u"id=\"a\" url(#b) & <c>"_s);
     }
   });
   std::set<QString> names, references;
   QString text;
   QXmlStreamReader reader(document);
-  static const QRegularExpression kReference(QStringLiteral("^url\\(#(.*)\\)$"));
+  static const QRegularExpression kReference(u"^url\\(#(.*)\\)$"_s);
   while (!reader.atEnd()) {
     reader.readNext();
     if (reader.isCharacters()) text += reader.text();
     if (!reader.isStartElement()) continue;
     for (const QXmlStreamAttribute& attribute : reader.attributes()) {
       const QString value = attribute.value().toString();
-      if (attribute.qualifiedName() == QStringLiteral("id")) {
+      if (attribute.qualifiedName() == u"id"_s) {
         EXPECT_TRUE(names.insert(value).second) << qPrintable(value);
       }
       if (const auto match = kReference.match(value); match.hasMatch())
@@ -143,7 +143,7 @@ TEST(ClippedSvg, EveryNameIsGivenOnceAndEveryReferenceHasOne) {
   EXPECT_EQ(references.size(), 6U);
   for (const QString& reference : references)
     EXPECT_EQ(names.count(reference), 1U) << qPrintable(reference);
-  EXPECT_EQ(text.count(QStringLiteral("id=\"a\" url(#b) & <c>")), 3);
+  EXPECT_EQ(text.count(u"id=\"a\" url(#b) & <c>"_s), 3);
 }
 
 }  // namespace

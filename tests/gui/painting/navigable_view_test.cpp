@@ -27,7 +27,7 @@ constexpr double kRowsHeight = 900.0;
 class Boxes : public NavigableView<PaintedScene<int>> {
  public:
   explicit Boxes(bool is_map = false)
-      : NavigableView(QStringLiteral("Boxes"), is_map ? Zoom::Both : Zoom::Horizontal, nullptr),
+      : NavigableView(u"Boxes"_s, is_map ? Zoom::Both : Zoom::Horizontal, nullptr),
         is_map_(is_map) {
     on_keys({Qt::Key_Left}, [this] { ++own_keys; });
     on_keys({Qt::ALT | Qt::Key_Left}, [this] { own_keys += 10; });
@@ -54,7 +54,7 @@ class Boxes : public NavigableView<PaintedScene<int>> {
   }
   QString tool_tip_at(const QPointF& position) const override {
     const auto item = item_at(position);
-    return item ? QStringLiteral("box %1").arg(*item) : QString();
+    return item ? u"box %1"_s.arg(*item) : QString();
   }
   void lay_out() override {
     if (is_map_) return start_with(QSizeF(600.0, kRowsHeight));

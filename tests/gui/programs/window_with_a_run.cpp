@@ -20,27 +20,26 @@ int main(int argc, char** argv) {
   using namespace shardwright::gui;
   const QApplication application(argc, argv);
   const QString folder = QApplication::arguments().at(2);
-  QSettings settings(folder + QStringLiteral(".session"), QSettings::IniFormat);
+  QSettings settings(folder + u".session"_s, QSettings::IniFormat);
   const StopSignals stop;
   MainWindow window(&settings);
   window.show();
   window.selection().show(
-      std::make_shared<const PlanSet>(plan_set_of(tiny_scenario(), QStringLiteral("a test"))));
-  window.findChild<QLineEdit*>(QStringLiteral("run_data"))
-      ->setText(QApplication::arguments().at(1));
-  window.findChild<QLineEdit*>(QStringLiteral("run_out"))->setText(folder);
-  window.findChild<QSpinBox*>(QStringLiteral("run_steps"))->setValue(1'000'000);
+      std::make_shared<const PlanSet>(plan_set_of(tiny_scenario(), u"a test"_s)));
+  window.findChild<QLineEdit*>(u"run_data"_s)->setText(QApplication::arguments().at(1));
+  window.findChild<QLineEdit*>(u"run_out"_s)->setText(folder);
+  window.findChild<QSpinBox*>(u"run_steps"_s)->setValue(1'000'000);
   window.findChild<RunView*>()->start();
   const QString wish = QApplication::arguments().value(3);
-  if (wish == QStringLiteral("close"))
+  if (wish == u"close"_s)
     QMetaObject::invokeMethod(&window, &MainWindow::close, Qt::QueuedConnection);
   QTimer look;
   QObject::connect(&look, &QTimer::timeout, &window, [&] {
-    if (QFileInfo(folder + QStringLiteral("/metrics.jsonl")).size() == 0) return;
+    if (QFileInfo(folder + u"/metrics.jsonl"_s).size() == 0) return;
     look.stop();
     window.close();
-    window.findChild<QAbstractButton*>(QStringLiteral("keep_running"))->click();
+    window.findChild<QAbstractButton*>(u"keep_running"_s)->click();
   });
-  if (wish == QStringLiteral("keep")) look.start(20);
+  if (wish == u"keep"_s) look.start(20);
   return run_until_closed(window, stop);
 }

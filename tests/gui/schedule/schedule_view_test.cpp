@@ -106,10 +106,10 @@ TEST_F(ScheduleViewTest, TheTitlesToolTipSaysWhoseBubbleItTells) {
     QApplication::sendEvent(&paper(), &help);
     return QToolTip::text();
   };
-  EXPECT_TRUE(tip().contains(QStringLiteral("mean of the stages"))) << tip().toStdString();
+  EXPECT_TRUE(tip().contains(u"mean of the stages"_s)) << tip().toStdString();
   view_.set_plan(small_step().scenario.plan, small_step().scenario.model,
                  small_step().timeline.get(), &small_result());
-  EXPECT_TRUE(tip().contains(QStringLiteral("computes longest"))) << tip().toStdString();
+  EXPECT_TRUE(tip().contains(u"computes longest"_s)) << tip().toStdString();
   QToolTip::hideText();
 }
 
@@ -193,7 +193,7 @@ TEST_F(ScheduleViewTest, PaintsInLightAndDarkAndAsVectors) {
     EXPECT_GT(colours_in(paper()), 20U);
   }
   QTemporaryDir folder;
-  const QString file = folder.filePath(QStringLiteral("s.svg"));
+  const QString file = folder.filePath(u"s.svg"_s);
   export_picture(view_, file);
   QFile svg(file);
   ASSERT_TRUE(svg.open(QIODevice::ReadOnly));

@@ -4,6 +4,7 @@
 
 #include <QAbstractItemModelTester>
 
+#include "gui/models/text.hpp"
 #include "tests/gui/example_step.hpp"
 
 namespace shardwright::gui {
@@ -19,7 +20,7 @@ TEST(RangeStatisticsModel, IsAModel) {
   TimelineTracks tracks;
   tracks.set_timelines({small_step().timeline, measured(*small_step().timeline, 1.2)});
   model.set(range_statistics(tracks, 0.0, tracks.end()),
-            {QStringLiteral("fast.json"), QStringLiteral("slow/llama3-70b-tp8-pp4.json")});
+            {u"fast.json"_s, u"slow/llama3-70b-tp8-pp4.json"_s});
   EXPECT_EQ(model.columnCount(), 7);
   const int last = model.rowCount() - 1;
   EXPECT_EQ(model.index(last, RangeStatisticsModel::Kind).data().toString().toStdString(), "all");
@@ -35,7 +36,7 @@ TEST(RangeStatisticsModel, IsAModel) {
                 .toString()
                 .toStdString(),
             "time, slow/llama3-70b-tp8-pp4.json");
-  model.set({}, {QStringLiteral("predicted")});
+  model.set({}, {u"predicted"_s});
   EXPECT_EQ(model.rowCount(), 0);
 }
 

@@ -24,19 +24,19 @@ TEST_F(TimelineRowsTest, AClickOnItsNameFoldsARank) {
   EXPECT_LT(canvas().tracks().tracks().size(), all);
   QTest::mouseClick(&paper(), Qt::LeftButton, Qt::NoModifier, name);
   EXPECT_EQ(canvas().tracks().tracks().size(), all);
-  choose(view_, paper(), name, QStringLiteral("Fold all others"));
+  choose(view_, paper(), name, u"Fold all others"_s);
   std::size_t ranks = 0;
   for (const QString& label : view_.ranks()) ranks += canvas().tracks().is_folded(label) ? 0 : 1;
   EXPECT_EQ(ranks, 1U);
-  choose(view_, paper(), name, QStringLiteral("Unfold all"));
+  choose(view_, paper(), name, u"Unfold all"_s);
   EXPECT_EQ(canvas().tracks().tracks().size(), all);
 }
 
 TEST_F(TimelineRowsTest, APinnedRowStaysInViewAndIsUnpinnedThere) {
   const Track track = canvas().tracks().tracks()[1];
-  const QString name = QStringLiteral("%1 · %2").arg(track.rank_label, track.label);
+  const QString name = u"%1 · %2"_s.arg(track.rank_label, track.label);
   choose(view_, paper(), QPointF(40, geometry().plot.top() + track.y + 5),
-         QStringLiteral("Pin %1 to the top").arg(name));
+         u"Pin %1 to the top"_s.arg(name));
   canvas().verticalScrollBar()->setValue(canvas().verticalScrollBar()->maximum());
   const QPointF top(40, geometry().plot.top() + 5);
   ASSERT_NE(canvas().track_at(top), nullptr);
@@ -47,7 +47,7 @@ TEST_F(TimelineRowsTest, APinnedRowStaysInViewAndIsUnpinnedThere) {
   std::set<QRgb> colours;
   for (int x = 0; x < image.width(); ++x) colours.insert(image.pixel(x, 0));
   EXPECT_GT(colours.size(), 2U);
-  choose(view_, paper(), top, QStringLiteral("Unpin %1").arg(name));
+  choose(view_, paper(), top, u"Unpin %1"_s.arg(name));
   EXPECT_EQ(canvas().tracks().pinned_height(), 0.0);
 }
 
@@ -69,7 +69,7 @@ TEST_F(TimelineRowsTest, ANameIsDraggedToAnotherPlace) {
        Qt::LeftButton);
   EXPECT_EQ(view_.ranks().indexOf(ranks.front()), 1);
   EXPECT_FALSE(canvas().tracks().is_folded(ranks.front()));
-  choose(view_, paper(), middle(header), QStringLiteral("Restore the order of all rows"));
+  choose(view_, paper(), middle(header), u"Restore the order of all rows"_s);
   EXPECT_EQ(view_.ranks(), ranks);
   EXPECT_EQ(canvas().tracks().tracks()[1].key(), first.key());
 }
@@ -102,7 +102,7 @@ TEST_F(TimelineRowsTest, KeysMoveTheRowOfTheChosenOpAndItsRank) {
   EXPECT_EQ(view_.ranks().indexOf(ranks.front()), 1);
   // The order is kept between sessions.
   const QTemporaryDir folder;
-  QSettings settings(folder.filePath(QStringLiteral("s.ini")), QSettings::IniFormat);
+  QSettings settings(folder.filePath(u"s.ini"_s), QSettings::IniFormat);
   view_.save(settings);
   TimelineView other;
   other.restore(settings);
@@ -122,7 +122,7 @@ TEST_F(TimelineRowsTest, ADoubleClickInThePlotFoldsNothing) {
 }
 
 TEST_F(TimelineRowsTest, HitsAreFoundAgainWhenTheirRankIsUnfolded) {
-  view_.find(QStringLiteral("kind=gemm"));
+  view_.find(u"kind=gemm"_s);
   const std::size_t all = canvas().scene().matches.count();
   ASSERT_GT(all, 0U);
   for (const QString& label : view_.ranks()) canvas().fold(label, true);

@@ -76,26 +76,25 @@ std::set<std::string> titles_of(const TimelineTracks& tracks) {
 }
 
 TEST(TimelineTracks, TwoOfOneOriginGoByTheNamesOfTheirFiles) {
-  const QStringList files = {QStringLiteral("fast.json"), QStringLiteral("a/<slow>.json")};
+  const QStringList files = {u"fast.json"_s, u"a/<slow>.json"_s};
   TimelineTracks tracks;
   tracks.set_timelines({small_step().timeline, predicted(1.5)}, {}, files);
   EXPECT_EQ(titles_of(tracks), (std::set<std::string>{"fast.json", "a/<slow>.json"}));
   // Both tool tips compare the second timeline with the first.
   for (const std::uint8_t side : {0, 1}) {
     const QString tip = span_tool_tip(tracks, {side, 200});
-    EXPECT_TRUE(tip.contains(QStringLiteral("(a/&lt;slow&gt;.json +50.0 % of fast.json)")))
-        << qPrintable(tip);
-    EXPECT_TRUE(tip.contains(QStringLiteral("<td>fast.json&nbsp;")));
-    EXPECT_TRUE(tip.contains(QStringLiteral("<td>a/&lt;slow&gt;.json&nbsp;")));
-    EXPECT_FALSE(tip.contains(QStringLiteral("predicted")));
+    EXPECT_TRUE(tip.contains(u"(a/&lt;slow&gt;.json +50.0 % of fast.json)"_s)) << qPrintable(tip);
+    EXPECT_TRUE(tip.contains(u"<td>fast.json&nbsp;"_s));
+    EXPECT_TRUE(tip.contains(u"<td>a/&lt;slow&gt;.json&nbsp;"_s));
+    EXPECT_FALSE(tip.contains(u"predicted"_s));
   }
   const TextTable table = span_table(shown_spans(tracks, 0.0, tracks.end()));
-  const qsizetype file = table.header.indexOf(QStringLiteral("file"));
+  const qsizetype file = table.header.indexOf(u"file"_s);
   ASSERT_GE(file, 0);
   std::map<QString, std::size_t> rows;
   for (const QStringList& row : table.rows) {
     ASSERT_EQ(row.size(), table.header.size());
-    EXPECT_EQ(row.front(), QStringLiteral("predicted"));
+    EXPECT_EQ(row.front(), u"predicted"_s);
     ++rows[row[file]];
   }
   for (const QString& each : files) EXPECT_EQ(rows[each], small_step().timeline->spans.size());
@@ -105,15 +104,13 @@ TEST(TimelineTracks, TwoOfOneOriginGoByTheNamesOfTheirFiles) {
 TEST(TimelineTracks, NamesFollowTheOrderOfTheTimelines) {
   const auto slow = measured(*small_step().timeline, 2.0);
   TimelineTracks tracks;
-  tracks.set_timelines({slow, small_step().timeline}, {},
-                       {QStringLiteral("run"), QStringLiteral("plan")});
+  tracks.set_timelines({slow, small_step().timeline}, {}, {u"run"_s, u"plan"_s});
   EXPECT_EQ(tracks.side_title(0).toStdString(), "predicted");
   EXPECT_EQ(tracks.side_title(1).toStdString(), "measured");
-  EXPECT_TRUE(
-      span_tool_tip(tracks, {0, 200}).contains(QStringLiteral("measured +100.0 % of pred")));
-  EXPECT_FALSE(span_table(shown_spans(tracks, 0.0, 1.0)).header.contains(QStringLiteral("file")));
+  EXPECT_TRUE(span_tool_tip(tracks, {0, 200}).contains(u"measured +100.0 % of pred"_s));
+  EXPECT_FALSE(span_table(shown_spans(tracks, 0.0, 1.0)).header.contains(u"file"_s));
   tracks.set_timelines({slow, measured(*small_step().timeline, 1.0)}, {},
-                       {QStringLiteral("first"), QStringLiteral("second")});
+                       {u"first"_s, u"second"_s});
   EXPECT_EQ(tracks.side_title(0).toStdString(), "first");
   EXPECT_EQ(tracks.side_title(1).toStdString(), "second");
   // All ranks of a measurement are listed.
@@ -360,7 +357,7 @@ TEST(TimelineTracks, EverySendHasAnArrowToItsReceive) {
 
 TEST(TimelineTracks, FilterLeavesOutWhatDoesNotMatch) {
   TimelineTracks tracks = tracks_of({small_step().timeline});
-  tracks.set_filter(SpanQuery::parse(QStringLiteral("kind=attention phase=forward")));
+  tracks.set_filter(SpanQuery::parse(u"kind=attention phase=forward"_s));
   std::size_t expected = 0;
   for (const Span& span : small_step().timeline->spans)
     expected += span.kind == OpKind::Attention && span.phase == Phase::Forward ? 1 : 0;
@@ -429,7 +426,7 @@ TEST(TimelineTracks, ThePeakOfAPredictionIsThatOfTheStepsMemory) {
   for (const Track& track : tracks.tracks()) {
     if (track.kind == TrackKind::Memory && track.side == 1) {
       EXPECT_FALSE(tracks.memory_rows()[track.row].has_base());
-      EXPECT_FALSE(memory_line(tracks.memory_rows()[track.row]).contains(QLatin1Char(',')));
+      EXPECT_FALSE(memory_line(tracks.memory_rows()[track.row]).contains(u','));
     }
   }
 }
@@ -441,7 +438,7 @@ TEST(SpanQuery, TermsMustAllHoldAndMayBeTurnedRound) {
   span.layer = 3;
   span.group = Group::Tensor;
   const auto matches = [&](const char* text) {
-    return SpanQuery::parse(QString::fromUtf8(text)).matches(span);
+    return SpanQuery::parse(to_qstring(text)).matches(span);
   };
   EXPECT_TRUE(matches(""));
   EXPECT_TRUE(matches("qkv"));
@@ -470,8 +467,7 @@ TEST(SpanQuery, HoldsForTheSpanThatATermIsOf) {
 
 TEST(SpanQuery, TellsWhatItCannotRead) {
   QStringList problems;
-  const SpanQuery query =
-      SpanQuery::parse(QStringLiteral("colour=red layer=x kind=gem kind= qkv"), &problems);
+  const SpanQuery query = SpanQuery::parse(u"colour=red layer=x kind=gem kind= qkv"_s, &problems);
   EXPECT_EQ(problems.size(), 4);
   EXPECT_FALSE(query.empty());
 }
@@ -509,7 +505,7 @@ TEST(RangeStatistics, OfNeighbouringRangesAddUp) {
 
 TEST(SpanMarks, AreFoundWhereTheirSpansLie) {
   const TimelineTracks tracks = tracks_of({small_step().timeline});
-  const std::vector<SpanRef> found = tracks.find(SpanQuery::parse(QStringLiteral("qkv mb=2")));
+  const std::vector<SpanRef> found = tracks.find(SpanQuery::parse(u"qkv mb=2"_s));
   ASSERT_FALSE(found.empty());
   const SpanMarks marks(tracks, found);
   EXPECT_EQ(marks.count(), found.size());

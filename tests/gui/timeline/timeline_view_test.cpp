@@ -112,7 +112,7 @@ TEST_F(TimelineViewTest, ArrowKeysWalkThroughOps) {
 }
 
 TEST_F(TimelineViewTest, FindsOpsAndGoesFromHitToHit) {
-  view_.find(QStringLiteral("qkv mb=3 phase=forward"));
+  view_.find(u"qkv mb=3 phase=forward"_s);
   EXPECT_GT(canvas().scene().matches.count(), 0U);
   view_.find_next();
   ASSERT_TRUE(canvas().scene().selected.has_value());
@@ -124,27 +124,25 @@ TEST_F(TimelineViewTest, FindsOpsAndGoesFromHitToHit) {
   EXPECT_EQ(*canvas().scene().selected, first);
   view_.find_previous();
   EXPECT_NE(*canvas().scene().selected, first);
-  view_.find(QStringLiteral("nothing-is-called-so"));
+  view_.find(u"nothing-is-called-so"_s);
   view_.find_next();
   EXPECT_EQ(canvas().scene().matches.count(), 0U);
 }
 
 TEST_F(TimelineViewTest, ASpansMenuFiltersAndChipsTakeItBack) {
   const SpanRef span = canvas().tracks().ref(canvas().tracks().tracks()[1], 0);
-  const QString kind = QString::fromUtf8(name_of(canvas().tracks().span(span).kind));
+  const QString kind = to_qstring(name_of(canvas().tracks().span(span).kind));
   const std::size_t all = canvas().tracks().shown_spans();
   canvas().reveal(span);
-  choose(view_, paper(), place_of(span), QStringLiteral("kind=") + kind,
-         QStringLiteral("Show only"));
+  choose(view_, paper(), place_of(span), u"kind="_s + kind, u"Show only"_s);
   const std::size_t only = canvas().tracks().shown_spans();
   EXPECT_LT(only, all);
-  auto* chip = view_.findChild<QToolButton*>(QStringLiteral("chip_0"));
+  auto* chip = view_.findChild<QToolButton*>(u"chip_0"_s);
   ASSERT_NE(chip, nullptr);
   EXPECT_TRUE(chip->isVisible());
   QTest::mouseClick(chip, Qt::LeftButton);
   EXPECT_EQ(canvas().tracks().shown_spans(), all);
-  choose(view_, paper(), place_of(span), QStringLiteral("kind=") + kind,
-         QStringLiteral("Leave out"));
+  choose(view_, paper(), place_of(span), u"kind="_s + kind, u"Leave out"_s);
   EXPECT_EQ(canvas().tracks().shown_spans(), all - only);
 }
 
@@ -178,14 +176,14 @@ TEST_F(TimelineViewTest, GoesToRanksAndOpsByName) {
   const QString op = view_.ops().back();
   view_.go_to_op(op);
   ASSERT_TRUE(canvas().scene().selected.has_value());
-  EXPECT_EQ(QString::fromStdString(canvas().tracks().span(*canvas().scene().selected).name), op);
+  EXPECT_EQ(to_qstring(canvas().tracks().span(*canvas().scene().selected).name), op);
 }
 
 TEST_F(TimelineViewTest, FilterThatMatchesNothingSaysWhatToDo) {
-  view_.filter(QStringLiteral("nothing-is-called-so"));
+  view_.filter(u"nothing-is-called-so"_s);
   auto* empty = view_.findChild<EmptyState*>();
   EXPECT_TRUE(empty->is_empty());
-  EXPECT_TRUE(empty->hint().contains(QStringLiteral("filter")));
+  EXPECT_TRUE(empty->hint().contains(u"filter"_s));
   view_.filter(QString());
   EXPECT_FALSE(empty->is_empty());
 }
@@ -204,11 +202,11 @@ TEST_F(TimelineViewTest, SaysWhatToDoWithoutATimeline) {
 }
 
 TEST_F(TimelineViewTest, QShowsWhatTheSelectedOpIs) {
-  auto& details = *view_.findChild<QLabel*>(QStringLiteral("op_details"));
+  auto& details = *view_.findChild<QLabel*>(u"op_details"_s);
   EXPECT_FALSE(details.isVisible());
   QTest::keyClick(&canvas(), Qt::Key_Q);
   ASSERT_TRUE(details.isVisible());
-  EXPECT_TRUE(details.text().contains(QStringLiteral("Click on an op")));
+  EXPECT_TRUE(details.text().contains(u"Click on an op"_s));
   ASSERT_TRUE(QTest::qWaitFor([&] { return !canvas().critical_path().empty(); }));
   const std::vector<SpanRef> path = canvas().critical_path();
   const auto multiplies = [&](SpanRef ref) {
@@ -218,9 +216,9 @@ TEST_F(TimelineViewTest, QShowsWhatTheSelectedOpIs) {
   ASSERT_NE(at, path.end());
   canvas().select_op(*at);
   const Span& before = canvas().tracks().span(*std::prev(at));
-  EXPECT_TRUE(details.text().contains(QStringLiteral("waited for")));
-  EXPECT_TRUE(details.text().contains(QString::fromStdString(before.name)));
-  EXPECT_TRUE(details.text().contains(QStringLiteral("of the peak")));
+  EXPECT_TRUE(details.text().contains(u"waited for"_s));
+  EXPECT_TRUE(details.text().contains(to_qstring(before.name)));
+  EXPECT_TRUE(details.text().contains(u"of the peak"_s));
   QTest::keyClick(&canvas(), Qt::Key_Q);
   EXPECT_FALSE(details.isVisible());
 }
@@ -232,7 +230,7 @@ TEST_F(TimelineViewTest, ToolTipTellsOfTheOp) {
   const QPoint at = place_of(ref).toPoint();
   QHelpEvent help(QEvent::ToolTip, at, paper().mapToGlobal(at));
   QApplication::sendEvent(&paper(), &help);
-  EXPECT_TRUE(QToolTip::text().contains(QString::fromStdString(span.name)));
+  EXPECT_TRUE(QToolTip::text().contains(to_qstring(span.name)));
   QToolTip::hideText();
 }
 
@@ -257,11 +255,11 @@ TEST_F(TimelineViewTest, PaintsInLightAndDarkAndTwoTimelines) {
 TEST_F(TimelineViewTest, ExportsAsVectors) {
   QTemporaryDir folder;
   for (const char* name : {"t.svg", "t.pdf", "t.png"}) {
-    const QString file = folder.filePath(QString::fromUtf8(name));
+    const QString file = folder.filePath(to_qstring(name));
     export_picture(canvas(), file);
     EXPECT_GT(QFile(file).size(), 5000) << name;
   }
-  QFile svg(folder.filePath(QStringLiteral("t.svg")));
+  QFile svg(folder.filePath(u"t.svg"_s));
   ASSERT_TRUE(svg.open(QIODevice::ReadOnly));
   const QByteArray text = svg.readAll();
   EXPECT_TRUE(text.contains("critical path"));

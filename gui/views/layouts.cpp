@@ -1,10 +1,16 @@
-#include "gui/views/flow_layout.hpp"
+#include "gui/views/layouts.hpp"
 
-#include <QWidget>
+#include <QBoxLayout>
+#include <QResizeEvent>
+#include <QScrollArea>
 #include <algorithm>
 
 namespace shardwright::gui {
 namespace {
+
+constexpr int kLeastWidth = 220;  // pixels of a pane beside others
+constexpr int kLeastHeight = 170;
+constexpr int kStackedHeight = 260;  // … below others
 
 // A widget that expands gets its minimum and a part of the rest of the line.
 int wanted_width(const QLayoutItem& item) {
@@ -18,20 +24,76 @@ int height_of(const std::vector<QLayoutItem*>& line) {
   return height;
 }
 
+template <class Layout>
+QWidget* pane_of(std::initializer_list<QWidget*> widgets, const QWidget* grows) {
+  auto* pane = new QWidget;
+  auto* layout = new Layout(pane);
+  layout->setContentsMargins(0, 0, 0, 0);
+  for (QWidget* widget : widgets) layout->addWidget(widget, widget == grows ? 1 : 0);
+  return pane;
+}
+
 }  // namespace
 
-FlowLayout::FlowLayout(QWidget* parent) : QLayout(parent) {}
+QWidget* row_of(std::initializer_list<QWidget*> widgets, const QWidget* grows) {
+  return pane_of<QHBoxLayout>(widgets, grows);
+}
+
+QWidget* column_of(std::initializer_list<QWidget*> widgets, const QWidget* grows) {
+  return pane_of<QVBoxLayout>(widgets, grows);
+}
+
+QVBoxLayout* scrolled_column(QWidget& view) {
+  auto* content = new QWidget;
+  auto* column = new QVBoxLayout(content);
+  auto* scroll = new QScrollArea;
+  scroll->setWidget(content);
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setFocusPolicy(Qt::NoFocus);
+  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  auto* around = new QVBoxLayout(&view);
+  around->setContentsMargins(0, 0, 0, 0);
+  around->addWidget(scroll);
+  return column;
+}
+
+PaneRow::PaneRow(std::initializer_list<QWidget*> panes, const QList<int>& sizes, QWidget* parent)
+    : QSplitter(Qt::Horizontal, parent), sizes_(sizes) {
+  for (QWidget* pane : panes) addWidget(pane);
+  setChildrenCollapsible(false);
+  setMinimumHeight(kLeastHeight);
+  setSizes(sizes_);
+}
+
+QSize PaneRow::minimumSizeHint() const {
+  int width = 0;
+  for (int i = 0; i < count(); ++i) width = std::max(width, widget(i)->minimumSizeHint().width());
+  return {width, minimumHeight()};
+}
+
+int PaneRow::width_beside_each_other() const {
+  int width = (count() - 1) * handleWidth();
+  for (int i = 0; i < count(); ++i)
+    width += std::max(kLeastWidth, widget(i)->minimumSizeHint().width());
+  return width;
+}
+
+void PaneRow::arrange() {
+  const bool stacked = width() < width_beside_each_other();
+  if (stacked == is_stacked()) return;
+  setOrientation(stacked ? Qt::Vertical : Qt::Horizontal);
+  setMinimumHeight(stacked ? count() * kStackedHeight : kLeastHeight);
+  setSizes(stacked ? QList<int>(count(), kStackedHeight) : sizes_);
+}
+
+void PaneRow::resizeEvent(QResizeEvent* event) {
+  if (event->oldSize().width() != event->size().width()) arrange();
+  QSplitter::resizeEvent(event);
+}
 
 FlowLayout::~FlowLayout() {
   for (QLayoutItem* item : items_) delete item;
-}
-
-void FlowLayout::addItem(QLayoutItem* item) {
-  items_.push_back(item);
-}
-
-int FlowLayout::count() const {
-  return static_cast<int>(items_.size());
 }
 
 QLayoutItem* FlowLayout::itemAt(int index) const {

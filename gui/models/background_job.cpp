@@ -1,4 +1,4 @@
-#include "gui/models/background_task.hpp"
+#include "gui/models/background_job.hpp"
 
 #include <utility>
 

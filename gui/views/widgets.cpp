@@ -1,0 +1,183 @@
+#include "gui/views/widgets.hpp"
+
+#include <QEvent>
+#include <QPainter>
+#include <QStyle>
+
+#include "gui/models/text.hpp"
+#include "gui/style/palette.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+constexpr int kLeastLetters = 12;
+constexpr int kDecimalsOfAByte = 9;
+// The mark of a button that is on, in pixels, and the button's own frame.
+constexpr int kLine = 3, kEdge = 2;
+constexpr float kTint = 0.22F;
+constexpr double kTowardsText = 0.4;
+
+int power_above(int value, int most) {
+  int power = 1;
+  while (power <= value && power <= most / 2) power *= 2;
+  return power > value ? power : most;
+}
+
+int power_below(int value, int least) {
+  int power = 1;
+  while (power * 2 < value && power < (1 << 30)) power *= 2;
+  return value <= 1 ? least : power;
+}
+
+class WheelFilter : public QObject {
+ public:
+  explicit WheelFilter(QWidget* field) : QObject(field), field_(field) {}
+
+  bool eventFilter(QObject* watched, QEvent* event) override {
+    if (event->type() != QEvent::Wheel || field_->hasFocus())
+      return QObject::eventFilter(watched, event);
+    event->ignore();  // so that the view around the field takes it
+    return true;
+  }
+
+ private:
+  QWidget* field_;
+};
+
+}  // namespace
+
+QLabel* wrapped_label(const QString& name) {
+  auto* label = named<QLabel>(name);
+  label->setWordWrap(true);
+  return label;
+}
+
+QToolButton* tool_button(const QString& name, const QString& text, const QString& tip) {
+  auto* button = named<QToolButton>(name);
+  button->setText(text);
+  button->setToolTip(tip);
+  return button;
+}
+
+void set_text_colour(QWidget& widget, const QColor& colour) {
+  QPalette colours = widget.palette();
+  colours.setColor(QPalette::WindowText, colour);
+  widget.setPalette(colours);
+}
+
+void make_bold(QWidget& widget) {
+  QFont bold = widget.font();
+  bold.setBold(true);
+  widget.setFont(bold);
+}
+
+HintLabel::HintLabel(const QString& text, QWidget* parent) : QLabel(text, parent) {
+  setWordWrap(true);
+  restyle();
+}
+
+void HintLabel::changeEvent(QEvent* event) {
+  QLabel::changeEvent(event);
+  if (event->type() == QEvent::PaletteChange) restyle();
+}
+
+void HintLabel::restyle() {
+  QPalette colours = palette();
+  const QColor muted = colours_for(colours).muted_text;
+  if (colours.color(QPalette::WindowText) == muted) return;
+  colours.setColor(QPalette::WindowText, muted);
+  setPalette(colours);
+}
+
+ElidedLabel::ElidedLabel(QWidget* parent) : QLabel(parent) {
+  setTextFormat(Qt::PlainText);
+  setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
+}
+
+void ElidedLabel::show_text(const QString& text) {
+  setText(text);
+  setToolTip(text);
+}
+
+QSize ElidedLabel::minimumSizeHint() const {
+  const int letters = fontMetrics().averageCharWidth() * kLeastLetters;
+  return {qMin(letters, sizeHint().width()), QLabel::minimumSizeHint().height()};
+}
+
+void ElidedLabel::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  const QString shown = fontMetrics().elidedText(text(), Qt::ElideRight, contentsRect().width());
+  style()->drawItemText(&painter, contentsRect(), Qt::AlignVCenter | Qt::AlignLeft, palette(),
+                        isEnabled(), shown, foregroundRole());
+}
+
+ToggleButton::ToggleButton(QWidget* parent) : QToolButton(parent) {
+  setCheckable(true);
+}
+
+void ToggleButton::paintEvent(QPaintEvent* event) {
+  QToolButton::paintEvent(event);
+  if (!isChecked()) return;
+  QPainter painter(this);
+  const QRect inside = rect().adjusted(kEdge, kEdge, -kEdge, -kEdge);
+  QColor tint = palette().color(QPalette::Highlight);
+  // Towards the text, which stands out from the button in every theme.
+  const QColor line = mixed_colour(tint, palette().color(QPalette::ButtonText), kTowardsText);
+  tint.setAlphaF(kTint);
+  painter.fillRect(inside, tint);
+  painter.fillRect(inside.left(), inside.bottom() - kLine + 1, inside.width(), kLine, line);
+}
+
+GigabyteSpinBox::GigabyteSpinBox(QWidget* parent) : QDoubleSpinBox(parent) {
+  setDecimals(kDecimalsOfAByte);
+  setSuffix(tr(" GB"));
+}
+
+QString GigabyteSpinBox::textFromValue(double value) const {
+  QLocale plain = locale();
+  plain.setNumberOptions(plain.numberOptions() | QLocale::OmitGroupSeparator);
+  return plain.toString(value, 'f', QLocale::FloatingPointShortest);
+}
+
+PowerSpinBox::PowerSpinBox(QWidget* parent) : QSpinBox(parent) {
+  setGroupSeparatorShown(true);
+}
+
+void PowerSpinBox::set_unit(const QString& unit, const QString& unit_of_one) {
+  const auto follow = [=, this](int count) { setSuffix(count == 1 ? unit_of_one : unit); };
+  connect(this, &QSpinBox::valueChanged, this, follow);
+  follow(value());
+}
+
+void PowerSpinBox::stepBy(int steps) {
+  interpretText();
+  int next = value();
+  for (; steps > 0; --steps) next = power_above(next, maximum());
+  for (; steps < 0; ++steps) next = power_below(next, minimum());
+  setValue(next);
+}
+
+QString PowerSpinBox::typed_of(const QString& text) const {
+  const bool has_unit = !suffix().isEmpty() && text.endsWith(suffix());
+  return (has_unit ? text.chopped(suffix().size()) : text).trimmed();
+}
+
+QValidator::State PowerSpinBox::validate(QString& input, int& position) const {
+  const QString word = specialValueText(), typed = typed_of(input);
+  if (!word.isEmpty() && !typed.isEmpty() && word.startsWith(typed, Qt::CaseInsensitive))
+    return typed.size() == word.size() ? QValidator::Acceptable : QValidator::Intermediate;
+  return QSpinBox::validate(input, position);
+}
+
+int PowerSpinBox::valueFromText(const QString& text) const {
+  const QString word = specialValueText();
+  if (!word.isEmpty() && word.compare(typed_of(text), Qt::CaseInsensitive) == 0) return minimum();
+  return QSpinBox::valueFromText(text);
+}
+
+void leave_wheel_to_scrolling(QWidget& field) {
+  field.setFocusPolicy(Qt::StrongFocus);
+  field.installEventFilter(new WheelFilter(&field));
+}
+
+}  // namespace shardwright::gui

@@ -1,0 +1,100 @@
+// Small widgets that several views use.
+#pragma once
+
+#include <QDoubleSpinBox>
+#include <QLabel>
+#include <QSpinBox>
+#include <QToolButton>
+#include <utility>
+
+namespace shardwright::gui {
+
+// Returns a new widget with an object name, by which sessions and tests know it.
+template <class Widget, class... Arguments>
+Widget* named(const QString& name, Arguments&&... arguments) {
+  auto* widget = new Widget(std::forward<Arguments>(arguments)...);
+  widget->setObjectName(name);
+  return widget;
+}
+
+// Returns a label that breaks its text into lines.
+QLabel* wrapped_label(const QString& name);
+QToolButton* tool_button(const QString& name, const QString& text, const QString& tip = {});
+void set_text_colour(QWidget& widget, const QColor& colour);
+void make_bold(QWidget& widget);
+// Lets the wheel scroll past a combo box or a spin box that has no focus.
+void leave_wheel_to_scrolling(QWidget& field);
+
+// A text that stands back behind the one that it explains. The colour of placeholders would be too
+// pale to read.
+class HintLabel : public QLabel {
+  Q_OBJECT
+
+ public:
+  explicit HintLabel(const QString& text = {}, QWidget* parent = nullptr);
+
+ protected:
+  void changeEvent(QEvent* event) override;
+
+ private:
+  void restyle();
+};
+
+// A line of text that ends in "…" if it has too little room. Its tool tip shows all of it.
+class ElidedLabel : public QLabel {
+  Q_OBJECT
+
+ public:
+  explicit ElidedLabel(QWidget* parent = nullptr);
+
+  void show_text(const QString& text);
+  QSize minimumSizeHint() const override;
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+};
+
+// A checkable button that is tinted and underlined while it is on: the sunken look of a dark theme
+// is hard to tell from the raised one.
+class ToggleButton : public QToolButton {
+  Q_OBJECT
+
+ public:
+  explicit ToggleButton(QWidget* parent = nullptr);
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+};
+
+// Amounts of memory in GB of 1e9 bytes, to the byte, without trailing zeros.
+class GigabyteSpinBox : public QDoubleSpinBox {
+  Q_OBJECT
+
+ public:
+  explicit GigabyteSpinBox(QWidget* parent = nullptr);
+
+  QString textFromValue(double value) const override;
+};
+
+// Counts that come in powers of two: the arrows and the wheel go to the next one. The user may type
+// any number, and specialValueText() in any case of its letters.
+class PowerSpinBox : public QSpinBox {
+  Q_OBJECT
+
+ public:
+  explicit PowerSpinBox(QWidget* parent = nullptr);
+
+  // The words behind the number, and behind 1.
+  void set_unit(const QString& unit, const QString& unit_of_one);
+  void stepBy(int steps) override;
+
+ protected:
+  QValidator::State validate(QString& input, int& position) const override;
+  int valueFromText(const QString& text) const override;
+
+ private:
+  // The typed text without the unit.
+  QString typed_of(const QString& text) const;
+};
+
+}  // namespace shardwright::gui
