@@ -124,7 +124,7 @@ class LinkTraffic::Builder {
 
   void send(std::int64_t from, std::int64_t to, double share) {
     map_.topology().route(static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(to), route_);
-    for (const LinkIndex link : route_) load_of_link_[link] += share;
+    for (const sim::RouteLink& hop : route_) load_of_link_[hop.link] += share * hop.share;
   }
 
   const GroupTable& table_of(Group group) {
@@ -139,7 +139,7 @@ class LinkTraffic::Builder {
   LinkTraffic& traffic_;
   std::array<std::optional<GroupTable>, kGroups> tables_;
   std::vector<double> load_of_link_;
-  std::vector<LinkIndex> route_;
+  std::vector<sim::RouteLink> route_;
 };
 
 LinkTraffic::LinkTraffic(const ClusterMap& map, const Plan& plan, const Timeline& timeline)

@@ -22,9 +22,11 @@
 // higher than needed. On a rail-optimised fabric the source reaches the rail of the destination
 // through the accelerator of its own domain on that rail (NCCL's PXN), so traffic never changes
 // rails in the fabric. A torus is routed axis by axis, the shorter way round where the axis wraps.
+// Where both ways round are equally short, each carries half of the traffic.
 //
-// Flat arrays: 16,384 accelerators take a few megabytes and some milliseconds. Routes are computed,
-// not searched for.
+// Flat arrays: 16,384 accelerators take a few megabytes and some milliseconds. Routes are closed
+// forms, because PXN and the order of the axes are rules that no search for shortest paths gives,
+// and because such a search visits most of the graph for each source.
 #pragma once
 
 #include <cstdint>
@@ -49,6 +51,13 @@ struct TopologyLink {
   Seconds latency;
 };
 
+// A link that traffic passes, and its share of this traffic: 1, or 1/2 where the traffic takes two
+// equally short ways.
+struct RouteLink {
+  LinkIndex link = 0;
+  double share = 1.0;
+};
+
 // The bandwidths of the links: those of the datasheets, or the ones that large messages reach of
 // them (`scale_up.ring_efficiency`, `nic.efficiency`).
 enum class LinkRate : std::uint8_t { Nominal, Achievable };
@@ -69,11 +78,11 @@ class Topology {
   // The slice of a torus fabric; without axes for others.
   const TorusSlice& torus() const { return torus_; }
 
-  // The links from one accelerator to another, in order; empty from one to itself. Written to
-  // `route` (which is cleared first) so that callers in loops allocate nothing. False if no route
+  // Writes the links from one accelerator to another to `route`, in order; none from one to itself.
+  // Clears `route` first, so that callers in loops allocate nothing. Returns false if no route
   // exists.
-  bool route(std::uint32_t from, std::uint32_t to, std::vector<LinkIndex>& route) const;
-  Seconds latency(std::span<const LinkIndex> route) const;
+  bool route(std::uint32_t from, std::uint32_t to, std::vector<RouteLink>& route) const;
+  Seconds latency(std::span<const RouteLink> route) const;
 
   // True if every accelerator reaches every other one.
   bool is_connected() const;
@@ -101,13 +110,13 @@ class Topology {
   VertexIndex nic(std::uint32_t node, std::uint32_t rail) const {
     return first_nic_ + node * rails_ + rail;
   }
-  bool scale_up_route(std::uint32_t from, std::uint32_t to, std::vector<LinkIndex>& route) const;
+  void scale_up_route(std::uint32_t from, std::uint32_t to, std::vector<RouteLink>& route) const;
   std::uint32_t departure(std::uint32_t from, std::uint32_t to) const;
-  bool fabric_route(std::uint32_t from, std::uint32_t to, std::vector<LinkIndex>& route) const;
+  bool fabric_route(std::uint32_t from, std::uint32_t to, std::vector<RouteLink>& route) const;
   bool tree_route(std::uint32_t from_nic, std::uint32_t to_nic,
-                  std::vector<LinkIndex>& route) const;
+                  std::vector<RouteLink>& route) const;
   void torus_route(std::uint32_t from_node, std::uint32_t to_node,
-                   std::vector<LinkIndex>& route) const;
+                   std::vector<RouteLink>& route) const;
 
   std::vector<VertexKind> vertices_;
   std::vector<TopologyLink> links_;

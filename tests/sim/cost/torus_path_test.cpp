@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
 #include "core/spec/profile_library.hpp"
 #include "sim/cost/collective_cost.hpp"
@@ -47,8 +46,7 @@ GroupPlacement placed(const GroupDimension& run, std::int64_t nodes) {
   return placement;
 }
 
-// Bytes over each link of the torus. Routes take one of two ways that are equally long; a library
-// that spreads them loads both ways round alike, so a link counts what it and its way back carry.
+// Bytes over each link of the torus.
 class LinkLoads {
  public:
   explicit LinkLoads(const Topology& topology)
@@ -56,31 +54,24 @@ class LinkLoads {
 
   void send(std::uint32_t from, std::uint32_t to, double bytes) {
     ASSERT_TRUE(topology_.route(from, to, route_));
-    for (const LinkIndex link : route_) bytes_[link] += bytes;
+    for (const RouteLink& hop : route_) bytes_[hop.link] += bytes * hop.share;
   }
 
-  double fullest_both_ways() const {
-    return over_torus([this](LinkIndex link) { return (bytes_[link] + bytes_[link ^ 1U]) / 2.0; });
-  }
   double fullest() const {
-    return over_torus([this](LinkIndex link) { return bytes_[link]; });
-  }
-
- private:
-  double over_torus(const std::function<double(LinkIndex)>& load) const {
     double most = 0.0;
     for (LinkIndex link = 0; link < bytes_.size(); ++link) {
       const TopologyLink& ends = topology_.links()[link];
       if (topology_.vertices()[ends.from] == VertexKind::TorusRouter &&
           topology_.vertices()[ends.to] == VertexKind::TorusRouter)
-        most = std::max(most, load(link));
+        most = std::max(most, bytes_[link]);
     }
     return most;
   }
 
+ private:
   const Topology& topology_;
   std::vector<double> bytes_;
-  std::vector<LinkIndex> route_;
+  std::vector<RouteLink> route_;
 };
 
 struct AnyGroup {
@@ -118,7 +109,7 @@ TEST(TorusPath, AllPairsFillTheLinksAsTheirRoutesDo) {
     if (any.run.count == 2) return;  // messages, below
     const double share = torus_path(placed(any.run, any.nodes), any.cluster.fabric).pairwise;
     const double seconds = 1.0 / (share * any.cluster.node.nic.bandwidth.value());
-    RC_ASSERT(std::abs(seconds * kLink / loads.fullest_both_ways() - 1.0) < 1e-9);
+    RC_ASSERT(std::abs(seconds * kLink / loads.fullest() - 1.0) < 1e-9);
   }));
 }
 
@@ -167,9 +158,7 @@ TEST(TorusPath, MessagesShareTheLinksWithAllBetween) {
     pair.job_nodes = side;
     const TorusPath path = torus_path(pair, cluster.fabric);
     const double seconds = 1.0 / (path.ring * cluster.node.nic.bandwidth.value());
-    // Half a ring away, a message takes both ways.
-    const double fullest = 2 * distance == side ? loads.fullest_both_ways() : loads.fullest();
-    RC_ASSERT(std::abs(seconds * kLink - fullest) < 1e-9);
+    RC_ASSERT(std::abs(seconds * kLink - loads.fullest()) < 1e-9);
     RC_ASSERT(path.hops == static_cast<double>(std::min(distance, side - distance)));
   }));
 }

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <map>
 #include <numeric>
 #include <random>
+#include <set>
 
 #include "core/base/error.hpp"
 
@@ -39,30 +41,69 @@ std::int64_t product(const std::vector<std::int64_t>& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
 }
 
-std::vector<LinkIndex> route_of(const Topology& topology, std::uint32_t from, std::uint32_t to) {
-  std::vector<LinkIndex> route;
+using Route = std::vector<RouteLink>;
+
+Route route_of(const Topology& topology, std::uint32_t from, std::uint32_t to) {
+  Route route;
   EXPECT_TRUE(topology.route(from, to, route));
   return route;
 }
 
-std::size_t count_kind(const Topology& topology, const std::vector<LinkIndex>& route,
-                       VertexKind kind) {
-  return static_cast<std::size_t>(std::count_if(route.begin(), route.end(), [&](LinkIndex link) {
-    return topology.vertices()[topology.links()[link].to] == kind;
+std::size_t count_kind(const Topology& topology, const Route& route, VertexKind kind) {
+  return static_cast<std::size_t>(std::count_if(route.begin(), route.end(), [&](RouteLink hop) {
+    return topology.vertices()[topology.links()[hop.link].to] == kind;
   }));
 }
 
-// True if it leads from vertex to vertex without a gap, and to no vertex twice.
-bool is_path(const Topology& topology, std::uint32_t from, std::uint32_t to,
-             const std::vector<LinkIndex>& route) {
-  std::vector<VertexIndex> seen{from};
-  for (const LinkIndex link : route) {
-    if (topology.links()[link].from != seen.back()) return false;
-    const VertexIndex next = topology.links()[link].to;
-    if (std::find(seen.begin(), seen.end(), next) != seen.end()) return false;
-    seen.push_back(next);
+double hops_of(const Route& route) {
+  return std::accumulate(route.begin(), route.end(), 0.0,
+                         [](double sum, const RouteLink& hop) { return sum + hop.share; });
+}
+
+// True if all traffic leaves `from` and arrives at `to`, nothing is lost on the way, and each vertex
+// is entered by at most the whole traffic.
+bool carries_all(const Topology& topology, std::uint32_t from, std::uint32_t to,
+                 const Route& route) {
+  std::map<VertexIndex, double> entering, leaving;
+  for (const RouteLink& hop : route) {
+    leaving[topology.links()[hop.link].from] += hop.share;
+    entering[topology.links()[hop.link].to] += hop.share;
   }
-  return seen.back() == to;
+  if (from == to) return route.empty();
+  entering[from] += 1.0;
+  leaving[to] += 1.0;
+  return entering == leaving && std::all_of(entering.begin(), entering.end(),
+                                            [](const auto& each) { return each.second <= 1.0; });
+}
+
+// The links that traffic between two domains, or within one, may pass: a domain's accelerators use
+// the links of the domain alone, and traffic between domains that keeps its rail uses none of them.
+bool may_pass(const Topology& topology, const TopologyLink& link, bool within_domain) {
+  const auto is_inside = [&](VertexIndex vertex) {
+    return topology.vertices()[vertex] == VertexKind::Accelerator ||
+           topology.vertices()[vertex] == VertexKind::ScaleUpSwitch;
+  };
+  return (is_inside(link.from) && is_inside(link.to)) == within_domain;
+}
+
+// Hops from a vertex to all others by breadth-first search: the second implementation.
+std::vector<std::uint32_t> distances(const Topology& topology, std::uint32_t from,
+                                     bool within_domain) {
+  std::vector<std::vector<VertexIndex>> next(topology.vertices().size());
+  for (const TopologyLink& link : topology.links()) {
+    if (may_pass(topology, link, within_domain)) next[link.from].push_back(link.to);
+  }
+  std::vector<std::uint32_t> hops(next.size(), ~0U);
+  std::vector<VertexIndex> reached{from};
+  hops[from] = 0;
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    for (const VertexIndex to : next[reached[i]]) {
+      if (hops[to] != ~0U) continue;
+      hops[to] = hops[reached[i]] + 1;
+      reached.push_back(to);
+    }
+  }
+  return hops;
 }
 
 ClusterSpec any_cluster(Random& random) {
@@ -93,14 +134,79 @@ TEST(Topology, EveryRouteIsASimplePath) {
                                    : static_cast<std::int64_t>(1 + random() % 9);
     const Topology topology = Topology::build(spec, nodes);
     RC_ASSERT(topology.is_connected());
-    std::vector<LinkIndex> route;
+    Route route;
     for (int i = 0; i < 50; ++i) {
       const auto from = static_cast<std::uint32_t>(random() % topology.accelerators());
       const auto to = static_cast<std::uint32_t>(random() % topology.accelerators());
       RC_ASSERT(topology.route(from, to, route));
-      RC_ASSERT(is_path(topology, from, to, route));
+      RC_ASSERT(carries_all(topology, from, to, route));
     }
   }));
+}
+
+// The number of axes of the torus, of one accelerator a node, on which the places of two nodes
+// differ.
+std::size_t axes_between(const Topology& topology, std::uint32_t a, std::uint32_t b) {
+  std::size_t axes = 0;
+  for (auto axis = topology.torus().rbegin(); axis != topology.torus().rend(); ++axis) {
+    const auto size = static_cast<std::uint32_t>(axis->nodes);
+    axes += a % size != b % size ? 1 : 0;
+    a /= size;
+    b /= size;
+  }
+  return axes;
+}
+
+// A route has no more hops than the shortest path, both ways, and takes all shortest paths where
+// these do not differ in the order of the axes alone. Routes that change their rail by NVLink are
+// longer on purpose.
+TEST(Topology, RoutesAreAllShortestPathsThatTheFabricAllows) {
+  EXPECT_TRUE(rc::check("routes are shortest", [](std::uint32_t seed) {
+    Random random(seed);
+    const ClusterSpec spec = any_cluster(random);
+    const bool is_torus = spec.fabric.kind == FabricKind::Torus;
+    const std::int64_t nodes =
+        is_torus ? product(spec.fabric.torus) / static_cast<std::int64_t>(1 + random() % 2)
+                 : static_cast<std::int64_t>(1 + random() % 9);
+    const Topology topology = Topology::build(spec, std::max<std::int64_t>(1, nodes));
+    const auto domain = static_cast<std::uint32_t>(spec.node.scale_up.domain);
+    for (int i = 0; i < 20; ++i) {
+      auto from = static_cast<std::uint32_t>(random() % topology.accelerators());
+      auto to = static_cast<std::uint32_t>(random() % topology.accelerators());
+      const bool within = from / domain == to / domain;
+      if (!within && spec.fabric.kind == FabricKind::RailOptimised &&
+          topology.rail_of(from) != topology.rail_of(to))
+        continue;
+      for (int way = 0; way < 2; ++way, std::swap(from, to)) {
+        const Route route = route_of(topology, from, to);
+        const auto ahead = distances(topology, from, within);
+        const auto behind = distances(topology, to, within);
+        RC_ASSERT(hops_of(route) == static_cast<double>(ahead[to]));
+        std::set<LinkIndex> used, shortest;
+        for (const RouteLink& hop : route) used.insert(hop.link);
+        for (LinkIndex link = 0; link < topology.links().size(); ++link) {
+          const TopologyLink& ends = topology.links()[link];
+          const bool reached = ahead[ends.from] != ~0U && behind[ends.to] != ~0U;
+          if (reached && may_pass(topology, ends, within) &&
+              ahead[ends.from] + 1 + behind[ends.to] == ahead[to])
+            shortest.insert(link);
+        }
+        RC_ASSERT(std::includes(shortest.begin(), shortest.end(), used.begin(), used.end()));
+        if (!is_torus || axes_between(topology, from, to) < 2) RC_ASSERT(used == shortest);
+      }
+    }
+  }));
+}
+
+// Half-way round on two axes of three.
+TEST(Topology, EquallyShortWaysRoundATorusShareTheTraffic) {
+  const Topology topology = Topology::build(torus({4, 3, 6}), 72);
+  const Route route = route_of(topology, 0, 2 * 18 + 1 * 6 + 3);
+  EXPECT_TRUE(carries_all(topology, 0, 2 * 18 + 1 * 6 + 3, route));
+  const auto halves = std::count_if(route.begin(), route.end(),
+                                    [](const RouteLink& hop) { return hop.share == 0.5; });
+  EXPECT_EQ(halves, 2 * 2 + 2 * 3);
+  EXPECT_EQ(hops_of(route), 2 + 1 + 3 + 4);
 }
 
 TEST(Topology, SameRailStaysOnItsLeafAndOtherRailsGoThroughNvlinkFirst) {
@@ -173,14 +279,14 @@ TEST(Topology, TorusRoutesHaveTheLengthOfTheShorterWayOnEachAxis) {
     }
     const auto route = route_of(topology, 0, to);
     // It leads to the NIC and the router, and back down at the other end.
-    EXPECT_EQ(route.size(), to == 0 ? 0U : hops + 4U);
+    EXPECT_EQ(hops_of(route), to == 0 ? 0U : hops + 4U);
   }
 }
 
 TEST(Topology, NodesBeyondTheLastLevelAreCutOff) {
   const Topology topology = Topology::build(cluster(FabricKind::LeafSpine, {{4, 1.0}}), 8);
   EXPECT_FALSE(topology.is_connected());
-  std::vector<LinkIndex> route;
+  Route route;
   EXPECT_FALSE(topology.route(0, 63, route));
   EXPECT_EQ(topology.bisection_bandwidth(), BytesPerSecond(0.0));
   EXPECT_FALSE(Topology::build(cluster(FabricKind::None, {}), 2).is_connected());
@@ -203,7 +309,7 @@ TEST(Topology, SixteenThousandAcceleratorsAreConnectedAndRouted) {
   const Topology topology = Topology::build(spec, 2048);
   EXPECT_EQ(topology.accelerators(), 16384U);
   EXPECT_TRUE(topology.is_connected());
-  EXPECT_TRUE(is_path(topology, 0, 16383, route_of(topology, 0, 16383)));
+  EXPECT_TRUE(carries_all(topology, 0, 16383, route_of(topology, 0, 16383)));
 }
 
 }  // namespace
