@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "gui/models/text.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -80,7 +79,7 @@ std::array<Role, kRoles> all_roles() {
 }
 
 QString title_of(Role role) {
-  return to_qstring(style_of(role).title);
+  return QString::fromUtf8(style_of(role).title);
 }
 
 bool is_dark(const QPalette& palette) {

@@ -18,7 +18,6 @@
 #include "gui/views/filter_chips.hpp"
 #include "gui/views/layouts.hpp"
 #include "gui/views/widgets.hpp"
-#include "gui/window/opened_files.hpp"
 
 namespace shardwright::gui {
 namespace {

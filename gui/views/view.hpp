@@ -1,6 +1,7 @@
-// The base of all views: a widget that can hand over its data.
+// The base of all views: a widget that can hand over its data. Lists that views store in a session.
 #pragma once
 
+#include <QSettings>
 #include <QWidget>
 #include <utility>
 
@@ -27,5 +28,15 @@ class View : public QWidget {
   // An error for the message bar of the window; an empty text removes it.
   void problem(const QString& text);
 };
+
+// Stores a list in a session. Leaves an empty one out, which Qt would write as a value that cannot be
+// read.
+inline void save_list(QSettings& session, const QString& key, const QStringList& list) {
+  if (list.isEmpty()) {
+    session.remove(key);
+  } else {
+    session.setValue(key, list);
+  }
+}
 
 }  // namespace shardwright::gui

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "gui/models/text.hpp"
+#include "gui/views/view.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -17,14 +18,6 @@ QString settings_key() {
 }
 
 }  // namespace
-
-void save_list(QSettings& session, const QString& key, const QStringList& list) {
-  if (list.isEmpty()) {
-    session.remove(key);
-  } else {
-    session.setValue(key, list);
-  }
-}
 
 void RecentFiles::add(const QString& path) {
   const QString absolute = QFileInfo(path).absoluteFilePath();

@@ -14,10 +14,6 @@ class QSettings;
 
 namespace shardwright::gui {
 
-// Stores a list in a session. Leaves an empty one out, which Qt would write as a value that cannot be
-// read.
-void save_list(QSettings& session, const QString& key, const QStringList& list);
-
 // The files that were opened last, newest first.
 class RecentFiles {
  public:
