@@ -14,7 +14,7 @@
 
 #include "core/lowering/lowering.hpp"
 #include "core/spec/profile_library.hpp"
-#include "executor/kernels/cpu/cpu_kernels.hpp"
+#include "executor/kernels/kernels.hpp"
 #include "executor/runtime/rank_trainer.hpp"
 #include "executor/telemetry/run_files.hpp"
 
@@ -73,8 +73,8 @@ int main(int argc, char** argv) {
   const ModelSpec model = llama(argc > 2 ? std::atol(argv[2]) : 128);
   const Plan plan = plan_of(argc > 3 ? std::atol(argv[3]) : 128);
   const Program program = lower(model, plan, load_stack("shardwright"));
-  CpuKernels<float> kernels;
-  RankTrainer trainer(model, program, 0, kernels, {}, {});
+  const auto kernels = make_cpu_kernels();
+  RankTrainer trainer(model, program, 0, *kernels, {}, {});
   const Batch batch = batch_of(plan);
   const auto folder =
       std::filesystem::temp_directory_path() / fmt::format("recording.{}", getpid());

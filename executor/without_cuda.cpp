@@ -1,7 +1,7 @@
 // Replaces launch/cuda_backend.cpp and probe/cuda_gpu_facts.cpp in builds without CUDA.
 #include "core/base/error.hpp"
 #include "executor/launch/rank_backend.hpp"
-#include "executor/probe/gpu_facts.hpp"
+#include "executor/probe/gpu_machine.hpp"
 
 namespace shardwright::executor {
 namespace {

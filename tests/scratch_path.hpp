@@ -34,8 +34,8 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-// Returns a path in a folder of this process, which is removed at its end. Nothing is there: what an
-// earlier test has left is removed.
+// Returns a path in a folder of this process, which is removed at its end. Nothing is there: what
+// an earlier test has left is removed.
 inline std::filesystem::path scratch_path(const std::string& name) {
   static const TemporaryFolder folder;
   std::filesystem::path path = folder.path() / name;

@@ -7,13 +7,11 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "core/base/error.hpp"
 #include "executor/checkpoint/checkpoint_folder.hpp"
 #include "executor/checkpoint/safetensors.hpp"
 #include "executor/checkpoint/stored_names.hpp"
-#include "executor/checkpoint/weight_files.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -25,6 +23,25 @@ constexpr const char* kSecondMoment = ".exp_avg_sq";
 struct Stored {
   StoredPlace place;
   std::int64_t tensor_elements = 0;
+};
+
+constexpr std::array kArrays = {OptimizerArray::Weights, OptimizerArray::FirstMoments,
+                                OptimizerArray::SecondMoments};
+
+// The files of a checkpoint that hold tensors.
+struct StateFiles {
+  SafetensorsFile weights, moments;
+
+  StateFiles(const std::filesystem::path& folder, SafetensorsFile::Access access)
+      : weights(folder / kModelFile, access), moments(folder / kOptimizerFile, access) {}
+
+  // Returns the tensors of a parameter, in the order of kArrays.
+  std::array<std::span<float>, kArrays.size()> tensors(const Stored& at) {
+    const std::string& name = at.place.tensor;
+    return {weights.tensor(name, at.tensor_elements),
+            moments.tensor(name + kFirstMoment, at.tensor_elements),
+            moments.tensor(name + kSecondMoment, at.tensor_elements)};
+  }
 };
 
 std::map<std::string, Stored> stored_parameters(const ModelSpec& model) {
@@ -55,14 +72,6 @@ void for_each_element(const ParameterSlice& slice, const StoredPlace& place, Ele
   }
 }
 
-template <class Visit>
-void for_each_slice(const ParameterStore& parameters, Visit visit) {
-  const std::vector<ParameterUnit>& units = parameters.layout().units;
-  for (std::size_t unit = 0; unit < units.size(); ++unit) {
-    for (const ParameterSlice& slice : units[unit].slices) visit(unit, units[unit], slice);
-  }
-}
-
 }  // namespace
 
 void create_parameter_files(const std::filesystem::path& folder, const ModelSpec& model) {
@@ -81,91 +90,78 @@ void copy_parameters(const ParameterStore& parameters, const RankCoordinates& pl
   // Without ZeRO all data-parallel ranks hold the same, and the first one writes it.
   const bool replica = parameters.shard().count == 1 && place[Axis::Data] != 0;
   std::size_t used = 0;
-  for_each_slice(parameters, [&](std::size_t unit, const ParameterUnit& of,
-                                 const ParameterSlice& slice) {
+  parameters.layout().for_each_slice([&](std::size_t unit, const ParameterSlice& slice) {
+    const ParameterUnit& of = parameters.layout().units[unit];
     if (replica || of.is_copy || (slice.replicated && place[Axis::Tensor] != 0)) return;
     if (used == pieces.size()) pieces.emplace_back();
     ParameterPiece& piece = pieces[used++];
     piece.slice = slice;
     piece.range = overlap(parameters.own(unit), {slice.offset, slice.offset + slice.elements()});
-    parameters.read(OptimizerArray::Weights, unit, piece.range, piece.weights);
-    parameters.read(OptimizerArray::FirstMoments, unit, piece.range, piece.first_moments);
-    parameters.read(OptimizerArray::SecondMoments, unit, piece.range, piece.second_moments);
+    for (std::size_t array = 0; array < kArrays.size(); ++array)
+      parameters.read(kArrays[array], unit, piece.range, piece.values[array]);
   });
 }
 
 void write_parameters(const std::filesystem::path& folder, const ModelSpec& model,
                       const std::vector<ParameterPiece>& pieces) {
-  using Access = SafetensorsFile::Access;
   const std::map<std::string, Stored> stored = stored_parameters(model);
-  SafetensorsFile weights(folder / kModelFile, Access::Write);
-  SafetensorsFile moments(folder / kOptimizerFile, Access::Write);
+  StateFiles files(folder, SafetensorsFile::Access::Write);
   for (const ParameterPiece& piece : pieces) {
-    const auto& [where, elements] = stored.at(piece.slice.name);
-    const auto weight = weights.tensor(where.tensor, elements);
-    const auto first = moments.tensor(where.tensor + kFirstMoment, elements);
-    const auto second = moments.tensor(where.tensor + kSecondMoment, elements);
-    for_each_element(piece.slice, where, piece.range, [&](std::size_t element, std::size_t to) {
-      weight[to] = piece.weights[element - piece.range.begin];
-      first[to] = piece.first_moments[element - piece.range.begin];
-      second[to] = piece.second_moments[element - piece.range.begin];
+    const Stored& at = stored.at(piece.slice.name);
+    const auto tensors = files.tensors(at);
+    for_each_element(piece.slice, at.place, piece.range, [&](std::size_t element, std::size_t to) {
+      for (std::size_t array = 0; array < kArrays.size(); ++array)
+        tensors[array][to] = piece.values[array][element - piece.range.begin];
     });
   }
-  weights.sync();
-  moments.sync();
+  files.weights.sync();
+  files.moments.sync();
 }
 
 void read_parameters(const std::filesystem::path& folder, const ModelSpec& model,
                      ParameterStore& parameters) {
-  using Access = SafetensorsFile::Access;
   const std::map<std::string, Stored> stored = stored_parameters(model);
-  SafetensorsFile weights(folder / kModelFile, Access::Read);
-  SafetensorsFile moments(folder / kOptimizerFile, Access::Read);
-  for_each_slice(
-      parameters, [&](std::size_t unit, const ParameterUnit& /*of*/, const ParameterSlice& slice) {
-        const auto& [where, elements] = stored.at(slice.name);
-        const auto weight = weights.tensor(where.tensor, elements);
-        const auto first = moments.tensor(where.tensor + kFirstMoment, elements);
-        const auto second = moments.tensor(where.tensor + kSecondMoment, elements);
-        const ElementRange whole{slice.offset, slice.offset + slice.elements()};
-        const ElementRange own = overlap(parameters.own(unit), whole);
-        std::vector<float> weight_values(whole.size()), first_values(own.size()),
-            second_values(own.size());
-        for_each_element(slice, where, whole, [&](std::size_t element, std::size_t from) {
-          weight_values[element - whole.begin] = weight[from];
-        });
-        for_each_element(slice, where, own, [&](std::size_t element, std::size_t from) {
-          first_values[element - own.begin] = first[from];
-          second_values[element - own.begin] = second[from];
-        });
-        parameters.set_weights(unit, whole.begin, weight_values);
-        if (own.size() == 0) return;
-        parameters.write(OptimizerArray::FirstMoments, unit, own.begin, first_values);
-        parameters.write(OptimizerArray::SecondMoments, unit, own.begin, second_values);
+  StateFiles files(folder, SafetensorsFile::Access::Read);
+  parameters.layout().for_each_slice([&](std::size_t unit, const ParameterSlice& slice) {
+    const Stored& at = stored.at(slice.name);
+    const auto tensors = files.tensors(at);
+    const ElementRange whole{slice.offset, slice.offset + slice.elements()};
+    for (std::size_t array = 0; array < kArrays.size(); ++array) {
+      const bool is_weights = kArrays[array] == OptimizerArray::Weights;
+      const ElementRange range = is_weights ? whole : overlap(parameters.own(unit), whole);
+      std::vector<float> values(range.size());
+      for_each_element(slice, at.place, range, [&](std::size_t element, std::size_t from) {
+        values[element - range.begin] = tensors[array][from];
       });
+      if (is_weights) {
+        parameters.set_weights(unit, range.begin, values);
+      } else if (!values.empty()) {
+        parameters.write(kArrays[array], unit, range.begin, values);
+      }
+    }
+  });
 }
 
 void read_weights(const WeightFiles& files, const ModelSpec& model, ParameterStore& parameters) {
   const std::map<std::string, Stored> stored = stored_parameters(model);
   ProblemList problems("--init-from");
-  for_each_slice(
-      parameters, [&](std::size_t unit, const ParameterUnit& /*of*/, const ParameterSlice& slice) {
-        const StoredPlace& where = stored.at(slice.name).place;
-        const SafetensorsFile::View tensor = files.tensor(where.tensor);
-        const ElementRange whole{slice.offset, slice.offset + slice.elements()};
-        std::vector<float> values(whole.size());
-        // Index in the tensor of the first value that is not finite.
-        std::optional<std::size_t> bad;
-        for_each_element(slice, where, whole, [&](std::size_t element, std::size_t from) {
-          const float value = tensor.at(from);
-          if (!std::isfinite(value) && !bad) bad = from;
-          values[element - whole.begin] = value;
-        });
-        if (bad)
-          problems.add(where.tensor, fmt::format("{} at element {}", tensor.at(*bad), *bad),
-                       "finite numbers");
-        parameters.set_weights(unit, whole.begin, values);
-      });
+  parameters.layout().for_each_slice([&](std::size_t unit, const ParameterSlice& slice) {
+    const StoredPlace& where = stored.at(slice.name).place;
+    const SafetensorsFile::View tensor = files.tensor(where.tensor);
+    const ElementRange whole{slice.offset, slice.offset + slice.elements()};
+    std::vector<float> values(whole.size());
+    // Index in the tensor of the first value that is not finite.
+    std::optional<std::size_t> bad;
+    for_each_element(slice, where, whole, [&](std::size_t element, std::size_t from) {
+      const float value = tensor.at(from);
+      if (!std::isfinite(value) && !bad) bad = from;
+      values[element - whole.begin] = value;
+    });
+    if (bad)
+      problems.add(where.tensor, fmt::format("{} at element {}", tensor.at(*bad), *bad),
+                   "finite numbers");
+    parameters.set_weights(unit, whole.begin, values);
+  });
   problems.throw_if_any();
 }
 

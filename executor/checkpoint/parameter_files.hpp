@@ -2,6 +2,7 @@
 // under every plan, so a run can resume under another plan.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <vector>
 
@@ -20,7 +21,8 @@ void create_parameter_files(const std::filesystem::path& folder, const ModelSpec
 struct ParameterPiece {
   ParameterSlice slice;
   ElementRange range;
-  std::vector<float> weights, first_moments, second_moments;
+  // By OptimizerArray.
+  std::array<std::vector<float>, 3> values;
 };
 
 // Copies the parameters of which this rank is the first or only holder. `pieces` is empty or an

@@ -1,33 +1,33 @@
 #include "executor/checkpoint/run_checkpoints.hpp"
 
-#include <chrono>
-#include <utility>
+#include <fmt/format.h>
 
-#include "core/base/error.hpp"
-#include "executor/checkpoint/parameter_files.hpp"
+#include <utility>
 
 namespace shardwright::executor {
 namespace {
 
 constexpr const char* kNoneIntact = "no checkpoint is intact";
 constexpr std::int64_t kNone = -1, kAllDamaged = -2;
+constexpr std::chrono::milliseconds kCheckpointPollInterval{5};
+constexpr const char* kCreatedKey = "checkpoint.created";
+constexpr const char* kCompleteKey = "checkpoint.complete";
+
+std::string part_key(std::int64_t rank) {
+  return fmt::format("checkpoint.part.{}", rank);
+}
 
 }  // namespace
 
 RunCheckpoints::RunCheckpoints(const CheckpointOptions& options, const ModelSpec& model,
                                RankTrainer& trainer, Store& store,
                                std::function<void(const std::string&)> warn)
-    : folder_(options.folder),
-      in_background_(options.in_background),
+    : options_(options),
+      folder_(options.folder),
       model_(model),
       trainer_(trainer),
-      warn_(std::move(warn)),
-      writer_(folder_, options.keep, model, store, trainer.rank(), trainer.world(),
-              options.write_limit, options.check_others) {}
-
-bool RunCheckpoints::is_first() const {
-  return trainer_.rank() == 0;
-}
+      store_(store),
+      warn_(std::move(warn)) {}
 
 void RunCheckpoints::run_on_all(const std::function<void()>& work) {
   std::string failure;
@@ -46,8 +46,15 @@ void RunCheckpoints::save(const RunState& state) {
   const auto start = std::chrono::steady_clock::now();
   finish();
   copy_parameters(trainer_.parameters(), trainer_.place(), copy_);
-  writer_.start(state, copy_);
-  if (!in_background_) {
+  deadline_ = std::chrono::steady_clock::now() + options_.write_limit;
+  thread_ = std::jthread([this, state](const std::stop_token& stop) {
+    try {
+      write(state, stop);
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+  });
+  if (!options_.in_background) {
     finish();
     copy_.clear();
   }
@@ -57,7 +64,61 @@ void RunCheckpoints::save(const RunState& state) {
 }
 
 void RunCheckpoints::finish() {
-  run_on_all([&] { writer_.wait(); });
+  run_on_all([&] {
+    if (thread_.joinable()) thread_.join();
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  });
+}
+
+void RunCheckpoints::report(const std::string& key, std::int64_t steps,
+                            const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    store_.set(key, fmt::format("{}: {}", steps, error.what()));
+    throw;
+  }
+  store_.set(key, fmt::format("{}", steps));
+}
+
+void RunCheckpoints::wait_for(const std::string& key, std::int64_t steps,
+                              const std::stop_token& stop) {
+  const std::string wanted = fmt::format("{}", steps);
+  while (!stop.stop_requested()) {
+    const std::string value = store_.find(key).value_or("");
+    if (value == wanted) return;
+    if (value.rfind(wanted + ": ", 0) == 0) throw RuntimeFailure(value.substr(wanted.size() + 2));
+    if (options_.check_others) options_.check_others();
+    if (std::chrono::steady_clock::now() > deadline_) {
+      throw RuntimeFailure(
+          fmt::format("the checkpoint of step {} is not complete after {} s: no {}", steps,
+                      options_.write_limit.count() / 1000, key));
+    }
+    std::this_thread::sleep_for(kCheckpointPollInterval);
+  }
+  throw RuntimeFailure(fmt::format("the checkpoint of step {} was abandoned", steps));
+}
+
+void RunCheckpoints::write(const RunState& state, const std::stop_token& stop) {
+  if (!is_first()) {
+    wait_for(kCreatedKey, state.steps, stop);
+    report(part_key(trainer_.rank()), state.steps,
+           [&] { write_parameters(folder_.unfinished(state.steps), model_, copy_); });
+    return wait_for(kCompleteKey, state.steps, stop);
+  }
+  report(kCompleteKey, state.steps, [&] {
+    write_parts(state, stop);
+    folder_.finish(state);
+    folder_.prune(options_.keep);
+  });
+}
+
+void RunCheckpoints::write_parts(const RunState& state, const std::stop_token& stop) {
+  report(kCreatedKey, state.steps,
+         [&] { create_parameter_files(folder_.begin(state.steps), model_); });
+  write_parameters(folder_.unfinished(state.steps), model_, copy_);
+  for (std::int64_t rank = 1; rank < trainer_.world(); ++rank)
+    wait_for(part_key(rank), state.steps, stop);
 }
 
 std::int64_t RunCheckpoints::newest_intact() {

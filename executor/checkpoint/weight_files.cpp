@@ -4,11 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
-#include "core/base/error.hpp"
 #include "core/base/json_reader.hpp"
 #include "core/spec/huggingface.hpp"
 #include "core/spec/model_json.hpp"

@@ -1,8 +1,6 @@
 // Published weights: the safetensors files of a model as the Hugging Face hub distributes them.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>

@@ -15,7 +15,6 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "executor/comm/peer_sockets.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -220,60 +219,46 @@ class GlooCommunicator final : public Communicator {
 
 }  // namespace
 
-struct GlooDevice::Implementation {
-  explicit Implementation(const GlooOptions& options)
-      : timeout(options.timeout), listener(options.address) {}
-
-  // Each member invites the members after it and accepts the invitations of those before it.
-  std::vector<Socket> connect_members(Store& store, const std::string& key, int rank, int size) {
-    std::vector<std::string> invitations(static_cast<std::size_t>(size));
-    std::string published;
-    for (int guest = rank + 1; guest < size; ++guest) {
-      std::string& invitation = invitations[static_cast<std::size_t>(guest)];
-      invitation = listener.invite();
-      published += invitation + '\n';
-    }
-    store.set(key + '/' + std::to_string(rank), published);
-    std::vector<Socket> sockets(static_cast<std::size_t>(size));
-    for (int host = 0; host < rank; ++host) {
-      std::istringstream lines(store.get(key + '/' + std::to_string(host), timeout));
-      std::string invitation;
-      for (int guest = host; guest < rank; ++guest) std::getline(lines, invitation);
-      sockets[static_cast<std::size_t>(host)] = connect_to_inviter(invitation, timeout);
-    }
-    for (auto guest = static_cast<std::size_t>(rank) + 1; guest < sockets.size(); ++guest)
-      sockets[guest] = listener.await(invitations[guest], timeout);
-    return sockets;
-  }
-
-  std::chrono::milliseconds timeout;
-  PeerListener listener;
-  std::shared_ptr<tcp::Device> device;
-};
-
-GlooDevice::GlooDevice(const GlooOptions& options)
-    : implementation_(std::make_unique<Implementation>(options)) {
+GlooDevice::GlooDevice(const std::string& address, std::chrono::milliseconds timeout)
+    : timeout_(timeout), listener_(address) {
   try {
-    implementation_->device = std::dynamic_pointer_cast<tcp::Device>(
-        tcp::CreateDevice(tcp::attr(options.address.c_str())));
+    device_ = tcp::CreateDevice(tcp::attr(address.c_str()));
   } catch (const std::exception& error) {
-    throw CommunicationError("cannot listen at " + options.address + ": " + error.what());
+    throw CommunicationError("cannot listen at " + address + ": " + error.what());
   }
-  SHARDWRIGHT_CHECK(implementation_->device != nullptr, "Gloo made no TCP device");
 }
 
-GlooDevice::~GlooDevice() = default;
-
-std::uint16_t GlooDevice::port() const {
-  return implementation_->listener.port();
+// Each member invites the members after it and accepts the invitations of those before it.
+std::vector<Socket> GlooDevice::connect_members(Store& store, const std::string& key, int rank,
+                                                int size) {
+  std::vector<std::string> invitations(static_cast<std::size_t>(size));
+  std::string published;
+  for (int guest = rank + 1; guest < size; ++guest) {
+    std::string& invitation = invitations[static_cast<std::size_t>(guest)];
+    invitation = listener_.invite();
+    published += invitation + '\n';
+  }
+  store.set(key + '/' + std::to_string(rank), published);
+  std::vector<Socket> sockets(static_cast<std::size_t>(size));
+  for (int host = 0; host < rank; ++host) {
+    std::istringstream lines(store.get(key + '/' + std::to_string(host), timeout_));
+    std::string invitation;
+    for (int guest = host; guest < rank; ++guest) std::getline(lines, invitation);
+    sockets[static_cast<std::size_t>(host)] = connect_to_inviter(invitation, timeout_);
+  }
+  for (auto guest = static_cast<std::size_t>(rank) + 1; guest < sockets.size(); ++guest)
+    sockets[guest] = listener_.await(invitations[guest], timeout_);
+  return sockets;
 }
 
 std::unique_ptr<Communicator> GlooDevice::connect(Store& store, const std::string& key, int rank,
                                                   int size) {
   try {
-    std::vector<Socket> sockets = implementation_->connect_members(store, key, rank, size);
-    return std::make_unique<GlooCommunicator>(std::make_shared<MeshContext>(
-        implementation_->device, rank, std::move(sockets), implementation_->timeout));
+    auto device = std::dynamic_pointer_cast<tcp::Device>(device_);
+    SHARDWRIGHT_CHECK(device != nullptr, "Gloo made no TCP device");
+    std::vector<Socket> sockets = connect_members(store, key, rank, size);
+    return std::make_unique<GlooCommunicator>(
+        std::make_shared<MeshContext>(std::move(device), rank, std::move(sockets), timeout_));
   } catch (const std::exception& error) {
     throw CommunicationError("rank " + std::to_string(rank) + " of " + key +
                              " could not connect: " + error.what());

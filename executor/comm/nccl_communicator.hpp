@@ -6,7 +6,7 @@
 #include <string>
 
 #include "executor/comm/communicator.hpp"
-#include "executor/comm/store.hpp"
+#include "executor/comm/tcp_store.hpp"
 
 namespace shardwright::executor {
 

@@ -5,10 +5,8 @@
 
 #include <array>
 #include <sstream>
-#include <vector>
 
 #include "executor/comm/communicator.hpp"
-#include "executor/comm/unauthenticated_peers.hpp"
 
 namespace shardwright::executor {
 namespace {

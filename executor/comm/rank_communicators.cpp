@@ -54,11 +54,9 @@ void RankCommunicators::warm_up(double* number, Queue queue) {
       group.receive(number, sizeof *number, channel.sender, channel.number, queue);
     }
   }
-  const auto add_up = [&](Communicator* group) {
-    if (group != nullptr) group->all_reduce(number, 1, Element::Float64, Reduction::Max, queue);
-  };
-  for (const auto& group : groups_) add_up(group.get());
-  add_up(world_.get());
+  for_each([&](Communicator& group) {
+    group.all_reduce(number, 1, Element::Float64, Reduction::Max, queue);
+  });
 }
 
 RankCommunicators::RankCommunicators(const Program& program, std::int64_t rank,
@@ -88,18 +86,11 @@ Communicator& RankCommunicators::of(Group group) const {
   return *found;
 }
 
-void RankCommunicators::check() {
+void RankCommunicators::for_each(const std::function<void(Communicator&)>& visit) const {
   for (const auto& group : groups_) {
-    if (group) group->check();
+    if (group) visit(*group);
   }
-  if (world_) world_->check();
-}
-
-void RankCommunicators::abort() {
-  for (const auto& group : groups_) {
-    if (group) group->abort();
-  }
-  if (world_) world_->abort();
+  if (world_) visit(*world_);
 }
 
 }  // namespace shardwright::executor

@@ -34,9 +34,8 @@ class RankCommunicators {
   Communicator& of(Group group) const;
   // Returns the communicator of all ranks, or null for a single rank.
   Communicator* world() const { return world_.get(); }
-  // Apply to all communicators.
-  void check();
-  void abort();
+  // Visits the communicators of the groups, then that of all ranks.
+  void for_each(const std::function<void(Communicator&)>& visit) const;
 
  private:
   // A channel of the rank's stage; `sender` and `receiver` are ranks in the group.

@@ -9,10 +9,8 @@
 #include <cstring>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "executor/comm/communicator.hpp"
-#include "executor/comm/unauthenticated_peers.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -161,6 +159,31 @@ std::string TcpStore::own_address() const {
   getnameinfo(reinterpret_cast<sockaddr*>(&own), size, text.data(), text.size(), nullptr, 0,
               NI_NUMERICHOST);
   return text.data();
+}
+
+void LocalStore::set(const std::string& key, const std::string& value) {
+  const std::lock_guard lock(mutex_);
+  entries_[key] = {value, std::chrono::steady_clock::now()};
+  changed_.notify_all();
+}
+
+std::string LocalStore::get(const std::string& key, std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  const bool there =
+      changed_.wait_for(lock, timeout, [&] { return entries_.find(key) != entries_.end(); });
+  if (!there) throw CommunicationError("timed out waiting for \"" + key + "\"");
+  return entries_[key].value;
+}
+
+std::optional<std::string> LocalStore::find(const std::string& key) {
+  const auto found = entry(key);
+  return found ? std::optional(found->value) : std::nullopt;
+}
+
+std::optional<LocalStore::Entry> LocalStore::entry(const std::string& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(key);
+  return found == entries_.end() ? std::nullopt : std::optional(found->second);
 }
 
 }  // namespace shardwright::executor

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "core/base/error.hpp"
 #include "executor/data/counter_random.hpp"

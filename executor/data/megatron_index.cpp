@@ -1,5 +1,16 @@
-#include "executor/data/megatron_index.hpp"
-
+// The index beside a corpus of Megatron-LM (megatron/core/datasets/indexed_dataset.py):
+//
+//   9 bytes   "MMIDIDX", 0, 0
+//   uint64    version, 1
+//   uint8     type of the tokens
+//   uint64    sequences
+//   uint64    documents, with the one that would follow the last
+//   int32[]   tokens of each sequence
+//   int64[]   byte at which each sequence begins
+//   int64[]   first sequence of each document
+//   int8[]    mode of each sequence, where the corpus has more than one
+//
+// All little-endian.
 #include <fmt/format.h>
 
 #include <array>
@@ -9,6 +20,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/regular_file.hpp"
+#include "executor/data/token_file.hpp"
 
 namespace shardwright::executor {
 namespace {

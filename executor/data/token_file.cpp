@@ -11,13 +11,11 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
-#include <string>
 #include <string_view>
 
 #include "core/base/error.hpp"
 #include "core/base/regular_file.hpp"
 #include "executor/data/content_checksum.hpp"
-#include "executor/data/megatron_index.hpp"
 
 namespace shardwright::executor {
 namespace {

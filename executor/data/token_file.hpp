@@ -28,10 +28,15 @@ struct TokenFormat {
   bool is_signed = false;
 };
 
+// Returns the format of the tokens in the file of `bytes` bytes that the index describes. Throws
+// InputError if the index is incomplete, contradicts itself or the file size, or has tokens that
+// are no integers.
+TokenFormat read_megatron_index(const std::filesystem::path& index, std::uint64_t bytes);
+
 class TokenFile {
  public:
-  // Throws InputError if the file cannot be read or is incomplete, or its header or index belongs to
-  // another format or version or contradicts itself.
+  // Throws InputError if the file cannot be read or is incomplete, or its header or index belongs
+  // to another format or version or contradicts itself.
   explicit TokenFile(const std::filesystem::path& file);
   ~TokenFile();
   TokenFile(const TokenFile&) = delete;

@@ -6,8 +6,8 @@
 
 namespace shardwright::executor {
 
-// An in-order queue of a device: a cudaStream_t on CUDA. On the CPU it is null, and work runs in the
-// calling thread.
+// An in-order queue of a device: a cudaStream_t on CUDA. On the CPU it is null, and work runs in
+// the calling thread.
 using Queue = void*;
 
 enum class Element : std::uint8_t { Float32, Float64, Bfloat16 };

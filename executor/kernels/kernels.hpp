@@ -177,4 +177,15 @@ class Kernels {
   virtual void copy(void* to, const void* from, std::size_t bytes, Queue queue) = 0;
 };
 
+// Makes kernels for one CPU core.
+std::unique_ptr<Kernels> make_cpu_kernels();
+// The same in fp64 for activations and states, for tests of gradients.
+std::unique_ptr<Kernels> make_cpu_kernels_in_fp64();
+
+// Makes the kernels of a CUDA device: matrix products by cuBLASLt, attention by cuDNN, and fused
+// kernels of our own for the rest. Queues are streams. One thread uses the kernels, on the GPU that
+// it has selected (use_gpu). Calls throw CudaError. `shares_gpu`: other ranks use the GPU too, so
+// its used memory is not this process's.
+std::unique_ptr<Kernels> make_cuda_kernels(bool shares_gpu);
+
 }  // namespace shardwright::executor

@@ -8,10 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
-#include <utility>
 #include <vector>
 
-#include "core/base/error.hpp"
 #include "executor/comm/communicator.hpp"
 #include "executor/comm/socket.hpp"
 #include "executor/launch/heartbeat.hpp"

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "core/base/error.hpp"
-#include "executor/comm/store.hpp"
+#include "executor/comm/tcp_store.hpp"
 #include "executor/launch/launch_place.hpp"
 
 namespace shardwright::executor {
@@ -39,11 +39,11 @@ void agree_on_inputs(Store& store, std::int64_t rank, std::int64_t world, const 
 void report_refusal(Store& store, std::int64_t rank, std::int64_t world, const InputError& error,
                     std::chrono::milliseconds limit);
 
-// Reports the error of a rank that fails before the rendezvous, for instance because of its options:
-// joins the rendezvous, or serves it, and calls report_refusal. Gives up after `timeout`, at most
-// half a minute, since launchers end the other ranks when this one ends. Does nothing if no other
-// rank can be reached: under our own launcher, which ends the others, for a single rank, and without
-// the run's secret, `token`.
+// Reports the error of a rank that fails before the rendezvous, for instance because of its
+// options: joins the rendezvous, or serves it, and calls report_refusal. Gives up after `timeout`,
+// at most half a minute, since launchers end the other ranks when this one ends. Does nothing if no
+// other rank can be reached: under our own launcher, which ends the others, for a single rank, and
+// without the run's secret, `token`.
 void report_to_other_ranks(const LaunchPlace& place, const std::string& token,
                            const InputError& error, std::chrono::milliseconds timeout);
 

@@ -1,17 +1,16 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "core/base/error.hpp"
 #include "executor/comm/nccl_communicator.hpp"
 #include "executor/comm/socket.hpp"
-#include "executor/kernels/cuda/cuda_kernels.hpp"
+#include "executor/kernels/cuda/cuda_device.hpp"
+#include "executor/kernels/kernels.hpp"
 #include "executor/launch/rank_backend.hpp"
-#include "executor/runtime/cuda_queues.hpp"
+#include "executor/runtime/op_queues.hpp"
 #include "executor/telemetry/log.hpp"
 
 namespace shardwright::executor {
@@ -44,11 +43,11 @@ class CudaBackend final : public RankBackend {
         timeout_(options.timeout),
         rank_(place.rank),
         gpu_(store, place, options),
-        kernels_(options.share_gpu) {
+        kernels_(make_cuda_kernels(options.share_gpu)) {
     if (options.share_gpu) share_gpu_among_ranks(place.rank);
   }
 
-  Kernels& kernels() override { return kernels_; }
+  Kernels& kernels() override { return *kernels_; }
 
   OpenCommunicator opener() override {
     return [this](const std::string& key, int rank, int size) {
@@ -58,9 +57,8 @@ class CudaBackend final : public RankBackend {
 
   MakeQueues queues() override {
     return [this](std::size_t count, QueueHooks hooks) {
-      return std::make_unique<CudaQueues>(
-          count, std::move(hooks), timeout_,
-          [rank = rank_](const std::string& why) { end_process(rank, why); });
+      return make_cuda_queues(count, std::move(hooks), timeout_,
+                              [rank = rank_](const std::string& why) { end_process(rank, why); });
     };
   }
 
@@ -69,7 +67,7 @@ class CudaBackend final : public RankBackend {
   std::chrono::milliseconds timeout_;
   std::int64_t rank_;
   ChosenGpu gpu_;
-  CudaKernels kernels_;
+  std::unique_ptr<Kernels> kernels_;
 };
 
 }  // namespace

@@ -3,11 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
 #include <optional>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "core/base/error.hpp"
 #include "executor/comm/communicator.hpp"
@@ -106,16 +102,7 @@ void report_absent(Store& store, std::int64_t rank) {
 Heartbeat::Heartbeat(std::unique_ptr<Store> store, std::int64_t rank,
                      std::chrono::milliseconds interval)
     : store_(std::move(store)), rank_(rank), interval_(interval) {
-  thread_ = std::thread([this] { beat(); });
-}
-
-Heartbeat::~Heartbeat() {
-  {
-    const std::lock_guard lock(mutex_);
-    closing_ = true;
-  }
-  changed_.notify_all();
-  thread_.join();
+  thread_ = std::jthread([this](const std::stop_token& stop) { beat(stop); });
 }
 
 void Heartbeat::describe_activity(std::function<std::string()> activity) {
@@ -125,22 +112,18 @@ void Heartbeat::describe_activity(std::function<std::string()> activity) {
   changed_.notify_all();
 }
 
-void Heartbeat::beat() {
+void Heartbeat::beat(const std::stop_token& stop) {
+  const std::string host = host_name();
+  std::unique_lock lock(mutex_);
   try {
-    send_signs();
+    while (!stop.stop_requested()) {
+      due_ = false;
+      store_->set(heartbeat_key(rank_), host + '\n' + (activity_ ? activity_() : ""));
+      changed_.wait_for(lock, stop, interval_, [this] { return due_; });
+    }
     store_->set(leave_key(rank_), "");
   } catch (const CommunicationError&) {
     // The process that served the store has ended; the rank's collectives will report it.
-  }
-}
-
-void Heartbeat::send_signs() {
-  const std::string host = host_name();
-  std::unique_lock lock(mutex_);
-  while (!closing_) {
-    due_ = false;
-    store_->set(heartbeat_key(rank_), host + '\n' + (activity_ ? activity_() : ""));
-    changed_.wait_for(lock, interval_, [this] { return closing_ || due_; });
   }
 }
 

@@ -8,12 +8,13 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "executor/comm/store.hpp"
+#include "executor/comm/tcp_store.hpp"
 #include "executor/launch/heartbeat.hpp"
 #include "executor/launch/launch_place.hpp"
 #include "executor/launch/rendezvous.hpp"
@@ -35,9 +36,6 @@ void report_absent(Store& store, std::int64_t rank);
 class Heartbeat {
  public:
   Heartbeat(std::unique_ptr<Store> store, std::int64_t rank, std::chrono::milliseconds interval);
-  ~Heartbeat();
-  Heartbeat(const Heartbeat&) = delete;
-  Heartbeat& operator=(const Heartbeat&) = delete;
 
   // `activity` describes what the rank does, in the next heartbeat, which is sent at once, and all
   // later ones; null stands for no description. When this returns, the previous function is no
@@ -45,17 +43,17 @@ class Heartbeat {
   void describe_activity(std::function<std::string()> activity);
 
  private:
-  void beat();
-  void send_signs();
+  void beat(const std::stop_token& stop);
 
   std::unique_ptr<Store> store_;
   std::int64_t rank_;
   std::chrono::milliseconds interval_;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   std::function<std::string()> activity_;
-  bool closing_ = false, due_ = false;
-  std::thread thread_;
+  bool due_ = false;
+  // Ended first: it uses the members above.
+  std::jthread thread_;
 };
 
 // Evaluates the heartbeats in the process that serves the store.
@@ -98,9 +96,9 @@ class RankWatch {
 // Lost ranks when our own launcher does not monitor them.
 //
 // A rank that dies breaks the connections of the others, which then break more connections, so a
-// broken connection does not identify the lost rank. But a rank that fails announces that it leaves:
-// after a few heartbeat intervals, the ranks that have neither left nor sent a heartbeat are the lost
-// ones. The process that serves the store finds them and informs the others.
+// broken connection does not identify the lost rank. But a rank that fails announces that it
+// leaves: after a few heartbeat intervals, the ranks that have neither left nor sent a heartbeat
+// are the lost ones. The process that serves the store finds them and informs the others.
 
 // Waits until the lost ranks are known: `kMissedSigns` intervals, and a little more in the process
 // that serves the store. All failing ranks call it after their Heartbeat has ended. `watch` is null

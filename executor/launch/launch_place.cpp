@@ -7,8 +7,6 @@
 #include <iterator>
 #include <set>
 
-#include "core/base/error.hpp"
-
 namespace shardwright::executor {
 namespace {
 

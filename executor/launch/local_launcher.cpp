@@ -8,12 +8,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <set>
 #include <thread>
-#include <vector>
 
 #include "core/base/argument_pointers.hpp"
 #include "core/base/error.hpp"

@@ -42,9 +42,9 @@ int stop_status();
 LaunchResult launch_ranks(std::int64_t world, const std::vector<std::string>& arguments,
                           const LaunchLimits& limits);
 
-// Runs `shardwright replan`, which writes to `out` the plan with which the run of `plan` continues on
-// at most `ranks` ranks. `planner` is the command shardwright. Throws RuntimeFailure if there is no
-// such plan, or if this process is asked to stop (stop_status).
+// Runs `shardwright replan`, which writes to `out` the plan with which the run of `plan` continues
+// on at most `ranks` ranks. `planner` is the command shardwright. Throws RuntimeFailure if there is
+// no such plan, or if this process is asked to stop (stop_status).
 void replan(const std::string& planner, const std::string& plan, std::int64_t ranks,
             const std::filesystem::path& out);
 

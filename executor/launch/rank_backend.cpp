@@ -6,8 +6,6 @@
 
 #include "core/base/error.hpp"
 #include "executor/comm/gloo_communicator.hpp"
-#include "executor/kernels/cpu/cpu_kernels.hpp"
-#include "executor/runtime/stream_queues.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -16,10 +14,10 @@ class CpuBackend final : public RankBackend {
  public:
   CpuBackend(TcpStore* store, const BackendOptions& options) : store_(store) {
     if (store_ == nullptr) return;
-    device_ = std::make_unique<GlooDevice>(GlooOptions{store_->own_address(), options.timeout});
+    device_ = std::make_unique<GlooDevice>(store_->own_address(), options.timeout);
   }
 
-  Kernels& kernels() override { return kernels_; }
+  Kernels& kernels() override { return *kernels_; }
   OpenCommunicator opener() override {
     return [this](const std::string& key, int rank, int size) {
       return device_->connect(*store_, key, rank, size);
@@ -30,7 +28,7 @@ class CpuBackend final : public RankBackend {
  private:
   TcpStore* store_;
   std::unique_ptr<GlooDevice> device_;
-  CpuKernels<float> kernels_;
+  std::unique_ptr<Kernels> kernels_ = make_cpu_kernels();
 };
 
 std::string claim_key(std::int64_t rank) {

@@ -24,7 +24,6 @@
 #include "executor/data/content_checksum.hpp"
 #include "executor/launch/agreement.hpp"
 #include "executor/launch/heartbeat.hpp"
-#include "executor/launch/rank_backend.hpp"
 #include "executor/launch/rendezvous.hpp"
 #include "executor/launch/run_folder.hpp"
 #include "executor/runtime/rank_trainer.hpp"
@@ -34,6 +33,8 @@
 
 namespace shardwright::executor {
 namespace {
+
+constexpr std::chrono::milliseconds kBetweenLines{100};
 
 enum class Activity : std::uint8_t { Starting, Training, Saving };
 
@@ -72,10 +73,10 @@ void add_training(const TrainingOptions& training, RunInputs& inputs) {
 }
 
 // Returns the inputs on which the result of a run depends, for comparison between its ranks: model,
-// stack and each member of the plan; size and checksum of the data; the checksum of initial weights;
-// every option that changes computation or communication; and the program's version. Excludes what
-// may differ between ranks: paths, the cluster's figures, the recorded steps. Throws InputError if
-// weights cannot be read.
+// stack and each member of the plan; size and checksum of the data; the checksum of initial
+// weights; every option that changes computation or communication; and the program's version.
+// Excludes what may differ between ranks: paths, the cluster's figures, the recorded steps. Throws
+// InputError if weights cannot be read.
 RunInputs inputs_of(const RunOptions& options, const Scenario& scenario, Device device,
                     const TokenFile& data, const std::string& data_checksum) {
   RunInputs inputs;
@@ -144,8 +145,7 @@ class RankRun {
       write_plan(options_.out, scenario_);
     }
     const std::unique_ptr<MetricsLog> metrics = begin_metrics();
-    RunProgress progress(rank_ == 0 && !options_.no_progress && !options_.verbose,
-                         options_.training.steps);
+    ProgressLine progress(rank_ == 0 && !options_.no_progress && !options_.verbose, kBetweenLines);
     while (state_.steps < options_.training.steps) {
       const std::int64_t step = state_.steps;
       step_ = step;
@@ -157,7 +157,8 @@ class RankRun {
       }
       stalled_before_ = stalled;
       if (metrics && trainer_.reports_small_batches()) state_.noise = metrics->noise();
-      progress.show(report);
+      progress.show(
+          fmt::format("step {}/{}  loss {:.4f}", step + 1, options_.training.steps, report.loss));
       if (rank_ == 0)
         log_debug(fmt::format("step {}: loss {:.4f}, gradient norm {:.4f}, {:.4f} s", step,
                               report.loss, report.gradient_norm, report.seconds));

@@ -30,8 +30,7 @@ std::unique_ptr<Store> Rendezvous::connect(std::chrono::milliseconds timeout) co
 }
 
 OpenCommunicator Rendezvous::opener(std::string prefix) {
-  if (store_ && !device_)
-    device_ = std::make_unique<GlooDevice>(GlooOptions{store_->own_address(), timeout_});
+  if (store_ && !device_) device_ = std::make_unique<GlooDevice>(store_->own_address(), timeout_);
   return [this, prefix = std::move(prefix)](const std::string& key, int rank, int size) {
     return device_->connect(*store_, prefix + key, rank, size);
   };

@@ -8,7 +8,6 @@
 
 #include "executor/comm/gloo_communicator.hpp"
 #include "executor/comm/rank_communicators.hpp"
-#include "executor/comm/store.hpp"
 #include "executor/comm/tcp_store.hpp"
 #include "executor/launch/launch_place.hpp"
 #include "executor/launch/rendezvous.hpp"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <string>
 #include <system_error>
 
 #include "core/base/error.hpp"

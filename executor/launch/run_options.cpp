@@ -5,14 +5,10 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <string>
+#include <set>
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "core/base/error.hpp"
 #include "core/spec/device_word.hpp"
@@ -22,16 +18,18 @@ namespace {
 
 constexpr double kMaxSeconds = 1e6;
 
+// Shows the initial value as the default.
 template <class Value>
 CLI::Option* add_number(CLI::App& app, const std::string& name, Value& value,
                         const std::string& help, double least,
                         std::optional<double> most = std::nullopt) {
   CLI::Option* option = app.add_option(name, value, help);
   if constexpr (std::is_integral_v<Value>) {
-    return option->check(integer_from(static_cast<std::int64_t>(least)))->type_name("N");
+    option->check(integer_from(static_cast<std::int64_t>(least)))->type_name("N");
   } else {
-    return option->check(number_from(least, most))->type_name("NUMBER");
+    option->check(number_from(least, most))->type_name("NUMBER");
   }
+  return option->capture_default_str();
 }
 
 void add_inputs(CLI::App& app, RunOptions& options) {
@@ -47,7 +45,10 @@ void add_inputs(CLI::App& app, RunOptions& options) {
   app.add_option("--out", options.out, "Folder of metrics and timelines")
       ->required()
       ->type_name("FOLDER");
-  add_number(app, "--steps", options.training.steps, "Steps to train", 1)->required();
+  app.add_option("--steps", options.training.steps, "Steps to train")
+      ->check(integer_from(1))
+      ->required()
+      ->type_name("N");
   add_device_options(app, options.device, options.share_gpu,
                      "on GPUs if the plan is bf16 and there are any");
   app.add_option_function<std::string>(
@@ -65,89 +66,68 @@ void add_inputs(CLI::App& app, RunOptions& options) {
 void add_training(CLI::App& app, RunOptions& options) {
   constexpr double kMaxMomentum = 0.999999;
   TrainingOptions& training = options.training;
-  const auto add = [&](const char* name, auto& value, const char* help, double least,
-                       std::optional<double> most = std::nullopt) {
-    return add_number(app, name, value, help, least, most)
-        ->capture_default_str()
-        ->group("Training");
-  };
+  app.option_defaults()->group("Training");
   app.add_option("--seed", training.seed, "Seed of initial values and the order of samples")
       ->check(unsigned_integer())
       ->type_name("N")
-      ->capture_default_str()
-      ->group("Training");
-  add("--lr", training.learning_rate, "Learning rate at its peak", 0);
-  add("--min-lr-ratio", training.least_rate_ratio, "Rate at the last step relative to the peak", 0,
-      1);
-  add("--warmup-steps", training.warmup_steps, "Steps until the peak; at most --steps", 0)
+      ->capture_default_str();
+  add_number(app, "--lr", training.learning_rate, "Learning rate at its peak", 0);
+  add_number(app, "--min-lr-ratio", training.least_rate_ratio,
+             "Rate at the last step relative to the peak", 0, 1);
+  add_number(app, "--warmup-steps", training.warmup_steps, "Steps until the peak; at most --steps",
+             0)
       ->each([&options](const std::string&) { options.warmup_given = true; });
-  add("--beta1", training.beta1, "AdamW's first moment", 0, kMaxMomentum);
-  add("--beta2", training.beta2, "AdamW's second moment", 0, kMaxMomentum);
-  add("--weight-decay", training.weight_decay, "Weight decay of matrices", 0);
-  add("--clip", training.clip_norm, "Norm that gradients are scaled down to; 0: never", 0);
+  add_number(app, "--beta1", training.beta1, "AdamW's first moment", 0, kMaxMomentum);
+  add_number(app, "--beta2", training.beta2, "AdamW's second moment", 0, kMaxMomentum);
+  add_number(app, "--weight-decay", training.weight_decay, "Weight decay of matrices", 0);
+  add_number(app, "--clip", training.clip_norm, "Norm that gradients are scaled down to; 0: never",
+             0);
 }
 
 void add_checkpoints(CLI::App& app, RunOptions& options) {
-  constexpr const char* kGroup = "Checkpoints";
+  app.option_defaults()->group("Checkpoints");
   add_number(app, "--checkpoint-every", options.checkpoint_every,
-             "Steps between checkpoints in OUT/checkpoints; 0: none", 0)
-      ->capture_default_str()
-      ->group(kGroup);
+             "Steps between checkpoints in OUT/checkpoints; 0: none", 0);
   add_number(app, "--keep", options.keep_checkpoints, "Checkpoints that are kept", 1)
-      ->capture_default_str()
-      ->needs("--checkpoint-every")
-      ->group(kGroup);
+      ->needs("--checkpoint-every");
   app.add_flag("--async-checkpoints", options.async_checkpoints,
                "Copy the state and write it while training continues")
-      ->needs("--checkpoint-every")
-      ->group(kGroup);
+      ->needs("--checkpoint-every");
   app.add_option("--init-from", options.init_from,
                  "Initial weights: a folder or file of safetensors with Hugging Face's names")
-      ->type_name("FOLDER|FILE")
-      ->group(kGroup);
+      ->type_name("FOLDER|FILE");
   app.add_flag("--resume", options.resume, "Resume from the newest checkpoint, if there is one")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
-      ->group(kGroup);
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
 void add_failures(CLI::App& app, RunOptions& options) {
-  constexpr const char* kGroup = "Failures";
+  app.option_defaults()->group("Failures");
   add_number(app, "--timeout", options.timeout_s, "Seconds until a silent rank has failed", 0.1,
-             kMaxSeconds)
-      ->capture_default_str()
-      ->group(kGroup);
+             kMaxSeconds);
   add_number(app, "--restarts", options.restarts,
-             "Restarts after failures, from the newest checkpoint", 0)
-      ->capture_default_str()
-      ->group(kGroup);
+             "Restarts after failures, from the newest checkpoint", 0);
   app.add_flag("--elastic", options.elastic,
                "Restart without the ranks that died or froze, under a plan for those that are left")
-      ->needs("--restarts")
-      ->group(kGroup);
+      ->needs("--restarts");
 }
 
 // Options that Shardwright's own programs pass to each other; --help omits them.
 void add_internals(CLI::App& app, RunOptions& options) {
-  constexpr const char* kHidden = "";
+  app.option_defaults()->group("");
   app.add_option("--planner", options.planner,
-                 "The command shardwright, which plans for --elastic; `shardwright run` sets it")
-      ->group(kHidden);
+                 "The command shardwright, which plans for --elastic; `shardwright run` sets it");
   app.get_option("--elastic")->needs("--planner");
   app.add_option("--continue-under", options.continued_plan,
-                 "Plan to continue with instead of PLAN; --elastic sets it")
-      ->group(kHidden);
+                 "Plan to continue with instead of PLAN; --elastic sets it");
   app.add_flag("--local", options.local,
-               "Start the ranks here, even under another launcher; `shardwright run` sets it")
-      ->group(kHidden);
+               "Start the ranks here, even under another launcher; `shardwright run` sets it");
 }
 
 // Returns the values that occur more than once, ascending.
-std::vector<std::int64_t> repeated(const std::vector<std::int64_t>& values) {
-  std::map<std::int64_t, int> counts;
-  for (const std::int64_t value : values) ++counts[value];
-  std::vector<std::int64_t> several;
-  for (const auto& [value, count] : counts) {
-    if (count > 1) several.push_back(value);
+std::set<std::int64_t> repeated(const std::vector<std::int64_t>& values) {
+  std::set<std::int64_t> seen, several;
+  for (const std::int64_t value : values) {
+    if (!seen.insert(value).second) several.insert(value);
   }
   return several;
 }

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "executor/kernels/cuda/cuda_device.hpp"
-#include "executor/probe/gpu_facts.hpp"
+#include "executor/probe/gpu_machine.hpp"
 
 namespace shardwright::executor {
 namespace {

@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include "core/spec/profile_library.hpp"

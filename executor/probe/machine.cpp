@@ -12,7 +12,6 @@
 #include <ctime>
 #include <fstream>
 #include <set>
-#include <vector>
 
 #include "core/spec/profile_library.hpp"
 

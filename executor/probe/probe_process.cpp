@@ -5,22 +5,21 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
+#include <utility>
 
 #include "core/base/error.hpp"
 #include "core/base/standard_streams.hpp"
 #include "core/lowering/lowering.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "executor/data/counter_random.hpp"
-#include "executor/launch/rank_backend.hpp"
 #include "executor/launch/rendezvous.hpp"
 #include "executor/launch/run_options.hpp"
 #include "executor/probe/communication_probe.hpp"
 #include "executor/probe/gpu_machine.hpp"
 #include "executor/probe/machine.hpp"
-#include "executor/probe/probe_models.hpp"
 #include "executor/runtime/rank_trainer.hpp"
 #include "executor/telemetry/log.hpp"
 #include "executor/telemetry/metrics_log.hpp"
@@ -28,13 +27,6 @@
 
 namespace shardwright::executor {
 namespace {
-
-void write(const std::filesystem::path& file, const nlohmann::ordered_json& document) {
-  constexpr int kIndent = 2;
-  std::ofstream stream(file);
-  stream << document.dump(kIndent) << '\n';
-  if (!stream.flush()) fail_to_write(file);
-}
 
 // A failing GPU does not prevent a probe of the CPUs.
 GpuHost gpus_beside_cpus() {
@@ -58,24 +50,6 @@ ClusterSpec describe(const ProbeOptions& options, const LaunchPlace& place, Devi
   if (options.share_gpu) ranks.per_gpu = (ranks.per_host + count - 1) / count;
   return describe_gpus(gpus, host_facts(), ranks);
 }
-
-// A progress line on standard error if that is a terminal; a probe takes minutes on a busy machine.
-class ProbeProgress {
- public:
-  explicit ProbeProgress(bool wanted) : wanted_(wanted && isatty(STDERR_FILENO) == 1) {}
-  ~ProbeProgress() {
-    if (wanted_) write_to_stderr("\r\033[K");
-  }
-  ProbeProgress(const ProbeProgress&) = delete;
-  ProbeProgress& operator=(const ProbeProgress&) = delete;
-
-  void show(const std::string& text) const {
-    if (wanted_) write_to_stderr(fmt::format("\rprobing: {}\033[K", text));
-  }
-
- private:
-  bool wanted_;
-};
 
 Batch random_batch(const Scenario& scenario, std::int64_t rank, std::int64_t step) {
   const Plan& plan = scenario.plan;
@@ -126,11 +100,80 @@ void train(const ProbeOptions& options, const Scenario& scenario, const LaunchPl
 std::vector<ExchangeSample> time_communication(const ProbeOptions& options,
                                                const LaunchPlace& place, Device device,
                                                const Rendezvous& rendezvous,
-                                               const ProbeProgress& progress) {
+                                               ProgressLine& progress) {
   const auto backend =
       open_backend(device, rendezvous.store(), place, {options.timeout(), options.share_gpu});
   return probe_communication(place.rank, place.world, *backend, device,
-                             [&](const std::string& text) { progress.show(text); });
+                             [&](const std::string& text) { progress.show("probing: " + text); });
+}
+
+struct Sizes {
+  const char* name;
+  std::int64_t hidden, heads, kv_heads, ffn, vocab, seq_len, micro_batch;
+  std::int64_t layers = 2;
+};
+
+// The sizes give each dimension of the GEMMs several values.
+constexpr Sizes kLlamas[] = {{"probe-llama-64", 64, 4, 2, 192, 256, 64, 2},
+                             {"probe-llama-128", 128, 4, 2, 384, 1024, 256, 1},
+                             {"probe-llama-256", 256, 8, 4, 704, 512, 128, 2},
+                             {"probe-llama-512", 512, 8, 8, 1408, 256, 64, 1}};
+constexpr Sizes kGpts[] = {{"probe-gpt-96", 96, 6, 6, 384, 768, 128, 1},
+                           {"probe-gpt-320", 320, 5, 5, 1280, 320, 64, 2}};
+// Few layers and small vocabularies: the host makes the initial values, which takes longer than the
+// steps.
+constexpr Sizes kGpuLlamas[] = {{"probe-llama-1024", 1024, 16, 8, 2816, 16'384, 1024, 4},
+                                {"probe-llama-2048", 2048, 16, 4, 5632, 8192, 2048, 2},
+                                {"probe-llama-3072", 3072, 24, 24, 8192, 4096, 1024, 2, 1},
+                                {"probe-llama-4096", 4096, 32, 8, 14'336, 8192, 2048, 1, 1}};
+constexpr Sizes kGpuGpts[] = {{"probe-gpt-1536", 1536, 16, 16, 6144, 8192, 1024, 2},
+                              {"probe-gpt-2560", 2560, 32, 32, 10'240, 4096, 2048, 2, 1}};
+constexpr std::int64_t kMicrobatches = 2;
+
+ModelSpec sized(const Sizes& sizes) {
+  ModelSpec model;
+  model.name = sizes.name;
+  model.source = "made up for probing";
+  model.layers = sizes.layers;
+  model.hidden = sizes.hidden;
+  model.vocab = sizes.vocab;
+  model.max_seq_len = sizes.seq_len;
+  model.attention.heads = sizes.heads;
+  model.attention.kv_heads = sizes.kv_heads;
+  model.attention.head_dim = sizes.hidden / sizes.heads;
+  model.mlp.ffn_hidden = sizes.ffn;
+  return model;
+}
+
+ModelSpec llama(const Sizes& sizes) {
+  ModelSpec model = sized(sizes);
+  model.family = "llama";
+  return model;
+}
+
+ModelSpec gpt(const Sizes& sizes) {
+  ModelSpec model = sized(sizes);
+  model.family = "gpt2";
+  model.attention.qkv_bias = model.attention.output_bias = true;
+  model.mlp.activation = Activation::Gelu;
+  model.mlp.gated = false;
+  model.mlp.bias = true;
+  model.norm = NormKind::LayerNorm;
+  model.norm_bias = true;
+  model.position = PositionKind::Learned;
+  model.position_embeddings = sizes.seq_len;
+  model.tied_embeddings = true;
+  return model;
+}
+
+Plan plan_of(const Sizes& sizes, Device device) {
+  Plan plan;
+  plan.zero_stage = 0;
+  plan.micro_batch = sizes.micro_batch;
+  plan.global_batch = sizes.micro_batch * kMicrobatches;
+  plan.seq_len = sizes.seq_len;
+  plan.precision = device == Device::Cuda ? Precision::Bf16 : Precision::Fp32;
+  return plan;
 }
 
 }  // namespace
@@ -184,14 +227,15 @@ void probe_rank(const ProbeOptions& options, const LaunchPlace& place, Device de
   GpuHost gpus;
   if (on_gpus) gpus = place.rank == 0 ? probe_gpus(why) : GpuHost{list_gpus(why), {}, {}, {}};
   const ClusterSpec machine = describe(options, place, device, gpus);
-  const ProbeProgress progress(place.rank == 0 && !options.no_progress);
+  // A probe takes minutes on a busy machine.
+  ProgressLine progress(place.rank == 0 && !options.no_progress);
   const auto samples = time_communication(options, place, device, rendezvous, progress);
   if (place.rank == 0) {
     std::filesystem::create_directories(options.out);
-    write(options.out / "machine.json", to_json(machine));
-    write(options.out / "exchanges.json", to_json(samples));
-    write(options.out / "hardware.json",
-          hardware_json(on_gpus ? gpus : gpus_beside_cpus(), network_devices()));
+    write_json(options.out / "machine.json", to_json(machine));
+    write_json(options.out / "exchanges.json", to_json(samples));
+    write_json(options.out / "hardware.json",
+               hardware_json(on_gpus ? gpus : gpus_beside_cpus(), network_devices()));
   }
   const auto together = place.world == 1
                             ? nullptr
@@ -200,12 +244,24 @@ void probe_rank(const ProbeOptions& options, const LaunchPlace& place, Device de
   const std::vector<Scenario> scenarios = probe_scenarios(machine, device);
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     const Scenario& scenario = scenarios[i];
-    progress.show(
-        fmt::format("kernels, model {} of {}: {}", i + 1, scenarios.size(), scenario.model.name));
+    progress.show(fmt::format("probing: kernels, model {} of {}: {}", i + 1, scenarios.size(),
+                              scenario.model.name));
     double ready = 1.0;
     if (together) together->all_reduce(&ready, 1, Element::Float64, Reduction::Sum, nullptr);
     train(options, scenario, place, device);
   }
+}
+
+std::vector<Scenario> probe_scenarios(const ClusterSpec& machine, Device device) {
+  const bool on_gpu = device == Device::Cuda;
+  std::vector<Scenario> scenarios;
+  const auto add = [&](ModelSpec model, const Sizes& sizes) {
+    scenarios.push_back({std::move(model), machine, *machine.stack, plan_of(sizes, device)});
+  };
+  for (const Sizes& sizes : on_gpu ? std::span(kGpuLlamas) : std::span(kLlamas))
+    add(llama(sizes), sizes);
+  for (const Sizes& sizes : on_gpu ? std::span(kGpuGpts) : std::span(kGpts)) add(gpt(sizes), sizes);
+  return scenarios;
 }
 
 }  // namespace shardwright::executor

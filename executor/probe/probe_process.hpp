@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
+#include "core/spec/scenario.hpp"
 #include "executor/launch/launch_place.hpp"
 #include "executor/launch/rank_backend.hpp"
 
@@ -41,6 +43,11 @@ Device probe_device(const ProbeOptions& options);
 
 // Returns the number of ranks that a probe starts on this machine.
 std::int64_t probe_ranks(const ProbeOptions& options, Device device);
+
+// Returns the models that a probe trains for a few steps to time kernels of many shapes: decoders
+// of several widths and families, each on one rank: small ones in fp32 on CPUs; widths from 1024 to
+// 4096 in bf16 on GPUs, each of which fits into 8 GB.
+std::vector<Scenario> probe_scenarios(const ClusterSpec& machine, Device device);
 
 // Rank 0 writes to `out`: `machine.json` (a cluster profile with what the system reports),
 // `exchanges.json`, `hardware.json` (hardware_json), and for each of the probe's models the

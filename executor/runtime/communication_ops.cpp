@@ -1,6 +1,4 @@
 // Collectives and point-to-point transfers.
-#include <cstring>
-#include <string>
 #include <vector>
 
 #include "core/base/error.hpp"

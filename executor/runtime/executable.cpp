@@ -5,23 +5,18 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
-#include "executor/kernels/cuda/norm_rows.hpp"
+#include "executor/kernels/cuda/fused_kernels.hpp"
 
 namespace shardwright::executor {
 namespace {
 
 // Collects the conditions that do not hold.
-class Requirements {
- public:
-  explicit Requirements(const std::string& source) : problems_(source) {}
+struct Requirements : ProblemList {
+  using ProblemList::ProblemList;
 
   void require(bool holds, const char* where, std::string found, std::string expected) {
-    if (!holds) problems_.add(where, std::move(found), std::move(expected));
+    if (!holds) add(where, std::move(found), std::move(expected));
   }
-  void throw_if_any() const { problems_.throw_if_any(); }
-
- private:
-  ProblemList problems_;
 };
 
 void check_attention(Requirements& needs, const ModelSpec& model) {

@@ -62,4 +62,19 @@ struct QueueHooks {
 // Makes the queues 0 .. queues - 1.
 using MakeQueues = std::function<std::unique_ptr<OpQueues>(std::size_t queues, QueueHooks hooks)>;
 
+// Makes the queues of a rank on the CPU, one thread each. Each queue starts its thread, named
+// "queue 0" and so on, with its first op. The thread whose op fails first calls `hooks.on_failure`.
+// At their end, the queues wait for running ops and drop those that have not started.
+std::unique_ptr<OpQueues> make_stream_queues(std::size_t queues, QueueHooks hooks);
+
+// Makes the queues of a rank on a GPU, one stream each. The issuing thread launches the kernels and
+// runs ahead of the device; ops wait for each other by events.
+//
+// If no pending op ends within `timeout`, the first one has failed. If the device does not stop
+// working on it, or on what runs when the queues end, memory and streams cannot be released:
+// `on_hang` is called with the reason and must end the process.
+std::unique_ptr<OpQueues> make_cuda_queues(std::size_t queues, QueueHooks hooks,
+                                           std::chrono::milliseconds timeout,
+                                           std::function<void(const std::string&)> on_hang);
+
 }  // namespace shardwright::executor

@@ -2,23 +2,11 @@
 #include "executor/runtime/op_runner.hpp"
 
 #include <algorithm>
-#include <string>
 #include <variant>
 
 #include "core/base/error.hpp"
 
 namespace shardwright::executor {
-namespace {
-
-const void* read(const BoundOp& bound, std::size_t index) {
-  return bound.reads.at(index);
-}
-
-void* write(const BoundOp& bound, std::size_t index) {
-  return bound.writes.at(index);
-}
-
-}  // namespace
 
 OpRunner::OpRunner(const ModelSpec& model, const Program& program, std::int64_t rank,
                    Kernels& kernels, const RankCommunicators& communicators,
@@ -34,14 +22,11 @@ OpRunner::OpRunner(const ModelSpec& model, const Program& program, std::int64_t 
   const std::size_t state = bytes_of(kernels.state_element());
   own_maxima_ = kernels.allocate(static_cast<std::size_t>(shape_.tokens) * state);
   if (!program.plan.sequence_parallel) return;
-  const std::vector<ParameterUnit>& units = parameters.layout().units;
-  for (std::size_t unit = 0; unit < units.size(); ++unit) {
-    for (const ParameterSlice& slice : units[unit].slices) {
-      if (!slice.is_norm()) continue;
-      split_norms_.push_back({unit, slice.offset, slice.elements(), split_norm_elements_});
-      split_norm_elements_ += slice.elements();
-    }
-  }
+  parameters.layout().for_each_slice([&](std::size_t unit, const ParameterSlice& slice) {
+    if (!slice.is_norm()) return;
+    split_norms_.push_back({unit, slice.offset, slice.elements(), split_norm_elements_});
+    split_norm_elements_ += slice.elements();
+  });
   norm_buffer_ = kernels.allocate(2 * split_norm_elements_ * state);
 }
 
@@ -74,8 +59,8 @@ void OpRunner::compute(const BoundOp& bound, StepState& state) {
     case OpKind::Attention:
       return attention(bound);
     case OpKind::Residual:
-      return kernels_.add(shape_.residual_tokens * shape_.hidden, read(bound, 0), read(bound, 1),
-                          write(bound, 0), bound.queue);
+      return kernels_.add(shape_.residual_tokens * shape_.hidden, bound.read(0), bound.read(1),
+                          bound.write(0), bound.queue);
     case OpKind::Embedding:
       return embedding(bound, state);
     case OpKind::Loss:
@@ -109,15 +94,15 @@ void OpRunner::gemm(const BoundOp& bound) {
   const Weights weights = weights_of(bound, 0);
   switch (bound.op->phase) {
     case Phase::BackwardInput:
-      return kernels_.linear_input_gradient({work.m, work.n, work.k}, read(bound, 0),
-                                            weights.weight, write(bound, 0), bound.queue);
+      return kernels_.linear_input_gradient({work.m, work.n, work.k}, bound.read(0), weights.weight,
+                                            bound.write(0), bound.queue);
     case Phase::BackwardWeight:
-      return kernels_.linear_weight_gradient({work.k, work.n, work.m}, read(bound, 0),
-                                             read(bound, 1), weights.weight_gradient,
-                                             weights.bias_gradient, bound.queue);
+      return kernels_.linear_weight_gradient({work.k, work.n, work.m}, bound.read(0), bound.read(1),
+                                             weights.weight_gradient, weights.bias_gradient,
+                                             bound.queue);
     default:
-      return kernels_.linear({work.m, work.k, work.n}, read(bound, 0), weights.weight, weights.bias,
-                             write(bound, 0), bound.queue);
+      return kernels_.linear({work.m, work.k, work.n}, bound.read(0), weights.weight, weights.bias,
+                             bound.write(0), bound.queue);
   }
 }
 
@@ -125,13 +110,12 @@ void OpRunner::norm(const BoundOp& bound) {
   const Weights weights = weights_of(bound, 0);
   const NormShape shape{model_.norm, shape_.residual_tokens, shape_.hidden, model_.norm_epsilon};
   if (!is_backward(bound.op->phase)) {
-    kernels_.norm(shape, read(bound, 0), weights.weight, weights.bias, write(bound, 0),
-                  bound.queue);
+    kernels_.norm(shape, bound.read(0), weights.weight, weights.bias, bound.write(0), bound.queue);
     return;
   }
   const bool has_residual = bound.reads.size() == 3;
-  kernels_.norm_backward(shape, read(bound, 0), has_residual ? read(bound, 1) : nullptr,
-                         read(bound, has_residual ? 2 : 1), weights.weight, write(bound, 0),
+  kernels_.norm_backward(shape, bound.read(0), has_residual ? bound.read(1) : nullptr,
+                         bound.read(has_residual ? 2 : 1), weights.weight, bound.write(0),
                          weights.weight_gradient, weights.bias_gradient, bound.queue);
 }
 
@@ -149,27 +133,26 @@ RopeShape OpRunner::rope_shape() const {
 }
 
 void OpRunner::rope(const BoundOp& bound) {
-  kernels_.rope(rope_shape(), is_backward(bound.op->phase), write(bound, 0), bound.queue);
+  kernels_.rope(rope_shape(), is_backward(bound.op->phase), bound.write(0), bound.queue);
 }
 
 void OpRunner::activation(const BoundOp& bound) {
   const ActivationShape shape{model_.mlp.activation, model_.mlp.gated, shape_.tokens,
                               model_.mlp.ffn_hidden / program_.plan.tp};
   if (is_backward(bound.op->phase)) {
-    kernels_.activation_backward(shape, read(bound, 0), read(bound, 1), write(bound, 0),
-                                 bound.queue);
+    kernels_.activation_backward(shape, bound.read(0), bound.read(1), bound.write(0), bound.queue);
   } else {
-    kernels_.activation(shape, read(bound, 0), write(bound, 0), bound.queue);
+    kernels_.activation(shape, bound.read(0), bound.write(0), bound.queue);
   }
 }
 
 void OpRunner::attention(const BoundOp& bound) {
   const auto& work = std::get<AttentionWork>(bound.op->work);
   if (work.backward) {
-    kernels_.attention_backward(work, read(bound, 0), read(bound, 1), read(bound, 2),
-                                read(bound, 3), write(bound, 0), bound.queue);
+    kernels_.attention_backward(work, bound.read(0), bound.read(1), bound.read(2), bound.read(3),
+                                bound.write(0), bound.queue);
   } else {
-    kernels_.attention(work, read(bound, 0), write(bound, 0), write(bound, 1), bound.queue);
+    kernels_.attention(work, bound.read(0), bound.write(0), bound.write(1), bound.queue);
   }
 }
 
@@ -193,13 +176,13 @@ void OpRunner::embedding(const BoundOp& bound, const StepState& state) {
   const Weights positions = has_positions ? weights_of(bound, 1) : Weights{};
   const auto tokens = part(state.tokens, bound);
   if (is_backward(bound.op->phase)) {
-    kernels_.embedding_backward(shape, tokens, read(bound, 0), table.weight_gradient,
+    kernels_.embedding_backward(shape, tokens, bound.read(0), table.weight_gradient,
                                 positions.weight_gradient, bound.queue);
     return;
   }
   // The ranks' outputs are summed, so only one of them adds the positions.
   kernels_.embedding(shape, tokens, table.weight,
-                     place_[Axis::Tensor] == 0 ? positions.weight : nullptr, write(bound, 0),
+                     place_[Axis::Tensor] == 0 ? positions.weight : nullptr, bound.write(0),
                      bound.queue);
 }
 
@@ -209,12 +192,12 @@ void OpRunner::loss(const BoundOp& bound, StepState& state) {
   if (is_backward(bound.op->phase)) {
     const double tokens = static_cast<double>(program_.plan.global_batch) *
                           static_cast<double>(program_.plan.seq_len);
-    kernels_.loss_backward(shape, targets, static_cast<float>(1.0 / tokens), read(bound, 0),
-                           write(bound, 0), bound.queue);
+    kernels_.loss_backward(shape, targets, static_cast<float>(1.0 / tokens), bound.read(0),
+                           bound.write(0), bound.queue);
   } else if (bound.reads.size() == 1) {
-    kernels_.loss_statistics(shape, targets, read(bound, 0), write(bound, 0), bound.queue);
+    kernels_.loss_statistics(shape, targets, bound.read(0), bound.write(0), bound.queue);
   } else {
-    kernels_.loss_probabilities(shape, read(bound, 0), read(bound, 1), write(bound, 0), state.loss,
+    kernels_.loss_probabilities(shape, bound.read(0), bound.read(1), bound.write(0), state.loss,
                                 bound.queue);
   }
 }

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -52,6 +51,9 @@ struct BoundOp {
   std::vector<void*> reads, writes;
   std::span<const PartId> covered;
   Queue queue = nullptr;
+
+  const void* read(std::size_t index) const { return reads.at(index); }
+  void* write(std::size_t index) const { return writes.at(index); }
 };
 
 // Inputs and results of a step besides tensors and parameters, in device memory.
@@ -116,6 +118,9 @@ class OpRunner {
   // Defined in state_ops.cpp: ops on all parameters of the rank.
   void gradient_norm(const BoundOp& bound, StepState& state);
   void optimizer(const BoundOp& bound, const StepState& state);
+  // Visits the parts of slices that this rank updates.
+  void for_each_updated(
+      const std::function<void(std::size_t, const ParameterSlice&, ElementRange)>& visit) const;
   bool counts_in_norm(const ParameterUnit& unit, const ParameterSlice& slice) const;
   void add_own_squares(std::size_t unit, const StepState& state, Queue queue);
 

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -64,6 +63,13 @@ struct ParameterLayout {
   // Returns the place of a layer's parameter by the name that ops use.
   const ParameterSpan& find(const std::string& pattern, std::int32_t layer) const;
   std::vector<std::size_t> units_of(PartId part) const;
+  // Calls visit(unit, slice) for all slices.
+  template <class Visit>
+  void for_each_slice(Visit visit) const {
+    for (std::size_t unit = 0; unit < units.size(); ++unit) {
+      for (const ParameterSlice& slice : units[unit].slices) visit(unit, slice);
+    }
+  }
 };
 
 // Returns "layers.3.mlp.up_proj" for "layers.*.mlp.up_proj" and layer 3.

@@ -67,19 +67,7 @@ void* ParameterStore::gradients(std::size_t unit, std::size_t element) const {
   return at(memory_[unit].gradients, element, kernels_.state_element());
 }
 
-void* ParameterStore::updated_weights(std::size_t unit, std::size_t element) const {
-  return array(OptimizerArray::Weights, unit, element);
-}
-
-void* ParameterStore::first_moments(std::size_t unit, std::size_t element) const {
-  return array(OptimizerArray::FirstMoments, unit, element);
-}
-
-void* ParameterStore::second_moments(std::size_t unit, std::size_t element) const {
-  return array(OptimizerArray::SecondMoments, unit, element);
-}
-
-void* ParameterStore::array(OptimizerArray array, std::size_t unit, std::size_t element) const {
+void* ParameterStore::updated(OptimizerArray array, std::size_t unit, std::size_t element) const {
   const UnitMemory& memory = memory_[unit];
   const Element state = kernels_.state_element();
   const std::size_t place = element - own(unit).begin;
@@ -116,13 +104,13 @@ void ParameterStore::read(OptimizerArray which, std::size_t unit, ElementRange r
   SHARDWRIGHT_CHECK(kernels_.state_element() == Element::Float32, "states are fp32");
   values.resize(range.size());
   if (values.empty()) return;
-  kernels_.download(values.data(), array(which, unit, range.begin), range.size() * sizeof(float));
+  kernels_.download(values.data(), updated(which, unit, range.begin), range.size() * sizeof(float));
 }
 
 void ParameterStore::write(OptimizerArray which, std::size_t unit, std::size_t first,
                            std::span<const float> values) {
   SHARDWRIGHT_CHECK(kernels_.state_element() == Element::Float32, "states are fp32");
-  kernels_.upload(array(which, unit, first), values.data(), values.size_bytes());
+  kernels_.upload(updated(which, unit, first), values.data(), values.size_bytes());
 }
 
 void ParameterStore::zero_gradients(Queue queue) {

@@ -45,9 +45,7 @@ class ParameterStore {
   void* weights(std::size_t unit, std::size_t element = 0) const;
   void* gradients(std::size_t unit, std::size_t element = 0) const;
   // The element must be one that this rank updates.
-  void* updated_weights(std::size_t unit, std::size_t element) const;
-  void* first_moments(std::size_t unit, std::size_t element) const;
-  void* second_moments(std::size_t unit, std::size_t element) const;
+  void* updated(OptimizerArray array, std::size_t unit, std::size_t element) const;
   // True if the optimizer's weights are the applied ones.
   bool applies_updated() const;
 
@@ -68,7 +66,6 @@ class ParameterStore {
     std::shared_ptr<void> weights, gradients, updated_weights, first_moments, second_moments;
   };
 
-  void* array(OptimizerArray array, std::size_t unit, std::size_t element) const;
   std::shared_ptr<void> allocate_zeros(std::size_t elements, Element format);
 
   ParameterLayout layout_;

@@ -63,9 +63,9 @@ double deviation_of(const ModelSpec& model, const std::string& name) {
 }
 
 // The values depend only on seed, name and index in the whole parameter, so that they are the same
-// under every plan. Sets biases and padding to 0 and norms to 1. Matrices are normal with a deviation
-// of 0.02, or of 0.02 / sqrt(2 layers) at the end of residual branches (GPT-2: Radford et al. 2019,
-// section 2.3).
+// under every plan. Sets biases and padding to 0 and norms to 1. Matrices are normal with a
+// deviation of 0.02, or of 0.02 / sqrt(2 layers) at the end of residual branches (GPT-2: Radford et
+// al. 2019, section 2.3).
 void fill_initial(const ModelSpec& model, std::uint64_t seed, const ParameterSlice& slice,
                   std::span<float> values) {
   if (!slice.is_matrix()) {
@@ -105,7 +105,8 @@ RankTrainer::RankTrainer(const ModelSpec& model, const Program& program, std::in
       targets_(kernels.allocate(batch_bytes(program.plan))),
       ops_(model, program, rank, kernels, communicators_, parameters_),
       runner_(program, place_[Axis::Pipeline], kernels, ops_, make_queues,
-              {[this] { communicators_.abort(); }, [this] { communicators_.check(); }}) {
+              {[this] { communicators_.for_each(&Communicator::abort); },
+               [this] { communicators_.for_each(&Communicator::check); }}) {
   prepare();
   initialise();
 }
@@ -122,14 +123,11 @@ void RankTrainer::prepare() {
 }
 
 void RankTrainer::initialise() {
-  const std::vector<ParameterUnit>& units = parameters_.layout().units;
-  for (std::size_t u = 0; u < units.size(); ++u) {
-    for (const ParameterSlice& slice : units[u].slices) {
-      std::vector<float> values(slice.elements());
-      fill_initial(model_, options_.seed, slice, values);
-      parameters_.set_weights(u, slice.offset, values);
-    }
-  }
+  parameters_.layout().for_each_slice([&](std::size_t unit, const ParameterSlice& slice) {
+    std::vector<float> values(slice.elements());
+    fill_initial(model_, options_.seed, slice, values);
+    parameters_.set_weights(unit, slice.offset, values);
+  });
 }
 
 StepState RankTrainer::state_of(std::int64_t step, const Batch& batch) {

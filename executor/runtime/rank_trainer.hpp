@@ -11,10 +11,10 @@
 #include "executor/comm/rank_communicators.hpp"
 #include "executor/data/batch_loader.hpp"
 #include "executor/kernels/kernels.hpp"
+#include "executor/runtime/op_queues.hpp"
 #include "executor/runtime/op_runner.hpp"
 #include "executor/runtime/parameter_store.hpp"
 #include "executor/runtime/step_runner.hpp"
-#include "executor/runtime/stream_queues.hpp"
 #include "executor/runtime/training_options.hpp"
 
 namespace shardwright::executor {

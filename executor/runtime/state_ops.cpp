@@ -8,20 +8,23 @@ bool OpRunner::counts_in_norm(const ParameterUnit& unit, const ParameterSlice& s
   return !unit.is_copy && !(slice.replicated && place_[Axis::Tensor] != 0);
 }
 
+void OpRunner::for_each_updated(
+    const std::function<void(std::size_t, const ParameterSlice&, ElementRange)>& visit) const {
+  parameters_.layout().for_each_slice([&](std::size_t unit, const ParameterSlice& slice) {
+    const ElementRange range =
+        overlap(parameters_.own(unit), {slice.offset, slice.offset + slice.elements()});
+    if (range.size() > 0) visit(unit, slice, range);
+  });
+}
+
 void OpRunner::gradient_norm(const BoundOp& bound, StepState& state) {
   kernels_.zero(state.gradient_squares, sizeof(double), bound.queue);
-  const std::vector<ParameterUnit>& units = parameters_.layout().units;
-  for (std::size_t u = 0; u < units.size(); ++u) {
-    for (const ParameterSlice& slice : units[u].slices) {
-      if (!counts_in_norm(units[u], slice)) continue;
-      const ElementRange range =
-          overlap(parameters_.own(u), {slice.offset, slice.offset + slice.elements()});
-      if (range.size() == 0) continue;
-      kernels_.add_squares(static_cast<std::int64_t>(range.size()),
-                           parameters_.gradients(u, range.begin), state.gradient_squares,
-                           bound.queue);
-    }
-  }
+  for_each_updated([&](std::size_t u, const ParameterSlice& slice, ElementRange range) {
+    if (!counts_in_norm(parameters_.layout().units[u], slice)) return;
+    kernels_.add_squares(static_cast<std::int64_t>(range.size()),
+                         parameters_.gradients(u, range.begin), state.gradient_squares,
+                         bound.queue);
+  });
 }
 
 // Called before the data-parallel reduction. Copies the addends of norms for
@@ -43,25 +46,19 @@ void OpRunner::add_own_squares(std::size_t unit, const StepState& state, Queue q
 }
 
 void OpRunner::optimizer(const BoundOp& bound, const StepState& state) {
-  const std::vector<ParameterUnit>& units = parameters_.layout().units;
-  for (std::size_t u = 0; u < units.size(); ++u) {
-    for (const ParameterSlice& slice : units[u].slices) {
-      const ElementRange range =
-          overlap(parameters_.own(u), {slice.offset, slice.offset + slice.elements()});
-      if (range.size() == 0) continue;
-      AdamStep of_slice = state.adam;
-      // Biases and norms do not decay.
-      if (!slice.is_matrix()) of_slice.weight_decay = 0.0F;
-      AdamArrays arrays;
-      arrays.gradient = parameters_.gradients(u, range.begin);
-      arrays.weight = parameters_.updated_weights(u, range.begin);
-      arrays.first_moment = parameters_.first_moments(u, range.begin);
-      arrays.second_moment = parameters_.second_moments(u, range.begin);
-      if (!parameters_.applies_updated()) arrays.applied = parameters_.weights(u, range.begin);
-      kernels_.adamw(static_cast<std::int64_t>(range.size()), of_slice, arrays,
-                     state.gradient_squares, bound.queue);
-    }
-  }
+  for_each_updated([&](std::size_t u, const ParameterSlice& slice, ElementRange range) {
+    AdamStep of_slice = state.adam;
+    // Biases and norms do not decay.
+    if (!slice.is_matrix()) of_slice.weight_decay = 0.0F;
+    AdamArrays arrays;
+    arrays.gradient = parameters_.gradients(u, range.begin);
+    arrays.weight = parameters_.updated(OptimizerArray::Weights, u, range.begin);
+    arrays.first_moment = parameters_.updated(OptimizerArray::FirstMoments, u, range.begin);
+    arrays.second_moment = parameters_.updated(OptimizerArray::SecondMoments, u, range.begin);
+    if (!parameters_.applies_updated()) arrays.applied = parameters_.weights(u, range.begin);
+    kernels_.adamw(static_cast<std::int64_t>(range.size()), of_slice, arrays,
+                   state.gradient_squares, bound.queue);
+  });
   parameters_.zero_gradients(bound.queue);
 }
 

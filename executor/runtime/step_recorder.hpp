@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstdint>
 #include <mutex>
-#include <string>
 
 #include "core/program/program.hpp"
 #include "core/program/rank_grid.hpp"

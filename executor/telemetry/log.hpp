@@ -6,9 +6,9 @@
 
 namespace shardwright::executor {
 
-// Without `verbose`, and before the call, the log prints messages as they are and no debug messages.
-// With `verbose` it prints them too and begins each line with time (UTC), level and `origin`, for
-// instance "rank 3 on node7".
+// Without `verbose`, and before the call, the log prints messages as they are and no debug
+// messages. With `verbose` it prints them too and begins each line with time (UTC), level and
+// `origin`, for instance "rank 3 on node7".
 void start_log(bool verbose, const std::string& origin);
 
 // Lines that cannot be written are dropped.

@@ -5,12 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
-#include <string>
 #include <vector>
 
 #include "core/base/bounded_line.hpp"
@@ -23,8 +21,6 @@
 
 namespace shardwright::executor {
 namespace {
-
-constexpr std::chrono::milliseconds kBetweenLines{100};
 
 // JSON has no NaN or infinity.
 nlohmann::ordered_json number(double value) {
@@ -186,18 +182,17 @@ void write_prometheus_of_last_line(const std::filesystem::path& file) {
   prometheus.write();
 }
 
-RunProgress::RunProgress(bool wanted, std::int64_t steps)
-    : wanted_(wanted && isatty(STDERR_FILENO) == 1), steps_(steps) {}
+ProgressLine::ProgressLine(bool wanted, std::chrono::milliseconds between)
+    : wanted_(wanted && isatty(STDERR_FILENO) == 1), between_(between) {}
 
-RunProgress::~RunProgress() {
+ProgressLine::~ProgressLine() {
   if (shown_) write_to_stderr("\r\033[K");
 }
 
-void RunProgress::show(const StepReport& report) {
+void ProgressLine::show(const std::string& text) {
   const auto now = std::chrono::steady_clock::now();
-  if (!wanted_ || (shown_ && now - last_ < kBetweenLines)) return;
-  write_to_stderr(
-      fmt::format("\rstep {}/{}  loss {:.4f}\033[K", report.step + 1, steps_, report.loss));
+  if (!wanted_ || (shown_ && now - last_ < between_)) return;
+  write_to_stderr(fmt::format("\r{}\033[K", text));
   last_ = now;
   shown_ = true;
 }

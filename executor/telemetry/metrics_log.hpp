@@ -1,4 +1,4 @@
-// A run's metrics: one line of JSON per step, and a progress line on the terminal.
+// A run's metrics: one line of JSON per step, and a line of progress on the terminal.
 #pragma once
 
 #include <chrono>
@@ -103,8 +103,8 @@ class MetricsLog {
 
   // True if the last line of the earlier file was truncated and is left out.
   bool truncated() const { return truncated_; }
-  // The missing steps before `first_step`: "steps 5 to 19", "step 3", "steps 0, 4 to 6, 8 and others
-  // after them"; empty if none is missing.
+  // The missing steps before `first_step`: "steps 5 to 19", "step 3", "steps 0, 4 to 6, 8 and
+  // others after them"; empty if none is missing.
   const std::string& missing() const { return missing_; }
 
  private:
@@ -121,18 +121,20 @@ class MetricsLog {
 // was killed before it could. Throws RuntimeFailure.
 void write_prometheus_of_last_line(const std::filesystem::path& file);
 
-// A progress line on standard error if that is a terminal, updated at most ten times a second.
-class RunProgress {
+// A line on standard error if that is a terminal. A text that comes within `between` of the one
+// that is shown is left out.
+class ProgressLine {
  public:
-  RunProgress(bool wanted, std::int64_t steps);
-  ~RunProgress();
+  explicit ProgressLine(bool wanted, std::chrono::milliseconds between = {});
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
 
-  void show(const StepReport& report);
+  void show(const std::string& text);
 
  private:
-  bool shown_ = false;
-  bool wanted_;
-  std::int64_t steps_;
+  bool wanted_, shown_ = false;
+  std::chrono::milliseconds between_;
   std::chrono::steady_clock::time_point last_;
 };
 

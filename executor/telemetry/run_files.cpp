@@ -12,30 +12,27 @@
 #include "core/timeline/timeline_file.hpp"
 
 namespace shardwright::executor {
-namespace {
-
-void write(const std::filesystem::path& file, const std::string& text) {
-  std::ofstream stream(file);
-  stream << text << '\n';
-  if (!stream.flush()) fail_to_write(file);
-}
-
-}  // namespace
-
 void fail_to_write(const std::filesystem::path& file) {
   const char* reason = std::strerror(errno);
   throw RuntimeFailure(fmt::format("{}: cannot be written: {}", file.string(), reason));
 }
 
+void write_json(const std::filesystem::path& file, const nlohmann::ordered_json& document,
+                int indent) {
+  std::ofstream stream(file);
+  stream << document.dump(indent) << '\n';
+  if (!stream.flush()) fail_to_write(file);
+}
+
 void write_plan(const std::filesystem::path& folder, const Scenario& scenario) {
-  constexpr int kIndent = 2;
-  write(folder / "plan.json", to_json(scenario).dump(kIndent));
+  write_json(folder / "plan.json", to_json(scenario));
 }
 
 void write_timeline(const std::filesystem::path& folder, std::int64_t step, std::int64_t rank,
                     Timeline timeline) {
   timeline.step = step;
-  write(folder / name_of(TimelineFile{step, rank}), to_json(timeline).dump());
+  constexpr int kOneLine = -1;
+  write_json(folder / name_of(TimelineFile{step, rank}), to_json(timeline), kOneLine);
 }
 
 void remove_timelines(const std::filesystem::path& folder, std::int64_t first_step) {

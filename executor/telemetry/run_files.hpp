@@ -3,17 +3,22 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 
 #include "core/spec/scenario.hpp"
 #include "core/timeline/timeline.hpp"
 
 namespace shardwright::executor {
 
-// Throws RuntimeFailure, "FILE: cannot be written: REASON", with the system's reason (errno). Called
-// right after the call that failed.
+// Throws RuntimeFailure, "FILE: cannot be written: REASON", with the system's reason (errno).
+// Called right after the call that failed.
 [[noreturn]] void fail_to_write(const std::filesystem::path& file);
 
-// Writes FOLDER/plan.json, the plan that was run. Throws RuntimeFailure, as the next one does.
+// The following throw RuntimeFailure.
+void write_json(const std::filesystem::path& file, const nlohmann::ordered_json& document,
+                int indent = 2);
+
+// Writes FOLDER/plan.json, the plan that was run.
 void write_plan(const std::filesystem::path& folder, const Scenario& scenario);
 
 // Writes FOLDER/timeline-STEP-RANK.json (timeline_file.hpp), which also states the step.

@@ -84,13 +84,35 @@ void add_context(const Plan& plan, ArgumentList& arguments, PlanExport& result) 
   }
 }
 
+// DeepEP needs other ranks to send tokens to, and does not pad experts to a capacity.
+bool sends_by_deepep(const Scenario& scenario) {
+  return scenario.stack.communication.sends_tokens_once_per_node &&
+         scenario.plan.ep * scenario.plan.expert_tp > 1 && !scenario.model.moe->pads_to_capacity;
+}
+
+void add_token_dispatcher(const Scenario& scenario, ArgumentList& arguments, PlanExport& result) {
+  const bool overlaps = effective_overlap(scenario).expert_parallel;
+  if (!sends_by_deepep(scenario)) {
+    arguments.add("--moe-token-dispatcher-type", "alltoall");
+    if (overlaps) arguments.add("--moe-shared-expert-overlap");
+    return;
+  }
+  arguments.add("--moe-token-dispatcher-type", "flex");
+  arguments.add("--moe-enable-deepep");
+  // DeepEP takes no other number format of the router's probabilities.
+  arguments.add("--moe-router-dtype", "fp32");
+  if (overlaps) {
+    result.note("overlap.expert_parallel",
+                "Megatron-LM overlaps shared experts with the alltoall dispatcher only");
+  }
+}
+
 void add_expert_parallel(const Scenario& scenario, ArgumentList& arguments, PlanExport& result) {
   if (!scenario.model.moe) return;
   const Plan& plan = scenario.plan;
   arguments.add("--expert-model-parallel-size", plan.ep);
   arguments.add("--expert-tensor-parallel-size", plan.expert_tp);
-  arguments.add("--moe-token-dispatcher-type", "alltoall");
-  if (effective_overlap(scenario).expert_parallel) arguments.add("--moe-shared-expert-overlap");
+  add_token_dispatcher(scenario, arguments, result);
   if (effective_overlap(scenario).expert_microbatches)
     arguments.add("--overlap-moe-expert-parallel-comm");
   if (plan.ep > 1 && plan.precision == Precision::Fp16)
@@ -210,6 +232,27 @@ void add_kernels(const StackSpec& stack, ArgumentList& arguments) {
   if (stack.fusion.loss) arguments.add("--cross-entropy-loss-fusion");
 }
 
+// The shapes of experts without a capacity change from step to step, and no graph holds them.
+void add_cuda_graphs(const Scenario& scenario, RecomputePolicy policy, ArgumentList& arguments,
+                     PlanExport& result) {
+  const StackHost& host = scenario.stack.host;
+  if (!host.cuda_graphs && !host.graphs_to_dispatch) return;
+  if (policy != RecomputePolicy::None || scenario.plan.offload_activations) {
+    return result.note(
+        "CUDA graphs",
+        "Megatron-LM refuses them with recomputation and with offloaded activations");
+  }
+  const auto& moe = scenario.model.moe;
+  const bool whole_layers = host.cuda_graphs && (!moe || moe->pads_to_capacity);
+  arguments.add("--cuda-graph-impl", "transformer_engine");
+  arguments.add("--cuda-graph-scope", whole_layers ? "full" : "attn");
+  if (moe && !whole_layers) {
+    result.note("CUDA graphs",
+                "of attention alone; newer versions of Megatron-LM capture routers "
+                "too, by --cuda-graph-scope attn moe_router moe_preprocess");
+  }
+}
+
 std::string launch_line(const Scenario& scenario) {
   const Plan& plan = scenario.plan;
   // Before Blackwell, tp and cp rely on the launch order of kernels, which FSDP must not enforce.
@@ -237,6 +280,7 @@ PlanExport megatron_arguments(const Scenario& scenario) {
   add_offload(scenario, policy, arguments, result);
   add_precision(scenario, arguments, result);
   add_kernels(scenario.stack, arguments);
+  add_cuda_graphs(scenario, policy, arguments, result);
   add_model_arguments(scenario, arguments, result);
   note_foreign_stack(scenario.stack, kFamilies, "Megatron-LM", result);
   result.launch = launch_line(scenario);

@@ -1,6 +1,5 @@
 #include <ucontext.h>
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <stdexcept>

@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "executor/kernels/cpu/cpu_kernels.hpp"
+#include "core/op/op.hpp"
 #include "executor/kernels/cpu/eigen_maps.hpp"
 
 namespace shardwright::executor {
@@ -50,28 +50,6 @@ void to_probabilities(RowMatrix<Real>& scores, std::int64_t i, Real log_sum) {
   scores.row(i).tail(scores.cols() - 1 - i).setZero();
 }
 
-template <class Real>
-void CpuKernels<Real>::attention(const AttentionWork& work, const void* qkv, void* out,
-                                 void* statistics, Queue /*queue*/) {
-  const auto* in = static_cast<const Real*>(qkv);
-  const std::int64_t s = work.q_tokens, dv = work.v_head_dim;
-  for (std::int64_t sequence = 0; sequence < work.batch; ++sequence) {
-    for (std::int64_t head = 0; head < work.heads; ++head) {
-      const HeadPlace place(work, sequence, head);
-      RowMatrix<Real> scores = scaled_scores(work, in, place);
-      auto log_sums = row<Real>(statistics, sequence * work.heads + head, s);
-      for (std::int64_t i = 0; i < s; ++i) {
-        const auto seen = scores.row(i).head(i + 1).array();
-        const Real most = seen.maxCoeff();
-        log_sums(i) = most + std::log((seen - most).exp().sum());
-        to_probabilities(scores, i, log_sums(i));
-      }
-      matrix<Real>(static_cast<Real*>(out) + place.out, s, dv, place.out_width).noalias() =
-          scores * matrix<Real>(in + place.value, s, dv, place.row_width);
-    }
-  }
-}
-
 // Adds to the gradients of the head's keys and values, which the heads of a group share.
 template <class Real>
 void attention_head_backward(const AttentionWork& work, const HeadPlace& place, const Real* qkv,
@@ -94,23 +72,6 @@ void attention_head_backward(const AttentionWork& work, const HeadPlace& place, 
       scores * matrix<Real>(qkv + place.key, s, d, place.row_width);
   matrix<Real>(dqkv + place.key, s, d, place.row_width).noalias() +=
       scores.transpose() * matrix<Real>(qkv + place.query, s, d, place.row_width);
-}
-
-template <class Real>
-void CpuKernels<Real>::attention_backward(const AttentionWork& work, const void* qkv,
-                                          const void* out, const void* statistics, const void* dout,
-                                          void* dqkv, Queue /*queue*/) {
-  const HeadPlace layout(work, 0, 0);
-  matrix<Real>(dqkv, work.batch * work.q_tokens, layout.row_width).setZero();
-  for (std::int64_t sequence = 0; sequence < work.batch; ++sequence) {
-    for (std::int64_t head = 0; head < work.heads; ++head) {
-      attention_head_backward<Real>(
-          work, HeadPlace(work, sequence, head), static_cast<const Real*>(qkv),
-          static_cast<const Real*>(out),
-          row<Real>(statistics, sequence * work.heads + head, work.q_tokens),
-          static_cast<const Real*>(dout), static_cast<Real*>(dqkv));
-    }
-  }
 }
 
 }  // namespace shardwright::executor

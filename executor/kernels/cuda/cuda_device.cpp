@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <utility>
 
 namespace shardwright::executor {
 
@@ -36,43 +35,21 @@ std::shared_ptr<void> gpu_memory(std::size_t bytes) {
 }
 
 CudaStream::CudaStream() {
-  check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
-}
-
-CudaStream::~CudaStream() {
-  if (stream_ != nullptr) cudaStreamDestroy(stream_);
-}
-
-CudaStream::CudaStream(CudaStream&& other) noexcept
-    : stream_(std::exchange(other.stream_, nullptr)) {}
-
-CudaStream& CudaStream::operator=(CudaStream&& other) noexcept {
-  std::swap(stream_, other.stream_);
-  return *this;
+  check_cuda(cudaStreamCreateWithFlags(stream_.out(), cudaStreamNonBlocking), "cudaStreamCreate");
 }
 
 CudaEvent::CudaEvent(bool timed) {
-  check_cuda(cudaEventCreateWithFlags(&event_, timed ? cudaEventDefault : cudaEventDisableTiming),
-             "cudaEventCreate");
-}
-
-CudaEvent::~CudaEvent() {
-  if (event_ != nullptr) cudaEventDestroy(event_);
-}
-
-CudaEvent::CudaEvent(CudaEvent&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
-
-CudaEvent& CudaEvent::operator=(CudaEvent&& other) noexcept {
-  std::swap(event_, other.event_);
-  return *this;
+  check_cuda(
+      cudaEventCreateWithFlags(event_.out(), timed ? cudaEventDefault : cudaEventDisableTiming),
+      "cudaEventCreate");
 }
 
 void CudaEvent::record(cudaStream_t stream) {
-  check_cuda(cudaEventRecord(event_, stream), "cudaEventRecord");
+  check_cuda(cudaEventRecord(event_.get(), stream), "cudaEventRecord");
 }
 
 bool CudaEvent::has_passed() const {
-  const cudaError_t status = cudaEventQuery(event_);
+  const cudaError_t status = cudaEventQuery(event_.get());
   if (status == cudaErrorNotReady) return false;
   check_cuda(status, "what runs on the device");
   return true;
@@ -80,7 +57,7 @@ bool CudaEvent::has_passed() const {
 
 double CudaEvent::seconds_since(const CudaEvent& earlier) const {
   float milliseconds = 0.0F;
-  check_cuda(cudaEventElapsedTime(&milliseconds, earlier.event_, event_), "cudaEventElapsedTime");
+  check_cuda(cudaEventElapsedTime(&milliseconds, earlier.get(), get()), "cudaEventElapsedTime");
   return static_cast<double>(milliseconds) * 1e-3;
 }
 

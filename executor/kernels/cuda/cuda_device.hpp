@@ -4,10 +4,10 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "executor/kernels/element.hpp"
 
@@ -46,27 +46,42 @@ inline cudaStream_t stream_of(Queue queue) {
   return static_cast<cudaStream_t>(queue);
 }
 
+// Owns an object of CUDA or one of its libraries; null until it is created through `out`.
+template <class Object, auto kDestroy>
+class Owned {
+ public:
+  Owned() = default;
+  ~Owned() {
+    if (object_ != nullptr) kDestroy(object_);
+  }
+  Owned(Owned&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Owned& operator=(Owned&& other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+
+  Object get() const { return object_; }
+  Object* out() { return &object_; }
+
+ private:
+  Object object_ = nullptr;
+};
+
 // A stream that does not synchronise with the default stream. Throws CudaError.
 class CudaStream {
  public:
   CudaStream();
-  ~CudaStream();
-  CudaStream(CudaStream&& other) noexcept;
-  CudaStream& operator=(CudaStream&& other) noexcept;
 
-  cudaStream_t get() const { return stream_; }
+  cudaStream_t get() const { return stream_.get(); }
 
  private:
-  cudaStream_t stream_ = nullptr;
+  Owned<cudaStream_t, cudaStreamDestroy> stream_;
 };
 
 // An event. Throws CudaError.
 class CudaEvent {
  public:
   explicit CudaEvent(bool timed);
-  ~CudaEvent();
-  CudaEvent(CudaEvent&& other) noexcept;
-  CudaEvent& operator=(CudaEvent&& other) noexcept;
 
   void record(cudaStream_t stream);
   // True once all earlier work of the stream has ended. Throws CudaError if that failed.
@@ -74,10 +89,10 @@ class CudaEvent {
   // Returns the time between two timed events that have passed.
   double seconds_since(const CudaEvent& earlier) const;
 
-  cudaEvent_t get() const { return event_; }
+  cudaEvent_t get() const { return event_.get(); }
 
  private:
-  cudaEvent_t event_ = nullptr;
+  Owned<cudaEvent_t, cudaEventDestroy> event_;
 };
 
 }  // namespace shardwright::executor

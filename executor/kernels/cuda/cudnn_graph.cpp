@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "executor/kernels/cuda/cuda_device.hpp"
-
 namespace shardwright::executor {
 namespace {
 
 constexpr std::int64_t kAlignment = 16;
-constexpr int kNoAxis = -1;
 // Older versions may need other graphs and were not considered.
 constexpr std::size_t kMinVersion = 90600;
 
@@ -32,21 +29,13 @@ std::int64_t unique_id(CudnnGraph::Id tensor) {
 class CudnnDescriptor {
  public:
   explicit CudnnDescriptor(cudnnBackendDescriptorType_t type) {
-    check_cudnn(cudnnBackendCreateDescriptor(type, &descriptor_), "cudnnBackendCreateDescriptor");
-  }
-  ~CudnnDescriptor() {
-    if (descriptor_ != nullptr) cudnnBackendDestroyDescriptor(descriptor_);
-  }
-  CudnnDescriptor(CudnnDescriptor&& other) noexcept
-      : descriptor_(std::exchange(other.descriptor_, nullptr)) {}
-  CudnnDescriptor& operator=(CudnnDescriptor&& other) noexcept {
-    std::swap(descriptor_, other.descriptor_);
-    return *this;
+    check_cudnn(cudnnBackendCreateDescriptor(type, descriptor_.out()),
+                "cudnnBackendCreateDescriptor");
   }
 
   CudnnDescriptor& set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                        std::int64_t count, const void* values) {
-    check_cudnn(cudnnBackendSetAttribute(descriptor_, name, type, count, values),
+    check_cudnn(cudnnBackendSetAttribute(get(), name, type, count, values),
                 "cudnnBackendSetAttribute");
     return *this;
   }
@@ -56,27 +45,23 @@ class CudnnDescriptor {
     return set(name, type, 1, &value);
   }
   CudnnDescriptor& set(cudnnBackendAttributeName_t name, const CudnnDescriptor& other) {
-    return set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &other.descriptor_);
+    return set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, other.get());
   }
   CudnnDescriptor&& finish() && {
-    check_cudnn(cudnnBackendFinalize(descriptor_), "cudnnBackendFinalize");
+    check_cudnn(cudnnBackendFinalize(get()), "cudnnBackendFinalize");
     return std::move(*this);
   }
 
-  cudnnBackendDescriptor_t get() const { return descriptor_; }
+  cudnnBackendDescriptor_t get() const { return descriptor_.get(); }
 
  private:
-  cudnnBackendDescriptor_t descriptor_ = nullptr;
+  Owned<cudnnBackendDescriptor_t, cudnnBackendDestroyDescriptor> descriptor_;
 };
 
 CudnnHandle::CudnnHandle() {
   if (cudnnGetVersion() < kMinVersion)
     throw CudaError("cuDNN " + std::to_string(cudnnGetVersion()), "9.6 is the oldest that will do");
-  check_cudnn(cudnnCreate(&handle_), "cudnnCreate");
-}
-
-CudnnHandle::~CudnnHandle() {
-  cudnnDestroy(handle_);
+  check_cudnn(cudnnCreate(handle_.out()), "cudnnCreate");
 }
 
 CudnnGraph::CudnnGraph() = default;
@@ -123,50 +108,47 @@ void CudnnGraph::matmul(Id a, Id b, Id out) {
   operations_.push_back(std::move(operation).finish());
 }
 
-CudnnDescriptor CudnnGraph::pointwise_of(cudnnPointwiseMode_t mode, cudnnDataType_t compute,
-                                         int axis) {
+void CudnnGraph::add_pointwise(cudnnPointwiseMode_t mode,
+                               const std::vector<std::pair<int, Id>>& operands,
+                               cudnnDataType_t compute, int axis) {
   CudnnDescriptor descriptor(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
   descriptor.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, mode)
       .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, compute);
   if (axis != kNoAxis)
     descriptor.set(CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, static_cast<std::int64_t>(axis));
-  return std::move(descriptor).finish();
-}
-
-void CudnnGraph::add_pointwise(const CudnnDescriptor& descriptor,
-                               const std::vector<std::pair<int, Id>>& operands) {
+  details_.push_back(std::move(descriptor).finish());
   CudnnDescriptor operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, descriptor);
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, details_.back());
   for (const auto& [name, tensor] : operands)
     operation.set(static_cast<cudnnBackendAttributeName_t>(name), tensors_[tensor]);
   operations_.push_back(std::move(operation).finish());
 }
 
 void CudnnGraph::pointwise(cudnnPointwiseMode_t mode, Id x, Id out) {
-  details_.push_back(pointwise_of(mode, CUDNN_DATA_FLOAT, kNoAxis));
-  add_pointwise(details_.back(), {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x},
-                                  {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, out}});
+  add_pointwise(mode, {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x},
+                       {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, out}});
 }
 
 void CudnnGraph::pointwise(cudnnPointwiseMode_t mode, Id x, Id y, Id out, cudnnDataType_t compute) {
-  details_.push_back(pointwise_of(mode, compute, kNoAxis));
-  add_pointwise(details_.back(), {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x},
-                                  {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, y},
-                                  {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, out}});
+  add_pointwise(mode,
+                {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x},
+                 {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, y},
+                 {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, out}},
+                compute);
 }
 
 void CudnnGraph::select(Id x, Id y, Id holds, Id out) {
-  details_.push_back(pointwise_of(CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, kNoAxis));
-  add_pointwise(details_.back(), {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x},
-                                  {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, y},
-                                  {CUDNN_ATTR_OPERATION_POINTWISE_TDESC, holds},
-                                  {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, out}});
+  add_pointwise(CUDNN_POINTWISE_BINARY_SELECT, {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x},
+                                                {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, y},
+                                                {CUDNN_ATTR_OPERATION_POINTWISE_TDESC, holds},
+                                                {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, out}});
 }
 
 void CudnnGraph::index(Id x, int axis, Id out) {
-  details_.push_back(pointwise_of(CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_FLOAT, axis));
-  add_pointwise(details_.back(), {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x},
-                                  {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, out}});
+  add_pointwise(
+      CUDNN_POINTWISE_GEN_INDEX,
+      {{CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x}, {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, out}},
+      CUDNN_DATA_FLOAT, axis);
 }
 
 void CudnnGraph::reduce(cudnnReduceTensorOp_t operation, Id x, Id out) {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "executor/kernels/element.hpp"
+#include "executor/kernels/cuda/cuda_device.hpp"
 
 namespace shardwright::executor {
 
@@ -16,14 +16,11 @@ class CudnnHandle {
  public:
   // Throws CudaError.
   CudnnHandle();
-  ~CudnnHandle();
-  CudnnHandle(const CudnnHandle&) = delete;
-  CudnnHandle& operator=(const CudnnHandle&) = delete;
 
-  cudnnHandle_t get() const { return handle_; }
+  cudnnHandle_t get() const { return handle_.get(); }
 
  private:
-  cudnnHandle_t handle_ = nullptr;
+  Owned<cudnnHandle_t, cudnnDestroy> handle_;
 };
 
 class CudnnDescriptor;
@@ -34,6 +31,7 @@ class CudnnGraph {
   struct Shape {
     Four sizes{}, strides{};
   };
+  static constexpr int kNoAxis = -1;
   // Identifies a tensor of this graph.
   using Id = std::size_t;
 
@@ -74,9 +72,8 @@ class CudnnGraph {
 
  private:
   Id add_tensor(const Shape& shape, cudnnDataType_t type, bool is_virtual, bool by_value);
-  static CudnnDescriptor pointwise_of(cudnnPointwiseMode_t mode, cudnnDataType_t compute, int axis);
-  void add_pointwise(const CudnnDescriptor& descriptor,
-                     const std::vector<std::pair<int, Id>>& operands);
+  void add_pointwise(cudnnPointwiseMode_t mode, const std::vector<std::pair<int, Id>>& operands,
+                     cudnnDataType_t compute = CUDNN_DATA_FLOAT, int axis = kNoAxis);
 
   std::vector<CudnnDescriptor> tensors_, operations_;
   std::vector<std::pair<Id, std::unique_ptr<float>>> scalars_;

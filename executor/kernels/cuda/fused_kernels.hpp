@@ -13,12 +13,22 @@
 
 namespace shardwright::executor {
 
+// The longest rows that the norms support. A block keeps a row in its registers (norm.cu), in at
+// most this many packs per thread.
+inline constexpr unsigned kMaxNormThreads = 256;
+inline constexpr int kMaxNormPacks = 8;
+
+// Rows of a multiple of 8 elements are read in packs of 8, others element by element.
+constexpr std::int64_t longest_norm_row(bool multiple_of_8) {
+  return std::int64_t{multiple_of_8 ? 8 : 1} * kMaxNormThreads * kMaxNormPacks;
+}
+
 class FusedKernels : public Kernels {
  public:
   Element element() const final { return Element::Bfloat16; }
   Element state_element() const final { return Element::Float32; }
 
-  // Throws CudaError for rows longer than longest_norm_row (norm_rows.hpp).
+  // Throws CudaError for rows longer than longest_norm_row.
   void norm(const NormShape& shape, const void* x, const void* weight, const void* bias, void* y,
             Queue queue) final;
   void norm_backward(const NormShape& shape, const void* dy, const void* residual, const void* x,

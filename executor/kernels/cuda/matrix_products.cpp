@@ -1,18 +1,10 @@
-// cuBLASLt matrices are column-major, so it sees a row-major matrix [rows, columns] as its
-// transpose. Hence, column-major:
-//
-// - y [rows, outputs] is [outputs, rows]: W transposed, times x;
-// - dx [rows, inputs] is [inputs, rows]: W, times dy;
-// - dW [outputs, inputs] is [inputs, outputs]: x, times dy transposed.
 #include "executor/kernels/cuda/matrix_products.hpp"
 
 #include <cublasLt.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <map>
 #include <tuple>
-#include <utility>
 
 #include "executor/kernels/cuda/cuda_device.hpp"
 
@@ -23,44 +15,10 @@ void check_cublas(cublasStatus_t status, const char* call) {
   if (status != CUBLAS_STATUS_SUCCESS) throw CudaError(call, cublasLtGetStatusString(status));
 }
 
-// Owns a cuBLASLt object.
-template <class Object, cublasStatus_t (*kDestroy)(Object)>
-class Owned {
- public:
-  Owned() = default;
-  ~Owned() {
-    if (object_ != nullptr) kDestroy(object_);
-  }
-  Owned(Owned&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
-  Owned& operator=(Owned&& other) noexcept {
-    std::swap(object_, other.object_);
-    return *this;
-  }
-
-  Object get() const { return object_; }
-  Object* out() { return &object_; }
-
- private:
-  Object object_ = nullptr;
-};
-
 using Handle = Owned<cublasLtHandle_t, cublasLtDestroy>;
 using Layout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
 using Description = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
 using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
-
-// A column-major product out [m, n] = op(a) op(b) with inner dimension k.
-struct Product {
-  std::int64_t m = 0, n = 0, k = 0;
-  bool a_transposed = false, b_transposed = false, adds_fp32 = false, has_bias = false;
-
-  auto operator<=>(const Product&) const = default;
-};
-
-struct Operands {
-  const void *a, *b, *bias;
-  void* out;
-};
 
 // Returns the largest power of two up to 256 that divides the address.
 std::uint32_t alignment_of(const void* pointer) {
@@ -177,37 +135,9 @@ struct MatrixProducts::Implementation {
 MatrixProducts::MatrixProducts() : implementation_(std::make_unique<Implementation>()) {}
 MatrixProducts::~MatrixProducts() = default;
 
-void MatrixProducts::linear(const LinearShape& shape, const void* x, const void* weight,
-                            const void* bias, void* y, const ProductWorkspace& workspace,
-                            Queue queue) {
-  Product product;
-  product.m = shape.outputs;
-  product.n = shape.rows;
-  product.k = shape.inputs;
-  product.a_transposed = true;
-  product.has_bias = bias != nullptr;
-  implementation_->run(product, {weight, x, bias, y}, workspace, queue);
-}
-
-void MatrixProducts::input_gradient(const LinearShape& shape, const void* dy, const void* weight,
-                                    void* dx, const ProductWorkspace& workspace, Queue queue) {
-  Product product;
-  product.m = shape.inputs;
-  product.n = shape.rows;
-  product.k = shape.outputs;
-  implementation_->run(product, {weight, dy, nullptr, dx}, workspace, queue);
-}
-
-void MatrixProducts::add_weight_gradient(const LinearShape& shape, const void* dy, const void* x,
-                                         void* dweight, const ProductWorkspace& workspace,
-                                         Queue queue) {
-  Product product;
-  product.m = shape.inputs;
-  product.n = shape.outputs;
-  product.k = shape.rows;
-  product.b_transposed = true;
-  product.adds_fp32 = true;
-  implementation_->run(product, {x, dy, nullptr, dweight}, workspace, queue);
+void MatrixProducts::run(const Product& product, const Operands& operands,
+                         const ProductWorkspace& workspace, Queue queue) {
+  implementation_->run(product, operands, workspace, queue);
 }
 
 }  // namespace shardwright::executor

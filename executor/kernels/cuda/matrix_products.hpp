@@ -1,12 +1,34 @@
-// Products with weight matrices by cuBLASLt.
+// Matrix products by cuBLASLt.
+//
+// cuBLASLt matrices are column-major, so it sees a row-major matrix [rows, columns] as its
+// transpose. Hence, column-major:
+//
+// - y [rows, outputs] is [outputs, rows]: W transposed, times x;
+// - dx [rows, inputs] is [inputs, rows]: W, times dy;
+// - dW [outputs, inputs] is [inputs, outputs]: x, times dy transposed.
 #pragma once
 
+#include <compare>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
-#include "executor/kernels/kernels.hpp"
+#include "executor/kernels/element.hpp"
 
 namespace shardwright::executor {
+
+// A column-major product out [m, n] = op(a) op(b) with inner dimension k.
+struct Product {
+  std::int64_t m = 0, n = 0, k = 0;
+  bool a_transposed = false, b_transposed = false, adds_fp32 = false, has_bias = false;
+
+  auto operator<=>(const Product&) const = default;
+};
+
+struct Operands {
+  const void *a, *b, *bias;
+  void* out;
+};
 
 // Memory that cuBLASLt may use during a product.
 struct ProductWorkspace {
@@ -21,15 +43,8 @@ class MatrixProducts {
   MatrixProducts();
   ~MatrixProducts();
 
-  // y = x W^T + b in bf16; the bias may be null.
-  void linear(const LinearShape& shape, const void* x, const void* weight, const void* bias,
-              void* y, const ProductWorkspace& workspace, Queue queue);
-  // dx = dy W in bf16.
-  void input_gradient(const LinearShape& shape, const void* dy, const void* weight, void* dx,
-                      const ProductWorkspace& workspace, Queue queue);
-  // dW += dy^T x in fp32.
-  void add_weight_gradient(const LinearShape& shape, const void* dy, const void* x, void* dweight,
-                           const ProductWorkspace& workspace, Queue queue);
+  void run(const Product& product, const Operands& operands, const ProductWorkspace& workspace,
+           Queue queue);
 
  private:
   struct Implementation;

@@ -4,16 +4,15 @@
 //   dn = dy w;  dx = (dn - mean(dn) - n mean(dn n)) r  (RMSNorm: without mean(dn))
 //
 // A block keeps one row at a time in registers, up to kPacks packs per thread. check_executable
-// refuses models with longer rows (norm_rows.hpp).
+// refuses models with longer rows (longest_norm_row).
 #include "executor/kernels/cuda/column_sums.cuh"
 #include "executor/kernels/cuda/fused_kernels.hpp"
-#include "executor/kernels/cuda/norm_rows.hpp"
 
 namespace shardwright::executor {
 namespace {
 
 constexpr unsigned kFewThreads = 128;
-static_assert(kWide == 8, "the packs of norm_rows.hpp");
+static_assert(kWide == 8, "the packs of longest_norm_row");
 // The most blocks among which rows are divided if each block keeps sums of its rows.
 constexpr std::int64_t kMaxParts = 264;
 

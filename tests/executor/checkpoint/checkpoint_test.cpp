@@ -2,10 +2,8 @@
 #include <sys/stat.h>
 
 #include <atomic>
-#include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -24,13 +22,7 @@ namespace {
 
 constexpr std::int64_t kSaved = 3, kSteps = 6;
 
-TrainingOptions six_steps() {
-  TrainingOptions options;
-  options.steps = kSteps;
-  options.learning_rate = 3e-3;
-  options.warmup_steps = 2;
-  return options;
-}
+constexpr TrainingOptions kSixSteps{.steps = kSteps, .learning_rate = 3e-3, .warmup_steps = 2};
 
 Plan plan_of(std::int64_t dp, std::int64_t tp, std::int64_t pp, int zero_stage) {
   Plan plan = one_rank_plan();
@@ -56,7 +48,7 @@ std::vector<double> run_and_save(const ModelSpec& model, const Plan& plan,
                                  const std::filesystem::path& folder, bool in_background = false) {
   std::vector<double> losses;
   LocalStore store;
-  on_ranks(model, plan, six_steps(), [&](RankTrainer& trainer, const BatchLoader& loader) {
+  on_ranks(model, plan, kSixSteps, [&](RankTrainer& trainer, const BatchLoader& loader) {
     RunCheckpoints checkpoints({folder, 2, in_background}, model, trainer, store,
                                [](const std::string&) {});
     std::vector<double> own;
@@ -82,7 +74,7 @@ struct Resumed {
 Resumed resume(const ModelSpec& model, const Plan& plan, const std::filesystem::path& folder) {
   Resumed resumed;
   LocalStore store;
-  on_ranks(model, plan, six_steps(), [&](RankTrainer& trainer, const BatchLoader& loader) {
+  on_ranks(model, plan, kSixSteps, [&](RankTrainer& trainer, const BatchLoader& loader) {
     RunCheckpoints checkpoints({folder}, model, trainer, store,
                                [&](const std::string& text) { resumed.reported.push_back(text); });
     const auto state = checkpoints.load_newest();
@@ -130,7 +122,7 @@ TEST(Checkpoint, ThatCannotBeWrittenIsAnErrorOnAllRanks) {
   for (const bool in_background : {false, true}) {
     std::atomic<int> failures = 0;
     LocalStore store;
-    on_ranks(small_llama(), plan_of(2, 1, 1, 1), six_steps(),
+    on_ranks(small_llama(), plan_of(2, 1, 1, 1), kSixSteps,
              [&](RankTrainer& trainer, const BatchLoader& /*loader*/) {
                RunCheckpoints checkpoints({blocked, 2, in_background}, small_llama(), trainer,
                                           store, [](const std::string&) {});
@@ -317,7 +309,7 @@ TEST(Checkpoint, IsRefusedBeforeItsTensorsAreRead) {
   const auto folder = scratch_path("refused");
   run_and_save(small_llama(), plan_of(1, 1, 1, 0), folder);
   LocalStore store;
-  on_ranks(small_llama(), plan_of(1, 1, 1, 0), six_steps(),
+  on_ranks(small_llama(), plan_of(1, 1, 1, 0), kSixSteps,
            [&](RankTrainer& trainer, const BatchLoader& /*loader*/) {
              RunCheckpoints checkpoints({folder}, small_llama(), trainer, store,
                                         [](const std::string&) {});

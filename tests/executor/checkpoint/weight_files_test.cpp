@@ -9,7 +9,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "core/base/error.hpp"
 #include "executor/checkpoint/parameter_files.hpp"
 #include "executor/checkpoint/run_checkpoints.hpp"
 #include "executor/checkpoint/stored_names.hpp"
@@ -63,6 +62,13 @@ void write_file(const std::filesystem::path& file, const std::vector<StoredTenso
   const std::uint64_t length = text.size();
   std::ofstream(file, std::ios::binary)
       << std::string(reinterpret_cast<const char*>(&length), 8) << text << data;
+}
+
+std::filesystem::path folder_with(const std::string& name, const std::vector<StoredTensor>& tensors,
+                                  const std::string& format) {
+  auto folder = new_folder(name);
+  write_file(folder / "model.safetensors", tensors, format);
+  return folder;
 }
 
 // Returns the loss of the first step from these weights.
@@ -164,12 +170,11 @@ std::vector<std::string> problems_of(const std::filesystem::path& from, const Mo
 
 TEST(WeightFiles, OfAnotherModelAreRefusedWithEveryDifference) {
   const ModelSpec model = small_llama();
-  const auto folder = new_folder("other");
   std::vector<StoredTensor> tensors = stored_tensors(model);
   const std::string missing = tensors[4].name, narrow = tensors[7].name;
   tensors[7].shape.back() -= 1;
   tensors.erase(tensors.begin() + 4);
-  write_file(folder / "model.safetensors", tensors, "F32");
+  const auto folder = folder_with("other", tensors, "F32");
   EXPECT_THAT(problems_of(folder, model), testing::UnorderedElementsAre(missing, narrow));
   EXPECT_THROW(WeightFiles(folder / "nothing"), InputError);
   EXPECT_THROW(WeightFiles(new_folder("empty")), InputError);
@@ -178,12 +183,11 @@ TEST(WeightFiles, OfAnotherModelAreRefusedWithEveryDifference) {
 // A bias or layer that the plan's model lacks would be ignored silently.
 TEST(WeightFiles, MustNotHoldTensorsThatTheModelLacks) {
   const ModelSpec model = small_llama();
-  const auto folder = new_folder("more");
   std::vector<StoredTensor> tensors = stored_tensors(model);
   tensors.push_back({"model.layers.0.self_attn.q_proj.bias", {8}});
   tensors.push_back({"model.layers.0.self_attn.rotary_emb.inv_freq", {4}});
   tensors.push_back({"model.layers.99.mlp.up_proj.weight", {2, 2}});
-  write_file(folder / "model.safetensors", tensors, "F32");
+  const auto folder = folder_with("more", tensors, "F32");
   EXPECT_THAT(problems_of(folder, model),
               testing::UnorderedElementsAre("model.layers.0.self_attn.q_proj.bias",
                                             "model.layers.99.mlp.up_proj.weight"));
@@ -199,8 +203,7 @@ TEST(WeightFiles, HeadOfATiedModelIsItsEmbedding) {
   });
   ASSERT_NE(embedding, tensors.end());
   tensors.push_back({"lm_head.weight", embedding->shape});
-  const auto folder = new_folder("tied");
-  write_file(folder / "model.safetensors", tensors, "F32");
+  const auto folder = folder_with("tied", tensors, "F32");
   EXPECT_THAT(problems_of(folder, model), testing::ElementsAre("lm_head.weight"));
 }
 
@@ -233,8 +236,7 @@ TEST(WeightFiles, AnIndexDeterminesTheFileOfATensor) {
 
 TEST(WeightFiles, ConfigurationMustBeThatOfThePlan) {
   ModelSpec model = small_llama();
-  const auto folder = new_folder("config");
-  write_file(folder / "model.safetensors", stored_tensors(model), "BF16");
+  const auto folder = folder_with("config", stored_tensors(model), "BF16");
   nlohmann::json config = {
       {"model_type", "llama"},   {"num_hidden_layers", 4},   {"hidden_size", 32},
       {"vocab_size", 256},       {"num_attention_heads", 4}, {"num_key_value_heads", 2},
@@ -255,8 +257,7 @@ TEST(WeightFiles, ConfigurationMustBeThatOfThePlan) {
 
 TEST(WeightFiles, ConfigurationOfWrongTypesIsBadInput) {
   const ModelSpec model = small_llama();
-  const auto folder = new_folder("types");
-  write_file(folder / "model.safetensors", stored_tensors(model), "BF16");
+  const auto folder = folder_with("types", stored_tensors(model), "BF16");
   nlohmann::json config = {
       {"model_type", "llama"},   {"num_hidden_layers", 4},   {"hidden_size", 32},
       {"vocab_size", 256},       {"num_attention_heads", 4}, {"num_key_value_heads", 2},

@@ -3,12 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <functional>
 #include <future>
-#include <numeric>
 #include <thread>
-#include <vector>
 
 namespace shardwright::executor {
 namespace {
@@ -20,7 +17,7 @@ void on_ranks(int size, const std::function<void(Communicator&)>& work,
   std::vector<std::future<void>> ranks;
   for (int rank = 0; rank < size; ++rank) {
     ranks.push_back(std::async(std::launch::async, [&, rank] {
-      GlooDevice device({"127.0.0.1", timeout});
+      GlooDevice device("127.0.0.1", timeout);
       const auto communicator = device.connect(store, "group", rank, size);
       work(*communicator);
     }));

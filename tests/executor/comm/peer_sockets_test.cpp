@@ -62,7 +62,7 @@ TEST(Gloo, UnauthenticatedPeersNeitherJoinNorDisturb) {
   LocalStore store;
   std::vector<std::unique_ptr<GlooDevice>> devices;
   for (int rank = 0; rank < kSize; ++rank)
-    devices.push_back(std::make_unique<GlooDevice>(GlooOptions{kLoopback, 20s}));
+    devices.push_back(std::make_unique<GlooDevice>(kLoopback, 20s));
   std::atomic<bool> done = false;
   auto peers = std::async(std::launch::async, [&] {
     std::vector<Socket> kept;

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <future>
 #include <iterator>
-#include <thread>
 #include <vector>
 
 #include "executor/comm/communicator.hpp"

@@ -2,9 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <fstream>
-#include <numeric>
 #include <set>
 
 #include "core/base/error.hpp"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "executor/data/counter_random.hpp"
-#include "executor/kernels/cpu/cpu_kernels.hpp"
+#include "executor/kernels/kernels.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -47,9 +47,9 @@ void expect_gradient(const char* what, Values& x, const Values& gradient,
   }
 }
 
-CpuKernels<double>& kernels() {
-  static CpuKernels<double> made;
-  return made;
+Kernels& kernels() {
+  static const std::unique_ptr<Kernels> made = make_cpu_kernels_in_fp64();
+  return *made;
 }
 
 TEST(Gradient, OfLinear) {
@@ -231,14 +231,13 @@ TEST(Gradient, OfLossOverTwoPartsOfAVocabulary) {
 // Computes two steps by hand: m = (1-b1) g, v = (1-b2) g^2, both corrected, and decoupled weight
 // decay.
 TEST(AdamW, FollowsItsDefinition) {
-  AdamStep step;
-  step.learning_rate = 0.5F;
-  step.beta1 = 0.5F;
-  step.beta2 = 0.75F;
-  step.epsilon = 0.0F;
-  step.weight_decay = 0.25F;
-  // Half of the gradient's norm.
-  step.clip_norm = 2.0F;
+  // The limit is half of the gradient's norm.
+  const AdamStep step{.learning_rate = 0.5F,
+                      .beta1 = 0.5F,
+                      .beta2 = 0.75F,
+                      .epsilon = 0.0F,
+                      .weight_decay = 0.25F,
+                      .clip_norm = 2.0F};
   Values weight = {2.0}, first = {0.0}, second = {0.0};
   const Values gradient = {4.0};
   const double squares = 16.0;

@@ -9,7 +9,6 @@
 #include <limits>
 
 #include "executor/data/counter_random.hpp"
-#include "executor/kernels/cpu/cpu_kernels.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -209,11 +208,8 @@ std::vector<OpResult> optimizer(OpBench& bench, std::int64_t elements, float cli
   const auto second = bench.states(squares);
   const auto applied = bench.activations(zeros(elements));
   double* sum = bench.number(0.25);
-  AdamStep step;
-  step.learning_rate = 0.01F;
-  step.weight_decay = 0.1F;
-  step.clip_norm = clip_norm;
-  step.step = 3;
+  const AdamStep step{
+      .learning_rate = 0.01F, .weight_decay = 0.1F, .clip_norm = clip_norm, .step = 3};
   const bool is_reference = bench.kernels.element() == bench.kernels.state_element();
   bench.kernels.add_squares(elements, gradient, sum, bench.queue);
   bench.kernels.adamw(elements, step,
@@ -252,9 +248,7 @@ std::vector<OpResult> not_finite(OpBench& bench) {
   count(applied, kElements, bench.kernels.element(), in_activations);
   bench.kernels.add_squares(kElements, gradient, sum, bench.queue);
   count(sum, 1, Element::Float64, in_number);
-  AdamStep step;
-  step.learning_rate = 0.01F;
-  bench.kernels.adamw(kElements, step,
+  bench.kernels.adamw(kElements, {.learning_rate = 0.01F},
                       {gradient, weight, first, second, is_reference ? nullptr : applied}, sum,
                       bench.queue);
   const std::vector<float> counts = {bench.read_number(in_states),
@@ -439,8 +433,8 @@ const std::vector<OpCase>& op_table() {
 }
 
 void expect_same_results(const OpCase& op, OpBench& bench) {
-  CpuKernels<float> reference;
-  OpBench reference_bench(reference);
+  const auto reference = make_cpu_kernels();
+  OpBench reference_bench(*reference);
   const std::vector<OpResult> expected = op.run(reference_bench), found = op.run(bench);
   ASSERT_EQ(expected.size(), found.size());
   for (std::size_t r = 0; r < expected.size(); ++r) {

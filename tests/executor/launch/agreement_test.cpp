@@ -93,8 +93,8 @@ TEST(RankWatch, CountsAbsentRanksAsLost) {
   EXPECT_EQ(watch.describe_silence(1), "rank 1 on node7 did not join in time");
 }
 
-// Expects that all ranks exit as bad input ends them, with messages that match, and that all but the
-// `odd` one name it.
+// Expects that all ranks exit as bad input ends them, with messages that match, and that all but
+// the `odd` one name it.
 void expect_refusal(LaunchedRanks& ranks, const testing::Matcher<std::string>& reported,
                     std::size_t odd = kRanks) {
   for (std::size_t rank = 0; rank < kRanks; ++rank) {

@@ -5,8 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
-#include <string>
-#include <vector>
 
 #include "tests/thrown.hpp"
 

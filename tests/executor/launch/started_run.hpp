@@ -3,8 +3,6 @@
 
 #include <sys/types.h>
 
-#include <chrono>
-#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>

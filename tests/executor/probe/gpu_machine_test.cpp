@@ -10,7 +10,7 @@
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
-#include "executor/probe/probe_models.hpp"
+#include "executor/probe/probe_process.hpp"
 #include "executor/runtime/executable.hpp"
 #include "sim/memory/memory_replay.hpp"
 #include "sim/step/simulate.hpp"

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -50,7 +49,7 @@ std::vector<double> run_processes(bool gpt2, const Plan& plan, const std::string
   std::filesystem::create_directories(folder);
   write_scenario(gpt2 ? small_gpt2() : small_llama(), plan,
                  device == "cuda" ? Precision::Bf16 : Precision::Fp32, folder / "plan.json");
-  const TrainingOptions options = twenty_steps();
+  const TrainingOptions& options = kTwentySteps;
   const std::string command = fmt::format(
       "'{}' '{}' --data '{}' --out '{}' --steps {} --lr {} --warmup-steps {} --device {} "
       "--share-gpu --no-progress > '{}' 2>&1",

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -16,7 +15,7 @@
 #include "core/spec/plan_json.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/stack_json.hpp"
-#include "executor/kernels/cuda/norm_rows.hpp"
+#include "executor/kernels/cuda/fused_kernels.hpp"
 #include "executor/runtime/executable.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
 #include "tests/thrown.hpp"
@@ -270,12 +269,7 @@ std::vector<std::string> refusals(const ModelSpec& model, const Plan& plan, cons
   return problems_of([&] { check_executable(model, plan, stack, on_gpu, "plan.json"); });
 }
 
-TrainingOptions three_steps() {
-  TrainingOptions options;
-  options.steps = 3;
-  options.learning_rate = 3e-3;
-  return options;
-}
+constexpr TrainingOptions kThreeSteps{.steps = 3, .learning_rate = 3e-3};
 
 double worst_difference(const std::vector<double>& losses, const std::vector<double>& expected) {
   EXPECT_EQ(losses.size(), expected.size());
@@ -301,14 +295,14 @@ TEST(EveryField, OfAModelIsComputedRefusedOrIrrelevant) {
       continue;
     }
     ASSERT_THAT(refused, testing::IsEmpty()) << field.name;
-    const bool same = train(model, plan, three_steps()) == train(before, plan, three_steps());
+    const bool same = train(model, plan, kThreeSteps) == train(before, plan, kThreeSteps);
     EXPECT_EQ(same, field.fate == Fate::NoMatter) << field.name;
   }
 }
 
 TEST(EveryField, OfAPlanIsComputedRefusedOrIrrelevant) {
   const ModelSpec model = small_llama();
-  const std::vector<double> expected = train(model, one_rank_plan(), three_steps());
+  const std::vector<double> expected = train(model, one_rank_plan(), kThreeSteps);
   for (const auto& field : kPlanFields) {
     if (field.change == nullptr) continue;
     Plan plan = one_rank_plan();
@@ -319,7 +313,7 @@ TEST(EveryField, OfAPlanIsComputedRefusedOrIrrelevant) {
       continue;
     }
     ASSERT_THAT(refused, testing::IsEmpty()) << field.name;
-    const double difference = worst_difference(train(model, plan, three_steps()), expected);
+    const double difference = worst_difference(train(model, plan, kThreeSteps), expected);
     EXPECT_EQ(difference <= 1e-5, field.fate == Fate::NoMatter) << field.name << difference;
   }
 }
@@ -344,8 +338,8 @@ TEST(EveryField, OfAStackIsRefusedOrIrrelevant) {
                 testing::ElementsAre(std::string("/stack") + field.name));
   }
   ASSERT_THAT(refusals(model, plan, other), testing::IsEmpty());
-  const std::vector<double> expected = train(model, one_rank_plan(), three_steps());
-  EXPECT_LE(worst_difference(train(model, plan, other, three_steps()), expected), 1e-5);
+  const std::vector<double> expected = train(model, one_rank_plan(), kThreeSteps);
+  EXPECT_LE(worst_difference(train(model, plan, kThreeSteps, other), expected), 1e-5);
 }
 
 // Each rank already sends only its own part of the hidden state.
@@ -356,8 +350,8 @@ TEST(EveryField, OfScatteredTransfersIsIrrelevantUnderSequenceParallelism) {
   StackSpec stack = load_stack("shardwright");
   stack.communication.scatters_messages = true;
   EXPECT_THAT(refusals(model, plan, stack), testing::IsEmpty());
-  const std::vector<double> expected = train(model, one_rank_plan(), three_steps());
-  EXPECT_LE(worst_difference(train(model, plan, stack, three_steps()), expected), 1e-5);
+  const std::vector<double> expected = train(model, one_rank_plan(), kThreeSteps);
+  EXPECT_LE(worst_difference(train(model, plan, kThreeSteps, stack), expected), 1e-5);
 }
 
 // Formats other than fp32 for states and transfers train differently in bf16.

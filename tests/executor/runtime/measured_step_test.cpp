@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
@@ -20,12 +19,6 @@ Plan hybrid_plan() {
   plan.dp = plan.tp = plan.pp = plan.micro_batch = 2;
   plan.zero_stage = 1;
   return plan;
-}
-
-TrainingOptions one_step() {
-  TrainingOptions options;
-  options.steps = 1;
-  return options;
 }
 
 // Returns stream, name, layer and microbatch of each op of a stage.
@@ -55,7 +48,7 @@ std::vector<Key> spans_of(const Timeline& timeline) {
 
 std::vector<Timeline> measured_step(const ModelSpec& model, const Plan& plan) {
   std::vector<Timeline> timelines(static_cast<std::size_t>(plan.world_size()));
-  on_ranks(model, plan, one_step(), [&](RankTrainer& trainer, const BatchLoader& loader) {
+  on_ranks(model, plan, {.steps = 1}, [&](RankTrainer& trainer, const BatchLoader& loader) {
     StepRecorder recorder(plan, trainer.rank());
     trainer.step(0, loader.load(0, trainer.place()[Axis::Data]), &recorder);
     timelines[static_cast<std::size_t>(trainer.rank())] = recorder.take();
@@ -89,7 +82,7 @@ TEST(MeasuredStep, HasThePeakOfTheMemoryReplay) {
     Plan plan = hybrid_plan();
     if (recomputes) plan.recompute = RecomputePolicy::Full;
     const Program program = lower(model, plan, load_stack("shardwright"));
-    on_ranks(model, plan, one_step(), [&](RankTrainer& trainer, const BatchLoader& loader) {
+    on_ranks(model, plan, {.steps = 1}, [&](RankTrainer& trainer, const BatchLoader& loader) {
       trainer.step(0, loader.load(0, trainer.place()[Axis::Data]));
       const auto stage = static_cast<std::int32_t>(trainer.place()[Axis::Pipeline]);
       double states = 0.0, peak = 0.0;

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <map>
-#include <string>
 
 #include "core/spec/plan_check.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
@@ -15,7 +14,7 @@ namespace {
 const std::vector<double>& one_rank_losses(bool gpt2) {
   static std::map<bool, std::vector<double>> known;
   if (known.count(gpt2) == 0) {
-    known[gpt2] = train(gpt2 ? small_gpt2() : small_llama(), one_rank_plan(), twenty_steps());
+    known[gpt2] = train(gpt2 ? small_gpt2() : small_llama(), one_rank_plan(), kTwentySteps);
   }
   return known[gpt2];
 }
@@ -24,10 +23,8 @@ const std::vector<double>& one_rank_losses(bool gpt2) {
 // text are learnt soon.
 TEST(OneRank, LearnsAText) {
   for (const ModelSpec& model : {small_llama(), small_gpt2()}) {
-    TrainingOptions options;
-    options.steps = 60;
-    options.learning_rate = 1e-2;
-    const std::vector<double> losses = train(model, one_rank_plan(), options);
+    const std::vector<double> losses =
+        train(model, one_rank_plan(), {.steps = 60, .learning_rate = 1e-2});
     EXPECT_NEAR(losses.front(), std::log(static_cast<double>(model.vocab)), 0.1) << model.name;
     EXPECT_LT(losses.back(), 2.2) << model.name;
   }
@@ -40,7 +37,7 @@ TEST_P(PlanEquivalence, LossesAreThoseOfOneRank) {
   Plan plan = one_rank_plan();
   GetParam().change(plan);
   ASSERT_TRUE(check_plan(model, plan).empty());
-  const std::vector<double> losses = train(model, plan, twenty_steps());
+  const std::vector<double> losses = train(model, plan, kTwentySteps);
   const std::vector<double>& expected = one_rank_losses(GetParam().gpt2);
   ASSERT_EQ(losses.size(), 20U);
   double worst = 0.0;

@@ -1,5 +1,3 @@
-#include "executor/runtime/stream_queues.hpp"
-
 #include <gtest/gtest.h>
 
 #include <mutex>
@@ -25,24 +23,24 @@ QueuedOp op_of(std::uint32_t number, std::vector<std::uint32_t> waits, std::func
 // for.
 TEST(StreamQueues, KeepTheOrderOfQueuesAndWaits) {
   std::mt19937 random(3);
-  StreamQueues queues(4, [] {});
+  const auto queues = make_stream_queues(4, {[] {}, nullptr});
   for (int step = 0; step < 20; ++step) {
     constexpr std::uint32_t kOps = 100;
     std::vector<std::uint32_t> order;
     std::vector<std::size_t> queue_of;
     std::vector<std::vector<std::uint32_t>> waits_of;
     std::mutex mutex;
-    queues.begin(kOps);
+    queues->begin(kOps);
     for (std::uint32_t op = 0; op < kOps; ++op) {
       queue_of.push_back(random() % 4);
       waits_of.emplace_back();
       for (int i = 0; i < 2 && op > 0; ++i) waits_of.back().push_back(random() % op);
-      queues.issue(queue_of.back(), op_of(op, waits_of.back(), [&, op] {
-                     const std::lock_guard lock(mutex);
-                     order.push_back(op);
-                   }));
+      queues->issue(queue_of.back(), op_of(op, waits_of.back(), [&, op] {
+                      const std::lock_guard lock(mutex);
+                      order.push_back(op);
+                    }));
     }
-    queues.drain();
+    queues->drain();
     ASSERT_EQ(order.size(), kOps);
     std::vector<std::size_t> place(kOps);
     for (std::size_t i = 0; i < kOps; ++i) place[order[i]] = i;
@@ -59,12 +57,12 @@ TEST(StreamQueues, KeepTheOrderOfQueuesAndWaits) {
 TEST(StreamQueues, StopAtTheFirstFailureAndNameIt) {
   int told = 0;
   bool ran = false;
-  StreamQueues queues(2, [&told] { ++told; });
-  queues.begin(3);
-  queues.issue(0, op_of(0, {}, [] { throw std::runtime_error("broken"); }));
-  queues.issue(1, op_of(1, {0}, [&ran] { ran = true; }));
-  queues.issue(0, op_of(2, {1}, [&ran] { ran = true; }));
-  EXPECT_THROW(queues.drain(), OpError);
+  const auto queues = make_stream_queues(2, {[&told] { ++told; }, nullptr});
+  queues->begin(3);
+  queues->issue(0, op_of(0, {}, [] { throw std::runtime_error("broken"); }));
+  queues->issue(1, op_of(1, {0}, [&ran] { ran = true; }));
+  queues->issue(0, op_of(2, {1}, [&ran] { ran = true; }));
+  EXPECT_THROW(queues->drain(), OpError);
   EXPECT_EQ(told, 1);
   EXPECT_FALSE(ran);
 }

@@ -4,14 +4,10 @@
 
 #include <fstream>
 #include <future>
-#include <mutex>
 
 #include "core/lowering/lowering.hpp"
-#include "core/spec/profile_library.hpp"
 #include "executor/comm/gloo_communicator.hpp"
-#include "executor/data/batch_loader.hpp"
-#include "executor/kernels/cpu/cpu_kernels.hpp"
-#include "executor/runtime/rank_trainer.hpp"
+#include "executor/kernels/kernels.hpp"
 #include "tests/scratch_path.hpp"
 
 namespace shardwright::executor {
@@ -83,22 +79,17 @@ Plan one_rank_plan() {
 }
 
 void on_ranks(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
-              const std::function<void(RankTrainer&, const BatchLoader&)>& work) {
-  on_ranks(model, plan, load_stack("shardwright"), options, work);
-}
-
-void on_ranks(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
-              const TrainingOptions& options,
-              const std::function<void(RankTrainer&, const BatchLoader&)>& work) {
+              const std::function<void(RankTrainer&, const BatchLoader&)>& work,
+              const StackSpec& stack) {
   const Program program = lower(model, plan, stack);
   LocalStore store;
   const auto run = [&](std::int64_t rank) {
-    CpuKernels<float> kernels;
-    GlooDevice device({});
+    const auto kernels = make_cpu_kernels();
+    GlooDevice device("127.0.0.1");
     const OpenCommunicator open = [&](const std::string& key, int member, int size) {
       return device.connect(store, key, member, size);
     };
-    RankTrainer trainer(model, program, rank, kernels, open, options);
+    RankTrainer trainer(model, program, rank, *kernels, open, options);
     work(trainer, BatchLoader(corpus(), plan, model.vocab, options.seed));
   };
   std::vector<std::future<void>> ranks;
@@ -118,18 +109,14 @@ std::vector<double> run_steps(RankTrainer& trainer, const BatchLoader& loader, s
   return losses;
 }
 
-std::vector<double> train(const ModelSpec& model, const Plan& plan,
-                          const TrainingOptions& options) {
-  return train(model, plan, load_stack("shardwright"), options);
-}
-
-std::vector<double> train(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
-                          const TrainingOptions& options) {
+std::vector<double> train(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
+                          const StackSpec& stack) {
   std::vector<double> losses;
-  on_ranks(model, plan, stack, options, [&](RankTrainer& trainer, const BatchLoader& loader) {
+  const auto work = [&](RankTrainer& trainer, const BatchLoader& loader) {
     std::vector<double> own = run_steps(trainer, loader, 0, options.steps);
     if (trainer.rank() == 0) losses = std::move(own);
-  });
+  };
+  on_ranks(model, plan, options, work, stack);
   return losses;
 }
 
@@ -169,14 +156,6 @@ const std::vector<PlanCase>& plan_cases() {
        }},
   };
   return cases;
-}
-
-TrainingOptions twenty_steps() {
-  TrainingOptions options;
-  options.steps = 20;
-  options.learning_rate = 3e-3;
-  options.warmup_steps = 5;
-  return options;
 }
 
 }  // namespace shardwright::executor

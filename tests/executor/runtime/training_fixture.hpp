@@ -9,6 +9,7 @@
 
 #include "core/spec/model_spec.hpp"
 #include "core/spec/plan.hpp"
+#include "core/spec/profile_library.hpp"
 #include "core/spec/stack_spec.hpp"
 #include "executor/data/batch_loader.hpp"
 #include "executor/runtime/rank_trainer.hpp"
@@ -26,20 +27,16 @@ Plan one_rank_plan();
 
 // Calls `work` concurrently on each rank of a plan, with the rank's trainer and a generated text.
 void on_ranks(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
-              const std::function<void(RankTrainer&, const BatchLoader&)>& work);
-void on_ranks(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
-              const TrainingOptions& options,
-              const std::function<void(RankTrainer&, const BatchLoader&)>& work);
+              const std::function<void(RankTrainer&, const BatchLoader&)>& work,
+              const StackSpec& stack = load_stack("shardwright"));
 
 // Runs the steps `first` to `last` - 1 and returns their losses.
 std::vector<double> run_steps(RankTrainer& trainer, const BatchLoader& loader, std::int64_t first,
                               std::int64_t last);
 
 // Returns the losses of a run.
-std::vector<double> train(const ModelSpec& model, const Plan& plan, const TrainingOptions& options);
-// The same under another stack.
-std::vector<double> train(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
-                          const TrainingOptions& options);
+std::vector<double> train(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
+                          const StackSpec& stack = load_stack("shardwright"));
 
 // Plans whose loss curves are compared with that of one rank: changes to `one_rank_plan`, for
 // `small_gpt2` or `small_llama`.
@@ -53,6 +50,7 @@ void PrintTo(const PlanCase& plan, std::ostream* out);
 
 const std::vector<PlanCase>& plan_cases();
 
-TrainingOptions twenty_steps();
+inline constexpr TrainingOptions kTwentySteps{
+    .steps = 20, .learning_rate = 3e-3, .warmup_steps = 5};
 
 }  // namespace shardwright::executor

@@ -5,10 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <set>
-#include <string>
 
 #include "tests/scratch_path.hpp"
 #include "tests/thrown.hpp"

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <optional>
 #include <random>
 #include <vector>
 
@@ -45,15 +44,18 @@ TEST(NoiseScale, IsUnknownWithoutStepsOrSignal) {
   EXPECT_FALSE(scale.value());
 }
 
+Plan two_replicas() {
+  Plan plan = one_rank_plan();
+  plan.dp = 2;
+  return plan;
+}
+
 // The mean of the parts' squared norms is at least the squared norm of their mean (Jensen), and
 // equal only if all parts agree.
 TEST(NoiseScale, PartsOfABatchDisagree) {
-  Plan plan = one_rank_plan();
-  plan.dp = 2;
+  Plan plan = two_replicas();
   plan.zero_stage = 1;
-  TrainingOptions options;
-  options.steps = 1;
-  on_ranks(small_llama(), plan, options, [&](RankTrainer& trainer, const BatchLoader& loader) {
+  on_ranks(small_llama(), plan, {.steps = 1}, [&](RankTrainer& trainer, const BatchLoader& loader) {
     const StepReport report = trainer.step(0, loader.load(0, trainer.place()[Axis::Data]));
     ASSERT_TRUE(report.small_batch_squares);
     const double large = report.gradient_norm * report.gradient_norm;
@@ -71,21 +73,13 @@ struct Squares {
 };
 
 Squares squares_of(const ModelSpec& model, const Plan& plan) {
-  TrainingOptions options;
-  options.steps = 1;
   Squares squares;
-  on_ranks(model, plan, options, [&](RankTrainer& trainer, const BatchLoader& loader) {
+  on_ranks(model, plan, {.steps = 1}, [&](RankTrainer& trainer, const BatchLoader& loader) {
     const StepReport report = trainer.step(0, loader.load(0, trainer.place()[Axis::Data]));
     if (trainer.rank() != 0) return;
     squares = {report.small_batch_squares, report.gradient_norm * report.gradient_norm};
   });
   return squares;
-}
-
-Plan two_replicas() {
-  Plan plan = one_rank_plan();
-  plan.dp = 2;
-  return plan;
 }
 
 // The split of a replica over ranks changes only the order of fp32 sums. (The squares of a norm

@@ -132,6 +132,60 @@ TEST(MegatronArguments, BiasesOfExpertsBalanceThem) {
   EXPECT_EQ(arguments.at("--moe-router-bias-update-rate"), "1e-3");
 }
 
+// MoEFlexTokenDispatcher requires DeepEP, ranks to send to and no padding, and DeepEP float32
+// probabilities; shared experts overlap with the alltoall dispatcher alone.
+TEST(MegatronArguments, TokensGoByTheDispatcherOfTheStack) {
+  Plan plan;
+  plan.dp = plan.ep = 8;
+  plan.global_batch = 8;
+  plan.overlap.expert_parallel = true;
+  Scenario scenario = scenario_of("deepseek-v3", "megatron-core-2025", plan);
+  scenario.stack.overlap.expert_parallel = true;
+  const PlanExport deepep = megatron_arguments(scenario);
+  auto arguments = arguments_of(deepep.text);
+  EXPECT_EQ(arguments.at("--moe-token-dispatcher-type"), "flex");
+  EXPECT_TRUE(arguments.contains("--moe-enable-deepep"));
+  EXPECT_EQ(arguments.at("--moe-router-dtype"), "fp32");
+  EXPECT_FALSE(arguments.contains("--moe-shared-expert-overlap"));
+  EXPECT_THAT(deepep.notes, testing::Contains(HasSubstr("overlap.expert_parallel")));
+
+  Scenario alone = scenario, padded = scenario, older = scenario;
+  alone.plan.ep = 1;
+  padded.model.moe->pads_to_capacity = true;
+  older.stack.communication.sends_tokens_once_per_node = false;
+  for (const Scenario& each : {alone, padded, older}) {
+    arguments = arguments_of(megatron_arguments(each).text);
+    EXPECT_EQ(arguments.at("--moe-token-dispatcher-type"), "alltoall");
+    EXPECT_FALSE(arguments.contains("--moe-enable-deepep"));
+    EXPECT_TRUE(arguments.contains("--moe-shared-expert-overlap"));
+  }
+}
+
+TEST(MegatronArguments, CudaGraphsHoldWhatTheFrameworkCanCapture) {
+  const auto scope = [](const Scenario& scenario) -> std::string {
+    const auto arguments = arguments_of(megatron_arguments(scenario).text);
+    if (!arguments.contains("--cuda-graph-impl")) return "none";
+    EXPECT_EQ(arguments.at("--cuda-graph-impl"), "transformer_engine");
+    return arguments.at("--cuda-graph-scope");
+  };
+  EXPECT_EQ(scope(scenario_of("llama3-8b", "nemo-te", Plan())), "none");
+  Scenario dense = scenario_of("llama3-8b", "nemo-te-cuda-graphs", Plan());
+  EXPECT_EQ(scope(dense), "full");
+  dense.plan.recompute = RecomputePolicy::Full;
+  EXPECT_EQ(scope(dense), "none");
+  EXPECT_THAT(megatron_arguments(dense).notes, testing::Contains(HasSubstr("CUDA graphs")));
+
+  for (const char* stack : {"megatron-bridge-cuda-graphs", "megatron-bridge-part-graphs"}) {
+    const Scenario sparse = scenario_of("deepseek-v3", stack, Plan());
+    EXPECT_EQ(scope(sparse), "attn") << stack;
+    EXPECT_THAT(megatron_arguments(sparse).notes, testing::Contains(HasSubstr("moe_router")));
+  }
+  Scenario padded = scenario_of("mixtral-8x7b", "megatron-bridge-cuda-graphs", Plan());
+  padded.model.moe->capacity_factor = 1.0;
+  padded.model.moe->pads_to_capacity = true;
+  EXPECT_EQ(scope(padded), "full");
+}
+
 TEST(DeepSpeedJson, Golden) {
   Plan plan;
   plan.dp = 8;

@@ -109,14 +109,17 @@ TEST(ExportLaws, EveryNameIsTheFrameworks) {
   });
 }
 
-TEST(ExportLaws, EveryShippedModelIsInNamesOfMegatron) {
-  for (const std::string& name : shipped_models()) {
-    Plan plan;
-    plan.seq_len = 1024;
+TEST(ExportLaws, EveryShippedModelAndStackIsInNamesOfMegatron) {
+  Plan plan;
+  plan.seq_len = 1024;
+  const auto check = [&](const std::string& model, const std::string& stack) {
     for (const auto& [flag, value] :
-         arguments_of(megatron_arguments(scenario_of(name, "megatron-core", plan)).text))
-      EXPECT_TRUE(megatron_flags().contains(flag)) << name << ' ' << flag;
-  }
+         arguments_of(megatron_arguments(scenario_of(model, stack, plan)).text))
+      EXPECT_TRUE(megatron_flags().contains(flag)) << model << ' ' << stack << ' ' << flag;
+  };
+  for (const std::string& model : shipped_models()) check(model, "megatron-core");
+  plan.dp = plan.ep = 2;
+  for (const std::string& stack : shipped_stacks()) check("mixtral-8x7b", stack);
 }
 
 // "t*3" is "ttt", as PipelineParallelLayerLayout.parse_str_to_list of Megatron Core reads it.

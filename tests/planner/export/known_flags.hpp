@@ -20,11 +20,11 @@ inline const std::set<std::string>& megatron_flags() {
       "--tensor-model-parallel-size", "--use-distributed-optimizer", "--use-megatron-fsdp",
       "--use-tp-pp-dp-mapping",
       // _add_training_args
-      "--add-qkv-bias", "--cpu-offloading-num-layers", "--cross-entropy-loss-fusion",
-      "--disable-bias-linear", "--global-batch-size", "--micro-batch-size",
-      "--no-bias-dropout-fusion", "--no-gradient-accumulation-fusion", "--optimizer-cpu-offload",
-      "--recompute-granularity", "--recompute-method", "--recompute-num-layers",
-      "--sequence-parallel", "--tp-comm-overlap",
+      "--add-qkv-bias", "--cuda-graph-impl", "--cuda-graph-scope", "--cpu-offloading-num-layers",
+      "--cross-entropy-loss-fusion", "--disable-bias-linear", "--global-batch-size",
+      "--micro-batch-size", "--no-bias-dropout-fusion", "--no-gradient-accumulation-fusion",
+      "--optimizer-cpu-offload", "--recompute-granularity", "--recompute-method",
+      "--recompute-num-layers", "--sequence-parallel", "--tp-comm-overlap",
       // _add_network_size_args, _add_regularization_args, _add_data_args, _add_vision_args
       "--attention-backend", "--attention-dropout", "--ffn-hidden-size", "--group-query-attention",
       "--hidden-dropout", "--hidden-size", "--kv-channels", "--max-position-embeddings",
@@ -34,12 +34,13 @@ inline const std::set<std::string>& megatron_flags() {
       "--untie-embeddings-and-output-weights", "--window-attn-skip-freq", "--window-size",
       // _add_moe_args, _add_mla_args
       "--expert-model-parallel-size", "--expert-tensor-parallel-size", "--kv-lora-rank",
-      "--moe-aux-loss-coeff", "--moe-ffn-hidden-size", "--moe-grouped-gemm", "--moe-layer-freq",
-      "--moe-router-bias-update-rate", "--moe-router-enable-expert-bias",
-      "--moe-router-load-balancing-type", "--moe-router-force-load-balancing",
-      "--moe-router-score-function", "--moe-router-topk", "--moe-shared-expert-intermediate-size",
-      "--moe-shared-expert-overlap", "--moe-token-dispatcher-type", "--num-experts",
-      "--q-lora-rank", "--qk-head-dim", "--qk-pos-emb-head-dim", "--v-head-dim",
+      "--moe-aux-loss-coeff", "--moe-enable-deepep", "--moe-router-dtype", "--moe-ffn-hidden-size",
+      "--moe-grouped-gemm", "--moe-layer-freq", "--moe-router-bias-update-rate",
+      "--moe-router-enable-expert-bias", "--moe-router-load-balancing-type",
+      "--moe-router-force-load-balancing", "--moe-router-score-function", "--moe-router-topk",
+      "--moe-shared-expert-intermediate-size", "--moe-shared-expert-overlap",
+      "--moe-token-dispatcher-type", "--num-experts", "--q-lora-rank", "--qk-head-dim",
+      "--qk-pos-emb-head-dim", "--v-head-dim",
       // _add_mixed_precision_args, _add_transformer_engine_args, _add_checkpointing_args
       "--bf16", "--ckpt-format", "--fp16", "--fp8-format", "--grad-reduce-in-bf16",
       // _add_experimental_args
