@@ -64,11 +64,11 @@ QSize TopologyCanvas::growth_of_picture() const {
 
 void TopologyCanvas::set_plan(const ClusterSpec& cluster, const Plan& plan,
                               const Timeline* timeline) {
-  auto map = std::make_unique<ClusterMap>(cluster, plan.world_size());
-  map_ = std::move(map);
+  map_ = std::make_unique<ClusterMap>(cluster, plan.world_size());
   groups_.emplace(plan);
   traffic_ = timeline == nullptr ? LinkTraffic() : LinkTraffic(*map_, plan, *timeline);
   scene_ = {};
+  scene_.bisection = map_->topology().bisection_bandwidth();
   start_with(map_size());
   first_gpu_ = 0;
   if (timeline == nullptr) {
