@@ -227,7 +227,7 @@ QString TopologyCanvas::line_tip(const MapLine& line) const {
   return text.join(QStringLiteral("<br>"));
 }
 
-// On an item it is a second click.
+// A double click on an item counts as a second click on it.
 bool TopologyCanvas::double_click_fits_at(const QPointF& position) const {
   const auto item = layout_.item_at(layout_place(position));
   return !item || layout_.items[*item].kind == ItemKind::Domain;
