@@ -45,4 +45,9 @@ std::string knee_text(const Sweep& sweep, Bytes memory);
 // "26 of the 82 hardware and software figures used are estimates".
 std::string estimates_text(const FigureCounts& counts);
 
+// What a bisection bandwidth is.
+inline constexpr const char* kBisectionMeaning =
+    "What one half of a job's accelerators can send to the other half at once, by the links' "
+    "datasheets.";
+
 }  // namespace shardwright::planner

@@ -13,6 +13,7 @@
 #include "core/base/quantity_text.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/profile_library.hpp"
+#include "planner/wording.hpp"
 #include "sim/network/topology.hpp"
 
 namespace shardwright::cli {
@@ -93,9 +94,7 @@ void add_bisections(Page& page, const ClusterSpec& cluster) {
   }
   if (!any) return;
   page.heading("Bisection bandwidth");
-  page.paragraph(
-      "What one half of a job's accelerators can send to the other half at once, by the links' "
-      "datasheets.");
+  page.paragraph(planner::kBisectionMeaning);
   page.table(table);
 }
 

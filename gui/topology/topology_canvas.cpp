@@ -64,11 +64,11 @@ QSize TopologyCanvas::growth_of_picture() const {
 
 void TopologyCanvas::set_plan(const ClusterSpec& cluster, const Plan& plan,
                               const Timeline* timeline) {
-  auto map = std::make_unique<ClusterMap>(cluster, plan.world_size());
-  map_ = std::move(map);
+  map_ = std::make_unique<ClusterMap>(cluster, plan.world_size());
   groups_.emplace(plan);
   traffic_ = timeline == nullptr ? LinkTraffic() : LinkTraffic(*map_, plan, *timeline);
   scene_ = {};
+  scene_.bisection = map_->topology().bisection_bandwidth();
   start_with(map_size());
   first_gpu_ = 0;
   if (timeline == nullptr) {
@@ -227,7 +227,7 @@ QString TopologyCanvas::line_tip(const MapLine& line) const {
   return text.join(QStringLiteral("<br>"));
 }
 
-// On an item it is a second click.
+// A double click on an item counts as a second click on it.
 bool TopologyCanvas::double_click_fits_at(const QPointF& position) const {
   const auto item = layout_.item_at(layout_place(position));
   return !item || layout_.items[*item].kind == ItemKind::Domain;

@@ -7,6 +7,7 @@
 
 #include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"
+#include "planner/wording.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -332,6 +333,7 @@ void TopologyPainter::paint_panel(const QRectF& panel) {
                     QPointF(panel.left() - 10.0, panel.bottom()));
   double y = paint_scale(panel, panel.top());
   y = paint_bottleneck_text(panel, y + 10.0);
+  y = paint_bisection(panel, y + 10.0);
   paint_groups(panel, y + 12.0);
 }
 
@@ -381,6 +383,18 @@ double TopologyPainter::paint_bottleneck_text(const QRectF& panel, double y) {
                     QStringLiteral("On average no link is busy: communication delays the step in "
                                    "bursts. Select a range in Timeline to see one."),
                     colours_.muted_text, small_);
+}
+
+double TopologyPainter::paint_bisection(const QRectF& panel, double y) {
+  if (scene_.bisection.value() <= 0.0) return y;
+  y = paint_text(panel, y, QStringLiteral("Bisection bandwidth"), colours_.text, bold_);
+  const BytesPerSecond each = 2.0 * scene_.bisection / map_.topology().accelerators();
+  y = paint_text(panel, y,
+                 QStringLiteral("%1, %2 per accelerator")
+                     .arg(bandwidth_text(scene_.bisection), bandwidth_text(each)),
+                 colours_.text, font_);
+  return paint_text(panel, y, QString::fromUtf8(planner::kBisectionMeaning), colours_.muted_text,
+                    small_);
 }
 
 void TopologyPainter::paint_groups(const QRectF& panel, double y) {

@@ -23,6 +23,8 @@ struct TopologyScene : PaintedScene<std::int32_t> {
   std::optional<sim::LinkIndex> bottleneck;
   // The number of links as busy as the bottleneck, itself included.
   std::size_t as_busy = 0;
+  // Zero where the cluster has no two halves that reach each other.
+  BytesPerSecond bisection;
   // The axis whose groups are shown; none: those of all axes.
   std::optional<Axis> axis;
 
@@ -60,6 +62,7 @@ class TopologyPainter {
   void paint_panel(const QRectF& panel);
   double paint_scale(const QRectF& panel, double y);
   double paint_bottleneck_text(const QRectF& panel, double y);
+  double paint_bisection(const QRectF& panel, double y);
   void paint_groups(const QRectF& panel, double y);
   double paint_text(const QRectF& panel, double y, const QString& text, const QColor& colour,
                     const QFont& font);

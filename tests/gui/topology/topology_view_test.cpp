@@ -257,7 +257,24 @@ TEST_F(TopologyViewTest, PaintsInLightAndDarkAndAsVectors) {
   export_picture(view_, file);
   QFile svg(file);
   ASSERT_TRUE(svg.open(QIODevice::ReadOnly));
-  EXPECT_TRUE(svg.readAll().contains("Busiest link"));
+  const QByteArray text = svg.readAll();
+  EXPECT_TRUE(text.contains("Busiest link"));
+  EXPECT_TRUE(text.contains("Bisection bandwidth"));
+}
+
+// The figures of `shardwright clusters show dgx-h100`: 8 NICs of 50 GB/s a node, without
+// oversubscription.
+TEST_F(TopologyViewTest, ShowsTheBisectionBandwidthOfTheNodesInUse) {
+  EXPECT_EQ(canvas().map().nodes(), 4U);
+  EXPECT_NEAR(scene().bisection.value(), 2 * 8 * 50e9, 1e3);
+  Plan alone;
+  view_.set_plan(small_step().scenario.cluster, alone, nullptr);
+  // Within a node the NICs carry traffic beside NVSwitch.
+  EXPECT_NEAR(scene().bisection.value(), 4 * (450e9 + 50e9), 1e3);
+  ClusterSpec single = small_step().scenario.cluster;
+  single.node.accelerators = single.node.nic.per_node = single.node.scale_up.domain = 1;
+  view_.set_plan(single, alone, nullptr);
+  EXPECT_EQ(scene().bisection, BytesPerSecond(0.0));
 }
 
 TEST_F(TopologyViewTest, SaysWhatToDoWithoutAPlan) {
