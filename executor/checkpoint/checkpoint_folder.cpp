@@ -16,8 +16,7 @@
 #include "core/base/error.hpp"
 #include "core/base/json_reader.hpp"
 #include "core/base/regular_file.hpp"
-#include "executor/data/content_checksum.hpp"
-#include "executor/data/counter_random.hpp"
+#include "executor/data/hash.hpp"
 #include "executor/telemetry/run_files.hpp"
 
 namespace shardwright::executor {

@@ -11,8 +11,7 @@
 #include "core/spec/model_json.hpp"
 #include "executor/checkpoint/checkpoint_folder.hpp"
 #include "executor/checkpoint/stored_names.hpp"
-#include "executor/data/content_checksum.hpp"
-#include "executor/data/counter_random.hpp"
+#include "executor/data/hash.hpp"
 
 namespace shardwright::executor {
 namespace {

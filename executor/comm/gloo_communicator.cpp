@@ -90,10 +90,7 @@ class MeshContext final : public gloo::Context {
 // Tags of collectives are below those of point-to-point transfers.
 constexpr std::uint64_t kTransferTags = std::uint64_t{1} << 40;
 
-template <class Real>
-void add_to(Real* sum, const Real* more, std::size_t elements) {
-  gloo::sum<Real>(sum, sum, more, elements);
-}
+using Reducer = void (*)(void* result, const void* a, const void* b, std::size_t elements);
 
 class GlooCommunicator final : public Communicator {
  public:
@@ -133,14 +130,10 @@ class GlooCommunicator final : public Communicator {
     std::vector<char> parts(bytes * static_cast<std::size_t>(size()));
     guarded([&] { transfer_parts(static_cast<const char*>(in), parts, bytes); });
     std::memcpy(out, parts.data(), bytes);
-    for (std::size_t member = 1; member < static_cast<std::size_t>(size()); ++member) {
-      const char* more = parts.data() + member * bytes;
-      if (element == Element::Float64) {
-        add_to(static_cast<double*>(out), reinterpret_cast<const double*>(more), elements_each);
-      } else {
-        add_to(static_cast<float*>(out), reinterpret_cast<const float*>(more), elements_each);
-      }
-    }
+    const Reducer add =
+        element == Element::Float64 ? Reducer(&gloo::sum<double>) : Reducer(&gloo::sum<float>);
+    for (std::size_t member = 1; member < static_cast<std::size_t>(size()); ++member)
+      add(out, out, parts.data() + member * bytes, elements_each);
   }
 
   void broadcast(void* data, std::size_t bytes, int root, Queue /*queue*/) override {
@@ -189,7 +182,6 @@ class GlooCommunicator final : public Communicator {
     guarded([&] {
       gloo::AllreduceOptions options(context_);
       options.setOutput(static_cast<Real*>(data), elements);
-      using Reducer = void (*)(void*, const void*, const void*, std::size_t);
       options.setReduceFunction(reduction == Reduction::Sum ? Reducer(&gloo::sum<Real>)
                                                             : Reducer(&gloo::max<Real>));
       gloo::allreduce(options);

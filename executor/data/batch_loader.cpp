@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
-#include "executor/data/counter_random.hpp"
+#include "executor/data/hash.hpp"
 
 namespace shardwright::executor {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/regular_file.hpp"
-#include "executor/data/content_checksum.hpp"
+#include "executor/data/hash.hpp"
 
 namespace shardwright::executor {
 namespace {

@@ -21,7 +21,7 @@
 #include "executor/checkpoint/weight_files.hpp"
 #include "executor/comm/socket.hpp"
 #include "executor/data/batch_loader.hpp"
-#include "executor/data/content_checksum.hpp"
+#include "executor/data/hash.hpp"
 #include "executor/launch/agreement.hpp"
 #include "executor/launch/heartbeat.hpp"
 #include "executor/launch/rendezvous.hpp"

@@ -1,7 +1,6 @@
 #include "executor/probe/probe_process.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -11,10 +10,9 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/base/standard_streams.hpp"
 #include "core/lowering/lowering.hpp"
 #include "core/spec/cluster_json.hpp"
-#include "executor/data/counter_random.hpp"
+#include "executor/data/hash.hpp"
 #include "executor/launch/rendezvous.hpp"
 #include "executor/launch/run_options.hpp"
 #include "executor/probe/communication_probe.hpp"

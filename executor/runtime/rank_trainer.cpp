@@ -8,7 +8,7 @@
 #include "core/base/error.hpp"
 #include "core/program/groups.hpp"
 #include "core/program/rank_grid.hpp"
-#include "executor/data/counter_random.hpp"
+#include "executor/data/hash.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -84,6 +84,29 @@ void fill_initial(const ModelSpec& model, std::uint64_t seed, const ParameterSli
           normal(key, static_cast<std::uint64_t>(index), deviation);
     }
   }
+}
+
+// Returns the rate after linear warm-up and half a cosine down to the least rate (arXiv
+// 1608.03983).
+double learning_rate_at(const TrainingOptions& options, std::int64_t step) {
+  const auto number = static_cast<double>(step + 1);
+  const auto warmup = static_cast<double>(options.warmup_steps);
+  if (step < options.warmup_steps) return options.learning_rate * number / warmup;
+  const double rest = std::max(1.0, static_cast<double>(options.steps) - warmup);
+  const double share = std::min(1.0, (number - warmup) / rest);
+  const double fall = 0.5 * (1.0 + std::cos(M_PI * share));
+  const double least = options.learning_rate * options.least_rate_ratio;
+  return least + (options.learning_rate - least) * fall;
+}
+
+AdamStep adam_step(const TrainingOptions& options, std::int64_t step) {
+  return {.learning_rate = static_cast<float>(learning_rate_at(options, step)),
+          .beta1 = static_cast<float>(options.beta1),
+          .beta2 = static_cast<float>(options.beta2),
+          .epsilon = static_cast<float>(options.epsilon),
+          .weight_decay = static_cast<float>(options.weight_decay),
+          .clip_norm = static_cast<float>(options.clip_norm),
+          .step = step + 1};
 }
 
 }  // namespace
@@ -163,7 +186,7 @@ StepReport RankTrainer::step(std::int64_t step, const Batch& batch, StepRecorder
   // Each tensor-parallel rank of the last stage has the whole loss of its replica.
   report.loss = sum_over_world(place_[Axis::Tensor] == 0 ? sums.loss : 0.0) / tokens;
   report.gradient_norm = std::sqrt(sums.gradient_squares);
-  report.learning_rate = learning_rate(options_, step);
+  report.learning_rate = learning_rate_at(options_, step);
   report.seconds = std::chrono::duration<double>(end - start).count();
   report.phases = runner_.phase_times();
   // A rank's gradient is its addend of the mean over the whole batch, which is 1 / dp of the mean

@@ -3,8 +3,6 @@
 
 #include <cstdint>
 
-#include "executor/kernels/kernels.hpp"
-
 namespace shardwright::executor {
 
 struct TrainingOptions {
@@ -25,12 +23,5 @@ struct TrainingOptions {
 
   bool operator==(const TrainingOptions&) const = default;
 };
-
-// Returns the rate after linear warm-up and half a cosine down to the least rate (arXiv
-// 1608.03983). Steps count from 0.
-double learning_rate(const TrainingOptions& options, std::int64_t step);
-
-// Returns the optimizer's parameters in this step.
-AdamStep adam_step(const TrainingOptions& options, std::int64_t step);
 
 }  // namespace shardwright::executor

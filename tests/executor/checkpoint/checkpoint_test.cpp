@@ -12,8 +12,7 @@
 #include "executor/checkpoint/safetensors.hpp"
 #include "executor/checkpoint/stored_names.hpp"
 #include "executor/checkpoint/weight_files.hpp"
-#include "executor/data/content_checksum.hpp"
-#include "executor/data/counter_random.hpp"
+#include "executor/data/hash.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
 #include "tests/scratch_path.hpp"
 

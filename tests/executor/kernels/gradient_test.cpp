@@ -10,7 +10,7 @@
 #include <numeric>
 #include <vector>
 
-#include "executor/data/counter_random.hpp"
+#include "executor/data/hash.hpp"
 #include "executor/kernels/kernels.hpp"
 
 namespace shardwright::executor {

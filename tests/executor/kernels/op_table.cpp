@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-#include "executor/data/counter_random.hpp"
+#include "executor/data/hash.hpp"
 
 namespace shardwright::executor {
 namespace {

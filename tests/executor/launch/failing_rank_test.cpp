@@ -13,7 +13,7 @@
 #include "core/spec/scenario.hpp"
 #include "executor/checkpoint/checkpoint_folder.hpp"
 #include "executor/comm/socket.hpp"
-#include "executor/data/counter_random.hpp"
+#include "executor/data/hash.hpp"
 #include "executor/launch/local_launcher.hpp"
 #include "tests/executor/launch/started_run.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"

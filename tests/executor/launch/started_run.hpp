@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -53,6 +54,13 @@ class StartedRun {
   int status_ = 0;
   bool ended_ = false;
 };
+
+// Returns the program that the environment variable names, as tools/gpu_check sets it for those
+// that it has packed, or else `built`.
+inline std::string program(const char* variable, const char* built) {
+  const char* chosen = std::getenv(variable);
+  return chosen == nullptr ? built : chosen;
+}
 
 // Returns the losses in the metrics of a run, in order.
 std::vector<double> losses_in(const std::filesystem::path& folder);

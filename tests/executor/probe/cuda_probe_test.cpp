@@ -12,21 +12,13 @@
 #include "core/spec/profile_library.hpp"
 #include "executor/launch/rank_backend.hpp"
 #include "executor/probe/communication_probe.hpp"
+#include "tests/executor/launch/started_run.hpp"
 #include "tests/scratch_path.hpp"
 
 namespace shardwright::executor {
 namespace {
 
 namespace fs = std::filesystem;
-
-// tools/gpu_check sets the folder of the programs that it has packed.
-std::string program(const char* variable, const char* built) {
-  const char* chosen = std::getenv(variable);
-  return chosen == nullptr ? built : chosen;
-}
-std::string executor_program() {
-  return program("SHARDWRIGHT_EXECUTOR", SHARDWRIGHT_EXECUTOR);
-}
 
 int run_program(const std::string& file, const std::string& arguments, const fs::path& log) {
   const std::string command = fmt::format("'{}' {} > '{}' 2>&1", file, arguments, log.string());
@@ -38,7 +30,7 @@ TEST(CudaProbe, MakesAProfileOfTheGpus) {
   if (visible_gpus(why) == 0) GTEST_SKIP() << "no CUDA device: " << why;
   const fs::path folder = scratch_path("cuda-probe"), log = scratch_path("cuda-probe.log");
   ASSERT_EQ(
-      run_program(executor_program(),
+      run_program(program("SHARDWRIGHT_EXECUTOR", SHARDWRIGHT_EXECUTOR),
                   fmt::format("probe --device cuda --share-gpu --ranks 2 --steps 4 --out '{}'",
                               folder.string()),
                   log),
@@ -78,7 +70,7 @@ TEST(CudaProbe, IsRefusedWithoutAGpu) {
   std::string why;
   if (visible_gpus(why) > 0) GTEST_SKIP() << "there is a GPU";
   const fs::path log = scratch_path("no-gpu-probe.log"), folder = scratch_path("no-gpu-probe");
-  EXPECT_EQ(run_program(executor_program(),
+  EXPECT_EQ(run_program(program("SHARDWRIGHT_EXECUTOR", SHARDWRIGHT_EXECUTOR),
                         fmt::format("probe --device cuda --out '{}'", folder.string()), log),
             2);
   EXPECT_NE(content_of(log).find("--device: found no CUDA device"), std::string::npos)

@@ -24,11 +24,6 @@ namespace {
 
 constexpr double kTolerance = 0.02, kFirstTolerance = 0.005;
 
-std::string executor_program() {
-  const char* chosen = std::getenv("SHARDWRIGHT_EXECUTOR");
-  return chosen == nullptr ? SHARDWRIGHT_EXECUTOR : chosen;
-}
-
 std::filesystem::path text_file() {
   std::filesystem::path file = scratch_path("cuda.txt");
   std::ofstream stream(file);
@@ -53,9 +48,9 @@ std::vector<double> run_processes(bool gpt2, const Plan& plan, const std::string
   const std::string command = fmt::format(
       "'{}' '{}' --data '{}' --out '{}' --steps {} --lr {} --warmup-steps {} --device {} "
       "--share-gpu --no-progress > '{}' 2>&1",
-      executor_program(), (folder / "plan.json").string(), text_file().string(),
-      (folder / "run").string(), options.steps, options.learning_rate, options.warmup_steps, device,
-      (folder / "log").string());
+      program("SHARDWRIGHT_EXECUTOR", SHARDWRIGHT_EXECUTOR), (folder / "plan.json").string(),
+      text_file().string(), (folder / "run").string(), options.steps, options.learning_rate,
+      options.warmup_steps, device, (folder / "log").string());
   const int status = std::system(command.c_str());
   EXPECT_EQ(status, 0) << content_of(folder / "log");
   return losses_in(folder / "run");
@@ -107,9 +102,10 @@ TEST(CudaDevice, IsNamedIfItIsMissing) {
   const std::filesystem::path log = scratch_path("no-gpu.log");
   const std::filesystem::path plan = scratch_path("no-gpu.json");
   write_scenario(small_llama(), one_rank_plan(), Precision::Bf16, plan);
-  const std::string command = fmt::format(
-      "'{}' '{}' --data '{}' --out '{}' --steps 1 --device cuda > '{}' 2>&1", executor_program(),
-      plan.string(), text_file().string(), scratch_path("no-gpu").string(), log.string());
+  const std::string command =
+      fmt::format("'{}' '{}' --data '{}' --out '{}' --steps 1 --device cuda > '{}' 2>&1",
+                  program("SHARDWRIGHT_EXECUTOR", SHARDWRIGHT_EXECUTOR), plan.string(),
+                  text_file().string(), scratch_path("no-gpu").string(), log.string());
   const int status = std::system(command.c_str());
   EXPECT_EQ(WEXITSTATUS(status), 2);
   EXPECT_NE(content_of(log).find("no CUDA device"), std::string::npos) << content_of(log);

@@ -18,7 +18,7 @@
 #include "core/base/json_reader.hpp"
 #include "core/lowering/lowering.hpp"
 #include "core/spec/profile_library.hpp"
-#include "executor/data/counter_random.hpp"
+#include "executor/data/hash.hpp"
 #include "executor/kernels/kernels.hpp"
 #include "executor/runtime/rank_trainer.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"

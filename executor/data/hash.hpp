@@ -1,7 +1,11 @@
-// Random numbers as a function of a key and a counter, independent of the order of drawing.
+// Hashes: random numbers as a function of a key and a counter, independent of the order of drawing;
+// checksums of large files.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "core/base/text_hash.hpp"
@@ -30,5 +34,12 @@ constexpr std::uint64_t key_of(std::uint64_t seed, std::string_view text) {
 constexpr double random_unit(std::uint64_t key, std::uint64_t counter) {
   return static_cast<double>((random_bits(key, counter) >> 11U) + 1) * 0x1p-53;
 }
+
+// Returns a checksum of the whole content up to 64 MiB, and of 1,024 evenly spaced blocks of 64 KiB
+// beyond. `start` is the checksum of preceding content.
+std::uint64_t content_checksum(std::span<const std::byte> content, std::uint64_t start = 0);
+
+// Returns sixteen hexadecimal digits.
+std::string checksum_text(std::uint64_t sum);
 
 }  // namespace shardwright::executor

@@ -1,10 +1,8 @@
-#include "executor/data/content_checksum.hpp"
+#include "executor/data/hash.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-
-#include "executor/data/counter_random.hpp"
 
 namespace shardwright::executor {
 
