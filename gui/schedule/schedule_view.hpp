@@ -46,7 +46,6 @@ class ScheduleView : public View {
 
  Q_SIGNALS:
   void moment_changed(double seconds);
-  void slot_selected(int stage, const shardwright::gui::GanttBox& box);
 
  private:
   void create_controls();

@@ -2,9 +2,10 @@
 // streams are busy.
 #pragma once
 
-#include <QAbstractTableModel>
+#include <array>
 #include <vector>
 
+#include "gui/models/table_text.hpp"
 #include "gui/timeline/timeline_tracks.hpp"
 
 namespace shardwright::gui {
@@ -31,31 +32,8 @@ struct RangeStatistics {
 
 RangeStatistics range_statistics(const TimelineTracks& tracks, double from, double to);
 
-// The statistics as a table: a row for each kind, and one for all.
-class RangeStatisticsModel : public QAbstractTableModel {
-  Q_OBJECT
-
- public:
-  enum Column { Kind, Count, Time, Share, OtherCount, OtherTime, Difference };
-
-  using QAbstractTableModel::QAbstractTableModel;
-
-  // `sides` are the titles of the timelines shown, one or two (TimelineTracks::side_title()).
-  void set(RangeStatistics statistics, QStringList sides);
-  const RangeStatistics& statistics() const { return statistics_; }
-
-  int rowCount(const QModelIndex& parent = {}) const override;
-  int columnCount(const QModelIndex& parent = {}) const override;
-  QVariant data(const QModelIndex& index, int role = Qt::DisplayRole) const override;
-  QVariant headerData(int section, Qt::Orientation orientation,
-                      int role = Qt::DisplayRole) const override;
-
- private:
-  QString text(const KindStatistics& line, int column) const;
-
-  RangeStatistics statistics_;
-  QStringList sides_;
-  KindStatistics total_;
-};
+// The statistics as texts: a row for each kind, and one for all; no row without spans. `sides` are the
+// titles of the timelines shown, one or two (TimelineTracks::side_title()).
+TextTable statistics_table(const RangeStatistics& statistics, const QStringList& sides);
 
 }  // namespace shardwright::gui

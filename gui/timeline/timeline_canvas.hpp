@@ -67,7 +67,7 @@ class TimelineCanvas : public NavigableView<TimelineScene> {
   void range_cleared();
   void op_selected(shardwright::gui::SpanRef ref);
   void op_cleared();
-  // Other rows are shown, or the same ones in another order.
+  // Emitted when other rows are shown, or the same ones in another order.
   void rows_changed();
   // The position is one of the viewport.
   void menu_wanted(QPointF position);

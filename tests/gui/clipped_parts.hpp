@@ -1,4 +1,4 @@
-// The groups of an SVG document that ClippedSvg wrote, each with its clip.
+// This header lists the groups of an SVG document that ClippedSvg wrote, each with its clip.
 #pragma once
 
 #include <QByteArray>

@@ -80,8 +80,7 @@ TEST(SweepFigures, BandwidthsAreDrawnInGigabytesPerSecond) {
 
 TEST(SweepFigures, ALackingLinkIsNamed) {
   planner::PlanRequest request = small_request();
-  EXPECT_TRUE(
-      lacking_link_text(SweepAxis::ScaleOutBandwidth, request.cluster).contains(u"no NIC"_s));
+  EXPECT_THAT(lacking_link_text(SweepAxis::ScaleOutBandwidth, request.cluster), Says("no NIC"));
 }
 
 }  // namespace
