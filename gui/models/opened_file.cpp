@@ -62,10 +62,10 @@ OpenedFile open_document(const QString& path, const ReadingWatch& watch) {
 
 constexpr const char* kCalibrated = " (calibrated)";
 
-// By step and rank.
+// Each step and rank has its file.
 using StepFiles = std::map<std::int64_t, std::map<std::int64_t, QString>>;
 
-// "timeline-STEP-RANK.json".
+// Finds the files "timeline-STEP-RANK.json".
 StepFiles timelines_in(const QDir& folder) {
   StepFiles steps;
   for (const QString& name : folder.entryList({u"timeline-*.json"_s}, QDir::Files)) {

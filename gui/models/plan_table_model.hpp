@@ -66,7 +66,7 @@ class PlanTableModel : public QAbstractTableModel {
     double number = 0.0;
     // Half of the last digit that a cell shows: the cell of a plan must match its own text.
     double rounding = 0.0;
-    // In lower case.
+    // The text is in lower case.
     QString text;
     bool negated = false;
   };
@@ -81,9 +81,9 @@ class PlanTableModel : public QAbstractTableModel {
   void filter_anew();
 
   PlanSetPointer set_;
-  // By column, because sorting asks for them often.
+  // Each column keeps its numbers because sorting asks for them often.
   std::vector<std::vector<double>> numbers_;
-  // By column, filled on demand.
+  // Each column is filled on demand.
   mutable std::vector<Texts> names_;
   mutable Texts words_;
   std::vector<Term> terms_;

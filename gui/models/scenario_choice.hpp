@@ -53,9 +53,9 @@ struct Range {
 inline constexpr Range kGpusRange = {1, 10'000'000};
 inline constexpr Range kGlobalBatchRange = {0, 1'000'000'000};
 inline constexpr Range kSeqLenRange = {1, 1'000'000'000};
-// In GB.
+// The range is in GB.
 inline constexpr Range kMemoryRange = {0, 1'000'000};
-// In percent.
+// The range is in percent.
 inline constexpr Range kWhatIfRange = {10, 1000};
 
 // The worked example that the window opens on is the default: Llama 3 70B on 512 H100.

@@ -24,7 +24,8 @@ QString fact(const QString& what, const QString& value, const Sources& sources,
 // Keeps a number and its unit in one line.
 QString unbroken(QString text) {
   constexpr char16_t kNoBreakSpace = u'\u00a0';
-  return text.replace(u' ', QChar(kNoBreakSpace)).replace(u'/', u"/\u2060"_s);  // word joiner
+  // U+2060 is the word joiner.
+  return text.replace(u' ', QChar(kNoBreakSpace)).replace(u'/', u"/\u2060"_s);
 }
 
 QString meaning_of(Field field) {

@@ -12,7 +12,7 @@
 namespace shardwright::gui {
 namespace {
 
-// In seconds.
+// The time is in seconds.
 constexpr double kShortestTime = 1e-9;
 
 QString or_dash(double value, const std::string& text) {

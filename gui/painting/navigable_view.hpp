@@ -113,7 +113,7 @@ class NavigableArea : public QAbstractScrollArea {
 
   Zoom zoom_;
   Colours colours_;
-  // By combined key.
+  // The key of this map is the combined key.
   std::unordered_map<int, std::function<void()>> keys_;
   std::vector<Part> earlier_;
   QPointF pressed_, last_;

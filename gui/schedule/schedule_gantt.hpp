@@ -23,7 +23,7 @@ struct GanttBox {
   SlotPhase phase = SlotPhase::Forward;
   std::int32_t chunk = 0;
   std::int32_t microbatch = 0;
-  // In seconds.
+  // The times are in seconds.
   double start = 0.0, finish = 0.0;
   GanttLane lane = GanttLane::Whole;
 
@@ -31,9 +31,9 @@ struct GanttBox {
 };
 
 struct GanttStage {
-  // In the order of the schedule, which is that of time.
+  // The boxes are in the order of the schedule, which is that of time.
   std::vector<GanttBox> boxes;
-  // In seconds.
+  // The busy time is in seconds.
   double busy = 0.0;
   // The share of the whole time in which the stage waits for others.
   double bubble = 0.0;
@@ -46,14 +46,14 @@ struct GanttStage {
 struct GanttSlotTime {
   double start = 0.0, finish = 0.0;
 };
-// By stage, in the order of the schedule.
+// Each stage has its slots in the order of the schedule.
 using StageSlotTimes = std::vector<std::vector<GanttSlotTime>>;
 
 // The step that slots belong to.
 struct GanttStep {
   // In seconds.
   double length = 0.0;
-  // By stage, in seconds.
+  // Each stage has its time in seconds.
   std::vector<double> bubbles;
   // The stage whose bubble is the step's.
   std::size_t busiest = 0;
@@ -74,7 +74,7 @@ class ScheduleGantt {
   ScheduleKind kind() const { return kind_; }
   const ScheduleShape& shape() const { return shape_; }
   const std::vector<GanttStage>& stages() const { return stages_; }
-  // In seconds.
+  // Returns the length in seconds.
   double makespan() const { return makespan_; }
   // The number of chunks of a stage.
   std::int64_t chunks() const { return chunks_; }

@@ -41,7 +41,7 @@ class ScheduleView : public View {
 
   void play();
   void pause();
-  // In seconds of the step.
+  // Shows the moment after so many seconds of the step.
   void set_moment(double seconds);
 
  Q_SIGNALS:

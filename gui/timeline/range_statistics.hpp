@@ -13,7 +13,7 @@ namespace shardwright::gui {
 // Spans of one kind of op within the range; those that cross its ends count with the part inside.
 struct KindStatistics {
   OpKind kind = OpKind::Gemm;
-  // By side.
+  // Each side has its values.
   std::array<double, 2> seconds{};
   std::array<std::size_t, 2> count{};
 };
@@ -22,8 +22,8 @@ struct RangeStatistics {
   double from = 0.0, to = 0.0;
   // The kind with the most time comes first.
   std::vector<KindStatistics> kinds;
-  // By side: the share of the range in which an op runs, averaged over the compute streams shown;
-  // negative if none is shown.
+  // Each side has the share of the range in which an op runs, averaged over the compute streams
+  // shown. The share is negative if none is shown.
   std::array<double, 2> compute_busy{-1.0, -1.0};
 
   double length() const { return to - from; }

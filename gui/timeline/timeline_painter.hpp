@@ -12,7 +12,7 @@
 
 namespace shardwright::gui {
 
-// In seconds.
+// The range is in seconds.
 struct TimeRange {
   double from = 0.0, to = 0.0;
 

@@ -50,7 +50,7 @@ class RowNumbers {
   }
 
   std::map<RowKey, std::uint32_t> numbers_;
-  // By side, rank and stream.
+  // Each side, rank and stream has its number.
   std::vector<std::uint32_t> fast_;
 };
 
@@ -211,7 +211,7 @@ void TimelineTracks::collect_memory() {
   memory_places_.clear();
   for (std::size_t side = 0; side < timelines_.size(); ++side) {
     const bool predicted = timelines_[side]->origin == TimelineOrigin::Predicted;
-    // By rank, with its highest level.
+    // Each rank has its row and its highest level.
     std::map<std::int32_t, std::pair<MemoryRow, Bytes>> rows;
     for (const MemoryLevel& level : timelines_[side]->memory) {
       auto& [row, highest] = rows[level.rank];

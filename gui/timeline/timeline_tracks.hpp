@@ -66,7 +66,7 @@ struct Track {
 };
 
 struct MemoryPoint {
-  // In seconds.
+  // The time is in seconds.
   double time = 0.0;
   // The memory from this time on.
   double bytes = 0.0;
@@ -76,7 +76,7 @@ struct MemoryPoint {
 
 // The memory of one rank.
 struct MemoryRow {
-  // In the order of time.
+  // The points are in the order of time.
   std::vector<MemoryPoint> points;
   MemoryPoint peak;
 
@@ -227,9 +227,9 @@ class TimelineTracks {
   std::vector<MemoryRow> memory_rows_;
   // The rank of each memory row.
   std::vector<RankPlace> memory_places_;
-  // By row; none if the timeline does not list the rank.
+  // Each row has its track, or none if the timeline does not list the rank.
   std::vector<std::optional<std::size_t>> track_of_row_;
-  // By side and index; kNoRow if the span is filtered out.
+  // Each side and index has its row, or kNoRow if the span is filtered out.
   std::vector<std::vector<std::uint32_t>> row_of_span_;
   double end_ = 0.0, height_ = 0.0, pinned_height_ = 0.0;
   std::size_t shown_spans_ = 0;
@@ -261,7 +261,7 @@ class SpanMarks {
                               int width) const;
 
  private:
-  // By row.
+  // Each row has its positions.
   std::vector<std::vector<std::uint32_t>> positions_;
   std::size_t count_ = 0;
 };

@@ -75,7 +75,7 @@ void Chart::arrange_legend() {
   const int columns = std::max(1, width() / (widest + kLegendAround));
   if (legend->wrap() == columns) return;
   legend->setWrap(columns);
-  legend->setFillOrder(QCPLayoutGrid::foColumnsFirst);  // places the entries anew
+  legend->setFillOrder(QCPLayoutGrid::foColumnsFirst);  // This call places the entries anew.
 }
 
 void Chart::clear_all() {
@@ -237,7 +237,7 @@ void HatchedBars::draw(QCPPainter* painter) {
 void HatchedBars::drawLegendIcon(QCPPainter* painter, const QRectF& rect) const {
   QCPBars::drawLegendIcon(painter, rect);
   if (hatch_.style() == Qt::NoBrush) return;
-  QRectF box(0, 0, rect.width() * 0.67, rect.height() * 0.67);  // as QCPBars has it
+  QRectF box(0, 0, rect.width() * 0.67, rect.height() * 0.67);  // QCPBars has this share.
   box.moveCenter(rect.center());
   painter->fillRect(box, hatch_);
 }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kBins = 5;
 constexpr std::size_t kMostCategories = 8;
-// In pixels. The ring is as high as a line of the legend, which would cut off a larger one.
+// Both are in pixels. The ring is as high as a line of the legend, which would cut a larger one.
 constexpr double kNear = 12.0, kRing = 12.5;
 
 const PlanFigure& axis_figure(int index) {

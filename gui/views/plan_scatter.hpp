@@ -75,7 +75,7 @@ class PlanScatter : public Chart {
   int x_ = 0, y_ = 0, colour_ = 0;
   // Numbers names in the order in which they came.
   mutable std::map<QString, int> place_of_name_;
-  // In pixels.
+  // The lasso is in pixels.
   QPolygonF lasso_;
   bool crowd_only_ = false;
   QCPRange fitted_x_, fitted_y_;

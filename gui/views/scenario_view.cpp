@@ -19,9 +19,9 @@
 namespace shardwright::gui {
 namespace {
 
-// In pixels.
+// The width is in pixels.
 constexpr int kLeastScenarioWidth = 300;
-// In characters.
+// The length is in characters.
 constexpr int kLongestProblem = 160;
 // The number of problems of one field that are described.
 constexpr std::size_t kMostDescribed = 4;

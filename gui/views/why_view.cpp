@@ -20,7 +20,7 @@
 namespace shardwright::gui {
 namespace {
 
-// From this change on, factors read better than percents.
+// Factors read better than percents from this change on.
 constexpr double kMostPercent = 100.0;
 
 QWidget* titled(const QString& title, QWidget* content, QWidget* note = nullptr) {

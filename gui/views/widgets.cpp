@@ -39,7 +39,8 @@ class WheelFilter : public QObject {
   bool eventFilter(QObject* watched, QEvent* event) override {
     if (event->type() != QEvent::Wheel || field_->hasFocus())
       return QObject::eventFilter(watched, event);
-    event->ignore();  // so that the view around the field takes it
+    // The view around the field takes the event.
+    event->ignore();
     return true;
   }
 

@@ -180,7 +180,7 @@ TEST_F(OpenedFileTest, AFollowerOfAnEndedRunAsksLessOften) {
   const int first = follower.pause_ms();
   ASSERT_TRUE(wait_for([&] { return follower.pause_ms() > 1.3 * first; }));
   EXPECT_EQ(follower.damaged_lines(), 1);
-  write("metrics.jsonl", "{\"step\": 0, \"step_s\": 0.1}\n");  // written anew
+  write("metrics.jsonl", "{\"step\": 0, \"step_s\": 0.1}\n");  // The file is a new one.
   ASSERT_TRUE(wait_for([&] { return follower.damaged_lines() == 0; }));
   EXPECT_EQ(follower.pause_ms(), first);
 }
@@ -323,7 +323,7 @@ TEST_F(OpenedFileTest, AFollowerReadsLongMetricsInParts) {
   EXPECT_GT(told, 0);
 
   follower.follow(path);
-  follower.finish();  // at once, whatever is left
+  follower.finish();  // It ends at once, whatever is left.
   EXPECT_EQ(follower.steps().size(), kSteps);
 }
 

@@ -65,7 +65,7 @@ TEST_F(PlanSearchTest, CountsEachPlanOfTheWholeSpaceOnce) {
   EXPECT_EQ(last->counts.simulated, last->counts.evaluated);
 
   planner::PlanRequest request = load_request(choice);
-  request.top = 1;  // the front needs others that were simulated on the way to the best
+  request.top = 1;  // The front needs others, simulated on the way to the best.
   request.layouts = kShownLayouts;
   const planner::SearchCounts again = planner::search(request).counts;
   EXPECT_LE(again.simulated, again.evaluated);
@@ -91,7 +91,7 @@ TEST_F(PlanSearchTest, TheAnswerHasPlansOfEveryTensorAndPipelineDegreeThatFits) 
 TEST_F(PlanSearchTest, PlansComeAsTheyAreFound) {
   answer_to(small_choice());
   ASSERT_GE(sets_.size(),
-            3U);  // of the narrow search on its way, its answer, that of the whole one
+            3U);  // The narrow search sends two answers, the whole one sends one.
   for (std::size_t i = 0; i < sets_.size(); ++i) {
     ASSERT_FALSE(sets_[i]->plans.empty());
     EXPECT_EQ(sets_[i]->on_front.size(), sets_[i]->plans.size());
@@ -142,7 +142,7 @@ TEST(PlanStream, RestsBetweenSets) {
 }
 
 TEST_F(PlanSearchTest, ANewerRequestTakesThePlaceOfAnOlderOne) {
-  search_.request(ScenarioChoice());  // takes seconds
+  search_.request(ScenarioChoice());  // The search takes seconds.
   wait_until(started_);
   answer_to(small_choice());
   ASSERT_FALSE(sets_.empty());

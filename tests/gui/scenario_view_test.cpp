@@ -165,7 +165,7 @@ TEST_F(ScenarioViewTest, AnOpenBatchIsTypedAsItIsShown) {
   }
   type(batch, u"64"_s, Qt::Key_Return);
   EXPECT_EQ(window_.document().choice().global_batch, 64);
-  type(batch, u"au"_s, Qt::Key_Tab);  // left before its end
+  type(batch, u"au"_s, Qt::Key_Tab);  // The word is incomplete.
   EXPECT_EQ(window_.document().choice().global_batch, 64);
   EXPECT_EQ(batch.text(), u"64 sequences"_s);
   // Nor is it a word of another field.
@@ -218,7 +218,7 @@ TEST_F(ScenarioViewTest, OneOfAUnitIsSingular) {
   window_.document().reset(choice);
   EXPECT_EQ(batch.text(), u"1 sequence"_s);
   EXPECT_EQ(tokens.text(), u"1 token"_s);
-  type(tokens, u"12"_s, Qt::Key_Return);  // over 1, within the field
+  type(tokens, u"12"_s, Qt::Key_Return);  // 12 replaces the 1 in the field.
   EXPECT_EQ(window_.document().choice().seq_len, 12);
   EXPECT_EQ(tokens.text(), u"12 tokens"_s);
   batch.stepDown();

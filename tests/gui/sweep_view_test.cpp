@@ -79,10 +79,10 @@ TEST_F(SweepViewTest, NothingOfTheFormerSweepIsLeftUnderANewChoice) {
 TEST_F(SweepViewTest, OneThatWasStoppedBeforeAPointIsSweptForTheNextPlan) {
   sweep(planner::SweepAxis::GlobalBatch, *small_set());
   auto& view = *window_.findChild<SweepView*>();
-  view.set_axis(planner::SweepAxis::Gpus);  // of which the chosen plan is no part
+  view.set_axis(planner::SweepAxis::Gpus);  // The chosen plan is no part of it.
   find<QToolButton>("stop_sweep").click();
   ASSERT_TRUE(data().rows.empty());
-  window_.selection().show(small_set());  // of a search that goes on
+  window_.selection().show(small_set());  // The search goes on.
   EXPECT_FALSE(view.is_busy());
   window_.selection().choose(1);
   ASSERT_TRUE(is_idle());

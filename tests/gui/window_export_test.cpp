@@ -97,7 +97,7 @@ TEST_F(LargeExportTest, IsWrittenInTheBackground) {
   trigger("file.export_csv");
   EXPECT_TRUE(window_.is_busy());
   EXPECT_FALSE(QFileInfo::exists(file_));
-  trigger("file.export_csv");  // no dialog: one at a time
+  trigger("file.export_csv");  // No dialog opens, because one file is written at a time.
   EXPECT_THAT(said(), Says("is still being written"));
   ASSERT_TRUE(is_idle());
   QFile csv(file_);
@@ -186,7 +186,7 @@ TEST_F(WindowExportTest, CtrlEExportsTheViewInFront) {
     window_.raise_view(to_qstring(view));
     ASSERT_TRUE(is_idle());
     const QString file = folder_.filePath(to_qstring(view) + u"-by-key.png"_s);
-    window_.activateWindow();  // after the dialog before
+    window_.activateWindow();  // The dialog before took its place.
     ASSERT_TRUE(QTest::qWaitForWindowActive(&window_));
     const QSize seen = window_.view(to_qstring(view))->size();
     QString suggested;

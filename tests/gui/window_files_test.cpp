@@ -53,7 +53,7 @@ TEST_F(WindowTest, AFileTakesThePlaceOfARunningSearch) {
     return set->plans.size() == 1 && set->request.model.name == "llama3.2-1b";
   };
   ASSERT_TRUE(wait_for(shows_the_file));
-  QTest::qWait(1500);  // the stopped search has the time to say what it had
+  QTest::qWait(1500);  // The stopped search has the time to say what it had.
   EXPECT_TRUE(shows_the_file());
   EXPECT_FALSE(find<QToolButton>("stop_search").isVisible());
 }
@@ -64,7 +64,7 @@ TEST_F(WindowTest, AFileThatChangesIsOfferedAndReadAgain) {
   window_.raise_view(u"sweeps"_s);
   write("plan.json", to_json(small_set()->scenario(3)).dump());
   ASSERT_TRUE(wait_for([&] { return said().contains(u"plan.json has changed"_s); }));
-  EXPECT_EQ(window_.selection().scenario(), small_set()->scenario(0));  // nothing by itself
+  EXPECT_EQ(window_.selection().scenario(), small_set()->scenario(0));  // No file was read again.
   click(u"plan.json has changed"_s, "offer");
   ASSERT_TRUE(wait_for([&] { return window_.selection().scenario() == small_set()->scenario(3); }));
   EXPECT_FALSE(said().contains(u"has changed"_s));
@@ -248,7 +248,7 @@ TEST_F(WindowTest, TheReadingOfALargeFileIsSeenAndStopped) {
   EXPECT_TRUE(is_stopped());
   begin();
   const QString next = write("plan.json", to_json(small_set()->scenario(3)).dump());
-  window_.open({next});  // waits, and is wanted no more either
+  window_.open({next});  // The file waits, and nobody wants it either.
   QTest::keyClick(&window_, Qt::Key_Escape);
   EXPECT_TRUE(is_stopped());
   EXPECT_TRUE(said().contains(u"large.json, plan.json was"_s));
@@ -316,7 +316,7 @@ TEST_F(WindowTest, APlanOfShippedPartsFillsTheScenario) {
   EXPECT_EQ(find<QComboBox>("model").currentText(), u"llama3.2-1b"_s);
   EXPECT_EQ(find<QSpinBox>("gpus").value(), 8);
   EXPECT_FALSE(find<QLabel>("scenario_origin").isVisible());
-  EXPECT_EQ(window_.selection().set()->plans.size(), 1U);  // nothing was searched for
+  EXPECT_EQ(window_.selection().set()->plans.size(), 1U);  // No search took place.
   trigger("edit.undo");
   EXPECT_EQ(window_.document().choice(), ScenarioChoice());
 }
@@ -410,7 +410,7 @@ TEST_F(WindowTest, FilesWithoutPlansLeaveTheWorkedExample) {
 TEST_F(WindowTest, APlanThatIsNamedAtTheStartIsShownInstead) {
   window_.begin({write("plan.json", to_json(small_set()->scenario(0)).dump())});
   ASSERT_TRUE(wait_for([&] { return window_.selection().set() && !window_.is_busy(); }));
-  QTest::qWait(500);  // a search would have begun
+  QTest::qWait(500);  // A search would have begun.
   EXPECT_FALSE(window_.is_busy());
   EXPECT_EQ(window_.selection().scenario(), small_set()->scenario(0));
 }
@@ -418,7 +418,7 @@ TEST_F(WindowTest, APlanThatIsNamedAtTheStartIsShownInstead) {
 TEST_F(WindowTest, AWrongScenarioTakesItsMessageBackAndNoOther) {
   const QString bad = write("bad.json", R"({"schema": "shardwright/plan", "version": 1})");
   ScenarioChoice wrong = small_choice();
-  wrong.what_if[0] = 5000;  // has no field of its own
+  wrong.what_if[0] = 5000;  // This value has no field of its own.
   window_.document().reset(wrong);
   ASSERT_TRUE(is_idle());
   ASSERT_THAT(said(), Says("5000"));

@@ -38,7 +38,7 @@ TEST_F(WindowFocusTest, TabStaysInViewsThatAreSeen) {
         QTest::keyClick(QApplication::focusWidget(), key, modifier);
         const QDockWidget* now = dock_with_focus();
         ASSERT_NE(QApplication::focusWidget(), nullptr);
-        if (now == nullptr) continue;  // the tabs of the docks
+        if (now == nullptr) continue;  // The tabs of the docks are no view.
         EXPECT_FALSE(now->visibleRegion().isEmpty())
             << "from " << qPrintable(dock->objectName()) << " to " << qPrintable(now->objectName());
         if (now != dock) entered.insert(now);

@@ -27,7 +27,7 @@ class WindowWithARun : public testing::Test {
     window_.setProcessChannelMode(QProcess::ForwardedChannels);
     window_.start(here.filePath(u"window_with_a_run"_s), arguments());
     ASSERT_TRUE(wait_for([&] { return QFileInfo(run_ + u"/metrics.jsonl"_s).size() > 0; }));
-    ASSERT_GE(processes_of(run_).size(), 3);  // the launcher and two ranks
+    ASSERT_GE(processes_of(run_).size(), 3);  // They are the launcher and two ranks.
   }
 
   void TearDown() override {

@@ -63,7 +63,7 @@ TEST_F(WindowTest, ASweepSaysWhosePlansItShows) {
   window_.raise_view(u"sweeps"_s);
   auto& plan = find<QComboBox>("sweep_plan");
   auto& axis = find<QComboBox>("sweep_axis");
-  EXPECT_FALSE(plan.isEnabled());  // each number of GPUs has a best plan of its own
+  EXPECT_FALSE(plan.isEnabled());  // Each number of GPUs has its own best plan.
   const auto legend = [&] { return find<Chart>("sweep_chart").graph(2)->name(); };
   ASSERT_TRUE(is_idle());
   EXPECT_TRUE(legend().contains(u"best plan"_s));
@@ -99,7 +99,7 @@ TEST_F(WindowTest, ASweepOfSizesStaysWhenAnotherPlanIsChosen) {
 }
 
 TEST_F(WindowTest, ASweepSaysWhichPointsArePreliminaryAndStopsWhenAsked) {
-  planner::PlanRequest request = load_request(ScenarioChoice());  // its whole space takes seconds
+  planner::PlanRequest request = load_request(ScenarioChoice());  // Its whole space takes seconds.
   const planner::SearchLimits all = std::exchange(request.limits, planner::narrow_limits());
   request.top = 1;
   request.front = false;
@@ -125,7 +125,7 @@ TEST_F(WindowTest, ASweepSaysWhichPointsArePreliminaryAndStopsWhenAsked) {
   EXPECT_TRUE(reason.text().startsWith(u"Stopped: "_s));
   ASSERT_NE(preliminary(), nullptr);
   const int kept = preliminary()->dataCount();
-  QTest::qWait(1500);  // the stopped sweep has the time to say more
+  QTest::qWait(1500);  // The stopped sweep has the time to say more.
   ASSERT_NE(preliminary(), nullptr);
   EXPECT_EQ(preliminary()->dataCount(), kept);
   EXPECT_TRUE(reason.text().startsWith(u"Stopped: "_s));
@@ -263,7 +263,7 @@ TEST_F(WindowTest, CtrlClickComparesTwoPlans) {
   show_plans();
   auto& scatter = find<PlanScatter>("scatter");
   const int other = scatter.front().back();
-  ASSERT_NE(other, 0);  // the chosen one
+  ASSERT_NE(other, 0);  // Plan 0 is the chosen one.
   QTest::mouseClick(&scatter, Qt::LeftButton, Qt::ControlModifier,
                     scatter.pixel_of(other).toPoint());
   ASSERT_TRUE(window_.selection().compared());
