@@ -26,8 +26,7 @@ bool has_display() {
                      [](const char* variable) { return !qEnvironmentVariableIsEmpty(variable); });
 }
 
-// The message handler until there is an application: Qt ends a program whose display it cannot reach
-// by abort().
+// Handles messages until there is an application, because Qt aborts if it cannot reach the display.
 void end_without_display(QtMsgType type, const QMessageLogContext&, const QString&) {
   if (type != QtFatalMsg) return;
   const QByteArray platform = qgetenv("QT_QPA_PLATFORM");
@@ -45,7 +44,8 @@ void end_without_display(QtMsgType type, const QMessageLogContext&, const QStrin
 
 struct Wishes {
   QStringList files;
-  QString screenshots;  // folder; empty: none are wanted
+  // The folder of screenshots; empty if none are wanted.
+  QString screenshots;
 };
 
 const QCommandLineOption& screenshots_option() {
@@ -69,7 +69,7 @@ void describe(QCommandLineParser& parser) {
       u"[FILE…]"_s);
 }
 
-// Needs no display. None where all was said already; `code` is the exit code then.
+// Needs no display. Returns none if the program has nothing more to do; `code` is its exit code then.
 std::optional<Wishes> read_command_line(int argc, char** argv, int& code) {
   const QCoreApplication application(argc, argv);
   QCommandLineParser parser;
@@ -93,13 +93,14 @@ std::optional<Wishes> read_command_line(int argc, char** argv, int& code) {
 
 int explore(const QStringList& files) {
   QSettings settings;
-  const shardwright::gui::StopSignals stop;  // outlives the window, which may wait for its run
+  // The signals outlive the window, which may wait for its run.
+  const shardwright::gui::StopSignals stop;
   shardwright::gui::MainWindow window(&settings);
   window.show();
   window.begin(files);
   const int code = shardwright::gui::run_until_closed(window, stop);
   settings.sync();
-  // The status of one that has read a damaged file stays that.
+  // Settings that have read a damaged file keep that status.
   QSettings written;
   written.sync();
   if (written.status() == QSettings::NoError) return code;

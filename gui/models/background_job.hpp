@@ -32,7 +32,7 @@ class BackgroundTask {
 
   // A task must not throw.
   void submit(Task task);
-  // Asks the task at work to stop and drops the one that waits; true if one did.
+  // Asks the task at work to stop and drops the waiting one. Returns true if one was waiting.
   bool cancel();
 
  private:
@@ -58,7 +58,7 @@ class BackgroundJob {
   BackgroundJob(QObject* context, Done done, Failed failed)
       : context_(context), done_(std::move(done)), failed_(std::move(failed)) {}
 
-  // Replaces the computation that is at work.
+  // Replaces the computation in progress.
   void start(Compute compute) {
     const std::uint64_t id = ++newest_;
     running_ = true;

@@ -1,5 +1,5 @@
-// The columns of the plans table: one list drives header, cells, sorting, axes of the plot, colour
-// and the exported data.
+// The columns of the plans table. One list drives header, cells, sorting, axes of the plot, colour and
+// the exported data.
 #pragma once
 
 #include <QString>
@@ -11,11 +11,11 @@
 namespace shardwright::gui {
 
 enum class FigureKind : std::uint8_t {
-  // Continuous: an axis of the plot and a colour scale.
+  // A continuous quantity, which makes an axis of the plot and a colour scale.
   Measure,
-  // A few whole numbers: a category.
+  // A category of a few whole numbers.
   Degree,
-  // A text: a category.
+  // A category with a name.
   Name,
 };
 

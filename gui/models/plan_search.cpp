@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kDebounceMs = 150;
 constexpr std::chrono::milliseconds kBetweenReports{100};
-// Between the sets that the narrow search and the whole one hand over as they go.
+// Pauses between the sets that the narrow search and the whole one hand over.
 constexpr std::chrono::milliseconds kBetweenFirstSets{250}, kBetweenSets{1000};
 constexpr std::int64_t kFirstPlans = 12;
 
@@ -47,14 +47,14 @@ void PlanSearch::request(const ScenarioChoice& choice) {
 void PlanSearch::stop() {
   const bool debounced = debounce_.isActive();
   debounce_.stop();
-  // A search that has not begun says nothing by itself.
+  // A search that has not begun emits nothing by itself.
   if (worker_.cancel() || debounced) end();
 }
 
 void PlanSearch::abandon() {
   if (!is_running()) return;
   debounce_.stop();
-  ++newest_;  // nothing that is on its way arrives
+  ++newest_;  // Results on their way no longer arrive.
   worker_.cancel();
   end();
 }

@@ -1,4 +1,4 @@
-// Planning in the background: the newest scenario is searched, results come as they are found.
+// Plans the newest scenario in the background and shows the results as it finds them.
 #pragma once
 
 #include <QObject>
@@ -6,7 +6,6 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
-#include <memory>
 #include <vector>
 
 #include "core/base/error.hpp"
@@ -26,12 +25,12 @@ class PlanStream {
  public:
   using Deliver = std::function<void(PlanSetPointer)>;
 
-  // `deliver` is called in the thread of the search, not again within `pause`.
+  // Calls `deliver` in the thread of the search, not again within `pause`.
   PlanStream(const planner::PlanRequest& request, std::chrono::milliseconds pause, Deliver deliver);
 
-  // Plans of an earlier search, which stay among those that are handed over.
+  // Keeps plans of an earlier search among those that are handed over.
   void keep(const std::vector<planner::PlanCandidate>& plans) { kept_ = plans; }
-  // The plans that were handed over last, or the kept ones if there were none yet.
+  // Returns the plans that were handed over last, or the kept ones before that.
   const std::vector<planner::PlanCandidate>& handed_over() const {
     return last_.empty() ? kept_ : last_;
   }
@@ -56,9 +55,9 @@ class PlanSearch : public QObject {
 
   // Searches for `choice` unless another one follows within a moment. Ends the search at work.
   void request(const ScenarioChoice& choice);
-  // Stops the search; `found` comes once more with what there is so far, if anything.
+  // Stops the search and emits `found` once more if there are plans.
   void stop();
-  // Stops the search and drops what it has found: something else takes the place of its plans.
+  // Stops the search and drops its plans, because others take their place.
   void abandon();
   bool is_running() const { return running_ || debounce_.isActive(); }
 

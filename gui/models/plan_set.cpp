@@ -1,7 +1,6 @@
 #include "gui/models/plan_set.hpp"
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "core/base/json_reader.hpp"
@@ -27,7 +26,7 @@ void append_new(std::vector<PlanCandidate>& plans, const std::vector<PlanCandida
   }
 }
 
-// An empty set of a search.
+// Returns an empty set for a search.
 PlanSet set_of(const planner::PlanRequest& request) {
   PlanSet set;
   set.request = request;
@@ -68,7 +67,7 @@ sim::MemoryPeak read_memory(ObjectReader object) {
   return memory;
 }
 
-// The stage that the parts of the report are of.
+// Returns the stage that a part of the report describes.
 std::int32_t stage_of(ObjectReader object, std::size_t stages) {
   const IntegerRange range{0, stages == 0 ? 0 : static_cast<std::int64_t>(stages) - 1};
   return static_cast<std::int32_t>(object.integer("stage", range));
@@ -93,7 +92,7 @@ sim::StepResult read_result(ObjectReader& object) {
   return result;
 }
 
-// A plan that breaks a rule cannot be simulated again.
+// Reports broken rules, because a plan that breaks one cannot be simulated again.
 void check_rules(const planner::PlanRequest& request, const Plan& plan, ObjectReader& object) {
   const std::string pointer = object.pointer() + "/plan";
   for (const BrokenRule& broken : broken_rules(request.model, &request.cluster, plan, 0, pointer)) {
@@ -126,7 +125,7 @@ void read_part(ObjectReader& inputs, const char* key, const Load& load) {
   }
 }
 
-// Results hold what they rest on, but for those of older versions, which name it.
+// Reads the inputs of a result. Older versions named them instead of holding them.
 void read_request(ObjectReader& root, planner::PlanRequest& request) {
   if (root.has("model")) {
     Scenario parts;

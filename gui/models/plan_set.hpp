@@ -14,11 +14,11 @@
 namespace shardwright::gui {
 
 struct PlanSet {
-  // Without its callbacks.
+  // The request without its callbacks.
   planner::PlanRequest request;
   // Best first, then those of the front alone, then those of other layouts.
   std::vector<planner::PlanCandidate> plans;
-  // True for each plan of which no other has both a shorter step and less memory.
+  // True for each plan if no other has both a shorter step and less memory.
   std::vector<bool> on_front;
   planner::SearchCounts counts;
   double wall_s = 0.0;
@@ -36,16 +36,16 @@ using PlanSetPointer = std::shared_ptr<const PlanSet>;
 
 PlanSet plan_set_of(const planner::PlanRequest& request, const planner::SearchResult& result);
 
-// The plans that a search has found so far and those of an earlier search of the same request, best
-// first.
+// Returns the plans that a search has found so far and those of an earlier search of the same request,
+// best first.
 PlanSet plan_set_so_far(const planner::PlanRequest& request,
                         const std::vector<planner::PlanCandidate>& best,
                         const std::vector<planner::PlanCandidate>& earlier);
 
-// Adds plans of the same request that an earlier or a stopped search had found, best first.
+// Adds plans that an earlier or a stopped search of the same request had found, best first.
 void keep_plans(PlanSet& set, const std::vector<planner::PlanCandidate>& plans);
 
-// Finds `on_front` anew.
+// Sets `on_front`.
 void mark_front(PlanSet& set);
 
 // Simulates one plan and returns it as a set. Throws InputError.

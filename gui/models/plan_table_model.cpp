@@ -16,8 +16,6 @@ const PlanFigure& figure_at(int column) {
 
 }  // namespace
 
-PlanTableModel::PlanTableModel(QObject* parent) : QAbstractTableModel(parent) {}
-
 void PlanTableModel::show(PlanSetPointer set) {
   beginResetModel();
   set_ = std::move(set);
@@ -31,11 +29,12 @@ void PlanTableModel::show(PlanSetPointer set) {
   }
   names_.assign(plan_figures().size(), {});
   words_.clear();
+  choose_plans();
   endResetModel();
 }
 
 int PlanTableModel::rowCount(const QModelIndex& parent) const {
-  return parent.isValid() || !set_ ? 0 : static_cast<int>(set_->plans.size());
+  return parent.isValid() ? 0 : static_cast<int>(shown_.size());
 }
 
 int PlanTableModel::columnCount(const QModelIndex& parent) const {
@@ -45,11 +44,11 @@ int PlanTableModel::columnCount(const QModelIndex& parent) const {
 QVariant PlanTableModel::data(const QModelIndex& index, int role) const {
   if (!checkIndex(index, CheckIndexOption::IndexIsValid)) return {};
   const PlanFigure& figure = figure_at(index.column());
-  const auto plan = static_cast<std::size_t>(index.row());
+  const std::size_t plan = plan_of(index);
   switch (role) {
     case Qt::DisplayRole:
       return figure.text(*set_, plan);
-    case Qt::EditRole:  // for other programs: neither rounded nor grouped
+    case Qt::EditRole:  // Other programs read numbers that are neither rounded nor grouped.
       return figure.value ? QString::number(figure.value(*set_, plan), 'g', 9)
                           : figure.text(*set_, plan);
     case Qt::TextAlignmentRole:
@@ -65,45 +64,53 @@ QVariant PlanTableModel::data(const QModelIndex& index, int role) const {
 
 QVariant PlanTableModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (orientation == Qt::Vertical) {
-    if (role == Qt::DisplayRole) return section + 1;
-    return {};
+    if (role != Qt::DisplayRole || section < 0 || section >= rowCount()) return {};
+    return shown_[static_cast<std::size_t>(section)] + 1;
   }
   if (section < 0 || section >= columnCount()) return {};
   const PlanFigure& figure = figure_at(section);
-  // Two lines: numbers need less room than their unit.
+  // The unit gets a line of its own, because numbers need less room than it.
   if (role == Qt::DisplayRole)
     return figure.unit.isEmpty() ? figure.title : figure.title + u'\n' + figure.unit;
   if (role == Qt::ToolTipRole) return figure.tip;
   return {};
 }
 
-double PlanTableModel::number(int row, int column) const {
+std::size_t PlanTableModel::plan_of(const QModelIndex& index) const {
+  return static_cast<std::size_t>(shown_[static_cast<std::size_t>(index.row())]);
+}
+
+QModelIndex PlanTableModel::index_of(std::size_t plan, int column) const {
+  return plan < rows_.size() && rows_[plan] >= 0 ? index(rows_[plan], column) : QModelIndex();
+}
+
+double PlanTableModel::number(int plan, int column) const {
   const auto& numbers = numbers_[static_cast<std::size_t>(column)];
-  return numbers.empty() ? 0.0 : numbers[static_cast<std::size_t>(row)];
+  return numbers.empty() ? 0.0 : numbers[static_cast<std::size_t>(plan)];
 }
 
 template <class Text>
-const QString& PlanTableModel::kept(Texts& texts, int row, const Text& text) const {
+const QString& PlanTableModel::kept(Texts& texts, int plan, const Text& text) const {
   if (texts.empty()) {
     texts.reserve(set_->plans.size());
-    for (std::size_t plan = 0; plan < set_->plans.size(); ++plan)
-      texts.push_back(text(plan).toLower());
+    for (std::size_t each = 0; each < set_->plans.size(); ++each)
+      texts.push_back(text(each).toLower());
   }
-  return texts[static_cast<std::size_t>(row)];
+  return texts[static_cast<std::size_t>(plan)];
 }
 
-const QString& PlanTableModel::name(int row, int column) const {
-  return kept(names_[static_cast<std::size_t>(column)], row,
-              [&](std::size_t plan) { return figure_at(column).text(*set_, plan); });
+const QString& PlanTableModel::name(int plan, int column) const {
+  return kept(names_[static_cast<std::size_t>(column)], plan,
+              [&](std::size_t each) { return figure_at(column).text(*set_, each); });
 }
 
-const QString& PlanTableModel::plan_words(int row) const {
-  return kept(words_, row, [&](std::size_t plan) { return plan_text(set_->plans[plan].plan); });
+const QString& PlanTableModel::plan_words(int plan) const {
+  return kept(words_, plan, [&](std::size_t each) { return plan_text(set_->plans[each].plan); });
 }
 
 QString PlanTableModel::term_for(const QModelIndex& cell, QChar relation) const {
   const PlanFigure& figure = figure_at(cell.column());
-  const auto plan = static_cast<std::size_t>(cell.row());
+  const std::size_t plan = plan_of(cell);
   const bool compares = relation != u'=';
   if (compares && (!figure.value || figure.kind != FigureKind::Measure)) return {};
   // Commas between thousands are removed.
@@ -114,109 +121,52 @@ QString PlanTableModel::term_for(const QModelIndex& cell, QChar relation) const 
   return figure.id + relation + value;
 }
 
-PlanFilter::PlanFilter(QObject* parent) : QAbstractProxyModel(parent) {}
-
-void PlanFilter::setSourceModel(QAbstractItemModel* model) {
-  beginResetModel();
-  QAbstractProxyModel::setSourceModel(model);
-  choose_rows();
-  endResetModel();
-  connect(model, &QAbstractItemModel::modelAboutToBeReset, this, [this] { beginResetModel(); });
-  connect(model, &QAbstractItemModel::modelReset, this, [this] {
-    choose_rows();
-    endResetModel();
-  });
-}
-
-QModelIndex PlanFilter::mapFromSource(const QModelIndex& index) const {
-  if (!index.isValid()) return {};
-  const int row = places_[static_cast<std::size_t>(index.row())];
-  return row < 0 ? QModelIndex() : createIndex(row, index.column());
-}
-
-QModelIndex PlanFilter::mapToSource(const QModelIndex& index) const {
-  if (!index.isValid() || sourceModel() == nullptr) return {};
-  return sourceModel()->index(rows_[static_cast<std::size_t>(index.row())], index.column());
-}
-
-QModelIndex PlanFilter::index(int row, int column, const QModelIndex& parent) const {
-  return hasIndex(row, column, parent) ? createIndex(row, column) : QModelIndex();
-}
-
-QModelIndex PlanFilter::parent(const QModelIndex&) const {
-  return {};
-}
-
-int PlanFilter::rowCount(const QModelIndex& parent) const {
-  return parent.isValid() ? 0 : static_cast<int>(rows_.size());
-}
-
-bool PlanFilter::hasChildren(const QModelIndex& parent) const {
-  return rowCount(parent) > 0;
-}
-
-int PlanFilter::columnCount(const QModelIndex& parent) const {
-  return parent.isValid() || sourceModel() == nullptr ? 0 : sourceModel()->columnCount();
-}
-
-// Without a row the base class knows no column either.
-QVariant PlanFilter::headerData(int section, Qt::Orientation orientation, int role) const {
-  if (sourceModel() == nullptr) return {};
-  const bool is_row = orientation == Qt::Vertical && section >= 0 && section < rowCount();
-  const int of_source = is_row ? rows_[static_cast<std::size_t>(section)] : section;
-  return sourceModel()->headerData(of_source, orientation, role);
-}
-
-void PlanFilter::choose_rows() {
-  const int count = sourceModel() == nullptr ? 0 : sourceModel()->rowCount();
-  rows_.clear();
-  for (int row = 0; row < count; ++row) {
-    if (accepts(row)) rows_.push_back(row);
+void PlanTableModel::choose_plans() {
+  const int count = set_ ? static_cast<int>(set_->plans.size()) : 0;
+  shown_.clear();
+  for (int plan = 0; plan < count; ++plan) {
+    if (accepts(plan)) shown_.push_back(plan);
   }
-  order_rows();
+  order_plans();
 }
 
-// Sorts the order of the source, so that equal rows keep theirs.
-void PlanFilter::order_rows() {
-  const PlanTableModel* plans = table();
+// Sorts the order of the set, so that equal plans keep theirs.
+void PlanTableModel::order_plans() {
   const bool down = order_ == Qt::DescendingOrder;
   const auto order_by = [&](const auto& value) {
-    std::stable_sort(rows_.begin(), rows_.end(), [&](int a, int b) {
+    std::stable_sort(shown_.begin(), shown_.end(), [&](int a, int b) {
       return down ? value(b) < value(a) : value(a) < value(b);
     });
   };
-  if (column_ >= 0 && !rows_.empty()) {
+  if (column_ >= 0 && !shown_.empty()) {
     if (figure_at(column_).value) {
-      order_by([&](int row) { return plans->number(row, column_); });
+      order_by([&](int plan) { return number(plan, column_); });
     } else {
-      order_by([&](int row) -> const QString& { return plans->name(row, column_); });
+      order_by([&](int plan) -> const QString& { return name(plan, column_); });
     }
   }
-  places_.assign(plans == nullptr ? 0 : static_cast<std::size_t>(plans->rowCount()), -1);
-  for (std::size_t row = 0; row < rows_.size(); ++row)
-    places_[static_cast<std::size_t>(rows_[row])] = static_cast<int>(row);
+  rows_.assign(set_ ? set_->plans.size() : 0, -1);
+  for (std::size_t row = 0; row < shown_.size(); ++row)
+    rows_[static_cast<std::size_t>(shown_[row])] = static_cast<int>(row);
 }
 
-void PlanFilter::sort(int column, Qt::SortOrder order) {
+void PlanTableModel::sort(int column, Qt::SortOrder order) {
   Q_EMIT layoutAboutToBeChanged({}, VerticalSortHint);
   const QModelIndexList before = persistentIndexList();
-  QModelIndexList of_source;
-  for (const QModelIndex& index : before) of_source.append(mapToSource(index));
+  std::vector<std::size_t> plans;
+  for (const QModelIndex& index : before) plans.push_back(plan_of(index));
   column_ = column;
   order_ = order;
-  std::sort(rows_.begin(), rows_.end());
-  order_rows();
+  std::sort(shown_.begin(), shown_.end());
+  order_plans();
   QModelIndexList after;
-  for (const QModelIndex& index : of_source) after.append(mapFromSource(index));
+  for (qsizetype i = 0; i < before.size(); ++i)
+    after.append(index_of(plans[static_cast<std::size_t>(i)], before[i].column()));
   changePersistentIndexList(before, after);
   Q_EMIT layoutChanged({}, VerticalSortHint);
 }
 
-const PlanTableModel* PlanFilter::table() const {
-  return qobject_cast<const PlanTableModel*>(sourceModel());
-}
-
-bool PlanFilter::read_term(const QString& text, Term& term) {
+bool PlanTableModel::read_term(const QString& text, Term& term) {
   static const QRegularExpression kRelation(uR"(^(\w+)\s*([=<>])\s*(\S.*)$)"_s);
   term.negated = text.startsWith(u'-');
   const QString rest = term.negated ? text.mid(1).trimmed() : text;
@@ -236,7 +186,7 @@ bool PlanFilter::read_term(const QString& text, Term& term) {
   return is_number;
 }
 
-QString PlanFilter::set_terms(const QString& line) {
+QString PlanTableModel::set_terms(const QString& line) {
   std::vector<Term> terms;
   for (const QString& part : line.split(u',', Qt::SkipEmptyParts)) {
     if (part.trimmed().isEmpty()) continue;
@@ -251,40 +201,39 @@ QString PlanFilter::set_terms(const QString& line) {
   return {};
 }
 
-// Resets the model: rows that leave one by one would be reported, and moved, one by one.
-void PlanFilter::filter_anew() {
+// Resets the model, because it would report, and views would move, rows that leave one by one.
+void PlanTableModel::filter_anew() {
   beginResetModel();
-  choose_rows();
+  choose_plans();
   endResetModel();
 }
 
-void PlanFilter::set_lasso(std::set<int> rows) {
-  lasso_ = std::move(rows);
+void PlanTableModel::set_lasso(std::set<int> plans) {
+  lasso_ = std::move(plans);
   lasso_active_ = true;
   filter_anew();
 }
 
-void PlanFilter::clear_lasso() {
+void PlanTableModel::clear_lasso() {
   lasso_.clear();
   lasso_active_ = false;
   filter_anew();
 }
 
-bool PlanFilter::accepts(const Term& term, int row) const {
-  if (term.column < 0) return table()->plan_words(row).contains(term.text) != term.negated;
-  if (!figure_at(term.column).value)
-    return (table()->name(row, term.column) == term.text) != term.negated;
-  const double value = table()->number(row, term.column);
+bool PlanTableModel::accepts(const Term& term, int plan) const {
+  if (term.column < 0) return plan_words(plan).contains(term.text) != term.negated;
+  if (!figure_at(term.column).value) return (name(plan, term.column) == term.text) != term.negated;
+  const double value = number(plan, term.column);
   const bool holds = term.relation == '<'   ? value < term.number
                      : term.relation == '>' ? value > term.number
                                             : std::abs(value - term.number) <= term.rounding;
   return holds != term.negated;
 }
 
-bool PlanFilter::accepts(int row) const {
-  if (lasso_active_ && !lasso_.contains(row)) return false;
+bool PlanTableModel::accepts(int plan) const {
+  if (lasso_active_ && !lasso_.contains(plan)) return false;
   return std::all_of(terms_.begin(), terms_.end(),
-                     [this, row](const Term& term) { return accepts(term, row); });
+                     [this, plan](const Term& term) { return accepts(term, plan); });
 }
 
 }  // namespace shardwright::gui

@@ -1,7 +1,6 @@
-// Plans as a table, and the filter and order in which they are shown.
+// Plans as a table, filtered and sorted.
 #pragma once
 
-#include <QAbstractProxyModel>
 #include <QAbstractTableModel>
 #include <set>
 #include <vector>
@@ -11,12 +10,14 @@
 
 namespace shardwright::gui {
 
-// Rows are the plans of the set, columns the figures.
+// The columns are the figures. The rows are the plans of the set that match every term of the filter
+// line and lie in the lasso, if there is one. The model filters and sorts by itself, because
+// QSortFilterProxyModel asks for an index at each comparison, which is too slow for 100,000 plans.
 class PlanTableModel : public QAbstractTableModel {
   Q_OBJECT
 
  public:
-  explicit PlanTableModel(QObject* parent = nullptr);
+  using QAbstractTableModel::QAbstractTableModel;
 
   void show(PlanSetPointer set);
   const PlanSetPointer& set() const { return set_; }
@@ -25,68 +26,39 @@ class PlanTableModel : public QAbstractTableModel {
   int columnCount(const QModelIndex& parent = {}) const override;
   QVariant data(const QModelIndex& index, int role) const override;
   QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
-
-  // The number that column `column` sorts by; 0 for names.
-  double number(int row, int column) const;
-  // The text of a cell of names, and that of the whole plan, in lower case. A column of texts is kept
-  // from the first time that one of them is asked for.
-  const QString& name(int row, int column) const;
-  const QString& plan_words(int row) const;
-  // A term of the filter line that holds for this cell: "tp=8", "schedule=interleaved". The relations
-  // '<' and '>' make one that holds for smaller or larger values. Empty if the cell has no term.
-  QString term_for(const QModelIndex& cell, QChar relation = u'=') const;
-
- private:
-  using Texts = std::vector<QString>;
-  template <class Text>
-  const QString& kept(Texts& texts, int row, const Text& text) const;
-
-  PlanSetPointer set_;
-  // By column. Sorting asks for them often.
-  std::vector<std::vector<double>> numbers_;
-  // By column, filled on demand.
-  mutable std::vector<Texts> names_;
-  mutable Texts words_;
-};
-
-// Shows the rows that match every term of the filter line and lie in the lasso, if there is one.
-// A plain list of rows: QSortFilterProxyModel asks for an index at each comparison, which is too
-// slow for 100,000 plans.
-class PlanFilter : public QAbstractProxyModel {
-  Q_OBJECT
-
- public:
-  explicit PlanFilter(QObject* parent = nullptr);
-
-  // A PlanTableModel.
-  void setSourceModel(QAbstractItemModel* model) override;
-  QModelIndex mapFromSource(const QModelIndex& index) const override;
-  QModelIndex mapToSource(const QModelIndex& index) const override;
-  QModelIndex index(int row, int column, const QModelIndex& parent = {}) const override;
-  QModelIndex parent(const QModelIndex& index) const override;
-  int rowCount(const QModelIndex& parent = {}) const override;
-  int columnCount(const QModelIndex& parent = {}) const override;
-  bool hasChildren(const QModelIndex& parent = {}) const override;
-  QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
-  // Sorts by the number or text of the column and keeps the order of equal rows. -1 restores the
-  // order of the source.
+  // Sorts by the number or text of the column and keeps the order of equal plans. -1 restores the
+  // order of the set.
   void sort(int column, Qt::SortOrder order = Qt::AscendingOrder) override;
 
   // The plans that are shown, in their order.
-  const std::vector<int>& source_rows() const { return rows_; }
+  const std::vector<int>& shown_plans() const { return shown_; }
+  std::size_t plan_of(const QModelIndex& index) const;
+  // Returns no valid index if the plan is hidden.
+  QModelIndex index_of(std::size_t plan, int column = 0) const;
 
-  // Takes terms separated by commas: "tp=8", "mfu>45", "memory<60", "interleaved", "-full". A term that
-  // names no column is looked for in the plan's text; a leading "-" negates it. Returns the problem
-  // of the line, empty if there is none.
+  // The number that the column sorts by; 0 for names.
+  double number(int plan, int column) const;
+  // The text of a cell of names, and that of the whole plan, in lower case. The model keeps a column
+  // of texts once somebody asks for one of them.
+  const QString& name(int plan, int column) const;
+  const QString& plan_words(int plan) const;
+
+  // A term of the filter line that holds for this cell: "tp=8", "schedule=interleaved". The relations
+  // '<' and '>' make one that holds for smaller or larger values. Empty if the cell has no term.
+  QString term_for(const QModelIndex& cell, QChar relation = u'=') const;
+  // Takes terms separated by commas: "tp=8", "mfu>45", "memory<60", "interleaved", "-full". A term
+  // that names no column is looked for in the plan's text; a leading "-" negates it. Returns the
+  // problem of the line, empty if there is none.
   QString set_terms(const QString& line);
 
-  // Shows only these source rows.
-  void set_lasso(std::set<int> rows);
+  // Shows only these plans.
+  void set_lasso(std::set<int> plans);
   void clear_lasso();
   bool has_lasso() const { return lasso_active_; }
   const std::set<int>& lasso() const { return lasso_; }
 
  private:
+  using Texts = std::vector<QString>;
   struct Term {
     // -1 stands for the text of the whole plan.
     int column = -1;
@@ -94,28 +66,34 @@ class PlanFilter : public QAbstractProxyModel {
     double number = 0.0;
     // Half of the last digit that a cell shows: the cell of a plan must match its own text.
     double rounding = 0.0;
-    // In lower case.
+    // The text is in lower case.
     QString text;
     bool negated = false;
   };
 
+  template <class Text>
+  const QString& kept(Texts& texts, int plan, const Text& text) const;
   static bool read_term(const QString& text, Term& term);
-  bool accepts(const Term& term, int row) const;
-  bool accepts(int row) const;
-  const PlanTableModel* table() const;
-  void choose_rows();
-  void order_rows();
+  bool accepts(const Term& term, int plan) const;
+  bool accepts(int plan) const;
+  void choose_plans();
+  void order_plans();
   void filter_anew();
 
+  PlanSetPointer set_;
+  // Each column keeps its numbers because sorting asks for them often.
+  std::vector<std::vector<double>> numbers_;
+  // Each column is filled on demand.
+  mutable std::vector<Texts> names_;
+  mutable Texts words_;
   std::vector<Term> terms_;
   std::set<int> lasso_;
   bool lasso_active_ = false;
   int column_ = -1;
   Qt::SortOrder order_ = Qt::AscendingOrder;
-  // The source row of each shown row.
+  std::vector<int> shown_;
+  // The row of each plan; -1 if it is hidden.
   std::vector<int> rows_;
-  // The shown row of each source row; -1 if it is hidden.
-  std::vector<int> places_;
 };
 
 }  // namespace shardwright::gui

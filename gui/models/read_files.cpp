@@ -1,7 +1,9 @@
 #include "gui/models/read_files.hpp"
 
 #include <QFileInfo>
+#include <algorithm>
 
+#include "gui/models/opened_file.hpp"
 #include "gui/models/plan_search.hpp"
 #include "gui/models/text.hpp"
 
@@ -27,14 +29,14 @@ ReadFile read_file(const QString& path, const ReadingWatch& watch) {
   return read;
 }
 
-// Runs `work`; what it finds wrong with `path` is told in words after `prefix`. Problems of a file
-// name it themselves.
+// Runs `work` and collects its problems with `path` as texts after `prefix`. Problems of a file name
+// it themselves.
 template <class Work>
 void collect(std::vector<FileProblem>& problems, const QString& path, const QString& prefix,
              const Work& work) {
   try {
     work();
-  } catch (const ReadingStopped&) {  // nothing is wrong with the file
+  } catch (const ReadingStopped&) {  // The file is not at fault.
   } catch (const InputError& error) {
     problems.push_back({path, prefix + error_text(error)});
   } catch (const std::exception& error) {
@@ -54,8 +56,8 @@ PlanSetPointer best_plans(const ScenarioChoice& choice, const QString& origin,
   return std::make_shared<const PlanSet>(std::move(set));
 }
 
-// Two files of a kind that are fields of a scenario: how well is it trained with each?
-// `choice_with` is the scenario with a file.
+// Plans the scenario with each of two files of a kind that are fields of it. `choice_with` returns the
+// scenario with a file.
 template <class Content, class ChoiceWith>
 void plan_with_both(ReadFiles& read, const ChoiceWith& choice_with, ReadingProgress& progress,
                     const std::stop_token& stop) {
@@ -102,6 +104,47 @@ ReadFiles read_files(const QStringList& paths, const ScenarioChoice& choice,
   };
   plan_with_both<ModelSpec>(read, with_model, progress, stop);
   return read;
+}
+
+qint64 bytes_to_read(const QString& path) {
+  const QFileInfo info(path);
+  if (!info.isDir()) return info.isFile() ? info.size() : 0;
+  const auto run = find_run(path);
+  qint64 bytes = 0;
+  if (run) {
+    for (const QString& timeline : run->timelines) bytes += QFileInfo(timeline).size();
+  }
+  return bytes;
+}
+
+void ReadingProgress::begin(const QStringList& paths) {
+  qint64 total = 0;
+  for (const QString& path : paths) total += bytes_to_read(path);
+  const std::lock_guard lock(mutex_);
+  state_ = {{}, 0, total};
+}
+
+void ReadingProgress::doing(const QString& what) {
+  const std::lock_guard lock(mutex_);
+  state_.doing = what;
+}
+
+void ReadingProgress::skip_to(qint64 bytes) {
+  const std::lock_guard lock(mutex_);
+  state_.bytes = std::max(state_.bytes, bytes);
+}
+
+ReadingWatch ReadingProgress::watch(const std::stop_token& stop) {
+  return {[this](std::uintmax_t bytes) {
+            const std::lock_guard lock(mutex_);
+            state_.bytes += static_cast<qint64>(bytes);
+          },
+          stop};
+}
+
+ReadingProgress::State ReadingProgress::state() const {
+  const std::lock_guard lock(mutex_);
+  return state_;
 }
 
 }  // namespace shardwright::gui

@@ -1,20 +1,54 @@
-// Reads the files that were named together, and searches for plans if their comparison needs it.
+// Reads the files that were named together, reports the progress to the window, and searches for plans
+// if the comparison of two files needs them.
 #pragma once
 
 #include <QString>
 #include <QStringList>
+#include <QtGlobal>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <vector>
 
+#include "core/base/large_json_file.hpp"
 #include "core/timeline/timeline.hpp"
 #include "gui/models/opened_file.hpp"
 #include "gui/models/plan_set.hpp"
-#include "gui/models/reading_progress.hpp"
+#include "gui/models/read_files.hpp"
 #include "gui/models/scenario_choice.hpp"
 
 namespace shardwright::gui {
+
+class ReadingProgress {
+ public:
+  struct State {
+    // "Reading step.json"; empty if nothing has begun.
+    QString doing;
+    // The bytes that were read and parsed.
+    qint64 bytes = 0;
+    // The bytes of all files.
+    qint64 total = 0;
+  };
+
+  // Counts the bytes of all files and of what is read in folders of runs.
+  void begin(const QStringList& paths);
+  // Sets the description of the present work.
+  void doing(const QString& what);
+  // Counts a file as read that was not read to its end.
+  void skip_to(qint64 bytes);
+  // Returns a watch that counts the bytes of a file.
+  ReadingWatch watch(const std::stop_token& stop);
+
+  State state() const;
+
+ private:
+  mutable std::mutex mutex_;
+  State state_;
+};
+
+// Returns the bytes of a file, or of the files that are read in the folder of a run.
+qint64 bytes_to_read(const QString& path);
 
 // A file, ready to be shown.
 struct ReadFile {
@@ -26,7 +60,7 @@ struct ReadFile {
   std::optional<ScenarioChoice> choice;
   // The recorded step of a run.
   std::shared_ptr<const Timeline> measured;
-  // A cluster or a model of which there are more: no field of a scenario holds two.
+  // True for clusters and models beyond the one that the field of a scenario can hold.
   bool is_one_of_many = false;
 };
 
@@ -43,9 +77,9 @@ struct ReadFiles {
   std::vector<FileProblem> problems;
 };
 
-// Files that are damaged leave the others alone. `choice` is the scenario that two clusters or two
-// models are compared for; both are searched as a narrow search does (narrow_limits). `progress` is
-// told how far it goes. What is read once that `stop` asks for it is not all.
+// Reads the files; a damaged file does not affect the others. `choice` is the scenario for which two
+// clusters or two models are compared, each by a narrow search (narrow_limits). The result is
+// incomplete if `stop` was requested.
 ReadFiles read_files(const QStringList& paths, const ScenarioChoice& choice,
                      ReadingProgress& progress, const std::stop_token& stop);
 

@@ -1,5 +1,6 @@
 #include "gui/models/run_follower.hpp"
 
+#include <QFile>
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -11,10 +12,10 @@
 namespace shardwright::gui {
 namespace {
 
-// A run that says nothing is asked the later the longer it has not, at most every kRareMs.
+// The pauses between looks at the file, which grow while nothing is added.
 constexpr int kPollMs = 200, kRareMs = 5000;
-// Bytes that are read at once, so that long metrics leave the window free between them, and how
-// often it hears of them.
+// The bytes that are read at once, so that the window stays free while it reads long metrics, and the
+// pause between its updates.
 constexpr qint64 kMostAtOnce = 1 << 20;
 constexpr int kBetweenReportsMs = 250;
 constexpr std::size_t kFewSteps = 5;
@@ -103,7 +104,7 @@ void RunFollower::poll() {
 bool RunFollower::read_on() {
   QFile file(path_);
   if (!file.open(QIODevice::ReadOnly)) return false;
-  if (file.size() < position_) {  // written anew
+  if (file.size() < position_) {  // Somebody has written the file anew.
     position_ = 0;
     rest_.clear();
     steps_.clear();

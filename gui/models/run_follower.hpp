@@ -2,7 +2,6 @@
 #pragma once
 
 #include <QElapsedTimer>
-#include <QFile>
 #include <QObject>
 #include <QTimer>
 #include <optional>
@@ -24,8 +23,8 @@ struct RunStep {
   double memory_bytes = 0.0;
 };
 
-// Empty for what is no line of metrics: no JSON object, no `step` or `step_s`, a number that is
-// none or out of its range.
+// Returns none unless the line is a JSON object with `step` and `step_s` and all numbers lie in their
+// ranges.
 std::optional<RunStep> read_run_step(const QByteArray& line);
 
 class RunFollower : public QObject {
@@ -34,20 +33,19 @@ class RunFollower : public QObject {
  public:
   explicit RunFollower(QObject* parent = nullptr);
 
-  // Reads `file`, which need not be there yet, from its beginning, then what is added to it: a part
-  // of it at once, the rest as the event loop comes round.
+  // Reads `file`, which need not exist yet, from its beginning, and then what is added to it. Reads one
+  // part at once and the rest as the event loop comes round.
   void follow(const QString& file);
   // Reads what is left and stops.
   void finish();
-  // Follows nothing any more.
   void forget();
   const std::vector<RunStep>& steps() const { return steps_; }
   const QString& file() const { return path_; }
-  // Lines that were no metrics.
+  // The number of lines that are no metrics.
   int damaged_lines() const { return damaged_; }
   // The first of them, counted from 1; zero without any.
   int first_damaged_line() const { return first_damaged_; }
-  // Until the file is looked at again: longer while nothing is added to it.
+  // The time until the next look at the file, which grows while nothing is added.
   int pause_ms() const { return timer_.interval(); }
 
  Q_SIGNALS:
@@ -55,7 +53,7 @@ class RunFollower : public QObject {
 
  private:
   void poll();
-  // A part of what was added; true if there is more of it.
+  // Reads a part of what was added. Returns true if there is more.
   bool read_on();
   void take_line(const QByteArray& line);
 
@@ -70,10 +68,10 @@ class RunFollower : public QObject {
   int lines_ = 0, damaged_ = 0, first_damaged_ = 0;
 };
 
-// Of the steps after the first, which warms up; zero without any.
+// Leaves out the first step, which warms up. Zero without steps.
 double median_step_s(const std::vector<RunStep>& steps);
 
-// What lets a run look slower than before or than predicted, in words; empty: nothing.
+// Describes a run that is slower than before or than predicted; else empty.
 QString bottleneck_warning(const std::vector<RunStep>& steps, double predicted_step_s);
 
 }  // namespace shardwright::gui

@@ -23,18 +23,18 @@ namespace shardwright::gui {
 namespace {
 
 constexpr qint64 kKeptErrors = 4096;
-constexpr int kInterrupted = 130;  // exit code after Ctrl-C
-constexpr int kRefused = 2;        // exit code of bad input
+// The exit codes after Ctrl-C and of bad input.
+constexpr int kInterrupted = 130, kRefused = 2;
 
 // The byte that lets a run go.
 constexpr char kLetGo = 'g';
 
 // Runs in a child of the run until `lifeline` is closed or says that the run is let go.
 [[noreturn]] void watch_lifeline(int lifeline, pid_t run) {
-  // Without the other files, among them the end of this program.
+  // Closes all other files, among them this program's end of the lifeline.
   dup2(lifeline, STDIN_FILENO);
   close_range(STDIN_FILENO + 1, ~0U, 0);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // the run has ended
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // The watcher ends with the run.
   if (getppid() != run) _exit(0);
   char said = 0;
   ssize_t got = 0;
@@ -131,7 +131,7 @@ void RunProcess::start_tied(const QString& command, const QStringList& arguments
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
     throw RuntimeFailure("no socket can be opened");
   process_->setChildProcessModifier([watched = ends[1]] {
-    setsid();  // The terminal of this program has no say in a run that was let go.
+    setsid();  // The terminal of this program must not end a run that was let go.
     const pid_t run = getpid();
     const pid_t watcher = fork();
     if (watcher < 0) _exit(1);

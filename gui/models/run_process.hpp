@@ -20,15 +20,15 @@ struct RunSettings {
   std::int64_t steps = 100;
 };
 
-// The command `shardwright`: beside this program, or of a build tree. Empty if it is not there.
+// Finds the command `shardwright` beside this program or in a build tree. Empty if it is missing.
 QString find_command();
 
-// `folder` itself if no run and no plan is there, else one beside it that is not there yet.
+// Returns `folder` itself if it holds no run and no plan, else a free folder beside it.
 QString free_run_folder(const QString& folder);
 
-// The steps whose timelines a run of so many steps keeps, ascending: 2, 5, 10, 20, 50 … of its
-// first half, so that a run that is stopped has some too, and those that `shardwright run` keeps by
-// itself, five of the second half.
+// Returns the steps whose timelines a run keeps, ascending: 2, 5, 10, 20, 50 … of its first half, so
+// that a stopped run has some too, and the five of the second half that `shardwright run` keeps by
+// itself.
 std::vector<std::int64_t> recorded_steps(std::int64_t steps);
 
 class RunProcess : public QObject {
@@ -36,7 +36,7 @@ class RunProcess : public QObject {
 
  public:
   explicit RunProcess(QObject* parent = nullptr);
-  // A run that is still going is interrupted and waited for.
+  // Interrupts a run that is in progress and waits for its end.
   ~RunProcess() override;
 
   // Writes the plan into the folder and starts. Throws RuntimeFailure if it cannot, and if the

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <QStringList>
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -67,7 +66,7 @@ const FieldText& text_of(Field field) {
   return kFieldTexts[static_cast<std::size_t>(field)];
 }
 
-// Runs `read`; its problems become problems of `field`.
+// Runs `read` and turns its problems into problems of `field`.
 template <class Read>
 void read_field(Field field, ProblemList& problems, const Read& read) {
   try {
@@ -88,7 +87,7 @@ fs::path part_file(const std::string& folder, const std::string& name) {
   return data_directory() / "hardware_profiles" / folder / (name + ".json");
 }
 
-// A cluster of parts that were never meant for each other must be checked as a file is.
+// Checks a cluster as if it were a file, because its parts may not go together.
 ClusterSpec checked(const ClusterSpec& cluster) {
   const json document = json::parse(to_json(cluster).dump());
   return read_cluster(document, cluster.name, PartLibrary{});
@@ -206,12 +205,13 @@ std::string own_stack_of(const std::string& cluster) {
     const ClusterSpec spec = load_cluster(cluster);
     return spec.stack ? spec.stack->name : "";
   } catch (const InputError&) {
-    return "";  // the search tells what is wrong, with its field
+    return "";  // The search reports the problem with its field.
   }
 }
 
 ScenarioChoice on_cluster(ScenarioChoice choice, const std::string& cluster) {
-  if (choice.cluster == cluster) return choice;  // the user may have chosen another stack since
+  // The user may have chosen another stack since.
+  if (choice.cluster == cluster) return choice;
   const std::string former = own_stack_of(choice.cluster);
   choice.cluster = cluster;
   const std::string own = own_stack_of(cluster);
@@ -333,7 +333,7 @@ class SessionReader {
     if (found != document_.end()) value = number_of(key, *found, range, value);
   }
 
-  // `value` where `found` is no whole number of the range.
+  // Returns `value` if `found` is no whole number of the range.
   std::int64_t number_of(const char* key, const json& found, Range range, std::int64_t value) {
     const double number = is_within(found, range) ? found.get<double>() : std::nan("");
     if (std::trunc(number) == number) return static_cast<std::int64_t>(number);
@@ -341,7 +341,7 @@ class SessionReader {
     return value;
   }
 
-  // `value` where `found` is no number of the range.
+  // Returns `value` if `found` is no number of the range.
   double amount_of(const char* key, const json& found, Range range, double value) {
     if (is_within(found, range)) return found.get<double>();
     replace(key, found, fmt::format("a number from {} to {}", range.least, range.most));

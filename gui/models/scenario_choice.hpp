@@ -1,4 +1,4 @@
-// What the user asks to be planned, as it stands in the fields: names and numbers, not yet loaded.
+// The scenario that the user asks for, as the names and numbers of the fields.
 #pragma once
 
 #include <QString>
@@ -16,7 +16,7 @@
 
 namespace shardwright::gui {
 
-// The first of planner::Resource: the window plans no optimizers on the host.
+// The number of planner::Resource that the window offers, which leaves out optimizers on the host.
 inline constexpr int kResources = 8;
 
 // The fields of a scenario. Problems name them by `id_of`.
@@ -46,16 +46,16 @@ QString what_if_title(planner::Resource resource);
 // Unit, range and meaning; scenario_tips.hpp adds what stands behind a choice.
 QString tip_of(Field field);
 
-// What the counts of a scenario may be, both ends included.
+// The limits of a field, both ends included.
 struct Range {
   std::int64_t least, most;
 };
 inline constexpr Range kGpusRange = {1, 10'000'000};
 inline constexpr Range kGlobalBatchRange = {0, 1'000'000'000};
 inline constexpr Range kSeqLenRange = {1, 1'000'000'000};
-// GB.
+// The range is in GB.
 inline constexpr Range kMemoryRange = {0, 1'000'000};
-// Percent.
+// The range is in percent.
 inline constexpr Range kWhatIfRange = {10, 1000};
 
 // The worked example that the window opens on is the default: Llama 3 70B on 512 H100.
@@ -64,7 +64,7 @@ struct ScenarioChoice {
   std::string model = "llama3-70b";
   // A shipped name, or the path of a file.
   std::string cluster = "dgx-h100";
-  // These replace the parts of the cluster; empty keeps them.
+  // Parts that replace those of the cluster; empty names keep them.
   std::string accelerator, node, fabric;
   std::string stack = "megatron-core";
   std::int64_t gpus = 512;
@@ -74,7 +74,7 @@ struct ScenarioChoice {
   std::int64_t seq_len = 8192;
   std::string precision = "bf16";
   std::string objective = "time";
-  // Of an accelerator; 0 is all that it has.
+  // The limit for an accelerator; 0 is all of its memory.
   double max_memory_gb = 0.0;
   // "tp=8; not zero=3": separated by semicolons, "not" forbids.
   std::string constraints;
@@ -84,41 +84,39 @@ struct ScenarioChoice {
   bool operator==(const ScenarioChoice&) const = default;
 };
 
-// Name of the stack that the file of a cluster holds; empty where it holds none or cannot be read.
+// Returns the name of the stack that the file of a cluster holds, or an empty one.
 std::string own_stack_of(const std::string& cluster);
 
-// `choice` on another cluster, with the stack that `shardwright plan` takes there: the cluster's
-// own where it has one. That of the former cluster does not go with it.
+// Returns `choice` on another cluster with the stack that `shardwright plan` uses there, which is the
+// cluster's own if it has one. The own stack of the former cluster is left behind.
 ScenarioChoice on_cluster(ScenarioChoice choice, const std::string& cluster);
 
-// The stack of this name: the cluster's own, or a shipped one, or that of a file. Throws
-// InputError.
+// Loads the stack of this name: the cluster's own, a shipped one or that of a file. Throws InputError.
 StackSpec load_stack_on(const ClusterSpec& cluster, const std::string& name);
 
-// What a plan's scenario asks for, on the cluster of this name or file. A model that is not
-// shipped, or a stack that neither is nor belongs to the cluster, stays with its name alone.
+// Returns the choice for a scenario on the cluster of this name or file. It keeps the name alone of a
+// model that is not shipped, and of a stack that is neither shipped nor the cluster's own.
 ScenarioChoice choice_of(const Scenario& scenario, const std::string& cluster);
 
-// The same where the shipped files say all of the scenario; none where they do not.
+// Returns none unless the shipped files hold the whole scenario.
 std::optional<ScenarioChoice> shipped_choice_of(const Scenario& scenario);
 
-// Loads the parts. A stack that the cluster's profile holds itself is taken from there. Throws
-// InputError with every problem; `where` is the id of the field.
+// Loads the parts. Throws InputError with every problem; `where` is the id of the field.
 planner::PlanRequest load_request(const ScenarioChoice& choice);
 
-// The cluster alone, with replaced parts and what-ifs. Throws InputError.
+// Loads the cluster with replaced parts and what-ifs. Throws InputError.
 ClusterSpec load_cluster_of(const ScenarioChoice& choice);
 
-// The field of this id, which a problem's `where` is.
-// Those that name none belong to the scenario as a whole: Field::Model … by `fallback`.
+// Returns the field of this id, which is a problem's `where`, or `fallback` for problems of the whole
+// scenario.
 Field field_of(const std::string& where, Field fallback);
 
-// Names of the shipped profiles in a folder ("nodes", "fabrics"), sorted.
+// Returns the names of the shipped profiles in a folder ("nodes", "fabrics"), sorted.
 std::vector<std::string> shipped_profiles(const std::string& folder);
 
-// For sessions. Reading takes defaults for what is missing and ignores what it does not know: a
-// session of another version must not stop the program. What no field can show is replaced by its
-// default and told in `replaced`, with the id of its field.
+// Write and read a session. Reading uses defaults for missing members and ignores unknown ones, because
+// a session of another version must not stop the program. A value that no field can show becomes a
+// problem in `replaced` with the id of its field.
 nlohmann::ordered_json to_json(const ScenarioChoice& choice);
 ScenarioChoice read_choice(const nlohmann::json& document, std::vector<Problem>& replaced);
 

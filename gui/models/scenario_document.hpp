@@ -18,13 +18,13 @@ class ScenarioDocument : public QObject {
   const ScenarioChoice& choice() const { return choice_; }
   QUndoStack* undo_stack() { return &undo_stack_; }
 
-  // An edit of one field, or of one part of it; several of the same that follow each other within
-  // `kTogetherMs` are undone together.
+  // Edits one field, or one part of it. Edits of the same that follow each other within `kTogetherMs`
+  // are undone together.
   void edit(Field field, const ScenarioChoice& next, int part = 0);
   static constexpr int kTogetherMs = 1000;
-  // Everything at once, by what `title` says: a file was opened.
+  // Replaces everything at once; `title` names the reason.
   void replace(const QString& title, const ScenarioChoice& next);
-  // Without undo: a session is restored.
+  // Restores a session, which cannot be undone.
   void reset(const ScenarioChoice& choice);
 
  Q_SIGNALS:

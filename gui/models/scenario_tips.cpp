@@ -8,7 +8,7 @@
 namespace shardwright::gui {
 namespace {
 
-// One line of a summary: a figure, its value and its source.
+// Writes a line of a summary: a figure, its value and its source.
 QString fact(const QString& what, const QString& value, const Sources& sources,
              const std::string& pointer) {
   const auto found = sources.find(pointer);
@@ -21,10 +21,11 @@ QString fact(const QString& what, const QString& value, const Sources& sources,
   return line.arg(what, value.toHtmlEscaped(), source);
 }
 
-// A number with its unit, between which and within which no line is broken.
+// Keeps a number and its unit in one line.
 QString unbroken(QString text) {
   constexpr char16_t kNoBreakSpace = u'\u00a0';
-  return text.replace(u' ', QChar(kNoBreakSpace)).replace(u'/', u"/\u2060"_s);  // word joiner
+  // U+2060 is the word joiner.
+  return text.replace(u' ', QChar(kNoBreakSpace)).replace(u'/', u"/\u2060"_s);
 }
 
 QString meaning_of(Field field) {
@@ -40,7 +41,7 @@ auto loaded(const Load& load) -> std::optional<decltype(load())> {
   try {
     return load();
   } catch (const std::exception&) {
-    return std::nullopt;  // the search tells what is wrong, with its field
+    return std::nullopt;  // The search reports the problem with its field.
   }
 }
 

@@ -12,10 +12,10 @@
 
 namespace shardwright::gui {
 
-// What the fields name; none where it cannot be loaded.
+// The parts that the fields name; none if they cannot be loaded.
 struct ScenarioParts {
   std::optional<ModelSpec> model;
-  // With replaced parts, but without what-ifs.
+  // The cluster with replaced parts, but without what-ifs.
   std::optional<ClusterSpec> cluster;
   std::optional<StackSpec> stack;
 };
@@ -23,14 +23,14 @@ ScenarioParts load_parts(const ScenarioChoice& choice);
 
 // Rich text.
 QString tip_of(Field field, const ScenarioChoice& choice, const ScenarioParts& parts);
-// Of a what-if: the figure that 100 % is.
+// Names the figure that 100 % of a what-if stands for.
 QString tip_of(planner::Resource resource, const ScenarioParts& parts);
 
-// What a cluster is made of, with the source of each figure, as rich text.
+// Describe a cluster or a model with the sources of its figures, as rich text.
 QString cluster_summary(const ClusterSpec& cluster);
 QString model_summary(const ModelSpec& model);
-// Its nodes in a line: "8 × h100-sxm (85.5 GB) a node, NVLink 4 at 450 GB/s, 8 NICs at 50.0 GB/s";
-// numbers and their units are not broken apart.
+// Describes the nodes in a line: "8 × h100-sxm (85.5 GB) a node, NVLink 4 at 450 GB/s, 8 NICs at
+// 50.0 GB/s". Keeps numbers and their units together.
 QString machine_facts(const ClusterSpec& cluster);
 
 }  // namespace shardwright::gui

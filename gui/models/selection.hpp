@@ -1,27 +1,25 @@
-// What is chosen, shared by all views.
+// The selection that all views share.
 #pragma once
 
 #include <QObject>
 #include <optional>
-#include <set>
 
 #include "gui/models/plan_set.hpp"
 
 namespace shardwright::gui {
 
-// The plans of the current set, the one that is looked at, and the one that it is compared with.
+// The plans of the current set, the chosen one, and the one that it is compared with.
 class Selection : public QObject {
   Q_OBJECT
 
  public:
   explicit Selection(QObject* parent = nullptr);
 
-  // A new set: the plan that was looked at stays so if it is there again, else the best takes its
-  // place.
+  // Shows a new set. The chosen plan stays chosen if the set has it, else the best takes its place.
   void show(PlanSetPointer set);
   const PlanSetPointer& set() const { return set_; }
 
-  // Makes `plan` the one that is looked at; out of range: none.
+  // Chooses a plan, or none if `plan` is out of range.
   void choose(std::optional<std::size_t> plan);
   std::optional<std::size_t> chosen() const { return chosen_; }
 
@@ -30,15 +28,13 @@ class Selection : public QObject {
   void compare_with(const Plan& plan);
   std::optional<std::size_t> compared() const { return compared_; }
 
-  // The scenario of the chosen plan and of that beside it.
   std::optional<Scenario> scenario() const;
   std::optional<Scenario> compared_scenario() const;
 
  Q_SIGNALS:
   void set_changed();
-  // Also emitted after set_changed.
+  // Both are also emitted after set_changed.
   void chosen_changed();
-  // Also emitted after set_changed.
   void compared_changed();
 
  private:

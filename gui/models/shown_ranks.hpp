@@ -1,4 +1,4 @@
-// Which stages of a plan a timeline shows, and by which rank.
+// The stages of a plan that a timeline shows, with their ranks.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace shardwright::gui {
 // -1 for a rank that the plan does not have.
 std::int64_t stage_of(const RankGrid& grid, std::int32_t rank);
 
-// By stage, the first of its ranks that the timeline lists.
+// Returns by stage the first of its ranks that the timeline lists.
 std::map<std::int64_t, std::int32_t> first_ranks(const Timeline& timeline, const RankGrid& grid);
 
 }  // namespace shardwright::gui

@@ -29,7 +29,7 @@ std::vector<TimePart> time_parts(const sim::TimeBreakdown& time) {
   for (TimePart& part : parts) {
     if (is_no_time(part.time)) part.time = Seconds();
   }
-  // That these cost nothing is news; a group that the plan does not have is none.
+  // A cost of zero is news for these roles, but not for a group that the plan does not have.
   const auto always = [](Role role) {
     return role == Role::Optimizer || role == Role::Bubble || role == Role::Host;
   };

@@ -1,4 +1,4 @@
-// The parts of a step's time and memory that charts show, and what is said about them.
+// The parts of a step's time and memory that charts show, with their texts.
 #pragma once
 
 #include <QString>

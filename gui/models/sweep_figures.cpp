@@ -1,6 +1,5 @@
 #include "gui/models/sweep_figures.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// The figures of a sweep that the window draws, and its words.
+// The figures of a sweep that the window draws, and their texts.
 #pragma once
 
 #include <QString>
@@ -12,7 +12,7 @@ namespace shardwright::gui {
 // "GPUs", "Inter-node bandwidth (GB/s per NIC)".
 QString title_of(planner::SweepAxis axis);
 
-// A value of the axis in the unit of its title.
+// Returns a value of the axis in the unit of its title.
 double axis_value(planner::SweepAxis axis, double value);
 
 // "64", "1.5": the same on the axis, at the knee and below the chart.
@@ -36,7 +36,7 @@ enum class SweepFigure : std::uint8_t {
 };
 inline constexpr int kSweepFigures = 11;
 
-// With its unit.
+// Includes the unit.
 QString title_of(SweepFigure figure);
 
 // True if the figure depends on the step time, whose prediction interval is known. Memory and
@@ -53,11 +53,11 @@ struct SweepValue {
   double low = 0.0, high = 0.0;
 };
 
-// `ground` is that of the prediction; none if no interval is known.
+// `ground` belongs to the prediction; it is none if no interval is known.
 SweepValue value_of(SweepFigure figure, const planner::PlanCandidate& candidate,
                     std::optional<validation::PredictionGround> ground);
 
-// Why a sweep of a cluster without the link has no points.
+// Says that a sweep of a cluster without the link has no points.
 QString lacking_link_text(planner::SweepAxis axis, const ClusterSpec& cluster);
 
 }  // namespace shardwright::gui

@@ -1,7 +1,6 @@
 // Tables as text: for the clipboard and for files.
 #pragma once
 
-#include <QModelIndex>
 #include <QStringList>
 #include <cstddef>
 #include <functional>
@@ -20,23 +19,22 @@ struct TextTable {
   std::vector<QStringList> rows;
 };
 
-// A table of what was shown when it was asked for, which is yet to be made.
+// A table of the data that were shown when it was asked for, made on demand.
 struct LazyTable {
   std::size_t rows = 0;
-  // In any thread; cut short once a stop is asked for.
+  // Runs in any thread and ends early once a stop is requested.
   std::function<TextTable(const std::stop_token&)> make;
 };
 
-// The given rows of a model in the order that they are shown; `columns`: those to take. `role`:
-// Qt::EditRole for numbers that other programs read.
+// Takes the given rows and columns of a model. Qt::EditRole has numbers that other programs read.
 TextTable text_table(const QAbstractItemModel& model, const std::vector<int>& rows,
                      const std::vector<int>& columns, Qt::ItemDataRole role = Qt::DisplayRole);
-// All rows.
+// Takes all rows.
 TextTable text_table(const QAbstractItemModel& model, const std::vector<int>& columns,
                      Qt::ItemDataRole role = Qt::DisplayRole);
 
 QString to_tsv(const TextTable& table);
-// RFC 4180; cut short once a stop is asked for.
+// Writes RFC 4180 and ends early once a stop is requested.
 QString to_csv(const TextTable& table, const std::stop_token& stop = {});
 QString to_markdown(const TextTable& table);
 

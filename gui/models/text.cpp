@@ -12,7 +12,8 @@
 namespace shardwright::gui {
 namespace {
 
-constexpr double kShortestTime = 1e-9;  // seconds
+// The time is in seconds.
+constexpr double kShortestTime = 1e-9;
 
 QString or_dash(double value, const std::string& text) {
   return std::isfinite(value) ? to_qstring(text) : u"–"_s;
@@ -30,7 +31,8 @@ bool is_no_time(Seconds time) {
 
 QString time_text(Seconds time) {
   if (is_no_time(time)) return u"0 s"_s;
-  constexpr double kLong = 10.0;  // seconds, which have another digit
+  // Times from here on, in seconds, have another digit.
+  constexpr double kLong = 10.0;
   return or_dash(time.value(), format_time(time, std::abs(time.value()) >= kLong ? 4 : 3));
 }
 
@@ -80,7 +82,7 @@ bool has_own_rank_order(const Plan& plan) {
   return plan.pp > 1 && plan.rank_order != kUsual;
 }
 
-// Written for each of 100,000 plans once somebody types a word into a filter.
+// Formats quickly, because a word in a filter needs the text of each of 100,000 plans.
 QString plan_text(const Plan& plan) {
   fmt::memory_buffer text;
   const fmt::appender end(text);

@@ -16,7 +16,7 @@ using Qt::StringLiterals::operator""_s;
 
 QString to_qstring(std::string_view text);
 
-// Shorter than a nanosecond: what is left of sums that cancel. Nothing that is shown is as short.
+// True for times below a nanosecond, which are residues of sums that cancel.
 bool is_no_time(Seconds time);
 // "16.15 s", "45.6 ms", "7.89 µs"; "0 s" for no time.
 QString time_text(Seconds time);
@@ -29,25 +29,24 @@ QString flop_rate_text(FlopPerSecond rate);
 QString count_text(std::int64_t count);
 // "1 stage", "1,024 microbatches".
 QString counted_text(std::int64_t count, const char* what);
-// With this many digits after the point.
+// Writes this many digits after the point.
 QString fixed_text(double value, int decimals);
 // The shortest text that reads back as the same double, for exported tables.
 QString exact_text(double value);
-// A share: 0.4567 is "45.7 %".
+// Writes a share: 0.4567 is "45.7 %".
 QString percent_text(double ratio);
 // "+3.2 %", "−0.5 %".
 QString signed_percent_text(double ratio);
 // Three significant digits in powers of 1000: "1.5 k", "3.2 M".
 QString short_text(double value);
 
-// Whether its ranks are numbered in another order than the usual one; without a pipeline all orders
-// come to the same.
+// True if the ranks have another order than the usual one. Without a pipeline all orders are the same.
 bool has_own_rank_order(const Plan& plan);
 
-// "dp 16 · tp 8 · pp 4 · zero 1 · mb 1 · 1f1b" and whatever else is not at its default.
+// "dp 16 · tp 8 · pp 4 · zero 1 · mb 1 · 1f1b" and everything else that is not at its default.
 QString plan_text(const Plan& plan);
 
-// The problems of an input, one a line.
+// Write the problems of an input, one a line.
 QString problem_text(const Problem& problem);
 QString error_text(const InputError& error);
 

@@ -33,7 +33,7 @@ ScenarioChoice on_this_machine(const ScenarioChoice& choice) {
   try {
     whole.model = load_model(choice.model);
   } catch (const InputError&) {
-    whole.model.max_seq_len = choice.seq_len;  // the search tells what is wrong with it
+    whole.model.max_seq_len = choice.seq_len;  // The search reports the problem.
   }
   planner::plan_for_all_of_it(whole);
   ScenarioChoice next = on_cluster(choice, file);

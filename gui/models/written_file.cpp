@@ -4,6 +4,8 @@
 #include <QFile>
 #include <QFileInfo>
 #include <QSaveFile>
+#include <QSet>
+#include <algorithm>
 
 #include "core/base/error.hpp"
 #include "gui/models/text.hpp"
@@ -16,7 +18,7 @@ namespace {
       u"%1: %2; expected %3"_s.arg(file.fileName(), file.errorString(), expected).toStdString());
 }
 
-// The kind of path that is expected instead of one by which no file can be opened.
+// Describes the path that is expected in the place of one that cannot be opened.
 QString expected_of(const QString& path) {
   const QFileInfo there(path);
   if (there.isDir()) return u"the name of a file, not of a folder"_s;
@@ -28,12 +30,19 @@ QString room_for(const QByteArray& bytes) {
   return u"room for %1 bytes"_s.arg(bytes.size());
 }
 
-// A device or a pipe: another file by its name would take its place. Without a buffer, so that the
-// write itself fails.
+// Writes to a device or a pipe, which a new file of that name would replace. There is no buffer, so
+// that the write itself fails.
 void write_through(const QString& path, const QByteArray& bytes) {
   QFile file(path);
   if (!file.open(QIODevice::WriteOnly | QIODevice::Unbuffered)) fail(file, expected_of(path));
   if (file.write(bytes) != bytes.size()) fail(file, room_for(bytes));
+}
+
+// Returns the path of the file behind all links, or its own path if it is gone.
+QString place_of(const QString& path) {
+  const QFileInfo file(path);
+  const QString canonical = file.canonicalFilePath();
+  return canonical.isEmpty() ? QDir::cleanPath(file.absoluteFilePath()) : canonical;
 }
 
 }  // namespace
@@ -42,13 +51,47 @@ void write_file(const QString& file, const QByteArray& bytes) {
   const QFileInfo there(file);
   if (there.exists() && !there.isFile() && !there.isDir()) return write_through(file, bytes);
   QSaveFile target(file);
-  target.setDirectWriteFallback(true);  // a file that may be written in a folder that may not
+  // The folder may refuse a new file while the file itself may be written.
+  target.setDirectWriteFallback(true);
   if (!target.open(QIODevice::WriteOnly)) fail(target, expected_of(file));
   if (target.write(bytes) != bytes.size() || !target.commit()) fail(target, room_for(bytes));
 }
 
 void write_text_file(const QString& file, const QString& text) {
   write_file(file, text.toUtf8());
+}
+
+QStringList distinct_names(const QStringList& paths) {
+  QList<QStringList> parts;
+  for (const QString& path : paths)
+    parts.append(
+        QDir::cleanPath(QFileInfo(path).absoluteFilePath()).split(u'/', Qt::SkipEmptyParts));
+  const auto tail = [&](qsizetype file, qsizetype count) { return parts[file].last(count); };
+  const auto is_shared = [&](qsizetype file, qsizetype count) {
+    for (qsizetype other = 0; other < parts.size(); ++other) {
+      if (other != file && parts[other].size() >= count && tail(other, count) == tail(file, count))
+        return true;
+    }
+    return false;
+  };
+  QStringList names;
+  for (qsizetype file = 0; file < parts.size(); ++file) {
+    qsizetype count = std::min<qsizetype>(1, parts[file].size());
+    while (count < parts[file].size() && is_shared(file, count)) ++count;
+    names.append(tail(file, count).join(u'/'));
+  }
+  return names;
+}
+
+QStringList each_once(const QStringList& paths, QStringList& repeated) {
+  QStringList once;
+  QSet<QString> places;
+  for (const QString& path : paths) {
+    const QString place = place_of(path);
+    (places.contains(place) ? repeated : once).append(path);
+    places.insert(place);
+  }
+  return once;
 }
 
 }  // namespace shardwright::gui

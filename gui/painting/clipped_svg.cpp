@@ -9,7 +9,6 @@
 #include <QSvgGenerator>
 #include <limits>
 #include <optional>
-#include <utility>
 
 #include "gui/models/text.hpp"
 
@@ -19,8 +18,7 @@ namespace {
 constexpr int kDotsPerInch = 96;
 constexpr double kMillimetresPerInch = 25.4;
 
-// All that is painted under one clip. It is a document of its own, whose content becomes a group of
-// the whole.
+// A document of what is painted under one clip. Its content becomes a group of the whole.
 struct Part {
   explicit Part(QSize size) {
     generator.setOutputDevice(&bytes);

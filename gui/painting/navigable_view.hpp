@@ -32,7 +32,7 @@ class NavigableArea : public QAbstractScrollArea {
  public:
   // Shows this part of the horizontal axis; Backspace returns to the present one.
   void show_window(double from, double to);
-  // By how much the view must grow so that a picture of it shows all of its rows.
+  // The size by which the view must grow so that a picture of it shows all of its rows.
   virtual QSize growth_of_picture() const { return {0, 0}; }
 
  protected:
@@ -113,13 +113,13 @@ class NavigableArea : public QAbstractScrollArea {
 
   Zoom zoom_;
   Colours colours_;
-  // By combined key.
+  // The key of this map is the combined key.
   std::unordered_map<int, std::function<void()>> keys_;
   std::vector<Part> earlier_;
   QPointF pressed_, last_;
   Drag drag_ = Drag::None;
   bool left_button_ = false;
-  // The mouse has left the place where its button went down.
+  // True once the mouse has left the place where its button went down.
   bool moved_ = false;
   bool setting_bars_ = false;
 };
@@ -131,11 +131,10 @@ class NavigableView : public NavigableArea {
   using Item = typename Scene::Item;
 
   const Scene& scene() const { return scene_; }
-  // The item at a place of the viewport.
   virtual std::optional<Item> item_at(const QPointF& position) const = 0;
 
   void select(const Item& item) { change_selection(item); }
-  // Nothing stands out until the mouse moves on.
+  // Lets nothing stand out until the mouse moves on.
   void clear_selection() override {
     hover(std::nullopt);
     change_selection(std::nullopt);

@@ -7,6 +7,9 @@
 #include <vector>
 
 #include "core/schedule/pipeline_schedule.hpp"
+#include "core/spec/model_spec.hpp"
+#include "core/spec/plan.hpp"
+#include "core/timeline/timeline.hpp"
 #include "gui/models/table_text.hpp"
 #include "gui/style/palette.hpp"
 
@@ -20,7 +23,7 @@ struct GanttBox {
   SlotPhase phase = SlotPhase::Forward;
   std::int32_t chunk = 0;
   std::int32_t microbatch = 0;
-  // In seconds.
+  // The times are in seconds.
   double start = 0.0, finish = 0.0;
   GanttLane lane = GanttLane::Whole;
 
@@ -28,9 +31,9 @@ struct GanttBox {
 };
 
 struct GanttStage {
-  // In the order of the schedule, which is that of time.
+  // The boxes are in the order of the schedule, which is that of time.
   std::vector<GanttBox> boxes;
-  // In seconds.
+  // The busy time is in seconds.
   double busy = 0.0;
   // The share of the whole time in which the stage waits for others.
   double bubble = 0.0;
@@ -39,21 +42,18 @@ struct GanttStage {
   std::optional<std::size_t> at(double time) const;
 };
 
-// By stage and chunk.
-using StageChunkTimes = std::vector<std::vector<ChunkTimes>>;
-
 // The time of a slot in seconds from the start of the step.
 struct GanttSlotTime {
   double start = 0.0, finish = 0.0;
 };
-// By stage, in the order of the schedule.
+// Each stage has its slots in the order of the schedule.
 using StageSlotTimes = std::vector<std::vector<GanttSlotTime>>;
 
 // The step that slots belong to.
 struct GanttStep {
   // In seconds.
   double length = 0.0;
-  // By stage, in seconds.
+  // Each stage has its time in seconds.
   std::vector<double> bubbles;
   // The stage whose bubble is the step's.
   std::size_t busiest = 0;
@@ -65,23 +65,23 @@ class ScheduleGantt {
   // Shows the slots as they ran in a step. `times` and `step.bubbles` have an entry for each stage.
   ScheduleGantt(ScheduleKind kind, const ScheduleShape& shape, const StageSlotTimes& times,
                 const GanttStep& step);
-  // Shows the slots with given durations and messages that take no time. All time without a slot is
-  // then bubble. Stays empty if no schedule of this kind has this shape (`why_not` says why). `times`
-  // has an entry for each chunk of each stage.
-  ScheduleGantt(ScheduleKind kind, const ScheduleShape& shape, const StageChunkTimes& times);
+  // Shows slots of equal durations and messages that take no time: a forward takes a millisecond,
+  // which the chunks of a stage share, and a backward twice as long, half of it for the weights. All
+  // other time is bubble. Stays empty if no schedule of this kind has this shape.
+  ScheduleGantt(ScheduleKind kind, const ScheduleShape& shape);
 
   bool empty() const { return stages_.empty(); }
   ScheduleKind kind() const { return kind_; }
   const ScheduleShape& shape() const { return shape_; }
   const std::vector<GanttStage>& stages() const { return stages_; }
-  // In seconds.
+  // Returns the length in seconds.
   double makespan() const { return makespan_; }
   // The number of chunks of a stage.
   std::int64_t chunks() const { return chunks_; }
-  // The share of the step in which its busiest stage waits for others; with given durations the mean
+  // The share of the step in which its busiest stage waits for others; with equal durations the mean
   // of all stages.
   double bubble() const { return bubble_; }
-  // The busiest stage of a step; none with given durations.
+  // The busiest stage of a step; none with equal durations.
   std::optional<std::size_t> busiest() const { return busiest_; }
   // The mean length of a box, in seconds.
   double mean_length() const;
@@ -106,16 +106,20 @@ class ScheduleGantt {
   std::int64_t chunks_ = 1;
 };
 
-// Returns equal times for all chunks: a backward takes twice the time of a forward, half of it for
-// the weights. The chunks of a stage share `forward`.
-StageChunkTimes even_times(ScheduleKind kind, const ScheduleShape& shape,
-                           Seconds forward = milliseconds(1.0));
-
 Role role_of(SlotPhase phase);
 // "forward", "backward", "backward (input)", "backward (weight)".
 const char* title_of(SlotPhase phase);
 
 // Returns a row for each slot, in base units.
 TextTable schedule_table(const ScheduleGantt& gantt);
+
+// Returns the time of each slot of each stage, in the order of the schedule. A slot lasts from the
+// start of its first op on the stage's compute stream to the end of its last one, which includes
+// waits for tensor-parallel collectives. Recomputation belongs to the backward pass.
+//
+// Returns nothing if the timeline lacks a stage or a slot. If a stage has several ranks, the first
+// one counts.
+std::optional<StageSlotTimes> stage_slots(const Timeline& timeline, const ModelSpec& model,
+                                          const Plan& plan);
 
 }  // namespace shardwright::gui

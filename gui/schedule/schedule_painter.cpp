@@ -2,7 +2,6 @@
 
 #include <QFontMetricsF>
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "gui/models/text.hpp"
@@ -26,19 +25,7 @@ constexpr double kLeastGap = 3.0;
 // The fading of a stage's last chunk towards the background.
 constexpr double kMostFade = 0.45;
 // The opacity of slots that the replay has not reached.
-constexpr float kFaint = 0.22F;
-
-QFont font_of(int pixels, bool bold) {
-  QFont font;
-  font.setPixelSize(pixels);
-  font.setBold(bold);
-  return font;
-}
-
-QColor faded(QColor colour, float alpha) {
-  colour.setAlphaF(alpha);
-  return colour;
-}
+constexpr double kFaint = 0.22;
 
 }  // namespace
 
@@ -77,9 +64,9 @@ SchedulePainter::SchedulePainter(QPainter& painter, const ScheduleGantt& gantt,
       scene_(scene),
       colours_(colours),
       geometry_(size, gantt),
-      font_(font_of(12, false)),
-      bold_(font_of(12, true)),
-      small_(font_of(10, false)) {}
+      font_(pixel_font(12)),
+      bold_(pixel_font(12, true)),
+      small_(pixel_font(10)) {}
 
 void SchedulePainter::paint() {
   painter_.save();
@@ -133,7 +120,7 @@ void SchedulePainter::paint_stage(std::size_t stage) {
   const QRectF row = geometry_.row(stage, scene_.rows);
   const double inset = std::min(3.0, 0.1 * row.height());
   const QRectF lane = row.adjusted(0.0, inset, 0.0, -inset);
-  painter_.fillRect(lane, faded(colours_.of(Role::Bubble), colours_.dark ? 0.35F : 0.30F));
+  painter_.fillRect(lane, bubble_fill());
   paint_boxes(stage, lane, scene_.window);
 }
 
@@ -170,7 +157,7 @@ void SchedulePainter::paint_overview() {
     const QRectF row(area.left(), area.top() + height * static_cast<double>(stage), area.width(),
                      height);
     const QRectF lane = row.adjusted(0.0, 0.0, 0.0, height > 4.0 ? -1.0 : 0.0);
-    painter_.fillRect(lane, faded(colours_.of(Role::Bubble), colours_.dark ? 0.35F : 0.30F));
+    painter_.fillRect(lane, bubble_fill());
     paint_boxes(stage, lane, AxisWindow::whole(gantt_.makespan()));
   }
   painter_.setClipping(false);
@@ -180,6 +167,10 @@ void SchedulePainter::paint_overview() {
   painter_.setPen(QPen(colours_.accent, 2.0));
   painter_.setBrush(Qt::NoBrush);
   painter_.drawRect(QRectF(from, area.top() - 2.0, std::max(3.0, to - from), area.height() + 3.0));
+}
+
+QColor SchedulePainter::bubble_fill() const {
+  return faded(colours_.of(Role::Bubble), colours_.dark ? 0.35 : 0.30);
 }
 
 // Later chunks are nearer to the background.
@@ -193,10 +184,7 @@ QColor SchedulePainter::fill_of(const GanttBox& box) const {
 void SchedulePainter::paint_box(const GanttBox& box, const QRectF& rect, const BoxRef& ref) {
   const bool ahead = scene_.moment && box.start > *scene_.moment;
   const QColor fill = fill_of(box);
-  const double luma = 0.299 * fill.red() + 0.587 * fill.green() + 0.114 * fill.blue();
-  const QColor ink = ahead          ? colours_.muted_text
-                     : luma > 140.0 ? QColor(Qt::black)
-                                    : QColor(Qt::white);
+  const QColor ink = ahead ? colours_.muted_text : ink_on(fill);
   painter_.fillRect(rect, ahead ? faded(fill, kFaint) : fill);
   const QString number = QString::number(box.microbatch);
   painter_.setFont(font_);
@@ -211,7 +199,7 @@ void SchedulePainter::paint_box(const GanttBox& box, const QRectF& rect, const B
     // The strokes leave room for the number.
     const double stripe = has_number ? std::max(4.0, 0.28 * rect.height()) : rect.height();
     painter_.fillRect(QRectF(rect.left(), rect.bottom() - stripe, rect.width(), stripe),
-                      QBrush(faded(ink, ahead ? 0.35F : 0.6F), hatch(role_of(box.phase))));
+                      QBrush(faded(ink, ahead ? 0.35 : 0.6), hatch(role_of(box.phase))));
   }
   if (has_number) {
     painter_.setPen(ink);
@@ -269,7 +257,7 @@ void SchedulePainter::paint_legend() {
                          const QColor& ink) {
     const QRectF swatch(x, middle - 6.0, 18.0, 12.0);
     painter_.fillRect(swatch, fill);
-    if (pattern != Qt::SolidPattern) painter_.fillRect(swatch, QBrush(faded(ink, 0.6F), pattern));
+    if (pattern != Qt::SolidPattern) painter_.fillRect(swatch, QBrush(faded(ink, 0.6), pattern));
     painter_.setPen(colours_.text);
     painter_.drawText(QPointF(x + 24.0, middle + (metrics.ascent() - metrics.descent()) / 2.0),
                       text);
@@ -278,8 +266,7 @@ void SchedulePainter::paint_legend() {
   for (const SlotPhase phase : phases)
     entry(to_qstring(title_of(phase)), colours_.of(role_of(phase)), hatch(role_of(phase)),
           colours_.text_on(role_of(phase)));
-  entry(u"no slot: bubble, messages, optimizer"_s,
-        faded(colours_.of(Role::Bubble), colours_.dark ? 0.35F : 0.30F), Qt::SolidPattern, {});
+  entry(u"no slot: bubble, messages, optimizer"_s, bubble_fill(), Qt::SolidPattern, {});
   const QString numbers = gantt_.chunks() > 1
                               ? u"numbers: microbatches; shades: chunks of a stage"_s
                               : u"numbers: microbatches"_s;

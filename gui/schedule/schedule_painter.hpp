@@ -54,6 +54,7 @@ class SchedulePainter {
   void paint_box(const GanttBox& box, const QRectF& rect, const BoxRef& ref);
   void paint_moment();
   void paint_legend();
+  QColor bubble_fill() const;
   QColor fill_of(const GanttBox& box) const;
 
   QPainter& painter_;

@@ -10,7 +10,7 @@
 #include <cmath>
 
 #include "gui/models/text.hpp"
-#include "gui/schedule/stage_slots.hpp"
+#include "gui/schedule/schedule_gantt.hpp"
 #include "gui/views/empty_state.hpp"
 
 namespace shardwright::gui {
@@ -77,7 +77,6 @@ void ScheduleView::connect_parts() {
     set_moment(canvas_->gantt().makespan() * value / kSliderSteps);
   });
   connect(canvas_, &ScheduleCanvas::play_toggled, this, &ScheduleView::toggle);
-  connect(canvas_, &ScheduleCanvas::slot_selected, this, &ScheduleView::slot_selected);
   connect(canvas_, &ScheduleCanvas::moment_changed, this, [this](double seconds) {
     pause();
     show_moment();
@@ -99,7 +98,7 @@ void ScheduleView::set_plan(const Plan& plan, const ModelSpec& model, const Time
   if (times) {
     set_gantt(ScheduleGantt(plan.schedule, shape, *times, step_of(*result)));
   } else {
-    set_gantt(ScheduleGantt(plan.schedule, shape, even_times(plan.schedule, shape)));
+    set_gantt(ScheduleGantt(plan.schedule, shape));
     note_->setText(u"Equal durations; messages take no time"_s);
   }
 }

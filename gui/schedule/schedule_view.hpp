@@ -41,12 +41,11 @@ class ScheduleView : public View {
 
   void play();
   void pause();
-  // In seconds of the step.
+  // Shows the moment after so many seconds of the step.
   void set_moment(double seconds);
 
  Q_SIGNALS:
   void moment_changed(double seconds);
-  void slot_selected(int stage, const shardwright::gui::GanttBox& box);
 
  private:
   void create_controls();

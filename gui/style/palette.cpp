@@ -138,6 +138,13 @@ Colours colours_for(const QPalette& palette) {
   return colours;
 }
 
+QFont pixel_font(int pixels, bool bold) {
+  QFont font;
+  font.setPixelSize(pixels);
+  font.setBold(bold);
+  return font;
+}
+
 Marker marker(int index) {
   return static_cast<Marker>(index % kMarkers);
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <QColor>
+#include <QFont>
 #include <QPalette>
 #include <QString>
 #include <Qt>
@@ -57,10 +58,10 @@ enum class Marker : std::uint8_t {
 };
 inline constexpr int kMarkers = 8;
 
-// The window's lightness decides: Qt 6.4 does not tell the desktop's colour scheme.
+// The window's lightness decides, because Qt 6.4 does not report the desktop's colour scheme.
 bool is_dark(const QPalette& palette);
 
-// The colours of one appearance. Values only; make a new one on PaletteChange.
+// The colours of one appearance, made anew on PaletteChange.
 struct Colours {
   bool dark = false;
   QColor window, base, text, muted_text, grid, frame;
@@ -84,6 +85,9 @@ QColor mixed_colour(const QColor& first, const QColor& second, double share);
 QColor faded(QColor colour, double opacity);
 // Black or white, whichever is legible on the fill.
 QColor ink_on(const QColor& fill);
+
+// The font of painted views.
+QFont pixel_font(int pixels, bool bold = false);
 
 // The shape that goes with `Colours::series(index)`.
 Marker marker(int index);

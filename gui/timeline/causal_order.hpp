@@ -46,7 +46,8 @@ class CausalOrder {
   // The spans of each rank in the order of their ends.
   std::map<std::int32_t, std::vector<std::uint32_t>> by_end_;
   std::unordered_map<std::uint32_t, std::uint32_t> other_end_;
-  // With a program: the waits of span i are waits_[first_wait_[i]] to waits_[first_wait_[i + 1]].
+  // If there is a program, span i has the waits from waits_[first_wait_[i]] to
+  // waits_[first_wait_[i + 1]].
   std::vector<std::uint32_t> first_wait_, waits_;
 };
 

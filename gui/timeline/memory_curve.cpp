@@ -84,11 +84,10 @@ double MemoryScale::pixels_above(Bytes level, double row_height) const {
 void paint_memory_curve(QPainter& painter, const MemoryRow& memory, const QRectF& row,
                         const AxisWindow& window, const MemoryScale& scale, const Colours& colours,
                         const QFont& font) {
-  QColor fill = colours.series(kSeries);
+  const QColor fill = colours.series(kSeries);
   // A cosmetic pen: wider ones are stroked as paths, which takes longer than all spans together.
   painter.setPen(QPen(fill, 0.0));
-  fill.setAlphaF(0.30F);
-  painter.setBrush(fill);
+  painter.setBrush(faded(fill, 0.30));
   painter.drawPolygon(area_below(memory, &MemoryPoint::bytes, row, window, scale));
   if (memory.has_base()) {
     painter.setPen(QPen(base_colour(colours), 0.0));

@@ -7,19 +7,10 @@
 namespace shardwright::gui {
 namespace {
 
-// The longest heading of a column, in characters.
-constexpr qsizetype kLongestName = 24;
 constexpr std::size_t kOpKinds = static_cast<std::size_t>(OpKind::Receive) + 1;
 
 QString kind_title(OpKind kind) {
   return to_qstring(name_of(kind)).replace(u'_', u' ');
-}
-
-// Keeps the beginning and the end of a long name.
-QString shortened(const QString& name) {
-  if (name.size() <= kLongestName) return name;
-  const qsizetype half = kLongestName / 2;
-  return name.left(half - 1) + u"…"_s + name.right(half);
 }
 
 }  // namespace
@@ -69,95 +60,36 @@ RangeStatistics range_statistics(const TimelineTracks& tracks, double from, doub
   return result;
 }
 
-void RangeStatisticsModel::set(RangeStatistics statistics, QStringList sides) {
-  beginResetModel();
-  statistics_ = std::move(statistics);
-  sides_ = std::move(sides);
-  total_ = {};
-  for (const KindStatistics& kind : statistics_.kinds) {
+TextTable statistics_table(const RangeStatistics& statistics, const QStringList& sides) {
+  const bool compares = sides.size() > 1;
+  const auto of_side = [&](const QString& what, qsizetype side) {
+    return compares ? what + u", "_s + sides[side] : what;
+  };
+  TextTable table;
+  table.header = {u"kind"_s, of_side(u"spans"_s, 0), of_side(u"time"_s, 0), u"share"_s};
+  if (compares) table.header += {of_side(u"spans"_s, 1), of_side(u"time"_s, 1), u"difference"_s};
+  KindStatistics total;
+  for (const KindStatistics& kind : statistics.kinds) {
     for (std::size_t side = 0; side < 2; ++side) {
-      total_.seconds[side] += kind.seconds[side];
-      total_.count[side] += kind.count[side];
+      total.seconds[side] += kind.seconds[side];
+      total.count[side] += kind.count[side];
     }
   }
-  endResetModel();
-}
-
-int RangeStatisticsModel::rowCount(const QModelIndex& parent) const {
-  if (parent.isValid() || statistics_.kinds.empty()) return 0;
-  return static_cast<int>(statistics_.kinds.size()) + 1;
-}
-
-int RangeStatisticsModel::columnCount(const QModelIndex& parent) const {
-  if (parent.isValid()) return 0;
-  return sides_.size() > 1 ? Difference + 1 : Share + 1;
-}
-
-QVariant RangeStatisticsModel::data(const QModelIndex& index, int role) const {
-  if (!checkIndex(index, CheckIndexOption::IndexIsValid)) return {};
-  const auto row = static_cast<std::size_t>(index.row());
-  const bool is_total = row == statistics_.kinds.size();
-  if (role == Qt::TextAlignmentRole)
-    return QVariant(index.column() == Kind ? Qt::AlignLeft | Qt::AlignVCenter
-                                           : Qt::AlignRight | Qt::AlignVCenter);
-  if (role != Qt::DisplayRole) return {};
-  if (is_total && index.column() == Kind) return u"all"_s;
-  return text(is_total ? total_ : statistics_.kinds[row], index.column());
-}
-
-QString RangeStatisticsModel::text(const KindStatistics& line, int column) const {
-  const std::size_t other = 1;
-  switch (column) {
-    case Kind:
-      return kind_title(line.kind);
-    case Count:
-      return count_text(static_cast<std::int64_t>(line.count[0]));
-    case Time:
-      return time_text(Seconds(line.seconds[0]));
-    case Share:
-      return percent_text(total_.seconds[0] > 0.0 ? line.seconds[0] / total_.seconds[0] : 0.0);
-    case OtherCount:
-      return count_text(static_cast<std::int64_t>(line.count[other]));
-    case OtherTime:
-      return time_text(Seconds(line.seconds[other]));
-    case Difference:
-      if (line.seconds[0] <= 0.0 || line.count[other] == 0) return u"–"_s;
-      return signed_percent_text(line.seconds[other] / line.seconds[0] - 1.0);
-    default:
-      return {};
-  }
-}
-
-QVariant RangeStatisticsModel::headerData(int section, Qt::Orientation orientation,
-                                          int role) const {
-  if (orientation != Qt::Horizontal || section < 0 || section >= columnCount()) return {};
-  if (role == Qt::TextAlignmentRole)
-    return QVariant(section == Kind ? Qt::AlignLeft | Qt::AlignVCenter
-                                    : Qt::AlignRight | Qt::AlignVCenter);
-  // The tool tip has the whole name that its heading cuts.
-  const bool is_tip = role == Qt::ToolTipRole;
-  if (role != Qt::DisplayRole && !is_tip) return {};
-  const auto of_side = [&](const char* what, qsizetype side) {
-    QString text = to_qstring(what);
-    if (sides_.size() < 2) return text;
-    return text + u", "_s + (is_tip ? sides_[side] : shortened(sides_[side]));
+  const auto add = [&](const QString& title, const KindStatistics& line) {
+    const double share = total.seconds[0] > 0.0 ? line.seconds[0] / total.seconds[0] : 0.0;
+    QStringList row = {title, count_text(static_cast<std::int64_t>(line.count[0])),
+                       time_text(Seconds(line.seconds[0])), percent_text(share)};
+    if (compares) {
+      const bool has_both = line.seconds[0] > 0.0 && line.count[1] > 0;
+      row += {count_text(static_cast<std::int64_t>(line.count[1])),
+              time_text(Seconds(line.seconds[1])),
+              has_both ? signed_percent_text(line.seconds[1] / line.seconds[0] - 1.0) : u"–"_s};
+    }
+    table.rows.push_back(row);
   };
-  switch (section) {
-    case Kind:
-      return u"kind"_s;
-    case Count:
-      return of_side("spans", 0);
-    case Time:
-      return of_side("time", 0);
-    case Share:
-      return u"share"_s;
-    case OtherCount:
-      return of_side("spans", 1);
-    case OtherTime:
-      return of_side("time", 1);
-    default:
-      return u"difference"_s;
-  }
+  for (const KindStatistics& kind : statistics.kinds) add(kind_title(kind.kind), kind);
+  if (!statistics.kinds.empty()) add(u"all"_s, total);
+  return table;
 }
 
 }  // namespace shardwright::gui

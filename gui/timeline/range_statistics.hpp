@@ -2,9 +2,10 @@
 // streams are busy.
 #pragma once
 
-#include <QAbstractTableModel>
+#include <array>
 #include <vector>
 
+#include "gui/models/table_text.hpp"
 #include "gui/timeline/timeline_tracks.hpp"
 
 namespace shardwright::gui {
@@ -12,7 +13,7 @@ namespace shardwright::gui {
 // Spans of one kind of op within the range; those that cross its ends count with the part inside.
 struct KindStatistics {
   OpKind kind = OpKind::Gemm;
-  // By side.
+  // Each side has its values.
   std::array<double, 2> seconds{};
   std::array<std::size_t, 2> count{};
 };
@@ -21,8 +22,8 @@ struct RangeStatistics {
   double from = 0.0, to = 0.0;
   // The kind with the most time comes first.
   std::vector<KindStatistics> kinds;
-  // By side: the share of the range in which an op runs, averaged over the compute streams shown;
-  // negative if none is shown.
+  // Each side has the share of the range in which an op runs, averaged over the compute streams
+  // shown. The share is negative if none is shown.
   std::array<double, 2> compute_busy{-1.0, -1.0};
 
   double length() const { return to - from; }
@@ -31,31 +32,8 @@ struct RangeStatistics {
 
 RangeStatistics range_statistics(const TimelineTracks& tracks, double from, double to);
 
-// The statistics as a table: a row for each kind, and one for all.
-class RangeStatisticsModel : public QAbstractTableModel {
-  Q_OBJECT
-
- public:
-  enum Column { Kind, Count, Time, Share, OtherCount, OtherTime, Difference };
-
-  using QAbstractTableModel::QAbstractTableModel;
-
-  // `sides` are the titles of the timelines shown, one or two (TimelineTracks::side_title()).
-  void set(RangeStatistics statistics, QStringList sides);
-  const RangeStatistics& statistics() const { return statistics_; }
-
-  int rowCount(const QModelIndex& parent = {}) const override;
-  int columnCount(const QModelIndex& parent = {}) const override;
-  QVariant data(const QModelIndex& index, int role = Qt::DisplayRole) const override;
-  QVariant headerData(int section, Qt::Orientation orientation,
-                      int role = Qt::DisplayRole) const override;
-
- private:
-  QString text(const KindStatistics& line, int column) const;
-
-  RangeStatistics statistics_;
-  QStringList sides_;
-  KindStatistics total_;
-};
+// The statistics as texts: a row for each kind, and one for all; no row without spans. `sides` are the
+// titles of the timelines shown, one or two (TimelineTracks::side_title()).
+TextTable statistics_table(const RangeStatistics& statistics, const QStringList& sides);
 
 }  // namespace shardwright::gui

@@ -18,7 +18,7 @@
 namespace shardwright::gui {
 
 struct RowSpan {
-  // In seconds.
+  // The times are in seconds.
   double start = 0.0, end = 0.0;
   // The index into Timeline::spans.
   std::uint32_t index = 0;
@@ -34,7 +34,7 @@ using RoleTimes = std::array<double, kRoles>;
 struct SpanBox {
   // The place in the row.
   std::size_t position = 0;
-  // In pixels, not clipped.
+  // The edges are in pixels and not clipped.
   double x0 = 0.0, x1 = 0.0;
 };
 
@@ -49,7 +49,7 @@ struct ColumnLoad {
 
 struct RowLayout {
   std::vector<SpanBox> boxes;
-  // From left to right.
+  // The columns follow each other from left to right.
   std::vector<ColumnLoad> columns;
 };
 
@@ -89,9 +89,9 @@ class SpanRow {
   class Painter;
 
   std::vector<RowSpan> spans_;
-  // By span: the latest end of all spans up to this one.
+  // Each span has the latest end of all spans up to it.
   std::vector<double> reach_;
-  // From the finest level up; the last has at most kBranching nodes.
+  // The finest level comes first; the last has at most kBranching nodes.
   std::vector<std::vector<Node>> levels_;
 };
 

@@ -19,9 +19,9 @@ struct DeviceLimits {
   Bytes memory;
   // The rate of matrix products in the plan's number format.
   FlopPerSecond matrix_peak;
-  // One direction inside of a scale-up domain.
+  // The rate is that of one direction inside of a scale-up domain.
   BytesPerSecond scale_up;
-  // One direction of the accelerator's share of the node's NICs.
+  // The rate is that of one direction of the accelerator's share of the node's NICs.
   BytesPerSecond between_nodes;
 };
 

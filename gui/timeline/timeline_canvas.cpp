@@ -40,7 +40,7 @@ void TimelineCanvas::set_timelines(std::vector<std::shared_ptr<const Timeline>> 
   critical_path_.clear();
   matches_.clear();
   tracks_changed();
-  // After the first paint.
+  // The order is found after the first paint.
   QTimer::singleShot(0, this, &TimelineCanvas::order_spans);
 }
 
@@ -240,7 +240,7 @@ QString TimelineCanvas::tool_tip_at(const QPointF& position) const {
 
 void TimelineCanvas::paint(QPainter& painter) {
   TimelinePainter timeline(painter, tracks_, scene_, colours(), QSizeF(viewport()->size()));
-  // Pictures of another resolution, and those that are no pixels, are painted afresh.
+  // Pictures of another resolution and vector pictures are painted afresh.
   const bool to_screen = painter.paintEngine()->type() == QPaintEngine::Raster &&
                          qFuzzyCompare(painter.deviceTransform().m11(), devicePixelRatioF());
   if (to_screen) {

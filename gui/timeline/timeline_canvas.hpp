@@ -62,12 +62,12 @@ class TimelineCanvas : public NavigableView<TimelineScene> {
   QSize sizeHint() const override { return {1000, 600}; }
 
  Q_SIGNALS:
-  // In seconds.
+  // The range is in seconds.
   void range_selected(double from, double to);
   void range_cleared();
   void op_selected(shardwright::gui::SpanRef ref);
   void op_cleared();
-  // Other rows are shown, or the same ones in another order.
+  // Emitted when other rows are shown, or the same ones in another order.
   void rows_changed();
   // The position is one of the viewport.
   void menu_wanted(QPointF position);
@@ -109,7 +109,7 @@ class TimelineCanvas : public NavigableView<TimelineScene> {
   TimelineTracks tracks_;
   std::shared_ptr<const Program> program_;
   DeviceLimits limits_;
-  // By side; empty until the event loop has come round.
+  // Each side has its order; the vector is empty until the event loop has come round.
   std::vector<CausalOrder> orders_;
   std::vector<SpanRef> critical_path_, matches_;
   QPixmap backing_;

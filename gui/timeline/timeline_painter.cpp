@@ -27,13 +27,6 @@ constexpr int kLeastLevel = 3;
 // Pixels above and below the spans of a row.
 constexpr double kPadding = 3.0;
 
-QFont font_of(double pixels, bool bold) {
-  QFont font;
-  font.setPixelSize(static_cast<int>(pixels));
-  font.setBold(bold);
-  return font;
-}
-
 // A pinned track names its rank, because it stands apart from the header.
 QString label_of(const Track& track) {
   return track.pinned ? u"%1 · %2"_s.arg(track.rank_label, track.label) : track.label;
@@ -62,9 +55,9 @@ TimelinePainter::TimelinePainter(QPainter& painter, const TimelineTracks& tracks
       scene_(scene),
       colours_(colours),
       geometry_(size),
-      font_(font_of(12, false)),
-      bold_(font_of(12, true)),
-      small_(font_of(11, false)) {}
+      font_(pixel_font(12)),
+      bold_(pixel_font(12, true)),
+      small_(pixel_font(11)) {}
 
 QRectF TimelinePainter::rows_area(bool pinned) const {
   QRectF area(0.0, geometry_.plot.top(), geometry_.plot.right(), geometry_.plot.height());
@@ -224,16 +217,17 @@ void TimelinePainter::paint_box(const Track& track, const SpanBox& box, double y
   // A gap keeps neighbours of one colour apart.
   const double gap = x1 - x0 >= 4.0 ? 1.0 : 0.0;
   const QRectF rect(x0, y, x1 - x0 - gap, height);
-  painter_.fillRect(rect, colours_.of(span.role));
-  if (hatch(span.role) != Qt::SolidPattern && rect.width() >= kLeastHatch) {
-    QColor lines = colours_.text_on(span.role);
-    lines.setAlphaF(0.35F);
-    painter_.fillRect(rect, QBrush(lines, hatch(span.role)));
-  }
+  fill(rect, span.role);
   const QRectF inside = rect.intersected(geometry_.plot);
   if (inside.width() >= kLeastLabel)
     paint_label(tracks_.timelines()[track.side]->spans[span.index], inside,
                 colours_.text_on(span.role));
+}
+
+void TimelinePainter::fill(const QRectF& rect, Role role) {
+  painter_.fillRect(rect, colours_.of(role));
+  if (hatch(role) == Qt::SolidPattern || rect.width() < kLeastHatch) return;
+  painter_.fillRect(rect, QBrush(faded(colours_.text_on(role), 0.35), hatch(role)));
 }
 
 void TimelinePainter::paint_label(const Span& span, const QRectF& box, const QColor& colour) {
@@ -375,9 +369,8 @@ void TimelinePainter::paint_range() {
   const double x1 = plot.left() + scene_.window.pixel_of(scene_.range->to, plot.width());
   const double left = std::clamp(x0, plot.left(), plot.right());
   const double right = std::clamp(x1, plot.left(), plot.right());
-  QColor shade = colours_.accent;
-  shade.setAlphaF(0.16F);
-  painter_.fillRect(QRectF(left, plot.top(), right - left, plot.height()), shade);
+  painter_.fillRect(QRectF(left, plot.top(), right - left, plot.height()),
+                    faded(colours_.accent, 0.16));
   painter_.fillRect(QRectF(left, plot.top() - 4.0, right - left, 4.0), colours_.accent);
   painter_.setPen(colours_.accent);
   for (const double x : {x0, x1}) {
@@ -435,12 +428,7 @@ void TimelinePainter::paint_legend() {
   };
   for (const Role role : all_roles()) {
     if (busy[static_cast<std::size_t>(role)] <= 0.0) continue;
-    entry(title_of(role), [&](const QRectF& box) {
-      painter_.fillRect(box, colours_.of(role));
-      QColor lines = colours_.text_on(role);
-      lines.setAlphaF(0.35F);
-      if (hatch(role) != Qt::SolidPattern) painter_.fillRect(box, QBrush(lines, hatch(role)));
-    });
+    entry(title_of(role), [&](const QRectF& box) { fill(box, role); });
   }
   const auto& memory = tracks_.memory_rows();
   if (std::any_of(memory.begin(), memory.end(), [](const auto& row) { return row.has_base(); })) {

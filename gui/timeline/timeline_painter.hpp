@@ -8,12 +8,11 @@
 #include <optional>
 #include <unordered_map>
 
-#include "gui/timeline/span_marks.hpp"
 #include "gui/timeline/timeline_tracks.hpp"
 
 namespace shardwright::gui {
 
-// In seconds.
+// The range is in seconds.
 struct TimeRange {
   double from = 0.0, to = 0.0;
 
@@ -69,6 +68,7 @@ class TimelinePainter {
   void paint_spans(const Track& track, double y);
   void paint_columns(const std::vector<ColumnLoad>& columns, double y, double height);
   void paint_box(const Track& track, const SpanBox& box, double y, double height);
+  void fill(const QRectF& rect, Role role);
   void paint_label(const Span& span, const QRectF& box, const QColor& colour);
   void paint_marks(const Track& track, double y);
   void paint_memory(const Track& track, double y);

@@ -66,7 +66,7 @@ struct Track {
 };
 
 struct MemoryPoint {
-  // In seconds.
+  // The time is in seconds.
   double time = 0.0;
   // The memory from this time on.
   double bytes = 0.0;
@@ -76,7 +76,7 @@ struct MemoryPoint {
 
 // The memory of one rank.
 struct MemoryRow {
-  // In the order of time.
+  // The points are in the order of time.
   std::vector<MemoryPoint> points;
   MemoryPoint peak;
 
@@ -227,9 +227,9 @@ class TimelineTracks {
   std::vector<MemoryRow> memory_rows_;
   // The rank of each memory row.
   std::vector<RankPlace> memory_places_;
-  // By row; none if the timeline does not list the rank.
+  // Each row has its track, or none if the timeline does not list the rank.
   std::vector<std::optional<std::size_t>> track_of_row_;
-  // By side and index; kNoRow if the span is filtered out.
+  // Each side and index has its row, or kNoRow if the span is filtered out.
   std::vector<std::vector<std::uint32_t>> row_of_span_;
   double end_ = 0.0, height_ = 0.0, pinned_height_ = 0.0;
   std::size_t shown_spans_ = 0;
@@ -242,5 +242,28 @@ Role role_of(const Span& span, bool has_pipeline);
 
 // "predicted" or "measured".
 QString title_of(TimelineOrigin origin);
+
+class SpanMarks {
+ public:
+  SpanMarks() = default;
+  // Leaves out spans that `tracks` does not show.
+  SpanMarks(const TimelineTracks& tracks, const std::vector<SpanRef>& spans);
+
+  bool empty() const { return count_ == 0; }
+  std::size_t count() const { return count_; }
+  bool contains(std::size_t row, std::size_t position) const;
+  // The extent of marked spans in pixels, at least one wide.
+  struct Extent {
+    double x0 = 0.0, x1 = 0.0;
+  };
+  // Returns the extents of the marks in view; marks within one column of pixels have one.
+  std::vector<Extent> visible(const SpanRow& spans, std::size_t row, const AxisWindow& window,
+                              int width) const;
+
+ private:
+  // Each row has its positions.
+  std::vector<std::vector<std::uint32_t>> positions_;
+  std::size_t count_ = 0;
+};
 
 }  // namespace shardwright::gui

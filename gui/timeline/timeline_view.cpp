@@ -3,16 +3,15 @@
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QKeyEvent>
-#include <QLabel>
 #include <QLineEdit>
 #include <QMenu>
 #include <QSettings>
-#include <QTableView>
-#include <QToolButton>
+#include <QTableWidget>
 #include <QVBoxLayout>
 #include <set>
 
 #include "gui/models/text.hpp"
+#include "gui/timeline/range_statistics.hpp"
 #include "gui/timeline/span_text.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/filter_chips.hpp"
@@ -25,6 +24,16 @@ namespace {
 constexpr int kStatisticsHeight = 170;
 constexpr int kDetailsWidth = 290;
 
+// The longest heading of a column, in characters.
+constexpr qsizetype kLongestHeading = 30;
+
+// Keeps the beginning and the end of a long heading, which leaves room for the other columns.
+QString shortened(const QString& heading) {
+  if (heading.size() <= kLongestHeading) return heading;
+  const qsizetype half = kLongestHeading / 2;
+  return heading.left(half - 1) + u"…"_s + heading.right(half);
+}
+
 // Writes a time of the step to the microsecond.
 QString place_text(double seconds) {
   return fixed_text(seconds * 1e3, 3) + u" ms"_s;
@@ -32,8 +41,7 @@ QString place_text(double seconds) {
 
 }  // namespace
 
-TimelineView::TimelineView(QWidget* parent)
-    : View(parent), canvas_(new TimelineCanvas), statistics_(new RangeStatisticsModel(this)) {
+TimelineView::TimelineView(QWidget* parent) : View(parent), canvas_(new TimelineCanvas) {
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
@@ -83,13 +91,14 @@ void TimelineView::create_bar() {
   find_edit_ = add_edit(u"Find: qkv layer=3 …"_s, u"Search for ops"_s);
   match_label_ = new QLabel(bar_);
   layout->addWidget(match_label_);
-  auto* previous = add_button(u"‹"_s, u"Previous match (,)"_s);
-  auto* next = add_button(u"›"_s, u"Next match (.)"_s);
+  auto* previous = add(new QToolButton, u"‹"_s, u"Previous match (,)"_s);
+  auto* next = add(new QToolButton, u"›"_s, u"Next match (.)"_s);
   connect(previous, &QToolButton::clicked, this, &TimelineView::find_previous);
   connect(next, &QToolButton::clicked, this, &TimelineView::find_next);
-  arrows_ = add_toggle(u"Messages"_s, u"Arrows from sends to their receives"_s);
-  critical_ = add_toggle(u"Critical path"_s, u"Mark the ops that determine the step time"_s);
-  details_toggle_ = add_toggle(u"Details"_s, u"Describe the selected op (Q)"_s);
+  arrows_ = add(new ToggleButton, u"Messages"_s, u"Arrows from sends to their receives"_s);
+  critical_ =
+      add(new ToggleButton, u"Critical path"_s, u"Mark the ops that determine the step time"_s);
+  details_toggle_ = add(new ToggleButton, u"Details"_s, u"Describe the selected op (Q)"_s);
   for (QToolButton* toggle : {arrows_, critical_}) toggle->setChecked(true);
   status_ = new ElidedLabel(bar_);
   layout->addWidget(status_);
@@ -99,24 +108,13 @@ void TimelineView::create_source() {
   source_bar_ = new QWidget(this);
   auto* layout = new QHBoxLayout(source_bar_);
   layout->setContentsMargins(8, 0, 8, 4);
-  source_ = new ElidedLabel(source_bar_);
-  source_->setObjectName(u"timeline_source"_s);
+  source_ = named<ElidedLabel>(u"timeline_source"_s);
   layout->addWidget(source_, 1);
-  auto* back = new QToolButton(source_bar_);
-  back->setObjectName(u"timeline_back"_s);
-  back->setText(u"Back to the chosen plan"_s);
-  back->setToolTip(u"Shows the predicted step of the plan that is chosen in Plans"_s);
+  auto* back = tool_button(u"timeline_back"_s, u"Back to the chosen plan"_s,
+                           u"Shows the predicted step of the plan that is chosen in Plans"_s);
   connect(back, &QToolButton::clicked, this, &TimelineView::plan_wanted);
   layout->addWidget(back);
   source_bar_->hide();
-}
-
-QToolButton* TimelineView::add_button(const QString& text, const QString& tip) {
-  return add(new QToolButton(bar_), text, tip);
-}
-
-QToolButton* TimelineView::add_toggle(const QString& text, const QString& tip) {
-  return add(new ToggleButton(bar_), text, tip);
 }
 
 QToolButton* TimelineView::add(QToolButton* button, const QString& text, const QString& tip) {
@@ -128,11 +126,9 @@ QToolButton* TimelineView::add(QToolButton* button, const QString& text, const Q
 }
 
 void TimelineView::create_details() {
-  details_ = new QLabel(this);
-  details_->setObjectName(u"op_details"_s);
+  details_ = wrapped_label(u"op_details"_s);
   details_->setFixedWidth(kDetailsWidth);
   details_->setMargin(8);
-  details_->setWordWrap(true);
   details_->setAlignment(Qt::AlignTop | Qt::AlignLeft);
   details_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   details_->hide();
@@ -145,16 +141,9 @@ void TimelineView::create_statistics() {
   layout->setContentsMargins(8, 4, 8, 4);
   summary_ = new QLabel(statistics_panel_);
   layout->addWidget(summary_);
-  table_ = new QTableView(statistics_panel_);
-  table_->setModel(statistics_);
-  table_->setAccessibleName(u"Statistics of the selected range"_s);
-  table_->setSelectionBehavior(QAbstractItemView::SelectRows);
-  table_->setTabKeyNavigation(false);
-  table_->verticalHeader()->hide();
-  table_->verticalHeader()->setDefaultSectionSize(20);
-  table_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
-  table_->setShowGrid(false);
-  layout->addWidget(table_);
+  statistics_ = text_table_widget(u"statistics"_s);
+  statistics_->setAccessibleName(u"Statistics of the selected range"_s);
+  layout->addWidget(statistics_);
   statistics_panel_->hide();
 }
 
@@ -170,22 +159,10 @@ void TimelineView::connect_parts() {
   connect(canvas_, &TimelineCanvas::menu_wanted, this, &TimelineView::open_menu);
   connect(arrows_, &QToolButton::toggled, canvas_, &TimelineCanvas::set_show_arrows);
   connect(critical_, &QToolButton::toggled, canvas_, &TimelineCanvas::set_show_critical_path);
-  connect(canvas_, &TimelineCanvas::range_selected, this, [this](double from, double to) {
-    update_statistics();
-    Q_EMIT range_selected(from, to);
-  });
-  connect(canvas_, &TimelineCanvas::range_cleared, this, [this] {
-    update_statistics();
-    Q_EMIT range_cleared();
-  });
-  connect(canvas_, &TimelineCanvas::op_selected, this, [this](SpanRef ref) {
-    update_status();
-    Q_EMIT op_selected(ref);
-  });
-  connect(canvas_, &TimelineCanvas::op_cleared, this, [this] {
-    update_status();
-    Q_EMIT op_cleared();
-  });
+  connect(canvas_, &TimelineCanvas::range_selected, this, &TimelineView::update_statistics);
+  connect(canvas_, &TimelineCanvas::range_cleared, this, &TimelineView::update_statistics);
+  connect(canvas_, &TimelineCanvas::op_selected, this, &TimelineView::update_status);
+  connect(canvas_, &TimelineCanvas::op_cleared, this, &TimelineView::update_status);
 }
 
 void TimelineView::set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
@@ -204,14 +181,6 @@ void TimelineView::set_timelines(std::vector<std::shared_ptr<const Timeline>> ti
   find(find_edit_->text());
   update_statistics();
   update_status();
-}
-
-void TimelineView::select_range(double from, double to) {
-  canvas_->select_range(from, to);
-}
-
-void TimelineView::clear_range() {
-  canvas_->clear_range();
 }
 
 void TimelineView::show_problems(QLineEdit& edit, const QStringList& problems) {
@@ -411,7 +380,7 @@ void TimelineView::update_statistics() {
   QStringList sides;
   for (std::size_t side = 0; side < tracks.timelines().size(); ++side)
     sides.append(tracks.side_title(side));
-  if (!range) return statistics_->set({}, sides);
+  if (!range) return show_table(*statistics_, {});
   const RangeStatistics figures = range_statistics(tracks, range->from, range->to);
   QStringList parts = {u"<b>%1</b> from %2 to %3"_s.arg(
       time_text(Seconds(figures.length())), place_text(range->from), place_text(range->to))};
@@ -423,7 +392,12 @@ void TimelineView::update_statistics() {
       parts.append(u"compute %1 busy"_s.arg(percent_text(figures.compute_busy[side])));
   }
   summary_->setText(parts.join(u"&nbsp;&nbsp;·&nbsp;&nbsp;"_s));
-  statistics_->set(figures, sides);
+  TextTable table = statistics_table(figures, sides);
+  const QStringList headings = table.header;
+  for (QString& heading : table.header) heading = shortened(heading);
+  show_table(*statistics_, table);
+  for (int column = 0; column < headings.size(); ++column)
+    statistics_->horizontalHeaderItem(column)->setToolTip(headings[column]);
 }
 
 void TimelineView::update_hint() {

@@ -4,7 +4,6 @@
 #include <memory>
 #include <vector>
 
-#include "gui/timeline/range_statistics.hpp"
 #include "gui/timeline/timeline_canvas.hpp"
 #include "gui/views/view.hpp"
 
@@ -12,7 +11,7 @@ class QLabel;
 class QLineEdit;
 class QMenu;
 class QSettings;
-class QTableView;
+class QTableWidget;
 class QToolButton;
 
 namespace shardwright::gui {
@@ -40,15 +39,11 @@ class TimelineView : public View {
 
   TimelineCanvas& canvas() { return *canvas_; }
   const TimelineCanvas& canvas() const { return *canvas_; }
-  const RangeStatisticsModel& statistics() const { return *statistics_; }
 
   // Return the spans in view.
   TextTable table() const override;
   LazyTable lazy_table() const override;
 
-  // Follow the selections of other views. They emit nothing if nothing changes.
-  void select_range(double from, double to);
-  void clear_range();
   void find(const QString& text);
   void filter(const QString& text);
   void find_next();
@@ -68,11 +63,6 @@ class TimelineView : public View {
   void restore(const QSettings& settings);
 
  Q_SIGNALS:
-  // In seconds.
-  void range_selected(double from, double to);
-  void range_cleared();
-  void op_selected(shardwright::gui::SpanRef ref);
-  void op_cleared();
   void timelines_changed();
   // The user wants the step of the chosen plan instead of that of a file.
   void plan_wanted();
@@ -87,8 +77,6 @@ class TimelineView : public View {
   void create_statistics();
   void create_details();
   void connect_parts();
-  QToolButton* add_button(const QString& text, const QString& tip);
-  QToolButton* add_toggle(const QString& text, const QString& tip);
   QToolButton* add(QToolButton* button, const QString& text, const QString& tip);
   void show_problems(QLineEdit& edit, const QStringList& problems);
   void update_statistics();
@@ -108,14 +96,13 @@ class TimelineView : public View {
 
   TimelineCanvas* canvas_;
   EmptyState* empty_ = nullptr;
-  RangeStatisticsModel* statistics_;
+  QTableWidget* statistics_ = nullptr;
   QLineEdit *filter_edit_ = nullptr, *find_edit_ = nullptr;
   FilterChips* chips_ = nullptr;
   QLabel *match_label_ = nullptr, *summary_ = nullptr;
   ElidedLabel *status_ = nullptr, *source_ = nullptr;
   QToolButton *arrows_ = nullptr, *critical_ = nullptr, *details_toggle_ = nullptr;
   QLabel* details_ = nullptr;
-  QTableView* table_ = nullptr;
   QWidget *bar_ = nullptr, *source_bar_ = nullptr, *statistics_panel_ = nullptr;
   std::vector<SpanRef> matches_;
   std::size_t match_ = 0;

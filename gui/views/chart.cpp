@@ -13,8 +13,9 @@
 namespace shardwright::gui {
 namespace {
 
-constexpr int kLegendAround = 52;                          // pixels of an entry besides its text
-constexpr double kBesideLabels = 8.0, kAboveLabels = 2.0;  // pixels
+// The pixels of an entry of the legend besides its text, and those between labels.
+constexpr int kLegendAround = 52;
+constexpr double kBesideLabels = 8.0, kAboveLabels = 2.0;
 constexpr int kFewestTicks = 2;
 
 bool is_vector(const QPaintEngine* engine) {
@@ -23,8 +24,8 @@ bool is_vector(const QPaintEngine* engine) {
           engine->type() == QPaintEngine::Picture);
 }
 
-// Stylesheets and themes change the palette of a widget more than once; charts replot only for what
-// they use.
+// Compares the colours that charts use. Stylesheets and themes change the palette of a widget more
+// than once, and charts should replot once.
 bool same_look(const Colours& a, const Colours& b) {
   return a.dark == b.dark && a.base == b.base && a.text == b.text && a.accent == b.accent;
 }
@@ -55,7 +56,8 @@ void Chart::put_legend_above() {
   connect(this, &QCustomPlot::beforeReplot, this, &Chart::arrange_legend);
 }
 
-// Ticks are chosen before the axes get their new length: after a change of size a second time.
+// Lays out a second time after a change of size, because ticks are chosen before the axes get their
+// new length.
 void Chart::lay_out_anew() {
   if (laid_out_ == size()) return;
   laid_out_ = size();
@@ -73,7 +75,7 @@ void Chart::arrange_legend() {
   const int columns = std::max(1, width() / (widest + kLegendAround));
   if (legend->wrap() == columns) return;
   legend->setWrap(columns);
-  legend->setFillOrder(QCPLayoutGrid::foColumnsFirst);  // places the entries anew
+  legend->setFillOrder(QCPLayoutGrid::foColumnsFirst);  // This call places the entries anew.
 }
 
 void Chart::clear_all() {
@@ -164,7 +166,7 @@ qsizetype ShortTicker::first_touching(const QVector<double>& ticks,
     if (!labels[i].isEmpty()) places.emplace_back(axis_->coordToPixel(ticks[i]), i);
   }
   if (places.size() > 1 && places.front().first > places.back().first)
-    std::reverse(places.begin(), places.end());  // a vertical axis grows upwards
+    std::reverse(places.begin(), places.end());  // A vertical axis grows upwards.
   for (const auto& [at, i] : places) {
     const double half = 0.5 * (along ? metrics.horizontalAdvance(labels[i]) : metrics.height());
     if (at - half < last_end) return i;
@@ -191,8 +193,8 @@ void ShortTicker::generate(const QCPRange& range, const QLocale& locale, QChar f
   };
   generate_of(usual);
   if (labels == nullptr) return;
-  // Fewer ticks rather than some without a label; but a short range of long numbers may hold only
-  // one of the fewer.
+  // Fewer ticks are better than some without a label, but a short range of long numbers may hold
+  // only one of the fewer.
   int best = usual;
   qsizetype most = 0;
   for (int count = usual; count >= kFewestTicks; --count) {
@@ -235,7 +237,7 @@ void HatchedBars::draw(QCPPainter* painter) {
 void HatchedBars::drawLegendIcon(QCPPainter* painter, const QRectF& rect) const {
   QCPBars::drawLegendIcon(painter, rect);
   if (hatch_.style() == Qt::NoBrush) return;
-  QRectF box(0, 0, rect.width() * 0.67, rect.height() * 0.67);  // as QCPBars has it
+  QRectF box(0, 0, rect.width() * 0.67, rect.height() * 0.67);  // QCPBars has this share.
   box.moveCenter(rect.center());
   painter->fillRect(box, hatch_);
 }

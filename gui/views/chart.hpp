@@ -7,9 +7,8 @@
 
 namespace shardwright::gui {
 
-// Follows the palette: `restyled` comes after each change, for colours that data has.
-// Rendered into a vector device (SVG, PDF) it stays vectors, into one of another scale it is drawn
-// anew.
+// Follows the palette and emits `restyled` after each change, so that data can follow. A picture in a
+// vector device (SVG, PDF) consists of vectors; one of another scale is drawn anew.
 class Chart : public QCustomPlot {
   Q_OBJECT
 
@@ -17,15 +16,15 @@ class Chart : public QCustomPlot {
   explicit Chart(QWidget* parent = nullptr);
 
   const Colours& colours() const { return colours_; }
-  // Wheel zooms around the cursor, over an axis only that axis; dragging pans.
+  // Lets the wheel zoom around the cursor, over an axis only that axis, and dragging pan.
   void allow_zoom();
   // Moves the legend out of the axis rectangle, where it would lie on data, into lines above it.
   void put_legend_above();
   // Removes plottables, items and the legend's entries.
   void clear_all();
-  // A text beside a point in plot coordinates, `alignment` saying which of its corners lies there.
+  // Adds a text whose corner that `alignment` names lies at a point in plot coordinates.
   QCPItemText* add_label(const QString& text, double x, double y, Qt::Alignment alignment);
-  // A text at a share of the axis rectangle's width and height.
+  // Adds a text at a share of the axis rectangle's width and height.
   QCPItemText* add_note(const QString& text, double x_share, double y_share,
                         Qt::Alignment alignment);
 
@@ -51,7 +50,7 @@ class Chart : public QCustomPlot {
   bool is_legend_above_ = false;
 };
 
-// Bars of a colour with a hatch on it, in the legend too.
+// Bars with a hatch on their colour, in the legend too.
 class HatchedBars : public QCPBars {
   Q_OBJECT
 
@@ -68,11 +67,11 @@ class HatchedBars : public QCPBars {
   QBrush hatch_ = Qt::NoBrush;
 };
 
-// Labels with SI prefixes: "2 M" where the plain number would be a power of ten. Where labels of
-// the axis would touch each other there are fewer ticks, and at last ticks without a label.
+// Labels ticks with SI prefixes, such as "2 M". An axis whose labels would touch each other has fewer
+// ticks, and at last ticks without a label.
 class ShortTicker : public QCPAxisTicker {
  public:
-  // Of an axis that holds it.
+  // The axis owns the ticker.
   explicit ShortTicker(const QCPAxis* axis) : axis_(axis) {}
 
   void generate(const QCPRange& range, const QLocale& locale, QChar format, int precision,
@@ -83,18 +82,18 @@ class ShortTicker : public QCPAxisTicker {
   QString getTickLabel(double tick, const QLocale& locale, QChar format, int precision) override;
 
  private:
-  // The first label that touches the one before it; none: the size.
+  // Returns the index of the first label that touches the one before it, or the size.
   qsizetype first_touching(const QVector<double>& ticks, const QVector<QString>& labels) const;
-  // Empties labels that touch the one before them; how many are left.
+  // Empties labels that touch the one before them. Returns the number of those left.
   qsizetype keep_apart(const QVector<double>& ticks, QVector<QString>& labels) const;
 
   const QCPAxis* axis_;
 };
 
-// The shape, filled; `size` in pixels.
+// Fills the shape; `size` is in pixels.
 QCPScatterStyle scatter_style(Marker marker, const QColor& colour, double size = 8.0);
 
-// Light to dark over [0, 1]: five steps of the cividis scale, which is legible to colour-blind
+// Returns a colour from light to dark: five steps of the cividis scale, which is legible to colour-blind
 // readers (Nuñez, Anderton, Renslow 2018, doi 10.1371/journal.pone.0199239).
 QColor scale_colour(int step, int steps, bool dark);
 

@@ -29,7 +29,7 @@ bool EmptyState::hasHeightForWidth() const {
   return !is_empty() && QStackedWidget::hasHeightForWidth();
 }
 
-// Only the shown page counts: a hint is not scrolled because the content would be.
+// Only the shown page counts, so that no hint is scrolled because the content would be.
 QSize EmptyState::minimumSizeHint() const {
   return currentWidget()->minimumSizeHint().expandedTo(currentWidget()->minimumSize());
 }

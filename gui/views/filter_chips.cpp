@@ -43,7 +43,7 @@ void FilterChips::add(const QString& term) {
 }
 
 void FilterChips::follow_line() {
-  // Deleted later: the click on one of them may have brought us here.
+  // The chips are deleted later, because a click on one of them may have led here.
   for (QToolButton* chip : findChildren<QToolButton*>(QString(), Qt::FindDirectChildrenOnly)) {
     chip->setParent(nullptr);
     chip->deleteLater();

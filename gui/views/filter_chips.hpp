@@ -1,4 +1,4 @@
-// The terms of a filter line as chips, each of which a click takes out of the line again.
+// The terms of a filter line as chips. A click on a chip takes its term out of the line.
 #pragma once
 
 #include <QString>
@@ -15,7 +15,7 @@ class FilterChips : public QWidget {
  public:
   FilterChips(QLineEdit* line, QChar separator, QWidget* parent = nullptr);
 
-  // Writes a term behind those that the line has, unless it is one of them.
+  // Appends a term to the line unless the line has it already.
   void add(const QString& term);
 
  protected:

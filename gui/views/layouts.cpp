@@ -8,9 +8,8 @@
 namespace shardwright::gui {
 namespace {
 
-constexpr int kLeastWidth = 220;  // pixels of a pane beside others
-constexpr int kLeastHeight = 170;
-constexpr int kStackedHeight = 260;  // … below others
+// The pixels of a pane beside others, and its height below others.
+constexpr int kLeastWidth = 220, kLeastHeight = 170, kStackedHeight = 260;
 
 // A widget that expands gets its minimum and a part of the rest of the line.
 int wanted_width(const QLayoutItem& item) {
@@ -110,7 +109,7 @@ std::vector<FlowLayout::Line> FlowLayout::lines(int width) const {
   std::vector<Line> all;
   int used = 0;
   for (QLayoutItem* item : items_) {
-    if (item->isEmpty()) continue;  // hidden
+    if (item->isEmpty()) continue;
     const int wanted = wanted_width(*item);
     if (all.empty() || used + spacing() + wanted > width) {
       all.emplace_back();

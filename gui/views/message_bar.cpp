@@ -35,7 +35,7 @@ MessageRow::MessageRow(const QString& key)
   close_->setAccessibleName(tr("Close this message"));
   connect(close_, &QToolButton::clicked, this, [this] { Q_EMIT closed(key_); });
   connect(offer_, &QToolButton::clicked, this, [this] {
-    const std::function<void()> take = take_;  // a copy: it may take the message back
+    const std::function<void()> take = take_;  // The copy outlives a message that it takes back.
     take();
   });
   auto* layout = new QHBoxLayout(this);

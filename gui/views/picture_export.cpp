@@ -24,8 +24,8 @@ constexpr int kDotsPerInch = 96;
   throw RuntimeFailure((file + u": "_s + why).toStdString());
 }
 
-// A view without scroll bars for as long as this lives: a picture has all that can be scrolled to,
-// and no bar takes the room of what lies beside it.
+// Shows a view without scroll bars for as long as this lives, so that a picture has everything that
+// the user could scroll to.
 class Unrolled {
  public:
   explicit Unrolled(QWidget& widget) : widget_(widget), before_(widget.size()) {
@@ -67,7 +67,7 @@ void render(QWidget& widget, QPaintDevice& device, const QString& file) {
   widget.render(&painter);
 }
 
-// The picture is made in memory: none of the three writers reports whether the disk took it.
+// Makes the picture in memory, because none of the three writers reports a full disk.
 QByteArray svg_of(QWidget& widget, const QString& file) {
   ClippedSvg svg(widget.size());
   render(widget, svg, file);

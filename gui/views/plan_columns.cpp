@@ -15,14 +15,15 @@
 namespace shardwright::gui {
 namespace {
 
-constexpr int kRowsMeasured = 500;
-constexpr int kAroundCell = 16;  // pixels beside a cell's text, for the arrow of sorting too
+constexpr int kPlansMeasured = 500;
+// The pixels beside a cell's text, which the arrow of sorting needs too.
+constexpr int kAroundCell = 16;
 
 const PlanFigure& figure_at(int column) {
   return plan_figures()[static_cast<std::size_t>(column)];
 }
 
-// "step=90 mb=24", as one text: an empty list is not read back.
+// Writes one text, "step=90 mb=24", because a session does not keep an empty list.
 QString text_by_id(const std::map<int, int>& values) {
   QStringList texts;
   for (const auto& [column, value] : values)
@@ -30,7 +31,7 @@ QString text_by_id(const std::map<int, int>& values) {
   return texts.join(u' ');
 }
 
-// The values by column. Figures that exist no more are left out.
+// Returns the values by column without those of figures that no longer exist.
 std::map<int, int> values_of(const QString& texts) {
   std::map<int, int> values;
   for (const QString& text : texts.split(u' ', Qt::SkipEmptyParts)) {
@@ -42,7 +43,7 @@ std::map<int, int> values_of(const QString& texts) {
   return values;
 }
 
-// The ids of all figures in their order, by which the state of a header counts.
+// Returns the ids of all figures in the order in which the state of a header counts them.
 QString all_ids() {
   QStringList ids;
   for (const PlanFigure& figure : plan_figures()) ids.append(figure.id);
@@ -93,8 +94,8 @@ void PlanColumns::follow(const PlanSet& set) {
   }
 }
 
-// Close together at first, so that as much as possible is seen without scrolling; then as wide as
-// any set needed, so that nothing moves to and fro while plans come in.
+// Makes a column as narrow as its texts at first, so that many columns are in view, and later only
+// wider, so that nothing moves to and fro while plans come in.
 void PlanColumns::widen(int column) {
   if (sized_.contains(column) || table_->isColumnHidden(column)) return;
   const int width = text_width(column) + kAroundCell;
@@ -114,19 +115,21 @@ int PlanColumns::text_width(int column) const {
     widest = std::max(widest, metrics.horizontalAdvance(line));
   std::set<QString> measured;
   qsizetype longest = 0;
-  const auto measure = [&](int row) {
-    const QString text = model_->index(row, column).data().toString();
+  const PlanSetPointer& set = model_->set();
+  const auto measure = [&](int plan) {
+    const QString text = figure_at(column).text(*set, static_cast<std::size_t>(plan));
     if ((is_number && text.size() < longest) || !measured.insert(text).second) return;
     longest = text.size();
     widest = std::max(widest, metrics.horizontalAdvance(text));
   };
-  const int rows = model_->rowCount(), first = std::min(rows, kRowsMeasured);
-  for (int row = 0; row < first; ++row) measure(row);
+  const int plans = set ? static_cast<int>(set->plans.size()) : 0;
+  const int first = std::min(plans, kPlansMeasured);
+  for (int plan = 0; plan < first; ++plan) measure(plan);
   int largest = first;
-  for (int row = first; row < rows; ++row) {
-    if (model_->number(row, column) > model_->number(largest, column)) largest = row;
+  for (int plan = first; plan < plans; ++plan) {
+    if (model_->number(plan, column) > model_->number(largest, column)) largest = plan;
   }
-  if (largest < rows) measure(largest);
+  if (largest < plans) measure(largest);
   return widest;
 }
 
@@ -145,7 +148,7 @@ void PlanColumns::restore(const QSettings& settings) {
   const auto kept = [&](const char* key) {
     return settings.value(u"plans/columns_"_s + to_qstring(key)).toString();
   };
-  // A version with other columns counts them otherwise.
+  // A version with other figures counts its columns in another order.
   if (kept("of") == all_ids())
     table_->horizontalHeader()->restoreState(settings.value(u"plans/columns"_s).toByteArray());
   const std::map<int, int> chosen = values_of(kept("chosen"));

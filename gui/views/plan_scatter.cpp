@@ -14,15 +14,15 @@ namespace {
 
 constexpr int kBins = 5;
 constexpr std::size_t kMostCategories = 8;
-constexpr double kNear = 12.0;  // pixels
-constexpr double kRing = 12.5;  // … across: as high as a line of the legend, which cuts off more
+// Both are in pixels. The ring is as high as a line of the legend, which would cut a larger one.
+constexpr double kNear = 12.0, kRing = 12.5;
 
 const PlanFigure& axis_figure(int index) {
   return plan_figures()[static_cast<std::size_t>(index)];
 }
 
-// Ticks at 1, 2 and 5 of each power of ten: a logarithmic axis seldom spans more than two. Where it
-// is so short that none or one of them lies on it, evenly spaced ones.
+// Puts ticks at 1, 2 and 5 of each power of ten, because a logarithmic axis seldom spans more than
+// two. An axis on which fewer than two of these lie has evenly spaced ticks.
 class SparseTicker : public ShortTicker {
  public:
   using ShortTicker::ShortTicker;
@@ -98,8 +98,8 @@ QPointF PlanScatter::pixel_at(std::size_t point) const {
   return {xAxis->coordToPixel(xs_[point]), yAxis->coordToPixel(ys_[point])};
 }
 
-// A category's colour and marker: the same for a value whatever other values there are, so that
-// nothing changes while plans stream in.
+// Returns the place of a category among the colours and markers. It is the same for a value whatever
+// other values there are, so that nothing changes while plans stream in.
 int PlanScatter::place_of(const PlanFigure& figure, double number, const QString& name) const {
   constexpr int kPlaces = static_cast<int>(kMostCategories);
   if (figure.kind == FigureKind::Degree && number >= 1.0) {
@@ -113,13 +113,14 @@ int PlanScatter::place_of(const PlanFigure& figure, double number, const QString
   return known.first->second % kPlaces;
 }
 
-// Few values: each a category of its own, in their order. Those of one place share it.
+// Makes each of a few values a category of its own, in their order. Those of one place share it.
 std::vector<PlanScatter::Category> PlanScatter::categories(
     std::vector<int>& category_of_row) const {
   const PlanFigure& figure = axis_figure(colour_);
   if (figure.kind == FigureKind::Measure) return bins(category_of_row);
   struct Known {
-    int row = 0;  // one that has the value
+    // A row that has the value.
+    int row = 0;
     int category = 0;
   };
   std::map<std::pair<double, QString>, Known> known;
@@ -146,7 +147,7 @@ std::vector<PlanScatter::Category> PlanScatter::categories(
   return found;
 }
 
-// Many values: bins of equal width from light to dark.
+// Sorts many values into bins of equal width from light to dark.
 std::vector<PlanScatter::Category> PlanScatter::bins(std::vector<int>& category_of_row) const {
   const PlanFigure& figure = axis_figure(colour_);
   const std::vector<double> values = values_of(colour_);
@@ -189,7 +190,7 @@ void PlanScatter::rebuild() {
   update_marks();
 }
 
-// All points with a margin; logarithmic where they span more than a factor of four.
+// Shows all points with a margin, on a logarithmic axis if they span more than a factor of four.
 void PlanScatter::fit_axis(QCPAxis& axis, std::vector<double> values) const {
   std::sort(values.begin(), values.end());
   const std::size_t spare = crowd_only_ ? values.size() / 10 : 0;
@@ -238,7 +239,7 @@ void PlanScatter::add_front() {
   line->setPen(QPen(colours().text, 1.4, Qt::DashLine));
   QVector<double> xs, ys;
   for (const std::size_t i : front) {
-    // A front is a staircase: between two of its plans nothing better is known.
+    // A front is a staircase, because nothing better is known between two of its plans.
     if (!xs.isEmpty()) {
       xs.append(xs_[i]);
       ys.append(ys.last());

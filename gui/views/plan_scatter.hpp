@@ -1,4 +1,4 @@
-// Plans as points: any two figures against each other, a third as colour and shape.
+// Plans as points in two figures, with a third as colour and shape.
 #pragma once
 
 #include <QPointF>
@@ -18,22 +18,22 @@ class PlanScatter : public Chart {
  public:
   explicit PlanScatter(QWidget* parent = nullptr);
 
-  // Indices into plan_figures(); names cannot be axes.
+  // The figures are indices into plan_figures(); names cannot be axes.
   void set_axes(int x, int y, int colour);
-  // `rows`: the plans that are shown.
+  // `rows` are the plans that are shown.
   void show(PlanSetPointer set, std::vector<int> rows);
   void mark(std::optional<std::size_t> chosen, std::optional<std::size_t> compared);
 
   // The plans on the front of the two axes, in the order of the line.
   const std::vector<int>& front() const { return front_; }
-  // The place of a plan, in pixels.
+  // The place of a plan in pixels.
   QPointF pixel_of(int row) const;
 
  Q_SIGNALS:
   void clicked(int row);
-  // A point was clicked with Ctrl.
+  // The user has clicked a point with Ctrl.
   void compared(int row);
-  // The left button was dragged around points, with Shift over a rectangle.
+  // The user has dragged the left button around points, or with Shift over a rectangle.
   void lassoed(const std::set<int>& rows);
 
  protected:
@@ -43,7 +43,6 @@ class PlanScatter : public Chart {
   void mouseDoubleClickEvent(QMouseEvent* event) override;
 
  private:
-  // The points of one colour and shape.
   struct Category {
     QString title;
     QColor colour;
@@ -60,7 +59,6 @@ class PlanScatter : public Chart {
   int place_of(const PlanFigure& figure, double number, const QString& name) const;
   std::vector<Category> bins(std::vector<int>& category_of_row) const;
   double value(int figure, int row) const;
-  // The values of the rows that are shown.
   std::vector<double> values_of(int figure) const;
   QPointF pixel_at(std::size_t point) const;
   // The row nearest to the pixel, if one is near.
@@ -77,7 +75,7 @@ class PlanScatter : public Chart {
   int x_ = 0, y_ = 0, colour_ = 0;
   // Numbers names in the order in which they came.
   mutable std::map<QString, int> place_of_name_;
-  // In pixels.
+  // The lasso is in pixels.
   QPolygonF lasso_;
   bool crowd_only_ = false;
   QCPRange fitted_x_, fitted_y_;

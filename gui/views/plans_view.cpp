@@ -46,11 +46,7 @@ QString rejected_text(const planner::SearchCounts& counts) {
 }  // namespace
 
 PlansView::PlansView(Selection* selection, QWidget* parent)
-    : View(parent),
-      selection_(selection),
-      model_(new PlanTableModel(this)),
-      filter_(new PlanFilter(this)) {
-  filter_->setSourceModel(model_);
+    : View(parent), selection_(selection), model_(new PlanTableModel(this)) {
   empty_ = new EmptyState(new PaneRow({create_table(), create_scatter()}, {640, 480}));
   QVBoxLayout* layout = scrolled_column(*this);
   layout->setContentsMargins(6, 6, 6, 6);
@@ -108,7 +104,7 @@ QLayout* PlansView::create_filter() {
 
 void PlansView::create_rows() {
   view_ = named<QTableView>(u"plans_table"_s);
-  view_->setModel(filter_);
+  view_->setModel(model_);
   view_->setSortingEnabled(true);
   view_->sortByColumn(-1, Qt::AscendingOrder);
   view_->setSelectionBehavior(QAbstractItemView::SelectRows);
@@ -181,17 +177,17 @@ void PlansView::connect_models() {
   connect(view_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
           &PlansView::take_current);
   connect(terms_, &QLineEdit::textChanged, this, [this](const QString& line) {
-    const QString problem = filter_->set_terms(line);
+    const QString problem = model_->set_terms(line);
     terms_problem_->setText(problem);
     terms_problem_->setVisible(!problem.isEmpty());
     update_points();
   });
   connect(lasso_chip_, &QToolButton::clicked, this, [this] {
-    filter_->clear_lasso();
+    model_->clear_lasso();
     update_points();
   });
   connect(scatter_, &PlanScatter::lassoed, this, [this](const std::set<int>& rows) {
-    filter_->set_lasso(rows);
+    model_->set_lasso(rows);
     update_points();
   });
   connect(scatter_, &PlanScatter::clicked, selection_,
@@ -203,13 +199,13 @@ void PlansView::connect_models() {
 }
 
 void PlansView::open_menu(const QPoint& at) {
-  const QModelIndex cell = filter_->mapToSource(view_->indexAt(at));
+  const QModelIndex cell = view_->indexAt(at);
   auto* menu = new QMenu(this);
   menu->setAttribute(Qt::WA_DeleteOnClose);
   if (cell.isValid()) {
     add_filters(*menu, cell);
     // The action keeps the plan, not its row: a search that goes on moves rows meanwhile.
-    const Plan& plan = model_->set()->plans[static_cast<std::size_t>(cell.row())].plan;
+    const Plan& plan = model_->set()->plans[model_->plan_of(cell)].plan;
     menu->addAction(tr("Compare the chosen plan with this one"), selection_,
                     [this, plan] { selection_->compare_with(plan); });
   }
@@ -274,7 +270,7 @@ void PlansView::show_set() {
   const PlanSetPointer set = selection_->set();
   outdated_->hide();
   const std::set<QString> lassoed = lassoed_plans();
-  filter_->clear_lasso();
+  model_->clear_lasso();
   model_->show(set);
   lasso_again(lassoed);
   if (set && set->infeasible && set->plans.empty()) {
@@ -288,37 +284,37 @@ void PlansView::show_set() {
   update_points();
 }
 
-// Plans come in while a search goes on; those in the lasso stay in it.
 std::set<QString> PlansView::lassoed_plans() const {
   std::set<QString> plans;
-  if (!filter_->has_lasso()) return plans;
-  for (const int row : filter_->lasso()) plans.insert(model_->plan_words(row));
+  if (!model_->has_lasso()) return plans;
+  for (const int row : model_->lasso()) plans.insert(model_->plan_words(row));
   return plans;
 }
 
 void PlansView::lasso_again(const std::set<QString>& lassoed) {
   if (lassoed.empty() || !model_->set()) return;
-  std::set<int> rows;
-  for (int row = 0; row < model_->rowCount(); ++row) {
-    if (lassoed.contains(model_->plan_words(row))) rows.insert(row);
+  std::set<int> plans;
+  for (int plan = 0; plan < static_cast<int>(model_->set()->plans.size()); ++plan) {
+    if (lassoed.contains(model_->plan_words(plan))) plans.insert(plan);
   }
-  if (!rows.empty()) filter_->set_lasso(std::move(rows));
+  if (!plans.empty()) model_->set_lasso(std::move(plans));
 }
 
 void PlansView::update_points() {
-  lasso_chip_->setVisible(filter_->has_lasso());
-  scatter_->show(model_->set(), filter_->source_rows());
+  lasso_chip_->setVisible(model_->has_lasso());
+  scatter_->show(model_->set(), model_->shown_plans());
   show_filtered_out();
   update_summary();
   follow_selection();
 }
 
 void PlansView::show_filtered_out() {
-  const bool none_passes = filter_->rowCount() == 0 && model_->rowCount() > 0;
+  const bool none_passes =
+      model_->rowCount() == 0 && model_->set() && !model_->set()->plans.empty();
   for (EmptyState* part : {rows_, points_}) {
     if (!none_passes) {
       part->show_content();
-    } else if (filter_->has_lasso()) {
+    } else if (model_->has_lasso()) {
       part->show_hint(
           tr("<b>No plan in the lasso passes the filter</b><br>Clear or widen either "
              "above the table."));
@@ -331,9 +327,9 @@ void PlansView::show_filtered_out() {
 void PlansView::update_summary() {
   const PlanSetPointer set = model_->set();
   if (!set) return summary_->clear();
-  QString text =
-      tr("%1 of %2 shown.")
-          .arg(count_text(filter_->rowCount()), counted_text(model_->rowCount(), "plan"));
+  QString text = tr("%1 of %2 shown.")
+                     .arg(count_text(model_->rowCount()),
+                          counted_text(static_cast<std::int64_t>(set->plans.size()), "plan"));
   if (set->counts.space > 0) {
     text += tr(" Searched %1 in %2: %3 rejected, %4 evaluated, %5 simulated.")
                 .arg(count_text(set->counts.space), time_text(Seconds(set->wall_s)),
@@ -360,7 +356,7 @@ void PlansView::follow_selection() {
   scatter_->mark(selection_->chosen(), selection_->compared());
   const auto chosen = selection_->chosen();
   if (!chosen) return;
-  const QModelIndex index = filter_->mapFromSource(model_->index(static_cast<int>(*chosen), 0));
+  const QModelIndex index = model_->index_of(*chosen);
   if (!index.isValid() || view_->currentIndex().row() == index.row()) return;
   int column = view_->currentIndex().column();
   if (column < 0) column = view_->horizontalHeader()->logicalIndexAt(0);
@@ -372,7 +368,7 @@ void PlansView::follow_selection() {
 void PlansView::show_compared_row() {
   const auto compared = selection_->compared();
   if (!compared) return;
-  const QModelIndex row = filter_->mapFromSource(model_->index(static_cast<int>(*compared), 0));
+  const QModelIndex row = model_->index_of(*compared);
   QItemSelectionModel* rows = view_->selectionModel();
   if (!row.isValid() || rows->isRowSelected(row.row(), {})) return;
   rows->select(view_->currentIndex(),
@@ -381,12 +377,11 @@ void PlansView::show_compared_row() {
 }
 
 void PlansView::take_current(const QModelIndex& current) {
-  const QModelIndex index = filter_->mapToSource(current);
-  if (index.isValid()) selection_->choose(static_cast<std::size_t>(index.row()));
+  if (current.isValid()) selection_->choose(model_->plan_of(current));
 }
 
-// The table would make the row of every press the chosen plan. A press with Ctrl compares with that
-// row and marks it for copying; one of the right button only opens the menu.
+// Keeps presses from the table, which would choose the plan of each pressed row. A press with Ctrl
+// compares with that row and marks it for copying; one of the right button only opens the menu.
 bool PlansView::eventFilter(QObject* watched, QEvent* event) {
   const QEvent::Type type = event->type();
   const bool is_press = type == QEvent::MouseButtonPress || type == QEvent::MouseButtonDblClick;
@@ -404,7 +399,7 @@ void PlansView::press_row(const QMouseEvent& press) {
   const QModelIndex row = view_->indexAt(press.position().toPoint());
   if (!compares || !row.isValid()) return;
   view_->selectionModel()->select(row, QItemSelectionModel::Toggle | QItemSelectionModel::Rows);
-  selection_->compare_with(static_cast<std::size_t>(filter_->mapToSource(row).row()));
+  selection_->compare_with(model_->plan_of(row));
 }
 
 std::vector<int> PlansView::shown_columns() const {
@@ -418,7 +413,7 @@ std::vector<int> PlansView::shown_columns() const {
 }
 
 TextTable PlansView::table() const {
-  return text_table(*filter_, shown_columns(), Qt::EditRole);
+  return text_table(*model_, shown_columns(), Qt::EditRole);
 }
 
 TextTable PlansView::chosen_table(Qt::ItemDataRole role) const {
@@ -426,8 +421,8 @@ TextTable PlansView::chosen_table(Qt::ItemDataRole role) const {
   for (const QModelIndex& index : view_->selectionModel()->selectedRows())
     rows.push_back(index.row());
   std::sort(rows.begin(), rows.end());
-  return rows.size() > 1 ? text_table(*filter_, rows, shown_columns(), role)
-                         : text_table(*filter_, shown_columns(), role);
+  return rows.size() > 1 ? text_table(*model_, rows, shown_columns(), role)
+                         : text_table(*model_, shown_columns(), role);
 }
 
 void PlansView::copy_tsv() const {

@@ -1,4 +1,4 @@
-// The plans that were found: a table beside a scatter plot.
+// The found plans as a table beside a scatter plot.
 #pragma once
 
 #include <set>
@@ -29,14 +29,14 @@ class PlansView : public View {
   explicit PlansView(Selection* selection, QWidget* parent = nullptr);
 
   TextTable table() const override;
-  // These copy the chosen rows, or all rows if only one is chosen: plain numbers for other programs,
-  // or the texts of the table.
+  // Copy the chosen rows, or all rows if only one is chosen: plain numbers for other programs, or the
+  // texts of the table.
   void copy_tsv() const;
   void copy_markdown() const;
   void focus_filter();
   // Shows `text` while no plan was found yet.
   void show_waiting(const QString& text);
-  // Says that the plans are those of the former scenario, until others come.
+  // Marks the plans as those of the former scenario until others come.
   void mark_outdated();
 
   void save(QSettings& settings) const;
@@ -71,7 +71,6 @@ class PlansView : public View {
 
   Selection* selection_;
   PlanTableModel* model_;
-  PlanFilter* filter_;
   // False during a press that leaves the chosen plan as it is.
   bool press_chooses_ = true;
   QTableView* view_ = nullptr;
@@ -86,7 +85,7 @@ class PlansView : public View {
   QComboBox *x_ = nullptr, *y_ = nullptr, *colour_ = nullptr;
   PlanScatter* scatter_ = nullptr;
   EmptyState* empty_ = nullptr;
-  // Around the table and the plot.
+  // The hints in the place of the table and of the plot.
   EmptyState *rows_ = nullptr, *points_ = nullptr;
 };
 

@@ -9,8 +9,8 @@
 namespace shardwright::gui {
 namespace {
 
-// The run counts the tensors that a step allocates, not those that last from step to step nor memory
-// that no tensor explains.
+// Returns the tensors that a step allocates, as the run counts them: without those that last from step
+// to step, and without memory that no tensor explains.
 Bytes tensor_memory(const sim::StepResult& result) {
   Bytes tensors;
   for (const MemoryCategory category : {MemoryCategory::Activations, MemoryCategory::Temporaries,

@@ -1,4 +1,4 @@
-// The metrics of a run over its steps, beside their prediction and beside another run.
+// The metrics of a run over its steps, beside their prediction and another run.
 #pragma once
 
 #include <optional>

@@ -10,23 +10,25 @@
 #include <QVBoxLayout>
 #include <cmath>
 #include <initializer_list>
+#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "gui/models/file_names.hpp"
+#include "core/spec/cluster_json.hpp"
 #include "gui/models/text.hpp"
+#include "gui/models/written_file.hpp"
 #include "gui/style/palette.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/layouts.hpp"
-#include "gui/views/profile_row.hpp"
 #include "gui/views/run_charts.hpp"
 #include "gui/views/widgets.hpp"
 
 namespace shardwright::gui {
 namespace {
 
-constexpr int kLeastFieldWidth = 90;  // pixels of a path
+// The pixels of a path.
+constexpr int kLeastFieldWidth = 90;
 
-// A field with its name and its button: they stay beside each other where a line is broken.
+// Keeps a field beside its name and its button where the line is broken.
 QWidget* together(std::initializer_list<QWidget*> widgets) {
   QWidget* group = row_of(widgets);
   for (QWidget* widget : widgets) {
@@ -38,7 +40,8 @@ QWidget* together(std::initializer_list<QWidget*> widgets) {
 }
 
 QString loss_text(double loss) {
-  constexpr double kLarge = 1e6;  // a run diverges beyond what fits its line digit by digit
+  // The loss of a run that diverges has too many digits for its line.
+  constexpr double kLarge = 1e6;
   return std::abs(loss) < kLarge ? fixed_text(loss, 4) : QString::number(loss, 'g', 4);
 }
 
@@ -49,7 +52,7 @@ QString text_of_last(const std::vector<RunStep>& steps) {
            fixed_text(steps.back().tokens_per_s, 0), bytes_text(Bytes(steps.back().memory_bytes)));
 }
 
-// Empty where every line could be read.
+// Returns an empty text if every line could be read.
 QString text_of_damage(const RunFollower& run, const QString& metrics) {
   const int lines = run.damaged_lines();
   if (lines == 0) return {};
@@ -214,7 +217,7 @@ void RunView::take_calibration(const RunCalibration& calibration) {
 
 void RunView::follow(const RunFolder& folder, std::optional<planner::PlanCandidate> predicted) {
   predicted_ = std::move(predicted);
-  // A run that was started here is read to its end already, and its end is shown.
+  // The view shows the end of a run that it has started already.
   if (std::exchange(ended_here_, {}) == folder.folder) return update_charts();
   last_message_ = tr("Run of %1").arg(folder.folder);
   begin_following(folder.folder);
@@ -222,7 +225,7 @@ void RunView::follow(const RunFolder& folder, std::optional<planner::PlanCandida
 
 void RunView::compare_with(const RunFolder& other) {
   other_.follow(other.metrics);
-  const QStringList names = telling_names({followed_, other.folder});
+  const QStringList names = distinct_names({followed_, other.folder});
   name_ = names[0];
   other_name_ = names[1];
   last_message_ = tr("Runs %1 and %2").arg(followed_, other.folder);
@@ -294,7 +297,6 @@ void RunView::update_state() {
   state_->setText(text);
   state_->setToolTip(steps.empty() ? QString() : tip_of_tensors());
   state_->setVisible(!text.isEmpty());
-  // The step of the profile as it is known now.
   const Seconds expected = calibrated_  ? calibrated_->step.after
                            : predicted_ ? predicted_->result.step
                                         : Seconds(0);
@@ -342,7 +344,8 @@ TextTable RunView::table() const {
   };
   const QString own = other_name_.isEmpty() ? QFileInfo(followed_).fileName() : name_;
   add(follower_, own, {predicted, calibrated});
-  if (!other_name_.isEmpty()) add(other_, other_name_, {{}, {}});  // predicted is the first alone
+  if (!other_name_.isEmpty())
+    add(other_, other_name_, {{}, {}});  // Only the first run is predicted.
   return table;
 }
 
@@ -356,6 +359,62 @@ void RunView::restore(const QSettings& settings) {
   data_->setText(settings.value(u"run/data"_s).toString());
   out_->setText(settings.value(u"run/out"_s).toString());
   steps_->setValue(settings.value(u"run/steps"_s, 100).toInt());
+}
+
+ProfileRow::ProfileRow(QWidget* parent) : QWidget(parent) {
+  file_ = named<QLineEdit>(u"run_profile"_s);
+  file_->setPlaceholderText(tr("file for the refitted profile"));
+  auto* browse = tool_button(u"run_browse_profile"_s, u"…"_s);
+  auto* save = named<QPushButton>(u"run_save_profile"_s, tr("Save"));
+  save->setToolTip(tr("Writes the refitted profile, a cluster file as any other"));
+  auto* again = named<QPushButton>(u"run_replan"_s, tr("Plan again with it"));
+  again->setToolTip(tr("Saves the profile and searches for plans of this run's scenario on it"));
+  auto* line = new QHBoxLayout(this);
+  line->setContentsMargins(0, 0, 0, 0);
+  line->addWidget(new QLabel(tr("Refitted profile")));
+  line->addWidget(file_, 1);
+  line->addWidget(browse);
+  line->addWidget(save);
+  line->addWidget(again);
+  connect(browse, &QToolButton::clicked, this, &ProfileRow::choose_file);
+  connect(save, &QPushButton::clicked, this, &ProfileRow::save);
+  connect(again, &QPushButton::clicked, this, &ProfileRow::replan);
+  hide();
+}
+
+void ProfileRow::offer(const ClusterSpec& profile, const QString& file) {
+  profile_ = profile;
+  saved_.clear();
+  file_->setText(file);
+  show();
+}
+
+void ProfileRow::choose_file() {
+  const QString file = ask_for_file(this, tr("Save the refitted profile"), file_->text(),
+                                    tr("Cluster files (*.json)"), u"json"_s);
+  if (!file.isEmpty()) file_->setText(file);
+}
+
+bool ProfileRow::save() {
+  const QString file = file_->text().trimmed();
+  try {
+    if (file.isEmpty()) throw RuntimeFailure("name a file for the refitted profile");
+    if (file != saved_ && QFileInfo::exists(file))
+      throw RuntimeFailure(file.toStdString() + " exists: name another file");
+    write_text_file(file, to_qstring(to_json(profile_).dump(2) + "\n"));
+  } catch (const RuntimeFailure& failure) {
+    Q_EMIT problem(to_qstring(failure.what()));
+    return false;
+  }
+  saved_ = file;
+  Q_EMIT problem({});
+  Q_EMIT saved(file);
+  return true;
+}
+
+void ProfileRow::replan() {
+  const bool is_saved = !saved_.isEmpty() && saved_ == file_->text().trimmed();
+  if (is_saved || save()) Q_EMIT replan_wanted(saved_);
 }
 
 }  // namespace shardwright::gui

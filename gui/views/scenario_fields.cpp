@@ -1,4 +1,4 @@
-// The fields of the scenario: how they are made, and what is typed into them.
+// The making of the scenario's fields, and the text that is typed into them.
 #include <QComboBox>
 #include <QCompleter>
 #include <QGridLayout>
@@ -19,8 +19,8 @@
 namespace shardwright::gui {
 namespace {
 
-// Rows of a title and a field, or of one text across both. No form layout: that of Qt 6.4 gives a
-// row no height where a hidden one held its place before.
+// Adds a group for rows of a title and a field, or of one text across both. The form layout of Qt 6.4
+// would give a row no height if a hidden one held its place before.
 QGridLayout* add_group(QVBoxLayout& column, const QString& title) {
   auto* group = new QGroupBox(title);
   auto* form = new QGridLayout(group);
@@ -50,7 +50,7 @@ QLabel* facts_label() {
   return label;
 }
 
-// A name that is offered may be told with more than itself.
+// Returns the name that is chosen or typed. The list may show more than the name itself.
 QString value_of(const QComboBox& box) {
   const int index = box.findText(box.currentText(), Qt::MatchExactly | Qt::MatchCaseSensitive);
   return index < 0 ? box.currentText().trimmed() : box.itemData(index).toString();
@@ -216,8 +216,8 @@ PowerSpinBox* ScenarioView::add_count(QGridLayout& form, Field field,
   return box;
 }
 
-// A number is taken when Enter is pressed or its field is left. Each of its digits alone would be a
-// value to plan for, and the answer would rewrite the field while the user still types.
+// Takes a number when the user presses Enter or leaves its field. Each of its digits alone would start
+// a search, whose answer would rewrite the field while the user still types.
 void ScenarioView::take_when_left(QAbstractSpinBox& box) {
   box.setKeyboardTracking(false);
   connect(box.findChild<QLineEdit*>(), &QLineEdit::textEdited, this,
@@ -225,7 +225,7 @@ void ScenarioView::take_when_left(QAbstractSpinBox& box) {
   connect(&box, &QAbstractSpinBox::editingFinished, this, [this] { typed_into_ = nullptr; });
 }
 
-// Text is taken when its field is left: until then the field itself undoes what was typed.
+// True while the field holds typed text that is not taken, which it undoes by itself.
 bool ScenarioView::has_unfinished_text(const QObject* field) const {
   if (field == typed_into_) return true;
   if (field == constraints_)
@@ -242,7 +242,7 @@ bool ScenarioView::eventFilter(QObject* watched, QEvent* event) {
     constexpr std::array kKeys = {Qt::CTRL | Qt::Key_Z, Qt::CTRL | Qt::SHIFT | Qt::Key_Z,
                                   Qt::CTRL | Qt::Key_Y};
     if (std::find(kKeys.begin(), kKeys.end(), keys) != kKeys.end()) {
-      event->ignore();  // by the field, for the window's commands
+      event->ignore();  // The window's commands take the key, not the field.
       return true;
     }
   }

@@ -19,12 +19,12 @@
 namespace shardwright::gui {
 namespace {
 
-// In pixels.
+// The width is in pixels.
 constexpr int kLeastScenarioWidth = 300;
-// In characters.
+// The length is in characters.
 constexpr int kLongestProblem = 160;
 // The number of problems of one field that are described.
-constexpr std::size_t kMostTold = 4;
+constexpr std::size_t kMostDescribed = 4;
 
 // Long lists of names are left to the field's own list, where it has one; what was probably meant
 // stays.
@@ -44,21 +44,23 @@ QString short_problem(const QString& text, bool has_list) {
 // Describes the first problems of a field, a line each, and says once what several expect. A field
 // that `has_list` of the names that it takes needs none in its text.
 QString problems_text(const std::vector<Problem>& problems, bool has_list) {
-  std::vector<Problem> told;
-  for (std::size_t i = 0; i < std::min(problems.size(), kMostTold); ++i) {
+  std::vector<Problem> described;
+  for (std::size_t i = 0; i < std::min(problems.size(), kMostDescribed); ++i) {
     const Problem& problem = problems[i];
-    const auto alike = std::find_if(told.begin(), told.end(), [&](const Problem& other) {
+    const auto alike = std::find_if(described.begin(), described.end(), [&](const Problem& other) {
       return other.expected == problem.expected;
     });
-    if (alike == told.end()) {
-      told.push_back({"", problem.found, problem.expected});
+    if (alike == described.end()) {
+      described.push_back({"", problem.found, problem.expected});
     } else {
       alike->found += ", " + problem.found;
     }
   }
   QStringList lines;
-  for (const Problem& problem : told) lines.append(short_problem(problem_text(problem), has_list));
-  if (problems.size() > kMostTold) lines.append(u"and %1 more"_s.arg(problems.size() - kMostTold));
+  for (const Problem& problem : described)
+    lines.append(short_problem(problem_text(problem), has_list));
+  if (problems.size() > kMostDescribed)
+    lines.append(u"and %1 more"_s.arg(problems.size() - kMostDescribed));
   return lines.join(u'\n');
 }
 
@@ -88,13 +90,13 @@ void ScenarioView::edit(Field field, const std::function<void(ScenarioChoice&)>&
   typed_into_ = nullptr;
   ScenarioChoice next = document_->choice();
   change(next);
-  // A field that is left as it was is as wrong as before, and is not planned for again.
+  // A field that is left as it was keeps its problem and starts no search.
   if (next == document_->choice()) return;
   show_problem(field, {});
   document_->edit(field, next, part);
 }
 
-// This machine may have to be probed first: until then the scenario is on the former cluster.
+// The scenario stays on the former cluster until this machine is probed.
 void ScenarioView::take_cluster(const QString& name) {
   if (name == to_qstring(kHere)) {
     shown_.reset();
@@ -105,8 +107,7 @@ void ScenarioView::take_cluster(const QString& name) {
        [&](ScenarioChoice& choice) { choice = on_cluster(choice, name.toStdString()); });
 }
 
-// The stack that the cluster's file holds stands where no other is named: it is offered first, or
-// in the place of the shipped one of its name.
+// Offers the stack of the cluster's file first, or in the place of the shipped one of its name.
 bool ScenarioView::offer_own_stack(const std::string& own) {
   if (own == own_stack_) return false;
   own_stack_ = own;
@@ -123,7 +124,7 @@ bool ScenarioView::offer_own_stack(const std::string& own) {
 void ScenarioView::show_name(QComboBox& box, const QString& value) {
   int index = box.findData(value);
   if (index < 0 && !box.isEditable()) {
-    // The name of a file or of another version must not read as something else.
+    // A name that is not offered must not read as another one.
     box.addItem(value, value);
     index = box.count() - 1;
   }
@@ -132,12 +133,12 @@ void ScenarioView::show_name(QComboBox& box, const QString& value) {
   } else {
     box.setEditText(value);
   }
-  // The end of a path is seen, and the beginning of a name.
+  // The field shows the end of a path, and the beginning of a name.
   if (QLineEdit* line = box.lineEdit(); line != nullptr && !value.contains(u'/'))
     line->setCursorPosition(0);
 }
 
-// Only fields whose value has changed are written: another one may be half typed.
+// Writes only the fields whose value has changed, because another one may be half typed.
 void ScenarioView::take_document() {
   taking_ = true;
   const std::optional<ScenarioChoice> before = std::exchange(shown_, document_->choice());
@@ -165,7 +166,6 @@ void ScenarioView::take_document() {
   update_tips();
 }
 
-// The search reports problems, each with its field.
 void ScenarioView::update_tips() {
   const ScenarioChoice& choice = document_->choice();
   const ScenarioParts parts = load_parts(choice);
@@ -211,7 +211,7 @@ std::vector<Problem> ScenarioView::show_problems(const std::vector<Problem>& pro
 
 void ScenarioView::show_problem(Field field, const QString& text) {
   QLabel* label = problems_[static_cast<std::size_t>(field)];
-  if (label == nullptr) return;  // of the what-ifs, which cannot be wrong
+  if (label == nullptr) return;  // What-ifs cannot be wrong.
   label->setText(text.isEmpty() ? QString() : u"⚠ "_s + text);
   label->setVisible(!text.isEmpty());
 }

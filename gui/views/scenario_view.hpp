@@ -30,7 +30,7 @@ class ScenarioView : public View {
 
   // Shows each problem below the field that it belongs to. Returns those that belong to none.
   std::vector<Problem> show_problems(const std::vector<Problem>& problems);
-  // Says whose plans are shown if they are not for the fields; empty if they are.
+  // Names the scenario of the shown plans if the fields have another one; else `text` is empty.
   void show_origin(const QString& text);
   TextTable table() const override;
 
@@ -39,7 +39,7 @@ class ScenarioView : public View {
   void this_machine_wanted();
 
  protected:
-  // Keeps Undo for the scenario: the field with the focus has one of its own.
+  // Keeps Undo for the scenario, because the field with the focus has one of its own.
   bool eventFilter(QObject* watched, QEvent* event) override;
   void changeEvent(QEvent* event) override;
 
@@ -51,7 +51,7 @@ class ScenarioView : public View {
   void create_goal(QGridLayout& form);
   void create_what_ifs(QGridLayout& form);
 
-  // A row of a title, a widget and a place for its problem.
+  // Adds a row of a title, a widget and a place for its problem.
   void add_row(QGridLayout& form, Field field, QWidget* widget);
   QComboBox* add_names(QGridLayout& form, Field field, const std::vector<std::string>& names,
                        std::string ScenarioChoice::*member, bool may_be_path);

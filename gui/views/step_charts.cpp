@@ -9,8 +9,10 @@ namespace shardwright::gui {
 namespace {
 
 constexpr double kBar = 0.68;
-constexpr double kMostLeft = 0.2;       // of the axis that a label to the left of a bar needs
-constexpr double kLeastShare = 0.0005;  // shares below it would read 0.0 %
+// The share of the axis that a label to the left of a bar needs.
+constexpr double kMostLeft = 0.2;
+// Shares below it would read 0.0 %.
+constexpr double kLeastShare = 0.0005;
 
 // The order of the memory stack, the same in every plan.
 struct CategoryLook {
@@ -60,7 +62,7 @@ QSharedPointer<QCPAxisTickerText> ticker_of(const QStringList& titles) {
   return ticker;
 }
 
-// Ascending, at most about ten.
+// Returns a ticker with about ten ascending numbers at most.
 QSharedPointer<QCPAxisTickerFixed> whole_numbers(std::size_t count) {
   QSharedPointer<QCPAxisTickerFixed> ticker(new QCPAxisTickerFixed);
   double step = 1.0;
@@ -154,7 +156,7 @@ void WaterfallChart::rebuild() {
   replot(rpQueuedReplot);
 }
 
-// The label stands to the right of the bar; without room there, to its left, or inside of it.
+// Puts the label to the right of the bar, or without room there to its left or inside of it.
 void WaterfallChart::add_share(const Row& row, double key, double start, double end,
                                double longest) {
   const QString text = share_text(row.time / result_->step);
@@ -191,18 +193,13 @@ void MemoryChart::show(const sim::StepResult& result, Bytes capacity) {
   rebuild();
 }
 
+// Names the line in the legend, because the axes of a narrow chart have no room for a text.
 void MemoryChart::add_capacity() {
-  auto* line = new QCPItemStraightLine(this);
+  const double capacity = capacity_.value() / 1e9;
+  QCPGraph* line = addGraph();
+  line->setName(tr("capacity %1").arg(bytes_text(capacity_)));
   line->setPen(QPen(colours().bad, 1.6, Qt::DashLine));
-  line->point1->setCoords(0.0, capacity_.value() / 1e9);
-  line->point2->setCoords(1.0, capacity_.value() / 1e9);
-  auto* label = add_label(tr("capacity %1").arg(bytes_text(capacity_)), 0.0, 0.0,
-                          Qt::AlignLeft | Qt::AlignBottom);
-  label->position->setTypeX(QCPItemPosition::ptAxisRectRatio);
-  label->position->setCoords(0.0, capacity_.value() / 1e9);
-  label->setColor(colours().bad);
-  label->setPadding(QMargins(4, 1, 4, 4));
-  label->setClipToAxisRect(false);  // of few stages there is less room than the text needs
+  line->setData({xAxis->range().lower, xAxis->range().upper}, {capacity, capacity}, true);
 }
 
 void MemoryChart::rebuild() {
@@ -232,8 +229,7 @@ void MemoryChart::rebuild() {
   }
   const double peak = result_->memory().peak.value() / 1e9;
   const auto stages = static_cast<double>(result_->stages.size());
-  // Room for the capacity's label.
-  yAxis->setRange(0.0, 1.18 * std::max(peak, capacity_.value() / 1e9));
+  yAxis->setRange(0.0, 1.08 * std::max(peak, capacity_.value() / 1e9));
   xAxis->setRange(-0.7, stages - 0.3);
   xAxis->setTicker(whole_numbers(result_->stages.size()));
   add_capacity();
@@ -244,6 +240,7 @@ SensitivityChart::SensitivityChart(QWidget* parent) : Chart(parent) {
   setObjectName(u"sensitivity"_s);
   prepare_bar_axes(*this, tr("gain of throughput (%)"));
   connect(this, &Chart::restyled, this, &SensitivityChart::rebuild);
+  connect(this, &QCustomPlot::afterLayout, this, &SensitivityChart::fit_labels);
 }
 
 void SensitivityChart::show(std::vector<planner::Sensitivity> sensitivities) {
@@ -282,7 +279,24 @@ void SensitivityChart::rebuild() {
   }
   yAxis->setTicker(ticker_of(titles));
   yAxis->setRange(-0.6, static_cast<double>(std::max<std::size_t>(sensitivities_.size(), 1)) - 0.4);
-  xAxis->setRange(1.1 * least, 1.6 * most);
+  wide_ = QCPRange(1.1 * least, 1.6 * most);
+  xAxis->setRange(wide_);
+  replot(rpQueuedReplot);
+}
+
+// Extends the axis of a narrow chart until each label lies inside of it.
+void SensitivityChart::fit_labels() {
+  QCPRange range = wide_;
+  for (int i = 0; i < itemCount(); ++i) {
+    const auto* label = qobject_cast<QCPItemText*>(item(i));
+    if (label == nullptr || waiting_) continue;
+    const int width = QFontMetrics(label->font()).horizontalAdvance(label->text()) + 12;
+    const double free = std::max(1.0 - static_cast<double>(width) / axisRect()->width(), 0.1);
+    range.upper =
+        std::max(range.upper, range.lower + (label->position->key() - range.lower) / free);
+  }
+  if (range == xAxis->range()) return;
+  xAxis->setRange(range);
   replot(rpQueuedReplot);
 }
 

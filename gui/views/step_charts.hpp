@@ -1,4 +1,4 @@
-// The charts that explain one step: its time, its memory and the gain of more hardware.
+// The charts that explain the time of a step, its memory and the gain of more hardware.
 #pragma once
 
 #include <optional>
@@ -61,13 +61,16 @@ class SensitivityChart : public Chart {
 
   void show(std::vector<planner::Sensitivity> sensitivities);
   void show_waiting();
-  // The bars that are shown; none while they are waited for.
+  // The bars that are shown; empty while the view waits for them.
   const std::vector<planner::Sensitivity>& sensitivities() const { return sensitivities_; }
 
  private:
   void rebuild();
+  void fit_labels();
 
   std::vector<planner::Sensitivity> sensitivities_;
+  // The gains that a wide chart shows.
+  QCPRange wide_{0.0, 1.0};
   bool waiting_ = false;
 };
 

@@ -6,8 +6,6 @@
 #include <QSignalBlocker>
 #include <QVBoxLayout>
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <utility>
 
 #include "gui/models/text.hpp"
@@ -96,7 +94,7 @@ void SweepView::show_nothing() {
          "with other batches."));
 }
 
-// Those of a plan that is gone would pass for what is asked for now.
+// Drops the points, because those of an earlier plan would pass for the points of the present one.
 void SweepView::forget_points() {
   sweep_ = {};
   stopped_ = false;
@@ -155,7 +153,7 @@ SweepPlan SweepView::plan() const {
   return planner::possible_plan(axis(), static_cast<SweepPlan>(plan_->currentIndex()));
 }
 
-// Where only the best plans can be swept, the box says so and keeps the user's choice for later.
+// The box says that an axis allows only the best plans, and keeps the user's choice for other axes.
 void SweepView::update_plan_choice() {
   const bool free = planner::possible_plan(axis(), SweepPlan::Chosen) == SweepPlan::Chosen;
   plan_->setEnabled(free);
@@ -364,8 +362,8 @@ void SweepView::add_preliminary() {
   hollow->setData(xs, ys, true);
 }
 
-// Crosses mark points that do not fit in memory and points where no plan runs. The latter are known
-// once the whole space was searched.
+// Marks points that do not fit in memory and points where no plan runs, which are known once the
+// whole space was searched.
 void SweepView::add_missing() {
   QVector<double> xs, ys;
   for (const SweepPoint& point : sweep_.points) {
@@ -391,7 +389,7 @@ void SweepView::add_knee() {
   line->point2->setCoords(x, 1.0);
   const QString text =
       sweep_.axis == SweepAxis::SeqLen ? tr("longest that fits: %1") : tr("knee %1");
-  // On the side that has the room.
+  // The label stands on the side that has the room.
   const bool left = chart_->xAxis->coordToPixel(x) > chart_->axisRect()->center().x();
   auto* label = chart_->add_label(text.arg(axis_text(sweep_.axis, value)), x, 0.98, {});
   label->position->setTypeY(QCPItemPosition::ptAxisRectRatio);

@@ -59,9 +59,8 @@ class SweepView : public View {
   void update_plan_choice();
   planner::SweepAxis axis() const;
   planner::SweepPlan plan() const;
-  // The values of a point's figure, with their interval.
   SweepValue value_at(const planner::SweepPoint& point) const;
-  // The memory of an accelerator of the cluster that is swept.
+  // The memory of an accelerator of the swept cluster.
   Bytes memory() const { return swept_->scenario.cluster.accelerator.memory; }
   SweepFigure figure() const;
 
@@ -83,7 +82,7 @@ class SweepView : public View {
   std::optional<Scenario> stopped_at_;
   // The inputs of the sweep that is shown or under way.
   struct Asked {
-    // Along GPUs without its plan, which has no part in the answer.
+    // Has no plan along GPUs, because the plan has no part in that answer.
     Scenario scenario;
     std::int64_t gpus = 0, global_batch = 0, seq_len = 0;
     Precision precision = Precision::Bf16;

@@ -17,7 +17,7 @@ class View : public QWidget {
 
   // The shown data as a table; empty if there is none.
   virtual TextTable table() const = 0;
-  // The same as a table that is made on demand, for views where that may take long.
+  // The same as a table that is made on demand, for views whose table may take long.
   virtual LazyTable lazy_table() const {
     TextTable made = table();
     const std::size_t rows = made.rows.size();

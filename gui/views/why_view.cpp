@@ -20,7 +20,8 @@
 namespace shardwright::gui {
 namespace {
 
-constexpr double kMostPercent = 100.0;  // from here on, factors read better
+// Factors read better than percents from this change on.
+constexpr double kMostPercent = 100.0;
 
 QWidget* titled(const QString& title, QWidget* content, QWidget* note = nullptr) {
   auto* label = new QLabel(title);
@@ -54,7 +55,7 @@ QString step_text(Seconds step, const Scenario& scenario) {
          WhyView::tr(" (80 %: %1 to %2)").arg(time_text(interval->low), time_text(interval->high));
 }
 
-// The names of the charts for the figures of a comparison.
+// Names a figure of a comparison as the charts do.
 QString part_title(const QString& name) {
   static const std::map<QString, QString> kTitles = {
       {u"gemm"_s, WhyView::tr("GEMMs")},
@@ -73,7 +74,7 @@ QString part_title(const QString& name) {
   return found == kTitles.end() ? name : found->second;
 }
 
-// "time/exposed/tp_s" and the like, in words and units.
+// Writes a figure such as "time/exposed/tp_s" with its unit.
 QString figure_text(const QString& figure, double value) {
   if (figure.endsWith(u"_bytes"_s)) return bytes_text(Bytes(value));
   if (figure == u"mfu"_s || figure == u"hfu"_s) return percent_text(value);
@@ -82,9 +83,8 @@ QString figure_text(const QString& figure, double value) {
   return short_text(value);
 }
 
-// The name of a field or figure without its place in a document and its unit, which the values
-// have:
-// "/plan/zero_stage" becomes "zero stage", "time/exposed/tp_s" "time, exposed, tp".
+// Removes the place in a document and the unit from the name of a field or figure:
+// "/plan/zero_stage" becomes "zero stage", and "time/exposed/tp_s" "time, exposed, tp".
 QString words_of(QString name) {
   static const QRegularExpression kPlace(u"^/(plan/)?"_s);
   static const QRegularExpression kUnit(u"(?<!_per)_(s|bytes)$"_s);
@@ -104,16 +104,6 @@ QString change_text(const planner::ResultDifference& result) {
   const double share = result.change() / result.first;
   if (100.0 * share < kMostPercent) return signed_percent_text(share);
   return WhyView::tr("%1 times").arg(fixed_text(1.0 + share, 1));
-}
-
-void set_row(QTableWidget& table, int row, const QStringList& cells) {
-  for (int column = 0; column < cells.size(); ++column) {
-    auto* item = new QTableWidgetItem(cells[column]);
-    item->setFlags(Qt::ItemIsEnabled | Qt::ItemIsSelectable);
-    if (column > 0) item->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
-    item->setToolTip(cells[column]);
-    table.setItem(row, column, item);
-  }
 }
 
 }  // namespace
@@ -172,15 +162,8 @@ QWidget* WhyView::create_breakdown() {
 QWidget* WhyView::create_comparison() {
   verdict_ = wrapped_label(u"verdict"_s);
   both_charts_ = named<WaterfallChart>(u"waterfall_both"_s);
-  differences_ = named<QTableWidget>(u"differences"_s);
-  differences_->setColumnCount(4);
-  differences_->setTabKeyNavigation(false);
-  differences_->verticalHeader()->hide();
-  differences_->verticalHeader()->setDefaultSectionSize(22);
+  differences_ = text_table_widget(u"differences"_s);
   differences_->setAlternatingRowColors(true);
-  differences_->setShowGrid(false);
-  differences_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
-  differences_->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
   auto* panes =
       new PaneRow({titled(tr("Above: the chosen plan · below, pale: the other one"), both_charts_),
                    titled(tr("What differs"), differences_)},
@@ -216,7 +199,8 @@ void WhyView::show_chosen() {
   const PlanSetPointer set = selection_->set();
   const planner::PlanCandidate& candidate = set->plans[*chosen];
   const Scenario scenario = set->scenario(*chosen);
-  if (explained_ == scenario) return;  // a search that goes on names it again and again
+  // A search that goes on chooses the same plan again and again.
+  if (explained_ == scenario) return;
   explained_ = scenario;
   Q_EMIT problem({});
   empty_->show_content();
@@ -266,7 +250,7 @@ void WhyView::compare_with(const Scenario& other, const QString& name) {
 
 void WhyView::begin_comparison(const Scenario& first, const Scenario& second) {
   std::pair both(first, second);
-  if (both_ == both) return;  // a search that goes on names them again and again
+  if (both_ == both) return;
   both_ = std::move(both);
   comparison_.start(
       [first, second](const std::stop_token&) { return planner::compare(first, second); });
@@ -276,8 +260,7 @@ void WhyView::clear_comparison() {
   comparison_.cancel();
   if (!both_) return;
   both_.reset();
-  differences_->clear();
-  differences_->setRowCount(0);
+  show_table(*differences_, {});
   verdict_->clear();
   no_comparison_->show_hint(comparison_hint());
   pages_->setCurrentIndex(0);
@@ -288,25 +271,21 @@ void WhyView::take_comparison(const planner::Comparison& comparison) {
   verdict_->setText(
       to_qstring(planner::verdict_text(comparison, "the chosen plan", "the other plan")));
   both_charts_->show(comparison.first, comparison.second);
-  differences_->clear();
-  differences_->setHorizontalHeaderLabels(
-      {tr("Figure"), tr("Chosen"), tr("Other"), tr("Other against chosen")});
+  TextTable table{{tr("Figure"), tr("Chosen"), tr("Other"), tr("Other against chosen")}, {}};
+  for (const planner::ResultDifference& result : comparison.results) {
+    const QString figure = to_qstring(result.figure);
+    table.rows.push_back({words_of(figure), figure_text(figure, result.first),
+                          figure_text(figure, result.second), change_text(result)});
+  }
+  for (const planner::InputDifference& input : comparison.inputs)
+    table.rows.push_back({words_of(to_qstring(input.field)),
+                          without_quotes(to_qstring(input.first)),
+                          without_quotes(to_qstring(input.second)), tr("differs")});
+  show_table(*differences_, table);
+  differences_->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
   differences_->horizontalHeaderItem(3)->setToolTip(
       tr("The other plan's figure against the chosen plan's: more (+) or less (−), or times as "
          "much if it is at least double."));
-  differences_->setRowCount(static_cast<int>(comparison.inputs.size() + comparison.results.size()));
-  int row = 0;
-  for (const planner::ResultDifference& result : comparison.results) {
-    const QString figure = to_qstring(result.figure);
-    set_row(*differences_, row++,
-            {words_of(figure), figure_text(figure, result.first),
-             figure_text(figure, result.second), change_text(result)});
-  }
-  for (const planner::InputDifference& input : comparison.inputs)
-    set_row(*differences_, row++,
-            {words_of(to_qstring(input.field)), without_quotes(to_qstring(input.first)),
-             without_quotes(to_qstring(input.second)), tr("differs")});
-  differences_->scrollToTop();
   pages_->setCurrentIndex(1);
   if (!is_busy()) Q_EMIT settled();
 }

@@ -1,7 +1,6 @@
-// Why the chosen plan takes as long as it does, and how another one differs.
+// Explains the step time of the chosen plan and its difference from another plan.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <utility>
 
@@ -32,14 +31,14 @@ class WhyView : public View {
 
   TextTable table() const override;
   bool is_busy() const { return limits_.is_running() || comparison_.is_running(); }
-  // The chosen plan against that of another file, until other plans are shown or one of them is
-  // compared with.
+  // Compares the chosen plan with that of another file, until other plans are shown or the user
+  // compares with one of them.
   void compare_with(const Scenario& other, const QString& name);
-  // Why there are no plans to choose from; empty: nothing is known to be in the way.
+  // Says why there are no plans to choose from; an empty text removes that.
   void show_obstacle(const QString& text);
 
  Q_SIGNALS:
-  // All that was to be computed is shown.
+  // Emitted when the view shows everything that it had to compute.
   void settled();
 
  private:
@@ -50,7 +49,7 @@ class WhyView : public View {
   void show_compared();
   void clear_comparison();
   void begin_comparison(const Scenario& first, const Scenario& second);
-  // What limits the chosen plan, and when it holds the most memory.
+  // The limits of the chosen plan and the moment of its memory peak.
   struct Limits {
     planner::Explanation explanation;
     std::optional<planner::PeakMoment> peak;

@@ -1,8 +1,11 @@
 #include "gui/views/widgets.hpp"
 
 #include <QEvent>
+#include <QFileDialog>
+#include <QHeaderView>
 #include <QPainter>
 #include <QStyle>
+#include <QTableWidget>
 
 #include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"
@@ -14,7 +17,7 @@ constexpr int kLeastLetters = 12;
 constexpr int kDecimalsOfAByte = 9;
 // The mark of a button that is on, in pixels, and the button's own frame.
 constexpr int kLine = 3, kEdge = 2;
-constexpr float kTint = 0.22F;
+constexpr double kTint = 0.22;
 constexpr double kTowardsText = 0.4;
 
 int power_above(int value, int most) {
@@ -36,7 +39,8 @@ class WheelFilter : public QObject {
   bool eventFilter(QObject* watched, QEvent* event) override {
     if (event->type() != QEvent::Wheel || field_->hasFocus())
       return QObject::eventFilter(watched, event);
-    event->ignore();  // so that the view around the field takes it
+    // The view around the field takes the event.
+    event->ignore();
     return true;
   }
 
@@ -69,6 +73,35 @@ void make_bold(QWidget& widget) {
   QFont bold = widget.font();
   bold.setBold(true);
   widget.setFont(bold);
+}
+
+QTableWidget* text_table_widget(const QString& name) {
+  auto* table = named<QTableWidget>(name);
+  table->setSelectionBehavior(QAbstractItemView::SelectRows);
+  table->setTabKeyNavigation(false);
+  table->verticalHeader()->hide();
+  table->verticalHeader()->setDefaultSectionSize(22);
+  table->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+  table->setShowGrid(false);
+  return table;
+}
+
+void show_table(QTableWidget& widget, const TextTable& table) {
+  widget.clear();
+  widget.setColumnCount(static_cast<int>(table.header.size()));
+  widget.setRowCount(static_cast<int>(table.rows.size()));
+  widget.setHorizontalHeaderLabels(table.header);
+  for (int row = 0; row < widget.rowCount(); ++row) {
+    for (int column = 0; column < widget.columnCount(); ++column) {
+      const QString& text = table.rows[static_cast<std::size_t>(row)][column];
+      auto* item = new QTableWidgetItem(text);
+      item->setFlags(Qt::ItemIsEnabled | Qt::ItemIsSelectable);
+      if (column > 0) item->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
+      item->setToolTip(text);
+      widget.setItem(row, column, item);
+    }
+  }
+  widget.scrollToTop();
 }
 
 HintLabel::HintLabel(const QString& text, QWidget* parent) : QLabel(text, parent) {
@@ -120,11 +153,10 @@ void ToggleButton::paintEvent(QPaintEvent* event) {
   if (!isChecked()) return;
   QPainter painter(this);
   const QRect inside = rect().adjusted(kEdge, kEdge, -kEdge, -kEdge);
-  QColor tint = palette().color(QPalette::Highlight);
-  // Towards the text, which stands out from the button in every theme.
+  const QColor tint = palette().color(QPalette::Highlight);
+  // The text stands out from the button in every theme, so the line takes some of its colour.
   const QColor line = mixed_colour(tint, palette().color(QPalette::ButtonText), kTowardsText);
-  tint.setAlphaF(kTint);
-  painter.fillRect(inside, tint);
+  painter.fillRect(inside, faded(tint, kTint));
   painter.fillRect(inside.left(), inside.bottom() - kLine + 1, inside.width(), kLine, line);
 }
 
@@ -178,6 +210,15 @@ int PowerSpinBox::valueFromText(const QString& text) const {
 void leave_wheel_to_scrolling(QWidget& field) {
   field.setFocusPolicy(Qt::StrongFocus);
   field.installEventFilter(new WheelFilter(&field));
+}
+
+QString ask_for_file(QWidget* parent, const QString& title, const QString& suggestion,
+                     const QString& filter, const QString& suffix) {
+  QFileDialog dialog(parent, title, QString(), filter);
+  dialog.setAcceptMode(QFileDialog::AcceptSave);
+  dialog.setDefaultSuffix(suffix);
+  dialog.selectFile(suggestion);
+  return dialog.exec() == QDialog::Accepted ? dialog.selectedFiles().front() : QString();
 }
 
 }  // namespace shardwright::gui

@@ -4,8 +4,14 @@
 #include <QDoubleSpinBox>
 #include <QLabel>
 #include <QSpinBox>
+#include <QString>
 #include <QToolButton>
+#include <QWidget>
 #include <utility>
+
+#include "gui/models/table_text.hpp"
+
+class QTableWidget;
 
 namespace shardwright::gui {
 
@@ -24,6 +30,11 @@ void set_text_colour(QWidget& widget, const QColor& colour);
 void make_bold(QWidget& widget);
 // Lets the wheel scroll past a combo box or a spin box that has no focus.
 void leave_wheel_to_scrolling(QWidget& field);
+
+// A table of texts whose columns are as wide as their texts.
+QTableWidget* text_table_widget(const QString& name);
+// Shows the texts of `table` from its first row, and each as a tool tip as well.
+void show_table(QTableWidget& widget, const TextTable& table);
 
 // A text that stands back behind the one that it explains. The colour of placeholders would be too
 // pale to read.
@@ -96,5 +107,11 @@ class PowerSpinBox : public QSpinBox {
   // The typed text without the unit.
   QString typed_of(const QString& text) const;
 };
+
+// Asks for the name of a file to write. Returns an empty name if the user cancels. A name without a
+// suffix gets `suffix` before the dialog asks whether it may replace a file. `filter` is one of
+// QFileDialog: "Plan files (*.json)".
+QString ask_for_file(QWidget* parent, const QString& title, const QString& suggestion,
+                     const QString& filter, const QString& suffix);
 
 }  // namespace shardwright::gui

@@ -1,6 +1,5 @@
 #include "gui/window/action_registry.hpp"
 
-#include <QVariant>
 #include <QWidget>
 #include <algorithm>
 

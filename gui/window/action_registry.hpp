@@ -1,4 +1,4 @@
-// Every command of the window, once: menus, palette, the page of shortcuts and tests use the same.
+// The commands of the window, which menus, palette, the page of shortcuts and tests share.
 #pragma once
 
 #include <QAction>
@@ -26,7 +26,7 @@ class ActionRegistry : public QObject {
   explicit ActionRegistry(QWidget* window);
 
   QAction* add(const Command& command);
-  // An action that something else made (docks, undo).
+  // Takes an action that something else made (docks, undo).
   void adopt(const QString& group, QAction* action);
 
   QAction* find(const QString& id) const;

@@ -27,8 +27,8 @@ bool takes_tab(const QWidget& widget) {
          widget.isVisible() && widget.isEnabled();
 }
 
-// Qt shortens titles to a letter or two where there is little room; tabs are scrolled to instead.
-// The window makes tab bars as docks come to share a place.
+// Lets tabs scroll, because Qt would shorten their titles to a letter or two. The window makes tab
+// bars as docks come to share a place.
 class TabBarWatcher : public QObject {
  public:
   using QObject::QObject;
@@ -90,7 +90,7 @@ void Docks::reset() {
 void Docks::clear() {
   disconnect(qApp, nullptr, this, nullptr);
   disconnect(window_, nullptr, this, nullptr);
-  while (!docks_.empty()) {  // one by one: the focus moves on to those that are left
+  while (!docks_.empty()) {  // The focus moves on to those that are left.
     QDockWidget* dock = docks_.back();
     docks_.pop_back();
     delete dock;
@@ -163,7 +163,7 @@ void Docks::hold_first_width() {
     return;
   }
   const int width = first_width_ > 0 ? first_width_ : first->width();
-  laid_out_ = QSize();  // The widths that follow are nobody's wish.
+  laid_out_ = QSize();  // The user does not choose the widths that follow.
   first->setMaximumWidth(std::max(width, first->minimumSizeHint().width()));
   window_->layout()->activate();
   first->setMaximumWidth(QWIDGETSIZE_MAX);

@@ -1,4 +1,4 @@
-// The docks of the window: their places, which one is in front, and the focus among them.
+// The docks of the window: their places, the one in front, and the focus among them.
 #pragma once
 
 #include <QByteArray>
@@ -19,7 +19,7 @@ class Docks : public QObject {
  public:
   explicit Docks(QMainWindow* window);
 
-  // In their order; the object name of a dock is the id of its view.
+  // The docks in their order. The object name of a dock is the id of its view.
   const std::vector<QDockWidget*>& all() const { return docks_; }
   void add(const QString& id, const QString& title, QWidget* view, Qt::DockWidgetArea area);
   // Puts the docks into their first places: the first on the left over the whole height, the second
@@ -28,23 +28,22 @@ class Docks : public QObject {
   // Takes the present layout as the one that reset() returns to.
   void keep_as_default();
   void reset();
-  // Deletes the docks. Their views lose the focus as they go and may use parts of the window then,
-  // so that its base class, which would delete them last, is too late.
+  // Deletes the docks. Their views lose the focus as they go and may then use parts of the window, so
+  // its base class, which would delete them last, is too late.
   void clear();
 
   QWidget* view(const QString& id) const;
   void raise(const QString& id);
-  // The dock that the user looks at: with the focus, else the last that had it; never one that is
-  // closed or behind another while any is in front.
+  // Returns the dock that has the focus, or the last one that had it; never one that is closed or
+  // behind another while any is in front.
   QDockWidget* current() const;
 
-  // Moves the focus, passing over views that are behind the tab of another: Qt counts them as
-  // visible. False if there is no other widget.
+  // Moves the focus past views that are behind the tab of another, which Qt counts as visible.
+  // Returns false if there is no other widget.
   bool focus_next(bool forward);
 
-  // Without a central widget the docks on both sides share what a window gains by halves. The views
-  // shall have it: the first dock keeps the width that it was given. To be called after the window
-  // was resized.
+  // Keeps the width of the first dock after the window was resized, so that the views get what the
+  // window gains. Without a central widget, Qt shares that among the docks on both sides.
   void hold_first_width();
 
   void save(QSettings& settings) const;
@@ -60,8 +59,8 @@ class Docks : public QObject {
 
  private:
   QDockWidget* dock_of(const QWidget* widget) const;
-  // A tab takes no focus when it is clicked, and a view that goes behind another keeps its own: keys
-  // would change what nobody sees.
+  // Moves the focus on to `dock`. A clicked tab takes no focus, and a view that goes behind another
+  // keeps it, so that keys would change what nobody sees.
   void bring_focus_to_front(QDockWidget* dock);
 
   QMainWindow* window_;
@@ -70,7 +69,7 @@ class Docks : public QObject {
   QDockWidget* last_ = nullptr;
   // The size of the window when its docks had their places.
   QSize laid_out_;
-  // As the user or the session has it; 0 if it is not known yet.
+  // The width that the user or the session gave the first dock; 0 if it is unknown.
   int first_width_ = 0;
   QByteArray default_layout_;
 };

@@ -11,27 +11,27 @@
 #include "gui/models/written_file.hpp"
 #include "gui/views/message_bar.hpp"
 #include "gui/views/picture_export.hpp"
-#include "gui/views/save_dialog.hpp"
 #include "gui/views/view.hpp"
+#include "gui/views/widgets.hpp"
 #include "gui/window/docks.hpp"
 
 namespace shardwright::gui {
 namespace {
 
-// Messages that a file was not written.
+// Returns the key of messages that a file was not written.
 QString key_of_writing(const QString& path) {
   return u"written:"_s + QFileInfo(path).absoluteFilePath();
 }
 
-// The data of the view in the dock; no rows if it shows nothing.
+// Returns the data of the view in the dock, without rows if it shows nothing.
 LazyTable data_of(const QDockWidget& dock) {
   const auto* shown = qobject_cast<View*>(dock.widget());
   return shown == nullptr ? LazyTable() : shown->lazy_table();
 }
 
-// As many rows are made and copied within a fifth of a second.
+// The number of rows that can be copied within a fifth of a second.
 constexpr std::size_t kMostCopiedRows = 20'000;
-// Work that takes no longer than that needs no word.
+// Work that takes no longer than that needs no message.
 constexpr int kAtOnceMs = 200;
 
 QString counted_rows(std::size_t rows) {
@@ -139,7 +139,8 @@ void FileExport::copy_data() {
         tr("%1 are too many for the clipboard: export them as CSV.").arg(counted_rows(shown.rows)),
         {tr("Export as CSV"), [this] { export_view(u"csv"_s); }});
   }
-  messages_->take_back(u"command"_s);  // that there was nothing
+  // An earlier message that there was nothing to copy is no longer true.
+  messages_->take_back(u"command"_s);
   QGuiApplication::clipboard()->setText(to_tsv(shown.make({})));
 }
 

@@ -1,9 +1,10 @@
 #include "gui/window/file_presenter.hpp"
 
 #include <QFileInfo>
+#include <utility>
 
-#include "gui/models/file_names.hpp"
 #include "gui/models/text.hpp"
+#include "gui/models/written_file.hpp"
 #include "gui/views/message_bar.hpp"
 #include "gui/views/run_view.hpp"
 #include "gui/views/scenario_view.hpp"
@@ -19,7 +20,7 @@ QString file_name(const QString& path) {
   return QFileInfo(path).fileName();
 }
 
-// Both plans in one set; null if they are for another model, cluster or stack.
+// Returns both plans in one set, or null if they differ in model, cluster or stack.
 PlanSetPointer joined(const PlanSet& first, const PlanSet& second) {
   const auto &a = first.request, &b = second.request;
   if (a.model != b.model || a.cluster != b.cluster || a.stack != b.stack) return nullptr;
@@ -30,7 +31,7 @@ PlanSetPointer joined(const PlanSet& first, const PlanSet& second) {
   return both;
 }
 
-// Messages that a file cannot be read, and that it has changed since.
+// Keys of the messages that a file cannot be read and that it has changed since.
 QString key_of_problem(const QString& path) {
   return u"file:"_s + QFileInfo(path).absoluteFilePath();
 }
@@ -46,7 +47,21 @@ QString named(const ReadFile& read) {
 
 // The names of two files that are compared.
 QStringList names_of_both(const ReadFile& first, const ReadFile& second) {
-  return telling_names({first.file.path, second.file.path});
+  return distinct_names({first.file.path, second.file.path});
+}
+
+QStringList names_of(const QStringList& paths) {
+  QStringList names;
+  for (const QString& path : paths) names.append(QFileInfo(path).fileName());
+  return names;
+}
+
+// Returns an empty text if no file was named more than once.
+QString repeated_text(const QStringList& repeated) {
+  QStringList names = names_of(repeated);
+  names.removeDuplicates();
+  if (names.isEmpty()) return {};
+  return FileReader::tr("Named more than once, opened once: %1.").arg(names.join(u", "_s));
 }
 
 }  // namespace
@@ -119,7 +134,7 @@ void FilePresenter::take_files(const ReadFiles& read, const ReadBatch& batch) {
   Q_EMIT recent_changed();
   QStringList left_out = take_parts(parts);
   if (!plans.empty()) left_out += take_plans(plans);
-  // Before timelines, which take the place of what runs have recorded.
+  // Runs come first, because timelines take the place of the steps that runs have recorded.
   if (!runs.empty()) left_out += take_runs(runs);
   if (!timelines.empty()) left_out += take_timelines(timelines);
   note_opened(OpenedKind::Plans, plans);
@@ -167,7 +182,7 @@ QStringList FilePresenter::take_plans(const Files& plans) {
   return left_out;
 }
 
-// The first two are compared; more of them join the table if they are for the same scenario.
+// Compares the first two; more of them join the table if they are for the same scenario.
 QStringList FilePresenter::show_plans(const Files& plans) {
   PlanSetPointer shown = plans.front()->plans;
   std::optional<std::size_t> second;
@@ -207,7 +222,7 @@ void FilePresenter::adopt_scenario(const ReadFile& read) {
   parts_.scenario->show_origin({});
 }
 
-// Two clusters or two models come with plans; what is left is one alone, or one more.
+// Takes a single cluster or model, and leaves out those beyond two, which come with plans.
 QStringList FilePresenter::take_parts(const Files& parts) {
   QStringList left_out;
   for (const ReadFile* part : parts) {
@@ -244,7 +259,7 @@ QStringList FilePresenter::take_timelines(const Files& timelines) {
       left_out.append(named(*each));
     }
   }
-  parts_.step->show_files(std::move(shown), telling_names(paths));
+  parts_.step->show_files(std::move(shown), distinct_names(paths));
   bring_forward(u"timeline"_s);
   return left_out;
 }
@@ -273,7 +288,7 @@ QStringList FilePresenter::take_runs(const Files& runs) {
 }
 
 void FilePresenter::take_run(const ReadFile& run) {
-  // A step that was recorded by the run before is none of this one's.
+  // The step that an earlier run recorded does not belong to this one.
   if (!batch_.is_reload && parts_.opened->of(OpenedKind::Timelines).isEmpty())
     parts_.step->leave_files();
   std::optional<planner::PlanCandidate> predicted;
@@ -283,15 +298,15 @@ void FilePresenter::take_run(const ReadFile& run) {
     predicted = run.plans->plans.front();
     const Scenario own = run.plans->scenario(0);
     if (run.measured) measured = {own.model, own.plan, run.measured};
-    // The plan of a run that was started here stays among those that it was chosen from.
+    // The plan of a run that the window started stays among the plans that it was chosen from.
     if (parts_.selection->scenario() != own) {
       parts_.selection->show(run.plans);
       adopt_scenario(run);
     }
   }
   parts_.step->keep_measured(std::move(measured));
-  // Nobody knows what the chosen plan has to do with a run that names none.
-  if (!run.plans && run.measured) show_recorded({&run}, telling_names({run.file.path}));
+  // A run without a plan has nothing to do with the chosen one.
+  if (!run.plans && run.measured) show_recorded({&run}, distinct_names({run.file.path}));
   parts_.run->follow(std::get<RunFolder>(run.file.content), predicted);
   bring_forward(u"run"_s);
 }
@@ -306,6 +321,68 @@ void FilePresenter::show_recorded(const Files& runs, const QStringList& names) {
   for (const ReadFile* run : runs) steps.push_back(run->measured);
   parts_.step->show_files(std::move(steps), names);
   parts_.opened->set(OpenedKind::Timelines, {});
+}
+
+FileReader::FileReader(const ScenarioDocument* document, MessageBar* messages, QObject* parent)
+    : QObject(parent),
+      document_(document),
+      messages_(messages),
+      job_(
+          this,
+          [this](const auto& files) {
+            Q_EMIT read_all(*files, reading_);
+            read_next();
+          },
+          [this](const QString& error) {
+            messages_->say(u"files"_s, Tone::Problem, error);
+            read_next();
+          }) {}
+
+void FileReader::read(const ReadBatch& batch) {
+  if (batch.paths.isEmpty()) return;
+  if (job_.is_running()) {
+    if (!batch.is_reload && !waiting_.empty() && !waiting_.back().is_reload) {
+      waiting_.back().paths += batch.paths;
+    } else {
+      waiting_.push_back(batch);
+    }
+    return;
+  }
+  QStringList repeated;
+  reading_ = {each_once(batch.paths, repeated), batch.is_reload};
+  messages_->take_back(u"reading"_s);
+  messages_->say(u"repeated"_s, Tone::Notice, repeated_text(repeated));
+  progress_.begin({});
+  Q_EMIT busy_changed(true);
+  job_.start(
+      [this, paths = reading_.paths, choice = document_->choice()](const std::stop_token& stop) {
+        return read_files(paths, choice, progress_, stop);
+      });
+}
+
+void FileReader::stop() {
+  if (!job_.is_running()) return;
+  job_.cancel();
+  const QStringList names = names_of(unread());
+  waiting_.clear();
+  read_next();
+  messages_->say(u"reading"_s, Tone::Notice,
+                 tr("The reading of %1 was stopped.").arg(names.join(u", "_s)));
+}
+
+QStringList FileReader::unread() const {
+  QStringList paths = reading_.paths;
+  for (const ReadBatch& batch : waiting_) paths += batch.paths;
+  return paths;
+}
+
+void FileReader::read_next() {
+  reading_ = {};
+  Q_EMIT busy_changed(false);
+  if (waiting_.empty()) return;
+  const ReadBatch next = waiting_.front();
+  waiting_.erase(waiting_.begin());
+  read(next);
 }
 
 }  // namespace shardwright::gui

@@ -5,13 +5,55 @@
 #include <QStringList>
 #include <vector>
 
+#include "gui/models/background_job.hpp"
+#include "gui/models/read_files.hpp"
+#include "gui/models/scenario_document.hpp"
 #include "gui/models/selection.hpp"
-#include "gui/window/file_reader.hpp"
+#include "gui/window/file_presenter.hpp"
 #include "gui/window/opened_files.hpp"
 
 class QSettings;
 
 namespace shardwright::gui {
+
+class MessageBar;
+
+// Files that are read together.
+struct ReadBatch {
+  QStringList paths;
+  // True if the files were open already: the views in front stay there.
+  bool is_reload = false;
+};
+
+class FileReader : public QObject {
+  Q_OBJECT
+
+ public:
+  FileReader(const ScenarioDocument* document, MessageBar* messages, QObject* parent);
+
+  // Joins files that are opened while others are read; files that are read again wait by themselves.
+  void read(const ReadBatch& batch);
+  // Drops the files that are being read and those that wait.
+  void stop();
+  bool is_busy() const { return job_.is_running(); }
+  const ReadingProgress& progress() const { return progress_; }
+  // The files that are being read or wait.
+  QStringList unread() const;
+
+ Q_SIGNALS:
+  void busy_changed(bool busy);
+  void read_all(const ReadFiles& files, const ReadBatch& batch);
+
+ private:
+  void read_next();
+
+  const ScenarioDocument* document_;
+  MessageBar* messages_;
+  ReadBatch reading_;
+  std::vector<ReadBatch> waiting_;
+  ReadingProgress progress_;
+  BackgroundJob<ReadFiles> job_;
+};
 
 class Docks;
 class MessageBar;
@@ -65,8 +107,7 @@ class FilePresenter : public QObject {
   // Remembers the files of a kind that are shown. Files that were shown before and are damaged now
   // stay among them: they are read again when they are mended.
   void note_opened(OpenedKind kind, const Files& files);
-  // These show files of one kind, or two files side by side, and return the files that they leave
-  // out.
+  // Show files of one kind, or two files side by side, and return the files that they leave out.
   QStringList take_plans(const Files& plans);
   QStringList take_timelines(const Files& timelines);
   QStringList take_runs(const Files& runs);

@@ -102,7 +102,7 @@ MainWindow::MainWindow(QSettings* settings)
       new ReadingStatus(&files_->reader().progress(), registry_->find(u"file.stop_reading"_s)));
   statusBar()->setSizeGripEnabled(false);
   docks_->keep_as_default();
-  // The restored scenario is not searched for yet: files may be opened instead.
+  // The search for the restored scenario waits, because files may be opened instead.
   restore_session();
   planner_->follow_document();
   connect_views();
@@ -147,7 +147,7 @@ void MainWindow::create_views() {
   add("sweeps", tr("Sweeps"), sweep_view_);
   add("run", tr("Run"), run_view_);
   docks_->arrange();
-  // Files that are dropped over a field are for the window: a field would take their names as text.
+  // The window takes files that are dropped over a field, which would take their names as text.
   for (QLineEdit* field : findChildren<QLineEdit*>()) field->setAcceptDrops(false);
 }
 

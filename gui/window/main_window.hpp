@@ -1,5 +1,5 @@
-// The one window: a dock for each view, one shared selection. It puts the parts together, each of
-// which has one subject: docks, search, files, export, steps, commands.
+// The window: a dock for each view and one shared selection. It puts the parts together that have one
+// subject each: docks, search, files, export, steps, commands.
 #pragma once
 
 #include <QMainWindow>
@@ -63,7 +63,7 @@ class MainWindow : public QMainWindow {
   void save_session();
 
  protected:
-  // Asks first while a run is going.
+  // Asks first while a run is in progress.
   void closeEvent(QCloseEvent* event) override;
   void resizeEvent(QResizeEvent* event) override;
   bool focusNextPrevChild(bool next) override;
@@ -76,7 +76,7 @@ class MainWindow : public QMainWindow {
   void create_views();
   void create_parts();
   void connect_views();
-  // Leaving a field takes the text that was typed into it.
+  // Takes the text that was typed into a field, by leaving the field.
   void take_typed_text();
 
   // window_session.cpp

@@ -39,7 +39,7 @@ class OpenedFiles : public QObject {
  public:
   explicit OpenedFiles(QObject* parent);
 
-  // These are shown now, instead of the files of that kind before them.
+  // Replaces the files of a kind that are shown.
   void set(OpenedKind kind, const QStringList& paths);
   const QStringList& of(OpenedKind kind) const { return paths_[static_cast<std::size_t>(kind)]; }
   QStringList paths() const;
@@ -51,8 +51,8 @@ class OpenedFiles : public QObject {
   static QStringList of_last_session(const QSettings& settings);
 
  Q_SIGNALS:
-  // A file was written or removed since it was read. Emitted once its writer rests, and again each
-  // time that it is written. Folders of runs change all the time, and are followed anyway.
+  // Emitted after each time that a file was written or removed since it was read, once its writer
+  // rests. Folders of runs change all the time, and RunView follows them anyway.
   void changed(const QString& path, bool exists);
   // A changed file was read again or is no longer shown.
   void settled(const QString& path);

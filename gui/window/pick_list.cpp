@@ -82,7 +82,8 @@ void PickList::replace(std::vector<Pick> picks) {
 
 void PickList::narrow(const QString& text) {
   list_->clear();
-  std::vector<std::pair<TypedMatch, std::size_t>> found;  // place in `picks_`
+  // The matches with their places in `picks_`.
+  std::vector<std::pair<TypedMatch, std::size_t>> found;
   for (std::size_t i = 0; i < picks_.size(); ++i) {
     const TypedMatch match = match_typed(picks_[i].text, text);
     if (match != TypedMatch::None) found.emplace_back(match, i);
@@ -103,7 +104,7 @@ void PickList::run_current() {
   const QListWidgetItem* item = list_->currentItem();
   hide();
   if (item == nullptr) return;
-  // A copy: what runs may open the list again.
+  // The copy outlives the entries if the action opens the list again.
   const std::function<void()> run = picks_[item->data(Qt::UserRole).value<std::size_t>()].run;
   run();
 }

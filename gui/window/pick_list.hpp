@@ -14,7 +14,7 @@ namespace shardwright::gui {
 
 struct Pick {
   QString text;
-  // Its shortcut, if it has one.
+  // The shortcut of the entry, if it has one.
   QString keys;
   QString tip;
   std::function<void()> run;
@@ -27,7 +27,7 @@ class PickList : public QFrame {
   // `id` is its object name; `hint` stands in the empty line.
   PickList(const QString& id, const QString& hint, QWidget* window);
 
-  // Over the window, with an empty line that has the keyboard's focus.
+  // Opens the list over the window with an empty line that has the focus.
   void open(std::vector<Pick> picks);
   // Replaces the entries of an open list and keeps the typed text.
   void replace(std::vector<Pick> picks);
@@ -55,7 +55,7 @@ enum class TypedMatch : std::uint8_t {
   None,
 };
 
-// Ignores case. Several words have the weakest of their matches.
+// Ignores case. Several words match as the weakest of them does.
 TypedMatch match_typed(const QString& text, const QString& typed);
 
 }  // namespace shardwright::gui

@@ -5,7 +5,7 @@
 #include <QWidget>
 
 #include "gui/models/plan_search.hpp"
-#include "gui/models/reading_progress.hpp"
+#include "gui/models/read_files.hpp"
 
 class QAction;
 class QLabel;

@@ -37,7 +37,7 @@ void ScenarioPlanner::start() {
   search_.request(parts_.document->choice());
 }
 
-// Plans that are shown stay until there are better ones, but not as those of the new scenario.
+// Marks the shown plans, which stay until others come, as those of the former scenario.
 void ScenarioPlanner::plan_anew() {
   watch_parts();
   parts_.messages->take_back(u"replanning"_s);
@@ -93,7 +93,7 @@ void ScenarioPlanner::plan_on_this_machine() {
 
 void ScenarioPlanner::take_this_machine(const QString& problem) {
   parts_.messages->say(u"probe"_s, Tone::Problem, problem);
-  if (!problem.isEmpty() || !is_probed()) return;  // stopped
+  if (!problem.isEmpty() || !is_probed()) return;
   try {
     parts_.document->replace(tr("planning on this machine"),
                              on_this_machine(parts_.document->choice()));

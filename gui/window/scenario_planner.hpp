@@ -1,4 +1,4 @@
-// Plans for the scenario whenever it changes, and tells the views how that goes.
+// Plans for the scenario whenever it changes, and informs the views.
 #pragma once
 
 #include <QObject>
@@ -34,15 +34,15 @@ class ScenarioPlanner : public QObject {
 
   ScenarioPlanner(const Parts& parts, QObject* parent);
 
-  // From now on each change of the scenario is searched for.
+  // Starts a search at each change of the scenario from now on.
   void follow_document();
   // Searches for plans of the scenario.
   void start();
-  // As if the scenario had changed: a file that it names may have.
+  // Plans as if the scenario had changed, because a file that it names may have.
   void plan_anew();
   // Replaces the scenario by the one that the shown plans are for, which stay.
   void adopt(const QString& edit, const ScenarioChoice& choice);
-  // Drops the search: other plans take the place of those that it would find.
+  // Drops the search, because other plans take the place of those that it would find.
   void abandon() { search_.abandon(); }
   // Searches for the scenario of a run, on the cluster of a file.
   void plan_on(const Scenario& scenario, const QString& cluster);

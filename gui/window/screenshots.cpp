@@ -59,7 +59,7 @@ bool save(QWidget& widget, const QDir& folder, const QString& name) {
   return true;
 }
 
-// Two plans side by side: the fastest and the last that is listed.
+// Saves the fastest plan beside the last that is listed.
 bool save_comparison(MainWindow& window, const QDir& folder, const QString& look) {
   Selection& selection = window.selection();
   const std::size_t last = selection.set()->plans.size() - 1;
@@ -71,8 +71,8 @@ bool save_comparison(MainWindow& window, const QDir& folder, const QString& look
   return true;
 }
 
-// This machine's CPUs as two ranks see them, measured now, so that what is predicted lies near what
-// is measured; none where it cannot be.
+// Measures this machine's CPUs as two ranks see them, so that the prediction lies near the measurement.
+// Returns none if that fails.
 std::optional<ClusterSpec> probed_machine(const QString& folder) {
   const QString profile = QDir(folder).filePath(u"here.json"_s);
   QProcess probe;
@@ -96,7 +96,7 @@ Scenario tiny_scenario(const ClusterSpec& machine) {
   return scenario;
 }
 
-// The current folder, for as long as this lives.
+// Changes the current folder for as long as this lives.
 class WorkingFolder {
  public:
   explicit WorkingFolder(const QString& folder) : before_(QDir::currentPath()) {
@@ -110,7 +110,7 @@ class WorkingFolder {
   QString before_;
 };
 
-// The other programs of the machine disturb such a run.
+// Warns if other programs of the machine have disturbed the run.
 void warn_where_unsteady(const std::vector<RunStep>& steps) {
   constexpr double kMostSwing = 2.0;
   const auto [slowest, fastest] = std::minmax_element(
@@ -123,11 +123,11 @@ void warn_where_unsteady(const std::vector<RunStep>& steps) {
                slowest->tokens_per_s, fastest->tokens_per_s);
 }
 
-// A run that is trained here, where the executor is.
+// Saves a run that this machine trains.
 bool save_run(MainWindow& window, const ClusterSpec& machine, const QDir& folder,
               const QString& look) {
   const QTemporaryDir scratch;
-  const WorkingFolder working(scratch.path());  // so that paths in the picture are nobody's
+  const WorkingFolder working(scratch.path());  // The picture shows no path of this machine.
   const QString corpus = u"corpus.txt"_s;
   write_text_file(corpus, u"What is trained is what was simulated. "_s.repeated(200));
   window.selection().show(
@@ -137,7 +137,7 @@ bool save_run(MainWindow& window, const ClusterSpec& machine, const QDir& folder
   view->findChild<QLineEdit*>(u"run_data"_s)->setText(corpus);
   view->findChild<QLineEdit*>(u"run_out"_s)->setText(u"runs/tiny-llama"_s);
   view->start();
-  // The ranks need the cores.
+  // The loop leaves the cores to the ranks.
   while (view->is_running()) {
     QCoreApplication::processEvents(QEventLoop::AllEvents, 20);
     QThread::msleep(20);
@@ -148,7 +148,7 @@ bool save_run(MainWindow& window, const ClusterSpec& machine, const QDir& folder
   return wait_until_idle(window) && save(*view, folder, u"run-"_s + look);
 }
 
-// Each view alone, then the whole window.
+// Saves each view alone, then the whole window.
 bool save_all(MainWindow& window, const QDir& folder, const QString& look) {
   for (const QDockWidget* dock : window.docks()) {
     if (dock->objectName() == u"run"_s) continue;

@@ -18,7 +18,7 @@ struct Gesture {
   const char* what;
 };
 
-// Input that has no action: the mouse, and the keys of a view that has the focus.
+// Input that has no action, which is the mouse and the keys of a view that has the focus.
 constexpr std::array kGestures = {
     Gesture{"Click", "choose a plan"},
     Gesture{"Ctrl+click", "compare the chosen plan with another"},
@@ -122,7 +122,7 @@ void ShortcutOverlay::toggle() {
   if (isVisible()) return hide();
   label_->setText(text());
   label_->adjustSize();
-  // A little more than the page, so that no scroll bar takes room; no more than the window.
+  // The overlay is a little larger than the page, so that no scroll bar takes room.
   constexpr int kFrame = 4;
   const QSize around = parentWidget()->size();
   resize((label_->size() + QSize(kFrame, kFrame)).boundedTo(around));

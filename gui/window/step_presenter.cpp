@@ -42,10 +42,10 @@ StepPresenter::StepPresenter(Selection* selection, Views views, QObject* parent)
     view->installEventFilter(this);
   connect(selection_, &Selection::set_changed, this, [this] { set_is_new_ = true; });
   connect(selection_, &Selection::chosen_changed, this, &StepPresenter::follow_selection);
-  connect(views_.timeline, &TimelineView::range_selected, views_.topology,
-          [this](double from, double to) { views_.topology->select_range(from, to); });
+  const TimelineCanvas& timeline = views_.timeline->canvas();
+  connect(&timeline, &TimelineCanvas::range_selected, views_.topology, &TopologyView::select_range);
   connect(views_.timeline, &TimelineView::plan_wanted, this, &StepPresenter::leave_files);
-  connect(views_.timeline, &TimelineView::range_cleared, this, [this] {
+  connect(&timeline, &TimelineCanvas::range_cleared, this, [this] {
     views_.topology->clear_range();
     views_.schedule->canvas().clear_selection();
   });
@@ -55,12 +55,13 @@ StepPresenter::StepPresenter(Selection* selection, Views views, QObject* parent)
 // An op's rank stands out in the topology and its start in the schedule; a rank or a slot that is
 // clicked is looked up in the timeline, and its time range loads the links.
 void StepPresenter::link_selections() {
-  connect(views_.timeline, &TimelineView::op_selected, this, [this](SpanRef ref) {
+  TimelineCanvas& timeline = views_.timeline->canvas();
+  connect(&timeline, &TimelineCanvas::op_selected, this, [this](SpanRef ref) {
     const Span& span = views_.timeline->canvas().tracks().span(ref);
     views_.topology->canvas().select_rank(span.rank);
     views_.schedule->set_moment(span.start.value());
   });
-  connect(views_.timeline, &TimelineView::op_cleared, views_.topology,
+  connect(&timeline, &TimelineCanvas::op_cleared, views_.topology,
           [this] { views_.topology->canvas().clear_selection(); });
   connect(&views_.topology->canvas(), &TopologyCanvas::rank_selected, this, [this](int rank) {
     if (!shown_ || rank < 0 || rank >= shown_->scenario.plan.world_size()) return;
@@ -70,10 +71,10 @@ void StepPresenter::link_selections() {
           [this](double seconds) { views_.timeline->canvas().mark_moment(seconds); });
   connect(&views_.schedule->canvas(), &ScheduleCanvas::replay_left, views_.timeline,
           [this] { views_.timeline->canvas().mark_moment(std::nullopt); });
-  connect(views_.schedule, &ScheduleView::slot_selected, this,
+  connect(&views_.schedule->canvas(), &ScheduleCanvas::slot_selected, this,
           [this](int stage, const GanttBox& box) {
             show_stage(stage);
-            views_.timeline->select_range(box.start, box.finish);
+            views_.timeline->canvas().select_range(box.start, box.finish);
           });
 }
 
@@ -90,7 +91,8 @@ void StepPresenter::follow_selection() {
   if (std::exchange(set_is_new_, false) && shows_files_) return;
   if (shows_files_) return leave_files();
   const auto scenario = selection_->scenario();
-  if (scenario && asked_ == scenario) return;  // a search that goes on names it again and again
+  // A search that goes on chooses the same plan again and again.
+  if (scenario && asked_ == scenario) return;
   job_.cancel();
   const bool is_shown = scenario && shown_ && shown_->scenario == *scenario;
   asked_ = is_shown ? scenario : std::nullopt;

@@ -24,7 +24,7 @@ struct PredictedStep {
   Scenario scenario;
   sim::StepResult result;
   std::shared_ptr<const Program> program;
-  // One rank of each stage.
+  // Holds one rank of each stage.
   std::shared_ptr<const Timeline> timeline;
 };
 
@@ -34,8 +34,8 @@ struct MeasuredStep {
   Plan plan;
   std::shared_ptr<const Timeline> timeline;
 
-  // The profile and the stack may differ: calibration replaces both, and their predictions are
-  // compared with the measurement.
+  // Ignores profile and stack, because calibration replaces both and compares their predictions with
+  // the measurement.
   bool is_of(const Scenario& scenario) const {
     return model == scenario.model && plan == scenario.plan;
   }

@@ -22,11 +22,11 @@ constexpr int kSignalStatus = 128;
 
 int write_end = -1;
 
-// A handler may do little more than write: the event loop hears of it through the pipe.
+// Passes the signal on through the pipe, because a handler may do little more than write.
 extern "C" void pass_on(int signal) {
   const int error = errno;
   const auto number = static_cast<unsigned char>(signal);
-  // A pipe that is full holds signals enough.
+  // A full pipe holds signals enough.
   [[maybe_unused]] const ssize_t written = ::write(write_end, &number, sizeof number);
   errno = error;
 }
@@ -69,7 +69,7 @@ void StopSignals::take() {
 }
 
 int run_until_closed(MainWindow& window, const StopSignals& stop) {
-  // close() would ask about a run, and would do nothing while a dialog is open.
+  // close() would ask about a run, and do nothing while a dialog is open.
   QObject::connect(&stop, &StopSignals::came, &window, [&window](int signal) {
     window.save_session();
     window.hide();

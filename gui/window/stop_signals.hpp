@@ -1,4 +1,4 @@
-// SIGINT, SIGTERM and SIGHUP, told in the event loop.
+// SIGINT, SIGTERM and SIGHUP as signals of the event loop.
 #pragma once
 
 #include <QObject>
@@ -7,8 +7,8 @@ namespace shardwright::gui {
 
 class MainWindow;
 
-// While it lives, the signals end the program no more but are told here; those that were ignored
-// before, as under nohup, stay so. At most one of these lives at a time.
+// Emits the signals instead of letting them end the program, except those that were ignored before, as
+// under nohup. At most one of these lives at a time.
 class StopSignals : public QObject {
   Q_OBJECT
 

@@ -25,7 +25,7 @@ void pass_on_message(QtMsgType type, const QMessageLogContext& context, const QS
   if (const QtMessageHandler before = handler_before) before(type, context, text);
 }
 
-// Keeps warnings of Qt in this thread to itself, for as long as this lives.
+// Silences the warnings of Qt in this thread for as long as this lives.
 class Silence {
  public:
   Silence() {

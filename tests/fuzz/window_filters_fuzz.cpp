@@ -31,20 +31,19 @@ Span some_span() {
 }
 
 void try_plan_filter(const QString& line) {
-  static gui::PlanTableModel table;
-  static gui::PlanFilter kept, others;
-  if (!table.set()) {
-    table.show(some_plans());
-    kept.setSourceModel(&table);
-    others.setSourceModel(&table);
+  static gui::PlanTableModel kept, others;
+  if (!kept.set()) {
+    kept.show(some_plans());
+    others.show(kept.set());
   }
   const QString problem = kept.set_terms(line);
   const bool one_term = !line.contains(QLatin1Char(',')) && !line.trimmed().isEmpty() &&
                         !line.trimmed().startsWith(QLatin1Char('-'));
   if (!problem.isEmpty() || !one_term) return;
   if (!others.set_terms(QLatin1Char('-') + line.trimmed()).isEmpty()) return;
-  SHARDWRIGHT_CHECK(kept.rowCount() + others.rowCount() == table.rowCount(),
-                    "a plan that neither the term nor its opposite keeps, or both");
+  SHARDWRIGHT_CHECK(
+      kept.shown_plans().size() + others.shown_plans().size() == kept.set()->plans.size(),
+      "a plan that neither the term nor its opposite keeps, or both");
 }
 
 void try_span_query(const QString& line) {

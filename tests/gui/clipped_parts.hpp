@@ -1,4 +1,4 @@
-// The groups of an SVG document that ClippedSvg wrote, each with its clip.
+// This header lists the groups of an SVG document that ClippedSvg wrote, each with its clip.
 #pragma once
 
 #include <QByteArray>
@@ -13,9 +13,11 @@
 namespace shardwright::gui {
 
 struct ClippedPart {
-  QString content;  // definitions and groups
+  // The content has definitions and groups.
+  QString content;
   bool is_clipped = false;
-  QPainterPath clip;  // of straight lines
+  // The clip has straight lines only.
+  QPainterPath clip;
 };
 
 inline QPainterPath path_of(const QString& data) {

@@ -1,4 +1,4 @@
-// How well two colours are told apart: relative luminance and contrast as WCAG 2.1 defines them.
+// This header computes relative luminance and contrast as WCAG 2.1 defines them.
 #pragma once
 
 #include <QColor>

@@ -1,4 +1,4 @@
-// Simulated steps that the tests of the painted views show.
+// The tests of the painted views show these simulated steps.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ inline ExampleStep step_of(const Scenario& scenario) {
           std::make_shared<const Timeline>(std::move(step.timeline))};
 }
 
-// Llama 3 8B on 32 GPUs: two stages, four nodes, six microbatches.
+// Llama 3 8B runs on 32 GPUs here, in two stages, on four nodes, with six microbatches.
 inline const ExampleStep& small_step() {
   static const ExampleStep kStep = [] {
     Scenario scenario{

@@ -1,4 +1,4 @@
-// What is selected in one view stands out in the others.
+// The tests of this file select something in one view and look for it in the others.
 #include <gtest/gtest.h>
 
 #include <QScrollBar>

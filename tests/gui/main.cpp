@@ -12,7 +12,7 @@ using Qt::StringLiterals::operator""_s;
 // A warning of Qt is a mistake of the program: it fails the test during which it came.
 void fail_on_warning(QtMsgType type, const QMessageLogContext&, const QString& message) {
   if (type == QtDebugMsg || type == QtInfoMsg) return;
-  // Of the offscreen platform about itself.
+  // The offscreen platform says this about itself.
   if (message.startsWith(u"This plugin does not support"_s)) return;
   ADD_FAILURE() << "Qt says: " << message.toStdString();
 }

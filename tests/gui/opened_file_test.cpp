@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <QDir>
 #include <QFile>
 #include <QFileInfo>
 #include <QTemporaryDir>
@@ -32,7 +31,7 @@ class OpenedFileTest : public ::testing::Test {
     return path;
   }
 
-  // Where the problems of a file lie.
+  // Returns where the problems of a file lie.
   static std::vector<std::string> problems(const QString& path) {
     try {
       open_file(path);
@@ -117,7 +116,7 @@ TEST_F(OpenedFileTest, NamesTheProblemsOfModels) {
   EXPECT_GT(config.size(), 1U);
 }
 
-// What the folder of a run holds besides its metrics may be damaged too.
+// The other files in the folder of a run may be damaged as well as its metrics.
 TEST_F(OpenedFileTest, NamesTheProblemsOfTheFilesOfARun) {
   write("metrics.jsonl", "");
   ReadingProgress progress;
@@ -125,8 +124,7 @@ TEST_F(OpenedFileTest, NamesTheProblemsOfTheFilesOfARun) {
   ASSERT_EQ(read().files.size(), 1U);
   write("timeline-10-0.json", R"({"schema": "shardwright/timeline", "version": 1})");
   ASSERT_EQ(read().problems.size(), 1U);
-  EXPECT_TRUE(read().problems.front().text.contains(u"timeline-10-0.json: /origin"_s))
-      << qPrintable(read().problems.front().text);
+  EXPECT_THAT(read().problems.front().text, Says("timeline-10-0.json: /origin"));
   write("timeline-10-0.json", to_json(Timeline{}).dump());
   write("plan.json", R"({"schema": "shardwright/plan", "version": 1})");
   ASSERT_EQ(read().problems.size(), 1U);
@@ -169,7 +167,7 @@ TEST_F(OpenedFileTest, APipeIsRefused) {
   EXPECT_EQ(problems(path), std::vector<std::string>{""});
 }
 
-// Larger than what people write by hand.
+// The file is larger than what people write by hand.
 TEST_F(OpenedFileTest, ReadsLargeTimelines) {
   const QString path = write("large.json", to_json(Timeline{}).dump() + std::string(70 << 20, ' '));
   EXPECT_EQ(kind_of(open_file(path)), u"timeline"_s);
@@ -182,7 +180,7 @@ TEST_F(OpenedFileTest, AFollowerOfAnEndedRunAsksLessOften) {
   const int first = follower.pause_ms();
   ASSERT_TRUE(wait_for([&] { return follower.pause_ms() > 1.3 * first; }));
   EXPECT_EQ(follower.damaged_lines(), 1);
-  write("metrics.jsonl", "{\"step\": 0, \"step_s\": 0.1}\n");  // written anew
+  write("metrics.jsonl", "{\"step\": 0, \"step_s\": 0.1}\n");  // The file is a new one.
   ASSERT_TRUE(wait_for([&] { return follower.damaged_lines() == 0; }));
   EXPECT_EQ(follower.pause_ms(), first);
 }
@@ -200,7 +198,7 @@ TEST_F(OpenedFileTest, RefusesASearchResultWithAPlanThatCannotRun) {
   EXPECT_NE(std::find(places.begin(), places.end(), "/plans/0/stages"), places.end());
 }
 
-// One's own model is in no library; and a shipped one may have changed since.
+// A user's own model is in no library, and a shipped one may have changed since.
 TEST_F(OpenedFileTest, ASearchResultBringsItsModelAlong) {
   const Scenario scenario = small_set()->scenario(0);
   const auto places_with_heads = [&](std::int64_t heads) {
@@ -229,7 +227,7 @@ TEST_F(OpenedFileTest, ASearchResultBringsItsModelAlong) {
   EXPECT_NE(std::find(even.begin(), even.end(), "/plans/0/stages"), even.end());
 }
 
-// Of `scale`: the best plan of each size, without a front.
+// `scale` writes the best plan of each size, without a front.
 TEST_F(OpenedFileTest, AResultOfScaleIsASearchResult) {
   const auto places = problems(write("scale.json", R"({"schema": "shardwright/scale", "version": 1,
       "model": "llama3.2-1b", "cluster": "dgx-h100", "stack": "megatron-core", "plans": [{"plan":
@@ -325,7 +323,7 @@ TEST_F(OpenedFileTest, AFollowerReadsLongMetricsInParts) {
   EXPECT_GT(told, 0);
 
   follower.follow(path);
-  follower.finish();  // at once, whatever is left
+  follower.finish();  // It ends at once, whatever is left.
   EXPECT_EQ(follower.steps().size(), kSteps);
 }
 

@@ -1,4 +1,4 @@
-// Helpers for the tests of painted views: wheels, drags, pictures.
+// The tests of painted views turn wheels, drag and take pictures with these helpers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <QWidget>
 #include <set>
 
-#include "gui/models/text.hpp"
+#include "tests/gui/says.hpp"
 
 namespace shardwright::gui::fixtures {
 

@@ -22,7 +22,7 @@ TEST(Palette, EveryRoleHasAColourOfItsOwn) {
   }
 }
 
-// Who sees no colours tells what a stream runs by its hatch.
+// A reader who sees no colours recognises what a stream runs by its hatch.
 TEST(Palette, WhatOneRowMayShowHasHatchesOfItsOwn) {
   const std::vector<std::vector<Role>> rows = {
       {Role::Forward, Role::BackwardInput, Role::BackwardWeight, Role::Recompute, Role::Optimizer,

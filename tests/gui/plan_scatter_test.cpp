@@ -21,7 +21,7 @@ std::vector<int> first_rows(int count) {
   return rows;
 }
 
-// Legend entries with their colours and shapes.
+// Returns the colour and the shape of each legend entry.
 std::map<QString, std::pair<QRgb, int>> looks_of(const QCustomPlot& chart) {
   std::map<QString, std::pair<QRgb, int>> looks;
   for (int i = 0; i < chart.graphCount(); ++i) {
@@ -57,7 +57,7 @@ TEST(PlanScatter, OnePlanDoesNotTakeNegativeTime) {
   EXPECT_LT(scatter.xAxis->range().upper, 2.0 * step);
 }
 
-// The labels of an axis by where they begin and end, in pixels along it, in their order.
+// Returns where the labels of an axis begin and end, in pixels along it, in their order.
 std::vector<std::pair<double, double>> labels_of(const QCPAxis& axis) {
   QVector<double> ticks;
   QVector<QString> texts;
@@ -75,7 +75,7 @@ std::vector<std::pair<double, double>> labels_of(const QCPAxis& axis) {
   return labels;
 }
 
-// In narrow panes, of one plan and of many, whose axes may be logarithmic.
+// The panes are narrow, show one plan or many, and may have logarithmic axes.
 TEST(PlanScatter, LabelsOfTicksStayApart) {
   PlanScatter scatter;
   scatter.set_axes(figure_index(u"step"_s), figure_index(u"rate"_s), figure_index(u"tp"_s));
@@ -94,7 +94,7 @@ TEST(PlanScatter, LabelsOfTicksStayApart) {
   }
 }
 
-// A logarithmic axis that is zoomed until it spans no two of the usual ticks.
+// The logarithmic axis is zoomed until it spans no two of the usual ticks.
 TEST(PlanScatter, AShortLogarithmicAxisHasTicksToReadValuesBy) {
   PlanScatter scatter;
   scatter.show(small_set(), first_rows(static_cast<int>(small_set()->plans.size())));

@@ -4,7 +4,6 @@
 
 #include <QSignalSpy>
 #include <algorithm>
-#include <atomic>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -16,17 +15,35 @@
 namespace shardwright::gui {
 namespace {
 
-TEST(PlanSearch, FindsThePlansThatTheCommandFinds) {
-  PlanSearch search;
-  PlanSetPointer last;
-  QObject::connect(&search, &PlanSearch::found, &search,
-                   [&](const PlanSetPointer& set) { last = set; });
-  QSignalSpy finished(&search, &PlanSearch::finished);
-  search.request(small_choice());
-  ASSERT_TRUE(wait_for([&] { return finished.count() == 1; }));
+class PlanSearchTest : public testing::Test {
+ protected:
+  PlanSearchTest() {
+    QObject::connect(&search_, &PlanSearch::found, &search_,
+                     [this](const PlanSetPointer& set) { sets_.push_back(set); });
+  }
+
+  void wait_until(const QSignalSpy& signal) {
+    ASSERT_TRUE(wait_for([&] { return signal.count() == 1; }));
+  }
+
+  // Searches to the end. Returns the last set that was found, or null.
+  PlanSetPointer answer_to(const ScenarioChoice& choice) {
+    search_.request(choice);
+    wait_until(finished_);
+    return sets_.empty() ? nullptr : sets_.back();
+  }
+
+  PlanSearch search_;
+  std::vector<PlanSetPointer> sets_;
+  QSignalSpy started_{&search_, &PlanSearch::started};
+  QSignalSpy finished_{&search_, &PlanSearch::finished};
+};
+
+TEST_F(PlanSearchTest, FindsThePlansThatTheCommandFinds) {
+  const PlanSetPointer last = answer_to(small_choice());
   ASSERT_TRUE(last);
   EXPECT_TRUE(last->complete);
-  EXPECT_FALSE(search.is_running());
+  EXPECT_FALSE(search_.is_running());
   ASSERT_FALSE(last->plans.empty());
   EXPECT_EQ(last->plans.front().plan, small_set()->plans.front().plan);
   EXPECT_EQ(last->counts.space, small_set()->counts.space);
@@ -34,17 +51,11 @@ TEST(PlanSearch, FindsThePlansThatTheCommandFinds) {
 
 // The best, the front and the layouts are of the same few plans, and the narrow search had found
 // them before.
-TEST(PlanSearch, CountsEachPlanOfTheWholeSpaceOnce) {
+TEST_F(PlanSearchTest, CountsEachPlanOfTheWholeSpaceOnce) {
   ScenarioChoice choice = small_choice();
   choice.constraints =
       "tp=2; pp=2; vpp=1; cp=1; schedule=1f1b; zero=1; recompute=none; micro_batch=1,2";
-  PlanSearch search;
-  PlanSetPointer last;
-  QObject::connect(&search, &PlanSearch::found, &search,
-                   [&](const PlanSetPointer& set) { last = set; });
-  QSignalSpy finished(&search, &PlanSearch::finished);
-  search.request(choice);
-  ASSERT_TRUE(wait_for([&] { return finished.count() == 1; }));
+  const PlanSetPointer last = answer_to(choice);
   ASSERT_TRUE(last);
   const planner::SearchCounts plain = planner::search(load_request(choice)).counts;
   ASSERT_GT(plain.evaluated, 1);
@@ -54,14 +65,14 @@ TEST(PlanSearch, CountsEachPlanOfTheWholeSpaceOnce) {
   EXPECT_EQ(last->counts.simulated, last->counts.evaluated);
 
   planner::PlanRequest request = load_request(choice);
-  request.top = 1;  // the front needs others that were simulated on the way to the best
+  request.top = 1;  // The front needs others, simulated on the way to the best.
   request.layouts = kShownLayouts;
   const planner::SearchCounts again = planner::search(request).counts;
   EXPECT_LE(again.simulated, again.evaluated);
 }
 
 // The best hundred are all of a kind; the points shall show what else there is.
-TEST(PlanSearch, TheAnswerHasPlansOfEveryTensorAndPipelineDegreeThatFits) {
+TEST_F(PlanSearchTest, TheAnswerHasPlansOfEveryTensorAndPipelineDegreeThatFits) {
   planner::PlanRequest request = small_request();
   request.top = 1000;
   std::set<std::pair<std::int64_t, std::int64_t>> missing;
@@ -77,40 +88,30 @@ TEST(PlanSearch, TheAnswerHasPlansOfEveryTensorAndPipelineDegreeThatFits) {
 
 // The views get the first plans long before the whole space is searched, best first, and none that
 // was shown is lost to a worse one.
-TEST(PlanSearch, PlansComeAsTheyAreFound) {
-  PlanSearch search;
-  std::vector<PlanSetPointer> sets;
-  QObject::connect(&search, &PlanSearch::found, &search,
-                   [&](const PlanSetPointer& set) { sets.push_back(set); });
-  QSignalSpy finished(&search, &PlanSearch::finished);
-  search.request(small_choice());
-  ASSERT_TRUE(wait_for([&] { return finished.count() == 1; }));
-  ASSERT_GE(sets.size(), 3U);  // of the narrow search on its way, its answer, that of the whole one
-  for (std::size_t i = 0; i < sets.size(); ++i) {
-    ASSERT_FALSE(sets[i]->plans.empty());
-    EXPECT_EQ(sets[i]->on_front.size(), sets[i]->plans.size());
-    EXPECT_EQ(sets[i]->complete, i + 1 == sets.size());
-    EXPECT_FALSE(sets[i]->request.found);
+TEST_F(PlanSearchTest, PlansComeAsTheyAreFound) {
+  answer_to(small_choice());
+  ASSERT_GE(sets_.size(),
+            3U);  // The narrow search sends two answers, the whole one sends one.
+  for (std::size_t i = 0; i < sets_.size(); ++i) {
+    ASSERT_FALSE(sets_[i]->plans.empty());
+    EXPECT_EQ(sets_[i]->on_front.size(), sets_[i]->plans.size());
+    EXPECT_EQ(sets_[i]->complete, i + 1 == sets_.size());
+    EXPECT_FALSE(sets_[i]->request.found);
     if (i == 0) continue;
-    EXPECT_LE(sets[i]->plans.front().score, sets[i - 1]->plans.front().score);
+    EXPECT_LE(sets_[i]->plans.front().score, sets_[i - 1]->plans.front().score);
   }
 }
 
 // The batches that are tried have faster steps than the one that is chosen.
-TEST(PlanSearch, NoStepIsToldWhileTheBatchIsOpen) {
+TEST_F(PlanSearchTest, NoStepIsToldWhileTheBatchIsOpen) {
   ScenarioChoice choice = small_choice();
   choice.gpus = 2;
   choice.global_batch = 0;
-  PlanSearch search;
-  PlanSetPointer last;
-  QObject::connect(&search, &PlanSearch::found, &search,
-                   [&](const PlanSetPointer& set) { last = set; });
-  QSignalSpy finished(&search, &PlanSearch::finished), progressed(&search, &PlanSearch::progressed);
-  search.request(choice);
-  ASSERT_TRUE(wait_for([&] { return finished.count() == 1; }));
+  const QSignalSpy progressed(&search_, &PlanSearch::progressed);
+  const PlanSetPointer last = answer_to(choice);
+  ASSERT_TRUE(last);
   ASSERT_FALSE(progressed.isEmpty());
   for (const QList<QVariant>& each : progressed) EXPECT_EQ(each.at(3).toDouble(), 0.0);
-  ASSERT_TRUE(last);
   for (const planner::PlanCandidate& plan : last->plans)
     EXPECT_EQ(plan.plan.global_batch, last->plans.front().plan.global_batch);
 }
@@ -140,34 +141,24 @@ TEST(PlanStream, RestsBetweenSets) {
   EXPECT_EQ(handed, 1);
 }
 
-TEST(PlanSearch, ANewerRequestTakesThePlaceOfAnOlderOne) {
-  PlanSearch search;
-  std::vector<std::string> models;
-  QObject::connect(&search, &PlanSearch::found, &search,
-                   [&](const PlanSetPointer& set) { models.push_back(set->request.model.name); });
-  QSignalSpy finished(&search, &PlanSearch::finished);
-  QSignalSpy started(&search, &PlanSearch::started);
-  search.request(ScenarioChoice());  // takes seconds
-  ASSERT_TRUE(wait_for([&] { return started.count() == 1; }));
-  search.request(small_choice());
-  ASSERT_TRUE(wait_for([&] { return finished.count() == 1; }));
-  ASSERT_FALSE(models.empty());
-  EXPECT_EQ(models.back(), "llama3.2-1b");
-  EXPECT_EQ(std::count(models.begin(), models.end(), "llama3-70b"), 0);
+TEST_F(PlanSearchTest, ANewerRequestTakesThePlaceOfAnOlderOne) {
+  search_.request(ScenarioChoice());  // The search takes seconds.
+  wait_until(started_);
+  answer_to(small_choice());
+  ASSERT_FALSE(sets_.empty());
+  EXPECT_EQ(sets_.back()->request.model.name, "llama3.2-1b");
+  for (const PlanSetPointer& set : sets_) EXPECT_NE(set->request.model.name, "llama3-70b");
 }
 
-TEST(PlanSearch, StopsWhenAsked) {
-  PlanSearch search;
-  QSignalSpy started(&search, &PlanSearch::started);
-  QSignalSpy finished(&search, &PlanSearch::finished);
+TEST_F(PlanSearchTest, StopsWhenAsked) {
   ScenarioChoice choice;
   choice.model = "llama3.1-405b";
   choice.gpus = 16384;
-  search.request(choice);
-  ASSERT_TRUE(wait_for([&] { return started.count() == 1; }));
-  search.stop();
-  EXPECT_TRUE(wait_for([&] { return finished.count() == 1; }));
-  EXPECT_FALSE(search.is_running());
+  search_.request(choice);
+  wait_until(started_);
+  search_.stop();
+  wait_until(finished_);
+  EXPECT_FALSE(search_.is_running());
 }
 
 bool has_as_good(const PlanSet& set, const planner::PlanCandidate& plan) {
@@ -177,44 +168,35 @@ bool has_as_good(const PlanSet& set, const planner::PlanCandidate& plan) {
   });
 }
 
-// Stopped while the whole space is searched, after the narrow search has told its front.
-TEST(PlanSearch, StoppingKeepsTheFrontThatWasShown) {
-  PlanSearch search;
-  std::vector<PlanSetPointer> sets;
+// The search stops in the whole space, after the narrow search has shown its front.
+TEST_F(PlanSearchTest, StoppingKeepsTheFrontThatWasShown) {
   bool narrow_is_done = false;
-  QObject::connect(&search, &PlanSearch::progressed, &search, [&] {
-    if (narrow_is_done || sets.empty() || sets.back()->counts.space == 0) return;
+  QObject::connect(&search_, &PlanSearch::progressed, &search_, [&] {
+    if (narrow_is_done || sets_.empty() || sets_.back()->counts.space == 0) return;
     narrow_is_done = true;
-    search.stop();
+    search_.stop();
   });
-  QObject::connect(&search, &PlanSearch::found, &search,
-                   [&](const PlanSetPointer& set) { sets.push_back(set); });
-  QSignalSpy finished(&search, &PlanSearch::finished);
-  search.request(ScenarioChoice());
-  ASSERT_TRUE(wait_for([&] { return finished.count() == 1; }));
+  answer_to(ScenarioChoice());
   ASSERT_TRUE(narrow_is_done);
-  const auto narrow =
-      std::find_if(sets.begin(), sets.end(), [](const auto& set) { return set->counts.space > 0; });
-  ASSERT_NE(narrow, sets.end());
-  EXPECT_FALSE(sets.back()->complete);
-  EXPECT_EQ(sets.back()->on_front.size(), sets.back()->plans.size());
+  const auto narrow = std::find_if(sets_.begin(), sets_.end(),
+                                   [](const auto& set) { return set->counts.space > 0; });
+  ASSERT_NE(narrow, sets_.end());
+  EXPECT_FALSE(sets_.back()->complete);
+  EXPECT_EQ(sets_.back()->on_front.size(), sets_.back()->plans.size());
   for (const planner::PlanCandidate& plan : (*narrow)->plans)
-    EXPECT_TRUE(has_as_good(*sets.back(), plan)) << to_json(plan.plan).dump();
+    EXPECT_TRUE(has_as_good(*sets_.back(), plan)) << to_json(plan.plan).dump();
 }
 
-TEST(PlanSearch, AnAbandonedSearchSaysNothingMore) {
-  PlanSearch search;
-  QSignalSpy found(&search, &PlanSearch::found);
-  QSignalSpy finished(&search, &PlanSearch::finished);
-  search.request(ScenarioChoice());
-  ASSERT_TRUE(wait_for([&] { return found.count() > 0; }));
-  search.abandon();
-  EXPECT_EQ(finished.count(), 1);
-  EXPECT_FALSE(search.is_running());
-  const auto before = found.count();
+TEST_F(PlanSearchTest, AnAbandonedSearchSaysNothingMore) {
+  search_.request(ScenarioChoice());
+  ASSERT_TRUE(wait_for([&] { return !sets_.empty(); }));
+  search_.abandon();
+  EXPECT_EQ(finished_.count(), 1);
+  EXPECT_FALSE(search_.is_running());
+  const std::size_t before = sets_.size();
   QTest::qWait(1500);
-  EXPECT_EQ(found.count(), before);
-  EXPECT_EQ(finished.count(), 1);
+  EXPECT_EQ(sets_.size(), before);
+  EXPECT_EQ(finished_.count(), 1);
 }
 
 TEST(PlanSearch, EndsWithItsOwner) {
@@ -226,31 +208,22 @@ TEST(PlanSearch, EndsWithItsOwner) {
   QCoreApplication::processEvents();
 }
 
-TEST(PlanSearch, TellsTheFieldOfAProblem) {
-  PlanSearch search;
+TEST_F(PlanSearchTest, TellsTheFieldOfAProblem) {
   std::vector<Problem> problems;
-  QObject::connect(&search, &PlanSearch::failed, &search,
+  QObject::connect(&search_, &PlanSearch::failed, &search_,
                    [&](const std::vector<Problem>& found) { problems = found; });
-  QSignalSpy finished(&search, &PlanSearch::finished);
   ScenarioChoice choice = small_choice();
   choice.model = "no-such-model";
-  search.request(choice);
-  ASSERT_TRUE(wait_for([&] { return finished.count() == 1; }));
+  answer_to(choice);
   ASSERT_EQ(problems.size(), 1U);
   EXPECT_EQ(problems.front().where, "model");
 }
 
-TEST(PlanSearch, SaysWhyNothingFits) {
-  PlanSearch search;
-  PlanSetPointer last;
-  QObject::connect(&search, &PlanSearch::found, &search,
-                   [&](const PlanSetPointer& set) { last = set; });
-  QSignalSpy finished(&search, &PlanSearch::finished);
+TEST_F(PlanSearchTest, SaysWhyNothingFits) {
   ScenarioChoice choice = small_choice();
   choice.model = "llama3-70b";
   choice.gpus = 1;
-  search.request(choice);
-  ASSERT_TRUE(wait_for([&] { return finished.count() == 1; }));
+  const PlanSetPointer last = answer_to(choice);
   ASSERT_TRUE(last);
   EXPECT_TRUE(last->plans.empty());
   ASSERT_TRUE(last->infeasible);

@@ -14,7 +14,7 @@ int column(const char* id) {
   return figure_index(to_qstring(id));
 }
 
-// Plans that differ in their figures only.
+// Returns plans that differ in their figures only.
 PlanSetPointer many_plans(std::size_t count) {
   auto set = std::make_shared<PlanSet>();
   set->request = small_request();
@@ -29,52 +29,40 @@ PlanSetPointer many_plans(std::size_t count) {
   return set;
 }
 
-struct FilteredPlans {
-  PlanTableModel model;
-  PlanFilter filter;
+class PlanTable : public testing::Test {
+ protected:
+  PlanTable() { table_.show(small_set()); }
 
-  FilteredPlans() {
-    model.show(small_set());
-    filter.setSourceModel(&model);
-  }
+  PlanTableModel table_;
 };
 
-TEST(PlanTable, KeepsTheRulesOfItemModels) {
-  PlanTableModel model;
-  PlanFilter filter;
-  filter.setSourceModel(&model);
-  const QAbstractItemModelTester of_model(&model,
-                                          QAbstractItemModelTester::FailureReportingMode::Fatal);
-  const QAbstractItemModelTester of_filter(&filter,
-                                           QAbstractItemModelTester::FailureReportingMode::Fatal);
-  model.show(small_set());
-  filter.sort(column("memory"));
-  EXPECT_EQ(filter.set_terms(u"tp=1"_s), QString());
-  model.show(nullptr);
-  EXPECT_EQ(filter.rowCount(), 0);
+TEST_F(PlanTable, KeepsTheRulesOfItemModels) {
+  PlanTableModel table;
+  const QAbstractItemModelTester rules(&table,
+                                       QAbstractItemModelTester::FailureReportingMode::Fatal);
+  table.show(small_set());
+  table.sort(column("memory"));
+  EXPECT_EQ(table.set_terms(u"tp=1"_s), QString());
+  table.show(nullptr);
+  EXPECT_EQ(table.rowCount(), 0);
 }
 
-TEST(PlanTable, SortsByNumbersNotByTheirText) {
-  FilteredPlans plans;
-  auto& [model, filter] = plans;
-  filter.sort(column("memory"), Qt::AscendingOrder);
+TEST_F(PlanTable, SortsByNumbersNotByTheirText) {
+  table_.sort(column("memory"), Qt::AscendingOrder);
   double before = 0.0;
-  for (int row = 0; row < filter.rowCount(); ++row) {
-    const int source = filter.mapToSource(filter.index(row, 0)).row();
-    const double memory =
-        small_set()->plans[static_cast<std::size_t>(source)].result.memory().peak.value();
+  for (int row = 0; row < table_.rowCount(); ++row) {
+    const std::size_t plan = table_.plan_of(table_.index(row, 0));
+    const double memory = small_set()->plans[plan].result.memory().peak.value();
     EXPECT_GE(memory, before);
     before = memory;
   }
   EXPECT_GT(before, 0.0);
 }
 
-TEST(PlanTable, TermsFilterTogetherAndTurnRound) {
-  FilteredPlans plans;
-  auto& [model, filter] = plans;
+TEST_F(PlanTable, TermsFilterTogetherAndTurnRound) {
   const auto count = [&](const char* terms) {
-    EXPECT_EQ(filter.set_terms(to_qstring(terms)), QString()) << terms;
-    return filter.rowCount();
+    EXPECT_EQ(table_.set_terms(to_qstring(terms)), QString()) << terms;
+    return table_.rowCount();
   };
   const int all = count("");
   EXPECT_EQ(count("tp=1") + count("-tp=1"), all);
@@ -84,65 +72,57 @@ TEST(PlanTable, TermsFilterTogetherAndTurnRound) {
   EXPECT_EQ(count("no such word"), 0);
 }
 
-TEST(PlanTable, ATermOfACellHoldsForItsPlan) {
-  FilteredPlans plans;
-  auto& [model, filter] = plans;
-  const int last = model.rowCount() - 1;
+TEST_F(PlanTable, ATermOfACellHoldsForItsPlan) {
+  const std::size_t last = small_set()->plans.size() - 1;
   int terms = 0;
-  for (int each = 0; each < model.columnCount(); ++each) {
-    const QModelIndex cell = model.index(last, each);
-    const auto shown = [&] { return filter.mapFromSource(cell).isValid(); };
-    const QString term = model.term_for(cell);
+  for (int each = 0; each < table_.columnCount(); ++each) {
+    table_.set_terms({});
+    const QModelIndex cell = table_.index_of(last, each);
+    const auto shown = [&] { return table_.index_of(last).isValid(); };
+    const QString term = table_.term_for(cell);
     if (term.isEmpty()) continue;
     ++terms;
-    EXPECT_EQ(filter.set_terms(term), QString());
+    const QString below = table_.term_for(cell, u'<'), above = table_.term_for(cell, u'>');
+    EXPECT_EQ(table_.set_terms(term), QString());
     EXPECT_TRUE(shown()) << qPrintable(term);
-    EXPECT_EQ(filter.set_terms(u'-' + term), QString());
+    EXPECT_EQ(table_.set_terms(u'-' + term), QString());
     EXPECT_FALSE(shown()) << qPrintable(term);
-    for (const char relation : {'<', '>'}) {
-      const QString beyond = model.term_for(cell, QLatin1Char(relation));
+    for (const QString& beyond : {below, above}) {
       EXPECT_EQ(beyond.isEmpty(),
                 plan_figures()[static_cast<std::size_t>(each)].kind != FigureKind::Measure);
-      EXPECT_EQ(filter.set_terms(beyond), QString());
+      EXPECT_EQ(table_.set_terms(beyond), QString());
     }
   }
   EXPECT_GT(terms, 15);
 }
 
-TEST(PlanTable, SaysWhatIsWrongWithATerm) {
-  FilteredPlans plans;
-  auto& [model, filter] = plans;
-  const int all = filter.rowCount();
+TEST_F(PlanTable, SaysWhatIsWrongWithATerm) {
+  const int all = table_.rowCount();
   for (const char* wrong : {"nonsense=3", "mfu>many", "schedule<1f1b"}) {
-    EXPECT_TRUE(filter.set_terms(to_qstring(wrong)).contains(to_qstring(wrong)));
-    EXPECT_EQ(filter.rowCount(), all) << wrong;
+    EXPECT_TRUE(table_.set_terms(to_qstring(wrong)).contains(to_qstring(wrong)));
+    EXPECT_EQ(table_.rowCount(), all) << wrong;
   }
 }
 
-TEST(PlanTable, TheLassoAndTheTermsHoldBoth) {
-  FilteredPlans plans;
-  auto& [model, filter] = plans;
-  filter.set_lasso({0, 2, 3});
-  EXPECT_EQ(filter.rowCount(), 3);
-  filter.set_terms(u"no such word"_s);
-  EXPECT_EQ(filter.rowCount(), 0);
-  filter.set_terms({});
-  filter.clear_lasso();
-  EXPECT_EQ(filter.rowCount(), model.rowCount());
+TEST_F(PlanTable, TheLassoAndTheTermsHoldBoth) {
+  table_.set_lasso({0, 2, 3});
+  EXPECT_EQ(table_.rowCount(), 3);
+  table_.set_terms(u"no such word"_s);
+  EXPECT_EQ(table_.rowCount(), 0);
+  table_.set_terms({});
+  table_.clear_lasso();
+  EXPECT_EQ(table_.rowCount(), static_cast<int>(small_set()->plans.size()));
 }
 
-TEST(PlanTable, EqualPlansKeepTheirOrderBothWays) {
-  PlanTableModel model;
-  model.show(many_plans(1000));
-  PlanFilter filter;
-  filter.setSourceModel(&model);
+TEST_F(PlanTable, EqualPlansKeepTheirOrderBothWays) {
+  table_.show(many_plans(1000));
   for (const Qt::SortOrder order : {Qt::AscendingOrder, Qt::DescendingOrder}) {
-    filter.sort(column("tp"), order);
-    const auto& rows = filter.source_rows();
+    table_.sort(column("tp"), order);
+    const auto& rows = table_.shown_plans();
     ASSERT_EQ(rows.size(), 1000U);
     for (std::size_t i = 1; i < rows.size(); ++i) {
-      const double before = model.number(rows[i - 1], column("tp"));
-      const double now = model.number(rows[i], column("tp"));
+      const double before = table_.number(rows[i - 1], column("tp"));
+      const double now = table_.number(rows[i], column("tp"));
       if (before == now) {
         EXPECT_LT(rows[i - 1], rows[i]);
       } else {
@@ -150,51 +130,43 @@ TEST(PlanTable, EqualPlansKeepTheirOrderBothWays) {
       }
     }
   }
-  filter.sort(-1);
-  EXPECT_TRUE(std::is_sorted(filter.source_rows().begin(), filter.source_rows().end()));
+  table_.sort(-1);
+  EXPECT_TRUE(std::is_sorted(table_.shown_plans().begin(), table_.shown_plans().end()));
 }
 
-TEST(PlanTable, AnIndexThatIsKeptFollowsItsPlan) {
-  FilteredPlans plans;
-  auto& [model, filter] = plans;
-  const QPersistentModelIndex kept = filter.index(3, column("memory"));
-  const int plan = filter.mapToSource(kept).row();
-  filter.sort(column("memory"), Qt::DescendingOrder);
+TEST_F(PlanTable, AnIndexThatIsKeptFollowsItsPlan) {
+  const QPersistentModelIndex kept = table_.index(3, column("memory"));
+  const std::size_t plan = table_.plan_of(kept);
+  table_.sort(column("memory"), Qt::DescendingOrder);
   ASSERT_TRUE(kept.isValid());
-  EXPECT_EQ(filter.mapToSource(kept).row(), plan);
-  EXPECT_EQ(filter.mapFromSource(model.index(plan, column("memory"))), QModelIndex(kept));
+  EXPECT_EQ(table_.plan_of(kept), plan);
+  EXPECT_EQ(table_.index_of(plan, column("memory")), QModelIndex(kept));
 }
 
-TEST(PlanTable, NamesSortByTheirText) {
-  FilteredPlans plans;
-  auto& [model, filter] = plans;
-  filter.sort(column("recompute"));
-  for (int row = 1; row < filter.rowCount(); ++row)
-    EXPECT_LE(filter.index(row - 1, column("recompute")).data().toString(),
-              filter.index(row, column("recompute")).data().toString());
+TEST_F(PlanTable, NamesSortByTheirText) {
+  table_.sort(column("recompute"));
+  for (int row = 1; row < table_.rowCount(); ++row)
+    EXPECT_LE(table_.index(row - 1, column("recompute")).data().toString(),
+              table_.index(row, column("recompute")).data().toString());
 }
 
-TEST(PlanTable, HeadersStayWithoutARow) {
-  FilteredPlans plans;
-  auto& [model, filter] = plans;
-  filter.set_terms(u"no such word"_s);
-  ASSERT_EQ(filter.rowCount(), 0);
-  EXPECT_FALSE(filter.hasChildren());
-  EXPECT_EQ(filter.headerData(column("tp"), Qt::Horizontal, Qt::DisplayRole).toString(), u"tp"_s);
+TEST_F(PlanTable, HeadersStayWithoutARow) {
+  table_.set_terms(u"no such word"_s);
+  ASSERT_EQ(table_.rowCount(), 0);
+  EXPECT_FALSE(static_cast<const QAbstractItemModel&>(table_).hasChildren());
+  EXPECT_EQ(table_.headerData(column("tp"), Qt::Horizontal, Qt::DisplayRole).toString(), u"tp"_s);
 }
 
-TEST(PlanTable, WordsAreFoundWhateverTheirCase) {
-  FilteredPlans plans;
-  auto& [model, filter] = plans;
-  filter.set_terms(u"zero 3"_s);
-  const int found = filter.rowCount();
+TEST_F(PlanTable, WordsAreFoundWhateverTheirCase) {
+  table_.set_terms(u"zero 3"_s);
+  const int found = table_.rowCount();
   EXPECT_GT(found, 0);
-  filter.set_terms(u"ZeRO 3"_s);
-  EXPECT_EQ(filter.rowCount(), found);
-  filter.set_terms(u"recompute=FULL"_s);
-  const int full = filter.rowCount();
-  filter.set_terms(u"recompute=full"_s);
-  EXPECT_EQ(filter.rowCount(), full);
+  table_.set_terms(u"ZeRO 3"_s);
+  EXPECT_EQ(table_.rowCount(), found);
+  table_.set_terms(u"recompute=FULL"_s);
+  const int full = table_.rowCount();
+  table_.set_terms(u"recompute=full"_s);
+  EXPECT_EQ(table_.rowCount(), full);
 }
 
 TEST(TableText, KeepsCellsApart) {

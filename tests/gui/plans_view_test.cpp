@@ -1,4 +1,4 @@
-// What stands around the table of plans: its batch, and that a filter leaves nothing of it.
+// The tests of this file look at what stands around the table of plans, such as its batch.
 #include "gui/views/plans_view.hpp"
 
 #include <QAction>
@@ -27,7 +27,7 @@ class PlansViewTest : public WindowTest {
     return !find<QTableView>("plans_table").isColumnHidden(figure_index(to_qstring(figure)));
   }
   bool is_batch_shown() { return is_shown("batch"); }
-  // A plan's cells in the columns that are shown and say what it is, not how fast.
+  // Returns a plan's cells in the shown columns that say what it is, not how fast.
   QStringList shown_words(int row) {
     auto& table = find<QTableView>("plans_table");
     QStringList words;
@@ -55,12 +55,11 @@ TEST_F(PlansViewTest, ABatchThatTheSearchChoseIsTold) {
   plan(choice);
   const std::int64_t batch = window_.selection().set()->plans.front().plan.global_batch;
   const QString told = find<QLabel>("summary").text();
-  EXPECT_TRUE(told.contains(u"Batch: %1 sequences (chosen: the throughput knee)"_s.arg(batch)))
-      << qPrintable(told);
+  EXPECT_THAT(told, Says(u"Batch: %1 sequences (chosen: the throughput knee)"_s.arg(batch)));
   EXPECT_TRUE(is_batch_shown());
 }
 
-// The user's choice of columns holds for the batches that he names.
+// The user's choice of columns holds for the batches that the user names.
 TEST_F(PlansViewTest, TheColumnOfTheBatchComesAndGoesWithAnOpenBatch) {
   show_plans();
   EXPECT_FALSE(is_batch_shown());
@@ -99,7 +98,7 @@ TEST_F(PlansViewTest, ASessionKeepsTheColumnsThatTheUserChose) {
   EXPECT_FALSE(table.isColumnHidden(figure_index(u"step"_s)));
 }
 
-// A plan that is made another one in a single respect, and the column that tells.
+// The plan differs from another one in a single respect, which this column shows.
 struct OtherPlan {
   const char* figure;
   std::function<void(Plan&)> change;
@@ -120,7 +119,7 @@ std::vector<OtherPlan> other_plans() {
           {"ranks", [](Plan& p) { std::swap(p.rank_order[3], p.rank_order[4]); }}};
 }
 
-// As many times the best plan of two stages, which the step that is drawn for it has as well.
+// Returns the best plan of two stages that many times; the drawn step has two stages as well.
 PlanSet of_two_stages(std::size_t plans) {
   ScenarioChoice choice = small_choice();
   choice.constraints = "schedule=1f1b; pp=2";
@@ -131,7 +130,7 @@ PlanSet of_two_stages(std::size_t plans) {
   return set;
 }
 
-// Two plans that differ in no more than that.
+// Returns two plans that differ in no other respect.
 PlanSet pair_of(const OtherPlan& other) {
   PlanSet set = of_two_stages(2);
   Plan& plan = set.plans[0].plan;
@@ -154,7 +153,7 @@ TEST_F(PlansViewTest, WhateverTellsPlansApartHasItsColumn) {
   }
 }
 
-// Why has it at the plan's words.
+// Why shows this tip at the words of the plan.
 TEST(PlanTip, ExplainsWhateverTellsPlansApart) {
   for (const OtherPlan& other : other_plans()) {
     const PlanSet set = pair_of(other);
@@ -252,7 +251,7 @@ TEST_F(PlansViewTest, ANumberFarBelowHasItsRoom) {
         << figure;
 }
 
-// Which counts its columns otherwise.
+// Such a version counts its columns differently.
 TEST_F(PlansViewTest, ASessionOfAVersionWithOtherFiguresKeepsWhatTheUserChose) {
   show_plans();
   find<QAction>("column_batch").setChecked(true);
@@ -350,8 +349,7 @@ TEST_F(PlansViewTest, AFilterThatNoPlanPassesSaysSo) {
   filter.setText(u"tp=77"_s);
   for (const QWidget* widget : {static_cast<QWidget*>(&table), static_cast<QWidget*>(&scatter)}) {
     EXPECT_FALSE(widget->isVisible());
-    EXPECT_TRUE(hint_around(*widget).contains(u"No plan passes the filter"_s))
-        << qPrintable(hint_around(*widget));
+    EXPECT_THAT(hint_around(*widget), Says("No plan passes the filter"));
   }
   EXPECT_TRUE(filter.isVisible());
   EXPECT_TRUE(find<QLabel>("summary").text().startsWith(u"0 of "_s));

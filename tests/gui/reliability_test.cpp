@@ -11,7 +11,7 @@ namespace {
 
 class ReliabilityTest : public WindowTest {
  protected:
-  // Plans of which the best takes this share of the memory.
+  // Shows plans of which the best takes this share of the memory.
   void show_with_share(double share) {
     PlanSet set = *small_set();
     set.request.cluster.accelerator.memory = set.plans.front().result.memory().peak / share;
@@ -20,7 +20,7 @@ class ReliabilityTest : public WindowTest {
 
   void show(PlanSet set) {
     window_.selection().show(std::make_shared<const PlanSet>(std::move(set)));
-    ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+    ASSERT_TRUE(is_idle());
   }
 
   QString summary() { return find<QLabel>("summary").text(); }
@@ -37,7 +37,7 @@ TEST_F(ReliabilityTest, ABestPlanThatFillsTheMemoryIsToldInWhyAndPlans) {
   EXPECT_FALSE(summary().contains(u"of the memory"_s));
 }
 
-// The warning of Why is that of the chosen plan, the one of Plans that of the best.
+// Why warns about the chosen plan, and Plans warns about the best plan.
 TEST_F(ReliabilityTest, AnotherPlanThanTheBestHasItsOwnWarning) {
   show_with_share(0.97);
   const PlanSet& set = *window_.selection().set();

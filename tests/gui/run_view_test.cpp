@@ -1,9 +1,8 @@
-// Runs that the window starts on the CPU, follows to their end, stops, and learns from.
+// The window of these tests starts runs on the CPU, follows them, stops them and learns from them.
 #include "gui/views/run_view.hpp"
 
 #include <gtest/gtest.h>
 
-#include <QAction>
 #include <QDir>
 #include <QFile>
 #include <QLabel>
@@ -12,7 +11,6 @@
 #include <QPushButton>
 #include <QSignalSpy>
 #include <QSpinBox>
-#include <QTemporaryDir>
 #include <QToolButton>
 #include <algorithm>
 #include <cmath>
@@ -36,59 +34,75 @@
 namespace shardwright::gui {
 namespace {
 
-class RunViewTest : public testing::Test {
+using testing::Not;
+
+class RunViewTest : public WindowTest {
  protected:
   void SetUp() override {
-    window_.show();
-    window_.selection().show(
-        std::make_shared<const PlanSet>(plan_set_of(tiny_scenario(), u"a test"_s)));
-    view_ = window_.findChild<RunView*>();
-    ASSERT_NE(view_, nullptr);
-    corpus_ = folder_.filePath(u"corpus.txt"_s);
+    WindowTest::SetUp();
+    choose(tiny_scenario());
     write_text_file(corpus_, u"to be or not to be, that is the question. "_s.repeated(100));
   }
 
-  template <class Widget>
-  Widget& find(const char* name) {
-    return *window_.findChild<Widget*>(to_qstring(name));
+  void choose(const Scenario& scenario) {
+    window_.selection().show(std::make_shared<const PlanSet>(plan_set_of(scenario, u"a test"_s)));
   }
 
   void start(int steps) {
     window_.raise_view(u"run"_s);
     find<QLineEdit>("run_data").setText(corpus_);
-    find<QLineEdit>("run_out").setText(folder_.filePath(u"run"_s));
+    find<QLineEdit>("run_out").setText(run_.path());
     find<QSpinBox>("run_steps").setValue(steps);
-    QTest::mouseClick(&find<QPushButton>("run_start"), Qt::LeftButton);
+    press("run_start");
   }
 
-  QTemporaryDir folder_;
-  QString corpus_;
-  MainWindow window_;
-  RunView* view_ = nullptr;
+  void press(const char* button) { QTest::mouseClick(&find<QPushButton>(button), Qt::LeftButton); }
+
+  // Waits for the end of the runs that were started. Returns true if the last one ended well.
+  bool ends_well() {
+    EXPECT_TRUE(wait_for([&] { return !ended_.isEmpty() && !window_.is_busy(); }));
+    const bool well = ended_.last().front().toBool();
+    ended_.clear();
+    return well;
+  }
+
+  bool is_calibrated() {
+    return wait_for([&] { return state().contains(u"Calibrated"_s); });
+  }
+
+  QString state() { return find<QLabel>("run_state").text(); }
+
+  void open(const QString& path) {
+    window_.open({path});
+    ASSERT_TRUE(is_idle());
+  }
+
+  QString corpus_ = folder_.filePath(u"corpus.txt"_s);
+  const QDir run_{folder_.filePath(u"run"_s)};
+  RunView* view_ = window_.findChild<RunView*>();
+  QSignalSpy ended_{view_, &RunView::ended};
 };
 
 TEST_F(RunViewTest, ARunIsFollowedToItsEndAndCalibratedFrom) {
-  QSignalSpy ended(view_, &RunView::ended);
   start(14);
   EXPECT_EQ(find<QLabel>("run_state").toolTip(), QString());  // it speaks of no tensors yet
-  ASSERT_TRUE(wait_for([&] { return ended.count() == 1; }));
+  ASSERT_TRUE(ends_well()) << qPrintable(said());
   EXPECT_EQ(find<QLabel>("run_state").toolTip(), tip_of_tensors());
-  ASSERT_TRUE(ended.front().front().toBool()) << qPrintable(find<MessageBar>("message_bar").text());
   EXPECT_EQ(view_->follower().steps().size(), 14U);
   EXPECT_EQ(view_->table().rows.size(), 14U);
-  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  ASSERT_TRUE(is_idle());
 
-  EXPECT_TRUE(find<QLabel>("run_state").text().startsWith(u"The run has ended."_s));
+  EXPECT_TRUE(state().startsWith(u"The run has ended."_s));
   EXPECT_FALSE(find<MessageBar>("message_bar").isVisible());
 
   // Both ranks of the recorded step lie below the prediction.
   window_.raise_view(u"timeline"_s);
-  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  ASSERT_TRUE(is_idle());
   std::vector<TimelineOrigin> origins;
   for (const auto& timeline : window_.findChild<TimelineView*>()->canvas().tracks().timelines())
     origins.push_back(timeline->origin);
   EXPECT_EQ(origins, (std::vector{TimelineOrigin::Predicted, TimelineOrigin::Measured}));
-  const auto run = find_run(folder_.filePath(u"run"_s));
+  const auto run = find_run(run_.path());
   ASSERT_TRUE(run);
   EXPECT_EQ(run->timelines.size(), 2U);
   const auto measured = read_measured_step(*run);
@@ -101,13 +115,13 @@ TEST_F(RunViewTest, ARunIsFollowedToItsEndAndCalibratedFrom) {
   EXPECT_EQ(mfu.graph(0)->dataCount(), 14);
   EXPECT_GT(mfu.graph(1)->data()->at(0)->value, 0.0);
 
-  QTest::mouseClick(&find<QPushButton>("run_calibrate"), Qt::LeftButton);
-  ASSERT_TRUE(wait_for([&] { return find<QLabel>("run_state").text().contains(u"Calibrated"_s); }));
+  press("run_calibrate");
+  ASSERT_TRUE(is_calibrated());
   EXPECT_EQ(mfu.graphCount(), 3);
 }
 
 TEST_F(RunViewTest, AnEarlierRunStaysAsItIs) {
-  const QString earlier = folder_.filePath(u"run"_s);
+  const QString earlier = run_.path();
   ASSERT_TRUE(QDir().mkpath(earlier));
   const QString metrics = QDir(earlier).filePath(u"metrics.jsonl"_s);
   const QString plan = QDir(earlier).filePath(u"plan.json"_s);
@@ -115,8 +129,7 @@ TEST_F(RunViewTest, AnEarlierRunStaysAsItIs) {
   write_text_file(plan, u"the plan of the earlier run"_s);
   start(3);
   EXPECT_FALSE(view_->is_running());
-  const QString message = find<MessageBar>("message_bar").text();
-  EXPECT_TRUE(message.contains(u"earlier run"_s)) << qPrintable(message);
+  EXPECT_THAT(said(), Says("earlier run"));
   EXPECT_EQ(find<QLineEdit>("run_out").text(), earlier + u"-2"_s);
   QFile file(plan);
   ASSERT_TRUE(file.open(QIODevice::ReadOnly));
@@ -131,13 +144,12 @@ TEST_F(RunViewTest, NothingOfARunThatGoesCanBeChosenAnew) {
         find<QLineEdit>("run_out").isEnabled(), find<QToolButton>("run_browse_out").isEnabled(),
         find<QSpinBox>("run_steps").isEnabled()};
   };
-  QSignalSpy ended(view_, &RunView::ended);
   EXPECT_EQ(enabled(), std::vector<bool>(5, true));
   start(1'000'000);
   ASSERT_TRUE(view_->is_running());
   EXPECT_EQ(enabled(), std::vector<bool>(5, false));
   view_->stop();
-  ASSERT_TRUE(wait_for([&] { return ended.count() == 1 && !window_.is_busy(); }));
+  ASSERT_TRUE(ends_well());
   EXPECT_EQ(enabled(), std::vector<bool>(5, true));
 }
 
@@ -177,7 +189,7 @@ TEST_F(ClosedDuringARun, AWindowClosesAndItsRunGoesOn) {
   answer("keep_running");
   EXPECT_TRUE(wait_for([&] { return !window_.isVisible(); }));
   EXPECT_FALSE(view_->is_running());  // It is no longer the window's own.
-  const QString run = folder_.filePath(u"run"_s);
+  const QString run = run_.path();
   EXPECT_TRUE(wait_for([&] { return QFileInfo(run + u"/metrics.jsonl"_s).size() > 0; }));
   EXPECT_GE(processes_of(run).size(), 3);  // the launcher and two ranks
   interrupt_processes_of(run);
@@ -191,49 +203,42 @@ TEST_F(ClosedDuringARun, AWindowWhoseRunEndsAsksNoMore) {
 }
 
 TEST_F(RunViewTest, StoppedBeforeItsFirstStepARunLeavesNoErrorAndNoPlan) {
-  QSignalSpy ended(view_, &RunView::ended);
   start(1'000'000);
   ASSERT_TRUE(view_->is_running());
   view_->stop();
-  ASSERT_TRUE(wait_for([&] { return ended.count() == 1 && !window_.is_busy(); }));
-  EXPECT_TRUE(ended.front().front().toBool()) << qPrintable(find<MessageBar>("message_bar").text());
+  EXPECT_TRUE(ends_well()) << qPrintable(said());
   EXPECT_FALSE(find<MessageBar>("message_bar").isVisible());
-  EXPECT_TRUE(find<QLabel>("run_state").text().startsWith(u"Stopped."_s));
-  EXPECT_FALSE(QFileInfo::exists(folder_.filePath(u"run/plan.json"_s)));
+  EXPECT_TRUE(state().startsWith(u"Stopped."_s));
+  EXPECT_FALSE(QFileInfo::exists(run_.filePath(u"plan.json"_s)));
 }
 
-// Its log was opened, and no step was written into it.
+// The run opened its log and wrote no step into it.
 TEST_F(RunViewTest, AnEmptyLogOfNoStepLeavesTheFolderFree) {
-  const QDir run(folder_.filePath(u"run"_s));
   for (int i = 0; i < 2; ++i) {
-    QSignalSpy ended(view_, &RunView::ended);
     start(1'000'000);
-    ASSERT_TRUE(view_->is_running()) << qPrintable(find<MessageBar>("message_bar").text());
-    write_text_file(run.filePath(u"metrics.jsonl"_s), {});
+    ASSERT_TRUE(view_->is_running()) << qPrintable(said());
+    write_text_file(run_.filePath(u"metrics.jsonl"_s), {});
     view_->stop();
-    ASSERT_TRUE(wait_for([&] { return ended.count() == 1 && !window_.is_busy(); }));
-    EXPECT_FALSE(run.exists(u"plan.json"_s));
-    EXPECT_FALSE(run.exists(u"metrics.jsonl"_s));
+    ASSERT_TRUE(ends_well());
+    EXPECT_FALSE(run_.exists(u"plan.json"_s));
+    EXPECT_FALSE(run_.exists(u"metrics.jsonl"_s));
   }
 }
 
-// One that somebody else began there in the same moment.
+// Another process began its run there in the same moment.
 TEST_F(RunViewTest, AnEmptyLogOfAnotherRunStays) {
-  const QString metrics = folder_.filePath(u"run/metrics.jsonl"_s);
+  const QString metrics = run_.filePath(u"metrics.jsonl"_s);
   bool finished = true;
   // A run that has opened its log before the other one does finishes: it is tried again.
   for (int i = 0; finished && i < 20; ++i) {
-    QDir(folder_.filePath(u"run"_s)).removeRecursively();
-    QSignalSpy ended(view_, &RunView::ended);
+    QDir(run_.path()).removeRecursively();
     start(3);
     ASSERT_TRUE(view_->is_running());
     write_text_file(metrics, {});
-    ASSERT_TRUE(wait_for([&] { return ended.count() == 1 && !window_.is_busy(); }));
-    finished = ended.front().front().toBool();
+    finished = ends_well();
   }
   EXPECT_FALSE(finished);
-  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(u"without an earlier run"_s))
-      << qPrintable(find<MessageBar>("message_bar").text());
+  EXPECT_THAT(said(), Says("without an earlier run"));
   EXPECT_TRUE(QFileInfo::exists(metrics));
 }
 
@@ -246,10 +251,9 @@ TEST_F(RunViewTest, TheLastStepIsToldByItsOwnFigures) {
         u"{\"step\": %1, \"loss\": 5, \"step_s\": 0.1, \"tokens_per_s\": %2}\n"_s.arg(step).arg(
             step == 3 ? 1488.9 : 4000.0);
   write_text_file(run.filePath(u"metrics.jsonl"_s), lines);
-  window_.open({run.path()});
-  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
-  const QString text = find<QLabel>("run_state").text();
-  EXPECT_TRUE(text.contains(u"Step 3: loss 5.0000, 1,489 tokens/s"_s)) << qPrintable(text);
+  open(run.path());
+  const QString text = state();
+  EXPECT_THAT(text, Says("Step 3: loss 5.0000, 1,489 tokens/s"));
 }
 
 TEST_F(RunViewTest, TwoRunsLieBesideEachOther) {
@@ -265,15 +269,14 @@ TEST_F(RunViewTest, TwoRunsLieBesideEachOther) {
     return run;
   };
   window_.open({write_run("one", 3), write_run("two", 5), write_run("three", 4)});
-  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  ASSERT_TRUE(is_idle());
   const auto& loss = find<Chart>("run_loss");
   ASSERT_EQ(loss.graphCount(), 2);
   EXPECT_EQ(loss.graph(0)->dataCount(), 3);
   EXPECT_EQ(loss.graph(1)->dataCount(), 5);
   EXPECT_EQ(loss.graph(1)->name(), u"two"_s);
-  const QString message = find<MessageBar>("message_bar").text();
-  EXPECT_TRUE(message.contains(u"Comparing the runs one and two"_s)) << qPrintable(message);
-  EXPECT_TRUE(message.contains(u"Not shown: three (run folder)"_s)) << qPrintable(message);
+  EXPECT_THAT(said(), Says("Comparing the runs one and two"));
+  EXPECT_THAT(said(), Says("Not shown: three (run folder)"));
   // The chosen plan's prediction is of the first alone.
   const TextTable table = view_->table();
   ASSERT_EQ(table.rows.size(), 8U);
@@ -283,75 +286,68 @@ TEST_F(RunViewTest, TwoRunsLieBesideEachOther) {
 }
 
 TEST_F(RunViewTest, ARefittedProfileIsSavedAndPlannedWith) {
-  QSignalSpy ended(view_, &RunView::ended);
   start(14);
-  ASSERT_TRUE(wait_for([&] { return ended.count() == 1 && !window_.is_busy(); }));
+  ASSERT_TRUE(ends_well());
   EXPECT_FALSE(find<QPushButton>("run_save_profile").isVisible());
-  QTest::mouseClick(&find<QPushButton>("run_calibrate"), Qt::LeftButton);
-  ASSERT_TRUE(wait_for([&] { return find<QLabel>("run_state").text().contains(u"Calibrated"_s); }))
-      << qPrintable(find<MessageBar>("message_bar").text());
+  press("run_calibrate");
+  ASSERT_TRUE(is_calibrated()) << qPrintable(said());
 
-  // Its own file by default, in the run's folder; a file that is there already is not written over.
+  // The profile is a new file in the run's folder; it overwrites no file that is there already.
   auto& file = find<QLineEdit>("run_profile");
   const QString profile = file.text();
-  EXPECT_EQ(profile, folder_.filePath(u"run/calibrated.json"_s));
+  EXPECT_EQ(profile, run_.filePath(u"calibrated.json"_s));
   file.setText(corpus_);
-  QTest::mouseClick(&find<QPushButton>("run_save_profile"), Qt::LeftButton);
-  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(u"exists"_s));
+  press("run_save_profile");
+  EXPECT_TRUE(said().contains(u"exists"_s));
   file.setText(profile);
-  QTest::mouseClick(&find<QPushButton>("run_save_profile"), Qt::LeftButton);
+  press("run_save_profile");
   const ClusterSpec saved = load_cluster(profile.toStdString());
   ASSERT_TRUE(saved.stack);
   EXPECT_NE(saved.accelerator, cpu_cluster().accelerator);
 
-  QTest::mouseClick(&find<QPushButton>("run_replan"), Qt::LeftButton);
+  press("run_replan");
   EXPECT_EQ(window_.document().choice().cluster, profile.toStdString());
   EXPECT_EQ(window_.document().choice().model, "tiny-llama");
   EXPECT_EQ(window_.document().choice().gpus, 2);
   const PlanSetPointer before = window_.selection().set();
   ASSERT_TRUE(wait_for([&] { return window_.selection().set() != before && !window_.is_busy(); }))
-      << qPrintable(find<MessageBar>("message_bar").text());
+      << qPrintable(said());
   EXPECT_EQ(window_.selection().set()->request.stack, *saved.stack);
 
   // What was measured lies below the new prediction of the same plan, which need not be among the
   // best.
   Scenario again = tiny_scenario(saved);
   again.stack = *saved.stack;
-  window_.selection().show(std::make_shared<const PlanSet>(plan_set_of(again, u"calibrated"_s)));
+  choose(again);
   window_.raise_view(u"timeline"_s);
-  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  ASSERT_TRUE(is_idle());
   const auto& tracks = window_.findChild<TimelineView*>()->canvas().tracks();
   ASSERT_EQ(tracks.timelines().size(), 2U);
   EXPECT_EQ(tracks.timelines()[1]->origin, TimelineOrigin::Measured);
 
   // The message that Undo returns to the former scenario stays until the scenario changes.
-  const auto& messages = find<MessageBar>("message_bar");
-  EXPECT_TRUE(messages.text().contains(u"Undo returns to the former scenario"_s))
-      << qPrintable(messages.text());
+  EXPECT_THAT(said(), Says("Undo returns to the former scenario"));
   window_.actions().find(u"edit.undo"_s)->trigger();
-  EXPECT_FALSE(messages.text().contains(u"Undo returns"_s));
+  EXPECT_FALSE(said().contains(u"Undo returns"_s));
 }
 
-// As a run that somebody else has trained: by the menu, without a word of its profile's file.
+// The user opens the run of another program and names no file for its profile.
 TEST_F(RunViewTest, ARunThatIsOpenedIsCalibratedFromByTheMenu) {
   const auto calibrate = [&] { window_.actions().find(u"plan.calibrate"_s)->trigger(); };
-  auto& messages = find<MessageBar>("message_bar");
   calibrate();
-  EXPECT_TRUE(messages.text().contains(u"No run has measured"_s)) << qPrintable(messages.text());
+  EXPECT_THAT(said(), Says("No run has measured"));
 
-  QSignalSpy ended(view_, &RunView::ended);
   start(14);
-  ASSERT_TRUE(wait_for([&] { return ended.count() == 1 && !window_.is_busy(); }));
+  ASSERT_TRUE(ends_well());
   const QString copy = folder_.filePath(u"copy"_s);
-  ASSERT_TRUE(QDir().rename(folder_.filePath(u"run"_s), copy));
-  window_.open({copy});
-  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  ASSERT_TRUE(QDir().rename(run_.path(), copy));
+  open(copy);
   window_.raise_view(u"plans"_s);
   calibrate();
   auto& state = find<QLabel>("run_state");
   ASSERT_TRUE(wait_for([&] { return state.text().contains(u"Calibrated"_s); }))
-      << qPrintable(messages.text());
-  EXPECT_FALSE(messages.text().contains(u"No run has measured"_s));
+      << qPrintable(said());
+  EXPECT_FALSE(said().contains(u"No run has measured"_s));
   EXPECT_TRUE(find<QPushButton>("run_save_profile").isVisible());
   auto& file = find<QLineEdit>("run_profile");
   EXPECT_EQ(file.text(), QDir(copy).filePath(u"calibrated.json"_s));
@@ -360,42 +356,38 @@ TEST_F(RunViewTest, ARunThatIsOpenedIsCalibratedFromByTheMenu) {
   answer_next_dialog(folder_.filePath(u"mine"_s));
   QTest::mouseClick(&find<QToolButton>("run_browse_profile"), Qt::LeftButton);
   EXPECT_EQ(file.text(), folder_.filePath(u"mine.json"_s));
-  QTest::mouseClick(&find<QPushButton>("run_save_profile"), Qt::LeftButton);
+  press("run_save_profile");
   EXPECT_TRUE(state.text().contains(u"Saved the refitted profile as "_s + file.text()));
   EXPECT_TRUE(load_cluster(file.text().toStdString()).stack);
 
-  // No name at all, and then another run: its profile is none of this one's.
+  // The user leaves the name empty and opens another run, whose profile is not this run's profile.
   file.clear();
-  QTest::mouseClick(&find<QPushButton>("run_replan"), Qt::LeftButton);
-  EXPECT_TRUE(messages.text().contains(u"name a file"_s)) << qPrintable(messages.text());
-  window_.open({copy});
-  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  press("run_replan");
+  EXPECT_THAT(said(), Says("name a file"));
+  open(copy);
   EXPECT_FALSE(find<QPushButton>("run_save_profile").isVisible());
 }
 
 TEST_F(RunViewTest, ARefittedProfileBringsThePredictionCloser) {
-  QSignalSpy ended(view_, &RunView::ended);
   start(14);
-  ASSERT_TRUE(wait_for([&] { return ended.count() == 1; }));
-  const RunCalibration calibration = calibrate_run(folder_.filePath(u"run"_s));
+  ASSERT_TRUE(ends_well());
+  const RunCalibration calibration = calibrate_run(run_.path());
   EXPECT_GT(calibration.figures, 5U);
   EXPECT_LT(std::abs(calibration.step.error_after()), std::abs(calibration.step.error_before()));
   EXPECT_EQ(calibration.scenario.plan, tiny_scenario().plan);
 }
 
-// It says nothing of the GPUs that it was planned for, whoever asks.
+// Such a run says nothing about the GPUs of its plan.
 TEST_F(RunViewTest, ARunOnCpusIsNotCalibratedAgainstGpus) {
   const Scenario planned = tiny_scenario(load_cluster("h100-pcie-server"));
-  window_.selection().show(std::make_shared<const PlanSet>(plan_set_of(planned, u"a test"_s)));
-  QSignalSpy ended(view_, &RunView::ended);
+  choose(planned);
   start(14);
-  ASSERT_TRUE(wait_for([&] { return ended.count() == 1 && !window_.is_busy(); }));
-  QTest::mouseClick(&find<QPushButton>("run_calibrate"), Qt::LeftButton);
-  auto& messages = find<MessageBar>("message_bar");
-  ASSERT_TRUE(wait_for([&] { return messages.isVisible(); }));
+  ASSERT_TRUE(ends_well());
+  press("run_calibrate");
+  ASSERT_TRUE(wait_for([&] { return find<MessageBar>("message_bar").isVisible(); }));
 
-  // In the words of the command.
-  const std::string run = folder_.filePath(u"run"_s).toStdString();
+  // The message has the words of the command.
+  const std::string run = run_.path().toStdString();
   ProblemList problems("calibration");
   calibration::check_device(calibration::load_run(run), planned.cluster, problems);
   ASSERT_EQ(problems.size(), 1U);
@@ -405,23 +397,21 @@ TEST_F(RunViewTest, ARunOnCpusIsNotCalibratedAgainstGpus) {
   } catch (const InputError& error) {
     words = error_text(error);
   }
-  EXPECT_TRUE(words.contains(u"a run on CPUs"_s)) << qPrintable(words);
-  EXPECT_TRUE(messages.text().contains(words)) << qPrintable(messages.text());
+  EXPECT_THAT(words, Says("a run on CPUs"));
+  EXPECT_TRUE(said().contains(words)) << qPrintable(said());
   EXPECT_FALSE(find<QPushButton>("run_save_profile").isVisible());
-  EXPECT_FALSE(find<QLabel>("run_state").text().contains(u"Calibrated"_s));
+  EXPECT_FALSE(state().contains(u"Calibrated"_s));
 }
 
 TEST_F(RunViewTest, ARunIsStoppedCleanly) {
-  QSignalSpy ended(view_, &RunView::ended);
   start(1'000'000);
   ASSERT_TRUE(wait_for([&] { return view_->follower().steps().size() > 3; }));
   EXPECT_FALSE(find<QPushButton>("run_start").isEnabled());
-  QTest::mouseClick(&find<QPushButton>("run_stop"), Qt::LeftButton);
-  ASSERT_TRUE(wait_for([&] { return ended.count() == 1; }));
-  EXPECT_TRUE(ended.front().front().toBool());
+  press("run_stop");
+  EXPECT_TRUE(ends_well());
   EXPECT_FALSE(view_->is_running());
-  EXPECT_TRUE(QFileInfo::exists(folder_.filePath(u"run/plan.json"_s)));
-  EXPECT_GT(QFileInfo(folder_.filePath(u"run/metrics.jsonl"_s)).size(), 0);
+  EXPECT_TRUE(QFileInfo::exists(run_.filePath(u"plan.json"_s)));
+  EXPECT_GT(QFileInfo(run_.filePath(u"metrics.jsonl"_s)).size(), 0);
 }
 
 TEST(RecordedSteps, AreFewEarlyAndLateOnes) {
@@ -434,7 +424,7 @@ TEST(RecordedSteps, AreFewEarlyAndLateOnes) {
     EXPECT_GE(recorded.front(), 0);
     EXPECT_LT(recorded.back(), steps);
     EXPECT_LE(recorded.size(), 40U);
-    // Stopped anywhere after its third step, a run has one; nor is the last one long ago.
+    // A run that stops after its third step has a checkpoint of one of its latest steps.
     for (std::size_t i = 0; i + 1 < recorded.size(); ++i)
       EXPECT_LE(recorded[i + 1], std::max<std::int64_t>(5, 3 * recorded[i])) << steps;
     if (steps > 5) {
@@ -444,31 +434,28 @@ TEST(RecordedSteps, AreFewEarlyAndLateOnes) {
 }
 
 TEST_F(RunViewTest, ARunThatIsStoppedCanBeCalibratedFrom) {
-  QSignalSpy ended(view_, &RunView::ended);
   start(5000);
   auto& calibrate = find<QPushButton>("run_calibrate");
   ASSERT_TRUE(wait_for([&] { return view_->follower().steps().size() > 12; }));
   EXPECT_FALSE(calibrate.isEnabled());
   EXPECT_TRUE(calibrate.toolTip().contains(u"still in progress"_s));
   view_->stop();
-  ASSERT_TRUE(wait_for([&] { return ended.count() == 1 && !window_.is_busy(); }));
+  ASSERT_TRUE(ends_well());
   ASSERT_LT(view_->follower().steps().size(), 2500U);  // the second half was not begun
   ASSERT_TRUE(calibrate.isEnabled()) << qPrintable(calibrate.toolTip());
   QTest::mouseClick(&calibrate, Qt::LeftButton);
-  EXPECT_TRUE(wait_for([&] { return find<QLabel>("run_state").text().contains(u"Calibrated"_s); }))
-      << qPrintable(find<MessageBar>("message_bar").text());
+  EXPECT_TRUE(is_calibrated()) << qPrintable(said());
 }
 
 TEST_F(RunViewTest, WithoutAStepOfAllRanksCalibrateSaysWhyItIsOff) {
-  const QDir run(folder_.filePath(u"run"_s));
-  ASSERT_TRUE(QDir().mkpath(run.path()));
+  ASSERT_TRUE(QDir().mkpath(run_.path()));
   const auto& calibrate = find<QPushButton>("run_calibrate");
   const auto is_off_after = [&](const char* file, const QString& text, const char* why) {
-    write_text_file(run.filePath(to_qstring(file)), text);
-    window_.open({run.path()});
-    EXPECT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+    write_text_file(run_.filePath(to_qstring(file)), text);
+    window_.open({run_.path()});
+    EXPECT_TRUE(is_idle());
     EXPECT_FALSE(calibrate.isEnabled()) << file;
-    EXPECT_TRUE(calibrate.toolTip().contains(to_qstring(why))) << qPrintable(calibrate.toolTip());
+    EXPECT_THAT(calibrate.toolTip(), Says(why));
   };
   EXPECT_TRUE(calibrate.toolTip().contains(u"No run"_s));
   QString lines;
@@ -477,7 +464,7 @@ TEST_F(RunViewTest, WithoutAStepOfAllRanksCalibrateSaysWhyItIsOff) {
   is_off_after("metrics.jsonl", lines, "no plan.json");
   is_off_after("plan.json", to_qstring(to_json(tiny_scenario()).dump()),
                "No step of the run was recorded by all of its ranks");
-  // One of its two ranks.
+  // The timeline keeps one of the two ranks.
   Timeline rank;
   rank.origin = TimelineOrigin::Measured;
   rank.ranks = {{0, "stage 0"}};
@@ -493,56 +480,51 @@ TEST_F(RunViewTest, DamagedMetricsAreNamedAndNotShown) {
   const auto state_of = [&](const char* lines) {
     write_text_file(run.filePath(u"metrics.jsonl"_s), to_qstring(lines));
     window_.open({run.path()});
-    EXPECT_TRUE(wait_for([&] { return !window_.is_busy(); }));
-    return find<QLabel>("run_state").text();
+    EXPECT_TRUE(is_idle());
+    return state();
   };
   const QString none = state_of("{\"step\": 0}\n");
   EXPECT_TRUE(none.endsWith(u"1 line of the metrics cannot be read: line 1."_s))
       << qPrintable(none);
-  EXPECT_FALSE(none.contains(u"loss"_s)) << qPrintable(none);
+  EXPECT_THAT(none, Not(Says("loss")));
   EXPECT_TRUE(view_->table().rows.empty());
   const QString text = state_of(
       "{\"step\": 0, \"step_s\": 0.1, \"loss\": 3e38, \"tensor_peak_bytes\": 2e9}\nno line\n"
       "{\"step\": -1e300, \"step_s\": 0.1, \"tensor_peak_bytes\": 1e308}\n");
-  EXPECT_TRUE(text.contains(u"Step 0: loss 3e+38, – tokens/s, 2 GB for the step's tensors."_s))
-      << qPrintable(text);
-  EXPECT_TRUE(text.contains(u"2 lines of the metrics cannot be read, first line 2."_s))
-      << qPrintable(text);
+  EXPECT_THAT(text, Says("Step 0: loss 3e+38, – tokens/s, 2 GB for the step's tensors."));
+  EXPECT_THAT(text, Says("2 lines of the metrics cannot be read, first line 2."));
   EXPECT_EQ(view_->table().rows.size(), 1U);
   EXPECT_EQ(view_->width(), width);
 }
 
-// The palette offers both at any time.
+// The command palette offers both at any time.
 TEST_F(RunViewTest, StoppingNothingAndStartingTwiceChangeNothing) {
   view_->stop();
-  EXPECT_FALSE(find<QLabel>("run_state").text().contains(u"Stopping"_s));
-  QSignalSpy ended(view_, &RunView::ended);
+  EXPECT_FALSE(state().contains(u"Stopping"_s));
   start(100'000);
   ASSERT_TRUE(wait_for([&] { return !view_->follower().steps().empty(); }));
   const QString folder = find<QLineEdit>("run_out").text();
   view_->start();
   EXPECT_EQ(find<QLineEdit>("run_out").text(), folder);
-  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(u"stop it first"_s));
+  EXPECT_TRUE(said().contains(u"stop it first"_s));
   view_->stop();
-  ASSERT_TRUE(wait_for([&] { return ended.count() == 1; }));
+  ASSERT_TRUE(ends_well());
 }
 
 TEST_F(RunViewTest, AFailingRunSaysWhy) {
-  QSignalSpy ended(view_, &RunView::ended);
   Scenario wrong = tiny_scenario();
   wrong.plan.precision = Precision::Bf16;
-  window_.selection().show(std::make_shared<const PlanSet>(plan_set_of(wrong, u"a test"_s)));
+  choose(wrong);
   start(3);
-  ASSERT_TRUE(wait_for([&] { return ended.count() == 1; }));
-  EXPECT_FALSE(ended.front().front().toBool());
-  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(u"/plan/precision"_s));
+  EXPECT_FALSE(ends_well());
+  EXPECT_TRUE(said().contains(u"/plan/precision"_s));
 }
 
 TEST_F(RunViewTest, AMissingCorpusIsTold) {
   corpus_ = folder_.filePath(u"no-such-file"_s);
   start(3);
   EXPECT_FALSE(view_->is_running());
-  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(u"no-such-file"_s));
+  EXPECT_TRUE(said().contains(u"no-such-file"_s));
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ TEST(ScenarioChoice, TakesDefaultsForWhatASessionLacks) {
   EXPECT_EQ(replaced.size(), 3U);
 }
 
-// Beyond what the fields show, beyond 32 and 64 bits, and what is no whole number.
+// These numbers exceed the fields, 32 bits or 64 bits, or are no whole numbers.
 TEST(ScenarioChoice, TakesNothingFromASessionThatTheFieldsCannotShow) {
   for (const auto& [key, field, value] :
        {std::tuple{"global_batch", "global_batch", "99999999999999"},
@@ -117,7 +117,7 @@ TEST(ScenarioChoice, TakesNothingFromASessionThatTheFieldsCannotShow) {
   }
 }
 
-// A file of a cluster with a stack of its own, which is shipped nowhere.
+// Writes a cluster file whose stack is not part of the catalog.
 std::string probed_cluster(const QTemporaryDir& folder) {
   ClusterSpec cluster = load_cluster("dgx-h100");
   cluster.name = "probed";

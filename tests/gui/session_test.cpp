@@ -1,4 +1,4 @@
-// What the window remembers, and what it does with a session that is damaged.
+// The tests of this file open the window on a session that is valid or damaged.
 #include <QComboBox>
 #include <QFile>
 #include <QSettings>
@@ -33,7 +33,7 @@ TEST(Session, ComesBack) {
   EXPECT_EQ(window.findChild<QComboBox*>(u"scatter_x"_s)->currentIndex(), 3);
 }
 
-// As a process that starts anew reads it, and not from what the one before holds in memory.
+// A new process reads the session from its file, not from the memory of the former one.
 TEST(Session, IsReadFromItsFileWithoutAWord) {
   const QTemporaryDir folder;
   const QString file = folder.filePath(u"session.ini"_s);
@@ -60,7 +60,7 @@ TEST(Session, ValuesThatTheFieldsCannotShowAreTold) {
   EXPECT_EQ(window.findChild<QSpinBox*>(u"seq_len"_s)->value(), 8192);
   const QString told = window.findChild<MessageBar*>(u"message_bar"_s)->text();
   for (const char* text : {"Global batch", "99999999999999", "1000000000", "Sequence", "-5"})
-    EXPECT_TRUE(told.contains(to_qstring(text))) << text << ": " << qPrintable(told);
+    EXPECT_THAT(told, Says(text)) << text;
 }
 
 TEST(Session, LeavesItsMessagesBehind) {
@@ -107,7 +107,7 @@ TEST(Session, OpensItsFilesAgain) {
   EXPECT_FALSE(window.findChild<MessageBar*>(u"message_bar"_s)->text().contains(u"gone.json"_s));
 }
 
-// A session's file with these lines.
+// The fixture writes a session's file with the lines of a test.
 class DamagedSession : public testing::Test {
  protected:
   void session(const QByteArray& lines) {
@@ -117,7 +117,7 @@ class DamagedSession : public testing::Test {
     settings_.emplace(path, QSettings::IniFormat);
   }
 
-  // What a window says that opens on the session, and closes again.
+  // Opens a window on the session, closes it and returns what it said.
   QString told() {
     MainWindow window(&*settings_);
     window.show();
@@ -132,7 +132,7 @@ class DamagedSession : public testing::Test {
   ScenarioChoice choice_;
 };
 
-// Not a word of Qt on standard error: that would fail the test.
+// A warning of Qt on standard error would fail the test.
 TEST_F(DamagedSession, ValuesThatQtCannotReadAreToldOnce) {
   session(R"([General]
 scenario="{\"model\": \"llama3-8b\"}"
@@ -147,7 +147,7 @@ layout=@ByteArray(zzz)
 )");
   const QString text = told();
   for (const char* key : {"recent_files", "plans/scatter_x", "run/steps", "window/layout"})
-    EXPECT_TRUE(text.contains(to_qstring(key))) << key << ": " << qPrintable(text);
+    EXPECT_THAT(text, Says(key)) << key;
   EXPECT_EQ(choice_.model, "llama3-8b");
   EXPECT_EQ(told(), QString());
   EXPECT_EQ(choice_.model, "llama3-8b");

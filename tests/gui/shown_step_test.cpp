@@ -1,4 +1,4 @@
-// Whose step Timeline, Topology and Schedule show: the chosen plan's, a run's or a file's.
+// Timeline, Topology and Schedule show the step of the chosen plan, of a run or of a file.
 #include <QDir>
 #include <QLabel>
 #include <QToolButton>
@@ -13,17 +13,19 @@
 namespace shardwright::gui {
 namespace {
 
+using testing::Not;
+
 class ShownStepTest : public WindowTest {
  protected:
   void SetUp() override {
     WindowTest::SetUp();
     window_.document().reset(small_choice());
-    ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+    ASSERT_TRUE(is_idle());
     window_.raise_view(u"timeline"_s);
     show_plans();
   }
 
-  // A folder of a run with one recorded step, and with its plan if there is one.
+  // Writes the folder of a run with one recorded step, and with its plan if there is one.
   QString write_run(const char* name, const std::optional<Scenario>& plan = std::nullopt) {
     const QString folder = folder_.filePath(to_qstring(name));
     QDir().mkpath(folder);
@@ -46,10 +48,10 @@ class ShownStepTest : public WindowTest {
         std::make_shared<const PlanSet>(plan_set_of(scenario, u"another search"_s)));
   }
 
-  // Of what lies in Timeline, once the window rests there.
+  // Returns the origins of the steps in Timeline once the window is idle.
   std::vector<TimelineOrigin> origins() {
     window_.raise_view(u"timeline"_s);
-    EXPECT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+    EXPECT_TRUE(is_idle());
     std::vector<TimelineOrigin> found;
     for (const auto& timeline : timelines()) found.push_back(timeline->origin);
     return found;
@@ -97,7 +99,7 @@ TEST_F(ShownStepTest, ReadingAgainLeavesTheStepThatIsShown) {
   trigger("file.reload");
   EXPECT_EQ(origins(), predicted_);
   EXPECT_TRUE(names("step.json"));
-  // What was opened last is shown; of what is opened together, the file that was named for it.
+  // The window shows what was opened last; of files opened together, it shows the one named for it.
   drop({run});
   EXPECT_TRUE(names("of-somebody"));
   trigger("file.reload");
@@ -119,17 +121,17 @@ TEST_F(ShownStepTest, AFileIsNamedAndTheChosenPlanIsAClickAway) {
   drop({write_step("a<b.json")});
   EXPECT_TRUE(names("a<b.json"));
   for (const char* view : {"topology", "schedule"}) {
-    EXPECT_TRUE(hint_of(view).contains(u"a&lt;b.json"_s)) << qPrintable(hint_of(view));
-    EXPECT_FALSE(hint_of(view).contains(u"Choose a plan"_s)) << qPrintable(hint_of(view));
+    EXPECT_THAT(hint_of(view), Says("a&lt;b.json"));
+    EXPECT_THAT(hint_of(view), Not(Says("Choose a plan")));
   }
   QTest::mouseClick(&find<QToolButton>("timeline_back"), Qt::LeftButton);
   EXPECT_EQ(origins(), predicted_);
   EXPECT_NE(window_.findChild<TimelineView*>()->canvas().tracks().all_spans(),
             gui::fixtures::small_step().timeline->spans.size());
   EXPECT_FALSE(find<QLabel>("timeline_source").isVisible());
-  EXPECT_FALSE(hint_of("schedule").contains(u"a&lt;b.json"_s)) << qPrintable(hint_of("schedule"));
+  EXPECT_THAT(hint_of("schedule"), Not(Says("a&lt;b.json")));
   trigger("file.reload");  // the file is closed
-  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(u"No file is open"_s));
+  EXPECT_TRUE(said().contains(u"No file is open"_s));
 }
 
 TEST_F(ShownStepTest, AMeasurementAndAPredictionOfFilesAreBothNamed) {
@@ -154,7 +156,7 @@ TEST_F(ShownStepTest, AMeasuredStepComesBackWithItsPlan) {
   QTest::mouseClick(&find<QToolButton>("timeline_back"), Qt::LeftButton);
   EXPECT_EQ(origins(), both_);
 
-  // As calibration leaves it, on another profile; but of another model it is not.
+  // Calibration changes the profile of the plan, which stays the same plan; another model does not.
   Scenario calibrated = trained;
   calibrated.cluster.name += " (calibrated)";
   calibrated.cluster.accelerator.memory_bandwidth *= 0.5;

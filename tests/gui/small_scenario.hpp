@@ -1,9 +1,6 @@
-// A scenario that is searched in a fraction of a second, and waiting for what happens in the
-// background.
+// A search of this scenario takes a fraction of a second; wait_for() waits for the background.
 #pragma once
 
-#include <QCoreApplication>
-#include <QElapsedTimer>
 #include <QTest>
 #include <memory>
 
@@ -11,7 +8,7 @@
 #include "core/spec/profile_library.hpp"
 #include "gui/models/plan_set.hpp"
 #include "gui/models/scenario_choice.hpp"
-#include "gui/models/text.hpp"
+#include "tests/gui/says.hpp"
 
 namespace shardwright::gui {
 

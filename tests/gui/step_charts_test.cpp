@@ -14,7 +14,7 @@ namespace {
 
 using gui::fixtures::shown;
 
-// A step of one second scaled to `length`, of which matrix products take `share`.
+// Returns a step of `length` seconds of which matrix products take `share`.
 sim::StepResult step_of(double length, double share) {
   sim::StepResult result;
   result.step = Seconds(length);
@@ -47,6 +47,22 @@ TEST(WaterfallChart, EveryLabelLiesInsideTheAxes) {
   }
 }
 
+TEST(SensitivityChart, EveryLabelLiesInsideTheAxesOfANarrowChart) {
+  SensitivityChart chart;
+  shown(chart, {270, 300});
+  planner::Sensitivity much;
+  much.gain = 0.081;
+  planner::Sensitivity more = much;
+  more.through = "tp 4";
+  chart.show({much, more});
+  chart.replot();
+  ASSERT_EQ(labels_of(chart).size(), 2U);
+  for (const QCPItemText* label : labels_of(chart)) {
+    EXPECT_LE(label->bottomRight->pixelPosition().x(), chart.axisRect()->right() + 2)
+        << label->text().toStdString();
+  }
+}
+
 TEST(WaterfallChart, ShortStepsAreToldInShortUnits) {
   WaterfallChart chart;
   chart.show(step_of(6.69e-3, 0.5));
@@ -54,7 +70,7 @@ TEST(WaterfallChart, ShortStepsAreToldInShortUnits) {
   EXPECT_NEAR(chart.xAxis->range().upper, 1.05 * 6.69, 1e-9);
 }
 
-// What a plan holds beside weights must not decide in which colour these are.
+// The colour of the weights must not depend on what else a plan holds.
 TEST(MemoryChart, ACategoryHasTheSameColourInEveryPlan) {
   MemoryChart chart;
   std::map<QString, QRgb> colours;
@@ -66,7 +82,8 @@ TEST(MemoryChart, ACategoryHasTheSameColourInEveryPlan) {
       memory.peak += memory.breakdown[static_cast<std::size_t>(i)];
     }
     chart.show(result, gigabytes(80.0));
-    EXPECT_EQ(chart.plottableCount(), left_out < 0 ? kMemoryCategories : kMemoryCategories - 1);
+    // The line of the capacity is one more.
+    EXPECT_EQ(chart.plottableCount(), left_out < 0 ? kMemoryCategories + 1 : kMemoryCategories);
     for (int i = 0; i < chart.plottableCount(); ++i) {
       const QRgb colour = chart.plottable(i)->brush().color().rgb();
       const auto known = colours.try_emplace(chart.plottable(i)->name(), colour);
@@ -75,7 +92,24 @@ TEST(MemoryChart, ACategoryHasTheSameColourInEveryPlan) {
   }
 }
 
-// The sums of a step leave a residue where they cancel, which the comparison tells as 0 s.
+// A chart of one stage in a small window has narrow axes.
+TEST(MemoryChart, TheCapacityIsReadableInANarrowChart) {
+  MemoryChart chart;
+  sim::StepResult result = step_of(1.0, 0.5);
+  result.stages.front().memory.breakdown.fill(gigabytes(1.0));
+  chart.show(result, gigabytes(80.0));
+  shown(chart, {280, 260});
+  chart.replot();
+  const auto* entry = chart.legend->itemWithPlottable(chart.graph(0));
+  ASSERT_NE(entry, nullptr);
+  EXPECT_EQ(chart.graph(0)->name(), u"capacity 80 GB"_s);
+  const int width = QFontMetrics(chart.legend->font()).horizontalAdvance(chart.graph(0)->name());
+  EXPECT_TRUE(chart.rect().contains(entry->rect()));
+  EXPECT_GE(entry->rect().width(), width + chart.legend->iconSize().width());
+  EXPECT_FALSE(chart.legend->outerRect().intersects(chart.axisRect()->rect()));
+}
+
+// The sums of a step leave a residue where they cancel, which the comparison shows as 0 s.
 TEST(WaterfallChart, WhatIsLeftOfSumsIsNeitherDrawnNorTold) {
   sim::StepResult result = step_of(16.0, 0.5);
   result.stages.front().time.host = Seconds(4e-15);

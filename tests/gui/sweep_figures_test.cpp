@@ -38,7 +38,7 @@ TEST(SweepFigures, TheIntervalIsWiderOnAGenericStack) {
     return value.high - value.low;
   };
   EXPECT_GT(width("generic-megatron"), width("megatron-core"));
-  EXPECT_EQ(width("shardwright"), 0.0);  // nothing was published that ran on it
+  EXPECT_EQ(width("shardwright"), 0.0);  // No published step ran on it.
 }
 
 // A band around a figure whose error nobody measured would be made up.
@@ -80,8 +80,7 @@ TEST(SweepFigures, BandwidthsAreDrawnInGigabytesPerSecond) {
 
 TEST(SweepFigures, ALackingLinkIsNamed) {
   planner::PlanRequest request = small_request();
-  EXPECT_TRUE(
-      lacking_link_text(SweepAxis::ScaleOutBandwidth, request.cluster).contains(u"no NIC"_s));
+  EXPECT_THAT(lacking_link_text(SweepAxis::ScaleOutBandwidth, request.cluster), Says("no NIC"));
 }
 
 }  // namespace

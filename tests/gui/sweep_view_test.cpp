@@ -1,4 +1,4 @@
-// What the view of sweeps says beside its chart.
+// The tests of this file read what the view of sweeps says beside its chart.
 #include "gui/views/sweep_view.hpp"
 
 #include <QComboBox>
@@ -11,13 +11,15 @@
 namespace shardwright::gui {
 namespace {
 
+using testing::Not;
+
 class SweepViewTest : public WindowTest {
  protected:
   void sweep(planner::SweepAxis axis, PlanSet set) {
     find<QComboBox>("sweep_axis").setCurrentIndex(static_cast<int>(axis));
     window_.raise_view(u"sweeps"_s);
     window_.selection().show(std::make_shared<const PlanSet>(std::move(set)));
-    ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+    ASSERT_TRUE(is_idle());
   }
   TextTable data() { return window_.findChild<SweepView*>()->table(); }
   QString told() { return find<QLabel>("knee_reason").text(); }
@@ -39,7 +41,7 @@ TEST_F(SweepViewTest, AlongGpusTheBatchThatWasChosenIsNamed) {
   const QString batch = table.rows.back()[column];
   EXPECT_GT(batch.toInt(), 0);
   const QString told = find<QLabel>("knee_reason").text();
-  EXPECT_TRUE(told.contains(u"All train %1 sequences"_s.arg(batch))) << qPrintable(told);
+  EXPECT_THAT(told, Says(u"All train %1 sequences"_s.arg(batch)));
 
   sweep(planner::SweepAxis::Gpus, *small_set());
   EXPECT_FALSE(find<QLabel>("knee_reason").text().contains(u"All train"_s));
@@ -52,13 +54,13 @@ TEST_F(SweepViewTest, WithoutALinkItSaysThatThereIsNothingToSweep) {
   const auto* empty = qobject_cast<EmptyState*>(find<Chart>("sweep_chart").parentWidget());
   ASSERT_NE(empty, nullptr);
   EXPECT_TRUE(empty->is_empty());
-  EXPECT_TRUE(empty->hint().contains(u"nothing to sweep"_s)) << qPrintable(empty->hint());
+  EXPECT_THAT(empty->hint(), Says("nothing to sweep"));
   EXPECT_TRUE(find<QLabel>("knee_reason").text().isEmpty());
   EXPECT_TRUE(data().rows.empty());
 
   find<QComboBox>("sweep_axis")
       .setCurrentIndex(static_cast<int>(planner::SweepAxis::MemoryBandwidth));
-  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  ASSERT_TRUE(is_idle());
   EXPECT_FALSE(empty->is_empty());
 }
 
@@ -70,20 +72,20 @@ TEST_F(SweepViewTest, NothingOfTheFormerSweepIsLeftUnderANewChoice) {
   EXPECT_TRUE(data().rows.empty());
   EXPECT_EQ(find<Chart>("sweep_chart").graphCount(), 0);
   find<QToolButton>("stop_sweep").click();
-  EXPECT_FALSE(told().contains(u"Knee"_s)) << qPrintable(told());
-  EXPECT_TRUE(hint().contains(u"Stopped before there was a point"_s)) << qPrintable(hint());
+  EXPECT_THAT(told(), Not(Says("Knee")));
+  EXPECT_THAT(hint(), Says("Stopped before there was a point"));
 }
 
 TEST_F(SweepViewTest, OneThatWasStoppedBeforeAPointIsSweptForTheNextPlan) {
   sweep(planner::SweepAxis::GlobalBatch, *small_set());
   auto& view = *window_.findChild<SweepView*>();
-  view.set_axis(planner::SweepAxis::Gpus);  // of which the chosen plan is no part
+  view.set_axis(planner::SweepAxis::Gpus);  // The chosen plan is no part of it.
   find<QToolButton>("stop_sweep").click();
   ASSERT_TRUE(data().rows.empty());
-  window_.selection().show(small_set());  // of a search that goes on
+  window_.selection().show(small_set());  // The search goes on.
   EXPECT_FALSE(view.is_busy());
   window_.selection().choose(1);
-  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  ASSERT_TRUE(is_idle());
   EXPECT_FALSE(data().rows.empty());
   EXPECT_EQ(hint(), QString());
 }

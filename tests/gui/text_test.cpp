@@ -15,7 +15,7 @@ TEST(TimeText, HasThreeDigitsAtAnyScale) {
     EXPECT_EQ(time_text(Seconds(seconds)), to_qstring(text));
 }
 
-// What is left of sums that should cancel.
+// Sums that should cancel leave such residues.
 TEST(TimeText, BelowANanosecondThereIsNone) {
   for (const double seconds : {6e-16, -6e-16, 9.9e-10})
     EXPECT_EQ(time_text(Seconds(seconds)), u"0 s"_s);

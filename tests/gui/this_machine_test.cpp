@@ -1,9 +1,8 @@
-// The machine that the window runs on as the scenario's cluster.
+// The tests of this file take the machine of the window as the scenario's cluster.
 #include "gui/models/this_machine.hpp"
 
 #include <QComboBox>
 #include <QDir>
-#include <QLineEdit>
 #include <nlohmann/json.hpp>
 
 #include "core/spec/cluster_json.hpp"
@@ -14,7 +13,7 @@
 namespace shardwright::gui {
 namespace {
 
-// With a cache of its own, in which no profile is kept yet.
+// The fixture has a cache of its own, which holds no profile yet.
 class ThisMachineTest : public WindowTest {
  protected:
   void SetUp() override {
@@ -24,7 +23,7 @@ class ThisMachineTest : public WindowTest {
   }
   void TearDown() override { qunsetenv("XDG_CACHE_HOME"); }
 
-  // A server of CPUs as `probe` writes it: two ranks, which compute in fp32 alone.
+  // Keeps a server of CPUs as `probe` writes it, with two ranks that compute in fp32 alone.
   void keep_profile() {
     ClusterSpec cluster = cpu_cluster();
     cluster.nodes = 1;
@@ -42,10 +41,7 @@ TEST_F(ThisMachineTest, HereInTheClusterFieldPlansForAllOfIt) {
   before.node = "dgx-h100";
   window_.document().reset(before);
   auto& cluster = find<QComboBox>("cluster");
-  cluster.setFocus();
-  cluster.lineEdit()->selectAll();
-  QTest::keyClicks(&cluster, u"here"_s);
-  QTest::keyClick(&cluster, Qt::Key_Return);
+  type(cluster, u"here"_s, Qt::Key_Return);
   const ScenarioChoice choice = window_.document().choice();
   EXPECT_EQ(choice.cluster, kept_profile().string());
   EXPECT_EQ(choice.node, "");
@@ -66,12 +62,11 @@ TEST_F(ThisMachineTest, HereInTheClusterFieldPlansForAllOfIt) {
 TEST_F(ThisMachineTest, AProbeIsToldAndCanBeStopped) {
   window_.document().reset(small_choice());
   trigger("plan.here");
-  const auto& messages = find<MessageBar>("message_bar");
-  EXPECT_TRUE(messages.text().contains(u"Probing this machine"_s));
+  EXPECT_TRUE(said().contains(u"Probing this machine"_s));
   QTest::qWait(300);
   click(u"Probing this machine"_s, "offer");
-  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
-  EXPECT_EQ(messages.text(), QString());
+  ASSERT_TRUE(is_idle());
+  EXPECT_EQ(said(), QString());
   EXPECT_FALSE(is_probed());
   EXPECT_EQ(window_.document().choice(), small_choice());
 }
@@ -80,7 +75,7 @@ TEST_F(ThisMachineTest, ADamagedProfileIsTold) {
   window_.document().reset(small_choice());
   write("cache/shardwright/here.json", "{\"schema\": 1}");
   trigger("plan.here");
-  EXPECT_TRUE(find<MessageBar>("message_bar").text().contains(u"here.json"_s));
+  EXPECT_TRUE(said().contains(u"here.json"_s));
   EXPECT_EQ(window_.document().choice(), small_choice());
 }
 

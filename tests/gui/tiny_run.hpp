@@ -1,4 +1,4 @@
-// A run that any machine can train, and its processes.
+// This header describes a run that any machine can train and finds its processes.
 #pragma once
 
 #include <signal.h>
@@ -28,7 +28,7 @@ inline ClusterSpec cpu_cluster() {
   return cluster;
 }
 
-// Two ranks.
+// The scenario has two ranks.
 inline Scenario tiny_scenario(const ClusterSpec& cluster = cpu_cluster()) {
   Scenario scenario{
       load_model("tiny-llama"), cluster, cluster.stack.value_or(load_stack("shardwright")), {}};
@@ -39,7 +39,7 @@ inline Scenario tiny_scenario(const ClusterSpec& cluster = cpu_cluster()) {
   return scenario;
 }
 
-// The processes whose command line names `text`. A process that has ended and was not waited for
+// Returns the processes whose command line names `text`. An ended process that nobody waited for
 // has no command line.
 inline QList<qint64> processes_of(const QString& text) {
   QList<qint64> found;

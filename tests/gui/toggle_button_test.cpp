@@ -30,7 +30,7 @@ TEST(ToggleButton, OnDiffersFromOffInLightAndDark) {
       }
     }
     EXPECT_GT(marked, 2 * on.width()) << is_dark(palette);
-    EXPECT_GT(legible, on.width()) << is_dark(palette);  // the text stays what it was
+    EXPECT_GT(legible, on.width()) << is_dark(palette);  // The text stays.
   }
 }
 

@@ -1,4 +1,4 @@
-// Files that are dropped where the pointer is, as the platform hands them to the window.
+// The tests of this file drop files at the pointer, as the platform hands them to the window.
 #include <QComboBox>
 #include <QDir>
 #include <QDockWidget>
@@ -19,7 +19,7 @@ namespace {
 
 class WindowDropTest : public WindowTest {
  protected:
-  // As file managers offer them: as files, and as text. False where nobody takes them.
+  // Offers them as files and as text, as file managers do. Returns false where nobody takes them.
   bool drop_on(const QWidget& target, const QList<QUrl>& urls) {
     const QPoint at = target.mapTo(&window_, target.rect().center());
     QMimeData data;
@@ -41,13 +41,11 @@ class WindowDropTest : public WindowTest {
     }
     QDropEvent drop(at, Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
     QCoreApplication::sendEvent(handle, &drop);
-    EXPECT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+    EXPECT_TRUE(is_idle());
     return drop.isAccepted();
   }
 
   bool is_in_front(const char* view) { return !find<QDockWidget>(view).visibleRegion().isEmpty(); }
-
-  QString messages() { return find<MessageBar>("message_bar").text(); }
 };
 
 // A field would take the name of the file as its text.
@@ -111,7 +109,7 @@ TEST_F(WindowDropTest, AFolderOfNothingIsTold) {
   const PlanSetPointer before = window_.selection().set();
   EXPECT_TRUE(
       drop_on(*window_.view(u"plans"_s), {QUrl::fromLocalFile(folder_.filePath(u"empty"_s))}));
-  EXPECT_TRUE(messages().contains(u"empty"_s)) << qPrintable(messages());
+  EXPECT_THAT(said(), Says("empty"));
   EXPECT_EQ(window_.selection().set(), before);
 }
 

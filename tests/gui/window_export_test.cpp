@@ -1,4 +1,4 @@
-// Views as pictures and as files.
+// The tests of this file write views as pictures and as files.
 #include <QClipboard>
 #include <QDockWidget>
 #include <QFile>
@@ -18,6 +18,8 @@
 namespace shardwright::gui {
 namespace {
 
+using testing::Not;
+
 class WindowExportTest : public WindowTest {
  protected:
   std::vector<ClippedPart> svg_of(const char* view) {
@@ -28,7 +30,7 @@ class WindowExportTest : public WindowTest {
     return clipped_parts(svg.readAll());
   }
 
-  // In the coordinates of the view that it lies in.
+  // Returns the place in the coordinates of the view that the widget lies in.
   QRectF place_of(const QWidget& widget, const char* view) {
     return QRectF(QPointF(widget.mapTo(window_.view(to_qstring(view)), QPoint())),
                   QSizeF(widget.size()));
@@ -57,17 +59,16 @@ TEST_F(WindowExportTest, AnExportGetsTheSuffixThatItsNameLacks) {
     const QString file = name + u'.' + to_qstring(suffix);
     answer_next_dialog(name);
     trigger(qPrintable(u"file.export_"_s + to_qstring(suffix)));
-    ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+    ASSERT_TRUE(is_idle());
     EXPECT_GT(QFileInfo(file).size(), 100) << suffix;
-    const QString said = find<MessageBar>("message_bar").text();
-    EXPECT_TRUE(said.contains(u"Exported "_s + file)) << qPrintable(said);
+    EXPECT_THAT(said(), Says(u"Exported "_s + file));
   }
   answer_next_dialog(name);
   trigger("file.save_plan");
   EXPECT_TRUE(QFileInfo(name + u".json"_s).isFile());
 }
 
-// A timeline whose table takes seconds.
+// The fixture shows a timeline whose table takes seconds to write.
 class LargeExportTest : public WindowExportTest {
  protected:
   static constexpr int kSpans = 400'000;
@@ -90,32 +91,30 @@ class LargeExportTest : public WindowExportTest {
   const QString file_ = folder_.filePath(u"large.csv"_s);
 };
 
-// The dialog does not wait for the table, nor the window for the file.
+// The dialog does not wait for the table, and the window does not wait for the file.
 TEST_F(LargeExportTest, IsWrittenInTheBackground) {
   answer_next_dialog(file_);
   trigger("file.export_csv");
   EXPECT_TRUE(window_.is_busy());
   EXPECT_FALSE(QFileInfo::exists(file_));
-  trigger("file.export_csv");  // no dialog: one at a time
-  const auto& said = find<MessageBar>("message_bar");
-  EXPECT_TRUE(said.text().contains(u"is still being written"_s)) << qPrintable(said.text());
-  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  trigger("file.export_csv");  // No dialog opens, because one file is written at a time.
+  EXPECT_THAT(said(), Says("is still being written"));
+  ASSERT_TRUE(is_idle());
   QFile csv(file_);
   ASSERT_TRUE(csv.open(QIODevice::ReadOnly));
   EXPECT_EQ(csv.readAll().count('\n'), kSpans + 1);
-  EXPECT_TRUE(said.text().contains(u"Exported "_s + file_)) << qPrintable(said.text());
-  EXPECT_FALSE(said.text().contains(u"being written"_s)) << qPrintable(said.text());
+  EXPECT_THAT(said(), Says(u"Exported "_s + file_));
+  EXPECT_THAT(said(), Not(Says("being written")));
 }
 
 TEST_F(LargeExportTest, IsStoppedByItsMessage) {
   answer_next_dialog(file_);
   trigger("file.export_csv");
-  const auto& said = find<MessageBar>("message_bar");
   const QString writes = u"400,000 rows are being written to "_s + file_;
-  ASSERT_TRUE(wait_for([&] { return said.text().contains(writes); }));
+  ASSERT_TRUE(wait_for([&] { return said().contains(writes); }));
   click(writes, "offer");
   EXPECT_FALSE(window_.is_busy());
-  EXPECT_TRUE(said.text().contains(u"was stopped"_s)) << qPrintable(said.text());
+  EXPECT_THAT(said(), Says("was stopped"));
   QTest::qWait(500);
   EXPECT_FALSE(QFileInfo::exists(file_));
 }
@@ -123,16 +122,15 @@ TEST_F(LargeExportTest, IsStoppedByItsMessage) {
 TEST_F(LargeExportTest, IsRefusedByTheClipboard) {
   QGuiApplication::clipboard()->setText(u"before"_s);
   trigger("edit.copy_data");
-  const QString said = find<MessageBar>("message_bar").text();
-  EXPECT_TRUE(said.contains(u"400,000 rows are too many for the clipboard"_s)) << qPrintable(said);
+  EXPECT_THAT(said(), Says("400,000 rows are too many for the clipboard"));
   EXPECT_EQ(QGuiApplication::clipboard()->text(), u"before"_s);
   answer_next_dialog(file_);
   click(u"too many"_s, "offer");
-  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  ASSERT_TRUE(is_idle());
   EXPECT_TRUE(QFileInfo::exists(file_));
 }
 
-// What is scrolled out of sight is in the picture all the same.
+// The picture shows the parts that are scrolled out of sight too.
 TEST_F(WindowExportTest, APictureHasAllOfAView) {
   show_plans();
   window_.resize(640, 480);
@@ -146,7 +144,7 @@ TEST_F(WindowExportTest, APictureHasAllOfAView) {
   EXPECT_EQ(scenario.size(), before);
 }
 
-// Of a line that is longer than its field and scrolled to its end.
+// The line is longer than its field and scrolled to its end.
 TEST_F(WindowExportTest, AScrolledLineEndsAtItsFieldInSvg) {
   window_.resize(1400, 1300);
   auto& field = find<QLineEdit>("constraints");
@@ -186,9 +184,9 @@ TEST_F(WindowExportTest, CtrlEExportsTheViewInFront) {
   show_plans();
   for (const char* view : {"topology", "plans"}) {
     window_.raise_view(to_qstring(view));
-    ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+    ASSERT_TRUE(is_idle());
     const QString file = folder_.filePath(to_qstring(view) + u"-by-key.png"_s);
-    window_.activateWindow();  // after the dialog before
+    window_.activateWindow();  // The dialog before took its place.
     ASSERT_TRUE(QTest::qWaitForWindowActive(&window_));
     const QSize seen = window_.view(to_qstring(view))->size();
     QString suggested;

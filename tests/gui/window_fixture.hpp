@@ -1,4 +1,4 @@
-// The window, shown, with what tests do to it.
+// The fixture shows the window and has helpers for what tests do to it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,9 +32,24 @@ class WindowTest : public ::testing::Test {
     return *found;
   }
 
+  // Types a text in the place of the one that a field has, and then a key.
+  void type(QWidget& field, const QString& text, Qt::Key end) {
+    field.setFocus();
+    QTest::keyClick(&field, Qt::Key_A, Qt::ControlModifier);
+    QTest::keyClicks(&field, text);
+    QTest::keyClick(&field, end);
+  }
+
   void trigger(const char* action) { window_.actions().find(to_qstring(action))->trigger(); }
 
-  // The button of that name in the row of the message that has this text.
+  // Returns the texts of all messages.
+  QString said() { return find<MessageBar>("message_bar").text(); }
+
+  bool is_idle() {
+    return wait_for([&] { return !window_.is_busy(); });
+  }
+
+  // Clicks the button of that name in the row of the message that has this text.
   void click(const QString& message, const char* button) {
     for (MessageRow* row : find<MessageBar>("message_bar").rows()) {
       if (!row->text().contains(message)) continue;
@@ -48,7 +63,7 @@ class WindowTest : public ::testing::Test {
 
   void show_plans() {
     window_.selection().show(small_set());
-    ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+    ASSERT_TRUE(is_idle());
   }
 
   QString write(const char* name, const std::string& text) {
@@ -67,7 +82,7 @@ class WindowTest : public ::testing::Test {
     EXPECT_TRUE(enter.isAccepted());
     QDropEvent event(QPointF(50, 50), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
     QCoreApplication::sendEvent(&window_, &event);
-    ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+    ASSERT_TRUE(is_idle());
   }
 
   QTemporaryDir folder_;

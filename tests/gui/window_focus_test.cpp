@@ -1,4 +1,4 @@
-// Which view has the focus, and which one commands are for: one that is seen.
+// The focus and the commands belong to a view that the user sees.
 #include <gtest/gtest.h>
 
 #include <QApplication>
@@ -6,7 +6,6 @@
 #include <QDockWidget>
 #include <QTabBar>
 #include <QTableView>
-#include <algorithm>
 #include <set>
 
 #include "tests/gui/window_fixture.hpp"
@@ -33,13 +32,13 @@ TEST_F(WindowFocusTest, TabStaysInViewsThatAreSeen) {
     for (const auto& [key, modifier] :
          {std::pair(Qt::Key_Tab, Qt::NoModifier), std::pair(Qt::Key_Backtab, Qt::ShiftModifier)}) {
       window_.raise_view(dock->objectName());
-      ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+      ASSERT_TRUE(is_idle());
       std::set<const QWidget*> reached;
       while (reached.insert(QApplication::focusWidget()).second) {
         QTest::keyClick(QApplication::focusWidget(), key, modifier);
         const QDockWidget* now = dock_with_focus();
         ASSERT_NE(QApplication::focusWidget(), nullptr);
-        if (now == nullptr) continue;  // the tabs of the docks
+        if (now == nullptr) continue;  // The tabs of the docks are no view.
         EXPECT_FALSE(now->visibleRegion().isEmpty())
             << "from " << qPrintable(dock->objectName()) << " to " << qPrintable(now->objectName());
         if (now != dock) entered.insert(now);
@@ -49,7 +48,7 @@ TEST_F(WindowFocusTest, TabStaysInViewsThatAreSeen) {
   EXPECT_GE(entered.size(), 2U) << "no more than Scenario and Plans are seen beside another view";
 }
 
-// Tab is for the way through the window, arrows for that through a table.
+// Tab moves through the window, and the arrow keys move through a table.
 TEST_F(WindowFocusTest, TabLeavesATableAndArrowsMoveInIt) {
   show_plans();
   auto& table = find<QTableView>("plans_table");
@@ -87,9 +86,8 @@ TEST_F(WindowFocusTest, AViewThatGoesBehindAnotherLosesTheFocusToIt) {
 
 TEST_F(WindowFocusTest, WhatIsCopiedIsOfAViewInFront) {
   show_plans();
-  const auto& said = find<MessageBar>("message_bar");
   window_.raise_view(u"run"_s);
-  // Beside others and by itself, without a word to the window.
+  // The view comes to the front without a command of the window.
   window_.findChild<QDockWidget*>(u"why"_s)->raise();
   QCoreApplication::processEvents();
   trigger("edit.copy_data");
@@ -98,7 +96,7 @@ TEST_F(WindowFocusTest, WhatIsCopiedIsOfAViewInFront) {
   window_.findChild<QDockWidget*>(u"run"_s)->close();
   QCoreApplication::processEvents();
   trigger("edit.copy_data");
-  EXPECT_FALSE(said.text().contains(u"Run has no data"_s));
+  EXPECT_FALSE(said().contains(u"Run has no data"_s));
 }
 
 }  // namespace

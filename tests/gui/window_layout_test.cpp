@@ -1,4 +1,4 @@
-// What is seen of the views in windows of several sizes.
+// The tests of this file look at the views in windows of several sizes.
 #include <QDockWidget>
 #include <QLabel>
 #include <QScreen>
@@ -16,7 +16,7 @@ namespace {
 
 class WindowLayoutTest : public WindowTest {
  protected:
-  // Of the docks that share a place.
+  // Returns the tabs of the docks that share a place.
   const QTabBar* dock_tabs() const {
     for (const QTabBar* tabs : window_.findChildren<QTabBar*>()) {
       if (tabs->parent() == &window_ && tabs->isVisible()) return tabs;
@@ -31,7 +31,7 @@ TEST_F(WindowLayoutTest, TheLeastWindowHasRoomForEachView) {
   window_.resize(window_.minimumSize());
   for (const QDockWidget* dock : window_.docks()) {
     window_.raise_view(dock->objectName());
-    ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+    ASSERT_TRUE(is_idle());
     QCoreApplication::processEvents();
     EXPECT_TRUE(window_.rect().contains(dock->geometry())) << qPrintable(dock->objectName());
     EXPECT_LE(dock->widget()->width(), dock->width()) << qPrintable(dock->objectName());
@@ -81,7 +81,7 @@ TEST(FirstWindow, OfASessionOnALargerScreenFitsThisOne) {
   EXPECT_EQ(window.frameSize().boundedTo(screen), window.frameSize());
 }
 
-// What the window gains goes to the views, however narrow it was before.
+// A wider window gives its gain to the views, however narrow it was before.
 TEST_F(WindowLayoutTest, ScenarioKeepsItsWidth) {
   show_plans();
   QDockWidget* scenario = window_.docks().front();
@@ -103,7 +103,7 @@ TEST_F(WindowLayoutTest, ScenarioKeepsItsWidth) {
   EXPECT_EQ(width_after({800, 1440}), wider);
 }
 
-// Before there is a plan, and before there is a run.
+// The views show their hints before there is a plan or a run.
 TEST_F(WindowLayoutTest, HintsOfEmptyViewsAreInSight) {
   for (const bool has_plans : {false, true}) {
     if (has_plans) show_plans();
@@ -111,7 +111,7 @@ TEST_F(WindowLayoutTest, HintsOfEmptyViewsAreInSight) {
       window_.resize(size);
       for (const QDockWidget* dock : window_.docks()) {
         window_.raise_view(dock->objectName());
-        ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+        ASSERT_TRUE(is_idle());
         const auto* empty = dock->widget()->findChild<EmptyState*>();
         if (empty == nullptr || !empty->is_empty()) continue;
         const auto* hint = empty->findChild<QLabel*>(u"hint"_s);
@@ -144,7 +144,7 @@ TEST_F(WindowLayoutTest, TabsKeepTheirTitlesAndTheOneInFrontIsSeen) {
   }
 }
 
-// All that Why can have to say of a plan of the worked example.
+// Why shows all that it can say about a plan of the worked example.
 TEST_F(WindowLayoutTest, WhyShowsItsChartsWholeInAWindowOfItsFirstSize) {
   const planner::PlanRequest request = load_request(ScenarioChoice());
   Scenario scenario{request.model, request.cluster, request.stack, {}};
@@ -159,7 +159,7 @@ TEST_F(WindowLayoutTest, WhyShowsItsChartsWholeInAWindowOfItsFirstSize) {
   window_.resize(1440, 900);
   window_.selection().show(std::make_shared<const PlanSet>(std::move(set)));
   window_.raise_view(u"why"_s);
-  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  ASSERT_TRUE(is_idle());
   ASSERT_TRUE(find<QLabel>("why_memory_warning").isVisible());
   ASSERT_TRUE(find<QLabel>("why_peak").text().contains(u"while"_s));
   const auto* area = window_.view(u"why"_s)->findChild<QScrollArea*>();

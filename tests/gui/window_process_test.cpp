@@ -1,4 +1,4 @@
-// The window as a process: what ends it ends its run as well, unless the user keeps the run.
+// Whatever ends the process of the window ends its run as well, unless the user keeps the run.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -17,6 +17,8 @@
 namespace shardwright::gui {
 namespace {
 
+using testing::Not;
+
 class WindowWithARun : public testing::Test {
  protected:
   void SetUp() override {
@@ -25,7 +27,7 @@ class WindowWithARun : public testing::Test {
     window_.setProcessChannelMode(QProcess::ForwardedChannels);
     window_.start(here.filePath(u"window_with_a_run"_s), arguments());
     ASSERT_TRUE(wait_for([&] { return QFileInfo(run_ + u"/metrics.jsonl"_s).size() > 0; }));
-    ASSERT_GE(processes_of(run_).size(), 3);  // the launcher and two ranks
+    ASSERT_GE(processes_of(run_).size(), 3);  // They are the launcher and two ranks.
   }
 
   void TearDown() override {
@@ -95,7 +97,7 @@ TEST_F(WindowWithARun, TakesItsRunWithItWhenItIsKilled) {
   EXPECT_TRUE(wait_for([&] { return processes_of(run_).isEmpty(); }));
 }
 
-// The program itself.
+// The fixture starts the program itself.
 class Program : public testing::Test {
  protected:
   void SetUp() override {
@@ -113,7 +115,7 @@ class Program : public testing::Test {
     process_.start(QFileInfo(find_command()).dir().filePath(u"shardwright-gui"_s), arguments);
     ASSERT_TRUE(process_.waitForStarted());
   }
-  // The exit code; -1 if a signal ended it.
+  // Returns the exit code, or -1 if a signal ended the process.
   int end() {
     EXPECT_TRUE(wait_for([&] { return process_.state() == QProcess::NotRunning; }));
     return process_.exitStatus() == QProcess::NormalExit ? process_.exitCode() : -1;
@@ -173,7 +175,7 @@ TEST_F(Program, SaysThatItsSessionCannotBeSaved) {
 TEST_F(Program, HelpNamesOnlyWhatThereIs) {
   EXPECT_EQ(run({u"--help"_s}), 0);
   const QString help = QString::fromUtf8(process_.readAllStandardOutput());
-  EXPECT_TRUE(help.contains(u"--screenshots"_s)) << qPrintable(help);
+  EXPECT_THAT(help, Says("--screenshots"));
   EXPECT_FALSE(help.contains(u"help-all"_s) || help.contains(u"Qt"_s)) << qPrintable(help);
   for (const char* option : {"--help-all", "--platform", "--style"}) {
     EXPECT_EQ(run({to_qstring(option)}), 2) << option;
@@ -190,8 +192,8 @@ TEST_F(Program, APlatformThatIsNoneIsNamed) {
   environment_.insert(u"QT_QPA_PLATFORM"_s, u"nosuch"_s);
   EXPECT_EQ(run({}), 1);
   const QString said = errors();
-  EXPECT_TRUE(said.contains(u"the platform “nosuch” of QT_QPA_PLATFORM"_s)) << qPrintable(said);
-  EXPECT_FALSE(said.contains(u"display"_s)) << qPrintable(said);
+  EXPECT_THAT(said, Says("the platform “nosuch” of QT_QPA_PLATFORM"));
+  EXPECT_THAT(said, Not(Says("display")));
 }
 
 }  // namespace

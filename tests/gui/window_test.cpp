@@ -1,22 +1,17 @@
-// The window end to end: clicks, keys, wheel and drops.
+// The tests of this file click, type, turn the wheel and drop files in the whole window.
 #include <gtest/gtest.h>
 
 #include <QClipboard>
 #include <QComboBox>
 #include <QDockWidget>
-#include <QFile>
 #include <QGuiApplication>
 #include <QLabel>
 #include <QLineEdit>
 #include <QListWidget>
 #include <QMenu>
 #include <QRegularExpression>
-#include <QSettings>
-#include <QSpinBox>
 #include <QTableView>
 #include <QTableWidget>
-#include <QTemporaryDir>
-#include <QToolBar>
 #include <QToolButton>
 #include <QWheelEvent>
 #include <algorithm>
@@ -40,7 +35,7 @@ namespace {
 TEST_F(WindowTest, AScenarioBecomesPlansAndReasons) {
   window_.document().reset(small_choice());
   ASSERT_TRUE(wait_for([&] { return window_.selection().set() != nullptr; }));
-  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  ASSERT_TRUE(is_idle());
   const PlanSetPointer set = window_.selection().set();
   EXPECT_EQ(set->plans.front().plan, small_set()->plans.front().plan);
   EXPECT_GT(find<QTableView>("plans_table").model()->rowCount(), 5);
@@ -54,16 +49,11 @@ TEST_F(WindowTest, PlansOfTheFormerScenarioAreMarked) {
   auto& mark = find<QLabel>("outdated");
   EXPECT_FALSE(mark.isVisible());
   auto& constraints = find<QLineEdit>("constraints");
-  constraints.setFocus();
-  constraints.selectAll();
-  QTest::keyClicks(&constraints, u"no-such-field=1"_s);
-  QTest::keyClick(&constraints, Qt::Key_Return);
+  type(constraints, u"no-such-field=1"_s, Qt::Key_Return);
   EXPECT_TRUE(mark.isVisible());
-  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  ASSERT_TRUE(is_idle());
   EXPECT_TRUE(mark.isVisible());
-  constraints.selectAll();
-  QTest::keyClicks(&constraints, u"tp=1"_s);
-  QTest::keyClick(&constraints, Qt::Key_Return);
+  type(constraints, u"tp=1"_s, Qt::Key_Return);
   ASSERT_TRUE(wait_for([&] { return !mark.isVisible(); }));
   EXPECT_EQ(window_.selection().set()->plans.front().plan.tp, 1);
 }
@@ -73,21 +63,21 @@ TEST_F(WindowTest, ASweepSaysWhosePlansItShows) {
   window_.raise_view(u"sweeps"_s);
   auto& plan = find<QComboBox>("sweep_plan");
   auto& axis = find<QComboBox>("sweep_axis");
-  EXPECT_FALSE(plan.isEnabled());  // each number of GPUs has a best plan of its own
+  EXPECT_FALSE(plan.isEnabled());  // Each number of GPUs has its own best plan.
   const auto legend = [&] { return find<Chart>("sweep_chart").graph(2)->name(); };
-  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  ASSERT_TRUE(is_idle());
   EXPECT_TRUE(legend().contains(u"best plan"_s));
 
   axis.setFocus();
   QTest::keyClick(&axis, Qt::Key_Down);
   EXPECT_TRUE(plan.isEnabled());
-  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  ASSERT_TRUE(is_idle());
   EXPECT_TRUE(legend().contains(u"chosen plan"_s));
   EXPECT_TRUE(find<QLabel>("knee_reason").text().contains(u"The chosen plan as it is"_s));
 
   plan.setFocus();
   QTest::keyClick(&plan, Qt::Key_Up);
-  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  ASSERT_TRUE(is_idle());
   EXPECT_TRUE(legend().contains(u"best plan"_s));
 }
 
@@ -96,20 +86,20 @@ TEST_F(WindowTest, ASweepOfSizesStaysWhenAnotherPlanIsChosen) {
   show_plans();
   window_.raise_view(u"sweeps"_s);
   const auto& stop = find<QToolButton>("stop_sweep");
-  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  ASSERT_TRUE(is_idle());
   EXPECT_FALSE(stop.isVisible());
   window_.selection().choose(3);
   EXPECT_FALSE(stop.isVisible());
   find<QComboBox>("sweep_axis").setCurrentIndex(static_cast<int>(planner::SweepAxis::GlobalBatch));
   EXPECT_TRUE(stop.isVisible());
-  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  ASSERT_TRUE(is_idle());
   EXPECT_FALSE(stop.isVisible());
   window_.selection().choose(4);
   EXPECT_TRUE(stop.isVisible());
 }
 
 TEST_F(WindowTest, ASweepSaysWhichPointsArePreliminaryAndStopsWhenAsked) {
-  planner::PlanRequest request = load_request(ScenarioChoice());  // its whole space takes seconds
+  planner::PlanRequest request = load_request(ScenarioChoice());  // Its whole space takes seconds.
   const planner::SearchLimits all = std::exchange(request.limits, planner::narrow_limits());
   request.top = 1;
   request.front = false;
@@ -127,7 +117,7 @@ TEST_F(WindowTest, ASweepSaysWhichPointsArePreliminaryAndStopsWhenAsked) {
     return nullptr;
   };
   ASSERT_TRUE(wait_for([&] { return preliminary() != nullptr; }));
-  EXPECT_TRUE(reason.text().contains(u"preliminary"_s)) << qPrintable(reason.text());
+  EXPECT_THAT(reason.text(), Says("preliminary"));
   EXPECT_FALSE(reason.text().contains(u"Knee"_s));
   ASSERT_TRUE(stop.isVisible());
   QTest::mouseClick(&find<QToolButton>("stop_sweep"), Qt::LeftButton);
@@ -135,7 +125,7 @@ TEST_F(WindowTest, ASweepSaysWhichPointsArePreliminaryAndStopsWhenAsked) {
   EXPECT_TRUE(reason.text().startsWith(u"Stopped: "_s));
   ASSERT_NE(preliminary(), nullptr);
   const int kept = preliminary()->dataCount();
-  QTest::qWait(1500);  // the stopped sweep has the time to say more
+  QTest::qWait(1500);  // The stopped sweep has the time to say more.
   ASSERT_NE(preliminary(), nullptr);
   EXPECT_EQ(preliminary()->dataCount(), kept);
   EXPECT_TRUE(reason.text().startsWith(u"Stopped: "_s));
@@ -146,7 +136,7 @@ TEST_F(WindowTest, ASweepSaysWhichPointsArePreliminaryAndStopsWhenAsked) {
   }
 }
 
-// One that has no plan at all stands at zero.
+// A point that has no plan at all stands at zero.
 TEST_F(WindowTest, ASweepShowsAllOfAPointThatDoesNotFit) {
   ScenarioChoice choice = small_choice();
   choice.constraints = "pp=2; schedule=1f1b; zero=1";
@@ -273,16 +263,16 @@ TEST_F(WindowTest, CtrlClickComparesTwoPlans) {
   show_plans();
   auto& scatter = find<PlanScatter>("scatter");
   const int other = scatter.front().back();
-  ASSERT_NE(other, 0);  // the chosen one
+  ASSERT_NE(other, 0);  // Plan 0 is the chosen one.
   QTest::mouseClick(&scatter, Qt::LeftButton, Qt::ControlModifier,
                     scatter.pixel_of(other).toPoint());
   ASSERT_TRUE(window_.selection().compared());
   EXPECT_EQ(window_.selection().chosen(), std::optional<std::size_t>(0));
-  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  ASSERT_TRUE(is_idle());
   const QString verdict = find<QLabel>("verdict").text();
   EXPECT_TRUE(verdict.contains(u"plan"_s, Qt::CaseInsensitive)) << qPrintable(verdict);
   EXPECT_FALSE(verdict.contains(u"the first is"_s, Qt::CaseInsensitive)) << qPrintable(verdict);
-  // Words, not places in documents.
+  // The table shows words, not places in documents.
   const auto& differences = find<QTableWidget>("differences");
   ASSERT_GT(differences.rowCount(), 5);
   for (int row = 0; row < differences.rowCount(); ++row) {
@@ -291,14 +281,14 @@ TEST_F(WindowTest, CtrlClickComparesTwoPlans) {
   }
 }
 
-// As the verdict does.
+// The verdict writes a factor too.
 TEST_F(WindowTest, ADifferenceOfMoreThanTheWholeIsToldAsAFactor) {
   Scenario faster = small_set()->scenario(0);
   faster.cluster.accelerator.matrix.bf16 *= 100.0;
   faster.cluster.accelerator.memory_bandwidth *= 100.0;
   show_plans();
   window_.findChild<WhyView*>()->compare_with(faster, u"a faster machine"_s);
-  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  ASSERT_TRUE(is_idle());
   const auto& differences = find<QTableWidget>("differences");
   EXPECT_FALSE(differences.horizontalHeaderItem(3)->text().contains(u"−"_s));
   static const QRegularExpression kPercent(u"^\\+([\\d,.]+) %$"_s);
@@ -315,11 +305,11 @@ TEST_F(WindowTest, ADifferenceOfMoreThanTheWholeIsToldAsAFactor) {
 TEST_F(WindowTest, AComparisonGoesWithItsPlans) {
   show_plans();
   window_.selection().compare_with(2);
-  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  ASSERT_TRUE(is_idle());
   ASSERT_GT(find<QTableWidget>("differences").rowCount(), 0);
   window_.selection().show(
       std::make_shared<const PlanSet>(plan_set_of(small_set()->scenario(0), u"a file"_s)));
-  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  ASSERT_TRUE(is_idle());
   EXPECT_EQ(find<QTableWidget>("differences").rowCount(), 0);
   EXPECT_TRUE(find<QLabel>("verdict").text().isEmpty());
 }
@@ -355,7 +345,7 @@ TEST_F(WindowTest, NothingFitsIsExplained) {
   EXPECT_TRUE(hint->text().contains(u"No plan fits"_s));
   EXPECT_TRUE(hint->text().contains(u"What would help"_s));
   const auto* why = window_.view(u"why"_s)->findChild<EmptyState*>()->findChild<QLabel*>(u"hint"_s);
-  EXPECT_TRUE(why->text().contains(u"No plan fits"_s)) << qPrintable(why->text());
+  EXPECT_THAT(why->text(), Says("No plan fits"));
   choice.model = "nosuchmodel";
   window_.document().reset(choice);
   EXPECT_TRUE(wait_for([&] { return why->text().contains(u"scenario has a problem"_s); }));
@@ -372,10 +362,9 @@ TEST_F(WindowTest, WhereNothingWouldHelpThatIsSaid) {
     return set && set->infeasible && set->complete;
   }));
   const QString text = window_.view(u"plans"_s)->findChild<QLabel*>(u"hint"_s)->text();
-  EXPECT_TRUE(text.contains(window_.selection().set()->infeasible->closes_it.empty()
-                                ? u"No single change was found that makes a plan fit"_s
-                                : u"What would help"_s))
-      << qPrintable(text);
+  EXPECT_THAT(text, Says(window_.selection().set()->infeasible->closes_it.empty()
+                             ? u"No single change was found that makes a plan fit"_s
+                             : u"What would help"_s));
 }
 
 TEST_F(WindowTest, ThePaletteRunsCommandsByName) {
@@ -391,7 +380,7 @@ TEST_F(WindowTest, ThePaletteRunsCommandsByName) {
   EXPECT_TRUE(QGuiApplication::clipboard()->text().startsWith(u"| Step"_s));
 }
 
-// What was typed as a word comes before commands that have its letters alone.
+// A command that contains the typed word comes before commands that contain only its letters.
 TEST_F(WindowTest, ThePaletteOffersTheLikeliestFirst) {
   QTest::keyClick(&window_, Qt::Key_P, Qt::ControlModifier | Qt::ShiftModifier);
   QTest::keyClicks(&find<QLineEdit>("command_palette_line"), u"top"_s);
@@ -402,7 +391,7 @@ TEST_F(WindowTest, ThePaletteOffersTheLikeliestFirst) {
   EXPECT_TRUE(entries.item(1)->text().contains(u"Stop"_s));
 }
 
-// Also where the step is predicted only because the list brings its view to the front.
+// The list brings the view to the front, which only then predicts its step.
 TEST_F(WindowTest, CtrlPGoesToAnOpOfTheTimeline) {
   show_plans();
   window_.raise_view(u"why"_s);
@@ -424,7 +413,7 @@ TEST_F(WindowTest, TheQuestionMarkShowsTheShortcuts) {
   QTest::keyClick(&window_, Qt::Key_Question);
   auto& overlay = find<QFrame>("shortcuts");
   ASSERT_TRUE(overlay.isVisible());
-  // Those of the painted views too, and all of it inside of the window.
+  // The list has the keys of the painted views too and fits into the window.
   for (const char* text : {"Backspace", "T C E P D", "Space", "W S", "Ctrl+Shift+P"})
     EXPECT_TRUE(overlay.findChild<QLabel*>()->text().contains(to_qstring(text))) << text;
   EXPECT_TRUE(window_.rect().contains(overlay.geometry()));
@@ -453,7 +442,7 @@ TEST_F(WindowTest, EveryViewHasItsData) {
   show_plans();
   for (const QDockWidget* dock : window_.docks()) {
     window_.raise_view(dock->objectName());
-    ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+    ASSERT_TRUE(is_idle());
     const TextTable table = qobject_cast<View*>(dock->widget())->table();
     // The schedule has one stage here, and nothing was run: they say so instead.
     const bool is_empty = table.rows.empty();
@@ -464,16 +453,15 @@ TEST_F(WindowTest, EveryViewHasItsData) {
   }
 }
 
-// It is true no more once something was copied.
+// The message is no longer true once the user has copied something.
 TEST_F(WindowTest, ThatThereWasNothingToCopyIsTakenBack) {
   show_plans();
-  const auto& said = find<MessageBar>("message_bar");
   window_.raise_view(u"run"_s);
   trigger("edit.copy_data");
-  EXPECT_TRUE(said.text().contains(u"Run has no data to copy"_s));
+  EXPECT_TRUE(said().contains(u"Run has no data to copy"_s));
   window_.raise_view(u"plans"_s);
   trigger("edit.copy_data");
-  EXPECT_FALSE(said.text().contains(u"no data to copy"_s));
+  EXPECT_FALSE(said().contains(u"no data to copy"_s));
 }
 
 TEST_F(WindowTest, LightAndDarkFollowThePalette) {

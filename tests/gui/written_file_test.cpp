@@ -1,4 +1,4 @@
-// Files that the window writes, on a disk that has no room for them.
+// The window of these tests writes files to a disk that has no room for them.
 #include "gui/models/written_file.hpp"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@
 namespace shardwright::gui {
 namespace {
 
-// As long as this lives no file of this process grows beyond `bytes`.
+// No file of this process grows beyond `bytes` while a FullDisk exists.
 class FullDisk {
  public:
   explicit FullDisk(rlim_t bytes) : handler_(signal(SIGXFSZ, SIG_IGN)) {

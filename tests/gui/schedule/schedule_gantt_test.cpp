@@ -9,7 +9,6 @@
 #include <tuple>
 
 #include "gui/schedule/schedule_painter.hpp"
-#include "gui/schedule/stage_slots.hpp"
 #include "sim/step/simulate.hpp"
 #include "tests/core/schedule/schedule_cases.hpp"
 #include "tests/gui/example_step.hpp"
@@ -27,7 +26,7 @@ TEST(ScheduleGantt, EveryKindHasEachMicrobatchOnce) {
   for (const ScheduleKind kind : all_kinds()) {
     for (const ScheduleCase& c : cases_of(kind)) {
       if (c.shape.microbatches > 16) continue;
-      const ScheduleGantt gantt(kind, c.shape, even_times(kind, c.shape));
+      const ScheduleGantt gantt(kind, c.shape);
       ASSERT_FALSE(gantt.empty()) << shown(c);
       std::map<std::pair<SlotPhase, std::int32_t>, std::int64_t> count;
       for (std::size_t s = 0; s < gantt.stages().size(); ++s) {
@@ -52,7 +51,7 @@ TEST(ScheduleGantt, ItsSummaryCountsInTheSingularToo) {
   shape.stages = shape.microbatches = 1;
   const auto summary_of = [](const ScheduleShape& of) {
     const ScheduleKind kind = ScheduleKind::OneFOneB;
-    return schedule_summary(ScheduleGantt(kind, of, even_times(kind, of))).toStdString();
+    return schedule_summary(ScheduleGantt(kind, of)).toStdString();
   };
   EXPECT_THAT(summary_of(shape), ::testing::HasSubstr("1 stage · 1 microbatch · "));
   shape.stages = 2;
@@ -65,7 +64,7 @@ TEST(ScheduleGantt, StagesAreBusyOrWait) {
   for (const ScheduleKind kind : all_kinds()) {
     for (const ScheduleCase& c : cases_of(kind)) {
       if (c.shape.microbatches > 12) continue;
-      const ScheduleGantt gantt(kind, c.shape, even_times(kind, c.shape));
+      const ScheduleGantt gantt(kind, c.shape);
       for (const GanttStage& stage : gantt.stages()) {
         double covered = 0.0, reached = 0.0;
         for (const GanttBox& box : stage.boxes) {
@@ -83,17 +82,16 @@ TEST(ScheduleGantt, StagesAreBusyOrWait) {
   }
 }
 
-// (p - 1) / (m + p - 1), arXiv 2104.04473 section 2.2.
+// The published bubble is (p - 1) / (m + p - 1) (arXiv 2104.04473, section 2.2).
 TEST(ScheduleGantt, BubbleOf1F1BIsThePublishedOne) {
   const ScheduleShape shape{8, 1, 24};
-  const ScheduleGantt gantt(ScheduleKind::OneFOneB, shape,
-                            even_times(ScheduleKind::OneFOneB, shape));
+  const ScheduleGantt gantt(ScheduleKind::OneFOneB, shape);
   EXPECT_NEAR(gantt.bubble(), 7.0 / 31.0, 1e-12);
 }
 
 TEST(ScheduleGantt, EventsLeadThroughTheWholeAndBack) {
   const ScheduleShape shape{4, 1, 6};
-  const ScheduleGantt gantt(ScheduleKind::ZbH1, shape, even_times(ScheduleKind::ZbH1, shape));
+  const ScheduleGantt gantt(ScheduleKind::ZbH1, shape);
   double time = 0.0;
   int steps = 0;
   for (; time < gantt.makespan(); ++steps) {
@@ -110,8 +108,7 @@ TEST(ScheduleGantt, EventsLeadThroughTheWholeAndBack) {
 TEST(ScheduleGantt, IsEmptyWhereNoScheduleHasTheShape) {
   EXPECT_TRUE(ScheduleGantt().empty());
   const ScheduleShape odd{3, 1, 4};
-  EXPECT_TRUE(
-      ScheduleGantt(ScheduleKind::DualPipe, odd, even_times(ScheduleKind::DualPipe, odd)).empty());
+  EXPECT_TRUE(ScheduleGantt(ScheduleKind::DualPipe, odd).empty());
 }
 
 ScheduleGantt gantt_of(const fixtures::ExampleStep& step, const sim::StepResult& result) {

@@ -34,8 +34,7 @@ class ScheduleViewTest : public ::testing::Test {
  protected:
   ScheduleViewTest() {
     const ScheduleShape shape{4, 1, 8};
-    view_.set_gantt(
-        ScheduleGantt(ScheduleKind::OneFOneB, shape, even_times(ScheduleKind::OneFOneB, shape)));
+    view_.set_gantt(ScheduleGantt(ScheduleKind::OneFOneB, shape));
     shown(view_, {900, 320});
   }
 
@@ -86,7 +85,7 @@ TEST_F(ScheduleViewTest, DragAndSliderScrub) {
 }
 
 TEST_F(ScheduleViewTest, ClickSelectsTheSlot) {
-  QSignalSpy selected(&view_, &ScheduleView::slot_selected);
+  QSignalSpy selected(&canvas(), &ScheduleCanvas::slot_selected);
   const double x =
       geometry().plot.left() + scene().window.pixel_of(0.5e-3, geometry().plot.width());
   QTest::mouseClick(&paper(), Qt::LeftButton, {},
@@ -140,8 +139,7 @@ TEST_F(ScheduleViewTest, ShowsThePlansScheduleWithItsOwnDurations) {
 TEST_F(ScheduleViewTest, AFullStepHasAnOverviewThatPans) {
   EXPECT_TRUE(geometry().overview.isEmpty());
   const ScheduleShape shape{4, 1, 256};
-  view_.set_gantt(
-      ScheduleGantt(ScheduleKind::OneFOneB, shape, even_times(ScheduleKind::OneFOneB, shape)));
+  view_.set_gantt(ScheduleGantt(ScheduleKind::OneFOneB, shape));
   ASSERT_FALSE(geometry().overview.isEmpty());
   EXPECT_EQ(scene().window.from, 0.0);
   const double box = canvas().gantt().mean_length() / scene().window.length();
@@ -154,8 +152,7 @@ TEST_F(ScheduleViewTest, AFullStepHasAnOverviewThatPans) {
 
 TEST_F(ScheduleViewTest, ManyStagesAreScrolledAndAPictureHasAllOfThem) {
   const ScheduleShape shape{32, 1, 64};
-  view_.set_gantt(
-      ScheduleGantt(ScheduleKind::OneFOneB, shape, even_times(ScheduleKind::OneFOneB, shape)));
+  view_.set_gantt(ScheduleGantt(ScheduleKind::OneFOneB, shape));
   QWidget window;
   view_.setParent(&window);
   view_.resize(900, 320);

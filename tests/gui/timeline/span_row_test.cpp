@@ -4,7 +4,6 @@
 #include <rapidcheck.h>
 
 #include <cmath>
-#include <numeric>
 
 namespace shardwright::gui {
 namespace {

@@ -1,4 +1,4 @@
-// Folding, pinning and moving the rows and ranks of the Timeline.
+// The tests of this file fold, pin and move the rows and ranks of the Timeline.
 #include <gtest/gtest.h>
 
 #include <QScrollBar>

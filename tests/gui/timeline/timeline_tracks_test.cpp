@@ -10,7 +10,6 @@
 
 #include "gui/models/text.hpp"
 #include "gui/timeline/range_statistics.hpp"
-#include "gui/timeline/span_marks.hpp"
 #include "gui/timeline/span_text.hpp"
 #include "sim/step/simulate.hpp"
 #include "tests/gui/example_step.hpp"
@@ -83,7 +82,7 @@ TEST(TimelineTracks, TwoOfOneOriginGoByTheNamesOfTheirFiles) {
   // Both tool tips compare the second timeline with the first.
   for (const std::uint8_t side : {0, 1}) {
     const QString tip = span_tool_tip(tracks, {side, 200});
-    EXPECT_TRUE(tip.contains(u"(a/&lt;slow&gt;.json +50.0 % of fast.json)"_s)) << qPrintable(tip);
+    EXPECT_THAT(tip, Says("(a/&lt;slow&gt;.json +50.0 % of fast.json)"));
     EXPECT_TRUE(tip.contains(u"<td>fast.json&nbsp;"_s));
     EXPECT_TRUE(tip.contains(u"<td>a/&lt;slow&gt;.json&nbsp;"_s));
     EXPECT_FALSE(tip.contains(u"predicted"_s));

@@ -1,10 +1,11 @@
-// The Timeline with a small step, and helpers for its menus.
+// The fixture shows the Timeline with a small step and has helpers for its menus.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <QContextMenuEvent>
 #include <QMenu>
+#include <QTableWidget>
 #include <QTest>
 
 #include "gui/timeline/timeline_view.hpp"
@@ -29,7 +30,7 @@ class TimelineViewTest : public ::testing::Test {
   double time_at(double x) {
     return window().value_at(x - geometry().plot.left(), geometry().plot.width());
   }
-  // The middle of a span on the screen.
+  // Returns the middle of a span on the screen.
   QPointF place_of(SpanRef ref) {
     const Track& track = canvas().tracks().tracks()[*canvas().tracks().track_of(ref)];
     const Span& span = canvas().tracks().span(ref);
@@ -37,6 +38,7 @@ class TimelineViewTest : public ::testing::Test {
     return {geometry().plot.left() + window().pixel_of(middle, geometry().plot.width()),
             geometry().plot.top() + track.y - canvas().scene().rows.from + track.height / 2.0};
   }
+  QTableWidget& statistics() { return *view_.findChild<QTableWidget*>(u"statistics"_s); }
   void press(Qt::Key key) { QTest::keyClick(&canvas(), key); }
 
   TimelineView view_;

@@ -48,24 +48,24 @@ TEST_F(TimelineViewTest, WheelScrollsRowsAndZoomsOverTheAxis) {
 }
 
 TEST_F(TimelineViewTest, DragSelectsARangeWithItsStatistics) {
-  QSignalSpy selected(&view_, &TimelineView::range_selected);
+  QSignalSpy selected(&canvas(), &TimelineCanvas::range_selected);
   drag(paper(), {300, 200}, {700, 210}, Qt::LeftButton);
   ASSERT_TRUE(canvas().scene().range.has_value());
   EXPECT_NEAR(canvas().scene().range->from, time_at(300.0), 1e-9);
   EXPECT_NEAR(canvas().scene().range->to, time_at(700.0), 1e-9);
   ASSERT_FALSE(selected.isEmpty());
   EXPECT_EQ(selected.back().at(1).toDouble(), canvas().scene().range->to);
-  EXPECT_GT(view_.statistics().rowCount(), 3);
-  QSignalSpy cleared(&view_, &TimelineView::range_cleared);
+  EXPECT_GT(statistics().rowCount(), 3);
+  QSignalSpy cleared(&canvas(), &TimelineCanvas::range_cleared);
   press(Qt::Key_Escape);
   EXPECT_EQ(cleared.size(), 1);
-  EXPECT_EQ(view_.statistics().rowCount(), 0);
+  EXPECT_EQ(statistics().rowCount(), 0);
 }
 
 TEST_F(TimelineViewTest, EnterZoomsToTheRangeAndBackspaceGoesBack) {
   const AxisWindow before = window();
   const double end = canvas().tracks().end();
-  view_.select_range(0.25 * end, 0.5 * end);
+  canvas().select_range(0.25 * end, 0.5 * end);
   press(Qt::Key_Return);
   EXPECT_NEAR(window().from, 0.25 * end, 1e-9);
   EXPECT_NEAR(window().to, 0.5 * end, 1e-9);
@@ -77,7 +77,7 @@ TEST_F(TimelineViewTest, ClickSelectsTheOpAndFCentresThenFitsIt) {
   const SpanRef ref{0, 200};
   const Span& span = canvas().tracks().span(ref);
   canvas().show_window(span.start.value() - 2e-3, span.end().value() + 1e-3);
-  QSignalSpy selected(&view_, &TimelineView::op_selected);
+  QSignalSpy selected(&canvas(), &TimelineCanvas::op_selected);
   QTest::mouseClick(&paper(), Qt::LeftButton, {}, place_of(ref).toPoint());
   ASSERT_EQ(selected.size(), 1);
   EXPECT_EQ(canvas().scene().selected, ref);
@@ -244,10 +244,10 @@ TEST_F(TimelineViewTest, PaintsInLightAndDarkAndTwoTimelines) {
     view_.setPalette(palette);
     view_.set_timelines({small_step().timeline, measured(*small_step().timeline, 1.1)});
     QApplication::processEvents();
-    view_.select_range(0.0, 0.01);
+    canvas().select_range(0.0, 0.01);
     canvas().select_op({0, 300});
     EXPECT_GT(colours_in(paper()), 20U);
-    EXPECT_EQ(view_.statistics().columnCount(), 7);
+    EXPECT_EQ(statistics().columnCount(), 7);
   }
 }
 
