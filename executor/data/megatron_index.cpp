@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/bounded_line.hpp"
 #include "core/base/error.hpp"
-#include "core/base/regular_file.hpp"
 
 namespace shardwright::executor {
 namespace {

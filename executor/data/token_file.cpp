@@ -12,8 +12,8 @@
 #include <limits>
 #include <string>
 
+#include "core/base/bounded_line.hpp"
 #include "core/base/error.hpp"
-#include "core/base/regular_file.hpp"
 #include "executor/data/content_checksum.hpp"
 
 namespace shardwright::executor {

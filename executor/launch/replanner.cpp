@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "core/base/argument_pointers.hpp"
 #include "core/base/error.hpp"
+#include "core/base/stop_signals.hpp"
 #include "executor/launch/local_launcher.hpp"
 #include "executor/telemetry/log.hpp"
 

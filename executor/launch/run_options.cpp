@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "core/spec/device_word.hpp"
+#include "core/spec/this_machine.hpp"
 #include "executor/launch/option_checks.hpp"
 
 namespace shardwright::executor {

@@ -10,7 +10,6 @@
 
 #include "core/base/bounded_line.hpp"
 #include "core/base/error.hpp"
-#include "core/base/regular_file.hpp"
 
 namespace shardwright::executor {
 namespace {

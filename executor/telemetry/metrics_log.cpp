@@ -10,11 +10,11 @@
 #include <set>
 #include <string>
 
+#include "core/base/bounded_line.hpp"
 #include "core/base/error.hpp"
-#include "core/base/regular_file.hpp"
 #include "core/base/standard_streams.hpp"
 #include "core/lowering/model_flop.hpp"
-#include "core/spec/scenario_sum.hpp"
+#include "core/spec/scenario.hpp"
 #include "executor/telemetry/earlier_metrics.hpp"
 #include "executor/telemetry/run_files.hpp"
 

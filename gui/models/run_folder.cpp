@@ -7,7 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "calibration/run_device.hpp"
+#include "calibration/calibrate.hpp"
 #include "core/base/error.hpp"
 #include "core/timeline/timeline_file.hpp"
 #include "gui/models/opened_file.hpp"

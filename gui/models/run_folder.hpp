@@ -49,7 +49,7 @@ struct RunCalibration {
 
 // Refits the profile that the run's plan names (calibration/calibrate.hpp). Throws InputError
 // with what the folder lacks, and where the run computed on another kind of device than the
-// profile's (calibration/run_device.hpp).
+// profile's (calibration/calibrate.hpp).
 RunCalibration calibrate_run(const QString& folder);
 
 // A file in `folder`, which is not there yet, for the refitted profile.
