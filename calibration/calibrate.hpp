@@ -15,6 +15,7 @@
 #include "calibration/error_statistics.hpp"
 #include "calibration/least_squares.hpp"
 #include "calibration/measured_run.hpp"
+#include "core/base/error.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/exchange_sample.hpp"
 
@@ -82,5 +83,10 @@ StackSpec stack_on(const ClusterSpec& cluster, const StackSpec& stack);
 
 // The simulated step (event level) of a scenario on the profile, whatever cluster it names.
 Seconds predicted_step(const Scenario& scenario, const ClusterSpec& cluster);
+
+// Adds a problem where the run computed on CPUs and the profile is of GPUs or the other way round,
+// or where it was planned for another accelerator of the same kind. A run that does not say what it
+// computed on did so on what its plan is for.
+void check_device(const MeasuredRun& run, const ClusterSpec& cluster, ProblemList& problems);
 
 }  // namespace shardwright::calibration

@@ -37,7 +37,7 @@ struct CollectiveTiming {
   Seconds measured;
   // The assumptions where the source says nothing, in words.
   std::vector<std::string> assumed;
-  // Why the timing cannot be predicted; empty if it can.
+  // The reason why the timing cannot be predicted; empty if it can.
   std::string unsupported;
 };
 

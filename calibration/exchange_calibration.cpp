@@ -6,12 +6,14 @@
 #include <cmath>
 #include <tuple>
 
+#include "calibration/error_statistics.hpp"
 #include "calibration/figure_fit.hpp"
 #include "sim/cost/collective_cost.hpp"
 #include "sim/cost/curve_cost.hpp"
 #include "sim/cost/socket_cost.hpp"
 
 namespace shardwright::calibration {
+
 namespace {
 
 std::int64_t ceiling(std::int64_t all, std::int64_t each) {
@@ -327,6 +329,20 @@ std::vector<std::string> calibrate_exchanges(ClusterSpec& cluster,
   fit_paths(cluster, across, network_figures(cluster, inside.empty()), "network", log);
   inside.insert(inside.end(), across.begin(), across.end());
   return fit_curves(cluster, inside, log);
+}
+
+void FigureLog::add(const std::string& part, const std::string& about, const FitResult& result,
+                    Sources& sources) const {
+  const double residual = summarise_logarithms(result.residuals_after).median_abs;
+  for (const FittedParameter& each : result.parameters) {
+    figures_->push_back({part + each.name, about, each, result.residuals_after.size(), residual});
+    if (!is_determined(each.verdict)) continue;
+    Provenance& provenance = sources[each.name];
+    provenance = {source_, confidence_};
+    provenance.residual = residual;
+    provenance.low = each.low;
+    provenance.high = each.high;
+  }
 }
 
 }  // namespace shardwright::calibration

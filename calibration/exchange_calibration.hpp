@@ -5,12 +5,29 @@
 #include <string>
 #include <vector>
 
-#include "calibration/figure_log.hpp"
+#include "calibration/calibrate.hpp"
 #include "calibration/run_samples.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/exchange_sample.hpp"
+#include "core/spec/provenance.hpp"
 
 namespace shardwright::calibration {
+
+class FigureLog {
+ public:
+  FigureLog(std::string source, Confidence confidence, std::vector<CalibratedFigure>& figures)
+      : source_(std::move(source)), confidence_(confidence), figures_(&figures) {}
+
+  // Parameters of `result` are named by their pointers within the part of the cluster at `part`,
+  // whose `sources` those that were fitted join.
+  void add(const std::string& part, const std::string& about, const FitResult& result,
+           Sources& sources) const;
+
+ private:
+  std::string source_;
+  Confidence confidence_;
+  std::vector<CalibratedFigure>* figures_;
+};
 
 // A probe's timings, on a machine that was interrupted now and then: an exchange takes no longer
 // than a larger one of its group, so each has the least time of those of its size and above. Else

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "calibration/figure_log.hpp"
+#include "calibration/exchange_calibration.hpp"
 #include "calibration/run_samples.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/stack_spec.hpp"

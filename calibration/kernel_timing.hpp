@@ -36,7 +36,7 @@ struct KernelTiming {
   Seconds measured;
   // The assumptions where the source says nothing, in words: "dtype: bf16".
   std::vector<std::string> assumed;
-  // Why the timing cannot be predicted; empty if it can.
+  // The reason why the timing cannot be predicted; empty if it can.
   std::string unsupported;
 };
 

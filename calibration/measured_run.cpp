@@ -15,8 +15,7 @@
 #include "core/base/bounded_line.hpp"
 #include "core/base/json_lines.hpp"
 #include "core/base/json_reader.hpp"
-#include "core/base/regular_file.hpp"
-#include "core/spec/scenario_sum.hpp"
+#include "core/spec/scenario.hpp"
 #include "core/timeline/timeline_file.hpp"
 
 namespace shardwright::calibration {

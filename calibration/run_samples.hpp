@@ -7,7 +7,6 @@
 // order; name, layer and microbatch must agree.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "calibration/figure_log.hpp"
+#include "calibration/exchange_calibration.hpp"
 #include "calibration/measured_run.hpp"
 #include "calibration/run_samples.hpp"
 #include "core/spec/cluster_spec.hpp"

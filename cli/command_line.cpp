@@ -9,21 +9,72 @@
 #include <iterator>
 #include <memory>
 #include <new>
+#include <optional>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "cli/commands/command.hpp"
+#include "cli/options/common_options.hpp"
 #include "cli/output/manual.hpp"
 #include "cli/output/output_file.hpp"
 #include "cli/output/terminal.hpp"
-#include "cli/output/version.hpp"
 #include "cli/programs/sibling_programs.hpp"
-#include "cli/unknown_argument.hpp"
 #include "core/base/error.hpp"
+#include "core/base/nearest_name.hpp"
 #include "core/base/printable_text.hpp"
 #include "core/base/standard_streams.hpp"
 
 namespace shardwright::cli {
+
 namespace {
+
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::vector<std::string> subcommand_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::App* subcommand : command.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(subcommand->get_name());
+  return names;
+}
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string message(const std::string& command, const char* what, const std::string& name,
+                    const std::vector<std::string>& known) {
+  const std::string nearest = nearest_name(name, known);
+  return fmt::format("{}: unknown {} \"{}\"{}", command, what, name,
+                     nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest));
+}
+
+// Returns a message about the first argument that is neither an option nor a subcommand in its
+// place, with the nearest valid name; nothing if there is no such argument.
+std::optional<std::string> find_unknown_argument(const CLI::App& app,
+                                                 const std::vector<std::string>& arguments) {
+  const CLI::App* command = &app;
+  std::string path = app.get_name();
+  for (const std::string& argument : arguments) {
+    if (argument == "--") return std::nullopt;
+    if (argument.starts_with("--")) {
+      const std::string name = argument.substr(0, argument.find('='));
+      const auto known = option_names(*command);
+      if (!contains(known, name)) return message(path, "option", name, known);
+    } else if (const auto known = subcommand_names(*command); !known.empty()) {
+      if (!contains(known, argument)) return message(path, "subcommand", argument, known);
+      command = command->get_subcommand(argument);
+      path += " " + argument;
+    }
+  }
+  return std::nullopt;
+}
 
 constexpr const char* kAbout =
     "Plans and simulates distributed training of large language models.\n\n"

@@ -7,11 +7,13 @@
 #include <optional>
 #include <utility>
 
+#include "core/lowering/lowering.hpp"
 #include "core/spec/plan_check.hpp"
+#include "sim/step/analytic.hpp"
 #include "sim/step/simulate.hpp"
-#include "sim/step/step_estimate.hpp"
 
 namespace shardwright::planner {
+
 namespace {
 
 constexpr std::array<Resource, 10> kResources = {
@@ -51,7 +53,7 @@ void improve_memory_bandwidth(AcceleratorSpec& accelerator, double factor) {
   }
 }
 
-// Of exchanges within one node, or of those between nodes.
+// Changes the curves of exchanges within one node, or of those between nodes.
 void improve_exchanges(ClusterSpec& cluster, bool between_nodes, double factor) {
   for (ExchangeCurve& curve : cluster.exchange_curves)
     if ((curve.nodes > 1) == between_nodes) curve.beta *= factor;
@@ -70,7 +72,7 @@ void improve_latency(ClusterSpec& cluster, double factor) {
   for (ExchangeCurve& curve : cluster.exchange_curves) curve.alpha *= 1.0 / factor;
 }
 
-// Whether a step of the plan uses it at all.
+// True if a step of the plan uses the resource at all.
 bool uses(const Plan& plan, Resource resource) {
   switch (resource) {
     case Resource::HostLinkBandwidth:
@@ -284,6 +286,36 @@ Explanation explain(const Scenario& scenario, const sim::StepResult& result, dou
     explanation.sensitivities.push_back(*std::move(sensitivity));
   }
   return explanation;
+}
+
+std::optional<PeakMoment> peak_moment(const Scenario& scenario, const sim::StepResult& result) {
+  const Program program = lower(scenario.model, scenario.plan, scenario.stack);
+  const RankProgram& rank = program.stages[static_cast<std::size_t>(result.fullest)];
+  const std::uint32_t number = result.memory().op;
+  const auto after =
+      std::upper_bound(rank.calls.begin(), rank.calls.end(), number,
+                       [](std::uint32_t op, const Call& call) { return op < call.first_op; });
+  if (after == rank.calls.begin()) return std::nullopt;
+  const Call& call = *(after - 1);
+  if (number - call.first_op >= program.blocks[call.block].ops.size()) return std::nullopt;
+  const Op& op = program.op(call, number);
+  return PeakMoment{op.name, op.phase, call.layer, call.microbatch};
+}
+
+double memory_share(const sim::StepResult& result, const ClusterSpec& cluster) {
+  return result.memory().peak / cluster.accelerator.memory;
+}
+
+FigureCounts figure_counts(const ClusterSpec& cluster, const StackSpec& stack) {
+  FigureCounts counts;
+  for (const Sources* sources : {&cluster.accelerator.sources, &cluster.node.sources,
+                                 &cluster.fabric.sources, &cluster.sources, &stack.sources}) {
+    counts.all += static_cast<std::int64_t>(sources->size());
+    counts.estimates += std::count_if(sources->begin(), sources->end(), [](const auto& entry) {
+      return entry.second.confidence == Confidence::Assumed;
+    });
+  }
+  return counts;
 }
 
 }  // namespace shardwright::planner

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include "core/base/units.hpp"
+#include "core/program/program.hpp"
+#include "core/spec/cluster_spec.hpp"
 #include "core/spec/scenario.hpp"
+#include "core/spec/stack_spec.hpp"
 #include "sim/step/step_result.hpp"
 
 namespace shardwright::planner {
@@ -77,7 +81,7 @@ struct Explanation {
   std::vector<TimeShare> shares;
   // In the order of `Resource`.
   std::vector<Sensitivity> sensitivities;
-  // How much more of each resource was tried: 0.1 is 10 %.
+  // The gain of each resource that was tried: 0.1 is 10 %.
   double gain = 0.0;
   // True if the explanation was stopped, so that sensitivities are missing.
   bool partial = false;
@@ -95,5 +99,32 @@ Explanation explain(const Scenario& scenario, double gain = kSensitivityStep,
 // Explains a scenario that was simulated already, with `result`.
 Explanation explain(const Scenario& scenario, const sim::StepResult& result, double gain,
                     const std::stop_token& stop);
+
+struct PeakMoment {
+  // "attention.qkv"
+  std::string op;
+  Phase phase = Phase::Forward;
+  // -1 if the op belongs to no layer, or to no microbatch.
+  std::int64_t layer = -1, microbatch = -1;
+};
+
+// Lowers the plan once more. `result` is that of the scenario; the moment is one of its fullest
+// stage. None if no op runs at the peak.
+std::optional<PeakMoment> peak_moment(const Scenario& scenario, const sim::StepResult& result);
+
+// A peak above this share of the memory is worth a warning.
+inline constexpr double kTightMemory = 0.95;
+
+// The peak of the fullest stage, as a share of the accelerator's memory.
+double memory_share(const sim::StepResult& result, const ClusterSpec& cluster);
+
+struct FigureCounts {
+  std::int64_t all = 0;
+  // Figures of confidence `Assumed`, without a measurement.
+  std::int64_t estimates = 0;
+};
+
+// Counts the figures that name a source, of the cluster with its parts and of the stack.
+FigureCounts figure_counts(const ClusterSpec& cluster, const StackSpec& stack);
 
 }  // namespace shardwright::planner

@@ -1,6 +1,7 @@
 // Objectives: the figures that plans are compared by.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -50,5 +51,15 @@ StepExpense step_expense(const ClusterSpec& cluster, const Plan& plan, Seconds s
 // compare. Of two plans with equal scores, the one that comes first in the search space is better.
 double score(Objective objective, const Plan& plan, const sim::StepResult& result,
              const StepExpense& expense);
+
+// A point of two figures, both better when lower.
+struct TradeOff {
+  double first = 0.0;
+  double second = 0.0;
+};
+
+// Returns the indices of the points that no other point equals or beats in both figures (of equal
+// points, the first stays), in ascending order of `first`.
+std::vector<std::size_t> pareto_front(const std::vector<TradeOff>& points);
 
 }  // namespace shardwright::planner

@@ -7,7 +7,6 @@
 #include <limits>
 #include <optional>
 #include <set>
-#include <string>
 #include <vector>
 
 #include "core/spec/plan_check.hpp"

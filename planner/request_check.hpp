@@ -1,4 +1,4 @@
-// Requests that no plan can answer.
+// Defaults for requests, and the requests that no plan can answer.
 #pragma once
 
 #include "planner/search.hpp"
@@ -12,5 +12,12 @@ void check_request(const PlanRequest& request);
 // Widens the limits to the values that the constraints name: `tp=16` beyond the scale-up domain,
 // `sequence_parallel=false`, …
 void adapt_limits(PlanRequest& request);
+
+// The usual precision of a cluster: bf16, or fp32 on devices without a smaller format.
+Precision usual_precision(const ClusterSpec& cluster);
+
+// Completes a request for the whole of a cluster with a known number of nodes: all of its ranks,
+// the model's longest sequence, a few sequences per rank. `request` has the model and the cluster.
+void plan_for_all_of_it(PlanRequest& request);
 
 }  // namespace shardwright::planner

@@ -19,7 +19,7 @@
 #include "planner/batch_knee.hpp"
 #include "planner/infeasible.hpp"
 #include "planner/layer_cost_cache.hpp"
-#include "planner/pareto.hpp"
+#include "planner/objective.hpp"
 #include "planner/plan_evaluation.hpp"
 #include "planner/request_check.hpp"
 #include "sim/step/simulate.hpp"

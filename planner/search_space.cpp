@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/program/groups.hpp"
-#include "core/spec/stack_support.hpp"
+#include "core/spec/plan_check.hpp"
 #include "sim/cost/placement.hpp"
 
 namespace shardwright::planner {

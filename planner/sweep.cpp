@@ -8,7 +8,6 @@
 
 #include "core/base/nearest_name.hpp"
 #include "core/spec/plan_check.hpp"
-#include "planner/batch_knee.hpp"
 #include "planner/explain.hpp"
 #include "planner/layer_cost_cache.hpp"
 #include "planner/scale.hpp"
@@ -22,8 +21,6 @@ constexpr std::array<const char*, kSweepAxes> kAxisNames = {"gpus",
                                                             "scale-out-bandwidth",
                                                             "scale-up-bandwidth",
                                                             "memory-bandwidth"};
-
-static_assert(kSweepKneeThroughput == kKneeThroughput);
 
 double bandwidth_of(SweepAxis axis, const ClusterSpec& cluster) {
   if (axis == SweepAxis::ScaleUpBandwidth) return cluster.node.scale_up.bandwidth.value();
@@ -91,7 +88,7 @@ std::optional<std::size_t> batch_knee(const std::vector<SweepPoint>& points) {
     if (point.fits) best = std::max(best, point.tokens_per_s());
   }
   for (std::size_t i = 0; i < points.size(); ++i) {
-    if (points[i].fits && points[i].tokens_per_s() >= kSweepKneeThroughput * best) return i;
+    if (points[i].fits && points[i].tokens_per_s() >= kKneeThroughput * best) return i;
   }
   return std::nullopt;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "planner/batch_knee.hpp"
 #include "planner/search.hpp"
 
 namespace shardwright::planner {
@@ -43,7 +44,7 @@ struct SweepRequest {
   SweepPlan plan = SweepPlan::Best;
   // The values of the axis, ascending; empty: usual_values().
   std::vector<double> values;
-  // What the best plans are searched for. Its `stop` stops the sweep.
+  // The request that the best plans are searched for. Its `stop` stops the sweep.
   PlanRequest request;
   // The chosen plan. Its batch and its bandwidths are the centre of the usual values.
   Scenario scenario;
@@ -86,9 +87,9 @@ struct Sweep {
   bool is_final() const;
 };
 
-// A point reaches the knee along the batch with this share of the best throughput, and along a
-// bandwidth if a doubling from there brings less than this gain of throughput.
-inline constexpr double kSweepKneeThroughput = 0.95, kLeastGainOfDoubling = 0.02;
+// A point reaches the knee along a bandwidth if a doubling from there brings less than this gain of
+// throughput; along the batch, kKneeThroughput decides.
+inline constexpr double kLeastGainOfDoubling = 0.02;
 
 // The callbacks of a sweep; either may be empty.
 struct SweepWatch {

@@ -385,7 +385,7 @@ std::string knee_text(const Sweep& sweep, Bytes memory) {
     return fmt::format(
         "Knee of tokens/s at {} sequences, the smallest batch with {} of the best throughput; "
         "there the bubble takes {} % and exposed communication {} % of the step.",
-        at, whole_percent(kSweepKneeThroughput), format_percent(result.time().bubble / result.step),
+        at, whole_percent(kKneeThroughput), format_percent(result.time().bubble / result.step),
         exposed);
   }
   return fmt::format(

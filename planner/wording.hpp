@@ -7,7 +7,6 @@
 
 #include "planner/compare.hpp"
 #include "planner/explain.hpp"
-#include "planner/reliability.hpp"
 #include "planner/remedy.hpp"
 #include "planner/search.hpp"
 #include "planner/sweep.hpp"

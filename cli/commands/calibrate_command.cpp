@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "calibration/calibrate.hpp"
 #include "calibration/nccl_tests.hpp"
-#include "calibration/run_device.hpp"
 #include "calibration/run_samples.hpp"
 #include "calibration/side_by_side.hpp"
 #include "cli/commands/command.hpp"

@@ -1,4 +1,4 @@
-// How subcommands join the command line.
+// The subcommands of the command line.
 //
 // To add a subcommand, write `cli/commands/NAME_command.cpp` with one function `add_NAME_command`,
 // declare it here, and add it to the list in cli/command_line.cpp.

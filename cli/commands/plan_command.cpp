@@ -10,7 +10,6 @@
 #include "cli/commands/scale_run.hpp"
 #include "cli/options/request_options.hpp"
 #include "cli/output/candidate_report.hpp"
-#include "cli/output/infeasible_report.hpp"
 #include "cli/output/output_file.hpp"
 #include "cli/output/progress.hpp"
 #include "cli/output/step_json.hpp"

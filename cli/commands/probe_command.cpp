@@ -2,11 +2,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "cli/commands/command.hpp"
 #include "cli/options/option_values.hpp"
@@ -15,7 +13,7 @@
 #include "cli/programs/here_profile.hpp"
 #include "core/base/error.hpp"
 #include "core/spec/cluster_json.hpp"
-#include "core/spec/device_word.hpp"
+#include "core/spec/this_machine.hpp"
 
 namespace shardwright::cli {
 namespace {

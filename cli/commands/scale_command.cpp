@@ -1,14 +1,177 @@
-// shardwright scale
+// shardwright scale, and plan for a range of sizes
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "cli/commands/command.hpp"
+#include "cli/commands/interrupt.hpp"
 #include "cli/commands/scale_run.hpp"
 #include "cli/options/request_options.hpp"
+#include "cli/output/candidate_report.hpp"
 #include "cli/output/output_file.hpp"
+#include "cli/output/progress.hpp"
+#include "cli/output/step_json.hpp"
+#include "cli/output/step_page.hpp"
+#include "core/base/quantity_text.hpp"
+#include "planner/explain.hpp"
+#include "planner/scale.hpp"
 
 namespace shardwright::cli {
+
 namespace {
+
+using nlohmann::ordered_json;
+
+Table point_table(const planner::ScaleResult& result) {
+  Table table({{"GPUs", kNumber},
+               {"step", kNumber, "s"},
+               {"tokens/s", kNumber},
+               {"efficiency", kNumber, "%"},
+               {"MFU", kNumber, "%"},
+               {"memory", kNumber, "GB"},
+               {"plan", ColumnKind::Prose}});
+  for (const planner::ScalePoint& point : result.points) {
+    if (!point.best) {
+      const bool stopped = result.partial && &point == &result.points.back();
+      table.add_row({format_count(point.gpus), "", "", "", "", "",
+                     stopped ? "interrupted before a plan was found" : "no plan fits"});
+      continue;
+    }
+    const sim::StepResult& step = point.best->result;
+    table.add_row(
+        {format_count(point.gpus), format_number(step.step.value(), 4),
+         format_fixed(point.tokens_per_s, 0), format_percent(point.efficiency),
+         format_percent(step.throughput.mfu), format_fixed(step.memory().peak.value() / 1e9, 1),
+         plan_text(point.best->plan) + (point.on_front ? "" : " (a smaller machine is as fast)")});
+  }
+  return table;
+}
+
+// The search counts of all sizes together.
+planner::SearchCounts total_counts(const planner::ScaleResult& result) {
+  planner::SearchCounts total;
+  for (const planner::ScalePoint& point : result.points) {
+    total.space += point.counts.space;
+    total.evaluated += point.counts.evaluated;
+    total.simulated += point.counts.simulated;
+    for (const planner::Rejection& rejection : point.counts.rejected) {
+      const auto same = std::find_if(total.rejected.begin(), total.rejected.end(),
+                                     [&](const auto& r) { return r.rule == rejection.rule; });
+      if (same == total.rejected.end()) {
+        total.rejected.push_back(rejection);
+      } else {
+        same->count += rejection.count;
+      }
+    }
+  }
+  return total;
+}
+
+ordered_json point_json(const planner::ScalePoint& point, const planner::PlanRequest& request) {
+  ordered_json json = {{"gpus", point.gpus},
+                       {"tokens_per_s", point.tokens_per_s},
+                       {"efficiency", point.efficiency},
+                       {"on_front", point.on_front},
+                       {"search", counts_json(point.counts)}};
+  json["best"] =
+      point.best ? candidate_json(*point.best, request.cluster, request.stack) : ordered_json();
+  return json;
+}
+
+// The request for the largest size, which a scaling run without any plan explains.
+planner::PlanRequest largest_request(const ChosenRequest& chosen) {
+  planner::PlanRequest request = chosen.request;
+  request.gpus = chosen.gpus.second;
+  return request;
+}
+
+ordered_json scale_json(const ChosenRequest& chosen, const planner::ScaleResult& result) {
+  const planner::PlanRequest& request = chosen.request;
+  ordered_json document = new_document("scale");
+  document["inputs"] = inputs_json(request.model, request.cluster, request.stack);
+  document["filled_in"] = chosen.filled_in;
+  document["objective"] = name_of(request.objective);
+  document["partial"] = result.partial;
+  document["search"] = counts_json(total_counts(result));
+  document["search"]["wall_s"] = result.wall_s;
+  document["points"] = ordered_json::array();
+  document["plans"] = ordered_json::array();
+  for (const planner::ScalePoint& point : result.points) {
+    document["points"].push_back(point_json(point, request));
+    if (point.best)
+      document["plans"].push_back(candidate_json(*point.best, request.cluster, request.stack));
+  }
+  document["knee"] = result.knee ? ordered_json(*result.knee) : ordered_json();
+  document["knee_cause"] = result.knee_cause;
+  document["notes"] = ordered_json::array();
+  if (!result.superlinear_cause.empty()) document["notes"].push_back(result.superlinear_cause);
+  if (result.infeasible)
+    document["infeasible"] = infeasible_json(largest_request(chosen), *result.infeasible);
+  add_parts(document, request.model, request.cluster, request.stack);
+  return document;
+}
+
+const planner::PlanCandidate* fastest(const planner::ScaleResult& result) {
+  const planner::PlanCandidate* best = nullptr;
+  double rate = 0.0;
+  for (const planner::ScalePoint& point : result.points) {
+    if (!point.best || point.tokens_per_s <= rate) continue;
+    best = &*point.best;
+    rate = point.tokens_per_s;
+  }
+  return best;
+}
+
+void warn_of_full_memory(Page& page, const planner::PlanRequest& request,
+                         const planner::ScaleResult& result) {
+  std::vector<std::string> sizes;
+  double fullest = 0.0;
+  for (const planner::ScalePoint& point : result.points) {
+    if (!point.best) continue;
+    const double share = planner::memory_share(point.best->result, request.cluster);
+    if (share > planner::kTightMemory) sizes.push_back(format_count(point.gpus));
+    fullest = std::max(fullest, share);
+  }
+  if (sizes.empty()) return;
+  page.warning(
+      fmt::format("on {} GPUs the best plan uses up to {} % of the memory; use --max-memory 90% to "
+                  "keep a margin",
+                  fmt::join(sizes, ", "), format_percent(fullest)));
+}
+
+std::ptrdiff_t sizes_that_fit(const planner::ScaleResult& result) {
+  return std::count_if(result.points.begin(), result.points.end(),
+                       [](const planner::ScalePoint& point) { return point.best.has_value(); });
+}
+
+void add_scale(Page& page, const ChosenRequest& chosen, const planner::ScaleResult& result) {
+  const planner::PlanRequest& request = chosen.request;
+  page.heading(fmt::format("{} on {} ({}), {}", request.model.name,
+                           request.cluster.accelerator.name, request.cluster.name,
+                           request.stack.name));
+  if (const planner::PlanCandidate* best = fastest(result))
+    page.facts({{"goal", goal_text(request, best->plan.global_batch)}});
+  if (result.partial) page.warning("interrupted: these are the sizes searched so far");
+  page.table(point_table(result));
+  warn_of_full_memory(page, request, result);
+  if (!result.superlinear_cause.empty())
+    page.paragraph("Efficiency above 100 %: " + result.superlinear_cause + ".");
+  if (result.knee) {
+    page.paragraph(fmt::format("Efficiency falls below {} % beyond {} GPUs: {}.",
+                               format_number(100.0 * planner::kKneeEfficiency),
+                               format_count(*result.knee), result.knee_cause));
+  } else if (sizes_that_fit(result) > 1) {
+    page.paragraph(fmt::format("Efficiency stays above {} % up to the largest size that {}.",
+                               format_number(100.0 * planner::kKneeEfficiency),
+                               result.partial ? "was searched" : "fits"));
+  }
+  add_counts(page, total_counts(result), result.wall_s);
+  add_assumptions(page, request, chosen.cluster, chosen.filled_in);
+}
 
 struct ScaleOptions {
   CommonOptions common;
@@ -22,6 +185,31 @@ ExitCode scale(const ScaleOptions& options) {
 }
 
 }  // namespace
+
+ExitCode run_scale(const CommonOptions& options, ChosenRequest& chosen,
+                   const std::string& plan_out) {
+  planner::ScaleResult result;
+  {
+    const InterruptWatch interrupt;
+    SearchProgressLine progress(show_progress(options), chosen.request);
+    chosen.request.stop = interrupt.token();
+    result = planner::scale(chosen.request,
+                            planner::machine_sizes(chosen.gpus.first, chosen.gpus.second));
+  }
+  const planner::PlanCandidate* best = fastest(result);
+  if (best != nullptr && !plan_out.empty()) {
+    const Scenario scenario = planner::scenario_of(chosen.request, best->plan);
+    write_file(plan_out, json_text(to_json(scenario)), options.force);
+  }
+  if (result.infeasible) {
+    report_infeasible(largest_request(chosen), *result.infeasible);
+  }
+  Page page = new_page(options);
+  add_scale(page, chosen, result);
+  deliver(options, page, scale_json(chosen, result), best != nullptr && plan_out == "-");
+  if (result.partial) return ExitCode::Interrupted;
+  return best == nullptr ? ExitCode::NoFeasiblePlan : ExitCode::Ok;
+}
 
 void add_scale_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(

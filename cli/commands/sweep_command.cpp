@@ -14,7 +14,6 @@
 #include "cli/options/request_options.hpp"
 #include "cli/options/scenario_options.hpp"
 #include "cli/output/candidate_report.hpp"
-#include "cli/output/infeasible_report.hpp"
 #include "cli/output/output_file.hpp"
 #include "cli/output/progress.hpp"
 #include "cli/output/step_json.hpp"

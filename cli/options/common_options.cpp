@@ -1,5 +1,7 @@
 #include "cli/options/common_options.hpp"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -7,11 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "build_info.hpp"
 #include "cli/output/output_file.hpp"
-#include "cli/output/version.hpp"
 #include "core/base/nearest_name.hpp"
 
 namespace shardwright::cli {
+
 namespace {
 
 ColourChoice read_colour(const std::string& word) {
@@ -62,6 +65,15 @@ void deliver(const CommonOptions& options, const Page& page, const nlohmann::ord
 
 nlohmann::ordered_json new_document(const std::string& name) {
   return {{"schema", "shardwright/" + name}, {"version", 1}, {"tool_version", version()}};
+}
+
+std::string version() {
+  return kBuildVersion;
+}
+
+std::string version_line() {
+  return fmt::format("shardwright {} (git {}, {}, {})", kBuildVersion, kBuildCommit, kBuildCompiler,
+                     kBuildType);
 }
 
 }  // namespace shardwright::cli

@@ -41,4 +41,10 @@ void deliver(const CommonOptions& options, const Page& page, const nlohmann::ord
 // "tool_version": …}.
 nlohmann::ordered_json new_document(const std::string& name);
 
+// "0.1.0"
+std::string version();
+
+// "shardwright 0.1.0 (git 1a2b3c4, GNU 12.2.0, Release)"
+std::string version_line();
+
 }  // namespace shardwright::cli

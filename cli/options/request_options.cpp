@@ -11,7 +11,6 @@
 #include "core/base/nearest_name.hpp"
 #include "core/spec/plan_check.hpp"
 #include "planner/request_check.hpp"
-#include "planner/whole_machine.hpp"
 
 namespace shardwright::cli {
 namespace {

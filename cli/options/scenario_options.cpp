@@ -19,8 +19,7 @@
 #include "core/spec/plan_check.hpp"
 #include "core/spec/plan_json.hpp"
 #include "core/spec/stack_json.hpp"
-#include "core/spec/stack_support.hpp"
-#include "planner/whole_machine.hpp"
+#include "planner/request_check.hpp"
 #include "sim/cost/measured_kernels.hpp"
 
 namespace shardwright::cli {

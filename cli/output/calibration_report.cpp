@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "core/base/quantity_text.hpp"
 
 namespace shardwright::cli {
+
 namespace {
 
 using nlohmann::ordered_json;
@@ -173,6 +173,24 @@ ordered_json calibration_json(const calibration::Calibration& calibration) {
           {"ops", std::move(ops)},
           {"figures", std::move(figures)},
           {"without_curve", calibration.without_curve}};
+}
+
+Table error_table(const std::string& what) {
+  return Table({{what, ColumnKind::Prose},
+                {"rows", kNumber},
+                {"median", kNumber, "%"},
+                {"p90", kNumber, "%"},
+                {"bias", kNumber, "%"}});
+}
+
+void add_errors(Table& table, const std::string& name, const calibration::ErrorSummary& summary) {
+  if (summary.n == 0) {
+    table.add_row({name, "none", "", "", ""});
+    return;
+  }
+  table.add_row({name, format_count(static_cast<std::int64_t>(summary.n)),
+                 format_percent(summary.median_abs), format_percent(summary.p90_abs),
+                 format_percent(summary.bias)});
 }
 
 }  // namespace shardwright::cli

@@ -1,10 +1,13 @@
-// The result of a calibration or a probe, as a page and as JSON.
+// The results of a calibration or a probe, and tables of errors, as pages and as JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 
 #include "calibration/calibrate.hpp"
+#include "calibration/error_statistics.hpp"
 #include "cli/output/page.hpp"
+#include "cli/output/table.hpp"
 
 namespace shardwright::cli {
 
@@ -13,5 +16,10 @@ namespace shardwright::cli {
 void add_calibration(Page& page, const calibration::Calibration& calibration, bool before);
 
 nlohmann::ordered_json calibration_json(const calibration::Calibration& calibration);
+
+// Returns an empty table; `what` is the title of the column of names.
+Table error_table(const std::string& what);
+
+void add_errors(Table& table, const std::string& name, const calibration::ErrorSummary& summary);
 
 }  // namespace shardwright::cli

@@ -39,4 +39,12 @@ void add_counts(Page& page, const planner::SearchCounts& counts, double wall_s);
 void add_assumptions(Page& page, const planner::PlanRequest& request, const std::string& cluster,
                      const std::vector<std::string>& filled_in);
 
+// {"reason", "shortfall_bytes", "needed_bytes", "available_bytes", "closes_it", "nearest"}.
+nlohmann::ordered_json infeasible_json(const planner::PlanRequest& request,
+                                       const planner::NoFeasiblePlan& infeasible);
+
+// Prints the reason to standard error, so that a pipe does not read it as a result.
+void report_infeasible(const planner::PlanRequest& request,
+                       const planner::NoFeasiblePlan& infeasible);
+
 }  // namespace shardwright::cli

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <nlohmann/json_fwd.hpp>
-#include <string>
 
 #include "core/spec/plan.hpp"
 #include "core/spec/scenario.hpp"

@@ -153,7 +153,7 @@ ClusterSpec load_here() {
   std::error_code error;
   fs::create_directories(file.parent_path(), error);
   const bool keeps = !error && access(file.parent_path().c_str(), W_OK) == 0;
-  // Of several commands that start at once, one probes and the others use its result.
+  // If several commands start at once, one probes and the others use its result.
   std::optional<FolderLock> lock;
   if (keeps && !fs::exists(file, error)) lock.emplace(file.parent_path(), FolderLock::IfHeld::Wait);
   if (fs::exists(file, error)) {

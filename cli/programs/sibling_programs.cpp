@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "cli/output/exit_code.hpp"
-#include "core/base/argument_pointers.hpp"
 #include "core/base/error.hpp"
+#include "core/base/stop_signals.hpp"
 
 namespace shardwright::cli {
 namespace {

@@ -1,6 +1,7 @@
 #include "core/base/bounded_line.hpp"
 
 #include <fstream>
+#include <system_error>
 
 namespace shardwright {
 
@@ -21,6 +22,23 @@ bool ends_with_line_feed(const std::filesystem::path& file) {
   if (stream.tellg() <= 0) return true;
   stream.seekg(-1, std::ios::end);
   return stream.get() == '\n';
+}
+
+std::string kind_unless_regular(const std::filesystem::path& file) {
+  std::error_code error;
+  switch (std::filesystem::status(file, error).type()) {
+    case std::filesystem::file_type::directory:
+      return "a folder";
+    case std::filesystem::file_type::fifo:
+      return "a named pipe";
+    case std::filesystem::file_type::character:
+    case std::filesystem::file_type::block:
+      return "a device";
+    case std::filesystem::file_type::socket:
+      return "a socket";
+    default:
+      return "";
+  }
 }
 
 }  // namespace shardwright

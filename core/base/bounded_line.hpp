@@ -1,4 +1,4 @@
-// Lines of files that nobody vouches for.
+// Checks and bounded reads of files from other programs.
 #pragma once
 
 #include <cstddef>
@@ -18,5 +18,10 @@ LineRead read_bounded_line(std::istream& stream, std::size_t longest, std::strin
 // False where the last line of the file was cut off before its line feed. True of an empty file,
 // and of one that cannot be read.
 bool ends_with_line_feed(const std::filesystem::path& file);
+
+// The kind of a file that is not regular ("a folder", "a named pipe", "a device", "a socket"),
+// which must be known before it is opened: a pipe would wait for a writer. Empty for a regular
+// file, and where nothing can be seen: opening it says why.
+std::string kind_unless_regular(const std::filesystem::path& file);
 
 }  // namespace shardwright

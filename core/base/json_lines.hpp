@@ -4,9 +4,7 @@
 #include <fstream>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
-#include <set>
 #include <string>
-#include <vector>
 
 #include "core/base/json_reader.hpp"
 #include "core/base/units.hpp"

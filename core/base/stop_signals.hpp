@@ -1,9 +1,11 @@
-// The signals that ask a process to stop: SIGINT, SIGTERM and SIGHUP.
+// Argument lists for programs that are started, and the signals that ask a process to stop.
 #pragma once
 
 #include <array>
 #include <chrono>
 #include <csignal>
+#include <string>
+#include <vector>
 
 namespace shardwright {
 
@@ -28,5 +30,14 @@ class StopSignalsHeld {
  private:
   sigset_t held_{}, before_{};
 };
+
+// Arguments or an environment for execv and posix_spawn: a pointer to each, ended by null. They
+// point into `texts`.
+inline std::vector<char*> argument_pointers(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
 
 }  // namespace shardwright

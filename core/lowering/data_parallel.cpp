@@ -1,7 +1,5 @@
 // Data parallelism of a stage: FSDP's gathers and reductions, gradient buckets, the optimizer and
 // ZeRO's gathers.
-#include <algorithm>
-#include <utility>
 
 #include "core/lowering/stage_states.hpp"
 #include "core/lowering/stage_writer.hpp"

@@ -1,7 +1,5 @@
 #include "core/lowering/lowering.hpp"
 
-#include <utility>
-
 #include "core/lowering/message_waits.hpp"
 #include "core/lowering/stage_writer.hpp"
 

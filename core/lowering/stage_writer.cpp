@@ -1,7 +1,6 @@
 #include "core/lowering/stage_writer.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "core/lowering/message_waits.hpp"

@@ -102,7 +102,7 @@ struct ChunkTimes {
   bool operator==(const ChunkTimes&) const = default;
 };
 
-// Why a schedule cannot run with this shape, as a sentence for people; nothing if it can.
+// The reason why a schedule cannot run with this shape, as a sentence; nothing if it can.
 std::optional<std::string> why_not(ScheduleKind kind, const ScheduleShape& shape);
 
 // Time and memory are linear in the number of slots. The shape must be one that can run.

@@ -8,7 +8,6 @@
 #include "core/spec/cost_curve_fields.hpp"
 #include "core/spec/field_json.hpp"
 #include "core/spec/figures.hpp"
-#include "core/spec/price_json.hpp"
 
 namespace shardwright {
 namespace {

@@ -3,15 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "core/base/nearest_name.hpp"
 #include "core/spec/cost_curve_fields.hpp"
 #include "core/spec/field_json.hpp"
 #include "core/spec/figures.hpp"
-#include "core/spec/price_json.hpp"
 #include "core/spec/stack_json.hpp"
 
 namespace shardwright {

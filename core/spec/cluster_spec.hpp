@@ -1,4 +1,4 @@
-// What a cluster is: accelerators in nodes, nodes on a fabric.
+// A cluster: accelerators in nodes, nodes on a fabric.
 //
 // Bandwidths are per direction. A profile says where each figure comes from (`Provenance`), so that
 // an answer can tell what it rests on. Nothing here knows a model or a plan. What each field means
@@ -13,13 +13,22 @@
 
 #include "core/base/enum_names.hpp"
 #include "core/base/units.hpp"
+#include "core/op/op.hpp"
 #include "core/spec/cost_curve.hpp"
-#include "core/spec/measured_kernel.hpp"
 #include "core/spec/precision.hpp"
 #include "core/spec/provenance.hpp"
 #include "core/spec/stack_spec.hpp"
 
 namespace shardwright {
+
+struct MeasuredKernel {
+  OpKind kind = OpKind::Gemm;  // a kernel of the device, never a communication
+  Precision precision = Precision::Bf16;
+  Work work;
+  Seconds time;  // on the device, from start to end; above zero
+
+  bool operator==(const MeasuredKernel&) const = default;
+};
 
 // Dense matrix throughput by format; zero: the device cannot multiply in this format.
 struct MatrixPeaks {

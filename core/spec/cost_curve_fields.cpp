@@ -1,6 +1,11 @@
 #include "core/spec/cost_curve_fields.hpp"
 
+#include <fmt/format.h>
+
+#include <string>
+
 namespace shardwright {
+
 namespace {
 
 constexpr NumberRange kCurveTime{0.0, 10.0, false};
@@ -52,6 +57,14 @@ void describe(ExchangeCurve& curve, FieldVisitor& fields) {
   fields.number("most_bytes", curve.most, kNonNegative, kRequired, "largest size that was timed");
   fields.number("skew_s", curve.skew, kCurveTime, kOptional,
                 "how much later than the mean the last member comes in a training step");
+}
+
+void describe_price(DollarsPerSecond& price, FieldVisitor& fields) {
+  // Fifteen digits give back the number that a file held in spite of the two roundings.
+  double per_hour = std::stod(fmt::format("{:.15g}", price.value() * 3600.0));
+  fields.number("price_dollars_per_hour", per_hour, kNonNegative, kOmissible,
+                "listed price of renting one accelerator; 0: not known");
+  price = dollars_per_hour(per_hour);
 }
 
 }  // namespace shardwright

@@ -1,6 +1,7 @@
-// Curves of kernels and exchanges as parts of profiles.
+// The fields that several kinds of profiles have.
 #pragma once
 
+#include "core/base/units.hpp"
 #include "core/spec/cost_curve.hpp"
 #include "core/spec/fields.hpp"
 
@@ -8,5 +9,8 @@ namespace shardwright {
 
 void describe(KernelCurve& curve, FieldVisitor& fields);
 void describe(ExchangeCurve& curve, FieldVisitor& fields);
+
+// Zero where the profile has no price.
+void describe_price(DollarsPerSecond& price, FieldVisitor& fields);
 
 }  // namespace shardwright

@@ -20,7 +20,7 @@ namespace shardwright {
 
 inline constexpr const char* kExchangesSchema = "shardwright/exchanges";
 
-// Where a group lies whose ranks are not numbered as the cluster's: evenly on some hosts.
+// The hosts of a group whose ranks are not numbered as the cluster's; it lies on them evenly.
 struct HostSpread {
   std::int64_t hosts = 1;            // of messages: of all the ranks that pass them on
   std::int64_t groups_per_host = 1;  // that share a host's network at the same time

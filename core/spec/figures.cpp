@@ -14,7 +14,7 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// What the document's "sources" map calls its sources.
+// The names of the sources in the document's "sources" map.
 using SourceTitles = std::map<std::string, std::string>;
 
 SourceTitles read_titles(const json& document, const std::string& pointer, ProblemList& problems) {

@@ -12,7 +12,6 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
-#include <vector>
 
 #include "core/base/json_reader.hpp"
 #include "core/spec/cluster_spec.hpp"

@@ -1,4 +1,4 @@
-// What the Hugging Face model types have in common, for the readers of the single types.
+// The common part of the Hugging Face model types, for the readers of the single types.
 #pragma once
 
 #include <string>

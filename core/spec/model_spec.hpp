@@ -1,4 +1,4 @@
-// What a model is: the sizes of a decoder-only transformer, independent of how it is trained.
+// A model: the sizes of a decoder-only transformer, independent of how it is trained.
 //
 // Field names follow the Hugging Face configurations where those agree with each other. What each
 // field means is said where it is described for files, in model_json.cpp.
@@ -142,7 +142,7 @@ struct ModelSpec {
   bool operator==(const ModelSpec&) const = default;
 };
 
-// How a parameter is split when its layer is split over tensor-parallel or expert-parallel ranks.
+// The split of a parameter when its layer is split over tensor-parallel or expert-parallel ranks.
 enum class ShardKind : std::uint8_t {
   Replicated,    // norms, router: each tensor-parallel rank holds a copy
   Column,        // split along the output dimension over tp

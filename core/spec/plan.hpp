@@ -22,7 +22,7 @@ constexpr auto enum_names(RecomputePolicy) {
   return std::array{"none", "selective", "full"};
 }
 
-// How context parallelism moves keys and values.
+// The way in which context parallelism moves keys and values.
 enum class ContextParallelKind : std::uint8_t {
   Ring,       // key/value blocks are passed along a ring beside the attention of the block at hand
   AllGather,  // keys and values are gathered first
@@ -32,9 +32,9 @@ constexpr auto enum_names(ContextParallelKind) {
   return std::array{"ring", "all-gather", "ulysses"};
 }
 
-// Where the optimizer's states lie. Off the device the host does the step: gradients travel to it,
-// weights back. From NVMe the states pass through the host's memory (ZeRO-Infinity, arXiv
-// 2104.07857, 5).
+// The memory that holds the optimizer's states. Off the device the host does the step: gradients
+// travel to it, weights back. From NVMe the states pass through the host's memory (ZeRO-Infinity,
+// arXiv 2104.07857, 5).
 enum class OptimizerOffload : std::uint8_t { None, Host, Nvme };
 constexpr auto enum_names(OptimizerOffload) {
   return std::array{"none", "host", "nvme"};
@@ -99,7 +99,7 @@ struct Plan {
   std::int64_t world_size() const { return dp * tp * pp * cp; }
   std::int64_t chunks() const { return pp * vpp; }
   bool offloads_optimizer() const { return offload_optimizer != OptimizerOffload::None; }
-  // Of `layers`, those of the largest chunk of an even split.
+  // The layers of the largest chunk if `layers` are split evenly.
   std::int64_t even_chunk(std::int64_t layers) const { return (layers + chunks() - 1) / chunks(); }
   // Microbatches that each data-parallel replica runs per step.
   std::int64_t microbatches() const { return global_batch / (dp * micro_batch); }

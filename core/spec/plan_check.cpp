@@ -1,10 +1,53 @@
 #include "core/spec/plan_check.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <utility>
 
 #include "core/spec/plan_rules.hpp"
 
 namespace shardwright {
+
+namespace {
+
+template <class T>
+bool runs(const std::vector<T>& listed, const T& wanted) {
+  return listed.empty() || std::find(listed.begin(), listed.end(), wanted) != listed.end();
+}
+
+}  // namespace
+
+// One copy for each replica, or group of replicas that share one. What tensor-parallel ranks hold
+// alike (norms) counts once.
+Bytes offloaded_states(const ModelSpec& model, const Plan& plan) {
+  const ParameterCount count = count_parameters(model);
+  std::int64_t all = count.total, routed = count.routed;
+  if (plan.multi_token_prediction) {
+    all += count.mtp;
+    routed += count.routed_mtp;
+  }
+  const std::int64_t replicas = plan.dp * plan.cp;
+  const std::int64_t of_experts =
+      std::max<std::int64_t>(1, replicas * plan.tp / (plan.ep * plan.expert_tp));
+  // Products of parameters and copies overflow 64 bits in the largest plans.
+  const auto copies = [&](std::int64_t holders) {
+    if (plan.zero_stage == 0) return static_cast<double>(holders);
+    if (plan.shard_group == 0) return 1.0;
+    const std::int64_t groups = holders / std::min(holders, plan.shard_group);
+    return static_cast<double>(groups);
+  };
+  return Bytes(kHostStateBytes * (static_cast<double>(all - routed) * copies(replicas) +
+                                  static_cast<double>(routed) * copies(of_experts)));
+}
+
+bool world_size_in_range(const Plan& plan) {
+  // Four degrees of kMaxDegree overflow 64 bits; doubles are exact up to kMaxWorld.
+  return static_cast<double>(plan.dp) * static_cast<double>(plan.tp) *
+             static_cast<double>(plan.pp) * static_cast<double>(plan.cp) <=
+         static_cast<double>(kMaxWorld);
+}
 
 const char* name_of(PlanRule rule) {
   return plan_rules()[static_cast<std::size_t>(rule)].name;
@@ -47,6 +90,35 @@ std::vector<Problem> check_plan(const ModelSpec& model, const Plan& plan, std::i
     problems.push_back(std::move(broken.problem));
   }
   return problems;
+}
+
+OverlapSwitches usual_overlap(const StackSpec& stack, const ModelSpec& model) {
+  OverlapSwitches overlap;
+  overlap.tensor_parallel = stack.overlap.tensor_parallel;
+  overlap.expert_parallel = stack.overlap.expert_parallel && has_shared_experts(model);
+  return overlap;
+}
+
+std::vector<std::string> unsupported_by(const StackSpec& stack, const Plan& plan) {
+  std::vector<std::string> sentences;
+  if (plan.pp > 1 && !runs(stack.schedules, plan.schedule)) {
+    std::vector<std::string> names;
+    for (const ScheduleKind schedule : stack.schedules) names.emplace_back(name_of(schedule));
+    sentences.push_back(fmt::format("{} does not run the schedule {} (it runs {})", stack.name,
+                                    name_of(plan.schedule), fmt::join(names, ", ")));
+  }
+  if (!runs(stack.zero_stages, plan.zero_stage)) {
+    sentences.push_back(fmt::format("{} does not run ZeRO stage {} (it runs {})", stack.name,
+                                    plan.zero_stage, fmt::join(stack.zero_stages, ", ")));
+  }
+  const bool gathers = plan.context_parallel == ContextParallelKind::AllGather;
+  if (plan.cp > 1 && !stack.fusion.flash_attention && !gathers) {
+    sentences.push_back(fmt::format(
+        "{} does not fuse attention: context parallelism gathers keys and values, whatever "
+        "the plan says ({})",
+        stack.name, name_of(plan.context_parallel)));
+  }
+  return sentences;
 }
 
 }  // namespace shardwright

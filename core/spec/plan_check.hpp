@@ -1,4 +1,4 @@
-// Whether a plan fits a model and a cluster: the rules of divisibility and shape.
+// The rules of divisibility and shape by which a plan fits a model and a cluster.
 //
 // One table of rules serves the check of plan files, with a text for each broken rule, and the
 // search, which asks millions of times and only counts. Memory of
@@ -19,6 +19,7 @@
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/model_spec.hpp"
 #include "core/spec/plan.hpp"
+#include "core/spec/stack_spec.hpp"
 
 namespace shardwright {
 
@@ -68,7 +69,7 @@ enum class PlanRule : std::uint8_t {
   OptimizerOffload,   // the host has the memory for the states, or disks
 };
 
-// What the optimizer keeps off the devices on all nodes together, where the plan offloads it.
+// The bytes that an offloaded optimizer keeps off the devices, on all nodes together.
 Bytes offloaded_states(const ModelSpec& model, const Plan& plan);
 
 // "world_size", "kv_heads", …: for counts and tables.
@@ -98,5 +99,14 @@ std::vector<BrokenRule> broken_rules(const ModelSpec& model, const ClusterSpec* 
 // The same, problems only and without a cluster.
 std::vector<Problem> check_plan(const ModelSpec& model, const Plan& plan,
                                 std::int64_t accelerators = 0, const std::string& pointer = "");
+
+// Returns a sentence for each choice of the plan that the stack's profile does not list as
+// supported; empty if the stack runs the plan. A search proposes no such plan; a simulation of one
+// tells what it would take on the same kernels.
+std::vector<std::string> unsupported_by(const StackSpec& stack, const Plan& plan);
+
+// The overlap of a plan that does not say otherwise: what the stack can hide, it hides, which never
+// makes a step longer.
+OverlapSwitches usual_overlap(const StackSpec& stack, const ModelSpec& model);
 
 }  // namespace shardwright

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <array>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -15,20 +13,11 @@
 namespace shardwright {
 namespace {
 
-// Spares the division in the most frequent case.
-bool divides(std::int64_t divisor, std::int64_t number) {
-  return divisor == 1 || number % divisor == 0;
-}
-
 std::string multiple_of(std::int64_t divisor, const char* what) {
   return fmt::format("a multiple of {} ({})", divisor, what);
 }
 
 // Range
-
-bool within(std::int64_t value, std::int64_t least, std::int64_t most) {
-  return value >= least && value <= most;
-}
 
 struct NamedNumber {
   const char* name;
@@ -258,18 +247,9 @@ Problem positions_problem(const PlanSubject& s) {
 
 // Batch and pipeline
 
-bool global_batch_holds(const PlanSubject& s) {
-  return divides(s.plan.dp * s.plan.micro_batch, s.plan.global_batch);
-}
-
 Problem global_batch_problem(const PlanSubject& s) {
   return {"/global_batch", fmt::format("{}", s.plan.global_batch),
           multiple_of(s.plan.dp * s.plan.micro_batch, "dp x micro_batch")};
-}
-
-bool step_size_holds(const PlanSubject& s) {
-  return !global_batch_holds(s) ||  // said already
-         s.model.layers * s.plan.microbatches() <= kMostMicrobatchLayers;
 }
 
 Problem step_size_problem(const PlanSubject& s) {
@@ -279,101 +259,6 @@ Problem step_size_problem(const PlanSubject& s) {
           fmt::format("at most {} microbatches x layers to simulate: a smaller batch, or a larger "
                       "dp or micro_batch",
                       kMostMicrobatchLayers)};
-}
-
-bool virtual_stages_hold(const PlanSubject& s) {
-  switch (s.plan.schedule) {
-    case ScheduleKind::Interleaved:
-      return true;
-    case ScheduleKind::ZbV:
-      return s.plan.vpp == 2;
-    default:
-      return s.plan.vpp == 1;
-  }
-}
-
-Problem virtual_stages_problem(const PlanSubject& s) {
-  return {"/vpp", fmt::format("{} with the schedule {}", s.plan.vpp, name_of(s.plan.schedule)),
-          s.plan.schedule == ScheduleKind::ZbV ? "2" : "1, or the schedule interleaved"};
-}
-
-// What why_not() of the schedules says, in numbers alone; a test holds both together.
-bool schedule_shape_holds(const PlanSubject& s) {
-  if (!global_batch_holds(s) || !step_size_holds(s) || !virtual_stages_hold(s))
-    return true;  // said already
-  const ScheduleShape shape = shape_of(s.plan);
-  const double slots = static_cast<double>(shape.stages) * static_cast<double>(shape.chunks) *
-                       static_cast<double>(shape.microbatches);
-  if (slots > kMostMicrobatchChunks) return false;
-  switch (s.plan.schedule) {
-    case ScheduleKind::Interleaved:
-      return shape.chunks == 1 || (shape.stages > 1 && divides(shape.stages, shape.microbatches));
-    case ScheduleKind::DualPipe:
-      return shape.stages % 2 == 0 && shape.microbatches % 2 == 0 &&
-             shape.microbatches >= 2 * shape.stages;
-    default:
-      return true;
-  }
-}
-
-Problem schedule_shape_problem(const PlanSubject& s) {
-  const ScheduleShape shape = shape_of(s.plan);
-  return {"/schedule",
-          fmt::format("{} on {} stages with {} microbatches", name_of(s.plan.schedule),
-                      shape.stages, shape.microbatches),
-          "a shape that the schedule runs: " + why_not(s.plan.schedule, shape).value_or("")};
-}
-
-// Layers
-
-// In an even split only the first and the last chunk may be without layers, where the embedding or
-// the head counts as one.
-bool layers_hold(const PlanSubject& s) {
-  if (!s.plan.stage_layers.empty()) return true;
-  const int extra = int{s.plan.embedding_counts_as_layer} + int{s.plan.head_counts_as_layer};
-  return s.model.layers + extra >= s.plan.chunks();
-}
-
-Problem layers_problem(const PlanSubject& s) {
-  return {"/pp",
-          fmt::format("pp {} x vpp {} = {} model chunks", s.plan.pp, s.plan.vpp, s.plan.chunks()),
-          fmt::format("no more than the {} layers, or {} with embedding_counts_as_layer and "
-                      "head_counts_as_layer",
-                      s.model.layers, s.model.layers + 2)};
-}
-
-// A chunk without layers makes sense only where it has the embedding or the head.
-bool chunk_sizes_hold(const std::vector<std::int64_t>& sizes) {
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    const bool end = i == 0 || i + 1 == sizes.size();
-    if (!within(sizes[i], end ? 0 : 1, kMaxDegree)) return false;
-  }
-  return true;
-}
-
-std::int64_t sum_of(const std::vector<std::int64_t>& numbers) {
-  return std::accumulate(numbers.begin(), numbers.end(), std::int64_t{0});
-}
-
-bool stage_layers_hold(const PlanSubject& s) {
-  const std::vector<std::int64_t>& sizes = s.plan.stage_layers;
-  if (sizes.empty()) return true;
-  return static_cast<std::int64_t>(sizes.size()) == s.plan.chunks() && chunk_sizes_hold(sizes) &&
-         sum_of(sizes) == s.model.layers;
-}
-
-Problem stage_layers_problem(const PlanSubject& s) {
-  const std::vector<std::int64_t>& sizes = s.plan.stage_layers;
-  if (static_cast<std::int64_t>(sizes.size()) != s.plan.chunks()) {
-    return {"/stage_layers", fmt::format("{} numbers", sizes.size()),
-            fmt::format("{} numbers, one per model chunk (pp x vpp)", s.plan.chunks())};
-  }
-  if (!chunk_sizes_hold(sizes)) {
-    return {"/stage_layers", fmt::format("[{}]", fmt::join(sizes, ", ")),
-            "at least 1 layer in each chunk but the first and the last, and none below 0"};
-  }
-  return {"/stage_layers", fmt::format("{} layers in all", sum_of(sizes)),
-          fmt::format("the model's {} layers", s.model.layers)};
 }
 
 bool recompute_layers_hold(const PlanSubject& s) {
@@ -475,7 +360,7 @@ Problem activation_offload_problem(const PlanSubject&) {
           "false, or another recomputation than full, which keeps no activations to offload"};
 }
 
-// Of a node, which all of its ranks fill alike.
+// The states on one node, which all of its ranks fill alike.
 Bytes states_on_node(const PlanSubject& s) {
   const std::int64_t world = s.plan.world_size();
   return offloaded_states(s.model, s.plan) *
@@ -553,36 +438,6 @@ constexpr bool in_order() {
 static_assert(in_order());
 
 }  // namespace
-
-// One copy for each replica, or group of replicas that share one. What tensor-parallel ranks hold
-// alike (norms) counts once.
-Bytes offloaded_states(const ModelSpec& model, const Plan& plan) {
-  const ParameterCount count = count_parameters(model);
-  std::int64_t all = count.total, routed = count.routed;
-  if (plan.multi_token_prediction) {
-    all += count.mtp;
-    routed += count.routed_mtp;
-  }
-  const std::int64_t replicas = plan.dp * plan.cp;
-  const std::int64_t of_experts =
-      std::max<std::int64_t>(1, replicas * plan.tp / (plan.ep * plan.expert_tp));
-  // Products of parameters and copies overflow 64 bits in the largest plans.
-  const auto copies = [&](std::int64_t holders) {
-    if (plan.zero_stage == 0) return static_cast<double>(holders);
-    if (plan.shard_group == 0) return 1.0;
-    const std::int64_t groups = holders / std::min(holders, plan.shard_group);
-    return static_cast<double>(groups);
-  };
-  return Bytes(kHostStateBytes * (static_cast<double>(all - routed) * copies(replicas) +
-                                  static_cast<double>(routed) * copies(of_experts)));
-}
-
-bool world_size_in_range(const Plan& plan) {
-  // Four degrees of kMaxDegree overflow 64 bits; doubles are exact up to kMaxWorld.
-  return static_cast<double>(plan.dp) * static_cast<double>(plan.tp) *
-             static_cast<double>(plan.pp) * static_cast<double>(plan.cp) <=
-         static_cast<double>(kMaxWorld);
-}
 
 std::span<const RuleDefinition> plan_rules() {
   return kRules;

@@ -9,12 +9,14 @@
 
 namespace shardwright {
 
-// What the rules look at.
+// The inputs of the rules.
 struct PlanSubject {
   const ModelSpec& model;
-  const ClusterSpec* cluster;  // may be null
+  // May be null.
+  const ClusterSpec* cluster;
   const Plan& plan;
-  std::int64_t accelerators;  // that the plan has to use; 0: any number
+  // The number that the plan has to use; 0: any number.
+  std::int64_t accelerators;
 };
 
 struct RuleDefinition {
@@ -28,5 +30,26 @@ struct RuleDefinition {
 
 // Each rule at the index of its enumerator.
 std::span<const RuleDefinition> plan_rules();
+
+// Spares the division in the most frequent case.
+inline bool divides(std::int64_t divisor, std::int64_t number) {
+  return divisor == 1 || number % divisor == 0;
+}
+
+inline bool within(std::int64_t value, std::int64_t least, std::int64_t most) {
+  return value >= least && value <= most;
+}
+
+// The rules of schedule_rules.cpp.
+bool global_batch_holds(const PlanSubject& s);
+bool step_size_holds(const PlanSubject& s);
+bool virtual_stages_hold(const PlanSubject& s);
+Problem virtual_stages_problem(const PlanSubject& s);
+bool schedule_shape_holds(const PlanSubject& s);
+Problem schedule_shape_problem(const PlanSubject& s);
+bool layers_hold(const PlanSubject& s);
+Problem layers_problem(const PlanSubject& s);
+bool stage_layers_hold(const PlanSubject& s);
+Problem stage_layers_problem(const PlanSubject& s);
 
 }  // namespace shardwright

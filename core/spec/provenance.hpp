@@ -1,4 +1,4 @@
-// Where the figures of profiles come from.
+// The sources of the figures in profiles.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ constexpr auto enum_names(Confidence) {
   return std::array{"datasheet", "measured", "fitted", "derived", "assumed"};
 }
 
-// Where a figure comes from.
+// The source of a figure.
 struct Provenance {
   std::string source;  // title or address of a public document, or the command that measured it
   Confidence confidence = Confidence::Assumed;

@@ -1,4 +1,4 @@
-// Whether the groups of ranks that a plan asks for fall into each other: hybrid shard groups into
+// Checks that the groups of ranks of a plan fall into each other: hybrid shard groups into
 // the data-parallel ranks, groups of experts into the ranks inside of the pipeline axis. Groups
 // that do not nest have members at irregular distances, which no communication library builds and
 // neither pricing nor lowering describes.

@@ -1,8 +1,11 @@
 #include "core/spec/scenario.hpp"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "core/base/json_reader.hpp"
+#include "core/base/text_hash.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/fields.hpp"
 #include "core/spec/figures.hpp"
@@ -63,6 +66,11 @@ nlohmann::ordered_json to_json(const Scenario& scenario) {
           {"cluster", to_json(scenario.cluster)},
           {"stack", to_json(scenario.stack)},
           {"plan", to_json(scenario.plan)}};
+}
+
+std::string program_sum(nlohmann::json plan_document) {
+  if (plan_document.is_object()) plan_document.erase("cluster");
+  return fmt::format("{:016x}", text_hash(plan_document.dump()));
 }
 
 }  // namespace shardwright

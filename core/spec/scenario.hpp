@@ -48,4 +48,10 @@ Scenario read_members(ObjectReader& object);
 // Self-contained. `read_scenario` gives back an equal scenario.
 nlohmann::ordered_json to_json(const Scenario& scenario);
 
+// Sixteen hexadecimal digits of a plan file's document, equal for those that lower to the same
+// program: their model, stack and plan are the same. The cluster, which only says what the program
+// costs, does not count. No secret: text_hash of the JSON text, with members in the order of
+// their names.
+std::string program_sum(nlohmann::json plan_document);
+
 }  // namespace shardwright

@@ -1,4 +1,4 @@
-// What a software stack is: which kernels are fused, what overlaps, what the host costs.
+// A software stack: the kernels that it fuses, the overlaps, the costs of the host.
 //
 // The same hardware under another stack is slower or faster; published results cannot be explained
 // without it.
@@ -18,7 +18,7 @@
 
 namespace shardwright {
 
-// How the gradient reduction of data parallelism is cut into messages.
+// The messages into which data parallelism cuts the reduction of gradients.
 enum class GradientBuckets : std::uint8_t {
   Single,     // one message after the last backward
   FixedSize,  // buckets of `bucket_elements`
@@ -28,7 +28,7 @@ constexpr auto enum_names(GradientBuckets) {
   return std::array{"single", "fixed-size", "per-layer"};
 }
 
-// What does not run as a kernel of its own.
+// The ops that do not run as kernels of their own.
 struct StackFusion {
   bool flash_attention = true;
   bool norm = true;
@@ -131,29 +131,29 @@ struct StackSpec {
   StackMemory memory;
   std::string notes;
   Sources sources;
-  // What the profile left out and the reader filled in, for the report.
+  // The values that the reader filled in because the profile leaves them out, for the report.
   std::vector<std::string> filled_in;
 
   bool operator==(const StackSpec&) const = default;
 };
 
-// Of a parameter's gradient where those of the microbatches are added up.
+// Bytes of a parameter's gradient in the sum over the microbatches.
 inline Bytes main_gradient_bytes(const StackSpec& stack, Precision precision) {
   return stack.gradients.fp32_accumulation ? Bytes(4.0) : storage_bytes(precision);
 }
 
-// … and where they go from rank to rank.
+// Bytes of a parameter's gradient on its way from rank to rank.
 inline Bytes reduced_gradient_bytes(const StackSpec& stack, Precision precision) {
   return stack.gradients.fp32_reduction ? Bytes(4.0) : storage_bytes(precision);
 }
 
-// Of a gradient bucket, or of the parameters that are gathered together.
+// Elements of a gradient bucket, or of the parameters that are gathered together.
 inline double elements_per_bucket(const StackSpec& stack, const Plan& plan) {
   return std::max(stack.gradients.bucket_elements, stack.gradients.bucket_elements_per_replica *
                                                        static_cast<double>(plan.dp * plan.cp));
 }
 
-// FSDP: how many parts ahead of the one that is computed parameters are gathered.
+// FSDP: the number of parts whose parameters are gathered ahead of the one that is computed.
 inline std::size_t parts_gathered_ahead(const StackSpec& stack, const Plan& plan) {
   return plan.overlap.param_gather ? static_cast<std::size_t>(stack.host.prefetch_layers) : 0;
 }

@@ -1,6 +1,9 @@
 #include "core/spec/this_machine.hpp"
 
 #include <cstdlib>
+#include <vector>
+
+#include "core/base/nearest_name.hpp"
 
 namespace shardwright {
 
@@ -13,6 +16,11 @@ fs::path kept_profile() {
                     : home != nullptr                  ? fs::path(home) / ".cache"
                                                        : fs::temp_directory_path();
   return folder / "shardwright" / "here.json";
+}
+
+std::string unless_device(const std::string& word) {
+  static const std::vector<std::string> kDevices = {"cpu", "cuda", "auto"};
+  return unless_one_of(word, kDevices);
 }
 
 }  // namespace shardwright

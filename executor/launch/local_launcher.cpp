@@ -13,7 +13,6 @@
 #include <set>
 #include <thread>
 
-#include "core/base/argument_pointers.hpp"
 #include "core/base/error.hpp"
 #include "core/base/stop_signals.hpp"
 #include "executor/comm/socket.hpp"

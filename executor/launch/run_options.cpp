@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/spec/device_word.hpp"
+#include "core/spec/this_machine.hpp"
 
 namespace shardwright::executor {
 namespace {

@@ -13,10 +13,9 @@
 
 #include "core/base/bounded_line.hpp"
 #include "core/base/error.hpp"
-#include "core/base/regular_file.hpp"
 #include "core/base/standard_streams.hpp"
 #include "core/lowering/model_flop.hpp"
-#include "core/spec/scenario_sum.hpp"
+#include "core/spec/scenario.hpp"
 #include "executor/telemetry/run_files.hpp"
 
 namespace shardwright::executor {

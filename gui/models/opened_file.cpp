@@ -8,7 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "calibration/run_device.hpp"
+#include "calibration/calibrate.hpp"
 #include "core/base/error.hpp"
 #include "core/spec/model_json.hpp"
 #include "core/spec/model_library.hpp"

@@ -54,7 +54,7 @@ struct RunCalibration {
 
 // Refits the profile that the run's plan names (calibration/calibrate.hpp). Throws InputError
 // with what the folder lacks, and where the run computed on another kind of device than the
-// profile's (calibration/run_device.hpp).
+// profile's (calibration/calibrate.hpp).
 RunCalibration calibrate_run(const QString& folder);
 
 // Returns the name of a new file in `folder` for the refitted profile.

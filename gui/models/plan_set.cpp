@@ -9,7 +9,7 @@
 #include "core/spec/plan_json.hpp"
 #include "core/spec/profile_library.hpp"
 #include "gui/models/text.hpp"
-#include "planner/pareto.hpp"
+#include "planner/objective.hpp"
 
 namespace shardwright::gui {
 namespace {

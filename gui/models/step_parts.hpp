@@ -7,7 +7,7 @@
 #include "core/program/program.hpp"
 #include "core/spec/scenario.hpp"
 #include "gui/style/palette.hpp"
-#include "planner/peak_moment.hpp"
+#include "planner/explain.hpp"
 #include "sim/step/step_result.hpp"
 
 namespace shardwright::gui {

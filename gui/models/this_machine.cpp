@@ -12,7 +12,7 @@
 #include "core/spec/this_machine.hpp"
 #include "gui/models/run_process.hpp"
 #include "gui/models/text.hpp"
-#include "planner/whole_machine.hpp"
+#include "planner/request_check.hpp"
 
 namespace shardwright::gui {
 namespace {

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "gui/models/text.hpp"
-#include "planner/pareto.hpp"
+#include "planner/objective.hpp"
 
 namespace shardwright::gui {
 namespace {

@@ -9,7 +9,6 @@
 #include "gui/views/view.hpp"
 #include "planner/compare.hpp"
 #include "planner/explain.hpp"
-#include "planner/peak_moment.hpp"
 
 class QLabel;
 class QTabWidget;

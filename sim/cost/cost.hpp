@@ -1,8 +1,10 @@
 // The price of one kernel.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
+#include "core/base/enum_names.hpp"
 #include "core/base/units.hpp"
 
 namespace shardwright::sim {
@@ -16,16 +18,25 @@ enum class CostBasis : std::uint8_t {
   // The formula outside of these shapes, or on a device without a fit.
   Extrapolated,
 };
-
-// "measured", "formula", "extrapolated".
-const char* name_of(CostBasis basis);
+constexpr auto enum_names(CostBasis) {
+  return std::array{"measured", "formula", "extrapolated"};
+}
 
 // Kernel time by what its price rests on.
 struct BasisTimes {
   Seconds measured, formula, extrapolated;
 
-  void add(CostBasis basis, Seconds time);
-  BasisTimes& operator+=(const BasisTimes& other);
+  void add(CostBasis basis, Seconds time) {
+    (basis == CostBasis::Measured  ? measured
+     : basis == CostBasis::Formula ? formula
+                                   : extrapolated) += time;
+  }
+  BasisTimes& operator+=(const BasisTimes& other) {
+    measured += other.measured;
+    formula += other.formula;
+    extrapolated += other.extrapolated;
+    return *this;
+  }
   Seconds total() const { return measured + formula + extrapolated; }
 };
 

@@ -37,4 +37,18 @@ KernelCost kernel_cost(OpKind kind, const Work& work, Precision precision,
                        const ClusterSpec& cluster, const StackSpec& stack,
                        Phase phase = Phase::Forward);
 
+KernelCost memory_cost(const MemoryWork& work, const AcceleratorSpec& accelerator);
+
+// A copy between device and host memory.
+KernelCost offload_cost(const MemoryWork& work, const HostSpec& host,
+                        const AcceleratorSpec& accelerator);
+
+// The step of `sharers` ranks of a node, which share its memory and disks alike: copies over the
+// link, the update of the states in memory and their way from disk and back run beside each other
+// (ZeRO-Infinity, arXiv 2104.07857, 5.2.1), so that the slowest of them sets the pace. Disks read
+// and write by turns. Memory is read and written at the share of its bandwidth that CPU-Adam was
+// measured to reach.
+KernelCost host_update_cost(const HostUpdateWork& work, const HostSpec& host,
+                            const AcceleratorSpec& accelerator, std::int64_t sharers);
+
 }  // namespace shardwright::sim

@@ -1,7 +1,6 @@
 #include "sim/cost/measured_kernels.hpp"
 
 #include <cmath>
-#include <optional>
 
 #include "core/base/error.hpp"
 #include "sim/cost/kernel_cost.hpp"

@@ -1,6 +1,7 @@
 #include "sim/cost/placement.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "core/spec/rank_nesting.hpp"
 
 namespace shardwright::sim {
+
 namespace {
 
 bool nests(std::int64_t a, std::int64_t b) {
@@ -185,6 +187,15 @@ GroupPlacement place(Group group, const Plan& plan, const ClusterSpec& cluster) 
   GroupPlacement placement = place_group(group, plan, domain);
   placement.job_nodes = (plan.world_size() + domain - 1) / domain;
   return placement;
+}
+
+double remote_share(std::int64_t copies, std::int64_t most_nodes, const GroupPlacement& placement) {
+  if (copies <= 1 || placement.nodes <= 1) return 1.0;
+  const auto nodes = static_cast<double>(placement.nodes);
+  const auto sent = static_cast<double>(copies);
+  double hit = nodes * (1.0 - std::pow(1.0 - 1.0 / nodes, sent));
+  if (most_nodes > 0) hit = std::min(hit, static_cast<double>(most_nodes));
+  return hit / sent;
 }
 
 }  // namespace shardwright::sim

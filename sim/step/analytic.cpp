@@ -3,9 +3,13 @@
 #include <algorithm>
 
 #include "sim/step/bound.hpp"
+#include "sim/step/layer_costs.hpp"
 #include "sim/step/pipeline_paths.hpp"
+#include "sim/step/schedule_profile.hpp"
+#include "sim/step/stage_costs.hpp"
 
 namespace shardwright::sim {
+
 namespace {
 
 // Returns what the first forward pass does not hide of the early gathers of the stages on the way.
@@ -109,6 +113,18 @@ Seconds analytic_step(const StageCosts& costs, const Plan& plan, Seconds bound) 
   }
   const double step = slots + costs.norm_reduce + update + exposed_gathers(costs);
   return std::max(Seconds(step), bound);
+}
+
+StepEstimate estimate_step(const Scenario& scenario) {
+  const LayerCosts layers =
+      layer_costs(scenario.model, scenario.plan, scenario.cluster, scenario.stack);
+  ScheduleProfiles profiles;
+  const CutContext cut{scenario.model, scenario.cluster, scenario.stack, layers};
+  StageCostCache cache(scenario.cluster, scenario.stack, profiles);
+  const Bytes memory = plan_memory(cut, scenario.plan, cache);
+  const StageCosts& costs = stage_costs(cut, scenario.plan, cache);
+  const Seconds bound = bound_step(costs, scenario.plan);
+  return {memory, bound, analytic_step(costs, scenario.plan, bound)};
 }
 
 }  // namespace shardwright::sim

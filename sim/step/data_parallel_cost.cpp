@@ -9,7 +9,6 @@
 
 #include "core/lowering/stage_states.hpp"
 #include "sim/cost/kernel_cost.hpp"
-#include "sim/cost/memory_cost.hpp"
 
 namespace shardwright::sim {
 namespace {

@@ -1,16 +1,13 @@
 #include "sim/step/fidelity.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "core/program/rank_grid.hpp"
-#include "sim/step/step_estimate.hpp"
+#include "sim/step/analytic.hpp"
 
 namespace shardwright::sim {
 namespace {
-
-constexpr std::array kNames = {"bound", "analytic", "event", "full"};
 
 void set_step(SimulatedStep& simulated, Seconds step) {
   const double faster = simulated.result.step / step;
@@ -97,14 +94,6 @@ void take_full_replay(const Scenario& scenario, const PricedStep& step, const Fu
 }
 
 }  // namespace
-
-const char* name_of(Fidelity fidelity) {
-  return kNames[static_cast<std::size_t>(fidelity)];
-}
-
-std::vector<Fidelity> all_fidelities() {
-  return {Fidelity::Bound, Fidelity::Analytic, Fidelity::Event, Fidelity::Full};
-}
 
 SimulatedStep simulate_at(const Scenario& scenario, Fidelity fidelity, const FullOptions& options) {
   return simulate_at(scenario, lower_and_price(scenario), fidelity, options, false);

@@ -1,11 +1,11 @@
 // The ladder of fidelity: one step time, estimated ever more closely.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
-#include <string>
-#include <vector>
 
+#include "core/base/enum_names.hpp"
 #include "core/spec/scenario.hpp"
 #include "sim/step/folded_replay.hpp"
 #include "sim/step/full_replay.hpp"
@@ -24,10 +24,9 @@ enum class Fidelity : std::uint8_t {
   // The program runs on every rank, with contention between nodes.
   Full,
 };
-
-// "bound", "analytic", "event", "full".
-const char* name_of(Fidelity fidelity);
-std::vector<Fidelity> all_fidelities();
+constexpr auto enum_names(Fidelity) {
+  return std::array{"bound", "analytic", "event", "full"};
+}
 
 struct SimulatedStep {
   Fidelity fidelity = Fidelity::Event;

@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include "core/base/error.hpp"
 #include "core/program/rank_grid.hpp"
 #include "sim/step/message_channel.hpp"
 #include "sim/step/rank_watch.hpp"
-#include "sim/step/transfer_times.hpp"
+#include "sim/step/shared_transfers.hpp"
 
 namespace shardwright::sim {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "core/base/error.hpp"
 #include "sim/cost/collective_path.hpp"
+#include "sim/cost/placement.hpp"
 #include "sim/cost/port_share.hpp"
-#include "sim/cost/token_copies.hpp"
 
 namespace shardwright::sim {
 NicCounts count_nics(const Plan& plan, const ClusterSpec& cluster) {

@@ -5,9 +5,8 @@
 
 #include "sim/cost/collective_cost.hpp"
 #include "sim/cost/kernel_cost.hpp"
-#include "sim/cost/memory_cost.hpp"
+#include "sim/cost/placement.hpp"
 #include "sim/cost/slowest_device.hpp"
-#include "sim/cost/token_copies.hpp"
 
 namespace shardwright::sim {
 namespace {

@@ -5,7 +5,6 @@
 #include <limits>
 #include <memory>
 #include <string_view>
-#include <type_traits>
 
 namespace shardwright::sim {
 namespace {

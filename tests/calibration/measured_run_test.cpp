@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
-#include "core/spec/scenario_sum.hpp"
+#include "core/spec/scenario.hpp"
 #include "tests/scratch_path.hpp"
 
 namespace shardwright::calibration {

@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -474,7 +472,7 @@ TEST(BadInput, StandardInputIsNamed) {
   EXPECT_THAT(empty.errors, HasSubstr("stdin: /model"));
 }
 
-// What options replace in a plan file is not the file's fault.
+// A file is not at fault for parts that options replace.
 TEST(BadInput, OptionsOnAPlanFileAreNamedBesideIt) {
   const ScratchFolder folder;
   const std::string file = folder.write("plan.json", plan_file());
@@ -509,7 +507,7 @@ TEST(BadInput, StepsOfMillionsOfMicrobatchesAreRefused) {
   }
 }
 
-// What is shown or replayed op by op has limits of its own.
+// Steps that are shown or replayed op by op have limits of their own.
 TEST(BadInput, LongStepsAreRefusedByTimelinesAndTheFullLevel) {
   const ScratchFolder folder;
   const std::string file =

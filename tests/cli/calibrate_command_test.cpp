@@ -7,7 +7,6 @@
 
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -23,7 +22,7 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 
-// Of one rank, and two steps of each of the probe's models: quick, not accurate.
+// One rank runs two steps of each of the probe's models, which is quick and not accurate.
 std::string probed(const ScratchFolder& folder) {
   std::string file = folder.file("here.json");
   const CommandResult result =
@@ -62,7 +61,7 @@ TEST(CalibrateCommand, ClosesTheLoopOnOneRank) {
   EXPECT_EQ(report.at("steps").at(0).at("run"), "run");
   EXPECT_GT(report.at("steps").at(0).at("measured_s"), 0.0);
   EXPECT_FALSE(report.at("figures").empty());
-  // What two steps of the probe leave open, these may determine.
+  // These may determine figures that two steps of the probe leave open.
   EXPECT_GE(load_cluster(better).accelerator.kernel_curves.size(),
             machine.accelerator.kernel_curves.size());
   EXPECT_THAT(folder.read("trace.json"), HasSubstr("rank 0, stage 0: predicted"));
@@ -142,7 +141,7 @@ TEST(CalibrateCommand, ProbesHereOnceAndKeepsIt) {
   const CommandResult shown = run_command({"clusters", "show", "here"}, setting);
   EXPECT_EQ(shown.exit_code, 0) << shown.errors;
   EXPECT_THAT(shown.output, HasSubstr("measured by shardwright probe"));
-  // What a plan points to is what the user named, and can be asked for.
+  // A plan points to the file that the user named, so that it can be found again.
   for (const std::string& named : {std::string("here"), here}) {
     const CommandResult planned = run_command(
         {"plan", "--model", "tiny-llama", "--cluster", named, "--seq-len", "32"}, setting);
@@ -174,7 +173,7 @@ TEST(HereProfile, IsGoodThoughItCannotBeKept) {
   EXPECT_EQ(load_cluster(kept).name, cluster.name);
 }
 
-// What is wrong is said at once, not after minutes of probing.
+// Errors are reported at once, not after minutes of probing.
 TEST(CalibrateCommand, ProbesNothingForACommandLineThatIsWrong) {
   const ScratchFolder folder;
   const std::string plan = folder.write(

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/argument_pointers.hpp"
+#include "core/base/stop_signals.hpp"
 
 namespace shardwright::cli {
 

@@ -140,7 +140,7 @@ TEST(Command, ListsAndShowsEverythingThatIsShipped) {
   }
 }
 
-// What `models show --json` writes is a model file again.
+// `models show --json` writes a model file.
 TEST(Command, ShownModelsCanBeRead) {
   const ScratchFolder folder;
   const std::string file = folder.file("model.json");

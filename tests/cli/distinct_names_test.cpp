@@ -26,7 +26,7 @@ TEST(DistinctNames, OfTheFolderThatOneIsInAreItsOwn) {
   EXPECT_EQ(distinct_names({".."}), Names{here.parent_path().filename().string()});
 }
 
-// Whether the path ends with the name, at a slash.
+// True if the path ends with the name, at a slash.
 bool ends_with(const std::string& path, const std::string& name) {
   return path == name || path.ends_with("/" + name);
 }

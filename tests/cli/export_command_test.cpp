@@ -51,7 +51,7 @@ TEST_F(ExportCommand, WritesFilesAndOverwritesOnlyIfForced) {
   EXPECT_EQ(run_command(arguments).exit_code, 0);
 }
 
-// What Bash reads from the file is one word for each flag and each value.
+// Bash reads one word for each flag and each value from the file.
 TEST_F(ExportCommand, BashReadsTheArguments) {
   const std::string plan = plan_with({"--pp", "2", "--set", "stage_layers=[15,17]"});
   const std::string file = folder_.file("args.sh"), words = folder_.file("words");

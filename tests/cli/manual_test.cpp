@@ -53,7 +53,7 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-// What bash offers for a line that ends with the word that is completed.
+// The words that bash offers for a line that ends with the word to complete.
 std::string completions(const std::string& script, std::vector<std::string> words,
                         const std::string& current) {
   const std::string line = joined(words) + " '" + current + "'";

@@ -45,7 +45,7 @@ TEST(PlanCommand, JsonKeepsTheContract) {
   EXPECT_LE(search["simulated"].get<std::int64_t>(), search["evaluated"].get<std::int64_t>());
   EXPECT_GT(search["wall_s"].get<double>(), 0.0);
 
-  // What it rests on, so that the window opens it anywhere.
+  // The document holds its inputs, so that the window opens it anywhere.
   json scenario = {{"schema", "shardwright/plan"}, {"version", 1}};
   for (const char* part : {"model", "cluster", "stack"}) scenario[part] = document[part];
   scenario["plan"] = document["plans"][0]["plan"];

@@ -66,7 +66,7 @@ TEST(RunCommand, TimelinesSayTheirStep) {
   }
 }
 
-// Of the first of two ranks, which is a process of its own, and of the command itself.
+// Both results fail: that of the first of two ranks, a process of its own, and the command's own.
 TEST(RunCommand, FailsWhereItsResultCannotBeWritten) {
   const ScratchFolder folder;
   const std::string plan = plan_file(folder, "fp32");

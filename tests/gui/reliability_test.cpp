@@ -1,9 +1,8 @@
 // The window says how far its plans can be relied on, as the command line does.
-#include "planner/reliability.hpp"
-
 #include <QLabel>
 #include <QRegularExpression>
 
+#include "planner/explain.hpp"
 #include "tests/gui/window_fixture.hpp"
 
 namespace shardwright::gui {

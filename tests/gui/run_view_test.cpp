@@ -17,7 +17,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "calibration/run_device.hpp"
+#include "calibration/calibrate.hpp"
 #include "core/spec/scenario.hpp"
 #include "gui/models/text.hpp"
 #include "gui/models/written_file.hpp"

@@ -8,7 +8,7 @@
 #include <QList>
 #include <QString>
 
-#include "calibration/run_device.hpp"
+#include "calibration/calibrate.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/scenario.hpp"

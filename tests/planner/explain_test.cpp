@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <stop_token>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "sim/step/simulate.hpp"
 
 namespace shardwright::planner {
+
 namespace {
 
 using testing::HasSubstr;
@@ -234,7 +234,7 @@ TEST(Explain, OffloadedActivationsWaitForTheLinkToTheHost) {
   EXPECT_GT(find(explanation, Resource::HostLinkBandwidth)->gain, 0.02);
 }
 
-// What the host does for the optimizer is a part of its own; the slowest of its parts is the
+// The host's work for the optimizer is a part of its own; the slowest of its parts is the
 // resource that helps.
 TEST(Explain, AnOptimizerOnDiskIsLimitedByTheDisks) {
   Scenario scenario = llama_with_tensor_parallelism();
@@ -295,5 +295,49 @@ TEST(Scale, EfficiencyIsThatOfTheSmallestSizeThatFits) {
   EXPECT_TRUE(result.points[2].on_front);
 }
 
+TEST(PeakMoment, IsAnOpOfAMicrobatch) {
+  Scenario scenario;
+  scenario.model = load_model("llama3.2-1b");
+  scenario.cluster = load_cluster("dgx-h100");
+  scenario.stack = load_stack("megatron-core");
+  scenario.plan.dp = 8;
+  scenario.plan.global_batch = 32;
+  const auto moment = peak_moment(scenario, sim::simulate_step(scenario));
+  ASSERT_TRUE(moment);
+  EXPECT_FALSE(moment->op.empty());
+  EXPECT_LE(moment->layer, scenario.model.layers);  // the head comes after the layers
+  EXPECT_LT(moment->microbatch, 4);
+  EXPECT_GE(moment->microbatch, 0);
+}
+
+TEST(Reliability, CountsTheFiguresOfEveryPartAndTheirEstimates) {
+  ClusterSpec cluster = load_cluster("dgx-h100");
+  StackSpec stack = load_stack("generic-megatron");
+  const FigureCounts before = figure_counts(cluster, stack);
+  EXPECT_GT(before.estimates, 0);
+  EXPECT_LT(before.estimates, before.all);
+  std::int64_t added = 0;
+  for (Sources* sources : {&cluster.accelerator.sources, &cluster.node.sources,
+                           &cluster.fabric.sources, &cluster.sources, &stack.sources}) {
+    (*sources)["/of/a/measurement"].confidence = Confidence::Measured;
+    (*sources)["/of/nobody"].confidence = Confidence::Assumed;
+    const FigureCounts counts = figure_counts(cluster, stack);
+    ++added;
+    EXPECT_EQ(counts.all, before.all + 2 * added);
+    EXPECT_EQ(counts.estimates, before.estimates + added);
+  }
+}
+
+TEST(Reliability, TheMemoryThatIsTakenIsThatOfTheFullestStage) {
+  const ClusterSpec cluster = load_cluster("dgx-h100");
+  sim::StepResult result;
+  result.stages.resize(2);
+  result.fullest = 1;
+  result.stages[0].memory.peak = 0.5 * cluster.accelerator.memory;
+  result.stages[1].memory.peak = 0.75 * cluster.accelerator.memory;
+  EXPECT_DOUBLE_EQ(memory_share(result, cluster), 0.75);
+}
+
 }  // namespace
+
 }  // namespace shardwright::planner

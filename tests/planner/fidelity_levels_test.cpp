@@ -159,7 +159,7 @@ void record(const std::string& name, const Share& share) {
       name, std::to_string(share.percent()) + " % of " + std::to_string(share.drawn));
 }
 
-// What plan files may ask for as well: any shipped model on any cluster and stack, any split of the
+// Plan files may also ask for these: any shipped model on any cluster and stack, any split of the
 // layers, hybrid sharding at any ZeRO stage, and overlap switched off.
 TEST(Levels, AnalyticIsNearEventForMostPlansOfEverythingShipped) {
   constexpr int kRuns = 4000 / kSampleShare;

@@ -1,11 +1,10 @@
 // Random plans of everything that is shipped, beyond what a search tries.
 #pragma once
 
-#include <algorithm>
 #include <optional>
 #include <random>
 
-#include "core/spec/stack_support.hpp"
+#include "core/spec/plan_check.hpp"
 #include "tests/planner/random_request.hpp"
 
 namespace shardwright::planner {

@@ -1,4 +1,4 @@
-// How many of the random samples a test draws.
+// The share of its random samples that a test draws.
 #pragma once
 
 #include "tests/sanitized.hpp"

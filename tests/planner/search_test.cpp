@@ -445,7 +445,7 @@ TEST(Search, SaysByHowMuchTheSmallestPlanMisses) {
   EXPECT_FALSE(search(request).plans.empty());
 }
 
-// What is told on the way never gets worse and ends as the answer.
+// Plans that are reported on the way never get worse and end as the answer.
 TEST(Search, TellsTheBestSoFar) {
   PlanRequest request = llama_on_one_node();
   request.front = false;

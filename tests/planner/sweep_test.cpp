@@ -235,7 +235,7 @@ TEST(Sweep, TheKneeOfTheBatchIsTheSmallestOneWithNearlyAllThroughput) {
   ASSERT_TRUE(batches.knee);
   for (std::size_t i = 0; i <= *batches.knee; ++i) {
     const bool reaches =
-        batches.points[i].fits && batches.points[i].tokens_per_s() >= kSweepKneeThroughput * best;
+        batches.points[i].fits && batches.points[i].tokens_per_s() >= kKneeThroughput * best;
     EXPECT_EQ(reaches, i == *batches.knee);
   }
 }

@@ -2,7 +2,6 @@
 // the ranks that share the experts.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "core/spec/model_spec.hpp"

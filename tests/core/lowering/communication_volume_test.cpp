@@ -3,7 +3,6 @@
 // Ulysses (2309.14509), GShard's all-to-all (2006.16668).
 #include <gtest/gtest.h>
 
-#include <numeric>
 #include <tuple>
 
 #include "core/program/shard_shape.hpp"

@@ -2,8 +2,6 @@
 // hosts.
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "core/lowering/lowering.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/plan_check.hpp"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/lowering/block_set.hpp"
-#include "core/lowering/modules/block_builder.hpp"
+#include "core/lowering/modules/block_writer.hpp"
 #include "core/program/groups.hpp"
 #include "core/program/shard_shape.hpp"
 #include "core/program/validate.hpp"

@@ -1,7 +1,6 @@
 // Ops name the parameters that they apply, and calls the parts whose gradients they carry.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <map>
 #include <set>
 #include <string>

@@ -1,4 +1,4 @@
-// What must hold between the figures of the shipped profiles, and what public sources say of them.
+// Laws between the figures of the shipped profiles, and checks against public sources.
 #include <gtest/gtest.h>
 
 #include <string>

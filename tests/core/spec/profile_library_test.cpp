@@ -87,7 +87,7 @@ TEST(ProfileLibrary, AUsersClusterMayNameShippedPartsAndFilesBesideIt) {
   fs::remove_all(folder);
   EXPECT_EQ(cluster.accelerator.memory, gigabytes(200));
   EXPECT_EQ(cluster.node, load_cluster("dgx-h100").node);
-  // What the file left out is reported.
+  // The report names the values that the file leaves out.
   ASSERT_EQ(cluster.filled_in.size(), 1u);
   EXPECT_THAT(cluster.filled_in.front(), HasSubstr("/power_usage_effectiveness_ratio"));
 }
@@ -184,7 +184,7 @@ TEST(ProfileLibrary, FiguresOfAVariantAreThoseOfItsBaseButForWhatItsProfileState
   EXPECT_EQ(stack_that_states("my-stack", "/host/launch_s"), "my-stack");
 }
 
-// What sets the stacks apart in the published results.
+// These figures set the stacks apart in the published results.
 TEST(ProfileLibrary, StacksDifferInWhatTheirSourcesSay) {
   EXPECT_FALSE(load_stack("megatron-lm-2021").fusion.flash_attention);
   EXPECT_TRUE(load_stack("megatron-core").fusion.flash_attention);

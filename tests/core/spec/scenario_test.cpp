@@ -14,6 +14,7 @@
 #include "core/spec/profile_library.hpp"
 
 namespace shardwright {
+
 namespace {
 
 nlohmann::json by_name() {
@@ -165,5 +166,25 @@ TEST(Scenario, RefusesBrokenText) {
   }
 }
 
+TEST(ProgramSum, TellsProgramsApartWhateverTheyCost) {
+  const Scenario scenario{
+      load_model("tiny-llama"), load_cluster("dgx-h100"), load_stack("shardwright"), {}};
+  const std::string sum = program_sum(to_json(scenario));
+  // calibrate reads back what a run writes.
+  EXPECT_EQ(program_sum(nlohmann::json::parse(to_json(scenario).dump(2))), sum);
+  Scenario other = scenario;
+  other.cluster = load_cluster("h100-pcie-server");
+  EXPECT_EQ(program_sum(to_json(other)), sum);
+  other.plan.micro_batch *= 2;
+  EXPECT_NE(program_sum(to_json(other)), sum);
+  other = scenario;
+  other.model.layers += 1;
+  EXPECT_NE(program_sum(to_json(other)), sum);
+  other = scenario;
+  other.stack = load_stack("megatron-core");
+  EXPECT_NE(program_sum(to_json(other)), sum);
+}
+
 }  // namespace
+
 }  // namespace shardwright

@@ -13,7 +13,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/base/argument_pointers.hpp"
+#include "core/base/stop_signals.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/scenario.hpp"
 #include "executor/comm/socket.hpp"

@@ -1,7 +1,6 @@
 // Scenarios to export, and readers of what was exported.
 #pragma once
 
-#include <algorithm>
 #include <map>
 #include <random>
 #include <regex>

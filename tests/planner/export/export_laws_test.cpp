@@ -1,4 +1,4 @@
-// What must hold whatever the plan: degrees that fill the launched processes, batches that add up,
+// Laws that hold for all plans: degrees that fill the launched processes, batches that add up,
 // names that the frameworks know, and no field of a plan that leaves no trace.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -163,7 +163,7 @@ struct Change {
   std::function<void(Plan&)> apply;
 };
 
-// Of a plan with every kind of parallelism.
+// The exports of a plan with every kind of parallelism.
 const std::vector<Change> kChanges = {
     {"dp", [](Plan& p) { p.dp = 8; }},
     {"tp", [](Plan& p) { p.tp = 4; }},

@@ -4,11 +4,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include <array>
 #include <cmath>
 #include <utility>
 
-#include "sim/cost/memory_cost.hpp"
 #include "tests/sim/cost/shipped_hardware.hpp"
 
 namespace shardwright::sim {

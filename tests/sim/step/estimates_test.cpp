@@ -5,8 +5,8 @@
 #include <rapidcheck/gtest.h>
 
 #include "core/spec/model_library.hpp"
+#include "sim/step/analytic.hpp"
 #include "sim/step/simulate.hpp"
-#include "sim/step/step_estimate.hpp"
 #include "tests/sim/step/random_scenario.hpp"
 
 namespace shardwright::sim {

@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include <numeric>
-
 #include "core/lowering/lowering.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"

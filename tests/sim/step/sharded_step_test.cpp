@@ -1,14 +1,12 @@
 // Laws of fully sharded steps: gathers and reductions of one group take turns.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "core/lowering/lowering.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
+#include "sim/step/analytic.hpp"
 #include "sim/step/prices.hpp"
 #include "sim/step/simulate.hpp"
-#include "sim/step/step_estimate.hpp"
 
 namespace shardwright::sim {
 namespace {

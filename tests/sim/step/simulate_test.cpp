@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <stop_token>
-
 #include "core/lowering/lowering.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
