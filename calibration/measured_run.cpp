@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "calibration/error_statistics.hpp"
-#include "core/base/bounded_line.hpp"
 #include "core/base/json_lines.hpp"
 #include "core/base/json_reader.hpp"
+#include "core/base/untrusted_file.hpp"
 #include "core/spec/scenario.hpp"
 #include "core/timeline/timeline_file.hpp"
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/base/bounded_line.hpp"
+#include "core/base/untrusted_file.hpp"
 
 namespace shardwright {
 namespace {

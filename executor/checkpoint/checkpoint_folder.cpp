@@ -13,9 +13,9 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "core/base/bounded_line.hpp"
 #include "core/base/error.hpp"
 #include "core/base/json_reader.hpp"
+#include "core/base/untrusted_file.hpp"
 #include "executor/data/hash.hpp"
 #include "executor/telemetry/run_files.hpp"
 

@@ -11,8 +11,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "core/base/bounded_line.hpp"
 #include "core/base/error.hpp"
+#include "core/base/untrusted_file.hpp"
 
 namespace shardwright::executor {
 namespace {

@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "core/base/bounded_line.hpp"
 #include "core/base/error.hpp"
+#include "core/base/untrusted_file.hpp"
 #include "executor/data/token_file.hpp"
 
 namespace shardwright::executor {

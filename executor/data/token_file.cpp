@@ -13,8 +13,8 @@
 #include <limits>
 #include <string_view>
 
-#include "core/base/bounded_line.hpp"
 #include "core/base/error.hpp"
+#include "core/base/untrusted_file.hpp"
 #include "executor/data/hash.hpp"
 
 namespace shardwright::executor {

@@ -11,9 +11,9 @@
 #include <set>
 #include <vector>
 
-#include "core/base/bounded_line.hpp"
 #include "core/base/error.hpp"
 #include "core/base/standard_streams.hpp"
+#include "core/base/untrusted_file.hpp"
 #include "core/lowering/model_flop.hpp"
 #include "core/spec/scenario.hpp"
 #include "executor/telemetry/run_files.hpp"

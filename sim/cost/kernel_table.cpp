@@ -10,9 +10,9 @@
 #include <ostream>
 #include <string_view>
 
-#include "core/base/bounded_line.hpp"
 #include "core/base/error.hpp"
 #include "core/base/nearest_name.hpp"
+#include "core/base/untrusted_file.hpp"
 #include "sim/cost/measured_kernels.hpp"
 
 namespace shardwright::sim {

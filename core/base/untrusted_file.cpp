@@ -1,4 +1,4 @@
-#include "core/base/bounded_line.hpp"
+#include "core/base/untrusted_file.hpp"
 
 #include <fstream>
 #include <system_error>
