@@ -22,7 +22,7 @@ struct NamedValue {
 struct FieldDefinition {
   PlanField field;
   const char* name;
-  // The name of the field in plan files, if it is another one.
+  // Another name, such as that of the field in plan files; may be empty.
   const char* alias;
   std::int64_t (*value)(const Plan& plan);
   // The names of the values; empty for numbers.
@@ -100,11 +100,9 @@ const FieldDefinition& definition_of(PlanField field) {
 const FieldDefinition& find_field(const std::string& name, const std::string& option) {
   std::string spelt = name;
   std::replace(spelt.begin(), spelt.end(), '-', '_');
+  if (const auto field = plan_field_named(spelt)) return definition_of(*field);
   std::vector<std::string> names;
-  for (const FieldDefinition& field : kFields) {
-    if (spelt == field.name || (*field.alias != '\0' && spelt == field.alias)) return field;
-    names.emplace_back(field.name);
-  }
+  for (const FieldDefinition& field : kFields) names.emplace_back(field.name);
   refuse(option, name, one_of(name, names));
 }
 
@@ -136,6 +134,13 @@ std::int64_t parse_value(const FieldDefinition& field, const std::string& text,
 
 const char* name_of(PlanField field) {
   return definition_of(field).name;
+}
+
+std::optional<PlanField> plan_field_named(const std::string& name) {
+  for (const FieldDefinition& field : kFields) {
+    if (name == field.name || (*field.alias != '\0' && name == field.alias)) return field.field;
+  }
+  return std::nullopt;
 }
 
 std::int64_t value_of(const Plan& plan, PlanField field) {

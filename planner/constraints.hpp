@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ enum class PlanField : std::uint8_t {
 
 // "dp", "tp", …, "zero", "micro_batch", …: the names that constraints use.
 const char* name_of(PlanField field);
+
+// Returns the field of this name, which may also be that of plan files ("zero_stage").
+std::optional<PlanField> plan_field_named(const std::string& name);
 
 // Returns the value of a field as a number; for enumerations and switches that of the enumerator.
 std::int64_t value_of(const Plan& plan, PlanField field);

@@ -91,8 +91,10 @@ void append_cuts(const SpaceRequest& request, Plan cut, std::vector<Plan>& cuts)
     if (zero_stage == 0 ? !tries_zero_below_3(limits) : !tries_zero_3(limits)) continue;
     if (tries(limits, RecomputePolicy::None) || tries(limits, RecomputePolicy::Full))
       append(RecomputePolicy::Full, zero_stage);
-    // Fused attention keeps no scores that could be recomputed.
-    if (tries(limits, RecomputePolicy::Selective) && !request.stack.fusion.flash_attention)
+    // Fused attention keeps no scores that could be recomputed, so that both policies are one.
+    const bool same_as_none =
+        request.stack.fusion.flash_attention && tries(limits, RecomputePolicy::None);
+    if (tries(limits, RecomputePolicy::Selective) && !same_as_none)
       append(RecomputePolicy::Selective, zero_stage);
   }
 }
@@ -154,6 +156,11 @@ class PlanWalk {
   // one layer, the ends that count as layers make up for it, and the splits are the same.
   bool differs(LayerSplit split) const {
     if (split == LayerSplit::FrontHeavy) return false;
+    if (split == LayerSplit::OfBase) {
+      const Plan& base = *request_.limits.base;
+      return base.embedding_counts_as_layer || base.head_counts_as_layer ||
+             !base.stage_layers.empty();
+    }
     const std::int64_t chunks = plan_.chunks(), layers = request_.model.layers;
     if (split == LayerSplit::BalancedEnds)
       return chunks > 2 && (layers < chunks || layers % chunks != chunks - 1);
@@ -161,6 +168,12 @@ class PlanWalk {
   }
 
   void set_split(LayerSplit split) {
+    if (split == LayerSplit::OfBase) {
+      plan_.embedding_counts_as_layer = request_.limits.base->embedding_counts_as_layer;
+      plan_.head_counts_as_layer = request_.limits.base->head_counts_as_layer;
+      plan_.stage_layers = request_.limits.base->stage_layers;
+      return;
+    }
     const bool ends = split == LayerSplit::BalancedEnds;
     plan_.embedding_counts_as_layer = ends;
     plan_.head_counts_as_layer = ends;
@@ -219,12 +232,15 @@ class PlanWalk {
   }
 
   void with_sharding(int stage, std::int64_t group) {
-    // One rank has nothing to shard over.
     plan_.zero_stage = stage;
     plan_.shard_group = group;
     const bool shards_experts =
         request_.model.moe.has_value() && group_size(Group::ExpertShardInner, plan_) > 1;
-    if (stage > 0 && group_size(Group::ShardInner, plan_) == 1 && !shards_experts) return;
+    // One rank has nothing to shard over, so that all stages are one: none, or that of the base.
+    const bool is_first =
+        request_.limits.base.has_value() && stage == request_.limits.zero_stages.front();
+    if (!is_first && stage > 0 && group_size(Group::ShardInner, plan_) == 1 && !shards_experts)
+      return;
     visit_(plan_);
   }
 
@@ -275,6 +291,10 @@ std::vector<Plan> layer_cuts(const SpaceRequest& request) {
   cut.seq_len = request.seq_len;
   cut.precision = request.precision;
   cut.overlap = usual_overlap(request.stack, request.model);
+  if (const std::optional<Plan>& base = request.limits.base) {
+    cut.overlap = base->overlap;
+    cut.multi_token_prediction = base->multi_token_prediction;
+  }
   const auto with_rank_orders = [&] {
     for (const std::vector<Axis>& order : request.limits.rank_orders) {
       cut.rank_order = order;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "core/spec/cluster_spec.hpp"
@@ -22,6 +23,7 @@ enum class LayerSplit : std::uint8_t {
   FrontHeavy,    // evenly; the first chunks take the remainder
   FrontLight,    // evenly; the last chunks take it, as the first stages hold the most microbatches
   BalancedEnds,  // evenly, with the embedding and the head counted as layers
+  OfBase,        // that of SearchLimits::base
 };
 
 // The values that the search tries. Degrees are divisors of the number of accelerators.
@@ -61,6 +63,10 @@ struct SearchLimits {
   std::vector<std::int64_t> micro_batches, virtual_stages, expert_tensor_degrees;
   std::vector<ContextParallelKind> context_parallel = {
       ContextParallelKind::Ring, ContextParallelKind::AllGather, ContextParallelKind::Ulysses};
+
+  // Has the values of the fields that no search varies, such as the overlap; without it they are
+  // those that the stack usually runs.
+  std::optional<Plan> base;
 
   bool operator==(const SearchLimits&) const = default;
 };

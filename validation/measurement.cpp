@@ -1,6 +1,7 @@
 #include "validation/measurement.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -14,7 +15,9 @@
 #include "core/base/json_lines.hpp"
 #include "core/base/json_reader.hpp"
 #include "core/base/nearest_name.hpp"
+#include "core/spec/plan_check.hpp"
 #include "core/spec/plan_json.hpp"
+#include "planner/open_fields.hpp"
 
 namespace shardwright::validation {
 namespace {
@@ -62,23 +65,37 @@ MemoryReading read_memory_reading(ObjectReader object) {
 
 std::vector<std::string> read_open_fields(ObjectReader& object) {
   if (!object.has("open")) return {};
-  static const std::vector<std::string> kFields = [] {
-    std::vector<std::string> fields;
-    const nlohmann::ordered_json plan = to_json(Plan{});
-    for (const auto& [key, value] : plan.items()) fields.push_back(key);
-    return fields;
-  }();
+  const std::vector<std::string>& fields = planner::searched_fields();
   std::vector<std::string> open = object.texts("open");
   for (std::size_t i = 0; i < open.size(); ++i) {
-    if (std::find(kFields.begin(), kFields.end(), open[i]) == kFields.end())
+    if (std::find(fields.begin(), fields.end(), open[i]) == fields.end())
       object.problems().add(fmt::format("{}/open/{}", object.pointer(), i),
                             fmt::format("\"{}\"", open[i]),
-                            "a field of plans: " + one_of(open[i], kFields));
+                            "a field that a search chooses: " + one_of(open[i], fields));
   }
   return open;
 }
 
+// Reads a scenario whose plan has no values of the open fields.
+Scenario read_open_scenario(ObjectReader& scenario, const std::vector<std::string>& open) {
+  nlohmann::json document = scenario.value();
+  const nlohmann::ordered_json defaults = to_json(Plan{});
+  const auto plan = document.find("plan");
+  if (plan != document.end() && plan->is_object()) {
+    for (const std::string& field : planner::with_followers(open)) {
+      if (plan->contains(field))
+        scenario.problems().add(scenario.pointer() + "/plan/" + field, plan->at(field).dump(),
+                                "no value of an open field");
+      else if (defaults.contains(field))
+        (*plan)[field] = defaults.at(field);
+    }
+  }
+  ObjectReader filled(document, scenario.pointer(), scenario.problems());
+  return read_unchecked_members(filled);
+}
+
 void read_scenario_of(ObjectReader& object, Measurement& measurement) {
+  measurement.open = read_open_fields(object);
   measurement.unsupported = object.text_or("unsupported", "");
   const bool has_scenario = object.has("scenario");
   if (has_scenario == !measurement.unsupported.empty()) {
@@ -88,8 +105,11 @@ void read_scenario_of(ObjectReader& object, Measurement& measurement) {
     return;
   }
   if (!has_scenario) return;
+  if (planner::opens_world(measurement.open))
+    measurement.gpus = object.integer("gpus", {1, kMaxWorld});
   ObjectReader members = object.object("scenario");
-  measurement.scenario = read_members(members);
+  measurement.scenario = measurement.open.empty() ? read_members(members)
+                                                  : read_open_scenario(members, measurement.open);
 }
 
 Measurement read_measurement(ObjectReader object) {
@@ -109,8 +129,6 @@ Measurement read_measurement(ObjectReader object) {
   }
   measurement.stack_stands_in = object.boolean_or("stack_stands_in", false);
   read_scenario_of(object, measurement);
-  measurement.open = read_open_fields(object);
-  measurement.chosen_to_fit = object.boolean_or("chosen_to_fit", false);
   if (object.has("outcome")) measurement.outcome = object.choice<Outcome>("outcome");
   if (auto measured = object.object_if("measured")) measurement.measured = read_measured(*measured);
   if (auto figure = object.object_if("figure")) measurement.figure = read_figure(*figure);
@@ -188,13 +206,48 @@ Measurement find_measurement(const std::string& file, const std::string& id) {
                                   : fmt::format("an id of the file; did you mean {}?", near)}});
 }
 
+Scenario resolved_scenario(const Measurement& measurement) {
+  Scenario scenario = *measurement.scenario;
+  if (measurement.open.empty()) return scenario;
+  const std::int64_t gpus = measurement.gpus > 0 ? measurement.gpus : scenario.plan.world_size();
+  ProblemList problems(measurement.file);
+  try {
+    const auto plan = planner::choose_open_fields(scenario, measurement.open, gpus);
+    if (plan) {
+      scenario.plan = *plan;
+    } else {
+      problems.add(measurement.id + "/open", fmt::format("{}", fmt::join(measurement.open, ", ")),
+                   "fields with values that make a plan which the model and the cluster allow");
+    }
+  } catch (const InputError& error) {
+    problems.add_all(measurement.id + "/", error);
+  }
+  problems.throw_if_any();
+  return scenario;
+}
+
+nlohmann::ordered_json open_values(const Measurement& measurement, const Plan& plan) {
+  const nlohmann::ordered_json all = to_json(plan);
+  nlohmann::ordered_json values = nlohmann::ordered_json::object();
+  for (const std::string& field : planner::with_followers(measurement.open))
+    values[field] = all.at(field);
+  return values;
+}
+
+std::string choice_text(const Measurement& measurement, const Plan& plan) {
+  std::vector<std::string> choices;
+  const nlohmann::ordered_json values = open_values(measurement, plan);
+  for (const auto& [field, value] : values.items())
+    choices.push_back(field + " " + (value.is_string() ? value.get<std::string>() : value.dump()));
+  return fmt::format("chosen by search: {}", fmt::join(choices, ", "));
+}
+
 bool leaves_plan_open(const Measurement& measurement) {
   const auto is_open = [&](const char* field) {
     return std::find(measurement.open.begin(), measurement.open.end(), field) !=
            measurement.open.end();
   };
-  const Plan& plan = measurement.scenario->plan;
-  const bool cut = is_open("tp") && is_open("pp") && plan.tp * plan.pp > 1;
+  const bool cut = is_open("tp") && is_open("pp");
   return is_open("micro_batch") || is_open("vpp") || is_open("recompute") || cut;
 }
 

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <iosfwd>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -105,11 +106,12 @@ struct Measurement {
   std::string stated_accelerator, stated_stack;
   // The software has no profile of its own; the scenario's stack stands in for it.
   bool stack_stands_in = false;
+  // Its plan has default values in the open fields; resolved_scenario() chooses them.
   std::optional<Scenario> scenario;
-  // Fields of the plan that the source leaves open; the scenario's plan has the values chosen.
+  // Fields of the plan that the source leaves open.
   std::vector<std::string> open;
-  // The open fields were chosen among the plans that fit into memory.
-  bool chosen_to_fit = false;
+  // The GPUs of the run if a degree of its plan is open, else 0.
+  std::int64_t gpus = 0;
   Outcome outcome = Outcome::Ran;
   MeasuredFigures measured;
   std::optional<ComparedFigure> figure;
@@ -139,6 +141,16 @@ std::vector<std::string> shipped_measurements();
 
 // The measurement of this id. Throws InputError, with the nearest id, if there is none.
 Measurement find_measurement(const std::string& file, const std::string& id);
+
+// Returns the scenario of a measurement that has one, with the open fields of its plan as
+// planner::choose_open_fields() chooses them. Throws InputError if no plan answers the rest.
+Scenario resolved_scenario(const Measurement& measurement);
+
+// The plan's values of the measurement's open fields, by name.
+nlohmann::ordered_json open_values(const Measurement& measurement, const Plan& plan);
+
+// The same in words, for people: "chosen by search: micro_batch 2, recompute full".
+std::string choice_text(const Measurement& measurement, const Plan& plan);
 
 // True if the source leaves open a part of the plan that sets the time of its step: micro-batch,
 // virtual stages, recomputation, or how the model is cut.

@@ -99,8 +99,11 @@ Fit::Fit(const std::vector<Measurement>& measurements, const TrainingFitOptions&
   for (const Measurement& each : measurements) {
     if (!each.figure || !each.scenario || each.outcome == Outcome::OutOfMemory) continue;
     observations_.push_back({each, 1.0});
-    scenarios_.push_back(*each.scenario);
   }
+  scenarios_.resize(observations_.size());
+  tbb::parallel_for(std::size_t{0}, observations_.size(), [this](std::size_t row) {
+    scenarios_[row] = resolved_scenario(observations_[row].row);
+  });
   if (observations_.empty())
     throw InputError("fit", {{"", "no measured step that can be simulated", "at least one"}});
   weigh_sources();

@@ -235,14 +235,17 @@ sim::StepResult simulate_into(RowComparison& comparison, const Scenario& scenari
 RowComparison compare_row(const Measurement& measurement) {
   RowComparison comparison = described(measurement);
   comparison.reason = measurement.unsupported;
+  std::vector<std::string> filled_in = measurement.assumed;
   if (measurement.scenario) {
-    RowComparison compared = compare_with(measurement, *measurement.scenario);
-    comparison.reason = rate_gap(compared, *measurement.scenario);
+    const Scenario scenario = resolved_scenario(measurement);
+    if (!measurement.open.empty()) filled_in.push_back(choice_text(measurement, scenario.plan));
+    RowComparison compared = compare_with(measurement, scenario);
+    comparison.reason = rate_gap(compared, scenario);
     if (comparison.reason.empty()) comparison = std::move(compared);
   }
   comparison.skipped = comparison.accelerator_profile.empty();
-  comparison.chosen_to_fit = measurement.chosen_to_fit;
-  comparison.filled_in = measurement.assumed;
+  comparison.chosen_to_fit = !measurement.open.empty();
+  comparison.filled_in = std::move(filled_in);
   if (!comparison.skipped && measurement.figure && counts_flop(measurement.figure->metric))
     comparison.filled_in.push_back("FLOP: " + description_of(measurement.figure->flops));
   return comparison;
@@ -250,6 +253,7 @@ RowComparison compare_row(const Measurement& measurement) {
 
 RowComparison compare_with(const Measurement& measurement, const Scenario& scenario) {
   RowComparison comparison = described(measurement);
+  comparison.chosen = open_values(measurement, scenario.plan).dump();
   const sim::StepResult result = simulate_into(comparison, scenario);
   compare_time(measurement, scenario, result, comparison);
   compare_memory(measurement, scenario, result, comparison);

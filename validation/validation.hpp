@@ -22,8 +22,8 @@ struct RowComparison {
   std::string id;
   // The names that rows are summed up by.
   std::string source, accelerator, stack, parallelism, group;
-  // As compact JSON.
-  std::string plan;
+  // As compact JSON: the plan, and the values that were chosen for its open fields.
+  std::string plan, chosen;
   // "A", "B", "C" or none.
   std::string grade;
   std::string metric;
@@ -44,7 +44,7 @@ struct RowComparison {
   sim::MemoryPeak predicted_peak;
   bool out_of_memory_measured = false;
   bool out_of_memory_predicted = false;
-  // The open fields of the plan are the fastest of those that fit.
+  // Open fields of the plan were chosen, if possible such that it fits.
   bool chosen_to_fit = false;
   // There is a measurement of time to compare with.
   bool timed = false;
@@ -95,7 +95,7 @@ ValidationReport validate_rows(const std::vector<std::string>& files,
 
 RowComparison compare_row(const Measurement& measurement);
 
-// Compares with another scenario than that of the measurement.
+// Compares with a scenario without open fields: that of the measurement, or another.
 RowComparison compare_with(const Measurement& measurement, const Scenario& scenario);
 
 // True if there are timed rows and the median and the 90th percentile of their absolute errors are

@@ -62,6 +62,7 @@ Json row_json(const RowComparison& row) {
                                         {"cluster", row.cluster_profile},
                                         {"stack", row.stack_profile}};
   json["filled_in"] = row.filled_in;
+  json["chosen"] = row.skipped ? Json() : Json::parse(row.chosen);
   return json;
 }
 

@@ -62,8 +62,11 @@ Scenario read_row_option(const std::string& file_and_id, std::vector<std::string
         file, {{id, fmt::format("a measurement without a scenario: {}", measurement.unsupported),
                 "a measurement that can be simulated"}});
   }
+  Scenario scenario = validation::resolved_scenario(measurement);
   filled_in = std::move(measurement.assumed);
-  return *std::move(measurement.scenario);
+  if (!measurement.open.empty())
+    filled_in.push_back(validation::choice_text(measurement, scenario.plan));
+  return scenario;
 }
 
 std::vector<std::string> filled_in_by(const ModelSpec& model, const ClusterSpec& cluster,

@@ -23,13 +23,18 @@ void read_parts(ObjectReader& object, Scenario& scenario) {
   scenario.stack = read_given_stack(object, "stack");
 }
 
-Scenario read_members(ObjectReader& object) {
-  const std::size_t before = object.problems().size();
+Scenario read_unchecked_members(ObjectReader& object) {
   Scenario scenario;
   read_parts(object, scenario);
   ObjectReader plan = object.object("plan");
   scenario.plan = read_plan(plan);
   object.refuse_unknown_keys();
+  return scenario;
+}
+
+Scenario read_members(ObjectReader& object) {
+  const std::size_t before = object.problems().size();
+  Scenario scenario = read_unchecked_members(object);
   if (object.problems().size() > before) return scenario;
   for (const BrokenRule& broken : broken_rules(scenario.model, &scenario.cluster, scenario.plan, 0,
                                                object.pointer() + "/plan"))

@@ -45,6 +45,9 @@ void read_parts(ObjectReader& object, Scenario& scenario);
 // Problems, among them the rules that the plan breaks, join those of the object.
 Scenario read_members(ObjectReader& object);
 
+// The same for a plan that may break rules, because some of its fields are still to be chosen.
+Scenario read_unchecked_members(ObjectReader& object);
+
 // Self-contained. `read_scenario` gives back an equal scenario.
 nlohmann::ordered_json to_json(const Scenario& scenario);
 

@@ -26,7 +26,7 @@ json example() {
                  "stack": "megatron-core",
                  "plan": {"dp": 4, "tp": 2, "pp": 1, "micro_batch": 1, "global_batch": 16,
                           "seq_len": 4096}},
-    "open": ["micro_batch"], "chosen_to_fit": true,
+    "open": ["recompute"],
     "measured": {"mfu": 0.4, "peak_memory_bytes": 6e10},
     "figure": {"metric": "mfu", "value": 0.4, "attention_share": 0.5, "recompute_counted": "none"},
     "memory": {"counter": "reserved", "rank": "last_stage"},
@@ -54,7 +54,7 @@ TEST(Measurement, IsReadWithAllItsFields) {
   EXPECT_EQ(row.source, (PublishedSource{"An example", "table 1", 2024}));
   EXPECT_EQ(row.scenario->cluster.node.nic.per_node, 4);
   EXPECT_EQ(row.scenario->stack, load_stack("megatron-core"));
-  EXPECT_EQ(row.open, std::vector<std::string>{"micro_batch"});
+  EXPECT_EQ(row.open, std::vector<std::string>{"recompute"});
   EXPECT_EQ(row.figure->metric, StepMetric::Mfu);
   EXPECT_EQ(row.figure->flops.attention_share, 0.5);
   EXPECT_EQ(row.measured.peak_memory, Bytes(6e10));
@@ -92,7 +92,9 @@ TEST(Measurement, ValuesThatMeanNothingAreRefused) {
   expect_refused("/open", {"microbatch"}, "line 1/open/0");
   expect_refused("/figure/value", 1.5, "line 1/figure/value");
   expect_refused("/scenario/cluster/base", "dgx-h1", "line 1/scenario/cluster/base");
-  expect_refused("/scenario/plan/global_batch", 17, "line 1/scenario/plan/global_batch");
+  EXPECT_THAT(places_of_problems({with(with(example(), "/open", json::array()),
+                                       "/scenario/plan/global_batch", 17)}),
+              ::testing::ElementsAre("line 1/scenario/plan/global_batch"));
   expect_refused("/memory/counter", "nvml", "line 1/memory/counter");
   expect_refused("/outcome", "crashed", "line 1/outcome");
 }
@@ -110,8 +112,11 @@ TEST(Measurement, HasEitherAScenarioOrAReasonWhyNot) {
 // Only what sets the time of a step makes a plan an inferred one.
 TEST(Measurement, OpenShardingLeavesThePlanStated) {
   EXPECT_FALSE(leaves_plan_open(read({with(example(), "/open", {"zero_stage"})}).front()));
-  EXPECT_FALSE(leaves_plan_open(read({with(example(), "/open", {"tp"})}).front()));
-  EXPECT_TRUE(leaves_plan_open(read({with(example(), "/open", {"tp", "pp"})}).front()));
+  Measurement row = read({example()}).front();
+  row.open = {"tp"};
+  EXPECT_FALSE(leaves_plan_open(row));
+  row.open = {"tp", "pp"};
+  EXPECT_TRUE(leaves_plan_open(row));
 }
 
 TEST(Measurement, IsFoundByItsIdOrTheNearestIsNamed) {

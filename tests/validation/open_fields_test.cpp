@@ -1,0 +1,131 @@
+// Plans of which a source leaves fields open, and what the search chooses for them.
+#include "planner/open_fields.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/base/error.hpp"
+#include "core/spec/plan_check.hpp"
+#include "core/spec/plan_json.hpp"
+#include "tests/validation/shipped_measurements.hpp"
+#include "validation/validation.hpp"
+
+namespace shardwright::validation {
+namespace {
+
+using nlohmann::json;
+
+json row_with(const std::vector<std::string>& open, const json& plan) {
+  return {{"id", "a row"},
+          {"source", {{"title", "A table"}}},
+          {"scenario",
+           {{"model", "llama3-8b"}, {"cluster", "dgx-h100"}, {"stack", "nemo-te"}, {"plan", plan}}},
+          {"open", open},
+          {"figure", {{"metric", "step_s"}, {"value", 4.0}}}};
+}
+
+json closed_plan() {
+  return {{"dp", 4}, {"tp", 2}, {"pp", 1}, {"global_batch", 32}, {"seq_len", 8192}};
+}
+
+Measurement read_row(const json& row) {
+  std::stringstream stream(row.dump());
+  return read_measurements(stream, "rows.jsonl").front();
+}
+
+std::string problems_of(const json& row) {
+  try {
+    compare_row(read_row(row));
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+// The user's own search, whose constraints fix what the row states, finds a step of the same length.
+TEST(OpenFields, TheStepIsThatOfASearchWithTheOtherFieldsFixed) {
+  const Measurement row = read_row(row_with({"micro_batch"}, closed_plan()));
+  const Scenario& scenario = *row.scenario;
+  planner::PlanRequest request;
+  request.model = scenario.model;
+  request.cluster = scenario.cluster;
+  request.stack = scenario.stack;
+  request.gpus = 8;
+  request.global_batch = 32;
+  request.seq_len = 8192;
+  request.limits.base = scenario.plan;
+  for (const char* fixed : {"tp=2", "pp=1", "cp=1", "zero=1", "shard_group=0", "recompute=none"})
+    request.constraints.fixed.push_back(planner::parse_constraint(fixed, "--fix"));
+  const planner::SearchResult found = planner::search(request);
+  ASSERT_FALSE(found.plans.empty());
+  EXPECT_EQ(compare_row(row).predicted, found.plans.front().result.step.value());
+}
+
+TEST(OpenFields, ARowWithoutThemIsNotSearched) {
+  json plan = closed_plan();
+  plan["micro_batch"] = 1;  // 2 would be faster
+  const Measurement row = read_row(row_with({}, plan));
+  EXPECT_EQ(resolved_scenario(row), row.scenario);
+  EXPECT_EQ(json::parse(compare_row(row).chosen), json::object());
+}
+
+TEST(OpenFields, OfAllShippedRowsNothingElseIsChosen) {
+  std::size_t rows = 0;
+  for (const Measurement& row : read_measurements(shipped_measurements())) {
+    if (row.open.empty() || rows++ % 8 != 0) continue;
+    const Scenario scenario = resolved_scenario(row);
+    json before = to_json(row.scenario->plan), after = to_json(scenario.plan);
+    for (const std::string& field : planner::with_followers(row.open)) {
+      before.erase(field);
+      after.erase(field);
+    }
+    EXPECT_EQ(before, after) << row.id;
+    EXPECT_FALSE(first_broken_rule(scenario.model, scenario.cluster, scenario.plan)) << row.id;
+    if (row.gpus == 0) continue;
+    EXPECT_EQ(scenario.plan.world_size(), row.gpus) << row.id;
+  }
+  EXPECT_GT(rows, 200U);
+}
+
+TEST(OpenFields, RecomputationIsChosenOnlyWhereNothingFitsWithoutIt) {
+  json plan = closed_plan();
+  plan["seq_len"] = 4096;
+  const auto chosen = [&](const char* model) {
+    json row = row_with({"micro_batch", "recompute"}, plan);
+    row["scenario"]["model"] = model;
+    return resolved_scenario(read_row(row)).plan;
+  };
+  EXPECT_EQ(chosen("llama3-8b").recompute, RecomputePolicy::None);
+  // Nothing fits at all: the plan that comes closest.
+  const Plan large = chosen("llama3.1-405b");
+  EXPECT_EQ(large.recompute, RecomputePolicy::Full);
+  EXPECT_EQ(large.micro_batch, 1);
+}
+
+TEST(OpenFields, DegreesNeedTheNumberOfGpus) {
+  json plan = closed_plan();
+  plan["micro_batch"] = 1;
+  plan.erase("dp");
+  plan.erase("tp");
+  json row = row_with({"dp", "tp"}, plan);
+  EXPECT_THAT(problems_of(row), ::testing::HasSubstr("/gpus"));
+  row["gpus"] = 8;
+  EXPECT_EQ(resolved_scenario(read_row(row)).plan.world_size(), 8);
+}
+
+TEST(OpenFields, WhatCannotBeChosenIsRefusedWithItsPlace) {
+  json plan = closed_plan();
+  plan["micro_batch"] = 1;
+  EXPECT_THAT(problems_of(row_with({"seq_len"}, plan)), ::testing::HasSubstr("/open/0"));
+  EXPECT_THAT(problems_of(row_with({"micro_batch"}, plan)),
+              ::testing::HasSubstr("/scenario/plan/micro_batch"));
+  plan["tp"] = 3;  // which divides no heads
+  plan.erase("micro_batch");
+  EXPECT_THAT(problems_of(row_with({"micro_batch"}, plan)), ::testing::HasSubstr("a row/open"));
+}
+
+}  // namespace
+}  // namespace shardwright::validation
