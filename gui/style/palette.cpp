@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-
 namespace shardwright::gui {
 namespace {
 
