@@ -20,7 +20,7 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 }
 
 // True if the plan is the same whatever the value of the field, so that the space holds only one.
-bool means_nothing(PlanField field, const Plan& plan, const std::vector<std::string>& open) {
+bool has_no_effect(PlanField field, const Plan& plan, const std::vector<std::string>& open) {
   switch (field) {
     case PlanField::Schedule:
     case PlanField::Vpp:
@@ -124,7 +124,7 @@ PlanRequest request_for_open(const Scenario& scenario, const std::vector<std::st
   const std::vector<std::string> all = with_followers(open);
   for (const std::string& name : searched_fields()) {
     const auto field = plan_field_named(name);
-    if (!field || contains(all, name) || means_nothing(*field, plan, open)) continue;
+    if (!field || contains(all, name) || has_no_effect(*field, plan, open)) continue;
     narrow(request.limits, *field);
     request.constraints.fixed.push_back({*field, {value_of(plan, *field)}});
   }
