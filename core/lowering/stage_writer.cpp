@@ -64,8 +64,7 @@ class StageWriter::SlotCalls {
   SlotCalls(StageWriter& writer, const Slot& slot)
       : writer_(writer),
         slot_(slot),
-        gather_(writer.parts_of(slot.chunk).size(), 0),
-        copy_(gather_.size(), 0),
+        ops_(writer.parts_of(slot.chunk).size()),
         first_gather_(writer.first_gather_[static_cast<std::size_t>(slot.chunk)]) {}
 
   // Does not start before the part before it has been computed: that bounds the copies that are
@@ -78,26 +77,26 @@ class StageWriter::SlotCalls {
     const BlockId gather =
         writer_.around_.gather({blocks.parameters, 0}, Bytes(parameters.dense * element),
                                Bytes(parameters.expert * element));
-    gather_[place] = call(gather, part, writer_.ends());
+    ops_[place].gather = call(gather, part, writer_.ends());
   }
 
   void fetch(const Part& part, std::size_t place) {
-    copy_[place] = call(part.part->fetch, part, writer_.ends());
+    ops_[place].copy = call(part.part->fetch, part, writer_.ends());
   }
 
   void run(const Part& part, std::size_t place) {
     const PartBlocks& blocks = *part.part;
-    wait_for(gather_[place]);
+    wait_for(ops_[place].gather);
     switch (slot_.phase) {
       case SlotPhase::Forward:
-        if (place >= kPartsBeforeStore) wait_for(copy_[place - kPartsBeforeStore]);
+        if (place >= kPartsBeforeStore) wait_for(ops_[place - kPartsBeforeStore].copy);
         wait_for(std::exchange(first_gather_[place], 0));
-        before_ = writer_.ends();
+        if (writer_.offloads_) before_ = writer_.ends();
         writer_.call_part(blocks.forward, part.layer, slot_);
         break;
       case SlotPhase::Backward:
       case SlotPhase::BackwardInput:
-        wait_for(copy_[place]);
+        wait_for(ops_[place].copy);
         if (blocks.recomputed) writer_.call_part(blocks.recompute, part.layer, slot_);
         writer_.call_part(
             slot_.phase == SlotPhase::Backward ? blocks.backward : blocks.backward_input,
@@ -112,7 +111,7 @@ class StageWriter::SlotCalls {
   // The copy is issued, and the memory given back, after the part that it runs beside: until then
   // both parts hold theirs.
   void store(const Part& part, std::size_t place) {
-    copy_[place] = call(part.part->store, part, before_);
+    ops_[place].copy = call(part.part->store, part, before_);
   }
 
   void reduce(const Part& part, std::size_t) { writer_.reduce_part(part, slot_); }
@@ -127,8 +126,11 @@ class StageWriter::SlotCalls {
 
   StageWriter& writer_;
   const Slot& slot_;
-  // FSDP's gathers, and copies of activations to the host or back, by place.
-  std::vector<std::uint32_t> gather_, copy_;
+  // FSDP's gather of each place, and the copy of its activations to the host or back.
+  struct PlaceOps {
+    std::uint32_t gather = 0, copy = 0;
+  };
+  std::vector<PlaceOps> ops_;
   std::vector<std::uint32_t>& first_gather_;
   // The ends of the part before the one at hand.
   std::vector<std::uint32_t> before_;
@@ -141,6 +143,7 @@ StageWriter::StageWriter(const LoweringInput& input, std::int32_t stage, Surroun
   handed_over_ = {in_.blocks.hidden.tensor, in_.blocks.hidden_gradient.tensor};
   for (const PartBlocks& part : in_.blocks.kept) {
     if (!part.offloads) continue;
+    offloads_ = true;
     for (const TensorRef ref : around_.block(part.fetch).ops.front().writes)
       handed_over_.push_back(ref.tensor);
   }
@@ -184,7 +187,8 @@ RankProgram StageWriter::write() {
 
 void StageWriter::write_slot(const Slot& slot) {
   const Place here{stage_, slot.chunk};
-  const auto previous = in_.schedule.previous(here), next = in_.schedule.next(here);
+  const Place* previous = in_.schedule.previous(here);
+  const Place* next = in_.schedule.next(here);
   const LayerRange layers = layers_of(slot.chunk);
   const std::int64_t end = layers.first + layers.count;
   const bool forward = slot.phase == SlotPhase::Forward, gradient = hands_gradient_on(slot.phase);

@@ -131,6 +131,8 @@ class StageWriter {
 
   // True with FSDP: parameters are gathered before use.
   bool sharded_ = false;
+  // True if activations wait on the host between the passes of some parts.
+  bool offloads_ = false;
   // The size from which on a gradient bucket is reduced.
   double bucket_bytes_;
   Bucket bucket_;

@@ -52,17 +52,17 @@ void index_places(PipelineSchedule& schedule, std::int64_t stages) {
 
 }  // namespace
 
-std::optional<Place> PipelineSchedule::previous(Place place) const {
+const Place* PipelineSchedule::previous(Place place) const {
   const std::int32_t here = position[place.stage][place.chunk];
-  if (here == 0) return std::nullopt;
-  return routes[route[place.stage][place.chunk]].places[here - 1];
+  if (here == 0) return nullptr;
+  return &routes[route[place.stage][place.chunk]].places[here - 1];
 }
 
-std::optional<Place> PipelineSchedule::next(Place place) const {
+const Place* PipelineSchedule::next(Place place) const {
   const auto after = static_cast<std::size_t>(position[place.stage][place.chunk]) + 1;
   const std::vector<Place>& places = routes[route[place.stage][place.chunk]].places;
-  if (after == places.size()) return std::nullopt;
-  return places[after];
+  if (after == places.size()) return nullptr;
+  return &places[after];
 }
 
 std::optional<std::string> why_not(ScheduleKind kind, const ScheduleShape& shape) {

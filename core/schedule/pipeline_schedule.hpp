@@ -87,10 +87,10 @@ struct PipelineSchedule {
   std::vector<std::vector<std::int32_t>> route;
   std::vector<std::vector<std::int32_t>> position;
 
-  // The place that feeds this one with activations; none for the first part of the model.
-  std::optional<Place> previous(Place place) const;
-  // The place that feeds this one with gradients; none for the last part of the model.
-  std::optional<Place> next(Place place) const;
+  // The place that feeds this one with activations; null for the first part of the model.
+  const Place* previous(Place place) const;
+  // The place that feeds this one with gradients; null for the last part of the model.
+  const Place* next(Place place) const;
 
   bool operator==(const PipelineSchedule&) const = default;
 };

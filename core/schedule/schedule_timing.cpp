@@ -115,10 +115,10 @@ class Evaluation {
   Seconds inputs_ready(const Slot& slot, Place place) {
     if (slot.phase == SlotPhase::BackwardWeight) return backwards_.at(place, slot.microbatch);
     if (slot.phase == SlotPhase::Forward) {
-      const auto before = schedule_.previous(place);
+      const Place* before = schedule_.previous(place);
       return before ? forwards_.at(*before, slot.microbatch) : Seconds(0.0);
     }
-    const auto after = schedule_.next(place);
+    const Place* after = schedule_.next(place);
     const Seconds own_forward = forwards_.at(place, slot.microbatch);
     return after ? std::max(own_forward, backwards_.at(*after, slot.microbatch)) : own_forward;
   }
@@ -127,7 +127,7 @@ class Evaluation {
     if (slot.phase == SlotPhase::BackwardWeight) return;
     const bool forward = slot.phase == SlotPhase::Forward;
     (forward ? forwards_ : backwards_).at(place, slot.microbatch) = finish;
-    const auto receiver = forward ? schedule_.next(place) : schedule_.previous(place);
+    const Place* receiver = forward ? schedule_.next(place) : schedule_.previous(place);
     if (receiver && waits_for(*receiver, slot.microbatch)) runnable_.push_back(receiver->stage);
   }
 

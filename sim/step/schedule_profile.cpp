@@ -136,7 +136,7 @@ ScheduleProfile profile_schedule(const PipelineSchedule& schedule) {
   ScheduleProfile profile;
   profile.microbatch_share = 1.0 / static_cast<double>(schedule.routes.size());
   for (const Place& place : schedule.routes.front().places) {
-    const auto before = schedule.previous(place);
+    const Place* before = schedule.previous(place);
     profile.joined.push_back(before && before->stage == place.stage);
   }
   bool whole = false;

@@ -76,8 +76,8 @@ TEST_P(ScheduleLaws, NeighboursOnARouteSitOnTheSameOrAdjacentStages) {
       EXPECT_FALSE(schedule.next(route.places.back())) << shown(c);
       for (std::size_t i = 1; i < route.places.size(); ++i) {
         const Place from = route.places[i - 1], to = route.places[i];
-        EXPECT_EQ(schedule.next(from), to) << shown(c);
-        EXPECT_EQ(schedule.previous(to), from) << shown(c);
+        EXPECT_EQ(*schedule.next(from), to) << shown(c);
+        EXPECT_EQ(*schedule.previous(to), from) << shown(c);
         const std::int64_t hop = (to.stage - from.stage + c.shape.stages) % c.shape.stages;
         EXPECT_TRUE(hop <= 1 || hop == c.shape.stages - 1) << shown(c);
       }
