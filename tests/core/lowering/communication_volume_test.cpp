@@ -14,19 +14,13 @@ namespace shardwright {
 namespace {
 
 constexpr double kLayers = 4.0, kWidth = 64.0, kSequenceTokens = 64.0, kMicrobatches = 3.0;
-constexpr double kMicrobatchTokens = kSequenceTokens * 2.0;  // of a microbatch
+constexpr double kMicrobatchTokens = kSequenceTokens * 2.0;
 constexpr double kElement = 2.0;
 
 LoweringCase dense_model() {
-  LoweringCase made;
-  made.model.layers = 4;
-  made.model.hidden = 64;
-  made.model.vocab = 128;
-  made.model.attention = {.heads = 8, .kv_heads = 4, .head_dim = 8};
-  made.model.mlp.ffn_hidden = 128;
+  LoweringCase made = small_case(4);
   made.plan.micro_batch = 2;
   made.plan.global_batch = 6;
-  made.plan.seq_len = 64;
   made.plan.zero_stage = 0;
   return made;
 }

@@ -21,14 +21,8 @@ namespace shardwright {
 namespace {
 
 LoweringCase dense() {
-  LoweringCase made;
-  made.model.layers = 4;
-  made.model.hidden = 64;
-  made.model.vocab = 128;
-  made.model.attention = {.heads = 8, .kv_heads = 4, .head_dim = 8};
-  made.model.mlp.ffn_hidden = 128;
+  LoweringCase made = small_case(4);
   made.plan.global_batch = 4;
-  made.plan.seq_len = 64;
   return made;
 }
 

@@ -2,7 +2,7 @@
 #include "sim/cost/collective_cost.hpp"
 
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
 
 #include <array>
 #include <cmath>
@@ -66,16 +66,14 @@ TEST(CollectiveCost, InAStepExchangesOverTheNetworkHaveARatioOfTheirOwn) {
   EXPECT_DOUBLE_EQ(ratio(OpKind::AllGather, 4), 0.5);
 }
 
-TEST(CollectiveCost, GrowsWithBytes) {
-  EXPECT_TRUE(rc::check([] {
-    const OpKind kind = any_kind();
-    const GroupPlacement placement = any_placement();
-    const double bytes = std::exp2(*rc::gen::inRange(300, 3400) * 0.01);
-    // The time is the same, except for rounding, where more bytes keep more channels busy.
-    constexpr double kRounding = 1.0 - 1e-12;
-    RC_ASSERT(time_of(kind, bytes * 1.1, placement) >= time_of(kind, bytes, placement) * kRounding);
-    RC_ASSERT(time_of(kind, bytes * 100.0, placement) > time_of(kind, bytes, placement));
-  }));
+RC_GTEST_PROP(CollectiveCost, GrowsWithBytes, ()) {
+  const OpKind kind = any_kind();
+  const GroupPlacement placement = any_placement();
+  const double bytes = std::exp2(*rc::gen::inRange(300, 3400) * 0.01);
+  // The time is the same, except for rounding, where more bytes keep more channels busy.
+  constexpr double kRounding = 1.0 - 1e-12;
+  RC_ASSERT(time_of(kind, bytes * 1.1, placement) >= time_of(kind, bytes, placement) * kRounding);
+  RC_ASSERT(time_of(kind, bytes * 100.0, placement) > time_of(kind, bytes, placement));
 }
 
 // The data keep so many busy, at most those of the node's links, or two for each NIC.
@@ -94,40 +92,36 @@ TEST(CollectiveCost, UsesMoreChannelsForMoreBytes) {
 }
 
 // 2(n-1)/n S/B, with the link's full bandwidth inside a node and the NICs' between nodes.
-TEST(CollectiveCost, RingAllReduceIsNeverFasterThanItsTraffic) {
-  EXPECT_TRUE(rc::check([] {
-    const ClusterSpec cluster = fixtures::dgx_h100();
-    const GroupPlacement placement = any_placement();
-    const Bytes bytes(std::exp2(*rc::gen::inRange(300, 3400) * 0.01));
-    const CollectiveCost cost =
-        collective_cost(OpKind::AllReduce, bytes, placement, cluster, StackSpec{}, Algorithm::Ring);
-    const auto n = static_cast<double>(placement.size);
-    const BytesPerSecond links =
-        placement.nodes > 1
-            ? std::min(cluster.node.scale_up.bandwidth,
-                       cluster.node.nic.bandwidth * static_cast<double>(placement.per_node))
-            : cluster.node.scale_up.bandwidth;
-    RC_ASSERT(cost.algorithm == Algorithm::Ring);
-    RC_ASSERT(cost.time >= bytes * (2.0 * (n - 1.0) / n) / links);
-  }));
+RC_GTEST_PROP(CollectiveCost, RingAllReduceIsNeverFasterThanItsTraffic, ()) {
+  const ClusterSpec cluster = fixtures::dgx_h100();
+  const GroupPlacement placement = any_placement();
+  const Bytes bytes(std::exp2(*rc::gen::inRange(300, 3400) * 0.01));
+  const CollectiveCost cost =
+      collective_cost(OpKind::AllReduce, bytes, placement, cluster, StackSpec{}, Algorithm::Ring);
+  const auto n = static_cast<double>(placement.size);
+  const BytesPerSecond links =
+      placement.nodes > 1
+          ? std::min(cluster.node.scale_up.bandwidth,
+                     cluster.node.nic.bandwidth * static_cast<double>(placement.per_node))
+          : cluster.node.scale_up.bandwidth;
+  RC_ASSERT(cost.algorithm == Algorithm::Ring);
+  RC_ASSERT(cost.time >= bytes * (2.0 * (n - 1.0) / n) / links);
 }
 
-TEST(CollectiveCost, TwiceTheNetworkTakesHalfTheTime) {
-  EXPECT_TRUE(rc::check([] {
-    const ClusterSpec cluster = fixtures::dgx_h100();
-    ClusterSpec twice = cluster;
-    twice.node.scale_up.bandwidth *= 2.0;
-    twice.node.nic.bandwidth *= 2.0;
-    twice.node.scale_up.latency *= 0.5;
-    twice.node.scale_up.collective_overhead *= 0.5;
-    twice.fabric.base_latency *= 0.5;
-    const OpKind kind = any_kind();
-    const GroupPlacement placement = any_placement();
-    const double bytes = std::exp2(*rc::gen::inRange(3, 34));
-    const double ratio =
-        time_of(kind, bytes, placement, cluster) / time_of(kind, bytes, placement, twice);
-    RC_ASSERT(std::abs(ratio - 2.0) < 1e-9);
-  }));
+RC_GTEST_PROP(CollectiveCost, TwiceTheNetworkTakesHalfTheTime, ()) {
+  const ClusterSpec cluster = fixtures::dgx_h100();
+  ClusterSpec twice = cluster;
+  twice.node.scale_up.bandwidth *= 2.0;
+  twice.node.nic.bandwidth *= 2.0;
+  twice.node.scale_up.latency *= 0.5;
+  twice.node.scale_up.collective_overhead *= 0.5;
+  twice.fabric.base_latency *= 0.5;
+  const OpKind kind = any_kind();
+  const GroupPlacement placement = any_placement();
+  const double bytes = std::exp2(*rc::gen::inRange(3, 34));
+  const double ratio =
+      time_of(kind, bytes, placement, cluster) / time_of(kind, bytes, placement, twice);
+  RC_ASSERT(std::abs(ratio - 2.0) < 1e-9);
 }
 
 TEST(CollectiveCost, RingAllReduceIsReduceScatterAndAllGather) {

@@ -2,7 +2,7 @@
 #include "sim/cost/kernel_cost.hpp"
 
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
 
 #include <cmath>
 #include <utility>
@@ -62,55 +62,49 @@ Seconds gemm_time(const GemmWork& work, const AcceleratorSpec& device,
   return kernel_time(OpKind::Gemm, work, precision, device, StackSpec{});
 }
 
-TEST(KernelCost, GemmsAreNeverFasterThanTheRoofline) {
-  EXPECT_TRUE(rc::check([] {
-    const AcceleratorSpec device = any_device();
-    const GemmWork work = any_gemm();
-    const KernelCost cost = kernel_cost(OpKind::Gemm, work, Precision::Bf16, device, StackSpec{});
-    const double least_bytes =
-        2.0 * static_cast<double>(work.batch) *
-        static_cast<double>(work.m * work.n + work.m * work.k + work.k * work.n);
-    RC_ASSERT(cost.time >= work.flop() / device.matrix.bf16);
-    RC_ASSERT(cost.time >= Bytes(least_bytes) / device.memory_bandwidth);
-    RC_ASSERT(cost.efficiency > 0.0);
-    RC_ASSERT(cost.efficiency <= 1.0);
-  }));
+RC_GTEST_PROP(KernelCost, GemmsAreNeverFasterThanTheRoofline, ()) {
+  const AcceleratorSpec device = any_device();
+  const GemmWork work = any_gemm();
+  const KernelCost cost = kernel_cost(OpKind::Gemm, work, Precision::Bf16, device, StackSpec{});
+  const double least_bytes =
+      2.0 * static_cast<double>(work.batch) *
+      static_cast<double>(work.m * work.n + work.m * work.k + work.k * work.n);
+  RC_ASSERT(cost.time >= work.flop() / device.matrix.bf16);
+  RC_ASSERT(cost.time >= Bytes(least_bytes) / device.memory_bandwidth);
+  RC_ASSERT(cost.efficiency > 0.0);
+  RC_ASSERT(cost.efficiency <= 1.0);
 }
 
-TEST(KernelCost, AttentionIsNeverFasterThanTheRoofline) {
-  EXPECT_TRUE(rc::check([] {
-    const AcceleratorSpec device = any_device();
-    const AttentionWork work = any_attention();
-    const KernelCost cost =
-        kernel_cost(OpKind::Attention, work, Precision::Bf16, device, StackSpec{});
-    RC_ASSERT(cost.time >= work.flop() / device.matrix.bf16);
-    RC_ASSERT(cost.efficiency <= 1.0);
-  }));
+RC_GTEST_PROP(KernelCost, AttentionIsNeverFasterThanTheRoofline, ()) {
+  const AcceleratorSpec device = any_device();
+  const AttentionWork work = any_attention();
+  const KernelCost cost =
+      kernel_cost(OpKind::Attention, work, Precision::Bf16, device, StackSpec{});
+  RC_ASSERT(cost.time >= work.flop() / device.matrix.bf16);
+  RC_ASSERT(cost.efficiency <= 1.0);
 }
 
 // All rates by 2, all times of the profile by 1/2: half the time, whatever the shape.
-TEST(KernelCost, TwiceTheMachineTakesHalfTheTime) {
-  EXPECT_TRUE(rc::check([] {
-    const AcceleratorSpec device = any_device();
-    AcceleratorSpec twice = device;
-    for (FlopPerSecond* peak :
-         {&twice.matrix.fp32, &twice.matrix.tf32, &twice.matrix.fp16, &twice.matrix.bf16,
-          &twice.matrix.fp8, &twice.matrix.fp4, &twice.vector_fp32})
-      *peak *= 2.0;
-    twice.memory_bandwidth *= 2.0;
-    for (Seconds* time : {&twice.efficiency.kernel_overhead, &twice.efficiency.gemm_overhead,
-                          &twice.efficiency.power_delay})
-      *time *= 0.5;
-    const MemoryWork copy = stream(static_cast<double>(any_size()) * 1e4, 0.0);
-    const Precision precision = any_precision();
-    for (const auto& [kind, work] : {std::pair<OpKind, Work>{OpKind::Gemm, any_gemm()},
-                                     std::pair<OpKind, Work>{OpKind::Attention, any_attention()},
-                                     std::pair<OpKind, Work>{OpKind::Norm, copy}}) {
-      const double ratio = kernel_time(kind, work, precision, device, StackSpec{}) /
-                           kernel_time(kind, work, precision, twice, StackSpec{});
-      RC_ASSERT(std::abs(ratio - 2.0) < 1e-9);
-    }
-  }));
+RC_GTEST_PROP(KernelCost, TwiceTheMachineTakesHalfTheTime, ()) {
+  const AcceleratorSpec device = any_device();
+  AcceleratorSpec twice = device;
+  for (FlopPerSecond* peak :
+       {&twice.matrix.fp32, &twice.matrix.tf32, &twice.matrix.fp16, &twice.matrix.bf16,
+        &twice.matrix.fp8, &twice.matrix.fp4, &twice.vector_fp32})
+    *peak *= 2.0;
+  twice.memory_bandwidth *= 2.0;
+  for (Seconds* time : {&twice.efficiency.kernel_overhead, &twice.efficiency.gemm_overhead,
+                        &twice.efficiency.power_delay})
+    *time *= 0.5;
+  const MemoryWork copy = stream(static_cast<double>(any_size()) * 1e4, 0.0);
+  const Precision precision = any_precision();
+  for (const auto& [kind, work] : {std::pair<OpKind, Work>{OpKind::Gemm, any_gemm()},
+                                   std::pair<OpKind, Work>{OpKind::Attention, any_attention()},
+                                   std::pair<OpKind, Work>{OpKind::Norm, copy}}) {
+    const double ratio = kernel_time(kind, work, precision, device, StackSpec{}) /
+                         kernel_time(kind, work, precision, twice, StackSpec{});
+    RC_ASSERT(std::abs(ratio - 2.0) < 1e-9);
+  }
 }
 
 TEST(KernelCost, TwiceTheBatchOfALargeGemmTakesTwiceTheTime) {

@@ -160,10 +160,6 @@ TEST(FoldedReplay, SendsThatHoldUpTheirStageDoNotLock) {
   EXPECT_EQ(replay.step.value(), NaiveReplay(program, prices).run().value());
 }
 
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 // The times of the blocks of one microbatch on each chunk.
 std::vector<std::vector<ChunkTimes>> chunk_times_of(const PricedCase& priced, std::int64_t chunks) {
   std::vector<std::vector<ChunkTimes>> times;
@@ -173,9 +169,9 @@ std::vector<std::vector<ChunkTimes>> chunk_times_of(const PricedCase& priced, st
       const std::string& name = priced.program.blocks[call.block].name;
       if (call.microbatch != 0) continue;
       ChunkTimes& chunk = of_stage[static_cast<std::size_t>(call.chunk)];
-      Seconds& sum = ends_with(name, ".forward")           ? chunk.forward
-                     : ends_with(name, ".backward_weight") ? chunk.backward_weight
-                                                           : chunk.backward_input;
+      Seconds& sum = name.ends_with(".forward")           ? chunk.forward
+                     : name.ends_with(".backward_weight") ? chunk.backward_weight
+                                                          : chunk.backward_input;
       for (const Seconds price : priced.prices.blocks[call.block]) sum += price;
     }
   }

@@ -7,7 +7,7 @@
 #include <initializer_list>
 #include <string>
 
-#include "core/spec/model_spec.hpp"
+#include "core/spec/model_library.hpp"
 #include "core/spec/plan_check.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/scenario.hpp"
@@ -43,6 +43,26 @@ inline ModelSpec small_model(bool sparse, bool tied) {
     model.moe->shared_expert_gate = model.moe->shared_experts > 0 && *rc::gen::arbitrary<bool>();
   }
   return model;
+}
+
+// A scenario of shipped parts whose plan is still the default one.
+inline Scenario shipped_scenario(const std::string& model,
+                                 const std::string& stack = "megatron-core",
+                                 const std::string& cluster = "dgx-h100") {
+  return {load_model(model), load_cluster(cluster), load_stack(stack), {}};
+}
+
+// A small dense model on H100 nodes, with 8 microbatches of 4096 tokens a replica.
+inline Scenario small_scenario(std::int64_t dp, std::int64_t tp, std::int64_t pp,
+                               const std::string& stack = "megatron-core") {
+  Scenario scenario{small_model(false, false), load_cluster("dgx-h100"), load_stack(stack), {}};
+  Plan& plan = scenario.plan;
+  plan.dp = dp;
+  plan.tp = tp;
+  plan.pp = pp;
+  plan.global_batch = 8 * dp;
+  plan.seq_len = 4096;
+  return scenario;
 }
 
 inline void pick_degrees(Plan& plan, bool sparse) {
