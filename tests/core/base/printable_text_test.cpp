@@ -38,7 +38,7 @@ TEST(PrintableText, EscapesBytesThatAreNoUtf8) {
 
 RC_GTEST_PROP(PrintableText, IsPrintableWhateverComesIn, (const std::string& text)) {
   const std::string once = printable(text);
-  RC_ASSERT(std::none_of(once.begin(), once.end(), [](char c) {
+  RC_ASSERT(std::ranges::none_of(once, [](char c) {
     const auto byte = static_cast<unsigned char>(c);
     return byte < 0x20 || byte == 0x7f;
   }));

@@ -25,8 +25,8 @@ std::string texts_of(const std::vector<Finding>& findings) {
 
 bool finds(FindingKind kind, const Program& program) {
   const std::vector<Finding> findings = validate(program);
-  return std::any_of(findings.begin(), findings.end(),
-                     [kind](const Finding& finding) { return finding.kind == kind; });
+  return std::ranges::any_of(findings,
+                             [kind](const Finding& finding) { return finding.kind == kind; });
 }
 
 TEST(Validate, FindsNothingInRandomPrograms) {

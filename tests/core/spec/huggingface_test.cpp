@@ -182,7 +182,7 @@ std::vector<std::string> all_configs() {
   const fs::path folder = fs::path(SHARDWRIGHT_SOURCE_DIR) / "tests/core/spec/data/huggingface";
   for (const auto& entry : fs::directory_iterator(folder))
     names.push_back(entry.path().stem().string());
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 

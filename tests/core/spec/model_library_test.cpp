@@ -28,9 +28,9 @@ std::string message_of(const std::string& name) {
 
 TEST(ModelLibrary, ShipsTheModelsThatThePublishedResultsNeed) {
   const std::vector<std::string> names = shipped_models();
-  EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
+  EXPECT_TRUE(std::ranges::is_sorted(names));
   for (const char* name : {"gpt3-175b", "mt-nlg-530b", "megatron-1t", "llama3.1-405b"})
-    EXPECT_TRUE(std::binary_search(names.begin(), names.end(), name)) << name;
+    EXPECT_TRUE(std::ranges::binary_search(names, name)) << name;
 }
 
 TEST(ModelLibrary, NamesAndAliasesAreUnique) {

@@ -24,33 +24,33 @@ namespace fs = std::filesystem;
 
 TEST(ProfileLibrary, ListsAreSortedAndHoldTheNamesThatUsersStartFrom) {
   const std::vector<std::string> clusters = shipped_clusters();
-  EXPECT_TRUE(std::is_sorted(clusters.begin(), clusters.end()));
-  for (const char* name : {"dgx-v100",
-                           "dgx-a100",
-                           "hgx-a100-40gb",
-                           "dgx-h100",
-                           "dgx-h200",
-                           "dgx-b200",
-                           "hgx-b300",
-                           "gb200-nvl72",
-                           "gb300-nvl72",
-                           "h800-ib",
-                           "a800-ib",
-                           "h20-node",
-                           "aws-p4d",
-                           "aws-p5",
-                           "azure-nd-h100-v5",
-                           "azure-nd-a100-v4",
-                           "gcp-a3-mega",
-                           "grand-teton-h100-roce",
-                           "selene",
-                           "mi250x-frontier",
-                           "mi300x-node",
-                           "l40s-pcie-workstation",
-                           "rtx4090-workstation",
-                           "tpu-v5p-torus",
-                           "ocs-torus"})
-    EXPECT_THAT(clusters, ::testing::Contains(name));
+  EXPECT_TRUE(std::ranges::is_sorted(clusters));
+  const char* const kNames[] = {"dgx-v100",
+                                "dgx-a100",
+                                "hgx-a100-40gb",
+                                "dgx-h100",
+                                "dgx-h200",
+                                "dgx-b200",
+                                "hgx-b300",
+                                "gb200-nvl72",
+                                "gb300-nvl72",
+                                "h800-ib",
+                                "a800-ib",
+                                "h20-node",
+                                "aws-p4d",
+                                "aws-p5",
+                                "azure-nd-h100-v5",
+                                "azure-nd-a100-v4",
+                                "gcp-a3-mega",
+                                "grand-teton-h100-roce",
+                                "selene",
+                                "mi250x-frontier",
+                                "mi300x-node",
+                                "l40s-pcie-workstation",
+                                "rtx4090-workstation",
+                                "tpu-v5p-torus",
+                                "ocs-torus"};
+  EXPECT_THAT(clusters, ::testing::IsSupersetOf(kNames));
 }
 
 TEST(ProfileLibrary, AWrongNameIsAnErrorWithTheNearestOne) {

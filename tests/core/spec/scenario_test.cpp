@@ -151,23 +151,23 @@ TEST(Scenario, RefusesBrokenText) {
   }
 }
 
-TEST(ProgramSum, TellsProgramsApartWhateverTheyCost) {
+TEST(ProgramFingerprint, TellsProgramsApartWhateverTheyCost) {
   const Scenario scenario{
       load_model("tiny-llama"), load_cluster("dgx-h100"), load_stack("shardwright"), {}};
-  const std::string sum = program_sum(to_json(scenario));
+  const std::string fingerprint = program_fingerprint(to_json(scenario));
   // calibrate reads back what a run writes.
-  EXPECT_EQ(program_sum(nlohmann::json::parse(to_json(scenario).dump(2))), sum);
+  EXPECT_EQ(program_fingerprint(nlohmann::json::parse(to_json(scenario).dump(2))), fingerprint);
   Scenario other = scenario;
   other.cluster = load_cluster("h100-pcie-server");
-  EXPECT_EQ(program_sum(to_json(other)), sum);
+  EXPECT_EQ(program_fingerprint(to_json(other)), fingerprint);
   other.plan.micro_batch *= 2;
-  EXPECT_NE(program_sum(to_json(other)), sum);
+  EXPECT_NE(program_fingerprint(to_json(other)), fingerprint);
   other = scenario;
   other.model.layers += 1;
-  EXPECT_NE(program_sum(to_json(other)), sum);
+  EXPECT_NE(program_fingerprint(to_json(other)), fingerprint);
   other = scenario;
   other.stack = load_stack("megatron-core");
-  EXPECT_NE(program_sum(to_json(other)), sum);
+  EXPECT_NE(program_fingerprint(to_json(other)), fingerprint);
 }
 
 }  // namespace

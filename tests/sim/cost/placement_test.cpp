@@ -15,6 +15,7 @@
 #include "core/spec/profile_library.hpp"
 #include "sim/cost/collective_cost.hpp"
 #include "tests/core/program/enumerated_groups.hpp"
+#include "tests/core/spec/random_plan.hpp"
 
 namespace shardwright::sim {
 
@@ -145,8 +146,7 @@ RC_GTEST_PROP(Placement, EqualsEnumerationForAnyDegrees, ()) {
 
 RC_GTEST_PROP(Placement, EqualsEnumerationForAnyNesting, ()) {
   Plan plan = random_plan(true);
-  for (std::size_t i = plan.rank_order.size(); i > 1; --i)
-    std::swap(plan.rank_order[i - 1], plan.rank_order[*rc::gen::inRange<std::size_t>(0, i)]);
+  shuffle_axes(plan.rank_order);
   // The order of two nested axes matters to a shard group only if it cuts them.
   plan.shard_group = plan.cp * plan.dp;
   expect_same_as_enumeration(plan, *rc::gen::element<std::int64_t>(2, 4, 8));

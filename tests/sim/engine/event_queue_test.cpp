@@ -52,7 +52,7 @@ class SlowQueue {
     return false;
   }
   std::uint32_t pop() {
-    const auto least = std::min_element(entries_.begin(), entries_.end());
+    const auto least = std::ranges::min_element(entries_);
     const std::uint32_t number = std::get<3>(*least);
     entries_.erase(least);
     return number;

@@ -155,8 +155,7 @@ RC_GTEST_PROP(FlowNetwork, ResolveTellsEveryChangeOfBottlenecksAndLevels, (std::
       if (network.flows(path) == 0) continue;
       const double rate = network.rate(path).value();
       RC_ASSERT(std::abs(level[bottleneck[path]] - rate) <= 1e-10 * rate);
-      RC_ASSERT(std::count(paths.flows[path].route.begin(), paths.flows[path].route.end(),
-                           bottleneck[path]) == 1);
+      RC_ASSERT(std::ranges::count(paths.flows[path].route, bottleneck[path]) == 1);
     }
   }
 }

@@ -50,7 +50,7 @@ Route route_of(const Topology& topology, std::uint32_t from, std::uint32_t to) {
 }
 
 std::size_t count_kind(const Topology& topology, const Route& route, VertexKind kind) {
-  return static_cast<std::size_t>(std::count_if(route.begin(), route.end(), [&](RouteLink hop) {
+  return static_cast<std::size_t>(std::ranges::count_if(route, [&](RouteLink hop) {
     return topology.vertices()[topology.links()[hop.link].to] == kind;
   }));
 }
@@ -72,8 +72,8 @@ bool carries_all(const Topology& topology, std::uint32_t from, std::uint32_t to,
   if (from == to) return route.empty();
   entering[from] += 1.0;
   leaving[to] += 1.0;
-  return entering == leaving && std::all_of(entering.begin(), entering.end(),
-                                            [](const auto& each) { return each.second <= 1.0; });
+  return entering == leaving &&
+         std::ranges::all_of(entering, [](const auto& each) { return each.second <= 1.0; });
 }
 
 // The links that traffic between two domains, or within one, may pass: a domain's accelerators use
@@ -199,8 +199,8 @@ TEST(Topology, EquallyShortWaysRoundATorusShareTheTraffic) {
   const Topology topology = Topology::build(torus({4, 3, 6}), 72);
   const Route route = route_of(topology, 0, 2 * 18 + 1 * 6 + 3);
   EXPECT_TRUE(carries_all(topology, 0, 2 * 18 + 1 * 6 + 3, route));
-  const auto halves = std::count_if(route.begin(), route.end(),
-                                    [](const RouteLink& hop) { return hop.share == 0.5; });
+  const auto halves =
+      std::ranges::count_if(route, [](const RouteLink& hop) { return hop.share == 0.5; });
   EXPECT_EQ(halves, 2 * 2 + 2 * 3);
   EXPECT_EQ(hops_of(route), 2 + 1 + 3 + 4);
 }

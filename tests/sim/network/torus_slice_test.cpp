@@ -95,7 +95,7 @@ TEST(TorusSlice, HasThePublishedShapes) {
     const std::int64_t chips = shape[0] * shape[1] * shape[2];
     std::vector<std::int64_t> sides = sides_of(torus_slice(fabric, chips / kChipsPerHost));
     for (const std::size_t axis : {0U, 1U}) sides[axis] *= 2;  // a host is 2 x 2 x 1 chips
-    std::sort(sides.begin(), sides.end());
+    std::ranges::sort(sides);
     EXPECT_EQ(sides, shape);
   }
 }

@@ -143,13 +143,9 @@ TEST(FoldedReplay, OfOneRankIsTheSumOfItsOps) {
 // Two stages whose sends hold up the kernels after them: each waits for the other one to receive,
 // which its host has asked for long before.
 TEST(FoldedReplay, SendsThatHoldUpTheirStageDoNotLock) {
-  LoweringCase made;
-  made.model.layers = 2;
-  made.model.hidden = 64;
-  made.model.attention = {.heads = 4, .kv_heads = 4, .head_dim = 16};
+  LoweringCase made = small_case(2);
   made.plan.pp = 2;
   made.plan.global_batch = 4;
-  made.plan.seq_len = 32;
   made.plan.schedule = ScheduleKind::ZbH2;
   made.plan.overlap.p2p = false;
   const Program program = made.lower();
