@@ -59,8 +59,11 @@ std::vector<Call*> calls_of(Program& program, std::size_t stage,
   return calls;
 }
 
-std::vector<Call*> calls_named(Program& program, std::size_t stage, const std::string& name) {
-  return calls_of(program, stage, [&name](const Op& op) { return op.name == name; });
+// The only call of a stage whose block begins with this op.
+Call& call_named(Program& program, std::size_t stage, const std::string& name) {
+  const auto calls = calls_of(program, stage, [&name](const Op& op) { return op.name == name; });
+  EXPECT_EQ(calls.size(), 1U) << name;
+  return *calls.at(0);
 }
 
 std::vector<Call*> sends_of(Program& program, std::size_t stage) {
@@ -119,11 +122,11 @@ std::vector<Mistake> mistakes() {
        }},
       {Collective, "a collective that differs between stages",
        [](Program& program) {
-         own_work(program, *calls_named(program, 1, "embedding.tie").at(0)).bytes = Bytes(1.0);
+         own_work(program, call_named(program, 1, "embedding.tie")).bytes = Bytes(1.0);
        }},
       {Collective, "a stage that leaves a collective out",
        [](Program& program) {
-         own_work(program, *calls_named(program, 0, "gradient_norm.all_reduce").at(0)).group =
+         own_work(program, call_named(program, 0, "gradient_norm.all_reduce")).group =
              Group::Tensor;
        }},
       {Message, "a send without its receive",
@@ -183,8 +186,7 @@ TEST(Validate, FindsMirroredStagesThatDoNotAddUpTheSame) {
   made.plan.global_batch = 8;
   Program program = made.lower();
   ASSERT_TRUE(validate(program).empty());
-  own_work(program, *calls_named(program, 1, "mirrored_gradients.all_reduce").at(0)).bytes =
-      Bytes(1.0);
+  own_work(program, call_named(program, 1, "mirrored_gradients.all_reduce")).bytes = Bytes(1.0);
   EXPECT_TRUE(finds(FindingKind::Collective, program));
 }
 
