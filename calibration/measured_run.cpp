@@ -165,7 +165,8 @@ MeasuredRun load_run(const fs::path& folder) {
   check_regular(plan);
   const nlohmann::json document = read_json_file(plan.string());
   run.scenario = read_scenario(document, plan.string());
-  read_steps(folder, read_metrics(folder / "metrics.jsonl", program_sum(document), run), run);
+  read_steps(folder, read_metrics(folder / "metrics.jsonl", program_fingerprint(document), run),
+             run);
   ProblemList problems(folder.string());
   if (run.steps.empty()) {
     problems.add(

@@ -84,7 +84,7 @@ mpirun, with a folder that all of them share.)");
       ->add_option("--device", options->device,
                    "cpu, cuda, or auto: GPUs if there are any that support bf16")
       ->type_name("DEVICE")
-      ->check(unless_device)
+      ->check(device_problem)
       ->capture_default_str();
   command->add_flag("--share-gpu", options->share_gpu,
                     "Let ranks share a GPU (for a trial; the timings mean nothing)");

@@ -20,7 +20,7 @@ namespace {
 ColourChoice read_colour(const std::string& word) {
   static const std::vector<std::string> kWords = {"auto", "always", "never"};
   constexpr std::array kChoices = {ColourChoice::Auto, ColourChoice::Always, ColourChoice::Never};
-  const std::string problem = unless_one_of(word, kWords);
+  const std::string problem = choice_problem(word, kWords);
   if (!problem.empty()) throw CLI::ValidationError("--color", problem);
   const auto found = std::find(kWords.begin(), kWords.end(), word);
   return kChoices[static_cast<std::size_t>(found - kWords.begin())];

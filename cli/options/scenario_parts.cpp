@@ -39,7 +39,7 @@ ClusterSpec read_cluster_option(const std::string& name, ProblemList& problems) 
 
 bool needs_probe(const std::string& cluster) {
   std::error_code unreadable;
-  return cluster == kHere && !std::filesystem::exists(kept_profile(), unreadable);
+  return cluster == kHere && !std::filesystem::exists(cached_profile(), unreadable);
 }
 
 StackSpec read_stack_option(const std::string& name, const ClusterSpec& cluster,

@@ -149,7 +149,7 @@ void keep_profile(const fs::path& file, const ClusterSpec& cluster) {
 }
 
 ClusterSpec load_here() {
-  const fs::path file = kept_profile();
+  const fs::path file = cached_profile();
   std::error_code error;
   fs::create_directories(file.parent_path(), error);
   const bool keeps = !error && access(file.parent_path().c_str(), W_OK) == 0;

@@ -12,7 +12,7 @@
 namespace shardwright {
 namespace {
 
-// Bytes.
+// The length of a line in bytes beyond which it is refused.
 constexpr std::size_t kLongestLine = 1 << 20;
 constexpr std::size_t kMostBadLines = 100;
 

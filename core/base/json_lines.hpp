@@ -18,7 +18,7 @@ std::ifstream open_json_lines(const std::string& file);
 // is read line by line, so that it may be large; a line may not (1 MiB). `source` names it in
 // errors. Throws InputError with all lines that are no JSON or at which `read` threw one; after a
 // hundred of those, or at a line that is too long, the rest is not read. With `refuse`, a bad line
-// is told to it with its problems and costs the others nothing, unless there are a hundred of them.
+// is passed to it with its problems and costs the others nothing, unless there are a hundred of them.
 void for_each_json(
     std::istream& stream, const std::string& source,
     const std::function<void(const nlohmann::json&, const std::string&)>& read,

@@ -46,7 +46,7 @@ class StructureGuard {
  private:
   void check_unique(const std::string& key) {
     auto& seen = keys_.back();
-    const auto place = std::lower_bound(seen.begin(), seen.end(), key);
+    const auto place = std::ranges::lower_bound(seen, key);
     if (place != seen.end() && *place == key) {
       refuse(source_, "", fmt::format("the key \"{}\" twice in one object", key), "each key once");
     }
@@ -419,7 +419,7 @@ std::size_t ObjectReader::choose(const std::string& key, std::span<const char* c
   std::string text;
   if (has(key) && value_->at(key).is_string()) {
     text = value_->at(key).get_ref<const std::string&>();
-    const auto found = std::find(names.begin(), names.end(), text);
+    const auto found = std::ranges::find(names, text);
     if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
   }
   problem_with(key, one_of(text, std::vector<std::string>(names.begin(), names.end())));
@@ -431,7 +431,7 @@ std::vector<std::size_t> ObjectReader::choose_all(const std::string& key,
   std::vector<std::size_t> indices;
   const std::vector<std::string> given = texts(key);
   for (std::size_t i = 0; i < given.size(); ++i) {
-    const auto found = std::find(names.begin(), names.end(), given[i]);
+    const auto found = std::ranges::find(names, given[i]);
     if (found != names.end()) {
       indices.push_back(static_cast<std::size_t>(found - names.begin()));
     } else {
@@ -450,10 +450,10 @@ std::vector<std::string> ObjectReader::keys() {
 }
 
 void ObjectReader::refuse_unknown_keys() {
-  std::sort(known_.begin(), known_.end());
+  std::ranges::sort(known_);
   known_.erase(std::unique(known_.begin(), known_.end()), known_.end());
   for (const auto& [key, value] : value_->items()) {
-    if (std::binary_search(known_.begin(), known_.end(), key)) continue;
+    if (std::ranges::binary_search(known_, key)) continue;
     const std::string nearest = nearest_name(key, known_);
     problem(key, "an unknown key",
             nearest.empty() ? fmt::format("{}", one_of("", known_))

@@ -66,8 +66,8 @@ std::string one_of(std::string_view name, std::span<const std::string> candidate
   return text;
 }
 
-std::string unless_one_of(std::string_view word, std::span<const std::string> candidates) {
-  if (std::find(candidates.begin(), candidates.end(), word) != candidates.end()) return {};
+std::string choice_problem(std::string_view word, std::span<const std::string> candidates) {
+  if (std::ranges::find(candidates, word) != candidates.end()) return {};
   return fmt::format("found \"{}\"; expected {}", word, one_of(word, candidates));
 }
 

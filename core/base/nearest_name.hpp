@@ -16,6 +16,6 @@ std::string one_of(std::string_view name, std::span<const std::string> candidate
 
 // Returns nothing if `word` is one of the candidates, else the problem with it: "found "Auto";
 // expected one of a, b, c (did you mean "auto"?)".
-std::string unless_one_of(std::string_view word, std::span<const std::string> candidates);
+std::string choice_problem(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace shardwright

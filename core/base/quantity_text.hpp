@@ -46,11 +46,11 @@ std::string format_percent(double ratio);
 // A relative change as percentage: "+3.2", "-0.5".
 std::string format_signed_percent(double ratio);
 
-// With this many significant digits and commas, never with an exponent from 1e-6 to 1e15: "1,234",
+// Writes this many significant digits and commas, never with an exponent from 1e-6 to 1e15: "1,234",
 // "12.3". Trailing zeros of the fraction are left out.
 std::string format_number(double value, int digits = 3);
 
-// With this many digits after the point: columns of such numbers compare at a glance.
+// Writes this many digits after the point: columns of such numbers compare at a glance.
 std::string format_fixed(double value, int decimals);
 
 // The number of decimals that shows the largest number of a column with four significant digits.

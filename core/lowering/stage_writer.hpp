@@ -74,8 +74,8 @@ class StageWriter {
   const BorderOps& border_ops_of(BlockId block);
 
   // data_parallel.cpp
-  // After the last of a microbatch's weight gradients of a part: reduces them at once (FSDP), or
-  // through the bucket.
+  // Reduces the gradients of a part after the last of a microbatch's: at once (FSDP), or through the
+  // bucket.
   void reduce_part(const Part& part, const Slot& slot);
   void reduce_sharded(const Part& part, const Slot& slot);
   void flush_bucket(const Slot& slot);

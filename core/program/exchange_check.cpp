@@ -31,7 +31,7 @@ struct ChannelKey {
 };
 
 struct Channel {
-  // Both are in order of issue.
+  // Sends and receives in order of issue.
   std::vector<MessageEnd> sends, receives;
 };
 
@@ -66,8 +66,8 @@ std::map<ChannelKey, Channel> list_messages(const Program& program, FindingList&
 // Finds what one end has and the other lacks, in lists sorted by key; true if both have the same.
 bool match(const ChannelKey& key, Channel channel, FindingList& findings) {
   const auto by_key = [](const MessageEnd& a, const MessageEnd& b) { return a.key() < b.key(); };
-  std::stable_sort(channel.sends.begin(), channel.sends.end(), by_key);
-  std::stable_sort(channel.receives.begin(), channel.receives.end(), by_key);
+  std::ranges::stable_sort(channel.sends, by_key);
+  std::ranges::stable_sort(channel.receives, by_key);
   const auto complain = [&](std::int32_t stage, const MessageEnd& end, const char* text) {
     findings.add(FindingKind::Message, stage, end.op,
                  fmt::format("{} of layer {}, microbatch {} from stage {} to {}: {}",

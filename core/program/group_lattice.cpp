@@ -31,8 +31,7 @@ GroupLattice stage_lattice(const Plan& plan, Degree degree, std::initializer_lis
   for (const Axis axis : plan.rank_order) {
     if (axis == Axis::Pipeline) continue;
     const std::int64_t ranks = degree(plan, axis);
-    if (std::find(axes.begin(), axes.end(), axis) != axes.end())
-      append_stage_run(lattice, ranks, stride, plan);
+    if (std::ranges::find(axes, axis) != axes.end()) append_stage_run(lattice, ranks, stride, plan);
     stride *= ranks;
   }
   return lattice;

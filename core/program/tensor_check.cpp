@@ -79,7 +79,7 @@ class TensorCheck {
     for_each_op(program_, rank_, [this](const PlacedOp& placed) { visit(placed); });
     std::vector<std::uint64_t> left;
     for (const auto& [key, instance] : alive_) left.push_back(key);
-    std::sort(left.begin(), left.end());
+    std::ranges::sort(left);
     for (const std::uint64_t key : left) {
       findings_.add(FindingKind::Leak, rank_.stage, alive_.at(key).writer.end - 1,
                     fmt::format("{} is never freed", tensor_of(key).name));
@@ -145,8 +145,7 @@ class TensorCheck {
     const auto passed = [&](const Use& other) {
       return other.end == use.end || other.before(clock);
     };
-    if (!is_new && (!passed(instance.writer) ||
-                    !std::all_of(instance.readers.begin(), instance.readers.end(), passed)))
+    if (!is_new && (!passed(instance.writer) || !std::ranges::all_of(instance.readers, passed)))
       complain(FindingKind::Race, placed, ref, "does not wait for who uses");
     instance.writer = use;
     instance.readers.clear();

@@ -71,8 +71,7 @@ Queues::Queues(const Program& program) {
     for (const Op& op : block.ops) {
       if (!is_message(op)) continue;
       const std::pair channel{op.stream, std::get<CommunicationWork>(op.work).peer_offset};
-      if (std::find(channels_.begin(), channels_.end(), channel) == channels_.end())
-        channels_.push_back(channel);
+      if (std::ranges::find(channels_, channel) == channels_.end()) channels_.push_back(channel);
     }
   }
 }
@@ -80,7 +79,7 @@ Queues::Queues(const Program& program) {
 std::size_t Queues::of(const Op& op) const {
   if (!is_message(op)) return static_cast<std::size_t>(op.stream);
   const std::pair channel{op.stream, std::get<CommunicationWork>(op.work).peer_offset};
-  const auto found = std::find(channels_.begin(), channels_.end(), channel);
+  const auto found = std::ranges::find(channels_, channel);
   return kStreams + static_cast<std::size_t>(found - channels_.begin());
 }
 

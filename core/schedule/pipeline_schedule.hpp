@@ -37,7 +37,7 @@ inline bool completes_gradients(SlotPhase phase) {
 // One entry of a stage's list: one phase of one microbatch through one chunk that the stage holds.
 struct Slot {
   SlotPhase phase = SlotPhase::Forward;
-  // This slot and the next one of the stage are meant to run at the same time, each hiding the
+  // True if this slot and the next one of the stage run at the same time, each hiding the
   // communication of the other (DualPipe's forward-backward pairs).
   bool overlaps_next = false;
   // The chunk among those that the stage holds.

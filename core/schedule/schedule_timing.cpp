@@ -133,7 +133,7 @@ class Evaluation {
 
   bool waits_for(Place receiver, std::int32_t microbatch) const {
     const std::span<const Slot> slots = upcoming(receiver.stage);
-    return std::any_of(slots.begin(), slots.end(), [&](const Slot& slot) {
+    return std::ranges::any_of(slots, [&](const Slot& slot) {
       return slot.chunk == receiver.chunk && slot.microbatch == microbatch;
     });
   }

@@ -49,7 +49,7 @@ class PartReader {
                         "an object: this file brings the parts of its cluster along");
       return {};
     }
-    if (!is_file && std::find(names.begin(), names.end(), name) == names.end()) {
+    if (!is_file && std::ranges::find(names, name) == names.end()) {
       cluster_->problem(key, fmt::format("\"{}\"", name), one_of(name, names));
       return {};
     }

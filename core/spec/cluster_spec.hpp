@@ -22,10 +22,12 @@
 namespace shardwright {
 
 struct MeasuredKernel {
-  OpKind kind = OpKind::Gemm;  // a kernel of the device, never a communication
+  // A kernel of the device, never a communication.
+  OpKind kind = OpKind::Gemm;
   Precision precision = Precision::Bf16;
   Work work;
-  Seconds time;  // on the device, from start to end; above zero
+  // The time on the device, from start to end; above zero.
+  Seconds time;
 
   bool operator==(const MeasuredKernel&) const = default;
 };
@@ -39,7 +41,7 @@ struct MatrixPeaks {
   bool operator==(const MatrixPeaks&) const = default;
 };
 
-// How well kernels use the device. Each is a property of the hardware with its vendor libraries,
+// The efficiency of kernels. Each value is a property of the hardware with its vendor libraries,
 // shared by all shapes; the shape-dependent part (tiles, waves, roofline) is in sim/cost.
 struct KernelEfficiency {
   double matrix = 0.85;
@@ -210,15 +212,15 @@ struct ClusterSpec {
   Sources sources;
 
   std::int64_t accelerators_per_node() const { return node.accelerators; }
-  // On a node that has as many as it can of a job of so many.
+  // The ranks of a job on its fullest node.
   std::int64_t ranks_per_node(std::int64_t ranks) const {
     return ranks < node.accelerators ? ranks : node.accelerators;
   }
   // Nodes that the network can join: of the highest level of switches, of the torus, or, without a
   // fabric, of the scale-up domain. Nothing: no limit is known.
   std::optional<std::int64_t> reachable_nodes() const;
-  // That a job can take: those of the nodes that exist, or can be joined where as many exist as are
-  // asked for.
+  // The accelerators that a job can take: those of the nodes that exist, or that can be joined
+  // where as many exist as are asked for.
   std::optional<std::int64_t> most_accelerators() const;
 
   bool operator==(const ClusterSpec&) const = default;

@@ -1,5 +1,4 @@
-// What kernels and exchanges of one kind take on a machine that was measured, as a function of
-// their size.
+// The time of kernels and of collectives on a measured machine as a function of their size.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +17,12 @@ namespace shardwright {
 // edges say from which size on an operand's moving costs less than its products.
 struct KernelCurve {
   OpKind kind = OpKind::Gemm;
-  Phase phase = Phase::Forward;  // recomputation counts as forward
-  Seconds overhead;              // with the time from one op of a stream to the next
-  FlopPerSecond flop_rate;       // of large products
+  // Recomputation counts as forward.
+  Phase phase = Phase::Forward;
+  // The overhead includes the time from one op of a stream to the next.
+  Seconds overhead;
+  // The rate of large products.
+  FlopPerSecond flop_rate;
   double edge_m = 0.0, edge_n = 0.0, edge_k = 0.0;
   Seconds score;
   BytesPerSecond bandwidth;
@@ -37,7 +39,8 @@ struct ExchangeCurve {
   std::int64_t members = 2, nodes = 1, span = 1;
   Seconds alpha;
   BytesPerSecond beta;
-  Bytes least{}, most{};  // sizes that were seen
+  // The range of the sizes that were measured.
+  Bytes least{}, most{};
   Seconds skew{};
 
   bool operator==(const ExchangeCurve&) const = default;

@@ -22,8 +22,10 @@ inline constexpr const char* kExchangesSchema = "shardwright/exchanges";
 
 // The hosts of a group whose ranks are not numbered as the cluster's; it lies on them evenly.
 struct HostSpread {
-  std::int64_t hosts = 1;            // of messages: of all the ranks that pass them on
-  std::int64_t groups_per_host = 1;  // that share a host's network at the same time
+  // The hosts of the group; for messages, those of all ranks that pass them on.
+  std::int64_t hosts = 1;
+  // The groups that share a host's network at the same time.
+  std::int64_t groups_per_host = 1;
 
   bool operator==(const HostSpread&) const = default;
 };
@@ -33,7 +35,8 @@ struct HostSpread {
 struct ExchangeSample {
   OpKind kind = OpKind::AllReduce;
   std::int64_t members = 2, stride = 1;
-  Bytes bytes;  // as in `CommunicationWork`
+  // The size as `CommunicationWork` counts it.
+  Bytes bytes;
   Seconds time;
   std::optional<HostSpread> spread = std::nullopt;
 

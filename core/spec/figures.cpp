@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -36,7 +37,7 @@ bool names_something(const std::string& pointer) {
   return pointer == "/version" || pointer == "/zero_stages";
 }
 
-// … nor those that say which exchanges a curve was fitted to.
+// Numbers that say which exchanges a curve was fitted to were not measured either.
 bool names_exchanges(const std::string& pointer, const std::string& key) {
   static const std::set<std::string> kKeys = {"members", "nodes", "span", "least_bytes",
                                               "most_bytes"};
@@ -44,10 +45,8 @@ bool names_exchanges(const std::string& pointer, const std::string& key) {
 }
 
 bool all_numbers(const json& array) {
-  for (const json& element : array) {
-    if (!element.is_number()) return false;
-  }
-  return !array.empty();
+  return !array.empty() &&
+         std::ranges::all_of(array, [](const json& element) { return element.is_number(); });
 }
 
 // One walk over a document.
@@ -136,7 +135,8 @@ class Separator {
   }
 
   std::string root_;
-  bool titles_refused_ = false;  // "sources" is no object, which is a problem of its own
+  // True if "sources" is no object, which is a problem of its own.
+  bool titles_refused_ = false;
   std::set<std::string> refused_;
   SourceTitles titles_;
   ProblemList* problems_;
@@ -152,13 +152,13 @@ json separate_figures(const json& document, const std::string& pointer, ProblemL
 }
 
 void attach_sources(ordered_json& document, const Sources& sources) {
-  std::map<std::string, std::string> keys;  // by title
+  std::map<std::string, std::string> key_of_title;
   ordered_json titles = ordered_json::object();
   for (const auto& [pointer, provenance] : sources) {
     const ordered_json::json_pointer place(pointer);
     if (!document.contains(place)) continue;
-    const auto [key, is_new] =
-        keys.try_emplace(provenance.source, fmt::format("source-{}", keys.size() + 1));
+    const auto [key, is_new] = key_of_title.try_emplace(
+        provenance.source, fmt::format("source-{}", key_of_title.size() + 1));
     if (is_new) titles[key->second] = {{"title", provenance.source}};
     ordered_json figure = {{"value", document[place]},
                            {"source", key->second},

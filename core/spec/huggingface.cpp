@@ -79,7 +79,7 @@ ModelSpec read_checked(const ModelType& type, ObjectReader& config) {
 std::vector<std::string> huggingface_model_types() {
   std::vector<std::string> names = {kGemma3};
   for (const ModelType& type : kModelTypes) names.emplace_back(type.name);
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 

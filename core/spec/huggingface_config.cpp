@@ -16,9 +16,8 @@ namespace {
 std::string required_spelling(ObjectReader& config, const Keys& keys, const std::string& usual) {
   const std::string& used = spelling(config, keys);
   if (config.peek(used)) return used;
-  const auto null = std::find_if(keys.begin(), keys.end(), [&config](const std::string& key) {
-    return mentions(config, key);
-  });
+  const auto null = std::ranges::find_if(
+      keys, [&config](const std::string& key) { return mentions(config, key); });
   return null == keys.end() ? usual : *null;
 }
 
@@ -37,14 +36,14 @@ const Keys kNormEpsilonKeys = {"rms_norm_eps", "layer_norm_epsilon", "layer_norm
 const Keys kRopeThetaKeys = {"rope_theta", "rotary_emb_base"};
 
 const std::string& spelling(const ObjectReader& config, const Keys& keys) {
-  const auto used = std::find_if(keys.begin(), keys.end(),
-                                 [&config](const std::string& key) { return config.peek(key); });
+  const auto used =
+      std::ranges::find_if(keys, [&config](const std::string& key) { return config.peek(key); });
   return used == keys.end() ? keys.front() : *used;
 }
 
 bool mentions(ObjectReader& config, const std::string& key) {
   const std::vector<std::string> keys = config.keys();
-  return std::find(keys.begin(), keys.end(), key) != keys.end();
+  return std::ranges::find(keys, key) != keys.end();
 }
 
 ModelSpec read_sizes(ObjectReader& config, const SizeKeys& usual) {
@@ -75,7 +74,7 @@ Activation read_activation(ObjectReader& config, const std::string& fallback) {
                                  "relu", "silu",     "swish"};
   constexpr std::array kActivations = {Gelu, Gelu, Gelu, Gelu, Relu, Silu, Silu};
   const std::string& key = spelling(config, kActivationKeys);
-  const auto by_default = std::find(kNames.begin(), kNames.end(), fallback) - kNames.begin();
+  const auto by_default = std::ranges::find(kNames, fallback) - kNames.begin();
   return kActivations[config.has(key) ? config.choose(key, kNames)
                                       : static_cast<std::size_t>(by_default)];
 }

@@ -36,7 +36,7 @@ struct SizeKeys {
   std::string heads = kHeadsKeys.front();
 };
 
-// layers, hidden, vocab and attention.heads, each required.
+// Reads layers, hidden, vocab and attention.heads, each of which is required.
 ModelSpec read_sizes(ObjectReader& config, const SizeKeys& usual = {});
 
 // The width of a head where the configuration has no key for it: hidden / heads. A remainder is a
@@ -59,7 +59,7 @@ double read_rotary_share(ObjectReader& config, const std::string& key, double fa
 // rope_parameters.
 double read_rope_theta(ObjectReader& config, double fallback);
 
-// rms_norm_eps, layer_norm_epsilon or layer_norm_eps.
+// Reads rms_norm_eps, layer_norm_epsilon or layer_norm_eps.
 double read_norm_epsilon(ObjectReader& config, double fallback);
 
 // The pointer in a configuration at `base` of a field of ModelSpec ("/attention/kv_heads"), for

@@ -16,7 +16,7 @@
 namespace shardwright::huggingface {
 namespace {
 
-// What a configuration class fills in for a missing key. A size of 0: the key is required, or for
+// The values that a configuration class fills in for missing keys. A size of 0: the key is required, or for
 // kv_heads equal to the heads, for head_dim hidden / heads.
 struct Defaults {
   std::int64_t max_seq_len = 2048;
@@ -80,7 +80,7 @@ bool read_layer_types(ObjectReader& config, ModelSpec& model, std::int64_t windo
     if (type != full && type != sliding)
       return refuse(fmt::format("\"{}\"", type), fmt::format("{} or {}", full, sliding));
   }
-  const auto first = std::find(types.begin(), types.end(), sliding);
+  const auto first = std::ranges::find(types, sliding);
   if (first == types.end()) return true;
   AttentionSpec& attention = model.attention;
   attention.sliding_window = window;

@@ -65,8 +65,7 @@ std::optional<ModelSpec> find_shipped(const std::string& name, std::vector<std::
   for (const std::string& shipped : shipped_models()) {
     ModelSpec model = load_file(models_directory() / (shipped + ".json"));
     const auto& aliases = model.aliases;
-    if (shipped == name || std::find(aliases.begin(), aliases.end(), name) != aliases.end())
-      return model;
+    if (shipped == name || std::ranges::find(aliases, name) != aliases.end()) return model;
     known.push_back(shipped);
     known.insert(known.end(), aliases.begin(), aliases.end());
   }
@@ -92,7 +91,7 @@ std::vector<std::string> shipped_models() {
   for (const auto& entry : fs::directory_iterator(models_directory(), error)) {
     if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
   }
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 

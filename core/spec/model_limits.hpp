@@ -7,17 +7,20 @@
 namespace shardwright {
 
 inline constexpr IntegerRange kLayerRange{1, 10'000};
-inline constexpr IntegerRange kWidthRange{1, 4'000'000};  // hidden, ffn_hidden
+// The limits of `hidden` and `ffn_hidden`.
+inline constexpr IntegerRange kWidthRange{1, 4'000'000};
 inline constexpr IntegerRange kWidthOrZeroRange{0, 4'000'000};
-inline constexpr NumberRange kCapacityRange{0.0, 100.0, false};  // of experts, over an even share
-inline constexpr double kLeastCapacity = 0.25;                   // where there is one
+// The capacity of experts over an even share; 0: there is no limit.
+inline constexpr NumberRange kCapacityRange{0.0, 100.0, false};
+inline constexpr double kLeastCapacity = 0.25;
 inline constexpr IntegerRange kHeadRange{1, 65'536};
 inline constexpr IntegerRange kHeadDimRange{1, 65'536};
 inline constexpr IntegerRange kHeadDimOrZeroRange{0, 65'536};
 inline constexpr IntegerRange kVocabRange{1, 100'000'000};
 inline constexpr IntegerRange kTokenRange{1, 1'000'000'000};
 inline constexpr IntegerRange kTokenOrZeroRange{0, 1'000'000'000};
-inline constexpr IntegerRange kPositionRange{0, 1'000'000'100};  // tokens and a few unused rows
+// Tables of positions have a few unused rows besides those of the tokens.
+inline constexpr IntegerRange kPositionRange{0, 1'000'000'100};
 inline constexpr IntegerRange kExpertRange{1, 65'536};
 inline constexpr IntegerRange kExpertOrZeroRange{0, 65'536};
 inline constexpr IntegerRange kLayerCountOrZeroRange{0, 10'000};

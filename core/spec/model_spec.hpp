@@ -153,17 +153,18 @@ enum class ShardKind : std::uint8_t {
   ExpertReplicated,
 };
 
-// Which part of the model a parameter belongs to.
+// The part of the model that a parameter belongs to.
 enum class ParameterPlace : std::uint8_t { Embedding, Layer, FinalNorm, Head, Mtp };
 
 // One trained (or, for router biases, maintained) tensor.
 struct ParameterTensor {
-  std::string name;  // "layers.3.attention.q_proj.weight"
+  // "layers.3.attention.q_proj.weight", for example.
+  std::string name;
   ParameterPlace place = ParameterPlace::Layer;
-  std::int64_t layer = -1;  // 0-based, multi-token-prediction layers follow the last one; -1
-                            // outside of the layers
-  std::vector<std::int64_t>
-      shape;  // [output, input] for matrices; experts' matrices are [experts, output, input]
+  // 0-based; multi-token-prediction layers follow the last one. -1: outside of the layers.
+  std::int64_t layer = -1;
+  // [output, input] for matrices; [experts, output, input] for those of experts.
+  std::vector<std::int64_t> shape;
   ShardKind shard = ShardKind::Replicated;
   // Tensor-parallel ranks that a column-split tensor can be spread over (the heads of keys and
   // values), of which further ranks hold copies; 0: any number.
@@ -181,8 +182,8 @@ std::vector<ParameterTensor> layer_parameters(const ModelSpec& model, std::int64
 
 // The same for what lies outside of the layers.
 std::vector<ParameterTensor> embedding_parameters(const ModelSpec& model);
-std::vector<ParameterTensor> head_parameters(
-    const ModelSpec& model);  // final norm and, if untied, the output head
+// The final norm and, if untied, the output head.
+std::vector<ParameterTensor> head_parameters(const ModelSpec& model);
 
 // The multi-token-prediction layers (DeepSeek-V3, arXiv 2412.19437, section 2.2): each joins the
 // hidden state with the embedding of the next token and runs one more layer. Embedding and head are
@@ -190,12 +191,14 @@ std::vector<ParameterTensor> head_parameters(
 std::vector<ParameterTensor> mtp_parameters(const ModelSpec& model);
 
 struct ParameterCount {
-  std::int64_t total = 0;   // as the publishers count: without multi-token-prediction layers
-  std::int64_t active = 0;  // that one token meets: all but the routed experts that it is not sent
-                            // to; embedding and head are included, as publishers do
-  std::int64_t mtp = 0;  // of the multi-token-prediction layers, without the embedding and the head
-                         // that they share with the model
-  // Of `total` and of `mtp`, those of routed experts, which expert parallelism splits.
+  // Parameters as publishers count them: without multi-token-prediction layers.
+  std::int64_t total = 0;
+  // Parameters that one token meets: all but the routed experts that it is not sent to. Embedding
+  // and head are included, as publishers do.
+  std::int64_t active = 0;
+  // Parameters of the multi-token-prediction layers without the shared embedding and head.
+  std::int64_t mtp = 0;
+  // The routed experts' part of `total` and of `mtp`, which expert parallelism splits.
   std::int64_t routed = 0, routed_mtp = 0;
   // Elements that the published checkpoint stores: all of these, and again what Falcon's head and
   // DeepSeek-V3's prediction layers share with the rest of the model.

@@ -14,9 +14,10 @@ namespace shardwright {
 
 enum class RecomputePolicy : std::uint8_t {
   None,
-  Selective,  // the attention core is recomputed in the backward pass (arXiv 2205.05198); nothing,
-              // where it is fused
-  Full,       // each layer keeps only its input
+  // The backward pass recomputes the attention core unless it is fused (arXiv 2205.05198).
+  Selective,
+  // Each layer keeps only its input.
+  Full,
 };
 constexpr auto enum_names(RecomputePolicy) {
   return std::array{"none", "selective", "full"};

@@ -14,7 +14,7 @@ namespace {
 
 template <class T>
 bool runs(const std::vector<T>& listed, const T& wanted) {
-  return listed.empty() || std::find(listed.begin(), listed.end(), wanted) != listed.end();
+  return listed.empty() || std::ranges::find(listed, wanted) != listed.end();
 }
 
 }  // namespace

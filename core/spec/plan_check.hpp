@@ -27,8 +27,8 @@ namespace shardwright {
 // their products (ranks, tokens of a batch) fit in 64 bits.
 inline constexpr std::int64_t kMaxDegree = 1'000'000;
 inline constexpr std::int64_t kMaxWorld = 10'000'000;
-inline constexpr std::int64_t kMaxBatch = 1'000'000'000;   // sequences
-inline constexpr std::int64_t kMaxSeqLen = 1'000'000'000;  // tokens
+inline constexpr std::int64_t kMaxBatch = 1'000'000'000;
+inline constexpr std::int64_t kMaxSeqLen = 1'000'000'000;
 
 // The most layers x microbatches of a step. The event simulation replays each of them, at about a
 // kilobyte: far more than any published run has, and a second's work.
@@ -37,11 +37,11 @@ inline constexpr std::int64_t kMostMicrobatchLayers = 1'000'000;
 // True if dp * tp * pp * cp is at most kMaxWorld; does not overflow.
 bool world_size_in_range(const Plan& plan);
 
-// In the order in which they are tried: a plan is counted under the first that it breaks.
+// The rules in the order in which they are tried: a plan is counted under the first that it breaks.
 enum class PlanRule : std::uint8_t {
   Range,              // every number within the limits above
   WorldSize,          // dp * tp * pp * cp is the number of accelerators asked for
-  ClusterSize,        // … and the cluster has as many
+  ClusterSize,        // the cluster has as many accelerators
   Precision,          // the accelerator multiplies in the plan's format
   Heads,              // heads % tp
   KvHeads,            // kv_heads % tp, or tp % kv_heads where they are replicated

@@ -333,7 +333,7 @@ Problem rank_order_problem(const PlanSubject& s) {
               : "each of tp, cp, ep, dp and pp once, innermost first"};
 }
 
-// What would do nothing
+// Rules that refuse settings without effect.
 
 bool expert_overlap_holds(const PlanSubject& s) {
   const OverlapSwitches& overlap = s.plan.overlap;

@@ -24,7 +24,7 @@ struct RuleDefinition {
   const char* name;
   // Called by the search: no strings, no allocation.
   bool (*holds)(const PlanSubject& subject);
-  // Only called where the rule does not hold. `where` is relative to the plan.
+  // Words a broken rule. `where` is relative to the plan.
   Problem (*describe)(const PlanSubject& subject);
 };
 

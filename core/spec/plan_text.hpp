@@ -12,7 +12,7 @@ namespace shardwright {
 // Runs of equal numbers: "7×5 8×3".
 std::string layers_text(const std::vector<std::int64_t>& counts);
 
-// How layers fall to the chunks where that is not the plain even split: the layers of each as
+// The split of the layers over the chunks where it is not the plain even one: the layers of each as
 // above, or "ends count" where embedding and head count as layers ("head counts", "embedding
 // counts" where one of them does); else, and without a pipeline, empty.
 std::string layer_split_text(const Plan& plan);

@@ -35,7 +35,7 @@ std::vector<std::string> shipped(const std::string& folder) {
                      {{"", "a folder that cannot be read: " + error.message(),
                        "Shardwright's profiles (is SHARDWRIGHT_DATA right?)"}});
   }
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 
@@ -52,7 +52,7 @@ std::string singular(const std::string& folder) {
 fs::path profile_file(const std::string& folder, const std::string& name_or_path) {
   if (is_path(name_or_path)) return name_or_path;
   const std::vector<std::string> names = shipped(folder);
-  if (std::find(names.begin(), names.end(), name_or_path) == names.end()) {
+  if (std::ranges::find(names, name_or_path) == names.end()) {
     throw InputError(name_or_path,
                      {{"", fmt::format("no {} of this name", singular(folder)),
                        one_of(name_or_path, names) + ", or the path of a JSON file"}});
@@ -116,8 +116,8 @@ std::vector<std::string> words_of(std::string_view text) {
 }
 
 bool contains_all(const std::vector<std::string>& words, const std::vector<std::string>& wanted) {
-  return std::all_of(wanted.begin(), wanted.end(), [&words](const std::string& word) {
-    return std::find(words.begin(), words.end(), word) != words.end();
+  return std::ranges::all_of(wanted, [&words](const std::string& word) {
+    return std::ranges::find(words, word) != words.end();
   });
 }
 

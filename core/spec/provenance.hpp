@@ -16,9 +16,10 @@ constexpr auto enum_names(Confidence) {
 
 // The source of a figure.
 struct Provenance {
-  std::string source;  // title or address of a public document, or the command that measured it
+  // The title or address of a public document, or the command that measured the figure.
+  std::string source;
   Confidence confidence = Confidence::Assumed;
-  // Of fitted figures: the 95 % interval, and the median relative error that is left of the
+  // The 95 % interval of a fitted figure, and the median relative error that is left of the
   // measurements behind it. Zeros: not known.
   double low = 0.0, high = 0.0;
   double residual = 0.0;

@@ -58,9 +58,8 @@ std::int64_t ranks_inside_pipeline(const Plan& plan) {
 }
 
 Axis inner_data_axis(const Plan& plan) {
-  const auto inner = std::find_if(plan.rank_order.begin(), plan.rank_order.end(), [](Axis axis) {
-    return axis == Axis::Context || axis == Axis::Data;
-  });
+  const auto inner = std::ranges::find_if(
+      plan.rank_order, [](Axis axis) { return axis == Axis::Context || axis == Axis::Data; });
   return inner == plan.rank_order.end() ? Axis::Context : *inner;
 }
 
@@ -86,8 +85,8 @@ bool shard_group_nests_with_experts(const Plan& plan) {
 bool pipeline_nests_with_experts(const Plan& plan) {
   if (plan.pp == 1) return true;
   const std::int64_t inside = ranks_inside_pipeline(plan);
-  return std::all_of(plan.rank_order.begin(), plan.rank_order.end(),
-                     [&](Axis axis) { return nest(expert_stride(plan, axis), inside); });
+  return std::ranges::all_of(plan.rank_order,
+                             [&](Axis axis) { return nest(expert_stride(plan, axis), inside); });
 }
 
 }  // namespace shardwright

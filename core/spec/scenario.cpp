@@ -73,7 +73,7 @@ nlohmann::ordered_json to_json(const Scenario& scenario) {
           {"plan", to_json(scenario.plan)}};
 }
 
-std::string program_sum(nlohmann::json plan_document) {
+std::string program_fingerprint(nlohmann::json plan_document) {
   if (plan_document.is_object()) plan_document.erase("cluster");
   return fmt::format("{:016x}", text_hash(plan_document.dump()));
 }

@@ -55,6 +55,6 @@ nlohmann::ordered_json to_json(const Scenario& scenario);
 // program: their model, stack and plan are the same. The cluster, which only says what the program
 // costs, does not count. No secret: text_hash of the JSON text, with members in the order of
 // their names.
-std::string program_sum(nlohmann::json plan_document);
+std::string program_fingerprint(nlohmann::json plan_document);
 
 }  // namespace shardwright

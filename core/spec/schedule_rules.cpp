@@ -54,8 +54,8 @@ Problem virtual_stages_problem(const PlanSubject& s) {
 
 // These rules repeat why_not() of the schedules in numbers alone; a test compares the two.
 bool schedule_shape_holds(const PlanSubject& s) {
-  if (!global_batch_holds(s) || !step_size_holds(s) || !virtual_stages_hold(s))
-    return true;  // said already
+  // Those rules report their own problems.
+  if (!global_batch_holds(s) || !step_size_holds(s) || !virtual_stages_hold(s)) return true;
   const ScheduleShape shape = shape_of(s.plan);
   const double slots = static_cast<double>(shape.stages) * static_cast<double>(shape.chunks) *
                        static_cast<double>(shape.microbatches);

@@ -49,7 +49,7 @@ bool has_alias(SpecKind kind, const std::string& name, std::vector<std::string>&
   if (kind != SpecKind::Model) return false;
   for (const ModelSpec& model : shipped_model_specs())
     names.insert(names.end(), model.aliases.begin(), model.aliases.end());
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return std::ranges::find(names, name) != names.end();
 }
 
 // The libraries also take paths, which would tie a file to the place where it is read.
@@ -98,7 +98,7 @@ const json& shipped_document(SpecKind kind, const std::string& name) {
       return found->second;
   }
   std::vector<std::string> names = shipped_names(kind);
-  const bool known = std::find(names.begin(), names.end(), name) != names.end();
+  const bool known = std::ranges::find(names, name) != names.end();
   if (!known && !has_alias(kind, name, names))
     throw InputError(name, {{"", shown(name), one_of(name, names)}});
   json document = load_document(kind, name);

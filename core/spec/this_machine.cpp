@@ -9,7 +9,7 @@ namespace shardwright {
 
 namespace fs = std::filesystem;
 
-fs::path kept_profile() {
+fs::path cached_profile() {
   const char* cache = std::getenv("XDG_CACHE_HOME");
   const char* home = std::getenv("HOME");
   fs::path folder = cache != nullptr && *cache != '\0' ? fs::path(cache)
@@ -18,9 +18,9 @@ fs::path kept_profile() {
   return folder / "shardwright" / "here.json";
 }
 
-std::string unless_device(const std::string& word) {
+std::string device_problem(const std::string& word) {
   static const std::vector<std::string> kDevices = {"cpu", "cuda", "auto"};
-  return unless_one_of(word, kDevices);
+  return choice_problem(word, kDevices);
 }
 
 }  // namespace shardwright

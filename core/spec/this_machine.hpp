@@ -11,9 +11,9 @@ inline constexpr const char* kHere = "here";
 
 // $XDG_CACHE_HOME/shardwright/here.json, in ~/.cache without the variable: a cluster file, there
 // once the machine was probed.
-std::filesystem::path kept_profile();
+std::filesystem::path cached_profile();
 
-// Nothing if `word` is cpu, cuda or auto, else what is wrong with it (unless_one_of).
-std::string unless_device(const std::string& word);
+// Returns nothing if `word` is cpu, cuda or auto, else the problem with it (choice_problem).
+std::string device_problem(const std::string& word);
 
 }  // namespace shardwright

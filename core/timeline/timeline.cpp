@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kVersion = 1;
 constexpr IntegerRange kIndex{0, 2'000'000'000};
-// Seconds.
+// The limits of a time in seconds.
 constexpr NumberRange kTime{0.0, 1e9, false};
 
 Json rank_json(const TimelineRank& rank) {

@@ -33,7 +33,7 @@ struct TimelineRank {
   std::int32_t rank = 0;
   // "stage 3", for example.
   std::string label;
-  // For a measured rank: the host, the reading of its monotonic clock at time zero, and how long
+  // The host of a measured rank, the reading of its monotonic clock at time zero, and the time that
   // issuing the ops took.
   std::string host{};
   Seconds clock{};

@@ -10,7 +10,7 @@ namespace shardwright {
 
 // The name of a file with the spans of one rank in one step.
 struct TimelineFile {
-  // Both are from 0 on.
+  // The step and the rank, both counted from 0.
   std::int64_t step = 0, rank = 0;
 
   bool operator==(const TimelineFile&) const = default;

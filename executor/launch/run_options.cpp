@@ -176,7 +176,7 @@ CheckpointOptions RunOptions::checkpoints(std::function<void()> check_others) co
 void add_device_options(CLI::App& app, std::string& device, bool& share_gpu,
                         const std::string& automatic) {
   app.add_option("--device", device, "cpu, cuda, or auto: " + automatic)
-      ->check(unless_device)
+      ->check(device_problem)
       ->type_name("DEVICE")
       ->capture_default_str();
   app.add_flag("--share-gpu", share_gpu,

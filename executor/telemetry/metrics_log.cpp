@@ -106,7 +106,7 @@ RunFigures figures_of(const Scenario& scenario, const std::string& device) {
   figures.flop_per_step = model_flop_per_step(scenario.model, plan);
   figures.peak = scenario.cluster.accelerator.matrix.of(plan.precision) *
                  static_cast<double>(plan.world_size());
-  figures.program = program_sum(to_json(scenario));
+  figures.program = program_fingerprint(to_json(scenario));
   return figures;
 }
 

@@ -26,7 +26,7 @@ struct RunFigures {
   FlopPerSecond peak;
   // Empty omits it.
   std::string device;
-  // program_sum of the run.
+  // program_fingerprint of the run.
   std::string program;
 };
 
@@ -88,7 +88,7 @@ class MetricsLog {
   //  "program": "…"}
   //
   // Writes such a line at once. The noise scale and the peak of the process appear once they are
-  // known; "program" is program_sum, which shows under which plan a step was run. The same figures
+  // known; "program" is program_fingerprint, which shows under which plan a step was run. The same figures
   // go to `metrics.prom` beside the file, for Prometheus' node exporter, at most once a second.
   // Throws RuntimeFailure.
   //

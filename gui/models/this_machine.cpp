@@ -23,11 +23,11 @@ constexpr qsizetype kKeptProbeErrors = 4096;
 }  // namespace
 
 bool is_probed() {
-  return QFileInfo::exists(to_qstring(kept_profile().string()));
+  return QFileInfo::exists(to_qstring(cached_profile().string()));
 }
 
 ScenarioChoice on_this_machine(const ScenarioChoice& choice) {
-  const std::string file = kept_profile().string();
+  const std::string file = cached_profile().string();
   planner::PlanRequest whole;
   whole.cluster = load_cluster(file);
   try {

@@ -53,7 +53,7 @@ constexpr double kFillElements = 164.0;
 constexpr double kSplitTraffic = 1.4;
 // The traffic of 4-byte operands, which are re-laid out on their way.
 constexpr double kWideOperandTraffic = 1.6;
-// Bytes.
+// The alignment in bytes that matrix units need.
 constexpr double kAlignment = 16.0;
 // Elements of k that a part of split-k has at least.
 constexpr double kLeastSplitDepth = 64.0;

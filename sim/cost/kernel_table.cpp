@@ -23,7 +23,7 @@ constexpr const char* kColumns =
     "kv_tokens,qk_head_dim,v_head_dim,score_share_ratio,backward,read_bytes,written_bytes,kernels,"
     "time_s";
 
-// Bytes.
+// The length of a line in bytes beyond which it is refused.
 constexpr std::size_t kLongestLine = 1 << 16;
 constexpr std::size_t kMostBadLines = 100;
 // Products of two sizes are integers too up to this one.

@@ -5,7 +5,7 @@
 namespace shardwright::sim {
 namespace {
 
-// Above what rounding does to a sum of two.
+// A relative difference above the rounding of a sum of two.
 constexpr double kRounding = 1e-15;
 
 }  // namespace

@@ -15,7 +15,6 @@
 #include <algorithm>
 
 #include "sim/network/flow_network.hpp"
-#include "sim/network/level_tolerances.hpp"
 
 namespace shardwright::sim {
 namespace {

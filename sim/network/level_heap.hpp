@@ -5,10 +5,18 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
 namespace shardwright::sim {
+
+// Shares that differ by less than this, relatively, are one level: symmetric flows get one rate
+// exactly, and so end together.
+inline constexpr double kTie = 1e-12;
+// A path that is held fixed is left alone while its rate is right within this, relatively.
+inline constexpr double kAccept = 1e-11;
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // A link that is used up at a level, or a path that reaches a limit of its own there.
 struct LevelCandidate {

@@ -93,7 +93,7 @@ double likely_end(const StageCosts& costs, const Plan& plan, std::size_t stage, 
   const double device = bubble + more.interference +
                         std::max(slots + more.tail + after_reduction(costs, stage),
                                  drain + first_tail + after_reduction(costs, 0));
-  // This is the stage of issued_and_finished().
+  // issued_and_finished() takes the same stage.
   const std::size_t last = costs.profile->splits_backward ? stage : 0;
   const double host = issued_and_finished(costs, stage) + costs.stages[last].data.last_reduce;
   return std::max(device, host);

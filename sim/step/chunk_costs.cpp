@@ -107,9 +107,9 @@ struct SlotTiming {
   // Copies of the slot before run until then.
   double copied = 0.0;
 
-  // When gathers and copies for each place are through.
+  // The end of the gathers and copies for each place.
   std::vector<double> ready{};
-  // When the part at hand could start.
+  // The earliest start of the part at hand.
   double before = 0.0;
   double computed = 0.0, gathered = 0.0;
   // The time of all gathers of the slot.

@@ -35,11 +35,11 @@ BucketCost bucket_cost(const Bucket& bucket, const Plan& plan, MessageTimes& mes
 }
 
 // Buckets that are reduced one after the other. FSDP scatters them on the stream of its gathers;
-// replicas meet on a stream of their own.
+// replicas synchronise on a stream of their own.
 struct ReductionStream {
-  // When the last bucket is scattered, in seconds from where `ready` counts.
+  // The end of the last bucket's scatter, in seconds from where `ready` counts.
   double scattered = 0.0;
-  // When its replicas have been reduced, too.
+  // The end of the reduction over its replicas.
   double reduced = 0.0;
 
   void add(double ready, double scatter, double replicas) {
@@ -227,7 +227,7 @@ DataParallelCost data_parallel_cost(const PlanContext& in, const ChunkCosts& chu
   cost.last_reduce = last.last_reduce;
   cost.reduce_from_last_slot = last.from_last_slot;
   cost.likely_tail = std::max(last.likely_end, 0.0);
-  // Replicas of a hybrid group meet once, after the last microbatch.
+  // Replicas of a hybrid group synchronise once, after the last microbatch.
   cost.step_reduce = std::max(rounds * last.scattered + last.last_reduce - last.scatter,
                               last.first_scatter + last.reduce - last.scattered);
   cost.likely_reduce = cost.step_reduce;

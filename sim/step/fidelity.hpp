@@ -15,7 +15,7 @@
 namespace shardwright::sim {
 
 enum class Fidelity : std::uint8_t {
-  // It is never above the event level.
+  // A bound that no simulated step falls below.
   Bound,
   // A closed form estimates the step.
   Analytic,

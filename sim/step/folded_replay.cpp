@@ -172,7 +172,7 @@ class Replay {
   static constexpr std::uint32_t kStreamBefore = kNoOp - 1;
 
   struct Start : OpStart {
-    // When the op's stream is free.
+    // The time from which the op's stream is free.
     double free = 0.0;
     // A collective, not settled yet, that a queued one waits for too.
     std::uint32_t after = kNoOp;
@@ -217,7 +217,7 @@ class Replay {
     for (const Wait& wait : waits) {
       if (wait.op == number && !wait_for(rank, wait.on, queued, start)) return false;
     }
-    // It has been settled meanwhile.
+    // The op may have been settled meanwhile.
     if (start.after != kNoOp && rank.ops[start.after].finish != kUnknownTime)
       wait_for(rank, std::exchange(start.after, kNoOp), queued, start);
     // The stream is asked last: settling what the op waits for may have ended others of its stream.

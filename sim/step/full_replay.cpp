@@ -21,7 +21,7 @@ constexpr std::uint64_t kRunsBetweenLooks = 4096;
 constexpr std::uint32_t kMessages = kNone;
 
 struct LaneState {
-  // When its last op finished.
+  // The finish of its last op.
   double free = 0.0;
   // The index of the next op.
   std::uint32_t cursor = 0;

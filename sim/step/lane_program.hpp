@@ -19,9 +19,9 @@ inline constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max()
 using LaneMask = std::uint32_t;
 
 struct LaneOp {
-  // When the host has issued it, counted from its last hold.
+  // The time at which the host has issued it, counted from the last hold of the host.
   double host = 0.0;
-  // Its price.
+  // The price of the op.
   double duration = 0.0;
   // The time that collectives beside it cost a kernel.
   double interference = 0.0;
@@ -99,7 +99,7 @@ struct TransferKind {
   Stream stream = Stream::Compute;
   Bytes bytes;
   double duration = 0.0;
-  // These are as CommunicationWork has them.
+  // The fields of CommunicationWork with these names.
   std::int64_t copies = 1, most_nodes = 0;
 
   bool operator==(const TransferKind&) const = default;

@@ -148,7 +148,7 @@ class CostBuilder {
       if (kernel) {
         finish[i] = computed = device.run_kernel(start.ready, prices[i].value());
       } else if (start.ready == kBefore && !stream_is_used) {
-        // It has run before.
+        // The op has run before this block.
         finish[i] = kBefore;
       } else {
         stream_is_used = true;

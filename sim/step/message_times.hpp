@@ -18,7 +18,7 @@ bool ranks_alike(const Plan& a, const Plan& b);
 
 class MessageTimes {
  public:
-  // Both outlive the times.
+  // The cluster and the stack must outlive this object.
   MessageTimes(const ClusterSpec& cluster, const StackSpec& stack)
       : cluster_(cluster), stack_(stack) {}
 

@@ -28,7 +28,7 @@ class RankWatch {
   const Program& program_;
   const FlatProgram& flat_;
   std::vector<OpTime> ops_;
-  // When the rank came to each op, and when that started.
+  // The times at which the rank came to each op, and at which the op started.
   std::vector<double> arrivals_, starts_;
   // The last collective of each stream, how late that was, and whether it held up the one at hand.
   std::array<std::uint32_t, kStreams> last_{};

@@ -177,7 +177,7 @@ class ListTiming {
     return finish_[slot.before] + reducing + time;
   }
 
-  // … and for its input alone; never, if it has none.
+  // The end of the slot if it waits for its input alone; never, if it has none.
   std::int64_t behind_input(const ListedSlot& slot) const {
     if (slot.input == kNone) return std::numeric_limits<std::int64_t>::min();
     return finish_[slot.input] + (slot.receives ? message_ : 0) + times_of(slot).behind_input;

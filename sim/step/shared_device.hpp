@@ -106,7 +106,7 @@ class SharedDevice {
     std::vector<Running> waiting;
     // The place of the first collective that has not ended.
     std::size_t first = 0;
-    // When the one before it has ended, and its number.
+    // The end of the one before it, and its number.
     double free = 0.0;
     std::uint32_t before = kNoOp;
 

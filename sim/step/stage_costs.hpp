@@ -63,12 +63,12 @@ struct StageCost {
 
 // The begin and the end of a stage's slots, in seconds from the start of the step.
 struct StagePath {
-  // When its first slot begins: a microbatch has passed the stages before.
+  // The begin of its first slot: a microbatch has passed the stages before.
   double filled = 0.0;
-  // When its first gradient comes back.
+  // The time at which its first gradient comes back.
   double returned = 0.0;
-  // When its slots are through and, where sends block, their messages: they follow each other from
-  // the first one on, and from the first one that a gradient comes back for.
+  // The end of its slots and, where sends block, of their messages: they follow each other from the
+  // first one on, and from the first one that a gradient comes back for.
   double slots_end = 0.0;
   // The time from its last gradient to that of the first stage.
   double drain = 0.0;
@@ -143,7 +143,7 @@ struct StageCostCache {
     std::vector<std::optional<StateCost>> costs;
   };
 
-  // Both outlive the cache.
+  // The cluster and the stack must outlive the cache.
   StageCostCache(const ClusterSpec& cluster, const StackSpec& stack, ScheduleProfiles& schedules)
       : profiles(schedules), messages(cluster, stack) {}
 

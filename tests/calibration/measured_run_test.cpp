@@ -77,7 +77,7 @@ TEST_F(RunFolder, HasItsOwnNameHoweverItIsWritten) {
 // was written over.
 TEST_F(RunFolder, StepsOfOtherPlansAreLeftOut) {
   const std::string program =
-      program_sum(nlohmann::json::parse(std::ifstream(folder_ / "plan.json")));
+      program_fingerprint(nlohmann::json::parse(std::ifstream(folder_ / "plan.json")));
   const std::string before = of_program("0123456789abcdef"), now = of_program(program);
   write("metrics.jsonl", line(0, 8.0, before) + line(1, 8.0, before) + line(2, 8.0, before) +
                              line(3, 0.5, now) + line(4, 0.5, now));

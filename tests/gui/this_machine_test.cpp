@@ -43,14 +43,14 @@ TEST_F(ThisMachineTest, HereInTheClusterFieldPlansForAllOfIt) {
   auto& cluster = find<QComboBox>("cluster");
   type(cluster, u"here"_s, Qt::Key_Return);
   const ScenarioChoice choice = window_.document().choice();
-  EXPECT_EQ(choice.cluster, kept_profile().string());
+  EXPECT_EQ(choice.cluster, cached_profile().string());
   EXPECT_EQ(choice.node, "");
   EXPECT_EQ(choice.stack, "shardwright-cpu");
   EXPECT_EQ(choice.gpus, 2);
   EXPECT_EQ(choice.global_batch, 8);
   EXPECT_EQ(choice.precision, "fp32");
   EXPECT_LE(choice.seq_len, load_model("tiny-llama").max_seq_len);
-  EXPECT_EQ(cluster.currentText(), to_qstring(kept_profile().string()));
+  EXPECT_EQ(cluster.currentText(), to_qstring(cached_profile().string()));
   ASSERT_TRUE(wait_for([&] {
     const PlanSetPointer set = window_.selection().set();
     return set && set->complete && set->request.gpus == 2 && !set->plans.empty();

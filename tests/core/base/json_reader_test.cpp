@@ -6,6 +6,8 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "tests/thrown.hpp"
+
 namespace shardwright {
 namespace {
 
@@ -32,13 +34,7 @@ std::vector<std::string> places(const json& document) {
   ProblemList problems("file");
   ObjectReader root(document, "", problems);
   read_deeply(root);
-  std::vector<std::string> found;
-  try {
-    problems.throw_if_any();
-  } catch (const InputError& error) {
-    for (const Problem& problem : error.problems()) found.push_back(problem.where);
-  }
-  return found;
+  return problems_of([&problems] { problems.throw_if_any(); });
 }
 
 TEST(ObjectReader, AMissingObjectIsOneProblem) {

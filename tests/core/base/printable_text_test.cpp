@@ -1,7 +1,7 @@
 #include "core/base/printable_text.hpp"
 
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
 
 #include <algorithm>
 #include <string>
@@ -36,15 +36,13 @@ TEST(PrintableText, EscapesBytesThatAreNoUtf8) {
   EXPECT_EQ(printable("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80") << "above U+10FFFF";
 }
 
-TEST(PrintableText, IsPrintableWhateverComesIn) {
-  EXPECT_TRUE(rc::check([](const std::string& text) {
-    const std::string once = printable(text);
-    RC_ASSERT(std::none_of(once.begin(), once.end(), [](char c) {
-      const auto byte = static_cast<unsigned char>(c);
-      return byte < 0x20 || byte == 0x7f;
-    }));
-    RC_ASSERT(printable(once) == once);
+RC_GTEST_PROP(PrintableText, IsPrintableWhateverComesIn, (const std::string& text)) {
+  const std::string once = printable(text);
+  RC_ASSERT(std::ranges::none_of(once, [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte < 0x20 || byte == 0x7f;
   }));
+  RC_ASSERT(printable(once) == once);
 }
 
 TEST(PrintableText, ErrorsQuoteTheirInputSo) {

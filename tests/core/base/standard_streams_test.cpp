@@ -6,8 +6,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include "tests/scratch_path.hpp"
@@ -45,8 +43,7 @@ TEST(Messages, EndWithALineFeed) {
     tell("no plan");
     tell("");
   }
-  std::ifstream stream(file);
-  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(stream), {}), "on 8 GPUs: no plan\n\n");
+  EXPECT_EQ(content_of(file), "on 8 GPUs: no plan\n\n");
 }
 
 // A full disk, a file that cannot be written, a reader that went away, and none at all.
@@ -73,8 +70,7 @@ TEST(Messages, OfAClosedStreamGetIntoNoOtherFile) {
     tell("a message");
     close(opened);
   }
-  std::ifstream stream(file);
-  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(stream), {}), "");
+  EXPECT_EQ(content_of(file), "");
 }
 
 }  // namespace

@@ -14,19 +14,13 @@ namespace shardwright {
 namespace {
 
 constexpr double kLayers = 4.0, kWidth = 64.0, kSequenceTokens = 64.0, kMicrobatches = 3.0;
-constexpr double kMicrobatchTokens = kSequenceTokens * 2.0;  // of a microbatch
+constexpr double kMicrobatchTokens = kSequenceTokens * 2.0;
 constexpr double kElement = 2.0;
 
 LoweringCase dense_model() {
-  LoweringCase made;
-  made.model.layers = 4;
-  made.model.hidden = 64;
-  made.model.vocab = 128;
-  made.model.attention = {.heads = 8, .kv_heads = 4, .head_dim = 8};
-  made.model.mlp.ffn_hidden = 128;
+  LoweringCase made = small_case(4);
   made.plan.micro_batch = 2;
   made.plan.global_batch = 6;
-  made.plan.seq_len = 64;
   made.plan.zero_stage = 0;
   return made;
 }
@@ -212,14 +206,15 @@ TEST_P(VolumeOfRanks, RingAttention) {
   made.plan.cp = GetParam();
   made.plan.context_parallel = ContextParallelKind::Ring;
   const double kv = 2.0 * kMicrobatchTokens * 4.0 * 8.0 * kElement;
-  EXPECT_NEAR(sent(made, Group::Context), kMicrobatches * kLayers * 3.0 * kv * others(n()), 1.0);
+  const double expected = kMicrobatches * kLayers * 3.0 * kv * others(n());
+  EXPECT_NEAR(sent(made, Group::Context), expected, 1.0);
   // Gathered keys and values take the same way, and again in the backward pass.
   made.plan.context_parallel = ContextParallelKind::AllGather;
-  EXPECT_NEAR(sent(made, Group::Context), kMicrobatches * kLayers * 3.0 * kv * others(n()), 1.0);
-  // There is no ring without a fused kernel.
+  EXPECT_NEAR(sent(made, Group::Context), expected, 1.0);
+  // A ring needs a fused kernel; without one, keys and values are gathered.
   made.plan.context_parallel = ContextParallelKind::Ring;
   made.stack.fusion.flash_attention = false;
-  EXPECT_NEAR(sent(made, Group::Context), kMicrobatches * kLayers * 3.0 * kv * others(n()), 1.0);
+  EXPECT_NEAR(sent(made, Group::Context), expected, 1.0);
 }
 
 // Queries, keys, values and outputs change between sequence and heads: for as many key/value heads
@@ -271,22 +266,16 @@ TEST(Volume, ExpertParallel) {
   }
 }
 
-// A tied embedding's gradient is added up once between the first and the last stage.
-TEST(Volume, TiedEmbedding) {
+// The first and the last stage add up the gradient of an embedding that both hold once: of a tied
+// one, or of the one with which a multi-token-prediction layer embeds the next token.
+TEST(Volume, SharedEmbedding) {
   LoweringCase made = dense_model();
+  made.plan.pp = 2;
+  const double gradient = 4.0 * static_cast<double>(made.model.vocab * made.model.hidden);
   made.model.tied_embeddings = true;
-  made.plan.pp = 2;
-  const double gradient = 4.0 * static_cast<double>(made.model.vocab * made.model.hidden);
   EXPECT_NEAR(sent(made, Group::EmbeddingTie), 2.0 * gradient, 1.0);
-}
-
-// A multi-token-prediction layer embeds the next token: a last stage that lacks the embedding holds
-// a copy.
-TEST(Volume, EmbeddingThatMultiTokenPredictionShares) {
-  LoweringCase made = dense_model();
+  made.model.tied_embeddings = false;
   made.model.mtp_layers = 1;
-  made.plan.pp = 2;
-  const double gradient = 4.0 * static_cast<double>(made.model.vocab * made.model.hidden);
   EXPECT_NEAR(sent(made, Group::EmbeddingTie), 2.0 * gradient, 1.0);
   made.plan.multi_token_prediction = false;
   EXPECT_EQ(sent(made, Group::EmbeddingTie), 0.0);

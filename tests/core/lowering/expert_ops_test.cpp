@@ -9,17 +9,11 @@ namespace shardwright {
 namespace {
 
 LoweringCase expert_case() {
-  LoweringCase made;
-  made.model.layers = 2;
-  made.model.hidden = 64;
-  made.model.vocab = 128;
-  made.model.attention = {.heads = 8, .kv_heads = 4, .head_dim = 8};
-  made.model.mlp.ffn_hidden = 128;
+  LoweringCase made = small_case(2);
   made.model.mlp.bias = made.model.mlp.clamped = true;
   made.model.moe = MoeSpec{.experts = 16, .top_k = 4, .expert_ffn = 32};
   made.plan.dp = made.plan.ep = 4;
   made.plan.global_batch = 4;
-  made.plan.seq_len = 64;
   return made;
 }
 

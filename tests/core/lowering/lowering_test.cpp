@@ -21,20 +21,14 @@ namespace shardwright {
 namespace {
 
 LoweringCase dense() {
-  LoweringCase made;
-  made.model.layers = 4;
-  made.model.hidden = 64;
-  made.model.vocab = 128;
-  made.model.attention = {.heads = 8, .kv_heads = 4, .head_dim = 8};
-  made.model.mlp.ffn_hidden = 128;
+  LoweringCase made = small_case(4);
   made.plan.global_batch = 4;
-  made.plan.seq_len = 64;
   return made;
 }
 
 std::vector<Op> ops_of(const Program& program, const std::string& block) {
-  const auto found = std::find_if(program.blocks.begin(), program.blocks.end(),
-                                  [&](const Block& each) { return each.name == block; });
+  const auto found =
+      std::ranges::find_if(program.blocks, [&](const Block& each) { return each.name == block; });
   return found == program.blocks.end() ? std::vector<Op>{} : found->ops;
 }
 
@@ -57,7 +51,7 @@ TEST(Lowering, AddsUpTheGradientsOfBothLatentProjections) {
       for (const TensorRef ref : op.writes) {
         if (program.tensors[ref.tensor].name != "attention.norm.out.gradient") continue;
         ++writers;
-        adders += std::count(op.reads.begin(), op.reads.end(), ref) > 0 ? 1 : 0;
+        adders += std::ranges::count(op.reads, ref) > 0 ? 1 : 0;
       }
     }
     EXPECT_EQ(writers, 2);
@@ -72,8 +66,7 @@ TEST(Lowering, RingShiftWaitsForTheAttentionThatReadsItsBuffer) {
   const std::vector<Op> ops = ops_of(made.lower(), "layer.forward");
   const auto index = [&](const std::string& name) {
     return static_cast<std::uint16_t>(
-        std::find_if(ops.begin(), ops.end(), [&](const Op& op) { return op.name == name; }) -
-        ops.begin());
+        std::ranges::find_if(ops, [&](const Op& op) { return op.name == name; }) - ops.begin());
   };
   const Op& shift = ops.at(index("attention.core.ring_shift.2"));
   EXPECT_EQ(shift.waits, std::vector<std::uint16_t>{index("attention.core.1")});
@@ -145,9 +138,8 @@ TEST(Lowering, ShardsNothingOnOneReplica) {
 }
 
 bool has_op(const Program& program, const std::string& name) {
-  return std::any_of(program.blocks.begin(), program.blocks.end(), [&](const Block& block) {
-    return std::any_of(block.ops.begin(), block.ops.end(),
-                       [&](const Op& op) { return op.name == name; });
+  return std::ranges::any_of(program.blocks, [&](const Block& block) {
+    return std::ranges::any_of(block.ops, [&](const Op& op) { return op.name == name; });
   });
 }
 
@@ -255,7 +247,7 @@ double hidden_flop(const std::vector<Op>& ops, const std::string& exchange) {
   double flop = 0.0;
   for (++i; i < ops.size(); ++i) {
     const std::vector<std::uint16_t>& waits = ops[i].waits;
-    if (std::find(waits.begin(), waits.end(), at) != waits.end()) break;
+    if (std::ranges::find(waits, at) != waits.end()) break;
     flop += model_flop(ops[i].work).value();
   }
   return flop;

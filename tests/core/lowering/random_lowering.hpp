@@ -22,6 +22,18 @@ struct LoweringCase {
   Program lower() const { return shardwright::lower(model, plan, stack); }
 };
 
+// A small dense model, as one microbatch of 64 tokens on one rank.
+inline LoweringCase small_case(std::int64_t layers) {
+  LoweringCase made;
+  made.model.layers = layers;
+  made.model.hidden = 64;
+  made.model.vocab = 128;
+  made.model.attention = {.heads = 8, .kv_heads = 4, .head_dim = 8};
+  made.model.mlp.ffn_hidden = 128;
+  made.plan.seq_len = 64;
+  return made;
+}
+
 inline std::string shown(const LoweringCase& c) {
   const Plan& p = c.plan;
   return fmt::format(

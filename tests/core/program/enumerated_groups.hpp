@@ -61,7 +61,7 @@ inline std::int64_t number_along(const Plan& plan, const std::vector<Axis>& axes
                                  const std::map<Axis, std::int64_t>& degrees) {
   std::int64_t number = 0, members = 1;
   for (const Axis axis : plan.rank_order) {
-    if (std::find(axes.begin(), axes.end(), axis) == axes.end()) continue;
+    if (std::ranges::find(axes, axis) == axes.end()) continue;
     number += place.at(axis) * members;
     members *= degrees.at(axis);
   }

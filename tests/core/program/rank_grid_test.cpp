@@ -12,39 +12,27 @@
 #include "core/spec/model_library.hpp"
 #include "core/spec/plan_check.hpp"
 #include "tests/core/program/enumerated_groups.hpp"
+#include "tests/core/spec/random_plan.hpp"
 
 namespace shardwright {
 namespace {
 
 Plan any_power_of_two_plan() {
   const auto degree = [] { return *rc::gen::element<std::int64_t>(1, 2, 4, 8); };
-  Plan plan;
-  plan.dp = degree();
-  plan.tp = degree();
-  plan.pp = degree();
-  plan.cp = degree();
+  Plan plan = any_plan_of_degrees({1, 2, 4, 8});
   const std::int64_t stage = plan.dp * plan.tp * plan.cp;
   plan.expert_tp = std::min(degree(), stage);
   plan.ep = std::min(degree(), stage / plan.expert_tp);
   plan.shard_group = *rc::gen::arbitrary<bool>() ? std::min(degree(), plan.dp * plan.cp) : 0;
   if (*rc::gen::arbitrary<bool>()) plan.schedule = ScheduleKind::DualPipe;
-  for (std::size_t i = plan.rank_order.size() - 1; i > 0; --i)
-    std::swap(plan.rank_order[i], plan.rank_order[*rc::gen::inRange<std::size_t>(0, i + 1)]);
   return plan;
 }
 
 Plan any_sharded_plan() {
-  const auto degree = [] { return *rc::gen::element<std::int64_t>(1, 2, 3, 4, 6); };
-  Plan plan;
-  plan.dp = degree();
-  plan.tp = degree();
-  plan.pp = degree();
-  plan.cp = degree();
-  plan.ep = degree();
-  plan.expert_tp = degree();
+  Plan plan = any_plan_of_degrees({1, 2, 3, 4, 6});
+  plan.ep = *rc::gen::element<std::int64_t>(1, 2, 3, 4, 6);
+  plan.expert_tp = *rc::gen::element<std::int64_t>(1, 2, 3, 4, 6);
   plan.shard_group = *rc::gen::inRange<std::int64_t>(0, plan.dp * plan.cp + 1);
-  for (std::size_t i = plan.rank_order.size() - 1; i > 0; --i)
-    std::swap(plan.rank_order[i], plan.rank_order[*rc::gen::inRange<std::size_t>(0, i + 1)]);
   return plan;
 }
 

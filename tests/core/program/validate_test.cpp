@@ -25,8 +25,8 @@ std::string texts_of(const std::vector<Finding>& findings) {
 
 bool finds(FindingKind kind, const Program& program) {
   const std::vector<Finding> findings = validate(program);
-  return std::any_of(findings.begin(), findings.end(),
-                     [kind](const Finding& finding) { return finding.kind == kind; });
+  return std::ranges::any_of(findings,
+                             [kind](const Finding& finding) { return finding.kind == kind; });
 }
 
 TEST(Validate, FindsNothingInRandomPrograms) {
@@ -41,16 +41,10 @@ TEST(Validate, FindsNothingInRandomPrograms) {
 
 // Two stages of two layers, split over two ranks each, with a tied embedding.
 Program good_program() {
-  LoweringCase made;
-  made.model.layers = 4;
-  made.model.hidden = 64;
-  made.model.vocab = 128;
-  made.model.attention = {.heads = 4, .kv_heads = 2, .head_dim = 16};
-  made.model.mlp.ffn_hidden = 128;
+  LoweringCase made = small_case(4);
   made.model.tied_embeddings = true;
   made.plan.tp = made.plan.pp = made.plan.dp = 2;
   made.plan.global_batch = 8;
-  made.plan.seq_len = 64;
   return made.lower();
 }
 
@@ -65,6 +59,13 @@ std::vector<Call*> calls_of(Program& program, std::size_t stage,
   return calls;
 }
 
+// The only call of a stage whose block begins with this op.
+Call& call_named(Program& program, std::size_t stage, const std::string& name) {
+  const auto calls = calls_of(program, stage, [&name](const Op& op) { return op.name == name; });
+  EXPECT_EQ(calls.size(), 1U) << name;
+  return *calls.at(0);
+}
+
 std::vector<Call*> sends_of(Program& program, std::size_t stage) {
   return calls_of(program, stage, [](const Op& op) { return op.kind == OpKind::Send; });
 }
@@ -74,6 +75,10 @@ Op& own_first_op(Program& program, Call& call) {
   program.blocks.push_back(Block(program.blocks[call.block]));
   call.block = static_cast<BlockId>(program.blocks.size() - 1);
   return program.blocks.back().ops.front();
+}
+
+CommunicationWork& own_work(Program& program, Call& call) {
+  return std::get<CommunicationWork>(own_first_op(program, call).work);
 }
 
 Op& op_named(Program& program, const std::string& block, const std::string& op) {
@@ -91,90 +96,98 @@ TEST(Validate, AcceptsTheProgramThatTheMistakesAreMadeIn) {
   EXPECT_EQ(texts_of(validate(good_program())), "");
 }
 
-TEST(Validate, FindsACallThatDoesNotFollowTheOneBefore) {
-  Program program = good_program();
-  ++program.stages[1].calls[3].first_op;
-  EXPECT_TRUE(finds(FindingKind::Structure, program));
+struct Mistake {
+  FindingKind found;
+  const char* name;
+  std::function<void(Program&)> make;
+};
+
+std::vector<Mistake> mistakes() {
+  using enum FindingKind;
+  return {
+      {Structure, "a call that does not follow the one before",
+       [](Program& program) { ++program.stages[1].calls[3].first_op; }},
+      {Structure, "a block that is not there",
+       [](Program& program) { program.stages[0].calls.back().block = 100'000; }},
+      {Structure, "a tensor that is not there",
+       [](Program& program) {
+         program.blocks[0].ops[0].reads.push_back({60'000, 0});
+       }},
+      {FindingKind::Wait, "a wait for a later op of the block",
+       [](Program& program) { program.blocks[0].ops[0].waits.push_back(1); }},
+      {FindingKind::Wait, "a wait for a later op of the stage",
+       [](Program& program) {
+         shardwright::Wait& wait = program.stages[1].waits.front();
+         wait.on = wait.op + 1;
+       }},
+      {Collective, "a collective that differs between stages",
+       [](Program& program) {
+         own_work(program, call_named(program, 1, "embedding.tie")).bytes = Bytes(1.0);
+       }},
+      {Collective, "a stage that leaves a collective out",
+       [](Program& program) {
+         own_work(program, call_named(program, 0, "gradient_norm.all_reduce")).group =
+             Group::Tensor;
+       }},
+      {Message, "a send without its receive",
+       [](Program& program) { sends_of(program, 0).back()->microbatch = 77; }},
+      {Message, "a message of another size",
+       [](Program& program) {
+         own_work(program, *sends_of(program, 0).front()).bytes = Bytes(1.0);
+       }},
+      {Message, "a message to no stage",
+       [](Program& program) { own_work(program, *sends_of(program, 0).front()).peer_offset = -1; }},
+      {Order, "sends in another order than the receives",
+       [](Program& program) {
+         const std::vector<Call*> sends = sends_of(program, 0);
+         std::swap(sends[0]->microbatch, sends[1]->microbatch);
+       }},
+      {Race, "a read that does not wait for its writer",
+       [](Program& program) { op_named(program, "layer.forward", "attention.qkv").waits.clear(); }},
+      {Race, "a call that does not wait for a message",
+       [](Program& program) {
+         program.stages[1].waits.clear();
+         for (Call& call : program.stages[1].calls) call.first_wait = 0;
+       }},
+      {Undefined, "a read of what was never written",
+       [](Program& program) {
+         op_named(program, "layer.forward", "attention.norm").writes.clear();
+       }},
+      {Undefined, "use after free",
+       [](Program& program) {
+         Op& early = op_named(program, "layer.forward", "attention.norm");
+         early.frees.push_back(early.reads.front());
+       }},
+      {Undefined, "a tensor that is freed twice",
+       [](Program& program) {
+         Op& twice = op_named(program, "layer.backward", "attention.norm.backward");
+         twice.frees.push_back(twice.frees.at(0));
+       }},
+      {Leak, "a missing free",
+       [](Program& program) {
+         op_named(program, "layer.backward", "attention.norm.backward").frees.clear();
+       }},
+  };
 }
 
-TEST(Validate, FindsABlockAndATensorThatAreNotThere) {
-  Program program = good_program();
-  program.stages[0].calls.back().block = 100'000;
-  EXPECT_TRUE(finds(FindingKind::Structure, program));
-  program = good_program();
-  program.blocks[0].ops[0].reads.push_back({60'000, 0});
-  EXPECT_TRUE(finds(FindingKind::Structure, program));
-}
-
-TEST(Validate, FindsAWaitForALaterOp) {
-  Program program = good_program();
-  program.blocks[0].ops[0].waits.push_back(1);
-  EXPECT_TRUE(finds(FindingKind::Wait, program));
-  program = good_program();
-  Wait& wait = program.stages[1].waits.front();
-  wait.on = wait.op + 1;
-  EXPECT_TRUE(finds(FindingKind::Wait, program));
-}
-
-TEST(Validate, FindsCollectivesThatDifferBetweenStages) {
-  Program program = good_program();
-  const auto ties = calls_of(program, 1, [](const Op& op) { return op.name == "embedding.tie"; });
-  ASSERT_EQ(ties.size(), 1U);
-  std::get<CommunicationWork>(own_first_op(program, *ties.front()).work).bytes = Bytes(1.0);
-  EXPECT_TRUE(finds(FindingKind::Collective, program));
+TEST(Validate, FindsEachMistake) {
+  for (const Mistake& mistake : mistakes()) {
+    Program program = good_program();
+    mistake.make(program);
+    EXPECT_TRUE(finds(mistake.found, program)) << mistake.name;
+  }
 }
 
 // Stage s of DualPipe adds its gradients up with stage p-1-s.
 TEST(Validate, FindsMirroredStagesThatDoNotAddUpTheSame) {
-  LoweringCase made;
-  made.model.layers = 4;
-  made.model.hidden = 64;
-  made.model.vocab = 128;
-  made.model.attention = {.heads = 8, .kv_heads = 4, .head_dim = 8};
-  made.model.mlp.ffn_hidden = 128;
+  LoweringCase made = small_case(4);
   made.plan.pp = 4;
   made.plan.schedule = ScheduleKind::DualPipe;
   made.plan.global_batch = 8;
   Program program = made.lower();
   ASSERT_TRUE(validate(program).empty());
-  const auto sums =
-      calls_of(program, 1, [](const Op& op) { return op.name == "mirrored_gradients.all_reduce"; });
-  ASSERT_EQ(sums.size(), 1U);
-  std::get<CommunicationWork>(own_first_op(program, *sums.front()).work).bytes = Bytes(1.0);
+  own_work(program, call_named(program, 1, "mirrored_gradients.all_reduce")).bytes = Bytes(1.0);
   EXPECT_TRUE(finds(FindingKind::Collective, program));
-}
-
-TEST(Validate, FindsAStageThatLeavesACollectiveOut) {
-  Program program = good_program();
-  const auto norms =
-      calls_of(program, 0, [](const Op& op) { return op.name == "gradient_norm.all_reduce"; });
-  ASSERT_EQ(norms.size(), 1U);
-  std::get<CommunicationWork>(own_first_op(program, *norms.front()).work).group = Group::Tensor;
-  EXPECT_TRUE(finds(FindingKind::Collective, program));
-}
-
-TEST(Validate, FindsASendWithoutItsReceive) {
-  Program program = good_program();
-  sends_of(program, 0).back()->microbatch = 77;
-  EXPECT_TRUE(finds(FindingKind::Message, program));
-}
-
-TEST(Validate, FindsAMessageOfAnotherSizeOrToNoStage) {
-  Program program = good_program();
-  std::get<CommunicationWork>(own_first_op(program, *sends_of(program, 0).front()).work).bytes =
-      Bytes(1.0);
-  EXPECT_TRUE(finds(FindingKind::Message, program));
-  program = good_program();
-  std::get<CommunicationWork>(own_first_op(program, *sends_of(program, 0).front()).work)
-      .peer_offset = -1;
-  EXPECT_TRUE(finds(FindingKind::Message, program));
-}
-
-TEST(Validate, FindsSendsInAnotherOrderThanTheReceives) {
-  Program program = good_program();
-  const std::vector<Call*> sends = sends_of(program, 0);
-  std::swap(sends[0]->microbatch, sends[1]->microbatch);
-  EXPECT_TRUE(finds(FindingKind::Order, program));
 }
 
 TEST(Validate, FindsStagesThatWaitForEachOther) {
@@ -186,20 +199,6 @@ TEST(Validate, FindsStagesThatWaitForEachOther) {
   const std::vector<Finding> findings = validate(tiny.program());
   ASSERT_EQ(findings.size(), 4U) << texts_of(findings);
   for (const Finding& finding : findings) EXPECT_EQ(finding.kind, FindingKind::Deadlock);
-}
-
-TEST(Validate, FindsAReadThatDoesNotWaitForItsWriter) {
-  Program program = good_program();
-  op_named(program, "layer.forward", "attention.qkv").waits.clear();
-  EXPECT_TRUE(finds(FindingKind::Race, program));
-}
-
-TEST(Validate, FindsACallThatDoesNotWaitForAMessage) {
-  Program program = good_program();
-  RankProgram& rank = program.stages[1];
-  rank.waits.clear();
-  for (Call& call : rank.calls) call.first_wait = 0;
-  EXPECT_TRUE(finds(FindingKind::Race, program));
 }
 
 TEST(Validate, FindsAnOverwriteOfWhatAnotherStreamStillReads) {
@@ -226,30 +225,6 @@ TEST(Validate, FollowsWaitsThroughOtherStreams) {
       tiny.call(0, {TinyProgram::kernel({}, {}, {}, Stream::Offload)}, {0});
   tiny.call(0, {TinyProgram::kernel({value}, {}, {value}, Stream::TensorParallel)}, {between});
   EXPECT_EQ(texts_of(validate(tiny.program())), "");
-}
-
-TEST(Validate, FindsAReadOfWhatWasNeverWritten) {
-  Program program = good_program();
-  op_named(program, "layer.forward", "attention.norm").writes.clear();
-  EXPECT_TRUE(finds(FindingKind::Undefined, program));
-}
-
-TEST(Validate, FindsUseAfterFreeAndDoubleFree) {
-  Program program = good_program();
-  Op& early = op_named(program, "layer.forward", "attention.norm");
-  early.frees.push_back(early.reads.front());
-  EXPECT_TRUE(finds(FindingKind::Undefined, program));
-  program = good_program();
-  Op& twice = op_named(program, "layer.backward", "attention.norm.backward");
-  ASSERT_FALSE(twice.frees.empty());
-  twice.frees.push_back(twice.frees.front());
-  EXPECT_TRUE(finds(FindingKind::Undefined, program));
-}
-
-TEST(Validate, FindsAMissingFree) {
-  Program program = good_program();
-  op_named(program, "layer.backward", "attention.norm.backward").frees.clear();
-  EXPECT_TRUE(finds(FindingKind::Leak, program));
 }
 
 TEST(Validate, FindsATensorThatIsWrittenAnewWhileAlive) {

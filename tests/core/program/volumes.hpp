@@ -60,7 +60,7 @@ inline Bytes kept_bytes(const Block& block, const std::vector<TensorSpec>& tenso
   Bytes kept;
   for (const Op& op : block.ops) {
     const auto is_known = [&known](TensorRef ref) {
-      return std::find(known.begin(), known.end(), ref) != known.end();
+      return std::ranges::find(known, ref) != known.end();
     };
     for (const TensorRef ref : op.reads) {
       if (!is_known(ref)) known.push_back(ref);

@@ -49,7 +49,7 @@ bool ends_together(ScheduleKind kind) {
 }
 
 Seconds worst_idle(const ScheduleTiming& timing) {
-  return *std::max_element(timing.idle.begin(), timing.idle.end());
+  return *std::ranges::max_element(timing.idle);
 }
 
 TEST(PublishedBubble, EqualsIdleTimeOfTheWorstStage) {

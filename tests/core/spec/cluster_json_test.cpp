@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "core/spec/figures.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/stack_json.hpp"
+#include "tests/thrown.hpp"
 
 namespace shardwright {
 namespace {
@@ -59,10 +59,10 @@ ClusterSpec read(const json& document) {
   return read_cluster(document, "mine.json", one_part_each());
 }
 
-std::vector<Problem> problems_of(const json& document) {
+// Returns the problems of a cluster or stack.
+std::vector<Problem> all_problems(const json& document) {
   try {
-    const std::string schema = document.value("schema", "");
-    if (schema == "shardwright/stack") {
+    if (document.value("schema", "") == "shardwright/stack") {
       read_stack(document, "mine.json");
     } else {
       read(document);
@@ -72,6 +72,10 @@ std::vector<Problem> problems_of(const json& document) {
     return error.problems();
   }
   return {};
+}
+
+std::vector<std::string> problem_places(const json& document) {
+  return problems_of([&document] { read(document); });
 }
 
 TEST(ClusterJson, AShortFileIsFilledInAndSaysSo) {
@@ -110,16 +114,6 @@ TEST(ClusterJson, AFigureBringsItsSource) {
   EXPECT_EQ(chip.memory, gigabytes(96));
   EXPECT_EQ(chip.sources.at("/memory/capacity_bytes"),
             (Provenance{"The data sheet, https://example.org/chip", Confidence::Datasheet}));
-}
-
-std::vector<std::string> problem_places(const json& document) {
-  std::vector<std::string> places;
-  try {
-    read(document);
-  } catch (const InputError& error) {
-    for (const Problem& problem : error.problems()) places.push_back(problem.where);
-  }
-  return places;
 }
 
 TEST(ClusterJson, MissingSourcesAreOneProblemWhateverNamesThem) {
@@ -161,214 +155,125 @@ TEST(ClusterJson, NodesOfANodeOnlyClusterAreThoseOfItsDomain) {
   EXPECT_THAT(read(document).filled_in, ::testing::Contains(HasSubstr("/nodes: 18 filled in")));
 }
 
-// A change to a valid file, as a JSON patch, and the one problem that it is to bring.
-struct BadInput {
-  const char* label;
-  const char* patch;
-  const char* where;
-  const char* found;
+// One change to a valid document, and the one problem that it brings.
+struct BadValue {
+  const char* place;
+  // The JSON text of the value; nullptr removes the key.
+  const char* value;
   const char* expected;
+  // A part of what the problem says was found.
+  const char* found = value;
+  // The place of the problem.
+  const char* where = place;
 };
 
-void PrintTo(const BadInput& input, std::ostream* stream) {
-  *stream << input.label;
+void expect_refusal(json document, const BadValue& bad) {
+  SCOPED_TRACE(std::string(bad.place) + ": " + (bad.value == nullptr ? "removed" : bad.value));
+  const json::json_pointer place(bad.place);
+  if (bad.value == nullptr) {
+    document.at(place.parent_pointer()).erase(place.back());
+  } else {
+    document[place] = json::parse(bad.value);
+  }
+  const std::vector<Problem> problems = all_problems(document);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].where, bad.where);
+  EXPECT_THAT(problems[0].found, HasSubstr(bad.found));
+  EXPECT_THAT(problems[0].expected, HasSubstr(bad.expected));
 }
 
-class BadCluster : public ::testing::TestWithParam<BadInput> {};
-
-TEST_P(BadCluster, IsRefusedWithThePlaceTheFindingAndWhatIsExpected) {
-  const BadInput& input = GetParam();
-  const std::vector<Problem> problems =
-      problems_of(cluster_document().patch(json::parse(input.patch)));
-  const auto at_place = std::find_if(problems.begin(), problems.end(), [&](const Problem& problem) {
-    return problem.where == input.where;
-  });
-  ASSERT_NE(at_place, problems.end()) << (problems.empty() ? "no problem" : problems[0].where);
-  EXPECT_THAT(at_place->found, HasSubstr(input.found));
-  EXPECT_THAT(at_place->expected, HasSubstr(input.expected));
-  EXPECT_EQ(problems.size(), 1u) << problems.back().where << ": " << problems.back().found;
+TEST(ClusterJson, BadValuesAreRefusedAtTheirPlace) {
+  const BadValue kBadValues[] = {
+      {"/accelerator/memory/capacity_bytes", R"("80 GB")", "a number above 0"},
+      {"/accelerator/memory/bandwidth_bytes_per_s", R"("NaN")", "a number above 0"},
+      {"/accelerator/memory/capacity_bytes", "-1", "a number above 0"},
+      {"/accelerator/matrix/bf16_flop_per_s", "0", "a number above 0"},
+      {"/accelerator/matrix/bf16_flop_per_s", "1e300", "at most 1e+30", "1e+300"},
+      {"/accelerator/memory/bandwith_bytes_per_s", "1e12",
+       R"(did you mean "bandwidth_bytes_per_s"?)", "an unknown key"},
+      {"/accelerator/matrix/bf61_flop_per_s", "1e12", R"(did you mean "bf16_flop_per_s"?)",
+       "an unknown key"},
+      {"/accelerator/memory/capacity_bytes", nullptr, "a number", "no such key"},
+      {"/accelerator/matrix", R"({"fp8_flop_per_s":1e13})", "bf16_flop_per_s", "no format"},
+      {"/accelerator/efficiency/matrix_ratio", "1.2", "at most 1"},
+      {"/accelerator/power", R"({"design_w":300,"idle_w":400})", "at most the design power of 300",
+       "400", "/accelerator/power/idle_w"},
+      {"/accelerator/compute_units", "131.5", "an integer"},
+      {"/accelerator/aliases", R"("H100")", "an array of texts"},
+      {"/accelerator/schema", R"("shardwright/node")", R"("shardwright/accelerator")",
+       "shardwright/node"},
+      {"/version", "2", "an integer from 1 to 1"},
+      {"/accelerator/sources", R"({"s":{"url":"u"}})", "a text", "no such key",
+       "/accelerator/sources/s/title"},
+      {"/node/accelerators", "0", "an integer from 1"},
+      {"/node/scale_up/domain", "12", "a multiple of the 8 accelerators"},
+      {"/node/scale_up/domain", "4", "a multiple of the 8 accelerators"},
+      {"/node/scale_up/kind", R"("swiched")", R"(did you mean "switched"?)", "swiched"},
+      {"/node/scale_up/ring_efficiency_ratio", "1.01", "at most 1"},
+      {"/node/scale_up/in_network_reduction", R"("true")", "true or false"},
+      {"/node/scale_up/latency_s", "3600", "from 0 to 1"},
+      {"/node/nic/bandwidth_bytes_per_s", nullptr, "a number", "no such key"},
+      {"/node/nic", R"({"per_node":0})", "a node with NICs", "a cut network", "/node"},
+      {"/fabric/levels/1/oversubscription_ratio", "0.5", "a number from 1 to"},
+      {"/fabric/levels/1/nodes", "8", "more than the 16 nodes of the level below"},
+      {"/fabric/levels", "[]", "at least one level", "no levels"},
+      {"/fabric/torus", "[4,4]", "only if kind is torus", "an array of 2"},
+      {"/fabric/torus_block", "[4,4]", "only if kind is torus", "an array of 2"},
+      {"/fabric", R"({"schema":"shardwright/fabric","version":1,"name":"n","kind":"none"})",
+       "at most the 1 nodes", "64 nodes on a cut network", "/nodes"},
+      {"/nodes", "257", R"(at most the 256 nodes that the fabric "net" joins)",
+       "257 nodes on a cut network"},
+      {"/nodes", "-1", "an integer from 0"},
+      {"/fabric", nullptr, "the name of a profile or an object", "no such key"},
+      {"/node", "8", "the name of a profile or an object"},
+      {"/accelerator", R"("h100-smx")", R"(did you mean "h100-sxm"?)"},
+      {"/power_usage_effectiveness_ratio", "0.9", "from 1 to 10"},
+      {"/price_dollars_per_hour", "-2", "a number from 0"},
+      {"/acelerators", "8", R"(did you mean "accelerator"?)", "an unknown key"},
+  };
+  for (const BadValue& bad : kBadValues) expect_refusal(cluster_document(), bad);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Table, BadCluster,
-    ::testing::Values(
-        BadInput{
-            "capacity as text",
-            R"([{"op":"replace","path":"/accelerator/memory/capacity_bytes","value":"80 GB"}])",
-            "/accelerator/memory/capacity_bytes", "\"80 GB\"", "a number above 0"},
-        BadInput{
-            "NaN as text",
-            R"([{"op":"replace","path":"/accelerator/memory/bandwidth_bytes_per_s","value":"NaN"}])",
-            "/accelerator/memory/bandwidth_bytes_per_s", "\"NaN\"", "a number above 0"},
-        BadInput{"negative capacity",
-                 R"([{"op":"replace","path":"/accelerator/memory/capacity_bytes","value":-1}])",
-                 "/accelerator/memory/capacity_bytes", "-1", "a number above 0"},
-        BadInput{"zero peak",
-                 R"([{"op":"replace","path":"/accelerator/matrix/bf16_flop_per_s","value":0}])",
-                 "/accelerator/matrix/bf16_flop_per_s", "0", "a number above 0"},
-        BadInput{"beyond all hardware",
-                 R"([{"op":"replace","path":"/accelerator/matrix/bf16_flop_per_s","value":1e300}])",
-                 "/accelerator/matrix/bf16_flop_per_s", "1e+300", "at most 1e+30"},
-        BadInput{"misspelt key",
-                 R"([{"op":"add","path":"/accelerator/memory/bandwith_bytes_per_s","value":1e12}])",
-                 "/accelerator/memory/bandwith_bytes_per_s", "an unknown key",
-                 "did you mean \"bandwidth_bytes_per_s\"?"},
-        BadInput{"misspelt format",
-                 R"([{"op":"add","path":"/accelerator/matrix/bf61_flop_per_s","value":1e12}])",
-                 "/accelerator/matrix/bf61_flop_per_s", "an unknown key",
-                 "did you mean \"bf16_flop_per_s\"?"},
-        BadInput{"missing memory",
-                 R"([{"op":"remove","path":"/accelerator/memory/capacity_bytes"}])",
-                 "/accelerator/memory/capacity_bytes", "no such key", "a number"},
-        BadInput{
-            "no format that models train in",
-            R"([{"op":"replace","path":"/accelerator/matrix","value":{"fp8_flop_per_s":1e13}}])",
-            "/accelerator/matrix", "no format", "bf16_flop_per_s"},
-        BadInput{"efficiency above one",
-                 R"([{"op":"add","path":"/accelerator/efficiency","value":{"matrix_ratio":1.2}}])",
-                 "/accelerator/efficiency/matrix_ratio", "1.2", "at most 1"},
-        BadInput{
-            "idle above design power",
-            R"([{"op":"add","path":"/accelerator/power","value":{"design_w":300,"idle_w":400}}])",
-            "/accelerator/power/idle_w", "400", "at most the design power of 300"},
-        BadInput{"half a compute unit",
-                 R"([{"op":"add","path":"/accelerator/compute_units","value":131.5}])",
-                 "/accelerator/compute_units", "131.5", "an integer"},
-        BadInput{"aliases as a text",
-                 R"([{"op":"add","path":"/accelerator/aliases","value":"H100"}])",
-                 "/accelerator/aliases", "\"H100\"", "an array of texts"},
-        BadInput{"another schema",
-                 R"([{"op":"replace","path":"/accelerator/schema","value":"shardwright/node"}])",
-                 "/accelerator/schema", "shardwright/node", "\"shardwright/accelerator\""},
-        BadInput{"a later version", R"([{"op":"replace","path":"/version","value":2}])", "/version",
-                 "2", "an integer from 1 to 1"},
-        BadInput{
-            "figure without confidence",
-            R"([{"op":"replace","path":"/accelerator/memory/capacity_bytes","value":{"value":8e10,"source":"s"}},
-                     {"op":"add","path":"/accelerator/sources","value":{"s":{"title":"t"}}}])",
-            "/accelerator/memory/capacity_bytes/confidence", "no such key", "one of datasheet"},
-        BadInput{
-            "figure with unknown confidence",
-            R"([{"op":"replace","path":"/accelerator/memory/capacity_bytes","value":{"value":8e10,"source":"s","confidence":"mesured"}},
-                     {"op":"add","path":"/accelerator/sources","value":{"s":{"title":"t"}}}])",
-            "/accelerator/memory/capacity_bytes/confidence", "mesured",
-            "did you mean \"measured\"?"},
-        BadInput{
-            "figure of an unknown source",
-            R"([{"op":"replace","path":"/accelerator/memory/capacity_bytes","value":{"value":8e10,"source":"shet","confidence":"datasheet"}},
-                     {"op":"add","path":"/accelerator/sources","value":{"sheet":{"title":"t"}}}])",
-            "/accelerator/memory/capacity_bytes/source", "\"shet\"", "did you mean \"sheet\"?"},
-        BadInput{
-            "figure with a unit",
-            R"([{"op":"replace","path":"/accelerator/memory/capacity_bytes","value":{"value":8e10,"source":"s","confidence":"datasheet","unit":"B"}},
-                     {"op":"add","path":"/accelerator/sources","value":{"s":{"title":"t"}}}])",
-            "/accelerator/memory/capacity_bytes/unit", "an unknown key", "one of"},
-        BadInput{
-            "negative figure with a source",
-            R"([{"op":"replace","path":"/accelerator/memory/capacity_bytes","value":{"value":-8e10,"source":"s","confidence":"datasheet"}},
-                     {"op":"add","path":"/accelerator/sources","value":{"s":{"title":"t"}}}])",
-            "/accelerator/memory/capacity_bytes/value", "-80000000000.0", "a number above 0"},
-        BadInput{
-            "one axis of a figure that is a list",
-            R"([{"op":"replace","path":"/fabric/kind","value":"torus"},{"op":"remove","path":"/fabric/levels"},
-                     {"op":"add","path":"/fabric/torus","value":{"value":[4,0,4],"source":"s","confidence":"datasheet"}},
-                     {"op":"add","path":"/fabric/sources","value":{"s":{"title":"t"}}}])",
-            "/fabric/torus/value/1", "0", "an integer from 1"},
-        BadInput{"source without title",
-                 R"([{"op":"add","path":"/accelerator/sources","value":{"s":{"url":"u"}}}])",
-                 "/accelerator/sources/s/title", "no such key", "a text"},
-        BadInput{"no accelerators", R"([{"op":"replace","path":"/node/accelerators","value":0}])",
-                 "/node/accelerators", "0", "an integer from 1"},
-        BadInput{"domain across a node",
-                 R"([{"op":"add","path":"/node/scale_up/domain","value":12}])",
-                 "/node/scale_up/domain", "12", "a multiple of the 8 accelerators"},
-        BadInput{"domain inside of a node",
-                 R"([{"op":"add","path":"/node/scale_up/domain","value":4}])",
-                 "/node/scale_up/domain", "4", "a multiple of the 8 accelerators"},
-        BadInput{"unknown scale-up",
-                 R"([{"op":"replace","path":"/node/scale_up/kind","value":"swiched"}])",
-                 "/node/scale_up/kind", "swiched", "did you mean \"switched\"?"},
-        BadInput{"ring faster than the link",
-                 R"([{"op":"add","path":"/node/scale_up/ring_efficiency_ratio","value":1.01}])",
-                 "/node/scale_up/ring_efficiency_ratio", "1.01", "at most 1"},
-        BadInput{"switch as a text",
-                 R"([{"op":"add","path":"/node/scale_up/in_network_reduction","value":"true"}])",
-                 "/node/scale_up/in_network_reduction", "\"true\"", "true or false"},
-        BadInput{"latency of hours",
-                 R"([{"op":"add","path":"/node/scale_up/latency_s","value":3600}])",
-                 "/node/scale_up/latency_s", "3600", "from 0 to 1"},
-        BadInput{"NICs without bandwidth",
-                 R"([{"op":"remove","path":"/node/nic/bandwidth_bytes_per_s"}])",
-                 "/node/nic/bandwidth_bytes_per_s", "no such key", "a number"},
-        BadInput{"a fabric that no NIC reaches",
-                 R"([{"op":"replace","path":"/node/nic","value":{"per_node":0}}])", "/node",
-                 "a cut network", "a node with NICs"},
-        BadInput{
-            "oversubscription below one",
-            R"([{"op":"replace","path":"/fabric/levels/1/oversubscription_ratio","value":0.5}])",
-            "/fabric/levels/1/oversubscription_ratio", "0.5", "a number from 1 to"},
-        BadInput{"levels that shrink",
-                 R"([{"op":"replace","path":"/fabric/levels/1/nodes","value":8}])",
-                 "/fabric/levels/1/nodes", "8", "more than the 16 nodes of the level below"},
-        BadInput{"no levels", R"([{"op":"replace","path":"/fabric/levels","value":[]}])",
-                 "/fabric/levels", "no levels", "at least one level"},
-        BadInput{
-            "levels of a torus",
-            R"([{"op":"replace","path":"/fabric/kind","value":"torus"},{"op":"add","path":"/fabric/torus","value":[4,4,4]}])",
-            "/fabric/levels", "an array of 2", "only if kind is leaf-spine or rail-optimised"},
-        BadInput{"axes of a tree", R"([{"op":"add","path":"/fabric/torus","value":[4,4]}])",
-                 "/fabric/torus", "an array of 2", "only if kind is torus"},
-        BadInput{
-            "blocks of other axes than the torus",
-            R"([{"op":"replace","path":"/fabric/kind","value":"torus"},{"op":"remove","path":"/fabric/levels"},
-                     {"op":"add","path":"/fabric/torus","value":[4,4,4]},{"op":"add","path":"/fabric/torus_block","value":[4,4]}])",
-            "/fabric/torus_block", "2 axes", "3, as the torus has"},
-        BadInput{
-            "blocks that do not divide the torus",
-            R"([{"op":"replace","path":"/fabric/kind","value":"torus"},{"op":"remove","path":"/fabric/levels"},
-                     {"op":"add","path":"/fabric/torus","value":[4,4,4]},{"op":"add","path":"/fabric/torus_block","value":[4,3,4]}])",
-            "/fabric/torus_block", "3 nodes along axis 1", "a divisor of the 4 of the torus"},
-        BadInput{
-            "domains of several nodes on a torus",
-            R"([{"op":"replace","path":"/fabric/kind","value":"torus"},{"op":"remove","path":"/fabric/levels"},
-                     {"op":"add","path":"/fabric/torus","value":[4,4,4]},{"op":"add","path":"/node/scale_up/domain","value":16}])",
-            "/node", "a scale-up domain of 16", "that of the 8 of a node"},
-        BadInput{"blocks of a tree", R"([{"op":"add","path":"/fabric/torus_block","value":[4,4]}])",
-                 "/fabric/torus_block", "an array of 2", "only if kind is torus"},
-        BadInput{
-            "torus of another size",
-            R"([{"op":"replace","path":"/fabric/kind","value":"torus"},{"op":"remove","path":"/fabric/levels"},
-                     {"op":"add","path":"/fabric/torus","value":[4,4,8]}])",
-            "/nodes", "64", "the product 128 of the torus axes"},
-        BadInput{
-            "an axis of zero",
-            R"([{"op":"replace","path":"/fabric/kind","value":"torus"},{"op":"remove","path":"/fabric/levels"},
-                     {"op":"add","path":"/fabric/torus","value":[64,0]}])",
-            "/fabric/torus/1", "0", "an integer from 1"},
-        BadInput{
-            "several nodes without a fabric",
-            R"([{"op":"replace","path":"/fabric","value":{"schema":"shardwright/fabric","version":1,"name":"n","kind":"none"}}])",
-            "/nodes", "64 nodes on a cut network", "at most the 1 nodes"},
-        BadInput{"more nodes than the top level joins",
-                 R"([{"op":"replace","path":"/nodes","value":257}])", "/nodes",
-                 "257 nodes on a cut network",
-                 "at most the 256 nodes that the fabric \"net\" joins"},
-        BadInput{"negative nodes", R"([{"op":"replace","path":"/nodes","value":-1}])", "/nodes",
-                 "-1", "an integer from 0"},
-        BadInput{"missing part", R"([{"op":"remove","path":"/fabric"}])", "/fabric", "no such key",
-                 "the name of a profile or an object"},
-        BadInput{"part of another type", R"([{"op":"replace","path":"/node","value":8}])", "/node",
-                 "8", "the name of a profile or an object"},
-        BadInput{"part that is not shipped",
-                 R"([{"op":"replace","path":"/accelerator","value":"h100-smx"}])", "/accelerator",
-                 "\"h100-smx\"", "did you mean \"h100-sxm\"?"},
-        BadInput{"effectiveness below one",
-                 R"([{"op":"replace","path":"/power_usage_effectiveness_ratio","value":0.9}])",
-                 "/power_usage_effectiveness_ratio", "0.9", "from 1 to 10"},
-        BadInput{"negative price", R"([{"op":"add","path":"/price_dollars_per_hour","value":-2}])",
-                 "/price_dollars_per_hour", "-2", "a number from 0"},
-        BadInput{"unknown key of the cluster", R"([{"op":"add","path":"/acelerators","value":8}])",
-                 "/acelerators", "an unknown key", "did you mean \"accelerator\"?"}));
+TEST(ClusterJson, FiguresWithABadSourceOrValueAreRefused) {
+  json document = cluster_document();
+  document["accelerator"]["sources"] = {{"sheet", {{"title", "t"}}}};
+  const char* const kCapacity = "/accelerator/memory/capacity_bytes";
+  const BadValue kBadFigures[] = {
+      {kCapacity, R"({"value": 8e10, "source": "sheet"})", "one of datasheet", "no such key",
+       "/accelerator/memory/capacity_bytes/confidence"},
+      {kCapacity, R"({"value": 8e10, "source": "sheet", "confidence": "mesured"})",
+       R"(did you mean "measured"?)", "mesured", "/accelerator/memory/capacity_bytes/confidence"},
+      {kCapacity, R"({"value": 8e10, "source": "shet", "confidence": "datasheet"})",
+       R"(did you mean "sheet"?)", R"("shet")", "/accelerator/memory/capacity_bytes/source"},
+      {kCapacity, R"({"value": 8e10, "source": "sheet", "confidence": "datasheet", "unit": "B"})",
+       "one of", "an unknown key", "/accelerator/memory/capacity_bytes/unit"},
+      {kCapacity, R"({"value": -8e10, "source": "sheet", "confidence": "datasheet"})",
+       "a number above 0", "-80000000000.0", "/accelerator/memory/capacity_bytes/value"},
+  };
+  for (const BadValue& bad : kBadFigures) expect_refusal(document, bad);
+}
+
+TEST(ClusterJson, BadToriAreRefused) {
+  json document = cluster_document();
+  json& fabric = document["fabric"];
+  fabric.erase("levels");
+  fabric["kind"] = "torus";
+  fabric["torus"] = {4, 4, 4};
+  fabric["sources"] = {{"sheet", {{"title", "t"}}}};
+  const BadValue kBadTori[] = {
+      {"/fabric/levels", R"([{"nodes": 16}, {"nodes": 256}])",
+       "only if kind is leaf-spine or rail-optimised", "an array of 2"},
+      {"/fabric/torus_block", "[4,4]", "3, as the torus has", "2 axes"},
+      {"/fabric/torus_block", "[4,3,4]", "a divisor of the 4 of the torus", "3 nodes along axis 1"},
+      {"/node/scale_up/domain", "16", "that of the 8 of a node", "a scale-up domain of 16",
+       "/node"},
+      {"/fabric/torus", "[4,4,8]", "the product 128 of the torus axes", "64", "/nodes"},
+      {"/fabric/torus", "[64,0]", "an integer from 1", "0", "/fabric/torus/1"},
+      {"/fabric/torus", R"({"value": [4,0,4], "source": "sheet", "confidence": "datasheet"})",
+       "an integer from 1", "0", "/fabric/torus/value/1"},
+  };
+  for (const BadValue& bad : kBadTori) expect_refusal(document, bad);
+}
 
 TEST(ClusterJson, AllProblemsOfAFileAreReportedAtOnce) {
   json document = cluster_document();
@@ -376,11 +281,10 @@ TEST(ClusterJson, AllProblemsOfAFileAreReportedAtOnce) {
   document["node"]["scale_up"]["kind"] = 7;
   document["fabric"]["levels"][1]["oversubscription_ratio"] = 0.5;
   document["nodse"] = 1;
-  std::vector<std::string> places;
-  for (const Problem& problem : problems_of(document)) places.push_back(problem.where);
-  EXPECT_THAT(places, ::testing::UnorderedElementsAre(
-                          "/accelerator/memory/capacity_bytes", "/node/scale_up/kind",
-                          "/fabric/levels/1/oversubscription_ratio", "/nodse"));
+  EXPECT_THAT(
+      problem_places(document),
+      ::testing::UnorderedElementsAre("/accelerator/memory/capacity_bytes", "/node/scale_up/kind",
+                                      "/fabric/levels/1/oversubscription_ratio", "/nodse"));
 }
 
 // A part that is given by name is a file of its own: its problems say which file, and where in it.
@@ -413,23 +317,16 @@ TEST(ClusterJson, AFileOfAPartThatIsMissingHidesNoOtherProblem) {
   document["accelerator"] = 5;
   document["node"] = "no-node";
   document["fabric"] = "none.json";
-  std::vector<std::string> places;
-  try {
-    read_cluster(document, "mine.json", library);
-  } catch (const InputError& error) {
-    for (const Problem& problem : error.problems()) places.push_back(problem.where);
-    EXPECT_EQ(error.problems().back().found, "none.json: no such file");
-  }
-  EXPECT_EQ(places, (std::vector<std::string>{"/accelerator", "/node", "/fabric"}));
+  const auto load = [&] { read_cluster(document, "mine.json", library); };
+  EXPECT_EQ(problems_of(load), (std::vector<std::string>{"/accelerator", "/node", "/fabric"}));
+  EXPECT_THAT(thrown_by(load), HasSubstr("/fabric: found none.json: no such file"));
 }
 
 TEST(ClusterJson, AFabricOfAnUnknownKindHasNoProblemsOfAnother) {
   json document = cluster_document();
   document["fabric"]["kind"] = "toruss";
   document["fabric"]["torus"] = {4, 4};
-  const std::vector<Problem> problems = problems_of(document);
-  ASSERT_EQ(problems.size(), 1u);
-  EXPECT_EQ(problems[0].where, "/fabric/kind");
+  EXPECT_EQ(problem_places(document), std::vector<std::string>{"/fabric/kind"});
 }
 
 TEST(ClusterJson, ANumberBeyondDoubleIsNotJson) {
@@ -446,44 +343,25 @@ TEST(ClusterJson, ADocumentThatIsNoObjectIsRefused) {
   }
 }
 
-struct BadStackInput {
-  const char* patch;
-  const char* where;
-  const char* expected;
-};
-
 TEST(StackJson, BadStacksAreRefused) {
-  const std::vector<BadStackInput> inputs = {
-      {R"([{"op":"add","path":"/fusion","value":{"flash_atention":true}}])",
-       "/fusion/flash_atention", "did you mean \"flash_attention\"?"},
-      {R"([{"op":"add","path":"/fusion","value":{"norm":1}}])", "/fusion/norm", "true or false"},
-      {R"([{"op":"add","path":"/overlap","value":{"tensor_parallel_share_ratio":1.5}}])",
-       "/overlap/tensor_parallel_share_ratio", "from 0 to 1"},
-      {R"([{"op":"add","path":"/host","value":{"launch_s":-1e-6}}])", "/host/launch_s", "from 0"},
-      {R"([{"op":"add","path":"/host","value":{"launch_s":5}}])", "/host/launch_s", "from 0 to 1"},
-      {R"([{"op":"add","path":"/host","value":{"prefetch_layers":-1}}])", "/host/prefetch_layers",
-       "an integer from 0"},
-      {R"([{"op":"add","path":"/gradients","value":{"buckets":"perlayer"}}])", "/gradients/buckets",
-       "did you mean \"per-layer\"?"},
-      {R"([{"op":"add","path":"/gradients","value":{"bucket_elements":0}}])",
-       "/gradients/bucket_elements", "above 0"},
-      {R"([{"op":"add","path":"/gradients","value":{"bucket_bytes":0}}])",
-       "/gradients/bucket_bytes", "above 0"},
-      {R"([{"op":"add","path":"/gradients","value":{"bucket_bytes":2,"bucket_elements":1}}])",
-       "/gradients/bucket_bytes", "one of bucket_elements"},
-      {R"([{"op":"add","path":"/memory","value":{"fragmentation_ratio":1}}])",
-       "/memory/fragmentation_ratio", "from 0 to 0.9"},
-      {R"([{"op":"add","path":"/memory","value":[]}])", "/memory", "an object"},
-      {R"([{"op":"remove","path":"/name"}])", "/name", "a text"},
-      {R"([{"op":"replace","path":"/name","value":""}])", "/name", "a text that is not empty"},
+  const BadValue kBadValues[] = {
+      {"/fusion/flash_atention", "true", R"(did you mean "flash_attention"?)", "an unknown key"},
+      {"/fusion/norm", "1", "true or false"},
+      {"/overlap/tensor_parallel_share_ratio", "1.5", "from 0 to 1"},
+      {"/host/launch_s", "-1e-06", "from 0"},
+      {"/host/launch_s", "5", "from 0 to 1"},
+      {"/host/prefetch_layers", "-1", "an integer from 0"},
+      {"/gradients/buckets", R"("perlayer")", R"(did you mean "per-layer"?)"},
+      {"/gradients/bucket_elements", "0", "above 0"},
+      {"/gradients/bucket_bytes", "0", "above 0"},
+      {"/gradients", R"({"bucket_bytes": 2, "bucket_elements": 1})", "one of bucket_elements",
+       "an unknown key", "/gradients/bucket_bytes"},
+      {"/memory/fragmentation_ratio", "1", "from 0 to 0.9"},
+      {"/memory", "[]", "an object", "an array"},
+      {"/name", nullptr, "a text", "no such key"},
+      {"/name", R"("")", "a text that is not empty"},
   };
-  for (const BadStackInput& input : inputs) {
-    const std::vector<Problem> problems =
-        problems_of(json::parse(kStack).patch(json::parse(input.patch)));
-    ASSERT_EQ(problems.size(), 1u) << input.where;
-    EXPECT_EQ(problems[0].where, input.where);
-    EXPECT_THAT(problems[0].expected, HasSubstr(input.expected));
-  }
+  for (const BadValue& bad : kBadValues) expect_refusal(json::parse(kStack), bad);
 }
 
 // Earlier profiles give the bytes of a bucket's gradients, in the format in which they are reduced.
@@ -515,8 +393,7 @@ TEST(StackJson, AnEmptyStackIsTheDefaultOneAndSaysWhatWasFilledIn) {
   EXPECT_TRUE(read_stack(json::parse(to_json(stack).dump()), "mine.json") == stack);
 }
 
-// Any figures, with or without provenance, survive writing and reading.
-// Also figures that say what their absence would, for they have a source.
+// A figure that states the default has a source, which must not be lost.
 TEST(StackJson, StatedDefaultsRoundTrip) {
   json document = json::parse(kStack);
   document["sources"]["estimate"] = {{"title", "an estimate"}};

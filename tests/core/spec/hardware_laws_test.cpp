@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/spec/profile_library.hpp"
@@ -18,28 +19,16 @@ std::vector<AcceleratorSpec> all_accelerators() {
 // peak = units * clock * FLOP per clock and unit; the last factor is the matrix unit's width, as
 // the vendors publish it.
 TEST(HardwareLaws, MatrixPeakIsUnitsTimesClockTimesWidth) {
-  struct Row {
-    const char* accelerator;
-    double flop_per_clock;
-  };
-  for (const Row row : {Row{"v100-sxm2-32gb", 1024},
-                        {"a100-40gb", 2048},
-                        {"a100-80gb", 2048},
-                        {"a800", 2048},
-                        {"h100-sxm", 4096},
-                        {"h100-pcie", 4096},
-                        {"h800", 4096},
-                        {"h200", 4096},
-                        {"gh200", 4096},
-                        {"l40s", 1024},
-                        {"rtx4090", 512},
-                        {"mi250x", 1024},
-                        {"mi300x", 2048},
-                        {"mi325x", 2048}}) {
-    const AcceleratorSpec spec = load_accelerator(row.accelerator);
+  const std::pair<const char*, double> kFlopPerClock[] = {
+      {"v100-sxm2-32gb", 1024}, {"a100-40gb", 2048}, {"a100-80gb", 2048}, {"a800", 2048},
+      {"h100-sxm", 4096},       {"h100-pcie", 4096}, {"h800", 4096},      {"h200", 4096},
+      {"gh200", 4096},          {"l40s", 1024},      {"rtx4090", 512},    {"mi250x", 1024},
+      {"mi300x", 2048},         {"mi325x", 2048}};
+  for (const auto& [name, flop_per_clock] : kFlopPerClock) {
+    const AcceleratorSpec spec = load_accelerator(name);
     const double peak =
-        static_cast<double>(spec.compute_units) * spec.max_clock.value() * row.flop_per_clock;
-    EXPECT_NEAR(spec.matrix.fp16.value() / peak, 1.0, 0.015) << row.accelerator;
+        static_cast<double>(spec.compute_units) * spec.max_clock.value() * flop_per_clock;
+    EXPECT_NEAR(spec.matrix.fp16.value() / peak, 1.0, 0.015) << name;
   }
 }
 
@@ -97,19 +86,16 @@ TEST(HardwareLaws, NvlinkBandwidthIsLinksTimesRate) {
 // NCCL's own ceiling of a link (src/graph/topo.h): 20, 20.6 and 40.1 GB/s on SM80, SM90 and SM100.
 // What rings are measured to reach lies just below it.
 TEST(HardwareLaws, RingBandwidthLiesJustBelowTheCeilingOfNccl) {
-  struct Row {
-    const char* cluster;
-    double ceiling_gigabytes_per_second;
-  };
-  for (const Row row : {Row{"dgx-a100", 12 * 20.0},
-                        {"dgx-h100", 18 * 20.6},
-                        {"dgx-h200", 18 * 20.6},
-                        {"dgx-b200", 18 * 40.1},
-                        {"gb200-nvl72", 18 * 40.1}}) {
-    const ScaleUpSpec links = load_cluster(row.cluster).node.scale_up;
+  const std::pair<const char*, double> kCeilings[] = {{"dgx-a100", 12 * 20.0},
+                                                      {"dgx-h100", 18 * 20.6},
+                                                      {"dgx-h200", 18 * 20.6},
+                                                      {"dgx-b200", 18 * 40.1},
+                                                      {"gb200-nvl72", 18 * 40.1}};
+  for (const auto& [name, ceiling] : kCeilings) {
+    const ScaleUpSpec links = load_cluster(name).node.scale_up;
     const double reached = links.bandwidth.value() * links.ring_efficiency / 1e9;
-    EXPECT_LE(reached, row.ceiling_gigabytes_per_second) << row.cluster;
-    EXPECT_GE(reached, 0.94 * row.ceiling_gigabytes_per_second) << row.cluster;
+    EXPECT_LE(reached, ceiling) << name;
+    EXPECT_GE(reached, 0.94 * ceiling) << name;
   }
 }
 
@@ -193,19 +179,13 @@ TEST(HardwareLaws, Mi250xIsCountedByTheDie) {
 
 TEST(HardwareLaws, MeasuredRatesDoNotExceedTheSpecs) {
   // ML Engineering, mamf-finder: the best rates seen of any GEMM shape, in TFLOP/s.
-  struct Row {
-    const char* accelerator;
-    double best;
-  };
-  for (const Row row : {Row{"a100-80gb", 271.2},
-                        {"h100-sxm", 810.5},
-                        {"b200", 1745.0},
-                        {"gb200", 1822.0},
-                        {"b300", 1769.0},
-                        {"mi300x", 668.4}}) {
-    const AcceleratorSpec spec = load_accelerator(row.accelerator);
-    EXPECT_NEAR(spec.matrix.bf16.value() * spec.efficiency.matrix / (row.best * 1e12), 1.0, 0.002)
-        << row.accelerator;
+  const std::pair<const char*, double> kBest[] = {{"a100-80gb", 271.2}, {"h100-sxm", 810.5},
+                                                  {"b200", 1745.0},     {"gb200", 1822.0},
+                                                  {"b300", 1769.0},     {"mi300x", 668.4}};
+  for (const auto& [name, best] : kBest) {
+    const AcceleratorSpec spec = load_accelerator(name);
+    EXPECT_NEAR(spec.matrix.bf16.value() * spec.efficiency.matrix / (best * 1e12), 1.0, 0.002)
+        << name;
   }
 }
 

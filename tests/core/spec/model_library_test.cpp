@@ -1,5 +1,6 @@
 #include "core/spec/model_library.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,55 +10,27 @@
 #include <set>
 
 #include "core/base/data_directory.hpp"
-#include "core/base/error.hpp"
+#include "tests/scratch_path.hpp"
+#include "tests/thrown.hpp"
 
 namespace shardwright {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::HasSubstr;
 
 const std::string kConfigs =
     std::string(SHARDWRIGHT_SOURCE_DIR) + "/tests/core/spec/data/huggingface/";
 
 std::string message_of(const std::string& name) {
-  try {
-    load_model(name);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
+  return thrown_by([&name] { load_model(name); });
 }
-
-// A folder that is removed with the test.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string pattern = (fs::temp_directory_path() / "shardwright-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-
-  const fs::path& path() const { return path_; }
-  fs::path write(const fs::path& name, const std::string& text) const {
-    fs::create_directories((path_ / name).parent_path());
-    std::ofstream(path_ / name) << text;
-    return path_ / name;
-  }
-
- private:
-  fs::path path_;
-};
 
 TEST(ModelLibrary, ShipsTheModelsThatThePublishedResultsNeed) {
   const std::vector<std::string> names = shipped_models();
-  EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
+  EXPECT_TRUE(std::ranges::is_sorted(names));
   for (const char* name : {"gpt3-175b", "mt-nlg-530b", "megatron-1t", "llama3.1-405b"})
-    EXPECT_TRUE(std::binary_search(names.begin(), names.end(), name)) << name;
+    EXPECT_TRUE(std::ranges::binary_search(names, name)) << name;
 }
 
 TEST(ModelLibrary, NamesAndAliasesAreUnique) {
@@ -80,33 +53,35 @@ TEST(ModelLibrary, ReadsAFileOfEitherFormatAndNamesAnImportAfterIt) {
 }
 
 TEST(ModelLibrary, ReadsAFolderAndNamesTheImportAfterIt) {
-  const ScratchFolder scratch;
-  fs::create_directory(scratch.path() / "My-Llama");
-  fs::copy(kConfigs + "llama2-7b.json", scratch.path() / "My-Llama" / "config.json");
-  const ModelSpec model = load_model((scratch.path() / "My-Llama").string());
+  const TemporaryFolder scratch;
+  const fs::path folder = scratch.path() / "My-Llama";
+  fs::create_directory(folder);
+  fs::copy(kConfigs + "llama2-7b.json", folder / "config.json");
+  const ModelSpec model = load_model(folder);
   EXPECT_EQ(model.name, "My-Llama");
   EXPECT_EQ(model.layers, 32);
 }
 
 TEST(ModelLibrary, AWrongNameIsAnsweredWithTheNearestOne) {
-  EXPECT_NE(message_of("lama3-70b").find("did you mean \"llama3-70b\"?"), std::string::npos);
-  EXPECT_NE(message_of("no-such-thing-at-all").find(" known names"), std::string::npos);
-  EXPECT_NE(message_of("").find("no model of this name"), std::string::npos);
+  EXPECT_THAT(message_of("lama3-70b"), HasSubstr("did you mean \"llama3-70b\"?"));
+  EXPECT_THAT(message_of("no-such-thing-at-all"), HasSubstr(" known names"));
+  EXPECT_THAT(message_of(""), HasSubstr("no model of this name"));
 }
 
 TEST(ModelLibrary, RefusesWhatIsNoModel) {
-  const ScratchFolder scratch;
-  EXPECT_NE(message_of("/no/such/config.json").find("no such file"), std::string::npos);
-  EXPECT_NE(message_of("./nowhere.json").find("no such file"), std::string::npos);
-  EXPECT_NE(message_of(scratch.path().string()).find("without config.json"), std::string::npos);
-  EXPECT_NE(message_of(scratch.write("a.json", "{}").string()).find("\"model_type\""),
-            std::string::npos);
-  EXPECT_NE(message_of(scratch.write("b.json", "[1, 2]").string()).find("found an array of 2"),
-            std::string::npos);
-  EXPECT_NE(message_of(scratch.write("c.json", "{\"model_type\": \"ll").string()).find("JSON"),
-            std::string::npos);
-  EXPECT_NE(message_of(scratch.write("d.json", "").string()).find("an empty file"),
-            std::string::npos);
+  const TemporaryFolder scratch;
+  EXPECT_THAT(message_of("/no/such/config.json"), HasSubstr("no such file"));
+  EXPECT_THAT(message_of("./nowhere.json"), HasSubstr("no such file"));
+  EXPECT_THAT(message_of(scratch.path()), HasSubstr("without config.json"));
+  const fs::path file = scratch.path() / "model.json";
+  const std::pair<const char*, const char*> kBadFiles[] = {{"{}", "\"model_type\""},
+                                                           {"[1, 2]", "found an array of 2"},
+                                                           {"{\"model_type\": \"ll", "JSON"},
+                                                           {"", "an empty file"}};
+  for (const auto& [text, message] : kBadFiles) {
+    std::ofstream(file) << text;
+    EXPECT_THAT(message_of(file), HasSubstr(message));
+  }
 }
 
 // Sets an environment variable for the length of a test.
@@ -125,11 +100,11 @@ class ScopedVariable {
 
 TEST(DataDirectory, IsTheSourceTreeUnlessTheEnvironmentSaysOtherwise) {
   EXPECT_TRUE(fs::equivalent(data_directory(), SHARDWRIGHT_SOURCE_DIR));
-  const ScratchFolder scratch;
+  const TemporaryFolder scratch;
   const ScopedVariable variable("SHARDWRIGHT_DATA", scratch.path().string());
   EXPECT_EQ(data_directory(), scratch.path());
   EXPECT_TRUE(shipped_models().empty());
-  EXPECT_NE(message_of("llama3-8b").find("holds no models"), std::string::npos);
+  EXPECT_THAT(message_of("llama3-8b"), HasSubstr("holds no models"));
 }
 
 TEST(DataDirectory, AFolderThatIsNotThereIsRefused) {

@@ -1,5 +1,5 @@
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
 
 #include <set>
 
@@ -208,25 +208,22 @@ TEST(PublishedParameters, OfCheckpointsCountWhatTheyStoreTwice) {
 
 // Equation 2 of arXiv 2104.04473, P = 12 l h^2 (1 + 13/(12h) + (V+s)/(12lh)), plus the 2h of the
 // final norm that it leaves out.
-TEST(CountParameters, OfAGptFollowTheClosedForm) {
-  const bool ok = rc::check("gpt", [] {
-    ModelSpec model;
-    const std::int64_t l = model.layers = any_size(1, 100);
-    const std::int64_t head_dim = any_size(1, 128);
-    model.attention.heads = model.attention.kv_heads = any_size(1, 64);
-    model.attention.head_dim = head_dim;
-    const std::int64_t h = model.hidden = model.attention.heads * head_dim;
-    const std::int64_t V = model.vocab = any_size(1, 100'000);
-    const std::int64_t s = model.max_seq_len = model.position_embeddings = any_size(1, 4096);
-    model.attention.qkv_bias = model.attention.output_bias = true;
-    model.mlp = {4 * h, Activation::Gelu, false, true};
-    model.norm = NormKind::LayerNorm;
-    model.norm_bias = true;
-    model.position = PositionKind::Learned;
-    model.tied_embeddings = true;
-    RC_ASSERT(count_parameters(model).total == 12 * l * h * h + 13 * l * h + (V + s) * h + 2 * h);
-  });
-  EXPECT_TRUE(ok);
+RC_GTEST_PROP(CountParameters, OfAGptFollowTheClosedForm, ()) {
+  ModelSpec model;
+  const std::int64_t l = model.layers = any_size(1, 100);
+  const std::int64_t head_dim = any_size(1, 128);
+  model.attention.heads = model.attention.kv_heads = any_size(1, 64);
+  model.attention.head_dim = head_dim;
+  const std::int64_t h = model.hidden = model.attention.heads * head_dim;
+  const std::int64_t V = model.vocab = any_size(1, 100'000);
+  const std::int64_t s = model.max_seq_len = model.position_embeddings = any_size(1, 4096);
+  model.attention.qkv_bias = model.attention.output_bias = true;
+  model.mlp = {4 * h, Activation::Gelu, false, true};
+  model.norm = NormKind::LayerNorm;
+  model.norm_bias = true;
+  model.position = PositionKind::Learned;
+  model.tied_embeddings = true;
+  RC_ASSERT(count_parameters(model).total == 12 * l * h * h + 13 * l * h + (V + s) * h + 2 * h);
 }
 
 std::int64_t sum_of(const std::vector<ParameterTensor>& tensors, bool prediction) {
@@ -237,62 +234,50 @@ std::int64_t sum_of(const std::vector<ParameterTensor>& tensors, bool prediction
   return sum;
 }
 
-TEST(CountParameters, IsTheSumOfAllTensors) {
-  const bool ok = rc::check("sum", [] {
-    const ModelSpec model = any_model();
-    const std::vector<ParameterTensor> tensors = parameter_tensors(model);
-    const ParameterCount count = count_parameters(model);
-    RC_ASSERT(count.total == sum_of(tensors, false));
-    RC_ASSERT(count.mtp == sum_of(tensors, true));
-  });
-  EXPECT_TRUE(ok);
+RC_GTEST_PROP(CountParameters, IsTheSumOfAllTensors, ()) {
+  const ModelSpec model = any_model();
+  const std::vector<ParameterTensor> tensors = parameter_tensors(model);
+  const ParameterCount count = count_parameters(model);
+  RC_ASSERT(count.total == sum_of(tensors, false));
+  RC_ASSERT(count.mtp == sum_of(tensors, true));
 }
 
-TEST(CountParameters, OfOneTokenGrowWithTopKByOneExpertPerSparseLayer) {
-  const bool ok = rc::check("active", [] {
-    ModelSpec model = any_model();
-    model.moe = any_experts(model.layers);
-    model.mlp.bias = false;
-    std::int64_t sparse_layers = 0;
-    for (std::int64_t i = 0; i < model.layers; ++i) sparse_layers += model.is_sparse(i) ? 1 : 0;
-    RC_ASSERT(sparse_layers > 0);
-    const std::int64_t matrices = model.mlp.gated ? 3 : 2;
-    const std::int64_t expert = matrices * model.hidden * model.moe->expert_ffn;
-    const ParameterCount count = count_parameters(model);
-    const std::int64_t idle = model.moe->experts - model.moe->top_k;
-    RC_ASSERT(count.active == count.total - sparse_layers * idle * expert);
-    RC_ASSERT(count.active <= count.total);
-  });
-  EXPECT_TRUE(ok);
+RC_GTEST_PROP(CountParameters, OfOneTokenGrowWithTopKByOneExpertPerSparseLayer, ()) {
+  ModelSpec model = any_model();
+  model.moe = any_experts(model.layers);
+  model.mlp.bias = false;
+  std::int64_t sparse_layers = 0;
+  for (std::int64_t i = 0; i < model.layers; ++i) sparse_layers += model.is_sparse(i) ? 1 : 0;
+  RC_ASSERT(sparse_layers > 0);
+  const std::int64_t matrices = model.mlp.gated ? 3 : 2;
+  const std::int64_t expert = matrices * model.hidden * model.moe->expert_ffn;
+  const ParameterCount count = count_parameters(model);
+  const std::int64_t idle = model.moe->experts - model.moe->top_k;
+  RC_ASSERT(count.active == count.total - sparse_layers * idle * expert);
+  RC_ASSERT(count.active <= count.total);
 }
 
-TEST(ParameterTensors, HaveNamesOfTheirOwnAndPositiveShapes) {
-  const bool ok = rc::check("names", [] {
-    std::set<std::string> names;
-    for (const ParameterTensor& tensor : parameter_tensors(any_model())) {
-      RC_ASSERT(names.insert(tensor.name).second);
-      RC_ASSERT(!tensor.shape.empty());
-      for (const std::int64_t size : tensor.shape) RC_ASSERT(size > 0);
-    }
-  });
-  EXPECT_TRUE(ok);
+RC_GTEST_PROP(ParameterTensors, HaveNamesOfTheirOwnAndPositiveShapes, ()) {
+  std::set<std::string> names;
+  for (const ParameterTensor& tensor : parameter_tensors(any_model())) {
+    RC_ASSERT(names.insert(tensor.name).second);
+    RC_ASSERT(!tensor.shape.empty());
+    for (const std::int64_t size : tensor.shape) RC_ASSERT(size > 0);
+  }
 }
 
 // Tensor parallelism divides what is split: a column-split weight along its first dimension, a
 // row-split one along its last, so the bias of a row-split matrix cannot be split with it.
-TEST(ParameterTensors, AreShardedAlongADimensionThatTheyHave) {
-  const bool ok = rc::check("shards", [] {
-    for (const ParameterTensor& tensor : parameter_tensors(any_model())) {
-      const bool experts = tensor.shard == ShardKind::ExpertColumn ||
-                           tensor.shard == ShardKind::ExpertRow ||
-                           tensor.shard == ShardKind::ExpertReplicated;
-      RC_ASSERT(experts == (tensor.name.find(".experts.") != std::string::npos));
-      if (tensor.shard == ShardKind::Row) RC_ASSERT(tensor.shape.size() == 2u);
-      if (tensor.shard == ShardKind::ExpertRow) RC_ASSERT(tensor.shape.size() == 3u);
-      if (tensor.shard == ShardKind::ExpertReplicated) RC_ASSERT(tensor.shape.size() == 2u);
-    }
-  });
-  EXPECT_TRUE(ok);
+RC_GTEST_PROP(ParameterTensors, AreShardedAlongADimensionThatTheyHave, ()) {
+  for (const ParameterTensor& tensor : parameter_tensors(any_model())) {
+    const bool experts = tensor.shard == ShardKind::ExpertColumn ||
+                         tensor.shard == ShardKind::ExpertRow ||
+                         tensor.shard == ShardKind::ExpertReplicated;
+    RC_ASSERT(experts == (tensor.name.find(".experts.") != std::string::npos));
+    if (tensor.shard == ShardKind::Row) RC_ASSERT(tensor.shape.size() == 2u);
+    if (tensor.shard == ShardKind::ExpertRow) RC_ASSERT(tensor.shape.size() == 3u);
+    if (tensor.shard == ShardKind::ExpertReplicated) RC_ASSERT(tensor.shape.size() == 2u);
+  }
 }
 
 TEST(IsSparse, FollowsLeadingDenseLayersAndTheInterval) {

@@ -1,14 +1,8 @@
-// Random but valid models, and the pointers of an input error, for the tests of the model readers.
+// Random but valid models for the tests of the model readers.
 #pragma once
 
 #include <rapidcheck.h>
 
-#include <algorithm>
-#include <functional>
-#include <string>
-#include <vector>
-
-#include "core/base/error.hpp"
 #include "core/spec/model_spec.hpp"
 
 namespace shardwright {
@@ -95,18 +89,6 @@ inline ModelSpec any_model() {
   model.dropout = static_cast<double>(any_size(0, 4)) / 8.0;
   model.mtp_layers = any_size(0, 2);
   return model;
-}
-
-// The pointers of the problems that `read` reports, sorted; empty if it reports none.
-inline std::vector<std::string> problem_pointers(const std::function<void()>& read) {
-  std::vector<std::string> pointers;
-  try {
-    read();
-  } catch (const InputError& error) {
-    for (const Problem& problem : error.problems()) pointers.push_back(problem.where);
-  }
-  std::sort(pointers.begin(), pointers.end());
-  return pointers;
 }
 
 }  // namespace shardwright

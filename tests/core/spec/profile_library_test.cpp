@@ -11,10 +11,10 @@
 #include <string>
 
 #include "core/base/data_directory.hpp"
-#include "core/base/error.hpp"
 #include "core/base/json_reader.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "tests/scratch_path.hpp"
+#include "tests/thrown.hpp"
 
 namespace shardwright {
 namespace {
@@ -22,55 +22,45 @@ namespace {
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-template <class Load>
-std::string error_of(Load load) {
-  try {
-    load();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(ProfileLibrary, ListsAreSortedAndHoldTheNamesThatUsersStartFrom) {
   const std::vector<std::string> clusters = shipped_clusters();
-  EXPECT_TRUE(std::is_sorted(clusters.begin(), clusters.end()));
-  for (const char* name : {"dgx-v100",
-                           "dgx-a100",
-                           "hgx-a100-40gb",
-                           "dgx-h100",
-                           "dgx-h200",
-                           "dgx-b200",
-                           "hgx-b300",
-                           "gb200-nvl72",
-                           "gb300-nvl72",
-                           "h800-ib",
-                           "a800-ib",
-                           "h20-node",
-                           "aws-p4d",
-                           "aws-p5",
-                           "azure-nd-h100-v5",
-                           "azure-nd-a100-v4",
-                           "gcp-a3-mega",
-                           "grand-teton-h100-roce",
-                           "selene",
-                           "mi250x-frontier",
-                           "mi300x-node",
-                           "l40s-pcie-workstation",
-                           "rtx4090-workstation",
-                           "tpu-v5p-torus",
-                           "ocs-torus"})
-    EXPECT_THAT(clusters, ::testing::Contains(name));
+  EXPECT_TRUE(std::ranges::is_sorted(clusters));
+  const char* const kNames[] = {"dgx-v100",
+                                "dgx-a100",
+                                "hgx-a100-40gb",
+                                "dgx-h100",
+                                "dgx-h200",
+                                "dgx-b200",
+                                "hgx-b300",
+                                "gb200-nvl72",
+                                "gb300-nvl72",
+                                "h800-ib",
+                                "a800-ib",
+                                "h20-node",
+                                "aws-p4d",
+                                "aws-p5",
+                                "azure-nd-h100-v5",
+                                "azure-nd-a100-v4",
+                                "gcp-a3-mega",
+                                "grand-teton-h100-roce",
+                                "selene",
+                                "mi250x-frontier",
+                                "mi300x-node",
+                                "l40s-pcie-workstation",
+                                "rtx4090-workstation",
+                                "tpu-v5p-torus",
+                                "ocs-torus"};
+  EXPECT_THAT(clusters, ::testing::IsSupersetOf(kNames));
 }
 
 TEST(ProfileLibrary, AWrongNameIsAnErrorWithTheNearestOne) {
-  EXPECT_THAT(error_of([] { load_cluster("dgx-h10"); }), HasSubstr("did you mean \"dgx-h100\"?"));
-  EXPECT_THAT(error_of([] { load_stack("megatron-cor"); }),
+  EXPECT_THAT(thrown_by([] { load_cluster("dgx-h10"); }), HasSubstr("did you mean \"dgx-h100\"?"));
+  EXPECT_THAT(thrown_by([] { load_stack("megatron-cor"); }),
               HasSubstr("did you mean \"megatron-core\"?"));
-  EXPECT_THAT(error_of([] { load_accelerator("h100sxm"); }),
+  EXPECT_THAT(thrown_by([] { load_accelerator("h100sxm"); }),
               HasSubstr("did you mean \"h100-sxm\"?"));
-  EXPECT_THAT(error_of([] { load_cluster("no/such/file.json"); }), HasSubstr("no such file"));
-  EXPECT_THAT(error_of([] { load_cluster(""); }), HasSubstr("one of "));
+  EXPECT_THAT(thrown_by([] { load_cluster("no/such/file.json"); }), HasSubstr("no such file"));
+  EXPECT_THAT(thrown_by([] { load_cluster(""); }), HasSubstr("one of "));
 }
 
 TEST(ProfileLibrary, AUsersClusterMayNameShippedPartsAndFilesBesideIt) {
@@ -159,14 +149,6 @@ TEST(ProfileLibrary, WhatIsNotShippedIsNotFound) {
   for (const char* spelling :
        {"", "-", "Radeon VII", "TPU v3", "A100-64GB", "V100-SXM2-16GB", "H1000", "xH100", "GB"})
     EXPECT_EQ(find_accelerator(spelling).value_or("nothing"), "nothing") << spelling;
-}
-
-TEST(ProfileLibrary, EveryShippedStackHasTheNameOfItsFileAndNothingFilledIn) {
-  for (const std::string& name : shipped_stacks()) {
-    const StackSpec stack = load_stack(name);
-    EXPECT_EQ(stack.name, name);
-    EXPECT_TRUE(stack.filled_in.empty()) << name;
-  }
 }
 
 // Variants of a stack are patches on its profile, so that a figure has one place.

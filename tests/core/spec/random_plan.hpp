@@ -8,6 +8,7 @@
 
 #include "core/spec/plan.hpp"
 #include "core/spec/precision.hpp"
+#include "tests/core/spec/model_samples.hpp"
 
 namespace shardwright {
 
@@ -16,22 +17,32 @@ E any_enumerator() {
   return enumerators<E>()[*rc::gen::inRange<std::size_t>(0, kEnumCount<E>)];
 }
 
-inline std::int64_t any_between(std::int64_t least, std::int64_t most) {
-  return *rc::gen::inRange<std::int64_t>(least, most + 1);
+inline void shuffle_axes(std::vector<Axis>& order) {
+  for (std::size_t i = order.size() - 1; i > 0; --i)
+    std::swap(order[i], order[*rc::gen::inRange<std::size_t>(0, i + 1)]);
+}
+
+// A plan of any of these degrees, nested in any order.
+inline Plan any_plan_of_degrees(const std::vector<std::int64_t>& degrees) {
+  Plan plan;
+  for (std::int64_t* degree : {&plan.dp, &plan.tp, &plan.pp, &plan.cp})
+    *degree = *rc::gen::elementOf(degrees);
+  shuffle_axes(plan.rank_order);
+  return plan;
 }
 
 inline Plan any_plan() {
   Plan plan;
   for (std::int64_t* degree :
        {&plan.dp, &plan.tp, &plan.pp, &plan.cp, &plan.ep, &plan.expert_tp, &plan.vpp}) {
-    *degree = any_between(1, 40);
+    *degree = any_size(1, 40);
   }
-  plan.micro_batch = any_between(1, 16);
-  plan.global_batch = any_between(1, 100'000);
-  plan.seq_len = any_between(1, 200'000);
-  plan.zero_stage = static_cast<int>(any_between(0, 3));
-  plan.shard_group = any_between(0, 64);
-  plan.recompute_layers = any_between(0, 50);
+  plan.micro_batch = any_size(1, 16);
+  plan.global_batch = any_size(1, 100'000);
+  plan.seq_len = any_size(1, 200'000);
+  plan.zero_stage = static_cast<int>(any_size(0, 3));
+  plan.shard_group = any_size(0, 64);
+  plan.recompute_layers = any_size(0, 50);
   plan.schedule = any_enumerator<ScheduleKind>();
   plan.context_parallel = any_enumerator<ContextParallelKind>();
   plan.recompute = any_enumerator<RecomputePolicy>();
@@ -42,11 +53,9 @@ inline Plan any_plan() {
         &plan.overlap.tensor_parallel, &plan.overlap.p2p, &plan.overlap.expert_parallel,
         &plan.overlap.expert_microbatches, &plan.embedding_counts_as_layer,
         &plan.head_counts_as_layer, &plan.offload_activations, &plan.multi_token_prediction}) {
-    *flag = *rc::gen::arbitrary<bool>();
+    *flag = any_flag();
   }
-  for (std::size_t i = plan.rank_order.size() - 1; i > 0; --i) {
-    std::swap(plan.rank_order[i], plan.rank_order[*rc::gen::inRange<std::size_t>(0, i + 1)]);
-  }
+  shuffle_axes(plan.rank_order);
   plan.stage_layers =
       *rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange<std::int64_t>(0, 20));
   return plan;

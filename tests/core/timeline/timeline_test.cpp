@@ -7,8 +7,8 @@
 #include <optional>
 #include <sstream>
 
-#include "core/base/error.hpp"
 #include "core/timeline/perfetto.hpp"
+#include "tests/thrown.hpp"
 
 namespace shardwright {
 namespace {
@@ -90,29 +90,17 @@ TEST(Timeline, ReportsAllProblemsWithTheirPlaces) {
   document["spans"][2]["duration_s"] = -1.0;
   document["flows"][0]["to"] = 4;
   document["memory"][0]["extra"] = true;
-  try {
-    read_timeline(document, "test");
-    FAIL() << "read a broken timeline";
-  } catch (const InputError& error) {
-    std::vector<std::string> places;
-    for (const Problem& problem : error.problems()) places.push_back(problem.where);
-    EXPECT_EQ(places,
-              (std::vector<std::string>{"/spans/0/stream", "/spans/1/rank", "/spans/2/duration_s",
-                                        "/flows/0/to", "/memory/0/extra"}));
-  }
+  EXPECT_EQ(problems_of([&document] { read_timeline(document, "test"); }),
+            (std::vector<std::string>{"/spans/0/stream", "/spans/1/rank", "/spans/2/duration_s",
+                                      "/flows/0/to", "/memory/0/extra"}));
 }
 
 TEST(Timeline, ListsEachRankOnce) {
   nlohmann::json document = to_json(two_stages());
   document["ranks"].push_back(document["ranks"][1]);
-  try {
-    read_timeline(document, "test");
-    FAIL() << "read a rank twice";
-  } catch (const InputError& error) {
-    ASSERT_EQ(error.problems().size(), 1U);
-    EXPECT_EQ(error.problems().front().where, "/ranks/2/rank");
-    EXPECT_EQ(error.problems().front().found, "5");
-  }
+  const auto read = [&document] { read_timeline(document, "test"); };
+  EXPECT_EQ(problems_of(read), std::vector<std::string>{"/ranks/2/rank"});
+  EXPECT_NE(thrown_by(read).find("/ranks/2/rank: found 5;"), std::string::npos);
 }
 
 TEST(Perfetto, ShowsEachSpanOnceInMicroseconds) {
@@ -164,13 +152,7 @@ TEST(Perfetto, TimesBeyondACenturyAreCutOff) {
 }
 
 std::vector<std::string> places_of_problems(const nlohmann::json& trace) {
-  std::vector<std::string> places;
-  try {
-    read_perfetto(trace, "test");
-  } catch (const InputError& error) {
-    for (const Problem& problem : error.problems()) places.push_back(problem.where);
-  }
-  return places;
+  return problems_of([&trace] { read_perfetto(trace, "test"); });
 }
 
 TEST(Perfetto, ATraceOfAnotherProgramIsRefusedAtOnce) {
@@ -184,7 +166,8 @@ TEST(Perfetto, ATraceOfAnotherProgramIsRefusedAtOnce) {
 
 TEST(Perfetto, AllProblemsOfATraceAreToldWithTheirPlaces) {
   nlohmann::json trace = trace_of(two_stages());
-  std::map<std::string, std::string> first;  // pointer, by phase
+  // The pointer of the first event of each phase.
+  std::map<std::string, std::string> first;
   auto& events = trace["traceEvents"];
   for (std::size_t i = 0; i < events.size(); ++i)
     first.emplace(events[i]["ph"], "/traceEvents/" + std::to_string(i));

@@ -2,7 +2,7 @@
 #include "sim/cost/collective_cost.hpp"
 
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
 
 #include <array>
 #include <cmath>
@@ -33,6 +33,11 @@ OpKind any_kind() {
   return kKinds[*rc::gen::inRange<std::size_t>(0, kKinds.size())];
 }
 
+CollectiveCost cost_of(OpKind kind, double bytes, const GroupPlacement& placement,
+                       const ClusterSpec& cluster = fixtures::dgx_h100()) {
+  return collective_cost(kind, Bytes(bytes), placement, cluster, StackSpec{});
+}
+
 Seconds time_of(OpKind kind, double bytes, const GroupPlacement& placement,
                 const ClusterSpec& cluster = fixtures::dgx_h100()) {
   return collective_time(kind, Bytes(bytes), placement, cluster, StackSpec{});
@@ -40,8 +45,7 @@ Seconds time_of(OpKind kind, double bytes, const GroupPlacement& placement,
 
 TEST(CollectiveCost, OneMemberCostsNothing) {
   for (const OpKind kind : kKinds) {
-    const CollectiveCost cost =
-        collective_cost(kind, gigabytes(1), GroupPlacement{}, fixtures::dgx_h100(), StackSpec{});
+    const CollectiveCost cost = cost_of(kind, 1e9, GroupPlacement{});
     EXPECT_EQ(cost.time, Seconds(0));
     EXPECT_EQ(cost.algorithm, Algorithm::None);
   }
@@ -66,24 +70,20 @@ TEST(CollectiveCost, InAStepExchangesOverTheNetworkHaveARatioOfTheirOwn) {
   EXPECT_DOUBLE_EQ(ratio(OpKind::AllGather, 4), 0.5);
 }
 
-TEST(CollectiveCost, GrowsWithBytes) {
-  EXPECT_TRUE(rc::check([] {
-    const OpKind kind = any_kind();
-    const GroupPlacement placement = any_placement();
-    const double bytes = std::exp2(*rc::gen::inRange(300, 3400) * 0.01);
-    // The time is the same, except for rounding, where more bytes keep more channels busy.
-    constexpr double kRounding = 1.0 - 1e-12;
-    RC_ASSERT(time_of(kind, bytes * 1.1, placement) >= time_of(kind, bytes, placement) * kRounding);
-    RC_ASSERT(time_of(kind, bytes * 100.0, placement) > time_of(kind, bytes, placement));
-  }));
+RC_GTEST_PROP(CollectiveCost, GrowsWithBytes, ()) {
+  const OpKind kind = any_kind();
+  const GroupPlacement placement = any_placement();
+  const double bytes = std::exp2(*rc::gen::inRange(300, 3400) * 0.01);
+  // The time is the same, except for rounding, where more bytes keep more channels busy.
+  constexpr double kRounding = 1.0 - 1e-12;
+  RC_ASSERT(time_of(kind, bytes * 1.1, placement) >= time_of(kind, bytes, placement) * kRounding);
+  RC_ASSERT(time_of(kind, bytes * 100.0, placement) > time_of(kind, bytes, placement));
 }
 
 // The data keep so many busy, at most those of the node's links, or two for each NIC.
 TEST(CollectiveCost, UsesMoreChannelsForMoreBytes) {
   const auto channels = [](double bytes, const GroupPlacement& placement) {
-    return collective_cost(OpKind::AllGather, Bytes(bytes), placement, fixtures::dgx_h100(),
-                           StackSpec{})
-        .channels;
+    return cost_of(OpKind::AllGather, bytes, placement).channels;
   };
   EXPECT_EQ(channels(1e3, on_nodes(1, 8)), 1);
   EXPECT_GT(channels(2e5, on_nodes(1, 8)), 1);
@@ -94,40 +94,36 @@ TEST(CollectiveCost, UsesMoreChannelsForMoreBytes) {
 }
 
 // 2(n-1)/n S/B, with the link's full bandwidth inside a node and the NICs' between nodes.
-TEST(CollectiveCost, RingAllReduceIsNeverFasterThanItsTraffic) {
-  EXPECT_TRUE(rc::check([] {
-    const ClusterSpec cluster = fixtures::dgx_h100();
-    const GroupPlacement placement = any_placement();
-    const Bytes bytes(std::exp2(*rc::gen::inRange(300, 3400) * 0.01));
-    const CollectiveCost cost =
-        collective_cost(OpKind::AllReduce, bytes, placement, cluster, StackSpec{}, Algorithm::Ring);
-    const auto n = static_cast<double>(placement.size);
-    const BytesPerSecond links =
-        placement.nodes > 1
-            ? std::min(cluster.node.scale_up.bandwidth,
-                       cluster.node.nic.bandwidth * static_cast<double>(placement.per_node))
-            : cluster.node.scale_up.bandwidth;
-    RC_ASSERT(cost.algorithm == Algorithm::Ring);
-    RC_ASSERT(cost.time >= bytes * (2.0 * (n - 1.0) / n) / links);
-  }));
+RC_GTEST_PROP(CollectiveCost, RingAllReduceIsNeverFasterThanItsTraffic, ()) {
+  const ClusterSpec cluster = fixtures::dgx_h100();
+  const GroupPlacement placement = any_placement();
+  const Bytes bytes(std::exp2(*rc::gen::inRange(300, 3400) * 0.01));
+  const CollectiveCost cost =
+      collective_cost(OpKind::AllReduce, bytes, placement, cluster, StackSpec{}, Algorithm::Ring);
+  const auto n = static_cast<double>(placement.size);
+  const BytesPerSecond links =
+      placement.nodes > 1
+          ? std::min(cluster.node.scale_up.bandwidth,
+                     cluster.node.nic.bandwidth * static_cast<double>(placement.per_node))
+          : cluster.node.scale_up.bandwidth;
+  RC_ASSERT(cost.algorithm == Algorithm::Ring);
+  RC_ASSERT(cost.time >= bytes * (2.0 * (n - 1.0) / n) / links);
 }
 
-TEST(CollectiveCost, TwiceTheNetworkTakesHalfTheTime) {
-  EXPECT_TRUE(rc::check([] {
-    const ClusterSpec cluster = fixtures::dgx_h100();
-    ClusterSpec twice = cluster;
-    twice.node.scale_up.bandwidth *= 2.0;
-    twice.node.nic.bandwidth *= 2.0;
-    twice.node.scale_up.latency *= 0.5;
-    twice.node.scale_up.collective_overhead *= 0.5;
-    twice.fabric.base_latency *= 0.5;
-    const OpKind kind = any_kind();
-    const GroupPlacement placement = any_placement();
-    const double bytes = std::exp2(*rc::gen::inRange(3, 34));
-    const double ratio =
-        time_of(kind, bytes, placement, cluster) / time_of(kind, bytes, placement, twice);
-    RC_ASSERT(std::abs(ratio - 2.0) < 1e-9);
-  }));
+RC_GTEST_PROP(CollectiveCost, TwiceTheNetworkTakesHalfTheTime, ()) {
+  const ClusterSpec cluster = fixtures::dgx_h100();
+  ClusterSpec twice = cluster;
+  twice.node.scale_up.bandwidth *= 2.0;
+  twice.node.nic.bandwidth *= 2.0;
+  twice.node.scale_up.latency *= 0.5;
+  twice.node.scale_up.collective_overhead *= 0.5;
+  twice.fabric.base_latency *= 0.5;
+  const OpKind kind = any_kind();
+  const GroupPlacement placement = any_placement();
+  const double bytes = std::exp2(*rc::gen::inRange(3, 34));
+  const double ratio =
+      time_of(kind, bytes, placement, cluster) / time_of(kind, bytes, placement, twice);
+  RC_ASSERT(std::abs(ratio - 2.0) < 1e-9);
 }
 
 TEST(CollectiveCost, RingAllReduceIsReduceScatterAndAllGather) {
@@ -146,8 +142,7 @@ TEST(CollectiveCost, RingAllReduceIsReduceScatterAndAllGather) {
 // issue 212).
 TEST(CollectiveCost, LargeAllReducesOfANodeUseItsSwitch) {
   const ClusterSpec cluster = fixtures::dgx_h100();
-  const CollectiveCost cost =
-      collective_cost(OpKind::AllReduce, gigabytes(8), on_nodes(1, 8), cluster, StackSpec{});
+  const CollectiveCost cost = cost_of(OpKind::AllReduce, 8e9, on_nodes(1, 8));
   EXPECT_EQ(cost.algorithm, Algorithm::Nvls);
   EXPECT_NEAR(cost.bus_bandwidth.value(), 480e9, 15e9);
   const CollectiveCost ring = collective_cost(OpKind::AllReduce, gigabytes(8), on_nodes(1, 8),
@@ -156,29 +151,21 @@ TEST(CollectiveCost, LargeAllReducesOfANodeUseItsSwitch) {
 }
 
 TEST(CollectiveCost, SmallMessagesUseLL) {
-  const CollectiveCost cost = collective_cost(OpKind::AllGather, Bytes(4096), on_nodes(1, 8),
-                                              fixtures::dgx_h100(), StackSpec{});
-  EXPECT_EQ(cost.protocol, Protocol::LL);
-  EXPECT_EQ(collective_cost(OpKind::AllGather, gigabytes(4), on_nodes(1, 8), fixtures::dgx_h100(),
-                            StackSpec{})
-                .protocol,
-            Protocol::Simple);
+  EXPECT_EQ(cost_of(OpKind::AllGather, 4096, on_nodes(1, 8)).protocol, Protocol::LL);
+  EXPECT_EQ(cost_of(OpKind::AllGather, 4e9, on_nodes(1, 8)).protocol, Protocol::Simple);
 }
 
 TEST(CollectiveCost, RingsOverManyNodesGiveWayToTreesForSmallMessages) {
   ClusterSpec cluster = fixtures::dgx_h100();
   cluster.node.scale_up.in_network_reduction = false;
-  const CollectiveCost cost =
-      collective_cost(OpKind::AllReduce, Bytes(1e5), on_nodes(512, 1), cluster, StackSpec{});
-  EXPECT_EQ(cost.algorithm, Algorithm::Tree);
+  EXPECT_EQ(cost_of(OpKind::AllReduce, 1e5, on_nodes(512, 1), cluster).algorithm, Algorithm::Tree);
 }
 
 TEST(CollectiveCost, SwitchesOfTheNetworkHalveTheTrafficOfANode) {
   ClusterSpec cluster = fixtures::dgx_h100();
   const Seconds without = time_of(OpKind::AllReduce, 4e9, on_nodes(32, 1), cluster);
   cluster.fabric.in_network_reduction = true;
-  const CollectiveCost with =
-      collective_cost(OpKind::AllReduce, gigabytes(4), on_nodes(32, 1), cluster, StackSpec{});
+  const CollectiveCost with = cost_of(OpKind::AllReduce, 4e9, on_nodes(32, 1), cluster);
   EXPECT_EQ(with.algorithm, Algorithm::CollNet);
   EXPECT_NEAR(without / with.time, 2.0, 0.15);
 }

@@ -2,7 +2,7 @@
 #include "sim/cost/kernel_cost.hpp"
 
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
 
 #include <cmath>
 #include <utility>
@@ -13,14 +13,7 @@ namespace shardwright::sim {
 namespace {
 
 AcceleratorSpec any_device() {
-  switch (*rc::gen::inRange(0, 3)) {
-    case 0:
-      return fixtures::a100();
-    case 1:
-      return fixtures::h100();
-    default:
-      return fixtures::b200();
-  }
+  return *rc::gen::element(fixtures::a100(), fixtures::h100(), fixtures::b200());
 }
 
 Precision any_precision() {
@@ -62,55 +55,57 @@ Seconds gemm_time(const GemmWork& work, const AcceleratorSpec& device,
   return kernel_time(OpKind::Gemm, work, precision, device, StackSpec{});
 }
 
-TEST(KernelCost, GemmsAreNeverFasterThanTheRoofline) {
-  EXPECT_TRUE(rc::check([] {
-    const AcceleratorSpec device = any_device();
-    const GemmWork work = any_gemm();
-    const KernelCost cost = kernel_cost(OpKind::Gemm, work, Precision::Bf16, device, StackSpec{});
-    const double least_bytes =
-        2.0 * static_cast<double>(work.batch) *
-        static_cast<double>(work.m * work.n + work.m * work.k + work.k * work.n);
-    RC_ASSERT(cost.time >= work.flop() / device.matrix.bf16);
-    RC_ASSERT(cost.time >= Bytes(least_bytes) / device.memory_bandwidth);
-    RC_ASSERT(cost.efficiency > 0.0);
-    RC_ASSERT(cost.efficiency <= 1.0);
-  }));
+Seconds attention_time(const AttentionWork& work, const AcceleratorSpec& device) {
+  return kernel_time(OpKind::Attention, work, Precision::Bf16, device, StackSpec{});
 }
 
-TEST(KernelCost, AttentionIsNeverFasterThanTheRoofline) {
-  EXPECT_TRUE(rc::check([] {
-    const AcceleratorSpec device = any_device();
-    const AttentionWork work = any_attention();
-    const KernelCost cost =
-        kernel_cost(OpKind::Attention, work, Precision::Bf16, device, StackSpec{});
-    RC_ASSERT(cost.time >= work.flop() / device.matrix.bf16);
-    RC_ASSERT(cost.efficiency <= 1.0);
-  }));
+Seconds memory_time(OpKind kind, const MemoryWork& work, const AcceleratorSpec& device) {
+  return kernel_time(kind, work, Precision::Bf16, device, StackSpec{});
+}
+
+RC_GTEST_PROP(KernelCost, GemmsAreNeverFasterThanTheRoofline, ()) {
+  const AcceleratorSpec device = any_device();
+  const GemmWork work = any_gemm();
+  const KernelCost cost = kernel_cost(OpKind::Gemm, work, Precision::Bf16, device, StackSpec{});
+  const double least_bytes =
+      2.0 * static_cast<double>(work.batch) *
+      static_cast<double>(work.m * work.n + work.m * work.k + work.k * work.n);
+  RC_ASSERT(cost.time >= work.flop() / device.matrix.bf16);
+  RC_ASSERT(cost.time >= Bytes(least_bytes) / device.memory_bandwidth);
+  RC_ASSERT(cost.efficiency > 0.0);
+  RC_ASSERT(cost.efficiency <= 1.0);
+}
+
+RC_GTEST_PROP(KernelCost, AttentionIsNeverFasterThanTheRoofline, ()) {
+  const AcceleratorSpec device = any_device();
+  const AttentionWork work = any_attention();
+  const KernelCost cost =
+      kernel_cost(OpKind::Attention, work, Precision::Bf16, device, StackSpec{});
+  RC_ASSERT(cost.time >= work.flop() / device.matrix.bf16);
+  RC_ASSERT(cost.efficiency <= 1.0);
 }
 
 // All rates by 2, all times of the profile by 1/2: half the time, whatever the shape.
-TEST(KernelCost, TwiceTheMachineTakesHalfTheTime) {
-  EXPECT_TRUE(rc::check([] {
-    const AcceleratorSpec device = any_device();
-    AcceleratorSpec twice = device;
-    for (FlopPerSecond* peak :
-         {&twice.matrix.fp32, &twice.matrix.tf32, &twice.matrix.fp16, &twice.matrix.bf16,
-          &twice.matrix.fp8, &twice.matrix.fp4, &twice.vector_fp32})
-      *peak *= 2.0;
-    twice.memory_bandwidth *= 2.0;
-    for (Seconds* time : {&twice.efficiency.kernel_overhead, &twice.efficiency.gemm_overhead,
-                          &twice.efficiency.power_delay})
-      *time *= 0.5;
-    const MemoryWork copy = stream(static_cast<double>(any_size()) * 1e4, 0.0);
-    const Precision precision = any_precision();
-    for (const auto& [kind, work] : {std::pair<OpKind, Work>{OpKind::Gemm, any_gemm()},
-                                     std::pair<OpKind, Work>{OpKind::Attention, any_attention()},
-                                     std::pair<OpKind, Work>{OpKind::Norm, copy}}) {
-      const double ratio = kernel_time(kind, work, precision, device, StackSpec{}) /
-                           kernel_time(kind, work, precision, twice, StackSpec{});
-      RC_ASSERT(std::abs(ratio - 2.0) < 1e-9);
-    }
-  }));
+RC_GTEST_PROP(KernelCost, TwiceTheMachineTakesHalfTheTime, ()) {
+  const AcceleratorSpec device = any_device();
+  AcceleratorSpec twice = device;
+  for (FlopPerSecond* peak :
+       {&twice.matrix.fp32, &twice.matrix.tf32, &twice.matrix.fp16, &twice.matrix.bf16,
+        &twice.matrix.fp8, &twice.matrix.fp4, &twice.vector_fp32})
+    *peak *= 2.0;
+  twice.memory_bandwidth *= 2.0;
+  for (Seconds* time : {&twice.efficiency.kernel_overhead, &twice.efficiency.gemm_overhead,
+                        &twice.efficiency.power_delay})
+    *time *= 0.5;
+  const MemoryWork copy = stream(static_cast<double>(any_size()) * 1e4, 0.0);
+  const Precision precision = any_precision();
+  for (const auto& [kind, work] : {std::pair<OpKind, Work>{OpKind::Gemm, any_gemm()},
+                                   std::pair<OpKind, Work>{OpKind::Attention, any_attention()},
+                                   std::pair<OpKind, Work>{OpKind::Norm, copy}}) {
+    const double ratio = kernel_time(kind, work, precision, device, StackSpec{}) /
+                         kernel_time(kind, work, precision, twice, StackSpec{});
+    RC_ASSERT(std::abs(ratio - 2.0) < 1e-9);
+  }
 }
 
 TEST(KernelCost, TwiceTheBatchOfALargeGemmTakesTwiceTheTime) {
@@ -187,9 +182,9 @@ TEST(KernelCost, CausalAttentionTakesBetweenHalfAndAllOfTheTime) {
                      .kv_tokens = 4096,
                      .qk_head_dim = 128,
                      .v_head_dim = 128};
-  const Seconds full = kernel_time(OpKind::Attention, work, Precision::Bf16, device, StackSpec{});
+  const Seconds full = attention_time(work, device);
   work.score_share = 0.5;
-  const Seconds causal = kernel_time(OpKind::Attention, work, Precision::Bf16, device, StackSpec{});
+  const Seconds causal = attention_time(work, device);
   EXPECT_GT(causal / full, 0.5);
   EXPECT_LT(causal / full, 0.65);
 }
@@ -207,12 +202,9 @@ TEST(KernelCost, AMaskNeverMakesAttentionSlower) {
                            .qk_head_dim = width,
                            .v_head_dim = width,
                            .backward = backward};
-        const auto time = [&] {
-          return kernel_time(OpKind::Attention, work, Precision::Bf16, device, StackSpec{});
-        };
-        const Seconds full = time();
+        const Seconds full = attention_time(work, device);
         work.score_share = 0.5;
-        EXPECT_LE(time(), full) << tokens << " tokens, width " << width;
+        EXPECT_LE(attention_time(work, device), full) << tokens << " tokens, width " << width;
       }
     }
   }
@@ -223,22 +215,21 @@ TEST(KernelCost, MemoryBoundTimeGrowsWithBytesAndKernels) {
   Seconds last;
   for (double bytes = 1e3; bytes < 1e11; bytes *= 1.07) {
     const MemoryWork work = stream(bytes / 2, bytes / 2);
-    const Seconds time = kernel_time(OpKind::Norm, work, Precision::Bf16, device, StackSpec{});
+    const Seconds time = memory_time(OpKind::Norm, work, device);
     EXPECT_GT(time, last);
     last = time;
   }
   MemoryWork unfused = stream(1e9, 0.0);
-  const Seconds one = kernel_time(OpKind::Dropout, unfused, Precision::Bf16, device, StackSpec{});
+  const Seconds one = memory_time(OpKind::Dropout, unfused, device);
   unfused.kernels = 5;
-  const Seconds five = kernel_time(OpKind::Dropout, unfused, Precision::Bf16, device, StackSpec{});
+  const Seconds five = memory_time(OpKind::Dropout, unfused, device);
   EXPECT_NEAR((five - one) / (device.efficiency.kernel_overhead * 4.0), 1.0, 0.2);
 }
 
 // BabelStream reaches 2.97 TB/s on H100 (Azure AI benchmarking guide, ND H100 v5).
 TEST(KernelCost, LargeStreamsReachTheMeasuredBandwidth) {
   const MemoryWork work = stream(4e9, 2e9);
-  const Seconds time =
-      kernel_time(OpKind::Residual, work, Precision::Bf16, fixtures::h100(), StackSpec{});
+  const Seconds time = memory_time(OpKind::Residual, work, fixtures::h100());
   EXPECT_NEAR(6e9 / time.value() / 2.97e12, 1.0, 0.02);
 }
 
@@ -287,10 +278,8 @@ TEST(KernelCost, StatesOnTheHostArePacedByTheSlowestPart) {
 TEST(KernelCost, NothingTakesNoTime) {
   const AcceleratorSpec device = fixtures::h100();
   EXPECT_EQ(gemm_time({}, device), Seconds(0));
-  EXPECT_EQ(kernel_time(OpKind::Attention, AttentionWork{}, Precision::Bf16, device, StackSpec{}),
-            Seconds(0));
-  EXPECT_EQ(kernel_time(OpKind::Norm, MemoryWork{}, Precision::Bf16, device, StackSpec{}),
-            Seconds(0));
+  EXPECT_EQ(attention_time({}, device), Seconds(0));
+  EXPECT_EQ(memory_time(OpKind::Norm, {}, device), Seconds(0));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #include "sim/cost/placement.hpp"
 
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -15,6 +15,7 @@
 #include "core/spec/profile_library.hpp"
 #include "sim/cost/collective_cost.hpp"
 #include "tests/core/program/enumerated_groups.hpp"
+#include "tests/core/spec/random_plan.hpp"
 
 namespace shardwright::sim {
 
@@ -135,27 +136,20 @@ void expect_same_as_enumeration(const Plan& plan, std::int64_t domain) {
             brute_force_pairs(plan, domain, true));
 }
 
-TEST(Placement, EqualsEnumerationWhereDegreesArePowersOfTwo) {
-  EXPECT_TRUE(rc::check([] {
-    expect_same_as_enumeration(random_plan(true), *rc::gen::element<std::int64_t>(1, 2, 4, 8, 16));
-  }));
+RC_GTEST_PROP(Placement, EqualsEnumerationWhereDegreesArePowersOfTwo, ()) {
+  expect_same_as_enumeration(random_plan(true), *rc::gen::element<std::int64_t>(1, 2, 4, 8, 16));
 }
 
-TEST(Placement, EqualsEnumerationForAnyDegrees) {
-  EXPECT_TRUE(rc::check([] {
-    expect_same_as_enumeration(random_plan(false), *rc::gen::inRange<std::int64_t>(1, 9));
-  }));
+RC_GTEST_PROP(Placement, EqualsEnumerationForAnyDegrees, ()) {
+  expect_same_as_enumeration(random_plan(false), *rc::gen::inRange<std::int64_t>(1, 9));
 }
 
-TEST(Placement, EqualsEnumerationForAnyNesting) {
-  EXPECT_TRUE(rc::check([] {
-    Plan plan = random_plan(true);
-    for (std::size_t i = plan.rank_order.size(); i > 1; --i)
-      std::swap(plan.rank_order[i - 1], plan.rank_order[*rc::gen::inRange<std::size_t>(0, i)]);
-    // The order of two nested axes matters to a shard group only if it cuts them.
-    plan.shard_group = plan.cp * plan.dp;
-    expect_same_as_enumeration(plan, *rc::gen::element<std::int64_t>(2, 4, 8));
-  }));
+RC_GTEST_PROP(Placement, EqualsEnumerationForAnyNesting, ()) {
+  Plan plan = random_plan(true);
+  shuffle_axes(plan.rank_order);
+  // The order of two nested axes matters to a shard group only if it cuts them.
+  plan.shard_group = plan.cp * plan.dp;
+  expect_same_as_enumeration(plan, *rc::gen::element<std::int64_t>(2, 4, 8));
 }
 
 // Llama 3.1 405B's nesting (arXiv 2407.21783, section 3.3.2): tensor parallelism fills a node, so

@@ -6,9 +6,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/spec/model_library.hpp"
-#include "core/spec/profile_library.hpp"
 #include "sim/step/fidelity.hpp"
+#include "tests/sim/step/random_scenario.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -48,10 +47,7 @@ TEST(SlowestDevice, ShippedAcceleratorsVary) {
 // A rank's own random factor takes the place of the slowest of all: with next to none, the step is
 // that of accelerators that are all alike.
 TEST(SlowestDevice, IsNotCountedTwiceWhereRanksHaveFactorsOfTheirOwn) {
-  Scenario scenario;
-  scenario.model = load_model("llama3-8b");
-  scenario.cluster = load_cluster("dgx-h100");
-  scenario.stack = load_stack("megatron-core");
+  Scenario scenario = fixtures::shipped_scenario("llama3-8b");
   scenario.plan.tp = 8;
   scenario.plan.global_batch = 4;
   const Seconds slowest = simulate_at(scenario, Fidelity::Full).result.step;

@@ -2,7 +2,7 @@
 #include "sim/cost/torus_path.hpp"
 
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
 
 #include <algorithm>
 #include <cmath>
@@ -94,23 +94,21 @@ AnyGroup any_group() {
   return any;
 }
 
-TEST(TorusPath, AllPairsFillTheLinksAsTheirRoutesDo) {
-  EXPECT_TRUE(rc::check([] {
-    const AnyGroup any = any_group();
-    const Topology topology = Topology::build(any.cluster, any.nodes);
-    LinkLoads loads(topology);
-    for (const auto& group : groups_of(any.run, any.nodes)) {
-      for (const std::uint32_t from : group) {
-        for (const std::uint32_t to : group) {
-          if (from != to) loads.send(from, to, 1.0 / static_cast<double>(any.run.count - 1));
-        }
+RC_GTEST_PROP(TorusPath, AllPairsFillTheLinksAsTheirRoutesDo, ()) {
+  const AnyGroup any = any_group();
+  const Topology topology = Topology::build(any.cluster, any.nodes);
+  LinkLoads loads(topology);
+  for (const auto& group : groups_of(any.run, any.nodes)) {
+    for (const std::uint32_t from : group) {
+      for (const std::uint32_t to : group) {
+        if (from != to) loads.send(from, to, 1.0 / static_cast<double>(any.run.count - 1));
       }
     }
-    if (any.run.count == 2) return;  // messages, below
-    const double share = torus_path(placed(any.run, any.nodes), any.cluster.fabric).pairwise;
-    const double seconds = 1.0 / (share * any.cluster.node.nic.bandwidth.value());
-    RC_ASSERT(std::abs(seconds * kLink / loads.fullest() - 1.0) < 1e-9);
-  }));
+  }
+  if (any.run.count == 2) return;  // messages, below
+  const double share = torus_path(placed(any.run, any.nodes), any.cluster.fabric).pairwise;
+  const double seconds = 1.0 / (share * any.cluster.node.nic.bandwidth.value());
+  RC_ASSERT(std::abs(seconds * kLink / loads.fullest() - 1.0) < 1e-9);
 }
 
 // A ring one way round, and one the other way with the other half of the data.
@@ -144,23 +142,21 @@ TEST(TorusPath, RingsOfTheWholeTorusHaveAllLinks) {
   EXPECT_DOUBLE_EQ(torus_path(placed({16, 1}, 64), fabric).ring, 2.0 / 3.0);
 }
 
-TEST(TorusPath, MessagesShareTheLinksWithAllBetween) {
-  EXPECT_TRUE(rc::check([] {
-    const std::int64_t side = *rc::gen::inRange<std::int64_t>(2, 12);
-    const std::int64_t distance = *rc::gen::inRange<std::int64_t>(1, side);
-    const ClusterSpec cluster = torus({side});
-    const Topology topology = Topology::build(cluster, side);
-    LinkLoads loads(topology);
-    for (std::int64_t node = 0; node < side; ++node)
-      loads.send(static_cast<std::uint32_t>(node),
-                 static_cast<std::uint32_t>((node + distance) % side), 1.0);
-    GroupPlacement pair{.size = 2, .per_node = 1, .nodes = 2, .span = distance + 1};
-    pair.job_nodes = side;
-    const TorusPath path = torus_path(pair, cluster.fabric);
-    const double seconds = 1.0 / (path.ring * cluster.node.nic.bandwidth.value());
-    RC_ASSERT(std::abs(seconds * kLink - loads.fullest()) < 1e-9);
-    RC_ASSERT(path.hops == static_cast<double>(std::min(distance, side - distance)));
-  }));
+RC_GTEST_PROP(TorusPath, MessagesShareTheLinksWithAllBetween, ()) {
+  const std::int64_t side = *rc::gen::inRange<std::int64_t>(2, 12);
+  const std::int64_t distance = *rc::gen::inRange<std::int64_t>(1, side);
+  const ClusterSpec cluster = torus({side});
+  const Topology topology = Topology::build(cluster, side);
+  LinkLoads loads(topology);
+  for (std::int64_t node = 0; node < side; ++node)
+    loads.send(static_cast<std::uint32_t>(node),
+               static_cast<std::uint32_t>((node + distance) % side), 1.0);
+  GroupPlacement pair{.size = 2, .per_node = 1, .nodes = 2, .span = distance + 1};
+  pair.job_nodes = side;
+  const TorusPath path = torus_path(pair, cluster.fabric);
+  const double seconds = 1.0 / (path.ring * cluster.node.nic.bandwidth.value());
+  RC_ASSERT(std::abs(seconds * kLink - loads.fullest()) < 1e-9);
+  RC_ASSERT(path.hops == static_cast<double>(std::min(distance, side - distance)));
 }
 
 // A ring of two has both links of its axis for the one neighbour.
@@ -182,17 +178,14 @@ double torus_over_switch(OpKind kind, Bytes bytes, const GroupDimension& run) {
          collective_time(kind, bytes, placement, switched, StackSpec{});
 }
 
-TEST(TorusPath, IsNeverFasterThanASwitch) {
-  EXPECT_TRUE(rc::check([] {
-    const OpKind kind = *rc::gen::element(OpKind::AllReduce, OpKind::AllGather,
-                                          OpKind::ReduceScatter, OpKind::AllToAll, OpKind::Send);
-    const std::int64_t count =
-        kind == OpKind::Send ? 2 : std::int64_t{1} << *rc::gen::inRange(1, 10);
-    const std::int64_t stride = std::int64_t{1} << *rc::gen::inRange(0, 9);
-    if (count * stride > 512) return;
-    const Bytes bytes(std::exp2(*rc::gen::inRange(10, 34)));
-    RC_ASSERT(torus_over_switch(kind, bytes, {count, stride}) >= 1.0 - 1e-12);
-  }));
+RC_GTEST_PROP(TorusPath, IsNeverFasterThanASwitch, ()) {
+  const OpKind kind = *rc::gen::element(OpKind::AllReduce, OpKind::AllGather, OpKind::ReduceScatter,
+                                        OpKind::AllToAll, OpKind::Send);
+  const std::int64_t count = kind == OpKind::Send ? 2 : std::int64_t{1} << *rc::gen::inRange(1, 10);
+  const std::int64_t stride = std::int64_t{1} << *rc::gen::inRange(0, 9);
+  if (count * stride > 512) return;
+  const Bytes bytes(std::exp2(*rc::gen::inRange(10, 34)));
+  RC_ASSERT(torus_over_switch(kind, bytes, {count, stride}) >= 1.0 - 1e-12);
 }
 
 TEST(TorusPath, SlowsPatternsByWhatTheyCross) {

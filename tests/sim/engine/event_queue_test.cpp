@@ -1,7 +1,7 @@
 #include "sim/engine/event_queue.hpp"
 
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
 
 #include <algorithm>
 #include <random>
@@ -52,7 +52,7 @@ class SlowQueue {
     return false;
   }
   std::uint32_t pop() {
-    const auto least = std::min_element(entries_.begin(), entries_.end());
+    const auto least = std::ranges::min_element(entries_);
     const std::uint32_t number = std::get<3>(*least);
     entries_.erase(least);
     return number;
@@ -65,37 +65,35 @@ class SlowQueue {
   std::uint64_t sequence_ = 0;
 };
 
-TEST(EventQueue, RandomOperationsMatchASearchedList) {
-  EXPECT_TRUE(rc::check("queue = list", [](std::uint32_t seed) {
-    Random random(seed);
-    Queue queue;
-    SlowQueue slow;
-    std::vector<EventId> ids;
-    const auto below = [&](std::size_t count) { return random() % count; };
-    for (int step = 0; step < 400; ++step) {
-      // Few distinct times, so that ties are common.
-      const double time = queue.now().value() + static_cast<double>(below(4));
-      const auto choice = below(8);
-      if (choice < 4) {
-        const auto priority = static_cast<EventPriority>(below(4));
-        const auto number = static_cast<std::uint32_t>(ids.size());
-        slow.schedule(time, priority, number);
-        ids.push_back(queue.schedule_at(Seconds(time), priority, {number}));
-      } else if (choice == 4 && !ids.empty()) {
-        const std::size_t victim = below(ids.size());
-        RC_ASSERT(queue.cancel(ids[victim]) == slow.cancel(static_cast<std::uint32_t>(victim)));
-      } else if (choice == 5 && !ids.empty()) {
-        const std::size_t moved = below(ids.size());
-        RC_ASSERT(queue.reschedule(ids[moved], Seconds(time)) ==
-                  slow.reschedule(static_cast<std::uint32_t>(moved), time));
-      } else if (!slow.empty()) {
-        RC_ASSERT(queue.pop().payload.number == slow.pop());
-      }
-      RC_ASSERT(queue.empty() == slow.empty());
+RC_GTEST_PROP(EventQueue, RandomOperationsMatchASearchedList, (std::uint32_t seed)) {
+  Random random(seed);
+  Queue queue;
+  SlowQueue slow;
+  std::vector<EventId> ids;
+  const auto below = [&](std::size_t count) { return random() % count; };
+  for (int step = 0; step < 400; ++step) {
+    // Few distinct times, so that ties are common.
+    const double time = queue.now().value() + static_cast<double>(below(4));
+    const auto choice = below(8);
+    if (choice < 4) {
+      const auto priority = static_cast<EventPriority>(below(4));
+      const auto number = static_cast<std::uint32_t>(ids.size());
+      slow.schedule(time, priority, number);
+      ids.push_back(queue.schedule_at(Seconds(time), priority, {number}));
+    } else if (choice == 4 && !ids.empty()) {
+      const std::size_t victim = below(ids.size());
+      RC_ASSERT(queue.cancel(ids[victim]) == slow.cancel(static_cast<std::uint32_t>(victim)));
+    } else if (choice == 5 && !ids.empty()) {
+      const std::size_t moved = below(ids.size());
+      RC_ASSERT(queue.reschedule(ids[moved], Seconds(time)) ==
+                slow.reschedule(static_cast<std::uint32_t>(moved), time));
+    } else if (!slow.empty()) {
+      RC_ASSERT(queue.pop().payload.number == slow.pop());
     }
-    while (!slow.empty()) RC_ASSERT(queue.pop().payload.number == slow.pop());
-    RC_ASSERT(queue.pending() == 0U);
-  }));
+    RC_ASSERT(queue.empty() == slow.empty());
+  }
+  while (!slow.empty()) RC_ASSERT(queue.pop().payload.number == slow.pop());
+  RC_ASSERT(queue.pending() == 0U);
 }
 
 TEST(EventQueue, CancellingLateOrTwiceIsAHarmlessFalse) {

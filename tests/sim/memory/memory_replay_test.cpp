@@ -146,13 +146,8 @@ TEST(MemoryReplay, PeakGrowsWithTheMicrobatch) {
 // ZeRO (arXiv 1910.02054, figure 1): 2 + 2 + 12 bytes per parameter, of which stage 1 divides 12,
 // stage 2 also the gradients and stage 3 all by the number of ranks.
 TEST(MemoryReplay, ModelStatesAreThoseOfZero) {
-  LoweringCase made;
-  made.model.layers = 2;
-  made.model.hidden = 64;
-  made.model.vocab = 128;
-  made.model.attention = {.heads = 4, .kv_heads = 4, .head_dim = 16};
+  LoweringCase made = small_case(2);
   made.plan.dp = made.plan.global_batch = 4;
-  made.plan.seq_len = 32;
   made.stack.gradients.fp32_accumulation = false;
   const auto parameters = static_cast<double>(count_parameters(made.model).total);
   const double expected[] = {16.0, 4.0 + 12.0 / 4.0, 2.0 + 14.0 / 4.0};

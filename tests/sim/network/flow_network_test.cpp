@@ -1,7 +1,7 @@
 #include "sim/network/flow_network.hpp"
 
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
 
 #include "tests/sim/network/scenarios.hpp"
 
@@ -61,18 +61,16 @@ void change_at_random(FlowNetwork& network, Random& random) {
   }
 }
 
-TEST(FlowNetwork, RatesEqualTheReferenceAfterEveryChange) {
-  EXPECT_TRUE(rc::check("incremental = pure", [](std::uint32_t seed) {
-    Random random(seed);
-    const auto paths = fixtures::random_problem(random, 20, 30, false);
-    FlowNetwork network = network_of(paths);
-    for (int step = 0; step < 40; ++step) {
-      for (std::size_t changes = 1 + any_below(random, 4); changes > 0; --changes)
-        change_at_random(network, random);
-      network.resolve();
-      expect_reference_rates(network, paths);
-    }
-  }));
+RC_GTEST_PROP(FlowNetwork, RatesEqualTheReferenceAfterEveryChange, (std::uint32_t seed)) {
+  Random random(seed);
+  const auto paths = fixtures::random_problem(random, 20, 30, false);
+  FlowNetwork network = network_of(paths);
+  for (int step = 0; step < 40; ++step) {
+    for (std::size_t changes = 1 + any_below(random, 4); changes > 0; --changes)
+      change_at_random(network, random);
+    network.resolve();
+    expect_reference_rates(network, paths);
+  }
 }
 
 Fabric any_fabric(Random& random) {
@@ -123,70 +121,62 @@ void cap_some(MaxMinProblem& problem, Random& random) {
 
 // A change moves nearly all rates where flows run between all hosts: the way of solving that sparse
 // networks never take.
-TEST(FlowNetwork, RatesOfADenseNetworkEqualTheReferenceAfterEveryChange) {
-  EXPECT_TRUE(rc::check("incremental = pure, dense", [](std::uint32_t seed) {
-    Random random(seed);
-    MaxMinProblem paths = all_pairs(any_fabric(random), any_below(random, 2) == 0, random);
-    if (any_below(random, 3) == 0)
-      paths = side_by_side(std::move(paths), all_pairs(Fabric::star(5), true, random));
-    if (any_below(random, 3) == 0) cap_some(paths, random);
-    FlowNetwork network = network_of(paths);
-    for (PathIndex path = 0; path < network.path_count(); ++path)
-      network.add_flows(path, static_cast<std::uint32_t>(any_below(random, 3)));
-    for (int step = 0; step < 40; ++step) {
-      network.resolve();
-      expect_reference_rates(network, paths);
-      for (std::size_t changes = 1 + any_below(random, 3); changes > 0; --changes)
-        change_at_random(network, random);
-    }
-  }));
+RC_GTEST_PROP(FlowNetwork, RatesOfADenseNetworkEqualTheReferenceAfterEveryChange,
+              (std::uint32_t seed)) {
+  Random random(seed);
+  MaxMinProblem paths = all_pairs(any_fabric(random), any_below(random, 2) == 0, random);
+  if (any_below(random, 3) == 0)
+    paths = side_by_side(std::move(paths), all_pairs(Fabric::star(5), true, random));
+  if (any_below(random, 3) == 0) cap_some(paths, random);
+  FlowNetwork network = network_of(paths);
+  for (PathIndex path = 0; path < network.path_count(); ++path)
+    network.add_flows(path, static_cast<std::uint32_t>(any_below(random, 3)));
+  for (int step = 0; step < 40; ++step) {
+    network.resolve();
+    expect_reference_rates(network, paths);
+    for (std::size_t changes = 1 + any_below(random, 3); changes > 0; --changes)
+      change_at_random(network, random);
+  }
 }
 
 // Rates follow from what moved_paths() and changed_levels() tell.
-TEST(FlowNetwork, ResolveTellsEveryChangeOfBottlenecksAndLevels) {
-  EXPECT_TRUE(rc::check("bottlenecks and levels", [](std::uint32_t seed) {
-    Random random(seed);
-    const MaxMinProblem paths = all_pairs(any_fabric(random), any_below(random, 2) == 0, random);
-    FlowNetwork network = network_of(paths);
-    std::vector<LinkIndex> bottleneck(network.path_count(), FlowNetwork::kNone);
-    std::vector<double> level(paths.capacities.size(), 0.0);
-    for (int step = 0; step < 100; ++step) {
-      change_at_random(network, random);
-      network.resolve();
-      for (const PathIndex path : network.moved_paths())
-        bottleneck[path] = network.bottleneck(path);
-      for (const LinkIndex link : network.changed_levels())
-        level[link] = network.level(link).value();
-      for (PathIndex path = 0; path < network.path_count(); ++path) {
-        if (network.flows(path) == 0) continue;
-        const double rate = network.rate(path).value();
-        RC_ASSERT(std::abs(level[bottleneck[path]] - rate) <= 1e-10 * rate);
-        RC_ASSERT(std::count(paths.flows[path].route.begin(), paths.flows[path].route.end(),
-                             bottleneck[path]) == 1);
-      }
+RC_GTEST_PROP(FlowNetwork, ResolveTellsEveryChangeOfBottlenecksAndLevels, (std::uint32_t seed)) {
+  Random random(seed);
+  const MaxMinProblem paths = all_pairs(any_fabric(random), any_below(random, 2) == 0, random);
+  FlowNetwork network = network_of(paths);
+  std::vector<LinkIndex> bottleneck(network.path_count(), FlowNetwork::kNone);
+  std::vector<double> level(paths.capacities.size(), 0.0);
+  for (int step = 0; step < 100; ++step) {
+    change_at_random(network, random);
+    network.resolve();
+    for (const PathIndex path : network.moved_paths()) bottleneck[path] = network.bottleneck(path);
+    for (const LinkIndex link : network.changed_levels()) level[link] = network.level(link).value();
+    for (PathIndex path = 0; path < network.path_count(); ++path) {
+      if (network.flows(path) == 0) continue;
+      const double rate = network.rate(path).value();
+      RC_ASSERT(std::abs(level[bottleneck[path]] - rate) <= 1e-10 * rate);
+      RC_ASSERT(std::ranges::count(paths.flows[path].route, bottleneck[path]) == 1);
     }
-  }));
+  }
 }
 
-TEST(FlowNetwork, ResolveNamesExactlyThePathsWhoseRateChanged) {
-  EXPECT_TRUE(rc::check("changes are reported", [](std::uint32_t seed) {
-    Random random(seed);
-    const bool dense = any_below(random, 2) == 0;
-    FlowNetwork network = network_of(dense ? all_pairs(any_fabric(random), true, random)
-                                           : fixtures::random_problem(random, 10, 15, false));
-    std::vector<double> known(network.path_count(), 0.0);
-    for (int step = 0; step < 40; ++step) {
-      change_at_random(network, random);
-      for (const PathIndex path : network.resolve()) {
-        RC_ASSERT(known[path] != network.rate(path).value());
-        known[path] = network.rate(path).value();
-      }
-      for (PathIndex path = 0; path < known.size(); ++path) {
-        if (network.flows(path) == 0) known[path] = 0.0;
-        RC_ASSERT(known[path] == network.rate(path).value());
-      }
+RC_GTEST_PROP(FlowNetwork, ResolveNamesExactlyThePathsWhoseRateChanged, (std::uint32_t seed)) {
+  Random random(seed);
+  const bool dense = any_below(random, 2) == 0;
+  FlowNetwork network = network_of(dense ? all_pairs(any_fabric(random), true, random)
+                                         : fixtures::random_problem(random, 10, 15, false));
+  std::vector<double> known(network.path_count(), 0.0);
+  for (int step = 0; step < 40; ++step) {
+    change_at_random(network, random);
+    for (const PathIndex path : network.resolve()) {
+      RC_ASSERT(known[path] != network.rate(path).value());
+      known[path] = network.rate(path).value();
     }
-  }));
+    for (PathIndex path = 0; path < known.size(); ++path) {
+      if (network.flows(path) == 0) known[path] = 0.0;
+      RC_ASSERT(known[path] == network.rate(path).value());
+    }
+  }
 }
 
 TEST(FlowNetwork, ChangeLeavesOtherComponentsUntouched) {

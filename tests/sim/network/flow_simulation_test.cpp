@@ -1,7 +1,7 @@
 #include "sim/network/flow_simulation.hpp"
 
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
 
 #include <limits>
 #include <map>
@@ -156,31 +156,32 @@ std::vector<double> replayed_bytes(const FlowScenario& scenario, const FlowResul
   return moved;
 }
 
-HostScenario any_scenario(Random& random) {
+HostScenario any_scenario(Random& random, bool dense = false) {
   const auto seed = random();
+  const std::uint32_t flows = dense ? 120 : 30;
+  const Seconds span = milliseconds(dense ? 0.5 : 1.0);
   switch (random() % 4) {
     case 0:
-      return fixtures::random_starts("star", Fabric::star(6), 30, milliseconds(1.0), seed);
+      return fixtures::random_starts("star", Fabric::star(6), flows, span, seed);
     case 1:
-      return fixtures::random_starts("leaf-spine", Fabric::leaf_spine(3, 3, 2, 3.0), 30,
-                                     milliseconds(1.0), seed);
+      return fixtures::random_starts("leaf-spine", Fabric::leaf_spine(3, 3, 2, 3.0), flows, span,
+                                     seed);
     case 2:
-      return fixtures::random_chains("fat tree", Fabric::fat_tree(4), 8, 4, seed);
+      return fixtures::random_chains("fat tree", Fabric::fat_tree(4), dense ? 60 : 8, dense ? 2 : 4,
+                                     seed);
     default:
-      return fixtures::all_to_all("all", Fabric::leaf_spine(2, 3, 1, 2.0), Bytes(1e6),
-                                  seed % 2 == 0, seed);
+      return fixtures::all_to_all("all", dense ? Fabric::star(9) : Fabric::leaf_spine(2, 3, 1, 2.0),
+                                  Bytes(1e6), !dense && seed % 2 == 0, seed);
   }
 }
 
 // The rates that the reference gives for the flows in the air move exactly the bytes asked for.
-TEST(FlowSimulation, EveryFlowMovesItsBytesAtMaxMinFairRates) {
-  EXPECT_TRUE(rc::check("conservation", [](std::uint32_t seed) {
-    Random random(seed);
-    const auto scenario = any_scenario(random);
-    const auto moved = replayed_bytes(scenario.flows, simulate_flows(scenario.flows));
-    for (FlowIndex flow = 0; flow < moved.size(); ++flow)
-      RC_ASSERT(near(moved[flow], scenario.flows.bytes(flow).value(), 1e-6));
-  }));
+RC_GTEST_PROP(FlowSimulation, EveryFlowMovesItsBytesAtMaxMinFairRates, (std::uint32_t seed)) {
+  Random random(seed);
+  const auto scenario = any_scenario(random);
+  const auto moved = replayed_bytes(scenario.flows, simulate_flows(scenario.flows));
+  for (FlowIndex flow = 0; flow < moved.size(); ++flow)
+    RC_ASSERT(near(moved[flow], scenario.flows.bytes(flow).value(), 1e-6));
 }
 
 // The same simulation without anything clever: all rates anew at each event.
@@ -272,30 +273,14 @@ class PlainSimulation {
   double now_ = 0.0;
 };
 
-HostScenario any_dense_scenario(Random& random) {
-  const auto seed = random();
-  switch (random() % 4) {
-    case 0:
-      return fixtures::random_starts("star", Fabric::star(6), 120, milliseconds(0.5), seed);
-    case 1:
-      return fixtures::random_starts("leaf-spine", Fabric::leaf_spine(3, 3, 2, 3.0), 120,
-                                     milliseconds(0.5), seed);
-    case 2:
-      return fixtures::random_chains("fat tree", Fabric::fat_tree(4), 60, 2, seed);
-    default:
-      return fixtures::all_to_all("all", Fabric::star(9), Bytes(1e6), false, seed);
-  }
-}
-
-TEST(FlowSimulation, FinishTimesEqualThoseOfThePlainSimulation) {
-  EXPECT_TRUE(rc::check("clever = plain", [](std::uint32_t seed) {
-    Random random(seed);
-    const auto scenario = random() % 2 == 0 ? any_dense_scenario(random) : any_scenario(random);
-    const auto expected = PlainSimulation(scenario.flows).finish_times();
-    const auto result = simulate_flows(scenario.flows);
-    for (FlowIndex flow = 0; flow < expected.size(); ++flow)
-      RC_ASSERT(near(result.flows[flow].finish.value(), expected[flow]));
-  }));
+RC_GTEST_PROP(FlowSimulation, FinishTimesEqualThoseOfThePlainSimulation, (std::uint32_t seed)) {
+  Random random(seed);
+  const bool dense = random() % 2 == 0;
+  const auto scenario = any_scenario(random, dense);
+  const auto expected = PlainSimulation(scenario.flows).finish_times();
+  const auto result = simulate_flows(scenario.flows);
+  for (FlowIndex flow = 0; flow < expected.size(); ++flow)
+    RC_ASSERT(near(result.flows[flow].finish.value(), expected[flow]));
 }
 
 FlowScenario scaled(const FlowScenario& scenario, double factor) {
@@ -314,16 +299,14 @@ FlowScenario scaled(const FlowScenario& scenario, double factor) {
 }
 
 // Capacities times k, latencies and starts over k: all times over k.
-TEST(FlowSimulation, ScalingAllRatesScalesAllTimes) {
-  EXPECT_TRUE(rc::check("T(kC) = T(C)/k", [](std::uint32_t seed) {
-    Random random(seed);
-    const auto scenario = any_scenario(random).flows;
-    const double factor = std::uniform_real_distribution<double>(0.01, 100.0)(random);
-    const auto result = simulate_flows(scenario);
-    const auto faster = simulate_flows(scaled(scenario, factor));
-    for (std::size_t i = 0; i < result.flows.size(); ++i)
-      RC_ASSERT(near(faster.flows[i].finish.value() * factor, result.flows[i].finish.value()));
-  }));
+RC_GTEST_PROP(FlowSimulation, ScalingAllRatesScalesAllTimes, (std::uint32_t seed)) {
+  Random random(seed);
+  const auto scenario = any_scenario(random).flows;
+  const double factor = std::uniform_real_distribution<double>(0.01, 100.0)(random);
+  const auto result = simulate_flows(scenario);
+  const auto faster = simulate_flows(scaled(scenario, factor));
+  for (std::size_t i = 0; i < result.flows.size(); ++i)
+    RC_ASSERT(near(faster.flows[i].finish.value() * factor, result.flows[i].finish.value()));
 }
 
 TEST(FlowSimulation, SameScenarioGivesTheSameTimesToTheBit) {

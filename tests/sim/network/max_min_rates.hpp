@@ -89,8 +89,7 @@ class MaxMinFilling {
   bool stops_at(const MaxMinFlow& flow, double level) const {
     const double limit = level * (1.0 + kMaxMinTie);
     return flow.rate_cap.value() <= limit ||
-           std::any_of(flow.route.begin(), flow.route.end(),
-                       [&](LinkIndex link) { return share(link) <= limit; });
+           std::ranges::any_of(flow.route, [&](LinkIndex link) { return share(link) <= limit; });
   }
 
   void stop(std::size_t index, double level) {

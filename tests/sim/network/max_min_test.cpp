@@ -22,7 +22,7 @@ std::vector<double> loads(const MaxMinProblem& problem, const std::vector<BytesP
 }
 
 bool crosses(const MaxMinFlow& flow, LinkIndex link) {
-  return std::find(flow.route.begin(), flow.route.end(), link) != flow.route.end();
+  return std::ranges::find(flow.route, link) != flow.route.end();
 }
 
 bool is_bottleneck(const MaxMinProblem& problem, const std::vector<BytesPerSecond>& rates,
@@ -68,24 +68,23 @@ TEST(MaxMin, CappedFlowLeavesItsShareToTheOthers) {
 }
 
 TEST(MaxMin, RandomProblemsMeetTheConditionsOfMaxMinFairness) {
-  EXPECT_TRUE(
-      rc::check("feasible, and each flow has a bottleneck", [](std::uint32_t seed, bool weighted) {
-        Random random(seed);
-        const auto problem = fixtures::random_problem(random, 12, 25, weighted);
-        const auto rates = max_min_rates(problem);
-        const auto load = loads(problem, rates);
-        for (std::size_t link = 0; link < load.size(); ++link)
-          RC_ASSERT(load[link] <= problem.capacities[link].value() * (1.0 + 1e-12));
-        for (std::size_t i = 0; i < rates.size(); ++i) {
-          const MaxMinFlow& flow = problem.flows[i];
-          RC_ASSERT(rates[i].value() > 0.0);
-          RC_ASSERT(rates[i] <= flow.rate_cap);
-          RC_ASSERT(rates[i] == flow.rate_cap ||
-                    std::any_of(flow.route.begin(), flow.route.end(), [&](LinkIndex link) {
-                      return is_bottleneck(problem, rates, load, link, i);
-                    }));
-        }
-      }));
+  EXPECT_TRUE(rc::check("feasible, and each flow has a bottleneck", [](std::uint32_t seed,
+                                                                       bool weighted) {
+    Random random(seed);
+    const auto problem = fixtures::random_problem(random, 12, 25, weighted);
+    const auto rates = max_min_rates(problem);
+    const auto load = loads(problem, rates);
+    for (std::size_t link = 0; link < load.size(); ++link)
+      RC_ASSERT(load[link] <= problem.capacities[link].value() * (1.0 + 1e-12));
+    for (std::size_t i = 0; i < rates.size(); ++i) {
+      const MaxMinFlow& flow = problem.flows[i];
+      RC_ASSERT(rates[i].value() > 0.0);
+      RC_ASSERT(rates[i] <= flow.rate_cap);
+      RC_ASSERT(rates[i] == flow.rate_cap || std::ranges::any_of(flow.route, [&](LinkIndex link) {
+                  return is_bottleneck(problem, rates, load, link, i);
+                }));
+    }
+  }));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #include "sim/network/topology.hpp"
 
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
 
 #include <map>
 #include <numeric>
@@ -50,7 +50,7 @@ Route route_of(const Topology& topology, std::uint32_t from, std::uint32_t to) {
 }
 
 std::size_t count_kind(const Topology& topology, const Route& route, VertexKind kind) {
-  return static_cast<std::size_t>(std::count_if(route.begin(), route.end(), [&](RouteLink hop) {
+  return static_cast<std::size_t>(std::ranges::count_if(route, [&](RouteLink hop) {
     return topology.vertices()[topology.links()[hop.link].to] == kind;
   }));
 }
@@ -72,8 +72,8 @@ bool carries_all(const Topology& topology, std::uint32_t from, std::uint32_t to,
   if (from == to) return route.empty();
   entering[from] += 1.0;
   leaving[to] += 1.0;
-  return entering == leaving && std::all_of(entering.begin(), entering.end(),
-                                            [](const auto& each) { return each.second <= 1.0; });
+  return entering == leaving &&
+         std::ranges::all_of(entering, [](const auto& each) { return each.second <= 1.0; });
 }
 
 // The links that traffic between two domains, or within one, may pass: a domain's accelerators use
@@ -125,23 +125,21 @@ ClusterSpec any_cluster(Random& random) {
   return spec;
 }
 
-TEST(Topology, EveryRouteIsASimplePath) {
-  EXPECT_TRUE(rc::check("routes are paths", [](std::uint32_t seed) {
-    Random random(seed);
-    const ClusterSpec spec = any_cluster(random);
-    const std::int64_t nodes = spec.fabric.kind == FabricKind::Torus
-                                   ? product(spec.fabric.torus)
-                                   : static_cast<std::int64_t>(1 + random() % 9);
-    const Topology topology = Topology::build(spec, nodes);
-    RC_ASSERT(topology.is_connected());
-    Route route;
-    for (int i = 0; i < 50; ++i) {
-      const auto from = static_cast<std::uint32_t>(random() % topology.accelerators());
-      const auto to = static_cast<std::uint32_t>(random() % topology.accelerators());
-      RC_ASSERT(topology.route(from, to, route));
-      RC_ASSERT(carries_all(topology, from, to, route));
-    }
-  }));
+RC_GTEST_PROP(Topology, EveryRouteIsASimplePath, (std::uint32_t seed)) {
+  Random random(seed);
+  const ClusterSpec spec = any_cluster(random);
+  const std::int64_t nodes = spec.fabric.kind == FabricKind::Torus
+                                 ? product(spec.fabric.torus)
+                                 : static_cast<std::int64_t>(1 + random() % 9);
+  const Topology topology = Topology::build(spec, nodes);
+  RC_ASSERT(topology.is_connected());
+  Route route;
+  for (int i = 0; i < 50; ++i) {
+    const auto from = static_cast<std::uint32_t>(random() % topology.accelerators());
+    const auto to = static_cast<std::uint32_t>(random() % topology.accelerators());
+    RC_ASSERT(topology.route(from, to, route));
+    RC_ASSERT(carries_all(topology, from, to, route));
+  }
 }
 
 // The number of axes of the torus, of one accelerator a node, on which the places of two nodes
@@ -160,42 +158,40 @@ std::size_t axes_between(const Topology& topology, std::uint32_t a, std::uint32_
 // A route has no more hops than the shortest path, both ways, and takes all shortest paths where
 // these do not differ in the order of the axes alone. Routes that change their rail by NVLink are
 // longer on purpose.
-TEST(Topology, RoutesAreAllShortestPathsThatTheFabricAllows) {
-  EXPECT_TRUE(rc::check("routes are shortest", [](std::uint32_t seed) {
-    Random random(seed);
-    const ClusterSpec spec = any_cluster(random);
-    const bool is_torus = spec.fabric.kind == FabricKind::Torus;
-    const std::int64_t nodes =
-        is_torus ? product(spec.fabric.torus) / static_cast<std::int64_t>(1 + random() % 2)
-                 : static_cast<std::int64_t>(1 + random() % 9);
-    const Topology topology = Topology::build(spec, std::max<std::int64_t>(1, nodes));
-    const auto domain = static_cast<std::uint32_t>(spec.node.scale_up.domain);
-    for (int i = 0; i < 20; ++i) {
-      auto from = static_cast<std::uint32_t>(random() % topology.accelerators());
-      auto to = static_cast<std::uint32_t>(random() % topology.accelerators());
-      const bool within = from / domain == to / domain;
-      if (!within && spec.fabric.kind == FabricKind::RailOptimised &&
-          topology.rail_of(from) != topology.rail_of(to))
-        continue;
-      for (int way = 0; way < 2; ++way, std::swap(from, to)) {
-        const Route route = route_of(topology, from, to);
-        const auto ahead = distances(topology, from, within);
-        const auto behind = distances(topology, to, within);
-        RC_ASSERT(hops_of(route) == static_cast<double>(ahead[to]));
-        std::set<LinkIndex> used, shortest;
-        for (const RouteLink& hop : route) used.insert(hop.link);
-        for (LinkIndex link = 0; link < topology.links().size(); ++link) {
-          const TopologyLink& ends = topology.links()[link];
-          const bool reached = ahead[ends.from] != ~0U && behind[ends.to] != ~0U;
-          if (reached && may_pass(topology, ends, within) &&
-              ahead[ends.from] + 1 + behind[ends.to] == ahead[to])
-            shortest.insert(link);
-        }
-        RC_ASSERT(std::includes(shortest.begin(), shortest.end(), used.begin(), used.end()));
-        if (!is_torus || axes_between(topology, from, to) < 2) RC_ASSERT(used == shortest);
+RC_GTEST_PROP(Topology, RoutesAreAllShortestPathsThatTheFabricAllows, (std::uint32_t seed)) {
+  Random random(seed);
+  const ClusterSpec spec = any_cluster(random);
+  const bool is_torus = spec.fabric.kind == FabricKind::Torus;
+  const std::int64_t nodes =
+      is_torus ? product(spec.fabric.torus) / static_cast<std::int64_t>(1 + random() % 2)
+               : static_cast<std::int64_t>(1 + random() % 9);
+  const Topology topology = Topology::build(spec, std::max<std::int64_t>(1, nodes));
+  const auto domain = static_cast<std::uint32_t>(spec.node.scale_up.domain);
+  for (int i = 0; i < 20; ++i) {
+    auto from = static_cast<std::uint32_t>(random() % topology.accelerators());
+    auto to = static_cast<std::uint32_t>(random() % topology.accelerators());
+    const bool within = from / domain == to / domain;
+    if (!within && spec.fabric.kind == FabricKind::RailOptimised &&
+        topology.rail_of(from) != topology.rail_of(to))
+      continue;
+    for (int way = 0; way < 2; ++way, std::swap(from, to)) {
+      const Route route = route_of(topology, from, to);
+      const auto ahead = distances(topology, from, within);
+      const auto behind = distances(topology, to, within);
+      RC_ASSERT(hops_of(route) == static_cast<double>(ahead[to]));
+      std::set<LinkIndex> used, shortest;
+      for (const RouteLink& hop : route) used.insert(hop.link);
+      for (LinkIndex link = 0; link < topology.links().size(); ++link) {
+        const TopologyLink& ends = topology.links()[link];
+        const bool reached = ahead[ends.from] != ~0U && behind[ends.to] != ~0U;
+        if (reached && may_pass(topology, ends, within) &&
+            ahead[ends.from] + 1 + behind[ends.to] == ahead[to])
+          shortest.insert(link);
       }
+      RC_ASSERT(std::includes(shortest.begin(), shortest.end(), used.begin(), used.end()));
+      if (!is_torus || axes_between(topology, from, to) < 2) RC_ASSERT(used == shortest);
     }
-  }));
+  }
 }
 
 // Half-way round on two axes of three.
@@ -203,8 +199,8 @@ TEST(Topology, EquallyShortWaysRoundATorusShareTheTraffic) {
   const Topology topology = Topology::build(torus({4, 3, 6}), 72);
   const Route route = route_of(topology, 0, 2 * 18 + 1 * 6 + 3);
   EXPECT_TRUE(carries_all(topology, 0, 2 * 18 + 1 * 6 + 3, route));
-  const auto halves = std::count_if(route.begin(), route.end(),
-                                    [](const RouteLink& hop) { return hop.share == 0.5; });
+  const auto halves =
+      std::ranges::count_if(route, [](const RouteLink& hop) { return hop.share == 0.5; });
   EXPECT_EQ(halves, 2 * 2 + 2 * 3);
   EXPECT_EQ(hops_of(route), 2 + 1 + 3 + 4);
 }

@@ -1,7 +1,7 @@
 #include "sim/network/torus_slice.hpp"
 
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
 
 #include <algorithm>
 #include <limits>
@@ -50,31 +50,29 @@ BestBox best_box(const std::vector<std::int64_t>& limits, std::int64_t places) {
   return best;
 }
 
-TEST(TorusSlice, IsTheBestOfAllBoxes) {
-  EXPECT_TRUE(rc::check([] {
-    std::vector<std::int64_t> limits, sides, block;
-    for (int axis = 0; axis < 3; ++axis) {
-      limits.push_back(*rc::gen::inRange<std::int64_t>(1, 13));
-      block.push_back(*rc::gen::inRange<std::int64_t>(1, 5));
-      sides.push_back(limits.back() * block.back());
-    }
-    const std::int64_t in_block = block[0] * block[1] * block[2];
-    const std::int64_t blocks =
-        *rc::gen::inRange<std::int64_t>(1, limits[0] * limits[1] * limits[2] + 1);
-    const std::int64_t nodes = blocks * in_block - *rc::gen::inRange<std::int64_t>(0, in_block);
-    const BestBox best = nodes < in_block ? best_box(block, nodes) : best_box(limits, blocks);
-    const TorusSlice slice = torus_slice(torus_with(sides, block), nodes);
-    std::int64_t places = 1, sum = 0;
-    for (std::size_t axis = 0; axis < 3; ++axis) {
-      const std::int64_t unit = nodes < in_block ? 1 : block[axis];
-      RC_ASSERT(slice[axis].nodes % unit == 0 && slice[axis].nodes <= sides[axis]);
-      RC_ASSERT(slice[axis].wraps == (nodes >= in_block));
-      places *= slice[axis].nodes / unit;
-      sum += slice[axis].nodes / unit;
-    }
-    RC_ASSERT(places == best.places);
-    RC_ASSERT(sum == best.sum);
-  }));
+RC_GTEST_PROP(TorusSlice, IsTheBestOfAllBoxes, ()) {
+  std::vector<std::int64_t> limits, sides, block;
+  for (int axis = 0; axis < 3; ++axis) {
+    limits.push_back(*rc::gen::inRange<std::int64_t>(1, 13));
+    block.push_back(*rc::gen::inRange<std::int64_t>(1, 5));
+    sides.push_back(limits.back() * block.back());
+  }
+  const std::int64_t in_block = block[0] * block[1] * block[2];
+  const std::int64_t blocks =
+      *rc::gen::inRange<std::int64_t>(1, limits[0] * limits[1] * limits[2] + 1);
+  const std::int64_t nodes = blocks * in_block - *rc::gen::inRange<std::int64_t>(0, in_block);
+  const BestBox best = nodes < in_block ? best_box(block, nodes) : best_box(limits, blocks);
+  const TorusSlice slice = torus_slice(torus_with(sides, block), nodes);
+  std::int64_t places = 1, sum = 0;
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    const std::int64_t unit = nodes < in_block ? 1 : block[axis];
+    RC_ASSERT(slice[axis].nodes % unit == 0 && slice[axis].nodes <= sides[axis]);
+    RC_ASSERT(slice[axis].wraps == (nodes >= in_block));
+    places *= slice[axis].nodes / unit;
+    sum += slice[axis].nodes / unit;
+  }
+  RC_ASSERT(places == best.places);
+  RC_ASSERT(sum == best.sum);
 }
 
 TEST(TorusSlice, IsOfWholeBlocksThatSwitchesClose) {
@@ -97,7 +95,7 @@ TEST(TorusSlice, HasThePublishedShapes) {
     const std::int64_t chips = shape[0] * shape[1] * shape[2];
     std::vector<std::int64_t> sides = sides_of(torus_slice(fabric, chips / kChipsPerHost));
     for (const std::size_t axis : {0U, 1U}) sides[axis] *= 2;  // a host is 2 x 2 x 1 chips
-    std::sort(sides.begin(), sides.end());
+    std::ranges::sort(sides);
     EXPECT_EQ(sides, shape);
   }
 }

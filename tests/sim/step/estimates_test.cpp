@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "core/spec/model_library.hpp"
 #include "sim/step/analytic.hpp"
 #include "sim/step/simulate.hpp"
 #include "tests/sim/step/random_scenario.hpp"
@@ -23,11 +22,8 @@ RC_GTEST_PROP(Estimates, BoundIsBelowEventAndMemoryThatOfTheReplay, ()) {
 }
 
 Scenario eight_layers() {
-  Scenario scenario;
-  scenario.model = load_model("llama3-8b");
+  Scenario scenario = fixtures::shipped_scenario("llama3-8b");
   scenario.model.layers = 8;
-  scenario.cluster = load_cluster("dgx-h100");
-  scenario.stack = load_stack("megatron-core");
   scenario.plan.tp = 8;
   scenario.plan.seq_len = 8192;
   scenario.plan.global_batch = 4;

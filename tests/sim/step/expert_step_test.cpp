@@ -4,9 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "core/lowering/lowering.hpp"
-#include "core/spec/model_library.hpp"
 #include "core/spec/plan_check.hpp"
-#include "core/spec/profile_library.hpp"
 #include "sim/step/simulate.hpp"
 #include "tests/sim/step/random_scenario.hpp"
 
@@ -22,10 +20,7 @@ Scenario any_sparse_scenario() {
 }
 
 Scenario mixtral_on_a_node() {
-  Scenario scenario;
-  scenario.model = load_model("mixtral-8x7b");
-  scenario.cluster = load_cluster("dgx-h100");
-  scenario.stack = load_stack("megatron-core");
+  Scenario scenario = fixtures::shipped_scenario("mixtral-8x7b");
   Plan& plan = scenario.plan;
   plan.dp = 8;
   plan.ep = 8;

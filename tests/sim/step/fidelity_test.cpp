@@ -13,6 +13,7 @@ namespace shardwright::sim {
 namespace {
 
 using fixtures::any_small_scenario;
+using fixtures::small_scenario;
 
 SimulatedStep on_ranks_of_random_speed(const Scenario& scenario) {
   FullOptions options;
@@ -48,22 +49,11 @@ RC_GTEST_PROP(SimulateAt, TheFullLevelReportsTheSlowestRankOfEachStage, ()) {
   }
 }
 
-Scenario data_parallel_pair() {
-  Scenario scenario;
-  scenario.model = fixtures::small_model(false, false);
-  scenario.cluster = load_cluster("dgx-h100");
-  scenario.stack = load_stack("megatron-core");
-  scenario.plan.dp = 2;
-  scenario.plan.global_batch = 16;
-  scenario.plan.seq_len = 4096;
-  return scenario;
-}
-
 TEST(SimulateAt, ASlowRanksTimeIsTheOthersStall) {
   FullOptions options;
   options.variation.rank_slowdown = {1.0, 1.25};
   options.watched_ranks = {0, 1};
-  const SimulatedStep simulated = simulate_at(data_parallel_pair(), Fidelity::Full, options);
+  const SimulatedStep simulated = simulate_at(small_scenario(2, 1, 1), Fidelity::Full, options);
   ASSERT_EQ(simulated.full->watched.size(), 2U) << "rank 1 stands for its stage and was asked for";
   const TimeBreakdown& slow = simulated.full->watched[0].time;
   const TimeBreakdown& fast = simulated.full->watched[1].time;
@@ -80,8 +70,7 @@ TEST(SimulateAt, ASlowRanksTimeIsTheOthersStall) {
 // The partners of the slow rank are followed of stages whose ranks are all alike, so that a trace
 // has both ends of their messages.
 TEST(SimulateAt, FollowsThePipelineOfTheSlowRank) {
-  Scenario scenario = data_parallel_pair();
-  scenario.plan.pp = 4;
+  const Scenario scenario = small_scenario(2, 1, 4);
   FullOptions options;
   options.variation.rank_slowdown.assign(8, 1.0);
   options.variation.rank_slowdown[5] = 1.25;
@@ -94,10 +83,10 @@ TEST(SimulateAt, FollowsThePipelineOfTheSlowRank) {
 TEST(SimulateAt, RefusesWhatIsNotThere) {
   FullOptions options;
   options.variation.rank_slowdown = {1.0};
-  EXPECT_THROW(simulate_at(data_parallel_pair(), Fidelity::Full, options), InputError);
+  EXPECT_THROW(simulate_at(small_scenario(2, 1, 1), Fidelity::Full, options), InputError);
   options.variation.rank_slowdown.clear();
   options.watched_ranks = {2};
-  EXPECT_THROW(simulate_at(data_parallel_pair(), Fidelity::Full, options), InputError);
+  EXPECT_THROW(simulate_at(small_scenario(2, 1, 1), Fidelity::Full, options), InputError);
 }
 
 }  // namespace

@@ -143,13 +143,9 @@ TEST(FoldedReplay, OfOneRankIsTheSumOfItsOps) {
 // Two stages whose sends hold up the kernels after them: each waits for the other one to receive,
 // which its host has asked for long before.
 TEST(FoldedReplay, SendsThatHoldUpTheirStageDoNotLock) {
-  LoweringCase made;
-  made.model.layers = 2;
-  made.model.hidden = 64;
-  made.model.attention = {.heads = 4, .kv_heads = 4, .head_dim = 16};
+  LoweringCase made = small_case(2);
   made.plan.pp = 2;
   made.plan.global_batch = 4;
-  made.plan.seq_len = 32;
   made.plan.schedule = ScheduleKind::ZbH2;
   made.plan.overlap.p2p = false;
   const Program program = made.lower();
@@ -158,10 +154,6 @@ TEST(FoldedReplay, SendsThatHoldUpTheirStageDoNotLock) {
   const FoldedReplay replay = replay_folded(program, prices);
   EXPECT_FALSE(replay.deadlocked);
   EXPECT_EQ(replay.step.value(), NaiveReplay(program, prices).run().value());
-}
-
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
 // The times of the blocks of one microbatch on each chunk.
@@ -173,9 +165,9 @@ std::vector<std::vector<ChunkTimes>> chunk_times_of(const PricedCase& priced, st
       const std::string& name = priced.program.blocks[call.block].name;
       if (call.microbatch != 0) continue;
       ChunkTimes& chunk = of_stage[static_cast<std::size_t>(call.chunk)];
-      Seconds& sum = ends_with(name, ".forward")           ? chunk.forward
-                     : ends_with(name, ".backward_weight") ? chunk.backward_weight
-                                                           : chunk.backward_input;
+      Seconds& sum = name.ends_with(".forward")           ? chunk.forward
+                     : name.ends_with(".backward_weight") ? chunk.backward_weight
+                                                          : chunk.backward_input;
       for (const Seconds price : priced.prices.blocks[call.block]) sum += price;
     }
   }

@@ -5,8 +5,6 @@
 #include <rapidcheck/gtest.h>
 
 #include "core/lowering/lowering.hpp"
-#include "core/spec/model_library.hpp"
-#include "core/spec/profile_library.hpp"
 #include "sim/step/simulate.hpp"
 #include "tests/sim/step/random_scenario.hpp"
 
@@ -14,11 +12,8 @@ namespace shardwright::sim {
 namespace {
 
 Scenario sparse_scenario() {
-  Scenario scenario;
-  scenario.model = load_model("qwen3-30b-a3b");
+  Scenario scenario = fixtures::shipped_scenario("qwen3-30b-a3b");
   scenario.model.layers = 4;
-  scenario.cluster = load_cluster("dgx-h100");
-  scenario.stack = load_stack("megatron-core");
   scenario.plan.dp = 8;
   scenario.plan.ep = 8;
   scenario.plan.global_batch = 8;

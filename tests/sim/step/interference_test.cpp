@@ -14,6 +14,7 @@ namespace shardwright::sim {
 namespace {
 
 using fixtures::any_small_scenario;
+using fixtures::small_scenario;
 
 Scenario with_slowdown(Scenario scenario, double kernels, double collectives = 0.0) {
   scenario.stack.overlap.slowdown = kernels;
@@ -61,22 +62,12 @@ RC_GTEST_PROP(Interference, OfKernelsAndCollectivesStretchesTheStepByTheGreaterA
   RC_ASSERT(with <= without * ((1.0 + std::max(kernels, collectives)) * (1.0 + kRounding)));
 }
 
-Scenario small_on_h100(const char* stack) {
-  Scenario scenario;
-  scenario.model = fixtures::small_model(false, false);
-  scenario.cluster = load_cluster("dgx-h100");
-  scenario.stack = load_stack(stack);
-  return scenario;
-}
-
 // One rank with no pipeline: collectives start when a kernel has ended, so all of the step grows.
 TEST(Interference, GrowsWithTheSlowdown) {
   for (const int zero_stage : {1, 3}) {
-    Scenario scenario = small_on_h100(zero_stage == 3 ? "fsdp2" : "megatron-core");
-    scenario.plan.dp = 16;
+    Scenario scenario = small_scenario(16, 1, 1, zero_stage == 3 ? "fsdp2" : "megatron-core");
     scenario.plan.zero_stage = zero_stage;
     scenario.plan.global_batch = 64;
-    scenario.plan.seq_len = 4096;
     Seconds previous;
     for (const double slowdown : {0.0, 0.05, 0.1, 0.2, 0.4, 0.8}) {
       const Seconds step = simulate_step(with_slowdown(scenario, slowdown)).step;
@@ -89,8 +80,7 @@ TEST(Interference, GrowsWithTheSlowdown) {
 // FSDP whose gathers take longer than its kernels: they are slowed while kernels run, and the step
 // waits for them.
 TEST(Interference, KernelsSlowTheCollectivesBesideThem) {
-  Scenario scenario = small_on_h100("fsdp2");
-  scenario.plan.dp = 16;
+  Scenario scenario = small_scenario(16, 1, 1, "fsdp2");
   scenario.plan.zero_stage = 3;
   scenario.plan.global_batch = 16;
   scenario.plan.seq_len = 1024;
@@ -103,9 +93,7 @@ TEST(Interference, KernelsSlowTheCollectivesBesideThem) {
 
 // There is nothing to run beside without communication.
 TEST(Interference, LeavesASingleRankAlone) {
-  Scenario scenario = small_on_h100("megatron-core");
-  scenario.plan.global_batch = 4;
-  scenario.plan.seq_len = 2048;
+  const Scenario scenario = small_scenario(1, 1, 1);
   EXPECT_EQ(simulate_step(with_slowdown(scenario, 0.5)).step,
             simulate_step(with_slowdown(scenario, 0.0)).step);
 }

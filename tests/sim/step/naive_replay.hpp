@@ -35,7 +35,7 @@ class NaiveReplay {
   }
 
   bool all_done() const {
-    return std::all_of(ops_.begin(), ops_.end(), [](const NaiveOp& op) { return op.is_done; });
+    return std::ranges::all_of(ops_, [](const NaiveOp& op) { return op.is_done; });
   }
 
  private:
@@ -110,8 +110,8 @@ class NaiveReplay {
   // True if an op of the call waits for another call.
   bool waits(const RankProgram& rank, const Call& call) const {
     const std::size_t end = call.first_op + program_.blocks[call.block].ops.size();
-    return std::any_of(rank.waits.begin(), rank.waits.end(),
-                       [&](const Wait& wait) { return wait.op >= call.first_op && wait.op < end; });
+    return std::ranges::any_of(
+        rank.waits, [&](const Wait& wait) { return wait.op >= call.first_op && wait.op < end; });
   }
 
   std::size_t hold_host(std::size_t receive, std::size_t last_kernel, std::size_t before) {
@@ -144,8 +144,7 @@ class NaiveReplay {
 
   bool is_ready(const NaiveOp& op) const {
     return op.is_issued && !op.is_started &&
-           std::all_of(op.needs.begin(), op.needs.end(),
-                       [this](std::size_t need) { return ops_[need].is_done; });
+           std::ranges::all_of(op.needs, [this](std::size_t need) { return ops_[need].is_done; });
   }
 
   void start(std::size_t id) {
@@ -161,8 +160,8 @@ class NaiveReplay {
         continue;
       }
       const std::vector<std::size_t>& members = rendezvous_[ops_[id].rendezvous];
-      if (std::all_of(members.begin(), members.end(),
-                      [this](std::size_t member) { return is_ready(ops_[member]); })) {
+      if (std::ranges::all_of(members,
+                              [this](std::size_t member) { return is_ready(ops_[member]); })) {
         for (const std::size_t member : members) start(member);
       }
     }

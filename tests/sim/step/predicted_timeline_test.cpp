@@ -66,8 +66,8 @@ TEST_P(PredictedTimeline, SpansOfAStreamDoNotOverlap) {
   for (const Span& span : step_.timeline.spans)
     lanes[{span.rank, span.stream, span.peer}].push_back(&span);
   for (auto& [lane, spans] : lanes) {
-    std::stable_sort(spans.begin(), spans.end(),
-                     [](const Span* a, const Span* b) { return a->start < b->start; });
+    std::ranges::stable_sort(spans,
+                             [](const Span* a, const Span* b) { return a->start < b->start; });
     for (std::size_t i = 1; i < spans.size(); ++i) {
       ASSERT_LE(spans[i - 1]->end().value(), spans[i]->start.value() + 1e-12)
           << spans[i - 1]->name << " and " << spans[i]->name;
@@ -98,8 +98,8 @@ TEST_P(PredictedTimeline, EndsWithTheStep) {
 
 TEST_P(PredictedTimeline, JoinsEachSendWithItsReceive) {
   const Timeline& timeline = step_.timeline;
-  const auto sends = std::count_if(timeline.spans.begin(), timeline.spans.end(),
-                                   [](const Span& span) { return span.kind == OpKind::Send; });
+  const auto sends = std::ranges::count_if(
+      timeline.spans, [](const Span& span) { return span.kind == OpKind::Send; });
   EXPECT_EQ(static_cast<std::ptrdiff_t>(timeline.flows.size()), sends);
   for (const Flow& flow : timeline.flows) {
     const Span& send = timeline.spans[flow.from];
@@ -157,7 +157,7 @@ TEST_P(PredictedTimeline, TraceHasNoOverlappingEventsOnAThread) {
                                                              start + event.at("dur").get<double>());
   }
   for (auto& [thread, spans] : threads) {
-    std::sort(spans.begin(), spans.end());
+    std::ranges::sort(spans);
     for (std::size_t i = 1; i < spans.size(); ++i)
       ASSERT_LE(spans[i - 1].second, spans[i].first + 1e-6);
   }

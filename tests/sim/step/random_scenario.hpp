@@ -7,10 +7,11 @@
 #include <initializer_list>
 #include <string>
 
-#include "core/spec/model_spec.hpp"
+#include "core/spec/model_library.hpp"
 #include "core/spec/plan_check.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/scenario.hpp"
+#include "tests/core/spec/random_plan.hpp"
 
 namespace shardwright::sim::fixtures {
 
@@ -40,9 +41,29 @@ inline ModelSpec small_model(bool sparse, bool tied) {
     model.moe->first_dense_layers = 1;
     model.moe->shared_experts = one_of<std::int64_t>({0, 1});
     model.moe->shared_expert_ffn = 2048 * model.moe->shared_experts;
-    model.moe->shared_expert_gate = model.moe->shared_experts > 0 && *rc::gen::arbitrary<bool>();
+    model.moe->shared_expert_gate = model.moe->shared_experts > 0 && any_flag();
   }
   return model;
+}
+
+// A scenario of shipped parts whose plan is still the default one.
+inline Scenario shipped_scenario(const std::string& model,
+                                 const std::string& stack = "megatron-core",
+                                 const std::string& cluster = "dgx-h100") {
+  return {load_model(model), load_cluster(cluster), load_stack(stack), {}};
+}
+
+// A small dense model on H100 nodes, with 8 microbatches of 4096 tokens a replica.
+inline Scenario small_scenario(std::int64_t dp, std::int64_t tp, std::int64_t pp,
+                               const std::string& stack = "megatron-core") {
+  Scenario scenario{small_model(false, false), load_cluster("dgx-h100"), load_stack(stack), {}};
+  Plan& plan = scenario.plan;
+  plan.dp = dp;
+  plan.tp = tp;
+  plan.pp = pp;
+  plan.global_batch = 8 * dp;
+  plan.seq_len = 4096;
+  return scenario;
 }
 
 inline void pick_degrees(Plan& plan, bool sparse) {
@@ -63,29 +84,24 @@ inline Plan any_small_plan(bool sparse) {
   plan.micro_batch = one_of<std::int64_t>({1, 2});
   plan.global_batch = plan.dp * plan.micro_batch * one_of<std::int64_t>({1, 4, 8});
   plan.seq_len = 2048;
-  plan.schedule = *rc::gen::elementOf(std::vector<ScheduleKind>{
-      ScheduleKind::GPipe, ScheduleKind::OneFOneB, ScheduleKind::Interleaved, ScheduleKind::ZbH1,
-      ScheduleKind::ZbH2, ScheduleKind::ZbV, ScheduleKind::DualPipe});
-  plan.recompute =
-      one_of({RecomputePolicy::None, RecomputePolicy::Selective, RecomputePolicy::Full});
-  plan.context_parallel = one_of(
-      {ContextParallelKind::Ring, ContextParallelKind::AllGather, ContextParallelKind::Ulysses});
-  plan.overlap.p2p = *rc::gen::arbitrary<bool>();
-  plan.overlap.grad_reduce = *rc::gen::arbitrary<bool>();
-  plan.overlap.param_gather = *rc::gen::arbitrary<bool>();
-  plan.overlap.expert_parallel = sparse && *rc::gen::arbitrary<bool>();
-  plan.overlap.expert_microbatches = plan.ep > 1 && *rc::gen::arbitrary<bool>();
+  plan.schedule = any_enumerator<ScheduleKind>();
+  plan.recompute = any_enumerator<RecomputePolicy>();
+  plan.context_parallel = any_enumerator<ContextParallelKind>();
+  plan.overlap.p2p = any_flag();
+  plan.overlap.grad_reduce = any_flag();
+  plan.overlap.param_gather = any_flag();
+  plan.overlap.expert_parallel = sparse && any_flag();
+  plan.overlap.expert_microbatches = plan.ep > 1 && any_flag();
   plan.offload_activations = one_of({false, false, true});
-  for (std::size_t i = plan.rank_order.size() - 1; i > 0; --i)
-    std::swap(plan.rank_order[i], plan.rank_order[*rc::gen::inRange<std::size_t>(0, i + 1)]);
+  shuffle_axes(plan.rank_order);
   return plan;
 }
 
 // A valid scenario. Plans that break a rule are drawn again.
 inline Scenario any_small_scenario(const std::string& cluster = "dgx-h100") {
   Scenario scenario;
-  const bool sparse = *rc::gen::arbitrary<bool>();
-  scenario.model = small_model(sparse, *rc::gen::arbitrary<bool>());
+  const bool sparse = any_flag();
+  scenario.model = small_model(sparse, any_flag());
   scenario.model.mtp_layers = one_of<std::int64_t>({0, 0, 1});
   scenario.cluster = load_cluster(cluster);
   scenario.stack = load_stack(one_of<std::string>({"megatron-core", "megatron-lm-2021", "fsdp2"}));

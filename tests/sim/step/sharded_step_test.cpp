@@ -2,20 +2,16 @@
 #include <gtest/gtest.h>
 
 #include "core/lowering/lowering.hpp"
-#include "core/spec/model_library.hpp"
-#include "core/spec/profile_library.hpp"
 #include "sim/step/analytic.hpp"
 #include "sim/step/prices.hpp"
 #include "sim/step/simulate.hpp"
+#include "tests/sim/step/random_scenario.hpp"
 
 namespace shardwright::sim {
 namespace {
 
 Scenario sharded_llama() {
-  Scenario scenario;
-  scenario.model = load_model("llama3-8b");
-  scenario.cluster = load_cluster("dgx-h100");
-  scenario.stack = load_stack("fsdp2");
+  Scenario scenario = fixtures::shipped_scenario("llama3-8b", "fsdp2");
   scenario.plan.dp = 64;
   scenario.plan.global_batch = 256;
   scenario.plan.seq_len = 2048;

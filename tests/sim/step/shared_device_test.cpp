@@ -106,7 +106,7 @@ RC_GTEST_PROP(SharedDevice, BothPortsAreSharedMaxMinFairly, ()) {
       explained[i] =
           explained[i] || (used > 1.0 - kNear && rates[i] * ports[i].*kind > most - kNear);
   }
-  RC_ASSERT(std::all_of(explained.begin(), explained.end(), [](bool each) { return each; }));
+  RC_ASSERT(std::ranges::all_of(explained, [](bool each) { return each; }));
 }
 
 // Settling what a kernel waits for does not keep collectives that are issued later from sharing

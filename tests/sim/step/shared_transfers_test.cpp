@@ -9,6 +9,7 @@
 #include "core/program/rank_grid.hpp"
 #include "core/spec/profile_library.hpp"
 #include "sim/cost/collective_cost.hpp"
+#include "tests/core/spec/random_plan.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -77,19 +78,6 @@ TEST(SharedTransfers, FollowEachOtherOnOneRoute) {
   EXPECT_FALSE(transfers.next());
 }
 
-// A plan whose degrees line up with the nodes.
-Plan any_aligned_plan() {
-  const auto degree = [] { return *rc::gen::element<std::int64_t>(1, 2, 4, 8); };
-  Plan plan;
-  plan.dp = degree();
-  plan.tp = degree();
-  plan.pp = degree();
-  plan.cp = degree();
-  for (std::size_t i = plan.rank_order.size() - 1; i > 0; --i)
-    std::swap(plan.rank_order[i], plan.rank_order[*rc::gen::inRange<std::size_t>(0, i + 1)]);
-  return plan;
-}
-
 // The load on each link while all groups of a kind run at once, or all messages from each stage to
 // the next.
 std::vector<double> loads(const NodeLinks& links, const TransferKind& kind, const Plan& plan) {
@@ -117,7 +105,7 @@ std::vector<double> loads(const NodeLinks& links, const TransferKind& kind, cons
 
 // Prices assume that all groups of a kind run at once, so that these never slow each other down.
 RC_GTEST_PROP(NodeLinks, CarryAllGroupsOfAKindAtOnce, ()) {
-  const Plan plan = any_aligned_plan();
+  const Plan plan = any_plan_of_degrees({1, 2, 4, 8});  // they line up with the nodes
   const ClusterSpec cluster = load_cluster(*rc::gen::elementOf(
       std::vector<std::string>{"dgx-h100", "a100-leaf-spine-2to1", "azure-nd-a100-v4"}));
   TransferKind kind;

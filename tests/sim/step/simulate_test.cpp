@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "core/lowering/lowering.hpp"
-#include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "sim/step/folded_replay.hpp"
 #include "tests/core/lowering/random_lowering.hpp"
+#include "tests/sim/step/random_scenario.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -34,23 +34,13 @@ ClusterSpec faster(ClusterSpec cluster, double k) {
 }
 
 Scenario llama_on_two_nodes() {
-  Scenario scenario;
-  scenario.model = load_model("llama3-8b");
-  scenario.cluster = load_cluster("dgx-a100");
-  scenario.stack = load_stack("megatron-lm-2022");
+  Scenario scenario = fixtures::shipped_scenario("llama3-8b", "megatron-lm-2022", "dgx-a100");
   Plan& plan = scenario.plan;
   plan.tp = 8;
   plan.pp = 2;
   plan.sequence_parallel = false;
   plan.global_batch = 16;
   plan.seq_len = 4096;
-  return scenario;
-}
-
-// A microbatch of each of so many sequences.
-Scenario llama_of_microbatches(std::int64_t count) {
-  Scenario scenario = llama_on_two_nodes();
-  scenario.plan.global_batch = count;
   return scenario;
 }
 
@@ -64,9 +54,10 @@ TEST(SimulateStep, IsTheSameWhereNobodyStopsIt) {
   EXPECT_FALSE(simulate_step(scenario, source.get_token()));
 }
 
-// It looks in its midst too, not before it begins alone.
+// The replay polls the stop token while it runs, not only before it begins.
 TEST(SimulateStep, EndsInItsMidst) {
-  const Scenario scenario = llama_of_microbatches(512);
+  Scenario scenario = llama_on_two_nodes();
+  scenario.plan.global_batch = 512;
   const Program program = lower(scenario.model, scenario.plan, scenario.stack);
   const Prices prices = price(program, scenario.cluster, scenario.stack);
   std::stop_source source;
@@ -204,12 +195,7 @@ TEST(StepMemory, OfDeepSpeedHoldsGradientsTwice) {
 
 Scenario random_scenario(std::uint64_t seed, const ClusterSpec& cluster) {
   const LoweringCase made = CaseGenerator(seed).next();
-  Scenario scenario;
-  scenario.model = made.model;
-  scenario.plan = made.plan;
-  scenario.stack = made.stack;
-  scenario.cluster = cluster;
-  return scenario;
+  return {made.model, cluster, made.stack, made.plan};
 }
 
 TEST(SimulateStep, ScalesWithAllRates) {
