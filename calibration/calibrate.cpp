@@ -7,10 +7,8 @@
 #include <map>
 #include <optional>
 
-#include "calibration/exchange_calibration.hpp"
-#include "calibration/kernel_calibration.hpp"
+#include "calibration/part_calibration.hpp"
 #include "calibration/run_samples.hpp"
-#include "calibration/stack_calibration.hpp"
 #include "core/base/error.hpp"
 #include "core/spec/plan_check.hpp"
 #include "sim/cost/collective_cost.hpp"

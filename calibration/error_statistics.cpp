@@ -44,6 +44,10 @@ ErrorSummary summarise_logarithms(const std::vector<double>& residuals) {
   return summarise(samples);
 }
 
+bool within_tolerance(const ErrorSummary& summary, double median, double p90) {
+  return summary.n > 0 && summary.median_abs <= median && summary.p90_abs <= p90;
+}
+
 ErrorsByName summarise_each(const SamplesByName& samples) {
   ErrorsByName summaries;
   for (const auto& [name, each] : samples) summaries[name] = summarise(each);
@@ -60,6 +64,12 @@ nlohmann::ordered_json to_json(const ErrorSummary& summary) {
           {"p90_abs_pct", percent(summary.p90_abs)},
           {"bias_pct", percent(summary.bias)},
           {"mean_signed_pct", percent(summary.mean_signed)}};
+}
+
+nlohmann::ordered_json to_json(const ErrorsByName& summaries) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (const auto& [name, summary] : summaries) json[name] = to_json(summary);
+  return json;
 }
 
 std::optional<double> kendall_tau(const std::vector<RankedValue>& values) {

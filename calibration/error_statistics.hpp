@@ -41,6 +41,10 @@ ErrorSummary summarise(const std::vector<ErrorSample>& samples);
 // Summarises residuals as fits have them, logarithms of predicted over measured.
 ErrorSummary summarise_logarithms(const std::vector<double>& residuals);
 
+// True if there are samples, and the median and the 90th percentile of their absolute errors are at
+// most these ratios.
+bool within_tolerance(const ErrorSummary& summary, double median, double p90);
+
 using SamplesByName = std::map<std::string, std::vector<ErrorSample>>;
 using ErrorsByName = std::map<std::string, ErrorSummary>;
 
@@ -49,6 +53,9 @@ ErrorsByName summarise_each(const SamplesByName& samples);
 // {"n", "median_abs_pct", "mean_abs_pct", "p90_abs_pct", "bias_pct", "mean_signed_pct"}, null where
 // n is 0; without the coverage, which only predictions with an interval have.
 nlohmann::ordered_json to_json(const ErrorSummary& summary);
+
+// The summaries by name.
+nlohmann::ordered_json to_json(const ErrorsByName& summaries);
 
 struct RankedValue {
   // The configuration that was measured, perhaps more than once.

@@ -1,5 +1,3 @@
-#include "calibration/exchange_calibration.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 
 #include "calibration/error_statistics.hpp"
 #include "calibration/figure_fit.hpp"
+#include "calibration/part_calibration.hpp"
 #include "sim/cost/collective_cost.hpp"
 #include "sim/cost/curve_cost.hpp"
 #include "sim/cost/socket_cost.hpp"

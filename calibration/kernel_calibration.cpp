@@ -1,5 +1,3 @@
-#include "calibration/kernel_calibration.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 
 #include "calibration/figure_fit.hpp"
 #include "calibration/kernel_timing.hpp"
+#include "calibration/part_calibration.hpp"
 #include "calibration/profile_fit.hpp"
 #include "sim/cost/curve_cost.hpp"
 

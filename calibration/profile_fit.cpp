@@ -12,45 +12,36 @@
 namespace shardwright::calibration {
 namespace {
 
-using AcceleratorFigure = Figure<AcceleratorSpec>;
-using ClusterFigure = Figure<ClusterSpec>;
-
-AcceleratorFigure ratio(const char* key, double KernelEfficiency::*member, double least = 0.05,
-                        double most = 1.0) {
-  return {std::string("/efficiency/") + key, least, most,
-          [member](const AcceleratorSpec& spec) { return spec.efficiency.*member; },
-          [member](AcceleratorSpec& spec, double value) { spec.efficiency.*member = value; }};
-}
-
-AcceleratorFigure duration(const char* key, Seconds KernelEfficiency::*member, double least,
-                           double most) {
-  return {
+// A figure of the device's kernels: a ratio, or a time.
+template <class Value>
+Figure<AcceleratorSpec> efficiency(const char* key, Value KernelEfficiency::*member,
+                                   double least = 0.05, double most = 1.0) {
+  return figure_at<AcceleratorSpec>(
       std::string("/efficiency/") + key, least, most,
-      [member](const AcceleratorSpec& spec) { return (spec.efficiency.*member).value(); },
-      [member](AcceleratorSpec& spec, double value) { spec.efficiency.*member = Seconds(value); }};
+      [member](AcceleratorSpec& spec) -> Value& { return spec.efficiency.*member; });
 }
 
 Figures<AcceleratorSpec> memory_figures() {
-  return {ratio("memory_ratio", &KernelEfficiency::memory)};
+  return {efficiency("memory_ratio", &KernelEfficiency::memory)};
 }
 
 // A clock falls to half of its peak at the most, and stream-K leaves no less than nothing.
 Figures<AcceleratorSpec> gemm_figures() {
   using E = KernelEfficiency;
-  return {ratio("matrix_main_loop_ratio", &E::matrix_main_loop),
-          ratio("matrix_tf32_ratio", &E::matrix_tf32),
-          ratio("matrix_fp8_ratio", &E::matrix_fp8),
-          duration("gemm_overhead_s", &E::gemm_overhead, 3e-7, 2e-5),
-          ratio("wave_loss_ratio", &E::wave_loss, 0.02),
-          ratio("operand_bandwidth_ratio", &E::operand_bandwidth_ratio, 1.0, 20.0),
-          ratio("result_exposed_ratio", &E::result_exposed, 0.001),
-          ratio("power_slowdown_ratio", &E::power_slowdown, 0.001),
-          duration("power_delay_s", &E::power_delay, 1e-5, 5e-3)};
+  return {efficiency("matrix_main_loop_ratio", &E::matrix_main_loop),
+          efficiency("matrix_tf32_ratio", &E::matrix_tf32),
+          efficiency("matrix_fp8_ratio", &E::matrix_fp8),
+          efficiency("gemm_overhead_s", &E::gemm_overhead, 3e-7, 2e-5),
+          efficiency("wave_loss_ratio", &E::wave_loss, 0.02),
+          efficiency("operand_bandwidth_ratio", &E::operand_bandwidth_ratio, 1.0, 20.0),
+          efficiency("result_exposed_ratio", &E::result_exposed, 0.001),
+          efficiency("power_slowdown_ratio", &E::power_slowdown, 0.001),
+          efficiency("power_delay_s", &E::power_delay, 1e-5, 5e-3)};
 }
 
 Figures<AcceleratorSpec> attention_figures() {
-  return {ratio("attention_forward_ratio", &KernelEfficiency::attention_forward),
-          ratio("attention_backward_ratio", &KernelEfficiency::attention_backward)};
+  return {efficiency("attention_forward_ratio", &KernelEfficiency::attention_forward),
+          efficiency("attention_backward_ratio", &KernelEfficiency::attention_backward)};
 }
 
 template <class Spec, class Timing>
@@ -94,47 +85,32 @@ std::vector<KernelTiming> of_device(const std::vector<KernelTiming>& timings,
   return found;
 }
 
-ClusterFigure figure(const char* pointer, double least, double most,
-                     const std::function<double&(ClusterSpec&)>& reach) {
-  return {pointer, least, most,
-          [reach](const ClusterSpec& cluster) {
-            ClusterSpec copy = cluster;
-            return reach(copy);
-          },
-          [reach](ClusterSpec& cluster, double value) { reach(cluster) = value; }};
-}
-
-ClusterFigure latency(const char* pointer, double least, double most,
-                      const std::function<Seconds&(ClusterSpec&)>& reach) {
-  return {pointer, least, most,
-          [reach](const ClusterSpec& cluster) {
-            ClusterSpec copy = cluster;
-            return reach(copy).value();
-          },
-          [reach](ClusterSpec& cluster, double value) { reach(cluster) = Seconds(value); }};
-}
-
 // The most that NCCL takes NVLink 4 for: 20.6 of 25 GB/s a link (src/graph/topo.h).
 constexpr double kRingCeiling = 0.824;
 
 Figures<ClusterSpec> node_figures() {
-  return {figure("/node/scale_up/ring_efficiency_ratio", 0.05, kRingCeiling,
-                 [](ClusterSpec& c) -> double& { return c.node.scale_up.ring_efficiency; }),
-          figure("/node/scale_up/in_network_efficiency_ratio", 0.05, 1.0,
-                 [](ClusterSpec& c) -> double& { return c.node.scale_up.in_network_efficiency; }),
-          figure("/node/scale_up/pair_efficiency_ratio", 0.05, 1.0,
-                 [](ClusterSpec& c) -> double& { return c.node.scale_up.pair_efficiency; }),
-          latency("/node/scale_up/latency_s", 5e-7, 2e-5,
-                  [](ClusterSpec& c) -> Seconds& { return c.node.scale_up.latency; }),
-          latency("/node/scale_up/collective_overhead_s", 1e-6, 2e-4,
-                  [](ClusterSpec& c) -> Seconds& { return c.node.scale_up.collective_overhead; })};
+  return {
+      figure_at<ClusterSpec>(
+          "/node/scale_up/ring_efficiency_ratio", 0.05, kRingCeiling,
+          [](ClusterSpec& c) -> double& { return c.node.scale_up.ring_efficiency; }),
+      figure_at<ClusterSpec>(
+          "/node/scale_up/in_network_efficiency_ratio", 0.05, 1.0,
+          [](ClusterSpec& c) -> double& { return c.node.scale_up.in_network_efficiency; }),
+      figure_at<ClusterSpec>(
+          "/node/scale_up/pair_efficiency_ratio", 0.05, 1.0,
+          [](ClusterSpec& c) -> double& { return c.node.scale_up.pair_efficiency; }),
+      figure_at<ClusterSpec>("/node/scale_up/latency_s", 5e-7, 2e-5,
+                             [](ClusterSpec& c) -> Seconds& { return c.node.scale_up.latency; }),
+      figure_at<ClusterSpec>(
+          "/node/scale_up/collective_overhead_s", 1e-6, 2e-4,
+          [](ClusterSpec& c) -> Seconds& { return c.node.scale_up.collective_overhead; })};
 }
 
 Figures<ClusterSpec> fabric_figures() {
-  return {figure("/node/nic/efficiency_ratio", 0.05, 1.0,
-                 [](ClusterSpec& c) -> double& { return c.node.nic.efficiency; }),
-          latency("/fabric/base_latency_s", 2e-7, 2e-4,
-                  [](ClusterSpec& c) -> Seconds& { return c.fabric.base_latency; })};
+  return {figure_at<ClusterSpec>("/node/nic/efficiency_ratio", 0.05, 1.0,
+                                 [](ClusterSpec& c) -> double& { return c.node.nic.efficiency; }),
+          figure_at<ClusterSpec>("/fabric/base_latency_s", 2e-7, 2e-4,
+                                 [](ClusterSpec& c) -> Seconds& { return c.fabric.base_latency; })};
 }
 
 }  // namespace
@@ -181,7 +157,7 @@ std::vector<FitStage> fit_collectives(ClusterSpec& cluster,
     // The rows between nodes speak for both, if there are none of a single node.
     Figures<ClusterSpec> figures = fabric_figures();
     if (inside.empty())
-      for (ClusterFigure& each : node_figures()) figures.push_back(std::move(each));
+      for (Figure<ClusterSpec>& each : node_figures()) figures.push_back(std::move(each));
     stages.push_back(fit_stage("across nodes", cluster, figures, across));
   }
   for (const FitStage& stage : stages) {

@@ -1,9 +1,8 @@
-#include "calibration/stack_calibration.hpp"
-
 #include <algorithm>
 #include <cmath>
 
 #include "calibration/figure_fit.hpp"
+#include "calibration/part_calibration.hpp"
 #include "core/lowering/lowering.hpp"
 #include "sim/memory/memory_replay.hpp"
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -106,11 +105,6 @@ std::optional<PartChange> largest_change(const Comparison& comparison) {
 }
 
 }  // namespace
-
-const char* name_of(Yardstick yardstick) {
-  constexpr std::array kNames = {"step_s", "tokens_per_s", "tokens_per_s_per_gpu"};
-  return kNames[static_cast<std::size_t>(yardstick)];
-}
 
 Comparison compare(const Scenario& first, const Scenario& second) {
   Comparison comparison;

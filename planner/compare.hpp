@@ -1,11 +1,13 @@
 // Two scenarios side by side: their differences, and the effect on the step.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/base/enum_names.hpp"
 #include "core/spec/scenario.hpp"
 #include "sim/step/step_result.hpp"
 
@@ -34,8 +36,11 @@ enum class Yardstick : std::uint8_t {
   TokensPerSecondPerAccelerator,  // numbers of accelerators differ
 };
 
-// "step_s", "tokens_per_s", "tokens_per_s_per_gpu": the figure of the results that decides.
-const char* name_of(Yardstick yardstick);
+// The names of the figures of the results that decide.
+constexpr auto enum_names(Yardstick) {
+  return std::array{"step_s", "tokens_per_s", "tokens_per_s_per_gpu"};
+}
+using shardwright::name_of;
 
 // The amounts that steps of different sizes compare by.
 struct ComparedSide {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 
@@ -15,17 +14,6 @@
 namespace shardwright::planner {
 
 namespace {
-
-constexpr std::array<Resource, 10> kResources = {
-    Resource::PeakFlops,        Resource::MemoryBandwidth,   Resource::MemoryCapacity,
-    Resource::ScaleUpBandwidth, Resource::ScaleOutBandwidth, Resource::Latency,
-    Resource::HostSpeed,        Resource::HostLinkBandwidth, Resource::HostMemoryBandwidth,
-    Resource::DiskBandwidth};
-
-constexpr std::array<const char*, 10> kResourceNames = {
-    "peak FLOP/s",           "HBM bandwidth", "HBM capacity", "scale-up bandwidth",
-    "inter-node bandwidth",  "latency",       "host speed",   "host link bandwidth",
-    "host memory bandwidth", "disk bandwidth"};
 
 void scale_edges(KernelCurve& curve, double factor) {
   for (double* edge : {&curve.edge_m, &curve.edge_n, &curve.edge_k}) *edge *= factor;
@@ -197,17 +185,6 @@ TimeShare share_of(TimeUse use, Seconds step, const std::vector<Part>& parts) {
 
 }  // namespace
 
-const char* name_of(Resource resource) {
-  return kResourceNames[static_cast<std::size_t>(resource)];
-}
-
-const char* name_of(TimeUse use) {
-  constexpr std::array kNames = {"GEMMs and attention",   "memory-bound kernels",
-                                 "exposed communication", "copies to the host",
-                                 "the pipeline bubble",   "waiting for the host"};
-  return kNames[static_cast<std::size_t>(use)];
-}
-
 ClusterSpec improved(const ClusterSpec& cluster, Resource resource, double gain) {
   ClusterSpec better = cluster;
   const double factor = 1.0 + gain;
@@ -278,7 +255,7 @@ Explanation explain(const Scenario& scenario, const sim::StepResult& result, dou
   explanation.result = result;
   explanation.shares = time_shares(result);
   explanation.gain = gain;
-  for (const Resource resource : kResources) {
+  for (const Resource resource : enumerators<Resource>()) {
     if (!uses(scenario.plan, resource)) continue;
     auto sensitivity = sensitivity_to(resource, scenario, gain, result.step, stop);
     explanation.partial = !sensitivity;

@@ -1,12 +1,14 @@
 // The bottleneck of a plan, and the gain from more of each resource.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include "core/base/enum_names.hpp"
 #include "core/base/units.hpp"
 #include "core/program/program.hpp"
 #include "core/spec/cluster_spec.hpp"
@@ -29,8 +31,12 @@ enum class Resource : std::uint8_t {
   DiskBandwidth,  // of a node's NVMe disks
 };
 
-// "peak FLOP/s", "HBM bandwidth", …
-const char* name_of(Resource resource);
+constexpr auto enum_names(Resource) {
+  return std::array{"peak FLOP/s",           "HBM bandwidth", "HBM capacity", "scale-up bandwidth",
+                    "inter-node bandwidth",  "latency",       "host speed",   "host link bandwidth",
+                    "host memory bandwidth", "disk bandwidth"};
+}
+using shardwright::name_of;
 
 // Returns the cluster with `gain` (0.1: 10 %) more of a resource; latencies are divided by 1 +
 // gain. The parts of measured curves (core/spec/cost_curve.hpp) that depend on the resource change
@@ -58,8 +64,10 @@ enum class TimeUse : std::uint8_t {
   Host,           // waiting for the host: a faster one
 };
 
-// "GEMMs and attention", "exposed communication", …
-const char* name_of(TimeUse use);
+constexpr auto enum_names(TimeUse) {
+  return std::array{"GEMMs and attention", "memory-bound kernels", "exposed communication",
+                    "copies to the host",  "the pipeline bubble",  "waiting for the host"};
+}
 
 // A use of the step's time on the bottleneck stage.
 struct TimeShare {

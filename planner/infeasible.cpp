@@ -1,4 +1,4 @@
-#include "planner/infeasible.hpp"
+// The reason why a search found no plan, and the changes that would help.
 
 #include <algorithm>
 #include <bit>
@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/spec/plan_check.hpp"
+#include "planner/plan_evaluation.hpp"
 
 namespace shardwright::planner {
 namespace {

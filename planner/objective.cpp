@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <numeric>
 
@@ -12,26 +11,12 @@
 
 namespace shardwright::planner {
 
-namespace {
-
-constexpr std::array<const char*, 4> kObjectiveNames = {"time", "cost", "memory",
-                                                        "tokens-per-joule"};
-
-}  // namespace
-
-const char* name_of(Objective objective) {
-  return kObjectiveNames[static_cast<std::size_t>(objective)];
-}
-
-std::vector<Objective> all_objectives() {
-  return {Objective::Time, Objective::Cost, Objective::Memory, Objective::TokensPerJoule};
-}
-
 Objective parse_objective(const std::string& text, const std::string& option) {
-  for (const Objective objective : all_objectives()) {
+  for (const Objective objective : enumerators<Objective>()) {
     if (text == name_of(objective)) return objective;
   }
-  const std::vector<std::string> names(kObjectiveNames.begin(), kObjectiveNames.end());
+  const auto known = names_of<Objective>();
+  const std::vector<std::string> names(known.begin(), known.end());
   throw InputError(option, {{"", fmt::format("\"{}\"", text), one_of(text, names)}});
 }
 

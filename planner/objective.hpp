@@ -1,11 +1,13 @@
 // Objectives: the figures that plans are compared by.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "core/base/enum_names.hpp"
 #include "core/base/units.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/plan.hpp"
@@ -20,9 +22,10 @@ enum class Objective : std::uint8_t {
   TokensPerJoule,  // energy
 };
 
-// "time", "cost", "memory", "tokens-per-joule".
-const char* name_of(Objective objective);
-std::vector<Objective> all_objectives();
+constexpr auto enum_names(Objective) {
+  return std::array{"time", "cost", "memory", "tokens-per-joule"};
+}
+using shardwright::name_of;
 
 // Throws InputError that names `option` and the objectives that exist.
 Objective parse_objective(const std::string& text, const std::string& option = "objective");

@@ -80,6 +80,9 @@ Evaluation evaluate_space(const PlanRequest& request, const std::vector<Plan>& c
 // True if a plan of the space obeys the rules and constraints and fits.
 bool has_feasible_plan(const PlanRequest& request);
 
+// Finds the reason why no evaluated plan fits, and the changes that would help.
+NoFeasiblePlan explain_infeasible(const PlanRequest& request, const Evaluation& evaluation);
+
 Plan find_plan(const PlanRequest& request, const std::vector<Plan>& cuts,
                const EvaluatedPlan& evaluated);
 

@@ -1,52 +1,34 @@
 #include "planner/scale.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 
-#include "core/base/quantity_text.hpp"
+#include "core/base/enum_names.hpp"
 #include "planner/batch_knee.hpp"
 #include "planner/layer_cost_cache.hpp"
-#include "planner/wording.hpp"
 
 namespace shardwright::planner {
 namespace {
 
-struct StepShare {
-  std::string what;
-  // As a part of the step.
-  double share;
-};
+using StepShares = EnumArray<StepPart, double>;
 
-std::vector<StepShare> parts_of(const PlanCandidate& candidate) {
+StepShares shares_of(const PlanCandidate& candidate) {
   const sim::TimeBreakdown& time = candidate.result.time();
-  const Seconds step = candidate.result.step;
-  std::vector<StepShare> parts = {{"kernels", time.compute() / step},
-                                  {"the optimizer", time.optimizer / step},
-                                  {figure_text("interference"), time.interference / step},
-                                  {"the pipeline bubble", time.bubble / step},
-                                  {"waiting for the host", time.host / step}};
-  for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data, Axis::Pipeline}) {
-    parts.push_back(
-        {figure_text(fmt::format("exposed_{}", name_of(axis))), time.exposed_on(axis) / step});
-  }
-  return parts;
+  const auto share = [&](Seconds part) { return part / candidate.result.step; };
+  return {{share(time.compute()), share(time.optimizer), share(time.interference),
+           share(time.bubble), share(time.host), share(time.exposed_on(Axis::Tensor)),
+           share(time.exposed_on(Axis::Context)), share(time.exposed_on(Axis::Expert)),
+           share(time.exposed_on(Axis::Data)), share(time.exposed_on(Axis::Pipeline))}};
 }
 
-// Names the part of the step whose share grows most from the smallest machine to the one behind the
-// knee.
-std::string cause_of(const ScalePoint& smallest, const ScalePoint& behind) {
-  const std::vector<StepShare> before = parts_of(*smallest.best), after = parts_of(*behind.best);
-  std::size_t most = 1;  // kernels shrink when something else grows, unless they get less efficient
-  for (std::size_t i = 0; i < after.size(); ++i) {
-    if (after[i].share - before[i].share > after[most].share - before[most].share) most = i;
+KneeCause cause_of(const ScalePoint& smallest, const ScalePoint& beyond) {
+  const StepShares before = shares_of(*smallest.best), after = shares_of(*beyond.best);
+  // The share of kernels falls when another one grows, unless they get less efficient.
+  StepPart most = StepPart::Optimizer;
+  for (const StepPart part : enumerators<StepPart>()) {
+    if (after[part] - before[part] > after[most] - before[most]) most = part;
   }
-  const std::string what =
-      most == 0 ? "the time of kernels, which get smaller and less efficient," : after[most].what;
-  return fmt::format("{} grows from {:.0f} % of the step on {} accelerators to {:.0f} % on {}",
-                     what, 100.0 * before[most].share, format_count(smallest.gpus),
-                     100.0 * after[most].share, format_count(behind.gpus));
+  return {most, smallest.gpus, beyond.gpus, before[most], after[most]};
 }
 
 bool any_fits(const std::vector<ScalePoint>& points) {
@@ -86,24 +68,22 @@ void find_knee(ScaleResult& result) {
 // Efficiencies above this do not come from rounding a batch.
 constexpr double kSuperlinear = 1.005;
 
-// The measure that the plan of the smallest size takes for lack of memory, and that of a larger
-// size does not.
-std::string burden_of(const Plan& smallest, const Plan& larger) {
+std::optional<MemoryMeasure> measure_of(const Plan& smallest, const Plan& larger) {
   const auto recomputed = [](const Plan& plan) {
     if (plan.recompute == RecomputePolicy::None) return 0.0;
     return plan.recompute == RecomputePolicy::Selective ? 0.5 : 1.0;
   };
   const auto cut = [](const Plan& plan) { return plan.tp * plan.pp * plan.cp; };
   if (smallest.offloads_optimizer() && !larger.offloads_optimizer())
-    return "offloads its optimizer";
+    return MemoryMeasure::OptimizerOffload;
   if (smallest.offload_activations && !larger.offload_activations)
-    return "offloads its activations";
-  if (recomputed(smallest) > recomputed(larger)) return "recomputes activations";
+    return MemoryMeasure::ActivationOffload;
+  if (recomputed(smallest) > recomputed(larger)) return MemoryMeasure::Recomputation;
   if (recomputed(smallest) > 0.0 && smallest.recompute_layers != larger.recompute_layers)
-    return "recomputes other layers";
-  if (cut(smallest) > cut(larger)) return "cuts the model further";
-  if (smallest.micro_batch < larger.micro_batch) return "runs smaller microbatches";
-  return "";
+    return MemoryMeasure::OtherRecomputedLayers;
+  if (cut(smallest) > cut(larger)) return MemoryMeasure::FurtherCut;
+  if (smallest.micro_batch < larger.micro_batch) return MemoryMeasure::SmallerMicrobatches;
+  return std::nullopt;
 }
 
 void explain_superlinear(ScaleResult& result) {
@@ -115,13 +95,8 @@ void explain_superlinear(ScaleResult& result) {
     if (best == nullptr || point.efficiency > best->efficiency) best = &point;
   }
   if (best == nullptr || best->efficiency < kSuperlinear) return;
-  const std::string burden = burden_of(smallest->best->plan, best->best->plan);
-  result.superlinear_cause = fmt::format(
-      "the plan of the smallest size, {} accelerators, {}; {} accelerators reach {:.0f} %",
-      smallest->gpus,
-      burden.empty() ? "uses each accelerator less well"
-                     : burden + " for lack of memory, which those of larger sizes need not",
-      best->gpus, 100.0 * best->efficiency);
+  result.superlinear_cause = {smallest->gpus, best->gpus, best->efficiency,
+                              measure_of(smallest->best->plan, best->best->plan)};
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {

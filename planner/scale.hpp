@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "planner/search.hpp"
@@ -23,15 +22,56 @@ struct ScalePoint {
   bool on_front = false;
 };
 
+// A part of the step of the bottleneck stage.
+enum class StepPart : std::uint8_t {
+  Kernels,
+  Optimizer,
+  Interference,
+  Bubble,
+  Host,
+  ExposedTensor,
+  ExposedContext,
+  ExposedExpert,
+  ExposedData,
+  ExposedPipeline,
+};
+
+// The part of the step that grows most from the smallest size to the one beyond the knee.
+struct KneeCause {
+  StepPart part = StepPart::Kernels;
+  std::int64_t smallest_gpus = 0, beyond_gpus = 0;
+  // Its shares of the step at these sizes.
+  double smallest_share = 0.0, beyond_share = 0.0;
+};
+
+// A measure that a plan takes for lack of memory.
+enum class MemoryMeasure : std::uint8_t {
+  OptimizerOffload,
+  ActivationOffload,
+  Recomputation,
+  OtherRecomputedLayers,
+  FurtherCut,
+  SmallerMicrobatches,
+};
+
+// The reason why a larger size has an efficiency above 100 %.
+struct SuperlinearCause {
+  std::int64_t smallest_gpus = 0, best_gpus = 0;
+  double best_efficiency = 0.0;
+  // The measure that the plan of the smallest size takes and that of the best size does not; none
+  // if the plans do not differ in one.
+  std::optional<MemoryMeasure> measure;
+};
+
 struct ScaleResult {
   // In ascending order of GPUs.
   std::vector<ScalePoint> points;
   // The last size before efficiency falls below `kKneeEfficiency`; none if it never does.
   std::optional<std::int64_t> knee;
-  // The part of the step that grows beyond the knee, as a sentence; empty without a knee.
-  std::string knee_cause;
-  // The reason why a larger size has an efficiency above 100 %, as a sentence; empty if none has.
-  std::string superlinear_cause;
+  // None without a knee.
+  std::optional<KneeCause> knee_cause;
+  // None if no size has an efficiency above 100 %.
+  std::optional<SuperlinearCause> superlinear_cause;
   // Set for the largest size if no size has a plan.
   std::optional<NoFeasiblePlan> infeasible;
   double wall_s = 0.0;

@@ -17,7 +17,6 @@
 #include "core/base/error.hpp"
 #include "core/spec/plan_check.hpp"
 #include "planner/batch_knee.hpp"
-#include "planner/infeasible.hpp"
 #include "planner/layer_cost_cache.hpp"
 #include "planner/objective.hpp"
 #include "planner/plan_evaluation.hpp"

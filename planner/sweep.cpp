@@ -3,24 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "core/base/nearest_name.hpp"
 #include "core/spec/plan_check.hpp"
 #include "planner/explain.hpp"
 #include "planner/layer_cost_cache.hpp"
-#include "planner/scale.hpp"
 
 namespace shardwright::planner {
 namespace {
-
-constexpr std::array<const char*, kSweepAxes> kAxisNames = {"gpus",
-                                                            "global-batch",
-                                                            "seq-len",
-                                                            "scale-out-bandwidth",
-                                                            "scale-up-bandwidth",
-                                                            "memory-bandwidth"};
 
 double bandwidth_of(SweepAxis axis, const ClusterSpec& cluster) {
   if (axis == SweepAxis::ScaleUpBandwidth) return cluster.node.scale_up.bandwidth.value();
@@ -173,7 +164,7 @@ class BestPlans {
     if (narrow_ || !found.knee) return;
     const auto at = std::find(sizes.begin(), sizes.end(), *found.knee);
     sweep.knee = static_cast<std::size_t>(at - sizes.begin());
-    sweep.scaling_limit = found.knee_cause;
+    sweep.knee_cause = found.knee_cause;
   }
 
   std::optional<PlanCandidate> best_plan(const Scenario& scenario) {
@@ -234,14 +225,12 @@ void sweep_chosen_plan(Sweep& sweep, const SweepRequest& request, const std::vec
 
 }  // namespace
 
-const char* name_of(SweepAxis axis) {
-  return kAxisNames[static_cast<std::size_t>(axis)];
-}
-
 SweepAxis parse_sweep_axis(const std::string& text, const std::string& option) {
-  const auto found = std::find(kAxisNames.begin(), kAxisNames.end(), text);
-  if (found != kAxisNames.end()) return static_cast<SweepAxis>(found - kAxisNames.begin());
-  const std::vector<std::string> names(kAxisNames.begin(), kAxisNames.end());
+  for (const SweepAxis axis : enumerators<SweepAxis>()) {
+    if (text == name_of(axis)) return axis;
+  }
+  const auto known = names_of<SweepAxis>();
+  const std::vector<std::string> names(known.begin(), known.end());
   throw InputError(option, {{"", fmt::format("\"{}\"", text), one_of(text, names)}});
 }
 

@@ -1,14 +1,17 @@
 // A sweep: the step of a plan, or of the best plan, at each of several values of one quantity.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/base/enum_names.hpp"
 #include "core/base/error.hpp"
 #include "planner/batch_knee.hpp"
+#include "planner/scale.hpp"
 #include "planner/search.hpp"
 
 namespace shardwright::planner {
@@ -21,10 +24,15 @@ enum class SweepAxis : std::uint8_t {
   ScaleUpBandwidth,   // of one accelerator, as over NVLink
   MemoryBandwidth,
 };
-inline constexpr int kSweepAxes = 6;
-
-// "gpus", "global-batch", "seq-len", "scale-out-bandwidth", …
-const char* name_of(SweepAxis axis);
+inline constexpr int kSweepAxes = kEnumCount<SweepAxis>;
+constexpr auto enum_names(SweepAxis) {
+  return std::array{"gpus",
+                    "global-batch",
+                    "seq-len",
+                    "scale-out-bandwidth",
+                    "scale-up-bandwidth",
+                    "memory-bandwidth"};
+}
 
 // Throws InputError that names `option`.
 SweepAxis parse_sweep_axis(const std::string& text, const std::string& option);
@@ -74,8 +82,8 @@ struct Sweep {
   // Index of the point from which on more stops to pay in tokens per second; along the sequence
   // length, of the longest sequence that fits. None while a point is preliminary.
   std::optional<std::size_t> knee;
-  // The reason for the knee along GPUs (ScaleResult::knee_cause).
-  std::string scaling_limit;
+  // The reason for the knee along GPUs.
+  std::optional<KneeCause> knee_cause;
   // The batch of all points along GPUs if the request leaves it open: the throughput knee on the
   // largest machine.
   std::optional<std::int64_t> chosen_batch;

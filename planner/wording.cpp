@@ -9,6 +9,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/base/enum_names.hpp"
 #include "core/base/quantity_text.hpp"
 
 namespace shardwright::planner {
@@ -372,7 +373,7 @@ std::string knee_text(const Sweep& sweep, Bytes memory) {
   const std::string at = value_text(sweep.axis, point.value);
   if (sweep.axis == SweepAxis::Gpus) {
     return fmt::format("Knee of the whole cluster's tokens/s at {} GPUs: {}.", at,
-                       sweep.scaling_limit);
+                       cause_text(*sweep.knee_cause));
   }
   if (sweep.axis == SweepAxis::SeqLen) {
     const SweepPoint& next = sweep.points[*sweep.knee + 1];
@@ -393,6 +394,37 @@ std::string knee_text(const Sweep& sweep, Bytes memory) {
       "takes {} % of the step there, kernels {} %.",
       at, whole_percent(kLeastGainOfDoubling), exposed,
       format_percent(result.time().compute() / result.step));
+}
+
+std::string cause_text(const KneeCause& cause) {
+  // figure_text() words names of figures and leaves other texts as they are.
+  constexpr std::array kParts = {"the time of kernels, which get smaller and less efficient,",
+                                 "the optimizer",
+                                 "interference",
+                                 "the pipeline bubble",
+                                 "waiting for the host",
+                                 "exposed_tp",
+                                 "exposed_cp",
+                                 "exposed_ep",
+                                 "exposed_dp",
+                                 "exposed_pp"};
+  return fmt::format("{} grows from {} of the step on {} accelerators to {} on {}",
+                     figure_text(kParts[index_of(cause.part)]), whole_percent(cause.smallest_share),
+                     format_count(cause.smallest_gpus), whole_percent(cause.beyond_share),
+                     format_count(cause.beyond_gpus));
+}
+
+std::string cause_text(const SuperlinearCause& cause) {
+  constexpr std::array kMeasures = {"offloads its optimizer", "offloads its activations",
+                                    "recomputes activations", "recomputes other layers",
+                                    "cuts the model further", "runs smaller microbatches"};
+  return fmt::format(
+      "the plan of the smallest size, {} accelerators, {}; {} accelerators reach {}",
+      format_count(cause.smallest_gpus),
+      cause.measure ? fmt::format("{} for lack of memory, which those of larger sizes need not",
+                                  kMeasures[index_of(*cause.measure)])
+                    : "uses each accelerator less well",
+      format_count(cause.best_gpus), whole_percent(cause.best_efficiency));
 }
 
 std::string estimates_text(const FigureCounts& counts) {

@@ -41,6 +41,12 @@ std::string obstacle_text(const SweepPoint& point, Bytes memory);
 // The knee of a sweep that has ended and its reason, or the reason why there is none, as a sentence.
 std::string knee_text(const Sweep& sweep, Bytes memory);
 
+// "exposed data-parallel communication grows from 4 % of the step on 8 accelerators to 31 % on 512".
+std::string cause_text(const KneeCause& cause);
+
+// "the plan of the smallest size, 8 accelerators, recomputes activations for lack of memory, …".
+std::string cause_text(const SuperlinearCause& cause);
+
 // "26 of the 82 hardware and software figures used are estimates".
 std::string estimates_text(const FigureCounts& counts);
 

@@ -1,5 +1,3 @@
-#include "validation/collective_rows.hpp"
-
 #include <fmt/format.h>
 
 #include <array>
@@ -8,6 +6,7 @@
 #include "core/base/json_lines.hpp"
 #include "core/spec/spec_document.hpp"
 #include "validation/measurement.hpp"
+#include "validation/timing_report.hpp"
 
 namespace shardwright::validation {
 namespace {

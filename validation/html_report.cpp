@@ -1,5 +1,3 @@
-#include "validation/html_report.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "validation/report_charts.hpp"
+#include "validation/validation.hpp"
 
 namespace shardwright::validation {
 namespace {

@@ -1,5 +1,3 @@
-#include "validation/kernel_rows.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include "core/spec/profile_library.hpp"
 #include "sim/cost/matrix_peak.hpp"
 #include "validation/measurement.hpp"
+#include "validation/timing_report.hpp"
 
 namespace shardwright::validation {
 namespace {

@@ -25,12 +25,13 @@ enum class PredictionGround : std::uint8_t {
 // True for the profile of a family, which stands for software without a profile of its own.
 bool is_generic(const std::string& stack);
 
-// Limits between which 80 % of measurements lie for a prediction of the event level: about the 10 %
-// and 90 % quantiles of measured over predicted step time, of the published measurements of grade
-// A, each source predicted by a fit that has not seen it (`shardwright fit training`,
-// docs/validation.md); of the other grades; and of rows whose software was taken for unknown, so
-// that a generic stack predicted them. `tools/write_validation_page` prints the quantiles. For a
-// rate the limits are turned round.
+// Returns the limits between which about 80 % of measurements lie for a prediction of the event
+// level. They come from the 10 % and 90 % quantiles of measured over predicted step time. The
+// quantiles of stated plans are those of the published measurements of grade A, each source
+// predicted by a fit that has not seen it (`shardwright fit training`); those of inferred plans come
+// from the other grades; those of generic stacks from the rows of grade A with their software taken
+// for unknown. `tools/write_validation_page` prints the quantiles beside the limits
+// (docs/validation.md). The limits of a rate are the inverse ones.
 std::pair<double, double> prediction_interval(double predicted, bool is_rate,
                                               PredictionGround ground);
 

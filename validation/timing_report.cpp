@@ -8,12 +8,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json summaries_json(const calibration::ErrorsByName& summaries) {
-  Json json = Json::object();
-  for (const auto& [name, summary] : summaries) json[name] = to_json(summary);
-  return json;
-}
-
 Json row_json(const TimingComparison& row) {
   return {{"id", row.id},
           {"device", row.device},
@@ -56,20 +50,16 @@ TimingReport report_on(std::vector<TimingComparison> rows) {
   return report;
 }
 
-bool within_tolerance(const TimingReport& report, double median, double p90) {
-  return report.all.n > 0 && report.all.median_abs <= median && report.all.p90_abs <= p90;
-}
-
 nlohmann::ordered_json to_json(const TimingReport& report) {
   Json rows = Json::array();
   for (const TimingComparison& row : report.rows) rows.push_back(row_json(row));
   Json summary = to_json(report.all);
   summary["skipped"] = report.skipped;
   summary["skipped_by_reason"] = report.skipped_by_reason;
-  summary["by_device"] = summaries_json(report.by_device);
-  summary["by_op"] = summaries_json(report.by_op);
-  summary["by_device_and_op"] = summaries_json(report.by_device_and_op);
-  summary["by_source"] = summaries_json(report.by_source);
+  summary["by_device"] = to_json(report.by_device);
+  summary["by_op"] = to_json(report.by_op);
+  summary["by_device_and_op"] = to_json(report.by_device_and_op);
+  summary["by_source"] = to_json(report.by_source);
   return {{"rows", std::move(rows)}, {"summary", std::move(summary)}};
 }
 

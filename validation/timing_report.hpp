@@ -1,12 +1,16 @@
-// Predicted against published timings of single kernels and collectives.
+// Published timings of single kernels and collectives (docs/formats/measurements.md), and the
+// predictions of them.
 #pragma once
 
+#include <iosfwd>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "calibration/collective_timing.hpp"
 #include "calibration/error_statistics.hpp"
+#include "calibration/kernel_timing.hpp"
 #include "core/base/units.hpp"
 
 namespace shardwright::validation {
@@ -41,10 +45,22 @@ struct TimingReport {
   std::map<std::string, std::size_t> skipped_by_reason;
 };
 
+// Read a file. Throw InputError with all problems of it, each with its line and JSON pointer.
+std::vector<calibration::KernelTiming> read_kernel_timings(const std::string& file);
+std::vector<calibration::CollectiveTiming> read_collective_timings(const std::string& file);
+
+// Read the lines of a stream; `source` names it in errors.
+std::vector<calibration::KernelTiming> read_kernel_timings(std::istream& stream,
+                                                           const std::string& source);
+std::vector<calibration::CollectiveTiming> read_collective_timings(std::istream& stream,
+                                                                   const std::string& source);
+
 TimingReport report_on(std::vector<TimingComparison> rows);
 
-// True if there are rows and their median and 90th percentile are at most these ratios.
-bool within_tolerance(const TimingReport& report, double median, double p90);
+// Predict every timing of a file with the shipped profile of its device, or on its cluster. Timings
+// that are not supported and those that no such machine reaches are skipped with their reason.
+TimingReport validate_kernels(const std::string& file);
+TimingReport validate_collectives(const std::string& file);
 
 nlohmann::ordered_json to_json(const TimingReport& report);
 

@@ -42,16 +42,11 @@ constexpr double kLeastGain = 1e-3;
 
 class Fit {
  public:
-  Fit(const std::vector<Measurement>& measurements, const TrainingFitOptions& options);
+  Fit(const FitRows& rows, const TrainingFitOptions& options);
 
   TrainingFit run();
 
  private:
-  struct Observation {
-    Measurement row;
-    double weight = 1.0;
-  };
-
   static double inner(const TrainingParameter& parameter, double value) {
     return parameter.logarithmic ? std::log(value) : value;
   }
@@ -84,8 +79,10 @@ class Fit {
   }
 
   const TrainingFitOptions& options_;
-  std::vector<Observation> observations_;
-  std::vector<Scenario> scenarios_;
+  const std::vector<Measurement>& rows_;
+  const std::vector<Scenario>& scenarios_;
+  // By row.
+  std::vector<double> weights_;
   std::vector<TrainingParameter> parameters_;
   // Verdicts so far. Only parameters that count as fitted are moved.
   std::vector<calibration::FitVerdict> verdicts_;
@@ -94,17 +91,9 @@ class Fit {
   Eigen::VectorXd at_;
 };
 
-Fit::Fit(const std::vector<Measurement>& measurements, const TrainingFitOptions& options)
-    : options_(options) {
-  for (const Measurement& each : measurements) {
-    if (!each.figure || !each.scenario || each.outcome == Outcome::OutOfMemory) continue;
-    observations_.push_back({each, 1.0});
-  }
-  scenarios_.resize(observations_.size());
-  tbb::parallel_for(std::size_t{0}, observations_.size(), [this](std::size_t row) {
-    scenarios_[row] = resolved_scenario(observations_[row].row);
-  });
-  if (observations_.empty())
+Fit::Fit(const FitRows& rows, const TrainingFitOptions& options)
+    : options_(options), rows_(rows.measurements), scenarios_(rows.scenarios) {
+  if (rows_.empty())
     throw InputError("fit", {{"", "no measured step that can be simulated", "at least one"}});
   weigh_sources();
   parameters_ = training_parameters(scenarios_, options.least_rows);
@@ -125,10 +114,10 @@ Fit::Fit(const std::vector<Measurement>& measurements, const TrainingFitOptions&
 
 void Fit::weigh_sources() {
   std::map<std::string, double> sizes;
-  for (const Observation& each : observations_) sizes[each.row.source.title] += 1.0;
-  for (Observation& each : observations_) {
-    const double n = sizes[each.row.source.title];
-    each.weight = n <= kFullRows ? 1.0 : (kFullRows + std::sqrt(n - kFullRows)) / n;
+  for (const Measurement& row : rows_) sizes[row.source.title] += 1.0;
+  for (const Measurement& row : rows_) {
+    const double n = sizes[row.source.title];
+    weights_.push_back(n <= kFullRows ? 1.0 : (kFullRows + std::sqrt(n - kFullRows)) / n);
   }
 }
 
@@ -143,12 +132,12 @@ Scenario Fit::with(std::size_t row, const Eigen::VectorXd& point) const {
 }
 
 double Fit::residual(std::size_t row, const Scenario& scenario) const {
-  return std::log1p(compare_with(observations_[row].row, scenario).error);
+  return std::log1p(compare_with(rows_[row], scenario).error);
 }
 
 Eigen::VectorXd Fit::residuals(const Eigen::VectorXd& point) const {
-  Eigen::VectorXd result(static_cast<Eigen::Index>(observations_.size()));
-  tbb::parallel_for(std::size_t{0}, observations_.size(), [&](std::size_t row) {
+  Eigen::VectorXd result(static_cast<Eigen::Index>(rows_.size()));
+  tbb::parallel_for(std::size_t{0}, rows_.size(), [&](std::size_t row) {
     result[static_cast<Eigen::Index>(row)] = residual(row, with(row, point));
   });
   return result;
@@ -178,8 +167,8 @@ Eigen::MatrixXd Fit::derivatives(const Eigen::VectorXd& point, const Eigen::Vect
 Eigen::VectorXd Fit::row_weights(const Eigen::VectorXd& residual) const {
   Eigen::VectorXd weights(residual.size());
   for (Eigen::Index i = 0; i < residual.size(); ++i) {
-    weights[i] = observations_[static_cast<std::size_t>(i)].weight /
-                 (kNoise * std::max(kNoise, std::abs(residual[i])));
+    weights[i] =
+        weights_[static_cast<std::size_t>(i)] / (kNoise * std::max(kNoise, std::abs(residual[i])));
   }
   return weights;
 }
@@ -210,8 +199,7 @@ double Fit::loss(const Eigen::VectorXd& residual) const {
   double sum = 0.0;
   for (Eigen::Index i = 0; i < residual.size(); ++i) {
     const double size = std::abs(residual[i]) / kNoise;
-    sum += observations_[static_cast<std::size_t>(i)].weight *
-           (size < 1.0 ? size * size : 2.0 * size - 1.0);
+    sum += weights_[static_cast<std::size_t>(i)] * (size < 1.0 ? size * size : 2.0 * size - 1.0);
   }
   return sum;
 }
@@ -304,18 +292,18 @@ Eigen::VectorXd Fit::refitted(const Eigen::MatrixXd& jacobian,
 std::vector<HeldOutError> Fit::hold_out_each_source() const {
   const std::vector<std::size_t> configuration = configuration_numbers(scenarios_);
   std::map<std::string, std::set<std::size_t>> sources;
-  for (std::size_t row = 0; row < observations_.size(); ++row)
-    sources[observations_[row].row.source.title].insert(configuration[row]);
+  for (std::size_t row = 0; row < rows_.size(); ++row)
+    sources[rows_[row].source.title].insert(configuration[row]);
   const Eigen::MatrixXd jacobian = derivatives(point_, at_);
-  std::vector<HeldOutError> errors(observations_.size());
+  std::vector<HeldOutError> errors(rows_.size());
   double done = 0.0;
   for (const auto& [source, measured] : sources) {
-    std::vector<bool> left_out(observations_.size());
+    std::vector<bool> left_out(rows_.size());
     for (std::size_t row = 0; row < left_out.size(); ++row)
       left_out[row] = measured.contains(configuration[row]);
     const Eigen::VectorXd point = refitted(jacobian, left_out);
-    tbb::parallel_for(std::size_t{0}, observations_.size(), [&, &name = source](std::size_t row) {
-      const Measurement& held = observations_[row].row;
+    tbb::parallel_for(std::size_t{0}, rows_.size(), [&, &name = source](std::size_t row) {
+      const Measurement& held = rows_[row];
       if (held.source.title != name) return;
       errors[row] = {held.id, name, std::expm1(residual(row, with(row, point)))};
     });
@@ -354,9 +342,21 @@ TrainingFit Fit::run() {
 
 }  // namespace
 
-TrainingFit fit_training(const std::vector<Measurement>& measurements,
-                         const TrainingFitOptions& options) {
-  return Fit(measurements, options).run();
+FitRows rows_to_fit(const std::vector<Measurement>& measurements) {
+  FitRows rows;
+  for (const Measurement& each : measurements) {
+    if (each.figure && each.scenario && each.outcome != Outcome::OutOfMemory)
+      rows.measurements.push_back(each);
+  }
+  rows.scenarios.resize(rows.measurements.size());
+  tbb::parallel_for(std::size_t{0}, rows.scenarios.size(), [&](std::size_t row) {
+    rows.scenarios[row] = resolved_scenario(rows.measurements[row]);
+  });
+  return rows;
+}
+
+TrainingFit fit_training(const FitRows& rows, const TrainingFitOptions& options) {
+  return Fit(rows, options).run();
 }
 
 }  // namespace shardwright::validation

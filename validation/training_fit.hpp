@@ -50,6 +50,17 @@ struct TrainingFit {
   std::vector<HeldOutError> held_out_errors;
 };
 
+// Measured steps and the scenarios that predict them, in the same order.
+struct FitRows {
+  std::vector<Measurement> measurements;
+  // The open fields of their plans are chosen.
+  std::vector<Scenario> scenarios;
+};
+
+// Leaves out the rows that cannot be simulated or have no step time, and chooses the open fields of
+// the others, which searches: once for all fits. Throws InputError as resolved_scenario() does.
+FitRows rows_to_fit(const std::vector<Measurement>& measurements);
+
 struct TrainingFitOptions {
   // Rows that a profile needs to have its figures fitted.
   std::size_t least_rows = 6;
@@ -59,9 +70,7 @@ struct TrainingFitOptions {
   std::function<bool(double, const std::string&)> progress;
 };
 
-// Rows that cannot be simulated or have no step time are left out. Throws InputError if none is
-// left.
-TrainingFit fit_training(const std::vector<Measurement>& measurements,
-                         const TrainingFitOptions& options = {});
+// Throws InputError if there are no rows.
+TrainingFit fit_training(const FitRows& rows, const TrainingFitOptions& options = {});
 
 }  // namespace shardwright::validation

@@ -286,8 +286,4 @@ ValidationReport validate_rows(const std::vector<std::string>& files,
   return report;
 }
 
-bool within_tolerance(const ValidationReport& report, double median, double p90) {
-  return report.time.n > 0 && report.time.median_abs <= median && report.time.p90_abs <= p90;
-}
-
 }  // namespace shardwright::validation

@@ -98,10 +98,9 @@ RowComparison compare_row(const Measurement& measurement);
 // Compares with a scenario without open fields: that of the measurement, or another.
 RowComparison compare_with(const Measurement& measurement, const Scenario& scenario);
 
-// True if there are timed rows and the median and the 90th percentile of their absolute errors are
-// at most these ratios.
-bool within_tolerance(const ValidationReport& report, double median, double p90);
-
 nlohmann::ordered_json to_json(const ValidationReport& report);
+
+// The report as one self-contained page: errors by class, charts, and the rows with the worst first.
+std::string html_report(const ValidationReport& report);
 
 }  // namespace shardwright::validation

@@ -22,9 +22,10 @@ Json memory_summary_json(const calibration::ErrorSummary& summary) {
   return json;
 }
 
-Json summaries_json(const calibration::ErrorsByName& summaries) {
+Json summaries_json(const calibration::ErrorsByName& summaries,
+                    Json (*json_of)(const calibration::ErrorSummary&) = summary_json) {
   Json json = Json::object();
-  for (const auto& [name, summary] : summaries) json[name] = summary_json(summary);
+  for (const auto& [name, summary] : summaries) json[name] = json_of(summary);
   return json;
 }
 
@@ -79,9 +80,7 @@ nlohmann::ordered_json to_json(const ValidationReport& report) {
   summary["by_stack"] = summaries_json(report.by_stack);
   summary["by_parallelism"] = summaries_json(report.by_parallelism);
   summary["memory"] = memory_summary_json(report.memory);
-  summary["memory_by_source"] = Json::object();
-  for (const auto& [name, memory] : report.memory_by_source)
-    summary["memory_by_source"][name] = memory_summary_json(memory);
+  summary["memory_by_source"] = summaries_json(report.memory_by_source, memory_summary_json);
   const OutOfMemoryTable& oom = report.out_of_memory;
   return {{"rows", std::move(rows)},
           {"summary", std::move(summary)},

@@ -14,9 +14,7 @@
 #include "core/base/printable_text.hpp"
 #include "core/base/standard_streams.hpp"
 #include "core/spec/scenario.hpp"
-#include "planner/export/deepspeed_json.hpp"
-#include "planner/export/megatron_arguments.hpp"
-#include "planner/export/torchtitan_flags.hpp"
+#include "planner/export/plan_export.hpp"
 
 namespace shardwright::cli {
 namespace {

@@ -24,8 +24,7 @@
 #include "core/base/quantity_text.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/profile_library.hpp"
-#include "validation/collective_rows.hpp"
-#include "validation/kernel_rows.hpp"
+#include "validation/timing_report.hpp"
 #include "validation/training_fit.hpp"
 
 namespace shardwright::cli {
@@ -44,13 +43,13 @@ using nlohmann::ordered_json;
 
 constexpr const char* kSource = "training-fit";
 
-std::vector<validation::Measurement> rows_of(const TrainingFitRequest& request) {
+validation::FitRows rows_of(const TrainingFitRequest& request) {
   std::vector<validation::Measurement> rows;
   for (validation::Measurement& row : validation::read_measurements(request.files)) {
     if (!row.grade.empty() && request.grades.find(row.grade) != std::string::npos)
       rows.push_back(std::move(row));
   }
-  return rows;
+  return validation::rows_to_fit(rows);
 }
 
 // Returns the files of the figure's profile, or of all profiles of its kind.

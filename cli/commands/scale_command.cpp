@@ -19,6 +19,7 @@
 #include "core/base/quantity_text.hpp"
 #include "planner/explain.hpp"
 #include "planner/scale.hpp"
+#include "planner/wording.hpp"
 
 namespace shardwright::cli {
 
@@ -106,9 +107,10 @@ ordered_json scale_json(const ChosenRequest& chosen, const planner::ScaleResult&
       document["plans"].push_back(candidate_json(*point.best, request.cluster, request.stack));
   }
   document["knee"] = result.knee ? ordered_json(*result.knee) : ordered_json();
-  document["knee_cause"] = result.knee_cause;
+  document["knee_cause"] = result.knee_cause ? planner::cause_text(*result.knee_cause) : "";
   document["notes"] = ordered_json::array();
-  if (!result.superlinear_cause.empty()) document["notes"].push_back(result.superlinear_cause);
+  if (result.superlinear_cause)
+    document["notes"].push_back(planner::cause_text(*result.superlinear_cause));
   if (result.infeasible)
     document["infeasible"] = infeasible_json(largest_request(chosen), *result.infeasible);
   add_parts(document, request.model, request.cluster, request.stack);
@@ -158,12 +160,15 @@ void add_scale(Page& page, const ChosenRequest& chosen, const planner::ScaleResu
   if (result.partial) page.warning("interrupted: these are the sizes searched so far");
   page.table(point_table(result));
   warn_of_full_memory(page, request, result);
-  if (!result.superlinear_cause.empty())
-    page.paragraph("Efficiency above 100 %: " + result.superlinear_cause + ".");
+  if (result.superlinear_cause) {
+    page.paragraph(
+        fmt::format("Efficiency above 100 %: {}.", planner::cause_text(*result.superlinear_cause)));
+  }
   if (result.knee) {
     page.paragraph(fmt::format("Efficiency falls below {} % beyond {} GPUs: {}.",
                                format_number(100.0 * planner::kKneeEfficiency),
-                               format_count(*result.knee), result.knee_cause));
+                               format_count(*result.knee),
+                               planner::cause_text(*result.knee_cause)));
   } else if (sizes_that_fit(result) > 1) {
     page.paragraph(fmt::format("Efficiency stays above {} % up to the largest size that {}.",
                                format_number(100.0 * planner::kKneeEfficiency),

@@ -19,9 +19,7 @@
 #include "cli/output/output_file.hpp"
 #include "core/base/error.hpp"
 #include "core/base/quantity_text.hpp"
-#include "validation/collective_rows.hpp"
-#include "validation/html_report.hpp"
-#include "validation/kernel_rows.hpp"
+#include "validation/timing_report.hpp"
 #include "validation/validation.hpp"
 
 namespace shardwright::cli {
@@ -86,7 +84,7 @@ ExitCode validate_timings(const TimingOptions& options, const CommonOptions& com
                      {{"", "no rows", "at least one measured row"}});
   }
   const bool within =
-      !options.fail_over || validation::within_tolerance(report, limits.median, limits.p90);
+      !options.fail_over || calibration::within_tolerance(report.all, limits.median, limits.p90);
   Page page = new_page(common);
   if (options.every_row) add_rows(page, report);
   Table overall = error_table("absolute error of the time");
@@ -285,7 +283,7 @@ ExitCode validate(const ValidateOptions& options) {
     problems.throw_if_any();
   }
   const bool within =
-      !options.fail_over || validation::within_tolerance(report, limits.median, limits.p90);
+      !options.fail_over || calibration::within_tolerance(report.time, limits.median, limits.p90);
   Page page = new_page(options.common);
   add_report(page, report, options.every_row);
   if (report.partial) page.warning("interrupted: these are the rows simulated so far");

@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "calibration/exchange_calibration.hpp"
+#include "calibration/part_calibration.hpp"
 #include "cli/output/output_file.hpp"
 #include "cli/programs/sibling_programs.hpp"
 #include "core/base/error.hpp"

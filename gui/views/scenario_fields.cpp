@@ -109,7 +109,7 @@ void ScenarioView::create_machine(QGridLayout& form) {
 
 void ScenarioView::create_goal(QGridLayout& form) {
   std::vector<std::string> objectives;
-  for (const planner::Objective objective : planner::all_objectives())
+  for (const planner::Objective objective : enumerators<planner::Objective>())
     objectives.emplace_back(name_of(objective));
   add_names(form, Field::Objective, objectives, &ScenarioChoice::objective, false);
 

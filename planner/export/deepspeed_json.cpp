@@ -1,11 +1,13 @@
-#include "planner/export/deepspeed_json.hpp"
-
+// Plans as the JSON configuration of DeepSpeed. The keys, and the combinations that DeepSpeed
+// refuses, come from https://www.deepspeed.ai/docs/config-json/, deepspeed/runtime/zero/config.py
+// and deepspeed/runtime/pipe/engine.py; those of tensor parallelism from
+// https://www.deepspeed.ai/tutorials/autotp-training.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "core/program/shard_shape.hpp"
-#include "planner/export/launch_line.hpp"
+#include "planner/export/plan_export.hpp"
 
 namespace shardwright::planner {
 namespace {

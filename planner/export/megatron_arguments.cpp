@@ -1,13 +1,14 @@
-#include "planner/export/megatron_arguments.hpp"
-
+// Plans with their models as arguments of Megatron-LM. The names, and the combinations that
+// Megatron-LM refuses, come from megatron/training/arguments.py at commit 000c4ac24f61 of
+// https://github.com/NVIDIA/Megatron-LM (2025).
 #include <fmt/format.h>
 
 #include <array>
 
 #include "core/program/shard_shape.hpp"
 #include "planner/export/argument_list.hpp"
-#include "planner/export/launch_line.hpp"
 #include "planner/export/megatron_model.hpp"
+#include "planner/export/plan_export.hpp"
 
 namespace shardwright::planner {
 namespace {

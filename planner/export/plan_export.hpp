@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,6 +36,34 @@ struct PlanExport {
     problems.push_back({"/plan/" + field, std::move(found), std::move(expected)});
   }
 };
+
+// Writes a Bash array MEGATRON_ARGS for Megatron-LM's pretrain_gpt.py, with the model, and with the
+// launch line as a comment. Data, tokenizer, learning rate and the length of the run belong to the
+// launch script.
+PlanExport megatron_arguments(const Scenario& scenario);
+
+// Writes batch, ZeRO, number formats and tensor parallelism as DeepSpeed's JSON. Pipeline, context
+// and expert parallelism belong to the training script. JSON has no comments, so that the launch
+// line is not in the text.
+PlanExport deepspeed_json(const Scenario& scenario);
+
+// Writes a Bash array TORCHTITAN_FLAGS, with the launch line as a comment. The model is that of the
+// function that --config names.
+PlanExport torchtitan_flags(const Scenario& scenario);
+
+// The nodes of a plan, and the processes on each: launchers start the same number on every node.
+struct LaunchShape {
+  std::int64_t nodes = 1, processes = 1;
+
+  bool operator==(const LaunchShape&) const = default;
+};
+
+// Returns the fewest nodes that share the plan's ranks evenly; nodes x processes is the world size.
+LaunchShape launch_shape(const ClusterSpec& cluster, const Plan& plan);
+
+// Returns "torchrun --nnodes 2 --nproc-per-node 8 --node-rank $NODE_RANK … PROGRAM"; one node needs
+// no rendezvous. Options as in https://docs.pytorch.org/docs/stable/elastic/run.html.
+std::string torchrun_line(const LaunchShape& shape, const std::string& program);
 
 // Refuses schedules without a pipeline other than gradient accumulation, the only one that
 // frameworks have there.

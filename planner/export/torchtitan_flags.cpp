@@ -1,12 +1,14 @@
-#include "planner/export/torchtitan_flags.hpp"
-
+// Plans as command-line flags of torchtitan. The names come from torchtitan/config/parallelism.py at
+// commit 15e24313ef2e and torchtitan/config/training.py at f204eb63c07b of
+// https://github.com/pytorch/torchtitan. Its set of flags is frozen (torchtitan/config/README.md):
+// newer settings belong to the Python function that --config names.
 #include <fmt/format.h>
 
 #include <optional>
 
 #include "core/program/shard_shape.hpp"
 #include "planner/export/argument_list.hpp"
-#include "planner/export/launch_line.hpp"
+#include "planner/export/plan_export.hpp"
 
 namespace shardwright::planner {
 namespace {

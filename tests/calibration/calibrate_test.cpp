@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "calibration/exchange_calibration.hpp"
+#include "calibration/part_calibration.hpp"
 #include "calibration/side_by_side.hpp"
 #include "core/base/error.hpp"
 #include "core/lowering/lowering.hpp"
@@ -209,9 +209,9 @@ TEST(Calibrate, RefusesExchangesOfHostsThatTheProfileHasNot) {
 // MFU is a share of the peak, so a machine that turned out faster has a higher one.
 TEST(Calibrate, RaisesThePeakWithTheCurves) {
   const ClusterSpec guess = four_hosts(1.0, 1.0), truth = four_hosts(3.0, 1.0);
-  CalibrationData data;
-  data.runs = {run_on(truth, scenario_of(guess, {4, 1, 1}))};
-  const AcceleratorSpec device = calibrate(guess, data, "test").cluster.accelerator;
+  const AcceleratorSpec device =
+      calibrate(guess, {{run_on(truth, scenario_of(guess, {4, 1, 1}))}, {}}, "test")
+          .cluster.accelerator;
   FlopPerSecond best;
   for (const KernelCurve& curve : device.kernel_curves) {
     if (curve.kind == OpKind::Gemm) best = std::max(best, curve.flop_rate);
@@ -270,9 +270,8 @@ TEST(Calibrate, StepsThatDetermineNothingChangeNothing) {
   std::mt19937_64 random(2026);
   int silent = 0;
   for (int i = 0; i < 20; ++i) {
-    CalibrationData data;
-    data.runs = {contradictory_run(guess, random)};
-    const Calibration calibration = calibrate(guess, data, "test");
+    const Calibration calibration =
+        calibrate(guess, {{contradictory_run(guess, random)}, {}}, "test");
     if (std::any_of(calibration.figures.begin(), calibration.figures.end(),
                     [](const auto& figure) { return is_determined(figure.fit.verdict); }))
       continue;
@@ -307,9 +306,8 @@ TEST(Calibrate, FindsTheMachineBackThatMadeTheSteps) {
 
 TEST(Calibrate, KeepsWhereEachFigureCameFrom) {
   const ClusterSpec guess = four_hosts(1.0, 1.0), truth = four_hosts(0.5, 1.0);
-  CalibrationData data;
-  data.runs = {run_on(truth, scenario_of(guess, {4, 1, 1}))};
-  const Calibration calibration = calibrate(guess, data, "shardwright calibrate run");
+  const Calibration calibration = calibrate(
+      guess, {{run_on(truth, scenario_of(guess, {4, 1, 1}))}, {}}, "shardwright calibrate run");
   const Sources& sources = calibration.cluster.accelerator.sources;
   const Provenance& rate = sources.at("/kernel_curves/0/flop_per_s");
   EXPECT_EQ(rate.source, "shardwright calibrate run");
@@ -349,9 +347,8 @@ TEST(Calibrate, WrittenAndReadBackRestsOnTheSameFigures) {
 
 TEST(Calibrate, LeavesAloneWhatTheRunsDoNotTell) {
   const ClusterSpec guess = four_hosts(1.0, 1.0);
-  CalibrationData data;
-  data.runs = {run_on(four_hosts(0.5, 0.5), scenario_of(guess, {1, 1, 4}))};
-  const Calibration calibration = calibrate(guess, data, "test");
+  const Calibration calibration =
+      calibrate(guess, {{run_on(four_hosts(0.5, 0.5), scenario_of(guess, {1, 1, 4}))}, {}}, "test");
   // A pipeline's messages say nothing about the sizes of edges, of which one shape each ran.
   const auto edge = std::find_if(
       calibration.figures.begin(), calibration.figures.end(),

@@ -1,6 +1,4 @@
 // Exchange curves come of timings that determine something of them, and of no others.
-#include "calibration/exchange_calibration.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,7 @@
 #include <random>
 #include <set>
 
+#include "calibration/part_calibration.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/profile_library.hpp"
 #include "sim/cost/collective_cost.hpp"

@@ -1,12 +1,11 @@
 // Curves refitted to timings that a known curve made with noise: what the timings determine is
 // found within the interval that is stated, and what they do not stays.
-#include "calibration/kernel_calibration.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
+#include "calibration/part_calibration.hpp"
 #include "sim/cost/curve_cost.hpp"
 
 namespace shardwright::calibration {

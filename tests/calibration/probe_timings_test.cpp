@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "calibration/exchange_calibration.hpp"
+#include "calibration/part_calibration.hpp"
 
 namespace shardwright::calibration {
 namespace {

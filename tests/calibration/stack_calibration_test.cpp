@@ -1,10 +1,10 @@
 // The slowdown of kernels beside collectives, from samples as noise makes them.
-#include "calibration/stack_calibration.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
+
+#include "calibration/part_calibration.hpp"
 
 namespace shardwright::calibration {
 namespace {

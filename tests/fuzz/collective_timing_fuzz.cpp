@@ -4,7 +4,7 @@
 
 #include "core/spec/profile_library.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
-#include "validation/collective_rows.hpp"
+#include "validation/timing_report.hpp"
 
 using namespace shardwright;
 

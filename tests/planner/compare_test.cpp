@@ -3,9 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/spec/model_library.hpp"
-#include "core/spec/profile_library.hpp"
 #include "planner/wording.hpp"
+#include "tests/planner/shipped_requests.hpp"
 
 namespace shardwright::planner {
 namespace {
@@ -14,15 +13,12 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 Scenario llama(std::int64_t dp, std::int64_t global_batch) {
-  Scenario scenario;
-  scenario.model = load_model("llama3-8b");
-  scenario.cluster = load_cluster("dgx-h100");
-  scenario.stack = load_stack("megatron-core");
-  scenario.plan.dp = dp;
-  scenario.plan.tp = 2;
-  scenario.plan.global_batch = global_batch;
-  scenario.plan.seq_len = 8192;
-  return scenario;
+  Plan plan;
+  plan.dp = dp;
+  plan.tp = 2;
+  plan.global_batch = global_batch;
+  plan.seq_len = 8192;
+  return scenario_of("llama3-8b", "megatron-core", plan);
 }
 
 std::string verdict_on(const Comparison& comparison) {

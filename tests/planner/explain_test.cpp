@@ -7,13 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "core/spec/model_library.hpp"
-#include "core/spec/profile_library.hpp"
 #include "planner/compare.hpp"
-#include "planner/scale.hpp"
 #include "planner/wording.hpp"
 #include "sim/cost/curve_cost.hpp"
 #include "sim/step/simulate.hpp"
+#include "tests/planner/shipped_requests.hpp"
 
 namespace shardwright::planner {
 
@@ -24,15 +22,11 @@ using testing::Not;
 using testing::StartsWith;
 
 Scenario llama_with_tensor_parallelism() {
-  Scenario scenario;
-  scenario.model = load_model("llama3-8b");
-  scenario.cluster = load_cluster("dgx-h100");
-  scenario.stack = load_stack("megatron-core");
-  scenario.plan.tp = 4;
-  scenario.plan.dp = 4;
-  scenario.plan.global_batch = 32;
-  scenario.plan.seq_len = 8192;
-  return scenario;
+  Plan plan;
+  plan.dp = plan.tp = 4;
+  plan.global_batch = 32;
+  plan.seq_len = 8192;
+  return scenario_of("llama3-8b", "megatron-core", plan);
 }
 
 // Matrix products take more than any one axis, but less than all communication together.
@@ -273,35 +267,11 @@ TEST(Compare, NamesTheFieldThatDiffersAndPartsAddUpToTheStep) {
   EXPECT_THAT(verdict_text(comparison, "A", "B"), StartsWith("A is "));
 }
 
-TEST(Scale, TriesPowersOfTwoAndBothEnds) {
-  EXPECT_EQ(machine_sizes(8, 64), (std::vector<std::int64_t>{8, 16, 32, 64}));
-  EXPECT_EQ(machine_sizes(6, 20), (std::vector<std::int64_t>{6, 8, 16, 20}));
-  EXPECT_EQ(machine_sizes(8, 8), (std::vector<std::int64_t>{8}));
-}
-
-TEST(Scale, EfficiencyIsThatOfTheSmallestSizeThatFits) {
-  PlanRequest request;
-  request.model = load_model("llama3-8b");
-  request.cluster = load_cluster("dgx-h100");
-  request.stack = load_stack("megatron-core");
-  request.global_batch = 64;
-  request.seq_len = 8192;
-  const ScaleResult result = scale(request, {1, 8, 64});
-  ASSERT_EQ(result.points.size(), 3U);
-  EXPECT_FALSE(result.points[0].best.has_value());  // 16 bytes a parameter do not fit one H100
-  ASSERT_TRUE(result.points[1].best && result.points[2].best);
-  EXPECT_DOUBLE_EQ(result.points[1].efficiency, 1.0);
-  EXPECT_LT(result.points[2].efficiency, 1.0);
-  EXPECT_TRUE(result.points[2].on_front);
-}
-
 TEST(PeakMoment, IsAnOpOfAMicrobatch) {
-  Scenario scenario;
-  scenario.model = load_model("llama3.2-1b");
-  scenario.cluster = load_cluster("dgx-h100");
-  scenario.stack = load_stack("megatron-core");
-  scenario.plan.dp = 8;
-  scenario.plan.global_batch = 32;
+  Plan plan;
+  plan.dp = 8;
+  plan.global_batch = 32;
+  const Scenario scenario = scenario_of("llama3.2-1b", "megatron-core", plan);
   const auto moment = peak_moment(scenario, sim::simulate_step(scenario));
   ASSERT_TRUE(moment);
   EXPECT_FALSE(moment->op.empty());

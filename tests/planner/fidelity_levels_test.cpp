@@ -124,10 +124,7 @@ TEST(Levels, AnalyticIsNearEventForMostPlansOfAllKinds) {
 // 126 layers on 128 chunks, as Llama 3 405B ran (arXiv 2407.21783, section 3.3.2): the first chunk
 // has the embedding alone, and the last one the head.
 TEST(Levels, AgreeOnAPipelineWhoseEndsHoldNoLayer) {
-  PlanRequest request;
-  request.model = load_model("llama3.1-405b");
-  request.cluster = load_cluster("dgx-h100");
-  request.stack = load_stack("megatron-core");
+  const PlanRequest request = request_for("llama3.1-405b", 256, 64, 8192);
   Plan plan;
   plan.dp = 2;
   plan.tp = plan.vpp = 8;

@@ -8,9 +8,7 @@
 #include <limits>
 
 #include "core/base/error.hpp"
-#include "core/spec/model_library.hpp"
 #include "core/spec/plan_check.hpp"
-#include "core/spec/profile_library.hpp"
 #include "planner/plan_evaluation.hpp"
 #include "planner/request_check.hpp"
 #include "planner/search.hpp"
@@ -103,14 +101,9 @@ double figure(Objective objective, const ClusterSpec& cluster, const Plan& plan,
 }
 
 PlanRequest small_space(Objective objective) {
-  PlanRequest request;
-  request.model = load_model("llama3.2-1b");
+  PlanRequest request = request_for("llama3.2-1b", 4, 8, 1024);
   request.model.layers = 4;
   request.cluster = priced_cluster();
-  request.stack = load_stack("megatron-core");
-  request.gpus = 4;
-  request.global_batch = 8;
-  request.seq_len = 1024;
   request.objective = objective;
   request.limits.max_micro_batch = 2;
   request.limits.max_cp = 1;
@@ -146,7 +139,8 @@ std::string test_name(const testing::TestParamInfo<Objective>& tested) {
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Objectives, EachObjective, testing::ValuesIn(all_objectives()), test_name);
+INSTANTIATE_TEST_SUITE_P(Objectives, EachObjective, testing::ValuesIn(enumerators<Objective>()),
+                         test_name);
 
 TEST(Objective, CostNeedsAPrice) {
   PlanRequest request = small_space(Objective::Cost);

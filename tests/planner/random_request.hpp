@@ -5,11 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "core/spec/model_library.hpp"
 #include "core/spec/plan_check.hpp"
-#include "core/spec/profile_library.hpp"
 #include "planner/plan_evaluation.hpp"
-#include "planner/search.hpp"
+#include "tests/planner/shipped_requests.hpp"
 
 namespace shardwright::planner {
 

@@ -5,23 +5,19 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
-#include "core/spec/model_library.hpp"
 #include "core/spec/plan_check.hpp"
-#include "core/spec/profile_library.hpp"
+#include "tests/planner/shipped_requests.hpp"
 
 namespace shardwright::planner {
 namespace {
 
 Scenario run_of_16_ranks() {
-  Scenario scenario;
-  scenario.model = load_model("llama3.2-1b");
-  scenario.cluster = load_cluster("dgx-h100");
-  scenario.stack = load_stack("shardwright");
-  scenario.plan.dp = 8;
-  scenario.plan.tp = 2;
-  scenario.plan.global_batch = 64;
-  scenario.plan.seq_len = 1024;
-  return scenario;
+  Plan plan;
+  plan.dp = 8;
+  plan.tp = 2;
+  plan.global_batch = 64;
+  plan.seq_len = 1024;
+  return scenario_of("llama3.2-1b", "shardwright", plan);
 }
 
 // Whatever number is left: the plan needs no more, trains the same steps, keeps all rules, and is

@@ -5,19 +5,13 @@
 
 #include <algorithm>
 
-#include "core/spec/model_library.hpp"
-#include "core/spec/profile_library.hpp"
+#include "tests/planner/shipped_requests.hpp"
 
 namespace shardwright::planner {
 namespace {
 
 PlanRequest mixtral() {
-  PlanRequest request;
-  request.model = load_model("mixtral-8x7b");
-  request.cluster = load_cluster("dgx-h100");
-  request.stack = load_stack("megatron-core");
-  request.global_batch = 64;
-  request.seq_len = 4096;
+  PlanRequest request = request_for("mixtral-8x7b", 1, 64, 4096);
   request.limits.max_micro_batch = 2;
   request.limits.rank_orders = {Plan().rank_order, pipeline_inside_data()};
   return request;
@@ -48,8 +42,27 @@ TEST(Scale, ExplainsEfficienciesAboveOneHundredPercentAndOnlyThose) {
     const ScaleResult result = scale(request, {8, 16, 32, 64});
     double best = 0.0;
     for (const ScalePoint& point : result.points) best = std::max(best, point.efficiency);
-    EXPECT_EQ(best > 1.005, !result.superlinear_cause.empty()) << memory;
+    EXPECT_EQ(best > 1.005, result.superlinear_cause.has_value()) << memory;
+    if (result.superlinear_cause) {
+      EXPECT_EQ(result.superlinear_cause->best_efficiency, best);
+    }
   }
+}
+
+TEST(Scale, TriesPowersOfTwoAndBothEnds) {
+  EXPECT_EQ(machine_sizes(8, 64), (std::vector<std::int64_t>{8, 16, 32, 64}));
+  EXPECT_EQ(machine_sizes(6, 20), (std::vector<std::int64_t>{6, 8, 16, 20}));
+  EXPECT_EQ(machine_sizes(8, 8), (std::vector<std::int64_t>{8}));
+}
+
+TEST(Scale, EfficiencyIsThatOfTheSmallestSizeThatFits) {
+  const ScaleResult result = scale(request_for("llama3-8b", 1, 64, 8192), {1, 8, 64});
+  ASSERT_EQ(result.points.size(), 3U);
+  EXPECT_FALSE(result.points[0].best.has_value());  // 16 bytes a parameter do not fit one H100
+  ASSERT_TRUE(result.points[1].best && result.points[2].best);
+  EXPECT_DOUBLE_EQ(result.points[1].efficiency, 1.0);
+  EXPECT_LT(result.points[2].efficiency, 1.0);
+  EXPECT_TRUE(result.points[2].on_front);
 }
 
 TEST(Scale, SaysWhatIsMissingWhereNoSizeHasAPlan) {

@@ -6,24 +6,16 @@
 #include <limits>
 
 #include "core/base/error.hpp"
-#include "core/spec/model_library.hpp"
-#include "core/spec/profile_library.hpp"
 #include "planner/scale.hpp"
+#include "tests/planner/shipped_requests.hpp"
 
 namespace shardwright::planner {
 namespace {
 
 // A request that is searched in a fraction of a second.
 PlanRequest quick_request() {
-  PlanRequest request;
-  request.model = load_model("llama3.2-1b");
-  request.cluster = load_cluster("dgx-h100");
-  request.stack = load_stack("megatron-core");
-  request.gpus = 8;
-  request.global_batch = 32;
-  request.seq_len = 2048;
-  request.constraints.fixed = {parse_constraint("schedule=1f1b", "fix"),
-                               parse_constraint("zero=1,3", "fix")};
+  PlanRequest request = request_for("llama3.2-1b", 8, 32, 2048);
+  fix(request, {"schedule=1f1b", "zero=1,3"});
   return request;
 }
 
@@ -49,9 +41,7 @@ PlanRequest tight_request() {
   PlanRequest request = quick_request();
   request.gpus = 4;
   request.seq_len = 8192;
-  request.constraints.fixed.clear();
-  for (const char* fixed : {"tp=1,2", "pp=1", "cp=1", "schedule=1f1b"})
-    request.constraints.fixed.push_back(parse_constraint(fixed, "fix"));
+  fix(request, {"tp=1,2", "pp=1", "cp=1", "schedule=1f1b"});
   request.max_memory = gigabytes(24.0);
   return request;
 }

@@ -4,8 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/spec/model_library.hpp"
-#include "core/spec/profile_library.hpp"
+#include "tests/planner/shipped_requests.hpp"
 
 namespace shardwright::planner {
 namespace {
@@ -14,17 +13,6 @@ using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-PlanRequest llama_on(std::int64_t gpus) {
-  PlanRequest request;
-  request.model = load_model("llama3-70b");
-  request.cluster = load_cluster("dgx-h100");
-  request.stack = load_stack("megatron-core");
-  request.gpus = gpus;
-  request.global_batch = 1024;
-  request.seq_len = 8192;
-  return request;
-}
 
 TEST(Wording, NamesTheBottleneckAndTheResourcesThatHelp) {
   Explanation explanation;
@@ -47,7 +35,7 @@ TEST(Wording, NamesTheBottleneckAndTheResourcesThatHelp) {
 
 // 1,024 is not divisible by 5 or 25, which every plan for 500 GPUs has among its replicas.
 TEST(Wording, SaysWhyNoPlanFitsAndWhatWould) {
-  PlanRequest request = llama_on(500);
+  PlanRequest request = request_for("llama3-70b", 500, 1024, 8192);
   const SearchResult result = search(request);
   ASSERT_TRUE(result.infeasible.has_value());
   EXPECT_THAT(no_plan_text(request, *result.infeasible),
@@ -63,12 +51,23 @@ TEST(Wording, SaysWhyNoPlanFitsAndWhatWould) {
 }
 
 TEST(Wording, SaysHowMuchMemoryIsMissing) {
-  const PlanRequest request = llama_on(4);
+  const PlanRequest request = request_for("llama3-70b", 4, 1024, 8192);
   const SearchResult result = search(request);
   ASSERT_TRUE(result.infeasible.has_value());
   EXPECT_THAT(no_plan_text(request, *result.infeasible),
               AllOf(StartsWith("No plan fits 4 GPUs: the smallest one needs "),
                     HasSubstr(" of memory per GPU, "), HasSubstr(" more than the ")));
+}
+
+TEST(Wording, SaysWhyScalingStopsOrPaysMoreThanInFull) {
+  EXPECT_EQ(cause_text(KneeCause{StepPart::ExposedData, 8, 1024, 0.042, 0.31}),
+            "exposed data-parallel communication grows from 4 % of the step on 8 accelerators to "
+            "31 % on 1,024");
+  EXPECT_EQ(cause_text(SuperlinearCause{8, 64, 1.07, MemoryMeasure::Recomputation}),
+            "the plan of the smallest size, 8 accelerators, recomputes activations for lack of "
+            "memory, which those of larger sizes need not; 64 accelerators reach 107 %");
+  EXPECT_THAT(cause_text(SuperlinearCause{8, 64, 1.07, std::nullopt}),
+              HasSubstr("uses each accelerator less well; 64 accelerators"));
 }
 
 TEST(Wording, NamesChangesThatBelongTogether) {

@@ -11,8 +11,7 @@
 #include "core/base/error.hpp"
 #include "tests/scratch_path.hpp"
 #include "tests/validation/shipped_measurements.hpp"
-#include "validation/collective_rows.hpp"
-#include "validation/kernel_rows.hpp"
+#include "validation/timing_report.hpp"
 
 namespace shardwright::validation {
 namespace {

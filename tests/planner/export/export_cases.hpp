@@ -12,16 +12,10 @@
 #include "core/spec/plan_check.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/scenario.hpp"
-#include "planner/export/deepspeed_json.hpp"
-#include "planner/export/megatron_arguments.hpp"
-#include "planner/export/torchtitan_flags.hpp"
+#include "planner/export/plan_export.hpp"
 #include "tests/planner/random_request.hpp"
 
 namespace shardwright::planner {
-
-inline Scenario scenario_of(const std::string& model, const std::string& stack, const Plan& plan) {
-  return {load_model(model), load_cluster("dgx-h100"), load_stack(stack), plan};
-}
 
 // The arguments of an exported Bash array: flag to value, empty for switches.
 inline std::map<std::string, std::string> arguments_of(const std::string& text) {

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/export/launch_line.hpp"
 #include "tests/planner/export/export_cases.hpp"
 
 namespace shardwright::planner {

@@ -1,5 +1,4 @@
-// Collectives and messages of measured runs and probes: the figures of links and network, and alpha
-// and beta for each kind in groups of each shape.
+// The parts of a calibration: kernels, exchanges, and the stack.
 #pragma once
 
 #include <string>
@@ -37,10 +36,25 @@ std::vector<ExchangeSample> bounded_by_larger(std::vector<ExchangeSample> sample
 // A probe's timing with its groups on the nodes of the cluster.
 ExchangeTiming placed(const ExchangeSample& sample, const ClusterSpec& cluster);
 
-// Exchanges ("all_reduce of 2 on 1 node") that have no curve, and of which these timings determine
-// none: they stay without one.
+// Fits the curves of kernels, or the KernelEfficiency of the device. A CPU gets a curve for each
+// kind and phase of which these timings determine any figure. Those ("norm forward") that have none
+// and get none are returned: they are priced as before, by the curve of another phase or the
+// formula.
+std::vector<std::string> calibrate_kernels(ClusterSpec& cluster,
+                                           const std::vector<KernelSample>& samples,
+                                           const StackSpec& stack, const FigureLog& log);
+
+// Fits the figures of links and network, and alpha and beta for each kind of exchange in groups of
+// each shape. Returns the exchanges ("all_reduce of 2 on 1 node") that have no curve, and of which
+// these timings determine none: they stay without one.
 std::vector<std::string> calibrate_exchanges(ClusterSpec& cluster,
                                              const std::vector<ExchangeTiming>& timings,
                                              const FigureLog& log);
+
+// Fits the figures that runs determine of the stack (the host's time for an op, the slowdown beside
+// collectives, the memory that no tensor explains) and of the variation of speed among ranks.
+// `cluster` has a stack, unless there are no runs.
+void calibrate_stack(ClusterSpec& cluster, const std::vector<MeasuredRun>& runs,
+                     const std::vector<RunSamples>& samples, const FigureLog& log);
 
 }  // namespace shardwright::calibration
