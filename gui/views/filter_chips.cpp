@@ -47,6 +47,7 @@ void FilterChips::add(const QString& term) {
 void FilterChips::follow_line() {
   // The chips are deleted later, because a click on one of them may have led here.
   for (QToolButton* chip : findChildren<QToolButton*>(QString(), Qt::FindDirectChildrenOnly)) {
+    chip->hide();  // The layout would show a chip later that has become a window by then.
     chip->setParent(nullptr);
     chip->deleteLater();
   }
