@@ -93,7 +93,6 @@ std::optional<Wishes> read_command_line(int argc, char** argv, int& code) {
 
 int explore(const QStringList& files) {
   QSettings settings;
-  // The signals outlive the window, which may wait for its run.
   const shardwright::gui::StopSignals stop;
   shardwright::gui::MainWindow window(&settings);
   window.show();

@@ -24,8 +24,7 @@ using nlohmann::json;
 
 constexpr const char* kExpected =
     "a plan, a result of plan or scale --json, a cluster, a model, a timeline, a trace or a folder "
-    "of "
-    "a run";
+    "of a run";
 
 OpenedFile open_folder(const QString& path) {
   const QDir folder(path);
@@ -62,10 +61,8 @@ OpenedFile open_document(const QString& path, const ReadingWatch& watch) {
 
 constexpr const char* kCalibrated = " (calibrated)";
 
-// Each step and rank has its file.
 using StepFiles = std::map<std::int64_t, std::map<std::int64_t, QString>>;
 
-// Finds the files "timeline-STEP-RANK.json".
 StepFiles timelines_in(const QDir& folder) {
   StepFiles steps;
   for (const QString& name : folder.entryList({u"timeline-*.json"_s}, QDir::Files)) {

@@ -21,7 +21,6 @@ namespace shardwright::gui {
 // A folder that `shardwright run --out` wrote.
 struct RunFolder {
   QString folder;
-  // The path of its metrics.jsonl.
   QString metrics;
   // The timelines of the last step that the largest number of ranks recorded.
   std::vector<QString> timelines;
@@ -40,11 +39,8 @@ std::shared_ptr<const Timeline> read_measured_step(const RunFolder& run,
 // Says why `folder` teaches nothing about its cluster; empty if it may. Reads file names and the plan.
 QString calibration_obstacle(const QString& folder);
 
-// The lesson of a run about its cluster.
 struct RunCalibration {
-  // The run's model, cluster, stack and plan.
   Scenario scenario;
-  // The refitted profile.
   ClusterSpec cluster;
   // The number of figures of the profile for which the run has timings.
   std::size_t figures = 0;

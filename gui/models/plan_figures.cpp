@@ -13,7 +13,6 @@ namespace {
 using Candidate = const planner::PlanCandidate&;
 using P = const Plan&;
 
-// The text of a plan that has nothing to say there.
 QString dash() {
   return u"–"_s;
 }
@@ -229,6 +228,10 @@ QString PlanFigure::text(const PlanSet& set, std::size_t plan) const {
 const std::vector<PlanFigure>& plan_figures() {
   static const std::vector<PlanFigure> kFigures = all_figures();
   return kFigures;
+}
+
+const PlanFigure& plan_figure(int index) {
+  return plan_figures()[static_cast<std::size_t>(index)];
 }
 
 QString plan_tip(const PlanSet& set, std::size_t plan) {

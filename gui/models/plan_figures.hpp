@@ -15,14 +15,11 @@ enum class FigureKind : std::uint8_t {
   Measure,
   // A category of a few whole numbers.
   Degree,
-  // A category with a name.
   Name,
 };
 
 struct PlanFigure {
-  // "step"
   QString id;
-  // "Step"
   QString title;
   // "s"; empty if the figure has none.
   QString unit;
@@ -46,6 +43,7 @@ struct PlanFigure {
 };
 
 const std::vector<PlanFigure>& plan_figures();
+const PlanFigure& plan_figure(int index);
 
 // "tp 8: Tensor-parallel ranks" and so on: rich text with a line for each choice of the plan.
 QString plan_tip(const PlanSet& set, std::size_t plan);

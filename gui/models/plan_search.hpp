@@ -28,7 +28,6 @@ class PlanStream {
   // Calls `deliver` in the thread of the search, not again within `pause`.
   PlanStream(const planner::PlanRequest& request, std::chrono::milliseconds pause, Deliver deliver);
 
-  // Keeps plans of an earlier search among those that are handed over.
   void keep(const std::vector<planner::PlanCandidate>& plans) { kept_ = plans; }
   // Returns the plans that were handed over last, or the kept ones before that.
   const std::vector<planner::PlanCandidate>& handed_over() const {

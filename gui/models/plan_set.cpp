@@ -26,7 +26,6 @@ void append_new(std::vector<PlanCandidate>& plans, const std::vector<PlanCandida
   }
 }
 
-// Returns an empty set for a search.
 PlanSet set_of(const planner::PlanRequest& request) {
   PlanSet set;
   set.request = request;
@@ -67,7 +66,6 @@ sim::MemoryPeak read_memory(ObjectReader object) {
   return memory;
 }
 
-// Returns the stage that a part of the report describes.
 std::int32_t stage_of(ObjectReader object, std::size_t stages) {
   const IntegerRange range{0, stages == 0 ? 0 : static_cast<std::int64_t>(stages) - 1};
   return static_cast<std::int32_t>(object.integer("stage", range));

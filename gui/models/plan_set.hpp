@@ -45,7 +45,6 @@ PlanSet plan_set_so_far(const planner::PlanRequest& request,
 // Adds plans that an earlier or a stopped search of the same request had found, best first.
 void keep_plans(PlanSet& set, const std::vector<planner::PlanCandidate>& plans);
 
-// Sets `on_front`.
 void mark_front(PlanSet& set);
 
 // Simulates one plan and returns it as a set. Throws InputError.

@@ -8,14 +8,6 @@
 #include "gui/models/text.hpp"
 
 namespace shardwright::gui {
-namespace {
-
-const PlanFigure& figure_at(int column) {
-  return plan_figures()[static_cast<std::size_t>(column)];
-}
-
-}  // namespace
-
 void PlanTableModel::show(PlanSetPointer set) {
   beginResetModel();
   set_ = std::move(set);
@@ -43,7 +35,7 @@ int PlanTableModel::columnCount(const QModelIndex& parent) const {
 
 QVariant PlanTableModel::data(const QModelIndex& index, int role) const {
   if (!checkIndex(index, CheckIndexOption::IndexIsValid)) return {};
-  const PlanFigure& figure = figure_at(index.column());
+  const PlanFigure& figure = plan_figure(index.column());
   const std::size_t plan = plan_of(index);
   switch (role) {
     case Qt::DisplayRole:
@@ -68,7 +60,7 @@ QVariant PlanTableModel::headerData(int section, Qt::Orientation orientation, in
     return shown_[static_cast<std::size_t>(section)] + 1;
   }
   if (section < 0 || section >= columnCount()) return {};
-  const PlanFigure& figure = figure_at(section);
+  const PlanFigure& figure = plan_figure(section);
   // The unit gets a line of its own, because numbers need less room than it.
   if (role == Qt::DisplayRole)
     return figure.unit.isEmpty() ? figure.title : figure.title + u'\n' + figure.unit;
@@ -101,7 +93,7 @@ const QString& PlanTableModel::kept(Texts& texts, int plan, const Text& text) co
 
 const QString& PlanTableModel::name(int plan, int column) const {
   return kept(names_[static_cast<std::size_t>(column)], plan,
-              [&](std::size_t each) { return figure_at(column).text(*set_, each); });
+              [&](std::size_t each) { return plan_figure(column).text(*set_, each); });
 }
 
 const QString& PlanTableModel::plan_words(int plan) const {
@@ -109,7 +101,7 @@ const QString& PlanTableModel::plan_words(int plan) const {
 }
 
 QString PlanTableModel::term_for(const QModelIndex& cell, QChar relation) const {
-  const PlanFigure& figure = figure_at(cell.column());
+  const PlanFigure& figure = plan_figure(cell.column());
   const std::size_t plan = plan_of(cell);
   const bool compares = relation != u'=';
   if (compares && (!figure.value || figure.kind != FigureKind::Measure)) return {};
@@ -139,7 +131,7 @@ void PlanTableModel::order_plans() {
     });
   };
   if (column_ >= 0 && !shown_.empty()) {
-    if (figure_at(column_).value) {
+    if (plan_figure(column_).value) {
       order_by([&](int plan) { return number(plan, column_); });
     } else {
       order_by([&](int plan) -> const QString& { return name(plan, column_); });
@@ -179,10 +171,10 @@ bool PlanTableModel::read_term(const QString& text, Term& term) {
   if (term.column < 0) return false;
   term.relation = match.captured(2).at(0).toLatin1();
   term.text = match.captured(3).toLower();
-  if (!figure_at(term.column).value) return term.relation == '=';
+  if (!plan_figure(term.column).value) return term.relation == '=';
   bool is_number = false;
   term.number = term.text.toDouble(&is_number);
-  term.rounding = 0.5 * std::pow(10.0, -figure_at(term.column).decimals);
+  term.rounding = 0.5 * std::pow(10.0, -plan_figure(term.column).decimals);
   return is_number;
 }
 
@@ -208,21 +200,15 @@ void PlanTableModel::filter_anew() {
   endResetModel();
 }
 
-void PlanTableModel::set_lasso(std::set<int> plans) {
+void PlanTableModel::set_lasso(std::optional<std::set<int>> plans) {
   lasso_ = std::move(plans);
-  lasso_active_ = true;
-  filter_anew();
-}
-
-void PlanTableModel::clear_lasso() {
-  lasso_.clear();
-  lasso_active_ = false;
   filter_anew();
 }
 
 bool PlanTableModel::accepts(const Term& term, int plan) const {
   if (term.column < 0) return plan_words(plan).contains(term.text) != term.negated;
-  if (!figure_at(term.column).value) return (name(plan, term.column) == term.text) != term.negated;
+  if (!plan_figure(term.column).value)
+    return (name(plan, term.column) == term.text) != term.negated;
   const double value = number(plan, term.column);
   const bool holds = term.relation == '<'   ? value < term.number
                      : term.relation == '>' ? value > term.number
@@ -231,7 +217,7 @@ bool PlanTableModel::accepts(const Term& term, int plan) const {
 }
 
 bool PlanTableModel::accepts(int plan) const {
-  if (lasso_active_ && !lasso_.contains(plan)) return false;
+  if (lasso_ && !lasso_->contains(plan)) return false;
   return std::all_of(terms_.begin(), terms_.end(),
                      [this, plan](const Term& term) { return accepts(term, plan); });
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <QAbstractTableModel>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -30,10 +31,8 @@ class PlanTableModel : public QAbstractTableModel {
   // order of the set.
   void sort(int column, Qt::SortOrder order = Qt::AscendingOrder) override;
 
-  // The plans that are shown, in their order.
   const std::vector<int>& shown_plans() const { return shown_; }
   std::size_t plan_of(const QModelIndex& index) const;
-  // Returns no valid index if the plan is hidden.
   QModelIndex index_of(std::size_t plan, int column = 0) const;
 
   // The number that the column sorts by; 0 for names.
@@ -51,11 +50,9 @@ class PlanTableModel : public QAbstractTableModel {
   // problem of the line, empty if there is none.
   QString set_terms(const QString& line);
 
-  // Shows only these plans.
-  void set_lasso(std::set<int> plans);
-  void clear_lasso();
-  bool has_lasso() const { return lasso_active_; }
-  const std::set<int>& lasso() const { return lasso_; }
+  // Shows only the plans in the lasso, or all without one.
+  void set_lasso(std::optional<std::set<int>> plans);
+  const std::optional<std::set<int>>& lasso() const { return lasso_; }
 
  private:
   using Texts = std::vector<QString>;
@@ -83,12 +80,10 @@ class PlanTableModel : public QAbstractTableModel {
   PlanSetPointer set_;
   // Each column keeps its numbers because sorting asks for them often.
   std::vector<std::vector<double>> numbers_;
-  // Each column is filled on demand.
   mutable std::vector<Texts> names_;
   mutable Texts words_;
   std::vector<Term> terms_;
-  std::set<int> lasso_;
-  bool lasso_active_ = false;
+  std::optional<std::set<int>> lasso_;
   int column_ = -1;
   Qt::SortOrder order_ = Qt::AscendingOrder;
   std::vector<int> shown_;

@@ -15,7 +15,6 @@
 #include "core/timeline/timeline.hpp"
 #include "gui/models/opened_file.hpp"
 #include "gui/models/plan_set.hpp"
-#include "gui/models/read_files.hpp"
 #include "gui/models/scenario_choice.hpp"
 
 namespace shardwright::gui {
@@ -27,17 +26,14 @@ class ReadingProgress {
     QString doing;
     // The bytes that were read and parsed.
     qint64 bytes = 0;
-    // The bytes of all files.
     qint64 total = 0;
   };
 
   // Counts the bytes of all files and of what is read in folders of runs.
   void begin(const QStringList& paths);
-  // Sets the description of the present work.
   void doing(const QString& what);
   // Counts a file as read that was not read to its end.
   void skip_to(qint64 bytes);
-  // Returns a watch that counts the bytes of a file.
   ReadingWatch watch(const std::stop_token& stop);
 
   State state() const;
@@ -50,21 +46,17 @@ class ReadingProgress {
 // Returns the bytes of a file, or of the files that are read in the folder of a run.
 qint64 bytes_to_read(const QString& path);
 
-// A file, ready to be shown.
 struct ReadFile {
   OpenedFile file;
   // The plans of a plan file, of a search result or of a run; for two clusters or two models the best
   // plans of the scenario on each.
   PlanSetPointer plans;
-  // The scenario that these best plans are for.
   std::optional<ScenarioChoice> choice;
-  // The recorded step of a run.
   std::shared_ptr<const Timeline> measured;
   // True for clusters and models beyond the one that the field of a scenario can hold.
   bool is_one_of_many = false;
 };
 
-// The problem of a file, in words that name the file.
 struct FileProblem {
   QString path;
   QString text;
@@ -73,7 +65,6 @@ struct FileProblem {
 struct ReadFiles {
   // The files that could be read, in their order.
   std::vector<ReadFile> files;
-  // The problems of the other files.
   std::vector<FileProblem> problems;
 };
 

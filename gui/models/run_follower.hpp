@@ -36,12 +36,10 @@ class RunFollower : public QObject {
   // Reads `file`, which need not exist yet, from its beginning, and then what is added to it. Reads one
   // part at once and the rest as the event loop comes round.
   void follow(const QString& file);
-  // Reads what is left and stops.
   void finish();
   void forget();
   const std::vector<RunStep>& steps() const { return steps_; }
   const QString& file() const { return path_; }
-  // The number of lines that are no metrics.
   int damaged_lines() const { return damaged_; }
   // The first of them, counted from 1; zero without any.
   int first_damaged_line() const { return first_damaged_; }
@@ -58,7 +56,6 @@ class RunFollower : public QObject {
   void take_line(const QByteArray& line);
 
   QTimer timer_;
-  // Runs since the last `grown`.
   QElapsedTimer since_grown_;
   QString path_;
   qint64 position_ = 0;

@@ -26,7 +26,6 @@ constexpr qint64 kKeptErrors = 4096;
 // The exit codes after Ctrl-C and of bad input.
 constexpr int kInterrupted = 130, kRefused = 2;
 
-// The byte that lets a run go.
 constexpr char kLetGo = 'g';
 
 // Runs in a child of the run until `lifeline` is closed or says that the run is let go.

@@ -13,9 +13,7 @@
 namespace shardwright::gui {
 
 struct RunSettings {
-  // The corpus.
   QString data;
-  // The folder of the run.
   QString out;
   std::int64_t steps = 100;
 };
@@ -70,10 +68,8 @@ class RunProcess : public QObject {
   int lifeline_ = -1;
   QTimer patience_;
   RunSettings settings_;
-  // The plan file that was written.
   QString plan_;
   bool stopping_ = false;
-  // True if the run was killed because it did not stop.
   bool killed_ = false;
 };
 

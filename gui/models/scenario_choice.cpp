@@ -23,47 +23,59 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-struct FieldText {
+struct FieldTraits {
   const char* id;
   const char* title;
   const char* tip;
+  // The member that holds the field, if it is a text or a count with a range.
+  std::string ScenarioChoice::*text = nullptr;
+  std::int64_t ScenarioChoice::*count = nullptr;
+  Range range{};
 };
 
-constexpr std::array<FieldText, kFields> kFieldTexts = {{
+constexpr std::array<FieldTraits, kFields> kFieldTraits = {{
     {"model", "Model",
-     "A shipped model, or a Hugging Face config.json (File → Open, or drop it here)."},
+     "A shipped model, or a Hugging Face config.json (File → Open, or drop it here).",
+     &ScenarioChoice::model},
     {"cluster", "Cluster",
      "A shipped cluster, a cluster file of your own, or “here”: the machine that this window runs "
-     "on, probed first if it never was."},
-    {"accelerator", "Accelerator", "Replaces the cluster's accelerator."},
-    {"node", "Node", "Replaces the cluster's node: accelerators, NVLink, NICs, host."},
-    {"fabric", "Fabric", "Replaces the network between nodes."},
+     "on, probed first if it never was.",
+     &ScenarioChoice::cluster},
+    {"accelerator", "Accelerator", "Replaces the cluster's accelerator.",
+     &ScenarioChoice::accelerator},
+    {"node", "Node", "Replaces the cluster's node: accelerators, NVLink, NICs, host.",
+     &ScenarioChoice::node},
+    {"fabric", "Fabric", "Replaces the network between nodes.", &ScenarioChoice::fabric},
     {"stack", "Stack",
-     "The training software: which kernels it fuses, what it overlaps, how long a launch takes."},
+     "The training software: which kernels it fuses, what it overlaps, how long a launch takes.",
+     &ScenarioChoice::stack},
     {"gpus", "GPUs",
      "Accelerators that train together.\nUnit: devices. Range: 1 to 10,000,000, at most what the "
-     "cluster has."},
+     "cluster has.",
+     nullptr, &ScenarioChoice::gpus, kGpusRange},
     {"global_batch", "Global batch",
      "Sequences of one training step.\nUnit: sequences. Range: 1 to 1,000,000,000; 0 is “auto”: "
-     "the "
-     "smallest batch of full throughput."},
-    {"seq_len", "Sequence", "Tokens of one sequence.\nUnit: tokens. Range: 1 to 1,000,000,000."},
-    {"precision", "Precision", "Number format of the GEMMs."},
+     "the smallest batch of full throughput.",
+     nullptr, &ScenarioChoice::global_batch, kGlobalBatchRange},
+    {"seq_len", "Sequence", "Tokens of one sequence.\nUnit: tokens. Range: 1 to 1,000,000,000.",
+     nullptr, &ScenarioChoice::seq_len, kSeqLenRange},
+    {"precision", "Precision", "Number format of the GEMMs.", &ScenarioChoice::precision},
     {"objective", "Objective",
-     "What is best: the fastest tokens, the cheapest, the smallest memory, or the most per joule."},
+     "What is best: the fastest tokens, the cheapest, the smallest memory, or the most per joule.",
+     &ScenarioChoice::objective},
     {"max_memory", "Memory limit",
      "What a plan may take of each accelerator.\nUnit: GB (1e9 bytes). Range: 0 to 1,000,000; 0: "
-     "all "
-     "that the accelerator has."},
+     "all that the accelerator has."},
     {"constraints", "Constraints",
      "What plans must look like, separated by semicolons: “tp=8; pp=2,4; not zero=3”.\nFields: dp, "
-     "tp, pp, cp, ep, vpp, zero, micro_batch, schedule, recompute, context_parallel …"},
+     "tp, pp, cp, ep, vpp, zero, micro_batch, schedule, recompute, context_parallel …",
+     &ScenarioChoice::constraints},
     {"what_if", "What if",
      "Percent of the profile's figure.\nUnit: %. Range: 10 to 1000; 100 is the hardware as it is."},
 }};
 
-const FieldText& text_of(Field field) {
-  return kFieldTexts[static_cast<std::size_t>(field)];
+const FieldTraits& traits_of(Field field) {
+  return kFieldTraits[static_cast<std::size_t>(field)];
 }
 
 // Runs `read` and turns its problems into problems of `field`.
@@ -74,7 +86,7 @@ void read_field(Field field, ProblemList& problems, const Read& read) {
   } catch (const InputError& error) {
     for (const Problem& problem : error.problems()) {
       const std::string at = problem.where.empty() ? "" : " at " + problem.where;
-      problems.add(text_of(field).id, problem.found + at, problem.expected);
+      problems.add(traits_of(field).id, problem.found + at, problem.expected);
     }
   }
 }
@@ -118,7 +130,7 @@ void apply_what_ifs(const ScenarioChoice& choice, ClusterSpec& cluster, ProblemL
     const int percent = choice.what_if[static_cast<std::size_t>(i)];
     if (percent == 100) continue;
     if (percent < kWhatIfRange.least || percent > kWhatIfRange.most) {
-      problems.add(text_of(Field::WhatIf).id, fmt::format("{} %", percent),
+      problems.add(traits_of(Field::WhatIf).id, fmt::format("{} %", percent),
                    fmt::format("{} to {} %", kWhatIfRange.least, kWhatIfRange.most));
       continue;
     }
@@ -150,7 +162,6 @@ std::string trimmed(const std::string& text) {
   return text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
 }
 
-// Throws InputError with the problems of all terms.
 planner::Constraints constraints_of(const std::string& text) {
   planner::Constraints constraints;
   ProblemList problems("constraints");
@@ -175,11 +186,11 @@ planner::Constraints constraints_of(const std::string& text) {
 }  // namespace
 
 QString id_of(Field field) {
-  return to_qstring(text_of(field).id);
+  return to_qstring(traits_of(field).id);
 }
 
 QString title_of(Field field) {
-  return to_qstring(text_of(field).title);
+  return to_qstring(traits_of(field).title);
 }
 
 QString what_if_title(planner::Resource resource) {
@@ -190,7 +201,7 @@ QString what_if_title(planner::Resource resource) {
 }
 
 QString tip_of(Field field) {
-  return to_qstring(text_of(field).tip);
+  return to_qstring(traits_of(field).tip);
 }
 
 ClusterSpec load_cluster_of(const ScenarioChoice& choice) {
@@ -279,7 +290,7 @@ planner::PlanRequest load_request(const ScenarioChoice& choice) {
 
 Field field_of(const std::string& where, Field fallback) {
   for (int i = 0; i < kFields; ++i) {
-    if (where == kFieldTexts[static_cast<std::size_t>(i)].id) return static_cast<Field>(i);
+    if (where == kFieldTraits[static_cast<std::size_t>(i)].id) return static_cast<Field>(i);
   }
   return fallback;
 }
@@ -296,25 +307,18 @@ std::vector<std::string> shipped_profiles(const std::string& folder) {
 }
 
 nlohmann::ordered_json to_json(const ScenarioChoice& choice) {
-  return {{"model", choice.model},
-          {"cluster", choice.cluster},
-          {"accelerator", choice.accelerator},
-          {"node", choice.node},
-          {"fabric", choice.fabric},
-          {"stack", choice.stack},
-          {"gpus", choice.gpus},
-          {"global_batch", choice.global_batch},
-          {"seq_len", choice.seq_len},
-          {"precision", choice.precision},
-          {"objective", choice.objective},
-          {"max_memory_gb", choice.max_memory_gb},
-          {"constraints", choice.constraints},
-          {"what_if", choice.what_if}};
+  nlohmann::ordered_json document;
+  for (const FieldTraits& field : kFieldTraits) {
+    if (field.text != nullptr) document[field.id] = choice.*field.text;
+    if (field.count != nullptr) document[field.id] = choice.*field.count;
+  }
+  document["max_memory_gb"] = choice.max_memory_gb;
+  document["what_if"] = choice.what_if;
+  return document;
 }
 
 namespace {
 
-// Reads the members of a session's scenario that it has.
 class SessionReader {
  public:
   SessionReader(const json& document, std::vector<Problem>& replaced)
@@ -341,7 +345,6 @@ class SessionReader {
     return value;
   }
 
-  // Returns `value` if `found` is no number of the range.
   double amount_of(const char* key, const json& found, Range range, double value) {
     if (is_within(found, range)) return found.get<double>();
     replace(key, found, fmt::format("a number from {} to {}", range.least, range.most));
@@ -373,18 +376,10 @@ ScenarioChoice read_choice(const json& document, std::vector<Problem>& replaced)
   ScenarioChoice choice;
   if (!document.is_object()) return choice;
   SessionReader reader(document, replaced);
-  reader.take("model", choice.model);
-  reader.take("cluster", choice.cluster);
-  reader.take("accelerator", choice.accelerator);
-  reader.take("node", choice.node);
-  reader.take("fabric", choice.fabric);
-  reader.take("stack", choice.stack);
-  reader.take("precision", choice.precision);
-  reader.take("objective", choice.objective);
-  reader.take("constraints", choice.constraints);
-  reader.take("gpus", kGpusRange, choice.gpus);
-  reader.take("global_batch", kGlobalBatchRange, choice.global_batch);
-  reader.take("seq_len", kSeqLenRange, choice.seq_len);
+  for (const FieldTraits& field : kFieldTraits) {
+    if (field.text != nullptr) reader.take(field.id, choice.*field.text);
+    if (field.count != nullptr) reader.take(field.id, field.range, choice.*field.count);
+  }
   const auto memory = document.find("max_memory_gb");
   if (memory != document.end())
     choice.max_memory_gb =

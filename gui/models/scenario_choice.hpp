@@ -41,7 +41,6 @@ inline constexpr int kFields = 14;
 // "model", "cluster", …: also the object names of the widgets.
 QString id_of(Field field);
 QString title_of(Field field);
-// "HBM bandwidth".
 QString what_if_title(planner::Resource resource);
 // Unit, range and meaning; scenario_tips.hpp adds what stands behind a choice.
 QString tip_of(Field field);
@@ -70,7 +69,6 @@ struct ScenarioChoice {
   std::int64_t gpus = 512;
   // Sequences; 0 leaves the choice to the search.
   std::int64_t global_batch = 1024;
-  // Tokens.
   std::int64_t seq_len = 8192;
   std::string precision = "bf16";
   std::string objective = "time";
@@ -84,7 +82,6 @@ struct ScenarioChoice {
   bool operator==(const ScenarioChoice&) const = default;
 };
 
-// Returns the name of the stack that the file of a cluster holds, or an empty one.
 std::string own_stack_of(const std::string& cluster);
 
 // Returns `choice` on another cluster with the stack that `shardwright plan` uses there, which is the

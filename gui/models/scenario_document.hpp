@@ -37,7 +37,6 @@ class ScenarioDocument : public QObject {
   ScenarioChoice choice_;
   QUndoStack undo_stack_;
   QTimer pause_;
-  // Edits of different bursts do not merge.
   int burst_ = 0;
 };
 

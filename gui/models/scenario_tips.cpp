@@ -45,25 +45,40 @@ auto loaded(const Load& load) -> std::optional<decltype(load())> {
   }
 }
 
-QString accelerator_facts(const AcceleratorSpec& gpu) {
-  return fact(u"bf16 peak"_s, flop_rate_text(gpu.matrix.bf16), gpu.sources,
-              "/matrix/bf16_flop_per_s") +
-         fact(u"memory"_s, bytes_text(gpu.memory), gpu.sources, "/memory/capacity_bytes") +
-         fact(u"memory bandwidth"_s, bandwidth_text(gpu.memory_bandwidth), gpu.sources,
+QString memory_fact(const QString& what, const AcceleratorSpec& gpu) {
+  return fact(what, bytes_text(gpu.memory), gpu.sources, "/memory/capacity_bytes");
+}
+
+QString memory_bandwidth_fact(const QString& what, const AcceleratorSpec& gpu) {
+  return fact(what, bandwidth_text(gpu.memory_bandwidth), gpu.sources,
               "/memory/bandwidth_bytes_per_s");
 }
 
+QString scale_up_fact(const QString& what, const NodeSpec& node) {
+  return fact(what, bandwidth_text(node.scale_up.bandwidth), node.sources,
+              "/scale_up/bandwidth_bytes_per_s");
+}
+
+QString host_link_fact(const QString& what, const NodeSpec& node) {
+  return fact(what, bandwidth_text(node.host.accelerator_link), node.sources,
+              "/host/accelerator_link_bytes_per_s");
+}
+
+QString accelerator_facts(const AcceleratorSpec& gpu) {
+  return fact(u"bf16 peak"_s, flop_rate_text(gpu.matrix.bf16), gpu.sources,
+              "/matrix/bf16_flop_per_s") +
+         memory_fact(u"memory"_s, gpu) + memory_bandwidth_fact(u"memory bandwidth"_s, gpu);
+}
+
 QString link_facts(const NodeSpec& node) {
-  return fact(to_qstring(node.scale_up.name), bandwidth_text(node.scale_up.bandwidth), node.sources,
-              "/scale_up/bandwidth_bytes_per_s") +
+  return scale_up_fact(to_qstring(node.scale_up.name), node) +
          fact(u"NICs of a node"_s,
               u"%1 × %2"_s.arg(node.nic.per_node).arg(bandwidth_text(node.nic.bandwidth)),
               node.sources, "/nic/bandwidth_bytes_per_s");
 }
 
 QString node_facts(const NodeSpec& node) {
-  return link_facts(node) + fact(u"host link"_s, bandwidth_text(node.host.accelerator_link),
-                                 node.sources, "/host/accelerator_link_bytes_per_s");
+  return link_facts(node) + host_link_fact(u"host link"_s, node);
 }
 
 QString fabric_facts(const FabricSpec& fabric) {
@@ -98,10 +113,6 @@ QString gpu_facts(const ClusterSpec& cluster) {
               most ? count_text(*most) : u"as many as are asked for"_s, cluster.sources, "/nodes");
 }
 
-QString model_facts(const ModelSpec& model, const QString& what, const QString& value) {
-  return fact(what, value, {{"", {model.source, Confidence::Datasheet}}}, "");
-}
-
 QString cluster_facts(Field field, const ScenarioChoice& choice, const ClusterSpec& cluster) {
   switch (field) {
     case Field::Accelerator:
@@ -118,11 +129,45 @@ QString cluster_facts(Field field, const ScenarioChoice& choice, const ClusterSp
     case Field::Precision:
       return precision_facts(choice, cluster.accelerator);
     case Field::MaxMemory:
-      return fact(u"the accelerator has"_s, bytes_text(cluster.accelerator.memory),
-                  cluster.accelerator.sources, "/memory/capacity_bytes");
+      return memory_fact(u"the accelerator has"_s, cluster.accelerator);
     default:
       return {};
   }
+}
+
+// Returns the figures that 100 % of a what-if stand for.
+QString resource_facts(planner::Resource resource, const ClusterSpec& cluster) {
+  const AcceleratorSpec& gpu = cluster.accelerator;
+  const NodeSpec& node = cluster.node;
+  const QString is = u"100 % is"_s;
+  switch (resource) {
+    case planner::Resource::PeakFlops:
+      return fact(is, flop_rate_text(gpu.matrix.bf16) + u" in bf16"_s, gpu.sources,
+                  "/matrix/bf16_flop_per_s");
+    case planner::Resource::MemoryBandwidth:
+      return memory_bandwidth_fact(is, gpu);
+    case planner::Resource::MemoryCapacity:
+      return memory_fact(is, gpu);
+    case planner::Resource::ScaleUpBandwidth:
+      return scale_up_fact(is, node);
+    case planner::Resource::ScaleOutBandwidth:
+      return fact(is, bandwidth_text(node.nic.bandwidth), node.sources,
+                  "/nic/bandwidth_bytes_per_s");
+    case planner::Resource::Latency:
+      return fact(is, time_text(node.scale_up.latency) + u" a hop within a node"_s, node.sources,
+                  "/scale_up/latency_s") +
+             fact({}, time_text(cluster.fabric.base_latency) + u" between nodes"_s,
+                  cluster.fabric.sources, "/base_latency_s");
+    case planner::Resource::HostSpeed:
+      return fact(is, fixed_text(node.host.speed, 2) + u" of the host that launch times assume"_s,
+                  node.sources, "/host/speed_ratio");
+    case planner::Resource::HostLinkBandwidth:
+      return host_link_fact(is, node);
+    case planner::Resource::HostMemoryBandwidth:
+    case planner::Resource::DiskBandwidth:
+      break;
+  }
+  return {};
 }
 
 }  // namespace
@@ -143,8 +188,8 @@ QString tip_of(Field field, const ScenarioChoice& choice, const ScenarioParts& p
   QString facts;
   if (field == Field::Model && parts.model) return tip + u"<hr>"_s + model_summary(*parts.model);
   if (field == Field::SeqLen && parts.model)
-    facts = model_facts(*parts.model, u"longest of the published model"_s,
-                        count_text(parts.model->max_seq_len));
+    facts = fact(u"longest of the published model"_s, count_text(parts.model->max_seq_len),
+                 {{"", {parts.model->source, Confidence::Datasheet}}}, "");
   if (field == Field::Stack && parts.stack) facts = stack_facts(*parts.stack);
   if (parts.cluster) facts += cluster_facts(field, choice, *parts.cluster);
   return tip + table_of(facts);
@@ -154,46 +199,7 @@ QString tip_of(planner::Resource resource, const ScenarioParts& parts) {
   QString tip = meaning_of(Field::WhatIf);
   if (resource == planner::Resource::Latency)
     tip += u"<br>The latency itself is divided: 200 % is half of it."_s;
-  if (!parts.cluster) return tip;
-  const AcceleratorSpec& gpu = parts.cluster->accelerator;
-  const NodeSpec& node = parts.cluster->node;
-  const QString is = u"100 % is"_s;
-  switch (resource) {
-    case planner::Resource::PeakFlops:
-      return tip + table_of(fact(is, flop_rate_text(gpu.matrix.bf16) + u" in bf16"_s, gpu.sources,
-                                 "/matrix/bf16_flop_per_s"));
-    case planner::Resource::MemoryBandwidth:
-      return tip + table_of(fact(is, bandwidth_text(gpu.memory_bandwidth), gpu.sources,
-                                 "/memory/bandwidth_bytes_per_s"));
-    case planner::Resource::MemoryCapacity:
-      return tip +
-             table_of(fact(is, bytes_text(gpu.memory), gpu.sources, "/memory/capacity_bytes"));
-    case planner::Resource::ScaleUpBandwidth:
-      return tip + table_of(fact(is, bandwidth_text(node.scale_up.bandwidth), node.sources,
-                                 "/scale_up/bandwidth_bytes_per_s"));
-    case planner::Resource::ScaleOutBandwidth:
-      return tip + table_of(fact(is, bandwidth_text(node.nic.bandwidth), node.sources,
-                                 "/nic/bandwidth_bytes_per_s"));
-    case planner::Resource::Latency:
-      return tip +
-             table_of(fact(is, time_text(node.scale_up.latency) + u" a hop within a node"_s,
-                           node.sources, "/scale_up/latency_s") +
-                      fact(QString(),
-                           time_text(parts.cluster->fabric.base_latency) + u" between nodes"_s,
-                           parts.cluster->fabric.sources, "/base_latency_s"));
-    case planner::Resource::HostSpeed:
-      return tip +
-             table_of(fact(
-                 is, fixed_text(node.host.speed, 2) + u" of the host that launch times assume"_s,
-                 node.sources, "/host/speed_ratio"));
-    case planner::Resource::HostLinkBandwidth:
-      return tip + table_of(fact(is, bandwidth_text(node.host.accelerator_link), node.sources,
-                                 "/host/accelerator_link_bytes_per_s"));
-    case planner::Resource::HostMemoryBandwidth:
-    case planner::Resource::DiskBandwidth:
-      break;
-  }
-  return tip;
+  return parts.cluster ? tip + table_of(resource_facts(resource, *parts.cluster)) : tip;
 }
 
 QString cluster_summary(const ClusterSpec& cluster) {

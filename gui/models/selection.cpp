@@ -20,8 +20,6 @@ std::optional<std::size_t> in_range(const PlanSetPointer& set, std::optional<std
 
 }  // namespace
 
-Selection::Selection(QObject* parent) : QObject(parent) {}
-
 void Selection::show(PlanSetPointer set) {
   const PlanSetPointer before = std::exchange(set_, std::move(set));
   const auto again = [&](std::optional<std::size_t> plan) -> std::optional<std::size_t> {

@@ -13,7 +13,7 @@ class Selection : public QObject {
   Q_OBJECT
 
  public:
-  explicit Selection(QObject* parent = nullptr);
+  using QObject::QObject;
 
   // Shows a new set. The chosen plan stays chosen if the set has it, else the best takes its place.
   void show(PlanSetPointer set);
@@ -23,7 +23,6 @@ class Selection : public QObject {
   void choose(std::optional<std::size_t> plan);
   std::optional<std::size_t> chosen() const { return chosen_; }
 
-  // Compares the chosen plan with this one.
   void compare_with(std::optional<std::size_t> plan);
   void compare_with(const Plan& plan);
   std::optional<std::size_t> compared() const { return compared_; }

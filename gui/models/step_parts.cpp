@@ -1,7 +1,5 @@
 #include "gui/models/step_parts.hpp"
 
-#include <algorithm>
-
 #include "gui/models/text.hpp"
 #include "planner/wording.hpp"
 

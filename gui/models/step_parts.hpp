@@ -12,7 +12,6 @@
 
 namespace shardwright::gui {
 
-// A part of the step of the bottleneck stage.
 struct TimePart {
   // "GEMMs", "exposed: tensor parallel"
   QString title;

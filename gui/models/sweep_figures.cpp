@@ -27,18 +27,48 @@ constexpr std::array<AxisText, planner::kSweepAxes> kAxisTexts = {{
     {"Memory bandwidth (GB/s)", "with faster and slower memory"},
 }};
 
-constexpr std::array<const char*, kSweepFigures> kFigureTitles = {
-    "Tokens/s",
-    "Tokens/s per GPU",
-    "Step (s)",
-    "MFU (%)",
-    "Memory (GB)",
-    "Cost ($ per Mtoken)",
-    "Energy (kJ per ktoken)",
-    "HFU (%)",
-    "Exposed communication (% of step)",
-    "Bubble (% of step)",
-    "Waiting for the host (% of step)"};
+// The prediction interval of a figure follows from that of the step time, unless it has none.
+enum class Interval : std::uint8_t { None, OfTime, OfRate };
+
+using SweptPlan = const PlanCandidate&;
+
+double percent_of_step(SweptPlan plan, Seconds part) {
+  return 100.0 * (part / plan.result.step);
+}
+
+struct FigureTraits {
+  const char* title;
+  Interval interval;
+  double (*value)(SweptPlan);
+};
+
+constexpr std::array<FigureTraits, kSweepFigures> kFigures = {{
+    {"Tokens/s", Interval::OfRate,
+     [](SweptPlan plan) { return plan.tokens() / plan.result.step.value(); }},
+    {"Tokens/s per GPU", Interval::OfRate,
+     [](SweptPlan plan) { return plan.result.throughput.tokens_per_s_per_gpu; }},
+    {"Step (s)", Interval::OfTime, [](SweptPlan plan) { return plan.result.step.value(); }},
+    {"MFU (%)", Interval::OfRate,
+     [](SweptPlan plan) { return 100.0 * plan.result.throughput.mfu; }},
+    {"Memory (GB)", Interval::None,
+     [](SweptPlan plan) { return plan.result.memory().peak.value() / 1e9; }},
+    {"Cost ($ per Mtoken)", Interval::OfTime,
+     [](SweptPlan plan) { return 1e6 * plan.dollars_per_token(); }},
+    {"Energy (kJ per ktoken)", Interval::OfTime,
+     [](SweptPlan plan) { return plan.joules_per_step.value() / plan.tokens(); }},
+    {"HFU (%)", Interval::OfRate,
+     [](SweptPlan plan) { return 100.0 * plan.result.throughput.hfu; }},
+    {"Exposed communication (% of step)", Interval::None,
+     [](SweptPlan plan) { return percent_of_step(plan, plan.result.time().exposed_total()); }},
+    {"Bubble (% of step)", Interval::None,
+     [](SweptPlan plan) { return percent_of_step(plan, plan.result.time().bubble); }},
+    {"Waiting for the host (% of step)", Interval::None,
+     [](SweptPlan plan) { return percent_of_step(plan, plan.result.time().host); }},
+}};
+
+const FigureTraits& traits_of(SweepFigure figure) {
+  return kFigures[static_cast<std::size_t>(figure)];
+}
 
 }  // namespace
 
@@ -64,19 +94,11 @@ QString tip_of(SweepAxis axis, SweepPlan plan) {
 }
 
 QString title_of(SweepFigure figure) {
-  return to_qstring(kFigureTitles[static_cast<std::size_t>(figure)]);
+  return to_qstring(traits_of(figure).title);
 }
 
 bool has_interval(SweepFigure figure) {
-  switch (figure) {
-    case SweepFigure::Memory:
-    case SweepFigure::Exposed:
-    case SweepFigure::Bubble:
-    case SweepFigure::Host:
-      return false;
-    default:
-      return true;
-  }
+  return traits_of(figure).interval != Interval::None;
 }
 
 bool knee_is_of(SweepAxis axis, SweepFigure figure) {
@@ -86,43 +108,12 @@ bool knee_is_of(SweepAxis axis, SweepFigure figure) {
 
 SweepValue value_of(SweepFigure figure, const PlanCandidate& candidate,
                     std::optional<validation::PredictionGround> ground) {
-  const sim::StepResult& result = candidate.result;
-  const auto with_interval = [&ground](double value, bool is_rate) {
-    if (!ground) return SweepValue{value, value, value};
-    const auto [low, high] = validation::prediction_interval(value, is_rate, *ground);
-    return SweepValue{value, low, high};
-  };
-  const auto share_of_step = [&](Seconds part) {
-    const double share = 100.0 * (part / result.step);
-    return SweepValue{share, share, share};
-  };
-  switch (figure) {
-    case SweepFigure::TokensPerSecond:
-      return with_interval(candidate.tokens() / result.step.value(), true);
-    case SweepFigure::TokensPerSecondPerGpu:
-      return with_interval(result.throughput.tokens_per_s_per_gpu, true);
-    case SweepFigure::Step:
-      return with_interval(result.step.value(), false);
-    case SweepFigure::Mfu:
-      return with_interval(100.0 * result.throughput.mfu, true);
-    case SweepFigure::Memory: {
-      const double memory = result.memory().peak.value() / 1e9;
-      return {memory, memory, memory};
-    }
-    case SweepFigure::CostPerMegatoken:
-      return with_interval(1e6 * candidate.dollars_per_token(), false);
-    case SweepFigure::EnergyPerKilotoken:
-      return with_interval(candidate.joules_per_step.value() / candidate.tokens(), false);
-    case SweepFigure::Hfu:
-      return with_interval(100.0 * result.throughput.hfu, true);
-    case SweepFigure::Exposed:
-      return share_of_step(result.time().exposed_total());
-    case SweepFigure::Bubble:
-      return share_of_step(result.time().bubble);
-    case SweepFigure::Host:
-      return share_of_step(result.time().host);
-  }
-  return {};
+  const FigureTraits& traits = traits_of(figure);
+  const double value = traits.value(candidate);
+  if (!ground || traits.interval == Interval::None) return {value, value, value};
+  const auto [low, high] =
+      validation::prediction_interval(value, traits.interval == Interval::OfRate, *ground);
+  return {value, low, high};
 }
 
 QString lacking_link_text(SweepAxis axis, const ClusterSpec& cluster) {

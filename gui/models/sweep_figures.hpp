@@ -36,7 +36,6 @@ enum class SweepFigure : std::uint8_t {
 };
 inline constexpr int kSweepFigures = 11;
 
-// Includes the unit.
 QString title_of(SweepFigure figure);
 
 // True if the figure depends on the step time, whose prediction interval is known. Memory and

@@ -29,7 +29,6 @@ struct LazyTable {
 // Takes the given rows and columns of a model. Qt::EditRole has numbers that other programs read.
 TextTable text_table(const QAbstractItemModel& model, const std::vector<int>& rows,
                      const std::vector<int>& columns, Qt::ItemDataRole role = Qt::DisplayRole);
-// Takes all rows.
 TextTable text_table(const QAbstractItemModel& model, const std::vector<int>& columns,
                      Qt::ItemDataRole role = Qt::DisplayRole);
 

@@ -6,14 +6,12 @@
 #include <QStringList>
 #include <cmath>
 
-#include "core/base/quantity_text.hpp"
 #include "core/spec/plan_text.hpp"
 
 namespace shardwright::gui {
 namespace {
 
-// The time is in seconds.
-constexpr double kShortestTime = 1e-9;
+constexpr double kShortestTimeS = 1e-9;
 
 QString or_dash(double value, const std::string& text) {
   return std::isfinite(value) ? to_qstring(text) : u"–"_s;
@@ -26,7 +24,7 @@ QString to_qstring(std::string_view text) {
 }
 
 bool is_no_time(Seconds time) {
-  return std::abs(time.value()) < kShortestTime;
+  return std::abs(time.value()) < kShortestTimeS;
 }
 
 QString time_text(Seconds time) {
@@ -46,14 +44,6 @@ QString bandwidth_text(BytesPerSecond bandwidth) {
 
 QString flop_rate_text(FlopPerSecond rate) {
   return or_dash(rate.value(), format_flop_rate(rate));
-}
-
-QString count_text(std::int64_t count) {
-  return to_qstring(format_count(count));
-}
-
-QString counted_text(std::int64_t count, const char* what) {
-  return to_qstring(format_plural(count, what));
 }
 
 QString fixed_text(double value, int decimals) {

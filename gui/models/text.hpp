@@ -3,10 +3,12 @@
 #pragma once
 
 #include <QString>
+#include <concepts>
 #include <cstdint>
 #include <string_view>
 
 #include "core/base/error.hpp"
+#include "core/base/quantity_text.hpp"
 #include "core/base/units.hpp"
 #include "core/spec/plan.hpp"
 
@@ -22,14 +24,17 @@ bool is_no_time(Seconds time);
 QString time_text(Seconds time);
 // Powers of 1000: "80 GB".
 QString bytes_text(Bytes bytes);
-// "400 GB/s".
 QString bandwidth_text(BytesPerSecond bandwidth);
 QString flop_rate_text(FlopPerSecond rate);
-// "1,024".
-QString count_text(std::int64_t count);
+template <std::integral Count>
+QString count_text(Count count) {
+  return to_qstring(format_count(static_cast<std::int64_t>(count)));
+}
 // "1 stage", "1,024 microbatches".
-QString counted_text(std::int64_t count, const char* what);
-// Writes this many digits after the point.
+template <std::integral Count>
+QString counted_text(Count count, const char* what) {
+  return to_qstring(format_plural(static_cast<std::int64_t>(count), what));
+}
 QString fixed_text(double value, int decimals);
 // The shortest text that reads back as the same double, for exported tables.
 QString exact_text(double value);

@@ -20,7 +20,6 @@ ScenarioChoice on_this_machine(const ScenarioChoice& choice);
 // `process`, which is not started yet, will get SIGTERM when this program ends, however that happens.
 void end_with_this_program(QProcess& process);
 
-// Has the command measure this machine and keep its profile.
 class MachineProbe : public QObject {
   Q_OBJECT
 

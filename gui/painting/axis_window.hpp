@@ -14,7 +14,6 @@ struct AxisWindow {
   double to = 1.0;
   double limit = 1.0;
 
-  // Shows all of [0, end].
   static AxisWindow whole(double end);
 
   double length() const { return to - from; }
@@ -46,7 +45,6 @@ struct PaintedScene {
 
 struct TimeTick {
   double time = 0.0;
-  // The time with its unit.
   QString label;
 };
 

@@ -37,7 +37,6 @@ QByteArray number(double value) {
   return QByteArray::number(value, 'g', 9);
 }
 
-// The data of an SVG path.
 QByteArray path_data(const QPainterPath& path) {
   QByteArray data;
   for (int i = 0; i < path.elementCount(); ++i) {
@@ -188,7 +187,6 @@ class ClippedSvgEngine : public QPaintEngine {
     content_ += content + "\n</g>\n";
   }
 
-  // Defines the clip if it is new.
   QByteArray name_of_clip() {
     const QByteArray data = path_data(*clip_);
     if (const auto known = clips_.constFind(data); known != clips_.constEnd()) return *known;
@@ -206,9 +204,7 @@ class ClippedSvgEngine : public QPaintEngine {
   bool clip_is_known_ = false, state_is_known_ = false;
   // The visible part of the widget; empty if it is visible everywhere.
   QRegion widget_;
-  // The clip of the part.
   std::optional<QPainterPath> clip_;
-  // The names of clips by their data.
   QHash<QByteArray, QByteArray> clips_;
   QByteArray content_;
 };

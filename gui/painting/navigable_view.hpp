@@ -15,6 +15,7 @@
 
 #include <QAbstractScrollArea>
 #include <QKeyCombination>
+#include <algorithm>
 #include <functional>
 #include <initializer_list>
 #include <optional>
@@ -44,10 +45,8 @@ class NavigableArea : public QAbstractScrollArea {
   const Colours& colours() const { return colours_; }
   const QPointF& press_position() const { return pressed_; }
 
-  // The part in view.
   virtual AxisWindow& window() = 0;
   virtual AxisWindow& rows() = 0;
-  // True as long as there is nothing to show.
   virtual bool is_empty() const = 0;
   // The area of the viewport that pans and zooms.
   virtual QRectF plot() const = 0;
@@ -55,7 +54,6 @@ class NavigableArea : public QAbstractScrollArea {
   virtual QString tool_tip_at(const QPointF& position) const = 0;
   // Fits the content to a viewport of another size.
   virtual void lay_out() = 0;
-  // Paints anew because another part is in view.
   virtual void part_changed() { viewport()->update(); }
 
   virtual void hover(std::optional<QPointF> position) = 0;
@@ -78,7 +76,6 @@ class NavigableArea : public QAbstractScrollArea {
   // parts before.
   void start_with(double limit);
   void start_with(const QSizeF& map);
-  // Takes over the height of all rows, which has changed.
   void set_rows_height(double height);
   // Shows all of a time axis, and a map without zoom.
   void fit();
@@ -113,7 +110,6 @@ class NavigableArea : public QAbstractScrollArea {
 
   Zoom zoom_;
   Colours colours_;
-  // The key of this map is the combined key.
   std::unordered_map<int, std::function<void()>> keys_;
   std::vector<Part> earlier_;
   QPointF pressed_, last_;
@@ -145,6 +141,11 @@ class NavigableView : public NavigableArea {
 
   virtual void selection_changed() = 0;
 
+  // Returns the value of the horizontal axis at this place of the viewport or the nearest in the plot.
+  double time_at(double x) const {
+    const QRectF area = plot();
+    return scene_.window.value_at(std::clamp(x - area.left(), 0.0, area.width()), area.width());
+  }
   AxisWindow& window() final { return scene_.window; }
   AxisWindow& rows() final { return scene_.rows; }
   void hover(std::optional<QPointF> position) final {

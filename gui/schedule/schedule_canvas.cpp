@@ -50,11 +50,6 @@ void ScheduleCanvas::set_moment(std::optional<double> moment) {
   viewport()->update();
 }
 
-double ScheduleCanvas::time_at(double x) const {
-  const QRectF plot = this->plot();
-  return scene_.window.value_at(std::clamp(x - plot.left(), 0.0, plot.width()), plot.width());
-}
-
 std::optional<BoxRef> ScheduleCanvas::item_at(const QPointF& position) const {
   const ScheduleGeometry geometry = this->geometry();
   if (gantt_.empty() || !geometry.plot.contains(position)) return std::nullopt;
@@ -82,7 +77,6 @@ QString ScheduleCanvas::tool_tip_at(const QPointF& position) const {
                                          time_text(Seconds(box.start)));
 }
 
-// Shows the time around this place of the overview.
 void ScheduleCanvas::look_at(double x) {
   const QRectF area = geometry().overview;
   AxisWindow window = scene_.window;

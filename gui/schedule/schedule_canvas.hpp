@@ -17,7 +17,6 @@ class ScheduleCanvas : public NavigableView<ScheduleScene> {
  public:
   explicit ScheduleCanvas(QWidget* parent = nullptr);
 
-  // Leaves the replay and fits all.
   void set_gantt(ScheduleGantt gantt);
   const ScheduleGantt& gantt() const { return gantt_; }
   void set_moment(std::optional<double> moment);
@@ -27,7 +26,6 @@ class ScheduleCanvas : public NavigableView<ScheduleScene> {
   QSize growth_of_picture() const override;
 
  Q_SIGNALS:
-  // The mouse or a key has moved the replay.
   void moment_changed(double seconds);
   void replay_left();
   void play_toggled();
@@ -47,7 +45,6 @@ class ScheduleCanvas : public NavigableView<ScheduleScene> {
 
  private:
   ScheduleGeometry geometry() const { return {QSizeF(viewport()->size()), gantt_}; }
-  double time_at(double x) const;
   double moment() const { return scene_.moment.value_or(0.0); }
   void scrub(double seconds);
   void look_at(double x);

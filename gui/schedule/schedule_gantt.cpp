@@ -13,7 +13,6 @@
 namespace shardwright::gui {
 namespace {
 
-// The time from the first op to the last.
 struct Extent {
   double start = std::numeric_limits<double>::infinity();
   double end = 0.0;
@@ -25,7 +24,6 @@ struct Extent {
   }
 };
 
-// The passes of a stage for one microbatch in one chunk.
 struct Passes {
   Extent forward, input, weight;
 };
@@ -51,7 +49,6 @@ class SlotFinder {
   }
 
  private:
-  // Chunk and microbatch.
   using PassKey = std::pair<std::int32_t, std::int32_t>;
   using PassMap = std::map<PassKey, Passes>;
 

@@ -1,5 +1,5 @@
-// A pipeline schedule as boxes in time: the slots of each stage and its bubbles. This file knows no
-// widget.
+// A pipeline schedule as boxes in time: the slots of each stage and its bubbles. All times
+// are in seconds. This file knows no widget.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,10 @@ namespace shardwright::gui {
 // Slots that run as a pair share the height of their row.
 enum class GanttLane : std::uint8_t { Whole, Upper, Lower };
 
-// A slot of a stage.
 struct GanttBox {
   SlotPhase phase = SlotPhase::Forward;
   std::int32_t chunk = 0;
   std::int32_t microbatch = 0;
-  // The times are in seconds.
   double start = 0.0, finish = 0.0;
   GanttLane lane = GanttLane::Whole;
 
@@ -33,7 +31,6 @@ struct GanttBox {
 struct GanttStage {
   // The boxes are in the order of the schedule, which is that of time.
   std::vector<GanttBox> boxes;
-  // The busy time is in seconds.
   double busy = 0.0;
   // The share of the whole time in which the stage waits for others.
   double bubble = 0.0;
@@ -46,14 +43,10 @@ struct GanttStage {
 struct GanttSlotTime {
   double start = 0.0, finish = 0.0;
 };
-// Each stage has its slots in the order of the schedule.
 using StageSlotTimes = std::vector<std::vector<GanttSlotTime>>;
 
-// The step that slots belong to.
 struct GanttStep {
-  // In seconds.
   double length = 0.0;
-  // Each stage has its time in seconds.
   std::vector<double> bubbles;
   // The stage whose bubble is the step's.
   std::size_t busiest = 0;
@@ -74,16 +67,13 @@ class ScheduleGantt {
   ScheduleKind kind() const { return kind_; }
   const ScheduleShape& shape() const { return shape_; }
   const std::vector<GanttStage>& stages() const { return stages_; }
-  // Returns the length in seconds.
   double makespan() const { return makespan_; }
-  // The number of chunks of a stage.
   std::int64_t chunks() const { return chunks_; }
   // The share of the step in which its busiest stage waits for others; with equal durations the mean
   // of all stages.
   double bubble() const { return bubble_; }
   // The busiest stage of a step; none with equal durations.
   std::optional<std::size_t> busiest() const { return busiest_; }
-  // The mean length of a box, in seconds.
   double mean_length() const;
   // Return the nearest start or end of a slot after (before) a time, or the end (start) of all.
   double next_event(double time) const;
@@ -98,7 +88,6 @@ class ScheduleGantt {
   ScheduleKind kind_ = ScheduleKind::OneFOneB;
   ScheduleShape shape_;
   std::vector<GanttStage> stages_;
-  // The starts and ends of all slots, in the order of time.
   std::vector<double> events_;
   double makespan_ = 0.0;
   double bubble_ = 0.0;

@@ -20,11 +20,9 @@ constexpr double kLegibleBox = 22.0;
 constexpr double kOverviewRow = 10.0, kOverviewTop = 18.0, kOverviewBottom = 8.0;
 // The most of the height that the overview takes.
 constexpr double kMostOverview = 0.3;
-// Boxes of fewer pixels have no gap between them.
 constexpr double kLeastGap = 3.0;
 // The fading of a stage's last chunk towards the background.
 constexpr double kMostFade = 0.45;
-// The opacity of slots that the replay has not reached.
 constexpr double kFaint = 0.22;
 
 }  // namespace

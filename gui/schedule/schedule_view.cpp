@@ -1,6 +1,5 @@
 #include "gui/schedule/schedule_view.hpp"
 
-#include <QHBoxLayout>
 #include <QLabel>
 #include <QSignalBlocker>
 #include <QSlider>
@@ -12,6 +11,7 @@
 #include "gui/models/text.hpp"
 #include "gui/schedule/schedule_gantt.hpp"
 #include "gui/views/empty_state.hpp"
+#include "gui/views/layouts.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -36,11 +36,7 @@ ScheduleView::ScheduleView(QWidget* parent) : View(parent), canvas_(new Schedule
   layout->setSpacing(0);
   create_controls();
   // The stack passes the focus on from within a page, but not from the page itself.
-  auto* page = new QWidget(this);
-  auto* page_layout = new QVBoxLayout(page);
-  page_layout->setContentsMargins(0, 0, 0, 0);
-  page_layout->addWidget(canvas_);
-  empty_ = new EmptyState(page, this);
+  empty_ = new EmptyState(column_of({canvas_}), this);
   layout->addWidget(empty_, 1);
   layout->addWidget(controls_);
   setFocusProxy(canvas_);
@@ -50,23 +46,18 @@ ScheduleView::ScheduleView(QWidget* parent) : View(parent), canvas_(new Schedule
 }
 
 void ScheduleView::create_controls() {
-  controls_ = new QWidget(this);
-  auto* layout = new QHBoxLayout(controls_);
-  layout->setContentsMargins(8, 4, 8, 4);
-  play_ = new QToolButton(controls_);
+  play_ = new QToolButton;
   play_->setIcon(style()->standardIcon(QStyle::SP_MediaPlay));
   play_->setToolTip(u"Play the step slowly (Space)"_s);
   play_->setAccessibleName(u"Play or pause"_s);
-  layout->addWidget(play_);
-  slider_ = new QSlider(Qt::Horizontal, controls_);
+  slider_ = new QSlider(Qt::Horizontal);
   slider_->setRange(0, kSliderSteps);
   slider_->setAccessibleName(u"Moment of the replay"_s);
-  layout->addWidget(slider_, 1);
-  moment_label_ = new QLabel(controls_);
+  moment_label_ = new QLabel;
   moment_label_->setMinimumWidth(130);
-  layout->addWidget(moment_label_);
-  note_ = new QLabel(controls_);
-  layout->addWidget(note_);
+  note_ = new QLabel;
+  controls_ = row_of({play_, slider_, moment_label_, note_}, slider_);
+  controls_->layout()->setContentsMargins(8, 4, 8, 4);
 }
 
 void ScheduleView::connect_parts() {

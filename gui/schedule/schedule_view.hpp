@@ -33,15 +33,13 @@ class ScheduleView : public View {
   // `files` are those whose step Timeline shows instead of a plan's, if any.
   void clear(const QString& files = {});
 
-  ScheduleCanvas& canvas() { return *canvas_; }
-  const ScheduleCanvas& canvas() const { return *canvas_; }
+  ScheduleCanvas& canvas() const { return *canvas_; }
   bool playing() const { return ticks_.isActive(); }
 
   TextTable table() const override { return schedule_table(canvas_->gantt()); }
 
   void play();
   void pause();
-  // Shows the moment after so many seconds of the step.
   void set_moment(double seconds);
 
  Q_SIGNALS:

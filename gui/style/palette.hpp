@@ -18,7 +18,6 @@
 
 namespace shardwright::gui {
 
-// The meaning of a colour.
 enum class Role : std::uint8_t {
   // Compute by phase.
   Forward,
@@ -65,7 +64,6 @@ bool is_dark(const QPalette& palette);
 struct Colours {
   bool dark = false;
   QColor window, base, text, muted_text, grid, frame;
-  // Selections.
   QColor accent;
   // Differences, always with a sign or an arrow beside them.
   QColor good, bad;
@@ -86,7 +84,6 @@ QColor faded(QColor colour, double opacity);
 // Black or white, whichever is legible on the fill.
 QColor ink_on(const QColor& fill);
 
-// The font of painted views.
 QFont pixel_font(int pixels, bool bold = false);
 
 // The shape that goes with `Colours::series(index)`.

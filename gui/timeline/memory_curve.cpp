@@ -13,7 +13,6 @@ namespace {
 constexpr double kAbove = 17.0;
 // Peaks below this share of the capacity would be flat if its line were drawn.
 constexpr double kLeastOfCapacity = 0.05;
-// The series whose colour the curves have.
 constexpr int kSeries = 5;
 
 QColor base_colour(const Colours& colours) {

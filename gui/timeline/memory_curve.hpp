@@ -15,7 +15,6 @@ namespace shardwright::gui {
 
 // The scale of all ranks, so that their curves can be compared.
 struct MemoryScale {
-  // The peak of any rank.
   Bytes highest;
   // The memory of a rank; zero if it is unknown.
   Bytes capacity;

@@ -77,12 +77,11 @@ TextTable statistics_table(const RangeStatistics& statistics, const QStringList&
   }
   const auto add = [&](const QString& title, const KindStatistics& line) {
     const double share = total.seconds[0] > 0.0 ? line.seconds[0] / total.seconds[0] : 0.0;
-    QStringList row = {title, count_text(static_cast<std::int64_t>(line.count[0])),
-                       time_text(Seconds(line.seconds[0])), percent_text(share)};
+    QStringList row = {title, count_text(line.count[0]), time_text(Seconds(line.seconds[0])),
+                       percent_text(share)};
     if (compares) {
       const bool has_both = line.seconds[0] > 0.0 && line.count[1] > 0;
-      row += {count_text(static_cast<std::int64_t>(line.count[1])),
-              time_text(Seconds(line.seconds[1])),
+      row += {count_text(line.count[1]), time_text(Seconds(line.seconds[1])),
               has_both ? signed_percent_text(line.seconds[1] / line.seconds[0] - 1.0) : u"–"_s};
     }
     table.rows.push_back(row);

@@ -13,7 +13,6 @@ namespace shardwright::gui {
 // Spans of one kind of op within the range; those that cross its ends count with the part inside.
 struct KindStatistics {
   OpKind kind = OpKind::Gemm;
-  // Each side has its values.
   std::array<double, 2> seconds{};
   std::array<std::size_t, 2> count{};
 };

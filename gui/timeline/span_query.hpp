@@ -25,7 +25,6 @@ class SpanQuery {
 
   bool matches(const Span& span) const;
   bool empty() const { return terms_.empty(); }
-  // The terms as they were typed.
   const QString& text() const { return text_; }
 
  private:

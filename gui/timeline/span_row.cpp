@@ -11,6 +11,17 @@ constexpr std::size_t kBranching = 8;
 
 }  // namespace
 
+template <class Part, class AddBusy>
+std::vector<SpanRow::Node> SpanRow::summed_up(const std::vector<Part>& parts, AddBusy add_busy) {
+  std::vector<Node> nodes;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (i % kBranching == 0) nodes.push_back({parts[i].start, parts[i].end, {}});
+    nodes.back().end = std::max(nodes.back().end, parts[i].end);
+    add_busy(nodes.back(), parts[i]);
+  }
+  return nodes;
+}
+
 SpanRow::SpanRow(std::vector<RowSpan> spans) : spans_(std::move(spans)) {
   const auto earlier = [](const RowSpan& a, const RowSpan& b) { return a.start < b.start; };
   if (!std::is_sorted(spans_.begin(), spans_.end(), earlier))
@@ -18,31 +29,16 @@ SpanRow::SpanRow(std::vector<RowSpan> spans) : spans_(std::move(spans)) {
   reach_.reserve(spans_.size());
   for (const RowSpan& span : spans_)
     reach_.push_back(reach_.empty() ? span.end : std::max(reach_.back(), span.end));
-  std::vector<Node> level;
-  for (std::size_t first = 0; first < spans_.size(); first += kBranching) {
-    const std::size_t last = std::min(spans_.size(), first + kBranching);
-    Node node{spans_[first].start, spans_[first].end, {}};
-    for (std::size_t i = first; i < last; ++i) {
-      node.end = std::max(node.end, spans_[i].end);
-      node.busy[static_cast<std::size_t>(spans_[i].role)] += spans_[i].end - spans_[i].start;
-    }
-    level.push_back(node);
+  levels_.push_back(summed_up(spans_, [](Node& node, const RowSpan& span) {
+    node.busy[static_cast<std::size_t>(span.role)] += span.end - span.start;
+  }));
+  while (levels_.back().size() > kBranching) {
+    levels_.push_back(summed_up(levels_.back(), [](Node& node, const Node& below) {
+      for (std::size_t role = 0; role < node.busy.size(); ++role)
+        node.busy[role] += below.busy[role];
+    }));
   }
-  while (!level.empty()) {
-    levels_.push_back(std::move(level));
-    level.clear();
-    const std::vector<Node>& below = levels_.back();
-    if (below.size() <= kBranching) break;
-    for (std::size_t first = 0; first < below.size(); first += kBranching) {
-      Node node{below[first].start, below[first].end, {}};
-      for (std::size_t i = first; i < std::min(below.size(), first + kBranching); ++i) {
-        node.end = std::max(node.end, below[i].end);
-        for (std::size_t role = 0; role < node.busy.size(); ++role)
-          node.busy[role] += below[i].busy[role];
-      }
-      level.push_back(node);
-    }
-  }
+  if (levels_.back().empty()) levels_.clear();
 }
 
 PositionRange SpanRow::visible(double from, double to) const {
@@ -167,7 +163,6 @@ class SpanRow::Painter {
   const AxisWindow& window_;
   int width_;
   double box_width_;
-  // Pixels of a second.
   double per_second_;
   RowLayout layout_;
   std::vector<RoleTimes> columns_;

@@ -1,4 +1,5 @@
-// The spans of one stream of one rank, made for painting at any zoom.
+// The spans of one stream of one rank, made for painting at any zoom. All times are in seconds, and
+// indices of spans are those into Timeline::spans.
 //
 // Above the sorted spans stands a pyramid: each node sums up eight spans or eight lower nodes. It has
 // their extent in time and the busy time of each role. A paint descends from the top, skips nodes
@@ -18,21 +19,17 @@
 namespace shardwright::gui {
 
 struct RowSpan {
-  // The times are in seconds.
   double start = 0.0, end = 0.0;
-  // The index into Timeline::spans.
   std::uint32_t index = 0;
   Role role = Role::Other;
 
   bool operator==(const RowSpan&) const = default;
 };
 
-// The busy time of each role in seconds.
 using RoleTimes = std::array<double, kRoles>;
 
 // A span wide enough to be painted by itself.
 struct SpanBox {
-  // The place in the row.
   std::size_t position = 0;
   // The edges are in pixels and not clipped.
   double x0 = 0.0, x1 = 0.0;
@@ -43,13 +40,11 @@ struct ColumnLoad {
   int column = 0;
   // The share of the column's time; it exceeds 1 only if spans overlap.
   double busy = 0.0;
-  // The role with the most time in the column.
   Role role = Role::Other;
 };
 
 struct RowLayout {
   std::vector<SpanBox> boxes;
-  // The columns follow each other from left to right.
   std::vector<ColumnLoad> columns;
 };
 
@@ -87,6 +82,10 @@ class SpanRow {
     RoleTimes busy{};
   };
   class Painter;
+
+  // Returns a node for each kBranching parts, which are spans or nodes.
+  template <class Part, class AddBusy>
+  static std::vector<Node> summed_up(const std::vector<Part>& parts, AddBusy add_busy);
 
   std::vector<RowSpan> spans_;
   // Each span has the latest end of all spans up to it.

@@ -88,11 +88,6 @@ void TimelineCanvas::part_changed() {
   viewport()->update();
 }
 
-double TimelineCanvas::time_at(double x) const {
-  const QRectF plot = this->plot();
-  return scene_.window.value_at(std::clamp(x - plot.left(), 0.0, plot.width()), plot.width());
-}
-
 const Track* TimelineCanvas::track_at(const QPointF& position) const {
   const TimelineGeometry places = geometry();
   if (!places.plot.contains(position) && !places.names.contains(position)) return nullptr;
@@ -151,7 +146,7 @@ void TimelineCanvas::reveal(SpanRef ref) {
   const auto index = tracks_.track_of(ref);
   if (!index) return;
   const Track& track = tracks_.tracks()[*index];
-  const double rows = geometry().rows_height(), y = track.shown_y(scene_.rows.from);
+  const double rows = plot().height(), y = track.shown_y(scene_.rows.from);
   if (!track.pinned && (y < tracks_.pinned_height() || y + track.height > rows))
     verticalScrollBar()->setValue(
         static_cast<int>(track.y - 0.5 * (tracks_.pinned_height() + rows)));

@@ -48,7 +48,6 @@ class TimelineCanvas : public NavigableView<TimelineScene> {
   void move(const Track& track, std::size_t position);
   void nudge(const Track& track, int step);
   void arrange(const TimelineTracks::Arrangement& arrangement);
-  // Scrolls and pans until the op is in view.
   void reveal(SpanRef ref);
   // Scrolls to the rank with this label, and unfolds it.
   void scroll_to(const QString& label);
@@ -56,20 +55,18 @@ class TimelineCanvas : public NavigableView<TimelineScene> {
   QString text_of(SpanRef ref) const;
   std::optional<SpanRef> item_at(const QPointF& position) const override;
   const Track* track_at(const QPointF& position) const;
-  // Draws a line at this time, in seconds.
   void mark_moment(std::optional<double> moment);
 
   QSize sizeHint() const override { return {1000, 600}; }
 
  Q_SIGNALS:
-  // The range is in seconds.
+  // Times are in seconds, positions those of the viewport.
   void range_selected(double from, double to);
   void range_cleared();
   void op_selected(shardwright::gui::SpanRef ref);
   void op_cleared();
   // Emitted when other rows are shown, or the same ones in another order.
   void rows_changed();
-  // The position is one of the viewport.
   void menu_wanted(QPointF position);
 
  protected:
@@ -91,7 +88,6 @@ class TimelineCanvas : public NavigableView<TimelineScene> {
 
  private:
   TimelineGeometry geometry() const { return TimelineGeometry(QSizeF(viewport()->size())); }
-  double time_at(double x) const;
   std::optional<SpanRef> first_in_view() const;
   std::optional<SpanRef> beside(SpanRef ref, int step) const;
   std::optional<SpanRef> below(SpanRef ref, int step) const;
@@ -114,7 +110,6 @@ class TimelineCanvas : public NavigableView<TimelineScene> {
   std::vector<SpanRef> critical_path_, matches_;
   QPixmap backing_;
   bool backing_is_old_ = true;
-  // The track whose name is dragged.
   std::optional<Track> dragged_;
 };
 

@@ -78,7 +78,6 @@ void TimelineCanvas::select_neighbour(bool in_row, int step) {
   reveal(*next);
 }
 
-// Moves the row of the selected op, or its rank.
 void TimelineCanvas::nudge_selected(int step, bool rank) {
   const auto index = scene_.selected ? tracks_.track_of(*scene_.selected) : std::nullopt;
   if (!index) return;

@@ -1,5 +1,5 @@
 // Paints a timeline: tracks below a time axis, names at the left, a legend at the bottom. Knows no
-// widget, so that the window and exported files look the same.
+// widget, so that the window and exported files look the same. Times are in seconds.
 #pragma once
 
 #include <QFont>
@@ -12,7 +12,6 @@
 
 namespace shardwright::gui {
 
-// The range is in seconds.
 struct TimeRange {
   double from = 0.0, to = 0.0;
 
@@ -33,7 +32,6 @@ struct TimelineScene : PaintedScene<SpanRef> {
   Bytes capacity;
 };
 
-// The places of the parts in a rectangle of the given size.
 struct TimelineGeometry {
   explicit TimelineGeometry(const QSizeF& size);
 
@@ -41,9 +39,6 @@ struct TimelineGeometry {
 
   // The mark that folds and unfolds the rank whose header lies there.
   static QRectF fold_mark(double header_y);
-
-  // The height of the tracks in view.
-  double rows_height() const { return plot.height(); }
 };
 
 class TimelinePainter {
@@ -59,7 +54,6 @@ class TimelinePainter {
  private:
   template <class Paint>
   void for_visible_tracks(bool pinned, Paint paint);
-  // The area of the pinned tracks, or of all others.
   QRectF rows_area(bool pinned) const;
   void paint_axis();
   void paint_rows(bool pinned);

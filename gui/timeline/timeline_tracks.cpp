@@ -50,7 +50,6 @@ class RowNumbers {
   }
 
   std::map<RowKey, std::uint32_t> numbers_;
-  // Each side, rank and stream has its number.
   std::vector<std::uint32_t> fast_;
 };
 
@@ -97,7 +96,6 @@ MemoryPoint MemoryRow::at(double time) const {
 void TimelineTracks::set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
                                    const sim::ReservedMemory& reserved, const QStringList& names) {
   reserved_ = reserved;
-  // Predictions come first.
   std::vector<std::size_t> order(timelines.size());
   std::iota(order.begin(), order.end(), 0U);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -211,7 +209,6 @@ void TimelineTracks::collect_memory() {
   memory_places_.clear();
   for (std::size_t side = 0; side < timelines_.size(); ++side) {
     const bool predicted = timelines_[side]->origin == TimelineOrigin::Predicted;
-    // Each rank has its row and its highest level.
     std::map<std::int32_t, std::pair<MemoryRow, Bytes>> rows;
     for (const MemoryLevel& level : timelines_[side]->memory) {
       auto& [row, highest] = rows[level.rank];

@@ -2,7 +2,8 @@
 // the predicted one above the measured one, and its memory, unless the ranks are folded.
 //
 // Ranks with the same label ("stage 3") belong together: a prediction has one rank of each stage, a
-// measurement may have several. This file knows no widget.
+// measurement may have several. This file knows no widget. Times are in seconds, heights and places in
+// pixels.
 #pragma once
 
 #include <QString>
@@ -20,11 +21,9 @@
 
 namespace shardwright::gui {
 
-// A span of one of the timelines shown.
+// A span of one of the timelines shown: the indices into TimelineTracks::timelines and Timeline::spans.
 struct SpanRef {
-  // The index into TimelineTracks::timelines.
   std::uint8_t side = 0;
-  // The index into Timeline::spans.
   std::uint32_t index = 0;
 
   auto operator<=>(const SpanRef&) const = default;
@@ -32,7 +31,6 @@ struct SpanRef {
 
 enum class TrackKind : std::uint8_t { Rank, Spans, Memory };
 
-// The height of a rank's header in pixels.
 inline constexpr double kRankHeight = 24.0;
 
 struct Track {
@@ -45,7 +43,6 @@ struct Track {
   // The timeline whose spans or memory it shows.
   std::uint8_t side = 0;
   std::int32_t rank = 0;
-  // The stream of its spans.
   std::optional<Stream> stream;
   // The number of its peer among those of the same stream and rank.
   std::size_t ordinal = 0;
@@ -66,7 +63,6 @@ struct Track {
 };
 
 struct MemoryPoint {
-  // The time is in seconds.
   double time = 0.0;
   // The memory from this time on.
   double bytes = 0.0;
@@ -74,9 +70,7 @@ struct MemoryPoint {
   double base = 0.0;
 };
 
-// The memory of one rank.
 struct MemoryRow {
-  // The points are in the order of time.
   std::vector<MemoryPoint> points;
   MemoryPoint peak;
 
@@ -85,7 +79,6 @@ struct MemoryRow {
   MemoryPoint at(double time) const;
 };
 
-// The start and the end of an arrow.
 struct MessageArrow {
   SpanRef from, to;
 };
@@ -97,7 +90,6 @@ class TimelineTracks {
   // of the timelines, one for each or none at all; they distinguish two of one origin.
   void set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
                      const sim::ReservedMemory& reserved = {}, const QStringList& names = {});
-  // Leaves out spans that do not match.
   void set_filter(const SpanQuery& filter);
 
   // Reduces a rank to its header. This, pins and the order hold for later timelines as well.
@@ -142,9 +134,7 @@ class TimelineTracks {
   const std::vector<Track>& tracks() const { return tracks_; }
   const std::vector<SpanRow>& rows() const { return rows_; }
   const std::vector<MemoryRow>& memory_rows() const { return memory_rows_; }
-  // The end of the last span in seconds.
   double end() const { return end_; }
-  // The height of all tracks.
   double height() const { return height_; }
   double pinned_height() const { return pinned_height_; }
   std::size_t shown_spans() const { return shown_spans_; }
@@ -171,14 +161,12 @@ class TimelineTracks {
   std::vector<SpanRef> find(const SpanQuery& query) const;
 
  private:
-  // A rank of a timeline.
   struct RankPlace {
     std::uint8_t side = 0;
     std::int32_t rank = 0;
 
     bool operator==(const RankPlace&) const = default;
   };
-  // A row of spans that is not yet placed.
   struct RowPlace {
     Stream stream = Stream::Compute;
     // The number of the peer among those of the same stream and rank.
@@ -193,7 +181,6 @@ class TimelineTracks {
   void collect_memory();
   void place_all();
   static Track header_of(const QString& label, const RankPlace& rank);
-  // Adds the streams and the memory of a rank.
   void add_rank(const QString& label, const std::vector<RankPlace>& ranks,
                 std::vector<Track>& tracks);
   void add_memory(const QString& label, const RankPlace& rank, std::vector<Track>& tracks);
@@ -225,7 +212,6 @@ class TimelineTracks {
   std::vector<SpanRow> rows_;
   std::vector<RowPlace> row_places_;
   std::vector<MemoryRow> memory_rows_;
-  // The rank of each memory row.
   std::vector<RankPlace> memory_places_;
   // Each row has its track, or none if the timeline does not list the rank.
   std::vector<std::optional<std::size_t>> track_of_row_;
@@ -261,7 +247,6 @@ class SpanMarks {
                               int width) const;
 
  private:
-  // Each row has its positions.
   std::vector<std::vector<std::uint32_t>> positions_;
   std::size_t count_ = 0;
 };

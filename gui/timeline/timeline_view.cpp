@@ -1,6 +1,5 @@
 #include "gui/timeline/timeline_view.hpp"
 
-#include <QHBoxLayout>
 #include <QHeaderView>
 #include <QKeyEvent>
 #include <QLineEdit>
@@ -24,7 +23,6 @@ namespace {
 constexpr int kStatisticsHeight = 170;
 constexpr int kDetailsWidth = 290;
 
-// The longest heading of a column, in characters.
 constexpr qsizetype kLongestHeading = 30;
 
 // Keeps the beginning and the end of a long heading, which leaves room for the other columns.
@@ -34,7 +32,6 @@ QString shortened(const QString& heading) {
   return heading.left(half - 1) + u"…"_s + heading.right(half);
 }
 
-// Writes a time of the step to the microsecond.
 QString place_text(double seconds) {
   return fixed_text(seconds * 1e3, 3) + u" ms"_s;
 }
@@ -51,17 +48,14 @@ TimelineView::TimelineView(QWidget* parent) : View(parent), canvas_(new Timeline
   layout->addWidget(bar_);
   layout->addWidget(source_bar_);
   chips_ = new FilterChips(filter_edit_, u' ');
-  auto* chips = new QHBoxLayout;
-  chips->setContentsMargins(8, 0, 8, 0);
-  chips->addWidget(chips_);
-  layout->addLayout(chips);
+  QWidget* chips = row_of({chips_}, chips_);
+  chips->layout()->setContentsMargins(8, 0, 8, 0);
+  layout->addWidget(chips);
   empty_ = new EmptyState(canvas_, this);
   create_details();
-  auto* middle = new QHBoxLayout;
-  middle->setSpacing(0);
-  middle->addWidget(empty_, 1);
-  middle->addWidget(details_);
-  layout->addLayout(middle, 1);
+  QWidget* middle = row_of({empty_, details_}, empty_);
+  middle->layout()->setSpacing(0);
+  layout->addWidget(middle, 1);
   layout->addWidget(statistics_panel_);
   setFocusProxy(canvas_);
   // The canvas gets the focus first, so that its keys do not end up in the filter.
@@ -105,15 +99,12 @@ void TimelineView::create_bar() {
 }
 
 void TimelineView::create_source() {
-  source_bar_ = new QWidget(this);
-  auto* layout = new QHBoxLayout(source_bar_);
-  layout->setContentsMargins(8, 0, 8, 4);
   source_ = named<ElidedLabel>(u"timeline_source"_s);
-  layout->addWidget(source_, 1);
   auto* back = tool_button(u"timeline_back"_s, u"Back to the chosen plan"_s,
                            u"Shows the predicted step of the plan that is chosen in Plans"_s);
   connect(back, &QToolButton::clicked, this, &TimelineView::plan_wanted);
-  layout->addWidget(back);
+  source_bar_ = row_of({source_, back}, source_);
+  source_bar_->layout()->setContentsMargins(8, 0, 8, 4);
   source_bar_->hide();
 }
 
@@ -135,15 +126,12 @@ void TimelineView::create_details() {
 }
 
 void TimelineView::create_statistics() {
-  statistics_panel_ = new QWidget(this);
-  statistics_panel_->setFixedHeight(kStatisticsHeight);
-  auto* layout = new QVBoxLayout(statistics_panel_);
-  layout->setContentsMargins(8, 4, 8, 4);
-  summary_ = new QLabel(statistics_panel_);
-  layout->addWidget(summary_);
+  summary_ = new QLabel;
   statistics_ = text_table_widget(u"statistics"_s);
   statistics_->setAccessibleName(u"Statistics of the selected range"_s);
-  layout->addWidget(statistics_);
+  statistics_panel_ = column_of({summary_, statistics_});
+  statistics_panel_->layout()->setContentsMargins(8, 4, 8, 4);
+  statistics_panel_->setFixedHeight(kStatisticsHeight);
   statistics_panel_->hide();
 }
 
@@ -208,9 +196,8 @@ void TimelineView::find(const QString& text) {
   matches_ = canvas_->tracks().find(SpanQuery::parse(text, &problems));
   has_match_ = false;
   canvas_->set_matches(matches_);
-  match_label_->setText(
-      text.isEmpty() ? QString()
-                     : u"%1 found"_s.arg(count_text(static_cast<std::int64_t>(matches_.size()))));
+  match_label_->setText(text.isEmpty() ? QString()
+                                       : u"%1 found"_s.arg(count_text(matches_.size())));
   show_problems(*find_edit_, problems);
 }
 
@@ -231,8 +218,7 @@ void TimelineView::step_match(int step) {
     match_ = step > 0 ? (match_ + 1) % count : (match_ + count - 1) % count;
   }
   has_match_ = true;
-  match_label_->setText(u"%1 of %2"_s.arg(count_text(static_cast<std::int64_t>(match_ + 1)),
-                                          count_text(static_cast<std::int64_t>(count))));
+  match_label_->setText(u"%1 of %2"_s.arg(count_text(match_ + 1), count_text(count)));
   canvas_->select_op(matches_[match_]);
   canvas_->reveal(matches_[match_]);
 }
@@ -387,7 +373,7 @@ void TimelineView::update_statistics() {
   for (std::size_t side = 0; side < tracks.timelines().size() && side < 2; ++side) {
     const QString what =
         tracks.compares() ? tracks.side_title(side).toHtmlEscaped() + u": "_s : QString();
-    parts.append(what + counted_text(static_cast<std::int64_t>(figures.count(side)), "span"));
+    parts.append(what + counted_text(figures.count(side), "span"));
     if (figures.compute_busy[side] >= 0.0)
       parts.append(u"compute %1 busy"_s.arg(percent_text(figures.compute_busy[side])));
   }
@@ -429,8 +415,7 @@ void TimelineView::update_status() {
     status_->show_text(span_line(canvas.tracks(), *canvas.scene().selected));
     return;
   }
-  const auto shown = static_cast<std::int64_t>(canvas.tracks().shown_spans());
-  const auto all = static_cast<std::int64_t>(canvas.tracks().all_spans());
+  const std::size_t shown = canvas.tracks().shown_spans(), all = canvas.tracks().all_spans();
   if (all == 0) return status_->show_text({});
   const QString text = counted_text(all, "op");
   status_->show_text(shown == all ? text : u"%1 of %2"_s.arg(count_text(shown), text));

@@ -37,10 +37,8 @@ class TimelineView : public View {
                      const DeviceLimits& limits = {}, const sim::ReservedMemory& reserved = {},
                      const QStringList& names = {});
 
-  TimelineCanvas& canvas() { return *canvas_; }
-  const TimelineCanvas& canvas() const { return *canvas_; }
+  TimelineCanvas& canvas() const { return *canvas_; }
 
-  // Return the spans in view.
   TextTable table() const override;
   LazyTable lazy_table() const override;
 
@@ -58,7 +56,6 @@ class TimelineView : public View {
 
   // Puts ranks and rows where they stood before the user moved them.
   void reset_order();
-  // Keep the folded, pinned and moved rows.
   void save(QSettings& settings) const;
   void restore(const QSettings& settings);
 
@@ -87,7 +84,6 @@ class TimelineView : public View {
   void step_match(int step);
   // Folds these ranks and unfolds the others that are shown.
   void fold_only(const QStringList& labels);
-  // Selects the first op of this name that is shown. Returns false if there is none.
   bool select_first(const std::string& wanted);
   void open_menu(const QPointF& position);
   void add_filters(QMenu& menu, const Span& span);
@@ -106,7 +102,6 @@ class TimelineView : public View {
   QWidget *bar_ = nullptr, *source_bar_ = nullptr, *statistics_panel_ = nullptr;
   std::vector<SpanRef> matches_;
   std::size_t match_ = 0;
-  // True if `match_` is selected.
   bool has_match_ = false;
 };
 

@@ -100,36 +100,32 @@ std::span<const LinkIndex> ClusterMap::links_from(VertexIndex vertex) const {
 }
 
 QString ClusterMap::level_title(int level) {
-  return level == 0   ? QStringLiteral("leaf")
-         : level == 1 ? QStringLiteral("spine")
-                      : QStringLiteral("core");
+  return level == 0 ? u"leaf"_s : level == 1 ? u"spine"_s : u"core"_s;
 }
 
 QString ClusterMap::vertex_name(VertexIndex vertex) const {
   const std::uint32_t number = number_[vertex];
   switch (topology_.vertices()[vertex]) {
     case VertexKind::Accelerator:
-      return QStringLiteral("GPU %1").arg(vertex);
+      return u"GPU %1"_s.arg(vertex);
     case VertexKind::ScaleUpSwitch:
-      return QStringLiteral("%1 switch %2")
-          .arg(to_qstring(cluster_.node.scale_up.name))
-          .arg(number);
+      return u"%1 switch %2"_s.arg(to_qstring(cluster_.node.scale_up.name)).arg(number);
     case VertexKind::Nic: {
       const auto rails = static_cast<std::uint32_t>(
           std::min(cluster_.node.nic.per_node, cluster_.node.accelerators));
-      return QStringLiteral("NIC %1 of node %2").arg(number % rails).arg(number / rails);
+      return u"NIC %1 of node %2"_s.arg(number % rails).arg(number / rails);
     }
     case VertexKind::FabricSwitch:
-      return QStringLiteral("%1 %2").arg(level_title(switch_level_[vertex])).arg(number);
+      return u"%1 %2"_s.arg(level_title(switch_level_[vertex])).arg(number);
     case VertexKind::TorusRouter:
-      return QStringLiteral("router %1").arg(number);
+      return u"router %1"_s.arg(number);
   }
   return {};
 }
 
 QString ClusterMap::link_name(LinkIndex link) const {
   const sim::TopologyLink& ends = topology_.links()[link];
-  return vertex_name(ends.from) + QStringLiteral(" → ") + vertex_name(ends.to);
+  return vertex_name(ends.from) + u" → "_s + vertex_name(ends.to);
 }
 
 }  // namespace shardwright::gui

@@ -15,13 +15,11 @@ namespace shardwright::gui {
 enum class LinkLevel : std::uint8_t {
   // Two accelerators, or an accelerator and the switch of its domain.
   ScaleUp,
-  // An accelerator and a NIC.
   HostBus,
   // A NIC and a leaf switch, or the router of a torus.
   Leaf,
   // A switch and one a level higher.
   Spine,
-  // Two routers.
   Torus,
 };
 
@@ -66,15 +64,14 @@ class ClusterMap {
   ClusterSpec cluster_;
   sim::Topology topology_;
   std::uint32_t ranks_ = 0, nodes_ = 0, domain_size_ = 1;
-  // By vertex: the index into `links_by_vertex_`, with one more entry at the end.
+  // The first link of each vertex in `links_by_vertex_`, with one more entry at the end.
   std::vector<std::uint32_t> first_link_;
   std::vector<sim::LinkIndex> links_by_vertex_;
-  // By link.
   std::vector<LinkLevel> level_;
-  // By vertex; -1 if it is no fabric switch.
+  // The level of each vertex; -1 if it is no fabric switch.
   std::vector<int> switch_level_;
   std::vector<std::vector<sim::VertexIndex>> switches_;
-  // By vertex: its number among those of its kind and level.
+  // The number of each vertex among those of its kind and level.
   std::vector<std::uint32_t> number_;
 };
 

@@ -1,4 +1,4 @@
-// The traffic of a step's collectives and messages on the links of the cluster.
+// The traffic of a step's collectives and messages on the links of the cluster. Times are in seconds.
 //
 // A member of a collective sends the bytes of the ring algorithm (sent_bytes in
 // core/program/groups.hpp) to the next member of its node. If the group has p members on the node,
@@ -26,12 +26,10 @@ class LinkTraffic {
   // Counts all ranks of the plan; each does what the first rank of its stage does in the timeline.
   LinkTraffic(const ClusterMap& map, const Plan& plan, const Timeline& timeline);
 
-  // The end of the last transfer in seconds.
   double end() const { return end_; }
   // Returns by link the bytes that pass it from one time to another, in time linear in the transfers
   // and links.
   std::vector<Bytes> bytes(double from, double to) const;
-  // Returns the bytes that all ranks send within that time.
   Bytes sent(double from, double to) const;
 
  private:
@@ -48,7 +46,6 @@ class LinkTraffic {
   struct Transfer {
     double start = 0.0, end = 0.0;
     std::uint32_t pattern = 0;
-    // The bytes that a rank sends.
     double bytes = 0.0;
   };
   class Builder;
@@ -66,7 +63,6 @@ class LinkTraffic {
 std::vector<double> utilisation(const ClusterMap& map, const std::vector<Bytes>& bytes,
                                 double seconds);
 
-// Returns a row for each link, in base units.
 TextTable link_table(const ClusterMap& map, const std::vector<Bytes>& bytes,
                      const std::vector<double>& utilisation);
 

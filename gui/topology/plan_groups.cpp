@@ -1,49 +1,41 @@
 #include "gui/topology/plan_groups.hpp"
 
 #include <QStringList>
+#include <algorithm>
+#include <array>
+
+#include "gui/models/text.hpp"
 
 namespace shardwright::gui {
 namespace {
 
-Group group_of(Axis axis) {
-  switch (axis) {
-    case Axis::Tensor:
-      return Group::Tensor;
-    case Axis::Context:
-      return Group::Context;
-    case Axis::Expert:
-      return Group::Expert;
-    case Axis::Data:
-      return Group::Data;
-    case Axis::Pipeline:
-      return Group::Pipeline;
-  }
-  return Group::Tensor;
-}
+struct AxisTraits {
+  Axis axis;
+  Group group;
+  char16_t letter;
+  std::int64_t (*degree)(const Plan&);
+};
 
-std::int64_t degree(Axis axis, const Plan& plan) {
-  switch (axis) {
-    case Axis::Tensor:
-      return plan.tp;
-    case Axis::Context:
-      return plan.cp;
-    case Axis::Expert:
-      return plan.ep;
-    case Axis::Data:
-      return plan.dp * plan.cp;
-    case Axis::Pipeline:
-      return plan.pp;
-  }
-  return 1;
+constexpr std::array<AxisTraits, 5> kAxes = {{
+    {Axis::Tensor, Group::Tensor, u'T', [](const Plan& plan) { return plan.tp; }},
+    {Axis::Context, Group::Context, u'C', [](const Plan& plan) { return plan.cp; }},
+    {Axis::Expert, Group::Expert, u'E', [](const Plan& plan) { return plan.ep; }},
+    {Axis::Pipeline, Group::Pipeline, u'P', [](const Plan& plan) { return plan.pp; }},
+    {Axis::Data, Group::Data, u'D', [](const Plan& plan) { return plan.dp * plan.cp; }},
+}};
+
+const AxisTraits& traits_of(Axis axis) {
+  return *std::find_if(kAxes.begin(), kAxes.end(),
+                       [axis](const AxisTraits& traits) { return traits.axis == axis; });
 }
 
 }  // namespace
 
 PlanGroups::PlanGroups(const Plan& plan) : grid_(plan) {
-  for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Pipeline, Axis::Data}) {
-    if (degree(axis, plan) < 2) continue;
-    axes_.push_back(axis);
-    tables_.push_back(grid_.table(group_of(axis)));
+  for (const AxisTraits& traits : kAxes) {
+    if (traits.degree(plan) < 2) continue;
+    axes_.push_back(traits.axis);
+    tables_.push_back(grid_.table(traits.group));
   }
 }
 
@@ -58,36 +50,23 @@ std::vector<AxisGroup> PlanGroups::of(std::int64_t rank) const {
 }
 
 Role role_of(Axis axis) {
-  return role_of(group_of(axis));
+  return role_of(traits_of(axis).group);
 }
 
 QChar letter_of(Axis axis) {
-  switch (axis) {
-    case Axis::Tensor:
-      return u'T';
-    case Axis::Context:
-      return u'C';
-    case Axis::Expert:
-      return u'E';
-    case Axis::Data:
-      return u'D';
-    case Axis::Pipeline:
-      return u'P';
-  }
-  return u'?';
+  return traits_of(axis).letter;
 }
 
 QString ranks_text(const std::vector<std::int32_t>& ranks) {
   constexpr std::size_t kFew = 8;
   if (ranks.empty()) return {};
   const bool in_a_row = ranks.back() - ranks.front() == static_cast<std::int32_t>(ranks.size()) - 1;
-  if (in_a_row && ranks.size() > 2)
-    return QStringLiteral("%1–%2").arg(ranks.front()).arg(ranks.back());
+  if (in_a_row && ranks.size() > 2) return u"%1–%2"_s.arg(ranks.front()).arg(ranks.back());
   QStringList parts;
   const std::size_t shown = ranks.size() <= kFew ? ranks.size() : 4;
   for (std::size_t i = 0; i < shown; ++i) parts.append(QString::number(ranks[i]));
-  if (shown < ranks.size()) parts.append(QStringLiteral("… %1").arg(ranks.back()));
-  return parts.join(QStringLiteral(", "));
+  if (shown < ranks.size()) parts.append(u"… %1"_s.arg(ranks.back()));
+  return parts.join(u", "_s);
 }
 
 }  // namespace shardwright::gui

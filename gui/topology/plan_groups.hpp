@@ -3,7 +3,6 @@
 
 #include <QString>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "core/program/rank_grid.hpp"
@@ -15,7 +14,6 @@ namespace shardwright::gui {
 // The ranks that one rank works with along an axis, itself included.
 struct AxisGroup {
   Axis axis = Axis::Tensor;
-  // In ascending order.
   std::vector<std::int32_t> ranks;
 };
 
@@ -33,7 +31,6 @@ class PlanGroups {
  private:
   RankGrid grid_;
   std::vector<Axis> axes_;
-  // In the order of `axes_`.
   std::vector<GroupTable> tables_;
 };
 

@@ -22,7 +22,7 @@ QRectF panel_area(const QSizeF& size) {
 }  // namespace
 
 TopologyCanvas::TopologyCanvas(QWidget* parent)
-    : NavigableView(QStringLiteral("Topology of the cluster"), Zoom::Both, parent) {
+    : NavigableView(u"Topology of the cluster"_s, Zoom::Both, parent) {
   add_keys();
 }
 
@@ -74,11 +74,11 @@ void TopologyCanvas::set_plan(const ClusterSpec& cluster, const Plan& plan,
   if (timeline == nullptr) {
     scene_.utilisation.assign(map_->topology().links().size(), 0.0);
     scene_.bytes.assign(scene_.utilisation.size(), Bytes());
-    scene_.span_title = QStringLiteral("no timeline: all links are idle");
+    scene_.span_title = u"no timeline: all links are idle"_s;
   } else {
     double end = 0.0;
     for (const Span& span : timeline->spans) end = std::max(end, span.end().value());
-    step_ = end;
+    step_s_ = end;
     clear_range();
   }
   show_bottleneck();
@@ -107,12 +107,11 @@ void TopologyCanvas::load_links(double from, double to, const QString& title) {
 void TopologyCanvas::select_range(double from, double to) {
   if (to <= from) return clear_range();
   load_links(from, to,
-             QStringLiteral("from %1 ms to %2 ms")
-                 .arg(fixed_text(from * 1e3, 3), fixed_text(to * 1e3, 3)));
+             u"from %1 ms to %2 ms"_s.arg(fixed_text(from * 1e3, 3), fixed_text(to * 1e3, 3)));
 }
 
 void TopologyCanvas::clear_range() {
-  load_links(0.0, step_, QStringLiteral("mean over the step of %1").arg(time_text(Seconds(step_))));
+  load_links(0.0, step_s_, u"mean over the step of %1"_s.arg(time_text(Seconds(step_s_))));
 }
 
 void TopologyCanvas::select_rank(int rank) {
@@ -200,10 +199,9 @@ QString TopologyCanvas::tool_tip_at(const QPointF& position) const {
   if (item && layout_.items[*item].kind != ItemKind::Domain) {
     const MapItem& at = layout_.items[*item];
     if (at.kind == ItemKind::Gpu)
-      return QStringLiteral("<b>rank %1</b><br>stage %2")
-          .arg(at.first)
-          .arg(at.first < map_->ranks() ? QString::number(groups_->stage_of(at.first))
-                                        : QStringLiteral("none, the plan does not use it"));
+      return u"<b>rank %1</b><br>stage %2"_s.arg(at.first).arg(
+          at.first < map_->ranks() ? QString::number(groups_->stage_of(at.first))
+                                   : u"none, the plan does not use it"_s);
     return at.vertex ? map_->vertex_name(*at.vertex) : at.label.simplified();
   }
   if (const auto line = layout_.line_at(layout_place(position)))
@@ -216,15 +214,13 @@ QString TopologyCanvas::line_tip(const MapLine& line) const {
     const sim::LinkIndex busiest = *std::max_element(
         line.links.begin(), line.links.end(),
         [&](auto a, auto b) { return scene_.utilisation[a] < scene_.utilisation[b]; });
-    return QStringLiteral("%1 links, the busiest<br>%2")
-        .arg(line.links.size() / 2)
+    return u"%1 links, the busiest<br>%2"_s.arg(line.links.size() / 2)
         .arg(link_load_text(*map_, scene_, busiest));
   }
   QStringList text;
   for (const sim::LinkIndex link : line.links)
-    text.append(link_load_text(*map_, scene_, link) + QStringLiteral(", ") +
-                bytes_text(scene_.bytes[link]));
-  return text.join(QStringLiteral("<br>"));
+    text.append(link_load_text(*map_, scene_, link) + u", "_s + bytes_text(scene_.bytes[link]));
+  return text.join(u"<br>"_s);
 }
 
 // A double click on an item counts as a second click on it.

@@ -56,9 +56,7 @@ class TopologyCanvas : public NavigableView<TopologyScene> {
   bool double_click_fits_at(const QPointF& position) const override;
 
  private:
-  // The size of the map without zoom.
   QSizeF map_size() const;
-  // The place of the layout that lies at a place of the viewport.
   QPointF layout_place(const QPointF& position) const;
   void load_links(double from, double to, const QString& title);
   void show_domain(std::int64_t first);
@@ -74,8 +72,7 @@ class TopologyCanvas : public NavigableView<TopologyScene> {
   std::optional<PlanGroups> groups_;
   LinkTraffic traffic_;
   TopologyLayout layout_;
-  // The length of the step in seconds.
-  double step_ = 0.0;
+  double step_s_ = 0.0;
   std::uint32_t first_domain_ = 0, first_gpu_ = 0;
 };
 

@@ -106,8 +106,8 @@ class Builder {
 
   QString domain_title(std::uint32_t domain) const {
     const auto per_node = static_cast<std::uint32_t>(map_.cluster().node.accelerators);
-    if (map_.domain_size() <= per_node) return QStringLiteral("node %1").arg(domain);
-    return QStringLiteral("domain %1").arg(domain);
+    if (map_.domain_size() <= per_node) return u"node %1"_s.arg(domain);
+    return u"domain %1"_s.arg(domain);
   }
 
   void add_domain(std::uint32_t index) {
@@ -140,12 +140,7 @@ class Builder {
       const QRectF more(box.left() + 8.0 + pitch * shown + 2.0, gpu_y, 2.0 * pitch - 4.0,
                         gpu_height);
       more_gpus_[domain] = layout_.items.size();
-      add_item({ItemKind::MoreGpus,
-                more,
-                QStringLiteral("+%1").arg(gpus - shown),
-                {},
-                first,
-                gpus - shown});
+      add_item({ItemKind::MoreGpus, more, u"+%1"_s.arg(gpus - shown), {}, first, gpus - shown});
     }
     add_scale_up({box.left() + 8.0, switch_y, inner, switch_height}, gpu_vertices);
     add_nics(gpu_vertices, nic_y, nic_height);
@@ -196,15 +191,13 @@ class Builder {
     const std::uint32_t hidden = map_.domains() - shown_;
     const bool nodes =
         map_.domain_size() <= static_cast<std::uint32_t>(map_.cluster().node.accelerators);
-    add_item(
-        {ItemKind::MoreDomains,
-         {last.right() + kGap, last.top(), kStackWidth, last.height()},
-         QStringLiteral("%1 more\n%2%3")
-             .arg(count_text(hidden), nodes ? QStringLiteral("node") : QStringLiteral("domain"),
-                  hidden == 1 ? QString() : QStringLiteral("s")),
-         {},
-         0,
-         hidden});
+    add_item({ItemKind::MoreDomains,
+              {last.right() + kGap, last.top(), kStackWidth, last.height()},
+              u"%1 more\n%2%3"_s.arg(count_text(hidden), nodes ? u"node"_s : u"domain"_s,
+                                     hidden == 1 ? QString() : u"s"_s),
+              {},
+              0,
+              hidden});
     more_domains_ = layout_.items.size() - 1;
   }
 
@@ -256,7 +249,7 @@ class Builder {
     const double stack_left = has_stack_ ? right + kGap : right - kStackWidth;
     add_item({ItemKind::MoreSwitches,
               {stack_left, level_y_[level] - kSwitchHeight / 2.0, kStackWidth, kSwitchHeight},
-              QStringLiteral("%1 more").arg(count_text(hidden)),
+              u"%1 more"_s.arg(count_text(hidden)),
               {},
               static_cast<std::uint32_t>(level),
               hidden});
@@ -311,11 +304,9 @@ class Builder {
     for (LinkIndex link = 0; link < links().size(); ++link) {
       if (map_.level(link) == LinkLevel::Torus) all.push_back(link);
     }
-    QString title = QStringLiteral("torus");
+    QString title = u"torus"_s;
     for (std::size_t axis = 0; axis < map_.topology().torus().size(); ++axis)
-      title += QStringLiteral("%1%2")
-                   .arg(axis == 0 ? QStringLiteral(" ") : QStringLiteral("×"))
-                   .arg(map_.topology().torus()[axis].nodes);
+      title += u"%1%2"_s.arg(axis == 0 ? u" "_s : u"×"_s).arg(map_.topology().torus()[axis].nodes);
     const QRectF last = domain_box(shown_ - 1);
     const QRectF bar(layout_.area.left() + kLevelsWidth, level_y_[0] - kSwitchHeight / 2.0,
                      last.right() - layout_.area.left() - kLevelsWidth, kSwitchHeight);
@@ -346,9 +337,8 @@ class Builder {
 
   void add_level_labels() {
     for (std::size_t level = 0; level < level_y_.size(); ++level) {
-      const QString title = map_.switches().empty()
-                                ? QStringLiteral("torus")
-                                : ClusterMap::level_title(static_cast<int>(level));
+      const QString title =
+          map_.switches().empty() ? u"torus"_s : ClusterMap::level_title(static_cast<int>(level));
       layout_.levels.push_back({title, level_y_[level]});
     }
     bool seen_nic = false, seen_gpu = false, seen_switch = false;
@@ -356,9 +346,9 @@ class Builder {
       const auto label = [&](bool& seen, const QString& text) {
         if (!std::exchange(seen, true)) layout_.levels.push_back({text, item.box.center().y()});
       };
-      if (item.kind == ItemKind::Nic) label(seen_nic, QStringLiteral("NIC"));
-      if (item.kind == ItemKind::Gpu) label(seen_gpu, QStringLiteral("GPU"));
-      if (item.kind == ItemKind::ScaleUpSwitch) label(seen_switch, QStringLiteral("scale-up"));
+      if (item.kind == ItemKind::Nic) label(seen_nic, u"NIC"_s);
+      if (item.kind == ItemKind::Gpu) label(seen_gpu, u"GPU"_s);
+      if (item.kind == ItemKind::ScaleUpSwitch) label(seen_switch, u"scale-up"_s);
     }
   }
 

@@ -15,7 +15,6 @@
 namespace shardwright::gui {
 
 enum class ItemKind : std::uint8_t {
-  // The frame of a node or rack.
   Domain,
   Gpu,
   // The switch of a domain, or a bar that stands for the direct links of a mesh or ring.
@@ -45,7 +44,6 @@ struct MapLine {
 
 struct LevelLabel {
   QString text;
-  // The middle of the text.
   double y = 0.0;
 };
 
@@ -54,7 +52,6 @@ struct TopologyLayout {
   std::vector<MapLine> lines;
   std::vector<LevelLabel> levels;
   std::uint32_t first_domain = 0, shown_domains = 0;
-  // The area that holds everything.
   QRectF area;
 
   QRectF box_of(const LevelLabel& level) const;

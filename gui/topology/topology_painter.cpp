@@ -3,7 +3,6 @@
 #include <QFontMetricsF>
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"
@@ -21,7 +20,6 @@ constexpr double kRadius = 4.0;
 constexpr double kBusy = 0.5;
 // Links with this share of the highest utilisation count as equally busy.
 constexpr double kAsBusy = 0.98;
-// The place of the mark along the busiest link.
 constexpr double kMarkPlace = 0.3;
 constexpr double kNoteLine = 17.0;
 
@@ -45,13 +43,6 @@ QColor sequential_colour(double share, bool dark) {
 // The width of a line, in pixels, tells its share as well.
 double sequential_width(double share) {
   return 1.0 + 4.0 * std::clamp(share, 0.0, 1.0);
-}
-
-QFont font_of(int pixels, bool bold) {
-  QFont font;
-  font.setPixelSize(pixels);
-  font.setBold(bold);
-  return font;
 }
 
 bool holds(const std::vector<std::int32_t>& ranks, std::uint32_t rank) {
@@ -83,9 +74,8 @@ double scale_end(const std::vector<double>& utilisation) {
 }
 
 QString link_load_text(const ClusterMap& map, const TopologyScene& scene, LinkIndex link) {
-  return QStringLiteral("%1: %2 of %3")
-      .arg(map.link_name(link), percent_text(scene.utilisation[link]),
-           bandwidth_text(map.topology().links()[link].capacity));
+  return u"%1: %2 of %3"_s.arg(map.link_name(link), percent_text(scene.utilisation[link]),
+                               bandwidth_text(map.topology().links()[link].capacity));
 }
 
 TopologyPainter::TopologyPainter(QPainter& painter, const ClusterMap& map, const PlanGroups& groups,
@@ -97,9 +87,9 @@ TopologyPainter::TopologyPainter(QPainter& painter, const ClusterMap& map, const
       layout_(layout),
       scene_(scene),
       colours_(colours),
-      font_(font_of(12, false)),
-      bold_(font_of(12, true)),
-      small_(font_of(11, false)) {
+      font_(pixel_font(12)),
+      bold_(pixel_font(12, true)),
+      small_(pixel_font(11)) {
   if (scene_.rank()) rank_groups_ = groups_.of(*scene_.rank());
 }
 
@@ -120,11 +110,14 @@ void TopologyPainter::paint(const QRectF& plot, const QRectF& panel) {
 }
 
 void TopologyPainter::paint_map() {
-  for (const MapItem& item : layout_.items) {
-    if (item.kind == ItemKind::Domain) paint_item(item);
-  }
+  const auto paint_items = [this](bool domains) {
+    for (const MapItem& item : layout_.items) {
+      if ((item.kind == ItemKind::Domain) == domains) paint_item(item);
+    }
+  };
+  paint_items(true);
   paint_lines();
-  paint_items();
+  paint_items(false);
   paint_bottleneck();
   painter_.setFont(small_);
   painter_.setPen(colours_.muted_text);
@@ -153,12 +146,6 @@ void TopologyPainter::paint_lines() {
     painter_.setPen(QPen(sequential_colour(share, colours_.dark), sequential_width(share),
                          Qt::SolidLine, Qt::FlatCap));
     painter_.drawLine(line->a, line->b);
-  }
-}
-
-void TopologyPainter::paint_items() {
-  for (const MapItem& item : layout_.items) {
-    if (item.kind != ItemKind::Domain) paint_item(item);
   }
 }
 
@@ -196,15 +183,15 @@ void TopologyPainter::paint_item(const MapItem& item) {
 QString domain_text(const ClusterMap& map, const PlanGroups& groups, const MapItem& item) {
   const std::int64_t first = std::int64_t{item.first} * map.domain_size();
   const std::int64_t last = std::min<std::int64_t>(first + map.domain_size(), map.ranks()) - 1;
-  if (last < first) return item.label + QStringLiteral(" · not used");
-  QString text = item.label + QStringLiteral(" · %1–%2").arg(first).arg(last);
+  if (last < first) return item.label + u" · not used"_s;
+  QString text = item.label + u" · %1–%2"_s.arg(first).arg(last);
   std::int64_t lowest = groups.stage_of(first), highest = lowest;
   for (std::int64_t rank = first; rank <= last; ++rank) {
     lowest = std::min(lowest, groups.stage_of(rank));
     highest = std::max(highest, groups.stage_of(rank));
   }
-  return text + (lowest == highest ? QStringLiteral(" · stage %1").arg(lowest)
-                                   : QStringLiteral(" · stages %1–%2").arg(lowest).arg(highest));
+  return text + (lowest == highest ? u" · stage %1"_s.arg(lowest)
+                                   : u" · stages %1–%2"_s.arg(lowest).arg(highest));
 }
 
 // The number is turned if the box is too narrow.
@@ -264,7 +251,7 @@ void TopologyPainter::paint_hidden_members(const MapItem& item) {
     paint_badge(QPointF(item.box.left() + 12.0, y), group.axis);
     painter_.setPen(colours_.text);
     painter_.drawText(QPointF(item.box.left() + 12.0 + kBadge + 5.0, y + kBadge - 2.0),
-                      QStringLiteral("× %1").arg(hidden));
+                      u"× %1"_s.arg(hidden));
     y += kBadge + 3.0;
   }
 }
@@ -307,13 +294,12 @@ void TopologyPainter::paint_busiest_load(double share, double y) {
   const QRectF first(label->topLeft(), QSizeF(label->width(), kNoteLine));
   painter_.setPen(colours_.bad);
   painter_.setFont(bold_);
-  painter_.drawText(first, Qt::AlignVCenter | Qt::AlignLeft,
-                    QStringLiteral("◯ ") + percent_text(share));
+  painter_.drawText(first, Qt::AlignVCenter | Qt::AlignLeft, u"◯ "_s + percent_text(share));
   if (!tells_others) return;
   painter_.setFont(small_);
-  painter_.drawText(
-      first.translated(0.0, kNoteLine), Qt::AlignVCenter | Qt::AlignLeft | Qt::TextDontClip,
-      QStringLiteral("one of %1").arg(count_text(static_cast<std::int64_t>(scene_.as_busy))));
+  painter_.drawText(first.translated(0.0, kNoteLine),
+                    Qt::AlignVCenter | Qt::AlignLeft | Qt::TextDontClip,
+                    u"one of %1"_s.arg(count_text(scene_.as_busy)));
 }
 
 double TopologyPainter::paint_text(const QRectF& panel, double y, const QString& text,
@@ -338,7 +324,7 @@ void TopologyPainter::paint_panel(const QRectF& panel) {
 }
 
 double TopologyPainter::paint_scale(const QRectF& panel, double y) {
-  y = paint_text(panel, y, QStringLiteral("Link utilisation"), colours_.text, bold_);
+  y = paint_text(panel, y, u"Link utilisation"_s, colours_.text, bold_);
   y = paint_text(panel, y, scene_.span_title, colours_.muted_text, small_) + 4.0;
   const double width = panel.width() - 14.0;
   const int steps = 60;
@@ -356,58 +342,56 @@ double TopologyPainter::paint_scale(const QRectF& panel, double y) {
   for (const double part : {0.0, 0.5, 1.0})
     painter_.drawText(
         QRectF(panel.left() + width * part - 20.0, y + kScaleHeight + 2.0, 40.0, 14.0),
-        part == 0.0 ? Qt::AlignRight : Qt::AlignCenter,
-        QStringLiteral("%1 %").arg(100.0 * part * end));
+        part == 0.0 ? Qt::AlignRight : Qt::AlignCenter, u"%1 %"_s.arg(100.0 * part * end));
   return y + kScaleHeight + 18.0;
 }
 
 double TopologyPainter::paint_bottleneck_text(const QRectF& panel, double y) {
   if (!scene_.bottleneck)
-    return paint_text(panel, y, QStringLiteral("No traffic between GPUs in this time."),
-                      colours_.muted_text, font_);
+    return paint_text(panel, y, u"No traffic between GPUs in this time."_s, colours_.muted_text,
+                      font_);
   const LinkIndex link = *scene_.bottleneck;
   const bool unique = scene_.as_busy < 2;
-  y = paint_text(panel, y,
-                 unique ? QStringLiteral("◯ Busiest link")
-                        : QStringLiteral("◯ Busiest links: %1 are equal, one is marked")
-                              .arg(count_text(static_cast<std::int64_t>(scene_.as_busy))),
-                 colours_.bad, bold_);
+  y = paint_text(
+      panel, y,
+      unique ? u"◯ Busiest link"_s
+             : u"◯ Busiest links: %1 are equal, one is marked"_s.arg(count_text(scene_.as_busy)),
+      colours_.bad, bold_);
   y = paint_text(panel, y, link_load_text(map_, scene_, link), colours_.text, font_);
-  y = paint_text(panel, y,
-                 QStringLiteral("%1 in %2")
-                     .arg(bytes_text(scene_.bytes[link]), time_text(Seconds(scene_.seconds))),
-                 colours_.muted_text, small_);
+  y = paint_text(
+      panel, y,
+      u"%1 in %2"_s.arg(bytes_text(scene_.bytes[link]), time_text(Seconds(scene_.seconds))),
+      colours_.muted_text, small_);
   // A mean over the step hides bursts, in which exposed communication waits for the links.
   if (scene_.utilisation[link] >= kBusy) return y;
   return paint_text(panel, y + 2.0,
-                    QStringLiteral("On average no link is busy: communication delays the step in "
-                                   "bursts. Select a range in Timeline to see one."),
+                    u"On average no link is busy: communication delays the step in "
+                    "bursts. Select a range in Timeline to see one."_s,
                     colours_.muted_text, small_);
 }
 
 double TopologyPainter::paint_bisection(const QRectF& panel, double y) {
   if (scene_.bisection.value() <= 0.0) return y;
-  y = paint_text(panel, y, QStringLiteral("Bisection bandwidth"), colours_.text, bold_);
+  y = paint_text(panel, y, u"Bisection bandwidth"_s, colours_.text, bold_);
   const BytesPerSecond each = 2.0 * scene_.bisection / map_.topology().accelerators();
-  y = paint_text(panel, y,
-                 QStringLiteral("%1, %2 per accelerator")
-                     .arg(bandwidth_text(scene_.bisection), bandwidth_text(each)),
-                 colours_.text, font_);
+  y = paint_text(
+      panel, y,
+      u"%1, %2 per accelerator"_s.arg(bandwidth_text(scene_.bisection), bandwidth_text(each)),
+      colours_.text, font_);
   return paint_text(panel, y, QString::fromUtf8(planner::kBisectionMeaning), colours_.muted_text,
                     small_);
 }
 
 void TopologyPainter::paint_groups(const QRectF& panel, double y) {
   if (!scene_.rank()) {
-    paint_text(panel, y, QStringLiteral("Point at a GPU to see its groups, click to select it."),
+    paint_text(panel, y, u"Point at a GPU to see its groups, click to select it."_s,
                colours_.muted_text, font_);
     return;
   }
   y = paint_text(panel, y,
-                 QStringLiteral("Rank %1 · stage %2%3")
-                     .arg(*scene_.rank())
+                 u"Rank %1 · stage %2%3"_s.arg(*scene_.rank())
                      .arg(groups_.stage_of(*scene_.rank()))
-                     .arg(scene_.selected ? QStringLiteral(" · Esc clears") : QString()),
+                     .arg(scene_.selected ? u" · Esc clears"_s : QString()),
                  colours_.text, bold_) +
       4.0;
   for (const AxisGroup& group : rank_groups_) {
@@ -415,9 +399,7 @@ void TopologyPainter::paint_groups(const QRectF& panel, double y) {
     painter_.setOpacity(shows(group.axis) ? 1.0 : 0.35);
     paint_badge(QPointF(panel.left(), y + 1.0), group.axis);
     const QRectF text = panel.adjusted(kBadge + 6.0, 0.0, 0.0, 0.0);
-    y = paint_text(text, y,
-                   title_of(role) + QStringLiteral(": ") +
-                       counted_text(static_cast<std::int64_t>(group.ranks.size()), "rank"),
+    y = paint_text(text, y, title_of(role) + u": "_s + counted_text(group.ranks.size(), "rank"),
                    colours_.text, font_);
     y = paint_text(text, y, ranks_text(group.ranks), colours_.muted_text, small_) + 4.0;
   }

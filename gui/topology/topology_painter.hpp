@@ -12,9 +12,8 @@
 
 namespace shardwright::gui {
 
-// The items are ranks.
 struct TopologyScene : PaintedScene<std::int32_t> {
-  // By link: the share of its capacity that is used, and the bytes that pass it.
+  // The share of each link's capacity that is used, and the bytes that pass it.
   std::vector<double> utilisation;
   std::vector<Bytes> bytes;
   // The length of the time that both are of, and its description: "mean over the step of 1.2 s".
@@ -28,7 +27,6 @@ struct TopologyScene : PaintedScene<std::int32_t> {
   // The axis whose groups are shown; none: those of all axes.
   std::optional<Axis> axis;
 
-  // The rank whose groups stand out.
   std::optional<std::int32_t> rank() const { return selected ? selected : hovered; }
 };
 
@@ -43,14 +41,12 @@ class TopologyPainter {
  private:
   struct Load {
     double share = 0.0;
-    // The link with this load.
     sim::LinkIndex link = 0;
   };
 
   Load load_of(const MapLine& line) const;
   void paint_map();
   void paint_lines();
-  void paint_items();
   void paint_item(const MapItem& item);
   void paint_gpu(const MapItem& item);
   void paint_rank_number(const MapItem& item);

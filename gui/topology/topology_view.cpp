@@ -6,16 +6,13 @@
 #include "core/base/error.hpp"
 #include "gui/models/text.hpp"
 #include "gui/views/empty_state.hpp"
+#include "gui/views/layouts.hpp"
 
 namespace shardwright::gui {
 
 TopologyView::TopologyView(QWidget* parent) : View(parent), canvas_(new TopologyCanvas) {
   // The stack passes the focus on from within a page, but not from the page itself.
-  auto* page = new QWidget(this);
-  auto* page_layout = new QVBoxLayout(page);
-  page_layout->setContentsMargins(0, 0, 0, 0);
-  page_layout->addWidget(canvas_);
-  empty_ = new EmptyState(page, this);
+  empty_ = new EmptyState(column_of({canvas_}), this);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(empty_);
@@ -39,11 +36,10 @@ void TopologyView::set_plan(const ClusterSpec& cluster, const Plan& plan,
 
 void TopologyView::clear(const QString& files) {
   canvas_->clear();
-  empty_->show_hint(
-      files.isEmpty()
-          ? QStringLiteral("<b>No cluster yet</b><br>Choose a plan to see the places of its ranks "
-                           "in the cluster and the load of the links.")
-          : hint_of_files(files, QStringLiteral("no cluster")));
+  empty_->show_hint(files.isEmpty()
+                        ? u"<b>No cluster yet</b><br>Choose a plan to see the places of its ranks "
+                          "in the cluster and the load of the links."_s
+                        : hint_of_files(files, u"no cluster"_s));
 }
 
 TextTable TopologyView::table() const {

@@ -20,13 +20,11 @@ class TopologyView : public View {
   // `files` are those whose step Timeline shows instead of a plan's, if any.
   void clear(const QString& files = {});
 
-  TopologyCanvas& canvas() { return *canvas_; }
-  const TopologyCanvas& canvas() const { return *canvas_; }
+  TopologyCanvas& canvas() const { return *canvas_; }
 
-  // Returns a row for each link.
   TextTable table() const override;
 
-  // The time, in seconds, over which the load of the links is averaged.
+  // Averages the load of the links over this time, in seconds.
   void select_range(double from, double to) { canvas_->select_range(from, to); }
   void clear_range() { canvas_->clear_range(); }
 

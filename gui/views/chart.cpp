@@ -1,6 +1,7 @@
 #include "gui/views/chart.hpp"
 
 #include <QEvent>
+#include <QWheelEvent>
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -34,6 +35,7 @@ bool same_look(const Colours& a, const Colours& b) {
 
 Chart::Chart(QWidget* parent) : QCustomPlot(parent) {
   setNoAntialiasingOnDrag(true);
+  setAttribute(Qt::WA_NoMousePropagation, false);
   axisRect()->setupFullAxesBox(false);
   for (QCPAxis* axis : {xAxis2, yAxis2}) axis->setVisible(false);
   for (QCPAxis* axis : {xAxis, yAxis}) axis->setTicker(QSharedPointer<ShortTicker>::create(axis));
@@ -121,6 +123,15 @@ void Chart::changeEvent(QEvent* event) {
   restyle();
   Q_EMIT restyled();
   replot(rpQueuedReplot);
+}
+
+// QCustomPlot keeps the wheel to itself everywhere. Where it zooms nothing, the view around the chart
+// scrolls.
+void Chart::wheelEvent(QWheelEvent* event) {
+  const bool zooms = interactions().testFlag(QCP::iRangeZoom) &&
+                     !legend->outerRect().contains(event->position().toPoint());
+  if (zooms) return QCustomPlot::wheelEvent(event);
+  event->ignore();
 }
 
 void Chart::style_axis(QCPAxis* axis) const {

@@ -20,7 +20,6 @@ class Chart : public QCustomPlot {
   void allow_zoom();
   // Moves the legend out of the axis rectangle, where it would lie on data, into lines above it.
   void put_legend_above();
-  // Removes plottables, items and the legend's entries.
   void clear_all();
   // Adds a text whose corner that `alignment` names lies at a point in plot coordinates.
   QCPItemText* add_label(const QString& text, double x, double y, Qt::Alignment alignment);
@@ -37,6 +36,7 @@ class Chart : public QCustomPlot {
  protected:
   void paintEvent(QPaintEvent* event) override;
   void changeEvent(QEvent* event) override;
+  void wheelEvent(QWheelEvent* event) override;
 
  private:
   void arrange_legend();

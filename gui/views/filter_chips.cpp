@@ -1,10 +1,9 @@
 #include "gui/views/filter_chips.hpp"
 
 #include <QLineEdit>
-#include <QResizeEvent>
-#include <algorithm>
 
 #include "gui/models/text.hpp"
+#include "gui/views/layouts.hpp"
 #include "gui/views/widgets.hpp"
 
 namespace shardwright::gui {
@@ -17,6 +16,9 @@ constexpr int kChipGap = 4;
 FilterChips::FilterChips(QLineEdit* line, QChar separator, QWidget* parent)
     : QWidget(parent), line_(line), separator_(separator) {
   setObjectName(u"filter_chips"_s);
+  auto* layout = new FlowLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(kChipGap);
   connect(line_, &QLineEdit::textChanged, this, &FilterChips::follow_line);
   hide();
 }
@@ -45,6 +47,7 @@ void FilterChips::add(const QString& term) {
 void FilterChips::follow_line() {
   // The chips are deleted later, because a click on one of them may have led here.
   for (QToolButton* chip : findChildren<QToolButton*>(QString(), Qt::FindDirectChildrenOnly)) {
+    chip->hide();  // The layout would show a chip later that has become a window by then.
     chip->setParent(nullptr);
     chip->deleteLater();
   }
@@ -52,7 +55,7 @@ void FilterChips::follow_line() {
   for (int i = 0; i < all.size(); ++i) {
     QToolButton* chip = tool_button(u"chip_%1"_s.arg(i), all[i] + u" ✕"_s,
                                     tr("Take “%1” out of the filter").arg(all[i]));
-    chip->setParent(this);
+    layout()->addWidget(chip);
     chip->setAccessibleName(chip->toolTip());
     connect(chip, &QToolButton::clicked, this, [this, i] {
       QStringList left = terms();
@@ -62,28 +65,6 @@ void FilterChips::follow_line() {
     chip->show();
   }
   setVisible(!all.isEmpty());
-  arrange();
-}
-
-// Places the chips beside each other, in further lines if there is no more room.
-void FilterChips::arrange() {
-  int x = 0, y = 0, bottom = 0;
-  for (QToolButton* chip : findChildren<QToolButton*>(QString(), Qt::FindDirectChildrenOnly)) {
-    const QSize size = chip->sizeHint().boundedTo(QSize(std::max(40, width()), 1000));
-    if (x > 0 && x + size.width() > width()) {
-      x = 0;
-      y = bottom + kChipGap;
-    }
-    chip->setGeometry(QRect(QPoint(x, y), size));
-    x += size.width() + kChipGap;
-    bottom = y + size.height();
-  }
-  setFixedHeight(bottom);
-}
-
-void FilterChips::resizeEvent(QResizeEvent* event) {
-  QWidget::resizeEvent(event);
-  if (event->oldSize().width() != event->size().width()) arrange();
 }
 
 }  // namespace shardwright::gui

@@ -18,14 +18,10 @@ class FilterChips : public QWidget {
   // Appends a term to the line unless the line has it already.
   void add(const QString& term);
 
- protected:
-  void resizeEvent(QResizeEvent* event) override;
-
  private:
   QStringList terms() const;
   void set_terms(const QStringList& terms);
   void follow_line();
-  void arrange();
 
   QLineEdit* line_;
   QChar separator_;

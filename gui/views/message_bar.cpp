@@ -17,7 +17,6 @@ namespace {
 
 // The height of the bar in pixels that leaves room for the views of a small window.
 constexpr int kMostHeight = 150;
-// The pixels between two messages.
 constexpr int kGap = 1;
 
 }  // namespace

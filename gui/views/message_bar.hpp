@@ -15,7 +15,6 @@ namespace shardwright::gui {
 
 enum class Tone : std::uint8_t { Notice, Problem };
 
-// An action that a message offers.
 struct Offer {
   // The text of the button; empty if nothing is offered.
   QString title;
@@ -60,7 +59,6 @@ class MessageBar : public QScrollArea {
   void close_all();
   // Shows the bar as the messages need it, if something else has shown or hidden it.
   void show_all();
-  // The text of all messages, a line or more for each.
   QString text() const;
   const std::vector<MessageRow*>& rows() const { return rows_; }
 

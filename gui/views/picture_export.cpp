@@ -46,7 +46,6 @@ class Unrolled {
   Unrolled& operator=(const Unrolled&) = delete;
 
  private:
-  // The sizes of the content that the areas cannot show.
   QSize hidden_size() const {
     QSize hidden(0, 0);
     for (const auto& [area, policy] : areas_)

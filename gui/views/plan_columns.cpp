@@ -19,15 +19,11 @@ constexpr int kPlansMeasured = 500;
 // The pixels beside a cell's text, which the arrow of sorting needs too.
 constexpr int kAroundCell = 16;
 
-const PlanFigure& figure_at(int column) {
-  return plan_figures()[static_cast<std::size_t>(column)];
-}
-
 // Writes one text, "step=90 mb=24", because a session does not keep an empty list.
 QString text_by_id(const std::map<int, int>& values) {
   QStringList texts;
   for (const auto& [column, value] : values)
-    texts.append(u"%1=%2"_s.arg(figure_at(column).id).arg(value));
+    texts.append(u"%1=%2"_s.arg(plan_figure(column).id).arg(value));
   return texts.join(u' ');
 }
 
@@ -66,7 +62,7 @@ PlanColumns::PlanColumns(const PlanTableModel* model, QTableView* table, QToolBu
 }
 
 void PlanColumns::add_action(QMenu* menu, int column) {
-  const PlanFigure& figure = figure_at(column);
+  const PlanFigure& figure = plan_figure(column);
   QAction* action = menu->addAction(figure.heading());
   action->setObjectName(u"column_"_s + figure.id);
   action->setCheckable(true);
@@ -89,7 +85,7 @@ void PlanColumns::show_column(int column, bool shown) {
 void PlanColumns::follow(const PlanSet& set) {
   const QScopedValueRollback<bool> own(by_user_, false);
   for (int column = 0; column < static_cast<int>(plan_figures().size()); ++column) {
-    if (!chosen_.contains(column)) show_column(column, figure_at(column).is_shown(set));
+    if (!chosen_.contains(column)) show_column(column, plan_figure(column).is_shown(set));
     widen(column);
   }
 }
@@ -108,7 +104,7 @@ void PlanColumns::widen(int column) {
 // Most numbers differ, and the shorter ones need not be measured.
 int PlanColumns::text_width(int column) const {
   const QFontMetrics metrics(table_->font());
-  const bool is_number = !figure_at(column).name;
+  const bool is_number = !plan_figure(column).name;
   int widest = 0;
   for (const QString& line :
        model_->headerData(column, Qt::Horizontal, Qt::DisplayRole).toString().split(u'\n'))
@@ -117,7 +113,7 @@ int PlanColumns::text_width(int column) const {
   qsizetype longest = 0;
   const PlanSetPointer& set = model_->set();
   const auto measure = [&](int plan) {
-    const QString text = figure_at(column).text(*set, static_cast<std::size_t>(plan));
+    const QString text = plan_figure(column).text(*set, static_cast<std::size_t>(plan));
     if ((is_number && text.size() < longest) || !measured.insert(text).second) return;
     longest = text.size();
     widest = std::max(widest, metrics.horizontalAdvance(text));
@@ -157,7 +153,7 @@ void PlanColumns::restore(const QSettings& settings) {
   for (int column = 0; column < static_cast<int>(plan_figures().size()); ++column) {
     const auto choice = chosen.find(column);
     if (choice != chosen.end()) chosen_.insert(column);
-    show_column(column, choice != chosen.end() ? choice->second != 0 : figure_at(column).shown);
+    show_column(column, choice != chosen.end() ? choice->second != 0 : plan_figure(column).shown);
   }
   for (const auto& [column, width] : sized_) table_->setColumnWidth(column, width);
 }

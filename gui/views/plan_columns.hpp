@@ -24,7 +24,6 @@ class PlanColumns : public QObject {
   // which columns are chosen.
   PlanColumns(const PlanTableModel* model, QTableView* table, QToolButton* button);
 
-  // Fits the columns to the set that the model shows.
   void follow(const PlanSet& set);
 
   void save(QSettings& settings) const;
@@ -43,7 +42,6 @@ class PlanColumns : public QObject {
   bool by_user_ = true;
   // Columns whose width was fitted to the texts of a set.
   std::set<int> fitted_;
-  // Columns that the user has shown or hidden.
   std::set<int> chosen_;
   // Widths that the user has set, in pixels.
   std::map<int, int> sized_;

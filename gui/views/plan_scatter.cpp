@@ -17,10 +17,6 @@ constexpr std::size_t kMostCategories = 8;
 // Both are in pixels. The ring is as high as a line of the legend, which would cut a larger one.
 constexpr double kNear = 12.0, kRing = 12.5;
 
-const PlanFigure& axis_figure(int index) {
-  return plan_figures()[static_cast<std::size_t>(index)];
-}
-
 // Puts ticks at 1, 2 and 5 of each power of ten, because a logarithmic axis seldom spans more than
 // two. An axis on which fewer than two of these lie has evenly spaced ticks.
 class SparseTicker : public ShortTicker {
@@ -79,7 +75,7 @@ void PlanScatter::mark(std::optional<std::size_t> chosen, std::optional<std::siz
 }
 
 double PlanScatter::value(int figure, int row) const {
-  const PlanFigure& of = axis_figure(figure);
+  const PlanFigure& of = plan_figure(figure);
   return of.value ? of.value(*set_, static_cast<std::size_t>(row)) : 0.0;
 }
 
@@ -103,7 +99,6 @@ QPointF PlanScatter::pixel_at(std::size_t point) const {
 int PlanScatter::place_of(const PlanFigure& figure, double number, const QString& name) const {
   constexpr int kPlaces = static_cast<int>(kMostCategories);
   if (figure.kind == FigureKind::Degree && number >= 1.0) {
-    // Degrees are mostly powers of two.
     const double power = std::log2(number);
     if (power == std::floor(power)) return static_cast<int>(power) % kPlaces;
     return kPlaces - 1;
@@ -116,10 +111,9 @@ int PlanScatter::place_of(const PlanFigure& figure, double number, const QString
 // Makes each of a few values a category of its own, in their order. Those of one place share it.
 std::vector<PlanScatter::Category> PlanScatter::categories(
     std::vector<int>& category_of_row) const {
-  const PlanFigure& figure = axis_figure(colour_);
+  const PlanFigure& figure = plan_figure(colour_);
   if (figure.kind == FigureKind::Measure) return bins(category_of_row);
   struct Known {
-    // A row that has the value.
     int row = 0;
     int category = 0;
   };
@@ -149,7 +143,7 @@ std::vector<PlanScatter::Category> PlanScatter::categories(
 
 // Sorts many values into bins of equal width from light to dark.
 std::vector<PlanScatter::Category> PlanScatter::bins(std::vector<int>& category_of_row) const {
-  const PlanFigure& figure = axis_figure(colour_);
+  const PlanFigure& figure = plan_figure(colour_);
   const std::vector<double> values = values_of(colour_);
   const auto [lowest, highest] = std::minmax_element(values.begin(), values.end());
   const double least = *lowest, most = *highest;
@@ -175,8 +169,8 @@ void PlanScatter::rebuild() {
   chosen_mark_ = compared_mark_ = nullptr;
   front_.clear();
   if (!set_) return replot(rpQueuedReplot);
-  xAxis->setLabel(axis_figure(x_).heading());
-  yAxis->setLabel(axis_figure(y_).heading());
+  xAxis->setLabel(plan_figure(x_).heading());
+  yAxis->setLabel(plan_figure(y_).heading());
   xs_ = values_of(x_);
   ys_ = values_of(y_);
   if (!rows_.empty()) {
@@ -228,8 +222,8 @@ void PlanScatter::add_points() {
 }
 
 void PlanScatter::add_front() {
-  const double x_sign = axis_figure(x_).lower_is_better ? 1.0 : -1.0;
-  const double y_sign = axis_figure(y_).lower_is_better ? 1.0 : -1.0;
+  const double x_sign = plan_figure(x_).lower_is_better ? 1.0 : -1.0;
+  const double y_sign = plan_figure(y_).lower_is_better ? 1.0 : -1.0;
   std::vector<planner::TradeOff> points;
   for (std::size_t i = 0; i < rows_.size(); ++i)
     points.push_back({x_sign * xs_[i], y_sign * ys_[i]});
@@ -316,9 +310,9 @@ void PlanScatter::mouseMoveEvent(QMouseEvent* event) {
   const auto plan = static_cast<std::size_t>(*row);
   QToolTip::showText(
       event->globalPosition().toPoint(),
-      u"%1\n%2: %3\n%4: %5"_s.arg(plan_text(set_->plans[plan].plan), axis_figure(x_).heading(),
-                                  axis_figure(x_).text(*set_, plan), axis_figure(y_).heading(),
-                                  axis_figure(y_).text(*set_, plan)),
+      u"%1\n%2: %3\n%4: %5"_s.arg(plan_text(set_->plans[plan].plan), plan_figure(x_).heading(),
+                                  plan_figure(x_).text(*set_, plan), plan_figure(y_).heading(),
+                                  plan_figure(y_).text(*set_, plan)),
       this);
 }
 

@@ -20,13 +20,11 @@ class PlanScatter : public Chart {
 
   // The figures are indices into plan_figures(); names cannot be axes.
   void set_axes(int x, int y, int colour);
-  // `rows` are the plans that are shown.
   void show(PlanSetPointer set, std::vector<int> rows);
   void mark(std::optional<std::size_t> chosen, std::optional<std::size_t> compared);
 
   // The plans on the front of the two axes, in the order of the line.
   const std::vector<int>& front() const { return front_; }
-  // The place of a plan in pixels.
   QPointF pixel_of(int row) const;
 
  Q_SIGNALS:
@@ -53,7 +51,6 @@ class PlanScatter : public Chart {
   void add_points();
   void add_front();
   void update_marks();
-  // Fits the axis to all points, or to the crowd among them.
   void fit_axis(QCPAxis& axis, std::vector<double> values) const;
   std::vector<Category> categories(std::vector<int>& category_of_row) const;
   int place_of(const PlanFigure& figure, double number, const QString& name) const;
@@ -68,14 +65,12 @@ class PlanScatter : public Chart {
 
   PlanSetPointer set_;
   std::vector<int> rows_;
-  // The places of the points, in the order of `rows_`.
   std::vector<double> xs_, ys_;
   std::vector<int> front_;
   std::optional<std::size_t> chosen_, compared_;
   int x_ = 0, y_ = 0, colour_ = 0;
   // Numbers names in the order in which they came.
   mutable std::map<QString, int> place_of_name_;
-  // The lasso is in pixels.
   QPolygonF lasso_;
   bool crowd_only_ = false;
   QCPRange fitted_x_, fitted_y_;

@@ -3,7 +3,6 @@
 #include <QClipboard>
 #include <QComboBox>
 #include <QGuiApplication>
-#include <QHBoxLayout>
 #include <QHeaderView>
 #include <QLabel>
 #include <QLineEdit>
@@ -62,26 +61,18 @@ PlansView::PlansView(Selection* selection, QWidget* parent)
 }
 
 QWidget* PlansView::create_table() {
-  QLayout* filter = create_filter();
+  QWidget* filter = create_filter();
   create_rows();
   terms_problem_ = wrapped_label(u"filter_problem"_s);
   terms_problem_->hide();
   summary_ = named<HintLabel>(u"summary"_s);
-  auto* pane = new QWidget;
-  auto* layout = new QVBoxLayout(pane);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->addLayout(filter);
   chips_ = new FilterChips(terms_, u',');
-  layout->addWidget(chips_);
-  layout->addWidget(terms_problem_);
   rows_ = new EmptyState(view_);
   rows_->show_content();
-  layout->addWidget(rows_, 1);
-  layout->addWidget(summary_);
-  return pane;
+  return column_of({filter, chips_, terms_problem_, rows_, summary_}, rows_);
 }
 
-QLayout* PlansView::create_filter() {
+QWidget* PlansView::create_filter() {
   terms_ = named<QLineEdit>(u"filter"_s);
   terms_->setPlaceholderText(tr("Filter: tp=8, mfu>45, memory<60, interleaved, -full"));
   terms_->setClearButtonEnabled(true);
@@ -95,11 +86,7 @@ QLayout* PlansView::create_filter() {
   columns_button_->setPopupMode(QToolButton::InstantPopup);
   columns_button_->setMinimumWidth(
       columns_button_->fontMetrics().horizontalAdvance(columns_button_->text()) + 34);
-  auto* line = new QHBoxLayout;
-  line->addWidget(terms_, 1);
-  line->addWidget(lasso_chip_);
-  line->addWidget(columns_button_);
-  return line;
+  return row_of({terms_, lasso_chip_, columns_button_}, terms_);
 }
 
 void PlansView::create_rows() {
@@ -183,7 +170,7 @@ void PlansView::connect_models() {
     update_points();
   });
   connect(lasso_chip_, &QToolButton::clicked, this, [this] {
-    model_->clear_lasso();
+    model_->set_lasso(std::nullopt);
     update_points();
   });
   connect(scatter_, &PlanScatter::lassoed, this, [this](const std::set<int>& rows) {
@@ -270,7 +257,7 @@ void PlansView::show_set() {
   const PlanSetPointer set = selection_->set();
   outdated_->hide();
   const std::set<QString> lassoed = lassoed_plans();
-  model_->clear_lasso();
+  model_->set_lasso(std::nullopt);
   model_->show(set);
   lasso_again(lassoed);
   if (set && set->infeasible && set->plans.empty()) {
@@ -286,8 +273,8 @@ void PlansView::show_set() {
 
 std::set<QString> PlansView::lassoed_plans() const {
   std::set<QString> plans;
-  if (!model_->has_lasso()) return plans;
-  for (const int row : model_->lasso()) plans.insert(model_->plan_words(row));
+  if (!model_->lasso()) return plans;
+  for (const int row : *model_->lasso()) plans.insert(model_->plan_words(row));
   return plans;
 }
 
@@ -301,7 +288,7 @@ void PlansView::lasso_again(const std::set<QString>& lassoed) {
 }
 
 void PlansView::update_points() {
-  lasso_chip_->setVisible(model_->has_lasso());
+  lasso_chip_->setVisible(model_->lasso().has_value());
   scatter_->show(model_->set(), model_->shown_plans());
   show_filtered_out();
   update_summary();
@@ -314,7 +301,7 @@ void PlansView::show_filtered_out() {
   for (EmptyState* part : {rows_, points_}) {
     if (!none_passes) {
       part->show_content();
-    } else if (model_->has_lasso()) {
+    } else if (model_->lasso()) {
       part->show_hint(
           tr("<b>No plan in the lasso passes the filter</b><br>Clear or widen either "
              "above the table."));
@@ -328,8 +315,7 @@ void PlansView::update_summary() {
   const PlanSetPointer set = model_->set();
   if (!set) return summary_->clear();
   QString text = tr("%1 of %2 shown.")
-                     .arg(count_text(model_->rowCount()),
-                          counted_text(static_cast<std::int64_t>(set->plans.size()), "plan"));
+                     .arg(count_text(model_->rowCount()), counted_text(set->plans.size(), "plan"));
   if (set->counts.space > 0) {
     text += tr(" Searched %1 in %2: %3 rejected, %4 evaluated, %5 simulated.")
                 .arg(count_text(set->counts.space), time_text(Seconds(set->wall_s)),

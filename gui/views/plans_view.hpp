@@ -47,7 +47,7 @@ class PlansView : public View {
 
  private:
   QWidget* create_table();
-  QLayout* create_filter();
+  QWidget* create_filter();
   void create_rows();
   QWidget* create_scatter();
   QComboBox* create_axis(const QString& id, const QString& figure, bool with_names);
@@ -85,7 +85,6 @@ class PlansView : public View {
   QComboBox *x_ = nullptr, *y_ = nullptr, *colour_ = nullptr;
   PlanScatter* scatter_ = nullptr;
   EmptyState* empty_ = nullptr;
-  // The hints in the place of the table and of the plot.
   EmptyState *rows_ = nullptr, *points_ = nullptr;
 };
 

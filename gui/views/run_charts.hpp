@@ -20,9 +20,7 @@ struct DrawnRun {
 };
 
 struct RunPrediction {
-  // Null if nothing was predicted.
   const planner::PlanCandidate* plan = nullptr;
-  // The step with the refitted profile.
   std::optional<Seconds> calibrated;
 };
 

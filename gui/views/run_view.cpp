@@ -25,7 +25,6 @@
 namespace shardwright::gui {
 namespace {
 
-// The pixels of a path.
 constexpr int kLeastFieldWidth = 90;
 
 // Keeps a field beside its name and its button where the line is broken.
@@ -52,7 +51,6 @@ QString text_of_last(const std::vector<RunStep>& steps) {
            fixed_text(steps.back().tokens_per_s, 0), bytes_text(Bytes(steps.back().memory_bytes)));
 }
 
-// Returns an empty text if every line could be read.
 QString text_of_damage(const RunFollower& run, const QString& metrics) {
   const int lines = run.damaged_lines();
   if (lines == 0) return {};
@@ -112,8 +110,14 @@ QWidget* RunView::create_controls() {
     connect(button, &QToolButton::clicked, pane, choose);
     return button;
   };
-  browse_data_ = browse("run_browse_data", [this] { choose_data(); });
-  browse_out_ = browse("run_browse_out", [this] { choose_out(); });
+  browse_data_ = browse("run_browse_data", [this] {
+    const QString file = QFileDialog::getOpenFileName(this, tr("Corpus"), data_->text());
+    if (!file.isEmpty()) data_->setText(file);
+  });
+  browse_out_ = browse("run_browse_out", [this] {
+    const QString folder = QFileDialog::getExistingDirectory(this, tr("Folder"), out_->text());
+    if (!folder.isEmpty()) out_->setText(folder);
+  });
   start_ = named<QPushButton>(u"run_start"_s, tr("Start"));
   stop_ = named<QPushButton>(u"run_stop"_s, tr("Stop"));
   stop_->setToolTip(tr("Interrupts the run as Ctrl-C does; its files stay"));
@@ -145,16 +149,6 @@ QWidget* RunView::create_controls() {
   connect(profile_, &ProfileRow::replan_wanted, this,
           [this](const QString& file) { Q_EMIT replan_wanted(calibrated_->scenario, file); });
   return pane;
-}
-
-void RunView::choose_data() {
-  const QString file = QFileDialog::getOpenFileName(this, tr("Corpus"), data_->text());
-  if (!file.isEmpty()) data_->setText(file);
-}
-
-void RunView::choose_out() {
-  const QString folder = QFileDialog::getExistingDirectory(this, tr("Folder"), out_->text());
-  if (!folder.isEmpty()) out_->setText(folder);
 }
 
 void RunView::start() {
@@ -208,9 +202,9 @@ void RunView::take_calibration(const RunCalibration& calibration) {
   last_message_ =
       tr("Calibrated: %1 figures refitted. The step takes %2; predicted %3 (%4) before, %5 (%6) "
          "after.")
-          .arg(count_text(static_cast<std::int64_t>(calibration.figures)), time_text(step.measured),
-               time_text(step.before), signed_percent_text(step.error_before()),
-               time_text(step.after), signed_percent_text(step.error_after()));
+          .arg(count_text(calibration.figures), time_text(step.measured), time_text(step.before),
+               signed_percent_text(step.error_before()), time_text(step.after),
+               signed_percent_text(step.error_after()));
   profile_->offer(calibration.cluster, free_profile_name(followed_));
   update_charts();
 }
@@ -371,11 +365,9 @@ ProfileRow::ProfileRow(QWidget* parent) : QWidget(parent) {
   again->setToolTip(tr("Saves the profile and searches for plans of this run's scenario on it"));
   auto* line = new QHBoxLayout(this);
   line->setContentsMargins(0, 0, 0, 0);
-  line->addWidget(new QLabel(tr("Refitted profile")));
-  line->addWidget(file_, 1);
-  line->addWidget(browse);
-  line->addWidget(save);
-  line->addWidget(again);
+  for (QWidget* part : std::initializer_list<QWidget*>{new QLabel(tr("Refitted profile")), file_,
+                                                       browse, save, again})
+    line->addWidget(part, part == file_ ? 1 : 0);
   connect(browse, &QToolButton::clicked, this, &ProfileRow::choose_file);
   connect(save, &QPushButton::clicked, this, &ProfileRow::save);
   connect(again, &QPushButton::clicked, this, &ProfileRow::replan);

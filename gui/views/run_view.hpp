@@ -27,7 +27,6 @@ class ProfileRow : public QWidget {
  public:
   explicit ProfileRow(QWidget* parent = nullptr);
 
-  // Suggests `file` as the file of the profile.
   void offer(const ClusterSpec& profile, const QString& file);
 
  Q_SIGNALS:
@@ -89,8 +88,6 @@ class RunView : public View {
  private:
   QWidget* create_controls();
   QLineEdit* add_path(QWidget& pane, const QString& id, const QString& hint);
-  void choose_data();
-  void choose_out();
   void begin_following(const QString& folder);
   void take_calibration(const RunCalibration& calibration);
   void take_end(bool well, const QString& message);
@@ -107,11 +104,9 @@ class RunView : public View {
   RunProcess process_;
   RunFollower follower_;
   RunFollower other_;
-  // The folder of the run that is shown.
   QString followed_;
   // The folder of a run that was started here, once it has ended.
   QString ended_here_;
-  // The names of the two runs while they are compared.
   QString name_, other_name_;
   std::optional<planner::PlanCandidate> predicted_;
   QLineEdit *data_ = nullptr, *out_ = nullptr;

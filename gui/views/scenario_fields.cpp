@@ -58,20 +58,17 @@ QString value_of(const QComboBox& box) {
 
 }  // namespace
 
-QWidget* ScenarioView::create_fields() {
-  auto* fields = new QWidget;
-  auto* column = new QVBoxLayout(fields);
-  column->setContentsMargins(8, 8, 8, 8);
+void ScenarioView::create_fields(QVBoxLayout& column) {
+  column.setContentsMargins(8, 8, 8, 8);
   origin_ = wrapped_label(u"scenario_origin"_s);
   origin_->setTextFormat(Qt::PlainText);
   origin_->hide();
-  column->addWidget(origin_);
-  create_workload(*add_group(*column, tr("Workload")));
-  create_machine(*add_group(*column, tr("Machine")));
-  create_goal(*add_group(*column, tr("Goal")));
-  create_what_ifs(*add_group(*column, tr("What if the hardware had …")));
-  column->addStretch(1);
-  return fields;
+  column.addWidget(origin_);
+  create_workload(*add_group(column, tr("Workload")));
+  create_machine(*add_group(column, tr("Machine")));
+  create_goal(*add_group(column, tr("Goal")));
+  create_what_ifs(*add_group(column, tr("What if the hardware had …")));
+  column.addStretch(1);
 }
 
 void ScenarioView::create_workload(QGridLayout& form) {

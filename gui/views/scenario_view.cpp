@@ -4,7 +4,6 @@
 #include <QEvent>
 #include <QLineEdit>
 #include <QRegularExpression>
-#include <QScrollArea>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <utility>
@@ -14,16 +13,14 @@
 #include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"
+#include "gui/views/layouts.hpp"
 #include "gui/views/widgets.hpp"
 
 namespace shardwright::gui {
 namespace {
 
-// The width is in pixels.
 constexpr int kLeastScenarioWidth = 300;
-// The length is in characters.
 constexpr int kLongestProblem = 160;
-// The number of problems of one field that are described.
 constexpr std::size_t kMostDescribed = 4;
 
 // Long lists of names are left to the field's own list, where it has one; what was probably meant
@@ -68,18 +65,11 @@ QString problems_text(const std::vector<Problem>& problems, bool has_list) {
 
 ScenarioView::ScenarioView(ScenarioDocument* document, QWidget* parent)
     : View(parent), document_(document) {
-  QWidget* fields = create_fields();
-  auto* scroll = new QScrollArea;
-  scroll->setWidget(fields);
-  scroll->setWidgetResizable(true);
-  scroll->setFrameShape(QFrame::NoFrame);
-  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->addWidget(scroll);
+  QVBoxLayout* column = scrolled_column(*this);
+  create_fields(*column);
   // Content that is wider than the pane is cut off.
-  const int bar = style()->pixelMetric(QStyle::PM_ScrollBarExtent, nullptr, scroll);
-  setMinimumWidth(std::max(kLeastScenarioWidth, fields->minimumSizeHint().width() + bar));
+  const int bar = style()->pixelMetric(QStyle::PM_ScrollBarExtent);
+  setMinimumWidth(std::max(kLeastScenarioWidth, column->minimumSize().width() + bar));
   connect(document_, &ScenarioDocument::changed, this, &ScenarioView::take_document);
   restyle();
   take_document();

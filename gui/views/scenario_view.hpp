@@ -16,6 +16,7 @@ class QGridLayout;
 class QLabel;
 class QLineEdit;
 class QSpinBox;
+class QVBoxLayout;
 
 namespace shardwright::gui {
 
@@ -45,7 +46,7 @@ class ScenarioView : public View {
 
  private:
   // scenario_fields.cpp
-  QWidget* create_fields();
+  void create_fields(QVBoxLayout& column);
   void create_workload(QGridLayout& form);
   void create_machine(QGridLayout& form);
   void create_goal(QGridLayout& form);
@@ -62,7 +63,6 @@ class ScenarioView : public View {
 
   // scenario_view.cpp
   void take_cluster(const QString& name);
-  // Returns true if the names on offer have changed.
   bool offer_own_stack(const std::string& own);
   void show_name(QComboBox& box, const QString& value);
   void take_document();

@@ -14,23 +14,23 @@ constexpr double kMostLeft = 0.2;
 // Shares below it would read 0.0 %.
 constexpr double kLeastShare = 0.0005;
 
-// The order of the memory stack, the same in every plan.
+// The looks of the categories in the order of the enumeration, which is that of the stack.
 struct CategoryLook {
   int series;
   Qt::BrushStyle hatch;
 };
 constexpr std::array<CategoryLook, kMemoryCategories> kCategoryLooks = {{
-    {0, Qt::SolidPattern},      // weights
-    {1, Qt::BDiagPattern},      // master weights
-    {2, Qt::Dense6Pattern},     // gradients
-    {3, Qt::HorPattern},        // optimizer states
-    {4, Qt::FDiagPattern},      // activations
-    {5, Qt::VerPattern},        // temporaries
-    {6, Qt::CrossPattern},      // gathered parameters
-    {1, Qt::Dense5Pattern},     // logits
-    {6, Qt::DiagCrossPattern},  // communication buffers
-    {7, Qt::Dense7Pattern},     // context
-    {5, Qt::Dense4Pattern},     // fragmentation
+    {0, Qt::SolidPattern},
+    {1, Qt::BDiagPattern},
+    {2, Qt::Dense6Pattern},
+    {3, Qt::HorPattern},
+    {4, Qt::FDiagPattern},
+    {5, Qt::VerPattern},
+    {6, Qt::CrossPattern},
+    {1, Qt::Dense5Pattern},
+    {6, Qt::DiagCrossPattern},
+    {7, Qt::Dense7Pattern},
+    {5, Qt::Dense4Pattern},
 }};
 
 QString share_text(double share) {

@@ -28,7 +28,6 @@ class WaterfallChart : public Chart {
 
   void rebuild();
   std::vector<Row> rows() const;
-  // Lengths are in the unit of the axis.
   void add_bar(double key, double width, double start, double time, Role role, bool is_beside);
   void add_share(const Row& row, double key, double start, double end, double longest);
 
@@ -69,7 +68,6 @@ class SensitivityChart : public Chart {
   void fit_labels();
 
   std::vector<planner::Sensitivity> sensitivities_;
-  // The gains that a wide chart shows.
   QCPRange wide_{0.0, 1.0};
   bool waiting_ = false;
 };

@@ -41,7 +41,6 @@ class SweepView : public View {
   void follow_selection();
   void begin();
   void forget_points();
-  // Stops the sweep and keeps the points that are shown.
   void stop();
   void end();
   void take(const planner::Sweep& sweep);
@@ -60,7 +59,6 @@ class SweepView : public View {
   planner::SweepAxis axis() const;
   planner::SweepPlan plan() const;
   SweepValue value_at(const planner::SweepPoint& point) const;
-  // The memory of an accelerator of the swept cluster.
   Bytes memory() const { return swept_->scenario.cluster.accelerator.memory; }
   SweepFigure figure() const;
 
@@ -80,7 +78,6 @@ class SweepView : public View {
   bool stopped_ = false;
   // The chosen plan when a sweep was stopped before it had a point.
   std::optional<Scenario> stopped_at_;
-  // The inputs of the sweep that is shown or under way.
   struct Asked {
     // Has no plan along GPUs, because the plan has no part in that answer.
     Scenario scenario;

@@ -35,8 +35,7 @@ QWidget* titled(const QString& title, QWidget* content, QWidget* note = nullptr)
 QString comparison_hint() {
   return WhyView::tr(
       "Ctrl+click a point or a row in <b>Plans</b>, or a row's context menu, compares the chosen "
-      "plan with "
-      "that one.<br>Two files that are opened at once are compared.");
+      "plan with that one.<br>Two files that are opened at once are compared.");
 }
 
 QString peak_text(const sim::StepResult& result) {
@@ -55,7 +54,6 @@ QString step_text(Seconds step, const Scenario& scenario) {
          WhyView::tr(" (80 %: %1 to %2)").arg(time_text(interval->low), time_text(interval->high));
 }
 
-// Names a figure of a comparison as the charts do.
 QString part_title(const QString& name) {
   static const std::map<QString, QString> kTitles = {
       {u"gemm"_s, WhyView::tr("GEMMs")},
@@ -131,8 +129,7 @@ WhyView::WhyView(Selection* selection, QWidget* parent)
   auto* trust = new QWidget;
   auto* beside = new QHBoxLayout(trust);
   beside->setContentsMargins(0, 0, 0, 0);
-  beside->addWidget(memory_warning_, 1);
-  beside->addWidget(figures_, 1);
+  for (QLabel* label : {memory_warning_, figures_}) beside->addWidget(label, 1);
   QWidget* content = column_of({title_, limit_, trust, pages_}, pages_);
   content->layout()->setSpacing(4);
   empty_ = new EmptyState(content);

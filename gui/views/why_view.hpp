@@ -13,7 +13,6 @@
 class QLabel;
 class QTabWidget;
 class QTableWidget;
-class QToolButton;
 
 namespace shardwright::gui {
 
@@ -48,7 +47,6 @@ class WhyView : public View {
   void show_compared();
   void clear_comparison();
   void begin_comparison(const Scenario& first, const Scenario& second);
-  // The limits of the chosen plan and the moment of its memory peak.
   struct Limits {
     planner::Explanation explanation;
     std::optional<planner::PeakMoment> peak;
@@ -57,7 +55,6 @@ class WhyView : public View {
   void take_comparison(const planner::Comparison& comparison);
 
   Selection* selection_;
-  // The scenario whose limits are shown or being looked for.
   std::optional<Scenario> explained_;
   // The plan of a file that the chosen plan is compared with.
   std::optional<Scenario> other_;

@@ -23,7 +23,6 @@ Widget* named(const QString& name, Arguments&&... arguments) {
   return widget;
 }
 
-// Returns a label that breaks its text into lines.
 QLabel* wrapped_label(const QString& name);
 QToolButton* tool_button(const QString& name, const QString& text, const QString& tip = {});
 void set_text_colour(QWidget& widget, const QColor& colour);
@@ -104,7 +103,6 @@ class PowerSpinBox : public QSpinBox {
   int valueFromText(const QString& text) const override;
 
  private:
-  // The typed text without the unit.
   QString typed_of(const QString& text) const;
 };
 

@@ -11,7 +11,6 @@ namespace shardwright::gui {
 struct Command {
   // "file.open": the object name of the action.
   QString id;
-  // "File": its menu.
   QString group;
   QString text;
   QKeySequence shortcut;
@@ -31,7 +30,6 @@ class ActionRegistry : public QObject {
 
   QAction* find(const QString& id) const;
   const std::vector<QAction*>& actions() const { return actions_; }
-  // The groups in the order of their first actions.
   std::vector<QString> groups() const;
   static QString group_of(const QAction* action);
 

@@ -65,7 +65,6 @@ class Docks : public QObject {
 
   QMainWindow* window_;
   std::vector<QDockWidget*> docks_;
-  // The last dock that had the focus.
   QDockWidget* last_ = nullptr;
   // The size of the window when its docks had their places.
   QSize laid_out_;

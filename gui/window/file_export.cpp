@@ -18,7 +18,6 @@
 namespace shardwright::gui {
 namespace {
 
-// Returns the key of messages that a file was not written.
 QString key_of_writing(const QString& path) {
   return u"written:"_s + QFileInfo(path).absoluteFilePath();
 }
@@ -35,7 +34,7 @@ constexpr std::size_t kMostCopiedRows = 20'000;
 constexpr int kAtOnceMs = 200;
 
 QString counted_rows(std::size_t rows) {
-  return counted_text(static_cast<std::int64_t>(rows), "row");
+  return counted_text(rows, "row");
 }
 
 }  // namespace

@@ -40,7 +40,6 @@ class FileExport : public QObject {
   const Selection* selection_;
   MessageBar* messages_;
   QWidget* window_;
-  // The file that is written in the background.
   QString exported_;
   BackgroundJob<QString> job_;
 };

@@ -45,7 +45,6 @@ QString named(const ReadFile& read) {
   return u"%1 (%2)"_s.arg(file_name(read.file.path), kind_of(read.file));
 }
 
-// The names of two files that are compared.
 QStringList names_of_both(const ReadFile& first, const ReadFile& second) {
   return distinct_names({first.file.path, second.file.path});
 }
@@ -56,7 +55,6 @@ QStringList names_of(const QStringList& paths) {
   return names;
 }
 
-// Returns an empty text if no file was named more than once.
 QString repeated_text(const QStringList& repeated) {
   QStringList names = names_of(repeated);
   names.removeDuplicates();

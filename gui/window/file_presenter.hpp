@@ -9,7 +9,6 @@
 #include "gui/models/read_files.hpp"
 #include "gui/models/scenario_document.hpp"
 #include "gui/models/selection.hpp"
-#include "gui/window/file_presenter.hpp"
 #include "gui/window/opened_files.hpp"
 
 class QSettings;
@@ -18,7 +17,6 @@ namespace shardwright::gui {
 
 class MessageBar;
 
-// Files that are read together.
 struct ReadBatch {
   QStringList paths;
   // True if the files were open already: the views in front stay there.
@@ -37,7 +35,6 @@ class FileReader : public QObject {
   void stop();
   bool is_busy() const { return job_.is_running(); }
   const ReadingProgress& progress() const { return progress_; }
-  // The files that are being read or wait.
   QStringList unread() const;
 
  Q_SIGNALS:
@@ -56,7 +53,6 @@ class FileReader : public QObject {
 };
 
 class Docks;
-class MessageBar;
 class OpenedFiles;
 class RunView;
 class ScenarioPlanner;
@@ -83,7 +79,6 @@ class FilePresenter : public QObject {
 
   FilePresenter(const Parts& parts, QObject* parent);
 
-  // Reads the files in the background and shows them.
   void open(const QStringList& paths) { reader_.read({paths, false}); }
   // Opens the files of the last session that still exist.
   void open_last_session(const QSettings& settings);
@@ -120,7 +115,6 @@ class FilePresenter : public QObject {
   void show_recorded(const Files& runs, const QStringList& names);
   // Lets the fields name what the plans of a file are for, or says that they do not.
   void adopt_scenario(const ReadFile& read);
-  // Raises the view that shows what was opened.
   void bring_forward(const QString& id);
   // Reads the file again, and the file that it is compared with.
   void reload_with_others(const QString& path);
@@ -128,7 +122,6 @@ class FilePresenter : public QObject {
 
   Parts parts_;
   RecentFiles recent_;
-  // The files that are being shown.
   ReadBatch batch_;
   FileReader reader_;
 };

@@ -75,6 +75,7 @@ void ask_what_becomes_of_run(QMainWindow& window, RunView& run) {
         QMetaObject::invokeMethod(&window, &QMainWindow::close, Qt::QueuedConnection);
       });
   question->setDefaultButton(QMessageBox::Cancel);
+  question->defaultButton()->setObjectName(u"cancel"_s);
   QObject::connect(&run, &RunView::ended, question, &QMessageBox::reject);
   question->open();
 }

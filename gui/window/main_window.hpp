@@ -45,7 +45,6 @@ class MainWindow : public QMainWindow {
   // Opens the files, or those of the last session if there are none. The scenario is searched for
   // until plans of files take the place of its own.
   void begin(const QStringList& files);
-  // Begins to search for plans of the scenario.
   void start();
   // Reads files in the background; two of a kind are compared. A search goes on until plans of files
   // take the place of its own.
@@ -63,7 +62,6 @@ class MainWindow : public QMainWindow {
   void save_session();
 
  protected:
-  // Asks first while a run is in progress.
   void closeEvent(QCloseEvent* event) override;
   void resizeEvent(QResizeEvent* event) override;
   bool focusNextPrevChild(bool next) override;

@@ -39,7 +39,6 @@ class OpenedFiles : public QObject {
  public:
   explicit OpenedFiles(QObject* parent);
 
-  // Replaces the files of a kind that are shown.
   void set(OpenedKind kind, const QStringList& paths);
   const QStringList& of(OpenedKind kind) const { return paths_[static_cast<std::size_t>(kind)]; }
   QStringList paths() const;
@@ -47,7 +46,6 @@ class OpenedFiles : public QObject {
   // Saves all but the parts, which the scenario names itself, and `more`, the files that are being
   // read.
   void save(QSettings& settings, const QStringList& more) const;
-  // The files of the last session that still exist.
   static QStringList of_last_session(const QSettings& settings);
 
  Q_SIGNALS:

@@ -82,7 +82,6 @@ void PickList::replace(std::vector<Pick> picks) {
 
 void PickList::narrow(const QString& text) {
   list_->clear();
-  // The matches with their places in `picks_`.
   std::vector<std::pair<TypedMatch, std::size_t>> found;
   for (std::size_t i = 0; i < picks_.size(); ++i) {
     const TypedMatch match = match_typed(picks_[i].text, text);

@@ -14,7 +14,6 @@ namespace shardwright::gui {
 
 struct Pick {
   QString text;
-  // The shortcut of the entry, if it has one.
   QString keys;
   QString tip;
   std::function<void()> run;

@@ -36,7 +36,6 @@ class ScenarioPlanner : public QObject {
 
   // Starts a search at each change of the scenario from now on.
   void follow_document();
-  // Searches for plans of the scenario.
   void start();
   // Plans as if the scenario had changed, because a file that it names may have.
   void plan_anew();
@@ -49,7 +48,6 @@ class ScenarioPlanner : public QObject {
   // Probes this machine first if no profile of it is kept.
   void plan_on_this_machine();
   void plan_example();
-  // Watches the files that the scenario names.
   void watch_parts();
 
   PlanSearch& search() { return search_; }

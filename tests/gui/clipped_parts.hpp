@@ -1,4 +1,3 @@
-// This header lists the groups of an SVG document that ClippedSvg wrote, each with its clip.
 #pragma once
 
 #include <QByteArray>
@@ -13,7 +12,6 @@
 namespace shardwright::gui {
 
 struct ClippedPart {
-  // The content has definitions and groups.
   QString content;
   bool is_clipped = false;
   // The clip has straight lines only.

@@ -1,4 +1,3 @@
-// The tests of the painted views show these simulated steps.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,3 @@
-// Answers the window's dialogs for files.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,3 @@
-// The tests of this file select something in one view and look for it in the others.
 #include <gtest/gtest.h>
 
 #include <QScrollBar>

@@ -6,6 +6,8 @@
 #include <QFile>
 #include <QFileInfo>
 #include <QTemporaryDir>
+#include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -15,6 +17,7 @@
 #include "core/timeline/perfetto.hpp"
 #include "gui/models/read_files.hpp"
 #include "gui/models/run_follower.hpp"
+#include "gui/models/run_process.hpp"
 #include "tests/gui/example_step.hpp"
 #include "tests/gui/small_scenario.hpp"
 
@@ -31,7 +34,6 @@ class OpenedFileTest : public ::testing::Test {
     return path;
   }
 
-  // Returns where the problems of a file lie.
   static std::vector<std::string> problems(const QString& path) {
     try {
       open_file(path);
@@ -325,6 +327,25 @@ TEST_F(OpenedFileTest, AFollowerReadsLongMetricsInParts) {
   follower.follow(path);
   follower.finish();  // It ends at once, whatever is left.
   EXPECT_EQ(follower.steps().size(), kSteps);
+}
+
+TEST(RecordedSteps, AreFewEarlyAndLateOnes) {
+  EXPECT_EQ(recorded_steps(1), (std::vector<std::int64_t>{0}));
+  EXPECT_EQ(recorded_steps(14), (std::vector<std::int64_t>{2, 5, 7, 8, 9, 11, 12}));
+  for (std::int64_t steps = 1; steps < 3'000'000'000; steps += 1 + steps / 3) {
+    const std::vector<std::int64_t> recorded = recorded_steps(steps);
+    ASSERT_EQ(std::adjacent_find(recorded.begin(), recorded.end(), std::greater_equal<>()),
+              recorded.end());
+    EXPECT_GE(recorded.front(), 0);
+    EXPECT_LT(recorded.back(), steps);
+    EXPECT_LE(recorded.size(), 40U);
+    // A run that stops after its third step has a checkpoint of one of its latest steps.
+    for (std::size_t i = 0; i + 1 < recorded.size(); ++i)
+      EXPECT_LE(recorded[i + 1], std::max<std::int64_t>(5, 3 * recorded[i])) << steps;
+    if (steps > 5) {
+      EXPECT_EQ(recorded.front(), 2) << steps;
+    }
+  }
 }
 
 TEST(BottleneckWarning, ComesWhenStepsGetSlower) {

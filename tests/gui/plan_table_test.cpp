@@ -88,8 +88,7 @@ TEST_F(PlanTable, ATermOfACellHoldsForItsPlan) {
     EXPECT_EQ(table_.set_terms(u'-' + term), QString());
     EXPECT_FALSE(shown()) << qPrintable(term);
     for (const QString& beyond : {below, above}) {
-      EXPECT_EQ(beyond.isEmpty(),
-                plan_figures()[static_cast<std::size_t>(each)].kind != FigureKind::Measure);
+      EXPECT_EQ(beyond.isEmpty(), plan_figure(each).kind != FigureKind::Measure);
       EXPECT_EQ(table_.set_terms(beyond), QString());
     }
   }
@@ -105,12 +104,12 @@ TEST_F(PlanTable, SaysWhatIsWrongWithATerm) {
 }
 
 TEST_F(PlanTable, TheLassoAndTheTermsHoldBoth) {
-  table_.set_lasso({0, 2, 3});
+  table_.set_lasso(std::set<int>{0, 2, 3});
   EXPECT_EQ(table_.rowCount(), 3);
   table_.set_terms(u"no such word"_s);
   EXPECT_EQ(table_.rowCount(), 0);
   table_.set_terms({});
-  table_.clear_lasso();
+  table_.set_lasso(std::nullopt);
   EXPECT_EQ(table_.rowCount(), static_cast<int>(small_set()->plans.size()));
 }
 

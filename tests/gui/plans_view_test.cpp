@@ -1,4 +1,3 @@
-// The tests of this file look at what stands around the table of plans, such as its batch.
 #include "gui/views/plans_view.hpp"
 
 #include <QAction>
@@ -32,11 +31,17 @@ class PlansViewTest : public WindowTest {
     auto& table = find<QTableView>("plans_table");
     QStringList words;
     for (int column = 0; column < table.model()->columnCount(); ++column) {
-      const FigureKind kind = plan_figures()[static_cast<std::size_t>(column)].kind;
+      const FigureKind kind = plan_figure(column).kind;
       if (kind != FigureKind::Measure && !table.isColumnHidden(column))
         words.append(table.model()->index(row, column).data().toString());
     }
     return words;
+  }
+  // Returns the view of a later session, which knows what this one has saved.
+  PlansView& next_session() {
+    window_.findChild<PlansView*>()->save(settings_);
+    next_.restore(settings_);
+    return next_;
   }
   void show(PlanSet set) {
     window_.selection().show(std::make_shared<const PlanSet>(std::move(set)));
@@ -44,8 +49,12 @@ class PlansViewTest : public WindowTest {
   void plan(const ScenarioChoice& choice) {
     window_.document().reset(choice);
     window_.start();
-    ASSERT_TRUE(wait_for([&] { return window_.selection().set() && !window_.is_busy(); }));
+    ASSERT_TRUE(has_plans());
   }
+
+  QSettings settings_{folder_.filePath(u"session.ini"_s), QSettings::IniFormat};
+  Selection next_selection_;
+  PlansView next_{&next_selection_};
 };
 
 TEST_F(PlansViewTest, ABatchThatTheSearchChoseIsTold) {
@@ -70,7 +79,7 @@ TEST_F(PlansViewTest, TheColumnOfTheBatchComesAndGoesWithAnOpenBatch) {
   EXPECT_TRUE(is_batch_shown());
   auto& column = find<QAction>("column_batch");
   EXPECT_TRUE(column.isChecked());
-  column.setChecked(false);  // by the user, while more plans come
+  column.setChecked(false);  // The user hides it while more plans come.
   show(open);
   EXPECT_FALSE(is_batch_shown());
   show(*small_set());
@@ -86,16 +95,10 @@ TEST_F(PlansViewTest, ASessionKeepsTheColumnsThatTheUserChose) {
   open.request.global_batch = 0;
   show(open);
   ASSERT_TRUE(is_batch_shown());
-  QSettings settings(folder_.filePath(u"session.ini"_s), QSettings::IniFormat);
-  auto& plans = *window_.findChild<PlansView*>();
-  plans.save(settings);
-  EXPECT_TRUE(is_batch_shown());
-  Selection selection;
-  PlansView next(&selection);
-  next.restore(settings);
-  const auto& table = *next.findChild<QTableView*>(u"plans_table"_s);
+  const auto& table = *next_session().findChild<QTableView*>(u"plans_table"_s);
   EXPECT_TRUE(table.isColumnHidden(figure_index(u"batch"_s)));
   EXPECT_FALSE(table.isColumnHidden(figure_index(u"step"_s)));
+  EXPECT_TRUE(is_batch_shown());
 }
 
 // The plan differs from another one in a single respect, which this column shows.
@@ -211,12 +214,8 @@ TEST_F(PlansViewTest, ColumnsGetAsWideAsTheirTextsUnlessTheUserSizedThem) {
   show_plans();
   EXPECT_EQ(width("schedule"), wide);
 
-  QSettings settings(folder_.filePath(u"session.ini"_s), QSettings::IniFormat);
-  window_.findChild<PlansView*>()->save(settings);
-  Selection selection;
-  PlansView next(&selection);
-  next.restore(settings);
-  selection.show(std::make_shared<const PlanSet>(later));
+  const PlansView& next = next_session();
+  next_selection_.show(std::make_shared<const PlanSet>(later));
   EXPECT_EQ(
       next.findChild<QTableView*>(u"plans_table"_s)->columnWidth(figure_index(u"recompute"_s)), 30);
 }
@@ -257,14 +256,11 @@ TEST_F(PlansViewTest, ASessionOfAVersionWithOtherFiguresKeepsWhatTheUserChose) {
   find<QAction>("column_batch").setChecked(true);
   find<QAction>("column_cost").setChecked(false);
   find<QTableView>("plans_table").setColumnWidth(figure_index(u"recompute"_s), 33);
-  QSettings settings(folder_.filePath(u"session.ini"_s), QSettings::IniFormat);
-  window_.findChild<PlansView*>()->save(settings);
-  settings.setValue(u"plans/columns_of"_s, u"step rate luck"_s);
-  Selection selection;
-  PlansView next(&selection);
-  next.restore(settings);
-  selection.show(small_set());
-  const auto& table = *next.findChild<QTableView*>(u"plans_table"_s);
+  window_.findChild<PlansView*>()->save(settings_);
+  settings_.setValue(u"plans/columns_of"_s, u"step rate luck"_s);
+  next_.restore(settings_);
+  next_selection_.show(small_set());
+  const auto& table = *next_.findChild<QTableView*>(u"plans_table"_s);
   EXPECT_FALSE(table.isColumnHidden(figure_index(u"batch"_s)));
   EXPECT_TRUE(table.isColumnHidden(figure_index(u"cost"_s)));
   EXPECT_EQ(table.columnWidth(figure_index(u"recompute"_s)), 33);

@@ -1,4 +1,3 @@
-// The window of these tests starts runs on the CPU, follows them, stops them and learns from them.
 #include "gui/views/run_view.hpp"
 
 #include <gtest/gtest.h>
@@ -12,9 +11,7 @@
 #include <QSignalSpy>
 #include <QSpinBox>
 #include <QToolButton>
-#include <algorithm>
 #include <cmath>
-#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "calibration/calibrate.hpp"
@@ -58,6 +55,24 @@ class RunViewTest : public WindowTest {
 
   void press(const char* button) { QTest::mouseClick(&find<QPushButton>(button), Qt::LeftButton); }
 
+  // Starts a run that ends only when it is stopped.
+  void start_long_run() {
+    start(1'000'000);
+    ASSERT_TRUE(view_->is_running()) << qPrintable(said());
+  }
+
+  void train(int steps) {
+    start(steps);
+    ASSERT_TRUE(ends_well()) << qPrintable(said());
+  }
+
+  QString write_run(const char* name, const QString& metrics) {
+    const QString run = folder_.filePath(to_qstring(name));
+    QDir().mkpath(run);
+    write_text_file(QDir(run).filePath(u"metrics.jsonl"_s), metrics);
+    return run;
+  }
+
   // Waits for the end of the runs that were started. Returns true if the last one ended well.
   bool ends_well() {
     EXPECT_TRUE(wait_for([&] { return !ended_.isEmpty() && !window_.is_busy(); }));
@@ -85,7 +100,7 @@ class RunViewTest : public WindowTest {
 
 TEST_F(RunViewTest, ARunIsFollowedToItsEndAndCalibratedFrom) {
   start(14);
-  EXPECT_EQ(find<QLabel>("run_state").toolTip(), QString());  // it speaks of no tensors yet
+  EXPECT_EQ(find<QLabel>("run_state").toolTip(), QString());  // The label names no tensors yet.
   ASSERT_TRUE(ends_well()) << qPrintable(said());
   EXPECT_EQ(find<QLabel>("run_state").toolTip(), tip_of_tensors());
   EXPECT_EQ(view_->follower().steps().size(), 14U);
@@ -121,11 +136,8 @@ TEST_F(RunViewTest, ARunIsFollowedToItsEndAndCalibratedFrom) {
 }
 
 TEST_F(RunViewTest, AnEarlierRunStaysAsItIs) {
-  const QString earlier = run_.path();
-  ASSERT_TRUE(QDir().mkpath(earlier));
-  const QString metrics = QDir(earlier).filePath(u"metrics.jsonl"_s);
-  const QString plan = QDir(earlier).filePath(u"plan.json"_s);
-  write_text_file(metrics, u"{\"step\": 0}\n"_s);
+  const QString earlier = write_run("run", u"{\"step\": 0}\n"_s);
+  const QString plan = run_.filePath(u"plan.json"_s);
   write_text_file(plan, u"the plan of the earlier run"_s);
   start(3);
   EXPECT_FALSE(view_->is_running());
@@ -134,7 +146,7 @@ TEST_F(RunViewTest, AnEarlierRunStaysAsItIs) {
   QFile file(plan);
   ASSERT_TRUE(file.open(QIODevice::ReadOnly));
   EXPECT_EQ(file.readAll(), QByteArray("the plan of the earlier run"));
-  EXPECT_EQ(QFileInfo(metrics).size(), 12);
+  EXPECT_EQ(QFileInfo(run_.filePath(u"metrics.jsonl"_s)).size(), 12);
 }
 
 TEST_F(RunViewTest, NothingOfARunThatGoesCanBeChosenAnew) {
@@ -145,8 +157,7 @@ TEST_F(RunViewTest, NothingOfARunThatGoesCanBeChosenAnew) {
         find<QSpinBox>("run_steps").isEnabled()};
   };
   EXPECT_EQ(enabled(), std::vector<bool>(5, true));
-  start(1'000'000);
-  ASSERT_TRUE(view_->is_running());
+  start_long_run();
   EXPECT_EQ(enabled(), std::vector<bool>(5, false));
   view_->stop();
   ASSERT_TRUE(ends_well());
@@ -157,8 +168,7 @@ class ClosedDuringARun : public RunViewTest {
  protected:
   void SetUp() override {
     RunViewTest::SetUp();
-    start(1'000'000);
-    ASSERT_TRUE(view_->is_running());
+    start_long_run();
     EXPECT_FALSE(window_.close());
   }
 
@@ -166,9 +176,7 @@ class ClosedDuringARun : public RunViewTest {
     auto* question = window_.findChild<QMessageBox*>(u"run_question"_s);
     ASSERT_NE(question, nullptr);
     ASSERT_TRUE(question->isVisible());
-    QAbstractButton* found = question->findChild<QAbstractButton*>(to_qstring(button));
-    if (found == nullptr) found = question->button(QMessageBox::Cancel);
-    QTest::mouseClick(found, Qt::LeftButton);
+    QTest::mouseClick(question->findChild<QPushButton*>(to_qstring(button)), Qt::LeftButton);
   }
 };
 
@@ -191,7 +199,7 @@ TEST_F(ClosedDuringARun, AWindowClosesAndItsRunGoesOn) {
   EXPECT_FALSE(view_->is_running());  // It is no longer the window's own.
   const QString run = run_.path();
   EXPECT_TRUE(wait_for([&] { return QFileInfo(run + u"/metrics.jsonl"_s).size() > 0; }));
-  EXPECT_GE(processes_of(run).size(), 3);  // the launcher and two ranks
+  EXPECT_GE(processes_of(run).size(), 3);  // These are the launcher and two ranks.
   interrupt_processes_of(run);
   EXPECT_TRUE(wait_for([&] { return processes_of(run).isEmpty(); }));
 }
@@ -203,8 +211,7 @@ TEST_F(ClosedDuringARun, AWindowWhoseRunEndsAsksNoMore) {
 }
 
 TEST_F(RunViewTest, StoppedBeforeItsFirstStepARunLeavesNoErrorAndNoPlan) {
-  start(1'000'000);
-  ASSERT_TRUE(view_->is_running());
+  start_long_run();
   view_->stop();
   EXPECT_TRUE(ends_well()) << qPrintable(said());
   EXPECT_FALSE(find<MessageBar>("message_bar").isVisible());
@@ -215,8 +222,7 @@ TEST_F(RunViewTest, StoppedBeforeItsFirstStepARunLeavesNoErrorAndNoPlan) {
 // The run opened its log and wrote no step into it.
 TEST_F(RunViewTest, AnEmptyLogOfNoStepLeavesTheFolderFree) {
   for (int i = 0; i < 2; ++i) {
-    start(1'000'000);
-    ASSERT_TRUE(view_->is_running()) << qPrintable(said());
+    start_long_run();
     write_text_file(run_.filePath(u"metrics.jsonl"_s), {});
     view_->stop();
     ASSERT_TRUE(ends_well());
@@ -243,32 +249,24 @@ TEST_F(RunViewTest, AnEmptyLogOfAnotherRunStays) {
 }
 
 TEST_F(RunViewTest, TheLastStepIsToldByItsOwnFigures) {
-  const QDir run(folder_.filePath(u"old"_s));
-  ASSERT_TRUE(QDir().mkpath(run.path()));
+  const QString line = u"{\"step\": %1, \"loss\": 5, \"step_s\": 0.1, \"tokens_per_s\": %2}\n"_s;
   QString lines;
-  for (int step = 0; step < 4; ++step)
-    lines +=
-        u"{\"step\": %1, \"loss\": 5, \"step_s\": 0.1, \"tokens_per_s\": %2}\n"_s.arg(step).arg(
-            step == 3 ? 1488.9 : 4000.0);
-  write_text_file(run.filePath(u"metrics.jsonl"_s), lines);
-  open(run.path());
-  const QString text = state();
-  EXPECT_THAT(text, Says("Step 3: loss 5.0000, 1,489 tokens/s"));
+  for (int step = 0; step < 4; ++step) lines += line.arg(step).arg(step == 3 ? 1488.9 : 4000.0);
+  open(write_run("old", lines));
+  EXPECT_THAT(state(), Says("Step 3: loss 5.0000, 1,489 tokens/s"));
 }
 
 TEST_F(RunViewTest, TwoRunsLieBesideEachOther) {
-  const auto write_run = [&](const char* name, int steps) {
-    QString run = folder_.filePath(to_qstring(name));
-    QDir().mkpath(run);
+  const auto run_of = [&](const char* name, int steps) {
     QString text;
     for (int step = 0; step < steps; ++step)
       text += u"{\"step\": %1, \"loss\": %2, \"step_s\": 0.1}\n"_s.arg(step).arg(9 - step);
-    write_text_file(QDir(run).filePath(u"metrics.jsonl"_s), text);
+    QString run = write_run(name, text);
     write_text_file(QDir(run).filePath(u"plan.json"_s),
                     to_qstring(to_json(tiny_scenario()).dump()));
     return run;
   };
-  window_.open({write_run("one", 3), write_run("two", 5), write_run("three", 4)});
+  window_.open({run_of("one", 3), run_of("two", 5), run_of("three", 4)});
   ASSERT_TRUE(is_idle());
   const auto& loss = find<Chart>("run_loss");
   ASSERT_EQ(loss.graphCount(), 2);
@@ -286,8 +284,7 @@ TEST_F(RunViewTest, TwoRunsLieBesideEachOther) {
 }
 
 TEST_F(RunViewTest, ARefittedProfileIsSavedAndPlannedWith) {
-  start(14);
-  ASSERT_TRUE(ends_well());
+  train(14);
   EXPECT_FALSE(find<QPushButton>("run_save_profile").isVisible());
   press("run_calibrate");
   ASSERT_TRUE(is_calibrated()) << qPrintable(said());
@@ -314,8 +311,7 @@ TEST_F(RunViewTest, ARefittedProfileIsSavedAndPlannedWith) {
       << qPrintable(said());
   EXPECT_EQ(window_.selection().set()->request.stack, *saved.stack);
 
-  // What was measured lies below the new prediction of the same plan, which need not be among the
-  // best.
+  // The measured step lies below the new prediction of its plan, which need not be among the best.
   Scenario again = tiny_scenario(saved);
   again.stack = *saved.stack;
   choose(again);
@@ -337,16 +333,13 @@ TEST_F(RunViewTest, ARunThatIsOpenedIsCalibratedFromByTheMenu) {
   calibrate();
   EXPECT_THAT(said(), Says("No run has measured"));
 
-  start(14);
-  ASSERT_TRUE(ends_well());
+  train(14);
   const QString copy = folder_.filePath(u"copy"_s);
   ASSERT_TRUE(QDir().rename(run_.path(), copy));
   open(copy);
   window_.raise_view(u"plans"_s);
   calibrate();
-  auto& state = find<QLabel>("run_state");
-  ASSERT_TRUE(wait_for([&] { return state.text().contains(u"Calibrated"_s); }))
-      << qPrintable(said());
+  ASSERT_TRUE(is_calibrated()) << qPrintable(said());
   EXPECT_FALSE(said().contains(u"No run has measured"_s));
   EXPECT_TRUE(find<QPushButton>("run_save_profile").isVisible());
   auto& file = find<QLineEdit>("run_profile");
@@ -357,7 +350,7 @@ TEST_F(RunViewTest, ARunThatIsOpenedIsCalibratedFromByTheMenu) {
   QTest::mouseClick(&find<QToolButton>("run_browse_profile"), Qt::LeftButton);
   EXPECT_EQ(file.text(), folder_.filePath(u"mine.json"_s));
   press("run_save_profile");
-  EXPECT_TRUE(state.text().contains(u"Saved the refitted profile as "_s + file.text()));
+  EXPECT_TRUE(state().contains(u"Saved the refitted profile as "_s + file.text()));
   EXPECT_TRUE(load_cluster(file.text().toStdString()).stack);
 
   // The user leaves the name empty and opens another run, whose profile is not this run's profile.
@@ -369,8 +362,7 @@ TEST_F(RunViewTest, ARunThatIsOpenedIsCalibratedFromByTheMenu) {
 }
 
 TEST_F(RunViewTest, ARefittedProfileBringsThePredictionCloser) {
-  start(14);
-  ASSERT_TRUE(ends_well());
+  train(14);
   const RunCalibration calibration = calibrate_run(run_.path());
   EXPECT_GT(calibration.figures, 5U);
   EXPECT_LT(std::abs(calibration.step.error_after()), std::abs(calibration.step.error_before()));
@@ -381,8 +373,7 @@ TEST_F(RunViewTest, ARefittedProfileBringsThePredictionCloser) {
 TEST_F(RunViewTest, ARunOnCpusIsNotCalibratedAgainstGpus) {
   const Scenario planned = tiny_scenario(load_cluster("h100-pcie-server"));
   choose(planned);
-  start(14);
-  ASSERT_TRUE(ends_well());
+  train(14);
   press("run_calibrate");
   ASSERT_TRUE(wait_for([&] { return find<MessageBar>("message_bar").isVisible(); }));
 
@@ -403,68 +394,40 @@ TEST_F(RunViewTest, ARunOnCpusIsNotCalibratedAgainstGpus) {
   EXPECT_FALSE(state().contains(u"Calibrated"_s));
 }
 
-TEST_F(RunViewTest, ARunIsStoppedCleanly) {
-  start(1'000'000);
-  ASSERT_TRUE(wait_for([&] { return view_->follower().steps().size() > 3; }));
-  EXPECT_FALSE(find<QPushButton>("run_start").isEnabled());
-  press("run_stop");
-  EXPECT_TRUE(ends_well());
-  EXPECT_FALSE(view_->is_running());
-  EXPECT_TRUE(QFileInfo::exists(run_.filePath(u"plan.json"_s)));
-  EXPECT_GT(QFileInfo(run_.filePath(u"metrics.jsonl"_s)).size(), 0);
-}
-
-TEST(RecordedSteps, AreFewEarlyAndLateOnes) {
-  EXPECT_EQ(recorded_steps(1), (std::vector<std::int64_t>{0}));
-  EXPECT_EQ(recorded_steps(14), (std::vector<std::int64_t>{2, 5, 7, 8, 9, 11, 12}));
-  for (std::int64_t steps = 1; steps < 3'000'000'000; steps += 1 + steps / 3) {
-    const std::vector<std::int64_t> recorded = recorded_steps(steps);
-    ASSERT_EQ(std::adjacent_find(recorded.begin(), recorded.end(), std::greater_equal<>()),
-              recorded.end());
-    EXPECT_GE(recorded.front(), 0);
-    EXPECT_LT(recorded.back(), steps);
-    EXPECT_LE(recorded.size(), 40U);
-    // A run that stops after its third step has a checkpoint of one of its latest steps.
-    for (std::size_t i = 0; i + 1 < recorded.size(); ++i)
-      EXPECT_LE(recorded[i + 1], std::max<std::int64_t>(5, 3 * recorded[i])) << steps;
-    if (steps > 5) {
-      EXPECT_EQ(recorded.front(), 2) << steps;
-    }
-  }
-}
-
-TEST_F(RunViewTest, ARunThatIsStoppedCanBeCalibratedFrom) {
+TEST_F(RunViewTest, ARunIsStoppedCleanlyAndCanBeCalibratedFrom) {
   start(5000);
   auto& calibrate = find<QPushButton>("run_calibrate");
   ASSERT_TRUE(wait_for([&] { return view_->follower().steps().size() > 12; }));
   EXPECT_FALSE(calibrate.isEnabled());
   EXPECT_TRUE(calibrate.toolTip().contains(u"still in progress"_s));
-  view_->stop();
+  EXPECT_FALSE(find<QPushButton>("run_start").isEnabled());
+  press("run_stop");
   ASSERT_TRUE(ends_well());
-  ASSERT_LT(view_->follower().steps().size(), 2500U);  // the second half was not begun
+  EXPECT_FALSE(view_->is_running());
+  EXPECT_TRUE(QFileInfo::exists(run_.filePath(u"plan.json"_s)));
+  EXPECT_GT(QFileInfo(run_.filePath(u"metrics.jsonl"_s)).size(), 0);
+  ASSERT_LT(view_->follower().steps().size(), 2500U);  // The run ended in its first half.
   ASSERT_TRUE(calibrate.isEnabled()) << qPrintable(calibrate.toolTip());
   QTest::mouseClick(&calibrate, Qt::LeftButton);
   EXPECT_TRUE(is_calibrated()) << qPrintable(said());
 }
 
 TEST_F(RunViewTest, WithoutAStepOfAllRanksCalibrateSaysWhyItIsOff) {
-  ASSERT_TRUE(QDir().mkpath(run_.path()));
   const auto& calibrate = find<QPushButton>("run_calibrate");
   const auto is_off_after = [&](const char* file, const QString& text, const char* why) {
     write_text_file(run_.filePath(to_qstring(file)), text);
-    window_.open({run_.path()});
-    EXPECT_TRUE(is_idle());
+    open(run_.path());
     EXPECT_FALSE(calibrate.isEnabled()) << file;
     EXPECT_THAT(calibrate.toolTip(), Says(why));
   };
   EXPECT_TRUE(calibrate.toolTip().contains(u"No run"_s));
+  write_run("run", {});
   QString lines;
   for (int step = 0; step < 3; ++step)
     lines += u"{\"step\": %1, \"loss\": 5, \"step_s\": 0.1}\n"_s.arg(step);
   is_off_after("metrics.jsonl", lines, "no plan.json");
   is_off_after("plan.json", to_qstring(to_json(tiny_scenario()).dump()),
                "No step of the run was recorded by all of its ranks");
-  // The timeline keeps one of the two ranks.
   Timeline rank;
   rank.origin = TimelineOrigin::Measured;
   rank.ranks = {{0, "stage 0"}};
@@ -473,14 +436,10 @@ TEST_F(RunViewTest, WithoutAStepOfAllRanksCalibrateSaysWhyItIsOff) {
 }
 
 TEST_F(RunViewTest, DamagedMetricsAreNamedAndNotShown) {
-  const QDir run(folder_.filePath(u"old"_s));
-  ASSERT_TRUE(QDir().mkpath(run.path()));
   window_.raise_view(u"run"_s);
   const int width = view_->width();
   const auto state_of = [&](const char* lines) {
-    write_text_file(run.filePath(u"metrics.jsonl"_s), to_qstring(lines));
-    window_.open({run.path()});
-    EXPECT_TRUE(is_idle());
+    open(write_run("old", to_qstring(lines)));
     return state();
   };
   const QString none = state_of("{\"step\": 0}\n");

@@ -1,4 +1,3 @@
-// This header defines a matcher for the texts that the window shows.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -7,7 +6,6 @@
 
 #include "gui/models/text.hpp"
 
-// Prints a text in the messages of a failed test.
 inline void PrintTo(const QString& text, std::ostream* out) {
   *out << qPrintable(text);
 }

@@ -1,4 +1,3 @@
-// The tests of this file type into the scenario's fields, undo, make mistakes and scroll.
 #include "gui/views/scenario_view.hpp"
 
 #include <QAbstractItemView>
@@ -12,7 +11,6 @@
 #include <QScrollBar>
 #include <QSpinBox>
 #include <QTextBoundaryFinder>
-#include <QWheelEvent>
 #include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -20,6 +18,7 @@
 #include "core/spec/cluster_json.hpp"
 #include "gui/models/scenario_tips.hpp"
 #include "gui/style/palette.hpp"
+#include "tests/gui/painted_view_test.hpp"
 #include "tests/gui/window_fixture.hpp"
 
 namespace shardwright::gui {
@@ -178,7 +177,7 @@ TEST_F(ScenarioViewTest, APartOfAGigabyteLimitsTheSearch) {
   ScenarioChoice choice = small_choice();
   choice.max_memory_gb = 0.5;
   window_.document().reset(choice);
-  ASSERT_TRUE(wait_for([&] { return window_.selection().set() && !window_.is_busy(); }));
+  ASSERT_TRUE(has_plans());
   EXPECT_TRUE(window_.selection().set()->plans.empty());
   EXPECT_TRUE(window_.selection().set()->infeasible.has_value());
   const TextTable table = qobject_cast<View*>(window_.view(u"scenario"_s))->table();
@@ -387,10 +386,7 @@ TEST_F(ScenarioViewTest, TheStackOfAClustersFileIsOfferedAndTaken) {
   drop({write("probed.json", to_json(cluster).dump())});
   auto& stack = find<QComboBox>("stack");
   EXPECT_EQ(stack.currentText(), u"shardwright-cpu (the cluster's own)"_s);
-  ASSERT_TRUE(wait_for([&] {
-    const PlanSetPointer set = window_.selection().set();
-    return set && set->request.stack == cluster.stack;
-  }));
+  ASSERT_TRUE(shows([&](const PlanSet& set) { return set.request.stack == cluster.stack; }));
   // The unchanged field keeps the short name, of which the list shows a longer form.
   stack.setFocus();
   QTest::keyClick(&stack, Qt::Key_Return);
@@ -402,12 +398,8 @@ TEST_F(ScenarioViewTest, TheStackOfAClustersFileIsOfferedAndTaken) {
   EXPECT_EQ(stack.findData(u"shardwright-cpu"_s), -1);
 }
 
-// Sends a notch of the wheel to the middle of a widget, as the desktop does.
-void turn_wheel(QWidget& widget) {
-  const QPointF at = QRectF(widget.rect()).center();
-  QWheelEvent wheel(at, widget.mapToGlobal(at), {}, QPoint(0, -120), Qt::NoButton, Qt::NoModifier,
-                    Qt::NoScrollPhase, false);
-  QCoreApplication::sendEvent(&widget, &wheel);
+void turn_wheel_over(QWidget& widget) {
+  fixtures::turn_wheel(widget, QRectF(widget.rect()).center(), -1);
 }
 
 bool is_scrolled(const QWidget* widget) {
@@ -424,7 +416,7 @@ TEST_F(ScenarioViewTest, TheWheelScrollsPastFields) {
   for (auto* box : window_.findChildren<QComboBox*>()) {
     if (!is_scrolled(box)) continue;
     const int before = box->currentIndex();
-    turn_wheel(*box);
+    turn_wheel_over(*box);
     EXPECT_EQ(box->currentIndex(), before) << qPrintable(box->objectName());
     EXPECT_FALSE(box->focusPolicy() & Qt::WheelFocus & ~Qt::StrongFocus);
     ++fields;
@@ -432,7 +424,7 @@ TEST_F(ScenarioViewTest, TheWheelScrollsPastFields) {
   for (auto* box : window_.findChildren<QAbstractSpinBox*>()) {
     if (!is_scrolled(box)) continue;
     const QString before = box->text();
-    turn_wheel(*box);
+    turn_wheel_over(*box);
     EXPECT_EQ(box->text(), before) << qPrintable(box->objectName());
     EXPECT_FALSE(box->focusPolicy() & Qt::WheelFocus & ~Qt::StrongFocus);
     ++fields;
@@ -442,7 +434,7 @@ TEST_F(ScenarioViewTest, TheWheelScrollsPastFields) {
 
   auto& batch = find<QSpinBox>("global_batch");
   batch.setFocus();
-  turn_wheel(batch);
+  turn_wheel_over(batch);
   EXPECT_LT(batch.value(), 32) << "the field with the focus takes it";
 }
 

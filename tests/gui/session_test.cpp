@@ -1,4 +1,3 @@
-// The tests of this file open the window on a session that is valid or damaged.
 #include <QComboBox>
 #include <QFile>
 #include <QSettings>
@@ -16,29 +15,32 @@
 namespace shardwright::gui {
 namespace {
 
-TEST(Session, ComesBack) {
-  const QTemporaryDir folder;
-  QSettings settings(folder.filePath(u"session.ini"_s), QSettings::IniFormat);
+class Session : public testing::Test {
+ protected:
+  const QTemporaryDir folder_;
+  const QString file_ = folder_.filePath(u"session.ini"_s);
+  QSettings settings_{file_, QSettings::IniFormat};
+};
+
+TEST_F(Session, ComesBack) {
   {
-    MainWindow window(&settings);
+    MainWindow window(&settings_);
     window.document().reset(small_choice());
     window.show();
     window.findChild<QComboBox*>(u"scatter_x"_s)->setCurrentIndex(3);
     window.close();
   }
-  MainWindow window(&settings);
+  MainWindow window(&settings_);
   EXPECT_EQ(window.document().choice(), small_choice());
   QTest::qWait(300);
-  EXPECT_FALSE(window.is_busy());  // files may be opened instead of its plans
+  EXPECT_FALSE(window.is_busy());  // Files may be opened instead of its plans.
   EXPECT_EQ(window.findChild<QComboBox*>(u"scatter_x"_s)->currentIndex(), 3);
 }
 
 // A new process reads the session from its file, not from the memory of the former one.
-TEST(Session, IsReadFromItsFileWithoutAWord) {
-  const QTemporaryDir folder;
-  const QString file = folder.filePath(u"session.ini"_s);
+TEST_F(Session, IsReadFromItsFileWithoutAWord) {
   for (int start = 0; start < 3; ++start) {
-    QSettings settings(file, QSettings::IniFormat);
+    QSettings settings(file_, QSettings::IniFormat);
     MainWindow window(&settings);
     window.document().reset(small_choice());
     window.show();
@@ -47,13 +49,11 @@ TEST(Session, IsReadFromItsFileWithoutAWord) {
   }
 }
 
-TEST(Session, ValuesThatTheFieldsCannotShowAreTold) {
-  const QTemporaryDir folder;
-  QSettings settings(folder.filePath(u"session.ini"_s), QSettings::IniFormat);
-  settings.setValue(
+TEST_F(Session, ValuesThatTheFieldsCannotShowAreTold) {
+  settings_.setValue(
       u"scenario"_s,
       uR"({"model": "llama3.2-1b", "global_batch": 99999999999999, "seq_len": -5})"_s);
-  MainWindow window(&settings);
+  MainWindow window(&settings_);
   window.show();
   EXPECT_EQ(window.document().choice().model, "llama3.2-1b");
   EXPECT_EQ(window.findChild<QSpinBox*>(u"global_batch"_s)->value(), 1024);
@@ -63,31 +63,27 @@ TEST(Session, ValuesThatTheFieldsCannotShowAreTold) {
     EXPECT_THAT(told, Says(text)) << text;
 }
 
-TEST(Session, LeavesItsMessagesBehind) {
-  const QTemporaryDir folder;
-  QSettings settings(folder.filePath(u"session.ini"_s), QSettings::IniFormat);
+TEST_F(Session, LeavesItsMessagesBehind) {
   {
-    MainWindow window(&settings);
+    MainWindow window(&settings_);
     window.show();
-    window.open({folder.filePath(u"no-such-file.json"_s)});
+    window.open({folder_.filePath(u"no-such-file.json"_s)});
     ASSERT_TRUE(wait_for([&] { return !window.is_busy(); }));
     ASSERT_TRUE(window.findChild<QToolBar*>(u"messages"_s)->isVisible());
     window.close();
   }
-  MainWindow window(&settings);
+  MainWindow window(&settings_);
   window.show();
   EXPECT_FALSE(window.findChild<QToolBar*>(u"messages"_s)->isVisible());
 }
 
-TEST(Session, OpensItsFilesAgain) {
-  const QTemporaryDir folder;
-  QSettings settings(folder.filePath(u"session.ini"_s), QSettings::IniFormat);
-  const QString plan = folder.filePath(u"plan.json"_s);
-  const QString gone = folder.filePath(u"gone.json"_s);
+TEST_F(Session, OpensItsFilesAgain) {
+  const QString plan = folder_.filePath(u"plan.json"_s);
+  const QString gone = folder_.filePath(u"gone.json"_s);
   for (const QString& path : {plan, gone})
     write_text_file(path, to_qstring(to_json(small_set()->scenario(0)).dump()));
   {
-    MainWindow window(&settings);
+    MainWindow window(&settings_);
     window.show();
     window.open({plan, gone});
     ASSERT_TRUE(wait_for([&] { return !window.is_busy() && window.selection().set(); }));
@@ -96,7 +92,7 @@ TEST(Session, OpensItsFilesAgain) {
     window.close();
   }
   QFile::remove(gone);
-  MainWindow window(&settings);
+  MainWindow window(&settings_);
   window.show();
   window.begin({});
   ASSERT_TRUE(wait_for([&] {
@@ -107,7 +103,6 @@ TEST(Session, OpensItsFilesAgain) {
   EXPECT_FALSE(window.findChild<MessageBar*>(u"message_bar"_s)->text().contains(u"gone.json"_s));
 }
 
-// The fixture writes a session's file with the lines of a test.
 class DamagedSession : public testing::Test {
  protected:
   void session(const QByteArray& lines) {

@@ -79,7 +79,7 @@ TEST_F(ShownStepTest, TheStepOfARunWithoutItsPlanStandsAlone) {
   drop({write_run("of-somebody")});
   EXPECT_EQ(origins(), measured_);
   EXPECT_TRUE(names("of-somebody"));
-  show(small_set()->scenario(3));  // the search has found a better plan
+  show(small_set()->scenario(3));  // The search has found a better plan.
   EXPECT_EQ(origins(), measured_);
   QTest::mouseClick(&find<QToolButton>("timeline_back"), Qt::LeftButton);
   EXPECT_EQ(origins(), predicted_);
@@ -130,7 +130,7 @@ TEST_F(ShownStepTest, AFileIsNamedAndTheChosenPlanIsAClickAway) {
             gui::fixtures::small_step().timeline->spans.size());
   EXPECT_FALSE(find<QLabel>("timeline_source").isVisible());
   EXPECT_THAT(hint_of("schedule"), Not(Says("a&lt;b.json")));
-  trigger("file.reload");  // the file is closed
+  trigger("file.reload");  // The file is closed.
   EXPECT_TRUE(said().contains(u"No file is open"_s));
 }
 
@@ -189,7 +189,7 @@ TEST_F(ShownStepTest, APredictionIsNotBegunAnewWithEachSetOfASearch) {
   EXPECT_EQ(origins(), predicted_);
   const auto before = timelines();
   Scenario large = small_set()->scenario(0);
-  large.plan.global_batch *= 128;  // predicted for longer than it takes until the next set
+  large.plan.global_batch *= 128;  // Its prediction lasts until the next set.
   const auto set = std::make_shared<const PlanSet>(plan_set_of(large, u"a search"_s));
   EXPECT_TRUE(wait_for([&] {
     window_.selection().show(set);

@@ -1,4 +1,3 @@
-// The tests of this file read what the view of sweeps says beside its chart.
 #include "gui/views/sweep_view.hpp"
 
 #include <QComboBox>

@@ -1,4 +1,3 @@
-// The tests of this file take the machine of the window as the scenario's cluster.
 #include "gui/models/this_machine.hpp"
 
 #include <QComboBox>
@@ -51,9 +50,8 @@ TEST_F(ThisMachineTest, HereInTheClusterFieldPlansForAllOfIt) {
   EXPECT_EQ(choice.precision, "fp32");
   EXPECT_LE(choice.seq_len, load_model("tiny-llama").max_seq_len);
   EXPECT_EQ(cluster.currentText(), to_qstring(cached_profile().string()));
-  ASSERT_TRUE(wait_for([&] {
-    const PlanSetPointer set = window_.selection().set();
-    return set && set->complete && set->request.gpus == 2 && !set->plans.empty();
+  ASSERT_TRUE(shows([&](const PlanSet& set) {
+    return set.complete && set.request.gpus == 2 && !set.plans.empty();
   }));
   window_.document().undo_stack()->undo();
   EXPECT_EQ(window_.document().choice(), before);

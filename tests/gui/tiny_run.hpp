@@ -1,4 +1,3 @@
-// This header describes a run that any machine can train and finds its processes.
 #pragma once
 
 #include <signal.h>

@@ -1,4 +1,3 @@
-// The tests of this file drop files at the pointer, as the platform hands them to the window.
 #include <QComboBox>
 #include <QDir>
 #include <QDockWidget>
@@ -29,7 +28,7 @@ class WindowDropTest : public WindowTest {
     QDragEnterEvent enter(at, Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
     QCoreApplication::sendEvent(handle, &enter);
     QDragMoveEvent move(at, Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
-    if (enter.isAccepted()) {  // stays so while the pointer moves, unless somebody says otherwise
+    if (enter.isAccepted()) {  // It stays so while the pointer moves.
       move.setDropAction(enter.dropAction());
       move.accept();
     }
@@ -59,7 +58,7 @@ TEST_F(WindowDropTest, APlanIsOpenedWhateverItIsDroppedOn) {
   };
   std::size_t plan = 0;
   for (const QWidget* target : targets) {
-    const QString path = write("plan.json", to_json(small_set()->scenario(++plan)).dump());
+    const QString path = write_plan("plan.json", ++plan);
     window_.raise_view(u"run"_s);
     EXPECT_TRUE(drop_on(*target, {QUrl::fromLocalFile(path)})) << qPrintable(target->objectName());
     EXPECT_EQ(window_.selection().scenario(), small_set()->scenario(plan))

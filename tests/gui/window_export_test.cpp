@@ -1,4 +1,3 @@
-// The tests of this file write views as pictures and as files.
 #include <QClipboard>
 #include <QDockWidget>
 #include <QFile>

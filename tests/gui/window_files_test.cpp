@@ -1,4 +1,3 @@
-// The window of these tests opens files that are dropped, damaged or several at once.
 #include <QComboBox>
 #include <QDir>
 #include <QFile>
@@ -24,9 +23,31 @@ namespace {
 
 using testing::Not;
 
-TEST_F(WindowTest, DroppedPlansAreCompared) {
-  const QString first = write("first.json", to_json(small_set()->scenario(0)).dump());
-  const QString second = write("second.json", to_json(small_set()->scenario(3)).dump());
+class WindowFilesTest : public WindowTest {
+ protected:
+  // Writes a plan that lacks all of its members.
+  QString write_bad_plan() {
+    return write("bad.json", R"({"schema": "shardwright/plan", "version": 1})");
+  }
+
+  QString write_step(const char* name) {
+    return write(name, to_json(*fixtures::small_step().timeline).dump());
+  }
+
+  const TimelineTracks& tracks() { return window_.findChild<TimelineView*>()->canvas().tracks(); }
+
+  bool shows_plan(std::size_t plan) {
+    return wait_for([&] { return window_.selection().scenario() == small_set()->scenario(plan); });
+  }
+
+  bool waits_to_say(const char* text) {
+    return wait_for([&] { return said().contains(to_qstring(text)); });
+  }
+};
+
+TEST_F(WindowFilesTest, DroppedPlansAreCompared) {
+  const QString first = write_plan("first.json", 0);
+  const QString second = write_plan("second.json", 3);
   drop({first, second});
   ASSERT_TRUE(window_.selection().set());
   EXPECT_EQ(window_.selection().set()->plans.size(), 2U);
@@ -43,11 +64,11 @@ TEST_F(WindowTest, DroppedPlansAreCompared) {
   EXPECT_EQ(both.on_front[1], !beats(0, 1));
 }
 
-TEST_F(WindowTest, AFileTakesThePlaceOfARunningSearch) {
+TEST_F(WindowFilesTest, AFileTakesThePlaceOfARunningSearch) {
   window_.document().reset(ScenarioChoice());
   ASSERT_TRUE(wait_for([&] { return window_.selection().set() != nullptr; }));
   ASSERT_TRUE(window_.is_busy());
-  window_.open({write("first.json", to_json(small_set()->scenario(0)).dump())});
+  window_.open({write_plan("first.json", 0)});
   const auto shows_the_file = [&] {
     const PlanSetPointer set = window_.selection().set();
     return set->plans.size() == 1 && set->request.model.name == "llama3.2-1b";
@@ -58,39 +79,38 @@ TEST_F(WindowTest, AFileTakesThePlaceOfARunningSearch) {
   EXPECT_FALSE(find<QToolButton>("stop_search").isVisible());
 }
 
-TEST_F(WindowTest, AFileThatChangesIsOfferedAndReadAgain) {
-  const QString path = write("plan.json", to_json(small_set()->scenario(0)).dump());
+TEST_F(WindowFilesTest, AFileThatChangesIsOfferedAndReadAgain) {
+  const QString path = write_plan("plan.json", 0);
   drop({path});
   window_.raise_view(u"sweeps"_s);
-  write("plan.json", to_json(small_set()->scenario(3)).dump());
-  ASSERT_TRUE(wait_for([&] { return said().contains(u"plan.json has changed"_s); }));
+  write_plan("plan.json", 3);
+  ASSERT_TRUE(waits_to_say("plan.json has changed"));
   EXPECT_EQ(window_.selection().scenario(), small_set()->scenario(0));  // No file was read again.
   click(u"plan.json has changed"_s, "offer");
-  ASSERT_TRUE(wait_for([&] { return window_.selection().scenario() == small_set()->scenario(3); }));
+  ASSERT_TRUE(shows_plan(3));
   EXPECT_FALSE(said().contains(u"has changed"_s));
 
   // A writer that replaces the file, as most do, is noticed each time.
   for (const std::size_t plan : {5, 0}) {
-    const QString other = write("other.json", to_json(small_set()->scenario(plan)).dump());
+    const QString other = write_plan("other.json", plan);
     ASSERT_TRUE(QFile::remove(path) && QFile::rename(other, path));
-    ASSERT_TRUE(wait_for([&] { return said().contains(u"plan.json has changed"_s); }));
+    ASSERT_TRUE(waits_to_say("plan.json has changed"));
     QTest::keyClick(&window_, Qt::Key_F5);
-    ASSERT_TRUE(
-        wait_for([&] { return window_.selection().scenario() == small_set()->scenario(plan); }));
+    ASSERT_TRUE(shows_plan(plan));
   }
   QFile::remove(path);
-  ASSERT_TRUE(wait_for([&] { return said().contains(u"plan.json is gone"_s); }));
-  write("plan.json", to_json(small_set()->scenario(3)).dump());
-  ASSERT_TRUE(wait_for([&] { return said().contains(u"plan.json has changed"_s); }));
+  ASSERT_TRUE(waits_to_say("plan.json is gone"));
+  write_plan("plan.json", 3);
+  ASSERT_TRUE(waits_to_say("plan.json has changed"));
 }
 
-TEST_F(WindowTest, OffersThatComeTogetherAreAnsweredOneByOne) {
-  const QString first = write("first.json", to_json(small_set()->scenario(0)).dump());
-  const QString second = write("second.json", to_json(small_set()->scenario(3)).dump());
-  const QString step = write("step.json", to_json(*fixtures::small_step().timeline).dump());
+TEST_F(WindowFilesTest, OffersThatComeTogetherAreAnsweredOneByOne) {
+  const QString first = write_plan("first.json", 0);
+  const QString second = write_plan("second.json", 3);
+  const QString step = write_step("step.json");
   drop({first, second, step, write("bad.json", "{")});
-  write("first.json", to_json(small_set()->scenario(5)).dump());
-  write("second.json", to_json(small_set()->scenario(6)).dump());
+  write_plan("first.json", 5);
+  write_plan("second.json", 6);
   write("step.json", to_json(*fixtures::small_step().timeline).dump() + " ");
   const auto tells = [&](const char* text) { return said().contains(to_qstring(text)); };
   ASSERT_TRUE(wait_for([&] {
@@ -103,12 +123,12 @@ TEST_F(WindowTest, OffersThatComeTogetherAreAnsweredOneByOne) {
   EXPECT_FALSE(tells("second.json has changed"));
   EXPECT_TRUE(tells("first.json has changed") && tells("step.json has changed"));
   // A dismissed offer returns when its file changes again, and the other offers remain.
-  write("second.json", to_json(small_set()->scenario(7)).dump());
+  write_plan("second.json", 7);
   ASSERT_TRUE(wait_for([&] { return tells("second.json has changed"); }));
 
   // The two plans are compared: they are read again together. The timeline's offer waits.
   click(u"first.json has changed"_s, "offer");
-  ASSERT_TRUE(wait_for([&] { return window_.selection().scenario() == small_set()->scenario(5); }));
+  ASSERT_TRUE(shows_plan(5));
   EXPECT_FALSE(tells("first.json has changed") || tells("second.json has changed"));
   EXPECT_TRUE(tells("step.json has changed"));
   EXPECT_TRUE(tells("bad.json"));
@@ -116,13 +136,13 @@ TEST_F(WindowTest, OffersThatComeTogetherAreAnsweredOneByOne) {
   ASSERT_TRUE(wait_for([&] { return !tells("step.json has changed"); }));
 }
 
-TEST_F(WindowTest, AFailureIsToldUntilTheFileIsReadOrTheMessageIsClosed) {
+TEST_F(WindowFilesTest, AFailureIsToldUntilTheFileIsReadOrTheMessageIsClosed) {
   drop({write("bad.json", "{")});
   drop({write("worse.json", "[")});
-  drop({write("good.json", to_json(small_set()->scenario(0)).dump())});
+  drop({write_plan("good.json", 0)});
   const auto& bar = find<MessageBar>("message_bar");
   EXPECT_TRUE(said().contains(u"bad.json"_s) && said().contains(u"worse.json"_s));
-  drop({write("bad.json", to_json(small_set()->scenario(0)).dump())});
+  drop({write_plan("bad.json", 0)});
   EXPECT_THAT(said(), Not(Says("bad.json:")));
   EXPECT_TRUE(said().contains(u"worse.json"_s));
   trigger("view.close_messages");
@@ -130,7 +150,7 @@ TEST_F(WindowTest, AFailureIsToldUntilTheFileIsReadOrTheMessageIsClosed) {
 }
 
 // The views keep most of a small window however many messages there are.
-TEST_F(WindowTest, ManyMessagesScroll) {
+TEST_F(WindowFilesTest, ManyMessagesScroll) {
   window_.resize(640, 480);
   QStringList files;
   for (int i = 0; i < 12; ++i) files.append(write(qPrintable(QString::number(i)), "{"));
@@ -144,65 +164,62 @@ TEST_F(WindowTest, ManyMessagesScroll) {
   EXPECT_LE(newest->width(), bar.width());
 }
 
-TEST_F(WindowTest, AFileThatIsDamagedForAWhileComesBack) {
-  const QString first = write("first.json", to_json(small_set()->scenario(0)).dump());
-  const QString second = write("second.json", to_json(small_set()->scenario(3)).dump());
+TEST_F(WindowFilesTest, AFileThatIsDamagedForAWhileComesBack) {
+  const QString first = write_plan("first.json", 0);
+  const QString second = write_plan("second.json", 3);
   drop({first, second});
   ASSERT_EQ(window_.selection().set()->plans.size(), 2U);
   write("second.json", "{");
   trigger("file.reload");
   ASSERT_TRUE(wait_for([&] { return window_.selection().set()->plans.size() == 1; }));
   ASSERT_TRUE(is_idle());
-  write("second.json", to_json(small_set()->scenario(5)).dump());
+  write_plan("second.json", 5);
   trigger("file.reload");
   EXPECT_TRUE(wait_for([&] { return window_.selection().set()->plans.size() == 2; }));
 }
 
-TEST_F(WindowTest, WhatIsOpenedWhileFilesAreReadIsReadNext) {
+TEST_F(WindowFilesTest, WhatIsOpenedWhileFilesAreReadIsReadNext) {
   window_.document().reset(small_choice());
-  const QString timeline = write("timeline.json", to_json(*fixtures::small_step().timeline).dump());
-  const QString plan = write("plan.json", to_json(small_set()->scenario(3)).dump());
+  const QString timeline = write_step("timeline.json");
+  const QString plan = write_plan("plan.json", 3);
   window_.open({timeline});
   window_.open({plan});
-  EXPECT_TRUE(wait_for([&] { return window_.selection().scenario() == small_set()->scenario(3); }));
+  EXPECT_TRUE(shows_plan(3));
 }
 
-TEST_F(WindowTest, ASearchLeavesATimelineThatWasOpened) {
-  const QString file = write("timeline.json", to_json(*fixtures::small_step().timeline).dump());
+TEST_F(WindowFilesTest, ASearchLeavesATimelineThatWasOpened) {
+  const QString file = write_step("timeline.json");
   window_.document().reset(small_choice());
   drop({file});
-  const auto& canvas = window_.findChild<TimelineView*>()->canvas();
   const auto shows_the_file = [&] {
-    return canvas.tracks().timelines().size() == 1 &&
-           canvas.tracks().timelines().front()->spans.size() ==
-               fixtures::small_step().timeline->spans.size();
+    return tracks().timelines().size() == 1 && tracks().timelines().front()->spans.size() ==
+                                                   fixtures::small_step().timeline->spans.size();
   };
   ASSERT_TRUE(shows_the_file());
   window_.start();
-  ASSERT_TRUE(wait_for([&] { return window_.selection().set() && !window_.is_busy(); }));
+  ASSERT_TRUE(has_plans());
   EXPECT_TRUE(shows_the_file());
   window_.selection().choose(window_.selection().set()->plans.size() - 1);
   EXPECT_TRUE(wait_for([&] { return !window_.is_busy() && !shows_the_file(); }));
 }
 
 // Their names alone would not tell them apart.
-TEST_F(WindowTest, TwoTimelinesOfOneNameGoByTheirFolders) {
+TEST_F(WindowFilesTest, TwoTimelinesOfOneNameGoByTheirFolders) {
   window_.document().reset(small_choice());
   const QDir folder(folder_.path());
   ASSERT_TRUE(folder.mkdir(u"fast"_s) && folder.mkdir(u"slow"_s));
   const std::string text = to_json(*fixtures::small_step().timeline).dump();
   drop({write("slow/step.json", text), write("fast/step.json", text)});
-  const TimelineTracks& tracks = window_.findChild<TimelineView*>()->canvas().tracks();
-  ASSERT_TRUE(tracks.compares());
-  EXPECT_EQ(tracks.side_title(0).toStdString(), "slow/step.json");
-  EXPECT_EQ(tracks.side_title(1).toStdString(), "fast/step.json");
+  ASSERT_TRUE(tracks().compares());
+  EXPECT_EQ(tracks().side_title(0).toStdString(), "slow/step.json");
+  EXPECT_EQ(tracks().side_title(1).toStdString(), "fast/step.json");
 }
 
-TEST_F(WindowTest, AFileThatIsNamedTwiceIsOpenedOnceAndThatIsSaid) {
+TEST_F(WindowFilesTest, AFileThatIsNamedTwiceIsOpenedOnceAndThatIsSaid) {
   window_.document().reset(small_choice());
   const QDir folder(folder_.path());
   ASSERT_TRUE(folder.mkdir(u"plans"_s));
-  const QString plan = write("plan.json", to_json(small_set()->scenario(3)).dump());
+  const QString plan = write_plan("plan.json", 3);
   const QString link = folder.filePath(u"link.json"_s);
   ASSERT_TRUE(QFile::link(plan, link));
   for (const QString& again : {plan, folder.filePath(u"plans/../plan.json"_s), link}) {
@@ -211,7 +228,7 @@ TEST_F(WindowTest, AFileThatIsNamedTwiceIsOpenedOnceAndThatIsSaid) {
     EXPECT_FALSE(window_.selection().compared());
     EXPECT_THAT(said(), Says(u"opened once: "_s + QFileInfo(again).fileName()));
   }
-  const QString other = write("plans/plan.json", to_json(small_set()->scenario(0)).dump());
+  const QString other = write_plan("plans/plan.json", 0);
   drop({plan, other});
   EXPECT_EQ(window_.selection().set()->plans.size(), 2U);
   EXPECT_FALSE(said().contains(u"opened once"_s));
@@ -223,7 +240,7 @@ std::string padded(const std::string& text) {
   return std::string(100 << 20, ' ') + text;
 }
 
-TEST_F(WindowTest, TheReadingOfALargeFileIsSeenAndStopped) {
+TEST_F(WindowFilesTest, TheReadingOfALargeFileIsSeenAndStopped) {
   window_.document().reset(small_choice());
   show_plans();
   const QString large =
@@ -241,28 +258,27 @@ TEST_F(WindowTest, TheReadingOfALargeFileIsSeenAndStopped) {
     return wait_for([&] { return !window_.is_busy() && !status.isVisible(); }) &&
            said().contains(u"reading of large.json"_s);
   };
-  const auto& tracks = window_.findChild<TimelineView*>()->canvas().tracks();
-  const std::size_t before = tracks.timelines().size();
+  const std::size_t before = tracks().timelines().size();
   begin();
   QTest::mouseClick(&find<QToolButton>("stop_reading"), Qt::LeftButton);
   EXPECT_TRUE(is_stopped());
   begin();
-  const QString next = write("plan.json", to_json(small_set()->scenario(3)).dump());
+  const QString next = write_plan("plan.json", 3);
   window_.open({next});  // The file waits, and nobody wants it either.
   QTest::keyClick(&window_, Qt::Key_Escape);
   EXPECT_TRUE(is_stopped());
   EXPECT_TRUE(said().contains(u"large.json, plan.json was"_s));
-  EXPECT_EQ(tracks.timelines().size(), before);
+  EXPECT_EQ(tracks().timelines().size(), before);
   EXPECT_NE(window_.selection().scenario(), small_set()->scenario(3));
 
   // The user can open the stopped file again and read it to its end.
   drop({large});
-  EXPECT_EQ(tracks.all_spans(), fixtures::small_step().timeline->spans.size());
+  EXPECT_EQ(tracks().all_spans(), fixtures::small_step().timeline->spans.size());
   EXPECT_FALSE(said().contains(u"was stopped"_s));
 }
 
 // Esc closes a list that is open, and is the views' own where nothing is read.
-TEST_F(WindowTest, EscStopsTheReadingOnlyWhereNothingElseTakesIt) {
+TEST_F(WindowFilesTest, EscStopsTheReadingOnlyWhereNothingElseTakesIt) {
   const QString large = write("large.json", padded("{}"));
   window_.open({large});
   trigger("help.palette");
@@ -274,14 +290,14 @@ TEST_F(WindowTest, EscStopsTheReadingOnlyWhereNothingElseTakesIt) {
   EXPECT_FALSE(window_.actions().find(u"file.stop_reading"_s)->isEnabled());
 }
 
-TEST_F(WindowTest, ADamagedLargeFileHasItsError) {
+TEST_F(WindowFilesTest, ADamagedLargeFileHasItsError) {
   drop({write("large.json", padded("{\"schema\": \"shardwright/plan\""))});
   EXPECT_THAT(said(), Says("well-formed JSON"));
   EXPECT_FALSE(find<ReadingStatus>("reading").isVisible());
 }
 
 // The scenario is the user's: a file that it no longer names is not put back.
-TEST_F(WindowTest, ReadingAgainChangesNoScenario) {
+TEST_F(WindowFilesTest, ReadingAgainChangesNoScenario) {
   window_.document().reset(small_choice());
   drop({write("cluster.json", to_json(small_set()->request.cluster).dump())});
   ASSERT_NE(window_.document().choice().cluster, small_choice().cluster);
@@ -291,28 +307,22 @@ TEST_F(WindowTest, ReadingAgainChangesNoScenario) {
   EXPECT_EQ(window_.document().choice(), small_choice());
 }
 
-TEST_F(WindowTest, AClusterThatChangedIsPlannedForAgain) {
+TEST_F(WindowFilesTest, AClusterThatChangedIsPlannedForAgain) {
   window_.document().reset(small_choice());
   ClusterSpec cluster = small_set()->request.cluster;
   const QString path = write("cluster.json", to_json(cluster).dump());
   drop({path});
-  ASSERT_TRUE(wait_for([&] {
-    const PlanSetPointer set = window_.selection().set();
-    return set && set->complete && !window_.is_busy();
-  }));
+  ASSERT_TRUE(shows([&](const PlanSet& set) { return set.complete && !window_.is_busy(); }));
   const Seconds before = window_.selection().set()->plans.front().result.step;
   cluster.accelerator.memory_bandwidth *= 0.5;
   write("cluster.json", to_json(cluster).dump());
   trigger("file.reload");
-  ASSERT_TRUE(wait_for([&] {
-    const PlanSetPointer set = window_.selection().set();
-    return set->plans.front().result.step > before;
-  }));
+  ASSERT_TRUE(shows([&](const PlanSet& set) { return set.plans.front().result.step > before; }));
 }
 
-TEST_F(WindowTest, APlanOfShippedPartsFillsTheScenario) {
+TEST_F(WindowFilesTest, APlanOfShippedPartsFillsTheScenario) {
   window_.document().reset(ScenarioChoice());
-  drop({write("first.json", to_json(small_set()->scenario(0)).dump())});
+  drop({write_plan("first.json", 0)});
   EXPECT_EQ(find<QComboBox>("model").currentText(), u"llama3.2-1b"_s);
   EXPECT_EQ(find<QSpinBox>("gpus").value(), 8);
   EXPECT_FALSE(find<QLabel>("scenario_origin").isVisible());
@@ -321,7 +331,7 @@ TEST_F(WindowTest, APlanOfShippedPartsFillsTheScenario) {
   EXPECT_EQ(window_.document().choice(), ScenarioChoice());
 }
 
-TEST_F(WindowTest, APlanOfOtherPartsSaysWhoseItIs) {
+TEST_F(WindowFilesTest, APlanOfOtherPartsSaysWhoseItIs) {
   Scenario scenario = small_set()->scenario(0);
   scenario.cluster.name = "of-my-own";
   drop({write("own.json", to_json(scenario).dump())});
@@ -331,7 +341,7 @@ TEST_F(WindowTest, APlanOfOtherPartsSaysWhoseItIs) {
   EXPECT_EQ(window_.document().choice(), ScenarioChoice());
 }
 
-TEST_F(WindowTest, MorePlansOfTheScenarioJoinAndOthersAreNamed) {
+TEST_F(WindowFilesTest, MorePlansOfTheScenarioJoinAndOthersAreNamed) {
   QStringList files;
   for (const std::size_t plan : {0, 3, 5})
     files.append(
@@ -344,7 +354,7 @@ TEST_F(WindowTest, MorePlansOfTheScenarioJoinAndOthersAreNamed) {
   EXPECT_THAT(said(), Says("Not shown: own.json (plan)"));
 }
 
-TEST_F(WindowTest, TwoClustersAreComparedByTheirBestPlans) {
+TEST_F(WindowFilesTest, TwoClustersAreComparedByTheirBestPlans) {
   window_.document().reset(small_choice());
   ClusterSpec slow = small_set()->request.cluster, fast = slow;
   slow.name = "slow";
@@ -360,7 +370,7 @@ TEST_F(WindowTest, TwoClustersAreComparedByTheirBestPlans) {
   EXPECT_TRUE(find<QComboBox>("cluster").currentText().endsWith(u"slow.json"_s));
 }
 
-TEST_F(WindowTest, TwoModelsAreComparedByTheirBestPlans) {
+TEST_F(WindowFilesTest, TwoModelsAreComparedByTheirBestPlans) {
   window_.document().reset(small_choice());
   ModelSpec deep = small_set()->request.model;
   deep.name = "deep";
@@ -373,9 +383,8 @@ TEST_F(WindowTest, TwoModelsAreComparedByTheirBestPlans) {
   EXPECT_GT(find<QTableWidget>("differences").rowCount(), 5);
 }
 
-TEST_F(WindowTest, OneDamagedFileOfSeveralLeavesTheOthersAlone) {
-  drop({write("bad.json", R"({"schema": "shardwright/plan", "version": 1})"),
-        write("good.json", to_json(small_set()->scenario(0)).dump())});
+TEST_F(WindowFilesTest, OneDamagedFileOfSeveralLeavesTheOthersAlone) {
+  drop({write_bad_plan(), write_plan("good.json", 0)});
   ASSERT_TRUE(window_.selection().set());
   EXPECT_EQ(window_.selection().set()->plans.size(), 1U);
   EXPECT_THAT(said(), Says("bad.json"));
@@ -383,23 +392,24 @@ TEST_F(WindowTest, OneDamagedFileOfSeveralLeavesTheOthersAlone) {
 }
 
 // The command line may name a damaged file; the search must not remove its error.
-TEST_F(WindowTest, TheErrorOfAFileStaysWhileASearchFindsPlans) {
+TEST_F(WindowFilesTest, TheErrorOfAFileStaysWhileASearchFindsPlans) {
   window_.document().reset(small_choice());
-  drop({write("bad.json", R"({"schema": "shardwright/plan", "version": 1})")});
-  ASSERT_TRUE(wait_for([&] { return window_.selection().set() && !window_.is_busy(); }));
+  drop({write_bad_plan()});
+  ASSERT_TRUE(has_plans());
   auto& bar = find<MessageBar>("message_bar");
   EXPECT_TRUE(bar.isVisible());
   EXPECT_THAT(said(), Says("/model"));
+  QTest::mouseClick(&find<QToolButton>("close_message"), Qt::LeftButton);
+  EXPECT_FALSE(bar.isVisible());
 }
 
 // The window finds plans for the scenario that it shows if no named file has plans.
-TEST_F(WindowTest, FilesWithoutPlansLeaveTheWorkedExample) {
+TEST_F(WindowFilesTest, FilesWithoutPlansLeaveTheWorkedExample) {
   const auto step = to_json(*fixtures::small_step().timeline).dump();
   window_.begin({write("huge.json", "{"), write("step.json", step)});
-  const auto& tracks = window_.findChild<TimelineView*>()->canvas().tracks();
   const auto tells_and_shows_the_files = [&] {
     return said().contains(u"huge.json"_s) &&
-           tracks.all_spans() == fixtures::small_step().timeline->spans.size();
+           tracks().all_spans() == fixtures::small_step().timeline->spans.size();
   };
   // Either may come first.
   ASSERT_TRUE(wait_for([&] { return window_.selection().set() && tells_and_shows_the_files(); }));
@@ -407,16 +417,16 @@ TEST_F(WindowTest, FilesWithoutPlansLeaveTheWorkedExample) {
 }
 
 // The window shows the plan of a file that the command line names.
-TEST_F(WindowTest, APlanThatIsNamedAtTheStartIsShownInstead) {
-  window_.begin({write("plan.json", to_json(small_set()->scenario(0)).dump())});
-  ASSERT_TRUE(wait_for([&] { return window_.selection().set() && !window_.is_busy(); }));
+TEST_F(WindowFilesTest, APlanThatIsNamedAtTheStartIsShownInstead) {
+  window_.begin({write_plan("plan.json", 0)});
+  ASSERT_TRUE(has_plans());
   QTest::qWait(500);  // A search would have begun.
   EXPECT_FALSE(window_.is_busy());
   EXPECT_EQ(window_.selection().scenario(), small_set()->scenario(0));
 }
 
-TEST_F(WindowTest, AWrongScenarioTakesItsMessageBackAndNoOther) {
-  const QString bad = write("bad.json", R"({"schema": "shardwright/plan", "version": 1})");
+TEST_F(WindowFilesTest, AWrongScenarioTakesItsMessageBackAndNoOther) {
+  const QString bad = write_bad_plan();
   ScenarioChoice wrong = small_choice();
   wrong.what_if[0] = 5000;  // This value has no field of its own.
   window_.document().reset(wrong);
@@ -425,22 +435,16 @@ TEST_F(WindowTest, AWrongScenarioTakesItsMessageBackAndNoOther) {
   drop({bad});
   EXPECT_TRUE(said().contains(u"5000"_s));
   window_.document().reset(small_choice());
-  ASSERT_TRUE(wait_for([&] { return window_.selection().set() && !window_.is_busy(); }));
+  ASSERT_TRUE(has_plans());
   EXPECT_THAT(said(), Not(Says("5000")));
   EXPECT_THAT(said(), Says("/model"));
 }
 
-TEST_F(WindowTest, ATimelineOfSimulateIsShown) {
-  const auto& step = fixtures::small_step();
-  drop({write("step.json", to_json(*step.timeline).dump())});
-  const auto* view = window_.findChild<TimelineView*>();
-  EXPECT_TRUE(view->isVisible());
-  EXPECT_EQ(view->canvas().tracks().all_spans(), step.timeline->spans.size());
-}
-
-TEST_F(WindowTest, CtrlFInTheTimelineSearchesThere) {
-  drop({write("step.json", to_json(*fixtures::small_step().timeline).dump())});
+TEST_F(WindowFilesTest, ATimelineOfSimulateIsShownAndCtrlFSearchesInIt) {
+  drop({write_step("step.json")});
   auto* view = window_.findChild<TimelineView*>();
+  EXPECT_TRUE(view->isVisible());
+  EXPECT_EQ(tracks().all_spans(), fixtures::small_step().timeline->spans.size());
   view->canvas().setFocus();
   QTest::keyClick(&view->canvas(), Qt::Key_F, Qt::ControlModifier);
   const QWidget* focus = QApplication::focusWidget();
@@ -448,26 +452,14 @@ TEST_F(WindowTest, CtrlFInTheTimelineSearchesThere) {
   EXPECT_TRUE(view->isAncestorOf(focus)) << qPrintable(focus->objectName());
 }
 
-TEST_F(WindowTest, ADroppedClusterIsPlannedFor) {
+TEST_F(WindowFilesTest, ADroppedClusterIsPlannedFor) {
   window_.document().reset(small_choice());
   ClusterSpec cluster = small_set()->request.cluster;
   cluster.name = "of-my-own";
   drop({write("cluster.json", to_json(cluster).dump())});
-  ASSERT_TRUE(wait_for([&] {
-    const PlanSetPointer set = window_.selection().set();
-    return set && set->request.cluster.name == "of-my-own";
-  }));
+  ASSERT_TRUE(shows([&](const PlanSet& set) { return set.request.cluster.name == "of-my-own"; }));
   trigger("edit.undo");
   EXPECT_EQ(window_.document().choice().cluster, small_choice().cluster);
-}
-
-TEST_F(WindowTest, ADamagedFileIsToldInTheWindow) {
-  drop({write("bad.json", R"({"schema": "shardwright/plan", "version": 1})")});
-  auto& bar = find<MessageBar>("message_bar");
-  EXPECT_TRUE(bar.isVisible());
-  EXPECT_THAT(said(), Says("/model"));
-  QTest::mouseClick(&find<QToolButton>("close_message"), Qt::LeftButton);
-  EXPECT_FALSE(bar.isVisible());
 }
 
 }  // namespace

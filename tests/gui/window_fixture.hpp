@@ -1,4 +1,3 @@
-// The fixture shows the window and has helpers for what tests do to it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,6 +7,7 @@
 #include <QTemporaryDir>
 #include <QToolButton>
 #include <QUrl>
+#include <nlohmann/json.hpp>
 
 #include "gui/models/written_file.hpp"
 #include "gui/views/message_bar.hpp"
@@ -42,7 +42,6 @@ class WindowTest : public ::testing::Test {
 
   void trigger(const char* action) { window_.actions().find(to_qstring(action))->trigger(); }
 
-  // Returns the texts of all messages.
   QString said() { return find<MessageBar>("message_bar").text(); }
 
   bool is_idle() {
@@ -70,6 +69,24 @@ class WindowTest : public ::testing::Test {
     const QString path = folder_.filePath(to_qstring(name));
     write_text_file(path, to_qstring(text));
     return path;
+  }
+
+  QString write_plan(const char* name, std::size_t plan) {
+    return write(name, to_json(small_set()->scenario(plan)).dump());
+  }
+
+  // Waits until the window shows a set of plans for which this holds.
+  template <class Holds>
+  bool shows(const Holds& holds) {
+    return wait_for([&] {
+      const PlanSetPointer set = window_.selection().set();
+      return set && holds(*set);
+    });
+  }
+
+  // Waits for plans and until the window has nothing left to do.
+  bool has_plans() {
+    return shows([this](const PlanSet&) { return !window_.is_busy(); });
   }
 
   void drop(const QStringList& paths) {

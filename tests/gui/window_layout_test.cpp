@@ -1,4 +1,3 @@
-// The tests of this file look at the views in windows of several sizes.
 #include <QDockWidget>
 #include <QLabel>
 #include <QScreen>
@@ -9,6 +8,8 @@
 #include <QTabBar>
 
 #include "gui/views/empty_state.hpp"
+#include "gui/views/step_charts.hpp"
+#include "tests/gui/painted_view_test.hpp"
 #include "tests/gui/window_fixture.hpp"
 
 namespace shardwright::gui {
@@ -144,6 +145,22 @@ TEST_F(WindowLayoutTest, TabsKeepTheirTitlesAndTheOneInFrontIsSeen) {
   }
 }
 
+TEST_F(WindowLayoutTest, TheWheelScrollsPastChartsThatItDoesNotZoom) {
+  show_plans();
+  window_.resize(1000, 640);
+  window_.raise_view(u"why"_s);
+  ASSERT_TRUE(is_idle());
+  QCoreApplication::processEvents();
+  QScrollBar& bar = *window_.view(u"why"_s)->findChild<QScrollArea*>()->verticalScrollBar();
+  ASSERT_GT(bar.maximum(), 0);
+  auto& memory = find<MemoryChart>("memory");
+  for (const QRect& part : {memory.legend->outerRect(), memory.axisRect()->rect()}) {
+    bar.setValue(0);
+    fixtures::turn_wheel(memory, part.center(), -1);
+    EXPECT_GT(bar.value(), 0);
+  }
+}
+
 // Why shows all that it can say about a plan of the worked example.
 TEST_F(WindowLayoutTest, WhyShowsItsChartsWholeInAWindowOfItsFirstSize) {
   const planner::PlanRequest request = load_request(ScenarioChoice());
@@ -152,7 +169,7 @@ TEST_F(WindowLayoutTest, WhyShowsItsChartsWholeInAWindowOfItsFirstSize) {
   scenario.plan.tp = scenario.plan.pp = 4;
   scenario.plan.vpp = 10;
   scenario.plan.schedule = ScheduleKind::Interleaved;
-  scenario.plan.global_batch = 8 * scenario.plan.dp;  // few microbatches: soon simulated
+  scenario.plan.global_batch = 8 * scenario.plan.dp;  // Few microbatches are soon simulated.
   scenario.plan.seq_len = request.seq_len;
   PlanSet set = plan_set_of(scenario, u"a test"_s);
   set.request.cluster.accelerator.memory = set.plans.front().result.memory().peak;

@@ -1,4 +1,3 @@
-// The tests of this file click, type, turn the wheel and drop files in the whole window.
 #include <gtest/gtest.h>
 
 #include <QClipboard>
@@ -13,9 +12,7 @@
 #include <QTableView>
 #include <QTableWidget>
 #include <QToolButton>
-#include <QWheelEvent>
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "gui/timeline/timeline_view.hpp"
@@ -27,6 +24,7 @@
 #include "gui/views/step_charts.hpp"
 #include "gui/views/why_view.hpp"
 #include "gui/window/pick_list.hpp"
+#include "tests/gui/painted_view_test.hpp"
 #include "tests/gui/window_fixture.hpp"
 
 namespace shardwright::gui {
@@ -45,7 +43,7 @@ TEST_F(WindowTest, AScenarioBecomesPlansAndReasons) {
 
 TEST_F(WindowTest, PlansOfTheFormerScenarioAreMarked) {
   window_.document().reset(small_choice());
-  ASSERT_TRUE(wait_for([&] { return window_.selection().set() && !window_.is_busy(); }));
+  ASSERT_TRUE(has_plans());
   auto& mark = find<QLabel>("outdated");
   EXPECT_FALSE(mark.isVisible());
   auto& constraints = find<QLineEdit>("constraints");
@@ -130,7 +128,7 @@ TEST_F(WindowTest, ASweepSaysWhichPointsArePreliminaryAndStopsWhenAsked) {
   EXPECT_EQ(preliminary()->dataCount(), kept);
   EXPECT_TRUE(reason.text().startsWith(u"Stopped: "_s));
   const QImage drawn = chart.grab().toImage();
-  for (const QCPGraphData& point : *preliminary()->data()) {  // hollow
+  for (const QCPGraphData& point : *preliminary()->data()) {  // It is hollow.
     const QPointF at = preliminary()->coordsToPixels(point.key, point.value);
     EXPECT_EQ(drawn.pixelColor((at * drawn.devicePixelRatio()).toPoint()), chart.colours().base);
   }
@@ -143,7 +141,7 @@ TEST_F(WindowTest, ASweepShowsAllOfAPointThatDoesNotFit) {
   window_.document().reset(choice);
   window_.raise_view(u"sweeps"_s);
   window_.start();
-  ASSERT_TRUE(wait_for([&] { return window_.selection().set() && !window_.is_busy(); }));
+  ASSERT_TRUE(has_plans());
   auto& chart = find<Chart>("sweep_chart");
   chart.replot();
   const QRectF axes = chart.axisRect()->rect();
@@ -207,9 +205,7 @@ TEST_F(WindowTest, TheWheelZoomsThePlotAndADoubleClickShowsAll) {
   auto& scatter = find<PlanScatter>("scatter");
   const double before = scatter.xAxis->range().size();
   const QPointF at = scatter.axisRect()->center();
-  QWheelEvent wheel(at, scatter.mapToGlobal(at), {}, QPoint(0, 120), Qt::NoButton, Qt::NoModifier,
-                    Qt::NoScrollPhase, false);
-  QCoreApplication::sendEvent(&scatter, &wheel);
+  fixtures::turn_wheel(scatter, at, 1);
   EXPECT_LT(scatter.xAxis->range().size(), before);
   QTest::mouseDClick(&scatter, Qt::LeftButton, {}, at.toPoint());
   EXPECT_DOUBLE_EQ(scatter.xAxis->range().size(), before);
@@ -335,10 +331,7 @@ TEST_F(WindowTest, NothingFitsIsExplained) {
   choice.gpus = 1;
   choice.constraints.clear();
   window_.document().reset(choice);
-  ASSERT_TRUE(wait_for([&] {
-    const PlanSetPointer set = window_.selection().set();
-    return set && set->infeasible && set->complete;
-  }));
+  ASSERT_TRUE(shows([&](const PlanSet& set) { return set.infeasible && set.complete; }));
   auto* plans = qobject_cast<QWidget*>(window_.view(u"plans"_s));
   auto* hint = plans->findChild<QLabel*>(u"hint"_s);
   ASSERT_TRUE(hint->isVisible());
@@ -357,10 +350,7 @@ TEST_F(WindowTest, WhereNothingWouldHelpThatIsSaid) {
   choice.seq_len = 1'000'000'000;
   choice.constraints.clear();
   window_.document().reset(choice);
-  ASSERT_TRUE(wait_for([&] {
-    const PlanSetPointer set = window_.selection().set();
-    return set && set->infeasible && set->complete;
-  }));
+  ASSERT_TRUE(shows([&](const PlanSet& set) { return set.infeasible && set.complete; }));
   const QString text = window_.view(u"plans"_s)->findChild<QLabel*>(u"hint"_s)->text();
   EXPECT_THAT(text, Says(window_.selection().set()->infeasible->closes_it.empty()
                              ? u"No single change was found that makes a plan fit"_s

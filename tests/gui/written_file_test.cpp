@@ -1,4 +1,3 @@
-// The window of these tests writes files to a disk that has no room for them.
 #include "gui/models/written_file.hpp"
 
 #include <gmock/gmock.h>

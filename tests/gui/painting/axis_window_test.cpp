@@ -8,7 +8,6 @@
 namespace shardwright::gui {
 namespace {
 
-// Returns a number from 0 to 1.
 double any_share() {
   return *rc::gen::inRange(0, 100'001) / 100'000.0;
 }

@@ -82,7 +82,6 @@ void paint_clipped(QPainter& painter) {
   painter.setClipping(true);
   fill(painter, {30, 20, 3, 30}, Qt::cyan);
   painter.restore();
-  // This clip hides everything.
   painter.setClipRect(QRect(200, 0, 10, 10));
   fill(painter, {0, 0, 120, 80}, Qt::black);
 }
@@ -139,7 +138,6 @@ TEST(ClippedSvg, EveryNameIsGivenOnceAndEveryReferenceHasOne) {
     }
   }
   EXPECT_FALSE(reader.hasError()) << qPrintable(reader.errorString());
-  // There are three clips and three gradients.
   EXPECT_EQ(references.size(), 6U);
   for (const QString& reference : references)
     EXPECT_EQ(names.count(reference), 1U) << qPrintable(reference);

@@ -1,4 +1,3 @@
-// The tests of this file try the mouse and the keys that all painted views share on a row of boxes.
 #include "gui/painting/navigable_view.hpp"
 
 #include <gtest/gtest.h>

@@ -2,16 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <QFile>
-#include <QHelpEvent>
 #include <QScrollBar>
 #include <QSignalSpy>
 #include <QSlider>
-#include <QTemporaryDir>
-#include <QToolTip>
 
 #include "gui/views/empty_state.hpp"
-#include "gui/views/picture_export.hpp"
 #include "sim/step/simulate.hpp"
 #include "tests/gui/example_step.hpp"
 #include "tests/gui/painted_view_test.hpp"
@@ -23,6 +18,8 @@ using gui::fixtures::colours_in;
 using gui::fixtures::drag;
 using gui::fixtures::shown;
 using gui::fixtures::small_step;
+using gui::fixtures::svg_of;
+using gui::fixtures::tool_tip_at;
 using gui::fixtures::turn_wheel;
 
 const sim::StepResult& small_result() {
@@ -99,17 +96,10 @@ TEST_F(ScheduleViewTest, ClickSelectsTheSlot) {
 }
 
 TEST_F(ScheduleViewTest, TheTitlesToolTipSaysWhoseBubbleItTells) {
-  const auto tip = [this] {
-    const QPoint title(60, 8);
-    QHelpEvent help(QEvent::ToolTip, title, paper().mapToGlobal(title));
-    QApplication::sendEvent(&paper(), &help);
-    return QToolTip::text();
-  };
-  EXPECT_TRUE(tip().contains(u"mean of the stages"_s)) << tip().toStdString();
+  EXPECT_THAT(tool_tip_at(paper(), {60, 8}), Says("mean of the stages"));
   view_.set_plan(small_step().scenario.plan, small_step().scenario.model,
                  small_step().timeline.get(), &small_result());
-  EXPECT_TRUE(tip().contains(u"computes longest"_s)) << tip().toStdString();
-  QToolTip::hideText();
+  EXPECT_THAT(tool_tip_at(paper(), {60, 8}), Says("computes longest"));
 }
 
 TEST_F(ScheduleViewTest, WheelAndKeysZoomAndPan) {
@@ -189,12 +179,7 @@ TEST_F(ScheduleViewTest, PaintsInLightAndDarkAndAsVectors) {
     view_.set_moment(0.4 * canvas().gantt().makespan());
     EXPECT_GT(colours_in(paper()), 20U);
   }
-  QTemporaryDir folder;
-  const QString file = folder.filePath(u"s.svg"_s);
-  export_picture(view_, file);
-  QFile svg(file);
-  ASSERT_TRUE(svg.open(QIODevice::ReadOnly));
-  EXPECT_TRUE(svg.readAll().contains("1f1b · 4 stages"));
+  EXPECT_TRUE(svg_of(view_).contains("1f1b · 4 stages"));
 }
 
 }  // namespace

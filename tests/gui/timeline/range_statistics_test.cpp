@@ -1,6 +1,7 @@
 #include "gui/timeline/range_statistics.hpp"
 
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
 
 #include "tests/gui/timeline/timeline_view_fixture.hpp"
 
@@ -10,10 +11,42 @@ namespace {
 using gui::fixtures::measured;
 using gui::fixtures::small_step;
 using gui::fixtures::TimelineViewTest;
+using gui::fixtures::tracks_of;
+
+TEST(RangeStatistics, OfTheWholeCountEverySpanOnce) {
+  const TimelineTracks tracks = tracks_of({small_step().timeline});
+  const RangeStatistics statistics = range_statistics(tracks, 0.0, tracks.end());
+  double expected = 0.0, found = 0.0;
+  for (const Span& span : small_step().timeline->spans) expected += span.duration.value();
+  for (const KindStatistics& kind : statistics.kinds) found += kind.seconds[0];
+  EXPECT_NEAR(found, expected, 1e-9 * expected);
+  EXPECT_EQ(statistics.count(0), small_step().timeline->spans.size());
+  EXPECT_GT(statistics.compute_busy[0], 0.3);
+  EXPECT_LE(statistics.compute_busy[0], 1.0);
+  EXPECT_LT(statistics.compute_busy[1], 0.0);
+}
+
+TEST(RangeStatistics, OfNeighbouringRangesAddUp) {
+  const TimelineTracks tracks = tracks_of({small_step().timeline});
+  EXPECT_TRUE(rc::check([&] {
+    const double end = tracks.end();
+    const double a = end * *rc::gen::inRange(0, 500) / 1000.0;
+    const double b = a + end * *rc::gen::inRange(1, 250) / 1000.0;
+    const double c = b + end * *rc::gen::inRange(1, 250) / 1000.0;
+    const auto total = [&](double from, double to) {
+      double sum = 0.0;
+      for (const KindStatistics& kind : range_statistics(tracks, from, to).kinds)
+        sum += kind.seconds[0];
+      return sum;
+    };
+    const double whole = total(a, c);
+    RC_ASSERT(std::abs(total(a, b) + total(b, c) - whole) < 1e-9 * (1.0 + whole));
+  }));
+}
 
 TEST(StatisticsTable, ComparesTwoTimelines) {
-  TimelineTracks tracks;
-  tracks.set_timelines({small_step().timeline, measured(*small_step().timeline, 1.2)});
+  const TimelineTracks tracks =
+      tracks_of({small_step().timeline, measured(*small_step().timeline, 1.2)});
   const TextTable table = statistics_table(range_statistics(tracks, 0.0, tracks.end()),
                                            {u"fast.json"_s, u"slow.json"_s});
   EXPECT_EQ(

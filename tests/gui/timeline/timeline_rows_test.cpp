@@ -1,4 +1,3 @@
-// The tests of this file fold, pin and move the rows and ranks of the Timeline.
 #include <gtest/gtest.h>
 
 #include <QScrollBar>
@@ -18,22 +17,22 @@ using gui::fixtures::small_step;
 using TimelineRowsTest = gui::fixtures::TimelineViewTest;
 
 TEST_F(TimelineRowsTest, AClickOnItsNameFoldsARank) {
-  const std::size_t all = canvas().tracks().tracks().size();
+  const std::size_t all = tracks().tracks().size();
   const QPoint name(40, static_cast<int>(geometry().plot.top()) + 10);
   QTest::mouseClick(&paper(), Qt::LeftButton, Qt::NoModifier, name);
-  EXPECT_LT(canvas().tracks().tracks().size(), all);
+  EXPECT_LT(tracks().tracks().size(), all);
   QTest::mouseClick(&paper(), Qt::LeftButton, Qt::NoModifier, name);
-  EXPECT_EQ(canvas().tracks().tracks().size(), all);
+  EXPECT_EQ(tracks().tracks().size(), all);
   choose(view_, paper(), name, u"Fold all others"_s);
   std::size_t ranks = 0;
-  for (const QString& label : view_.ranks()) ranks += canvas().tracks().is_folded(label) ? 0 : 1;
+  for (const QString& label : view_.ranks()) ranks += tracks().is_folded(label) ? 0 : 1;
   EXPECT_EQ(ranks, 1U);
   choose(view_, paper(), name, u"Unfold all"_s);
-  EXPECT_EQ(canvas().tracks().tracks().size(), all);
+  EXPECT_EQ(tracks().tracks().size(), all);
 }
 
 TEST_F(TimelineRowsTest, APinnedRowStaysInViewAndIsUnpinnedThere) {
-  const Track track = canvas().tracks().tracks()[1];
+  const Track track = tracks().tracks()[1];
   const QString name = u"%1 · %2"_s.arg(track.rank_label, track.label);
   choose(view_, paper(), QPointF(40, geometry().plot.top() + track.y + 5),
          u"Pin %1 to the top"_s.arg(name));
@@ -48,34 +47,34 @@ TEST_F(TimelineRowsTest, APinnedRowStaysInViewAndIsUnpinnedThere) {
   for (int x = 0; x < image.width(); ++x) colours.insert(image.pixel(x, 0));
   EXPECT_GT(colours.size(), 2U);
   choose(view_, paper(), top, u"Unpin %1"_s.arg(name));
-  EXPECT_EQ(canvas().tracks().pinned_height(), 0.0);
+  EXPECT_EQ(tracks().pinned_height(), 0.0);
 }
 
 TEST_F(TimelineRowsTest, ANameIsDraggedToAnotherPlace) {
-  const Track first = canvas().tracks().tracks()[1], second = canvas().tracks().tracks()[2];
+  const Track first = tracks().tracks()[1], second = tracks().tracks()[2];
   const auto middle = [&](const Track& track) {
     return QPoint(60, static_cast<int>(geometry().plot.top() + track.y + 0.5 * track.height));
   };
   drag(paper(), middle(first), middle(second) + QPoint(0, 4), Qt::LeftButton);
-  EXPECT_EQ(canvas().tracks().tracks()[1].key(), second.key());
-  EXPECT_EQ(canvas().tracks().tracks()[2].key(), first.key());
+  EXPECT_EQ(tracks().tracks()[1].key(), second.key());
+  EXPECT_EQ(tracks().tracks()[2].key(), first.key());
   EXPECT_FALSE(canvas().scene().drop_line);
   EXPECT_FALSE(canvas().scene().range);
   // A rank takes all of its rows along and is not folded.
   const QStringList ranks = view_.ranks();
   ASSERT_GT(ranks.size(), 1);
-  const Track header = canvas().tracks().tracks().front();
+  const Track header = tracks().tracks().front();
   drag(paper(), middle(header), QPoint(60, static_cast<int>(geometry().plot.bottom()) - 1),
        Qt::LeftButton);
   EXPECT_EQ(view_.ranks().indexOf(ranks.front()), 1);
-  EXPECT_FALSE(canvas().tracks().is_folded(ranks.front()));
+  EXPECT_FALSE(tracks().is_folded(ranks.front()));
   choose(view_, paper(), middle(header), u"Restore the order of all rows"_s);
   EXPECT_EQ(view_.ranks(), ranks);
-  EXPECT_EQ(canvas().tracks().tracks()[1].key(), first.key());
+  EXPECT_EQ(tracks().tracks()[1].key(), first.key());
 }
 
 TEST_F(TimelineRowsTest, EscLeavesADragAsItWas) {
-  const Track first = canvas().tracks().tracks()[1];
+  const Track first = tracks().tracks()[1];
   const QPoint at(60, static_cast<int>(geometry().plot.top() + first.y) + 5);
   QTest::mousePress(&paper(), Qt::LeftButton, Qt::NoModifier, at);
   move_mouse(paper(), at + QPoint(0, 70), Qt::LeftButton);
@@ -83,21 +82,21 @@ TEST_F(TimelineRowsTest, EscLeavesADragAsItWas) {
   press(Qt::Key_Escape);
   EXPECT_FALSE(canvas().scene().drop_line);
   QTest::mouseRelease(&paper(), Qt::LeftButton, Qt::NoModifier, at + QPoint(0, 70));
-  EXPECT_EQ(canvas().tracks().tracks()[1].key(), first.key());
-  EXPECT_FALSE(canvas().tracks().is_reordered());
+  EXPECT_EQ(tracks().tracks()[1].key(), first.key());
+  EXPECT_FALSE(tracks().is_reordered());
 }
 
 TEST_F(TimelineRowsTest, KeysMoveTheRowOfTheChosenOpAndItsRank) {
-  const Track row = canvas().tracks().tracks()[1];
+  const Track row = tracks().tracks()[1];
   const QStringList ranks = view_.ranks();
   // Nothing is selected yet.
   QTest::keyClick(&canvas(), Qt::Key_Down, Qt::AltModifier);
-  EXPECT_FALSE(canvas().tracks().is_reordered());
-  canvas().select_op(canvas().tracks().ref(row, 0));
+  EXPECT_FALSE(tracks().is_reordered());
+  canvas().select_op(tracks().ref(row, 0));
   QTest::keyClick(&canvas(), Qt::Key_Down, Qt::AltModifier);
-  EXPECT_EQ(canvas().tracks().tracks()[2].key(), row.key());
+  EXPECT_EQ(tracks().tracks()[2].key(), row.key());
   QTest::keyClick(&canvas(), Qt::Key_Up, Qt::AltModifier);
-  EXPECT_EQ(canvas().tracks().tracks()[1].key(), row.key());
+  EXPECT_EQ(tracks().tracks()[1].key(), row.key());
   QTest::keyClick(&canvas(), Qt::Key_Down, Qt::AltModifier | Qt::ShiftModifier);
   EXPECT_EQ(view_.ranks().indexOf(ranks.front()), 1);
   // The order is kept between sessions.
@@ -114,11 +113,11 @@ TEST_F(TimelineRowsTest, KeysMoveTheRowOfTheChosenOpAndItsRank) {
 
 // A double click on a header fits all if it is in the plot.
 TEST_F(TimelineRowsTest, ADoubleClickInThePlotFoldsNothing) {
-  const std::size_t all = canvas().tracks().tracks().size();
+  const std::size_t all = tracks().tracks().size();
   const QPoint header(600, static_cast<int>(geometry().plot.top()) + 10);
   QTest::mouseClick(&paper(), Qt::LeftButton, Qt::NoModifier, header);
   QTest::mouseDClick(&paper(), Qt::LeftButton, Qt::NoModifier, header);
-  EXPECT_EQ(canvas().tracks().tracks().size(), all);
+  EXPECT_EQ(tracks().tracks().size(), all);
 }
 
 TEST_F(TimelineRowsTest, HitsAreFoundAgainWhenTheirRankIsUnfolded) {
@@ -133,16 +132,15 @@ TEST_F(TimelineRowsTest, HitsAreFoundAgainWhenTheirRankIsUnfolded) {
 
 TEST_F(TimelineRowsTest, WhatIsRevealedLiesBelowThePinnedRows) {
   view_.resize(1000, 320);
-  for (int i = 1; i < 5; ++i)
-    canvas().pin(canvas().tracks().tracks()[canvas().tracks().tracks().size() - 2], true);
-  const Track& last = canvas().tracks().tracks()[canvas().tracks().tracks().size() - 3];
-  for (const Track& track : {canvas().tracks().tracks()[6], last}) {
+  for (int i = 1; i < 5; ++i) canvas().pin(tracks().tracks()[tracks().tracks().size() - 2], true);
+  const Track& last = tracks().tracks()[tracks().tracks().size() - 3];
+  for (const Track& track : {tracks().tracks()[6], last}) {
     if (track.kind != TrackKind::Spans) continue;
-    const SpanRef ref = canvas().tracks().ref(track, 0);
+    const SpanRef ref = tracks().ref(track, 0);
     canvas().reveal(ref);
     const double y = track.shown_y(canvas().scene().rows.from);
-    EXPECT_GE(y, canvas().tracks().pinned_height());
-    EXPECT_LE(y + track.height, geometry().rows_height());
+    EXPECT_GE(y, tracks().pinned_height());
+    EXPECT_LE(y + track.height, geometry().plot.height());
   }
 }
 

@@ -9,10 +9,9 @@
 #include <set>
 
 #include "gui/models/text.hpp"
-#include "gui/timeline/range_statistics.hpp"
 #include "gui/timeline/span_text.hpp"
 #include "sim/step/simulate.hpp"
-#include "tests/gui/example_step.hpp"
+#include "tests/gui/timeline/timeline_view_fixture.hpp"
 #include "tests/sim/step/random_scenario.hpp"
 
 namespace shardwright::gui {
@@ -21,31 +20,37 @@ namespace {
 using gui::fixtures::measured;
 using gui::fixtures::small_step;
 using gui::fixtures::step_of;
+using gui::fixtures::tracks_of;
 
-TimelineTracks tracks_of(std::vector<std::shared_ptr<const Timeline>> timelines) {
-  TimelineTracks tracks;
-  tracks.set_timelines(std::move(timelines));
-  return tracks;
+TimelineTracks predicted_tracks() {
+  return tracks_of({small_step().timeline});
+}
+
+TimelineTracks compared_tracks(double slower = 1.1) {
+  return tracks_of({small_step().timeline, measured(*small_step().timeline, slower)});
+}
+
+const std::vector<Span>& step_spans() {
+  return small_step().timeline->spans;
 }
 
 TEST(TimelineTracks, ShowEachSpanOnceInTheRowOfItsStream) {
-  const TimelineTracks tracks = tracks_of({small_step().timeline});
+  const TimelineTracks tracks = predicted_tracks();
   std::set<std::uint32_t> seen;
   for (const Track& track : tracks.tracks()) {
     if (track.kind != TrackKind::Spans) continue;
     for (const RowSpan& each : tracks.rows()[track.row].spans()) {
-      const Span& span = small_step().timeline->spans[each.index];
+      const Span& span = step_spans()[each.index];
       EXPECT_EQ(span.rank, track.rank);
       EXPECT_EQ(span.stream, track.stream);
       EXPECT_TRUE(seen.insert(each.index).second);
     }
   }
-  EXPECT_EQ(seen.size(), small_step().timeline->spans.size());
+  EXPECT_EQ(seen.size(), step_spans().size());
 }
 
 TEST(TimelineTracks, LieBelowEachOtherWithoutGaps) {
-  const TimelineTracks tracks =
-      tracks_of({small_step().timeline, measured(*small_step().timeline, 1.1)});
+  const TimelineTracks tracks = compared_tracks();
   double y = 0.0;
   for (std::size_t i = 0; i < tracks.tracks().size(); ++i) {
     const Track& track = tracks.tracks()[i];
@@ -76,8 +81,7 @@ std::set<std::string> titles_of(const TimelineTracks& tracks) {
 
 TEST(TimelineTracks, TwoOfOneOriginGoByTheNamesOfTheirFiles) {
   const QStringList files = {u"fast.json"_s, u"a/<slow>.json"_s};
-  TimelineTracks tracks;
-  tracks.set_timelines({small_step().timeline, predicted(1.5)}, {}, files);
+  const TimelineTracks tracks = tracks_of({small_step().timeline, predicted(1.5)}, {}, files);
   EXPECT_EQ(titles_of(tracks), (std::set<std::string>{"fast.json", "a/<slow>.json"}));
   // Both tool tips compare the second timeline with the first.
   for (const std::uint8_t side : {0, 1}) {
@@ -96,14 +100,13 @@ TEST(TimelineTracks, TwoOfOneOriginGoByTheNamesOfTheirFiles) {
     EXPECT_EQ(row.front(), u"predicted"_s);
     ++rows[row[file]];
   }
-  for (const QString& each : files) EXPECT_EQ(rows[each], small_step().timeline->spans.size());
+  for (const QString& each : files) EXPECT_EQ(rows[each], step_spans().size());
 }
 
 // A measurement that is given first stands below the prediction, and so does its name.
 TEST(TimelineTracks, NamesFollowTheOrderOfTheTimelines) {
   const auto slow = measured(*small_step().timeline, 2.0);
-  TimelineTracks tracks;
-  tracks.set_timelines({slow, small_step().timeline}, {}, {u"run"_s, u"plan"_s});
+  TimelineTracks tracks = tracks_of({slow, small_step().timeline}, {}, {u"run"_s, u"plan"_s});
   EXPECT_EQ(tracks.side_title(0).toStdString(), "predicted");
   EXPECT_EQ(tracks.side_title(1).toStdString(), "measured");
   EXPECT_TRUE(span_tool_tip(tracks, {0, 200}).contains(u"measured +100.0 % of pred"_s));
@@ -143,7 +146,7 @@ TEST(TimelineTracks, WhatSpansTensorAndPipelineIsTensorParallelWhereThereIsOneSt
 }
 
 TEST(TimelineTracks, AFoldedRankHasItsHeaderAlone) {
-  TimelineTracks tracks = tracks_of({small_step().timeline});
+  TimelineTracks tracks = predicted_tracks();
   const std::vector<Track> before = tracks.tracks();
   const QString label = before.front().rank_label;
   tracks.fold(label, true);
@@ -153,8 +156,8 @@ TEST(TimelineTracks, AFoldedRankHasItsHeaderAlone) {
   ASSERT_GT(hidden, 0U);
   EXPECT_EQ(tracks.tracks().size(), before.size() - hidden);
   EXPECT_EQ(tracks.tracks().front().label, label);
-  for (std::uint32_t i = 0; i < small_step().timeline->spans.size(); i += 37) {
-    const Track& own = before[*tracks_of({small_step().timeline}).track_of({0, i})];
+  for (std::uint32_t i = 0; i < step_spans().size(); i += 37) {
+    const Track& own = before[*predicted_tracks().track_of({0, i})];
     EXPECT_EQ(tracks.track_of({0, i}).has_value(), own.rank_label != label);
   }
   // Later timelines are folded in the same way.
@@ -162,7 +165,7 @@ TEST(TimelineTracks, AFoldedRankHasItsHeaderAlone) {
   EXPECT_EQ(tracks.tracks().size(), before.size() - hidden);
   tracks.fold(label, false);
   EXPECT_EQ(tracks.tracks().size(), before.size());
-  EXPECT_EQ(tracks.height(), tracks_of({small_step().timeline}).height());
+  EXPECT_EQ(tracks.height(), predicted_tracks().height());
 }
 
 std::vector<std::string> keys_of(const TimelineTracks& tracks) {
@@ -185,8 +188,7 @@ std::vector<std::string> ranks_of(const TimelineTracks& tracks) {
 // Every move keeps all tracks, each with its rank, without gaps, and the spans in their rows.
 TEST(TimelineTracks, KeepTogetherHoweverTheyAreMoved) {
   rc::check("moves permute the tracks", [] {
-    TimelineTracks tracks =
-        tracks_of({small_step().timeline, measured(*small_step().timeline, 1.1)});
+    TimelineTracks tracks = compared_tracks();
     const std::vector<std::string> before = keys_of(tracks);
     const int moves = *rc::gen::inRange(1, 6);
     for (int i = 0; i < moves; ++i) {
@@ -217,8 +219,7 @@ TEST(TimelineTracks, KeepTogetherHoweverTheyAreMoved) {
     }
     // The arrangement can be kept and restored.
     TimelineTracks::Arrangement arrangement = tracks.arrangement();
-    TimelineTracks again =
-        tracks_of({small_step().timeline, measured(*small_step().timeline, 1.1)});
+    TimelineTracks again = compared_tracks();
     again.arrange(arrangement);
     RC_ASSERT(keys_of(again) == keys_of(tracks));
     again.arrange({});
@@ -227,7 +228,7 @@ TEST(TimelineTracks, KeepTogetherHoweverTheyAreMoved) {
 }
 
 TEST(TimelineTracks, ARankIsDroppedWhereItsMiddlesSay) {
-  TimelineTracks tracks = tracks_of({small_step().timeline});
+  TimelineTracks tracks = predicted_tracks();
   const std::vector<std::string> before = ranks_of(tracks);
   ASSERT_GE(before.size(), 2U);
   const Track first = tracks.tracks().front();
@@ -248,7 +249,7 @@ TEST(TimelineTracks, ARankIsDroppedWhereItsMiddlesSay) {
 }
 
 TEST(TimelineTracks, AreNudgedUpToTheEndsOfTheirLike) {
-  TimelineTracks tracks = tracks_of({small_step().timeline});
+  TimelineTracks tracks = predicted_tracks();
   const std::vector<std::string> before = keys_of(tracks);
   Track row = tracks.tracks()[1];
   EXPECT_FALSE(tracks.can_nudge(row, -1));
@@ -260,11 +261,11 @@ TEST(TimelineTracks, AreNudgedUpToTheEndsOfTheirLike) {
   int steps = 0;
   while (tracks.nudge(row, 1)) ASSERT_LT(++steps, 100);
   // The row stays within its rank.
-  EXPECT_EQ(ranks_of(tracks), ranks_of(tracks_of({small_step().timeline})));
+  EXPECT_EQ(ranks_of(tracks), ranks_of(predicted_tracks()));
 }
 
 TEST(TimelineTracks, PinnedOnesStandAboveAllOthersWhereverThoseAreScrolled) {
-  TimelineTracks tracks = tracks_of({small_step().timeline, measured(*small_step().timeline, 1.1)});
+  TimelineTracks tracks = compared_tracks();
   const double height = tracks.height();
   const auto last = std::find_if(tracks.tracks().rbegin(), tracks.tracks().rend(),
                                  [](const Track& track) { return track.kind == TrackKind::Spans; });
@@ -295,15 +296,13 @@ TEST(TimelineTracks, PinnedOnesStandAboveAllOthersWhereverThoseAreScrolled) {
 }
 
 TEST(TimelineTracks, TheirArrangementOutlivesThem) {
-  TimelineTracks tracks = tracks_of({small_step().timeline});
+  TimelineTracks tracks = predicted_tracks();
   tracks.pin(tracks.tracks()[1], true);
   tracks.fold(tracks.tracks().back().rank_label, true);
   TimelineTracks others;
   others.arrange(tracks.arrangement());
   others.set_timelines({small_step().timeline});
-  ASSERT_EQ(others.tracks().size(), tracks.tracks().size());
-  for (std::size_t i = 0; i < tracks.tracks().size(); ++i)
-    EXPECT_EQ(others.tracks()[i].key(), tracks.tracks()[i].key());
+  EXPECT_EQ(keys_of(others), keys_of(tracks));
 }
 
 TEST(TimelineTracks, PutThePredictionAboveTheMeasurement) {
@@ -319,9 +318,8 @@ TEST(TimelineTracks, PutThePredictionAboveTheMeasurement) {
 }
 
 TEST(TimelineTracks, CounterpartIsTheSameOpAndLeadsBack) {
-  const TimelineTracks tracks =
-      tracks_of({small_step().timeline, measured(*small_step().timeline, 1.1)});
-  const std::vector<Span>& spans = small_step().timeline->spans;
+  const TimelineTracks tracks = compared_tracks();
+  const std::vector<Span>& spans = step_spans();
   for (std::uint32_t i = 0; i < spans.size(); i += 37) {
     const auto other = tracks.counterpart({0, i});
     ASSERT_TRUE(other.has_value());
@@ -355,14 +353,14 @@ TEST(TimelineTracks, EverySendHasAnArrowToItsReceive) {
 }
 
 TEST(TimelineTracks, FilterLeavesOutWhatDoesNotMatch) {
-  TimelineTracks tracks = tracks_of({small_step().timeline});
+  TimelineTracks tracks = predicted_tracks();
   tracks.set_filter(SpanQuery::parse(u"kind=attention phase=forward"_s));
   std::size_t expected = 0;
-  for (const Span& span : small_step().timeline->spans)
+  for (const Span& span : step_spans())
     expected += span.kind == OpKind::Attention && span.phase == Phase::Forward ? 1 : 0;
   ASSERT_GT(expected, 0U);
   EXPECT_EQ(tracks.shown_spans(), expected);
-  EXPECT_EQ(tracks.all_spans(), small_step().timeline->spans.size());
+  EXPECT_EQ(tracks.all_spans(), step_spans().size());
   tracks.set_filter({});
   EXPECT_EQ(tracks.shown_spans(), tracks.all_spans());
 }
@@ -385,7 +383,7 @@ TEST(TimelineTracks, LeaveOutSpansOfRanksThatAreNotListed) {
 }
 
 TEST(TimelineTracks, MemoryIsThatOfTheTimeline) {
-  const TimelineTracks tracks = tracks_of({small_step().timeline});
+  const TimelineTracks tracks = predicted_tracks();
   ASSERT_EQ(tracks.memory_rows().size(), 2U);
   const std::vector<TimelineRank>& ranks = small_step().timeline->ranks;
   for (const MemoryLevel& level : small_step().timeline->memory) {
@@ -404,8 +402,8 @@ TEST(TimelineTracks, ThePeakOfAPredictionIsThatOfTheStepsMemory) {
   const Scenario& scenario = small_step().scenario;
   const sim::ReservedMemory reserved =
       sim::reserved_memory(scenario.plan, scenario.model, scenario.stack);
-  TimelineTracks tracks;
-  tracks.set_timelines({small_step().timeline, measured(*small_step().timeline, 2.0)}, reserved);
+  const TimelineTracks tracks =
+      tracks_of({small_step().timeline, measured(*small_step().timeline, 2.0)}, reserved);
   const sim::StepResult step = sim::simulate_step(scenario);
   ASSERT_EQ(tracks.memory_rows().size(), 4U);
   std::size_t stage = 0;
@@ -449,7 +447,7 @@ TEST(SpanQuery, TermsMustAllHoldAndMayBeTurnedRound) {
 }
 
 TEST(SpanQuery, HoldsForTheSpanThatATermIsOf) {
-  const std::vector<Span>& spans = small_step().timeline->spans;
+  const std::vector<Span>& spans = step_spans();
   std::set<QString> fields;
   for (std::size_t i = 0; i < spans.size(); i += 7) {
     const Span& span = spans[i];
@@ -471,39 +469,8 @@ TEST(SpanQuery, TellsWhatItCannotRead) {
   EXPECT_FALSE(query.empty());
 }
 
-TEST(RangeStatistics, OfTheWholeCountEverySpanOnce) {
-  const TimelineTracks tracks = tracks_of({small_step().timeline});
-  const RangeStatistics statistics = range_statistics(tracks, 0.0, tracks.end());
-  double expected = 0.0, found = 0.0;
-  for (const Span& span : small_step().timeline->spans) expected += span.duration.value();
-  for (const KindStatistics& kind : statistics.kinds) found += kind.seconds[0];
-  EXPECT_NEAR(found, expected, 1e-9 * expected);
-  EXPECT_EQ(statistics.count(0), small_step().timeline->spans.size());
-  EXPECT_GT(statistics.compute_busy[0], 0.3);
-  EXPECT_LE(statistics.compute_busy[0], 1.0);
-  EXPECT_LT(statistics.compute_busy[1], 0.0);
-}
-
-TEST(RangeStatistics, OfNeighbouringRangesAddUp) {
-  const TimelineTracks tracks = tracks_of({small_step().timeline});
-  EXPECT_TRUE(rc::check([&] {
-    const double end = tracks.end();
-    const double a = end * *rc::gen::inRange(0, 500) / 1000.0;
-    const double b = a + end * *rc::gen::inRange(1, 250) / 1000.0;
-    const double c = b + end * *rc::gen::inRange(1, 250) / 1000.0;
-    const auto total = [&](double from, double to) {
-      double sum = 0.0;
-      for (const KindStatistics& kind : range_statistics(tracks, from, to).kinds)
-        sum += kind.seconds[0];
-      return sum;
-    };
-    const double whole = total(a, c);
-    RC_ASSERT(std::abs(total(a, b) + total(b, c) - whole) < 1e-9 * (1.0 + whole));
-  }));
-}
-
 TEST(SpanMarks, AreFoundWhereTheirSpansLie) {
-  const TimelineTracks tracks = tracks_of({small_step().timeline});
+  const TimelineTracks tracks = predicted_tracks();
   const std::vector<SpanRef> found = tracks.find(SpanQuery::parse(u"qkv mb=2"_s));
   ASSERT_FALSE(found.empty());
   const SpanMarks marks(tracks, found);
@@ -518,22 +485,6 @@ TEST(SpanMarks, AreFoundWhereTheirSpansLie) {
       return each.x0 <= 500.0 && each.x1 >= 500.0;
     })) << span.name;
   }
-}
-
-TEST(SpanText, TableHasTheSpansOfTheWindow) {
-  const TimelineTracks tracks = tracks_of({small_step().timeline});
-  EXPECT_EQ(span_table(shown_spans(tracks, 0.0, tracks.end())).rows.size(),
-            small_step().timeline->spans.size());
-  const TextTable none = span_table(shown_spans(tracks, tracks.end() + 1.0, tracks.end() + 2.0));
-  EXPECT_TRUE(none.rows.empty());
-  EXPECT_EQ(none.header.size(), 14);
-}
-
-TEST(SpanText, TipComparesPredictionAndMeasurement) {
-  const TimelineTracks tracks =
-      tracks_of({small_step().timeline, measured(*small_step().timeline, 1.25)});
-  EXPECT_THAT(span_tool_tip(tracks, {0, 100}).toStdString(), ::testing::HasSubstr("+25.0 %"));
-  EXPECT_THAT(span_tool_tip(tracks, {1, 100}).toStdString(), ::testing::HasSubstr("+25.0 %"));
 }
 
 }  // namespace

@@ -1,4 +1,3 @@
-// The fixture shows the Timeline with a small step and has helpers for its menus.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,6 +13,14 @@
 
 namespace shardwright::gui::fixtures {
 
+inline TimelineTracks tracks_of(std::vector<std::shared_ptr<const Timeline>> timelines,
+                                const sim::ReservedMemory& reserved = {},
+                                const QStringList& names = {}) {
+  TimelineTracks tracks;
+  tracks.set_timelines(std::move(timelines), reserved, names);
+  return tracks;
+}
+
 class TimelineViewTest : public ::testing::Test {
  protected:
   TimelineViewTest() {
@@ -24,6 +31,9 @@ class TimelineViewTest : public ::testing::Test {
   }
 
   TimelineCanvas& canvas() { return view_.canvas(); }
+  const TimelineTracks& tracks() { return canvas().tracks(); }
+  // The selected op.
+  SpanRef selected() { return canvas().scene().selected.value(); }
   QWidget& paper() { return *canvas().viewport(); }
   const AxisWindow& window() const { return view_.canvas().scene().window; }
   TimelineGeometry geometry() { return TimelineGeometry(QSizeF(paper().size())); }
@@ -32,8 +42,8 @@ class TimelineViewTest : public ::testing::Test {
   }
   // Returns the middle of a span on the screen.
   QPointF place_of(SpanRef ref) {
-    const Track& track = canvas().tracks().tracks()[*canvas().tracks().track_of(ref)];
-    const Span& span = canvas().tracks().span(ref);
+    const Track& track = tracks().tracks()[*tracks().track_of(ref)];
+    const Span& span = tracks().span(ref);
     const double middle = span.start.value() + 0.5 * span.duration.value();
     return {geometry().plot.left() + window().pixel_of(middle, geometry().plot.width()),
             geometry().plot.top() + track.y - canvas().scene().rows.from + track.height / 2.0};

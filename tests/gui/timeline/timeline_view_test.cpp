@@ -4,15 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <QFile>
-#include <QHelpEvent>
 #include <QLabel>
 #include <QSignalSpy>
 #include <QTemporaryDir>
 #include <QToolButton>
-#include <QToolTip>
 
 #include "gui/views/empty_state.hpp"
-#include "gui/views/picture_export.hpp"
 #include "tests/gui/timeline/timeline_view_fixture.hpp"
 
 namespace shardwright::gui {
@@ -25,6 +22,8 @@ using gui::fixtures::measured;
 using gui::fixtures::shown;
 using gui::fixtures::small_step;
 using gui::fixtures::TimelineViewTest;
+using gui::fixtures::tool_tip_at;
+using gui::fixtures::tracks_of;
 using gui::fixtures::turn_wheel;
 
 TEST_F(TimelineViewTest, ControlWheelZoomsAboutTheCursor) {
@@ -64,7 +63,7 @@ TEST_F(TimelineViewTest, DragSelectsARangeWithItsStatistics) {
 
 TEST_F(TimelineViewTest, EnterZoomsToTheRangeAndBackspaceGoesBack) {
   const AxisWindow before = window();
-  const double end = canvas().tracks().end();
+  const double end = tracks().end();
   canvas().select_range(0.25 * end, 0.5 * end);
   press(Qt::Key_Return);
   EXPECT_NEAR(window().from, 0.25 * end, 1e-9);
@@ -75,7 +74,7 @@ TEST_F(TimelineViewTest, EnterZoomsToTheRangeAndBackspaceGoesBack) {
 
 TEST_F(TimelineViewTest, ClickSelectsTheOpAndFCentresThenFitsIt) {
   const SpanRef ref{0, 200};
-  const Span& span = canvas().tracks().span(ref);
+  const Span& span = tracks().span(ref);
   canvas().show_window(span.start.value() - 2e-3, span.end().value() + 1e-3);
   QSignalSpy selected(&canvas(), &TimelineCanvas::op_selected);
   QTest::mouseClick(&paper(), Qt::LeftButton, {}, place_of(ref).toPoint());
@@ -94,21 +93,18 @@ TEST_F(TimelineViewTest, ClickSelectsTheOpAndFCentresThenFitsIt) {
 TEST_F(TimelineViewTest, ArrowKeysWalkThroughOps) {
   press(Qt::Key_Right);
   ASSERT_TRUE(canvas().scene().selected.has_value());
-  const SpanRef first = *canvas().scene().selected;
+  const SpanRef first = selected();
   press(Qt::Key_Right);
-  EXPECT_NE(*canvas().scene().selected, first);
-  EXPECT_GE(canvas().tracks().span(*canvas().scene().selected).start,
-            canvas().tracks().span(first).start);
+  EXPECT_NE(selected(), first);
+  EXPECT_GE(tracks().span(selected()).start, tracks().span(first).start);
   press(Qt::Key_Left);
-  EXPECT_EQ(*canvas().scene().selected, first);
+  EXPECT_EQ(selected(), first);
   press(Qt::Key_Left);
-  EXPECT_EQ(*canvas().scene().selected, first);
+  EXPECT_EQ(selected(), first);
   press(Qt::Key_Down);
-  EXPECT_NE(canvas().tracks().span(*canvas().scene().selected).stream,
-            canvas().tracks().span(first).stream);
+  EXPECT_NE(tracks().span(selected()).stream, tracks().span(first).stream);
   press(Qt::Key_Up);
-  EXPECT_EQ(canvas().tracks().span(*canvas().scene().selected).stream,
-            canvas().tracks().span(first).stream);
+  EXPECT_EQ(tracks().span(selected()).stream, tracks().span(first).stream);
 }
 
 TEST_F(TimelineViewTest, FindsOpsAndGoesFromHitToHit) {
@@ -116,34 +112,34 @@ TEST_F(TimelineViewTest, FindsOpsAndGoesFromHitToHit) {
   EXPECT_GT(canvas().scene().matches.count(), 0U);
   view_.find_next();
   ASSERT_TRUE(canvas().scene().selected.has_value());
-  const SpanRef first = *canvas().scene().selected;
-  EXPECT_EQ(canvas().tracks().span(first).microbatch, 3);
+  const SpanRef first = selected();
+  EXPECT_EQ(tracks().span(first).microbatch, 3);
   press(Qt::Key_Period);
-  EXPECT_NE(*canvas().scene().selected, first);
+  EXPECT_NE(selected(), first);
   press(Qt::Key_Comma);
-  EXPECT_EQ(*canvas().scene().selected, first);
+  EXPECT_EQ(selected(), first);
   view_.find_previous();
-  EXPECT_NE(*canvas().scene().selected, first);
+  EXPECT_NE(selected(), first);
   view_.find(u"nothing-is-called-so"_s);
   view_.find_next();
   EXPECT_EQ(canvas().scene().matches.count(), 0U);
 }
 
 TEST_F(TimelineViewTest, ASpansMenuFiltersAndChipsTakeItBack) {
-  const SpanRef span = canvas().tracks().ref(canvas().tracks().tracks()[1], 0);
-  const QString kind = to_qstring(name_of(canvas().tracks().span(span).kind));
-  const std::size_t all = canvas().tracks().shown_spans();
+  const SpanRef span = tracks().ref(tracks().tracks()[1], 0);
+  const QString kind = to_qstring(name_of(tracks().span(span).kind));
+  const std::size_t all = tracks().shown_spans();
   canvas().reveal(span);
   choose(view_, paper(), place_of(span), u"kind="_s + kind, u"Show only"_s);
-  const std::size_t only = canvas().tracks().shown_spans();
+  const std::size_t only = tracks().shown_spans();
   EXPECT_LT(only, all);
   auto* chip = view_.findChild<QToolButton*>(u"chip_0"_s);
   ASSERT_NE(chip, nullptr);
   EXPECT_TRUE(chip->isVisible());
   QTest::mouseClick(chip, Qt::LeftButton);
-  EXPECT_EQ(canvas().tracks().shown_spans(), all);
+  EXPECT_EQ(tracks().shown_spans(), all);
   choose(view_, paper(), place_of(span), u"kind="_s + kind, u"Leave out"_s);
-  EXPECT_EQ(canvas().tracks().shown_spans(), all - only);
+  EXPECT_EQ(tracks().shown_spans(), all - only);
 }
 
 // All buttons can be reached in a narrow dock.
@@ -171,12 +167,12 @@ TEST_F(TimelineViewTest, GoesToRanksAndOpsByName) {
   view_.resize(1000, 260);
   canvas().fold(view_.ranks().back(), true);
   view_.go_to_rank(view_.ranks().back());
-  EXPECT_FALSE(canvas().tracks().is_folded(view_.ranks().back()));
+  EXPECT_FALSE(tracks().is_folded(view_.ranks().back()));
   EXPECT_GT(canvas().scene().rows.from, 0.0);
   const QString op = view_.ops().back();
   view_.go_to_op(op);
   ASSERT_TRUE(canvas().scene().selected.has_value());
-  EXPECT_EQ(to_qstring(canvas().tracks().span(*canvas().scene().selected).name), op);
+  EXPECT_EQ(to_qstring(tracks().span(selected()).name), op);
 }
 
 TEST_F(TimelineViewTest, FilterThatMatchesNothingSaysWhatToDo) {
@@ -215,7 +211,7 @@ TEST_F(TimelineViewTest, QShowsWhatTheSelectedOpIs) {
   const auto at = std::find_if(path.begin() + 1, path.end(), multiplies);
   ASSERT_NE(at, path.end());
   canvas().select_op(*at);
-  const Span& before = canvas().tracks().span(*std::prev(at));
+  const Span& before = tracks().span(*std::prev(at));
   EXPECT_TRUE(details.text().contains(u"waited for"_s));
   EXPECT_TRUE(details.text().contains(to_qstring(before.name)));
   EXPECT_TRUE(details.text().contains(u"of the peak"_s));
@@ -225,13 +221,10 @@ TEST_F(TimelineViewTest, QShowsWhatTheSelectedOpIs) {
 
 TEST_F(TimelineViewTest, ToolTipTellsOfTheOp) {
   const SpanRef ref{0, 200};
-  const Span& span = canvas().tracks().span(ref);
+  const Span& span = tracks().span(ref);
   canvas().show_window(span.start.value() - 1e-3, span.end().value() + 1e-3);
   const QPoint at = place_of(ref).toPoint();
-  QHelpEvent help(QEvent::ToolTip, at, paper().mapToGlobal(at));
-  QApplication::sendEvent(&paper(), &help);
-  EXPECT_TRUE(QToolTip::text().contains(to_qstring(span.name)));
-  QToolTip::hideText();
+  EXPECT_THAT(tool_tip_at(paper(), at), Says(to_qstring(span.name)));
 }
 
 TEST_F(TimelineViewTest, MarksTheCriticalPathAfterTheFirstPaint) {
@@ -253,15 +246,14 @@ TEST_F(TimelineViewTest, PaintsInLightAndDarkAndTwoTimelines) {
 
 // Text and rectangles stay vectors; they do not become an image.
 TEST_F(TimelineViewTest, ExportsAsVectors) {
-  QTemporaryDir folder;
-  for (const char* name : {"t.svg", "t.pdf", "t.png"}) {
+  const QTemporaryDir folder;
+  for (const char* name : {"t.pdf", "t.png"}) {
     const QString file = folder.filePath(to_qstring(name));
     export_picture(canvas(), file);
     EXPECT_GT(QFile(file).size(), 5000) << name;
   }
-  QFile svg(folder.filePath(u"t.svg"_s));
-  ASSERT_TRUE(svg.open(QIODevice::ReadOnly));
-  const QByteArray text = svg.readAll();
+  const QByteArray text = fixtures::svg_of(canvas());
+  EXPECT_GT(text.size(), 5000);
   EXPECT_TRUE(text.contains("critical path"));
   EXPECT_TRUE(text.contains("stage 1"));
   EXPECT_FALSE(text.contains("<image"));
@@ -272,6 +264,22 @@ TEST_F(TimelineViewTest, TableHasTheSpansInView) {
   EXPECT_EQ(all, small_step().timeline->spans.size());
   canvas().show_window(0.0, 0.01);
   EXPECT_LT(view_.table().rows.size(), all);
+}
+
+TEST(SpanText, TableHasTheSpansOfTheWindow) {
+  const TimelineTracks tracks = tracks_of({small_step().timeline});
+  EXPECT_EQ(span_table(shown_spans(tracks, 0.0, tracks.end())).rows.size(),
+            small_step().timeline->spans.size());
+  const TextTable none = span_table(shown_spans(tracks, tracks.end() + 1.0, tracks.end() + 2.0));
+  EXPECT_TRUE(none.rows.empty());
+  EXPECT_EQ(none.header.size(), 14);
+}
+
+TEST(SpanText, TipComparesPredictionAndMeasurement) {
+  const TimelineTracks tracks =
+      tracks_of({small_step().timeline, measured(*small_step().timeline, 1.25)});
+  EXPECT_THAT(span_tool_tip(tracks, {0, 100}).toStdString(), ::testing::HasSubstr("+25.0 %"));
+  EXPECT_THAT(span_tool_tip(tracks, {1, 100}).toStdString(), ::testing::HasSubstr("+25.0 %"));
 }
 
 }  // namespace

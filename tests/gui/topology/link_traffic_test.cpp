@@ -125,13 +125,11 @@ TEST(LinkTraffic, IgnoresWhatCannotMove) {
   Plan plan;
   plan.tp = 8;
   const ClusterMap map(load_cluster("dgx-h100"), 8);
-  // This group has one member.
   Timeline timeline = one_collective(OpKind::AllReduce, Group::Data);
   timeline.spans.push_back(timeline.spans[0]);
   timeline.spans[1].rank = 99;
   timeline.spans.push_back(timeline.spans[0]);
   timeline.spans[2].kind = OpKind::Send;
-  // There is no rank 8.
   timeline.spans[2].peer = 8;
   const LinkTraffic traffic(map, plan, timeline);
   EXPECT_EQ(traffic.sent(0.0, 10.0), Bytes());

@@ -3,17 +3,12 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include <QFile>
-#include <QHelpEvent>
 #include <QSignalSpy>
-#include <QTemporaryDir>
-#include <QToolTip>
 #include <cmath>
 #include <map>
 #include <set>
 
 #include "gui/views/empty_state.hpp"
-#include "gui/views/picture_export.hpp"
 #include "tests/gui/example_step.hpp"
 #include "tests/gui/painted_view_test.hpp"
 
@@ -25,6 +20,8 @@ using gui::fixtures::drag;
 using gui::fixtures::move_mouse;
 using gui::fixtures::shown;
 using gui::fixtures::small_step;
+using gui::fixtures::svg_of;
+using gui::fixtures::tool_tip_at;
 using gui::fixtures::turn_wheel;
 using sim::LinkIndex;
 
@@ -224,13 +221,10 @@ TEST_F(TopologyViewTest, SelectedRankComesIntoView) {
 TEST_F(TopologyViewTest, RangeChangesTheLoad) {
   const double whole = scene().utilisation[*scene().bottleneck];
   // The gradients are reduced at the end of the step, where the network is busier.
-  const double end = [&] {
-    double last = 0.0;
-    for (const Span& span : small_step().timeline->spans) last = std::max(last, span.end().value());
-    return last;
-  }();
+  double end = 0.0;
+  for (const Span& span : small_step().timeline->spans) end = std::max(end, span.end().value());
   view_.select_range(0.0, 1e-6);
-  EXPECT_NE(scene().span_title.indexOf(QStringLiteral("from")), -1);
+  EXPECT_NE(scene().span_title.indexOf(u"from"_s), -1);
   view_.select_range(0.9 * end, end);
   EXPECT_NEAR(scene().seconds, 0.1 * end, 1e-9);
   view_.clear_range();
@@ -240,10 +234,7 @@ TEST_F(TopologyViewTest, RangeChangesTheLoad) {
 TEST_F(TopologyViewTest, ToolTipTellsTheLoadOfALink) {
   const MapLine& line = canvas().layout_shown().lines.front();
   const QPoint at = (0.5 * (line.a + line.b)).toPoint();
-  QHelpEvent help(QEvent::ToolTip, at, paper().mapToGlobal(at));
-  QApplication::sendEvent(&paper(), &help);
-  EXPECT_TRUE(QToolTip::text().contains(QStringLiteral("GB/s"))) << QToolTip::text().toStdString();
-  QToolTip::hideText();
+  EXPECT_THAT(tool_tip_at(paper(), at), Says("GB/s"));
 }
 
 TEST_F(TopologyViewTest, PaintsInLightAndDarkAndAsVectors) {
@@ -252,12 +243,7 @@ TEST_F(TopologyViewTest, PaintsInLightAndDarkAndAsVectors) {
     canvas().select_rank(5);
     EXPECT_GT(colours_in(paper()), 20U);
   }
-  QTemporaryDir folder;
-  const QString file = folder.filePath(QStringLiteral("t.svg"));
-  export_picture(view_, file);
-  QFile svg(file);
-  ASSERT_TRUE(svg.open(QIODevice::ReadOnly));
-  const QByteArray text = svg.readAll();
+  const QByteArray text = svg_of(view_);
   EXPECT_TRUE(text.contains("Busiest link"));
   EXPECT_TRUE(text.contains("Bisection bandwidth"));
 }
