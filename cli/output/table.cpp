@@ -114,7 +114,8 @@ std::vector<int> Table::natural_widths() const {
   return widths;
 }
 
-// Narrows the columns of prose, the widest first, until all columns fit the width together.
+// Narrows the columns of prose, the widest first, until all columns fit the width together. Of two
+// columns, which cannot be divided further, names are narrowed too.
 std::vector<int> Table::folded_widths(const std::vector<std::size_t>& columns, int width) const {
   std::vector<int> widths = natural_widths();
   if (width <= 0) return widths;
@@ -122,7 +123,10 @@ std::vector<int> Table::folded_widths(const std::vector<std::size_t>& columns, i
     std::size_t widest = columns_.size();
     for (const std::size_t column : columns) {
       const int least = std::max(kLeastProseWidth, display_width(columns_[column].title));
-      if (columns_[column].kind != ColumnKind::Prose || widths[column] <= least) continue;
+      const ColumnKind kind = columns_[column].kind;
+      const bool folds =
+          kind == ColumnKind::Prose || (kind == ColumnKind::Text && columns.size() <= 2);
+      if (!folds || widths[column] <= least) continue;
       if (widest == columns_.size() || widths[column] > widths[widest]) widest = column;
     }
     if (widest == columns_.size()) break;
@@ -163,8 +167,9 @@ std::string Table::part(const std::vector<std::size_t>& columns, const std::vect
     std::vector<std::vector<std::string>> cells;
     std::size_t height = 1;
     for (const std::size_t column : columns) {
-      const bool folds = columns_[column].kind == ColumnKind::Prose;
       const int column_width = widths[column];
+      const bool folds =
+          columns_[column].kind == ColumnKind::Prose || display_width(row[column]) > column_width;
       cells.push_back(
           lines_of(folds ? wrapped(with_short_words(row[column], column_width), column_width)
                          : row[column]));

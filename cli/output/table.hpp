@@ -3,7 +3,7 @@
 // A column has a title and, on the line below it, a unit. Numbers are right-aligned. If a table is
 // wider than the terminal, the cells of its prose columns are folded, even inside words that are
 // too long. Columns that still do not fit follow in further tables, which begin with the first
-// column again.
+// column again. Names are folded only if they do not fit beside one other column.
 #pragma once
 
 #include <string>
@@ -14,9 +14,12 @@
 namespace shardwright::cli {
 
 enum class ColumnKind {
-  Text,    // left-aligned, one line
-  Prose,   // left-aligned, may be folded
-  Number,  // right-aligned
+  // Left-aligned, on one line if it fits.
+  Text,
+  // Left-aligned, may be folded.
+  Prose,
+  // Right-aligned.
+  Number,
 };
 inline constexpr ColumnKind kNumber = ColumnKind::Number;
 

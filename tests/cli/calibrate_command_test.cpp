@@ -25,8 +25,7 @@ using testing::HasSubstr;
 // One rank runs two steps of each of the probe's models, which is quick and not accurate.
 std::string probed(const ScratchFolder& folder) {
   std::string file = folder.file("here.json");
-  const CommandResult result =
-      run_command({"probe", "--device", "cpu", "--ranks", "1", "--steps", "2", "--out", file});
+  const CommandResult result = run_command("probe --device cpu --ranks 1 --steps 2 --out " + file);
   EXPECT_EQ(result.exit_code, 0) << result.errors;
   return file;
 }
@@ -46,16 +45,16 @@ TEST(CalibrateCommand, ClosesTheLoopOnOneRank) {
 
   // Neither stack, precision, ranks nor batch are said: those of the machine.
   const std::string plan = folder.file("plan.json"), out = folder.file("run");
-  const CommandResult planned = run_command(
-      {"plan", "--model", "tiny-llama", "--cluster", here, "--seq-len", "32", "--out", plan});
+  const CommandResult planned =
+      run_command("plan --model tiny-llama --cluster " + here + " --seq-len 32 --out " + plan);
   ASSERT_EQ(planned.exit_code, 0) << planned.errors;
   const CommandResult ran =
-      run_command({"run", plan, "--data", corpus(folder), "--steps", "6", "--out", out});
+      run_command("run " + plan + " --data " + corpus(folder) + " --steps 6 --out " + out);
   ASSERT_EQ(ran.exit_code, 0) << ran.errors;
   const std::string better = folder.file("better.json"), trace = folder.file("trace.json");
   const CommandResult calibrated =
-      run_command({"calibrate", out, "--cluster", here, "--out", better, "--trace", trace, "--json",
-                   "-", "--kernels", folder.file("kernels.csv")});
+      run_command("calibrate " + out + " --cluster " + here + " --out " + better + " --trace " +
+                  trace + " --json - --kernels " + folder.file("kernels.csv"));
   ASSERT_EQ(calibrated.exit_code, 0) << calibrated.errors;
   const json report = json::parse(calibrated.output);
   EXPECT_EQ(report.at("steps").at(0).at("run"), "run");
@@ -70,10 +69,9 @@ TEST(CalibrateCommand, ClosesTheLoopOnOneRank) {
   std::filesystem::create_directories(folder.file("again"));
   std::filesystem::copy(out, folder.file("again/run"), std::filesystem::copy_options::recursive);
   const std::string of_both = folder.file("of_both.json");
-  const CommandResult both = run_command({"calibrate", out, folder.file("again/run/"), "--cluster",
-                                          here, "--out", of_both, "--json", "-"});
-  ASSERT_EQ(both.exit_code, 0) << both.errors;
-  const json steps = json::parse(both.output).at("steps");
+  const json steps = json_of("calibrate " + out + " " + folder.file("again/run/") + " --cluster " +
+                             here + " --out " + of_both)
+                         .at("steps");
   const std::string first = std::filesystem::path(folder.file("")).parent_path().filename() / "run";
   EXPECT_EQ(steps.at(0).at("run"), first);
   EXPECT_EQ(steps.at(1).at("run"), "again/run");
@@ -81,10 +79,8 @@ TEST(CalibrateCommand, ClosesTheLoopOnOneRank) {
               HasSubstr("\"shardwright calibrate " + first + ", again/run\""));
 
   // The table that it wrote is one that simulations read, of the shapes of this very plan.
-  const CommandResult simulated = run_command(
-      {"simulate", "--plan", plan, "--kernels", folder.file("kernels.csv"), "--json", "-"});
-  ASSERT_EQ(simulated.exit_code, 0) << simulated.errors;
-  const json basis = json::parse(simulated.output).at("kernel_time_basis");
+  const json basis = json_of("simulate --plan " + plan + " --kernels " + folder.file("kernels.csv"))
+                         .at("kernel_time_basis");
   EXPECT_GT(basis.at("measured_s"), 9.0 * basis.at("formula_s").get<double>());
 }
 
@@ -97,9 +93,9 @@ TEST(CalibrateCommand, RemovesTheFoldersOfProbesThatWereEnded) {
   for (const std::string& each : {left, held}) std::filesystem::create_directories(each + "/runs");
   const int holder = open(held.c_str(), O_RDONLY | O_DIRECTORY);
   ASSERT_EQ(flock(holder, LOCK_EX | LOCK_NB), 0);
-  const CommandResult result = run_command(
-      {"probe", "--device", "cpu", "--ranks", "1", "--steps", "2", "--out", folder.file("x.json")},
-      {.environment = {{"TMPDIR", temporary.file("")}}});
+  const CommandResult result =
+      run_command("probe --device cpu --ranks 1 --steps 2 --out " + folder.file("x.json"),
+                  {.environment = {{"TMPDIR", temporary.file("")}}});
   close(holder);
   EXPECT_EQ(result.exit_code, 0) << result.errors;
   EXPECT_FALSE(std::filesystem::exists(left));
@@ -113,9 +109,9 @@ TEST(CalibrateCommand, RemovesTheFolderOfAProbeThatIsAskedToStop) {
   std::signal(SIGHUP, SIG_DFL);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
     const ScratchFolder folder, temporary;
-    RunningCommand probe({"probe", "--device", "cpu", "--ranks", "2", "--steps", "5000", "--out",
-                          folder.file("here.json")},
-                         {.environment = {{"TMPDIR", temporary.file("")}}});
+    RunningCommand probe(
+        "probe --device cpu --ranks 2 --steps 5000 --out " + folder.file("here.json"),
+        {.environment = {{"TMPDIR", temporary.file("")}}});
     const std::vector<pid_t> processes = probe.wait_for_processes(3);
     EXPECT_EQ(processes.size(), 3U);
     EXPECT_EQ(temporary.files(), 1U);
@@ -132,19 +128,17 @@ TEST(CalibrateCommand, ProbesHereOnceAndKeepsIt) {
   const CommandSetting setting{.environment = {{"XDG_CACHE_HOME", folder.file("cache")}}};
   std::filesystem::create_directories(folder.file("cache/shardwright"));
   std::filesystem::copy_file(here, folder.file("cache/shardwright/here.json"));
-  const CommandResult result =
-      run_command({"simulate", "--model", "tiny-llama", "--cluster", "here", "--gpus", "1",
-                   "--global-batch", "1", "--seq-len", "32"},
-                  setting);
+  const CommandResult result = run_command(
+      "simulate --model tiny-llama --cluster here --gpus 1 --global-batch 1 --seq-len 32", setting);
   EXPECT_EQ(result.exit_code, 0) << result.errors;
   EXPECT_THAT(result.errors, HasSubstr("here.json (measured by shardwright probe"));
-  const CommandResult shown = run_command({"clusters", "show", "here"}, setting);
+  const CommandResult shown = run_command("clusters show here", setting);
   EXPECT_EQ(shown.exit_code, 0) << shown.errors;
   EXPECT_THAT(shown.output, HasSubstr("measured by shardwright probe"));
   // A plan points to the file that the user named, so that it can be found again.
   for (const std::string& named : {std::string("here"), here}) {
-    const CommandResult planned = run_command(
-        {"plan", "--model", "tiny-llama", "--cluster", named, "--seq-len", "32"}, setting);
+    const CommandResult planned =
+        run_command("plan --model tiny-llama --cluster " + named + " --seq-len 32", setting);
     EXPECT_EQ(planned.exit_code, 0) << planned.errors;
     std::string words;  // however lines are broken
     std::istringstream text(planned.output);
@@ -181,21 +175,20 @@ TEST(CalibrateCommand, ProbesNothingForACommandLineThatIsWrong) {
         "cluster": "dgx-h100", "stack": "shardwright", "plan": {"dp": 1, "tp": 1, "pp": 1,
         "micro_batch": 1, "global_batch": 1, "seq_len": 32}})");
   const std::string none = folder.file("none.json");
-  const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
-      {{"plan", "--model", none}, none},
-      {{"plan", "--model", "tiny-llama", "--fix", "tp=x"}, "--fix"},
-      {{"plan", "--model", "tiny-llama", "--stack", "none"}, "--stack"},
-      {{"plan", "--model", "tiny-llama", "--seq-len", "0"}, "--seq-len"},
-      {{"scale", "--model", "tiny-llama", "--gpus", "4..2"}, "--gpus"},
-      {{"simulate", "--model", none}, none},
-      {{"simulate", "--model", "tiny-llama", "--global-batch", "1"}, "--seq-len"},
-      {{"simulate", "--plan", plan, "--model", none}, none},
-      {{"simulate", "--plan", plan, "--kernels", none}, none},
-      {{"calibrate", none, "--out", "-"}, none}};
-  for (auto [arguments, named] : wrong) {
-    arguments.insert(arguments.end(), {"--cluster", "here"});
-    const CommandResult result =
-        run_command(arguments, {.environment = {{"XDG_CACHE_HOME", folder.file("cache")}}});
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {"plan --model " + none, none},
+      {"plan --model tiny-llama --fix tp=x", "--fix"},
+      {"plan --model tiny-llama --stack none", "--stack"},
+      {"plan --model tiny-llama --seq-len 0", "--seq-len"},
+      {"scale --model tiny-llama --gpus 4..2", "--gpus"},
+      {"simulate --model " + none, none},
+      {"simulate --model tiny-llama --global-batch 1", "--seq-len"},
+      {"simulate --plan " + plan + " --model " + none, none},
+      {"simulate --plan " + plan + " --kernels " + none, none},
+      {"calibrate " + none + " --out -", none}};
+  for (const auto& [line, named] : wrong) {
+    const CommandResult result = run_command(
+        line + " --cluster here", {.environment = {{"XDG_CACHE_HOME", folder.file("cache")}}});
     EXPECT_EQ(result.exit_code, 2) << result.errors;
     EXPECT_THAT(result.errors, HasSubstr(named));
     EXPECT_THAT(result.errors, testing::Not(HasSubstr("probing")));
@@ -207,16 +200,17 @@ TEST(CalibrateCommand, RefusesTheProfileOfAnotherAccelerator) {
   const ScratchFolder folder;
   const std::string here = probed(folder), plan = folder.file("plan.json"),
                     out = folder.file("run");
-  const CommandResult planned =
-      run_command({"simulate", "--model", "tiny-llama", "--cluster", "dgx-h100", "--stack",
-                   "shardwright", "--gpus", "1", "--precision", "fp32", "--seq-len", "32",
-                   "--global-batch", "4", "--out", plan});
+  const CommandResult planned = run_command(
+      "simulate --model tiny-llama --cluster dgx-h100 --stack shardwright --gpus 1 --precision "
+      "fp32 --seq-len 32 --global-batch 4 --out " +
+      plan);
   ASSERT_EQ(planned.exit_code, 0) << planned.errors;
   const CommandResult ran =
-      run_command({"run", plan, "--data", corpus(folder), "--steps", "6", "--out", out});
+      run_command("run " + plan + " --data " + corpus(folder) + " --steps 6 --out " + out);
   ASSERT_EQ(ran.exit_code, 0) << ran.errors;
   const auto calibrated = [&](const std::string& cluster) {
-    return run_command({"calibrate", out, "--cluster", cluster, "--out", folder.file("out.json")});
+    return run_command("calibrate " + out + " --cluster " + cluster + " --out " +
+                       folder.file("out.json"));
   };
   const CommandResult refused = calibrated("dgx-h100");
   EXPECT_EQ(refused.exit_code, 2);
@@ -230,30 +224,29 @@ TEST(CalibrateCommand, FitsTheLastPlanOfAFolder) {
   const ScratchFolder folder;
   const std::string here = probed(folder), out = folder.file("run");
   const auto run = [&](const std::string& micro_batch, const std::string& steps,
-                       std::vector<std::string> more) {
+                       const std::string& more) {
     const std::string plan = folder.file("plan-" + micro_batch + ".json");
-    const CommandResult made = run_command(
-        {"simulate", "--model", "tiny-llama", "--cluster", here, "--gpus", "1", "--seq-len", "32",
-         "--global-batch", "4", "--micro-batch", micro_batch, "--out", plan, "--force"});
+    const CommandResult made =
+        run_command("simulate --model tiny-llama --cluster " + here +
+                    " --gpus 1 --seq-len 32 --global-batch 4 --micro-batch " + micro_batch +
+                    " --out " + plan + " --force");
     ASSERT_EQ(made.exit_code, 0) << made.errors;
-    std::vector<std::string> arguments = {"run",     plan,  "--data", corpus(folder),
-                                          "--steps", steps, "--out",  out};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    const CommandResult ran = run_command(arguments);
+    const CommandResult ran = run_command("run " + plan + " --data " + corpus(folder) +
+                                          " --steps " + steps + " --out " + out + more);
     ASSERT_EQ(ran.exit_code, 0) << ran.errors;
   };
   const auto calibrated = [&] {
-    CommandResult result = run_command({"calibrate", out, "--cluster", here, "--out",
-                                        folder.file("better.json"), "--force", "--json", "-"});
+    CommandResult result = run_command("calibrate " + out + " --cluster " + here + " --out " +
+                                       folder.file("better.json") + " --force --json -");
     EXPECT_EQ(result.exit_code, 0) << result.errors;
     return result.errors;
   };
-  run("1", "8", {"--checkpoint-every", "8", "--timeline-steps", "6,7"});
+  run("1", "8", " --checkpoint-every 8 --timeline-steps 6,7");
   EXPECT_THAT(calibrated(), testing::Not(HasSubstr("ignored")));
-  run("2", "14", {"--resume"});
+  run("2", "14", " --resume");
   EXPECT_THAT(calibrated(), HasSubstr("run run: ignored 8 steps and the timelines of 2"));
   // A shorter run in the same folder leaves nothing of the longer one.
-  run("4", "4", {"--force"});
+  run("4", "4", " --force");
   EXPECT_THAT(calibrated(), testing::Not(HasSubstr("ignored")));
   EXPECT_FALSE(std::filesystem::exists(out + "/timeline-13-0.json"));
 }
@@ -275,8 +268,8 @@ TEST(CalibrateCommand, FitsWhatTwoHostsTimedAsTheNetwork) {
   const ScratchFolder folder;
   const auto figures_of = [&](const std::string& table) {
     const CommandResult result =
-        run_command({"calibrate", folder.write("table.txt", table), "--cluster", "dgx-h100",
-                     "--out", folder.file("out.json"), "--force", "--json", "-"});
+        run_command("calibrate " + folder.write("table.txt", table) + " --cluster dgx-h100 --out " +
+                    folder.file("out.json") + " --force --json -");
     EXPECT_EQ(result.exit_code, 0) << result.errors;
     return json::parse(result.output).at("figures").dump();
   };
@@ -293,17 +286,13 @@ TEST(CalibrateCommand, FitsWhatTwoHostsTimedAsTheNetwork) {
 TEST(CalibrateCommand, NamesEachFigureThatStays) {
   const ScratchFolder folder;
   const std::string table = folder.write("table.txt", two_ranks_on("host-a", "host-a"));
-  const auto calibrated = [&](std::vector<std::string> more) {
-    std::vector<std::string> arguments = {
-        "calibrate", table, "--cluster", "dgx-h100", "--out", folder.file("out.json"), "--force"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    const CommandResult result = run_command(arguments);
-    EXPECT_EQ(result.exit_code, 0) << result.errors;
-    return result.output;
-  };
-  const std::string page = calibrated({});
+  const std::string line =
+      "calibrate " + table + " --cluster dgx-h100 --out " + folder.file("out.json") + " --force";
+  const CommandResult text = run_command(line);
+  ASSERT_EQ(text.exit_code, 0) << text.errors;
+  const std::string& page = text.output;
   int pushed = 0, open = 0;
-  const json document = json::parse(calibrated({"--json", "-"}));
+  const json document = json_of(line);
   for (const json& figure : document.at("figures")) {
     const std::string verdict = figure.at("verdict"), pointer = figure.at("pointer");
     const bool is_pushed = verdict == "pushed to its limit by the data";
@@ -333,20 +322,16 @@ TEST(CalibrateCommand, LeavesPredictionsAsTheyWereWhereNothingIsDetermined) {
                    "# size count type redop root time algbw busbw\n"
                    "1048576 262144 float sum -1 45.2 23.20 23.20\n"
                    "134217728 33554432 float sum -1 500.2 268.33 268.33\n");
-  const auto calibrated = [&](std::vector<std::string> more) {
-    std::vector<std::string> arguments = {
-        "calibrate", table, "--cluster", "dgx-h100", "--out", folder.file("out.json"), "--force"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    const CommandResult result = run_command(arguments);
-    EXPECT_EQ(result.exit_code, 0) << result.errors;
-    return result.output;
-  };
-  const std::string page = calibrated({});
+  const std::string line =
+      "calibrate " + table + " --cluster dgx-h100 --out " + folder.file("out.json") + " --force";
+  const CommandResult text = run_command(line);
+  ASSERT_EQ(text.exit_code, 0) << text.errors;
+  const std::string& page = text.output;
   EXPECT_THAT(page, HasSubstr("- all_reduce of 2 on 1 node"));
   EXPECT_THAT(page, testing::Not(HasSubstr("/exchange_curves")));
   EXPECT_THAT(page, testing::Not(HasSubstr("95 % from")));
   EXPECT_THAT(page, testing::Not(HasSubstr("worse")));
-  const json document = json::parse(calibrated({"--json", "-"}));
+  const json document = json_of(line);
   EXPECT_EQ(document.at("ops").at(0).at("after"), document.at("ops").at(0).at("before"));
   EXPECT_FALSE(json::parse(folder.read("out.json")).contains("exchange_curves"));
 }
@@ -355,9 +340,9 @@ TEST(CalibrateCommand, LeavesPredictionsAsTheyWereWhereNothingIsDetermined) {
 TEST(CalibrateCommand, RefusesOutputsOfARunWithoutARun) {
   const ScratchFolder folder;
   const CommandResult result =
-      run_command({"calibrate", folder.write("table.txt", two_ranks_on("host-a", "host-a")),
-                   "--cluster", "dgx-h100", "--out", folder.file("out.json"), "--trace",
-                   folder.file("trace.json"), "--kernels", folder.file("kernels.csv")});
+      run_command("calibrate " + folder.write("table.txt", two_ranks_on("host-a", "host-a")) +
+                  " --cluster dgx-h100 --out " + folder.file("out.json") + " --trace " +
+                  folder.file("trace.json") + " --kernels " + folder.file("kernels.csv"));
   EXPECT_EQ(result.exit_code, 2);
   for (const char* option : {"--trace", "--kernels"}) {
     EXPECT_THAT(result.errors, HasSubstr(std::string(option) +
@@ -370,8 +355,8 @@ TEST(CalibrateCommand, RefusesOutputsOfARunWithoutARun) {
 TEST(CalibrateCommand, LeavesTheShareOfTimingsAloneEmpty) {
   const ScratchFolder folder;
   const CommandResult result =
-      run_command({"calibrate", folder.write("table.txt", two_ranks_on("host-a", "host-a")),
-                   "--cluster", "dgx-h100", "--out", folder.file("out.json")});
+      run_command("calibrate " + folder.write("table.txt", two_ranks_on("host-a", "host-a")) +
+                  " --cluster dgx-h100 --out " + folder.file("out.json"));
   ASSERT_EQ(result.exit_code, 0) << result.errors;
   EXPECT_THAT(result.output, HasSubstr("all_reduce"));
   EXPECT_THAT(result.output, testing::Not(HasSubstr("nan")));
@@ -384,7 +369,7 @@ TEST(CalibrateCommand, TakesEachFileOnceInWhateverSpelling) {
   const std::string link = folder.file("link.txt"), out = folder.file("out.json");
   std::filesystem::create_symlink(table, link);
   const auto calibrate = [&](const std::string& again) {
-    return run_command({"calibrate", table, again, "--cluster", "dgx-h100", "--out", out});
+    return run_command("calibrate " + table + " " + again + " --cluster dgx-h100 --out " + out);
   };
   const std::string detour =
       (std::filesystem::path(table).parent_path() / "." / "table.txt").string();
@@ -405,9 +390,9 @@ TEST(CalibrateCommand, SaysWhatItIsGivenInPlaceOfARun) {
   const ScratchFolder folder;
   std::filesystem::create_directories(folder.file("results"));
   const std::string model = folder.write("model.json", R"({"schema": "x", "version": 1})");
-  const CommandResult result =
-      run_command({"calibrate", model, folder.write("empty.txt", ""), folder.file("results"),
-                   "/dev/null", "--cluster", "dgx-h100", "--out", folder.file("out.json")});
+  const CommandResult result = run_command(
+      "calibrate " + model + " " + folder.write("empty.txt", "") + " " + folder.file("results") +
+      " /dev/null --cluster dgx-h100 --out " + folder.file("out.json"));
   EXPECT_EQ(result.exit_code, 2);
   const std::string expected =
       "; expected the output of nccl-tests, as it is printed or as -J "
@@ -425,13 +410,11 @@ TEST(CalibrateCommand, SaysWhatItIsGivenInPlaceOfARun) {
 TEST(CalibrateCommand, NamesAllThatIsWrong) {
   const ScratchFolder folder;
   const std::string text = folder.write("notes.txt", "hello");
-  const CommandResult result = run_command({"calibrate", folder.file("nowhere"), text, "--cluster",
-                                            "no-such", "--out", folder.file("out.json")});
-  EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.errors, HasSubstr("nowhere: found no such file or folder; expected the --out "
-                                       "folder of shardwright run, or a file"));
-  EXPECT_THAT(result.errors, HasSubstr("notes.txt: found text without a table of nccl-tests"));
-  EXPECT_THAT(result.errors, HasSubstr("no-such"));
+  expect_refused("calibrate " + folder.file("nowhere") + " " + text + " --cluster no-such --out " +
+                     folder.file("out.json"),
+                 {"nowhere: found no such file or folder; expected the --out "
+                  "folder of shardwright run, or a file",
+                  "notes.txt: found text without a table of nccl-tests", "no-such"});
   EXPECT_FALSE(std::filesystem::exists(folder.file("out.json")));
 }
 

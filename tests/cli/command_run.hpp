@@ -2,6 +2,8 @@
 #pragma once
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,57 +13,54 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "core/base/stop_signals.hpp"
+#include "tests/scratch_path.hpp"
 
 namespace shardwright::cli {
 
 struct CommandResult {
-  int exit_code = -1;  // 128 + n if signal n ended it
+  // 128 + n if signal n ended the command.
+  int exit_code = -1;
   std::string output, errors;
 };
 
-// A folder of its own that goes away with the object.
-class ScratchFolder {
+class ScratchFolder : public TemporaryFolder {
  public:
-  ScratchFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "shardwright.XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  ~ScratchFolder() { std::filesystem::remove_all(path_); }
-
-  std::string file(const std::string& name) const { return (path_ / name).string(); }
+  std::string file(const std::string& name) const { return path() / name; }
   std::string write(const std::string& name, const std::string& text) const {
     std::ofstream(file(name), std::ios::binary) << text;
     return file(name);
   }
-  std::string read(const std::string& name) const {
-    std::ifstream stream(file(name), std::ios::binary);
-    return {std::istreambuf_iterator<char>(stream), {}};
-  }
+  std::string read(const std::string& name) const { return content_of(file(name)); }
   std::size_t files() const {
-    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), {}));
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path()), {}));
   }
-
- private:
-  std::filesystem::path path_;
 };
+
+// Returns the words of a command line, which blanks separate.
+inline std::vector<std::string> words_of(const std::string& line) {
+  std::istringstream stream(line);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
 
 struct CommandSetting {
   std::string input{};
   std::vector<std::pair<std::string, std::string>> environment{};
-  std::string output_file{};  // in place of catching standard output
+  // Standard output goes to this file instead of being caught.
+  std::string output_file{};
   bool close_output = false;
-  std::string errors_file{};  // in place of catching standard error
+  // Standard error goes to this file instead of being caught.
+  std::string errors_file{};
 };
 
-// A running command. Standard output and error go to files, so that nothing can block.
+// A running command. Standard output and error go to files, so that the command never blocks.
 class RunningCommand {
  public:
   explicit RunningCommand(const std::vector<std::string>& arguments,
@@ -81,9 +80,10 @@ class RunningCommand {
     for (const auto& [name, value] : setting.environment) setenv(name.c_str(), value.c_str(), 1);
     execute(arguments);
   }
+  explicit RunningCommand(const std::string& line, const CommandSetting& setting = {})
+      : RunningCommand(words_of(line), setting) {}
 
-  // Ctrl-C once the command has begun its work: it catches the signal by then, and has had a
-  // moment for a first result.
+  // Sends SIGINT after the command has caught the signal and has worked for a moment.
   void interrupt_at_work(std::chrono::milliseconds working = std::chrono::milliseconds(700)) const {
     for (int waited = 0; waited < 600 && !catches_interrupts(); ++waited)
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -91,7 +91,8 @@ class RunningCommand {
     kill(process_, SIGINT);
   }
 
-  // The first process that it starts, and those that this one starts, once there are `count`.
+  // Waits for the first process that the command starts and the processes that this one starts,
+  // `count` in total.
   std::vector<pid_t> wait_for_processes(std::size_t count) const {
     std::vector<pid_t> found;
     for (int waited = 0; waited < 6000 && found.size() < count; ++waited) {
@@ -150,6 +151,33 @@ class RunningCommand {
 inline CommandResult run_command(const std::vector<std::string>& arguments,
                                  const CommandSetting& setting = {}) {
   return RunningCommand(arguments, setting).finish();
+}
+
+inline CommandResult run_command(const std::string& line, const CommandSetting& setting = {}) {
+  return RunningCommand(line, setting).finish();
+}
+
+// Runs a command that succeeds, with its result as JSON.
+inline nlohmann::json json_of(const std::string& line) {
+  const CommandResult result = run_command(line + " --json -");
+  EXPECT_EQ(result.exit_code, 0) << line << '\n' << result.errors;
+  return nlohmann::json::parse(result.output, nullptr, false);
+}
+
+// Checks that the command ends with this code, and that its messages have all fragments.
+inline void expect_errors(int exit_code, const std::string& line,
+                          const std::vector<std::string>& fragments,
+                          const CommandSetting& setting = {}) {
+  const CommandResult result = run_command(line, setting);
+  EXPECT_EQ(result.exit_code, exit_code) << line << '\n' << result.errors;
+  for (const std::string& fragment : fragments)
+    EXPECT_THAT(result.errors, testing::HasSubstr(fragment)) << line;
+}
+
+// Checks that the command refuses its input with all fragments.
+inline void expect_refused(const std::string& line, const std::vector<std::string>& fragments,
+                           const CommandSetting& setting = {}) {
+  expect_errors(2, line, fragments, setting);
 }
 
 }  // namespace shardwright::cli

@@ -68,7 +68,7 @@ std::string completions(const std::string& script, std::vector<std::string> word
 }
 
 TEST(Manual, NamesEverySubcommandAndOption) {
-  std::string page = run_command({"--manual"}).output;
+  std::string page = run_command("--manual").output;
   page = std::regex_replace(page, std::regex("\\\\-"), "-");
   const int commands = for_each_command({}, [&](const auto& words, const Help& help) {
     const std::size_t start =
@@ -85,7 +85,7 @@ TEST(Manual, NamesEverySubcommandAndOption) {
 TEST(Completion, OffersEverySubcommandAndOption) {
   const ScratchFolder folder;
   const std::string script =
-      folder.write("shardwright.bash", run_command({"--bash-completion"}).output);
+      folder.write("shardwright.bash", run_command("--bash-completion").output);
   for_each_command({}, [&](const auto& words, const Help& help) {
     const std::string names = completions(script, words, ""),
                       options = completions(script, words, "--");

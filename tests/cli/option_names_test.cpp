@@ -27,9 +27,9 @@ std::vector<std::string> matches(const std::string& text, const std::regex& want
 
 std::set<std::string> option_names() {
   std::set<std::string> names;
-  for (const char* command : {"plan", "sweep", "replan", "simulate", "explain", "compare", "export",
-                              "probe", "calibrate", "validate", "fit", "run"}) {
-    for (const std::string& name : matches(run_command({command, "--help"}).output, kOption))
+  for (const std::string command : {"plan", "sweep", "replan", "simulate", "explain", "compare",
+                                    "export", "probe", "calibrate", "validate", "fit", "run"}) {
+    for (const std::string& name : matches(run_command(command + " --help").output, kOption))
       names.insert(name);
   }
   return names;

@@ -23,10 +23,10 @@ using testing::HasSubstr;
 
 std::string plan_file(const ScratchFolder& folder, const std::string& precision) {
   std::string file = folder.file("plan.json");
-  const CommandResult made =
-      run_command({"simulate", "--model", "tiny-llama", "--cluster", "h100-pcie-server", "--stack",
-                   "shardwright", "--gpus", "2", "--tp", "2", "--global-batch", "2", "--seq-len",
-                   "16", "--precision", precision, "--out", file});
+  const CommandResult made = run_command(
+      "simulate --model tiny-llama --cluster h100-pcie-server --stack shardwright --gpus 2 --tp 2 "
+      "--global-batch 2 --seq-len 16 --precision " +
+      precision + " --out " + file);
   EXPECT_EQ(made.exit_code, 0) << made.errors;
   return file;
 }
@@ -40,8 +40,8 @@ std::string text_file(const ScratchFolder& folder) {
 TEST(RunCommand, TrainsAPlanAndWritesMetrics) {
   const ScratchFolder folder;
   const std::string out = folder.file("run");
-  const CommandResult result = run_command({"run", plan_file(folder, "fp32"), "--data",
-                                            text_file(folder), "--steps", "3", "--out", out});
+  const CommandResult result = run_command("run " + plan_file(folder, "fp32") + " --data " +
+                                           text_file(folder) + " --steps 3 --out " + out);
   EXPECT_EQ(result.exit_code, 0) << result.errors;
   EXPECT_THAT(result.output, HasSubstr("3 steps, loss "));
   std::ifstream metrics(out + "/metrics.jsonl");
@@ -57,8 +57,8 @@ TEST(RunCommand, TrainsAPlanAndWritesMetrics) {
 TEST(RunCommand, TimelinesSayTheirStep) {
   const ScratchFolder folder;
   const CommandResult result =
-      run_command({"run", plan_file(folder, "fp32"), "--data", text_file(folder), "--steps", "3",
-                   "--timeline-steps", "0,2", "--out", folder.file("run")});
+      run_command("run " + plan_file(folder, "fp32") + " --data " + text_file(folder) +
+                  " --steps 3 --timeline-steps 0,2 --out " + folder.file("run"));
   ASSERT_EQ(result.exit_code, 0) << result.errors;
   for (const TimelineFile file : {TimelineFile{0, 0}, {0, 1}, {2, 0}, {2, 1}}) {
     const std::string name = "run/" + name_of(file);
@@ -70,15 +70,11 @@ TEST(RunCommand, TimelinesSayTheirStep) {
 TEST(RunCommand, FailsWhereItsResultCannotBeWritten) {
   const ScratchFolder folder;
   const std::string plan = plan_file(folder, "fp32");
-  for (const std::vector<std::string>& arguments :
-       {std::vector<std::string>{plan, "--data", text_file(folder), "--steps", "2", "--out",
-                                 folder.file("run")},
-        std::vector<std::string>{"--help"}}) {
-    std::vector<std::string> command = {"run"};
-    command.insert(command.end(), arguments.begin(), arguments.end());
-    const CommandResult result = run_command(command, {.output_file = "/dev/full"});
-    EXPECT_EQ(result.exit_code, 1);
-    EXPECT_THAT(result.errors, HasSubstr("standard output: cannot be written: No space left"));
+  for (const std::string& line :
+       {"run " + plan + " --data " + text_file(folder) + " --steps 2 --out " + folder.file("run"),
+        std::string("run --help")}) {
+    expect_errors(1, line, {"standard output: cannot be written: No space left"},
+                  {.output_file = "/dev/full"});
   }
 }
 
@@ -90,8 +86,8 @@ const std::vector<std::pair<std::string, std::string>> kLaunchersVariables = {
 TEST(RunCommand, StartsItsRanksHereWhateverALauncherHasSet) {
   const ScratchFolder folder;
   const CommandResult result =
-      run_command({"run", plan_file(folder, "fp32"), "--data", text_file(folder), "--steps", "1",
-                   "--out", folder.file("run")},
+      run_command("run " + plan_file(folder, "fp32") + " --data " + text_file(folder) +
+                      " --steps 1 --out " + folder.file("run"),
                   {.environment = kLaunchersVariables});
   EXPECT_EQ(result.exit_code, 0) << result.errors;
 }
@@ -99,9 +95,8 @@ TEST(RunCommand, StartsItsRanksHereWhateverALauncherHasSet) {
 TEST(ProbeCommand, MeasuresAsManyRanksAsItIsTold) {
   const ScratchFolder folder;
   const std::string here = folder.file("here.json");
-  const CommandResult result =
-      run_command({"probe", "--device", "cpu", "--ranks", "2", "--steps", "2", "--out", here},
-                  {.environment = kLaunchersVariables});
+  const CommandResult result = run_command("probe --device cpu --ranks 2 --steps 2 --out " + here,
+                                           {.environment = kLaunchersVariables});
   EXPECT_EQ(result.exit_code, 0) << result.errors;
   EXPECT_EQ(load_cluster(here).node.accelerators, 2);
 }
@@ -110,8 +105,7 @@ TEST(ProbeCommand, MeasuresAsManyRanksAsItIsTold) {
 TEST(ProbeCommand, LeavesNoProcessHoweverItEnds) {
   for (const int signal : {SIGTERM, SIGKILL}) {
     const ScratchFolder folder;
-    RunningCommand probe(
-        {"probe", "--device", "cpu", "--ranks", "2", "--steps", "5000", "--out", folder.file("h")});
+    RunningCommand probe("probe --device cpu --ranks 2 --steps 5000 --out " + folder.file("h"));
     const std::vector<pid_t> processes = probe.wait_for_processes(3);
     EXPECT_EQ(processes.size(), 3U);
     probe.send(signal);
@@ -123,51 +117,41 @@ TEST(ProbeCommand, LeavesNoProcessHoweverItEnds) {
 // They are of a probe of this machine, and what is there has been measured.
 TEST(ProbeCommand, RefusesHowToMeasureBesideMeasurements) {
   const ScratchFolder folder;
-  const std::vector<std::vector<std::string>> ways = {
-      {"--steps", "3"}, {"--ranks", "2"}, {"--keep", folder.file("k")}, {"--share-gpu"}};
-  for (const std::vector<std::string>& way : ways) {
-    std::vector<std::string> arguments = {"probe", "--from", folder.file("m"), "--out",
-                                          folder.file("here.json")};
-    arguments.insert(arguments.end(), way.begin(), way.end());
-    const CommandResult result = run_command(arguments);
-    EXPECT_EQ(result.exit_code, 2);
-    EXPECT_THAT(result.errors, HasSubstr("--from: found also --ranks, --steps, --keep"));
+  for (const std::string& way : {std::string("--steps 3"), std::string("--ranks 2"),
+                                 "--keep " + folder.file("k"), std::string("--share-gpu")}) {
+    expect_refused(
+        "probe --from " + folder.file("m") + " --out " + folder.file("here.json") + " " + way,
+        {"--from: found also --ranks, --steps, --keep"});
   }
 }
 
 TEST(ProbeCommand, RefusesCountsThatAreNone) {
   const ScratchFolder folder;
-  for (const char* count : {"2.5", "1e2", "-1", "0", "1025"}) {
-    const CommandResult result =
-        run_command({"probe", "--ranks", count, "--out", folder.file("here.json")});
-    EXPECT_EQ(result.exit_code, 2);
-    EXPECT_THAT(result.errors, HasSubstr(std::string("--ranks: found \"") + count +
-                                         "\"; expected an integer from 1 to 1,024"));
+  for (const std::string count : {"2.5", "1e2", "-1", "0", "1025"}) {
+    expect_refused("probe --ranks " + count + " --out " + folder.file("here.json"),
+                   {"--ranks: found \"" + count + "\"; expected an integer from 1 to 1,024"});
   }
 }
 
 TEST(ProbeCommand, NamesTheGpuThatIsMissing) {
   const ScratchFolder folder;
   const std::string here = folder.file("here.json");
-  const CommandResult result = run_command({"probe", "--device", "cuda", "--out", here},
+  const CommandResult result = run_command("probe --device cuda --out " + here,
                                            {.environment = {{"CUDA_VISIBLE_DEVICES", ""}}});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.errors, HasSubstr("--device: found no CUDA device"));
   EXPECT_THAT(result.errors, testing::Not(HasSubstr("failed")));
   EXPECT_FALSE(std::filesystem::exists(here));
-  const CommandResult unknown = run_command({"probe", "--device", "Cuda", "--out", here});
-  EXPECT_EQ(unknown.exit_code, 2);
-  EXPECT_THAT(unknown.errors, HasSubstr("--device: found \"Cuda\"; expected one of cpu, cuda, auto "
-                                        "(did you mean \"cuda\"?)"));
+  expect_refused("probe --device Cuda --out " + here,
+                 {"--device: found \"Cuda\"; expected one of cpu, cuda, auto "
+                  "(did you mean \"cuda\"?)"});
 }
 
 TEST(RunCommand, RefusesWhatTheExecutorLacks) {
   const ScratchFolder folder;
-  const CommandResult result =
-      run_command({"run", plan_file(folder, "bf16"), "--data", text_file(folder), "--steps", "3",
-                   "--out", folder.file("run")});
-  EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.errors, HasSubstr("/plan/precision: found bf16; expected fp32"));
+  expect_refused("run " + plan_file(folder, "bf16") + " --data " + text_file(folder) +
+                     " --steps 3 --out " + folder.file("run"),
+                 {"/plan/precision: found bf16; expected fp32"});
   EXPECT_FALSE(std::filesystem::exists(folder.file("run")));
 }
 
@@ -176,38 +160,35 @@ TEST(ReplanCommand, WritesThePlanOfTheRanksThatAreLeft) {
   const ScratchFolder folder;
   const std::string plan = plan_file(folder, "fp32"), smaller = folder.file("smaller.json");
   const std::string out = folder.file("run");
-  const auto run = [&](const std::string& with, std::vector<std::string> more) {
-    std::vector<std::string> arguments = {"run",     with, "--data", text_file(folder),
-                                          "--steps", "4",  "--out",  out};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    const CommandResult result = run_command(arguments);
+  const auto run = [&](const std::string& with, const std::string& more) {
+    const CommandResult result = run_command("run " + with + " --data " + text_file(folder) +
+                                             " --steps 4 --out " + out + more);
     EXPECT_EQ(result.exit_code, 0) << result.errors;
   };
-  run(plan, {"--checkpoint-every", "2"});
-  const CommandResult made = run_command({"replan", plan, "--ranks", "1", "--out", smaller});
+  run(plan, " --checkpoint-every 2");
+  const CommandResult made = run_command("replan " + plan + " --ranks 1 --out " + smaller);
   EXPECT_EQ(made.exit_code, 0) << made.errors;
   std::ifstream stream(smaller);
   EXPECT_EQ(nlohmann::json::parse(stream).at("plan").at("tp"), 1);
   std::filesystem::remove_all(out + "/checkpoints/step-00000004");
-  run(smaller, {"--resume"});
-  EXPECT_EQ(run_command({"replan", plan, "--ranks", "0", "--out", smaller}).exit_code, 2);
+  run(smaller, " --resume");
+  EXPECT_EQ(run_command("replan " + plan + " --ranks 0 --out " + smaller).exit_code, 2);
 }
 
 TEST(RunCommand, RefusesWeightsOfAnotherModel) {
   const ScratchFolder folder;
-  const CommandResult result =
-      run_command({"run", plan_file(folder, "fp32"), "--data", text_file(folder), "--steps", "1",
-                   "--out", folder.file("run"), "--init-from", folder.file("nothing")});
-  EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.errors, HasSubstr("--init-from"));
+  expect_refused("run " + plan_file(folder, "fp32") + " --data " + text_file(folder) +
+                     " --steps 1 --out " + folder.file("run") + " --init-from " +
+                     folder.file("nothing"),
+                 {"--init-from"});
 }
 
 TEST(RunCommand, ExplainsTheExecutorsOptions) {
-  const CommandResult help = run_command({"run", "--help"});
+  const CommandResult help = run_command("run --help");
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_THAT(help.output, HasSubstr("--checkpoint-every"));
   EXPECT_THAT(help.output, HasSubstr("Usage: shardwright run "));
-  const CommandResult unknown = run_command({"run", "--no-such-option"});
+  const CommandResult unknown = run_command("run --no-such-option");
   EXPECT_EQ(unknown.exit_code, 2);
 }
 

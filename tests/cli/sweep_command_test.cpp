@@ -14,37 +14,18 @@ namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
-using Arguments = std::vector<std::string>;
 
-Arguments on_gpus(const std::string& gpus, const std::string& batch, Arguments arguments,
-                  const Arguments& more = {}) {
-  const Arguments scenario = {"--model", "llama3-8b", "--cluster", "dgx-h100",       "--gpus",
-                              gpus,      "--seq-len", "8192",      "--global-batch", batch};
-  arguments.insert(arguments.end(), scenario.begin(), scenario.end());
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
-}
-
-Arguments on_eight_gpus(Arguments arguments, const Arguments& more = {}) {
-  return on_gpus("8", "32", std::move(arguments), more);
-}
-
-json document_of(Arguments arguments) {
-  arguments.insert(arguments.end(), {"--json", "-"});
-  const CommandResult result = run_command(arguments);
-  EXPECT_EQ(result.exit_code, 0) << result.errors;
-  return json::parse(result.output, nullptr, false);
-}
+const std::string kLlama8b = " --model llama3-8b --cluster dgx-h100 --seq-len 8192";
+const std::string kEightGpus = kLlama8b + " --gpus 8 --global-batch 32";
 
 TEST(SweepCommand, PointsAreTheBestPlansOfPlan) {
-  const json sweep =
-      document_of(on_eight_gpus({"sweep", "global-batch"}, {"--values", "64,16,16"}));
+  const json sweep = json_of("sweep global-batch --values 64,16,16" + kEightGpus);
   EXPECT_EQ(sweep["schema"], "shardwright/sweep");
   EXPECT_EQ(sweep["quantity"], "global-batch");
   ASSERT_EQ(sweep["points"].size(), 2U);
   for (const json& point : sweep["points"]) {
     const std::string batch = std::to_string(point["value"].get<std::int64_t>());
-    const json plan = document_of(on_gpus("8", batch, {"plan"}, {"--top", "1"}));
+    const json plan = json_of("plan --top 1 --gpus 8 --global-batch " + batch + kLlama8b);
     EXPECT_EQ(point["best"]["step_s"], plan["plans"][0]["step_s"]) << batch;
     EXPECT_EQ(point["best"]["plan"], plan["plans"][0]["plan"]) << batch;
     EXPECT_TRUE(point["fits"].get<bool>());
@@ -54,8 +35,8 @@ TEST(SweepCommand, PointsAreTheBestPlansOfPlan) {
 }
 
 TEST(SweepCommand, MachinesAreThoseOfScale) {
-  const json sweep = document_of(on_gpus("8..32", "32", {"sweep", "gpus"}));
-  const json scale = document_of(on_gpus("8..32", "32", {"scale"}));
+  const json sweep = json_of("sweep gpus --gpus 8..32 --global-batch 32" + kLlama8b);
+  const json scale = json_of("scale --gpus 8..32 --global-batch 32" + kLlama8b);
   ASSERT_EQ(sweep["points"].size(), scale["points"].size());
   for (std::size_t i = 0; i < sweep["points"].size(); ++i) {
     EXPECT_EQ(sweep["points"][i]["value"], scale["points"][i]["gpus"]);
@@ -67,10 +48,9 @@ TEST(SweepCommand, MachinesAreThoseOfScale) {
 TEST(SweepCommand, AGivenPlanIsSweptAsItIs) {
   const ScratchFolder folder;
   const std::string plan = folder.file("plan.json");
-  ASSERT_EQ(run_command(on_eight_gpus({"plan"}, {"--out", plan})).exit_code, 0);
-  const json one = document_of({"simulate", "--plan", plan});
-  const json sweep =
-      document_of({"sweep", "scale-up-bandwidth", "--plan", plan, "--values", "225,450,900"});
+  ASSERT_EQ(run_command("plan --out " + plan + kEightGpus).exit_code, 0);
+  const json one = json_of("simulate --plan " + plan);
+  const json sweep = json_of("sweep scale-up-bandwidth --plan " + plan + " --values 225,450,900");
   EXPECT_EQ(sweep["swept_plan"], "given");
   EXPECT_EQ(sweep["unit"], "bytes_per_s");
   double before = 1e300;
@@ -82,14 +62,13 @@ TEST(SweepCommand, AGivenPlanIsSweptAsItIs) {
   EXPECT_EQ(sweep["points"][1]["value"], 450e9);
   EXPECT_EQ(sweep["points"][1]["best"]["step_s"], one["step_s"]);  // that of the cluster
   // A batch that is no multiple of the plan's breaks a rule, which is named.
-  const json batches = document_of({"sweep", "global-batch", "--plan", plan, "--values", "32,33"});
+  const json batches = json_of("sweep global-batch --plan " + plan + " --values 32,33");
   EXPECT_TRUE(batches["points"][1]["best"].is_null());
   EXPECT_THAT(batches["points"][1]["why_not"].get<std::string>(), HasSubstr("global_batch"));
 }
 
 TEST(SweepCommand, PrintsATableAndTheKnee) {
-  const CommandResult result =
-      run_command(on_eight_gpus({"sweep", "seq-len"}, {"--values", "2048,1048576"}));
+  const CommandResult result = run_command("sweep seq-len --values 2048,1048576" + kEightGpus);
   EXPECT_EQ(result.exit_code, 0) << result.errors;
   EXPECT_THAT(result.output, HasSubstr("sequence length varied"));
   EXPECT_THAT(result.output, HasSubstr("(knee)"));
@@ -99,40 +78,39 @@ TEST(SweepCommand, PrintsATableAndTheKnee) {
 TEST(SweepCommand, WrongInputIsRefused) {
   const ScratchFolder folder;
   const std::string plan = folder.file("plan.json");
-  ASSERT_EQ(run_command(on_eight_gpus({"plan"}, {"--out", plan})).exit_code, 0);
-  const std::vector<std::pair<Arguments, std::string>> cases = {
-      {on_eight_gpus({"sweep"}), "quantity"},
-      {on_eight_gpus({"sweep", "gpu"}), "gpus"},
-      {on_eight_gpus({"sweep", "global-batch"}, {"--values", "16,0"}), "--values"},
-      {on_eight_gpus({"sweep", "memory-bandwidth"}, {"--values", "-3"}), "--values"},
-      {on_gpus("8..16", "32", {"sweep", "seq-len"}), "one number of GPUs"},
-      {{"sweep", "gpus", "--plan", plan}, "--plan"},
-      {{"sweep", "global-batch", "--plan", plan, "--fix", "tp=2"}, "--fix"},
-      {on_eight_gpus({"sweep", "scale-out-bandwidth"},
-                     {"--set", "cluster.node.nic.bandwidth_bytes_per_s=0"}),
+  ASSERT_EQ(run_command("plan --out " + plan + kEightGpus).exit_code, 0);
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"sweep" + kEightGpus, "quantity"},
+      {"sweep gpu" + kEightGpus, "gpus"},
+      {"sweep global-batch --values 16,0" + kEightGpus, "--values"},
+      {"sweep memory-bandwidth --values -3" + kEightGpus, "--values"},
+      {"sweep seq-len --gpus 8..16 --global-batch 32" + kLlama8b, "one number of GPUs"},
+      {"sweep gpus --plan " + plan, "--plan"},
+      {"sweep global-batch --fix tp=2 --plan " + plan, "--fix"},
+      {"sweep scale-out-bandwidth --set cluster.node.nic.bandwidth_bytes_per_s=0" + kEightGpus,
        "bandwidth_bytes_per_s"},
   };
-  for (const auto& [arguments, said] : cases) {
-    const CommandResult result = run_command(arguments);
-    EXPECT_EQ(result.exit_code, 2) << testing::PrintToString(arguments) << result.errors;
+  for (const auto& [line, said] : cases) {
+    const CommandResult result = run_command(line);
+    EXPECT_EQ(result.exit_code, 2) << line << result.errors;
     EXPECT_THAT(result.errors, HasSubstr(said));
     EXPECT_EQ(result.output, "");
   }
 }
 
 TEST(SweepCommand, WithoutAPlanThatFitsItSaysWhy) {
-  const CommandResult result =
-      run_command({"sweep", "global-batch", "--model", "llama3-70b", "--cluster", "dgx-h100",
-                   "--gpus", "1", "--seq-len", "8192", "--global-batch", "8"});
+  const CommandResult result = run_command(
+      "sweep global-batch --model llama3-70b --cluster dgx-h100 --gpus 1 --seq-len 8192 "
+      "--global-batch 8");
   EXPECT_EQ(result.exit_code, 4) << result.errors;
   EXPECT_NE(result.errors, "");
 }
 
 // A sweep that takes far longer than the test waits.
 TEST(SweepCommand, InterruptedSweepsExitWith130) {
-  RunningCommand running({"sweep", "global-batch", "--model", "llama3.1-405b", "--cluster",
-                          "dgx-h100", "--gpus", "16384", "--global-batch", "4096", "--seq-len",
-                          "8192", "--threads", "1", "--json", "-"});
+  RunningCommand running(
+      "sweep global-batch --model llama3.1-405b --cluster dgx-h100 --gpus 16384 --global-batch "
+      "4096 --seq-len 8192 --threads 1 --json -");
   running.interrupt_at_work();
   const CommandResult result = running.finish();
   EXPECT_EQ(result.exit_code, 130) << result.errors;
