@@ -137,10 +137,6 @@ void check_places(const ClusterSpec& cluster, const CalibrationData& data) {
   problems.throw_if_any();
 }
 
-bool is_cpu(const AcceleratorSpec& accelerator) {
-  return accelerator.architecture == kCpuArchitecture;
-}
-
 }  // namespace
 
 bool StepComparison::got_worse() const {

@@ -19,7 +19,7 @@ using CurveFigure = Figure<KernelCurve>;
 
 // The start of a fit that has nothing to go on: with little of the terms that may as well not be
 // there.
-KernelCurve usual_curve(OpKind kind, Phase phase) {
+KernelCurve usual_curve(const AcceleratorSpec& device, OpKind kind, Phase phase) {
   KernelCurve curve;
   curve.kind = kind;
   curve.phase = phase;
@@ -27,7 +27,7 @@ KernelCurve usual_curve(OpKind kind, Phase phase) {
   curve.flop_rate = FlopPerSecond(2e10);
   curve.edge_m = curve.edge_n = curve.edge_k = 0.5;
   curve.score = Seconds(2e-10);
-  curve.bandwidth = BytesPerSecond(2e9);
+  curve.bandwidth = is_cpu(device) ? BytesPerSecond(2e9) : device.memory_bandwidth;
   return curve;
 }
 
@@ -149,7 +149,7 @@ bool fit_curve(AcceleratorSpec& device, OpKind kind, Phase phase,
     const auto found = device.sources.find(pointer_to(index, pointer));
     return own && found != device.sources.end() ? found->second : Provenance{};
   };
-  KernelCurve curve = own ? device.kernel_curves[index] : usual_curve(kind, phase);
+  KernelCurve curve = own ? device.kernel_curves[index] : usual_curve(device, kind, phase);
   FitResult result = fit_to(curve, known, samples);
   if (!own && !determines_any(result)) return false;
   if (!own) note_guess(index, kind, device.sources);
@@ -180,10 +180,18 @@ std::vector<std::string> fit_curves(AcceleratorSpec& device,
   return without_curve;
 }
 
-// "gemm", "attention" or, for what streams through memory, "memcpy", as rows of timings say.
+// "gemm" or "attention", as rows of timings say.
 const char* stage_of(OpKind kind) {
-  if (kind == OpKind::Gemm || kind == OpKind::GroupedGemm) return "gemm";
-  return kind == OpKind::Attention ? "attention" : "memcpy";
+  return kind == OpKind::Attention ? "attention" : "gemm";
+}
+
+// Rates that were measured in training steps have the clock of those steps, so that a factor for it
+// would count it twice.
+void rates_contain_the_clock(AcceleratorSpec& device) {
+  device.sustained_clock_ratio = 1.0;
+  device.sources["/efficiency/sustained_clock_ratio"] = {
+      "the matrix rates of this profile were measured at the clock of training steps",
+      Confidence::Measured};
 }
 
 void fit_efficiency(AcceleratorSpec& device, const std::vector<KernelSample>& samples,
@@ -200,8 +208,10 @@ void fit_efficiency(AcceleratorSpec& device, const std::vector<KernelSample>& sa
       timings.push_back(timing);
     }
   }
-  for (const FitStage& stage : fit_own_kernels(device, timings, ""))
+  for (const FitStage& stage : fit_own_kernels(device, timings, "")) {
     log.add("/accelerator", stage.name, stage.result, device.sources);
+    if (stage.name == "gemm" && determines_any(stage.result)) rates_contain_the_clock(device);
+  }
 }
 
 }  // namespace
@@ -211,10 +221,14 @@ std::vector<std::string> calibrate_kernels(ClusterSpec& cluster,
                                            const StackSpec& stack, const FigureLog& log) {
   if (samples.empty()) return {};
   AcceleratorSpec& device = cluster.accelerator;
-  const bool has_curves = device.architecture == kCpuArchitecture || !device.kernel_curves.empty();
-  if (has_curves) return fit_curves(device, samples, log);
-  fit_efficiency(device, samples, stack, log);
-  return {};
+  const bool products_have_curves =
+      is_cpu(device) || sim::curve_of(device, OpKind::Gemm, Phase::Forward) != nullptr;
+  if (products_have_curves) return fit_curves(device, samples, log);
+  std::vector<KernelSample> products, others;
+  for (const KernelSample& sample : samples)
+    (std::holds_alternative<MemoryWork>(sample.work) ? others : products).push_back(sample);
+  fit_efficiency(device, products, stack, log);
+  return fit_curves(device, others, log);
 }
 
 }  // namespace shardwright::calibration

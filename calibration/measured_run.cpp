@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "calibration/error_statistics.hpp"
@@ -59,8 +60,15 @@ StepFiles timelines_in(const fs::path& folder) {
   return files;
 }
 
-// Reads those of `steps` of which every rank's timeline is there.
-void read_steps(const fs::path& folder, const std::set<std::int64_t>& steps, MeasuredRun& run) {
+struct StepTime {
+  std::int64_t step;
+  Seconds time;
+};
+
+// Reads those of the steps of which every rank's timeline is there.
+void read_steps(const fs::path& folder, std::span<const StepTime> run_steps, MeasuredRun& run) {
+  std::set<std::int64_t> steps;
+  for (const StepTime& each : run_steps) steps.insert(each.step);
   const std::int64_t world = run.scenario.plan.world_size();
   for (const auto& [step, ranks] : timelines_in(folder)) {
     if (!steps.contains(step)) {
@@ -110,12 +118,11 @@ bool read_lines(const fs::path& file, const std::function<void(ObjectReader&)>& 
   return is_torn;
 }
 
-// The steps that were run under `program`, which is that of the run's plan; its step times. A line
-// that does not say its program is of it.
-std::set<std::int64_t> read_metrics(const fs::path& file, const std::string& program,
-                                    MeasuredRun& run) {
-  std::set<std::int64_t> steps;
-  std::vector<Seconds> times;
+// The steps that were run under `program`, which is that of the run's plan. A line that does not
+// say its program is of it.
+std::vector<StepTime> read_metrics(const fs::path& file, const std::string& program,
+                                   MeasuredRun& run) {
+  std::vector<StepTime> steps;
   check_regular(file);
   run.left_out.torn_line = read_lines(file, [&](ObjectReader& line) {
     const std::int64_t step = line.integer("step", {0, IntegerRange{}.most});
@@ -126,13 +133,32 @@ std::set<std::int64_t> read_metrics(const fs::path& file, const std::string& pro
       return;
     }
     run.device = line.text_or("device", run.device);
-    steps.insert(step);
-    times.push_back(time);
+    steps.push_back({step, time});
     run.peak_memory = std::max(run.peak_memory, peak);
   });
-  const auto warmup = static_cast<std::ptrdiff_t>(kWarmupShare * static_cast<double>(times.size()));
-  run.step_times.assign(times.begin() + warmup, times.end());
   return steps;
+}
+
+Seconds median(const std::vector<Seconds>& times) {
+  std::vector<double> values;
+  for (const Seconds time : times) values.push_back(time.value());
+  return values.empty() ? Seconds(0) : Seconds(quantile(values, 0.5));
+}
+
+void set_step_times(std::span<const StepTime> steps, MeasuredRun& run) {
+  const auto is_recorded = [&run](std::int64_t step) {
+    return std::any_of(run.steps.begin(), run.steps.end(),
+                       [&](const MeasuredStep& recorded) { return recorded.step == step; });
+  };
+  std::vector<Seconds> recorded, others;
+  for (const auto& [step, time] :
+       steps.subspan(static_cast<std::size_t>(kWarmupShare * static_cast<double>(steps.size())))) {
+    run.step_times.push_back(time);
+    (is_recorded(step) ? recorded : others).push_back(time);
+  }
+  if (run.device != kGpuDevice || recorded.empty() || others.empty()) return;
+  run.recording_time = std::max(Seconds(0), median(recorded) - median(others));
+  run.step_times = std::move(others);
 }
 
 // The name of the folder, also where the path ends with a slash, or is "." or "..".
@@ -146,9 +172,7 @@ std::string own_name(const fs::path& folder) {
 }  // namespace
 
 Seconds MeasuredRun::step_time() const {
-  std::vector<double> values;
-  for (const Seconds time : step_times) values.push_back(time.value());
-  return values.empty() ? Seconds(0) : Seconds(quantile(values, 0.5));
+  return median(step_times);
 }
 
 MeasuredRun load_run(const fs::path& folder) {
@@ -165,8 +189,10 @@ MeasuredRun load_run(const fs::path& folder) {
   check_regular(plan);
   const nlohmann::json document = read_json_file(plan.string());
   run.scenario = read_scenario(document, plan.string());
-  read_steps(folder, read_metrics(folder / "metrics.jsonl", program_fingerprint(document), run),
-             run);
+  const std::vector<StepTime> steps =
+      read_metrics(folder / "metrics.jsonl", program_fingerprint(document), run);
+  read_steps(folder, steps, run);
+  set_step_times(steps, run);
   ProblemList problems(folder.string());
   if (run.steps.empty()) {
     problems.add(

@@ -29,8 +29,9 @@ struct LeftOut {
   bool torn_line = false;
 };
 
-// The device that runs on CPUs name.
+// The devices that runs name.
 inline constexpr const char* kCpuDevice = "cpu";
+inline constexpr const char* kGpuDevice = "cuda";
 
 struct MeasuredRun {
   // The name of its folder; readers of several may tell them apart by more of the path.
@@ -40,8 +41,12 @@ struct MeasuredRun {
   Scenario scenario;
   // Recorded steps of which every rank's timeline is there.
   std::vector<MeasuredStep> steps;
-  // Times of all steps but the first ones, which warm up.
+  // Times of all steps but the first ones, which warm up. Of a run on GPUs, where recording takes
+  // time, recorded steps are left out if there are others.
   std::vector<Seconds> step_times;
+  // The time by which recording its ops lengthens a step on a GPU: the difference of the medians of
+  // recorded and other steps.
+  Seconds recording_time;
   // The memory of a process; zero if it is not known.
   Bytes peak_memory;
   LeftOut left_out;

@@ -36,8 +36,13 @@ std::vector<ExchangeSample> bounded_by_larger(std::vector<ExchangeSample> sample
 // A probe's timing with its groups on the nodes of the cluster.
 ExchangeTiming placed(const ExchangeSample& sample, const ClusterSpec& cluster);
 
-// Fits the curves of kernels, or the KernelEfficiency of the device. A CPU gets a curve for each
-// kind and phase of which these timings determine any figure. Those ("norm forward") that have none
+inline bool is_cpu(const AcceleratorSpec& device) {
+  return device.architecture == kCpuArchitecture;
+}
+
+// Fits curves to the kernels that stream through memory, and to products and attention too on a CPU
+// or a device whose products have curves; otherwise the KernelEfficiency of the device. Each kind
+// and phase of which these timings determine any figure gets a curve. Those ("norm forward") that have none
 // and get none are returned: they are priced as before, by the curve of another phase or the
 // formula.
 std::vector<std::string> calibrate_kernels(ClusterSpec& cluster,

@@ -309,12 +309,14 @@ class Sampler {
 
   void add_kernels(std::int64_t step, std::int64_t rank, const std::vector<OpTime>& times,
                    const std::vector<Interval>& busy) {
-    constexpr double kAlone = 0.02;
+    constexpr double kAlone = 0.02, kLeast = 1e-7;
     const StageOps& ops = ops_of_rank(rank);
+    // Two events around each op delay it on a GPU.
+    const double recording = run_.recording_time.value() / static_cast<double>(ops.size());
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const Op& op = *ops[i].op;
       if (is_communication(op.kind)) continue;
-      const double time = times[i].end - times[i].ready;
+      const double time = std::max(kLeast, times[i].end - times[i].ready - recording);
       const double share = time > 0.0 ? covered(times[i], busy) / time : 0.0;
       Kernel& kernel = kernel_of(op);
       kernel.sample.total += Seconds(time);

@@ -24,8 +24,7 @@ std::span<const std::size_t> transfer_sizes(Device device);
 // several tries. Throws CommunicationError, OpError.
 //
 // On a GPU, CUDA events give the times, and each try follows other work in the queue: the host
-// takes longer to issue a small transfer than the GPU to run it, so it must be ahead. Not yet run
-// on a GPU.
+// takes longer to issue a small transfer than the GPU to run it, so it must be ahead.
 std::vector<ExchangeSample> probe_communication(std::int64_t rank, std::int64_t world,
                                                 RankBackend& backend, Device device,
                                                 const ReportProgress& report = nullptr);

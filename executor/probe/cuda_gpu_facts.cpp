@@ -1,4 +1,3 @@
-// Not yet run on a GPU.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -52,7 +52,7 @@ std::vector<Scenario> probe_scenarios(const ClusterSpec& machine, Device device)
 // Rank 0 writes to `out`: `machine.json` (a cluster profile with what the system reports),
 // `exchanges.json`, `hardware.json` (hardware_json), and for each of the probe's models the
 // files of a run: `runs/NAME/plan.json`, `timeline-STEP-RANK.json`, `metrics.jsonl`. Throws
-// CommunicationError, OpError, RuntimeFailure, CudaError. Not yet run on GPUs.
+// CommunicationError, OpError, RuntimeFailure, CudaError.
 void probe_rank(const ProbeOptions& options, const LaunchPlace& place, Device device,
                 const std::string& token);
 

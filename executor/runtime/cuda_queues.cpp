@@ -22,6 +22,8 @@ constexpr std::chrono::seconds kToEnd{5};
 
 class CudaQueues final : public OpQueues {
  public:
+  using Clock = QueuedOp::Clock;
+
   CudaQueues(std::size_t queues, QueueHooks hooks, std::chrono::milliseconds timeout,
              std::function<void(const std::string&)> on_hang)
       : hooks_(std::move(hooks)), timeout_(timeout), on_hang_(std::move(on_hang)), lanes_(queues) {}
@@ -36,12 +38,15 @@ class CudaQueues final : public OpQueues {
     if (ends_.size() < ops) ends_.resize(ops);
     measured_.clear();
     origin_.reset();
+    waited_ = {};
     failed_ = false;
   }
 
   void issue(std::size_t queue, QueuedOp op) override {
     Lane& lane = lanes_.at(queue);
+    const auto before = Clock::now();
     wait_until(kMaxPending);
+    waited_ += Clock::now() - before;
     try {
       if (!lane.stream) lane.stream.emplace();
       for (const std::uint32_t on : op.waits) {
@@ -59,11 +64,11 @@ class CudaQueues final : public OpQueues {
     report_measured();
   }
 
+  Clock::duration waited() const override { return waited_; }
+
   bool times_at_no_cost() const override { return false; }
 
  private:
-  using Clock = QueuedOp::Clock;
-
   // An op whose kernels were launched and that is not known to have ended.
   struct Pending {
     std::uint32_t number = 0;
@@ -212,6 +217,7 @@ class CudaQueues final : public OpQueues {
   std::optional<CudaEvent> origin_;
   Clock::time_point origin_time_;
   std::size_t pending_ = 0;
+  Clock::duration waited_{};
   bool failed_ = false;
 };
 

@@ -43,6 +43,8 @@ class OpQueues {
   virtual void begin(std::uint32_t ops) = 0;
   // Returns without waiting for the op. Queues are numbered from 0.
   virtual void issue(std::size_t queue, QueuedOp op) = 0;
+  // Returns the time of this step for which `issue` waited, since the device was too far behind.
+  virtual QueuedOp::Clock::duration waited() const = 0;
   // Waits for all issued ops. Throws OpError for the first op that failed, after which no further
   // op starts.
   virtual void drain() = 0;

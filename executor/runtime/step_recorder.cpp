@@ -49,8 +49,8 @@ void StepRecorder::add(const Op& op, const Call& call, Clock::time_point start,
   timeline_.spans.push_back(std::move(span));
 }
 
-void StepRecorder::issued() {
-  timeline_.ranks.front().issue = seconds(Clock::now() - origin_);
+void StepRecorder::issued(Clock::duration waited) {
+  timeline_.ranks.front().issue = seconds(Clock::now() - origin_ - waited);
 }
 
 Timeline StepRecorder::take() {

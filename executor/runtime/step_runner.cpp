@@ -99,7 +99,7 @@ void StepRunner::run(StepState& state, StepRecorder* recorder) {
     }
     streams_->issue(queues_.of(placed.op), std::move(op));
   });
-  if (recorder != nullptr) recorder->issued();
+  if (recorder != nullptr) recorder->issued(streams_->waited());
   streams_->drain();
 }
 

@@ -70,6 +70,8 @@ class StreamQueues final : public OpQueues {
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   }
 
+  QueuedOp::Clock::duration waited() const override { return {}; }
+
   bool times_at_no_cost() const override { return true; }
 
  private:

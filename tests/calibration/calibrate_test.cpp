@@ -206,6 +206,48 @@ TEST(Calibrate, RefusesExchangesOfHostsThatTheProfileHasNot) {
   EXPECT_EQ(problem(4, 4), Problem{});
 }
 
+// The time by which a recorded op is longer: of the two events around it on a GPU.
+MeasuredRun with_events(MeasuredRun run, Seconds each) {
+  for (MeasuredStep& step : run.steps) {
+    Seconds before;
+    for (Span& span : step.ranks.front().spans) {
+      span.start += before;
+      span.duration += each;
+      before += each;
+    }
+    run.recording_time = before;
+  }
+  return run;
+}
+
+// The clock of the measured steps is in their rates, so a factor for it would count it twice; and
+// the time of the recording's events is not part of a step.
+TEST(Calibrate, RatesOfAGpuAreThoseOfItsSteps) {
+  ClusterSpec truth = load_cluster("h100-pcie-server");
+  truth.stack = load_stack("shardwright");
+  truth.accelerator.sustained_clock_ratio = 0.95;
+  truth.accelerator.efficiency.memory = 0.6;
+  truth.accelerator.efficiency.attention_forward *= 0.8;
+  ClusterSpec guess = truth;
+  guess.accelerator = load_cluster("h100-pcie-server").accelerator;
+  guess.accelerator.sustained_clock_ratio = 0.6;
+  Scenario scenario{load_model("gpt2"), guess, *guess.stack, {}};
+  scenario.plan.micro_batch = 8;
+  scenario.plan.global_batch = 16;
+  scenario.plan.seq_len = 1024;
+  scenario.plan.precision = Precision::Bf16;
+  const MeasuredRun run = with_events(run_on(truth, scenario), microseconds(4.0));
+  const ClusterSpec calibrated = calibrate(guess, {{run}, {}}, "test").cluster;
+  const Seconds expected = predicted_step(scenario, truth);
+  EXPECT_GT(predicted_step(scenario, guess) / expected, 1.1);
+  EXPECT_NEAR(predicted_step(scenario, calibrated) / expected, 1.0, 0.03);
+  EXPECT_EQ(calibrated.accelerator.sustained_clock_ratio, 1.0);
+  for (const KernelCurve& curve : calibrated.accelerator.kernel_curves) {
+    EXPECT_NE(curve.kind, OpKind::Gemm);
+    EXPECT_NE(curve.kind, OpKind::Attention);
+  }
+}
+
 // MFU is a share of the peak, so a machine that turned out faster has a higher one.
 TEST(Calibrate, RaisesThePeakWithTheCurves) {
   const ClusterSpec guess = four_hosts(1.0, 1.0), truth = four_hosts(3.0, 1.0);

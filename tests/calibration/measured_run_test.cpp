@@ -65,6 +65,22 @@ TEST_F(RunFolder, IsReadWhereAllIsThere) {
   EXPECT_EQ(run.step_times.size(), 2U);
 }
 
+// Recording takes time on a GPU, where the other steps are the run's; a CPU keeps all.
+TEST_F(RunFolder, RecordedStepsOnAGpuAreLeftOutIfThereAreOthers) {
+  const auto run_on = [&](const std::string& device) {
+    const std::string more = ", \"device\": \"" + device + "\"";
+    write("metrics.jsonl", line(0, 0.25, more) + line(1, 0.75, more));
+    return load_run(folder_);
+  };
+  EXPECT_EQ(run_on("cuda").step_times, std::vector<Seconds>{Seconds(0.25)});
+  EXPECT_EQ(run_on("cuda").recording_time, Seconds(0.5));
+  EXPECT_EQ(run_on("cpu").step_times.size(), 2U);
+  EXPECT_EQ(run_on("cpu").recording_time, Seconds(0));
+  write("timeline-0-0.json", timeline(R"([{"rank": 0, "label": "stage 0"}])"));
+  EXPECT_EQ(run_on("cuda").step_times.size(), 2U);
+  EXPECT_EQ(run_on("cuda").recording_time, Seconds(0));
+}
+
 TEST_F(RunFolder, HasItsOwnNameHoweverItIsWritten) {
   const std::string name = folder_.filename().string();
   std::filesystem::create_directories(folder_ / "below");

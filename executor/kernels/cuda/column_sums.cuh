@@ -9,29 +9,32 @@ namespace shardwright::executor {
 
 // A block adds 32 columns (or packs of columns) with 8 threads each.
 constexpr unsigned kColumnLanes = 32, kRowLanes = 8;
+// Parts are few and far apart in memory, so many threads must read them at once.
+constexpr unsigned kPartLanes = 32;
 
 // sums[c] += the sum over the parts of parts[part, c]
-static __global__ void __launch_bounds__(kColumnLanes* kRowLanes)
+static __global__ void __launch_bounds__(kColumnLanes* kPartLanes)
     add_parts_kernel(std::int64_t parts, std::int64_t width, const float* from, float* sums) {
-  __shared__ float lanes[kRowLanes][kColumnLanes];
-  const unsigned lane = threadIdx.x % kColumnLanes, row_lane = threadIdx.x / kColumnLanes;
+  __shared__ float lanes[kPartLanes][kColumnLanes];
+  const unsigned lane = threadIdx.x % kColumnLanes, part_lane = threadIdx.x / kColumnLanes;
   const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * kColumnLanes + lane;
   float sum = 0.0F;
   if (column < width) {
-    for (std::int64_t part = row_lane; part < parts; part += kRowLanes)
+#pragma unroll 4
+    for (std::int64_t part = part_lane; part < parts; part += kPartLanes)
       sum += from[part * width + column];
   }
-  lanes[row_lane][lane] = sum;
+  lanes[part_lane][lane] = sum;
   __syncthreads();
-  if (row_lane != 0 || column >= width) return;
-  for (unsigned other = 1; other < kRowLanes; ++other) sum += lanes[other][lane];
+  if (part_lane != 0 || column >= width) return;
+  for (unsigned other = 1; other < kPartLanes; ++other) sum += lanes[other][lane];
   sums[column] += sum;
 }
 
 inline void add_parts(std::int64_t parts, std::int64_t width, const float* from, void* sums,
                       Queue queue) {
   launch(add_parts_kernel, dim3(static_cast<unsigned>(divide_up(width, kColumnLanes))),
-         kColumnLanes * kRowLanes, queue, parts, width, from, static_cast<float*>(sums));
+         kColumnLanes * kPartLanes, queue, parts, width, from, static_cast<float*>(sums));
 }
 
 // Returns how many parts of `width` sums fit into the scratch memory, at most `wanted`.

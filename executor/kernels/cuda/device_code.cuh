@@ -17,9 +17,9 @@ constexpr unsigned kWarp = 32, kAllLanes = 0xffffffffU;
 constexpr int kWide = 8;
 
 // kVec numbers that are read and written in one access.
-template <int kVec>
-struct alignas(sizeof(Bf16) * kVec) Pack {
-  Bf16 values[kVec];
+template <int kVec, class Number = Bf16>
+struct alignas(sizeof(Number) * kVec) Pack {
+  Number values[kVec];
 };
 
 template <int kVec>
@@ -35,6 +35,21 @@ __device__ inline void store(Bf16* to, const float (&values)[kVec]) {
 #pragma unroll
   for (int i = 0; i < kVec; ++i) pack.values[i] = __float2bfloat16(values[i]);
   *reinterpret_cast<Pack<kVec>*>(to) = pack;
+}
+
+template <int kVec>
+__device__ inline void load(const float* from, float (&values)[kVec]) {
+  const auto pack = *reinterpret_cast<const Pack<kVec, float>*>(from);
+#pragma unroll
+  for (int i = 0; i < kVec; ++i) values[i] = pack.values[i];
+}
+
+template <int kVec>
+__device__ inline void store(float* to, const float (&values)[kVec]) {
+  Pack<kVec, float> pack;
+#pragma unroll
+  for (int i = 0; i < kVec; ++i) pack.values[i] = values[i];
+  *reinterpret_cast<Pack<kVec, float>*>(to) = pack;
 }
 
 // Returns the sum over the threads of a block, identical in each thread and run. All threads call
@@ -72,6 +87,13 @@ __device__ inline std::int64_t grid_index() {
 
 __device__ inline std::int64_t grid_threads() {
   return static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+}
+
+// Returns a / b. GPUs divide in software, 64-bit numbers several times slower than 32-bit ones.
+__device__ inline std::int64_t quotient(std::int64_t a, std::int64_t b) {
+  constexpr int kShortBits = 32;
+  if (((a | b) >> kShortBits) != 0) return a / b;
+  return static_cast<std::uint32_t>(a) / static_cast<std::uint32_t>(b);
 }
 
 constexpr unsigned kElementThreads = 256;

@@ -19,13 +19,16 @@ __global__ void __launch_bounds__(kElementThreads)
     rope_kernel(RopeArguments shape, const float2* table, Bf16* data) {
   const std::int64_t packs = shape.half / kVec, items = shape.rows * shape.heads * packs;
   for (std::int64_t item = grid_index(); item < items; item += grid_threads()) {
-    const std::int64_t pair = item % packs * kVec, head = item / packs % shape.heads;
-    const std::int64_t row = item / packs / shape.heads;
+    const std::int64_t heads_before = quotient(item, packs);
+    const std::int64_t row = quotient(heads_before, shape.heads);
+    const std::int64_t pair = (item - heads_before * packs) * kVec;
+    const std::int64_t head = heads_before - row * shape.heads;
     Bf16* first_place = data + row * shape.row_width + head * shape.head_dim + pair;
     float first[kVec], second[kVec];
     load<kVec>(first_place, first);
     load<kVec>(first_place + shape.half, second);
-    const float2* rotations = table + row % shape.seq_len * shape.half + pair;
+    const std::int64_t position = row - quotient(row, shape.seq_len) * shape.seq_len;
+    const float2* rotations = table + position * shape.half + pair;
 #pragma unroll
     for (int i = 0; i < kVec; ++i) {
       const float cosine = rotations[i].x, sine = rotations[i].y * shape.sign;
@@ -42,17 +45,22 @@ struct Activated {
   float value, slope;
 };
 
+// Its error, about 1e-6, is far below the rounding of bf16.
+__device__ inline float fast_tanh(float x) {
+  return 1.0F - 2.0F / (1.0F + __expf(2.0F * x));
+}
+
 // See `activate` of the CPU kernels.
 __device__ inline Activated activate(Activation kind, float x) {
   if (kind == Activation::Relu) return {fmaxf(x, 0.0F), x > 0.0F ? 1.0F : 0.0F};
   if (kind == Activation::Silu) {
-    const float sigmoid = 1.0F / (1.0F + expf(-x));
+    const float sigmoid = 1.0F / (1.0F + __expf(-x));
     return {x * sigmoid, sigmoid * (1.0F + x * (1.0F - sigmoid))};
   }
   // sqrt(2 / pi)
   constexpr float kScale = 0.7978845608028654F;
   constexpr float kCubic = 0.044715F;
-  const float t = tanhf(kScale * (x + kCubic * x * x * x));
+  const float t = fast_tanh(kScale * (x + kCubic * x * x * x));
   const float inner = kScale * (1.0F + 3.0F * kCubic * x * x);
   return {0.5F * x * (1.0F + t), 0.5F * (1.0F + t) + 0.5F * x * (1.0F - t * t) * inner};
 }
@@ -62,7 +70,7 @@ __global__ void __launch_bounds__(kElementThreads)
     activation_kernel(ActivationShape shape, const Bf16* up, Bf16* out) {
   const std::int64_t packs = shape.width / kVec, items = shape.rows * packs;
   for (std::int64_t item = grid_index(); item < items; item += grid_threads()) {
-    const std::int64_t row = item / packs, column = item % packs * kVec;
+    const std::int64_t row = quotient(item, packs), column = (item - row * packs) * kVec;
     const Bf16* in = up + row * shape.width * (shape.gated ? 2 : 1) + column;
     float values[kVec], rest[kVec];
     load<kVec>(in, values);
@@ -81,7 +89,7 @@ __global__ void __launch_bounds__(kElementThreads)
     activation_backward_kernel(ActivationShape shape, const Bf16* up, const Bf16* dout, Bf16* dup) {
   const std::int64_t packs = shape.width / kVec, items = shape.rows * packs;
   for (std::int64_t item = grid_index(); item < items; item += grid_threads()) {
-    const std::int64_t row = item / packs, column = item % packs * kVec;
+    const std::int64_t row = quotient(item, packs), column = (item - row * packs) * kVec;
     const std::int64_t place = row * shape.width * (shape.gated ? 2 : 1) + column;
     float gate[kVec], rest[kVec], gradient[kVec];
     load<kVec>(up + place, gate);

@@ -11,10 +11,10 @@
 namespace shardwright::executor {
 namespace {
 
-constexpr unsigned kFewThreads = 128;
 static_assert(kWide == 8, "the packs of longest_norm_row");
-// The most blocks among which rows are divided if each block keeps sums of its rows.
-constexpr std::int64_t kMaxParts = 264;
+// The threads among which rows are divided if each block keeps sums of its rows: half of what an
+// H100 can hold, since a thread keeps much of its row in registers.
+constexpr std::int64_t kThreadsWithSums = 132 * 1024;
 
 // A row, distributed over the threads of a block.
 template <int kVec, int kPacks>
@@ -159,20 +159,24 @@ __global__ void norm_backward_kernel(NormGradientArguments with) {
   }
 }
 
-// Calls with<kVec, kPacks>(threads) for rows of `width` elements.
+// Calls with<kVec, kPacks>(threads) for rows of `width` elements, with the fewest packs per thread.
 template <class With>
 void choose_row(bool wide, std::int64_t width, const With& with) {
   const std::int64_t packs = wide ? width / kWide : width;
-  const unsigned threads = packs <= kFewThreads ? kFewThreads : kMaxNormThreads;
-  const std::int64_t each = divide_up(packs, threads);
+  const std::int64_t each = divide_up(packs, kMaxNormThreads);
   if (each > kMaxNormPacks)
     throw CudaError("norm", "rows of " + std::to_string(width) + " are too long");
   const auto choose = [&](auto vec) {
     constexpr int kVec = decltype(vec)::value;
-    if (each == 1) return with.template operator()<kVec, 1>(threads);
-    if (each == 2) return with.template operator()<kVec, 2>(threads);
-    if (each <= 4) return with.template operator()<kVec, 4>(threads);
-    return with.template operator()<kVec, kMaxNormPacks>(threads);
+    const auto call = [&](auto count) {
+      constexpr int kPacks = decltype(count)::value;
+      with.template operator()<kVec, kPacks>(
+          static_cast<unsigned>(divide_up(packs, kPacks * std::int64_t{kWarp}) * kWarp));
+    };
+    if (each == 1) return call(std::integral_constant<int, 1>());
+    if (each == 2) return call(std::integral_constant<int, 2>());
+    if (each <= 4) return call(std::integral_constant<int, 4>());
+    call(std::integral_constant<int, kMaxNormPacks>());
   };
   if (wide) return choose(std::integral_constant<int, kWide>());
   choose(std::integral_constant<int, 1>());
@@ -193,28 +197,29 @@ void FusedKernels::norm(const NormShape& shape, const void* x, const void* weigh
 void FusedKernels::norm_backward(const NormShape& shape, const void* dy, const void* residual,
                                  const void* x, const void* weight, void* dx, void* dweight,
                                  void* dbias, Queue queue) {
+  NormGradientArguments with{shape.kind == NormKind::LayerNorm,
+                             static_cast<float>(shape.epsilon),
+                             shape.rows,
+                             shape.width,
+                             as_bf16(dy),
+                             as_bf16(residual),
+                             as_bf16(x),
+                             as_bf16(weight),
+                             as_bf16(dx),
+                             nullptr,
+                             nullptr};
   const std::span<float> memory = scratch(queue);
-  const std::int64_t parts =
-      parts_that_fit(std::min(shape.rows, kMaxParts), 2 * shape.width, memory);
-  float* bias_parts = dbias == nullptr ? nullptr : memory.data() + parts * shape.width;
-  const NormGradientArguments with{shape.kind == NormKind::LayerNorm,
-                                   static_cast<float>(shape.epsilon),
-                                   shape.rows,
-                                   shape.width,
-                                   as_bf16(dy),
-                                   as_bf16(residual),
-                                   as_bf16(x),
-                                   as_bf16(weight),
-                                   as_bf16(dx),
-                                   memory.data(),
-                                   bias_parts};
+  with.weight_parts = memory.data();
   const bool wide = is_wide(shape.width, dy, residual, x, weight, dx);
   choose_row(wide, shape.width, [&]<int kVec, int kPacks>(unsigned threads) {
+    const std::int64_t wanted = std::min(shape.rows, divide_up(kThreadsWithSums, threads));
+    const std::int64_t parts = parts_that_fit(wanted, 2 * shape.width, memory);
+    if (dbias != nullptr) with.bias_parts = with.weight_parts + parts * shape.width;
     launch(norm_backward_kernel<kVec, kPacks>, dim3(static_cast<unsigned>(parts)), threads, queue,
            with);
+    add_parts(parts, shape.width, with.weight_parts, dweight, queue);
+    if (dbias != nullptr) add_parts(parts, shape.width, with.bias_parts, dbias, queue);
   });
-  add_parts(parts, shape.width, memory.data(), dweight, queue);
-  if (dbias != nullptr) add_parts(parts, shape.width, bias_parts, dbias, queue);
 }
 
 }  // namespace shardwright::executor

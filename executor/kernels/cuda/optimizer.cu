@@ -8,13 +8,20 @@ namespace shardwright::executor {
 namespace {
 
 constexpr std::int64_t kMaxSquareBlocks = 1024;
+// fp32 numbers of a 16-byte access.
+constexpr int kFloats = 4;
 
+template <int kVec>
 __global__ void __launch_bounds__(kElementThreads)
     squares_kernel(std::int64_t elements, const float* gradient, double* parts) {
   double sum = 0.0;
-  for (std::int64_t i = grid_index(); i < elements; i += grid_threads()) {
-    const auto value = static_cast<double>(gradient[i]);
-    sum += value * value;
+#pragma unroll 4
+  for (std::int64_t item = grid_index() * kVec; item < elements; item += grid_threads() * kVec) {
+    float values[kVec];
+    load<kVec>(gradient + item, values);
+#pragma unroll
+    for (int i = 0; i < kVec; ++i)
+      sum += static_cast<double>(values[i]) * static_cast<double>(values[i]);
   }
   sum = block_sum(sum);
   if (threadIdx.x == 0) parts[blockIdx.x] = sum;
@@ -54,6 +61,7 @@ struct AdamArguments {
   float first_correction, second_correction;
 };
 
+template <int kVec>
 __global__ void __launch_bounds__(kElementThreads)
     adamw_kernel(std::int64_t elements, AdamArguments step, const double* gradient_squares,
                  const float* gradient, float* weight, float* first_moment, float* second_moment,
@@ -61,17 +69,25 @@ __global__ void __launch_bounds__(kElementThreads)
   if (!is_finite(*gradient_squares)) return;
   const auto norm = static_cast<float>(sqrt(*gradient_squares));
   const float scale = step.clip_norm > 0.0F && norm > step.clip_norm ? step.clip_norm / norm : 1.0F;
-  for (std::int64_t i = grid_index(); i < elements; i += grid_threads()) {
-    const float scaled = gradient[i] * scale;
-    const float first = first_moment[i] * step.beta1 + scaled * (1.0F - step.beta1);
-    const float second = second_moment[i] * step.beta2 + scaled * scaled * (1.0F - step.beta2);
-    const float change = step.rate * (first / step.first_correction) /
-                         (sqrtf(second / step.second_correction) + step.epsilon);
-    const float updated = weight[i] * step.kept - change;
-    first_moment[i] = first;
-    second_moment[i] = second;
-    weight[i] = updated;
-    if (applied != nullptr) applied[i] = __float2bfloat16(updated);
+  for (std::int64_t item = grid_index() * kVec; item < elements; item += grid_threads() * kVec) {
+    float scaled[kVec], weights[kVec], first[kVec], second[kVec];
+    load<kVec>(gradient + item, scaled);
+    load<kVec>(weight + item, weights);
+    load<kVec>(first_moment + item, first);
+    load<kVec>(second_moment + item, second);
+#pragma unroll
+    for (int i = 0; i < kVec; ++i) {
+      scaled[i] *= scale;
+      first[i] = first[i] * step.beta1 + scaled[i] * (1.0F - step.beta1);
+      second[i] = second[i] * step.beta2 + scaled[i] * scaled[i] * (1.0F - step.beta2);
+      const float change = step.rate * (first[i] / step.first_correction) /
+                           (sqrtf(second[i] / step.second_correction) + step.epsilon);
+      weights[i] = weights[i] * step.kept - change;
+    }
+    store<kVec>(first_moment + item, first);
+    store<kVec>(second_moment + item, second);
+    store<kVec>(weight + item, weights);
+    if (applied != nullptr) store<kVec>(applied + item, weights);
   }
 }
 
@@ -82,8 +98,9 @@ void FusedKernels::add_squares(std::int64_t elements, const void* gradient, doub
   auto* parts = reinterpret_cast<double*>(scratch(queue).data());
   const std::int64_t blocks =
       std::clamp<std::int64_t>(divide_up(elements, 4 * kElementThreads), 1, kMaxSquareBlocks);
-  launch(squares_kernel, dim3(static_cast<unsigned>(blocks)), kElementThreads, queue, elements,
-         static_cast<const float*>(gradient), parts);
+  const bool wide = is_wide(elements, gradient);
+  launch(wide ? squares_kernel<kFloats> : squares_kernel<1>, dim3(static_cast<unsigned>(blocks)),
+         kElementThreads, queue, elements, static_cast<const float*>(gradient), parts);
   launch(add_squares_kernel, dim3(1), kElementThreads, queue, blocks, parts, sum);
 }
 
@@ -116,10 +133,13 @@ void FusedKernels::adamw(std::int64_t elements, const AdamStep& step, const Adam
       static_cast<float>(1.0 - std::pow(static_cast<double>(step.beta1), count));
   with.second_correction =
       static_cast<float>(1.0 - std::pow(static_cast<double>(step.beta2), count));
-  launch(adamw_kernel, grid_over(elements), kElementThreads, queue, elements, with,
-         gradient_squares, static_cast<const float*>(arrays.gradient),
-         static_cast<float*>(arrays.weight), static_cast<float*>(arrays.first_moment),
-         static_cast<float*>(arrays.second_moment), static_cast<Bf16*>(arrays.applied));
+  const bool wide = is_wide(elements, arrays.gradient, arrays.weight, arrays.first_moment,
+                            arrays.second_moment, arrays.applied);
+  launch(wide ? adamw_kernel<kFloats> : adamw_kernel<1>, grid_over(elements / (wide ? kFloats : 1)),
+         kElementThreads, queue, elements, with, gradient_squares,
+         static_cast<const float*>(arrays.gradient), static_cast<float*>(arrays.weight),
+         static_cast<float*>(arrays.first_moment), static_cast<float*>(arrays.second_moment),
+         static_cast<Bf16*>(arrays.applied));
 }
 
 }  // namespace shardwright::executor

@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(kElementThreads)
                      const Bf16* table, const Bf16* positions, Bf16* out) {
   const std::int64_t packs = shape.width / kVec, items = count * packs;
   for (std::int64_t item = grid_index(); item < items; item += grid_threads()) {
-    const std::int64_t token = item / packs, column = item % packs * kVec;
+    const std::int64_t token = quotient(item, packs), column = (item - token * packs) * kVec;
     const std::int64_t held = row_of(shape.vocabulary, tokens[token]);
     float values[kVec] = {}, shift[kVec] = {};
     if (held >= 0) load<kVec>(table + held * shape.width + column, values);

@@ -63,7 +63,7 @@ ModelSpec small_gpt2() {
   model.norm = NormKind::LayerNorm;
   model.norm_bias = true;
   model.position = PositionKind::Learned;
-  model.position_embeddings = 64;
+  model.max_seq_len = model.position_embeddings = 64;
   model.tied_embeddings = true;
   return model;
 }
