@@ -1,24 +1,10 @@
 #include "planner/objective.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 #include <numeric>
 
-#include "core/base/error.hpp"
-#include "core/base/nearest_name.hpp"
-
 namespace shardwright::planner {
-
-Objective parse_objective(const std::string& text, const std::string& option) {
-  for (const Objective objective : enumerators<Objective>()) {
-    if (text == name_of(objective)) return objective;
-  }
-  const auto known = names_of<Objective>();
-  const std::vector<std::string> names(known.begin(), known.end());
-  throw InputError(option, {{"", fmt::format("\"{}\"", text), one_of(text, names)}});
-}
 
 Seconds computing_time(const sim::StepResult& result) {
   Seconds sum;

@@ -27,9 +27,6 @@ constexpr auto enum_names(Objective) {
 }
 using shardwright::name_of;
 
-// Throws InputError that names `option` and the objectives that exist.
-Objective parse_objective(const std::string& text, const std::string& option = "objective");
-
 // Money and energy of one step on the whole machine.
 struct StepExpense {
   // Zero if the profiles have no price.

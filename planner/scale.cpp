@@ -59,8 +59,7 @@ void find_knee(ScaleResult& result) {
       last_good = &point;
       continue;
     }
-    result.knee = last_good->gpus;
-    result.knee_cause = cause_of(*smallest, point);
+    result.knee = {last_good->gpus, cause_of(*smallest, point)};
     return;
   }
 }

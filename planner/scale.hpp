@@ -63,13 +63,16 @@ struct SuperlinearCause {
   std::optional<MemoryMeasure> measure;
 };
 
+struct ScaleKnee {
+  std::int64_t gpus = 0;
+  KneeCause cause;
+};
+
 struct ScaleResult {
   // In ascending order of GPUs.
   std::vector<ScalePoint> points;
   // The last size before efficiency falls below `kKneeEfficiency`; none if it never does.
-  std::optional<std::int64_t> knee;
-  // None without a knee.
-  std::optional<KneeCause> knee_cause;
+  std::optional<ScaleKnee> knee;
   // None if no size has an efficiency above 100 %.
   std::optional<SuperlinearCause> superlinear_cause;
   // Set for the largest size if no size has a plan.

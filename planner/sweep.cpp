@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/nearest_name.hpp"
 #include "core/spec/plan_check.hpp"
 #include "planner/explain.hpp"
 #include "planner/layer_cost_cache.hpp"
@@ -162,9 +161,9 @@ class BestPlans {
     });
     sweep.partial = found.partial;
     if (narrow_ || !found.knee) return;
-    const auto at = std::find(sizes.begin(), sizes.end(), *found.knee);
+    const auto at = std::find(sizes.begin(), sizes.end(), found.knee->gpus);
     sweep.knee = static_cast<std::size_t>(at - sizes.begin());
-    sweep.knee_cause = found.knee_cause;
+    sweep.knee_cause = found.knee->cause;
   }
 
   std::optional<PlanCandidate> best_plan(const Scenario& scenario) {
@@ -224,15 +223,6 @@ void sweep_chosen_plan(Sweep& sweep, const SweepRequest& request, const std::vec
 }
 
 }  // namespace
-
-SweepAxis parse_sweep_axis(const std::string& text, const std::string& option) {
-  for (const SweepAxis axis : enumerators<SweepAxis>()) {
-    if (text == name_of(axis)) return axis;
-  }
-  const auto known = names_of<SweepAxis>();
-  const std::vector<std::string> names(known.begin(), known.end());
-  throw InputError(option, {{"", fmt::format("\"{}\"", text), one_of(text, names)}});
-}
 
 bool is_bandwidth(SweepAxis axis) {
   return axis == SweepAxis::ScaleOutBandwidth || axis == SweepAxis::ScaleUpBandwidth ||

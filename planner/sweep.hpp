@@ -24,7 +24,6 @@ enum class SweepAxis : std::uint8_t {
   ScaleUpBandwidth,   // of one accelerator, as over NVLink
   MemoryBandwidth,
 };
-inline constexpr int kSweepAxes = kEnumCount<SweepAxis>;
 constexpr auto enum_names(SweepAxis) {
   return std::array{"gpus",
                     "global-batch",
@@ -33,9 +32,6 @@ constexpr auto enum_names(SweepAxis) {
                     "scale-up-bandwidth",
                     "memory-bandwidth"};
 }
-
-// Throws InputError that names `option`.
-SweepAxis parse_sweep_axis(const std::string& text, const std::string& option);
 
 bool is_bandwidth(SweepAxis axis);
 

@@ -397,32 +397,27 @@ std::string knee_text(const Sweep& sweep, Bytes memory) {
 }
 
 std::string cause_text(const KneeCause& cause) {
-  // figure_text() words names of figures and leaves other texts as they are.
-  constexpr std::array kParts = {"the time of kernels, which get smaller and less efficient,",
-                                 "the optimizer",
-                                 "interference",
-                                 "the pipeline bubble",
-                                 "waiting for the host",
-                                 "exposed_tp",
-                                 "exposed_cp",
-                                 "exposed_ep",
-                                 "exposed_dp",
-                                 "exposed_pp"};
+  constexpr EnumArray<StepPart, const char*> kParts{
+      {"the time of kernels, which get smaller and less efficient,", "the optimizer",
+       "the slowdown of kernels by concurrent collectives", "the pipeline bubble",
+       "waiting for the host", "exposed tensor-parallel communication",
+       "exposed context-parallel communication", "exposed expert-parallel communication",
+       "exposed data-parallel communication", "exposed communication between pipeline stages"}};
   return fmt::format("{} grows from {} of the step on {} accelerators to {} on {}",
-                     figure_text(kParts[index_of(cause.part)]), whole_percent(cause.smallest_share),
+                     kParts[cause.part], whole_percent(cause.smallest_share),
                      format_count(cause.smallest_gpus), whole_percent(cause.beyond_share),
                      format_count(cause.beyond_gpus));
 }
 
 std::string cause_text(const SuperlinearCause& cause) {
-  constexpr std::array kMeasures = {"offloads its optimizer", "offloads its activations",
-                                    "recomputes activations", "recomputes other layers",
-                                    "cuts the model further", "runs smaller microbatches"};
+  constexpr EnumArray<MemoryMeasure, const char*> kMeasures{
+      {"offloads its optimizer", "offloads its activations", "recomputes activations",
+       "recomputes other layers", "cuts the model further", "runs smaller microbatches"}};
   return fmt::format(
       "the plan of the smallest size, {} accelerators, {}; {} accelerators reach {}",
       format_count(cause.smallest_gpus),
       cause.measure ? fmt::format("{} for lack of memory, which those of larger sizes need not",
-                                  kMeasures[index_of(*cause.measure)])
+                                  kMeasures[*cause.measure])
                     : "uses each accelerator less well",
       format_count(cause.best_gpus), whole_percent(cause.best_efficiency));
 }

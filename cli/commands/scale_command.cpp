@@ -106,8 +106,8 @@ ordered_json scale_json(const ChosenRequest& chosen, const planner::ScaleResult&
     if (point.best)
       document["plans"].push_back(candidate_json(*point.best, request.cluster, request.stack));
   }
-  document["knee"] = result.knee ? ordered_json(*result.knee) : ordered_json();
-  document["knee_cause"] = result.knee_cause ? planner::cause_text(*result.knee_cause) : "";
+  document["knee"] = result.knee ? ordered_json(result.knee->gpus) : ordered_json();
+  document["knee_cause"] = result.knee ? planner::cause_text(result.knee->cause) : "";
   document["notes"] = ordered_json::array();
   if (result.superlinear_cause)
     document["notes"].push_back(planner::cause_text(*result.superlinear_cause));
@@ -167,8 +167,8 @@ void add_scale(Page& page, const ChosenRequest& chosen, const planner::ScaleResu
   if (result.knee) {
     page.paragraph(fmt::format("Efficiency falls below {} % beyond {} GPUs: {}.",
                                format_number(100.0 * planner::kKneeEfficiency),
-                               format_count(*result.knee),
-                               planner::cause_text(*result.knee_cause)));
+                               format_count(result.knee->gpus),
+                               planner::cause_text(result.knee->cause)));
   } else if (sizes_that_fit(result) > 1) {
     page.paragraph(fmt::format("Efficiency stays above {} % up to the largest size that {}.",
                                format_number(100.0 * planner::kKneeEfficiency),

@@ -18,6 +18,7 @@
 #include "cli/output/progress.hpp"
 #include "cli/output/step_json.hpp"
 #include "cli/output/step_page.hpp"
+#include "core/base/nearest_name.hpp"
 #include "core/base/quantity_text.hpp"
 #include "core/spec/plan_check.hpp"
 #include "planner/scale.hpp"
@@ -131,7 +132,7 @@ void choose_best_plans(const SweepOptions& options, ChosenSweep& chosen, Problem
 ChosenSweep choose_sweep(const SweepOptions& options) {
   ProblemList problems(kSweepCommand);
   ChosenSweep chosen;
-  chosen.sweep.axis = planner::parse_sweep_axis(options.quantity, "QUANTITY");
+  chosen.sweep.axis = parse_name<planner::SweepAxis>(options.quantity, "QUANTITY");
   chosen.sweep.values = read_values(chosen.sweep.axis, options.values, problems);
   const bool is_given = !options.plan_file.empty();
   if (is_given) refuse_search_options(options.request, problems);

@@ -84,10 +84,11 @@ void read_numbers(const RequestOptions& options, PlanRequest& request, ProblemLi
 
 void read_choices(const RequestOptions& options, PlanRequest& request, ProblemList& problems) {
   read_if_given(options.precision, request.precision, [&](const std::string& text) {
-    return read_part("", problems, [&] { return parse_precision(text, "--precision"); });
+    return read_part("", problems, [&] { return parse_name<Precision>(text, "--precision"); });
   });
   read_if_given(options.objective, request.objective, [&](const std::string& text) {
-    return read_part("", problems, [&] { return planner::parse_objective(text, "--objective"); });
+    return read_part("", problems,
+                     [&] { return parse_name<planner::Objective>(text, "--objective"); });
   });
   const auto add_constraints = [&](const std::vector<std::string>& texts, const char* option,
                                    std::vector<planner::Constraint>& constraints) {

@@ -168,8 +168,7 @@ std::string Table::part(const std::vector<std::size_t>& columns, const std::vect
     std::size_t height = 1;
     for (const std::size_t column : columns) {
       const int column_width = widths[column];
-      const bool folds =
-          columns_[column].kind == ColumnKind::Prose || display_width(row[column]) > column_width;
+      const bool folds = display_width(row[column]) > column_width;
       cells.push_back(
           lines_of(folds ? wrapped(with_short_words(row[column], column_width), column_width)
                          : row[column]));

@@ -422,7 +422,7 @@ std::size_t ObjectReader::choose(const std::string& key, std::span<const char* c
     const auto found = std::ranges::find(names, text);
     if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
   }
-  problem_with(key, one_of(text, std::vector<std::string>(names.begin(), names.end())));
+  problem_with(key, one_of(text, names));
   return 0;
 }
 
@@ -436,7 +436,7 @@ std::vector<std::size_t> ObjectReader::choose_all(const std::string& key,
       indices.push_back(static_cast<std::size_t>(found - names.begin()));
     } else {
       problems_->add(fmt::format("{}/{}", pointer_to(key), i), fmt::format("\"{}\"", given[i]),
-                     one_of(given[i], std::vector<std::string>(names.begin(), names.end())));
+                     one_of(given[i], names));
     }
   }
   return indices;

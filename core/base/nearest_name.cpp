@@ -8,6 +8,8 @@
 #include <numeric>
 #include <vector>
 
+#include "core/base/error.hpp"
+
 namespace shardwright {
 namespace {
 
@@ -66,9 +68,21 @@ std::string one_of(std::string_view name, std::span<const std::string> candidate
   return text;
 }
 
+std::string one_of(std::string_view name, std::span<const char* const> candidates) {
+  return one_of(name, std::vector<std::string>(candidates.begin(), candidates.end()));
+}
+
 std::string choice_problem(std::string_view word, std::span<const std::string> candidates) {
   if (std::ranges::find(candidates, word) != candidates.end()) return {};
   return fmt::format("found \"{}\"; expected {}", word, one_of(word, candidates));
+}
+
+std::size_t index_of_name(const std::string& name, std::span<const char* const> candidates,
+                          const std::string& option) {
+  const auto found = std::ranges::find(candidates, name);
+  if (found == candidates.end())
+    throw InputError(option, {{"", fmt::format("\"{}\"", name), one_of(name, candidates)}});
+  return static_cast<std::size_t>(found - candidates.begin());
 }
 
 }  // namespace shardwright

@@ -1,9 +1,12 @@
 // "Did you mean": the valid name that lies nearest to a misspelt one.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "core/base/enum_names.hpp"
 
 namespace shardwright {
 
@@ -13,9 +16,20 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
 
 // "one of a, b, c", followed by "did you mean b?" where one is near.
 std::string one_of(std::string_view name, std::span<const std::string> candidates);
+std::string one_of(std::string_view name, std::span<const char* const> candidates);
 
 // Returns nothing if `word` is one of the candidates, else the problem with it: "found "Auto";
 // expected one of a, b, c (did you mean "auto"?)".
 std::string choice_problem(std::string_view word, std::span<const std::string> candidates);
+
+// Returns the index of the name. Throws InputError about `option` if it is none of the candidates.
+std::size_t index_of_name(const std::string& name, std::span<const char* const> candidates,
+                          const std::string& option);
+
+// Returns the enumerator of this name. Throws InputError about `option` if there is none.
+template <NamedEnum E>
+E parse_name(const std::string& name, const std::string& option) {
+  return static_cast<E>(index_of_name(name, names_of<E>(), option));
+}
 
 }  // namespace shardwright

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <string>
 
 #include "core/base/enum_names.hpp"
 #include "core/base/units.hpp"
@@ -33,8 +32,5 @@ constexpr Bytes operand_bytes(Precision precision) {
   if (precision == Precision::Nvfp4) return Bytes(0.5 + 1.0 / 16.0);
   return precision == Precision::Fp8 ? Bytes(1.0) : storage_bytes(precision);
 }
-
-// The format of that name. Throws InputError, whose source is `option`.
-Precision parse_precision(const std::string& text, const std::string& option);
 
 }  // namespace shardwright

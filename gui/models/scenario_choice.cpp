@@ -272,9 +272,10 @@ planner::PlanRequest load_request(const ScenarioChoice& choice) {
   read_field(Field::Stack, problems,
              [&] { request.stack = load_stack_on(request.cluster, choice.stack); });
   read_field(Field::Precision, problems,
-             [&] { request.precision = parse_precision(choice.precision, "precision"); });
-  read_field(Field::Objective, problems,
-             [&] { request.objective = planner::parse_objective(choice.objective, "objective"); });
+             [&] { request.precision = parse_name<Precision>(choice.precision, "precision"); });
+  read_field(Field::Objective, problems, [&] {
+    request.objective = parse_name<planner::Objective>(choice.objective, "objective");
+  });
   read_field(Field::Constraints, problems,
              [&] { request.constraints = constraints_of(choice.constraints); });
   if (!std::isfinite(choice.max_memory_gb) || choice.max_memory_gb < 0.0)

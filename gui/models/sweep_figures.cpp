@@ -17,7 +17,7 @@ struct AxisText {
   const char* title;
   const char* change;
 };
-constexpr std::array<AxisText, planner::kSweepAxes> kAxisTexts = {{
+constexpr EnumArray<SweepAxis, AxisText> kAxisTexts{{{
     {"GPUs", "on other numbers of GPUs"},
     {"Global batch (sequences)", "with other global batches"},
     {"Sequence length (tokens)",
@@ -25,7 +25,7 @@ constexpr std::array<AxisText, planner::kSweepAxes> kAxisTexts = {{
     {"Inter-node bandwidth (GB/s per NIC)", "with faster and slower NICs"},
     {"Scale-up bandwidth (GB/s per GPU)", "with faster and slower scale-up links"},
     {"Memory bandwidth (GB/s)", "with faster and slower memory"},
-}};
+}}};
 
 // The prediction interval of a figure follows from that of the step time, unless it has none.
 enum class Interval : std::uint8_t { None, OfTime, OfRate };
@@ -73,7 +73,7 @@ const FigureTraits& traits_of(SweepFigure figure) {
 }  // namespace
 
 QString title_of(SweepAxis axis) {
-  return to_qstring(kAxisTexts[static_cast<std::size_t>(axis)].title);
+  return to_qstring(kAxisTexts[axis].title);
 }
 
 double axis_value(SweepAxis axis, double value) {
@@ -88,7 +88,7 @@ QString axis_text(SweepAxis axis, double value) {
 }
 
 QString tip_of(SweepAxis axis, SweepPlan plan) {
-  const QString change = to_qstring(kAxisTexts[static_cast<std::size_t>(axis)].change);
+  const QString change = to_qstring(kAxisTexts[axis].change);
   return plan == SweepPlan::Chosen ? u"The chosen plan as it is, %1."_s.arg(change)
                                    : u"The best plan of each point, %1."_s.arg(change);
 }

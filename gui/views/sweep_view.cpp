@@ -104,7 +104,7 @@ void SweepView::forget_points() {
 
 QWidget* SweepView::create_controls() {
   axis_ = named<QComboBox>(u"sweep_axis"_s);
-  for (int i = 0; i < planner::kSweepAxes; ++i) axis_->addItem(title_of(static_cast<SweepAxis>(i)));
+  for (const SweepAxis axis : enumerators<SweepAxis>()) axis_->addItem(title_of(axis));
   plan_ = named<QComboBox>(u"sweep_plan"_s);
   plan_->addItem(tr("the best plan of each point"));
   plan_->addItem(tr("the chosen plan"));

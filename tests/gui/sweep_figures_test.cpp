@@ -56,8 +56,8 @@ TEST(SweepFigures, OnlyFiguresThatDependOnTheStepTimeHaveAnInterval) {
 
 TEST(SweepFigures, EveryAxisSaysItsKneeOrWhyThereIsNone) {
   const Bytes memory = small_request().cluster.accelerator.memory;
-  for (int i = 0; i < planner::kSweepAxes; ++i) {
-    const Sweep along = chosen_plan_along(static_cast<SweepAxis>(i));
+  for (const SweepAxis axis : enumerators<SweepAxis>()) {
+    const Sweep along = chosen_plan_along(axis);
     const QString text = to_qstring(planner::knee_text(along, memory));
     EXPECT_TRUE(text.endsWith(u'.')) << qPrintable(text);
     EXPECT_FALSE(text.contains(u'%' + QString::number(1))) << qPrintable(text);

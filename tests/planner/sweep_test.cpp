@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/base/error.hpp"
+#include "core/base/nearest_name.hpp"
 #include "planner/scale.hpp"
 #include "tests/planner/shipped_requests.hpp"
 
@@ -261,7 +262,7 @@ TEST(Sweep, SizesAreThoseOfScale) {
   }
   ASSERT_EQ(sizes.knee.has_value(), scaled.knee.has_value());
   if (scaled.knee) {
-    EXPECT_EQ(gpus[*sizes.knee], *scaled.knee);
+    EXPECT_EQ(gpus[*sizes.knee], scaled.knee->gpus);
   }
   EXPECT_GT(count_refined(watched), 0U);  // else the usual plans would have done
 }
@@ -333,11 +334,9 @@ TEST(Sweep, UnwatchedItHasTheSameAnswer) {
 }
 
 TEST(Sweep, AxesAreNamed) {
-  for (int i = 0; i < kSweepAxes; ++i) {
-    const auto axis = static_cast<SweepAxis>(i);
-    EXPECT_EQ(parse_sweep_axis(name_of(axis), "QUANTITY"), axis);
-  }
-  EXPECT_THROW(parse_sweep_axis("gpu", "QUANTITY"), InputError);
+  for (const SweepAxis axis : enumerators<SweepAxis>())
+    EXPECT_EQ(parse_name<SweepAxis>(name_of(axis), "QUANTITY"), axis);
+  EXPECT_THROW(parse_name<SweepAxis>("gpu", "QUANTITY"), InputError);
 }
 
 }  // namespace
