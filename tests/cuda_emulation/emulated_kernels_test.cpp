@@ -21,7 +21,7 @@ constexpr std::size_t kScratchFloats = std::size_t{1} << 18U;
 
 class EmulatedKernels final : public FusedKernels {
  public:
-  // Of exactly the requested size, so that sanitizers see accesses beyond it.
+  // Allocates exactly the requested size, so that sanitizers see accesses beyond it.
   std::shared_ptr<void> allocate(std::size_t bytes) override {
     void* memory = std::malloc(bytes);
     if (memory == nullptr) throw std::bad_alloc();
@@ -110,13 +110,9 @@ TEST(EmulatedColumnSums, AreAdded) {
     }
     void* sums = bench.states(std::vector<float>(static_cast<std::size_t>(width), 3.0F));
     kernels.add_column_sums(kRows, width, bench.activations(matrix), sums, nullptr);
-    EXPECT_EQ(bench.read_states(sums, static_cast<std::size_t>(width)), expected);
+    EXPECT_EQ(bench.read_states(sums, width), expected);
   }
 }
-
-}  // namespace
-
-namespace {
 
 // Only a GPU shows which engine of cuDNN runs them.
 TEST(AttentionGraphs, AreAcceptedByCudnn) {
@@ -144,5 +140,4 @@ TEST(AttentionGraphs, AreRefusedIfSizesDoNotFit) {
 }
 
 }  // namespace
-
 }  // namespace shardwright::executor

@@ -65,7 +65,7 @@ void write_file(const std::filesystem::path& file, const std::vector<StoredTenso
 }
 
 std::filesystem::path folder_with(const std::string& name, const std::vector<StoredTensor>& tensors,
-                                  const std::string& format) {
+                                  const std::string& format = "F32") {
   auto folder = new_folder(name);
   write_file(folder / "model.safetensors", tensors, format);
   return folder;
@@ -89,11 +89,8 @@ TEST(WeightFiles, AreReadInEveryFormatAndLayoutOfFiles) {
   for (const ModelSpec& model : {small_llama(), small_gpt2()}) {
     const std::vector<StoredTensor> tensors = stored_tensors(model);
     std::vector<double> losses;
-    for (const std::string format : {"F32", "BF16", "F16"}) {
-      const auto folder = new_folder("formats");
-      write_file(folder / "model.safetensors", tensors, format);
-      losses.push_back(first_loss(model, one_rank_plan(), folder));
-    }
+    for (const std::string format : {"F32", "BF16", "F16"})
+      losses.push_back(first_loss(model, one_rank_plan(), folder_with("formats", tensors, format)));
     const auto folder = new_folder("sharded");
     const auto half = tensors.begin() + static_cast<std::ptrdiff_t>(tensors.size() / 2);
     write_file(folder / "model-00001-of-00002.safetensors", {tensors.begin(), half}, "BF16");
@@ -116,7 +113,6 @@ TEST(WeightFiles, MustBeFinite) {
   const ModelSpec model = small_llama();
   const auto folder = new_folder("not-finite");
   const std::string file = folder / "model.safetensors", name = "model.layers.1.mlp.up_proj.weight";
-  // Zeros.
   create_safetensors(file, stored_tensors(model));
   SafetensorsFile(file, SafetensorsFile::Access::Write)
       .tensor(name, model.mlp.ffn_hidden * model.hidden)[70] =
@@ -174,7 +170,7 @@ TEST(WeightFiles, OfAnotherModelAreRefusedWithEveryDifference) {
   const std::string missing = tensors[4].name, narrow = tensors[7].name;
   tensors[7].shape.back() -= 1;
   tensors.erase(tensors.begin() + 4);
-  const auto folder = folder_with("other", tensors, "F32");
+  const auto folder = folder_with("other", tensors);
   EXPECT_THAT(problems_of(folder, model), testing::UnorderedElementsAre(missing, narrow));
   EXPECT_THROW(WeightFiles(folder / "nothing"), InputError);
   EXPECT_THROW(WeightFiles(new_folder("empty")), InputError);
@@ -187,7 +183,7 @@ TEST(WeightFiles, MustNotHoldTensorsThatTheModelLacks) {
   tensors.push_back({"model.layers.0.self_attn.q_proj.bias", {8}});
   tensors.push_back({"model.layers.0.self_attn.rotary_emb.inv_freq", {4}});
   tensors.push_back({"model.layers.99.mlp.up_proj.weight", {2, 2}});
-  const auto folder = folder_with("more", tensors, "F32");
+  const auto folder = folder_with("more", tensors);
   EXPECT_THAT(problems_of(folder, model),
               testing::UnorderedElementsAre("model.layers.0.self_attn.q_proj.bias",
                                             "model.layers.99.mlp.up_proj.weight"));
@@ -203,7 +199,7 @@ TEST(WeightFiles, HeadOfATiedModelIsItsEmbedding) {
   });
   ASSERT_NE(embedding, tensors.end());
   tensors.push_back({"lm_head.weight", embedding->shape});
-  const auto folder = folder_with("tied", tensors, "F32");
+  const auto folder = folder_with("tied", tensors);
   EXPECT_THAT(problems_of(folder, model), testing::ElementsAre("lm_head.weight"));
 }
 
@@ -234,14 +230,18 @@ TEST(WeightFiles, AnIndexDeterminesTheFileOfATensor) {
   EXPECT_THROW(WeightFiles{folder}, InputError);
 }
 
+// Returns the configuration of `small_llama` in Hugging Face's format.
+nlohmann::json llama_config() {
+  return {{"model_type", "llama"},   {"num_hidden_layers", 4},   {"hidden_size", 32},
+          {"vocab_size", 256},       {"num_attention_heads", 4}, {"num_key_value_heads", 2},
+          {"intermediate_size", 48}, {"hidden_act", "silu"},     {"tie_word_embeddings", false},
+          {"rms_norm_eps", 1e-5}};
+}
+
 TEST(WeightFiles, ConfigurationMustBeThatOfThePlan) {
   ModelSpec model = small_llama();
   const auto folder = folder_with("config", stored_tensors(model), "BF16");
-  nlohmann::json config = {
-      {"model_type", "llama"},   {"num_hidden_layers", 4},   {"hidden_size", 32},
-      {"vocab_size", 256},       {"num_attention_heads", 4}, {"num_key_value_heads", 2},
-      {"intermediate_size", 48}, {"hidden_act", "silu"},     {"tie_word_embeddings", false},
-      {"rms_norm_eps", 1e-5}};
+  nlohmann::json config = llama_config();
   std::ofstream(folder / "config.json") << config;
   EXPECT_TRUE(problems_of(folder, model).empty());
   config["rope_theta"] = 500000.0;
@@ -258,10 +258,8 @@ TEST(WeightFiles, ConfigurationMustBeThatOfThePlan) {
 TEST(WeightFiles, ConfigurationOfWrongTypesIsBadInput) {
   const ModelSpec model = small_llama();
   const auto folder = folder_with("types", stored_tensors(model), "BF16");
-  nlohmann::json config = {
-      {"model_type", "llama"},   {"num_hidden_layers", 4},   {"hidden_size", 32},
-      {"vocab_size", 256},       {"num_attention_heads", 4}, {"num_key_value_heads", 2},
-      {"intermediate_size", 48}, {"rms_norm_eps", 1e-5},     {"rope_scaling", {{"rope_type", 3}}}};
+  nlohmann::json config = llama_config();
+  config["rope_scaling"] = {{"rope_type", 3}};
   std::ofstream(folder / "config.json") << config;
   EXPECT_THAT(problems_of(folder, model), testing::Contains("config.json, /rope_scaling"));
   for (const char* text : {"3", "[]", "null", R"({"model_type": 3})", "{"}) {

@@ -37,7 +37,8 @@ TEST(PeerListener, AcceptsNoPeerTwiceOrWithoutASecret) {
   PeerListener listener(kLoopback);
   const std::string invitation = listener.invite();
   std::string guess = invitation;
-  guess[guess.size() - 40] ^= 1;  // Within the client secret.
+  // This byte lies within the client secret.
+  guess[guess.size() - 40] ^= 1;
   EXPECT_THROW(connect_to_inviter(guess, 10s), CommunicationError);
   EXPECT_THROW(listener.await(listener.invite(), 50ms), CommunicationError);
   const Socket peer = connect_to_inviter(invitation, 10s);

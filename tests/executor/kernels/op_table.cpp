@@ -61,13 +61,11 @@ std::vector<OpResult> linear(OpBench& bench, const LinearShape& shape, bool has_
   bench.kernels.linear(shape, x, weight, bias, y, bench.queue);
   bench.kernels.linear_input_gradient(shape, dy, weight, dx, bench.queue);
   bench.kernels.linear_weight_gradient(shape, dy, x, dweight, dbias, bench.queue);
-  const auto count = [](std::int64_t n) { return static_cast<std::size_t>(n); };
   std::vector<OpResult> results = {
-      {"y", bench.read_activations(y, count(shape.rows * shape.outputs)), kRoundedOnce},
-      {"dx", bench.read_activations(dx, count(shape.rows * shape.inputs)), kRoundedOnce},
-      {"dweight", bench.read_states(dweight, count(shape.outputs * shape.inputs)), kExact}};
-  if (has_bias)
-    results.push_back({"dbias", bench.read_states(dbias, count(shape.outputs)), kExact});
+      {"y", bench.read_activations(y, shape.rows * shape.outputs), kRoundedOnce},
+      {"dx", bench.read_activations(dx, shape.rows * shape.inputs), kRoundedOnce},
+      {"dweight", bench.read_states(dweight, shape.outputs * shape.inputs), kExact}};
+  if (has_bias) results.push_back({"dbias", bench.read_states(dbias, shape.outputs), kExact});
   return results;
 }
 
@@ -84,11 +82,10 @@ std::vector<OpResult> norm(OpBench& bench, const NormShape& shape, bool has_bias
   const auto dbias = has_bias ? bench.states(values_of(shape.width, 7)) : nullptr;
   bench.kernels.norm(shape, x, weight, bias, y, bench.queue);
   bench.kernels.norm_backward(shape, dy, residual, x, weight, dx, dweight, dbias, bench.queue);
-  const auto all = static_cast<std::size_t>(elements), row = static_cast<std::size_t>(shape.width);
-  std::vector<OpResult> results = {{"y", bench.read_activations(y, all), kRoundedOnce},
-                                   {"dx", bench.read_activations(dx, all), kRoundedOnce},
-                                   {"dweight", bench.read_states(dweight, row), kExact}};
-  if (has_bias) results.push_back({"dbias", bench.read_states(dbias, row), kExact});
+  std::vector<OpResult> results = {{"y", bench.read_activations(y, elements), kRoundedOnce},
+                                   {"dx", bench.read_activations(dx, elements), kRoundedOnce},
+                                   {"dweight", bench.read_states(dweight, shape.width), kExact}};
+  if (has_bias) results.push_back({"dbias", bench.read_states(dbias, shape.width), kExact});
   return results;
 }
 
@@ -96,7 +93,7 @@ std::vector<OpResult> rope(OpBench& bench, const RopeShape& shape, bool inverse)
   const std::int64_t elements = shape.rows * shape.row_width;
   const auto data = bench.activations(values_of(elements, 1));
   bench.kernels.rope(shape, inverse, data, bench.queue);
-  return {{"data", bench.read_activations(data, static_cast<std::size_t>(elements)), kRoundedOnce}};
+  return {{"data", bench.read_activations(data, elements), kRoundedOnce}};
 }
 
 std::vector<OpResult> activation(OpBench& bench, const ActivationShape& shape) {
@@ -108,9 +105,8 @@ std::vector<OpResult> activation(OpBench& bench, const ActivationShape& shape) {
   const auto dup = bench.activations(zeros(up_elements));
   bench.kernels.activation(shape, up, out, bench.queue);
   bench.kernels.activation_backward(shape, up, dout, dup, bench.queue);
-  return {
-      {"out", bench.read_activations(out, static_cast<std::size_t>(out_elements)), kRoundedOnce},
-      {"dup", bench.read_activations(dup, static_cast<std::size_t>(up_elements)), kRoundedOnce}};
+  return {{"out", bench.read_activations(out, out_elements), kRoundedOnce},
+          {"dup", bench.read_activations(dup, up_elements), kRoundedOnce}};
 }
 
 std::vector<OpResult> add(OpBench& bench, std::int64_t elements) {
@@ -118,7 +114,7 @@ std::vector<OpResult> add(OpBench& bench, std::int64_t elements) {
   const auto b = bench.activations(values_of(elements, 2));
   const auto sum = bench.activations(zeros(elements));
   bench.kernels.add(elements, a, b, sum, bench.queue);
-  return {{"sum", bench.read_activations(sum, static_cast<std::size_t>(elements)), kRoundedOnce}};
+  return {{"sum", bench.read_activations(sum, elements), kRoundedOnce}};
 }
 
 AttentionWork attention_work(std::int64_t heads, std::int64_t kv_heads, std::int64_t tokens,
@@ -144,11 +140,9 @@ std::vector<OpResult> attention(OpBench& bench, const AttentionWork& work) {
   const auto dqkv = bench.activations(zeros(in));
   bench.kernels.attention(work, qkv, out, statistics, bench.queue);
   bench.kernels.attention_backward(work, qkv, out, statistics, dout, dqkv, bench.queue);
-  return {
-      {"out", bench.read_activations(out, static_cast<std::size_t>(out_elements)), kRoundedOften},
-      {"statistics", bench.read_states(statistics, static_cast<std::size_t>(rows * work.heads)),
-       kRoundedOnce},
-      {"dqkv", bench.read_activations(dqkv, static_cast<std::size_t>(in)), kRoundedOften}};
+  return {{"out", bench.read_activations(out, out_elements), kRoundedOften},
+          {"statistics", bench.read_states(statistics, rows * work.heads), kRoundedOnce},
+          {"dqkv", bench.read_activations(dqkv, in), kRoundedOften}};
 }
 
 // Some of the 600 tokens occur often, and a fifth lies outside of the shard.
@@ -164,16 +158,17 @@ std::vector<OpResult> embedding(OpBench& bench, std::int64_t width, bool has_pos
   const auto dpositions = has_positions ? bench.states(values_of(100 * width, 5)) : nullptr;
   bench.kernels.embedding(shape, tokens, table, positions, out, bench.queue);
   bench.kernels.embedding_backward(shape, tokens, gradient, dtable, dpositions, bench.queue);
-  const auto count = [&](std::int64_t rows) { return static_cast<std::size_t>(rows * width); };
   std::vector<OpResult> results = {
-      {"out", bench.read_activations(out, count(kTokens)), kRoundedOnce},
-      {"dtable", bench.read_states(dtable, count(40)), kExact}};
+      {"out", bench.read_activations(out, kTokens * width), kRoundedOnce},
+      {"dtable", bench.read_states(dtable, 40 * width), kExact}};
   if (has_positions)
-    results.push_back({"dpositions", bench.read_states(dpositions, count(100)), kExact});
+    results.push_back({"dpositions", bench.read_states(dpositions, 100 * width), kExact});
   return results;
 }
 
-std::vector<OpResult> loss(OpBench& bench, const VocabularyShard& shard) {
+std::vector<OpResult> loss(OpBench& bench, std::int64_t first, std::int64_t tokens,
+                           std::int64_t padded) {
+  const VocabularyShard shard{first, tokens, padded};
   const LossShape shape{shard, 20};
   const std::int64_t elements = shape.rows * shard.rows;
   const auto targets = bench.tokens(tokens_of(shape.rows, shard.first + shard.count + 4, 9));
@@ -186,16 +181,13 @@ std::vector<OpResult> loss(OpBench& bench, const VocabularyShard& shard) {
   bench.kernels.loss_statistics(shape, targets, logits, statistics, bench.queue);
   bench.kernels.loss_probabilities(shape, logits, statistics, probabilities, sum, bench.queue);
   bench.kernels.loss_backward(shape, targets, 0.25F, probabilities, dlogits, bench.queue);
-  const auto rows = static_cast<std::size_t>(shape.rows);
   std::vector<OpResult> results = {
-      {"statistics", bench.read_states(statistics, 3 * rows), kExact},
+      {"statistics", bench.read_states(statistics, 3 * shape.rows), kExact},
       {"sum", {bench.read_number(sum)}, kExact},
-      {"probabilities", bench.read_activations(probabilities, static_cast<std::size_t>(elements)),
-       kRoundedOnce},
-      {"dlogits", bench.read_activations(dlogits, static_cast<std::size_t>(elements)),
-       kRoundedOnce}};
+      {"probabilities", bench.read_activations(probabilities, elements), kRoundedOnce},
+      {"dlogits", bench.read_activations(dlogits, elements), kRoundedOnce}};
   bench.kernels.loss_rescale(shape.rows, own_maxima, statistics, bench.queue);
-  results.push_back({"rescaled", bench.read_states(statistics, 3 * rows), kExact});
+  results.push_back({"rescaled", bench.read_states(statistics, 3 * shape.rows), kExact});
   return results;
 }
 
@@ -215,13 +207,12 @@ std::vector<OpResult> optimizer(OpBench& bench, std::int64_t elements, float cli
   bench.kernels.adamw(elements, step,
                       {gradient, weight, first, second, is_reference ? nullptr : applied}, sum,
                       bench.queue);
-  const auto count = static_cast<std::size_t>(elements);
-  std::vector<float> rounded =
-      is_reference ? bench.read_states(weight, count) : bench.read_activations(applied, count);
+  std::vector<float> rounded = is_reference ? bench.read_states(weight, elements)
+                                            : bench.read_activations(applied, elements);
   return {{"squares", {bench.read_number(sum)}, kExact},
-          {"weight", bench.read_states(weight, count), kExact},
-          {"first moment", bench.read_states(first, count), kExact},
-          {"second moment", bench.read_states(second, count), kExact},
+          {"weight", bench.read_states(weight, elements), kExact},
+          {"first moment", bench.read_states(first, elements), kExact},
+          {"second moment", bench.read_states(second, elements), kExact},
           {"applied weight", std::move(rounded), kRoundedOnce}};
 }
 
@@ -342,33 +333,14 @@ std::vector<OpCase> other_cases() {
       {"embedding", false, [](OpBench& bench) { return embedding(bench, 24, false); }},
       {"embedding_positions", false, [](OpBench& bench) { return embedding(bench, 1040, true); }},
       {"embedding_odd", false, [](OpBench& bench) { return embedding(bench, 11, true); }},
-      {"loss", false,
-       [](OpBench& bench) {
-         return loss(bench, {0, 5000, 5000});
-       }},
-      {"loss_padded", false,
-       [](OpBench& bench) {
-         return loss(bench, {64, 61, 64});
-       }},
-      {"loss_odd", false,
-       [](OpBench& bench) {
-         return loss(bench, {0, 257, 257});
-       }},
+      {"loss", false, [](OpBench& bench) { return loss(bench, 0, 5000, 5000); }},
+      {"loss_padded", false, [](OpBench& bench) { return loss(bench, 64, 61, 64); }},
+      {"loss_odd", false, [](OpBench& bench) { return loss(bench, 0, 257, 257); }},
       {"optimizer", false, [](OpBench& bench) { return optimizer(bench, 5000, 0.0F); }},
       {"optimizer_clipped", false, [](OpBench& bench) { return optimizer(bench, 777, 2.0F); }},
       {"not_finite", false, not_finite},
       {"memory", true, [](OpBench& bench) { return memory(bench); }},
   };
-}
-
-template <class Number>
-std::vector<Number> converted(const std::vector<float>& values) {
-  std::vector<Number> result(values.size());
-  std::transform(values.begin(), values.end(), result.begin(), [](float value) {
-    if constexpr (sizeof(Number) == sizeof(std::uint16_t)) return to_bf16(value);
-    return static_cast<Number>(value);
-  });
-  return result;
 }
 
 }  // namespace
@@ -381,7 +353,9 @@ void* OpBench::keep(const void* data, std::size_t bytes) {
 
 void* OpBench::activations(const std::vector<float>& values) {
   if (kernels.element() != Element::Bfloat16) return states(values);
-  return keep(converted<std::uint16_t>(values).data(), values.size() * sizeof(std::uint16_t));
+  std::vector<std::uint16_t> bits(values.size());
+  std::transform(values.begin(), values.end(), bits.begin(), to_bf16);
+  return keep(bits.data(), bits.size() * sizeof(std::uint16_t));
 }
 
 void* OpBench::states(const std::vector<float>& values) {
@@ -397,18 +371,18 @@ double* OpBench::number(double value) {
   return static_cast<double*>(keep(&value, sizeof value));
 }
 
-std::vector<float> OpBench::read_activations(const void* data, std::size_t count) {
+std::vector<float> OpBench::read_activations(const void* data, std::int64_t count) {
   if (kernels.element() != Element::Bfloat16) return read_states(data, count);
-  std::vector<std::uint16_t> bits(count);
-  kernels.download(bits.data(), data, count * sizeof(std::uint16_t));
-  std::vector<float> values(count);
+  std::vector<std::uint16_t> bits(static_cast<std::size_t>(count));
+  kernels.download(bits.data(), data, bits.size() * sizeof(std::uint16_t));
+  std::vector<float> values(bits.size());
   std::transform(bits.begin(), bits.end(), values.begin(), from_bf16);
   return values;
 }
 
-std::vector<float> OpBench::read_states(const void* data, std::size_t count) {
-  std::vector<float> values(count);
-  kernels.download(values.data(), data, count * sizeof(float));
+std::vector<float> OpBench::read_states(const void* data, std::int64_t count) {
+  std::vector<float> values = zeros(count);
+  kernels.download(values.data(), data, values.size() * sizeof(float));
   return values;
 }
 

@@ -17,14 +17,14 @@ class OpBench {
  public:
   explicit OpBench(Kernels& on) : kernels(on) {}
 
-  // In the format of activations or of states. bf16 represents all values.
+  // Return buffers in the format of activations or of states. bf16 represents all values.
   void* activations(const std::vector<float>& values);
   void* states(const std::vector<float>& values);
   std::span<const std::int32_t> tokens(const std::vector<std::int32_t>& values);
   double* number(double value);
 
-  std::vector<float> read_activations(const void* data, std::size_t count);
-  std::vector<float> read_states(const void* data, std::size_t count);
+  std::vector<float> read_activations(const void* data, std::int64_t count);
+  std::vector<float> read_states(const void* data, std::int64_t count);
   float read_number(const double* data);
 
   Kernels& kernels;

@@ -269,12 +269,13 @@ TEST(Resume, ReportsThatThereIsNoCheckpoint) {
 TEST(Resume, ContinuesTheNoiseScaleExactly) {
   const auto folder = scratch_path("noise");
   EXPECT_EQ(StartedRun(folder, {}).wait(), 0);
-  const std::vector<double> losses = losses_in(folder), noise_scales = noise_scales_in(folder);
+  const char* const noise = "gradient_noise_scale_tokens";
+  const std::vector<double> losses = losses_in(folder), noise_scales = figures_in(folder, noise);
   ASSERT_GT(noise_scales.size(), static_cast<std::size_t>(kCheckpointEvery));
   std::filesystem::remove_all(folder / "checkpoints/step-00000030");
   EXPECT_EQ(StartedRun(folder, {"--resume"}).wait(), 0);
   EXPECT_EQ(losses_in(folder), losses);
-  EXPECT_EQ(noise_scales_in(folder), noise_scales);
+  EXPECT_EQ(figures_in(folder, noise), noise_scales);
 }
 
 TEST(Resume, ReportsOnceThatNoCheckpointIsIntact) {

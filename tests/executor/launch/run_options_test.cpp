@@ -31,26 +31,37 @@ RunOptions parse(std::vector<std::string> more) {
   return options;
 }
 
-class RefusedValue : public testing::TestWithParam<std::vector<std::string>> {};
+template <class Error = CLI::ParseError>
+std::string refusal_of(const std::vector<std::string>& more) {
+  return thrown_by<Error>([&] { parse(more); });
+}
+
+using OptionAndValue = std::vector<std::string>;
+
+class RefusedValue : public testing::TestWithParam<OptionAndValue> {};
 
 TEST_P(RefusedValue, IsNamedWithWhatIsExpected) {
-  EXPECT_THAT(thrown_by<CLI::ValidationError>([] { parse(GetParam()); }),
+  EXPECT_THAT(refusal_of<CLI::ValidationError>(GetParam()),
               AllOf(HasSubstr(GetParam().front()),
                     HasSubstr("found " + GetParam().back() + "; expected a")));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Numbers, RefusedValue,
-    testing::Values(
-        std::vector<std::string>{"--timeout", "nan"}, std::vector<std::string>{"--timeout", "inf"},
-        std::vector<std::string>{"--timeout", "0"}, std::vector<std::string>{"--lr", "nan"},
-        std::vector<std::string>{"--lr", "-1"}, std::vector<std::string>{"--min-lr-ratio", "1.5"},
-        std::vector<std::string>{"--clip", "NaN"},
-        std::vector<std::string>{"--weight-decay", "-nan"}, std::vector<std::string>{"--keep", "0"},
-        std::vector<std::string>{"--keep", "2.5"}, std::vector<std::string>{"--restarts", "2.7"},
-        std::vector<std::string>{"--checkpoint-every", "1e2"},
-        std::vector<std::string>{"--warmup-steps", "-1"},
-        std::vector<std::string>{"--restarts", "10000000000000000"}));
+INSTANTIATE_TEST_SUITE_P(Numbers, RefusedValue,
+                         testing::ValuesIn(std::vector<OptionAndValue>{
+                             {"--timeout", "nan"},
+                             {"--timeout", "inf"},
+                             {"--timeout", "0"},
+                             {"--lr", "nan"},
+                             {"--lr", "-1"},
+                             {"--min-lr-ratio", "1.5"},
+                             {"--clip", "NaN"},
+                             {"--weight-decay", "-nan"},
+                             {"--keep", "0"},
+                             {"--keep", "2.5"},
+                             {"--restarts", "2.7"},
+                             {"--checkpoint-every", "1e2"},
+                             {"--warmup-steps", "-1"},
+                             {"--restarts", "10000000000000000"}}));
 
 // Fractions and numbers in scientific notation are no counts; no step may be omitted.
 TEST(RunOptions, TakesDigitsAloneForStepsToRecord) {
@@ -61,35 +72,28 @@ TEST(RunOptions, TakesDigitsAloneForStepsToRecord) {
                                    {"0,-1", "\"-1\""},
                                    {"1e0", "\"1e0\""},
                                    {"0.5", "\"0.5\""}}) {
-    EXPECT_THAT(thrown_by<CLI::ParseError>([&, steps = list] {
-                  parse({"--timeline-steps", steps});
-                }),
+    EXPECT_THAT(refusal_of({"--timeline-steps", list}),
                 HasSubstr(std::string("found ") + part + " in " + list));
   }
 }
 
 TEST(RunOptions, RefusesToRecordStepsThatTheRunDoesNotHave) {
   EXPECT_EQ(parse({"--timeline-steps", "0,1"}).recorded_steps().size(), 2U);
-  EXPECT_THAT(thrown_by([] {
-                parse({"--timeline-steps", "1,99"});
-              }),
+  EXPECT_THAT(refusal_of<InputError>({"--timeline-steps", "1,99"}),
               HasSubstr("--timeline-steps: found 99; expected steps from 0 to 1"));
 }
 
 // The rate would rise until the last step and never reach its peak.
 TEST(RunOptions, RefusesAWarmUpThatIsLongerThanTheRun) {
   EXPECT_EQ(parse({"--warmup-steps", "2"}).training.warmup_steps, 2);
-  EXPECT_THAT(thrown_by([] {
-                parse({"--warmup-steps", "3"});
-              }),
+  EXPECT_THAT(refusal_of<InputError>({"--warmup-steps", "3"}),
               HasSubstr("--warmup-steps: found 3; expected at most the 2 of --steps"));
 }
 
 TEST(RunOptions, RefusesCheckpointOptionsWithoutCheckpoints) {
   for (const std::vector<std::string>& how :
        {std::vector<std::string>{"--async-checkpoints"}, {"--keep", "3"}}) {
-    EXPECT_EQ(thrown_by<CLI::ParseError>([&] { parse(how); }),
-              how.front() + " requires --checkpoint-every");
+    EXPECT_EQ(refusal_of(how), how.front() + " requires --checkpoint-every");
     std::vector<std::string> with = how;
     with.insert(with.end(), {"--checkpoint-every", "1"});
     EXPECT_THAT(remarks_on(parse(with)), Not(Contains(HasSubstr(how.front()))));
@@ -97,7 +101,7 @@ TEST(RunOptions, RefusesCheckpointOptionsWithoutCheckpoints) {
 }
 
 TEST(RunOptions, RemarksOnOptionsWithoutEffect) {
-  // The default, which was not given.
+  // The number of steps is the default, which was not given.
   EXPECT_THAT(
       remarks_on(parse({})),
       ElementsAre(HasSubstr("does not reach --lr in these 2 steps: it rises over 10 steps")));
@@ -117,10 +121,7 @@ TEST(RunOptions, RemarksOnOptionsWithoutEffect) {
 TEST(RunOptions, TakesAnySeedThatIsAnInteger) {
   EXPECT_EQ(parse({"--seed", "18446744073709551615"}).training.seed, 18446744073709551615U);
   for (const char* seed : {"x", "-1", "1.5", "18446744073709551616", ""}) {
-    EXPECT_THAT(thrown_by<CLI::ParseError>([&] {
-                  parse({"--seed", seed});
-                }),
-                HasSubstr("expected an integer from 0 to 2^64 - 1"))
+    EXPECT_THAT(refusal_of({"--seed", seed}), HasSubstr("expected an integer from 0 to 2^64 - 1"))
         << seed;
   }
 }

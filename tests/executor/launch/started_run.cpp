@@ -51,34 +51,24 @@ std::filesystem::path plan_file() {
   Plan plan = one_rank_plan();
   plan.dp = plan.pp = 2;
   plan.zero_stage = 1;
-  const Scenario scenario{small_llama(), load_cluster("h100-pcie-server"),
-                          load_stack("shardwright"), plan};
   auto file = scratch_path("plan.json");
-  std::ofstream(file) << to_json(scenario).dump();
+  write_scenario(small_llama(), plan, file);
   return file;
-}
-
-std::filesystem::path text_file() {
-  auto file = scratch_path("corpus.txt");
-  std::ofstream stream(file);
-  for (int i = 0; i < 2000; ++i) stream << "token " << i * i % 97 << ' ';
-  return file;
-}
-
-// Returns the figure of each line of the metrics in which it is a number.
-std::vector<double> figures_in(const std::filesystem::path& folder, const char* name) {
-  std::ifstream file(folder / "metrics.jsonl");
-  std::vector<double> figures;
-  for (std::string line; std::getline(file, line);) {
-    const nlohmann::json read = nlohmann::json::parse(line, nullptr, false);
-    // Skips a line that is being written.
-    if (read.is_object() && read.contains(name) && read.at(name).is_number())
-      figures.push_back(read.at(name));
-  }
-  return figures;
 }
 
 constexpr auto kPatience = 30s;
+
+// Polls a process until it ends and returns its exit status: -1 if it still runs after `patience`,
+// -2 if a signal ended it.
+template <class HasEnded>
+int exit_status(Clock::duration patience, const int& status, HasEnded has_ended) {
+  const auto deadline = Clock::now() + patience;
+  while (!has_ended()) {
+    if (Clock::now() > deadline) return -1;
+    std::this_thread::sleep_for(5ms);
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -2;
+}
 
 std::vector<std::string> environment_of(int rank, int world, std::uint16_t rendezvous) {
   std::vector<std::string> values = own_environment();
@@ -94,6 +84,18 @@ std::vector<std::string> environment_of(int rank, int world, std::uint16_t rende
 }
 
 }  // namespace
+
+void write_scenario(const ModelSpec& model, const Plan& plan, const std::filesystem::path& file) {
+  const Scenario scenario{model, load_cluster("h100-pcie-server"), load_stack("shardwright"), plan};
+  std::ofstream(file) << to_json(scenario).dump();
+}
+
+std::filesystem::path text_file() {
+  auto file = scratch_path("corpus.txt");
+  std::ofstream stream(file);
+  for (int i = 0; i < 4000; ++i) stream << "token " << i * i % 97 << ' ';
+  return file;
+}
 
 std::vector<std::string> run_arguments(const std::filesystem::path& out, int steps,
                                        const std::filesystem::path& data) {
@@ -143,12 +145,7 @@ bool StartedRun::has_ended() {
 }
 
 int StartedRun::wait() {
-  const auto deadline = Clock::now() + 120s;
-  while (!has_ended()) {
-    if (Clock::now() > deadline) return -1;
-    std::this_thread::sleep_for(5ms);
-  }
-  return WIFEXITED(status_) ? WEXITSTATUS(status_) : -2;
+  return exit_status(120s, status_, [this] { return has_ended(); });
 }
 
 std::string StartedRun::messages() const {
@@ -163,12 +160,20 @@ void StartedRun::wait_for_steps(std::size_t steps) {
   while (steps_done() < steps && !has_ended()) std::this_thread::sleep_for(2ms);
 }
 
-std::vector<double> losses_in(const std::filesystem::path& folder) {
-  return figures_in(folder, "loss");
+std::vector<double> figures_in(const std::filesystem::path& folder, const char* name) {
+  std::ifstream file(folder / "metrics.jsonl");
+  std::vector<double> figures;
+  for (std::string line; std::getline(file, line);) {
+    const nlohmann::json read = nlohmann::json::parse(line, nullptr, false);
+    // Skips a line that is being written.
+    if (read.is_object() && read.contains(name) && read.at(name).is_number())
+      figures.push_back(read.at(name));
+  }
+  return figures;
 }
 
-std::vector<double> noise_scales_in(const std::filesystem::path& folder) {
-  return figures_in(folder, "gradient_noise_scale_tokens");
+std::vector<double> losses_in(const std::filesystem::path& folder) {
+  return figures_in(folder, "loss");
 }
 
 LaunchedRanks::LaunchedRanks(std::filesystem::path out, int steps,
@@ -208,14 +213,12 @@ void LaunchedRanks::send(std::size_t rank, int signal) const {
 }
 
 int LaunchedRanks::wait(std::size_t rank) {
-  const auto deadline = Clock::now() + kPatience;
   int status = 0;
-  while (waitpid(processes_[rank], &status, WNOHANG) == 0) {
-    if (Clock::now() > deadline) return -1;
-    std::this_thread::sleep_for(5ms);
-  }
-  processes_[rank] = 0;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -2;
+  return exit_status(kPatience, status, [&] {
+    if (waitpid(processes_[rank], &status, WNOHANG) == 0) return false;
+    processes_[rank] = 0;
+    return true;
+  });
 }
 
 std::string LaunchedRanks::messages(std::size_t rank) const {

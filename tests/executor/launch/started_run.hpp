@@ -9,11 +9,20 @@
 #include <string>
 #include <vector>
 
+#include "core/spec/model_spec.hpp"
+#include "core/spec/plan.hpp"
+
 namespace shardwright::executor {
 
 // Two data-parallel ranks times two stages, ZeRO-1, of a small Llama.
 inline constexpr int kRanks = 4;
 inline constexpr int kSteps = 30, kCheckpointEvery = 5;
+
+// Writes the plan file of a model.
+void write_scenario(const ModelSpec& model, const Plan& plan, const std::filesystem::path& file);
+
+// Makes a small corpus.
+std::filesystem::path text_file();
 
 // Returns the executor's command line, with a checkpoint each five steps. An empty `data` stands
 // for a text.
@@ -64,8 +73,8 @@ inline std::string program(const char* variable, const char* built) {
 
 // Returns the losses in the metrics of a run, in order.
 std::vector<double> losses_in(const std::filesystem::path& folder);
-// Returns the noise scales of the steps that have one.
-std::vector<double> noise_scales_in(const std::filesystem::path& folder);
+// Returns another figure of the steps that have it.
+std::vector<double> figures_in(const std::filesystem::path& folder, const char* name);
 
 // Ranks as torchrun starts them: processes that find each other by their environment, without our
 // launcher.

@@ -81,10 +81,6 @@ TEST(NetworkDevices, WithoutAStatedSpeedHaveNoBandwidth) {
   EXPECT_TRUE(network_devices(sys.root() / "nowhere").empty());
 }
 
-}  // namespace
-
-namespace {
-
 // Ensures that the profile has the same estimates in memory as when read from its file.
 TEST(CpuMachine, EveryFigureOfItsStackNamesASource) {
   const StackSpec stack = *describe_machine(2, 1).stack;
@@ -103,5 +99,4 @@ TEST(CpuMachine, KeepsTheSourcesOfTheShippedStack) {
 }
 
 }  // namespace
-
 }  // namespace shardwright::executor

@@ -8,12 +8,8 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 
-#include "core/spec/profile_library.hpp"
-#include "core/spec/scenario.hpp"
 #include "executor/launch/rank_backend.hpp"
 #include "tests/executor/launch/started_run.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
@@ -24,26 +20,12 @@ namespace {
 
 constexpr double kTolerance = 0.02, kFirstTolerance = 0.005;
 
-std::filesystem::path text_file() {
-  std::filesystem::path file = scratch_path("cuda.txt");
-  std::ofstream stream(file);
-  for (int i = 0; i < 4000; ++i) stream << "token " << i * i % 97 << ' ';
-  return file;
-}
-
-void write_scenario(const ModelSpec& model, Plan plan, Precision precision,
-                    const std::filesystem::path& file) {
-  plan.precision = precision;
-  const Scenario scenario{model, load_cluster("h100-pcie-server"), load_stack("shardwright"), plan};
-  std::ofstream(file) << to_json(scenario).dump();
-}
-
 // Returns the losses of a run of real processes.
-std::vector<double> run_processes(bool gpt2, const Plan& plan, const std::string& device) {
+std::vector<double> run_processes(bool gpt2, Plan plan, const std::string& device) {
   const std::filesystem::path folder = scratch_path("cuda-plan");
   std::filesystem::create_directories(folder);
-  write_scenario(gpt2 ? small_gpt2() : small_llama(), plan,
-                 device == "cuda" ? Precision::Bf16 : Precision::Fp32, folder / "plan.json");
+  plan.precision = device == "cuda" ? Precision::Bf16 : Precision::Fp32;
+  write_scenario(gpt2 ? small_gpt2() : small_llama(), plan, folder / "plan.json");
   const TrainingOptions& options = kTwentySteps;
   const std::string command = fmt::format(
       "'{}' '{}' --data '{}' --out '{}' --steps {} --lr {} --warmup-steps {} --device {} "
@@ -100,11 +82,13 @@ TEST(CudaDevice, IsNamedIfItIsMissing) {
   std::string why;
   if (visible_gpus(why) > 0) GTEST_SKIP() << "there is a GPU";
   const std::filesystem::path log = scratch_path("no-gpu.log");
-  const std::filesystem::path plan = scratch_path("no-gpu.json");
-  write_scenario(small_llama(), one_rank_plan(), Precision::Bf16, plan);
+  const std::filesystem::path file = scratch_path("no-gpu.json");
+  Plan plan = one_rank_plan();
+  plan.precision = Precision::Bf16;
+  write_scenario(small_llama(), plan, file);
   const std::string command =
       fmt::format("'{}' '{}' --data '{}' --out '{}' --steps 1 --device cuda > '{}' 2>&1",
-                  program("SHARDWRIGHT_EXECUTOR", SHARDWRIGHT_EXECUTOR), plan.string(),
+                  program("SHARDWRIGHT_EXECUTOR", SHARDWRIGHT_EXECUTOR), file.string(),
                   text_file().string(), scratch_path("no-gpu").string(), log.string());
   const int status = std::system(command.c_str());
   EXPECT_EQ(WEXITSTATUS(status), 2);

@@ -21,8 +21,13 @@ Plan hybrid_plan() {
   return plan;
 }
 
-// Returns stream, name, layer and microbatch of each op of a stage.
+// Stream, name, layer and microbatch of an op.
 using Key = std::tuple<Stream, std::string, std::int32_t, std::int32_t>;
+
+std::vector<Key> by_stream(std::vector<Key> keys) {
+  std::ranges::stable_sort(keys, {}, [](const Key& key) { return std::get<Stream>(key); });
+  return keys;
+}
 
 std::vector<Key> ops_of(const Program& program, std::int64_t stage) {
   std::vector<Key> keys;
@@ -30,20 +35,14 @@ std::vector<Key> ops_of(const Program& program, std::int64_t stage) {
     for (const Op& op : program.blocks[call.block].ops)
       keys.emplace_back(op.stream, op.name, call.layer, call.microbatch);
   }
-  std::stable_sort(keys.begin(), keys.end(), [](const Key& a, const Key& b) {
-    return std::get<Stream>(a) < std::get<Stream>(b);
-  });
-  return keys;
+  return by_stream(std::move(keys));
 }
 
 std::vector<Key> spans_of(const Timeline& timeline) {
   std::vector<Key> keys;
   for (const Span& span : timeline.spans)
     keys.emplace_back(span.stream, span.name, span.layer, span.microbatch);
-  std::stable_sort(keys.begin(), keys.end(), [](const Key& a, const Key& b) {
-    return std::get<Stream>(a) < std::get<Stream>(b);
-  });
-  return keys;
+  return by_stream(std::move(keys));
 }
 
 std::vector<Timeline> measured_step(const ModelSpec& model, const Plan& plan) {
