@@ -74,12 +74,9 @@ bool has_the_bytes_of(const SafetensorsFile::View& view) {
   return elements == 1;
 }
 
-struct BrokenHeader {};
-
-// nlohmann::json would convert -1 and 1.5 to some size.
+// Throws an exception of nlohmann::json, whose conversion would turn -1 and 1.5 into some size.
 std::uint64_t unsigned_of(const nlohmann::json& value) {
-  if (!value.is_number_unsigned()) throw BrokenHeader();
-  return value.get<std::uint64_t>();
+  return value.get_ref<const nlohmann::json::number_unsigned_t&>();
 }
 
 std::vector<std::int64_t> shape_of(const nlohmann::json& sizes) {
@@ -173,8 +170,6 @@ void SafetensorsFile::read_header() {
   try {
     read_tensors(nlohmann::json::parse(text, text + header_bytes), kLengthBytes + header_bytes);
   } catch (const nlohmann::json::exception&) {
-    refuse("the header is broken");
-  } catch (const BrokenHeader&) {
     refuse("the header is broken");
   }
 }

@@ -92,20 +92,14 @@ bool holds_the_same(const SafetensorsFile::View& a, const SafetensorsFile::View&
 
 WeightFiles::WeightFiles(const std::filesystem::path& from) : from_(from) {
   std::error_code error;
-  if (std::filesystem::is_directory(from, error)) {
-    open_folder();
+  if (std::filesystem::exists(from / kIndexFile, error)) {
+    open_index();
+  } else if (std::filesystem::is_directory(from, error)) {
+    open_file(from / kModelFile);
   } else if (std::filesystem::exists(from, error)) {
     open_file(from);
   } else {
     throw InputError("--init-from", {{"", from.string(), "a file or folder that exists"}});
-  }
-}
-
-void WeightFiles::open_folder() {
-  if (std::filesystem::exists(from_ / kIndexFile)) {
-    open_index();
-  } else {
-    open_file(from_ / kModelFile);
   }
 }
 

@@ -38,7 +38,6 @@ class WeightFiles {
   SafetensorsFile::View tensor(const std::string& name) const;
 
  private:
-  void open_folder();
   void open_index();
   const SafetensorsFile& open_file(const std::filesystem::path& file);
   // Looks for the name, then for the name without its first word: files of a model without a head

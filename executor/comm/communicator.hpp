@@ -27,7 +27,7 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // In place.
+  // Works in place.
   virtual void all_reduce(void* data, std::size_t elements, Element element, Reduction reduction,
                           Queue queue) = 0;
   // `out` receives the members' parts in rank order; `in` may be this member's part of `out`.

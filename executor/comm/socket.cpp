@@ -42,7 +42,7 @@ using SteadyClock = std::chrono::steady_clock;
 // A peer must have sent its whole greeting within this time.
 constexpr std::chrono::seconds kGreeting{10};
 constexpr std::size_t kMaxPeers = 256;
-// How often expired peers are looked for.
+// The interval at which expired peers are disconnected.
 constexpr int kPollMilliseconds = 200;
 
 }  // namespace

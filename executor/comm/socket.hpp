@@ -13,8 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "executor/comm/socket.hpp"
-
 namespace shardwright::executor {
 
 // Owns a file descriptor, or -1.

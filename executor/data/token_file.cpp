@@ -31,7 +31,8 @@ struct LlmcKind {
   std::int32_t magic, version;
   std::size_t token_bytes;
 };
-constexpr LlmcKind kLlmcKinds[] = {{20240520, 1, 2}, {20240801, 7, 4}};  // GPT-2, Llama 3
+// The formats for the tokens of GPT-2 and of Llama 3.
+constexpr LlmcKind kLlmcKinds[] = {{20240520, 1, 2}, {20240801, 7, 4}};
 
 TokenFormat raw_tokens(const std::filesystem::path& file, std::size_t bytes,
                        std::size_t token_bytes) {

@@ -14,16 +14,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-std::string heartbeat_key(std::int64_t rank) {
-  return fmt::format("alive.{}", rank);
-}
+// Entries of the store, one for each rank.
+constexpr const char *kAlive = "alive", *kLeft = "left", *kAbsent = "absent",
+                     *kAcknowledged = "acknowledged";
 
-std::string leave_key(std::int64_t rank) {
-  return fmt::format("left.{}", rank);
-}
-
-std::string absent_key(std::int64_t rank) {
-  return fmt::format("absent.{}", rank);
+std::string rank_key(const char* entry, std::int64_t rank) {
+  return fmt::format("{}.{}", entry, rank);
 }
 
 // A heartbeat in the store: the host in the first line, then the rank's activity.
@@ -33,7 +29,7 @@ struct Sign {
 };
 
 std::optional<Sign> last_sign(const LocalStore& store, std::int64_t rank) {
-  const auto entry = store.entry(heartbeat_key(rank));
+  const auto entry = store.entry(rank_key(kAlive, rank));
   if (!entry) return std::nullopt;
   const std::size_t line = entry->value.find('\n');
   return Sign{entry->value.substr(0, line), entry->value.substr(line + 1), entry->set_at};
@@ -43,10 +39,6 @@ constexpr const char* kLostKey = "lost";
 constexpr milliseconds kLostRankPollInterval{20};
 // The most by which the failures of ranks lie apart, beyond the time of the heartbeats.
 constexpr milliseconds kFailureSpread{2'000};
-
-std::string acknowledged_key(std::int64_t rank) {
-  return fmt::format("acknowledged.{}", rank);
-}
 
 // Waits until `done`, at most `limit`.
 template <class Done>
@@ -74,7 +66,7 @@ std::string find_and_publish(Store& store, const RankWatch& watch, const LocalSt
   // The store ends with this process: wait until the others have read it.
   const auto all_have_read = [&] {
     for (std::int64_t rank = 1; rank < world; ++rank)
-      if (watch.has_left(rank) && !local.entry(acknowledged_key(rank))) return false;
+      if (watch.has_left(rank) && !local.entry(rank_key(kAcknowledged, rank))) return false;
     return true;
   };
   wait_until(all_have_read, kMissedSigns * interval);
@@ -85,7 +77,7 @@ std::string ask_rank_0(Store& store, std::int64_t rank, milliseconds interval) {
   std::optional<std::string> lost;
   wait_until([&] { return (lost = store.find(kLostKey)).has_value(); },
              2 * kMissedSigns * interval + kFailureSpread);
-  store.set(acknowledged_key(rank), "");
+  store.set(rank_key(kAcknowledged, rank), "");
   return lost.value_or("");
 }
 
@@ -96,7 +88,7 @@ std::chrono::milliseconds heartbeat_interval(std::chrono::milliseconds timeout) 
 }
 
 void report_absent(Store& store, std::int64_t rank) {
-  store.set(absent_key(rank), "");
+  store.set(rank_key(kAbsent, rank), "");
 }
 
 Heartbeat::Heartbeat(std::unique_ptr<Store> store, std::int64_t rank,
@@ -118,10 +110,10 @@ void Heartbeat::beat(const std::stop_token& stop) {
   try {
     while (!stop.stop_requested()) {
       due_ = false;
-      store_->set(heartbeat_key(rank_), host + '\n' + (activity_ ? activity_() : ""));
+      store_->set(rank_key(kAlive, rank_), host + '\n' + (activity_ ? activity_() : ""));
       changed_.wait_for(lock, stop, interval_, [this] { return due_; });
     }
-    store_->set(leave_key(rank_), "");
+    store_->set(rank_key(kLeft, rank_), "");
   } catch (const CommunicationError&) {
     // The process that served the store has ended; the rank's collectives will report it.
   }
@@ -135,11 +127,11 @@ std::string RankWatch::name(std::int64_t rank) const {
 }
 
 bool RankWatch::is_absent(std::int64_t rank) const {
-  return store_.entry(absent_key(rank)).has_value();
+  return store_.entry(rank_key(kAbsent, rank)).has_value();
 }
 
 bool RankWatch::has_left(std::int64_t rank) const {
-  return store_.entry(leave_key(rank)).has_value();
+  return store_.entry(rank_key(kLeft, rank)).has_value();
 }
 
 std::vector<std::int64_t> RankWatch::lost(std::chrono::milliseconds limit) const {

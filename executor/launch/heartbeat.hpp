@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "executor/comm/tcp_store.hpp"
-#include "executor/launch/heartbeat.hpp"
 #include "executor/launch/launch_place.hpp"
 #include "executor/launch/rendezvous.hpp"
 

@@ -142,7 +142,7 @@ class RankRun {
     if (!(options_.resume && resume()) && !options_.init_from.empty()) read_published_weights();
     if (rank_ == 0 && state_.steps < options_.training.steps) {
       remove_timelines(options_.out, state_.steps);
-      write_plan(options_.out, scenario_);
+      write_json(options_.out / "plan.json", to_json(scenario_));
     }
     const std::unique_ptr<MetricsLog> metrics = begin_metrics();
     ProgressLine progress(rank_ == 0 && !options_.no_progress && !options_.verbose, kBetweenLines);

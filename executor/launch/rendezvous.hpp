@@ -10,7 +10,6 @@
 #include "executor/comm/rank_communicators.hpp"
 #include "executor/comm/tcp_store.hpp"
 #include "executor/launch/launch_place.hpp"
-#include "executor/launch/rendezvous.hpp"
 
 namespace shardwright::executor {
 

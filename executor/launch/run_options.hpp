@@ -10,14 +10,12 @@
 #include <vector>
 
 #include "executor/checkpoint/run_checkpoints.hpp"
-#include "executor/runtime/training_options.hpp"
+#include "executor/runtime/rank_trainer.hpp"
 
 namespace CLI {
 class App;
-}
-namespace CLI {
 class Validator;
-}
+}  // namespace CLI
 
 namespace shardwright::executor {
 

@@ -27,7 +27,7 @@ constexpr int kCommunicationTries = 5;
 // Seconds that a try takes at least, by repetition.
 constexpr double kTrySeconds = 0.02;
 constexpr std::int64_t kMaxRepetitions = 64;
-// In seconds.
+// The longest head start in seconds.
 constexpr double kLongestHeadStart = 0.01;
 // Not the queue of a step's kernels: a tool that slows those down (bench/closed_loop) leaves
 // communication alone.

@@ -82,7 +82,7 @@ void train(const ProbeOptions& options, const Scenario& scenario, const LaunchPl
                       backend->queues());
   std::optional<MetricsLog> metrics;
   if (rank == 0) {
-    write_plan(folder, scenario);
+    write_json(folder / "plan.json", to_json(scenario));
     metrics.emplace(folder / "metrics.jsonl", figures_of(scenario, name_of(device)), 0);
   }
   for (std::int64_t step = 0; step < options.steps; ++step) {

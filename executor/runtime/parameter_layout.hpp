@@ -23,8 +23,7 @@ struct ParameterSlice {
   std::string name;
   std::vector<std::int64_t> shape;
   // Rows of the whole parameter; the rows from `rows` up to `held_rows` are padding.
-  std::int64_t first_row = 0, rows = 0;
-  std::int64_t held_rows = 0;  // padding
+  std::int64_t first_row = 0, rows = 0, held_rows = 0;
   // Columns of the whole parameter.
   std::int64_t first_column = 0, columns = 0;
   std::size_t offset = 0;

@@ -12,6 +12,7 @@
 #include "core/timeline/timeline_file.hpp"
 
 namespace shardwright::executor {
+
 void fail_to_write(const std::filesystem::path& file) {
   const char* reason = std::strerror(errno);
   throw RuntimeFailure(fmt::format("{}: cannot be written: {}", file.string(), reason));
@@ -22,10 +23,6 @@ void write_json(const std::filesystem::path& file, const nlohmann::ordered_json&
   std::ofstream stream(file);
   stream << document.dump(indent) << '\n';
   if (!stream.flush()) fail_to_write(file);
-}
-
-void write_plan(const std::filesystem::path& folder, const Scenario& scenario) {
-  write_json(folder / "plan.json", to_json(scenario));
 }
 
 void write_timeline(const std::filesystem::path& folder, std::int64_t step, std::int64_t rank,

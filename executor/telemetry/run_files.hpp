@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 
-#include "core/spec/scenario.hpp"
 #include "core/timeline/timeline.hpp"
 
 namespace shardwright::executor {
@@ -17,9 +16,6 @@ namespace shardwright::executor {
 // The following throw RuntimeFailure.
 void write_json(const std::filesystem::path& file, const nlohmann::ordered_json& document,
                 int indent = 2);
-
-// Writes FOLDER/plan.json, the plan that was run.
-void write_plan(const std::filesystem::path& folder, const Scenario& scenario);
 
 // Writes FOLDER/timeline-STEP-RANK.json (timeline_file.hpp), which also states the step.
 void write_timeline(const std::filesystem::path& folder, std::int64_t step, std::int64_t rank,

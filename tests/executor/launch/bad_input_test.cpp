@@ -11,7 +11,6 @@
 
 #include "executor/data/batch_loader.hpp"
 #include "executor/data/token_file.hpp"
-#include "executor/runtime/training_options.hpp"
 #include "tests/executor/launch/started_run.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
 #include "tests/scratch_path.hpp"

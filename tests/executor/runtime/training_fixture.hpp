@@ -13,7 +13,6 @@
 #include "core/spec/stack_spec.hpp"
 #include "executor/data/batch_loader.hpp"
 #include "executor/runtime/rank_trainer.hpp"
-#include "executor/runtime/training_options.hpp"
 
 namespace shardwright::executor {
 
