@@ -21,7 +21,7 @@ void create_parameter_files(const std::filesystem::path& folder, const ModelSpec
 struct ParameterPiece {
   ParameterSlice slice;
   ElementRange range;
-  // By OptimizerArray.
+  // Indexed by OptimizerArray.
   std::array<std::vector<float>, 3> values;
 };
 

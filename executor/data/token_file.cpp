@@ -130,7 +130,7 @@ TokenFile::~TokenFile() {
 }
 
 bool TokenFile::cannot_exceed(std::int64_t vocabulary) const {
-  // In bytes; the values of wider tokens exceed every vocabulary.
+  // The width in bytes above which some values exceed every vocabulary.
   constexpr std::size_t kWidest = 2;
   return !format_.is_signed && format_.token_bytes <= kWidest &&
          vocabulary >= std::int64_t{1} << (8 * format_.token_bytes);

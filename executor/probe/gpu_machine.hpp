@@ -28,7 +28,7 @@ struct GpuHost {
   std::vector<GpuFacts> gpus;
   // The best of several copies of 256 MiB between page-locked memory of the host and the first GPU.
   BytesPerSecond host_to_gpu, gpu_to_host;
-  // By [from][to]; 0 on the diagonal and for GPUs that cannot access each other's memory.
+  // Indexed by [from][to]; 0 on the diagonal and for GPUs that cannot access each other's memory.
   std::vector<std::vector<BytesPerSecond>> peer_copies;
 };
 

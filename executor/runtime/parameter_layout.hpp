@@ -56,7 +56,7 @@ struct ParameterSpan {
 
 struct ParameterLayout {
   std::vector<ParameterUnit> units;
-  // By name without ".weight".
+  // Keyed by name without ".weight".
   std::map<std::string, ParameterSpan> places;
 
   // Returns the place of a layer's parameter by the name that ops use.

@@ -33,7 +33,7 @@ std::filesystem::path prometheus_beside(std::filesystem::path file) {
 // Returns the last complete line, or null. Text after the last line feed is a truncated line.
 nlohmann::ordered_json last_line(const std::filesystem::path& file) {
   if (!kind_unless_regular(file).empty()) return {};
-  // In bytes; a line has about a hundredth of it.
+  // The bytes that are read; a line has about a hundredth of them.
   constexpr std::streamoff kLongest = 1 << 16;
   std::ifstream stream(file, std::ios::binary | std::ios::ate);
   const std::streamoff size = stream ? std::streamoff(stream.tellg()) : 0;
@@ -45,7 +45,7 @@ nlohmann::ordered_json last_line(const std::filesystem::path& file) {
   return line.is_object() ? line : nlohmann::ordered_json();
 }
 
-// In bytes.
+// The limit on a line in bytes.
 constexpr std::size_t kLongestLine = std::size_t{1} << 20U;
 constexpr std::size_t kMaxProblems = 100;
 constexpr const char* kExpected = "an object with a step: repair or remove the line";

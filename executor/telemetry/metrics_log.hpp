@@ -20,7 +20,7 @@ namespace shardwright::executor {
 struct RunFigures {
   double tokens_per_step = 0.0;
   double small_batch_tokens = 0.0;
-  // By the model's formula.
+  // Computed by the model's formula.
   Flop flop_per_step;
   // Peak of all devices together, from the plan's cluster.
   FlopPerSecond peak;

@@ -16,7 +16,7 @@
 namespace {
 
 std::mutex guard;
-// In the order of flushing.
+// Paths in the order of flushing.
 std::vector<std::string> flushed;
 
 }  // namespace

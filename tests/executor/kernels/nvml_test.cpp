@@ -1,4 +1,4 @@
-// Against a library with NVML's names (tests/fake_nvml).
+// Loads a library with NVML's names (tests/fake_nvml).
 #include "executor/kernels/nvml.hpp"
 
 #include <gtest/gtest.h>
@@ -16,9 +16,9 @@ TEST(Nvml, ReturnsTheMemoryOfAProcess) {
 
 TEST(Nvml, ReturnsNothingForUnknownFigures) {
   const Nvml nvml(SHARDWRIGHT_FAKE_NVML);
-  // Not on the GPU.
+  // The process does not use the GPU.
   EXPECT_FALSE(nvml.memory_of(kGpu, 40));
-  // In a container.
+  // The process runs in a container.
   EXPECT_FALSE(nvml.memory_of(kGpu, 43));
   // NVML_VALUE_NOT_AVAILABLE.
   EXPECT_FALSE(nvml.memory_of(kGpu, 44));

@@ -69,7 +69,7 @@ TEST(Agreement, NamesTheRankThatDoesNotJoin) {
   EXPECT_THAT(outcomes_of({same, same}, 3), Each("rank 2 did not join within 0.3 s"));
 }
 
-// For instance if a launcher was given one number twice.
+// A launcher may have been given one number twice.
 TEST(Agreement, RefusesASecondProcessOfARank) {
   LocalStore store;
   const RunInputs same = {{"--seed", "1"}};
@@ -122,7 +122,7 @@ void use_other_data(std::vector<std::string>& arguments) {
   std::string& data = *(std::find(arguments.begin(), arguments.end(), "--data") + 1);
   std::ifstream whole(data);
   std::string text(std::istreambuf_iterator<char>(whole), {});
-  // Of the same size.
+  // The file keeps its size.
   text.back() = '!';
   data += ".other";
   std::ofstream(data) << text;

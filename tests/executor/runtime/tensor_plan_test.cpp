@@ -23,7 +23,7 @@ TEST(Arena, ReturnsTheEarlierUsersOfMemory) {
   Arena arena;
   std::vector<Block> alive;
   constexpr std::size_t kGrain = Arena::kAlignment;
-  // By grain.
+  // Keyed by grain.
   std::map<std::size_t, Users> last_users;
   for (std::uint32_t op = 0; op < 3000; ++op) {
     if (!alive.empty() && random() % 2 == 0) {
@@ -94,7 +94,7 @@ TEST_P(TensorPlanOf, OrdersAllUsersOfTheSameMemory) {
     const TensorPlan tensors(program, rank, queues);
     EXPECT_LE(tensors.peak_bytes(), tensors.arena_bytes());
     Order order(queues.count());
-    // By address, the last op that wrote it and the ops that have read it since.
+    // Keyed by address: the last op that wrote it and the ops that have read it since.
     std::map<std::size_t, std::vector<std::uint32_t>> users;
     for_each_op(program, rank, [&](const PlacedOp& placed) {
       const OpMemory& memory = tensors.of(placed.number);

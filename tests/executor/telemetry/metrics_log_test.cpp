@@ -124,7 +124,7 @@ TEST_F(Prometheus, HoldsTheLastLineOfARunThatFailed) {
     EXPECT_THAT(text(), testing::HasSubstr(std::string("\nshardwright_") + gauge + "\n"));
 }
 
-// With the metrics of a killed process, truncated or not.
+// The metrics are those of a killed process, truncated or not.
 TEST_F(Prometheus, IsWrittenFromTheLastCompleteLine) {
   scratch_path("metrics.prom");
   for (const std::string& none : {std::string(), std::string("{\"step\":0")}) {
