@@ -1,5 +1,4 @@
-#include "calibration/side_by_side.hpp"
-
+// A measured step and its prediction in one timeline.
 #include <fmt/format.h>
 
 #include <algorithm>

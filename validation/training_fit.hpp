@@ -10,7 +10,7 @@
 // figure of their profile and are reported as such, and the others are fitted anew.
 //
 // Held-out errors: the rows of each source are predicted by a fit to all others but those that
-// repeat one of its configurations (same_configuration.hpp), two steps from the optimum of all rows
+// repeat one of its configurations (configuration_numbers()), two steps from the optimum of all rows
 // with its derivatives. A figure that is fitted to all rows, but that the others do not determine,
 // is at its prior there.
 #pragma once
@@ -60,6 +60,11 @@ struct FitRows {
 // Leaves out the rows that cannot be simulated or have no step time, and chooses the open fields of
 // the others, which searches: once for all fits. Throws InputError as resolved_scenario() does.
 FitRows rows_to_fit(const std::vector<Measurement>& measurements);
+
+// Returns a number for each scenario, which is the same for scenarios of one model, plan, stack and
+// number of accelerators of one kind, whatever they are called. Variants of a stack count as one:
+// later releases of a table measure most of the earlier ones' configurations again.
+std::vector<std::size_t> configuration_numbers(const std::vector<Scenario>& scenarios);
 
 struct TrainingFitOptions {
   // Rows that a profile needs to have its figures fitted.

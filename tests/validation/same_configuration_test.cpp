@@ -1,6 +1,4 @@
 // Steps that are repeated, and steps that differ in one thing.
-#include "validation/same_configuration.hpp"
-
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -8,6 +6,7 @@
 
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
+#include "validation/training_fit.hpp"
 
 namespace shardwright::validation {
 namespace {
