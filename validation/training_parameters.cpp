@@ -1,10 +1,10 @@
-#include "validation/training_parameters.hpp"
-
+// The figures of accelerators and stacks that measured training steps can determine.
 #include <map>
 #include <utility>
 
 #include "core/spec/profile_library.hpp"
 #include "sim/cost/attention_cost.hpp"
+#include "validation/training_fit.hpp"
 
 namespace shardwright::validation {
 namespace {
