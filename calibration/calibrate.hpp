@@ -18,6 +18,7 @@
 #include "core/base/error.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/exchange_sample.hpp"
+#include "core/timeline/timeline.hpp"
 
 namespace shardwright::calibration {
 
@@ -88,5 +89,11 @@ Seconds predicted_step(const Scenario& scenario, const ClusterSpec& cluster);
 // or where it was planned for another accelerator of the same kind. A run that does not say what it
 // computed on did so on what its plan is for.
 void check_device(const MeasuredRun& run, const ClusterSpec& cluster, ProblemList& problems);
+
+// The run's last recorded step. Each measured rank is followed by the prediction of its stage on
+// the profile: rank r becomes 2 r and 2 r + 1, labelled "rank 3, stage 1: measured" and ":
+// predicted". Spans keep their names, streams, layers and microbatches, so that they can be
+// compared line by line.
+Timeline side_by_side(const MeasuredRun& run, const ClusterSpec& cluster);
 
 }  // namespace shardwright::calibration

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "calibration/figure_fit.hpp"
-#include "calibration/kernel_timing.hpp"
 #include "calibration/part_calibration.hpp"
 #include "calibration/profile_fit.hpp"
+#include "calibration/timing.hpp"
 #include "sim/cost/curve_cost.hpp"
 
 namespace shardwright::calibration {

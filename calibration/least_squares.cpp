@@ -238,20 +238,6 @@ void report(const FitProblem& problem, const Round& round, FitResult& result) {
 
 }  // namespace
 
-const char* name_of(FitVerdict verdict) {
-  switch (verdict) {
-    case FitVerdict::Fitted:
-      return "fitted";
-    case FitVerdict::AtLimit:
-      return "at its physical limit";
-    case FitVerdict::Undetermined:
-      return "not determined by the data";
-    case FitVerdict::PushedToLimit:
-      return "pushed to its limit by the data";
-  }
-  return "";
-}
-
 bool is_determined(FitVerdict verdict) {
   return verdict == FitVerdict::Fitted || verdict == FitVerdict::AtLimit;
 }

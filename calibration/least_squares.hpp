@@ -12,9 +12,12 @@
 // Deterministic.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <string>
 #include <vector>
+
+#include "core/base/enum_names.hpp"
 
 namespace shardwright::calibration {
 
@@ -43,9 +46,10 @@ enum class FitVerdict {
   PushedToLimit
 };
 
-// "fitted", "at its physical limit", "not determined by the data", "pushed to its limit by the
-// data".
-const char* name_of(FitVerdict verdict);
+constexpr auto enum_names(FitVerdict) {
+  return std::array{"fitted", "at its physical limit", "not determined by the data",
+                    "pushed to its limit by the data"};
+}
 
 // True of verdicts on a parameter that takes the value which the data say; others keep their own.
 bool is_determined(FitVerdict verdict);

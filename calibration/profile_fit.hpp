@@ -8,9 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "calibration/collective_timing.hpp"
-#include "calibration/kernel_timing.hpp"
 #include "calibration/least_squares.hpp"
+#include "calibration/timing.hpp"
 #include "core/spec/cluster_spec.hpp"
 
 namespace shardwright::calibration {

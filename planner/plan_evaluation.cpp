@@ -10,7 +10,6 @@
 #include "core/spec/plan_check.hpp"
 #include "planner/layer_cost_cache.hpp"
 #include "sim/step/analytic.hpp"
-#include "sim/step/bound.hpp"
 #include "sim/step/layer_costs.hpp"
 
 namespace shardwright::planner {

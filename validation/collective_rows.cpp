@@ -5,7 +5,6 @@
 
 #include "core/base/json_lines.hpp"
 #include "core/spec/spec_document.hpp"
-#include "validation/measurement.hpp"
 #include "validation/timing_report.hpp"
 
 namespace shardwright::validation {
@@ -33,20 +32,15 @@ void read_supported(ObjectReader& row, calibration::CollectiveTiming& timing) {
 
 calibration::CollectiveTiming read_collective(ObjectReader& row) {
   calibration::CollectiveTiming timing;
-  timing.id = row.name("id");
-  timing.source = read_published_source(row.object("source")).title;
-  row.boolean_or("verified", false);
+  read_origin(row, timing);
   timing.system = row.text_or("system", "");
   timing.gpu = row.text_or("accelerator", "");
   timing.name = row.text_or("collective", "");
-  timing.unsupported = row.text_or("unsupported", "");
   timing.members = row.integer("members", {2, kMostMembers});
   timing.nodes = row.integer_or("nodes", 0, {1, timing.members});
   timing.groups = row.integer_or("groups", 1, {1, kMostMembers});
   if (row.has("algorithm")) timing.forced = kAlgorithms[row.choose("algorithm", kAlgorithmNames)];
   timing.call = Seconds(row.number_or("call_s", 0.0));
-  if (row.has("assumed")) timing.assumed = row.texts("assumed");
-  row.text_or("notes", "");
   if (timing.unsupported.empty()) {
     read_supported(row, timing);
   } else {
@@ -58,13 +52,10 @@ calibration::CollectiveTiming read_collective(ObjectReader& row) {
 }
 
 TimingComparison compare(const calibration::CollectiveTiming& timing) {
-  TimingComparison row;
-  row.id = timing.id;
-  row.source = timing.source;
-  row.device = timing.gpu.empty() ? timing.system : timing.gpu;
-  row.filled_in = timing.assumed;
+  TimingComparison row = described(timing);
+  if (timing.gpu.empty()) row.device = timing.system;
   const bool supported = timing.unsupported.empty();
-  row.reason = supported ? calibration::gap_on(timing, *timing.cluster) : timing.unsupported;
+  if (supported) row.reason = calibration::gap_on(timing, *timing.cluster);
   const std::int64_t nodes = timing.nodes > 0 || !supported
                                  ? timing.nodes
                                  : calibration::placement_of(timing, *timing.cluster).span;
@@ -77,7 +68,6 @@ TimingComparison compare(const calibration::CollectiveTiming& timing) {
   if (row.skipped) return row;
   if (timing.nodes == 0) row.filled_in.push_back(fmt::format("nodes: {}", nodes));
   row.profile = timing.cluster->name;
-  row.measured = timing.measured;
   row.predicted = cost.time + timing.call;
   return row;
 }

@@ -9,7 +9,6 @@
 #include "core/base/nearest_name.hpp"
 #include "core/spec/profile_library.hpp"
 #include "sim/cost/matrix_peak.hpp"
-#include "validation/measurement.hpp"
 #include "validation/timing_report.hpp"
 
 namespace shardwright::validation {
@@ -86,14 +85,9 @@ void read_what_ran(ObjectReader& row, calibration::KernelTiming& timing) {
 
 calibration::KernelTiming read_kernel_row(ObjectReader& row) {
   calibration::KernelTiming timing;
-  timing.id = row.name("id");
-  timing.source = read_published_source(row.object("source")).title;
-  row.boolean_or("verified", false);
+  read_origin(row, timing);
   timing.gpu = row.text_or("device", "");
-  timing.unsupported = row.text_or("unsupported", "");
   timing.op = row.text_or("op", "");
-  if (row.has("assumed")) timing.assumed = row.texts("assumed");
-  row.text_or("notes", "");
   if (timing.unsupported.empty()) read_what_ran(row, timing);
   row.refuse_unknown_keys();
   return timing;
@@ -153,18 +147,12 @@ std::string gap_of(const calibration::KernelTiming& timing, const AcceleratorSpe
 
 TimingComparison compare(const calibration::KernelTiming& timing,
                          const std::optional<AcceleratorSpec>& accelerator) {
-  TimingComparison row;
-  row.id = timing.id;
-  row.source = timing.source;
-  row.device = timing.gpu;
+  TimingComparison row = described(timing);
   row.op = timing.op;
-  row.filled_in = timing.assumed;
-  row.reason = timing.unsupported;
   if (accelerator && row.reason.empty()) row.reason = gap_of(timing, *accelerator);
   row.skipped = !row.reason.empty();
   if (row.skipped) return row;
   row.profile = accelerator->name;
-  row.measured = timing.measured;
   row.predicted = predict(timing, *accelerator);
   return row;
 }

@@ -3,6 +3,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/base/json_reader.hpp"
+#include "validation/measurement.hpp"
+
 namespace shardwright::validation {
 namespace {
 
@@ -23,6 +26,26 @@ Json row_json(const TimingComparison& row) {
 }
 
 }  // namespace
+
+void read_origin(ObjectReader& row, calibration::Timing& timing) {
+  timing.id = row.name("id");
+  timing.source = read_published_source(row.object("source")).title;
+  row.boolean_or("verified", false);
+  timing.unsupported = row.text_or("unsupported", "");
+  if (row.has("assumed")) timing.assumed = row.texts("assumed");
+  row.text_or("notes", "");
+}
+
+TimingComparison described(const calibration::Timing& timing) {
+  TimingComparison row;
+  row.id = timing.id;
+  row.source = timing.source;
+  row.device = timing.gpu;
+  row.filled_in = timing.assumed;
+  row.reason = timing.unsupported;
+  row.measured = timing.measured;
+  return row;
+}
 
 TimingReport report_on(std::vector<TimingComparison> rows) {
   TimingReport report;

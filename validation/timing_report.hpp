@@ -8,10 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "calibration/collective_timing.hpp"
 #include "calibration/error_statistics.hpp"
-#include "calibration/kernel_timing.hpp"
+#include "calibration/timing.hpp"
 #include "core/base/units.hpp"
+
+namespace shardwright {
+class ObjectReader;
+}
 
 namespace shardwright::validation {
 
@@ -54,6 +57,12 @@ std::vector<calibration::KernelTiming> read_kernel_timings(std::istream& stream,
                                                            const std::string& source);
 std::vector<calibration::CollectiveTiming> read_collective_timings(std::istream& stream,
                                                                    const std::string& source);
+
+// Reads what rows of kernels and of collectives have in common.
+void read_origin(ObjectReader& row, calibration::Timing& timing);
+
+// The timing before it is predicted: skipped, if it is not supported.
+TimingComparison described(const calibration::Timing& timing);
 
 TimingReport report_on(std::vector<TimingComparison> rows);
 

@@ -9,11 +9,12 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "calibration/robust_minimiser.hpp"
 #include "core/base/error.hpp"
-#include "validation/same_configuration.hpp"
+#include "core/spec/profile_library.hpp"
 #include "validation/validation.hpp"
 
 namespace shardwright::validation {
@@ -40,13 +41,76 @@ constexpr int kRefits = 2;
 // The relative gain of a step below which the fit stops.
 constexpr double kLeastGain = 1e-3;
 
+Eigen::VectorXd deviations(const Eigen::MatrixXd& curvature) {
+  const Eigen::Index size = curvature.rows();
+  return curvature.ldlt().solve(Eigen::MatrixXd::Identity(size, size)).diagonal().cwiseSqrt();
+}
+
+auto configuration(const Scenario& scenario) {
+  const Plan& plan = scenario.plan;
+  const ModelSpec& model = scenario.model;
+  // Variants of a stack are patches on the profile that states the family.
+  return std::tuple(scenario.cluster.accelerator.name,
+                    stack_that_states(scenario.stack.name, "/family"),
+                    count_parameters(model).total, model.layers, plan.seq_len, plan.world_size(),
+                    plan.tp, plan.pp, plan.cp, plan.ep, plan.vpp, plan.micro_batch,
+                    plan.global_batch, plan.precision, plan.recompute, plan.recompute_layers,
+                    plan.sequence_parallel, plan.zero_stage, scenario.stack.fusion.flash_attention);
+}
+
 class Fit {
  public:
-  Fit(const FitRows& rows, const TrainingFitOptions& options);
+  Fit(const FitRows& rows, const TrainingFitOptions& options)
+      : options_(options), rows_(rows.measurements), scenarios_(rows.scenarios) {
+    if (rows_.empty())
+      throw InputError("fit", {{"", "no measured step that can be simulated", "at least one"}});
+    weigh_sources();
+    parameters_ = training_parameters(scenarios_, options.least_rows);
+    verdicts_.assign(parameters_.size(), calibration::FitVerdict::Fitted);
+    const auto count = static_cast<Eigen::Index>(parameters_.size());
+    start_.resize(count);
+    prior_.resize(count);
+    for (std::size_t j = 0; j < parameters_.size(); ++j) {
+      const TrainingParameter& parameter = parameters_[j];
+      start_[static_cast<Eigen::Index>(j)] =
+          inner(parameter, std::clamp(parameter.get(scenarios_[parameter.rows.front()]),
+                                      parameter.low, parameter.high));
+      prior_[static_cast<Eigen::Index>(j)] = inner(parameter, parameter.typical);
+    }
+    point_ = start_;
+    deviation_ = Eigen::VectorXd::Zero(count);
+  }
 
-  TrainingFit run();
+  TrainingFit run() {
+    TrainingFit fit;
+    at_ = residuals(point_);
+    fit.before = calibration::summarise_logarithms({at_.begin(), at_.end()});
+    for (const double pass : {0.0, 1.0}) {
+      descend(pass);
+      judge();
+    }
+    descend(2.0);
+    fit.after = calibration::summarise_logarithms({at_.begin(), at_.end()});
+    fit.held_out_errors = hold_out_each_source();
+    std::vector<calibration::ErrorSample> samples;
+    for (const HeldOutError& each : fit.held_out_errors) samples.push_back({each.error, false});
+    fit.held_out = calibration::summarise(samples);
+    for (std::size_t j = 0; j < parameters_.size(); ++j) {
+      const auto index = static_cast<Eigen::Index>(j);
+      const auto at = [&](double deviations) {
+        return outer(parameters_[j], point_[index] + deviations * deviation_[index]);
+      };
+      fit.figures.push_back({parameters_[j], outer(parameters_[j], start_[index]), at(0.0),
+                             at(-kTwoSided95), at(kTwoSided95), verdicts_[j]});
+    }
+    return fit;
+  }
 
  private:
+  struct Step {
+    Eigen::VectorXd point, deviation;
+  };
+
   static double inner(const TrainingParameter& parameter, double value) {
     return parameter.logarithmic ? std::log(value) : value;
   }
@@ -54,28 +118,209 @@ class Fit {
     const double value = parameter.logarithmic ? std::exp(inner_value) : inner_value;
     return std::clamp(value, parameter.low, parameter.high);
   }
-  void weigh_sources();
-  Scenario with(std::size_t row, const Eigen::VectorXd& point) const;
-  double residual(std::size_t row, const Scenario& scenario) const;
-  Eigen::VectorXd residuals(const Eigen::VectorXd& point) const;
-  Eigen::MatrixXd derivatives(const Eigen::VectorXd& point, const Eigen::VectorXd& at) const;
-  Eigen::VectorXd row_weights(const Eigen::VectorXd& residual) const;
-  double loss(const Eigen::VectorXd& residual) const;
-  calibration::RobustProblem problem() const;
-  struct Step {
-    Eigen::VectorXd point, deviation;
-  };
-  Step solve(const Eigen::MatrixXd& jacobian, const Eigen::VectorXd& residual,
-             const Eigen::VectorXd& weights, const Eigen::VectorXd& point) const;
-  Eigen::VectorXd clamped(const Eigen::VectorXd& point) const;
-  void descend(double pass);
   bool is_free(std::size_t j) const { return verdicts_[j] == calibration::FitVerdict::Fitted; }
-  void judge();
-  Eigen::VectorXd refitted(const Eigen::MatrixXd& jacobian,
-                           const std::vector<bool>& left_out) const;
-  std::vector<HeldOutError> hold_out_each_source() const;
+
   bool tell(double share, const std::string& text) const {
     return !options_.progress || options_.progress(share, text);
+  }
+
+  void weigh_sources() {
+    std::map<std::string, double> sizes;
+    for (const Measurement& row : rows_) sizes[row.source.title] += 1.0;
+    for (const Measurement& row : rows_) {
+      const double n = sizes[row.source.title];
+      weights_.push_back(n <= kFullRows ? 1.0 : (kFullRows + std::sqrt(n - kFullRows)) / n);
+    }
+  }
+
+  Scenario with(std::size_t row, const Eigen::VectorXd& point) const {
+    Scenario scenario = scenarios_[row];
+    for (std::size_t j = 0; j < parameters_.size(); ++j) {
+      const TrainingParameter& parameter = parameters_[j];
+      if (std::binary_search(parameter.rows.begin(), parameter.rows.end(), row))
+        parameter.set(scenario, outer(parameter, point[static_cast<Eigen::Index>(j)]));
+    }
+    return scenario;
+  }
+
+  double residual(std::size_t row, const Scenario& scenario) const {
+    return std::log1p(compare_with(rows_[row], scenario).error);
+  }
+
+  Eigen::VectorXd residuals(const Eigen::VectorXd& point) const {
+    Eigen::VectorXd result(static_cast<Eigen::Index>(rows_.size()));
+    tbb::parallel_for(std::size_t{0}, rows_.size(), [&](std::size_t row) {
+      result[static_cast<Eigen::Index>(row)] = residual(row, with(row, point));
+    });
+    return result;
+  }
+
+  // The derivatives by row and parameter; `at` are the residuals at the point itself.
+  Eigen::MatrixXd derivatives(const Eigen::VectorXd& point, const Eigen::VectorXd& at) const {
+    Eigen::MatrixXd jacobian =
+        Eigen::MatrixXd::Zero(at.size(), static_cast<Eigen::Index>(parameters_.size()));
+    tbb::parallel_for(std::size_t{0}, parameters_.size(), [&](std::size_t j) {
+      const TrainingParameter& parameter = parameters_[j];
+      if (!is_free(j)) return;
+      const auto column = static_cast<Eigen::Index>(j);
+      double step = kProbe * parameter.spread;
+      if (point[column] + step > inner(parameter, parameter.high)) step = -step;
+      Eigen::VectorXd probe = point;
+      probe[column] += step;
+      tbb::parallel_for(std::size_t{0}, parameter.rows.size(), [&](std::size_t i) {
+        const std::size_t row = parameter.rows[i];
+        const auto index = static_cast<Eigen::Index>(row);
+        jacobian(index, column) = (residual(row, with(row, probe)) - at[index]) / step;
+      });
+    });
+    return jacobian;
+  }
+
+  Eigen::VectorXd row_weights(const Eigen::VectorXd& residual) const {
+    Eigen::VectorXd weights(residual.size());
+    for (Eigen::Index i = 0; i < residual.size(); ++i) {
+      weights[i] = weights_[static_cast<std::size_t>(i)] /
+                   (kNoise * std::max(kNoise, std::abs(residual[i])));
+    }
+    return weights;
+  }
+
+  Step solve(const Eigen::MatrixXd& jacobian, const Eigen::VectorXd& residual,
+             const Eigen::VectorXd& weights, const Eigen::VectorXd& point) const {
+    const calibration::NormalEquations equations =
+        calibration::normal_equations(problem(), jacobian, residual, weights, point);
+    return {point - equations.matrix.ldlt().solve(equations.gradient),
+            deviations(equations.matrix)};
+  }
+
+  Eigen::VectorXd clamped(const Eigen::VectorXd& point) const {
+    Eigen::VectorXd result = point;
+    for (Eigen::Index j = 0; j < point.size(); ++j) {
+      const auto index = static_cast<std::size_t>(j);
+      result[j] = is_free(index) ? inner(parameters_[index], outer(parameters_[index], point[j]))
+                                 : start_[j];
+    }
+    return result;
+  }
+
+  double loss(const Eigen::VectorXd& residual) const {
+    double sum = 0.0;
+    for (Eigen::Index i = 0; i < residual.size(); ++i) {
+      const double size = std::abs(residual[i]) / kNoise;
+      sum += weights_[static_cast<std::size_t>(i)] * (size < 1.0 ? size * size : 2.0 * size - 1.0);
+    }
+    return sum;
+  }
+
+  // Parameters that are not free have no room between their bounds.
+  calibration::RobustProblem problem() const {
+    calibration::RobustProblem problem;
+    problem.least = problem.most = start_;
+    problem.prior = prior_;
+    problem.precision.resize(start_.size());
+    for (std::size_t j = 0; j < parameters_.size(); ++j) {
+      const auto index = static_cast<Eigen::Index>(j);
+      problem.precision[index] = kPriorWeight / (parameters_[j].spread * parameters_[j].spread);
+      if (!is_free(j)) continue;
+      problem.least[index] = inner(parameters_[j], parameters_[j].low);
+      problem.most[index] = inner(parameters_[j], parameters_[j].high);
+    }
+    problem.residuals = [this](const Eigen::VectorXd& point) { return residuals(point); };
+    problem.derivatives = [this](const Eigen::VectorXd& point, const Eigen::VectorXd& at) {
+      return derivatives(point, at);
+    };
+    problem.loss = [this](const Eigen::VectorXd& residual) { return loss(residual); };
+    problem.weights = [this](const Eigen::VectorXd& residual) { return row_weights(residual); };
+    return problem;
+  }
+
+  void descend(double pass) {
+    // Residuals are dear: few steps, hardly damped at first, and few tries for each.
+    calibration::MinimiserOptions options{.most_iterations = options_.iterations,
+                                          .enough = kLeastGain,
+                                          .first_damping = 1e-9,
+                                          .retry_damping = 0.25,
+                                          .most_damping = 16.0,
+                                          .goes_on = {}};
+    options.goes_on = [&](int iteration, double cost) {
+      const double done = (static_cast<double>(iteration) / options_.iterations + pass) / kPasses;
+      return tell(done, fmt::format("iteration {}, cost {:.1f}", iteration + 1, cost));
+    };
+    const calibration::Minimum found = calibration::minimise(problem(), point_, at_, options);
+    point_ = found.point;
+    at_ = found.residuals;
+    if (found.curvature.size() > 0) deviation_ = deviations(found.curvature);
+  }
+
+  void judge() {
+    for (std::size_t j = 0; j < parameters_.size(); ++j) {
+      if (!is_free(j)) continue;
+      const TrainingParameter& parameter = parameters_[j];
+      const auto index = static_cast<Eigen::Index>(j);
+      const double low = inner(parameter, parameter.low), high = inner(parameter, parameter.high);
+      const double place = (std::clamp(point_[index], low, high) - low) / (high - low);
+      if (std::min(place, 1.0 - place) < kAtLimit)
+        verdicts_[j] = calibration::FitVerdict::PushedToLimit;
+      else if (deviation_[index] >= kDetermined * parameter.spread)
+        verdicts_[j] = calibration::FitVerdict::Undetermined;
+    }
+    point_ = clamped(point_);
+    at_ = residuals(point_);
+  }
+
+  // The optimum of the rows that are not left out, near that of all rows. A parameter that these rows
+  // do not determine is at its prior.
+  Eigen::VectorXd refitted(const Eigen::MatrixXd& jacobian,
+                           const std::vector<bool>& left_out) const {
+    const auto weights_at = [&](const Eigen::VectorXd& residual) {
+      Eigen::VectorXd weights = row_weights(residual);
+      for (std::size_t row = 0; row < left_out.size(); ++row)
+        if (left_out[row]) weights[static_cast<Eigen::Index>(row)] = 0.0;
+      return weights;
+    };
+    const Eigen::VectorXd deviation = solve(jacobian, at_, weights_at(at_), point_).deviation;
+    Eigen::MatrixXd moved = jacobian;
+    Eigen::VectorXd point = point_;
+    for (Eigen::Index j = 0; j < point.size(); ++j) {
+      const auto index = static_cast<std::size_t>(j);
+      if (!is_free(index) || deviation[j] < kDetermined * parameters_[index].spread) continue;
+      moved.col(j).setZero();
+      point[j] = prior_[j];
+    }
+    Eigen::VectorXd at = point == point_ ? at_ : residuals(point);
+    for (int refit = 1; refit <= kRefits; ++refit) {
+      point = clamped(solve(moved, at, weights_at(at), point).point);
+      if (refit < kRefits) at = residuals(point);
+    }
+    return point;
+  }
+
+  // Leaves out the rows of one source at a time, and the rows of other sources that repeat one of its
+  // configurations.
+  std::vector<HeldOutError> hold_out_each_source() const {
+    const std::vector<std::size_t> configuration = configuration_numbers(scenarios_);
+    std::map<std::string, std::set<std::size_t>> sources;
+    for (std::size_t row = 0; row < rows_.size(); ++row)
+      sources[rows_[row].source.title].insert(configuration[row]);
+    const Eigen::MatrixXd jacobian = derivatives(point_, at_);
+    std::vector<HeldOutError> errors(rows_.size());
+    double done = 0.0;
+    for (const auto& [source, measured] : sources) {
+      std::vector<bool> left_out(rows_.size());
+      for (std::size_t row = 0; row < left_out.size(); ++row)
+        left_out[row] = measured.contains(configuration[row]);
+      const Eigen::VectorXd point = refitted(jacobian, left_out);
+      tbb::parallel_for(std::size_t{0}, rows_.size(), [&, &name = source](std::size_t row) {
+        const Measurement& held = rows_[row];
+        if (held.source.title != name) return;
+        errors[row] = {held.id, name, std::expm1(residual(row, with(row, point)))};
+      });
+      done += 1.0 / static_cast<double>(sources.size());
+      if (!tell((kPasses - 1.0 + done) / kPasses, "leaving out one source after the other")) break;
+    }
+    // A fit that was stopped has left sources out.
+    std::erase_if(errors, [](const HeldOutError& each) { return each.id.empty(); });
+    return errors;
   }
 
   const TrainingFitOptions& options_;
@@ -91,256 +336,15 @@ class Fit {
   Eigen::VectorXd at_;
 };
 
-Fit::Fit(const FitRows& rows, const TrainingFitOptions& options)
-    : options_(options), rows_(rows.measurements), scenarios_(rows.scenarios) {
-  if (rows_.empty())
-    throw InputError("fit", {{"", "no measured step that can be simulated", "at least one"}});
-  weigh_sources();
-  parameters_ = training_parameters(scenarios_, options.least_rows);
-  verdicts_.assign(parameters_.size(), calibration::FitVerdict::Fitted);
-  const auto count = static_cast<Eigen::Index>(parameters_.size());
-  start_.resize(count);
-  prior_.resize(count);
-  for (std::size_t j = 0; j < parameters_.size(); ++j) {
-    const TrainingParameter& parameter = parameters_[j];
-    start_[static_cast<Eigen::Index>(j)] =
-        inner(parameter, std::clamp(parameter.get(scenarios_[parameter.rows.front()]),
-                                    parameter.low, parameter.high));
-    prior_[static_cast<Eigen::Index>(j)] = inner(parameter, parameter.typical);
-  }
-  point_ = start_;
-  deviation_ = Eigen::VectorXd::Zero(count);
-}
-
-void Fit::weigh_sources() {
-  std::map<std::string, double> sizes;
-  for (const Measurement& row : rows_) sizes[row.source.title] += 1.0;
-  for (const Measurement& row : rows_) {
-    const double n = sizes[row.source.title];
-    weights_.push_back(n <= kFullRows ? 1.0 : (kFullRows + std::sqrt(n - kFullRows)) / n);
-  }
-}
-
-Scenario Fit::with(std::size_t row, const Eigen::VectorXd& point) const {
-  Scenario scenario = scenarios_[row];
-  for (std::size_t j = 0; j < parameters_.size(); ++j) {
-    const TrainingParameter& parameter = parameters_[j];
-    if (std::binary_search(parameter.rows.begin(), parameter.rows.end(), row))
-      parameter.set(scenario, outer(parameter, point[static_cast<Eigen::Index>(j)]));
-  }
-  return scenario;
-}
-
-double Fit::residual(std::size_t row, const Scenario& scenario) const {
-  return std::log1p(compare_with(rows_[row], scenario).error);
-}
-
-Eigen::VectorXd Fit::residuals(const Eigen::VectorXd& point) const {
-  Eigen::VectorXd result(static_cast<Eigen::Index>(rows_.size()));
-  tbb::parallel_for(std::size_t{0}, rows_.size(), [&](std::size_t row) {
-    result[static_cast<Eigen::Index>(row)] = residual(row, with(row, point));
-  });
-  return result;
-}
-
-// The derivatives by row and parameter; `at` are the residuals at the point itself.
-Eigen::MatrixXd Fit::derivatives(const Eigen::VectorXd& point, const Eigen::VectorXd& at) const {
-  Eigen::MatrixXd jacobian =
-      Eigen::MatrixXd::Zero(at.size(), static_cast<Eigen::Index>(parameters_.size()));
-  tbb::parallel_for(std::size_t{0}, parameters_.size(), [&](std::size_t j) {
-    const TrainingParameter& parameter = parameters_[j];
-    if (!is_free(j)) return;
-    const auto column = static_cast<Eigen::Index>(j);
-    double step = kProbe * parameter.spread;
-    if (point[column] + step > inner(parameter, parameter.high)) step = -step;
-    Eigen::VectorXd probe = point;
-    probe[column] += step;
-    tbb::parallel_for(std::size_t{0}, parameter.rows.size(), [&](std::size_t i) {
-      const std::size_t row = parameter.rows[i];
-      const auto index = static_cast<Eigen::Index>(row);
-      jacobian(index, column) = (residual(row, with(row, probe)) - at[index]) / step;
-    });
-  });
-  return jacobian;
-}
-
-Eigen::VectorXd Fit::row_weights(const Eigen::VectorXd& residual) const {
-  Eigen::VectorXd weights(residual.size());
-  for (Eigen::Index i = 0; i < residual.size(); ++i) {
-    weights[i] =
-        weights_[static_cast<std::size_t>(i)] / (kNoise * std::max(kNoise, std::abs(residual[i])));
-  }
-  return weights;
-}
-
-Eigen::VectorXd deviations(const Eigen::MatrixXd& curvature) {
-  const Eigen::Index size = curvature.rows();
-  return curvature.ldlt().solve(Eigen::MatrixXd::Identity(size, size)).diagonal().cwiseSqrt();
-}
-
-Fit::Step Fit::solve(const Eigen::MatrixXd& jacobian, const Eigen::VectorXd& residual,
-                     const Eigen::VectorXd& weights, const Eigen::VectorXd& point) const {
-  const calibration::NormalEquations equations =
-      calibration::normal_equations(problem(), jacobian, residual, weights, point);
-  return {point - equations.matrix.ldlt().solve(equations.gradient), deviations(equations.matrix)};
-}
-
-Eigen::VectorXd Fit::clamped(const Eigen::VectorXd& point) const {
-  Eigen::VectorXd result = point;
-  for (Eigen::Index j = 0; j < point.size(); ++j) {
-    const auto index = static_cast<std::size_t>(j);
-    result[j] =
-        is_free(index) ? inner(parameters_[index], outer(parameters_[index], point[j])) : start_[j];
-  }
-  return result;
-}
-
-double Fit::loss(const Eigen::VectorXd& residual) const {
-  double sum = 0.0;
-  for (Eigen::Index i = 0; i < residual.size(); ++i) {
-    const double size = std::abs(residual[i]) / kNoise;
-    sum += weights_[static_cast<std::size_t>(i)] * (size < 1.0 ? size * size : 2.0 * size - 1.0);
-  }
-  return sum;
-}
-
-// Parameters that are not free have no room between their bounds.
-calibration::RobustProblem Fit::problem() const {
-  calibration::RobustProblem problem;
-  problem.least = problem.most = start_;
-  problem.prior = prior_;
-  problem.precision.resize(start_.size());
-  for (std::size_t j = 0; j < parameters_.size(); ++j) {
-    const auto index = static_cast<Eigen::Index>(j);
-    problem.precision[index] = kPriorWeight / (parameters_[j].spread * parameters_[j].spread);
-    if (!is_free(j)) continue;
-    problem.least[index] = inner(parameters_[j], parameters_[j].low);
-    problem.most[index] = inner(parameters_[j], parameters_[j].high);
-  }
-  problem.residuals = [this](const Eigen::VectorXd& point) { return residuals(point); };
-  problem.derivatives = [this](const Eigen::VectorXd& point, const Eigen::VectorXd& at) {
-    return derivatives(point, at);
-  };
-  problem.loss = [this](const Eigen::VectorXd& residual) { return loss(residual); };
-  problem.weights = [this](const Eigen::VectorXd& residual) { return row_weights(residual); };
-  return problem;
-}
-
-void Fit::descend(double pass) {
-  // Residuals are dear: few steps, hardly damped at first, and few tries for each.
-  calibration::MinimiserOptions options{.most_iterations = options_.iterations,
-                                        .enough = kLeastGain,
-                                        .first_damping = 1e-9,
-                                        .retry_damping = 0.25,
-                                        .most_damping = 16.0,
-                                        .goes_on = {}};
-  options.goes_on = [&](int iteration, double cost) {
-    const double done = (static_cast<double>(iteration) / options_.iterations + pass) / kPasses;
-    return tell(done, fmt::format("iteration {}, cost {:.1f}", iteration + 1, cost));
-  };
-  const calibration::Minimum found = calibration::minimise(problem(), point_, at_, options);
-  point_ = found.point;
-  at_ = found.residuals;
-  if (found.curvature.size() > 0) deviation_ = deviations(found.curvature);
-}
-
-void Fit::judge() {
-  for (std::size_t j = 0; j < parameters_.size(); ++j) {
-    if (!is_free(j)) continue;
-    const TrainingParameter& parameter = parameters_[j];
-    const auto index = static_cast<Eigen::Index>(j);
-    const double low = inner(parameter, parameter.low), high = inner(parameter, parameter.high);
-    const double place = (std::clamp(point_[index], low, high) - low) / (high - low);
-    if (std::min(place, 1.0 - place) < kAtLimit)
-      verdicts_[j] = calibration::FitVerdict::PushedToLimit;
-    else if (deviation_[index] >= kDetermined * parameter.spread)
-      verdicts_[j] = calibration::FitVerdict::Undetermined;
-  }
-  point_ = clamped(point_);
-  at_ = residuals(point_);
-}
-
-// The optimum of the rows that are not left out, near that of all rows. A parameter that these rows
-// do not determine is at its prior.
-Eigen::VectorXd Fit::refitted(const Eigen::MatrixXd& jacobian,
-                              const std::vector<bool>& left_out) const {
-  const auto weights_at = [&](const Eigen::VectorXd& residual) {
-    Eigen::VectorXd weights = row_weights(residual);
-    for (std::size_t row = 0; row < left_out.size(); ++row)
-      if (left_out[row]) weights[static_cast<Eigen::Index>(row)] = 0.0;
-    return weights;
-  };
-  const Eigen::VectorXd deviation = solve(jacobian, at_, weights_at(at_), point_).deviation;
-  Eigen::MatrixXd moved = jacobian;
-  Eigen::VectorXd point = point_;
-  for (Eigen::Index j = 0; j < point.size(); ++j) {
-    const auto index = static_cast<std::size_t>(j);
-    if (!is_free(index) || deviation[j] < kDetermined * parameters_[index].spread) continue;
-    moved.col(j).setZero();
-    point[j] = prior_[j];
-  }
-  Eigen::VectorXd at = point == point_ ? at_ : residuals(point);
-  for (int refit = 1; refit <= kRefits; ++refit) {
-    point = clamped(solve(moved, at, weights_at(at), point).point);
-    if (refit < kRefits) at = residuals(point);
-  }
-  return point;
-}
-
-// Leaves out the rows of one source at a time, and the rows of other sources that repeat one of its
-// configurations.
-std::vector<HeldOutError> Fit::hold_out_each_source() const {
-  const std::vector<std::size_t> configuration = configuration_numbers(scenarios_);
-  std::map<std::string, std::set<std::size_t>> sources;
-  for (std::size_t row = 0; row < rows_.size(); ++row)
-    sources[rows_[row].source.title].insert(configuration[row]);
-  const Eigen::MatrixXd jacobian = derivatives(point_, at_);
-  std::vector<HeldOutError> errors(rows_.size());
-  double done = 0.0;
-  for (const auto& [source, measured] : sources) {
-    std::vector<bool> left_out(rows_.size());
-    for (std::size_t row = 0; row < left_out.size(); ++row)
-      left_out[row] = measured.contains(configuration[row]);
-    const Eigen::VectorXd point = refitted(jacobian, left_out);
-    tbb::parallel_for(std::size_t{0}, rows_.size(), [&, &name = source](std::size_t row) {
-      const Measurement& held = rows_[row];
-      if (held.source.title != name) return;
-      errors[row] = {held.id, name, std::expm1(residual(row, with(row, point)))};
-    });
-    done += 1.0 / static_cast<double>(sources.size());
-    if (!tell((kPasses - 1.0 + done) / kPasses, "leaving out one source after the other")) break;
-  }
-  // A fit that was stopped has left sources out.
-  std::erase_if(errors, [](const HeldOutError& each) { return each.id.empty(); });
-  return errors;
-}
-
-TrainingFit Fit::run() {
-  TrainingFit fit;
-  at_ = residuals(point_);
-  fit.before = calibration::summarise_logarithms({at_.begin(), at_.end()});
-  for (const double pass : {0.0, 1.0}) {
-    descend(pass);
-    judge();
-  }
-  descend(2.0);
-  fit.after = calibration::summarise_logarithms({at_.begin(), at_.end()});
-  fit.held_out_errors = hold_out_each_source();
-  std::vector<calibration::ErrorSample> samples;
-  for (const HeldOutError& each : fit.held_out_errors) samples.push_back({each.error, false});
-  fit.held_out = calibration::summarise(samples);
-  for (std::size_t j = 0; j < parameters_.size(); ++j) {
-    const auto index = static_cast<Eigen::Index>(j);
-    const auto at = [&](double deviations) {
-      return outer(parameters_[j], point_[index] + deviations * deviation_[index]);
-    };
-    fit.figures.push_back({parameters_[j], outer(parameters_[j], start_[index]), at(0.0),
-                           at(-kTwoSided95), at(kTwoSided95), verdicts_[j]});
-  }
-  return fit;
-}
-
 }  // namespace
+
+std::vector<std::size_t> configuration_numbers(const std::vector<Scenario>& scenarios) {
+  std::map<decltype(configuration(Scenario())), std::size_t> known;
+  std::vector<std::size_t> numbers;
+  for (const Scenario& scenario : scenarios)
+    numbers.push_back(known.try_emplace(configuration(scenario), known.size()).first->second);
+  return numbers;
+}
 
 FitRows rows_to_fit(const std::vector<Measurement>& measurements) {
   FitRows rows;

@@ -10,21 +10,54 @@
 // figure of their profile and are reported as such, and the others are fitted anew.
 //
 // Held-out errors: the rows of each source are predicted by a fit to all others but those that
-// repeat one of its configurations (same_configuration.hpp), two steps from the optimum of all rows
+// repeat one of its configurations (configuration_numbers()), two steps from the optimum of all rows
 // with its derivatives. A figure that is fitted to all rows, but that the others do not determine,
 // is at its prior there.
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "calibration/error_statistics.hpp"
 #include "calibration/least_squares.hpp"
 #include "validation/measurement.hpp"
-#include "validation/training_parameters.hpp"
 
 namespace shardwright::validation {
+
+// The profiles that a figure stands in. AllAccelerators: one figure that all of them share.
+enum class ProfileKind { Accelerator, AllAccelerators, Stack };
+
+// One figure of one profile, or of all accelerators. `get` and `set` act on a scenario that the
+// profile is part of.
+struct TrainingParameter {
+  ProfileKind kind = ProfileKind::Accelerator;
+  // "h100-sxm", "megatron-core", "all accelerators". A figure of a variant of a stack belongs to the
+  // profile that states it.
+  std::string profile;
+  // The place of the figure in the profile's file: "host/launch_s".
+  std::string key;
+  // The physical range.
+  double low = 0.0, high = 0.0;
+  // The value that is expected before any row is seen.
+  double typical = 0.0;
+  // How far from that it may plausibly lie, one deviation.
+  double spread = 0.0;
+  // Steps and `spread` are relative.
+  bool logarithmic = false;
+  std::function<double(const Scenario&)> get;
+  std::function<void(Scenario&, double)> set;
+  // Indices of the scenarios that it governs.
+  std::vector<std::size_t> rows;
+  // The profiles of those scenarios that have the figure: `profile`, or each of their accelerators.
+  std::set<std::string> profiles;
+};
+
+// Returns a parameter for each figure of each profile that at least `least_rows` of the scenarios use.
+std::vector<TrainingParameter> training_parameters(const std::vector<Scenario>& scenarios,
+                                                   std::size_t least_rows);
 
 struct FittedFigure {
   TrainingParameter parameter;
@@ -60,6 +93,11 @@ struct FitRows {
 // Leaves out the rows that cannot be simulated or have no step time, and chooses the open fields of
 // the others, which searches: once for all fits. Throws InputError as resolved_scenario() does.
 FitRows rows_to_fit(const std::vector<Measurement>& measurements);
+
+// Returns a number for each scenario, which is the same for scenarios of one model, plan, stack and
+// number of accelerators of one kind, whatever they are called. Variants of a stack count as one:
+// later releases of a table measure most of the earlier ones' configurations again.
+std::vector<std::size_t> configuration_numbers(const std::vector<Scenario>& scenarios);
 
 struct TrainingFitOptions {
   // Rows that a profile needs to have its figures fitted.

@@ -1,6 +1,5 @@
 #include <nlohmann/json.hpp>
 
-#include "sim/step/step_result_json.hpp"
 #include "validation/validation.hpp"
 
 namespace shardwright::validation {

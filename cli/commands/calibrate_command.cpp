@@ -13,7 +13,6 @@
 #include "calibration/calibrate.hpp"
 #include "calibration/nccl_tests.hpp"
 #include "calibration/run_samples.hpp"
-#include "calibration/side_by_side.hpp"
 #include "cli/commands/command.hpp"
 #include "cli/commands/distinct_names.hpp"
 #include "cli/options/scenario_parts.hpp"

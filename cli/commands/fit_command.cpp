@@ -121,12 +121,11 @@ Table figures_table(const validation::TrainingFit& fit) {
     const auto number = [&](double value) {
       return each.is_fitted() ? format_number(value, 4) : std::string();
     };
-    table.add_row(
-        {each.parameter.profile, each.parameter.key,
-         format_count(static_cast<std::int64_t>(each.parameter.rows.size())),
-         format_number(each.before, 4),
-         each.is_fitted() ? format_number(each.after, 4) : calibration::name_of(each.verdict),
-         number(each.low), number(each.high)});
+    table.add_row({each.parameter.profile, each.parameter.key,
+                   format_count(static_cast<std::int64_t>(each.parameter.rows.size())),
+                   format_number(each.before, 4),
+                   each.is_fitted() ? format_number(each.after, 4) : name_of(each.verdict),
+                   number(each.low), number(each.high)});
   }
   return table;
 }
@@ -139,7 +138,7 @@ ordered_json fit_json(const validation::TrainingFit& fit) {
                        {"rows", each.parameter.rows.size()},
                        {"before", each.before},
                        {"value", each.after},
-                       {"verdict", calibration::name_of(each.verdict)},
+                       {"verdict", name_of(each.verdict)},
                        {"low", each.is_fitted() ? ordered_json(each.low) : ordered_json()},
                        {"high", each.is_fitted() ? ordered_json(each.high) : ordered_json()}});
   }

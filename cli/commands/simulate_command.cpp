@@ -30,7 +30,6 @@
 #include "sim/step/predicted_timeline.hpp"
 #include "sim/step/simulate.hpp"
 #include "sim/step/step_result.hpp"
-#include "sim/step/step_result_json.hpp"
 
 namespace shardwright::cli {
 

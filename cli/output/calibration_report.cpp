@@ -136,7 +136,7 @@ ordered_json figure_json(const calibration::CalibratedFigure& figure) {
           {"value", fit.value},
           {"low", interval ? ordered_json(fit.low) : nullptr},
           {"high", interval ? ordered_json(fit.high) : nullptr},
-          {"verdict", calibration::name_of(fit.verdict)},
+          {"verdict", name_of(fit.verdict)},
           {"limit", pushed ? ordered_json(fit.limit) : nullptr},
           {"timings", figure.samples},
           {"residual_ratio", figure.residual}};

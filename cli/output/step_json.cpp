@@ -8,7 +8,6 @@
 #include "core/spec/model_json.hpp"
 #include "core/spec/plan_json.hpp"
 #include "core/spec/stack_json.hpp"
-#include "sim/step/step_result_json.hpp"
 #include "validation/prediction_interval.hpp"
 
 namespace shardwright::cli {

@@ -1,6 +1,7 @@
 #include "sim/network/flow_simulation.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <string>
 
@@ -8,7 +9,6 @@
 #include "sim/engine/event_queue.hpp"
 #include "sim/network/bottleneck_clocks.hpp"
 #include "sim/network/flow_network.hpp"
-#include "sim/network/route_table.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -17,6 +17,44 @@ namespace {
 // sums of equal terms, well below what anybody asks of the result.
 constexpr double kSimultaneous = 1e-12;
 constexpr std::uint32_t kNoFlow = UINT32_MAX;
+
+// Numbers distinct routes in the order in which they first appear: a hash table over flat arrays.
+// The spans that it is given must outlive it.
+class RouteTable {
+ public:
+  // Room for that many distinct routes.
+  explicit RouteTable(std::size_t most_routes) : cells_(std::bit_ceil(2 * most_routes + 1), 0) {}
+
+  // The number of the route, and whether it is a new one.
+  std::pair<std::uint32_t, bool> find_or_add(std::span<const LinkIndex> route) {
+    const std::size_t mask = cells_.size() - 1;
+    for (std::size_t cell = hash(route) & mask;; cell = (cell + 1) & mask) {
+      if (cells_[cell] == 0) {
+        routes_.push_back(route);
+        cells_[cell] = static_cast<std::uint32_t>(routes_.size());
+        return {cells_[cell] - 1, true};
+      }
+      const auto known = routes_[cells_[cell] - 1];
+      if (std::equal(known.begin(), known.end(), route.begin(), route.end()))
+        return {cells_[cell] - 1, false};
+    }
+  }
+
+ private:
+  // Multiply and fold, with the multiplier of a 64-bit linear congruential generator (Knuth, MMIX).
+  static std::uint64_t hash(std::span<const LinkIndex> route) {
+    std::uint64_t value = route.size();
+    for (const LinkIndex link : route) {
+      value = (value ^ link) * 6364136223846793005ULL;
+      value ^= value >> 32;
+    }
+    return value;
+  }
+
+  // The number of a route + 1; 0 if the cell is free.
+  std::vector<std::uint32_t> cells_;
+  std::vector<std::span<const LinkIndex>> routes_;
+};
 
 enum class Kind : std::uint32_t {
   // The next of the flows starts that have a given time.

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
-#include "sim/network/topology_builder.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -25,10 +24,6 @@ void add_hops(const TorusAxis& axis, std::uint32_t from, std::uint32_t to,
 }
 
 }  // namespace
-
-Topology Topology::build(const ClusterSpec& cluster, std::int64_t nodes, LinkRate rate) {
-  return Builder(cluster, nodes, rate).build();
-}
 
 std::vector<BytesPerSecond> Topology::capacities() const {
   std::vector<BytesPerSecond> values;

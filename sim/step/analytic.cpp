@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "sim/step/bound.hpp"
 #include "sim/step/layer_costs.hpp"
 #include "sim/step/pipeline_paths.hpp"
 #include "sim/step/schedule_profile.hpp"

@@ -1,7 +1,6 @@
-#include "sim/step/bound.hpp"
-
 #include <algorithm>
 
+#include "sim/step/analytic.hpp"
 #include "sim/step/pipeline_paths.hpp"
 
 namespace shardwright::sim {

@@ -3,7 +3,7 @@
 // A part (a layer, the embedding, the head) is priced and replayed alone: its compute stream is
 // free and its inputs are there when it starts, so that collectives that its kernels wait for count
 // and those beside them do not. In a step no part takes less. The estimates of the lower fidelity
-// levels (analytic.hpp, bound.hpp) are made of these numbers.
+// levels (analytic.hpp) are made of these numbers.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// The ways through a pipeline that may decide how long its slots take: of the bound (bound.hpp) and
+// The ways through a pipeline that may decide how long its slots take: of the bound and
 // of the analytic level (analytic.hpp). All in seconds from the start of the step; none but the
 // listed one is longer than in the event simulation.
 #pragma once

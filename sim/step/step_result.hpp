@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
 #include "core/base/units.hpp"
@@ -84,5 +85,12 @@ struct StepResult {
   const TimeBreakdown& time() const { return stages[static_cast<std::size_t>(bottleneck)].time; }
   const MemoryPeak& memory() const { return stages[static_cast<std::size_t>(fullest)].memory; }
 };
+
+// {"compute_s", "gemm_s", …, "exposed": {AXIS: seconds}, "offload_s", "bubble_s", "host_s",
+// "stall_s"}.
+nlohmann::ordered_json time_json(const TimeBreakdown& time);
+
+// {"peak_bytes", "breakdown": {CATEGORY: bytes}}.
+nlohmann::ordered_json memory_json(const MemoryPeak& memory);
 
 }  // namespace shardwright::sim

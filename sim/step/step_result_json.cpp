@@ -1,8 +1,6 @@
-#include "sim/step/step_result_json.hpp"
-
 #include <nlohmann/json.hpp>
 
-#include "core/op/op.hpp"
+#include "sim/step/step_result.hpp"
 
 namespace shardwright::sim {
 

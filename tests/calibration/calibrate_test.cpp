@@ -12,7 +12,6 @@
 #include <random>
 
 #include "calibration/part_calibration.hpp"
-#include "calibration/side_by_side.hpp"
 #include "core/base/error.hpp"
 #include "core/lowering/lowering.hpp"
 #include "core/program/rank_grid.hpp"

@@ -9,9 +9,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "core/base/error.hpp"
 #include "core/spec/scenario.hpp"
 #include "tests/scratch_path.hpp"
+#include "tests/thrown.hpp"
 
 namespace shardwright::calibration {
 namespace {
@@ -48,12 +48,7 @@ class RunFolder : public ::testing::Test {
   }
 
   std::string error() const {
-    try {
-      load_run(folder_);
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "";
+    return thrown_by([this] { load_run(folder_); });
   }
 
   const std::filesystem::path folder_ = scratch_path("run");

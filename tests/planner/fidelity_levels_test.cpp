@@ -8,7 +8,6 @@
 
 #include "core/program/groups.hpp"
 #include "sim/step/analytic.hpp"
-#include "sim/step/bound.hpp"
 #include "sim/step/layer_costs.hpp"
 #include "sim/step/simulate.hpp"
 #include "tests/planner/random_plan.hpp"

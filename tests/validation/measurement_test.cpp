@@ -7,8 +7,8 @@
 #include <set>
 #include <sstream>
 
-#include "core/base/error.hpp"
 #include "core/spec/profile_library.hpp"
+#include "tests/thrown.hpp"
 #include "tests/validation/shipped_measurements.hpp"
 
 namespace shardwright::validation {
@@ -40,13 +40,7 @@ std::vector<Measurement> read(const std::vector<json>& lines) {
 }
 
 std::vector<std::string> places_of_problems(const std::vector<json>& lines) {
-  std::vector<std::string> places;
-  try {
-    read(lines);
-  } catch (const InputError& error) {
-    for (const Problem& problem : error.problems()) places.push_back(problem.where);
-  }
-  return places;
+  return problems_of([&] { read(lines); });
 }
 
 TEST(Measurement, IsReadWithAllItsFields) {
@@ -121,23 +115,15 @@ TEST(Measurement, OpenShardingLeavesThePlanStated) {
 
 TEST(Measurement, IsFoundByItsIdOrTheNearestIsNamed) {
   EXPECT_EQ(shipped("sc21", "sc21-t1-1.7b").id, "sc21-t1-1.7b");
-  try {
-    shipped("sc21", "sc21-t1-17b");
-    FAIL() << "found";
-  } catch (const InputError& error) {
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("sc21-t1-1.7b"));
-  }
+  EXPECT_THAT(thrown_by([] { shipped("sc21", "sc21-t1-17b"); }),
+              ::testing::HasSubstr("sc21-t1-1.7b"));
 }
 
 TEST(Measurement, FilesCountOnceAndTheirProblemsAreSaidTogether) {
   const std::string file = shipped_file("training/sc21");
   EXPECT_EQ(read_measurements(std::vector{file, file}).size(), read_measurements(file).size());
-  try {
-    read_measurements(std::vector<std::string>{"none-a.jsonl", "none-b.jsonl"});
-    FAIL() << "read";
-  } catch (const InputError& error) {
-    EXPECT_EQ(error.problems().size(), 2U);
-  }
+  const std::vector<std::string> missing = {"none-a.jsonl", "none-b.jsonl"};
+  EXPECT_EQ(problems_of([&] { read_measurements(missing); }).size(), 2U);
 }
 
 TEST(Measurement, EveryShippedOneIsReadable) {

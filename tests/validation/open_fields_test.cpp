@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "core/base/error.hpp"
 #include "core/spec/plan_check.hpp"
 #include "core/spec/plan_json.hpp"
+#include "tests/thrown.hpp"
 #include "tests/validation/shipped_measurements.hpp"
 #include "validation/validation.hpp"
 
@@ -37,13 +37,8 @@ Measurement read_row(const json& row) {
   return read_measurements(stream, "rows.jsonl").front();
 }
 
-std::string problems_of(const json& row) {
-  try {
-    compare_row(read_row(row));
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "none";
+std::string refusal_of(const json& row) {
+  return thrown_by([&] { compare_row(read_row(row)); });
 }
 
 // The user's own search, whose constraints fix what the row states, finds a step of the same length.
@@ -113,7 +108,7 @@ TEST(OpenFields, DegreesNeedTheNumberOfGpus) {
   plan.erase("dp");
   plan.erase("tp");
   json row = row_with({"dp", "tp"}, plan);
-  EXPECT_THAT(problems_of(row), ::testing::HasSubstr("/gpus"));
+  EXPECT_THAT(refusal_of(row), ::testing::HasSubstr("/gpus"));
   row["gpus"] = 8;
   EXPECT_EQ(resolved_scenario(read_row(row)).plan.world_size(), 8);
 }
@@ -121,12 +116,12 @@ TEST(OpenFields, DegreesNeedTheNumberOfGpus) {
 TEST(OpenFields, WhatCannotBeChosenIsRefusedWithItsPlace) {
   json plan = closed_plan();
   plan["micro_batch"] = 1;
-  EXPECT_THAT(problems_of(row_with({"seq_len"}, plan)), ::testing::HasSubstr("/open/0"));
-  EXPECT_THAT(problems_of(row_with({"micro_batch"}, plan)),
+  EXPECT_THAT(refusal_of(row_with({"seq_len"}, plan)), ::testing::HasSubstr("/open/0"));
+  EXPECT_THAT(refusal_of(row_with({"micro_batch"}, plan)),
               ::testing::HasSubstr("/scenario/plan/micro_batch"));
   plan["tp"] = 3;  // which divides no heads
   plan.erase("micro_batch");
-  EXPECT_THAT(problems_of(row_with({"micro_batch"}, plan)), ::testing::HasSubstr("a row/open"));
+  EXPECT_THAT(refusal_of(row_with({"micro_batch"}, plan)), ::testing::HasSubstr("a row/open"));
 }
 
 }  // namespace

@@ -5,11 +5,10 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <tuple>
 
-#include "core/base/error.hpp"
 #include "tests/scratch_path.hpp"
+#include "tests/thrown.hpp"
 #include "tests/validation/shipped_measurements.hpp"
 #include "validation/timing_report.hpp"
 
@@ -71,22 +70,7 @@ TimingComparison compared_collective(const json& row) {
   return validate_collectives(file_with(row)).rows.front();
 }
 
-// Where a row's only problem is.
-template <class Read>
-std::string place_of_problem(const json& row, const Read& read) {
-  std::istringstream stream(row.dump());
-  try {
-    read(stream, "timings.jsonl");
-  } catch (const InputError& error) {
-    return error.problems().front().where;
-  }
-  return "none";
-}
-
 TEST(KernelTimings, OddRowsAreRefusedAtTheirPlace) {
-  const auto read = [](std::istream& stream, const std::string& source) {
-    return read_kernel_timings(stream, source);
-  };
   for (const auto& [pointer, value, place] :
        {std::tuple{"/accelerator", json("h100-sxmm"), "line 1/accelerator"},
         {"/precision", "int8", "line 1/precision"},
@@ -95,13 +79,11 @@ TEST(KernelTimings, OddRowsAreRefusedAtTheirPlace) {
         {"/kernels/0/kind", "gem", "line 1/kernels/0/kind"},
         {"/kernels/0/heads", 8, "line 1/kernels/0/heads"},
         {"/gpu", "H100", "line 1/gpu"}})
-    EXPECT_EQ(place_of_problem(with(gemm(), pointer, value), read), place);
+    EXPECT_THAT(problems_of([&] { compared_kernel(with(gemm(), pointer, value)); }),
+                ::testing::ElementsAre(place));
 }
 
 TEST(CollectiveTimings, OddRowsAreRefusedAtTheirPlace) {
-  const auto read = [](std::istream& stream, const std::string& source) {
-    return read_collective_timings(stream, source);
-  };
   for (const auto& [pointer, value, place] :
        {std::tuple{"/cluster", json("dgx-h10"), "line 1/cluster"},
         {"/cluster", 3, "line 1/cluster"},
@@ -110,7 +92,8 @@ TEST(CollectiveTimings, OddRowsAreRefusedAtTheirPlace) {
         {"/bytes", 0, "line 1/bytes"},
         {"/nodes", 3, "line 1/nodes"},
         {"/algorithm", "msccl", "line 1/algorithm"}})
-    EXPECT_EQ(place_of_problem(with(reduction(), pointer, value), read), place);
+    EXPECT_THAT(problems_of([&] { compared_collective(with(reduction(), pointer, value)); }),
+                ::testing::ElementsAre(place));
 }
 
 TEST(TimingRows, WhatNoDeviceReachesIsSkipped) {

@@ -1,8 +1,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include "tests/sim/network/max_min_rates.hpp"
-#include "tests/sim/network/random_network.hpp"
+#include "tests/sim/network/scenarios.hpp"
 
 namespace shardwright::sim {
 namespace {

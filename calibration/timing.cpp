@@ -1,8 +1,12 @@
-#include "calibration/collective_timing.hpp"
+#include "calibration/timing.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+
+#include "core/spec/profile_library.hpp"
+#include "sim/cost/kernel_cost.hpp"
+#include "sim/cost/matrix_peak.hpp"
 
 namespace shardwright::calibration {
 namespace {
@@ -16,6 +20,21 @@ std::int64_t nodes_of(const CollectiveTiming& timing, const ClusterSpec& cluster
 }
 
 }  // namespace
+
+std::optional<AcceleratorSpec> benchmarked_accelerator(const std::string& profile) {
+  if (profile.empty()) return std::nullopt;
+  return sim::at_full_clock(load_accelerator(profile));
+}
+
+Seconds predict(const KernelTiming& timing, const AcceleratorSpec& accelerator) {
+  Seconds sum;
+  for (const auto& [kind, work, call] : timing.kernels) {
+    const Seconds kernel =
+        sim::formula_cost(kind, work, timing.precision, accelerator, timing.stack).time;
+    sum += std::max(kernel, call);
+  }
+  return sum;
+}
 
 std::string gap_on(const CollectiveTiming& timing, const ClusterSpec& cluster) {
   if (timing.nodes > 0 && nodes_of(timing, cluster) > timing.nodes)

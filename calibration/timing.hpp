@@ -1,4 +1,4 @@
-// Timings of single collectives.
+// Published timings of kernels that run after each other on one device, and of single collectives.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,53 @@
 
 #include "core/op/op.hpp"
 #include "core/spec/cluster_spec.hpp"
+#include "core/spec/stack_spec.hpp"
 #include "sim/cost/collective_cost.hpp"
 
 namespace shardwright::calibration {
 
-struct CollectiveTiming {
+struct Timing {
   std::string id;
   // Title of the source.
   std::string source;
-  // System and accelerator as the source names them.
-  std::string system, gpu;
+  // Device as the source names it.
+  std::string gpu;
+  Seconds measured;
+  // The assumptions where the source says nothing, in words: "dtype: bf16".
+  std::vector<std::string> assumed;
+  // The reason why the timing cannot be predicted; empty if it can.
+  std::string unsupported;
+};
+
+struct KernelTiming : Timing {
+  struct Kernel {
+    OpKind kind = OpKind::Gemm;
+    Work work;
+    // The time that the host takes for the framework's call around the kernel; zero if it is not
+    // felt.
+    Seconds call;
+  };
+
+  // The shipped profile of the device.
+  std::string accelerator;
+  // "gemm bf16", "grouped_gemm bf16", "attention_fwd fp16", "memcpy": errors are summed up by it.
+  std::string op;
+  Precision precision = Precision::Bf16;
+  std::vector<Kernel> kernels;
+  // Says how far the implementation is from the device's best.
+  StackSpec stack;
+};
+
+// The shipped profile of this name at the clock of a short benchmark, whose `sustained_clock_ratio`
+// is 1. None without a name.
+std::optional<AcceleratorSpec> benchmarked_accelerator(const std::string& profile);
+
+// The time of the kernels by the formulas, whatever was measured on the accelerator.
+Seconds predict(const KernelTiming& timing, const AcceleratorSpec& accelerator);
+
+struct CollectiveTiming : Timing {
+  // System as the source names it.
+  std::string system;
   // The cluster that it ran on; none where the timing is unsupported.
   std::optional<ClusterSpec> cluster;
   // "all_reduce", "alltoall", …
@@ -34,11 +71,6 @@ struct CollectiveTiming {
   std::optional<sim::Algorithm> forced;
   // The time that the benchmark's framework adds to each collective; zero for nccl-tests.
   Seconds call;
-  Seconds measured;
-  // The assumptions where the source says nothing, in words.
-  std::vector<std::string> assumed;
-  // The reason why the timing cannot be predicted; empty if it can.
-  std::string unsupported;
 };
 
 // Why the timing's members cannot be accelerators of this cluster, or cannot have been so fast;
