@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -111,14 +110,8 @@ struct SimulateOptions {
 };
 
 sim::Fidelity read_fidelity(const std::string& text) {
-  std::vector<std::string> names;
-  for (const sim::Fidelity fidelity : enumerators<sim::Fidelity>()) {
-    if (text == name_of(fidelity)) return fidelity;
-    names.emplace_back(name_of(fidelity));
-  }
   if (text.empty()) return sim::Fidelity::Event;
-  throw InputError("shardwright simulate",
-                   {{"--fidelity", fmt::format("\"{}\"", text), one_of(text, names)}});
+  return parse_name<sim::Fidelity>(text, "shardwright simulate: --fidelity");
 }
 
 sim::FullOptions full_options(const SimulateOptions& options, const Scenario& scenario,
