@@ -42,9 +42,9 @@ inline bool is_cpu(const AcceleratorSpec& device) {
 
 // Fits curves to the kernels that stream through memory, and to products and attention too on a CPU
 // or a device whose products have curves; otherwise the KernelEfficiency of the device. Each kind
-// and phase of which these timings determine any figure gets a curve. Those ("norm forward") that have none
-// and get none are returned: they are priced as before, by the curve of another phase or the
-// formula.
+// and phase of which these timings determine any figure gets a curve. Those ("norm forward") that
+// have none and get none are returned: they are priced as before, by the curve of another phase or
+// the formula.
 std::vector<std::string> calibrate_kernels(ClusterSpec& cluster,
                                            const std::vector<KernelSample>& samples,
                                            const StackSpec& stack, const FigureLog& log);

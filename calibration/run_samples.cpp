@@ -42,6 +42,9 @@ StageOps ops_of(const Program& program, const RankProgram& stage, const Queues& 
   return ops;
 }
 
+// The shortest time in seconds that a sample has, since fits take its logarithm.
+constexpr double kLeast = 1e-7;
+
 // An op of a rank in a measured step; seconds on the step's common clock.
 struct OpTime {
   double ready = 0.0, start = 0.0, end = 0.0;
@@ -281,7 +284,6 @@ class Sampler {
       end = std::max(end, time.end);
     }
     const double last = *std::max_element(readies.begin(), readies.end());
-    constexpr double kLeast = 1e-7;
     ExchangeTiming timing;
     timing.name = op.name;
     timing.kind = op.kind == OpKind::Receive ? OpKind::Send : op.kind;
@@ -309,15 +311,16 @@ class Sampler {
 
   void add_kernels(std::int64_t step, std::int64_t rank, const std::vector<OpTime>& times,
                    const std::vector<Interval>& busy) {
-    constexpr double kAlone = 0.02, kLeast = 1e-7;
+    constexpr double kAlone = 0.02;
     const StageOps& ops = ops_of_rank(rank);
     // Two events around each op delay it on a GPU.
     const double recording = run_.recording_time.value() / static_cast<double>(ops.size());
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const Op& op = *ops[i].op;
       if (is_communication(op.kind)) continue;
-      const double time = std::max(kLeast, times[i].end - times[i].ready - recording);
-      const double share = time > 0.0 ? covered(times[i], busy) / time : 0.0;
+      const double recorded = times[i].end - times[i].ready;
+      const double share = recorded > 0.0 ? covered(times[i], busy) / recorded : 0.0;
+      const double time = std::max(kLeast, recorded - recording);
       Kernel& kernel = kernel_of(op);
       kernel.sample.total += Seconds(time);
       if (share < kAlone) {

@@ -13,8 +13,8 @@ struct MeasuredRatios {
 };
 
 // The column "interval" of the table "Intervals" in docs/validation.md. The first two grounds have
-// the quantiles of that table, rounded. The third has those of an earlier state of the profiles,
-// 0.79 to 1.26, while the table measures 0.80 to 1.30; its runs are those of grade A, each of which
+// the quantiles of that table, rounded. The third, 0.79 to 1.26, differs from what the
+// table measures, 0.80 to 1.30; its runs are those of grade A, each of which
 // the table counts twice: by the generic stack of its family, and by that of no family.
 MeasuredRatios ratios(PredictionGround ground) {
   switch (ground) {

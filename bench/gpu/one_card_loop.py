@@ -112,9 +112,10 @@ class Loop:
         with open(os.path.join(out, "metrics.jsonl"), encoding="utf-8") as lines:
             times = [json.loads(line)["step_s"] for line in lines]
         # Recording its ops lengthens a step on a GPU.
-        plain = [step for step in range(len(times) // 5, len(times))
+        warm = range(len(times) // 5, len(times))
+        plain = [step for step in warm
                  if not os.path.exists(os.path.join(out, f"timeline-{step}-0.json"))]
-        return statistics.median(times[step] for step in plain)
+        return statistics.median(times[step] for step in plain or warm)
 
     def predict(self, name, profile):
         done = run(self.command, "simulate", "--plan", self.file(f"{name}.json"), "--cluster",

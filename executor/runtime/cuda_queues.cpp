@@ -44,9 +44,11 @@ class CudaQueues final : public OpQueues {
 
   void issue(std::size_t queue, QueuedOp op) override {
     Lane& lane = lanes_.at(queue);
-    const auto before = Clock::now();
-    wait_until(kMaxPending);
-    waited_ += Clock::now() - before;
+    if (pending_ > kMaxPending) {
+      const auto before = Clock::now();
+      wait_until(kMaxPending);
+      waited_ += Clock::now() - before;
+    }
     try {
       if (!lane.stream) lane.stream.emplace();
       for (const std::uint32_t on : op.waits) {

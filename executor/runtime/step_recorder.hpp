@@ -21,7 +21,7 @@ class StepRecorder {
   // Several threads may call it.
   void add(const Op& op, const Call& call, Clock::time_point start, Clock::time_point end);
 
-  // Called when the host has issued all ops of the step, for which it waited so long for the device.
+  // Called when the host has issued all ops of the step, of which time it waited for the device.
   void issued(Clock::duration waited);
 
   // Returns the spans in the order of their starts.

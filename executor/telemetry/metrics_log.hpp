@@ -88,8 +88,9 @@ class MetricsLog {
   //  "program": "…"}
   //
   // Writes such a line at once. The noise scale and the peak of the process appear once they are
-  // known; "program" is program_fingerprint, which shows under which plan a step was run. The same figures
-  // go to `metrics.prom` beside the file, for Prometheus' node exporter, at most once a second.
+  // known; "program" is program_fingerprint, which shows under which plan a step was run. The same
+  // figures go to `metrics.prom` beside the file, for Prometheus' node exporter, at most once a
+  // second.
   // Throws RuntimeFailure.
   //
   // `checkpoint_stall_s` is the time that training waited for checkpoints since the previous step;
