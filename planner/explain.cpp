@@ -107,7 +107,7 @@ std::vector<Variant> roomier_variants(const ModelSpec& model, const Plan& plan) 
           [layers](Plan& p) { p.recompute_layers = layers; });
     }
   }
-  if (plan.recompute == RecomputePolicy::Selective)
+  if (plan.recompute == RecomputePolicy::Selective || plan.recompute == RecomputePolicy::PerOp)
     add("no recomputation", [](Plan& p) { p.recompute = RecomputePolicy::None; });
   add("twice the micro-batch", [](Plan& p) { p.micro_batch *= 2; });
   if (plan.tp > 1) {

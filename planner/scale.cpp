@@ -70,7 +70,7 @@ constexpr double kSuperlinear = 1.005;
 std::optional<MemoryMeasure> measure_of(const Plan& smallest, const Plan& larger) {
   const auto recomputed = [](const Plan& plan) {
     if (plan.recompute == RecomputePolicy::None) return 0.0;
-    return plan.recompute == RecomputePolicy::Selective ? 0.5 : 1.0;
+    return plan.recompute == RecomputePolicy::Full ? 1.0 : 0.5;
   };
   const auto cut = [](const Plan& plan) { return plan.tp * plan.pp * plan.cp; };
   if (smallest.offloads_optimizer() && !larger.offloads_optimizer())

@@ -96,6 +96,7 @@ void append_cuts(const SpaceRequest& request, Plan cut, std::vector<Plan>& cuts)
         request.stack.fusion.flash_attention && tries(limits, RecomputePolicy::None);
     if (tries(limits, RecomputePolicy::Selective) && !same_as_none)
       append(RecomputePolicy::Selective, zero_stage);
+    if (tries(limits, RecomputePolicy::PerOp)) append(RecomputePolicy::PerOp, zero_stage);
   }
 }
 
@@ -186,8 +187,8 @@ class PlanWalk {
   }
 
   void with_split() {
-    if (cut_policy_ == RecomputePolicy::Selective) {
-      with_recompute(RecomputePolicy::Selective, 0);
+    if (cut_policy_ != RecomputePolicy::Full) {
+      with_recompute(cut_policy_, 0);
       return;
     }
     if (tries(request_.limits, RecomputePolicy::None)) with_recompute(RecomputePolicy::None, 0);
@@ -281,6 +282,7 @@ SearchLimits limits_of(const StackSpec& stack, SearchLimits limits) {
   };
   keep(limits.schedules, stack.schedules);
   keep(limits.zero_stages, stack.zero_stages);
+  keep(limits.recompute, stack.recompute);
   return limits;
 }
 

@@ -44,7 +44,7 @@ struct SearchLimits {
   std::vector<bool> sequence_parallel = {true};
   std::vector<int> zero_stages = {0, 1, 2, 3};
   std::vector<RecomputePolicy> recompute = {RecomputePolicy::None, RecomputePolicy::Selective,
-                                            RecomputePolicy::Full};
+                                            RecomputePolicy::PerOp, RecomputePolicy::Full};
   std::vector<LayerSplit> layer_splits = {LayerSplit::FrontHeavy, LayerSplit::FrontLight,
                                           LayerSplit::BalancedEnds};
   // Orders after the first are tried only with pipeline and data parallelism; without them they

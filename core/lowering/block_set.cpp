@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/lowering/modules/modules.hpp"
+#include "core/lowering/selective_checkpoint.hpp"
 #include "core/program/groups.hpp"
 
 namespace shardwright {
@@ -36,6 +37,8 @@ struct PartOps {
   std::vector<TensorRef> passed_on;
   // Tensors of other parts that are freed after their last read here.
   std::vector<TensorRef> passed_in;
+  // The parameters of a layer; of other parts empty.
+  std::vector<ParameterTensor> parameters = {};
 };
 
 // Builds the blocks of the parts of a model.
@@ -81,6 +84,10 @@ class PartBuilder {
     Block recompute{name + ".recompute",
                     recomputed ? write(ops.forward, Phase::Recompute) : std::vector<Op>{}};
     Block whole{name + ".backward", write(ops.backward, Phase::BackwardInput)};
+    if (recomputed && writer_.plan.recompute == RecomputePolicy::PerOp && !ops.parameters.empty()) {
+      keep_selected_outputs(ops.parameters, writer_.plan, tensors_, forward.ops, recompute.ops);
+      wait_for_recomputed_keys(whole.ops);
+    }
     Block input{name + ".backward_input", with_phase(whole.ops, false)};
     Block weight{name + ".backward_weight", with_phase(whole.ops, true)};
     for (Block* block : {&forward, &recompute, &whole, &input, &weight}) derive_waits(block->ops);
@@ -197,7 +204,7 @@ double reduced_over_tensor(const ParameterTensor& tensor, const Plan& plan) {
 }
 
 bool some_layers_kept(const Plan& plan) {
-  return plan.recompute != RecomputePolicy::Full || plan.recompute_layers > 0;
+  return !plan.reruns_layers() || plan.recompute_layers > 0;
 }
 
 }  // namespace
@@ -242,25 +249,34 @@ BlockSet make_blocks(const ModelSpec& model, const Plan& plan, const StackSpec& 
   BlockSet set;
   PartBuilder builder(model, plan, stack, set);
   const LayerEnds ends = builder.ends();
-  const bool recomputes = plan.recompute == RecomputePolicy::Full;
+  const bool recomputes = plan.reruns_layers();
   // Builds a layer or the head, which follows the last layer.
   const auto build = [&](const std::string& name, const WriteOps& forward, const WriteOps& backward,
-                         bool recomputed) {
-    return builder.build(
-        {name, forward, backward, {ends.out, ends.in_gradient}, {ends.out_gradient, ends.in}},
-        recomputed);
+                         bool recomputed, const std::vector<ParameterTensor>& parameters) {
+    return builder.build({name,
+                          forward,
+                          backward,
+                          {ends.out, ends.in_gradient},
+                          {ends.out_gradient, ends.in},
+                          parameters},
+                         recomputed);
   };
   const std::vector<std::int64_t> examples = sort_layers(model, set.kind_of_layer);
   for (std::size_t kind = 0; kind < examples.size(); ++kind) {
     const std::int64_t layer = examples[kind];
     const std::string name = examples.size() == 1 ? "layer" : fmt::format("layer{}", kind);
-    set.layer_parameters.push_back(rank_parameters(layer_parameters(model, layer), plan));
+    const std::vector<ParameterTensor> parameters = layer_parameters(model, layer);
+    set.layer_parameters.push_back(rank_parameters(parameters, plan));
     builder.gather_parameters(name, set.layer_parameters.back().total());
     const WriteOps forward = [&](const BlockWriter& w) { write_layer_forward(w, layer, ends); };
     const WriteOps backward = [&](const BlockWriter& w) { write_layer_backward(w, layer, ends); };
-    if (some_layers_kept(plan)) set.kept.push_back(build(name, forward, backward, false));
+    if (some_layers_kept(plan)) {
+      set.kept.push_back(build(name, forward, backward, false, parameters));
+    }
     if (plan.offload_activations && !set.kept.empty()) builder.add_offload(name, set.kept.back());
-    if (recomputes) set.recomputed.push_back(build(name + ".recomputed", forward, backward, true));
+    if (recomputes) {
+      set.recomputed.push_back(build(name + ".recomputed", forward, backward, true, parameters));
+    }
   }
   const bool predicts_more = trained_mtp_layers(model, plan) > 0;
   set.embedding_parameters = rank_parameters(embedding_parameters(model), plan);
@@ -278,7 +294,7 @@ BlockSet make_blocks(const ModelSpec& model, const Plan& plan, const StackSpec& 
   const auto build_head = [&](const char* name, bool mtp_recomputed) {
     return build(
         name, [&](const BlockWriter& w) { write_head_forward(w, ends); },
-        [&](const BlockWriter& w) { write_head_backward(w, ends, mtp_recomputed); }, false);
+        [&](const BlockWriter& w) { write_head_backward(w, ends, mtp_recomputed); }, false, {});
   };
   set.head = build_head("head", false);
   if (recomputes && predicts_more) set.recomputed_head = build_head("head.recomputed", true);

@@ -32,7 +32,7 @@ std::vector<ChunkPart<Part>> parts_of_chunk(const Parts& parts, const Plan& plan
                                             const std::vector<LayerRange>& ranges,
                                             std::size_t position) {
   const LayerRange& range = ranges[position];
-  const bool recomputes = plan.recompute == RecomputePolicy::Full;
+  const bool recomputes = plan.reruns_layers();
   std::vector<ChunkPart<Part>> chunk;
   chunk.reserve(static_cast<std::size_t>(range.count) + 2);
   if (position == 0) chunk.push_back({&parts.embedding});

@@ -18,9 +18,12 @@ enum class RecomputePolicy : std::uint8_t {
   Selective,
   // Each layer keeps only its input.
   Full,
+  // The backward pass runs each layer again but for its attention kernels and every other matrix
+  // product, whose outputs are kept: torchtitan's selective activation checkpointing.
+  PerOp,
 };
 constexpr auto enum_names(RecomputePolicy) {
-  return std::array{"none", "selective", "full"};
+  return std::array{"none", "selective", "full", "per-op"};
 }
 
 // The way in which context parallelism moves keys and values.
@@ -99,6 +102,10 @@ struct Plan {
 
   std::int64_t world_size() const { return dp * tp * pp * cp; }
   std::int64_t chunks() const { return pp * vpp; }
+  // True if the backward pass runs whole layers again, all ops of them or some.
+  bool reruns_layers() const {
+    return recompute == RecomputePolicy::Full || recompute == RecomputePolicy::PerOp;
+  }
   bool offloads_optimizer() const { return offload_optimizer != OptimizerOffload::None; }
   // The layers of the largest chunk if `layers` are split evenly.
   std::int64_t even_chunk(std::int64_t layers) const { return (layers + chunks() - 1) / chunks(); }

@@ -118,6 +118,12 @@ std::vector<std::string> unsupported_by(const StackSpec& stack, const Plan& plan
         "the plan says ({})",
         stack.name, name_of(plan.context_parallel)));
   }
+  if (!runs(stack.recompute, plan.recompute)) {
+    std::vector<std::string> names;
+    for (const RecomputePolicy policy : stack.recompute) names.emplace_back(name_of(policy));
+    sentences.push_back(fmt::format("{} does not run the recomputation {} (it runs {})", stack.name,
+                                    name_of(plan.recompute), fmt::join(names, ", ")));
+  }
   return sentences;
 }
 

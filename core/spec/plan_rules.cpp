@@ -352,12 +352,12 @@ Problem expert_overlap_problem(const PlanSubject& s) {
 }
 
 bool activation_offload_holds(const PlanSubject& s) {
-  return !s.plan.offload_activations || s.plan.recompute != RecomputePolicy::Full;
+  return !s.plan.offload_activations || !s.plan.reruns_layers();
 }
 
 Problem activation_offload_problem(const PlanSubject&) {
   return {"/offload_activations", "true",
-          "false, or another recomputation than full, which keeps no activations to offload"};
+          "false, or the recomputation none or selective: the others keep too little to offload"};
 }
 
 // The states on one node, which all of its ranks fill alike.

@@ -205,6 +205,8 @@ void describe(StackSpec& stack, FieldVisitor& fields) {
                  "pipeline schedules that the stack runs; empty: all");
   fields.integers("zero_stages", stack.zero_stages, {0, 3}, kOptional,
                   "ZeRO stages that the stack runs; empty: all");
+  fields.choices("recompute", stack.recompute, kOptional,
+                 "recomputation policies that the stack runs");
   fields.section("fusion", kOptional, "what does not run as a kernel of its own",
                  [&] { describe_fusion(stack.fusion, fields); });
   fields.section("overlap", kOptional,

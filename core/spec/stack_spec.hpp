@@ -123,6 +123,8 @@ struct StackSpec {
   std::vector<std::string> aliases;
   std::vector<ScheduleKind> schedules;
   std::vector<int> zero_stages;
+  std::vector<RecomputePolicy> recompute = {RecomputePolicy::None, RecomputePolicy::Selective,
+                                            RecomputePolicy::Full};
   StackFusion fusion;
   StackOverlap overlap;
   StackCommunication communication;

@@ -109,6 +109,8 @@ void check_plan_kind(Requirements& needs, const ModelSpec& model, const Plan& pl
                      plan.schedule == ScheduleKind::OneFOneB ||
                      plan.schedule == ScheduleKind::Interleaved;
   needs.require(known, "/plan/schedule", name_of(plan.schedule), "gpipe, 1f1b or interleaved");
+  needs.require(plan.recompute != RecomputePolicy::PerOp, "/plan/recompute",
+                name_of(plan.recompute), "none, selective or full");
   needs.require(!plan.offloads_optimizer(), "/plan/offload_optimizer",
                 name_of(plan.offload_optimizer), "none: states on the device");
   needs.require(!plan.offload_activations, "/plan/offload_activations", "true",

@@ -277,6 +277,8 @@ PlanExport megatron_arguments(const Scenario& scenario) {
   add_sharding(scenario.plan, arguments, result);
   add_overlap(scenario, arguments, result);
   const RecomputePolicy policy = effective_recompute(scenario, result);
+  if (policy == RecomputePolicy::PerOp)
+    result.refuse("recompute", name_of(policy), "none, selective or full");
   add_recomputation(scenario.plan, policy, arguments);
   add_offload(scenario, policy, arguments, result);
   add_precision(scenario, arguments, result);

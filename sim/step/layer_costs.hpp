@@ -84,7 +84,7 @@ struct LayerCosts {
   double message_bytes = 0.0;
 
   const PartCost& head_of(const Plan& plan) const {
-    return plan.recompute == RecomputePolicy::Full && recomputed_head ? *recomputed_head : head;
+    return plan.reruns_layers() && recomputed_head ? *recomputed_head : head;
   }
 };
 

@@ -30,7 +30,7 @@ Plan cut_of(const ModelSpec& model, const Plan& plan) {
   }
   cut.shard_group = 0;
   if (!shards_parameters(model, plan)) cut.zero_stage = 0;
-  if (plan.recompute != RecomputePolicy::Selective) {
+  if (plan.recompute == RecomputePolicy::None || plan.recompute == RecomputePolicy::Full) {
     cut.recompute = RecomputePolicy::Full;
     cut.recompute_layers = 1;
   }

@@ -3,6 +3,8 @@
 // 2-byte activations, feed-forward of 4h, dropout on, unfused attention.
 #include <gtest/gtest.h>
 
+#include <variant>
+
 #include "tests/core/lowering/random_lowering.hpp"
 #include "tests/core/program/volumes.hpp"
 
@@ -29,8 +31,8 @@ LoweringCase gpt() {
 // The result is in units of s b h.
 double kept_per_layer(const LoweringCase& made) {
   const BlockSet blocks = make_blocks(made.model, made.plan, made.stack);
-  const PartBlocks& layer = made.plan.recompute == RecomputePolicy::Full ? blocks.recomputed.front()
-                                                                         : blocks.kept.front();
+  const PartBlocks& layer =
+      made.plan.reruns_layers() ? blocks.recomputed.front() : blocks.kept.front();
   return kept_bytes(blocks.blocks[layer.forward], blocks.tensors).value() /
          (kSequence * kBatch * kHidden);
 }
@@ -97,32 +99,59 @@ TEST(ActivationMemory, WithoutDropoutMasksAndCopyGo) {
   EXPECT_DOUBLE_EQ(kept_per_layer(made), 32.0 + kScores * 2.0 / 5.0);
 }
 
-// Llama: two inputs of norms and two outputs 4 x 2, queries 2, keys and values 2 x 2 kv/a,
-// attention output 2, gate and up 2 x 2 f/h, their product 2 f/h, statistics 4 a/h.
-TEST(ActivationMemory, OfLlamaIsTheSumOverItsOperators) {
+LoweringCase llama() {
   LoweringCase made = gpt();
   made.stack.fusion.flash_attention = true;
   made.model.dropout = 0.0;
   made.model.position = PositionKind::Rotary;
   made.model.attention.kv_heads = 2;
   made.model.mlp = {.ffn_hidden = 896};
-  const double kv_share = 2.0 / kHeads, ffn = 896.0 / kHidden;
-  EXPECT_DOUBLE_EQ(kept_per_layer(made),
-                   4 * 2.0 + 2.0 + 4.0 * kv_share + 2.0 + 6.0 * ffn + 4.0 * kHeads / kHidden);
+  return made;
+}
+constexpr double kKeyShare = 2.0 / kHeads, kFfn = 896.0 / kHidden;
+
+// Llama: two inputs of norms and two outputs 4 x 2, queries 2, keys and values 2 x 2 kv/a,
+// attention output 2, gate and up 2 x 2 f/h, their product 2 f/h, statistics 4 a/h.
+TEST(ActivationMemory, OfLlamaIsTheSumOverItsOperators) {
+  EXPECT_DOUBLE_EQ(kept_per_layer(llama()),
+                   4 * 2.0 + 2.0 + 4.0 * kKeyShare + 2.0 + 6.0 * kFfn + 4.0 * kHeads / kHidden);
+}
+
+// torchtitan's policy keeps the layer's input, attention's output and statistics, and of the seven
+// products the odd ones: queries, values, gate and down.
+TEST(ActivationMemory, PerOpRecomputationKeepsEveryOtherProductOfLlama) {
+  LoweringCase made = llama();
+  made.plan.recompute = RecomputePolicy::PerOp;
+  EXPECT_NEAR(kept_per_layer(made),
+              2.0 + 2.0 + 2.0 * kKeyShare + 2.0 + 2.0 * kFfn + 2.0 + 4.0 * kHeads / kHidden, 1e-12);
+}
+
+// What runs again are keys, output projection and up: products of h (h kv/a + h + f) weights.
+TEST(RecomputedWork, PerOpRecomputationRunsTheOtherProductsOfLlama) {
+  LoweringCase made = llama();
+  made.plan.recompute = RecomputePolicy::PerOp;
+  const BlockSet blocks = make_blocks(made.model, made.plan, made.stack);
+  Flop flop;
+  for (const Op& op : blocks.blocks[blocks.recomputed.front().recompute].ops) {
+    EXPECT_NE(op.kind, OpKind::Attention);
+    if (const auto* work = std::get_if<GemmWork>(&op.work)) flop += work->flop();
+  }
+  EXPECT_DOUBLE_EQ(flop.value(),
+                   2.0 * kSequence * kBatch * kHidden * kHidden * (kKeyShare + 1.0 + kFfn));
 }
 
 // The backward pass gives back all that the forward pass keeps: all layers of all microbatches
 // return to the same level.
 TEST(ActivationMemory, BackwardGivesBackWhatForwardKept) {
-  for (const RecomputePolicy policy :
-       {RecomputePolicy::None, RecomputePolicy::Selective, RecomputePolicy::Full}) {
+  for (const RecomputePolicy policy : {RecomputePolicy::None, RecomputePolicy::Selective,
+                                       RecomputePolicy::Full, RecomputePolicy::PerOp}) {
     LoweringCase made = gpt();
     made.plan.recompute = policy;
     const BlockSet blocks = make_blocks(made.model, made.plan, made.stack);
-    const bool full = policy == RecomputePolicy::Full;
-    const PartBlocks& layer = full ? blocks.recomputed.front() : blocks.kept.front();
+    const bool again = made.plan.reruns_layers();
+    const PartBlocks& layer = again ? blocks.recomputed.front() : blocks.kept.front();
     double kept = kept_bytes(blocks.blocks[layer.forward], blocks.tensors).value();
-    if (full) kept += kept_bytes(blocks.blocks[layer.recompute], blocks.tensors).value();
+    if (again) kept += kept_bytes(blocks.blocks[layer.recompute], blocks.tensors).value();
     const double split = kept_bytes(blocks.blocks[layer.backward_input], blocks.tensors).value() +
                          kept_bytes(blocks.blocks[layer.backward_weight], blocks.tensors).value();
     EXPECT_DOUBLE_EQ(kept_bytes(blocks.blocks[layer.backward], blocks.tensors).value(), -kept);

@@ -153,8 +153,8 @@ class CaseGenerator {
     plan.global_batch = plan.dp * plan.micro_batch * between(1, 2 * plan.pp + 2);
     plan.context_parallel = one_of(
         {ContextParallelKind::Ring, ContextParallelKind::AllGather, ContextParallelKind::Ulysses});
-    plan.recompute =
-        one_of({RecomputePolicy::None, RecomputePolicy::Selective, RecomputePolicy::Full});
+    plan.recompute = one_of({RecomputePolicy::None, RecomputePolicy::Selective,
+                             RecomputePolicy::Full, RecomputePolicy::PerOp});
     if (plan.recompute == RecomputePolicy::Full && flag())
       plan.recompute_layers = between(1, model.layers);
     plan.precision = one_of({Precision::Bf16, Precision::Fp32, Precision::Fp8, Precision::Nvfp4});
@@ -167,7 +167,7 @@ class CaseGenerator {
     plan.multi_token_prediction = !flag(4);
     plan.offload_optimizer =
         flag(8) ? one_of({OptimizerOffload::Host, OptimizerOffload::Nvme}) : OptimizerOffload::None;
-    plan.offload_activations = plan.recompute != RecomputePolicy::Full && flag(4);
+    plan.offload_activations = !plan.reruns_layers() && flag(4);
     if (flag(3)) plan.stage_layers = uneven(model.layers, plan.chunks());
     return plan;
   }
