@@ -1,4 +1,5 @@
-// The searches that the benchmarks of the planner run: two published trainings.
+// The searches that the benchmarks of the planner run: two published trainings, and the example of the
+// README.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,14 @@ inline PlanRequest llama_405b_on_16384_h100() {
   PlanRequest request = megatron_request("llama3.1-405b", "grand-teton-h100-roce");
   request.gpus = 16384;
   request.global_batch = 2048;
+  request.seq_len = 8192;
+  return request;
+}
+
+inline PlanRequest llama_70b_on_512_h100() {
+  PlanRequest request = megatron_request("llama3-70b", "dgx-h100");
+  request.gpus = 512;
+  request.global_batch = 1024;
   request.seq_len = 8192;
   return request;
 }

@@ -1,4 +1,4 @@
-// The whole space of two published trainings, on two threads.
+// The whole space of each request, on two threads.
 #include <benchmark/benchmark.h>
 
 #include "bench/published_requests.hpp"
@@ -24,8 +24,13 @@ void search_llama_405b_on_16384_h100(benchmark::State& state) {
   search_whole_space(state, llama_405b_on_16384_h100());
 }
 
+void search_llama_70b_on_512_h100(benchmark::State& state) {
+  search_whole_space(state, llama_70b_on_512_h100());
+}
+
 BENCHMARK(search_gpt3_on_4096_a100)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(search_llama_405b_on_16384_h100)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(search_llama_70b_on_512_h100)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 }  // namespace
 }  // namespace shardwright::planner

@@ -11,7 +11,6 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <tuple>
 
 #include "core/base/error.hpp"
@@ -134,20 +133,23 @@ class Search {
     if (best_.size() > wanted) best_.pop_back();
   }
 
-  // If the search is stopped meanwhile, returns the simulations that have ended, and the first one.
+  // Simulates each plan that has not been simulated yet. If the search is stopped meanwhile, returns
+  // the simulations that have ended, and the first one.
   std::vector<Simulated> simulate(const std::vector<EvaluatedPlan>& plans) {
-    std::vector<std::optional<Simulated>> results(plans.size());
+    std::vector<std::optional<PlanCandidate>> results(plans.size());
     const bool none_yet = simulated_.empty();
     tbb::parallel_for(std::size_t{0}, plans.size(), [&](std::size_t i) {
-      auto candidate =
-          candidate_of(plans[i], none_yet && i == 0 ? std::stop_token() : request_.stop);
-      if (candidate) results[i] = {plans[i], *std::move(candidate)};
+      const auto known = simulated_.find({plans[i].cut, plans[i].index});
+      results[i] =
+          known != simulated_.end()
+              ? known->second
+              : candidate_of(plans[i], none_yet && i == 0 ? std::stop_token() : request_.stop);
     });
     std::vector<Simulated> simulated;
-    for (std::optional<Simulated>& result : results) {
-      if (!result) continue;
-      simulated_.emplace(result->evaluated.cut, result->evaluated.index);
-      simulated.push_back(std::move(*result));
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      if (!results[i]) continue;
+      simulated_.try_emplace({plans[i].cut, plans[i].index}, *results[i]);
+      simulated.push_back({plans[i], *std::move(results[i])});
     }
     return simulated;
   }
@@ -338,7 +340,7 @@ class Search {
   // The number of members of the analytic front.
   std::int64_t trade_offs_ = 0;
   // Simulated plans by cut and index, because the front and the layouts may need one again.
-  std::set<std::pair<std::uint32_t, std::uint32_t>> simulated_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, PlanCandidate> simulated_;
   std::mutex progress_mutex_;
   SearchProgress progress_;
 };

@@ -55,15 +55,37 @@ double interfered(const StageCosts& costs, const Plan& plan, std::size_t stage) 
   return cost.compute + still + std::max(from_start, from_gradient);
 }
 
+// FSDP: the stage's slots are through, by their gathers: each slot's begin when the slot before, and
+// its reductions, have ended. A few may be through before the first microbatch arrives.
+double gathered_end(const StageCosts& costs, std::size_t stage) {
+  const StageCost& cost = costs.stages[stage];
+  const double late = std::max(0.0, costs.paths[stage].filled - cost.gathers_ahead);
+  return costs.sharded ? late + cost.gather_cycles : 0.0;
+}
+
+// The first stage has the last gradient, if the gathers of `stage` are through at `gathered`. The
+// reductions of the last slot may go on meanwhile.
+double gathered_and_drained(const StageCosts& costs, const Plan& plan, std::size_t stage,
+                            double gathered) {
+  if (!costs.sharded || !in_loop(plan) || costs.profile->splits_backward) return 0.0;
+  const StageProfile& profile = costs.profile_of(stage);
+  const auto last = static_cast<std::size_t>(
+      profile.position[static_cast<std::size_t>(profile.last_gradient_chunk)]);
+  const GatherCycle& cycle = costs.chunk(last).cycle_of(SlotPhase::Backward);
+  return gathered - cycle.next + cycle.computed + costs.paths[stage].drain;
+}
+
 double stage_bound(const StageCosts& costs, const Plan& plan, std::size_t stage) {
   const StageCost& cost = costs.stages[stage];
   const double end = costs.paths[stage].slots_end;
   const double sending = costs.blocking && stage > 0 ? costs.message : 0.0;
+  const double gathered = gathered_end(costs, stage);
   const double bound =
       std::max({end, reduced(costs, plan, stage, end - sending), interfered(costs, plan, stage),
-                costs.paths[stage].filled + cost.data.step_reduce, cost.launch}) +
+                costs.paths[stage].filled + cost.data.step_reduce, gathered, cost.launch}) +
       after_reduction(costs, stage);
-  const double drain = std::max(drained(costs, stage, end), costs.paths[stage].rounds_drained);
+  const double drain = std::max({drained(costs, stage, end), costs.paths[stage].rounds_drained,
+                                 gathered_and_drained(costs, plan, stage, gathered)});
   const double passed = reduced(costs, plan, 0, drain) + after_reduction(costs, 0);
   return std::max(
       {bound, passed, issued_and_finished(costs, stage), costs.paths[stage].filled + cost.offload});

@@ -94,12 +94,33 @@ struct SlotSum {
   }
 };
 
+// Times of FSDP's messages, one after the other: most parts are like the one before.
+struct ShardingTimes {
+  const PlanContext& in;
+  MessageTimes& messages;
+  const PartCost *gathered_part = nullptr, *reduced_part = nullptr;
+  double gather_time = 0.0, reduce_time = 0.0;
+
+  double gather(const PartCost& part) {
+    if (gathered_part == &part) return gather_time;
+    gathered_part = &part;
+    const double element = storage_bytes(in.plan.precision).value();
+    return gather_time = gather_seconds(bucket_of(part.parameters, element), messages);
+  }
+  double reduce(const PartCost& part) {
+    if (reduced_part == &part) return reduce_time;
+    reduced_part = &part;
+    const double size = reduced_gradient_bytes(in.stack, in.plan.precision).value();
+    return reduce_time = scatter_seconds(bucket_of(part.parameters, size), in.plan, messages);
+  }
+};
+
 // Times the steps of a slot: gathers of FSDP, with its reductions, and copies of offloaded
 // activations run beside the kernels of the parts before, each on a stream of its own.
 struct SlotTiming {
   const PlanContext& in;
   // Null where gathers and reductions take no time.
-  MessageTimes* messages;
+  ShardingTimes* sharding;
   SlotPhase phase;
   // The gathers and copies that the first part brings about are through before it: they begin when
   // the slot before has ended.
@@ -114,19 +135,12 @@ struct SlotTiming {
   double computed = 0.0, gathered = 0.0;
   // The time of all gathers of the slot.
   double gathering = 0.0;
-  // The parts that were gathered and reduced last: most parts are like the one before.
-  const PartCost *gathered_part = nullptr, *reduced_part = nullptr;
-  double gather_time = 0.0, reduce_time = 0.0;
 
   void gather(const CostPart& part, std::size_t place) {
     if (!part.part->gathers[static_cast<std::size_t>(phase)]) return;
-    if (gathered_part != part.part) {
-      gathered_part = part.part;
-      gather_time = gather_seconds(
-          bucket_of(part.part->parameters, storage_bytes(in.plan.precision).value()), *messages);
-    }
-    gathering += gather_time;
-    gathered = std::max(gathered, computed) + gather_time;
+    const double time = sharding->gather(*part.part);
+    gathering += time;
+    gathered = std::max(gathered, computed) + time;
     ready[place] = std::max(ready[place], gathered);
   }
   void fetch(const CostPart& part, std::size_t place) {
@@ -148,30 +162,73 @@ struct SlotTiming {
   }
   // FSDP reduces the gradients of a part behind its kernels, on the stream of the gathers.
   void reduce(const CostPart& part, std::size_t) {
-    if (messages == nullptr) return;
-    if (reduced_part != part.part) {
-      reduced_part = part.part;
-      const double size = reduced_gradient_bytes(in.stack, in.plan.precision).value();
-      reduce_time = scatter_seconds(bucket_of(part.part->parameters, size), in.plan, *messages);
-    }
-    if (reduce_time <= 0.0) return;
-    gathered = std::max(gathered, computed) + reduce_time;
+    if (sharding == nullptr) return;
+    const double time = sharding->reduce(*part.part);
+    if (time <= 0.0) return;
+    gathered = std::max(gathered, computed) + time;
     if (!in.plan.overlap.grad_reduce) computed = gathered;
   }
 };
 
-// `messages`: of FSDP's gathers and reductions; null: without these.
+// `sharding`: of FSDP's gathers and reductions; null: without these.
 SlotTiming time_slot(const PlanContext& in, const ChunkCost& chunk, SlotPhase phase,
-                     MessageTimes* messages, bool begun, double copied = 0.0) {
+                     ShardingTimes* sharding, bool begun, double copied = 0.0) {
   SlotTiming timing{.in = in,
-                    .messages = messages,
+                    .sharding = sharding,
                     .phase = phase,
                     .begun = begun,
                     .copied = copied,
                     .ready = std::vector<double>(chunk.parts.size(), 0.0)};
-  walk_slot(phase, chunk.parts, {messages != nullptr, parts_gathered_ahead(in.stack, in.plan)},
+  walk_slot(phase, chunk.parts, {sharding != nullptr, parts_gathered_ahead(in.stack, in.plan)},
             timing);
   return timing;
+}
+
+// Walks a slot from the start of its first gather on. Kernels count from the first part on that
+// waits for its gather; those before may have run by then.
+struct CycleTiming {
+  const PlanContext& in;
+  ShardingTimes& sharding;
+  SlotPhase phase;
+  // The end of the gather for each place; 0 where there is none.
+  std::vector<double> ready{};
+  bool has_run = false, holds = false;
+  double gathered = 0.0;
+  GatherCycle cycle{};
+
+  void gather(const CostPart& part, std::size_t place) {
+    if (!part.part->gathers[static_cast<std::size_t>(phase)]) return;
+    gathered = std::max(gathered, cycle.computed) + sharding.gather(*part.part);
+    ready[place] = gathered;
+    if (!has_run) cycle.ahead = gathered;
+  }
+  void fetch(const CostPart&, std::size_t) {}
+  void run(const CostPart& part, std::size_t place) {
+    has_run = true;
+    holds = holds || ready[place] > 0.0;
+    if (holds) cycle.computed = std::max(cycle.computed, ready[place]) + part.part->of(phase).time;
+  }
+  void store(const CostPart&, std::size_t) {}
+  void reduce(const CostPart& part, std::size_t) {
+    const double time = sharding.reduce(*part.part);
+    if (time <= 0.0) return;
+    gathered = std::max(gathered, cycle.computed) + time;
+    if (!in.plan.overlap.grad_reduce && holds) cycle.computed = gathered;
+  }
+};
+
+GatherCycle gather_cycle(const PlanContext& in, const ChunkCost& chunk, SlotPhase phase,
+                         ShardingTimes& sharding) {
+  CycleTiming timing{.in = in,
+                     .sharding = sharding,
+                     .phase = phase,
+                     .ready = std::vector<double>(chunk.parts.size(), 0.0)};
+  walk_slot(phase, chunk.parts, {true, parts_gathered_ahead(in.stack, in.plan)}, timing);
+  GatherCycle cycle = timing.cycle;
+  // Weight gradients gather nothing, so that a slot before them may end beside them.
+  const bool splits = in.layout.profile->splits_backward;
+  cycle.next = splits ? timing.gathered : std::max(timing.gathered, cycle.computed);
+  return cycle;
 }
 
 // The slot takes at least the host's time to issue its parts, without the messages and copies
@@ -196,7 +253,8 @@ double copy_wait(const PlanContext& in, const ChunkCost& chunk, MessageTimes& me
                  std::initializer_list<SlotPhase> slots) {
   // The copies have piled up by then as far as they do.
   constexpr int kRounds = 4;
-  MessageTimes* const sharded = in.sharded ? &messages : nullptr;
+  ShardingTimes sharding{in, messages};
+  ShardingTimes* const sharded = in.sharded ? &sharding : nullptr;
   double wait = 0.0, copying = 0.0;
   for (int round = 0; round < kRounds; ++round) {
     wait = 0.0;
@@ -293,14 +351,15 @@ ChunkCost chunk_cost(const PlanContext& in, std::size_t position) {
 ChunkCost sharded_chunk_cost(ChunkCost chunk, const PlanContext& in, std::size_t position,
                              MessageTimes& messages) {
   const double slowdown = in.stack.overlap.slowdown;
+  ShardingTimes sharding{in, messages};
   for (std::size_t i = 0; i < kSlotPhases; ++i) {
     const auto phase = static_cast<SlotPhase>(i);
     const bool half = phase == SlotPhase::BackwardInput || phase == SlotPhase::BackwardWeight;
     if (half && !in.layout.profile->splits_backward) continue;
     BlockCost& cost = chunk.slot[i];
     const double computing = cost.time;
-    const SlotTiming whole = time_slot(in, chunk, phase, &messages, false);
-    const SlotTiming passing = time_slot(in, chunk, phase, &messages, true);
+    const SlotTiming whole = time_slot(in, chunk, phase, &sharding, false);
+    const SlotTiming passing = time_slot(in, chunk, phase, &sharding, true);
     cost.time = whole.computed;
     cost.passing = passing.computed;
     // The first gather begins after the slot before and holds the first kernel up. Slower kernels
@@ -308,6 +367,7 @@ ChunkCost sharded_chunk_cost(ChunkCost chunk, const PlanContext& in, std::size_t
     if (!in.plan.offload_activations && !whole.ready.empty()) cost.stalled += whole.ready.front();
     if (issues_none_ahead(in, phase, position)) wait_for_launches(chunk, phase, cost);
     cost.sharding = passing.gathering;
+    chunk.cycle[i] = gather_cycle(in, chunk, phase, sharding);
     if (completes_gradients(phase))
       chunk.reducing[i] = std::max(0.0, passing.gathered - passing.computed);
     const double hidden = std::max(0.0, passing.gathering - (cost.time - computing));

@@ -62,6 +62,17 @@ struct PlanContext {
   bool host_waits = false;
 };
 
+// FSDP: lower bounds of the times of a slot from the start of its first gather on.
+struct GatherCycle {
+  // The time until the next slot's first gather may start: that one waits for the kernels of this
+  // slot, and for its gathers and reductions, behind which it is on their stream.
+  double next = 0.0;
+  // The time until the slot's last kernel ends.
+  double computed = 0.0;
+  // The time of the gathers that do not wait for the slot's kernels.
+  double ahead = 0.0;
+};
+
 // One part of the model as a pipeline cuts it: the layers of a model chunk, with the embedding or
 // the head at the ends.
 struct ChunkCost {
@@ -73,8 +84,13 @@ struct ChunkCost {
   double copy_time = 0.0;
   // FSDP, by slot: its reductions go on for so long after it, and the next slot's gathers wait.
   std::array<double, kSlotPhases> reducing{};
+  // FSDP, by slot.
+  std::array<GatherCycle, kSlotPhases> cycle{};
 
   const BlockCost& of(SlotPhase phase) const { return slot[static_cast<std::size_t>(phase)]; }
+  const GatherCycle& cycle_of(SlotPhase phase) const {
+    return cycle[static_cast<std::size_t>(phase)];
+  }
 };
 
 // Leaves out the time of FSDP's gathers and reductions.

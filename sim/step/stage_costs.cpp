@@ -110,6 +110,8 @@ StageCost slots_cost(const PlanContext& in, const StageCosts& costs, std::size_t
     cost.interference += slots * times.interference;
     cost.stalled += slots * times.stalled;
     cost.sharding += slots * times.sharding;
+    cost.gather_cycles += slots * times.gather_cycle;
+    cost.gathers_ahead = std::max(cost.gathers_ahead, chunk.cycle_of(SlotPhase::Forward).ahead);
     cost.offload += slots * chunk.copy_time;
     if (in.plan.offload_activations) cost.copy_wait += slots * copy_wait(in, chunk, messages);
     if (costs.listed == 0.0)
@@ -192,6 +194,12 @@ PassTimes pass_times(const ChunkCost& chunk, const ScheduleProfile& profile) {
            : profile.splits_backward ? split
                                      : whole.*member;
   };
+  const double split_cycle = chunk.cycle_of(SlotPhase::BackwardInput).next +
+                             chunk.cycle_of(SlotPhase::BackwardWeight).next;
+  const double whole_cycle = chunk.cycle_of(SlotPhase::Backward).next;
+  const double cycle = profile.mixes_backward    ? std::min(split_cycle, whole_cycle)
+                       : profile.splits_backward ? split_cycle
+                                                 : whole_cycle;
   return {forward.time,
           forward.passing,
           backward(&BlockCost::time),
@@ -200,7 +208,8 @@ PassTimes pass_times(const ChunkCost& chunk, const ScheduleProfile& profile) {
           forward.launch + backward(&BlockCost::launch),
           forward.interference + backward(&BlockCost::interference),
           forward.stalled + backward(&BlockCost::stalled),
-          forward.sharding + backward(&BlockCost::sharding)};
+          forward.sharding + backward(&BlockCost::sharding),
+          chunk.cycle_of(SlotPhase::Forward).next + cycle};
 }
 
 Bytes plan_memory(const CutContext& cut, const Plan& plan, StageCostCache& cache) {

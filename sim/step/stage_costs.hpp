@@ -21,6 +21,8 @@ namespace shardwright::sim {
 struct PassTimes {
   double forward, forward_passing, backward, backward_passing;
   double compute, launch, interference, stalled, sharding;
+  // FSDP: from the first gather of each slot to that of the next one.
+  double gather_cycle;
 
   double forward_exposed() const { return forward - forward_passing; }
   double backward_exposed() const { return backward - backward_passing; }
@@ -52,6 +54,10 @@ struct StageCost {
   double stalled = 0.0;
   // A lower bound of its time while FSDP's gathers or reductions run.
   double sharding = 0.0;
+  // FSDP: the cycles of all slots, one after the other.
+  double gather_cycles = 0.0;
+  // An upper bound of the gathers that may be through before its first slot.
+  double gathers_ahead = 0.0;
   // Copies of activations, one after the other.
   double offload = 0.0;
   // The likely time, not included in `busy`, of slots that wait for copies and reductions of slots
