@@ -1,10 +1,13 @@
-// Plans as command-line flags of torchtitan. The names come from torchtitan/config/parallelism.py at
-// commit 15e24313ef2e and torchtitan/config/training.py at f204eb63c07b of
-// https://github.com/pytorch/torchtitan. Its set of flags is frozen (torchtitan/config/README.md):
-// newer settings belong to the Python function that --config names.
+// Plans as command-line flags of torchtitan 0.3.0 (https://pypi.org/project/torchtitan/0.3.0/). The
+// names come from torchtitan/config/configs.py and distributed/activation_checkpoint.py; what else it
+// refuses, from trainer.py, distributed/parallel_dims.py, distributed/pipeline_parallel.py and
+// models/common/decoder.py.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <optional>
+#include <string_view>
 
 #include "core/program/shard_shape.hpp"
 #include "planner/export/argument_list.hpp"
@@ -12,6 +15,11 @@
 
 namespace shardwright::planner {
 namespace {
+
+// Inductor fuses what PyTorch's eager mode runs as kernels of their own.
+bool compiles(const StackSpec& stack) {
+  return stack.family == "pytorch" && stack.fusion.norm && stack.fusion.activation;
+}
 
 // The ranks along torchtitan's two data-parallel axes. Context-parallel ranks shard as well.
 struct DataDegrees {
@@ -58,16 +66,19 @@ void add_torchtitan_tensor(const Plan& plan, ArgumentList& flags) {
     flags.add("--parallelism.no-enable-sequence-parallel");
 }
 
+// Torchtitan's own context parallelism is PyTorch's, which gathers keys and values unless told
+// otherwise (torch/distributed/tensor/experimental/_context_parallel/_attention.py).
 void add_torchtitan_context(const Plan& plan, ArgumentList& flags, PlanExport& result) {
   if (plan.cp == 1) return;
   flags.assign("--parallelism.context_parallel_degree", plan.cp);
-  result.note(fmt::format("context_parallel {}", name_of(plan.context_parallel)),
-              "set it in the configuration (ContextParallelTransform)");
+  if (plan.context_parallel != ContextParallelKind::AllGather) {
+    result.refuse("context_parallel", name_of(plan.context_parallel),
+                  "all-gather, or cp 1: torchtitan has no other");
+  }
   const std::int64_t parts = 2 * plan.cp * (plan.sequence_parallel ? plan.tp : 1);
-  if (plan.micro_batch * plan.seq_len % parts != 0) {
-    result.refuse(
-        "seq_len", fmt::format("{}", plan.seq_len),
-        fmt::format("tokens of a microbatch that {} divides, as torchtitan requires", parts));
+  if (plan.seq_len % parts != 0) {
+    result.refuse("seq_len", fmt::format("{}", plan.seq_len),
+                  fmt::format("a multiple of {}, as torchtitan requires", parts));
   }
 }
 
@@ -75,15 +86,20 @@ void add_torchtitan_experts(const Scenario& scenario, ArgumentList& flags, PlanE
   const Plan& plan = scenario.plan;
   if (!scenario.model.moe) return;
   flags.assign("--parallelism.expert_parallel_degree", plan.ep);
-  if (plan.expert_tp > 1) {
+  const std::int64_t split = plan.ep == 1 ? plan.tp : 1;
+  if (plan.expert_tp != split) {
     result.refuse("expert_tp", fmt::format("{}", plan.expert_tp),
-                  "1: expert parallelism of torchtitan takes the tensor-parallel ranks");
+                  fmt::format("{}: experts are split over the tensor-parallel ranks without expert "
+                              "parallelism, and else not at all",
+                              split));
   }
   const std::int64_t ranks = data_degrees(plan).shard * plan.cp * plan.tp;
-  if (plan.ep < plan.tp || ranks % plan.ep != 0) {
+  if (ranks % plan.ep != 0) {
     result.refuse(
         "ep", fmt::format("{}", plan.ep),
-        fmt::format("at least tp {} and a divisor of the {} ranks that shard", plan.tp, ranks));
+        fmt::format("a divisor of the {} ranks of a shard group and their tensor-parallel "
+                    "ranks",
+                    ranks));
   }
 }
 
@@ -169,28 +185,29 @@ void add_torchtitan_pipeline(const Scenario& scenario, ArgumentList& flags, Plan
   } else {
     result.refuse("schedule", name_of(plan.schedule), "gpipe, 1f1b, interleaved or zb-v");
   }
-  flags.assign("--parallelism.num_pp_microbatches", plan.microbatches());
+  flags.assign("--parallelism.pipeline_parallel_microbatch_size", plan.micro_batch);
   add_torchtitan_layer_split(scenario, flags, result);
 }
 
+// A pipeline takes all microbatches of a step at once.
 void add_torchtitan_batch(const Plan& plan, ArgumentList& flags) {
-  flags.assign("--training.num_tokens_per_microbatch_per_dp_rank", plan.micro_batch * plan.seq_len);
-  flags.assign("--training.num_tokens_per_train_step", plan.global_batch * plan.seq_len);
-  flags.assign("--training.max_context_length", plan.seq_len);
+  const std::int64_t microbatches = plan.pp > 1 ? plan.microbatches() : 1;
+  flags.assign("--training.local_batch_size", plan.micro_batch * microbatches);
+  flags.assign("--training.global_batch_size", plan.global_batch);
+  flags.assign("--training.seq_len", plan.seq_len);
 }
 
 void add_torchtitan_precision(const Scenario& scenario, ArgumentList& flags, PlanExport& result) {
   const Precision precision = scenario.plan.precision;
   const bool full = precision == Precision::Fp32 || precision == Precision::Tf32;
   flags.assign("--training.mixed_precision_param", full ? "float32" : "bfloat16");
-  flags.assign("--training.mixed_precision_reduce",
-               full || scenario.stack.gradients.fp32_reduction ? "float32" : "bfloat16");
+  flags.assign("--training.mixed_precision_reduce", "float32");
+  if (!full && !scenario.stack.gradients.fp32_reduction)
+    result.note("gradients", "torchtitan reduces them in fp32 only");
   if (precision == Precision::Fp16 || precision == Precision::Nvfp4)
     result.refuse("precision", name_of(precision), "bf16, fp32, tf32 or fp8");
   if (precision == Precision::Tf32)
     result.note("precision tf32", "torch.set_float32_matmul_precision(\"high\") says it");
-  if (precision == Precision::Fp8)
-    result.note("precision fp8", "the configuration says it, by its float8 linear layers");
 }
 
 void note_overlap(const Scenario& scenario, PlanExport& result) {
@@ -201,38 +218,88 @@ void note_overlap(const Scenario& scenario, PlanExport& result) {
     result.note("overlap", "FSDP always overlaps reductions and gathers");
   if (!overlap.p2p && plan.pp > 1)
     result.note("overlap.p2p", "torchtitan always sends beside compute");
-  if (overlap.tensor_parallel && plan.tp > 1) {
-    result.note("overlap.tensor_parallel",
-                "the configuration says it (config.compile.enable_async_tensor_parallel)");
-  }
+  if (overlap.tensor_parallel && plan.tp > 1 && !compiles(scenario.stack))
+    result.note("overlap.tensor_parallel", "torchtitan overlaps it in compiled models only");
   if (overlap.expert_parallel)
     result.note("overlap.expert_parallel", "torchtitan has no flag for it");
   if (overlap.expert_microbatches)
     result.note("overlap.expert_microbatches", "torchtitan has no flag for it");
 }
 
-// The part of the configuration that sets recomputation.
-void note_recomputation(const Scenario& scenario, PlanExport& result) {
+// Torchtitan takes activation checkpointing as a subcommand, after which no further flags may come.
+void add_activation_checkpointing(const Scenario& scenario, ArgumentList& flags,
+                                  PlanExport& result) {
   const Plan& plan = scenario.plan;
   const RecomputePolicy policy = effective_recompute(scenario, result);
-  const char* choice = policy == RecomputePolicy::None ? "None"
-                       : policy == RecomputePolicy::Full
-                           ? "FullAC.Config()"
-                           : "SelectiveAC.Config(), which chooses by op";
-  result.note(fmt::format("recompute {}", name_of(policy)),
-              fmt::format("set config.activation_checkpoint = {} in the configuration", choice));
+  if (policy == RecomputePolicy::Selective)
+    result.refuse("recompute", "selective", "none, per-op or full: torchtitan has no other");
+  const bool by_op = policy == RecomputePolicy::PerOp;
+  flags.add(fmt::format("activation-checkpoint:{}", by_op ? "selective" : name_of(policy)));
   if (plan.recompute_layers > 0) {
     result.refuse("recompute_layers", fmt::format("{}", plan.recompute_layers),
                   "0: torchtitan treats all layers alike");
   }
 }
 
-// Notes on settings that a configuration has and no flag.
-void note_configuration(const Scenario& scenario, PlanExport& result) {
-  result.note("model " + scenario.model.name, "the function that --config names gives it");
-  note_recomputation(scenario, result);
-  if (trained_mtp_layers(scenario.model, scenario.plan) > 0)
-    result.note("multi_token_prediction", "the model of the configuration says it");
+void add_compilation(const Scenario& scenario, ArgumentList& flags) {
+  const StackSpec& stack = scenario.stack;
+  if (!compiles(stack)) return flags.add("--compile.no-enable");
+  flags.add("--compile.enable");
+  flags.assign("--compile.components", stack.fusion.loss ? "model,loss" : "model");
+  const bool overlaps = effective_overlap(scenario).tensor_parallel && scenario.plan.tp > 1;
+  flags.add(overlaps ? "--compile.enable-async-tensor-parallel"
+                     : "--compile.no-enable-async-tensor-parallel");
+}
+
+// A model of torchtitan: the module, the flavor that its model_registry knows, and the function of
+// its config_registry; null if it has none.
+struct KnownModel {
+  std::string_view model;
+  const char *module, *flavor, *config, *fp8_config;
+};
+constexpr std::array kKnownModels = {
+    KnownModel{"llama3.2-1b", "llama3", "1B", nullptr, nullptr},
+    KnownModel{"llama3.2-3b", "llama3", "3B", nullptr, nullptr},
+    KnownModel{"llama3-8b", "llama3", "8B", "llama3_8b", nullptr},
+    KnownModel{"llama3.1-8b", "llama3", "8B", "llama3_8b", nullptr},
+    KnownModel{"llama3-70b", "llama3", "70B", "llama3_70b", nullptr},
+    KnownModel{"llama3.1-70b", "llama3", "70B", "llama3_70b", nullptr},
+    KnownModel{"llama3.1-405b", "llama3", "405B", nullptr, "llama3_405b"},
+    KnownModel{"qwen3-0.6b", "qwen3", "0.6B", "qwen3_0_6b", nullptr},
+    KnownModel{"qwen3-1.7b", "qwen3", "1.7B", "qwen3_1_7b", nullptr},
+    KnownModel{"qwen3-4b", "qwen3", "4B", nullptr, nullptr},
+    KnownModel{"qwen3-8b", "qwen3", "8B", nullptr, nullptr},
+    KnownModel{"qwen3-14b", "qwen3", "14B", "qwen3_14b", nullptr},
+    KnownModel{"qwen3-32b", "qwen3", "32B", "qwen3_32b", nullptr},
+    KnownModel{"qwen3-30b-a3b", "qwen3", "30B-A3B", "qwen3_30b_a3b", nullptr},
+    KnownModel{"qwen3-235b-a22b", "qwen3", "235B-A22B", nullptr, nullptr},
+    KnownModel{"gpt-oss-20b", "gpt_oss", "20b", "gpt_oss_20b", nullptr},
+    KnownModel{"gpt-oss-120b", "gpt_oss", "120b", "gpt_oss_120b", nullptr},
+    KnownModel{"deepseek-v2-lite", "deepseek_v3", "16B", "deepseek_v3_16b", nullptr},
+    KnownModel{"deepseek-v2", "deepseek_v3", "236B", nullptr, nullptr},
+    KnownModel{"deepseek-v3", "deepseek_v3", "671B", "deepseek_v3_671b", "deepseek_v3_671b_float8"},
+};
+
+// The arguments that choose the model and the rest of the configuration.
+std::string configuration_of(const Scenario& scenario, PlanExport& result) {
+  const bool fp8 = scenario.plan.precision == Precision::Fp8;
+  const std::string field = "model " + scenario.model.name;
+  const auto* known = std::ranges::find(kKnownModels, scenario.model.name, &KnownModel::model);
+  if (known == kKnownModels.end()) {
+    result.note(field, "torchtitan does not ship it; CONFIG is a function of your module MODULE");
+    return "--module MODULE --config CONFIG";
+  }
+  const char* config = fp8 ? known->fp8_config : known->config;
+  if (config == nullptr) {
+    result.note(field,
+                fmt::format("torchtitan ships no such configuration; CONFIG is a function of "
+                            "yours in torchtitan/models/{}/config_registry.py, with "
+                            "model_registry(\"{}\"{})",
+                            known->module, known->flavor,
+                            fp8 ? ", converters=[Float8LinearConverter.Config()]" : ""));
+  }
+  return fmt::format("--module {} --config {}", known->module,
+                     config == nullptr ? "CONFIG" : config);
 }
 
 void check_offload(const Plan& plan, PlanExport& result) {
@@ -263,11 +330,14 @@ PlanExport torchtitan_flags(const Scenario& scenario) {
   check_rank_order(plan, result);
   check_offload(plan, result);
   note_overlap(scenario, result);
-  note_configuration(scenario, result);
+  if (trained_mtp_layers(scenario.model, plan) > 0)
+    result.note("multi_token_prediction", "the model of the configuration says it");
+  add_compilation(scenario, flags);
+  add_activation_checkpointing(scenario, flags, result);
   note_foreign_stack(scenario.stack, kFamilies, "torchtitan", result);
-  result.launch = torchrun_line(
-      launch_shape(scenario.cluster, plan),
-      "-m torchtitan.train --module MODULE --config CONFIG \"${TORCHTITAN_FLAGS[@]}\"");
+  result.launch = torchrun_line(launch_shape(scenario.cluster, plan),
+                                fmt::format("-m torchtitan.train {} \"${{TORCHTITAN_FLAGS[@]}}\"",
+                                            configuration_of(scenario, result)));
   result.launch_in_text = true;
   result.text = flags.text("TORCHTITAN_FLAGS", {title_of(scenario), result.launch});
   return result;

@@ -62,7 +62,8 @@ inline Scenario random_scenario(std::mt19937& random) {
                                         OptimizerOffload::Host, OptimizerOffload::Nvme});
     plan.overlap.p2p = pick<bool>(random, {true, false});
     plan.context_parallel = pick<ContextParallelKind>(
-        random, {ContextParallelKind::Ring, ContextParallelKind::Ulysses});
+        random,
+        {ContextParallelKind::Ring, ContextParallelKind::AllGather, ContextParallelKind::Ulysses});
     scenario.plan = plan;
     if (!first_broken_rule(scenario.model, scenario.cluster, plan)) return scenario;
   }

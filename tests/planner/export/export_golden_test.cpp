@@ -246,9 +246,9 @@ TEST(TorchtitanFlags, Golden) {
   plan.embedding_counts_as_layer = plan.head_counts_as_layer = true;
   const PlanExport result = torchtitan_flags(scenario_of("llama3-8b", "fsdp2", plan));
   EXPECT_THAT(result.problems, IsEmpty());
-  EXPECT_THAT(result.notes, testing::Contains(HasSubstr("FullAC.Config()")));
+  EXPECT_THAT(result.notes, ElementsAre(HasSubstr("overlap.p2p")));
   EXPECT_EQ(result.text, R"(# llama3-8b on 16 x h100-sxm (dgx-h100), planned for fsdp2
-# torchrun --nnodes 2 --nproc-per-node 8 --node-rank $NODE_RANK --master-addr $MASTER_ADDR --master-port 29500 -m torchtitan.train --module MODULE --config CONFIG "${TORCHTITAN_FLAGS[@]}"
+# torchrun --nnodes 2 --nproc-per-node 8 --node-rank $NODE_RANK --master-addr $MASTER_ADDR --master-port 29500 -m torchtitan.train --module llama3 --config llama3_8b "${TORCHTITAN_FLAGS[@]}"
 TORCHTITAN_FLAGS=(
   --parallelism.data_parallel_replicate_degree=2
   --parallelism.data_parallel_shard_degree=2
@@ -256,17 +256,42 @@ TORCHTITAN_FLAGS=(
   --parallelism.tensor_parallel_degree=2
   --parallelism.pipeline_parallel_degree=2
   --parallelism.pipeline_parallel_schedule=Interleaved1F1B
-  --parallelism.num_pp_microbatches=8
+  --parallelism.pipeline_parallel_microbatch_size=1
   --parallelism.pipeline_parallel_first_stage_less_layers=1
   --parallelism.pipeline_parallel_last_stage_less_layers=1
-  --training.num_tokens_per_microbatch_per_dp_rank=8192
-  --training.num_tokens_per_train_step=262144
-  --training.max_context_length=8192
+  --training.local_batch_size=8
+  --training.global_batch_size=32
+  --training.seq_len=8192
   --training.mixed_precision_param=bfloat16
   --training.mixed_precision_reduce=float32
   --training.disable_cuda_graphs
+  --compile.no-enable
+  activation-checkpoint:full
 )
 )");
+}
+
+TEST(TorchtitanFlags, CompilesAndNamesTheConfigurationThatExists) {
+  Plan plan;
+  plan.tp = 2;
+  plan.zero_stage = 0;
+  const Scenario ours = scenario_of("mixtral-8x7b", "fsdp2-compile", plan);
+  PlanExport result = torchtitan_flags(ours);
+  EXPECT_THAT(result.launch, HasSubstr("--module MODULE --config CONFIG"));
+  EXPECT_THAT(result.notes, testing::Contains(HasSubstr("does not ship it")));
+  Scenario flavor = scenario_of("llama3.2-1b", "fsdp2-compile", plan);
+  flavor.plan.overlap.tensor_parallel = true;
+  result = torchtitan_flags(flavor);
+  EXPECT_THAT(result.launch, HasSubstr("--module llama3 --config CONFIG"));
+  EXPECT_THAT(result.notes, testing::Contains(HasSubstr("model_registry(\"1B\")")));
+  const auto flags = arguments_of(result.text);
+  EXPECT_TRUE(flags.contains("--compile.enable"));
+  EXPECT_EQ(flags.at("--compile.components"), "model");
+  EXPECT_TRUE(flags.contains("--compile.enable-async-tensor-parallel"));
+  EXPECT_THAT(result.text, HasSubstr("\n  activation-checkpoint:none\n)"));
+  Scenario fp8 = scenario_of("deepseek-v3", "fsdp2-compile", plan);
+  fp8.plan.precision = Precision::Fp8;
+  EXPECT_THAT(torchtitan_flags(fp8).launch, HasSubstr("--config deepseek_v3_671b_float8"));
 }
 
 TEST(TorchtitanFlags, RefusesWhatItCannotRun) {

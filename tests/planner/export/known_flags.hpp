@@ -73,9 +73,8 @@ inline const std::set<std::string>& deepspeed_keys() {
   return keys;
 }
 
-// torchtitan/config/parallelism.py at commit 15e24313ef2e324a31db0a9e0060d27965c4ef5e and
-// torchtitan/config/training.py at f204eb63c07b5b76df3a00a5d78c11c70272b943 of
-// https://github.com/pytorch/torchtitan. "no-" is how its command line (tyro) unsets a switch.
+// torchtitan/config/configs.py of https://pypi.org/project/torchtitan/0.3.0/. "no-" is how its
+// command line (tyro) unsets a switch.
 inline const std::set<std::string>& torchtitan_names() {
   static const std::set<std::string> names = {
       "--parallelism.data_parallel_replicate_degree",
@@ -90,13 +89,18 @@ inline const std::set<std::string>& torchtitan_names() {
       "--parallelism.pipeline_parallel_first_stage_less_layers",
       "--parallelism.pipeline_parallel_last_stage_less_layers",
       "--parallelism.pipeline_parallel_layers_per_stage",
-      "--parallelism.num_pp_microbatches",
-      "--training.num_tokens_per_microbatch_per_dp_rank",
-      "--training.num_tokens_per_train_step",
-      "--training.max_context_length",
+      "--parallelism.pipeline_parallel_microbatch_size",
+      "--training.local_batch_size",
+      "--training.global_batch_size",
+      "--training.seq_len",
       "--training.mixed_precision_param",
       "--training.mixed_precision_reduce",
-      "--training.disable_cuda_graphs"};
+      "--training.disable_cuda_graphs",
+      "--compile.enable",
+      "--compile.no-enable",
+      "--compile.components",
+      "--compile.enable-async-tensor-parallel",
+      "--compile.no-enable-async-tensor-parallel"};
   return names;
 }
 
