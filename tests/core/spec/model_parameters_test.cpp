@@ -260,6 +260,8 @@ RC_GTEST_PROP(CountParameters, IsTheSumOfAllTensors, ()) {
 RC_GTEST_PROP(CountParameters, OfOneTokenGrowWithTopKByOneExpertPerSparseLayer, ()) {
   ModelSpec model = any_model();
   model.moe = any_experts(model.layers);
+  model.linear_attention.reset();
+  model.layer_pattern.clear();
   model.mlp.bias = false;
   std::int64_t sparse_layers = 0;
   for (std::int64_t i = 0; i < model.layers; ++i) sparse_layers += model.is_sparse(i) ? 1 : 0;
