@@ -36,8 +36,11 @@ std::string description_of(const FlopsConvention& convention) {
 Flop counted_flop(const ModelSpec& model, const Plan& plan, const FlopsConvention& convention) {
   const double tokens = static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len);
   const AttentionSpec& attention = model.attention;
+  std::int64_t layers = 0;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer)
+    layers += model.parts_of(layer).mixer == LayerMixer::Attention ? 1 : 0;
   const auto score_width = static_cast<double>(
-      attention.heads * (attention.head_dim + attention.value_head_dim()) * model.layers);
+      attention.heads * (attention.head_dim + attention.value_head_dim()) * layers);
   // Two FLOP per product, a forward pass and two of its size backward.
   const double scores = 6.0 * tokens * score_width * static_cast<double>(plan.seq_len);
   const double head = 6.0 * tokens * static_cast<double>(model.hidden * model.vocab);

@@ -1,4 +1,6 @@
 // shardwright models list | show
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -86,6 +88,17 @@ std::string attention_text(const AttentionSpec& attention) {
               : "");
 }
 
+std::string linear_attention_text(const ModelSpec& model) {
+  const LinearAttentionSpec& linear = *model.linear_attention;
+  std::int64_t layers = 0;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer)
+    layers += model.parts_of(layer).mixer == LayerMixer::LinearAttention ? 1 : 0;
+  return fmt::format("{}, {} of {}, {} of {}, in {} of {}", name_of(linear.kind),
+                     format_plural(linear.heads, "head"), linear.head_dim,
+                     format_plural(linear.key_heads, "key head"), linear.state_dim, layers,
+                     format_plural(model.layers, "layer"));
+}
+
 std::string experts_text(const MoeSpec& moe) {
   std::string text = format_count(moe.experts) + " of width " + format_count(moe.expert_ffn) +
                      ", " + format_count(moe.top_k) + " per token";
@@ -114,12 +127,15 @@ Facts model_facts(const ModelSpec& model) {
       {"attention", attention_text(model.attention)},
       {"feed-forward", format_count(model.mlp.ffn_hidden) + ", " +
                            (model.mlp.gated ? "gated " : "") + name_of(model.mlp.activation)}};
+  if (model.linear_attention) facts.push_back({"linear attention", linear_attention_text(model)});
+  if (!model.layer_pattern.empty()) facts.push_back({"layer pattern", model.layer_pattern});
   if (model.moe) facts.push_back({"experts", experts_text(*model.moe)});
   facts.push_back({"norm", name_of(model.norm)});
   facts.push_back({"positions", name_of(model.position)});
   facts.push_back({"vocabulary", format_count(model.vocab) +
                                      (model.tied_embeddings ? ", embedding and head tied" : "")});
   facts.push_back({"context", format_count(model.max_seq_len) + " tokens"});
+  for (const std::string& part : model.not_simulated) facts.push_back({"not simulated", part});
   if (!model.source.empty()) facts.push_back({"source", model.source});
   return facts;
 }
@@ -142,6 +158,7 @@ void add_models_command(CLI::App& app, Action& action) {
   models->footer(R"(Examples:
   shardwright models list
   shardwright models show llama3-70b
+  shardwright models show meta-llama/Llama-3.1-8B
   shardwright models show ~/models/my-model/config.json)");
   const auto options = std::make_shared<ModelsOptions>();
 

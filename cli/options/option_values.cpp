@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <span>
 
 #include "core/base/nearest_name.hpp"
 #include "core/base/quantity_text.hpp"
@@ -64,25 +65,57 @@ std::optional<double> parse_percent(const std::string& text) {
   return sound ? std::optional(number->value / 100.0) : std::nullopt;
 }
 
-struct ByteUnit {
+struct Unit {
   const char* name;
-  double bytes;
+  double size;
 };
 constexpr std::array kByteUnits = {
-    ByteUnit{"B", 1.0},         ByteUnit{"kB", 1e3},           ByteUnit{"KiB", 1024.0},
-    ByteUnit{"MB", 1e6},        ByteUnit{"GB", 1e9},           ByteUnit{"TB", 1e12},
-    ByteUnit{"MiB", 1048576.0}, ByteUnit{"GiB", 1073741824.0}, ByteUnit{"TiB", 1099511627776.0},
+    Unit{"B", 1.0},         Unit{"kB", 1e3},           Unit{"KiB", 1024.0},
+    Unit{"MB", 1e6},        Unit{"GB", 1e9},           Unit{"TB", 1e12},
+    Unit{"MiB", 1048576.0}, Unit{"GiB", 1073741824.0}, Unit{"TiB", 1099511627776.0},
 };
+// Sequence lengths, batches and clusters are called by powers of two ("8k", "1M", "16k"); B and T
+// count the tokens of a run ("15T"), which are decimal.
+constexpr std::array kCountUnits = {Unit{"k", 1024.0}, Unit{"K", 1024.0}, Unit{"M", 1048576.0},
+                                    Unit{"B", 1e9}, Unit{"T", 1e12}};
+
+std::optional<double> size_of(std::span<const Unit> units, const std::string& name) {
+  const auto unit = std::ranges::find(units, name, &Unit::name);
+  return unit == units.end() ? std::nullopt : std::optional(unit->size);
+}
 
 constexpr Bytes kLeastMemory = gigabytes(0.1);
 
 }  // namespace
 
+std::optional<std::int64_t> parse_count(const std::string& text) {
+  if (const auto plain = parse_integer(text)) return plain;
+  const auto number = parse_number(text);
+  const auto unit = number ? size_of(kCountUnits, number->rest) : std::nullopt;
+  if (!unit) return std::nullopt;
+  const double value = number->value * *unit;
+  // Integers up to 2^53 are exact.
+  constexpr double kMostExact = 9007199254740992.0;
+  if (value != std::floor(value) || std::abs(value) > kMostExact) return std::nullopt;
+  return static_cast<std::int64_t>(value);
+}
+
+std::optional<double> parse_quantity(const std::string& text) {
+  const auto number = parse_number(text);
+  if (!number) return std::nullopt;
+  if (number->rest == "%") return number->value / 100.0;
+  const bool is_rate = number->rest.ends_with("/s");
+  const auto unit =
+      size_of(kByteUnits, number->rest.substr(0, number->rest.size() - (is_rate ? 2 : 0)));
+  return unit ? std::optional(number->value * *unit) : std::nullopt;
+}
+
 std::int64_t read_count(const std::string& option, const std::string& text, std::int64_t most,
                         ProblemList& problems, const std::string& or_word) {
-  const auto value = parse_integer(text);
+  const auto value = parse_count(text);
   if (value && *value >= 1 && *value <= most) return *value;
   std::string expected = fmt::format("an integer from 1 to {}", format_count(most));
+  if (most >= 4096) expected += ", as in 4096 or 4k";
   if (!or_word.empty()) expected += fmt::format(", or {}", or_word);
   if (!nearest_name(text, std::array{or_word}).empty())
     expected += fmt::format(" (did you mean \"{}\"?)", or_word);
@@ -128,12 +161,10 @@ Bytes read_memory_size(const std::string& option, const std::string& text, Bytes
     return number->value <= 100.0 ? whole * (number->value / 100.0) : refuse("at most 100%");
   if (number->rest.empty())
     return refuse(fmt::format("a size with its unit, as in {0}GB or {0}GiB", text));
-  for (const ByteUnit& unit : kByteUnits) {
-    if (number->rest != unit.name) continue;
-    const Bytes size(number->value * unit.bytes);
-    return size < kLeastMemory ? refuse("at least 0.1GB") : size;
-  }
-  return refuse(kExpected);
+  const auto unit = size_of(kByteUnits, number->rest);
+  if (!unit) return refuse(kExpected);
+  const Bytes size(number->value * *unit);
+  return size < kLeastMemory ? refuse("at least 0.1GB") : size;
 }
 
 double read_ratio(const std::string& option, const std::string& text, ProblemList& problems) {

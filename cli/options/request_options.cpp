@@ -171,8 +171,9 @@ void add_inputs(CLI::App& command, RequestOptions& options) {
     command.add_option(name, value, help)->type_name(type)->group(kGroup);
   };
   add("--model", options.model,
-      "A shipped model (shardwright models list), a JSON file (ours or a Hugging Face config.json) "
-      "or its folder",
+      "A shipped model by name or Hugging Face id (shardwright models list), a JSON file (ours or "
+      "a "
+      "Hugging Face config.json) or its folder",
       "NAME|FILE|FOLDER");
   add("--cluster", options.cluster,
       "A shipped cluster (shardwright clusters list), a JSON file, or \"here\": this machine, "
@@ -181,7 +182,7 @@ void add_inputs(CLI::App& command, RequestOptions& options) {
   add("--gpus", options.gpus, "Number of accelerators, or a range as in 64..1024", "N|A..B");
   add("--global-batch", options.global_batch,
       "Sequences per step, or auto: the smallest batch with nearly full throughput", "N|auto");
-  add("--seq-len", options.seq_len, "Tokens per sequence", "N");
+  add("--seq-len", options.seq_len, "Tokens per sequence, as in 8192 or 8k (k = 1,024)", "N");
   add("--stack", options.stack, "A shipped software stack or a JSON file (default megatron-core)",
       "NAME|FILE");
   add("--precision", options.precision, "Number format of the GEMMs (default bf16)", "NAME");

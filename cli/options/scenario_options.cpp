@@ -45,7 +45,7 @@ constexpr std::array kFieldOptions = {
                 "ZeRO stage: 1 shards optimizer states, 2 gradients too, 3 parameters too"},
     FieldOption{"--micro-batch", "micro_batch", "N", "Sequences per microbatch (default 1)"},
     FieldOption{"--global-batch", "global_batch", "N", "Sequences per step"},
-    FieldOption{"--seq-len", "seq_len", "N", "Tokens per sequence"},
+    FieldOption{"--seq-len", "seq_len", "N", "Tokens per sequence, as in 8192 or 8k (k = 1,024)"},
     FieldOption{"--schedule", "schedule", "NAME", "Pipeline schedule: 1f1b, interleaved, zb-h1, …"},
     FieldOption{"--recompute", "recompute", "NAME", "none, selective or full"},
     FieldOption{"--precision", "precision", "NAME", "Number format of the GEMMs: bf16, fp8, …"},
@@ -319,9 +319,10 @@ void add_scenario_options(CLI::App& command, ScenarioOptions& options) {
       ->type_name("FILE|-")
       ->group(kGroup);
   command
-      .add_option("--model", options.model,
-                  "A shipped model (shardwright models list), a JSON file (ours or a Hugging Face "
-                  "config.json) or its folder")
+      .add_option(
+          "--model", options.model,
+          "A shipped model by name or Hugging Face id (shardwright models list), a JSON file "
+          "(ours or a Hugging Face config.json) or its folder")
       ->type_name("NAME|FILE|FOLDER")
       ->group(kGroup);
   command
@@ -358,7 +359,8 @@ void add_scenario_options(CLI::App& command, ScenarioOptions& options) {
   command
       .add_option("--set", options.settings,
                   "Set any other field of a plan file, as in overlap.p2p=false, "
-                  "stack.host.cuda_graphs=true or cluster.node.nic.per_node=4 (repeatable)")
+                  "stack.host.cuda_graphs=true or cluster.accelerator.memory.capacity_bytes=96GB "
+                  "(repeatable)")
       ->type_name("FIELD=VALUE")
       ->take_all()
       ->expected(1)

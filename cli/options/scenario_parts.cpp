@@ -75,6 +75,8 @@ std::vector<std::string> filled_in_by(const ModelSpec& model, const ClusterSpec&
   for (const std::string& line : stack.filled_in) lines.push_back("stack " + line);
   if (const std::string assumed = load_assumption(model); !assumed.empty())
     lines.push_back(assumed);
+  for (const std::string& part : model.not_simulated)
+    lines.push_back(fmt::format("model {}: not simulated: {}", model.name, part));
   return lines;
 }
 

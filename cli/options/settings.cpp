@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "cli/options/option_values.hpp"
 #include "cli/options/scenario_parts.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/model_json.hpp"
@@ -57,7 +58,10 @@ void apply(SpecKind kind, const std::vector<std::string>& settings, Spec& spec,
 
 json parsed_value(const std::string& text) {
   json value = json::parse(text, nullptr, false);
-  return value.is_discarded() ? json(text) : value;
+  if (!value.is_discarded()) return value;
+  if (const auto count = parse_count(text)) return *count;
+  if (const auto quantity = parse_quantity(text)) return *quantity;
+  return text;
 }
 
 json plan_settings(const std::vector<std::string>& settings, ProblemList& problems) {

@@ -12,7 +12,8 @@
 
 namespace shardwright::cli {
 
-// Parses a value as JSON: a number, true or false, a list. Everything else is a text.
+// Parses a value as JSON (a number, true or false, a list), or as a number with a suffix ("8k",
+// "80%", "64GiB", "400GB/s"), which becomes one in the base unit. Everything else is a text.
 nlohmann::json parsed_value(const std::string& text);
 
 // Returns the settings of the plan as a merge patch. Adds a problem for each malformed setting.

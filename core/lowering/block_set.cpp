@@ -13,10 +13,11 @@
 namespace shardwright {
 namespace {
 
-// The signature that tells layers apart, as far as their ops go: dense or sparse, windowed or full
+// The signature that tells layers apart, as far as their ops go: their parts, windowed or full
 // attention.
-std::pair<bool, bool> layer_signature(const ModelSpec& model, std::int64_t layer) {
-  return {model.is_sparse(layer), model.sliding_window_of(layer) > 0};
+std::pair<LayerParts, bool> layer_signature(const ModelSpec& model, std::int64_t layer) {
+  const LayerParts parts = model.parts_of(layer);
+  return {parts, parts.mixer == LayerMixer::Attention && model.sliding_window_of(layer) > 0};
 }
 
 std::vector<Op> with_phase(const std::vector<Op>& ops, bool weight_gradients) {

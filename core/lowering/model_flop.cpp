@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/lowering/modules/modules.hpp"
 #include "core/program/shard_shape.hpp"
 
 namespace shardwright {
@@ -14,7 +15,9 @@ double active_matrix_elements(const ModelSpec& model, std::int64_t layer) {
     const bool routed = tensor.shard == ShardKind::ExpertColumn ||
                         tensor.shard == ShardKind::ExpertRow ||
                         tensor.shard == ShardKind::ExpertReplicated;
-    const bool matrix = tensor.shape.size() >= (routed ? 3U : 2U);
+    // Convolutions over the tokens are no matrix products.
+    const bool matrix =
+        tensor.shape.size() >= (routed ? 3U : 2U) && !tensor.name.ends_with("conv.weight");
     if (!matrix) continue;
     const double share =
         routed ? static_cast<double>(model.moe->top_k) / static_cast<double>(model.moe->experts)
@@ -22,6 +25,16 @@ double active_matrix_elements(const ModelSpec& model, std::int64_t layer) {
     sum += share * static_cast<double>(tensor.elements());
   }
   return sum;
+}
+
+// FLOP of a forward pass of the recurrence of linear attention, for each token of a layer.
+double recurrence_flop(const ModelSpec& model, const Plan& plan) {
+  const LinearAttentionSpec& linear = *model.linear_attention;
+  double sum = 0.0;
+  for (const LinearAttentionProduct& product : linear_attention_products(
+           linear, linear.heads, linear.key_heads, plan.seq_len, plan.seq_len))
+    sum += product.work.flop().value();
+  return sum / static_cast<double>(plan.seq_len);
 }
 
 }  // namespace
@@ -34,16 +47,19 @@ Flop model_flop_per_step(const ModelSpec& model, const Plan& plan) {
   double weights = static_cast<double>(1 + further) * static_cast<double>(model.vocab) * hidden +
                    static_cast<double>(further) * 2.0 * hidden * hidden;
   // Keys that a query of each layer may see, summed over the layers.
-  double scores = 0.0;
+  double scores = 0.0, recurrence = 0.0;
   for (std::int64_t layer = 0; layer < model.layers + further; ++layer) {
     weights += active_matrix_elements(model, layer);
+    const LayerMixer mixer = model.parts_of(layer).mixer;
+    if (mixer == LayerMixer::LinearAttention) recurrence += recurrence_flop(model, plan);
+    if (mixer != LayerMixer::Attention) continue;
     const std::int64_t window = model.sliding_window_of(layer);
     scores += static_cast<double>(window > 0 ? std::min(window, plan.seq_len) : plan.seq_len);
   }
   const auto width = static_cast<double>(
       model.attention.heads * (model.attention.head_dim + model.attention.value_head_dim()));
   // Forward 2 FLOP per weight and token and per score and width; backward twice that.
-  return Flop(3.0 * tokens * (2.0 * weights + 2.0 * width * scores));
+  return Flop(3.0 * tokens * (2.0 * weights + 2.0 * width * scores + recurrence));
 }
 
 }  // namespace shardwright

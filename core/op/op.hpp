@@ -170,6 +170,8 @@ struct GemmWork {
   bool groups_share_k = false;
   // True if it adds into an fp32 output (weight gradients).
   bool accumulate_fp32 = false;
+  // True inside of a kernel of linear attention, which multiplies by decays between its products.
+  bool in_recurrence = false;
 
   Flop flop() const {
     return Flop(2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *

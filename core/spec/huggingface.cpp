@@ -1,5 +1,8 @@
 #include "core/spec/huggingface.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -19,29 +22,58 @@ struct ModelType {
 // Sorted by name.
 constexpr ModelType kModelTypes[] = {
     {"bloom", huggingface::read_bloom},
+    {"cohere", huggingface::read_cohere},
+    {"cohere2", huggingface::read_cohere2},
     {"deepseek_v2", huggingface::read_deepseek_v2},
     {"deepseek_v3", huggingface::read_deepseek_v3},
+    {"deepseek_v32", huggingface::read_deepseek_v32},
+    {"ernie4_5_moe", huggingface::read_ernie4_5_moe},
     {"falcon", huggingface::read_falcon},
     {"gemma", huggingface::read_gemma},
     {"gemma2", huggingface::read_gemma2},
     {"gemma3_text", huggingface::read_gemma3_text},
+    {"glm4_moe", huggingface::read_glm4_moe},
     {"gpt2", huggingface::read_gpt2},
     {"gpt_neox", huggingface::read_gpt_neox},
+    {"gpt_oss", huggingface::read_gpt_oss},
+    {"granite", huggingface::read_granite},
+    {"granitemoe", huggingface::read_granitemoe},
+    {"kimi_k2", huggingface::read_deepseek_v3},
     {"llama", huggingface::read_llama},
+    {"llama4_text", huggingface::read_llama4_text},
+    {"minimax_m2", huggingface::read_minimax_m2},
     {"mistral", huggingface::read_mistral},
     {"mixtral", huggingface::read_mixtral},
     {"mpt", huggingface::read_mpt},
+    {"nemotron", huggingface::read_nemotron},
+    {"nemotron_h", huggingface::read_nemotron_h},
+    {"olmo2", huggingface::read_olmo2},
+    {"olmo3", huggingface::read_olmo3},
     {"opt", huggingface::read_opt},
     {"phi3", huggingface::read_phi3},
     {"qwen2", huggingface::read_qwen2},
     {"qwen2_moe", huggingface::read_qwen2_moe},
     {"qwen3", huggingface::read_qwen3},
     {"qwen3_moe", huggingface::read_qwen3_moe},
+    {"qwen3_next", huggingface::read_qwen3_next},
+    {"seed_oss", huggingface::read_seed_oss},
+    {"starcoder2", huggingface::read_starcoder2},
 };
 
-// Gemma 3 with vision: the language model is a part of its own. The vision tower is left out.
-constexpr const char* kGemma3 = "gemma3";
-constexpr const char* kGemma3Text = "gemma3_text";
+// Types that see images: the language model, of another type, is a part of the file.
+struct NestedType {
+  const char* name;
+  const char* text;
+};
+constexpr NestedType kNestedTypes[] = {
+    {"gemma3", "gemma3_text"}, {"kimi_k25", "kimi_k2"}, {"llama4", "llama4_text"}};
+
+const NestedType* find_nested(const std::string& name) {
+  const auto* const found =
+      std::find_if(std::begin(kNestedTypes), std::end(kNestedTypes),
+                   [&name](const NestedType& type) { return name == type.name; });
+  return found == std::end(kNestedTypes) ? nullptr : found;
+}
 
 const ModelType* find_type(const std::string& name) {
   const auto* const found =
@@ -77,7 +109,8 @@ ModelSpec read_checked(const ModelType& type, ObjectReader& config) {
 }  // namespace
 
 std::vector<std::string> huggingface_model_types() {
-  std::vector<std::string> names = {kGemma3};
+  std::vector<std::string> names;
+  for (const NestedType& type : kNestedTypes) names.emplace_back(type.name);
   for (const ModelType& type : kModelTypes) names.emplace_back(type.name);
   std::ranges::sort(names);
   return names;
@@ -88,15 +121,19 @@ ModelSpec import_huggingface(const nlohmann::json& value, const std::string& sou
   ObjectReader config(value, "", problems);
   const std::string type_name = config.text("model_type");
   problems.throw_if_any();
-  const bool nested = type_name == kGemma3;
-  const ModelType* const type = find_type(nested ? kGemma3Text : type_name);
+  const NestedType* const nested = find_nested(type_name);
+  const ModelType* const type = find_type(nested ? nested->text : type_name);
   if (type == nullptr) {
-    throw InputError(
-        source, {{"/model_type", shown(type_name), one_of(type_name, huggingface_model_types())}});
+    const std::vector<std::string> known = huggingface_model_types();
+    std::string expected = fmt::format("one of {}", fmt::join(known, ", "));
+    const std::string nearest = nearest_name(type_name, known);
+    if (!nearest.empty()) expected += fmt::format(" (did you mean \"{}\"?)", nearest);
+    throw InputError(source, {{"/model_type", shown(type_name), expected}});
   }
   ObjectReader text = nested ? config.object("text_config") : config;
   problems.throw_if_any();
   ModelSpec model = read_checked(*type, text);
+  if (nested) model.not_simulated.emplace_back("the vision tower");
   model.family = type->name;
   model.name = model_name(config, type_name);
   model.source = source;

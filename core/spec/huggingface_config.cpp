@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/base/nearest_name.hpp"
 #include "core/spec/model_limits.hpp"
 
 namespace shardwright::huggingface {
@@ -21,6 +22,18 @@ std::string required_spelling(ObjectReader& config, const Keys& keys, const std:
   return null == keys.end() ? usual : *null;
 }
 
+// A key that is null means one key-value head for each head; only a missing key has the default.
+std::int64_t read_kv_heads(ObjectReader& config, const ModelSpec& model, std::int64_t fallback) {
+  const std::string& key = kKvHeadsKeys.front();
+  if (config.has(key)) return config.integer(key, kHeadRange);
+  return fallback == 0 || mentions(config, key) ? model.attention.heads : fallback;
+}
+
+std::int64_t read_head_dim(ObjectReader& config, const ModelSpec& model, std::int64_t fallback) {
+  if (config.has("head_dim")) return config.integer("head_dim", kHeadDimRange);
+  return fallback == 0 ? even_head_dim(config, model) : fallback;
+}
+
 }  // namespace
 
 const Keys kLayersKeys = {"num_hidden_layers", "n_layer", "n_layers"};
@@ -32,7 +45,8 @@ const Keys kSequenceKeys = {"max_position_embeddings", "n_positions", "max_seq_l
 const Keys kActivationKeys = {"hidden_act", "hidden_activation", "activation_function",
                               "activation"};
 
-const Keys kNormEpsilonKeys = {"rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps"};
+const Keys kNormEpsilonKeys = {"rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps",
+                               "norm_epsilon", "norm_eps"};
 const Keys kRopeThetaKeys = {"rope_theta", "rotary_emb_base"};
 
 const std::string& spelling(const ObjectReader& config, const Keys& keys) {
@@ -70,9 +84,10 @@ std::int64_t even_head_dim(ObjectReader& config, const ModelSpec& model) {
 
 Activation read_activation(ObjectReader& config, const std::string& fallback) {
   using enum Activation;
+  // The square of relu2 is part of the same kernel.
   constexpr std::array kNames = {"gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh",
-                                 "relu", "silu",     "swish"};
-  constexpr std::array kActivations = {Gelu, Gelu, Gelu, Gelu, Relu, Silu, Silu};
+                                 "relu", "relu2",    "silu",      "swish"};
+  constexpr std::array kActivations = {Gelu, Gelu, Gelu, Gelu, Relu, Relu, Silu, Silu};
   const std::string& key = spelling(config, kActivationKeys);
   const auto by_default = std::ranges::find(kNames, fallback) - kNames.begin();
   return kActivations[config.has(key) ? config.choose(key, kNames)
@@ -105,6 +120,54 @@ double read_norm_epsilon(ObjectReader& config, double fallback) {
   return config.number_or(spelling(config, kNormEpsilonKeys), fallback, kRatio);
 }
 
+ModelSpec complete_gated(ObjectReader& config, ModelSpec model, const Defaults& defaults) {
+  model.max_seq_len =
+      config.integer_or(spelling(config, kSequenceKeys), defaults.max_seq_len, kTokenRange);
+  model.attention.kv_heads = read_kv_heads(config, model, defaults.kv_heads);
+  model.attention.head_dim = read_head_dim(config, model, defaults.head_dim);
+  model.mlp.ffn_hidden = config.integer("intermediate_size", kWidthRange);
+  model.mlp.activation = read_activation(config, defaults.activation);
+  model.tied_embeddings = config.boolean_or("tie_word_embeddings", defaults.tied);
+  model.norm_epsilon = read_norm_epsilon(config, defaults.norm_epsilon);
+  model.rope_theta = read_rope_theta(config, defaults.rope_theta);
+  return model;
+}
+
+ModelSpec read_gated(ObjectReader& config, const Defaults& defaults) {
+  return complete_gated(config, read_sizes(config), defaults);
+}
+
+void read_attention_bias(ObjectReader& config, ModelSpec& model) {
+  const bool bias = config.boolean_or("attention_bias", false);
+  model.attention.qkv_bias = bias;
+  model.attention.output_bias = bias;
+}
+
+std::string read_layer_pattern(ObjectReader& config, const std::string& key,
+                               const std::map<std::string, char>& letters,
+                               const std::string& fallback) {
+  if (!config.has(key)) return fallback;
+  std::string pattern;
+  for (const std::string& kind : config.texts(key)) {
+    const auto letter = letters.find(kind);
+    if (letter == letters.end()) {
+      std::vector<std::string> known;
+      for (const auto& [name, unused] : letters) known.push_back(name);
+      config.problem(key, fmt::format("\"{}\"", kind), one_of(kind, known));
+      return fallback;
+    }
+    pattern += letter->second;
+  }
+  for (std::size_t size = 1; size < pattern.size(); ++size) {
+    // A text that equals itself moved on by `size` repeats its first `size` letters.
+    const bool repeats =
+        pattern.size() % size == 0 &&
+        pattern.compare(size, std::string::npos, pattern, 0, pattern.size() - size) == 0;
+    if (repeats) return pattern.substr(0, size);
+  }
+  return pattern;
+}
+
 std::string field_pointer(const ObjectReader& config, const std::string& base,
                           const std::string& field) {
   static const std::map<std::string, Keys> kFields = {
@@ -119,6 +182,8 @@ std::string field_pointer(const ObjectReader& config, const std::string& base,
       {"/moe/layer_interval", {"decoder_sparse_step"}},
       {"/moe/first_dense_layers", {"first_k_dense_replace", "mlp_only_layers"}},
       {"/position_embeddings", kSequenceKeys},
+      {"/linear_attention/key_heads", {"linear_num_key_heads", "n_groups"}},
+      {"/layer_pattern", {"layer_types", "layers_block_type", "hybrid_override_pattern"}},
   };
   // MPT keeps its attention apart; kv_n_heads is the one key there that check_model can object to.
   if (field == "/attention/kv_heads" && config.peek("attn_config"))

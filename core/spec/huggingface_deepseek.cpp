@@ -1,5 +1,6 @@
 // Readers of DeepSeek-V2 (arXiv 2405.04434) and DeepSeek-V3 (arXiv 2412.19437): multi-head latent
-// attention, shared experts, leading dense layers.
+// attention, shared experts, leading dense layers. GLM-4.5 (arXiv 2508.06471) has the same experts
+// behind grouped-query attention.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -49,12 +50,13 @@ void read_expert_groups(ObjectReader& config, MoeSpec& moe) {
   moe.token_nodes = chosen;
 }
 
-MoeSpec read_experts(ObjectReader& config, std::int64_t first_dense_layers) {
+MoeSpec read_experts(ObjectReader& config, std::int64_t first_dense_layers,
+                     std::int64_t shared_experts = 0) {
   MoeSpec moe;
   moe.experts = config.integer("n_routed_experts", kExpertRange);
   moe.top_k = config.integer("num_experts_per_tok", kExpertRange);
   moe.expert_ffn = config.integer("moe_intermediate_size", kWidthRange);
-  moe.shared_experts = config.integer_or("n_shared_experts", 0, kExpertOrZeroRange);
+  moe.shared_experts = config.integer_or("n_shared_experts", shared_experts, kExpertOrZeroRange);
   moe.shared_expert_ffn = moe.shared_experts * moe.expert_ffn;
   moe.first_dense_layers =
       config.integer_or("first_k_dense_replace", first_dense_layers, kLayerCountOrZeroRange);
@@ -91,6 +93,25 @@ ModelSpec read_deepseek_v3(ObjectReader& config) {
   if (model.moe) {
     model.moe->router_bias = config.text_or("topk_method", "noaux_tc") == "noaux_tc";
   }
+  model.mtp_layers = config.integer_or("num_nextn_predict_layers", 0, kLayerCountOrZeroRange);
+  return model;
+}
+
+ModelSpec read_deepseek_v32(ObjectReader& config) {
+  ModelSpec model = read_deepseek_v3(config);
+  model.not_simulated.emplace_back(
+      "the indexer of the sparse attention, with its parameters: attention sees all tokens");
+  return model;
+}
+
+ModelSpec read_glm4_moe(ObjectReader& config) {
+  ModelSpec model =
+      read_gated(config, {.max_seq_len = 131'072, .kv_heads = 8, .norm_epsilon = 1e-5});
+  model.attention.qkv_bias = config.boolean_or("attention_bias", false);
+  model.attention.qk_norm = config.boolean_or("use_qk_norm", false);
+  model.rotary_share = read_rotary_share(config, "partial_rotary_factor", 0.5);
+  model.moe = read_experts(config, 1, 1);
+  model.moe->router_bias = true;
   model.mtp_layers = config.integer_or("num_nextn_predict_layers", 0, kLayerCountOrZeroRange);
   return model;
 }

@@ -138,4 +138,28 @@ ModelSpec read_falcon(ObjectReader& config) {
   return model;
 }
 
+ModelSpec read_starcoder2(ObjectReader& config) {
+  ModelSpec model = read_gpt(config, "gelu_pytorch_tanh");
+  set_biases(model, config.boolean_or("use_bias", true));
+  model.max_seq_len = config.integer_or(spelling(config, kSequenceKeys), 4096, kTokenRange);
+  model.attention.kv_heads = config.integer_or(kKvHeadsKeys.front(), 2, kHeadRange);
+  model.attention.sliding_window = config.integer_or("sliding_window", 0, kTokenRange);
+  model.dropout = config.number_or("residual_dropout", 0.0, kRatioOrZero);
+  return model;
+}
+
+ModelSpec read_nemotron(ObjectReader& config) {
+  ModelSpec model = read_gpt(config, "relu2");
+  const bool bias = config.boolean_or("attention_bias", false);
+  model.attention.qkv_bias = model.attention.output_bias = bias;
+  model.mlp.bias = config.boolean_or("mlp_bias", false);
+  model.max_seq_len = config.integer_or(spelling(config, kSequenceKeys), 4096, kTokenRange);
+  model.attention.kv_heads =
+      config.integer_or(kKvHeadsKeys.front(), model.attention.heads, kHeadRange);
+  model.attention.head_dim = config.integer_or("head_dim", model.attention.head_dim, kHeadDimRange);
+  model.rotary_share = read_rotary_share(config, "partial_rotary_factor", 0.5);
+  model.tied_embeddings = config.boolean_or("tie_word_embeddings", false);
+  return model;
+}
+
 }  // namespace shardwright::huggingface

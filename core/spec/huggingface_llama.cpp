@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,53 +16,6 @@
 
 namespace shardwright::huggingface {
 namespace {
-
-// The values that a configuration class fills in for missing keys. A size of 0: the key is required, or for
-// kv_heads equal to the heads, for head_dim hidden / heads.
-struct Defaults {
-  std::int64_t max_seq_len = 2048;
-  std::int64_t kv_heads = 0;
-  std::int64_t head_dim = 0;
-  bool tied = false;
-  std::string activation = "silu";
-  double norm_epsilon = 1e-6;
-  double rope_theta = 10'000.0;
-};
-
-// A key that is null means one key-value head for each head; only a missing key has the default.
-std::int64_t read_kv_heads(ObjectReader& config, const ModelSpec& model, std::int64_t fallback) {
-  const std::string& key = kKvHeadsKeys.front();
-  if (config.has(key)) return config.integer(key, kHeadRange);
-  return fallback == 0 || mentions(config, key) ? model.attention.heads : fallback;
-}
-
-std::int64_t read_head_dim(ObjectReader& config, const ModelSpec& model, std::int64_t fallback) {
-  if (config.has("head_dim")) return config.integer("head_dim", kHeadDimRange);
-  return fallback == 0 ? even_head_dim(config, model) : fallback;
-}
-
-ModelSpec complete(ObjectReader& config, ModelSpec model, const Defaults& defaults) {
-  model.max_seq_len =
-      config.integer_or(spelling(config, kSequenceKeys), defaults.max_seq_len, kTokenRange);
-  model.attention.kv_heads = read_kv_heads(config, model, defaults.kv_heads);
-  model.attention.head_dim = read_head_dim(config, model, defaults.head_dim);
-  model.mlp.ffn_hidden = config.integer("intermediate_size", kWidthRange);
-  model.mlp.activation = read_activation(config, defaults.activation);
-  model.tied_embeddings = config.boolean_or("tie_word_embeddings", defaults.tied);
-  model.norm_epsilon = read_norm_epsilon(config, defaults.norm_epsilon);
-  model.rope_theta = read_rope_theta(config, defaults.rope_theta);
-  return model;
-}
-
-ModelSpec read_gated(ObjectReader& config, const Defaults& defaults) {
-  return complete(config, read_sizes(config), defaults);
-}
-
-void read_attention_bias(ObjectReader& config, ModelSpec& model) {
-  const bool bias = config.boolean_or("attention_bias", false);
-  model.attention.qkv_bias = bias;
-  model.attention.output_bias = bias;
-}
 
 // Newer files list the kind of every layer. True if there was such a list.
 bool read_layer_types(ObjectReader& config, ModelSpec& model, std::int64_t window) {
@@ -106,15 +60,6 @@ void read_switched_window(ObjectReader& config, ModelSpec& model) {
   model.attention.full_attention_first_layers = full;
 }
 
-// Gemma 2 and 3: each k-th layer sees everything, the others slide.
-void read_alternating_window(ObjectReader& config, ModelSpec& model, std::int64_t interval) {
-  const std::int64_t window = config.integer_or("sliding_window", 4096, kTokenRange);
-  if (read_layer_types(config, model, window)) return;
-  model.attention.sliding_window = window;
-  model.attention.full_attention_interval =
-      config.integer_or("sliding_window_pattern", interval, kLayerRange);
-}
-
 // Qwen's experts: sparse is each k-th layer, except those that mlp_only_layers lists.
 MoeSpec read_qwen_experts(ObjectReader& config) {
   MoeSpec moe;
@@ -140,6 +85,15 @@ MoeSpec read_qwen_experts(ObjectReader& config) {
 }
 
 }  // namespace
+
+void read_alternating_window(ObjectReader& config, ModelSpec& model, std::int64_t interval,
+                             std::int64_t window) {
+  window = config.integer_or("sliding_window", window, kTokenRange);
+  if (read_layer_types(config, model, window)) return;
+  model.attention.sliding_window = window;
+  model.attention.full_attention_interval =
+      config.integer_or("sliding_window_pattern", interval, kLayerRange);
+}
 
 ModelSpec read_llama(ObjectReader& config) {
   ModelSpec model = read_gated(config, {});
@@ -207,6 +161,35 @@ ModelSpec read_qwen3_moe(ObjectReader& config) {
   return model;
 }
 
+// Three layers of gated delta rule, then one of gated attention, all with experts
+// (https://huggingface.co/Qwen/Qwen3-Next-80B-A3B-Instruct).
+ModelSpec read_qwen3_next(ObjectReader& config) {
+  ModelSpec model = read_gated(config, {.max_seq_len = 32'768, .kv_heads = 2, .head_dim = 256});
+  model.attention.qk_norm = model.attention.output_gate = true;
+  read_attention_bias(config, model);
+  model.rotary_share = read_rotary_share(config, "partial_rotary_factor", 0.25);
+  LinearAttentionSpec linear;
+  linear.kind = LinearAttentionKind::GatedDeltaNet;
+  linear.heads = config.integer_or("linear_num_value_heads", 32, kHeadRange);
+  linear.head_dim = config.integer_or("linear_value_head_dim", 128, kHeadDimRange);
+  linear.key_heads = config.integer_or("linear_num_key_heads", 16, kHeadRange);
+  linear.state_dim = config.integer_or("linear_key_head_dim", 128, kHeadDimRange);
+  linear.conv_width = config.integer_or("linear_conv_kernel_dim", 4, {1, 64});
+  linear.chunk = 64;
+  model.linear_attention = linear;
+  const std::int64_t interval = config.integer_or("full_attention_interval", 4, {2, 64});
+  const std::map<std::string, char> letters = {{"full_attention", 'A'}, {"linear_attention", 'L'}};
+  model.layer_pattern =
+      read_layer_pattern(config, "layer_types", letters,
+                         std::string(static_cast<std::size_t>(interval - 1), 'L') + 'A');
+  model.moe = read_qwen_experts(config);
+  model.moe->shared_expert_ffn =
+      config.integer_or("shared_expert_intermediate_size", 512, kWidthOrZeroRange);
+  model.moe->shared_experts = model.moe->shared_expert_ffn > 0 ? 1 : 0;
+  model.moe->shared_expert_gate = model.moe->shared_experts > 0;
+  return model;
+}
+
 ModelSpec read_gemma(ObjectReader& config) {
   ModelSpec model = read_gated(config, {.max_seq_len = 8192,
                                         .kv_heads = 16,
@@ -237,13 +220,13 @@ ModelSpec read_gemma3_text(ObjectReader& config) {
   sizes.hidden = config.integer("hidden_size", kWidthRange);
   sizes.vocab = config.integer_or("vocab_size", 262'208, kVocabRange);
   sizes.attention.heads = config.integer_or("num_attention_heads", 8, kHeadRange);
-  ModelSpec model = complete(config, std::move(sizes),
-                             {.max_seq_len = 131'072,
-                              .kv_heads = 4,
-                              .head_dim = 256,
-                              .tied = true,
-                              .activation = "gelu_pytorch_tanh",
-                              .rope_theta = 1'000'000.0});
+  ModelSpec model = complete_gated(config, std::move(sizes),
+                                   {.max_seq_len = 131'072,
+                                    .kv_heads = 4,
+                                    .head_dim = 256,
+                                    .tied = true,
+                                    .activation = "gelu_pytorch_tanh",
+                                    .rope_theta = 1'000'000.0});
   read_attention_bias(config, model);
   model.attention.qk_norm = true;
   model.norms_per_layer = 4;
@@ -256,6 +239,56 @@ ModelSpec read_phi3(ObjectReader& config) {
   model.attention.sliding_window = config.integer_or("sliding_window", 0, kTokenRange);
   model.rotary_share = read_rotary_share(config, "partial_rotary_factor", 1.0);
   model.dropout = config.number_or("resid_pdrop", 0.0, kRatioOrZero);
+  return model;
+}
+
+// Norms behind the two branches of a layer, and over all heads of queries and keys (arXiv
+// 2501.00656, section 3.2).
+ModelSpec read_olmo2(ObjectReader& config) {
+  ModelSpec model = read_gated(config, {.norm_epsilon = 1e-5});
+  read_attention_bias(config, model);
+  model.attention.qk_norm = model.attention.qk_norm_whole = true;
+  model.post_norm = true;
+  return model;
+}
+
+ModelSpec read_olmo3(ObjectReader& config) {
+  ModelSpec model = read_olmo2(config);
+  model.rope_theta = read_rope_theta(config, 500'000.0);
+  read_alternating_window(config, model, 4);
+  return model;
+}
+
+// Llama with constant factors on embedding, attention, residuals and logits.
+ModelSpec read_granite(ObjectReader& config) {
+  return read_llama(config);
+}
+
+// Command R: attention and feed-forward block in parallel, behind one LayerNorm without bias.
+ModelSpec read_cohere(ObjectReader& config) {
+  ModelSpec model = read_gated(
+      config, {.max_seq_len = 8192, .tied = true, .norm_epsilon = 1e-5, .rope_theta = 500'000.0});
+  read_attention_bias(config, model);
+  model.norm = NormKind::LayerNorm;
+  model.parallel_block = true;
+  model.norms_per_layer = 1;
+  model.attention.qk_norm = model.attention.qk_norm_whole = config.boolean_or("use_qk_norm", false);
+  return model;
+}
+
+ModelSpec read_cohere2(ObjectReader& config) {
+  ModelSpec model = read_cohere(config);
+  model.rope_theta = read_rope_theta(config, 10'000.0);
+  read_alternating_window(config, model, 4);
+  return model;
+}
+
+ModelSpec read_seed_oss(ObjectReader& config) {
+  ModelSpec model = read_gated(config, {.max_seq_len = 524'288, .kv_heads = 8, .head_dim = 128});
+  model.attention.qkv_bias = config.boolean_or("attention_bias", true);
+  model.attention.output_bias = config.boolean_or("attention_out_bias", false);
+  model.mlp.bias = config.boolean_or("mlp_bias", false);
+  model.dropout = config.number_or("residual_dropout", 0.1, kRatioOrZero);
   return model;
 }
 

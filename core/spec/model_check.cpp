@@ -41,6 +41,11 @@ void check_latent(const AttentionSpec& attention, Rules& rules) {
                 fmt::format("{}: the sum of qk_nope_head_dim and qk_rope_head_dim", width));
 }
 
+void check_qk_norm(const AttentionSpec& attention, Rules& rules) {
+  rules.require(attention.qk_norm || !attention.qk_norm_whole, "/attention/qk_norm_whole",
+                attention.qk_norm_whole, "false, since there is no qk_norm");
+}
+
 void check_window(const ModelSpec& model, Rules& rules) {
   const AttentionSpec& attention = model.attention;
   const bool window = attention.sliding_window > 0;
@@ -90,11 +95,41 @@ void check_experts(const ModelSpec& model, Rules& rules) {
                             model.layers, moe.layer_interval));
 }
 
+void check_linear_attention(const LinearAttentionSpec& linear, Rules& rules) {
+  rules.require(linear.heads % linear.key_heads == 0, "/linear_attention/key_heads",
+                linear.key_heads, fmt::format("a divisor of the {} heads", linear.heads));
+}
+
+void check_pattern(const ModelSpec& model, Rules& rules) {
+  const std::string& pattern = model.layer_pattern;
+  const auto size = static_cast<std::int64_t>(pattern.size());
+  const auto expect = [&](bool holds, const std::string& expected) {
+    rules.require(holds, "/layer_pattern", fmt::format("\"{}\"", pattern), expected);
+  };
+  const auto uses = [&pattern](const char* letters) {
+    return pattern.find_first_of(letters) != std::string::npos;
+  };
+  rules.require(uses("ML") || !model.linear_attention, "/linear_attention", "linear attention",
+                "none, since no layer of layer_pattern has it");
+  if (pattern.empty()) return;
+  expect(pattern.find_first_not_of("AL*M-E") == std::string::npos,
+         "letters out of A, L, *, M, - and E");
+  expect(model.layers % size == 0,
+         fmt::format("so many letters that they repeat in {} layers", model.layers));
+  expect(!uses("ML") || model.linear_attention, "no M and no L without linear_attention");
+  expect(!uses("E") || model.moe, "no E without moe");
+  expect(uses("EAL") || !model.moe, "an E, since the model has experts (moe)");
+  expect(model.norms_per_layer == 2 && !model.parallel_block && !model.post_norm,
+         "none, unless the layers have a norm before each branch");
+}
+
 void check_norms(const ModelSpec& model, Rules& rules) {
   const std::int64_t norms = model.norms_per_layer;
   rules.require(norms == 1 || norms == 2 || norms == 4, "/norms_per_layer", norms, "1, 2 or 4");
   rules.require(norms != 1 || model.parallel_block, "/norms_per_layer", norms,
                 "2 or 4, since attention and feed-forward are not parallel (parallel_block)");
+  rules.require(!model.post_norm || (norms == 2 && !model.parallel_block), "/post_norm",
+                model.post_norm, "false, unless a layer has two norms and no parallel_block");
   rules.require(!model.norm_bias || model.norm == NormKind::LayerNorm, "/norm_bias",
                 model.norm_bias, "false: RMSNorm has no bias");
 }
@@ -126,10 +161,8 @@ double estimated_parameters(const ModelSpec& model) {
   const auto layers = static_cast<double>(model.layers);
   add(embedding_parameters(model), 1.0);
   add(head_parameters(model), 1.0);
-  add(layer_parameters(model, 0), layers);
-  if (model.moe)
-    add(layer_parameters(model, model.moe->first_dense_layers + model.moe->layer_interval - 1),
-        layers);
+  for (const std::int64_t layer : layers_of_each_kind(model))
+    add(layer_parameters(model, layer), layers);
   ModelSpec one_prediction = model;
   one_prediction.mtp_layers = model.mtp_layers > 0 ? 1 : 0;
   add(mtp_parameters(one_prediction), static_cast<double>(model.mtp_layers));
@@ -140,16 +173,22 @@ double estimated_parameters(const ModelSpec& model) {
 
 void check_model(const ModelSpec& model, const FieldPointer& pointer, ProblemList& problems) {
   Rules rules(pointer, problems);
+  const std::size_t before = problems.size();
   if (model.attention.kind == AttentionKind::MultiHeadLatent) {
     check_latent(model.attention, rules);
   } else {
     check_grouped_query(model.attention, rules);
   }
+  check_qk_norm(model.attention, rules);
   check_window(model, rules);
   check_derived_widths(model, rules);
   if (model.moe) check_experts(model, rules);
+  if (model.linear_attention) check_linear_attention(*model.linear_attention, rules);
+  check_pattern(model, rules);
   check_norms(model, rules);
   check_positions(model, rules);
+  // A pattern may name parts that are not there.
+  if (!model.layer_pattern.empty() && problems.size() > before) return;
   const double parameters = estimated_parameters(model);
   rules.require(parameters <= kMaxParameters, "",
                 fmt::format("sizes that make about {:.1e} parameters", parameters),

@@ -46,8 +46,13 @@ void describe_attention(AttentionSpec& attention, FieldVisitor& fields) {
                  "the output projection has a bias");
   fields.boolean("qk_norm", attention.qk_norm, kOptional,
                  "RMSNorm over each head of queries and keys (Qwen3)");
+  fields.boolean("qk_norm_whole", attention.qk_norm_whole, kOmissible,
+                 "with `qk_norm`: the norms span all heads at once (OLMo 2, MiniMax-M2), or have "
+                 "weights of their own for each head (Command R+)");
   fields.boolean("sinks", attention.sinks, kOptional,
                  "each head has a learned logit that stands for no token (gpt-oss)");
+  fields.boolean("output_gate", attention.output_gate, kOmissible,
+                 "a sigmoid of a second query projection gates the output (Qwen3-Next)");
   fields.integer("sliding_window", attention.sliding_window, kTokenOrZeroRange, kOptional,
                  "tokens that a query sees at most; 0: all before it");
   fields.integer("full_attention_interval", attention.full_attention_interval,
@@ -102,6 +107,24 @@ void describe_moe(MoeSpec& moe, FieldVisitor& fields) {
                  "experts work on as many rows as they may take, full or not");
 }
 
+void describe_linear_attention(LinearAttentionSpec& linear, FieldVisitor& fields) {
+  fields.choice("kind", linear.kind, kRequired,
+                "mamba2: state-space duality (arXiv 2405.21060); gated-delta-net: the gated delta "
+                "rule (arXiv 2412.06464)");
+  fields.integer("heads", linear.heads, kHeadRange, kRequired, "heads of values");
+  fields.integer("head_dim", linear.head_dim, kHeadDimRange, kRequired, "width of a head's values");
+  fields.integer("key_heads", linear.key_heads, kHeadRange, kRequired,
+                 "heads of keys and queries, a divisor of `heads`: the groups of Mamba-2");
+  fields.integer("state_dim", linear.state_dim, kHeadDimRange, kRequired,
+                 "width of a head's keys and queries");
+  fields.integer("conv_width", linear.conv_width, {1, 64}, kOptional,
+                 "tokens that the convolution before the recurrence spans");
+  fields.boolean("conv_bias", linear.conv_bias, kOptional, "the convolution has a bias");
+  fields.integer("chunk", linear.chunk, {1, 65'536}, kOptional,
+                 "tokens that the kernels compute as matrix products, between two updates of the "
+                 "state ([model](../models/lowering.md#linear-attention))");
+}
+
 void describe_layout(ModelSpec& model, FieldVisitor& fields) {
   fields.choice("norm", model.norm, kOptional, "normalisation");
   fields.boolean("norm_bias", model.norm_bias, kOptional, "norms have a bias: only layernorm");
@@ -110,6 +133,9 @@ void describe_layout(ModelSpec& model, FieldVisitor& fields) {
   fields.integer("norms_per_layer", model.norms_per_layer, {1, 4}, kOptional,
                  "1: one norm feeds attention and feed-forward (needs `parallel_block`); 2: one "
                  "before each; 4: also one after each");
+  fields.boolean("post_norm", model.post_norm, kOmissible,
+                 "the two norms stand behind attention and feed-forward block, none before them "
+                 "(OLMo 2)");
   fields.boolean("final_norm", model.final_norm, kOptional, "a norm before the output head");
   fields.boolean("embedding_norm", model.embedding_norm, kOptional,
                  "a norm after the embedding (BLOOM)");
@@ -145,7 +171,8 @@ void describe(ModelSpec& model, FieldVisitor& fields) {
   fields.header(kModelSchema, false);
   fields.text("name", model.name, kRequired, "name of the model");
   fields.text("family", model.family, kOptional, "Hugging Face `model_type`, or gpt, llama, …");
-  fields.texts("aliases", model.aliases, kOptional, "other names of the model");
+  fields.texts("aliases", model.aliases, kOptional,
+               "other names of the model, its ids on the Hugging Face Hub among them");
   fields.text("source", model.source, kOptional, "the document that gives the sizes");
   fields.integer("layers", model.layers, kLayerRange, kRequired, "layers");
   fields.integer("hidden", model.hidden, kWidthRange, kRequired, "width of the hidden state");
@@ -158,7 +185,18 @@ void describe(ModelSpec& model, FieldVisitor& fields) {
                  [&] { describe_mlp(model.mlp, fields); });
   fields.optional_section("moe", model.moe, "mixture of experts of the sparse layers",
                           [&](MoeSpec& moe) { describe_moe(moe, fields); });
+  fields.optional_section(
+      "linear_attention", model.linear_attention,
+      "state-space or linear attention, which replaces attention in the layers of the pattern",
+      [&](LinearAttentionSpec& linear) { describe_linear_attention(linear, fields); });
+  fields.text("layer_pattern", model.layer_pattern, kOmissible,
+              "a letter for each layer, repeated until there are `layers` of them. Layers of one "
+              "branch: `*` attention, `M` linear attention, `-` dense feed-forward, `E` experts "
+              "(Nemotron-H); of two: `A` attention, `L` linear attention, each before a "
+              "feed-forward block, dense or sparse as `moe` says (Qwen3-Next). Empty: `A`");
   describe_layout(model, fields);
+  fields.texts("not_simulated", model.not_simulated, kOmissible,
+               "parts of the published model that these sizes leave out, for reports");
   fields.document("parameters", nullptr, kOmissible,
                   "ignored: the counts that the command adds where it shows a model");
 }

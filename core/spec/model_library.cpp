@@ -60,12 +60,19 @@ ModelSpec load_folder(const fs::path& folder) {
   return load_file(file);
 }
 
+// The Hub ignores the case of its ids, so "qwen/qwen3-8b" means "Qwen/Qwen3-8B".
+bool same_name(const std::string& a, const std::string& b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
 // A shipped model by name or alias; adds the names that it passes to `known`.
 std::optional<ModelSpec> find_shipped(const std::string& name, std::vector<std::string>& known) {
+  const auto is_name = [&name](const std::string& other) { return same_name(other, name); };
   for (const std::string& shipped : shipped_models()) {
     ModelSpec model = load_file(models_directory() / (shipped + ".json"));
     const auto& aliases = model.aliases;
-    if (shipped == name || std::ranges::find(aliases, name) != aliases.end()) return model;
+    if (is_name(shipped) || std::ranges::any_of(aliases, is_name)) return model;
     known.push_back(shipped);
     known.insert(known.end(), aliases.begin(), aliases.end());
   }
@@ -81,6 +88,13 @@ std::optional<ModelSpec> find_shipped(const std::string& name, std::vector<std::
 
 bool looks_like_path(const std::string& text) {
   return text.find('/') != std::string::npos || fs::path(text).extension() == ".json";
+}
+
+// True for "OWNER/NAME", an id of the Hugging Face Hub, which may also be a relative path.
+bool looks_like_hub_id(const std::string& text) {
+  const auto slash = text.find('/');
+  return slash != std::string::npos && slash > 0 && slash + 1 < text.size() && text[0] != '.' &&
+         text.find('/', slash + 1) == std::string::npos && fs::path(text).extension() != ".json";
 }
 
 }  // namespace
@@ -100,7 +114,9 @@ ModelSpec load_model(const std::string& name_or_path) {
     return read_either_format(read_json_argument(name_or_path), argument_source(name_or_path));
   std::error_code ignored;
   std::vector<std::string> known;
-  if (!looks_like_path(name_or_path)) {
+  const bool is_path = looks_like_path(name_or_path);
+  const bool hub_id = looks_like_hub_id(name_or_path) && !fs::exists(name_or_path, ignored);
+  if (!is_path || hub_id) {
     if (auto model = find_shipped(name_or_path, known)) return *std::move(model);
     if (!fs::exists(name_or_path, ignored)) refuse_name(name_or_path, known);
   }

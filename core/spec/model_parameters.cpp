@@ -37,6 +37,14 @@ class TensorList {
     most_shards_ = 0;
   }
 
+  // The weights of a norm over so many heads, which are split as the heads are.
+  void head_norm(const std::string& name, std::int64_t heads, std::int64_t width,
+                 std::int64_t most_shards) {
+    most_shards_ = most_shards;
+    add(name + ".weight", {heads * width}, ShardKind::Column);
+    most_shards_ = 0;
+  }
+
   // Weight and bias of the matrices of all experts of a layer.
   void experts(const std::string& name, std::int64_t output, std::int64_t input, ShardKind shard,
                bool bias) {
@@ -74,12 +82,17 @@ void add_grouped_query_attention(TensorList& list, const ModelSpec& model) {
   const AttentionSpec& attention = model.attention;
   const std::int64_t query = attention.heads * attention.head_dim;
   const std::int64_t key = attention.kv_heads * attention.head_dim;
-  list.linear("attention.q_proj", query, model.hidden, ShardKind::Column, attention.qkv_bias);
+  // The gate of the output comes from the same projection (Qwen3-Next).
+  list.linear("attention.q_proj", attention.output_gate ? 2 * query : query, model.hidden,
+              ShardKind::Column, attention.qkv_bias);
   list.limited_linear("attention.k_proj", key, model.hidden, attention.kv_heads,
                       attention.qkv_bias);
   list.limited_linear("attention.v_proj", key, model.hidden, attention.kv_heads,
                       attention.qkv_bias);
-  if (attention.qk_norm) {
+  if (attention.qk_norm_whole) {
+    list.head_norm("attention.q_norm", attention.heads, attention.head_dim, 0);
+    list.head_norm("attention.k_norm", attention.kv_heads, attention.head_dim, attention.kv_heads);
+  } else if (attention.qk_norm) {
     list.rms_norm("attention.q_norm", attention.head_dim);
     list.rms_norm("attention.k_norm", attention.head_dim);
   }
@@ -110,6 +123,27 @@ void add_latent_attention(TensorList& list, const ModelSpec& model) {
               ShardKind::Row, attention.output_bias);
 }
 
+// Mamba-2 (arXiv 2405.21060, section 7) and Gated DeltaNet (arXiv 2412.06464, section 3.4): one
+// projection of the input, a short convolution over the tokens, the recurrence with its decay, a
+// gated norm, one projection back.
+void add_linear_attention(TensorList& list, const ModelSpec& model) {
+  const LinearAttentionSpec& linear = *model.linear_attention;
+  const bool mamba = linear.kind == LinearAttentionKind::Mamba2;
+  list.linear("mixer.in_proj", linear.in_width(), model.hidden, ShardKind::Column, false);
+  list.add("mixer.conv.weight", {linear.conv_channels(), linear.conv_width}, ShardKind::Column);
+  if (linear.conv_bias) list.add("mixer.conv.bias", {linear.conv_channels()}, ShardKind::Column);
+  list.add("mixer.a_log.weight", {linear.heads}, ShardKind::Column);
+  list.add("mixer.dt_bias.weight", {linear.heads}, ShardKind::Column);
+  if (mamba) list.add("mixer.skip.weight", {linear.heads}, ShardKind::Column);
+  // Mamba-2 normalises within groups, with a weight for each value; the delta rule within heads.
+  if (mamba) {
+    list.add("mixer.norm.weight", {linear.value_width()}, ShardKind::Column);
+  } else {
+    list.rms_norm("mixer.norm", linear.head_dim);
+  }
+  list.linear("mixer.out_proj", model.hidden, linear.value_width(), ShardKind::Row, false);
+}
+
 void add_mlp(TensorList& list, const ModelSpec& model, const std::string& name,
              std::int64_t width) {
   const bool bias = model.mlp.bias;
@@ -137,21 +171,32 @@ void add_experts(TensorList& list, const ModelSpec& model) {
     list.linear("moe.shared_expert_gate", 1, model.hidden, ShardKind::Replicated, false);
 }
 
-void add_layer(TensorList& list, const ModelSpec& model, std::int64_t layer) {
-  list.norm("attention_norm");
-  if (model.attention.kind == AttentionKind::MultiHeadLatent) {
+void add_mixer(TensorList& list, const ModelSpec& model, LayerMixer mixer) {
+  if (mixer == LayerMixer::LinearAttention) {
+    add_linear_attention(list, model);
+  } else if (model.attention.kind == AttentionKind::MultiHeadLatent) {
     add_latent_attention(list, model);
   } else {
     add_grouped_query_attention(list, model);
   }
-  if (model.norms_per_layer == 4) list.norm("post_attention_norm");
-  if (model.norms_per_layer >= 2) list.norm("mlp_norm");
-  if (model.is_sparse(layer)) {
+}
+
+void add_layer(TensorList& list, const ModelSpec& model, std::int64_t layer) {
+  const LayerParts parts = model.parts_of(layer);
+  const bool before = !model.post_norm, behind = model.post_norm || model.norms_per_layer == 4;
+  if (parts.mixer != LayerMixer::None) {
+    if (before) list.norm("attention_norm");
+    add_mixer(list, model, parts.mixer);
+    if (behind) list.norm("post_attention_norm");
+  }
+  if (parts.ffn == LayerFfn::None) return;
+  if (before && model.norms_per_layer >= 2) list.norm("mlp_norm");
+  if (parts.ffn == LayerFfn::Experts) {
     add_experts(list, model);
   } else {
     add_mlp(list, model, "mlp", model.mlp.ffn_hidden);
   }
-  if (model.norms_per_layer == 4) list.norm("post_mlp_norm");
+  if (behind) list.norm("post_mlp_norm");
 }
 
 void append(std::vector<ParameterTensor>& all, std::vector<ParameterTensor> more) {

@@ -1,5 +1,6 @@
 #include "core/spec/model_spec.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <numeric>
 
@@ -31,9 +32,30 @@ std::int64_t idle_elements_of(const ModelSpec& model, const std::vector<Paramete
 
 }  // namespace
 
+LayerParts ModelSpec::parts_of(std::int64_t index) const {
+  using enum LayerMixer;
+  const bool sparse = moe && index >= moe->first_dense_layers &&
+                      (index - moe->first_dense_layers + 1) % moe->layer_interval == 0;
+  const LayerFfn ffn = sparse ? LayerFfn::Experts : LayerFfn::Dense;
+  if (layer_pattern.empty() || index >= layers) return {Attention, ffn};
+  switch (layer_pattern[static_cast<std::size_t>(index) % layer_pattern.size()]) {
+    case 'L':
+      return {LinearAttention, ffn};
+    case 'M':
+      return {LinearAttention, LayerFfn::None};
+    case '*':
+      return {Attention, LayerFfn::None};
+    case '-':
+      return {None, LayerFfn::Dense};
+    case 'E':
+      return {None, LayerFfn::Experts};
+    default:
+      return {Attention, ffn};
+  }
+}
+
 bool ModelSpec::is_sparse(std::int64_t index) const {
-  if (!moe || index < moe->first_dense_layers) return false;
-  return (index - moe->first_dense_layers + 1) % moe->layer_interval == 0;
+  return parts_of(index).ffn == LayerFfn::Experts;
 }
 
 std::int64_t ModelSpec::sliding_window_of(std::int64_t index) const {
@@ -47,6 +69,16 @@ std::int64_t ParameterTensor::elements() const {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
 }
 
+std::vector<std::int64_t> layers_of_each_kind(const ModelSpec& model) {
+  std::vector<std::int64_t> first;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    const bool known = std::ranges::any_of(
+        first, [&](std::int64_t other) { return model.parts_of(other) == model.parts_of(layer); });
+    if (!known) first.push_back(layer);
+  }
+  return first;
+}
+
 bool has_shared_experts(const ModelSpec& model) {
   return model.moe && model.moe->shared_experts > 0;
 }
@@ -55,16 +87,11 @@ ParameterCount count_parameters(const ModelSpec& model) {
   ParameterCount count;
   count.total = elements_of(embedding_parameters(model)) + elements_of(head_parameters(model));
   count.active = count.total;
-  // Layers of one kind are alike, so the first of each kind stands for the others.
-  for (const bool sparse : {false, true}) {
-    std::int64_t first = -1;
+  // Layers of the same parts are alike, so the first of each kind stands for the others.
+  for (const std::int64_t first : layers_of_each_kind(model)) {
     std::int64_t alike = 0;
-    for (std::int64_t layer = 0; layer < model.layers; ++layer) {
-      if (model.is_sparse(layer) != sparse) continue;
-      if (first < 0) first = layer;
-      ++alike;
-    }
-    if (alike == 0) continue;
+    for (std::int64_t layer = 0; layer < model.layers; ++layer)
+      alike += model.parts_of(layer) == model.parts_of(first) ? 1 : 0;
     const std::vector<ParameterTensor> tensors = layer_parameters(model, first);
     const std::int64_t elements = elements_of(tensors);
     count.total += alike * elements;

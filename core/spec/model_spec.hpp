@@ -23,9 +23,9 @@ constexpr auto enum_names(Activation) {
   return std::array{"gelu", "relu", "silu"};
 }
 
-enum class PositionKind : std::uint8_t { Learned, Rotary, Alibi };
+enum class PositionKind : std::uint8_t { Learned, Rotary, Alibi, None };
 constexpr auto enum_names(PositionKind) {
-  return std::array{"learned", "rotary", "alibi"};
+  return std::array{"learned", "rotary", "alibi", "none"};
 }
 
 enum class AttentionKind : std::uint8_t {
@@ -45,7 +45,9 @@ struct AttentionSpec {
   bool qkv_bias = false;
   bool output_bias = false;
   bool qk_norm = false;
+  bool qk_norm_whole = false;
   bool sinks = false;
+  bool output_gate = false;
   std::int64_t sliding_window = 0;
   std::int64_t full_attention_interval = 0;
   std::int64_t full_attention_first_layers = 0;
@@ -63,6 +65,41 @@ struct AttentionSpec {
   }
 
   bool operator==(const AttentionSpec&) const = default;
+};
+
+enum class LinearAttentionKind : std::uint8_t {
+  Mamba2,         // state-space duality (arXiv 2405.21060)
+  GatedDeltaNet,  // gated delta rule (arXiv 2412.06464)
+};
+constexpr auto enum_names(LinearAttentionKind) {
+  return std::array{"mamba2", "gated-delta-net"};
+}
+
+// A state-space or linear-attention mixer, which takes the place of attention in some layers: each
+// head carries a state of head_dim x state_dim elements from token to token.
+struct LinearAttentionSpec {
+  LinearAttentionKind kind = LinearAttentionKind::Mamba2;
+  std::int64_t heads = 1;
+  std::int64_t head_dim = 1;
+  std::int64_t key_heads = 1;
+  std::int64_t state_dim = 1;
+  std::int64_t conv_width = 4;
+  bool conv_bias = false;
+  std::int64_t chunk = 128;
+
+  // Widths of all heads' values, and of all groups' keys (or queries).
+  std::int64_t value_width() const { return heads * head_dim; }
+  std::int64_t key_width() const { return key_heads * state_dim; }
+  // Channels of the convolution: values, keys and queries.
+  std::int64_t conv_channels() const { return value_width() + 2 * key_width(); }
+  // Outputs of the input projection: the channels, the gate of the values, and the step sizes (and
+  // for the delta rule also the write strengths) of the heads.
+  std::int64_t in_width() const {
+    const std::int64_t scalars = kind == LinearAttentionKind::GatedDeltaNet ? 2 : 1;
+    return conv_channels() + value_width() + scalars * heads;
+  }
+
+  bool operator==(const LinearAttentionSpec&) const = default;
 };
 
 // The feed-forward block of a dense layer.
@@ -97,6 +134,16 @@ struct MoeSpec {
   bool operator==(const MoeSpec&) const = default;
 };
 
+// The two branches of a layer.
+enum class LayerMixer : std::uint8_t { None, Attention, LinearAttention };
+enum class LayerFfn : std::uint8_t { None, Dense, Experts };
+struct LayerParts {
+  LayerMixer mixer = LayerMixer::Attention;
+  LayerFfn ffn = LayerFfn::Dense;
+
+  bool operator==(const LayerParts&) const = default;
+};
+
 struct ModelSpec {
   std::string name;
   std::string family;
@@ -110,11 +157,14 @@ struct ModelSpec {
   AttentionSpec attention;
   MlpSpec mlp;
   std::optional<MoeSpec> moe;
+  std::optional<LinearAttentionSpec> linear_attention;
+  std::string layer_pattern;
 
   NormKind norm = NormKind::RmsNorm;
   bool norm_bias = false;
   double norm_epsilon = 1e-5;
   std::int64_t norms_per_layer = 2;
+  bool post_norm = false;
   bool final_norm = true;
   bool embedding_norm = false;
   bool parallel_block = false;
@@ -128,6 +178,12 @@ struct ModelSpec {
   std::int64_t embedding_width = 0;
   double dropout = 0.0;
   std::int64_t mtp_layers = 0;
+  std::vector<std::string> not_simulated;
+
+  // The branches of layer `index` (0-based): those of its letter in the pattern if there is one,
+  // otherwise attention and a feed-forward block. Indices from `layers` on are those of the
+  // multi-token-prediction layers, which have both.
+  LayerParts parts_of(std::int64_t index) const;
 
   // True if layer `index` (0-based) has experts in place of the dense feed-forward block. Indices
   // from `layers` on are those of the multi-token-prediction layers.
@@ -206,6 +262,9 @@ struct ParameterCount {
 
   bool operator==(const ParameterCount&) const = default;
 };
+
+// The first layer of each kind: layers with the same parts have the same parameters.
+std::vector<std::int64_t> layers_of_each_kind(const ModelSpec& model);
 
 // True if the model's sparse layers have experts that every token passes.
 bool has_shared_experts(const ModelSpec& model);

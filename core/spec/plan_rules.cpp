@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
@@ -105,11 +106,25 @@ Problem precision_problem(const PlanSubject& s) {
 
 // Tensor parallelism
 
+// The heads of linear attention, whose keys are split as its values are, and which context-parallel
+// ranks share out for the recurrence.
+bool linear_heads_hold(const PlanSubject& s) {
+  if (!s.model.linear_attention) return true;
+  const LinearAttentionSpec& linear = *s.model.linear_attention;
+  return divides(s.plan.tp, linear.key_heads) && divides(s.plan.tp * s.plan.cp, linear.heads);
+}
+
 bool heads_hold(const PlanSubject& s) {
-  return divides(s.plan.tp, s.model.attention.heads);
+  return divides(s.plan.tp, s.model.attention.heads) && linear_heads_hold(s);
 }
 
 Problem heads_problem(const PlanSubject& s) {
+  if (!linear_heads_hold(s)) {
+    return {"/tp", fmt::format("tp {}, cp {}", s.plan.tp, s.plan.cp),
+            fmt::format("tp that divides the {} key heads of linear attention, and tp x cp that "
+                        "divides its {} heads",
+                        s.model.linear_attention->key_heads, s.model.linear_attention->heads)};
+  }
   return {"/tp", fmt::format("{}", s.plan.tp),
           fmt::format("a divisor of the {} attention heads", s.model.attention.heads)};
 }
@@ -130,6 +145,12 @@ Problem kv_heads_problem(const PlanSubject& s) {
 }
 
 bool has_dense_layers(const ModelSpec& model) {
+  if (!model.layer_pattern.empty()) {
+    const std::vector<std::int64_t> kinds = layers_of_each_kind(model);
+    return std::any_of(kinds.begin(), kinds.end(), [&](std::int64_t layer) {
+      return model.parts_of(layer).ffn == LayerFfn::Dense;
+    });
+  }
   return !model.moe || model.moe->first_dense_layers > 0 || model.moe->layer_interval > 1;
 }
 

@@ -54,6 +54,10 @@ void describe_fusion(StackFusion& fusion, FieldVisitor& fields) {
                 kOmissible,
                 "the same on Hopper and later, whose asynchronous matrix units need kernels of "
                 "their own (FlashAttention-3, cuDNN)");
+  fields.number("linear_attention_kernel_ratio", fusion.linear_attention_kernel_ratio, kKernelRatio,
+                kOmissible,
+                "speed of the kernels of linear attention over that of the same matrix products "
+                "by the library ([model](../models/lowering.md#linear-attention))");
 }
 
 void describe_overlap(StackOverlap& overlap, FieldVisitor& fields) {

@@ -45,6 +45,7 @@ struct StackFusion {
   bool expert_bias = true;
   double attention_kernel_ratio = 1.0;
   double hopper_attention_kernel_ratio = 1.0;
+  double linear_attention_kernel_ratio = 0.4;
 
   bool operator==(const StackFusion&) const = default;
 };

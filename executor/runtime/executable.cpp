@@ -24,6 +24,8 @@ void check_attention(Requirements& needs, const ModelSpec& model) {
   needs.require(attention.kind == AttentionKind::GroupedQuery, "/model/attention/kind",
                 name_of(attention.kind), "grouped-query attention");
   needs.require(!attention.sinks, "/model/attention/sinks", "true", "no attention sinks");
+  needs.require(!attention.output_gate, "/model/attention/output_gate", "true",
+                "no gate on the output of attention");
   needs.require(!attention.qk_norm, "/model/attention/qk_norm", "true",
                 "no norm of queries and keys");
   needs.require(attention.sliding_window == 0, "/model/attention/sliding_window",
@@ -44,6 +46,8 @@ void check_positions(Requirements& needs, const ModelSpec& model) {
 void check_norms(Requirements& needs, const ModelSpec& model) {
   needs.require(model.norms_per_layer == 2, "/model/norms_per_layer",
                 std::to_string(model.norms_per_layer), "2");
+  needs.require(!model.post_norm, "/model/post_norm", "true",
+                "norms before attention and feed-forward");
   needs.require(model.final_norm, "/model/final_norm", "false", "a norm before the head");
   needs.require(!model.embedding_norm, "/model/embedding_norm", "true",
                 "no norm between the embedding and the first layer");
@@ -56,6 +60,8 @@ void check_model(Requirements& needs, const ModelSpec& model) {
   check_positions(needs, model);
   check_norms(needs, model);
   needs.require(!model.mlp.clamped, "/model/mlp/clamped", "true", "an activation without clamping");
+  needs.require(model.layer_pattern.empty(), "/model/layer_pattern", model.layer_pattern,
+                "layers of attention and a feed-forward block");
   needs.require(!model.moe, "/model/moe", "experts", "a dense model");
   needs.require(model.mtp_layers == 0, "/model/mtp_layers", std::to_string(model.mtp_layers), "0");
   needs.require(!model.parallel_block, "/model/parallel_block", "true",

@@ -73,7 +73,9 @@ void add_positions(const ModelSpec& model, ArgumentList& arguments, PlanExport& 
       return arguments.add("--rotary-base", fmt::format("{:.0f}", model.rope_theta));
     case PositionKind::Alibi:
       arguments.add("--position-embedding-type", "none");
-      result.note("model", "Megatron-LM has no argument for ALiBi");
+      return result.note("model", "Megatron-LM has no argument for ALiBi");
+    case PositionKind::None:
+      return arguments.add("--position-embedding-type", "none");
   }
 }
 
@@ -165,8 +167,15 @@ void note_other_shapes(const ModelSpec& model, PlanExport& result) {
   const auto note_if = [&](bool has, const char* what) {
     if (has) result.note("model", fmt::format("Megatron-LM has no argument for {}", what));
   };
+  if (!model.layer_pattern.empty())
+    result.note("model",
+                "the arguments of linear attention and of the pattern of layers are not written; "
+                "Megatron-LM trains hybrid models by its pretrain_mamba.py");
+  note_if(model.attention.output_gate, "a gate on the output of attention");
   note_if(model.parallel_block, "parallel attention and feed-forward blocks");
   note_if(model.norms_per_layer != 2, "a number of norms per layer other than two");
+  note_if(model.post_norm, "norms behind attention and feed-forward alone");
+  note_if(model.attention.qk_norm_whole, "norms over all heads of queries and keys");
   note_if(model.embedding_norm, "a norm after the embedding");
   note_if(!model.final_norm, "the absence of a final norm");
   note_if(model.head_bias, "a bias of the output head");

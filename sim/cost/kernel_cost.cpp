@@ -49,8 +49,15 @@ std::optional<Seconds> group_issue(const StackSpec& stack, double host_speed) {
 
 KernelCost cost_of(const Work& work, Precision precision, const AcceleratorSpec& accelerator,
                    const StackSpec& stack, double host_speed) {
-  if (const auto* gemm = std::get_if<GemmWork>(&work))
-    return gemm_cost(*gemm, precision, accelerator, group_issue(stack, host_speed));
+  if (const auto* gemm = std::get_if<GemmWork>(&work)) {
+    KernelCost cost = gemm_cost(*gemm, precision, accelerator, group_issue(stack, host_speed));
+    if (gemm->in_recurrence) {
+      const Seconds overhead = accelerator.efficiency.gemm_overhead;
+      cost.time = overhead + (cost.time - overhead) / stack.fusion.linear_attention_kernel_ratio;
+      cost.efficiency *= stack.fusion.linear_attention_kernel_ratio;
+    }
+    return cost;
+  }
   if (const auto* attention = std::get_if<AttentionWork>(&work))
     return attention_cost(*attention, precision, accelerator, stack);
   return memory_cost(std::get<MemoryWork>(work), accelerator);

@@ -76,6 +76,19 @@ TEST(Command, HelpShowsItsOwnExamples) {
   }
 }
 
+// Sequences and batches are called by powers of two, memory by bytes, shares by percent.
+TEST(Command, SizesTakeSuffixesAndModelsTheirHubId) {
+  const CommandResult plain = run_command(
+      "simulate --model llama3-8b --cluster dgx-h100 --gpus 8 --tp 2 --global-batch 1024 "
+      "--seq-len 8192 --set cluster.accelerator.memory.capacity_bytes=96000000000 --json -");
+  const CommandResult suffixes = run_command(
+      "simulate --model meta-llama/Meta-Llama-3-8B --cluster dgx-h100 --gpus 8 --tp 2 "
+      "--global-batch 1k --seq-len 8k --set cluster.accelerator.memory.capacity_bytes=96GB "
+      "--json -");
+  EXPECT_EQ(plain.exit_code, 0) << plain.errors;
+  EXPECT_EQ(suffixes.output, plain.output) << suffixes.errors;
+}
+
 TEST(Command, SimulatePrintsTheContractsNames) {
   const CommandResult result = run_command(kSimulate + " --json -");
   ASSERT_EQ(result.exit_code, 0) << result.errors;

@@ -317,7 +317,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadRequest{"NegativeBatch", "--global-batch -8", "--global-batch: found \"-8\""},
         BadRequest{"BatchWord", "--global-batch autop", "--global-batch: found \"autop\""},
         BadRequest{"BatchWordInCapitals", "--global-batch Auto",
-                   "1,000,000,000, or auto (did you mean \"auto\"?)"},
+                   "1,000,000,000, as in 4096 or 4k, or auto (did you mean \"auto\"?)"},
         BadRequest{"ColourInCapitals", "--global-batch 8 --color Never",
                    "--color: found \"Never\"; expected one of auto, always, never (did you mean "
                    "\"never\"?)"},

@@ -27,7 +27,8 @@ double score_share(const BlockWriter& w, std::int64_t layer) {
 }
 
 struct Core {
-  double q_elements = 0.0, kv_elements = 0.0, out_elements = 0.0;
+  // The gate's are 0 unless a second query projection gates the output.
+  double q_elements = 0.0, kv_elements = 0.0, out_elements = 0.0, gate_elements = 0.0;
   TensorRef qkv, qkv_gradient, out, out_gradient, statistics;
 };
 
@@ -40,8 +41,10 @@ Core attention_core(const BlockWriter& w) {
   core.kv_elements =
       static_cast<double>(shape.tokens * kv_heads * (shape.head_dim + shape.value_dim));
   core.out_elements = static_cast<double>(shape.tokens * shape.heads * shape.value_dim);
-  core.qkv = w.activation("attention.qkv.out", core.q_elements + core.kv_elements);
-  core.qkv_gradient = w.temporary("attention.qkv.gradient", core.q_elements + core.kv_elements);
+  core.gate_elements = w.model.attention.output_gate ? core.q_elements : 0.0;
+  const double projected = core.q_elements + core.kv_elements + core.gate_elements;
+  core.qkv = w.activation("attention.qkv.out", projected);
+  core.qkv_gradient = w.temporary("attention.qkv.gradient", projected);
   core.out = w.activation("attention.core.out", core.out_elements);
   core.out_gradient = w.temporary("attention.core.gradient", core.out_elements);
   // The logarithm of the sum of exponentials: one fp32 number per head and token.
@@ -231,10 +234,15 @@ void write_core(const BlockWriter& w, std::int64_t layer) {
   }
 }
 
+// What the output projection reads: the core's output, gated or as it is.
+TensorRef projected_output(const BlockWriter& w, double elements) {
+  return w.activation(w.model.attention.output_gate ? "attention.gated" : "attention.core.out",
+                      elements);
+}
+
 Linear output_projection(const BlockWriter& w, TensorRef out) {
   const std::int64_t width = w.shape.heads * w.shape.value_dim;
-  const TensorRef core_out =
-      w.activation("attention.core.out", static_cast<double>(w.shape.tokens * width));
+  const TensorRef core_out = projected_output(w, static_cast<double>(w.shape.tokens * width));
   return {"attention.out",
           LinearSplit::Row,
           width,
@@ -244,12 +252,29 @@ Linear output_projection(const BlockWriter& w, TensorRef out) {
           w.of_layer({"attention.o_proj"})};
 }
 
+void write_output_gate_forward(const BlockWriter& w) {
+  const Core core = attention_core(w);
+  w.memory_op("attention.gate", OpKind::Activation, 2.0 * core.out_elements, core.out_elements,
+              {core.out, core.qkv}, {projected_output(w, core.out_elements)});
+}
+
+// Goes from the gradient of the gated output to that of the core's output, and returns the gate's.
+TensorRef write_output_gate_backward(const BlockWriter& w, TensorRef gated_gradient) {
+  const Core core = attention_core(w);
+  const TensorRef gradient = w.temporary("attention.gate.gradient", core.gate_elements);
+  w.memory_op("attention.gate.backward", OpKind::Activation, 3.0 * core.out_elements,
+              2.0 * core.out_elements, {gated_gradient, core.out, core.qkv},
+              {core.out_gradient, gradient});
+  return gradient;
+}
+
 }  // namespace
 
 void write_attention_forward(const BlockWriter& w, std::int64_t layer, TensorRef in,
                              TensorRef out) {
   write_projections_forward(w, in);
   write_core(w, layer);
+  if (w.model.attention.output_gate) write_output_gate_forward(w);
   write_linear_forward(w, output_projection(w, out));
 }
 
@@ -261,10 +286,16 @@ void write_attention_backward(const BlockWriter& w, std::int64_t layer, TensorRe
     again.phase = Phase::Recompute;
     write_core(again, layer);
   }
+  const bool gated = w.model.attention.output_gate;
   const TensorRef core_gradient =
-      w.temporary("attention.core.gradient", static_cast<double>(w.shape.tokens * projection.in));
+      w.temporary(gated ? "attention.gated.gradient" : "attention.core.gradient",
+                  static_cast<double>(w.shape.tokens * projection.in));
   write_linear_backward(w, projection, out_gradient, core_gradient);
+  std::vector<TensorRef> gate;
+  if (gated) gate = {write_output_gate_backward(w, core_gradient)};
   write_core(w, layer);
+  // The projections read the gradient of the gate beside that of queries, keys and values.
+  w.ops.back().reads.insert(w.ops.back().reads.end(), gate.begin(), gate.end());
   write_projections_backward(w, in, in_gradient);
 }
 

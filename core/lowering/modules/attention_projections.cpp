@@ -10,7 +10,8 @@ namespace {
 constexpr std::int64_t kUnfusedRopeKernels = 4;
 
 Linear qkv_projection(const BlockWriter& w, TensorRef in) {
-  const std::int64_t width = (w.shape.heads + 2 * w.shape.kv_heads) * w.shape.head_dim;
+  const std::int64_t queries = w.shape.heads * (w.model.attention.output_gate ? 2 : 1);
+  const std::int64_t width = (queries + 2 * w.shape.kv_heads) * w.shape.head_dim;
   const TensorRef out =
       w.activation("attention.qkv.out", static_cast<double>(w.shape.tokens * width));
   return {"attention.qkv",
@@ -28,10 +29,19 @@ void write_rope(const BlockWriter& w, const std::string& name, double elements,
               w.stack.fusion.rope ? 1 : kUnfusedRopeKernels);
 }
 
-// The norm over each head of queries and keys (Qwen3), in place.
+// The norm over each head of queries and keys (Qwen3), or over all heads of them (OLMo 2), in place.
+// The latter's sums of squares, in fp32, are those of all tensor-parallel ranks.
 void write_qk_norm(const BlockWriter& w, const std::string& name, double read, double elements,
                    TensorRef tensor) {
-  w.memory_op(name, OpKind::Norm, read, elements, {tensor}, {tensor}).parameters =
+  std::vector<TensorRef> reads = {tensor};
+  if (w.model.attention.qk_norm_whole && w.plan.tp > 1) {
+    const double bytes = static_cast<double>(w.shape.tokens) * 2.0 * 4.0;
+    const TensorRef sums = w.tensor(name + ".sums", MemoryCategory::Temporaries, bytes);
+    w.collective(name + ".all_reduce", OpKind::AllReduce, Group::Tensor, bytes / w.shape.element,
+                 {tensor}, {sums});
+    reads.push_back(sums);
+  }
+  w.memory_op(name, OpKind::Norm, read, elements, reads, {tensor}).parameters =
       w.of_layer({"attention.q_norm", "attention.k_norm"});
 }
 

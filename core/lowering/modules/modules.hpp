@@ -66,6 +66,27 @@ void write_attention_backward(const BlockWriter& w, std::int64_t layer, TensorRe
 void write_projections_forward(const BlockWriter& w, TensorRef in);
 void write_projections_backward(const BlockWriter& w, TensorRef in, TensorRef in_gradient);
 
+// linear_attention.cpp
+
+// A batch of matrix products of the recurrence of linear attention, computed chunk by chunk.
+struct LinearAttentionProduct {
+  std::string name;
+  GemmWork work;
+  // True if the states at the ends of the chunks follow from it.
+  bool makes_states = false;
+};
+// The products of a forward pass over `tokens` tokens of sequences of `seq_len`, for so many heads
+// of values and of keys. Sources: arXiv 2405.21060, section 6 (Mamba-2), and arXiv 2412.06464,
+// section 3.3 (the delta rule in its WY form).
+std::vector<LinearAttentionProduct> linear_attention_products(const LinearAttentionSpec& linear,
+                                                              std::int64_t heads,
+                                                              std::int64_t key_heads,
+                                                              std::int64_t tokens,
+                                                              std::int64_t seq_len);
+void write_linear_attention_forward(const BlockWriter& w, TensorRef in, TensorRef out);
+void write_linear_attention_backward(const BlockWriter& w, TensorRef in, TensorRef out_gradient,
+                                     TensorRef in_gradient);
+
 // feed_forward.cpp
 
 // A dense feed-forward block is written in two halves, which meet behind the activation function:
@@ -110,7 +131,8 @@ void write_moe_backward(const BlockWriter& w, TensorRef in, TensorRef out_gradie
 struct LayerEnds {
   TensorRef in, out, in_gradient, out_gradient;
 };
-// `layer` (0-based) decides between dense and sparse, and between full and windowed attention.
+// `layer` (0-based) decides on the branches: attention, full or windowed, linear attention or none;
+// a dense feed-forward block, experts or none.
 void write_layer_forward(const BlockWriter& w, std::int64_t layer, const LayerEnds& ends);
 // Runs the attention core again inside of the backward pass with selective recomputation.
 void write_layer_backward(const BlockWriter& w, std::int64_t layer, const LayerEnds& ends);

@@ -1,5 +1,5 @@
-// A transformer layer: the order of attention and feed-forward block, the norms around them, and
-// the residual connections.
+// A layer: the order of attention (or linear attention) and feed-forward block, the norms around
+// them, and the residual connections.
 #include "core/lowering/modules/modules.hpp"
 
 namespace shardwright {
@@ -28,9 +28,25 @@ Branch ffn_branch(const BlockWriter& w) {
           layer_norm(w, "ffn.post_norm", "post_mlp_norm")};
 }
 
-// Gemma 2 has a norm behind each branch, too.
+// Gemma 2 has a norm behind each branch, too; OLMo 2 has its norms there alone.
 bool has_post_norms(const BlockWriter& w) {
-  return w.model.norms_per_layer == 4;
+  return w.model.norms_per_layer == 4 || w.model.post_norm;
+}
+
+// The input of a branch: the norm's output, or what the norm would read.
+TensorRef branch_input(const BlockWriter& w, const Branch& branch, TensorRef in) {
+  return w.model.post_norm ? in
+                           : w.gemm_input(branch.norm.name + ".out", w.shape.residual_elements());
+}
+
+// Takes the gradient of the branch's input to that of the residual stream before it: `gradients` are
+// that gradient and those of the residual connections, which are added.
+void write_branch_start_backward(const BlockWriter& w, const Branch& branch, TensorRef in,
+                                 const std::vector<TensorRef>& gradients, TensorRef in_gradient) {
+  if (!w.model.post_norm) return write_norm_backward(w, branch.norm, in, gradients, in_gradient);
+  const double elements = w.shape.residual_elements();
+  w.memory_op(branch.name + ".gradient.sum", OpKind::Residual, 2.0 * elements, elements, gradients,
+              {in_gradient});
 }
 
 // One byte per element.
@@ -103,23 +119,72 @@ void write_ffn_backward(const BlockWriter& w, std::int64_t layer, TensorRef in,
   write_up_backward(w, block, in_gradient);
 }
 
+void write_mixer_forward(const BlockWriter& w, std::int64_t layer, TensorRef in, TensorRef out) {
+  if (w.model.parts_of(layer).mixer == LayerMixer::LinearAttention)
+    return write_linear_attention_forward(w, in, out);
+  write_attention_forward(w, layer, in, out);
+}
+
+void write_mixer_backward(const BlockWriter& w, std::int64_t layer, TensorRef in,
+                          TensorRef out_gradient, TensorRef in_gradient) {
+  if (w.model.parts_of(layer).mixer == LayerMixer::LinearAttention)
+    return write_linear_attention_backward(w, in, out_gradient, in_gradient);
+  write_attention_backward(w, layer, in, out_gradient, in_gradient);
+}
+
+// True for a layer of one branch (Nemotron-H); `mixes` tells which.
+struct SingleBranch {
+  bool single = false, mixes = false;
+};
+SingleBranch single_branch(const BlockWriter& w, std::int64_t layer) {
+  const LayerParts parts = w.model.parts_of(layer);
+  return {parts.mixer == LayerMixer::None || parts.ffn == LayerFfn::None,
+          parts.mixer != LayerMixer::None};
+}
+
+void write_single_branch_forward(const BlockWriter& w, std::int64_t layer, bool mixes,
+                                 const LayerEnds& ends) {
+  const double elements = w.shape.residual_elements();
+  const Branch branch = mixes ? attention_branch(w) : ffn_branch(w);
+  const TensorRef in = branch_input(w, branch, ends.in), out = branch_output(w, branch);
+  write_norm_forward(w, branch.norm, ends.in, in);
+  mixes ? write_mixer_forward(w, layer, in, out) : write_ffn_forward(w, layer, in, out);
+  const bool recomputes = w.phase == Phase::Recompute;
+  write_residual(w, branch, out, ends.in,
+                 recomputes ? w.temporary("hidden.recomputed", elements) : ends.out);
+}
+
+void write_single_branch_backward(const BlockWriter& w, std::int64_t layer, bool mixes,
+                                  const LayerEnds& ends) {
+  const Branch branch = mixes ? attention_branch(w) : ffn_branch(w);
+  const TensorRef in = branch_input(w, branch, ends.in);
+  const TensorRef in_gradient =
+      w.temporary(branch.norm.name + ".out.gradient", w.shape.residual_elements());
+  const TensorRef out_gradient = write_branch_end_backward(w, branch, ends.out_gradient);
+  mixes ? write_mixer_backward(w, layer, in, out_gradient, in_gradient)
+        : write_ffn_backward(w, layer, in, out_gradient, in_gradient);
+  write_norm_backward(w, branch.norm, ends.in, {in_gradient, ends.out_gradient}, ends.in_gradient);
+}
+
 }  // namespace
 
 void write_layer_forward(const BlockWriter& w, std::int64_t layer, const LayerEnds& ends) {
+  const auto [single, mixes] = single_branch(w, layer);
+  if (single) return write_single_branch_forward(w, layer, mixes, ends);
   const double elements = w.shape.residual_elements();
   const Branch attention = attention_branch(w), ffn = ffn_branch(w);
   const bool parallel = w.model.parallel_block, shared_norm = w.model.norms_per_layer == 1;
-  const TensorRef attention_in = w.gemm_input("attention.norm.out", elements);
+  const TensorRef attention_in = branch_input(w, attention, ends.in);
   const TensorRef middle = parallel ? ends.in : w.activation("hidden.middle", elements);
-  const TensorRef ffn_in = shared_norm ? attention_in : w.gemm_input("ffn.norm.out", elements);
+  const TensorRef ffn_in = shared_norm ? attention_in : branch_input(w, ffn, middle);
 
-  write_norm_forward(w, attention.norm, ends.in, attention_in);
+  if (!w.model.post_norm) write_norm_forward(w, attention.norm, ends.in, attention_in);
   TensorRef attention_out = branch_output(w, attention);
-  write_attention_forward(w, layer, attention_in, attention_out);
+  write_mixer_forward(w, layer, attention_in, attention_out);
   attention_out = write_branch_end(w, attention, attention_out);
   if (!parallel) write_residual(w, attention, attention_out, ends.in, middle);
 
-  if (!shared_norm) write_norm_forward(w, ffn.norm, middle, ffn_in);
+  if (!shared_norm && !w.model.post_norm) write_norm_forward(w, ffn.norm, middle, ffn_in);
   TensorRef ffn_out = branch_output(w, ffn);
   write_ffn_forward(w, layer, ffn_in, ffn_out);
   ffn_out = write_branch_end(w, ffn, ffn_out);
@@ -135,13 +200,15 @@ void write_layer_forward(const BlockWriter& w, std::int64_t layer, const LayerEn
 }
 
 void write_layer_backward(const BlockWriter& w, std::int64_t layer, const LayerEnds& ends) {
+  const auto [single, mixes] = single_branch(w, layer);
+  if (single) return write_single_branch_backward(w, layer, mixes, ends);
   const double elements = w.shape.residual_elements();
   const Branch attention = attention_branch(w), ffn = ffn_branch(w);
   const bool parallel = w.model.parallel_block, shared_norm = w.model.norms_per_layer == 1;
-  const TensorRef attention_in = w.gemm_input("attention.norm.out", elements);
+  const TensorRef attention_in = branch_input(w, attention, ends.in);
   const TensorRef attention_in_gradient = w.temporary("attention.norm.out.gradient", elements);
   const TensorRef middle = parallel ? ends.in : w.activation("hidden.middle", elements);
-  const TensorRef ffn_in = shared_norm ? attention_in : w.gemm_input("ffn.norm.out", elements);
+  const TensorRef ffn_in = shared_norm ? attention_in : branch_input(w, ffn, middle);
   const TensorRef ffn_in_gradient = w.temporary("ffn.norm.out.gradient", elements);
 
   write_ffn_backward(w, layer, ffn_in, write_branch_end_backward(w, ffn, ends.out_gradient),
@@ -153,13 +220,13 @@ void write_layer_backward(const BlockWriter& w, std::int64_t layer, const LayerE
     sum.push_back(ffn_in_gradient);
   } else {
     around = w.temporary("hidden.middle.gradient", elements);
-    write_norm_backward(w, ffn.norm, middle, {ffn_in_gradient, ends.out_gradient}, around);
+    write_branch_start_backward(w, ffn, middle, {ffn_in_gradient, ends.out_gradient}, around);
   }
   sum.push_back(around);
   const TensorRef attention_gradient =
       write_branch_end_backward(w, attention, parallel ? ends.out_gradient : around);
-  write_attention_backward(w, layer, attention_in, attention_gradient, attention_in_gradient);
-  write_norm_backward(w, attention.norm, ends.in, sum, ends.in_gradient);
+  write_mixer_backward(w, layer, attention_in, attention_gradient, attention_in_gradient);
+  write_branch_start_backward(w, attention, ends.in, sum, ends.in_gradient);
 }
 
 }  // namespace shardwright

@@ -31,7 +31,8 @@ double attention_weights(const LoweringCase& made) {
   if (a.kind == AttentionKind::GroupedQuery) {
     // Key/value heads are replicated where there are more ranks than heads.
     const std::int64_t kv_heads = std::max(a.kv_heads, made.plan.tp);
-    return static_cast<double>(hidden * a.head_dim * (2 * a.heads + 2 * kv_heads));
+    const std::int64_t query_and_output = a.output_gate ? 3 : 2;
+    return static_cast<double>(hidden * a.head_dim * (query_and_output * a.heads + 2 * kv_heads));
   }
   const std::int64_t up = a.q_lora_rank > 0 ? a.q_lora_rank : hidden;
   const std::int64_t split = up * a.heads * a.head_dim +
@@ -41,11 +42,38 @@ double attention_weights(const LoweringCase& made) {
   return static_cast<double>(split) + static_cast<double>(whole) * copies(made);
 }
 
+double mixer_weights(const LoweringCase& made, LayerMixer mixer) {
+  if (mixer == LayerMixer::None) return 0.0;
+  if (mixer == LayerMixer::Attention) return attention_weights(made);
+  const LinearAttentionSpec& linear = *made.model.linear_attention;
+  return static_cast<double>(made.model.hidden * (linear.in_width() + linear.value_width()));
+}
+
+// Mamba-2 (arXiv 2405.21060, section 6), per token: scores of a group 2 Q N, their product with a
+// head's values 2 Q P, writing and reading its state 4 N P. The delta rule (arXiv 2412.06464,
+// section 3.3) has scores for each head, and four products more, of which three work on the keys:
+// 2 Q N, 2 Q (N + P), 2 N P. `states`: what the states at the ends of chunks need.
+struct Recurrence {
+  double whole = 0.0, states = 0.0;
+};
+Recurrence recurrence(const LoweringCase& made) {
+  const LinearAttentionSpec& linear = *made.model.linear_attention;
+  const auto q = static_cast<double>(linear.chunk), n = static_cast<double>(linear.state_dim);
+  const auto p = static_cast<double>(linear.head_dim), heads = static_cast<double>(linear.heads);
+  const auto groups = static_cast<double>(linear.key_heads);
+  if (linear.kind == LinearAttentionKind::Mamba2)
+    return {groups * 2.0 * q * n + heads * (2.0 * q * p + 4.0 * n * p), heads * 2.0 * n * p};
+  const double states = heads * (2.0 * q * n + 2.0 * q * (n + p) + 4.0 * n * p);
+  return {states + heads * (2.0 * q * n + 2.0 * q * p + 2.0 * n * p), states};
+}
+
 double layer_weights(const LoweringCase& made, std::int64_t layer) {
   const ModelSpec& model = made.model;
   const std::int64_t matrices = model.mlp.gated ? 3 : 2;
-  const double attention = attention_weights(made);
-  if (!model.is_sparse(layer))
+  const LayerParts parts = model.parts_of(layer);
+  const double attention = mixer_weights(made, parts.mixer);
+  if (parts.ffn == LayerFfn::None) return attention;
+  if (parts.ffn == LayerFfn::Dense)
     return attention + static_cast<double>(matrices * model.hidden * model.mlp.ffn_hidden);
   const MoeSpec& moe = *model.moe;
   const double routed =
@@ -85,7 +113,9 @@ ExpectedFlop expected_flop(const LoweringCase& made) {
     for (std::int64_t i = 0; i < chunk.count; ++i) {
       const std::int64_t layer = chunk.first + i;
       const double weights = 2.0 * tokens * layer_weights(made, layer);
-      const double per_width = 2.0 * tokens * scores(made, layer);
+      const LayerMixer mixer = made.model.parts_of(layer).mixer;
+      const double per_width =
+          mixer == LayerMixer::Attention ? 2.0 * tokens * scores(made, layer) : 0.0;
       const bool fused = made.stack.fusion.flash_attention;
       const bool full =
           plan.reruns_layers() && (plan.recompute_layers == 0 || i < plan.recompute_layers);
@@ -95,6 +125,12 @@ ExpectedFlop expected_flop(const LoweringCase& made) {
       if (full || selective) sum.recompute += per_width * (qk + v);
       sum.backward_input += weights + per_width * (fused ? 3.0 * qk + 2.0 * v : 2.0 * (qk + v));
       sum.backward_weight += weights;
+      if (mixer != LayerMixer::LinearAttention) continue;
+      // The backward pass computes the states anew.
+      const Recurrence passes = recurrence(made);
+      sum.forward += tokens * passes.whole;
+      sum.recompute += tokens * (passes.states + (full ? passes.whole : 0.0));
+      sum.backward_input += 2.0 * tokens * passes.whole;
     }
   }
   const std::int64_t vocab = (made.model.vocab + plan.tp - 1) / plan.tp * plan.tp;

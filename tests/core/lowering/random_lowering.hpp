@@ -39,13 +39,14 @@ inline std::string shown(const LoweringCase& c) {
   return fmt::format(
       "dp {} tp {} pp {} cp {} ({}) ep {} expert_tp {} vpp {} sp {} zero {} shard_group {} {} "
       "recompute {}/{} micro_batch {} microbatches {} layers {} moe {} mla {} norms {} parallel {} "
-      "dropout {} flash {} mtp {} offload {}",
+      "dropout {} flash {} mtp {} offload {} pattern \"{}\"",
       p.dp, p.tp, p.pp, p.cp, name_of(p.context_parallel), p.ep, p.expert_tp, p.vpp,
       p.sequence_parallel, p.zero_stage, p.shard_group, name_of(p.schedule), name_of(p.recompute),
       p.recompute_layers, p.micro_batch, p.microbatches(), c.model.layers, c.model.moe.has_value(),
       c.model.attention.kind == AttentionKind::MultiHeadLatent, c.model.norms_per_layer,
       c.model.parallel_block, c.model.dropout, c.stack.fusion.flash_attention,
-      p.multi_token_prediction ? c.model.mtp_layers : 0, p.offload_activations);
+      p.multi_token_prediction ? c.model.mtp_layers : 0, p.offload_activations,
+      c.model.layer_pattern);
 }
 
 // Makes cases from a seed; the same seed makes the same cases on any machine.
@@ -103,7 +104,27 @@ class CaseGenerator {
     }
     if (flag()) model.moe = experts(model.layers);
     if (flag(4)) model.mtp_layers = between(1, 2);
+    if (flag(5)) make_hybrid(model);
     return model;
+  }
+
+  // Layers of any parts, at least one of them with linear attention.
+  void make_hybrid(ModelSpec& model) {
+    model.parallel_block = false;
+    model.norms_per_layer = 2;
+    model.attention.output_gate = model.attention.kind == AttentionKind::GroupedQuery && flag();
+    model.linear_attention = LinearAttentionSpec{
+        .kind = one_of({LinearAttentionKind::Mamba2, LinearAttentionKind::GatedDeltaNet}),
+        .heads = 8,
+        .head_dim = 8,
+        .key_heads = one_of<std::int64_t>({4, 8}),
+        .state_dim = 16,
+        .conv_bias = flag(),
+        .chunk = one_of<std::int64_t>({4, 8})};
+    model.layer_pattern = one_of({'L', 'M'});
+    while (static_cast<std::int64_t>(model.layer_pattern.size()) < model.layers)
+      model.layer_pattern +=
+          model.moe ? one_of({'A', 'L', '*', 'M', '-', 'E'}) : one_of({'A', 'L', '*', 'M', '-'});
   }
 
   void make_latent(AttentionSpec& attention) {

@@ -37,11 +37,13 @@ std::int64_t total_of(const std::string& name) {
 // find the same sizes. What only a person knows (names, the source) is left out.
 TEST(ImportHuggingface, FindsTheSizesOfTheShippedModels) {
   for (const char* name :
-       {"gpt2-xl",     "gpt-neox-20b",  "bloom-176b",       "llama2-7b",   "llama3.1-405b",
-        "llama3.2-1b", "mistral-7b",    "mixtral-8x7b",     "qwen2.5-72b", "qwen1.5-moe-a2.7b",
-        "qwen3-8b",    "qwen3-30b-a3b", "deepseek-v2-lite", "deepseek-v2", "deepseek-v3",
-        "gemma-7b",    "gemma2-27b",    "gemma3-1b",        "phi3-mini",   "mpt-7b",
-        "falcon-7b",   "falcon-40b"}) {
+       {"gpt2-xl",          "gpt-neox-20b",      "bloom-176b",         "llama2-7b",
+        "llama3.1-405b",    "llama3.2-1b",       "mistral-7b",         "mixtral-8x7b",
+        "qwen2.5-72b",      "qwen1.5-moe-a2.7b", "qwen3-8b",           "qwen3-30b-a3b",
+        "deepseek-v2-lite", "deepseek-v2",       "deepseek-v3",        "gemma-7b",
+        "gemma2-27b",       "gemma3-1b",         "phi3-mini",          "mpt-7b",
+        "falcon-7b",        "falcon-40b",        "gpt-oss-20b",        "gpt-oss-120b",
+        "kimi-k2",          "starcoder2-3b",     "qwen3-next-80b-a3b", "nemotron-3-nano-30b-a3b"}) {
     ModelSpec model = imported(name);
     const ModelSpec shipped = load_model(name);
     EXPECT_EQ(model.family, shipped.family) << name;
@@ -64,6 +66,68 @@ TEST(ImportHuggingface, TakesTheTextPartOfGemma3AndItsDefaults) {
   const ModelSpec model = imported("gemma3-4b");
   EXPECT_EQ(model.family, "gemma3_text");
   EXPECT_EQ(count_parameters(model).total - 64 * model.hidden, 3'880'099'328);
+}
+
+struct PublishedModel {
+  const char* config;
+  // Elements of the published checkpoint.
+  std::int64_t stored;
+  // Elements of them that the model does not have: the parts that it names as not simulated.
+  std::int64_t left_out = 0;
+};
+
+// The vision tower and projector of Llama 4 Scout, from vision_config of its file: embeddings of
+// patches, class and positions, 34 layers of width 1408 with biases, norms before and behind them,
+// pixel shuffle, projector.
+constexpr std::int64_t kScoutVision = (588 + 1 + 577 + 4) * 1408 +
+                                      34 * (4 * 1408 * 1409 + 2 * 1408 * 5632 + 5632 + 5 * 1408) +
+                                      5632 * 4096 + 4096 * 4096 + 4096 * 5120;
+
+// Field safetensors.total of https://huggingface.co/api/models/ followed by, in this order,
+// zai-org/GLM-4.5, zai-org/GLM-4.5-Air, allenai/OLMo-2-1124-7B, allenai/Olmo-3-1025-7B,
+// meta-llama/Llama-4-Scout-17B-16E-Instruct, MiniMaxAI/MiniMax-M2, ibm-granite/granite-3.1-2b-base,
+// ibm-granite/granite-3.0-1b-a400m-instruct, CohereLabs/aya-expanse-8b,
+// CohereLabs/c4ai-command-r7b-12-2024, ByteDance-Seed/Seed-OSS-36B-Base.
+TEST(ImportHuggingface, CountsWhatThePublishedCheckpointsStore) {
+  const PublishedModel kModels[] = {{"glm-4.5", 358'337'791'296},
+                                    {"glm-4.5-air", 110'468'824'832},
+                                    {"olmo2-7b", 7'298'617'344},
+                                    {"olmo3-7b", 7'298'011'136},
+                                    {"llama4-scout", 108'641'793'536, kScoutVision},
+                                    {"minimax-m2", 228'689'764'864},
+                                    {"granite-3.1-2b", 2'533'531'648},
+                                    {"granite-3.0-1b-a400m", 1'334'628'352},
+                                    {"aya-expanse-8b", 8'028'033'024},
+                                    {"command-r7b", 8'028'033'024},
+                                    {"seed-oss-36b", 36'151'104'512}};
+  for (const PublishedModel& published : kModels) {
+    const ModelSpec model = imported(published.config);
+    EXPECT_EQ(count_parameters(model).checkpoint + published.left_out, published.stored)
+        << published.config;
+  }
+}
+
+// Billions of parameters: ERNIE-4.5-21B-A3B by its name, in all and for each token; Minitron 4B by
+// arXiv 2407.14679 (4.2).
+TEST(ImportHuggingface, CountsMeetNamesAndPapersToTheDigitsGiven) {
+  const auto billions = [](std::int64_t count) { return static_cast<double>(count) / 1e9; };
+  const ParameterCount ernie = count_parameters(imported("ernie-4.5-21b-a3b"));
+  EXPECT_NEAR(billions(ernie.total), 21.5, 0.5);
+  EXPECT_NEAR(billions(ernie.active), 3.0, 0.5);
+  EXPECT_NEAR(billions(total_of("minitron-4b")), 4.2, 0.05);
+}
+
+TEST(ImportHuggingface, NamesWhatIsNotSimulated) {
+  EXPECT_THAT(imported("gemma3-4b").not_simulated, testing::ElementsAre("the vision tower"));
+  EXPECT_THAT(
+      imported("llama4-scout").not_simulated,
+      testing::ElementsAre(testing::HasSubstr("chunks of 8192 tokens"), "the vision tower"));
+  EXPECT_THAT(imported("minimax-m2").not_simulated, testing::ElementsAre("multi-token prediction"));
+  EXPECT_THAT(imported("deepseek-v3.2").not_simulated,
+              testing::ElementsAre(testing::HasSubstr("the indexer")));
+  EXPECT_TRUE(imported("glm-4.5").not_simulated.empty());
+  // Without its indexer DeepSeek-V3.2 has the layers of DeepSeek-V3.
+  EXPECT_EQ(count_parameters(imported("deepseek-v3.2")), count_parameters(imported("deepseek-v3")));
 }
 
 TEST(ImportHuggingface, NamesAModelAfterItsPathOrItsType) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -37,13 +38,34 @@ TEST(ModelLibrary, NamesAndAliasesAreUnique) {
   std::set<std::string> seen;
   for (const std::string& name : shipped_models()) {
     EXPECT_TRUE(seen.insert(name).second) << name;
-    for (const std::string& alias : load_model(name).aliases)
+    for (std::string alias : load_model(name).aliases) {
+      std::ranges::transform(alias, alias.begin(), [](char c) { return std::tolower(c); });
       EXPECT_TRUE(seen.insert(alias).second) << alias;
+    }
   }
 }
 
 TEST(ModelLibrary, FindsByAlias) {
   EXPECT_EQ(load_model("llama3-405b"), load_model("llama3.1-405b"));
+}
+
+// A user copies the id from a page of the Hub, which ignores the case of letters.
+TEST(ModelLibrary, FindsByTheIdOfTheHuggingFaceHub) {
+  EXPECT_EQ(load_model("meta-llama/Llama-3.1-8B"), load_model("llama3.1-8b"));
+  EXPECT_EQ(load_model("qwen/qwen3-235b-a22b"), load_model("qwen3-235b-a22b"));
+  EXPECT_THAT(message_of("meta-llama/Llama-3.1-9B"),
+              HasSubstr("did you mean \"meta-llama/Llama-3.1-8B\"?"));
+}
+
+// A source that is a configuration on the Hub has the id by which users know the model.
+TEST(ModelLibrary, TheIdOfEachSourceOnTheHubIsAnAlias) {
+  const std::string hub = "https://huggingface.co/";
+  for (const ModelSpec& model : shipped_model_specs()) {
+    if (!model.source.starts_with(hub)) continue;
+    const std::string id =
+        model.source.substr(hub.size(), model.source.find("/blob/") - hub.size());
+    EXPECT_THAT(model.aliases, testing::Contains(id)) << model.name;
+  }
 }
 
 TEST(ModelLibrary, ReadsAFileOfEitherFormatAndNamesAnImportAfterIt) {

@@ -97,7 +97,19 @@ constexpr PublishedCount kPublished[] = {
     {"starcoder-15b", 15'517'456'384, kLoaded},
     {"gemma-2b", 2'506'172'416, kKerasHub},
     {"gemma2-2b", 2'614'341'888, kKerasHub},
+    {"nemotron-3-nano-30b-a3b", 31'577'940'288,
+     "n_params of llama.cpp for its GGUF file; safetensors.total leaves out the 23 x 128 biases of "
+     "the routers"},
 };
+
+// Field safetensors.total of https://huggingface.co/api/models/Qwen/Qwen3-Next-80B-A3B-Instruct; the
+// checkpoint has one multi-token-prediction layer, which its config.json does not name.
+TEST(PublishedParameters, OfQwen3NextAreThoseOfItsCheckpointWithThePredictionLayer) {
+  ModelSpec model = load_model("qwen3-next-80b-a3b");
+  model.mtp_layers = 1;
+  const ParameterCount count = count_parameters(model);
+  EXPECT_EQ(count.total + count.mtp, 81'324'862'720);
+}
 
 TEST(PublishedParameters, AreCountedExactly) {
   for (const PublishedCount& published : kPublished) {
@@ -123,13 +135,16 @@ TEST(PublishedParameters, OfPapersAreMetToTheDigitsGiven) {
 // Billions in the names, papers and cards of the models: table 1 of arXiv 2205.01068 (OPT),
 // table 2.1 of arXiv 2005.14165 (GPT-3), table 2 of arXiv 2401.02954 (DeepSeek), arXiv 2309.10305
 // (Baichuan 2), the embedding and the other parameters of arXiv 2402.16819 and 2406.11704
-// (Nemotron-4) and the cards on https://huggingface.co.
+// (Nemotron-4), arXiv 2504.03624 (Nemotron-H) and the cards on https://huggingface.co.
 TEST(PublishedParameters, OfNamesAndCardsAreMetToTheDigitsGiven) {
   struct Rounded {
     const char* model;
     double billions, half_a_digit;
   };
-  const Rounded kRounded[] = {{"opt-1.3b", 1.3, 0.05},
+  const Rounded kRounded[] = {{"nemotron-h-8b", 8.0, 0.5},
+                              {"nemotron-h-47b", 47.0, 0.5},
+                              {"nemotron-h-56b", 56.0, 0.5},
+                              {"opt-1.3b", 1.3, 0.05},
                               {"opt-2.7b", 2.7, 0.05},
                               {"opt-6.7b", 6.7, 0.05},
                               {"opt-13b", 13.0, 0.5},
@@ -245,6 +260,8 @@ RC_GTEST_PROP(CountParameters, IsTheSumOfAllTensors, ()) {
 RC_GTEST_PROP(CountParameters, OfOneTokenGrowWithTopKByOneExpertPerSparseLayer, ()) {
   ModelSpec model = any_model();
   model.moe = any_experts(model.layers);
+  model.linear_attention.reset();
+  model.layer_pattern.clear();
   model.mlp.bias = false;
   std::int64_t sparse_layers = 0;
   for (std::int64_t i = 0; i < model.layers; ++i) sparse_layers += model.is_sparse(i) ? 1 : 0;

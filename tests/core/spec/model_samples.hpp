@@ -33,6 +33,8 @@ inline AttentionSpec any_attention() {
     attention.head_dim = attention.qk_nope_head_dim + attention.qk_rope_head_dim;
   } else {
     attention.qk_norm = any_flag();
+    attention.qk_norm_whole = attention.qk_norm && any_flag();
+    attention.output_gate = any_flag();
   }
   if (any_flag()) {
     attention.sliding_window = any_size(1, 4096);
@@ -88,6 +90,16 @@ inline ModelSpec any_model() {
   model.embedding_width = any_size(0, 64);
   model.dropout = static_cast<double>(any_size(0, 4)) / 8.0;
   model.mtp_layers = any_size(0, 2);
+  model.post_norm = !model.parallel_block && model.norms_per_layer == 2 && any_flag();
+  if (!model.post_norm && !model.parallel_block && model.norms_per_layer == 2 && any_flag()) {
+    LinearAttentionSpec linear;
+    linear.key_heads = any_size(1, 4);
+    linear.heads = linear.key_heads * any_size(1, 4);
+    linear.head_dim = any_size(1, 32);
+    linear.state_dim = any_size(1, 32);
+    model.linear_attention = linear;
+    model.layer_pattern = model.moe || any_flag() ? "L" : "M";
+  }
   return model;
 }
 
