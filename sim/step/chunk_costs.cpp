@@ -71,17 +71,17 @@ struct SlotSum {
     return launch * (part.parameters.expert > 0.0 ? 2.0 : 1.0);
   }
   void gather(const CostPart& part, std::size_t) {
-    if (!part.part->gathers[static_cast<std::size_t>(phase)]) return;
+    if (!part.part->gathers[phase]) return;
     sum = sum + allocation(part.part->gathered_bytes, launches(*part.part));
   }
   void fetch(const CostPart& part, std::size_t) {
     sum = sum + allocation(part.part->offloaded_bytes, launch);
   }
   void run(const CostPart& part, std::size_t) {
-    sum = sum + part.part->of(phase);
+    sum = sum + part.part->slot[phase];
     if (phase == SlotPhase::Forward && part.part == before) {
-      sum.time += before->of(phase).behind_its_kind;
-      sum.passing += before->of(phase).behind_its_kind;
+      sum.time += before->slot[phase].behind_its_kind;
+      sum.passing += before->slot[phase].behind_its_kind;
     }
     before = part.part;
   }
@@ -119,7 +119,7 @@ struct SlotTiming {
   double gather_time = 0.0, reduce_time = 0.0;
 
   void gather(const CostPart& part, std::size_t place) {
-    if (!part.part->gathers[static_cast<std::size_t>(phase)]) return;
+    if (!part.part->gathers[phase]) return;
     if (gathered_part != part.part) {
       gathered_part = part.part;
       gather_time = gather_seconds(
@@ -139,7 +139,7 @@ struct SlotTiming {
       std::fill(ready.begin(), ready.end(), 0.0);
     }
     before = computed;
-    computed = std::max(computed, ready[place]) + part.part->of(phase).time;
+    computed = std::max(computed, ready[place]) + part.part->slot[phase].time;
   }
   void store(const CostPart& part, std::size_t place) {
     copied = std::max(copied, before) + part.part->store_time;
@@ -179,7 +179,7 @@ SlotTiming time_slot(const PlanContext& in, const ChunkCost& chunk, SlotPhase ph
 void wait_for_launches(const ChunkCost& chunk, SlotPhase phase, BlockCost& cost) {
   const double launch = std::accumulate(
       chunk.parts.begin(), chunk.parts.end(), 0.0,
-      [phase](double sum, const CostPart& part) { return sum + part.part->of(phase).launch; });
+      [phase](double sum, const CostPart& part) { return sum + part.part->slot[phase].launch; });
   cost.time = std::max(cost.time, launch);
   cost.passing = std::max(cost.passing, launch);
 }
@@ -269,11 +269,10 @@ ChunkCost chunk_cost(const PlanContext& in, std::size_t position) {
   const double input = first || joined[position] ? 0.0 : in.layers.boundary_bytes;
   const double output = last || joined[position + 1] ? 0.0 : in.layers.boundary_bytes;
   const double launch = host_launch(in.stack, in.cluster).kernel.value();
-  for (std::size_t i = 0; i < kSlotPhases; ++i) {
-    const auto phase = static_cast<SlotPhase>(i);
+  for (const SlotPhase phase : enumerators<SlotPhase>()) {
     SlotSum sum{.phase = phase, .sharded = in.sharded, .launch = launch};
     walk_slot(phase, chunk.parts, {in.sharded, parts_gathered_ahead(in.stack, in.plan)}, sum);
-    BlockCost& cost = chunk.slot[i] = sum.sum;
+    BlockCost& cost = chunk.slot[phase] = sum.sum;
     if (in.plan.offload_activations) {
       cost.time = time_slot(in, chunk, phase, nullptr, false).computed;
       cost.passing = time_slot(in, chunk, phase, nullptr, true).computed;
@@ -293,11 +292,10 @@ ChunkCost chunk_cost(const PlanContext& in, std::size_t position) {
 ChunkCost sharded_chunk_cost(ChunkCost chunk, const PlanContext& in, std::size_t position,
                              MessageTimes& messages) {
   const double slowdown = in.stack.overlap.slowdown;
-  for (std::size_t i = 0; i < kSlotPhases; ++i) {
-    const auto phase = static_cast<SlotPhase>(i);
+  for (const SlotPhase phase : enumerators<SlotPhase>()) {
     const bool half = phase == SlotPhase::BackwardInput || phase == SlotPhase::BackwardWeight;
     if (half && !in.layout.profile->splits_backward) continue;
-    BlockCost& cost = chunk.slot[i];
+    BlockCost& cost = chunk.slot[phase];
     const double computing = cost.time;
     const SlotTiming whole = time_slot(in, chunk, phase, &messages, false);
     const SlotTiming passing = time_slot(in, chunk, phase, &messages, true);
@@ -309,7 +307,7 @@ ChunkCost sharded_chunk_cost(ChunkCost chunk, const PlanContext& in, std::size_t
     if (issues_none_ahead(in, phase, position)) wait_for_launches(chunk, phase, cost);
     cost.sharding = passing.gathering;
     if (completes_gradients(phase))
-      chunk.reducing[i] = std::max(0.0, passing.gathered - passing.computed);
+      chunk.reducing[phase] = std::max(0.0, passing.gathered - passing.computed);
     const double hidden = std::max(0.0, passing.gathering - (cost.time - computing));
     cost.interference += hidden * slowdown / (1.0 + slowdown);
   }

@@ -65,16 +65,14 @@ struct PlanContext {
 // One part of the model as a pipeline cuts it: the layers of a model chunk, with the embedding or
 // the head at the ends.
 struct ChunkCost {
-  std::array<BlockCost, kSlotPhases> slot;
+  EnumArray<SlotPhase, BlockCost> slot;
   PartParameters parameters;
   // The parts in forward order.
   std::vector<ChunkPart<PartCost>> parts;
   // Copies of activations to the host and back, in seconds.
   double copy_time = 0.0;
   // FSDP, by slot: its reductions go on for so long after it, and the next slot's gathers wait.
-  std::array<double, kSlotPhases> reducing{};
-
-  const BlockCost& of(SlotPhase phase) const { return slot[static_cast<std::size_t>(phase)]; }
+  EnumArray<SlotPhase, double> reducing{};
 };
 
 // Leaves out the time of FSDP's gathers and reductions.

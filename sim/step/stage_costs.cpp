@@ -112,9 +112,7 @@ StageCost slots_cost(const PlanContext& in, const StageCosts& costs, std::size_t
     cost.sharding += slots * times.sharding;
     cost.offload += slots * chunk.copy_time;
     if (in.plan.offload_activations) cost.copy_wait += slots * copy_wait(in, chunk, messages);
-    if (costs.listed == 0.0)
-      cost.copy_wait +=
-          (slots - 1.0) * chunk.reducing[static_cast<std::size_t>(SlotPhase::Backward)];
+    if (costs.listed == 0.0) cost.copy_wait += (slots - 1.0) * chunk.reducing[SlotPhase::Backward];
     computing += slots * (times.forward_passing + times.backward_passing);
     gathering += slots * (times.forward_exposed() + times.backward_exposed());
     sending += slots * sending_of(costs, position);
@@ -132,7 +130,7 @@ void add_warmup(const StageCosts& costs, StageCost& cost) {
   cost.warmup = cost.warmup_launch = 0.0;
   for (std::size_t i = 0; i < profile.position.size(); ++i) {
     const auto position = static_cast<std::size_t>(profile.position[i]);
-    const BlockCost& forward = costs.chunk(position).of(SlotPhase::Forward);
+    const BlockCost& forward = costs.chunk(position).slot[SlotPhase::Forward];
     cost.warmup += profile.warmup[i] * (forward.time + sending_of(costs, position));
     cost.warmup_launch += profile.warmup[i] * forward.launch;
   }
@@ -182,10 +180,10 @@ double mean_over_stages(const StageCosts& costs, double StageCost::*quantity) {
 }
 
 PassTimes pass_times(const ChunkCost& chunk, const ScheduleProfile& profile) {
-  const BlockCost& forward = chunk.of(SlotPhase::Forward);
-  const BlockCost& whole = chunk.of(SlotPhase::Backward);
-  const BlockCost& input = chunk.of(SlotPhase::BackwardInput);
-  const BlockCost& weight = chunk.of(SlotPhase::BackwardWeight);
+  const BlockCost& forward = chunk.slot[SlotPhase::Forward];
+  const BlockCost& whole = chunk.slot[SlotPhase::Backward];
+  const BlockCost& input = chunk.slot[SlotPhase::BackwardInput];
+  const BlockCost& weight = chunk.slot[SlotPhase::BackwardWeight];
   const auto backward = [&](double BlockCost::*member) {
     const double split = input.*member + weight.*member;
     return profile.mixes_backward    ? std::min(split, whole.*member)
