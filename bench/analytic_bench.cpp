@@ -22,7 +22,7 @@ void evaluate(benchmark::State& state, const PlanRequest& request) {
       benchmark::Counter(static_cast<double>(evaluated), benchmark::Counter::kIsRate);
 }
 
-// Four fifths of these plans do not fit, which their memory tells.
+// Four fifths of these plans do not fit, which their memory shows.
 void evaluate_plans(benchmark::State& state) {
   evaluate(state, gpt3_on_4096_a100());
 }

@@ -58,8 +58,8 @@ void hold(benchmark::State& state) {
         ++handled[2];
         break;
     }
-    queue.schedule_after(Seconds(delays()[++next % delays().size()]), EventPriority::Start,
-                         event.payload);
+    queue.schedule_at(event.time + Seconds(delays()[++next % delays().size()]),
+                      EventPriority::Start, event.payload);
   }
   benchmark::DoNotOptimize(handled);
   state.SetItemsProcessed(state.iterations());

@@ -180,11 +180,6 @@ std::vector<std::string> fit_curves(AcceleratorSpec& device,
   return without_curve;
 }
 
-// "gemm" or "attention", as rows of timings say.
-const char* stage_of(OpKind kind) {
-  return kind == OpKind::Attention ? "attention" : "gemm";
-}
-
 // Rates that were measured in training steps have the clock of those steps, so that a factor for it
 // would count it twice.
 void rates_contain_the_clock(AcceleratorSpec& device) {
@@ -199,7 +194,6 @@ void fit_efficiency(AcceleratorSpec& device, const std::vector<KernelSample>& sa
   std::vector<KernelTiming> timings;
   for (const KernelSample& sample : samples) {
     KernelTiming timing;
-    timing.op = stage_of(sample.kind);
     timing.precision = sample.precision;
     timing.kernels.push_back({sample.kind, sample.work, Seconds(0)});
     timing.stack = stack;

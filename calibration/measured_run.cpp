@@ -199,7 +199,7 @@ MeasuredRun load_run(const fs::path& folder) {
         "", "no step with a timeline of every rank",
         fmt::format(
             "timeline-STEP-RANK.json of ranks 0 to {}, which shardwright run writes for the "
-            "steps that it is told to record",
+            "steps that it is to record",
             run.scenario.plan.world_size() - 1));
   }
   if (run.step_times.empty()) {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
+#include <variant>
 
 #include "calibration/figure_fit.hpp"
 #include "core/spec/profile_library.hpp"
@@ -65,13 +67,15 @@ void label(const FitStage& stage, const std::string& provenance, const std::stri
   }
 }
 
-std::vector<KernelTiming> of_kind(const std::vector<KernelTiming>& timings,
-                                  const std::string& word) {
+// The timings of nothing but this work. Those of unfused attention, which mix two, are in no stage.
+template <class KernelWork>
+std::vector<KernelTiming> timings_of(const std::vector<KernelTiming>& timings) {
   std::vector<KernelTiming> found;
-  for (const KernelTiming& timing : timings) {
-    const bool unfused = timing.op.find("unfused") != std::string::npos;
-    if (!unfused && timing.op.find(word) != std::string::npos) found.push_back(timing);
-  }
+  std::ranges::copy_if(timings, std::back_inserter(found), [](const KernelTiming& timing) {
+    return std::ranges::all_of(timing.kernels, [](const KernelTiming::Kernel& kernel) {
+      return std::holds_alternative<KernelWork>(kernel.work);
+    });
+  });
   return found;
 }
 
@@ -126,16 +130,15 @@ std::vector<FitStage> fit_own_kernels(AcceleratorSpec& accelerator,
   const AcceleratorSpec sustained = accelerator;
   accelerator = sim::at_full_clock(std::move(accelerator));
   std::vector<FitStage> stages;
-  const auto run = [&](const std::string& name, const char* word,
+  const auto run = [&](const std::string& name, const std::vector<KernelTiming>& rows,
                        const Figures<AcceleratorSpec>& figures) {
-    const std::vector<KernelTiming> rows = of_kind(timings, word);
     if (rows.empty()) return;
     stages.push_back(fit_stage(name, accelerator, figures, rows));
     label(stages.back(), provenance, "", accelerator.sources);
   };
-  run("memory", "memcpy", memory_figures());
-  run("gemm", "gemm", gemm_figures());
-  run("attention", "attention", attention_figures());
+  run("memory", timings_of<MemoryWork>(timings), memory_figures());
+  run("gemm", timings_of<GemmWork>(timings), gemm_figures());
+  run("attention", timings_of<AttentionWork>(timings), attention_figures());
   accelerator.sustained_clock_ratio = sustained.sustained_clock_ratio;
   accelerator.sustained_fp8_clock_ratio = sustained.sustained_fp8_clock_ratio;
   return stages;

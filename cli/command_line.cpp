@@ -198,7 +198,6 @@ void add_generated_text(CLI::App& app, const std::string& flag,
 
 void configure(CLI::App& app, Action& action) {
   app.name("shardwright");
-  app.footer(kExamples);
   app.formatter(std::make_shared<HelpFormatter>());
   app.set_version_flag("--version", version_line(), "Print version, commit and compiler");
   add_generated_text(app, "--manual", manual_page);
@@ -206,6 +205,8 @@ void configure(CLI::App& app, Action& action) {
   app.require_subcommand(1);
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
   add_commands(app, action);
+  // Subcommands that are added later would show them too.
+  app.footer(kExamples);
   for (CLI::App* command : app.get_subcommands({})) add_environment_names(*command);
 }
 
@@ -225,8 +226,9 @@ ExitCode report_usage(const CLI::App& app, const CLI::ParseError& error,
     return ExitCode::Ok;
   }
   const auto unknown = find_unknown_argument(app, arguments);
-  tell(printable(unknown ? *unknown : fmt::format("{}: {}", chosen_command(app), error.what())));
-  tell(fmt::format("See {} --help", chosen_command(app)));
+  print_message(
+      printable(unknown ? *unknown : fmt::format("{}: {}", chosen_command(app), error.what())));
+  print_message(fmt::format("See {} --help", chosen_command(app)));
   return ExitCode::BadInput;
 }
 
@@ -267,14 +269,14 @@ ExitCode run_command_line(const std::vector<std::string>& arguments) {
   } catch (const ExecutorRefused&) {
     return ExitCode::BadInput;
   } catch (const InputError& error) {
-    tell(error.what());
+    print_message(error.what());
     return ExitCode::BadInput;
   } catch (const RuntimeFailure& error) {
-    tell(fmt::format("shardwright: {}", printable(error.what())));
+    print_message(fmt::format("shardwright: {}", printable(error.what())));
   } catch (const std::bad_alloc&) {
-    tell("shardwright: out of memory");
+    print_message("shardwright: out of memory");
   } catch (const std::exception& error) {
-    tell(fmt::format("shardwright: unexpected failure: {}", printable(error.what())));
+    print_message(fmt::format("shardwright: unexpected failure: {}", printable(error.what())));
   }
   return ExitCode::Failure;
 }

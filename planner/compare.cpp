@@ -56,13 +56,12 @@ std::vector<Figure> figures_of(const sim::StepResult& result) {
       {"attention_s", time.attention.value()}, {"memory_bound_s", time.memory_bound.value()},
       {"optimizer_s", time.optimizer.value()}, {"interference_s", time.interference.value()}};
   for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data, Axis::Pipeline}) {
-    figures.push_back({fmt::format("exposed_{}_s", name_of(axis)), time.exposed_on(axis).value()});
+    figures.push_back({fmt::format("exposed_{}_s", name_of(axis)), time.exposed[axis].value()});
   }
   figures.push_back({"bubble_s", time.bubble.value()});
   figures.push_back({"host_s", time.host.value()});
   figures.push_back({"memory_peak_bytes", result.memory().peak.value()});
-  for (int category = 0; category < kMemoryCategories; ++category) {
-    const auto which = static_cast<MemoryCategory>(category);
+  for (const MemoryCategory which : enumerators<MemoryCategory>()) {
     figures.push_back(
         {fmt::format("memory_{}_bytes", name_of(which)), result.memory().of(which).value()});
   }

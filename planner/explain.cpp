@@ -79,7 +79,7 @@ struct Variant {
   std::string change;
 };
 
-// Of a chunk; the largest one, if it recomputes all that it has.
+// The layers that the largest chunk recomputes.
 std::int64_t recomputed_layers(const ModelSpec& model, const Plan& plan) {
   if (plan.recompute_layers > 0) return plan.recompute_layers;
   return plan.even_chunk(model.layers);
@@ -230,7 +230,7 @@ std::vector<TimeShare> time_shares(const sim::StepResult& result) {
   const sim::TimeBreakdown& time = result.time();
   std::vector<Part> exposed;
   for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data, Axis::Pipeline})
-    exposed.push_back({name_of(axis), time.exposed_on(axis)});
+    exposed.push_back({name_of(axis), time.exposed[axis]});
   exposed.push_back({"slowdown", time.interference});
   std::vector<TimeShare> shares = {
       share_of(TimeUse::Compute, result.step, {{"gemm", time.gemm}, {"attention", time.attention}}),

@@ -18,7 +18,7 @@ const std::vector<std::string>& searched_fields();
 // embedding and the head as layers with `stage_layers`.
 std::vector<std::string> with_followers(const std::vector<std::string>& open);
 
-// True if one of the open fields is a degree, so that the plan does not tell the number of GPUs.
+// True if one of the open fields is a degree, so that the plan does not state the number of GPUs.
 bool opens_world(const std::vector<std::string>& open);
 
 // A request for plans on `gpus` GPUs that differ from the scenario's plan in the open fields only.

@@ -16,9 +16,9 @@ StepShares shares_of(const PlanCandidate& candidate) {
   const sim::TimeBreakdown& time = candidate.result.time();
   const auto share = [&](Seconds part) { return part / candidate.result.step; };
   return {{share(time.compute()), share(time.optimizer), share(time.interference),
-           share(time.bubble), share(time.host), share(time.exposed_on(Axis::Tensor)),
-           share(time.exposed_on(Axis::Context)), share(time.exposed_on(Axis::Expert)),
-           share(time.exposed_on(Axis::Data)), share(time.exposed_on(Axis::Pipeline))}};
+           share(time.bubble), share(time.host), share(time.exposed[Axis::Tensor]),
+           share(time.exposed[Axis::Context]), share(time.exposed[Axis::Expert]),
+           share(time.exposed[Axis::Data]), share(time.exposed[Axis::Pipeline])}};
 }
 
 KneeCause cause_of(const ScalePoint& smallest, const ScalePoint& beyond) {

@@ -118,11 +118,11 @@ enum class ObstacleKind : std::uint8_t {
 // The main reason why no plan is feasible.
 struct Obstacle {
   ObstacleKind kind = ObstacleKind::Memory;
-  // For `Rule`.
+  // The rule that most plans break, for `Rule`.
   PlanRule rule = PlanRule::Range;
-  // For `Fixed` and `Forbidden`.
+  // The constraint that most plans do not meet, for `Fixed` and `Forbidden`.
   Constraint constraint;
-  // The plans that it excludes, among those of the space.
+  // The number of plans that the obstacle excludes, and of all plans of the space.
   std::int64_t plans = 0, space = 0;
 };
 

@@ -116,7 +116,7 @@ Measurement read_measurement(ObjectReader object) {
   Measurement measurement;
   measurement.id = object.name("id");
   measurement.source = read_published_source(object.object("source"));
-  measurement.verified = object.boolean_or("verified", false);
+  object.boolean_or("verified", false);
   if (object.has("grade")) {
     object.choose("grade", std::array{"A", "B", "C"});
     measurement.grade = object.text_or("grade", "");
@@ -255,7 +255,7 @@ PublishedSource read_published_source(ObjectReader object) {
   PublishedSource source;
   source.title = object.text_or("title", "");
   source.where = object.text_or("where", "");
-  if (object.has("year")) source.year = object.integer("year", {1900, 2100});
+  if (object.has("year")) object.integer("year", {1900, 2100});
   object.refuse_unknown_keys();
   return source;
 }

@@ -29,7 +29,6 @@ struct PublishedSource {
   std::string title;
   // An address, with the table or the section.
   std::string where;
-  std::optional<std::int64_t> year;
 
   bool operator==(const PublishedSource&) const = default;
 };
@@ -96,8 +95,6 @@ struct Measurement {
   // The file that it was read from.
   std::string file;
   PublishedSource source;
-  // The figures were compared with the source.
-  bool verified = false;
   // "A": plan and figure are known; "B": something is inferred; "C": incomplete; or empty.
   std::string grade;
   // Measurements of one group can be ranked against each other.

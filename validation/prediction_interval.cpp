@@ -30,10 +30,6 @@ MeasuredRatios ratios(PredictionGround ground) {
 
 }  // namespace
 
-bool is_generic(const std::string& stack) {
-  return stack.starts_with("generic");
-}
-
 std::pair<double, double> prediction_interval(double predicted, bool is_rate,
                                               PredictionGround ground) {
   const MeasuredRatios measured = ratios(ground);
@@ -47,13 +43,12 @@ std::optional<PredictionGround> ground_of(const AcceleratorSpec& accelerator,
   constexpr std::array kWellMeasured = {"volta", "ampere", "hopper", "blackwell"};
   const bool well_measured = std::find(kWellMeasured.begin(), kWellMeasured.end(),
                                        accelerator.architecture) != kWellMeasured.end();
-  return is_generic(stack.name) || !well_measured ? PredictionGround::GenericStack
-                                                  : PredictionGround::StatedPlan;
+  return stack.generic || !well_measured ? PredictionGround::GenericStack
+                                         : PredictionGround::StatedPlan;
 }
 
-std::optional<StepInterval> step_interval(Seconds predicted, const AcceleratorSpec& accelerator,
-                                          const StackSpec& stack) {
-  const auto ground = ground_of(accelerator, stack);
+std::optional<StepInterval> step_interval(Seconds predicted,
+                                          std::optional<PredictionGround> ground) {
   if (!ground) return std::nullopt;
   const auto [low, high] = prediction_interval(predicted.value(), false, *ground);
   return StepInterval{Seconds(low), Seconds(high), ratios(*ground).runs};

@@ -14,16 +14,13 @@ namespace shardwright::validation {
 
 // The knowledge that a prediction rests on.
 enum class PredictionGround : std::uint8_t {
-  // The software has a profile and the source tells the plan.
+  // The software has a profile and the source states the plan.
   StatedPlan,
   // The software has a profile, but a part of the plan is inferred, or was chosen as tuned.
   InferredPlan,
   // The software has no profile of its own.
   GenericStack,
 };
-
-// True for the profile of a family, which stands for software without a profile of its own.
-bool is_generic(const std::string& stack);
 
 // Returns the limits between which about 80 % of measurements lie for a prediction of the event
 // level. They come from the 10 % and 90 % quantiles of measured over predicted step time. The
@@ -48,8 +45,8 @@ struct StepInterval {
   // The number of published runs whose errors the interval comes from.
   std::int64_t runs = 0;
 };
-// None if no measurement of the stack was published.
-std::optional<StepInterval> step_interval(Seconds predicted, const AcceleratorSpec& accelerator,
-                                          const StackSpec& stack);
+// None without a ground.
+std::optional<StepInterval> step_interval(Seconds predicted,
+                                          std::optional<PredictionGround> ground);
 
 }  // namespace shardwright::validation

@@ -118,7 +118,7 @@ class Fit {
   }
   bool is_free(std::size_t j) const { return verdicts_[j] == calibration::FitVerdict::Fitted; }
 
-  bool tell(double share, const std::string& text) const {
+  bool goes_on(double share, const std::string& text) const {
     return !options_.progress || options_.progress(share, text);
   }
 
@@ -242,7 +242,7 @@ class Fit {
                                           .goes_on = {}};
     options.goes_on = [&](int iteration, double cost) {
       const double done = (static_cast<double>(iteration) / options_.iterations + pass) / kPasses;
-      return tell(done, fmt::format("iteration {}, cost {:.1f}", iteration + 1, cost));
+      return goes_on(done, fmt::format("iteration {}, cost {:.1f}", iteration + 1, cost));
     };
     const calibration::Minimum found = calibration::minimise(problem(), point_, at_, options);
     point_ = found.point;
@@ -314,7 +314,8 @@ class Fit {
         errors[row] = {held.id, name, std::expm1(residual(row, with(row, point)))};
       });
       done += 1.0 / static_cast<double>(sources.size());
-      if (!tell((kPasses - 1.0 + done) / kPasses, "leaving out one source after the other")) break;
+      if (!goes_on((kPasses - 1.0 + done) / kPasses, "leaving out one source after the other"))
+        break;
     }
     // A fit that was stopped has left sources out.
     std::erase_if(errors, [](const HeldOutError& each) { return each.id.empty(); });

@@ -45,16 +45,8 @@ double predicted_metric(const ComparedFigure& figure, const Scenario& scenario,
   return rate / scenario.cluster.accelerator.matrix.of(precision);
 }
 
-PredictionGround ground_of(const Measurement& measurement, const Scenario& scenario) {
-  if (is_generic(scenario.stack.name) || measurement.stack_stands_in)
-    return PredictionGround::GenericStack;
-  const bool inferred =
-      measurement.grade == "B" || measurement.grade == "C" || leaves_plan_open(measurement);
-  return inferred ? PredictionGround::InferredPlan : PredictionGround::StatedPlan;
-}
-
 double speed(const RowComparison& row, bool measured) {
-  // Rows of a group have the same model and accelerators, so all rates tell the same order.
+  // Rows of a group have the same model and accelerators, so all rates have the same order.
   const double value = measured ? row.measured : row.predicted;
   return row.metric == "step_s" ? row.tokens / value : value;
 }
@@ -231,6 +223,13 @@ sim::StepResult simulate_into(RowComparison& comparison, const Scenario& scenari
 }
 
 }  // namespace
+
+PredictionGround ground_of(const Measurement& measurement, const Scenario& scenario) {
+  if (scenario.stack.generic || measurement.stack_stands_in) return PredictionGround::GenericStack;
+  const bool inferred =
+      measurement.grade == "B" || measurement.grade == "C" || leaves_plan_open(measurement);
+  return inferred ? PredictionGround::InferredPlan : PredictionGround::StatedPlan;
+}
 
 RowComparison compare_row(const Measurement& measurement) {
   RowComparison comparison = described(measurement);

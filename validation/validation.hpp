@@ -12,6 +12,7 @@
 #include "core/spec/scenario.hpp"
 #include "sim/step/step_result.hpp"
 #include "validation/measurement.hpp"
+#include "validation/prediction_interval.hpp"
 
 namespace shardwright::validation {
 
@@ -91,6 +92,9 @@ struct ValidationOptions {
 // of threads. Throws InputError if a file cannot be read.
 ValidationReport validate_rows(const std::vector<std::string>& files,
                                const ValidationOptions& options = {});
+
+// The ground of the prediction for a measurement by a scenario without open fields.
+PredictionGround ground_of(const Measurement& measurement, const Scenario& scenario);
 
 RowComparison compare_row(const Measurement& measurement);
 

@@ -117,13 +117,13 @@ calibration::CalibrationData read_data(const std::vector<std::string>& paths, Pr
 
 void say_what_is_left_out(const calibration::CalibrationData& data,
                           const std::vector<std::string>& notes) {
-  for (const std::string& note : notes) tell(note);
+  for (const std::string& note : notes) print_message(note);
   for (const calibration::MeasuredRun& run : data.runs) {
     if (run.left_out.torn_line)
-      tell(fmt::format("run {}: ignored the last line of metrics.jsonl, which is incomplete",
-                       run.name));
+      print_message(fmt::format(
+          "run {}: ignored the last line of metrics.jsonl, which is incomplete", run.name));
     if (run.left_out.steps == 0 && run.left_out.recorded_steps == 0) continue;
-    tell(
+    print_message(
         fmt::format("run {}: ignored {} steps and the timelines of {}, which ran under another "
                     "plan than plan.json",
                     run.name, run.left_out.steps, run.left_out.recorded_steps));
@@ -173,26 +173,17 @@ void add_calibrate_command(CLI::App& app, Action& action) {
   shardwright calibrate run/ --cluster here --out here.json
   shardwright calibrate run-1/ run-2/ all_reduce.json --cluster here.json --out better.json)");
   const auto options = std::make_shared<CalibrateOptions>();
-  command
-      ->add_option(
-          "runs", options->runs,
-          "Folders that shardwright run --out wrote, or output files of nccl-tests (text or -J)")
-      ->required()
-      ->type_name("RUN...");
-  command->add_option("--cluster", options->cluster, "The profile to refit")
-      ->required()
-      ->type_name("NAME|FILE|here");
-  command->add_option("--out", options->out, "File for the refitted profile")
-      ->required()
-      ->type_name("FILE|-");
-  command
-      ->add_option("--trace", options->trace,
-                   "Write a Perfetto trace of the last run: measured and predicted side by side")
-      ->type_name("FILE|-");
-  command
-      ->add_option("--kernels", options->kernels,
-                   "Write the kernels that the runs measured, as CSV for `simulate --kernels`")
-      ->type_name("FILE|-");
+  add_option(*command, "runs", options->runs, "RUN...",
+             "Folders that shardwright run --out wrote, or output files of nccl-tests (text or -J)")
+      ->required();
+  add_option(*command, "--cluster", options->cluster, "NAME|FILE|here", "The profile to refit")
+      ->required();
+  add_option(*command, "--out", options->out, "FILE|-", "File for the refitted profile")
+      ->required();
+  add_option(*command, "--trace", options->trace, "FILE|-",
+             "Write a Perfetto trace of the last run: measured and predicted side by side");
+  add_option(*command, "--kernels", options->kernels, "FILE|-",
+             "Write the kernels that the runs measured, as CSV for `simulate --kernels`");
   add_common_options(*command, options->common);
   command->callback([options, &action] { action = [options] { return calibrate(*options); }; });
 }

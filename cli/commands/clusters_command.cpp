@@ -130,10 +130,9 @@ void add_clusters_command(CLI::App& app, Action& action) {
 
   CLI::App* show = clusters->add_subcommand(
       "show", "Show every figure of a cluster with its source and confidence");
-  show->add_option("cluster", options->name,
-                   "A shipped cluster, a JSON file, or \"here\": this machine")
-      ->required()
-      ->type_name("NAME|FILE|here");
+  add_option(*show, "cluster", options->name, "NAME|FILE|here",
+             "A shipped cluster, a JSON file, or \"here\": this machine")
+      ->required();
   show->footer(R"(Examples:
   shardwright clusters show dgx-h100
   shardwright clusters show my-cluster.json --json -)");

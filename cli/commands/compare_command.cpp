@@ -51,6 +51,12 @@ Table result_table(const planner::Comparison& comparison) {
   return table;
 }
 
+ordered_json result_json(const Scenario& scenario, const sim::StepResult& result) {
+  const auto ground = validation::ground_of(scenario.cluster.accelerator, scenario.stack);
+  return step_json(scenario.plan, result, scenario.cluster,
+                   validation::step_interval(result.step, ground));
+}
+
 ordered_json comparison_json(const Scenario& first, const Scenario& second,
                              const planner::Comparison& comparison) {
   ordered_json document = new_document("comparison");
@@ -67,8 +73,8 @@ ordered_json comparison_json(const Scenario& first, const Scenario& second,
                                    {"b", result.second},
                                    {"change", result.change()}});
   }
-  document["a"] = step_json(first.plan, comparison.first, first.cluster, first.stack);
-  document["b"] = step_json(second.plan, comparison.second, second.cluster, second.stack);
+  document["a"] = result_json(first, comparison.first);
+  document["b"] = result_json(second, comparison.second);
   return document;
 }
 
@@ -100,8 +106,8 @@ void add_compare_command(CLI::App& app, Action& action) {
       "compare", "Compare two plan files: their inputs and the parts of their steps");
   command->footer("Example:\n  shardwright compare plan.json other-plan.json");
   const auto options = std::make_shared<CompareOptions>();
-  command->add_option("A", options->first, "A plan file")->required()->type_name("FILE|-");
-  command->add_option("B", options->second, "Another plan file")->required()->type_name("FILE|-");
+  add_option(*command, "A", options->first, "FILE|-", "A plan file")->required();
+  add_option(*command, "B", options->second, "FILE|-", "Another plan file")->required();
   add_common_options(*command, options->common);
   command->callback([options, &action] { action = [options] { return compare(*options); }; });
 }

@@ -48,6 +48,11 @@ Table sensitivity_table(const planner::Explanation& explanation) {
   return table;
 }
 
+std::optional<validation::StepInterval> interval_of(const ChosenScenario& chosen,
+                                                    const planner::Explanation& explanation) {
+  return validation::step_interval(explanation.result.step, chosen.ground);
+}
+
 ordered_json explain_json(const ChosenScenario& chosen, const planner::Explanation& explanation) {
   const Scenario& scenario = chosen.scenario;
   ordered_json document = new_document("explanation");
@@ -71,7 +76,8 @@ ordered_json explain_json(const ChosenScenario& chosen, const planner::Explanati
                                          {"throughput_gain_ratio", sensitivity.gain},
                                          {"through", sensitivity.through}});
   }
-  document.update(step_json(scenario.plan, explanation.result, scenario.cluster, scenario.stack));
+  document.update(step_json(scenario.plan, explanation.result, scenario.cluster,
+                            interval_of(chosen, explanation)));
   return document;
 }
 
@@ -87,7 +93,7 @@ ExitCode explain(const ExplainOptions& options) {
       planner::explain(chosen.scenario, gain, interrupt.token());
   print_notes("shardwright explain", chosen.notes);
   Page page = new_page(options.common);
-  add_step(page, chosen.scenario, explanation.result, explanation.result.step);
+  add_step(page, chosen.scenario, explanation.result, interval_of(chosen, explanation));
   add_stages(page, explanation.result);
   page.paragraph(planner::limit_text("The plan", explanation));
   if (explanation.partial)
@@ -108,8 +114,8 @@ void add_explain_command(CLI::App& app, Action& action) {
   command->footer("Example:\n  shardwright explain --plan plan.json");
   const auto options = std::make_shared<ExplainOptions>();
   add_scenario_options(*command, options->scenario);
-  command->add_option("--gain", options->gain, "Increase each resource by this ratio (default 10%)")
-      ->type_name("RATIO");
+  add_option(*command, "--gain", options->gain, "RATIO",
+             "Increase each resource by this ratio (default 10%)");
   add_common_options(*command, options->common);
   command->callback([options, &action] { action = [options] { return explain(*options); }; });
 }

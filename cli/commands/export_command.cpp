@@ -48,8 +48,9 @@ ExitCode export_plan(const ExportOptions& options) {
   const planner::PlanExport result = format.write(load_scenario(options.plan));
   if (!result.problems.empty()) throw InputError(options.plan, result.problems);
   write_file(options.out, result.text, options.force);
-  for (const std::string& note : result.notes) tell(fmt::format("note: {}", printable(note)));
-  if (!result.launch_in_text) tell(fmt::format("launch: {}", result.launch));
+  for (const std::string& note : result.notes)
+    print_message(fmt::format("note: {}", printable(note)));
+  if (!result.launch_in_text) print_message(fmt::format("launch: {}", result.launch));
   return ExitCode::Ok;
 }
 
@@ -66,13 +67,11 @@ Examples:
   shardwright export plan.json --format megatron --out megatron_args.sh
   shardwright export plan.json --format deepspeed --out ds_config.json)");
   const auto options = std::make_shared<ExportOptions>();
-  command->add_option("PLAN", options->plan, "A plan file")->required()->type_name("FILE|-");
-  command->add_option("--format", options->format, "megatron, deepspeed or torchtitan")
-      ->required()
-      ->type_name("NAME");
-  command->add_option("--out", options->out, "Output file (default -: standard output)")
-      ->type_name("FILE|-")
-      ->group("Output");
+  add_option(*command, "PLAN", options->plan, "FILE|-", "A plan file")->required();
+  add_option(*command, "--format", options->format, "NAME", "megatron, deepspeed or torchtitan")
+      ->required();
+  add_option(*command, "--out", options->out, "FILE|-", "Output file (default -: standard output)",
+             "Output");
   command->add_flag("--force", options->force, "Overwrite existing output files")->group("Output");
   command->callback([options, &action] { action = [options] { return export_plan(*options); }; });
 }

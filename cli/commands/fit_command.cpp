@@ -322,24 +322,18 @@ void add_fit_command(CLI::App& app, Action& action) {
   shardwright fit collectives collectives.jsonl --cluster dgx-h100
   shardwright fit training steps/*.jsonl --out profiles)");
   const auto options = std::make_shared<FitOptions>();
-  command->add_option("kind", options->what, "kernels, collectives or training")
-      ->required()
-      ->type_name("KIND");
-  command->add_option("files", options->files, "Measurements, one JSON object per line")
-      ->required()
-      ->type_name("FILE...");
-  command
-      ->add_option("--accelerator", options->accelerator,
-                   "The accelerator profile to fit (kernels)")
-      ->type_name("NAME|FILE");
-  command->add_option("--cluster", options->cluster, "The cluster profile to fit (collectives)")
-      ->type_name("NAME|FILE|here");
-  command
-      ->add_option("--out", options->out,
-                   "Write the fitted profile; for training, a folder for all of them")
-      ->type_name("FILE|-|FOLDER");
-  command->add_option("--grades", options->grades, "Use rows of these grades (training; default A)")
-      ->type_name("ABC");
+  add_option(*command, "kind", options->what, "KIND", "kernels, collectives or training")
+      ->required();
+  add_option(*command, "files", options->files, "FILE...", "Measurements, one JSON object per line")
+      ->required();
+  add_option(*command, "--accelerator", options->accelerator, "NAME|FILE",
+             "The accelerator profile to fit (kernels)");
+  add_option(*command, "--cluster", options->cluster, "NAME|FILE|here",
+             "The cluster profile to fit (collectives)");
+  add_option(*command, "--out", options->out, "FILE|-|FOLDER",
+             "Write the fitted profile; for training, a folder for all of them");
+  add_option(*command, "--grades", options->grades, "ABC",
+             "Use rows of these grades (training; default A)");
   add_common_options(*command, options->common);
   command->callback([options, &action] { action = [options] { return fit(*options); }; });
 }

@@ -168,11 +168,10 @@ void add_models_command(CLI::App& app, Action& action) {
   list->callback([options, &action] { action = [options] { return list_models(*options); }; });
 
   CLI::App* show = models->add_subcommand("show", "Show a model with its parameter counts");
-  show->add_option("model", options->name,
-                   "A shipped name, a JSON file (ours or a Hugging Face config.json), a folder "
-                   "with a config.json, or - for standard input")
-      ->required()
-      ->type_name("NAME|FILE|FOLDER");
+  add_option(*show, "model", options->name, "NAME|FILE|FOLDER",
+             "A shipped name, a JSON file (ours or a Hugging Face config.json), a folder "
+             "with a config.json, or - for standard input")
+      ->required();
   show->footer(R"(Examples:
   shardwright models show llama3-70b
   shardwright models show ~/models/my-model/config.json --json -)");

@@ -86,10 +86,9 @@ void add_network_command(CLI::App& app, Action& action) {
       app.add_subcommand("network", "Simulate network flows that share links max-min fairly");
   command->footer("Example:\n  shardwright network flows.json --json result.json");
   const auto options = std::make_shared<NetworkOptions>();
-  command
-      ->add_option("scenario", options->scenario, "Links and flows as JSON; - for standard input")
-      ->required()
-      ->type_name("FILE|-");
+  add_option(*command, "scenario", options->scenario, "FILE|-",
+             "Links and flows as JSON; - for standard input")
+      ->required();
   add_common_options(*command, options->common);
   command->callback(
       [options, &action] { action = [options] { return simulate_network(*options); }; });

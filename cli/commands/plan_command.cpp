@@ -64,8 +64,8 @@ Answer find_answer(const PlanOptions& options, ChosenRequest& chosen) {
 void add_best(Page& page, const planner::PlanRequest& request, const planner::PlanCandidate& best,
               const planner::Explanation& explanation) {
   page.paragraph(planner::limit_text("Plan 1", explanation));
-  if (const auto interval =
-          validation::step_interval(best.result.step, request.cluster.accelerator, request.stack)) {
+  const auto ground = validation::ground_of(request.cluster.accelerator, request.stack);
+  if (const auto interval = validation::step_interval(best.result.step, ground)) {
     page.paragraph(fmt::format("Expected step time: {}; 80 % interval {}.",
                                format_time(best.result.step), interval_text(*interval)));
   }
@@ -164,9 +164,8 @@ void add_plan_command(CLI::App& app, Action& action) {
   shardwright plan … --gpus 64..1024     the best plan of each size, and the scaling efficiency)");
   const auto options = std::make_shared<PlanOptions>();
   add_request_options(*command, options->request);
-  command->add_option("--out", options->plan_out, "Write the best plan as a plan file")
-      ->type_name("FILE|-")
-      ->group("Output");
+  add_option(*command, "--out", options->plan_out, "FILE|-", "Write the best plan as a plan file",
+             "Output");
   add_common_options(*command, options->common);
   command->callback([options, &action] { action = [options] { return plan(*options); }; });
 }

@@ -77,30 +77,20 @@ void add_probe_command(CLI::App& app, Action& action) {
 On several hosts start `shardwright-executor probe --out measurements` under torchrun, Slurm or
 mpirun, with a folder that all of them share.)");
   const auto options = std::make_shared<ProbeOptions>();
-  command->add_option("--out", options->out, "File for the profile")
-      ->required()
-      ->type_name("FILE|-");
-  command
-      ->add_option("--device", options->device,
-                   "cpu, cuda, or auto: GPUs if there are any that support bf16")
-      ->type_name("DEVICE")
+  add_option(*command, "--out", options->out, "FILE|-", "File for the profile")->required();
+  add_option(*command, "--device", options->device, "DEVICE",
+             "cpu, cuda, or auto: GPUs if there are any that support bf16")
       ->check(device_problem)
       ->capture_default_str();
   command->add_flag("--share-gpu", options->share_gpu,
                     "Let ranks share a GPU (for a trial; the timings mean nothing)");
-  command
-      ->add_option("--ranks", options->ranks, "Number of ranks (default: one per GPU, or per core)")
-      ->type_name("N");
-  command
-      ->add_option("--steps", options->steps,
-                   "Training steps of each of the probe's models (default 12)")
-      ->type_name("N");
-  command->add_option("--keep", options->keep, "Keep the measurements in this folder")
-      ->type_name("FOLDER");
-  command
-      ->add_option("--from", options->from,
-                   "Build the profile from these measurements instead of measuring")
-      ->type_name("FOLDER");
+  add_option(*command, "--ranks", options->ranks, "N",
+             "Number of ranks (default: one per GPU, or per core)");
+  add_option(*command, "--steps", options->steps, "N",
+             "Training steps of each of the probe's models (default 12)");
+  add_option(*command, "--keep", options->keep, "FOLDER", "Keep the measurements in this folder");
+  add_option(*command, "--from", options->from, "FOLDER",
+             "Build the profile from these measurements instead of measuring");
   add_common_options(*command, options->common);
   command->callback([options, &action] { action = [options] { return probe(*options); }; });
 }

@@ -41,7 +41,7 @@ ExitCode replan(const ReplanOptions& options) {
   const InterruptWatch interrupt;
   const auto found = planner::replan(before, ranks, interrupt.token());
   if (!found) {
-    tell(fmt::format("No plan fits {} ranks or fewer.", format_count(ranks)));
+    print_message(fmt::format("No plan fits {} ranks or fewer.", format_count(ranks)));
     return interrupt.token().stop_requested() ? ExitCode::Interrupted : ExitCode::NoFeasiblePlan;
   }
   write_file(options.out, json_text(to_json(found->scenario)), options.common.force);
@@ -66,17 +66,12 @@ Example:
   shardwright replan plan.json --ranks 12 --out smaller.json
   shardwright run smaller.json --data corpus.bin --steps 1000 --out run --resume)");
   const auto options = std::make_shared<ReplanOptions>();
-  command->add_option("PLAN", options->plan, "The plan file of the run")
-      ->required()
-      ->type_name("FILE|-");
-  command
-      ->add_option("--ranks", options->ranks, "Number of available ranks; the plan may use fewer")
-      ->required()
-      ->type_name("N");
-  command
-      ->add_option("--out", options->out, "Output file for the plan (default -: standard output)")
-      ->type_name("FILE|-")
-      ->group("Output");
+  add_option(*command, "PLAN", options->plan, "FILE|-", "The plan file of the run")->required();
+  add_option(*command, "--ranks", options->ranks, "N",
+             "Number of available ranks; the plan may use fewer")
+      ->required();
+  add_option(*command, "--out", options->out, "FILE|-",
+             "Output file for the plan (default -: standard output)", "Output");
   add_common_options(*command, options->common);
   command->callback([options, &action] { action = [options] { return replan(*options); }; });
 }

@@ -113,9 +113,9 @@ void add_schema_command(CLI::App& app, Action& action) {
       "schema",
       "List the fields of a file format: values, defaults, meaning; write its JSON Schema");
   const auto options = std::make_shared<SchemaOptions>();
-  schema->add_option("format", options->name, fmt::format("{}", fmt::join(schema_names(), ", ")))
-      ->required()
-      ->type_name("FORMAT");
+  add_option(*schema, "format", options->name, "FORMAT",
+             fmt::format("{}", fmt::join(schema_names(), ", ")))
+      ->required();
   schema->footer(R"(Examples:
   shardwright schema stack
   shardwright schema plan --json plan.schema.json)");

@@ -180,10 +180,12 @@ void write_timelines(const SimulateOptions& options, const Scenario& scenario,
   }
 }
 
-// The step time whose errors on published runs are known: that of the event level or of the full
-// one.
-Seconds surest_step(const sim::SimulatedStep& simulated) {
-  return simulated.full ? simulated.result.step : simulated.event_step;
+// The interval of the step time whose errors on published runs are known: that of the event level or
+// of the full one.
+std::optional<validation::StepInterval> interval_of(const ChosenScenario& chosen,
+                                                    const sim::SimulatedStep& simulated) {
+  const Seconds surest = simulated.full ? simulated.result.step : simulated.event_step;
+  return validation::step_interval(surest, chosen.ground);
 }
 
 nlohmann::ordered_json simulate_json(const ChosenScenario& chosen,
@@ -195,9 +197,8 @@ nlohmann::ordered_json simulate_json(const ChosenScenario& chosen,
   document["notes"] = chosen.notes;
   document["fidelity"] = name_of(simulated.fidelity);
   document["partial"] = simulated.cancelled;
-  document.update(step_json(scenario.plan, simulated.result, scenario.cluster, scenario.stack));
-  document["step_interval_s"] =
-      interval_json(surest_step(simulated), scenario.cluster, scenario.stack);
+  document.update(
+      step_json(scenario.plan, simulated.result, scenario.cluster, interval_of(chosen, simulated)));
   document["event_step_s"] = simulated.event_step.value();
   document["breakdown_fidelity"] =
       name_of(simulated.full ? simulated.fidelity : sim::Fidelity::Event);
@@ -236,7 +237,7 @@ ExitCode simulate(const SimulateOptions& options) {
   write_timelines(options, chosen.scenario, step, simulated);
   print_notes("shardwright simulate", chosen.notes);
   Page page = new_page(options.common);
-  add_step(page, chosen.scenario, simulated.result, surest_step(simulated));
+  add_step(page, chosen.scenario, simulated.result, interval_of(chosen, simulated));
   if (!simulated.full) add_stages(page, simulated.result);
   add_fidelity(page, simulated, wants_timeline(options));
   if (simulated.full) add_ranks(page, chosen.scenario.plan, simulated.result, *simulated.full);
@@ -258,26 +259,17 @@ void add_simulate_command(CLI::App& app, Action& action) {
   shardwright simulate --plan plan.json --fidelity full --slow-rank 5:1.2 --watch 0 --trace step.json)");
   const auto options = std::make_shared<SimulateOptions>();
   add_scenario_options(*command, options->scenario);
-  command
-      ->add_option(
-          "--fidelity", options->fidelity,
-          "Fidelity level: bound, analytic, event (default) or full (every rank, with contention)")
-      ->type_name("NAME")
-      ->group("Simulation");
+  add_option(
+      *command, "--fidelity", options->fidelity, "NAME",
+      "Fidelity level: bound, analytic, event (default) or full (every rank, with contention)",
+      "Simulation");
   add_full_replay_options(*command, options->full);
-  command
-      ->add_option("--trace", options->trace,
-                   "Write a trace of the step for Perfetto (https://ui.perfetto.dev)")
-      ->type_name("FILE|-")
-      ->group("Output");
-  command
-      ->add_option("--timeline", options->timeline,
-                   "Write the timeline of the step for shardwright gui")
-      ->type_name("FILE|-")
-      ->group("Output");
-  command->add_option("--out", options->plan_out, "Write the plan file that was simulated")
-      ->type_name("FILE|-")
-      ->group("Output");
+  add_option(*command, "--trace", options->trace, "FILE|-",
+             "Write a trace of the step for Perfetto (https://ui.perfetto.dev)", "Output");
+  add_option(*command, "--timeline", options->timeline, "FILE|-",
+             "Write the timeline of the step for shardwright gui", "Output");
+  add_option(*command, "--out", options->plan_out, "FILE|-",
+             "Write the plan file that was simulated", "Output");
   add_common_options(*command, options->common);
   command->callback([options, &action] { action = [options] { return simulate(*options); }; });
 }

@@ -89,9 +89,8 @@ void add_stacks_command(CLI::App& app, Action& action) {
 
   CLI::App* show = stacks->add_subcommand(
       "show", "Show every property of a stack with its source and confidence");
-  show->add_option("stack", options->name, "A shipped stack or a JSON file")
-      ->required()
-      ->type_name("NAME|FILE");
+  add_option(*show, "stack", options->name, "NAME|FILE", "A shipped stack or a JSON file")
+      ->required();
   show->footer(R"(Examples:
   shardwright stacks show megatron-core
   shardwright stacks show my-stack.json --json -)");

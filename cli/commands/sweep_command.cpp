@@ -76,35 +76,32 @@ std::vector<double> read_values(SweepAxis axis, const std::string& text, Problem
   return values;
 }
 
-// Options that say which plans a search may find have no meaning for a plan that is given.
-void refuse_search_options(const RequestOptions& options, ProblemList& problems) {
-  const auto refuse = [&](const char* option, bool is_given) {
-    if (is_given) problems.add(option, "an option of the search", "no such option beside --plan");
+// A plan that is given is swept as it is: no option changes its scenario, and there is no search.
+void refuse_request_options(const RequestOptions& options, ProblemList& problems) {
+  const auto refuse = [&](const char* option, const auto& value) {
+    if (!value.empty())
+      problems.add(option, "beside --plan", "no such option: the plan is swept as it is");
   };
-  refuse("--row", !options.row.empty());
-  refuse("--fix", !options.fix.empty());
-  refuse("--forbid", !options.forbid.empty());
-  refuse("--vary", !options.vary.empty());
-  refuse("--max-memory", !options.max_memory.empty());
-  refuse("--max-global-batch", !options.max_global_batch.empty());
-  refuse("--objective", !options.objective.empty());
+  refuse("--model", options.model);
+  refuse("--cluster", options.cluster);
+  refuse("--gpus", options.gpus);
+  refuse("--global-batch", options.global_batch);
+  refuse("--seq-len", options.seq_len);
+  refuse("--stack", options.stack);
+  refuse("--precision", options.precision);
+  refuse("--row", options.row);
+  refuse("--set", options.settings);
+  refuse("--fix", options.fix);
+  refuse("--forbid", options.forbid);
+  refuse("--vary", options.vary);
+  refuse("--max-memory", options.max_memory);
+  refuse("--max-global-batch", options.max_global_batch);
+  refuse("--objective", options.objective);
 }
 
-void choose_given_plan(const SweepOptions& options, ChosenSweep& chosen) {
-  const RequestOptions& request = options.request;
+void choose_given_plan(const std::string& plan_file, ChosenSweep& chosen) {
   ScenarioOptions scenario;
-  scenario.plan_file = options.plan_file;
-  scenario.model = request.model;
-  scenario.cluster = request.cluster;
-  scenario.stack = request.stack;
-  scenario.gpus = request.gpus;
-  scenario.settings = request.settings;
-  const auto set_field = [&](const char* field, const std::string& value) {
-    if (!value.empty()) scenario.fields[field] = value;
-  };
-  set_field("global_batch", request.global_batch);
-  set_field("seq_len", request.seq_len);
-  set_field("precision", request.precision);
+  scenario.plan_file = plan_file;
   ChosenScenario given = choose_scenario(scenario, kSweepCommand);
   chosen.sweep.plan = SweepPlan::Chosen;
   chosen.sweep.scenario = std::move(given.scenario);
@@ -135,13 +132,15 @@ ChosenSweep choose_sweep(const SweepOptions& options) {
   chosen.sweep.axis = parse_name<planner::SweepAxis>(options.quantity, "QUANTITY");
   chosen.sweep.values = read_values(chosen.sweep.axis, options.values, problems);
   const bool is_given = !options.plan_file.empty();
-  if (is_given) refuse_search_options(options.request, problems);
+  if (!options.request.top.empty())
+    problems.add("--top", options.request.top, "no such option: each value has one plan");
+  if (is_given) refuse_request_options(options.request, problems);
   if (is_given && chosen.sweep.axis == SweepAxis::Gpus)
     problems.add("--plan", "a plan, which has one number of GPUs",
                  "no plan: the best are searched");
   problems.throw_if_any();
   if (is_given) {
-    choose_given_plan(options, chosen);
+    choose_given_plan(options.plan_file, chosen);
   } else {
     choose_best_plans(options, chosen, problems);
   }
@@ -154,26 +153,15 @@ struct AxisWords {
   const char* unit;
 };
 
-AxisWords words_of(SweepAxis axis) {
-  switch (axis) {
-    case SweepAxis::Gpus:
-      return {"GPUs", ""};
-    case SweepAxis::GlobalBatch:
-      return {"global batch", "sequences"};
-    case SweepAxis::SeqLen:
-      return {"sequence length", "tokens"};
-    case SweepAxis::ScaleOutBandwidth:
-      return {"bandwidth of a NIC", "GB/s"};
-    case SweepAxis::ScaleUpBandwidth:
-      return {"scale-up bandwidth", "GB/s"};
-    case SweepAxis::MemoryBandwidth:
-      return {"memory bandwidth", "GB/s"};
-  }
-  return {"", ""};
-}
+constexpr EnumArray<SweepAxis, AxisWords> kAxisWords = {{{{"GPUs", ""},
+                                                          {"global batch", "sequences"},
+                                                          {"sequence length", "tokens"},
+                                                          {"bandwidth of a NIC", "GB/s"},
+                                                          {"scale-up bandwidth", "GB/s"},
+                                                          {"memory bandwidth", "GB/s"}}}};
 
 Table point_table(const ChosenSweep& chosen, const Sweep& sweep) {
-  const AxisWords words = words_of(sweep.axis);
+  const AxisWords words = kAxisWords[sweep.axis];
   Table table({{words.title, kNumber, words.unit},
                {"step", kNumber, "s"},
                {"tokens/s", kNumber},
@@ -210,7 +198,8 @@ ordered_json sweep_json(const ChosenSweep& chosen, const Sweep& sweep) {
   document["filled_in"] = chosen.filled_in;
   document["notes"] = chosen.notes;
   document["quantity"] = name_of(sweep.axis);
-  document["unit"] = planner::is_bandwidth(sweep.axis) ? "bytes_per_s" : words_of(sweep.axis).unit;
+  document["unit"] =
+      planner::is_bandwidth(sweep.axis) ? "bytes_per_s" : kAxisWords[sweep.axis].unit;
   document["swept_plan"] = sweep.plan == SweepPlan::Best ? "best" : "given";
   document["partial"] = sweep.partial;
   document["points"] = ordered_json::array();
@@ -234,7 +223,7 @@ void add_sweep(Page& page, const ChosenSweep& chosen, const Sweep& sweep) {
   const Scenario& scenario = chosen.sweep.scenario;
   page.heading(fmt::format("{} on {} ({}), {}: {} varied", scenario.model.name,
                            scenario.cluster.accelerator.name, scenario.cluster.name,
-                           scenario.stack.name, words_of(sweep.axis).title));
+                           scenario.stack.name, kAxisWords[sweep.axis].title));
   page.facts({{"plan", sweep.plan == SweepPlan::Best ? "the best of each point"
                                                      : plan_text(scenario.plan)}});
   if (sweep.partial) page.warning("interrupted: the points so far");
@@ -277,7 +266,7 @@ ExitCode sweep(const SweepOptions& options) {
   {
     ProgressLine line(shows_progress);
     planner::SweepWatch watch;
-    const std::string text = fmt::format("sweeping {}", words_of(chosen.sweep.axis).title);
+    const std::string text = fmt::format("sweeping {}", kAxisWords[chosen.sweep.axis].title);
     watch.progress = [&](double share) { line.show(share, text); };
     result = planner::run_sweep(chosen.sweep, watch);
   }
@@ -309,15 +298,12 @@ Examples:
   shardwright sweep global-batch --model llama3-8b --cluster dgx-h100 --gpus 64 --global-batch 256 --seq-len 8192
   shardwright sweep scale-out-bandwidth --plan plan.json --values 25,50,100)");
   const auto options = std::make_shared<SweepOptions>();
-  command->add_option("quantity", options->quantity, "The quantity to vary")
-      ->required()
-      ->type_name("QUANTITY");
-  command->add_option("--plan", options->plan_file, "Sweep the plan of this file as it is")
-      ->type_name("FILE");
-  command
-      ->add_option("--values", options->values,
-                   "The values, bandwidths in GB/s (default: around the scenario's own)")
-      ->type_name("V,...");
+  add_option(*command, "quantity", options->quantity, "QUANTITY", "The quantity to vary")
+      ->required();
+  add_option(*command, "--plan", options->plan_file, "FILE",
+             "Sweep the plan of this file as it is");
+  add_option(*command, "--values", options->values, "V,...",
+             "The values, bandwidths in GB/s (default: around the scenario's own)");
   add_request_options(*command, options->request);
   add_common_options(*command, options->common);
   command->callback([options, &action] { action = [options] { return sweep(*options); }; });

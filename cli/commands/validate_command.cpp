@@ -315,27 +315,19 @@ Examples:
   shardwright validate measurements/training/bloom.jsonl --report steps.html
   shardwright validate --kernels measurements/kernels.jsonl --fail-over 8,25)");
   const auto options = std::make_shared<ValidateOptions>();
-  command
-      ->add_option("files", options->files,
-                   "Measured steps, one JSON object per line (default: those that are shipped)")
-      ->type_name("FILE...");
-  command
-      ->add_option("--kernels", options->timings.kernels,
-                   "Compare timings of kernels instead of steps, one JSON object per line")
-      ->type_name("FILE");
-  command
-      ->add_option("--collectives", options->timings.collectives,
-                   "Compare timings of collectives instead of steps, one JSON object per line")
-      ->type_name("FILE");
+  add_option(*command, "files", options->files, "FILE...",
+             "Measured steps, one JSON object per line (default: those that are shipped)");
+  add_option(*command, "--kernels", options->timings.kernels, "FILE",
+             "Compare timings of kernels instead of steps, one JSON object per line");
+  add_option(*command, "--collectives", options->timings.collectives, "FILE",
+             "Compare timings of collectives instead of steps, one JSON object per line");
   command
       ->add_option("--fail-over", options->fail_over,
                    "Exit with 5 if the median or the 90th percentile of the absolute errors "
                    "exceeds these percentages, as in 8,25")
       ->type_name("MEDIAN,P90");
-  command
-      ->add_option("--report", options->report,
-                   "Write the comparison of steps as HTML, with charts and every row")
-      ->type_name("FILE.html");
+  add_option(*command, "--report", options->report, "FILE.html",
+             "Write the comparison of steps as HTML, with charts and every row");
   command->add_option("--grades", options->grades, "Use only rows of these grades (default ABC)")
       ->type_name("ABC");
   command->add_flag("--every-row", options->every_row,

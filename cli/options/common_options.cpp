@@ -28,13 +28,22 @@ ColourChoice read_colour(const std::string& word) {
 
 }  // namespace
 
+CLI::Option* add_option(CLI::App& command, const std::string& name, std::string& value,
+                        const char* type, const std::string& help, const char* group) {
+  return command.add_option(name, value, help)->type_name(type)->group(group);
+}
+
+CLI::Option* add_option(CLI::App& command, const std::string& name,
+                        std::vector<std::string>& values, const char* type, const std::string& help,
+                        const char* group) {
+  return command.add_option(name, values, help)->type_name(type)->group(group);
+}
+
 void add_common_options(CLI::App& command, CommonOptions& options) {
-  command
-      .add_option("--json", options.json,
-                  "Write the result as JSON to a file; without a file, or with \"-\", print it "
-                  "instead of the text")
-      ->type_name("[FILE|-]")
-      ->group("Output");
+  add_option(command, "--json", options.json, "[FILE|-]",
+             "Write the result as JSON to a file; without a file, or with \"-\", print it "
+             "instead of the text",
+             "Output");
   command.add_flag("--force", options.force, "Overwrite existing output files")->group("Output");
   command.add_flag("--markdown", options.markdown, "Print Markdown")->group("Output");
   command.add_flag("--no-progress", options.no_progress, "Do not draw a progress line")

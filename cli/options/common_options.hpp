@@ -3,13 +3,15 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "cli/output/page.hpp"
 #include "cli/output/terminal.hpp"
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace shardwright::cli {
 
@@ -25,6 +27,13 @@ struct CommonOptions {
 };
 
 void add_common_options(CLI::App& command, CommonOptions& options);
+
+// Adds an option or argument whose value help calls `type`. `group`: the heading above it in help.
+CLI::Option* add_option(CLI::App& command, const std::string& name, std::string& value,
+                        const char* type, const std::string& help, const char* group = "Options");
+CLI::Option* add_option(CLI::App& command, const std::string& name,
+                        std::vector<std::string>& values, const char* type, const std::string& help,
+                        const char* group = "Options");
 
 // Returns an empty page in the style that the options ask for.
 Page new_page(const CommonOptions& options);

@@ -168,17 +168,10 @@ PlanRequest request_of(const Scenario& scenario) {
 void add_inputs(CLI::App& command, RequestOptions& options) {
   constexpr const char* kGroup = "Scenario";
   const auto add = [&](const char* name, std::string& value, const char* help, const char* type) {
-    command.add_option(name, value, help)->type_name(type)->group(kGroup);
+    add_option(command, name, value, type, help, kGroup);
   };
-  add("--model", options.model,
-      "A shipped model by name or Hugging Face id (shardwright models list), a JSON file (ours or "
-      "a "
-      "Hugging Face config.json) or its folder",
-      "NAME|FILE|FOLDER");
-  add("--cluster", options.cluster,
-      "A shipped cluster (shardwright clusters list), a JSON file, or \"here\": this machine, "
-      "measured on first use",
-      "NAME|FILE|here");
+  add("--model", options.model, kModelHelp, "NAME|FILE|FOLDER");
+  add("--cluster", options.cluster, kClusterHelp, "NAME|FILE|here");
   add("--gpus", options.gpus, "Number of accelerators, or a range as in 64..1024", "N|A..B");
   add("--global-batch", options.global_batch,
       "Sequences per step, or auto: the smallest batch with nearly full throughput", "N|auto");
@@ -188,49 +181,34 @@ void add_inputs(CLI::App& command, RequestOptions& options) {
   add("--precision", options.precision, "Number format of the GEMMs (default bf16)", "NAME");
   add("--row", options.row,
       "Take the scenario of a published measurement; other options replace parts of it", "FILE:ID");
-  command
-      .add_option("--set", options.settings,
-                  "Change a value of model, cluster or stack, as in cluster.node.nic.per_node=4 or "
-                  "stack.host.cuda_graphs=true (repeatable)")
-      ->type_name("FIELD=VALUE")
+  add_option(command, "--set", options.settings, "FIELD=VALUE",
+             "Change a value of model, cluster or stack, as in cluster.node.nic.per_node=4 or "
+             "stack.host.cuda_graphs=true (repeatable)",
+             kGroup)
       ->take_all()
-      ->expected(1)
-      ->group(kGroup);
+      ->expected(1);
 }
 
 void add_limits(CLI::App& command, RequestOptions& options) {
   constexpr const char* kGroup = "Constraints on plans";
-  command
-      .add_option("--fix", options.fix,
-                  "Search only plans with these values, as in tp=8 or schedule=1f1b,interleaved")
-      ->type_name("FIELD=V,...")
+  add_option(command, "--fix", options.fix, "FIELD=V,...",
+             "Search only plans with these values, as in tp=8 or schedule=1f1b,interleaved", kGroup)
       ->expected(1)
-      ->take_all()
-      ->group(kGroup);
-  command.add_option("--forbid", options.forbid, "Exclude plans with these values, as in zero=3")
-      ->type_name("FIELD=V,...")
+      ->take_all();
+  add_option(command, "--forbid", options.forbid, "FIELD=V,...",
+             "Exclude plans with these values, as in zero=3", kGroup)
       ->expected(1)
-      ->take_all()
-      ->group(kGroup);
-  command
-      .add_option(
-          "--vary", options.vary,
-          "Also try rank-order (pipeline ranks inside data-parallel ranks), offload (of the "
-          "optimizer) or sequence-parallel (also without it)")
-      ->type_name("CHOICE,...")
+      ->take_all();
+  add_option(command, "--vary", options.vary, "CHOICE,...",
+             "Also try rank-order (pipeline ranks inside data-parallel ranks), offload (of the "
+             "optimizer) or sequence-parallel (also without it)",
+             kGroup)
       ->delimiter(',')
-      ->take_all()
-      ->group(kGroup);
-  command
-      .add_option("--max-memory", options.max_memory,
-                  "Memory that a plan may use per accelerator, as in 70GB or 90%")
-      ->type_name("SIZE")
-      ->group(kGroup);
-  command
-      .add_option("--max-global-batch", options.max_global_batch,
-                  "The largest batch that --global-batch auto may choose")
-      ->type_name("N")
-      ->group(kGroup);
+      ->take_all();
+  add_option(command, "--max-memory", options.max_memory, "SIZE",
+             "Memory that a plan may use per accelerator, as in 70GB or 90%", kGroup);
+  add_option(command, "--max-global-batch", options.max_global_batch, "N",
+             "The largest batch that --global-batch auto may choose", kGroup);
 }
 
 }  // namespace
@@ -238,24 +216,21 @@ void add_limits(CLI::App& command, RequestOptions& options) {
 void add_request_options(CLI::App& command, RequestOptions& options) {
   add_inputs(command, options);
   add_limits(command, options);
-  command
-      .add_option("--objective", options.objective,
-                  "Best plan by time (default), cost, memory or tokens-per-joule")
-      ->type_name("NAME")
-      ->group("Search");
-  command.add_option("--top", options.top, "Number of plans to show (default 5)")
-      ->type_name("N")
-      ->group("Search");
-  command.add_option("--threads", options.threads, "Number of threads (default: one per core)")
-      ->type_name("N")
-      ->group("Search");
+  add_option(command, "--objective", options.objective, "NAME",
+             "Best plan by time (default), cost, memory or tokens-per-joule", "Search");
+  add_option(command, "--top", options.top, "N", "Number of plans to show (default 5)", "Search");
+  add_option(command, "--threads", options.threads, "N",
+             "Number of threads (default: one per core)", "Search");
 }
 
 ChosenRequest choose_request(const RequestOptions& options, const std::string& command) {
   ProblemList problems(command);
   ChosenRequest chosen;
-  if (!options.row.empty())
-    chosen.request = request_of(read_row_option(options.row, chosen.filled_in));
+  if (!options.row.empty()) {
+    validation::Measurement row = read_row_option(options.row);
+    chosen.request = request_of(*row.scenario);
+    chosen.filled_in = std::move(row.assumed);
+  }
   if (needs_probe(options.cluster)) check_before_probe(options, command);
   read_parts(options, chosen.request, problems);
   read_numbers(options, chosen.request, problems);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cli/options/common_options.hpp"
 #include "cli/options/option_values.hpp"
 #include "cli/options/scenario_parts.hpp"
 #include "cli/options/settings.hpp"
@@ -21,6 +22,7 @@
 #include "core/spec/stack_json.hpp"
 #include "planner/request_check.hpp"
 #include "sim/cost/measured_kernels.hpp"
+#include "validation/validation.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -52,10 +54,15 @@ constexpr std::array kFieldOptions = {
 };
 
 void apply_fields(const ScenarioOptions& options, json& plan, ProblemList& problems) {
-  for (const auto& [key, text] : options.fields) {
-    if (!text.empty()) plan[key] = parsed_value(text);
+  const json settings = plan_settings(options.settings, problems);
+  for (const auto& [option, key, type, help] : kFieldOptions) {
+    const auto given = options.fields.find(key);
+    if (given == options.fields.end() || given->second.empty()) continue;
+    if (settings.contains(key))
+      problems.add(option, "also --set " + std::string(key), "one of the two");
+    plan[key] = parsed_value(given->second);
   }
-  plan.merge_patch(plan_settings(options.settings, problems));
+  plan.merge_patch(settings);
 }
 
 // Returns the option for a field: "--tp" for "/tp".
@@ -126,6 +133,11 @@ std::int64_t read_gpus(const ScenarioOptions& options, ProblemList& problems) {
   return options.gpus.empty() ? 0 : read_count("--gpus", options.gpus, kMaxWorld, problems);
 }
 
+ChosenScenario with_ground(Scenario scenario, std::vector<std::string> filled_in) {
+  const auto ground = validation::ground_of(scenario.cluster.accelerator, scenario.stack);
+  return {std::move(scenario), ground, std::move(filled_in), {}};
+}
+
 // Checks all options but the cluster.
 void check_before_probe(const ScenarioOptions& options, const std::string& command) {
   ProblemList problems(command);
@@ -161,7 +173,7 @@ ChosenScenario from_command_line(const ScenarioOptions& options, const std::stri
   problems.throw_if_any();
   const auto by_parts = filled_in_by(scenario.model, scenario.cluster, scenario.stack);
   filled_in.insert(filled_in.end(), by_parts.begin(), by_parts.end());
-  return {std::move(scenario), std::move(filled_in), {}};
+  return with_ground(std::move(scenario), std::move(filled_in));
 }
 
 bool gives(const ScenarioOptions& options, const std::string& key) {
@@ -245,7 +257,7 @@ void replace_parts(const ScenarioOptions& options, json& document,
   }
   if (!options.stack.empty())
     document["stack"] = json(to_json(read_stack_option(options.stack, {}, problems)));
-  for (const SpecKind kind : {SpecKind::Model, SpecKind::Cluster, SpecKind::Stack})
+  for (const SpecKind kind : enumerators<SpecKind>())
     change_spec(kind, options.settings, document, problems);
   if (!document.contains("plan") || !document["plan"].is_object()) return;
   json& plan = document["plan"];
@@ -288,15 +300,15 @@ ChosenScenario from_document(json document, const std::string& source,
   std::vector<std::string> filled_in;
   if (document.is_object()) replace_parts(options, document, filled_in, problems);
   problems.throw_if_any();
-  return {read_scenario(document, source_text(source, options)), std::move(filled_in), {}};
+  return with_ground(read_scenario(document, source_text(source, options)), std::move(filled_in));
 }
 
 ChosenScenario from_row(const ScenarioOptions& options, const std::string& command) {
-  std::vector<std::string> filled_in;
-  const Scenario scenario = read_row_option(options.row, filled_in);
-  ChosenScenario chosen = from_document(json(to_json(scenario)), options.row, options, command);
-  filled_in.insert(filled_in.end(), chosen.filled_in.begin(), chosen.filled_in.end());
-  chosen.filled_in = std::move(filled_in);
+  const validation::Measurement row = read_row_option(options.row);
+  ChosenScenario chosen =
+      from_document(json(to_json(*row.scenario)), options.row, options, command);
+  chosen.filled_in.insert(chosen.filled_in.begin(), row.assumed.begin(), row.assumed.end());
+  chosen.ground = validation::ground_of(row, chosen.scenario);
   return chosen;
 }
 
@@ -314,57 +326,30 @@ ChosenScenario choose_formulas(const ScenarioOptions& options, const std::string
 }  // namespace
 
 void add_scenario_options(CLI::App& command, ScenarioOptions& options) {
-  constexpr const char* kGroup = "Scenario";
-  command.add_option("--plan", options.plan_file, "A plan file; other options replace parts of it")
-      ->type_name("FILE|-")
-      ->group(kGroup);
-  command
-      .add_option(
-          "--model", options.model,
-          "A shipped model by name or Hugging Face id (shardwright models list), a JSON file "
-          "(ours or a Hugging Face config.json) or its folder")
-      ->type_name("NAME|FILE|FOLDER")
-      ->group(kGroup);
-  command
-      .add_option("--cluster", options.cluster,
-                  "A shipped cluster (shardwright clusters list), a JSON file, or \"here\": this "
-                  "machine, measured on first use")
-      ->type_name("NAME|FILE|here")
-      ->group(kGroup);
-  command
-      .add_option(
-          "--stack", options.stack,
-          fmt::format("A shipped software stack or a JSON file (default {})", kDefaultStack))
-      ->type_name("NAME|FILE")
-      ->group(kGroup);
-  command
-      .add_option("--row", options.row,
-                  "Take the scenario of a published measurement instead of a plan file")
-      ->type_name("FILE:ID")
-      ->group(kGroup);
-  command
-      .add_option("--gpus", options.gpus, "Number of accelerators; replaces that of a plan file")
-      ->type_name("N")
-      ->group(kGroup);
-  command
-      .add_option("--kernels", options.kernels,
-                  "CSV of measured kernels, which take precedence over the formulas")
-      ->type_name("FILE")
-      ->group(kGroup);
-  for (const FieldOption& field : kFieldOptions) {
-    command.add_option(field.option, options.fields[field.key], field.help)
-        ->type_name(field.type)
-        ->group("Plan");
-  }
-  command
-      .add_option("--set", options.settings,
-                  "Set any other field of a plan file, as in overlap.p2p=false, "
-                  "stack.host.cuda_graphs=true or cluster.accelerator.memory.capacity_bytes=96GB "
-                  "(repeatable)")
-      ->type_name("FIELD=VALUE")
+  const auto add = [&](const char* name, std::string& value, const std::string& help,
+                       const char* type) {
+    add_option(command, name, value, type, help, "Scenario");
+  };
+  add("--plan", options.plan_file, "A plan file; other options replace parts of it", "FILE|-");
+  add("--model", options.model, kModelHelp, "NAME|FILE|FOLDER");
+  add("--cluster", options.cluster, kClusterHelp, "NAME|FILE|here");
+  add("--stack", options.stack,
+      fmt::format("A shipped software stack or a JSON file (default {})", kDefaultStack),
+      "NAME|FILE");
+  add("--row", options.row, "Take the scenario of a published measurement instead of a plan file",
+      "FILE:ID");
+  add("--gpus", options.gpus, "Number of accelerators; replaces that of a plan file", "N");
+  add("--kernels", options.kernels,
+      "CSV of measured kernels, which take precedence over the formulas", "FILE");
+  for (const FieldOption& field : kFieldOptions)
+    add_option(command, field.option, options.fields[field.key], field.type, field.help, "Plan");
+  add_option(command, "--set", options.settings, "FIELD=VALUE",
+             "Set any other field of a plan file, as in overlap.p2p=false, "
+             "stack.host.cuda_graphs=true or cluster.accelerator.memory.capacity_bytes=96GB "
+             "(repeatable)",
+             "Plan")
       ->take_all()
-      ->expected(1)
-      ->group("Plan");
+      ->expected(1);
 }
 
 ChosenScenario choose_scenario(const ScenarioOptions& options, const std::string& command) {
@@ -379,7 +364,8 @@ ChosenScenario choose_scenario(const ScenarioOptions& options, const std::string
 }
 
 void print_notes(const std::string& command, const std::vector<std::string>& notes) {
-  for (const std::string& note : notes) tell(fmt::format("{}: note: {}", command, printable(note)));
+  for (const std::string& note : notes)
+    print_message(fmt::format("{}: note: {}", command, printable(note)));
 }
 
 }  // namespace shardwright::cli

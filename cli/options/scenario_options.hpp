@@ -3,10 +3,12 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/spec/scenario.hpp"
+#include "validation/prediction_interval.hpp"
 
 namespace CLI {
 class App;
@@ -33,6 +35,8 @@ void add_scenario_options(CLI::App& command, ScenarioOptions& options);
 
 struct ChosenScenario {
   Scenario scenario;
+  // Of the interval of its step time: that of the measurement, or of a stated plan.
+  std::optional<validation::PredictionGround> ground;
   // Values that profiles or a measurement leave open and the tool assumed, in words.
   std::vector<std::string> filled_in;
   // Parts of the plan that the stack does not run; they are simulated nevertheless.

@@ -11,7 +11,6 @@
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/this_machine.hpp"
-#include "validation/measurement.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -48,7 +47,7 @@ StackSpec read_stack_option(const std::string& name, const ClusterSpec& cluster,
   return load_named(load_stack, name.empty() ? kDefaultStack : name, "--stack", problems);
 }
 
-Scenario read_row_option(const std::string& file_and_id, std::vector<std::string>& filled_in) {
+validation::Measurement read_row_option(const std::string& file_and_id) {
   // Ids may contain colons; paths seldom do.
   const auto colon = file_and_id.find(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == file_and_id.size()) {
@@ -62,11 +61,10 @@ Scenario read_row_option(const std::string& file_and_id, std::vector<std::string
         file, {{id, fmt::format("a measurement without a scenario: {}", measurement.unsupported),
                 "a measurement that can be simulated"}});
   }
-  Scenario scenario = validation::resolved_scenario(measurement);
-  filled_in = std::move(measurement.assumed);
+  measurement.scenario = validation::resolved_scenario(measurement);
   if (!measurement.open.empty())
-    filled_in.push_back(validation::choice_text(measurement, scenario.plan));
-  return scenario;
+    measurement.assumed.push_back(validation::choice_text(measurement, measurement.scenario->plan));
+  return measurement;
 }
 
 std::vector<std::string> filled_in_by(const ModelSpec& model, const ClusterSpec& cluster,

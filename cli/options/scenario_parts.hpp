@@ -6,11 +6,20 @@
 
 #include "core/base/error.hpp"
 #include "core/spec/scenario.hpp"
+#include "validation/measurement.hpp"
 
 namespace shardwright::cli {
 
 // The stack if none is named.
 inline constexpr const char* kDefaultStack = "megatron-core";
+
+// The help of --model and --cluster.
+inline constexpr const char* kModelHelp =
+    "A shipped model by name or Hugging Face id (shardwright models list), a JSON file (ours or a "
+    "Hugging Face config.json) or its folder";
+inline constexpr const char* kClusterHelp =
+    "A shipped cluster (shardwright clusters list), a JSON file, or \"here\": this machine, "
+    "measured on first use";
 
 // Calls `read`. If it throws InputError, adds the problems to those of the command line and returns
 // a default value. The problems are at `option` and the source of the error; if `option` is empty,
@@ -43,9 +52,9 @@ StackSpec read_stack_option(const std::string& name, const ClusterSpec& cluster,
 // command line is to be checked before.
 bool needs_probe(const std::string& cluster);
 
-// Returns the scenario of a published measurement, "FILE:ID"; `filled_in` receives the values that
-// it leaves open.
-Scenario read_row_option(const std::string& file_and_id, std::vector<std::string>& filled_in);
+// Returns a published measurement, "FILE:ID", whose scenario and `assumed` have the values that it
+// leaves open.
+validation::Measurement read_row_option(const std::string& file_and_id);
 
 // The values that the profiles leave out and the reader assumed, in words.
 std::vector<std::string> filled_in_by(const ModelSpec& model, const ClusterSpec& cluster,

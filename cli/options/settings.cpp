@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -16,16 +17,15 @@ namespace {
 
 using nlohmann::json;
 
-constexpr SpecKind kKinds[] = {SpecKind::Model, SpecKind::Cluster, SpecKind::Stack};
+constexpr std::string_view kPlan = "plan.";
 
 bool is_of(SpecKind kind, const std::string& setting) {
   return setting.starts_with(std::string(name_of(kind)) + '.');
 }
 
 bool is_of_a_spec(const std::string& setting) {
-  for (const SpecKind kind : kKinds)
-    if (is_of(kind, setting)) return true;
-  return false;
+  return std::ranges::any_of(enumerators<SpecKind>(),
+                             [&](SpecKind kind) { return is_of(kind, setting); });
 }
 
 // {"node": {"nic": {"per_node": 4}}} for "node.nic.per_node=4".
@@ -69,6 +69,11 @@ json plan_settings(const std::vector<std::string>& settings, ProblemList& proble
   for (const std::string& setting : settings) {
     const std::size_t before = problems.size();
     refuse_shapeless(setting, problems);
+    if (setting.starts_with(kPlan)) {
+      problems.add(
+          "--set", fmt::format("\"{}\"", setting),
+          fmt::format("a field of the plan by itself, as in {}", setting.substr(kPlan.size())));
+    }
     if (problems.size() == before && !is_of_a_spec(setting)) patch.merge_patch(as_patch(setting));
   }
   return patch;

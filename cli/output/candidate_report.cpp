@@ -218,7 +218,9 @@ std::string front_title(const planner::SearchResult& result) {
 
 ordered_json candidate_json(const PlanCandidate& candidate, const ClusterSpec& cluster,
                             const StackSpec& stack) {
-  ordered_json json = step_json(candidate.plan, candidate.result, cluster, stack);
+  const auto ground = validation::ground_of(cluster.accelerator, stack);
+  ordered_json json = step_json(candidate.plan, candidate.result, cluster,
+                                validation::step_interval(candidate.result.step, ground));
   json["analytic_s"] = candidate.analytic.value();
   json["bound_s"] = candidate.bound.value();
   json["dollars_per_step"] = candidate.dollars_per_step.value();
@@ -283,13 +285,14 @@ ordered_json infeasible_json(const planner::PlanRequest& request,
 
 void report_infeasible(const planner::PlanRequest& request,
                        const planner::NoFeasiblePlan& infeasible) {
-  tell(printable(planner::no_plan_text(request, infeasible)));
-  if (infeasible.nearest) tell(fmt::format("Smallest plan: {}.", plan_text(*infeasible.nearest)));
-  if (infeasible.closes_it.empty()) return tell("No single change was found that helps.");
+  print_message(printable(planner::no_plan_text(request, infeasible)));
+  if (infeasible.nearest)
+    print_message(fmt::format("Smallest plan: {}.", plan_text(*infeasible.nearest)));
+  if (infeasible.closes_it.empty()) return print_message("No single change was found that helps.");
   std::string changes;
   for (const std::vector<planner::Remedy>& remedies : infeasible.closes_it)
     changes += (changes.empty() ? "" : ", or ") + planner::remedy_text(remedies);
-  tell(fmt::format("Closest options: {}.", printable(changes)));
+  print_message(fmt::format("Closest options: {}.", printable(changes)));
 }
 
 }  // namespace shardwright::cli

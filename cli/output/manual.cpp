@@ -71,6 +71,13 @@ std::string entries(const std::vector<const CLI::Option*>& options) {
   return result;
 }
 
+// The examples of a command; CLI11 lends those of its parent to one that has none.
+std::string examples(const CLI::App& command) {
+  const std::string footer = command.get_footer();
+  const bool own = !footer.empty() && footer != command.get_parent()->get_footer();
+  return own ? ".PP\n" + paragraphs(footer) : "";
+}
+
 std::string synopsis(const CLI::App& app, const std::string& words) {
   std::string line = escaped(words) + " [OPTION]...";
   for (const CLI::Option* argument : shown_options(app, true)) {
@@ -95,7 +102,7 @@ std::string manual_page(const CLI::App& app) {
     page +=
         fmt::format(".SS {}\n{}{}{}{}", synopsis(command, words),
                     paragraphs(command.get_description()), entries(shown_options(command, true)),
-                    entries(shown_options(command, false)), paragraphs(command.get_footer()));
+                    entries(shown_options(command, false)), examples(command));
   });
   return page + ".SH NOTES\n" + paragraphs(app.get_footer());
 }
@@ -111,7 +118,12 @@ std::string bash_completion(const CLI::App& app) {
       for (const std::string& name : option->get_lnames()) options += "--" + name + ' ';
     }
     commands += fmt::format("{}'{}'", commands.empty() ? "" : " | ", words);
-    cases += fmt::format("    '{}') names='{}' options='{}' ;;\n", words, names, options);
+    // Another program knows the options of such a command.
+    const std::string listed =
+        command.get_prefix_command()
+            ? fmt::format("$({} --help 2>/dev/null | grep -oE -- \"--[a-z0-9-]+\")", words)
+            : options;
+    cases += fmt::format("    '{}') names='{}' options=\"{}\" ;;\n", words, names, listed);
   });
   return fmt::format(R"(_{0}() {{
   local words={0} word names options

@@ -44,26 +44,22 @@ ordered_json streams_json(const std::array<sim::StreamUse, kStreams>& streams) {
   return document;
 }
 
-ordered_json interval_json(Seconds predicted, const ClusterSpec& cluster, const StackSpec& stack) {
-  const auto interval = validation::step_interval(predicted, cluster.accelerator, stack);
-  if (!interval) return nullptr;
-  return {interval->low.value(), interval->high.value()};
-}
-
 Bytes memory_shortfall(const sim::StepResult& result, const ClusterSpec& cluster) {
   return std::max(Bytes(0), result.memory().peak - cluster.accelerator.memory);
 }
 
 ordered_json step_json(const Plan& plan, const sim::StepResult& result, const ClusterSpec& cluster,
-                       const StackSpec& stack) {
+                       const std::optional<validation::StepInterval>& interval) {
   const Bytes shortfall = memory_shortfall(result, cluster);
   ordered_json memory = sim::memory_json(result.memory());
   memory["stage"] = result.fullest;
   ordered_json time = sim::time_json(result.time());
   time["stage"] = result.bottleneck;
+  const ordered_json limits =
+      interval ? ordered_json{interval->low.value(), interval->high.value()} : ordered_json();
   return {{"plan", to_json(plan)},
           {"step_s", result.step.value()},
-          {"step_interval_s", interval_json(result.step, cluster, stack)},
+          {"step_interval_s", limits},
           {"tokens_per_s_per_gpu", result.throughput.tokens_per_s_per_gpu},
           {"tflops_per_gpu", result.throughput.tflops_per_gpu},
           {"mfu", result.throughput.mfu},

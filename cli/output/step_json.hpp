@@ -4,26 +4,25 @@
 
 #include <array>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 
 #include "core/spec/plan.hpp"
 #include "core/spec/scenario.hpp"
 #include "sim/step/step_result.hpp"
+#include "validation/prediction_interval.hpp"
 
 namespace shardwright::cli {
 
 // {"plan", "step_s", "step_interval_s", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu", "hfu",
-// "fits", "shortfall_bytes", "memory", "time", "stages"}. "fits" is true if the peak is within the
-// memory of an accelerator. Only the members of "exposed" and "breakdown" are seconds and bytes
-// without a suffix.
+// "fits", "shortfall_bytes", "memory", "time", "stages"}. "step_interval_s" is [low, high], or null
+// without an interval. "fits" is true if the peak is within the memory of an accelerator. Only the
+// members of "exposed" and "breakdown" are seconds and bytes without a suffix.
 nlohmann::ordered_json step_json(const Plan& plan, const sim::StepResult& result,
-                                 const ClusterSpec& cluster, const StackSpec& stack);
+                                 const ClusterSpec& cluster,
+                                 const std::optional<validation::StepInterval>& interval);
 
 // The memory that the fullest accelerator lacks; 0 if the step fits.
 Bytes memory_shortfall(const sim::StepResult& result, const ClusterSpec& cluster);
-
-// [low, high], or null: validation::step_interval.
-nlohmann::ordered_json interval_json(Seconds predicted, const ClusterSpec& cluster,
-                                     const StackSpec& stack);
 
 // {"busy_s", "idle_s"} of each stream that is used, by name.
 nlohmann::ordered_json streams_json(const std::array<sim::StreamUse, kStreams>& streams);

@@ -46,8 +46,7 @@ Table memory_table(const sim::MemoryPeak& memory, Bytes capacity) {
                {"size", kNumber, "GB"},
                {"share", kNumber, "%"}});
   std::vector<std::pair<Bytes, std::string>> parts;
-  for (int i = 0; i < kMemoryCategories; ++i) {
-    const auto category = static_cast<MemoryCategory>(i);
+  for (const MemoryCategory category : enumerators<MemoryCategory>()) {
     if (memory.of(category).value() > 0.0)
       parts.emplace_back(memory.of(category), memory_name(category));
   }
@@ -133,7 +132,7 @@ std::vector<std::pair<std::string, Seconds>> time_parts(const sim::TimeBreakdown
       {"waiting for slower ranks", time.stall}};
   for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data, Axis::Pipeline})
     parts.emplace_back(planner::figure_text(fmt::format("exposed_{}", name_of(axis))),
-                       time.exposed_on(axis));
+                       time.exposed[axis]);
   std::erase_if(parts, [](const auto& part) { return part.second.value() <= 0.0; });
   std::stable_sort(parts.begin(), parts.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
@@ -175,12 +174,10 @@ std::string basis_text(const sim::BasisTimes& basis) {
 }
 
 void add_step(Page& page, const Scenario& scenario, const sim::StepResult& result,
-              Seconds surest_step) {
+              const std::optional<validation::StepInterval>& interval) {
   const Bytes capacity = scenario.cluster.accelerator.memory;
   const sim::Throughput& rates = result.throughput;
   page.heading(cluster_text(scenario));
-  const auto interval =
-      validation::step_interval(surest_step, scenario.cluster.accelerator, scenario.stack);
   page.facts({{"plan", plan_text(scenario.plan)},
               {"batch", batch_text(scenario.plan)},
               {"step", fmt::format("{}, {} tokens/s per GPU", format_time(result.step),
@@ -199,7 +196,7 @@ void add_step(Page& page, const Scenario& scenario, const sim::StepResult& resul
 bool report_fit(const std::string& who, const sim::StepResult& result, const ClusterSpec& cluster) {
   const Bytes shortfall = memory_shortfall(result, cluster);
   if (shortfall <= Bytes(0)) return true;
-  tell(fmt::format(
+  print_message(fmt::format(
       "{}: the plan does not fit into memory: it needs {} per accelerator, {} more than {} has",
       who, format_bytes(result.memory().peak), format_bytes(shortfall),
       printable(cluster.accelerator.name)));

@@ -28,11 +28,10 @@ std::vector<std::string> time_cells(const sim::TimeBreakdown& time, int decimals
 // "15.3 to 19.8 s, from the errors on 690 published runs".
 std::string interval_text(const validation::StepInterval& interval);
 
-// Adds the report of one step: the scenario, the rates with their interval, and the parts of time
-// and memory. `surest_step` is the time that the interval belongs to: a closed form has none of its
-// own.
+// Adds the report of one step: the scenario, the rates, the interval of the step time, and the parts
+// of time and memory.
 void add_step(Page& page, const Scenario& scenario, const sim::StepResult& result,
-              Seconds surest_step);
+              const std::optional<validation::StepInterval>& interval);
 
 // Prints on standard error by how much a step exceeds the memory of an accelerator; nothing if it
 // fits. `who` begins the line. Returns true if the step fits.

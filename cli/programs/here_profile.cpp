@@ -141,10 +141,11 @@ void keep_profile(const fs::path& file, const ClusterSpec& cluster) {
   const std::string text = json_text(to_json(cluster));
   try {
     write_file(file.string(), text, true);
-    tell(fmt::format("cluster here: saved in {}", file.string()));
+    print_message(fmt::format("cluster here: saved in {}", file.string()));
   } catch (const RuntimeFailure& error) {
-    tell(fmt::format("cluster here: not saved, because {}; use `shardwright probe --out FILE`",
-                     printable(error.what())));
+    print_message(
+        fmt::format("cluster here: not saved, because {}; use `shardwright probe --out FILE`",
+                    printable(error.what())));
   }
 }
 
@@ -158,10 +159,11 @@ ClusterSpec load_here() {
   if (keeps && !fs::exists(file, error)) lock.emplace(file.parent_path(), FolderLock::IfHeld::Wait);
   if (fs::exists(file, error)) {
     ClusterSpec cluster = load_cluster(file.string());
-    tell(fmt::format("cluster here: {} ({})", file.string(), source_of(cluster)));
+    print_message(fmt::format("cluster here: {} ({})", file.string(), source_of(cluster)));
     return cluster;
   }
-  tell("cluster here: measuring this machine once (half a minute if it is idle; longer on GPUs)");
+  print_message(
+      "cluster here: measuring this machine once (half a minute if it is idle; longer on GPUs)");
   ClusterSpec cluster = probe_machine({}).cluster;
   keep_profile(file, cluster);
   return cluster;

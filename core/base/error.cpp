@@ -59,7 +59,7 @@ void ProblemList::throw_if_any() const {
 }
 
 void fail_invariant(const char* condition, const char* file, int line, const std::string& message) {
-  tell(fmt::format("{}:{}: broken invariant `{}`: {}", file, line, condition, message));
+  print_message(fmt::format("{}:{}: broken invariant `{}`: {}", file, line, condition, message));
   std::abort();
 }
 

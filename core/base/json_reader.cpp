@@ -60,7 +60,7 @@ class StructureGuard {
 // Bytes between two looks at the watch.
 constexpr std::size_t kWatchedBytes = 1 << 16;
 
-// The characters of a text, which tells a watch how far they were read.
+// The characters of a text, which reports to a watch how far they were read.
 class WatchedCharacters {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -75,12 +75,12 @@ class WatchedCharacters {
   const char& operator*() const { return *at_; }
   WatchedCharacters& operator++() {
     ++at_;
-    if (static_cast<std::size_t>(at_ - begin_) % kWatchedBytes == 0) tell(*watch_, kWatchedBytes);
+    if (static_cast<std::size_t>(at_ - begin_) % kWatchedBytes == 0) report(*watch_, kWatchedBytes);
     return *this;
   }
   bool operator==(const WatchedCharacters& other) const { return at_ == other.at_; }
 
-  static void tell(const ReadingWatch& watch, std::size_t bytes) {
+  static void report(const ReadingWatch& watch, std::size_t bytes) {
     if (watch.stop.stop_requested()) throw ReadingStopped();
     if (watch.advanced) watch.advanced(bytes);
   }
@@ -90,7 +90,7 @@ class WatchedCharacters {
   const ReadingWatch* watch_;
 };
 
-// nlohmann's messages start with an internal code in brackets that tells a user nothing.
+// nlohmann's messages start with an internal code in brackets that means nothing to a user.
 std::string without_code(const std::string& message) {
   const auto end = message.find("] ");
   return end == std::string::npos ? message : message.substr(end + 2);
@@ -217,7 +217,7 @@ json read_large_json_file(const std::filesystem::path& file, std::uintmax_t most
   const char *begin = text.data(), *end = begin + text.size();
   json document = parse_guarded(text, WatchedCharacters(begin, begin, watch),
                                 WatchedCharacters(begin, end, watch), source);
-  WatchedCharacters::tell(watch, text.size() % kWatchedBytes);
+  WatchedCharacters::report(watch, text.size() % kWatchedBytes);
   return document;
 }
 

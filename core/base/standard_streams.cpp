@@ -18,7 +18,7 @@ void prepare_standard_streams() {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
-void tell(std::string_view message) {
+void print_message(std::string_view message) {
   // The line goes out in one piece, since ranks share the stream.
   write_to_stderr(std::string(message) + '\n');
 }

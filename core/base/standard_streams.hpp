@@ -14,7 +14,7 @@ void prepare_standard_streams();
 // Writes a message to standard error, and a line feed behind. One that cannot be written (a full
 // disk, a terminal that is gone) is dropped: nobody reads it, and what the program does and its
 // exit status do not depend on it.
-void tell(std::string_view message);
+void print_message(std::string_view message);
 
 // Writes without a line feed: the beginning of a line, or one that is drawn again and again.
 void write_to_stderr(std::string_view text);

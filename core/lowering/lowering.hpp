@@ -14,7 +14,7 @@
 
 namespace shardwright {
 
-// The plan must be one that `check_plan` accepts for this model.
+// The plan must be one that breaks no rule of this model.
 Program lower(const ModelSpec& model, const Plan& plan, const StackSpec& stack);
 
 // Lowers from parts that several plans share: `blocks` of a plan that cuts layers alike, `schedule`

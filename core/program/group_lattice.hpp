@@ -45,7 +45,7 @@ class GroupLattice {
   std::size_t used_ = 0;
 };
 
-// The group that holds rank 0 of a plan that `check_plan` accepts; every other group of the kind is
+// The group that holds rank 0 of a plan that breaks no rule; every other group of the kind is
 // a translation of it. `Group::Pipeline` has all stages of a pipeline, `Group::EmbeddingTie` and
 // `Group::Mirror` the first and the last one.
 GroupLattice group_lattice(Group group, const Plan& plan);

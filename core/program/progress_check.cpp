@@ -139,7 +139,7 @@ class Progress {
     }
     const Op& op = op_at(stage, number);
     const std::size_t members = members_of(op);
-    if (members > 1) return meet(id, stage, op, number, members);
+    if (members > 1) return arrive(id, stage, op, number, members);
     finish(id, number);
     return true;
   }
@@ -171,7 +171,7 @@ class Progress {
   }
 
   // The op has reached its rendezvous; the last member to arrive completes it for all.
-  bool meet(QueueId id, Stage& stage, const Op& op, std::uint32_t number, std::size_t members) {
+  bool arrive(QueueId id, Stage& stage, const Op& op, std::uint32_t number, std::size_t members) {
     if (stage.arrived[number]) return false;
     stage.arrived[number] = true;
     const RendezvousKey key = key_of(id, stage, op, number);

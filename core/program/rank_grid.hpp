@@ -41,7 +41,7 @@ struct GroupTable {
 
 class RankGrid {
  public:
-  // A plan that `check_plan` accepts.
+  // A plan that breaks no rule.
   explicit RankGrid(const Plan& plan);
 
   std::int64_t world_size() const { return plan_.pp * stage_ranks_; }

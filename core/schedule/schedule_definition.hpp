@@ -1,5 +1,5 @@
 // Definitions of schedules. To add one:
-//   1. give it a ScheduleKind (schedule_kind.hpp) and a name (core/spec/plan.cpp),
+//   1. give it a ScheduleKind and a name (schedule_kind.hpp),
 //   2. write its ScheduleDefinition in the file of its family or in a new file,
 //   3. declare it below and name it in the table of pipeline_schedule.cpp.
 // The tests in tests/core/schedule run over the whole table.

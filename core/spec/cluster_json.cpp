@@ -45,8 +45,11 @@ class PartReader {
     const std::vector<std::string> names = library_->names(folder);
     const bool is_file = name.ends_with(".json");
     if (!is_file && names.empty()) {
-      cluster_->problem(key, fmt::format("\"{}\"", name),
-                        "an object: this file brings the parts of its cluster along");
+      cluster_->problem(
+          key, fmt::format("\"{}\"", name),
+          fmt::format("an object: the {0}, or fields to change in that of the base. Its "
+                      "name alone stands only in a file of hardware_profiles/clusters",
+                      key));
       return {};
     }
     if (!is_file && std::ranges::find(names, name) == names.end()) {

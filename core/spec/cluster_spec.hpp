@@ -1,7 +1,7 @@
 // A cluster: accelerators in nodes, nodes on a fabric.
 //
 // Bandwidths are per direction. A profile says where each figure comes from (`Provenance`), so that
-// an answer can tell what it rests on. Nothing here knows a model or a plan. What each field means
+// an answer can say what it rests on. Nothing here knows a model or a plan. What each field means
 // is said where it is described for files: in accelerator_json.cpp, node_json.cpp, fabric_json.cpp
 // and cluster_json.cpp.
 #pragma once

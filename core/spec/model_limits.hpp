@@ -15,7 +15,6 @@ inline constexpr NumberRange kCapacityRange{0.0, 100.0, false};
 inline constexpr double kLeastCapacity = 0.25;
 inline constexpr IntegerRange kHeadRange{1, 65'536};
 inline constexpr IntegerRange kHeadDimRange{1, 65'536};
-inline constexpr IntegerRange kHeadDimOrZeroRange{0, 65'536};
 inline constexpr IntegerRange kVocabRange{1, 100'000'000};
 inline constexpr IntegerRange kTokenRange{1, 1'000'000'000};
 inline constexpr IntegerRange kTokenOrZeroRange{0, 1'000'000'000};

@@ -83,15 +83,6 @@ std::vector<BrokenRule> broken_rules(const ModelSpec& model, const ClusterSpec* 
   return broken;
 }
 
-std::vector<Problem> check_plan(const ModelSpec& model, const Plan& plan, std::int64_t accelerators,
-                                const std::string& pointer) {
-  std::vector<Problem> problems;
-  for (BrokenRule& broken : broken_rules(model, nullptr, plan, accelerators, pointer)) {
-    problems.push_back(std::move(broken.problem));
-  }
-  return problems;
-}
-
 OverlapSwitches usual_overlap(const StackSpec& stack, const ModelSpec& model) {
   OverlapSwitches overlap;
   overlap.tensor_parallel = stack.overlap.tensor_parallel;

@@ -96,13 +96,9 @@ std::vector<BrokenRule> broken_rules(const ModelSpec& model, const ClusterSpec* 
                                      const Plan& plan, std::int64_t accelerators = 0,
                                      const std::string& pointer = "");
 
-// The same, problems only and without a cluster.
-std::vector<Problem> check_plan(const ModelSpec& model, const Plan& plan,
-                                std::int64_t accelerators = 0, const std::string& pointer = "");
-
 // Returns a sentence for each choice of the plan that the stack's profile does not list as
 // supported; empty if the stack runs the plan. A search proposes no such plan; a simulation of one
-// tells what it would take on the same kernels.
+// predicts what it would take on the same kernels.
 std::vector<std::string> unsupported_by(const StackSpec& stack, const Plan& plan);
 
 // The overlap of a plan that does not say otherwise: what the stack can hide, it hides, which never

@@ -13,8 +13,8 @@
 
 namespace shardwright {
 
-// Reads the members of a plan and refuses any other. Checks what a plan alone can tell; whether a
-// model and a cluster allow it is for check_plan (core/spec/plan_check.hpp). A plan that was read
+// Reads the members of a plan and refuses any other. Checks what depends on the plan alone; whether a
+// model and a cluster allow it is for broken_rules (core/spec/plan_check.hpp). A plan that was read
 // without a problem keeps the limits of plan_check.hpp, so its products do not overflow.
 Plan read_plan(ObjectReader& object);
 

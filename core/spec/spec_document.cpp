@@ -80,10 +80,6 @@ Spec read_part(ObjectReader& object, const std::string& key,
 
 }  // namespace
 
-const char* name_of(SpecKind kind) {
-  return kind == SpecKind::Model ? "model" : kind == SpecKind::Cluster ? "cluster" : "stack";
-}
-
 bool is_patch(const json& given) {
   return given.is_object() && given.contains(kBase);
 }

@@ -10,6 +10,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "core/base/enum_names.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/model_spec.hpp"
 #include "core/spec/stack_spec.hpp"
@@ -19,9 +20,9 @@ namespace shardwright {
 class ObjectReader;
 
 enum class SpecKind : std::uint8_t { Model, Cluster, Stack };
-
-// "model", "cluster", "stack".
-const char* name_of(SpecKind kind);
+constexpr auto enum_names(SpecKind) {
+  return std::array{"model", "cluster", "stack"};
+}
 
 // True for objects with a "base".
 bool is_patch(const nlohmann::json& given);

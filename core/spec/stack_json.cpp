@@ -202,8 +202,11 @@ json with_bucket_elements(json document, ProblemList& problems) {
 void describe(StackSpec& stack, FieldVisitor& fields) {
   fields.header("shardwright/stack", true);
   fields.text("name", stack.name, kRequired, "name of the profile");
-  fields.text("family", stack.family, kOptional,
-              "megatron, deepspeed, pytorch, …: an unknown stack falls back to `generic-FAMILY`");
+  fields.text(
+      "family", stack.family, kOptional,
+      "megatron, deepspeed, pytorch, …: the name of its generic profile is `generic-FAMILY`");
+  fields.boolean("generic", stack.generic, kOmissible,
+                 "the profile stands for software without a profile of its own");
   fields.texts("aliases", stack.aliases, kOptional, "other names of the stack");
   fields.choices("schedules", stack.schedules, kOptional,
                  "pipeline schedules that the stack runs; empty: all");

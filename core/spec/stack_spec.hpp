@@ -121,6 +121,7 @@ struct StackMemory {
 struct StackSpec {
   std::string name;
   std::string family;
+  bool generic = false;
   std::vector<std::string> aliases;
   std::vector<ScheduleKind> schedules;
   std::vector<int> zero_stages;

@@ -111,9 +111,9 @@ StateFile read_state_file(const std::filesystem::path& file) {
   read.state.seed = read_unsigned(reader, "seed");
   read.state.seq_len = reader.integer("seq_len");
   read.state.model = reader.text_or("model", "");
-  read.state.model_checksum = reader.text_or("model_sum", "");
+  read.state.model_checksum = reader.text_or("model_checksum", "");
   if (reader.has("data_tokens")) read.state.data_tokens = read_unsigned(reader, "data_tokens");
-  read.state.data_checksum = reader.text_or("data_sum", "");
+  read.state.data_checksum = reader.text_or("data_checksum", "");
   if (auto noise = reader.object_if("noise_scale")) read.state.noise = read_noise(*noise);
   ObjectReader sums = reader.object("checksums");
   read.model_checksum = sums.text(kModelFile);
@@ -172,9 +172,9 @@ void CheckpointFolder::finish(const RunState& state) {
                                      {"seed", text_of(state.seed)},
                                      {"seq_len", state.seq_len},
                                      {"model", state.model},
-                                     {"model_sum", state.model_checksum},
+                                     {"model_checksum", state.model_checksum},
                                      {"data_tokens", text_of(state.data_tokens)},
-                                     {"data_sum", state.data_checksum},
+                                     {"data_checksum", state.data_checksum},
                                      {"noise_scale",
                                       {{"signal", state.noise.signal},
                                        {"noise_tokens", state.noise.noise},

@@ -179,8 +179,6 @@ class Kernels {
 
 // Makes kernels for one CPU core.
 std::unique_ptr<Kernels> make_cpu_kernels();
-// The same in fp64 for activations and states, for tests of gradients.
-std::unique_ptr<Kernels> make_cpu_kernels_in_fp64();
 
 // Makes the kernels of a CUDA device: matrix products by cuBLASLt, attention by cuDNN, and fused
 // kernels of our own for the rest. Queues are streams. One thread uses the kernels, on the GPU that

@@ -54,7 +54,7 @@ struct Nvml::Library {
     return true;
   }
 
-  // Returns the processes that compute on the device; none if NVML cannot tell.
+  // Returns the processes that compute on the device; none if NVML does not know.
   std::vector<ProcessInfo> processes_of(Device device) const {
     std::vector<ProcessInfo> processes;
     unsigned count = 0;

@@ -51,7 +51,7 @@ sim::TimeBreakdown read_time(ObjectReader object) {
   time.stall = Seconds(object.number_or("stall_s", 0.0, kNonNegative));
   ObjectReader exposed = object.object("exposed");
   for (const Axis axis : {Axis::Tensor, Axis::Data, Axis::Pipeline, Axis::Context, Axis::Expert})
-    time.exposed_on(axis) = Seconds(exposed.number(name_of(axis), kNonNegative));
+    time.exposed[axis] = Seconds(exposed.number(name_of(axis), kNonNegative));
   return time;
 }
 
@@ -59,10 +59,8 @@ sim::MemoryPeak read_memory(ObjectReader object) {
   sim::MemoryPeak memory;
   memory.peak = Bytes(object.number("peak_bytes", kNonNegative));
   ObjectReader breakdown = object.object("breakdown");
-  for (int i = 0; i < kMemoryCategories; ++i) {
-    memory.breakdown[static_cast<std::size_t>(i)] =
-        Bytes(breakdown.number(name_of(static_cast<MemoryCategory>(i)), kNonNegative));
-  }
+  for (const MemoryCategory category : enumerators<MemoryCategory>())
+    memory.breakdown[category] = Bytes(breakdown.number(name_of(category), kNonNegative));
   return memory;
 }
 

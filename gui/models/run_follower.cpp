@@ -134,10 +134,6 @@ void RunFollower::take_line(const QByteArray& line) {
   }
 }
 
-double median_step_s(const std::vector<RunStep>& steps) {
-  return median(step_times(steps, steps.size() > 1 ? 1 : 0, steps.size()));
-}
-
 QString bottleneck_warning(const std::vector<RunStep>& steps, double predicted_step_s) {
   if (steps.size() < 2 * kFewSteps) return {};
   const double now = median(step_times(steps, steps.size() - kFewSteps, steps.size()));

@@ -65,9 +65,6 @@ class RunFollower : public QObject {
   int lines_ = 0, damaged_ = 0, first_damaged_ = 0;
 };
 
-// Leaves out the first step, which warms up. Zero without steps.
-double median_step_s(const std::vector<RunStep>& steps);
-
 // Describes a run that is slower than before or than predicted; else empty.
 QString bottleneck_warning(const std::vector<RunStep>& steps, double predicted_step_s);
 

@@ -7,7 +7,7 @@ namespace shardwright::gui {
 
 std::vector<TimePart> time_parts(const sim::TimeBreakdown& time) {
   const auto exposed = [&](Axis axis, Role role) {
-    return TimePart{u"exposed: "_s + title_of(role), role, time.exposed_on(axis)};
+    return TimePart{u"exposed: "_s + title_of(role), role, time.exposed[axis]};
   };
   std::vector<TimePart> parts = {
       {title_of(Role::MatrixProducts), Role::MatrixProducts, time.gemm},

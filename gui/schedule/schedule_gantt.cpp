@@ -220,30 +220,15 @@ double ScheduleGantt::previous_event(double time) const {
 }
 
 Role role_of(SlotPhase phase) {
-  switch (phase) {
-    case SlotPhase::Forward:
-      return Role::Forward;
-    case SlotPhase::Backward:
-    case SlotPhase::BackwardInput:
-      return Role::BackwardInput;
-    case SlotPhase::BackwardWeight:
-      return Role::BackwardWeight;
-  }
-  return Role::Other;
+  constexpr EnumArray<SlotPhase, Role> kRoleOf = {
+      {Role::Forward, Role::BackwardInput, Role::BackwardInput, Role::BackwardWeight}};
+  return kRoleOf[phase];
 }
 
 const char* title_of(SlotPhase phase) {
-  switch (phase) {
-    case SlotPhase::Forward:
-      return "forward";
-    case SlotPhase::Backward:
-      return "backward";
-    case SlotPhase::BackwardInput:
-      return "backward (input)";
-    case SlotPhase::BackwardWeight:
-      return "backward (weight)";
-  }
-  return "";
+  constexpr EnumArray<SlotPhase, const char*> kTitles = {
+      {"forward", "backward", "backward (input)", "backward (weight)"}};
+  return kTitles[phase];
 }
 
 TextTable schedule_table(const ScheduleGantt& gantt) {

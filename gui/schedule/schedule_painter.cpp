@@ -302,14 +302,4 @@ QString schedule_summary_tip(const ScheduleGantt& gantt) {
   return u"<b>%1</b><br>%2"_s.arg(schedule_summary(gantt), meaning);
 }
 
-QString slot_text(const ScheduleGantt& gantt, std::size_t stage, double time) {
-  const GanttStage& of_stage = gantt.stages()[stage];
-  const auto at = of_stage.at(time);
-  if (!at) return u"waits"_s;
-  const GanttBox& box = of_stage.boxes[*at];
-  QString text = u"%1 of microbatch %2"_s.arg(to_qstring(title_of(box.phase))).arg(box.microbatch);
-  if (gantt.chunks() > 1) text += u", chunk %1"_s.arg(box.chunk);
-  return text;
-}
-
 }  // namespace shardwright::gui

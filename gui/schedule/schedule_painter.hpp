@@ -73,7 +73,4 @@ QString schedule_summary(const ScheduleGantt& gantt);
 // Returns the summary with an explanation of its bubble, as rich text.
 QString schedule_summary_tip(const ScheduleGantt& gantt);
 
-// Returns the slot of a stage at a time, "forward of microbatch 3, chunk 1", or "waits".
-QString slot_text(const ScheduleGantt& gantt, std::size_t stage, double time);
-
 }  // namespace shardwright::gui

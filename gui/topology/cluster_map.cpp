@@ -20,22 +20,6 @@ std::int64_t nodes_for(const ClusterSpec& cluster, std::int64_t ranks) {
 
 }  // namespace
 
-const char* name_of(LinkLevel level) {
-  switch (level) {
-    case LinkLevel::ScaleUp:
-      return "scale-up";
-    case LinkLevel::HostBus:
-      return "host bus";
-    case LinkLevel::Leaf:
-      return "leaf";
-    case LinkLevel::Spine:
-      return "spine";
-    case LinkLevel::Torus:
-      return "torus";
-  }
-  return "";
-}
-
 ClusterMap::ClusterMap(const ClusterSpec& cluster, std::int64_t ranks)
     : cluster_(cluster),
       topology_(sim::Topology::build(cluster, nodes_for(cluster, ranks))),

@@ -22,9 +22,9 @@ enum class LinkLevel : std::uint8_t {
   Spine,
   Torus,
 };
-
-// "scale-up", "host bus", …
-const char* name_of(LinkLevel level);
+constexpr auto enum_names(LinkLevel) {
+  return std::array{"scale-up", "host bus", "leaf", "spine", "torus"};
+}
 
 class ClusterMap {
  public:

@@ -40,7 +40,7 @@ QColor sequential_colour(double share, bool dark) {
   return mixed_colour(QColor(stops[first]), QColor(stops[first + 1]), part);
 }
 
-// The width of a line, in pixels, tells its share as well.
+// The width of a line, in pixels, shows its share as well.
 double sequential_width(double share) {
   return 1.0 + 4.0 * std::clamp(share, 0.0, 1.0);
 }

@@ -206,8 +206,7 @@ void MemoryChart::rebuild() {
   clear_all();
   if (!result_) return replot(rpQueuedReplot);
   QCPBars* below = nullptr;
-  for (int i = 0; i < kMemoryCategories; ++i) {
-    const auto category = static_cast<MemoryCategory>(i);
+  for (const MemoryCategory category : enumerators<MemoryCategory>()) {
     QVector<double> stages, sizes;
     double most = 0.0;
     for (std::size_t stage = 0; stage < result_->stages.size(); ++stage) {
@@ -219,7 +218,7 @@ void MemoryChart::rebuild() {
     auto* bars = new HatchedBars(xAxis, yAxis);
     bars->setName(title_of(category));
     bars->setWidth(0.8);
-    const CategoryLook look = kCategoryLooks[static_cast<std::size_t>(i)];
+    const CategoryLook look = kCategoryLooks[index_of(category)];
     const QColor colour = colours().series(look.series);
     bars->set_fill(colour, colours().base, look.hatch);
     bars->setPen(Qt::NoPen);

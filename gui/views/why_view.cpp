@@ -47,8 +47,8 @@ QString peak_text(const sim::StepResult& result) {
 // "16.2 s a step (80 %: 14.9 s to 18.8 s)".
 QString step_text(Seconds step, const Scenario& scenario) {
   QString text = WhyView::tr("%1 a step").arg(time_text(step));
-  const auto interval =
-      validation::step_interval(step, scenario.cluster.accelerator, scenario.stack);
+  const auto ground = validation::ground_of(scenario.cluster.accelerator, scenario.stack);
+  const auto interval = validation::step_interval(step, ground);
   if (!interval) return text;
   return text +
          WhyView::tr(" (80 %: %1 to %2)").arg(time_text(interval->low), time_text(interval->high));
@@ -308,8 +308,7 @@ TextTable WhyView::table() const {
   const Bytes capacity = set->request.cluster.accelerator.memory;
   for (std::size_t stage = 0; stage < result.stages.size(); ++stage) {
     const sim::MemoryPeak& memory = result.stages[stage].memory;
-    for (int i = 0; i < kMemoryCategories; ++i) {
-      const auto category = static_cast<MemoryCategory>(i);
+    for (const MemoryCategory category : enumerators<MemoryCategory>()) {
       const Bytes bytes = memory.of(category);
       if (bytes > Bytes())
         add(tr("memory of stage %1").arg(stage), title_of(category), bytes.value(), "bytes",

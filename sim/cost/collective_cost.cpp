@@ -73,7 +73,7 @@ double channels_of(const ProtocolTraits& traits, Algorithm algorithm, Bytes byte
 void keep_faster(CollectiveCost& best, Seconds time, Algorithm algorithm, Protocol protocol,
                  double channels) {
   if (best.algorithm == Algorithm::None || time < best.time)
-    best = {time, algorithm, protocol, static_cast<int>(channels), BytesPerSecond(0)};
+    best = {time, algorithm, protocol, static_cast<int>(channels)};
 }
 
 // A pipelined transfer under one protocol; only Simple has chunks that are worth a pipeline.
@@ -226,42 +226,6 @@ CollectiveCost cheapest(OpKind kind, Bytes bytes, const CollectivePath& path,
 
 }  // namespace
 
-const char* name_of(Algorithm algorithm) {
-  switch (algorithm) {
-    case Algorithm::None:
-      return "none";
-    case Algorithm::Ring:
-      return "ring";
-    case Algorithm::Tree:
-      return "tree";
-    case Algorithm::Nvls:
-      return "nvls";
-    case Algorithm::NvlsTree:
-      return "nvls_tree";
-    case Algorithm::CollNet:
-      return "collnet";
-    case Algorithm::Hierarchical:
-      return "hierarchical";
-    case Algorithm::Direct:
-      return "direct";
-    case Algorithm::Measured:
-      return "measured";
-  }
-  return "";
-}
-
-const char* name_of(Protocol protocol) {
-  switch (protocol) {
-    case Protocol::LL:
-      return "ll";
-    case Protocol::LL128:
-      return "ll128";
-    case Protocol::Simple:
-      return "simple";
-  }
-  return "";
-}
-
 double bus_factor(OpKind kind, std::int64_t members) {
   const auto n = static_cast<double>(members);
   switch (kind) {
@@ -291,7 +255,6 @@ CollectiveCost collective_cost(OpKind kind, Bytes bytes, const GroupPlacement& p
   } else {
     cost = cheapest(kind, bytes, path_of(placement, cluster), cluster, forced, remote_share);
   }
-  cost.bus_bandwidth = bytes * bus_factor(kind, placement.size) / cost.time;
   return cost;
 }
 

@@ -36,13 +36,15 @@ enum class Algorithm : std::uint8_t {
   // The algorithm that ran when the profile's curve was measured.
   Measured,
 };
+constexpr auto enum_names(Algorithm) {
+  return std::array{"none",    "ring",         "tree",   "nvls",    "nvls_tree",
+                    "collnet", "hierarchical", "direct", "measured"};
+}
 
 enum class Protocol : std::uint8_t { LL, LL128, Simple };
-
-// "ring", "nvls_tree", …
-const char* name_of(Algorithm algorithm);
-// "ll", "ll128", "simple".
-const char* name_of(Protocol protocol);
+constexpr auto enum_names(Protocol) {
+  return std::array{"ll", "ll128", "simple"};
+}
 
 struct CollectiveCost {
   Seconds time;
@@ -50,8 +52,6 @@ struct CollectiveCost {
   Protocol protocol = Protocol::Simple;
   // Blocks of threads that move it; 0 if the number is not known.
   int channels = 0;
-  // The bandwidth as nccl-tests defines it: the one that a ring's links would carry.
-  BytesPerSecond bus_bandwidth{};
 };
 
 // Bus bandwidth over algorithm bandwidth (bytes / time), nccl-tests doc/PERFORMANCE.md:
@@ -62,7 +62,7 @@ double bus_factor(OpKind kind, std::int64_t members);
 // boundary where `placement.nodes` is above one. With `forced`, only that algorithm is considered;
 // an algorithm that the path does not offer gives way to the ring. Of an all-to-all only
 // `remote_share` of what goes to other nodes crosses the network; nodes spread it among their
-// members (token_copies.hpp).
+// members (placement.hpp).
 CollectiveCost collective_cost(OpKind kind, Bytes bytes, const GroupPlacement& placement,
                                const ClusterSpec& cluster, const StackSpec& stack,
                                std::optional<Algorithm> forced = std::nullopt,

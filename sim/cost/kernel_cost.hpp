@@ -1,7 +1,7 @@
 // The cost of one kernel on one device: the dispatch over the kinds of work.
 //
 // GEMMs are in gemm_cost.hpp, fused attention in attention_cost.hpp, everything that is limited by
-// memory traffic in memory_cost.hpp. All three rest on `AcceleratorSpec` alone, its
+// memory traffic is here. All three rest on `AcceleratorSpec` alone, its
 // `KernelEfficiency` included; nothing is fitted per model or per published run. Where the
 // accelerator has measured kernels, these go before the formulas (measured_kernels.hpp).
 #pragma once

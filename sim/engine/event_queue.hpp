@@ -79,9 +79,6 @@ class EventQueue {
     sift_up(heap_.size() - 1, {checked(time), order_of(priority), slot});
     return {slot, slots_[slot].generation};
   }
-  EventId schedule_after(Seconds delay, EventPriority priority, Payload payload) {
-    return schedule_at(now_ + delay, priority, payload);
-  }
 
   // Takes an event out. False if it has left the queue already, which is harmless.
   bool cancel(EventId id) {
@@ -127,13 +124,6 @@ class EventQueue {
   template <class Handler>
   void run(Handler&& handler) {
     while (!heap_.empty()) handler(pop());
-  }
-
-  // Runs up to and including `end`; the clock then stands at `end`.
-  template <class Handler>
-  void run_until(Seconds end, Handler&& handler) {
-    while (!heap_.empty() && heap_.front().time <= end.value()) handler(pop());
-    now_ = std::max(now_, end);
   }
 
  private:

@@ -13,10 +13,6 @@
 namespace shardwright::sim {
 namespace {
 
-std::size_t index_of(MemoryCategory category) {
-  return static_cast<std::size_t>(category);
-}
-
 // Calls `change(op, tensor, bytes)` for each allocation (positive) before an op and each free
 // (negative) after it. A tensor that an op writes without reading it is allocated, unless an
 // earlier op of the block wrote it already.
@@ -105,7 +101,7 @@ BlockMemory replay_block(const Block& block, const std::vector<TensorSpec>& tens
   BlockMemory memory;
   const auto change = [&memory](std::size_t op, const TensorSpec& tensor, double bytes) {
     memory.net += bytes;
-    memory.net_by_category[index_of(tensor.category)] += bytes;
+    memory.net_by_category[tensor.category] += bytes;
     if (memory.net > memory.rise) {
       memory.rise = memory.net;
       memory.at_rise = memory.net_by_category;
@@ -119,8 +115,7 @@ BlockMemory replay_block(const Block& block, const std::vector<TensorSpec>& tens
 MemoryPeak peak_memory(const RankProgram& rank, const std::vector<BlockMemory>& blocks,
                        double communicators, const StackSpec& stack) {
   CategoryBytes held{};
-  for (const PersistentMemory& state : rank.persistent)
-    held[index_of(state.category)] += state.bytes.value();
+  for (const PersistentMemory& state : rank.persistent) held[state.category] += state.bytes.value();
   double level = std::accumulate(held.begin(), held.end(), 0.0);
   double peak = level;
   const Call* peak_call = nullptr;
@@ -133,7 +128,7 @@ MemoryPeak peak_memory(const RankProgram& rank, const std::vector<BlockMemory>& 
     level += block.net;
   }
   MemoryPeak result;
-  // A second walk up to the peak tells what was held there: cheaper than categories along the whole
+  // A second walk up to the peak finds what was held there: cheaper than categories along the whole
   // way.
   for (const Call& call : rank.calls) {
     const bool there = &call == peak_call;
@@ -146,9 +141,9 @@ MemoryPeak peak_memory(const RankProgram& rank, const std::vector<BlockMemory>& 
   }
   const Bytes nccl = stack.memory.communicator * communicators;
   result.outside_allocator = stack.memory.context + nccl;
-  held[index_of(MemoryCategory::CommunicationBuffers)] += nccl.value();
-  held[index_of(MemoryCategory::Context)] += stack.memory.context.value();
-  held[index_of(MemoryCategory::Fragmentation)] += peak * stack.memory.fragmentation;
+  held[MemoryCategory::CommunicationBuffers] += nccl.value();
+  held[MemoryCategory::Context] += stack.memory.context.value();
+  held[MemoryCategory::Fragmentation] += peak * stack.memory.fragmentation;
   for (std::size_t i = 0; i < held.size(); ++i) {
     result.breakdown[i] = Bytes(held[i]);
     result.peak += result.breakdown[i];

@@ -17,7 +17,7 @@
 
 namespace shardwright::sim {
 
-using CategoryBytes = std::array<double, kMemoryCategories>;
+using CategoryBytes = EnumArray<MemoryCategory, double>;
 
 // The effect of one call of a block on the rank's memory.
 struct BlockMemory {
@@ -44,7 +44,7 @@ BlockMemory replay_block(const Block& block, const std::vector<TensorSpec>& tens
 struct MemoryPeak {
   Bytes peak;
   // Bytes by category, which add up to `peak`.
-  std::array<Bytes, kMemoryCategories> breakdown{};
+  EnumArray<MemoryCategory, Bytes> breakdown{};
   // The part of `peak` for CUDA context, libraries and NCCL's own buffers.
   Bytes outside_allocator;
   // The op that runs at the peak.
@@ -54,7 +54,7 @@ struct MemoryPeak {
   // and the part of it that tensors fill (max_memory_allocated).
   Bytes reserved() const { return peak - outside_allocator; }
   Bytes allocated() const { return reserved() - of(MemoryCategory::Fragmentation); }
-  Bytes of(MemoryCategory category) const { return breakdown[static_cast<std::size_t>(category)]; }
+  Bytes of(MemoryCategory category) const { return breakdown[category]; }
 };
 
 // The peak of one stage, with the stack's context, that many communicators and fragmentation.

@@ -34,7 +34,7 @@ void add_edge(FlowGraph& graph, std::size_t from, std::size_t to, std::int64_t c
 }  // namespace
 
 bool Topology::is_connected() const {
-  // Every link has a way back, so that undirected components tell.
+  // Every link has a way back, so that undirected components suffice.
   boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS> graph(vertices_.size());
   for (LinkIndex link = 0; link < links_.size(); link += 2)
     boost::add_edge(links_[link].from, links_[link].to, graph);

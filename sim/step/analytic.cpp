@@ -17,7 +17,7 @@ double exposed_gathers(const StageCosts& costs) {
   for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
     const auto first = static_cast<std::size_t>(costs.profile_of(stage).position.front());
     const StateCost& states = costs.stages[stage].states;
-    const double hidden = costs.chunk(first).of(SlotPhase::Forward).time + states.first_gather;
+    const double hidden = costs.chunk(first).slot[SlotPhase::Forward].time + states.first_gather;
     worst = std::max(worst, states.early_gathers - hidden);
   }
   return worst;
@@ -57,7 +57,7 @@ Likely likely(const StageCosts& costs, const Plan& plan, std::size_t stage, doub
   return result;
 }
 
-// The likely end of the stage's slots, which copies of slots before may hold up.
+// The likely end of the stage's slots, which copies of slots before may delay.
 double likely_slots_end(const StageCosts& costs, std::size_t stage) {
   return costs.paths[stage].slots_end + costs.stages[stage].copy_wait;
 }

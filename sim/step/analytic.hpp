@@ -32,7 +32,7 @@ struct StepEstimate {
   Seconds bound, analytic;
 };
 
-// Estimates a plan that `check_plan` accepts.
+// Estimates a plan that breaks no rule.
 StepEstimate estimate_step(const Scenario& scenario);
 
 }  // namespace shardwright::sim

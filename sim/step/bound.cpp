@@ -23,7 +23,7 @@ double reduced(const StageCosts& costs, const Plan& plan, std::size_t stage, dou
   if (!knows_buckets(costs, plan)) return end;
   const DataParallelCost& data = costs.stages[stage].data;
   const auto first = static_cast<std::size_t>(costs.profile_of(stage).position.front());
-  const double last_slot = costs.chunk(first).of(SlotPhase::Backward).time;
+  const double last_slot = costs.chunk(first).slot[SlotPhase::Backward].time;
   // Gathered parameters may hold the kernels of the last slot up.
   if (costs.sharded) return end + data.last_reduce;
   return std::max(end + data.last_reduce, end - last_slot + data.reduce_from_last_slot);
@@ -71,7 +71,7 @@ double gathered_and_drained(const StageCosts& costs, const Plan& plan, std::size
   const StageProfile& profile = costs.profile_of(stage);
   const auto last = static_cast<std::size_t>(
       profile.position[static_cast<std::size_t>(profile.last_gradient_chunk)]);
-  const GatherCycle& cycle = costs.chunk(last).cycle_of(SlotPhase::Backward);
+  const GatherCycle& cycle = costs.chunk(last).cycle[SlotPhase::Backward];
   return gathered - cycle.next + cycle.computed + costs.paths[stage].drain;
 }
 

@@ -71,17 +71,17 @@ struct SlotSum {
     return launch * (part.parameters.expert > 0.0 ? 2.0 : 1.0);
   }
   void gather(const CostPart& part, std::size_t) {
-    if (!part.part->gathers[static_cast<std::size_t>(phase)]) return;
+    if (!part.part->gathers[phase]) return;
     sum = sum + allocation(part.part->gathered_bytes, launches(*part.part));
   }
   void fetch(const CostPart& part, std::size_t) {
     sum = sum + allocation(part.part->offloaded_bytes, launch);
   }
   void run(const CostPart& part, std::size_t) {
-    sum = sum + part.part->of(phase);
+    sum = sum + part.part->slot[phase];
     if (phase == SlotPhase::Forward && part.part == before) {
-      sum.time += before->of(phase).behind_its_kind;
-      sum.passing += before->of(phase).behind_its_kind;
+      sum.time += before->slot[phase].behind_its_kind;
+      sum.passing += before->slot[phase].behind_its_kind;
     }
     before = part.part;
   }
@@ -137,7 +137,7 @@ struct SlotTiming {
   double gathering = 0.0;
 
   void gather(const CostPart& part, std::size_t place) {
-    if (!part.part->gathers[static_cast<std::size_t>(phase)]) return;
+    if (!part.part->gathers[phase]) return;
     const double time = sharding->gather(*part.part);
     gathering += time;
     gathered = std::max(gathered, computed) + time;
@@ -153,7 +153,7 @@ struct SlotTiming {
       std::fill(ready.begin(), ready.end(), 0.0);
     }
     before = computed;
-    computed = std::max(computed, ready[place]) + part.part->of(phase).time;
+    computed = std::max(computed, ready[place]) + part.part->slot[phase].time;
   }
   void store(const CostPart& part, std::size_t place) {
     copied = std::max(copied, before) + part.part->store_time;
@@ -197,7 +197,7 @@ struct CycleTiming {
   GatherCycle cycle{};
 
   void gather(const CostPart& part, std::size_t place) {
-    if (!part.part->gathers[static_cast<std::size_t>(phase)]) return;
+    if (!part.part->gathers[phase]) return;
     gathered = std::max(gathered, cycle.computed) + sharding.gather(*part.part);
     ready[place] = gathered;
     if (!has_run) cycle.ahead = gathered;
@@ -236,7 +236,7 @@ GatherCycle gather_cycle(const PlanContext& in, const ChunkCost& chunk, SlotPhas
 void wait_for_launches(const ChunkCost& chunk, SlotPhase phase, BlockCost& cost) {
   const double launch = std::accumulate(
       chunk.parts.begin(), chunk.parts.end(), 0.0,
-      [phase](double sum, const CostPart& part) { return sum + part.part->of(phase).launch; });
+      [phase](double sum, const CostPart& part) { return sum + part.part->slot[phase].launch; });
   cost.time = std::max(cost.time, launch);
   cost.passing = std::max(cost.passing, launch);
 }
@@ -327,11 +327,10 @@ ChunkCost chunk_cost(const PlanContext& in, std::size_t position) {
   const double input = first || joined[position] ? 0.0 : in.layers.boundary_bytes;
   const double output = last || joined[position + 1] ? 0.0 : in.layers.boundary_bytes;
   const double launch = host_launch(in.stack, in.cluster).kernel.value();
-  for (std::size_t i = 0; i < kSlotPhases; ++i) {
-    const auto phase = static_cast<SlotPhase>(i);
+  for (const SlotPhase phase : enumerators<SlotPhase>()) {
     SlotSum sum{.phase = phase, .sharded = in.sharded, .launch = launch};
     walk_slot(phase, chunk.parts, {in.sharded, parts_gathered_ahead(in.stack, in.plan)}, sum);
-    BlockCost& cost = chunk.slot[i] = sum.sum;
+    BlockCost& cost = chunk.slot[phase] = sum.sum;
     if (in.plan.offload_activations) {
       cost.time = time_slot(in, chunk, phase, nullptr, false).computed;
       cost.passing = time_slot(in, chunk, phase, nullptr, true).computed;
@@ -352,11 +351,10 @@ ChunkCost sharded_chunk_cost(ChunkCost chunk, const PlanContext& in, std::size_t
                              MessageTimes& messages) {
   const double slowdown = in.stack.overlap.slowdown;
   ShardingTimes sharding{in, messages};
-  for (std::size_t i = 0; i < kSlotPhases; ++i) {
-    const auto phase = static_cast<SlotPhase>(i);
+  for (const SlotPhase phase : enumerators<SlotPhase>()) {
     const bool half = phase == SlotPhase::BackwardInput || phase == SlotPhase::BackwardWeight;
     if (half && !in.layout.profile->splits_backward) continue;
-    BlockCost& cost = chunk.slot[i];
+    BlockCost& cost = chunk.slot[phase];
     const double computing = cost.time;
     const SlotTiming whole = time_slot(in, chunk, phase, &sharding, false);
     const SlotTiming passing = time_slot(in, chunk, phase, &sharding, true);
@@ -367,9 +365,9 @@ ChunkCost sharded_chunk_cost(ChunkCost chunk, const PlanContext& in, std::size_t
     if (!in.plan.offload_activations && !whole.ready.empty()) cost.stalled += whole.ready.front();
     if (issues_none_ahead(in, phase, position)) wait_for_launches(chunk, phase, cost);
     cost.sharding = passing.gathering;
-    chunk.cycle[i] = gather_cycle(in, chunk, phase, sharding);
+    chunk.cycle[phase] = gather_cycle(in, chunk, phase, sharding);
     if (completes_gradients(phase))
-      chunk.reducing[i] = std::max(0.0, passing.gathered - passing.computed);
+      chunk.reducing[phase] = std::max(0.0, passing.gathered - passing.computed);
     const double hidden = std::max(0.0, passing.gathering - (cost.time - computing));
     cost.interference += hidden * slowdown / (1.0 + slowdown);
   }

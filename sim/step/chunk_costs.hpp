@@ -76,21 +76,16 @@ struct GatherCycle {
 // One part of the model as a pipeline cuts it: the layers of a model chunk, with the embedding or
 // the head at the ends.
 struct ChunkCost {
-  std::array<BlockCost, kSlotPhases> slot;
+  EnumArray<SlotPhase, BlockCost> slot;
   PartParameters parameters;
   // The parts in forward order.
   std::vector<ChunkPart<PartCost>> parts;
   // Copies of activations to the host and back, in seconds.
   double copy_time = 0.0;
   // FSDP, by slot: its reductions go on for so long after it, and the next slot's gathers wait.
-  std::array<double, kSlotPhases> reducing{};
+  EnumArray<SlotPhase, double> reducing{};
   // FSDP, by slot.
-  std::array<GatherCycle, kSlotPhases> cycle{};
-
-  const BlockCost& of(SlotPhase phase) const { return slot[static_cast<std::size_t>(phase)]; }
-  const GatherCycle& cycle_of(SlotPhase phase) const {
-    return cycle[static_cast<std::size_t>(phase)];
-  }
+  EnumArray<SlotPhase, GatherCycle> cycle{};
 };
 
 // Leaves out the time of FSDP's gathers and reductions.

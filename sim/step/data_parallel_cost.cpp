@@ -119,8 +119,8 @@ LastMicrobatch reduce_last_microbatch(const PlanContext& in, const ChunkCosts& c
     double completing = -mean.of(profile.from_completion[c]);
     for (std::size_t i = parts.size(); i-- > 0;) {
       const PartCost& part = *parts[i].part;
-      if (chunk == 0) elapsed += part.of(SlotPhase::Backward).time;
-      completing += part.of(completes).time;
+      if (chunk == 0) elapsed += part.slot[SlotPhase::Backward].time;
+      completing += part.slot[completes].time;
       bucket.add(part.parameters, size);
       if (copies && &part == head) bucket.add(in.layers.embedding.parameters, size);
       if (!bucket.holds(full)) continue;

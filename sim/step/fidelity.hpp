@@ -45,7 +45,7 @@ struct SimulatedStep {
   bool cancelled = false;
 };
 
-// Simulates a plan that `check_plan` accepts. `options` are those of the full level, which throws
+// Simulates a plan that breaks no rule. `options` are those of the full level, which throws
 // InputError if they name ranks or NICs that do not exist, or if the step is too long for it.
 // Random factors of the ranks take the place of the accelerator's `speed_variation`.
 SimulatedStep simulate_at(const Scenario& scenario, Fidelity fidelity,

@@ -239,7 +239,7 @@ class Replay {
     const bool posted = rank.op == 0 && posts_ahead(op) && waits.empty();
     if (posted) return true;
     if (op.rendezvous != Rendezvous::None) {
-      meet(s, rank, call, op, number, start.ready);
+      arrive(s, rank, call, op, number, start.ready);
     } else if (is_queued(op)) {
       queue(rank, op, number, start);
     } else {
@@ -329,8 +329,8 @@ class Replay {
     rank.last_finish = std::max(rank.last_finish, finish);
   }
 
-  void meet(std::int32_t s, Rank& rank, const Call& call, const FlatOp& op, std::uint32_t number,
-            double ready) {
+  void arrive(std::int32_t s, Rank& rank, const Call& call, const FlatOp& op, std::uint32_t number,
+              double ready) {
     if (op.rendezvous == Rendezvous::PointToPoint) {
       post_message(s, call, op, {s, number, ready});
       return;

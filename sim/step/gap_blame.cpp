@@ -39,7 +39,7 @@ void explain_gap(const Gap& gap, const std::vector<OpTime>& ops, TimeBreakdown& 
     // A collective is exposed from the moment that something needs it; what comes before a message
     // or a collective of several stages is waiting for the others.
     const double moving = alone && !has_cause ? left - stall : std::min(left, duration);
-    Seconds& exposed = op.copies ? time.offload : time.exposed_on(exposed_axis(op));
+    Seconds& exposed = op.copies ? time.offload : time.exposed[exposed_axis(op)];
     exposed += Seconds(moving);
     time.stall += Seconds(stall);
     left -= moving + stall;
@@ -51,7 +51,7 @@ void explain_gap(const Gap& gap, const std::vector<OpTime>& ops, TimeBreakdown& 
 
 void explain_end(double computed, double gathered, double step, TimeBreakdown& time) {
   const double own_end = std::max(computed, gathered);
-  time.exposed_on(Axis::Data) += Seconds(own_end - computed);
+  time.exposed[Axis::Data] += Seconds(own_end - computed);
   time.bubble += Seconds(step - own_end);
 }
 

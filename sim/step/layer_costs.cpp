@@ -35,16 +35,13 @@ class CostBuilder {
   PartCost part(const PartBlocks& blocks, const PartParameters& parameters) const {
     PartCost part;
     const BlockCost recompute = blocks.recomputed ? block(blocks.recompute) : BlockCost{};
-    const auto slot = [&](SlotPhase which) -> BlockCost& {
-      return part.slot[static_cast<std::size_t>(which)];
-    };
-    slot(SlotPhase::Forward) = block(blocks.forward);
-    slot(SlotPhase::Backward) = recompute + block(blocks.backward);
-    slot(SlotPhase::BackwardInput) = recompute + block(blocks.backward_input);
-    slot(SlotPhase::BackwardWeight) = block(blocks.backward_weight);
+    part.slot[SlotPhase::Forward] = block(blocks.forward);
+    part.slot[SlotPhase::Backward] = recompute + block(blocks.backward);
+    part.slot[SlotPhase::BackwardInput] = recompute + block(blocks.backward_input);
+    part.slot[SlotPhase::BackwardWeight] = block(blocks.backward_weight);
     part.parameters = parameters;
-    for (std::size_t i = 0; i < kSlotPhases; ++i)
-      part.gathers[i] = gathers_parameters(set_, blocks, static_cast<SlotPhase>(i));
+    for (const SlotPhase phase : enumerators<SlotPhase>())
+      part.gathers[phase] = gathers_parameters(set_, blocks, phase);
     part.gathered_bytes = set_.tensors[blocks.parameters].bytes.value();
     part.gradient_bytes = set_.tensors[blocks.parameter_gradient].bytes.value();
     part.offloads = blocks.offloads;

@@ -51,9 +51,9 @@ BlockCost operator+(const BlockCost& first, const BlockCost& second);
 
 struct PartCost {
   // The cost of each slot; backward slots include the recomputed forward pass.
-  std::array<BlockCost, kSlotPhases> slot;
+  EnumArray<SlotPhase, BlockCost> slot;
   // True if the slot's first block reads FSDP's parameters.
-  std::array<bool, kSlotPhases> gathers{};
+  EnumArray<SlotPhase, bool> gathers{};
   PartParameters parameters;
   // Bytes of FSDP's gathered parameters.
   double gathered_bytes = 0.0;
@@ -67,8 +67,6 @@ struct PartCost {
   double store_time = 0.0;
   // The time of their copies back.
   double fetch_time = 0.0;
-
-  const BlockCost& of(SlotPhase which) const { return slot[static_cast<std::size_t>(which)]; }
 };
 
 struct LayerCosts {

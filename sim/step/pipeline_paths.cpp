@@ -16,7 +16,7 @@ constexpr double kNominalParts = 8.0;
 // scattered over the tensor-parallel ranks, which the chains count with the message.
 double from_message(const PlanContext& in, const StageCosts& costs, SlotPhase phase,
                     std::size_t position) {
-  const BlockCost& cost = costs.chunk(position).of(phase);
+  const BlockCost& cost = costs.chunk(position).slot[phase];
   if (!costs.sharded || !issues_none_ahead(in, phase, position)) return cost.passing;
   return std::max(cost.passing, cost.time - costs.gather);
 }
@@ -29,7 +29,7 @@ double forwards_before_gradient(const StageCosts& costs) {
   if (last.position.size() > 1) return 0.0;
   double slowest = 0.0;
   for (const ChunkCost* chunk : costs.chunks)
-    slowest = std::max(slowest, chunk->of(SlotPhase::Forward).time);
+    slowest = std::max(slowest, chunk->slot[SlotPhase::Forward].time);
   return (last.warmup.front() - 1.0) * slowest;
 }
 
@@ -38,7 +38,8 @@ double trailing_weights(const StageCosts& costs, const StageProfile& stage) {
   double sum = 0.0;
   for (std::size_t chunk = 0; chunk < stage.position.size(); ++chunk) {
     const auto position = static_cast<std::size_t>(stage.position[chunk]);
-    sum += stage.trailing_weights[chunk] * costs.chunk(position).of(SlotPhase::BackwardWeight).time;
+    sum +=
+        stage.trailing_weights[chunk] * costs.chunk(position).slot[SlotPhase::BackwardWeight].time;
   }
   return sum;
 }
@@ -63,8 +64,8 @@ double find_rounds_drained(const StageCosts& costs, std::size_t stage, const Sta
   const double left = costs.microbatches - 1.0 - rounds * window;
   const SlotPhase gradient =
       costs.profile->splits_backward ? SlotPhase::BackwardInput : SlotPhase::Backward;
-  return path.filled + (rounds + 1.0) * round + left * costs.chunk(position).of(gradient).passing +
-         path.drain;
+  return path.filled + (rounds + 1.0) * round +
+         left * costs.chunk(position).slot[gradient].passing + path.drain;
 }
 
 double find_slots_end(const StageCosts& costs, std::size_t stage, const StagePath& path) {
@@ -192,7 +193,7 @@ double messages_drained(const StageCosts& costs, const Plan& plan) {
   const double chunks =
       plan.schedule == ScheduleKind::Interleaved ? static_cast<double>(plan.vpp) : 1.0;
   const double messages = costs.microbatches * costs.profile->microbatch_share * chunks;
-  return costs.chunk(0).of(SlotPhase::Forward).passing + messages * costs.message +
+  return costs.chunk(0).slot[SlotPhase::Forward].passing + messages * costs.message +
          costs.chains.gradient.back();
 }
 

@@ -14,7 +14,7 @@ void RankWatch::arrive(const LaneOp& op, const OpStart& arrival) {
   ops_[op.number].describe(flat, arrival.cause);
   arrivals_[op.number] = arrival.ready;
   const auto stream = static_cast<std::size_t>(flat.stream);
-  held_up_[stream] = arrival.cause != kNoOp && arrival.cause == last_[stream];
+  delayed_[stream] = arrival.cause != kNoOp && arrival.cause == last_[stream];
 }
 
 void RankWatch::compute(const LaneOp& op, const OpStart& arrival, double free, double factor) {
@@ -37,8 +37,8 @@ void RankWatch::communicate(const LaneOp& op, double start, double duration) {
   time.duration = static_cast<float>(duration);
   const Stream stream = flat_.ops[op.block][op.place].stream;
   const auto index = static_cast<std::size_t>(stream);
-  // Whatever held up the collective before it on the stream holds up this one too.
-  late_[index] = start - arrivals_[op.number] + (held_up_[index] ? late_[index] : 0.0);
+  // What delayed the collective before it on the stream delays this one too.
+  late_[index] = start - arrivals_[op.number] + (delayed_[index] ? late_[index] : 0.0);
   last_[index] = op.number;
   time.late = static_cast<float>(late_[index]);
   if (stream == Stream::ParameterGather) gathered_ = std::max(gathered_, time.finish);

@@ -30,10 +30,10 @@ class RankWatch {
   std::vector<OpTime> ops_;
   // The times at which the rank came to each op, and at which the op started.
   std::vector<double> arrivals_, starts_;
-  // The last collective of each stream, how late that was, and whether it held up the one at hand.
+  // The last collective of each stream, how late that was, and whether it delayed the one at hand.
   std::array<std::uint32_t, kStreams> last_{};
   std::array<double, kStreams> late_{};
-  std::array<bool, kStreams> held_up_{};
+  std::array<bool, kStreams> delayed_{};
   BlockBusy busy_;
   TimeBreakdown gaps_;
   // The last finish of the compute and of the gather stream.

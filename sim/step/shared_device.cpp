@@ -16,7 +16,7 @@ void SharedDevice::queue(Stream stream, const Collective& collective) {
   }
   queue.waiting.push_back({collective});
   if (collective.after != kNoOp) ++held_;
-  // A collective that began in the settled past and that nothing holds up is settled so far, or
+  // A collective that began in the settled past and that nothing delays is settled so far, or
   // altogether.
   if (queue.waiting.size() - queue.first > 1 || !may_begin(queue)) return;
   const double start = std::max(collective.start.ready, queue.free);

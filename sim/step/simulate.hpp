@@ -21,7 +21,7 @@ struct PricedStep {
 };
 PricedStep lower_and_price(const Scenario& scenario);
 
-// Lowers a plan that `check_plan` accepts and replays it once.
+// Lowers a plan that breaks no rule and replays it once.
 StepResult simulate_step(const Scenario& scenario);
 
 // Does the same, but returns nothing once `stop` is requested before its end.

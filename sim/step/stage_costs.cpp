@@ -111,12 +111,10 @@ StageCost slots_cost(const PlanContext& in, const StageCosts& costs, std::size_t
     cost.stalled += slots * times.stalled;
     cost.sharding += slots * times.sharding;
     cost.gather_cycles += slots * times.gather_cycle;
-    cost.gathers_ahead = std::max(cost.gathers_ahead, chunk.cycle_of(SlotPhase::Forward).ahead);
+    cost.gathers_ahead = std::max(cost.gathers_ahead, chunk.cycle[SlotPhase::Forward].ahead);
     cost.offload += slots * chunk.copy_time;
     if (in.plan.offload_activations) cost.copy_wait += slots * copy_wait(in, chunk, messages);
-    if (costs.listed == 0.0)
-      cost.copy_wait +=
-          (slots - 1.0) * chunk.reducing[static_cast<std::size_t>(SlotPhase::Backward)];
+    if (costs.listed == 0.0) cost.copy_wait += (slots - 1.0) * chunk.reducing[SlotPhase::Backward];
     computing += slots * (times.forward_passing + times.backward_passing);
     gathering += slots * (times.forward_exposed() + times.backward_exposed());
     sending += slots * sending_of(costs, position);
@@ -134,7 +132,7 @@ void add_warmup(const StageCosts& costs, StageCost& cost) {
   cost.warmup = cost.warmup_launch = 0.0;
   for (std::size_t i = 0; i < profile.position.size(); ++i) {
     const auto position = static_cast<std::size_t>(profile.position[i]);
-    const BlockCost& forward = costs.chunk(position).of(SlotPhase::Forward);
+    const BlockCost& forward = costs.chunk(position).slot[SlotPhase::Forward];
     cost.warmup += profile.warmup[i] * (forward.time + sending_of(costs, position));
     cost.warmup_launch += profile.warmup[i] * forward.launch;
   }
@@ -184,19 +182,19 @@ double mean_over_stages(const StageCosts& costs, double StageCost::*quantity) {
 }
 
 PassTimes pass_times(const ChunkCost& chunk, const ScheduleProfile& profile) {
-  const BlockCost& forward = chunk.of(SlotPhase::Forward);
-  const BlockCost& whole = chunk.of(SlotPhase::Backward);
-  const BlockCost& input = chunk.of(SlotPhase::BackwardInput);
-  const BlockCost& weight = chunk.of(SlotPhase::BackwardWeight);
+  const BlockCost& forward = chunk.slot[SlotPhase::Forward];
+  const BlockCost& whole = chunk.slot[SlotPhase::Backward];
+  const BlockCost& input = chunk.slot[SlotPhase::BackwardInput];
+  const BlockCost& weight = chunk.slot[SlotPhase::BackwardWeight];
   const auto backward = [&](double BlockCost::*member) {
     const double split = input.*member + weight.*member;
     return profile.mixes_backward    ? std::min(split, whole.*member)
            : profile.splits_backward ? split
                                      : whole.*member;
   };
-  const double split_cycle = chunk.cycle_of(SlotPhase::BackwardInput).next +
-                             chunk.cycle_of(SlotPhase::BackwardWeight).next;
-  const double whole_cycle = chunk.cycle_of(SlotPhase::Backward).next;
+  const double split_cycle =
+      chunk.cycle[SlotPhase::BackwardInput].next + chunk.cycle[SlotPhase::BackwardWeight].next;
+  const double whole_cycle = chunk.cycle[SlotPhase::Backward].next;
   const double cycle = profile.mixes_backward    ? std::min(split_cycle, whole_cycle)
                        : profile.splits_backward ? split_cycle
                                                  : whole_cycle;
@@ -209,7 +207,7 @@ PassTimes pass_times(const ChunkCost& chunk, const ScheduleProfile& profile) {
           forward.interference + backward(&BlockCost::interference),
           forward.stalled + backward(&BlockCost::stalled),
           forward.sharding + backward(&BlockCost::sharding),
-          chunk.cycle_of(SlotPhase::Forward).next + cycle};
+          chunk.cycle[SlotPhase::Forward].next + cycle};
 }
 
 Bytes plan_memory(const CutContext& cut, const Plan& plan, StageCostCache& cache) {

@@ -11,12 +11,12 @@ namespace {
 // The peak of a stage whose chunks are alike: it does not matter which chunk a microbatch is held
 // of.
 double peak_of_like_chunks(const StageProfile& profile, const ChunkCost& chunk) {
-  const double forwarded = chunk.of(SlotPhase::Forward).net;
-  const double half_done = forwarded + chunk.of(SlotPhase::BackwardInput).net;
+  const double forwarded = chunk.slot[SlotPhase::Forward].net;
+  const double half_done = forwarded + chunk.slot[SlotPhase::BackwardInput].net;
   double highest = 0.0;
   for (const HeldActivations& held : profile.held) {
     const double level = held.all_forwarded * forwarded + held.all_half_done * half_done;
-    highest = std::max(highest, level + chunk.of(held.slot).rise);
+    highest = std::max(highest, level + chunk.slot[held.slot].rise);
   }
   return highest;
 }
@@ -37,13 +37,13 @@ double activation_peak(const PipelineLayout& layout, const ChunkCosts& chunks, s
   for (const HeldActivations& held : profile.held) {
     double level = 0.0;
     for (std::size_t i = 0; i < count; ++i)
-      level += held.forwarded[i] * chunk(i)->of(SlotPhase::Forward).net;
+      level += held.forwarded[i] * chunk(i)->slot[SlotPhase::Forward].net;
     for (std::size_t i = 0; layout.profile->splits_backward && i < count; ++i) {
-      level += held.half_done[i] *
-               (chunk(i)->of(SlotPhase::Forward).net + chunk(i)->of(SlotPhase::BackwardInput).net);
+      level += held.half_done[i] * (chunk(i)->slot[SlotPhase::Forward].net +
+                                    chunk(i)->slot[SlotPhase::BackwardInput].net);
     }
     const ChunkCost& at_hand = *chunk(static_cast<std::size_t>(held.chunk));
-    highest = std::max(highest, level + at_hand.of(held.slot).rise);
+    highest = std::max(highest, level + at_hand.slot[held.slot].rise);
   }
   return highest;
 }

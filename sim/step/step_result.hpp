@@ -20,8 +20,8 @@ struct TimeBreakdown {
   Seconds optimizer;
   // The time that these kernels take longer because collectives run beside them.
   Seconds interference;
-  // Communication that no kernel ran beside, by Axis.
-  std::array<Seconds, 5> exposed{};
+  // Communication that no kernel ran beside.
+  EnumArray<Axis, Seconds> exposed{};
   // Copies of activations to and from the host that no kernel ran beside.
   Seconds offload;
   // Waiting for other stages.
@@ -39,8 +39,6 @@ struct TimeBreakdown {
   Seconds total() const {
     return compute() + optimizer + interference + exposed_total() + offload + bubble + host + stall;
   }
-  Seconds& exposed_on(Axis axis) { return exposed[static_cast<std::size_t>(axis)]; }
-  Seconds exposed_on(Axis axis) const { return exposed[static_cast<std::size_t>(axis)]; }
 };
 
 // The times at which the ops of a rank ran, by op number.

@@ -9,7 +9,7 @@ using nlohmann::ordered_json;
 ordered_json time_json(const TimeBreakdown& time) {
   ordered_json exposed = ordered_json::object();
   for (const Axis axis : {Axis::Tensor, Axis::Data, Axis::Pipeline, Axis::Context, Axis::Expert})
-    exposed[name_of(axis)] = time.exposed_on(axis).value();
+    exposed[name_of(axis)] = time.exposed[axis].value();
   return {{"compute_s", time.compute().value()},
           {"gemm_s", time.gemm.value()},
           {"attention_s", time.attention.value()},
@@ -26,8 +26,7 @@ ordered_json time_json(const TimeBreakdown& time) {
 
 ordered_json memory_json(const MemoryPeak& memory) {
   ordered_json breakdown = ordered_json::object();
-  for (int i = 0; i < kMemoryCategories; ++i) {
-    const auto category = static_cast<MemoryCategory>(i);
+  for (const MemoryCategory category : enumerators<MemoryCategory>()) {
     breakdown[name_of(category)] = memory.of(category).value();
   }
   return {{"peak_bytes", memory.peak.value()}, {"breakdown", std::move(breakdown)}};

@@ -1,5 +1,5 @@
 // Calibration on steps that a known profile made: it must find that profile back, as far as the
-// steps tell, and predict plans that it has not seen.
+// steps determine, and predict plans that it has not seen.
 #include "calibration/calibrate.hpp"
 
 #include <gmock/gmock.h>
@@ -355,7 +355,7 @@ TEST(Calibrate, KeepsWhereEachFigureCameFrom) {
   EXPECT_GE(rate.high, calibration.cluster.accelerator.kernel_curves[0].flop_rate.value());
 }
 
-// A first profile has no curves, and what no timing tells of one stays a guess. Kept in a file, it
+// A first profile has no curves, and what no timing determines of one stays a guess. Kept in a file, it
 // rests on the same figures as before.
 TEST(Calibrate, WrittenAndReadBackRestsOnTheSameFigures) {
   ClusterSpec first = four_hosts(1.0, 1.0);

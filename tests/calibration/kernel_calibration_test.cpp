@@ -140,16 +140,16 @@ TEST(KernelCalibration, FindsBothFiguresOfSmallAndLargeKernelsWithinTheirInterva
 // errors, only seven in ten would.
 TEST(KernelCalibration, IntervalsOfFewTimingsAreAsWideAsTheyHaveToBe) {
   Draw draw;
-  int told = 0, covered = 0;
+  int determined = 0, covered = 0;
   for (int i = 0; i < kMachines; ++i) {
     const Drawn drawn = draw.machine({1e-4});
     const Refitted refitted = refit(drawn.first, draw.timings(drawn, 2));
     if (!is_determined(refitted.overhead.verdict)) continue;
-    ++told;
+    ++determined;
     covered += covers(refitted.overhead, drawn.truth.overhead.value());
   }
-  EXPECT_GT(told, kMachines / 2);
-  EXPECT_GE(covered, told * 92 / 100);
+  EXPECT_GT(determined, kMachines / 2);
+  EXPECT_GE(covered, determined * 92 / 100);
 }
 
 // Whatever was timed: mixed sizes, few steps, kernels that a curve does not describe.

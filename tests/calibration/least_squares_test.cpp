@@ -1,4 +1,4 @@
-// The fit finds what made the data, says how sure it is, and refuses what the data do not tell.
+// The fit finds what made the data, says how sure it is, and refuses what the data do not determine.
 #include "calibration/least_squares.hpp"
 
 #include <gtest/gtest.h>
@@ -114,14 +114,14 @@ TEST(LeastSquares, StaysWhereTheDataAskForMoreThanTheLimit) {
   EXPECT_EQ(result.parameters[0].value, 1.0);
 }
 
-// All sizes are small beside a: b is at least something, and nothing tells what lies beyond.
+// All sizes are small beside a: b is at least something, and nothing determines what lies beyond.
 TEST(LeastSquares, StaysWhereTheDataSayOnlyABound) {
   for (const double first : {1e3, 1e8, 1e15}) {
     const FitResult result =
         fit({{"a", 1.0, 1e-3, 1e6}, {"b", first, 1e-3, 1e18}}, line_residuals(20.0, 1e12, 0.02));
     EXPECT_FALSE(is_determined(result.parameters[1].verdict)) << first;
     EXPECT_EQ(result.parameters[1].value, first);
-    // Too low a first value is told; of those that are as good as any other nothing is.
+    // The fit reports a first value that is too low, and nothing of those that are as good as any other.
     EXPECT_EQ(result.parameters[1].verdict == FitVerdict::PushedToLimit, first == 1e3);
   }
 }
@@ -154,7 +154,6 @@ TEST(ProfileFit, FindsTheFiguresThatMadeTheTimings) {
     for (const std::int64_t k : {256, 1024, 4096}) {
       KernelTiming timing;
       timing.accelerator = "h100-sxm";
-      timing.op = "gemm bf16";
       timing.kernels = {{OpKind::Gemm, GemmWork{.m = m, .n = 4096, .k = k}, {}}};
       timing.measured = predict(timing, truth);
       timings.push_back(timing);

@@ -56,7 +56,7 @@ TEST(StackCalibration, NoSlowdownHasTheResidualThatItsSamplesHave) {
   EXPECT_NEAR(found.figure.residual, 0.6745 * 0.05, 0.015);  // the median of a normal deviation
 }
 
-// Kernels that ran faster beside collectives than alone tell of something else.
+// Kernels that ran faster beside collectives than alone are due to something else.
 TEST(StackCalibration, KernelsThatAreFasterBesideCollectivesLeaveTheSlowdown) {
   const Slowdown found = slowdown_of(samples_around(-0.3, 0.05));
   EXPECT_EQ(found.figure.fit.verdict, FitVerdict::PushedToLimit);

@@ -164,6 +164,18 @@ inline nlohmann::json json_of(const std::string& line) {
   return nlohmann::json::parse(result.output, nullptr, false);
 }
 
+// Interrupts a command at work, whose result is then partial.
+inline nlohmann::json interrupted_json(
+    const std::string& line, std::chrono::milliseconds working = std::chrono::milliseconds(700)) {
+  RunningCommand running(line + " --json -");
+  running.interrupt_at_work(working);
+  const CommandResult result = running.finish();
+  EXPECT_EQ(result.exit_code, 130) << line << '\n' << result.errors;
+  const nlohmann::json document = nlohmann::json::parse(result.output, nullptr, false);
+  EXPECT_TRUE(document.is_object() && document.value("partial", false)) << result.output;
+  return document;
+}
+
 // Checks that the command ends with this code, and that its messages have all fragments.
 inline void expect_errors(int exit_code, const std::string& line,
                           const std::vector<std::string>& fragments,

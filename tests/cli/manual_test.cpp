@@ -1,6 +1,7 @@
 // The manual page and the completion name all that --help does.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <regex>
 #include <sstream>
 #include <string>
@@ -57,8 +58,9 @@ std::string joined(const std::vector<std::string>& words) {
 std::string completions(const std::string& script, std::vector<std::string> words,
                         const std::string& current) {
   const std::string line = joined(words) + " '" + current + "'";
-  const std::string bash = "source " + script + "; COMP_WORDS=(" + line +
-                           "); COMP_CWORD=" + std::to_string(words.size() + 1) +
+  const std::string program = std::filesystem::path(SHARDWRIGHT_COMMAND).parent_path();
+  const std::string bash = "PATH=" + program + ":$PATH; source " + script + "; COMP_WORDS=(" +
+                           line + "); COMP_CWORD=" + std::to_string(words.size() + 1) +
                            "; _shardwright; printf '%s\n' \"${COMPREPLY[@]}\"";
   const ScratchFolder folder;
   const std::string command = "bash -c '" + std::regex_replace(bash, std::regex("'"), "'\\''") +
@@ -77,6 +79,7 @@ TEST(Manual, NamesEverySubcommandAndOption) {
     const std::string section = page.substr(start, page.find("\n.S", start + 1) - start);
     for (const std::string& option : help.options)
       EXPECT_NE(section.find(option + "\\fR"), std::string::npos) << joined(words) << option;
+    EXPECT_EQ(section.find("\n.PP\nExit codes"), std::string::npos) << joined(words);
     EXPECT_FALSE(words.size() < 2 && help.options.empty()) << joined(words);
   });
   EXPECT_GT(commands, 20);
@@ -96,6 +99,7 @@ TEST(Completion, OffersEverySubcommandAndOption) {
   });
   EXPECT_EQ(completions(script, {"clusters"}, "sh"), "\nshow\n");
   EXPECT_EQ(completions(script, {"plan", "--model"}, "a"), "\n\n");
+  EXPECT_EQ(completions(script, {"run"}, "--st"), "\n--steps\n") << "the executor's options";
 }
 
 }  // namespace

@@ -72,6 +72,7 @@ TEST(SimulateCommand, StepsHaveAnInterval) {
   };
   const double own = relative_width(step_on("megatron-core", "event"));
   EXPECT_GT(relative_width(step_on("generic-megatron", "event")), own);
+  EXPECT_GT(relative_width(step_on("generic-megatron --set stack.name=ours", "event")), own);
   EXPECT_NEAR(relative_width(step_on("megatron-core", "bound")), own, 1e-12)
       << "a bound has no errors of its own";
   EXPECT_TRUE(step_on("shardwright", "event")["step_interval_s"].is_null());
@@ -165,26 +166,18 @@ TEST(PlanCommand, ReportNamesTheBestPlanAndTheSearch) {
 
 // A search that takes far longer than the test waits.
 TEST(PlanCommand, InterruptedSearchesExitWith130) {
-  RunningCommand running(
+  interrupted_json(
       "plan --model llama3.1-405b --cluster dgx-h100 --gpus 256..16384 --global-batch auto "
-      "--seq-len 8192 --threads 1 --json -");
-  running.interrupt_at_work();
-  const CommandResult result = running.finish();
-  EXPECT_EQ(result.exit_code, 130) << result.errors;
-  EXPECT_EQ(json::parse(result.output, nullptr, false).value("partial", false), true);
+      "--seq-len 8192 --threads 1");
 }
 
 // Also while the batch is looked for: what was found until then is printed.
 TEST(PlanCommand, AnInterruptedSearchForTheBatchHasABestSoFar) {
   for (const std::string gpus : {"512", "64..512"}) {
-    RunningCommand running(
+    const json document = interrupted_json(
         "plan --model llama3-70b --cluster dgx-h100 --gpus " + gpus +
-        " --global-batch auto --max-global-batch 1048576 --seq-len 8192 --threads 1 --json -");
-    running.interrupt_at_work(std::chrono::seconds(3));
-    const CommandResult result = running.finish();
-    ASSERT_EQ(result.exit_code, 130) << result.errors;
-    const json document = json::parse(result.output);
-    EXPECT_TRUE(document["partial"].get<bool>());
+            " --global-batch auto --max-global-batch 1048576 --seq-len 8192 --threads 1",
+        std::chrono::seconds(3));
     ASSERT_FALSE(document["plans"].empty()) << gpus;
     EXPECT_GT(document["plans"][0]["plan"]["global_batch"].get<std::int64_t>(), 0);
   }
@@ -278,14 +271,9 @@ TEST(CompareCommand, SaysByWhatItJudges) {
 
 // Work of which one simulation takes far longer than the test waits.
 TEST(ExplainCommand, InterruptsPrintWhatIsDone) {
-  RunningCommand running(
+  const json document = interrupted_json(
       "explain --model llama3.1-405b --cluster dgx-h100 --gpus 128 --tp 8 --pp 16 --global-batch "
-      "7900 --seq-len 8192 --json -");
-  running.interrupt_at_work();
-  const CommandResult result = running.finish();
-  EXPECT_EQ(result.exit_code, 130) << result.errors;
-  const json document = json::parse(result.output, nullptr, false);
-  EXPECT_EQ(document.value("partial", false), true);
+      "7900 --seq-len 8192");
   EXPECT_LT(document["sensitivities"].size(), 7U);
   EXPECT_GT(document["step_s"].get<double>(), 0.0);
 }
@@ -385,6 +373,17 @@ TEST(ValidateCommand, ToleranceDecidesTheExitCode) {
   EXPECT_EQ(run_command("validate " + rows + " --fail-over 1,1000").exit_code, 5);
 }
 
+TEST(ValidateCommand, SimulatedRowsHaveTheSameInterval) {
+  const ScratchFolder folder;
+  for (const char* grade : {"A", "B"}) {
+    json measured = row("x", 32);
+    measured["grade"] = grade;
+    const std::string rows = folder.write("rows.jsonl", lines({measured}));
+    EXPECT_EQ(json_of("simulate --row " + rows + ":x")["step_interval_s"],
+              json_of("validate " + rows)["rows"][0]["interval"]);
+  }
+}
+
 TEST(ValidateCommand, SkippedRowsAreListedWithTheirReason) {
   const ScratchFolder folder;
   json bad = row("bad", 32);
@@ -421,12 +420,7 @@ TEST(ValidateCommand, InterruptsPrintTheRowsThatAreDone) {
   const ScratchFolder folder;
   std::vector<json> rows;
   for (int i = 0; i < 60; ++i) rows.push_back(row(std::to_string(i), 120000));
-  RunningCommand running("validate " + folder.write("rows.jsonl", lines(rows)) + " --json -");
-  running.interrupt_at_work();
-  const CommandResult result = running.finish();
-  EXPECT_EQ(result.exit_code, 130) << result.errors;
-  const json document = json::parse(result.output, nullptr, false);
-  EXPECT_EQ(document.value("partial", false), true);
+  const json document = interrupted_json("validate " + folder.write("rows.jsonl", lines(rows)));
   EXPECT_LT(document["rows"].size(), 60U);
 }
 

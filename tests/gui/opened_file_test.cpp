@@ -312,8 +312,8 @@ TEST_F(OpenedFileTest, AFollowerReadsLongMetricsInParts) {
   for (std::size_t i = 0; i < kSteps; ++i)
     lines += "{\"step\": " + std::to_string(i) + ", \"step_s\": 0.5}\n";
   RunFollower follower;
-  int told = 0;
-  QObject::connect(&follower, &RunFollower::grown, [&] { ++told; });
+  int emitted = 0;
+  QObject::connect(&follower, &RunFollower::grown, [&] { ++emitted; });
   const QString path = write("metrics.jsonl", lines);
   follower.follow(path);
   EXPECT_GT(follower.steps().size(), 0U);
@@ -322,7 +322,7 @@ TEST_F(OpenedFileTest, AFollowerReadsLongMetricsInParts) {
   EXPECT_EQ(follower.damaged_lines(), 0);
   for (std::size_t i = 0; i < kSteps; ++i)
     ASSERT_EQ(follower.steps()[i].step, static_cast<double>(i));
-  EXPECT_GT(told, 0);
+  EXPECT_GT(emitted, 0);
 
   follower.follow(path);
   follower.finish();  // It ends at once, whatever is left.

@@ -63,8 +63,8 @@ TEST_F(PlansViewTest, ABatchThatTheSearchChoseIsTold) {
   choice.global_batch = 0;
   plan(choice);
   const std::int64_t batch = window_.selection().set()->plans.front().plan.global_batch;
-  const QString told = find<QLabel>("summary").text();
-  EXPECT_THAT(told, Says(u"Batch: %1 sequences (chosen: the throughput knee)"_s.arg(batch)));
+  const QString summary = find<QLabel>("summary").text();
+  EXPECT_THAT(summary, Says(u"Batch: %1 sequences (chosen: the throughput knee)"_s.arg(batch)));
   EXPECT_TRUE(is_batch_shown());
 }
 

@@ -266,7 +266,7 @@ TEST_F(ScenarioViewTest, TheScenariosDataHaveEveryField) {
 }
 
 // Returns true if only this label shows the text, with room for all of it.
-bool is_told(const QLabel& problem, const QString& text) {
+bool shows_problem(const QLabel& problem, const QString& text) {
   return problem.isVisible() && problem.text().contains(text) &&
          problem.height() >= problem.heightForWidth(problem.width());
 }
@@ -276,7 +276,7 @@ TEST_F(ScenarioViewTest, AWrongFieldSaysSoBelowItself) {
     const char* field;
     std::string ScenarioChoice::*member;
     const char* value;
-    const char* told;
+    const char* text;
   };
   const auto& model = find<QComboBox>("model");
   const int height = model.height();
@@ -294,7 +294,7 @@ TEST_F(ScenarioViewTest, AWrongFieldSaysSoBelowItself) {
     choice.*wrong.member = wrong.value;
     window_.document().reset(choice);
     const auto& problem = find<QLabel>(QByteArray("problem_").append(wrong.field).constData());
-    EXPECT_TRUE(wait_for([&] { return is_told(problem, to_qstring(wrong.told)); }))
+    EXPECT_TRUE(wait_for([&] { return shows_problem(problem, to_qstring(wrong.text)); }))
         << wrong.field << ", " << problem.height() << " high: " << qPrintable(problem.text());
     EXPECT_EQ(model.height(), height) << "with a wrong " << wrong.field;
   }
@@ -319,12 +319,12 @@ TEST_F(ScenarioViewTest, WhatIsWrongStaysToldUntilItIsChanged) {
   for (const auto key : {Qt::Key_Return, Qt::Key_Tab}) {
     type_name("nosuchmodel", key);
     EXPECT_EQ(window_.document().choice().model, "nosuchmodel");
-    ASSERT_TRUE(wait_for([&] { return is_told(problem, u"no model of this name"_s); }));
+    ASSERT_TRUE(wait_for([&] { return shows_problem(problem, u"no model of this name"_s); }));
     // The focus leaves the field a second time without a change.
     model.setFocus();
     QTest::keyClick(&model, Qt::Key_Return);
     find<QLineEdit>("constraints").setFocus();
-    EXPECT_TRUE(is_told(problem, u"no model of this name"_s));
+    EXPECT_TRUE(shows_problem(problem, u"no model of this name"_s));
     type_name("llama3.2-1b", key);
     EXPECT_EQ(window_.document().choice().model, "llama3.2-1b");
     EXPECT_FALSE(problem.isVisible());
@@ -372,9 +372,9 @@ TEST_F(ScenarioViewTest, NamesThatNoFieldListsAreToldInFull) {
   choice.constraints = "zzz=3; not ; q; w; e; r";
   window_.document().reset(choice);
   const auto& problem = find<QLabel>("problem_constraints");
-  ASSERT_TRUE(wait_for([&] { return is_told(problem, u"zzz"_s); }));
-  for (const char* told : {"micro_batch", "recompute", "\"not\", \"q\", \"w\"", "and 2 more"})
-    EXPECT_THAT(problem.text(), Says(told)) << told;
+  ASSERT_TRUE(wait_for([&] { return shows_problem(problem, u"zzz"_s); }));
+  for (const char* text : {"micro_batch", "recompute", "\"not\", \"q\", \"w\"", "and 2 more"})
+    EXPECT_THAT(problem.text(), Says(text)) << text;
 }
 
 TEST_F(ScenarioViewTest, TheStackOfAClustersFileIsOfferedAndTaken) {

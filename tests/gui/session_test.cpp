@@ -58,9 +58,9 @@ TEST_F(Session, ValuesThatTheFieldsCannotShowAreTold) {
   EXPECT_EQ(window.document().choice().model, "llama3.2-1b");
   EXPECT_EQ(window.findChild<QSpinBox*>(u"global_batch"_s)->value(), 1024);
   EXPECT_EQ(window.findChild<QSpinBox*>(u"seq_len"_s)->value(), 8192);
-  const QString told = window.findChild<MessageBar*>(u"message_bar"_s)->text();
+  const QString message = window.findChild<MessageBar*>(u"message_bar"_s)->text();
   for (const char* text : {"Global batch", "99999999999999", "1000000000", "Sequence", "-5"})
-    EXPECT_THAT(told, Says(text)) << text;
+    EXPECT_THAT(message, Says(text)) << text;
 }
 
 TEST_F(Session, LeavesItsMessagesBehind) {
@@ -113,7 +113,7 @@ class DamagedSession : public testing::Test {
   }
 
   // Opens a window on the session, closes it and returns what it said.
-  QString told() {
+  QString message() {
     MainWindow window(&*settings_);
     window.show();
     choice_ = window.document().choice();
@@ -140,18 +140,18 @@ steps=@Invalid()
 geometry=@ByteArray(\x1\xd9\xd0\xcb\0\x3)
 layout=@ByteArray(zzz)
 )");
-  const QString text = told();
+  const QString text = message();
   for (const char* key : {"recent_files", "plans/scatter_x", "run/steps", "window/layout"})
     EXPECT_THAT(text, Says(key)) << key;
   EXPECT_EQ(choice_.model, "llama3-8b");
-  EXPECT_EQ(told(), QString());
+  EXPECT_EQ(message(), QString());
   EXPECT_EQ(choice_.model, "llama3-8b");
 }
 
 TEST_F(DamagedSession, AScenarioThatIsNoTextIsTold) {
   for (const char* value : {"@Variant(\\0\\0\\x7f\\xff\\x1)", "a, b", "{", "@Size(3 4)"}) {
     session(QByteArray("[General]\nscenario=") + value + "\n");
-    EXPECT_TRUE(told().contains(u"cenario"_s)) << value;
+    EXPECT_TRUE(message().contains(u"cenario"_s)) << value;
     EXPECT_EQ(choice_, ScenarioChoice()) << value;
   }
 }
@@ -160,7 +160,7 @@ TEST_F(DamagedSession, LinesThatHoldNoValueAreTold) {
   session(
       "\x7f"
       "ELF\x02\n[General\nrubbish\n[run]\nsteps=7\n");
-  const QString text = told();
+  const QString text = message();
   EXPECT_EQ(text.section(u'\n', 1), u"session.ini: cannot be read"_s) << qPrintable(text);
   EXPECT_EQ(settings_->value(u"run/steps"_s).toInt(), 7);
 }

@@ -21,7 +21,7 @@ class SweepViewTest : public WindowTest {
     ASSERT_TRUE(is_idle());
   }
   TextTable data() { return window_.findChild<SweepView*>()->table(); }
-  QString told() { return find<QLabel>("knee_reason").text(); }
+  QString reason() { return find<QLabel>("knee_reason").text(); }
   QString hint() {
     const auto* empty = qobject_cast<EmptyState*>(find<Chart>("sweep_chart").parentWidget());
     return empty->is_empty() ? empty->hint() : QString();
@@ -39,8 +39,8 @@ TEST_F(SweepViewTest, AlongGpusTheBatchThatWasChosenIsNamed) {
   ASSERT_FALSE(table.rows.empty());
   const QString batch = table.rows.back()[column];
   EXPECT_GT(batch.toInt(), 0);
-  const QString told = find<QLabel>("knee_reason").text();
-  EXPECT_THAT(told, Says(u"All train %1 sequences"_s.arg(batch)));
+  const QString reason = find<QLabel>("knee_reason").text();
+  EXPECT_THAT(reason, Says(u"All train %1 sequences"_s.arg(batch)));
 
   sweep(planner::SweepAxis::Gpus, *small_set());
   EXPECT_FALSE(find<QLabel>("knee_reason").text().contains(u"All train"_s));
@@ -66,12 +66,12 @@ TEST_F(SweepViewTest, WithoutALinkItSaysThatThereIsNothingToSweep) {
 TEST_F(SweepViewTest, NothingOfTheFormerSweepIsLeftUnderANewChoice) {
   sweep(planner::SweepAxis::GlobalBatch, *small_set());
   ASSERT_FALSE(data().rows.empty());
-  ASSERT_TRUE(told().contains(u"Knee"_s));
+  ASSERT_TRUE(reason().contains(u"Knee"_s));
   window_.selection().choose(1);
   EXPECT_TRUE(data().rows.empty());
   EXPECT_EQ(find<Chart>("sweep_chart").graphCount(), 0);
   find<QToolButton>("stop_sweep").click();
-  EXPECT_THAT(told(), Not(Says("Knee")));
+  EXPECT_THAT(reason(), Not(Says("Knee")));
   EXPECT_THAT(hint(), Says("Stopped before there was a point"));
 }
 

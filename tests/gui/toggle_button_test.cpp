@@ -10,7 +10,7 @@ namespace {
 
 using gui::fixtures::shown;
 
-// WCAG asks for 3 : 1 where a state is told by graphics.
+// WCAG asks for 3 : 1 where graphics show a state.
 TEST(ToggleButton, OnDiffersFromOffInLightAndDark) {
   for (const QPalette& palette : {light_palette(), dark_palette()}) {
     ToggleButton button;

@@ -112,28 +112,28 @@ TEST_F(WindowFilesTest, OffersThatComeTogetherAreAnsweredOneByOne) {
   write_plan("first.json", 5);
   write_plan("second.json", 6);
   write("step.json", to_json(*fixtures::small_step().timeline).dump() + " ");
-  const auto tells = [&](const char* text) { return said().contains(to_qstring(text)); };
+  const auto mentions = [&](const char* text) { return said().contains(to_qstring(text)); };
   ASSERT_TRUE(wait_for([&] {
-    return tells("first.json has changed") && tells("second.json has changed") &&
-           tells("step.json has changed");
+    return mentions("first.json has changed") && mentions("second.json has changed") &&
+           mentions("step.json has changed");
   }));
-  EXPECT_TRUE(tells("bad.json"));
+  EXPECT_TRUE(mentions("bad.json"));
 
   click(u"second.json has changed"_s, "close_message");
-  EXPECT_FALSE(tells("second.json has changed"));
-  EXPECT_TRUE(tells("first.json has changed") && tells("step.json has changed"));
+  EXPECT_FALSE(mentions("second.json has changed"));
+  EXPECT_TRUE(mentions("first.json has changed") && mentions("step.json has changed"));
   // A dismissed offer returns when its file changes again, and the other offers remain.
   write_plan("second.json", 7);
-  ASSERT_TRUE(wait_for([&] { return tells("second.json has changed"); }));
+  ASSERT_TRUE(wait_for([&] { return mentions("second.json has changed"); }));
 
   // The two plans are compared: they are read again together. The timeline's offer waits.
   click(u"first.json has changed"_s, "offer");
   ASSERT_TRUE(shows_plan(5));
-  EXPECT_FALSE(tells("first.json has changed") || tells("second.json has changed"));
-  EXPECT_TRUE(tells("step.json has changed"));
-  EXPECT_TRUE(tells("bad.json"));
+  EXPECT_FALSE(mentions("first.json has changed") || mentions("second.json has changed"));
+  EXPECT_TRUE(mentions("step.json has changed"));
+  EXPECT_TRUE(mentions("bad.json"));
   click(u"step.json has changed"_s, "offer");
-  ASSERT_TRUE(wait_for([&] { return !tells("step.json has changed"); }));
+  ASSERT_TRUE(wait_for([&] { return !mentions("step.json has changed"); }));
 }
 
 TEST_F(WindowFilesTest, AFailureIsToldUntilTheFileIsReadOrTheMessageIsClosed) {

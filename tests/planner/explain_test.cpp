@@ -37,8 +37,8 @@ TEST(Explain, AddsUpCommunicationBeforeItNamesTheLimit) {
   sim::TimeBreakdown& time = result.stages[0].time;
   time.gemm = Seconds(0.36);
   time.attention = Seconds(0.04);
-  time.exposed[static_cast<std::size_t>(Axis::Tensor)] = Seconds(0.2);
-  time.exposed[static_cast<std::size_t>(Axis::Data)] = Seconds(0.3);
+  time.exposed[Axis::Tensor] = Seconds(0.2);
+  time.exposed[Axis::Data] = Seconds(0.3);
   time.bubble = Seconds(0.1);
   const std::vector<TimeShare> shares = time_shares(result);
   EXPECT_EQ(shares[0].use, TimeUse::Communication);
@@ -222,7 +222,7 @@ TEST(Explain, OffloadedActivationsWaitForTheLinkToTheHost) {
   scenario.plan.offload_activations = true;
   const Explanation explanation = explain(scenario);
   const sim::TimeBreakdown& time = explanation.result.time();
-  EXPECT_EQ(time.exposed_on(Axis::Tensor), Seconds());
+  EXPECT_EQ(time.exposed[Axis::Tensor], Seconds());
   ASSERT_GT(time.offload / explanation.result.step, 0.2);
   EXPECT_EQ(explanation.shares[0].use, TimeUse::Offload);
   EXPECT_GT(find(explanation, Resource::HostLinkBandwidth)->gain, 0.02);

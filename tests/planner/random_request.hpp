@@ -46,7 +46,7 @@ inline PlanRequest random_request(std::mt19937& random) {
   return request;
 }
 
-// Kinds of training, from those that the network holds up to those that the host does.
+// Kinds of training, from those that the network delays to those that the host delays.
 enum class Workload { Dense, Small, Experts };
 
 // A published model on any cluster and stack.

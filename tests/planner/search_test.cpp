@@ -341,19 +341,19 @@ TEST(Search, TriesNoContextParallelismThatIsLoweredAsAnother) {
 TEST(Search, TellsTheBestSoFar) {
   PlanRequest request = llama_on_one_node();
   request.front = false;
-  std::vector<std::vector<PlanCandidate>> told;
-  request.found = [&](const std::vector<PlanCandidate>& best) { told.push_back(best); };
+  std::vector<std::vector<PlanCandidate>> found;
+  request.found = [&](const std::vector<PlanCandidate>& best) { found.push_back(best); };
   const SearchResult result = search(request);
-  ASSERT_FALSE(told.empty());
-  for (std::size_t i = 0; i < told.size(); ++i) {
-    EXPECT_TRUE(std::is_sorted(told[i].begin(), told[i].end(),
+  ASSERT_FALSE(found.empty());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    EXPECT_TRUE(std::is_sorted(found[i].begin(), found[i].end(),
                                [](const auto& a, const auto& b) { return a.score < b.score; }));
     if (i == 0) continue;
-    EXPECT_LE(told[i].front().score, told[i - 1].front().score);
+    EXPECT_LE(found[i].front().score, found[i - 1].front().score);
   }
-  ASSERT_EQ(told.back().size(), result.plans.size());
+  ASSERT_EQ(found.back().size(), result.plans.size());
   for (std::size_t i = 0; i < result.plans.size(); ++i)
-    EXPECT_EQ(told.back()[i].plan, result.plans[i].plan);
+    EXPECT_EQ(found.back()[i].plan, result.plans[i].plan);
 }
 
 TEST(Search, StopsWhenAsked) {

@@ -48,7 +48,7 @@ void expect_verdicts(const OutOfMemoryTable& table) {
 }
 
 TEST(ValidationLevel, IsNotBelowTheOneReached) {
-  if (kSanitized) GTEST_SKIP() << "the optimised build tells the level";
+  if (kSanitized) GTEST_SKIP() << "the optimised build shows the level";
   const ValidationReport grade_a = report_of_grades("A"), all = report_of_grades("ABC");
   EXPECT_GE(grade_a.time.n, 690U);
   EXPECT_GE(all.time.n, 2050U);

@@ -45,7 +45,7 @@ std::vector<std::string> places_of_problems(const std::vector<json>& lines) {
 
 TEST(Measurement, IsReadWithAllItsFields) {
   const Measurement row = read({example()}).front();
-  EXPECT_EQ(row.source, (PublishedSource{"An example", "table 1", 2024}));
+  EXPECT_EQ(row.source, (PublishedSource{"An example", "table 1"}));
   EXPECT_EQ(row.scenario->cluster.node.nic.per_node, 4);
   EXPECT_EQ(row.scenario->stack, load_stack("megatron-core"));
   EXPECT_EQ(row.open, std::vector<std::string>{"recompute"});

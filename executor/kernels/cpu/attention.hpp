@@ -1,5 +1,5 @@
 // Causal attention, one head after another, with the scores of a head in memory. Included by
-// cpu_kernels.cpp alone.
+// cpu_kernels.hpp alone.
 //
 //   P = softmax(mask(Q K^T / sqrt(d))),  O = P V
 //   dV = P^T dO,  dS = P (dO V^T - rowsum(dO O)),  dQ = dS K / sqrt(d),  dK = dS^T Q / sqrt(d)

@@ -35,15 +35,15 @@ TEST_F(LargeJsonFile, IsReadAsAnyOtherWhoeverWatches) {
     const std::string text = long_list(count);
     write(text);
     std::uintmax_t read = 0;
-    std::size_t told = 0;
+    std::size_t reports = 0;
     const ReadingWatch watch{[&](std::uintmax_t bytes) {
                                read += bytes;
-                               ++told;
+                               ++reports;
                              },
                              {}};
     EXPECT_EQ(read_large_json_file(file_, kMost, watch), parse_json(text, "text"));
     EXPECT_EQ(read, text.size());
-    EXPECT_EQ(told, text.size() / (1 << 16) + 1);
+    EXPECT_EQ(reports, text.size() / (1 << 16) + 1);
   }
 }
 

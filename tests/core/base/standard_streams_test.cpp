@@ -40,8 +40,8 @@ TEST(Messages, EndWithALineFeed) {
   {
     const StderrTo here(open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600));
     write_to_stderr("on 8 GPUs: ");
-    tell("no plan");
-    tell("");
+    print_message("no plan");
+    print_message("");
   }
   EXPECT_EQ(content_of(file), "on 8 GPUs: no plan\n\n");
 }
@@ -55,7 +55,7 @@ TEST(Messages, ThatNobodyCanReadAreDropped) {
   for (const int nowhere :
        {open("/dev/full", O_WRONLY), open("/dev/null", O_RDONLY), ends[1], -1}) {
     const StderrTo there(nowhere);
-    EXPECT_NO_THROW(tell("nobody reads this"));
+    EXPECT_NO_THROW(print_message("nobody reads this"));
   }
 }
 
@@ -67,7 +67,7 @@ TEST(Messages, OfAClosedStreamGetIntoNoOtherFile) {
     prepare_standard_streams();
     const int opened = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     EXPECT_NE(opened, STDERR_FILENO);
-    tell("a message");
+    print_message("a message");
     close(opened);
   }
   EXPECT_EQ(content_of(file), "");

@@ -60,7 +60,7 @@ class CaseGenerator {
     made.stack = stack();
     do {
       made.plan = plan(made.model);
-    } while (!check_plan(made.model, made.plan).empty());
+    } while (!broken_rules(made.model, nullptr, made.plan).empty());
     return made;
   }
 

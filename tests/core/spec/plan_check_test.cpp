@@ -273,11 +273,12 @@ TEST(PlanCheck, SaysEveryProblemWithItsPlace) {
   Case subject = dense_case();
   subject.plan.global_batch = 130;
   subject.plan.zero_stage = 7;
-  const std::vector<Problem> problems = check_plan(subject.model, subject.plan, 256, "/plan");
-  ASSERT_EQ(problems.size(), 2U);
-  EXPECT_EQ(problems[0],
+  const std::vector<BrokenRule> broken =
+      broken_rules(subject.model, nullptr, subject.plan, 256, "/plan");
+  ASSERT_EQ(broken.size(), 2U);
+  EXPECT_EQ(broken[0].problem,
             (Problem{"/plan/global_batch", "130", "a multiple of 4 (dp x micro_batch)"}));
-  EXPECT_EQ(problems[1], (Problem{"/plan/zero_stage", "7", "0, 1, 2 or 3"}));
+  EXPECT_EQ(broken[1].problem, (Problem{"/plan/zero_stage", "7", "0, 1, 2 or 3"}));
 }
 
 RC_GTEST_PROP(PlanCheck, TheFastPathNamesTheFirstOfTheReportedRules, ()) {

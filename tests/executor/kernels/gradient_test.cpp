@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "executor/data/hash.hpp"
-#include "executor/kernels/kernels.hpp"
+#include "executor/kernels/cpu/cpu_kernels.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -48,8 +48,8 @@ void expect_gradient(const char* what, Values& x, const Values& gradient,
 }
 
 Kernels& kernels() {
-  static const std::unique_ptr<Kernels> made = make_cpu_kernels_in_fp64();
-  return *made;
+  static CpuKernels<double> made;
+  return made;
 }
 
 TEST(Gradient, OfLinear) {

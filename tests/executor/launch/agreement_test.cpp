@@ -197,7 +197,7 @@ TEST(PlanForOthers, OfOneRankIsReportedToTheOthers) {
   }
 }
 
-// No other rank can be told: rank 0 knows of no others and trains by itself.
+// Rank 0 can inform no other rank: it knows of no others and trains by itself.
 TEST(PlanForOthers, IsReportedWithoutOtherRanks) {
   const auto folder = scratch_path("alone");
   LaunchedRanks ranks(

@@ -115,7 +115,7 @@ TEST(LaunchPlace, RefusesNumbersOutOfRange) {
               testing::HasSubstr("OMPI_COMM_WORLD_RANK" + found));
 }
 
-// A rank that knows its number and the rendezvous can tell the others that it will not join.
+// A rank that knows its number and the rendezvous can inform the others that it will not join.
 TEST(LaunchPlace, IsKnownToTheOthersIfRankAndMasterAreValid) {
   const Variables good = {{"RANK", "3"},
                           {"WORLD_SIZE", "4"},

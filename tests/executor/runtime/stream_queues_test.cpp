@@ -55,15 +55,15 @@ TEST(StreamQueues, KeepTheOrderOfQueuesAndWaits) {
 }
 
 TEST(StreamQueues, StopAtTheFirstFailureAndNameIt) {
-  int told = 0;
+  int calls = 0;
   bool ran = false;
-  const auto queues = make_stream_queues(2, {[&told] { ++told; }, nullptr});
+  const auto queues = make_stream_queues(2, {[&calls] { ++calls; }, nullptr});
   queues->begin(3);
   queues->issue(0, op_of(0, {}, [] { throw std::runtime_error("broken"); }));
   queues->issue(1, op_of(1, {0}, [&ran] { ran = true; }));
   queues->issue(0, op_of(2, {1}, [&ran] { ran = true; }));
   EXPECT_THROW(queues->drain(), OpError);
-  EXPECT_EQ(told, 1);
+  EXPECT_EQ(calls, 1);
   EXPECT_FALSE(ran);
 }
 

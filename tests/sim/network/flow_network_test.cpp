@@ -139,7 +139,7 @@ RC_GTEST_PROP(FlowNetwork, RatesOfADenseNetworkEqualTheReferenceAfterEveryChange
   }
 }
 
-// Rates follow from what moved_paths() and changed_levels() tell.
+// Rates follow from moved_paths() and changed_levels().
 RC_GTEST_PROP(FlowNetwork, ResolveTellsEveryChangeOfBottlenecksAndLevels, (std::uint32_t seed)) {
   Random random(seed);
   const MaxMinProblem paths = all_pairs(any_fabric(random), any_below(random, 2) == 0, random);

@@ -88,8 +88,8 @@ TEST(ExpertStep, TakesAsMuchLongerAsTheFullestRankHasMoreToDo) {
   EXPECT_GT(longer, 1.15);  // attention's products are no experts'
   EXPECT_LT(longer, 1.0 + 0.2 * 1.4237);
   // Neither are the latencies of the exchanges.
-  const double exchanged = learned.stages[0].time.exposed_on(Axis::Expert) /
-                           even.stages[0].time.exposed_on(Axis::Expert);
+  const double exchanged =
+      learned.stages[0].time.exposed[Axis::Expert] / even.stages[0].time.exposed[Axis::Expert];
   EXPECT_GT(exchanged, 1.15);
   EXPECT_LT(exchanged, 1.0 + 0.2 * 1.4237);
 }
@@ -117,9 +117,9 @@ TEST(ExpertStep, ExchangesHideBehindTheKernelsOfAnotherMicrobatchAtMost) {
   scenario.plan.overlap.expert_microbatches = true;
   scenario.stack.overlap.expert_parallel_share = 0.5;
   const StepResult beside = simulate_step(scenario);
-  const Seconds exposed = alone.stages[0].time.exposed_on(Axis::Expert);
+  const Seconds exposed = alone.stages[0].time.exposed[Axis::Expert];
   // Kernels take longer than the exchanges here: half of these hide.
-  EXPECT_NEAR(beside.stages[0].time.exposed_on(Axis::Expert) / exposed, 0.5, 0.02);
+  EXPECT_NEAR(beside.stages[0].time.exposed[Axis::Expert] / exposed, 0.5, 0.02);
   EXPECT_LT(beside.step, alone.step);
 }
 

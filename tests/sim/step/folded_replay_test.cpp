@@ -62,7 +62,8 @@ class NaiveReplay {
   void issue_after(std::size_t hold) {
     for (std::size_t id = 0; id < ops_.size(); ++id) {
       if (ops_[id].hold == hold)
-        events_.schedule_after(Seconds(ops_[id].issued), EventPriority::Completion, {id, true});
+        events_.schedule_at(events_.now() + Seconds(ops_[id].issued), EventPriority::Completion,
+                            {id, true});
     }
   }
 
@@ -152,7 +153,8 @@ class NaiveReplay {
 
   void start(std::size_t id) {
     ops_[id].is_started = true;
-    events_.schedule_after(Seconds(ops_[id].duration), EventPriority::Completion, {id, false});
+    events_.schedule_at(events_.now() + Seconds(ops_[id].duration), EventPriority::Completion,
+                        {id, false});
   }
 
   void start_what_can() {
@@ -304,7 +306,7 @@ TEST(FoldedReplay, OfOneRankIsTheSumOfItsOps) {
   }
 }
 
-// Two stages whose sends hold up the kernels after them: each waits for the other one to receive,
+// Two stages whose sends delay the kernels after them: each waits for the other one to receive,
 // which its host has asked for long before.
 TEST(FoldedReplay, SendsThatHoldUpTheirStageDoNotLock) {
   LoweringCase made = small_case(2);

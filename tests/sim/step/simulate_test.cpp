@@ -81,10 +81,8 @@ TEST(ExposedReductions, AreNotBlamedOnTheShortCollectiveBehindThem) {
   const StepResult beside = simulate_step(scenario);
   plan.overlap.grad_reduce = false;
   const StepResult behind = simulate_step(scenario);
-  const Seconds more_dp =
-      behind.time().exposed_on(Axis::Data) - beside.time().exposed_on(Axis::Data);
-  const Seconds more_tp =
-      behind.time().exposed_on(Axis::Tensor) - beside.time().exposed_on(Axis::Tensor);
+  const Seconds more_dp = behind.time().exposed[Axis::Data] - beside.time().exposed[Axis::Data];
+  const Seconds more_tp = behind.time().exposed[Axis::Tensor] - beside.time().exposed[Axis::Tensor];
   EXPECT_GT(more_dp / beside.step, 0.01);
   EXPECT_LT(more_tp / more_dp, 0.05);
 }
@@ -98,7 +96,7 @@ TEST(GradientNorm, IsReportedUnderTheGroupThatItRunsOver) {
   scenario.plan.pp = 1;
   scenario.plan.global_batch = 4;
   const auto exposed = [&scenario](Axis axis) {
-    return simulate_step(scenario).stages[0].time.exposed_on(axis);
+    return simulate_step(scenario).stages[0].time.exposed[axis];
   };
   EXPECT_EQ(simulate_step(scenario).stages[0].time.exposed_total(), Seconds(0));
   scenario.plan.pp = 4;
@@ -122,7 +120,7 @@ TEST(InputGradients, ReducedAfterTheWeightGradientsAreExposed) {
   scenario.stack.overlap.input_gradient = false;
   const StepResult after = simulate_step(scenario);
   const auto exposed = [](const StepResult& result) {
-    return result.stages[0].time.exposed_on(Axis::Tensor).value();
+    return result.stages[0].time.exposed[Axis::Tensor].value();
   };
   EXPECT_GT(exposed(after), 1.5 * exposed(beside));
   EXPECT_LT(exposed(after), 2.5 * exposed(beside));

@@ -1,0 +1,375 @@
+// The computations of a decoder on one CPU core with Eigen, for activations and states of one
+// format: fp32, or fp64 as a reference for tests.
+#pragma once
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <optional>
+#include <vector>
+
+#include "executor/kernels/cpu/attention.hpp"
+#include "executor/kernels/cpu/eigen_maps.hpp"
+#include "executor/kernels/kernels.hpp"
+
+namespace shardwright::executor {
+
+// A row minus its mean (LayerNorm, arXiv 1607.06450, only), divided by its root mean square
+// (RMSNorm, arXiv 1910.07467).
+//
+//   LayerNorm  y = (x - mean) r w + b, r = 1 / sqrt(var + eps)
+//   RMSNorm    y = x r w,              r = 1 / sqrt(mean(x^2) + eps)
+template <class Real>
+struct NormalisedRow {
+  Eigen::Array<Real, 1, Eigen::Dynamic> values;
+  Real inverse_deviation;
+
+  NormalisedRow(const NormShape& shape, const ConstRowMap<Real>& x) : values(x) {
+    if (shape.kind == NormKind::LayerNorm) values -= values.mean();
+    inverse_deviation =
+        Real(1) / std::sqrt(values.square().mean() + static_cast<Real>(shape.epsilon));
+    values *= inverse_deviation;
+  }
+};
+
+// Returns the rotation of each pair of a head at one position, as a point on the unit circle.
+template <class Real>
+std::vector<std::complex<Real>> rotations_at(const RopeShape& shape, std::int64_t position,
+                                             bool inverse) {
+  std::vector<std::complex<Real>> rotations;
+  for (std::int64_t i = 0; i < shape.rotated / 2; ++i) {
+    const double angle =
+        static_cast<double>(position) *
+        std::pow(shape.theta, -2.0 * static_cast<double>(i) / static_cast<double>(shape.rotated));
+    rotations.push_back(std::complex<Real>(std::polar(1.0, inverse ? -angle : angle)));
+  }
+  return rotations;
+}
+
+template <class Real>
+void rotate_head(const std::vector<std::complex<Real>>& rotations, Real* head) {
+  const auto half = static_cast<std::int64_t>(rotations.size());
+  for (std::int64_t i = 0; i < half; ++i) {
+    const Real cosine = rotations[static_cast<std::size_t>(i)].real();
+    const Real sine = rotations[static_cast<std::size_t>(i)].imag();
+    const Real first = head[i], second = head[i + half];
+    head[i] = first * cosine - second * sine;
+    head[i + half] = second * cosine + first * sine;
+  }
+}
+
+// The value of an activation function and its derivative.
+template <class Real>
+struct ActivationValue {
+  Real value, slope;
+};
+
+// GELU is the tanh approximation (arXiv 1606.08415) of GPT-2.
+template <class Real>
+ActivationValue<Real> activate(Activation kind, Real x) {
+  if (kind == Activation::Relu) return {std::max(x, Real(0)), x > Real(0) ? Real(1) : Real(0)};
+  if (kind == Activation::Silu) {
+    const Real sigmoid = Real(1) / (Real(1) + std::exp(-x));
+    return {x * sigmoid, sigmoid * (Real(1) + x * (Real(1) - sigmoid))};
+  }
+  const Real scale = std::sqrt(Real(2) / Real(M_PI)), cubic = Real(0.044715);
+  const Real t = std::tanh(scale * (x + cubic * x * x * x));
+  const Real inner = scale * (Real(1) + Real(3) * cubic * x * x);
+  return {Real(0.5) * x * (Real(1) + t),
+          Real(0.5) * (Real(1) + t) + Real(0.5) * x * (Real(1) - t * t) * inner};
+}
+
+// Returns the row of the shard for a token, or nothing if another rank holds it (Megatron-LM, arXiv
+// 1909.08053, section 3).
+inline std::optional<std::int64_t> row_of(const VocabularyShard& shard, std::int32_t token) {
+  const std::int64_t index = token - shard.first;
+  if (index < 0 || index >= shard.count) return std::nullopt;
+  return index;
+}
+
+template <class Real>
+class CpuKernels final : public Kernels {
+ public:
+  Element element() const override {
+    return sizeof(Real) == sizeof(double) ? Element::Float64 : Element::Float32;
+  }
+  Element state_element() const override { return element(); }
+
+  std::shared_ptr<void> allocate(std::size_t bytes) override {
+    constexpr std::size_t kAlignment = 64;
+    const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    void* memory = std::aligned_alloc(kAlignment, rounded == 0 ? kAlignment : rounded);
+    if (memory == nullptr) throw std::bad_alloc();
+    return {memory, &std::free};
+  }
+
+  std::size_t memory_used() const override {
+    constexpr std::size_t kKibibyte = 1024;
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return static_cast<std::size_t>(usage.ru_maxrss) * kKibibyte;
+  }
+
+  void upload(void* to, const void* from, std::size_t bytes) override {
+    std::memcpy(to, from, bytes);
+  }
+
+  void download(void* to, const void* from, std::size_t bytes) override {
+    std::memcpy(to, from, bytes);
+  }
+
+  void linear(const LinearShape& shape, const void* x, const void* weight, const void* bias,
+              void* y, Queue /*queue*/) override {
+    auto out = matrix<Real>(y, shape.rows, shape.outputs);
+    out.noalias() = matrix<Real>(x, shape.rows, shape.inputs) *
+                    matrix<Real>(weight, shape.outputs, shape.inputs).transpose();
+    if (bias != nullptr) out.rowwise() += row<Real>(bias, 0, shape.outputs).matrix();
+  }
+
+  void linear_input_gradient(const LinearShape& shape, const void* dy, const void* weight, void* dx,
+                             Queue /*queue*/) override {
+    matrix<Real>(dx, shape.rows, shape.inputs).noalias() =
+        matrix<Real>(dy, shape.rows, shape.outputs) *
+        matrix<Real>(weight, shape.outputs, shape.inputs);
+  }
+
+  void linear_weight_gradient(const LinearShape& shape, const void* dy, const void* x,
+                              void* dweight, void* dbias, Queue /*queue*/) override {
+    const auto gradient = matrix<Real>(dy, shape.rows, shape.outputs);
+    matrix<Real>(dweight, shape.outputs, shape.inputs).noalias() +=
+        gradient.transpose() * matrix<Real>(x, shape.rows, shape.inputs);
+    if (dbias != nullptr) row<Real>(dbias, 0, shape.outputs).matrix() += gradient.colwise().sum();
+  }
+
+  void norm(const NormShape& shape, const void* x, const void* weight, const void* bias, void* y,
+            Queue /*queue*/) override {
+    for (std::int64_t i = 0; i < shape.rows; ++i) {
+      const NormalisedRow<Real> normalised(shape, row<Real>(x, i, shape.width));
+      auto out = row<Real>(y, i, shape.width);
+      out = normalised.values * row<Real>(weight, 0, shape.width);
+      if (bias != nullptr) out += row<Real>(bias, 0, shape.width);
+    }
+  }
+
+  void norm_backward(const NormShape& shape, const void* dy, const void* residual, const void* x,
+                     const void* weight, void* dx, void* dweight, void* dbias,
+                     Queue /*queue*/) override {
+    for (std::int64_t i = 0; i < shape.rows; ++i) {
+      const NormalisedRow<Real> normalised(shape, row<Real>(x, i, shape.width));
+      const auto gradient = row<Real>(dy, i, shape.width);
+      row<Real>(dweight, 0, shape.width) += gradient * normalised.values;
+      if (dbias != nullptr) row<Real>(dbias, 0, shape.width) += gradient;
+      // The gradient of the normalised row minus the terms of the mean and the deviation.
+      Eigen::Array<Real, 1, Eigen::Dynamic> inner = gradient * row<Real>(weight, 0, shape.width);
+      const Real along = (inner * normalised.values).mean();
+      if (shape.kind == NormKind::LayerNorm) inner -= inner.mean();
+      inner = (inner - normalised.values * along) * normalised.inverse_deviation;
+      if (residual != nullptr) inner += row<Real>(residual, i, shape.width);
+      row<Real>(dx, i, shape.width) = inner;
+    }
+  }
+
+  void rope(const RopeShape& shape, bool inverse, void* data, Queue /*queue*/) override {
+    for (std::int64_t position = 0; position < shape.seq_len; ++position) {
+      const std::vector<std::complex<Real>> rotations =
+          rotations_at<Real>(shape, position, inverse);
+      for (std::int64_t r = position; r < shape.rows; r += shape.seq_len) {
+        Real* start = static_cast<Real*>(data) + r * shape.row_width;
+        for (std::int64_t head = 0; head < shape.heads; ++head)
+          rotate_head(rotations, start + head * shape.head_dim);
+      }
+    }
+  }
+
+  void activation(const ActivationShape& shape, const void* up, void* out,
+                  Queue /*queue*/) override {
+    const std::int64_t row_width = shape.width * (shape.gated ? 2 : 1);
+    for (std::int64_t r = 0; r < shape.rows; ++r) {
+      const Real* in = static_cast<const Real*>(up) + r * row_width;
+      Real* result = static_cast<Real*>(out) + r * shape.width;
+      for (std::int64_t i = 0; i < shape.width; ++i) {
+        const Real value = activate(shape.kind, in[i]).value;
+        result[i] = shape.gated ? value * in[i + shape.width] : value;
+      }
+    }
+  }
+
+  void activation_backward(const ActivationShape& shape, const void* up, const void* dout,
+                           void* dup, Queue /*queue*/) override {
+    const std::int64_t row_width = shape.width * (shape.gated ? 2 : 1);
+    for (std::int64_t r = 0; r < shape.rows; ++r) {
+      const Real* in = static_cast<const Real*>(up) + r * row_width;
+      const Real* gradient = static_cast<const Real*>(dout) + r * shape.width;
+      Real* result = static_cast<Real*>(dup) + r * row_width;
+      for (std::int64_t i = 0; i < shape.width; ++i) {
+        const ActivationValue<Real> gate = activate(shape.kind, in[i]);
+        const Real rest = shape.gated ? in[i + shape.width] : Real(1);
+        result[i] = gradient[i] * rest * gate.slope;
+        if (shape.gated) result[i + shape.width] = gradient[i] * gate.value;
+      }
+    }
+  }
+
+  void add(std::int64_t elements, const void* a, const void* b, void* sum,
+           Queue /*queue*/) override {
+    row<Real>(sum, 0, elements) = row<Real>(a, 0, elements) + row<Real>(b, 0, elements);
+  }
+
+  void attention(const AttentionWork& work, const void* qkv, void* out, void* statistics,
+                 Queue /*queue*/) override {
+    const auto* in = static_cast<const Real*>(qkv);
+    const std::int64_t s = work.q_tokens, dv = work.v_head_dim;
+    for (std::int64_t sequence = 0; sequence < work.batch; ++sequence) {
+      for (std::int64_t head = 0; head < work.heads; ++head) {
+        const HeadPlace place(work, sequence, head);
+        RowMatrix<Real> scores = scaled_scores(work, in, place);
+        auto log_sums = row<Real>(statistics, sequence * work.heads + head, s);
+        for (std::int64_t i = 0; i < s; ++i) {
+          const auto seen = scores.row(i).head(i + 1).array();
+          const Real most = seen.maxCoeff();
+          log_sums(i) = most + std::log((seen - most).exp().sum());
+          to_probabilities(scores, i, log_sums(i));
+        }
+        matrix<Real>(static_cast<Real*>(out) + place.out, s, dv, place.out_width).noalias() =
+            scores * matrix<Real>(in + place.value, s, dv, place.row_width);
+      }
+    }
+  }
+
+  void attention_backward(const AttentionWork& work, const void* qkv, const void* out,
+                          const void* statistics, const void* dout, void* dqkv,
+                          Queue /*queue*/) override {
+    const HeadPlace layout(work, 0, 0);
+    matrix<Real>(dqkv, work.batch * work.q_tokens, layout.row_width).setZero();
+    for (std::int64_t sequence = 0; sequence < work.batch; ++sequence) {
+      for (std::int64_t head = 0; head < work.heads; ++head) {
+        attention_head_backward<Real>(
+            work, HeadPlace(work, sequence, head), static_cast<const Real*>(qkv),
+            static_cast<const Real*>(out),
+            row<Real>(statistics, sequence * work.heads + head, work.q_tokens),
+            static_cast<const Real*>(dout), static_cast<Real*>(dqkv));
+      }
+    }
+  }
+
+  void embedding(const EmbeddingShape& shape, std::span<const std::int32_t> tokens,
+                 const void* table, const void* positions, void* out, Queue /*queue*/) override {
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      const auto token = static_cast<std::int64_t>(i);
+      auto result = row<Real>(out, token, shape.width);
+      const auto held = row_of(shape.vocabulary, tokens[i]);
+      if (held) {
+        result = row<Real>(table, *held, shape.width);
+      } else {
+        result.setZero();
+      }
+      if (positions != nullptr) result += row<Real>(positions, token % shape.seq_len, shape.width);
+    }
+  }
+
+  void embedding_backward(const EmbeddingShape& shape, std::span<const std::int32_t> tokens,
+                          const void* gradient, void* dtable, void* dpositions,
+                          Queue /*queue*/) override {
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      const auto token = static_cast<std::int64_t>(i);
+      const auto here = row<Real>(gradient, token, shape.width);
+      const auto held = row_of(shape.vocabulary, tokens[i]);
+      if (held) row<Real>(dtable, *held, shape.width) += here;
+      if (dpositions != nullptr) row<Real>(dpositions, token % shape.seq_len, shape.width) += here;
+    }
+  }
+
+  void loss_statistics(const LossShape& shape, std::span<const std::int32_t> targets,
+                       const void* logits, void* statistics, Queue /*queue*/) override {
+    auto table = matrix<Real>(statistics, 3, shape.rows);
+    for (std::int64_t r = 0; r < shape.rows; ++r) {
+      const auto here = row<Real>(logits, r, shape.vocabulary.rows).head(shape.vocabulary.count);
+      const auto held = row_of(shape.vocabulary, targets[static_cast<std::size_t>(r)]);
+      table(0, r) = here.maxCoeff();
+      table(1, r) = (here - table(0, r)).exp().sum();
+      table(2, r) = held ? here(*held) : Real(0);
+    }
+  }
+
+  void loss_rescale(std::int64_t rows, const void* own_maxima, void* statistics,
+                    Queue /*queue*/) override {
+    const auto maxima = row<Real>(statistics, 0, rows);
+    row<Real>(statistics, 1, rows) *= (row<Real>(own_maxima, 0, rows) - maxima).exp();
+  }
+
+  void loss_probabilities(const LossShape& shape, const void* logits, const void* statistics,
+                          void* probabilities, double* loss, Queue /*queue*/) override {
+    const auto table = matrix<Real>(statistics, 3, shape.rows);
+    for (std::int64_t r = 0; r < shape.rows; ++r) {
+      const Real log_sum = table(0, r) + std::log(table(1, r));
+      auto out = row<Real>(probabilities, r, shape.vocabulary.rows);
+      out = (row<Real>(logits, r, shape.vocabulary.rows) - log_sum).exp();
+      out.tail(shape.vocabulary.rows - shape.vocabulary.count).setZero();
+      *loss += static_cast<double>(log_sum) - static_cast<double>(table(2, r));
+    }
+  }
+
+  void loss_backward(const LossShape& shape, std::span<const std::int32_t> targets, float scale,
+                     const void* probabilities, void* dlogits, Queue /*queue*/) override {
+    const Real factor = static_cast<Real>(scale);
+    for (std::int64_t r = 0; r < shape.rows; ++r) {
+      auto out = row<Real>(dlogits, r, shape.vocabulary.rows);
+      out = row<Real>(probabilities, r, shape.vocabulary.rows) * factor;
+      const auto held = row_of(shape.vocabulary, targets[static_cast<std::size_t>(r)]);
+      if (held) out(*held) -= factor;
+    }
+  }
+
+  void add_squares(std::int64_t elements, const void* gradient, double* sum,
+                   Queue /*queue*/) override {
+    *sum += row<Real>(gradient, 0, elements).template cast<double>().square().sum();
+  }
+
+  void count_not_finite(std::int64_t elements, Element format, const void* data, double* count,
+                        Queue /*queue*/) override {
+    const auto add = [&](const auto* values) {
+      for (std::int64_t i = 0; i < elements; ++i) *count += std::isfinite(values[i]) ? 0.0 : 1.0;
+    };
+    if (format == Element::Float64) {
+      add(static_cast<const double*>(data));
+    } else {
+      add(static_cast<const float*>(data));
+    }
+  }
+
+  void adamw(std::int64_t elements, const AdamStep& step, const AdamArrays& arrays,
+             const double* gradient_squares, Queue /*queue*/) override {
+    if (!std::isfinite(*gradient_squares)) return;
+    const auto count = static_cast<Real>(step.step);
+    const auto beta1 = static_cast<Real>(step.beta1), beta2 = static_cast<Real>(step.beta2);
+    const Real first_correction = Real(1) - std::pow(beta1, count);
+    const Real second_correction = Real(1) - std::pow(beta2, count);
+    const auto rate = static_cast<Real>(step.learning_rate);
+    const double norm = std::sqrt(*gradient_squares), most = static_cast<double>(step.clip_norm);
+    const Real scale = most > 0.0 && norm > most ? static_cast<Real>(most / norm) : Real(1);
+    const auto scaled = row<Real>(arrays.gradient, 0, elements) * scale;
+    auto first = row<Real>(arrays.first_moment, 0, elements);
+    auto second = row<Real>(arrays.second_moment, 0, elements);
+    auto value = row<Real>(arrays.weight, 0, elements);
+    first = first * beta1 + scaled * (Real(1) - beta1);
+    second = second * beta2 + scaled.square() * (Real(1) - beta2);
+    value *= Real(1) - rate * static_cast<Real>(step.weight_decay);
+    value -= rate * (first / first_correction) /
+             ((second / second_correction).sqrt() + static_cast<Real>(step.epsilon));
+  }
+
+  void zero(void* data, std::size_t bytes, Queue /*queue*/) override {
+    std::memset(data, 0, bytes);
+  }
+
+  void copy(void* to, const void* from, std::size_t bytes, Queue /*queue*/) override {
+    std::memcpy(to, from, bytes);
+  }
+};
+
+}  // namespace shardwright::executor
