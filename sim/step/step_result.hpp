@@ -41,6 +41,9 @@ struct TimeBreakdown {
   }
   Seconds& exposed_on(Axis axis) { return exposed[static_cast<std::size_t>(axis)]; }
   Seconds exposed_on(Axis axis) const { return exposed[static_cast<std::size_t>(axis)]; }
+
+  // Adds each part of `other`, so many times.
+  void add(const TimeBreakdown& other, double times);
 };
 
 // The times at which the ops of a rank ran, by op number.
