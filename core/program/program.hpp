@@ -168,6 +168,8 @@ struct RankProgram {
   std::vector<PartId> covered;
   // The number of ops in all calls together.
   std::uint32_t ops = 0;
+  // The first call of each slot of the schedule, and the one behind the last slot.
+  std::vector<std::uint32_t> slots;
   std::vector<PersistentMemory> persistent;
   StageParameters parameters;
 

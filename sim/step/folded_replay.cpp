@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -29,6 +30,18 @@ struct Gathering {
   std::vector<RendezvousEnd> members;
 };
 
+// A rank's sums when it has come to the begin or the end of a period.
+struct PeriodMark {
+  TimeBreakdown time;
+  std::array<double, kStreams> busy{};
+};
+
+// A receive that was posted ahead, at `host`.
+struct PostedReceive {
+  std::uint32_t op = 0;
+  double host = 0.0;
+};
+
 struct Rank {
   std::vector<OpTime> ops;
   std::array<double, kStreams> stream_free{};
@@ -52,6 +65,11 @@ struct Rank {
   SharedDevice device;
   // The interference of each op, if it is kept.
   std::vector<Seconds> interference;
+  // For the comparison of periods: the marks at both ends of the last one, and the last call of which
+  // an op started when the host had issued it.
+  PeriodMark begin, end;
+  std::size_t led_by_host = 0;
+  std::vector<PostedReceive> posted;
 
   explicit Rank(const Contention& contention) : device(contention) {
     stream_last.fill(kNoOp);
@@ -109,6 +127,7 @@ class Replay {
           moved = post_held(s, rank, call, ops[rank.op]) || moved;
         if (!issue(s, rank, call, ops[rank.op], waits)) return moved;
         moved = true;
+        if (rank.op == 0 && !options_.periods.empty()) mark_period(s, rank);
       }
       add_busy_of(call.block, rank);
       rank.op = 0;
@@ -116,6 +135,12 @@ class Replay {
       if (is_stopped()) return false;
     }
     return moved;
+  }
+
+  void mark_period(std::int32_t s, Rank& rank) const {
+    const StagePeriod& period = options_.periods[static_cast<std::size_t>(s)];
+    if (rank.call == period.first) rank.begin = {rank.time, rank.busy};
+    if (rank.call == period.end) rank.end = {rank.time, rank.busy};
   }
 
   // Asks the stop token every some thousand ops. It is called once a call.
@@ -136,8 +161,10 @@ class Replay {
       const std::vector<FlatOp>& ops = flat_.ops[calls[c].block];
       const bool posts = !ops.empty() && posts_ahead(ops.front()) && stage(s).waits_of(c).empty();
       if (posts) {
-        post_message(s, calls[c], ops.front(),
-                     {s, calls[c].first_op, host + ops.front().launch, 0});
+        const double ready = host + ops.front().launch;
+        post_message(s, calls[c], ops.front(), {s, calls[c].first_op, ready, 0});
+        if (!options_.periods.empty())
+          ranks_[static_cast<std::size_t>(s)].posted.push_back({calls[c].first_op, ready});
       }
       host += flat_.busy[calls[c].block].launch;
     }
@@ -233,11 +260,13 @@ class Replay {
     if (waits_for_message(op)) return resume_host(rank, number);
     Start start;
     if (!find_start(rank, call, op, waits, start)) return false;
-    rank.host = rank.host + op.launch + op.further_launch;
+    const double issued = rank.host + op.launch;
+    rank.host = issued + op.further_launch;
     if (op.kernel) rank.held_by = kNoOp;
     record(rank.ops[number], op, start.cause);
     const bool posted = rank.op == 0 && posts_ahead(op) && waits.empty();
     if (posted) return true;
+    if (start.ready == issued) rank.led_by_host = rank.call;
     if (op.rendezvous != Rendezvous::None) {
       arrive(s, rank, call, op, number, start.ready);
     } else if (is_queued(op)) {
@@ -393,6 +422,71 @@ class Replay {
     for (std::size_t i = 0; i < rank.busy.size(); ++i) rank.busy[i] += busy.stream[i];
   }
 
+  // The number of a call's first op.
+  std::uint32_t first_op(std::size_t s, std::size_t call) const {
+    return program_.stages[s].calls[call].first_op;
+  }
+
+  // True if the host of a stage goes on as before in further periods of length `shift`: it waits for
+  // the device in each, or is ahead of it by more and more.
+  bool host_keeps_up(std::size_t s, double shift) const {
+    const Rank& rank = ranks_[s];
+    const StagePeriod& period = options_.periods[s];
+    double launch = 0.0;
+    bool holds = false;
+    for (std::size_t c = period.first; c < period.end; ++c) {
+      const BlockId block = program_.stages[s].calls[c].block;
+      launch += flat_.busy[block].launch;
+      holds = holds || std::any_of(flat_.ops[block].begin(), flat_.ops[block].end(),
+                                   [](const FlatOp& op) { return op.holds_host; });
+    }
+    if (holds) return true;
+    const std::uint32_t begin = first_op(s, period.begin());
+    const bool led_by_device =
+        std::all_of(rank.posted.begin(), rank.posted.end(), [&](const PostedReceive& receive) {
+          const OpTime& op = rank.ops[receive.op];
+          return receive.op < begin || op.finish - static_cast<double>(op.duration) > receive.host;
+        });
+    return launch <= shift && rank.led_by_host < period.begin() && led_by_device;
+  }
+
+  // The time by which each op of all periods ends later than that of the period before, if it is the
+  // same for all.
+  std::optional<double> period_shift() const {
+    constexpr double kAlike = 1e-10;
+    std::optional<double> shift;
+    for (std::size_t s = 0; s < ranks_.size(); ++s) {
+      const StagePeriod& period = options_.periods[s];
+      const std::uint32_t end = first_op(s, period.end);
+      const std::uint32_t ops = end - first_op(s, period.first);
+      for (std::uint32_t op = first_op(s, period.begin()) + ops; op < end; ++op) {
+        const double later = ranks_[s].ops[op].finish - ranks_[s].ops[op - ops].finish;
+        if (!shift) shift = later;
+        if (!(std::abs(later - *shift) <= kAlike * *shift)) return std::nullopt;
+      }
+    }
+    for (std::size_t s = 0; s < ranks_.size(); ++s) {
+      if (!shift || !host_keeps_up(s, *shift)) return std::nullopt;
+    }
+    return shift;
+  }
+
+  std::optional<PeriodTimes> period_times() const {
+    if (options_.periods.empty()) return std::nullopt;
+    const std::optional<double> shift = period_shift();
+    if (!shift) return std::nullopt;
+    PeriodTimes period;
+    period.step = Seconds(*shift);
+    for (const Rank& rank : ranks_) {
+      TimeBreakdown& time = period.time.emplace_back(rank.end.time);
+      time.add(rank.begin.time, -1.0);
+      std::array<Seconds, kStreams>& busy = period.busy.emplace_back();
+      for (std::size_t i = 0; i < busy.size(); ++i)
+        busy[i] = Seconds(rank.end.busy[i] - rank.begin.busy[i]);
+    }
+    return period;
+  }
+
   FoldedReplay report() {
     FoldedReplay result;
     for (Rank& rank : ranks_) {
@@ -416,6 +510,7 @@ class Replay {
       for (const OpTime& op : rank.ops) finish.push_back(Seconds(op.finish));
       result.interference.push_back(std::move(rank.interference));
     }
+    result.period = period_times();
     return result;
   }
 

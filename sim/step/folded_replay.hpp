@@ -19,17 +19,28 @@
 #pragma once
 
 #include <array>
+#include <optional>
+#include <span>
 #include <stop_token>
 #include <vector>
 
 #include "core/program/program.hpp"
 #include "sim/step/prices.hpp"
+#include "sim/step/steady_state.hpp"
 #include "sim/step/step_result.hpp"
 
 namespace shardwright::sim {
 
 // The time at which each op of a stage finished, by op number.
 using FinishTimes = std::vector<Seconds>;
+
+// What each period of a steady state adds to a step.
+struct PeriodTimes {
+  Seconds step;
+  // By stage.
+  std::vector<TimeBreakdown> time;
+  std::vector<std::array<Seconds, kStreams>> busy;
+};
 
 struct FoldedReplay {
   // The time until the last stream of the last stage is idle.
@@ -43,6 +54,8 @@ struct FoldedReplay {
   std::vector<std::vector<Seconds>> interference;
   // The busy time of each stream, by stage.
   std::vector<std::array<Seconds, kStreams>> busy;
+  // The last of the periods that were asked for, if all of them are alike.
+  std::optional<PeriodTimes> period;
   // Stopped before its end: no figure holds.
   bool cancelled = false;
   // True if no stage could go on, which never happens to a program that `validate` accepts.
@@ -52,6 +65,8 @@ struct FoldedReplay {
 struct ReplayOptions {
   bool keep_finish_times = false;
   std::stop_token stop{};
+  // The periods by stage whose times are compared; none if empty.
+  std::span<const StagePeriod> periods{};
 };
 
 FoldedReplay replay_folded(const Program& program, const Prices& prices,

@@ -1,6 +1,8 @@
 #include "sim/step/simulate.hpp"
 
 #include <algorithm>
+#include <span>
+#include <utility>
 
 #include "core/base/error.hpp"
 #include "core/lowering/lowering.hpp"
@@ -36,7 +38,62 @@ BasisTimes basis_of(const RankProgram& rank, const Prices& prices) {
   return times;
 }
 
+Flop flop_of(const Block& block) {
+  Flop sum;
+  for (const Op& op : block.ops) sum += model_flop(op.work);
+  return sum;
+}
+
+// Adds the periods that were left out to a replay of the rest.
+void lengthen(FoldedReplay& replay, double periods) {
+  const PeriodTimes& period = *replay.period;
+  replay.step += period.step * periods;
+  for (std::size_t s = 0; s < replay.time.size(); ++s) {
+    replay.time[s].add(period.time[s], periods);
+    for (std::size_t i = 0; i < replay.busy[s].size(); ++i)
+      replay.busy[s][i] += period.busy[s][i] * periods;
+  }
+}
+
+// The calls of a stage's period.
+std::span<const Call> calls_of(const RankProgram& rank, const StagePeriod& period) {
+  return std::span(rank.calls).subspan(period.first, period.calls());
+}
+
+// Counts the calls that were left out: in what the kernels computed, and in the basis of their
+// prices.
+void count_repeated(const Scenario& scenario, const ShortStep& step, const Prices& prices,
+                    StepResult& result) {
+  double flop = 0.0;
+  for (std::size_t s = 0; s < step.periods.size(); ++s) {
+    for (const Call& call : calls_of(step.program.stages[s], step.periods[s]))
+      flop += flop_of(step.program.blocks[call.block]).value();
+  }
+  const Plan& plan = scenario.plan;
+  const double peak = scenario.cluster.accelerator.matrix.of(plan.precision).value();
+  result.throughput.hfu +=
+      flop * step.left_out / static_cast<double>(plan.pp) / result.step.value() / peak;
+  const auto bottleneck = static_cast<std::size_t>(result.bottleneck);
+  if (prices.basis.empty()) return;
+  BasisTimes period;
+  for (const Call& call : calls_of(step.program.stages[bottleneck], step.periods[bottleneck]))
+    period += prices.basis[call.block];
+  result.basis.measured += period.measured * step.left_out;
+  result.basis.formula += period.formula * step.left_out;
+  result.basis.extrapolated += period.extrapolated * step.left_out;
+}
+
 }  // namespace
+
+void TimeBreakdown::add(const TimeBreakdown& other, double times) {
+  for (Seconds TimeBreakdown::*part :
+       {&TimeBreakdown::gemm, &TimeBreakdown::attention, &TimeBreakdown::memory_bound,
+        &TimeBreakdown::optimizer, &TimeBreakdown::interference, &TimeBreakdown::offload,
+        &TimeBreakdown::bubble, &TimeBreakdown::host, &TimeBreakdown::stall,
+        &TimeBreakdown::recompute})
+    this->*part += other.*part * times;
+  for (std::size_t i = 0; i < exposed.size(); ++i) exposed[i] += other.exposed[i] * times;
+}
 
 Seconds TimeBreakdown::exposed_total() const {
   Seconds sum;
@@ -70,16 +127,46 @@ StepResult step_result(const Scenario& scenario, const Program& program, const P
   return result;
 }
 
+StepResult step_result(const Scenario& scenario, const ShortStep& step, const Prices& prices,
+                       FoldedReplay replay) {
+  lengthen(replay, step.left_out);
+  StepResult result = step_result(scenario, step.program, prices, replay);
+  for (std::size_t s = 0; s < result.stages.size(); ++s) {
+    const RankProgram& rank = step.program.stages[s];
+    const std::uint32_t end = rank.calls[step.periods[s].end].first_op;
+    const std::uint32_t ops = end - rank.calls[step.periods[s].first].first_op;
+    std::uint32_t& peak = result.stages[s].memory.op;
+    if (peak >= end) peak += ops * static_cast<std::uint32_t>(step.left_out);
+  }
+  count_repeated(scenario, step, prices, result);
+  return result;
+}
+
 StepResult simulate_step(const Scenario& scenario) {
   return *simulate_step(scenario, std::stop_token());
 }
 
 std::optional<StepResult> simulate_step(const Scenario& scenario, const std::stop_token& stop) {
   if (stop.stop_requested()) return std::nullopt;
-  const PricedStep step = lower_and_price(scenario);
-  const FoldedReplay replay = replay_folded(step.program, step.prices, {.stop = stop});
-  if (replay.cancelled) return std::nullopt;
-  return step_result(scenario, step.program, step.prices, replay);
+  const BlockSet blocks = make_blocks(scenario.model, scenario.plan, scenario.stack);
+  const auto replay = [&](const Program& program, const Prices& prices,
+                          std::span<const StagePeriod> periods) {
+    return replay_folded(program, prices, {.stop = stop, .periods = periods});
+  };
+  for (const std::int64_t microbatches : short_steps(scenario.plan)) {
+    const std::optional<ShortStep> step = shorten(scenario, blocks, microbatches);
+    if (!step) continue;
+    const Prices prices = price(step->program, scenario.cluster, scenario.stack);
+    FoldedReplay short_replay = replay(step->program, prices, step->periods);
+    if (short_replay.cancelled) return std::nullopt;
+    if (short_replay.period) return step_result(scenario, *step, prices, std::move(short_replay));
+  }
+  const Program program = lower(scenario.model, scenario.plan, scenario.stack, blocks,
+                                make_schedule(scenario.plan.schedule, shape_of(scenario.plan)));
+  const Prices prices = price(program, scenario.cluster, scenario.stack);
+  const FoldedReplay whole = replay(program, prices, {});
+  if (whole.cancelled) return std::nullopt;
+  return step_result(scenario, program, prices, whole);
 }
 
 std::array<StreamUse, kStreams> stream_uses(const std::array<Seconds, kStreams>& busy,
@@ -90,19 +177,17 @@ std::array<StreamUse, kStreams> stream_uses(const std::array<Seconds, kStreams>&
 }
 
 void set_bottleneck(const Program& program, const Prices& prices, StepResult& result) {
+  // Of like stages the first, whatever the last digits of their sums are.
+  constexpr double kRounding = 1.0 + 1e-9;
   result.bottleneck = best_stage(result.stages, [](const StageResult& a, const StageResult& b) {
-    return a.time.compute() + a.time.optimizer < b.time.compute() + b.time.optimizer;
+    return (a.time.compute() + a.time.optimizer) * kRounding < b.time.compute() + b.time.optimizer;
   });
   result.basis = basis_of(program.stages[static_cast<std::size_t>(result.bottleneck)], prices);
 }
 
 Flop hardware_flop_per_step(const Program& program) {
   std::vector<double> of_block;
-  for (const Block& block : program.blocks) {
-    Flop sum;
-    for (const Op& op : block.ops) sum += model_flop(op.work);
-    of_block.push_back(sum.value());
-  }
+  for (const Block& block : program.blocks) of_block.push_back(flop_of(block).value());
   double sum = 0.0;
   for (const RankProgram& rank : program.stages) {
     for (const Call& call : rank.calls) sum += of_block[call.block];

@@ -10,6 +10,7 @@
 #include "core/spec/scenario.hpp"
 #include "sim/step/folded_replay.hpp"
 #include "sim/step/prices.hpp"
+#include "sim/step/steady_state.hpp"
 #include "sim/step/step_result.hpp"
 
 namespace shardwright::sim {
@@ -21,7 +22,8 @@ struct PricedStep {
 };
 PricedStep lower_and_price(const Scenario& scenario);
 
-// Lowers a plan that breaks no rule and replays it once.
+// Lowers a plan that breaks no rule and replays it. Where the pipeline has a steady state, only
+// some of its periods are replayed (steady_state.hpp); the result is that of all, but for rounding.
 StepResult simulate_step(const Scenario& scenario);
 
 // Does the same, but returns nothing once `stop` is requested before its end.
@@ -30,6 +32,10 @@ std::optional<StepResult> simulate_step(const Scenario& scenario, const std::sto
 // Reports a step by the replay of its program.
 StepResult step_result(const Scenario& scenario, const Program& program, const Prices& prices,
                        const FoldedReplay& replay);
+
+// Reports the whole step of a short one, whose replay has found its period.
+StepResult step_result(const Scenario& scenario, const ShortStep& step, const Prices& prices,
+                       FoldedReplay replay);
 
 // The use of each stream: it is busy for its time of `busy` and idle for the rest of the step.
 std::array<StreamUse, kStreams> stream_uses(const std::array<Seconds, kStreams>& busy,

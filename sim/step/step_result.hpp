@@ -39,6 +39,9 @@ struct TimeBreakdown {
   Seconds total() const {
     return compute() + optimizer + interference + exposed_total() + offload + bubble + host + stall;
   }
+
+  // Adds each part of `other`, so many times.
+  void add(const TimeBreakdown& other, double times);
 };
 
 // The times at which the ops of a rank ran, by op number.
