@@ -252,6 +252,29 @@ class PlanWalk {
   bool fsdp_ = false;
 };
 
+// Appends the cuts with the tensor- and context-parallel ranks of `cut`.
+void append_cuts_of_ranks(const SpaceRequest& request, Plan cut, std::vector<Plan>& cuts) {
+  const auto with_rank_orders = [&] {
+    for (const std::vector<Axis>& order : request.limits.rank_orders) {
+      cut.rank_order = order;
+      for (const bool offload : request.limits.offload_activations) {
+        cut.offload_activations = offload;
+        append_cuts(request, cut, cuts);
+      }
+    }
+  };
+  for (const std::int64_t ep : expert_degrees(request)) {
+    for (const std::int64_t expert_tp : expert_tensor_degrees(request, cut.tp)) {
+      cut.ep = ep;
+      cut.expert_tp = expert_tp;
+      for (const std::int64_t size : micro_batches(request.limits)) {
+        cut.micro_batch = size;
+        with_rank_orders();
+      }
+    }
+  }
+}
+
 }  // namespace
 
 const std::vector<Axis>& pipeline_inside_data() {
@@ -297,30 +320,6 @@ std::vector<Plan> layer_cuts(const SpaceRequest& request) {
     cut.overlap = base->overlap;
     cut.multi_token_prediction = base->multi_token_prediction;
   }
-  const auto with_rank_orders = [&] {
-    for (const std::vector<Axis>& order : request.limits.rank_orders) {
-      cut.rank_order = order;
-      for (const bool offload : request.limits.offload_activations) {
-        cut.offload_activations = offload;
-        append_cuts(request, cut, cuts);
-      }
-    }
-  };
-  const auto with_micro_batches = [&] {
-    for (const std::int64_t size : micro_batches(request.limits)) {
-      cut.micro_batch = size;
-      with_rank_orders();
-    }
-  };
-  const auto with_experts = [&] {
-    for (const std::int64_t ep : expert_degrees(request)) {
-      for (const std::int64_t expert_tp : expert_tensor_degrees(request, cut.tp)) {
-        cut.ep = ep;
-        cut.expert_tp = expert_tp;
-        with_micro_batches();
-      }
-    }
-  };
   for (const std::int64_t tp : divisors(request.gpus, largest_tp(request))) {
     for (const bool sequence_parallel : request.limits.sequence_parallel) {
       cut.tp = tp;
@@ -330,7 +329,7 @@ std::vector<Plan> layer_cuts(const SpaceRequest& request) {
         cut.cp = cp;
         for (const ContextParallelKind kind : context_kinds(request, cp)) {
           cut.context_parallel = kind;
-          with_experts();
+          append_cuts_of_ranks(request, cut, cuts);
         }
       }
     }

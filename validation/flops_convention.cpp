@@ -19,17 +19,10 @@ std::string description_of(const FlopsConvention& convention) {
   std::string text = convention.attention_share == 0.0   ? "no attention scores"
                      : convention.attention_share == 0.5 ? "causal half of the attention scores"
                                                          : "attention scores in full";
-  switch (convention.recomputation) {
-    case CountedRecomputation::None:
-      text += ", recomputation not counted";
-      break;
-    case CountedRecomputation::AsRun:
-      text += ", recomputation counted where the plan has it";
-      break;
-    case CountedRecomputation::Whole:
-      text += ", recomputation of all layers counted";
-      break;
-  }
+  constexpr EnumArray<CountedRecomputation, const char*> kRecomputation = {
+      {", recomputation not counted", ", recomputation counted where the plan has it",
+       ", recomputation of all layers counted"}};
+  text += kRecomputation[convention.recomputation];
   return text + (convention.peak_is_bf16 ? ", of the bf16 peak" : "");
 }
 

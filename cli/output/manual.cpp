@@ -121,7 +121,8 @@ std::string bash_completion(const CLI::App& app) {
     // Another program knows the options of such a command.
     const std::string listed =
         command.get_prefix_command()
-            ? fmt::format("$({} --help 2>/dev/null | grep -oE -- \"--[a-z0-9-]+\")", words)
+            ? fmt::format("$({} --help 2>/dev/null | grep -oE -- \"--[a-z0-9-]+\" | sort -u)",
+                          words)
             : options;
     cases += fmt::format("    '{}') names='{}' options=\"{}\" ;;\n", words, names, listed);
   });

@@ -46,8 +46,7 @@ void describe_power(AcceleratorSpec& accelerator, FieldVisitor& fields) {
                 "power of an idle device; at most the design power");
 }
 
-void describe_efficiency(AcceleratorSpec& accelerator, FieldVisitor& fields) {
-  KernelEfficiency& efficiency = accelerator.efficiency;
+void describe_rates(KernelEfficiency& efficiency, FieldVisitor& fields) {
   fields.number("matrix_ratio", efficiency.matrix, kRatio, kTypical,
                 "rate of the largest GEMMs over the 16-bit matrix peak; used where "
                 "`matrix_main_loop_ratio` is 0");
@@ -66,6 +65,11 @@ void describe_efficiency(AcceleratorSpec& accelerator, FieldVisitor& fields) {
                 "peak, forward");
   fields.number("attention_backward_ratio", efficiency.attention_backward, kRatio, kTypical,
                 "the same of the backward pass");
+}
+
+void describe_efficiency(AcceleratorSpec& accelerator, FieldVisitor& fields) {
+  KernelEfficiency& efficiency = accelerator.efficiency;
+  describe_rates(efficiency, fields);
   fields.number("kernel_overhead_s", efficiency.kernel_overhead, kKernelTime, kTypical,
                 "prologue and epilogue of a kernel on the device");
   fields.number("gemm_overhead_s", efficiency.gemm_overhead, kKernelTime, kTypical,

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "core/program/groups.hpp"
+
 namespace shardwright::gui {
 namespace {
 
@@ -156,44 +158,17 @@ Role role_of(OpKind kind, Phase phase) {
   if (kind == OpKind::Send || kind == OpKind::Receive) return Role::Pipeline;
   if (kind == OpKind::Offload || kind == OpKind::HostOptimizer) return Role::Host;
   if (is_communication(kind)) return Role::Other;
-  switch (phase) {
-    case Phase::Forward:
-      return Role::Forward;
-    case Phase::Recompute:
-      return Role::Recompute;
-    case Phase::BackwardInput:
-      return Role::BackwardInput;
-    case Phase::BackwardWeight:
-      return Role::BackwardWeight;
-    case Phase::Optimizer:
-      return Role::Optimizer;
-  }
-  return Role::Other;
+  constexpr EnumArray<Phase, Role> kOfPhase = {
+      {Role::Forward, Role::Recompute, Role::BackwardInput, Role::BackwardWeight, Role::Optimizer}};
+  return kOfPhase[phase];
 }
 
 Role role_of(Group group) {
-  switch (group) {
-    case Group::Tensor:
-    case Group::ExpertTensor:
-      return Role::Tensor;
-    case Group::Context:
-      return Role::Context;
-    case Group::Expert:
-      return Role::Expert;
-    case Group::Data:
-    case Group::ExpertData:
-    case Group::ShardInner:
-    case Group::ShardOuter:
-    case Group::ExpertShardInner:
-    case Group::ExpertShardOuter:
-      return Role::Data;
-    case Group::Pipeline:
-    case Group::EmbeddingTie:
-    case Group::ModelParallel:
-    case Group::Mirror:
-      return Role::Pipeline;
-  }
-  return Role::Other;
+  if (group == Group::ExpertTensor) return Role::Tensor;
+  if (group == Group::Mirror) return Role::Pipeline;
+  constexpr EnumArray<Axis, Role> kOfAxis = {
+      {Role::Tensor, Role::Context, Role::Expert, Role::Data, Role::Pipeline}};
+  return kOfAxis[axis_of(group)];
 }
 
 QPalette light_palette() {
