@@ -92,7 +92,7 @@ void TimeBreakdown::add(const TimeBreakdown& other, double times) {
         &TimeBreakdown::bubble, &TimeBreakdown::host, &TimeBreakdown::stall,
         &TimeBreakdown::recompute})
     this->*part += other.*part * times;
-  for (std::size_t i = 0; i < exposed.size(); ++i) exposed[i] += other.exposed[i] * times;
+  for (const Axis axis : enumerators<Axis>()) exposed[axis] += other.exposed[axis] * times;
 }
 
 Seconds TimeBreakdown::exposed_total() const {
