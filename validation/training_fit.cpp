@@ -7,10 +7,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <set>
 #include <tuple>
-#include <utility>
 
 #include "calibration/robust_minimiser.hpp"
 #include "core/base/error.hpp"

@@ -1,7 +1,6 @@
 // Compares simulated steps with published measurements.
 #pragma once
 
-#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <stop_token>

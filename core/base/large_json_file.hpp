@@ -1,7 +1,6 @@
 // Reading of JSON that programs write: timelines and results may be larger than what people write.
 #pragma once
 
-#include <cstdint>
 #include <exception>
 #include <filesystem>
 #include <functional>

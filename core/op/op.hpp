@@ -2,9 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <variant>
-#include <vector>
 
 #include "core/base/enum_names.hpp"
 #include "core/base/units.hpp"

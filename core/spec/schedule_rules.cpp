@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <numeric>
-#include <string>
 #include <vector>
 
 #include "core/schedule/pipeline_schedule.hpp"

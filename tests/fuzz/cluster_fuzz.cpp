@@ -2,7 +2,6 @@
 #include <filesystem>
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/base/data_directory.hpp"

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include <utility>
 #include <vector>
 
 #include "core/program/rank_grid.hpp"
