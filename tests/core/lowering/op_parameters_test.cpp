@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/program/groups.hpp"
+#include "core/program/validate.hpp"
 #include "tests/core/lowering/random_lowering.hpp"
 
 namespace shardwright {
@@ -68,6 +69,21 @@ TEST(OpParameters, EachIsAppliedAndGetsAGradient) {
     EXPECT_EQ(applied(program, false), trained);
     EXPECT_EQ(applied(program, true), trained);
   });
+}
+
+// OLMo 2: norms behind the branches, and over all heads of queries and keys, whose sums of squares
+// the tensor-parallel ranks add up.
+TEST(OpParameters, NormsBehindTheBranchesAndOverAllHeadsAreApplied) {
+  LoweringCase made = small_case(2);
+  made.model.post_norm = true;
+  made.model.attention.qk_norm = made.model.attention.qk_norm_whole = true;
+  for (const std::int64_t tp : {1, 2}) {
+    made.plan.tp = tp;
+    const Program program = made.lower();
+    EXPECT_TRUE(validate(program).empty());
+    EXPECT_EQ(applied(program, false), trained_parameters(made));
+    EXPECT_EQ(applied(program, true), trained_parameters(made));
+  }
 }
 
 // Each part that a stage computes with is covered once where gradients are reduced once a step, and

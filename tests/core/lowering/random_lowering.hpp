@@ -125,6 +125,11 @@ class CaseGenerator {
     while (static_cast<std::int64_t>(model.layer_pattern.size()) < model.layers)
       model.layer_pattern +=
           model.moe ? one_of({'A', 'L', '*', 'M', '-', 'E'}) : one_of({'A', 'L', '*', 'M', '-'});
+    // A file cannot have experts that no layer uses (check_model).
+    bool sparse = false;
+    for (std::int64_t layer = 0; layer < model.layers; ++layer)
+      sparse = sparse || model.is_sparse(layer);
+    if (!sparse) model.moe.reset();
   }
 
   void make_latent(AttentionSpec& attention) {

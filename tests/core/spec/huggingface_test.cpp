@@ -342,6 +342,13 @@ TEST(ImportHuggingface, MalformedConfigurationsAreRefusedAtThePointerOfTheProble
       {"mpt-7b", R"({"attn_config": {"kv_n_heads": 5}})", {"/attn_config/kv_n_heads"}},
       {"mpt-7b", R"({"attn_config": {"qk_ln": true}})", {"/attn_config/qk_ln"}},
       {"falcon-40b", R"({"num_kv_heads": 7})", {"/num_kv_heads"}},
+      {"nemotron-3-nano-30b-a3b", R"({"moe_latent_size": 1024})", {"/moe_latent_size"}},
+      {"nemotron-3-nano-30b-a3b",
+       R"({"hybrid_override_pattern": "MExE"})",
+       {"/hybrid_override_pattern"}},
+      {"nemotron-3-nano-30b-a3b", R"({"n_groups": 7})", {"/n_groups"}},
+      {"qwen3-next-80b-a3b", R"({"layer_types": ["sliding_attention"]})", {"/layer_types"}},
+      {"ernie-4.5-21b-a3b", R"({"moe_layer_interval": 2})", {"/moe_layer_interval"}},
   };
   for (const MalformedConfig& row : table) {
     EXPECT_THAT(problems_of([&row] { patched(row.config, row.patch); }),
