@@ -69,8 +69,8 @@ class CutEvaluation {
  private:
   void look_at(const Plan& plan) {
     const auto index = static_cast<std::uint32_t>(result_.space++);
-    if (const auto rule =
-            first_broken_rule(request_.model, request_.cluster, plan, request_.gpus)) {
+    if (const auto rule = first_broken_rule(request_.model, request_.cluster, plan, request_.gpus,
+                                            restricting_stack(request_))) {
       ++result_.broken_rules[static_cast<std::size_t>(*rule)];
       if (*rule == PlanRule::GlobalBatch) result_.undivided.insert(plan.dp);
       return;
@@ -199,6 +199,10 @@ Bytes least_memory(const PlanRequest& request) {
 SpaceRequest space_of(const PlanRequest& request) {
   return {request.model,        request.cluster, request.stack,     request.gpus,
           request.global_batch, request.seq_len, request.precision, request.limits};
+}
+
+const StackSpec* restricting_stack(const PlanRequest& request) {
+  return request.limits.base ? nullptr : &request.stack;
 }
 
 Evaluation evaluate_cut(const PlanRequest& request, const std::vector<Plan>& cuts,

@@ -67,6 +67,10 @@ Bytes least_memory(const PlanRequest& request);
 
 SpaceRequest space_of(const PlanRequest& request);
 
+// The stack whose capabilities restrict the plans; null where a plan is given, of which a measured
+// run may have been another than the profile knows.
+const StackSpec* restricting_stack(const PlanRequest& request);
+
 // Evaluates the plans of cut number `cut` of `cuts`. If not even the states fit and the tightest
 // plan is not asked for, plans are only counted.
 Evaluation evaluate_cut(const PlanRequest& request, const std::vector<Plan>& cuts,

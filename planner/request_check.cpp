@@ -113,6 +113,12 @@ void check_request(const PlanRequest& request) {
         "precision", name_of(request.precision),
         fmt::format("a format that the accelerator {} multiplies in", cluster.accelerator.name));
   }
+  const std::vector<Precision>& trained = request.stack.capabilities.precisions;
+  if (!request.limits.base && !trained.empty() &&
+      std::find(trained.begin(), trained.end(), request.precision) == trained.end()) {
+    problems.add("precision", name_of(request.precision),
+                 fmt::format("a format that the stack {} trains in", request.stack.name));
+  }
   if (request.objective == Objective::Cost && accelerator_price(cluster) <= DollarsPerSecond()) {
     problems.add("objective", "cost",
                  fmt::format("time, memory or tokens-per-joule, as the cluster {} has no price; or "

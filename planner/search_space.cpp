@@ -306,6 +306,13 @@ SearchLimits limits_of(const StackSpec& stack, SearchLimits limits) {
   keep(limits.schedules, stack.schedules);
   keep(limits.zero_stages, stack.zero_stages);
   keep(limits.recompute, stack.recompute);
+  if (limits.base) return limits;
+  const StackCapabilities& runs = stack.capabilities;
+  keep(limits.context_parallel, runs.context_parallel);
+  keep(limits.offload_optimizer, runs.offload_optimizer);
+  if (!runs.sequence_parallel) limits.sequence_parallel = {false};
+  limits.partial_recompute = limits.partial_recompute && runs.partial_recompute;
+  limits.sharding_within_node = limits.sharding_within_node && runs.hybrid_sharding;
   return limits;
 }
 

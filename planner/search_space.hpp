@@ -78,7 +78,8 @@ const std::vector<Axis>& pipeline_inside_data();
 // The usual schedules and shardings alone, for a first answer within a second.
 SearchLimits narrow_limits();
 
-// Returns `limits` without the schedules and ZeRO stages that the stack does not run.
+// Returns `limits` without the values that the stack never runs. PlanRule::Stack excludes those
+// that it does not run together.
 SearchLimits limits_of(const StackSpec& stack, SearchLimits limits = {});
 
 struct SpaceRequest {

@@ -208,6 +208,8 @@ std::string rule_text(const PlanRequest& request, PlanRule rule) {
                          format_plural(request.model.layers, "layer"));
     case PlanRule::OptimizerOffload:
       return "a node has too little host memory for the optimizer states";
+    case PlanRule::Stack:
+      return fmt::format("the stack {} does not run the plans", request.stack.name);
     default:
       return fmt::format("the plans break the rule {}", name_of(rule));
   }

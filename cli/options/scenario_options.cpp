@@ -359,7 +359,8 @@ ChosenScenario choose_scenario(const ScenarioOptions& options, const std::string
   ChosenScenario chosen = choose_formulas(options, command);
   if (!options.kernels.empty())
     chosen.scenario.cluster.accelerator.measured_kernels = std::move(kernels);
-  chosen.notes = unsupported_by(chosen.scenario.stack, chosen.scenario.plan);
+  const Scenario& scenario = chosen.scenario;
+  chosen.notes = unsupported_by(scenario.stack, scenario.model, scenario.plan);
   return chosen;
 }
 

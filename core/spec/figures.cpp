@@ -34,7 +34,7 @@ SourceTitles read_titles(const json& document, const std::string& pointer, Probl
 
 // Numbers that name something (the format, ZeRO's stages) were not measured by anybody.
 bool names_something(const std::string& pointer) {
-  return pointer == "/version" || pointer == "/zero_stages";
+  return pointer == "/version" || pointer == "/zero_stages" || pointer == "/capabilities";
 }
 
 // Numbers that say which exchanges a curve was fitted to were not measured either.

@@ -1,23 +1,11 @@
 #include "core/spec/plan_check.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "core/spec/plan_rules.hpp"
 
 namespace shardwright {
-
-namespace {
-
-template <class T>
-bool runs(const std::vector<T>& listed, const T& wanted) {
-  return listed.empty() || std::ranges::find(listed, wanted) != listed.end();
-}
-
-}  // namespace
 
 // One copy for each replica, or group of replicas that share one. What tensor-parallel ranks hold
 // alike (norms) counts once.
@@ -60,8 +48,9 @@ std::vector<PlanRule> all_plan_rules() {
 }
 
 std::optional<PlanRule> first_broken_rule(const ModelSpec& model, const ClusterSpec& cluster,
-                                          const Plan& plan, std::int64_t accelerators) {
-  const PlanSubject subject{model, &cluster, plan, accelerators};
+                                          const Plan& plan, std::int64_t accelerators,
+                                          const StackSpec* stack) {
+  const PlanSubject subject{model, &cluster, plan, accelerators, stack};
   for (const RuleDefinition& definition : plan_rules()) {
     if (!definition.holds(subject)) return definition.rule;
   }
@@ -71,7 +60,7 @@ std::optional<PlanRule> first_broken_rule(const ModelSpec& model, const ClusterS
 std::vector<BrokenRule> broken_rules(const ModelSpec& model, const ClusterSpec* cluster,
                                      const Plan& plan, std::int64_t accelerators,
                                      const std::string& pointer) {
-  const PlanSubject subject{model, cluster, plan, accelerators};
+  const PlanSubject subject{model, cluster, plan, accelerators, nullptr};
   std::vector<BrokenRule> broken;
   for (const RuleDefinition& definition : plan_rules()) {
     if (definition.holds(subject)) continue;
@@ -88,34 +77,6 @@ OverlapSwitches usual_overlap(const StackSpec& stack, const ModelSpec& model) {
   overlap.tensor_parallel = stack.overlap.tensor_parallel;
   overlap.expert_parallel = stack.overlap.expert_parallel && has_shared_experts(model);
   return overlap;
-}
-
-std::vector<std::string> unsupported_by(const StackSpec& stack, const Plan& plan) {
-  std::vector<std::string> sentences;
-  if (plan.pp > 1 && !runs(stack.schedules, plan.schedule)) {
-    std::vector<std::string> names;
-    for (const ScheduleKind schedule : stack.schedules) names.emplace_back(name_of(schedule));
-    sentences.push_back(fmt::format("{} does not run the schedule {} (it runs {})", stack.name,
-                                    name_of(plan.schedule), fmt::join(names, ", ")));
-  }
-  if (!runs(stack.zero_stages, plan.zero_stage)) {
-    sentences.push_back(fmt::format("{} does not run ZeRO stage {} (it runs {})", stack.name,
-                                    plan.zero_stage, fmt::join(stack.zero_stages, ", ")));
-  }
-  const bool gathers = plan.context_parallel == ContextParallelKind::AllGather;
-  if (plan.cp > 1 && !stack.fusion.flash_attention && !gathers) {
-    sentences.push_back(fmt::format(
-        "{} does not fuse attention: context parallelism gathers keys and values, whatever "
-        "the plan says ({})",
-        stack.name, name_of(plan.context_parallel)));
-  }
-  if (!runs(stack.recompute, plan.recompute)) {
-    std::vector<std::string> names;
-    for (const RecomputePolicy policy : stack.recompute) names.emplace_back(name_of(policy));
-    sentences.push_back(fmt::format("{} does not run the recomputation {} (it runs {})", stack.name,
-                                    name_of(plan.recompute), fmt::join(names, ", ")));
-  }
-  return sentences;
 }
 
 }  // namespace shardwright

@@ -67,6 +67,7 @@ enum class PlanRule : std::uint8_t {
   ExpertOverlap,      // only where the exchange of tokens has something to hide behind
   ActivationOffload,  // only where a layer's activations are kept: not with full recomputation
   OptimizerOffload,   // the host has the memory for the states, or disks
+  Stack,              // the stack's capabilities; only where a stack is given
 };
 
 // The bytes that an offloaded optimizer keeps off the devices, on all nodes together.
@@ -80,9 +81,10 @@ std::vector<PlanRule> all_plan_rules();
 
 // The first rule that the plan breaks. Takes tens of nanoseconds and allocates nothing, but for
 // plans that offload the optimizer, whose states are counted.
-// `accelerators`: that the plan has to use; 0: any number.
+// `accelerators`: that the plan has to use; 0: any number. `stack`: null if it may run any plan.
 std::optional<PlanRule> first_broken_rule(const ModelSpec& model, const ClusterSpec& cluster,
-                                          const Plan& plan, std::int64_t accelerators = 0);
+                                          const Plan& plan, std::int64_t accelerators = 0,
+                                          const StackSpec* stack = nullptr);
 
 struct BrokenRule {
   PlanRule rule;
@@ -99,7 +101,17 @@ std::vector<BrokenRule> broken_rules(const ModelSpec& model, const ClusterSpec* 
 // Returns a sentence for each choice of the plan that the stack's profile does not list as
 // supported; empty if the stack runs the plan. A search proposes no such plan; a simulation of one
 // predicts what it would take on the same kernels.
-std::vector<std::string> unsupported_by(const StackSpec& stack, const Plan& plan);
+std::vector<std::string> unsupported_by(const StackSpec& stack, const ModelSpec& model,
+                                        const Plan& plan);
+
+// The layers fewer that the first and the last chunk of a split have under LayerSplits::FewerAtEnds;
+// none if it is no such split.
+struct FewerLayers {
+  std::int64_t first = 0, last = 0;
+
+  bool operator==(const FewerLayers&) const = default;
+};
+std::optional<FewerLayers> fewer_layers_at_ends(const ModelSpec& model, const Plan& plan);
 
 // The overlap of a plan that does not say otherwise: what the stack can hide, it hides, which never
 // makes a step longer.

@@ -447,6 +447,7 @@ constexpr std::array kRules = {
                    activation_offload_problem},
     RuleDefinition{PlanRule::OptimizerOffload, "optimizer_offload", optimizer_offload_holds,
                    optimizer_offload_problem},
+    RuleDefinition{PlanRule::Stack, "stack", stack_holds, stack_problem},
 };
 
 // Rules are looked up by their number.

@@ -17,6 +17,8 @@ struct PlanSubject {
   const Plan& plan;
   // The number that the plan has to use; 0: any number.
   std::int64_t accelerators;
+  // May be null.
+  const StackSpec* stack;
 };
 
 struct RuleDefinition {
@@ -51,5 +53,9 @@ bool layers_hold(const PlanSubject& s);
 Problem layers_problem(const PlanSubject& s);
 bool stage_layers_hold(const PlanSubject& s);
 Problem stage_layers_problem(const PlanSubject& s);
+
+// The rule of stack_rules.cpp.
+bool stack_holds(const PlanSubject& s);
+Problem stack_problem(const PlanSubject& s);
 
 }  // namespace shardwright

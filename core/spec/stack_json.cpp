@@ -19,6 +19,50 @@ constexpr NumberRange kSlowdown{0.0, 10.0, false};
 constexpr NumberRange kKernelRatio{0.0, 2.0, true};
 constexpr NumberRange kStateBytes{0.0, 64.0, false};
 
+void describe_capabilities(StackCapabilities& runs, FieldVisitor& fields) {
+  fields.text("framework", runs.framework, kOmissible, "the framework and its version");
+  fields.text("source", runs.source, kOmissible, "the files or documents that say what it runs");
+  fields.list("combinations", runs.combinations, kOmissible, "axes that restrict the ZeRO stages",
+              [&](AxisCombination& combination) {
+                fields.choices("axes", combination.axes, kRequired,
+                               "the axes; `ep` and `tp` alike have a degree above 1");
+                fields.integers("zero_stages", combination.zero_stages, {0, 3}, kRequired,
+                                "ZeRO stages that run where all of them have more than one rank; "
+                                "empty: they do not go together");
+              });
+  fields.choices("context_parallel", runs.context_parallel, kOmissible,
+                 "kinds of context parallelism; empty: all");
+  fields.choices("precisions", runs.precisions, kOmissible,
+                 "number formats of matrix products; empty: all");
+  fields.choices("offload_optimizer", runs.offload_optimizer, kOmissible,
+                 "places of the optimizer states: host memory from ZeRO stage 1 on, NVMe at stage "
+                 "3; empty: any at any stage");
+  fields.choices("within_shard_group", runs.within_shard_group, kOmissible,
+                 "axes (`cp`, `ep`) whose groups lie within a shard group and its tensor-parallel "
+                 "ranks");
+  fields.choice("layer_splits", runs.layer_splits, kOmissible,
+                "splits of the layers over pipeline chunks: any list, or even ones with up to 8 "
+                "fewer layers in the first and the last chunk, where more than two chunks of a "
+                "rank follow from the layers of one");
+  fields.boolean("sequence_parallel", runs.sequence_parallel, kOmissible,
+                 "tensor parallelism splits activations along the sequence, too");
+  fields.boolean("hybrid_sharding", runs.hybrid_sharding, kOmissible,
+                 "ZeRO shards over fewer than all data-parallel ranks");
+  fields.boolean("expert_tensor_parallel", runs.expert_tensor_parallel, kOmissible,
+                 "experts have a tensor-parallel degree of their own; otherwise it is `tp` without "
+                 "expert parallelism and 1 with it");
+  fields.boolean("partial_recompute", runs.partial_recompute, kOmissible,
+                 "full recomputation may cover a part of the layers");
+  fields.boolean("replicated_kv_heads", runs.replicated_kv_heads, kOmissible,
+                 "more tensor-parallel ranks than key/value heads hold copies of them");
+  fields.boolean("shared_embedding_in_pipeline", runs.shared_embedding_in_pipeline, kOmissible,
+                 "the first and the last stage of a pipeline may share the embedding, for a tied "
+                 "output head or multi-token prediction");
+  fields.boolean("pipeline_inside_data", runs.pipeline_inside_data, kOmissible,
+                 "ranks may be numbered tp, cp, ep, pp, dp; otherwise the pipeline is the "
+                 "outermost axis");
+}
+
 void describe_fusion(StackFusion& fusion, FieldVisitor& fields) {
   fields.boolean("flash_attention", fusion.flash_attention, kReported,
                  "attention runs as one kernel; otherwise score matrices are written to memory");
@@ -214,6 +258,9 @@ void describe(StackSpec& stack, FieldVisitor& fields) {
                   "ZeRO stages that the stack runs; empty: all");
   fields.choices("recompute", stack.recompute, kOptional,
                  "recomputation policies that the stack runs");
+  fields.section("capabilities", kOmissible,
+                 "what the framework runs beyond that; a search proposes nothing else",
+                 [&] { describe_capabilities(stack.capabilities, fields); });
   fields.section("fusion", kOptional, "what does not run as a kernel of its own",
                  [&] { describe_fusion(stack.fusion, fields); });
   fields.section("overlap", kOptional,

@@ -117,6 +117,49 @@ struct StackMemory {
   bool operator==(const StackMemory&) const = default;
 };
 
+// The ways in which a framework splits the layers over the chunks of a pipeline.
+enum class LayerSplits : std::uint8_t {
+  Any,
+  // Evenly, the first chunks taking the remainder, with up to kMostFewerLayers fewer in the first and
+  // in the last chunk; more than two chunks of a rank follow from the layers of one (torchtitan).
+  FewerAtEnds,
+};
+constexpr auto enum_names(LayerSplits) {
+  return std::array{"any", "fewer-at-ends"};
+}
+inline constexpr std::int64_t kMostFewerLayers = 8;
+
+// The ZeRO stages that run where all of these axes have more than one rank; none: the axes do not
+// go together.
+struct AxisCombination {
+  std::vector<Axis> axes;
+  std::vector<int> zero_stages;
+
+  bool operator==(const AxisCombination&) const = default;
+};
+
+// What the framework of a stack runs beyond the schedules and ZeRO stages, for the search and for
+// exports. Empty lists of choices mean all.
+struct StackCapabilities {
+  std::string framework;
+  std::string source;
+  std::vector<AxisCombination> combinations;
+  std::vector<ContextParallelKind> context_parallel;
+  std::vector<Precision> precisions;
+  std::vector<OptimizerOffload> offload_optimizer;
+  std::vector<Axis> within_shard_group;
+  LayerSplits layer_splits = LayerSplits::Any;
+  bool sequence_parallel = true;
+  bool hybrid_sharding = true;
+  bool expert_tensor_parallel = true;
+  bool partial_recompute = true;
+  bool replicated_kv_heads = true;
+  bool shared_embedding_in_pipeline = true;
+  bool pipeline_inside_data = true;
+
+  bool operator==(const StackCapabilities&) const = default;
+};
+
 // Grouped as its JSON is; `describe` (core/spec/stack_json.cpp) says what each field means.
 struct StackSpec {
   std::string name;
@@ -127,6 +170,7 @@ struct StackSpec {
   std::vector<int> zero_stages;
   std::vector<RecomputePolicy> recompute = {RecomputePolicy::None, RecomputePolicy::Selective,
                                             RecomputePolicy::Full};
+  StackCapabilities capabilities;
   StackFusion fusion;
   StackOverlap overlap;
   StackCommunication communication;

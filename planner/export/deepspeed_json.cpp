@@ -1,10 +1,15 @@
-// Plans as the JSON configuration of DeepSpeed. The keys, and the combinations that DeepSpeed
-// refuses, come from https://www.deepspeed.ai/docs/config-json/, deepspeed/runtime/zero/config.py
-// and deepspeed/runtime/pipe/engine.py; those of tensor parallelism from
-// https://www.deepspeed.ai/tutorials/autotp-training.
+// Plans as the JSON configuration of DeepSpeed 0.19.8. The keys, and the combinations that DeepSpeed
+// refuses, come from https://www.deepspeed.ai/docs/config-json/, deepspeed/runtime/config.py,
+// zero/config.py, engine.py and pipe/engine.py; those of tensor and expert parallelism from
+// deepspeed/runtime/tensor_parallel/config.py, module_inject/auto_ep_config.py,
+// auto_ep_folding.py and utils/groups.py.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
 
 #include "core/program/shard_shape.hpp"
 #include "planner/export/plan_export.hpp"
@@ -96,8 +101,23 @@ void add_deepspeed_precision(const Scenario& scenario, ordered_json& config, Pla
       scenario.stack.gradients.fp32_accumulation ? "fp32" : name;
 }
 
+// AutoTP, Ulysses and pipelines each know data-parallel ranks beside their own, and no further axis.
+void check_axes(const Plan& plan, PlanExport& result) {
+  const std::array axes = {std::pair{"tp", plan.tp}, std::pair{"pp", plan.pp},
+                           std::pair{"cp", plan.cp}};
+  const char* other = nullptr;
+  for (const auto& [name, degree] : axes) {
+    if (degree == 1) continue;
+    if (other != nullptr)
+      result.refuse(name, fmt::format("{} with {} above 1", degree, other),
+                    "1: DeepSpeed does not run both");
+    if (other == nullptr) other = name;
+  }
+}
+
 void add_deepspeed_tensor(const Scenario& scenario, ordered_json& config, PlanExport& result) {
   const Plan& plan = scenario.plan;
+  if (!runs_megatron(scenario)) check_axes(plan, result);
   if (plan.tp == 1) return;
   const std::string field = fmt::format("tp {}", plan.tp);
   if (runs_megatron(scenario)) {
@@ -106,8 +126,11 @@ void add_deepspeed_tensor(const Scenario& scenario, ordered_json& config, PlanEx
                            plan.sequence_parallel ? " --sequence-parallel" : ""));
   }
   config["tensor_parallel"]["autotp_size"] = plan.tp;
-  if (plan.zero_stage == 3)
-    result.refuse("tp", fmt::format("{} with ZeRO stage 3", plan.tp), "1, or ZeRO stage 0, 1 or 2");
+  const AttentionSpec& attention = scenario.model.attention;
+  if (attention.kind == AttentionKind::GroupedQuery && attention.kv_heads % plan.tp != 0) {
+    result.refuse("tp", fmt::format("{}", plan.tp),
+                  fmt::format("a divisor of the {} key/value heads", attention.kv_heads));
+  }
   if (plan.sequence_parallel) {
     result.refuse("sequence_parallel", "true",
                   "false: DeepSpeed's AutoTP splits weights only, not activations");
@@ -140,14 +163,41 @@ void check_pipeline(const Scenario& scenario, PlanExport& result) {
     result.note("overlap.p2p", "DeepSpeed's JSON has no key for it");
 }
 
-void check_experts(const Plan& plan, PlanExport& result) {
-  if (plan.expert_tp != 1 && plan.expert_tp != plan.tp)
-    result.refuse("expert_tp", fmt::format("{}", plan.expert_tp),
-                  fmt::format("1 or tp {}", plan.tp));
-  if (plan.ep == 1 && plan.expert_tp == 1) return;
-  result.note(fmt::format("ep {}, expert_tp {}", plan.ep, plan.expert_tp),
-              "set it in the training script (deepspeed.moe.layer.MoE with ep_size and "
-              "enable_expert_tensor_parallelism)");
+// True if AutoEP knows the layers of the model's family (module_inject/auto_ep_presets).
+bool has_expert_preset(const std::string& family) {
+  constexpr std::array<std::string_view, 4> kPresets = {"mixtral", "qwen3_moe", "deepseek_v2",
+                                                        "deepseek_v3"};
+  return std::ranges::find(kPresets, family) != kPresets.end();
+}
+
+// AutoEP splits the experts of Hugging Face models; without it they are split as AutoTP does.
+void add_deepspeed_experts(const Scenario& scenario, ordered_json& config, PlanExport& result) {
+  const Plan& plan = scenario.plan;
+  if (!scenario.model.moe) return;
+  if (runs_megatron(scenario)) {
+    return result.note(fmt::format("ep {}, expert_tp {}", plan.ep, plan.expert_tp),
+                       "set it in the training script (deepspeed.moe.layer.MoE with ep_size and "
+                       "enable_expert_tensor_parallelism)");
+  }
+  const std::int64_t split = plan.ep == 1 ? plan.tp : 1;
+  if (plan.expert_tp != split)
+    result.refuse("expert_tp", fmt::format("{}", plan.expert_tp), fmt::format("{}", split));
+  if (plan.ep == 1) return;
+  if (plan.cp > 1 && plan.zero_stage == 3)
+    result.refuse("ep", fmt::format("{} with cp {} and ZeRO stage 3", plan.ep, plan.cp),
+                  "1, or a lower stage: DeepSpeed does not run them together");
+  if (plan.tp > 1 && plan.offloads_optimizer())
+    result.refuse("offload_optimizer", name_of(plan.offload_optimizer),
+                  "none: DeepSpeed does not offload with both tp and ep above 1");
+  config["expert_parallel"] = {
+      {"enabled", true}, {"autoep_size", plan.ep}, {"expert_tensor_parallel_size", 1}};
+  if (has_expert_preset(scenario.model.family)) {
+    config["expert_parallel"]["preset_model"] = scenario.model.family;
+  } else {
+    result.note(fmt::format("ep {}", plan.ep),
+                "add the names of the model's layers to expert_parallel (moe_layer_pattern, "
+                "expert_pattern, router_pattern)");
+  }
 }
 
 // Notes on the settings that only a training script has.
@@ -190,7 +240,7 @@ PlanExport deepspeed_json(const Scenario& scenario) {
   check_accumulation(plan, result);
   check_context(plan, result);
   check_pipeline(scenario, result);
-  check_experts(plan, result);
+  add_deepspeed_experts(scenario, config, result);
   check_rank_order(plan, result);
   note_script(scenario, result);
   note_foreign_stack(scenario.stack, kFamilies, "DeepSpeed", result);

@@ -116,8 +116,6 @@ void add_expert_parallel(const Scenario& scenario, ArgumentList& arguments, Plan
   add_token_dispatcher(scenario, arguments, result);
   if (effective_overlap(scenario).expert_microbatches)
     arguments.add("--overlap-moe-expert-parallel-comm");
-  if (plan.ep > 1 && plan.precision == Precision::Fp16)
-    result.refuse("precision", "fp16 with ep above 1", "bf16: Megatron-LM refuses fp16 there");
 }
 
 void add_degrees(const Scenario& scenario, ArgumentList& arguments, PlanExport& result) {

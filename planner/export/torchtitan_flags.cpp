@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "core/program/shard_shape.hpp"
+#include "core/spec/plan_check.hpp"
 #include "planner/export/argument_list.hpp"
 #include "planner/export/plan_export.hpp"
 
@@ -60,8 +61,14 @@ void add_data(const Plan& plan, ArgumentList& flags, PlanExport& result) {
   }
 }
 
-void add_torchtitan_tensor(const Plan& plan, ArgumentList& flags) {
+void add_torchtitan_tensor(const Scenario& scenario, ArgumentList& flags, PlanExport& result) {
+  const Plan& plan = scenario.plan;
+  const AttentionSpec& attention = scenario.model.attention;
   flags.assign("--parallelism.tensor_parallel_degree", plan.tp);
+  if (attention.kind == AttentionKind::GroupedQuery && attention.kv_heads % plan.tp != 0) {
+    result.refuse("tp", fmt::format("{}", plan.tp),
+                  fmt::format("a divisor of the {} key/value heads", attention.kv_heads));
+  }
   if (plan.tp > 1 && !plan.sequence_parallel)
     flags.add("--parallelism.no-enable-sequence-parallel");
 }
@@ -122,38 +129,6 @@ const char* schedule_name(const Plan& plan) {
   return nullptr;
 }
 
-// The layers of each chunk if the first has `first` and the last `last` fewer, as
-// generate_llm_fqn_per_model_part in torchtitan's pipeline_parallel.py splits them; empty if it
-// refuses to.
-std::vector<std::int64_t> torchtitan_split(std::int64_t layers, std::int64_t chunks,
-                                           std::int64_t first, std::int64_t last) {
-  const std::int64_t units = layers + first + last;
-  const std::int64_t least = units / chunks;
-  if (least == 0 || first > least || last > least) return {};
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(chunks), least);
-  for (std::size_t i = 0; i < static_cast<std::size_t>(units % chunks); ++i) ++counts[i];
-  counts.front() -= first;
-  counts.back() -= last;
-  return counts;
-}
-
-struct FewerLayers {
-  std::int64_t first = 0, last = 0;
-};
-
-std::optional<FewerLayers> find_split(const ModelSpec& model, const Plan& plan) {
-  constexpr std::int64_t kMostFewer = 8;
-  std::vector<std::int64_t> wanted;
-  for (const LayerRange& range : split_layers(model, plan)) wanted.push_back(range.count);
-  for (std::int64_t first = 0; first <= kMostFewer; ++first) {
-    for (std::int64_t last = 0; last <= kMostFewer; ++last) {
-      if (torchtitan_split(model.layers, plan.chunks(), first, last) == wanted)
-        return FewerLayers{first, last};
-    }
-  }
-  return std::nullopt;
-}
-
 // torchtitan derives the chunks from the layers of one chunk; by default a rank has two chunks.
 void add_chunks(const Plan& plan, std::int64_t units, ArgumentList& flags, PlanExport& result) {
   if (plan.vpp <= 2) return;
@@ -166,11 +141,18 @@ void add_chunks(const Plan& plan, std::int64_t units, ArgumentList& flags, PlanE
 }
 
 void add_torchtitan_layer_split(const Scenario& scenario, ArgumentList& flags, PlanExport& result) {
-  const std::optional<FewerLayers> fewer = find_split(scenario.model, scenario.plan);
+  const std::optional<FewerLayers> fewer = fewer_layers_at_ends(scenario.model, scenario.plan);
   if (!fewer) {
     return result.refuse("stage_layers", "a split that is not even",
-                         "an even one, with up to 8 fewer layers in the first and the last chunk");
+                         fmt::format("an even one, with up to {} fewer layers in the first and the "
+                                     "last chunk",
+                                     kMostFewerLayers));
   }
+  if (trained_mtp_layers(scenario.model, scenario.plan) > 0)
+    result.refuse("multi_token_prediction", "true",
+                  "false: torchtitan trains it without pipelines");
+  if (scenario.model.tied_embeddings)
+    result.refuse("pp", fmt::format("{}", scenario.plan.pp), "1: the model has tied embeddings");
   flags.assign("--parallelism.pipeline_parallel_first_stage_less_layers", fewer->first);
   flags.assign("--parallelism.pipeline_parallel_last_stage_less_layers", fewer->last);
   add_chunks(scenario.plan, scenario.model.layers + fewer->first + fewer->last, flags, result);
@@ -320,7 +302,7 @@ PlanExport torchtitan_flags(const Scenario& scenario) {
   ArgumentList flags;
   check_accumulation(plan, result);
   add_data(plan, flags, result);
-  add_torchtitan_tensor(plan, flags);
+  add_torchtitan_tensor(scenario, flags, result);
   add_torchtitan_context(plan, flags, result);
   add_torchtitan_experts(scenario, flags, result);
   add_torchtitan_pipeline(scenario, flags, result);

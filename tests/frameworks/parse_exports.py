@@ -70,8 +70,7 @@ class Torchtitan:
         stand_ins.install_torch("2.10.0")
         stand_ins.install("torchao", "torchdata", "torch_checkpointing", "spmd_types", "datasets", "tokenizers",
                           "safetensors", "tensorboard", "wandb", "einops", "PIL")
-        from torch.distributed.pipelining import schedules
-
+        schedules = importlib.import_module("torch.distributed.pipelining.schedules")
         single = {"GPipe", "1F1B"}
         multi = {"Interleaved1F1B", "LoopedBFS", "InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV"}
 

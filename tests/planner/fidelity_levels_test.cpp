@@ -199,7 +199,8 @@ TEST(Levels, AnalyticIsNearEventWhereActivationsAreOffloaded) {
     for (int n = 0; n < kPlans && !plans.empty(); ++n) {
       Plan plan = pick(random, plans);
       plan.offload_activations = true;
-      if (first_broken_rule(request.model, request.cluster, plan, request.gpus)) continue;
+      if (first_broken_rule(request.model, request.cluster, plan, request.gpus, &request.stack))
+        continue;
       const Levels levels = at_all_levels(request, plan);
       ASSERT_LE(levels.bound, levels.event) << describe(request, plan);
       ++compared;

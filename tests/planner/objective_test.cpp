@@ -119,7 +119,8 @@ TEST_P(EachObjective, FindsTheBestOfTheWholeSpace) {
   adapt_limits(adapted);
   double best = std::numeric_limits<double>::infinity(), worst = 0.0;
   for (const Plan& plan : enumerate_plans(space_of(adapted))) {
-    if (first_broken_rule(request.model, request.cluster, plan, request.gpus)) continue;
+    if (first_broken_rule(request.model, request.cluster, plan, request.gpus, &request.stack))
+      continue;
     const sim::StepResult result = sim::simulate_step(scenario_of(request, plan));
     const double each = figure(request.objective, request.cluster, plan, result);
     best = std::min(best, each);

@@ -91,7 +91,7 @@ inline std::vector<Plan> enumerate_plans(const SpaceRequest& request) {
 inline std::vector<Plan> valid_plans(const PlanRequest& request) {
   std::vector<Plan> plans;
   for (const Plan& plan : enumerate_plans(space_of(request))) {
-    if (!first_broken_rule(request.model, request.cluster, plan, request.gpus))
+    if (!first_broken_rule(request.model, request.cluster, plan, request.gpus, &request.stack))
       plans.push_back(plan);
   }
   return plans;

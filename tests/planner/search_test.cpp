@@ -39,7 +39,8 @@ std::vector<Scored> simulate_all(const PlanRequest& request, const std::vector<P
   std::vector<Scored> all;
   for (std::size_t place = 0; place < space.size(); ++place) {
     const Plan& plan = space[place];
-    if (first_broken_rule(request.model, request.cluster, plan, request.gpus)) continue;
+    if (first_broken_rule(request.model, request.cluster, plan, request.gpus, &request.stack))
+      continue;
     if (!broken_constraint(request.constraints, plan).empty()) continue;
     const sim::StepResult result = sim::simulate_step(scenario_of(request, plan));
     if (result.memory().peak > available_memory(request)) continue;
@@ -250,7 +251,8 @@ TEST(Search, TriesEachPlanOnce) {
     std::set<std::string> seen;
     for (Plan plan : enumerate_plans(space_of(request))) {
       // Splits that come to the same are the same plan.
-      if (first_broken_rule(request.model, request.cluster, plan, request.gpus)) continue;
+      if (first_broken_rule(request.model, request.cluster, plan, request.gpus, &request.stack))
+        continue;
       std::vector<std::int64_t> counts;
       for (const LayerRange& range : split_layers(request.model, plan))
         counts.push_back(range.count);

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "core/schedule/pipeline_schedule.hpp"
+#include "core/spec/model_library.hpp"
+#include "core/spec/profile_library.hpp"
 #include "tests/core/spec/random_plan.hpp"
 
 namespace shardwright {
@@ -327,20 +329,83 @@ TEST(PlanCheck, AgreesWithTheSchedulesOnShapes) {
 TEST(StackSupport, NamesWhatTheProfileDoesNotList) {
   StackSpec stack;
   stack.name = "s";
+  const ModelSpec model;
   Plan plan;
   plan.pp = 4;
   plan.schedule = ScheduleKind::ZbH1;
   plan.zero_stage = 3;
-  EXPECT_TRUE(unsupported_by(stack, plan).empty());  // an empty list is all of them
+  EXPECT_TRUE(unsupported_by(stack, model, plan).empty());  // an empty list is all of them
   stack.schedules = {ScheduleKind::OneFOneB, ScheduleKind::Interleaved};
   stack.zero_stages = {0, 1};
-  const auto sentences = unsupported_by(stack, plan);
+  const auto sentences = unsupported_by(stack, model, plan);
   ASSERT_EQ(sentences.size(), 2U);
   EXPECT_EQ(sentences[0], "s does not run the schedule zb-h1 (it runs 1f1b, interleaved)");
   EXPECT_EQ(sentences[1], "s does not run ZeRO stage 3 (it runs 0, 1)");
   plan.zero_stage = 1;
   plan.pp = 1;  // nothing to schedule
-  EXPECT_TRUE(unsupported_by(stack, plan).empty());
+  EXPECT_TRUE(unsupported_by(stack, model, plan).empty());
+}
+
+// Each capability of a stack is a limit of its plans, and breaks the rule `stack`.
+TEST(StackSupport, EachCapabilityRefusesWhatTheFrameworkDoesNotRun) {
+  const auto broken = [](const char* name, const char* model, const Plan& plan) {
+    const StackSpec stack = load_stack(name);
+    const ModelSpec spec = load_model(model);
+    const ClusterSpec cluster = load_cluster("dgx-h100");
+    const auto rule = first_broken_rule(spec, cluster, plan, 0, &stack);
+    EXPECT_EQ(rule == PlanRule::Stack, !unsupported_by(stack, spec, plan).empty());
+    EXPECT_FALSE(first_broken_rule(spec, cluster, plan)) << "without a stack, any plan is allowed";
+    return rule == PlanRule::Stack;
+  };
+  Plan plan;
+  plan.dp = plan.tp = 2;
+  plan.zero_stage = 3;
+  plan.global_batch = 16;
+  Plan pipeline = plan, context = plan, alone = plan, group = plan, some = plan, heads = plan;
+  pipeline.pp = 2;
+  EXPECT_TRUE(broken("megatron-core", "llama3-8b", pipeline));
+  EXPECT_FALSE(broken("megatron-core", "llama3-8b", plan));
+  EXPECT_FALSE(broken("fsdp2", "llama3-8b", pipeline));
+  EXPECT_TRUE(broken("fsdp2", "llama3.2-1b", pipeline)) << "tied embeddings";
+  context.cp = 2;
+  EXPECT_TRUE(broken("fsdp2", "llama3-8b", context)) << "a ring";
+  context.context_parallel = ContextParallelKind::AllGather;
+  EXPECT_FALSE(broken("fsdp2", "llama3-8b", context));
+  context.zero_stage = 0;
+  EXPECT_TRUE(broken("fsdp2", "llama3-8b", context)) << "context-parallel ranks shard";
+  EXPECT_TRUE(broken("deepspeed-zero", "llama3-8b", plan)) << "sequence parallelism";
+  alone.sequence_parallel = false;
+  EXPECT_FALSE(broken("deepspeed-zero", "llama3-8b", alone));
+  group.dp = 4;
+  group.shard_group = 2;
+  group.sequence_parallel = false;
+  EXPECT_TRUE(broken("deepspeed-zero", "llama3-8b", group));
+  some.recompute = RecomputePolicy::Full;
+  some.recompute_layers = 4;
+  EXPECT_TRUE(broken("fsdp2", "llama3-8b", some));
+  heads.tp = 16;
+  EXPECT_TRUE(broken("fsdp2", "llama3-8b", heads)) << "8 key/value heads";
+  Plan experts = plan;
+  experts.ep = 4;
+  EXPECT_FALSE(broken("fsdp2", "mixtral-8x7b", experts));
+  experts.zero_stage = 0;
+  EXPECT_TRUE(broken("fsdp2", "mixtral-8x7b", experts)) << "ep within a shard group";
+}
+
+// generate_llm_fqn_per_model_part of torchtitan, in which the first chunks take the remainder.
+TEST(StackSupport, FewerLayersAtTheEnds) {
+  ModelSpec model;
+  model.layers = 31;
+  Plan plan;
+  plan.pp = 4;
+  plan.stage_layers = {7, 8, 8, 8};
+  EXPECT_EQ(fewer_layers_at_ends(model, plan), (FewerLayers{1, 0}));
+  plan.stage_layers = {8, 8, 8, 7};
+  EXPECT_EQ(fewer_layers_at_ends(model, plan), (FewerLayers{0, 0}));
+  plan.stage_layers = {6, 9, 9, 7};
+  EXPECT_EQ(fewer_layers_at_ends(model, plan), (FewerLayers{3, 2}));
+  plan.stage_layers = {7, 9, 7, 8};
+  EXPECT_EQ(fewer_layers_at_ends(model, plan), std::nullopt);
 }
 
 }  // namespace

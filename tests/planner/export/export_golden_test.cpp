@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "tests/planner/export/export_cases.hpp"
 
 namespace shardwright::planner {
@@ -230,12 +232,28 @@ TEST(DeepSpeedJson, RefusesWhatItCannotRun) {
   Plan plan = tensor_and_pipeline();
   plan.zero_stage = 3;
   plan.cp = 2;
-  EXPECT_THAT(
-      deepspeed_json(scenario_of("llama3-8b", "deepspeed-zero", plan)).problems,
-      ElementsAre(Field(&Problem::where, "/plan/zero_stage"), Field(&Problem::where, "/plan/tp"),
-                  Field(&Problem::where, "/plan/sequence_parallel"),
-                  Field(&Problem::where, "/plan/context_parallel"),
-                  Field(&Problem::where, "/plan/schedule")));
+  EXPECT_THAT(deepspeed_json(scenario_of("llama3-8b", "deepspeed-zero", plan)).problems,
+              ElementsAre(Field(&Problem::where, "/plan/zero_stage"),
+                          Field(&Problem::where, "/plan/pp"), Field(&Problem::where, "/plan/cp"),
+                          Field(&Problem::where, "/plan/sequence_parallel"),
+                          Field(&Problem::where, "/plan/context_parallel"),
+                          Field(&Problem::where, "/plan/schedule")));
+}
+
+TEST(DeepSpeedJson, ExpertsAreAutoEPs) {
+  Plan plan;
+  plan.dp = plan.ep = 8;
+  plan.global_batch = 8;
+  plan.zero_stage = 3;
+  const auto experts = [&](const char* model) {
+    const PlanExport result = deepspeed_json(scenario_of(model, "deepspeed-zero", plan));
+    EXPECT_THAT(result.problems, IsEmpty());
+    return nlohmann::json::parse(result.text)["expert_parallel"];
+  };
+  const auto mixtral = experts("mixtral-8x7b");
+  EXPECT_EQ(mixtral["autoep_size"], 8);
+  EXPECT_EQ(mixtral["preset_model"], "mixtral");
+  EXPECT_FALSE(experts("gpt-oss-120b").contains("preset_model"));
 }
 
 TEST(TorchtitanFlags, Golden) {

@@ -6,7 +6,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/spec/plan_check.hpp"
 #include "core/spec/plan_json.hpp"
+#include "planner/request_check.hpp"
+#include "planner/search_space.hpp"
 #include "tests/planner/export/export_cases.hpp"
 #include "tests/planner/export/known_flags.hpp"
 
@@ -122,6 +125,47 @@ TEST(ExportLaws, EveryShippedModelAndStackIsInNamesOfMegatron) {
   plan.dp = plan.ep = 2;
   for (const std::string& stack : shipped_stacks()) check("mixtral-8x7b", stack);
 }
+
+// What the search proposes for a stack, its framework runs.
+struct StackFormat {
+  const char* stack;
+  PlanExport (*write)(const Scenario&);
+};
+
+class ExportOfStack : public testing::TestWithParam<StackFormat> {};
+
+TEST_P(ExportOfStack, RefusesNoPlanOfItsSearch) {
+  std::mt19937 random(kSeed);
+  for (int trial = 0; trial < 12; ++trial) {
+    PlanRequest request = any_request(random, trial % 2 == 0 ? Workload::Dense : Workload::Experts);
+    request.stack = load_stack(GetParam().stack);
+    request.precision = pick<Precision>(random, {Precision::Bf16, Precision::Fp32});
+    request.limits.rank_orders.push_back(pipeline_inside_data());
+    adapt_limits(request);
+    const std::vector<Plan> plans = valid_plans(request);
+    for (int n = 0; n < 200 && !plans.empty(); ++n) {
+      const Plan plan = pick(random, plans);
+      const Scenario scenario{request.model, request.cluster, request.stack, plan};
+      const PlanExport result = GetParam().write(scenario);
+      ASSERT_TRUE(result.problems.empty())
+          << request.model.name << ": " << result.problems.front().where << ' '
+          << result.problems.front().found << "; " << to_json(plan).dump();
+      ASSERT_TRUE(unsupported_by(request.stack, request.model, plan).empty());
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Stacks, ExportOfStack,
+                         testing::Values(StackFormat{"megatron-core", megatron_arguments},
+                                         StackFormat{"nemo-te", megatron_arguments},
+                                         StackFormat{"fsdp2", torchtitan_flags},
+                                         StackFormat{"fsdp2-compile", torchtitan_flags},
+                                         StackFormat{"deepspeed-zero", deepspeed_json}),
+                         [](const auto& test) {
+                           std::string name = test.param.stack;
+                           std::erase(name, '-');
+                           return name;
+                         });
 
 // "t*3" is "ttt", as PipelineParallelLayerLayout.parse_str_to_list of Megatron Core reads it.
 std::string unrolled(const std::string& layout) {

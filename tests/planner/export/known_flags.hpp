@@ -50,8 +50,9 @@ inline const std::set<std::string>& megatron_flags() {
 
 // Keys as JSON pointers. https://www.deepspeed.ai/docs/config-json/ (docs/_pages/config-json.md at
 // commit 00376da49967 of https://github.com/deepspeedai/DeepSpeed) and
-// deepspeed/runtime/zero/config.py; data_types: deepspeed/runtime/constants.py; tensor_parallel:
-// https://www.deepspeed.ai/tutorials/autotp-training.
+// deepspeed/runtime/zero/config.py; data_types: deepspeed/runtime/constants.py; tensor_parallel and
+// expert_parallel: runtime/tensor_parallel/config.py and module_inject/auto_ep_presets/base.py of
+// https://pypi.org/project/deepspeed/0.19.8/.
 inline const std::set<std::string>& deepspeed_keys() {
   static const std::set<std::string> keys = {"/train_batch_size",
                                              "/train_micro_batch_size_per_gpu",
@@ -61,6 +62,10 @@ inline const std::set<std::string>& deepspeed_keys() {
                                              "/bf16/enabled",
                                              "/fp16/enabled",
                                              "/tensor_parallel/autotp_size",
+                                             "/expert_parallel/enabled",
+                                             "/expert_parallel/autoep_size",
+                                             "/expert_parallel/expert_tensor_parallel_size",
+                                             "/expert_parallel/preset_model",
                                              "/zero_optimization/stage",
                                              "/zero_optimization/overlap_comm",
                                              "/zero_optimization/contiguous_gradients",

@@ -1,0 +1,304 @@
+// What the framework of a stack runs: one line for each of its capabilities.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "core/spec/plan_rules.hpp"
+#include "core/spec/rank_nesting.hpp"
+
+namespace shardwright {
+namespace {
+
+template <class T>
+bool runs(const std::vector<T>& listed, const T& wanted) {
+  return listed.empty() || std::ranges::find(listed, wanted) != listed.end();
+}
+
+template <class E>
+std::string names(const std::vector<E>& listed) {
+  std::vector<const char*> all;
+  for (const E each : listed) all.push_back(name_of(each));
+  return fmt::format("{}", fmt::join(all, ", "));
+}
+
+// A plan on a stack.
+struct Pair {
+  const StackCapabilities& stack;
+  const ModelSpec& model;
+  const Plan& plan;
+};
+
+// Combinations of axes
+
+std::int64_t ranks_along(const Plan& plan, Axis axis) {
+  if (axis == Axis::Pipeline) return plan.pp;
+  return axis == Axis::Expert ? plan.ep : dense_degree(plan, axis);
+}
+
+bool allows(const AxisCombination& combination, const Plan& plan) {
+  const bool applies =
+      std::ranges::all_of(combination.axes, [&](Axis axis) { return ranks_along(plan, axis) > 1; });
+  return !applies || std::ranges::find(combination.zero_stages, plan.zero_stage) !=
+                         combination.zero_stages.end();
+}
+
+const AxisCombination* broken_combination(const Pair& p) {
+  for (const AxisCombination& each : p.stack.combinations) {
+    if (!allows(each, p.plan)) return &each;
+  }
+  return nullptr;
+}
+
+bool combinations_hold(const Pair& p) {
+  return broken_combination(p) == nullptr;
+}
+
+std::string say_combination(const Pair& p) {
+  const AxisCombination& broken = *broken_combination(p);
+  const std::string axes = names(broken.axes);
+  if (broken.zero_stages.empty()) return fmt::format("does not run {} above 1 together", axes);
+  return fmt::format("does not run ZeRO stage {} with {} above 1 (it runs {})", p.plan.zero_stage,
+                     axes, fmt::join(broken.zero_stages, ", "));
+}
+
+// Context, tensor and expert parallelism
+
+bool context_kind_holds(const Pair& p) {
+  return p.plan.cp == 1 || runs(p.stack.context_parallel, p.plan.context_parallel);
+}
+
+std::string say_context_kind(const Pair& p) {
+  return fmt::format("does not run context parallelism by {} (it runs {})",
+                     name_of(p.plan.context_parallel), names(p.stack.context_parallel));
+}
+
+bool sequence_parallel_holds(const Pair& p) {
+  return p.stack.sequence_parallel || p.plan.tp == 1 || !p.plan.sequence_parallel;
+}
+
+std::string say_sequence_parallel(const Pair&) {
+  return "does not run sequence parallelism";
+}
+
+bool kv_heads_hold(const Pair& p) {
+  return p.stack.replicated_kv_heads || p.model.attention.kv_heads % p.plan.tp == 0 ||
+         p.model.attention.kind == AttentionKind::MultiHeadLatent;
+}
+
+std::string say_kv_heads(const Pair& p) {
+  return fmt::format("does not replicate the {} key/value heads over tp {}",
+                     p.model.attention.kv_heads, p.plan.tp);
+}
+
+bool expert_tensor_holds(const Pair& p) {
+  return p.stack.expert_tensor_parallel || !p.model.moe ||
+         p.plan.expert_tp == (p.plan.ep == 1 ? p.plan.tp : 1);
+}
+
+std::string say_expert_tensor(const Pair& p) {
+  return fmt::format("runs experts with expert_tp {} under tp {} and ep {}, not {}",
+                     p.plan.ep == 1 ? p.plan.tp : 1, p.plan.tp, p.plan.ep, p.plan.expert_tp);
+}
+
+// Sharding and the order of ranks
+
+// The ranks of a shard group; with ZeRO-0 those of context parallelism alone.
+std::int64_t shard_ranks(const Plan& plan) {
+  if (plan.zero_stage == 0) return plan.cp;
+  return plan.shard_group == 0 ? plan.dp * plan.cp : plan.shard_group;
+}
+
+bool hybrid_sharding_holds(const Pair& p) {
+  return p.stack.hybrid_sharding || p.plan.zero_stage == 0 ||
+         shard_ranks(p.plan) >= p.plan.dp * p.plan.cp;
+}
+
+std::string say_hybrid_sharding(const Pair&) {
+  return "shards over all data-parallel ranks only";
+}
+
+bool shard_groups_hold(const Pair& p) {
+  const std::int64_t ranks = shard_ranks(p.plan);
+  return std::ranges::all_of(p.stack.within_shard_group, [&](Axis axis) {
+    return divides(ranks_along(p.plan, axis), axis == Axis::Expert ? ranks * p.plan.tp : ranks);
+  });
+}
+
+std::string say_shard_groups(const Pair& p) {
+  return fmt::format("runs {} within a shard group, which has {} ranks",
+                     names(p.stack.within_shard_group), shard_ranks(p.plan));
+}
+
+bool rank_order_holds(const Pair& p) {
+  return p.stack.pipeline_inside_data || p.plan.pp == 1 || p.plan.dp == 1 ||
+         p.plan.rank_order.back() == Axis::Pipeline;
+}
+
+std::string say_rank_order(const Pair&) {
+  return "numbers pipeline ranks last";
+}
+
+// Pipelines
+
+bool embedding_holds(const Pair& p) {
+  const bool predicts_further = p.plan.multi_token_prediction && p.model.mtp_layers > 0;
+  return p.stack.shared_embedding_in_pipeline || p.plan.pp == 1 ||
+         !(p.model.tied_embeddings || predicts_further);
+}
+
+std::string say_embedding(const Pair& p) {
+  return fmt::format("does not run {} in a pipeline",
+                     p.model.tied_embeddings ? "tied embeddings" : "multi-token prediction");
+}
+
+// True if the chunks are the even split of `layers` with so many fewer at the ends, the first chunks
+// taking the remainder.
+bool splits_as(const std::vector<std::int64_t>& counts, std::int64_t layers, FewerLayers fewer) {
+  const auto chunks = static_cast<std::int64_t>(counts.size());
+  const std::int64_t units = layers + fewer.first + fewer.last;
+  const std::int64_t least = units / chunks, more = units % chunks;
+  if (least == 0 || fewer.first > least || fewer.last > least) return false;
+  for (std::int64_t i = 0; i < chunks; ++i) {
+    std::int64_t count = least + (i < more ? 1 : 0);
+    if (i == 0) count -= fewer.first;
+    if (i + 1 == chunks) count -= fewer.last;
+    if (counts[static_cast<std::size_t>(i)] != count) return false;
+  }
+  return true;
+}
+
+bool layer_split_holds(const Pair& p) {
+  if (p.stack.layer_splits == LayerSplits::Any || p.plan.pp == 1) return true;
+  const auto fewer = fewer_layers_at_ends(p.model, p.plan);
+  if (!fewer) return false;
+  if (p.plan.vpp <= 2) return true;
+  const std::int64_t units = p.model.layers + fewer->first + fewer->last;
+  const std::int64_t each = p.plan.even_chunk(units);
+  return (units + each - 1) / each == p.plan.chunks();
+}
+
+std::string say_layer_split(const Pair& p) {
+  return fmt::format("does not split the {} layers into {} chunks like that", p.model.layers,
+                     p.plan.chunks());
+}
+
+// Memory and number formats
+
+bool partial_recompute_holds(const Pair& p) {
+  return p.stack.partial_recompute || p.plan.recompute_layers == 0;
+}
+
+std::string say_partial_recompute(const Pair&) {
+  return "recomputes all layers or none";
+}
+
+bool offload_holds(const Pair& p) {
+  if (p.stack.offload_optimizer.empty()) return true;
+  const OptimizerOffload place = p.plan.offload_optimizer;
+  const int least = place == OptimizerOffload::Nvme ? 3 : place == OptimizerOffload::Host ? 1 : 0;
+  return runs(p.stack.offload_optimizer, place) && p.plan.zero_stage >= least;
+}
+
+std::string say_offload(const Pair& p) {
+  return fmt::format("does not offload the optimizer ({}) at ZeRO stage {}",
+                     name_of(p.plan.offload_optimizer), p.plan.zero_stage);
+}
+
+bool precision_holds(const Pair& p) {
+  return runs(p.stack.precisions, p.plan.precision);
+}
+
+std::string say_precision(const Pair& p) {
+  return fmt::format("does not train in {} (it trains in {})", name_of(p.plan.precision),
+                     names(p.stack.precisions));
+}
+
+struct Capability {
+  // Called by the search: no strings, no allocation.
+  bool (*holds)(const Pair& pair);
+  // Ends the sentence "STACK …".
+  std::string (*say)(const Pair& pair);
+};
+
+constexpr std::array kCapabilities = {
+    Capability{combinations_hold, say_combination},
+    Capability{context_kind_holds, say_context_kind},
+    Capability{sequence_parallel_holds, say_sequence_parallel},
+    Capability{kv_heads_hold, say_kv_heads},
+    Capability{expert_tensor_holds, say_expert_tensor},
+    Capability{hybrid_sharding_holds, say_hybrid_sharding},
+    Capability{shard_groups_hold, say_shard_groups},
+    Capability{rank_order_holds, say_rank_order},
+    Capability{embedding_holds, say_embedding},
+    Capability{layer_split_holds, say_layer_split},
+    Capability{partial_recompute_holds, say_partial_recompute},
+    Capability{offload_holds, say_offload},
+    Capability{precision_holds, say_precision},
+};
+
+}  // namespace
+
+// An even split that counts an end as a layer leaves it one layer fewer.
+std::optional<FewerLayers> fewer_layers_at_ends(const ModelSpec& model, const Plan& plan) {
+  if (plan.stage_layers.empty()) {
+    const FewerLayers fewer{plan.embedding_counts_as_layer ? 1 : 0,
+                            plan.head_counts_as_layer ? 1 : 0};
+    return model.layers + fewer.first + fewer.last >= plan.chunks() ? std::optional(fewer)
+                                                                    : std::nullopt;
+  }
+  for (std::int64_t first = 0; first <= kMostFewerLayers; ++first) {
+    for (std::int64_t last = 0; last <= kMostFewerLayers; ++last) {
+      if (splits_as(plan.stage_layers, model.layers, {first, last}))
+        return FewerLayers{first, last};
+    }
+  }
+  return std::nullopt;
+}
+
+bool stack_holds(const PlanSubject& s) {
+  if (s.stack == nullptr) return true;
+  const Pair pair{s.stack->capabilities, s.model, s.plan};
+  return std::ranges::all_of(kCapabilities,
+                             [&](const Capability& each) { return each.holds(pair); });
+}
+
+Problem stack_problem(const PlanSubject& s) {
+  return {"", fmt::format("a plan that {} does not run", s.stack->name),
+          unsupported_by(*s.stack, s.model, s.plan).front()};
+}
+
+std::vector<std::string> unsupported_by(const StackSpec& stack, const ModelSpec& model,
+                                        const Plan& plan) {
+  std::vector<std::string> sentences;
+  const auto add = [&](const std::string& said) { sentences.push_back(stack.name + " " + said); };
+  if (plan.pp > 1 && !runs(stack.schedules, plan.schedule)) {
+    add(fmt::format("does not run the schedule {} (it runs {})", name_of(plan.schedule),
+                    names(stack.schedules)));
+  }
+  if (!runs(stack.zero_stages, plan.zero_stage)) {
+    add(fmt::format("does not run ZeRO stage {} (it runs {})", plan.zero_stage,
+                    fmt::join(stack.zero_stages, ", ")));
+  }
+  if (!runs(stack.recompute, plan.recompute)) {
+    add(fmt::format("does not run the recomputation {} (it runs {})", name_of(plan.recompute),
+                    names(stack.recompute)));
+  }
+  const bool gathers = plan.context_parallel == ContextParallelKind::AllGather;
+  if (plan.cp > 1 && !stack.fusion.flash_attention && !gathers) {
+    add(fmt::format(
+        "does not fuse attention: context parallelism gathers keys and values, whatever "
+        "the plan says ({})",
+        name_of(plan.context_parallel)));
+  }
+  const Pair pair{stack.capabilities, model, plan};
+  for (const Capability& each : kCapabilities) {
+    if (!each.holds(pair)) add(each.say(pair));
+  }
+  return sentences;
+}
+
+}  // namespace shardwright
