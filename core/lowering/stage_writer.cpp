@@ -180,14 +180,14 @@ RankProgram StageWriter::write() {
   }
   gather_beside_first_forward();
   for (const Slot& slot : in_.schedule.stages[static_cast<std::size_t>(stage_)]) write_slot(slot);
-  rank_.slots.push_back(static_cast<std::uint32_t>(rank_.calls.size()));
+  rank_.slot_calls.push_back(static_cast<std::uint32_t>(rank_.calls.size()));
   write_optimizer();
   gather_after_optimizer();
   return std::move(rank_);
 }
 
 void StageWriter::write_slot(const Slot& slot) {
-  rank_.slots.push_back(static_cast<std::uint32_t>(rank_.calls.size()));
+  rank_.slot_calls.push_back(static_cast<std::uint32_t>(rank_.calls.size()));
   const Place here{stage_, slot.chunk};
   const Place* previous = in_.schedule.previous(here);
   const Place* next = in_.schedule.next(here);

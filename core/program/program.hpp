@@ -169,7 +169,7 @@ struct RankProgram {
   // The number of ops in all calls together.
   std::uint32_t ops = 0;
   // The first call of each slot of the schedule, and the one behind the last slot.
-  std::vector<std::uint32_t> slots;
+  std::vector<std::uint32_t> slot_calls;
   std::vector<PersistentMemory> persistent;
   StageParameters parameters;
 

@@ -206,7 +206,8 @@ struct CycleTiming {
   void run(const CostPart& part, std::size_t place) {
     has_run = true;
     holds = holds || ready[place] > 0.0;
-    if (holds) cycle.computed = std::max(cycle.computed, ready[place]) + part.part->slot[phase].time;
+    if (holds)
+      cycle.computed = std::max(cycle.computed, ready[place]) + part.part->slot[phase].time;
   }
   void store(const CostPart&, std::size_t) {}
   void reduce(const CostPart& part, std::size_t) {

@@ -9,9 +9,8 @@
 
 #include "core/base/error.hpp"
 #include "sim/step/flat_program.hpp"
-#include "sim/step/gap_blame.hpp"
+#include "sim/step/folded_rank.hpp"
 #include "sim/step/message_channel.hpp"
-#include "sim/step/shared_device.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -30,60 +29,13 @@ struct Gathering {
   std::vector<RendezvousEnd> members;
 };
 
-// A rank's sums when it has come to the begin or the end of a period.
-struct PeriodMark {
-  TimeBreakdown time;
-  std::array<double, kStreams> busy{};
-};
-
-// A receive that was posted ahead, at `host`.
-struct PostedReceive {
-  std::uint32_t op = 0;
-  double host = 0.0;
-};
-
-struct Rank {
-  std::vector<OpTime> ops;
-  std::array<double, kStreams> stream_free{};
-  // The op of each stream that finished last.
-  std::array<std::uint32_t, kStreams> stream_last;
-  // An op of each stream whose finish is not known yet.
-  std::array<std::uint32_t, kStreams> stream_pending;
-  double host = 0.0;
-  // True while the host waits for the op at hand.
-  bool holding = false;
-  // The op that the host waited for before the next kernel.
-  std::uint32_t held_by = kNoOp;
-  std::size_t call = 0;
-  // The place of the op at hand in its call.
-  std::size_t op = 0;
-  TimeBreakdown time;
-  std::array<double, kStreams> busy{};
-  double last_finish = 0.0;
-  // The number of collectives of each group so far.
-  std::array<std::uint32_t, kGroups> gatherings{};
-  SharedDevice device;
-  // The interference of each op, if it is kept.
-  std::vector<Seconds> interference;
-  // For the comparison of periods: the marks at both ends of the last one, and the last call of which
-  // an op started when the host had issued it.
-  PeriodMark begin, end;
-  std::size_t led_by_host = 0;
-  std::vector<PostedReceive> posted;
-
-  explicit Rank(const Contention& contention) : device(contention) {
-    stream_last.fill(kNoOp);
-    stream_pending.fill(kNoOp);
-  }
-};
-
 class Replay {
  public:
   Replay(const Program& program, const Prices& prices, const ReplayOptions& options)
       : program_(program),
         options_(options),
         flat_(flatten(program, prices)),
-        ranks_(program.stages.size(), Rank(prices.contention)) {
+        ranks_(program.stages.size(), FoldedRank(prices.contention)) {
     for (std::size_t s = 0; s < ranks_.size(); ++s) {
       ranks_[s].ops.resize(program.stages[s].ops);
       if (options.keep_finish_times) ranks_[s].interference.resize(program.stages[s].ops);
@@ -107,6 +59,7 @@ class Replay {
   }
 
  private:
+  using Rank = FoldedRank;
   using Channel = MessageChannel<RendezvousEnd>;
 
   const RankProgram& stage(std::int32_t s) const {
