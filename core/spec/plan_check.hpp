@@ -6,7 +6,7 @@
 //
 // Allowed on purpose: vocabularies that tp does not divide (they are padded), ZeRO-2 and ZeRO-3
 // with pipeline parallelism (PyTorch's FSDP runs it by keeping gradients, or gathering parameters,
-// per microbatch; Megatron-LM does not), more ZeRO ranks than a node has accelerators, tp across
+// per microbatch; the capabilities of a stack exclude it where its framework does not), more ZeRO ranks than a node has accelerators, tp across
 // nodes.
 #pragma once
 

@@ -79,7 +79,8 @@ bool reduces(const Program& program, const RankProgram& rank, const StagePeriod&
 std::optional<StagePeriod> period_of(const Program& program, const RankProgram& rank,
                                      const SlotPeriod& slots, std::int64_t microbatches,
                                      std::size_t alike, bool fills_buckets) {
-  const StagePeriod period{rank.slot_calls[slots.end - slots.count], rank.slot_calls[slots.end], alike};
+  const StagePeriod period{rank.slot_calls[slots.end - slots.count], rank.slot_calls[slots.end],
+                           alike};
   if (period.begin() != rank.slot_calls[slots.end - alike * slots.count]) return std::nullopt;
   for (std::size_t call = period.begin() + period.calls(); call < period.end; ++call) {
     if (!repeats_call(rank, call, period.calls(), microbatches)) return std::nullopt;

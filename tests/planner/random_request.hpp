@@ -36,7 +36,9 @@ inline PlanRequest random_request(std::mt19937& random) {
   request.gpus = pick<std::int64_t>(random, {1, 2, 4, 8, 12, 16, 32});
   request.global_batch = pick<std::int64_t>(random, {8, 16, 24, 32});
   request.seq_len = pick<std::int64_t>(random, {512, 1024});
+  // The format that all of these clusters multiply in.
   request.precision = Precision::Fp16;
+  request.stack.capabilities.precisions.clear();
   request.limits.max_micro_batch = pick<std::int64_t>(random, {2, 4});
   request.limits.min_cp_tokens = 256;
   request.limits.max_cp = 2;
@@ -70,7 +72,9 @@ inline PlanRequest any_request(std::mt19937& random, Workload workload) {
                                        : std::vector<std::int64_t>{64, 128, 256});
   request.seq_len = pick<std::int64_t>(random, small ? std::vector<std::int64_t>{512, 1024, 4096}
                                                      : std::vector<std::int64_t>{2048, 8192});
+  // The format that all of these clusters multiply in.
   request.precision = Precision::Fp16;
+  request.stack.capabilities.precisions.clear();
   request.limits.max_micro_batch = 4;
   request.limits.min_cp_tokens = 256;
   request.limits.max_cp = 4;

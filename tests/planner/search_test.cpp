@@ -135,7 +135,7 @@ TEST(Search, ShowsTheFastestPlanOfEachLayout) {
   };
   std::mt19937 random(7);
   std::size_t layouts_seen = 0;
-  for (int trial = 0; trial < 12; ++trial) {
+  for (int trial = 0; trial < 18; ++trial) {
     PlanRequest request = small_request(random);
     request.top = request.layouts = 1000;
     const SearchResult result = search(request);

@@ -40,7 +40,7 @@ void for_random_scenarios(Check check) {
     if (check(scenario)) ++expressed;
     if (testing::Test::HasFailure()) return;
   }
-  EXPECT_GT(expressed, kScenarios / 30) << "hardly a plan that the format can express";
+  EXPECT_GT(expressed, kScenarios / 50) << "hardly a plan that the format can express";
 }
 
 // Microbatches of a replica and replicas, from the numbers of the text alone.
