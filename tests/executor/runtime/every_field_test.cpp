@@ -224,12 +224,25 @@ std::vector<std::string> unnamed_fields(const std::vector<Field<Spec>>& fields) 
   return unnamed;
 }
 
+// A value that the schema allows; of arrays one with an element.
+nlohmann::json allowed_value(const nlohmann::json& schema) {
+  if (schema.contains("enum")) return schema.at("enum").front();
+  if (schema.contains("items")) return nlohmann::json::array({allowed_value(schema.at("items"))});
+  if (schema.contains("required")) {
+    nlohmann::json object;
+    for (const nlohmann::json& key : schema.at("required"))
+      object[key.get<std::string>()] = allowed_value(schema.at("properties").at(key));
+    return object;
+  }
+  return schema.contains("minimum") ? schema.at("minimum") : nlohmann::json("other");
+}
+
 // Returns another valid value of a field.
 nlohmann::json other_value(const nlohmann::json& schema, const nlohmann::json& now) {
   if (now.is_boolean()) return !now.get<bool>();
   if (now.is_number_float()) return now == 0.0 ? 0.5 : now.get<double>() / 2.0;
   if (now.is_number()) return now.get<std::int64_t>() + 1;
-  if (now.is_array()) return now.empty() ? nlohmann::json{"other"} : nlohmann::json::array();
+  if (now.is_array()) return now.empty() ? allowed_value(schema) : nlohmann::json::array();
   if (!schema.contains("enum")) return "other";
   return schema.at("enum").front() == now ? schema.at("enum").back() : schema.at("enum").front();
 }
