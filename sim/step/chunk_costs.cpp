@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <initializer_list>
-#include <numeric>
 
 #include "core/lowering/data_parallel_messages.hpp"
 #include "core/program/groups.hpp"
@@ -232,12 +231,12 @@ GatherCycle gather_cycle(const PlanContext& in, const ChunkCost& chunk, SlotPhas
   return cycle;
 }
 
-// The slot takes at least the host's time to issue its parts, without the messages and copies
-// around them.
+// The slot takes at least the host's time to issue its parts up to the start of the last op,
+// without the messages and copies around them.
 void wait_for_launches(const ChunkCost& chunk, SlotPhase phase, BlockCost& cost) {
-  const double launch = std::accumulate(
-      chunk.parts.begin(), chunk.parts.end(), 0.0,
-      [phase](double sum, const CostPart& part) { return sum + part.part->slot[phase].launch; });
+  double launch = 0.0;
+  for (const CostPart& part : chunk.parts) launch += part.part->slot[phase].launch;
+  if (!chunk.parts.empty()) launch -= chunk.parts.back().part->slot[phase].launch_behind;
   cost.time = std::max(cost.time, launch);
   cost.passing = std::max(cost.passing, launch);
 }

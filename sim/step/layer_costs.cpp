@@ -68,6 +68,7 @@ class CostBuilder {
     cost.interference = std::max(0.0, shared - cost.time);
     if (stack_.overlap.slowdown > 0.0) cost.stalled = stalled(block, prices, launches);
     for (const OpLaunch& launch : launches) cost.launch += launch.before + launch.behind;
+    if (!launches.empty()) cost.launch_behind = launches.back().behind;
     cost.behind_its_kind = behind_its_kind(block, prices, launches, cost.time);
     const BlockMemory memory = replay_block(block, set_.tensors);
     cost.rise = memory.rise;
@@ -169,15 +170,11 @@ class CostBuilder {
 }  // namespace
 
 BlockCost operator+(const BlockCost& first, const BlockCost& second) {
-  return {first.time + second.time,
-          first.passing + second.passing,
-          first.compute + second.compute,
-          first.launch + second.launch,
-          std::max(first.rise, first.net + second.rise),
-          first.net + second.net,
-          first.interference + second.interference,
-          first.stalled + second.stalled,
-          first.sharding + second.sharding};
+  return {first.time + second.time,       first.passing + second.passing,
+          first.compute + second.compute, first.launch + second.launch,
+          second.launch_behind,           std::max(first.rise, first.net + second.rise),
+          first.net + second.net,         first.interference + second.interference,
+          first.stalled + second.stalled, first.sharding + second.sharding};
 }
 
 LayerCosts layer_costs(const ModelSpec& model, const Plan& cut, const ClusterSpec& cluster,

@@ -30,6 +30,8 @@ struct BlockCost {
   double compute = 0.0;
   // The time that the host needs to issue its ops.
   double launch = 0.0;
+  // The part of `launch` behind the start of its last op.
+  double launch_behind = 0.0;
   // The rise of memory inside of the block above the level at its start.
   double rise = 0.0;
   // The growth of memory from its start to its end.

@@ -74,9 +74,13 @@ double find_slots_end(const StageCosts& costs, std::size_t stage, const StagePat
                                    path.returned + cost.busy - cost.warmup - cost.gradient_exposed);
   if (!costs.host_waits) return computed;
   // A host that waits for messages issues the slots behind the first one, and behind the first
-  // gradient, only when it has come.
-  return std::max(
-      {computed, path.filled + cost.launch, path.returned + cost.launch - cost.warmup_launch});
+  // gradient that another stage sends, only when it has come.
+  const StageProfile& profile = costs.profile_of(stage);
+  const auto next = static_cast<std::size_t>(
+      profile.position[static_cast<std::size_t>(profile.first_gradient_chunk)] + 1);
+  const double issued = path.filled + cost.launch;
+  if (next == costs.chunks.size() || costs.profile->joined[next]) return std::max(computed, issued);
+  return std::max({computed, issued, path.returned + cost.launch - cost.warmup_launch});
 }
 
 StagePath find_path(const StageCosts& costs, std::size_t stage) {

@@ -139,6 +139,21 @@ TEST(Levels, AgreeOnAPipelineWhoseEndsHoldNoLayer) {
   EXPECT_NEAR(levels.estimated_memory / levels.replayed_memory, 1.0, 1e-9);
 }
 
+// Issuing a slot with CUDA graphs off takes longer than the slot, and the last stage of a pipeline
+// sends itself the first gradient.
+TEST(Levels, BoundKnowsThatTheLastStageDoesNotWaitForItsOwnGradient) {
+  PlanRequest request = request_for("llama3.2-1b", 16, 2, 2048);
+  request.cluster = load_cluster(std::string("vultr-hgx-b200-tuned"));
+  request.stack = load_stack(std::string("nemo-te-mla"));
+  Plan plan;
+  plan.tp = 8;
+  plan.pp = 2;
+  plan.micro_batch = plan.global_batch = 2;
+  plan.seq_len = 2048;
+  const Levels levels = at_all_levels(request, plan);
+  EXPECT_LE(levels.bound, levels.event);
+}
+
 struct Share {
   std::int64_t near = 0, drawn = 0;
 
@@ -173,7 +188,9 @@ TEST(Levels, AnalyticIsNearEventForMostPlansOfEverythingShipped) {
     by_zero_stage[static_cast<std::size_t>(plan.zero_stage)].count(levels);
   }
   record("all", all);
-  EXPECT_GE(all.percent(), 94.0);
+  // As above: a small sample strays.
+  const double stray = kSampleShare == 1 ? 0.0 : 2.0 * std::sqrt(6.0 * 94.0 / kRuns);
+  EXPECT_GE(all.percent(), 94.0 - stray);
   const double least = kSampleShare == 1 ? 90.0 : 80.0;  // groups of a small sample stray more
   for (const auto& [schedule, share] : by_schedule) {
     record(name_of(schedule), share);
