@@ -222,9 +222,10 @@ class Remedies {
   void ask_for_larger_accelerators() {
     const Bytes device = request_.cluster.accelerator.memory;
     // The user's limit applies to any accelerator.
-    const bool limited = result_.available < device;
+    const bool limited = whole_memory(request_) < device;
     if (!result_.nearest || limited || result_.needed <= device) return;
-    result_.closes_it.push_back({{RemedyField::AcceleratorMemory, result_.needed}});
+    result_.closes_it.push_back(
+        {{RemedyField::AcceleratorMemory, result_.needed / request_.memory_share}});
   }
 
   PlanRequest request_;

@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "core/lowering/stage_states.hpp"
+#include "core/program/groups.hpp"
 #include "core/spec/plan_check.hpp"
 #include "planner/layer_cost_cache.hpp"
 #include "sim/step/analytic.hpp"
@@ -54,7 +55,8 @@ class CutEvaluation {
         cut_(cut),
         number_(number),
         available_(available_memory(request)),
-        hopeless_(!request.advice && least_memory(request) > available_),
+        most_(request.look_beyond_margin ? whole_memory(request) : available_),
+        hopeless_(!request.advice && least_memory(request) > most_),
         profiles_(profiles) {
     result_.broken_rules.assign(all_plan_rules().size(), 0);
     result_.broken_constraints.assign(
@@ -80,6 +82,11 @@ class CutEvaluation {
       ++result_.broken_constraints[constraint];
       return;
     }
+    const bool validated = !request_.validated || request_.validated(plan);
+    if (request_.validated_only && !validated) {
+      ++result_.not_validated;
+      return;
+    }
     if (!hopeless_) price_layers(plan);
     if (hopeless_ || states_exceed(plan)) {
       ++result_.too_large;
@@ -90,13 +97,15 @@ class CutEvaluation {
     if (memory > available_) {
       ++result_.too_large;
       if (memory.value() < result_.tightest.memory) result_.tightest = {memory.value(), plan};
-      return;
+      if (memory > most_) return;
     }
     const sim::StageCosts& costs = sim::stage_costs(cut, plan, *costs_);
     const Seconds bound = sim::bound_step(costs, plan);
-    result_.plans.push_back({bound_of_score(request_, plan, costs, bound), bound.value(),
-                             sim::analytic_step(costs, plan, bound).value(),
-                             costs.memory.peak.value(), number_, index});
+    (memory > available_ ? result_.beyond : result_.plans)
+        .push_back({bound_of_score(request_, plan, costs, bound), bound.value(),
+                    sim::analytic_step(costs, plan, bound).value(), costs.memory.peak.value(),
+                    number_, index, static_cast<std::uint16_t>(plan.pp), plan.zero_stage == 3,
+                    validated});
   }
 
   // If the pipeline axis is the outermost, its depth does not matter to the groups within a stage.
@@ -136,13 +145,15 @@ class CutEvaluation {
     double states = 0.0;
     for (const PersistentMemory& state : persistent_memory(share, plan, request_.stack))
       states += state.bytes.value() * kRounding;
-    return Bytes(states) > available_ && states > result_.tightest.memory;
+    return Bytes(states) > most_ && states > result_.tightest.memory;
   }
 
   const PlanRequest& request_;
   const Plan& cut_;
   std::uint32_t number_;
   Bytes available_;
+  // The largest peak of the plans that are looked at.
+  Bytes most_;
   bool hopeless_;
   sim::ScheduleProfiles& profiles_;
   std::optional<sim::StageCostCache> costs_;
@@ -168,14 +179,20 @@ std::int64_t Evaluation::broken(PlanRule rule) const {
 void Evaluation::add(const Evaluation& other) {
   space += other.space;
   too_large += other.too_large;
+  not_validated += other.not_validated;
   add_counts(broken_rules, other.broken_rules);
   add_counts(broken_constraints, other.broken_constraints);
   plans.insert(plans.end(), other.plans.begin(), other.plans.end());
+  beyond.insert(beyond.end(), other.beyond.begin(), other.beyond.end());
   if (other.tightest.memory < tightest.memory) tightest = other.tightest;
   undivided.insert(other.undivided.begin(), other.undivided.end());
 }
 
 Bytes available_memory(const PlanRequest& request) {
+  return whole_memory(request) * request.memory_share;
+}
+
+Bytes whole_memory(const PlanRequest& request) {
   const Bytes device = request.cluster.accelerator.memory;
   return request.max_memory > Bytes() ? std::min(request.max_memory, device) : device;
 }
@@ -203,6 +220,34 @@ SpaceRequest space_of(const PlanRequest& request) {
 
 const StackSpec* restricting_stack(const PlanRequest& request) {
   return request.limits.base ? nullptr : &request.stack;
+}
+
+Plan layer_cut_of(const ModelSpec& model, const Plan& plan) {
+  Plan cut = plan;
+  cut.vpp = 1;
+  cut.stage_layers.clear();
+  if (plan.rank_order.back() == Axis::Pipeline) {
+    cut.dp = plan.dp * plan.pp;
+    cut.pp = 1;
+  }
+  cut.shard_group = 0;
+  if (!shards_parameters(model, plan)) cut.zero_stage = 0;
+  if (plan.recompute == RecomputePolicy::None || plan.recompute == RecomputePolicy::Full) {
+    cut.recompute = RecomputePolicy::Full;
+    cut.recompute_layers = 1;
+  }
+  return cut;
+}
+
+Seconds analytic_time(const PlanRequest& request, const Plan& plan) {
+  sim::ScheduleProfiles profiles;
+  const sim::LayerCosts layers = sim::layer_costs(request.model, layer_cut_of(request.model, plan),
+                                                  request.cluster, request.stack);
+  const sim::CutContext cut{request.model, request.cluster, request.stack, layers};
+  sim::StageCostCache cache(request.cluster, request.stack, profiles);
+  sim::plan_memory(cut, plan, cache);
+  const sim::StageCosts& costs = sim::stage_costs(cut, plan, cache);
+  return sim::analytic_step(costs, plan, sim::bound_step(costs, plan));
 }
 
 Evaluation evaluate_cut(const PlanRequest& request, const std::vector<Plan>& cuts,

@@ -15,7 +15,7 @@
 
 namespace shardwright::planner {
 
-// A plan that fits, by its place in the space. It takes only 40 bytes, because a space may have a
+// A plan that fits, by its place in the space. It takes only 48 bytes, because a space may have a
 // million of them.
 struct EvaluatedPlan {
   // No simulation of the plan scores lower.
@@ -29,6 +29,10 @@ struct EvaluatedPlan {
   std::uint32_t cut = 0;
   // Index into the plans of the cut, in the order of the space.
   std::uint32_t index = 0;
+  // By which layouts differ within a cut.
+  std::uint16_t pp = 1;
+  bool sharded = false;
+  bool validated = true;
 
   bool is(const EvaluatedPlan& other) const { return cut == other.cut && index == other.index; }
   bool comes_before(const EvaluatedPlan& other) const {
@@ -50,7 +54,11 @@ struct Evaluation {
   // Numbers of plans by constraint: fixed ones, then forbidden ones.
   std::vector<std::int64_t> broken_constraints;
   std::int64_t too_large = 0;
+  // Plans that no published run covers, if only covered ones are asked for.
+  std::int64_t not_validated = 0;
   std::vector<EvaluatedPlan> plans;
+  // Too large, but within the margin of memory.
+  std::vector<EvaluatedPlan> beyond;
   TightPlan tightest;
   // The numbers of replicas of the plans that break the rule on the batch.
   std::set<std::int64_t> undivided;
@@ -60,6 +68,8 @@ struct Evaluation {
   void add(const Evaluation& other);
 };
 
+// The memory that the request allows, with the margin and without it.
+Bytes whole_memory(const PlanRequest& request);
 Bytes available_memory(const PlanRequest& request);
 
 // The model's states spread over all accelerators. No plan of the space needs less.
@@ -70,6 +80,13 @@ SpaceRequest space_of(const PlanRequest& request);
 // The stack whose capabilities restrict the plans; null where a plan is given, of which a measured
 // run may have been another than the profile knows.
 const StackSpec* restricting_stack(const PlanRequest& request);
+
+// The layer cut of any plan: its fields that the ops of one layer depend on, and representative
+// values of the others (layer_cuts()).
+Plan layer_cut_of(const ModelSpec& model, const Plan& plan);
+
+// The closed form of the step time of any plan that obeys the rules.
+Seconds analytic_time(const PlanRequest& request, const Plan& plan);
 
 // Evaluates the plans of cut number `cut` of `cuts`. If not even the states fit and the tightest
 // plan is not asked for, plans are only counted.

@@ -53,12 +53,15 @@ class Search {
     evaluate();
     std::vector<EvaluatedPlan>& plans = evaluation_.plans;
     const std::vector<EvaluatedPlan> layouts = fastest_layouts();
-    std::sort(plans.begin(), plans.end(), [](const EvaluatedPlan& a, const EvaluatedPlan& b) {
-      return a.score_bound != b.score_bound ? a.score_bound < b.score_bound : a.comes_before(b);
-    });
-    simulate_best();
-    if (request_.front) simulate_front();
+    sort_by_bound(plans);
+    simulate_best(plans, static_cast<std::size_t>(request_.top), request_.one_per_layout, best_,
+                  true);
     SearchResult result;
+    result.best_validated = find_best_validated();
+    result.best_beyond = find_best_beyond();
+    if (request_.front) simulate_front();
+    count_variants();
+    count_faster(result);
     result.layouts = simulate_all(layouts);
     fill_counts(result.counts);
     result.partial = request_.stop.stop_requested();
@@ -102,35 +105,115 @@ class Search {
     request_.found(plans);
   }
 
-  // Branch and bound: once the worst of the best plans is below all remaining bounds, the result is
-  // final.
-  void simulate_best() {
-    const auto wanted = static_cast<std::size_t>(request_.top);
-    const std::vector<EvaluatedPlan>& plans = evaluation_.plans;
+  static void sort_by_bound(std::vector<EvaluatedPlan>& plans) {
+    std::sort(plans.begin(), plans.end(), [](const EvaluatedPlan& a, const EvaluatedPlan& b) {
+      return a.score_bound != b.score_bound ? a.score_bound < b.score_bound : a.comes_before(b);
+    });
+  }
+
+  // Finds the best `wanted` of plans that are sorted by their bounds. Branch and bound: once the
+  // worst of the best plans is below all remaining bounds, the result is final. With one plan per
+  // layout, a plan whose bound is above the best of its layout cannot replace it. Reports the
+  // progress if `reports`.
+  void simulate_best(const std::vector<EvaluatedPlan>& plans, std::size_t wanted,
+                     bool one_per_layout, std::vector<Simulated>& best, bool reports) {
+    const auto is_beaten = [&](const EvaluatedPlan& plan) {
+      const auto known = find_layout(best, plan);
+      return one_per_layout && known != best.end() && plan.score_bound > known->candidate.score;
+    };
     // Even a search that was stopped during the evaluation has a best plan: that of its first
     // batch.
     for (std::size_t next = 0;
          next < plans.size() && (next == 0 || !request_.stop.stop_requested());) {
-      const bool full = best_.size() == wanted;
-      if (full && plans[next].score_bound > best_.back().candidate.score) return;
-      const std::size_t end = std::min(next + kBatch, plans.size());
-      for (Simulated& each : simulate({plans.begin() + static_cast<std::ptrdiff_t>(next),
-                                       plans.begin() + static_cast<std::ptrdiff_t>(end)}))
-        keep(std::move(each), wanted);
-      next = end;
+      std::vector<EvaluatedPlan> batch;
+      for (; next < plans.size() && batch.size() < kBatch; ++next) {
+        const bool full = best.size() == wanted;
+        if (full && plans[next].score_bound > best.back().candidate.score) break;
+        if (!is_beaten(plans[next])) batch.push_back(plans[next]);
+      }
+      if (batch.empty()) return;
+      for (Simulated& each : simulate(batch)) keep(std::move(each), wanted, one_per_layout, best);
+      if (!reports) continue;
       progress_.simulated = static_cast<std::int64_t>(simulated_.size());
-      if (!best_.empty()) progress_.best_step = best_.front().candidate.result.step;
+      if (!best.empty()) progress_.best_step = best.front().candidate.result.step;
       report();
       report_best();
     }
   }
 
-  void keep(Simulated simulated, std::size_t wanted) {
-    const auto place = std::find_if(best_.begin(), best_.end(), [&](const Simulated& other) {
+  void keep(Simulated simulated, std::size_t wanted, bool one_per_layout,
+            std::vector<Simulated>& best) const {
+    if (one_per_layout) {
+      const auto known = find_layout(best, simulated.evaluated);
+      if (known != best.end() && !simulated.better_than(*known)) return;
+      if (known != best.end()) best.erase(known);
+    }
+    const auto place = std::find_if(best.begin(), best.end(), [&](const Simulated& other) {
       return simulated.better_than(other);
     });
-    best_.insert(place, std::move(simulated));
-    if (best_.size() > wanted) best_.pop_back();
+    best.insert(place, std::move(simulated));
+    if (best.size() > wanted) best.pop_back();
+  }
+
+  using Layout = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool>;
+
+  Layout layout_of(const EvaluatedPlan& plan) const {
+    const Plan& cut = cuts_[plan.cut];
+    return {cut.tp, plan.pp, cut.cp, cut.ep, plan.sharded};
+  }
+
+  std::vector<Simulated>::iterator find_layout(std::vector<Simulated>& best,
+                                               const EvaluatedPlan& plan) const {
+    return std::find_if(best.begin(), best.end(), [&](const Simulated& known) {
+      return layout_of(known.evaluated) == layout_of(plan);
+    });
+  }
+
+  std::optional<PlanCandidate> find_best_validated() {
+    if (best_.empty() || best_.front().candidate.validated) return std::nullopt;
+    std::vector<EvaluatedPlan> plans;
+    for (const EvaluatedPlan& plan : evaluation_.plans) {
+      if (plan.validated) plans.push_back(plan);
+    }
+    std::vector<Simulated> best;
+    simulate_best(plans, 1, false, best, false);
+    return best.empty() ? std::nullopt : std::optional(std::move(best.front().candidate));
+  }
+
+  std::optional<PlanCandidate> find_best_beyond() {
+    std::vector<EvaluatedPlan>& plans = evaluation_.beyond;
+    if (!best_.empty()) {
+      std::erase_if(plans, [&](const EvaluatedPlan& plan) {
+        return plan.score_bound >= best_.front().candidate.score;
+      });
+    }
+    sort_by_bound(plans);
+    std::vector<Simulated> best;
+    simulate_best(plans, 1, false, best, false);
+    if (best.empty() || (!best_.empty() && !best.front().better_than(best_.front())))
+      return std::nullopt;
+    return std::move(best.front().candidate);
+  }
+
+  void count_variants() {
+    constexpr double kAlike = 1.01;
+    if (!request_.one_per_layout) return;
+    for (Simulated& each : best_) {
+      const Layout layout = layout_of(each.evaluated);
+      each.candidate.variants = std::count_if(
+          evaluation_.plans.begin(), evaluation_.plans.end(), [&](const EvaluatedPlan& plan) {
+            return plan.analytic <= kAlike * each.evaluated.analytic && !plan.is(each.evaluated) &&
+                   layout_of(plan) == layout;
+          });
+    }
+  }
+
+  void count_faster(SearchResult& result) const {
+    if (!request_.compared) return;
+    const double compared = analytic_time(request_, *request_.compared).value();
+    result.faster_than_compared =
+        std::count_if(evaluation_.plans.begin(), evaluation_.plans.end(),
+                      [&](const EvaluatedPlan& plan) { return plan.analytic < compared; });
   }
 
   // Simulates each plan that has not been simulated yet. If the search is stopped meanwhile, returns
@@ -163,6 +246,7 @@ class Search {
     PlanCandidate candidate = rated(scenario, *std::move(result), request_.objective);
     candidate.analytic = Seconds(evaluated.analytic);
     candidate.bound = Seconds(evaluated.bound);
+    candidate.validated = evaluated.validated;
     return candidate;
   }
 
@@ -170,19 +254,10 @@ class Search {
   // the evaluation in the order of the space.
   std::vector<EvaluatedPlan> fastest_layouts() const {
     if (request_.layouts == 0) return {};
-    using Layout = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool>;
     std::map<Layout, EvaluatedPlan> fastest;
-    auto next = evaluation_.plans.begin();
-    for (std::uint32_t cut = 0; cut < cuts_.size(); ++cut) {
-      std::uint32_t index = 0;
-      for_each_plan(space_of(request_), cuts_[cut], [&](const Plan& plan) {
-        const std::uint32_t number = index++;
-        if (next == evaluation_.plans.end() || next->cut != cut || next->index != number) return;
-        const Layout layout{plan.tp, plan.pp, plan.cp, plan.ep, plan.zero_stage == 3};
-        const auto [known, is_new] = fastest.try_emplace(layout, *next);
-        if (!is_new && next->analytic < known->second.analytic) known->second = *next;
-        ++next;
-      });
+    for (const EvaluatedPlan& plan : evaluation_.plans) {
+      const auto [known, is_new] = fastest.try_emplace(layout_of(plan), plan);
+      if (!is_new && plan.analytic < known->second.analytic) known->second = plan;
     }
     std::vector<EvaluatedPlan> layouts;
     for (const auto& [layout, plan] : fastest) layouts.push_back(plan);
@@ -328,6 +403,7 @@ class Search {
               : "forbid " + to_string(request_.constraints.forbidden[i - fixed.size()]);
       add(name, evaluation_.broken_constraints[i]);
     }
+    add("validated ground", evaluation_.not_validated);
     add("memory", evaluation_.too_large);
   }
 

@@ -46,6 +46,11 @@ struct PlanCandidate {
   Joules joules_per_step;
   // The value of the objective; lower is better.
   double score = 0.0;
+  // Published runs cover the plan; true if the request does not ask.
+  bool validated = true;
+  // The number of other plans of its layout that take within 1 % of its time by the closed form;
+  // only if the request asks for one plan per layout.
+  std::int64_t variants = 0;
 
   double tokens() const {
     return static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len);
@@ -68,8 +73,22 @@ struct PlanRequest {
   Constraints constraints;
   // Per accelerator; zero: all memory of the accelerator.
   Bytes max_memory;
+  // The share of it that the predicted peak of a plan may fill: below 1 keeps a margin.
+  double memory_share = 1.0;
+  // Also find the best plan that needs the margin.
+  bool look_beyond_margin = false;
   SearchLimits limits;
   std::int64_t top = 5;
+  // The plans are the best ones of as many layouts. Plans of one layout have the same tp, pp, cp,
+  // ep and kind of data parallelism (ZeRO-3 or not).
+  bool one_per_layout = false;
+  // True if published runs cover the plan; null: all plans count as covered. Called from several
+  // threads.
+  std::function<bool(const Plan&)> validated;
+  // Search only plans that are validated.
+  bool validated_only = false;
+  // Count the plans that are faster than this one.
+  std::optional<Plan> compared;
   // Also compute the Pareto front.
   bool front = true;
   // Also find the fastest plan of this many layouts.
@@ -89,7 +108,8 @@ struct PlanRequest {
 
 // The number of plans that a rule, a constraint or the memory rejects.
 struct Rejection {
-  // A rule of plan_check.hpp ("kv_heads"), "memory", or a constraint ("fix tp=8").
+  // A rule of plan_check.hpp ("kv_heads"), "memory", "validated ground", or a constraint ("fix
+  // tp=8").
   std::string rule;
   std::int64_t count = 0;
 };
@@ -101,7 +121,7 @@ struct SearchCounts {
   std::int64_t evaluated = 0;
   // Evaluated plans that were simulated, each counted once.
   std::int64_t simulated = 0;
-  // Counts above zero: rules in their order, constraints, memory.
+  // Counts above zero: rules in their order, constraints, validated ground, memory.
   std::vector<Rejection> rejected;
 
   std::int64_t rejected_total() const;
@@ -149,8 +169,13 @@ struct SearchResult {
   std::vector<PlanCandidate> front;
   // The approximate number of members of the whole front, by the closed form.
   std::int64_t trade_offs = 0;
-  // The fastest plans of the layouts by the closed form, fastest first, at most `layouts`. Plans of
-  // one layout have the same tp, pp, cp, ep and kind of data parallelism (ZeRO-3 or not). They show
+  // The best plan that is validated, if that is not the first of `plans`.
+  std::optional<PlanCandidate> best_validated;
+  // The best plan that needs the margin of memory, if it is better than the first of `plans`.
+  std::optional<PlanCandidate> best_beyond;
+  // The number of feasible plans that are faster than the compared one by the closed form.
+  std::optional<std::int64_t> faster_than_compared;
+  // The fastest plans of the layouts by the closed form, fastest first, at most `layouts`. They show
   // the space far from its best plan.
   std::vector<PlanCandidate> layouts;
   std::optional<NoFeasiblePlan> infeasible;

@@ -222,9 +222,14 @@ std::string obstacle_text(const PlanRequest& request, const NoFeasiblePlan& none
   switch (obstacle.kind) {
     case ObstacleKind::Memory: {
       const bool limited = none.available < request.cluster.accelerator.memory;
-      return fmt::format("the smallest one needs {} of memory per GPU, {} more than the {} {}",
+      const bool has_margin = request.memory_share < 1.0;
+      return fmt::format("the smallest one needs {} of memory per GPU, {} more than the {}{}{}",
                          format_bytes(none.needed), format_bytes(none.shortfall),
-                         limited ? "limit of" : "available", format_bytes(none.available));
+                         has_margin ? ""
+                         : limited  ? "limit of "
+                                    : "available ",
+                         format_bytes(none.available),
+                         has_margin ? " that the margin for errors leaves" : "");
     }
     case ObstacleKind::FusedAttention:
       return fmt::format(

@@ -12,27 +12,14 @@
 #include "core/spec/scenario.hpp"
 #include "sim/step/simulate.hpp"
 #include "validation/flops_convention.hpp"
-#include "validation/prediction_interval.hpp"
+#include "validation/prediction_errors.hpp"
+#include "validation/validated_ground.hpp"
 
 namespace shardwright::validation {
 namespace {
 
 // Kendall's tau needs a few rows to mean anything.
 constexpr std::size_t kLeastRanked = 3;
-
-// The kinds of parallelism that the plan uses, by which rows are summed up: "tp+pp", "fsdp", "dp".
-std::string parallelism_of(const Plan& plan) {
-  std::string kinds;
-  const auto add = [&kinds](bool used, const char* name) {
-    if (used) kinds += (kinds.empty() ? "" : "+") + std::string(name);
-  };
-  add(plan.zero_stage == 3, "fsdp");
-  add(plan.tp > 1, "tp");
-  add(plan.pp > 1, "pp");
-  add(plan.cp > 1, "cp");
-  add(plan.ep > 1, "ep");
-  return kinds.empty() ? "dp" : kinds;
-}
 
 double predicted_metric(const ComparedFigure& figure, const Scenario& scenario,
                         const sim::StepResult& result) {
@@ -94,7 +81,7 @@ ValidationReport report_on(std::vector<RowComparison> rows) {
   ValidationReport report;
   std::vector<calibration::ErrorSample> times, memories;
   std::vector<const RowComparison*> timed;
-  calibration::SamplesByName source, accelerator, stack, parallelism, memory_source;
+  calibration::SamplesByName source, accelerator, stack, parallelism, of_class, memory_source;
   for (const RowComparison& row : rows) {
     if (row.skipped) {
       ++report.skipped;
@@ -116,6 +103,7 @@ ValidationReport report_on(std::vector<RowComparison> rows) {
     accelerator[row.accelerator_profile].push_back(sample);
     stack[row.stack].push_back(sample);
     parallelism[row.parallelism].push_back(sample);
+    of_class[row.prediction_class].push_back(sample);
   }
   report.time = calibration::summarise(times);
   report.memory = calibration::summarise(memories);
@@ -123,6 +111,7 @@ ValidationReport report_on(std::vector<RowComparison> rows) {
   report.by_accelerator = calibration::summarise_each(accelerator);
   report.by_stack = calibration::summarise_each(stack);
   report.by_parallelism = calibration::summarise_each(parallelism);
+  report.by_class = calibration::summarise_each(of_class);
   report.memory_by_source = calibration::summarise_each(memory_source);
   report.time.rank_correlation = mean_rank_correlation(timed);
   rank_each(timed, &RowComparison::source, report.by_source);
@@ -161,8 +150,9 @@ void compare_time(const Measurement& measurement, const Scenario& scenario,
   comparison.measured = figure.value;
   comparison.predicted = predicted_metric(figure, scenario, result);
   const bool is_time = figure.metric == StepMetric::StepTime;
-  const auto [low, high] =
-      prediction_interval(comparison.predicted, !is_time, ground_of(measurement, scenario));
+  const PredictionClass of = class_of(measurement, scenario);
+  comparison.prediction_class = class_text(of);
+  const auto [low, high] = prediction_interval(comparison.predicted, !is_time, of);
   comparison.interval_low = low;
   comparison.interval_high = high;
   const double slower = is_time ? comparison.predicted / comparison.measured
@@ -210,11 +200,18 @@ RowComparison described(const Measurement& measurement) {
 
 // Simulates the scenario, and describes it in the comparison.
 sim::StepResult simulate_into(RowComparison& comparison, const Scenario& scenario) {
-  comparison.parallelism = parallelism_of(scenario.plan);
+  comparison.parallelism = parallelism_text(scenario.plan);
   comparison.plan = to_json(scenario.plan).dump();
   comparison.accelerator_profile = scenario.cluster.accelerator.name;
   comparison.cluster_profile = scenario.cluster.name;
   comparison.stack_profile = scenario.stack.name;
+  comparison.run_kind = run_kind_text(scenario.plan);
+  comparison.architecture = scenario.cluster.accelerator.architecture;
+  comparison.family = scenario.stack.family;
+  comparison.experts = scenario.model.moe.has_value();
+  comparison.low_precision = casts_operands(scenario.plan.precision);
+  comparison.accelerators = scenario.plan.world_size();
+  comparison.sequence = scenario.plan.seq_len;
   comparison.tokens =
       static_cast<double>(scenario.plan.global_batch) * static_cast<double>(scenario.plan.seq_len);
   sim::StepResult result = sim::simulate_step(scenario);
@@ -224,11 +221,14 @@ sim::StepResult simulate_into(RowComparison& comparison, const Scenario& scenari
 
 }  // namespace
 
-PredictionGround ground_of(const Measurement& measurement, const Scenario& scenario) {
-  if (scenario.stack.generic || measurement.stack_stands_in) return PredictionGround::GenericStack;
+PredictionClass class_of(const Measurement& measurement, const Scenario& scenario) {
+  PredictionClass of = class_of(scenario, measurement.source.title).value_or(PredictionClass());
   const bool inferred =
       measurement.grade == "B" || measurement.grade == "C" || leaves_plan_open(measurement);
-  return inferred ? PredictionGround::InferredPlan : PredictionGround::StatedPlan;
+  if (measurement.stack_stands_in) of.ground = PredictionGround::GenericStack;
+  if (of.ground == PredictionGround::StatedPlan && inferred)
+    of.ground = PredictionGround::InferredPlan;
+  return of;
 }
 
 RowComparison compare_row(const Measurement& measurement) {

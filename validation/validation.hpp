@@ -12,7 +12,7 @@
 #include "core/spec/scenario.hpp"
 #include "sim/step/step_result.hpp"
 #include "validation/measurement.hpp"
-#include "validation/prediction_interval.hpp"
+#include "validation/prediction_errors.hpp"
 
 namespace shardwright::validation {
 
@@ -30,8 +30,13 @@ struct RowComparison {
   double measured = 0.0;
   // In the unit of the metric.
   double predicted = 0.0;
-  // 80 % of measurements lie in such intervals.
+  // 80 % of measurements lie in such intervals; by the class of the prediction.
   double interval_low = 0.0, interval_high = 0.0;
+  std::string prediction_class;
+  // The kind of run by which validated_ground.hpp tells plans apart, and its extent.
+  std::string run_kind, architecture, family;
+  bool experts = false, low_precision = false;
+  std::int64_t accelerators = 0, sequence = 0;
   // A ratio.
   double error = 0.0;
   // Tokens of a step.
@@ -75,7 +80,7 @@ struct ValidationReport {
   std::size_t other_grades = 0;
   calibration::ErrorSummary time;
   calibration::ErrorSummary memory;
-  calibration::ErrorsByName by_source, by_accelerator, by_stack, by_parallelism;
+  calibration::ErrorsByName by_source, by_accelerator, by_stack, by_parallelism, by_class;
   calibration::ErrorsByName memory_by_source;
   OutOfMemoryTable out_of_memory;
 };
@@ -93,8 +98,9 @@ struct ValidationOptions {
 ValidationReport validate_rows(const std::vector<std::string>& files,
                                const ValidationOptions& options = {});
 
-// The ground of the prediction for a measurement by a scenario without open fields.
-PredictionGround ground_of(const Measurement& measurement, const Scenario& scenario);
+// The class of the prediction for a measurement by a scenario without open fields, as if its source
+// had published nothing.
+PredictionClass class_of(const Measurement& measurement, const Scenario& scenario);
 
 RowComparison compare_row(const Measurement& measurement);
 

@@ -44,6 +44,7 @@ Json row_json(const RowComparison& row) {
   json["measured"] = shown ? Json(row.measured) : Json();
   json["predicted"] = shown ? Json(row.predicted) : Json();
   json["interval"] = shown ? Json::array({row.interval_low, row.interval_high}) : Json();
+  json["class"] = shown ? Json(row.prediction_class) : Json();
   json["error_pct"] = shown ? Json(100.0 * row.error) : Json();
   json["memory"] = {
       {"measured_bytes", row.measured_memory ? Json(row.measured_memory->value()) : Json()},
@@ -61,6 +62,13 @@ Json row_json(const RowComparison& row) {
                                  : Json{{"accelerator", row.accelerator_profile},
                                         {"cluster", row.cluster_profile},
                                         {"stack", row.stack_profile}};
+  json["run"] = row.skipped ? Json() : Json{{"kind", row.run_kind},
+                                            {"architecture", row.architecture},
+                                            {"family", row.family},
+                                            {"experts", row.experts},
+                                            {"low_precision", row.low_precision},
+                                            {"accelerators", row.accelerators},
+                                            {"sequence", row.sequence}};
   json["filled_in"] = row.filled_in;
   json["chosen"] = row.skipped ? Json() : Json::parse(row.chosen);
   return json;
@@ -78,6 +86,7 @@ nlohmann::ordered_json to_json(const ValidationReport& report) {
   summary["by_accelerator"] = summaries_json(report.by_accelerator);
   summary["by_stack"] = summaries_json(report.by_stack);
   summary["by_parallelism"] = summaries_json(report.by_parallelism);
+  summary["by_class"] = summaries_json(report.by_class);
   summary["memory"] = memory_summary_json(report.memory);
   summary["memory_by_source"] = summaries_json(report.memory_by_source, memory_summary_json);
   const OutOfMemoryTable& oom = report.out_of_memory;

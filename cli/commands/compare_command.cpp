@@ -52,9 +52,8 @@ Table result_table(const planner::Comparison& comparison) {
 }
 
 ordered_json result_json(const Scenario& scenario, const sim::StepResult& result) {
-  const auto ground = validation::ground_of(scenario.cluster.accelerator, scenario.stack);
-  return step_json(scenario.plan, result, scenario.cluster,
-                   validation::step_interval(result.step, ground));
+  return step_json(scenario, result,
+                   validation::confidence_of(scenario, result.step, result.memory().peak));
 }
 
 ordered_json comparison_json(const Scenario& first, const Scenario& second,

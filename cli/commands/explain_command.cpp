@@ -48,9 +48,10 @@ Table sensitivity_table(const planner::Explanation& explanation) {
   return table;
 }
 
-std::optional<validation::StepInterval> interval_of(const ChosenScenario& chosen,
-                                                    const planner::Explanation& explanation) {
-  return validation::step_interval(explanation.result.step, chosen.ground);
+validation::Confidence confidence_of(const ChosenScenario& chosen,
+                                     const planner::Explanation& explanation) {
+  return validation::confidence_of(chosen.scenario, chosen.prediction_class,
+                                   explanation.result.step, explanation.result.memory().peak);
 }
 
 ordered_json explain_json(const ChosenScenario& chosen, const planner::Explanation& explanation) {
@@ -76,8 +77,7 @@ ordered_json explain_json(const ChosenScenario& chosen, const planner::Explanati
                                          {"throughput_gain_ratio", sensitivity.gain},
                                          {"through", sensitivity.through}});
   }
-  document.update(step_json(scenario.plan, explanation.result, scenario.cluster,
-                            interval_of(chosen, explanation)));
+  document.update(step_json(scenario, explanation.result, confidence_of(chosen, explanation)));
   return document;
 }
 
@@ -93,7 +93,7 @@ ExitCode explain(const ExplainOptions& options) {
       planner::explain(chosen.scenario, gain, interrupt.token());
   print_notes("shardwright explain", chosen.notes);
   Page page = new_page(options.common);
-  add_step(page, chosen.scenario, explanation.result, interval_of(chosen, explanation));
+  add_step(page, chosen.scenario, explanation.result, confidence_of(chosen, explanation));
   add_stages(page, explanation.result);
   page.paragraph(planner::limit_text("The plan", explanation));
   if (explanation.partial)

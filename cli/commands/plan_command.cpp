@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/commands/command.hpp"
 #include "cli/commands/interrupt.hpp"
@@ -16,9 +17,12 @@
 #include "cli/output/step_page.hpp"
 #include "core/base/quantity_text.hpp"
 #include "core/spec/plan_json.hpp"
+#include "planner/compare.hpp"
 #include "planner/explain.hpp"
+#include "planner/plan_evaluation.hpp"
 #include "planner/search.hpp"
 #include "planner/wording.hpp"
+#include "validation/prediction_errors.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -40,8 +44,28 @@ std::string machine_text(const planner::PlanRequest& request) {
 struct Answer {
   planner::SearchResult result;
   planner::Explanation best;
+  // The plan that the user compares with, simulated.
+  std::optional<planner::PlanCandidate> compared;
   bool interrupted = false;
 };
+
+// "+3.2".
+std::string change_text(double ratio) {
+  return format_signed_percent(ratio - 1.0);
+}
+
+std::string margin_cost_text(const planner::PlanRequest& request,
+                             const planner::PlanCandidate& best,
+                             const planner::PlanCandidate& beyond) {
+  const Bytes peak = beyond.result.memory().peak;
+  return fmt::format(
+      ". Without the margin the best plan takes {} ({} %), needs {} and fits with {} % "
+      "probability: {}.",
+      format_time(beyond.result.step), change_text(beyond.result.step / best.result.step),
+      format_bytes(peak),
+      format_percent(validation::fit_probability(peak, request.cluster.accelerator.memory)),
+      plan_text(beyond.plan));
+}
 
 Answer find_answer(const PlanOptions& options, ChosenRequest& chosen) {
   const InterruptWatch interrupt;
@@ -57,23 +81,72 @@ Answer find_answer(const PlanOptions& options, ChosenRequest& chosen) {
     answer.best = planner::explain(planner::scenario_of(request, best.plan), best.result,
                                    planner::kSensitivityStep, request.stop);
   }
+  if (request.compared)
+    answer.compared = planner::candidate_of(planner::scenario_of(request, *request.compared));
   answer.interrupted = answer.result.partial || answer.best.partial;
   return answer;
 }
 
-void add_best(Page& page, const planner::PlanRequest& request, const planner::PlanCandidate& best,
-              const planner::Explanation& explanation) {
-  page.paragraph(planner::limit_text("Plan 1", explanation));
-  const auto ground = validation::ground_of(request.cluster.accelerator, request.stack);
-  if (const auto interval = validation::step_interval(best.result.step, ground)) {
-    page.paragraph(fmt::format("Expected step time: {}; 80 % interval {}.",
-                               format_time(best.result.step), interval_text(*interval)));
+validation::Confidence confidence_of(const planner::PlanRequest& request,
+                                     const planner::PlanCandidate& candidate) {
+  return validation::confidence_of(planner::scenario_of(request, candidate.plan),
+                                   candidate.result.step, candidate.result.memory().peak);
+}
+
+void add_best(Page& page, const planner::PlanRequest& request, const Answer& answer) {
+  const planner::PlanCandidate& best = answer.result.plans.front();
+  const validation::Confidence confidence = confidence_of(request, best);
+  page.paragraph(planner::limit_text("Plan 1", answer.best));
+  if (!confidence.step) return;
+  page.paragraph(fmt::format("Expected step time: {}; 80 % interval {}.",
+                             format_time(best.result.step), interval_text(*confidence.step)));
+  page.paragraph(validation::ground_text("Plan 1", confidence));
+  if (!answer.result.best_validated) return;
+  const planner::PlanCandidate& validated = *answer.result.best_validated;
+  page.paragraph(fmt::format("The best plan inside validated ground takes {} ({} %): {}.",
+                             format_time(validated.result.step),
+                             change_text(validated.result.step / best.result.step),
+                             plan_text(validated.plan)));
+}
+
+// The probability that plan 1 fits, and what the margin of memory costs.
+void add_margin(Page& page, const ChosenRequest& chosen, const planner::SearchResult& result) {
+  const planner::PlanCandidate& best = result.plans.front();
+  const auto probability = confidence_of(chosen.request, best).fit_probability;
+  if (!probability) return;
+  std::string text = fmt::format("Plan 1 fits into memory with {} % probability, by {}.",
+                                 format_percent(*probability),
+                                 format_plural(validation::memory_runs(), "published peak"));
+  if (chosen.fit_probability) {
+    text += fmt::format(" The margin for {:g} % limits plans to {} of {}",
+                        100.0 * *chosen.fit_probability,
+                        format_bytes(planner::available_memory(chosen.request)),
+                        format_bytes(planner::whole_memory(chosen.request)));
+    text += result.best_beyond ? margin_cost_text(chosen.request, best, *result.best_beyond)
+                               : ", which costs no time.";
   }
-  const double share = planner::memory_share(best.result, request.cluster);
-  if (share > planner::kTightMemory) {
-    page.warning(
-        fmt::format("plan 1 uses {} % of the memory; use --max-memory 90% to keep a margin",
-                    format_percent(share)));
+  page.paragraph(text);
+}
+
+// How the compared plan ranks among the plans of the search.
+void add_compared(Page& page, const ChosenRequest& chosen, const Answer& answer) {
+  if (!answer.compared) return;
+  const planner::PlanRequest& request = chosen.request;
+  const planner::PlanCandidate& best = answer.result.plans.front();
+  page.heading("Your plan");
+  page.table(candidate_table({*answer.compared}));
+  page.paragraph(
+      planner::verdict_text(planner::compare(planner::scenario_of(request, best.plan),
+                                             planner::scenario_of(request, answer.compared->plan)),
+                            "plan 1", "your plan"));
+  page.paragraph(fmt::format("By the closed form, {} of {} feasible plans are faster than yours.",
+                             format_count(*answer.result.faster_than_compared),
+                             format_count(answer.result.counts.evaluated)));
+  const validation::Confidence confidence = confidence_of(request, *answer.compared);
+  if (confidence.fit_probability) {
+    page.paragraph(fmt::format("Your plan fits into memory with {} % probability. {}",
+                               format_percent(*confidence.fit_probability),
+                               validation::ground_text("Your plan", confidence)));
   }
 }
 
@@ -88,7 +161,14 @@ void add_answer(Page& page, const ChosenRequest& chosen, const Answer& answer) {
     page.warning("interrupted: the search is complete, but not the gain from each resource");
   }
   page.table(candidate_table(result.plans));
-  add_best(page, request, result.plans.front(), answer.best);
+  if (request.one_per_layout) {
+    page.paragraph(
+        "Each plan is the best of its layout (tp, pp, cp, ep, ZeRO-3 or not); variants are other "
+        "plans of the layout within 1 % of its time, which --all-variants lists.");
+  }
+  add_best(page, request, answer);
+  add_margin(page, chosen, result);
+  add_compared(page, chosen, answer);
   add_counts(page, result.counts, result.wall_s);
   if (result.front.size() > 1) {
     page.heading(front_title(result));
@@ -97,7 +177,8 @@ void add_answer(Page& page, const ChosenRequest& chosen, const Answer& answer) {
   add_assumptions(page, request, chosen.cluster, chosen.filled_in);
 }
 
-ordered_json plan_json(const ChosenRequest& chosen, const planner::SearchResult& result) {
+ordered_json plan_json(const ChosenRequest& chosen, const planner::SearchResult& result,
+                       const std::optional<planner::PlanCandidate>& compared) {
   const planner::PlanRequest& request = chosen.request;
   ordered_json document = new_document("plans");
   document["inputs"] = inputs_json(request.model, request.cluster, request.stack);
@@ -109,10 +190,23 @@ ordered_json plan_json(const ChosenRequest& chosen, const planner::SearchResult&
   const auto list = [&](const std::vector<planner::PlanCandidate>& candidates) {
     ordered_json elements = ordered_json::array();
     for (const planner::PlanCandidate& candidate : candidates)
-      elements.push_back(candidate_json(candidate, request.cluster, request.stack));
+      elements.push_back(candidate_json(candidate, planner::scenario_of(request, candidate.plan)));
     return elements;
   };
+  const auto one = [&](const std::optional<planner::PlanCandidate>& candidate) {
+    return candidate ? candidate_json(*candidate, planner::scenario_of(request, candidate->plan))
+                     : ordered_json();
+  };
   document["plans"] = list(result.plans);
+  document["best_validated"] = one(result.best_validated);
+  document["memory"] = {
+      {"fit_probability",
+       chosen.fit_probability ? ordered_json(*chosen.fit_probability) : ordered_json()},
+      {"limit_bytes", planner::available_memory(request).value()},
+      {"best_without_margin", one(result.best_beyond)}};
+  document["compared"] = one(compared);
+  document["faster_than_compared"] =
+      result.faster_than_compared ? ordered_json(*result.faster_than_compared) : ordered_json();
   document["front"] = list(result.front);
   document["trade_offs"] = result.trade_offs;
   if (result.infeasible) document["infeasible"] = infeasible_json(request, *result.infeasible);
@@ -126,11 +220,12 @@ ExitCode deliver_none(const PlanOptions& options, const ChosenRequest& chosen,
   if (result.infeasible) report_infeasible(chosen.request, *result.infeasible);
   if (result.partial) page.warning("interrupted before a plan was found");
   add_counts(page, result.counts, result.wall_s);
-  deliver(options.common, page, plan_json(chosen, result));
+  deliver(options.common, page, plan_json(chosen, result, std::nullopt));
   return result.partial ? ExitCode::Interrupted : ExitCode::NoFeasiblePlan;
 }
 
 ExitCode plan_one_size(const PlanOptions& options, ChosenRequest& chosen) {
+  chosen.request.look_beyond_margin = chosen.fit_probability.has_value();
   const Answer answer = find_answer(options, chosen);
   const planner::SearchResult& result = answer.result;
   if (result.plans.empty()) return deliver_none(options, chosen, result);
@@ -140,7 +235,8 @@ ExitCode plan_one_size(const PlanOptions& options, ChosenRequest& chosen) {
   }
   Page page = new_page(options.common);
   add_answer(page, chosen, answer);
-  deliver(options.common, page, plan_json(chosen, result), options.plan_out == "-");
+  deliver(options.common, page, plan_json(chosen, result, answer.compared),
+          options.plan_out == "-");
   return answer.interrupted ? ExitCode::Interrupted : ExitCode::Ok;
 }
 
@@ -164,6 +260,15 @@ void add_plan_command(CLI::App& app, Action& action) {
   shardwright plan … --gpus 64..1024     the best plan of each size, and the scaling efficiency)");
   const auto options = std::make_shared<PlanOptions>();
   add_request_options(*command, options->request);
+  add_option(*command, "--compare", options->request.compare, "FILE",
+             "Rank the plan of a plan file among those found; its model, cluster, stack and batch "
+             "are the request, unless other options replace them",
+             "Search");
+  command
+      ->add_flag("--all-variants", options->request.all_variants,
+                 "List the best plans even if several have one layout: the same tp, pp, cp, ep and "
+                 "kind of data parallelism")
+      ->group("Search");
   add_option(*command, "--out", options->plan_out, "FILE|-", "Write the best plan as a plan file",
              "Output");
   add_common_options(*command, options->common);

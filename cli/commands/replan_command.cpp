@@ -27,7 +27,7 @@ struct ReplanOptions {
 nlohmann::ordered_json replan_json(const planner::Replanned& found) {
   nlohmann::ordered_json document = new_document("replanned");
   document["ranks"] = found.scenario.plan.world_size();
-  document["plan"] = candidate_json(found.candidate, found.scenario.cluster, found.scenario.stack);
+  document["plan"] = candidate_json(found.candidate, found.scenario);
   return document;
 }
 

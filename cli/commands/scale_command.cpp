@@ -78,8 +78,9 @@ ordered_json point_json(const planner::ScalePoint& point, const planner::PlanReq
                        {"efficiency", point.efficiency},
                        {"on_front", point.on_front},
                        {"search", counts_json(point.counts)}};
-  json["best"] =
-      point.best ? candidate_json(*point.best, request.cluster, request.stack) : ordered_json();
+  json["best"] = point.best
+                     ? candidate_json(*point.best, planner::scenario_of(request, point.best->plan))
+                     : ordered_json();
   return json;
 }
 
@@ -103,8 +104,7 @@ ordered_json scale_json(const ChosenRequest& chosen, const planner::ScaleResult&
   document["plans"] = ordered_json::array();
   for (const planner::ScalePoint& point : result.points) {
     document["points"].push_back(point_json(point, request));
-    if (point.best)
-      document["plans"].push_back(candidate_json(*point.best, request.cluster, request.stack));
+    if (point.best) document["plans"].push_back(point_json(point, request)["best"]);
   }
   document["knee"] = result.knee ? ordered_json(result.knee->gpus) : ordered_json();
   document["knee_cause"] = result.knee ? planner::cause_text(result.knee->cause) : "";

@@ -180,12 +180,13 @@ void write_timelines(const SimulateOptions& options, const Scenario& scenario,
   }
 }
 
-// The interval of the step time whose errors on published runs are known: that of the event level or
-// of the full one.
-std::optional<validation::StepInterval> interval_of(const ChosenScenario& chosen,
-                                                    const sim::SimulatedStep& simulated) {
+// The confidence in the step time whose errors on published runs are known: that of the event level
+// or of the full one.
+validation::Confidence confidence_of(const ChosenScenario& chosen,
+                                     const sim::SimulatedStep& simulated) {
   const Seconds surest = simulated.full ? simulated.result.step : simulated.event_step;
-  return validation::step_interval(surest, chosen.ground);
+  return validation::confidence_of(chosen.scenario, chosen.prediction_class, surest,
+                                   simulated.result.memory().peak);
 }
 
 nlohmann::ordered_json simulate_json(const ChosenScenario& chosen,
@@ -197,8 +198,7 @@ nlohmann::ordered_json simulate_json(const ChosenScenario& chosen,
   document["notes"] = chosen.notes;
   document["fidelity"] = name_of(simulated.fidelity);
   document["partial"] = simulated.cancelled;
-  document.update(
-      step_json(scenario.plan, simulated.result, scenario.cluster, interval_of(chosen, simulated)));
+  document.update(step_json(scenario, simulated.result, confidence_of(chosen, simulated)));
   document["event_step_s"] = simulated.event_step.value();
   document["breakdown_fidelity"] =
       name_of(simulated.full ? simulated.fidelity : sim::Fidelity::Event);
@@ -237,7 +237,7 @@ ExitCode simulate(const SimulateOptions& options) {
   write_timelines(options, chosen.scenario, step, simulated);
   print_notes("shardwright simulate", chosen.notes);
   Page page = new_page(options.common);
-  add_step(page, chosen.scenario, simulated.result, interval_of(chosen, simulated));
+  add_step(page, chosen.scenario, simulated.result, confidence_of(chosen, simulated));
   if (!simulated.full) add_stages(page, simulated.result);
   add_fidelity(page, simulated, wants_timeline(options));
   if (simulated.full) add_ranks(page, chosen.scenario.plan, simulated.result, *simulated.full);

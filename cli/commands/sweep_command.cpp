@@ -208,7 +208,8 @@ ordered_json sweep_json(const ChosenSweep& chosen, const Sweep& sweep) {
     json["why_not"] = planner::obstacle_text(point, scenario.cluster.accelerator.memory);
     json["tokens_per_s"] = point.candidate ? ordered_json(point.tokens_per_s()) : ordered_json();
     json["best"] = point.candidate
-                       ? candidate_json(*point.candidate, scenario.cluster, scenario.stack)
+                       ? candidate_json(*point.candidate, {scenario.model, scenario.cluster,
+                                                           scenario.stack, point.candidate->plan})
                        : ordered_json();
     document["points"].push_back(std::move(json));
   }

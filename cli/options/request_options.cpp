@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <memory>
 
 #include "cli/options/option_values.hpp"
 #include "cli/options/scenario_parts.hpp"
@@ -11,6 +12,8 @@
 #include "core/base/nearest_name.hpp"
 #include "core/spec/plan_check.hpp"
 #include "planner/request_check.hpp"
+#include "validation/prediction_errors.hpp"
+#include "validation/validated_ground.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -37,8 +40,13 @@ bool has_a_size(const ClusterSpec& cluster) {
   return cluster.nodes > 0;
 }
 
+// True if another option gives the whole scenario.
+bool has_scenario(const RequestOptions& options) {
+  return !options.row.empty() || !options.compare.empty();
+}
+
 void read_parts(const RequestOptions& options, PlanRequest& request, ProblemList& problems) {
-  const bool from_row = !options.row.empty();
+  const bool from_row = has_scenario(options);
   if (!from_row || !options.model.empty())
     request.model = read_model_option(options.model, problems);
   if (!from_row || !options.cluster.empty())
@@ -125,11 +133,39 @@ std::pair<std::int64_t, std::int64_t> read_gpus(const RequestOptions& options,
   return read_count_range("--gpus", options.gpus, kMaxWorld, problems);
 }
 
+std::optional<double> read_fit_probability(const RequestOptions& options,
+                                           const PlanRequest& request, ProblemList& problems) {
+  const bool measured = validation::has_published_errors(request.stack);
+  if (options.fit_probability.empty()) {
+    return options.max_memory.empty() && measured ? std::optional(validation::kFitProbability)
+                                                  : std::nullopt;
+  }
+  if (!measured) {
+    problems.add("--fit-probability", "a stack of which no peak was published",
+                 "--max-memory with this stack");
+    return std::nullopt;
+  }
+  const double asked = read_ratio("--fit-probability", options.fit_probability, problems);
+  if (asked < 1.0) return asked;
+  problems.add("--fit-probability", options.fit_probability, "less than 100%");
+  return std::nullopt;
+}
+
+// Limits the memory such that plans fit with the probability.
+void keep_margin(double probability, PlanRequest& request, ProblemList& problems) {
+  try {
+    request.memory_share = validation::memory_share(probability);
+  } catch (const InputError& error) {
+    for (const Problem& problem : error.problems())
+      problems.add("--fit-probability", problem.found, problem.expected);
+  }
+}
+
 // Checks all options but the cluster.
 void check_before_probe(const RequestOptions& options, const std::string& command) {
   ProblemList problems(command);
   PlanRequest unused;
-  if (options.row.empty() || !options.model.empty()) read_model_option(options.model, problems);
+  if (!has_scenario(options) || !options.model.empty()) read_model_option(options.model, problems);
   // A stack that was measured on this machine has the name of a shipped one.
   if (!options.stack.empty()) read_stack_option(options.stack, {}, problems);
   read_numbers(options, unused, problems);
@@ -151,6 +187,36 @@ void check_fields(const PlanRequest& request, const std::string& command) {
     }
     throw InputError(command, std::move(problems));
   }
+}
+
+// Gives the compared plan the batch, sequence and format of the request.
+void adapt_compared(ChosenRequest& chosen, ProblemList& problems) {
+  const PlanRequest& request = chosen.request;
+  Plan& plan = *chosen.request.compared;
+  if (chosen.gpus != std::pair(plan.world_size(), plan.world_size())) {
+    problems.add("--gpus", fmt::format("{}", chosen.gpus.second),
+                 fmt::format("{}, the size of the compared plan", plan.world_size()));
+  }
+  if (request.global_batch == 0) {
+    problems.add("--global-batch", "auto", "a number of sequences to compare plans by");
+    return;
+  }
+  plan.global_batch = request.global_batch;
+  plan.seq_len = request.seq_len;
+  plan.precision = request.precision;
+  for (const BrokenRule& broken : broken_rules(request.model, &request.cluster, plan))
+    problems.add("--compare " + broken.problem.where, broken.problem.found,
+                 broken.problem.expected);
+}
+
+// Lets the search ask whether published runs cover a plan.
+void ask_for_ground(PlanRequest& request) {
+  if (!validation::has_published_errors(request.stack)) return;
+  Plan precise;
+  precise.precision = request.precision;
+  const auto ground =
+      std::make_shared<const validation::ValidatedGround>(planner::scenario_of(request, precise));
+  request.validated = [ground](const Plan& plan) { return ground->covers(plan); };
 }
 
 PlanRequest request_of(const Scenario& scenario) {
@@ -207,6 +273,14 @@ void add_limits(CLI::App& command, RequestOptions& options) {
       ->take_all();
   add_option(command, "--max-memory", options.max_memory, "SIZE",
              "Memory that a plan may use per accelerator, as in 70GB or 90%", kGroup);
+  add_option(command, "--fit-probability", options.fit_probability, "PERCENT",
+             "Find plans that fit into memory with this probability, by the errors of published "
+             "peaks (default 95%, without --max-memory)",
+             kGroup);
+  command
+      .add_flag("--trusted", options.trusted,
+                "Search only plans of kinds that published runs cover")
+      ->group(kGroup);
   add_option(command, "--max-global-batch", options.max_global_batch, "N",
              "The largest batch that --global-batch auto may choose", kGroup);
 }
@@ -226,6 +300,13 @@ void add_request_options(CLI::App& command, RequestOptions& options) {
 ChosenRequest choose_request(const RequestOptions& options, const std::string& command) {
   ProblemList problems(command);
   ChosenRequest chosen;
+  if (!options.row.empty() && !options.compare.empty())
+    throw InputError(command, {{"--row", "also --compare", "one of the two"}});
+  if (!options.compare.empty()) {
+    const Scenario scenario = load_scenario(options.compare);
+    chosen.request = request_of(scenario);
+    chosen.request.compared = scenario.plan;
+  }
   if (!options.row.empty()) {
     validation::Measurement row = read_row_option(options.row);
     chosen.request = request_of(*row.scenario);
@@ -237,7 +318,13 @@ ChosenRequest choose_request(const RequestOptions& options, const std::string& c
   read_choices(options, chosen.request, problems);
   read_vary(options.vary, chosen.request.limits, problems);
   chosen.gpus = read_gpus(options, chosen.request.gpus, problems);
+  if (chosen.request.compared) adapt_compared(chosen, problems);
+  chosen.fit_probability = read_fit_probability(options, chosen.request, problems);
+  if (chosen.fit_probability) keep_margin(*chosen.fit_probability, chosen.request, problems);
   problems.throw_if_any();
+  chosen.request.one_per_layout = !options.all_variants;
+  chosen.request.validated_only = options.trusted;
+  ask_for_ground(chosen.request);
   chosen.cluster = options.cluster.empty() ? chosen.request.cluster.name : options.cluster;
   chosen.request.gpus = chosen.gpus.first;
   const auto filled_in =

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,11 @@ struct RequestOptions {
   std::string gpus, global_batch, seq_len;
   std::string precision, objective;
   std::string top, threads, max_memory, max_global_batch;
+  // A plan file whose plan is ranked among the plans that the search finds; empty: none.
+  std::string compare;
+  // "95%".
+  std::string fit_probability;
+  bool trusted = false, all_variants = false;
   std::vector<std::string> fix, forbid, vary;
   // "cluster.node.nic.per_node=4": members of model, cluster and stack.
   std::vector<std::string> settings;
@@ -33,6 +39,8 @@ struct ChosenRequest {
   planner::PlanRequest request;
   // The smallest and the largest number of GPUs.
   std::pair<std::int64_t, std::int64_t> gpus;
+  // Of the plans, to fit; none where memory is limited without a margin.
+  std::optional<double> fit_probability;
   // The name of the cluster as the user gave it.
   std::string cluster;
   std::vector<std::string> filled_in;

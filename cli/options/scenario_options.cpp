@@ -133,9 +133,9 @@ std::int64_t read_gpus(const ScenarioOptions& options, ProblemList& problems) {
   return options.gpus.empty() ? 0 : read_count("--gpus", options.gpus, kMaxWorld, problems);
 }
 
-ChosenScenario with_ground(Scenario scenario, std::vector<std::string> filled_in) {
-  const auto ground = validation::ground_of(scenario.cluster.accelerator, scenario.stack);
-  return {std::move(scenario), ground, std::move(filled_in), {}};
+ChosenScenario with_class(Scenario scenario, std::vector<std::string> filled_in) {
+  const auto prediction_class = validation::class_of(scenario);
+  return {std::move(scenario), prediction_class, std::move(filled_in), {}};
 }
 
 // Checks all options but the cluster.
@@ -173,7 +173,7 @@ ChosenScenario from_command_line(const ScenarioOptions& options, const std::stri
   problems.throw_if_any();
   const auto by_parts = filled_in_by(scenario.model, scenario.cluster, scenario.stack);
   filled_in.insert(filled_in.end(), by_parts.begin(), by_parts.end());
-  return with_ground(std::move(scenario), std::move(filled_in));
+  return with_class(std::move(scenario), std::move(filled_in));
 }
 
 bool gives(const ScenarioOptions& options, const std::string& key) {
@@ -300,7 +300,7 @@ ChosenScenario from_document(json document, const std::string& source,
   std::vector<std::string> filled_in;
   if (document.is_object()) replace_parts(options, document, filled_in, problems);
   problems.throw_if_any();
-  return with_ground(read_scenario(document, source_text(source, options)), std::move(filled_in));
+  return with_class(read_scenario(document, source_text(source, options)), std::move(filled_in));
 }
 
 ChosenScenario from_row(const ScenarioOptions& options, const std::string& command) {
@@ -308,7 +308,7 @@ ChosenScenario from_row(const ScenarioOptions& options, const std::string& comma
   ChosenScenario chosen =
       from_document(json(to_json(*row.scenario)), options.row, options, command);
   chosen.filled_in.insert(chosen.filled_in.begin(), row.assumed.begin(), row.assumed.end());
-  chosen.ground = validation::ground_of(row, chosen.scenario);
+  chosen.prediction_class = validation::class_of(row, chosen.scenario);
   return chosen;
 }
 

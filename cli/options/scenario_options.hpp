@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/spec/scenario.hpp"
-#include "validation/prediction_interval.hpp"
+#include "validation/prediction_errors.hpp"
 
 namespace CLI {
 class App;
@@ -35,8 +35,8 @@ void add_scenario_options(CLI::App& command, ScenarioOptions& options);
 
 struct ChosenScenario {
   Scenario scenario;
-  // Of the interval of its step time: that of the measurement, or of a stated plan.
-  std::optional<validation::PredictionGround> ground;
+  // The class of its prediction: that of the measurement, or of a stated plan.
+  std::optional<validation::PredictionClass> prediction_class;
   // Values that profiles or a measurement leave open and the tool assumed, in words.
   std::vector<std::string> filled_in;
   // Parts of the plan that the stack does not run; they are simulated nevertheless.

@@ -185,12 +185,17 @@ Table candidate_table(const std::vector<PlanCandidate>& candidates) {
                                  {"memory", kNumber, "GB"},
                                  {"exposed", kNumber, "%"},
                                  {"bubble", kNumber, "%"}});
+  const bool has_variants =
+      std::any_of(candidates.begin(), candidates.end(),
+                  [](const PlanCandidate& candidate) { return candidate.variants > 0; });
+  if (has_variants) columns.push_back({"variants", kNumber});
   Table table(std::move(columns));
   const int decimals = step_decimals(candidates);
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     std::vector<std::string> cells = {fmt::format("{}", i + 1)};
     for (const PlanColumn& column : plan_part) cells.push_back(column.cell(candidates[i].plan));
     for (std::string& figure : figures(candidates[i], decimals)) cells.push_back(std::move(figure));
+    if (has_variants) cells.push_back(format_count(candidates[i].variants));
     table.add_row(std::move(cells));
   }
   return table;
@@ -216,16 +221,16 @@ std::string front_title(const planner::SearchResult& result) {
                      format_count(result.trade_offs));
 }
 
-ordered_json candidate_json(const PlanCandidate& candidate, const ClusterSpec& cluster,
-                            const StackSpec& stack) {
-  const auto ground = validation::ground_of(cluster.accelerator, stack);
-  ordered_json json = step_json(candidate.plan, candidate.result, cluster,
-                                validation::step_interval(candidate.result.step, ground));
+ordered_json candidate_json(const PlanCandidate& candidate, const Scenario& scenario) {
+  const sim::StepResult& result = candidate.result;
+  ordered_json json = step_json(
+      scenario, result, validation::confidence_of(scenario, result.step, result.memory().peak));
   json["analytic_s"] = candidate.analytic.value();
   json["bound_s"] = candidate.bound.value();
   json["dollars_per_step"] = candidate.dollars_per_step.value();
   json["joules_per_step"] = candidate.joules_per_step.value();
   json["score"] = candidate.score;
+  json["variants"] = candidate.variants;
   return json;
 }
 

@@ -24,9 +24,9 @@ Table front_table(const std::vector<planner::PlanCandidate>& front);
 // The title of that table, which says how much of the front it shows.
 std::string front_title(const planner::SearchResult& result);
 
-// Returns an element of `plans`.
+// Returns an element of `plans`; `scenario` is that of the candidate.
 nlohmann::ordered_json candidate_json(const planner::PlanCandidate& candidate,
-                                      const ClusterSpec& cluster, const StackSpec& stack);
+                                      const Scenario& scenario);
 
 // {"space", "rejected", "evaluated", "simulated"}.
 nlohmann::ordered_json counts_json(const planner::SearchCounts& counts);

@@ -8,7 +8,7 @@
 #include "core/spec/model_json.hpp"
 #include "core/spec/plan_json.hpp"
 #include "core/spec/stack_json.hpp"
-#include "validation/prediction_interval.hpp"
+#include "validation/prediction_errors.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -31,6 +31,15 @@ ordered_json basis_json(const sim::BasisTimes& basis) {
           {"extrapolated_s", basis.extrapolated.value()}};
 }
 
+ordered_json confidence_json(const validation::Confidence& confidence) {
+  if (!confidence.prediction_class) return {};
+  return {{"class", class_text(*confidence.prediction_class)},
+          {"runs", confidence.step->runs},
+          {"fit_probability", *confidence.fit_probability},
+          {"validated", confidence.gap.empty()},
+          {"gap", confidence.gap}};
+}
+
 }  // namespace
 
 ordered_json streams_json(const std::array<sim::StreamUse, kStreams>& streams) {
@@ -48,18 +57,20 @@ Bytes memory_shortfall(const sim::StepResult& result, const ClusterSpec& cluster
   return std::max(Bytes(0), result.memory().peak - cluster.accelerator.memory);
 }
 
-ordered_json step_json(const Plan& plan, const sim::StepResult& result, const ClusterSpec& cluster,
-                       const std::optional<validation::StepInterval>& interval) {
-  const Bytes shortfall = memory_shortfall(result, cluster);
+ordered_json step_json(const Scenario& scenario, const sim::StepResult& result,
+                       const validation::Confidence& confidence) {
+  const Bytes shortfall = memory_shortfall(result, scenario.cluster);
   ordered_json memory = sim::memory_json(result.memory());
   memory["stage"] = result.fullest;
   ordered_json time = sim::time_json(result.time());
   time["stage"] = result.bottleneck;
+  const auto& interval = confidence.step;
   const ordered_json limits =
       interval ? ordered_json{interval->low.value(), interval->high.value()} : ordered_json();
-  return {{"plan", to_json(plan)},
+  return {{"plan", to_json(scenario.plan)},
           {"step_s", result.step.value()},
           {"step_interval_s", limits},
+          {"confidence", confidence_json(confidence)},
           {"tokens_per_s_per_gpu", result.throughput.tokens_per_s_per_gpu},
           {"tflops_per_gpu", result.throughput.tflops_per_gpu},
           {"mfu", result.throughput.mfu},

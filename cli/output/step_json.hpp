@@ -4,22 +4,19 @@
 
 #include <array>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 
-#include "core/spec/plan.hpp"
 #include "core/spec/scenario.hpp"
 #include "sim/step/step_result.hpp"
-#include "validation/prediction_interval.hpp"
+#include "validation/prediction_errors.hpp"
 
 namespace shardwright::cli {
 
-// {"plan", "step_s", "step_interval_s", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu", "hfu",
-// "fits", "shortfall_bytes", "memory", "time", "stages"}. "step_interval_s" is [low, high], or null
-// without an interval. "fits" is true if the peak is within the memory of an accelerator. Only the
-// members of "exposed" and "breakdown" are seconds and bytes without a suffix.
-nlohmann::ordered_json step_json(const Plan& plan, const sim::StepResult& result,
-                                 const ClusterSpec& cluster,
-                                 const std::optional<validation::StepInterval>& interval);
+// {"plan", "step_s", "step_interval_s", "confidence", "tokens_per_s_per_gpu", "tflops_per_gpu",
+// "mfu", "hfu", "fits", "shortfall_bytes", "memory", "time", "stages"}. "step_interval_s" is
+// [low, high], or null without an interval. "fits" is true if the peak is within the memory of an
+// accelerator. Only the members of "exposed" and "breakdown" are seconds and bytes without a suffix.
+nlohmann::ordered_json step_json(const Scenario& scenario, const sim::StepResult& result,
+                                 const validation::Confidence& confidence);
 
 // The memory that the fullest accelerator lacks; 0 if the step fits.
 Bytes memory_shortfall(const sim::StepResult& result, const ClusterSpec& cluster);

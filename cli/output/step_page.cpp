@@ -88,12 +88,16 @@ std::string batch_text(const Plan& plan) {
                      format_count(plan.micro_batch));
 }
 
-std::string memory_text(const sim::StepResult& result, const ClusterSpec& cluster) {
+std::string memory_text(const sim::StepResult& result, const ClusterSpec& cluster,
+                        const validation::Confidence& confidence) {
   const Bytes shortfall = memory_shortfall(result, cluster);
-  return fmt::format(
-      "{} of {} at the peak{}", format_bytes(result.memory().peak),
-      format_bytes(cluster.accelerator.memory),
-      shortfall > Bytes(0) ? fmt::format(": {} too much", format_bytes(shortfall)) : "");
+  std::string text = fmt::format("{} of {} at the peak", format_bytes(result.memory().peak),
+                                 format_bytes(cluster.accelerator.memory));
+  if (shortfall > Bytes(0)) text += fmt::format(": {} too much", format_bytes(shortfall));
+  if (confidence.fit_probability)
+    text +=
+        fmt::format("; fits with {} % probability", format_percent(*confidence.fit_probability));
+  return text;
 }
 
 }  // namespace
@@ -174,7 +178,7 @@ std::string basis_text(const sim::BasisTimes& basis) {
 }
 
 void add_step(Page& page, const Scenario& scenario, const sim::StepResult& result,
-              const std::optional<validation::StepInterval>& interval) {
+              const validation::Confidence& confidence) {
   const Bytes capacity = scenario.cluster.accelerator.memory;
   const sim::Throughput& rates = result.throughput;
   page.heading(cluster_text(scenario));
@@ -182,13 +186,14 @@ void add_step(Page& page, const Scenario& scenario, const sim::StepResult& resul
               {"batch", batch_text(scenario.plan)},
               {"step", fmt::format("{}, {} tokens/s per GPU", format_time(result.step),
                                    format_number(rates.tokens_per_s_per_gpu))},
-              {"80 % interval",
-               interval ? interval_text(*interval) : "unknown: no published run used this stack"},
+              {"80 % interval", confidence.step ? interval_text(*confidence.step)
+                                                : "unknown: no published run used this stack"},
               {"compute", fmt::format("{} TFLOP/s per GPU, MFU {} %, HFU {} %",
                                       format_number(rates.tflops_per_gpu),
                                       format_percent(rates.mfu), format_percent(rates.hfu))},
-              {"memory", memory_text(result, scenario.cluster)},
+              {"memory", memory_text(result, scenario.cluster, confidence)},
               {"kernel times", basis_text(result.basis)}});
+  if (confidence.prediction_class) page.paragraph(validation::ground_text("The plan", confidence));
   page.table(time_table(result));
   page.table(memory_table(result.memory(), capacity));
 }

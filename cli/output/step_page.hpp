@@ -9,7 +9,7 @@
 #include "cli/output/table.hpp"
 #include "core/spec/scenario.hpp"
 #include "sim/step/step_result.hpp"
-#include "validation/prediction_interval.hpp"
+#include "validation/prediction_errors.hpp"
 
 namespace shardwright::cli {
 
@@ -31,7 +31,7 @@ std::string interval_text(const validation::StepInterval& interval);
 // Adds the report of one step: the scenario, the rates, the interval of the step time, and the parts
 // of time and memory.
 void add_step(Page& page, const Scenario& scenario, const sim::StepResult& result,
-              const std::optional<validation::StepInterval>& interval);
+              const validation::Confidence& confidence);
 
 // Prints on standard error by how much a step exceeds the memory of an accelerator; nothing if it
 // fits. `who` begins the line. Returns true if the step fits.

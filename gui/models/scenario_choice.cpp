@@ -16,6 +16,7 @@
 #include "core/spec/profile_library.hpp"
 #include "gui/models/text.hpp"
 #include "planner/request_check.hpp"
+#include "validation/prediction_errors.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -65,7 +66,7 @@ constexpr std::array<FieldTraits, kFields> kFieldTraits = {{
      &ScenarioChoice::objective},
     {"max_memory", "Memory limit",
      "What a plan may take of each accelerator.\nUnit: GB (1e9 bytes). Range: 0 to 1,000,000; 0: "
-     "all that the accelerator has."},
+     "as much as fits with a probability of 95 %, by the errors of published peaks."},
     {"constraints", "Constraints",
      "What plans must look like, separated by semicolons: “tp=8; pp=2,4; not zero=3”.\nFields: dp, "
      "tp, pp, cp, ep, vpp, zero, micro_batch, schedule, recompute, context_parallel …",
@@ -285,6 +286,8 @@ planner::PlanRequest load_request(const ScenarioChoice& choice) {
   request.global_batch = choice.global_batch;
   request.seq_len = choice.seq_len;
   request.max_memory = gigabytes(choice.max_memory_gb);
+  if (choice.max_memory_gb == 0.0 && validation::has_published_errors(request.stack))
+    request.memory_share = validation::memory_share(validation::kFitProbability);
   planner::check_request(request);
   return request;
 }

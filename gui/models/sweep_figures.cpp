@@ -107,12 +107,12 @@ bool knee_is_of(SweepAxis axis, SweepFigure figure) {
 }
 
 SweepValue value_of(SweepFigure figure, const PlanCandidate& candidate,
-                    std::optional<validation::PredictionGround> ground) {
+                    std::optional<validation::PredictionClass> of) {
   const FigureTraits& traits = traits_of(figure);
   const double value = traits.value(candidate);
-  if (!ground || traits.interval == Interval::None) return {value, value, value};
+  if (!of || traits.interval == Interval::None) return {value, value, value};
   const auto [low, high] =
-      validation::prediction_interval(value, traits.interval == Interval::OfRate, *ground);
+      validation::prediction_interval(value, traits.interval == Interval::OfRate, *of);
   return {value, low, high};
 }
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "planner/sweep.hpp"
-#include "validation/prediction_interval.hpp"
+#include "validation/prediction_errors.hpp"
 
 namespace shardwright::gui {
 
@@ -52,9 +52,9 @@ struct SweepValue {
   double low = 0.0, high = 0.0;
 };
 
-// `ground` belongs to the prediction; it is none if no interval is known.
+// `of` is the class of the prediction; it is none if no interval is known.
 SweepValue value_of(SweepFigure figure, const planner::PlanCandidate& candidate,
-                    std::optional<validation::PredictionGround> ground);
+                    std::optional<validation::PredictionClass> of);
 
 // Says that a sweep of a cluster without the link has no points.
 QString lacking_link_text(planner::SweepAxis axis, const ClusterSpec& cluster);

@@ -113,7 +113,7 @@ void ScenarioView::create_goal(QGridLayout& form) {
   memory_ = new GigabyteSpinBox;
   memory_->setRange(static_cast<double>(kMemoryRange.least),
                     static_cast<double>(kMemoryRange.most));
-  memory_->setSpecialValueText(tr("all of it"));
+  memory_->setSpecialValueText(tr("95 % sure to fit"));
   connect(memory_, &QDoubleSpinBox::valueChanged, this, [this](double value) {
     edit(Field::MaxMemory, [value](ScenarioChoice& choice) { choice.max_memory_gb = value; });
   });

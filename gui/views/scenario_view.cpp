@@ -248,7 +248,7 @@ TextTable ScenarioView::table() const {
   add(Field::Objective, to_qstring(choice.objective));
   add(Field::MaxMemory,
       choice.max_memory_gb == 0.0
-          ? u"all of it"_s
+          ? u"95 % sure to fit"_s
           : QString::number(choice.max_memory_gb, 'f', QLocale::FloatingPointShortest));
   add(Field::Constraints, to_qstring(choice.constraints));
   for (std::size_t i = 0; i < choice.what_if.size(); ++i) {

@@ -78,9 +78,9 @@ std::optional<SweepView::Asked> SweepView::asked() const {
   if (!scenario) return std::nullopt;
   if (axis() == SweepAxis::Gpus) scenario->plan = {};
   const planner::PlanRequest& request = selection_->set()->request;
-  return Asked{*std::move(scenario), request.gpus,       request.global_batch,
-               request.seq_len,      request.precision,  request.constraints,
-               request.objective,    request.max_memory, request.limits};
+  return Asked{*std::move(scenario), request.gpus,        request.global_batch, request.seq_len,
+               request.precision,    request.constraints, request.objective,    request.max_memory,
+               request.memory_share, request.limits};
 }
 
 void SweepView::show_nothing() {
@@ -305,9 +305,9 @@ void SweepView::rebuild() {
 }
 
 SweepValue SweepView::value_at(const SweepPoint& point) const {
-  const Scenario& scenario = swept_->scenario;
-  return value_of(figure(), *point.candidate,
-                  validation::ground_of(scenario.cluster.accelerator, scenario.stack));
+  Scenario scenario = swept_->scenario;
+  scenario.plan = point.candidate->plan;
+  return value_of(figure(), *point.candidate, validation::class_of(scenario));
 }
 
 void SweepView::add_line() {

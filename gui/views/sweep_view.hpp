@@ -86,6 +86,7 @@ class SweepView : public View {
     planner::Constraints constraints;
     planner::Objective objective = planner::Objective::Time;
     Bytes max_memory;
+    double memory_share = 1.0;
     planner::SearchLimits limits;
 
     bool operator==(const Asked&) const = default;

@@ -15,7 +15,7 @@
 #include "gui/views/step_charts.hpp"
 #include "gui/views/widgets.hpp"
 #include "planner/wording.hpp"
-#include "validation/prediction_interval.hpp"
+#include "validation/prediction_errors.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -38,17 +38,32 @@ QString comparison_hint() {
       "plan with that one.<br>Two files that are opened at once are compared.");
 }
 
-QString peak_text(const sim::StepResult& result) {
-  return WhyView::tr("Peak %1 in stage %2")
-      .arg(bytes_text(result.memory().peak))
-      .arg(result.fullest);
+validation::Confidence confidence_of(const sim::StepResult& result, const Scenario& scenario) {
+  return validation::confidence_of(scenario, result.step, result.memory().peak);
+}
+
+// "Peak 58.0 GB in stage 0, fits with 99 %".
+QString peak_text(const sim::StepResult& result, const Scenario& scenario) {
+  const QString text =
+      WhyView::tr("Peak %1 in stage %2").arg(bytes_text(result.memory().peak)).arg(result.fullest);
+  const auto probability = confidence_of(result, scenario).fit_probability;
+  if (!probability) return text;
+  return text + WhyView::tr(", fits with a probability of %1").arg(percent_text(*probability));
+}
+
+// What speaks against the plan; empty if nothing does.
+QString warning_text(const sim::StepResult& result, const Scenario& scenario) {
+  const QString memory = memory_warning(WhyView::tr("The plan"), result, scenario.cluster);
+  const auto confidence = confidence_of(result, scenario);
+  if (confidence.gap.empty()) return memory;
+  const QString ground = to_qstring(validation::ground_text("The plan", confidence));
+  return memory.isEmpty() ? ground : memory + u' ' + ground;
 }
 
 // "16.2 s a step (80 %: 14.9 s to 18.8 s)".
 QString step_text(Seconds step, const Scenario& scenario) {
   QString text = WhyView::tr("%1 a step").arg(time_text(step));
-  const auto ground = validation::ground_of(scenario.cluster.accelerator, scenario.stack);
-  const auto interval = validation::step_interval(step, ground);
+  const auto interval = validation::step_interval(step, validation::class_of(scenario));
   if (!interval) return text;
   return text +
          WhyView::tr(" (80 %: %1 to %2)").arg(time_text(interval->low), time_text(interval->high));
@@ -119,7 +134,7 @@ WhyView::WhyView(Selection* selection, QWidget* parent)
   title_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   make_bold(*title_);
   limit_ = wrapped_label(u"why_limit"_s);
-  memory_warning_ = wrapped_label(u"why_memory_warning"_s);
+  warning_ = wrapped_label(u"why_memory_warning"_s);
   figures_ = named<HintLabel>(u"why_figures"_s);
   pages_ = named<QTabWidget>(u"why_pages"_s);
   pages_->setDocumentMode(true);
@@ -129,7 +144,7 @@ WhyView::WhyView(Selection* selection, QWidget* parent)
   auto* trust = new QWidget;
   auto* beside = new QHBoxLayout(trust);
   beside->setContentsMargins(0, 0, 0, 0);
-  for (QLabel* label : {memory_warning_, figures_}) beside->addWidget(label, 1);
+  for (QLabel* label : {warning_, figures_}) beside->addWidget(label, 1);
   QWidget* content = column_of({title_, limit_, trust, pages_}, pages_);
   content->layout()->setSpacing(4);
   empty_ = new EmptyState(content);
@@ -205,13 +220,13 @@ void WhyView::show_chosen() {
       tr("%1 · %2").arg(step_text(candidate.result.step, scenario), plan_text(candidate.plan)));
   title_->setToolTip(plan_tip(*set, *chosen));
   limit_->setText(tr("Looking for what limits it …"));
-  const QString warning = memory_warning(tr("The plan"), candidate.result, scenario.cluster);
-  memory_warning_->setText(u"⚠ "_s + warning);
-  memory_warning_->setVisible(!warning.isEmpty());
+  const QString warning = warning_text(candidate.result, scenario);
+  warning_->setText(u"⚠ "_s + warning);
+  warning_->setVisible(!warning.isEmpty());
   figures_->setText(figures_text(scenario.cluster, scenario.stack));
   waterfall_->show(candidate.result);
   memory_->show(candidate.result, set->request.cluster.accelerator.memory);
-  peak_->setText(peak_text(candidate.result));
+  peak_->setText(peak_text(candidate.result, scenario));
   sensitivity_->show_waiting();
   limits_.start([scenario](const std::stop_token& stop) {
     Limits limits{planner::explain(scenario, planner::kSensitivityStep, stop), std::nullopt};
@@ -225,7 +240,7 @@ void WhyView::show_chosen() {
 void WhyView::take_limits(const Limits& limits) {
   const planner::Explanation& explanation = limits.explanation;
   limit_->setText(to_qstring(planner::limit_text("The plan", explanation)));
-  QString peak = peak_text(explanation.result);
+  QString peak = peak_text(explanation.result, *explained_);
   if (limits.peak) peak += u", "_s + peak_moment_text(*limits.peak);
   peak_->setText(peak);
   sensitivity_->show(explanation.sensitivities);

@@ -63,7 +63,7 @@ class WhyView : public View {
   QString obstacle_;
   QLabel* title_ = nullptr;
   QLabel* limit_ = nullptr;
-  QLabel* memory_warning_ = nullptr;
+  QLabel* warning_ = nullptr;
   QLabel* figures_ = nullptr;
   QLabel* peak_ = nullptr;
   QTabWidget* pages_ = nullptr;

@@ -136,7 +136,8 @@ TEST(PlanCommand, NoFeasiblePlanSaysWhatIsNeeded) {
 
 // Plans of more microbatches than can be simulated are counted, and a batch that can be is named.
 TEST(PlanCommand, BatchesThatNoPlanCanSimulateAreSaid) {
-  const CommandResult result = run_command(plan_of("8", "--global-batch 20000000 --json -"));
+  const CommandResult result =
+      run_command(plan_of("8", "--global-batch 20000000 --max-memory 100% --json -"));
   EXPECT_EQ(result.exit_code, 4);
   const json document = json::parse(result.output);
   EXPECT_GT(document["search"]["rejected"]["step_size"].get<int>(), 0);

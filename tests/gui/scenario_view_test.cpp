@@ -144,7 +144,7 @@ TEST_F(ScenarioViewTest, AMemoryLimitIsTakenAsItIsTyped) {
                              {"2.50", Bytes(2'500'000'000), "2.5 GB"},
                              {"0.000000001", Bytes(1), "0.000000001 GB"},
                              {"80", Bytes(80'000'000'000), "80 GB"},
-                             {"0", Bytes(), "all of it"}}) {
+                             {"0", Bytes(), "95 % sure to fit"}}) {
     type(limit, to_qstring(typed.text), Qt::Key_Tab);
     EXPECT_EQ(limit.text(), to_qstring(typed.shown));
     EXPECT_DOUBLE_EQ(load_request(window_.document().choice()).max_memory.value(),
@@ -265,7 +265,7 @@ TEST_F(ScenarioViewTest, TheScenariosDataHaveEveryField) {
   EXPECT_TRUE(values.contains(u"150"_s));
 }
 
-// Returns true if only this label shows the text, with room for all of it.
+// Returns true if only this label shows the text, with room for 95 % sure to fit.
 bool shows_problem(const QLabel& problem, const QString& text) {
   return problem.isVisible() && problem.text().contains(text) &&
          problem.height() >= problem.heightForWidth(problem.width());

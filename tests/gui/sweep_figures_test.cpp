@@ -22,7 +22,7 @@ Sweep chosen_plan_along(SweepAxis axis) {
 TEST(SweepFigures, TheIntervalHoldsThePrediction) {
   for (int i = 0; i < kSweepFigures; ++i) {
     const SweepValue value = value_of(static_cast<SweepFigure>(i), small_set()->plans.front(),
-                                      validation::PredictionGround::StatedPlan);
+                                      validation::PredictionClass());
     EXPECT_LE(value.low, value.value) << i;
     EXPECT_GE(value.high, value.value) << i;
   }
@@ -31,10 +31,10 @@ TEST(SweepFigures, TheIntervalHoldsThePrediction) {
 // The errors of a family of stacks say less about one of its members.
 TEST(SweepFigures, TheIntervalIsWiderOnAGenericStack) {
   const planner::PlanCandidate& best = small_set()->plans.front();
+  Scenario scenario = small_set()->scenario(0);
   const auto width = [&](const char* stack) {
-    const SweepValue value =
-        value_of(SweepFigure::Step, best,
-                 validation::ground_of(small_request().cluster.accelerator, load_stack(stack)));
+    scenario.stack = load_stack(stack);
+    const SweepValue value = value_of(SweepFigure::Step, best, validation::class_of(scenario));
     return value.high - value.low;
   };
   EXPECT_GT(width("generic-megatron"), width("megatron-core"));
@@ -46,7 +46,7 @@ TEST(SweepFigures, OnlyFiguresThatDependOnTheStepTimeHaveAnInterval) {
   for (int i = 0; i < kSweepFigures; ++i) {
     const auto figure = static_cast<SweepFigure>(i);
     const SweepValue value =
-        value_of(figure, small_set()->plans.front(), validation::PredictionGround::StatedPlan);
+        value_of(figure, small_set()->plans.front(), validation::PredictionClass());
     EXPECT_EQ(value.high > value.low, has_interval(figure) && value.value > 0.0) << i;
   }
   EXPECT_FALSE(has_interval(SweepFigure::Memory));

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <map>
 
-#include "core/program/groups.hpp"
 #include "sim/step/analytic.hpp"
 #include "sim/step/layer_costs.hpp"
 #include "sim/step/simulate.hpp"
@@ -20,23 +19,6 @@ namespace {
 constexpr int kRequests = 200 / kSampleShare;
 constexpr std::size_t kPlansEach = 50;
 
-Plan cut_of(const ModelSpec& model, const Plan& plan) {
-  Plan cut = plan;
-  cut.vpp = 1;
-  cut.stage_layers.clear();
-  if (plan.rank_order.back() == Axis::Pipeline) {
-    cut.dp = plan.dp * plan.pp;
-    cut.pp = 1;
-  }
-  cut.shard_group = 0;
-  if (!shards_parameters(model, plan)) cut.zero_stage = 0;
-  if (plan.recompute == RecomputePolicy::None || plan.recompute == RecomputePolicy::Full) {
-    cut.recompute = RecomputePolicy::Full;
-    cut.recompute_layers = 1;
-  }
-  return cut;
-}
-
 struct Levels {
   Plan plan;
   double bound, analytic, event;
@@ -45,8 +27,8 @@ struct Levels {
 
 Levels at_all_levels(const PlanRequest& request, const Plan& plan) {
   sim::ScheduleProfiles profiles;
-  const sim::LayerCosts layers =
-      sim::layer_costs(request.model, cut_of(request.model, plan), request.cluster, request.stack);
+  const sim::LayerCosts layers = sim::layer_costs(request.model, layer_cut_of(request.model, plan),
+                                                  request.cluster, request.stack);
   const sim::CutContext cut{request.model, request.cluster, request.stack, layers};
   sim::StageCostCache cache(request.cluster, request.stack, profiles);
   sim::plan_memory(cut, plan, cache);

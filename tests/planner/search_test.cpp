@@ -159,6 +159,90 @@ TEST(Search, ShowsTheFastestPlanOfEachLayout) {
   EXPECT_GT(layouts_seen, 30U);
 }
 
+// Against the list of all plans, best first.
+TEST(Search, ListsTheBestPlanOfEachLayoutTheBestValidatedOneAndTheBestBeyondTheMargin) {
+  using Layout = std::array<std::int64_t, 5>;
+  const auto layout_of = [](const Plan& plan) {
+    return Layout{plan.tp, plan.pp, plan.cp, plan.ep, plan.zero_stage == 3 ? 1 : 0};
+  };
+  const auto is_validated = [](const Plan& plan) { return plan.tp > 1; };
+  std::mt19937 random(8);
+  int several = 0, other_validated = 0, better_beyond = 0;
+  for (int trial = 0; trial < 40; ++trial) {
+    PlanRequest request = small_request(random);
+    request.top = 1000;
+    const std::vector<PlanCandidate> whole = search(request).plans;
+    request.memory_share = 0.3;
+    const SearchResult all = search(request);
+    if (whole.size() == 1000 || all.plans.empty()) continue;
+    std::vector<const PlanCandidate*> expected;
+    std::set<Layout> seen;
+    for (const PlanCandidate& each : all.plans) {
+      if (seen.insert(layout_of(each.plan)).second) expected.push_back(&each);
+    }
+    request.top = 5;
+    request.one_per_layout = request.look_beyond_margin = true;
+    request.validated = is_validated;
+    const SearchResult folded = search(request);
+    ASSERT_EQ(folded.plans.size(), std::min<std::size_t>(expected.size(), 5)) << trial;
+    for (std::size_t i = 0; i < folded.plans.size(); ++i) {
+      EXPECT_EQ(folded.plans[i].plan, expected[i]->plan) << trial << " place " << i;
+      const auto alike =
+          std::count_if(all.plans.begin(), all.plans.end(), [&](const PlanCandidate& each) {
+            return layout_of(each.plan) == layout_of(expected[i]->plan) &&
+                   each.analytic <= expected[i]->analytic * 1.01 && each.plan != expected[i]->plan;
+          });
+      EXPECT_EQ(folded.plans[i].variants, alike) << trial << " place " << i;
+      several += alike > 0 ? 1 : 0;
+    }
+    const auto validated = std::find_if(all.plans.begin(), all.plans.end(),
+                                        [&](const auto& each) { return is_validated(each.plan); });
+    const bool shown = validated != all.plans.begin() && validated != all.plans.end();
+    ASSERT_EQ(folded.best_validated.has_value(), shown) << trial;
+    if (shown) {
+      EXPECT_EQ(folded.best_validated->plan, validated->plan) << trial;
+      ++other_validated;
+    }
+    const bool margin_costs = whole.front().score < all.plans.front().score;
+    ASSERT_EQ(folded.best_beyond.has_value(), margin_costs) << trial;
+    if (margin_costs) {
+      EXPECT_EQ(folded.best_beyond->plan, whole.front().plan) << trial;
+      ++better_beyond;
+    }
+    request.validated_only = true;
+    const SearchResult inside = search(request);
+    ASSERT_EQ(inside.plans.empty(), validated == all.plans.end()) << trial;
+    if (!inside.plans.empty()) {
+      EXPECT_EQ(inside.plans.front().plan, validated->plan) << trial;
+    }
+    EXPECT_EQ(inside.counts.space, inside.counts.evaluated + inside.counts.rejected_total());
+  }
+  EXPECT_GT(several, 3);
+  EXPECT_GT(other_validated, 2);
+  EXPECT_GT(better_beyond, 1);
+}
+
+// A compared plan of the space has as many faster ones as stand before it by the closed form.
+TEST(Search, CountsThePlansThatAreFasterThanACompared) {
+  std::mt19937 random(9);
+  PlanRequest request;
+  SearchResult all;
+  do {
+    request = small_request(random);
+    request.top = 1000;
+    all = search(request);
+  } while (all.counts.evaluated > request.top || all.plans.size() < 50);
+  for (std::size_t i = 0; i < all.plans.size(); i += 1 + all.plans.size() / 20) {
+    request.compared = all.plans[i].plan;
+    const auto faster = std::count_if(
+        all.plans.begin(), all.plans.end(),
+        [&](const PlanCandidate& each) { return each.analytic < all.plans[i].analytic; });
+    EXPECT_NEAR(static_cast<double>(*search(request).faster_than_compared),
+                static_cast<double>(faster), 3.0)  // equal plans differ by rounding
+        << i;
+  }
+}
+
 TEST(Search, AnswersTheSameForAnyNumberOfThreads) {
   PlanRequest request = llama_on_one_node();
   request.threads = 1;
