@@ -327,10 +327,14 @@ std::vector<Plan> layer_cuts(const SpaceRequest& request) {
     cut.overlap = base->overlap;
     cut.multi_token_prediction = base->multi_token_prediction;
   }
+  const bool overlaps_tensor = cut.overlap.tensor_parallel;
   for (const std::int64_t tp : divisors(request.gpus, largest_tp(request))) {
     for (const bool sequence_parallel : request.limits.sequence_parallel) {
       cut.tp = tp;
       cut.sequence_parallel = sequence_parallel;
+      // Frameworks overlap only the collectives of sequence parallelism.
+      if (!request.limits.base)
+        cut.overlap.tensor_parallel = overlaps_tensor && (sequence_parallel || tp == 1);
       if (tp == 1 && sequence_parallel != request.limits.sequence_parallel.front()) continue;
       for (const std::int64_t cp : context_degrees(request, tp)) {
         cut.cp = cp;

@@ -50,7 +50,10 @@ ExitCode export_plan(const ExportOptions& options) {
   write_file(options.out, result.text, options.force);
   for (const std::string& note : result.notes)
     print_message(fmt::format("note: {}", printable(note)));
-  if (!result.launch_in_text) print_message(fmt::format("launch: {}", result.launch));
+  if (!result.launch_in_text) {
+    print_message(fmt::format("launch: {}", result.launch));
+    print_message(fmt::format("launch in a Slurm job: {}", result.slurm_launch));
+  }
   return ExitCode::Ok;
 }
 

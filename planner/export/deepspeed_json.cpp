@@ -244,8 +244,10 @@ PlanExport deepspeed_json(const Scenario& scenario) {
   check_rank_order(plan, result);
   note_script(scenario, result);
   note_foreign_stack(scenario.stack, kFamilies, "DeepSpeed", result);
-  result.launch = torchrun_line(launch_shape(scenario.cluster, plan),
-                                "train.py --deepspeed --deepspeed_config ds_config.json");
+  const std::string program = "train.py --deepspeed --deepspeed_config ds_config.json";
+  const LaunchShape shape = launch_shape(scenario.cluster, plan);
+  result.launch = torchrun_line(shape, program);
+  result.slurm_launch = slurm_line(shape, program);
   constexpr int kIndent = 2;
   result.text = config.dump(kIndent) + '\n';
   return result;

@@ -252,14 +252,17 @@ void add_cuda_graphs(const Scenario& scenario, RecomputePolicy policy, ArgumentL
   }
 }
 
-std::string launch_line(const Scenario& scenario) {
+void add_launch(const Scenario& scenario, PlanExport& result) {
   const Plan& plan = scenario.plan;
   // Before Blackwell, tp and cp rely on the launch order of kernels, which FSDP must not enforce.
   const bool one_queue = (plan.tp > 1 || plan.cp > 1) && !runs_fsdp(plan) &&
                          scenario.cluster.accelerator.architecture != "blackwell";
-  return (one_queue ? "CUDA_DEVICE_MAX_CONNECTIONS=1 " : "") +
-         torchrun_line(launch_shape(scenario.cluster, plan),
-                       "pretrain_gpt.py \"${MEGATRON_ARGS[@]}\" \"${RUN_ARGS[@]}\"");
+  const std::string variables = one_queue ? "CUDA_DEVICE_MAX_CONNECTIONS=1 " : "";
+  const std::string program = "pretrain_gpt.py \"${MEGATRON_ARGS[@]}\" \"${RUN_ARGS[@]}\"";
+  const LaunchShape shape = launch_shape(scenario.cluster, plan);
+  result.launch = variables + torchrun_line(shape, program);
+  result.slurm_launch = variables + slurm_line(shape, program);
+  result.launch_in_text = true;
 }
 
 }  // namespace
@@ -284,15 +287,14 @@ PlanExport megatron_arguments(const Scenario& scenario) {
   add_cuda_graphs(scenario, policy, arguments, result);
   add_model_arguments(scenario, arguments, result);
   note_foreign_stack(scenario.stack, kFamilies, "Megatron-LM", result);
-  result.launch = launch_line(scenario);
-  result.launch_in_text = true;
+  add_launch(scenario, result);
   result.text =
       arguments.text("MEGATRON_ARGS",
                      {title_of(scenario),
                       fmt::format("dp {} follows from the other degrees and the {} ranks",
                                   scenario.plan.dp, scenario.plan.world_size()),
                       "data, tokenizer, learning rate and length of the run: add them as RUN_ARGS",
-                      result.launch});
+                      result.launch, "in a Slurm job: " + result.slurm_launch});
   return result;
 }
 

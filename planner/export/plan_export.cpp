@@ -106,6 +106,18 @@ std::string torchrun_line(const LaunchShape& shape, const std::string& program) 
       shape.nodes, shape.processes, program);
 }
 
+std::string slurm_line(const LaunchShape& shape, const std::string& program) {
+  const std::string rendezvous =
+      shape.nodes == 1 ? "--standalone"
+                       : fmt::format(
+                             "--nnodes {} --rdzv-backend c10d --rdzv-id $SLURM_JOB_ID "
+                             "--rdzv-endpoint $(scontrol show hostnames $SLURM_JOB_NODELIST | "
+                             "head -n 1):29500",
+                             shape.nodes);
+  return fmt::format("srun --nodes {} --ntasks-per-node 1 torchrun {} --nproc-per-node {} {}",
+                     shape.nodes, rendezvous, shape.processes, program);
+}
+
 std::string title_of(const Scenario& scenario) {
   std::string title = fmt::format("{} on {} x {} ({}), planned for {}", scenario.model.name,
                                   scenario.plan.world_size(), scenario.cluster.accelerator.name,

@@ -20,9 +20,9 @@ namespace shardwright::planner {
 struct PlanExport {
   // The content of the file; meaningless if there are problems.
   std::string text;
-  // The command line that starts the run on each node.
-  std::string launch;
-  // True if the file contains the launch line as a comment.
+  // The command lines that start the run: on each node, or once in a job of Slurm.
+  std::string launch, slurm_launch;
+  // True if the file contains the launch lines as comments.
   bool launch_in_text = false;
   // "FIELD VALUE: what the file does not set, and where it is set".
   std::vector<std::string> notes;
@@ -64,6 +64,10 @@ LaunchShape launch_shape(const ClusterSpec& cluster, const Plan& plan);
 // Returns "torchrun --nnodes 2 --nproc-per-node 8 --node-rank $NODE_RANK … PROGRAM"; one node needs
 // no rendezvous. Options as in https://docs.pytorch.org/docs/stable/elastic/run.html.
 std::string torchrun_line(const LaunchShape& shape, const std::string& program);
+
+// Returns "srun --nodes 2 --ntasks-per-node 1 torchrun … PROGRAM", for a batch script: the first node
+// of the job is the rendezvous.
+std::string slurm_line(const LaunchShape& shape, const std::string& program);
 
 // Refuses schedules without a pipeline other than gradient accumulation, the only one that
 // frameworks have there.

@@ -317,11 +317,14 @@ PlanExport torchtitan_flags(const Scenario& scenario) {
   add_compilation(scenario, flags);
   add_activation_checkpointing(scenario, flags, result);
   note_foreign_stack(scenario.stack, kFamilies, "torchtitan", result);
-  result.launch = torchrun_line(launch_shape(scenario.cluster, plan),
-                                fmt::format("-m torchtitan.train {} \"${{TORCHTITAN_FLAGS[@]}}\"",
-                                            configuration_of(scenario, result)));
+  const std::string program = fmt::format("-m torchtitan.train {} \"${{TORCHTITAN_FLAGS[@]}}\"",
+                                          configuration_of(scenario, result));
+  const LaunchShape shape = launch_shape(scenario.cluster, plan);
+  result.launch = torchrun_line(shape, program);
+  result.slurm_launch = slurm_line(shape, program);
   result.launch_in_text = true;
-  result.text = flags.text("TORCHTITAN_FLAGS", {title_of(scenario), result.launch});
+  result.text = flags.text("TORCHTITAN_FLAGS", {title_of(scenario), result.launch,
+                                                "in a Slurm job: " + result.slurm_launch});
   return result;
 }
 

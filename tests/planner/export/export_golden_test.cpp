@@ -35,6 +35,7 @@ TEST(MegatronArguments, Golden) {
 # dp 4 follows from the other degrees and the 16 ranks
 # data, tokenizer, learning rate and length of the run: add them as RUN_ARGS
 # CUDA_DEVICE_MAX_CONNECTIONS=1 torchrun --nnodes 2 --nproc-per-node 8 --node-rank $NODE_RANK --master-addr $MASTER_ADDR --master-port 29500 pretrain_gpt.py "${MEGATRON_ARGS[@]}" "${RUN_ARGS[@]}"
+# in a Slurm job: CUDA_DEVICE_MAX_CONNECTIONS=1 srun --nodes 2 --ntasks-per-node 1 torchrun --nnodes 2 --rdzv-backend c10d --rdzv-id $SLURM_JOB_ID --rdzv-endpoint $(scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1):29500 --nproc-per-node 8 pretrain_gpt.py "${MEGATRON_ARGS[@]}" "${RUN_ARGS[@]}"
 MEGATRON_ARGS=(
   --tensor-model-parallel-size 2
   --sequence-parallel
@@ -267,6 +268,7 @@ TEST(TorchtitanFlags, Golden) {
   EXPECT_THAT(result.notes, ElementsAre(HasSubstr("overlap.p2p")));
   EXPECT_EQ(result.text, R"(# llama3-8b on 16 x h100-sxm (dgx-h100), planned for fsdp2
 # torchrun --nnodes 2 --nproc-per-node 8 --node-rank $NODE_RANK --master-addr $MASTER_ADDR --master-port 29500 -m torchtitan.train --module llama3 --config llama3_8b "${TORCHTITAN_FLAGS[@]}"
+# in a Slurm job: srun --nodes 2 --ntasks-per-node 1 torchrun --nnodes 2 --rdzv-backend c10d --rdzv-id $SLURM_JOB_ID --rdzv-endpoint $(scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1):29500 --nproc-per-node 8 -m torchtitan.train --module llama3 --config llama3_8b "${TORCHTITAN_FLAGS[@]}"
 TORCHTITAN_FLAGS=(
   --parallelism.data_parallel_replicate_degree=2
   --parallelism.data_parallel_shard_degree=2
