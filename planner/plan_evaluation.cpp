@@ -169,6 +169,25 @@ void add_counts(std::vector<std::int64_t>& sum, const std::vector<std::int64_t>&
   for (std::size_t i = 0; i < more.size(); ++i) sum[i] += more[i];
 }
 
+// The layer cut of any plan: its fields that the ops of one layer depend on, and representative
+// values of the others (layer_cuts()).
+Plan layer_cut_of(const ModelSpec& model, const Plan& plan) {
+  Plan cut = plan;
+  cut.vpp = 1;
+  cut.stage_layers.clear();
+  if (plan.rank_order.back() == Axis::Pipeline) {
+    cut.dp = plan.dp * plan.pp;
+    cut.pp = 1;
+  }
+  cut.shard_group = 0;
+  if (!shards_parameters(model, plan)) cut.zero_stage = 0;
+  if (plan.recompute == RecomputePolicy::None || plan.recompute == RecomputePolicy::Full) {
+    cut.recompute = RecomputePolicy::Full;
+    cut.recompute_layers = 1;
+  }
+  return cut;
+}
+
 }  // namespace
 
 std::int64_t Evaluation::broken(PlanRule rule) const {
@@ -222,24 +241,7 @@ const StackSpec* restricting_stack(const PlanRequest& request) {
   return request.limits.base ? nullptr : &request.stack;
 }
 
-Plan layer_cut_of(const ModelSpec& model, const Plan& plan) {
-  Plan cut = plan;
-  cut.vpp = 1;
-  cut.stage_layers.clear();
-  if (plan.rank_order.back() == Axis::Pipeline) {
-    cut.dp = plan.dp * plan.pp;
-    cut.pp = 1;
-  }
-  cut.shard_group = 0;
-  if (!shards_parameters(model, plan)) cut.zero_stage = 0;
-  if (plan.recompute == RecomputePolicy::None || plan.recompute == RecomputePolicy::Full) {
-    cut.recompute = RecomputePolicy::Full;
-    cut.recompute_layers = 1;
-  }
-  return cut;
-}
-
-Seconds analytic_time(const PlanRequest& request, const Plan& plan) {
+ClosedForms closed_forms(const PlanRequest& request, const Plan& plan) {
   sim::ScheduleProfiles profiles;
   const sim::LayerCosts layers = sim::layer_costs(request.model, layer_cut_of(request.model, plan),
                                                   request.cluster, request.stack);
@@ -247,7 +249,8 @@ Seconds analytic_time(const PlanRequest& request, const Plan& plan) {
   sim::StageCostCache cache(request.cluster, request.stack, profiles);
   sim::plan_memory(cut, plan, cache);
   const sim::StageCosts& costs = sim::stage_costs(cut, plan, cache);
-  return sim::analytic_step(costs, plan, sim::bound_step(costs, plan));
+  const Seconds bound = sim::bound_step(costs, plan);
+  return {bound, sim::analytic_step(costs, plan, bound), costs.memory.peak};
 }
 
 Evaluation evaluate_cut(const PlanRequest& request, const std::vector<Plan>& cuts,

@@ -81,12 +81,14 @@ SpaceRequest space_of(const PlanRequest& request);
 // run may have been another than the profile knows.
 const StackSpec* restricting_stack(const PlanRequest& request);
 
-// The layer cut of any plan: its fields that the ops of one layer depend on, and representative
-// values of the others (layer_cuts()).
-Plan layer_cut_of(const ModelSpec& model, const Plan& plan);
+// What the evaluation finds of a plan that fits.
+struct ClosedForms {
+  Seconds bound, analytic;
+  Bytes peak_memory;
+};
 
-// The closed form of the step time of any plan that obeys the rules.
-Seconds analytic_time(const PlanRequest& request, const Plan& plan);
+// The same of any plan that obeys the rules, whether or not it is in the space or fits.
+ClosedForms closed_forms(const PlanRequest& request, const Plan& plan);
 
 // Evaluates the plans of cut number `cut` of `cuts`. If not even the states fit and the tightest
 // plan is not asked for, plans are only counted.

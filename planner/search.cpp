@@ -210,7 +210,7 @@ class Search {
 
   void count_faster(SearchResult& result) const {
     if (!request_.compared) return;
-    const double compared = analytic_time(request_, *request_.compared).value();
+    const double compared = closed_forms(request_, *request_.compared).analytic.value();
     result.faster_than_compared =
         std::count_if(evaluation_.plans.begin(), evaluation_.plans.end(),
                       [&](const EvaluatedPlan& plan) { return plan.analytic < compared; });

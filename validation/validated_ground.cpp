@@ -56,9 +56,19 @@ std::string kind_text(unsigned bits) {
   return text.empty() ? "dp" : text;
 }
 
+constexpr unsigned kKinds = 1U << kTraits.size();
+
+// The kind that kind_text() writes so, or kKinds.
+unsigned bits_of(const std::string& kind) {
+  unsigned bits = 0;
+  while (bits < kKinds && kind_text(bits) != kind) ++bits;
+  return bits;
+}
+
 // The runs of one kind that one source published.
 struct PublishedRuns {
-  std::string source, architecture, family, kind;
+  std::string source, architecture, family;
+  unsigned kind = 0;
   bool experts = false, low_precision = false;
   std::int64_t runs = 0, most_accelerators = 0, longest_sequence = 0;
 };
@@ -76,7 +86,9 @@ std::vector<PublishedRuns> read_runs() {
     runs.family = object.name("family");
     runs.experts = object.boolean("experts");
     runs.low_precision = object.boolean("low_precision");
-    runs.kind = object.name("kind");
+    const std::string kind = object.name("kind");
+    runs.kind = bits_of(kind);
+    if (runs.kind == kKinds) object.problem("kind", '"' + kind + '"', "traits as in tp+pp, or dp");
     runs.runs = object.integer("runs");
     runs.most_accelerators = object.integer("most_accelerators");
     runs.longest_sequence = object.integer("longest_sequence");
@@ -90,12 +102,6 @@ std::vector<PublishedRuns> read_runs() {
 const std::vector<PublishedRuns>& published_runs() {
   static const std::vector<PublishedRuns> kRuns = read_runs();
   return kRuns;
-}
-
-unsigned bits_of(const std::string& kind) {
-  unsigned bits = 0;
-  while (kind_text(bits) != kind && bits < 1U << kTraits.size()) ++bits;
-  return bits;
 }
 
 }  // namespace
@@ -121,7 +127,7 @@ ValidatedGround::ValidatedGround(const Scenario& scenario, const std::string& ex
     const bool alike = runs.architecture == architecture && runs.family == family &&
                        runs.experts == experts && runs.low_precision == low_precision;
     if (!alike || runs.source == except) continue;
-    Reach& reach = reach_[bits_of(runs.kind)];
+    Reach& reach = reach_[runs.kind];
     reach.runs += runs.runs;
     reach.most_accelerators = std::max(reach.most_accelerators, runs.most_accelerators);
     reach.longest_sequence = std::max(reach.longest_sequence, runs.longest_sequence);

@@ -93,9 +93,8 @@ validation::Confidence confidence_of(const planner::PlanRequest& request,
                                    candidate.result.step, candidate.result.memory().peak);
 }
 
-void add_best(Page& page, const planner::PlanRequest& request, const Answer& answer) {
+void add_best(Page& page, const Answer& answer, const validation::Confidence& confidence) {
   const planner::PlanCandidate& best = answer.result.plans.front();
-  const validation::Confidence confidence = confidence_of(request, best);
   page.paragraph(planner::limit_text("Plan 1", answer.best));
   if (!confidence.step) return;
   page.paragraph(fmt::format("Expected step time: {}; 80 % interval {}.",
@@ -110,12 +109,12 @@ void add_best(Page& page, const planner::PlanRequest& request, const Answer& ans
 }
 
 // The probability that plan 1 fits, and what the margin of memory costs.
-void add_margin(Page& page, const ChosenRequest& chosen, const planner::SearchResult& result) {
+void add_margin(Page& page, const ChosenRequest& chosen, const planner::SearchResult& result,
+                const validation::Confidence& confidence) {
   const planner::PlanCandidate& best = result.plans.front();
-  const auto probability = confidence_of(chosen.request, best).fit_probability;
-  if (!probability) return;
+  if (!confidence.fit_probability) return;
   std::string text = fmt::format("Plan 1 fits into memory with {} % probability, by {}.",
-                                 format_percent(*probability),
+                                 format_percent(*confidence.fit_probability),
                                  format_plural(validation::memory_runs(), "published peak"));
   if (chosen.fit_probability) {
     text += fmt::format(" The margin for {:g} % limits plans to {} of {}",
@@ -166,8 +165,9 @@ void add_answer(Page& page, const ChosenRequest& chosen, const Answer& answer) {
         "Each plan is the best of its layout (tp, pp, cp, ep, ZeRO-3 or not); variants are other "
         "plans of the layout within 1 % of its time, which --all-variants lists.");
   }
-  add_best(page, request, answer);
-  add_margin(page, chosen, result);
+  const validation::Confidence confidence = confidence_of(request, result.plans.front());
+  add_best(page, answer, confidence);
+  add_margin(page, chosen, result, confidence);
   add_compared(page, chosen, answer);
   add_counts(page, result.counts, result.wall_s);
   if (result.front.size() > 1) {

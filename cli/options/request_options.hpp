@@ -39,7 +39,8 @@ struct ChosenRequest {
   planner::PlanRequest request;
   // The smallest and the largest number of GPUs.
   std::pair<std::int64_t, std::int64_t> gpus;
-  // Of the plans, to fit; none where memory is limited without a margin.
+  // The probability with which plans are to fit into memory; none if the memory is limited without
+  // a margin.
   std::optional<double> fit_probability;
   // The name of the cluster as the user gave it.
   std::string cluster;

@@ -65,8 +65,8 @@ LaunchShape launch_shape(const ClusterSpec& cluster, const Plan& plan);
 // no rendezvous. Options as in https://docs.pytorch.org/docs/stable/elastic/run.html.
 std::string torchrun_line(const LaunchShape& shape, const std::string& program);
 
-// Returns "srun --nodes 2 --ntasks-per-node 1 torchrun … PROGRAM", for a batch script: the first node
-// of the job is the rendezvous.
+// Returns "srun --nodes 2 --ntasks-per-node 1 torchrun … PROGRAM", for a batch script. The rendezvous
+// of its processes runs on the first node of the job.
 std::string slurm_line(const LaunchShape& shape, const std::string& program);
 
 // Refuses schedules without a pipeline other than gradient accumulation, the only one that

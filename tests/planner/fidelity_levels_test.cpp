@@ -6,8 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "sim/step/analytic.hpp"
-#include "sim/step/layer_costs.hpp"
+#include "planner/plan_evaluation.hpp"
 #include "sim/step/simulate.hpp"
 #include "tests/planner/random_plan.hpp"
 #include "tests/planner/random_request.hpp"
@@ -26,19 +25,13 @@ struct Levels {
 };
 
 Levels at_all_levels(const PlanRequest& request, const Plan& plan) {
-  sim::ScheduleProfiles profiles;
-  const sim::LayerCosts layers = sim::layer_costs(request.model, layer_cut_of(request.model, plan),
-                                                  request.cluster, request.stack);
-  const sim::CutContext cut{request.model, request.cluster, request.stack, layers};
-  sim::StageCostCache cache(request.cluster, request.stack, profiles);
-  sim::plan_memory(cut, plan, cache);
-  const sim::StageCosts& costs = sim::stage_costs(cut, plan, cache);
+  const ClosedForms closed = closed_forms(request, plan);
   const sim::StepResult event = sim::simulate_step(scenario_of(request, plan));
   return {plan,
-          sim::bound_step(costs, plan).value(),
-          sim::analytic_step(costs, plan, sim::bound_step(costs, plan)).value(),
+          closed.bound.value(),
+          closed.analytic.value(),
           event.step.value(),
-          costs.memory.peak.value(),
+          closed.peak_memory.value(),
           event.memory().peak.value()};
 }
 

@@ -127,12 +127,14 @@ TEST(Search, EqualsExhaustiveSimulationOnRandomSpaces) {
   EXPECT_EQ(with_plans, kSpaces);
 }
 
+using Layout = std::array<std::int64_t, 5>;
+
+Layout layout_of(const Plan& plan) {
+  return {plan.tp, plan.pp, plan.cp, plan.ep, plan.zero_stage == 3 ? 1 : 0};
+}
+
 // Against all plans of the space, each simulated and with its closed form.
 TEST(Search, ShowsTheFastestPlanOfEachLayout) {
-  using Layout = std::array<std::int64_t, 5>;
-  const auto layout_of = [](const Plan& plan) {
-    return Layout{plan.tp, plan.pp, plan.cp, plan.ep, plan.zero_stage == 3 ? 1 : 0};
-  };
   std::mt19937 random(7);
   std::size_t layouts_seen = 0;
   for (int trial = 0; trial < 18; ++trial) {
@@ -161,10 +163,6 @@ TEST(Search, ShowsTheFastestPlanOfEachLayout) {
 
 // Against the list of all plans, best first.
 TEST(Search, ListsTheBestPlanOfEachLayoutTheBestValidatedOneAndTheBestBeyondTheMargin) {
-  using Layout = std::array<std::int64_t, 5>;
-  const auto layout_of = [](const Plan& plan) {
-    return Layout{plan.tp, plan.pp, plan.cp, plan.ep, plan.zero_stage == 3 ? 1 : 0};
-  };
   const auto is_validated = [](const Plan& plan) { return plan.tp > 1; };
   std::mt19937 random(8);
   int several = 0, other_validated = 0, better_beyond = 0;
