@@ -34,6 +34,31 @@ std::int64_t read_head_dim(ObjectReader& config, const ModelSpec& model, std::in
   return fallback == 0 ? even_head_dim(config, model) : fallback;
 }
 
+// The scaling of the object that a configuration has for it; none for kinds that are not trained
+// with (dynamic, longrope).
+std::optional<RopeScalingSpec> read_rope_scaling(ObjectReader& object) {
+  static const std::map<std::string, RopeScalingKind> kKinds = {{"linear", RopeScalingKind::Linear},
+                                                                {"llama3", RopeScalingKind::Llama3},
+                                                                {"yarn", RopeScalingKind::Yarn}};
+  const auto kind = kKinds.find(object.text_or("rope_type", object.text_or("type", "default")));
+  if (kind == kKinds.end()) return std::nullopt;
+  RopeScalingSpec scaling;
+  scaling.kind = kind->second;
+  scaling.factor = object.number("factor", kRopeFactorRange);
+  scaling.original_max_seq_len = object.integer_or("original_max_position_embeddings",
+                                                   scaling.original_max_seq_len, kTokenRange);
+  const auto read = [&object](const char* key, double& value, const NumberRange& range) {
+    value = object.number_or(key, value, range);
+  };
+  read("low_freq_factor", scaling.low_freq_factor, kRopeFactorRange);
+  read("high_freq_factor", scaling.high_freq_factor, kRopeFactorRange);
+  read("beta_fast", scaling.beta_fast, kRopeFactorRange);
+  read("beta_slow", scaling.beta_slow, kRopeFactorRange);
+  read("mscale", scaling.mscale, kRopeMscaleRange);
+  read("mscale_all_dim", scaling.mscale_all_dim, kRopeMscaleRange);
+  return scaling;
+}
+
 }  // namespace
 
 const Keys kLayersKeys = {"num_hidden_layers", "n_layer", "n_layers"};
@@ -109,11 +134,16 @@ double read_rotary_share(ObjectReader& config, const std::string& key, double fa
   return parameters ? parameters->number_or("partial_rotary_factor", fallback, kRatio) : fallback;
 }
 
-double read_rope_theta(ObjectReader& config, double fallback) {
+void read_rotary_angles(ObjectReader& config, ModelSpec& model, double fallback) {
   const std::string& key = spelling(config, kRopeThetaKeys);
-  if (config.has(key)) return config.number(key, kRopeThetaRange);
-  auto parameters = config.object_if("rope_parameters");
-  return parameters ? parameters->number_or("rope_theta", fallback, kRopeThetaRange) : fallback;
+  model.rope_theta = config.number_or(key, fallback, kRopeThetaRange);
+  for (const char* inside : {"rope_scaling", "rope_parameters"}) {
+    auto object = config.object_if(inside);
+    if (!object) continue;
+    if (!config.has(key))
+      model.rope_theta = object->number_or("rope_theta", model.rope_theta, kRopeThetaRange);
+    if (!model.rope_scaling) model.rope_scaling = read_rope_scaling(*object);
+  }
 }
 
 double read_norm_epsilon(ObjectReader& config, double fallback) {
@@ -129,7 +159,7 @@ ModelSpec complete_gated(ObjectReader& config, ModelSpec model, const Defaults& 
   model.mlp.activation = read_activation(config, defaults.activation);
   model.tied_embeddings = config.boolean_or("tie_word_embeddings", defaults.tied);
   model.norm_epsilon = read_norm_epsilon(config, defaults.norm_epsilon);
-  model.rope_theta = read_rope_theta(config, defaults.rope_theta);
+  read_rotary_angles(config, model, defaults.rope_theta);
   return model;
 }
 

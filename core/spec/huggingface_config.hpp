@@ -56,9 +56,9 @@ void learn_positions(ModelSpec& model, std::int64_t offset);
 // The share of a head that is rotated: under `key`, in newer files inside of rope_parameters.
 double read_rotary_share(ObjectReader& config, const std::string& key, double fallback);
 
-// The base of the rotary angles: rope_theta (GPT-NeoX: rotary_emb_base), in newer files inside of
-// rope_parameters.
-double read_rope_theta(ObjectReader& config, double fallback);
+// Reads the base of the rotary angles (rope_theta, GPT-NeoX: rotary_emb_base; in newer files inside
+// of rope_parameters) and their scaling (rope_scaling, rope_parameters).
+void read_rotary_angles(ObjectReader& config, ModelSpec& model, double fallback);
 
 // Reads rms_norm_eps, layer_norm_epsilon or layer_norm_eps.
 double read_norm_epsilon(ObjectReader& config, double fallback);

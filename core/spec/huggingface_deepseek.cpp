@@ -76,7 +76,7 @@ ModelSpec read_deepseek(ObjectReader& config, std::int64_t first_dense_layers) {
   model.mlp.ffn_hidden = config.integer("intermediate_size", kWidthRange);
   model.mlp.activation = read_activation(config, "silu");
   model.norm_epsilon = read_norm_epsilon(config, 1e-6);
-  model.rope_theta = read_rope_theta(config, 10'000.0);
+  read_rotary_angles(config, model, 10'000.0);
   model.tied_embeddings = config.boolean_or("tie_word_embeddings", false);
   if (config.has("n_routed_experts")) model.moe = read_experts(config, first_dense_layers);
   return model;

@@ -23,7 +23,7 @@ ModelSpec read_gpt(ObjectReader& config, const std::string& activation,
   model.norm = NormKind::LayerNorm;
   model.norm_bias = true;
   model.norm_epsilon = read_norm_epsilon(config, 1e-5);
-  model.rope_theta = read_rope_theta(config, 10'000.0);
+  read_rotary_angles(config, model, 10'000.0);
   model.tied_embeddings = config.boolean_or("tie_word_embeddings", true);
   return model;
 }
@@ -104,7 +104,7 @@ ModelSpec read_mpt(ObjectReader& config) {
   if (auto attention = config.object_if("attn_config")) {
     alibi = attention->boolean_or("alibi", true);
     rope = attention->boolean_or("rope", false);
-    model.rope_theta = read_rope_theta(*attention, 10'000.0);
+    read_rotary_angles(*attention, model, 10'000.0);
     if (attention->text_or("attn_type", "") == "multiquery_attention") model.attention.kv_heads = 1;
     if (attention->has("kv_n_heads"))
       model.attention.kv_heads = attention->integer("kv_n_heads", kHeadRange);

@@ -254,7 +254,7 @@ ModelSpec read_olmo2(ObjectReader& config) {
 
 ModelSpec read_olmo3(ObjectReader& config) {
   ModelSpec model = read_olmo2(config);
-  model.rope_theta = read_rope_theta(config, 500'000.0);
+  read_rotary_angles(config, model, 500'000.0);
   read_alternating_window(config, model, 4);
   return model;
 }
@@ -278,7 +278,7 @@ ModelSpec read_cohere(ObjectReader& config) {
 
 ModelSpec read_cohere2(ObjectReader& config) {
   ModelSpec model = read_cohere(config);
-  model.rope_theta = read_rope_theta(config, 10'000.0);
+  read_rotary_angles(config, model, 10'000.0);
   read_alternating_window(config, model, 4);
   return model;
 }

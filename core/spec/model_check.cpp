@@ -134,6 +134,16 @@ void check_norms(const ModelSpec& model, Rules& rules) {
                 model.norm_bias, "false: RMSNorm has no bias");
 }
 
+void check_rope_scaling(const ModelSpec& model, Rules& rules) {
+  if (!model.rope_scaling) return;
+  const RopeScalingSpec& scaling = *model.rope_scaling;
+  rules.require(model.position == PositionKind::Rotary, "/rope_scaling", name_of(scaling.kind),
+                "none, since positions are not rotary");
+  rules.require(scaling.high_freq_factor > scaling.low_freq_factor,
+                "/rope_scaling/high_freq_factor", scaling.high_freq_factor,
+                fmt::format("more than low_freq_factor, {}", scaling.low_freq_factor));
+}
+
 void check_positions(const ModelSpec& model, Rules& rules) {
   if (model.position == PositionKind::Learned) {
     rules.require(model.position_embeddings >= model.max_seq_len, "/position_embeddings",
@@ -187,6 +197,7 @@ void check_model(const ModelSpec& model, const FieldPointer& pointer, ProblemLis
   check_pattern(model, rules);
   check_norms(model, rules);
   check_positions(model, rules);
+  check_rope_scaling(model, rules);
   // A pattern may name parts that are not there.
   if (!model.layer_pattern.empty() && problems.size() > before) return;
   const double parameters = estimated_parameters(model);

@@ -125,6 +125,32 @@ void describe_linear_attention(LinearAttentionSpec& linear, FieldVisitor& fields
                  "state ([model](../models/lowering.md#linear-attention))");
 }
 
+void describe_rope_scaling(RopeScalingSpec& scaling, FieldVisitor& fields) {
+  fields.choice("kind", scaling.kind, kRequired,
+                "linear: all angles are divided by `factor` (arXiv 2306.15595); llama3: those of "
+                "long wavelengths (arXiv 2407.21783); yarn: the same with a ramp over the elements "
+                "of a head, and attention that is scaled, too (arXiv 2309.00071)");
+  fields.number("factor", scaling.factor, kRopeFactorRange, kRequired,
+                "how much longer sequences may be than `original_max_seq_len`");
+  fields.integer("original_max_seq_len", scaling.original_max_seq_len, kTokenRange, kOptional,
+                 "the longest sequence, in tokens, of pre-training");
+  fields.number("low_freq_factor", scaling.low_freq_factor, kRopeFactorRange, kOptional,
+                "llama3: angles whose wavelength is longer than `original_max_seq_len` over this "
+                "are divided by `factor`");
+  fields.number("high_freq_factor", scaling.high_freq_factor, kRopeFactorRange, kOptional,
+                "llama3: angles whose wavelength is shorter than `original_max_seq_len` over this "
+                "stay as they are");
+  fields.number(
+      "beta_fast", scaling.beta_fast, kRopeFactorRange, kOptional,
+      "yarn: rotations over `original_max_seq_len` from which on angles stay as they are");
+  fields.number("beta_slow", scaling.beta_slow, kRopeFactorRange, kOptional,
+                "yarn: rotations up to which angles are divided by `factor`");
+  fields.number("mscale", scaling.mscale, kRopeMscaleRange, kOptional,
+                "yarn: weight of the logarithm of `factor` in the scale of queries and keys");
+  fields.number("mscale_all_dim", scaling.mscale_all_dim, kRopeMscaleRange, kOptional,
+                "yarn: the same for the elements of a head that are not rotated (DeepSeek-V2)");
+}
+
 void describe_layout(ModelSpec& model, FieldVisitor& fields) {
   fields.choice("norm", model.norm, kOptional, "normalisation");
   fields.boolean("norm_bias", model.norm_bias, kOptional, "norms have a bias: only layernorm");
@@ -149,6 +175,10 @@ void describe_layout(ModelSpec& model, FieldVisitor& fields) {
                 "share of a head's width that is rotated (GPT-NeoX: 0.25)");
   fields.number("rope_theta", model.rope_theta, kRopeThetaRange, kOptional,
                 "base of the rotary angles (arXiv 2104.09864)");
+  fields.optional_section(
+      "rope_scaling", model.rope_scaling,
+      "rotary angles for sequences longer than those of pre-training",
+      [&](RopeScalingSpec& scaling) { describe_rope_scaling(scaling, fields); });
   fields.boolean("tied_embeddings", model.tied_embeddings, kOptional,
                  "embedding and output head share their weights");
   fields.boolean("tied_head_stored", model.tied_head_stored, kOptional,

@@ -24,6 +24,8 @@ inline constexpr IntegerRange kExpertRange{1, 65'536};
 inline constexpr IntegerRange kExpertOrZeroRange{0, 65'536};
 inline constexpr IntegerRange kLayerCountOrZeroRange{0, 10'000};
 inline constexpr NumberRange kRopeThetaRange{1.0, 1e12, true};
+inline constexpr NumberRange kRopeFactorRange{1.0, 1e6};
+inline constexpr NumberRange kRopeMscaleRange{0.0, 1e3, false};
 inline constexpr double kMaxParameters = 1e18;
 
 }  // namespace shardwright

@@ -4,6 +4,7 @@
 // field means is said where it is described for files, in model_json.cpp.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,6 +28,35 @@ enum class PositionKind : std::uint8_t { Learned, Rotary, Alibi, None };
 constexpr auto enum_names(PositionKind) {
   return std::array{"learned", "rotary", "alibi", "none"};
 }
+
+// How the angles of rotary positions are changed for sequences that are longer than those of
+// pre-training.
+enum class RopeScalingKind : std::uint8_t {
+  Linear,  // position interpolation (arXiv 2306.15595)
+  Llama3,  // by wavelength, as in Llama 3.1 (arXiv 2407.21783)
+  Yarn,    // arXiv 2309.00071
+};
+constexpr auto enum_names(RopeScalingKind) {
+  return std::array{"linear", "llama3", "yarn"};
+}
+
+struct RopeScalingSpec {
+  RopeScalingKind kind = RopeScalingKind::Llama3;
+  double factor = 1.0;
+  std::int64_t original_max_seq_len = 8192;
+
+  // llama3 only.
+  double low_freq_factor = 1.0;
+  double high_freq_factor = 4.0;
+
+  // yarn only.
+  double beta_fast = 32.0;
+  double beta_slow = 1.0;
+  double mscale = 1.0;
+  double mscale_all_dim = 0.0;
+
+  auto operator<=>(const RopeScalingSpec&) const = default;
+};
 
 enum class AttentionKind : std::uint8_t {
   GroupedQuery,     // multi-head and multi-query attention are its two ends
@@ -172,6 +202,7 @@ struct ModelSpec {
   std::int64_t position_embeddings = 0;
   double rotary_share = 1.0;
   double rope_theta = 10'000.0;
+  std::optional<RopeScalingSpec> rope_scaling;
   bool tied_embeddings = false;
   bool tied_head_stored = false;
   bool head_bias = false;

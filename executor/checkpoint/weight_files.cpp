@@ -66,9 +66,9 @@ void check_architecture(const json& config, ProblemList& problems) {
     const auto scaling = config.find(key);
     if (scaling == config.end() || !scaling->is_object()) continue;
     const std::string kind = text_of(*scaling, "rope_type", text_of(*scaling, "type", "default"));
-    if (kind != "default") {
+    if (kind != "default" && kind != "linear" && kind != "llama3") {
       problems.add(fmt::format("config.json, /{}", key), kind,
-                   "default: the executor does not scale rotary angles");
+                   "default, linear or llama3: the executor scales rotary angles in no other way");
     }
   }
 }
@@ -183,10 +183,12 @@ void WeightFiles::check_config(const ModelSpec& model, ProblemList& problems) co
   const json here = architecture_of(import_huggingface(config, file.string())).flatten();
   check_architecture(config, problems);
   const json plan = architecture_of(model).flatten();
-  for (const auto& [field, value] : plan.items()) {
-    const json other = here.value(field, json());
-    if (other != value)
-      problems.add("config.json, as " + field, other.dump(), value.dump() + ", as in the plan");
+  json both = plan;
+  both.update(here);
+  for (const auto& [field, unused] : both.items()) {
+    const json found = here.value(field, json()), expected = plan.value(field, json());
+    if (found != expected)
+      problems.add("config.json, as " + field, found.dump(), expected.dump() + ", as in the plan");
   }
 }
 

@@ -6,9 +6,13 @@
 // a queue return at once if the device runs asynchronously.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <numbers>
+#include <optional>
 #include <span>
 
 #include "core/op/op.hpp"
@@ -37,6 +41,25 @@ struct RopeShape {
   // Row r has the position r mod seq_len.
   std::int64_t seq_len = 0;
   double theta = 10'000.0;
+  // linear or llama3.
+  std::optional<RopeScalingSpec> scaling{};
+
+  // The angle, in radians, by which pair `i` turns from one position to the next. Llama 3.1 divides
+  // those of long wavelengths by the factor, and blends the wavelengths between (`scale_freqs` of
+  // https://github.com/meta-llama/llama-models, models/llama3/model.py).
+  double frequency(std::int64_t i) const {
+    const double base =
+        std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(rotated));
+    if (!scaling) return base;
+    if (scaling->kind == RopeScalingKind::Linear) return base / scaling->factor;
+    // Turns over the sequences of pre-training.
+    const double turns =
+        static_cast<double>(scaling->original_max_seq_len) * base / (2.0 * std::numbers::pi);
+    const double kept = std::clamp(
+        (turns - scaling->low_freq_factor) / (scaling->high_freq_factor - scaling->low_freq_factor),
+        0.0, 1.0);
+    return base * (kept + (1.0 - kept) / scaling->factor);
+  }
 };
 
 struct ActivationShape {

@@ -36,6 +36,8 @@ void check_positions(Requirements& needs, const ModelSpec& model) {
   const bool rotary = model.position == PositionKind::Rotary;
   needs.require(rotary || model.position == PositionKind::Learned, "/model/position",
                 name_of(model.position), "learned or rotary positions");
+  needs.require(!model.rope_scaling || model.rope_scaling->kind != RopeScalingKind::Yarn,
+                "/model/rope_scaling/kind", name_of(RopeScalingKind::Yarn), "linear or llama3");
   const auto width = static_cast<double>(model.attention.head_dim);
   const auto rotated = static_cast<std::int64_t>(model.rotary_share * width);
   needs.require(!rotary || rotated % 2 == 0, "/model/rotary_share",

@@ -129,6 +129,7 @@ RopeShape OpRunner::rope_shape() const {
       static_cast<std::int64_t>(model_.rotary_share * static_cast<double>(shape_.head_dim));
   shape.seq_len = program_.plan.seq_len;
   shape.theta = model_.rope_theta;
+  shape.scaling = model_.rope_scaling;
   return shape;
 }
 

@@ -85,22 +85,29 @@ void add_context(const Plan& plan, ArgumentList& arguments, PlanExport& result) 
   }
 }
 
-// DeepEP needs other ranks to send tokens to, and does not pad experts to a capacity.
-bool sends_by_deepep(const Scenario& scenario) {
+// The kernels of DeepEP know NVLink domains of eight GPUs; Megatron Bridge's recipes use HybridEP in
+// larger ones (src/megatron/bridge/training/flex_dispatcher_backend.py).
+const char* flex_backend(const ClusterSpec& cluster) {
+  constexpr std::int64_t kDeepEpDomain = 8;
+  return cluster.node.scale_up.domain > kDeepEpDomain ? "hybridep" : "deepep";
+}
+
+// The flex dispatcher needs other ranks to send tokens to, and does not pad experts to a capacity.
+bool sends_by_flex(const Scenario& scenario) {
   return scenario.stack.communication.sends_tokens_once_per_node &&
          scenario.plan.ep * scenario.plan.expert_tp > 1 && !scenario.model.moe->pads_to_capacity;
 }
 
 void add_token_dispatcher(const Scenario& scenario, ArgumentList& arguments, PlanExport& result) {
   const bool overlaps = effective_overlap(scenario).expert_parallel;
-  if (!sends_by_deepep(scenario)) {
+  if (!sends_by_flex(scenario)) {
     arguments.add("--moe-token-dispatcher-type", "alltoall");
     if (overlaps) arguments.add("--moe-shared-expert-overlap");
     return;
   }
   arguments.add("--moe-token-dispatcher-type", "flex");
-  arguments.add("--moe-enable-deepep");
-  // DeepEP takes no other number format of the router's probabilities.
+  arguments.add("--moe-flex-dispatcher-backend", flex_backend(scenario.cluster));
+  // It takes no other number format of the router's probabilities.
   arguments.add("--moe-router-dtype", "fp32");
   if (overlaps) {
     result.note("overlap.expert_parallel",
@@ -244,12 +251,9 @@ void add_cuda_graphs(const Scenario& scenario, RecomputePolicy policy, ArgumentL
   const auto& moe = scenario.model.moe;
   const bool whole_layers = host.cuda_graphs && (!moe || moe->pads_to_capacity);
   arguments.add("--cuda-graph-impl", "transformer_engine");
-  arguments.add("--cuda-graph-scope", whole_layers ? "full" : "attn");
-  if (moe && !whole_layers) {
-    result.note("CUDA graphs",
-                "of attention alone; newer versions of Megatron-LM capture routers "
-                "too, by --cuda-graph-scope attn moe_router moe_preprocess");
-  }
+  // Without modules, graphs hold whole layers.
+  if (whole_layers) return;
+  arguments.add("--cuda-graph-modules", moe ? "attn moe_router moe_preprocess" : "attn");
 }
 
 void add_launch(const Scenario& scenario, PlanExport& result) {

@@ -62,6 +62,57 @@ void add_attention(const ModelSpec& model, ArgumentList& arguments) {
     arguments.add("--window-attn-skip-freq", layer_pattern(model.layers, slides));
 }
 
+void add_llama3_scaling(const RopeScalingSpec& scaling, ArgumentList& arguments,
+                        PlanExport& result) {
+  constexpr RopeScalingSpec kMegatron;
+  arguments.add("--use-rope-scaling");
+  arguments.add("--rope-scaling-factor", fmt::format("{}", scaling.factor));
+  if (scaling.original_max_seq_len != kMegatron.original_max_seq_len ||
+      scaling.low_freq_factor != kMegatron.low_freq_factor ||
+      scaling.high_freq_factor != kMegatron.high_freq_factor) {
+    result.note("model", "Megatron-LM scales rotary angles by the wavelengths of Llama 3.1 only");
+  }
+}
+
+// Latent attention has arguments for YaRN; the rest of its figures are defaults of Megatron Core.
+void add_yarn(const ModelSpec& model, ArgumentList& arguments, PlanExport& result) {
+  const RopeScalingSpec& scaling = *model.rope_scaling;
+  if (model.attention.kind != AttentionKind::MultiHeadLatent) {
+    return result.note(
+        "model", fmt::format("Megatron-LM has no argument for the factor of YaRN, {}, outside "
+                             "of latent attention; rotary angles are not scaled",
+                             scaling.factor));
+  }
+  constexpr std::int64_t kOriginal = 4096;
+  constexpr RopeScalingSpec kMegatron;
+  arguments.add("--rotary-scaling-factor", fmt::format("{}", scaling.factor));
+  arguments.add("--mscale", fmt::format("{}", scaling.mscale));
+  arguments.add("--mscale-all-dim", fmt::format("{}", scaling.mscale_all_dim));
+  if (scaling.original_max_seq_len != kOriginal || scaling.beta_fast != kMegatron.beta_fast ||
+      scaling.beta_slow != kMegatron.beta_slow) {
+    result.note("model",
+                fmt::format("YaRN's original_max_position_embeddings {}, beta_fast {} and "
+                            "beta_slow {} have no arguments; Megatron Core's are {}, {} "
+                            "and {}",
+                            scaling.original_max_seq_len, scaling.beta_fast, scaling.beta_slow,
+                            kOriginal, kMegatron.beta_fast, kMegatron.beta_slow));
+  }
+}
+
+void add_rope_scaling(const ModelSpec& model, ArgumentList& arguments, PlanExport& result) {
+  if (!model.rope_scaling) return;
+  const RopeScalingSpec& scaling = *model.rope_scaling;
+  switch (scaling.kind) {
+    case RopeScalingKind::Linear:
+      return arguments.add("--rotary-seq-len-interpolation-factor",
+                           fmt::format("{:.0f}", scaling.factor));
+    case RopeScalingKind::Llama3:
+      return add_llama3_scaling(scaling, arguments, result);
+    case RopeScalingKind::Yarn:
+      return add_yarn(model, arguments, result);
+  }
+}
+
 void add_positions(const ModelSpec& model, ArgumentList& arguments, PlanExport& result) {
   switch (model.position) {
     case PositionKind::Learned:
@@ -70,7 +121,8 @@ void add_positions(const ModelSpec& model, ArgumentList& arguments, PlanExport& 
       arguments.add("--position-embedding-type", "rope");
       if (model.rotary_share < 1.0)
         arguments.add("--rotary-percent", fmt::format("{}", model.rotary_share));
-      return arguments.add("--rotary-base", fmt::format("{:.0f}", model.rope_theta));
+      arguments.add("--rotary-base", fmt::format("{:.0f}", model.rope_theta));
+      return add_rope_scaling(model, arguments, result);
     case PositionKind::Alibi:
       arguments.add("--position-embedding-type", "none");
       return result.note("model", "Megatron-LM has no argument for ALiBi");

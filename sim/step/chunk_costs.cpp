@@ -335,6 +335,7 @@ ChunkCost chunk_cost(const PlanContext& in, std::size_t position) {
       cost.time = time_slot(in, chunk, phase, nullptr, false).computed;
       cost.passing = time_slot(in, chunk, phase, nullptr, true).computed;
     }
+    chunk.issued_ahead[phase] = cost.passing;
     if (issues_none_ahead(in, phase, position)) wait_for_launches(chunk, phase, cost);
     if (phase == SlotPhase::Forward)
       cost = message_cost(in, input) + cost + message_cost(in, -output);
@@ -363,6 +364,7 @@ ChunkCost sharded_chunk_cost(ChunkCost chunk, const PlanContext& in, std::size_t
     // The first gather begins after the slot before and holds the first kernel up. Slower kernels
     // hide more of a copy, and of the gathers behind the first one.
     if (!in.plan.offload_activations && !whole.ready.empty()) cost.stalled += whole.ready.front();
+    chunk.issued_ahead[phase] = cost.passing;
     if (issues_none_ahead(in, phase, position)) wait_for_launches(chunk, phase, cost);
     cost.sharding = passing.gathering;
     chunk.cycle[phase] = gather_cycle(in, chunk, phase, sharding);

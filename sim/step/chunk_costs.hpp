@@ -82,6 +82,8 @@ struct ChunkCost {
   std::vector<ChunkPart<PartCost>> parts;
   // Copies of activations to the host and back, in seconds.
   double copy_time = 0.0;
+  // The `passing` of each slot if the host has issued it long before.
+  EnumArray<SlotPhase, double> issued_ahead{};
   // FSDP, by slot: its reductions go on for so long after it, and the next slot's gathers wait.
   EnumArray<SlotPhase, double> reducing{};
   // FSDP, by slot.

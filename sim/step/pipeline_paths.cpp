@@ -12,13 +12,16 @@ namespace {
 constexpr double kNominalParts = 8.0;
 
 // The time of a slot from the arrival of the message that it begins with. A host that waits for the
-// message issues FSDP's gathers behind it. They run beside the gather of a message that was
-// scattered over the tensor-parallel ranks, which the chains count with the message.
+// message issues the slot's kernels, and FSDP's gathers, behind it. It issues them beside the gather
+// of a message that was scattered over the tensor-parallel ranks, which the chains count with the
+// message.
 double from_message(const PlanContext& in, const StageCosts& costs, SlotPhase phase,
                     std::size_t position) {
-  const BlockCost& cost = costs.chunk(position).slot[phase];
-  if (!costs.sharded || !issues_none_ahead(in, phase, position)) return cost.passing;
-  return std::max(cost.passing, cost.time - costs.gather);
+  const ChunkCost& chunk = costs.chunk(position);
+  const BlockCost& cost = chunk.slot[phase];
+  if (!issues_none_ahead(in, phase, position)) return cost.passing;
+  const double issued = costs.sharded ? cost.time : cost.passing;
+  return std::max(chunk.issued_ahead[phase], issued - costs.gather);
 }
 
 // The time from the arrival of the first microbatch at the last stage to that of the one whose

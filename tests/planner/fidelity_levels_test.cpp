@@ -129,6 +129,24 @@ TEST(Levels, BoundKnowsThatTheLastStageDoesNotWaitForItsOwnGradient) {
   EXPECT_LE(levels.bound, levels.event);
 }
 
+// Without sequence parallelism a message is scattered over the tensor-parallel ranks, and the host
+// issues the stage's kernels beside the gather that follows it.
+TEST(Levels, BoundKnowsThatTheHostIssuesBesideTheGatherOfAMessage) {
+  PlanRequest request = request_for("opt-1.3b", 64, 4, 1024);
+  request.cluster = load_cluster(std::string("h800-ib"));
+  request.stack = load_stack(std::string("megatron-bridge-mla"));
+  Plan plan;
+  plan.tp = plan.pp = 8;
+  plan.micro_batch = plan.global_batch = 4;
+  plan.seq_len = 1024;
+  plan.sequence_parallel = false;
+  plan.precision = request.precision = Precision::Fp8;
+  plan.overlap.tensor_parallel = true;
+  const Levels levels = at_all_levels(request, plan);
+  EXPECT_LE(levels.bound, levels.event);
+  EXPECT_GE(levels.bound, 0.95 * levels.event);
+}
+
 struct Share {
   std::int64_t near = 0, drawn = 0;
 

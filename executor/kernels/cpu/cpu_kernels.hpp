@@ -43,9 +43,7 @@ std::vector<std::complex<Real>> rotations_at(const RopeShape& shape, std::int64_
                                              bool inverse) {
   std::vector<std::complex<Real>> rotations;
   for (std::int64_t i = 0; i < shape.rotated / 2; ++i) {
-    const double angle =
-        static_cast<double>(position) *
-        std::pow(shape.theta, -2.0 * static_cast<double>(i) / static_cast<double>(shape.rotated));
+    const double angle = static_cast<double>(position) * shape.frequency(i);
     rotations.push_back(std::complex<Real>(std::polar(1.0, inverse ? -angle : angle)));
   }
   return rotations;

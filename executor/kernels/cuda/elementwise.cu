@@ -122,15 +122,14 @@ __global__ void __launch_bounds__(kElementThreads)
 }  // namespace
 
 const void* FusedKernels::rope_table(const RopeShape& shape) {
-  std::shared_ptr<void>& table = rope_tables_[{shape.seq_len, shape.rotated, shape.theta}];
+  std::shared_ptr<void>& table =
+      rope_tables_[{shape.seq_len, shape.rotated, shape.theta, shape.scaling}];
   if (table) return table.get();
   const std::int64_t half = shape.rotated / 2;
   std::vector<float2> rotations;
   for (std::int64_t position = 0; position < shape.seq_len; ++position) {
     for (std::int64_t i = 0; i < half; ++i) {
-      const double angle =
-          static_cast<double>(position) *
-          std::pow(shape.theta, -2.0 * static_cast<double>(i) / static_cast<double>(shape.rotated));
+      const double angle = static_cast<double>(position) * shape.frequency(i);
       rotations.push_back(
           {static_cast<float>(std::cos(angle)), static_cast<float>(std::sin(angle))});
     }

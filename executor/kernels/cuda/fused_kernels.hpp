@@ -70,7 +70,9 @@ class FusedKernels : public Kernels {
   const void* rope_table(const RopeShape& shape);
 
   // Tables by sequence length, rotated width and base.
-  std::map<std::tuple<std::int64_t, std::int64_t, double>, std::shared_ptr<void>> rope_tables_;
+  std::map<std::tuple<std::int64_t, std::int64_t, double, std::optional<RopeScalingSpec>>,
+           std::shared_ptr<void>>
+      rope_tables_;
 };
 
 }  // namespace shardwright::executor

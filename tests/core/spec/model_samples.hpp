@@ -85,6 +85,14 @@ inline ModelSpec any_model() {
   model.rotary_share = static_cast<double>(any_size(1, 8)) / 8.0;
   model.norm_epsilon = 1.0 / static_cast<double>(any_size(1, 1'000'000));
   model.rope_theta = static_cast<double>(any_size(1, 1'000'000));
+  if (model.position == PositionKind::Rotary && any_flag()) {
+    RopeScalingSpec& scaling = model.rope_scaling.emplace();
+    scaling.kind =
+        *rc::gen::element(RopeScalingKind::Linear, RopeScalingKind::Llama3, RopeScalingKind::Yarn);
+    scaling.factor = static_cast<double>(any_size(1, 64));
+    scaling.original_max_seq_len = any_size(1, 8192);
+    scaling.mscale_all_dim = static_cast<double>(any_size(0, 4)) / 4.0;
+  }
   model.tied_embeddings = any_flag();
   model.head_bias = any_flag();
   model.embedding_width = any_size(0, 64);

@@ -246,9 +246,9 @@ TEST(WeightFiles, ConfigurationMustBeThatOfThePlan) {
   config["rope_theta"] = 500000.0;
   config["rope_scaling"] = {{"rope_type", "llama3"}, {"factor", 8.0}};
   std::ofstream(folder / "config.json") << config;
-  EXPECT_THAT(
-      problems_of(folder, model),
-      testing::UnorderedElementsAre("config.json, /rope_scaling", "config.json, as /rope_theta"));
+  EXPECT_THAT(problems_of(folder, model),
+              testing::UnorderedElementsAre("config.json, as /rope_scaling",
+                                            "config.json, as /rope_theta"));
   config["model_type"] = "gemma";
   std::ofstream(folder / "config.json") << config;
   EXPECT_THAT(problems_of(folder, model), testing::Contains("config.json, /model_type"));

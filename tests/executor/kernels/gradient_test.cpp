@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numbers>
 #include <numeric>
 #include <vector>
 
@@ -101,6 +102,38 @@ TEST(Norm, AddsItsEpsilonInsideOfTheRoot) {
 }
 
 // RoFormer (arXiv 2104.09864), section 3.2.2: pair i of d at position m turns by m theta^(-2i/d).
+// Llama 3.1's three cases: angles of short wavelengths stay, those of long ones are divided by the
+// factor, and the others are blended by how many turns they make.
+TEST(Rope, ScalesTheAnglesOfLongWavelengths) {
+  RopeShape shape;
+  shape.rotated = 128;
+  shape.theta = 500'000.0;
+  RopeScalingSpec& scaling = shape.scaling.emplace();
+  scaling.factor = 8.0;
+  int kept = 0, divided = 0, blended = 0;
+  for (std::int64_t i = 0; i < 64; ++i) {
+    const double base = std::pow(500'000.0, -static_cast<double>(i) / 64.0);
+    const double wavelength = 2.0 * std::numbers::pi / base;
+    double expected = base;
+    if (wavelength > 8192.0) {
+      expected = base / 8.0;
+      ++divided;
+    } else if (wavelength > 2048.0) {
+      const double smooth = (8192.0 / wavelength - 1.0) / 3.0;
+      expected = (1.0 - smooth) * base / 8.0 + smooth * base;
+      ++blended;
+    } else {
+      ++kept;
+    }
+    EXPECT_NEAR(shape.frequency(i) / expected, 1.0, 1e-12) << i;
+  }
+  EXPECT_GT(kept, 20);
+  EXPECT_GT(divided, 20);
+  EXPECT_GT(blended, 2);
+  scaling.kind = RopeScalingKind::Linear;
+  EXPECT_EQ(shape.frequency(0), 1.0 / 8.0);
+}
+
 TEST(Rope, RotatesByTheAnglesOfItsBase) {
   for (const double theta : {100.0, 10'000.0, 500'000.0}) {
     const RopeShape shape{5, 6, 1, 6, 6, 5, theta};

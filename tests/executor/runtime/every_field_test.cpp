@@ -118,6 +118,7 @@ const std::vector<Field<ModelSpec>> kModelFields = {
     {"/position_embeddings", kNoMatter, [](M& m) { m.position_embeddings = 66; }, nullptr, true},
     {"/rotary_share", kChanges, [](M& m) { m.rotary_share = 0.5; }},
     {"/rope_theta", kChanges, [](M& m) { m.rope_theta = 100.0; }},
+    {"/rope_scaling", kChanges, [](M& m) { m.rope_scaling.emplace().factor = 8.0; }},
     {"/tied_embeddings", kChanges, [](M& m) { m.tied_embeddings = true; }},
     {"/tied_head_stored", kNoMatter, [](M& m) { m.tied_head_stored = true; }, nullptr, true},
     {"/head_bias", kRefused, [](M& m) { m.head_bias = true; }},

@@ -134,8 +134,7 @@ TEST(MegatronArguments, BiasesOfExpertsBalanceThem) {
   EXPECT_EQ(arguments.at("--moe-router-bias-update-rate"), "1e-3");
 }
 
-// MoEFlexTokenDispatcher requires DeepEP, ranks to send to and no padding, and DeepEP float32
-// probabilities; shared experts overlap with the alltoall dispatcher alone.
+// MoEFlexTokenDispatcher requires ranks to send to and no padding, and float32 probabilities; shared experts overlap with the alltoall dispatcher alone.
 TEST(MegatronArguments, TokensGoByTheDispatcherOfTheStack) {
   Plan plan;
   plan.dp = plan.ep = 8;
@@ -146,10 +145,16 @@ TEST(MegatronArguments, TokensGoByTheDispatcherOfTheStack) {
   const PlanExport deepep = megatron_arguments(scenario);
   auto arguments = arguments_of(deepep.text);
   EXPECT_EQ(arguments.at("--moe-token-dispatcher-type"), "flex");
-  EXPECT_TRUE(arguments.contains("--moe-enable-deepep"));
+  EXPECT_EQ(arguments.at("--moe-flex-dispatcher-backend"), "deepep");
   EXPECT_EQ(arguments.at("--moe-router-dtype"), "fp32");
   EXPECT_FALSE(arguments.contains("--moe-shared-expert-overlap"));
   EXPECT_THAT(deepep.notes, testing::Contains(HasSubstr("overlap.expert_parallel")));
+
+  // DeepEP's kernels know NVLink domains of eight GPUs.
+  Scenario rack = scenario;
+  rack.cluster = load_cluster("gb200-nvl72");
+  arguments = arguments_of(megatron_arguments(rack).text);
+  EXPECT_EQ(arguments.at("--moe-flex-dispatcher-backend"), "hybridep");
 
   Scenario alone = scenario, padded = scenario, older = scenario;
   alone.plan.ep = 1;
@@ -158,34 +163,53 @@ TEST(MegatronArguments, TokensGoByTheDispatcherOfTheStack) {
   for (const Scenario& each : {alone, padded, older}) {
     arguments = arguments_of(megatron_arguments(each).text);
     EXPECT_EQ(arguments.at("--moe-token-dispatcher-type"), "alltoall");
-    EXPECT_FALSE(arguments.contains("--moe-enable-deepep"));
+    EXPECT_FALSE(arguments.contains("--moe-flex-dispatcher-backend"));
     EXPECT_TRUE(arguments.contains("--moe-shared-expert-overlap"));
   }
 }
 
 TEST(MegatronArguments, CudaGraphsHoldWhatTheFrameworkCanCapture) {
-  const auto scope = [](const Scenario& scenario) -> std::string {
+  const auto modules = [](const Scenario& scenario) -> std::string {
     const auto arguments = arguments_of(megatron_arguments(scenario).text);
     if (!arguments.contains("--cuda-graph-impl")) return "none";
     EXPECT_EQ(arguments.at("--cuda-graph-impl"), "transformer_engine");
-    return arguments.at("--cuda-graph-scope");
+    const auto found = arguments.find("--cuda-graph-modules");
+    return found == arguments.end() ? "whole layers" : found->second;
   };
-  EXPECT_EQ(scope(scenario_of("llama3-8b", "nemo-te", Plan())), "none");
+  EXPECT_EQ(modules(scenario_of("llama3-8b", "nemo-te", Plan())), "none");
   Scenario dense = scenario_of("llama3-8b", "nemo-te-cuda-graphs", Plan());
-  EXPECT_EQ(scope(dense), "full");
+  EXPECT_EQ(modules(dense), "whole layers");
   dense.plan.recompute = RecomputePolicy::Full;
-  EXPECT_EQ(scope(dense), "none");
+  EXPECT_EQ(modules(dense), "none");
   EXPECT_THAT(megatron_arguments(dense).notes, testing::Contains(HasSubstr("CUDA graphs")));
 
   for (const char* stack : {"megatron-bridge-cuda-graphs", "megatron-bridge-part-graphs"}) {
     const Scenario sparse = scenario_of("deepseek-v3", stack, Plan());
-    EXPECT_EQ(scope(sparse), "attn") << stack;
-    EXPECT_THAT(megatron_arguments(sparse).notes, testing::Contains(HasSubstr("moe_router")));
+    EXPECT_EQ(modules(sparse), "attn moe_router moe_preprocess") << stack;
   }
   Scenario padded = scenario_of("mixtral-8x7b", "megatron-bridge-cuda-graphs", Plan());
   padded.model.moe->capacity_factor = 1.0;
   padded.model.moe->pads_to_capacity = true;
-  EXPECT_EQ(scope(padded), "full");
+  EXPECT_EQ(modules(padded), "whole layers");
+}
+
+// The defaults that arguments cannot change are those of TransformerConfig and MLATransformerConfig.
+TEST(MegatronArguments, RotaryAnglesAreScaledAsTheModelSays) {
+  const auto exported = [](const std::string& model) {
+    return megatron_arguments(scenario_of(model, "megatron-core", Plan()));
+  };
+  auto arguments = arguments_of(exported("llama3.2-1b").text);
+  EXPECT_TRUE(arguments.contains("--use-rope-scaling"));
+  EXPECT_EQ(arguments.at("--rope-scaling-factor"), "32");
+  EXPECT_FALSE(arguments_of(exported("llama3-8b").text).contains("--use-rope-scaling"));
+
+  const PlanExport deepseek = exported("deepseek-v2");
+  arguments = arguments_of(deepseek.text);
+  EXPECT_EQ(arguments.at("--rotary-scaling-factor"), "40");
+  EXPECT_EQ(arguments.at("--mscale-all-dim"), "0.707");
+  EXPECT_THAT(deepseek.notes, testing::Not(testing::Contains(HasSubstr("YaRN"))));
+  EXPECT_THAT(exported("kimi-k2").notes, testing::Contains(HasSubstr("beta_fast 1 ")));
+  EXPECT_THAT(exported("gpt-oss-20b").notes, testing::Contains(HasSubstr("factor of YaRN, 32")));
 }
 
 TEST(DeepSpeedJson, Golden) {

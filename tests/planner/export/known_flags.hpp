@@ -7,8 +7,8 @@
 
 namespace shardwright::planner {
 
-// megatron/training/arguments.py at commit 000c4ac24f61159c138b0975def722c65245983c of
-// https://github.com/NVIDIA/Megatron-LM.
+// megatron/training/arguments.py and megatron/core/transformer/transformer_config.py of
+// https://pypi.org/project/megatron-core/0.19.2/.
 inline const std::set<std::string>& megatron_flags() {
   static const std::set<std::string> flags = {
       // _add_distributed_args
@@ -20,7 +20,7 @@ inline const std::set<std::string>& megatron_flags() {
       "--tensor-model-parallel-size", "--use-distributed-optimizer", "--use-megatron-fsdp",
       "--use-tp-pp-dp-mapping",
       // _add_training_args
-      "--add-qkv-bias", "--cuda-graph-impl", "--cuda-graph-scope", "--cpu-offloading-num-layers",
+      "--add-qkv-bias", "--cuda-graph-impl", "--cuda-graph-modules", "--cpu-offloading-num-layers",
       "--cross-entropy-loss-fusion", "--disable-bias-linear", "--global-batch-size",
       "--micro-batch-size", "--no-bias-dropout-fusion", "--no-gradient-accumulation-fusion",
       "--optimizer-cpu-offload", "--recompute-granularity", "--recompute-method",
@@ -30,17 +30,19 @@ inline const std::set<std::string>& megatron_flags() {
       "--hidden-dropout", "--hidden-size", "--kv-channels", "--max-position-embeddings",
       "--mtp-num-layers", "--multi-latent-attention", "--normalization", "--num-attention-heads",
       "--num-layers", "--num-query-groups", "--position-embedding-type", "--qk-layernorm",
-      "--norm-epsilon", "--rotary-base", "--rotary-percent", "--seq-length", "--swiglu",
+      "--norm-epsilon", "--rotary-base", "--rotary-seq-len-interpolation-factor",
+      "--rope-scaling-factor", "--use-rope-scaling", "--rotary-percent", "--seq-length", "--swiglu",
       "--untie-embeddings-and-output-weights", "--window-attn-skip-freq", "--window-size",
       // _add_moe_args, _add_mla_args
       "--expert-model-parallel-size", "--expert-tensor-parallel-size", "--kv-lora-rank",
-      "--moe-aux-loss-coeff", "--moe-enable-deepep", "--moe-router-dtype", "--moe-ffn-hidden-size",
-      "--moe-grouped-gemm", "--moe-layer-freq", "--moe-router-bias-update-rate",
-      "--moe-router-enable-expert-bias", "--moe-router-load-balancing-type",
-      "--moe-router-force-load-balancing", "--moe-router-score-function", "--moe-router-topk",
-      "--moe-shared-expert-intermediate-size", "--moe-shared-expert-overlap",
-      "--moe-token-dispatcher-type", "--num-experts", "--q-lora-rank", "--qk-head-dim",
-      "--qk-pos-emb-head-dim", "--v-head-dim",
+      "--moe-aux-loss-coeff", "--moe-flex-dispatcher-backend", "--moe-router-dtype",
+      "--moe-ffn-hidden-size", "--moe-grouped-gemm", "--moe-layer-freq",
+      "--moe-router-bias-update-rate", "--moe-router-enable-expert-bias",
+      "--moe-router-load-balancing-type", "--moe-router-force-load-balancing",
+      "--moe-router-score-function", "--moe-router-topk", "--moe-shared-expert-intermediate-size",
+      "--moe-shared-expert-overlap", "--moe-token-dispatcher-type", "--num-experts",
+      "--q-lora-rank", "--qk-head-dim", "--qk-pos-emb-head-dim", "--v-head-dim",
+      "--rotary-scaling-factor", "--mscale", "--mscale-all-dim",
       // _add_mixed_precision_args, _add_transformer_engine_args, _add_checkpointing_args
       "--bf16", "--ckpt-format", "--fp16", "--fp8-format", "--grad-reduce-in-bf16",
       // _add_experimental_args
