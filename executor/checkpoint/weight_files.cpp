@@ -73,6 +73,21 @@ void check_architecture(const json& config, ProblemList& problems) {
   }
 }
 
+// A section that only one of both has is one difference.
+void add_differences(const std::string& place, const json& found, const json& expected,
+                     ProblemList& problems) {
+  if (!found.is_object() || !expected.is_object()) {
+    if (found != expected)
+      problems.add("config.json, as " + place, found.dump(), expected.dump() + ", as in the plan");
+    return;
+  }
+  json both = found;
+  both.update(expected);
+  for (const auto& [key, unused] : both.items())
+    add_differences(place + "/" + key, found.value(key, json()), expected.value(key, json()),
+                    problems);
+}
+
 // True for tensors of older files that are no parameters: the causal mask and rotary angles.
 bool is_buffer(const std::string& name, const SafetensorsFile::View& view) {
   return name.ends_with("rotary_emb.inv_freq") || name.ends_with(".attn.masked_bias") ||
@@ -180,16 +195,9 @@ void WeightFiles::check_config(const ModelSpec& model, ProblemList& problems) co
   const auto file = from_ / "config.json";
   if (!std::filesystem::exists(file)) return;
   const json config = read_json_file(file);
-  const json here = architecture_of(import_huggingface(config, file.string())).flatten();
+  const json here = architecture_of(import_huggingface(config, file.string()));
   check_architecture(config, problems);
-  const json plan = architecture_of(model).flatten();
-  json both = plan;
-  both.update(here);
-  for (const auto& [field, unused] : both.items()) {
-    const json found = here.value(field, json()), expected = plan.value(field, json());
-    if (found != expected)
-      problems.add("config.json, as " + field, found.dump(), expected.dump() + ", as in the plan");
-  }
+  add_differences("", here, architecture_of(model), problems);
 }
 
 std::string WeightFiles::checksum() const {
