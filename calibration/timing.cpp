@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/base/quantity_text.hpp"
 #include "core/spec/profile_library.hpp"
 #include "sim/cost/kernel_cost.hpp"
 #include "sim/cost/matrix_peak.hpp"
@@ -46,8 +47,8 @@ std::string gap_on(const CollectiveTiming& timing, const ClusterSpec& cluster) {
       timing.bytes * sim::bus_factor(timing.kind, timing.members) / timing.measured;
   const BytesPerSecond links = cluster.node.scale_up.bandwidth;
   if (links <= BytesPerSecond(0) || bus <= 2.0 * links) return "";
-  return fmt::format("{:.0f} GB/s are more than twice the {:.0f} of the accelerator's links",
-                     bus / gigabytes_per_second(1.0), links / gigabytes_per_second(1.0));
+  return fmt::format("{} are more than twice the {} of the accelerator's links",
+                     format_bandwidth(bus), format_bandwidth(links));
 }
 
 sim::GroupPlacement placement_of(const CollectiveTiming& timing, const ClusterSpec& cluster) {

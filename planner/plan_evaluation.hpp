@@ -81,7 +81,7 @@ SpaceRequest space_of(const PlanRequest& request);
 // run may have been another than the profile knows.
 const StackSpec* restricting_stack(const PlanRequest& request);
 
-// What the evaluation finds of a plan that fits.
+// The evaluation of a plan that fits.
 struct ClosedForms {
   Seconds bound, analytic;
   Bytes peak_memory;

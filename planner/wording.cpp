@@ -21,7 +21,7 @@ std::string capitalized(std::string text) {
 }
 
 std::string whole_percent(double ratio) {
-  return fmt::format("{:.0f} %", 100.0 * ratio);
+  return format_percent(ratio, 0) + " %";
 }
 
 // The bottleneck of a plan that spends most of its step on this use.
@@ -260,7 +260,7 @@ std::string text_of(const Remedy& remedy) {
     case RemedyField::SeqLen:
       return "sequences of " + count() + " tokens";
     case RemedyField::MaxMemory:
-      return fmt::format("a memory limit of {} GB", format_fixed(bytes().value() / 1e9, 1));
+      return fmt::format("a memory limit of {} GB", format_gigabytes(bytes()));
     case RemedyField::AcceleratorMemory:
       return fmt::format("accelerators with {} of memory", format_bytes(bytes()));
     case RemedyField::Fixed:

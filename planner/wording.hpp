@@ -21,7 +21,7 @@ std::string figure_text(const std::string& figure);
 // it would be with more of the resources that matter. `plan` begins the sentence.
 std::string limit_text(const std::string& plan, const Explanation& explanation);
 
-// How the two compare, and where the difference lies; `first` and `second` name them.
+// The comparison of two plans and the reason for their difference; `first` and `second` name them.
 std::string verdict_text(const Comparison& comparison, const std::string& first,
                          const std::string& second);
 
@@ -50,9 +50,9 @@ std::string cause_text(const SuperlinearCause& cause);
 // "26 of the 82 hardware and software figures used are estimates".
 std::string estimates_text(const FigureCounts& counts);
 
-// What a bisection bandwidth is.
+// The meaning of a bisection bandwidth.
 inline constexpr const char* kBisectionMeaning =
-    "What one half of a job's accelerators can send to the other half at once, by the links' "
+    "The rate at which one half of a job's accelerators can send to the other half, by the links' "
     "datasheets.";
 
 }  // namespace shardwright::planner

@@ -19,15 +19,22 @@ std::string thrown_by(const Work& work) {
   return "";
 }
 
+// Returns the problems that `work` throws.
+template <class Work>
+std::vector<Problem> problems_thrown_by(const Work& work) {
+  try {
+    work();
+  } catch (const InputError& error) {
+    return error.problems();
+  }
+  return {};
+}
+
 // Returns the places of the problems that `work` throws.
 template <class Work>
 std::vector<std::string> problems_of(const Work& work) {
   std::vector<std::string> places;
-  try {
-    work();
-  } catch (const InputError& error) {
-    for (const Problem& problem : error.problems()) places.push_back(problem.where);
-  }
+  for (const Problem& problem : problems_thrown_by(work)) places.push_back(problem.where);
   return places;
 }
 

@@ -1,4 +1,4 @@
-// How a source counts the FLOP behind its TFLOP/s and MFU.
+// The conventions by which sources count the FLOP behind their TFLOP/s and MFU.
 #pragma once
 
 #include <array>

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/base/quantity_text.hpp"
 #include "validation/report_charts.hpp"
 #include "validation/validation.hpp"
 
@@ -23,19 +24,15 @@ svg .diagonal { stroke: #555; stroke-dasharray: 4 3; }
 .note { opacity: .75; font-size: 12px; }
 )";
 
-std::string percent(double ratio) {
-  return fmt::format("{:.1f}", 100.0 * ratio);
-}
-
 std::string summary_line(const std::string& name, const calibration::ErrorSummary& summary,
                          bool has_interval = true) {
   if (summary.n == 0) return fmt::format("<tr><td>{}</td><td>none</td></tr>\n", html_escaped(name));
   return fmt::format(
       R"(<tr><td>{}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{}</td></tr>)"
       "\n",
-      html_escaped(name), summary.n, percent(summary.median_abs), percent(summary.mean_abs),
-      percent(summary.p90_abs), percent(summary.bias),
-      has_interval ? percent(summary.coverage) : "",
+      html_escaped(name), summary.n, format_percent(summary.median_abs),
+      format_percent(summary.mean_abs), format_percent(summary.p90_abs),
+      format_percent(summary.bias), has_interval ? format_percent(summary.coverage) : "",
       summary.rank_correlation ? fmt::format("{:.2f}", *summary.rank_correlation) : "");
 }
 
@@ -78,10 +75,9 @@ std::string notes_of(const RowComparison& row) {
 
 // "41.2 of 40.0": predicted of measured, or the predicted figure alone.
 std::string memory_of(const RowComparison& row) {
-  const Bytes unit = gigabytes(1.0);
-  std::string predicted = fmt::format("{:.1f}", row.predicted_memory / unit);
+  std::string predicted = format_gigabytes(row.predicted_memory);
   if (!row.measured_memory) return predicted;
-  return fmt::format("{} of {:.1f}", predicted, *row.measured_memory / unit);
+  return fmt::format("{} of {}", predicted, format_gigabytes(*row.measured_memory));
 }
 
 std::string row_line(const RowComparison& row) {

@@ -7,6 +7,7 @@
 
 #include "core/base/json_lines.hpp"
 #include "core/base/nearest_name.hpp"
+#include "core/base/quantity_text.hpp"
 #include "core/spec/profile_library.hpp"
 #include "sim/cost/matrix_peak.hpp"
 #include "validation/timing_report.hpp"
@@ -112,7 +113,7 @@ Done done_by(const calibration::KernelTiming& timing) {
   return done;
 }
 
-// Says why no kernel of this device can have been so fast; empty if one can. The margin is there
+// Returns why no kernel of this device can have been so fast; empty if one can. The margin is there
 // because datasheets round, and clocks may be a little above those that they assume.
 std::string rate_gap(const calibration::KernelTiming& timing, const AcceleratorSpec& accelerator) {
   constexpr double kMargin = 1.05;
@@ -121,16 +122,15 @@ std::string rate_gap(const calibration::KernelTiming& timing, const AcceleratorS
     const FlopPerSecond rate = done.flop / timing.measured;
     const FlopPerSecond peak = sim::matrix_peak(accelerator, timing.precision);
     if (rate <= peak * kMargin) return "";
-    return fmt::format("{:.0f} TFLOP/s are above the device's peak of {:.0f}",
-                       rate / teraflops(1.0), peak / teraflops(1.0));
+    return fmt::format("{} are above the device's peak of {}", format_flop_rate(rate),
+                       format_flop_rate(peak));
   }
   // Data that fits into the cache may be moved faster.
   const BytesPerSecond rate = done.moved / timing.measured;
   if (rate <= accelerator.memory_bandwidth * kMargin || done.moved <= accelerator.l2_cache)
     return "";
-  return fmt::format("{:.0f} GB/s are above the device's memory bandwidth of {:.0f}",
-                     rate / gigabytes_per_second(1.0),
-                     accelerator.memory_bandwidth / gigabytes_per_second(1.0));
+  return fmt::format("{} are above the device's memory bandwidth of {}", format_bandwidth(rate),
+                     format_bandwidth(accelerator.memory_bandwidth));
 }
 
 // Says why the device cannot have run the timing's kernels, or not so fast; empty if it can.

@@ -24,7 +24,7 @@ class ObjectReader;
 
 namespace shardwright::validation {
 
-// Where a measurement was published.
+// The source of a measurement.
 struct PublishedSource {
   std::string title;
   // An address, with the table or the section.
@@ -48,7 +48,7 @@ constexpr auto enum_names(MemoryCounter) {
   return std::array{"allocated", "reserved", "device"};
 }
 
-// How a figure of peak memory was read.
+// The counter that a figure of peak memory was read from.
 struct MemoryReading {
   MemoryCounter counter = MemoryCounter::Device;
   // The figure is of the rank that writes the log, not of the fullest one.
@@ -79,7 +79,7 @@ struct ComparedFigure {
   double value = 0.0;
   // The value follows from other figures of the source.
   bool derived = false;
-  // How the source counts the FLOP of rates and MFU.
+  // The source's convention for the FLOP of rates and MFU.
   FlopsConvention flops;
 
   bool operator==(const ComparedFigure&) const = default;
@@ -116,7 +116,7 @@ struct Measurement {
   // Statements of the scenario that the source does not make, in words.
   std::vector<std::string> assumed;
   std::string notes;
-  // Why there is no scenario; empty if there is one.
+  // The reason why there is no scenario; empty if there is one.
   std::string unsupported;
 
   bool operator==(const Measurement&) const = default;

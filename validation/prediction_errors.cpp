@@ -118,9 +118,9 @@ double memory_share(double probability) {
   const auto most = static_cast<double>(known.size() + 1);
   const auto needed = static_cast<std::size_t>(std::ceil(probability * most - kRounding));
   if (needed > known.size()) {
-    throw InputError("memory", {{"fit_probability", fmt::format("{:g} %", 100.0 * probability),
-                                 fmt::format("at most {:.1f} %, which {} published runs can tell",
-                                             100.0 * (1.0 - 1.0 / most), known.size())}});
+    throw InputError("memory", {{"fit_probability", format_number(100.0 * probability, 6) + " %",
+                                 fmt::format("at most {} %, for which {} published runs suffice",
+                                             format_percent(1.0 - 1.0 / most), known.size())}});
   }
   return 1.0 / known[std::max<std::size_t>(needed, 1) - 1];
 }

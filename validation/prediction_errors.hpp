@@ -1,4 +1,4 @@
-// How far measurements lie from predictions, by the errors on published runs.
+// The expected errors of predictions, by the errors on published runs.
 //
 // measurements/prediction_errors.json holds the errors; tools/write_validation_page writes it from
 // the shipped measurements, each source predicted without itself: by figures fitted to the others,
@@ -91,7 +91,7 @@ bool has_published_errors(const StackSpec& stack);
 // The number of published peaks behind these probabilities.
 std::int64_t memory_runs();
 
-// How sure a simulated step is.
+// The confidence in a simulated step.
 struct Confidence {
   // None if no measurement of the stack was published; the other members are then empty, too.
   std::optional<PredictionClass> prediction_class;

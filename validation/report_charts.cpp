@@ -9,6 +9,8 @@
 #include <map>
 #include <utility>
 
+#include "core/base/quantity_text.hpp"
+
 namespace shardwright::validation {
 namespace {
 
@@ -68,8 +70,8 @@ std::string grid(const LogAxis& axis) {
     const double x = kMargin + place, y = kMargin + kChartSize - place;
     svg += line(x, kMargin, x, kMargin + kChartSize, "grid");
     svg += line(kMargin, y, kMargin + kChartSize, y, "grid");
-    svg += label(x, kMargin + kChartSize + 18.0, fmt::format("{:g} s", value));
-    svg += label(kMargin - 6.0, y + 4.0, fmt::format("{:g} s", value), "end");
+    svg += label(x, kMargin + kChartSize + 18.0, format_time(Seconds(value)));
+    svg += label(kMargin - 6.0, y + 4.0, format_time(Seconds(value)), "end");
   }
   return svg;
 }

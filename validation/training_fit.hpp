@@ -43,7 +43,7 @@ struct TrainingParameter {
   double low = 0.0, high = 0.0;
   // The value that is expected before any row is seen.
   double typical = 0.0;
-  // How far from that it may plausibly lie, one deviation.
+  // The standard deviation of plausible values around that.
   double spread = 0.0;
   // Steps and `spread` are relative.
   bool logarithmic = false;

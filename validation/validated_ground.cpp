@@ -14,7 +14,7 @@
 namespace shardwright::validation {
 namespace {
 
-// How far beyond its largest published run a kind is trusted.
+// The factors beyond the largest published run of a kind to which it is trusted.
 constexpr std::int64_t kTimesAccelerators = 4, kTimesSequence = 2;
 
 struct RunTrait {

@@ -1,4 +1,4 @@
-// Which kinds of runs published measurements cover.
+// The kinds of runs that published measurements cover.
 //
 // Two runs are of one kind if they train models with experts or both without, on accelerators of
 // one architecture, with software of one family, in 16-bit or both in 8-bit formats, and use the
@@ -31,7 +31,7 @@ class ValidatedGround {
 
   bool covers(const Plan& plan) const;
 
-  // Why the plan lies outside, as a part of a sentence: "no published run of … used tp+ep+fsdp".
+  // The reason why the plan lies outside, as a part of a sentence: "no published run of … used tp+ep+fsdp".
   // Empty if it lies inside.
   std::string gap(const Plan& plan) const;
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/base/quantity_text.hpp"
 #include "core/spec/plan_json.hpp"
 #include "core/spec/scenario.hpp"
 #include "sim/step/simulate.hpp"
@@ -135,9 +136,8 @@ std::string rate_gap(const RowComparison& row, const Scenario& scenario) {
       (predicted / (1.0 + row.error) * static_cast<double>(scenario.plan.world_size()));
   const FlopPerSecond peak = scenario.cluster.accelerator.matrix.of(scenario.plan.precision);
   if (peak <= FlopPerSecond(0) || rate <= peak * kRateMargin) return "";
-  return fmt::format("{:.0f} TFLOP/s of each {} are above its peak of {:.0f}",
-                     rate / teraflops(1.0), scenario.cluster.accelerator.name,
-                     peak / teraflops(1.0));
+  return fmt::format("{} of each {} are above its peak of {}", format_flop_rate(rate),
+                     scenario.cluster.accelerator.name, format_flop_rate(peak));
 }
 
 // Holds the measured time or rate against the simulated one.

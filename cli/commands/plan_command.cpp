@@ -117,8 +117,8 @@ void add_margin(Page& page, const ChosenRequest& chosen, const planner::SearchRe
                                  format_percent(*confidence.fit_probability),
                                  format_plural(validation::memory_runs(), "published peak"));
   if (chosen.fit_probability) {
-    text += fmt::format(" The margin for {:g} % limits plans to {} of {}",
-                        100.0 * *chosen.fit_probability,
+    text += fmt::format(" The margin for {} % limits plans to {} of {}",
+                        format_number(100.0 * *chosen.fit_probability, 6),
                         format_bytes(planner::available_memory(chosen.request)),
                         format_bytes(planner::whole_memory(chosen.request)));
     text += result.best_beyond ? margin_cost_text(chosen.request, best, *result.best_beyond)
@@ -127,7 +127,7 @@ void add_margin(Page& page, const ChosenRequest& chosen, const planner::SearchRe
   page.paragraph(text);
 }
 
-// How the compared plan ranks among the plans of the search.
+// The rank of the compared plan among the plans of the search.
 void add_compared(Page& page, const ChosenRequest& chosen, const Answer& answer) {
   if (!answer.compared) return;
   const planner::PlanRequest& request = chosen.request;

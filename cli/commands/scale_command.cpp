@@ -46,7 +46,7 @@ Table point_table(const planner::ScaleResult& result) {
     table.add_row(
         {format_count(point.gpus), format_number(step.step.value(), 4),
          format_fixed(point.tokens_per_s, 0), format_percent(point.efficiency),
-         format_percent(step.throughput.mfu), format_fixed(step.memory().peak.value() / 1e9, 1),
+         format_percent(step.throughput.mfu), format_gigabytes(step.memory().peak),
          plan_text(point.best->plan) + (point.on_front ? "" : " (a smaller machine is as fast)")});
   }
   return table;

@@ -51,8 +51,8 @@ Table rank_table(const RankGrid& grid, const sim::StepResult& result,
     const Bytes memory = result.stages[static_cast<std::size_t>(stage)].memory.peak;
     std::vector<std::string> row = time_cells(watched.time, decimals);
     row.insert(row.begin(), {format_count(watched.rank), format_count(stage)});
-    row.insert(row.end(), {format_fixed(watched.time.stall.value(), decimals),
-                           format_fixed(memory.value() / 1e9, 1)});
+    row.insert(row.end(),
+               {format_fixed(watched.time.stall.value(), decimals), format_gigabytes(memory)});
     table.add_row(std::move(row));
   }
   return table;

@@ -184,7 +184,7 @@ Table point_table(const ChosenSweep& chosen, const Sweep& sweep) {
     const sim::StepResult& result = point.candidate->result;
     table.add_row({value, format_number(result.step.value(), 4),
                    format_fixed(point.tokens_per_s(), 0), format_percent(result.throughput.mfu),
-                   format_fixed(result.memory().peak.value() / 1e9, 1),
+                   format_gigabytes(result.memory().peak),
                    format_percent(result.time().exposed_total() / result.step),
                    format_percent(result.time().bubble / result.step), note});
   }

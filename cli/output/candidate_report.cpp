@@ -107,7 +107,7 @@ std::vector<std::string> figures(const PlanCandidate& candidate, int decimals) {
   return {format_fixed(result.step.value(), decimals),
           format_fixed(result.throughput.tokens_per_s_per_gpu, 0),
           format_percent(result.throughput.mfu),
-          format_fixed(result.memory().peak.value() / 1e9, 1),
+          format_gigabytes(result.memory().peak),
           format_percent(result.time().exposed_total() / result.step),
           format_percent(result.time().bubble / result.step)};
 }
@@ -142,7 +142,7 @@ std::string option_text(const planner::Remedy& remedy) {
     case SeqLen:
       return fmt::format("--seq-len {}", number());
     case MaxMemory:
-      return fmt::format("--max-memory {:.1f}GB", bytes().value() / 1e9);
+      return fmt::format("--max-memory {}GB", format_gigabytes(bytes()));
     case AcceleratorMemory:
       return fmt::format("accelerators with {} of memory", format_bytes(bytes()));
     case Fixed:
@@ -167,9 +167,9 @@ std::string options_text(const std::vector<planner::Remedy>& remedies) {
 std::string goal_text(const planner::PlanRequest& request, std::int64_t chosen) {
   return fmt::format("{}{} of {}, {}, optimized for {}", format_plural(chosen, "sequence"),
                      request.global_batch == 0
-                         ? fmt::format(" (chosen: the smallest batch with {:.0f} % of the best "
+                         ? fmt::format(" (chosen: the smallest batch with {} % of the best "
                                        "throughput)",
-                                       100.0 * planner::kKneeThroughput)
+                                       format_percent(planner::kKneeThroughput, 0))
                          : "",
                      format_plural(request.seq_len, "token"), name_of(request.precision),
                      name_of(request.objective));
@@ -207,8 +207,7 @@ Table front_table(const std::vector<PlanCandidate>& front) {
   for (const std::size_t i : shown_of(front)) {
     const PlanCandidate& candidate = front[i];
     table.add_row({format_fixed(candidate.result.step.value(), decimals),
-                   format_fixed(candidate.result.memory().peak.value() / 1e9, 1),
-                   plan_text(candidate.plan)});
+                   format_gigabytes(candidate.result.memory().peak), plan_text(candidate.plan)});
   }
   return table;
 }

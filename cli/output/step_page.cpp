@@ -53,10 +53,9 @@ Table memory_table(const sim::MemoryPeak& memory, Bytes capacity) {
   std::stable_sort(parts.begin(), parts.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   for (const auto& [bytes, name] : parts) {
-    table.add_row({name, format_fixed(bytes.value() / 1e9, 2), format_percent(bytes / capacity)});
+    table.add_row({name, format_gigabytes(bytes, 2), format_percent(bytes / capacity)});
   }
-  table.add_row(
-      {"peak", format_fixed(memory.peak.value() / 1e9, 2), format_percent(memory.peak / capacity)});
+  table.add_row({"peak", format_gigabytes(memory.peak, 2), format_percent(memory.peak / capacity)});
   return table;
 }
 
@@ -69,7 +68,7 @@ Table stage_table(const sim::StepResult& result) {
   for (std::size_t i = 0; i < result.stages.size(); ++i) {
     std::vector<std::string> row = time_cells(result.stages[i].time, decimals);
     row.insert(row.begin(), format_count(static_cast<std::int64_t>(i)));
-    row.push_back(format_fixed(result.stages[i].memory.peak.value() / 1e9, 1));
+    row.push_back(format_gigabytes(result.stages[i].memory.peak));
     table.add_row(std::move(row));
   }
   return table;

@@ -42,8 +42,8 @@ class ProblemList {
   void add(std::string where, std::string found, std::string expected);
   // Adds the problems of `error`, which a part of the input has, with `prefix` before their places.
   void add_all(const std::string& prefix, const InputError& error);
-  // Says from now on of problems at `pointer` and below it that they are at and below its member
-  // `key`: the readers see a document in which that member has taken the place of its object.
+  // Reports later problems at `pointer` and below it at its member `key` and below that, because the
+  // readers see a document in which that member has taken the place of its object.
   void add_level(const std::string& pointer, const std::string& key);
   bool empty() const { return problems_.empty(); }
   std::size_t size() const { return problems_.size(); }

@@ -5,8 +5,8 @@
 
 namespace shardwright {
 
-// Advisory, among those that ask for it. The system lets it go however the process ends; programs
-// that the process starts do not hold it. On file systems without locks nothing is held.
+// The lock is advisory. The system releases it however the process ends; programs that the process
+// starts do not hold it. On file systems without locks everybody gets it.
 class FolderLock {
  public:
   enum class IfHeld { GiveUp, Wait };

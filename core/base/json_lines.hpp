@@ -15,10 +15,10 @@ namespace shardwright {
 std::ifstream open_json_lines(const std::string& file);
 
 // Calls `read` with each line's value and its place, "line N"; empty lines are skipped. The stream
-// is read line by line, so that it may be large; a line may not (1 MiB). `source` names it in
-// errors. Throws InputError with all lines that are no JSON or at which `read` threw one; after a
-// hundred of those, or at a line that is too long, the rest is not read. With `refuse`, a bad line
-// is passed to it with its problems and costs the others nothing, unless there are a hundred of them.
+// is read line by line and may be large; a line has at most 1 MiB. `source` names it in errors.
+// Throws InputError with all lines that are no JSON or at which `read` threw InputError; it stops
+// reading after a hundred of them, or at a line that is too long. With `refuse`, a bad line goes
+// there with its problems and the others are read, unless there are a hundred bad ones.
 void for_each_json(
     std::istream& stream, const std::string& source,
     const std::function<void(const nlohmann::json&, const std::string&)>& read,

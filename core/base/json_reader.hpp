@@ -55,7 +55,7 @@ inline constexpr NumberRange kRatioOrZero{0.0, 1.0, false};
 // Reads the members of one JSON object. The object and the problem list must outlive the reader.
 class ObjectReader {
  public:
-  // No object is one problem, a missing one too: its members then have none of their own.
+  // A value that is missing or no object is one problem, and its members then add none.
   ObjectReader(const nlohmann::json& value, std::string pointer, ProblemList& problems);
 
   const nlohmann::json& value() const { return *value_; }

@@ -9,23 +9,22 @@
 
 namespace shardwright {
 
-// The caller who waits for a large file: it hears how far the file is read, and may want it no
-// more. Both may be left out.
+// Lets a caller follow the reading of a large file and stop it. Both members may be empty.
 struct ReadingWatch {
-  // Bytes that were read and parsed since it was called last. A file that was read to its end
-  // without a problem adds up to its size.
+  // Receives the bytes that were read and parsed since the last call. They add up to the size of a
+  // file that was read to its end without a problem.
   std::function<void(std::uintmax_t bytes)> advanced;
   std::stop_token stop;
 };
 
-// A file that was wanted no more.
+// Thrown when the reading of a file was stopped.
 class ReadingStopped : public std::exception {
  public:
   const char* what() const noexcept override { return "the reading was stopped"; }
 };
 
-// Reads as read_json_file (core/base/json_reader.hpp), with a limit of its own. Throws InputError,
-// and ReadingStopped where `watch` asks for it.
+// Reads as read_json_file (core/base/json_reader.hpp) does, with a limit of its own. Throws
+// InputError, and ReadingStopped if `watch` requests a stop.
 nlohmann::json read_large_json_file(const std::filesystem::path& file, std::uintmax_t most_bytes,
                                     const ReadingWatch& watch = {});
 

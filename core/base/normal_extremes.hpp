@@ -1,4 +1,4 @@
-// The largest of many normally distributed values: what waits for all waits for that one.
+// The largest of many normally distributed values, which sets the pace of a step on many ranks.
 #pragma once
 
 #include <cstdint>

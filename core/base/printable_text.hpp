@@ -6,10 +6,10 @@
 
 namespace shardwright {
 
-// The text with every byte that is no printable UTF-8 as an escape: "\n", "\t", "\r", else "\x1b".
-// Those are control characters (terminals obey them), the marks that reverse the direction of
-// writing, and bytes that are no UTF-8 at all. What is printable comes out as it is, so that doing
-// it twice changes nothing.
+// Replaces every byte that is no printable UTF-8 by an escape: "\n", "\t", "\r", or as "\x1b".
+// These are control characters, which terminals obey, the marks that reverse the direction of
+// writing, and bytes that are no UTF-8 at all. Printable text stays as it is, so that a second call
+// changes nothing.
 std::string printable(std::string_view text);
 
 }  // namespace shardwright

@@ -144,8 +144,12 @@ std::string format_short(double value) {
   return text;
 }
 
-std::string format_percent(double ratio) {
-  return format_fixed(100.0 * ratio, 1);
+std::string format_gigabytes(Bytes bytes, int decimals) {
+  return format_fixed(bytes.value() / 1e9, decimals);
+}
+
+std::string format_percent(double ratio, int decimals) {
+  return format_fixed(100.0 * ratio, decimals);
 }
 
 std::string format_signed_percent(double ratio) {

@@ -40,8 +40,11 @@ std::string format_parameters(std::int64_t count);
 // "1.5 k", "3.2 M": powers of 1000 as axes show them.
 std::string format_short(double value);
 
+// Returns a size in GB of 1e9 bytes without the unit, which the title of a column has: "85.5".
+std::string format_gigabytes(Bytes bytes, int decimals = 1);
+
 // A ratio as percentage, without the sign of percent: 0.4567 is "45.7".
-std::string format_percent(double ratio);
+std::string format_percent(double ratio, int decimals = 1);
 
 // A relative change as percentage: "+3.2", "-0.5".
 std::string format_signed_percent(double ratio);

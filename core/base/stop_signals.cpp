@@ -9,7 +9,7 @@ StopSignalsHeld::StopSignalsHeld() {
   for (const int signal : kStopSignals) {
     struct sigaction action {};
     sigaction(signal, nullptr, &action);
-    // Held, it would no longer be ignored.
+    // An ignored signal that was blocked would be returned by take().
     if (action.sa_handler != SIG_IGN) sigaddset(&held_, signal);
   }
   pthread_sigmask(SIG_BLOCK, &held_, &before_);

@@ -11,9 +11,9 @@ namespace shardwright {
 
 inline constexpr std::array kStopSignals = {SIGINT, SIGTERM, SIGHUP};
 
-// Keeps back, from this thread and those that it starts, the ones that are not ignored. What came
-// meanwhile is delivered when the object ends: without a handler it ends the process, after
-// whatever was to be tidied up before.
+// Blocks the stop signals that are not ignored, in this thread and those that it starts. One that
+// came meanwhile is delivered when the object ends: without a handler it ends the process, which
+// has tidied up by then.
 class StopSignalsHeld {
  public:
   StopSignalsHeld();
@@ -21,10 +21,10 @@ class StopSignalsHeld {
   StopSignalsHeld(const StopSignalsHeld&) = delete;
   StopSignalsHeld& operator=(const StopSignalsHeld&) = delete;
 
-  // Takes a signal that has come, or comes before `limit` is over; 0: none. It counts as delivered.
+  // Waits for a signal, at most `limit`, and returns it as delivered; 0 if none came.
   int take(std::chrono::milliseconds limit) const;
 
-  // Lets them through again, as in the child of a fork; safe there.
+  // Unblocks the signals. Async-signal-safe, for the child of a fork.
   void release() const;
 
  private:

@@ -6,7 +6,7 @@
 
 namespace shardwright {
 
-// True if the kernels behind a send wait until it is through.
+// True if the kernels behind a send wait until it has completed.
 bool kernels_wait_for_sends(const StackSpec& stack, const Plan& plan);
 
 // True if the host waits at a receive until the message is there and the device idle. Megatron-LM

@@ -20,7 +20,7 @@ bool keeps_output(const Op& op) {
     default:
       break;
   }
-  // What context parallelism exchanges serves the attention kernel alone.
+  // Context parallelism exchanges for the attention kernel alone.
   return op.stream == Stream::ContextParallel;
 }
 

@@ -90,14 +90,14 @@ struct Op {
   std::vector<std::uint16_t> waits;
   // Waits for all kernels that were issued before it, whether or not it reads what they write.
   bool after_kernels = false;
-  // The host issues nothing behind it before it, and all kernels that were issued before it, are
-  // through: of a receive that the stack waits for, or of a kernel whose result the host reads.
+  // True if the host issues nothing further until the op and all kernels issued before it have
+  // completed: a receive that the stack waits for, or a kernel whose result the host reads.
   bool holds_host = false;
-  // Launches that the host makes before it comes to the next op, while this one may run: of small
-  // kernels that no op stands for, and of those that the op consists of.
+  // Launches that the host makes before it issues the next op, while this one may run: those of
+  // small kernels that no op represents, and of the kernels that the op consists of.
   std::int32_t further_launches = 0;
-  // Work of the member of the op's group that has the most of it, over the mean, which the sizes of
-  // the op are: it sets the pace.
+  // The largest work of any member of the op's group over the mean work, which `work` states. The
+  // member with the most work sets the pace.
   double load = 1.0;
   std::vector<TensorRef> reads, writes;
   // Tensors that nothing reads any more after the op.

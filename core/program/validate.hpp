@@ -48,22 +48,20 @@ struct Finding {
   std::string text;
 };
 
-// Returns all problems, at most `most` findings; empty for a program that is right. Structure
-// comes first: where it is broken nothing else is looked at. Takes time linear in the number of ops
-// (and in streams, and n log n in messages) and memory linear in the ops of one stage, plus a few
-// bytes for each op of the program.
+// Returns all problems, at most `most` findings; none for a correct program. Checks the structure
+// first, and nothing else if it is broken. Takes time linear in the number of ops (and in streams,
+// and n log n in messages) and memory linear in the ops of one stage, plus a few bytes for each op
+// of the program.
 //
 //  - Waits point back: within a block, and from call to call.
-//  - All stages issue the same collectives on groups that join stages, in the same order. Members
-//  of
-//    other groups run the same rank program, so theirs agree by construction.
-//  - Each send meets exactly one receive of the same bytes for the same boundary, microbatch and
+//  - All stages issue the same collectives on groups that join stages, in the same order. The
+//    members of other groups run the same rank program, so theirs agree by construction.
+//  - Each send has exactly one receive of the same bytes for the same boundary, microbatch and
 //    direction, and the messages of a channel (sender, receiver, direction) are sent in the order
 //    in which they are received, as NCCL pairs them.
-//  - With streams in issue order, waits, messages and collectives every op comes to run.
+//  - With streams in issue order, waits, messages and collectives every op runs: no deadlock.
 //  - What is read on a stream was written before on that stream, or something between them waits
-//  for
-//    it; the same for overwriting what others read.
+//    for it; the same holds for overwriting what others read.
 //  - Each tensor instance is written before it is read, is not used after its free, is freed once,
 //    and nothing is left at the end. A tensor that is alive is never written as if it were new.
 std::vector<Finding> validate(const Program& program, std::size_t most = 100);

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "core/base/error.hpp"
+#include "core/base/quantity_text.hpp"
 #include "core/schedule/schedule_definition.hpp"
 
 namespace shardwright {
@@ -29,8 +30,8 @@ std::optional<std::string> why_no_list(const ScheduleShape& shape) {
                                    static_cast<double>(shape.chunks) *
                                    static_cast<double>(shape.microbatches);
   if (microbatch_chunks <= kMostMicrobatchChunks) return std::nullopt;
-  return fmt::format("a pipeline has at most {:.0f} stages x chunks x microbatches",
-                     kMostMicrobatchChunks);
+  return fmt::format("a pipeline has at most {} stages x chunks x microbatches",
+                     format_number(kMostMicrobatchChunks));
 }
 
 // Fills PipelineSchedule::route and position.

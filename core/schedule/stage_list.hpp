@@ -13,7 +13,7 @@ namespace shardwright {
 // chunk and phase comes next. This also keeps the order of sends and receives equal between
 // neighbours.
 //
-// What would come after the last microbatch is left out: schedules are written for as many
+// Slots after the last microbatch are left out: schedules are written for as many
 // microbatches as fill the pipeline, and remain right with fewer, as dependencies only tie slots of
 // the same microbatch.
 class StageList {

@@ -1,13 +1,13 @@
 // The rules of divisibility and shape by which a plan fits a model and a cluster.
 //
 // One table of rules serves the check of plan files, with a text for each broken rule, and the
-// search, which asks millions of times and only counts. Memory of
-// devices is no matter of these rules.
+// search, which asks millions of times and only counts. The rules do not look at the memory of
+// devices.
 //
 // Allowed on purpose: vocabularies that tp does not divide (they are padded), ZeRO-2 and ZeRO-3
 // with pipeline parallelism (PyTorch's FSDP runs it by keeping gradients, or gathering parameters,
-// per microbatch; the capabilities of a stack exclude it where its framework does not), more ZeRO ranks than a node has accelerators, tp across
-// nodes.
+// per microbatch; the capabilities of a stack exclude it where its framework does not), more ZeRO
+// ranks than a node has accelerators, tp across nodes.
 #pragma once
 
 #include <cstdint>

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/quantity_text.hpp"
 #include "core/schedule/pipeline_schedule.hpp"
 #include "core/spec/rank_nesting.hpp"
 
@@ -402,9 +403,8 @@ Problem optimizer_offload_problem(const PlanSubject& s) {
     return {"/offload_optimizer", found,
             fmt::format("\"none\" or \"host\": the nodes {} have no disks", s.cluster->node.name)};
   return {"/offload_optimizer", found,
-          fmt::format("\"none\" or \"nvme\": the states take {:.0f} GB of a node's host memory of "
-                      "{:.0f} GB",
-                      states_on_node(s).value() / 1e9, s.cluster->node.host.memory.value() / 1e9)};
+          fmt::format("\"none\" or \"nvme\": the states take {} of a node's host memory of {}",
+                      format_bytes(states_on_node(s)), format_bytes(s.cluster->node.host.memory))};
 }
 
 constexpr std::array kRules = {

@@ -1,4 +1,4 @@
-// What the framework of a stack runs: one line for each of its capabilities.
+// The capabilities of a stack's framework: one line for each.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

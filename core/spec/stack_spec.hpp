@@ -138,7 +138,7 @@ struct AxisCombination {
   bool operator==(const AxisCombination&) const = default;
 };
 
-// What the framework of a stack runs beyond the schedules and ZeRO stages, for the search and for
+// The capabilities of a stack's framework besides schedules and ZeRO stages, for the search and for
 // exports. Empty lists of choices mean all.
 struct StackCapabilities {
   std::string framework;

@@ -22,7 +22,7 @@
 // higher than needed. On a rail-optimised fabric the source reaches the rail of the destination
 // through the accelerator of its own domain on that rail (NCCL's PXN), so traffic never changes
 // rails in the fabric. A torus is routed axis by axis, the shorter way round where the axis wraps.
-// Where both ways round are equally short, each carries half of the traffic.
+// If both ways round are equally short, each carries half of the traffic.
 //
 // Flat arrays: 16,384 accelerators take a few megabytes and some milliseconds. Routes are closed
 // forms, because PXN and the order of the axes are rules that no search for shortest paths gives,

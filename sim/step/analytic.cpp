@@ -11,7 +11,7 @@ namespace shardwright::sim {
 
 namespace {
 
-// Returns what the first forward pass does not hide of the early gathers of the stages on the way.
+// Returns the part of the stages' early gathers that their first forward pass does not hide.
 double exposed_gathers(const StageCosts& costs) {
   double worst = 0.0;
   for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
@@ -23,7 +23,7 @@ double exposed_gathers(const StageCosts& costs) {
   return worst;
 }
 
-// A stage's slots and reductions, as they likely are.
+// The likely times of a stage's slots and reductions.
 struct Likely {
   // Seconds that collectives cost the kernels beside them.
   double interference = 0.0;
@@ -31,7 +31,7 @@ struct Likely {
   double tail = 0.0;
 };
 
-// `end`: of the stage's slots, were it not for interference.
+// `end` is the end of the stage's slots without interference.
 Likely likely(const StageCosts& costs, const Plan& plan, std::size_t stage, double end) {
   const StageCost& cost = costs.stages[stage];
   const DataParallelCost& data = cost.data;
@@ -62,7 +62,7 @@ double likely_slots_end(const StageCosts& costs, std::size_t stage) {
   return costs.paths[stage].slots_end + costs.stages[stage].copy_wait;
 }
 
-// The time that the order of the schedule's list costs in addition to the ways of any one stage.
+// The time that the order of the schedule's list costs in addition to the path of any one stage.
 double list_bubble(const StageCosts& costs) {
   if (costs.listed == 0.0) return 0.0;
   double explained = 0.0;
@@ -74,7 +74,7 @@ double list_bubble(const StageCosts& costs) {
   return std::max(0.0, costs.listed - explained);
 }
 
-// The first stage's slots are through: its own, or those that the last gradient comes back from.
+// The end of the first stage's slots: of its own, or of those that the last gradient comes from.
 double first_slots_end(const StageCosts& costs) {
   double end = likely_slots_end(costs, 0);
   for (std::size_t stage = 1; stage < costs.stages.size(); ++stage)

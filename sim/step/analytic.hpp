@@ -3,15 +3,15 @@
 // For each stage: its first slot waits for one microbatch to pass the stages before it; its slots
 // follow each other on one compute stream; its last gradient passes the stages before it. Then come
 // the reduction that nothing hides, the gradient norm, on which all stages meet, and the optimizer.
-// Other ways through the pipeline (pipeline_paths.hpp) are those of the first gradient, of rounds
+// Other paths through the pipeline (pipeline_paths.hpp) are those of the first gradient, of rounds
 // of microbatches, of messages on one channel and of the host, which has to issue all that runs.
-// Each of these holds in the event level, so their maximum does.
+// No step of the event level is shorter than any of these, so none is shorter than their maximum.
 //
 // The analytic level: the step time in closed form, for ranking plans.
 //
-// The ways of the bound with what is likely instead of what is certain: reductions that
-// the slots do not hide, kernels that collectives slow down, gathers that the first forward pass
-// does not hide, and the bubble that a schedule has with equal chunks beyond filling and draining.
+// It takes the paths of the bound with likely instead of certain times: reductions that the slots
+// do not hide, kernels that collectives slow down, gathers that the first forward pass does not
+// hide, and the bubble that a schedule has with equal chunks beyond filling and draining.
 #pragma once
 
 #include "core/base/units.hpp"
@@ -23,7 +23,7 @@ namespace shardwright::sim {
 
 Seconds bound_step(const StageCosts& costs, const Plan& plan);
 
-// `bound`: of the same costs.
+// `bound` is that of the same costs.
 Seconds analytic_step(const StageCosts& costs, const Plan& plan, Seconds bound);
 
 struct StepEstimate {

@@ -31,12 +31,12 @@ double reduced(const StageCosts& costs, const Plan& plan, std::size_t stage, dou
 
 // The end of the stage's slots and reductions, if its kernels work more slowly beside the
 // collectives of data parallelism. Until then the compute stream works, which takes C alone, or
-// stands still, for a time I. Of the collectives' time R what does not pass while it stands still
-// passes beside kernels and costs them the share k = s / (1 + s), with s as in shared_device.hpp:
+// stands still, for a time I. The part of the collectives' time R that does not pass while it stands
+// still passes beside kernels and costs them the share k = s / (1 + s), s as in shared_device.hpp:
 //
 //   end >= C + I + k max(0, R - I)
 //
-// That grows with I, so the least I will do: waiting for the first microbatch or the first
+// This grows with I, so a lower bound of I suffices: the waits for the first microbatch or the first
 // gradient, for the collectives of layers, and for the last reduction. Gathers and reductions may
 // run at the same time. Reductions begin after the first gradient; none runs beside a kernel that
 // was issued before it, for it waits for that kernel.
@@ -55,16 +55,16 @@ double interfered(const StageCosts& costs, const Plan& plan, std::size_t stage) 
   return cost.compute + still + std::max(from_start, from_gradient);
 }
 
-// FSDP: the stage's slots are through, by their gathers: each slot's begin when the slot before, and
-// its reductions, have ended. A few may be through before the first microbatch arrives.
+// FSDP: the earliest end of the stage's slots by their gathers, which begin when the slot before and
+// its reductions have ended. A few may have completed before the first microbatch arrives.
 double gathered_end(const StageCosts& costs, std::size_t stage) {
   const StageCost& cost = costs.stages[stage];
   const double late = std::max(0.0, costs.paths[stage].filled - cost.gathers_ahead);
   return costs.sharded ? late + cost.gather_cycles : 0.0;
 }
 
-// The first stage has the last gradient, if the gathers of `stage` are through at `gathered`. The
-// reductions of the last slot may go on meanwhile.
+// The time at which the first stage has the last gradient, if the gathers of `stage` end at
+// `gathered`. The reductions of the last slot may go on meanwhile.
 double gathered_and_drained(const StageCosts& costs, const Plan& plan, std::size_t stage,
                             double gathered) {
   if (!costs.sharded || !in_loop(plan) || costs.profile->splits_backward) return 0.0;

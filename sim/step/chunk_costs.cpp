@@ -121,8 +121,8 @@ struct SlotTiming {
   // Null where gathers and reductions take no time.
   ShardingTimes* sharding;
   SlotPhase phase;
-  // The gathers and copies that the first part brings about are through before it: they begin when
-  // the slot before has ended.
+  // True if the gathers and copies that the first part waits for may have ended before it, because
+  // they begin when the slot before has ended.
   bool begun = false;
   // Copies of the slot before run until then.
   double copied = 0.0;

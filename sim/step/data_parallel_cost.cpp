@@ -114,7 +114,7 @@ LastMicrobatch reduce_last_microbatch(const PlanContext& in, const ChunkCosts& c
     const auto c = static_cast<std::size_t>(chunk);
     const std::vector<ChunkPart<PartCost>>& parts =
         chunks[static_cast<std::size_t>(profile.position[c])]->parts;
-    // The messages of the chunk before may be through.
+    // The messages of the chunk before may have ended.
     if (chunk == 0) stream = {};
     double completing = -mean.of(profile.from_completion[c]);
     for (std::size_t i = parts.size(); i-- > 0;) {

@@ -1,4 +1,4 @@
-// How far the folded replay has come with one rank.
+// The progress of the folded replay on one rank.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace shardwright::sim {
 
-// A rank's sums when it has come to the begin or the end of a period.
+// A rank's sums at the beginning or the end of a period.
 struct PeriodMark {
   TimeBreakdown time;
   std::array<double, kStreams> busy{};

@@ -103,10 +103,10 @@ class Replay {
     return cancelled_;
   }
 
-  // A receive that waits for nothing is posted when the host comes to it, and where receives don't
-  // hold it the host is taken not to wait: neither for the kernels before it nor for the other
-  // stage. So all of them are posted before anything else, or stages whose sends hold their kernels
-  // up would seem to wait for each other.
+  // A receive that waits for nothing is posted when the host reaches it. Where receives do not hold
+  // the host, it waits neither for the kernels before them nor for the other stage. So all of them
+  // are posted before anything else; otherwise stages whose sends delay their kernels would seem to
+  // wait for each other.
   void post_receives(std::int32_t s) {
     const std::vector<Call>& calls = stage(s).calls;
     double host = 0.0;
@@ -127,7 +127,7 @@ class Replay {
     return op.holds_host && op.rendezvous == Rendezvous::PointToPoint;
   }
 
-  // Posts a receive that holds the host, when the host comes to it; true if it just has.
+  // Posts a receive that holds the host when the host reaches it; true if it has just done so.
   bool post_held(std::int32_t s, Rank& rank, const Call& call, const FlatOp& op) {
     if (std::exchange(rank.holding, true)) return false;
     const std::uint32_t number = call.first_op + static_cast<std::uint32_t>(rank.op);
@@ -137,7 +137,7 @@ class Replay {
     return true;
   }
 
-  // The host goes on, if the receive is through; false if that is not known yet.
+  // Lets the host go on after the receive; false if its end is not known yet.
   static bool resume_host(Rank& rank, std::uint32_t number) {
     const double finish = rank.ops[number].finish;
     const auto compute = static_cast<std::size_t>(Stream::Compute);

@@ -7,8 +7,8 @@
 //     a receive that holds it,
 //   - the op before it on its stream has finished, and
 //   - the ops that it waits for have finished;
-// a message starts when both ends have come to it and the message before it on the same channel is
-// through, a collective when all its members have come to it.
+// a message starts when both ends have reached it and the message before it on the same channel has
+// completed, a collective when all its members have reached it.
 //
 // Nothing in these rules depends on which event is looked at first, so stages are replayed in issue
 // order, each until it needs what another stage has not reached yet: the times are those of an
@@ -34,7 +34,7 @@ namespace shardwright::sim {
 // The time at which each op of a stage finished, by op number.
 using FinishTimes = std::vector<Seconds>;
 
-// What each period of a steady state adds to a step.
+// The time that each period of a steady state adds to a step.
 struct PeriodTimes {
   Seconds step;
   // By stage.

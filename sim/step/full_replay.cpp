@@ -44,7 +44,7 @@ struct RankState {
   RankUse use;
 };
 
-// A collective that some members of its group have come to.
+// A collective that some members of its group have reached.
 struct RankGathering {
   double start = 0.0;
   std::uint32_t arrived = 0;
@@ -62,7 +62,7 @@ struct Hold {
 struct Gatherings {
   // The index of the groups in tables_.
   std::size_t table = 0;
-  // The collective that each group has come to.
+  // The collective that each group has reached.
   std::vector<RankGathering> open;
   // The lane of the stream, by stage.
   std::vector<std::int32_t> lane_of_stage;
@@ -77,7 +77,7 @@ struct RankChannel : MessageChannel<double> {
     double duration = 0.0;
   };
   std::vector<Queued> waiting;
-  // The number of messages that are through.
+  // The number of completed messages.
   std::uint32_t passed = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/base/error.hpp"
+#include "core/base/quantity_text.hpp"
 #include "sim/step/full_replay.hpp"
 #include "sim/step/gap_blame.hpp"
 
@@ -42,12 +43,11 @@ void check_replay_memory(const Program& program) {
   throw InputError(
       "full replay",
       {{"/global_batch",
-        fmt::format("{}, in {} microbatches on {} ranks, whose replay takes about {:.1f} GB",
+        fmt::format("{}, in {} microbatches on {} ranks, whose replay takes about {}",
                     plan.global_batch, plan.microbatches(), plan.world_size(),
-                    needed.value() / 1e9),
-        fmt::format("at most {:.0f} GB: a smaller batch, a larger micro_batch, or the event "
-                    "simulation",
-                    kMostReplayMemory.value() / 1e9)}});
+                    format_bytes(needed)),
+        fmt::format("at most {}: a smaller batch, a larger micro_batch, or the event simulation",
+                    format_bytes(kMostReplayMemory))}});
 }
 
 }  // namespace shardwright::sim

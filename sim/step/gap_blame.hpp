@@ -13,11 +13,11 @@ namespace shardwright::sim {
 
 inline constexpr double kUnknownTime = std::numeric_limits<double>::infinity();
 
-// The times of an op that a rank has come to, and what decided them.
+// The times of an op that a rank has reached, and what decided them.
 struct OpTime {
   double finish = kUnknownTime;
   float duration = 0.0F;
-  // The time by which a collective on one stage would have started sooner, had all members come to
+  // The time by which a collective on one stage would have started sooner, had all members reached
   // it with this rank.
   float late = 0.0F;
   // The op whose finish decided the start; for a kernel not the one before it.

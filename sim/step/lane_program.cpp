@@ -118,7 +118,7 @@ class StageSorter {
     if (flat.holds_host) hold_host(op.number, flat);
   }
 
-  // The host goes on when the op `number` and the compute stream are through.
+  // Lets the host go on when the op `number` and the compute stream have completed.
   void hold_host(std::uint32_t number, const FlatOp& flat) {
     hold_ = static_cast<std::uint32_t>(result_.holds.size());
     const bool is_last = last_compute_ == kNone || last_compute_ == number;

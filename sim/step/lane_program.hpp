@@ -83,8 +83,8 @@ struct LaneProgram {
   std::uint32_t ops = 0;
 };
 
-// Collectives of one kind of group on one stream. A rank has come to one of these at a time, since
-// a stream waits for its collective.
+// Collectives of one kind of group on one stream. A rank is at one of these at a time, because a
+// stream waits for its collective.
 struct RendezvousKind {
   Group group = Group::Tensor;
   Stream stream = Stream::Compute;

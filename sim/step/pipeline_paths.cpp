@@ -101,7 +101,7 @@ StagePath find_path(const StageCosts& costs, std::size_t stage) {
   return path;
 }
 
-// True if the paths of the stages say all: stages have one chunk and their backward pass is whole.
+// True if the paths of the stages suffice: stages have one chunk and their backward pass is whole.
 bool needs_no_list(const ScheduleProfile& profile) {
   return profile.joined.size() == 1 ||
          (profile.stages.front().position.size() == 1 && !profile.splits_backward);

@@ -37,7 +37,7 @@ void RankWatch::communicate(const LaneOp& op, double start, double duration) {
   time.duration = static_cast<float>(duration);
   const Stream stream = flat_.ops[op.block][op.place].stream;
   const auto index = static_cast<std::size_t>(stream);
-  // What delayed the collective before it on the stream delays this one too.
+  // A delay of the collective before it on the stream delays this one too.
   late_[index] = start - arrivals_[op.number] + (delayed_[index] ? late_[index] : 0.0);
   last_[index] = op.number;
   time.late = static_cast<float>(late_[index]);

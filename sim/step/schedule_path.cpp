@@ -143,8 +143,8 @@ class ListTiming {
       finish_[i] = std::max(behind_slot(list.slots[i]), behind_input(list.slots[i]));
   }
 
-  // Visits the slots of the way that decided the end of the list, the last one first, and whether
-  // the way comes to each from its input.
+  // Visits the slots on the path that decided the end of the list, the last one first, and whether
+  // the path reaches each through its input.
   template <class Visit>
   void walk_back(Visit visit) const {
     for (std::uint32_t at = last_slot(); at != kNone;) {

@@ -1,9 +1,9 @@
-// The longest way through a schedule's list of slots, as counts of what it passes.
+// The longest path through a schedule's list of slots, as counts of the slots and messages on it.
 //
-// A way that leads from slot to slot of one stage, and from a stage to that which waits for its
-// message, takes no longer than the schedule, whatever its slots take. The longest one for slots of
-// about the times of a plan is therefore near the schedule's length for that plan, and for all
-// plans whose slots have about the same proportions.
+// A path leads from slot to slot of one stage, and from a stage to the one that waits for its
+// message. It takes no longer than the schedule, however long the slots are. The longest path for
+// slots of about the times of a plan is therefore near the schedule's length for that plan, and for
+// all plans whose slots have about the same proportions.
 #pragma once
 
 #include <array>
@@ -46,7 +46,7 @@ struct NominalTimesHash {
   std::size_t operator()(const NominalTimes& times) const;
 };
 
-// The numbers of slots of chunks that are alike which the way passes, as NominalChunk has them.
+// The numbers of slots on the path, of chunks that are alike, as NominalChunk has them.
 struct PassedSlots {
   using Counts = std::array<double, kSlotPhases>;
 
@@ -80,7 +80,7 @@ struct ListedSlot {
   bool steady = false;
 };
 
-// The slots of a schedule that finishes, each behind those that it waits for.
+// The slots of a schedule without deadlock, each behind those that it waits for.
 struct ScheduleList {
   std::vector<ListedSlot> slots;
   // The last slot of each stage.
@@ -91,7 +91,7 @@ struct ScheduleList {
 
 ScheduleList list_slots(const PipelineSchedule& schedule);
 
-// The longest way through the list. `times` are those of the chunks of the list's schedule.
+// The longest path through the list. `times` are those of the chunks of the list's schedule.
 SchedulePath find_path(const ScheduleList& list, const NominalTimes& times);
 
 }  // namespace shardwright::sim

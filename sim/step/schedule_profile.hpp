@@ -84,7 +84,7 @@ class ScheduleProfiles {
  public:
   const ScheduleProfile& of(ScheduleKind kind, const ScheduleShape& shape);
 
-  // The longest way through the list of one of these profiles.
+  // The longest path through the list of one of these profiles.
   const SchedulePath& path(const ScheduleProfile& profile, const NominalTimes& times);
 
  private:

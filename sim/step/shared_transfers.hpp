@@ -1,11 +1,11 @@
 // Transfers that share links while they are under way.
 //
 // A transfer that would take D seconds alone progresses at the rate x(t) <= 1 of its slowest rail,
-// x = min over its rails of (max-min fair rate / rate alone), and is through at
+// x = min over its rails of (max-min fair rate / rate alone), and ends at
 //
 //   T  with  integral from its start to T of x(t) dt = D.
 //
-// Where no link is overbooked, x = 1 throughout and T = start + D exactly.
+// If no link is overbooked, x = 1 throughout and T = start + D exactly.
 #pragma once
 
 #include <cstdint>
@@ -45,10 +45,10 @@ class SharedTransfers {
   // Begins a transfer at `start`, which is not before the time of the last finish.
   void begin(TransferOwner owner, RouteId route, double start, double duration);
 
-  // Goes on to the next transfer that is through; nothing if none is under way.
+  // Advances to the next transfer that ends and returns it; nothing if none is in progress.
   std::optional<Finished> next();
 
-  // Time that sharing has cost, summed over the transfers that are through.
+  // The time that sharing has cost, summed over the transfers that have ended.
   Seconds lost() const { return Seconds(lost_); }
 
  private:

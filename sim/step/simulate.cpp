@@ -177,7 +177,7 @@ std::array<StreamUse, kStreams> stream_uses(const std::array<Seconds, kStreams>&
 }
 
 void set_bottleneck(const Program& program, const Prices& prices, StepResult& result) {
-  // Of like stages the first, whatever the last digits of their sums are.
+  // Chooses the first of stages that are alike, whatever the last digits of their sums are.
   constexpr double kRounding = 1.0 + 1e-9;
   result.bottleneck = best_stage(result.stages, [](const StageResult& a, const StageResult& b) {
     return (a.time.compute() + a.time.optimizer) * kRounding < b.time.compute() + b.time.optimizer;

@@ -38,7 +38,7 @@ struct StageCost {
   double busy = 0.0;
   // The part of this in which kernels run on the compute stream.
   double compute = 0.0;
-  // The part of `busy` in gathers that may be through before the first slot.
+  // The part of `busy` in gathers that may end before the first slot.
   double first_exposed = 0.0;
   // The host's time for all slots.
   double launch = 0.0;
@@ -46,7 +46,7 @@ struct StageCost {
   double warmup = 0.0;
   // The part of `launch` for these slots.
   double warmup_launch = 0.0;
-  // The part of `busy` in gathers that may be through before the first gradient comes back.
+  // The part of `busy` in gathers that may end before the first gradient comes back.
   double gradient_exposed = 0.0;
   // The likely time that collectives of its blocks cost their kernels.
   double interference = 0.0;
@@ -56,7 +56,7 @@ struct StageCost {
   double sharding = 0.0;
   // FSDP: the cycles of all slots, one after the other.
   double gather_cycles = 0.0;
-  // An upper bound of the gathers that may be through before its first slot.
+  // An upper bound of the gathers that may end before its first slot.
   double gathers_ahead = 0.0;
   // Copies of activations, one after the other.
   double offload = 0.0;
@@ -80,16 +80,16 @@ struct StagePath {
   double drain = 0.0;
   // The time of weight gradients after its last gradient.
   double trailing_weights = 0.0;
-  // The first stage has the last gradient, of rounds: a stage with one chunk of which w
-  // microbatches are in flight starts a forward only after the gradient of w microbatches before
-  // has come back from the stages behind it. 0 where stages have several chunks.
+  // The time at which the first stage has the last gradient, by rounds: a stage with one chunk that
+  // has w microbatches in flight starts a forward only after the gradient of the microbatch w before
+  // it has come back from the stages behind. 0 where stages have several chunks.
   double rounds_drained = 0.0;
 };
 
 // Times by position in forward order, with one more at the end where a chain leads to the end.
 struct PipelineChains {
-  // The time from the start of a microbatch's way to its arrival, and from the end of its gradient
-  // to the end of the way back.
+  // The time from the start of a microbatch to its arrival, and from the end of its gradient to that
+  // of the model's first part.
   std::vector<double> forward, gradient;
   // The time until the gradient of the first microbatch has come back.
   std::vector<double> arrival;

@@ -48,7 +48,7 @@ TEST(LeastSquares, OddMeasurementsDoNotPullTheFit) {
   EXPECT_NEAR(result.parameters[1].value, 50.0, 2.5);
 }
 
-TEST(LeastSquares, LeavesWhatTheDataDoNotTellUnchanged) {
+TEST(LeastSquares, LeavesWhatTheDataDoNotDetermineUnchanged) {
   const Residuals line = line_residuals(20.0, 50.0, 0.02);
   const FitResult result =
       fit({{"a", 1.0, 1e-3, 1e6}, {"unused", 0.3, 0.1, 1.0}, {"b", 1.0, 1e-3, 1e6}},
@@ -81,7 +81,7 @@ TEST(LeastSquares, AWideIntervalReplacesOnlyWhatLiesOutsideOfIt) {
   EXPECT_EQ(fit_from(0.9 * wide.high, 3.0).verdict, FitVerdict::Undetermined);
 }
 
-TEST(LeastSquares, TellsApartNoTwinParameters) {
+TEST(LeastSquares, DistinguishesNoTwinParameters) {
   const FitResult result =
       fit({{"a", 2.0, 1e-3, 1e3}, {"twin", 3.0, 1e-3, 1e3}}, [](const std::vector<double>& values) {
         std::vector<double> residuals;

@@ -10,6 +10,7 @@
 
 #include "core/base/error.hpp"
 #include "tests/scratch_path.hpp"
+#include "tests/thrown.hpp"
 
 namespace shardwright::calibration {
 namespace {
@@ -101,12 +102,9 @@ TEST_F(NcclTests, FindsTheTimeInTheTablesOfAllVersions) {
 }
 
 Problem problem_of(const std::string& text) {
-  try {
-    parse_nccl_tests(text, "all_reduce.txt");
-  } catch (const InputError& error) {
-    return error.problems().front();
-  }
-  return {};
+  const std::vector<Problem> problems =
+      problems_thrown_by([&text] { parse_nccl_tests(text, "all_reduce.txt"); });
+  return problems.empty() ? Problem{} : problems.front();
 }
 
 TEST_F(NcclTests, RefusesRowsThatDoNotStandUnderTheirColumns) {
@@ -239,15 +237,12 @@ TEST_F(NcclTests, SaysWhatAFileIsThatIsNoOutput) {
       {R"({"a": 1, "b": 2, "c": 3, "d": 4})", R"(a JSON object with the keys "a", "b", "c", …)"},
   };
   for (const auto& [text, found] : files) {
-    try {
-      parse_nccl_tests(text, "all_reduce.txt");
-      FAIL() << "accepted " << text;
-    } catch (const InputError& error) {
-      EXPECT_EQ(error.source(), "all_reduce.txt");
-      ASSERT_EQ(error.problems().size(), 1U) << error.what();
-      EXPECT_EQ(error.problems()[0].found, found);
-      EXPECT_THAT(error.problems()[0].expected, ::testing::HasSubstr("the output of nccl-tests"));
-    }
+    const auto read = [&text = text] { parse_nccl_tests(text, "all_reduce.txt"); };
+    EXPECT_THAT(thrown_by(read), ::testing::StartsWith("all_reduce.txt"));
+    const std::vector<Problem> problems = problems_thrown_by(read);
+    ASSERT_EQ(problems.size(), 1U) << text;
+    EXPECT_EQ(problems[0].found, found);
+    EXPECT_THAT(problems[0].expected, ::testing::HasSubstr("the output of nccl-tests"));
   }
   const Problem lines = problem_of("{\"step\": 0}\n{\"step\": 1}\n");
   EXPECT_THAT(lines.found, ::testing::HasSubstr("parse error at line 2"));

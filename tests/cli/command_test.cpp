@@ -357,7 +357,7 @@ TEST(Command, SimulatedTimelinesAreReadAsWritten) {
   expect_refused(kSimulate + " --timeline " + file, {"the existing file"});
 }
 
-TEST(Command, FullReplaysTellOfEachRank) {
+TEST(Command, FullReplaysReportEachRank) {
   const json document = json_of(kSimulate + " --fidelity full --slow-rank 3:1.5 --watch 0");
   EXPECT_EQ(document["breakdown_fidelity"], "full");
   EXPECT_GT(document["step_s"], document["event_step_s"]);

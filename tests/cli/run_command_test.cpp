@@ -92,7 +92,7 @@ TEST(RunCommand, StartsItsRanksHereWhateverALauncherHasSet) {
   EXPECT_EQ(result.exit_code, 0) << result.errors;
 }
 
-TEST(ProbeCommand, MeasuresAsManyRanksAsItIsTold) {
+TEST(ProbeCommand, MeasuresAsManyRanksAsRequested) {
   const ScratchFolder folder;
   const std::string here = folder.file("here.json");
   const CommandResult result = run_command("probe --device cpu --ranks 2 --steps 2 --out " + here,

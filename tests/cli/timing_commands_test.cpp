@@ -77,7 +77,7 @@ TEST(TimingCommands, BadInputNamesFileAndLine) {
   EXPECT_EQ(run_command("fit weather " + bad).exit_code, 2);
 }
 
-TEST(TimingCommands, AFitTellsTheRowsThatItLeavesOut) {
+TEST(TimingCommands, AFitReportsTheRowsThatItLeavesOut) {
   const ScratchFolder folder;
   std::ifstream rows(shipped("kernels.jsonl"));
   std::stringstream text;

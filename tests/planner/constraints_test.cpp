@@ -3,17 +3,15 @@
 #include <gtest/gtest.h>
 
 #include "core/base/error.hpp"
+#include "tests/thrown.hpp"
 
 namespace shardwright::planner {
 namespace {
 
 std::string refusal_of(const std::string& text) {
-  try {
-    parse_constraint(text, "--fix");
-  } catch (const InputError& error) {
-    return error.problems().at(0).expected;
-  }
-  return "accepted";
+  const std::vector<Problem> problems =
+      problems_thrown_by([&text] { parse_constraint(text, "--fix"); });
+  return problems.empty() ? "accepted" : problems.front().expected;
 }
 
 TEST(Constraints, ReadValuesOfEveryKind) {

@@ -46,7 +46,7 @@ std::string describe(const PlanRequest& request, const Plan& plan) {
          (plan.rank_order.back() == Axis::Pipeline ? "" : " pp inside dp");
 }
 
-TEST(Levels, BoundStaysBelowEventAndMemoryIsThatOfTheReplay) {
+TEST(FidelityLevels, BoundStaysBelowEventAndMemoryIsThatOfTheReplay) {
   std::mt19937 random(20240717);
   std::int64_t compared = 0;
   for (int i = 0; i < kRequests; ++i) {
@@ -67,7 +67,7 @@ TEST(Levels, BoundStaysBelowEventAndMemoryIsThatOfTheReplay) {
 }
 
 // Every schedule, sharding, degree and kind of model, whether or not the plan fits.
-TEST(Levels, AnalyticIsNearEventForMostPlansOfAllKinds) {
+TEST(FidelityLevels, AnalyticIsNearEventForMostPlansOfAllKinds) {
   constexpr int kEach = 40 / kSampleShare, kPlans = 24;
   std::mt19937 random(20240718);
   std::int64_t compared = 0, all_near = 0;
@@ -97,7 +97,7 @@ TEST(Levels, AnalyticIsNearEventForMostPlansOfAllKinds) {
 
 // 126 layers on 128 chunks, as Llama 3 405B ran (arXiv 2407.21783, section 3.3.2): the first chunk
 // has the embedding alone, and the last one the head.
-TEST(Levels, AgreeOnAPipelineWhoseEndsHoldNoLayer) {
+TEST(FidelityLevels, AgreeOnAPipelineWhoseEndsHoldNoLayer) {
   const PlanRequest request = request_for("llama3.1-405b", 256, 64, 8192);
   Plan plan;
   plan.dp = 2;
@@ -116,7 +116,7 @@ TEST(Levels, AgreeOnAPipelineWhoseEndsHoldNoLayer) {
 
 // Issuing a slot with CUDA graphs off takes longer than the slot, and the last stage of a pipeline
 // sends itself the first gradient.
-TEST(Levels, BoundKnowsThatTheLastStageDoesNotWaitForItsOwnGradient) {
+TEST(FidelityLevels, BoundKnowsThatTheLastStageDoesNotWaitForItsOwnGradient) {
   PlanRequest request = request_for("llama3.2-1b", 16, 2, 2048);
   request.cluster = load_cluster(std::string("vultr-hgx-b200-tuned"));
   request.stack = load_stack(std::string("nemo-te-mla"));
@@ -165,7 +165,7 @@ void record(const std::string& name, const Share& share) {
 
 // Plan files may also ask for these: any shipped model on any cluster and stack, any split of the
 // layers, hybrid sharding at any ZeRO stage, and overlap switched off.
-TEST(Levels, AnalyticIsNearEventForMostPlansOfEverythingShipped) {
+TEST(FidelityLevels, AnalyticIsNearEventForMostPlansOfEverythingShipped) {
   constexpr int kRuns = 4000 / kSampleShare;
   std::mt19937 random(20240720);
   Share all;
@@ -196,9 +196,9 @@ TEST(Levels, AnalyticIsNearEventForMostPlansOfEverythingShipped) {
 }
 
 // No search tries offload of activations, but plan files may ask for it.
-TEST(Levels, AnalyticIsNearEventWhereActivationsAreOffloaded) {
-  constexpr int kPlans =
-      4;  // of a request: to list all of its plans takes longer than to simulate these
+TEST(FidelityLevels, AnalyticIsNearEventWhereActivationsAreOffloaded) {
+  // The plans of a request that are simulated: to list all of them takes longer.
+  constexpr int kPlans = 4;
   std::mt19937 random(20240719);
   int compared = 0, near = 0;
   double bias = 0.0;

@@ -22,7 +22,8 @@ namespace {
 
 struct Scored {
   double score;
-  std::size_t place;  // in the order of the space
+  // The index in the order of the space.
+  std::size_t place;
   Seconds step;
   Bytes memory;
 };
@@ -422,7 +423,7 @@ TEST(Search, TriesNoContextParallelismThatIsLoweredAsAnother) {
 }
 
 // Plans that are reported on the way never get worse and end as the answer.
-TEST(Search, TellsTheBestSoFar) {
+TEST(Search, ReportsTheBestSoFar) {
   PlanRequest request = llama_on_one_node();
   request.front = false;
   std::vector<std::vector<PlanCandidate>> found;
@@ -471,53 +472,6 @@ TEST(Search, RefusesMoreThanThereIs) {
   machine.cluster.nodes = 1;
   machine.gpus = 16;
   EXPECT_THROW(search(machine), InputError);
-}
-
-TEST(Search, TakesTheKneeOfThroughputWithoutABatch) {
-  PlanRequest request = llama_on_one_node();
-  request.global_batch = 0;
-  request.max_global_batch = 64;
-  const SearchResult knee = search(request);
-  ASSERT_FALSE(knee.plans.empty());
-  request.global_batch = 64;
-  const SearchResult largest = search(request);
-  const auto rate = [](const PlanCandidate& candidate) {
-    return candidate.tokens() / candidate.result.step.value();
-  };
-  EXPECT_LE(knee.plans[0].plan.global_batch, 64);
-  EXPECT_GE(rate(knee.plans[0]), 0.95 * rate(largest.plans[0]));
-}
-
-// One accelerator fills itself with few sequences, whatever limit is set.
-TEST(Search, TheKneeMayLieFarBelowTheLargestBatch) {
-  PlanRequest request = llama_on_one_node();
-  request.gpus = 1;
-  request.model = load_model("llama3.2-1b");
-  request.seq_len = 2048;
-  request.global_batch = 0;
-  request.max_global_batch = 4096;
-  const SearchResult knee = search(request);
-  ASSERT_FALSE(knee.plans.empty());
-  const std::int64_t batch = knee.plans[0].plan.global_batch;
-  EXPECT_LT(batch, 4096 / 64);
-  const auto rate_of = [&](std::int64_t size) {
-    request.global_batch = size;
-    const PlanCandidate best = search(request).plans.at(0);
-    return best.tokens() / best.result.step.value();
-  };
-  EXPECT_GE(rate_of(batch), 0.95 * rate_of(4096));
-  EXPECT_LT(rate_of(batch / 2), 0.95 * rate_of(4096));
-}
-
-TEST(Search, TheKneeIsOneOfTheBatchesThatAreFixed) {
-  PlanRequest request = llama_on_one_node();
-  request.global_batch = 0;
-  request.max_global_batch = 4096;
-  fix(request, {"global_batch=8,24"});
-  const SearchResult result = search(request);
-  ASSERT_FALSE(result.plans.empty());
-  for (const PlanCandidate& candidate : result.plans)
-    EXPECT_TRUE(candidate.plan.global_batch == 8 || candidate.plan.global_batch == 24);
 }
 
 }  // namespace

@@ -8,13 +8,14 @@
 
 namespace shardwright::sim::fixtures {
 
-// How SimGrid updates its rates: all of them at each change, or those touched by it. Both give the
-// same times.
+// The rates that SimGrid updates at each change: all of them, or those that it affects. Both give
+// the same times.
 enum class SimGridUpdate { Full, Lazy };
 
 struct SimGridRun {
   std::vector<FlowTimes> flows;
-  double cpu_s = 0.0;  // of the simulation itself, without building the platform and the flows
+  // The CPU time of the simulation itself, without building the platform and the flows.
+  double cpu_s = 0.0;
 };
 
 // SimGrid has one engine a process, so each run is a child process that sends its answer back.

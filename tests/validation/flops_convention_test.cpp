@@ -1,4 +1,4 @@
-// How sources count the FLOP behind a published TFLOP/s or MFU.
+// The conventions by which sources count the FLOP behind a published TFLOP/s or MFU.
 #include "validation/flops_convention.hpp"
 
 #include <gtest/gtest.h>

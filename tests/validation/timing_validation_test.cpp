@@ -104,7 +104,7 @@ TEST(TimingRows, WhatNoDeviceReachesIsSkipped) {
               ::testing::HasSubstr("does not multiply in bf16"));
   EXPECT_FALSE(compared_collective(reduction()).skipped);
   EXPECT_THAT(compared_collective(with(reduction(), "/measured_s", 4e-4)).reason,
-              ::testing::HasSubstr("more than twice the 450 of the accelerator's links"));
+              ::testing::HasSubstr("more than twice the 450 GB/s of the accelerator's links"));
   json crowded = with(reduction(), "/members", 16);
   crowded["nodes"] = 1;
   EXPECT_EQ(compared_collective(crowded).reason,

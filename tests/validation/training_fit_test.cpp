@@ -63,7 +63,7 @@ TEST(TrainingFit, FindsTheClockThatStepsWereMadeWith) {
   EXPECT_GT(clock.after, clock.low);
   EXPECT_NEAR(clock.after, kClock, 0.02);
   EXPECT_GT(clock.before, kClock + 0.1);
-  // Of all accelerators there is one spread, which every step of several of them shows.
+  // All accelerators share one spread, which every step of several of them shows.
   const FittedFigure& spread = figure(fit, "efficiency/speed_variation_ratio");
   EXPECT_EQ(spread.parameter.kind, ProfileKind::AllAccelerators);
   EXPECT_EQ(spread.parameter.rows.size(), rows.size());
@@ -102,7 +102,7 @@ TEST(SameConfiguration, OtherNamesAndFabricsAreNoOtherConfiguration) {
   EXPECT_EQ(numbers, std::vector<std::size_t>(3, 0));
 }
 
-TEST(SameConfiguration, EachPartOfOneTellsItApart) {
+TEST(SameConfiguration, EachPartOfOneDistinguishesIt) {
   const std::vector<std::function<void(Scenario&)>> changes = {
       [](Scenario& each) { each.model.layers += 1; },
       [](Scenario& each) { each.cluster.accelerator.name = "a100-80gb"; },

@@ -234,7 +234,7 @@ void write_core(const BlockWriter& w, std::int64_t layer) {
   }
 }
 
-// What the output projection reads: the core's output, gated or as it is.
+// The input of the output projection: the core's output, gated or as it is.
 TensorRef projected_output(const BlockWriter& w, double elements) {
   return w.activation(w.model.attention.output_gate ? "attention.gated" : "attention.core.out",
                       elements);

@@ -126,7 +126,7 @@ TEST(ActivationMemory, PerOpRecomputationKeepsEveryOtherProductOfLlama) {
               2.0 + 2.0 + 2.0 * kKeyShare + 2.0 + 2.0 * kFfn + 2.0 + 4.0 * kHeads / kHidden, 1e-12);
 }
 
-// What runs again are keys, output projection and up: products of h (h kv/a + h + f) weights.
+// Keys, output projection and up run again: products of h (h kv/a + h + f) weights.
 TEST(RecomputedWork, PerOpRecomputationRunsTheOtherProductsOfLlama) {
   LoweringCase made = llama();
   made.plan.recompute = RecomputePolicy::PerOp;

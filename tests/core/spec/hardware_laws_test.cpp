@@ -84,7 +84,7 @@ TEST(HardwareLaws, NvlinkBandwidthIsLinksTimesRate) {
 }
 
 // NCCL's own ceiling of a link (src/graph/topo.h): 20, 20.6 and 40.1 GB/s on SM80, SM90 and SM100.
-// What rings are measured to reach lies just below it.
+// Measured rings reach a little less.
 TEST(HardwareLaws, RingBandwidthLiesJustBelowTheCeilingOfNccl) {
   const std::pair<const char*, double> kCeilings[] = {{"dgx-a100", 12 * 20.0},
                                                       {"dgx-h100", 18 * 20.6},

@@ -120,7 +120,7 @@ TEST(Scenario, ReportsTheProblemsOfAllPartsAtOnce) {
   EXPECT_THAT(thrown_by(read), HasSubstr("llama3-8b")) << "no suggestion";
 }
 
-TEST(Scenario, TellsANullFromAMissingPart) {
+TEST(Scenario, DistinguishesANullFromAMissingPart) {
   nlohmann::json document = by_name();
   const auto read = [&document] { read_scenario(document, "plan.json"); };
   document.erase("stack");
@@ -151,7 +151,7 @@ TEST(Scenario, RefusesBrokenText) {
   }
 }
 
-TEST(ProgramFingerprint, TellsProgramsApartWhateverTheyCost) {
+TEST(ProgramFingerprint, DistinguishesProgramsWhateverTheyCost) {
   const Scenario scenario{
       load_model("tiny-llama"), load_cluster("dgx-h100"), load_stack("shardwright"), {}};
   const std::string fingerprint = program_fingerprint(to_json(scenario));

@@ -164,7 +164,7 @@ TEST(Perfetto, ATraceOfAnotherProgramIsRefusedAtOnce) {
             std::vector<std::string>{"/otherData"});
 }
 
-TEST(Perfetto, AllProblemsOfATraceAreToldWithTheirPlaces) {
+TEST(Perfetto, AllProblemsOfATraceAreReportedWithTheirPlaces) {
   nlohmann::json trace = trace_of(two_stages());
   // The pointer of the first event of each phase.
   std::map<std::string, std::string> first;

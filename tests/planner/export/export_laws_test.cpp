@@ -126,7 +126,7 @@ TEST(ExportLaws, EveryShippedModelAndStackIsInNamesOfMegatron) {
   for (const std::string& stack : shipped_stacks()) check("mixtral-8x7b", stack);
 }
 
-// What the search proposes for a stack, its framework runs.
+// The framework of a stack runs every plan that the search proposes for it.
 struct StackFormat {
   const char* stack;
   PlanExport (*write)(const Scenario&);

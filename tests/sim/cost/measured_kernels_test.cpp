@@ -90,12 +90,8 @@ TEST(KernelTable, SurvivesWritingAndReading) {
 std::vector<std::string> findings_in(const std::string& table) {
   std::istringstream stream(table);
   std::vector<std::string> found;
-  try {
-    read_kernel_table(stream, "table");
-  } catch (const InputError& error) {
-    for (const Problem& problem : error.problems())
-      found.push_back(problem.where + ": " + problem.found);
-  }
+  for (const Problem& each : problems_thrown_by([&] { read_kernel_table(stream, "table"); }))
+    found.push_back(each.where + ": " + each.found);
   return found;
 }
 

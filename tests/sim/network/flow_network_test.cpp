@@ -140,7 +140,7 @@ RC_GTEST_PROP(FlowNetwork, RatesOfADenseNetworkEqualTheReferenceAfterEveryChange
 }
 
 // Rates follow from moved_paths() and changed_levels().
-RC_GTEST_PROP(FlowNetwork, ResolveTellsEveryChangeOfBottlenecksAndLevels, (std::uint32_t seed)) {
+RC_GTEST_PROP(FlowNetwork, ResolveReportsEveryChangeOfBottlenecksAndLevels, (std::uint32_t seed)) {
   Random random(seed);
   const MaxMinProblem paths = all_pairs(any_fabric(random), any_below(random, 2) == 0, random);
   FlowNetwork network = network_of(paths);

@@ -283,8 +283,9 @@ TEST(FullReplay, ExchangesAndReductionsShareNicsInTheEventLevelToo) {
   scenario.plan.global_batch = 16;
   scenario.stack.gradients.bucket_elements = 1e6;
   scenario.stack.gradients.bucket_elements_per_replica = 0.0;
-  scenario.stack.communication.collective_ratio = scenario.stack.communication.all_to_all_ratio =
-      1.0;  // both fill their NICs
+  // Both kinds fill their NICs.
+  scenario.stack.communication.collective_ratio = 1.0;
+  scenario.stack.communication.all_to_all_ratio = 1.0;
   const Priced priced(scenario);
   FullOptions options;
   options.contention = true;

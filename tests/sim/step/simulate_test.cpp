@@ -269,8 +269,8 @@ TEST(ModelFlop, OfAStepIsThatOfMegatron) {
   Scenario scenario = gpt(6, 256, 1024);
   EXPECT_DOUBLE_EQ(model_flop_per_step(scenario.model, scenario.plan).value(),
                    72.0 * batch * s * l * h * h * (1.0 + s / (6.0 * h) + vocab / (12.0 * l * h)));
-  scenario.stack.fusion.flash_attention =
-      false;  // multiplies whole score matrices, as the formula counts
+  // Unfused attention multiplies whole score matrices, as the formula counts.
+  scenario.stack.fusion.flash_attention = false;
   const auto really = [&] {
     return hardware_flop_per_step(lower(scenario.model, scenario.plan, scenario.stack)).value();
   };
