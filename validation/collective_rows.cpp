@@ -68,6 +68,7 @@ TimingComparison compare(const calibration::CollectiveTiming& timing) {
   if (row.skipped) return row;
   if (timing.nodes == 0) row.filled_in.push_back(fmt::format("nodes: {}", nodes));
   row.profile = timing.cluster->name;
+  row.bytes = timing.bytes;
   row.predicted = cost.time + timing.call;
   return row;
 }

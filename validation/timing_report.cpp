@@ -1,5 +1,7 @@
 #include "validation/timing_report.hpp"
 
+#include <array>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -23,6 +25,22 @@ Json row_json(const TimingComparison& row) {
           {"status", row.skipped ? "skipped" : "ok"},
           {"reason", row.reason},
           {"filled_in", row.filled_in}};
+}
+
+struct SizeClass {
+  const char* name;
+  Bytes below;
+};
+
+constexpr std::array kSizeClasses = {
+    SizeClass{"below 1 MB", Bytes(1e6)}, SizeClass{"1 to 8 MB", Bytes(8e6)},
+    SizeClass{"8 to 130 MB", Bytes(130e6)},
+    SizeClass{"from 130 MB", Bytes(std::numeric_limits<double>::infinity())}};
+
+std::size_t size_class(Bytes bytes) {
+  std::size_t index = 0;
+  while (bytes >= kSizeClasses[index].below) ++index;
+  return index;
 }
 
 }  // namespace
@@ -51,6 +69,7 @@ TimingReport report_on(std::vector<TimingComparison> rows) {
   TimingReport report;
   std::vector<calibration::ErrorSample> all;
   calibration::SamplesByName device, op, source, device_and_op;
+  std::array<std::vector<calibration::ErrorSample>, kSizeClasses.size()> sizes;
   for (const TimingComparison& row : rows) {
     if (row.skipped) {
       ++report.skipped;
@@ -63,12 +82,16 @@ TimingReport report_on(std::vector<TimingComparison> rows) {
     op[row.op].push_back(sample);
     source[row.source].push_back(sample);
     device_and_op[row.device + "  " + row.op].push_back(sample);
+    if (row.bytes > Bytes(0)) sizes[size_class(row.bytes)].push_back(sample);
   }
   report.all = calibration::summarise(all);
   report.by_device = calibration::summarise_each(device);
   report.by_op = calibration::summarise_each(op);
   report.by_source = calibration::summarise_each(source);
   report.by_device_and_op = calibration::summarise_each(device_and_op);
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    if (!sizes[i].empty())
+      report.by_size.emplace_back(kSizeClasses[i].name, calibration::summarise(sizes[i]));
   report.rows = std::move(rows);
   return report;
 }
@@ -83,6 +106,8 @@ nlohmann::ordered_json to_json(const TimingReport& report) {
   summary["by_op"] = to_json(report.by_op);
   summary["by_device_and_op"] = to_json(report.by_device_and_op);
   summary["by_source"] = to_json(report.by_source);
+  if (!report.by_size.empty()) summary["by_size"] = Json::object();
+  for (const auto& [name, errors] : report.by_size) summary["by_size"][name] = to_json(errors);
   return {{"rows", std::move(rows)}, {"summary", std::move(summary)}};
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "calibration/error_statistics.hpp"
@@ -28,6 +29,8 @@ struct TimingComparison {
   // The profile that it was predicted with.
   std::string profile;
   Seconds measured, predicted;
+  // Of a collective; 0 of a kernel.
+  Bytes bytes;
   bool skipped = false;
   // Why the row was skipped.
   std::string reason;
@@ -45,6 +48,9 @@ struct TimingReport {
   calibration::ErrorsByName by_device, by_op, by_source;
   // Named "DEVICE  OP".
   calibration::ErrorsByName by_device_and_op;
+  // Of collectives, from the smallest class that has rows to the largest. Latency rules the smallest
+  // one, the bandwidth of links the largest.
+  std::vector<std::pair<std::string, calibration::ErrorSummary>> by_size;
   std::map<std::string, std::size_t> skipped_by_reason;
 };
 

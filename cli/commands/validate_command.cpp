@@ -40,8 +40,9 @@ std::string shortened(const std::string& text) {
   return text.size() <= kLongestName ? text : text.substr(0, kLongestName - 1) + "…";
 }
 
-void add_timing_summaries(Page& page, const std::string& what,
-                          const calibration::ErrorsByName& summaries) {
+// `summaries`: names and their errors.
+template <class Summaries>
+void add_timing_summaries(Page& page, const std::string& what, const Summaries& summaries) {
   if (summaries.empty()) return;
   Table table = error_table(what);
   for (const auto& [name, summary] : summaries) add_errors(table, shortened(name), summary);
@@ -90,6 +91,7 @@ ExitCode validate_timings(const TimingOptions& options, const CommonOptions& com
   Table overall = error_table("absolute error of the time");
   add_errors(overall, kernels ? "all kernels" : "all collectives", report.all);
   page.table(overall);
+  add_timing_summaries(page, "size", report.by_size);
   add_timing_summaries(page, kernels ? "device and op" : "device and collective",
                        report.by_device_and_op);
   add_timing_summaries(page, "device", report.by_device);

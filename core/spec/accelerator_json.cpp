@@ -65,6 +65,9 @@ void describe_rates(KernelEfficiency& efficiency, FieldVisitor& fields) {
                 "peak, forward");
   fields.number("attention_backward_ratio", efficiency.attention_backward, kRatio, kTypical,
                 "the same of the backward pass");
+  fields.number("softmax_overlap_ratio", efficiency.softmax_overlap, kRatioOrZero, kOmissible,
+                "share of the shorter one of a score's products and its softmax that runs beside "
+                "the longer one ([model](../models/attention.md))");
 }
 
 void describe_efficiency(AcceleratorSpec& accelerator, FieldVisitor& fields) {
@@ -135,6 +138,11 @@ void describe(AcceleratorSpec& accelerator, FieldVisitor& fields) {
   fields.number("vector_fp32_flop_per_s", accelerator.vector_fp32, kPositive,
                 derived(kReported, half / 16.0, "a sixteenth of the 16-bit matrix peak"),
                 "peak in fp32 outside of the matrix units");
+  fields.number(
+      "exponentials_per_s", accelerator.exponentials_per_s, kPositive, kOmissible,
+      "peak of exponentials on the special-function units, at the clock of the matrix "
+      "peaks, which limits the softmax of attention ([model](../models/attention.md)); left out "
+      "where it is not known");
   fields.section("memory", kRequired, "device memory and cache",
                  [&] { describe_memory(accelerator, fields); });
   fields.integer("compute_units", accelerator.compute_units, {1, 1'000'000},

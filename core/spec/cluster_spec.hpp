@@ -51,6 +51,7 @@ struct KernelEfficiency {
   double memory = 0.85;
   double attention_forward = 0.60;
   double attention_backward = 0.50;
+  double softmax_overlap = 0.0;
   Seconds kernel_overhead = microseconds(2.0);
   Seconds gemm_overhead = microseconds(3.0);
   double wave_loss = 0.4;
@@ -76,6 +77,7 @@ struct AcceleratorSpec {
   std::vector<std::string> aliases;
   MatrixPeaks matrix;
   FlopPerSecond vector_fp32;
+  double exponentials_per_s = 0.0;
   Bytes memory;
   BytesPerSecond memory_bandwidth;
   Bytes l2_cache;

@@ -21,6 +21,18 @@ constexpr bool casts_operands(Precision precision) {
   return precision == Precision::Fp8 || precision == Precision::Nvfp4;
 }
 
+// The scales of FP8 operands.
+enum class Fp8Recipe : std::uint8_t {
+  Delayed,     // one scale for a tensor, from the largest values of earlier steps
+  Tensorwise,  // one scale for a tensor, from its own largest value
+  Rowwise,     // one scale for a row and one for a column
+  Blockwise,   // one scale for 128 elements or 128 x 128, in fp32 (DeepSeek-V3)
+  Mxfp8,       // one scale of 8 bits for 32 elements (OCP Microscaling)
+};
+constexpr auto enum_names(Fp8Recipe) {
+  return std::array{"delayed", "tensorwise", "rowwise", "blockwise", "mxfp8"};
+}
+
 // Bytes that one element takes in memory. TF32 is a way to multiply fp32 data.
 constexpr Bytes storage_bytes(Precision precision) {
   return Bytes(precision == Precision::Fp32 || precision == Precision::Tf32 ? 4.0 : 2.0);

@@ -89,8 +89,19 @@ void describe_fusion(StackFusion& fusion, FieldVisitor& fields) {
   fields.boolean("grouped_gemm", fusion.grouped_gemm, kOmissible,
                  "one kernel computes the GEMMs of all experts of a rank; otherwise the library "
                  "runs them one by one");
+  fields.boolean("grouped_mlp", fusion.grouped_mlp, kOmissible,
+                 "in formats of 8 and 4 bits the kernel of a rank's experts also computes their "
+                 "activation function, forward and backward, and casts its result for the next "
+                 "product");
   fields.boolean("expert_bias", fusion.expert_bias, kOmissible,
                  "biases of experts and limits of their activation need no kernels of their own");
+  fields.boolean("fp8_attention", fusion.fp8_attention, kOmissible,
+                 "training in formats of 8 and 4 bits runs the products of fused attention in FP8 "
+                 "(Transformer Engine's `fp8_dpa`), which otherwise stay in 16 bits");
+  fields.choice(
+      "fp8_recipe", fusion.fp8_recipe, kOmissible,
+      "the scales of FP8 operands; those of mxfp8 are kernels of their own for each expert "
+      "([model](../models/lowering.md))");
   fields.number("attention_kernel_ratio", fusion.attention_kernel_ratio, kKernelRatio, kOmissible,
                 "speed of the stack's fused attention over the accelerator's "
                 "`attention_*_ratio`");

@@ -42,10 +42,13 @@ struct StackFusion {
   bool optimizer = true;
   bool wgrad_accumulation = true;
   bool grouped_gemm = false;
+  bool grouped_mlp = false;
   bool expert_bias = true;
+  bool fp8_attention = false;
+  Fp8Recipe fp8_recipe = Fp8Recipe::Delayed;
   double attention_kernel_ratio = 1.0;
   double hopper_attention_kernel_ratio = 1.0;
-  double linear_attention_kernel_ratio = 0.4;
+  double linear_attention_kernel_ratio = 0.22;
 
   bool operator==(const StackFusion&) const = default;
 };

@@ -8,9 +8,13 @@
 namespace shardwright::sim {
 namespace {
 
-// Fitted over A100, H100 and B200 together.
-// The d0 of a forward pass: the width of a head whose two products cost as much as its softmax.
+// Where the rate of exponentials is not known: the width of a head whose two products cost as much
+// as its softmax, fitted over A100, H100 and B200 together.
 constexpr double kSoftmaxWidth = 36.0;
+// The share of its exponentials' peak that a softmax reaches beside maximum, sum and conversion.
+constexpr double kExponentialEfficiency = 0.8;
+// The speedup of products of 8-bit elements inside of attention over that of their peak.
+constexpr double kEightBitEfficiency = 0.8;
 // The fixed cost of a block of queries, in keys.
 constexpr double kForwardStartKeys = 153.0;
 constexpr double kBackwardStartKeys = 240.0;
@@ -37,10 +41,37 @@ AttentionProblem problem_of(const AttentionWork& work) {
           work.score_share};
 }
 
-// The softmax of a score costs the same beside two products as beside five.
-double width_efficiency(const AttentionProblem& p) {
-  const double softmax = kSoftmaxWidth * kForwardProducts / p.products;
-  return p.width / (p.width + softmax) * (kReferenceWidth + softmax) / kReferenceWidth;
+// The time of a score: its products and its softmax, of which the shorter one runs beside the
+// longer one in part.
+Seconds score_time(const AcceleratorSpec& accelerator, double width, double products,
+                   double speedup) {
+  // At the clock of the peaks, which exponentials have as well, and as fast as in the largest GEMMs.
+  const FlopPerSecond peak =
+      matrix_peak(accelerator, Precision::Bf16) / accelerator.sustained_clock_ratio;
+  const double reached = accelerator.efficiency.matrix;
+  const Seconds multiplying = Flop(2.0 * width * products) / (peak * reached * speedup);
+  const double exponentials = accelerator.exponentials_per_s * kExponentialEfficiency;
+  const Seconds softmax = exponentials > 0.0
+                              ? Seconds(1.0 / exponentials)
+                              : Flop(2.0 * kSoftmaxWidth * kForwardProducts) / (peak * reached);
+  return std::max(multiplying, softmax) +
+         std::min(multiplying, softmax) * (1.0 - accelerator.efficiency.softmax_overlap);
+}
+
+// Speed of the products over that at the reference width in 16 bits.
+double score_efficiency(const AcceleratorSpec& accelerator, const AttentionProblem& p,
+                        double speedup) {
+  return p.width / kReferenceWidth * score_time(accelerator, kReferenceWidth, p.products, 1.0) /
+         score_time(accelerator, p.width, p.products, speedup);
+}
+
+// The speed of the products of attention over that in 16 bits.
+double operand_speedup(const AcceleratorSpec& accelerator, Precision precision,
+                       const StackSpec& stack) {
+  const MatrixPeaks& peaks = accelerator.matrix;
+  const bool in_fp8 = casts_operands(precision) && stack.fusion.fp8_attention;
+  if (!in_fp8 || peaks.fp8 <= FlopPerSecond(0) || peaks.bf16 <= FlopPerSecond(0)) return 1.0;
+  return std::max(1.0, peaks.fp8 / peaks.bf16 * kEightBitEfficiency);
 }
 
 Seconds rounded_max(Seconds a, Seconds b) {
@@ -81,8 +112,10 @@ KernelCost attention_cost(const AttentionWork& work, Precision precision,
   const FlopPerSecond peak =
       matrix_peak(accelerator, casts_operands(precision) ? Precision::Bf16 : precision);
   const double share = work.backward ? efficiency.attention_backward : efficiency.attention_forward;
+  const double speedup = operand_speedup(accelerator, precision, stack);
   const FlopPerSecond rate =
-      peak * std::min(1.0, share * kernel_ratio(accelerator, stack) * width_efficiency(p));
+      peak * std::min(speedup, share * kernel_ratio(accelerator, stack) *
+                                   score_efficiency(accelerator, p, speedup));
 
   const double start = work.backward ? kBackwardStartKeys : kForwardStartKeys;
   const double keys = worked_keys(p, p.kv_tokens * p.share) + start;
@@ -98,7 +131,8 @@ KernelCost attention_cost(const AttentionWork& work, Precision precision,
   const Seconds time = efficiency.kernel_overhead + std::max(busy, moving);
   const bool compute_bound = busy >= moving;
   return {time,
-          compute_bound ? work.flop() / time / peak : traffic / time / accelerator.memory_bandwidth,
+          compute_bound ? work.flop() / time / (peak * speedup)
+                        : traffic / time / accelerator.memory_bandwidth,
           compute_bound};
 }
 

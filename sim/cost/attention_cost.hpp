@@ -3,19 +3,21 @@
 // A block of queries walks over the keys and values that its mask shows:
 //
 //   time    = overhead + max((compute^4 + longest^4)^(1/4), memory)
-//   compute = scores' products * (1 + (start + diagonal) / visible) / (peak * efficiency * width)
+//   compute = scores' products * (1 + (start + diagonal) / visible) / (peak * efficiency * speed)
 //   visible = kv_tokens * score_share, the keys that a query sees on average
 //   longest = the block that sees the most keys, alone on a compute unit
-//   width   = d / (d + d0), relative to d = 128: the softmax costs the same for any head width;
-//             d0 is 36 beside the two products of the forward pass, 2/5 of it beside five
+//   speed   = d / 128 * score(128) / score(d)
+//   score   = max(products, softmax) + (1 - overlap) * min(products, softmax)
+//             products: 2 d FLOP each at the matrix peak, two in the forward pass and five backward;
+//             softmax: one exponential on the special-function units, whatever the width
 //   memory  = queries, keys, values and results once (in the backward pass gradients, too)
 //
 // `start` is a block's fixed cost in keys; `diagonal` are the masked keys that share a tile with
 // visible ones, none without a mask. Where values are narrower than queries (MLA), kernels pad
 // them. `attention_kernel_ratio` of the StackSpec (`hopper_attention_kernel_ratio` on Hopper and
 // Blackwell) says how far the stack's kernels are from the device's best.
-// Sources: FlashAttention-2 and -3 (arXiv 2307.08691, 2407.08608) and the measurements in
-// measurements/kernels.jsonl. Known to be off: kernels shorter than 0.1 ms.
+// Sources: FlashAttention-2, -3 and -4 (arXiv 2307.08691, 2407.08608, 2603.05451) and the
+// measurements in measurements/kernels.jsonl. Known to be off: kernels shorter than 0.1 ms.
 #pragma once
 
 #include "core/op/op.hpp"
@@ -29,7 +31,7 @@ namespace shardwright::sim {
 // Hopper and later: matrix units that work asynchronously and need attention kernels of their own.
 bool has_asynchronous_matrix_units(const AcceleratorSpec& accelerator);
 
-// Attention stays in bf16 in fp8 training, as its inputs are.
+// Attention stays in bf16 in fp8 training, as its inputs are, unless the stack runs it in fp8.
 KernelCost attention_cost(const AttentionWork& work, Precision precision,
                           const AcceleratorSpec& accelerator, const StackSpec& stack);
 

@@ -44,6 +44,23 @@ TEST(CollectiveTimings, ShippedClustersReachThePublishedTolerance) {
   EXPECT_LE(report.all.p90_abs, 0.35);
 }
 
+// Latency rules small messages and links the large ones: none may hide behind the other.
+TEST(CollectiveTimings, EachSizeClassReachesItsTolerance) {
+  const TimingReport report = validate_collectives(shipped_file("collectives"));
+  std::vector<std::string> names;
+  std::size_t counted = 0;
+  for (const auto& [name, errors] : report.by_size) {
+    names.push_back(name);
+    counted += errors.n;
+    const bool small = name == "below 1 MB" || name == "1 to 8 MB";
+    EXPECT_LE(errors.median_abs, small ? 0.20 : 0.09) << name;
+    EXPECT_LE(errors.p90_abs, small ? 0.60 : 0.25) << name;
+  }
+  EXPECT_THAT(names, testing::ElementsAre("below 1 MB", "1 to 8 MB", "8 to 130 MB", "from 130 MB"));
+  EXPECT_EQ(counted, report.all.n);
+  EXPECT_TRUE(validate_kernels(shipped_file("kernels")).by_size.empty());
+}
+
 json gemm() {
   return json::parse(R"({"id": "gemm", "source": {"title": "An example"}, "device": "H100",
     "op": "gemm bf16", "accelerator": "h100-sxm", "precision": "bf16",

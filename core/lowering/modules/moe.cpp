@@ -7,6 +7,7 @@
 // one. The load of an op says how much more work the rank has that a learned router loads the most.
 #include <algorithm>
 #include <cmath>
+#include <variant>
 
 #include "core/lowering/modules/expert_load.hpp"
 #include "core/lowering/modules/modules.hpp"
@@ -49,13 +50,29 @@ Experts local_experts(const BlockWriter& w) {
   return e;
 }
 
+double elements_within(const Experts& e) {
+  return static_cast<double>(e.rows * e.width);
+}
+
+// True if the experts' GEMMs compute the activation function and cast its results.
+bool fuses_activation(const BlockWriter& w) {
+  return w.stack.fusion.grouped_mlp && casts_operands(w.precision);
+}
+
+// True if each expert has casts of its own.
+bool scales_by_expert(const BlockWriter& w) {
+  return w.precision == Precision::Fp8 && w.stack.fusion.fp8_recipe == Fp8Recipe::Mxfp8 &&
+         !w.stack.fusion.grouped_gemm;
+}
+
 // Marks the ops from number `first` on as work on the tokens that the rank's experts received. If
 // the stack does not fuse them, each expert has a kernel of its own.
 void mark_expert_ops(const BlockWriter& w, const Experts& e, std::size_t first) {
   for (std::size_t i = first; i < w.ops.size(); ++i) {
     Op& op = w.ops[i];
     op.load = e.load;
-    const bool per_expert = op.kind == OpKind::GroupedGemm || op.kind == OpKind::Cast;
+    const bool per_expert =
+        op.kind == OpKind::GroupedGemm || (op.kind == OpKind::Cast && !scales_by_expert(w));
     if (per_expert && !w.stack.fusion.grouped_gemm)
       op.further_launches = static_cast<std::int32_t>(e.count - 1);
   }
@@ -97,6 +114,25 @@ void write_router_backward(const BlockWriter& w, TensorRef in, TensorRef in_grad
           w.of_layer({"moe.router"}));
   w.weight_gradient("router.wgrad", {.m = experts, .n = hidden, .k = tokens}, {score_gradient, in},
                     w.of_layer({"moe.router"}));
+}
+
+// Casts an operand of the experts' GEMMs. The scales of MXFP8 are those of each expert's own rows:
+// as many kernels as experts, and for each product one more for either operand, which brings its scales
+// into the order that the matrix units read them in (Transformer Engine's split_quantize and
+// swizzle_scaling_factors).
+void write_expert_cast(const BlockWriter& w, const Experts& e, const std::string& name,
+                       double elements, TensorRef tensor) {
+  write_cast(w, name, elements, tensor);
+  if (!scales_by_expert(w)) return;
+  std::get<MemoryWork>(w.ops.back().work).kernels = e.count;
+}
+
+void write_scale_order(const BlockWriter& w, const Experts& e, const std::string& name,
+                       double elements, TensorRef tensor) {
+  if (!scales_by_expert(w)) return;
+  const double scales = elements / 32.0 / w.shape.element;
+  w.memory_op(name + ".scales", OpKind::Cast, 2.0 * scales, 2.0 * scales, {tensor}, {tensor},
+              2 * e.count);
 }
 
 // Sends tokens to the ranks of their experts, or back.
@@ -156,11 +192,11 @@ void write_bias(const BlockWriter& w, const Experts& e, TensorRef rows) {
       .further_launches = static_cast<std::int32_t>((backward ? 5 : 2) * e.count);
 }
 
-// One of the experts' GEMMs, on operands that are cast before it.
+// One of the experts' GEMMs.
 void write_expert_gemm(const BlockWriter& w, const Experts& e, const std::string& name,
-                       const std::string& operand, std::int64_t n, std::int64_t k, TensorRef in,
-                       TensorRef out, std::vector<std::string> parameters) {
-  write_cast(w, operand, static_cast<double>(e.rows * k), in);
+                       std::int64_t n, std::int64_t k, TensorRef in, TensorRef out,
+                       std::vector<std::string> parameters) {
+  write_scale_order(w, e, name, static_cast<double>(e.rows * k), in);
   w.apply(w.gemm(name, {.m = e.rows, .n = n, .k = k, .groups = e.count}, {in}, {out}),
           std::move(parameters));
 }
@@ -168,6 +204,7 @@ void write_expert_gemm(const BlockWriter& w, const Experts& e, const std::string
 void write_expert_weight_gradient(const BlockWriter& w, const Experts& e, const std::string& name,
                                   std::int64_t n, std::int64_t k, TensorRef in,
                                   TensorRef out_gradient, std::vector<std::string> parameters) {
+  write_scale_order(w, e, name, static_cast<double>(e.rows * k), in);
   // The rows, which are the inner dimension here, are shared out among the experts.
   w.weight_gradient(name, {.m = n, .n = k, .k = e.rows, .groups = e.count, .groups_share_k = true},
                     {in, out_gradient}, std::move(parameters));
@@ -184,12 +221,18 @@ std::vector<std::string> expert_down_parameters(const BlockWriter& w) {
 void write_experts_forward(const BlockWriter& w, const Experts& e, TensorRef out) {
   const std::size_t first = w.ops.size();
   const std::int64_t hidden = w.shape.hidden;
-  write_expert_gemm(w, e, "experts.up", "experts.up.input", e.up_width, hidden, e.received, e.up,
+  const bool fused = fuses_activation(w);
+  write_expert_cast(w, e, "experts.up.input", e.received_elements, e.received);
+  write_expert_gemm(w, e, "experts.up", e.up_width, hidden, e.received, e.up,
                     expert_up_parameters(w));
-  write_clamp(w, e, e.up);
-  write_activation_forward(w, "experts.activation", static_cast<double>(e.rows * e.width), e.up,
-                           e.activated);
-  write_expert_gemm(w, e, "experts.down", "experts.down.input", hidden, e.width, e.activated, out,
+  if (fused) {
+    w.ops.back().writes.push_back(e.activated);
+  } else {
+    write_clamp(w, e, e.up);
+    write_activation_forward(w, "experts.activation", elements_within(e), e.up, e.activated);
+    write_expert_cast(w, e, "experts.down.input", elements_within(e), e.activated);
+  }
+  write_expert_gemm(w, e, "experts.down", hidden, e.width, e.activated, out,
                     expert_down_parameters(w));
   write_bias(w, e, out);
   mark_expert_ops(w, e, first);
@@ -199,20 +242,26 @@ void write_experts_backward(const BlockWriter& w, const Experts& e, TensorRef ou
                             TensorRef in_gradient) {
   const std::size_t first = w.ops.size();
   const std::int64_t hidden = w.shape.hidden;
-  const auto elements = static_cast<double>(e.rows * e.width);
-  const TensorRef activated_gradient = w.temporary("experts.activation.gradient", elements);
-  const TensorRef up_gradient =
-      w.temporary("experts.up.gradient", static_cast<double>(e.rows * e.up_width));
+  const bool fused = fuses_activation(w);
+  const double up_elements = static_cast<double>(e.rows * e.up_width);
+  const TensorRef up_gradient = w.temporary("experts.up.gradient", up_elements);
+  const TensorRef activated_gradient =
+      fused ? up_gradient : w.temporary("experts.activation.gradient", elements_within(e));
   write_bias(w, e, out_gradient);
-  write_expert_gemm(w, e, "experts.down.dgrad", "experts.down.gradient", e.width, hidden,
-                    out_gradient, activated_gradient, expert_down_parameters(w));
+  write_expert_cast(w, e, "experts.down.gradient", e.received_elements, out_gradient);
+  write_expert_gemm(w, e, "experts.down.dgrad", e.width, hidden, out_gradient, activated_gradient,
+                    expert_down_parameters(w));
+  if (fused) w.ops.back().reads.push_back(e.up);
   write_expert_weight_gradient(w, e, "experts.down.wgrad", hidden, e.width, e.activated,
                                out_gradient, expert_down_parameters(w));
-  write_activation_backward(w, "experts.activation", elements, e.up, activated_gradient,
-                            up_gradient);
-  write_clamp(w, e, up_gradient);
-  write_expert_gemm(w, e, "experts.up.dgrad", "experts.up.gradient", hidden, e.up_width,
-                    up_gradient, in_gradient, expert_up_parameters(w));
+  if (!fused) {
+    write_activation_backward(w, "experts.activation", elements_within(e), e.up, activated_gradient,
+                              up_gradient);
+    write_clamp(w, e, up_gradient);
+    write_expert_cast(w, e, "experts.up.gradient", up_elements, up_gradient);
+  }
+  write_expert_gemm(w, e, "experts.up.dgrad", hidden, e.up_width, up_gradient, in_gradient,
+                    expert_up_parameters(w));
   write_expert_weight_gradient(w, e, "experts.up.wgrad", e.up_width, hidden, e.received,
                                up_gradient, expert_up_parameters(w));
   mark_expert_ops(w, e, first);

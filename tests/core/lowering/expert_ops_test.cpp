@@ -1,6 +1,8 @@
 // Kernels of their own handle the tokens of experts, by stack and by model.
 #include <gtest/gtest.h>
 
+#include <variant>
+
 #include "core/lowering/lowering.hpp"
 #include "core/program/validate.hpp"
 #include "tests/core/lowering/random_lowering.hpp"
@@ -88,6 +90,47 @@ TEST(ExpertOps, AnUnfusedBiasMovesTheRowsThreeTimesForward) {
       EXPECT_EQ(work.written.value(), 3.0 * kRows);
     }
   }
+}
+
+LoweringCase cast_case(Fp8Recipe recipe) {
+  LoweringCase made = expert_case();
+  made.plan.precision = Precision::Fp8;
+  made.stack.fusion.fp8_recipe = recipe;
+  return made;
+}
+
+// Four experts of a rank, six products: each expert's operands are cast apart, and the scales of both
+// operands of each product are put into the order of the matrix units, a byte for 32 elements.
+TEST(ExpertOps, ScalesOfMxfp8AreKernelsForEachExpertUnlessOneKernelComputesAll) {
+  LoweringCase made = cast_case(Fp8Recipe::Mxfp8);
+  int casts = 0, orders = 0;
+  for (const Block& block : made.lower().blocks) {
+    for (const Op& op : block.ops) {
+      if (op.kind != OpKind::Cast || op.name.find("experts.") == std::string::npos) continue;
+      const bool order = op.name.find(".scales") != std::string::npos;
+      EXPECT_EQ(std::get<MemoryWork>(op.work).kernels, order ? 8 : 4) << op.name;
+      EXPECT_EQ(op.further_launches, 0);
+      ++(order ? orders : casts);
+    }
+  }
+  EXPECT_EQ(casts, 4);
+  EXPECT_EQ(orders, 6);
+  made.stack.fusion.grouped_gemm = true;
+  EXPECT_EQ(find_ops(made, ".scales").ops, 0);
+  EXPECT_EQ(find_ops(cast_case(Fp8Recipe::Delayed), ".scales").ops, 0);
+}
+
+// The epilogue of a GEMM has the activation function's operands in registers.
+TEST(ExpertOps, AKernelForTheWholeExpertHidesItsActivationAndTheirCasts) {
+  LoweringCase made = cast_case(Fp8Recipe::Mxfp8);
+  made.stack.fusion.grouped_gemm = made.stack.fusion.grouped_mlp = true;
+  for (const char* hidden : {"experts.activation", "experts.limit", "experts.down.input.cast",
+                             "experts.up.gradient.cast"})
+    EXPECT_EQ(find_ops(made, hidden).ops, 0) << hidden;
+  EXPECT_EQ(find_ops(made, "experts.up.input.cast").ops, 1);
+  EXPECT_EQ(find_ops(made, "experts.down.gradient.cast").ops, 1);
+  made.plan.precision = Precision::Bf16;
+  EXPECT_EQ(find_ops(made, "experts.activation").ops, 2);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/spec/profile_library.hpp"
 #include "tests/sim/cost/shipped_hardware.hpp"
 
 namespace shardwright::sim {
@@ -94,6 +95,7 @@ RC_GTEST_PROP(KernelCost, TwiceTheMachineTakesHalfTheTime, ()) {
         &twice.matrix.fp8, &twice.matrix.fp4, &twice.vector_fp32})
     *peak *= 2.0;
   twice.memory_bandwidth *= 2.0;
+  twice.exponentials_per_s *= 2.0;
   for (Seconds* time : {&twice.efficiency.kernel_overhead, &twice.efficiency.gemm_overhead,
                         &twice.efficiency.power_delay})
     *time *= 0.5;
@@ -207,6 +209,76 @@ TEST(KernelCost, AMaskNeverMakesAttentionSlower) {
         EXPECT_LE(attention_time(work, device), full) << tokens << " tokens, width " << width;
       }
     }
+  }
+}
+
+AttentionWork causal_heads(std::int64_t width, bool backward = false) {
+  return {.batch = 2,
+          .heads = 32,
+          .kv_heads = 32,
+          .q_tokens = 16384,
+          .kv_tokens = 16384,
+          .qk_head_dim = width,
+          .v_head_dim = width,
+          .score_share = 0.5,
+          .backward = backward};
+}
+
+// Forward passes over 16,384 tokens: FlashAttention-3 of vLLM 0.24.0 on H100, TensorRT-LLM's kernels
+// on B200 (TFLOP/s, aiconfigurator).
+TEST(KernelCost, ExponentialsLimitNarrowHeadsAsMeasured) {
+  struct Measured {
+    const char* device;
+    double narrow, middle, wide;
+  };
+  for (const Measured& measured :
+       {Measured{"h100-sxm", 527.0, 676.0, 787.0}, Measured{"b200", 798.0, 1351.0, 1486.0}}) {
+    const AcceleratorSpec device = load_accelerator(measured.device);
+    const auto rate = [&](std::int64_t width) {
+      const AttentionWork work = causal_heads(width);
+      return work.flop() / attention_time(work, device);
+    };
+    EXPECT_NEAR(rate(64) / rate(128), measured.narrow / measured.middle, 0.05) << measured.device;
+    EXPECT_NEAR(rate(256) / rate(128), measured.wide / measured.middle, 0.05) << measured.device;
+  }
+}
+
+// Twice the exponentials help where the softmax limits: forward more than backward, narrow heads
+// more than wide ones, and Blackwell more than Ampere.
+TEST(KernelCost, MoreExponentialsHelpWhereTheSoftmaxLimits) {
+  const auto gain = [](const char* name, std::int64_t width, bool backward) {
+    const AcceleratorSpec device = load_accelerator(name);
+    AcceleratorSpec twice = device;
+    twice.exponentials_per_s *= 2.0;
+    // Relative to heads of 128, whose speed the profile states.
+    const AttentionWork work = causal_heads(width, backward);
+    return attention_time(work, device) / attention_time(work, twice);
+  };
+  EXPECT_GT(gain("b200", 64, false), 1.1);
+  EXPECT_LT(gain("b200", 256, false), 1.0);
+  EXPECT_GT(gain("b200", 64, false), gain("b200", 64, true));
+  EXPECT_GT(gain("b200", 64, false), gain("a100-80gb", 64, false));
+}
+
+// Where FP8 attention is on, the softmax keeps narrow heads from its gain. H100: 1.18, 1.35 and 1.55
+// times at widths of 64, 128 and 256 (TensorRT-LLM 1.3.0rc20, aiconfigurator).
+TEST(KernelCost, AttentionInFp8GainsMoreTheWiderTheHeads) {
+  const AcceleratorSpec device = load_accelerator("h100-sxm");
+  StackSpec stack;
+  const auto time = [&](std::int64_t width) {
+    return kernel_time(OpKind::Attention, causal_heads(width), Precision::Fp8, device, stack);
+  };
+  double last = 1.0;
+  for (const auto& [width, measured] :
+       {std::pair<std::int64_t, double>{64, 1.18}, {128, 1.35}, {256, 1.55}}) {
+    stack.fusion.fp8_attention = false;
+    const Seconds half = time(width);
+    EXPECT_EQ(half, attention_time(causal_heads(width), device));
+    stack.fusion.fp8_attention = true;
+    const double gained = half / time(width);
+    EXPECT_GT(gained, last);
+    EXPECT_NEAR(gained, measured, 0.12) << width;
+    last = gained;
   }
 }
 
