@@ -117,6 +117,8 @@ void check_plan_kind(Requirements& needs, const ModelSpec& model, const Plan& pl
   needs.require(known, "/plan/schedule", name_of(plan.schedule), "gpipe, 1f1b or interleaved");
   needs.require(plan.recompute != RecomputePolicy::PerOp, "/plan/recompute",
                 name_of(plan.recompute), "none, selective or full");
+  const RecomputeModules modules = plan.recompute_modules.without({RecomputeModule::CoreAttention});
+  needs.require(modules.empty(), "/plan/recompute_modules", names_of(modules), "core_attn alone");
   needs.require(!plan.offloads_optimizer(), "/plan/offload_optimizer",
                 name_of(plan.offload_optimizer), "none: states on the device");
   needs.require(!plan.offload_activations, "/plan/offload_activations", "true",

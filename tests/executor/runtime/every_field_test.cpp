@@ -150,6 +150,10 @@ const std::vector<Field<Plan>> kPlanFields = {
      [](P& p) { p.context_parallel = ContextParallelKind::AllGather; }},
     {"/recompute", kNoMatter, [](P& p) { p.recompute = RecomputePolicy::Full; }},
     {"/recompute", kNoMatter, [](P& p) { p.recompute = RecomputePolicy::Selective; }},
+    {"/recompute_modules", kRefused,
+     [](P& p) {
+       p.recompute = RecomputePolicy::Selective, p.recompute_modules = {RecomputeModule::Mlp};
+     }},
     {"/recompute_layers", kNoMatter,
      [](P& p) { p.recompute = RecomputePolicy::Full, p.recompute_layers = 1; }},
     {"/precision", kRefused, [](P& p) { p.precision = Precision::Bf16; }},
