@@ -52,7 +52,7 @@ std::vector<NamedValue> switches() {
 std::vector<NamedValue> module_bits() {
   std::vector<NamedValue> values = {{"default", 0}};
   for (const RecomputeModule module : enumerators<RecomputeModule>())
-    values.push_back({name_of(module), RecomputeModules{module}.bits()});
+    values.push_back({name_of(module), RecomputeModuleSet{module}.bits()});
   return values;
 }
 std::vector<NamedValue> optimizer_offloads() {

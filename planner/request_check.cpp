@@ -69,7 +69,7 @@ void add_choices(const Constraint& constraint, SearchLimits& limits) {
     case PlanField::RecomputeModules:
       for (const std::int64_t bits : constraint.values)
         limits.recompute_modules.push_back(
-            RecomputeModules::of_bits(static_cast<std::uint32_t>(bits)));
+            RecomputeModuleSet::of_bits(static_cast<std::uint32_t>(bits)));
       return;
     case PlanField::RecomputeLayers:
       return add_values(limits.recompute_layers, constraint);

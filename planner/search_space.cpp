@@ -80,38 +80,38 @@ bool tries(const SearchLimits& limits, RecomputePolicy policy) {
 
 // The sets of modules that are small in time for the memory that they keep: MLA's projections up, and
 // activation functions and norms of layers with experts. Of each stack those that it recomputes.
-std::vector<RecomputeModules> paying_modules(const SpaceRequest& request) {
+std::vector<RecomputeModuleSet> paying_modules(const SpaceRequest& request) {
   using enum RecomputeModule;
-  std::vector<RecomputeModules> sets;
+  std::vector<RecomputeModuleSet> sets;
   const ModelSpec& model = request.model;
   const bool latent = model.attention.kind == AttentionKind::MultiHeadLatent;
   if (latent) sets.push_back({MlaUpProjection});
   if (model.moe) sets.push_back({MoeActivation, LayerNorm});
   if (model.moe && latent) sets.back().insert(MlaUpProjection);
-  std::erase_if(sets, [&](RecomputeModules set) {
+  std::erase_if(sets, [&](RecomputeModuleSet set) {
     return !request.stack.capabilities.recompute_modules.contains_all(set);
   });
   return sets;
 }
 
 // The sets of modules that plans with selective recomputation have, each once.
-std::vector<RecomputeModules> selected_modules(const SpaceRequest& request) {
+std::vector<RecomputeModuleSet> selected_modules(const SpaceRequest& request) {
   const SearchLimits& limits = request.limits;
-  std::vector<RecomputeModules> sets;
+  std::vector<RecomputeModuleSet> sets;
   if (!tries(limits, RecomputePolicy::Selective)) return sets;
   if (limits.usual_recompute_modules) {
     // A core that is one kernel keeps next to nothing that could be recomputed.
     const bool same_as_none = request.stack.fusion.flash_attention &&
                               tries(limits, RecomputePolicy::None) &&
                               request.stack.capabilities.selective_recompute ==
-                                  RecomputeModules{RecomputeModule::CoreAttention};
+                                  RecomputeModuleSet{RecomputeModule::CoreAttention};
     if (!same_as_none) sets.emplace_back();
-    for (const RecomputeModules set : paying_modules(request)) {
+    for (const RecomputeModuleSet set : paying_modules(request)) {
       if (same_as_none || set != request.stack.capabilities.selective_recompute)
         sets.push_back(set);
     }
   }
-  for (const RecomputeModules set : limits.recompute_modules) {
+  for (const RecomputeModuleSet set : limits.recompute_modules) {
     if (std::find(sets.begin(), sets.end(), set) == sets.end()) sets.push_back(set);
   }
   return sets;
@@ -119,7 +119,7 @@ std::vector<RecomputeModules> selected_modules(const SpaceRequest& request) {
 
 // Appends `cut` once for each kind of layer in which its plans differ.
 void append_cuts(const SpaceRequest& request, Plan cut, std::vector<Plan>& cuts) {
-  const auto append = [&](RecomputePolicy policy, int zero_stage, RecomputeModules modules = {}) {
+  const auto append = [&](RecomputePolicy policy, int zero_stage, RecomputeModuleSet modules = {}) {
     cut.recompute = policy;
     cut.recompute_modules = modules;
     cut.recompute_layers = policy == RecomputePolicy::Full ? 1 : 0;
@@ -127,12 +127,12 @@ void append_cuts(const SpaceRequest& request, Plan cut, std::vector<Plan>& cuts)
     cuts.push_back(cut);
   };
   const SearchLimits& limits = request.limits;
-  const std::vector<RecomputeModules> modules = selected_modules(request);
+  const std::vector<RecomputeModuleSet> sets = selected_modules(request);
   for (const int zero_stage : {0, 3}) {
     if (zero_stage == 0 ? !tries_zero_below_3(limits) : !tries_zero_3(limits)) continue;
     if (tries(limits, RecomputePolicy::None) || tries(limits, RecomputePolicy::Full))
       append(RecomputePolicy::Full, zero_stage);
-    for (const RecomputeModules set : modules) append(RecomputePolicy::Selective, zero_stage, set);
+    for (const RecomputeModuleSet set : sets) append(RecomputePolicy::Selective, zero_stage, set);
     if (tries(limits, RecomputePolicy::PerOp)) append(RecomputePolicy::PerOp, zero_stage);
   }
 }

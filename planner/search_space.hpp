@@ -56,7 +56,7 @@ struct SearchLimits {
   // the model.
   bool usual_recompute_modules = true;
   // Further sets; an empty one is what the stack means by selective recomputation.
-  std::vector<RecomputeModules> recompute_modules;
+  std::vector<RecomputeModuleSet> recompute_modules;
   // Also full recomputation of a quarter, half and three quarters of a chunk.
   bool partial_recompute = true;
   // Also ZeRO-3 over the data-parallel ranks of a node (HSDP).

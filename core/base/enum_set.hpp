@@ -17,13 +17,13 @@ class EnumSet {
 
  public:
   constexpr EnumSet() = default;
-  constexpr EnumSet(std::initializer_list<E> members) {
-    for (const E member : members) insert(member);
+  constexpr EnumSet(std::initializer_list<E> listed) {
+    for (const E member : listed) insert(member);
   }
   // The inverse of `bits()`.
-  static constexpr EnumSet of_bits(std::uint32_t bits) {
+  static constexpr EnumSet of_bits(std::uint32_t number) {
     EnumSet set;
-    set.bits_ = bits;
+    set.bits_ = number;
     return set;
   }
 

@@ -42,7 +42,7 @@ constexpr auto enum_names(RecomputeModule) {
   return std::array{"core_attn", "moe_act", "layernorm",      "mla_up_proj",
                     "mlp",       "moe",     "shared_experts", "mlp_act"};
 }
-using RecomputeModules = EnumSet<RecomputeModule>;
+using RecomputeModuleSet = EnumSet<RecomputeModule>;
 
 // The way in which context parallelism moves keys and values.
 enum class ContextParallelKind : std::uint8_t {
@@ -105,7 +105,7 @@ struct Plan {
   ScheduleKind schedule = ScheduleKind::OneFOneB;
   ContextParallelKind context_parallel = ContextParallelKind::Ring;
   RecomputePolicy recompute = RecomputePolicy::None;
-  RecomputeModules recompute_modules;
+  RecomputeModuleSet recompute_modules;
   std::int64_t recompute_layers = 0;
   Precision precision = Precision::Bf16;
   OverlapSwitches overlap;

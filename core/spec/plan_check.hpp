@@ -75,7 +75,7 @@ enum class PlanRule : std::uint8_t {
 Bytes offloaded_states(const ModelSpec& model, const Plan& plan);
 
 // The modules that the layers of the model have.
-RecomputeModules recomputable_modules(const ModelSpec& model);
+RecomputeModuleSet recomputable_modules(const ModelSpec& model);
 
 // "world_size", "kv_heads", …: for counts and tables.
 const char* name_of(PlanRule rule);

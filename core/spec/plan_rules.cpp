@@ -490,8 +490,8 @@ static_assert(in_order());
 
 }  // namespace
 
-RecomputeModules recomputable_modules(const ModelSpec& model) {
-  RecomputeModules has = {RecomputeModule::CoreAttention, RecomputeModule::LayerNorm};
+RecomputeModuleSet recomputable_modules(const ModelSpec& model) {
+  RecomputeModuleSet has = {RecomputeModule::CoreAttention, RecomputeModule::LayerNorm};
   if (model.attention.kind == AttentionKind::MultiHeadLatent)
     has.insert(RecomputeModule::MlaUpProjection);
   if (has_dense_layers(model)) {

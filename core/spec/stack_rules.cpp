@@ -198,17 +198,17 @@ std::string say_partial_recompute(const Pair&) {
 
 // Megatron Core refuses to recompute shared experts that overlap the exchange of tokens
 // (transformer_config.py).
-bool shared_experts_hold(const Pair& p, RecomputeModules modules) {
+bool shared_experts_hold(const Pair& p, RecomputeModuleSet modules) {
   return !modules.contains(RecomputeModule::SharedExperts) || !p.plan.overlap.expert_parallel;
 }
 
 bool recompute_modules_hold(const Pair& p) {
-  const RecomputeModules modules = recomputed_modules(p.stack, p.plan);
+  const RecomputeModuleSet modules = recomputed_modules(p.stack, p.plan);
   return p.stack.recompute_modules.contains_all(modules) && shared_experts_hold(p, modules);
 }
 
 std::string say_recompute_modules(const Pair& p) {
-  const RecomputeModules modules = recomputed_modules(p.stack, p.plan);
+  const RecomputeModuleSet modules = recomputed_modules(p.stack, p.plan);
   if (!shared_experts_hold(p, modules))
     return "does not recompute shared experts that overlap the exchange of tokens";
   return fmt::format("does not recompute {} alone (it recomputes {})", names_of(modules),

@@ -156,8 +156,8 @@ struct StackCapabilities {
   bool hybrid_sharding = true;
   bool expert_tensor_parallel = true;
   bool partial_recompute = true;
-  RecomputeModules recompute_modules = {RecomputeModule::CoreAttention};
-  RecomputeModules selective_recompute = {RecomputeModule::CoreAttention};
+  RecomputeModuleSet recompute_modules = {RecomputeModule::CoreAttention};
+  RecomputeModuleSet selective_recompute = {RecomputeModule::CoreAttention};
   bool replicated_kv_heads = true;
   bool shared_embedding_in_pipeline = true;
   bool pipeline_inside_data = true;
@@ -192,7 +192,7 @@ struct StackSpec {
 
 // The modules that the backward pass of the plan runs again: those of the plan, or what the stack
 // means by selective recomputation. Without it there are none.
-inline RecomputeModules recomputed_modules(const StackCapabilities& stack, const Plan& plan) {
+inline RecomputeModuleSet recomputed_modules(const StackCapabilities& stack, const Plan& plan) {
   if (plan.recompute != RecomputePolicy::Selective) return {};
   return plan.recompute_modules.empty() ? stack.selective_recompute : plan.recompute_modules;
 }

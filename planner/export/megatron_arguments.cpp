@@ -188,10 +188,10 @@ void add_recomputation(const Scenario& scenario, ArgumentList& arguments, PlanEx
   if (plan.recompute == RecomputePolicy::None) return;
   arguments.add("--recompute-granularity", name_of(plan.recompute));
   if (plan.recompute == RecomputePolicy::Selective) {
-    const RecomputeModules modules = recomputed_modules(scenario.stack.capabilities, plan);
+    const RecomputeModuleSet modules = recomputed_modules(scenario.stack.capabilities, plan);
     if (modules.contains(RecomputeModule::MlpActivation))
       result.refuse("recompute_modules", "mlp_act", "modules of Megatron Core, as mlp");
-    return arguments.add("--recompute-modules", names_of(modules, " "));
+    return arguments.add("--recompute-modules " + names_of(modules, " "));
   }
   arguments.add("--recompute-method", plan.recompute_layers > 0 ? "block" : "uniform");
   arguments.add("--recompute-num-layers", plan.recompute_layers > 0 ? plan.recompute_layers : 1);

@@ -281,8 +281,12 @@ void write_attention_forward(const BlockWriter& w, std::int64_t layer, TensorRef
 void write_attention_backward(const BlockWriter& w, std::int64_t layer, TensorRef in,
                               TensorRef out_gradient, TensorRef in_gradient) {
   const Linear projection = output_projection(w, {});
+  const std::size_t first = w.ops.size();
   if (w.reruns(RecomputeModule::MlaUpProjection)) write_latent_up_forward(w.again(), in);
+  w.start_at_gradient(first, out_gradient);
+  const std::size_t first_of_core = w.ops.size();
   if (w.reruns(RecomputeModule::CoreAttention)) write_core(w.again(), layer);
+  w.start_at_gradient(first_of_core, out_gradient);
   const bool gated = w.model.attention.output_gate;
   const TensorRef core_gradient =
       w.temporary(gated ? "attention.gated.gradient" : "attention.core.gradient",

@@ -35,6 +35,12 @@ BlockWriter BlockWriter::again() const {
   return writer;
 }
 
+void BlockWriter::start_at_gradient(std::size_t first, TensorRef gradient) const {
+  if (first == ops.size() || ops[first].stream == Stream::Compute) return;
+  ops[first].after_kernels = true;
+  ops[first].reads.push_back(gradient);
+}
+
 Op& BlockWriter::append(std::string_view name, OpKind kind, Work work, std::vector<TensorRef> reads,
                         std::vector<TensorRef> writes) const {
   Op& op = ops.emplace_back();

@@ -229,10 +229,12 @@ void write_expert_activation_again(const BlockWriter& w, const Experts& e) {
   mark_expert_ops(w, e, first);
 }
 
-void write_shared_experts_again(const BlockWriter& w, TensorRef in) {
+void write_shared_experts_again(const BlockWriter& w, TensorRef in, TensorRef out_gradient) {
   if (!w.reruns(RecomputeModule::SharedExperts) || w.reruns(RecomputeModule::Moe)) return;
+  const std::size_t first = w.ops.size();
   write_shared_up_forward(w.again(), in);
   write_shared_down_forward(w.again(), in);
+  w.start_at_gradient(first, out_gradient);
 }
 
 // If stack and plan overlap expert parallelism, the first half of the shared experts runs while
@@ -286,7 +288,7 @@ void write_moe_backward(const BlockWriter& w, TensorRef in, TensorRef out_gradie
   const TensorRef permuted =
       e.moves ? w.temporary("experts.permuted.gradient", e.routed) : received;
   std::vector<TensorRef> shared;
-  if (has_shared_experts(w.model)) write_shared_experts_again(w, in);
+  if (has_shared_experts(w.model)) write_shared_experts_again(w, in, out_gradient);
   if (before) {
     write_shared_down_backward(w, in, out_gradient);
     shared = {write_shared_up_backward(w, in)};

@@ -103,7 +103,7 @@ double layer_weights(const LoweringCase& made, std::int64_t layer) {
 double rerun_weights(const LoweringCase& made, std::int64_t layer) {
   if (made.plan.recompute != RecomputePolicy::Selective) return 0.0;
   const LayerParts parts = made.model.parts_of(layer);
-  const RecomputeModules modules = made.plan.recompute_modules;
+  const RecomputeModuleSet modules = made.plan.recompute_modules;
   const bool sparse = parts.ffn == LayerFfn::Experts;
   const bool latent = parts.mixer == LayerMixer::Attention &&
                       made.model.attention.kind == AttentionKind::MultiHeadLatent;

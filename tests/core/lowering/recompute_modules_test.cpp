@@ -27,7 +27,7 @@ struct Run {
     plan.seq_len = 4096;
   }
 
-  BlockSet blocks(RecomputeModules modules) {
+  BlockSet blocks(RecomputeModuleSet modules) {
     plan.recompute = modules.empty() ? RecomputePolicy::None : RecomputePolicy::Selective;
     plan.recompute_modules = modules;
     return make_blocks(model, plan, stack);
@@ -39,11 +39,11 @@ double kept(const BlockSet& blocks, std::size_t kind) {
   return kept_bytes(blocks.blocks[blocks.kept[kind].forward], blocks.tensors).value();
 }
 
-double saved(RecomputeModules modules, std::size_t kind) {
+double saved(RecomputeModuleSet modules, std::size_t kind) {
   return kept(Run().blocks({}), kind) - kept(Run().blocks(modules), kind);
 }
 
-std::set<std::string> rerun(RecomputeModules modules, std::size_t kind) {
+std::set<std::string> rerun(RecomputeModuleSet modules, std::size_t kind) {
   const BlockSet blocks = Run().blocks(modules);
   std::set<std::string> names;
   for (const Op& op : blocks.blocks[blocks.kept[kind].backward].ops)
@@ -84,9 +84,9 @@ TEST(RecomputedModules, SaveWhatTheirBackwardPassNeedsBeyondTheirInput) {
 }
 
 TEST(RecomputedModules, AModuleInsideOfAnotherRunsAgainOnce) {
-  const RecomputeModules whole = {RecomputeModule::Moe};
-  const RecomputeModules parts = {RecomputeModule::Moe, RecomputeModule::MoeActivation,
-                                  RecomputeModule::SharedExperts};
+  const RecomputeModuleSet whole = {RecomputeModule::Moe};
+  const RecomputeModuleSet parts = {RecomputeModule::Moe, RecomputeModule::MoeActivation,
+                                    RecomputeModule::SharedExperts};
   EXPECT_EQ(rerun(whole, 1), rerun(parts, 1));
   EXPECT_DOUBLE_EQ(saved(whole, 1), saved(parts, 1));
 }
