@@ -30,6 +30,8 @@ struct FieldDefinition {
   // The range of numbers.
   std::int64_t least = 1;
   std::int64_t most = kMaxBatch;
+  // A value is a set of the named ones.
+  bool is_set = false;
 };
 
 template <NamedEnum E>
@@ -46,6 +48,13 @@ std::vector<NamedValue> numbers() {
 std::vector<NamedValue> switches() {
   return {{"true", 1}, {"false", 0}, {"on", 1}, {"off", 0}, {"1", 1}, {"0", 0}};
 }
+// The bit of each module; none of them: those of the stack.
+std::vector<NamedValue> module_bits() {
+  std::vector<NamedValue> values = {{"default", 0}};
+  for (const RecomputeModule module : enumerators<RecomputeModule>())
+    values.push_back({name_of(module), RecomputeModuleSet{module}.bits()});
+  return values;
+}
 std::vector<NamedValue> optimizer_offloads() {
   std::vector<NamedValue> values = values_of<OptimizerOffload>();
   values.insert(values.end(), {{"true", static_cast<std::int64_t>(OptimizerOffload::Host)},
@@ -53,7 +62,7 @@ std::vector<NamedValue> optimizer_offloads() {
   return values;
 }
 
-const std::array<FieldDefinition, 18> kFields = {{
+const std::array<FieldDefinition, 19> kFields = {{
     {PlanField::Dp, "dp", "", [](const Plan& p) { return p.dp; }, numbers},
     {PlanField::Tp, "tp", "", [](const Plan& p) { return p.tp; }, numbers},
     {PlanField::Pp, "pp", "", [](const Plan& p) { return p.pp; }, numbers},
@@ -76,6 +85,9 @@ const std::array<FieldDefinition, 18> kFields = {{
     {PlanField::Recompute, "recompute", "",
      [](const Plan& p) { return static_cast<std::int64_t>(p.recompute); },
      values_of<RecomputePolicy>},
+    {PlanField::RecomputeModules, "recompute_modules", "",
+     [](const Plan& p) { return std::int64_t{p.recompute_modules.bits()}; }, module_bits, 0, 0,
+     true},
     {PlanField::RecomputeLayers, "recompute_layers", "",
      [](const Plan& p) { return p.recompute_layers; }, numbers, 0},
     {PlanField::ContextParallel, "context_parallel", "",
@@ -108,6 +120,10 @@ const FieldDefinition& find_field(const std::string& name, const std::string& op
 
 std::int64_t parse_value(const FieldDefinition& field, const std::string& text,
                          const std::string& option) {
+  if (const std::size_t plus = text.find('+'); field.is_set && plus != std::string::npos) {
+    return parse_value(field, text.substr(0, plus), option) |
+           parse_value(field, text.substr(plus + 1), option);
+  }
   const std::vector<NamedValue> named = field.names();
   std::vector<std::string> names;
   for (const NamedValue& each : named) {
@@ -128,6 +144,15 @@ std::int64_t parse_value(const FieldDefinition& field, const std::string& text,
            fmt::format("a number from {} to {} for {}", field.least, field.most, field.name));
   }
   return value;
+}
+
+std::string value_text(const FieldDefinition& field, std::int64_t value) {
+  std::string members;
+  for (const auto& [name, named] : field.names()) {
+    if (named == value) return name;
+    if (field.is_set && (named & value) != 0) members += (members.empty() ? "" : "+") + name;
+  }
+  return members.empty() ? fmt::format("{}", value) : members;
 }
 
 }  // namespace
@@ -153,14 +178,10 @@ bool Constraint::holds(const Plan& plan) const {
 
 std::string to_string(const Constraint& constraint) {
   const FieldDefinition& field = definition_of(constraint.field);
-  const std::vector<NamedValue> named = field.names();
   std::string text = fmt::format("{}=", field.name);
   for (std::size_t i = 0; i < constraint.values.size(); ++i) {
-    const std::int64_t value = constraint.values[i];
-    const auto name = std::find_if(named.begin(), named.end(),
-                                   [value](const NamedValue& each) { return each.value == value; });
     if (i > 0) text += ',';
-    text += name == named.end() ? fmt::format("{}", value) : name->name;
+    text += value_text(field, constraint.values[i]);
   }
   return text;
 }

@@ -26,6 +26,7 @@ enum class PlanField : std::uint8_t {
   SequenceParallel,
   Schedule,
   Recompute,
+  RecomputeModules,
   RecomputeLayers,
   ContextParallel,
   OffloadOptimizer,
@@ -38,7 +39,8 @@ const char* name_of(PlanField field);
 // Returns the field of this name, which may also be that of plan files ("zero_stage").
 std::optional<PlanField> plan_field_named(const std::string& name);
 
-// Returns the value of a field as a number; for enumerations and switches that of the enumerator.
+// Returns the value of a field as a number; for enumerations and switches that of the enumerator,
+// for sets their bits.
 std::int64_t value_of(const Plan& plan, PlanField field);
 
 // Requires that the field has one of these values.
@@ -54,7 +56,7 @@ struct Constraint {
 // "tp=8,16".
 std::string to_string(const Constraint& constraint);
 
-// Reads "field=value[,value…]". Throws InputError that names `option`, with the nearest field or
+// Reads "field=value[,value…]"; the members of a set are joined: "moe_act+layernorm". Throws InputError that names `option`, with the nearest field or
 // value that exists.
 Constraint parse_constraint(const std::string& text, const std::string& option);
 

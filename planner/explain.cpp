@@ -108,7 +108,10 @@ std::vector<Variant> roomier_variants(const ModelSpec& model, const Plan& plan) 
     }
   }
   if (plan.recompute == RecomputePolicy::Selective || plan.recompute == RecomputePolicy::PerOp)
-    add("no recomputation", [](Plan& p) { p.recompute = RecomputePolicy::None; });
+    add("no recomputation", [](Plan& p) {
+      p.recompute = RecomputePolicy::None;
+      p.recompute_modules = {};
+    });
   add("twice the micro-batch", [](Plan& p) { p.micro_batch *= 2; });
   if (plan.tp > 1) {
     add("half the tensor parallelism", [](Plan& p) {

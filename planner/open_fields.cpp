@@ -40,6 +40,9 @@ void narrow(SearchLimits& limits, PlanField field) {
       return;
     case PlanField::ZeroStage:
       return limits.zero_stages.clear();
+    case PlanField::RecomputeModules:
+      limits.usual_recompute_modules = false;
+      return;
     case PlanField::ShardGroup:
       limits.sharding_within_node = false;
       return;
@@ -93,7 +96,7 @@ const std::vector<std::string>& searched_fields() {
 
 std::vector<std::string> with_followers(const std::vector<std::string>& open) {
   std::vector<std::string> all = open;
-  if (contains(open, "recompute")) all.emplace_back("recompute_layers");
+  if (contains(open, "recompute")) all.insert(all.end(), {"recompute_modules", "recompute_layers"});
   if (contains(open, kSplit))
     all.insert(all.end(), {"embedding_counts_as_layer", "head_counts_as_layer"});
   return all;

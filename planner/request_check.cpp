@@ -66,6 +66,11 @@ void add_choices(const Constraint& constraint, SearchLimits& limits) {
       return add_values(limits.zero_stages, constraint);
     case PlanField::ShardGroup:
       return add_values(limits.shard_groups, constraint);
+    case PlanField::RecomputeModules:
+      for (const std::int64_t bits : constraint.values)
+        limits.recompute_modules.push_back(
+            RecomputeModuleSet::of_bits(static_cast<std::uint32_t>(bits)));
+      return;
     case PlanField::RecomputeLayers:
       return add_values(limits.recompute_layers, constraint);
     case PlanField::OffloadOptimizer:

@@ -78,24 +78,61 @@ bool tries(const SearchLimits& limits, RecomputePolicy policy) {
          limits.recompute.end();
 }
 
+// The sets of modules that are small in time for the memory that they keep: MLA's projections up, and
+// activation functions and norms of layers with experts. Of each stack those that it recomputes.
+std::vector<RecomputeModuleSet> paying_modules(const SpaceRequest& request) {
+  using enum RecomputeModule;
+  std::vector<RecomputeModuleSet> sets;
+  const ModelSpec& model = request.model;
+  const bool latent = model.attention.kind == AttentionKind::MultiHeadLatent;
+  if (latent) sets.push_back({MlaUpProjection});
+  if (model.moe) sets.push_back({MoeActivation, LayerNorm});
+  if (model.moe && latent) sets.back().insert(MlaUpProjection);
+  std::erase_if(sets, [&](RecomputeModuleSet set) {
+    return !request.stack.capabilities.recompute_modules.contains_all(set);
+  });
+  return sets;
+}
+
+// The sets of modules that plans with selective recomputation have, each once.
+std::vector<RecomputeModuleSet> selected_modules(const SpaceRequest& request) {
+  const SearchLimits& limits = request.limits;
+  std::vector<RecomputeModuleSet> sets;
+  if (!tries(limits, RecomputePolicy::Selective)) return sets;
+  if (limits.usual_recompute_modules) {
+    // A core that is one kernel keeps next to nothing that could be recomputed.
+    const bool same_as_none = request.stack.fusion.flash_attention &&
+                              tries(limits, RecomputePolicy::None) &&
+                              request.stack.capabilities.selective_recompute ==
+                                  RecomputeModuleSet{RecomputeModule::CoreAttention};
+    if (!same_as_none) sets.emplace_back();
+    for (const RecomputeModuleSet set : paying_modules(request)) {
+      if (same_as_none || set != request.stack.capabilities.selective_recompute)
+        sets.push_back(set);
+    }
+  }
+  for (const RecomputeModuleSet set : limits.recompute_modules) {
+    if (std::find(sets.begin(), sets.end(), set) == sets.end()) sets.push_back(set);
+  }
+  return sets;
+}
+
 // Appends `cut` once for each kind of layer in which its plans differ.
 void append_cuts(const SpaceRequest& request, Plan cut, std::vector<Plan>& cuts) {
-  const auto append = [&](RecomputePolicy policy, int zero_stage) {
+  const auto append = [&](RecomputePolicy policy, int zero_stage, RecomputeModuleSet modules = {}) {
     cut.recompute = policy;
+    cut.recompute_modules = modules;
     cut.recompute_layers = policy == RecomputePolicy::Full ? 1 : 0;
     cut.zero_stage = zero_stage;
     cuts.push_back(cut);
   };
   const SearchLimits& limits = request.limits;
+  const std::vector<RecomputeModuleSet> sets = selected_modules(request);
   for (const int zero_stage : {0, 3}) {
     if (zero_stage == 0 ? !tries_zero_below_3(limits) : !tries_zero_3(limits)) continue;
     if (tries(limits, RecomputePolicy::None) || tries(limits, RecomputePolicy::Full))
       append(RecomputePolicy::Full, zero_stage);
-    // Fused attention keeps no scores that could be recomputed, so that both policies are one.
-    const bool same_as_none =
-        request.stack.fusion.flash_attention && tries(limits, RecomputePolicy::None);
-    if (tries(limits, RecomputePolicy::Selective) && !same_as_none)
-      append(RecomputePolicy::Selective, zero_stage);
+    for (const RecomputeModuleSet set : sets) append(RecomputePolicy::Selective, zero_stage, set);
     if (tries(limits, RecomputePolicy::PerOp)) append(RecomputePolicy::PerOp, zero_stage);
   }
 }
@@ -259,6 +296,9 @@ void append_cuts_of_ranks(const SpaceRequest& request, Plan cut, std::vector<Pla
       cut.rank_order = order;
       for (const bool offload : request.limits.offload_activations) {
         cut.offload_activations = offload;
+        const bool as_base = offload && request.limits.base;
+        cut.offload_layers = as_base ? request.limits.base->offload_layers : 0;
+        cut.offload_ratio = as_base ? request.limits.base->offload_ratio : 1.0;
         append_cuts(request, cut, cuts);
       }
     }

@@ -52,6 +52,11 @@ struct SearchLimits {
   std::vector<std::vector<Axis>> rank_orders = {Plan().rank_order};
   std::vector<OptimizerOffload> offload_optimizer = {OptimizerOffload::None};
   std::vector<bool> offload_activations = {false};
+  // Selective recomputation of what the stack means by it, and of the sets of modules that pay for
+  // the model.
+  bool usual_recompute_modules = true;
+  // Further sets; an empty one is what the stack means by selective recomputation.
+  std::vector<RecomputeModuleSet> recompute_modules;
   // Also full recomputation of a quarter, half and three quarters of a chunk.
   bool partial_recompute = true;
   // Also ZeRO-3 over the data-parallel ranks of a node (HSDP).

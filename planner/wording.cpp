@@ -233,8 +233,9 @@ std::string obstacle_text(const PlanRequest& request, const NoFeasiblePlan& none
     }
     case ObstacleKind::FusedAttention:
       return fmt::format(
-          "the fused attention of the stack {} keeps no scores, so that selective recomputation, "
-          "which would drop them, is the same as none",
+          "the fused attention of the stack {} keeps no scores: to recompute it would cost time "
+          "and "
+          "save next to nothing, so that selective recomputation is no choice",
           request.stack.name);
     case ObstacleKind::Rule:
       return rule_text(request, obstacle.rule) + counts;

@@ -49,7 +49,7 @@ constexpr std::array kFieldOptions = {
     FieldOption{"--global-batch", "global_batch", "N", "Sequences per step"},
     FieldOption{"--seq-len", "seq_len", "N", "Tokens per sequence, as in 8192 or 8k (k = 1,024)"},
     FieldOption{"--schedule", "schedule", "NAME", "Pipeline schedule: 1f1b, interleaved, zb-h1, …"},
-    FieldOption{"--recompute", "recompute", "NAME", "none, selective or full"},
+    FieldOption{"--recompute", "recompute", "NAME", "none, selective, per-op or full"},
     FieldOption{"--precision", "precision", "NAME", "Number format of the GEMMs: bf16, fp8, …"},
 };
 

@@ -37,13 +37,6 @@ struct PlanColumn {
   std::function<std::string(const Plan&)> cell;
 };
 
-std::string recompute_cell(const Plan& plan) {
-  std::string text = name_of(plan.recompute);
-  if (plan.recompute == RecomputePolicy::Full && plan.recompute_layers > 0)
-    text += fmt::format(" {}", plan.recompute_layers);
-  return text;
-}
-
 std::string zero_cell(const Plan& plan) {
   return plan.shard_group > 0 ? fmt::format("{}/{}", plan.zero_stage, plan.shard_group)
                               : fmt::format("{}", plan.zero_stage);
@@ -63,14 +56,14 @@ const std::vector<PlanColumn>& plan_columns() {
       {{"zero", kNumber}, "", zero_cell},
       {{"mb", kNumber}, "", [count](P p) { return count(p.micro_batch); }},
       {{"schedule"}, "", [](P p) { return std::string(p.pp > 1 ? name_of(p.schedule) : ""); }},
-      {{"recompute"}, "none", recompute_cell},
+      {{"recompute"}, "none", recompute_text},
       {{"layers"}, "", layer_split_text},
       {{"offload"},
        "",
        [](P p) {
          const std::string place = name_of(p.offload_optimizer);
          return (p.offloads_optimizer() ? "optimizer to " + place + " " : "") +
-                (p.offload_activations ? "activations" : "");
+                offloaded_activations_text(p);
        }},
   };
   return kColumns;

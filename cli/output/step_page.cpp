@@ -22,14 +22,6 @@ std::string memory_name(MemoryCategory category) {
   return name;
 }
 
-// "full", or "full in 3 layers of a chunk".
-std::string recompute_text(const Plan& plan) {
-  const std::string name = name_of(plan.recompute);
-  return plan.recompute_layers > 0
-             ? fmt::format("{} in {}", name, format_plural(plan.recompute_layers, "layer"))
-             : name;
-}
-
 Table time_table(const sim::StepResult& result) {
   Table table(
       {{"time of the step", ColumnKind::Prose}, {"time", kNumber, "s"}, {"share", kNumber, "%"}});
@@ -114,7 +106,7 @@ std::string plan_text(const Plan& plan) {
   if (plan.recompute != RecomputePolicy::None) text += ", recompute " + recompute_text(plan);
   if (plan.offloads_optimizer())
     text += fmt::format(", optimizer on {}", name_of(plan.offload_optimizer));
-  if (plan.offload_activations) text += ", activations offloaded";
+  if (plan.offload_activations) text += ", " + offloaded_activations_text(plan) + " offloaded";
   if (plan.pp > 1 && plan.embedding_counts_as_layer) text += ", embedding and head as layers";
   if (!plan.stage_layers.empty()) text += ", layers " + layers_text(plan.stage_layers);
   if (plan.pp > 1 && plan.rank_order != Plan().rank_order)

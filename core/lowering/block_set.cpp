@@ -113,7 +113,8 @@ class PartBuilder {
 
   // Adds the copies of the activations that the forward pass keeps for the backward pass.
   void add_offload(const std::string& name, PartBlocks& part) {
-    const std::vector<TensorRef> kept = kept_activations(set_.blocks[part.forward]);
+    const std::vector<TensorRef> kept = share_of(kept_activations(set_.blocks[part.forward]));
+    if (kept.empty()) return;
     part.offloads = true;
     part.store = add({name + ".store", {offload(name + ".store", kept, {})}});
     part.fetch = add({name + ".fetch", {offload(name + ".fetch", {}, kept)}});
@@ -140,14 +141,32 @@ class PartBuilder {
     return kept;
   }
 
+  Bytes bytes_of(const std::vector<TensorRef>& refs) const {
+    Bytes sum;
+    for (const TensorRef ref : refs) sum += tensors()[ref.tensor].bytes;
+    return sum;
+  }
+
+  // The plan's share of the tensors that are kept: whole ones, the largest first, as they fit.
+  std::vector<TensorRef> share_of(std::vector<TensorRef> kept) const {
+    const double ratio = writer_.plan.offload_ratio;
+    if (ratio >= 1.0) return kept;
+    Bytes left = bytes_of(kept) * ratio;
+    std::stable_sort(kept.begin(), kept.end(), [this](TensorRef first, TensorRef second) {
+      return tensors()[first.tensor].bytes > tensors()[second.tensor].bytes;
+    });
+    std::vector<TensorRef> share;
+    for (const TensorRef ref : kept) {
+      if (tensors()[ref.tensor].bytes > left) continue;
+      left -= tensors()[ref.tensor].bytes;
+      share.push_back(ref);
+    }
+    return share;
+  }
+
   // Copies `stored` to the host and frees them, or `fetched` from there.
   Op offload(const std::string& name, const std::vector<TensorRef>& stored,
              const std::vector<TensorRef>& fetched) const {
-    const auto bytes_of = [this](const std::vector<TensorRef>& refs) {
-      Bytes sum;
-      for (const TensorRef ref : refs) sum += tensors()[ref.tensor].bytes;
-      return sum;
-    };
     Op op;
     op.name = name;
     op.kind = OpKind::Offload;

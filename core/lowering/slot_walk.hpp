@@ -43,7 +43,8 @@ std::vector<ChunkPart<Part>> parts_of_chunk(const Parts& parts, const Plan& plan
     const bool recomputed = recomputes && (plan.recompute_layers == 0 || i < plan.recompute_layers);
     const Part& part = recomputed ? parts.recomputed[kind] : parts.kept[kind];
     // The last layer of a chunk keeps its activations, since its backward pass may come next.
-    chunk.push_back({&part, layer, part.offloads && i + 1 < range.count});
+    const bool waits_there = plan.offload_layers == 0 || i < plan.offload_layers;
+    chunk.push_back({&part, layer, part.offloads && waits_there && i + 1 < range.count});
   }
   if (position + 1 == ranges.size()) {
     const bool recomputed = recomputes && parts.recomputed_head;

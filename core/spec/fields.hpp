@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "core/base/enum_names.hpp"
+#include "core/base/enum_set.hpp"
 #include "core/base/json_reader.hpp"
 #include "core/base/units.hpp"
 
@@ -164,6 +165,13 @@ class FieldVisitor {
     visit_choices({key, presence, meaning}, indices, names_of<E>());
     values.clear();
     for (const std::size_t index : indices) values.push_back(static_cast<E>(index));
+  }
+  template <NamedEnum E>
+  void choices(const char* key, EnumSet<E>& set, Presence presence, const char* meaning) {
+    std::vector<E> members = set.members();
+    choices(key, members, presence, meaning);
+    set = {};
+    for (const E member : members) set.insert(member);
   }
   template <std::integral I>
   void integers(const char* key, std::vector<I>& values, IntegerRange range, Presence presence,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/enum_names.hpp"
+#include "core/base/enum_set.hpp"
 #include "core/schedule/schedule_kind.hpp"
 #include "core/spec/precision.hpp"
 
@@ -13,7 +14,7 @@ namespace shardwright {
 
 enum class RecomputePolicy : std::uint8_t {
   None,
-  // The backward pass recomputes the attention core unless it is fused (arXiv 2205.05198).
+  // The backward pass runs some modules of each layer again: `recompute_modules`.
   Selective,
   // Each layer keeps only its input.
   Full,
@@ -24,6 +25,24 @@ enum class RecomputePolicy : std::uint8_t {
 constexpr auto enum_names(RecomputePolicy) {
   return std::array{"none", "selective", "full", "per-op"};
 }
+
+// The modules that selective recomputation may cover: those of Megatron Core's --recompute-modules,
+// and the activation function of dense blocks (Megatron-Kwai, USENIX ATC 2024).
+enum class RecomputeModule : std::uint8_t {
+  CoreAttention,    // scores, softmax and context, or the fused kernel (arXiv 2205.05198)
+  MoeActivation,    // the activation function of routed experts
+  LayerNorm,        // norms before attention and feed-forward, but those inside of projections
+  MlaUpProjection,  // MLA's projections up, with their norms and the encoding of positions
+  Mlp,              // dense feed-forward blocks
+  Moe,              // router, exchanges, routed and shared experts
+  SharedExperts,
+  MlpActivation,
+};
+constexpr auto enum_names(RecomputeModule) {
+  return std::array{"core_attn", "moe_act", "layernorm",      "mla_up_proj",
+                    "mlp",       "moe",     "shared_experts", "mlp_act"};
+}
+using RecomputeModuleSet = EnumSet<RecomputeModule>;
 
 // The way in which context parallelism moves keys and values.
 enum class ContextParallelKind : std::uint8_t {
@@ -86,6 +105,7 @@ struct Plan {
   ScheduleKind schedule = ScheduleKind::OneFOneB;
   ContextParallelKind context_parallel = ContextParallelKind::Ring;
   RecomputePolicy recompute = RecomputePolicy::None;
+  RecomputeModuleSet recompute_modules;
   std::int64_t recompute_layers = 0;
   Precision precision = Precision::Bf16;
   OverlapSwitches overlap;
@@ -97,6 +117,8 @@ struct Plan {
   bool head_counts_as_layer = false;
   OptimizerOffload offload_optimizer = OptimizerOffload::None;
   bool offload_activations = false;
+  std::int64_t offload_layers = 0;
+  double offload_ratio = 1.0;
   bool multi_token_prediction = true;
 
   std::int64_t world_size() const { return dp * tp * pp * cp; }

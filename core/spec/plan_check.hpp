@@ -60,18 +60,22 @@ enum class PlanRule : std::uint8_t {
   ScheduleShape,      // the schedule runs this many stages and microbatches
   Layers,             // enough layers for an even split over pp * vpp chunks
   StageLayers,        // stage_layers: pp * vpp numbers that add up to the layers
+  RecomputeModules,   // only with selective recomputation, and modules that the model has
   RecomputeLayers,    // only with full recomputation, and no more than the layers
   ZeroStage,          // 0 to 3
   ShardGroup,         // divides dp * cp and nests with them; only where something is sharded
   RankOrder,          // each axis once; the pipeline axis cuts no group of experts unevenly
   ExpertOverlap,      // only where the exchange of tokens has something to hide behind
-  ActivationOffload,  // only where a layer's activations are kept: not with full recomputation
+  ActivationOffload,  // only of activations that are kept: not with full recomputation
   OptimizerOffload,   // the host has the memory for the states, or disks
   Stack,              // the stack's capabilities; only where a stack is given
 };
 
 // The bytes that an offloaded optimizer keeps off the devices, on all nodes together.
 Bytes offloaded_states(const ModelSpec& model, const Plan& plan);
+
+// The modules that the layers of the model have.
+RecomputeModuleSet recomputable_modules(const ModelSpec& model);
 
 // "world_size", "kv_heads", …: for counts and tables.
 const char* name_of(PlanRule rule);

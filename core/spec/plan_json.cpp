@@ -56,6 +56,9 @@ void describe_execution(Plan& plan, FieldVisitor& fields) {
   fields.choice("recompute", plan.recompute, kOptional,
                 "what the backward pass recomputes "
                 "([recomputation](../models/lowering.md#recomputation))");
+  fields.choices("recompute_modules", plan.recompute_modules, kOptional,
+                 "with selective recomputation, the modules of each layer that run again; empty: "
+                 "those that the stack means by it");
   fields.integer("recompute_layers", plan.recompute_layers, {0, kMaxDegree}, kOptional,
                  "with full recomputation, layers of each chunk that are recomputed; 0: all");
   fields.choice("precision", plan.precision, kOptional, "number format of matrix products");
@@ -111,6 +114,11 @@ void describe(Plan& plan, FieldVisitor& fields) {
   fields.boolean("offload_activations", plan.offload_activations, kOptional,
                  "activations wait in host memory "
                  "([model](../models/lowering.md#offload-of-activations))");
+  fields.integer("offload_layers", plan.offload_layers, {0, kMaxDegree}, kOptional,
+                 "with offloaded activations, layers of each chunk whose activations wait there; "
+                 "0: all");
+  fields.number("offload_ratio", plan.offload_ratio, {0.0, 1.0, false}, kOptional,
+                "share of a layer's activations that does, in whole tensors");
   fields.boolean("multi_token_prediction", plan.multi_token_prediction, kOptional,
                  "train the layers of the model that predict further tokens");
 }

@@ -26,7 +26,7 @@ struct NamedNumber {
   std::int64_t value, least, most;
 };
 
-std::array<NamedNumber, 12> numbers_of(const Plan& plan) {
+std::array<NamedNumber, 13> numbers_of(const Plan& plan) {
   return {{{"dp", plan.dp, 1, kMaxDegree},
            {"tp", plan.tp, 1, kMaxDegree},
            {"pp", plan.pp, 1, kMaxDegree},
@@ -38,7 +38,8 @@ std::array<NamedNumber, 12> numbers_of(const Plan& plan) {
            {"global_batch", plan.global_batch, 1, kMaxBatch},
            {"seq_len", plan.seq_len, 1, kMaxSeqLen},
            {"shard_group", plan.shard_group, 0, kMaxWorld},
-           {"recompute_layers", plan.recompute_layers, 0, kMaxDegree}}};
+           {"recompute_layers", plan.recompute_layers, 0, kMaxDegree},
+           {"offload_layers", plan.offload_layers, 0, kMaxDegree}}};
 }
 
 bool range_holds(const PlanSubject& s) {
@@ -283,6 +284,24 @@ Problem step_size_problem(const PlanSubject& s) {
                       kMostMicrobatchLayers)};
 }
 
+bool recompute_modules_hold(const PlanSubject& s) {
+  if (s.plan.recompute_modules.empty()) return true;
+  return s.plan.recompute == RecomputePolicy::Selective &&
+         recomputable_modules(s.model).contains_all(s.plan.recompute_modules);
+}
+
+Problem recompute_modules_problem(const PlanSubject& s) {
+  const std::string found = names_of(s.plan.recompute_modules);
+  if (s.plan.recompute != RecomputePolicy::Selective) {
+    return {"/recompute_modules",
+            fmt::format("{} with the policy {}", found, name_of(s.plan.recompute)),
+            "none, or \"recompute\": \"selective\""};
+  }
+  return {"/recompute_modules", found,
+          fmt::format("modules that the model {} has: {}", s.model.name,
+                      names_of(recomputable_modules(s.model)))};
+}
+
 bool recompute_layers_hold(const PlanSubject& s) {
   return s.plan.recompute_layers == 0 ||
          (s.plan.recompute == RecomputePolicy::Full && s.plan.recompute_layers <= s.model.layers);
@@ -374,10 +393,18 @@ Problem expert_overlap_problem(const PlanSubject& s) {
 }
 
 bool activation_offload_holds(const PlanSubject& s) {
-  return !s.plan.offload_activations || !s.plan.reruns_layers();
+  if (s.plan.offload_activations) return !s.plan.reruns_layers();
+  return s.plan.offload_layers == 0 && s.plan.offload_ratio == 1.0;
 }
 
-Problem activation_offload_problem(const PlanSubject&) {
+Problem activation_offload_problem(const PlanSubject& s) {
+  if (!s.plan.offload_activations) {
+    const bool layers = s.plan.offload_layers != 0;
+    return {
+        layers ? "/offload_layers" : "/offload_ratio",
+        layers ? fmt::format("{}", s.plan.offload_layers) : fmt::format("{}", s.plan.offload_ratio),
+        fmt::format("{}, or \"offload_activations\": true", layers ? 0 : 1)};
+  }
   return {"/offload_activations", "true",
           "false, or the recomputation none or selective: the others keep too little to offload"};
 }
@@ -436,6 +463,8 @@ constexpr std::array kRules = {
                    schedule_shape_problem},
     RuleDefinition{PlanRule::Layers, "layers", layers_hold, layers_problem},
     RuleDefinition{PlanRule::StageLayers, "stage_layers", stage_layers_hold, stage_layers_problem},
+    RuleDefinition{PlanRule::RecomputeModules, "recompute_modules", recompute_modules_hold,
+                   recompute_modules_problem},
     RuleDefinition{PlanRule::RecomputeLayers, "recompute_layers", recompute_layers_hold,
                    recompute_layers_problem},
     RuleDefinition{PlanRule::ZeroStage, "zero_stage", zero_stage_holds, zero_stage_problem},
@@ -460,6 +489,21 @@ constexpr bool in_order() {
 static_assert(in_order());
 
 }  // namespace
+
+RecomputeModuleSet recomputable_modules(const ModelSpec& model) {
+  RecomputeModuleSet has = {RecomputeModule::CoreAttention, RecomputeModule::LayerNorm};
+  if (model.attention.kind == AttentionKind::MultiHeadLatent)
+    has.insert(RecomputeModule::MlaUpProjection);
+  if (has_dense_layers(model)) {
+    has.insert(RecomputeModule::Mlp);
+    has.insert(RecomputeModule::MlpActivation);
+  }
+  if (has_shared_experts(model)) has.insert(RecomputeModule::SharedExperts);
+  if (!model.moe) return has;
+  has.insert(RecomputeModule::MoeActivation);
+  has.insert(RecomputeModule::Moe);
+  return has;
+}
 
 std::span<const RuleDefinition> plan_rules() {
   return kRules;

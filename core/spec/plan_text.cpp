@@ -26,6 +26,22 @@ std::string layer_split_text(const Plan& plan) {
   return plan.head_counts_as_layer ? "head counts" : "";
 }
 
+std::string recompute_text(const Plan& plan) {
+  std::string text = name_of(plan.recompute);
+  if (plan.recompute_layers > 0) text += fmt::format(" {}", plan.recompute_layers);
+  if (!plan.recompute_modules.empty()) text += " " + names_of(plan.recompute_modules, "+");
+  return text;
+}
+
+std::string offloaded_activations_text(const Plan& plan) {
+  if (!plan.offload_activations) return {};
+  std::string text = "activations";
+  if (plan.offload_ratio < 1.0)
+    text = fmt::format("{:.3g} % of activations", plan.offload_ratio * 100.0);
+  if (plan.offload_layers > 0) text += fmt::format(" of {} layers", plan.offload_layers);
+  return text;
+}
+
 std::string rank_order_text(const std::vector<Axis>& order) {
   std::vector<const char*> names;
   for (const Axis axis : order) names.push_back(name_of(axis));

@@ -17,6 +17,13 @@ std::string layers_text(const std::vector<std::int64_t>& counts);
 // counts" where one of them does); else, and without a pipeline, empty.
 std::string layer_split_text(const Plan& plan);
 
+// "none", "full", "full 3" (layers of a chunk), "selective", "selective mla_up_proj+moe_act".
+std::string recompute_text(const Plan& plan);
+
+// What waits on the host between its passes: "activations", "activations of 20 layers" (of a chunk),
+// "34 % of activations"; empty if nothing does.
+std::string offloaded_activations_text(const Plan& plan);
+
 // "tp-cp-ep-dp-pp", innermost first.
 std::string rank_order_text(const std::vector<Axis>& order);
 

@@ -53,6 +53,10 @@ void describe_capabilities(StackCapabilities& runs, FieldVisitor& fields) {
                  "expert parallelism and 1 with it");
   fields.boolean("partial_recompute", runs.partial_recompute, kOmissible,
                  "full recomputation may cover a part of the layers");
+  fields.choices("recompute_modules", runs.recompute_modules, kOmissible,
+                 "modules that selective recomputation may cover");
+  fields.choices("selective_recompute", runs.selective_recompute, kOmissible,
+                 "those of them that it covers where a plan names none");
   fields.boolean("replicated_kv_heads", runs.replicated_kv_heads, kOmissible,
                  "more tensor-parallel ranks than key/value heads hold copies of them");
   fields.boolean("shared_embedding_in_pipeline", runs.shared_embedding_in_pipeline, kOmissible,
@@ -80,6 +84,10 @@ void describe_fusion(StackFusion& fusion, FieldVisitor& fields) {
   fields.boolean("library_loss", fusion.library_loss, kOptional,
                  "an unfused loss is PyTorch's cross_entropy: a log-softmax and a likelihood with "
                  "a gradient each");
+  fields.integer("loss_chunks", fusion.loss_chunks, {1, 10'000}, kOmissible,
+                 "parts of a microbatch whose logits exist at a time, because output head and loss "
+                 "work on one part after the other and compute the gradient at once (Liger's fused "
+                 "linear cross-entropy, chunked losses)");
   fields.boolean("softmax", fusion.softmax, kReported,
                  "scale, mask and softmax of unfused attention run as one kernel");
   fields.boolean("optimizer", fusion.optimizer, kReported,
@@ -93,6 +101,9 @@ void describe_fusion(StackFusion& fusion, FieldVisitor& fields) {
                  "in formats of 8 and 4 bits the kernel of a rank's experts also computes their "
                  "activation function, forward and backward, and casts its result for the next "
                  "product");
+  fields.boolean("norm_in_projection", fusion.norm_in_projection, kOmissible,
+                 "norms before grouped-query attention and dense blocks belong to the projection "
+                 "behind them, which keeps their output (Transformer Engine)");
   fields.boolean("expert_bias", fusion.expert_bias, kOmissible,
                  "biases of experts and limits of their activation need no kernels of their own");
   fields.boolean("fp8_attention", fusion.fp8_attention, kOmissible,
@@ -213,6 +224,8 @@ void describe_memory(StackMemory& memory, FieldVisitor& fields) {
                  "gradients that its GEMMs accumulate");
   fields.boolean("fp8_saved_inputs", memory.fp8_saved_inputs, kOptional,
                  "inputs of FP8 GEMMs are kept as FP8 for the backward pass");
+  fields.boolean("fp8_expert_activations", memory.fp8_expert_activations, kOmissible,
+                 "so are the inputs of the activation functions of experts");
   fields.boolean("dropout_mask_saved", memory.dropout_mask_saved, kReported,
                  "dropout masks are kept, a byte per element; otherwise recomputed from the seed");
   fields.number("fp8_weight_bytes", memory.fp8_weight_bytes, {1.0, 4.0, false}, kOmissible,

@@ -196,6 +196,25 @@ std::string say_partial_recompute(const Pair&) {
   return "recomputes all layers or none";
 }
 
+// Megatron Core refuses to recompute shared experts that overlap the exchange of tokens
+// (transformer_config.py).
+bool shared_experts_hold(const Pair& p, RecomputeModuleSet modules) {
+  return !modules.contains(RecomputeModule::SharedExperts) || !p.plan.overlap.expert_parallel;
+}
+
+bool recompute_modules_hold(const Pair& p) {
+  const RecomputeModuleSet modules = recomputed_modules(p.stack, p.plan);
+  return p.stack.recompute_modules.contains_all(modules) && shared_experts_hold(p, modules);
+}
+
+std::string say_recompute_modules(const Pair& p) {
+  const RecomputeModuleSet modules = recomputed_modules(p.stack, p.plan);
+  if (!shared_experts_hold(p, modules))
+    return "does not recompute shared experts that overlap the exchange of tokens";
+  return fmt::format("does not recompute {} alone (it recomputes {})", names_of(modules),
+                     names_of(p.stack.recompute_modules));
+}
+
 bool offload_holds(const Pair& p) {
   if (p.stack.offload_optimizer.empty()) return true;
   const OptimizerOffload place = p.plan.offload_optimizer;
@@ -236,6 +255,7 @@ constexpr std::array kCapabilities = {
     Capability{embedding_holds, say_embedding},
     Capability{layer_split_holds, say_layer_split},
     Capability{partial_recompute_holds, say_partial_recompute},
+    Capability{recompute_modules_hold, say_recompute_modules},
     Capability{offload_holds, say_offload},
     Capability{precision_holds, say_precision},
 };

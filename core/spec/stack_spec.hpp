@@ -32,12 +32,14 @@ constexpr auto enum_names(GradientBuckets) {
 struct StackFusion {
   bool flash_attention = true;
   bool norm = true;
+  bool norm_in_projection = false;
   bool rope = true;
   bool activation = true;
   bool dropout_add = true;
   bool loss = true;
   bool parallel_loss = true;
   bool library_loss = false;
+  std::int64_t loss_chunks = 1;
   bool softmax = true;
   bool optimizer = true;
   bool wgrad_accumulation = true;
@@ -115,6 +117,7 @@ struct StackMemory {
   bool gradient_placeholders = false;
   Bytes fp8_weight_bytes = Bytes(2);
   bool fp8_saved_inputs = false;
+  bool fp8_expert_activations = false;
   bool dropout_mask_saved = true;
 
   bool operator==(const StackMemory&) const = default;
@@ -156,6 +159,8 @@ struct StackCapabilities {
   bool hybrid_sharding = true;
   bool expert_tensor_parallel = true;
   bool partial_recompute = true;
+  RecomputeModuleSet recompute_modules = {RecomputeModule::CoreAttention};
+  RecomputeModuleSet selective_recompute = {RecomputeModule::CoreAttention};
   bool replicated_kv_heads = true;
   bool shared_embedding_in_pipeline = true;
   bool pipeline_inside_data = true;
@@ -187,6 +192,13 @@ struct StackSpec {
 
   bool operator==(const StackSpec&) const = default;
 };
+
+// The modules that the backward pass of the plan runs again: those of the plan, or what the stack
+// means by selective recomputation. Without it there are none.
+inline RecomputeModuleSet recomputed_modules(const StackCapabilities& stack, const Plan& plan) {
+  if (plan.recompute != RecomputePolicy::Selective) return {};
+  return plan.recompute_modules.empty() ? stack.selective_recompute : plan.recompute_modules;
+}
 
 // Bytes of a parameter's gradient in the sum over the microbatches.
 inline Bytes main_gradient_bytes(const StackSpec& stack, Precision precision) {

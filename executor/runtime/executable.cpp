@@ -136,6 +136,9 @@ void check_fusion(Requirements& needs, const StackSpec& stack) {
   is_fused(stack.fusion.loss, "/stack/fusion/loss");
   is_fused(stack.fusion.parallel_loss, "/stack/fusion/parallel_loss");
   is_fused(stack.fusion.wgrad_accumulation, "/stack/fusion/wgrad_accumulation");
+  needs.require(stack.fusion.loss_chunks == 1, "/stack/fusion/loss_chunks",
+                fmt::format("{} of the stack \"{}\"", stack.fusion.loss_chunks, stack.name),
+                "1: the loss of all tokens at once");
 }
 
 // Gradients and states are fp32, and so are parameters on the CPU.
@@ -159,6 +162,9 @@ void check_formats(Requirements& needs, const StackSpec& stack, bool on_gpu) {
 void check_stack(Requirements& needs, const Plan& plan, const StackSpec& stack, bool on_gpu) {
   check_fusion(needs, stack);
   check_formats(needs, stack, on_gpu);
+  const RecomputeModuleSet modules =
+      recomputed_modules(stack.capabilities, plan).without({RecomputeModule::CoreAttention});
+  needs.require(modules.empty(), "/plan/recompute_modules", names_of(modules), "core_attn alone");
   const bool scatters = stack.communication.scatters_messages && plan.pp > 1 && plan.tp > 1 &&
                         !plan.sequence_parallel;
   needs.require(!scatters, "/stack/communication/scatters_messages",

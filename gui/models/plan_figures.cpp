@@ -130,11 +130,8 @@ void add_degrees(FigureList& list) {
 void add_names(FigureList& list) {
   list.name("schedule", "schedule", "Pipeline schedule",
             [](P p) { return p.pp > 1 ? to_qstring(name_of(p.schedule)) : dash(); });
-  list.name("recompute", "recompute", "Activations that the backward pass computes again", [](P p) {
-    QString text = to_qstring(name_of(p.recompute));
-    if (p.recompute_layers > 0) text += u" %1"_s.arg(p.recompute_layers);
-    return text;
-  });
+  list.name("recompute", "recompute", "Activations that the backward pass computes again",
+            [](P p) { return to_qstring(recompute_text(p)); });
   show_where(list.name("layers", "layers",
                        "Layers of each stage if they are not split evenly (7×2 8×6), or an even "
                        "split in which embedding and head count as layers (ends count)",
@@ -145,7 +142,8 @@ void add_names(FigureList& list) {
                          QStringList parts;
                          if (p.offloads_optimizer())
                            parts << u"optimizer to "_s + to_qstring(name_of(p.offload_optimizer));
-                         if (p.offload_activations) parts << u"activations"_s;
+                         if (p.offload_activations)
+                           parts << to_qstring(offloaded_activations_text(p));
                          return text_or_dash(parts.join(u" + "_s).toStdString());
                        }),
              [](P p) { return p.offloads_optimizer() || p.offload_activations; });

@@ -85,15 +85,14 @@ QString plan_text(const Plan& plan) {
   if (plan.shard_group > 0) fmt::format_to(end, " · shard group {}", plan.shard_group);
   fmt::format_to(end, " · mb {}", plan.micro_batch);
   if (plan.pp > 1) fmt::format_to(end, " · {}", name_of(plan.schedule));
-  if (plan.recompute != RecomputePolicy::None) {
-    fmt::format_to(end, " · recompute {}", name_of(plan.recompute));
-    if (plan.recompute_layers > 0) fmt::format_to(end, " {}", plan.recompute_layers);
-  }
+  if (plan.recompute != RecomputePolicy::None)
+    fmt::format_to(end, " · recompute {}", recompute_text(plan));
   if (const std::string split = layer_split_text(plan); !split.empty())
     fmt::format_to(end, " · {}{}", plan.stage_layers.empty() ? "" : "layers ", split);
   if (plan.offloads_optimizer())
     fmt::format_to(end, " · optimizer on {}", name_of(plan.offload_optimizer));
-  if (plan.offload_activations) fmt::format_to(end, " · activations offloaded");
+  if (plan.offload_activations)
+    fmt::format_to(end, " · {} offloaded", offloaded_activations_text(plan));
   if (has_own_rank_order(plan))
     fmt::format_to(end, " · ranks {}", rank_order_text(plan.rank_order));
   return to_qstring({text.data(), text.size()});

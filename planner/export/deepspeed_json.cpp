@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/program/shard_shape.hpp"
+#include "core/spec/plan_text.hpp"
 #include "planner/export/plan_export.hpp"
 
 namespace shardwright::planner {
@@ -206,11 +207,8 @@ void note_script(const Scenario& scenario, PlanExport& result) {
   result.note(fmt::format("model {}, seq_len {}", scenario.model.name, plan.seq_len),
               "set them in the training script");
   if (plan.recompute != RecomputePolicy::None) {
-    result.note(
-        fmt::format(
-            "recompute {}{}", name_of(plan.recompute),
-            plan.recompute_layers > 0 ? fmt::format(" of {} layers", plan.recompute_layers) : ""),
-        "set it in the training script (deepspeed.checkpointing.checkpoint)");
+    result.note("recompute " + recompute_text(plan),
+                "set it in the training script (deepspeed.checkpointing.checkpoint)");
   }
   if (plan.offload_activations) {
     result.refuse("offload_activations", "true",

@@ -188,16 +188,23 @@ void add_overlap(const Scenario& scenario, ArgumentList& arguments, PlanExport& 
                 "false, or sequence parallelism: Megatron-LM overlaps only its collectives");
 }
 
-void add_recomputation(const Plan& plan, RecomputePolicy policy, ArgumentList& arguments) {
-  if (policy == RecomputePolicy::None) return;
-  arguments.add("--recompute-granularity", name_of(policy));
-  if (policy == RecomputePolicy::Selective) return;
+void add_recomputation(const Scenario& scenario, ArgumentList& arguments, PlanExport& result) {
+  const Plan& plan = scenario.plan;
+  if (plan.recompute == RecomputePolicy::PerOp)
+    result.refuse("recompute", name_of(plan.recompute), "none, selective or full");
+  if (plan.recompute == RecomputePolicy::None) return;
+  arguments.add("--recompute-granularity", name_of(plan.recompute));
+  if (plan.recompute == RecomputePolicy::Selective) {
+    const RecomputeModuleSet modules = recomputed_modules(scenario.stack.capabilities, plan);
+    if (modules.contains(RecomputeModule::MlpActivation))
+      result.refuse("recompute_modules", "mlp_act", "modules of Megatron Core, as mlp");
+    return arguments.add("--recompute-modules " + names_of(modules, " "));
+  }
   arguments.add("--recompute-method", plan.recompute_layers > 0 ? "block" : "uniform");
   arguments.add("--recompute-num-layers", plan.recompute_layers > 0 ? plan.recompute_layers : 1);
 }
 
-void add_offload(const Scenario& scenario, RecomputePolicy policy, ArgumentList& arguments,
-                 PlanExport& result) {
+void add_offload(const Scenario& scenario, ArgumentList& arguments, PlanExport& result) {
   const Plan& plan = scenario.plan;
   if (plan.offload_optimizer == OptimizerOffload::Nvme)
     result.refuse("offload_optimizer", "nvme", "none or host: Megatron-LM uses no disks");
@@ -209,12 +216,18 @@ void add_offload(const Scenario& scenario, RecomputePolicy policy, ArgumentList&
                     "stage 1, which Megatron-LM requires");
   }
   if (!plan.offload_activations) return;
-  arguments.add("--cpu-offloading-num-layers", scenario.model.layers - 1);
-  result.note("offload_activations",
-              "those of the last layer stay: Megatron-LM does not offload them");
-  if (plan.pp > 1 || policy != RecomputePolicy::None) {
+  arguments.add("--cpu-offloading-num-layers",
+                plan.offload_layers > 0 ? plan.offload_layers : scenario.model.layers - 1);
+  if (plan.offload_layers == 0)
+    result.note("offload_activations",
+                "those of the last layer stay: Megatron-LM does not offload them");
+  if (plan.offload_ratio < 1.0) {
+    result.refuse("offload_ratio", fmt::format("{}", plan.offload_ratio),
+                  "1: Megatron-LM offloads whole layers");
+  }
+  if (plan.pp > 1 || plan.recompute != RecomputePolicy::None) {
     result.refuse("offload_activations",
-                  fmt::format("true with pp {} and recompute {}", plan.pp, name_of(policy)),
+                  fmt::format("true with pp {} and recompute {}", plan.pp, name_of(plan.recompute)),
                   "pp 1 and no recomputation: Megatron-LM refuses the combination");
   }
 }
@@ -239,11 +252,10 @@ void add_kernels(const StackSpec& stack, ArgumentList& arguments) {
 }
 
 // The shapes of experts without a capacity change from step to step, and no graph holds them.
-void add_cuda_graphs(const Scenario& scenario, RecomputePolicy policy, ArgumentList& arguments,
-                     PlanExport& result) {
+void add_cuda_graphs(const Scenario& scenario, ArgumentList& arguments, PlanExport& result) {
   const StackHost& host = scenario.stack.host;
   if (!host.cuda_graphs && !host.graphs_to_dispatch) return;
-  if (policy != RecomputePolicy::None || scenario.plan.offload_activations) {
+  if (scenario.plan.recompute != RecomputePolicy::None || scenario.plan.offload_activations) {
     return result.note(
         "CUDA graphs",
         "Megatron-LM refuses them with recomputation and with offloaded activations");
@@ -281,14 +293,11 @@ PlanExport megatron_arguments(const Scenario& scenario) {
   add_batch(scenario.plan, arguments);
   add_sharding(scenario.plan, arguments, result);
   add_overlap(scenario, arguments, result);
-  const RecomputePolicy policy = effective_recompute(scenario, result);
-  if (policy == RecomputePolicy::PerOp)
-    result.refuse("recompute", name_of(policy), "none, selective or full");
-  add_recomputation(scenario.plan, policy, arguments);
-  add_offload(scenario, policy, arguments, result);
+  add_recomputation(scenario, arguments, result);
+  add_offload(scenario, arguments, result);
   add_precision(scenario, arguments, result);
   add_kernels(scenario.stack, arguments);
-  add_cuda_graphs(scenario, policy, arguments, result);
+  add_cuda_graphs(scenario, arguments, result);
   add_model_arguments(scenario, arguments, result);
   note_foreign_stack(scenario.stack, kFamilies, "Megatron-LM", result);
   add_launch(scenario, result);

@@ -73,14 +73,6 @@ OverlapSwitches effective_overlap(const Scenario& scenario) {
           .expert_microbatches = plan.expert_microbatches && stack.overlap.expert_parallel};
 }
 
-RecomputePolicy effective_recompute(const Scenario& scenario, PlanExport& result) {
-  const RecomputePolicy policy = scenario.plan.recompute;
-  if (policy != RecomputePolicy::Selective || !scenario.stack.fusion.flash_attention) return policy;
-  result.note("recompute selective",
-              "omitted: the stack's fused attention keeps no scores to recompute");
-  return RecomputePolicy::None;
-}
-
 void note_foreign_stack(const StackSpec& stack, std::span<const std::string> families,
                         const std::string& framework, PlanExport& result) {
   const bool known = std::find(families.begin(), families.end(), stack.family) != families.end();

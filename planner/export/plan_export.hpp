@@ -90,11 +90,6 @@ void check_rank_order(const Plan& plan, PlanExport& result);
 // The overlap that the plan allows and the stack supports.
 OverlapSwitches effective_overlap(const Scenario& scenario);
 
-// The effective recomputation of the plan. Selective recomputation does nothing if the stack's
-// attention is fused (docs/models/lowering.md), while frameworks would recompute all of it; a note
-// says so.
-RecomputePolicy effective_recompute(const Scenario& scenario, PlanExport& result);
-
 // Adds a note if the plan was made for another framework: its stack's family is none of `families`.
 void note_foreign_stack(const StackSpec& stack, std::span<const std::string> families,
                         const std::string& framework, PlanExport& result);

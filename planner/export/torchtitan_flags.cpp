@@ -212,7 +212,7 @@ void note_overlap(const Scenario& scenario, PlanExport& result) {
 void add_activation_checkpointing(const Scenario& scenario, ArgumentList& flags,
                                   PlanExport& result) {
   const Plan& plan = scenario.plan;
-  const RecomputePolicy policy = effective_recompute(scenario, result);
+  const RecomputePolicy policy = plan.recompute;
   if (policy == RecomputePolicy::Selective)
     result.refuse("recompute", "selective", "none, per-op or full: torchtitan has no other");
   const bool by_op = policy == RecomputePolicy::PerOp;

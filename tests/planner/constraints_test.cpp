@@ -25,12 +25,20 @@ TEST(Constraints, ReadValuesOfEveryKind) {
   EXPECT_FALSE(schedule.holds(plan));
   EXPECT_TRUE(parse_constraint("sp=true", "--fix").holds(plan));
   EXPECT_EQ(to_string(parse_constraint("zero_stage=3", "--fix")), "zero=3");
+  const Constraint modules = parse_constraint("recompute_modules=mlp+moe_act,default", "--fix");
+  EXPECT_TRUE(modules.holds(plan));
+  plan.recompute_modules = {RecomputeModule::MoeActivation, RecomputeModule::Mlp};
+  EXPECT_TRUE(modules.holds(plan));
+  plan.recompute_modules.insert(RecomputeModule::LayerNorm);
+  EXPECT_FALSE(modules.holds(plan));
+  EXPECT_EQ(to_string(modules), "recompute_modules=moe_act+mlp,default");
   EXPECT_EQ(to_string(schedule), "schedule=1f1b,zb-h1");
 }
 
 TEST(Constraints, RefuseWithTheNearestName) {
   EXPECT_NE(refusal_of("tpp=8").find("tp"), std::string::npos);
   EXPECT_NE(refusal_of("recompute=ful").find("full"), std::string::npos);
+  EXPECT_NE(refusal_of("recompute_modules=mlp+moe_action").find("moe_act"), std::string::npos);
   for (const char* text :
        {"tp", "tp=", "tp=x", "tp=-1", "tp=8,", "=8", "", "tp=99999999999999999999"})
     EXPECT_NE(refusal_of(text), "accepted") << text;

@@ -74,6 +74,10 @@ inline void draw_layers(std::mt19937& random, const ModelSpec& model, Plan& plan
   if (one_in(random, 4)) plan.overlap.tensor_parallel = !plan.overlap.tensor_parallel;
   plan.recompute = pick<RecomputePolicy>(random, {RecomputePolicy::None, RecomputePolicy::Selective,
                                                   RecomputePolicy::Full, RecomputePolicy::PerOp});
+  if (plan.recompute == RecomputePolicy::Selective) {
+    for (const RecomputeModule module : recomputable_modules(model).members())
+      if (one_in(random, 3)) plan.recompute_modules.insert(module);
+  }
   if (plan.recompute == RecomputePolicy::Full && one_in(random, 2))
     plan.recompute_layers = std::uniform_int_distribution<std::int64_t>(1, 4)(random);
 }

@@ -1,6 +1,7 @@
 // The search against simulating every plan of the space.
 #include "planner/search.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -396,7 +397,9 @@ TEST(Search, FindsPlansWithWhateverValueIsFixed) {
       {"llama3-8b", 8, {"offload_optimizer=host"}},
       {"llama3-8b", 8, {"offload_activations=true"}},
       {"mixtral-8x7b", 32, {"ep=4"}},
-      {"mixtral-8x7b", 32, {"tp=4", "expert_tp=2"}}};
+      {"mixtral-8x7b", 32, {"tp=4", "expert_tp=2"}},
+      {"mixtral-8x7b", 32, {"recompute_modules=moe+layernorm"}},
+      {"llama3-8b", 8, {"recompute=selective", "recompute_modules=mlp"}}};
   for (const Case& each : cases) {
     PlanRequest request = llama_on_one_node();
     request.model = load_model(each.model);
@@ -411,6 +414,35 @@ TEST(Search, FindsPlansWithWhateverValueIsFixed) {
     EXPECT_TRUE(broken_constraint(request.constraints, result.plans[0].plan).empty())
         << each.fixed.back();
   }
+}
+
+// Sets of modules are tried where the model has what pays and the stack runs it: at most half as
+// many plans more, and none for dense models with fused attention.
+TEST(Search, TriesTheModulesThatPay) {
+  const auto tried = [](const char* model, const char* stack) {
+    PlanRequest request = llama_on_one_node();
+    request.model = load_model(model);
+    request.stack = load_stack(stack);
+    request.limits = limits_of(request.stack);
+    request.gpus = 16;
+    std::map<std::string, std::size_t> plans;
+    for (const Plan& plan : enumerate_plans(space_of(request)))
+      ++plans[plan.recompute == RecomputePolicy::Selective ? names_of(plan.recompute_modules, "+")
+                                                           : "other"];
+    std::size_t selective = 0;
+    for (const auto& [set, count] : plans) selective += set == "other" ? 0 : count;
+    EXPECT_LE(2 * selective, plans["other"]) << model << " on " << stack;
+    std::vector<std::string> sets;
+    for (const auto& [set, count] : plans)
+      if (set != "other") sets.push_back(set);
+    return sets;
+  };
+  using testing::UnorderedElementsAre;
+  EXPECT_THAT(tried("llama3-8b", "megatron-core"), testing::IsEmpty());
+  EXPECT_THAT(tried("mixtral-8x7b", "megatron-core"), UnorderedElementsAre("moe_act+layernorm"));
+  EXPECT_THAT(tried("deepseek-v2-lite", "megatron-core"),
+              UnorderedElementsAre("mla_up_proj", "moe_act+layernorm+mla_up_proj"));
+  EXPECT_THAT(tried("deepseek-v2-lite", "fsdp2"), testing::IsEmpty());
 }
 
 // Attention that is not fused moves keys and values in one way only.

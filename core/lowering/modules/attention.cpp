@@ -45,7 +45,12 @@ Core attention_core(const BlockWriter& w) {
   const double projected = core.q_elements + core.kv_elements + core.gate_elements;
   core.qkv = w.activation("attention.qkv.out", projected);
   core.qkv_gradient = w.temporary("attention.qkv.gradient", projected);
-  core.out = w.activation("attention.core.out", core.out_elements);
+  // Selective recomputation needs what the core keeps for itself: the output of the first run, which
+  // the projection behind it keeps, serves the backward pass.
+  const bool reruns_core =
+      w.phase == Phase::Recompute && w.plan.recompute == RecomputePolicy::Selective;
+  core.out = reruns_core ? w.temporary("attention.core.recomputed", core.out_elements)
+                         : w.activation("attention.core.out", core.out_elements);
   core.out_gradient = w.temporary("attention.core.gradient", core.out_elements);
   // The logarithm of the sum of exponentials: one fp32 number per head and token.
   core.statistics = w.tensor("attention.core.statistics", MemoryCategory::Activations,
@@ -171,11 +176,6 @@ void write_unfused_forward(const BlockWriter& w) {
   const std::int64_t batch = w.shape.sequences * w.shape.heads;
   const std::int64_t q = w.shape.sequence_tokens, kv = w.plan.seq_len;
   const TensorRef keys_values = gather_keys_and_values(w, core);
-  // Selective recomputation needs the probabilities alone: the output of the first run is kept.
-  const bool keeps_output =
-      w.phase == Phase::Recompute && w.plan.recompute == RecomputePolicy::Selective;
-  const TensorRef out =
-      keeps_output ? w.temporary("attention.core.recomputed", core.out_elements) : core.out;
   w.gemm("attention.scores", {.m = q, .n = kv, .k = w.shape.head_dim, .batch = batch},
          {core.qkv, keys_values}, {s.scores});
   w.memory_op("attention.softmax", OpKind::Softmax, s.elements, s.elements, {s.scores},
@@ -185,7 +185,7 @@ void write_unfused_forward(const BlockWriter& w) {
                 {s.probabilities}, {s.dropped, s.mask});
   }
   w.gemm("attention.context", {.m = q, .n = w.shape.value_dim, .k = kv, .batch = batch},
-         {keys_values, s.dropped}, {out});
+         {keys_values, s.dropped}, {core.out});
 }
 
 void write_unfused_backward(const BlockWriter& w) {
@@ -281,11 +281,12 @@ void write_attention_forward(const BlockWriter& w, std::int64_t layer, TensorRef
 void write_attention_backward(const BlockWriter& w, std::int64_t layer, TensorRef in,
                               TensorRef out_gradient, TensorRef in_gradient) {
   const Linear projection = output_projection(w, {});
-  if (w.plan.recompute == RecomputePolicy::Selective && !w.stack.fusion.flash_attention) {
-    BlockWriter again = w;
-    again.phase = Phase::Recompute;
-    write_core(again, layer);
-  }
+  const std::size_t first = w.ops.size();
+  if (w.reruns(RecomputeModule::MlaUpProjection)) write_latent_up_forward(w.again(), in);
+  w.start_at_gradient(first, out_gradient);
+  const std::size_t first_of_core = w.ops.size();
+  if (w.reruns(RecomputeModule::CoreAttention)) write_core(w.again(), layer);
+  w.start_at_gradient(first_of_core, out_gradient);
   const bool gated = w.model.attention.output_gate;
   const TensorRef core_gradient =
       w.temporary(gated ? "attention.gated.gradient" : "attention.core.gradient",

@@ -172,6 +172,21 @@ void write_latent_forward(const BlockWriter& w, TensorRef in) {
              latent.qkv);
 }
 
+}  // namespace
+
+// The rotary part of the key comes from the projection down; its gathered copy is left out.
+void write_latent_up_forward(const BlockWriter& w, TensorRef in) {
+  const LatentProjections latent = latent_projections(w, in);
+  if (latent.projects_q_down) write_bottleneck_norm(w, latent.q);
+  write_linear_forward(w, latent.q.up);
+  write_bottleneck_norm(w, latent.kv);
+  write_linear_forward(w, latent.kv.up);
+  write_rope(w, "attention.rope", latent.rotated,
+             {latent.qkv, latent.kv.up.output, latent.kv.down.output}, latent.qkv);
+}
+
+namespace {
+
 void write_latent_backward(const BlockWriter& w, TensorRef in, TensorRef in_gradient) {
   const LatentProjections latent = latent_projections(w, in);
   const TensorRef kv_gradient = w.temporary("attention.kv_up.gradient",

@@ -25,6 +25,22 @@ Stream stream_of(Group group) {
 
 }  // namespace
 
+bool BlockWriter::reruns(RecomputeModule module) const {
+  return recomputed_modules(stack.capabilities, plan).contains(module);
+}
+
+BlockWriter BlockWriter::again() const {
+  BlockWriter writer = *this;
+  writer.phase = Phase::Recompute;
+  return writer;
+}
+
+void BlockWriter::start_at_gradient(std::size_t first, TensorRef gradient) const {
+  if (first == ops.size() || ops[first].stream == Stream::Compute) return;
+  ops[first].after_kernels = true;
+  ops[first].reads.push_back(gradient);
+}
+
 Op& BlockWriter::append(std::string_view name, OpKind kind, Work work, std::vector<TensorRef> reads,
                         std::vector<TensorRef> writes) const {
   Op& op = ops.emplace_back();
@@ -108,10 +124,18 @@ TensorRef BlockWriter::temporary(std::string_view name, double elements) const {
   return tensor(name, MemoryCategory::Temporaries, elements * shape.element);
 }
 
-TensorRef BlockWriter::gemm_input(std::string_view name, double elements) const {
-  const bool cast = casts_operands(plan.precision) && stack.memory.fp8_saved_inputs;
+TensorRef BlockWriter::activation_as(std::string_view name, double elements, bool may_cast) const {
+  const bool cast = may_cast && casts_operands(plan.precision);
   const double element = cast ? operand_bytes(plan.precision).value() : shape.element;
   return tensor(name, MemoryCategory::Activations, elements * element);
+}
+
+TensorRef BlockWriter::gemm_input(std::string_view name, double elements) const {
+  return activation_as(name, elements, stack.memory.fp8_saved_inputs);
+}
+
+TensorRef BlockWriter::expert_activation(std::string_view name, double elements) const {
+  return activation_as(name, elements, stack.memory.fp8_expert_activations);
 }
 
 TensorRef BlockWriter::tensor(std::string_view name, MemoryCategory category, double bytes) const {

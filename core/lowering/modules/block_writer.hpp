@@ -60,6 +60,15 @@ struct BlockWriter {
   // Precedes the names of ops, tensors and parameters. It is empty for the model's own layers.
   std::string prefix;
 
+  // True if the plan's selective recomputation covers the module.
+  bool reruns(RecomputeModule module) const;
+  // The writer of what the backward pass runs again.
+  BlockWriter again() const;
+
+  // Lets the ops from number `first` on, which run again, wait for the gradient at which they start, if
+  // a collective is at their front. A kernel is behind it on its stream anyway.
+  void start_at_gradient(std::size_t first, TensorRef gradient) const;
+
   // Each of these appends one op and returns it. The reference is valid until the next op.
   Op& gemm(std::string_view name, const GemmWork& work, std::vector<TensorRef> reads,
            std::vector<TensorRef> writes) const;
@@ -86,9 +95,12 @@ struct BlockWriter {
   TensorRef temporary(std::string_view name, double elements) const;
   // An activation that only GEMMs read again. Stacks that multiply in FP8 may keep it in FP8.
   TensorRef gemm_input(std::string_view name, double elements) const;
+  // The input of an activation function of experts, which they may keep like that, too.
+  TensorRef expert_activation(std::string_view name, double elements) const;
   TensorRef tensor(std::string_view name, MemoryCategory category, double bytes) const;
 
  private:
+  TensorRef activation_as(std::string_view name, double elements, bool may_cast) const;
   Op& append(std::string_view name, OpKind kind, Work work, std::vector<TensorRef> reads,
              std::vector<TensorRef> writes) const;
 };

@@ -57,6 +57,13 @@ void write_up_forward(const BlockWriter& w, const FeedForward& block) {
                            block.up.output, block.down.input);
 }
 
+void write_activation_again(const BlockWriter& w, const FeedForward& block) {
+  const double elements = elements_of(w, block.down.in);
+  write_activation_forward(w, block.name + ".activation", elements, block.up.output,
+                           block.down.input);
+  write_cast(w, block.down.name + ".input", elements, block.down.input);
+}
+
 void write_down_forward(const BlockWriter& w, FeedForward block, TensorRef out) {
   block.down.output = out;
   write_linear_forward(w, block.down);

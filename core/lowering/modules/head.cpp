@@ -31,8 +31,10 @@ struct Loss {
   TensorRef logits, probabilities, gradient;
 };
 
+// A loss in chunks holds those of one chunk at a time.
 TensorRef logits_tensor(const BlockWriter& w, const char* name, double bytes) {
-  return w.tensor(name, MemoryCategory::Logits, bytes);
+  return w.tensor(name, MemoryCategory::Logits,
+                  bytes / static_cast<double>(w.stack.fusion.loss_chunks));
 }
 
 Loss loss_tensors(const BlockWriter& w) {

@@ -65,6 +65,8 @@ void write_attention_backward(const BlockWriter& w, std::int64_t layer, TensorRe
 // The projections to queries, keys and values, with the encoding of positions.
 void write_projections_forward(const BlockWriter& w, TensorRef in);
 void write_projections_backward(const BlockWriter& w, TensorRef in, TensorRef in_gradient);
+// Goes from MLA's bottlenecks to queries, keys and values.
+void write_latent_up_forward(const BlockWriter& w, TensorRef in);
 
 // linear_attention.cpp
 
@@ -104,6 +106,8 @@ void write_down_backward(const BlockWriter& w, const FeedForward& block, TensorR
 void write_up_backward(const BlockWriter& w, const FeedForward& block, TensorRef in_gradient);
 // The parameters of the projection up: gate and up, or up alone.
 std::vector<std::string> up_parameters(const BlockWriter& w, const std::string& prefix);
+// Computes the input of the second half from the output of the first projection.
+void write_activation_again(const BlockWriter& w, const FeedForward& block);
 // `elements` of the output; a gated activation function reads twice as many.
 void write_activation_forward(const BlockWriter& w, const std::string& name, double elements,
                               TensorRef up, TensorRef out);
@@ -134,7 +138,7 @@ struct LayerEnds {
 // `layer` (0-based) decides on the branches: attention, full or windowed, linear attention or none;
 // a dense feed-forward block, experts or none.
 void write_layer_forward(const BlockWriter& w, std::int64_t layer, const LayerEnds& ends);
-// Runs the attention core again inside of the backward pass with selective recomputation.
+// With selective recomputation each module runs again right before its backward pass.
 void write_layer_backward(const BlockWriter& w, std::int64_t layer, const LayerEnds& ends);
 
 // embedding.cpp

@@ -45,7 +45,7 @@ Experts local_experts(const BlockWriter& w) {
   e.moves = w.plan.ep > 1 || w.plan.expert_tp > 1;
   e.permuted = w.temporary("experts.permuted", e.routed);
   e.received = w.gemm_input("experts.in", e.received_elements);
-  e.up = w.activation("experts.up.out", static_cast<double>(e.rows * e.up_width));
+  e.up = w.expert_activation("experts.up.out", static_cast<double>(e.rows * e.up_width));
   e.activated = w.gemm_input("experts.activation.out", static_cast<double>(e.rows * e.width));
   return e;
 }
@@ -267,6 +267,25 @@ void write_experts_backward(const BlockWriter& w, const Experts& e, TensorRef ou
   mark_expert_ops(w, e, first);
 }
 
+// Runs the activation function of routed experts again, if that is all of them that does.
+void write_expert_activation_again(const BlockWriter& w, const Experts& e) {
+  if (!w.reruns(RecomputeModule::MoeActivation) || w.reruns(RecomputeModule::Moe)) return;
+  const std::size_t first = w.ops.size();
+  const BlockWriter again = w.again();
+  const auto elements = static_cast<double>(e.rows * e.width);
+  write_activation_forward(again, "experts.activation", elements, e.up, e.activated);
+  write_cast(again, "experts.down.input", elements, e.activated);
+  mark_expert_ops(w, e, first);
+}
+
+void write_shared_experts_again(const BlockWriter& w, TensorRef in, TensorRef out_gradient) {
+  if (!w.reruns(RecomputeModule::SharedExperts) || w.reruns(RecomputeModule::Moe)) return;
+  const std::size_t first = w.ops.size();
+  write_shared_up_forward(w.again(), in);
+  write_shared_down_forward(w.again(), in);
+  w.start_at_gradient(first, out_gradient);
+}
+
 // If stack and plan overlap expert parallelism, the first half of the shared experts runs while
 // tokens travel to the routed experts, and the second half while these come back, as in Megatron
 // Core (megatron/core/transformer/moe/shared_experts.py). Otherwise both run before the tokens
@@ -318,6 +337,7 @@ void write_moe_backward(const BlockWriter& w, TensorRef in, TensorRef out_gradie
   const TensorRef permuted =
       e.moves ? w.temporary("experts.permuted.gradient", e.routed) : received;
   std::vector<TensorRef> shared;
+  if (has_shared_experts(w.model)) write_shared_experts_again(w, in, out_gradient);
   if (before) {
     write_shared_down_backward(w, in, out_gradient);
     shared = {write_shared_up_backward(w, in)};
@@ -327,6 +347,7 @@ void write_moe_backward(const BlockWriter& w, TensorRef in, TensorRef out_gradie
   if (e.moves) write_exchange(w, e, "experts.combine.gradient", true, returned, computed);
   if (overlaps) write_shared_down_backward(w, in, out_gradient);
   write_sort(w, e, "experts.combine.gradient.sort", computed);
+  write_expert_activation_again(w, e);
   write_experts_backward(w, e, computed, received);
   write_sort(w, e, "experts.dispatch.gradient.sort", received);
   if (e.moves) write_exchange(w, e, "experts.dispatch.gradient", false, received, permuted);

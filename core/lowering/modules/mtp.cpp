@@ -78,11 +78,7 @@ TensorRef write_mtp_backward(const BlockWriter& writer, std::int64_t depth, Tens
   write_loss_backward(w, d.normed, sum.front());
   sum.insert(sum.end(), gradients.begin(), gradients.end());
   write_norm_backward(w, d.norm, d.ends.out, sum, d.ends.out_gradient);
-  if (recomputes) {
-    BlockWriter again = w;
-    again.phase = Phase::Recompute;
-    write_layer_forward(again, d.layer, d.ends);
-  }
+  if (recomputes) write_layer_forward(w.again(), d.layer, d.ends);
   write_layer_backward(w, d.layer, d.ends);
 
   TensorRef join_gradient = d.ends.in_gradient;

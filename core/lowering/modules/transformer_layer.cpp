@@ -132,6 +132,42 @@ void write_mixer_backward(const BlockWriter& w, std::int64_t layer, TensorRef in
   write_attention_backward(w, layer, in, out_gradient, in_gradient);
 }
 
+// Where stacks have norms inside of projections, those before MLA and before experts are modules of
+// their own all the same (megatron/core/models/gpt/gpt_layer_specs.py).
+bool norm_is_module(const BlockWriter& w, LayerParts parts, bool mixes) {
+  const bool latent = parts.mixer == LayerMixer::Attention &&
+                      w.model.attention.kind == AttentionKind::MultiHeadLatent;
+  return !w.stack.fusion.norm_in_projection || (mixes ? latent : parts.ffn == LayerFfn::Experts);
+}
+
+// The input of a branch's norm and the norm's output, and the gradient at which its backward pass
+// starts. `own_norm` is false if there is no such norm, or another branch has it.
+struct BranchEnds {
+  TensorRef hidden, in, gradient;
+  bool own_norm = true;
+};
+// Runs again what the plan recomputes of a branch as a whole, and of the norm before it. A norm
+// inside of a projection is a part of the dense block.
+void write_branch_again(const BlockWriter& w, const Branch& branch, bool mixes, std::int64_t layer,
+                        const BranchEnds& ends) {
+  const BlockWriter again = w.again();
+  const std::size_t first = w.ops.size();
+  const LayerParts parts = w.model.parts_of(layer);
+  const bool sparse = parts.ffn == LayerFfn::Experts;
+  const bool reruns_block =
+      !mixes && w.reruns(sparse ? RecomputeModule::Moe : RecomputeModule::Mlp);
+  const bool reruns_norm =
+      norm_is_module(w, parts, mixes) ? w.reruns(RecomputeModule::LayerNorm) : reruns_block;
+  if (reruns_norm && ends.own_norm) write_norm_forward(again, branch.norm, ends.hidden, ends.in);
+  if (reruns_block) {
+    write_ffn_forward(again, layer, ends.in,
+                      w.temporary("ffn.recomputed", w.shape.residual_elements()));
+  } else if (!mixes && !sparse && w.reruns(RecomputeModule::MlpActivation)) {
+    write_activation_again(again, dense_block(w, ends.in));
+  }
+  w.start_at_gradient(first, ends.gradient);
+}
+
 // True for a layer of one branch (Nemotron-H); `mixes` tells which.
 struct SingleBranch {
   bool single = false, mixes = false;
@@ -160,6 +196,7 @@ void write_single_branch_backward(const BlockWriter& w, std::int64_t layer, bool
   const TensorRef in = branch_input(w, branch, ends.in);
   const TensorRef in_gradient =
       w.temporary(branch.norm.name + ".out.gradient", w.shape.residual_elements());
+  write_branch_again(w, branch, mixes, layer, {ends.in, in, ends.out_gradient});
   const TensorRef out_gradient = write_branch_end_backward(w, branch, ends.out_gradient);
   mixes ? write_mixer_backward(w, layer, in, out_gradient, in_gradient)
         : write_ffn_backward(w, layer, in, out_gradient, in_gradient);
@@ -211,6 +248,8 @@ void write_layer_backward(const BlockWriter& w, std::int64_t layer, const LayerE
   const TensorRef ffn_in = shared_norm ? attention_in : branch_input(w, ffn, middle);
   const TensorRef ffn_in_gradient = w.temporary("ffn.norm.out.gradient", elements);
 
+  const bool own_norms = !shared_norm && !w.model.post_norm;
+  write_branch_again(w, ffn, false, layer, {middle, ffn_in, ends.out_gradient, own_norms});
   write_ffn_backward(w, layer, ffn_in, write_branch_end_backward(w, ffn, ends.out_gradient),
                      ffn_in_gradient);
   // The gradient of the residual connection around attention, and what attention's norm adds up.
@@ -223,6 +262,7 @@ void write_layer_backward(const BlockWriter& w, std::int64_t layer, const LayerE
     write_branch_start_backward(w, ffn, middle, {ffn_in_gradient, ends.out_gradient}, around);
   }
   sum.push_back(around);
+  write_branch_again(w, attention, true, layer, {ends.in, attention_in, around, own_norms});
   const TensorRef attention_gradient =
       write_branch_end_backward(w, attention, parallel ? ends.out_gradient : around);
   write_mixer_backward(w, layer, attention_in, attention_gradient, attention_in_gradient);

@@ -88,8 +88,8 @@ TEST(ActivationMemory, FusedAttentionKeepsStatisticsInsteadOfScores) {
   LoweringCase made = gpt();
   made.stack.fusion.flash_attention = true;
   EXPECT_DOUBLE_EQ(kept_per_layer(made), 34.0 + 4.0 * kHeads / kHidden);
-  made.plan.recompute = RecomputePolicy::Selective;  // has nothing left to save
-  EXPECT_DOUBLE_EQ(kept_per_layer(made), 34.0 + 4.0 * kHeads / kHidden);
+  made.plan.recompute = RecomputePolicy::Selective;  // has nothing but these left to save
+  EXPECT_DOUBLE_EQ(kept_per_layer(made), 34.0);
 }
 
 // The three masks of dropout (two of them s b h, one a s^2 b) and the dropped copy go with it.
@@ -138,6 +138,21 @@ TEST(RecomputedWork, PerOpRecomputationRunsTheOtherProductsOfLlama) {
   }
   EXPECT_DOUBLE_EQ(flop.value(),
                    2.0 * kSequence * kBatch * kHidden * kHidden * (kKeyShare + 1.0 + kFfn));
+}
+
+// Output head and loss on one part of the tokens after the other hold the logits of that part.
+TEST(ActivationMemory, ALossInChunksHoldsTheLogitsOfOne) {
+  LoweringCase made = llama();
+  const auto logits = [&] {
+    Bytes sum;
+    for (const TensorSpec& tensor : make_blocks(made.model, made.plan, made.stack).tensors)
+      if (tensor.category == MemoryCategory::Logits) sum += tensor.bytes;
+    return sum.value();
+  };
+  const double whole = logits();
+  EXPECT_GT(whole, 0.0);
+  made.stack.fusion.loss_chunks = 8;
+  EXPECT_DOUBLE_EQ(logits(), whole / 8.0);
 }
 
 // The backward pass gives back all that the forward pass keeps: all layers of all microbatches

@@ -2,9 +2,9 @@
 //
 // T tokens, W weights of the matrix products that a token meets, A FLOP of attention forward:
 //   forward            2 T W + A
-//   recompute          the same over the recomputed layers (selective: A where attention is
-//   unfused) backward by input  2 T W + A'    A' = 2 A; 2.5 A where the scores are computed anew
-//   (fused) backward by weight 2 T W
+//   recompute          the same over the recomputed layers (selective: over the recomputed modules)
+//   backward by input  2 T W + A'    A' = 2 A; 2.5 A where the scores are computed anew (fused)
+//   backward by weight 2 T W
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,6 +42,14 @@ double attention_weights(const LoweringCase& made) {
   return static_cast<double>(split) + static_cast<double>(whole) * copies(made);
 }
 
+// MLA's projections from its bottlenecks up.
+double latent_up_weights(const LoweringCase& made) {
+  const AttentionSpec& a = made.model.attention;
+  const std::int64_t q = a.q_lora_rank > 0 ? a.q_lora_rank : made.model.hidden;
+  return static_cast<double>(
+      a.heads * (q * a.head_dim + a.kv_lora_rank * (a.qk_nope_head_dim + a.v_head_dim)));
+}
+
 double mixer_weights(const LoweringCase& made, LayerMixer mixer) {
   if (mixer == LayerMixer::None) return 0.0;
   if (mixer == LayerMixer::Attention) return attention_weights(made);
@@ -67,20 +75,45 @@ Recurrence recurrence(const LoweringCase& made) {
   return {states + heads * (2.0 * q * n + 2.0 * q * p + 2.0 * n * p), states};
 }
 
-double layer_weights(const LoweringCase& made, std::int64_t layer) {
+double shared_expert_weights(const LoweringCase& made) {
+  const ModelSpec& model = made.model;
+  const double gate = model.moe->shared_expert_gate ? static_cast<double>(model.hidden) : 0.0;
+  return gate * copies(made) + static_cast<double>((model.mlp.gated ? 3 : 2) * model.hidden *
+                                                   model.moe->shared_expert_ffn);
+}
+
+double ffn_weights(const LoweringCase& made, LayerFfn ffn) {
   const ModelSpec& model = made.model;
   const std::int64_t matrices = model.mlp.gated ? 3 : 2;
-  const LayerParts parts = model.parts_of(layer);
-  const double attention = mixer_weights(made, parts.mixer);
-  if (parts.ffn == LayerFfn::None) return attention;
-  if (parts.ffn == LayerFfn::Dense)
-    return attention + static_cast<double>(matrices * model.hidden * model.mlp.ffn_hidden);
+  if (ffn == LayerFfn::None) return 0.0;
+  if (ffn == LayerFfn::Dense)
+    return static_cast<double>(matrices * model.hidden * model.mlp.ffn_hidden);
   const MoeSpec& moe = *model.moe;
   const double routed =
       static_cast<double>(model.hidden * (moe.experts + matrices * moe.top_k * moe.expert_ffn));
-  const double gate = moe.shared_expert_gate ? static_cast<double>(model.hidden) : 0.0;
-  return attention + (routed + gate) * copies(made) +
-         static_cast<double>(matrices * model.hidden * moe.shared_expert_ffn);
+  return routed * copies(made) + shared_expert_weights(made);
+}
+
+double layer_weights(const LoweringCase& made, std::int64_t layer) {
+  const LayerParts parts = made.model.parts_of(layer);
+  return mixer_weights(made, parts.mixer) + ffn_weights(made, parts.ffn);
+}
+
+// Of the modules that selective recomputation runs again.
+double rerun_weights(const LoweringCase& made, std::int64_t layer) {
+  if (made.plan.recompute != RecomputePolicy::Selective) return 0.0;
+  const LayerParts parts = made.model.parts_of(layer);
+  const RecomputeModuleSet modules = made.plan.recompute_modules;
+  const bool sparse = parts.ffn == LayerFfn::Experts;
+  const bool latent = parts.mixer == LayerMixer::Attention &&
+                      made.model.attention.kind == AttentionKind::MultiHeadLatent;
+  double sum = 0.0;
+  if (latent && modules.contains(RecomputeModule::MlaUpProjection)) sum += latent_up_weights(made);
+  if (modules.contains(sparse ? RecomputeModule::Moe : RecomputeModule::Mlp))
+    return sum + ffn_weights(made, parts.ffn);
+  if (sparse && modules.contains(RecomputeModule::SharedExperts))
+    sum += shared_expert_weights(made);
+  return sum;
 }
 
 // Scores that are computed per token and head.
@@ -119,10 +152,11 @@ ExpectedFlop expected_flop(const LoweringCase& made) {
       const bool fused = made.stack.fusion.flash_attention;
       const bool full =
           plan.reruns_layers() && (plan.recompute_layers == 0 || i < plan.recompute_layers);
-      const bool selective = plan.recompute == RecomputePolicy::Selective && !fused;
+      const bool core = recomputed_modules(made.stack.capabilities, plan)
+                            .contains(RecomputeModule::CoreAttention);
       sum.forward += weights + per_width * (qk + v);
-      if (full) sum.recompute += weights;
-      if (full || selective) sum.recompute += per_width * (qk + v);
+      sum.recompute += full ? weights : 2.0 * tokens * rerun_weights(made, layer);
+      if (full || core) sum.recompute += per_width * (qk + v);
       sum.backward_input += weights + per_width * (fused ? 3.0 * qk + 2.0 * v : 2.0 * (qk + v));
       sum.backward_weight += weights;
       if (mixer != LayerMixer::LinearAttention) continue;

@@ -38,11 +38,13 @@ inline std::string shown(const LoweringCase& c) {
   const Plan& p = c.plan;
   return fmt::format(
       "dp {} tp {} pp {} cp {} ({}) ep {} expert_tp {} vpp {} sp {} zero {} shard_group {} {} "
-      "recompute {}/{} micro_batch {} microbatches {} layers {} moe {} mla {} norms {} parallel {} "
+      "recompute {} {}/{} micro_batch {} microbatches {} layers {} moe {} mla {} norms {} parallel "
+      "{} "
       "dropout {} flash {} mtp {} offload {} pattern \"{}\"",
       p.dp, p.tp, p.pp, p.cp, name_of(p.context_parallel), p.ep, p.expert_tp, p.vpp,
       p.sequence_parallel, p.zero_stage, p.shard_group, name_of(p.schedule), name_of(p.recompute),
-      p.recompute_layers, p.micro_batch, p.microbatches(), c.model.layers, c.model.moe.has_value(),
+      names_of(p.recompute_modules), p.recompute_layers, p.micro_batch, p.microbatches(),
+      c.model.layers, c.model.moe.has_value(),
       c.model.attention.kind == AttentionKind::MultiHeadLatent, c.model.norms_per_layer,
       c.model.parallel_block, c.model.dropout, c.stack.fusion.flash_attention,
       p.multi_token_prediction ? c.model.mtp_layers : 0, p.offload_activations,
@@ -181,6 +183,10 @@ class CaseGenerator {
         {ContextParallelKind::Ring, ContextParallelKind::AllGather, ContextParallelKind::Ulysses});
     plan.recompute = one_of({RecomputePolicy::None, RecomputePolicy::Selective,
                              RecomputePolicy::Full, RecomputePolicy::PerOp});
+    if (plan.recompute == RecomputePolicy::Selective) {
+      for (const RecomputeModule module : recomputable_modules(model).members())
+        if (flag(3)) plan.recompute_modules.insert(module);
+    }
     if (plan.recompute == RecomputePolicy::Full && flag())
       plan.recompute_layers = between(1, model.layers);
     plan.precision = one_of({Precision::Bf16, Precision::Fp32, Precision::Fp8, Precision::Nvfp4});

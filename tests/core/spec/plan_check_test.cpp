@@ -148,6 +148,13 @@ std::vector<Breakage> dense_breakages() {
        [](Case& c) {
          c.plan.stage_layers = {16, 0, 8, 8};
        }},
+      {PlanRule::RecomputeModules, "nothing is recomputed",
+       [](Case& c) { c.plan.recompute_modules = {RecomputeModule::Mlp}; }},
+      {PlanRule::RecomputeModules, "experts of a dense model",
+       [](Case& c) {
+         c.plan.recompute = RecomputePolicy::Selective;
+         c.plan.recompute_modules = {RecomputeModule::Mlp, RecomputeModule::MoeActivation};
+       }},
       {PlanRule::RecomputeLayers, "nothing is recomputed",
        [](Case& c) { c.plan.recompute_layers = 1; }},
       {PlanRule::RecomputeLayers, "more than there are",

@@ -46,6 +46,8 @@ inline Plan any_plan() {
   plan.schedule = any_enumerator<ScheduleKind>();
   plan.context_parallel = any_enumerator<ContextParallelKind>();
   plan.recompute = any_enumerator<RecomputePolicy>();
+  plan.recompute_modules = RecomputeModuleSet::of_bits(
+      *rc::gen::inRange<std::uint32_t>(0, std::uint32_t{1} << kEnumCount<RecomputeModule>));
   plan.offload_optimizer = any_enumerator<OptimizerOffload>();
   plan.precision = any_enumerator<Precision>();
   for (bool* flag :

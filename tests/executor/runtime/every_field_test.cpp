@@ -151,6 +151,10 @@ const std::vector<Field<Plan>> kPlanFields = {
      [](P& p) { p.context_parallel = ContextParallelKind::AllGather; }},
     {"/recompute", kNoMatter, [](P& p) { p.recompute = RecomputePolicy::Full; }},
     {"/recompute", kNoMatter, [](P& p) { p.recompute = RecomputePolicy::Selective; }},
+    {"/recompute_modules", kRefused,
+     [](P& p) {
+       p.recompute = RecomputePolicy::Selective, p.recompute_modules = {RecomputeModule::Mlp};
+     }},
     {"/recompute_layers", kNoMatter,
      [](P& p) { p.recompute = RecomputePolicy::Full, p.recompute_layers = 1; }},
     {"/precision", kRefused, [](P& p) { p.precision = Precision::Bf16; }},
@@ -177,6 +181,10 @@ const std::vector<Field<Plan>> kPlanFields = {
     {"/head_counts_as_layer", kNoMatter, [](P& p) { p.pp = 2, p.head_counts_as_layer = true; }},
     {"/offload_optimizer", kRefused, [](P& p) { p.offload_optimizer = OptimizerOffload::Host; }},
     {"/offload_activations", kRefused, [](P& p) { p.offload_activations = true; }},
+    {"/offload_layers", kRefused, [](P& p) { p.offload_activations = true, p.offload_layers = 1; },
+     "/offload_activations"},
+    {"/offload_ratio", kRefused, [](P& p) { p.offload_activations = true, p.offload_ratio = 0.5; },
+     "/offload_activations"},
     {"/multi_token_prediction", kNoMatter, [](P& p) { p.multi_token_prediction = false; }},
 };
 
@@ -184,6 +192,7 @@ const std::vector<Field<Plan>> kPlanFields = {
 const std::set<std::string> kRefusedStackFields = {"/fusion/flash_attention",
                                                    "/fusion/norm",
                                                    "/fusion/loss",
+                                                   "/fusion/loss_chunks",
                                                    "/fusion/parallel_loss",
                                                    "/fusion/wgrad_accumulation",
                                                    "/communication/scatters_messages",
@@ -294,7 +303,8 @@ TEST(EveryField, OfAPlanIsComputedRefusedOrIrrelevant) {
     field.change(plan);
     const auto refused = refusals(model, plan, load_stack("shardwright"));
     if (field.fate == Fate::Refused) {
-      EXPECT_THAT(refused, testing::Contains(std::string("/plan") + field.name));
+      const char* refused_as = field.refused_as != nullptr ? field.refused_as : field.name;
+      EXPECT_THAT(refused, testing::Contains(std::string("/plan") + refused_as));
       continue;
     }
     ASSERT_THAT(refused, testing::IsEmpty()) << field.name;

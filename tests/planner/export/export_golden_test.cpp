@@ -168,6 +168,22 @@ TEST(MegatronArguments, TokensGoByTheDispatcherOfTheStack) {
   }
 }
 
+TEST(MegatronArguments, SelectiveRecomputationNamesItsModules) {
+  Plan plan;
+  plan.recompute = RecomputePolicy::Selective;
+  Scenario scenario = scenario_of("deepseek-v3", "megatron-core", plan);
+  const auto modules = [&] {
+    return arguments_of(megatron_arguments(scenario).text).at("--recompute-modules");
+  };
+  EXPECT_EQ(modules(), "core_attn");
+  scenario.plan.recompute_modules = {RecomputeModule::MlaUpProjection,
+                                     RecomputeModule::MoeActivation};
+  EXPECT_EQ(modules(), "moe_act mla_up_proj");
+  scenario.plan.recompute_modules = {};
+  scenario.stack = load_stack("hai-llm");
+  EXPECT_EQ(modules(), "moe_act layernorm mla_up_proj");
+}
+
 TEST(MegatronArguments, CudaGraphsHoldWhatTheFrameworkCanCapture) {
   const auto modules = [](const Scenario& scenario) -> std::string {
     const auto arguments = arguments_of(megatron_arguments(scenario).text);

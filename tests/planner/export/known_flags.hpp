@@ -24,7 +24,7 @@ inline const std::set<std::string>& megatron_flags() {
       "--cross-entropy-loss-fusion", "--disable-bias-linear", "--global-batch-size",
       "--micro-batch-size", "--no-bias-dropout-fusion", "--no-gradient-accumulation-fusion",
       "--optimizer-cpu-offload", "--recompute-granularity", "--recompute-method",
-      "--recompute-num-layers", "--sequence-parallel", "--tp-comm-overlap",
+      "--recompute-modules", "--recompute-num-layers", "--sequence-parallel", "--tp-comm-overlap",
       // _add_network_size_args, _add_regularization_args, _add_data_args, _add_vision_args
       "--attention-backend", "--attention-dropout", "--ffn-hidden-size", "--group-query-attention",
       "--hidden-dropout", "--hidden-size", "--kv-channels", "--max-position-embeddings",

@@ -52,6 +52,29 @@ TEST(OffloadOfActivations, TradesMemoryForTheTimeOfTheLink) {
   EXPECT_LT(slow.step, 2.0 * copied);
 }
 
+// No share at all is no offload, and all layers are what a plan without a share offloads.
+TEST(OffloadOfActivations, LiesBetweenNoneAndAll) {
+  Scenario scenario = eight_layers();
+  const StepResult none = simulate_step(scenario);
+  scenario.plan.offload_activations = true;
+  const StepResult all = simulate_step(scenario);
+  const auto peak = [&](std::int64_t layers, double ratio) {
+    scenario.plan.offload_layers = layers;
+    scenario.plan.offload_ratio = ratio;
+    return simulate_step(scenario).memory().peak;
+  };
+  EXPECT_EQ(peak(0, 0.0), none.memory().peak);
+  EXPECT_EQ(simulate_step(scenario).step, none.step);
+  EXPECT_EQ(peak(8, 1.0), all.memory().peak);
+  EXPECT_EQ(simulate_step(scenario).step, all.step);
+  Bytes before = none.memory().peak;
+  for (std::int64_t layers = 1; layers <= 7; ++layers) {
+    EXPECT_LE(peak(layers, 1.0), before) << layers;
+    before = peak(layers, 1.0);
+  }
+  EXPECT_LT(peak(0, 0.6), peak(0, 0.3));
+}
+
 double analytic_over_event(const Scenario& scenario) {
   return estimate_step(scenario).analytic / simulate_step(scenario).step;
 }
