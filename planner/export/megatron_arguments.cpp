@@ -232,6 +232,18 @@ void add_offload(const Scenario& scenario, ArgumentList& arguments, PlanExport& 
   }
 }
 
+// Scales of small blocks leave gradients no need for the range of e5m2 (Transformer Engine's
+// Float8BlockScaling and MXFP8BlockScaling).
+void add_fp8(const StackFusion& fusion, ArgumentList& arguments, PlanExport& result) {
+  const Fp8Recipe recipe = fusion.fp8_recipe;
+  const bool of_blocks = recipe == Fp8Recipe::Blockwise || recipe == Fp8Recipe::Mxfp8;
+  arguments.add("--fp8-format", of_blocks ? "e4m3" : "hybrid");
+  if (recipe == Fp8Recipe::Rowwise)
+    return result.note("fp8_recipe", "Megatron-LM has no rowwise scales; it takes delayed ones");
+  arguments.add("--fp8-recipe", name_of(recipe));
+  if (fusion.fp8_attention) arguments.add("--fp8-dot-product-attention");
+}
+
 void add_precision(const Scenario& scenario, ArgumentList& arguments, PlanExport& result) {
   const Precision precision = scenario.plan.precision;
   if (precision == Precision::Fp16) return arguments.add("--fp16");
@@ -241,7 +253,7 @@ void add_precision(const Scenario& scenario, ArgumentList& arguments, PlanExport
   }
   if (precision == Precision::Fp32) return;
   arguments.add("--bf16");
-  if (precision == Precision::Fp8) arguments.add("--fp8-format", "hybrid");
+  if (precision == Precision::Fp8) add_fp8(scenario.stack.fusion, arguments, result);
   if (precision == Precision::Nvfp4) arguments.add("--fp4-format", "e2m1");
   if (!scenario.stack.gradients.fp32_reduction) arguments.add("--grad-reduce-in-bf16");
 }

@@ -209,6 +209,23 @@ TEST(MegatronArguments, CudaGraphsHoldWhatTheFrameworkCanCapture) {
   EXPECT_EQ(modules(padded), "whole layers");
 }
 
+// The recipes of TransformerConfig.fp8_recipe. Blocks of e4m3 need no e5m2 for gradients.
+TEST(MegatronArguments, Fp8HasTheRecipeOfTheStack) {
+  Plan plan;
+  plan.precision = Precision::Fp8;
+  Scenario scenario = scenario_of("llama3-8b", "nemo-te", plan);
+  scenario.stack.fusion.fp8_recipe = Fp8Recipe::Tensorwise;
+  auto arguments = arguments_of(megatron_arguments(scenario).text);
+  EXPECT_EQ(arguments.at("--fp8-recipe"), "tensorwise");
+  EXPECT_EQ(arguments.at("--fp8-format"), "hybrid");
+  scenario.stack.fusion.fp8_recipe = Fp8Recipe::Mxfp8;
+  arguments = arguments_of(megatron_arguments(scenario).text);
+  EXPECT_EQ(arguments.at("--fp8-recipe"), "mxfp8");
+  EXPECT_EQ(arguments.at("--fp8-format"), "e4m3");
+  scenario.plan.precision = Precision::Bf16;
+  EXPECT_FALSE(arguments_of(megatron_arguments(scenario).text).contains("--fp8-recipe"));
+}
+
 // The defaults that arguments cannot change are those of TransformerConfig and MLATransformerConfig.
 TEST(MegatronArguments, RotaryAnglesAreScaledAsTheModelSays) {
   const auto exported = [](const std::string& model) {

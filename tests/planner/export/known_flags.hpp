@@ -44,7 +44,8 @@ inline const std::set<std::string>& megatron_flags() {
       "--q-lora-rank", "--qk-head-dim", "--qk-pos-emb-head-dim", "--v-head-dim",
       "--rotary-scaling-factor", "--mscale", "--mscale-all-dim",
       // _add_mixed_precision_args, _add_transformer_engine_args, _add_checkpointing_args
-      "--bf16", "--ckpt-format", "--fp16", "--fp8-format", "--grad-reduce-in-bf16",
+      "--bf16", "--ckpt-format", "--fp16", "--fp8-dot-product-attention", "--fp8-format",
+      "--fp8-recipe", "--grad-reduce-in-bf16",
       // _add_experimental_args
       "--use-precision-aware-optimizer"};
   return flags;
