@@ -133,8 +133,8 @@ void note_guess(std::size_t index, Sources& sources) {
   sources[pointer + "skew_s"] = {"none, which no timing determined", Confidence::Assumed};
 }
 
-// Small messages say how long any exchange takes, large ones how fast the bytes move: where the
-// sizes do not tell the two apart, the one moves that the time is mostly made of.
+// Small messages determine the latency, large ones the bandwidth. If the sizes do not separate the
+// two, the fit changes the one that makes up most of the time.
 Figures<ExchangeCurve> transfer_figures(const ExchangeCurve& curve,
                                         const std::vector<const ExchangeTiming*>& timings) {
   constexpr double kLarge = 16.0;
@@ -155,9 +155,9 @@ Figures<ExchangeCurve> transfer_figures(const ExchangeCurve& curve,
   return {alpha, beta};
 }
 
-// The weight of an exchange beside the largest one. A line is not all that there is to exchanges
-// (small ones pass through buffers), and where it cannot meet them all, it should be off where a
-// step spends little: squares weigh by bytes. Small ones keep a say in alpha.
+// The weight of an exchange relative to the largest one. A line does not describe all exchanges,
+// since small ones pass through buffers, and its error should lie where a step spends little time:
+// squares weigh by bytes. Small exchanges keep some weight for alpha.
 double weight_of(Bytes bytes, Bytes largest) {
   constexpr double kLeastWeight = 0.25;
   return std::max(kLeastWeight, std::sqrt(bytes / largest));

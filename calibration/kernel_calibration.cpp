@@ -17,8 +17,7 @@ namespace {
 
 using CurveFigure = Figure<KernelCurve>;
 
-// The start of a fit that has nothing to go on: with little of the terms that may as well not be
-// there.
+// The start of a fit without a known curve, with small values of the optional terms.
 KernelCurve usual_curve(const AcceleratorSpec& device, OpKind kind, Phase phase) {
   KernelCurve curve;
   curve.kind = kind;
@@ -41,7 +40,7 @@ CurveFigure flop_rate() {
                                 [](KernelCurve& c) -> FlopPerSecond& { return c.flop_rate; });
 }
 
-// The rate of what a kernel does, its overhead, and what is its kind's own.
+// The rate of a kernel, its overhead, and the figures of its kind.
 Figures<KernelCurve> figures_of(OpKind kind) {
   if (kind == OpKind::Gemm || kind == OpKind::GroupedGemm) {
     const auto edge = [](const char* key, double KernelCurve::*member) {
@@ -104,8 +103,8 @@ Seconds reach(const KernelCurve& curve, const CurveFigure& figure, const Provena
 // A figure of a curve by its pointer within the curve.
 using KnownFigure = std::function<Provenance(const std::string& pointer)>;
 
-// Orders the figures so that the rate moves where timings cannot tell it from the overhead; but the
-// overhead, if the profile leaves more of the time open by it, and enough to explain the timings.
+// Orders the figures so that the fit changes the rate if the timings do not separate it from the
+// overhead; the overhead instead, if it leaves more of the time open, and enough for the timings.
 Figures<KernelCurve> ordered_figures(const KernelCurve& curve, const KnownFigure& known,
                                      const std::vector<const KernelSample*>& samples) {
   Figures<KernelCurve> figures = figures_of(curve.kind);

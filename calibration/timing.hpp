@@ -73,8 +73,8 @@ struct CollectiveTiming : Timing {
   Seconds call;
 };
 
-// Why the timing's members cannot be accelerators of this cluster, or cannot have been so fast;
-// empty where they can.
+// The reason why the timing's members cannot be accelerators of this cluster, or cannot have been so
+// fast; empty if they can.
 std::string gap_on(const CollectiveTiming& timing, const ClusterSpec& cluster);
 
 // All of the world is one group, or `timing.groups` alike on one node. A ring of sends fills every

@@ -42,7 +42,7 @@ void end_without_display(QtMsgType type, const QMessageLogContext&, const QStrin
   std::_Exit(kFailure);
 }
 
-struct Wishes {
+struct CommandLine {
   QStringList files;
   // The folder of screenshots; empty if none are wanted.
   QString screenshots;
@@ -70,7 +70,7 @@ void describe(QCommandLineParser& parser) {
 }
 
 // Needs no display. Returns none if the program has nothing more to do; `code` is its exit code then.
-std::optional<Wishes> read_command_line(int argc, char** argv, int& code) {
+std::optional<CommandLine> read_command_line(int argc, char** argv, int& code) {
   const QCoreApplication application(argc, argv);
   QCommandLineParser parser;
   describe(parser);
@@ -86,7 +86,7 @@ std::optional<Wishes> read_command_line(int argc, char** argv, int& code) {
     std::fprintf(stderr, "shardwright-gui: --screenshots: found \"\"; expected a folder\n");
     code = kBadUsage;
   } else {
-    return Wishes{parser.positionalArguments(), parser.value(screenshots_option())};
+    return CommandLine{parser.positionalArguments(), parser.value(screenshots_option())};
   }
   return std::nullopt;
 }
@@ -112,9 +112,9 @@ int explore(const QStringList& files) {
 
 int main(int argc, char** argv) {
   int code = 0;
-  const auto wishes = read_command_line(argc, argv, code);
-  if (!wishes) return code;
-  if (!has_display() && wishes->screenshots.isEmpty()) {
+  const auto command = read_command_line(argc, argv, code);
+  if (!command) return code;
+  if (!has_display() && command->screenshots.isEmpty()) {
     std::fprintf(stderr, "shardwright-gui: there is no display (DISPLAY, WAYLAND_DISPLAY)\n");
     return kFailure;
   }
@@ -127,7 +127,7 @@ int main(int argc, char** argv) {
   qInstallMessageHandler(before);
   QApplication::setApplicationName(u"shardwright-gui"_s);
   QApplication::setOrganizationName(u"shardwright"_s);
-  if (!wishes->screenshots.isEmpty())
-    return shardwright::gui::take_screenshots(wishes->screenshots) ? 0 : kFailure;
-  return explore(wishes->files);
+  if (!command->screenshots.isEmpty())
+    return shardwright::gui::take_screenshots(command->screenshots) ? 0 : kFailure;
+  return explore(command->files);
 }

@@ -1,9 +1,9 @@
 // A cluster: accelerators in nodes, nodes on a fabric.
 //
-// Bandwidths are per direction. A profile says where each figure comes from (`Provenance`), so that
-// an answer can say what it rests on. Nothing here knows a model or a plan. What each field means
-// is said where it is described for files: in accelerator_json.cpp, node_json.cpp, fabric_json.cpp
-// and cluster_json.cpp.
+// Bandwidths are per direction. A profile names the source of each figure (`Provenance`), so that an
+// answer can count the estimates that it uses. Nothing here depends on a model or a plan. The
+// meanings of the fields stand in the tables for files: accelerator_json.cpp, node_json.cpp,
+// fabric_json.cpp and cluster_json.cpp.
 #pragma once
 
 #include <cstdint>

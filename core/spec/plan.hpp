@@ -1,5 +1,5 @@
-// A plan: how one training step of a model is spread over a cluster. What each field means is said
-// where it is described for files, in plan_json.cpp.
+// A plan: the distribution of one training step of a model over a cluster. The meanings of the
+// fields stand in the table for files, in plan_json.cpp.
 #pragma once
 
 #include <cstdint>

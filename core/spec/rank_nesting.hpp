@@ -1,7 +1,7 @@
-// Checks that the groups of ranks of a plan fall into each other: hybrid shard groups into
-// the data-parallel ranks, groups of experts into the ranks inside of the pipeline axis. Groups
-// that do not nest have members at irregular distances, which no communication library builds and
-// neither pricing nor lowering describes.
+// Checks that the groups of ranks of a plan nest: hybrid shard groups in the data-parallel ranks,
+// groups of experts in the ranks inside of the pipeline axis. Groups that do not nest have members
+// at irregular distances, which no communication library builds and neither pricing nor lowering
+// describes.
 //
 // Plans are within the limits of plan_check.hpp; their rank order may lack axes.
 #pragma once

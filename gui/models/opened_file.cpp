@@ -23,8 +23,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kExpected =
-    "a plan, a result of plan or scale --json, a cluster, a model, a timeline, a trace or a folder "
-    "of a run";
+    "a plan, a search result, a cluster, a model, a timeline, a trace or the folder of a run";
 
 OpenedFile open_folder(const QString& path) {
   const QDir folder(path);

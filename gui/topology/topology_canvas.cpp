@@ -123,11 +123,7 @@ void TopologyCanvas::select_rank(int rank) {
 }
 
 void TopologyCanvas::selection_changed() {
-  if (scene_.selected) {
-    Q_EMIT rank_selected(*scene_.selected);
-  } else {
-    Q_EMIT rank_cleared();
-  }
+  if (scene_.selected) Q_EMIT rank_selected(*scene_.selected);
 }
 
 void TopologyCanvas::show_domain(std::int64_t first) {

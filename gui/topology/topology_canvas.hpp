@@ -43,7 +43,6 @@ class TopologyCanvas : public NavigableView<TopologyScene> {
 
  Q_SIGNALS:
   void rank_selected(int rank);
-  void rank_cleared();
 
  protected:
   QRectF plot() const override;

@@ -3,7 +3,6 @@
 #include <QComboBox>
 #include <QEvent>
 #include <QLineEdit>
-#include <QRegularExpression>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <utility>
@@ -23,19 +22,16 @@ constexpr int kLeastScenarioWidth = 300;
 constexpr int kLongestProblem = 160;
 constexpr std::size_t kMostDescribed = 4;
 
-// Long lists of names are left to the field's own list, where it has one; what was probably meant
-// stays.
-QString short_problem(const QString& text, bool has_list) {
+// Leaves long lists of names to the field's own list, where it has one, and keeps the nearest name.
+QString short_problem(const Problem& problem, bool has_list) {
+  const QString text = problem_text(problem), expected = to_qstring(problem.expected);
   if (text.size() <= kLongestProblem) return text;
-  const auto guess = text.indexOf(u"did you mean"_s);
-  const auto list = text.indexOf(u"one of "_s);
-  if (list < 0) return text.left(kLongestProblem) + u" …"_s;
-  if (guess < 0 && !has_list) return text;
-  if (guess < 0) return text.left(list) + u"one of the field's list"_s;
-  // "…; expected one of a, b, … (did you mean "a"?)" becomes "…; did you mean "a"?".
-  static const QRegularExpression kExpected(u"expected $"_s);
-  const auto end = text.indexOf(u'?', guess);
-  return text.left(list).remove(kExpected) + text.mid(guess, end - guess + 1);
+  if (!expected.contains(u"one of "_s)) return text.left(kLongestProblem) + u" …"_s;
+  if (!has_list) return text;
+  const auto guess = expected.indexOf(u"did you mean"_s);
+  const QString rest = guess < 0 ? u"expected one of the field's list"_s
+                                 : expected.mid(guess, expected.indexOf(u'?', guess) - guess + 1);
+  return to_qstring(problem.found) + u"; "_s + rest;
 }
 
 // Describes the first problems of a field, a line each, and says once what several expect. A field
@@ -54,8 +50,7 @@ QString problems_text(const std::vector<Problem>& problems, bool has_list) {
     }
   }
   QStringList lines;
-  for (const Problem& problem : described)
-    lines.append(short_problem(problem_text(problem), has_list));
+  for (const Problem& problem : described) lines.append(short_problem(problem, has_list));
   if (problems.size() > kMostDescribed)
     lines.append(u"and %1 more"_s.arg(problems.size() - kMostDescribed));
   return lines.join(u'\n');

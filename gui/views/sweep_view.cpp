@@ -137,10 +137,6 @@ QWidget* SweepView::create_controls() {
   return controls;
 }
 
-void SweepView::set_axis(SweepAxis axis) {
-  axis_->setCurrentIndex(static_cast<int>(axis));
-}
-
 void SweepView::set_plan(SweepPlan plan) {
   plan_->setCurrentIndex(static_cast<int>(plan));
 }

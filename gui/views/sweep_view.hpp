@@ -26,7 +26,6 @@ class SweepView : public View {
 
   TextTable table() const override;
   bool is_busy() const { return job_.is_running(); }
-  void set_axis(planner::SweepAxis axis);
   void set_plan(planner::SweepPlan plan);
 
  Q_SIGNALS:

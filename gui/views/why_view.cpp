@@ -51,7 +51,7 @@ QString peak_text(const sim::StepResult& result, const Scenario& scenario) {
   return text + WhyView::tr(", fits with a probability of %1").arg(percent_text(*probability));
 }
 
-// What speaks against the plan; empty if nothing does.
+// The warnings about the plan; empty if there are none.
 QString warning_text(const sim::StepResult& result, const Scenario& scenario) {
   const QString memory = memory_warning(WhyView::tr("The plan"), result, scenario.cluster);
   const auto confidence = confidence_of(result, scenario);

@@ -1,4 +1,4 @@
-// Virtual clocks of links: how far the flows are that a link holds back.
+// Virtual clocks of links: the progress of the flows that a link limits.
 //
 // All flows with one bottleneck run at its level. So one clock a link counts for all of them what
 // each was served, V(t) = integral of level(t) dt in bytes, and a path that will have served some
@@ -38,14 +38,14 @@ class BottleneckClocks {
   bool empty(LinkIndex link) const { return clocks_[link].waiting.empty(); }
   PathIndex first(LinkIndex link) const { return clocks_[link].waiting.front().path; }
   double first_time(LinkIndex link) const;
-  // Brings a clock to where its first path reaches its target, which is now but for rounding.
+  // Advances a clock to the target of its first path, which is reached now except for rounding.
   void go_to_first(LinkIndex link, double now);
   // True if the first path has reached its target within so many seconds at the present level.
   bool has_reached_first(LinkIndex link, double tolerance) const;
   // True if the path, which is on a clock that stands still, has been served so much.
   bool has_served(PathIndex path, double bytes, double tolerance) const;
 
-  // Links whose first time is now another one; forgets them.
+  // Returns the links whose first time has changed since the last call.
   const std::vector<LinkIndex>& take_changed();
 
  private:

@@ -66,12 +66,12 @@ class FlowNetwork {
   // Capacities are above zero.
   explicit FlowNetwork(std::vector<BytesPerSecond> capacities);
 
-  // Makes a route known; no flow is on it yet. A link occurs at most once in a route. A route
+  // Adds a route without flows. A link occurs at most once in a route. A route
   // without links needs a finite cap. The cap is per flow.
   PathIndex add_path(std::span<const LinkIndex> route,
                      BytesPerSecond rate_cap = infinite<BytesPerSecond>());
 
-  // Flows that come to or leave a path; felt at the next resolve().
+  // Adds flows to a path, or takes them off, from the next resolve() on.
   void add_flows(PathIndex path, std::uint32_t flows = 1);
   void remove_flows(PathIndex path, std::uint32_t flows = 1);
 
@@ -79,8 +79,8 @@ class FlowNetwork {
   // another one, in a deterministic order; valid until the next call.
   std::span<const PathIndex> resolve();
 
-  // The paths with flows whose bottleneck is now another one, and the links whose level is: mostly
-  // far fewer than the paths whose rate has changed. A path that lost its last flow and has one
+  // The paths with flows whose bottleneck has changed, and the links whose level has: mostly far
+  // fewer than the paths whose rate has changed. A path that lost its last flow and has one
   // again is among the paths. Valid until the next resolve().
   std::span<const PathIndex> moved_paths() const { return moved_paths_; }
   std::span<const LinkIndex> changed_levels() const { return changed_levels_; }

@@ -42,11 +42,11 @@ struct Contention {
 
 // One accelerator, from the start of the step on. Times in seconds.
 //
-// The caller goes through the ops in the order in which the host issues them. Kernels it runs at
-// once. Collectives it queues, and how long they take is settled only when something needs to know,
-// because kernels and collectives that are issued later run beside them too. What is issued after
-// the time that is settled, but would have begun before it, has to take what is left: it finds the
-// collectives of that time where they are and does not slow them down.
+// The caller passes the ops in the order in which the host issues them. A kernel runs at once. A
+// collective is queued, and its time is settled only when something needs it, because kernels and
+// collectives that are issued later run beside it too. An op that is issued after the settled time,
+// but would have begun before it, finds the collectives of that time where they are and does not
+// slow them down.
 class SharedDevice {
  public:
   struct Collective {

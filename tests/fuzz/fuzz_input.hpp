@@ -1,4 +1,4 @@
-// What every fuzz target asks of a parser: good input survives a round trip, bad input is an
+// The requirements of every fuzz target on a parser: good input survives a round trip, bad input is an
 // InputError, and nothing else happens.
 #pragma once
 

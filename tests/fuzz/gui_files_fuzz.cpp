@@ -1,4 +1,4 @@
-// What the window reads besides: results of a search, lines of metrics, the fields of a session.
+// The other inputs of the window: results of a search, lines of metrics, the fields of a session.
 #include "gui/models/plan_set.hpp"
 #include "gui/models/run_follower.hpp"
 #include "gui/models/scenario_choice.hpp"

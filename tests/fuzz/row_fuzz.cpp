@@ -10,7 +10,7 @@
 
 using namespace shardwright;
 
-// What is shipped is read here, which is no input's time.
+// Reads shipped documents here, so that no input is charged with the time.
 extern "C" int LLVMFuzzerInitialize(int* /*count*/, char*** /*arguments*/) {
   shipped_cluster_specs();
   shipped_model_specs();

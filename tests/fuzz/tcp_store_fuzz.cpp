@@ -1,4 +1,4 @@
-// What reaches the rendezvous from the network. The first byte says whether the client knows the
+// Bytes that reach the rendezvous from the network. The first byte says whether the client knows the
 // token; whatever follows, the store goes on serving others.
 #include <sys/socket.h>
 

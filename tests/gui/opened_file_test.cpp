@@ -20,6 +20,7 @@
 #include "gui/models/run_process.hpp"
 #include "tests/gui/example_step.hpp"
 #include "tests/gui/small_scenario.hpp"
+#include "tests/thrown.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -35,20 +36,13 @@ class OpenedFileTest : public ::testing::Test {
   }
 
   static std::vector<std::string> problems(const QString& path) {
-    try {
-      open_file(path);
-    } catch (const InputError& error) {
-      std::vector<std::string> places;
-      for (const Problem& problem : error.problems()) places.push_back(problem.where);
-      return places;
-    }
-    return {"none"};
+    return problems_of([&path] { open_file(path); });
   }
 
   QTemporaryDir folder_;
 };
 
-TEST_F(OpenedFileTest, TellsTheKindsApart) {
+TEST_F(OpenedFileTest, DistinguishesTheKinds) {
   const Scenario scenario = small_set()->scenario(0);
   const std::vector<std::pair<QString, const char*>> files = {
       {write("plan.json", to_json(scenario).dump()), "plan"},
@@ -88,10 +82,10 @@ TEST_F(OpenedFileTest, TheStepOfARunIsTheLastThatAllRanksRecorded) {
 }
 
 TEST_F(OpenedFileTest, RefusesWhatItDoesNotKnow) {
-  EXPECT_NE(problems(u"/no/such/file"_s), std::vector<std::string>{"none"});
-  EXPECT_NE(problems(folder_.path()), std::vector<std::string>{"none"});
-  EXPECT_NE(problems(write("text.json", "no json")), std::vector<std::string>{"none"});
-  EXPECT_NE(problems(write("list.json", "[1, 2]")), std::vector<std::string>{"none"});
+  EXPECT_NE(problems(u"/no/such/file"_s), std::vector<std::string>{});
+  EXPECT_NE(problems(folder_.path()), std::vector<std::string>{});
+  EXPECT_NE(problems(write("text.json", "no json")), std::vector<std::string>{});
+  EXPECT_NE(problems(write("list.json", "[1, 2]")), std::vector<std::string>{});
   EXPECT_EQ(problems(write("odd.json", R"({"schema": "shardwright/odd"})")),
             std::vector<std::string>{"/schema"});
 }
@@ -99,10 +93,10 @@ TEST_F(OpenedFileTest, RefusesWhatItDoesNotKnow) {
 TEST_F(OpenedFileTest, NamesEveryProblemOfADamagedFile) {
   nlohmann::ordered_json plan = to_json(small_set()->scenario(0));
   plan["plan"]["tp"] = 3;
-  EXPECT_NE(problems(write("plan.json", plan.dump())), std::vector<std::string>{"none"});
+  EXPECT_NE(problems(write("plan.json", plan.dump())), std::vector<std::string>{});
   nlohmann::ordered_json cluster = to_json(small_set()->request.cluster);
   cluster["accelerator"]["memory"].erase("capacity_bytes");
-  EXPECT_NE(problems(write("cluster.json", cluster.dump())), std::vector<std::string>{"none"});
+  EXPECT_NE(problems(write("cluster.json", cluster.dump())), std::vector<std::string>{});
   const auto timeline = problems(write("timeline.json", R"({"schema": "shardwright/timeline",
       "version": 1, "origin": "guessed", "ranks": [], "spans": [{}], "flows": [], "memory": []})"));
   EXPECT_GT(timeline.size(), 1U);
@@ -133,7 +127,7 @@ TEST_F(OpenedFileTest, NamesTheProblemsOfTheFilesOfARun) {
   EXPECT_TRUE(read().problems.front().text.contains(u"/model"_s));
 }
 
-TEST_F(OpenedFileTest, AResultWithoutAPlanIsTold) {
+TEST_F(OpenedFileTest, AResultWithoutAPlanIsReported) {
   const QString path =
       write("plans.json", R"({"schema": "shardwright/plans", "version": 1, "inputs":
       {"model": "llama3.2-1b", "cluster": "dgx-h100", "stack": "megatron-core"}, "front": [],
@@ -157,7 +151,7 @@ TEST_F(OpenedFileTest, ATraceOpensAsItsTimelineDoes) {
   EXPECT_EQ(opened.flows, timeline.flows);
 }
 
-TEST_F(OpenedFileTest, ATraceOfAnotherProgramSaysSo) {
+TEST_F(OpenedFileTest, ATraceOfAnotherProgramIsReported) {
   EXPECT_EQ(problems(write("trace.json", R"({"traceEvents": []})")),
             std::vector<std::string>{"/otherData"});
 }

@@ -103,7 +103,7 @@ TEST_F(PlanSearchTest, PlansComeAsTheyAreFound) {
 }
 
 // The batches that are tried have faster steps than the one that is chosen.
-TEST_F(PlanSearchTest, NoStepIsToldWhileTheBatchIsOpen) {
+TEST_F(PlanSearchTest, NoStepIsReportedWhileTheBatchIsOpen) {
   ScenarioChoice choice = small_choice();
   choice.gpus = 2;
   choice.global_batch = 0;
@@ -208,7 +208,7 @@ TEST(PlanSearch, EndsWithItsOwner) {
   QCoreApplication::processEvents();
 }
 
-TEST_F(PlanSearchTest, TellsTheFieldOfAProblem) {
+TEST_F(PlanSearchTest, NamesTheFieldOfAProblem) {
   std::vector<Problem> problems;
   QObject::connect(&search_, &PlanSearch::failed, &search_,
                    [&](const std::vector<Problem>& found) { problems = found; });
@@ -240,7 +240,7 @@ TEST(BackgroundJob, OnlyTheNewestResultCounts) {
   EXPECT_EQ(results, std::vector<int>{19});
 }
 
-TEST(BackgroundJob, TellsAFailureInWords) {
+TEST(BackgroundJob, ReportsAFailureInWords) {
   QObject context;
   QString failure;
   BackgroundJob<int> job(

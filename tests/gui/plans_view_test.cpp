@@ -57,7 +57,7 @@ class PlansViewTest : public WindowTest {
   PlansView next_{&next_selection_};
 };
 
-TEST_F(PlansViewTest, ABatchThatTheSearchChoseIsTold) {
+TEST_F(PlansViewTest, ABatchThatTheSearchChoseIsShown) {
   ScenarioChoice choice = small_choice();
   choice.gpus = 2;
   choice.global_batch = 0;
@@ -143,7 +143,7 @@ PlanSet pair_of(const OtherPlan& other) {
   return set;
 }
 
-TEST_F(PlansViewTest, WhateverTellsPlansApartHasItsColumn) {
+TEST_F(PlansViewTest, WhateverDistinguishesPlansHasItsColumn) {
   for (const OtherPlan& other : other_plans()) {
     show_plans();
     EXPECT_FALSE(is_shown(other.figure)) << other.figure;
@@ -157,7 +157,7 @@ TEST_F(PlansViewTest, WhateverTellsPlansApartHasItsColumn) {
 }
 
 // Why shows this tip at the words of the plan.
-TEST(PlanTip, ExplainsWhateverTellsPlansApart) {
+TEST(PlanTip, ExplainsWhateverDistinguishesPlans) {
   for (const OtherPlan& other : other_plans()) {
     const PlanSet set = pair_of(other);
     EXPECT_NE(plan_tip(set, 0), plan_tip(set, 1)) << other.figure;
@@ -332,7 +332,7 @@ TEST_F(ComparedRow, IsTheOneBelowTheMenuThoughRowsMoveMeanwhile) {
   expect_compared(expected);
 }
 
-TEST_F(PlansViewTest, AFilterThatNoPlanPassesSaysSo) {
+TEST_F(PlansViewTest, AFilterThatNoPlanPassesIsReported) {
   show_plans();
   auto& table = find<QTableView>("plans_table");
   auto& scatter = *window_.findChild<PlanScatter*>();

@@ -25,7 +25,7 @@ class ReliabilityTest : public WindowTest {
   QString summary() { return find<QLabel>("summary").text(); }
 };
 
-TEST_F(ReliabilityTest, ABestPlanThatFillsTheMemoryIsToldInWhyAndPlans) {
+TEST_F(ReliabilityTest, ABestPlanThatFillsTheMemoryIsReportedInWhyAndPlans) {
   show_with_share(0.97);
   const auto& warning = find<QLabel>("why_memory_warning");
   EXPECT_TRUE(warning.isVisible());

@@ -248,7 +248,7 @@ TEST_F(RunViewTest, AnEmptyLogOfAnotherRunStays) {
   EXPECT_TRUE(QFileInfo::exists(metrics));
 }
 
-TEST_F(RunViewTest, TheLastStepIsToldByItsOwnFigures) {
+TEST_F(RunViewTest, TheLastStepIsDescribedByItsOwnFigures) {
   const QString line = u"{\"step\": %1, \"loss\": 5, \"step_s\": 0.1, \"tokens_per_s\": %2}\n"_s;
   QString lines;
   for (int step = 0; step < 4; ++step) lines += line.arg(step).arg(step == 3 ? 1488.9 : 4000.0);
@@ -479,7 +479,7 @@ TEST_F(RunViewTest, AFailingRunSaysWhy) {
   EXPECT_TRUE(said().contains(u"/plan/precision"_s));
 }
 
-TEST_F(RunViewTest, AMissingCorpusIsTold) {
+TEST_F(RunViewTest, AMissingCorpusIsReported) {
   corpus_ = folder_.filePath(u"no-such-file"_s);
   start(3);
   EXPECT_FALSE(view_->is_running());

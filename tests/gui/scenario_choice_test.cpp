@@ -17,18 +17,13 @@
 #include "gui/models/written_file.hpp"
 #include "gui/views/picture_export.hpp"
 #include "tests/gui/small_scenario.hpp"
+#include "tests/thrown.hpp"
 
 namespace shardwright::gui {
 namespace {
 
 std::vector<std::string> wrong_fields(const ScenarioChoice& choice) {
-  std::vector<std::string> fields;
-  try {
-    load_request(choice);
-  } catch (const InputError& error) {
-    for (const Problem& problem : error.problems()) fields.push_back(problem.where);
-  }
-  return fields;
+  return problems_of([&choice] { load_request(choice); });
 }
 
 TEST(ScenarioChoice, TheDefaultIsTheWorkedExample) {
@@ -154,7 +149,7 @@ TEST(ScenarioChoice, TheScenarioOfARunKeepsTheStackOfItsCluster) {
   EXPECT_EQ(request.cluster, scenario.cluster);
 }
 
-TEST(ScenarioChoice, EveryWrongTermOfTheConstraintsIsTold) {
+TEST(ScenarioChoice, EveryWrongTermOfTheConstraintsIsReported) {
   ScenarioChoice choice;
   choice.constraints = "zzz=3; tp=8; ;;not ; pp=x; not yyy=1; ...";
   EXPECT_EQ(wrong_fields(choice), std::vector<std::string>(5, "constraints"));

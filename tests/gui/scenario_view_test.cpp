@@ -271,7 +271,7 @@ bool shows_problem(const QLabel& problem, const QString& text) {
          problem.height() >= problem.heightForWidth(problem.width());
 }
 
-TEST_F(ScenarioViewTest, AWrongFieldSaysSoBelowItself) {
+TEST_F(ScenarioViewTest, AWrongFieldShowsItsProblemBelow) {
   struct Wrong {
     const char* field;
     std::string ScenarioChoice::*member;
@@ -300,7 +300,7 @@ TEST_F(ScenarioViewTest, AWrongFieldSaysSoBelowItself) {
   }
 }
 
-TEST_F(ScenarioViewTest, WhatIsWrongStaysToldUntilItIsChanged) {
+TEST_F(ScenarioViewTest, AProblemStaysUntilItsFieldIsChanged) {
   window_.document().reset(small_choice());
   auto& model = find<QComboBox>("model");
   auto& problem = find<QLabel>("problem_model");
@@ -367,7 +367,7 @@ TEST_F(ScenarioViewTest, NothingIsCutOffAtItsSide) {
   EXPECT_LE(area->widget()->width(), area->viewport()->width());
 }
 
-TEST_F(ScenarioViewTest, NamesThatNoFieldListsAreToldInFull) {
+TEST_F(ScenarioViewTest, NamesThatNoFieldListsAreShownInFull) {
   ScenarioChoice choice = small_choice();
   choice.constraints = "zzz=3; not ; q; w; e; r";
   window_.document().reset(choice);

@@ -49,7 +49,7 @@ TEST_F(Session, IsReadFromItsFileWithoutAWord) {
   }
 }
 
-TEST_F(Session, ValuesThatTheFieldsCannotShowAreTold) {
+TEST_F(Session, ValuesThatTheFieldsCannotShowAreReported) {
   settings_.setValue(
       u"scenario"_s,
       uR"({"model": "llama3.2-1b", "global_batch": 99999999999999, "seq_len": -5})"_s);
@@ -128,7 +128,7 @@ class DamagedSession : public testing::Test {
 };
 
 // A warning of Qt on standard error would fail the test.
-TEST_F(DamagedSession, ValuesThatQtCannotReadAreToldOnce) {
+TEST_F(DamagedSession, ValuesThatQtCannotReadAreReportedOnce) {
   session(R"([General]
 scenario="{\"model\": \"llama3-8b\"}"
 recent_files=@Variant(\0\0\x7f\xff\x1)
@@ -148,7 +148,7 @@ layout=@ByteArray(zzz)
   EXPECT_EQ(choice_.model, "llama3-8b");
 }
 
-TEST_F(DamagedSession, AScenarioThatIsNoTextIsTold) {
+TEST_F(DamagedSession, AScenarioThatIsNoTextIsReported) {
   for (const char* value : {"@Variant(\\0\\0\\x7f\\xff\\x1)", "a, b", "{", "@Size(3 4)"}) {
     session(QByteArray("[General]\nscenario=") + value + "\n");
     EXPECT_TRUE(message().contains(u"cenario"_s)) << value;
@@ -156,7 +156,7 @@ TEST_F(DamagedSession, AScenarioThatIsNoTextIsTold) {
   }
 }
 
-TEST_F(DamagedSession, LinesThatHoldNoValueAreTold) {
+TEST_F(DamagedSession, LinesThatHoldNoValueAreReported) {
   session(
       "\x7f"
       "ELF\x02\n[General\nrubbish\n[run]\nsteps=7\n");

@@ -63,7 +63,7 @@ TEST(SensitivityChart, EveryLabelLiesInsideTheAxesOfANarrowChart) {
   }
 }
 
-TEST(WaterfallChart, ShortStepsAreToldInShortUnits) {
+TEST(WaterfallChart, ShortStepsHaveShortUnits) {
   WaterfallChart chart;
   chart.show(step_of(6.69e-3, 0.5));
   EXPECT_TRUE(chart.xAxis->label().contains(u"milliseconds"_s));
@@ -110,7 +110,7 @@ TEST(MemoryChart, TheCapacityIsReadableInANarrowChart) {
 }
 
 // The sums of a step leave a residue where they cancel, which the comparison shows as 0 s.
-TEST(WaterfallChart, WhatIsLeftOfSumsIsNeitherDrawnNorTold) {
+TEST(WaterfallChart, ResiduesOfSumsAreNeitherDrawnNorNamed) {
   sim::StepResult result = step_of(16.0, 0.5);
   result.stages.front().time.host = Seconds(4e-15);
   WaterfallChart chart;
@@ -120,7 +120,7 @@ TEST(WaterfallChart, WhatIsLeftOfSumsIsNeitherDrawnNorTold) {
     EXPECT_FALSE(label->text().contains(u'<')) << label->text().toStdString();
 }
 
-TEST(PlanStory, WhatCostsNothingIsToldOfBubbleHostAndOptimizer) {
+TEST(PlanStory, ZeroCostsAreNamedForBubbleHostAndOptimizer) {
   QStringList titles;
   for (const TimePart& part : time_parts(step_of(1.0, 0.5).time())) titles.append(part.title);
   for (const char* title : {"optimizer", "pipeline bubble", "waiting for the host"})

@@ -78,7 +78,8 @@ TEST_F(SweepViewTest, NothingOfTheFormerSweepIsLeftUnderANewChoice) {
 TEST_F(SweepViewTest, OneThatWasStoppedBeforeAPointIsSweptForTheNextPlan) {
   sweep(planner::SweepAxis::GlobalBatch, *small_set());
   auto& view = *window_.findChild<SweepView*>();
-  view.set_axis(planner::SweepAxis::Gpus);  // The chosen plan is no part of it.
+  // The chosen plan is no part of a sweep along GPUs.
+  find<QComboBox>("sweep_axis").setCurrentIndex(static_cast<int>(planner::SweepAxis::Gpus));
   find<QToolButton>("stop_sweep").click();
   ASSERT_TRUE(data().rows.empty());
   window_.selection().show(small_set());  // The search goes on.

@@ -57,7 +57,7 @@ TEST_F(ThisMachineTest, HereInTheClusterFieldPlansForAllOfIt) {
   EXPECT_EQ(window_.document().choice(), before);
 }
 
-TEST_F(ThisMachineTest, AProbeIsToldAndCanBeStopped) {
+TEST_F(ThisMachineTest, AProbeIsAnnouncedAndCanBeStopped) {
   window_.document().reset(small_choice());
   trigger("plan.here");
   EXPECT_TRUE(said().contains(u"Probing this machine"_s));
@@ -69,7 +69,7 @@ TEST_F(ThisMachineTest, AProbeIsToldAndCanBeStopped) {
   EXPECT_EQ(window_.document().choice(), small_choice());
 }
 
-TEST_F(ThisMachineTest, ADamagedProfileIsTold) {
+TEST_F(ThisMachineTest, ADamagedProfileIsReported) {
   window_.document().reset(small_choice());
   write("cache/shardwright/here.json", "{\"schema\": 1}");
   trigger("plan.here");

@@ -102,7 +102,7 @@ TEST_F(WindowDropTest, WhatIsNoFileOfThisMachineIsNotTaken) {
   EXPECT_EQ(find<QLineEdit>("constraints").text(), QString());
 }
 
-TEST_F(WindowDropTest, AFolderOfNothingIsTold) {
+TEST_F(WindowDropTest, AFolderOfNothingIsReported) {
   ASSERT_TRUE(QDir(folder_.path()).mkdir(u"empty"_s));
   show_plans();
   const PlanSetPointer before = window_.selection().set();

@@ -136,7 +136,7 @@ TEST_F(WindowFilesTest, OffersThatComeTogetherAreAnsweredOneByOne) {
   ASSERT_TRUE(wait_for([&] { return !mentions("step.json has changed"); }));
 }
 
-TEST_F(WindowFilesTest, AFailureIsToldUntilTheFileIsReadOrTheMessageIsClosed) {
+TEST_F(WindowFilesTest, AFailureIsShownUntilTheFileIsReadOrTheMessageIsClosed) {
   drop({write("bad.json", "{")});
   drop({write("worse.json", "[")});
   drop({write_plan("good.json", 0)});

@@ -278,7 +278,7 @@ TEST_F(WindowTest, CtrlClickComparesTwoPlans) {
 }
 
 // The verdict writes a factor too.
-TEST_F(WindowTest, ADifferenceOfMoreThanTheWholeIsToldAsAFactor) {
+TEST_F(WindowTest, ADifferenceOfMoreThanTheWholeIsShownAsAFactor) {
   Scenario faster = small_set()->scenario(0);
   faster.cluster.accelerator.matrix.bf16 *= 100.0;
   faster.cluster.accelerator.memory_bandwidth *= 100.0;

@@ -50,7 +50,7 @@ class WrittenFileTest : public testing::Test {
   QTemporaryDir folder_;
 };
 
-TEST_F(WrittenFileTest, ADeviceWithoutRoomIsTold) {
+TEST_F(WrittenFileTest, ADeviceWithoutRoomIsReported) {
   EXPECT_THROW(write_text_file(u"/dev/full"_s, u"a,b\n"_s), RuntimeFailure);
   EXPECT_NO_THROW(write_text_file(u"/dev/null"_s, u"a,b\n"_s));
   // It is the device still, and no file that took its place.
@@ -58,7 +58,7 @@ TEST_F(WrittenFileTest, ADeviceWithoutRoomIsTold) {
   EXPECT_FALSE(QFileInfo(u"/dev/null"_s).isFile());
 }
 
-TEST_F(WrittenFileTest, EveryKindOfPictureIsToldThatHasNoRoom) {
+TEST_F(WrittenFileTest, EveryKindOfPictureWithoutRoomIsReported) {
   QLabel label(u"a view"_s);
   for (const char* name : {"a.png", "a.svg", "a.pdf"}) {
     ASSERT_TRUE(QFile::link(u"/dev/full"_s, path(name)));

@@ -216,11 +216,11 @@ TEST(PlanForOthers, IsReportedWithoutOtherRanks) {
 
 // One rank gets another world size than the others: rank 0, another one, or a world of one.
 TEST(OddWorld, IsRefusedByAllAndTheRankIsNamed) {
-  struct Told {
+  struct OddCase {
     int rank, world;
     std::string reported;
   };
-  const Told cases[] = {
+  const OddCase cases[] = {
       {1, 8, "found a plan for 4 ranks; expected one for the 8 that torchrun started"},
       {1, 0, "WORLD_SIZE: found \"0\"; expected an integer from 1 to"},
       {3, 3, "RANK: found 3; expected less than 3, which WORLD_SIZE says"},
@@ -228,7 +228,7 @@ TEST(OddWorld, IsRefusedByAllAndTheRankIsNamed) {
       {0, 2, "found a plan for 4 ranks; expected one for the 2 that torchrun started"},
       {0, 0, "WORLD_SIZE: found \"0\"; expected an integer from 1 to"},
       {0, 1, "found a plan for 4 ranks; expected one for the 1 that torchrun started"}};
-  for (const Told& odd : cases) {
+  for (const OddCase& odd : cases) {
     const auto folder = scratch_path("odd");
     // Rank 0 waits this long for ranks that do not exist.
     LaunchedRanks ranks(folder, kSteps, {"--timeout", "6"}, nullptr,

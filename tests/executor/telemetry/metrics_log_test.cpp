@@ -105,7 +105,7 @@ class Prometheus : public testing::Test {
   std::filesystem::path file_ = scratch_path("metrics.jsonl");
 };
 
-// Of two steps within a second, the second one is written at the end, also if the run does not end
+// The second of two steps within a second is written at the end, also if the run does not end
 // normally.
 TEST_F(Prometheus, HoldsTheLastLineOfARunThatFailed) {
   {

@@ -57,7 +57,7 @@ TEST(AxisWindow, TicksAreRoundOrderedAndApart) {
   }));
 }
 
-TEST(AxisWindow, TicksTellTheirUnit) {
+TEST(AxisWindow, TicksShowTheirUnit) {
   AxisWindow window = AxisWindow::whole(16.0);
   EXPECT_EQ(time_ticks(window, 1000.0, 100.0).at(1).label.toStdString(), "2 s");
   window.show(1.0, 1.010);

@@ -93,7 +93,7 @@ TEST_F(ScheduleViewTest, ClickSelectsTheSlot) {
   EXPECT_EQ(scene().selected, (BoxRef{0, 0}));
 }
 
-TEST_F(ScheduleViewTest, TheTitlesToolTipSaysWhoseBubbleItTells) {
+TEST_F(ScheduleViewTest, TheTitlesToolTipSaysWhoseBubbleItShows) {
   EXPECT_THAT(tool_tip_at(paper(), {60, 8}), Says("mean of the stages"));
   view_.set_plan(small_step().scenario.plan, small_step().scenario.model,
                  small_step().timeline.get(), &small_result());

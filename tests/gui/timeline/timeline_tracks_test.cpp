@@ -462,7 +462,7 @@ TEST(SpanQuery, HoldsForTheSpanThatATermIsOf) {
   EXPECT_EQ(fields.size(), 7U);
 }
 
-TEST(SpanQuery, TellsWhatItCannotRead) {
+TEST(SpanQuery, ReportsWhatItCannotRead) {
   QStringList problems;
   const SpanQuery query = SpanQuery::parse(u"colour=red layer=x kind=gem kind= qkv"_s, &problems);
   EXPECT_EQ(problems.size(), 4);

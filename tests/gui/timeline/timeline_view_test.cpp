@@ -219,7 +219,7 @@ TEST_F(TimelineViewTest, QShowsWhatTheSelectedOpIs) {
   EXPECT_FALSE(details.isVisible());
 }
 
-TEST_F(TimelineViewTest, ToolTipTellsOfTheOp) {
+TEST_F(TimelineViewTest, ToolTipDescribesTheOp) {
   const SpanRef ref{0, 200};
   const Span& span = tracks().span(ref);
   canvas().show_window(span.start.value() - 1e-3, span.end().value() + 1e-3);

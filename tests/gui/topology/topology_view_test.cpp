@@ -90,7 +90,7 @@ TEST(TopologyLayout, DrawsEveryFabricLinkOnce) {
 }
 
 // If many links are equally busy, none is the bottleneck, and a scale to 100 % would leave all pale.
-TEST(TopologyPainter, TellsHowManyLinksAreBusiestAndScalesToThem) {
+TEST(TopologyPainter, CountsTheBusiestLinksAndScalesToThem) {
   EXPECT_EQ(links_as_busy({}), 0U);
   EXPECT_EQ(links_as_busy({0.0, 0.0}), 0U);
   EXPECT_EQ(links_as_busy({0.2, 0.7, 0.3}), 1U);
@@ -127,7 +127,7 @@ TEST(PlanGroups, HoldTheRankAndAgreeAmongMembers) {
   EXPECT_TRUE(groups.of(plan.world_size()).empty());
 }
 
-TEST(PlanGroups, RanksAreToldInShort) {
+TEST(PlanGroups, RanksAreListedInShort) {
   EXPECT_EQ(ranks_text({0, 1, 2, 3}).toStdString(), "0–3");
   EXPECT_EQ(ranks_text({0, 8, 16}).toStdString(), "0, 8, 16");
   EXPECT_EQ(ranks_text({0, 8, 16, 24, 32, 40, 48, 56, 64}).toStdString(), "0, 8, 16, 24, … 64");
@@ -231,7 +231,7 @@ TEST_F(TopologyViewTest, RangeChangesTheLoad) {
   EXPECT_EQ(scene().utilisation[*scene().bottleneck], whole);
 }
 
-TEST_F(TopologyViewTest, ToolTipTellsTheLoadOfALink) {
+TEST_F(TopologyViewTest, ToolTipShowsTheLoadOfALink) {
   const MapLine& line = canvas().layout_shown().lines.front();
   const QPoint at = (0.5 * (line.a + line.b)).toPoint();
   EXPECT_THAT(tool_tip_at(paper(), at), Says("GB/s"));
@@ -273,7 +273,7 @@ TEST_F(TopologyViewTest, SaysWhatToDoWithoutAPlan) {
   view_.select_range(0.0, 1.0);
 }
 
-TEST_F(TopologyViewTest, TellsOfAPlanThatTheClusterCannotHold) {
+TEST_F(TopologyViewTest, ReportsAPlanThatTheClusterCannotHold) {
   QSignalSpy problems(&view_, &View::problem);
   ClusterSpec small = load_cluster("tpu-v5p-torus");
   small.fabric.torus = {2};
