@@ -25,6 +25,7 @@ void improve_peaks(AcceleratorSpec& accelerator, double factor) {
         &accelerator.matrix.bf16, &accelerator.matrix.fp8, &accelerator.matrix.fp4,
         &accelerator.vector_fp32})
     *peak *= factor;
+  accelerator.exponentials_per_s *= factor;
   for (KernelCurve& curve : accelerator.kernel_curves) {
     curve.flop_rate *= factor;
     curve.score *= 1.0 / factor;

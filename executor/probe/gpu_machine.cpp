@@ -121,6 +121,9 @@ void scale_peaks(AcceleratorSpec& device, std::int64_t multiprocessors) {
                                           multiprocessors, device.compute_units),
                               Confidence::Derived};
   }
+  if (device.exponentials_per_s <= 0.0) return;
+  device.exponentials_per_s *= share;
+  device.sources["/exponentials_per_s"] = device.sources["/vector_fp32_flop_per_s"];
 }
 
 // Drivers report an unknown figure as 0.

@@ -17,6 +17,7 @@ ClusterSpec faster(ClusterSpec cluster, double k) {
   for (FlopPerSecond* rate : {&device.matrix.fp32, &device.matrix.tf32, &device.matrix.fp16,
                               &device.matrix.bf16, &device.matrix.fp8, &device.vector_fp32})
     *rate *= k;
+  device.exponentials_per_s *= k;
   device.memory_bandwidth *= k;
   device.max_clock *= k;
   NodeSpec& node = cluster.node;
