@@ -112,7 +112,8 @@ void read_choices(const RequestOptions& options, PlanRequest& request, ProblemLi
 // Adds the choices that are tried only if the user asks: they multiply the space and seldom win.
 void read_vary(const std::vector<std::string>& names, planner::SearchLimits& limits,
                ProblemList& problems) {
-  const std::vector<std::string> choices = {"rank-order", "offload", "sequence-parallel"};
+  const std::vector<std::string> choices = {"rank-order", "offload", "sequence-parallel",
+                                            "recompute-modules"};
   for (const std::string& name : names) {
     if (name == "rank-order") {
       limits.rank_orders = {Plan().rank_order, planner::pipeline_inside_data()};
@@ -121,6 +122,9 @@ void read_vary(const std::vector<std::string>& names, planner::SearchLimits& lim
                                   OptimizerOffload::Nvme};
     } else if (name == "sequence-parallel") {
       limits.sequence_parallel = {true, false};
+    } else if (name == "recompute-modules") {
+      for (const RecomputeModule module : enumerators<RecomputeModule>())
+        limits.recompute_modules.push_back({module});
     } else {
       problems.add("--vary", fmt::format("\"{}\"", name), one_of(name, choices));
     }
@@ -267,7 +271,7 @@ void add_limits(CLI::App& command, RequestOptions& options) {
       ->take_all();
   add_option(command, "--vary", options.vary, "CHOICE,...",
              "Also try rank-order (pipeline ranks inside data-parallel ranks), offload (of the "
-             "optimizer) or sequence-parallel (also without it)",
+             "optimizer), sequence-parallel (also without it) or recompute-modules (each alone)",
              kGroup)
       ->delimiter(',')
       ->take_all();

@@ -162,9 +162,9 @@ void check_formats(Requirements& needs, const StackSpec& stack, bool on_gpu) {
 void check_stack(Requirements& needs, const Plan& plan, const StackSpec& stack, bool on_gpu) {
   check_fusion(needs, stack);
   check_formats(needs, stack, on_gpu);
-  const RecomputeModuleSet modules =
-      recomputed_modules(stack.capabilities, plan).without({RecomputeModule::CoreAttention});
-  needs.require(modules.empty(), "/plan/recompute_modules", names_of(modules), "core_attn alone");
+  const RecomputeModuleSet modules = recomputed_modules(stack.capabilities, plan);
+  const bool runs = RecomputeModuleSet{RecomputeModule::CoreAttention}.contains_all(modules);
+  needs.require(runs, "/plan/recompute_modules", names_of(modules), "core_attn alone");
   const bool scatters = stack.communication.scatters_messages && plan.pp > 1 && plan.tp > 1 &&
                         !plan.sequence_parallel;
   needs.require(!scatters, "/stack/communication/scatters_messages",

@@ -14,12 +14,12 @@ namespace shardwright {
 namespace {
 
 // Megatron Bridge's measured runs of Moonlight (docs/validation.md): tp 2, ep 8, 4,096 tokens.
-struct Run {
+struct Moonlight {
   ModelSpec model = load_model("moonlight-16b-a3b");
   StackSpec stack = load_stack("nemo-te-mla");
   Plan plan;
 
-  Run() {
+  Moonlight() {
     plan.dp = 4;
     plan.tp = 2;
     plan.ep = 8;
@@ -40,11 +40,11 @@ double kept(const BlockSet& blocks, std::size_t kind) {
 }
 
 double saved(RecomputeModuleSet modules, std::size_t kind) {
-  return kept(Run().blocks({}), kind) - kept(Run().blocks(modules), kind);
+  return kept(Moonlight().blocks({}), kind) - kept(Moonlight().blocks(modules), kind);
 }
 
 std::set<std::string> rerun(RecomputeModuleSet modules, std::size_t kind) {
-  const BlockSet blocks = Run().blocks(modules);
+  const BlockSet blocks = Moonlight().blocks(modules);
   std::set<std::string> names;
   for (const Op& op : blocks.blocks[blocks.kept[kind].backward].ops)
     if (op.phase == Phase::Recompute) names.insert(op.name);
@@ -54,7 +54,7 @@ std::set<std::string> rerun(RecomputeModuleSet modules, std::size_t kind) {
 constexpr double kTokens = 4096.0, kTokensOfRank = 2048.0;
 
 TEST(RecomputedModules, SaveWhatTheirBackwardPassNeedsBeyondTheirInput) {
-  const ModelSpec model = Run().model;
+  const ModelSpec model = Moonlight().model;
   const AttentionSpec& a = model.attention;
   const auto hidden = static_cast<double>(model.hidden);
   const auto heads = static_cast<double>(a.heads / 2);
