@@ -176,6 +176,7 @@ void write_latent_forward(const BlockWriter& w, TensorRef in) {
 
 // The rotary part of the key comes from the projection down; its gathered copy is left out.
 void write_latent_up_forward(const BlockWriter& w, TensorRef in) {
+  if (w.model.attention.kind != AttentionKind::MultiHeadLatent) return;
   const LatentProjections latent = latent_projections(w, in);
   if (latent.projects_q_down) write_bottleneck_norm(w, latent.q);
   write_linear_forward(w, latent.q.up);

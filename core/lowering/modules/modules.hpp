@@ -65,7 +65,7 @@ void write_attention_backward(const BlockWriter& w, std::int64_t layer, TensorRe
 // The projections to queries, keys and values, with the encoding of positions.
 void write_projections_forward(const BlockWriter& w, TensorRef in);
 void write_projections_backward(const BlockWriter& w, TensorRef in, TensorRef in_gradient);
-// Goes from MLA's bottlenecks to queries, keys and values.
+// Goes from MLA's bottlenecks to queries, keys and values, where attention has them.
 void write_latent_up_forward(const BlockWriter& w, TensorRef in);
 
 // linear_attention.cpp

@@ -91,6 +91,17 @@ TEST(RecomputedModules, AModuleInsideOfAnotherRunsAgainOnce) {
   EXPECT_DOUBLE_EQ(saved(whole, 1), saved(parts, 1));
 }
 
+// A stack may mean modules by selective recomputation that a model has not.
+TEST(RecomputedModules, ThatAModelHasNotDoNotRun) {
+  const ModelSpec model = load_model("llama3-8b");
+  Plan plan;
+  plan.recompute = RecomputePolicy::Selective;
+  const BlockSet blocks = make_blocks(model, plan, load_stack("hai-llm"));
+  for (const Op& op : blocks.blocks[blocks.kept.front().backward].ops) {
+    EXPECT_TRUE(op.phase != Phase::Recompute || op.kind == OpKind::Norm) << op.name;
+  }
+}
+
 TEST(RecomputedModules, RunTheirOwnOpsAgain) {
   EXPECT_EQ(rerun({RecomputeModule::MoeActivation}, 1),
             std::set<std::string>({"experts.activation"}));
