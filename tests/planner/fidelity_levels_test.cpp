@@ -131,7 +131,7 @@ TEST(FidelityLevels, BoundKnowsThatTheLastStageDoesNotWaitForItsOwnGradient) {
 
 // Without sequence parallelism a message is scattered over the tensor-parallel ranks, and the host
 // issues the stage's kernels beside the gather that follows it.
-TEST(Levels, BoundKnowsThatTheHostIssuesBesideTheGatherOfAMessage) {
+TEST(FidelityLevels, BoundKnowsThatTheHostIssuesBesideTheGatherOfAMessage) {
   PlanRequest request = request_for("opt-1.3b", 64, 4, 1024);
   request.cluster = load_cluster(std::string("h800-ib"));
   request.stack = load_stack(std::string("megatron-bridge-mla"));
@@ -182,8 +182,8 @@ TEST(FidelityLevels, AnalyticIsNearEventForMostPlansOfEverythingShipped) {
   }
   record("all", all);
   // As above: a small sample strays.
-  const double stray = kSampleShare == 1 ? 0.0 : 2.0 * std::sqrt(6.0 * 94.0 / kRuns);
-  EXPECT_GE(all.percent(), 94.0 - stray);
+  const double stray = kSampleShare == 1 ? 0.0 : 2.0 * std::sqrt(7.0 * 93.0 / kRuns);
+  EXPECT_GE(all.percent(), 93.0 - stray);
   const double least = kSampleShare == 1 ? 90.0 : 80.0;  // groups of a small sample stray more
   for (const auto& [schedule, share] : by_schedule) {
     record(name_of(schedule), share);
