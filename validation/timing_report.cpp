@@ -1,7 +1,6 @@
 #include "validation/timing_report.hpp"
 
 #include <array>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -34,8 +33,7 @@ struct SizeClass {
 
 constexpr std::array kSizeClasses = {
     SizeClass{"below 1 MB", Bytes(1e6)}, SizeClass{"1 to 8 MB", Bytes(8e6)},
-    SizeClass{"8 to 130 MB", Bytes(130e6)},
-    SizeClass{"from 130 MB", Bytes(std::numeric_limits<double>::infinity())}};
+    SizeClass{"8 to 130 MB", Bytes(130e6)}, SizeClass{"from 130 MB", infinite<Bytes>()}};
 
 std::size_t size_class(Bytes bytes) {
   std::size_t index = 0;

@@ -29,7 +29,7 @@ struct TimingComparison {
   // The profile that it was predicted with.
   std::string profile;
   Seconds measured, predicted;
-  // Of a collective; 0 of a kernel.
+  // The size of a collective's message; a kernel has none.
   Bytes bytes;
   bool skipped = false;
   // Why the row was skipped.
@@ -48,7 +48,7 @@ struct TimingReport {
   calibration::ErrorsByName by_device, by_op, by_source;
   // Named "DEVICE  OP".
   calibration::ErrorsByName by_device_and_op;
-  // Of collectives, from the smallest class that has rows to the largest. Latency rules the smallest
+  // The errors of collectives by size class, from small to large. Latency rules the smallest
   // one, the bandwidth of links the largest.
   std::vector<std::pair<std::string, calibration::ErrorSummary>> by_size;
   std::map<std::string, std::size_t> skipped_by_reason;

@@ -50,8 +50,8 @@ struct Finding {
 
 // Returns all problems, at most `most` findings; none for a correct program. Checks the structure
 // first, and nothing else if it is broken. Takes time linear in the number of ops (and in streams,
-// and n log n in messages) and memory linear in the ops of one stage, plus a few bytes for each op
-// of the program.
+// and n log n in messages) and memory linear in the ops of one stage, plus a few bytes for each of
+// the program's ops.
 //
 //  - Waits point back: within a block, and from call to call.
 //  - All stages issue the same collectives on groups that join stages, in the same order. The

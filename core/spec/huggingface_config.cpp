@@ -37,13 +37,12 @@ std::int64_t read_head_dim(ObjectReader& config, const ModelSpec& model, std::in
 // The scaling of the object that a configuration has for it; none for kinds that are not trained
 // with (dynamic, longrope).
 std::optional<RopeScalingSpec> read_rope_scaling(ObjectReader& object) {
-  static const std::map<std::string, RopeScalingKind> kKinds = {{"linear", RopeScalingKind::Linear},
-                                                                {"llama3", RopeScalingKind::Llama3},
-                                                                {"yarn", RopeScalingKind::Yarn}};
-  const auto kind = kKinds.find(object.text_or("rope_type", object.text_or("type", "default")));
-  if (kind == kKinds.end()) return std::nullopt;
+  const std::string type = object.text_or("rope_type", object.text_or("type", "default"));
+  const auto& kinds = names_of<RopeScalingKind>();
+  const auto kind = std::find(kinds.begin(), kinds.end(), type);
+  if (kind == kinds.end()) return std::nullopt;
   RopeScalingSpec scaling;
-  scaling.kind = kind->second;
+  scaling.kind = static_cast<RopeScalingKind>(kind - kinds.begin());
   scaling.factor = object.number("factor", kRopeFactorRange);
   scaling.original_max_seq_len = object.integer_or("original_max_position_embeddings",
                                                    scaling.original_max_seq_len, kTokenRange);

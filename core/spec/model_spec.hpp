@@ -1,7 +1,7 @@
 // A model: the sizes of a decoder-only transformer, independent of how it is trained.
 //
-// Field names follow the Hugging Face configurations where those agree with each other. The meanings
-// of the fields stand in the table for files, in model_json.cpp.
+// Field names follow the Hugging Face configurations where those agree with each other. The table
+// for files, in model_json.cpp, states the meanings of the fields.
 #pragma once
 
 #include <compare>

@@ -18,6 +18,10 @@ void ArgumentList::add(std::string_view flag, std::string_view value) {
   lines_.push_back(fmt::format("{} {}", flag, quoted(value)));
 }
 
+void ArgumentList::add_words(std::string_view flag, std::string_view words) {
+  lines_.push_back(fmt::format("{} {}", flag, words));
+}
+
 void ArgumentList::assign(std::string_view flag, std::string_view value) {
   lines_.push_back(fmt::format("{}={}", flag, quoted(value)));
 }

@@ -19,6 +19,8 @@ class ArgumentList {
   // Adds "--flag value"; values with a meaning for the shell are quoted.
   void add(std::string_view flag, std::string_view value);
   void add(std::string_view flag, std::int64_t value) { add(flag, std::to_string(value)); }
+  // Adds "--flag word word": a flag that takes several words. They have no meaning for the shell.
+  void add_words(std::string_view flag, std::string_view words);
   // Adds "--flag=value".
   void assign(std::string_view flag, std::string_view value);
   void assign(std::string_view flag, std::int64_t value) { assign(flag, std::to_string(value)); }

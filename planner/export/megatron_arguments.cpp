@@ -198,7 +198,7 @@ void add_recomputation(const Scenario& scenario, ArgumentList& arguments, PlanEx
     const RecomputeModuleSet modules = recomputed_modules(scenario.stack.capabilities, plan);
     if (modules.contains(RecomputeModule::MlpActivation))
       result.refuse("recompute_modules", "mlp_act", "modules of Megatron Core, as mlp");
-    return arguments.add("--recompute-modules " + names_of(modules, " "));
+    return arguments.add_words("--recompute-modules", names_of(modules, " "));
   }
   arguments.add("--recompute-method", plan.recompute_layers > 0 ? "block" : "uniform");
   arguments.add("--recompute-num-layers", plan.recompute_layers > 0 ? plan.recompute_layers : 1);
@@ -277,7 +277,7 @@ void add_cuda_graphs(const Scenario& scenario, ArgumentList& arguments, PlanExpo
   arguments.add("--cuda-graph-impl", "transformer_engine");
   // Without modules, graphs hold whole layers.
   if (whole_layers) return;
-  arguments.add("--cuda-graph-modules", moe ? "attn moe_router moe_preprocess" : "attn");
+  arguments.add_words("--cuda-graph-modules", moe ? "attn moe_router moe_preprocess" : "attn");
 }
 
 void add_launch(const Scenario& scenario, PlanExport& result) {

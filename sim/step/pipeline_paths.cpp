@@ -12,8 +12,8 @@ namespace {
 constexpr double kNominalParts = 8.0;
 
 // The time of a slot from the arrival of the message that it begins with. A host that waits for the
-// message issues the slot's kernels, and FSDP's gathers, behind it. It issues them beside the gather
-// of a message that was scattered over the tensor-parallel ranks, which the chains count with the
+// message issues the slot's kernels, and FSDP's gathers, behind it. If the message was scattered over
+// the tensor-parallel ranks, the host issues them beside its gather, which the chains count with the
 // message.
 double from_message(const PlanContext& in, const StageCosts& costs, SlotPhase phase,
                     std::size_t position) {

@@ -88,8 +88,8 @@ struct StagePath {
 
 // Times by position in forward order, with one more at the end where a chain leads to the end.
 struct PipelineChains {
-  // The time from the start of a microbatch to its arrival, and from the end of its gradient to that
-  // of the model's first part.
+  // The time from the start of a microbatch to its arrival, and from the end of its gradient to the
+  // end of the gradient of the model's first part.
   std::vector<double> forward, gradient;
   // The time until the gradient of the first microbatch has come back.
   std::vector<double> arrival;

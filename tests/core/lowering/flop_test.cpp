@@ -99,7 +99,7 @@ double layer_weights(const LoweringCase& made, std::int64_t layer) {
   return mixer_weights(made, parts.mixer) + ffn_weights(made, parts.ffn);
 }
 
-// Of the modules that selective recomputation runs again.
+// Returns the weights of the modules that selective recomputation runs again.
 double rerun_weights(const LoweringCase& made, std::int64_t layer) {
   if (made.plan.recompute != RecomputePolicy::Selective) return 0.0;
   const LayerParts parts = made.model.parts_of(layer);

@@ -202,6 +202,9 @@ TEST(MegatronArguments, CudaGraphsHoldWhatTheFrameworkCanCapture) {
   for (const char* stack : {"megatron-bridge-cuda-graphs", "megatron-bridge-part-graphs"}) {
     const Scenario sparse = scenario_of("deepseek-v3", stack, Plan());
     EXPECT_EQ(modules(sparse), "attn moe_router moe_preprocess") << stack;
+    // Quotes would make the words one.
+    EXPECT_THAT(megatron_arguments(sparse).text,
+                HasSubstr("--cuda-graph-modules attn moe_router moe_preprocess\n"));
   }
   Scenario padded = scenario_of("mixtral-8x7b", "megatron-bridge-cuda-graphs", Plan());
   padded.model.moe->capacity_factor = 1.0;
