@@ -91,7 +91,7 @@ Scenario read_open_scenario(ObjectReader& scenario, const std::vector<std::strin
     }
   }
   ObjectReader filled(document, scenario.pointer(), scenario.problems());
-  return read_unchecked_members(filled);
+  return read_unchecked_members(filled, LeftOut::AsDefault);
 }
 
 void read_scenario_of(ObjectReader& object, Measurement& measurement) {
@@ -108,7 +108,7 @@ void read_scenario_of(ObjectReader& object, Measurement& measurement) {
   if (planner::opens_world(measurement.open))
     measurement.gpus = object.integer("gpus", {1, kMaxWorld});
   ObjectReader members = object.object("scenario");
-  measurement.scenario = measurement.open.empty() ? read_members(members)
+  measurement.scenario = measurement.open.empty() ? read_members(members, LeftOut::AsDefault)
                                                   : read_open_scenario(members, measurement.open);
 }
 

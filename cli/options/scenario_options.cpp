@@ -87,38 +87,24 @@ void fill_data_parallel(json& plan, std::int64_t gpus) {
   plan["dp"] = std::max<std::int64_t>(1, gpus / replica);
 }
 
-// A pipeline with one or two more chunks than the model has layers has only one even split: the
-// embedding and the head are in chunks without layers, as Llama 3 405B was trained (arXiv
-// 2407.21783, section 3.3.2).
-void fill_layer_split(json& plan, std::int64_t layers, std::vector<std::string>& filled_in) {
-  const std::int64_t chunks = degree(plan, "pp") * degree(plan, "vpp");
-  if (chunks <= layers || chunks > layers + 2) return;
-  for (const char* key : {"stage_layers", "embedding_counts_as_layer", "head_counts_as_layer"}) {
-    if (plan.contains(key)) return;
-  }
-  plan["embedding_counts_as_layer"] = plan["head_counts_as_layer"] = true;
-  filled_in.push_back(
-      fmt::format("embedding and head count as layers: {} chunks for {} layers", chunks, layers));
-}
-
 // `scenario` has its model, cluster and stack already.
 Plan read_command_line_plan(const ScenarioOptions& options, std::int64_t gpus,
                             const Scenario& scenario, std::vector<std::string>& filled_in,
                             ProblemList& problems) {
   json document = json::object();
   document["precision"] = name_of(planner::usual_precision(scenario.cluster));
-  const OverlapSwitches overlap = usual_overlap(scenario.stack, scenario.model);
-  document["overlap"] = {{"tensor_parallel", overlap.tensor_parallel},
-                         {"expert_parallel", overlap.expert_parallel}};
   apply_fields(options, document, problems);
   fill_data_parallel(document, gpus);
-  fill_layer_split(document, scenario.model.layers, filled_in);
   for (const char* key : {"dp", "tp", "pp", "micro_batch"}) {
     if (!document.contains(key)) document[key] = 1;
   }
   ProblemList plan_problems("");
   ObjectReader reader(document, "", plan_problems);
-  Plan plan = read_plan(reader);
+  Plan plan = read_plan_of(reader, scenario.model, scenario.stack);
+  if (plan.head_counts_as_layer && !document.contains("head_counts_as_layer")) {
+    filled_in.push_back(fmt::format("embedding and head count as layers: {} chunks for {} layers",
+                                    plan.chunks(), scenario.model.layers));
+  }
   try {
     plan_problems.throw_if_any();
   } catch (const InputError& error) {

@@ -94,19 +94,17 @@ void StageWriter::gather_beside_first_forward() {
   const double element = storage_bytes(in_.plan.precision).value();
   const double size = parameter_bucket_bytes(in_.plan, in_.stack);
   for (std::size_t chunk = 0; chunk < parts_.size(); ++chunk) {
-    Bucket bucket;
-    std::vector<PartId> covered;
-    std::size_t first = 0;
-    for (std::size_t i = 0; i < parts_[chunk].size(); ++i) {
-      bucket.add(parameters_of(parts_[chunk][i]), element);
-      for (const PartId id : parts_with(parts_[chunk][i])) covered.push_back(id);
-      const bool last = i + 1 == parts_[chunk].size();
-      if (!last && !bucket.holds(size)) continue;
-      first_gather_[chunk][first] = gather_parameters(bucket, covered, {});
-      first = i + 1;
-      bucket = {};
-      covered.clear();
-    }
+    const std::vector<Part>& parts = parts_[chunk];
+    for_each_gathered_bucket(
+        parts.size(), size,
+        [&](std::size_t i, Bucket& bucket) { bucket.add(parameters_of(parts[i]), element); },
+        [&](const Bucket& bucket, std::size_t first, std::size_t end) {
+          std::vector<PartId> covered;
+          for (std::size_t i = first; i < end; ++i) {
+            for (const PartId id : parts_with(parts[i])) covered.push_back(id);
+          }
+          first_gather_[chunk][first] = gather_parameters(bucket, covered, {});
+        });
   }
 }
 
@@ -114,15 +112,13 @@ std::uint32_t StageWriter::gather_parameters(const Bucket& bytes,
                                              const std::vector<PartId>& covered,
                                              const std::vector<std::uint32_t>& on) {
   std::uint32_t op = 0;
-  const auto gather = [&](const char* name, Group group, double size) {
-    if (size <= 0.0 || group_size(group, in_.plan) == 1) return;
-    const BlockId block =
-        around_.data_parallel(name, OpKind::AllGather, group, Stream::ParameterGather,
-                              Phase::Optimizer, Bytes(size), Payload::Parameters);
+  for_each_gather(bytes, [&](const ParameterGather& gather) {
+    if (gather.bytes <= 0.0 || group_size(gather.group, in_.plan) == 1) return;
+    const BlockId block = around_.data_parallel(
+        std::string(gather.name) + ".all_gather", OpKind::AllGather, gather.group,
+        Stream::ParameterGather, Phase::Optimizer, Bytes(gather.bytes), Payload::Parameters);
     op = call_around(block, -1, kOutsideOfSlots, on, covered) + 1;
-  };
-  gather("parameters.all_gather", Group::ShardInner, bytes.dense);
-  gather("expert_parameters.all_gather", Group::ExpertShardInner, bytes.expert);
+  });
   return op;
 }
 
@@ -155,30 +151,25 @@ void StageWriter::tie_embeddings() {
 // reduction, as in Megatron Core (megatron/core/distributed/finalize_model_grads.py).
 void StageWriter::add_up_copies() {
   const GradientCopies copies = gradient_copies(parameters_, in_.plan, in_.stack);
-  all_reduce_gradients("replicated_gradients.all_reduce", Group::Tensor, copies.replicated,
-                       Payload::ReplicatedGradients);
-  all_reduce_gradients("mirrored_gradients.all_reduce", Group::Mirror, copies.mirrored_dense,
-                       Payload::Gradients, all_parts());
-  all_reduce_gradients("mirrored_expert_gradients.all_reduce", Group::Mirror,
-                       copies.mirrored_expert, Payload::Gradients, all_parts());
+  for_each_copy_reduction(copies, [&](const CopyReduction& copy) {
+    const bool whole_stage = copy.group == Group::Mirror;
+    all_reduce_gradients(std::string(copy.name) + ".all_reduce", copy.group, copy.bytes,
+                         copy.payload, whole_stage ? all_parts() : std::vector<PartId>{});
+  });
   tie_embeddings();
 }
 
-// The norm is that of all parameters: over the shards where the gradients are split, and over the
-// tensor-parallel ranks and stages.
 void StageWriter::write_gradient_norm(const MemoryWork& work) {
   if (last_reduce_ > 0) wait_for(last_reduce_ - 1);
   call_part(around_.over_parameters("gradient_norm", OpKind::GradientNorm, work), kNoLayer,
             kOutsideOfSlots);
-  const auto reduce = [&](const char* name, Group group) {
+  for_each_norm_reduction(in_.plan, [&](const char* name, Group group) {
     if (group_size(group, in_.plan) == 1) return;
-    const BlockId block =
-        around_.data_parallel(name, OpKind::AllReduce, group, Stream::GradientReduce,
-                              Phase::Optimizer, Bytes(4.0), Payload::GradientNorm);
+    const BlockId block = around_.data_parallel(
+        std::string(name) + ".all_reduce", OpKind::AllReduce, group, Stream::GradientReduce,
+        Phase::Optimizer, Bytes(kNormBytes), Payload::GradientNorm);
     wait_for(call_around(block, -1, kOutsideOfSlots, ends()));
-  };
-  if (in_.plan.zero_stage >= 1) reduce("gradient_norm.shards.all_reduce", Group::ShardInner);
-  reduce("gradient_norm.all_reduce", Group::ModelParallel);
+  });
 }
 
 void StageWriter::write_optimizer() {

@@ -2,6 +2,9 @@
 // bucket takes.
 #pragma once
 
+#include <cstddef>
+#include <utility>
+
 #include "core/lowering/block_set.hpp"
 #include "core/lowering/stage_states.hpp"
 #include "core/op/op.hpp"
@@ -35,6 +38,36 @@ double parameter_bucket_bytes(const Plan& plan, const StackSpec& stack);
 // The time at which ZeRO-1 and ZeRO-2 gather the parameters that the ranks have updated.
 enum class ParameterGathers { None, BesideForward, AfterOptimizer };
 ParameterGathers parameter_gathers(const Plan& plan, const StackSpec& stack);
+
+// A collective that gathers a part of a bucket of parameters.
+struct ParameterGather {
+  Group group = Group::ShardInner;
+  double bytes = 0.0;
+  // "parameters", or "expert_parameters" for those of experts.
+  const char* name = nullptr;
+};
+
+// Calls `visit(ParameterGather)` for the collectives of a bucket in issue order.
+template <class Visit>
+void for_each_gather(const Bucket& bucket, Visit visit) {
+  visit(ParameterGather{Group::ShardInner, bucket.dense, "parameters"});
+  visit(ParameterGather{Group::ExpertShardInner, bucket.expert, "expert_parameters"});
+}
+
+// Fills buckets of `full` bytes with parts of the model in the order in which the first forward pass
+// needs them, and calls `visit(bucket, first, end)` for each with the range of its parts.
+template <class PartsOf, class Visit>
+void for_each_gathered_bucket(std::size_t parts, double full, PartsOf add_part, Visit visit) {
+  Bucket bucket;
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < parts; ++i) {
+    add_part(i, bucket);
+    if (i + 1 < parts && !bucket.holds(full)) continue;
+    visit(std::as_const(bucket), first, i + 1);
+    bucket = {};
+    first = i + 1;
+  }
+}
 
 // A collective that reduces a part of a bucket.
 struct GradientReduction {
@@ -73,5 +106,33 @@ struct GradientCopies {
 };
 GradientCopies gradient_copies(const PartParameters& stage, const Plan& plan,
                                const StackSpec& stack);
+
+// An all-reduce that adds up such gradients.
+struct CopyReduction {
+  Group group = Group::Tensor;
+  double bytes = 0.0;
+  Payload payload = Payload::Gradients;
+  const char* name = nullptr;
+};
+
+// Calls `visit(CopyReduction)` in issue order.
+template <class Visit>
+void for_each_copy_reduction(const GradientCopies& copies, Visit visit) {
+  visit(CopyReduction{Group::Tensor, copies.replicated, Payload::ReplicatedGradients,
+                      "replicated_gradients"});
+  visit(CopyReduction{Group::Mirror, copies.mirrored_dense, Payload::Gradients,
+                      "mirrored_gradients"});
+  visit(CopyReduction{Group::Mirror, copies.mirrored_expert, Payload::Gradients,
+                      "mirrored_expert_gradients"});
+}
+
+// The all-reduces of the gradient norm, one fp32 number each. The norm is that of all parameters: over
+// the shards where the gradients are split, and over the tensor-parallel ranks and stages.
+inline constexpr double kNormBytes = 4.0;
+template <class Visit>
+void for_each_norm_reduction(const Plan& plan, Visit visit) {
+  if (plan.zero_stage >= 1) visit("gradient_norm.shards", Group::ShardInner);
+  visit("gradient_norm", Group::ModelParallel);
+}
 
 }  // namespace shardwright

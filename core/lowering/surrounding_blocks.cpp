@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/lowering/data_parallel_messages.hpp"
+
 namespace shardwright {
 namespace {
 
@@ -107,15 +109,15 @@ BlockId SurroundingBlocks::data_parallel(const std::string& name, OpKind kind, G
 BlockId SurroundingBlocks::gather(TensorRef gathered, Bytes dense, Bytes expert) {
   return once({OpKind::AllGather, gathered, false, 0, dense, expert}, [&] {
     Block block{"parameters.all_gather", {}};
-    const auto append = [&](const char* name, Group group, Bytes bytes) {
-      Op op = data_parallel_op(name, OpKind::AllGather, group, Stream::ParameterGather,
-                               Phase::Forward, bytes);
+    for_each_gather({dense.value(), expert.value()}, [&](const ParameterGather& gather) {
+      if (gather.bytes <= 0.0) return;
+      Op op = data_parallel_op(std::string(gather.name) + ".all_gather", OpKind::AllGather,
+                               gather.group, Stream::ParameterGather, Phase::Forward,
+                               Bytes(gather.bytes));
       if (!block.ops.empty()) op.reads = {gathered};
       op.writes = {gathered};
       block.ops.push_back(std::move(op));
-    };
-    if (dense > Bytes()) append("parameters.all_gather", Group::ShardInner, dense);
-    if (expert > Bytes()) append("expert_parameters.all_gather", Group::ExpertShardInner, expert);
+    });
     return add(std::move(block));
   });
 }

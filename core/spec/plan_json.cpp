@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/spec/field_json.hpp"
 #include "core/spec/plan_check.hpp"
@@ -95,8 +96,9 @@ void describe(Plan& plan, FieldVisitor& fields) {
   describe_execution(plan, fields);
   fields.section("overlap", kOptional,
                  "overlap that the plan allows and the stack must be able to do. Gathers and "
-                 "reductions of ZeRO-3 overlap under every stack. Plans that options or `plan` "
-                 "make have `tensor_parallel` and `expert_parallel` as the stack usually runs them",
+                 "reductions of ZeRO-3 overlap under every stack. Where a plan file leaves out "
+                 "`tensor_parallel` or `expert_parallel`, they are as the stack usually runs them; "
+                 "measurements state them",
                  [&] { describe_overlap(plan.overlap, fields); });
   fields.choices("rank_order", plan.rank_order, kOptional,
                  "nesting of the axes, innermost first, each once");
@@ -123,7 +125,7 @@ void describe(Plan& plan, FieldVisitor& fields) {
                  "train the layers of the model that predict further tokens");
 }
 
-Plan read_plan(ObjectReader& object) {
+Plan read_plan(ObjectReader& object, Plan plan) {
   const nlohmann::json& offload = object.raw("offload_optimizer");
   if (offload.is_boolean()) {
     // Earlier plans say whether the states lie on the host.
@@ -131,12 +133,27 @@ Plan read_plan(ObjectReader& object) {
     document["offload_optimizer"] =
         name_of(offload == true ? OptimizerOffload::Host : OptimizerOffload::None);
     ObjectReader now(document, object.pointer(), object.problems());
-    return read_plan(now);
+    return read_plan(now, std::move(plan));
   }
-  Plan plan;
   read_fields(object, [&](FieldVisitor& fields) { describe(plan, fields); });
   check_rank_order(object, plan.rank_order);
   check_world(object, plan);
+  return plan;
+}
+
+Plan read_plan_of(ObjectReader& object, const ModelSpec& model, const StackSpec& stack) {
+  Plan usual;
+  usual.overlap = usual_overlap(stack, model);
+  // One or the other hides the exchange of tokens.
+  const nlohmann::json& overlap = object.raw("overlap");
+  if (overlap.is_object() && overlap.value("expert_microbatches", nlohmann::json()) == true)
+    usual.overlap.expert_parallel = false;
+  Plan plan = read_plan(object, std::move(usual));
+  const auto stated = [&](const char* key) { return object.value().contains(key); };
+  const bool more = plan.chunks() > model.layers && plan.chunks() <= model.layers + 2;
+  if (more && !stated("stage_layers") && !stated("embedding_counts_as_layer") &&
+      !stated("head_counts_as_layer"))
+    plan.embedding_counts_as_layer = plan.head_counts_as_layer = true;
   return plan;
 }
 

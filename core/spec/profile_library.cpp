@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -70,92 +69,6 @@ PartLibrary parts_beside(const fs::path& cluster_file) {
           }};
 }
 
-// ASCII alone, whatever the locale.
-char to_lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
-bool is_letter_or_digit(char c) {
-  const char small = to_lower(c);
-  return (small >= 'a' && small <= 'z') || (c >= '0' && c <= '9');
-}
-
-bool is_number(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
-// "8xH100": the count in front of a product name is no part of it.
-std::string without_count(const std::string& word) {
-  const auto x = word.find('x');
-  if (x != std::string::npos && x + 1 < word.size() && is_number(word.substr(0, x)))
-    return word.substr(x + 1);
-  return word;
-}
-
-// Lower-case words of letters and digits; "80 GB" is one word.
-std::vector<std::string> words_of(std::string_view text) {
-  std::vector<std::string> words;
-  std::string word;
-  const auto finish = [&words, &word] {
-    if (word == "gb" && !words.empty() && is_number(words.back())) {
-      words.back() += word;
-    } else if (!word.empty()) {
-      words.push_back(without_count(word));
-    }
-    word.clear();
-  };
-  for (const char c : text) {
-    if (is_letter_or_digit(c)) {
-      word += to_lower(c);
-    } else {
-      finish();
-    }
-  }
-  finish();
-  return words;
-}
-
-bool contains_all(const std::vector<std::string>& words, const std::vector<std::string>& wanted) {
-  return std::ranges::all_of(wanted, [&words](const std::string& word) {
-    return std::ranges::find(words, word) != words.end();
-  });
-}
-
-std::optional<double> stated_gigabytes(const std::vector<std::string>& words) {
-  for (const std::string& word : words) {
-    if (word.size() > 2 && word.size() < 8 && word.ends_with("gb") &&
-        is_number(word.substr(0, word.size() - 2)))
-      return std::stod(word);
-  }
-  return std::nullopt;
-}
-
-// One way to write one accelerator.
-struct Spelling {
-  std::string profile;
-  std::vector<std::string> words;
-  double gigabytes = 0.0;
-};
-
-std::vector<Spelling> read_spellings() {
-  std::vector<Spelling> spellings;
-  for (const std::string& name : shipped_accelerators()) {
-    const AcceleratorSpec spec = load_accelerator(name);
-    const double gigabytes = spec.memory / shardwright::gigabytes(1.0);
-    spellings.push_back({name, words_of(name), gigabytes});
-    for (const std::string& alias : spec.aliases)
-      spellings.push_back({name, words_of(alias), gigabytes});
-  }
-  return spellings;
-}
-
-// GB, GiB and usable against physical memory differ by less than this.
-constexpr double kMemoryTolerance = 0.08;
-
-bool memory_fits(const Spelling& spelling, std::optional<double> stated) {
-  return !stated || std::abs(*stated - spelling.gigabytes) <= kMemoryTolerance * spelling.gigabytes;
-}
-
 template <class Spec>
 std::vector<Spec> load_all(const std::vector<std::string>& names,
                            Spec (*load)(const std::string& name)) {
@@ -205,17 +118,17 @@ const std::vector<StackSpec>& shipped_stack_specs() {
   return kStacks;
 }
 
-std::optional<std::string> find_accelerator(std::string_view spelling) {
-  static const std::vector<Spelling> kSpellings = read_spellings();
-  const std::vector<std::string> words = words_of(spelling);
-  const std::optional<double> stated = stated_gigabytes(words);
-  const Spelling* best = nullptr;
-  for (const Spelling& candidate : kSpellings) {
-    if (!contains_all(words, candidate.words) || !memory_fits(candidate, stated)) continue;
-    if (best == nullptr || candidate.words.size() > best->words.size()) best = &candidate;
-  }
-  if (best == nullptr) return std::nullopt;
-  return best->profile;
+std::optional<std::string> find_accelerator(const std::string& name) {
+  static const std::map<std::string, std::string> kProfiles = [] {
+    std::map<std::string, std::string> profiles;
+    for (const std::string& profile : shipped_accelerators()) {
+      profiles[profile] = profile;
+      for (const std::string& alias : load_accelerator(profile).aliases) profiles[alias] = profile;
+    }
+    return profiles;
+  }();
+  const auto found = kProfiles.find(name);
+  return found == kProfiles.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::string stack_that_states(const std::string& name, const std::string& pointer) {

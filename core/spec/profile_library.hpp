@@ -30,11 +30,8 @@ std::vector<std::string> shipped_accelerators();
 const std::vector<ClusterSpec>& shipped_cluster_specs();
 const std::vector<StackSpec>& shipped_stack_specs();
 
-// The shipped accelerator that a published spelling means ("NVIDIA A100-SXM4-80GB", "GB200", "8x
-// H100 SXM5"): the profile whose name or alias has the most words in common with the spelling, all
-// of the alias's words being there. None if nothing fits or if the spelling gives a memory size
-// that is not the profile's.
-std::optional<std::string> find_accelerator(std::string_view spelling);
+// The shipped accelerator of this name or alias; the name that CUDA gives a device is one.
+std::optional<std::string> find_accelerator(const std::string& name);
 
 // The shipped stack whose profile states the member at `pointer` ("/host/launch_s") for the stack of
 // this name: the stack itself, or one that its profile is a patch on. A name that is not shipped

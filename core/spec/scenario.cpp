@@ -23,18 +23,20 @@ void read_parts(ObjectReader& object, Scenario& scenario) {
   scenario.stack = read_given_stack(object, "stack");
 }
 
-Scenario read_unchecked_members(ObjectReader& object) {
+Scenario read_unchecked_members(ObjectReader& object, LeftOut left_out) {
   Scenario scenario;
   read_parts(object, scenario);
   ObjectReader plan = object.object("plan");
-  scenario.plan = read_plan(plan);
+  scenario.plan = left_out == LeftOut::AsUsual
+                      ? read_plan_of(plan, scenario.model, scenario.stack)
+                      : read_plan(plan);
   object.refuse_unknown_keys();
   return scenario;
 }
 
-Scenario read_members(ObjectReader& object) {
+Scenario read_members(ObjectReader& object, LeftOut left_out) {
   const std::size_t before = object.problems().size();
-  Scenario scenario = read_unchecked_members(object);
+  Scenario scenario = read_unchecked_members(object, left_out);
   if (object.problems().size() > before) return scenario;
   for (const BrokenRule& broken : broken_rules(scenario.model, &scenario.cluster, scenario.plan, 0,
                                                object.pointer() + "/plan"))
@@ -55,7 +57,7 @@ Scenario read_scenario(const nlohmann::json& document, const std::string& source
   ProblemList problems(source);
   ObjectReader object(document, "", problems);
   check_schema(object, kPlanSchema);
-  Scenario scenario = read_members(object);
+  Scenario scenario = read_members(object, LeftOut::AsUsual);
   problems.throw_if_any();
   return scenario;
 }

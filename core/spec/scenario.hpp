@@ -7,6 +7,7 @@
 // that a file means the same wherever and whenever it is read.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -41,12 +42,16 @@ Scenario load_scenario(const std::string& file_or_dash);
 // those of the object.
 void read_parts(ObjectReader& object, Scenario& scenario);
 
+// What a plan has that its document leaves out: what model and stack usually have (read_plan_of), or the
+// defaults of `Plan`, for a document that states all that its source does.
+enum class LeftOut : std::uint8_t { AsUsual, AsDefault };
+
 // Model, cluster, stack and plan of an object that holds nothing else that was not read before.
 // Problems, among them the rules that the plan breaks, join those of the object.
-Scenario read_members(ObjectReader& object);
+Scenario read_members(ObjectReader& object, LeftOut left_out);
 
 // The same for a plan that may break rules, because some of its fields are still to be chosen.
-Scenario read_unchecked_members(ObjectReader& object);
+Scenario read_unchecked_members(ObjectReader& object, LeftOut left_out);
 
 // Self-contained. `read_scenario` gives back an equal scenario.
 nlohmann::ordered_json to_json(const Scenario& scenario);

@@ -184,8 +184,8 @@ void describe_host(StackHost& host, FieldVisitor& fields) {
   fields.number("module_s", host.module_launch_time, kLaunchTime, kOmissible,
                 "time of the host to issue one GEMM or attention kernel through its module, where "
                 "that is longer than `launch_s`");
-  fields.boolean("graphs_to_dispatch", host.graphs_to_dispatch, kOmissible,
-                 "attention and router of a sparse layer are launched as one op");
+  fields.choices("graph_modules", host.graph_modules, kOmissible,
+                 "parts of a sparse layer that CUDA graphs launch as one op");
 }
 
 void describe_gradients(StackGradients& gradients, FieldVisitor& fields) {
@@ -265,6 +265,19 @@ json with_bucket_elements(json document, ProblemList& problems) {
   return document;
 }
 
+// Earlier profiles say whether graphs hold attention and router together.
+json with_graph_modules(json document) {
+  if (!document.is_object() || !document.contains("host")) return document;
+  json& host = document["host"];
+  if (!host.is_object()) return document;
+  const auto earlier = host.find("graphs_to_dispatch");
+  if (earlier == host.end() || !earlier->is_boolean()) return document;
+  const bool both = *earlier == true;
+  host.erase(earlier);
+  host["graph_modules"] = both ? json(names_of<GraphModule>()) : json::array();
+  return document;
+}
+
 }  // namespace
 
 void describe(StackSpec& stack, FieldVisitor& fields) {
@@ -307,8 +320,8 @@ StackSpec read_stack(const json& document, const std::string& source) {
   ProblemList problems(source);
   StackSpec spec;
   std::vector<std::string> lines;
-  read_figures(with_bucket_elements(document, problems), "", problems, spec.sources, lines,
-               [&](FieldVisitor& fields) { describe(spec, fields); });
+  read_figures(with_graph_modules(with_bucket_elements(document, problems)), "", problems,
+               spec.sources, lines, [&](FieldVisitor& fields) { describe(spec, fields); });
   problems.throw_if_any();
   spec.filled_in.insert(spec.filled_in.end(), lines.begin(), lines.end());
   return spec;

@@ -28,6 +28,16 @@ constexpr auto enum_names(GradientBuckets) {
   return std::array{"single", "fixed-size", "per-layer"};
 }
 
+// The parts of a sparse layer that a CUDA graph may hold: modules of Megatron Core's
+// --cuda-graph-modules.
+enum class GraphModule : std::uint8_t {
+  Attention,  // attention or a state-space layer, with its norms
+  Router,     // the router and what precedes the first permutation of tokens
+};
+constexpr auto enum_names(GraphModule) {
+  return std::array{"attn", "moe_router"};
+}
+
 // The ops that do not run as kernels of their own.
 struct StackFusion {
   bool flash_attention = true;
@@ -87,7 +97,7 @@ struct StackHost {
   bool reads_token_counts = false;
   std::int64_t router_launches = 0;
   bool cuda_graphs = false;
-  bool graphs_to_dispatch = false;
+  EnumSet<GraphModule> graph_modules;
   std::int64_t prefetch_layers = 1;
 
   bool operator==(const StackHost&) const = default;

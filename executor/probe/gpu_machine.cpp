@@ -65,16 +65,6 @@ const Multiprocessor& multiprocessor_of(const GpuFacts& gpu) {
   return *nearest;
 }
 
-// Some names state a memory size other than the profile's, "NVIDIA GH200 480GB" that of the host;
-// the memory itself comes from CUDA.
-std::optional<std::string> shipped_profile(const std::string& name) {
-  if (auto found = find_accelerator(name)) return found;
-  const std::size_t unit = name.rfind("GB");
-  if (unit == std::string::npos || unit == 0) return std::nullopt;
-  const std::size_t digits = name.find_last_not_of("0123456789", unit - 1) + 1;
-  return find_accelerator(name.substr(0, digits) + ' ' + name.substr(unit + 2));
-}
-
 void set_unknown(AcceleratorSpec& device, const GpuFacts& gpu) {
   const Multiprocessor& unit = multiprocessor_of(gpu);
   const double clocks = static_cast<double>(gpu.multiprocessors) * gpu.clock.value();
@@ -137,7 +127,9 @@ void replace(Value& figure, Value stated, const char* pointer, const Provenance&
 
 AcceleratorSpec device_of(const GpuHost& host, const RanksOnGpus& ranks) {
   const GpuFacts& gpu = host.gpus.front();
-  const std::optional<std::string> known = shipped_profile(gpu.name);
+  // CUDA names a slice of a device after the device: "NVIDIA H100 80GB HBM3 MIG 3g.40gb".
+  const std::optional<std::string> known =
+      find_accelerator(gpu.name.substr(0, gpu.name.find(" MIG ")));
   AcceleratorSpec device = known ? load_accelerator(*known) : AcceleratorSpec();
   if (!known) set_unknown(device, gpu);
   if (known && gpu.multiprocessors > 0 && gpu.multiprocessors != device.compute_units)

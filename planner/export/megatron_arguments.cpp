@@ -2,8 +2,11 @@
 // Megatron-LM refuses, come from megatron/training/arguments.py at commit 000c4ac24f61 of
 // https://github.com/NVIDIA/Megatron-LM (2025).
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
+#include <string>
+#include <vector>
 
 #include "core/program/shard_shape.hpp"
 #include "planner/export/argument_list.hpp"
@@ -266,7 +269,7 @@ void add_kernels(const StackSpec& stack, ArgumentList& arguments) {
 // The shapes of experts without a capacity change from step to step, and no graph holds them.
 void add_cuda_graphs(const Scenario& scenario, ArgumentList& arguments, PlanExport& result) {
   const StackHost& host = scenario.stack.host;
-  if (!host.cuda_graphs && !host.graphs_to_dispatch) return;
+  if (!host.cuda_graphs && host.graph_modules.empty()) return;
   if (scenario.plan.recompute != RecomputePolicy::None || scenario.plan.offload_activations) {
     return result.note(
         "CUDA graphs",
@@ -274,10 +277,16 @@ void add_cuda_graphs(const Scenario& scenario, ArgumentList& arguments, PlanExpo
   }
   const auto& moe = scenario.model.moe;
   const bool whole_layers = host.cuda_graphs && (!moe || moe->pads_to_capacity);
+  EnumSet<GraphModule> modules = host.graph_modules;
+  if (host.cuda_graphs) modules = {GraphModule::Attention, GraphModule::Router};
+  std::vector<std::string> words;
+  if (modules.contains(GraphModule::Attention)) words.emplace_back("attn");
+  if (moe && modules.contains(GraphModule::Router)) words.emplace_back("moe_router moe_preprocess");
+  if (words.empty() && !whole_layers) return;
   arguments.add("--cuda-graph-impl", "transformer_engine");
   // Without modules, graphs hold whole layers.
-  if (whole_layers) return;
-  arguments.add_words("--cuda-graph-modules", moe ? "attn moe_router moe_preprocess" : "attn");
+  if (!whole_layers)
+    arguments.add_words("--cuda-graph-modules", fmt::format("{}", fmt::join(words, " ")));
 }
 
 void add_launch(const Scenario& scenario, PlanExport& result) {

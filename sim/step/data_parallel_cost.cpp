@@ -181,16 +181,17 @@ void gather_parameters(const PlanContext& in, const ChunkCosts& chunks, std::siz
   const std::vector<ChunkPart<PartCost>>& parts = chunks[first]->parts;
   const double full = parameter_bucket_bytes(in.plan, in.stack);
   const bool copies = stage_copies_embedding(in, stage);
-  Bucket bucket;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
+  const auto add_part = [&](std::size_t i, Bucket& bucket) {
     bucket.add(parts[i].part->parameters, element);
     if (copies && parts[i].part == &in.layers.head_of(in.plan))
       bucket.add(in.layers.embedding.parameters, element);
-    if (i + 1 < parts.size() && !bucket.holds(full)) continue;
-    const double time = gather_seconds(std::exchange(bucket, {}), messages);
-    if (states.early_gathers == 0.0) states.first_gather = time;
-    states.early_gathers += time;
-  }
+  };
+  for_each_gathered_bucket(parts.size(), full, add_part,
+                           [&](const Bucket& bucket, std::size_t part, std::size_t) {
+                             const double time = gather_seconds(bucket, messages);
+                             if (part == 0) states.first_gather = time;
+                             states.early_gathers += time;
+                           });
 }
 
 }  // namespace
@@ -200,8 +201,11 @@ Bucket bucket_of(const PartParameters& parameters, double element_bytes) {
 }
 
 double gather_seconds(const Bucket& bucket, MessageTimes& messages) {
-  return messages.of(OpKind::AllGather, Group::ShardInner, bucket.dense) +
-         messages.of(OpKind::AllGather, Group::ExpertShardInner, bucket.expert);
+  double seconds = 0.0;
+  for_each_gather(bucket, [&](const ParameterGather& gather) {
+    seconds += messages.of(OpKind::AllGather, gather.group, gather.bytes);
+  });
+  return seconds;
 }
 
 double scatter_seconds(const Bucket& bucket, const Plan& plan, MessageTimes& messages) {
@@ -245,10 +249,10 @@ StateCost state_cost(const PlanContext& in, const ChunkCosts& chunks, std::size_
   const PartParameters parameters = stage_parameters(in, chunks, stage);
   StateCost states;
   gather_parameters(in, chunks, stage, messages, states);
-  const GradientCopies copies = gradient_copies(parameters, in.plan, in.stack);
-  states.copies = messages.of(OpKind::AllReduce, Group::Tensor, copies.replicated) +
-                  messages.of(OpKind::AllReduce, Group::Mirror, copies.mirrored_dense) +
-                  messages.of(OpKind::AllReduce, Group::Mirror, copies.mirrored_expert);
+  for_each_copy_reduction(gradient_copies(parameters, in.plan, in.stack),
+                          [&](const CopyReduction& copy) {
+                            states.copies += messages.of(OpKind::AllReduce, copy.group, copy.bytes);
+                          });
   const double updated = updated_parameters(parameters, in.plan);
   const auto kernel = [&](OpKind kind, const Work& work) {
     return kernel_cost(kind, work, in.plan.precision, in.cluster, in.stack, Phase::Optimizer)
@@ -256,6 +260,11 @@ StateCost state_cost(const PlanContext& in, const ChunkCosts& chunks, std::size_
            slowest;
   };
   states.norm = kernel(OpKind::GradientNorm, gradient_norm_work(updated, in.plan, in.stack));
+  for_each_norm_reduction(in.plan, [&](const char*, Group group) {
+    // All stages wait for each other in that one, which the pipeline counts.
+    if (group != Group::ModelParallel)
+      states.norm += messages.of(OpKind::AllReduce, group, kNormBytes);
+  });
   const Work update = optimizer_work(updated, in.plan, in.stack);
   if (const auto* on_host = std::get_if<HostUpdateWork>(&update)) {
     const std::int64_t sharers = in.cluster.ranks_per_node(in.plan.world_size());

@@ -47,7 +47,7 @@ struct StateCost {
   double late_gathers = 0.0;
   // Adding up gradients over tensor-parallel ranks and mirrored stages.
   double copies = 0.0;
-  // The norm of the gradients.
+  // The norm of the gradients, up to its reduction over the stages.
   double norm = 0.0;
   double optimizer = 0.0;
 };

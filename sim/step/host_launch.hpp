@@ -23,8 +23,8 @@ struct HostLaunch {
   bool per_call = false;
   // The time to issue a GEMM or an attention kernel, if that is longer.
   Seconds module;
-  // True if a sparse layer up to its token exchange is issued as a whole.
-  bool graphs_to_dispatch = false;
+  // What graphs hold of a sparse layer outside of its token exchange.
+  EnumSet<GraphModule> graph_modules;
 
   // Returns the launch of each op of a block that is called.
   std::vector<OpLaunch> of(const Block& block) const;

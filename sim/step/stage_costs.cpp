@@ -168,7 +168,7 @@ void time_pipeline(const PlanContext& in, StageCostCache& cache) {
   costs.chains = chain_chunks(in, costs);
   costs.listed = listed_time(in, costs, cache.profiles);
   costs.tie = tie_seconds(in, messages);
-  costs.norm_reduce = messages.of(OpKind::AllReduce, Group::ModelParallel, 4.0);
+  costs.norm_reduce = messages.of(OpKind::AllReduce, Group::ModelParallel, kNormBytes);
   time_stages(in, cache);
 }
 

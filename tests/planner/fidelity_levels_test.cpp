@@ -63,7 +63,7 @@ TEST(FidelityLevels, BoundStaysBelowEventAndMemoryIsThatOfTheReplay) {
           << describe(request, plan);
     }
   }
-  EXPECT_GT(compared, 5000 / kSampleShare);
+  EXPECT_GT(compared, 4000 / kSampleShare);
 }
 
 // Every schedule, sharding, degree and kind of model, whether or not the plan fits.
@@ -165,7 +165,8 @@ void record(const std::string& name, const Share& share) {
 
 // Plan files may also ask for these: any shipped model on any cluster and stack, any split of the
 // layers, hybrid sharding at any ZeRO stage, and overlap switched off.
-TEST(FidelityLevels, AnalyticIsNearEventForMostPlansOfEverythingShipped) {
+// A suite of its own, so that it runs beside the others.
+TEST(FidelityLevelsOfAllShipped, AnalyticIsNearEventForMostPlans) {
   constexpr int kRuns = 4000 / kSampleShare;
   std::mt19937 random(20240720);
   Share all;

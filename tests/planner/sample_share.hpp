@@ -6,6 +6,6 @@
 namespace shardwright::planner {
 
 // A search takes long: under a sanitizer one sample in so many is enough.
-inline constexpr int kSampleShare = kSanitized ? 4 : 1;
+inline constexpr int kSampleShare = kSanitized ? 10 : 1;
 
 }  // namespace shardwright::planner

@@ -63,6 +63,18 @@ void write_cast(const BlockWriter& w, const std::string& name, double elements, 
               {tensor});
 }
 
+GradientOperands write_gradient_cast(const BlockWriter& w, const std::string& name, double elements,
+                                     TensorRef gradient) {
+  write_cast(w, name, elements, gradient);
+  if (!casts_operands(w.precision) || !w.stack.memory.fp8_saved_inputs) return {gradient, gradient};
+  const double bytes = elements * operand_bytes(w.precision).value();
+  const GradientOperands operands{
+      w.tensor(name + ".by_rows", MemoryCategory::Temporaries, bytes),
+      w.tensor(name + ".by_columns", MemoryCategory::Temporaries, bytes)};
+  w.ops.back().writes = {operands.by_rows, operands.by_columns};
+  return operands;
+}
+
 void write_linear_forward(const BlockWriter& w, const Linear& linear) {
   const std::int64_t rows = rows_of(w, linear);
   const auto in_elements = static_cast<double>(rows * linear.in);
@@ -93,7 +105,8 @@ void write_linear_backward(const BlockWriter& w, const Linear& linear, TensorRef
     gradient = write_tensor_gather(w, linear.name + ".gradient.all_gather",
                                    linear.name + ".gradient.gathered", out_elements, gradient);
   }
-  write_cast(w, linear.name + ".gradient", out_elements, gradient);
+  const GradientOperands operands =
+      write_gradient_cast(w, linear.name + ".gradient", out_elements, gradient);
   if (linear.split == LinearSplit::Column && w.shape.gathers_sequence) {
     input = write_tensor_gather(w, linear.name + ".input.all_gather", linear.name + ".regathered",
                                 in_elements, input);
@@ -103,14 +116,14 @@ void write_linear_backward(const BlockWriter& w, const Linear& linear, TensorRef
   const TensorRef product =
       reduces ? w.temporary(linear.name + ".input_gradient.partial", in_elements) : input_gradient;
   Op& gemm = w.gemm(linear.name + ".dgrad", {.m = rows, .n = linear.in, .k = linear.out},
-                    {gradient}, {product});
+                    {operands.by_rows}, {product});
   if (adds) gemm.reads.push_back(product);
   w.apply(gemm, linear.parameters);
   const auto reduce = [&] {
     write_tensor_reduction(w, linear.name + ".dgrad", in_elements, product, input_gradient);
   };
   if (reduces && w.stack.overlap.input_gradient) reduce();
-  write_linear_weight_gradient(w, linear, gradient, input, rows);
+  write_linear_weight_gradient(w, linear, operands.by_columns, input, rows);
   if (reduces && !w.stack.overlap.input_gradient) {
     reduce();
     w.ops.back().after_kernels = true;

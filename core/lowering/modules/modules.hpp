@@ -36,6 +36,14 @@ void write_linear_backward(const BlockWriter& w, const Linear& linear, TensorRef
 // Converts an operand of a GEMM into FP8 or NVFP4, if the plan has one of them, along its rows and
 // along its columns, because the weight gradient needs the transposed operand.
 void write_cast(const BlockWriter& w, const std::string& name, double elements, TensorRef tensor);
+// An output gradient as the GEMM of the input gradient reads it, and as that of the weight gradient does.
+struct GradientOperands {
+  TensorRef by_rows, by_columns;
+};
+// Casts an output gradient. Stacks that keep the inputs of GEMMs in FP8 drop the gradient afterwards,
+// so that a weight gradient that the schedule defers holds it in FP8 alone; others keep it as it is.
+GradientOperands write_gradient_cast(const BlockWriter& w, const std::string& name, double elements,
+                                     TensorRef gradient);
 // Gathers the shares of the tensor-parallel ranks into the tensor `gathered_name`.
 TensorRef write_tensor_gather(const BlockWriter& w, const std::string& name,
                               const std::string& gathered_name, double elements, TensorRef share);

@@ -127,6 +127,15 @@ void write_expert_cast(const BlockWriter& w, const Experts& e, const std::string
   std::get<MemoryWork>(w.ops.back().work).kernels = e.count;
 }
 
+// See write_gradient_cast.
+GradientOperands write_expert_gradient_cast(const BlockWriter& w, const Experts& e,
+                                            const std::string& name, double elements,
+                                            TensorRef gradient) {
+  const GradientOperands operands = write_gradient_cast(w, name, elements, gradient);
+  if (scales_by_expert(w)) std::get<MemoryWork>(w.ops.back().work).kernels = e.count;
+  return operands;
+}
+
 void write_scale_order(const BlockWriter& w, const Experts& e, const std::string& name,
                        double elements, TensorRef tensor) {
   if (!scales_by_expert(w)) return;
@@ -217,6 +226,13 @@ std::vector<std::string> expert_down_parameters(const BlockWriter& w) {
   return w.of_layer({"moe.experts.down_proj"});
 }
 
+// Goes from the first GEMM of the experts to the input of the second one.
+void write_expert_activation(const BlockWriter& w, const Experts& e) {
+  write_clamp(w, e, e.up);
+  write_activation_forward(w, "experts.activation", elements_within(e), e.up, e.activated);
+  write_expert_cast(w, e, "experts.down.input", elements_within(e), e.activated);
+}
+
 // Goes from the tokens that a rank received to the output of its experts.
 void write_experts_forward(const BlockWriter& w, const Experts& e, TensorRef out) {
   const std::size_t first = w.ops.size();
@@ -228,9 +244,7 @@ void write_experts_forward(const BlockWriter& w, const Experts& e, TensorRef out
   if (fused) {
     w.ops.back().writes.push_back(e.activated);
   } else {
-    write_clamp(w, e, e.up);
-    write_activation_forward(w, "experts.activation", elements_within(e), e.up, e.activated);
-    write_expert_cast(w, e, "experts.down.input", elements_within(e), e.activated);
+    write_expert_activation(w, e);
   }
   write_expert_gemm(w, e, "experts.down", hidden, e.width, e.activated, out,
                     expert_down_parameters(w));
@@ -248,22 +262,24 @@ void write_experts_backward(const BlockWriter& w, const Experts& e, TensorRef ou
   const TensorRef activated_gradient =
       fused ? up_gradient : w.temporary("experts.activation.gradient", elements_within(e));
   write_bias(w, e, out_gradient);
-  write_expert_cast(w, e, "experts.down.gradient", e.received_elements, out_gradient);
-  write_expert_gemm(w, e, "experts.down.dgrad", e.width, hidden, out_gradient, activated_gradient,
+  const GradientOperands down =
+      write_expert_gradient_cast(w, e, "experts.down.gradient", e.received_elements, out_gradient);
+  write_expert_gemm(w, e, "experts.down.dgrad", e.width, hidden, down.by_rows, activated_gradient,
                     expert_down_parameters(w));
   if (fused) w.ops.back().reads.push_back(e.up);
   write_expert_weight_gradient(w, e, "experts.down.wgrad", hidden, e.width, e.activated,
-                               out_gradient, expert_down_parameters(w));
+                               down.by_columns, expert_down_parameters(w));
+  GradientOperands up{up_gradient, up_gradient};
   if (!fused) {
     write_activation_backward(w, "experts.activation", elements_within(e), e.up, activated_gradient,
                               up_gradient);
     write_clamp(w, e, up_gradient);
-    write_expert_cast(w, e, "experts.up.gradient", up_elements, up_gradient);
+    up = write_expert_gradient_cast(w, e, "experts.up.gradient", up_elements, up_gradient);
   }
-  write_expert_gemm(w, e, "experts.up.dgrad", hidden, e.up_width, up_gradient, in_gradient,
+  write_expert_gemm(w, e, "experts.up.dgrad", hidden, e.up_width, up.by_rows, in_gradient,
                     expert_up_parameters(w));
   write_expert_weight_gradient(w, e, "experts.up.wgrad", e.up_width, hidden, e.received,
-                               up_gradient, expert_up_parameters(w));
+                               up.by_columns, expert_up_parameters(w));
   mark_expert_ops(w, e, first);
 }
 
@@ -271,10 +287,7 @@ void write_experts_backward(const BlockWriter& w, const Experts& e, TensorRef ou
 void write_expert_activation_again(const BlockWriter& w, const Experts& e) {
   if (!w.reruns(RecomputeModule::MoeActivation) || w.reruns(RecomputeModule::Moe)) return;
   const std::size_t first = w.ops.size();
-  const BlockWriter again = w.again();
-  const auto elements = static_cast<double>(e.rows * e.width);
-  write_activation_forward(again, "experts.activation", elements, e.up, e.activated);
-  write_cast(again, "experts.down.input", elements, e.activated);
+  write_expert_activation(w.again(), e);
   mark_expert_ops(w, e, first);
 }
 

@@ -236,9 +236,10 @@ class CaseGenerator {
                           &stack.host.waits_for_messages,
                           &stack.host.reads_token_counts,
                           &stack.fusion.grouped_gemm,
-                          &stack.fusion.expert_bias,
-                          &stack.host.graphs_to_dispatch})
+                          &stack.fusion.expert_bias})
       *flipped = flag();
+    if (flag()) stack.host.graph_modules.insert(GraphModule::Attention);
+    if (flag()) stack.host.graph_modules.insert(GraphModule::Router);
     stack.host.router_launches = between(0, 9);
     stack.host.prefetch_layers = between(0, 2);
     stack.gradients.buckets =

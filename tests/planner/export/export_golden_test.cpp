@@ -206,6 +206,11 @@ TEST(MegatronArguments, CudaGraphsHoldWhatTheFrameworkCanCapture) {
     EXPECT_THAT(megatron_arguments(sparse).text,
                 HasSubstr("--cuda-graph-modules attn moe_router moe_preprocess\n"));
   }
+  Scenario router = scenario_of("deepseek-v3", "megatron-bridge-part-graphs", Plan());
+  router.stack.host.graph_modules = {GraphModule::Router};
+  EXPECT_EQ(modules(router), "moe_router moe_preprocess");
+  router.model = load_model("llama3-8b");
+  EXPECT_EQ(modules(router), "none");
   Scenario padded = scenario_of("mixtral-8x7b", "megatron-bridge-cuda-graphs", Plan());
   padded.model.moe->capacity_factor = 1.0;
   padded.model.moe->pads_to_capacity = true;

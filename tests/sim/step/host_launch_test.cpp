@@ -49,13 +49,17 @@ TEST(HostLaunch, AModuleCostsMoreThanAKernelAndAnFp8OneMoreStill) {
 TEST(HostLaunch, GraphsUpToTheExchangeCostLessThanNoneAndMoreThanWholeOnes) {
   Scenario scenario = sparse_scenario();
   for (const std::string block : {"layer.forward", "layer.backward"}) {
-    scenario.stack.host.graphs_to_dispatch = scenario.stack.host.cuda_graphs = false;
+    scenario.stack.host.graph_modules = {};
+    scenario.stack.host.cuda_graphs = false;
     const double none = issued(scenario, block);
-    scenario.stack.host.graphs_to_dispatch = true;
+    scenario.stack.host.graph_modules = {GraphModule::Router};
+    const double router = issued(scenario, block);
+    scenario.stack.host.graph_modules = {GraphModule::Attention, GraphModule::Router};
     const double some = issued(scenario, block);
     scenario.stack.host.cuda_graphs = true;
     const double whole = issued(scenario, block);
-    EXPECT_LT(some, 0.9 * none) << block;
+    EXPECT_LT(router, none) << block;
+    EXPECT_LT(some, 0.9 * router) << block;
     EXPECT_LT(whole, 0.1 * some) << block;
   }
 }
@@ -77,9 +81,9 @@ RC_GTEST_PROP(HostLaunch, LongerModulesAreNeverFaster, ()) {
 
 RC_GTEST_PROP(HostLaunch, GraphsUpToTheExchangeAreNeverSlower, ()) {
   Scenario scenario = fixtures::any_small_scenario();
-  scenario.stack.host.graphs_to_dispatch = false;
+  scenario.stack.host.graph_modules = {};
   const Seconds eager = simulate_step(scenario).step;
-  scenario.stack.host.graphs_to_dispatch = true;
+  scenario.stack.host.graph_modules = {GraphModule::Attention, GraphModule::Router};
   RC_ASSERT(simulate_step(scenario).step <= eager * (1.0 + 1e-12));
 }
 
