@@ -5,8 +5,10 @@
 #include <QFileInfo>
 #include <QSaveFile>
 #include <QSet>
-#include <algorithm>
+#include <string>
+#include <vector>
 
+#include "core/base/distinct_names.hpp"
 #include "core/base/error.hpp"
 #include "gui/models/text.hpp"
 
@@ -62,24 +64,11 @@ void write_text_file(const QString& file, const QString& text) {
 }
 
 QStringList distinct_names(const QStringList& paths) {
-  QList<QStringList> parts;
-  for (const QString& path : paths)
-    parts.append(
-        QDir::cleanPath(QFileInfo(path).absoluteFilePath()).split(u'/', Qt::SkipEmptyParts));
-  const auto tail = [&](qsizetype file, qsizetype count) { return parts[file].last(count); };
-  const auto is_shared = [&](qsizetype file, qsizetype count) {
-    for (qsizetype other = 0; other < parts.size(); ++other) {
-      if (other != file && parts[other].size() >= count && tail(other, count) == tail(file, count))
-        return true;
-    }
-    return false;
-  };
+  std::vector<std::string> standard;
+  for (const QString& path : paths) standard.push_back(path.toStdString());
   QStringList names;
-  for (qsizetype file = 0; file < parts.size(); ++file) {
-    qsizetype count = std::min<qsizetype>(1, parts[file].size());
-    while (count < parts[file].size() && is_shared(file, count)) ++count;
-    names.append(tail(file, count).join(u'/'));
-  }
+  for (const std::string& name : shardwright::distinct_names(standard))
+    names.append(to_qstring(name));
   return names;
 }
 

@@ -1,11 +1,11 @@
-#include "cli/commands/distinct_names.hpp"
+#include "core/base/distinct_names.hpp"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <random>
 
-namespace shardwright::cli {
+namespace shardwright {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -59,4 +59,4 @@ TEST(DistinctNames, AreEndsOfTheirPathAloneAndWithoutTheirFirstPartOfAnother) {
 }
 
 }  // namespace
-}  // namespace shardwright::cli
+}  // namespace shardwright

@@ -1,10 +1,10 @@
-#include "cli/commands/distinct_names.hpp"
+#include "core/base/distinct_names.hpp"
 
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
 
-namespace shardwright::cli {
+namespace shardwright {
 namespace {
 
 namespace fs = std::filesystem;
@@ -52,4 +52,4 @@ std::vector<std::string> distinct_names(const std::vector<std::string>& paths) {
   return names;
 }
 
-}  // namespace shardwright::cli
+}  // namespace shardwright
