@@ -18,6 +18,9 @@ namespace shardwright {
 // without a problem keeps the limits of plan_check.hpp, so its products do not overflow.
 Plan read_plan(ObjectReader& object);
 
+// Reads the members of its section "lora", likewise.
+Lora read_lora(ObjectReader& object);
+
 // All fields, in the order of `Plan`. `read_plan` gives back an equal plan.
 nlohmann::ordered_json to_json(const Plan& plan);
 
