@@ -119,6 +119,7 @@ PlanRequest request_for_open(const Scenario& scenario, const std::vector<std::st
   request.global_batch = plan.global_batch;
   request.seq_len = plan.seq_len;
   request.precision = plan.precision;
+  request.lora = plan.lora;
   request.top = request.threads = 1;
   request.front = false;
   request.limits = wide_limits(scenario);

@@ -8,6 +8,7 @@
 
 #include "core/lowering/stage_states.hpp"
 #include "core/program/groups.hpp"
+#include "core/spec/adapters.hpp"
 #include "core/spec/plan_check.hpp"
 #include "planner/layer_cost_cache.hpp"
 #include "sim/step/analytic.hpp"
@@ -130,16 +131,16 @@ class CutEvaluation {
     add_parameters(layers_->head);
   }
 
-  void add_parameters(const sim::PartCost& part) {
-    parameters_.dense += part.parameters.dense;
-    parameters_.expert += part.parameters.expert;
-  }
+  void add_parameters(const sim::PartCost& part) { parameters_ += part.parameters; }
 
   // True if the states that an average stage holds from step to step exceed both the memory and the
   // peak of the tightest plan: then this plan neither fits nor is tighter.
   bool states_exceed(const Plan& plan) const {
     const auto stages = static_cast<double>(plan.pp);
-    const PartParameters share{parameters_.dense / stages, parameters_.expert / stages};
+    const PartParameters share{.dense = parameters_.dense / stages,
+                               .expert = parameters_.expert / stages,
+                               .frozen_dense = parameters_.frozen_dense / stages,
+                               .frozen_expert = parameters_.frozen_expert / stages};
     // The peak adds in another order.
     constexpr double kRounding = 1.0 - 1e-9;
     double states = 0.0;
@@ -218,7 +219,13 @@ Bytes whole_memory(const PlanRequest& request) {
 
 Bytes least_memory(const PlanRequest& request) {
   const double parameters = static_cast<double>(count_parameters(request.model).total);
-  const PartParameters share{parameters / static_cast<double>(request.gpus), 0.0};
+  const double each = parameters / static_cast<double>(request.gpus);
+  // Frozen weights alone; at most all of them are in 4 bits.
+  const bool narrow = request.lora && request.lora->base == FrozenFormat::Nf4;
+  const double element = storage_bytes(request.precision).value();
+  const PartParameters share =
+      request.lora ? PartParameters{.frozen_dense = each * (narrow ? kNf4Bytes / element : 1.0)}
+                   : PartParameters{.dense = each};
   auto least = infinite<Bytes>();
   for (const int zero_stage : request.limits.zero_stages) {
     Plan plan;
@@ -233,8 +240,8 @@ Bytes least_memory(const PlanRequest& request) {
 }
 
 SpaceRequest space_of(const PlanRequest& request) {
-  return {request.model,        request.cluster, request.stack,     request.gpus,
-          request.global_batch, request.seq_len, request.precision, request.limits};
+  return {request.model,   request.cluster,   request.stack, request.gpus,  request.global_batch,
+          request.seq_len, request.precision, request.lora,  request.limits};
 }
 
 const StackSpec* restricting_stack(const PlanRequest& request) {

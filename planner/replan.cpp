@@ -32,6 +32,7 @@ PlanRequest request_of(const Scenario& scenario, std::stop_token stop) {
   request.global_batch = scenario.plan.global_batch;
   request.seq_len = scenario.plan.seq_len;
   request.precision = scenario.plan.precision;
+  request.lora = scenario.plan.lora;
   request.limits = limits_of_executor(scenario);
   request.top = 1;
   request.front = request.advice = false;

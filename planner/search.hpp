@@ -69,6 +69,8 @@ struct PlanRequest {
   std::int64_t max_global_batch = 0;
   std::int64_t seq_len = 2048;
   Precision precision = Precision::Bf16;
+  // Low-rank fine-tuning; without it all parameters are trained.
+  std::optional<Lora> lora;
   Objective objective = Objective::Time;
   Constraints constraints;
   // Per accelerator; zero: all memory of the accelerator.

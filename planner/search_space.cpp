@@ -362,6 +362,7 @@ std::vector<Plan> layer_cuts(const SpaceRequest& request) {
   cut.global_batch = request.global_batch;
   cut.seq_len = request.seq_len;
   cut.precision = request.precision;
+  cut.lora = request.lora;
   cut.overlap = usual_overlap(request.stack, request.model);
   if (const std::optional<Plan>& base = request.limits.base) {
     cut.overlap = base->overlap;

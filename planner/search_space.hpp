@@ -95,6 +95,7 @@ struct SpaceRequest {
   std::int64_t global_batch = 1;
   std::int64_t seq_len = 1;
   Precision precision = Precision::Bf16;
+  std::optional<Lora> lora;
   const SearchLimits& limits;
 };
 

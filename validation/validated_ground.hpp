@@ -2,7 +2,7 @@
 //
 // Two runs are of one kind if they train models with experts or both without, on accelerators of
 // one architecture, with software of one family, in 16-bit or both in 8-bit formats, and use the
-// same kinds of parallelism, schedules and offload. The ground of a kind reaches to four times as
+// same kinds of parallelism, schedules, offload and adapters. The ground of a kind reaches to four times as
 // many accelerators as the largest published run of it, and to sequences twice as long.
 // measurements/validated_ground.json lists the kinds; tools/write_validation_page writes it.
 #pragma once

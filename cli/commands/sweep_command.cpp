@@ -89,6 +89,7 @@ void refuse_request_options(const RequestOptions& options, ProblemList& problems
   refuse("--seq-len", options.seq_len);
   refuse("--stack", options.stack);
   refuse("--precision", options.precision);
+  refuse("--lora", options.lora);
   refuse("--row", options.row);
   refuse("--set", options.settings);
   refuse("--fix", options.fix);

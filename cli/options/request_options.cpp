@@ -5,12 +5,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "cli/options/option_values.hpp"
 #include "cli/options/scenario_parts.hpp"
 #include "cli/options/settings.hpp"
 #include "core/base/nearest_name.hpp"
 #include "core/spec/plan_check.hpp"
+#include "core/spec/plan_json.hpp"
 #include "planner/request_check.hpp"
 #include "validation/prediction_errors.hpp"
 #include "validation/validated_ground.hpp"
@@ -90,9 +92,23 @@ void read_numbers(const RequestOptions& options, PlanRequest& request, ProblemLi
   });
 }
 
+Lora read_lora_option(const std::string& text, ProblemList& problems) {
+  const nlohmann::json value = lora_value(text);
+  return read_part("", problems, [&] {
+    ProblemList of_lora("--lora");
+    ObjectReader reader(value, "", of_lora);
+    const Lora lora = read_lora(reader);
+    of_lora.throw_if_any();
+    return lora;
+  });
+}
+
 void read_choices(const RequestOptions& options, PlanRequest& request, ProblemList& problems) {
   read_if_given(options.precision, request.precision, [&](const std::string& text) {
     return read_part("", problems, [&] { return parse_name<Precision>(text, "--precision"); });
+  });
+  read_if_given(options.lora, request.lora, [&](const std::string& text) {
+    return std::optional(read_lora_option(text, problems));
   });
   read_if_given(options.objective, request.objective, [&](const std::string& text) {
     return read_part("", problems,
@@ -208,6 +224,7 @@ void adapt_compared(ChosenRequest& chosen, ProblemList& problems) {
   plan.global_batch = request.global_batch;
   plan.seq_len = request.seq_len;
   plan.precision = request.precision;
+  plan.lora = request.lora;
   for (const BrokenRule& broken : broken_rules(request.model, &request.cluster, plan))
     problems.add("--compare " + broken.problem.where, broken.problem.found,
                  broken.problem.expected);
@@ -218,6 +235,7 @@ void ask_for_ground(PlanRequest& request) {
   if (!validation::has_published_errors(request.stack)) return;
   Plan precise;
   precise.precision = request.precision;
+  precise.lora = request.lora;
   const auto ground =
       std::make_shared<const validation::ValidatedGround>(planner::scenario_of(request, precise));
   request.validated = [ground](const Plan& plan) { return ground->covers(plan); };
@@ -232,6 +250,7 @@ PlanRequest request_of(const Scenario& scenario) {
   request.global_batch = scenario.plan.global_batch;
   request.seq_len = scenario.plan.seq_len;
   request.precision = scenario.plan.precision;
+  request.lora = scenario.plan.lora;
   return request;
 }
 
@@ -249,6 +268,7 @@ void add_inputs(CLI::App& command, RequestOptions& options) {
   add("--stack", options.stack, "A shipped software stack or a JSON file (default megatron-core)",
       "NAME|FILE");
   add("--precision", options.precision, "Number format of the GEMMs (default bf16)", "NAME");
+  add("--lora", options.lora, kLoraHelp, "rank=N,...");
   add("--row", options.row,
       "Take the scenario of a published measurement; other options replace parts of it", "FILE:ID");
   add_option(command, "--set", options.settings, "FIELD=VALUE",

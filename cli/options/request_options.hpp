@@ -20,7 +20,7 @@ struct RequestOptions {
   std::string row;
   std::string model, cluster, stack;
   std::string gpus, global_batch, seq_len;
-  std::string precision, objective;
+  std::string precision, lora, objective;
   std::string top, threads, max_memory, max_global_batch;
   // A plan file whose plan is ranked among the plans that the search finds; empty: none.
   std::string compare;

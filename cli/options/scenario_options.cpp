@@ -51,6 +51,7 @@ constexpr std::array kFieldOptions = {
     FieldOption{"--schedule", "schedule", "NAME", "Pipeline schedule: 1f1b, interleaved, zb-h1, …"},
     FieldOption{"--recompute", "recompute", "NAME", "none, selective, per-op or full"},
     FieldOption{"--precision", "precision", "NAME", "Number format of the GEMMs: bf16, fp8, …"},
+    FieldOption{"--lora", kLoraField, "rank=N,...", kLoraHelp},
 };
 
 void apply_fields(const ScenarioOptions& options, json& plan, ProblemList& problems) {
@@ -60,15 +61,19 @@ void apply_fields(const ScenarioOptions& options, json& plan, ProblemList& probl
     if (given == options.fields.end() || given->second.empty()) continue;
     if (settings.contains(key))
       problems.add(option, "also --set " + std::string(key), "one of the two");
-    plan[key] = parsed_value(given->second);
+    plan[key] = std::string_view(key) == kLoraField ? lora_value(given->second)
+                                                    : parsed_value(given->second);
   }
   plan.merge_patch(settings);
 }
 
-// Returns the option for a field: "--tp" for "/tp".
+// Returns the option for a field: "--tp" for "/tp", "--lora rank" for "/lora/rank".
 std::string option_of(const std::string& pointer) {
   for (const FieldOption& field : kFieldOptions) {
-    if (pointer == std::string("/") + field.key) return field.option;
+    const std::string of_field = std::string("/") + field.key;
+    if (pointer == of_field) return field.option;
+    if (pointer.starts_with(of_field + "/"))
+      return std::string(field.option) + ' ' + pointer.substr(of_field.size() + 1);
   }
   return pointer.empty() ? "" : "--set " + pointer.substr(1);
 }

@@ -38,6 +38,18 @@ json as_patch(std::string_view setting) {
            parsed_value(std::string(setting.substr(equals + 1)))}};
 }
 
+std::vector<std::string> split_at(const std::string& text, char separator) {
+  std::vector<std::string> parts = {""};
+  for (const char c : text) {
+    if (c == separator) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
 void refuse_shapeless(const std::string& setting, ProblemList& problems) {
   const auto equals = setting.find('=');
   if (equals != std::string::npos && equals != 0) return;
@@ -62,6 +74,17 @@ json parsed_value(const std::string& text) {
   if (const auto count = parse_count(text)) return *count;
   if (const auto quantity = parse_quantity(text)) return *quantity;
   return text;
+}
+
+json lora_value(const std::string& text) {
+  json lora = json::object();
+  for (const std::string& setting : split_at(text, ',')) {
+    json value = as_patch(setting);
+    if (value.contains("targets"))
+      value["targets"] = split_at(setting.substr(setting.find('=') + 1), '+');
+    lora.update(value);
+  }
+  return lora;
 }
 
 json plan_settings(const std::vector<std::string>& settings, ProblemList& problems) {

@@ -12,9 +12,18 @@
 
 namespace shardwright::cli {
 
+// The field of the option --lora.
+inline constexpr const char* kLoraField = "lora";
+inline constexpr const char* kLoraHelp =
+    "Train low-rank adapters over frozen weights, as in rank=16, or "
+    "rank=16,alpha=32,targets=q+v,base=nf4 (targets: q, k, v, o, gate, up, down; default all)";
+
 // Parses a value as JSON (a number, true or false, a list), or as a number with a suffix ("8k",
 // "80%", "64GiB", "400GB/s"), which becomes one in the base unit. Everything else is a text.
 nlohmann::json parsed_value(const std::string& text);
+
+// {"rank": 16, "targets": ["q", "v"]} for "rank=16,targets=q+v": the option --lora.
+nlohmann::json lora_value(const std::string& text);
 
 // Returns the settings of the plan as a merge patch. Adds a problem for each malformed setting.
 nlohmann::json plan_settings(const std::vector<std::string>& settings, ProblemList& problems);

@@ -155,6 +155,13 @@ std::string options_text(const std::vector<planner::Remedy>& remedies) {
   return fmt::format("{}", fmt::join(options, " and "));
 }
 
+// ", LoRA of rank 16".
+std::string lora_words(const planner::PlanRequest& request) {
+  Plan plan;
+  plan.lora = request.lora;
+  return request.lora ? ", " + lora_text(plan) : "";
+}
+
 }  // namespace
 
 std::string goal_text(const planner::PlanRequest& request, std::int64_t chosen) {
@@ -164,8 +171,8 @@ std::string goal_text(const planner::PlanRequest& request, std::int64_t chosen) 
                                        "throughput)",
                                        format_percent(planner::kKneeThroughput, 0))
                          : "",
-                     format_plural(request.seq_len, "token"), name_of(request.precision),
-                     name_of(request.objective));
+                     format_plural(request.seq_len, "token"),
+                     name_of(request.precision) + lora_words(request), name_of(request.objective));
 }
 
 Table candidate_table(const std::vector<PlanCandidate>& candidates) {

@@ -107,6 +107,7 @@ std::string plan_text(const Plan& plan) {
   if (plan.offloads_optimizer())
     text += fmt::format(", optimizer on {}", name_of(plan.offload_optimizer));
   if (plan.offload_activations) text += ", " + offloaded_activations_text(plan) + " offloaded";
+  if (plan.lora) text += ", " + lora_text(plan);
   if (plan.pp > 1 && plan.embedding_counts_as_layer) text += ", embedding and head as layers";
   if (!plan.stage_layers.empty()) text += ", layers " + layers_text(plan.stage_layers);
   if (plan.pp > 1 && plan.rank_order != Plan().rank_order)

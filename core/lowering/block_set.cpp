@@ -9,6 +9,7 @@
 #include "core/lowering/modules/modules.hpp"
 #include "core/lowering/selective_checkpoint.hpp"
 #include "core/program/groups.hpp"
+#include "core/spec/adapters.hpp"
 
 namespace shardwright {
 namespace {
@@ -66,16 +67,16 @@ class PartBuilder {
   const LayerEnds& ends() const { return ends_; }
   const std::vector<TensorSpec>& tensors() const { return tensors_.tensors(); }
 
-  // Lets the next parts read gathered copies of so many parameters of the rank, with FSDP. A part
-  // without parameters gathers nothing.
-  void gather_parameters(const std::string& name, double parameters) {
+  // Lets the next parts read gathered copies of these weights of the rank, with FSDP. A part without
+  // weights gathers nothing.
+  void gather_parameters(const std::string& name, const PartParameters& parameters) {
     writer_.gathered.reset();
-    if (!shards_parameters(writer_.model, writer_.plan) || parameters <= 0.0) return;
-    const Bytes bytes = storage_bytes(writer_.plan.precision) * parameters;
-    parameters_ = tensors_.add("parameters." + name, MemoryCategory::GatheredParameters, bytes,
-                               Lifetime::Borrowed, false);
+    if (!shards_parameters(writer_.model, writer_.plan) || parameters.weights() <= 0.0) return;
+    const Bytes element = storage_bytes(writer_.plan.precision);
+    parameters_ = tensors_.add("parameters." + name, MemoryCategory::GatheredParameters,
+                               element * parameters.weights(), Lifetime::Borrowed, false);
     parameter_gradient_ = tensors_.add("parameters.gradient." + name, MemoryCategory::Gradients,
-                                       bytes, Lifetime::Scoped, false);
+                                       element * parameters.total(), Lifetime::Scoped, false);
     writer_.gathered = {{parameters_, 0}, {parameter_gradient_, 0}};
   }
 
@@ -219,8 +220,32 @@ double reduced_over_tensor(const ParameterTensor& tensor, const Plan& plan) {
   const auto elements = static_cast<double>(tensor.elements());
   if (tensor.shard == ShardKind::Column && plan.tp > shards_of(tensor, plan)) return elements;
   const bool whole_sequence = tensor.place == ParameterPlace::Embedding && tensor.shape.size() > 1;
-  const bool partial = tensor.shard == ShardKind::Replicated && plan.sequence_parallel;
+  // What all ranks hold of an adapter, they use on a part of its input or output.
+  const bool partial = tensor.shard == ShardKind::Replicated &&
+                       (plan.sequence_parallel || tensor.place == ParameterPlace::Adapter);
   return partial && !whole_sequence ? elements : 0.0;
+}
+
+// The weights of a part, of which only its adapters are trained if the plan has any.
+PartParameters part_parameters(const std::vector<ParameterTensor>& weights,
+                               const std::vector<ParameterTensor>& adapters, const Plan& plan) {
+  if (!plan.lora) return rank_parameters(weights, plan);
+  PartParameters parameters = rank_parameters(adapters, plan);
+  for (const ParameterTensor& weight : weights) {
+    const PartParameters held = rank_parameters({weight}, plan);
+    const std::string_view name(weight.name);
+    const bool narrow = is_quantized(*plan.lora, name.substr(0, name.rfind('.')));
+    const double share = narrow ? kNf4Bytes / storage_bytes(plan.precision).value() : 1.0;
+    parameters.frozen_dense += held.dense * share;
+    parameters.frozen_expert += held.expert * share;
+  }
+  return parameters;
+}
+
+std::vector<ParameterTensor> layer_adapters(const ModelSpec& model, const Plan& plan,
+                                            std::int64_t layer) {
+  if (!plan.lora) return {};
+  return adapter_parameters(model, *plan.lora, layer);
 }
 
 bool some_layers_kept(const Plan& plan) {
@@ -233,6 +258,8 @@ PartParameters& PartParameters::operator+=(const PartParameters& more) {
   dense += more.dense;
   expert += more.expert;
   tensor_reduced += more.tensor_reduced;
+  frozen_dense += more.frozen_dense;
+  frozen_expert += more.frozen_expert;
   return *this;
 }
 
@@ -285,9 +312,11 @@ BlockSet make_blocks(const ModelSpec& model, const Plan& plan, const StackSpec& 
   for (std::size_t kind = 0; kind < examples.size(); ++kind) {
     const std::int64_t layer = examples[kind];
     const std::string name = examples.size() == 1 ? "layer" : fmt::format("layer{}", kind);
-    const std::vector<ParameterTensor> parameters = layer_parameters(model, layer);
-    set.layer_parameters.push_back(rank_parameters(parameters, plan));
-    builder.gather_parameters(name, set.layer_parameters.back().total());
+    std::vector<ParameterTensor> parameters = layer_parameters(model, layer);
+    const std::vector<ParameterTensor> adapters = layer_adapters(model, plan, layer);
+    set.layer_parameters.push_back(part_parameters(parameters, adapters, plan));
+    parameters.insert(parameters.end(), adapters.begin(), adapters.end());
+    builder.gather_parameters(name, set.layer_parameters.back());
     const WriteOps forward = [&](const BlockWriter& w) { write_layer_forward(w, layer, ends); };
     const WriteOps backward = [&](const BlockWriter& w) { write_layer_backward(w, layer, ends); };
     if (some_layers_kept(plan)) {
@@ -299,10 +328,10 @@ BlockSet make_blocks(const ModelSpec& model, const Plan& plan, const StackSpec& 
     }
   }
   const bool predicts_more = trained_mtp_layers(model, plan) > 0;
-  set.embedding_parameters = rank_parameters(embedding_parameters(model), plan);
-  set.head_parameters = rank_parameters(head_parameters(model), plan);
+  set.embedding_parameters = part_parameters(embedding_parameters(model), {}, plan);
+  set.head_parameters = part_parameters(head_parameters(model), {}, plan);
   if (predicts_more) set.head_parameters += rank_parameters(mtp_parameters(model), plan);
-  builder.gather_parameters("embedding", set.embedding_parameters.total());
+  builder.gather_parameters("embedding", set.embedding_parameters);
   set.embedding = builder.build(
       {"embedding",
        [&](const BlockWriter& w) { write_embedding_forward(w, ends.in); },
@@ -310,7 +339,7 @@ BlockSet make_blocks(const ModelSpec& model, const Plan& plan, const StackSpec& 
        {ends.in},
        {ends.in_gradient}},
       false);
-  builder.gather_parameters("head", set.head_parameters.total());
+  builder.gather_parameters("head", set.head_parameters);
   const auto build_head = [&](const char* name, bool mtp_recomputed) {
     return build(
         name, [&](const BlockWriter& w) { write_head_forward(w, ends); },

@@ -38,7 +38,7 @@ struct PartBlocks {
   BlockId store = 0, fetch = 0;
 };
 
-// Parameters of one rank's share of a part.
+// Parameters of one rank's share of a part: those that are trained, and weights that are frozen.
 struct PartParameters {
   // Parameters that are replicated over the data group.
   double dense = 0.0;
@@ -48,8 +48,15 @@ struct PartParameters {
   // parameters that each of them holds and uses on its own part of the sequence, and of key/value
   // heads of which some of them hold copies.
   double tensor_reduced = 0.0;
+  // Frozen weights, replicated alike. They have neither gradients nor states. One in a narrower
+  // format than the trained ones counts for the part of an element that it takes.
+  double frozen_dense = 0.0;
+  double frozen_expert = 0.0;
 
   double total() const { return dense + expert; }
+  double dense_weights() const { return dense + frozen_dense; }
+  double expert_weights() const { return expert + frozen_expert; }
+  double weights() const { return dense_weights() + expert_weights(); }
   PartParameters& operator+=(const PartParameters& more);
 };
 

@@ -4,14 +4,15 @@
 
 #include "core/lowering/modules/modules.hpp"
 #include "core/program/shard_shape.hpp"
+#include "core/spec/adapters.hpp"
 
 namespace shardwright {
 namespace {
 
-// Elements of the matrices of a layer that one token meets.
-double active_matrix_elements(const ModelSpec& model, std::int64_t layer) {
+// Elements of the matrices among `tensors` that one token meets.
+double active_matrix_elements(const ModelSpec& model, const std::vector<ParameterTensor>& tensors) {
   double sum = 0.0;
-  for (const ParameterTensor& tensor : layer_parameters(model, layer)) {
+  for (const ParameterTensor& tensor : tensors) {
     const bool routed = tensor.shard == ShardKind::ExpertColumn ||
                         tensor.shard == ShardKind::ExpertRow ||
                         tensor.shard == ShardKind::ExpertReplicated;
@@ -24,6 +25,14 @@ double active_matrix_elements(const ModelSpec& model, std::int64_t layer) {
                : 1.0;
     sum += share * static_cast<double>(tensor.elements());
   }
+  return sum;
+}
+
+// The same of all adapters.
+double active_adapter_elements(const ModelSpec& model, const Plan& plan) {
+  double sum = 0.0;
+  for (std::int64_t layer = 0; plan.lora && layer < model.layers; ++layer)
+    sum += active_matrix_elements(model, adapter_parameters(model, *plan.lora, layer));
   return sum;
 }
 
@@ -49,7 +58,7 @@ Flop model_flop_per_step(const ModelSpec& model, const Plan& plan) {
   // Keys that a query of each layer may see, summed over the layers.
   double scores = 0.0, recurrence = 0.0;
   for (std::int64_t layer = 0; layer < model.layers + further; ++layer) {
-    weights += active_matrix_elements(model, layer);
+    weights += active_matrix_elements(model, layer_parameters(model, layer));
     const LayerMixer mixer = model.parts_of(layer).mixer;
     if (mixer == LayerMixer::LinearAttention) recurrence += recurrence_flop(model, plan);
     if (mixer != LayerMixer::Attention) continue;
@@ -58,8 +67,11 @@ Flop model_flop_per_step(const ModelSpec& model, const Plan& plan) {
   }
   const auto width = static_cast<double>(
       model.attention.heads * (model.attention.head_dim + model.attention.value_head_dim()));
-  // Forward 2 FLOP per weight and token and per score and width; backward twice that.
-  return Flop(3.0 * tokens * (2.0 * weights + 2.0 * width * scores + recurrence));
+  // Forward 2 FLOP per weight and token and per score and width; backward twice that, but for
+  // frozen weights, which have no gradient.
+  const double passes = plan.lora ? 2.0 : 3.0;
+  return Flop(tokens * (passes * 2.0 * weights + 3.0 * 2.0 * active_adapter_elements(model, plan) +
+                        3.0 * (2.0 * width * scores + recurrence)));
 }
 
 }  // namespace shardwright

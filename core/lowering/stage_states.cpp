@@ -83,13 +83,18 @@ PersistentStates persistent_memory(const PartParameters& parameters, const Plan&
   const double element = storage_bytes(plan.precision).value();
   // Bytes of a state of which each parameter takes `size`, split over the shards from this ZeRO
   // stage on.
-  const double whole = parameters.dense + parameters.expert;
-  const double share = plan.zero_stage == 0 ? whole
-                                            : parameters.dense / dense_shards(plan) +
-                                                  parameters.expert / expert_shards(plan);
+  const double whole = parameters.total();
+  const auto share_of = [&](double dense, double expert) {
+    if (plan.zero_stage == 0) return dense + expert;
+    return dense / dense_shards(plan) + expert / expert_shards(plan);
+  };
+  const double share = share_of(parameters.dense, parameters.expert);
   const auto held = [&](double size, int from_stage) {
     return Bytes(size * (plan.zero_stage >= from_stage ? share : whole));
   };
+  const double weights = plan.zero_stage >= 3
+                             ? share_of(parameters.dense_weights(), parameters.expert_weights())
+                             : parameters.weights();
   const bool fp32 = plan.precision == Precision::Fp32 || plan.precision == Precision::Tf32;
   const bool halves_too =
       stack.memory.keeps_half_gradients && stack.gradients.fp32_accumulation && !fp32;
@@ -98,7 +103,7 @@ PersistentStates persistent_memory(const PartParameters& parameters, const Plan&
   PersistentStates memory;
   const bool fp8 = plan.precision == Precision::Fp8;
   memory.add(MemoryCategory::Weights,
-             held(fp8 ? stack.memory.fp8_weight_bytes.value() : element, 3));
+             Bytes((fp8 ? stack.memory.fp8_weight_bytes.value() : element) * weights));
   memory.add(MemoryCategory::Gradients, held(gradient, 2));
   if (stack.memory.reduction_buffer && plan.zero_stage >= 1) {
     const double elements = std::min(elements_per_bucket(stack, plan), whole);

@@ -75,8 +75,8 @@ class StageWriter::SlotCalls {
     const double element = storage_bytes(writer_.in_.plan.precision).value();
     const PartParameters& parameters = writer_.parameters_of(part);
     const BlockId gather =
-        writer_.around_.gather({blocks.parameters, 0}, Bytes(parameters.dense * element),
-                               Bytes(parameters.expert * element));
+        writer_.around_.gather({blocks.parameters, 0}, Bytes(parameters.dense_weights() * element),
+                               Bytes(parameters.expert_weights() * element));
     ops_[place].gather = call(gather, part, writer_.ends());
   }
 

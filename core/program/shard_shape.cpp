@@ -48,7 +48,7 @@ ShardShape shard_shape(const ModelSpec& model, const Plan& plan) {
 }
 
 std::int64_t trained_mtp_layers(const ModelSpec& model, const Plan& plan) {
-  return plan.multi_token_prediction ? model.mtp_layers : 0;
+  return plan.multi_token_prediction && !plan.lora ? model.mtp_layers : 0;
 }
 
 bool shares_embedding(const ModelSpec& model, const Plan& plan) {

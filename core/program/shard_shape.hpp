@@ -42,7 +42,8 @@ struct ShardShape {
 
 ShardShape shard_shape(const ModelSpec& model, const Plan& plan);
 
-// Multi-token-prediction layers that the plan trains: all that the model has, or none.
+// Multi-token-prediction layers that the plan trains: all that the model has, or none, as with
+// adapters.
 std::int64_t trained_mtp_layers(const ModelSpec& model, const Plan& plan);
 
 // True if the output head (tied to it) or the multi-token-prediction layers (which embed the next

@@ -241,7 +241,7 @@ enum class ShardKind : std::uint8_t {
 };
 
 // The part of the model that a parameter belongs to.
-enum class ParameterPlace : std::uint8_t { Embedding, Layer, FinalNorm, Head, Mtp };
+enum class ParameterPlace : std::uint8_t { Embedding, Layer, FinalNorm, Head, Mtp, Adapter };
 
 // One trained (or, for router biases, maintained) tensor.
 struct ParameterTensor {

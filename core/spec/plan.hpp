@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/base/enum_names.hpp"
@@ -65,6 +66,34 @@ constexpr auto enum_names(OptimizerOffload) {
 // Bytes of a parameter's states there: its master copy and both moments in fp32.
 inline constexpr double kHostStateBytes = 12.0;
 
+// The projections that low-rank adapters are added to. MLA's queries, and its keys and values, take
+// those of `Q`, and of `K` or `V`, at both ends of their bottleneck.
+enum class LoraTarget : std::uint8_t { Q, K, V, O, Gate, Up, Down };
+constexpr auto enum_names(LoraTarget) {
+  return std::array{"q", "k", "v", "o", "gate", "up", "down"};
+}
+using LoraTargetSet = EnumSet<LoraTarget>;
+
+// The format in which the frozen weights of a layer's projections lie in memory.
+enum class FrozenFormat : std::uint8_t {
+  Plain,  // that of all weights
+  Nf4,    // 4 bits, converted before each product (QLoRA, arXiv 2305.14314)
+};
+constexpr auto enum_names(FrozenFormat) {
+  return std::array{"plain", "nf4"};
+}
+
+// Low-rank fine-tuning (LoRA, arXiv 2106.09685).
+struct Lora {
+  std::int64_t rank = 16;
+  double alpha = 32.0;
+  LoraTargetSet targets;
+  bool joint = false;
+  FrozenFormat base = FrozenFormat::Plain;
+
+  bool operator==(const Lora&) const = default;
+};
+
 // The nesting of the rank axes, innermost first. Ranks of one group of the innermost axis are
 // neighbours.
 enum class Axis : std::uint8_t { Tensor, Context, Expert, Data, Pipeline };
@@ -120,6 +149,8 @@ struct Plan {
   std::int64_t offload_layers = 0;
   double offload_ratio = 1.0;
   bool multi_token_prediction = true;
+  // Without it all parameters are trained.
+  std::optional<Lora> lora;
 
   std::int64_t world_size() const { return dp * tp * pp * cp; }
   std::int64_t chunks() const { return pp * vpp; }

@@ -3,19 +3,25 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/spec/adapters.hpp"
 #include "core/spec/plan_rules.hpp"
 
 namespace shardwright {
+namespace {
+
+AdapterCount trained_parameters(const ModelSpec& model, const Plan& plan) {
+  if (plan.lora) return count_adapters(model, *plan.lora);
+  const ParameterCount count = count_parameters(model);
+  if (!plan.multi_token_prediction) return {count.total, count.routed};
+  return {count.total + count.mtp, count.routed + count.routed_mtp};
+}
+
+}  // namespace
 
 // One copy for each replica, or group of replicas that share one. What tensor-parallel ranks hold
 // alike (norms) counts once.
 Bytes offloaded_states(const ModelSpec& model, const Plan& plan) {
-  const ParameterCount count = count_parameters(model);
-  std::int64_t all = count.total, routed = count.routed;
-  if (plan.multi_token_prediction) {
-    all += count.mtp;
-    routed += count.routed_mtp;
-  }
+  const auto [all, routed] = trained_parameters(model, plan);
   const std::int64_t replicas = plan.dp * plan.cp;
   const std::int64_t of_experts =
       std::max<std::int64_t>(1, replicas * plan.tp / (plan.ep * plan.expert_tp));

@@ -29,6 +29,7 @@ inline constexpr std::int64_t kMaxDegree = 1'000'000;
 inline constexpr std::int64_t kMaxWorld = 10'000'000;
 inline constexpr std::int64_t kMaxBatch = 1'000'000'000;
 inline constexpr std::int64_t kMaxSeqLen = 1'000'000'000;
+inline constexpr std::int64_t kMaxLoraRank = 65'536;
 
 // The most layers x microbatches of a step. The event simulation replays each of them, at about a
 // kilobyte: far more than any published run has, and a second's work.
@@ -68,6 +69,7 @@ enum class PlanRule : std::uint8_t {
   ExpertOverlap,      // only where the exchange of tokens has something to hide behind
   ActivationOffload,  // only of activations that are kept: not with full recomputation
   OptimizerOffload,   // the host has the memory for the states, or disks
+  Lora,               // adapters of projections that the model has, and no narrower than they
   Stack,              // the stack's capabilities; only where a stack is given
 };
 

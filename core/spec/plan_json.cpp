@@ -65,6 +65,20 @@ void describe_execution(Plan& plan, FieldVisitor& fields) {
   fields.choice("precision", plan.precision, kOptional, "number format of matrix products");
 }
 
+void describe_lora(Lora& lora, FieldVisitor& fields) {
+  fields.integer("rank", lora.rank, {1, kMaxLoraRank}, kRequired, "rank of the adapters");
+  fields.number("alpha", lora.alpha, {0.0, 1e6, false}, kOptional,
+                "`alpha / rank` scales what an adapter adds; it costs nothing");
+  fields.choices("targets", lora.targets, kOptional,
+                 "projections with adapters: of attention, and of feed-forward blocks and experts; "
+                 "empty: all that the model has");
+  fields.boolean("joint", lora.joint, kOptional,
+                 "one adapter for `q`, `k` and `v`, and one for `gate` and `up`, as Megatron "
+                 "Bridge's LoRA has them; else each has its own");
+  fields.choice("base", lora.base, kOptional,
+                "format of the frozen weights of these and all other projections of the layers");
+}
+
 void check_rank_order(ObjectReader& object, const std::vector<Axis>& order) {
   for (auto axis = order.begin(); axis != order.end(); ++axis) {
     if (std::find(order.begin(), axis, *axis) == axis) continue;
@@ -123,6 +137,10 @@ void describe(Plan& plan, FieldVisitor& fields) {
                 "share of a layer's activations that does, in whole tensors");
   fields.boolean("multi_token_prediction", plan.multi_token_prediction, kOptional,
                  "train the layers of the model that predict further tokens");
+  fields.optional_section("lora", plan.lora,
+                          "low-rank fine-tuning: train adapters alone, and no layers that predict "
+                          "further tokens ([model](../models/lora.md))",
+                          [&](Lora& lora) { describe_lora(lora, fields); });
 }
 
 Plan read_plan(ObjectReader& object, Plan plan) {
@@ -155,6 +173,12 @@ Plan read_plan_of(ObjectReader& object, const ModelSpec& model, const StackSpec&
       !stated("head_counts_as_layer"))
     plan.embedding_counts_as_layer = plan.head_counts_as_layer = true;
   return plan;
+}
+
+Lora read_lora(ObjectReader& object) {
+  Lora lora;
+  read_fields(object, [&](FieldVisitor& fields) { describe_lora(lora, fields); });
+  return lora;
 }
 
 nlohmann::ordered_json to_json(const Plan& plan) {

@@ -25,6 +25,9 @@ Plan read_plan(ObjectReader& object, Plan usual = {});
 // layers, which is its only even split (Llama 3 405B, arXiv 2407.21783, section 3.3.2).
 Plan read_plan_of(ObjectReader& object, const ModelSpec& model, const StackSpec& stack);
 
+// Reads the members of its section "lora", likewise.
+Lora read_lora(ObjectReader& object);
+
 // All fields, in the order of `Plan`. `read_plan` gives back an equal plan.
 nlohmann::ordered_json to_json(const Plan& plan);
 

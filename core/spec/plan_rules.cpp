@@ -26,7 +26,7 @@ struct NamedNumber {
   std::int64_t value, least, most;
 };
 
-std::array<NamedNumber, 13> numbers_of(const Plan& plan) {
+std::array<NamedNumber, 14> numbers_of(const Plan& plan) {
   return {{{"dp", plan.dp, 1, kMaxDegree},
            {"tp", plan.tp, 1, kMaxDegree},
            {"pp", plan.pp, 1, kMaxDegree},
@@ -39,7 +39,8 @@ std::array<NamedNumber, 13> numbers_of(const Plan& plan) {
            {"seq_len", plan.seq_len, 1, kMaxSeqLen},
            {"shard_group", plan.shard_group, 0, kMaxWorld},
            {"recompute_layers", plan.recompute_layers, 0, kMaxDegree},
-           {"offload_layers", plan.offload_layers, 0, kMaxDegree}}};
+           {"offload_layers", plan.offload_layers, 0, kMaxDegree},
+           {"lora/rank", plan.lora ? plan.lora->rank : 1, 1, kMaxLoraRank}}};
 }
 
 bool range_holds(const PlanSubject& s) {
@@ -476,6 +477,7 @@ constexpr std::array kRules = {
                    activation_offload_problem},
     RuleDefinition{PlanRule::OptimizerOffload, "optimizer_offload", optimizer_offload_holds,
                    optimizer_offload_problem},
+    RuleDefinition{PlanRule::Lora, "lora", lora_holds, lora_problem},
     RuleDefinition{PlanRule::Stack, "stack", stack_holds, stack_problem},
 };
 

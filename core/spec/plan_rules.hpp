@@ -54,6 +54,10 @@ Problem layers_problem(const PlanSubject& s);
 bool stage_layers_hold(const PlanSubject& s);
 Problem stage_layers_problem(const PlanSubject& s);
 
+// The rule of adapters.cpp.
+bool lora_holds(const PlanSubject& s);
+Problem lora_problem(const PlanSubject& s);
+
 // The rule of stack_rules.cpp.
 bool stack_holds(const PlanSubject& s);
 Problem stack_problem(const PlanSubject& s);

@@ -42,6 +42,15 @@ std::string offloaded_activations_text(const Plan& plan) {
   return text;
 }
 
+std::string lora_text(const Plan& plan) {
+  if (!plan.lora) return {};
+  const Lora& lora = *plan.lora;
+  std::string text = fmt::format("LoRA of rank {}", lora.rank);
+  if (!lora.targets.empty()) text += " on " + names_of(lora.targets);
+  if (lora.base == FrozenFormat::Nf4) text += " over NF4 weights";
+  return text;
+}
+
 std::string rank_order_text(const std::vector<Axis>& order) {
   std::vector<const char*> names;
   for (const Axis axis : order) names.push_back(name_of(axis));

@@ -24,6 +24,9 @@ std::string recompute_text(const Plan& plan);
 // "34 % of activations"; empty if nothing does.
 std::string offloaded_activations_text(const Plan& plan);
 
+// "LoRA of rank 16", "LoRA of rank 16 on q, v over NF4 weights"; empty if all parameters are trained.
+std::string lora_text(const Plan& plan);
+
 // "tp-cp-ep-dp-pp", innermost first.
 std::string rank_order_text(const std::vector<Axis>& order);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
+#include "core/spec/plan_text.hpp"
 #include "executor/kernels/cuda/fused_kernels.hpp"
 
 namespace shardwright::executor {
@@ -121,6 +122,7 @@ void check_plan_kind(Requirements& needs, const ModelSpec& model, const Plan& pl
                 name_of(plan.recompute), "none, selective or full");
   needs.require(!plan.offloads_optimizer(), "/plan/offload_optimizer",
                 name_of(plan.offload_optimizer), "none: states on the device");
+  needs.require(!plan.lora, "/plan/lora", lora_text(plan), "no adapters: it trains all parameters");
   needs.require(!plan.offload_activations, "/plan/offload_activations", "true",
                 "false: activations on the device");
 }

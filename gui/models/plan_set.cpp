@@ -145,6 +145,7 @@ void take_goal(PlanSet& set) {
   set.request.global_batch = plan.global_batch;
   set.request.seq_len = plan.seq_len;
   set.request.precision = plan.precision;
+  set.request.lora = plan.lora;
 }
 
 }  // namespace

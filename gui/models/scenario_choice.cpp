@@ -250,6 +250,7 @@ ScenarioChoice choice_of(const Scenario& scenario, const std::string& cluster) {
   choice.global_batch = scenario.plan.global_batch;
   choice.seq_len = scenario.plan.seq_len;
   choice.precision = name_of(scenario.plan.precision);
+  choice.lora = scenario.plan.lora;
   return choice;
 }
 
@@ -285,6 +286,7 @@ planner::PlanRequest load_request(const ScenarioChoice& choice) {
   request.gpus = choice.gpus;
   request.global_batch = choice.global_batch;
   request.seq_len = choice.seq_len;
+  request.lora = choice.lora;
   request.max_memory = gigabytes(choice.max_memory_gb);
   if (choice.max_memory_gb == 0.0 && validation::has_published_errors(request.stack))
     request.memory_share = validation::memory_share(validation::kFitProbability);

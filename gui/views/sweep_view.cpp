@@ -78,9 +78,9 @@ std::optional<SweepView::Asked> SweepView::asked() const {
   if (!scenario) return std::nullopt;
   if (axis() == SweepAxis::Gpus) scenario->plan = {};
   const planner::PlanRequest& request = selection_->set()->request;
-  return Asked{*std::move(scenario), request.gpus,        request.global_batch, request.seq_len,
-               request.precision,    request.constraints, request.objective,    request.max_memory,
-               request.memory_share, request.limits};
+  return Asked{*std::move(scenario), request.gpus,         request.global_batch, request.seq_len,
+               request.precision,    request.lora,         request.constraints,  request.objective,
+               request.max_memory,   request.memory_share, request.limits};
 }
 
 void SweepView::show_nothing() {

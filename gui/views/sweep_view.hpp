@@ -82,6 +82,7 @@ class SweepView : public View {
     Scenario scenario;
     std::int64_t gpus = 0, global_batch = 0, seq_len = 0;
     Precision precision = Precision::Bf16;
+    std::optional<Lora> lora;
     planner::Constraints constraints;
     planner::Objective objective = planner::Objective::Time;
     Bytes max_memory;

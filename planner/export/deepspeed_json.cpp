@@ -13,6 +13,7 @@
 
 #include "core/program/shard_shape.hpp"
 #include "core/spec/plan_text.hpp"
+#include "planner/export/adapter_notes.hpp"
 #include "planner/export/plan_export.hpp"
 
 namespace shardwright::planner {
@@ -214,6 +215,7 @@ void note_script(const Scenario& scenario, PlanExport& result) {
     result.refuse("offload_activations", "true",
                   "false: DeepSpeed offloads checkpoints of full recomputation only");
   }
+  note_peft_adapters(scenario, result);
   const OverlapSwitches overlap = effective_overlap(scenario);
   if (overlap.tensor_parallel && plan.tp > 1)
     result.note("overlap.tensor_parallel", "DeepSpeed's JSON has no key for it");

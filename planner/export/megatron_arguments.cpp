@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/program/shard_shape.hpp"
+#include "planner/export/adapter_notes.hpp"
 #include "planner/export/argument_list.hpp"
 #include "planner/export/megatron_model.hpp"
 #include "planner/export/plan_export.hpp"
@@ -316,6 +317,7 @@ PlanExport megatron_arguments(const Scenario& scenario) {
   add_overlap(scenario, arguments, result);
   add_recomputation(scenario, arguments, result);
   add_offload(scenario, arguments, result);
+  note_megatron_adapters(scenario, result);
   add_precision(scenario, arguments, result);
   add_kernels(scenario.stack, arguments);
   add_cuda_graphs(scenario, arguments, result);

@@ -3,14 +3,18 @@
 // refuses, from trainer.py, distributed/parallel_dims.py, distributed/pipeline_parallel.py and
 // models/common/decoder.py.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/program/shard_shape.hpp"
 #include "core/spec/plan_check.hpp"
+#include "planner/export/adapter_notes.hpp"
 #include "planner/export/argument_list.hpp"
 #include "planner/export/plan_export.hpp"
 
@@ -266,19 +270,25 @@ constexpr std::array kKnownModels = {
 std::string configuration_of(const Scenario& scenario, PlanExport& result) {
   const bool fp8 = scenario.plan.precision == Precision::Fp8;
   const std::string field = "model " + scenario.model.name;
+  const std::string adapters = torchtitan_converter(scenario, result);
   const auto* known = std::ranges::find(kKnownModels, scenario.model.name, &KnownModel::model);
   if (known == kKnownModels.end()) {
-    result.note(field, "torchtitan does not ship it; CONFIG is a function of your module MODULE");
+    result.note(field, "torchtitan does not ship it; CONFIG is a function of your module MODULE" +
+                           (adapters.empty() ? "" : ", with " + adapters));
     return "--module MODULE --config CONFIG";
   }
-  const char* config = fp8 ? known->fp8_config : known->config;
+  std::vector<std::string> converters;
+  if (fp8) converters.emplace_back("Float8LinearConverter.Config()");
+  if (!adapters.empty()) converters.push_back(adapters);
+  const char* config = !adapters.empty() ? nullptr : fp8 ? known->fp8_config : known->config;
   if (config == nullptr) {
+    const std::string converted =
+        converters.empty() ? "" : fmt::format(", converters=[{}]", fmt::join(converters, ", "));
     result.note(field,
                 fmt::format("torchtitan ships no such configuration; CONFIG is a function of "
                             "yours in torchtitan/models/{}/config_registry.py, with "
                             "model_registry(\"{}\"{})",
-                            known->module, known->flavor,
-                            fp8 ? ", converters=[Float8LinearConverter.Config()]" : ""));
+                            known->module, known->flavor, converted));
   }
   return fmt::format("--module {} --config {}", known->module,
                      config == nullptr ? "CONFIG" : config);

@@ -66,12 +66,14 @@ struct SlotSum {
   const PartCost* before = nullptr;
 
   // Dense parameters and those of experts go over different groups.
-  double launches(const PartCost& part) const {
-    return launch * (part.parameters.expert > 0.0 ? 2.0 : 1.0);
+  double launches(double dense, double expert) const {
+    return launch * ((dense > 0.0 ? 1.0 : 0.0) + (expert > 0.0 ? 1.0 : 0.0));
   }
   void gather(const CostPart& part, std::size_t) {
     if (!part.part->gathers[phase]) return;
-    sum = sum + allocation(part.part->gathered_bytes, launches(*part.part));
+    const PartParameters& held = part.part->parameters;
+    sum = sum + allocation(part.part->gathered_bytes,
+                           launches(held.dense_weights(), held.expert_weights()));
   }
   void fetch(const CostPart& part, std::size_t) {
     sum = sum + allocation(part.part->offloaded_bytes, launch);
@@ -88,8 +90,9 @@ struct SlotSum {
     sum = sum + allocation(-part.part->offloaded_bytes, launch);
   }
   void reduce(const CostPart& part, std::size_t) {
-    if (!sharded || part.part->parameters.total() <= 0.0) return;
-    sum = sum + allocation(-part.part->gradient_bytes, launches(*part.part));
+    const PartParameters& held = part.part->parameters;
+    if (!sharded || held.total() <= 0.0) return;
+    sum = sum + allocation(-part.part->gradient_bytes, launches(held.dense, held.expert));
   }
 };
 
@@ -104,7 +107,9 @@ struct ShardingTimes {
     if (gathered_part == &part) return gather_time;
     gathered_part = &part;
     const double element = storage_bytes(in.plan.precision).value();
-    return gather_time = gather_seconds(bucket_of(part.parameters, element), messages);
+    const PartParameters& held = part.parameters;
+    return gather_time = gather_seconds(
+               {held.dense_weights() * element, held.expert_weights() * element}, messages);
   }
   double reduce(const PartCost& part) {
     if (reduced_part == &part) return reduce_time;

@@ -196,6 +196,31 @@ TEST(FidelityLevelsOfAllShipped, AnalyticIsNearEventForMostPlans) {
   }
 }
 
+// Adapters over frozen weights, with any of these.
+TEST(FidelityLevels, AgreeOnLowRankAdapters) {
+  constexpr int kRuns = 600 / kSampleShare;
+  std::mt19937 random(20260824);
+  Share all;
+  for (int i = 0; i < kRuns; ++i) {
+    auto [request, plan] = random_run(random);
+    plan.lora = Lora{
+        .rank = pick<std::int64_t>(random, {8, 64}), .targets = {}, .joint = one_in(random, 4)};
+    if (one_in(random, 2)) plan.lora->targets = {LoraTarget::Q, LoraTarget::K, LoraTarget::V};
+    if (one_in(random, 3)) plan.lora->base = FrozenFormat::Nf4;
+    request.lora = plan.lora;
+    if (first_broken_rule(request.model, request.cluster, plan)) continue;
+    const Levels levels = at_all_levels(request, plan);
+    ASSERT_LE(levels.bound, levels.event) << request.cluster.name << " " << describe(request, plan);
+    ASSERT_GE(levels.analytic, levels.bound) << describe(request, plan);
+    ASSERT_NEAR(levels.estimated_memory / levels.replayed_memory, 1.0, 1e-9)
+        << describe(request, plan);
+    all.count(levels);
+  }
+  record("lora", all);
+  EXPECT_GT(all.drawn, kRuns / 2);
+  EXPECT_GE(all.percent(), 85.0);
+}
+
 // No search tries offload of activations, but plan files may ask for it.
 TEST(FidelityLevels, AnalyticIsNearEventWhereActivationsAreOffloaded) {
   // The plans of a request that are simulated: to list all of them takes longer.

@@ -11,7 +11,9 @@ constexpr std::int64_t kUnfusedRopeKernels = 4;
 
 Linear qkv_projection(const BlockWriter& w, TensorRef in) {
   const std::int64_t queries = w.shape.heads * (w.model.attention.output_gate ? 2 : 1);
-  const std::int64_t width = (queries + 2 * w.shape.kv_heads) * w.shape.head_dim;
+  const std::int64_t query_width = queries * w.shape.head_dim;
+  const std::int64_t key_width = w.shape.kv_heads * w.shape.head_dim;
+  const std::int64_t width = query_width + 2 * key_width;
   const TensorRef out =
       w.activation("attention.qkv.out", static_cast<double>(w.shape.tokens * width));
   return {"attention.qkv",
@@ -20,7 +22,8 @@ Linear qkv_projection(const BlockWriter& w, TensorRef in) {
           width,
           in,
           out,
-          w.of_layer({"attention.q_proj", "attention.k_proj", "attention.v_proj"})};
+          w.of_layer({"attention.q_proj", "attention.k_proj", "attention.v_proj"}),
+          {query_width, key_width, key_width}};
 }
 
 void write_rope(const BlockWriter& w, const std::string& name, double elements,

@@ -131,7 +131,8 @@ TensorRef BlockWriter::activation_as(std::string_view name, double elements, boo
 }
 
 TensorRef BlockWriter::gemm_input(std::string_view name, double elements) const {
-  return activation_as(name, elements, stack.memory.fp8_saved_inputs);
+  // Adapters multiply in 16 bits.
+  return activation_as(name, elements, stack.memory.fp8_saved_inputs && !freezes());
 }
 
 TensorRef BlockWriter::expert_activation(std::string_view name, double elements) const {

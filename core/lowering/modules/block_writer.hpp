@@ -60,6 +60,8 @@ struct BlockWriter {
   // Precedes the names of ops, tensors and parameters. It is empty for the model's own layers.
   std::string prefix;
 
+  // True if the parameters of the model are frozen and adapters are trained.
+  bool freezes() const { return plan.lora.has_value(); }
   // True if the plan's selective recomputation covers the module.
   bool reruns(RecomputeModule module) const;
   // The writer of what the backward pass runs again.

@@ -66,6 +66,11 @@ void write_embedding_forward(const BlockWriter& w, TensorRef out) {
 
 void write_embedding_backward(const BlockWriter& w, TensorRef out, TensorRef out_gradient) {
   const double elements = w.shape.residual_elements();
+  if (w.freezes()) {
+    // Nothing is computed with the gradient, which is dropped here.
+    w.memory_op("embedding.backward", OpKind::Embedding, 0.0, 0.0, {out_gradient}, {});
+    return;
+  }
   TensorRef gradient = out_gradient;
   if (w.model.dropout > 0.0) {
     const TensorRef dropped = w.temporary("embedding.dropout.gradient", elements);

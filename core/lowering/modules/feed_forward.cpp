@@ -18,6 +18,11 @@ std::vector<std::string> up_parameters(const BlockWriter& w, const std::string& 
   return w.of_layer({prefix + ".gate_proj", prefix + ".up_proj"});
 }
 
+std::vector<std::int64_t> up_widths(const BlockWriter& w, std::int64_t width) {
+  if (!w.model.mlp.gated) return {};
+  return {width, width};
+}
+
 void write_activation_forward(const BlockWriter& w, const std::string& name, double elements,
                               TensorRef up, TensorRef out) {
   const double gates = w.model.mlp.gated ? 2.0 : 1.0;
@@ -41,7 +46,7 @@ FeedForward feed_forward(const BlockWriter& w, const std::string& name,
   const TensorRef activated = w.gemm_input(name + ".activation.out", elements_of(w, width));
   return {name,
           {name + ".up", LinearSplit::Column, w.shape.hidden, up_width, in, up,
-           up_parameters(w, parameters)},
+           up_parameters(w, parameters), up_widths(w, width)},
           {name + ".down",
            LinearSplit::Row,
            width,

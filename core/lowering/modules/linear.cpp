@@ -10,9 +10,10 @@ namespace shardwright {
 namespace {
 
 // The gradient of the weight is added to the main gradient: inside of the GEMM, or by a kernel of
-// its own. With FSDP it is written unsharded.
+// its own. With FSDP it is written unsharded. A frozen weight has none, but its adapters have.
 void write_linear_weight_gradient(const BlockWriter& w, const Linear& linear,
                                   TensorRef output_gradient, TensorRef input, std::int64_t rows) {
+  if (w.freezes()) return write_adapter_gradients(w, {linear, rows}, input);
   const GemmWork work{.m = linear.out, .n = linear.in, .k = rows};
   const std::string name = linear.name + ".wgrad";
   if (w.gathered || w.stack.fusion.wgrad_accumulation) {
@@ -30,6 +31,15 @@ void write_linear_weight_gradient(const BlockWriter& w, const Linear& linear,
   sum.phase = Phase::BackwardWeight;
   sum.work = MemoryWork{Bytes(weights * (w.shape.element + element)), Bytes(weights * element),
                         Flop(weights), 1};
+}
+
+// The product with the layer's weights.
+void write_linear_product(const BlockWriter& w, const Linear& linear, const std::string& name,
+                          const GemmWork& work, std::vector<TensorRef> reads, TensorRef product) {
+  const std::vector<TensorRef> weights = write_dequantization(
+      w, linear.name, static_cast<double>(linear.in * linear.out), linear.parameters);
+  reads.insert(reads.end(), weights.begin(), weights.end());
+  w.apply(w.gemm(name, work, std::move(reads), {product}), linear.parameters);
 }
 
 std::int64_t rows_of(const BlockWriter& w, const Linear& linear) {
@@ -56,9 +66,10 @@ void write_tensor_reduction(const BlockWriter& w, const std::string& name, doubl
 void write_cast(const BlockWriter& w, const std::string& name, double elements, TensorRef tensor) {
   if (!casts_operands(w.precision)) return;
   // NVFP4 needs a pass over the whole tensor for its scale before the one that converts it. The
-  // tensor is written as it is and transposed.
+  // tensor is written as it is and, unless no weight has a gradient, transposed.
   const double reads = w.precision == Precision::Nvfp4 ? 2.0 : 1.0;
-  const double written = 2.0 * (operand_bytes(w.precision) / storage_bytes(w.precision));
+  const double layouts = w.freezes() ? 1.0 : 2.0;
+  const double written = layouts * (operand_bytes(w.precision) / storage_bytes(w.precision));
   w.memory_op(name + ".cast", OpKind::Cast, reads * elements, written * elements, {tensor},
               {tensor});
 }
@@ -66,7 +77,8 @@ void write_cast(const BlockWriter& w, const std::string& name, double elements, 
 GradientOperands write_gradient_cast(const BlockWriter& w, const std::string& name, double elements,
                                      TensorRef gradient) {
   write_cast(w, name, elements, gradient);
-  if (!casts_operands(w.precision) || !w.stack.memory.fp8_saved_inputs) return {gradient, gradient};
+  const bool keeps_8_bits = casts_operands(w.precision) && w.stack.memory.fp8_saved_inputs;
+  if (!keeps_8_bits || w.freezes()) return {gradient, gradient};
   const double bytes = elements * operand_bytes(w.precision).value();
   const GradientOperands operands{
       w.tensor(name + ".by_rows", MemoryCategory::Temporaries, bytes),
@@ -87,11 +99,15 @@ void write_linear_forward(const BlockWriter& w, const Linear& linear) {
   // The input of a column-split layer comes from a norm, which casts it.
   if (linear.split == LinearSplit::Row) write_cast(w, linear.name + ".input", in_elements, input);
   const bool reduces = linear.split == LinearSplit::Row && w.plan.tp > 1;
-  const TensorRef product =
+  const TensorRef result =
       reduces ? w.temporary(linear.name + ".partial", out_elements) : linear.output;
-  w.apply(w.gemm(linear.name, {.m = rows, .n = linear.out, .k = linear.in}, {input}, {product}),
-          linear.parameters);
-  if (reduces) write_tensor_reduction(w, linear.name, out_elements, product, linear.output);
+  const bool adapted = has_adapters(w, linear.parameters);
+  const TensorRef product =
+      adapted ? w.temporary(linear.name + ".frozen.out", out_elements) : result;
+  write_linear_product(w, linear, linear.name, {.m = rows, .n = linear.out, .k = linear.in},
+                       {input}, product);
+  if (adapted) write_adapters_forward(w, {linear, rows}, input, product, result);
+  if (reduces) write_tensor_reduction(w, linear.name, out_elements, result, linear.output);
 }
 
 void write_linear_backward(const BlockWriter& w, const Linear& linear, TensorRef output_gradient,
@@ -107,7 +123,9 @@ void write_linear_backward(const BlockWriter& w, const Linear& linear, TensorRef
   }
   const GradientOperands operands =
       write_gradient_cast(w, linear.name + ".gradient", out_elements, gradient);
-  if (linear.split == LinearSplit::Column && w.shape.gathers_sequence) {
+  const bool adapted = has_adapters(w, linear.parameters);
+  const bool needs_input = adapted || !w.freezes();
+  if (needs_input && linear.split == LinearSplit::Column && w.shape.gathers_sequence) {
     input = write_tensor_gather(w, linear.name + ".input.all_gather", linear.name + ".regathered",
                                 in_elements, input);
     w.ops.back().phase = Phase::BackwardWeight;
@@ -115,10 +133,11 @@ void write_linear_backward(const BlockWriter& w, const Linear& linear, TensorRef
   const bool reduces = linear.split == LinearSplit::Column && w.plan.tp > 1;
   const TensorRef product =
       reduces ? w.temporary(linear.name + ".input_gradient.partial", in_elements) : input_gradient;
-  Op& gemm = w.gemm(linear.name + ".dgrad", {.m = rows, .n = linear.in, .k = linear.out},
-                    {operands.by_rows}, {product});
-  if (adds) gemm.reads.push_back(product);
-  w.apply(gemm, linear.parameters);
+  std::vector<TensorRef> reads = {operands.by_rows};
+  if (adds) reads.push_back(product);
+  write_linear_product(w, linear, linear.name + ".dgrad",
+                       {.m = rows, .n = linear.in, .k = linear.out}, std::move(reads), product);
+  if (adapted) write_adapters_backward(w, {linear, rows}, gradient, product);
   const auto reduce = [&] {
     write_tensor_reduction(w, linear.name + ".dgrad", in_elements, product, input_gradient);
   };

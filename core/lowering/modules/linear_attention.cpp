@@ -162,6 +162,7 @@ void write_core_backward(const BlockWriter& w, const Mixer& m, TensorRef out_gra
 // Sums over the tokens, which one kernel computes from `reads`.
 void write_parameter_sums(const BlockWriter& w, const std::string& name, double elements,
                           std::vector<TensorRef> reads, std::vector<std::string> parameters) {
+  if (w.freezes()) return;
   Op& op = w.memory_op(name, OpKind::Activation, elements, 0.0, std::move(reads), {});
   op.phase = Phase::BackwardWeight;
   op.parameters = std::move(parameters);

@@ -26,6 +26,8 @@ struct Linear {
   std::int64_t in = 0, out = 0;
   TensorRef input, output;
   std::vector<std::string> parameters;
+  // The rank's widths of the parts of the output, if several parameters are stacked.
+  std::vector<std::int64_t> widths = {};
 };
 
 void write_linear_forward(const BlockWriter& w, const Linear& linear);
@@ -51,6 +53,29 @@ TensorRef write_tensor_gather(const BlockWriter& w, const std::string& name,
 // keeps the sums of its own tokens. The name gets the kind of the collective as a suffix.
 void write_tensor_reduction(const BlockWriter& w, const std::string& name, double elements,
                             TensorRef partial, TensorRef sum);
+
+// adapters.cpp
+
+// A projection as its adapters see it: `rows` tokens, or those of `experts` at once.
+struct Adapted {
+  const Linear& projection;
+  std::int64_t rows = 0;
+  std::int64_t experts = 1;
+};
+bool has_adapters(const BlockWriter& w, const std::vector<std::string>& parameters);
+// Writes into `output` the frozen weights' product of `input` and what the adapters add to it.
+void write_adapters_forward(const BlockWriter& w, const Adapted& adapted, TensorRef input,
+                            TensorRef product, TensorRef output);
+// Adds their part to `input_gradient`. What the gradients of the adapters' weights read lives on
+// until write_adapter_gradients().
+void write_adapters_backward(const BlockWriter& w, const Adapted& adapted,
+                             TensorRef output_gradient, TensorRef input_gradient);
+void write_adapter_gradients(const BlockWriter& w, const Adapted& adapted, TensorRef input);
+// Converts frozen weights of 4 bits, `elements` on this rank, for the product to come; returns the
+// tensor that the product reads besides.
+std::vector<TensorRef> write_dequantization(const BlockWriter& w, const std::string& name,
+                                            double elements,
+                                            const std::vector<std::string>& parameters);
 
 // norm.cpp
 
@@ -114,6 +139,8 @@ void write_down_backward(const BlockWriter& w, const FeedForward& block, TensorR
 void write_up_backward(const BlockWriter& w, const FeedForward& block, TensorRef in_gradient);
 // The parameters of the projection up: gate and up, or up alone.
 std::vector<std::string> up_parameters(const BlockWriter& w, const std::string& prefix);
+// Their widths, see Linear, where each has `width`.
+std::vector<std::int64_t> up_widths(const BlockWriter& w, std::int64_t width);
 // Computes the input of the second half from the output of the first projection.
 void write_activation_again(const BlockWriter& w, const FeedForward& block);
 // `elements` of the output; a gated activation function reads twice as many.

@@ -54,9 +54,10 @@ double elements_within(const Experts& e) {
   return static_cast<double>(e.rows * e.width);
 }
 
-// True if the experts' GEMMs compute the activation function and cast its results.
+// True if the experts' GEMMs compute the activation function and cast its results. Adapters add to
+// its input.
 bool fuses_activation(const BlockWriter& w) {
-  return w.stack.fusion.grouped_mlp && casts_operands(w.precision);
+  return w.stack.fusion.grouped_mlp && casts_operands(w.precision) && !w.freezes();
 }
 
 // True if each expert has casts of its own.
@@ -112,6 +113,7 @@ void write_router_backward(const BlockWriter& w, TensorRef in, TensorRef in_grad
   w.apply(w.gemm("router.dgrad", {.m = tokens, .n = hidden, .k = experts},
                  {score_gradient, in_gradient}, {in_gradient}),
           w.of_layer({"moe.router"}));
+  if (w.freezes()) return;
   w.weight_gradient("router.wgrad", {.m = experts, .n = hidden, .k = tokens}, {score_gradient, in},
                     w.of_layer({"moe.router"}));
 }
@@ -201,29 +203,75 @@ void write_bias(const BlockWriter& w, const Experts& e, TensorRef rows) {
       .further_launches = static_cast<std::int32_t>((backward ? 5 : 2) * e.count);
 }
 
+// The experts' projections. Their outputs are those of the rows that the rank received.
+Linear expert_up(const BlockWriter& w, const Experts& e) {
+  return {"experts.up",
+          LinearSplit::None,
+          w.shape.hidden,
+          e.up_width,
+          e.received,
+          e.up,
+          up_parameters(w, "moe.experts"),
+          up_widths(w, e.width)};
+}
+Linear expert_down(const BlockWriter& w, const Experts& e, TensorRef out) {
+  return {"experts.down",
+          LinearSplit::None,
+          e.width,
+          w.shape.hidden,
+          e.activated,
+          out,
+          w.of_layer({"moe.experts.down_proj"})};
+}
+
 // One of the experts' GEMMs.
-void write_expert_gemm(const BlockWriter& w, const Experts& e, const std::string& name,
-                       std::int64_t n, std::int64_t k, TensorRef in, TensorRef out,
-                       std::vector<std::string> parameters) {
+void write_expert_gemm(const BlockWriter& w, const Experts& e, const Linear& projection,
+                       const std::string& name, std::int64_t n, std::int64_t k, TensorRef in,
+                       TensorRef out) {
   write_scale_order(w, e, name, static_cast<double>(e.rows * k), in);
-  w.apply(w.gemm(name, {.m = e.rows, .n = n, .k = k, .groups = e.count}, {in}, {out}),
-          std::move(parameters));
+  std::vector<TensorRef> reads =
+      write_dequantization(w, name, static_cast<double>(e.count * n * k), projection.parameters);
+  reads.insert(reads.begin(), in);
+  w.apply(w.gemm(name, {.m = e.rows, .n = n, .k = k, .groups = e.count}, std::move(reads), {out}),
+          projection.parameters);
 }
 
-void write_expert_weight_gradient(const BlockWriter& w, const Experts& e, const std::string& name,
-                                  std::int64_t n, std::int64_t k, TensorRef in,
-                                  TensorRef out_gradient, std::vector<std::string> parameters) {
-  write_scale_order(w, e, name, static_cast<double>(e.rows * k), in);
+void write_expert_product(const BlockWriter& w, const Experts& e, const Linear& projection) {
+  const bool adapted = has_adapters(w, projection.parameters);
+  const TensorRef product = adapted ? w.temporary(projection.name + ".frozen.out",
+                                                  static_cast<double>(e.rows * projection.out))
+                                    : projection.output;
+  write_expert_gemm(w, e, projection, projection.name, projection.out, projection.in,
+                    projection.input, product);
+  if (adapted)
+    write_adapters_forward(w, {projection, e.rows, e.count}, projection.input, product,
+                           projection.output);
+}
+
+// `operand` is the output gradient as the GEMM reads it.
+void write_expert_input_gradient(const BlockWriter& w, const Experts& e, const Linear& projection,
+                                 TensorRef out_gradient, TensorRef operand,
+                                 TensorRef in_gradient) {
+  write_expert_gemm(w, e, projection, projection.name + ".dgrad", projection.in, projection.out,
+                    operand, in_gradient);
+  if (has_adapters(w, projection.parameters))
+    write_adapters_backward(w, {projection, e.rows, e.count}, out_gradient, in_gradient);
+}
+
+void write_expert_weight_gradient(const BlockWriter& w, const Experts& e, const Linear& projection,
+                                  TensorRef out_gradient) {
+  if (w.freezes())
+    return write_adapter_gradients(w, {projection, e.rows, e.count}, projection.input);
+  const std::string name = projection.name + ".wgrad";
+  write_scale_order(w, e, name, static_cast<double>(e.rows * projection.in), projection.input);
   // The rows, which are the inner dimension here, are shared out among the experts.
-  w.weight_gradient(name, {.m = n, .n = k, .k = e.rows, .groups = e.count, .groups_share_k = true},
-                    {in, out_gradient}, std::move(parameters));
-}
-
-std::vector<std::string> expert_up_parameters(const BlockWriter& w) {
-  return up_parameters(w, "moe.experts");
-}
-std::vector<std::string> expert_down_parameters(const BlockWriter& w) {
-  return w.of_layer({"moe.experts.down_proj"});
+  w.weight_gradient(name,
+                    {.m = projection.out,
+                     .n = projection.in,
+                     .k = e.rows,
+                     .groups = e.count,
+                     .groups_share_k = true},
+                    {projection.input, out_gradient}, projection.parameters);
 }
 
 // Goes from the first GEMM of the experts to the input of the second one.
@@ -236,18 +284,15 @@ void write_expert_activation(const BlockWriter& w, const Experts& e) {
 // Goes from the tokens that a rank received to the output of its experts.
 void write_experts_forward(const BlockWriter& w, const Experts& e, TensorRef out) {
   const std::size_t first = w.ops.size();
-  const std::int64_t hidden = w.shape.hidden;
   const bool fused = fuses_activation(w);
   write_expert_cast(w, e, "experts.up.input", e.received_elements, e.received);
-  write_expert_gemm(w, e, "experts.up", e.up_width, hidden, e.received, e.up,
-                    expert_up_parameters(w));
+  write_expert_product(w, e, expert_up(w, e));
   if (fused) {
     w.ops.back().writes.push_back(e.activated);
   } else {
     write_expert_activation(w, e);
   }
-  write_expert_gemm(w, e, "experts.down", hidden, e.width, e.activated, out,
-                    expert_down_parameters(w));
+  write_expert_product(w, e, expert_down(w, e, out));
   write_bias(w, e, out);
   mark_expert_ops(w, e, first);
 }
@@ -255,31 +300,27 @@ void write_experts_forward(const BlockWriter& w, const Experts& e, TensorRef out
 void write_experts_backward(const BlockWriter& w, const Experts& e, TensorRef out_gradient,
                             TensorRef in_gradient) {
   const std::size_t first = w.ops.size();
-  const std::int64_t hidden = w.shape.hidden;
+  const Linear up = expert_up(w, e), down = expert_down(w, e, {});
   const bool fused = fuses_activation(w);
   const double up_elements = static_cast<double>(e.rows * e.up_width);
   const TensorRef up_gradient = w.temporary("experts.up.gradient", up_elements);
   const TensorRef activated_gradient =
       fused ? up_gradient : w.temporary("experts.activation.gradient", elements_within(e));
   write_bias(w, e, out_gradient);
-  const GradientOperands down =
+  const GradientOperands down_gradient =
       write_expert_gradient_cast(w, e, "experts.down.gradient", e.received_elements, out_gradient);
-  write_expert_gemm(w, e, "experts.down.dgrad", e.width, hidden, down.by_rows, activated_gradient,
-                    expert_down_parameters(w));
+  write_expert_input_gradient(w, e, down, out_gradient, down_gradient.by_rows, activated_gradient);
   if (fused) w.ops.back().reads.push_back(e.up);
-  write_expert_weight_gradient(w, e, "experts.down.wgrad", hidden, e.width, e.activated,
-                               down.by_columns, expert_down_parameters(w));
-  GradientOperands up{up_gradient, up_gradient};
+  write_expert_weight_gradient(w, e, down, down_gradient.by_columns);
+  GradientOperands operands{up_gradient, up_gradient};
   if (!fused) {
     write_activation_backward(w, "experts.activation", elements_within(e), e.up, activated_gradient,
                               up_gradient);
     write_clamp(w, e, up_gradient);
-    up = write_expert_gradient_cast(w, e, "experts.up.gradient", up_elements, up_gradient);
+    operands = write_expert_gradient_cast(w, e, "experts.up.gradient", up_elements, up_gradient);
   }
-  write_expert_gemm(w, e, "experts.up.dgrad", hidden, e.up_width, up.by_rows, in_gradient,
-                    expert_up_parameters(w));
-  write_expert_weight_gradient(w, e, "experts.up.wgrad", e.up_width, hidden, e.received,
-                               up.by_columns, expert_up_parameters(w));
+  write_expert_input_gradient(w, e, up, up_gradient, operands.by_rows, in_gradient);
+  write_expert_weight_gradient(w, e, up, operands.by_columns);
   mark_expert_ops(w, e, first);
 }
 

@@ -74,6 +74,7 @@ TensorRef write_shared_up_backward(const BlockWriter& w, TensorRef in) {
   w.apply(w.gemm("shared_experts.gate.dgrad", {.m = rows, .n = hidden, .k = 1},
                  {gate_gradient(w), in_gradient}, {in_gradient}),
           gate_parameters(w));
+  if (w.freezes()) return in_gradient;
   w.weight_gradient("shared_experts.gate.wgrad", {.m = 1, .n = hidden, .k = rows},
                     {gate_gradient(w), in}, gate_parameters(w));
   return in_gradient;

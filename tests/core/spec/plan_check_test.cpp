@@ -199,6 +199,24 @@ std::vector<Breakage> dense_breakages() {
          c.plan.offload_optimizer = OptimizerOffload::Host;
          c.cluster.node.host.memory = Bytes(1e6);
        }},
+      {PlanRule::Lora, "a gate that the model does not have",
+       [](Case& c) {
+         c.model.mlp.gated = false;
+         c.plan.lora = Lora{.targets = {LoraTarget::Q, LoraTarget::Gate}};
+       }},
+      {PlanRule::Lora, "wider than the model",
+       [](Case& c) { c.plan.lora = Lora{.rank = c.model.hidden + 1, .targets = {}}; }},
+      {PlanRule::Lora, "a joint adapter for a part",
+       [](Case& c) {
+         c.plan.lora = Lora{.targets = {LoraTarget::Q, LoraTarget::V}, .joint = true};
+       }},
+      {PlanRule::Lora, "products in FP8 of weights of 4 bits",
+       [](Case& c) {
+         c.plan.precision = Precision::Fp8;
+         c.plan.lora = Lora{.targets = {}, .base = FrozenFormat::Nf4};
+       }},
+      {PlanRule::Range, "a rank of 0",
+       [](Case& c) { c.plan.lora = Lora{.rank = 0, .targets = {}}; }},
   };
 }
 
@@ -230,6 +248,11 @@ std::vector<Breakage> sparse_breakages() {
       {PlanRule::Experts, "60 experts on ep 16", [](Case& c) { c.model.moe->experts = 60; }},
       {PlanRule::ExpertFfn, "an odd width", [](Case& c) { c.model.moe->expert_ffn = 2047; }},
       {PlanRule::ExpertGroups, "128 of a stage's 64 ranks", [](Case& c) { c.plan.expert_tp = 8; }},
+      {PlanRule::Lora, "adapters of experts that ranks share",
+       [](Case& c) {
+         c.plan.expert_tp = 2;
+         c.plan.lora = Lora{};
+       }},
   };
 }
 

@@ -57,6 +57,14 @@ inline Plan any_plan() {
         &plan.head_counts_as_layer, &plan.offload_activations, &plan.multi_token_prediction}) {
     *flag = any_flag();
   }
+  if (any_flag()) {
+    plan.lora = Lora{.rank = any_size(1, 300),
+                     .alpha = static_cast<double>(any_size(1, 64)),
+                     .targets = LoraTargetSet::of_bits(*rc::gen::inRange<std::uint32_t>(
+                         0, std::uint32_t{1} << kEnumCount<LoraTarget>)),
+                     .joint = any_flag(),
+                     .base = any_enumerator<FrozenFormat>()};
+  }
   shuffle_axes(plan.rank_order);
   plan.stage_layers =
       *rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange<std::int64_t>(0, 20));

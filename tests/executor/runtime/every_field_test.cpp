@@ -186,6 +186,7 @@ const std::vector<Field<Plan>> kPlanFields = {
     {"/offload_ratio", kRefused, [](P& p) { p.offload_activations = true, p.offload_ratio = 0.5; },
      "/offload_activations"},
     {"/multi_token_prediction", kNoMatter, [](P& p) { p.multi_token_prediction = false; }},
+    {"/lora", kRefused, [](P& p) { p.lora = Lora{}; }},
 };
 
 // The fields of a stack that are refused. All others are irrelevant to training on the CPU.

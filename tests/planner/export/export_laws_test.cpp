@@ -243,7 +243,9 @@ constexpr const char* kChanges[] = {R"({"dp": 8})",
                                     R"({"stage_layers": [10, 17]})",
                                     R"({"offload_optimizer": "host"})",
                                     R"({"offload_optimizer": "nvme"})",
-                                    R"({"offload_activations": true})"};
+                                    R"({"offload_activations": true})",
+                                    R"({"lora": {"rank": 16}})",
+                                    R"({"lora": {"rank": 16, "base": "nf4"}})"};
 
 Plan patched(const Plan& plan, const char* patch) {
   json document = to_json(plan);
