@@ -107,7 +107,7 @@ std::string verdicts_table(const ValidationReport& report) {
 
 std::string rows_table(const std::vector<const RowComparison*>& rows) {
   std::string html =
-      R"(<table><tr><th>row</th><th>stack</th><th>metric</th><th class="n">measured</th><th class="n">predicted</th><th class="n">80 % interval</th><th class="n">error %</th><th class="n">peak memory, GB: predicted of measured</th><th>predicted time: GEMM, attention, memory-bound, optimizer, slowed by collectives, exposed communication, bubble, host</th></tr>)"
+      R"(<table><tr><th>row</th><th>stack</th><th>metric</th><th class="n">measured</th><th class="n">predicted</th><th class="n">80 % interval</th><th class="n">error %</th><th class="n">peak memory, GB: predicted of measured</th><th>predicted time by part, which each bar names when the pointer rests on it</th></tr>)"
       "\n";
   for (const RowComparison* row : rows) html += row_line(*row);
   return html + "</table>\n";

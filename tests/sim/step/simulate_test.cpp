@@ -216,7 +216,10 @@ TEST(SimulateStep, BusyAndIdleAreTheWallAndPartsAddUp) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     const StepResult result = simulate_step(random_scenario(seed, cluster));
     for (const StageResult& stage : result.stages) {
-      ASSERT_NEAR(stage.time.total() / result.step, 1.0, 1e-6);
+      Seconds sum;
+      for (const StepPart part : enumerators<StepPart>()) sum += stage.time.of(part);
+      ASSERT_NEAR(sum / result.step, 1.0, 1e-6);
+      ASSERT_NEAR(stage.time.total() / sum, 1.0, 1e-12);
       for (const StreamUse& stream : stage.streams)
         ASSERT_NEAR((stream.busy + stream.idle) / result.step, 1.0, 1e-12);
       ASSERT_GE(stage.streams.front().idle.value(), -1e-9 * result.step.value());
