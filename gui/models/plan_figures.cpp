@@ -91,7 +91,8 @@ void add_rates(FigureList& list) {
                "Model FLOPs utilisation: the share of the number format's peak",
                [](Candidate c) { return 100.0 * c.result.throughput.mfu; });
   list.measure("hfu", "HFU", "%", 1, false,
-               "Hardware FLOPs utilisation: MFU with the recomputed FLOP counted as well",
+               "Hardware FLOPs utilisation: the FLOP that kernels compute. It counts recomputation, but "
+               "no scores that a causal mask drops, which MFU counts, and may lie below MFU",
                [](Candidate c) { return 100.0 * c.result.throughput.hfu; })
       .shown = false;
   list.measure("tflops", "Rate", "TFLOP/s per GPU", 0, false, "Model FLOP per second and GPU",

@@ -99,7 +99,8 @@ struct Throughput {
   double tflops_per_gpu = 0.0;
   // Model FLOP over the peak of the plan's number format.
   double mfu = 0.0;
-  // The same with the FLOP that really run, recomputation included.
+  // The same with the FLOP that kernels compute: recomputation counts, scores that a causal mask
+  // drops do not, so that HFU may lie below MFU.
   double hfu = 0.0;
 };
 
