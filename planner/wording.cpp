@@ -197,36 +197,38 @@ std::string rule_text(const PlanRequest& request, PlanRule rule) {
   }
 }
 
+std::string memory_obstacle_text(const PlanRequest& request, const NoFeasiblePlan& none) {
+  std::string limit = "available " + format_bytes(none.available);
+  if (request.memory_share < 1.0)
+    limit = format_bytes(none.available) + " that the margin for errors leaves";
+  else if (none.available < request.cluster.accelerator.memory)
+    limit = "limit of " + format_bytes(none.available);
+  return fmt::format("the smallest one needs {} of memory per GPU, {} more than the {}",
+                     format_bytes(none.needed), format_bytes(none.shortfall), limit);
+}
+
 std::string obstacle_text(const PlanRequest& request, const NoFeasiblePlan& none) {
   const Obstacle& obstacle = none.obstacle;
   const std::string counts = fmt::format(" ({} of {})", format_count(obstacle.plans),
                                          format_plural(obstacle.space, "plan"));
+  const std::string constraint = to_string(obstacle.constraint);
   switch (obstacle.kind) {
-    case ObstacleKind::Memory: {
-      const bool limited = none.available < request.cluster.accelerator.memory;
-      const bool has_margin = request.memory_share < 1.0;
-      return fmt::format("the smallest one needs {} of memory per GPU, {} more than the {}{}{}",
-                         format_bytes(none.needed), format_bytes(none.shortfall),
-                         has_margin ? ""
-                         : limited  ? "limit of "
-                                    : "available ",
-                         format_bytes(none.available),
-                         has_margin ? " that the margin for errors leaves" : "");
-    }
+    case ObstacleKind::Memory:
+      return memory_obstacle_text(request, none);
     case ObstacleKind::FusedAttention:
       return fmt::format(
-          "the fused attention of the stack {} keeps no scores: to recompute it would cost time "
-          "and "
-          "save next to nothing, so that selective recomputation is no choice",
+          "only selective recomputation is allowed, and it saves next to no memory, because the "
+          "fused attention of the stack {} stores no scores",
           request.stack.name);
+    case ObstacleKind::Impossible:
+      return fmt::format("none has {}; possible are {}", constraint,
+                         to_string(Constraint{obstacle.constraint.field, obstacle.possible}));
     case ObstacleKind::Rule:
       return rule_text(request, obstacle.rule) + counts;
     case ObstacleKind::Fixed:
-      return fmt::format("the constraint {} excludes most plans{}", to_string(obstacle.constraint),
-                         counts);
+      return fmt::format("the constraint {} excludes most plans{}", constraint, counts);
     case ObstacleKind::Forbidden:
-      return fmt::format("forbidding {} excludes most plans{}", to_string(obstacle.constraint),
-                         counts);
+      return fmt::format("forbidding {} excludes most plans{}", constraint, counts);
   }
   return "";
 }
@@ -324,6 +326,12 @@ std::string remedy_text(const std::vector<Remedy>& remedies) {
   std::vector<std::string> texts;
   for (const Remedy& remedy : remedies) texts.push_back(text_of(remedy));
   return fmt::format("{}", fmt::join(texts, " and "));
+}
+
+std::string lacking_link_text(SweepAxis axis, const ClusterSpec& cluster) {
+  return fmt::format("There is nothing to sweep: {} has {}.", cluster.name,
+                     axis == SweepAxis::ScaleOutBandwidth ? "no NIC"
+                                                          : "no link between its accelerators");
 }
 
 std::string value_text(SweepAxis axis, double value) {

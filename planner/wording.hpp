@@ -30,6 +30,9 @@ std::string no_plan_text(const PlanRequest& request, const NoFeasiblePlan& none)
 // The changes that belong together: "1,024 GPUs and a global batch of 2,048".
 std::string remedy_text(const std::vector<Remedy>& remedies);
 
+// The reason why a sweep of the bandwidth of a link that the cluster lacks has no points.
+std::string lacking_link_text(SweepAxis axis, const ClusterSpec& cluster);
+
 // A value of a sweep: "1,024", or in gigabytes per second "6.25".
 std::string value_text(SweepAxis axis, double value);
 

@@ -108,7 +108,7 @@ void add_degrees(FigureList& list) {
   list.degree("pp", "pp", "Pipeline stages", [](P p) { return p.pp; });
   list.degree("cp", "cp", "Context-parallel ranks", [](P p) { return p.cp; });
   show_where(
-      list.name("cp_by", "cp by", "Method by which context parallelism moves keys and values",
+      list.name("cp_by", "cp method", "Method by which context parallelism moves keys and values",
                 [](P p) { return text_or_dash(p.cp > 1 ? name_of(p.context_parallel) : ""); }),
       [](P p) { return p.cp > 1; });
   show_where(list.degree("ep", "ep", "Expert-parallel ranks", [](P p) { return p.ep; }),
@@ -135,7 +135,7 @@ void add_names(FigureList& list) {
             [](P p) { return to_qstring(recompute_text(p)); });
   show_where(list.name("layers", "layers",
                        "Layers of each stage if they are not split evenly (7×2 8×6), or an even "
-                       "split in which embedding and head count as layers (ends count)",
+                       "split in which embedding and head count as layers (ends as layers)",
                        [](P p) { return text_or_dash(layer_split_text(p)); }),
              [](P p) { return !layer_split_text(p).empty(); });
   show_where(list.name("offload", "offload", "Data that lie outside of the GPU's memory",

@@ -116,11 +116,4 @@ SweepValue value_of(SweepFigure figure, const PlanCandidate& candidate,
   return {value, low, high};
 }
 
-QString lacking_link_text(SweepAxis axis, const ClusterSpec& cluster) {
-  const QString link = axis == SweepAxis::ScaleOutBandwidth
-                           ? u"no NIC"_s
-                           : u"no such link between its accelerators"_s;
-  return u"There is nothing to sweep: %1 has %2."_s.arg(to_qstring(cluster.name), link);
-}
-
 }  // namespace shardwright::gui

@@ -56,7 +56,4 @@ struct SweepValue {
 SweepValue value_of(SweepFigure figure, const planner::PlanCandidate& candidate,
                     std::optional<validation::PredictionClass> of);
 
-// Says that a sweep of a cluster without the link has no points.
-QString lacking_link_text(planner::SweepAxis axis, const ClusterSpec& cluster);
-
 }  // namespace shardwright::gui

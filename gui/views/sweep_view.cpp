@@ -250,7 +250,9 @@ void SweepView::take(const Sweep& sweep) {
 }
 
 void SweepView::show_obstacle() {
-  empty_->show_hint(lacking_link_text(sweep_.axis, swept_->scenario.cluster).toHtmlEscaped());
+  empty_->show_hint(
+      to_qstring(planner::lacking_link_text(sweep_.axis, swept_->scenario.cluster))
+          .toHtmlEscaped());
   reason_->clear();
   rebuild();
   end();

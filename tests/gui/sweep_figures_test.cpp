@@ -78,10 +78,5 @@ TEST(SweepFigures, BandwidthsAreDrawnInGigabytesPerSecond) {
   EXPECT_EQ(axis_text(SweepAxis::Gpus, 512.0), u"512"_s);
 }
 
-TEST(SweepFigures, ALackingLinkIsNamed) {
-  planner::PlanRequest request = small_request();
-  EXPECT_THAT(lacking_link_text(SweepAxis::ScaleOutBandwidth, request.cluster), Says("no NIC"));
-}
-
 }  // namespace
 }  // namespace shardwright::gui

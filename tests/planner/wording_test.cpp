@@ -77,6 +77,12 @@ TEST(Wording, FieldsAreNamedByTheirPathWithoutUnit) {
             "cluster, node, nic, bandwidth");
 }
 
+TEST(Wording, ALackingLinkIsNamed) {
+  const PlanRequest request = request_for("llama3-8b", 8, 32, 8192);
+  EXPECT_EQ(lacking_link_text(SweepAxis::ScaleOutBandwidth, request.cluster),
+            "There is nothing to sweep: " + request.cluster.name + " has no NIC.");
+}
+
 TEST(Wording, NamesChangesThatBelongTogether) {
   EXPECT_EQ(remedy_text({{RemedyField::Gpus, std::int64_t{1024}},
                          {RemedyField::GlobalBatch, std::int64_t{2048}}}),
