@@ -248,7 +248,7 @@ int parse_and_probe(int argc, char** argv) {
 int parse_and_run(int argc, char** argv) {
   if (argc > 1 && std::string(argv[1]) == "probe") return parse_and_probe(argc, argv);
   const bool by_command = std::find(argv, argv + argc, std::string("--local")) != argv + argc;
-  CLI::App app("Trains a model under a plan, on one or many ranks",
+  CLI::App app("Train a model under a plan, on one or many ranks",
                by_command ? "shardwright run" : "shardwright-executor");
   RunOptions options;
   add_run_options(app, options);

@@ -1,10 +1,9 @@
 #include "planner/compare.hpp"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/base/quantity_text.hpp"
 #include "planner/objective.hpp"
 #include "sim/step/simulate.hpp"
 
@@ -13,8 +12,21 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string shown(const Json& document, const Json::json_pointer& pointer) {
-  return document.contains(pointer) ? document.at(pointer).dump() : "none";
+// The keys of a field, outermost first. A figure and its source are one field.
+std::vector<std::string> path_of(Json::json_pointer pointer) {
+  std::vector<std::string> path;
+  if (!pointer.empty() && pointer.back() == "value") pointer.pop_back();
+  for (; !pointer.empty(); pointer.pop_back()) path.insert(path.begin(), pointer.back());
+  return path;
+}
+
+InputValue value_at(const Json& document, const Json::json_pointer& pointer,
+                    const std::string& key) {
+  if (!document.contains(pointer)) return {"null", "none"};
+  const Json& value = document.at(pointer);
+  if (value.is_string()) return {value.dump(), value.get<std::string>()};
+  return {value.dump(),
+          value.is_number() ? with_unit(key, value.get<double>()).second : value.dump()};
 }
 
 // Other spellings of a part's name, remarks, and where its figures come from change no step.
@@ -33,7 +45,9 @@ std::vector<InputDifference> differences_of(const Json& first, const Json& secon
   const auto add = [&](const std::string& field) {
     if (is_remark(field)) return;
     const Json::json_pointer pointer(field);
-    differences.push_back({field, shown(first, pointer), shown(second, pointer)});
+    const std::vector<std::string> path = path_of(pointer);
+    differences.push_back(
+        {path, value_at(first, pointer, path.back()), value_at(second, pointer, path.back())});
   };
   for (const auto& [field, value] : leaves_of_first.items()) {
     if (!leaves_of_second.contains(field) || leaves_of_second.at(field) != value) add(field);
@@ -44,31 +58,23 @@ std::vector<InputDifference> differences_of(const Json& first, const Json& secon
   return differences;
 }
 
-struct Figure {
-  std::string name;
+struct FigureValue {
+  Figure figure;
   double value;
 };
 
-std::vector<Figure> figures_of(const sim::StepResult& result) {
-  const sim::TimeBreakdown& time = result.time();
-  std::vector<Figure> figures = {
-      {"step_s", result.step.value()},         {"gemm_s", time.gemm.value()},
-      {"attention_s", time.attention.value()}, {"memory_bound_s", time.memory_bound.value()},
-      {"optimizer_s", time.optimizer.value()}, {"interference_s", time.interference.value()}};
-  for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data, Axis::Pipeline}) {
-    figures.push_back({fmt::format("exposed_{}_s", name_of(axis)), time.exposed[axis].value()});
-  }
-  figures.push_back({"bubble_s", time.bubble.value()});
-  figures.push_back({"host_s", time.host.value()});
-  figures.push_back({"memory_peak_bytes", result.memory().peak.value()});
-  for (const MemoryCategory which : enumerators<MemoryCategory>()) {
-    figures.push_back(
-        {fmt::format("memory_{}_bytes", name_of(which)), result.memory().of(which).value()});
-  }
-  figures.push_back({"tokens_per_s_per_gpu", result.throughput.tokens_per_s_per_gpu});
-  figures.push_back({"tflops_per_gpu", result.throughput.tflops_per_gpu});
-  figures.push_back({"mfu", result.throughput.mfu});
-  figures.push_back({"hfu", result.throughput.hfu});
+std::vector<FigureValue> figures_of(const sim::StepResult& result) {
+  const sim::Throughput& rates = result.throughput;
+  std::vector<FigureValue> figures = {{StepFigure::Step, result.step.value()}};
+  for (const sim::StepPart part : enumerators<sim::StepPart>())
+    figures.push_back({part, result.time().of(part).value()});
+  figures.push_back({StepFigure::MemoryPeak, result.memory().peak.value()});
+  for (const MemoryCategory category : enumerators<MemoryCategory>())
+    figures.push_back({category, result.memory().of(category).value()});
+  figures.push_back({StepFigure::TokensPerSecondPerAccelerator, rates.tokens_per_s_per_gpu});
+  figures.push_back({StepFigure::TflopsPerAccelerator, rates.tflops_per_gpu});
+  figures.push_back({StepFigure::Mfu, rates.mfu});
+  figures.push_back({StepFigure::Hfu, rates.hfu});
   return figures;
 }
 
@@ -93,33 +99,40 @@ Yardstick yardstick_of(const ComparedSide& first, const ComparedSide& second) {
 std::optional<PartChange> largest_change(const Comparison& comparison) {
   if (comparison.yardstick == Yardstick::TokensPerSecondPerAccelerator) return std::nullopt;
   const double scale = comparison.first_side.tokens / comparison.second_side.tokens;
-  PartChange largest;
+  std::optional<PartChange> largest;
   for (const ResultDifference& each : comparison.results) {
-    if (each.figure == "memory_peak_bytes") break;  // the parts of the step come before
+    const auto* part = std::get_if<sim::StepPart>(&each.figure);
     const double change = each.second * scale - each.first;
-    if (each.figure == "step_s" || std::abs(change) <= std::abs(largest.seconds)) continue;
-    largest = {each.figure.substr(0, each.figure.size() - 2), change};
+    if (part == nullptr || std::abs(change) <= (largest ? std::abs(largest->seconds) : 0.0))
+      continue;
+    largest = {*part, change};
   }
-  return largest.figure.empty() ? std::nullopt : std::optional(largest);
+  return largest;
 }
 
 }  // namespace
+
+std::string InputDifference::pointer() const {
+  std::string pointer;
+  for (const std::string& key : path) pointer += '/' + key;
+  return pointer;
+}
 
 Comparison compare(const Scenario& first, const Scenario& second) {
   Comparison comparison;
   comparison.first = sim::simulate_step(first);
   comparison.second = sim::simulate_step(second);
   comparison.inputs = differences_of(to_json(first), to_json(second));
-  const std::vector<Figure> before = figures_of(comparison.first);
-  const std::vector<Figure> after = figures_of(comparison.second);
+  const std::vector<FigureValue> before = figures_of(comparison.first);
+  const std::vector<FigureValue> after = figures_of(comparison.second);
   for (std::size_t i = 0; i < before.size(); ++i)
-    comparison.results.push_back({before[i].name, before[i].value, after[i].value});
+    comparison.results.push_back({before[i].figure, before[i].value, after[i].value});
   const ComparedSide one = side_of(first, comparison.first);
   const ComparedSide other = side_of(second, comparison.second);
-  comparison.results.push_back({"tokens_per_s", one.tokens_per_s, other.tokens_per_s});
+  comparison.results.push_back({StepFigure::TokensPerSecond, one.tokens_per_s, other.tokens_per_s});
   if (one.dollars_per_token > 0.0 && other.dollars_per_token > 0.0) {
     comparison.results.push_back(
-        {"dollars_per_token", one.dollars_per_token, other.dollars_per_token});
+        {StepFigure::DollarsPerToken, one.dollars_per_token, other.dollars_per_token});
   }
   comparison.first_side = one;
   comparison.second_side = other;

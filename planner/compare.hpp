@@ -9,20 +9,32 @@
 
 #include "core/base/enum_names.hpp"
 #include "core/spec/scenario.hpp"
+#include "planner/figure.hpp"
 #include "sim/step/step_result.hpp"
 
 namespace shardwright::planner {
 
-// A field that differs, with both values.
-struct InputDifference {
-  // JSON pointer into the plan file: "/plan/tp".
-  std::string field;
-  std::string first, second;
+// A value of a plan file.
+struct InputValue {
+  // As the file has it; "null" if the file does not have the field.
+  std::string json;
+  // With its unit: "400 GB/s", "full", "none".
+  std::string text;
 };
 
-// A figure of both results. Units are in the name, as in the command's JSON ("step_s").
+// A field that differs, with both values.
+struct InputDifference {
+  // The keys of the field in the plan file, outermost first: {"cluster", "node", "accelerators"}.
+  std::vector<std::string> path;
+  InputValue first, second;
+
+  // "/cluster/node/accelerators".
+  std::string pointer() const;
+};
+
+// A figure of both results.
 struct ResultDifference {
-  std::string figure;
+  Figure figure;
   double first = 0.0, second = 0.0;
 
   double change() const { return second - first; }
@@ -40,7 +52,6 @@ enum class Yardstick : std::uint8_t {
 constexpr auto enum_names(Yardstick) {
   return std::array{"step_s", "tokens_per_s", "tokens_per_s_per_gpu"};
 }
-using shardwright::name_of;
 
 // The amounts that steps of different sizes compare by.
 struct ComparedSide {
@@ -52,10 +63,10 @@ struct ComparedSide {
   double dollars_per_token = 0.0;
 };
 
-// A part of the step ("exposed_dp") that differs, in seconds that the second scenario spends more
-// on as many tokens as the first step trains.
+// A part of the step that differs, in seconds that the second scenario spends more on as many tokens
+// as the first step trains.
 struct PartChange {
-  std::string figure;
+  sim::StepPart part = sim::StepPart::Gemm;
   double seconds = 0.0;
 };
 

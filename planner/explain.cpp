@@ -167,23 +167,25 @@ std::optional<Sensitivity> sensitivity_to(Resource resource, const Scenario& sce
   return sensitivity;
 }
 
-struct Part {
-  std::string name;
-  Seconds time;
-};
+constexpr EnumArray<sim::StepPart, TimeUse> kUseOfPart{
+    {TimeUse::Compute, TimeUse::Compute, TimeUse::MemoryBound, TimeUse::MemoryBound,
+     TimeUse::Interference, TimeUse::Communication, TimeUse::Communication, TimeUse::Communication,
+     TimeUse::Communication, TimeUse::Communication, TimeUse::Offload, TimeUse::Bubble,
+     TimeUse::Host, TimeUse::Stall}};
 
-TimeShare share_of(TimeUse use, Seconds step, const std::vector<Part>& parts) {
-  TimeShare share{use, 0.0, {}, 0.0};
+TimeShare share_of(TimeUse use, const sim::StepResult& result) {
+  TimeShare share{use, 0.0, std::nullopt, 0.0};
   std::int64_t used = 0;
-  for (const Part& part : parts) {
-    const double of_step = part.time / step;
+  for (const sim::StepPart part : enumerators<sim::StepPart>()) {
+    if (kUseOfPart[part] != use) continue;
+    const double of_step = result.time().of(part) / result.step;
     share.share += of_step;
     used += of_step > 0.0 ? 1 : 0;
     if (of_step <= share.mainly_share) continue;
-    share.mainly = part.name;
+    share.mainly = part;
     share.mainly_share = of_step;
   }
-  if (used < 2) share.mainly.clear();
+  if (used < 2) share.mainly.reset();
   return share;
 }
 
@@ -231,19 +233,8 @@ ClusterSpec improved(const ClusterSpec& cluster, Resource resource, double gain)
 }
 
 std::vector<TimeShare> time_shares(const sim::StepResult& result) {
-  const sim::TimeBreakdown& time = result.time();
-  std::vector<Part> exposed;
-  for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data, Axis::Pipeline})
-    exposed.push_back({name_of(axis), time.exposed[axis]});
-  exposed.push_back({"slowdown", time.interference});
-  std::vector<TimeShare> shares = {
-      share_of(TimeUse::Compute, result.step, {{"gemm", time.gemm}, {"attention", time.attention}}),
-      share_of(TimeUse::MemoryBound, result.step,
-               {{"layers", time.memory_bound}, {"optimizer", time.optimizer}}),
-      share_of(TimeUse::Communication, result.step, exposed),
-      share_of(TimeUse::Offload, result.step, {{"", time.offload}}),
-      share_of(TimeUse::Bubble, result.step, {{"", time.bubble}}),
-      share_of(TimeUse::Host, result.step, {{"", time.host}})};
+  std::vector<TimeShare> shares;
+  for (const TimeUse use : enumerators<TimeUse>()) shares.push_back(share_of(use, result));
   std::stable_sort(shares.begin(), shares.end(),
                    [](const TimeShare& a, const TimeShare& b) { return a.share > b.share; });
   return shares;

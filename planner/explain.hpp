@@ -58,15 +58,23 @@ struct Sensitivity {
 enum class TimeUse : std::uint8_t {
   Compute,        // GEMMs and attention: more FLOP/s
   MemoryBound,    // other kernels and the optimizer: more memory bandwidth
+  Interference,   // slowdown of kernels by concurrent collectives: less communication
   Communication,  // exposed communication of all axes: a faster network
   Offload,        // copies to the host: a faster link to it
   Bubble,         // waiting for other stages: a better schedule
   Host,           // waiting for the host: a faster one
+  Stall,          // waiting for slower ranks: repairing them
 };
 
 constexpr auto enum_names(TimeUse) {
-  return std::array{"GEMMs and attention", "memory-bound kernels", "exposed communication",
-                    "copies to the host",  "the pipeline bubble",  "waiting for the host"};
+  return std::array{"GEMMs and attention",
+                    "memory-bound kernels",
+                    "slowdown of kernels by concurrent collectives",
+                    "exposed communication",
+                    "copies to the host",
+                    "the pipeline bubble",
+                    "waiting for the host",
+                    "waiting for slower ranks"};
 }
 
 // A use of the step's time on the bottleneck stage.
@@ -74,9 +82,8 @@ struct TimeShare {
   TimeUse use = TimeUse::Compute;
   // As a part of the step.
   double share = 0.0;
-  // The largest of several parts of the use ("gemm", "optimizer", "dp"); empty if there is only
-  // one.
-  std::string mainly;
+  // The largest of several parts of the use; none if only one takes time.
+  std::optional<sim::StepPart> mainly;
   // The share of that part in the step.
   double mainly_share = 0.0;
 };

@@ -19,12 +19,35 @@ Bytes rounded_up(Bytes bytes) {
   return Bytes(std::ceil(bytes.value() / 1e8) * 1e8);
 }
 
+// The first constraint whose values no plan of the space has. Evaluation does not tell: it counts a
+// plan under the first rule that it breaks.
+std::optional<Obstacle> impossible_constraint(const PlanRequest& request) {
+  const std::vector<Constraint>& fixed = request.constraints.fixed;
+  std::vector<std::set<std::int64_t>> values(fixed.size());
+  const SpaceRequest space = space_of(request);
+  for (const Plan& cut : layer_cuts(space)) {
+    for_each_plan(space, cut, [&](const Plan& plan) {
+      for (std::size_t i = 0; i < fixed.size(); ++i)
+        values[i].insert(value_of(plan, fixed[i].field));
+    });
+  }
+  for (std::size_t i = 0; i < fixed.size(); ++i) {
+    const bool is_possible =
+        std::any_of(fixed[i].values.begin(), fixed[i].values.end(),
+                    [&](std::int64_t value) { return values[i].contains(value); });
+    if (is_possible) continue;
+    return Obstacle{ObstacleKind::Impossible, PlanRule::Range, fixed[i],
+                    {values[i].begin(), values[i].end()}};
+  }
+  return std::nullopt;
+}
+
 // The rule or constraint that excludes the most plans.
 Obstacle biggest_obstacle(const PlanRequest& request, const Evaluation& evaluation) {
   Obstacle most;
   for (std::size_t i = 0; i < evaluation.broken_rules.size(); ++i) {
     if (evaluation.broken_rules[i] > most.plans)
-      most = {ObstacleKind::Rule, static_cast<PlanRule>(i), {}, evaluation.broken_rules[i]};
+      most = {ObstacleKind::Rule, static_cast<PlanRule>(i), {}, {}, evaluation.broken_rules[i]};
   }
   const std::size_t fixed = request.constraints.fixed.size();
   for (std::size_t i = 0; i < evaluation.broken_constraints.size(); ++i) {
@@ -32,6 +55,7 @@ Obstacle biggest_obstacle(const PlanRequest& request, const Evaluation& evaluati
     const bool is_fixed = i < fixed;
     most = {is_fixed ? ObstacleKind::Fixed : ObstacleKind::Forbidden, PlanRule::Range,
             is_fixed ? request.constraints.fixed[i] : request.constraints.forbidden[i - fixed],
+            {},
             evaluation.broken_constraints[i]};
   }
   return most;
@@ -246,6 +270,8 @@ NoFeasiblePlan explain_infeasible(const PlanRequest& request, const Evaluation& 
     result.obstacle.plans = evaluation.too_large;
   } else if (fixes_selective_alone(request)) {
     result.obstacle.kind = ObstacleKind::FusedAttention;
+  } else if (const std::optional<Obstacle> impossible = impossible_constraint(request)) {
+    result.obstacle = *impossible;
   } else {
     result.obstacle = biggest_obstacle(request, evaluation);
   }

@@ -10,25 +10,19 @@
 namespace shardwright::planner {
 namespace {
 
-using StepShares = EnumArray<StepPart, double>;
-
-StepShares shares_of(const PlanCandidate& candidate) {
-  const sim::TimeBreakdown& time = candidate.result.time();
-  const auto share = [&](Seconds part) { return part / candidate.result.step; };
-  return {{share(time.compute()), share(time.optimizer), share(time.interference),
-           share(time.bubble), share(time.host), share(time.exposed[Axis::Tensor]),
-           share(time.exposed[Axis::Context]), share(time.exposed[Axis::Expert]),
-           share(time.exposed[Axis::Data]), share(time.exposed[Axis::Pipeline])}};
-}
-
 KneeCause cause_of(const ScalePoint& smallest, const ScalePoint& beyond) {
-  const StepShares before = shares_of(*smallest.best), after = shares_of(*beyond.best);
-  // The share of kernels falls when another one grows, unless they get less efficient.
-  StepPart most = StepPart::Optimizer;
-  for (const StepPart part : enumerators<StepPart>()) {
-    if (after[part] - before[part] > after[most] - before[most]) most = part;
+  const auto share = [](const ScalePoint& point, sim::StepPart part) {
+    return point.best->result.time().of(part) / point.best->result.step;
+  };
+  KneeCause cause{sim::StepPart::Gemm, smallest.gpus, beyond.gpus, 0.0, 0.0};
+  for (const sim::StepPart part : enumerators<sim::StepPart>()) {
+    const double before = share(smallest, part), after = share(beyond, part);
+    if (after - before <= cause.beyond_share - cause.smallest_share) continue;
+    cause.part = part;
+    cause.smallest_share = before;
+    cause.beyond_share = after;
   }
-  return {most, smallest.gpus, beyond.gpus, before[most], after[most]};
+  return cause;
 }
 
 bool any_fits(const std::vector<ScalePoint>& points) {

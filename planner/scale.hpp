@@ -22,23 +22,9 @@ struct ScalePoint {
   bool on_front = false;
 };
 
-// A part of the step of the bottleneck stage.
-enum class StepPart : std::uint8_t {
-  Kernels,
-  Optimizer,
-  Interference,
-  Bubble,
-  Host,
-  ExposedTensor,
-  ExposedContext,
-  ExposedExpert,
-  ExposedData,
-  ExposedPipeline,
-};
-
 // The part of the step that grows most from the smallest size to the one beyond the knee.
 struct KneeCause {
-  StepPart part = StepPart::Kernels;
+  sim::StepPart part = sim::StepPart::Gemm;
   std::int64_t smallest_gpus = 0, beyond_gpus = 0;
   // Its shares of the step at these sizes.
   double smallest_share = 0.0, beyond_share = 0.0;

@@ -132,9 +132,10 @@ struct SearchCounts {
 enum class ObstacleKind : std::uint8_t {
   Memory,          // plans obey the rules and constraints, but all are too large
   FusedAttention,  // only selective recomputation is allowed, which drops nothing here
-  Rule,            // most plans break one rule …
-  Fixed,           // … or do not have a fixed value …
-  Forbidden,       // … or have a forbidden one
+  Impossible,      // no plan of the space has the value that a constraint fixes
+  Rule,            // most plans break one rule
+  Fixed,           // most plans have another value than the fixed one
+  Forbidden,       // most plans have a forbidden value
 };
 
 // The main reason why no plan is feasible.
@@ -142,8 +143,10 @@ struct Obstacle {
   ObstacleKind kind = ObstacleKind::Memory;
   // The rule that most plans break, for `Rule`.
   PlanRule rule = PlanRule::Range;
-  // The constraint that most plans do not meet, for `Fixed` and `Forbidden`.
+  // The constraint that most plans do not meet, for `Impossible`, `Fixed` and `Forbidden`.
   Constraint constraint;
+  // The values that plans of the space have instead, ascending, for `Impossible`.
+  std::vector<std::int64_t> possible;
   // The number of plans that the obstacle excludes, and of all plans of the space.
   std::int64_t plans = 0, space = 0;
 };

@@ -26,48 +26,31 @@ std::string whole_percent(double ratio) {
 
 // The bottleneck of a plan that spends most of its step on this use.
 const char* bound_by(TimeUse use) {
-  constexpr std::array kBounds = {"compute-bound",
-                                  "bound by memory bandwidth",
-                                  "communication-bound",
-                                  "bound by copies to the host",
-                                  "bound by the pipeline bubble",
-                                  "host-bound"};
-  return kBounds[static_cast<std::size_t>(use)];
-}
-
-// The part of a use of time that `TimeShare::mainly` names.
-std::string main_part_text(const TimeShare& share) {
-  constexpr std::array<std::pair<const char*, const char*>, 8> kParts = {
-      {{"layers", "in the layers"},
-       {"optimizer", "in the optimizer"},
-       {"slowdown", "slowdown of concurrent kernels"},
-       {"tp", "tensor-parallel"},
-       {"cp", "context-parallel"},
-       {"ep", "expert-parallel"},
-       {"dp", "data-parallel"},
-       {"pp", "between pipeline stages"}}};
-  const auto part = std::find_if(kParts.begin(), kParts.end(),
-                                 [&](const auto& each) { return each.first == share.mainly; });
-  return part == kParts.end() ? share.mainly : part->second;
+  constexpr EnumArray<TimeUse, const char*> kBounds{
+      {"compute-bound", "bound by memory bandwidth", "bound by kernels that collectives slow down",
+       "communication-bound", "bound by copies to the host", "bound by the pipeline bubble",
+       "host-bound", "bound by slower ranks"}};
+  return kBounds[use];
 }
 
 // "GEMMs take 68 % of the step and attention 19 %", "exposed communication takes 10 % of the step,
 // most of it tensor-parallel".
 std::string share_text(const TimeShare& share, const char* of_step) {
   const bool is_compute = share.use == TimeUse::Compute;
-  if (is_compute && !share.mainly.empty()) {
-    const bool gemms = share.mainly == "gemm";
+  if (is_compute && share.mainly) {
+    const bool gemms = share.mainly == sim::StepPart::Gemm;
     return fmt::format("{} {} {}{} and {} {}", gemms ? "GEMMs" : "attention",
                        gemms ? "take" : "takes", whole_percent(share.mainly_share), of_step,
                        gemms ? "attention" : "GEMMs",
                        whole_percent(share.share - share.mainly_share));
   }
-  const bool plural = is_compute || share.use == TimeUse::MemoryBound;
+  const bool plural =
+      is_compute || share.use == TimeUse::MemoryBound || share.use == TimeUse::Offload;
   std::string text = fmt::format("{} {} {}{}", name_of(share.use), plural ? "take" : "takes",
                                  whole_percent(share.share), of_step);
-  if (share.mainly.empty()) return text;
+  if (!share.mainly) return text;
   const bool most = share.mainly_share > 0.5 * share.share;
-  return text + (most ? ", most of it " : ", the largest part of it ") + main_part_text(share);
+  return text + (most ? ", most of it " : ", the largest part of it ") + part_within(*share.mainly);
 }
 
 // Gains below this are rounding; those of a percent and more are named.
@@ -162,8 +145,7 @@ std::string change_text(const Comparison& comparison, const std::string& first,
   const PartChange& change = *comparison.largest_change;
   const bool same_tokens = comparison.first_side.tokens == comparison.second_side.tokens;
   return fmt::format(" The largest difference is in {}: {} spends {} {} on it{}.",
-                     figure_text(change.figure), second,
-                     format_time(Seconds(std::abs(change.seconds))),
+                     part_text(change.part), second, format_time(Seconds(std::abs(change.seconds))),
                      change.seconds > 0.0 ? "more" : "less",
                      same_tokens ? "" : fmt::format(", for as many tokens as a step of {}", first));
 }
@@ -215,36 +197,38 @@ std::string rule_text(const PlanRequest& request, PlanRule rule) {
   }
 }
 
+std::string memory_obstacle_text(const PlanRequest& request, const NoFeasiblePlan& none) {
+  std::string limit = "available " + format_bytes(none.available);
+  if (request.memory_share < 1.0)
+    limit = format_bytes(none.available) + " that the margin for errors leaves";
+  else if (none.available < request.cluster.accelerator.memory)
+    limit = "limit of " + format_bytes(none.available);
+  return fmt::format("the smallest one needs {} of memory per GPU, {} more than the {}",
+                     format_bytes(none.needed), format_bytes(none.shortfall), limit);
+}
+
 std::string obstacle_text(const PlanRequest& request, const NoFeasiblePlan& none) {
   const Obstacle& obstacle = none.obstacle;
   const std::string counts = fmt::format(" ({} of {})", format_count(obstacle.plans),
                                          format_plural(obstacle.space, "plan"));
+  const std::string constraint = to_string(obstacle.constraint);
   switch (obstacle.kind) {
-    case ObstacleKind::Memory: {
-      const bool limited = none.available < request.cluster.accelerator.memory;
-      const bool has_margin = request.memory_share < 1.0;
-      return fmt::format("the smallest one needs {} of memory per GPU, {} more than the {}{}{}",
-                         format_bytes(none.needed), format_bytes(none.shortfall),
-                         has_margin ? ""
-                         : limited  ? "limit of "
-                                    : "available ",
-                         format_bytes(none.available),
-                         has_margin ? " that the margin for errors leaves" : "");
-    }
+    case ObstacleKind::Memory:
+      return memory_obstacle_text(request, none);
     case ObstacleKind::FusedAttention:
       return fmt::format(
-          "the fused attention of the stack {} keeps no scores: to recompute it would cost time "
-          "and "
-          "save next to nothing, so that selective recomputation is no choice",
+          "only selective recomputation is allowed, and it saves next to no memory, because the "
+          "fused attention of the stack {} stores no scores",
           request.stack.name);
+    case ObstacleKind::Impossible:
+      return fmt::format("none has {}; possible are {}", constraint,
+                         to_string(Constraint{obstacle.constraint.field, obstacle.possible}));
     case ObstacleKind::Rule:
       return rule_text(request, obstacle.rule) + counts;
     case ObstacleKind::Fixed:
-      return fmt::format("the constraint {} excludes most plans{}", to_string(obstacle.constraint),
-                         counts);
+      return fmt::format("the constraint {} excludes most plans{}", constraint, counts);
     case ObstacleKind::Forbidden:
-      return fmt::format("forbidding {} excludes most plans{}", to_string(obstacle.constraint),
-                         counts);
+      return fmt::format("forbidding {} excludes most plans{}", constraint, counts);
   }
   return "";
 }
@@ -292,29 +276,13 @@ std::string no_knee_text(const Sweep& sweep) {
 
 }  // namespace
 
-std::string figure_text(const std::string& figure) {
-  constexpr std::array<std::pair<const char*, const char*>, 15> kTexts = {
-      {{"gemm", "GEMMs"},
-       {"memory_bound", "memory-bound kernels"},
-       {"interference", "slowdown of kernels by concurrent collectives"},
-       {"exposed_tp", "exposed tensor-parallel communication"},
-       {"exposed_cp", "exposed context-parallel communication"},
-       {"exposed_ep", "exposed expert-parallel communication"},
-       {"exposed_dp", "exposed data-parallel communication"},
-       {"exposed_pp", "exposed communication between pipeline stages"},
-       {"bubble", "pipeline bubble"},
-       {"host", "waiting for the host"},
-       {"tokens_per_s", "tokens/s"},
-       {"tokens_per_s_per_gpu", "tokens/s per GPU"},
-       {"tflops_per_gpu", "TFLOP/s per GPU"},
-       {"mfu", "MFU"},
-       {"hfu", "HFU"}}};
-  const auto text = std::find_if(kTexts.begin(), kTexts.end(),
-                                 [&](const auto& each) { return each.first == figure; });
-  if (text != kTexts.end()) return text->second;
-  std::string words = figure;
-  std::replace(words.begin(), words.end(), '_', ' ');
-  return words;
+std::string field_text(const InputDifference& input) {
+  std::vector<std::string> words = input.path;
+  if (words.size() > 1 && words.front() == "plan") words.erase(words.begin());
+  if (!words.empty()) words.back() = with_unit(words.back(), 0.0).first;
+  std::string text = fmt::format("{}", fmt::join(words, ", "));
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
 }
 
 std::string limit_text(const std::string& plan, const Explanation& explanation) {
@@ -358,6 +326,12 @@ std::string remedy_text(const std::vector<Remedy>& remedies) {
   std::vector<std::string> texts;
   for (const Remedy& remedy : remedies) texts.push_back(text_of(remedy));
   return fmt::format("{}", fmt::join(texts, " and "));
+}
+
+std::string lacking_link_text(SweepAxis axis, const ClusterSpec& cluster) {
+  return fmt::format("There is nothing to sweep: {} has {}.", cluster.name,
+                     axis == SweepAxis::ScaleOutBandwidth ? "no NIC"
+                                                          : "no link between its accelerators");
 }
 
 std::string value_text(SweepAxis axis, double value) {
@@ -405,14 +379,8 @@ std::string knee_text(const Sweep& sweep, Bytes memory) {
 }
 
 std::string cause_text(const KneeCause& cause) {
-  constexpr EnumArray<StepPart, const char*> kParts{
-      {"the time of kernels, which get smaller and less efficient,", "the optimizer",
-       "the slowdown of kernels by concurrent collectives", "the pipeline bubble",
-       "waiting for the host", "exposed tensor-parallel communication",
-       "exposed context-parallel communication", "exposed expert-parallel communication",
-       "exposed data-parallel communication", "exposed communication between pipeline stages"}};
-  return fmt::format("{} grows from {} of the step on {} accelerators to {} on {}",
-                     kParts[cause.part], whole_percent(cause.smallest_share),
+  return fmt::format("the share of {} in the step grows from {} on {} accelerators to {} on {}",
+                     part_text(cause.part), whole_percent(cause.smallest_share),
                      format_count(cause.smallest_gpus), whole_percent(cause.beyond_share),
                      format_count(cause.beyond_gpus));
 }

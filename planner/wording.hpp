@@ -13,9 +13,8 @@
 
 namespace shardwright::planner {
 
-// The name of a figure of results, without its unit: "gemm" is "GEMMs", "exposed_tp" is "exposed
-// tensor-parallel communication". Other names are returned without underscores.
-std::string figure_text(const std::string& figure);
+// The name of a field without its unit: "zero stage", "cluster, node, nic, bandwidth".
+std::string field_text(const InputDifference& input);
 
 // "Plan 1 is compute-bound: GEMMs take 68 % of the step and attention 19 %; …", and how much faster
 // it would be with more of the resources that matter. `plan` begins the sentence.
@@ -31,6 +30,9 @@ std::string no_plan_text(const PlanRequest& request, const NoFeasiblePlan& none)
 // The changes that belong together: "1,024 GPUs and a global batch of 2,048".
 std::string remedy_text(const std::vector<Remedy>& remedies);
 
+// The reason why a sweep of the bandwidth of a link that the cluster lacks has no points.
+std::string lacking_link_text(SweepAxis axis, const ClusterSpec& cluster);
+
 // A value of a sweep: "1,024", or in gigabytes per second "6.25".
 std::string value_text(SweepAxis axis, double value);
 
@@ -41,7 +43,8 @@ std::string obstacle_text(const SweepPoint& point, Bytes memory);
 // The knee of a sweep that has ended and its reason, or the reason why there is none, as a sentence.
 std::string knee_text(const Sweep& sweep, Bytes memory);
 
-// "exposed data-parallel communication grows from 4 % of the step on 8 accelerators to 31 % on 512".
+// "the share of exposed data-parallel communication in the step grows from 4 % on 8 accelerators to
+// 31 % on 512".
 std::string cause_text(const KneeCause& cause);
 
 // "the plan of the smallest size, 8 accelerators, recomputes activations for lack of memory, …".

@@ -82,11 +82,12 @@ std::string memory_of(const RowComparison& row) {
 
 std::string row_line(const RowComparison& row) {
   return fmt::format(
-      R"(<tr><td>{}{}</td><td>{}</td><td>{}</td><td class="n">{:.4g}</td><td class="n">{:.4g}</td><td class="n">{:.4g} to {:.4g}</td><td class="n">{:+.1f}</td><td class="n">{}</td><td>{}</td></tr>)"
+      R"(<tr><td>{}{}</td><td>{}</td><td>{}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{} to {}</td><td class="n">{}</td><td class="n">{}</td><td>{}</td></tr>)"
       "\n",
-      html_escaped(row.id), notes_of(row), html_escaped(row.stack), row.metric, row.measured,
-      row.predicted, row.interval_low, row.interval_high, 100.0 * row.error, memory_of(row),
-      breakdown_bar(row.predicted_time));
+      html_escaped(row.id), notes_of(row), html_escaped(row.stack), row.metric,
+      format_number(row.measured, 4), format_number(row.predicted, 4),
+      format_number(row.interval_low, 4), format_number(row.interval_high, 4),
+      format_signed_percent(row.error), memory_of(row), breakdown_bar(row.predicted_time));
 }
 
 std::string verdicts_table(const ValidationReport& report) {
@@ -107,7 +108,7 @@ std::string verdicts_table(const ValidationReport& report) {
 
 std::string rows_table(const std::vector<const RowComparison*>& rows) {
   std::string html =
-      R"(<table><tr><th>row</th><th>stack</th><th>metric</th><th class="n">measured</th><th class="n">predicted</th><th class="n">80 % interval</th><th class="n">error %</th><th class="n">peak memory, GB: predicted of measured</th><th>predicted time: GEMM, attention, memory-bound, optimizer, slowed by collectives, exposed communication, bubble, host</th></tr>)"
+      R"(<table><tr><th>row</th><th>stack</th><th>metric</th><th class="n">measured</th><th class="n">predicted</th><th class="n">80 % interval</th><th class="n">error %</th><th class="n">peak memory, GB: predicted of measured</th><th>predicted time by part, which each bar names when the pointer rests on it</th></tr>)"
       "\n";
   for (const RowComparison* row : rows) html += row_line(*row);
   return html + "</table>\n";

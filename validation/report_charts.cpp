@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/base/quantity_text.hpp"
+#include "planner/figure.hpp"
 
 namespace shardwright::validation {
 namespace {
@@ -22,6 +23,11 @@ constexpr std::size_t kShapes = 4;
 constexpr double kChartSize = 480.0, kMargin = 56.0;
 constexpr double kBinWidth = 0.05, kLastBin = 0.5;
 constexpr double kBarWidth = 360.0, kBarHeight = 14.0;
+
+// The palette again, with the communication of all axes in shades of two of its colours.
+constexpr EnumArray<sim::StepPart, const char*> kPartColours{
+    {"#0072b2", "#009e73", "#56b4e9", "#f0e442", "#e69f00", "#d55e00", "#a04000", "#ff8c42",
+     "#cc79a7", "#8f4a73", "#6a5acd", "#999999", "#000000", "#555555"}};
 
 const char* colour(std::size_t index) {
   return kColours[index % kColours.size()];
@@ -116,9 +122,9 @@ std::string dot(const RowComparison& row, const LogAxis& axis, std::size_t colou
   return mark(
       kMargin + axis.at(measured_step(row)), kMargin + kChartSize - axis.at(predicted_step(row)),
       3.0, colour_index,
-      fmt::format(
-          R"( fill-opacity="0.6"><title>{}: measured {:.4g} s, predicted {:.4g} s ({:+.1f} %)</title>)",
-          html_escaped(row.id), measured_step(row), predicted_step(row), 100.0 * row.error));
+      fmt::format(R"( fill-opacity="0.6"><title>{}: measured {}, predicted {} ({} %)</title>)",
+                  html_escaped(row.id), format_time(Seconds(measured_step(row)), 4),
+                  format_time(Seconds(predicted_step(row)), 4), format_signed_percent(row.error)));
 }
 
 }  // namespace
@@ -190,7 +196,7 @@ std::string error_histogram(const std::vector<const RowComparison*>& rows) {
         kMargin + width * bin, 20.0 + kHeight - height, width - 1.0, height, colour(0), count);
     if (bin % 4 == 0) {
       svg += label(kMargin + width * bin, 38.0 + kHeight,
-                   fmt::format("{:+.0f} %", 100.0 * (kBinWidth * bin - kLastBin)));
+                   format_signed_percent(kBinWidth * bin - kLastBin) + " %");
     }
   }
   svg += line(kMargin + kChartSize / 2.0, 10.0, kMargin + kChartSize / 2.0, 20.0 + kHeight,
@@ -199,27 +205,19 @@ std::string error_histogram(const std::vector<const RowComparison*>& rows) {
 }
 
 std::string breakdown_bar(const sim::TimeBreakdown& time) {
-  const std::array<std::pair<const char*, Seconds>, 9> parts = {
-      {{"GEMM", time.gemm},
-       {"attention", time.attention},
-       {"memory-bound kernels", time.memory_bound},
-       {"optimizer", time.optimizer},
-       {"kernels slowed by collectives", time.interference},
-       {"exposed communication", time.exposed_total()},
-       {"copies to the host", time.offload},
-       {"bubble", time.bubble},
-       {"host", time.host + time.stall}}};
   const double total = time.total().value();
   if (total <= 0.0) return {};
   std::string svg = fmt::format(
       R"(<svg viewBox="0 0 {0:.0f} {1:.0f}" width="{0:.0f}" height="{1:.0f}" role="img">)",
       kBarWidth, kBarHeight);
   double x = 0.0;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const double share = parts[i].second.value() / total;
+  for (const sim::StepPart part : enumerators<sim::StepPart>()) {
+    const double share = time.of(part).value() / total;
+    if (share <= 0.0) continue;
     svg += fmt::format(
-        R"(<rect x="{:.2f}" y="0" width="{:.2f}" height="{:.0f}" fill="{}"><title>{}: {:.1f} %</title></rect>)",
-        x, kBarWidth * share, kBarHeight, colour(i), parts[i].first, 100.0 * share);
+        R"(<rect x="{:.2f}" y="0" width="{:.2f}" height="{:.0f}" fill="{}"><title>{}: {} %</title></rect>)",
+        x, kBarWidth * share, kBarHeight, kPartColours[part], planner::part_title(part),
+        format_percent(share));
     x += kBarWidth * share;
   }
   return svg + "</svg>";

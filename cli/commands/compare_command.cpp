@@ -27,7 +27,7 @@ struct CompareOptions {
 Table input_table(const planner::Comparison& comparison) {
   Table table({{"input", ColumnKind::Prose}, {"A", ColumnKind::Prose}, {"B", ColumnKind::Prose}});
   for (const planner::InputDifference& input : comparison.inputs)
-    table.add_row({input.field, input.first, input.second});
+    table.add_row({input.pointer(), input.first.text, input.second.text});
   return table;
 }
 
@@ -36,17 +36,17 @@ Table result_table(const planner::Comparison& comparison) {
   Table table({{"figure", ColumnKind::Prose},
                {"A", kNumber},
                {"B", kNumber},
-               {"change", kNumber},
+               {"B less A", kNumber},
                {"change", kNumber, "%"}});
-  constexpr int kDigits = 4;
   for (const planner::ResultDifference& result : comparison.results) {
     if (result.first == 0.0 && result.second == 0.0) continue;
-    const double ratio = result.first == 0.0 ? 0.0 : result.change() / std::abs(result.first);
-    const auto [name, first] = with_unit(result.figure, result.first, kDigits);
-    table.add_row({planner::figure_text(name), first,
-                   with_unit(result.figure, result.second, kDigits).second,
-                   with_unit(result.figure, result.change(), kDigits).second,
-                   result.first == 0.0 ? "" : format_signed_percent(ratio)});
+    const auto text = [&](double value) { return planner::value_text(result.figure, value); };
+    const bool is_ratio = planner::unit_of(result.figure) == planner::FigureUnit::Ratio;
+    const std::string change =
+        is_ratio ? format_percent(result.change()) + " points" : text(result.change());
+    const double ratio = result.change() / std::abs(result.first);
+    table.add_row({planner::figure_text(result.figure), text(result.first), text(result.second),
+                   change, result.first == 0.0 ? "" : format_signed_percent(ratio)});
   }
   return table;
 }
@@ -63,11 +63,13 @@ ordered_json comparison_json(const Scenario& first, const Scenario& second,
   document["judged_by"] = name_of(comparison.yardstick);
   document["inputs"] = ordered_json::array();
   for (const planner::InputDifference& input : comparison.inputs) {
-    document["inputs"].push_back({{"field", input.field}, {"a", input.first}, {"b", input.second}});
+    document["inputs"].push_back({{"field", input.pointer()},
+                                  {"a", ordered_json::parse(input.first.json)},
+                                  {"b", ordered_json::parse(input.second.json)}});
   }
   document["results"] = ordered_json::array();
   for (const planner::ResultDifference& result : comparison.results) {
-    document["results"].push_back({{"figure", result.figure},
+    document["results"].push_back({{"figure", planner::key_of(result.figure)},
                                    {"a", result.first},
                                    {"b", result.second},
                                    {"change", result.change()}});

@@ -66,7 +66,7 @@ ordered_json explain_json(const ChosenScenario& chosen, const planner::Explanati
   for (const planner::TimeShare& share : explanation.shares) {
     document["shares"].push_back({{"what", planner::name_of(share.use)},
                                   {"share_ratio", share.share},
-                                  {"mainly", share.mainly},
+                                  {"mainly", share.mainly ? name_of(*share.mainly) : ""},
                                   {"mainly_ratio", share.mainly_share}});
   }
   document["gain_ratio"] = explanation.gain;

@@ -58,24 +58,25 @@ Table rank_table(const RankGrid& grid, const sim::StepResult& result,
   return table;
 }
 
-// Adds the steps of the watched ranks, the rank that computes longest, and the delay from shared
-// links.
+// Adds the steps of the watched ranks, the ranks that compute longest and shortest if ranks differ,
+// and the delay from shared links.
 void add_ranks(Page& page, const Plan& plan, const sim::StepResult& result,
                const sim::FullReplay& replay) {
   const auto least =
       std::min_element(replay.ranks.begin(), replay.ranks.end(),
                        [](const auto& a, const auto& b) { return a.compute() < b.compute(); });
-  const auto slowest = static_cast<std::size_t>(replay.slowest);
-  std::string text =
-      fmt::format("Rank {} computes longest ({}), rank {} shortest ({}).",
-                  format_count(replay.slowest), format_time(replay.ranks[slowest].compute()),
-                  format_count(least - replay.ranks.begin()), format_time(least->compute()));
-  if (replay.contention_delay > kLeastDelay * replay.step) {
-    text += fmt::format(" Sharing links delays transfers by {}, summed over all of them.",
-                        format_time(replay.contention_delay));
-  }
+  const sim::RankUse& slowest = replay.ranks[static_cast<std::size_t>(replay.slowest)];
   page.table(rank_table(RankGrid(plan), result, replay));
-  page.paragraph(text);
+  if (least->compute() < slowest.compute()) {
+    page.paragraph(fmt::format("Rank {} computes longest ({}), rank {} shortest ({}).",
+                               format_count(replay.slowest), format_time(slowest.compute()),
+                               format_count(least - replay.ranks.begin()),
+                               format_time(least->compute())));
+  }
+  if (replay.contention_delay > kLeastDelay * replay.step) {
+    page.paragraph(fmt::format("Sharing links delays transfers by {}, summed over all of them.",
+                               format_time(replay.contention_delay)));
+  }
 }
 
 // {"slowest_rank", "contention_delay_s", "ranks": [{"rank", "stage", "finish_s", "streams",

@@ -1,5 +1,6 @@
 // shardwright sweep
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -274,10 +275,11 @@ ExitCode sweep(const SweepOptions& options) {
   }
   print_notes(kSweepCommand, chosen.notes);
   if (result.lacks_link) {
-    throw InputError(
-        kSweepCommand,
-        {{"QUANTITY", fmt::format("\"{}\"", options.quantity),
-          fmt::format("a quantity that {} has: it has no such link", chosen.cluster)}});
+    const ClusterSpec& cluster = chosen.sweep.scenario.cluster;
+    throw InputError(kSweepCommand,
+                     {{"QUANTITY", fmt::format("\"{}\"", options.quantity),
+                       "another quantity. " +
+                           planner::lacking_link_text(chosen.sweep.axis, cluster)}});
   }
   Page page = new_page(options.common);
   add_sweep(page, chosen, result);
@@ -292,15 +294,17 @@ ExitCode sweep(const SweepOptions& options) {
 
 void add_sweep_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
-      "sweep", "The step over several values of one quantity, and the knee of its throughput");
+      "sweep",
+      "Simulate the step over several values of one quantity, and find the knee of its throughput");
   command->footer(
-      R"(Quantities: gpus, global-batch, seq-len, scale-out-bandwidth, scale-up-bandwidth, memory-bandwidth.
-The best plan of each value is searched for; with --plan one plan is swept as it is.
+      R"(The best plan of each value is searched for; with --plan one plan is swept as it is.
 Examples:
   shardwright sweep global-batch --model llama3-8b --cluster dgx-h100 --gpus 64 --global-batch 256 --seq-len 8192
   shardwright sweep scale-out-bandwidth --plan plan.json --values 25,50,100)");
   const auto options = std::make_shared<SweepOptions>();
-  add_option(*command, "quantity", options->quantity, "QUANTITY", "The quantity to vary")
+  add_option(*command, "quantity", options->quantity, "QUANTITY",
+             fmt::format("The quantity to vary: {}",
+                         fmt::join(names_of<planner::SweepAxis>(), ", ")))
       ->required();
   add_option(*command, "--plan", options->plan_file, "FILE",
              "Sweep the plan of this file as it is");

@@ -50,7 +50,7 @@ const std::vector<PlanColumn>& plan_columns() {
       {{"tp", kNumber}, "", [count](P p) { return count(p.tp); }},
       {{"pp", kNumber}, "", [count](P p) { return count(p.pp); }},
       {{"cp", kNumber}, "1", [count](P p) { return count(p.cp); }},
-      {{"cp by"}, "", [](P p) { return std::string(p.cp > 1 ? name_of(p.context_parallel) : ""); }},
+      {{"cp method"}, "", [](P p) { return std::string(p.cp > 1 ? name_of(p.context_parallel) : ""); }},
       {{"ep", kNumber}, "1", [count](P p) { return count(p.ep); }},
       {{"vpp", kNumber}, "1", [count](P p) { return count(p.vpp); }},
       {{"zero", kNumber}, "", zero_cell},

@@ -11,23 +11,28 @@
 #include "core/base/standard_streams.hpp"
 #include "core/program/program.hpp"
 #include "core/spec/plan_text.hpp"
-#include "planner/wording.hpp"
+#include "planner/figure.hpp"
 
 namespace shardwright::cli {
 namespace {
 
-std::string memory_name(MemoryCategory category) {
-  std::string name = name_of(category);
-  std::replace(name.begin(), name.end(), '_', ' ');
-  return name;
+// The parts of the step that take time, largest first.
+std::vector<std::pair<Seconds, sim::StepPart>> parts_by_time(const sim::TimeBreakdown& time) {
+  std::vector<std::pair<Seconds, sim::StepPart>> parts;
+  for (const sim::StepPart part : enumerators<sim::StepPart>())
+    if (time.of(part) > Seconds()) parts.emplace_back(time.of(part), part);
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  return parts;
 }
 
 Table time_table(const sim::StepResult& result) {
   Table table(
       {{"time of the step", ColumnKind::Prose}, {"time", kNumber, "s"}, {"share", kNumber, "%"}});
   const int decimals = decimals_for(result.step.value());
-  for (const auto& [name, time] : time_parts(result.time())) {
-    table.add_row({name, format_fixed(time.value(), decimals), format_percent(time / result.step)});
+  for (const auto& [time, part] : parts_by_time(result.time())) {
+    table.add_row({planner::part_title(part), format_fixed(time.value(), decimals),
+                   format_percent(time / result.step)});
   }
   table.add_row({"step", format_fixed(result.step.value(), decimals), ""});
   return table;
@@ -40,7 +45,7 @@ Table memory_table(const sim::MemoryPeak& memory, Bytes capacity) {
   std::vector<std::pair<Bytes, std::string>> parts;
   for (const MemoryCategory category : enumerators<MemoryCategory>()) {
     if (memory.of(category).value() > 0.0)
-      parts.emplace_back(memory.of(category), memory_name(category));
+      parts.emplace_back(memory.of(category), planner::memory_text(category));
   }
   std::stable_sort(parts.begin(), parts.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
@@ -113,26 +118,6 @@ std::string plan_text(const Plan& plan) {
   if (plan.pp > 1 && plan.rank_order != Plan().rank_order)
     text += ", ranks " + rank_order_text(plan.rank_order);
   return text;
-}
-
-std::vector<std::pair<std::string, Seconds>> time_parts(const sim::TimeBreakdown& time) {
-  std::vector<std::pair<std::string, Seconds>> parts = {
-      {planner::figure_text("gemm"), time.gemm},
-      {"attention", time.attention},
-      {planner::figure_text("memory_bound"), time.memory_bound},
-      {"optimizer", time.optimizer},
-      {planner::figure_text("interference"), time.interference},
-      {"copies to the host", time.offload},
-      {planner::figure_text("bubble"), time.bubble},
-      {planner::figure_text("host"), time.host},
-      {"waiting for slower ranks", time.stall}};
-  for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data, Axis::Pipeline})
-    parts.emplace_back(planner::figure_text(fmt::format("exposed_{}", name_of(axis))),
-                       time.exposed[axis]);
-  std::erase_if(parts, [](const auto& part) { return part.second.value() <= 0.0; });
-  std::stable_sort(parts.begin(), parts.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
-  return parts;
 }
 
 std::vector<Column> time_columns() {

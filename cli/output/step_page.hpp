@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "cli/output/page.hpp"
@@ -15,10 +14,6 @@ namespace shardwright::cli {
 
 // "dp 16, tp 8, pp 4, mb 1", and the other fields that are not at their defaults.
 std::string plan_text(const Plan& plan);
-
-// The parts of a step, largest first, with their names: "GEMMs", "exposed tensor-parallel
-// communication", …. Parts of zero length are left out.
-std::vector<std::pair<std::string, Seconds>> time_parts(const sim::TimeBreakdown& time);
 
 // The columns of a table that has one step per row, and their cells: compute, exposed communication
 // and copies, bubble, host. Seconds.

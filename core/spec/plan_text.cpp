@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "core/base/quantity_text.hpp"
+
 namespace shardwright {
 
 std::string layers_text(const std::vector<std::int64_t>& counts) {
@@ -21,14 +23,14 @@ std::string layers_text(const std::vector<std::int64_t>& counts) {
 std::string layer_split_text(const Plan& plan) {
   if (plan.pp == 1) return "";
   if (!plan.stage_layers.empty()) return layers_text(plan.stage_layers);
-  if (plan.embedding_counts_as_layer && plan.head_counts_as_layer) return "ends count";
-  if (plan.embedding_counts_as_layer) return "embedding counts";
-  return plan.head_counts_as_layer ? "head counts" : "";
+  if (plan.embedding_counts_as_layer && plan.head_counts_as_layer) return "ends as layers";
+  if (plan.embedding_counts_as_layer) return "embedding as layer";
+  return plan.head_counts_as_layer ? "head as layer" : "";
 }
 
 std::string recompute_text(const Plan& plan) {
   std::string text = name_of(plan.recompute);
-  if (plan.recompute_layers > 0) text += fmt::format(" {}", plan.recompute_layers);
+  if (plan.recompute_layers > 0) text += ", " + format_plural(plan.recompute_layers, "layer");
   if (!plan.recompute_modules.empty()) text += " " + names_of(plan.recompute_modules, "+");
   return text;
 }

@@ -13,11 +13,11 @@ namespace shardwright {
 std::string layers_text(const std::vector<std::int64_t>& counts);
 
 // The split of the layers over the chunks where it is not the plain even one: the layers of each as
-// above, or "ends count" where embedding and head count as layers ("head counts", "embedding
-// counts" where one of them does); else, and without a pipeline, empty.
+// above, or "ends as layers" where embedding and head count as layers ("head as layer", "embedding
+// as layer" where one of them does); else, and without a pipeline, empty.
 std::string layer_split_text(const Plan& plan);
 
-// "none", "full", "full 3" (layers of a chunk), "selective", "selective mla_up_proj+moe_act".
+// "none", "full", "full, 3 layers" (of a chunk), "selective", "selective mla_up_proj+moe_act".
 std::string recompute_text(const Plan& plan);
 
 // What waits on the host between its passes: "activations", "activations of 20 layers" (of a chunk),

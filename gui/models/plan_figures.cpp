@@ -90,15 +90,17 @@ void add_rates(FigureList& list) {
   list.measure("mfu", "MFU", "%", 1, false,
                "Model FLOPs utilisation: the share of the number format's peak",
                [](Candidate c) { return 100.0 * c.result.throughput.mfu; });
-  list.measure("hfu", "HFU", "%", 1, false,
-               "Hardware FLOPs utilisation: MFU with the recomputed FLOP counted as well",
-               [](Candidate c) { return 100.0 * c.result.throughput.hfu; })
+  list.measure(
+          "hfu", "HFU", "%", 1, false,
+          "Hardware FLOPs utilisation: the FLOP that kernels compute. It counts recomputation, but "
+          "no scores that a causal mask drops, which MFU counts, and may lie below MFU",
+          [](Candidate c) { return 100.0 * c.result.throughput.hfu; })
       .shown = false;
   list.measure("tflops", "Rate", "TFLOP/s per GPU", 0, false, "Model FLOP per second and GPU",
                [](Candidate c) { return c.result.throughput.tflops_per_gpu; })
       .shown = false;
   list.measure("memory", "Memory", "GB", 1, true, "Peak memory of the fullest GPU",
-               [](Candidate c) { return c.result.memory().peak.value() / 1e9; });
+               [](Candidate c) { return c.result.memory().peak / gigabytes(1.0); });
 }
 
 void add_degrees(FigureList& list) {
@@ -107,7 +109,7 @@ void add_degrees(FigureList& list) {
   list.degree("pp", "pp", "Pipeline stages", [](P p) { return p.pp; });
   list.degree("cp", "cp", "Context-parallel ranks", [](P p) { return p.cp; });
   show_where(
-      list.name("cp_by", "cp by", "Method by which context parallelism moves keys and values",
+      list.name("cp_by", "cp method", "Method by which context parallelism moves keys and values",
                 [](P p) { return text_or_dash(p.cp > 1 ? name_of(p.context_parallel) : ""); }),
       [](P p) { return p.cp > 1; });
   show_where(list.degree("ep", "ep", "Expert-parallel ranks", [](P p) { return p.ep; }),
@@ -134,7 +136,7 @@ void add_names(FigureList& list) {
             [](P p) { return to_qstring(recompute_text(p)); });
   show_where(list.name("layers", "layers",
                        "Layers of each stage if they are not split evenly (7×2 8×6), or an even "
-                       "split in which embedding and head count as layers (ends count)",
+                       "split in which embedding and head count as layers (ends as layers)",
                        [](P p) { return text_or_dash(layer_split_text(p)); }),
              [](P p) { return !layer_split_text(p).empty(); });
   show_where(list.name("offload", "offload", "Data that lie outside of the GPU's memory",

@@ -37,21 +37,16 @@ PlanSet set_of(const planner::PlanRequest& request) {
 }
 
 sim::TimeBreakdown read_time(ObjectReader object) {
-  const auto seconds = [&](const char* key) { return Seconds(object.number(key, kNonNegative)); };
   sim::TimeBreakdown time;
-  time.gemm = seconds("gemm_s");
-  time.attention = seconds("attention_s");
-  time.memory_bound = seconds("memory_bound_s");
-  time.recompute = seconds("recompute_s");
-  time.optimizer = seconds("optimizer_s");
-  time.interference = seconds("interference_s");
-  time.offload = Seconds(object.number_or("offload_s", 0.0, kNonNegative));
-  time.bubble = seconds("bubble_s");
-  time.host = seconds("host_s");
-  time.stall = Seconds(object.number_or("stall_s", 0.0, kNonNegative));
   ObjectReader exposed = object.object("exposed");
-  for (const Axis axis : {Axis::Tensor, Axis::Data, Axis::Pipeline, Axis::Context, Axis::Expert})
-    time.exposed[axis] = Seconds(exposed.number(name_of(axis), kNonNegative));
+  for (const sim::StepPart part : enumerators<sim::StepPart>()) {
+    const std::string key = std::string(name_of(part)) + "_s";
+    if (const std::optional<Axis> axis = sim::exposed_axis(part))
+      time.of(part) = Seconds(exposed.number(name_of(*axis), kNonNegative));
+    else
+      time.of(part) = Seconds(object.number(key, kNonNegative));
+  }
+  time.recompute = Seconds(object.number("recompute_s", kNonNegative));
   return time;
 }
 

@@ -1,44 +1,34 @@
 #include "gui/models/step_parts.hpp"
 
 #include "gui/models/text.hpp"
+#include "planner/figure.hpp"
 #include "planner/wording.hpp"
 
 namespace shardwright::gui {
 
+Role role_of(sim::StepPart part) {
+  constexpr EnumArray<sim::StepPart, Role> kRoles{
+      {Role::MatrixProducts, Role::Attention, Role::MemoryBound, Role::Optimizer, Role::Other,
+       Role::Tensor, Role::Context, Role::Expert, Role::Data, Role::Pipeline, Role::Other,
+       Role::Bubble, Role::Host, Role::Other}};
+  return kRoles[part];
+}
+
 std::vector<TimePart> time_parts(const sim::TimeBreakdown& time) {
-  const auto exposed = [&](Axis axis, Role role) {
-    return TimePart{u"exposed: "_s + title_of(role), role, time.exposed[axis]};
-  };
-  std::vector<TimePart> parts = {
-      {title_of(Role::MatrixProducts), Role::MatrixProducts, time.gemm},
-      {title_of(Role::Attention), Role::Attention, time.attention},
-      {title_of(Role::MemoryBound), Role::MemoryBound, time.memory_bound},
-      {u"optimizer"_s, Role::Optimizer, time.optimizer},
-      {u"slowed by collectives"_s, Role::Other, time.interference},
-      exposed(Axis::Tensor, Role::Tensor),
-      exposed(Axis::Context, Role::Context),
-      exposed(Axis::Expert, Role::Expert),
-      exposed(Axis::Data, Role::Data),
-      exposed(Axis::Pipeline, Role::Pipeline),
-      {u"exposed: offload to the host"_s, Role::Other, time.offload},
-      {u"pipeline bubble"_s, Role::Bubble, time.bubble},
-      {u"waiting for the host"_s, Role::Host, time.host},
-      {u"waiting for slower ranks"_s, Role::Other, time.stall}};
-  for (TimePart& part : parts) {
-    if (is_no_time(part.time)) part.time = Seconds();
+  std::vector<TimePart> parts;
+  for (const sim::StepPart part : enumerators<sim::StepPart>()) {
+    const Seconds taken = is_no_time(time.of(part)) ? Seconds() : time.of(part);
+    // A cost of zero is news for these parts, but not for a group that the plan does not have.
+    const bool always = part == sim::StepPart::Optimizer || part == sim::StepPart::Bubble ||
+                        part == sim::StepPart::Host;
+    if (taken > Seconds() || always)
+      parts.push_back({to_qstring(planner::part_title(part)), role_of(part), taken});
   }
-  // A cost of zero is news for these roles, but not for a group that the plan does not have.
-  const auto always = [](Role role) {
-    return role == Role::Optimizer || role == Role::Bubble || role == Role::Host;
-  };
-  std::erase_if(parts,
-                [&](const TimePart& part) { return part.time <= Seconds() && !always(part.role); });
   return parts;
 }
 
 QString title_of(MemoryCategory category) {
-  QString name = to_qstring(name_of(category));
-  return name.replace(u'_', u' ');
+  return to_qstring(planner::memory_text(category));
 }
 
 QString memory_warning(const QString& plan, const sim::StepResult& result,

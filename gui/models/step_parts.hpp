@@ -12,6 +12,8 @@
 
 namespace shardwright::gui {
 
+Role role_of(sim::StepPart part);
+
 struct TimePart {
   // "GEMMs", "exposed: tensor parallel"
   QString title;
@@ -19,8 +21,9 @@ struct TimePart {
   Seconds time;
 };
 
-// The parts in a fixed order; they add up to the step. Groups and stalls of zero length are left
-// out, and times below a nanosecond (is_no_time) count as zero.
+// The parts in the order of StepPart; they add up to the step. Parts of zero length are left out,
+// but for the optimizer, the bubble and the host. Times below a nanosecond (is_no_time) count as
+// zero.
 std::vector<TimePart> time_parts(const sim::TimeBreakdown& time);
 
 QString title_of(MemoryCategory category);

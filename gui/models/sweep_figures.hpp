@@ -34,7 +34,6 @@ enum class SweepFigure : std::uint8_t {
   Bubble,
   Host,
 };
-inline constexpr int kSweepFigures = 11;
 
 QString title_of(SweepFigure figure);
 
@@ -55,8 +54,5 @@ struct SweepValue {
 // `of` is the class of the prediction; it is none if no interval is known.
 SweepValue value_of(SweepFigure figure, const planner::PlanCandidate& candidate,
                     std::optional<validation::PredictionClass> of);
-
-// Says that a sweep of a cluster without the link has no points.
-QString lacking_link_text(planner::SweepAxis axis, const ClusterSpec& cluster);
 
 }  // namespace shardwright::gui

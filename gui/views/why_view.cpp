@@ -2,11 +2,9 @@
 
 #include <QHBoxLayout>
 #include <QHeaderView>
-#include <QRegularExpression>
 #include <QTabWidget>
 #include <QTableWidget>
 #include <QVBoxLayout>
-#include <map>
 
 #include "gui/models/plan_figures.hpp"
 #include "gui/models/text.hpp"
@@ -67,47 +65,6 @@ QString step_text(Seconds step, const Scenario& scenario) {
   if (!interval) return text;
   return text +
          WhyView::tr(" (80 %: %1 to %2)").arg(time_text(interval->low), time_text(interval->high));
-}
-
-QString part_title(const QString& name) {
-  static const std::map<QString, QString> kTitles = {
-      {u"gemm"_s, WhyView::tr("GEMMs")},
-      {u"memory_bound"_s, WhyView::tr("memory-bound kernels")},
-      {u"interference"_s, WhyView::tr("slowed by collectives")},
-      {u"exposed_tp"_s, WhyView::tr("exposed: ") + title_of(Role::Tensor)},
-      {u"exposed_cp"_s, WhyView::tr("exposed: ") + title_of(Role::Context)},
-      {u"exposed_ep"_s, WhyView::tr("exposed: ") + title_of(Role::Expert)},
-      {u"exposed_dp"_s, WhyView::tr("exposed: ") + title_of(Role::Data)},
-      {u"exposed_pp"_s, WhyView::tr("exposed: ") + title_of(Role::Pipeline)},
-      {u"bubble"_s, WhyView::tr("pipeline bubble")},
-      {u"host"_s, WhyView::tr("waiting for the host")},
-      {u"mfu"_s, u"MFU"_s},
-      {u"hfu"_s, u"HFU"_s}};
-  const auto found = kTitles.find(name);
-  return found == kTitles.end() ? name : found->second;
-}
-
-// Writes a figure such as "time/exposed/tp_s" with its unit.
-QString figure_text(const QString& figure, double value) {
-  if (figure.endsWith(u"_bytes"_s)) return bytes_text(Bytes(value));
-  if (figure == u"mfu"_s || figure == u"hfu"_s) return percent_text(value);
-  if (figure.contains(u"per_s"_s)) return fixed_text(value, 0);
-  if (figure.endsWith(u"_s"_s) || figure.contains(u"exposed"_s)) return time_text(Seconds(value));
-  return short_text(value);
-}
-
-// Removes the place in a document and the unit from the name of a field or figure:
-// "/plan/zero_stage" becomes "zero stage", and "time/exposed/tp_s" "time, exposed, tp".
-QString words_of(QString name) {
-  static const QRegularExpression kPlace(u"^/(plan/)?"_s);
-  static const QRegularExpression kUnit(u"(?<!_per)_(s|bytes)$"_s);
-  name = part_title(name.remove(kPlace).remove(kUnit));
-  return name.replace(u'/', u", "_s).replace(u'_', u' ');
-}
-
-QString without_quotes(const QString& value) {
-  const bool quoted = value.size() > 1 && value.startsWith(u'"') && value.endsWith(u'"');
-  return quoted ? value.mid(1, value.size() - 2) : value;
 }
 
 // The difference of the other plan's figure from the chosen one's: "−3.2 %", "170.0 times".
@@ -285,14 +242,15 @@ void WhyView::take_comparison(const planner::Comparison& comparison) {
   both_charts_->show(comparison.first, comparison.second);
   TextTable table{{tr("Figure"), tr("Chosen"), tr("Other"), tr("Other against chosen")}, {}};
   for (const planner::ResultDifference& result : comparison.results) {
-    const QString figure = to_qstring(result.figure);
-    table.rows.push_back({words_of(figure), figure_text(figure, result.first),
-                          figure_text(figure, result.second), change_text(result)});
+    const auto text = [&](double value) {
+      return to_qstring(planner::value_text(result.figure, value));
+    };
+    table.rows.push_back({to_qstring(planner::figure_text(result.figure)), text(result.first),
+                          text(result.second), change_text(result)});
   }
   for (const planner::InputDifference& input : comparison.inputs)
-    table.rows.push_back({words_of(to_qstring(input.field)),
-                          without_quotes(to_qstring(input.first)),
-                          without_quotes(to_qstring(input.second)), tr("differs")});
+    table.rows.push_back({to_qstring(planner::field_text(input)), to_qstring(input.first.text),
+                          to_qstring(input.second.text), tr("differs")});
   show_table(*differences_, table);
   differences_->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
   differences_->horizontalHeaderItem(3)->setToolTip(

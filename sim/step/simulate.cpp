@@ -85,22 +85,6 @@ void count_repeated(const Scenario& scenario, const ShortStep& step, const Price
 
 }  // namespace
 
-void TimeBreakdown::add(const TimeBreakdown& other, double times) {
-  for (Seconds TimeBreakdown::*part :
-       {&TimeBreakdown::gemm, &TimeBreakdown::attention, &TimeBreakdown::memory_bound,
-        &TimeBreakdown::optimizer, &TimeBreakdown::interference, &TimeBreakdown::offload,
-        &TimeBreakdown::bubble, &TimeBreakdown::host, &TimeBreakdown::stall,
-        &TimeBreakdown::recompute})
-    this->*part += other.*part * times;
-  for (const Axis axis : enumerators<Axis>()) exposed[axis] += other.exposed[axis] * times;
-}
-
-Seconds TimeBreakdown::exposed_total() const {
-  Seconds sum;
-  for (const Seconds each : exposed) sum += each;
-  return sum;
-}
-
 PricedStep lower_and_price(const Scenario& scenario) {
   PricedStep step{lower(scenario.model, scenario.plan, scenario.stack), {}};
   step.prices = price(step.program, scenario.cluster, scenario.stack);
@@ -169,9 +153,8 @@ std::optional<StepResult> simulate_step(const Scenario& scenario, const std::sto
   return step_result(scenario, program, prices, whole);
 }
 
-std::array<StreamUse, kStreams> stream_uses(const std::array<Seconds, kStreams>& busy,
-                                            Seconds step) {
-  std::array<StreamUse, kStreams> uses;
+EnumArray<Stream, StreamUse> stream_uses(const std::array<Seconds, kStreams>& busy, Seconds step) {
+  EnumArray<Stream, StreamUse> uses;
   for (std::size_t i = 0; i < uses.size(); ++i) uses[i] = {busy[i], step - busy[i]};
   return uses;
 }

@@ -4,8 +4,10 @@
 #include <array>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <vector>
 
+#include "core/base/enum_names.hpp"
 #include "core/base/units.hpp"
 #include "core/program/program.hpp"
 #include "sim/cost/cost.hpp"
@@ -14,6 +16,33 @@
 namespace shardwright::sim {
 
 // The parts of a rank's step, seen from its compute stream. They add up to the step.
+enum class StepPart : std::uint8_t {
+  Gemm,
+  Attention,
+  MemoryBound,
+  Optimizer,
+  Interference,
+  // In the order of `Axis`.
+  ExposedTensor,
+  ExposedContext,
+  ExposedExpert,
+  ExposedData,
+  ExposedPipeline,
+  Offload,
+  Bubble,
+  Host,
+  Stall,
+};
+constexpr auto enum_names(StepPart) {
+  return std::array{"gemm",       "attention",  "memory_bound", "optimizer",  "interference",
+                    "exposed_tp", "exposed_cp", "exposed_ep",   "exposed_dp", "exposed_pp",
+                    "offload",    "bubble",     "host",         "stall"};
+}
+
+// The axis of a part that is exposed communication; none for other parts.
+std::optional<Axis> exposed_axis(StepPart part);
+
+// The time of each part.
 struct TimeBreakdown {
   // Kernels, recomputation included.
   Seconds gemm, attention, memory_bound;
@@ -31,9 +60,11 @@ struct TimeBreakdown {
   // Waiting for slower ranks of its groups (full level only).
   Seconds stall;
 
-  // The part of the kernels above that runs the forward pass again.
+  // The time of those kernels above that run the forward pass again. No part of its own.
   Seconds recompute;
 
+  Seconds of(StepPart part) const;
+  Seconds& of(StepPart part);
   Seconds compute() const { return gemm + attention + memory_bound; }
   Seconds exposed_total() const;
   Seconds total() const {
@@ -57,7 +88,7 @@ struct StreamUse {
 
 struct StageResult {
   TimeBreakdown time;
-  std::array<StreamUse, kStreams> streams{};
+  EnumArray<Stream, StreamUse> streams{};
   MemoryPeak memory;
 };
 
@@ -68,7 +99,8 @@ struct Throughput {
   double tflops_per_gpu = 0.0;
   // Model FLOP over the peak of the plan's number format.
   double mfu = 0.0;
-  // The same with the FLOP that really run, recomputation included.
+  // The same with the FLOP that kernels compute: recomputation counts, scores that a causal mask
+  // drops do not, so that HFU may lie below MFU.
   double hfu = 0.0;
 };
 
@@ -87,8 +119,7 @@ struct StepResult {
   const MemoryPeak& memory() const { return stages[static_cast<std::size_t>(fullest)].memory; }
 };
 
-// {"compute_s", "gemm_s", …, "exposed": {AXIS: seconds}, "offload_s", "bubble_s", "host_s",
-// "stall_s"}.
+// {"compute_s", "recompute_s", PART_s, …, "exposed": {AXIS: seconds}}.
 nlohmann::ordered_json time_json(const TimeBreakdown& time);
 
 // {"peak_bytes", "breakdown": {CATEGORY: bytes}}.

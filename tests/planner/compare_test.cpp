@@ -49,5 +49,36 @@ TEST(Compare, JudgesByTheAcceleratorWhereMachinesDiffer) {
   EXPECT_THAT(verdict_on(comparison), HasSubstr("8 and 64 accelerators"));
 }
 
+TEST(Compare, NamesInputsWithTheUnitsOfTheirValues) {
+  const Scenario first = llama(4, 32);
+  Scenario second = first;
+  second.cluster.node.nic.bandwidth = gigabytes_per_second(25.0);
+  const Comparison comparison = compare(first, second);
+  ASSERT_EQ(comparison.inputs.size(), 1U);
+  const InputDifference& input = comparison.inputs.front();
+  EXPECT_EQ(input.pointer(), "/cluster/node/nic/bandwidth_bytes_per_s");
+  EXPECT_EQ(field_text(input), "cluster, node, nic, bandwidth");
+  EXPECT_EQ(input.first.text, "50 GB/s");
+  EXPECT_EQ(input.second.text, "25 GB/s");
+}
+
+// Every part of the time is compared, so that their changes are the change of the step.
+TEST(Compare, NamesCopiesToTheHostAsTheDifferenceOfAnOffloadedPlan) {
+  Scenario kept = llama(8, 32);
+  kept.plan.tp = 1;
+  kept.plan.seq_len = 2048;
+  Scenario offloaded = kept;
+  offloaded.plan.offload_activations = true;
+  const Comparison comparison = compare(kept, offloaded);
+  ASSERT_TRUE(comparison.largest_change);
+  EXPECT_EQ(comparison.largest_change->part, sim::StepPart::Offload);
+  EXPECT_THAT(verdict_on(comparison), HasSubstr("The largest difference is in copies to the host"));
+  double parts = 0.0;
+  for (const ResultDifference& each : comparison.results)
+    if (std::holds_alternative<sim::StepPart>(each.figure)) parts += each.change();
+  EXPECT_EQ(comparison.results.front().figure, Figure(StepFigure::Step));
+  EXPECT_NEAR(parts, comparison.results.front().change(), 1e-6 * comparison.first.step.value());
+}
+
 }  // namespace
 }  // namespace shardwright::planner

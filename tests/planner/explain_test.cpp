@@ -43,11 +43,26 @@ TEST(Explain, AddsUpCommunicationBeforeItNamesTheLimit) {
   const std::vector<TimeShare> shares = time_shares(result);
   EXPECT_EQ(shares[0].use, TimeUse::Communication);
   EXPECT_DOUBLE_EQ(shares[0].share, 0.5);
-  EXPECT_EQ(shares[0].mainly, "dp");
+  EXPECT_EQ(shares[0].mainly, sim::StepPart::ExposedData);
   EXPECT_DOUBLE_EQ(shares[1].share, 0.4);
   double sum = 0.0;
   for (const TimeShare& share : shares) sum += share.share;
   EXPECT_DOUBLE_EQ(sum, 1.0);
+}
+
+// Kernels that collectives slow down compute nonetheless: their delay is no exposed communication.
+TEST(Explain, SlowdownOfKernelsIsNotExposedCommunication) {
+  sim::StepResult result;
+  result.step = Seconds(1.0);
+  result.stages.resize(1);
+  result.stages[0].time.gemm = Seconds(0.7);
+  result.stages[0].time.interference = Seconds(0.25);
+  result.stages[0].time.exposed[Axis::Data] = Seconds(0.05);
+  const std::vector<TimeShare> shares = time_shares(result);
+  EXPECT_EQ(shares[1].use, TimeUse::Interference);
+  EXPECT_DOUBLE_EQ(shares[1].share, 0.25);
+  EXPECT_EQ(shares[2].use, TimeUse::Communication);
+  EXPECT_DOUBLE_EQ(shares[2].share, 0.05);
 }
 
 TEST(Explain, StopsBetweenSimulations) {
@@ -262,7 +277,9 @@ TEST(Compare, NamesTheFieldThatDiffersAndPartsAddUpToTheStep) {
   second.plan.recompute = RecomputePolicy::Full;
   const Comparison comparison = compare(first, second);
   ASSERT_EQ(comparison.inputs.size(), 1U);
-  EXPECT_EQ(comparison.inputs[0].field, "/plan/recompute");
+  EXPECT_EQ(comparison.inputs[0].pointer(), "/plan/recompute");
+  EXPECT_EQ(comparison.inputs[0].first.text, "none");
+  EXPECT_EQ(comparison.inputs[0].second.json, "\"full\"");
   EXPECT_GT(comparison.second.step, comparison.first.step);
   EXPECT_THAT(verdict_text(comparison, "A", "B"), StartsWith("A is "));
 }

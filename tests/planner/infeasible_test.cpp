@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "planner/plan_evaluation.hpp"
+#include "planner/wording.hpp"
 #include "tests/planner/shipped_requests.hpp"
 
 namespace shardwright::planner {
@@ -59,8 +60,11 @@ TEST(Infeasible, NamesTheConstraintThatNoPlanKeeps) {
   fix(request, {"tp=3"});
   const SearchResult result = search(request);
   ASSERT_TRUE(result.infeasible.has_value());
-  EXPECT_EQ(result.infeasible->obstacle.kind, ObstacleKind::Fixed);
+  EXPECT_EQ(result.infeasible->obstacle.kind, ObstacleKind::Impossible);
   EXPECT_EQ(result.infeasible->obstacle.constraint, request.constraints.fixed.front());
+  EXPECT_EQ(result.infeasible->obstacle.possible, (std::vector<std::int64_t>{1, 2, 4, 8}));
+  EXPECT_EQ(no_plan_text(request, *result.infeasible),
+            "No plan fits 8 GPUs: none has tp=3; possible are tp=1,2,4,8.");
   EXPECT_EQ(result.infeasible->closes_it,
             (std::vector<std::vector<Remedy>>{
                 {{RemedyField::NotFixed, request.constraints.fixed.front()}}}));

@@ -33,10 +33,8 @@ sim::StepResult simulate_whole(const Scenario& scenario) {
 
 std::vector<Seconds> parts_of(const sim::StageResult& stage) {
   const sim::TimeBreakdown& time = stage.time;
-  std::vector<Seconds> parts = {time.gemm,    time.attention,    time.memory_bound, time.optimizer,
-                                time.offload, time.interference, time.bubble,       time.host,
-                                time.stall,   time.recompute,    time.total()};
-  parts.insert(parts.end(), time.exposed.begin(), time.exposed.end());
+  std::vector<Seconds> parts = {time.recompute, time.total()};
+  for (const sim::StepPart part : enumerators<sim::StepPart>()) parts.push_back(time.of(part));
   for (const sim::StreamUse& use : stage.streams) parts.push_back(use.busy);
   return parts;
 }

@@ -17,15 +17,16 @@ using testing::StartsWith;
 TEST(Wording, NamesTheBottleneckAndTheResourcesThatHelp) {
   Explanation explanation;
   explanation.gain = 0.1;
-  explanation.shares = {{TimeUse::Compute, 0.87, "gemm", 0.68},
-                        {TimeUse::Communication, 0.1, "tp", 0.08}};
+  explanation.shares = {{TimeUse::Compute, 0.87, sim::StepPart::Gemm, 0.68},
+                        {TimeUse::Communication, 0.1, sim::StepPart::ExposedTensor, 0.08}};
   explanation.sensitivities = {{Resource::MemoryBandwidth, Seconds(1.0), 0.004, ""},
                                {Resource::PeakFlops, Seconds(0.9), 0.081, ""}};
   EXPECT_EQ(limit_text("Plan 1", explanation),
             "Plan 1 is compute-bound: GEMMs take 68 % of the step and attention 19 %; exposed "
             "communication takes 10 %, most of it tensor-parallel. 10 % more peak FLOP/s would "
             "make it 8.1 % faster; no other resource helps by more than 1 %.");
-  explanation.shares = {{TimeUse::Communication, 0.42, "dp", 0.2}, {TimeUse::Bubble, 0.3, "", 0.0}};
+  explanation.shares = {{TimeUse::Communication, 0.42, sim::StepPart::ExposedData, 0.2},
+                        {TimeUse::Bubble, 0.3, std::nullopt, 0.0}};
   explanation.sensitivities = {{Resource::Latency, Seconds(1.0), 0.0, ""}};
   EXPECT_EQ(limit_text("Plan 2", explanation),
             "Plan 2 has no single bottleneck: exposed communication takes 42 % of the step, the "
@@ -60,14 +61,26 @@ TEST(Wording, SaysHowMuchMemoryIsMissing) {
 }
 
 TEST(Wording, SaysWhyScalingStopsOrPaysMoreThanInFull) {
-  EXPECT_EQ(cause_text(KneeCause{StepPart::ExposedData, 8, 1024, 0.042, 0.31}),
-            "exposed data-parallel communication grows from 4 % of the step on 8 accelerators to "
-            "31 % on 1,024");
+  EXPECT_EQ(cause_text(KneeCause{sim::StepPart::ExposedData, 8, 1024, 0.042, 0.31}),
+            "the share of exposed data-parallel communication in the step grows from 4 % on 8 "
+            "accelerators to 31 % on 1,024");
   EXPECT_EQ(cause_text(SuperlinearCause{8, 64, 1.07, MemoryMeasure::Recomputation}),
             "the plan of the smallest size, 8 accelerators, recomputes activations for lack of "
             "memory, which those of larger sizes need not; 64 accelerators reach 107 %");
   EXPECT_THAT(cause_text(SuperlinearCause{8, 64, 1.07, std::nullopt}),
               HasSubstr("uses each accelerator less well; 64 accelerators"));
+}
+
+TEST(Wording, FieldsAreNamedByTheirPathWithoutUnit) {
+  EXPECT_EQ(field_text({{"plan", "zero_stage"}, {}, {}}), "zero stage");
+  EXPECT_EQ(field_text({{"cluster", "node", "nic", "bandwidth_bytes_per_s"}, {}, {}}),
+            "cluster, node, nic, bandwidth");
+}
+
+TEST(Wording, ALackingLinkIsNamed) {
+  const PlanRequest request = request_for("llama3-8b", 8, 32, 8192);
+  EXPECT_EQ(lacking_link_text(SweepAxis::ScaleOutBandwidth, request.cluster),
+            "There is nothing to sweep: " + request.cluster.name + " has no NIC.");
 }
 
 TEST(Wording, NamesChangesThatBelongTogether) {

@@ -127,7 +127,7 @@ TEST(InputGradients, ReducedAfterTheWeightGradientsAreExposed) {
   EXPECT_LT(exposed(after), 2.5 * exposed(beside));
   EXPECT_GT(after.step, beside.step);
   const auto busy = [](const StepResult& result) {
-    return result.stages[0].streams[static_cast<std::size_t>(Stream::TensorParallel)].busy.value();
+    return result.stages[0].streams[Stream::TensorParallel].busy.value();
   };
   EXPECT_DOUBLE_EQ(busy(after), busy(beside));
 }
@@ -139,7 +139,7 @@ TEST(ScatteredMessages, TakeOnlyAShareOfTheTimeOfWholeOnes) {
   const StepResult whole = simulate_step(scenario);
   EXPECT_LT(parts.step, whole.step);
   const auto sending = [](const StepResult& result) {
-    return result.stages[0].streams[static_cast<std::size_t>(Stream::SendActivation)].busy.value();
+    return result.stages[0].streams[Stream::SendActivation].busy.value();
   };
   EXPECT_LT(sending(parts), sending(whole) / 2.0);
   EXPECT_GT(sending(parts), sending(whole) / 8.0);
@@ -216,7 +216,10 @@ TEST(SimulateStep, BusyAndIdleAreTheWallAndPartsAddUp) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     const StepResult result = simulate_step(random_scenario(seed, cluster));
     for (const StageResult& stage : result.stages) {
-      ASSERT_NEAR(stage.time.total() / result.step, 1.0, 1e-6);
+      Seconds sum;
+      for (const StepPart part : enumerators<StepPart>()) sum += stage.time.of(part);
+      ASSERT_NEAR(sum / result.step, 1.0, 1e-6);
+      ASSERT_NEAR(stage.time.total() / sum, 1.0, 1e-12);
       for (const StreamUse& stream : stage.streams)
         ASSERT_NEAR((stream.busy + stream.idle) / result.step, 1.0, 1e-12);
       ASSERT_GE(stage.streams.front().idle.value(), -1e-9 * result.step.value());
