@@ -80,7 +80,7 @@ constexpr auto enum_names(TimeUse) {
 // A use of the step's time on the bottleneck stage.
 struct TimeShare {
   TimeUse use = TimeUse::Compute;
-  // As a part of the step.
+  // The part of the step that it takes.
   double share = 0.0;
   // The largest of several parts of the use; none if only one takes time.
   std::optional<sim::StepPart> mainly;

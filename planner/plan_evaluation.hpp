@@ -29,7 +29,7 @@ struct EvaluatedPlan {
   std::uint32_t cut = 0;
   // Index into the plans of the cut, in the order of the space.
   std::uint32_t index = 0;
-  // By which layouts differ within a cut.
+  // The degrees by which layouts differ within a cut.
   std::uint16_t pp = 1;
   bool sharded = false;
   bool validated = true;

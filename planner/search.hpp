@@ -77,7 +77,7 @@ struct PlanRequest {
   Bytes max_memory;
   // The share of it that the predicted peak of a plan may fill: below 1 keeps a margin.
   double memory_share = 1.0;
-  // Also find the best plan that needs the margin.
+  // True to find the best plan that needs the margin, too.
   bool look_beyond_margin = false;
   SearchLimits limits;
   std::int64_t top = 5;
@@ -91,9 +91,9 @@ struct PlanRequest {
   bool validated_only = false;
   // Count the plans that are faster than this one.
   std::optional<Plan> compared;
-  // Also compute the Pareto front.
+  // True to compute the Pareto front.
   bool front = true;
-  // Also find the fastest plan of this many layouts.
+  // The number of layouts whose fastest plan is found, too.
   std::int64_t layouts = 0;
   // If no plan fits, look for changes that would help.
   bool advice = true;

@@ -57,9 +57,9 @@ struct SearchLimits {
   bool usual_recompute_modules = true;
   // Further sets; an empty one is what the stack means by selective recomputation.
   std::vector<RecomputeModuleSet> recompute_modules;
-  // Also full recomputation of a quarter, half and three quarters of a chunk.
+  // True to try full recomputation of a quarter, half and three quarters of a chunk.
   bool partial_recompute = true;
-  // Also ZeRO-3 over the data-parallel ranks of a node (HSDP).
+  // True to try ZeRO-3 over the data-parallel ranks of a node (HSDP).
   bool sharding_within_node = true;
   // Further values, in addition to those that the search always tries. Layers of a chunk:
   std::vector<std::int64_t> recompute_layers;

@@ -11,7 +11,7 @@
 
 namespace shardwright::validation {
 
-// Whether a recomputed forward pass counts as a fourth one. It leaves out the output head, as the
+// The ways to count a recomputed forward pass, which leaves out the output head, as the
 // formula of Megatron-LM does (arXiv 2104.04473, equation 3).
 enum class CountedRecomputation : std::uint8_t {
   // Model FLOPs.

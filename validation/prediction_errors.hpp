@@ -71,7 +71,7 @@ struct StepInterval {
   // The number of published runs whose errors the interval comes from.
   std::int64_t runs = 0;
 };
-// None without a class.
+// Returns nothing without a class.
 std::optional<StepInterval> step_interval(Seconds predicted, std::optional<PredictionClass> of);
 
 // The probability that a plan fits into `memory` if its predicted peak is `predicted`: the share
@@ -109,7 +109,7 @@ Confidence confidence_of(const Scenario& scenario, Seconds step, Bytes peak_memo
 Confidence confidence_of(const Scenario& scenario, std::optional<PredictionClass> of, Seconds step,
                          Bytes peak_memory);
 
-// Whether published runs cover the plan that `plan` names, as a sentence: "Plan 1 lies inside …".
+// The sentence that says whether published runs cover the plan that `plan` names: "Plan 1 lies inside …".
 std::string ground_text(const std::string& plan, const Confidence& confidence);
 
 }  // namespace shardwright::validation

@@ -325,7 +325,7 @@ class Fit {
   const TrainingFitOptions& options_;
   const std::vector<Measurement>& rows_;
   const std::vector<Scenario>& scenarios_;
-  // By row.
+  // The weight of each row.
   std::vector<double> weights_;
   std::vector<TrainingParameter> parameters_;
   // Verdicts so far. Only parameters that count as fitted are moved.

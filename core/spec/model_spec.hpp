@@ -29,8 +29,7 @@ constexpr auto enum_names(PositionKind) {
   return std::array{"learned", "rotary", "alibi", "none"};
 }
 
-// How the angles of rotary positions are changed for sequences that are longer than those of
-// pre-training.
+// The change of rotary angles for sequences that are longer than those of pre-training.
 enum class RopeScalingKind : std::uint8_t {
   Linear,  // position interpolation (arXiv 2306.15595)
   Llama3,  // by wavelength, as in Llama 3.1 (arXiv 2407.21783)

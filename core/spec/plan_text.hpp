@@ -20,7 +20,7 @@ std::string layer_split_text(const Plan& plan);
 // "none", "full", "full, 3 layers" (of a chunk), "selective", "selective mla_up_proj+moe_act".
 std::string recompute_text(const Plan& plan);
 
-// What waits on the host between its passes: "activations", "activations of 20 layers" (of a chunk),
+// The activations that wait on the host between their passes: "activations", "activations of 20 layers" (of a chunk),
 // "34 % of activations"; empty if nothing does.
 std::string offloaded_activations_text(const Plan& plan);
 

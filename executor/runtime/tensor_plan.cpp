@@ -120,7 +120,7 @@ class Planner {
   std::vector<std::deque<Block>> sent_;
   // The queue of each op.
   std::vector<std::size_t> queue_of_;
-  // By queue, the last op of each other queue that it has waited for.
+  // For each queue, the last op of each other queue that it has waited for.
   std::vector<Users> waited_for_;
 };
 

@@ -37,7 +37,7 @@ using FinishTimes = std::vector<Seconds>;
 // The time that each period of a steady state adds to a step.
 struct PeriodTimes {
   Seconds step;
-  // By stage.
+  // The breakdown of each stage.
   std::vector<TimeBreakdown> time;
   std::vector<std::array<Seconds, kStreams>> busy;
 };
