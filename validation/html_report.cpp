@@ -82,11 +82,12 @@ std::string memory_of(const RowComparison& row) {
 
 std::string row_line(const RowComparison& row) {
   return fmt::format(
-      R"(<tr><td>{}{}</td><td>{}</td><td>{}</td><td class="n">{:.4g}</td><td class="n">{:.4g}</td><td class="n">{:.4g} to {:.4g}</td><td class="n">{:+.1f}</td><td class="n">{}</td><td>{}</td></tr>)"
+      R"(<tr><td>{}{}</td><td>{}</td><td>{}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{} to {}</td><td class="n">{}</td><td class="n">{}</td><td>{}</td></tr>)"
       "\n",
-      html_escaped(row.id), notes_of(row), html_escaped(row.stack), row.metric, row.measured,
-      row.predicted, row.interval_low, row.interval_high, 100.0 * row.error, memory_of(row),
-      breakdown_bar(row.predicted_time));
+      html_escaped(row.id), notes_of(row), html_escaped(row.stack), row.metric,
+      format_number(row.measured, 4), format_number(row.predicted, 4),
+      format_number(row.interval_low, 4), format_number(row.interval_high, 4),
+      format_signed_percent(row.error), memory_of(row), breakdown_bar(row.predicted_time));
 }
 
 std::string verdicts_table(const ValidationReport& report) {

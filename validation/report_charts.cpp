@@ -122,9 +122,9 @@ std::string dot(const RowComparison& row, const LogAxis& axis, std::size_t colou
   return mark(
       kMargin + axis.at(measured_step(row)), kMargin + kChartSize - axis.at(predicted_step(row)),
       3.0, colour_index,
-      fmt::format(
-          R"( fill-opacity="0.6"><title>{}: measured {:.4g} s, predicted {:.4g} s ({:+.1f} %)</title>)",
-          html_escaped(row.id), measured_step(row), predicted_step(row), 100.0 * row.error));
+      fmt::format(R"( fill-opacity="0.6"><title>{}: measured {}, predicted {} ({} %)</title>)",
+                  html_escaped(row.id), format_time(Seconds(measured_step(row)), 4),
+                  format_time(Seconds(predicted_step(row)), 4), format_signed_percent(row.error)));
 }
 
 }  // namespace
@@ -196,7 +196,7 @@ std::string error_histogram(const std::vector<const RowComparison*>& rows) {
         kMargin + width * bin, 20.0 + kHeight - height, width - 1.0, height, colour(0), count);
     if (bin % 4 == 0) {
       svg += label(kMargin + width * bin, 38.0 + kHeight,
-                   fmt::format("{:+.0f} %", 100.0 * (kBinWidth * bin - kLastBin)));
+                   format_signed_percent(kBinWidth * bin - kLastBin) + " %");
     }
   }
   svg += line(kMargin + kChartSize / 2.0, 10.0, kMargin + kChartSize / 2.0, 20.0 + kHeight,

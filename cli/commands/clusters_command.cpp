@@ -24,8 +24,8 @@ struct ClustersOptions {
   std::string name;
 };
 
-std::string in_giga(double value) {
-  return value > 0.0 ? format_number(value / 1e9) : "";
+std::string in_gigabytes_per_second(BytesPerSecond bandwidth) {
+  return bandwidth > BytesPerSecond(0) ? format_number(bandwidth / gigabytes_per_second(1.0)) : "";
 }
 
 // The bandwidth between nodes, divided among the accelerators of a node.
@@ -39,12 +39,12 @@ std::vector<std::string> list_row(const ClusterSpec& cluster) {
   const FlopPerSecond peak = std::max(accelerator.matrix.bf16, accelerator.matrix.fp16);
   return {cluster.name,
           accelerator.name,
-          in_giga(accelerator.memory.value()),
-          format_number(peak.value() / 1e12),
+          format_number(accelerator.memory / gigabytes(1.0)),
+          format_number(peak / teraflops(1.0)),
           format_count(cluster.node.accelerators),
           format_count(cluster.node.scale_up.domain),
-          in_giga(cluster.node.scale_up.bandwidth.value()),
-          in_giga(scale_out_share(cluster.node).value()),
+          in_gigabytes_per_second(cluster.node.scale_up.bandwidth),
+          in_gigabytes_per_second(scale_out_share(cluster.node)),
           cluster.fabric.name};
 }
 
@@ -88,8 +88,9 @@ void add_bisections(Page& page, const ClusterSpec& cluster) {
     if (topology.accelerators() < 2) continue;
     if (!topology.is_connected()) break;
     const BytesPerSecond cut = topology.bisection_bandwidth();
-    table.add_row({format_count(topology.accelerators()), in_giga(cut.value()),
-                   in_giga(2.0 * cut.value() / topology.accelerators())});
+    table.add_row(
+        {format_count(topology.accelerators()), in_gigabytes_per_second(cut),
+         in_gigabytes_per_second(2.0 * cut / static_cast<double>(topology.accelerators()))});
     any = true;
   }
   if (!any) return;

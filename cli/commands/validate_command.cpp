@@ -138,7 +138,7 @@ std::vector<std::string> summary_row(const std::string& name,
           format_percent(summary.p90_abs),
           format_percent(summary.bias),
           format_percent(summary.coverage),
-          summary.rank_correlation ? fmt::format("{:.2f}", *summary.rank_correlation) : ""};
+          summary.rank_correlation ? format_fixed(*summary.rank_correlation, 2) : ""};
 }
 
 Table summary_table(const std::string& what) {
@@ -223,15 +223,14 @@ void add_report(Page& page, const validation::ValidationReport& report, bool eve
   const validation::OutOfMemoryTable& oom = report.out_of_memory;
   page.paragraph(fmt::format(
       "Out of memory: predicted for {} of the {} runs that did not fit, and wrongly for {} of the "
-      "{} "
-      "that did. Of those predicted to fit, {} have open plan fields that were chosen to fit.",
+      "{} that did. Of those predicted to fit, {} have open plan fields that were chosen to fit.",
       oom.true_positive, oom.true_positive + oom.false_negative, oom.false_positive,
       oom.false_positive + oom.true_negative, oom.chosen_to_fit));
   if (report.time.rank_correlation) {
     page.paragraph(
-        fmt::format("Kendall's tau of the predicted and the measured order of plans: {:.2f}, the "
-                    "mean over groups of at least three rows.",
-                    *report.time.rank_correlation));
+        fmt::format("Kendall's tau of the predicted and the measured order of plans: {}, the mean "
+                    "over groups of at least three rows.",
+                    format_fixed(*report.time.rank_correlation, 2)));
   }
   add_skipped(page, report);
   if (report.other_grades > 0) {

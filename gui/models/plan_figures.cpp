@@ -90,16 +90,17 @@ void add_rates(FigureList& list) {
   list.measure("mfu", "MFU", "%", 1, false,
                "Model FLOPs utilisation: the share of the number format's peak",
                [](Candidate c) { return 100.0 * c.result.throughput.mfu; });
-  list.measure("hfu", "HFU", "%", 1, false,
-               "Hardware FLOPs utilisation: the FLOP that kernels compute. It counts recomputation, but "
-               "no scores that a causal mask drops, which MFU counts, and may lie below MFU",
-               [](Candidate c) { return 100.0 * c.result.throughput.hfu; })
+  list.measure(
+          "hfu", "HFU", "%", 1, false,
+          "Hardware FLOPs utilisation: the FLOP that kernels compute. It counts recomputation, but "
+          "no scores that a causal mask drops, which MFU counts, and may lie below MFU",
+          [](Candidate c) { return 100.0 * c.result.throughput.hfu; })
       .shown = false;
   list.measure("tflops", "Rate", "TFLOP/s per GPU", 0, false, "Model FLOP per second and GPU",
                [](Candidate c) { return c.result.throughput.tflops_per_gpu; })
       .shown = false;
   list.measure("memory", "Memory", "GB", 1, true, "Peak memory of the fullest GPU",
-               [](Candidate c) { return c.result.memory().peak.value() / 1e9; });
+               [](Candidate c) { return c.result.memory().peak / gigabytes(1.0); });
 }
 
 void add_degrees(FigureList& list) {

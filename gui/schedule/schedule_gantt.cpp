@@ -52,10 +52,8 @@ class SlotFinder {
   using PassKey = std::pair<std::int32_t, std::int32_t>;
   using PassMap = std::map<PassKey, Passes>;
 
-  // Timelines count the embedding to the first layer. It lies in the first chunk, even if that has no
-  // layer. The head, behind the last layer, lies in the last chunk.
+  // The head, behind the last layer, lies in the last chunk.
   std::int32_t position_of(const Span& span) const {
-    if (span.layer == 0 && span.name.starts_with("embedding")) return 0;
     const std::int32_t layer = span.layer;
     const auto end = std::find_if(layers_.begin(), layers_.end(), [&](const LayerRange& range) {
       return layer < range.first + range.count;
@@ -66,10 +64,13 @@ class SlotFinder {
   std::optional<std::int32_t> chunk_of(std::size_t stage, const Span& span) const {
     const std::int32_t position = position_of(span);
     for (std::size_t c = 0; c < schedule_.position[stage].size(); ++c) {
+      // Timelines count the embedding to the first layer. It lies in the first chunk, which may
+      // have no layer.
+      const bool holds = schedule_.position[stage][c] == position ||
+                         (schedule_.position[stage][c] == 0 && span.layer == 0);
       const auto route = static_cast<std::size_t>(schedule_.route[stage][c]);
       const MicrobatchRange& range = schedule_.routes[route].microbatches;
-      if (schedule_.position[stage][c] == position && span.microbatch >= range.first &&
-          span.microbatch < range.first + range.count)
+      if (holds && span.microbatch >= range.first && span.microbatch < range.first + range.count)
         return static_cast<std::int32_t>(c);
     }
     return std::nullopt;

@@ -342,7 +342,8 @@ double TopologyPainter::paint_scale(const QRectF& panel, double y) {
   for (const double part : {0.0, 0.5, 1.0})
     painter_.drawText(
         QRectF(panel.left() + width * part - 20.0, y + kScaleHeight + 2.0, 40.0, 14.0),
-        part == 0.0 ? Qt::AlignRight : Qt::AlignCenter, u"%1 %"_s.arg(100.0 * part * end));
+        part == 0.0 ? Qt::AlignRight : Qt::AlignCenter,
+        to_qstring(format_number(100.0 * part * end)) + u" %"_s);
   return y + kScaleHeight + 18.0;
 }
 

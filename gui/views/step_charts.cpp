@@ -195,7 +195,7 @@ void MemoryChart::show(const sim::StepResult& result, Bytes capacity) {
 
 // Names the line in the legend, because the axes of a narrow chart have no room for a text.
 void MemoryChart::add_capacity() {
-  const double capacity = capacity_.value() / 1e9;
+  const double capacity = capacity_ / gigabytes(1.0);
   QCPGraph* line = addGraph();
   line->setName(tr("capacity %1").arg(bytes_text(capacity_)));
   line->setPen(QPen(colours().bad, 1.6, Qt::DashLine));
@@ -211,7 +211,7 @@ void MemoryChart::rebuild() {
     double most = 0.0;
     for (std::size_t stage = 0; stage < result_->stages.size(); ++stage) {
       stages.append(static_cast<double>(stage));
-      sizes.append(result_->stages[stage].memory.of(category).value() / 1e9);
+      sizes.append(result_->stages[stage].memory.of(category) / gigabytes(1.0));
       most = std::max(most, sizes.last());
     }
     if (most <= 0.0) continue;
@@ -226,9 +226,9 @@ void MemoryChart::rebuild() {
     if (below != nullptr) bars->moveAbove(below);
     below = bars;
   }
-  const double peak = result_->memory().peak.value() / 1e9;
+  const double peak = result_->memory().peak / gigabytes(1.0);
   const auto stages = static_cast<double>(result_->stages.size());
-  yAxis->setRange(0.0, 1.08 * std::max(peak, capacity_.value() / 1e9));
+  yAxis->setRange(0.0, 1.08 * std::max(peak, capacity_ / gigabytes(1.0)));
   xAxis->setRange(-0.7, stages - 0.3);
   xAxis->setTicker(whole_numbers(result_->stages.size()));
   add_capacity();
