@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/base/json_lines.hpp"
 #include "core/spec/spec_document.hpp"
@@ -11,18 +13,31 @@ namespace shardwright::validation {
 namespace {
 
 // Collectives and algorithms by the names that benchmarks of NCCL use.
-constexpr std::array kCollectiveNames = {"all_reduce", "all_gather", "reduce_scatter",
-                                         "alltoall",   "broadcast",  "sendrecv"};
-constexpr std::array kCollectives = {OpKind::AllReduce, OpKind::AllGather, OpKind::ReduceScatter,
-                                     OpKind::AllToAll,  OpKind::Broadcast, OpKind::Send};
-constexpr std::array kAlgorithmNames = {"ring", "tree", "nvls_tree"};
-constexpr std::array kAlgorithms = {sim::Algorithm::Ring, sim::Algorithm::Tree,
-                                    sim::Algorithm::NvlsTree};
+constexpr std::array<std::pair<const char*, OpKind>, 6> kCollectives = {
+    {{"all_reduce", OpKind::AllReduce},
+     {"all_gather", OpKind::AllGather},
+     {"reduce_scatter", OpKind::ReduceScatter},
+     {"alltoall", OpKind::AllToAll},
+     {"broadcast", OpKind::Broadcast},
+     {"sendrecv", OpKind::Send}}};
+constexpr std::array<std::pair<const char*, sim::Algorithm>, 3> kAlgorithms = {
+    {{"ring", sim::Algorithm::Ring},
+     {"tree", sim::Algorithm::Tree},
+     {"nvls_tree", sim::Algorithm::NvlsTree}}};
 
 constexpr std::int64_t kMostMembers = 10'000'000;
 
+template <class Value, std::size_t n>
+Value choose(ObjectReader& row, const char* key,
+             const std::array<std::pair<const char*, Value>, n>& named) {
+  std::array<const char*, n> names{};
+  std::transform(named.begin(), named.end(), names.begin(),
+                 [](const auto& each) { return each.first; });
+  return named[row.choose(key, names)].second;
+}
+
 void read_supported(ObjectReader& row, calibration::CollectiveTiming& timing) {
-  timing.kind = kCollectives[row.choose("collective", kCollectiveNames)];
+  timing.kind = choose(row, "collective", kCollectives);
   timing.cluster = read_given_cluster(row, "cluster");
   timing.bytes = Bytes(row.number("bytes"));
   timing.measured = Seconds(row.number("measured_s"));
@@ -39,7 +54,7 @@ calibration::CollectiveTiming read_collective(ObjectReader& row) {
   timing.members = row.integer("members", {2, kMostMembers});
   timing.nodes = row.integer_or("nodes", 0, {1, timing.members});
   timing.groups = row.integer_or("groups", 1, {1, kMostMembers});
-  if (row.has("algorithm")) timing.forced = kAlgorithms[row.choose("algorithm", kAlgorithmNames)];
+  if (row.has("algorithm")) timing.forced = choose(row, "algorithm", kAlgorithms);
   timing.call = Seconds(row.number_or("call_s", 0.0));
   if (timing.unsupported.empty()) {
     read_supported(row, timing);

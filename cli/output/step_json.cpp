@@ -42,13 +42,12 @@ ordered_json confidence_json(const validation::Confidence& confidence) {
 
 }  // namespace
 
-ordered_json streams_json(const std::array<sim::StreamUse, kStreams>& streams) {
+ordered_json streams_json(const EnumArray<Stream, sim::StreamUse>& streams) {
   ordered_json document = ordered_json::object();
-  for (std::size_t i = 0; i < streams.size(); ++i) {
-    const sim::StreamUse& use = streams[i];
+  for (const Stream stream : enumerators<Stream>()) {
+    const sim::StreamUse& use = streams[stream];
     if (use.busy.value() <= 0.0) continue;
-    document[name_of(static_cast<Stream>(i))] = {{"busy_s", use.busy.value()},
-                                                 {"idle_s", use.idle.value()}};
+    document[name_of(stream)] = {{"busy_s", use.busy.value()}, {"idle_s", use.idle.value()}};
   }
   return document;
 }

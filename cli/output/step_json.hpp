@@ -22,7 +22,7 @@ nlohmann::ordered_json step_json(const Scenario& scenario, const sim::StepResult
 Bytes memory_shortfall(const sim::StepResult& result, const ClusterSpec& cluster);
 
 // {"busy_s", "idle_s"} of each stream that is used, by name.
-nlohmann::ordered_json streams_json(const std::array<sim::StreamUse, kStreams>& streams);
+nlohmann::ordered_json streams_json(const EnumArray<Stream, sim::StreamUse>& streams);
 
 // Adds the documents "model", "cluster" and "stack", as in plan files, so that a result can be
 // opened anywhere.

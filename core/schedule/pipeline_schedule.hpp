@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/enum_names.hpp"
 #include "core/base/units.hpp"
 #include "core/schedule/schedule_kind.hpp"
 
@@ -22,7 +23,7 @@ enum class SlotPhase : std::uint8_t {
   BackwardInput,
   BackwardWeight,
 };
-inline constexpr std::size_t kSlotPhases = 4;
+inline constexpr std::size_t kSlotPhases = kEnumCount<SlotPhase>;
 
 // True if a pass of this phase computes the gradient of its input, which the part before waits for.
 inline bool hands_gradient_on(SlotPhase phase) {

@@ -11,12 +11,12 @@
 namespace shardwright::executor {
 namespace {
 
-std::array<bool, kGroups> groups_used(const Program& program) {
-  std::array<bool, kGroups> used{};
+EnumArray<Group, bool> groups_used(const Program& program) {
+  EnumArray<Group, bool> used{};
   for (const Block& block : program.blocks) {
     for (const Op& op : block.ops) {
       const auto* work = std::get_if<CommunicationWork>(&op.work);
-      if (work != nullptr) used[static_cast<std::size_t>(work->group)] = true;
+      if (work != nullptr) used[work->group] = true;
     }
   }
   return used;
@@ -65,22 +65,21 @@ RankCommunicators::RankCommunicators(const Program& program, std::int64_t rank,
   channels_ = channels_of(program, static_cast<int>(grid.locate(rank).stage));
   if (grid.world_size() > 1)
     world_ = open("world", static_cast<int>(rank), static_cast<int>(grid.world_size()));
-  const std::array<bool, kGroups> used = groups_used(program);
-  for (std::size_t g = 0; g < groups_.size(); ++g) {
-    if (!used[g]) continue;
-    const auto group = static_cast<Group>(g);
+  const EnumArray<Group, bool> used = groups_used(program);
+  for (const Group group : enumerators<Group>()) {
+    if (!used[group]) continue;
     const GroupTable table = grid.table(group);
     const std::uint32_t number = table.group_of[static_cast<std::size_t>(rank)];
     const auto members = table.members_of(number);
     if (members.size() == 1) continue;
     const auto own = std::find(members.begin(), members.end(), rank) - members.begin();
-    groups_[g] = open(fmt::format("{}.{}", name_of(group), number), static_cast<int>(own),
-                      static_cast<int>(members.size()));
+    groups_[group] = open(fmt::format("{}.{}", name_of(group), number), static_cast<int>(own),
+                          static_cast<int>(members.size()));
   }
 }
 
 Communicator& RankCommunicators::of(Group group) const {
-  const auto& found = groups_[static_cast<std::size_t>(group)];
+  const auto& found = groups_[group];
   SHARDWRIGHT_CHECK(found != nullptr,
                     std::string("no communicator of the group ") + name_of(group));
   return *found;

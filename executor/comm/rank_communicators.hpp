@@ -47,7 +47,7 @@ class RankCommunicators {
   };
   static std::vector<Channel> channels_of(const Program& program, int stage);
 
-  std::array<std::unique_ptr<Communicator>, kGroups> groups_;
+  EnumArray<Group, std::unique_ptr<Communicator>> groups_;
   std::vector<Channel> channels_;
   std::unique_ptr<Communicator> world_;
 };

@@ -34,7 +34,7 @@ struct FieldTraits {
   Range range{};
 };
 
-constexpr std::array<FieldTraits, kFields> kFieldTraits = {{
+constexpr EnumArray<Field, FieldTraits> kFieldTraits{{{
     {"model", "Model",
      "A shipped model, or a Hugging Face config.json (File → Open, or drop it here).",
      &ScenarioChoice::model},
@@ -73,10 +73,10 @@ constexpr std::array<FieldTraits, kFields> kFieldTraits = {{
      &ScenarioChoice::constraints},
     {"what_if", "What if",
      "Percent of the profile's figure.\nUnit: %. Range: 10 to 1000; 100 is the hardware as it is."},
-}};
+}}};
 
 const FieldTraits& traits_of(Field field) {
-  return kFieldTraits[static_cast<std::size_t>(field)];
+  return kFieldTraits[field];
 }
 
 // Runs `read` and turns its problems into problems of `field`.
@@ -127,15 +127,15 @@ void replace_parts(const ScenarioChoice& choice, ClusterSpec& cluster, ProblemLi
 
 void apply_what_ifs(const ScenarioChoice& choice, ClusterSpec& cluster, ProblemList& problems) {
   bool changed = false;
-  for (int i = 0; i < kResources; ++i) {
-    const int percent = choice.what_if[static_cast<std::size_t>(i)];
+  for (const planner::Resource resource : enumerators<planner::Resource>()) {
+    const int percent = choice.what_if[resource];
     if (percent == 100) continue;
     if (percent < kWhatIfRange.least || percent > kWhatIfRange.most) {
       problems.add(traits_of(Field::WhatIf).id, fmt::format("{} %", percent),
                    fmt::format("{} to {} %", kWhatIfRange.least, kWhatIfRange.most));
       continue;
     }
-    cluster = planner::improved(cluster, static_cast<planner::Resource>(i), percent / 100.0 - 1.0);
+    cluster = planner::improved(cluster, resource, percent / 100.0 - 1.0);
     changed = true;
   }
   if (changed) cluster.name += " (what if)";
@@ -293,9 +293,8 @@ planner::PlanRequest load_request(const ScenarioChoice& choice) {
 }
 
 Field field_of(const std::string& where, Field fallback) {
-  for (int i = 0; i < kFields; ++i) {
-    if (where == kFieldTraits[static_cast<std::size_t>(i)].id) return static_cast<Field>(i);
-  }
+  for (const Field field : enumerators<Field>())
+    if (where == traits_of(field).id) return field;
   return fallback;
 }
 
@@ -390,11 +389,11 @@ ScenarioChoice read_choice(const json& document, std::vector<Problem>& replaced)
         reader.amount_of("max_memory", *memory, kMemoryRange, choice.max_memory_gb);
   const auto what_if = document.find("what_if");
   if (what_if == document.end()) return choice;
-  if (!what_if->is_array() || what_if->size() != kResources) {
-    reader.replace("what_if", *what_if, fmt::format("{} percentages", kResources));
+  if (!what_if->is_array() || what_if->size() != choice.what_if.size()) {
+    reader.replace("what_if", *what_if, fmt::format("{} percentages", choice.what_if.size()));
     return choice;
   }
-  for (std::size_t i = 0; i < kResources; ++i)
+  for (std::size_t i = 0; i < choice.what_if.size(); ++i)
     choice.what_if[i] =
         static_cast<int>(reader.number_of("what_if", (*what_if)[i], kWhatIfRange, 100));
   return choice;

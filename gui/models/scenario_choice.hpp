@@ -2,13 +2,13 @@
 #pragma once
 
 #include <QString>
-#include <array>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/base/enum_names.hpp"
 #include "core/base/error.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "planner/explain.hpp"
@@ -16,8 +16,8 @@
 
 namespace shardwright::gui {
 
-// The number of planner::Resource that the window offers, which leaves out optimizers on the host.
-inline constexpr int kResources = 8;
+// Percent of each resource.
+using WhatIfs = EnumArray<planner::Resource, int>;
 
 // The fields of a scenario. Problems name them by `id_of`.
 enum class Field : std::uint8_t {
@@ -36,7 +36,6 @@ enum class Field : std::uint8_t {
   Constraints,
   WhatIf,
 };
-inline constexpr int kFields = 14;
 
 // "model", "cluster", …: also the object names of the widgets.
 QString id_of(Field field);
@@ -76,8 +75,8 @@ struct ScenarioChoice {
   double max_memory_gb = 0.0;
   // "tp=8; not zero=3": separated by semicolons, "not" forbids.
   std::string constraints;
-  // Percent of each planner::Resource: 100 is the profile's own.
-  std::array<int, kResources> what_if = {100, 100, 100, 100, 100, 100, 100, 100};
+  // 100 is the profile's own.
+  WhatIfs what_if{{100, 100, 100, 100, 100, 100, 100, 100, 100, 100}};
 
   bool operator==(const ScenarioChoice&) const = default;
 };

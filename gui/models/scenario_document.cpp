@@ -51,8 +51,10 @@ ScenarioDocument::ScenarioDocument(QObject* parent) : QObject(parent) {
 void ScenarioDocument::edit(Field field, const ScenarioChoice& next, int part) {
   if (next == choice_) return;
   const QString title = tr("change of %1").arg(within_sentence(title_of(field)));
+  constexpr auto kFields = static_cast<int>(kEnumCount<Field>);
+  constexpr auto kParts = static_cast<int>(kEnumCount<planner::Resource>);
   const int place = part * kFields + static_cast<int>(field);
-  const int id = burst_ * kFields * kResources + place;
+  const int id = burst_ * kFields * kParts + place;
   undo_stack_.push(new ScenarioEdit(this, id, title, next));
   pause_.start();
 }

@@ -164,8 +164,13 @@ QString resource_facts(planner::Resource resource, const ClusterSpec& cluster) {
     case planner::Resource::HostLinkBandwidth:
       return host_link_fact(is, node);
     case planner::Resource::HostMemoryBandwidth:
+      return fact(is, bandwidth_text(node.host.memory_bandwidth), node.sources,
+                  "/host/memory_bandwidth_bytes_per_s");
     case planner::Resource::DiskBandwidth:
-      break;
+      return fact(is, bandwidth_text(node.host.nvme_read) + u" to read"_s, node.sources,
+                  "/host/nvme_read_bytes_per_s") +
+             fact({}, bandwidth_text(node.host.nvme_write) + u" to write"_s, node.sources,
+                  "/host/nvme_write_bytes_per_s");
   }
   return {};
 }

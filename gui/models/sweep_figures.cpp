@@ -1,6 +1,5 @@
 #include "gui/models/sweep_figures.hpp"
 
-#include <array>
 #include <cmath>
 
 #include "gui/models/text.hpp"
@@ -42,7 +41,7 @@ struct FigureTraits {
   double (*value)(SweptPlan);
 };
 
-constexpr std::array<FigureTraits, kSweepFigures> kFigures = {{
+constexpr EnumArray<SweepFigure, FigureTraits> kFigures{{{
     {"Tokens/s", Interval::OfRate,
      [](SweptPlan plan) { return plan.tokens() / plan.result.step.value(); }},
     {"Tokens/s per GPU", Interval::OfRate,
@@ -51,7 +50,7 @@ constexpr std::array<FigureTraits, kSweepFigures> kFigures = {{
     {"MFU (%)", Interval::OfRate,
      [](SweptPlan plan) { return 100.0 * plan.result.throughput.mfu; }},
     {"Memory (GB)", Interval::None,
-     [](SweptPlan plan) { return plan.result.memory().peak.value() / 1e9; }},
+     [](SweptPlan plan) { return plan.result.memory().peak / gigabytes(1.0); }},
     {"Cost ($ per Mtoken)", Interval::OfTime,
      [](SweptPlan plan) { return 1e6 * plan.dollars_per_token(); }},
     {"Energy (kJ per ktoken)", Interval::OfTime,
@@ -64,10 +63,10 @@ constexpr std::array<FigureTraits, kSweepFigures> kFigures = {{
      [](SweptPlan plan) { return percent_of_step(plan, plan.result.time().bubble); }},
     {"Waiting for the host (% of step)", Interval::None,
      [](SweptPlan plan) { return percent_of_step(plan, plan.result.time().host); }},
-}};
+}}};
 
 const FigureTraits& traits_of(SweepFigure figure) {
-  return kFigures[static_cast<std::size_t>(figure)];
+  return kFigures[figure];
 }
 
 }  // namespace
@@ -77,7 +76,7 @@ QString title_of(SweepAxis axis) {
 }
 
 double axis_value(SweepAxis axis, double value) {
-  return planner::is_bandwidth(axis) ? value / 1e9 : value;
+  return planner::is_bandwidth(axis) ? BytesPerSecond(value) / gigabytes_per_second(1.0) : value;
 }
 
 QString axis_text(SweepAxis axis, double value) {

@@ -34,7 +34,6 @@ enum class SweepFigure : std::uint8_t {
   Bubble,
   Host,
 };
-inline constexpr int kSweepFigures = 11;
 
 QString title_of(SweepFigure figure);
 

@@ -26,7 +26,7 @@ struct RoleStyle {
 // Matrix products and attention lie at least 16 CIELAB units from each other and from all other
 // roles, for full colour vision and without any one kind of cones (by the matrices of Machado,
 // Oliveira and Fernandes 2009, https://doi.org/10.1109/TVCG.2009.113).
-constexpr std::array<RoleStyle, kRoles> kStyles = {{
+constexpr EnumArray<Role, RoleStyle> kStyles{{{
     {"forward", kBlue, 0xff3d9bd6, Qt::SolidPattern},
     {"backward (input)", kGreen, 0xff25b58b, Qt::BDiagPattern},
     {"backward (weight)", 0xff7fc8ae, 0xff0b7a5b, Qt::Dense6Pattern},
@@ -43,10 +43,10 @@ constexpr std::array<RoleStyle, kRoles> kStyles = {{
     {"bubble", 0xffd4d4d4, 0xff4a4d52, Qt::BDiagPattern},
     {"host", 0xff7a7a7a, 0xffa0a0a0, Qt::DiagCrossPattern},
     {"other", 0xffb5b0a6, 0xff6d6a64, Qt::SolidPattern},
-}};
+}}};
 
 const RoleStyle& style_of(Role role) {
-  return kStyles[static_cast<std::size_t>(role)];
+  return kStyles[role];
 }
 
 QPalette palette_of(QRgb window, QRgb base, QRgb text, QRgb button, QRgb accent) {
@@ -71,13 +71,6 @@ QPalette palette_of(QRgb window, QRgb base, QRgb text, QRgb button, QRgb accent)
 }
 
 }  // namespace
-
-std::array<Role, kRoles> all_roles() {
-  std::array<Role, kRoles> roles{};
-  for (int index = 0; index < kRoles; ++index)
-    roles[static_cast<std::size_t>(index)] = static_cast<Role>(index);
-  return roles;
-}
 
 QString title_of(Role role) {
   return QString::fromUtf8(style_of(role).title);
@@ -147,7 +140,7 @@ QFont pixel_font(int pixels, bool bold) {
 }
 
 Marker marker(int index) {
-  return static_cast<Marker>(index % kMarkers);
+  return static_cast<Marker>(static_cast<std::size_t>(index) % kEnumCount<Marker>);
 }
 
 Qt::BrushStyle hatch(Role role) {

@@ -11,7 +11,6 @@
 #include <QPalette>
 #include <QString>
 #include <Qt>
-#include <array>
 #include <cstdint>
 
 #include "core/op/op.hpp"
@@ -39,8 +38,6 @@ enum class Role : std::uint8_t {
   Host,
   Other,
 };
-inline constexpr int kRoles = 16;
-std::array<Role, kRoles> all_roles();
 
 // "forward", "tensor parallel", …: for legends.
 QString title_of(Role role);
@@ -55,7 +52,6 @@ enum class Marker : std::uint8_t {
   Plus,
   Star
 };
-inline constexpr int kMarkers = 8;
 
 // The window's lightness decides, because Qt 6.4 does not report the desktop's colour scheme.
 bool is_dark(const QPalette& palette);

@@ -121,7 +121,7 @@ class SpanRow::Painter {
       return;
     }
     spread(span.start, span.end, [&](RoleTimes& times, double share) {
-      times[static_cast<std::size_t>(span.role)] += share * (span.end - span.start);
+      times[span.role] += share * (span.end - span.start);
     });
   }
 

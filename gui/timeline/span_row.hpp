@@ -26,7 +26,7 @@ struct RowSpan {
   bool operator==(const RowSpan&) const = default;
 };
 
-using RoleTimes = std::array<double, kRoles>;
+using RoleTimes = EnumArray<Role, double>;
 
 // A span wide enough to be painted by itself.
 struct SpanBox {

@@ -426,8 +426,8 @@ void TimelinePainter::paint_legend() {
                       text);
     x += width;
   };
-  for (const Role role : all_roles()) {
-    if (busy[static_cast<std::size_t>(role)] <= 0.0) continue;
+  for (const Role role : enumerators<Role>()) {
+    if (busy[role] <= 0.0) continue;
     entry(title_of(role), [&](const QRectF& box) { fill(box, role); });
   }
   const auto& memory = tracks_.memory_rows();

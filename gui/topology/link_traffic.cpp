@@ -128,7 +128,7 @@ class LinkTraffic::Builder {
   }
 
   const GroupTable& table_of(Group group) {
-    auto& table = tables_[static_cast<std::size_t>(group)];
+    auto& table = tables_[group];
     if (!table) table = grid_.table(group);
     return *table;
   }
@@ -137,7 +137,7 @@ class LinkTraffic::Builder {
   const Plan& plan_;
   RankGrid grid_;
   LinkTraffic& traffic_;
-  std::array<std::optional<GroupTable>, kGroups> tables_;
+  EnumArray<Group, std::optional<GroupTable>> tables_;
   std::vector<double> load_of_link_;
   std::vector<sim::RouteLink> route_;
 };

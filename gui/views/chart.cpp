@@ -254,16 +254,11 @@ void HatchedBars::drawLegendIcon(QCPPainter* painter, const QRectF& rect) const 
 }
 
 QCPScatterStyle scatter_style(Marker marker, const QColor& colour, double size) {
-  constexpr std::array<QCPScatterStyle::ScatterShape, kMarkers> kShapes = {
-      QCPScatterStyle::ssDisc,
-      QCPScatterStyle::ssSquare,
-      QCPScatterStyle::ssDiamond,
-      QCPScatterStyle::ssTriangle,
-      QCPScatterStyle::ssTriangleInverted,
-      QCPScatterStyle::ssCross,
-      QCPScatterStyle::ssPlus,
-      QCPScatterStyle::ssStar};
-  const auto shape = kShapes[static_cast<std::size_t>(marker)];
+  constexpr EnumArray<Marker, QCPScatterStyle::ScatterShape> kShapes{
+      {QCPScatterStyle::ssDisc, QCPScatterStyle::ssSquare, QCPScatterStyle::ssDiamond,
+       QCPScatterStyle::ssTriangle, QCPScatterStyle::ssTriangleInverted, QCPScatterStyle::ssCross,
+       QCPScatterStyle::ssPlus, QCPScatterStyle::ssStar}};
+  const auto shape = kShapes[marker];
   const bool is_line = marker >= Marker::Cross;
   QPen pen(is_line ? colour : colour.darker(130));
   pen.setWidthF(is_line ? 1.8 : 0.8);

@@ -134,25 +134,24 @@ void ScenarioView::create_goal(QGridLayout& form) {
 }
 
 void ScenarioView::create_what_ifs(QGridLayout& form) {
-  for (int i = 0; i < kResources; ++i) {
-    auto* box = named<QSpinBox>(u"what_if_%1"_s.arg(i));
+  for (const planner::Resource resource : enumerators<planner::Resource>()) {
+    const auto part = static_cast<int>(resource);
+    auto* box = named<QSpinBox>(u"what_if_%1"_s.arg(part));
     box->setRange(static_cast<int>(kWhatIfRange.least), static_cast<int>(kWhatIfRange.most));
     box->setSingleStep(10);
     box->setSuffix(tr(" %"));
-    connect(box, &QSpinBox::valueChanged, this, [this, i](int percent) {
+    connect(box, &QSpinBox::valueChanged, this, [this, resource, part](int percent) {
       edit(
-          Field::WhatIf,
-          [=](ScenarioChoice& choice) { choice.what_if[static_cast<std::size_t>(i)] = percent; },
-          i);
+          Field::WhatIf, [=](ScenarioChoice& choice) { choice.what_if[resource] = percent; }, part);
     });
     box->installEventFilter(this);
     leave_wheel_to_scrolling(*box);
     take_when_left(*box);
-    auto* label = new QLabel(what_if_title(static_cast<planner::Resource>(i)));
+    auto* label = new QLabel(what_if_title(resource));
     label->setBuddy(box);
     add_row_of(form, label, box);
-    what_if_titles_[static_cast<std::size_t>(i)] = label;
-    what_ifs_[static_cast<std::size_t>(i)] = box;
+    what_if_titles_[resource] = label;
+    what_ifs_[resource] = box;
   }
 }
 

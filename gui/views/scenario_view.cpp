@@ -159,10 +159,10 @@ void ScenarioView::update_tips() {
     row.title->setToolTip(tip);
     row.widget->setToolTip(tip);
   }
-  for (int i = 0; i < kResources; ++i) {
-    const QString tip = tip_of(static_cast<planner::Resource>(i), parts);
-    what_ifs_[static_cast<std::size_t>(i)]->setToolTip(tip);
-    what_if_titles_[static_cast<std::size_t>(i)]->setToolTip(tip);
+  for (const planner::Resource resource : enumerators<planner::Resource>()) {
+    const QString tip = tip_of(resource, parts);
+    what_ifs_[resource]->setToolTip(tip);
+    what_if_titles_[resource]->setToolTip(tip);
   }
   model_facts_->setVisible(parts.model.has_value());
   if (parts.model) model_facts_->setText(model_summary(*parts.model));
@@ -177,25 +177,23 @@ void ScenarioView::update_tips() {
 }
 
 std::vector<Problem> ScenarioView::show_problems(const std::vector<Problem>& problems) {
-  std::array<std::vector<Problem>, kFields> of_fields;
+  EnumArray<Field, std::vector<Problem>> of_fields;
   std::vector<Problem> others;
   for (const Problem& problem : problems) {
     const Field field = field_of(problem.where, Field::WhatIf);
-    if (problems_[static_cast<std::size_t>(field)] == nullptr) {
+    if (problems_[field] == nullptr) {
       others.push_back(problem);
       continue;
     }
-    of_fields[static_cast<std::size_t>(field)].push_back(problem);
+    of_fields[field].push_back(problem);
   }
-  for (std::size_t i = 0; i < of_fields.size(); ++i) {
-    const auto field = static_cast<Field>(i);
-    show_problem(field, problems_text(of_fields[i], field != Field::Constraints));
-  }
+  for (const Field field : enumerators<Field>())
+    show_problem(field, problems_text(of_fields[field], field != Field::Constraints));
   return others;
 }
 
 void ScenarioView::show_problem(Field field, const QString& text) {
-  QLabel* label = problems_[static_cast<std::size_t>(field)];
+  QLabel* label = problems_[field];
   if (label == nullptr) return;  // What-ifs cannot be wrong.
   label->setText(text.isEmpty() ? QString() : u"⚠ "_s + text);
   label->setVisible(!text.isEmpty());
@@ -246,10 +244,9 @@ TextTable ScenarioView::table() const {
           ? u"95 % sure to fit"_s
           : QString::number(choice.max_memory_gb, 'f', QLocale::FloatingPointShortest));
   add(Field::Constraints, to_qstring(choice.constraints));
-  for (std::size_t i = 0; i < choice.what_if.size(); ++i) {
-    table.rows.push_back(
-        {u"What if: %1 (%)"_s.arg(what_if_title(static_cast<planner::Resource>(i))),
-         QString::number(choice.what_if[i])});
+  for (const planner::Resource resource : enumerators<planner::Resource>()) {
+    table.rows.push_back({u"What if: %1 (%)"_s.arg(what_if_title(resource)),
+                          QString::number(choice.what_if[resource])});
   }
   return table;
 }

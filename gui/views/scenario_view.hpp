@@ -101,9 +101,9 @@ class ScenarioView : public View {
   std::string own_stack_;
   GigabyteSpinBox* memory_ = nullptr;
   QLineEdit* constraints_ = nullptr;
-  std::array<QSpinBox*, kResources> what_ifs_{};
-  std::array<QLabel*, kResources> what_if_titles_{};
-  std::array<QLabel*, kFields> problems_{};
+  EnumArray<planner::Resource, QSpinBox*> what_ifs_{};
+  EnumArray<planner::Resource, QLabel*> what_if_titles_{};
+  EnumArray<Field, QLabel*> problems_{};
   QLabel* origin_ = nullptr;
   QLabel* model_facts_ = nullptr;
   QLabel* cluster_facts_ = nullptr;

@@ -110,7 +110,7 @@ QWidget* SweepView::create_controls() {
   plan_->addItem(tr("the chosen plan"));
   plan_->setCurrentIndex(static_cast<int>(SweepPlan::Chosen));
   figure_ = named<QComboBox>(u"sweep_figure"_s);
-  for (int i = 0; i < kSweepFigures; ++i) figure_->addItem(title_of(static_cast<SweepFigure>(i)));
+  for (const SweepFigure figure : enumerators<SweepFigure>()) figure_->addItem(title_of(figure));
   figure_->setCurrentIndex(static_cast<int>(SweepFigure::TokensPerSecondPerGpu));
   for (QComboBox* box : {axis_, plan_, figure_}) leave_wheel_to_scrolling(*box);
   progress_ = new QProgressBar;
@@ -250,9 +250,8 @@ void SweepView::take(const Sweep& sweep) {
 }
 
 void SweepView::show_obstacle() {
-  empty_->show_hint(
-      to_qstring(planner::lacking_link_text(sweep_.axis, swept_->scenario.cluster))
-          .toHtmlEscaped());
+  empty_->show_hint(to_qstring(planner::lacking_link_text(sweep_.axis, swept_->scenario.cluster))
+                        .toHtmlEscaped());
   reason_->clear();
   rebuild();
   end();

@@ -87,8 +87,8 @@ void FilePresenter::reload() {
 }
 
 void FilePresenter::reload_with_others(const QString& path) {
-  for (std::size_t kind = 0; kind < kOpenedKinds; ++kind) {
-    const QStringList& paths = parts_.opened->of(static_cast<OpenedKind>(kind));
+  for (const OpenedKind kind : enumerators<OpenedKind>()) {
+    const QStringList& paths = parts_.opened->of(kind);
     if (paths.contains(path)) reader_.read({paths, true});
   }
 }

@@ -45,7 +45,7 @@ OpenedFiles::OpenedFiles(QObject* parent) : QObject(parent) {
 }
 
 void OpenedFiles::set(OpenedKind kind, const QStringList& paths) {
-  QStringList& own = paths_[static_cast<std::size_t>(kind)];
+  QStringList& own = paths_[kind];
   QStringList absolute;
   for (const QString& path : paths) absolute.append(QFileInfo(path).absoluteFilePath());
   if (own.isEmpty() && absolute.isEmpty()) return;

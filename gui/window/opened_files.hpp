@@ -5,10 +5,11 @@
 #include <QObject>
 #include <QStringList>
 #include <QTimer>
-#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
+
+#include "core/base/enum_names.hpp"
 
 class QSettings;
 
@@ -31,7 +32,6 @@ class RecentFiles {
 
 // Files of a kind take the place of others of that kind. Parts are the files that the scenario names.
 enum class OpenedKind : std::uint8_t { Plans, Timelines, Runs, Parts };
-inline constexpr std::size_t kOpenedKinds = 4;
 
 class OpenedFiles : public QObject {
   Q_OBJECT
@@ -40,7 +40,7 @@ class OpenedFiles : public QObject {
   explicit OpenedFiles(QObject* parent);
 
   void set(OpenedKind kind, const QStringList& paths);
-  const QStringList& of(OpenedKind kind) const { return paths_[static_cast<std::size_t>(kind)]; }
+  const QStringList& of(OpenedKind kind) const { return paths_[kind]; }
   QStringList paths() const;
 
   // Saves all but the parts, which the scenario names itself, and `more`, the files that are being
@@ -59,7 +59,7 @@ class OpenedFiles : public QObject {
   void watch();
   void report_changes();
 
-  std::array<QStringList, kOpenedKinds> paths_;
+  EnumArray<OpenedKind, QStringList> paths_;
   QFileSystemWatcher watcher_;
   QTimer pause_;
   QStringList touched_;

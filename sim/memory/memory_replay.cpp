@@ -76,24 +76,21 @@ bool uses(Group group, const Plan& plan, const ModelSpec& model) {
 
 double communicators(const Plan& plan, const ModelSpec& model) {
   double count = 0.0;
-  for (int i = 0; i < kGroups; ++i) {
-    const auto group = static_cast<Group>(i);
+  for (const Group group : enumerators<Group>())
     if (group_size(group, plan) > 1 && uses(group, plan, model)) count += 1.0;
-  }
   return count;
 }
 
 double communicators(const Program& program) {
-  std::array<bool, kGroups> used{};
+  EnumArray<Group, bool> used{};
   for (const Block& block : program.blocks) {
     for (const Op& op : block.ops) {
-      if (const auto* work = std::get_if<CommunicationWork>(&op.work))
-        used[static_cast<std::size_t>(work->group)] = true;
+      if (const auto* work = std::get_if<CommunicationWork>(&op.work)) used[work->group] = true;
     }
   }
   double count = 0.0;
-  for (std::size_t i = 0; i < used.size(); ++i)
-    if (used[i] && group_size(static_cast<Group>(i), program.plan) > 1) count += 1.0;
+  for (const Group group : enumerators<Group>())
+    if (used[group] && group_size(group, program.plan) > 1) count += 1.0;
   return count;
 }
 

@@ -132,7 +132,7 @@ class CostBuilder {
       }
       return finish[i];
     };
-    std::array<bool, kStreams> used{};
+    EnumArray<Stream, bool> used{};
     // The host is as far ahead as it likes, until it waits for a kernel.
     double host = kBefore;
     double computed = 0.0;
@@ -142,7 +142,7 @@ class CostBuilder {
       host += launches[i].before;
       OpStart start{std::max(host, kernel || (i == 0 && !may_run_before(op)) ? computed : kBefore)};
       for (const std::uint16_t on : op.waits) start.wait_for(finish_of(on), on);
-      bool& stream_is_used = used[static_cast<std::size_t>(op.stream)];
+      bool& stream_is_used = used[op.stream];
       if (kernel) {
         finish[i] = computed = device.run_kernel(start.ready, prices[i].value());
       } else if (start.ready == kBefore && !stream_is_used) {

@@ -36,12 +36,11 @@ void MessageTimes::use_groups_of(const Plan& plan) {
   if (!alike) known_.fill({});
   placements_ = {};
   plan_ = plan;
-  for (int group = 0; group < kGroups; ++group)
-    alone_[static_cast<std::size_t>(group)] = group_size(static_cast<Group>(group), plan) == 1;
+  for (const Group group : enumerators<Group>()) alone_[group] = group_size(group, plan) == 1;
 }
 
 double MessageTimes::of(OpKind kind, Group group, double bytes) {
-  if (bytes <= 0.0 || alone_[static_cast<std::size_t>(group)]) return 0.0;
+  if (bytes <= 0.0 || alone_[group]) return 0.0;
   Message& known = known_[place_of(kind, group, bytes) % known_.size()];
   if (known.bytes != bytes || known.kind != kind || known.group != group ||
       known.shard_group != plan_->shard_group)
@@ -50,7 +49,7 @@ double MessageTimes::of(OpKind kind, Group group, double bytes) {
 }
 
 double MessageTimes::price(OpKind kind, Group group, double bytes) {
-  std::optional<GroupPlacement>& placement = placements_[static_cast<std::size_t>(group)];
+  std::optional<GroupPlacement>& placement = placements_[group];
   if (!placement) placement = place(group, *plan_, cluster_);
   return collective_time(kind, Bytes(bytes), *placement, cluster_, stack_).value();
 }

@@ -45,8 +45,8 @@ class MessageTimes {
   const StackSpec& stack_;
   std::optional<Plan> plan_;
   // True for groups of one member.
-  std::array<bool, kGroups> alone_{};
-  std::array<std::optional<GroupPlacement>, kGroups> placements_;
+  EnumArray<Group, bool> alone_{};
+  EnumArray<Group, std::optional<GroupPlacement>> placements_;
   // Messages by a hash of their kind, group and bytes; each place holds the last one that fell to
   // it.
   std::array<Message, 256> known_{};

@@ -47,8 +47,8 @@ NodeLinks::NodeLinks(const Plan& plan, const ClusterSpec& cluster,
       nic_(cluster.node.nic.bandwidth * cluster.node.nic.efficiency) {
   const auto [nodes, nics] = count_nics(plan, cluster);
   ports_ = std::min(nics, domain_);
-  for (int group = 0; group < kGroups; ++group) {
-    placements_.push_back(place(static_cast<Group>(group), plan, cluster));
+  for (const Group group : enumerators<Group>()) {
+    placements_.push_back(place(group, plan, cluster));
     const CollectivePath path = path_of(placements_.back(), cluster);
     passing_.push_back(path.remote / path.per_node);
   }

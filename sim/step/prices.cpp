@@ -83,9 +83,7 @@ Pricer::Pricer(const Plan& plan, const ClusterSpec& cluster, const StackSpec& st
       stack_(stack),
       slowest_(slowest_device_factor(cluster.accelerator, plan.world_size())),
       sharers_(cluster.ranks_per_node(plan.world_size())) {
-  for (int group = 0; group < kGroups; ++group) {
-    placements_.push_back(place(static_cast<Group>(group), plan, cluster));
-  }
+  for (const Group group : enumerators<Group>()) placements_.push_back(place(group, plan, cluster));
 }
 
 KernelCost Pricer::kernel(const Op& op) const {

@@ -153,9 +153,8 @@ std::optional<StepResult> simulate_step(const Scenario& scenario, const std::sto
   return step_result(scenario, program, prices, whole);
 }
 
-std::array<StreamUse, kStreams> stream_uses(const std::array<Seconds, kStreams>& busy,
-                                            Seconds step) {
-  std::array<StreamUse, kStreams> uses;
+EnumArray<Stream, StreamUse> stream_uses(const std::array<Seconds, kStreams>& busy, Seconds step) {
+  EnumArray<Stream, StreamUse> uses;
   for (std::size_t i = 0; i < uses.size(); ++i) uses[i] = {busy[i], step - busy[i]};
   return uses;
 }

@@ -38,8 +38,7 @@ StepResult step_result(const Scenario& scenario, const ShortStep& step, const Pr
                        FoldedReplay replay);
 
 // The use of each stream: it is busy for its time of `busy` and idle for the rest of the step.
-std::array<StreamUse, kStreams> stream_uses(const std::array<Seconds, kStreams>& busy,
-                                            Seconds step);
+EnumArray<Stream, StreamUse> stream_uses(const std::array<Seconds, kStreams>& busy, Seconds step);
 
 // Makes the stage whose compute stream is busiest that of the report, by the stages' times.
 void set_bottleneck(const Program& program, const Prices& prices, StepResult& result);

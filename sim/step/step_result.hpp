@@ -88,7 +88,7 @@ struct StreamUse {
 
 struct StageResult {
   TimeBreakdown time;
-  std::array<StreamUse, kStreams> streams{};
+  EnumArray<Stream, StreamUse> streams{};
   MemoryPeak memory;
 };
 

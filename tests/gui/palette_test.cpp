@@ -17,8 +17,8 @@ TEST(Palette, EveryRoleHasAColourOfItsOwn) {
   for (const auto& palette : {light_palette(), dark_palette()}) {
     const Colours colours = colours_for(palette);
     std::set<QRgb> seen;
-    for (const Role role : all_roles()) seen.insert(colours.of(role).rgb());
-    EXPECT_EQ(seen.size(), kRoles);
+    for (const Role role : enumerators<Role>()) seen.insert(colours.of(role).rgb());
+    EXPECT_EQ(seen.size(), kEnumCount<Role>);
   }
 }
 

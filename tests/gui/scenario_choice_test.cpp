@@ -55,7 +55,7 @@ TEST(ScenarioChoice, AProblemOfThePlannerFindsItsField) {
 TEST(ScenarioChoice, WhatIfsAndPartsChangeTheCluster) {
   ScenarioChoice choice;
   const ClusterSpec before = load_cluster_of(choice);
-  choice.what_if[static_cast<std::size_t>(planner::Resource::ScaleOutBandwidth)] = 200;
+  choice.what_if[planner::Resource::ScaleOutBandwidth] = 200;
   choice.accelerator = "h200";
   const ClusterSpec after = load_cluster_of(choice);
   EXPECT_DOUBLE_EQ(after.node.nic.bandwidth.value(), 2.0 * before.node.nic.bandwidth.value());
@@ -96,7 +96,7 @@ TEST(ScenarioChoice, TakesNothingFromASessionThatTheFieldsCannotShow) {
         {"max_memory_gb", "max_memory", "-1e300"},
         {"max_memory_gb", "max_memory", "1000000.5"},
         {"max_memory_gb", "max_memory", R"("60")"},
-        {"what_if", "what_if", "[4294967396, 100, 100, 100, 100, 100, 100, 100]"},
+        {"what_if", "what_if", "[4294967396, 100, 100, 100, 100, 100, 100, 100, 100, 100]"},
         {"constraints", "constraints", R"("tp=8\u0000")"}}) {
     nlohmann::json document = to_json(small_choice());
     document[key] = nlohmann::json::parse(value);
@@ -236,8 +236,8 @@ TEST(ScenarioTips, NameTheSourceOfWhatAChoiceStandsFor) {
   }
   EXPECT_TRUE(tip_of(Field::Model, choice, parts).contains(to_qstring(parts.model->source)));
   EXPECT_TRUE(tip_of(Field::Precision, choice, parts).contains(u"989 TFLOP/s"_s));
-  for (int i = 0; i < kResources; ++i) {
-    const QString tip = tip_of(static_cast<planner::Resource>(i), parts);
+  for (const planner::Resource resource : enumerators<planner::Resource>()) {
+    const QString tip = tip_of(resource, parts);
     EXPECT_TRUE(tip.contains(u"100 % is"_s) && names_source(tip)) << qPrintable(tip);
   }
 }

@@ -260,7 +260,7 @@ TEST_F(ScenarioViewTest, TheScenariosDataHaveEveryField) {
   const TextTable table = qobject_cast<View*>(window_.view(u"scenario"_s))->table();
   QStringList values;
   for (const QStringList& row : table.rows) values.append(row.last());
-  EXPECT_EQ(table.rows.size(), static_cast<std::size_t>(kFields - 1 + kResources));
+  EXPECT_EQ(table.rows.size(), kEnumCount<Field> - 1 + kEnumCount<planner::Resource>);
   EXPECT_TRUE(values.contains(u"h200"_s));
   EXPECT_TRUE(values.contains(u"150"_s));
 }

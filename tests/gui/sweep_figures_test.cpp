@@ -20,11 +20,11 @@ Sweep chosen_plan_along(SweepAxis axis) {
 }
 
 TEST(SweepFigures, TheIntervalHoldsThePrediction) {
-  for (int i = 0; i < kSweepFigures; ++i) {
-    const SweepValue value = value_of(static_cast<SweepFigure>(i), small_set()->plans.front(),
-                                      validation::PredictionClass());
-    EXPECT_LE(value.low, value.value) << i;
-    EXPECT_GE(value.high, value.value) << i;
+  for (const SweepFigure figure : enumerators<SweepFigure>()) {
+    const SweepValue value =
+        value_of(figure, small_set()->plans.front(), validation::PredictionClass());
+    EXPECT_LE(value.low, value.value) << qPrintable(title_of(figure));
+    EXPECT_GE(value.high, value.value) << qPrintable(title_of(figure));
   }
 }
 
@@ -43,11 +43,11 @@ TEST(SweepFigures, TheIntervalIsWiderOnAGenericStack) {
 
 // A band around a figure whose error nobody measured would be made up.
 TEST(SweepFigures, OnlyFiguresThatDependOnTheStepTimeHaveAnInterval) {
-  for (int i = 0; i < kSweepFigures; ++i) {
-    const auto figure = static_cast<SweepFigure>(i);
+  for (const SweepFigure figure : enumerators<SweepFigure>()) {
     const SweepValue value =
         value_of(figure, small_set()->plans.front(), validation::PredictionClass());
-    EXPECT_EQ(value.high > value.low, has_interval(figure) && value.value > 0.0) << i;
+    EXPECT_EQ(value.high > value.low, has_interval(figure) && value.value > 0.0)
+        << qPrintable(title_of(figure));
   }
   EXPECT_FALSE(has_interval(SweepFigure::Memory));
   EXPECT_FALSE(knee_is_of(SweepAxis::GlobalBatch, SweepFigure::Memory));

@@ -18,7 +18,7 @@ std::vector<RowSpan> any_spans(int most) {
     time += *rc::gen::inRange(0, 3) * 1e-6 * *rc::gen::inRange(0, 100);
     const double length = std::pow(10.0, -*rc::gen::inRange(3, 10)) * *rc::gen::inRange(0, 10);
     spans.push_back({time, time + length, static_cast<std::uint32_t>(i),
-                     static_cast<Role>(*rc::gen::inRange(0, kRoles))});
+                     static_cast<Role>(*rc::gen::inRange<std::size_t>(0, kEnumCount<Role>))});
     time += length;
   }
   return spans;
@@ -32,8 +32,7 @@ TEST(SpanRow, PyramidConservesBusyTimeOfEachRole) {
   EXPECT_TRUE(rc::check([] {
     const std::vector<RowSpan> spans = any_spans(600);
     RoleTimes expected{};
-    for (const RowSpan& span : spans)
-      expected[static_cast<std::size_t>(span.role)] += span.end - span.start;
+    for (const RowSpan& span : spans) expected[span.role] += span.end - span.start;
     const RoleTimes busy = SpanRow(spans).busy();
     for (std::size_t role = 0; role < busy.size(); ++role)
       RC_ASSERT(std::abs(busy[role] - expected[role]) <= 1e-12 + 1e-9 * expected[role]);

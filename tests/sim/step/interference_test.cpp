@@ -45,7 +45,7 @@ RC_GTEST_PROP(Interference, CostsAtMostItsShareOfTheStep, ()) {
     RC_ASSERT(without.stages[s].time.interference == Seconds());
     RC_ASSERT(kernels(time) == kernels(without.stages[s].time));
     RC_ASSERT(std::abs(time.total() / with.step - 1.0) < kRounding);
-    const StreamUse& compute = with.stages[s].streams[static_cast<std::size_t>(Stream::Compute)];
+    const StreamUse& compute = with.stages[s].streams[Stream::Compute];
     RC_ASSERT(std::abs((compute.busy - kernels(time) - time.interference) / with.step) < kRounding);
   }
 }

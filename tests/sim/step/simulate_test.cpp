@@ -127,7 +127,7 @@ TEST(InputGradients, ReducedAfterTheWeightGradientsAreExposed) {
   EXPECT_LT(exposed(after), 2.5 * exposed(beside));
   EXPECT_GT(after.step, beside.step);
   const auto busy = [](const StepResult& result) {
-    return result.stages[0].streams[static_cast<std::size_t>(Stream::TensorParallel)].busy.value();
+    return result.stages[0].streams[Stream::TensorParallel].busy.value();
   };
   EXPECT_DOUBLE_EQ(busy(after), busy(beside));
 }
@@ -139,7 +139,7 @@ TEST(ScatteredMessages, TakeOnlyAShareOfTheTimeOfWholeOnes) {
   const StepResult whole = simulate_step(scenario);
   EXPECT_LT(parts.step, whole.step);
   const auto sending = [](const StepResult& result) {
-    return result.stages[0].streams[static_cast<std::size_t>(Stream::SendActivation)].busy.value();
+    return result.stages[0].streams[Stream::SendActivation].busy.value();
   };
   EXPECT_LT(sending(parts), sending(whole) / 2.0);
   EXPECT_GT(sending(parts), sending(whole) / 8.0);
