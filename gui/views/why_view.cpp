@@ -273,8 +273,7 @@ TextTable WhyView::table() const {
   const sim::StepResult& result = set->plans[*chosen].result;
   const auto add = [&](const QString& of, const QString& part, double value, const char* unit,
                        double share) {
-    table.rows.push_back({of, part, QString::number(value, 'g', 9), to_qstring(unit),
-                          QString::number(share, 'g', 6)});
+    table.rows.push_back({of, part, exact_text(value), to_qstring(unit), exact_text(share)});
   };
   for (const TimePart& part : time_parts(result.time()))
     add(tr("step"), part.title, part.time.value(), "s", part.time / result.step);
