@@ -268,7 +268,9 @@ Evaluation evaluate_cut(const PlanRequest& request, const std::vector<Plan>& cut
 Evaluation evaluate_space(const PlanRequest& request, const std::vector<Plan>& cuts,
                           const std::function<bool(const Evaluation& of_cut)>& enough) {
   std::vector<Evaluation> of_cut(cuts.size());
-  tbb::enumerable_thread_specific<sim::ScheduleProfiles> profiles;
+  const auto store = std::make_shared<sim::ScheduleProfileStore>();
+  tbb::enumerable_thread_specific<sim::ScheduleProfiles> profiles(
+      [&store] { return sim::ScheduleProfiles(store); });
   std::atomic<bool> stopped = false;
   tbb::parallel_for(std::size_t{0}, cuts.size(), [&](std::size_t cut) {
     if (stopped || request.stop.stop_requested()) return;

@@ -73,7 +73,7 @@ void StageWriter::flush_bucket(const Slot& slot) {
 
 // The ops that a reduction of reduced gradients waits for. FSDP's are made on the stream of its
 // gathers.
-std::vector<std::uint32_t> StageWriter::reduced_ends() const {
+std::vector<std::uint32_t> StageWriter::reduced_ends() {
   std::vector<std::uint32_t> ops = ends();
   if (sharded_ && last_reduce_ > 0) ops.push_back(last_reduce_ - 1);
   return ops;

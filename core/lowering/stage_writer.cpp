@@ -178,12 +178,23 @@ RankProgram StageWriter::write() {
          gradient_placeholders(largest_layer, in_.blocks.embedding_parameters.dense,
                                ends_of_model_.head, in_.plan)});
   }
+  const std::vector<Slot>& slots = in_.schedule.stages[static_cast<std::size_t>(stage_)];
+  reserve_calls(slots);
   gather_beside_first_forward();
-  for (const Slot& slot : in_.schedule.stages[static_cast<std::size_t>(stage_)]) write_slot(slot);
+  for (const Slot& slot : slots) write_slot(slot);
   rank_.slot_calls.push_back(static_cast<std::uint32_t>(rank_.calls.size()));
   write_optimizer();
   gather_after_optimizer();
   return std::move(rank_);
+}
+
+// Room for about as many calls and waits as the slots write.
+void StageWriter::reserve_calls(const std::vector<Slot>& slots) {
+  std::size_t calls = 0;
+  for (const Slot& slot : slots) calls += parts_of(slot.chunk).size() + 2;
+  rank_.slot_calls.reserve(slots.size() + 1);
+  rank_.calls.reserve(calls + calls / 8);
+  rank_.waits.reserve(calls + calls / 8);
 }
 
 void StageWriter::write_slot(const Slot& slot) {
@@ -250,10 +261,10 @@ const StageWriter::BorderOps& StageWriter::border_ops_of(BlockId block) {
   return *border;
 }
 
-std::vector<std::uint32_t> StageWriter::ends() const {
-  std::vector<std::uint32_t> ops;
-  for (const Exit& exit : exits_) ops.push_back(exit.op);
-  return ops;
+const std::vector<std::uint32_t>& StageWriter::ends() {
+  ends_.clear();
+  for (const Exit& exit : exits_) ends_.push_back(exit.op);
+  return ends_;
 }
 
 void StageWriter::call_part(BlockId block, std::int32_t layer, const Slot& slot) {

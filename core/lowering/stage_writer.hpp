@@ -40,6 +40,7 @@ class StageWriter {
   // Writes the calls of one slot as walk_slot() comes to them.
   class SlotCalls;
 
+  void reserve_calls(const std::vector<Slot>& slots);
   void write_slot(const Slot& slot);
   // The parts of a chunk in forward order.
   const std::vector<Part>& parts_of(std::int32_t chunk) const {
@@ -61,8 +62,8 @@ class StageWriter {
   const std::vector<Op>& open_call(BlockId block, std::int32_t layer, const Slot& slot);
   void wait_for(std::uint32_t on) { pending_.push_back(on); }
   // The ops that everything after the last part's call waits for.
-  std::vector<std::uint32_t> ends() const;
-  std::vector<std::uint32_t> reduced_ends() const;
+  const std::vector<std::uint32_t>& ends();
+  std::vector<std::uint32_t> reduced_ends();
   // The ops at a block's borders, by which it follows the one before it and is followed by the
   // next.
   struct BorderOps {
@@ -120,6 +121,8 @@ class StageWriter {
     Stream stream = Stream::Compute;
   };
   std::vector<Exit> exits_;
+  // The value of ends().
+  std::vector<std::uint32_t> ends_;
 
   ModelEnds ends_of_model_;
   // True if the output head's part holds a copy of the embedding, too.

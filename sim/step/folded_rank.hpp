@@ -1,11 +1,15 @@
-// The progress of the folded replay on one rank.
+// The progress of the folded replay on one rank, and the rules of the rank itself: when its ops start
+// and end, as far as no other stage takes part.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "core/program/program.hpp"
+#include "sim/step/flat_program.hpp"
 #include "sim/step/gap_blame.hpp"
 #include "sim/step/shared_device.hpp"
 #include "sim/step/step_result.hpp"
@@ -24,9 +28,18 @@ struct PostedReceive {
   double host = 0.0;
 };
 
+// When an op of a rank may start.
+struct RankStart : OpStart {
+  // The time from which the op's stream is free.
+  double free = 0.0;
+  // A collective, not settled yet, that a queued one waits for too.
+  std::uint32_t after = kNoOp;
+};
+
 // The representative of a stage.
 struct FoldedRank {
-  std::vector<OpTime> ops;
+  // The caller keeps their memory.
+  std::span<OpTime> ops;
   std::array<double, kStreams> stream_free{};
   // The op of each stream that finished last.
   std::array<std::uint32_t, kStreams> stream_last;
@@ -54,10 +67,40 @@ struct FoldedRank {
   std::size_t led_by_host = 0;
   std::vector<PostedReceive> posted;
 
-  explicit FoldedRank(const Contention& contention) : device(contention) {
+  FoldedRank(std::span<OpTime> times, const Contention& contention, bool keeps_interference)
+      : ops(times), device(contention), interference(keeps_interference ? times.size() : 0) {
     stream_last.fill(kNoOp);
     stream_pending.fill(kNoOp);
   }
+
+  // Finds when the op at hand, of call `of`, may start; false if it depends on something that has not been replayed
+  // yet. It writes to `start`, since returning a value copies what has just been written in parts,
+  // which costs a third of the replay.
+  bool find_start(const FlatProgram& flat, const Call& of, const FlatOp& at_hand,
+                  std::span<const Wait> waits, RankStart& start);
+
+  // The host issues the op; returns when.
+  double issue(const FlatOp& at_hand, std::uint32_t number, const RankStart& start);
+  void record(const FlatOp& at_hand, std::uint32_t number, std::uint32_t cause);
+
+  // Runs an op that no other stage takes part in, or queues it.
+  void run(const FlatOp& at_hand, std::uint32_t number, const RankStart& start);
+
+  // Lets the host go on after a receive that it waits for; false if its end is not known yet.
+  bool resume_host(std::uint32_t number);
+
+  void finish_op(std::uint32_t number, double finish);
+  void settle_all();
+
+ private:
+  bool wait_for(std::uint32_t on, bool queued, RankStart& start);
+  void queue(const FlatOp& at_hand, std::uint32_t number, const RankStart& start);
+  void run_now(const FlatOp& at_hand, std::uint32_t number, const RankStart& start);
+  double finish_of_kernel(const FlatOp& op, std::uint32_t number, double start);
+  void settle_collective(std::uint32_t number);
+  void settle_collectives(Stream stream);
+  void take_ended();
+  bool settle_stream(std::size_t stream);
 };
 
 }  // namespace shardwright::sim

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "sim/step/block_trace.hpp"
 #include "sim/step/flat_program.hpp"
 #include "sim/step/folded_rank.hpp"
 #include "sim/step/message_channel.hpp"
@@ -29,18 +30,54 @@ struct Gathering {
   std::vector<RendezvousEnd> members;
 };
 
+std::size_t count_ops(const Program& program) {
+  std::size_t ops = 0;
+  for (const RankProgram& stage : program.stages) ops += stage.ops;
+  return ops;
+}
+
+// The times of all ops of a replay. The next replay of the thread takes their memory over: for the
+// system to hand it out anew takes a large part of a replay.
+class TimesOfReplay {
+ public:
+  explicit TimesOfReplay(std::size_t ops) : times_(std::exchange(spare(), {})) {
+    times_.assign(ops, OpTime());
+  }
+  ~TimesOfReplay() {
+    if (times_.capacity() <= kMostSpare) spare() = std::move(times_);
+  }
+  TimesOfReplay(const TimesOfReplay&) = delete;
+  TimesOfReplay& operator=(const TimesOfReplay&) = delete;
+
+  std::span<OpTime> all() { return times_; }
+
+ private:
+  // 24 MB.
+  static constexpr std::size_t kMostSpare = 1'000'000;
+
+  static std::vector<OpTime>& spare() {
+    thread_local std::vector<OpTime> times;
+    return times;
+  }
+
+  std::vector<OpTime> times_;
+};
+
 class Replay {
  public:
   Replay(const Program& program, const Prices& prices, const ReplayOptions& options)
       : program_(program),
         options_(options),
         flat_(flatten(program, prices)),
-        ranks_(program.stages.size(), FoldedRank(prices.contention)) {
-    for (std::size_t s = 0; s < ranks_.size(); ++s) {
-      ranks_[s].ops.resize(program.stages[s].ops);
-      if (options.keep_finish_times) ranks_[s].interference.resize(program.stages[s].ops);
-    }
+        traces_(flat_, prices.contention),
+        times_(count_ops(program)) {
     const auto stages = program.stages.size();
+    ranks_.reserve(stages);
+    std::span<OpTime> times = times_.all();
+    for (const RankProgram& stage : program.stages) {
+      ranks_.emplace_back(times.first(stage.ops), prices.contention, options.keep_finish_times);
+      times = times.subspan(stage.ops);
+    }
     channels_.resize(2 * stages * stages);
   }
 
@@ -75,6 +112,10 @@ class Replay {
       const Call& call = program.calls[rank.call];
       const std::vector<FlatOp>& ops = flat_.ops[call.block];
       const std::span<const Wait> waits = program.waits_of(rank.call);
+      if (may_run_whole(s, rank) && run_whole(rank, call, waits)) {
+        moved = true;
+        rank.op = ops.size();
+      }
       for (; rank.op < ops.size(); ++rank.op) {
         if (waits_for_message(ops[rank.op]))
           moved = post_held(s, rank, call, ops[rank.op]) || moved;
@@ -88,6 +129,25 @@ class Replay {
       if (is_stopped()) return false;
     }
     return moved;
+  }
+
+  // True at the beginning of a call, unless it is one whose first op ends a period.
+  bool may_run_whole(std::int32_t s, const Rank& rank) const {
+    if (rank.op > 0) return false;
+    if (options_.periods.empty()) return true;
+    const StagePeriod& period = options_.periods[static_cast<std::size_t>(s)];
+    return rank.call != period.first && rank.call != period.end;
+  }
+
+  // Replays all ops of a call at once, if nothing outside of its block has a say in them.
+  bool run_whole(Rank& rank, const Call& call, std::span<const Wait> waits) {
+    if (!traces_.has(call.block)) return false;
+    const FlatOp& first = flat_.ops[call.block].front();
+    RankStart start;
+    if (!rank.find_start(flat_, call, first, waits, start)) return false;
+    const bool led = rank.host + first.launch == start.ready;
+    const BlockTrace& trace = traces_.of(call.block, led ? HostPlace::AtFirstOp : HostPlace::Ahead);
+    return trace.repeat(call, waits, start, rank);
   }
 
   void mark_period(std::int32_t s, Rank& rank) const {
@@ -132,77 +192,8 @@ class Replay {
     if (std::exchange(rank.holding, true)) return false;
     const std::uint32_t number = call.first_op + static_cast<std::uint32_t>(rank.op);
     rank.host += op.launch;
-    record(rank.ops[number], op, kNoOp);
+    rank.record(op, number, kNoOp);
     post_message(s, call, op, {s, number, rank.host});
-    return true;
-  }
-
-  // Lets the host go on after the receive; false if its end is not known yet.
-  static bool resume_host(Rank& rank, std::uint32_t number) {
-    const double finish = rank.ops[number].finish;
-    const auto compute = static_cast<std::size_t>(Stream::Compute);
-    if (finish == kUnknownTime || !settle_stream(rank, compute)) return false;
-    rank.host = std::max(finish, rank.stream_free[compute]);
-    rank.holding = false;
-    rank.held_by = number;
-    return true;
-  }
-
-  // Stands for the communication before an op on its stream.
-  static constexpr std::uint32_t kStreamBefore = kNoOp - 1;
-
-  struct Start : OpStart {
-    // The time from which the op's stream is free.
-    double free = 0.0;
-    // A collective, not settled yet, that a queued one waits for too.
-    std::uint32_t after = kNoOp;
-  };
-
-  static bool is_queued(const FlatOp& op) {
-    return op.collective && op.rendezvous == Rendezvous::None;
-  }
-
-  // Takes an op that has to end first into account; false if its end is not known yet. One
-  // collective that another one waits for need not be settled.
-  static bool wait_for(Rank& rank, std::uint32_t on, bool queued, Start& start) {
-    if (rank.ops[on].finish == kUnknownTime && rank.device.is_queued(on)) {
-      if (queued && (start.after == kNoOp || start.after == on)) {
-        start.after = on;
-        return true;
-      }
-      settle_collective(rank, on);
-    }
-    start.OpStart::wait_for(rank.ops[on].finish, on);
-    return rank.ops[on].finish != kUnknownTime;
-  }
-
-  // Finds when the op may start; false if it depends on something that has not been replayed yet.
-  // It writes to `start`, since returning a value copies what has just been written in parts, which
-  // costs a third of the replay.
-  bool find_start(Rank& rank, const Call& call, const FlatOp& op, std::span<const Wait> waits,
-                  Start& start) {
-    const auto stream = static_cast<std::size_t>(op.stream);
-    const bool queued = is_queued(op);
-    if (op.rendezvous != Rendezvous::PointToPoint) {
-      if (!queued) settle_collectives(rank, op.stream);
-      if (!settle_stream(rank, stream)) return false;
-    }
-    const double free = op.rendezvous == Rendezvous::PointToPoint ? 0.0 : rank.stream_free[stream];
-    start = {OpStart::issued(rank.host + op.launch, free, rank.held_by, kStreamBefore), free};
-    for (std::uint32_t i = 0; i < op.waits; ++i) {
-      const std::uint32_t on = call.first_op + flat_.waits[op.first_wait + i];
-      if (!wait_for(rank, on, queued, start)) return false;
-    }
-    const std::uint32_t number = call.first_op + static_cast<std::uint32_t>(rank.op);
-    for (const Wait& wait : waits) {
-      if (wait.op == number && !wait_for(rank, wait.on, queued, start)) return false;
-    }
-    // The op may have been settled meanwhile.
-    if (start.after != kNoOp && rank.ops[start.after].finish != kUnknownTime)
-      wait_for(rank, std::exchange(start.after, kNoOp), queued, start);
-    // The stream is asked last: settling what the op waits for may have ended others of its stream.
-    if (start.cause == kStreamBefore)
-      start.cause = op.stream == Stream::Compute ? kNoOp : rank.stream_last[stream];
     return true;
   }
 
@@ -210,105 +201,19 @@ class Replay {
   bool issue(std::int32_t s, Rank& rank, const Call& call, const FlatOp& op,
              std::span<const Wait> waits) {
     const std::uint32_t number = call.first_op + static_cast<std::uint32_t>(rank.op);
-    if (waits_for_message(op)) return resume_host(rank, number);
-    Start start;
-    if (!find_start(rank, call, op, waits, start)) return false;
-    const double issued = rank.host + op.launch;
-    rank.host = issued + op.further_launch;
-    if (op.kernel) rank.held_by = kNoOp;
-    record(rank.ops[number], op, start.cause);
+    if (waits_for_message(op)) return rank.resume_host(number);
+    RankStart start;
+    if (!rank.find_start(flat_, call, op, waits, start)) return false;
+    const double issued = rank.issue(op, number, start);
     const bool posted = rank.op == 0 && posts_ahead(op) && waits.empty();
     if (posted) return true;
     if (start.ready == issued) rank.led_by_host = rank.call;
     if (op.rendezvous != Rendezvous::None) {
       arrive(s, rank, call, op, number, start.ready);
-    } else if (is_queued(op)) {
-      queue(rank, op, number, start);
     } else {
-      run(rank, op, number, start);
+      rank.run(op, number, start);
     }
     return true;
-  }
-
-  static void queue(Rank& rank, const FlatOp& op, std::uint32_t number, const Start& start) {
-    rank.device.queue(op.stream, {number, start, start.after, op.duration, op.port});
-    take_ended(rank);
-    if (!op.holds_host) return;
-    settle_collective(rank, number);
-    rank.host = rank.ops[number].finish + op.further_launch;
-  }
-
-  static void run(Rank& rank, const FlatOp& op, std::uint32_t number, const Start& start) {
-    if (op.stream == Stream::Compute)
-      explain_gap({start.free, start.ready, start.cause}, rank.ops, rank.time);
-    const double finish =
-        op.kernel ? finish_of_kernel(rank, op, number, start.ready) : start.ready + op.duration;
-    finish_op(rank, number, finish);
-    rank.stream_free[static_cast<std::size_t>(op.stream)] = finish;
-    rank.stream_last[static_cast<std::size_t>(op.stream)] = number;
-    // The host reads what the kernel has written.
-    if (op.holds_host) rank.host = finish + op.further_launch;
-  }
-
-  static double finish_of_kernel(Rank& rank, const FlatOp& op, std::uint32_t number, double start) {
-    const double finish = rank.device.run_kernel(start, op.duration);
-    take_ended(rank);
-    const Seconds cost(finish - (start + op.duration));
-    if (cost == Seconds(0)) return finish;
-    rank.time.interference += cost;
-    rank.busy[static_cast<std::size_t>(Stream::Compute)] += cost.value();
-    if (!rank.interference.empty()) rank.interference[number] = cost;
-    return finish;
-  }
-
-  static void settle_collective(Rank& rank, std::uint32_t number) {
-    rank.device.settle(number);
-    take_ended(rank);
-  }
-
-  // Settles the collectives that the stream has queued, if something else of the stream comes
-  // behind them.
-  static void settle_collectives(Rank& rank, Stream stream) {
-    if (!rank.device.has_queued(stream)) return;
-    rank.device.settle(stream);
-    take_ended(rank);
-  }
-
-  static void take_ended(Rank& rank) {
-    for (const SharedDevice::Ended& ended : rank.device.ended()) {
-      const auto stream = static_cast<std::size_t>(ended.stream);
-      finish_op(rank, ended.op, ended.finish);
-      rank.stream_free[stream] = ended.finish;
-      rank.stream_last[stream] = ended.op;
-      rank.busy[stream] += ended.delay;
-      rank.ops[ended.op].duration += static_cast<float>(ended.delay);
-      rank.ops[ended.op].cause = ended.cause;
-      if (!rank.interference.empty()) rank.interference[ended.op] = Seconds(ended.delay);
-    }
-    rank.device.ended().clear();
-  }
-
-  // Takes over the finish of a collective with other stages that the stream waits behind; false if
-  // it is not known.
-  static bool settle_stream(Rank& rank, std::size_t stream) {
-    std::uint32_t& pending = rank.stream_pending[stream];
-    if (pending == kNoOp) return true;
-    const double finish = rank.ops[pending].finish;
-    if (finish == kUnknownTime) return false;
-    rank.stream_free[stream] = finish;
-    rank.stream_last[stream] = pending;
-    pending = kNoOp;
-    return true;
-  }
-
-  static void record(OpTime& time, const FlatOp& op, std::uint32_t cause) {
-    time.duration = static_cast<float>(op.duration);
-    time.describe(op, cause);
-  }
-
-  static void finish_op(Rank& rank, std::uint32_t number, double finish) {
-    rank.ops[number].finish = finish;
-    rank.last_finish = std::max(rank.last_finish, finish);
   }
 
   void arrive(std::int32_t s, Rank& rank, const Call& call, const FlatOp& op, std::uint32_t number,
@@ -330,7 +235,7 @@ class Replay {
     const double finish = channel.start_at(std::max(end.ready, other->ready)) + op.duration;
     channel.finish(finish);
     for (const RendezvousEnd& each : {end, *other})
-      finish_op(ranks_[static_cast<std::size_t>(each.stage)], each.op, finish);
+      ranks_[static_cast<std::size_t>(each.stage)].finish_op(each.op, finish);
   }
 
   Channel& channel_of(std::int32_t s, const FlatOp& op) {
@@ -359,9 +264,8 @@ class Replay {
     if (members.size() < expected) return;
     double start = 0.0;
     for (const RendezvousEnd& each : members) start = std::max(start, each.ready);
-    for (const RendezvousEnd& each : members) {
-      finish_op(ranks_[static_cast<std::size_t>(each.stage)], each.op, start + op.duration);
-    }
+    for (const RendezvousEnd& each : members)
+      ranks_[static_cast<std::size_t>(each.stage)].finish_op(each.op, start + op.duration);
   }
 
   void add_busy_of(BlockId block, Rank& rank) const {
@@ -442,10 +346,7 @@ class Replay {
 
   FoldedReplay report() {
     FoldedReplay result;
-    for (Rank& rank : ranks_) {
-      rank.device.settle_all();
-      take_ended(rank);
-    }
+    for (Rank& rank : ranks_) rank.settle_all();
     for (std::size_t s = 0; s < ranks_.size(); ++s) {
       result.step = std::max(result.step, Seconds(ranks_[s].last_finish));
       result.deadlocked = result.deadlocked || ranks_[s].call < program_.stages[s].calls.size();
@@ -470,6 +371,8 @@ class Replay {
   const Program& program_;
   const ReplayOptions& options_;
   FlatProgram flat_;
+  BlockTraces traces_;
+  TimesOfReplay times_;
   std::vector<Rank> ranks_;
   // Channels by the data that they carry, sender and receiver.
   std::vector<Channel> channels_;

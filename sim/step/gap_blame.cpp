@@ -16,7 +16,7 @@ Axis exposed_axis(const OpTime& op) {
 
 }  // namespace
 
-void explain_gap(const Gap& gap, const std::vector<OpTime>& ops, TimeBreakdown& time) {
+void explain_gap(const Gap& gap, std::span<const OpTime> ops, TimeBreakdown& time) {
   double left = gap.start - gap.free;
   if (left <= 0.0) return;
   // The host may itself have waited for the cause.

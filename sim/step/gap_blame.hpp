@@ -3,7 +3,7 @@
 
 #include <cstdint>
 #include <limits>
-#include <vector>
+#include <span>
 
 #include "core/program/op_start.hpp"
 #include "sim/step/flat_program.hpp"
@@ -49,7 +49,7 @@ struct Gap {
 
 // A collective that something waits for may itself have waited for a message, so the blame goes
 // back along the causes. `ops` by op number.
-void explain_gap(const Gap& gap, const std::vector<OpTime>& ops, TimeBreakdown& time);
+void explain_gap(const Gap& gap, std::span<const OpTime> ops, TimeBreakdown& time);
 
 // Explains the time after a rank's last kernel, which ends at `computed`: it waits for its own last
 // gather, which ends at `gathered`, or for other stages until the end of the step.

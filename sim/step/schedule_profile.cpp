@@ -7,7 +7,9 @@ namespace {
 
 // `a` holds as much as `b` or more, of every chunk.
 bool covers(const HeldActivations& a, const HeldActivations& b) {
-  if (a.slot != b.slot || a.chunk != b.chunk) return false;
+  if (a.slot != b.slot || a.chunk != b.chunk || a.all_forwarded < b.all_forwarded ||
+      a.all_half_done < b.all_half_done)
+    return false;
   for (std::size_t i = 0; i < a.forwarded.size(); ++i) {
     if (a.forwarded[i] < b.forwarded[i] || a.half_done[i] < b.half_done[i]) return false;
   }
@@ -155,17 +157,20 @@ ScheduleProfile profile_schedule(const PipelineSchedule& schedule) {
   return profile;
 }
 
-const ScheduleProfile& ScheduleProfiles::of(ScheduleKind kind, const ScheduleShape& shape) {
+const ScheduleProfile& ScheduleProfileStore::of(ScheduleKind kind, const ScheduleShape& shape) {
   ScheduleShape written = shape;
   written.microbatches = representative_microbatches(kind, shape);
-  std::unique_ptr<ScheduleProfile>& profile =
-      profiles_[{kind, written.stages, written.chunks, written.microbatches}];
-  if (!profile) {
-    profile = std::make_unique<ScheduleProfile>(profile_schedule(make_schedule(kind, written)));
-    profile->kind = kind;
-    profile->shape = written;
+  Entry* entry = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    entry = &entries_[{kind, written.stages, written.chunks, written.microbatches}];
   }
-  return *profile;
+  std::call_once(entry->written, [&] {
+    entry->profile = profile_schedule(make_schedule(kind, written));
+    entry->profile.kind = kind;
+    entry->profile.shape = written;
+  });
+  return entry->profile;
 }
 
 const SchedulePath& ScheduleProfiles::path(const ScheduleProfile& profile,

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/schedule/pipeline_schedule.hpp"
@@ -79,17 +81,40 @@ struct ScheduleProfile {
 ScheduleProfile profile_schedule(const PipelineSchedule& schedule);
 
 // Profiles by shape. They do not change any more from some number of microbatches on, so few
-// schedules are ever written. Not for use by several threads at once.
+// schedules are ever written.
+class ScheduleProfileStore {
+ public:
+  // May be called by several threads at once.
+  const ScheduleProfile& of(ScheduleKind kind, const ScheduleShape& shape);
+
+ private:
+  using Key = std::tuple<ScheduleKind, std::int64_t, std::int64_t, std::int64_t>;
+  struct Entry {
+    std::once_flag written;
+    ScheduleProfile profile;
+  };
+
+  std::mutex mutex_;
+  // Entries stay where they are.
+  std::map<Key, Entry> entries_;
+};
+
+// Profiles and paths for one thread; threads may share a store.
 class ScheduleProfiles {
  public:
-  const ScheduleProfile& of(ScheduleKind kind, const ScheduleShape& shape);
+  explicit ScheduleProfiles(
+      std::shared_ptr<ScheduleProfileStore> store = std::make_shared<ScheduleProfileStore>())
+      : store_(std::move(store)) {}
+
+  const ScheduleProfile& of(ScheduleKind kind, const ScheduleShape& shape) {
+    return store_->of(kind, shape);
+  }
 
   // The longest path through the list of one of these profiles.
   const SchedulePath& path(const ScheduleProfile& profile, const NominalTimes& times);
 
  private:
-  using Key = std::tuple<ScheduleKind, std::int64_t, std::int64_t, std::int64_t>;
-  std::map<Key, std::unique_ptr<ScheduleProfile>> profiles_;
+  std::shared_ptr<ScheduleProfileStore> store_;
   using Paths = std::unordered_map<NominalTimes, SchedulePath, NominalTimesHash>;
   std::unordered_map<const ScheduleProfile*, Paths> paths_;
   // The profile whose path was asked for last.

@@ -62,6 +62,36 @@ void SharedDevice::settle_all() {
   while (!busy_.empty()) advance(nullptr, kNever);
 }
 
+void SharedDevice::go_on_as(const SharedDevice& other, double start, std::uint32_t first_op) {
+  for (std::size_t stream = 0; stream < queues_.size(); ++stream) {
+    const Queue& from = other.queues_[stream];
+    Queue& queue = queues_[stream];
+    if (from.before != kNoOp) {
+      queue.free = start + from.free;
+      queue.before = first_op + from.before;
+    }
+    if (from.empty()) continue;
+    queue.waiting.assign(from.waiting.begin() + static_cast<std::ptrdiff_t>(from.first),
+                         from.waiting.end());
+    queue.first = 0;
+    for (Running& each : queue.waiting) each.shift(start, first_op);
+  }
+  busy_ = other.busy_;
+  held_ = other.held_;
+  activity_.clear();
+  for (const auto& [from, to] : other.activity_) activity_.push_back({start + from, start + to});
+  if (other.now_ > 0.0) now_ = start + other.now_;
+}
+
+void SharedDevice::Running::shift(double later, std::uint32_t first_op) {
+  start += later;
+  end += later;
+  collective.op += first_op;
+  collective.start.ready += later;
+  if (collective.start.cause != kNoOp) collective.start.cause += first_op;
+  if (collective.after != kNoOp) collective.after += first_op;
+}
+
 bool SharedDevice::may_begin(const Queue& queue) {
   return queue.head().collective.after == kNoOp;
 }

@@ -87,6 +87,12 @@ class SharedDevice {
   void settle(Stream stream);
   void settle_all();
 
+  // True if nothing is queued and all before `time` is settled.
+  bool is_idle(double time) const { return busy_.empty() && now_ <= time; }
+  // Goes on, from `start` on, as `other` did from the start of the step on. Op 0 of that one is
+  // `first_op` here. The device must be idle.
+  void go_on_as(const SharedDevice& other, double start, std::uint32_t first_op);
+
   // The collectives that have ended since the last call, each once.
   std::vector<Ended>& ended() { return ended_; }
 
@@ -101,6 +107,8 @@ class SharedDevice {
     Collective collective;
     double start = kNever;
     double end = kNever;
+
+    void shift(double later, std::uint32_t first_op);
   };
   struct Queue {
     std::vector<Running> waiting;

@@ -306,6 +306,104 @@ TEST(FoldedReplay, OfOneRankIsTheSumOfItsOps) {
   }
 }
 
+// The same ops, each in a block of its own.
+struct OpByOp {
+  Program program;
+  Prices prices;
+};
+
+void split_calls(const Program& from, const std::vector<std::uint32_t>& first_block,
+                 RankProgram& rank) {
+  const RankProgram whole = std::exchange(rank, {});
+  rank.stage = whole.stage;
+  rank.ops = whole.ops;
+  for (std::size_t c = 0; c < whole.calls.size(); ++c) {
+    const std::vector<Op>& ops = from.blocks[whole.calls[c].block].ops;
+    for (std::uint32_t i = 0; i < ops.size(); ++i) {
+      Call call = whole.calls[c];
+      const std::uint32_t first = call.first_op;
+      call.block = first_block[call.block] + i;
+      call.first_op = first + i;
+      call.first_wait = static_cast<std::uint32_t>(rank.waits.size());
+      rank.calls.push_back(call);
+      for (const std::uint16_t on : ops[i].waits) rank.waits.push_back({first + i, first + on});
+      for (const Wait& wait : whole.waits_of(c)) {
+        if (wait.op == first + i) rank.waits.push_back(wait);
+      }
+    }
+  }
+}
+
+OpByOp op_by_op(const Program& program, const Prices& prices) {
+  OpByOp split{program, prices};
+  std::vector<std::uint32_t> first_block;
+  split.program.blocks.clear();
+  split.prices.blocks.clear();
+  split.prices.ports.clear();
+  for (std::size_t b = 0; b < program.blocks.size(); ++b) {
+    first_block.push_back(static_cast<std::uint32_t>(split.program.blocks.size()));
+    for (std::size_t i = 0; i < program.blocks[b].ops.size(); ++i) {
+      Op op = program.blocks[b].ops[i];
+      op.waits.clear();
+      split.program.blocks.push_back({op.name, {op}});
+      split.prices.blocks.push_back({prices.blocks[b][i]});
+      split.prices.ports.push_back({prices.ports[b][i]});
+    }
+  }
+  for (RankProgram& rank : split.program.stages) split_calls(program, first_block, rank);
+  return split;
+}
+
+// Times in general position, of collectives and kernels that slow each other down.
+Prices shared_prices(const Program& program, CaseGenerator& random) {
+  Prices prices = random_prices(program, random);
+  const auto any = [&random] { return static_cast<double>(random.between(1, 1'000'000)) * 1e-6; };
+  const Seconds message(any());
+  prices.launch.kernel = Seconds(0.1 * any());
+  prices.launch.per_call = false;
+  prices.contention = {any(), any()};
+  for (std::size_t b = 0; b < program.blocks.size(); ++b) {
+    BlockPorts& ports = prices.ports.emplace_back();
+    for (std::size_t i = 0; i < program.blocks[b].ops.size(); ++i) {
+      const OpKind kind = program.blocks[b].ops[i].kind;
+      const bool is_message = kind == OpKind::Send || kind == OpKind::Receive;
+      prices.blocks[b][i] = is_message ? message : Seconds(any());
+      ports.push_back({static_cast<float>(any()), static_cast<float>(any())});
+    }
+  }
+  return prices;
+}
+
+// A replay repeats the times of a block that runs alone; ops one by one have none to repeat.
+TEST(FoldedReplay, BlocksEndAsTheirOpsOneByOne) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    CaseGenerator random(seed);
+    const LoweringCase made = random.next();
+    const Program program = made.lower();
+    const Prices prices = shared_prices(program, random);
+    const OpByOp split = op_by_op(program, prices);
+    const FoldedReplay whole = replay_folded(program, prices, {.keep_finish_times = true});
+    const FoldedReplay single =
+        replay_folded(split.program, split.prices, {.keep_finish_times = true});
+    const double rounding = 1e-11 * single.step.value();
+    for (std::size_t s = 0; s < program.stages.size(); ++s) {
+      for (std::size_t op = 0; op < program.stages[s].ops; ++op) {
+        ASSERT_NEAR(whole.finish[s][op].value(), single.finish[s][op].value(), rounding)
+            << "seed " << seed << " stage " << s << " op " << op << ": " << shown(made);
+        ASSERT_NEAR(whole.interference[s][op].value(), single.interference[s][op].value(), rounding)
+            << "seed " << seed;
+      }
+      for (std::size_t i = 0; i < whole.busy[s].size(); ++i)
+        ASSERT_NEAR(whole.busy[s][i].value(), single.busy[s][i].value(), rounding) << seed;
+      TimeBreakdown difference = whole.time[s];
+      difference.add(single.time[s], -1.0);
+      for (const Seconds part : {difference.interference, difference.bubble, difference.host,
+                                 difference.stall, difference.exposed_total()})
+        ASSERT_NEAR(part.value(), 0.0, 1e-6 * single.step.value()) << seed << ": " << shown(made);
+    }
+  }
+}
+
 // Two stages whose sends delay the kernels after them: each waits for the other one to receive,
 // which its host has asked for long before.
 TEST(FoldedReplay, SendsThatHoldUpTheirStageDoNotLock) {
