@@ -20,7 +20,6 @@
 
 namespace shardwright::sim {
 
-// Times are in seconds from the start of the block's first op; ops are numbered within the block.
 // Where the host stands when a block's first op starts.
 enum class HostPlace : std::uint8_t {
   // It has issued the block long before.
