@@ -15,8 +15,8 @@ namespace shardwright::cli {
 // The field of the option --lora.
 inline constexpr const char* kLoraField = "lora";
 inline constexpr const char* kLoraHelp =
-    "Train low-rank adapters over frozen weights, as in rank=16, or "
-    "rank=16,alpha=32,targets=q+v,base=nf4 (targets: q, k, v, o, gate, up, down; default all)";
+    "Train low-rank adapters over frozen weights: rank=16, and behind commas alpha=32, targets=q+v "
+    "(of q, k, v, o, gate, up, down; default all), base=nf4 or joint=true";
 
 // Parses a value as JSON (a number, true or false, a list), or as a number with a suffix ("8k",
 // "80%", "64GiB", "400GB/s"), which becomes one in the base unit. Everything else is a text.

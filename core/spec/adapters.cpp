@@ -76,15 +76,21 @@ void append_adapter(const ParameterTensor& weight, const std::string& name, cons
                                  splits_input ? whole : weight.shard));
 }
 
+LoraTargetSet chosen_targets(const ModelSpec& model, const Lora& lora) {
+  const LoraTargetSet all = lora_targets(model);
+  return lora.targets.empty() ? all : common(lora.targets, all);
+}
+
+constexpr LoraTargetSet kFeedForward = {Gate, Up, Down};
+
 // Rules
 
 LoraTargetSet adapted(const PlanSubject& s) {
-  const LoraTargetSet all = lora_targets(s.model);
-  return s.plan.lora->targets.empty() ? all : common(s.plan.lora->targets, all);
+  return chosen_targets(s.model, *s.plan.lora);
 }
 
 bool splits_adapted_experts(const PlanSubject& s) {
-  return s.model.moe && s.plan.expert_tp > 1 && !common(adapted(s), {Gate, Up, Down}).empty();
+  return s.plan.expert_tp > 1 && adapts_experts(s.model, *s.plan.lora);
 }
 
 // Joint adapters of some of the projections that share them.
@@ -108,6 +114,17 @@ LoraTargetSet lora_targets(const ModelSpec& model) {
   targets.insert(Up);
   targets.insert(Down);
   return targets;
+}
+
+bool adapts_experts(const ModelSpec& model, const Lora& lora) {
+  return model.moe && !common(chosen_targets(model, lora), kFeedForward).empty();
+}
+
+bool adapts_others(const ModelSpec& model, const Lora& lora) {
+  const LoraTargetSet targets = chosen_targets(model, lora);
+  if (!common(targets, {Q, K, V, O}).empty()) return true;
+  return !targets.empty() &&
+         (has_shared_experts(model) || has_layer(model, &LayerParts::ffn, LayerFfn::Dense));
 }
 
 bool is_adapted(const Lora& lora, std::string_view weight) {

@@ -15,6 +15,11 @@ namespace shardwright {
 // The projections of the model that adapters may be added to.
 LoraTargetSet lora_targets(const ModelSpec& model);
 
+// True if routed experts have adapters, and if anything else has: the groups of ranks that hold the
+// same of them differ.
+bool adapts_experts(const ModelSpec& model, const Lora& lora);
+bool adapts_others(const ModelSpec& model, const Lora& lora);
+
 // The next three take the name of a weight as ops have it: "layers.*.attention.q_proj".
 
 // True if the weight has an adapter, alone or together with others.

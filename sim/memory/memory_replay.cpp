@@ -9,6 +9,7 @@
 
 #include "core/program/groups.hpp"
 #include "core/program/shard_shape.hpp"
+#include "core/spec/adapters.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -44,23 +45,27 @@ void walk_block(
 // it all data-parallel ranks are one group.
 bool uses(Group group, const Plan& plan, const ModelSpec& model) {
   const bool shards = plan.zero_stage >= 1;
+  const bool trains_experts = model.moe && (!plan.lora || adapts_experts(model, *plan.lora));
+  const bool trains_others = !plan.lora || adapts_others(model, *plan.lora);
   switch (group) {
     case Group::Data:
-      return !shards;
+      return !shards && trains_others;
     case Group::ShardInner:
-    case Group::ShardOuter:
       return shards;
+    case Group::ShardOuter:
+      return shards && trains_others;
     case Group::ExpertData:
-      return model.moe && !shards;
+      return !shards && trains_experts;
     case Group::ExpertShardInner:
+      return shards && (trains_experts || (model.moe && plan.zero_stage == 3));
     case Group::ExpertShardOuter:
-      return model.moe && shards;
+      return shards && trains_experts;
     case Group::Expert:
     case Group::ExpertTensor:
       return model.moe.has_value();
     case Group::EmbeddingTie:
       // These schedules have the first and the last part of the model on one stage.
-      return shares_embedding(model, plan) && plan.schedule != ScheduleKind::ZbV &&
+      return shares_embedding(model, plan) && !plan.lora && plan.schedule != ScheduleKind::ZbV &&
              plan.schedule != ScheduleKind::DualPipe;
     case Group::Tensor:
     case Group::Context:

@@ -212,6 +212,7 @@ std::vector<Breakage> dense_breakages() {
        }},
       {PlanRule::Lora, "products in FP8 of weights of 4 bits",
        [](Case& c) {
+         c.cluster.accelerator.matrix.fp8 = FlopPerSecond(1e15);
          c.plan.precision = Precision::Fp8;
          c.plan.lora = Lora{.targets = {}, .base = FrozenFormat::Nf4};
        }},

@@ -184,6 +184,31 @@ TEST(MegatronArguments, SelectiveRecomputationNamesItsModules) {
   EXPECT_EQ(modules(), "moe_act layernorm mla_up_proj");
 }
 
+// No framework has an argument for adapters, so that a note says what to write.
+TEST(Adapters, AreNotedAsEachFrameworkNamesThem) {
+  Plan plan;
+  plan.lora = Lora{.targets = {LoraTarget::Q, LoraTarget::K, LoraTarget::V}, .joint = true};
+  Scenario scenario = scenario_of("llama3-8b", "nemo-te", plan);
+  EXPECT_THAT(
+      megatron_arguments(scenario).notes,
+      testing::Contains(HasSubstr("LoRA(target_modules=[\"linear_qkv\"], dim=16, alpha=32)")));
+  EXPECT_FALSE(torchtitan_flags(scenario).problems.empty()) << "it has no joint adapters";
+  scenario.plan.lora->joint = false;
+  EXPECT_THAT(megatron_arguments(scenario).notes,
+              testing::Contains(HasSubstr(
+                  "CanonicalLoRA(target_modules=[\"linear_q\", \"linear_k\", \"linear_v\"]")));
+  EXPECT_THAT(torchtitan_flags(scenario).notes,
+              testing::Contains(HasSubstr("LoRAConverter.Config(rank=16, alpha=32, "
+                                          "target_modules=[\"wq\", \"wkv\"])")));
+  EXPECT_THAT(deepspeed_json(scenario).notes,
+              testing::Contains(HasSubstr("peft.LoraConfig(r=16, lora_alpha=32, "
+                                          "target_modules=[\"q_proj\", \"k_proj\", \"v_proj\"])")));
+  scenario.plan.lora->base = FrozenFormat::Nf4;
+  EXPECT_THAT(deepspeed_json(scenario).notes, testing::Contains(HasSubstr("load_in_4bit=True")));
+  EXPECT_FALSE(megatron_arguments(scenario).problems.empty());
+  EXPECT_FALSE(torchtitan_flags(scenario).problems.empty());
+}
+
 TEST(MegatronArguments, CudaGraphsHoldWhatTheFrameworkCanCapture) {
   const auto modules = [](const Scenario& scenario) -> std::string {
     const auto arguments = arguments_of(megatron_arguments(scenario).text);
