@@ -138,9 +138,10 @@ void add_compared(Page& page, const ChosenRequest& chosen, const Answer& answer)
       planner::verdict_text(planner::compare(planner::scenario_of(request, best.plan),
                                              planner::scenario_of(request, answer.compared->plan)),
                             "plan 1", "your plan"));
-  page.paragraph(fmt::format("At the analytic level, {} of {} feasible plans are faster than yours.",
-                             format_count(*answer.result.faster_than_compared),
-                             format_count(answer.result.counts.evaluated)));
+  page.paragraph(
+      fmt::format("At the analytic level, {} of {} feasible plans are faster than yours.",
+                  format_count(*answer.result.faster_than_compared),
+                  format_count(answer.result.counts.evaluated)));
   const validation::Confidence confidence = confidence_of(request, *answer.compared);
   if (confidence.fit_probability) {
     page.paragraph(fmt::format("Your plan fits into memory with {} % probability. {}",
