@@ -187,7 +187,7 @@ TEST(FidelityLevelsOfAllShipped, AnalyticIsNearEventForMostPlans) {
   // As above: a small sample strays.
   const double stray = kSampleShare == 1 ? 0.0 : 2.0 * std::sqrt(7.0 * 93.0 / kRuns);
   EXPECT_GE(all.percent(), 93.0 - stray);
-  const double least = kSampleShare == 1 ? 90.0 : 80.0;  // groups of a small sample stray more
+  const double least = kSampleShare == 1 ? 88.0 : 78.0;  // groups of a small sample stray more
   for (const auto& [schedule, share] : by_schedule) {
     record(name_of(schedule), share);
     EXPECT_GE(share.percent(), least) << name_of(schedule);

@@ -43,17 +43,6 @@ KeptTokens kept_tokens(const MoeSpec& moe) {
   return {mean, std::sqrt(std::max(0.0, square - mean * mean))};
 }
 
-// Rows of the fullest rank over so many layers, over the mean.
-double fullest_rank(const ModelSpec& model, const Plan& plan, std::int64_t layers) {
-  if (!model.moe || is_even(*model.moe) || plan.ep == 1) return 1.0;
-  const auto [mean, deviation] = kept_tokens(*model.moe);
-  const std::int64_t experts = std::max<std::int64_t>(1, model.moe->experts / plan.ep) * layers;
-  double most =
-      mean + deviation / std::sqrt(static_cast<double>(experts)) * expected_maximum(plan.ep);
-  if (model.moe->capacity_factor > 0.0) most = std::min(most, model.moe->capacity_factor);
-  return std::min(most / mean, static_cast<double>(plan.ep));
-}
-
 }  // namespace
 
 double expert_rows_ratio(const MoeSpec& moe) {
@@ -61,11 +50,13 @@ double expert_rows_ratio(const MoeSpec& moe) {
 }
 
 double expert_load(const ModelSpec& model, const Plan& plan) {
-  return fullest_rank(model, plan, 1);
-}
-
-double expert_memory_load(const ModelSpec& model, const Plan& plan) {
-  return fullest_rank(model, plan, std::max<std::int64_t>(1, model.layers / plan.pp));
+  if (!model.moe || is_even(*model.moe) || plan.ep == 1) return 1.0;
+  const auto [mean, deviation] = kept_tokens(*model.moe);
+  const std::int64_t experts = std::max<std::int64_t>(1, model.moe->experts / plan.ep);
+  double most =
+      mean + deviation / std::sqrt(static_cast<double>(experts)) * expected_maximum(plan.ep);
+  if (model.moe->capacity_factor > 0.0) most = std::min(most, model.moe->capacity_factor);
+  return std::min(most / mean, static_cast<double>(plan.ep));
 }
 
 std::string load_assumption(const ModelSpec& model) {

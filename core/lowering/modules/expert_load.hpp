@@ -22,10 +22,6 @@ double expert_rows_ratio(const MoeSpec& moe);
 // expert parallelism.
 double expert_load(const ModelSpec& model, const Plan& plan);
 
-// The same over all layers of a stage, whose experts vary independently: what a rank keeps of its rows
-// for the backward pass is more even than the work of a layer.
-double expert_memory_load(const ModelSpec& model, const Plan& plan);
-
 // Returns that assumption in words, for a report; empty where none is made.
 std::string load_assumption(const ModelSpec& model);
 

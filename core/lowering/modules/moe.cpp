@@ -44,10 +44,9 @@ Experts local_experts(const BlockWriter& w) {
   e.load = expert_load(w.model, w.plan);
   e.moves = w.plan.ep > 1 || w.plan.expert_tp > 1;
   e.permuted = w.temporary("experts.permuted", e.routed);
-  const double kept_rows = static_cast<double>(e.rows) * expert_memory_load(w.model, w.plan);
-  e.received = w.gemm_input("experts.in", kept_rows * static_cast<double>(w.shape.hidden));
-  e.up = w.expert_activation("experts.up.out", kept_rows * static_cast<double>(e.up_width));
-  e.activated = w.gemm_input("experts.activation.out", kept_rows * static_cast<double>(e.width));
+  e.received = w.gemm_input("experts.in", e.received_elements);
+  e.up = w.expert_activation("experts.up.out", static_cast<double>(e.rows * e.up_width));
+  e.activated = w.gemm_input("experts.activation.out", static_cast<double>(e.rows * e.width));
   return e;
 }
 

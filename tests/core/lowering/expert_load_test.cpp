@@ -34,17 +34,6 @@ TEST(ExpertLoad, GrowsWithTheRanksAndShrinksWithTheExpertsOfARank) {
   }
 }
 
-TEST(ExpertLoad, OfMemoryIsThatOfALayerOnAStageOfOneAndEvensOutOverMore) {
-  ModelSpec model = sparse_model();
-  Plan plan;
-  plan.ep = 32;
-  model.layers = plan.pp = 8;
-  EXPECT_EQ(expert_memory_load(model, plan), expert_load(model, plan));
-  // Independent loads: the deviation shrinks with the root of the layers.
-  model.layers = 32;
-  EXPECT_NEAR(expert_memory_load(model, plan) - 1.0, 0.5 * (expert_load(model, plan) - 1.0), 1e-12);
-}
-
 TEST(ExpertLoad, IsEvenWhereTheRouterIsForced) {
   ModelSpec model = sparse_model();
   model.moe->balanced_routing = true;

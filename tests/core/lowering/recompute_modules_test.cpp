@@ -25,7 +25,6 @@ struct Moonlight {
     plan.ep = 8;
     plan.global_batch = 4;
     plan.seq_len = 4096;
-    model.moe->balanced_routing = true;  // so that the rows of a rank can be counted by hand
   }
 
   BlockSet blocks(RecomputeModuleSet modules) {
