@@ -276,10 +276,9 @@ ExitCode sweep(const SweepOptions& options) {
   print_notes(kSweepCommand, chosen.notes);
   if (result.lacks_link) {
     const ClusterSpec& cluster = chosen.sweep.scenario.cluster;
-    throw InputError(kSweepCommand,
-                     {{"QUANTITY", fmt::format("\"{}\"", options.quantity),
-                       "another quantity. " +
-                           planner::lacking_link_text(chosen.sweep.axis, cluster)}});
+    throw InputError(kSweepCommand, {{"QUANTITY", fmt::format("\"{}\"", options.quantity),
+                                      "another quantity. " +
+                                          planner::lacking_link_text(chosen.sweep.axis, cluster)}});
   }
   Page page = new_page(options.common);
   add_sweep(page, chosen, result);
@@ -302,9 +301,9 @@ Examples:
   shardwright sweep global-batch --model llama3-8b --cluster dgx-h100 --gpus 64 --global-batch 256 --seq-len 8192
   shardwright sweep scale-out-bandwidth --plan plan.json --values 25,50,100)");
   const auto options = std::make_shared<SweepOptions>();
-  add_option(*command, "quantity", options->quantity, "QUANTITY",
-             fmt::format("The quantity to vary: {}",
-                         fmt::join(names_of<planner::SweepAxis>(), ", ")))
+  add_option(
+      *command, "quantity", options->quantity, "QUANTITY",
+      fmt::format("The quantity to vary: {}", fmt::join(names_of<planner::SweepAxis>(), ", ")))
       ->required();
   add_option(*command, "--plan", options->plan_file, "FILE",
              "Sweep the plan of this file as it is");

@@ -379,6 +379,17 @@ TEST(StackJson, BytesOfABucketAreReadAsElements) {
   }
 }
 
+TEST(StackJson, GraphsUpToTheDispatchAreReadAsTheirModules) {
+  for (const bool both : {true, false}) {
+    json document = json::parse(kStack);
+    document["host"] = {{"graphs_to_dispatch", both}};
+    const StackSpec stack = read_stack(document, "old.json");
+    EXPECT_EQ(stack.host.graph_modules.contains(GraphModule::Attention), both);
+    EXPECT_EQ(stack.host.graph_modules.contains(GraphModule::Router), both);
+    EXPECT_EQ(read_stack(json(to_json(stack)), "new.json"), stack);
+  }
+}
+
 TEST(StackJson, AnEmptyStackIsTheDefaultOneAndSaysWhatWasFilledIn) {
   const StackSpec stack = read_stack(json::parse(kStack), "mine.json");
   const StackSpec defaults;

@@ -44,6 +44,32 @@ TEST(PlanJson, WhatIsLeftOutHasTheDefaultOfPlan) {
   EXPECT_EQ(parse_plan(kSmallest), expected);
 }
 
+TEST(PlanJson, WhatIsLeftOutIsAsModelAndStackUsuallyHaveIt) {
+  ModelSpec model;
+  model.layers = 8;
+  model.moe.emplace().shared_experts = 1;
+  StackSpec stack;
+  stack.overlap.tensor_parallel = stack.overlap.expert_parallel = true;
+  const auto read = [&](const std::string& text) {
+    const nlohmann::json document = parse_json(text, "plan.json");
+    ProblemList problems("plan.json");
+    ObjectReader reader(document, "", problems);
+    return read_plan_of(reader, model, stack);
+  };
+  const Plan usual = read(kSmallest);
+  EXPECT_TRUE(usual.overlap.tensor_parallel && usual.overlap.expert_parallel);
+  EXPECT_FALSE(usual.head_counts_as_layer);
+  EXPECT_FALSE(read(with("overlap", {{"tensor_parallel", false}})).overlap.tensor_parallel);
+  // One or the other hides the exchange of tokens.
+  EXPECT_FALSE(read(with("overlap", {{"expert_microbatches", true}})).overlap.expert_parallel);
+  // Ten chunks for eight layers have one even split, unless the file states another.
+  const std::string more = with("vpp", 5);
+  EXPECT_TRUE(read(more).embedding_counts_as_layer && read(more).head_counts_as_layer);
+  nlohmann::json stated = nlohmann::json::parse(more);
+  stated["head_counts_as_layer"] = false;
+  EXPECT_FALSE(read(stated.dump()).embedding_counts_as_layer);
+}
+
 TEST(PlanJson, ReadsWhereTheOptimizerLies) {
   using enum OptimizerOffload;
   const std::string key = "offload_optimizer";
