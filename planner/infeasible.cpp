@@ -36,8 +36,8 @@ std::optional<Obstacle> impossible_constraint(const PlanRequest& request) {
         std::any_of(fixed[i].values.begin(), fixed[i].values.end(),
                     [&](std::int64_t value) { return values[i].contains(value); });
     if (is_possible) continue;
-    return Obstacle{ObstacleKind::Impossible, PlanRule::Range, fixed[i],
-                    {values[i].begin(), values[i].end()}};
+    return Obstacle{
+        ObstacleKind::Impossible, PlanRule::Range, fixed[i], {values[i].begin(), values[i].end()}};
   }
   return std::nullopt;
 }
@@ -53,7 +53,8 @@ Obstacle biggest_obstacle(const PlanRequest& request, const Evaluation& evaluati
   for (std::size_t i = 0; i < evaluation.broken_constraints.size(); ++i) {
     if (evaluation.broken_constraints[i] <= most.plans) continue;
     const bool is_fixed = i < fixed;
-    most = {is_fixed ? ObstacleKind::Fixed : ObstacleKind::Forbidden, PlanRule::Range,
+    most = {is_fixed ? ObstacleKind::Fixed : ObstacleKind::Forbidden,
+            PlanRule::Range,
             is_fixed ? request.constraints.fixed[i] : request.constraints.forbidden[i - fixed],
             {},
             evaluation.broken_constraints[i]};

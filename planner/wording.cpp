@@ -329,9 +329,9 @@ std::string remedy_text(const std::vector<Remedy>& remedies) {
 }
 
 std::string lacking_link_text(SweepAxis axis, const ClusterSpec& cluster) {
-  return fmt::format("There is nothing to sweep: {} has {}.", cluster.name,
-                     axis == SweepAxis::ScaleOutBandwidth ? "no NIC"
-                                                          : "no link between its accelerators");
+  return fmt::format(
+      "There is nothing to sweep: {} has {}.", cluster.name,
+      axis == SweepAxis::ScaleOutBandwidth ? "no NIC" : "no link between its accelerators");
 }
 
 std::string value_text(SweepAxis axis, double value) {

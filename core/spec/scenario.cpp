@@ -27,9 +27,8 @@ Scenario read_unchecked_members(ObjectReader& object, LeftOut left_out) {
   Scenario scenario;
   read_parts(object, scenario);
   ObjectReader plan = object.object("plan");
-  scenario.plan = left_out == LeftOut::AsUsual
-                      ? read_plan_of(plan, scenario.model, scenario.stack)
-                      : read_plan(plan);
+  scenario.plan = left_out == LeftOut::AsUsual ? read_plan_of(plan, scenario.model, scenario.stack)
+                                               : read_plan(plan);
   object.refuse_unknown_keys();
   return scenario;
 }

@@ -250,8 +250,7 @@ void write_expert_product(const BlockWriter& w, const Experts& e, const Linear& 
 
 // `operand` is the output gradient as the GEMM reads it.
 void write_expert_input_gradient(const BlockWriter& w, const Experts& e, const Linear& projection,
-                                 TensorRef out_gradient, TensorRef operand,
-                                 TensorRef in_gradient) {
+                                 TensorRef out_gradient, TensorRef operand, TensorRef in_gradient) {
   write_expert_gemm(w, e, projection, projection.name + ".dgrad", projection.in, projection.out,
                     operand, in_gradient);
   if (has_adapters(w, projection.parameters))
