@@ -76,18 +76,9 @@ void append_adapter(const ParameterTensor& weight, const std::string& name, cons
                                  splits_input ? whole : weight.shard));
 }
 
-LoraTargetSet chosen_targets(const ModelSpec& model, const Lora& lora) {
-  const LoraTargetSet all = lora_targets(model);
-  return lora.targets.empty() ? all : common(lora.targets, all);
-}
-
 constexpr LoraTargetSet kFeedForward = {Gate, Up, Down};
 
 // Rules
-
-LoraTargetSet adapted(const PlanSubject& s) {
-  return chosen_targets(s.model, *s.plan.lora);
-}
 
 bool splits_adapted_experts(const PlanSubject& s) {
   return s.plan.expert_tp > 1 && adapts_experts(s.model, *s.plan.lora);
@@ -97,7 +88,7 @@ bool splits_adapted_experts(const PlanSubject& s) {
 bool splits_joint(const PlanSubject& s) {
   return s.plan.lora->joint && std::ranges::any_of(kJointNames, [&](const JointName& joint) {
            const LoraTargetSet possible = common(joint.targets, lora_targets(s.model));
-           const LoraTargetSet chosen = common(adapted(s), possible);
+           const LoraTargetSet chosen = common(chosen_targets(s.model, *s.plan.lora), possible);
            return !chosen.empty() && chosen != possible;
          });
 }
@@ -114,6 +105,11 @@ LoraTargetSet lora_targets(const ModelSpec& model) {
   targets.insert(Up);
   targets.insert(Down);
   return targets;
+}
+
+LoraTargetSet chosen_targets(const ModelSpec& model, const Lora& lora) {
+  const LoraTargetSet all = lora_targets(model);
+  return lora.targets.empty() ? all : common(lora.targets, all);
 }
 
 bool adapts_experts(const ModelSpec& model, const Lora& lora) {
@@ -187,15 +183,16 @@ AdapterCount count_adapters(const ModelSpec& model, const Lora& lora) {
 bool lora_holds(const PlanSubject& s) {
   if (!s.plan.lora) return true;
   const Lora& lora = *s.plan.lora;
-  return !adapted(s).empty() && lora_targets(s.model).contains_all(lora.targets) &&
-         lora.rank <= s.model.hidden && !splits_adapted_experts(s) && !splits_joint(s) &&
+  return !chosen_targets(s.model, lora).empty() &&
+         lora_targets(s.model).contains_all(lora.targets) && lora.rank <= s.model.hidden &&
+         !splits_adapted_experts(s) && !splits_joint(s) &&
          (lora.base == FrozenFormat::Plain || !casts_operands(s.plan.precision));
 }
 
 Problem lora_problem(const PlanSubject& s) {
   const Lora& lora = *s.plan.lora;
   const LoraTargetSet possible = lora_targets(s.model);
-  if (adapted(s).empty() || !possible.contains_all(lora.targets)) {
+  if (chosen_targets(s.model, lora).empty() || !possible.contains_all(lora.targets)) {
     return {"/lora/targets", names_of(lora.targets),
             fmt::format("projections that the model {} has: {}", s.model.name, names_of(possible))};
   }

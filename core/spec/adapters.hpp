@@ -15,6 +15,9 @@ namespace shardwright {
 // The projections of the model that adapters may be added to.
 LoraTargetSet lora_targets(const ModelSpec& model);
 
+// Those that have adapters: the ones that `lora` names, or all if it names none.
+LoraTargetSet chosen_targets(const ModelSpec& model, const Lora& lora);
+
 // True if routed experts have adapters, and if anything else has: the groups of ranks that hold the
 // same of them differ.
 bool adapts_experts(const ModelSpec& model, const Lora& lora);
@@ -38,8 +41,8 @@ inline constexpr double kNf4Bytes = (4.0 + 8.0 / 64.0 + 32.0 / (64.0 * 256.0)) /
 
 // The parameters of a layer's adapters: "layers.3.attention.q_proj.lora_a.weight", then "lora_b".
 //
-// Of a projection whose output is split over tensor-parallel ranks, each rank holds all of A and its
-// rows of B; of one whose input is split its columns of A and all of B (torchtitan,
+// If the output of a projection is split over tensor-parallel ranks, each rank holds all of A and its
+// own rows of B; if its input is split, each rank holds its own columns of A and all of B (torchtitan,
 // components/lora.py). No adapter then needs a collective: what it adds joins the output, or the
 // gradient of the input, before the collective of its projection. The gradients of what all ranks
 // hold are added up at the end of the step.

@@ -19,11 +19,6 @@ namespace {
 using enum LoraTarget;
 using Names = EnumArray<LoraTarget, std::vector<std::string>>;
 
-LoraTargetSet targets_of(const Scenario& scenario) {
-  const LoraTargetSet chosen = scenario.plan.lora->targets;
-  return chosen.empty() ? lora_targets(scenario.model) : chosen;
-}
-
 // ["linear_qkv", "linear_proj"]: each name once.
 std::string listed(LoraTargetSet targets, const Names& names) {
   std::vector<std::string> quoted;
@@ -76,6 +71,12 @@ Names hugging_face_names(const Scenario& scenario) {
   return names;
 }
 
+void refuse_joint(const Scenario& scenario, const char* framework, PlanExport& result) {
+  if (scenario.plan.lora->joint)
+    result.refuse("lora/joint", "true",
+                  fmt::format("false: {} gives each projection an adapter of its own", framework));
+}
+
 void refuse_4_bits(const Scenario& scenario, const char* framework, PlanExport& result) {
   if (scenario.plan.lora->base == FrozenFormat::Nf4)
     result.refuse("lora/base", "nf4", fmt::format("plain: {} has no weights of 4 bits", framework));
@@ -88,39 +89,38 @@ void note_megatron_adapters(const Scenario& scenario, PlanExport& result) {
   const Lora& lora = *scenario.plan.lora;
   refuse_4_bits(scenario, "Megatron Bridge", result);
   // Megatron Bridge's experts of a rank share an adapter unless told otherwise.
-  result.note("lora",
-              fmt::format("Megatron-LM has no argument; Megatron Bridge takes peft = "
-                          "{}(target_modules={}, dim={}, alpha={}{})",
-                          lora.joint ? "LoRA" : "CanonicalLoRA",
-                          listed(targets_of(scenario), megatron_names(scenario)), lora.rank,
-                          lora.alpha, scenario.model.moe ? ", share_expert_adapters=False" : ""));
+  result.note(
+      "lora",
+      fmt::format("Megatron-LM has no argument; Megatron Bridge takes peft = "
+                  "{}(target_modules={}, dim={}, alpha={}{})",
+                  lora.joint ? "LoRA" : "CanonicalLoRA",
+                  listed(chosen_targets(scenario.model, lora), megatron_names(scenario)), lora.rank,
+                  lora.alpha, scenario.model.moe ? ", share_expert_adapters=False" : ""));
 }
 
 void note_peft_adapters(const Scenario& scenario, PlanExport& result) {
   if (!scenario.plan.lora) return;
   const Lora& lora = *scenario.plan.lora;
-  if (lora.joint)
-    result.refuse("lora/joint", "true", "false: PEFT gives each projection an adapter of its own");
+  refuse_joint(scenario, "PEFT", result);
   const char* narrow = lora.base == FrozenFormat::Nf4
                            ? ", and BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="
                              "\"nf4\", bnb_4bit_use_double_quant=True)"
                            : "";
-  result.note("lora",
-              fmt::format("set it in the training script: peft.LoraConfig(r={}, "
-                          "lora_alpha={}, target_modules={}), or the names that the model "
-                          "has for them{}",
-                          lora.rank, lora.alpha,
-                          listed(targets_of(scenario), hugging_face_names(scenario)), narrow));
+  result.note("lora", fmt::format("set it in the training script: peft.LoraConfig(r={}, "
+                                  "lora_alpha={}, target_modules={}), or the names that the model "
+                                  "has for them{}",
+                                  lora.rank, lora.alpha,
+                                  listed(chosen_targets(scenario.model, lora),
+                                         hugging_face_names(scenario)),
+                                  narrow));
 }
 
 std::string torchtitan_converter(const Scenario& scenario, PlanExport& result) {
   if (!scenario.plan.lora) return "";
   const Lora& lora = *scenario.plan.lora;
-  const LoraTargetSet targets = targets_of(scenario);
+  const LoraTargetSet targets = chosen_targets(scenario.model, lora);
   refuse_4_bits(scenario, "torchtitan", result);
-  if (lora.joint)
-    result.refuse("lora/joint", "true",
-                  "false: torchtitan gives each projection an adapter of its own");
+  refuse_joint(scenario, "torchtitan", result);
   if (targets.contains(K) != targets.contains(V)) {
     result.refuse("lora/targets", names_of(targets),
                   "both of k and v, or none: torchtitan knows them by one name");

@@ -67,12 +67,14 @@ std::vector<OpLaunch> HostLaunch::of(const Block& block) const {
     launches.front().before = kernel.value();
     return launches;
   }
-  const IndexRange eager = exchanged(block);
+  const IndexRange eager =
+      graph_modules.empty() ? IndexRange{0, block.ops.size()} : exchanged(block);
   bool in_graph = false;
   for (std::size_t i = 0; i < block.ops.size(); ++i) {
     const Op& op = block.ops[i];
-    const GraphModule part = of_router(op) ? GraphModule::Router : GraphModule::Attention;
-    const bool graphed = (i < eager.begin || i >= eager.end) && graph_modules.contains(part);
+    const bool graphed =
+        (i < eager.begin || i >= eager.end) &&
+        graph_modules.contains(of_router(op) ? GraphModule::Router : GraphModule::Attention);
     if (!graphed) {
       launches[i] = launch_of(op, *this);
     } else if (!in_graph) {

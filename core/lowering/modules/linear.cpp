@@ -33,20 +33,19 @@ void write_linear_weight_gradient(const BlockWriter& w, const Linear& linear,
                         Flop(weights), 1};
 }
 
-// The product with the layer's weights.
-void write_linear_product(const BlockWriter& w, const Linear& linear, const std::string& name,
-                          const GemmWork& work, std::vector<TensorRef> reads, TensorRef product) {
-  const std::vector<TensorRef> weights = write_dequantization(
-      w, linear.name, static_cast<double>(linear.in * linear.out), linear.parameters);
-  reads.insert(reads.end(), weights.begin(), weights.end());
-  w.apply(w.gemm(name, work, std::move(reads), {product}), linear.parameters);
-}
-
 std::int64_t rows_of(const BlockWriter& w, const Linear& linear) {
   return linear.split == LinearSplit::None ? w.shape.residual_tokens : w.shape.tokens;
 }
 
 }  // namespace
+
+void write_linear_product(const BlockWriter& w, const Linear& linear, const std::string& name,
+                          const GemmWork& work, std::vector<TensorRef> reads, TensorRef product) {
+  const std::vector<TensorRef> weights = write_dequantization(
+      w, name, static_cast<double>(work.groups * linear.in * linear.out), linear.parameters);
+  reads.insert(reads.end(), weights.begin(), weights.end());
+  w.apply(w.gemm(name, work, std::move(reads), {product}), linear.parameters);
+}
 
 TensorRef write_tensor_gather(const BlockWriter& w, const std::string& name,
                               const std::string& gathered_name, double elements, TensorRef share) {

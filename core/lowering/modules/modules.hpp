@@ -35,10 +35,14 @@ void write_linear_forward(const BlockWriter& w, const Linear& linear);
 // a column-split layer, whose collective writes the whole gradient.
 void write_linear_backward(const BlockWriter& w, const Linear& linear, TensorRef output_gradient,
                            TensorRef input_gradient, bool adds = false);
+// Writes the product `work` with the layer's weights, which it converts first if they lie in 4 bits.
+void write_linear_product(const BlockWriter& w, const Linear& linear, const std::string& name,
+                          const GemmWork& work, std::vector<TensorRef> reads, TensorRef product);
 // Converts an operand of a GEMM into FP8 or NVFP4, if the plan has one of them, along its rows and
 // along its columns, because the weight gradient needs the transposed operand.
 void write_cast(const BlockWriter& w, const std::string& name, double elements, TensorRef tensor);
-// An output gradient as the GEMM of the input gradient reads it, and as that of the weight gradient does.
+// An output gradient as the GEMM of the input gradient reads it, and as that of the weight gradient
+// does.
 struct GradientOperands {
   TensorRef by_rows, by_columns;
 };

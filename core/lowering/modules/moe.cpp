@@ -118,15 +118,18 @@ void write_router_backward(const BlockWriter& w, TensorRef in, TensorRef in_grad
                     w.of_layer({"moe.router"}));
 }
 
-// Casts an operand of the experts' GEMMs. The scales of MXFP8 are those of each expert's own rows:
-// as many kernels as experts, and for each product one more for either operand, which brings its scales
-// into the order that the matrix units read them in (Transformer Engine's split_quantize and
-// swizzle_scaling_factors).
+// Cuts the cast that was written last into one for each expert where each has scales of its own. Those
+// of MXFP8 are of each expert's own rows: as many kernels as experts, and for each product one more for
+// either operand, which brings its scales into the order that the matrix units read them in
+// (Transformer Engine's split_quantize and swizzle_scaling_factors).
+void cut_cast_by_expert(const BlockWriter& w, const Experts& e) {
+  if (scales_by_expert(w)) std::get<MemoryWork>(w.ops.back().work).kernels = e.count;
+}
+
 void write_expert_cast(const BlockWriter& w, const Experts& e, const std::string& name,
                        double elements, TensorRef tensor) {
   write_cast(w, name, elements, tensor);
-  if (!scales_by_expert(w)) return;
-  std::get<MemoryWork>(w.ops.back().work).kernels = e.count;
+  cut_cast_by_expert(w, e);
 }
 
 // See write_gradient_cast.
@@ -134,7 +137,7 @@ GradientOperands write_expert_gradient_cast(const BlockWriter& w, const Experts&
                                             const std::string& name, double elements,
                                             TensorRef gradient) {
   const GradientOperands operands = write_gradient_cast(w, name, elements, gradient);
-  if (scales_by_expert(w)) std::get<MemoryWork>(w.ops.back().work).kernels = e.count;
+  cut_cast_by_expert(w, e);
   return operands;
 }
 
@@ -229,11 +232,8 @@ void write_expert_gemm(const BlockWriter& w, const Experts& e, const Linear& pro
                        const std::string& name, std::int64_t n, std::int64_t k, TensorRef in,
                        TensorRef out) {
   write_scale_order(w, e, name, static_cast<double>(e.rows * k), in);
-  std::vector<TensorRef> reads =
-      write_dequantization(w, name, static_cast<double>(e.count * n * k), projection.parameters);
-  reads.insert(reads.begin(), in);
-  w.apply(w.gemm(name, {.m = e.rows, .n = n, .k = k, .groups = e.count}, std::move(reads), {out}),
-          projection.parameters);
+  write_linear_product(w, projection, name, {.m = e.rows, .n = n, .k = k, .groups = e.count}, {in},
+                       out);
 }
 
 void write_expert_product(const BlockWriter& w, const Experts& e, const Linear& projection) {
