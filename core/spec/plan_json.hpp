@@ -1,6 +1,7 @@
 // Plans as JSON.
 //
-// Required: dp, tp, pp, micro_batch, global_batch and seq_len. Everything else has a default. Names are those of the fields:
+// Required: dp, tp, pp, micro_batch, global_batch and seq_len. Everything else has a default. Names are
+// those of the fields:
 //   {"dp": 8, "tp": 4, "pp": 2, "micro_batch": 1, "global_batch": 256, "seq_len": 8192,
 //    "schedule": "1f1b", "overlap": {"grad_reduce": true}, "rank_order": ["tp", "cp", …], …}
 #pragma once

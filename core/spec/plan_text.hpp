@@ -20,8 +20,8 @@ std::string layer_split_text(const Plan& plan);
 // "none", "full", "full, 3 layers" (of a chunk), "selective", "selective mla_up_proj+moe_act".
 std::string recompute_text(const Plan& plan);
 
-// The activations that wait on the host between their passes: "activations", "activations of 20 layers" (of a chunk),
-// "34 % of activations"; empty if nothing does.
+// The activations that wait on the host between their passes: "activations", "activations of 20
+// layers" (of a chunk), "34 % of activations"; empty if none do.
 std::string offloaded_activations_text(const Plan& plan);
 
 // "LoRA of rank 16", "LoRA of rank 16 on q, v over NF4 weights"; empty if all parameters are trained.

@@ -42,8 +42,8 @@ Scenario load_scenario(const std::string& file_or_dash);
 // those of the object.
 void read_parts(ObjectReader& object, Scenario& scenario);
 
-// What a plan has that its document leaves out: what model and stack usually have (read_plan_of), or the
-// defaults of `Plan`, for a document that states all that its source does.
+// The values of fields that a document leaves out: what model and stack usually have (read_plan_of), or
+// the defaults of `Plan`, for a document that states all that its source does.
 enum class LeftOut : std::uint8_t { AsUsual, AsDefault };
 
 // Model, cluster, stack and plan of an object that holds nothing else that was not read before.

@@ -70,7 +70,7 @@ struct ScenarioChoice {
   std::int64_t global_batch = 1024;
   std::int64_t seq_len = 8192;
   std::string precision = "bf16";
-  // Of a plan file that was opened; there is no field for it.
+  // The adapters of a plan file that was opened. The form has no field for them.
   std::optional<Lora> lora;
   std::string objective = "time";
   // The limit for an accelerator; 0 is all of its memory.

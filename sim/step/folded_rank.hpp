@@ -73,9 +73,9 @@ struct FoldedRank {
     stream_pending.fill(kNoOp);
   }
 
-  // Finds when the op at hand, of call `of`, may start; false if it depends on something that has not been replayed
-  // yet. It writes to `start`, since returning a value copies what has just been written in parts,
-  // which costs a third of the replay.
+  // Finds when the op at hand, of call `of`, may start; false if it depends on something that has not
+  // been replayed yet. It writes to `start`, since returning a value copies what has just been written
+  // in parts, which costs a third of the replay.
   bool find_start(const FlatProgram& flat, const Call& of, const FlatOp& at_hand,
                   std::span<const Wait> waits, RankStart& start);
 
