@@ -41,9 +41,11 @@ sim::TimeBreakdown read_time(ObjectReader object) {
   ObjectReader exposed = object.object("exposed");
   for (const sim::StepPart part : enumerators<sim::StepPart>()) {
     const std::string key = std::string(name_of(part)) + "_s";
+    // Files may leave out what few plans have.
+    const bool is_rare = part == sim::StepPart::Offload || part == sim::StepPart::Stall;
     if (const std::optional<Axis> axis = sim::exposed_axis(part))
       time.of(part) = Seconds(exposed.number(name_of(*axis), kNonNegative));
-    else
+    else if (!is_rare || object.has(key))
       time.of(part) = Seconds(object.number(key, kNonNegative));
   }
   time.recompute = Seconds(object.number("recompute_s", kNonNegative));

@@ -194,6 +194,19 @@ TEST_F(OpenedFileTest, RefusesASearchResultWithAPlanThatCannotRun) {
   EXPECT_NE(std::find(places.begin(), places.end(), "/plans/0/stages"), places.end());
 }
 
+TEST_F(OpenedFileTest, ASearchResultMayLeaveOutCopiesAndStalls) {
+  const auto places =
+      problems(write("plans.json", R"({"schema": "shardwright/plans", "version": 1, "inputs":
+      {"model": "llama3.2-1b", "cluster": "dgx-h100", "stack": "megatron-core"}, "front": [], "plans":
+      [{"plan": {"dp": 1, "tp": 1, "pp": 1, "micro_batch": 1, "global_batch": 8, "seq_len": 2048},
+      "step_s": 1.0, "stages": [{"time": {}}]}]})"));
+  const auto refused = [&](const std::string& key) {
+    return std::find(places.begin(), places.end(), "/plans/0/stages/0/time/" + key) != places.end();
+  };
+  EXPECT_TRUE(refused("gemm_s") && refused("host_s"));
+  EXPECT_FALSE(refused("offload_s") || refused("stall_s"));
+}
+
 // A user's own model is in no library, and a shipped one may have changed since.
 TEST_F(OpenedFileTest, ASearchResultBringsItsModelAlong) {
   const Scenario scenario = small_set()->scenario(0);
