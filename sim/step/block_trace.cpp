@@ -36,6 +36,9 @@ BlockTrace::BlockTrace(const FlatProgram& flat, BlockId block, HostPlace host,
   call.block = block;
   for (std::uint32_t i = 0; i < ops.size(); ++i) run(flat, call, ops[i], i);
   first_goes_on_ = end_.device.is_queued(0);
+  for (const StepPart part : enumerators<StepPart>()) {
+    if (end_.time.of(part) != Seconds(0)) parts_.emplace_back(part, end_.time.of(part));
+  }
   std::sort(streams_.begin(), streams_.end());
   streams_.erase(std::unique(streams_.begin(), streams_.end()), streams_.end());
 }
@@ -47,7 +50,8 @@ void BlockTrace::run(const FlatProgram& flat, const Call& call, const FlatOp& op
   end_.find_start(flat, call, op, {}, start);
   if (number > 0) lead_ = std::max(lead_, launch_ + op.launch - start.ready);
   launch_ += op.launch + op.further_launch;
-  const double issued = end_.issue(op, number, start);
+  const double issued = end_.issue(op);
+  end_.record(op, number, start.cause);
   if (number > 0 && first_kernel_ == kNoOp && start.ready == issued) led_by_host_.push_back(number);
   const TimeBreakdown before = end_.time;
   end_.run(op, number, start);
@@ -110,7 +114,7 @@ void BlockTrace::repeat_sums(const Call& call, double start, FoldedRank& rank) c
   } else {
     rank.host += launch_;
   }
-  rank.time.add(end_.time, 1.0);
+  for (const auto& [part, time] : parts_) rank.time.of(part) += time;
   rank.last_finish = std::max(rank.last_finish, start + end_.last_finish);
   for (const std::size_t stream : streams_) {
     rank.busy[stream] += end_.busy[stream];

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/program/program.hpp"
@@ -57,10 +58,12 @@ class BlockTrace {
   // The most time from the start of an op but the first to the time at which a host that begins with
   // the block has issued it.
   double lead_;
-  // The first kernel and when it starts; kNoOp: there is none. The sums of `end_` are without what
+  // The first kernel and when it starts; kNoOp: there is none. The breakdown of `end_` is without what
   // the compute stream waits before it.
   std::uint32_t first_kernel_ = kNoOp;
   double kernel_start_ = 0.0;
+  // The parts of that breakdown that are not zero.
+  std::vector<std::pair<StepPart, Seconds>> parts_;
   // True if the first op may end after the others: its start then decides more than their times.
   bool first_goes_on_ = false;
   // Ops up to the first kernel, but the first one, that start when the host has issued them.

@@ -56,15 +56,15 @@ bool FoldedRank::wait_for(std::uint32_t on, bool queued, RankStart& start) {
   return ops[on].finish != kUnknownTime;
 }
 
-double FoldedRank::issue(const FlatOp& at_hand, std::uint32_t number, const RankStart& start) {
+double FoldedRank::issue(const FlatOp& at_hand) {
   const double issued = host + at_hand.launch;
   host = issued + at_hand.further_launch;
   if (at_hand.kernel) held_by = kNoOp;
-  record(at_hand, number, start.cause);
   return issued;
 }
 
 void FoldedRank::record(const FlatOp& at_hand, std::uint32_t number, std::uint32_t cause) {
+  ops[number] = OpTime();
   ops[number].duration = static_cast<float>(at_hand.duration);
   ops[number].describe(at_hand, cause);
 }

@@ -38,7 +38,7 @@ struct RankStart : OpStart {
 
 // The representative of a stage.
 struct FoldedRank {
-  // The caller keeps their memory.
+  // The caller keeps their memory. Those of ops that are not recorded yet have no meaning.
   std::span<OpTime> ops;
   std::array<double, kStreams> stream_free{};
   // The op of each stream that finished last.
@@ -80,7 +80,8 @@ struct FoldedRank {
                   std::span<const Wait> waits, RankStart& start);
 
   // The host issues the op; returns when.
-  double issue(const FlatOp& at_hand, std::uint32_t number, const RankStart& start);
+  double issue(const FlatOp& at_hand);
+  // Begins the times of an op, whose finish is unknown from then on.
   void record(const FlatOp& at_hand, std::uint32_t number, std::uint32_t cause);
 
   // Runs an op that no other stage takes part in, or queues it.

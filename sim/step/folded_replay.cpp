@@ -36,12 +36,12 @@ std::size_t count_ops(const Program& program) {
   return ops;
 }
 
-// The times of all ops of a replay. The next replay of the thread takes their memory over: for the
-// system to hand it out anew takes a large part of a replay.
+// The times of all ops of a replay. The next replay of the thread takes their memory over as it is: for
+// the system to hand it out anew, or to fill it, takes a large part of a replay.
 class TimesOfReplay {
  public:
   explicit TimesOfReplay(std::size_t ops) : times_(std::exchange(spare(), {})) {
-    times_.assign(ops, OpTime());
+    if (times_.size() < ops) times_.resize(ops);
   }
   ~TimesOfReplay() {
     if (times_.capacity() <= kMostSpare) spare() = std::move(times_);
@@ -175,6 +175,7 @@ class Replay {
       const bool posts = !ops.empty() && posts_ahead(ops.front()) && stage(s).waits_of(c).empty();
       if (posts) {
         const double ready = host + ops.front().launch;
+        ranks_[static_cast<std::size_t>(s)].record(ops.front(), calls[c].first_op, kNoOp);
         post_message(s, calls[c], ops.front(), {s, calls[c].first_op, ready, 0});
         if (!options_.periods.empty())
           ranks_[static_cast<std::size_t>(s)].posted.push_back({calls[c].first_op, ready});
@@ -204,9 +205,13 @@ class Replay {
     if (waits_for_message(op)) return rank.resume_host(number);
     RankStart start;
     if (!rank.find_start(flat_, call, op, waits, start)) return false;
-    const double issued = rank.issue(op, number, start);
+    const double issued = rank.issue(op);
     const bool posted = rank.op == 0 && posts_ahead(op) && waits.empty();
-    if (posted) return true;
+    if (posted) {
+      rank.ops[number].cause = start.cause;
+      return true;
+    }
+    rank.record(op, number, start.cause);
     if (start.ready == issued) rank.led_by_host = rank.call;
     if (op.rendezvous != Rendezvous::None) {
       arrive(s, rank, call, op, number, start.ready);
@@ -364,7 +369,7 @@ class Replay {
       for (const OpTime& op : rank.ops) finish.push_back(Seconds(op.finish));
       result.interference.push_back(std::move(rank.interference));
     }
-    result.period = period_times();
+    if (!result.deadlocked) result.period = period_times();
     return result;
   }
 
