@@ -73,6 +73,15 @@ enum class PlanRule : std::uint8_t {
   Stack,              // the stack's capabilities; only where a stack is given
 };
 
+// Multi-token-prediction layers that the plan trains: all that the model has, or none, as with
+// adapters.
+std::int64_t trained_mtp_layers(const ModelSpec& model, const Plan& plan);
+
+// True if the output head (tied to it) or the multi-token-prediction layers (which embed the next
+// token) use the embedding: a last stage that is not the first one then holds a copy of it, and the
+// two add up their gradients.
+bool shares_embedding(const ModelSpec& model, const Plan& plan);
+
 // The bytes that an offloaded optimizer keeps off the devices, on all nodes together.
 Bytes offloaded_states(const ModelSpec& model, const Plan& plan);
 
