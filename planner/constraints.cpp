@@ -105,7 +105,7 @@ const FieldDefinition& definition_of(PlanField field) {
 }
 
 [[noreturn]] void refuse(const std::string& option, const std::string& found,
-                         const std::string& expected) {
+                         const Expected& expected) {
   throw InputError(option, {{"", fmt::format("\"{}\"", found), expected}});
 }
 

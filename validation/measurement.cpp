@@ -68,10 +68,11 @@ std::vector<std::string> read_open_fields(ObjectReader& object) {
   const std::vector<std::string>& fields = planner::searched_fields();
   std::vector<std::string> open = object.texts("open");
   for (std::size_t i = 0; i < open.size(); ++i) {
-    if (std::find(fields.begin(), fields.end(), open[i]) == fields.end())
-      object.problems().add(fmt::format("{}/open/{}", object.pointer(), i),
-                            fmt::format("\"{}\"", open[i]),
-                            "a field that a search chooses: " + one_of(open[i], fields));
+    if (std::find(fields.begin(), fields.end(), open[i]) != fields.end()) continue;
+    Expected expected = one_of(open[i], fields);
+    expected.text.insert(0, "a field that a search chooses: ");
+    object.problems().add(fmt::format("{}/open/{}", object.pointer(), i),
+                          fmt::format("\"{}\"", open[i]), expected);
   }
   return open;
 }
@@ -199,11 +200,10 @@ Measurement find_measurement(const std::string& file, const std::string& id) {
     if (measurement.id == id) return std::move(measurement);
     ids.push_back(measurement.id);
   }
-  const std::string near = nearest_name(id, ids);
   throw InputError(file,
-                   {{"", fmt::format("no measurement \"{}\"", id),
-                     near.empty() ? fmt::format("the id of one of its {}", ids.size())
-                                  : fmt::format("an id of the file; did you mean {}?", near)}});
+                   {{"",
+                     fmt::format("no measurement \"{}\"", id),
+                     {fmt::format("the id of one of its {}", ids.size()), nearest_name(id, ids)}}});
 }
 
 Scenario resolved_scenario(const Measurement& measurement) {

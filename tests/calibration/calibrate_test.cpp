@@ -149,7 +149,7 @@ TEST(Calibrate, RefusesRunsAndExchangesOfMoreRanksThanTheProfileHas) {
   const std::vector<Problem> problems = problems_thrown_by([&] { calibrate(two, data, "test"); });
   ASSERT_EQ(problems.size(), 2U);
   EXPECT_THAT(problems[0].where, ::testing::HasSubstr("run run, /plan"));
-  EXPECT_THAT(problems[0].expected, ::testing::HasSubstr("a profile of 4 ranks"));
+  EXPECT_THAT(problems[0].expected.text, ::testing::HasSubstr("a profile of 4 ranks"));
   EXPECT_EQ(problems[1].found, "among 4 ranks");
 }
 
@@ -194,7 +194,7 @@ TEST(Calibrate, RefusesExchangesOfHostsThatTheProfileHasNot) {
     return problems.empty() ? Problem{} : problems.front();
   };
   EXPECT_EQ(problem(2, 1).found, "among 2 ranks of one host");
-  EXPECT_EQ(problem(2, 1).expected, "at most 1, which the profile has");
+  EXPECT_EQ(problem(2, 1).expected.text, "at most 1, which the profile has");
   EXPECT_EQ(problem(2, 8).found, "among 8 hosts");
   EXPECT_EQ(problem(4, 4), Problem{});
 }
