@@ -10,6 +10,8 @@
 // ranks than a node has accelerators, tp across nodes.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -30,6 +32,33 @@ inline constexpr std::int64_t kMaxWorld = 10'000'000;
 inline constexpr std::int64_t kMaxBatch = 1'000'000'000;
 inline constexpr std::int64_t kMaxSeqLen = 1'000'000'000;
 inline constexpr std::int64_t kMaxLoraRank = 65'536;
+
+// An integer of a plan: its key in files, and its range.
+struct PlanNumber {
+  const char* key;
+  std::int64_t Plan::*member;
+  std::int64_t least, most;
+};
+inline constexpr std::array kPlanNumbers = {
+    PlanNumber{"dp", &Plan::dp, 1, kMaxDegree},
+    PlanNumber{"tp", &Plan::tp, 1, kMaxDegree},
+    PlanNumber{"pp", &Plan::pp, 1, kMaxDegree},
+    PlanNumber{"cp", &Plan::cp, 1, kMaxDegree},
+    PlanNumber{"ep", &Plan::ep, 1, kMaxDegree},
+    PlanNumber{"expert_tp", &Plan::expert_tp, 1, kMaxDegree},
+    PlanNumber{"vpp", &Plan::vpp, 1, kMaxDegree},
+    PlanNumber{"micro_batch", &Plan::micro_batch, 1, kMaxBatch},
+    PlanNumber{"global_batch", &Plan::global_batch, 1, kMaxBatch},
+    PlanNumber{"seq_len", &Plan::seq_len, 1, kMaxSeqLen},
+    PlanNumber{"shard_group", &Plan::shard_group, 0, kMaxWorld},
+    PlanNumber{"recompute_layers", &Plan::recompute_layers, 0, kMaxDegree},
+    PlanNumber{"offload_layers", &Plan::offload_layers, 0, kMaxDegree}};
+
+constexpr const PlanNumber& plan_number(std::int64_t Plan::*member) {
+  std::size_t i = 0;
+  while (kPlanNumbers[i].member != member) ++i;
+  return kPlanNumbers[i];
+}
 
 // The most layers x microbatches of a step. The event simulation replays each of them, at about a
 // kilobyte: far more than any published run has, and a second's work.
