@@ -206,7 +206,7 @@ sim::StepResult simulate_into(RowComparison& comparison, const Scenario& scenari
   comparison.cluster_profile = scenario.cluster.name;
   comparison.stack_profile = scenario.stack.name;
   comparison.run_kind = run_kind_text(scenario.plan);
-  comparison.architecture = scenario.cluster.accelerator.architecture;
+  comparison.architecture = name_of(scenario.cluster.accelerator.architecture);
   comparison.family = scenario.stack.family;
   comparison.experts = scenario.model.moe.has_value();
   comparison.low_precision = casts_operands(scenario.plan.precision);

@@ -53,7 +53,7 @@ ClusterSpec four_hosts(double speed, double network) {
   cluster.name = "four";
   AcceleratorSpec& device = cluster.accelerator;
   device.name = "cpu-rank";
-  device.architecture = kCpuArchitecture;
+  device.architecture = Architecture::Cpu;
   device.matrix.fp32 = device.vector_fp32 = FlopPerSecond(2e10);
   device.memory = gigabytes(8.0);
   device.memory_bandwidth = gigabytes_per_second(10.0);
