@@ -126,13 +126,13 @@ void check_places(const ClusterSpec& cluster, const CalibrationData& data) {
   for (const MeasuredRun& run : data.runs) {
     const Plan& plan = run.scenario.plan;
     for (const BrokenRule& broken : broken_rules(run.scenario.model, &cluster, plan, 0, "/plan")) {
-      const std::string hint =
-          broken.rule == PlanRule::ClusterSize
-              ? fmt::format("; or a profile of {} ranks, as shardwright probe measures them",
-                            plan.world_size())
-              : "";
+      Expected expected = broken.problem.expected;
+      if (broken.rule == PlanRule::ClusterSize) {
+        expected.text += fmt::format(
+            "; or a profile of {} ranks, as shardwright probe measures them", plan.world_size());
+      }
       problems.add(fmt::format("run {}, {}", run.name, broken.problem.where), broken.problem.found,
-                   broken.problem.expected + hint);
+                   expected);
     }
   }
   check_exchanges(cluster, data.exchanges, problems);

@@ -250,7 +250,7 @@ nlohmann::json parse_output(const std::string& text, const std::string& file) {
     return parse_json(text, file);
   } catch (const InputError& error) {
     std::vector<Problem> problems = error.problems();
-    for (Problem& problem : problems) problem.expected += fmt::format(": {}", kExpected);
+    for (Problem& problem : problems) problem.expected.text += fmt::format(": {}", kExpected);
     throw InputError(file, problems);
   }
 }

@@ -37,7 +37,7 @@ std::vector<ExchangeSample> bounded_by_larger(std::vector<ExchangeSample> sample
 ExchangeTiming placed(const ExchangeSample& sample, const ClusterSpec& cluster);
 
 inline bool is_cpu(const AcceleratorSpec& device) {
-  return device.architecture == kCpuArchitecture;
+  return device.architecture == Architecture::Cpu;
 }
 
 // Fits curves to the kernels that stream through memory, and to products and attention too on a CPU

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <concepts>
 #include <string_view>
 
 #include "core/base/error.hpp"
@@ -19,6 +20,42 @@ struct NamedValue {
   std::int64_t value;
 };
 
+template <NamedEnum E>
+std::vector<NamedValue> values_of(E) {
+  std::vector<NamedValue> values;
+  for (const E value : enumerators<E>())
+    values.push_back({name_of(value), static_cast<std::int64_t>(value)});
+  return values;
+}
+template <std::integral I>
+std::vector<NamedValue> values_of(I) {
+  return {};
+}
+std::vector<NamedValue> values_of(bool) {
+  return {{"true", 1}, {"false", 0}, {"on", 1}, {"off", 0}, {"1", 1}, {"0", 0}};
+}
+// The bit of each module; none of them: those of the stack.
+std::vector<NamedValue> values_of(RecomputeModuleSet) {
+  std::vector<NamedValue> values = {{"default", 0}};
+  for (const RecomputeModule module : enumerators<RecomputeModule>())
+    values.push_back({name_of(module), RecomputeModuleSet{module}.bits()});
+  return values;
+}
+std::vector<NamedValue> values_of(OptimizerOffload) {
+  std::vector<NamedValue> values = values_of<OptimizerOffload>({});
+  values.insert(values.end(), {{"true", static_cast<std::int64_t>(OptimizerOffload::Host)},
+                               {"false", static_cast<std::int64_t>(OptimizerOffload::None)}});
+  return values;
+}
+
+template <class T>
+std::int64_t as_number(T value) {
+  return static_cast<std::int64_t>(value);
+}
+std::int64_t as_number(RecomputeModuleSet set) {
+  return set.bits();
+}
+
 struct FieldDefinition {
   PlanField field;
   const char* name;
@@ -28,76 +65,44 @@ struct FieldDefinition {
   // The names of the values; empty for numbers.
   std::vector<NamedValue> (*names)();
   // The range of numbers.
-  std::int64_t least = 1;
-  std::int64_t most = kMaxBatch;
-  // A value is a set of the named ones.
-  bool is_set = false;
+  std::int64_t least = 0, most = 3;
 };
 
-template <NamedEnum E>
-std::vector<NamedValue> values_of() {
-  std::vector<NamedValue> values;
-  for (const E value : enumerators<E>())
-    values.push_back({name_of(value), static_cast<std::int64_t>(value)});
-  return values;
+template <auto kMember>
+FieldDefinition definition(PlanField field, const char* name, const char* alias = "") {
+  return {field, name, alias, [](const Plan& plan) { return as_number(plan.*kMember); },
+          [] { return values_of(Plan().*kMember); }};
 }
 
-std::vector<NamedValue> numbers() {
-  return {};
-}
-std::vector<NamedValue> switches() {
-  return {{"true", 1}, {"false", 0}, {"on", 1}, {"off", 0}, {"1", 1}, {"0", 0}};
-}
-// The bit of each module; none of them: those of the stack.
-std::vector<NamedValue> module_bits() {
-  std::vector<NamedValue> values = {{"default", 0}};
-  for (const RecomputeModule module : enumerators<RecomputeModule>())
-    values.push_back({name_of(module), RecomputeModuleSet{module}.bits()});
-  return values;
-}
-std::vector<NamedValue> optimizer_offloads() {
-  std::vector<NamedValue> values = values_of<OptimizerOffload>();
-  values.insert(values.end(), {{"true", static_cast<std::int64_t>(OptimizerOffload::Host)},
-                               {"false", static_cast<std::int64_t>(OptimizerOffload::None)}});
-  return values;
+template <std::int64_t Plan::*kMember>
+FieldDefinition number(PlanField field) {
+  const PlanNumber& number = plan_number(kMember);
+  FieldDefinition numbered = definition<kMember>(field, number.key);
+  numbered.least = number.least;
+  numbered.most = number.most;
+  return numbered;
 }
 
 const std::array<FieldDefinition, 19> kFields = {{
-    {PlanField::Dp, "dp", "", [](const Plan& p) { return p.dp; }, numbers},
-    {PlanField::Tp, "tp", "", [](const Plan& p) { return p.tp; }, numbers},
-    {PlanField::Pp, "pp", "", [](const Plan& p) { return p.pp; }, numbers},
-    {PlanField::Cp, "cp", "", [](const Plan& p) { return p.cp; }, numbers},
-    {PlanField::Ep, "ep", "", [](const Plan& p) { return p.ep; }, numbers},
-    {PlanField::ExpertTp, "expert_tp", "", [](const Plan& p) { return p.expert_tp; }, numbers},
-    {PlanField::Vpp, "vpp", "", [](const Plan& p) { return p.vpp; }, numbers},
-    {PlanField::ZeroStage, "zero", "zero_stage",
-     [](const Plan& p) { return static_cast<std::int64_t>(p.zero_stage); }, numbers, 0, 3},
-    {PlanField::ShardGroup, "shard_group", "", [](const Plan& p) { return p.shard_group; }, numbers,
-     0},
-    {PlanField::MicroBatch, "micro_batch", "", [](const Plan& p) { return p.micro_batch; },
-     numbers},
-    {PlanField::GlobalBatch, "global_batch", "", [](const Plan& p) { return p.global_batch; },
-     numbers},
-    {PlanField::SequenceParallel, "sequence_parallel", "sp",
-     [](const Plan& p) { return std::int64_t{p.sequence_parallel}; }, switches},
-    {PlanField::Schedule, "schedule", "",
-     [](const Plan& p) { return static_cast<std::int64_t>(p.schedule); }, values_of<ScheduleKind>},
-    {PlanField::Recompute, "recompute", "",
-     [](const Plan& p) { return static_cast<std::int64_t>(p.recompute); },
-     values_of<RecomputePolicy>},
-    {PlanField::RecomputeModules, "recompute_modules", "",
-     [](const Plan& p) { return std::int64_t{p.recompute_modules.bits()}; }, module_bits, 0, 0,
-     true},
-    {PlanField::RecomputeLayers, "recompute_layers", "",
-     [](const Plan& p) { return p.recompute_layers; }, numbers, 0},
-    {PlanField::ContextParallel, "context_parallel", "",
-     [](const Plan& p) { return static_cast<std::int64_t>(p.context_parallel); },
-     values_of<ContextParallelKind>},
-    {PlanField::OffloadOptimizer, "offload_optimizer", "",
-     [](const Plan& p) { return static_cast<std::int64_t>(p.offload_optimizer); },
-     optimizer_offloads},
-    {PlanField::OffloadActivations, "offload_activations", "",
-     [](const Plan& p) { return std::int64_t{p.offload_activations}; }, switches},
+    number<&Plan::dp>(PlanField::Dp),
+    number<&Plan::tp>(PlanField::Tp),
+    number<&Plan::pp>(PlanField::Pp),
+    number<&Plan::cp>(PlanField::Cp),
+    number<&Plan::ep>(PlanField::Ep),
+    number<&Plan::expert_tp>(PlanField::ExpertTp),
+    number<&Plan::vpp>(PlanField::Vpp),
+    definition<&Plan::zero_stage>(PlanField::ZeroStage, "zero", "zero_stage"),
+    number<&Plan::shard_group>(PlanField::ShardGroup),
+    number<&Plan::micro_batch>(PlanField::MicroBatch),
+    number<&Plan::global_batch>(PlanField::GlobalBatch),
+    definition<&Plan::sequence_parallel>(PlanField::SequenceParallel, "sequence_parallel", "sp"),
+    definition<&Plan::schedule>(PlanField::Schedule, "schedule"),
+    definition<&Plan::recompute>(PlanField::Recompute, "recompute"),
+    definition<&Plan::recompute_modules>(PlanField::RecomputeModules, "recompute_modules"),
+    number<&Plan::recompute_layers>(PlanField::RecomputeLayers),
+    definition<&Plan::context_parallel>(PlanField::ContextParallel, "context_parallel"),
+    definition<&Plan::offload_optimizer>(PlanField::OffloadOptimizer, "offload_optimizer"),
+    definition<&Plan::offload_activations>(PlanField::OffloadActivations, "offload_activations"),
 }};
 
 const FieldDefinition& definition_of(PlanField field) {
@@ -105,7 +110,7 @@ const FieldDefinition& definition_of(PlanField field) {
 }
 
 [[noreturn]] void refuse(const std::string& option, const std::string& found,
-                         const std::string& expected) {
+                         const Expected& expected) {
   throw InputError(option, {{"", fmt::format("\"{}\"", found), expected}});
 }
 
@@ -120,7 +125,8 @@ const FieldDefinition& find_field(const std::string& name, const std::string& op
 
 std::int64_t parse_value(const FieldDefinition& field, const std::string& text,
                          const std::string& option) {
-  if (const std::size_t plus = text.find('+'); field.is_set && plus != std::string::npos) {
+  const bool is_set = field.field == PlanField::RecomputeModules;
+  if (const std::size_t plus = text.find('+'); is_set && plus != std::string::npos) {
     return parse_value(field, text.substr(0, plus), option) |
            parse_value(field, text.substr(plus + 1), option);
   }
@@ -147,15 +153,27 @@ std::int64_t parse_value(const FieldDefinition& field, const std::string& text,
 }
 
 std::string value_text(const FieldDefinition& field, std::int64_t value) {
+  const bool is_set = field.field == PlanField::RecomputeModules;
   std::string members;
   for (const auto& [name, named] : field.names()) {
     if (named == value) return name;
-    if (field.is_set && (named & value) != 0) members += (members.empty() ? "" : "+") + name;
+    if (is_set && (named & value) != 0) members += (members.empty() ? "" : "+") + name;
   }
   return members.empty() ? fmt::format("{}", value) : members;
 }
 
 }  // namespace
+
+std::vector<std::string> split_at(std::string_view text, char separator) {
+  std::vector<std::string> parts = {""};
+  for (const char c : text) {
+    if (c == separator)
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  }
+  return parts;
+}
 
 const char* name_of(PlanField field) {
   return definition_of(field).name;
@@ -191,13 +209,9 @@ Constraint parse_constraint(const std::string& text, const std::string& option) 
   if (equals == std::string::npos) refuse(option, text, "field=value, as in tp=8");
   const FieldDefinition& field = find_field(text.substr(0, equals), option);
   Constraint constraint{field.field, {}};
-  std::string_view rest = std::string_view(text).substr(equals + 1);
-  for (;;) {
-    const std::size_t comma = rest.find(',');
-    constraint.values.push_back(parse_value(field, std::string(rest.substr(0, comma)), option));
-    if (comma == std::string_view::npos) return constraint;
-    rest.remove_prefix(comma + 1);
-  }
+  for (const std::string& value : split_at(text.substr(equals + 1), ','))
+    constraint.values.push_back(parse_value(field, value, option));
+  return constraint;
 }
 
 std::string broken_constraint(const Constraints& constraints, const Plan& plan) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/spec/plan.hpp"
@@ -55,6 +56,9 @@ struct Constraint {
 
 // "tp=8,16".
 std::string to_string(const Constraint& constraint);
+
+// The parts of a text between separators: {"8", "16"} of "8,16".
+std::vector<std::string> split_at(std::string_view text, char separator);
 
 // Reads "field=value[,value…]"; the members of a set are joined: "moe_act+layernorm". Throws InputError that names `option`, with the nearest field or
 // value that exists.

@@ -167,17 +167,11 @@ std::optional<Sensitivity> sensitivity_to(Resource resource, const Scenario& sce
   return sensitivity;
 }
 
-constexpr EnumArray<sim::StepPart, TimeUse> kUseOfPart{
-    {TimeUse::Compute, TimeUse::Compute, TimeUse::MemoryBound, TimeUse::MemoryBound,
-     TimeUse::Interference, TimeUse::Communication, TimeUse::Communication, TimeUse::Communication,
-     TimeUse::Communication, TimeUse::Communication, TimeUse::Offload, TimeUse::Bubble,
-     TimeUse::Host, TimeUse::Stall}};
-
 TimeShare share_of(TimeUse use, const sim::StepResult& result) {
   TimeShare share{use, 0.0, std::nullopt, 0.0};
   std::int64_t used = 0;
   for (const sim::StepPart part : enumerators<sim::StepPart>()) {
-    if (kUseOfPart[part] != use) continue;
+    if (use_of(part) != use) continue;
     const double of_step = result.time().of(part) / result.step;
     share.share += of_step;
     used += of_step > 0.0 ? 1 : 0;
@@ -190,6 +184,14 @@ TimeShare share_of(TimeUse use, const sim::StepResult& result) {
 }
 
 }  // namespace
+
+TimeUse use_of(sim::StepPart part) {
+  using enum TimeUse;
+  constexpr EnumArray<sim::StepPart, TimeUse> kUses{
+      {Compute, Compute, MemoryBound, MemoryBound, Interference, Communication, Communication,
+       Communication, Communication, Communication, Offload, Bubble, Host, Stall}};
+  return kUses[part];
+}
 
 ClusterSpec improved(const ClusterSpec& cluster, Resource resource, double gain) {
   ClusterSpec better = cluster;

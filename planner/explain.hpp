@@ -77,6 +77,8 @@ constexpr auto enum_names(TimeUse) {
                     "waiting for slower ranks"};
 }
 
+TimeUse use_of(sim::StepPart part);
+
 // A use of the step's time on the bottleneck stage.
 struct TimeShare {
   TimeUse use = TimeUse::Compute;

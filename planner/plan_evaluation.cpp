@@ -93,14 +93,13 @@ class CutEvaluation {
       ++result_.too_large;
       return;
     }
-    const sim::CutContext cut{request_.model, request_.cluster, request_.stack, *layers_};
-    const Bytes memory = sim::plan_memory(cut, plan, *costs_);
+    const Bytes memory = costs_->memory(plan);
     if (memory > available_) {
       ++result_.too_large;
       if (memory.value() < result_.tightest.memory) result_.tightest = {memory.value(), plan};
       if (memory > most_) return;
     }
-    const sim::StageCosts& costs = sim::stage_costs(cut, plan, *costs_);
+    const sim::StageCosts& costs = costs_->costs();
     const Seconds bound = sim::bound_step(costs, plan);
     (memory > available_ ? result_.beyond : result_.plans)
         .push_back({bound_of_score(request_, plan, costs, bound), bound.value(),
@@ -121,7 +120,8 @@ class CutEvaluation {
                   ? request_.layer_costs->of(request_.model, request_.cluster, request_.stack, cut)
                   : std::make_shared<const sim::LayerCosts>(
                         sim::layer_costs(request_.model, cut, request_.cluster, request_.stack));
-    costs_.emplace(request_.cluster, request_.stack, profiles_);
+    costs_.emplace(sim::CutContext{request_.model, request_.cluster, request_.stack, *layers_},
+                   profiles_);
     parameters_ = {};
     for (const std::int32_t kind : layers_->kind_of_layer) {
       const auto& kinds = layers_->kept.empty() ? layers_->recomputed : layers_->kept;
@@ -157,8 +157,8 @@ class CutEvaluation {
   Bytes most_;
   bool hopeless_;
   sim::ScheduleProfiles& profiles_;
-  std::optional<sim::StageCostCache> costs_;
   std::shared_ptr<const sim::LayerCosts> layers_;
+  std::optional<sim::StageCostCache> costs_;
   // Parameters of all layers, the embedding and the head, on one rank of each.
   PartParameters parameters_;
   std::int64_t priced_pp_ = 0;
@@ -252,10 +252,9 @@ ClosedForms closed_forms(const PlanRequest& request, const Plan& plan) {
   sim::ScheduleProfiles profiles;
   const sim::LayerCosts layers = sim::layer_costs(request.model, layer_cut_of(request.model, plan),
                                                   request.cluster, request.stack);
-  const sim::CutContext cut{request.model, request.cluster, request.stack, layers};
-  sim::StageCostCache cache(request.cluster, request.stack, profiles);
-  sim::plan_memory(cut, plan, cache);
-  const sim::StageCosts& costs = sim::stage_costs(cut, plan, cache);
+  sim::StageCostCache cache({request.model, request.cluster, request.stack, layers}, profiles);
+  cache.memory(plan);
+  const sim::StageCosts& costs = cache.costs();
   const Seconds bound = sim::bound_step(costs, plan);
   return {bound, sim::analytic_step(costs, plan, bound), costs.memory.peak};
 }

@@ -342,7 +342,7 @@ std::string obstacle_text(const SweepPoint& point, Bytes memory) {
   if (point.fits) return "";
   if (point.broken_rule) {
     return fmt::format("breaks a rule of plans: {} is {}; expected {}", point.broken_rule->where,
-                       point.broken_rule->found, point.broken_rule->expected);
+                       point.broken_rule->found, to_string(point.broken_rule->expected));
   }
   if (!point.candidate) return "no plan fits";
   return fmt::format("the plan needs {} of {}", format_bytes(point.candidate->result.memory().peak),

@@ -15,6 +15,7 @@
 #include "core/base/json_lines.hpp"
 #include "core/base/json_reader.hpp"
 #include "core/base/nearest_name.hpp"
+#include "core/spec/field_json.hpp"
 #include "core/spec/plan_check.hpp"
 #include "core/spec/plan_json.hpp"
 #include "planner/open_fields.hpp"
@@ -24,56 +25,108 @@ namespace {
 
 constexpr NumberRange kMfuRange{0.0, 1.0, true};
 
-std::optional<double> figure_if(ObjectReader& object, const char* key, NumberRange range) {
-  return object.has(key) ? std::optional(object.number(key, range)) : std::nullopt;
+void describe(PublishedSource& source, FieldVisitor& fields) {
+  std::int64_t year = 0;
+  fields.text("title", source.title, kOptional, "title of the publication");
+  fields.text("where", source.where, kOptional, "its address, with the table or the section");
+  fields.integer("year", year, {1900, 2100}, kOmissible, "year of the publication");
 }
 
-MeasuredFigures read_measured(ObjectReader object) {
-  MeasuredFigures measured;
-  measured.step_s = figure_if(object, "step_s", kPositive);
-  measured.tokens_per_s_per_gpu = figure_if(object, "tokens_per_s_per_gpu", kPositive);
-  measured.tflops_per_gpu = figure_if(object, "tflops_per_gpu", kPositive);
-  measured.mfu = figure_if(object, "mfu", kMfuRange);
-  if (object.has("peak_memory_bytes"))
-    measured.peak_memory = Bytes(object.number("peak_memory_bytes"));
-  object.refuse_unknown_keys();
-  return measured;
+void describe(MeasuredFigures& measured, FieldVisitor& fields) {
+  fields.number("step_s", measured.step_s, kPositive, kOmissible, "seconds of a step");
+  fields.number("tokens_per_s_per_gpu", measured.tokens_per_s_per_gpu, kPositive, kOmissible,
+                "tokens of a second and accelerator");
+  fields.number("tflops_per_gpu", measured.tflops_per_gpu, kPositive, kOmissible,
+                "TFLOP/s of an accelerator");
+  fields.number("mfu", measured.mfu, kMfuRange, kOmissible, "model FLOPs utilisation");
+  fields.number("peak_memory_bytes", measured.peak_memory, kPositive, kOmissible,
+                "peak of an accelerator's memory");
 }
 
-ComparedFigure read_figure(ObjectReader object) {
-  ComparedFigure figure;
-  figure.metric = object.choice<StepMetric>("metric");
-  figure.value = object.number("value", figure.metric == StepMetric::Mfu ? kMfuRange : kPositive);
-  figure.derived = object.boolean_or("derived", false);
-  if (counts_flop(figure.metric)) {
-    figure.flops.attention_share = object.number("attention_share", kRatioOrZero);
-    figure.flops.recomputation = object.choice<CountedRecomputation>("recompute_counted");
-    figure.flops.peak_is_bf16 = object.boolean_or("of_bf16_peak", false);
-  }
-  object.refuse_unknown_keys();
-  return figure;
+void describe(ComparedFigure& figure, FieldVisitor& fields) {
+  fields.choice("metric", figure.metric, kRequired, "the measured quantity");
+  fields.number("value", figure.value, figure.metric == StepMetric::Mfu ? kMfuRange : kPositive,
+                kRequired, "its value");
+  fields.boolean("derived", figure.derived, kOptional,
+                 "it follows from other figures of the source");
+  fields.only_where("metric", figure.metric, {StepMetric::FlopRate, StepMetric::Mfu}, [&] {
+    FlopsConvention& flops = figure.flops;
+    fields.number("attention_share", flops.attention_share, kRatioOrZero, kRequired,
+                  "share of the attention scores that [the source counts]"
+                  "(../models/flop_and_mfu.md#conventions-of-published-figures)");
+    fields.choice("recompute_counted", flops.recomputation, kRequired,
+                  "whether the source counts recomputed passes");
+    fields.boolean("of_bf16_peak", flops.peak_is_bf16, kOptional,
+                   "MFU is of the bf16 peak, whatever format was multiplied in");
+  });
 }
 
-MemoryReading read_memory_reading(ObjectReader object) {
-  MemoryReading reading;
-  reading.counter = object.choice<MemoryCounter>("counter");
-  if (object.has("rank"))
-    reading.last_stage = object.choose("rank", std::array{"fullest", "last_stage"}) == 1;
-  object.refuse_unknown_keys();
-  return reading;
+void describe(MemoryReading& reading, FieldVisitor& fields) {
+  fields.choice("counter", reading.counter, kRequired,
+                "counter of the figure ([memory](../models/memory.md#peak))");
+  fields.choice("rank", reading.rank, kOptional, "rank whose peak it is");
 }
 
-std::vector<std::string> read_open_fields(ObjectReader& object) {
-  if (!object.has("open")) return {};
+void describe(Measurement& row, FieldVisitor& fields) {
+  bool verified = false;
+  fields.text("id", row.id, kRequired, "unique in its file");
+  fields.section("source", kRequired, "publication", [&] { describe(row.source, fields); });
+  fields.boolean("verified", verified, kOptional, "somebody compared the figures with the source");
+  fields.text(
+      "grade", row.grade, kOptional,
+      "`A`: plan and figure are known; `B`: something is inferred; `C`: the configuration is "
+      "incomplete. Runs out of memory have none");
+  fields.text(
+      "group", row.group, kOptional,
+      "measurements of one group have the same source, model, accelerators and sequence, and "
+      "can be ranked against each other");
+  fields.section("stated", kOptional,
+                 "hardware and software as the source names them; printed only", [&] {
+                   fields.text("accelerator", row.stated_accelerator, kOptional, "accelerator");
+                   fields.text("stack", row.stated_stack, kOptional, "software");
+                 });
+  fields.boolean(
+      "stack_stands_in", row.stack_stands_in, kOptional,
+      "no profile describes the software, and the scenario's stack stands in for it; its "
+      "interval is that of generic stacks");
+  fields.document(
+      "scenario", nullptr, kOptional,
+      "a [plan file](plan.md): `model`, `cluster` and `stack` are names, documents, or "
+      "[patches](plan.md#patches) on shipped ones. Habits of a software, a recipe or a "
+      "release belong to a [stack profile](hardware_profiles.md#stacks), not to a patch. "
+      "Overlap that the plan does not state is off");
+  fields.text("unsupported", row.unsupported, kOptional,
+              "in place of a scenario: why Shardwright cannot simulate what ran");
+  fields.texts("open", row.open, kOptional,
+               "fields of the plan that the source leaves open; the plan has no value for them "
+               "([open fields](#open-fields))");
+  fields.integer("gpus", row.gpus, {1, kMaxWorld},
+                 required_if(planner::opens_world(row.open),
+                             "`open` names `dp`, `tp`, `pp` or `cp`", kOmissible),
+                 "number of GPUs");
+  fields.choice("outcome", row.outcome, kOptional, "how the run ended");
+  fields.section("measured", kOptional, "what the source prints",
+                 [&] { describe(row.measured, fields); });
+  fields.optional_section("figure", row.figure, "what a prediction is held against",
+                          [&](ComparedFigure& figure) { describe(figure, fields); });
+  std::optional<MemoryReading> memory;
+  fields.optional_section("memory", memory, "how `measured.peak_memory_bytes` was read",
+                          [&](MemoryReading& reading) { describe(reading, fields); });
+  if (memory) row.memory = *memory;
+  fields.texts("assumed", row.assumed, kOptional,
+               "what else stands in the scenario without being stated by the source, in words");
+  fields.text("notes", row.notes, kOptional, "for people");
+}
+
+void check_open_fields(ObjectReader& object, const std::vector<std::string>& open) {
   const std::vector<std::string>& fields = planner::searched_fields();
-  std::vector<std::string> open = object.texts("open");
   for (std::size_t i = 0; i < open.size(); ++i) {
-    if (std::find(fields.begin(), fields.end(), open[i]) == fields.end())
-      object.problems().add(fmt::format("{}/open/{}", object.pointer(), i),
-                            fmt::format("\"{}\"", open[i]),
-                            "a field that a search chooses: " + one_of(open[i], fields));
+    if (std::find(fields.begin(), fields.end(), open[i]) != fields.end()) continue;
+    Expected expected = one_of(open[i], fields);
+    expected.text.insert(0, "a field that a search chooses: ");
+    object.problems().add(fmt::format("{}/open/{}", object.pointer(), i),
+                          fmt::format("\"{}\"", open[i]), expected);
   }
-  return open;
 }
 
 // Reads a scenario whose plan has no values of the open fields.
@@ -95,8 +148,6 @@ Scenario read_open_scenario(ObjectReader& scenario, const std::vector<std::strin
 }
 
 void read_scenario_of(ObjectReader& object, Measurement& measurement) {
-  measurement.open = read_open_fields(object);
-  measurement.unsupported = object.text_or("unsupported", "");
   const bool has_scenario = object.has("scenario");
   if (has_scenario == !measurement.unsupported.empty()) {
     object.problem(
@@ -105,8 +156,6 @@ void read_scenario_of(ObjectReader& object, Measurement& measurement) {
     return;
   }
   if (!has_scenario) return;
-  if (planner::opens_world(measurement.open))
-    measurement.gpus = object.integer("gpus", {1, kMaxWorld});
   ObjectReader members = object.object("scenario");
   measurement.scenario = measurement.open.empty() ? read_members(members, LeftOut::AsDefault)
                                                   : read_open_scenario(members, measurement.open);
@@ -114,28 +163,12 @@ void read_scenario_of(ObjectReader& object, Measurement& measurement) {
 
 Measurement read_measurement(ObjectReader object) {
   Measurement measurement;
-  measurement.id = object.name("id");
-  measurement.source = read_published_source(object.object("source"));
-  object.boolean_or("verified", false);
-  if (object.has("grade")) {
-    object.choose("grade", std::array{"A", "B", "C"});
-    measurement.grade = object.text_or("grade", "");
-  }
-  measurement.group = object.text_or("group", "");
-  if (auto stated = object.object_if("stated")) {
-    measurement.stated_accelerator = stated->text_or("accelerator", "");
-    measurement.stated_stack = stated->text_or("stack", "");
-    stated->refuse_unknown_keys();
-  }
-  measurement.stack_stands_in = object.boolean_or("stack_stands_in", false);
+  read_fields(object, [&](FieldVisitor& fields) { describe(measurement, fields); });
+  const std::string& grade = measurement.grade;
+  if (!grade.empty() && grade != "A" && grade != "B" && grade != "C")
+    object.problem_with("grade", "A, B or C");
+  check_open_fields(object, measurement.open);
   read_scenario_of(object, measurement);
-  if (object.has("outcome")) measurement.outcome = object.choice<Outcome>("outcome");
-  if (auto measured = object.object_if("measured")) measurement.measured = read_measured(*measured);
-  if (auto figure = object.object_if("figure")) measurement.figure = read_figure(*figure);
-  if (auto memory = object.object_if("memory")) measurement.memory = read_memory_reading(*memory);
-  if (object.has("assumed")) measurement.assumed = object.texts("assumed");
-  measurement.notes = object.text_or("notes", "");
-  object.refuse_unknown_keys();
   return measurement;
 }
 
@@ -199,11 +232,10 @@ Measurement find_measurement(const std::string& file, const std::string& id) {
     if (measurement.id == id) return std::move(measurement);
     ids.push_back(measurement.id);
   }
-  const std::string near = nearest_name(id, ids);
   throw InputError(file,
-                   {{"", fmt::format("no measurement \"{}\"", id),
-                     near.empty() ? fmt::format("the id of one of its {}", ids.size())
-                                  : fmt::format("an id of the file; did you mean {}?", near)}});
+                   {{"",
+                     fmt::format("no measurement \"{}\"", id),
+                     {fmt::format("the id of one of its {}", ids.size()), nearest_name(id, ids)}}});
 }
 
 Scenario resolved_scenario(const Measurement& measurement) {
@@ -253,11 +285,15 @@ bool leaves_plan_open(const Measurement& measurement) {
 
 PublishedSource read_published_source(ObjectReader object) {
   PublishedSource source;
-  source.title = object.text_or("title", "");
-  source.where = object.text_or("where", "");
-  if (object.has("year")) object.integer("year", {1900, 2100});
-  object.refuse_unknown_keys();
+  read_fields(object, [&](FieldVisitor& fields) { describe(source, fields); });
   return source;
+}
+
+nlohmann::ordered_json measurement_schema() {
+  return json_schema([](FieldVisitor& fields) {
+    Measurement defaults;
+    describe(defaults, fields);
+  });
 }
 
 }  // namespace shardwright::validation

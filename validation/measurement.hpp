@@ -48,11 +48,15 @@ constexpr auto enum_names(MemoryCounter) {
   return std::array{"allocated", "reserved", "device"};
 }
 
-// The counter that a figure of peak memory was read from.
+// The rank whose peak a figure is: the fullest one, or the one that writes the log.
+enum class MemoryRank : std::uint8_t { Fullest, LastStage };
+constexpr auto enum_names(MemoryRank) {
+  return std::array{"fullest", "last_stage"};
+}
+
 struct MemoryReading {
   MemoryCounter counter = MemoryCounter::Device;
-  // The figure is of the rank that writes the log, not of the fullest one.
-  bool last_stage = false;
+  MemoryRank rank = MemoryRank::Fullest;
 
   bool operator==(const MemoryReading&) const = default;
 };
@@ -65,10 +69,10 @@ constexpr auto enum_names(StepMetric) {
 // True for the metrics that count FLOP.
 bool counts_flop(StepMetric metric);
 
-// The figures that the source prints, as far as it does.
+// The figures that the source prints; 0 where it has none.
 struct MeasuredFigures {
-  std::optional<double> step_s, tokens_per_s_per_gpu, tflops_per_gpu, mfu;
-  std::optional<Bytes> peak_memory;
+  double step_s = 0.0, tokens_per_s_per_gpu = 0.0, tflops_per_gpu = 0.0, mfu = 0.0;
+  Bytes peak_memory;
 
   bool operator==(const MeasuredFigures&) const = default;
 };
@@ -121,6 +125,9 @@ struct Measurement {
 
   bool operator==(const Measurement&) const = default;
 };
+
+// The JSON Schema of a line.
+nlohmann::ordered_json measurement_schema();
 
 // Reads all measurements of a file of JSON lines; empty lines are skipped. Throws InputError with
 // all problems of the file, each with its line and JSON pointer: "line 3/scenario/plan/tp".

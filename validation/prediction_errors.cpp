@@ -72,7 +72,8 @@ RunWorkload workload_of(const Scenario& scenario) {
 // True for the accelerators of which most steps were published: NVIDIA's for data centres, from
 // V100 on.
 bool is_well_measured(const AcceleratorSpec& accelerator) {
-  constexpr std::array kArchitectures = {"volta", "ampere", "hopper", "blackwell"};
+  using enum Architecture;
+  constexpr std::array kArchitectures = {Volta, Ampere, Hopper, Blackwell};
   return std::find(kArchitectures.begin(), kArchitectures.end(), accelerator.architecture) !=
          kArchitectures.end();
 }

@@ -68,7 +68,8 @@ unsigned bits_of(const std::string& kind) {
 
 // The runs of one kind that one source published.
 struct PublishedRuns {
-  std::string source, architecture, family;
+  std::string source, family;
+  Architecture architecture = Architecture::Other;
   unsigned kind = 0;
   bool experts = false, low_precision = false;
   std::int64_t runs = 0, most_accelerators = 0, longest_sequence = 0;
@@ -83,7 +84,7 @@ std::vector<PublishedRuns> read_runs() {
   for (ObjectReader& object : reader.objects("kinds")) {
     PublishedRuns runs;
     runs.source = object.text("source");
-    runs.architecture = object.name("architecture");
+    runs.architecture = object.choice<Architecture>("architecture");
     runs.family = object.name("family");
     runs.experts = object.boolean("experts");
     runs.low_precision = object.boolean("low_precision");
@@ -116,13 +117,13 @@ std::string run_kind_text(const Plan& plan) {
 }
 
 ValidatedGround::ValidatedGround(const Scenario& scenario, const std::string& except) {
-  const std::string& architecture = scenario.cluster.accelerator.architecture;
+  const Architecture architecture = scenario.cluster.accelerator.architecture;
   const std::string& family = scenario.stack.family;
   const bool experts = scenario.model.moe.has_value();
   const bool low_precision = casts_operands(scenario.plan.precision);
   what_ = fmt::format("{} models in {}-bit formats on {} accelerators with {} software",
-                      experts ? "sparse" : "dense", low_precision ? "8" : "16", architecture,
-                      scenario.stack.generic ? "unknown" : family);
+                      experts ? "sparse" : "dense", low_precision ? "8" : "16",
+                      name_of(architecture), scenario.stack.generic ? "unknown" : family);
   if (scenario.stack.generic) return;
   for (const PublishedRuns& runs : published_runs()) {
     const bool alike = runs.architecture == architecture && runs.family == family &&

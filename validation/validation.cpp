@@ -162,7 +162,7 @@ void compare_time(const Measurement& measurement, const Scenario& scenario,
 
 // The simulated memory of the stage that the source reads.
 const sim::MemoryPeak& peak_read(const sim::StepResult& result, const MemoryReading& reading) {
-  return reading.last_stage ? result.stages.back().memory : result.memory();
+  return reading.rank == MemoryRank::LastStage ? result.stages.back().memory : result.memory();
 }
 
 // The figure that the source's counter would show in the simulated step.
@@ -184,7 +184,8 @@ void compare_memory(const Measurement& measurement, const Scenario& scenario,
   comparison.predicted_memory = read_memory(comparison.predicted_peak, measurement.memory.counter);
   comparison.out_of_memory_measured = measurement.outcome == Outcome::OutOfMemory;
   comparison.out_of_memory_predicted = result.memory().peak > scenario.cluster.accelerator.memory;
-  comparison.measured_memory = measurement.measured.peak_memory;
+  if (measurement.measured.peak_memory > Bytes())
+    comparison.measured_memory = measurement.measured.peak_memory;
 }
 
 RowComparison described(const Measurement& measurement) {
@@ -206,7 +207,7 @@ sim::StepResult simulate_into(RowComparison& comparison, const Scenario& scenari
   comparison.cluster_profile = scenario.cluster.name;
   comparison.stack_profile = scenario.stack.name;
   comparison.run_kind = run_kind_text(scenario.plan);
-  comparison.architecture = scenario.cluster.accelerator.architecture;
+  comparison.architecture = name_of(scenario.cluster.accelerator.architecture);
   comparison.family = scenario.stack.family;
   comparison.experts = scenario.model.moe.has_value();
   comparison.low_precision = casts_operands(scenario.plan.precision);

@@ -26,7 +26,7 @@ struct ProbeOptions {
 
 std::string heading_of(const ClusterSpec& machine) {
   std::string host = fmt::format("{} × {}", machine.node.host.cpu, machine.nodes);
-  if (machine.accelerator.architecture == kCpuArchitecture) return host;
+  if (machine.accelerator.architecture == Architecture::Cpu) return host;
   return fmt::format("{} × {}, {}", machine.node.accelerators * machine.nodes,
                      machine.accelerator.name, host);
 }

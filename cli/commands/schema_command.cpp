@@ -11,12 +11,31 @@
 
 #include "cli/commands/command.hpp"
 #include "cli/output/output_file.hpp"
+#include "core/base/nearest_name.hpp"
 #include "core/spec/schemas.hpp"
+#include "validation/measurement.hpp"
 
 namespace shardwright::cli {
 namespace {
 
 using nlohmann::ordered_json;
+
+constexpr const char* kMeasurement = "measurement";
+
+std::vector<std::string> format_names() {
+  std::vector<std::string> names = schema_names();
+  names.emplace_back(kMeasurement);
+  std::ranges::sort(names);
+  return names;
+}
+
+ordered_json schema_of_format(const std::string& name) {
+  if (name == kMeasurement) return validation::measurement_schema();
+  const std::vector<std::string> names = format_names();
+  if (std::ranges::find(names, name) == names.end())
+    throw InputError(name, {{"", "no schema of this name", one_of(name, names)}});
+  return schema_of(name);
+}
 
 struct SchemaOptions {
   CommonOptions common;
@@ -97,7 +116,7 @@ class FieldTable {
 
 ExitCode show_schema(const SchemaOptions& options) {
   check_destination("--json", options.common.json, options.common.force);
-  const ordered_json schema = schema_of(options.name);
+  const ordered_json schema = schema_of_format(options.name);
   FieldTable fields;
   fields.add_members(schema, "");
   Page page = new_page(options.common);
@@ -114,7 +133,7 @@ void add_schema_command(CLI::App& app, Action& action) {
       "List the fields of a file format: values, defaults, meaning; write its JSON Schema");
   const auto options = std::make_shared<SchemaOptions>();
   add_option(*schema, "format", options->name, "FORMAT",
-             fmt::format("{}", fmt::join(schema_names(), ", ")))
+             fmt::format("{}", fmt::join(format_names(), ", ")))
       ->required();
   schema->footer(R"(Examples:
   shardwright schema stack

@@ -114,11 +114,10 @@ std::int64_t read_count(const std::string& option, const std::string& text, std:
                         ProblemList& problems, const std::string& or_word) {
   const auto value = parse_count(text);
   if (value && *value >= 1 && *value <= most) return *value;
-  std::string expected = fmt::format("an integer from 1 to {}", format_count(most));
-  if (most >= 4096) expected += ", as in 4096 or 4k";
-  if (!or_word.empty()) expected += fmt::format(", or {}", or_word);
-  if (!nearest_name(text, std::array{or_word}).empty())
-    expected += fmt::format(" (did you mean \"{}\"?)", or_word);
+  Expected expected(fmt::format("an integer from 1 to {}", format_count(most)),
+                    nearest_name(text, std::array{or_word}));
+  if (most >= 4096) expected.text += ", as in 4096 or 4k";
+  if (!or_word.empty()) expected.text += fmt::format(", or {}", or_word);
   problems.add(option, quoted(text), expected);
   return 1;
 }

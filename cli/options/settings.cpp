@@ -11,6 +11,7 @@
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/model_json.hpp"
 #include "core/spec/stack_json.hpp"
+#include "planner/constraints.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -36,18 +37,6 @@ json as_patch(std::string_view setting) {
   const auto equals = setting.find('=');
   return {{std::string(setting.substr(0, equals)),
            parsed_value(std::string(setting.substr(equals + 1)))}};
-}
-
-std::vector<std::string> split_at(const std::string& text, char separator) {
-  std::vector<std::string> parts = {""};
-  for (const char c : text) {
-    if (c == separator) {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
 }
 
 void refuse_shapeless(const std::string& setting, ProblemList& problems) {
@@ -78,10 +67,10 @@ json parsed_value(const std::string& text) {
 
 json lora_value(const std::string& text) {
   json lora = json::object();
-  for (const std::string& setting : split_at(text, ',')) {
+  for (const std::string& setting : planner::split_at(text, ',')) {
     json value = as_patch(setting);
     if (value.contains("targets"))
-      value["targets"] = split_at(setting.substr(setting.find('=') + 1), '+');
+      value["targets"] = planner::split_at(setting.substr(setting.find('=') + 1), '+');
     lora.update(value);
   }
   return lora;

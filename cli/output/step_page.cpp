@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 #include "cli/output/step_json.hpp"
 #include "core/base/printable_text.hpp"
@@ -11,6 +12,7 @@
 #include "core/base/standard_streams.hpp"
 #include "core/program/program.hpp"
 #include "core/spec/plan_text.hpp"
+#include "planner/explain.hpp"
 #include "planner/figure.hpp"
 
 namespace shardwright::cli {
@@ -128,10 +130,14 @@ std::vector<Column> time_columns() {
 }
 
 std::vector<std::string> time_cells(const sim::TimeBreakdown& time, int decimals) {
+  // The column of each use; stalls, which only the full level has, stand apart.
+  constexpr EnumArray<planner::TimeUse, std::size_t> kColumns{{0, 0, 0, 1, 1, 2, 3, 4}};
+  std::array<Seconds, 5> sums{};
+  for (const sim::StepPart part : enumerators<sim::StepPart>())
+    sums[kColumns[planner::use_of(part)]] += time.of(part);
   std::vector<std::string> cells;
-  for (const Seconds part : {time.compute() + time.optimizer + time.interference,
-                             time.exposed_total() + time.offload, time.bubble, time.host})
-    cells.push_back(format_fixed(part.value(), decimals));
+  for (std::size_t i = 0; i < time_columns().size(); ++i)
+    cells.push_back(format_fixed(sums[i].value(), decimals));
   return cells;
 }
 

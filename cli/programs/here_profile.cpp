@@ -129,10 +129,12 @@ ClusterSpec load_cluster_or_here(const std::string& name) {
   const bool meant = !nearest_name(name, std::array<std::string, 1>{kHere}).empty();
   if (meant && std::find(names.begin(), names.end(), name) == names.end()) {
     throw InputError(name,
-                     {{"", "no cluster of this name",
-                       fmt::format("one that `shardwright clusters list` shows, the path of a "
-                                   "JSON file, or {0} (did you mean \"{0}\"?)",
-                                   kHere)}});
+                     {{"",
+                       "no cluster of this name",
+                       {fmt::format("one that `shardwright clusters list` shows, the path of a "
+                                    "JSON file, or {}",
+                                    kHere),
+                        kHere}}});
   }
   return load_cluster(name);
 }

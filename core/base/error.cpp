@@ -15,21 +15,26 @@ std::string describe(const std::string& source, const std::vector<Problem>& prob
   std::string text;
   for (const Problem& problem : problems) {
     if (!text.empty()) text += '\n';
-    text +=
-        printable(fmt::format("{}: {}{}found {}; expected {}", source, problem.where,
-                              problem.where.empty() ? "" : ": ", problem.found, problem.expected));
+    text += printable(fmt::format("{}: {}{}found {}; expected {}", source, problem.where,
+                                  problem.where.empty() ? "" : ": ", problem.found,
+                                  to_string(problem.expected)));
   }
   return text;
 }
 
 }  // namespace
 
+std::string to_string(const Expected& expected) {
+  if (expected.nearest.empty()) return expected.text;
+  return fmt::format("{} (did you mean \"{}\"?)", expected.text, expected.nearest);
+}
+
 InputError::InputError(std::string source, std::vector<Problem> problems)
     : std::runtime_error(describe(source, problems)),
       source_(std::move(source)),
       problems_(std::move(problems)) {}
 
-void ProblemList::add(std::string where, std::string found, std::string expected) {
+void ProblemList::add(std::string where, std::string found, Expected expected) {
   Problem problem{std::move(where), std::move(found), std::move(expected)};
   problem.where = in_file(problem.where);
   problems_.push_back(std::move(problem));

@@ -5,9 +5,26 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace shardwright {
+
+// The values that may stand in a place, in words.
+struct Expected {
+  std::string text;
+  // The valid one nearest to what was found; empty if none is near.
+  std::string nearest;
+
+  Expected() = default;
+  Expected(const char* words) : text(words) {}
+  Expected(std::string words, std::string near = {})
+      : text(std::move(words)), nearest(std::move(near)) {}
+  bool operator==(const Expected&) const = default;
+};
+
+// "one of a, b, c (did you mean "b"?)".
+std::string to_string(const Expected& expected);
 
 // One thing that is wrong with an input.
 struct Problem {
@@ -15,8 +32,7 @@ struct Problem {
   std::string where;
   // The value found there.
   std::string found;
-  // The values that may stand there, with the nearest valid one if there is one.
-  std::string expected;
+  Expected expected;
 
   bool operator==(const Problem&) const = default;
 };
@@ -39,7 +55,7 @@ class ProblemList {
  public:
   explicit ProblemList(std::string source) : source_(std::move(source)) {}
 
-  void add(std::string where, std::string found, std::string expected);
+  void add(std::string where, std::string found, Expected expected);
   // Adds the problems of `error`, which a part of the input has, with `prefix` before their places.
   void add_all(const std::string& prefix, const InputError& error);
   // Reports later problems at `pointer` and below it at its member `key` and below that, because the

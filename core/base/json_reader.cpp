@@ -251,12 +251,12 @@ std::string ObjectReader::pointer_to(const std::string& key) const {
   return key.empty() ? pointer_ : pointer_ + "/" + escaped(key);
 }
 
-void ObjectReader::problem(const std::string& key, std::string found, std::string expected) {
+void ObjectReader::problem(const std::string& key, std::string found, Expected expected) {
   if (value_ == &absent_object()) return;
   problems_->add(pointer_to(key), std::move(found), std::move(expected));
 }
 
-void ObjectReader::problem_with(const std::string& key, std::string expected) {
+void ObjectReader::problem_with(const std::string& key, Expected expected) {
   const auto value = value_->find(key);
   problem(key, value == value_->end() ? "no such key" : shown(*value), std::move(expected));
 }
@@ -454,10 +454,9 @@ void ObjectReader::refuse_unknown_keys() {
   known_.erase(std::unique(known_.begin(), known_.end()), known_.end());
   for (const auto& [key, value] : value_->items()) {
     if (std::ranges::binary_search(known_, key)) continue;
-    const std::string nearest = nearest_name(key, known_);
+    const Expected known = one_of(key, known_);
     problem(key, "an unknown key",
-            nearest.empty() ? fmt::format("{}", one_of("", known_))
-                            : fmt::format("a known key; did you mean \"{}\"?", nearest));
+            known.nearest.empty() ? known : Expected("a known key", known.nearest));
   }
 }
 

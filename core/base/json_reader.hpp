@@ -105,9 +105,9 @@ class ObjectReader {
   const nlohmann::json& raw(const std::string& key);
 
   // Adds a problem at a member (or at the object itself, if `key` is empty).
-  void problem(const std::string& key, std::string found, std::string expected);
+  void problem(const std::string& key, std::string found, Expected expected);
   // Reports a problem about the value at the key: a value, null, or no such key.
-  void problem_with(const std::string& key, std::string expected);
+  void problem_with(const std::string& key, Expected expected);
 
   // Adds a problem for each key that nobody asked for. Not called for formats that may hold more
   // than we read.

@@ -8,8 +8,6 @@
 #include <numeric>
 #include <vector>
 
-#include "core/base/error.hpp"
-
 namespace shardwright {
 namespace {
 
@@ -58,23 +56,20 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
   return best;
 }
 
-std::string one_of(std::string_view name, std::span<const std::string> candidates) {
-  const std::string nearest = nearest_name(name, candidates);
+Expected one_of(std::string_view name, std::span<const std::string> candidates) {
   constexpr std::size_t kMostListed = 25;
-  std::string text = candidates.size() > kMostListed
-                         ? fmt::format("one of {} known names", candidates.size())
-                         : fmt::format("one of {}", fmt::join(candidates, ", "));
-  if (!nearest.empty()) text += fmt::format(" (did you mean \"{}\"?)", nearest);
-  return text;
+  return {candidates.size() > kMostListed ? fmt::format("one of {} known names", candidates.size())
+                                          : fmt::format("one of {}", fmt::join(candidates, ", ")),
+          nearest_name(name, candidates)};
 }
 
-std::string one_of(std::string_view name, std::span<const char* const> candidates) {
+Expected one_of(std::string_view name, std::span<const char* const> candidates) {
   return one_of(name, std::vector<std::string>(candidates.begin(), candidates.end()));
 }
 
 std::string choice_problem(std::string_view word, std::span<const std::string> candidates) {
   if (std::ranges::find(candidates, word) != candidates.end()) return {};
-  return fmt::format("found \"{}\"; expected {}", word, one_of(word, candidates));
+  return fmt::format("found \"{}\"; expected {}", word, to_string(one_of(word, candidates)));
 }
 
 std::size_t index_of_name(const std::string& name, std::span<const char* const> candidates,

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/base/enum_names.hpp"
+#include "core/base/error.hpp"
 
 namespace shardwright {
 
@@ -14,9 +15,9 @@ namespace shardwright {
 // none is within a third of the length of `name`.
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
 
-// "one of a, b, c", followed by "did you mean b?" where one is near.
-std::string one_of(std::string_view name, std::span<const std::string> candidates);
-std::string one_of(std::string_view name, std::span<const char* const> candidates);
+// "one of a, b, c", with the one that is nearest to `name`.
+Expected one_of(std::string_view name, std::span<const std::string> candidates);
+Expected one_of(std::string_view name, std::span<const char* const> candidates);
 
 // Returns nothing if `word` is one of the candidates, else the problem with it: "found "Auto";
 // expected one of a, b, c (did you mean "auto"?)".

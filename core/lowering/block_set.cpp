@@ -10,6 +10,7 @@
 #include "core/lowering/selective_checkpoint.hpp"
 #include "core/program/groups.hpp"
 #include "core/spec/adapters.hpp"
+#include "core/spec/plan_check.hpp"
 
 namespace shardwright {
 namespace {

@@ -4,184 +4,192 @@
 #include "core/lowering/stage_states.hpp"
 #include "core/lowering/stage_writer.hpp"
 #include "core/program/groups.hpp"
+#include "core/spec/plan_check.hpp"
 
 namespace shardwright {
 namespace {
+
+using Part = StageWriter::Part;
 
 // The slot of calls that a step makes once, outside of the schedule.
 const Slot kOutsideOfSlots{SlotPhase::Forward, false, 0, -1};
 constexpr std::int32_t kNoLayer = -1;
 
-}  // namespace
-
-bool StageWriter::is_last_microbatch(const Slot& slot) const {
+bool is_last_microbatch(const StageWriter& writer, const Slot& slot) {
   const auto chunk = static_cast<std::size_t>(slot.chunk);
+  const PipelineSchedule& schedule = writer.in.schedule;
   const auto route =
-      static_cast<std::size_t>(in_.schedule.route[static_cast<std::size_t>(stage_)][chunk]);
-  return completed_[chunk] + 1 == in_.schedule.routes[route].microbatches.count;
+      static_cast<std::size_t>(schedule.route[static_cast<std::size_t>(writer.stage)][chunk]);
+  return writer.completed[chunk] + 1 == schedule.routes[route].microbatches.count;
 }
 
-std::vector<PartId> StageWriter::parts_with(const Part& part) const {
-  if (part.part == &in_.blocks.embedding) return {kEmbeddingPart};
-  if (part.layer == in_.model.layers && copies_embedding_) return {part.layer, kEmbeddingPart};
-  return {part.layer};
+// Appends the parts of the model whose parameters a part of a slot has.
+void append_ids(const StageWriter& writer, const Part& part, std::vector<PartId>& ids) {
+  const bool embedding = part.part == &writer.in.blocks.embedding;
+  if (!embedding) ids.push_back(part.layer);
+  if (embedding || (part.layer == writer.in.model.layers && writer.copies_embedding))
+    ids.push_back(kEmbeddingPart);
 }
 
-std::vector<PartId> StageWriter::all_parts() const {
+std::vector<PartId> all_parts(const StageWriter& writer) {
   std::vector<PartId> all;
-  for (const std::vector<Part>& chunk : parts_) {
-    for (const Part& part : chunk) {
-      for (const PartId id : parts_with(part)) all.push_back(id);
-    }
+  for (const std::vector<Part>& chunk : writer.parts) {
+    for (const Part& part : chunk) append_ids(writer, part, all);
   }
   return all;
 }
 
-void StageWriter::reduce_part(const Part& part, const Slot& slot) {
-  if (sharded_) return reduce_sharded(part, slot);
-  if (in_.plan.zero_stage != 2 && !is_last_microbatch(slot)) return;
-  bucket_.add(parameters_of(part), reduced_gradient_bytes(in_.stack, in_.plan.precision).value());
-  for (const PartId id : parts_with(part)) bucket_parts_.push_back(id);
-  if (bucket_.holds(bucket_bytes_)) flush_bucket(slot);
-}
-
-void StageWriter::reduce_sharded(const Part& part, const Slot& slot) {
-  const PartParameters& parameters = parameters_of(part);
-  if (parameters.total() == 0.0) return;
-  Bucket bucket;
-  bucket.add(parameters, reduced_gradient_bytes(in_.stack, in_.plan.precision).value());
-  const BlockId block = around_.reduce_gradient({part.part->parameter_gradient, 0},
-                                                Bytes(bucket.dense), Bytes(bucket.expert));
-  last_reduce_ = call_around(block, part.layer, slot, ends()) + 1;
-  // All that follows waits for it.
-  if (!in_.plan.overlap.grad_reduce) exits_.push_back({last_reduce_ - 1, Stream::ParameterGather});
-  if (!is_last_microbatch(slot)) return;
-  for_each_reduction(bucket, in_.plan, [&](const GradientReduction& reduction) {
-    if (reduction.kind != OpKind::ReduceScatter)
-      reduce(reduction.expert ? "expert_gradients.replicas" : "gradients.replicas", reduction,
-             parts_with(part), slot);
-  });
-}
-
-void StageWriter::flush_bucket(const Slot& slot) {
-  for_each_reduction(bucket_, in_.plan, [&](const GradientReduction& reduction) {
-    reduce(reduction.expert ? "expert_gradients" : "gradients", reduction, bucket_parts_, slot);
-  });
-  bucket_ = {};
-  bucket_parts_.clear();
-}
-
 // The ops that a reduction of reduced gradients waits for. FSDP's are made on the stream of its
 // gathers.
-std::vector<std::uint32_t> StageWriter::reduced_ends() {
-  std::vector<std::uint32_t> ops = ends();
-  if (sharded_ && last_reduce_ > 0) ops.push_back(last_reduce_ - 1);
+std::vector<std::uint32_t> reduced_ends(const StageWriter& writer) {
+  std::vector<std::uint32_t> ops = writer.calls.ends();
+  if (writer.sharded && writer.last_reduce) ops.push_back(*writer.last_reduce);
   return ops;
 }
 
-void StageWriter::reduce(const std::string& name, const GradientReduction& reduction,
-                         const std::vector<PartId>& covered, const Slot& slot) {
-  if (reduction.bytes <= 0.0 || group_size(reduction.group, in_.plan) == 1) return;
-  const bool scatters = reduction.kind == OpKind::ReduceScatter;
-  const BlockId block = around_.data_parallel(
-      name + (scatters ? ".reduce_scatter" : ".all_reduce"), reduction.kind, reduction.group,
-      Stream::GradientReduce, Phase::BackwardWeight, Bytes(reduction.bytes), Payload::Gradients);
-  last_reduce_ = call_around(block, -1, slot, reduced_ends(), covered) + 1;
+// A collective on gradients; nothing without bytes or in a group of one.
+void reduce(StageWriter& writer, const std::string& name, const GradientReduction& reduction,
+            Phase phase, Payload payload, const std::vector<PartId>& covered, const Slot& slot) {
+  if (reduction.bytes <= 0.0 || group_size(reduction.group, writer.in.plan) == 1) return;
+  const BlockId block =
+      writer.around.data_parallel(name, reduction.kind, reduction.group, Stream::GradientReduce,
+                                  phase, Bytes(reduction.bytes), payload);
+  writer.last_reduce =
+      writer.calls.call_around(block, kNoLayer, slot, reduced_ends(writer), covered);
 }
 
-void StageWriter::gather_beside_first_forward() {
-  if (parameter_gathers(in_.plan, in_.stack) != ParameterGathers::BesideForward) return;
-  const double element = storage_bytes(in_.plan.precision).value();
-  const double size = parameter_bucket_bytes(in_.plan, in_.stack);
-  for (std::size_t chunk = 0; chunk < parts_.size(); ++chunk) {
-    const std::vector<Part>& parts = parts_[chunk];
-    for_each_gathered_bucket(
-        parts.size(), size,
-        [&](std::size_t i, Bucket& bucket) { bucket.add(parameters_of(parts[i]), element); },
-        [&](const Bucket& bucket, std::size_t first, std::size_t end) {
-          std::vector<PartId> covered;
-          for (std::size_t i = first; i < end; ++i) {
-            for (const PartId id : parts_with(parts[i])) covered.push_back(id);
-          }
-          first_gather_[chunk][first] = gather_parameters(bucket, covered, {});
-        });
-  }
+void reduce_sharded(StageWriter& writer, const Part& part, const Slot& slot) {
+  const LoweringInput& in = writer.in;
+  const PartParameters& parameters = writer.parameters_of(part);
+  if (parameters.total() == 0.0) return;
+  Bucket bucket;
+  bucket.add(parameters, reduced_gradient_bytes(in.stack, in.plan.precision).value());
+  const BlockId block = writer.around.reduce_gradient({part.part->parameter_gradient, 0}, bucket);
+  const std::uint32_t op = writer.calls.call_around(block, part.layer, slot, writer.calls.ends());
+  writer.last_reduce = op;
+  // All that follows waits for it.
+  if (!in.plan.overlap.grad_reduce) writer.calls.end_with(op, Stream::ParameterGather);
+  if (!is_last_microbatch(writer, slot)) return;
+  std::vector<PartId> covered;
+  append_ids(writer, part, covered);
+  for_each_reduction(bucket, in.plan, [&](const GradientReduction& reduction) {
+    if (reduction.kind != OpKind::ReduceScatter)
+      reduce(writer, std::string(reduction.name()) + ".replicas.all_reduce", reduction,
+             Phase::BackwardWeight, Payload::Gradients, covered, slot);
+  });
 }
 
-std::uint32_t StageWriter::gather_parameters(const Bucket& bytes,
-                                             const std::vector<PartId>& covered,
-                                             const std::vector<std::uint32_t>& on) {
-  std::uint32_t op = 0;
+void flush_bucket(StageWriter& writer, const Slot& slot) {
+  for_each_reduction(writer.bucket, writer.in.plan, [&](const GradientReduction& reduction) {
+    const bool scatters = reduction.kind == OpKind::ReduceScatter;
+    reduce(writer, std::string(reduction.name()) + (scatters ? ".reduce_scatter" : ".all_reduce"),
+           reduction, Phase::BackwardWeight, Payload::Gradients, writer.bucket_parts, slot);
+  });
+  writer.bucket = {};
+  writer.bucket_parts.clear();
+}
+
+// Gathers of so many bytes, issued after `on`; returns the last op if there is anything to gather.
+StageWriter::OptionalOp gather_parameters(StageWriter& writer, const Bucket& bytes,
+                                          const std::vector<PartId>& covered,
+                                          const std::vector<std::uint32_t>& on) {
+  StageWriter::OptionalOp op;
   for_each_gather(bytes, [&](const ParameterGather& gather) {
-    if (gather.bytes <= 0.0 || group_size(gather.group, in_.plan) == 1) return;
-    const BlockId block = around_.data_parallel(
+    if (gather.bytes <= 0.0 || group_size(gather.group, writer.in.plan) == 1) return;
+    const BlockId block = writer.around.data_parallel(
         std::string(gather.name) + ".all_gather", OpKind::AllGather, gather.group,
         Stream::ParameterGather, Phase::Optimizer, Bytes(gather.bytes), Payload::Parameters);
-    op = call_around(block, -1, kOutsideOfSlots, on, covered) + 1;
+    op = writer.calls.call_around(block, kNoLayer, kOutsideOfSlots, on, covered);
   });
   return op;
 }
 
-void StageWriter::gather_after_optimizer() {
-  if (parameter_gathers(in_.plan, in_.stack) != ParameterGathers::AfterOptimizer) return;
-  Bucket all;
-  all.add(parameters_, storage_bytes(in_.plan.precision).value());
-  gather_parameters(all, all_parts(), ends());
-}
-
-void StageWriter::all_reduce_gradients(const std::string& name, Group group, double bytes,
-                                       Payload payload, const std::vector<PartId>& covered) {
-  if (bytes <= 0.0 || group_size(group, in_.plan) == 1) return;
-  const BlockId block =
-      around_.data_parallel(name, OpKind::AllReduce, group, Stream::GradientReduce,
-                            Phase::Optimizer, Bytes(bytes), payload);
-  last_reduce_ = call_around(block, -1, kOutsideOfSlots, reduced_ends(), covered) + 1;
-}
-
-void StageWriter::tie_embeddings() {
-  if (!shares_embedding(in_.model, in_.plan)) return;
-  if (ends_of_model_.embedding == ends_of_model_.head) return;
-  const Bytes size = main_gradient_bytes(in_.stack, in_.plan.precision);
-  all_reduce_gradients("embedding.tie", Group::EmbeddingTie,
-                       in_.blocks.embedding_parameters.total() * size.value(),
-                       Payload::TiedGradient);
-}
-
 // Gradients that ranks other than data-parallel ones know a part of. After the data-parallel
 // reduction, as in Megatron Core (megatron/core/distributed/finalize_model_grads.py).
-void StageWriter::add_up_copies() {
-  const GradientCopies copies = gradient_copies(parameters_, in_.plan, in_.stack);
+void add_up_copies(StageWriter& writer) {
+  const LoweringInput& in = writer.in;
+  const auto all_reduce = [&](const std::string& name, Group group, double bytes, Payload payload,
+                              const std::vector<PartId>& covered) {
+    reduce(writer, name, {OpKind::AllReduce, group, bytes, false}, Phase::Optimizer, payload,
+           covered, kOutsideOfSlots);
+  };
+  const GradientCopies copies = gradient_copies(writer.parameters, in.plan, in.stack);
   for_each_copy_reduction(copies, [&](const CopyReduction& copy) {
-    const bool whole_stage = copy.group == Group::Mirror;
-    all_reduce_gradients(std::string(copy.name) + ".all_reduce", copy.group, copy.bytes,
-                         copy.payload, whole_stage ? all_parts() : std::vector<PartId>{});
+    all_reduce(std::string(copy.name) + ".all_reduce", copy.group, copy.bytes, copy.payload,
+               copy.group == Group::Mirror ? all_parts(writer) : std::vector<PartId>{});
   });
-  tie_embeddings();
+  const ModelEnds ends = writer.ends_of_model;
+  if (!shares_embedding(in.model, in.plan) || ends.embedding == ends.head) return;
+  const double size = main_gradient_bytes(in.stack, in.plan.precision).value();
+  all_reduce("embedding.tie", Group::EmbeddingTie, in.blocks.embedding_parameters.total() * size,
+             Payload::TiedGradient, {});
 }
 
-void StageWriter::write_gradient_norm(const MemoryWork& work) {
-  if (last_reduce_ > 0) wait_for(last_reduce_ - 1);
-  call_part(around_.over_parameters("gradient_norm", OpKind::GradientNorm, work), kNoLayer,
-            kOutsideOfSlots);
-  for_each_norm_reduction(in_.plan, [&](const char* name, Group group) {
-    if (group_size(group, in_.plan) == 1) return;
-    const BlockId block = around_.data_parallel(
+void write_gradient_norm(StageWriter& writer, const MemoryWork& work) {
+  writer.calls.wait_for(writer.last_reduce);
+  writer.calls.call_part(writer.around.over_parameters("gradient_norm", OpKind::GradientNorm, work),
+                         kNoLayer, kOutsideOfSlots);
+  for_each_norm_reduction(writer.in.plan, [&](const char* name, Group group) {
+    if (group_size(group, writer.in.plan) == 1) return;
+    const BlockId block = writer.around.data_parallel(
         std::string(name) + ".all_reduce", OpKind::AllReduce, group, Stream::GradientReduce,
         Phase::Optimizer, Bytes(kNormBytes), Payload::GradientNorm);
-    wait_for(call_around(block, -1, kOutsideOfSlots, ends()));
+    writer.calls.wait_for(
+        writer.calls.call_around(block, kNoLayer, kOutsideOfSlots, writer.calls.ends()));
   });
 }
 
-void StageWriter::write_optimizer() {
-  flush_bucket(kOutsideOfSlots);
-  add_up_copies();
-  const double updated = updated_parameters(parameters_, in_.plan);
-  write_gradient_norm(gradient_norm_work(updated, in_.plan, in_.stack));
-  const bool on_host = in_.plan.offloads_optimizer();
-  call_part(around_.over_parameters(on_host ? "optimizer.on_host" : "optimizer",
+}  // namespace
+
+void reduce_part(StageWriter& writer, const Part& part, const Slot& slot) {
+  const LoweringInput& in = writer.in;
+  if (writer.sharded) return reduce_sharded(writer, part, slot);
+  if (in.plan.zero_stage != 2 && !is_last_microbatch(writer, slot)) return;
+  writer.bucket.add(writer.parameters_of(part),
+                    reduced_gradient_bytes(in.stack, in.plan.precision).value());
+  append_ids(writer, part, writer.bucket_parts);
+  if (writer.bucket.holds(gradient_bucket_bytes(in.model, in.plan, in.stack)))
+    flush_bucket(writer, slot);
+}
+
+void gather_beside_first_forward(StageWriter& writer) {
+  const LoweringInput& in = writer.in;
+  if (parameter_gathers(in.plan, in.stack) != ParameterGathers::BesideForward) return;
+  const double element = storage_bytes(in.plan.precision).value();
+  const double size = parameter_bucket_bytes(in.plan, in.stack);
+  for (std::size_t chunk = 0; chunk < writer.parts.size(); ++chunk) {
+    const std::vector<Part>& parts = writer.parts[chunk];
+    for_each_gathered_bucket(
+        parts.size(), size,
+        [&](std::size_t i, Bucket& bucket) { bucket.add(writer.parameters_of(parts[i]), element); },
+        [&](const Bucket& bucket, std::size_t first, std::size_t end) {
+          std::vector<PartId> covered;
+          for (std::size_t i = first; i < end; ++i) append_ids(writer, parts[i], covered);
+          writer.first_gather[chunk][first] = gather_parameters(writer, bucket, covered, {});
+        });
+  }
+}
+
+void gather_after_optimizer(StageWriter& writer) {
+  const LoweringInput& in = writer.in;
+  if (parameter_gathers(in.plan, in.stack) != ParameterGathers::AfterOptimizer) return;
+  Bucket all;
+  all.add(writer.parameters, storage_bytes(in.plan.precision).value());
+  gather_parameters(writer, all, all_parts(writer), writer.calls.ends());
+}
+
+void write_optimizer(StageWriter& writer) {
+  const LoweringInput& in = writer.in;
+  flush_bucket(writer, kOutsideOfSlots);
+  add_up_copies(writer);
+  const double updated = updated_parameters(writer.parameters, in.plan);
+  write_gradient_norm(writer, gradient_norm_work(updated, in.plan, in.stack));
+  const bool on_host = in.plan.offloads_optimizer();
+  writer.calls.call_part(
+      writer.around.over_parameters(on_host ? "optimizer.on_host" : "optimizer",
                                     on_host ? OpKind::HostOptimizer : OpKind::Optimizer,
-                                    optimizer_work(updated, in_.plan, in_.stack)),
-            kNoLayer, kOutsideOfSlots);
+                                    optimizer_work(updated, in.plan, in.stack)),
+      kNoLayer, kOutsideOfSlots);
 }
 
 }  // namespace shardwright

@@ -76,6 +76,8 @@ struct GradientReduction {
   double bytes = 0.0;
   // True if the reduced gradients are those of expert parameters.
   bool expert = false;
+
+  const char* name() const { return expert ? "expert_gradients" : "gradients"; }
 };
 
 // Calls `visit(GradientReduction)` for the collectives of a bucket in issue order. With ZeRO

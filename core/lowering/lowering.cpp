@@ -18,10 +18,9 @@ Program lower(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
   program.blocks = blocks.blocks;
   SurroundingBlocks around(program, blocks.message_bytes, host_waits_for_receives(stack, plan));
   const std::vector<LayerRange> parts = split_layers(model, plan);
-  for (std::int32_t stage = 0; stage < plan.pp; ++stage) {
-    StageWriter writer({model, plan, stack, blocks, schedule, parts}, stage, around);
-    program.stages.push_back(writer.write());
-  }
+  const LoweringInput input{model, plan, stack, blocks, schedule, parts};
+  for (std::int32_t stage = 0; stage < plan.pp; ++stage)
+    program.stages.push_back(write_stage(input, stage, around));
   return program;
 }
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/lowering/modules/modules.hpp"
-#include "core/program/shard_shape.hpp"
 #include "core/spec/adapters.hpp"
+#include "core/spec/plan_check.hpp"
 
 namespace shardwright {
 namespace {

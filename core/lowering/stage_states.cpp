@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/program/groups.hpp"
+#include "core/spec/plan_check.hpp"
 
 namespace shardwright {
 namespace {

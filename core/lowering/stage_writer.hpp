@@ -4,10 +4,10 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "core/lowering/block_set.hpp"
+#include "core/lowering/call_writer.hpp"
 #include "core/lowering/data_parallel_messages.hpp"
 #include "core/lowering/slot_walk.hpp"
 #include "core/lowering/surrounding_blocks.hpp"
@@ -29,124 +29,55 @@ struct LoweringInput {
   const std::vector<LayerRange>& parts;
 };
 
-class StageWriter {
- public:
-  StageWriter(const LoweringInput& input, std::int32_t stage, SurroundingBlocks& around);
+RankProgram write_stage(const LoweringInput& input, std::int32_t stage, SurroundingBlocks& around);
 
-  RankProgram write();
-
- private:
+// What the calls of a stage follow from, and what was written of them.
+struct StageWriter {
   using Part = ChunkPart<PartBlocks>;
-  // Writes the calls of one slot as walk_slot() comes to them.
-  class SlotCalls;
+  // The number of an op that there may not be.
+  using OptionalOp = std::optional<std::uint32_t>;
 
-  void reserve_calls(const std::vector<Slot>& slots);
-  void write_slot(const Slot& slot);
-  // The parts of a chunk in forward order.
-  const std::vector<Part>& parts_of(std::int32_t chunk) const {
-    return parts_[static_cast<std::size_t>(chunk)];
-  }
-  const PartParameters& parameters_of(const Part& part) const;
-  // Returns the position in the forward order.
-  std::size_t position_of(std::int32_t chunk) const;
-  LayerRange layers_of(std::int32_t chunk) const { return in_.parts[position_of(chunk)]; }
-  // Layer `layer` is the one whose input crosses the boundary.
-  void receive(bool gradient, const Place& from, std::int64_t layer, const Slot& slot);
-  void send(bool gradient, const Place& to, std::int64_t layer, const Slot& slot);
-  void call_part(BlockId block, std::int32_t layer, const Slot& slot);
-  // Appends a call of a small block whose first op waits for the ends of `on`; returns the number
-  // of its last op.
-  std::uint32_t call_around(BlockId block, std::int32_t layer, const Slot& slot,
-                            const std::vector<std::uint32_t>& on,
-                            const std::vector<PartId>& covered = {});
-  const std::vector<Op>& open_call(BlockId block, std::int32_t layer, const Slot& slot);
-  void wait_for(std::uint32_t on) { pending_.push_back(on); }
-  // The ops that everything after the last part's call waits for.
-  const std::vector<std::uint32_t>& ends();
-  std::vector<std::uint32_t> reduced_ends();
-  // The ops at a block's borders, by which it follows the one before it and is followed by the
-  // next.
-  struct BorderOps {
-    // Ops that wait for ops issued before the block.
-    std::vector<std::uint16_t> entries;
-    // Ops that no later op of the block waits for.
-    std::vector<std::uint16_t> exits;
-  };
-  const BorderOps& border_ops_of(BlockId block);
-
-  // data_parallel.cpp
-  // Reduces the gradients of a part after the last of a microbatch's: at once (FSDP), or through the
-  // bucket.
-  void reduce_part(const Part& part, const Slot& slot);
-  void reduce_sharded(const Part& part, const Slot& slot);
-  void flush_bucket(const Slot& slot);
-  void reduce(const std::string& name, const GradientReduction& reduction,
-              const std::vector<PartId>& covered, const Slot& slot);
-  // The parts of the model whose parameters a part of a slot has; and all of the stage.
-  std::vector<PartId> parts_with(const Part& part) const;
-  std::vector<PartId> all_parts() const;
-  bool is_last_microbatch(const Slot& slot) const;
-  // ZeRO-1 and 2: the updated parameters, beside the first forward pass or after the optimizer.
-  void gather_beside_first_forward();
-  void gather_after_optimizer();
-  // Gathers of so many bytes, issued after `on`: the last op plus one; 0 if there is nothing to
-  // gather.
-  std::uint32_t gather_parameters(const Bucket& bytes, const std::vector<PartId>& covered,
-                                  const std::vector<std::uint32_t>& on);
-  void write_optimizer();
-  void write_gradient_norm(const MemoryWork& work);
-  void add_up_copies();
-  void tie_embeddings();
-  // All-reduce of gradients after the last backward, once in a step; nothing in a group of one.
-  void all_reduce_gradients(const std::string& name, Group group, double bytes, Payload payload,
-                            const std::vector<PartId>& covered = {});
-
-  LoweringInput in_;
-  std::int32_t stage_;
-  SurroundingBlocks& around_;
-  RankProgram rank_;
-
-  // Parts by chunk.
-  std::vector<std::vector<Part>> parts_;
-
-  // Ops that the next part's call waits for.
-  std::vector<std::uint32_t> pending_;
-  // Tensors that are handed over to a part by other calls than those of its own blocks.
-  std::vector<TensorId> handed_over_;
-  // The border ops of each block, once found.
-  std::vector<std::optional<BorderOps>> border_ops_;
-  // The exits of the last part's call: after them all of it is done.
-  struct Exit {
-    std::uint32_t op = 0;
-    Stream stream = Stream::Compute;
-  };
-  std::vector<Exit> exits_;
-  // The value of ends().
-  std::vector<std::uint32_t> ends_;
-
-  ModelEnds ends_of_model_;
-  // True if the output head's part holds a copy of the embedding, too.
-  bool copies_embedding_ = false;
+  const LoweringInput& in;
+  SurroundingBlocks& around;
+  CallWriter calls;
+  std::int32_t stage = 0;
+  // The parts of each chunk in forward order.
+  std::vector<std::vector<Part>> parts;
+  ModelEnds ends_of_model;
+  // Activations wait on the host between the passes of some parts.
+  bool offloads = false;
+  // FSDP: parameters are gathered before use.
+  bool sharded = false;
+  // The output head's part holds a copy of the embedding, too.
+  bool copies_embedding = false;
   // Parameters of that part.
-  PartParameters head_and_copy_;
+  PartParameters head_and_copy;
   // All parameters that the stage holds.
-  PartParameters parameters_;
+  PartParameters parameters;
 
-  // True with FSDP: parameters are gathered before use.
-  bool sharded_ = false;
-  // True if activations wait on the host between the passes of some parts.
-  bool offloads_ = false;
-  // The size from which on a gradient bucket is reduced.
-  double bucket_bytes_;
-  Bucket bucket_;
-  std::vector<PartId> bucket_parts_;
+  // Gradients that wait for their reduction.
+  Bucket bucket;
+  std::vector<PartId> bucket_parts;
   // The number of microbatches whose gradients are complete, by chunk.
-  std::vector<std::int64_t> completed_;
-  // The gather at the start of the step by chunk and part, as the number of its last op plus one;
-  // 0: none.
-  std::vector<std::vector<std::uint32_t>> first_gather_;
-  // The last reduction, as such a number.
-  std::uint32_t last_reduce_ = 0;
+  std::vector<std::int64_t> completed;
+  // The last op of each gather at the start of the step, by chunk and part.
+  std::vector<std::vector<OptionalOp>> first_gather;
+  OptionalOp last_reduce;
+
+  StageWriter(const LoweringInput& input, std::int32_t number, SurroundingBlocks& around_parts);
+  const PartParameters& parameters_of(const Part& part) const;
 };
+
+// data_parallel.cpp
+
+// Reduces the gradients of a part after the last of a microbatch's: at once (FSDP), or through the
+// bucket.
+void reduce_part(StageWriter& writer, const StageWriter::Part& part, const Slot& slot);
+
+// ZeRO-1 and 2: the updated parameters, beside the first forward pass or after the optimizer.
+void gather_beside_first_forward(StageWriter& writer);
+void gather_after_optimizer(StageWriter& writer);
+
+void write_optimizer(StageWriter& writer);
 
 }  // namespace shardwright

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/lowering/data_parallel_messages.hpp"
-
 namespace shardwright {
 namespace {
 
@@ -106,10 +104,11 @@ BlockId SurroundingBlocks::data_parallel(const std::string& name, OpKind kind, G
   return add(std::move(op));
 }
 
-BlockId SurroundingBlocks::gather(TensorRef gathered, Bytes dense, Bytes expert) {
-  return once({OpKind::AllGather, gathered, false, 0, dense, expert}, [&] {
+BlockId SurroundingBlocks::gather(TensorRef gathered, const Bucket& bucket) {
+  const Key key{OpKind::AllGather, gathered, false, 0, Bytes(bucket.dense), Bytes(bucket.expert)};
+  return once(key, [&] {
     Block block{"parameters.all_gather", {}};
-    for_each_gather({dense.value(), expert.value()}, [&](const ParameterGather& gather) {
+    for_each_gather(bucket, [&](const ParameterGather& gather) {
       if (gather.bytes <= 0.0) return;
       Op op = data_parallel_op(std::string(gather.name) + ".all_gather", OpKind::AllGather,
                                gather.group, Stream::ParameterGather, Phase::Forward,
@@ -122,18 +121,18 @@ BlockId SurroundingBlocks::gather(TensorRef gathered, Bytes dense, Bytes expert)
   });
 }
 
-BlockId SurroundingBlocks::reduce_gradient(TensorRef gradient, Bytes dense, Bytes expert) {
-  return once({OpKind::ReduceScatter, gradient, true, 0, dense, expert}, [&] {
+BlockId SurroundingBlocks::reduce_gradient(TensorRef gradient, const Bucket& bucket) {
+  const Key key{OpKind::ReduceScatter, gradient, true, 0, Bytes(bucket.dense),
+                Bytes(bucket.expert)};
+  return once(key, [&] {
     Block block{"gradients.reduce_scatter", {}};
-    const auto append = [&](const char* name, Group group, Bytes bytes) {
-      Op op = data_parallel_op(name, OpKind::ReduceScatter, group, Stream::ParameterGather,
-                               Phase::BackwardWeight, bytes);
+    for_each_reduction(bucket, program_.plan, [&](const GradientReduction& each) {
+      if (each.kind != OpKind::ReduceScatter || each.bytes <= 0.0) return;
+      Op op = data_parallel_op(std::string(each.name()) + ".reduce_scatter", each.kind, each.group,
+                               Stream::ParameterGather, Phase::BackwardWeight, Bytes(each.bytes));
       op.reads = {gradient};
       block.ops.push_back(std::move(op));
-    };
-    if (dense > Bytes()) append("gradients.reduce_scatter", Group::ShardInner, dense);
-    if (expert > Bytes())
-      append("expert_gradients.reduce_scatter", Group::ExpertShardInner, expert);
+    });
     block.ops.back().frees = {gradient};
     return add(std::move(block));
   });

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/lowering/data_parallel_messages.hpp"
 #include "core/program/program.hpp"
 
 namespace shardwright {
@@ -30,8 +31,8 @@ class SurroundingBlocks {
                         Phase phase, Bytes bytes, Payload payload);
   // FSDP: gathers a part's parameters into `gathered`; reduces the part's gradient and frees it.
   // Dense parameters and those of experts go over different groups.
-  BlockId gather(TensorRef gathered, Bytes dense, Bytes expert);
-  BlockId reduce_gradient(TensorRef gradient, Bytes dense, Bytes expert);
+  BlockId gather(TensorRef gathered, const Bucket& bucket);
+  BlockId reduce_gradient(TensorRef gradient, const Bucket& bucket);
 
   // Work on all parameters of the rank after the last gradient.
   BlockId over_parameters(const std::string& name, OpKind kind, Work work);

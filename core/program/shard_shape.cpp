@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "core/spec/plan_check.hpp"
 
 namespace shardwright {
 namespace {
@@ -45,14 +46,6 @@ ShardShape shard_shape(const ModelSpec& model, const Plan& plan) {
   shape.vocab = divide_up(model.vocab, plan.tp);
   shape.element = storage_bytes(plan.precision).value();
   return shape;
-}
-
-std::int64_t trained_mtp_layers(const ModelSpec& model, const Plan& plan) {
-  return plan.multi_token_prediction && !plan.lora ? model.mtp_layers : 0;
-}
-
-bool shares_embedding(const ModelSpec& model, const Plan& plan) {
-  return model.tied_embeddings || trained_mtp_layers(model, plan) > 0;
 }
 
 std::vector<LayerRange> split_layers(const ModelSpec& model, const Plan& plan) {

@@ -42,15 +42,6 @@ struct ShardShape {
 
 ShardShape shard_shape(const ModelSpec& model, const Plan& plan);
 
-// Multi-token-prediction layers that the plan trains: all that the model has, or none, as with
-// adapters.
-std::int64_t trained_mtp_layers(const ModelSpec& model, const Plan& plan);
-
-// True if the output head (tied to it) or the multi-token-prediction layers (which embed the next
-// token) use the embedding: a last stage that is not the first one then holds a copy of it, and the
-// two add up their gradients.
-bool shares_embedding(const ModelSpec& model, const Plan& plan);
-
 // Layers of one model chunk: `count` layers from `first` on.
 struct LayerRange {
   std::int64_t first = 0;

@@ -125,8 +125,9 @@ void describe(AcceleratorSpec& accelerator, FieldVisitor& fields) {
   fields.header("shardwright/accelerator", true);
   fields.text("name", accelerator.name, kRequired, "name of the profile");
   fields.text("vendor", accelerator.vendor, kOptional, "nvidia, amd, google, …");
-  fields.text("architecture", accelerator.architecture, kOptional,
-              "ampere, hopper, blackwell, cdna3, …; cpu: the cores of a host that one rank gets");
+  fields.choice("architecture", accelerator.architecture, kOptional,
+                "generation, by which formulas choose tiles and kernels; cpu: the cores of a host "
+                "that one rank gets");
   fields.texts("aliases", accelerator.aliases, kOptional,
                "other spellings that published measurements use");
   fields.section("matrix", kRequired,

@@ -66,14 +66,34 @@ struct KernelEfficiency {
   bool operator==(const KernelEfficiency&) const = default;
 };
 
-// The architecture of ranks that compute on cores of a CPU: the "accelerator" is what one rank
-// gets.
-inline constexpr const char* kCpuArchitecture = "cpu";
+// The generation of an accelerator, by which formulas choose what the vendor's kernels do.
+enum class Architecture : std::uint8_t {
+  Other,
+  // Ranks compute on cores of a CPU: the "accelerator" is what one rank gets.
+  Cpu,
+  Volta,
+  Turing,
+  Ampere,
+  Ada,
+  Hopper,
+  Blackwell,
+  // Differs from the data-centre Blackwell.
+  RtxBlackwell,
+  Cdna2,
+  Cdna3,
+  Cdna4,
+  Gaudi,
+  Tpu,
+};
+constexpr auto enum_names(Architecture) {
+  return std::array{"other",     "cpu",           "volta", "turing", "ampere", "ada",   "hopper",
+                    "blackwell", "rtx-blackwell", "cdna2", "cdna3",  "cdna4",  "gaudi", "tpu"};
+}
 
 struct AcceleratorSpec {
   std::string name;
   std::string vendor;
-  std::string architecture;
+  Architecture architecture = Architecture::Other;
   std::vector<std::string> aliases;
   MatrixPeaks matrix;
   FlopPerSecond vector_fp32;

@@ -130,8 +130,9 @@ class Separator {
     }
     std::vector<std::string> keys;
     for (const auto& [name, title] : titles_) keys.push_back(name);
-    figure.problem("source", fmt::format("\"{}\"", key),
-                   "a key of \"sources\": " + one_of(key, keys));
+    Expected expected = one_of(key, keys);
+    expected.text.insert(0, "a key of \"sources\": ");
+    figure.problem("source", fmt::format("\"{}\"", key), expected);
   }
 
   std::string root_;

@@ -125,9 +125,8 @@ ModelSpec import_huggingface(const nlohmann::json& value, const std::string& sou
   const ModelType* const type = find_type(nested ? nested->text : type_name);
   if (type == nullptr) {
     const std::vector<std::string> known = huggingface_model_types();
-    std::string expected = fmt::format("one of {}", fmt::join(known, ", "));
-    const std::string nearest = nearest_name(type_name, known);
-    if (!nearest.empty()) expected += fmt::format(" (did you mean \"{}\"?)", nearest);
+    const Expected expected{fmt::format("one of {}", fmt::join(known, ", ")),
+                            nearest_name(type_name, known)};
     throw InputError(source, {{"/model_type", shown(type_name), expected}});
   }
   ObjectReader text = nested ? config.object("text_config") : config;

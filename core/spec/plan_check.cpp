@@ -12,11 +12,19 @@ namespace {
 AdapterCount trained_parameters(const ModelSpec& model, const Plan& plan) {
   if (plan.lora) return count_adapters(model, *plan.lora);
   const ParameterCount count = count_parameters(model);
-  if (!plan.multi_token_prediction) return {count.total, count.routed};
+  if (trained_mtp_layers(model, plan) == 0) return {count.total, count.routed};
   return {count.total + count.mtp, count.routed + count.routed_mtp};
 }
 
 }  // namespace
+
+std::int64_t trained_mtp_layers(const ModelSpec& model, const Plan& plan) {
+  return plan.multi_token_prediction && !plan.lora ? model.mtp_layers : 0;
+}
+
+bool shares_embedding(const ModelSpec& model, const Plan& plan) {
+  return model.tied_embeddings || trained_mtp_layers(model, plan) > 0;
+}
 
 // One copy for each replica, or group of replicas that share one. What tensor-parallel ranks hold
 // alike (norms) counts once.

@@ -10,6 +10,8 @@
 // ranks than a node has accelerators, tp across nodes.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -30,6 +32,33 @@ inline constexpr std::int64_t kMaxWorld = 10'000'000;
 inline constexpr std::int64_t kMaxBatch = 1'000'000'000;
 inline constexpr std::int64_t kMaxSeqLen = 1'000'000'000;
 inline constexpr std::int64_t kMaxLoraRank = 65'536;
+
+// An integer of a plan: its key in files, and its range.
+struct PlanNumber {
+  const char* key;
+  std::int64_t Plan::*member;
+  std::int64_t least, most;
+};
+inline constexpr std::array kPlanNumbers = {
+    PlanNumber{"dp", &Plan::dp, 1, kMaxDegree},
+    PlanNumber{"tp", &Plan::tp, 1, kMaxDegree},
+    PlanNumber{"pp", &Plan::pp, 1, kMaxDegree},
+    PlanNumber{"cp", &Plan::cp, 1, kMaxDegree},
+    PlanNumber{"ep", &Plan::ep, 1, kMaxDegree},
+    PlanNumber{"expert_tp", &Plan::expert_tp, 1, kMaxDegree},
+    PlanNumber{"vpp", &Plan::vpp, 1, kMaxDegree},
+    PlanNumber{"micro_batch", &Plan::micro_batch, 1, kMaxBatch},
+    PlanNumber{"global_batch", &Plan::global_batch, 1, kMaxBatch},
+    PlanNumber{"seq_len", &Plan::seq_len, 1, kMaxSeqLen},
+    PlanNumber{"shard_group", &Plan::shard_group, 0, kMaxWorld},
+    PlanNumber{"recompute_layers", &Plan::recompute_layers, 0, kMaxDegree},
+    PlanNumber{"offload_layers", &Plan::offload_layers, 0, kMaxDegree}};
+
+constexpr const PlanNumber& plan_number(std::int64_t Plan::*member) {
+  std::size_t i = 0;
+  while (kPlanNumbers[i].member != member) ++i;
+  return kPlanNumbers[i];
+}
 
 // The most layers x microbatches of a step. The event simulation replays each of them, at about a
 // kilobyte: far more than any published run has, and a second's work.
@@ -72,6 +101,15 @@ enum class PlanRule : std::uint8_t {
   Lora,               // adapters of projections that the model has, and no narrower than they
   Stack,              // the stack's capabilities; only where a stack is given
 };
+
+// Multi-token-prediction layers that the plan trains: all that the model has, or none, as with
+// adapters.
+std::int64_t trained_mtp_layers(const ModelSpec& model, const Plan& plan);
+
+// True if the output head (tied to it) or the multi-token-prediction layers (which embed the next
+// token) use the embedding: a last stage that is not the first one then holds a copy of it, and the
+// two add up their gradients.
+bool shares_embedding(const ModelSpec& model, const Plan& plan);
 
 // The bytes that an offloaded optimizer keeps off the devices, on all nodes together.
 Bytes offloaded_states(const ModelSpec& model, const Plan& plan);

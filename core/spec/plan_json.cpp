@@ -12,8 +12,11 @@
 namespace shardwright {
 namespace {
 
-constexpr IntegerRange kDegree{1, kMaxDegree};
-constexpr IntegerRange kSequences{1, kMaxBatch};
+void describe_number(Plan& plan, std::int64_t Plan::*member, Presence presence, const char* meaning,
+                     FieldVisitor& fields) {
+  const PlanNumber& number = plan_number(member);
+  fields.integer(number.key, plan.*member, {number.least, number.most}, presence, meaning);
+}
 
 void describe_overlap(OverlapSwitches& overlap, FieldVisitor& fields) {
   fields.boolean("grad_reduce", overlap.grad_reduce, kOptional,
@@ -31,23 +34,22 @@ void describe_overlap(OverlapSwitches& overlap, FieldVisitor& fields) {
 }
 
 void describe_degrees(Plan& plan, FieldVisitor& fields) {
-  fields.integer("dp", plan.dp, kDegree, kRequired, "data-parallel degree");
-  fields.integer("tp", plan.tp, kDegree, kRequired, "tensor-parallel degree");
-  fields.integer("pp", plan.pp, kDegree, kRequired, "pipeline-parallel degree");
-  fields.integer("cp", plan.cp, kDegree, kOptional,
-                 "context-parallel degree; the world has `dp * tp * pp * cp` ranks");
-  fields.integer("ep", plan.ep, kDegree, kOptional,
-                 "expert-parallel degree, within the `dp * cp * tp` ranks of a stage");
-  fields.integer("expert_tp", plan.expert_tp, kDegree, kOptional,
-                 "tensor-parallel degree inside of experts");
-  fields.integer("vpp", plan.vpp, kDegree, kOptional, "model chunks of a pipeline rank");
+  describe_number(plan, &Plan::dp, kRequired, "data-parallel degree", fields);
+  describe_number(plan, &Plan::tp, kRequired, "tensor-parallel degree", fields);
+  describe_number(plan, &Plan::pp, kRequired, "pipeline-parallel degree", fields);
+  describe_number(plan, &Plan::cp, kOptional,
+                  "context-parallel degree; the world has `dp * tp * pp * cp` ranks", fields);
+  describe_number(plan, &Plan::ep, kOptional,
+                  "expert-parallel degree, within the `dp * cp * tp` ranks of a stage", fields);
+  describe_number(plan, &Plan::expert_tp, kOptional, "tensor-parallel degree inside of experts",
+                  fields);
+  describe_number(plan, &Plan::vpp, kOptional, "model chunks of a pipeline rank", fields);
 }
 
 void describe_batch(Plan& plan, FieldVisitor& fields) {
-  fields.integer("micro_batch", plan.micro_batch, kSequences, kRequired,
-                 "sequences of a microbatch");
-  fields.integer("global_batch", plan.global_batch, kSequences, kRequired, "sequences of a step");
-  fields.integer("seq_len", plan.seq_len, {1, kMaxSeqLen}, kRequired, "tokens of a sequence");
+  describe_number(plan, &Plan::micro_batch, kRequired, "sequences of a microbatch", fields);
+  describe_number(plan, &Plan::global_batch, kRequired, "sequences of a step", fields);
+  describe_number(plan, &Plan::seq_len, kRequired, "tokens of a sequence", fields);
 }
 
 void describe_execution(Plan& plan, FieldVisitor& fields) {
@@ -60,8 +62,9 @@ void describe_execution(Plan& plan, FieldVisitor& fields) {
   fields.choices("recompute_modules", plan.recompute_modules, kOptional,
                  "with selective recomputation, the modules of each layer that run again; empty: "
                  "those that the stack means by it");
-  fields.integer("recompute_layers", plan.recompute_layers, {0, kMaxDegree}, kOptional,
-                 "with full recomputation, layers of each chunk that are recomputed; 0: all");
+  describe_number(plan, &Plan::recompute_layers, kOptional,
+                  "with full recomputation, layers of each chunk that are recomputed; 0: all",
+                  fields);
   fields.choice("precision", plan.precision, kOptional, "number format of matrix products");
 }
 
@@ -103,9 +106,10 @@ void describe(Plan& plan, FieldVisitor& fields) {
   fields.integer("zero_stage", plan.zero_stage, {0, 3}, kOptional,
                  "ZeRO stage: 0 replicates; 1 splits optimizer states; 2 also gradients; 3 also "
                  "parameters (FSDP)");
-  fields.integer("shard_group", plan.shard_group, {0, kMaxWorld}, kOptional,
-                 "hybrid sharding: ranks that share one copy of the states; 0: all data-parallel "
-                 "ranks");
+  describe_number(plan, &Plan::shard_group, kOptional,
+                  "hybrid sharding: ranks that share one copy of the states; 0: all data-parallel "
+                  "ranks",
+                  fields);
   describe_batch(plan, fields);
   describe_execution(plan, fields);
   fields.section("overlap", kOptional,
@@ -130,9 +134,10 @@ void describe(Plan& plan, FieldVisitor& fields) {
   fields.boolean("offload_activations", plan.offload_activations, kOptional,
                  "activations wait in host memory "
                  "([model](../models/lowering.md#offload-of-activations))");
-  fields.integer("offload_layers", plan.offload_layers, {0, kMaxDegree}, kOptional,
-                 "with offloaded activations, layers of each chunk whose activations wait there; "
-                 "0: all");
+  describe_number(plan, &Plan::offload_layers, kOptional,
+                  "with offloaded activations, layers of each chunk whose activations wait there; "
+                  "0: all",
+                  fields);
   fields.number("offload_ratio", plan.offload_ratio, {0.0, 1.0, false}, kOptional,
                 "share of a layer's activations that does, in whole tensors");
   fields.boolean("multi_token_prediction", plan.multi_token_prediction, kOptional,

@@ -21,41 +21,32 @@ std::string multiple_of(std::int64_t divisor, const char* what) {
 
 // Range
 
-struct NamedNumber {
-  const char* name;
-  std::int64_t value, least, most;
-};
+// The number that is out of its range; null if there is none.
+const PlanNumber* out_of_range(const Plan& plan) {
+  const auto* found =
+      std::find_if(kPlanNumbers.begin(), kPlanNumbers.end(), [&](const PlanNumber& number) {
+        return !within(plan.*number.member, number.least, number.most);
+      });
+  return found == kPlanNumbers.end() ? nullptr : found;
+}
 
-std::array<NamedNumber, 14> numbers_of(const Plan& plan) {
-  return {{{"dp", plan.dp, 1, kMaxDegree},
-           {"tp", plan.tp, 1, kMaxDegree},
-           {"pp", plan.pp, 1, kMaxDegree},
-           {"cp", plan.cp, 1, kMaxDegree},
-           {"ep", plan.ep, 1, kMaxDegree},
-           {"expert_tp", plan.expert_tp, 1, kMaxDegree},
-           {"vpp", plan.vpp, 1, kMaxDegree},
-           {"micro_batch", plan.micro_batch, 1, kMaxBatch},
-           {"global_batch", plan.global_batch, 1, kMaxBatch},
-           {"seq_len", plan.seq_len, 1, kMaxSeqLen},
-           {"shard_group", plan.shard_group, 0, kMaxWorld},
-           {"recompute_layers", plan.recompute_layers, 0, kMaxDegree},
-           {"offload_layers", plan.offload_layers, 0, kMaxDegree},
-           {"lora/rank", plan.lora ? plan.lora->rank : 1, 1, kMaxLoraRank}}};
+bool lora_rank_holds(const Plan& plan) {
+  return !plan.lora || within(plan.lora->rank, 1, kMaxLoraRank);
 }
 
 bool range_holds(const PlanSubject& s) {
-  for (const NamedNumber& number : numbers_of(s.plan)) {
-    if (!within(number.value, number.least, number.most)) return false;
-  }
-  return world_size_in_range(s.plan);
+  return out_of_range(s.plan) == nullptr && lora_rank_holds(s.plan) && world_size_in_range(s.plan);
 }
 
 Problem range_problem(const PlanSubject& s) {
-  for (const NamedNumber& number : numbers_of(s.plan)) {
-    if (within(number.value, number.least, number.most)) continue;
-    return {fmt::format("/{}", number.name), fmt::format("{}", number.value),
-            fmt::format("an integer from {} to {}", number.least, number.most)};
-  }
+  const auto problem = [](const char* key, std::int64_t value, std::int64_t least,
+                          std::int64_t most) {
+    return Problem{fmt::format("/{}", key), fmt::format("{}", value),
+                   fmt::format("an integer from {} to {}", least, most)};
+  };
+  if (const PlanNumber* number = out_of_range(s.plan))
+    return problem(number->key, s.plan.*number->member, number->least, number->most);
+  if (!lora_rank_holds(s.plan)) return problem("lora/rank", s.plan.lora->rank, 1, kMaxLoraRank);
   return {"",
           fmt::format("dp {} x tp {} x pp {} x cp {}", s.plan.dp, s.plan.tp, s.plan.pp, s.plan.cp),
           fmt::format("a product of at most {} ranks", kMaxWorld)};

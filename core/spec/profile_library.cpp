@@ -52,9 +52,10 @@ fs::path profile_file(const std::string& folder, const std::string& name_or_path
   if (is_path(name_or_path)) return name_or_path;
   const std::vector<std::string> names = shipped(folder);
   if (std::ranges::find(names, name_or_path) == names.end()) {
+    Expected expected = one_of(name_or_path, names);
+    expected.text += ", or the path of a JSON file";
     throw InputError(name_or_path,
-                     {{"", fmt::format("no {} of this name", singular(folder)),
-                       one_of(name_or_path, names) + ", or the path of a JSON file"}});
+                     {{"", fmt::format("no {} of this name", singular(folder)), expected}});
   }
   return folder_path(folder) / (name_or_path + ".json");
 }

@@ -145,10 +145,8 @@ std::string say_rank_order(const Pair&) {
 // Pipelines
 
 bool embedding_holds(const Pair& p) {
-  const bool predicts_further =
-      p.plan.multi_token_prediction && !p.plan.lora && p.model.mtp_layers > 0;
   return p.stack.shared_embedding_in_pipeline || p.plan.pp == 1 ||
-         !(p.model.tied_embeddings || predicts_further);
+         !shares_embedding(p.model, p.plan);
 }
 
 std::string say_embedding(const Pair& p) {

@@ -60,14 +60,14 @@ struct RankInputs {
 json json_of(const std::vector<Problem>& problems) {
   json list = json::array();
   for (const Problem& problem : problems)
-    list.push_back({problem.where, problem.found, problem.expected});
+    list.push_back({problem.where, problem.found, to_string(problem.expected)});
   return list;
 }
 
 std::vector<Problem> read_problems(const json& list) {
   std::vector<Problem> problems;
   for (const json& problem : list)
-    problems.push_back({problem.at(0), problem.at(1), problem.at(2)});
+    problems.push_back({problem.at(0), problem.at(1), problem.at(2).get<std::string>()});
   return problems;
 }
 

@@ -17,7 +17,7 @@ namespace {
 // The multiprocessor of a GPU generation.
 struct Multiprocessor {
   double capability;
-  const char* architecture;
+  Architecture architecture;
   // FLOP per clock.
   double matrix_16_bit, vector_fp32;
   // Support for bf16 (which came with tf32) and fp8.
@@ -28,20 +28,21 @@ struct Multiprocessor {
 };
 
 constexpr std::array kMultiprocessors = {
-    Multiprocessor{7.0, "volta", 1024, 128, false, false, false,
+    Multiprocessor{7.0, Architecture::Volta, 1024, 128, false, false, false,
                    "NVIDIA Tesla V100 GPU Architecture"},
-    Multiprocessor{7.5, "turing", 1024, 128, false, false, true, "NVIDIA Turing GPU Architecture"},
-    Multiprocessor{8.0, "ampere", 2048, 128, true, false, false,
+    Multiprocessor{7.5, Architecture::Turing, 1024, 128, false, false, true,
+                   "NVIDIA Turing GPU Architecture"},
+    Multiprocessor{8.0, Architecture::Ampere, 2048, 128, true, false, false,
                    "NVIDIA A100 Tensor Core GPU Architecture"},
-    Multiprocessor{8.6, "ampere", 1024, 256, true, false, true,
+    Multiprocessor{8.6, Architecture::Ampere, 1024, 256, true, false, true,
                    "NVIDIA Ampere GA102 GPU Architecture"},
-    Multiprocessor{8.9, "ada", 1024, 256, true, true, true, "NVIDIA Ada GPU Architecture"},
-    Multiprocessor{9.0, "hopper", 4096, 256, true, true, false,
+    Multiprocessor{8.9, Architecture::Ada, 1024, 256, true, true, true,
+                   "NVIDIA Ada GPU Architecture"},
+    Multiprocessor{9.0, Architecture::Hopper, 4096, 256, true, true, false,
                    "NVIDIA H100 Tensor Core GPU Architecture"},
-    Multiprocessor{10.0, "blackwell", 8192, 256, true, true, false,
+    Multiprocessor{10.0, Architecture::Blackwell, 8192, 256, true, true, false,
                    "NVIDIA Blackwell Architecture Technical Brief"},
-    // Differs from the data-centre Blackwell.
-    Multiprocessor{12.0, "rtx-blackwell", 1024, 256, true, true, true,
+    Multiprocessor{12.0, Architecture::RtxBlackwell, 1024, 256, true, true, true,
                    "NVIDIA RTX Blackwell GPU Architecture"}};
 
 // Estimates that hold until the probe's measurements replace them.

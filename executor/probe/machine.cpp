@@ -73,7 +73,7 @@ AcceleratorSpec rank_device(const HostFacts& host, std::int64_t ranks, const std
   AcceleratorSpec device;
   device.name = "cpu-rank";
   device.vendor = "cpu";
-  device.architecture = kCpuArchitecture;
+  device.architecture = Architecture::Cpu;
   device.matrix.fp32 = kAssumedRate;
   device.vector_fp32 = kAssumedRate;
   device.memory = host.memory / static_cast<double>(ranks);

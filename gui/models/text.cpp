@@ -101,7 +101,8 @@ QString plan_text(const Plan& plan) {
 QString problem_text(const Problem& problem) {
   QString text = problem.where.empty() ? QString() : to_qstring(problem.where) + u": "_s;
   text += to_qstring(problem.found);
-  if (!problem.expected.empty()) text += u"; expected "_s + to_qstring(problem.expected);
+  if (!problem.expected.text.empty())
+    text += u"; expected "_s + to_qstring(to_string(problem.expected));
   return text;
 }
 

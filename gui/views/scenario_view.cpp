@@ -24,14 +24,11 @@ constexpr std::size_t kMostDescribed = 4;
 
 // Leaves long lists of names to the field's own list, where it has one, and keeps the nearest name.
 QString short_problem(const Problem& problem, bool has_list) {
-  const QString text = problem_text(problem), expected = to_qstring(problem.expected);
+  const QString text = problem_text(problem);
   if (text.size() <= kLongestProblem) return text;
-  if (!expected.contains(u"one of "_s)) return text.left(kLongestProblem) + u" …"_s;
+  if (!problem.expected.text.starts_with("one of ")) return text.left(kLongestProblem) + u" …"_s;
   if (!has_list) return text;
-  const auto guess = expected.indexOf(u"did you mean"_s);
-  const QString rest = guess < 0 ? u"expected one of the field's list"_s
-                                 : expected.mid(guess, expected.indexOf(u'?', guess) - guess + 1);
-  return to_qstring(problem.found) + u"; "_s + rest;
+  return problem_text({"", problem.found, {"one of the field's list", problem.expected.nearest}});
 }
 
 // Describes the first problems of a field, a line each, and says once what several expect. A field

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/program/shard_shape.hpp"
+#include "core/spec/plan_check.hpp"
 #include "planner/export/adapter_notes.hpp"
 #include "planner/export/argument_list.hpp"
 #include "planner/export/megatron_model.hpp"
@@ -294,7 +295,7 @@ void add_launch(const Scenario& scenario, PlanExport& result) {
   const Plan& plan = scenario.plan;
   // Before Blackwell, tp and cp rely on the launch order of kernels, which FSDP must not enforce.
   const bool one_queue = (plan.tp > 1 || plan.cp > 1) && !runs_fsdp(plan) &&
-                         scenario.cluster.accelerator.architecture != "blackwell";
+                         scenario.cluster.accelerator.architecture != Architecture::Blackwell;
   const std::string variables = one_queue ? "CUDA_DEVICE_MAX_CONNECTIONS=1 " : "";
   const std::string program = "pretrain_gpt.py \"${MEGATRON_ARGS[@]}\" \"${RUN_ARGS[@]}\"";
   const LaunchShape shape = launch_shape(scenario.cluster, plan);

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/program/shard_shape.hpp"
+#include "core/spec/plan_check.hpp"
 
 namespace shardwright::planner {
 namespace {

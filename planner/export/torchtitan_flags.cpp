@@ -12,7 +12,6 @@
 #include <string_view>
 #include <vector>
 
-#include "core/program/shard_shape.hpp"
 #include "core/spec/plan_check.hpp"
 #include "planner/export/adapter_notes.hpp"
 #include "planner/export/argument_list.hpp"

@@ -101,7 +101,8 @@ Bytes traffic_of(const AttentionWork& work, const AttentionProblem& p, Precision
 }  // namespace
 
 bool has_asynchronous_matrix_units(const AcceleratorSpec& accelerator) {
-  return accelerator.architecture == "hopper" || accelerator.architecture == "blackwell";
+  return accelerator.architecture == Architecture::Hopper ||
+         accelerator.architecture == Architecture::Blackwell;
 }
 
 KernelCost attention_cost(const AttentionWork& work, Precision precision,

@@ -59,9 +59,8 @@ constexpr double kAlignment = 16.0;
 constexpr double kLeastSplitDepth = 64.0;
 
 std::span<const Tile> tiles_of(const AcceleratorSpec& accelerator) {
-  const std::string& architecture = accelerator.architecture;
-  if (architecture == "blackwell") return kPairedTiles;
-  if (architecture == "hopper") return kWarpGroupTiles;
+  if (accelerator.architecture == Architecture::Blackwell) return kPairedTiles;
+  if (accelerator.architecture == Architecture::Hopper) return kWarpGroupTiles;
   return kTiles;
 }
 
@@ -156,7 +155,7 @@ double power_factor(Seconds work, const KernelEfficiency& efficiency) {
 
 double tile_edge_loss(const Shape& shape, const AcceleratorSpec& accelerator) {
   const bool through_registers =
-      shape.operand_bytes > 2.0 && accelerator.architecture != "blackwell";
+      shape.operand_bytes > 2.0 && accelerator.architecture != Architecture::Blackwell;
   return through_registers ? kWideTileEdgeLoss : kTileEdgeLoss;
 }
 

@@ -82,7 +82,7 @@ class RowReader {
   bool flag(const std::string& column) const { return number(column, 0.0, 0.0, 1.0) > 0.5; }
 
   void problem(const std::string& column, const std::string& found,
-               const std::string& expected) const {
+               const Expected& expected) const {
     problems_->add(fmt::format("{}/{}", line_, column), quoted(found), expected);
   }
 

@@ -33,7 +33,7 @@ BytesPerSecond bandwidth_of(OpKind kind, const CollectivePath& path, const Scale
 }  // namespace
 
 bool talks_over_sockets(const ClusterSpec& cluster) {
-  return cluster.accelerator.architecture == kCpuArchitecture;
+  return cluster.accelerator.architecture == Architecture::Cpu;
 }
 
 CollectiveCost socket_cost(OpKind kind, Bytes bytes, const CollectivePath& path,

@@ -8,8 +8,8 @@
 #include <variant>
 
 #include "core/program/groups.hpp"
-#include "core/program/shard_shape.hpp"
 #include "core/spec/adapters.hpp"
+#include "core/spec/plan_check.hpp"
 
 namespace shardwright::sim {
 namespace {

@@ -78,15 +78,13 @@ class IdTable {
 
  private:
   static void add_problem(ObjectReader& reader, const std::string& below, std::string found,
-                          std::string expected) {
+                          Expected expected) {
     reader.problems().add(reader.pointer() + "/" + below, std::move(found), std::move(expected));
   }
 
-  std::string expected_id(const std::string& id) const {
+  Expected expected_id(const std::string& id) const {
     const auto count = std::min(names_.size(), kMostNamesToCompare);
-    const std::string near = nearest_name(id, std::span(names_).first(count));
-    const std::string expected = fmt::format("the id of a {}", what_);
-    return near.empty() ? expected : fmt::format("{}; did you mean \"{}\"?", expected, near);
+    return {fmt::format("the id of a {}", what_), nearest_name(id, std::span(names_).first(count))};
   }
 
   std::string what_;

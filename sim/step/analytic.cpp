@@ -118,10 +118,9 @@ StepEstimate estimate_step(const Scenario& scenario) {
   const LayerCosts layers =
       layer_costs(scenario.model, scenario.plan, scenario.cluster, scenario.stack);
   ScheduleProfiles profiles;
-  const CutContext cut{scenario.model, scenario.cluster, scenario.stack, layers};
-  StageCostCache cache(scenario.cluster, scenario.stack, profiles);
-  const Bytes memory = plan_memory(cut, scenario.plan, cache);
-  const StageCosts& costs = stage_costs(cut, scenario.plan, cache);
+  StageCostCache cache({scenario.model, scenario.cluster, scenario.stack, layers}, profiles);
+  const Bytes memory = cache.memory(scenario.plan);
+  const StageCosts& costs = cache.costs();
   const Seconds bound = bound_step(costs, scenario.plan);
   return {memory, bound, analytic_step(costs, scenario.plan, bound)};
 }

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "core/lowering/stage_states.hpp"
+#include "core/spec/plan_check.hpp"
 #include "sim/cost/kernel_cost.hpp"
 
 namespace shardwright::sim {
@@ -245,7 +246,7 @@ DataParallelCost data_parallel_cost(const PlanContext& in, const ChunkCosts& chu
 }
 
 StateCost state_cost(const PlanContext& in, const ChunkCosts& chunks, std::size_t stage,
-                     MessageTimes& messages, double slowest) {
+                     MessageTimes& messages) {
   const PartParameters parameters = stage_parameters(in, chunks, stage);
   StateCost states;
   gather_parameters(in, chunks, stage, messages, states);
@@ -257,7 +258,7 @@ StateCost state_cost(const PlanContext& in, const ChunkCosts& chunks, std::size_
   const auto kernel = [&](OpKind kind, const Work& work) {
     return kernel_cost(kind, work, in.plan.precision, in.cluster, in.stack, Phase::Optimizer)
                .time.value() *
-           slowest;
+           in.layers.slowest_device;
   };
   states.norm = kernel(OpKind::GradientNorm, gradient_norm_work(updated, in.plan, in.stack));
   for_each_norm_reduction(in.plan, [&](const char*, Group group) {

@@ -52,9 +52,8 @@ struct StateCost {
   double optimizer = 0.0;
 };
 
-// `slowest`: how much longer a kernel takes on the slowest device than on a typical one.
 StateCost state_cost(const PlanContext& in, const ChunkCosts& chunks, std::size_t stage,
-                     MessageTimes& messages, double slowest);
+                     MessageTimes& messages);
 
 // The all-reduce of a shared embedding's gradient between the ends of the pipeline.
 double tie_seconds(const PlanContext& in, MessageTimes& messages);

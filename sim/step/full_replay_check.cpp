@@ -40,14 +40,16 @@ void check_replay_memory(const Program& program) {
   const Bytes needed = replay_memory(program);
   if (needed <= kMostReplayMemory) return;
   const Plan& plan = program.plan;
+  // Ops are about as many as microbatches.
+  const bool batch = needed / static_cast<double>(plan.microbatches()) <= kMostReplayMemory;
   throw InputError(
       "full replay",
-      {{"/global_batch",
-        fmt::format("{}, in {} microbatches on {} ranks, whose replay takes about {}",
+      {{batch ? "/global_batch" : "",
+        fmt::format("{} in {} microbatches on {} ranks, whose replay takes about {}",
                     plan.global_batch, plan.microbatches(), plan.world_size(),
                     format_bytes(needed)),
-        fmt::format("at most {}: a smaller batch, a larger micro_batch, or the event simulation",
-                    format_bytes(kMostReplayMemory))}});
+        fmt::format("at most {}: {}, or the event simulation", format_bytes(kMostReplayMemory),
+                    batch ? "a smaller batch, a larger micro_batch" : "fewer ranks")}});
 }
 
 }  // namespace shardwright::sim

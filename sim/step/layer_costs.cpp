@@ -5,6 +5,7 @@
 #include <span>
 
 #include "core/program/op_start.hpp"
+#include "sim/cost/slowest_device.hpp"
 #include "sim/memory/memory_replay.hpp"
 #include "sim/step/flat_program.hpp"
 #include "sim/step/prices.hpp"
@@ -195,6 +196,7 @@ LayerCosts layer_costs(const ModelSpec& model, const Plan& cut, const ClusterSpe
     costs.recomputed_head = builder.part(*set.recomputed_head, set.head_parameters);
   costs.boundary_bytes = set.boundary_bytes.value();
   costs.message_bytes = set.message_bytes.value();
+  costs.slowest_device = slowest_device_factor(cluster.accelerator, cut.world_size());
   return costs;
 }
 

@@ -82,6 +82,8 @@ struct LayerCosts {
   double boundary_bytes = 0.0;
   // Bytes that a rank sends of it.
   double message_bytes = 0.0;
+  // How much longer a kernel takes on the slowest device of the plan than on a typical one.
+  double slowest_device = 1.0;
 
   const PartCost& head_of(const Plan& plan) const {
     return plan.reruns_layers() && recomputed_head ? *recomputed_head : head;

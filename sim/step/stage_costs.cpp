@@ -4,88 +4,37 @@
 
 #include "core/lowering/message_waits.hpp"
 #include "core/program/groups.hpp"
-#include "sim/cost/slowest_device.hpp"
 #include "sim/step/pipeline_paths.hpp"
 
 namespace shardwright::sim {
 namespace {
 
-// True if `plan` is the one before but for its states. Neighbours in the space often are.
-bool differs_only_in_states(const CutContext& cut, const Plan& plan, StageCostCache& cache) {
-  if (!cache.plan || cache.costs.sharded != shards_parameters(cut.model, plan)) return false;
-  cache.plan->zero_stage = plan.zero_stage;
-  cache.plan->offload_optimizer = plan.offload_optimizer;
-  return *cache.plan == plan;
+enum class Shared { Nothing, States, Pipeline };
+
+// What a plan shares with the one before it. Neighbours in the space often differ in their ZeRO stage
+// alone, or in what they recompute.
+Shared shared_with(const Plan& before, Plan plan) {
+  plan.zero_stage = before.zero_stage;
+  if (plan == before) return Shared::Pipeline;
+  plan.recompute = before.recompute;
+  plan.recompute_layers = before.recompute_layers;
+  return plan == before ? Shared::States : Shared::Nothing;
 }
 
-// True if `plan` is the one before but for its states and for what is recomputed.
-bool keeps_states(const Plan& plan, StageCostCache& cache) {
-  if (!cache.plan) return false;
-  cache.plan->recompute = plan.recompute;
-  cache.plan->recompute_layers = plan.recompute_layers;
-  return *cache.plan == plan;
-}
-
-PlanContext context_of(const CutContext& cut, const Plan& plan, const StageCostCache& cache) {
-  return {cut.model, cut.cluster,  cut.stack,           cut.layers,
-          plan,      cache.layout, cache.costs.sharded, cache.costs.host_waits};
-}
-
-// Many chunks are those of plans before.
-ChunkCosts find_chunks(const PlanContext& in, StageCostCache& cache, ChunkCosts chunks) {
-  chunks.resize(in.layout.ranges.size());
+// Replaces the chunk of each position by the known one of its key; `compute(position)` returns a chunk
+// that is not known yet.
+template <class Compute>
+void find_chunks(const PlanContext& in, std::uint64_t further_key, ChunkCostsByKey& known,
+                 ChunkCosts& chunks, Compute compute) {
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     if (in.layout.repeats_chunk(i)) {
       chunks[i] = chunks[i - 1];
       continue;
     }
-    const auto [found, is_new] = cache.chunks.try_emplace(chunk_key(in, i));
-    if (is_new) found->second = chunk_cost(in, i);
+    const auto [found, is_new] = known.try_emplace(chunk_key(in, i) | further_key);
+    if (is_new) found->second = compute(i);
     chunks[i] = &found->second;
   }
-  return chunks;
-}
-
-// FSDP: the slots' times with the gathers of this plan's groups.
-void shard_chunks(const PlanContext& in, StageCostCache& cache, ChunkCosts& chunks) {
-  const auto group = static_cast<std::uint64_t>(in.plan.shard_group) << 45;
-  for (std::size_t i = 0; i < chunks.size(); ++i) {
-    if (in.layout.repeats_chunk(i)) {
-      chunks[i] = chunks[i - 1];
-      continue;
-    }
-    const auto [found, is_new] = cache.sharded_chunks.try_emplace(chunk_key(in, i) | group);
-    if (is_new) found->second = sharded_chunk_cost(*chunks[i], in, i, cache.messages);
-    chunks[i] = &found->second;
-  }
-}
-
-void begin_pipeline(const CutContext& cut, const Plan& plan, StageCostCache& cache) {
-  const bool overlaps_alike = cache.plan && cache.plan->overlap == plan.overlap;
-  if (!overlaps_alike) cache.chunks.clear();
-  if (!overlaps_alike || !ranks_alike(*cache.plan, plan)) cache.sharded_chunks.clear();
-  StageCosts& costs = cache.costs;
-  const ScheduleProfile* profile = &cache.profiles.of(plan.schedule, shape_of(plan));
-  if (profile != costs.profile || !cache.plan || !splits_alike(*cache.plan, plan))
-    cache.layout = lay_out(cut.model, cut.layers, plan, *profile);
-  if (!keeps_states(plan, cache)) cache.states = {};
-  cache.plan = plan;
-  cache.timed = false;
-  costs.profile = profile;
-  costs.microbatches = static_cast<double>(plan.microbatches());
-  costs.slowdown = cut.stack.overlap.slowdown;
-  costs.sharded = shards_parameters(cut.model, plan);
-  costs.host_waits = plan.pp > 1 && host_waits_for_receives(cut.stack, plan);
-  costs.chunks = find_chunks(context_of(cut, plan, cache), cache, std::move(costs.chunks));
-  cache.peaks = activation_peaks(cache.layout, costs.chunks);
-}
-
-StageCostCache::States& known_states(const Plan& plan, StageCostCache& cache) {
-  StageCostCache::States& known =
-      cache.states[static_cast<std::size_t>(plan.zero_stage)][plan.offload_optimizer];
-  known.bytes.resize(cache.layout.stage_kind.back() + 1);
-  known.costs.resize(cache.layout.stage_kind.back() + 1);
-  return known;
 }
 
 // Messages of one microbatch that a chunk's stage waits for.
@@ -138,38 +87,37 @@ void add_warmup(const StageCosts& costs, StageCost& cost) {
   }
 }
 
-void time_stages(const PlanContext& in, StageCostCache& cache) {
-  StageCosts& costs = cache.costs;
-  costs.stages.resize(in.layout.ends.size());
-  for (std::size_t i = 0; i < costs.stages.size(); ++i) {
+std::vector<StageCost> time_stages(const PlanContext& in, const StageCosts& costs,
+                                   MessageTimes& messages) {
+  std::vector<StageCost> stages;
+  stages.reserve(in.layout.ends.size());
+  for (std::size_t i = 0; i < in.layout.ends.size(); ++i) {
     const PipelineLayout::RunEnd& end = in.layout.ends[i];
-    StageCost& cost = costs.stages[i];
-    cost = in.layout.repeats_stage(i) ? costs.stages[i - 1]
-                                      : slots_cost(in, costs, end.stage, cache.messages);
+    StageCost cost =
+        in.layout.repeats_stage(i) ? stages.back() : slots_cost(in, costs, end.stage, messages);
     cost.stage = end.stage;
     cost.like = end.like;
     add_warmup(costs, cost);
+    stages.push_back(cost);
   }
+  return stages;
 }
 
-// Times the part that plans have in common which differ only in their states.
-void time_pipeline(const PlanContext& in, StageCostCache& cache) {
-  StageCosts& costs = cache.costs;
-  MessageTimes& messages = cache.messages;
+// Times what plans have in common that differ only in their states.
+void time_pipeline(const PlanContext& in, MessageTimes& messages, ScheduleProfiles& schedules,
+                   StageCosts& costs) {
   const LayerCosts& layers = in.layers;
-  messages.use_groups_of(in.plan);
   costs.message = costs.gather = 0.0;
   if (in.plan.pp > 1)
     costs.message = messages.of(OpKind::Send, Group::Pipeline, layers.message_bytes);
   if (in.plan.pp > 1 && layers.message_bytes < layers.boundary_bytes)
     costs.gather = messages.of(OpKind::AllGather, Group::Tensor, layers.boundary_bytes);
   costs.blocking = in.plan.pp > 1 && kernels_wait_for_sends(in.stack, in.plan);
-  if (costs.sharded) shard_chunks(in, cache, costs.chunks);
   costs.chains = chain_chunks(in, costs);
-  costs.listed = listed_time(in, costs, cache.profiles);
+  costs.listed = listed_time(in, costs, schedules);
   costs.tie = tie_seconds(in, messages);
   costs.norm_reduce = messages.of(OpKind::AllReduce, Group::ModelParallel, kNormBytes);
-  time_stages(in, cache);
+  costs.stages = time_stages(in, costs, messages);
 }
 
 }  // namespace
@@ -210,42 +158,74 @@ PassTimes pass_times(const ChunkCost& chunk, const ScheduleProfile& profile) {
           chunk.cycle[SlotPhase::Forward].next + cycle};
 }
 
-Bytes plan_memory(const CutContext& cut, const Plan& plan, StageCostCache& cache) {
-  if (!differs_only_in_states(cut, plan, cache)) begin_pipeline(cut, plan, cache);
-  const PlanContext in = context_of(cut, plan, cache);
-  StageCostCache::States& known = known_states(plan, cache);
-  cache.costs.memory = stage_memory(in, cache.peaks, [&](std::size_t stage) {
-    std::optional<double>& bytes = known.bytes[cache.layout.stage_kind[stage]];
-    if (!bytes) bytes = state_bytes(in, cache.costs.chunks, stage);
-    return *bytes;
-  });
-  return cache.costs.memory.peak;
+PlanContext StageCostCache::context() const {
+  return {cut_.model, cut_.cluster, cut_.stack,     cut_.layers,
+          plan_,      layout_,      costs_.sharded, costs_.host_waits};
 }
 
-const StageCosts& stage_costs(const CutContext& cut, const Plan& plan, StageCostCache& cache) {
-  StageCosts& costs = cache.costs;
-  if (plan.world_size() != cache.ranks) {
-    cache.ranks = plan.world_size();
-    cache.slowest = slowest_device_factor(cut.cluster.accelerator, cache.ranks);
+void StageCostCache::cut_pipeline(const Plan& plan) {
+  const ScheduleProfile* profile = &schedules_.of(plan.schedule, shape_of(plan));
+  if (profile != costs_.profile || !splits_alike(plan_, plan))
+    layout_ = lay_out(cut_.model, cut_.layers, plan, *profile);
+  if (!ranks_alike(plan_, plan)) sharded_chunks_.clear();
+  plan_ = plan;
+  timed_ = false;
+  costs_.profile = profile;
+  costs_.microbatches = static_cast<double>(plan.microbatches());
+  costs_.slowdown = cut_.stack.overlap.slowdown;
+  costs_.sharded = shards_parameters(cut_.model, plan);
+  costs_.host_waits = plan.pp > 1 && host_waits_for_receives(cut_.stack, plan);
+  costs_.chunks.resize(layout_.ranges.size());
+  const PlanContext in = context();
+  find_chunks(in, 0, chunks_, costs_.chunks, [&](std::size_t i) { return chunk_cost(in, i); });
+  peaks_ = activation_peaks(layout_, costs_.chunks);
+}
+
+Bytes StageCostCache::memory(const Plan& plan) {
+  const Shared shared = costs_.profile ? shared_with(plan_, plan) : Shared::Nothing;
+  if (shared != Shared::Pipeline) cut_pipeline(plan);
+  plan_.zero_stage = plan.zero_stage;
+  if (shared == Shared::Nothing) states_ = {};
+  std::vector<RunStates>& known = states_[static_cast<std::size_t>(plan.zero_stage)];
+  known.resize(layout_.stage_kind.back() + 1);
+  const PlanContext in = context();
+  costs_.memory = stage_memory(in, peaks_, [&](std::size_t stage) {
+    std::optional<double>& bytes = known[layout_.stage_kind[stage]].bytes;
+    if (!bytes) bytes = state_bytes(in, costs_.chunks, stage);
+    return *bytes;
+  });
+  return costs_.memory.peak;
+}
+
+const StageCosts& StageCostCache::costs() {
+  const PlanContext in = context();
+  if (!timed_) {
+    messages_.use_groups_of(plan_);
+    // FSDP: the slots' times with the gathers of this plan's groups.
+    const auto group = static_cast<std::uint64_t>(plan_.shard_group) << kChunkKeyBits;
+    if (in.sharded) {
+      find_chunks(in, group, sharded_chunks_, costs_.chunks, [&](std::size_t i) {
+        return sharded_chunk_cost(*costs_.chunks[i], in, i, messages_);
+      });
+    }
+    time_pipeline(in, messages_, schedules_, costs_);
+    timed_ = true;
   }
-  const PlanContext in = context_of(cut, plan, cache);
-  if (!cache.timed) time_pipeline(in, cache);
-  cache.timed = true;
-  StageCostCache::States& known = known_states(plan, cache);
-  for (std::size_t i = 0; i < costs.stages.size(); ++i) {
-    StageCost& cost = costs.stages[i];
-    if (cache.layout.repeats_stage(i)) {
-      cost.data = costs.stages[i - 1].data;
-      cost.states = costs.stages[i - 1].states;
+  std::vector<RunStates>& known = states_[static_cast<std::size_t>(plan_.zero_stage)];
+  for (std::size_t i = 0; i < costs_.stages.size(); ++i) {
+    StageCost& cost = costs_.stages[i];
+    if (layout_.repeats_stage(i)) {
+      cost.data = costs_.stages[i - 1].data;
+      cost.states = costs_.stages[i - 1].states;
       continue;
     }
-    std::optional<StateCost>& states = known.costs[cache.layout.stage_kind[cost.stage]];
-    if (!states) states = state_cost(in, costs.chunks, cost.stage, cache.messages, cache.slowest);
+    std::optional<StateCost>& states = known[layout_.stage_kind[cost.stage]].cost;
+    if (!states) states = state_cost(in, costs_.chunks, cost.stage, messages_);
     cost.states = *states;
-    cost.data = data_parallel_cost(in, costs.chunks, cost.stage, cache.messages);
+    cost.data = data_parallel_cost(in, costs_.chunks, cost.stage, messages_);
   }
-  costs.paths = find_paths(costs);
-  return costs;
+  costs_.paths = find_paths(costs_);
+  return costs_;
 }
 
 }  // namespace shardwright::sim

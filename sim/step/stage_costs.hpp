@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "core/base/units.hpp"
@@ -96,6 +95,7 @@ struct PipelineChains {
 };
 
 struct StageCosts {
+  // None before the first plan.
   const ScheduleProfile* profile = nullptr;
   ChunkCosts chunks;
   // The stages at both ends of each run of like ones, in pipeline order. From one stage of a run to
@@ -132,7 +132,8 @@ struct StageCosts {
 // The mean of one quantity over all stages of the pipeline.
 double mean_over_stages(const StageCosts& costs, double StageCost::*quantity);
 
-// The inputs of the plans of one cut. Everything referred to outlives it.
+// The inputs of the plans of one cut, which agree in all that layer_costs() reads. Everything
+// referred to outlives it.
 struct CutContext {
   const ModelSpec& model;
   const ClusterSpec& cluster;
@@ -140,41 +141,40 @@ struct CutContext {
   const LayerCosts& layers;
 };
 
-// Costs that neighbouring plans of one cut share, kept from one plan to the next. A cache serves
-// one CutContext.
-struct StageCostCache {
-  // The costs that ZeRO and the optimizer decide, by run of like stages, as far as they are known.
-  struct States {
-    std::vector<std::optional<double>> bytes;
-    std::vector<std::optional<StateCost>> costs;
+// The costs of the plans of one cut, one plan after the other. It keeps those that neighbours share.
+class StageCostCache {
+ public:
+  StageCostCache(const CutContext& cut, ScheduleProfiles& schedules)
+      : cut_(cut), schedules_(schedules), messages_(cut.cluster, cut.stack) {}
+
+  // The memory that the plan needs.
+  Bytes memory(const Plan& plan);
+  // The costs of the plan that memory() was asked for last. They are valid until the next plan.
+  const StageCosts& costs();
+
+ private:
+  // What ZeRO and the optimizer decide of a run of like stages, as far as it is known.
+  struct RunStates {
+    std::optional<double> bytes;
+    std::optional<StateCost> cost;
   };
 
-  // The cluster and the stack must outlive the cache.
-  StageCostCache(const ClusterSpec& cluster, const StackSpec& stack, ScheduleProfiles& schedules)
-      : profiles(schedules), messages(cluster, stack) {}
+  PlanContext context() const;
+  void cut_pipeline(const Plan& plan);
 
-  ScheduleProfiles& profiles;
-  MessageTimes messages;
-  // The plan that was asked for last.
-  std::optional<Plan> plan;
-  // True if its pipeline is timed.
-  bool timed = false;
-  PipelineLayout layout;
-  // Chunks by chunk_key(), and by the place of shard groups for sharded ones.
-  std::unordered_map<std::uint64_t, ChunkCost> chunks, sharded_chunks;
-  std::vector<ActivationPeak> peaks;
-  // States by ZeRO stage and place of the optimizer.
-  std::array<EnumArray<OptimizerOffload, States>, 4> states;
-  // The ranks of the plan that was timed last.
-  std::int64_t ranks = 0;
-  // The factor by which the slowest of them takes longer.
-  double slowest = 1.0;
-  StageCosts costs;
+  CutContext cut_;
+  ScheduleProfiles& schedules_;
+  MessageTimes messages_;
+  // Chunks by chunk_key(); sharded ones, of ranks that lie alike, also by the size of shard groups.
+  ChunkCostsByKey chunks_, sharded_chunks_;
+  Plan plan_;
+  PipelineLayout layout_;
+  std::vector<ActivationPeak> peaks_;
+  // True if the pipeline of the plan is timed.
+  bool timed_ = false;
+  // By ZeRO stage and run.
+  std::array<std::vector<RunStates>, 4> states_;
+  StageCosts costs_;
 };
-
-// The memory that the plan needs, and for plans that fit, their costs. `stage_costs` is for the
-// plan that `plan_memory` was asked for last; its value stays valid until the next call.
-Bytes plan_memory(const CutContext& cut, const Plan& plan, StageCostCache& cache);
-const StageCosts& stage_costs(const CutContext& cut, const Plan& plan, StageCostCache& cache);
 
 }  // namespace shardwright::sim

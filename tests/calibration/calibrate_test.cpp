@@ -53,7 +53,7 @@ ClusterSpec four_hosts(double speed, double network) {
   cluster.name = "four";
   AcceleratorSpec& device = cluster.accelerator;
   device.name = "cpu-rank";
-  device.architecture = kCpuArchitecture;
+  device.architecture = Architecture::Cpu;
   device.matrix.fp32 = device.vector_fp32 = FlopPerSecond(2e10);
   device.memory = gigabytes(8.0);
   device.memory_bandwidth = gigabytes_per_second(10.0);
@@ -149,7 +149,7 @@ TEST(Calibrate, RefusesRunsAndExchangesOfMoreRanksThanTheProfileHas) {
   const std::vector<Problem> problems = problems_thrown_by([&] { calibrate(two, data, "test"); });
   ASSERT_EQ(problems.size(), 2U);
   EXPECT_THAT(problems[0].where, ::testing::HasSubstr("run run, /plan"));
-  EXPECT_THAT(problems[0].expected, ::testing::HasSubstr("a profile of 4 ranks"));
+  EXPECT_THAT(problems[0].expected.text, ::testing::HasSubstr("a profile of 4 ranks"));
   EXPECT_EQ(problems[1].found, "among 4 ranks");
 }
 
@@ -194,7 +194,7 @@ TEST(Calibrate, RefusesExchangesOfHostsThatTheProfileHasNot) {
     return problems.empty() ? Problem{} : problems.front();
   };
   EXPECT_EQ(problem(2, 1).found, "among 2 ranks of one host");
-  EXPECT_EQ(problem(2, 1).expected, "at most 1, which the profile has");
+  EXPECT_EQ(problem(2, 1).expected.text, "at most 1, which the profile has");
   EXPECT_EQ(problem(2, 8).found, "among 8 hosts");
   EXPECT_EQ(problem(4, 4), Problem{});
 }

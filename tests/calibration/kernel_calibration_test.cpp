@@ -67,7 +67,7 @@ struct Refitted {
 Refitted refit(const KernelCurve& first, const std::vector<KernelSample>& samples,
                const Sources& known = {}) {
   ClusterSpec cluster;
-  cluster.accelerator.architecture = kCpuArchitecture;
+  cluster.accelerator.architecture = Architecture::Cpu;
   cluster.accelerator.kernel_curves = {first};
   cluster.accelerator.sources = known;
   std::vector<CalibratedFigure> figures;
@@ -222,7 +222,7 @@ TEST(KernelCalibration, APhaseOfWhichNothingIsDeterminedGetsNoCurve) {
       for (Seconds& time : sample.times) time *= factor;
     }
     ClusterSpec before;
-    before.accelerator.architecture = kCpuArchitecture;
+    before.accelerator.architecture = Architecture::Cpu;
     before.accelerator.kernel_curves = {drawn.first};
     ClusterSpec after = before;
     std::vector<CalibratedFigure> figures;

@@ -121,7 +121,7 @@ TEST_F(NcclTests, RefusesRowsThatDoNotStandUnderTheirColumns) {
   const Problem no_time = with("   time", "cputime");
   EXPECT_EQ(no_time.where, "line 5");
   EXPECT_THAT(no_time.found, ::testing::HasSubstr("cputime"));
-  EXPECT_THAT(no_time.expected, ::testing::HasSubstr("\"time\""));
+  EXPECT_THAT(no_time.expected.text, ::testing::HasSubstr("\"time\""));
   const Problem cut = with("  21.00  285.71  285.71  0e+00", "");
   EXPECT_EQ(cut.where, "line 7");
   EXPECT_THAT(cut.found, ::testing::HasSubstr("8 columns"));
@@ -130,12 +130,12 @@ TEST_F(NcclTests, RefusesRowsThatDoNotStandUnderTheirColumns) {
   EXPECT_EQ(with("     6000000 ", "    -6000000 ").found, "the size \"-6000000\"");
   EXPECT_EQ(with(" 20.00", " 9e300").found, "the time \"9e300\"");
   EXPECT_EQ(with("     6000000 ", "    6e300 ").found, "the size \"6e300\"");
-  EXPECT_EQ(with("     6000000 ", "    6e300 ").expected, "a number of bytes, at most 1e+30");
+  EXPECT_EQ(with("     6000000 ", "    6e300 ").expected.text, "a number of bytes, at most 1e+30");
   // A redop may be left out; what is gone of a row that has one is not it.
   const Problem short_row = with("  0e+00", "");
   EXPECT_EQ(short_row.where, "line 7");
   EXPECT_EQ(short_row.found, "a row of 11 columns");
-  EXPECT_EQ(short_row.expected, "12, as the line above names");
+  EXPECT_EQ(short_row.expected.text, "12, as the line above names");
 }
 
 // nccl-tests prints 0.00 for small sizes, and 0 bytes for a size that is less than an element a
@@ -190,7 +190,7 @@ TEST_F(NcclTests, CountsTheMessagesThatLeaveAHost) {
 TEST_F(NcclTests, RefusesHostsThatNoGroupOfAProfileLiesOn) {
   const Problem uneven = problem_of(on_hosts("all_reduce_perf", "aaab"));
   EXPECT_EQ(uneven.found, "ranks: 1 on host-b, 3 on host-a");
-  EXPECT_EQ(uneven.expected, "as many on each host");
+  EXPECT_EQ(uneven.expected.text, "as many on each host");
   const Problem twice = problem_of(on_hosts("all_reduce_perf", "ab") +
                                    "#  Rank  0 Group  0 Pid 1 on host-c device 0 [0x07] GPU\n");
   EXPECT_EQ(twice.where, "line 6");
@@ -242,11 +242,11 @@ TEST_F(NcclTests, SaysWhatAFileIsThatIsNoOutput) {
     const std::vector<Problem> problems = problems_thrown_by(read);
     ASSERT_EQ(problems.size(), 1U) << text;
     EXPECT_EQ(problems[0].found, found);
-    EXPECT_THAT(problems[0].expected, ::testing::HasSubstr("the output of nccl-tests"));
+    EXPECT_THAT(problems[0].expected.text, ::testing::HasSubstr("the output of nccl-tests"));
   }
   const Problem lines = problem_of("{\"step\": 0}\n{\"step\": 1}\n");
   EXPECT_THAT(lines.found, ::testing::HasSubstr("parse error at line 2"));
-  EXPECT_THAT(lines.expected, ::testing::HasSubstr("of a run its folder"));
+  EXPECT_THAT(lines.expected.text, ::testing::HasSubstr("of a run its folder"));
   // The problem of a part that is there names the parts that are missing.
   const Problem part = problem_of(R"({"args": ["all_reduce_perf"]})");
   EXPECT_EQ(part.where, "/config");

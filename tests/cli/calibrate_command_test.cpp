@@ -38,7 +38,7 @@ TEST(CalibrateCommand, ClosesTheLoopOnOneRank) {
   const ScratchFolder folder;
   const std::string here = probed(folder);
   const ClusterSpec machine = load_cluster(here);
-  EXPECT_EQ(machine.accelerator.architecture, kCpuArchitecture);
+  EXPECT_EQ(machine.accelerator.architecture, Architecture::Cpu);
   EXPECT_THAT(machine.node.sources.at("/host/cores").source,
               HasSubstr("measured by shardwright probe, "));
   ASSERT_TRUE(machine.stack);

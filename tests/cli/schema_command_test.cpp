@@ -21,6 +21,7 @@ TEST(SchemaCommand, ListsFieldsAndWritesTheJsonSchema) {
 
 TEST(SchemaCommand, RefusesAnUnknownFormatWithTheNearestName) {
   expect_refused("schema stak", {"did you mean \"stack\"?"});
+  expect_refused("schema mesurement", {"did you mean \"measurement\"?"});
 }
 
 }  // namespace

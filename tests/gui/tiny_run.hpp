@@ -21,7 +21,7 @@ inline ClusterSpec cpu_cluster() {
   ClusterSpec cluster = load_cluster("h100-pcie-server");
   cluster.name = "cpu-server";
   cluster.accelerator.name = "cpu-rank";
-  cluster.accelerator.architecture = kCpuArchitecture;
+  cluster.accelerator.architecture = Architecture::Cpu;
   cluster.stack = load_stack("shardwright");
   cluster.stack->name = "shardwright-cpu";
   return cluster;

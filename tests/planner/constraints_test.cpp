@@ -11,7 +11,7 @@ namespace {
 std::string refusal_of(const std::string& text) {
   const std::vector<Problem> problems =
       problems_thrown_by([&text] { parse_constraint(text, "--fix"); });
-  return problems.empty() ? "accepted" : problems.front().expected;
+  return problems.empty() ? "accepted" : to_string(problems.front().expected);
 }
 
 TEST(Constraints, ReadValuesOfEveryKind) {

@@ -53,7 +53,7 @@ TEST(Measurement, IsReadWithAllItsFields) {
   EXPECT_EQ(row.figure->flops.attention_share, 0.5);
   EXPECT_EQ(row.measured.peak_memory, Bytes(6e10));
   EXPECT_EQ(row.memory.counter, MemoryCounter::Reserved);
-  EXPECT_TRUE(row.memory.last_stage);
+  EXPECT_EQ(row.memory.rank, MemoryRank::LastStage);
   EXPECT_EQ(row.outcome, Outcome::Ran);
   EXPECT_TRUE(leaves_plan_open(row));
 }

@@ -68,7 +68,7 @@ TEST(ValidatedGround, ReachesFourTimesAsManyAcceleratorsAndSequencesTwiceAsLong)
   far.zero_stage = 3;
   EXPECT_NE(ground.gap(far).find("used fsdp+tp+activation-offload"), std::string::npos)
       << ground.gap(far);
-  run.cluster.accelerator.architecture = "unheard-of";
+  run.cluster.accelerator.architecture = Architecture::Other;
   EXPECT_NE(ValidatedGround(run).gap(run.plan).find("no published run of dense models"),
             std::string::npos);
 }

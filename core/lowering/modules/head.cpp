@@ -1,6 +1,7 @@
 // The head: final norm, output head and vocabulary-parallel loss, and beside them the layers that
 // predict further tokens.
 #include "core/lowering/modules/modules.hpp"
+#include "core/spec/plan_check.hpp"
 
 namespace shardwright {
 namespace {

@@ -179,7 +179,7 @@ void expect_refusal(json document, const BadValue& bad) {
   ASSERT_EQ(problems.size(), 1u);
   EXPECT_EQ(problems[0].where, bad.where);
   EXPECT_THAT(problems[0].found, HasSubstr(bad.found));
-  EXPECT_THAT(problems[0].expected, HasSubstr(bad.expected));
+  EXPECT_THAT(to_string(problems[0].expected), HasSubstr(bad.expected));
 }
 
 TEST(ClusterJson, BadValuesAreRefusedAtTheirPlace) {

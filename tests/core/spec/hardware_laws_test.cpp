@@ -34,7 +34,7 @@ TEST(HardwareLaws, MatrixPeakIsUnitsTimesClockTimesWidth) {
 
 TEST(HardwareLaws, NvidiaFormatsKeepTheirRatiosFromAmpereOn) {
   for (const AcceleratorSpec& spec : all_accelerators()) {
-    if (spec.vendor != "nvidia" || spec.architecture == "volta") continue;
+    if (spec.vendor != "nvidia" || spec.architecture == Architecture::Volta) continue;
     EXPECT_EQ(spec.matrix.fp16, spec.matrix.bf16) << spec.name;
     if (spec.matrix.fp8.value() > 0.0) {
       EXPECT_NEAR(spec.matrix.fp8 / spec.matrix.bf16, 2.0, 0.03) << spec.name;

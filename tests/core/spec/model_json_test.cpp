@@ -129,7 +129,7 @@ TEST(ModelJson, AMisspeltKeyIsAnsweredWithTheNearestOne) {
   json value = valid_model();
   value["tied_embedings"] = true;
   EXPECT_THAT(thrown_by([&value] { read_model(value, "test"); }),
-              testing::HasSubstr("a known key; did you mean \"tied_embeddings\"?"));
+              testing::HasSubstr("a known key (did you mean \"tied_embeddings\"?)"));
 }
 
 }  // namespace

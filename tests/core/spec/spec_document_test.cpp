@@ -113,7 +113,7 @@ Problem problem_of(SpecKind kind, const json& patch) {
 TEST(SpecDocument, UnknownBaseIsRefusedWithTheNearestName) {
   const Problem problem = problem_of(SpecKind::Cluster, {{"base", "dgx-h10"}});
   EXPECT_EQ(problem.where, "/base");
-  EXPECT_NE(problem.expected.find("dgx-h100"), std::string::npos);
+  EXPECT_EQ(problem.expected.nearest, "dgx-h100");
   EXPECT_EQ(problem_of(SpecKind::Stack, {{"base", 5}}).where, "/base");
 }
 
@@ -121,7 +121,7 @@ TEST(SpecDocument, UnknownKeyOfAPatchIsRefusedWithTheNearestKey) {
   const Problem problem = problem_of(
       SpecKind::Cluster, {{"base", "dgx-h100"}, {"node", {{"nic", {{"per_nodes", 4}}}}}});
   EXPECT_EQ(problem.where, "/node/nic/per_nodes");
-  EXPECT_NE(problem.expected.find("per_node"), std::string::npos);
+  EXPECT_EQ(problem.expected.nearest, "per_node");
 }
 
 }  // namespace

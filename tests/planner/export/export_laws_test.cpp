@@ -265,7 +265,7 @@ class NothingIsDropped : public testing::TestWithParam<Format> {};
 std::string all_of(const PlanExport& result) {
   std::string text = fmt::format("{}\n{}", result.text, fmt::join(result.notes, "\n"));
   for (const Problem& problem : result.problems)
-    text += fmt::format("\n{} {} {}", problem.where, problem.found, problem.expected);
+    text += fmt::format("\n{} {} {}", problem.where, problem.found, problem.expected.text);
   return text;
 }
 

@@ -54,7 +54,7 @@ TEST(CurveCost, RecomputationTakesTheForwardCurve) {
 
 ClusterSpec two_racks() {
   ClusterSpec cluster;
-  cluster.accelerator.architecture = kCpuArchitecture;
+  cluster.accelerator.architecture = Architecture::Cpu;
   cluster.node.accelerators = cluster.node.scale_up.domain = 1;
   cluster.node.scale_up.bandwidth = gigabytes_per_second(10.0);
   cluster.node.scale_up.collective_overhead = Seconds(0);

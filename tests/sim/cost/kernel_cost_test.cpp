@@ -114,7 +114,7 @@ TEST(KernelCost, TwiceTheBatchOfALargeGemmTakesTwiceTheTime) {
   for (const AcceleratorSpec& device : {fixtures::a100(), fixtures::h100(), fixtures::b200()}) {
     const Seconds once = gemm_time({.m = 16384, .n = 16384, .k = 8192}, device);
     const Seconds twice = gemm_time({.m = 16384, .n = 16384, .k = 8192, .batch = 2}, device);
-    EXPECT_NEAR(twice / once, 2.0, 0.1) << device.architecture;
+    EXPECT_NEAR(twice / once, 2.0, 0.1) << name_of(device.architecture);
   }
 }
 

@@ -111,7 +111,7 @@ TEST(ScenarioJson, BadValuesAreRefusedAtTheirPlace) {
         std::find_if(problems.begin(), problems.end(),
                      [&bad](const Problem& each) { return each.where == bad.where; });
     ASSERT_NE(problem, problems.end());
-    EXPECT_THAT(problem->found + "; " + problem->expected, HasSubstr(bad.mentioned));
+    EXPECT_THAT(problem->found + "; " + to_string(problem->expected), HasSubstr(bad.mentioned));
   }
 }
 

@@ -42,6 +42,20 @@ std::vector<std::int64_t> all_ranks(const Plan& plan) {
   return ranks;
 }
 
+// A step of so many microbatches, whose ops fill more memory than a replay may take.
+std::vector<std::string> places_of_large_step(std::int64_t microbatches) {
+  Program program;
+  program.plan.global_batch = microbatches;
+  program.stages.resize(1);
+  program.stages[0].ops = 500'000'000;
+  return problems_of([&] { check_replay_memory(program); });
+}
+
+TEST(FullReplay, ATooLargeStepNamesTheBatchWhereASmallerOneWouldDo) {
+  EXPECT_EQ(places_of_large_step(1024), std::vector<std::string>{"/global_batch"});
+  EXPECT_EQ(places_of_large_step(1), std::vector<std::string>{""});
+}
+
 // Parts of a step rest on durations of single precision.
 void expect_same_part(Seconds found, Seconds expected, Seconds step) {
   RC_ASSERT(std::abs((found - expected).value()) <= 1e-7 * step.value());
