@@ -48,12 +48,19 @@ std::vector<NamedValue> numbers() {
 std::vector<NamedValue> switches() {
   return {{"true", 1}, {"false", 0}, {"on", 1}, {"off", 0}, {"1", 1}, {"0", 0}};
 }
-// The bit of each module; none of them: those of the stack.
-std::vector<NamedValue> module_bits() {
-  std::vector<NamedValue> values = {{"default", 0}};
-  for (const RecomputeModule module : enumerators<RecomputeModule>())
-    values.push_back({name_of(module), RecomputeModuleSet{module}.bits()});
+// The bit of each enumerator, and a name for none of them.
+template <NamedEnum E>
+std::vector<NamedValue> bits_of(const char* none) {
+  std::vector<NamedValue> values = {{none, 0}};
+  for (const E member : enumerators<E>())
+    values.push_back({name_of(member), EnumSet<E>{member}.bits()});
   return values;
+}
+std::vector<NamedValue> recompute_modules() {
+  return bits_of<RecomputeModule>("default");
+}
+std::vector<NamedValue> offload_modules() {
+  return bits_of<OffloadModule>("all");
 }
 std::vector<NamedValue> optimizer_offloads() {
   std::vector<NamedValue> values = values_of<OptimizerOffload>();
@@ -62,7 +69,7 @@ std::vector<NamedValue> optimizer_offloads() {
   return values;
 }
 
-const std::array<FieldDefinition, 19> kFields = {{
+const std::array<FieldDefinition, 23> kFields = {{
     {PlanField::Dp, "dp", "", [](const Plan& p) { return p.dp; }, numbers},
     {PlanField::Tp, "tp", "", [](const Plan& p) { return p.tp; }, numbers},
     {PlanField::Pp, "pp", "", [](const Plan& p) { return p.pp; }, numbers},
@@ -86,18 +93,28 @@ const std::array<FieldDefinition, 19> kFields = {{
      [](const Plan& p) { return static_cast<std::int64_t>(p.recompute); },
      values_of<RecomputePolicy>},
     {PlanField::RecomputeModules, "recompute_modules", "",
-     [](const Plan& p) { return std::int64_t{p.recompute_modules.bits()}; }, module_bits, 0, 0,
-     true},
+     [](const Plan& p) { return std::int64_t{p.recompute_modules.bits()}; }, recompute_modules, 0,
+     0, true},
     {PlanField::RecomputeLayers, "recompute_layers", "",
      [](const Plan& p) { return p.recompute_layers; }, numbers, 0},
+    {PlanField::RecomputeInterval, "recompute_interval", "",
+     [](const Plan& p) { return p.recompute_interval; }, numbers},
+    {PlanField::RecomputeGroup, "recompute_group", "",
+     [](const Plan& p) { return p.recompute_group; }, numbers},
     {PlanField::ContextParallel, "context_parallel", "",
      [](const Plan& p) { return static_cast<std::int64_t>(p.context_parallel); },
      values_of<ContextParallelKind>},
+    {PlanField::OptimizerStates, "optimizer_states", "",
+     [](const Plan& p) { return static_cast<std::int64_t>(p.optimizer_states); },
+     values_of<OptimizerStates>},
     {PlanField::OffloadOptimizer, "offload_optimizer", "",
      [](const Plan& p) { return static_cast<std::int64_t>(p.offload_optimizer); },
      optimizer_offloads},
     {PlanField::OffloadActivations, "offload_activations", "",
      [](const Plan& p) { return std::int64_t{p.offload_activations}; }, switches},
+    {PlanField::OffloadModules, "offload_modules", "",
+     [](const Plan& p) { return std::int64_t{p.offload_modules.bits()}; }, offload_modules, 0, 0,
+     true},
 }};
 
 const FieldDefinition& definition_of(PlanField field) {

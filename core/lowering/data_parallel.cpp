@@ -141,7 +141,7 @@ void StageWriter::all_reduce_gradients(const std::string& name, Group group, dou
 void StageWriter::tie_embeddings() {
   if (!shares_embedding(in_.model, in_.plan)) return;
   if (ends_of_model_.embedding == ends_of_model_.head) return;
-  const Bytes size = main_gradient_bytes(in_.stack, in_.plan.precision);
+  const Bytes size = main_gradient_bytes(in_.stack, in_.plan);
   all_reduce_gradients("embedding.tie", Group::EmbeddingTie,
                        in_.blocks.embedding_parameters.total() * size.value(),
                        Payload::TiedGradient);

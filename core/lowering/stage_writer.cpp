@@ -84,6 +84,11 @@ class StageWriter::SlotCalls {
     ops_[place].copy = call(part.part->fetch, part, writer_.ends());
   }
 
+  void rerun(const Part& part, std::size_t place) {
+    wait_for(std::exchange(ops_[place].gather, 0));
+    writer_.call_part(part.part->recompute, part.layer, slot_);
+  }
+
   void run(const Part& part, std::size_t place) {
     const PartBlocks& blocks = *part.part;
     wait_for(ops_[place].gather);
@@ -97,7 +102,8 @@ class StageWriter::SlotCalls {
       case SlotPhase::Backward:
       case SlotPhase::BackwardInput:
         wait_for(ops_[place].copy);
-        if (blocks.recomputed) writer_.call_part(blocks.recompute, part.layer, slot_);
+        if (blocks.recomputed && part.group == 1)
+          writer_.call_part(blocks.recompute, part.layer, slot_);
         writer_.call_part(
             slot_.phase == SlotPhase::Backward ? blocks.backward : blocks.backward_input,
             part.layer, slot_);

@@ -23,6 +23,8 @@ bool keeps_states(const Plan& plan, StageCostCache& cache) {
   if (!cache.plan) return false;
   cache.plan->recompute = plan.recompute;
   cache.plan->recompute_layers = plan.recompute_layers;
+  cache.plan->recompute_interval = plan.recompute_interval;
+  cache.plan->recompute_group = plan.recompute_group;
   return *cache.plan == plan;
 }
 
@@ -48,7 +50,7 @@ ChunkCosts find_chunks(const PlanContext& in, StageCostCache& cache, ChunkCosts 
 
 // FSDP: the slots' times with the gathers of this plan's groups.
 void shard_chunks(const PlanContext& in, StageCostCache& cache, ChunkCosts& chunks) {
-  const auto group = static_cast<std::uint64_t>(in.plan.shard_group) << 45;
+  const auto group = static_cast<std::uint64_t>(in.plan.shard_group) << 46;
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     if (in.layout.repeats_chunk(i)) {
       chunks[i] = chunks[i - 1];
