@@ -401,7 +401,6 @@ TEST(Search, FindsPlansWithWhateverValueIsFixed) {
       {"llama3-8b", 8, {"tp=2", "sequence_parallel=false"}},
       {"llama3-8b", 8, {"recompute=full", "recompute_layers=5", "pp=1"}},
       {"llama3-8b", 8, {"recompute=full", "recompute_group=4", "pp=2"}},
-      {"llama3-8b", 8, {"recompute=full", "recompute_interval=2"}},
       {"llama3-8b", 8, {"pp=2", "schedule=zb-h2"}},
       {"llama3-8b", 8, {"offload_optimizer=host"}},
       {"llama3-8b", 8, {"optimizer_states=8-bit"}},
