@@ -34,12 +34,19 @@ std::vector<NamedValue> values_of(I) {
 std::vector<NamedValue> values_of(bool) {
   return {{"true", 1}, {"false", 0}, {"on", 1}, {"off", 0}, {"1", 1}, {"0", 0}};
 }
-// The bit of each module; none of them: those of the stack.
-std::vector<NamedValue> values_of(RecomputeModuleSet) {
-  std::vector<NamedValue> values = {{"default", 0}};
-  for (const RecomputeModule module : enumerators<RecomputeModule>())
-    values.push_back({name_of(module), RecomputeModuleSet{module}.bits()});
+// The bit of each enumerator, and a name for none of them.
+template <NamedEnum E>
+std::vector<NamedValue> bits_of(const char* none) {
+  std::vector<NamedValue> values = {{none, 0}};
+  for (const E member : enumerators<E>())
+    values.push_back({name_of(member), EnumSet<E>{member}.bits()});
   return values;
+}
+std::vector<NamedValue> values_of(RecomputeModuleSet) {
+  return bits_of<RecomputeModule>("default");
+}
+std::vector<NamedValue> values_of(OffloadModuleSet) {
+  return bits_of<OffloadModule>("all");
 }
 std::vector<NamedValue> values_of(OptimizerOffload) {
   std::vector<NamedValue> values = values_of<OptimizerOffload>({});
@@ -52,7 +59,8 @@ template <class T>
 std::int64_t as_number(T value) {
   return static_cast<std::int64_t>(value);
 }
-std::int64_t as_number(RecomputeModuleSet set) {
+template <NamedEnum E>
+std::int64_t as_number(EnumSet<E> set) {
   return set.bits();
 }
 
@@ -83,7 +91,7 @@ FieldDefinition number(PlanField field) {
   return numbered;
 }
 
-const std::array<FieldDefinition, 19> kFields = {{
+const std::array<FieldDefinition, 23> kFields = {{
     number<&Plan::dp>(PlanField::Dp),
     number<&Plan::tp>(PlanField::Tp),
     number<&Plan::pp>(PlanField::Pp),
@@ -100,9 +108,13 @@ const std::array<FieldDefinition, 19> kFields = {{
     definition<&Plan::recompute>(PlanField::Recompute, "recompute"),
     definition<&Plan::recompute_modules>(PlanField::RecomputeModules, "recompute_modules"),
     number<&Plan::recompute_layers>(PlanField::RecomputeLayers),
+    number<&Plan::recompute_interval>(PlanField::RecomputeInterval),
+    number<&Plan::recompute_group>(PlanField::RecomputeGroup),
     definition<&Plan::context_parallel>(PlanField::ContextParallel, "context_parallel"),
+    definition<&Plan::optimizer_states>(PlanField::OptimizerStates, "optimizer_states"),
     definition<&Plan::offload_optimizer>(PlanField::OffloadOptimizer, "offload_optimizer"),
     definition<&Plan::offload_activations>(PlanField::OffloadActivations, "offload_activations"),
+    definition<&Plan::offload_modules>(PlanField::OffloadModules, "offload_modules"),
 }};
 
 const FieldDefinition& definition_of(PlanField field) {
@@ -123,10 +135,13 @@ const FieldDefinition& find_field(const std::string& name, const std::string& op
   refuse(option, name, one_of(name, names));
 }
 
+bool is_set(const FieldDefinition& field) {
+  return field.field == PlanField::RecomputeModules || field.field == PlanField::OffloadModules;
+}
+
 std::int64_t parse_value(const FieldDefinition& field, const std::string& text,
                          const std::string& option) {
-  const bool is_set = field.field == PlanField::RecomputeModules;
-  if (const std::size_t plus = text.find('+'); is_set && plus != std::string::npos) {
+  if (const std::size_t plus = text.find('+'); is_set(field) && plus != std::string::npos) {
     return parse_value(field, text.substr(0, plus), option) |
            parse_value(field, text.substr(plus + 1), option);
   }
@@ -153,11 +168,10 @@ std::int64_t parse_value(const FieldDefinition& field, const std::string& text,
 }
 
 std::string value_text(const FieldDefinition& field, std::int64_t value) {
-  const bool is_set = field.field == PlanField::RecomputeModules;
   std::string members;
   for (const auto& [name, named] : field.names()) {
     if (named == value) return name;
-    if (is_set && (named & value) != 0) members += (members.empty() ? "" : "+") + name;
+    if (is_set(field) && (named & value) != 0) members += (members.empty() ? "" : "+") + name;
   }
   return members.empty() ? fmt::format("{}", value) : members;
 }

@@ -29,9 +29,13 @@ enum class PlanField : std::uint8_t {
   Recompute,
   RecomputeModules,
   RecomputeLayers,
+  RecomputeInterval,
+  RecomputeGroup,
   ContextParallel,
+  OptimizerStates,
   OffloadOptimizer,
   OffloadActivations,
+  OffloadModules,
 };
 
 // "dp", "tp", …, "zero", "micro_batch", …: the names that constraints use.

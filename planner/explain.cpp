@@ -83,7 +83,14 @@ struct Variant {
 // The layers that the largest chunk recomputes.
 std::int64_t recomputed_layers(const ModelSpec& model, const Plan& plan) {
   if (plan.recompute_layers > 0) return plan.recompute_layers;
-  return plan.even_chunk(model.layers);
+  return plan.even_chunk(model.layers) / plan.recompute_interval;
+}
+
+// Without intervals and groups.
+void recompute_first_layers(Plan& plan, RecomputePolicy policy, std::int64_t layers) {
+  plan.recompute = policy;
+  plan.recompute_layers = layers;
+  plan.recompute_interval = plan.recompute_group = 1;
 }
 
 // Plans that trade memory for time, against the given one.
@@ -95,17 +102,12 @@ std::vector<Variant> roomier_variants(const ModelSpec& model, const Plan& plan) 
     variants.push_back({std::move(other), change});
   };
   if (plan.recompute == RecomputePolicy::Full) {
-    add("no recomputation", [](Plan& p) {
-      p.recompute = RecomputePolicy::None;
-      p.recompute_layers = 0;
-    });
-    add("selective recomputation", [](Plan& p) {
-      p.recompute = RecomputePolicy::Selective;
-      p.recompute_layers = 0;
-    });
+    add("no recomputation", [](Plan& p) { recompute_first_layers(p, RecomputePolicy::None, 0); });
+    add("selective recomputation",
+        [](Plan& p) { recompute_first_layers(p, RecomputePolicy::Selective, 0); });
     for (std::int64_t layers = 1; layers < recomputed_layers(model, plan); ++layers) {
       add(fmt::format("{} recomputed layers per chunk", layers),
-          [layers](Plan& p) { p.recompute_layers = layers; });
+          [layers](Plan& p) { recompute_first_layers(p, RecomputePolicy::Full, layers); });
     }
   }
   if (plan.recompute == RecomputePolicy::Selective || plan.recompute == RecomputePolicy::PerOp)

@@ -55,6 +55,8 @@ void narrow(SearchLimits& limits, PlanField field) {
       return limits.schedules.clear();
     case PlanField::ContextParallel:
       return limits.context_parallel.clear();
+    case PlanField::OptimizerStates:
+      return limits.optimizer_states.clear();
     case PlanField::OffloadOptimizer:
       return limits.offload_optimizer.clear();
     case PlanField::OffloadActivations:

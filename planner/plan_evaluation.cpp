@@ -185,6 +185,7 @@ Plan layer_cut_of(const ModelSpec& model, const Plan& plan) {
   if (plan.recompute == RecomputePolicy::None || plan.recompute == RecomputePolicy::Full) {
     cut.recompute = RecomputePolicy::Full;
     cut.recompute_layers = 1;
+    cut.recompute_interval = 1;
   }
   return cut;
 }
@@ -228,13 +229,16 @@ Bytes least_memory(const PlanRequest& request) {
                    : PartParameters{.dense = each};
   auto least = infinite<Bytes>();
   for (const int zero_stage : request.limits.zero_stages) {
-    Plan plan;
-    plan.zero_stage = zero_stage;
-    plan.precision = request.precision;
-    Bytes sum;
-    for (const PersistentMemory& state : persistent_memory(share, plan, request.stack))
-      sum += state.bytes;
-    least = std::min(least, sum);
+    for (const OptimizerStates states : request.limits.optimizer_states) {
+      Plan plan;
+      plan.zero_stage = zero_stage;
+      plan.precision = request.precision;
+      plan.optimizer_states = states;
+      Bytes sum;
+      for (const PersistentMemory& state : persistent_memory(share, plan, request.stack))
+        sum += state.bytes;
+      least = std::min(least, sum);
+    }
   }
   return least;
 }

@@ -7,6 +7,7 @@
 #include "core/base/error.hpp"
 #include "core/base/quantity_text.hpp"
 #include "core/spec/plan_check.hpp"
+#include "core/spec/plan_text.hpp"
 #include "planner/objective.hpp"
 #include "sim/cost/placement.hpp"
 
@@ -73,10 +74,21 @@ void add_choices(const Constraint& constraint, SearchLimits& limits) {
       return;
     case PlanField::RecomputeLayers:
       return add_values(limits.recompute_layers, constraint);
+    case PlanField::RecomputeInterval:
+      return add_values(limits.recompute_intervals, constraint);
+    case PlanField::RecomputeGroup:
+      return add_values(limits.recompute_groups, constraint);
+    case PlanField::OptimizerStates:
+      return add_values(limits.optimizer_states, constraint);
     case PlanField::OffloadOptimizer:
       return add_values(limits.offload_optimizer, constraint);
     case PlanField::OffloadActivations:
       return add_values(limits.offload_activations, constraint);
+    case PlanField::OffloadModules:
+      for (const std::int64_t bits : constraint.values)
+        limits.offload_modules.push_back(
+            OffloadModuleSet::of_bits(static_cast<std::uint32_t>(bits)));
+      return;
     case PlanField::Tp:  // ranges, not lists
     case PlanField::Pp:
     case PlanField::Cp:
@@ -123,6 +135,15 @@ void check_request(const PlanRequest& request) {
       std::find(trained.begin(), trained.end(), request.precision) == trained.end()) {
     problems.add("precision", name_of(request.precision),
                  fmt::format("a format that the stack {} trains in", request.stack.name));
+  }
+  if (request.lora && !request.limits.base) {
+    const std::string refused = adapters_refused_by(request.stack, request.model, *request.lora);
+    Plan adapted;
+    adapted.lora = request.lora;
+    if (!refused.empty()) {
+      problems.add("lora", lora_text(adapted),
+                   fmt::format("what the stack trains: {} {}", request.stack.name, refused));
+    }
   }
   if (request.objective == Objective::Cost && accelerator_price(cluster) <= DollarsPerSecond()) {
     problems.add("objective", "cost",

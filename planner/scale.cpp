@@ -69,10 +69,14 @@ std::optional<MemoryMeasure> measure_of(const Plan& smallest, const Plan& larger
   const auto cut = [](const Plan& plan) { return plan.tp * plan.pp * plan.cp; };
   if (smallest.offloads_optimizer() && !larger.offloads_optimizer())
     return MemoryMeasure::OptimizerOffload;
+  if (smallest.optimizer_states != larger.optimizer_states) return MemoryMeasure::OtherStates;
   if (smallest.offload_activations && !larger.offload_activations)
     return MemoryMeasure::ActivationOffload;
   if (recomputed(smallest) > recomputed(larger)) return MemoryMeasure::Recomputation;
-  if (recomputed(smallest) > 0.0 && smallest.recompute_layers != larger.recompute_layers)
+  const auto pattern = [](const Plan& plan) {
+    return std::tuple(plan.recompute_layers, plan.recompute_interval, plan.recompute_group);
+  };
+  if (recomputed(smallest) > 0.0 && pattern(smallest) != pattern(larger))
     return MemoryMeasure::OtherRecomputedLayers;
   if (cut(smallest) > cut(larger)) return MemoryMeasure::FurtherCut;
   if (smallest.micro_batch < larger.micro_batch) return MemoryMeasure::SmallerMicrobatches;

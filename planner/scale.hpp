@@ -33,6 +33,7 @@ struct KneeCause {
 // A measure that a plan takes for lack of memory.
 enum class MemoryMeasure : std::uint8_t {
   OptimizerOffload,
+  OtherStates,
   ActivationOffload,
   Recomputation,
   OtherRecomputedLayers,

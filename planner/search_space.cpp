@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/lowering/stage_states.hpp"
 #include "core/program/groups.hpp"
 #include "core/spec/plan_check.hpp"
 #include "sim/cost/placement.hpp"
@@ -119,14 +120,19 @@ std::vector<RecomputeModuleSet> selected_modules(const SpaceRequest& request) {
 
 // Appends `cut` once for each kind of layer in which its plans differ.
 void append_cuts(const SpaceRequest& request, Plan cut, std::vector<Plan>& cuts) {
+  const SearchLimits& limits = request.limits;
   const auto append = [&](RecomputePolicy policy, int zero_stage, RecomputeModuleSet modules = {}) {
     cut.recompute = policy;
     cut.recompute_modules = modules;
     cut.recompute_layers = policy == RecomputePolicy::Full ? 1 : 0;
+    // Any group stands for all.
+    const bool groups = policy == RecomputePolicy::Full &&
+                        std::any_of(limits.recompute_groups.begin(), limits.recompute_groups.end(),
+                                    [](std::int64_t layers) { return layers > 1; });
+    cut.recompute_group = groups ? 2 : 1;
     cut.zero_stage = zero_stage;
     cuts.push_back(cut);
   };
-  const SearchLimits& limits = request.limits;
   const std::vector<RecomputeModuleSet> sets = selected_modules(request);
   for (const int zero_stage : {0, 3}) {
     if (zero_stage == 0 ? !tries_zero_below_3(limits) : !tries_zero_3(limits)) continue;
@@ -146,6 +152,7 @@ class PlanWalk {
   void walk(const Plan& cut, std::int64_t pp) {
     plan_ = cut;
     cut_policy_ = cut.recompute;
+    plan_.recompute_group = 1;
     fsdp_ = cut.zero_stage == 3;
     plan_.pp = pp;
     plan_.dp = request_.gpus / (cut.tp * cut.cp * pp);
@@ -232,6 +239,25 @@ class PlanWalk {
     if (!tries(request_.limits, RecomputePolicy::Full)) return;
     for (const std::int64_t count : partial_counts()) with_recompute(RecomputePolicy::Full, count);
     with_recompute(RecomputePolicy::Full, 0);
+    for (const std::int64_t interval : within_chunk(request_.limits.recompute_intervals))
+      with_pattern(interval, 1);
+    for (const std::int64_t group : within_chunk(request_.limits.recompute_groups))
+      with_pattern(1, group);
+  }
+
+  void with_pattern(std::int64_t interval, std::int64_t group) {
+    plan_.recompute_interval = interval;
+    plan_.recompute_group = group;
+    with_recompute(RecomputePolicy::Full, 0);
+    plan_.recompute_interval = plan_.recompute_group = 1;
+  }
+
+  // Intervals or groups of more layers recompute none, or all of them together.
+  Numbers within_chunk(const Numbers& numbers) const {
+    const std::int64_t layers = plan_.even_chunk(request_.model.layers);
+    Numbers fitting = joined(numbers, {});
+    std::erase_if(fitting, [layers](std::int64_t n) { return n < 2 || n > layers; });
+    return fitting;
   }
 
   // The numbers of layers of a chunk that full recomputation may cover.
@@ -289,6 +315,16 @@ class PlanWalk {
   bool fsdp_ = false;
 };
 
+// The sets of modules that plans offload, each once; an empty one is all that layers keep.
+std::vector<OffloadModuleSet> offloaded_modules(const SearchLimits& limits, bool offload) {
+  std::vector<OffloadModuleSet> sets = {{}};
+  if (!offload) return sets;
+  for (const OffloadModuleSet set : limits.offload_modules) {
+    if (std::find(sets.begin(), sets.end(), set) == sets.end()) sets.push_back(set);
+  }
+  return sets;
+}
+
 // Appends the cuts with the tensor- and context-parallel ranks of `cut`.
 void append_cuts_of_ranks(const SpaceRequest& request, Plan cut, std::vector<Plan>& cuts) {
   const auto with_rank_orders = [&] {
@@ -299,7 +335,13 @@ void append_cuts_of_ranks(const SpaceRequest& request, Plan cut, std::vector<Pla
         const bool as_base = offload && request.limits.base;
         cut.offload_layers = as_base ? request.limits.base->offload_layers : 0;
         cut.offload_ratio = as_base ? request.limits.base->offload_ratio : 1.0;
-        append_cuts(request, cut, cuts);
+        for (const OffloadModuleSet modules : offloaded_modules(request.limits, offload)) {
+          cut.offload_modules = modules;
+          for (const OptimizerStates states : request.limits.optimizer_states) {
+            cut.optimizer_states = states;
+            append_cuts(request, cut, cuts);
+          }
+        }
       }
     }
   };
@@ -336,6 +378,20 @@ SearchLimits narrow_limits() {
   return limits;
 }
 
+namespace {
+
+// True if the stack keeps such states, and does not do so anyway.
+bool differs_from_own(OptimizerStates states, const StackSpec& stack) {
+  const std::vector<OptimizerStates>& runs = stack.capabilities.optimizer_states;
+  if (!runs.empty() && std::find(runs.begin(), runs.end(), states) == runs.end()) return false;
+  Plan own, named;
+  named.optimizer_states = states;
+  return adam_states(stack, own) != adam_states(stack, named) ||
+         sums_in_fp32(stack, own) != sums_in_fp32(stack, named);
+}
+
+}  // namespace
+
 SearchLimits limits_of(const StackSpec& stack, SearchLimits limits) {
   const auto keep = [](auto& tried, const auto& runs) {
     if (runs.empty()) return;
@@ -350,8 +406,13 @@ SearchLimits limits_of(const StackSpec& stack, SearchLimits limits) {
   const StackCapabilities& runs = stack.capabilities;
   keep(limits.context_parallel, runs.context_parallel);
   keep(limits.offload_optimizer, runs.offload_optimizer);
+  std::erase_if(limits.optimizer_states, [&stack](OptimizerStates states) {
+    return states != OptimizerStates::OfStack && !differs_from_own(states, stack);
+  });
   if (!runs.sequence_parallel) limits.sequence_parallel = {false};
   limits.partial_recompute = limits.partial_recompute && runs.partial_recompute;
+  if (!runs.recompute_interval) limits.recompute_intervals.clear();
+  if (!runs.recompute_group) limits.recompute_groups.clear();
   limits.sharding_within_node = limits.sharding_within_node && runs.hybrid_sharding;
   return limits;
 }

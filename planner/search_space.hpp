@@ -50,8 +50,11 @@ struct SearchLimits {
   // Orders after the first are tried only with pipeline and data parallelism; without them they
   // mean the same.
   std::vector<std::vector<Axis>> rank_orders = {Plan().rank_order};
+  std::vector<OptimizerStates> optimizer_states = {OptimizerStates::OfStack};
   std::vector<OptimizerOffload> offload_optimizer = {OptimizerOffload::None};
   std::vector<bool> offload_activations = {false};
+  // Sets of modules whose inputs alone plans with offloaded activations offload, beside all of them.
+  std::vector<OffloadModuleSet> offload_modules;
   // Selective recomputation of what the stack means by it, and of the sets of modules that pay for
   // the model.
   bool usual_recompute_modules = true;
@@ -63,6 +66,8 @@ struct SearchLimits {
   bool sharding_within_node = true;
   // Further values, in addition to those that the search always tries. Layers of a chunk:
   std::vector<std::int64_t> recompute_layers;
+  // Intervals and groups of full recomputation above 1, as far as chunks have so many layers.
+  std::vector<std::int64_t> recompute_intervals, recompute_groups;
   // Groups for ZeRO-1 to 3.
   std::vector<std::int64_t> shard_groups;
   std::vector<std::int64_t> micro_batches, virtual_stages, expert_tensor_degrees;

@@ -387,8 +387,9 @@ std::string cause_text(const KneeCause& cause) {
 
 std::string cause_text(const SuperlinearCause& cause) {
   constexpr EnumArray<MemoryMeasure, const char*> kMeasures{
-      {"offloads its optimizer", "offloads its activations", "recomputes activations",
-       "recomputes other layers", "cuts the model further", "runs smaller microbatches"}};
+      {"offloads its optimizer", "keeps optimizer states in other formats",
+       "offloads its activations", "recomputes activations", "recomputes other layers",
+       "cuts the model further", "runs smaller microbatches"}};
   return fmt::format(
       "the plan of the smallest size, {} accelerators, {}; {} accelerators reach {}",
       format_count(cause.smallest_gpus),

@@ -9,6 +9,8 @@ namespace {
 double recomputed_share(const ModelSpec& model, const Plan& plan) {
   if (plan.recompute != RecomputePolicy::Full) return 0.0;
   const std::int64_t chunk = plan.even_chunk(model.layers);
+  if (plan.recompute_interval > 1)
+    return static_cast<double>(chunk / plan.recompute_interval) / static_cast<double>(chunk);
   if (plan.recompute_layers == 0 || plan.recompute_layers >= chunk) return 1.0;
   return static_cast<double>(plan.recompute_layers) / static_cast<double>(chunk);
 }

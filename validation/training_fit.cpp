@@ -48,12 +48,12 @@ auto configuration(const Scenario& scenario) {
   const Plan& plan = scenario.plan;
   const ModelSpec& model = scenario.model;
   // Variants of a stack are patches on the profile that states the family.
-  return std::tuple(scenario.cluster.accelerator.name,
-                    stack_that_states(scenario.stack.name, "/family"),
-                    count_parameters(model).total, model.layers, plan.seq_len, plan.world_size(),
-                    plan.tp, plan.pp, plan.cp, plan.ep, plan.vpp, plan.micro_batch,
-                    plan.global_batch, plan.precision, plan.recompute, plan.recompute_layers,
-                    plan.sequence_parallel, plan.zero_stage, scenario.stack.fusion.flash_attention);
+  return std::tuple(
+      scenario.cluster.accelerator.name, stack_that_states(scenario.stack.name, "/family"),
+      count_parameters(model).total, model.layers, plan.seq_len, plan.world_size(), plan.tp,
+      plan.pp, plan.cp, plan.ep, plan.vpp, plan.micro_batch, plan.global_batch, plan.precision,
+      plan.recompute, plan.recompute_layers, plan.recompute_interval, plan.recompute_group,
+      plan.sequence_parallel, plan.zero_stage, scenario.stack.fusion.flash_attention);
 }
 
 class Fit {

@@ -24,7 +24,7 @@ struct RunTrait {
 
 // The first ones are kinds of parallelism.
 constexpr std::size_t kParallelisms = 5;
-constexpr std::array<RunTrait, 10> kTraits = {{
+constexpr std::array<RunTrait, 11> kTraits = {{
     {"fsdp", [](const Plan& plan) { return plan.zero_stage == 3; }},
     {"tp", [](const Plan& plan) { return plan.tp > 1; }},
     {"pp", [](const Plan& plan) { return plan.pp > 1; }},
@@ -38,6 +38,11 @@ constexpr std::array<RunTrait, 10> kTraits = {{
      }},
     {"dualpipe",
      [](const Plan& plan) { return plan.pp > 1 && plan.schedule == ScheduleKind::DualPipe; }},
+    {"narrow-states",
+     [](const Plan& plan) {
+       return plan.optimizer_states != OptimizerStates::OfStack &&
+              plan.optimizer_states != OptimizerStates::Fp32;
+     }},
     {"optimizer-offload", [](const Plan& plan) { return plan.offloads_optimizer(); }},
     {"activation-offload", [](const Plan& plan) { return plan.offload_activations; }},
     {"lora", [](const Plan& plan) { return plan.lora.has_value(); }},

@@ -128,19 +128,26 @@ void read_choices(const RequestOptions& options, PlanRequest& request, ProblemLi
 // Adds the choices that are tried only if the user asks: they multiply the space and seldom win.
 void read_vary(const std::vector<std::string>& names, planner::SearchLimits& limits,
                ProblemList& problems) {
-  const std::vector<std::string> choices = {"rank-order", "offload", "sequence-parallel",
-                                            "recompute-modules"};
+  const std::vector<std::string> choices = {"rank-order",        "offload",
+                                            "optimizer-states",  "sequence-parallel",
+                                            "recompute-modules", "recompute-layers"};
   for (const std::string& name : names) {
     if (name == "rank-order") {
       limits.rank_orders = {Plan().rank_order, planner::pipeline_inside_data()};
     } else if (name == "offload") {
       limits.offload_optimizer = {OptimizerOffload::None, OptimizerOffload::Host,
                                   OptimizerOffload::Nvme};
+    } else if (name == "optimizer-states") {
+      const auto all = enumerators<OptimizerStates>();
+      limits.optimizer_states.assign(all.begin(), all.end());
     } else if (name == "sequence-parallel") {
       limits.sequence_parallel = {true, false};
     } else if (name == "recompute-modules") {
       for (const RecomputeModule module : enumerators<RecomputeModule>())
         limits.recompute_modules.push_back({module});
+    } else if (name == "recompute-layers") {
+      limits.recompute_intervals = {2, 3, 4};
+      limits.recompute_groups = {2, 4, 8};
     } else {
       problems.add("--vary", fmt::format("\"{}\"", name), one_of(name, choices));
     }
@@ -291,7 +298,8 @@ void add_limits(CLI::App& command, RequestOptions& options) {
       ->take_all();
   add_option(command, "--vary", options.vary, "CHOICE,...",
              "Also try rank-order (pipeline ranks inside data-parallel ranks), offload (of the "
-             "optimizer), sequence-parallel (also without it) or recompute-modules (each alone)",
+             "optimizer), optimizer-states (of fewer bits), sequence-parallel (also without it), "
+             "recompute-modules (each alone) or recompute-layers (in intervals and groups)",
              kGroup)
       ->delimiter(',')
       ->take_all();

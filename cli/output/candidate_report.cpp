@@ -60,6 +60,9 @@ const std::vector<PlanColumn>& plan_columns() {
       {{"schedule"}, "", [](P p) { return std::string(p.pp > 1 ? name_of(p.schedule) : ""); }},
       {{"recompute"}, "none", recompute_text},
       {{"layers"}, "", layer_split_text},
+      {{"states"},
+       name_of(OptimizerStates::OfStack),
+       [](P p) { return std::string(name_of(p.optimizer_states)); }},
       {{"offload"},
        "",
        [](P p) {

@@ -111,6 +111,8 @@ std::string plan_text(const Plan& plan) {
   text += fmt::format(", mb {}", plan.micro_batch);
   if (plan.pp > 1) text += fmt::format(", {}", name_of(plan.schedule));
   if (plan.recompute != RecomputePolicy::None) text += ", recompute " + recompute_text(plan);
+  if (plan.optimizer_states != OptimizerStates::OfStack)
+    text += fmt::format(", {} optimizer states", name_of(plan.optimizer_states));
   if (plan.offloads_optimizer())
     text += fmt::format(", optimizer on {}", name_of(plan.offload_optimizer));
   if (plan.offload_activations) text += ", " + offloaded_activations_text(plan) + " offloaded";

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
+#include <string_view>
 #include <utility>
 
 #include "core/lowering/modules/modules.hpp"
@@ -44,6 +46,37 @@ struct PartOps {
   std::vector<ParameterTensor> parameters = {};
 };
 
+// How a part runs again before its backward pass, if it does.
+struct Rerun {
+  bool again = false;
+  // Another layer of its group runs again before it and writes its input once more.
+  bool input_again = false;
+  // Another one runs again behind it.
+  bool hands_on = false;
+};
+
+// What a module keeps for its backward pass.
+struct OffloadedInput {
+  OffloadModule module;
+  std::string_view tensor;
+};
+constexpr std::array kOffloadedInputs = {
+    OffloadedInput{OffloadModule::QkvLinear, "attention.norm.out"},
+    OffloadedInput{OffloadModule::QkvLinear, "attention.q_down.out"},
+    OffloadedInput{OffloadModule::QkvLinear, "attention.q_norm.out"},
+    OffloadedInput{OffloadModule::QkvLinear, "attention.kv_down.out"},
+    OffloadedInput{OffloadModule::QkvLinear, "attention.kv_norm.out"},
+    OffloadedInput{OffloadModule::CoreAttention, "attention.qkv.out"},
+    OffloadedInput{OffloadModule::CoreAttention, "attention.core.statistics"},
+    OffloadedInput{OffloadModule::CoreAttention, "attention.probabilities"},
+    OffloadedInput{OffloadModule::CoreAttention, "attention.probabilities.dropped"},
+    OffloadedInput{OffloadModule::CoreAttention, "attention.dropout_mask"},
+    OffloadedInput{OffloadModule::AttentionProjection, "attention.core.out"},
+    OffloadedInput{OffloadModule::AttentionProjection, "attention.gated"},
+    OffloadedInput{OffloadModule::MlpNorm, "hidden.middle"},
+    OffloadedInput{OffloadModule::ExpertFc1, "experts.in"},
+    OffloadedInput{OffloadModule::MoeActivation, "experts.up.out"}};
+
 // Builds the blocks of the parts of a model.
 class PartBuilder {
  public:
@@ -56,6 +89,7 @@ class PartBuilder {
                 .ops = ops_,
                 .shape = shard_shape(model, plan),
                 .precision = plan.precision,
+                .hands_on_again = false,
                 .gathered = {},
                 .prefix = {}} {
     const Bytes bytes(writer_.shape.residual_elements() * writer_.shape.element);
@@ -81,8 +115,10 @@ class PartBuilder {
     writer_.gathered = {{parameters_, 0}, {parameter_gradient_, 0}};
   }
 
-  PartBlocks build(const PartOps& ops, bool recomputed) {
+  PartBlocks build(const PartOps& ops, Rerun rerun) {
     const std::string& name = ops.name;
+    const bool recomputed = rerun.again;
+    writer_.hands_on_again = rerun.hands_on;
     Block forward{name + ".forward", write(ops.forward, Phase::Forward)};
     Block recompute{name + ".recompute",
                     recomputed ? write(ops.forward, Phase::Recompute) : std::vector<Op>{}};
@@ -99,7 +135,8 @@ class PartBuilder {
     for (const std::vector<Block*>& in_order :
          {std::vector<Block*>{&forward, &recompute, &input, &weight},
           {&forward, &recompute, &whole}})
-      derive_frees(in_order, tensors(), passed_on, ops.passed_in);
+      derive_frees(in_order, tensors(), passed_on, ops.passed_in,
+                   rerun.input_again ? std::vector{ends_.in} : std::vector<TensorRef>{});
 
     PartBlocks part;
     part.recomputed = recomputed;
@@ -114,8 +151,10 @@ class PartBuilder {
   }
 
   // Adds the copies of the activations that the forward pass keeps for the backward pass.
-  void add_offload(const std::string& name, PartBlocks& part) {
-    const std::vector<TensorRef> kept = share_of(kept_activations(set_.blocks[part.forward]));
+  void add_offload(const std::string& name, LayerParts parts, PartBlocks& part) {
+    std::vector<TensorRef> kept = kept_activations(set_.blocks[part.forward]);
+    std::erase_if(kept, [&](TensorRef ref) { return !may_offload(ref, parts); });
+    kept = share_of(std::move(kept));
     if (kept.empty()) return;
     part.offloads = true;
     part.store = add({name + ".store", {offload(name + ".store", kept, {})}});
@@ -141,6 +180,19 @@ class PartBuilder {
       for (const TensorRef ref : op.frees) std::erase(kept, ref);
     }
     return kept;
+  }
+
+  // True if the plan offloads the inputs of all modules, or of one that reads the tensor.
+  bool may_offload(TensorRef ref, LayerParts parts) const {
+    const OffloadModuleSet modules = writer_.plan.offload_modules;
+    if (modules.empty()) return true;
+    const std::string& name = tensors()[ref.tensor].name;
+    return std::ranges::any_of(kOffloadedInputs, [&](const OffloadedInput& input) {
+      if (!modules.contains(input.module) || input.tensor != name) return false;
+      // A norm inside of a projection is no module of its own.
+      return input.module != OffloadModule::MlpNorm || parts.ffn == LayerFfn::Experts ||
+             !writer_.stack.fusion.norm_in_projection;
+    });
   }
 
   Bytes bytes_of(const std::vector<TensorRef>& refs) const {
@@ -250,7 +302,7 @@ std::vector<ParameterTensor> layer_adapters(const ModelSpec& model, const Plan& 
 }
 
 bool some_layers_kept(const Plan& plan) {
-  return !plan.reruns_layers() || plan.recompute_layers > 0;
+  return !plan.reruns_layers() || plan.recompute_layers > 0 || plan.recompute_interval > 1;
 }
 
 }  // namespace
@@ -300,14 +352,14 @@ BlockSet make_blocks(const ModelSpec& model, const Plan& plan, const StackSpec& 
   const bool recomputes = plan.reruns_layers();
   // Builds a layer or the head, which follows the last layer.
   const auto build = [&](const std::string& name, const WriteOps& forward, const WriteOps& backward,
-                         bool recomputed, const std::vector<ParameterTensor>& parameters) {
+                         Rerun rerun, const std::vector<ParameterTensor>& parameters) {
     return builder.build({name,
                           forward,
                           backward,
                           {ends.out, ends.in_gradient},
                           {ends.out_gradient, ends.in},
                           parameters},
-                         recomputed);
+                         rerun);
   };
   const std::vector<std::int64_t> examples = sort_layers(model, set.kind_of_layer);
   for (std::size_t kind = 0; kind < examples.size(); ++kind) {
@@ -321,12 +373,22 @@ BlockSet make_blocks(const ModelSpec& model, const Plan& plan, const StackSpec& 
     const WriteOps forward = [&](const BlockWriter& w) { write_layer_forward(w, layer, ends); };
     const WriteOps backward = [&](const BlockWriter& w) { write_layer_backward(w, layer, ends); };
     if (some_layers_kept(plan)) {
-      set.kept.push_back(build(name, forward, backward, false, parameters));
+      set.kept.push_back(build(name, forward, backward, {}, parameters));
     }
-    if (plan.offload_activations && !set.kept.empty()) builder.add_offload(name, set.kept.back());
+    if (plan.offload_activations && !set.kept.empty())
+      builder.add_offload(name, model.parts_of(layer), set.kept.back());
     if (recomputes) {
-      set.recomputed.push_back(build(name + ".recomputed", forward, backward, true, parameters));
+      set.recomputed.push_back(
+          build(name + ".recomputed", forward, backward, {.again = true}, parameters));
     }
+    if (!recomputes || plan.recompute_group == 1) continue;
+    set.grouped.first.push_back(
+        build(name + ".first", forward, backward, {.again = true, .hands_on = true}, parameters));
+    set.grouped.middle.push_back(build(name + ".middle", forward, backward,
+                                       {.again = true, .input_again = true, .hands_on = true},
+                                       parameters));
+    set.grouped.last.push_back(
+        build(name + ".last", forward, backward, {.again = true, .input_again = true}, parameters));
   }
   const bool predicts_more = trained_mtp_layers(model, plan) > 0;
   set.embedding_parameters = part_parameters(embedding_parameters(model), {}, plan);
@@ -339,12 +401,12 @@ BlockSet make_blocks(const ModelSpec& model, const Plan& plan, const StackSpec& 
        [&](const BlockWriter& w) { write_embedding_backward(w, ends.in, ends.in_gradient); },
        {ends.in},
        {ends.in_gradient}},
-      false);
+      {});
   builder.gather_parameters("head", set.head_parameters);
   const auto build_head = [&](const char* name, bool mtp_recomputed) {
     return build(
         name, [&](const BlockWriter& w) { write_head_forward(w, ends); },
-        [&](const BlockWriter& w) { write_head_backward(w, ends, mtp_recomputed); }, false, {});
+        [&](const BlockWriter& w) { write_head_backward(w, ends, mtp_recomputed); }, {}, {});
   };
   set.head = build_head("head", false);
   if (recomputes && predicts_more) set.recomputed_head = build_head("head.recomputed", true);

@@ -6,6 +6,7 @@
 // that share them.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -60,6 +61,17 @@ struct PartParameters {
   PartParameters& operator+=(const PartParameters& more);
 };
 
+// The parts of layers that are recomputed in groups, by layer kind: the first of a group keeps its
+// input, and all but the last hand their recomputed outputs on. Empty unless the plan has groups.
+template <class Part>
+struct GroupedParts {
+  std::vector<Part> first, middle, last;
+
+  const std::vector<Part>& at(std::int64_t in_group, std::int64_t group) const {
+    return in_group == 0 ? first : in_group + 1 < group ? middle : last;
+  }
+};
+
 struct BlockSet {
   std::vector<TensorSpec> tensors;
   std::vector<Block> blocks;
@@ -67,6 +79,7 @@ struct BlockSet {
   // Parts by layer kind (see `kind_of_layer`): with everything kept, and with the whole layer
   // recomputed (empty unless the plan recomputes layers).
   std::vector<PartBlocks> kept, recomputed;
+  GroupedParts<PartBlocks> grouped;
   // Parameters by layer kind.
   std::vector<PartParameters> layer_parameters;
   std::vector<std::int32_t> kind_of_layer;

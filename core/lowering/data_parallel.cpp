@@ -120,7 +120,7 @@ void add_up_copies(StageWriter& writer) {
   });
   const ModelEnds ends = writer.ends_of_model;
   if (!shares_embedding(in.model, in.plan) || ends.embedding == ends.head) return;
-  const double size = main_gradient_bytes(in.stack, in.plan.precision).value();
+  const double size = main_gradient_bytes(in.stack, in.plan).value();
   all_reduce("embedding.tie", Group::EmbeddingTie, in.blocks.embedding_parameters.total() * size,
              Payload::TiedGradient, {});
 }

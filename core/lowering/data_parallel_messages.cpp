@@ -27,7 +27,7 @@ ParameterGathers parameter_gathers(const Plan& plan, const StackSpec& stack) {
 
 GradientCopies gradient_copies(const PartParameters& stage, const Plan& plan,
                                const StackSpec& stack) {
-  const double main = main_gradient_bytes(stack, plan.precision).value();
+  const double main = main_gradient_bytes(stack, plan).value();
   const double reduced = reduced_gradient_bytes(stack, plan.precision).value();
   const double dense_parts = plan.zero_stage >= 1 ? dense_shards(plan) : 1.0;
   const double expert_parts = plan.zero_stage >= 1 ? expert_shards(plan) : 1.0;

@@ -24,6 +24,11 @@ struct ChunkPart {
   std::int32_t layer = 0;
   // True if the activations of the part wait on the host between its passes.
   bool offloaded = false;
+  // The size of the group of layers that are recomputed together, and the layer's number in it. The
+  // group runs again before the backward pass of its last layer.
+  std::size_t group = 1, in_group = 0;
+
+  bool ends_group() const { return in_group + 1 == group; }
 };
 
 // The parts of the chunk at `position`, in forward order. `Parts` is BlockSet or has its members.
@@ -40,11 +45,16 @@ std::vector<ChunkPart<Part>> parts_of_chunk(const Parts& parts, const Plan& plan
     const auto layer = static_cast<std::int32_t>(range.first + i);
     const auto kind =
         static_cast<std::size_t>(parts.kind_of_layer[static_cast<std::size_t>(layer)]);
-    const bool recomputed = recomputes && (plan.recompute_layers == 0 || i < plan.recompute_layers);
-    const Part& part = recomputed ? parts.recomputed[kind] : parts.kept[kind];
+    const bool recomputed = plan.recomputes_layer_of_chunk(i);
+    const std::int64_t in_group = i % plan.recompute_group;
+    const std::int64_t group = std::min(plan.recompute_group, range.count - (i - in_group));
+    const Part& part = group > 1    ? parts.grouped.at(in_group, group)[kind]
+                       : recomputed ? parts.recomputed[kind]
+                                    : parts.kept[kind];
     // The last layer of a chunk keeps its activations, since its backward pass may come next.
     const bool waits_there = plan.offload_layers == 0 || i < plan.offload_layers;
-    chunk.push_back({&part, layer, part.offloads && waits_there && i + 1 < range.count});
+    chunk.push_back({&part, layer, part.offloads && waits_there && i + 1 < range.count,
+                     static_cast<std::size_t>(group), static_cast<std::size_t>(in_group)});
   }
   if (position + 1 == ranges.size()) {
     const bool recomputed = recomputes && parts.recomputed_head;
@@ -73,6 +83,7 @@ struct ShardedSlots {
 // slot's execution order:
 //   gather   FSDP: gathers the parameters of the part, if its pass reads them
 //   fetch    copies the offloaded activations of the part back
+//   rerun    the forward pass of a part whose group runs again as a whole
 //   run      the kernels of the part
 //   store    copies the activations of the part to the host, beside the next part's kernels
 //   reduce   the weight gradients of the part are complete for this microbatch
@@ -83,15 +94,34 @@ void walk_slot(SlotPhase phase, const std::vector<ChunkPart<Part>>& parts, Shard
   const auto part_at = [&](std::size_t place) -> const ChunkPart<Part>& {
     return parts[phase == SlotPhase::Forward ? place : count - 1 - place];
   };
+  const bool backward = hands_gradient_on(phase);
+  // Parameters are gathered in the order of their first use: a group runs again from its first layer
+  // on, which is at the last of its places.
+  const auto gathered_place = [&](std::size_t i) {
+    const ChunkPart<Part>& part = part_at(i);
+    const std::size_t from_last = part.group - 1 - part.in_group;
+    return backward ? i - from_last + part.in_group : i;
+  };
   std::size_t gathered = 0, fetched = 0;
-  for (std::size_t place = 0; place < count; ++place) {
-    if (sharded.gathers && phase != SlotPhase::BackwardWeight) {
-      for (; gathered < std::min(place + sharded.ahead + 1, count); ++gathered)
-        visitor.gather(part_at(gathered), gathered);
+  const auto gather_for = [&](std::size_t use) {
+    if (!sharded.gathers || phase == SlotPhase::BackwardWeight) return;
+    for (; gathered < std::min(use + sharded.ahead + 1, count); ++gathered) {
+      const std::size_t place = gathered_place(gathered);
+      visitor.gather(part_at(place), place);
     }
-    if (hands_gradient_on(phase)) {
+  };
+  for (std::size_t place = 0; place < count; ++place) {
+    gather_for(place);
+    if (backward) {
       for (; fetched < std::min(place + 2, count); ++fetched) {
         if (part_at(fetched).offloaded) visitor.fetch(part_at(fetched), fetched);
+      }
+    }
+    const std::size_t group = part_at(place).group;
+    if (backward && group > 1 && part_at(place).ends_group()) {
+      for (std::size_t i = 0; i < group; ++i) {
+        gather_for(place + i);
+        visitor.rerun(part_at(place + group - 1 - i), place + group - 1 - i);
       }
     }
     visitor.run(part_at(place), place);

@@ -11,7 +11,39 @@ namespace {
 // One multi-tensor kernel replaced by some for each parameter tensor.
 constexpr std::int64_t kUnfusedOptimizerKernels = 100;
 
+// Bytes of a moment in 8 bits: one, and a constant in fp32 for each block of 256 (bitsandbytes,
+// optim/optimizer.py; torchao, optim/README.md).
+constexpr double kEightBitMoment = 1.0 + 4.0 / 256.0;
+
+// Bytes of both moments.
+Bytes moments_of(OptimizerStates states, const StackSpec& stack) {
+  switch (states) {
+    case OptimizerStates::OfStack:
+      break;
+    case OptimizerStates::Fp32:
+      return Bytes(8.0);
+    case OptimizerStates::Bf16:
+    case OptimizerStates::PureBf16:
+      return Bytes(4.0);
+    case OptimizerStates::EightBit:
+    case OptimizerStates::PureBf16EightBit:
+      return Bytes(2.0 * kEightBitMoment);
+  }
+  return stack.memory.optimizer_state_bytes;
+}
+
 }  // namespace
+
+AdamStates adam_states(const StackSpec& stack, const Plan& plan) {
+  const OptimizerStates states = plan.optimizer_states;
+  const Bytes moments = moments_of(states, stack);
+  if (is_pure(states)) return {Bytes(), moments, true};
+  const bool narrow = states != OptimizerStates::OfStack && states != OptimizerStates::Fp32;
+  const Bytes remainder = stack.memory.narrow_master_weight_bytes;
+  if (narrow && plan.precision == Precision::Bf16 && remainder > Bytes())
+    return {remainder, moments, true};
+  return {stack.memory.master_weight_bytes, moments, false};
+}
 
 ModelEnds ends_of_model(const std::vector<std::int32_t>& positions, std::size_t chunks) {
   const auto last = static_cast<std::int32_t>(chunks) - 1;
@@ -62,19 +94,20 @@ double updated_parameters(const PartParameters& stage, const Plan& plan) {
 }
 
 MemoryWork gradient_norm_work(double updated, const Plan& plan, const StackSpec& stack) {
-  return {Bytes(updated * main_gradient_bytes(stack, plan.precision).value()), Bytes(), Flop(), 1};
+  return {Bytes(updated * main_gradient_bytes(stack, plan).value()), Bytes(), Flop(), 1};
 }
 
 Work optimizer_work(double updated, const Plan& plan, const StackSpec& stack) {
   const Bytes element = storage_bytes(plan.precision);
-  const Bytes gradient = main_gradient_bytes(stack, plan.precision);
+  const Bytes gradient = main_gradient_bytes(stack, plan);
   if (plan.offloads_optimizer()) {
     return HostUpdateWork{gradient * updated, element * updated, Bytes(kHostStateBytes * updated),
                           plan.offload_optimizer == OptimizerOffload::Nvme};
   }
-  const double states =
-      stack.memory.master_weight_bytes.value() + stack.memory.optimizer_state_bytes.value();
-  return MemoryWork{Bytes(updated * (gradient.value() + states)),
+  const AdamStates adam = adam_states(stack, plan);
+  const double states = adam.master_weight.value() + adam.moments.value();
+  const double weight = adam.reads_weight ? element.value() : 0.0;
+  return MemoryWork{Bytes(updated * (gradient.value() + weight + states)),
                     Bytes(updated * (states + element.value())), Flop(),
                     stack.fusion.optimizer ? 1 : kUnfusedOptimizerKernels};
 }
@@ -97,10 +130,8 @@ PersistentStates persistent_memory(const PartParameters& parameters, const Plan&
                              ? share_of(parameters.dense_weights(), parameters.expert_weights())
                              : parameters.weights();
   const bool fp32 = plan.precision == Precision::Fp32 || plan.precision == Precision::Tf32;
-  const bool halves_too =
-      stack.memory.keeps_half_gradients && stack.gradients.fp32_accumulation && !fp32;
-  const double gradient =
-      main_gradient_bytes(stack, plan.precision).value() + (halves_too ? element : 0.0);
+  const bool halves_too = stack.memory.keeps_half_gradients && sums_in_fp32(stack, plan) && !fp32;
+  const double gradient = main_gradient_bytes(stack, plan).value() + (halves_too ? element : 0.0);
   PersistentStates memory;
   const bool fp8 = plan.precision == Precision::Fp8;
   memory.add(MemoryCategory::Weights,
@@ -111,11 +142,11 @@ PersistentStates persistent_memory(const PartParameters& parameters, const Plan&
     memory.add(MemoryCategory::CommunicationBuffers, Bytes(element * elements));
   }
   if (plan.offloads_optimizer()) return memory;
-  if (!stack.gradients.fp32_accumulation && !fp32)
+  if (!stack.gradients.fp32_accumulation && !fp32 && !is_pure(plan.optimizer_states))
     memory.add(MemoryCategory::Temporaries, held(stack.memory.step_gradient_bytes.value(), 1));
-  if (!fp32)
-    memory.add(MemoryCategory::MasterWeights, held(stack.memory.master_weight_bytes.value(), 1));
-  memory.add(MemoryCategory::OptimizerStates, held(stack.memory.optimizer_state_bytes.value(), 1));
+  const AdamStates adam = adam_states(stack, plan);
+  if (!fp32) memory.add(MemoryCategory::MasterWeights, held(adam.master_weight.value(), 1));
+  memory.add(MemoryCategory::OptimizerStates, held(adam.moments.value(), 1));
   return memory;
 }
 

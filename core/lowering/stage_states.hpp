@@ -54,6 +54,16 @@ class PersistentStates {
   std::size_t count_ = 0;
 };
 
+// The bytes of what Adam keeps of a parameter. Its step reads the weight, too, where the master weight
+// is not all of it.
+struct AdamStates {
+  Bytes master_weight, moments;
+  bool reads_weight = false;
+
+  bool operator==(const AdamStates&) const = default;
+};
+AdamStates adam_states(const StackSpec& stack, const Plan& plan);
+
 // Parameters of a rank that its optimizer updates: its shard of them with ZeRO.
 double updated_parameters(const PartParameters& stage, const Plan& plan);
 

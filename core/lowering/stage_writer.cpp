@@ -37,6 +37,11 @@ class SlotCalls {
     ops_[place].copy = call(part.part->fetch, part, writer_.calls.ends());
   }
 
+  void rerun(const Part& part, std::size_t place) {
+    writer_.calls.wait_for(std::exchange(ops_[place].gather, {}));
+    writer_.calls.call_part(part.part->recompute, part.layer, slot_);
+  }
+
   void run(const Part& part, std::size_t place) {
     const PartBlocks& blocks = *part.part;
     writer_.calls.wait_for(ops_[place].gather);
@@ -51,7 +56,8 @@ class SlotCalls {
       case SlotPhase::Backward:
       case SlotPhase::BackwardInput:
         writer_.calls.wait_for(ops_[place].copy);
-        if (blocks.recomputed) writer_.calls.call_part(blocks.recompute, part.layer, slot_);
+        if (blocks.recomputed && part.group == 1)
+          writer_.calls.call_part(blocks.recompute, part.layer, slot_);
         writer_.calls.call_part(
             slot_.phase == SlotPhase::Backward ? blocks.backward : blocks.backward_input,
             part.layer, slot_);

@@ -45,6 +45,21 @@ constexpr auto enum_names(RecomputeModule) {
 }
 using RecomputeModuleSet = EnumSet<RecomputeModule>;
 
+// The modules whose inputs alone may wait on the host: those of Megatron Core's --offload-modules that
+// are no input of a layer and need no fused experts.
+enum class OffloadModule : std::uint8_t {
+  QkvLinear,            // the projections of queries, keys and values, with MLA's bottlenecks
+  CoreAttention,        // scores, softmax and context, or the fused kernel
+  AttentionProjection,  // the output projection of attention
+  MlpNorm,              // the norm before feed-forward blocks, but one inside of a projection
+  ExpertFc1,            // the first projection of routed experts
+  MoeActivation,        // their activation function
+};
+constexpr auto enum_names(OffloadModule) {
+  return std::array{"qkv_linear", "core_attn", "attn_proj", "mlp_norm", "expert_fc1", "moe_act"};
+}
+using OffloadModuleSet = EnumSet<OffloadModule>;
+
 // The way in which context parallelism moves keys and values.
 enum class ContextParallelKind : std::uint8_t {
   Ring,       // key/value blocks are passed along a ring beside the attention of the block at hand
@@ -61,6 +76,25 @@ constexpr auto enum_names(ContextParallelKind) {
 enum class OptimizerOffload : std::uint8_t { None, Host, Nvme };
 constexpr auto enum_names(OptimizerOffload) {
   return std::array{"none", "host", "nvme"};
+}
+
+// What Adam keeps of each parameter beside its weight. Only the pure ones change anything but the
+// moments.
+enum class OptimizerStates : std::uint8_t {
+  OfStack,           // as the stack's profile says
+  Fp32,              // moments in fp32
+  Bf16,              // moments in bf16
+  EightBit,          // moments in 8 bits (arXiv 2110.02861)
+  PureBf16,          // no master weights; moments and gradients in bf16, as the weights
+  PureBf16EightBit,  // the same with moments in 8 bits
+};
+constexpr auto enum_names(OptimizerStates) {
+  return std::array{"of-stack", "fp32", "bf16", "8-bit", "pure-bf16", "pure-bf16-8-bit"};
+}
+
+// True if no state of the optimizer is more exact than the weights.
+constexpr bool is_pure(OptimizerStates states) {
+  return states == OptimizerStates::PureBf16 || states == OptimizerStates::PureBf16EightBit;
 }
 
 // Bytes of a parameter's states there: its master copy and both moments in fp32.
@@ -136,6 +170,8 @@ struct Plan {
   RecomputePolicy recompute = RecomputePolicy::None;
   RecomputeModuleSet recompute_modules;
   std::int64_t recompute_layers = 0;
+  std::int64_t recompute_interval = 1;
+  std::int64_t recompute_group = 1;
   Precision precision = Precision::Bf16;
   OverlapSwitches overlap;
   std::vector<Axis> rank_order = {Axis::Tensor, Axis::Context, Axis::Expert, Axis::Data,
@@ -144,8 +180,10 @@ struct Plan {
   std::vector<std::int64_t> stage_layers;
   bool embedding_counts_as_layer = false;
   bool head_counts_as_layer = false;
+  OptimizerStates optimizer_states = OptimizerStates::OfStack;
   OptimizerOffload offload_optimizer = OptimizerOffload::None;
   bool offload_activations = false;
+  OffloadModuleSet offload_modules;
   std::int64_t offload_layers = 0;
   double offload_ratio = 1.0;
   bool multi_token_prediction = true;
@@ -157,6 +195,11 @@ struct Plan {
   // True if the backward pass runs whole layers again, all ops of them or some.
   bool reruns_layers() const {
     return recompute == RecomputePolicy::Full || recompute == RecomputePolicy::PerOp;
+  }
+  // True if full recomputation covers layer number `i` of a chunk.
+  bool recomputes_layer_of_chunk(std::int64_t i) const {
+    return reruns_layers() && (recompute_layers == 0 || i < recompute_layers) &&
+           (i + 1) % recompute_interval == 0;
   }
   bool offloads_optimizer() const { return offload_optimizer != OptimizerOffload::None; }
   // The layers of the largest chunk if `layers` are split evenly.

@@ -52,6 +52,8 @@ inline constexpr std::array kPlanNumbers = {
     PlanNumber{"seq_len", &Plan::seq_len, 1, kMaxSeqLen},
     PlanNumber{"shard_group", &Plan::shard_group, 0, kMaxWorld},
     PlanNumber{"recompute_layers", &Plan::recompute_layers, 0, kMaxDegree},
+    PlanNumber{"recompute_interval", &Plan::recompute_interval, 1, kMaxDegree},
+    PlanNumber{"recompute_group", &Plan::recompute_group, 1, kMaxDegree},
     PlanNumber{"offload_layers", &Plan::offload_layers, 0, kMaxDegree}};
 
 constexpr const PlanNumber& plan_number(std::int64_t Plan::*member) {
@@ -92,11 +94,14 @@ enum class PlanRule : std::uint8_t {
   StageLayers,        // stage_layers: pp * vpp numbers that add up to the layers
   RecomputeModules,   // only with selective recomputation, and modules that the model has
   RecomputeLayers,    // only with full recomputation, and no more than the layers
+  RecomputePattern,   // intervals or groups only with full recomputation, one or the other
   ZeroStage,          // 0 to 3
   ShardGroup,         // divides dp * cp and nests with them; only where something is sharded
   RankOrder,          // each axis once; the pipeline axis cuts no group of experts unevenly
   ExpertOverlap,      // only where the exchange of tokens has something to hide behind
-  ActivationOffload,  // only of activations that are kept: not with full recomputation
+  ActivationOffload,  // only of activations that are kept: not with full recomputation; of modules
+                      // that the model has and that do not run again
+  OptimizerStates,    // of fewer bits only on the device; pure ones only with 16-bit weights
   OptimizerOffload,   // the host has the memory for the states, or disks
   Lora,               // adapters of projections that the model has, and no narrower than they
   Stack,              // the stack's capabilities; only where a stack is given
@@ -116,6 +121,9 @@ Bytes offloaded_states(const ModelSpec& model, const Plan& plan);
 
 // The modules that the layers of the model have.
 RecomputeModuleSet recomputable_modules(const ModelSpec& model);
+
+// The modules that the layers of the model have.
+OffloadModuleSet offloadable_modules(const ModelSpec& model);
 
 // "world_size", "kv_heads", …: for counts and tables.
 const char* name_of(PlanRule rule);
@@ -147,6 +155,10 @@ std::vector<BrokenRule> broken_rules(const ModelSpec& model, const ClusterSpec* 
 // predicts what it would take on the same kernels.
 std::vector<std::string> unsupported_by(const StackSpec& stack, const ModelSpec& model,
                                         const Plan& plan);
+
+// Returns what the stack's framework lacks to train such adapters of the model, as the end of a
+// sentence that begins with the stack's name: "trains no adapters …". Empty if it trains them.
+std::string adapters_refused_by(const StackSpec& stack, const ModelSpec& model, const Lora& lora);
 
 // The layers fewer that the first and the last chunk of a split have under LayerSplits::FewerAtEnds;
 // none if it is no such split.

@@ -65,6 +65,14 @@ void describe_execution(Plan& plan, FieldVisitor& fields) {
   describe_number(plan, &Plan::recompute_layers, kOptional,
                   "with full recomputation, layers of each chunk that are recomputed; 0: all",
                   fields);
+  describe_number(plan, &Plan::recompute_interval, kOptional,
+                  "with full recomputation, only each layer of a chunk is recomputed whose number, "
+                  "from 1, this divides (torchtitan up to 0.2: selective_ac_option)",
+                  fields);
+  describe_number(plan, &Plan::recompute_group, kOptional,
+                  "with full recomputation, layers of which only the input of the first is kept; "
+                  "they are recomputed together (Megatron-LM: --recompute-method uniform)",
+                  fields);
   fields.choice("precision", plan.precision, kOptional, "number format of matrix products");
 }
 
@@ -127,6 +135,10 @@ void describe(Plan& plan, FieldVisitor& fields) {
                  "the even split counts the embedding as a layer");
   fields.boolean("head_counts_as_layer", plan.head_counts_as_layer, kOptional,
                  "the even split counts the output head as a layer");
+  fields.choice("optimizer_states", plan.optimizer_states, kOptional,
+                "formats of Adam's moments, and with a pure one of gradients and without master "
+                "weights ([states](../models/memory.md#states)); of-stack: as the stack's profile "
+                "has them");
   fields.choice("offload_optimizer", plan.offload_optimizer, kOptional,
                 "where optimizer states lie, and with them the step of the optimizer "
                 "([model](../models/memory_bound_kernels.md#optimizer-on-the-host)); earlier plans "
@@ -134,6 +146,9 @@ void describe(Plan& plan, FieldVisitor& fields) {
   fields.boolean("offload_activations", plan.offload_activations, kOptional,
                  "activations wait in host memory "
                  "([model](../models/lowering.md#offload-of-activations))");
+  fields.choices("offload_modules", plan.offload_modules, kOptional,
+                 "with offloaded activations, the modules of each layer whose inputs wait there; "
+                 "empty: all that a layer keeps");
   describe_number(plan, &Plan::offload_layers, kOptional,
                   "with offloaded activations, layers of each chunk whose activations wait there; "
                   "0: all",

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "core/base/quantity_text.hpp"
 #include "core/schedule/pipeline_schedule.hpp"
 #include "core/spec/rank_nesting.hpp"
 
@@ -136,16 +135,6 @@ Problem kv_heads_problem(const PlanSubject& s) {
   return {
       "/tp", fmt::format("{}", s.plan.tp),
       fmt::format("a divisor or a multiple of the {} key/value heads", s.model.attention.kv_heads)};
-}
-
-bool has_dense_layers(const ModelSpec& model) {
-  if (!model.layer_pattern.empty()) {
-    const std::vector<std::int64_t> kinds = layers_of_each_kind(model);
-    return std::any_of(kinds.begin(), kinds.end(), [&](std::int64_t layer) {
-      return model.parts_of(layer).ffn == LayerFfn::Dense;
-    });
-  }
-  return !model.moe || model.moe->first_dense_layers > 0 || model.moe->layer_interval > 1;
 }
 
 bool ffn_hidden_holds(const PlanSubject& s) {
@@ -276,40 +265,6 @@ Problem step_size_problem(const PlanSubject& s) {
                       kMostMicrobatchLayers)};
 }
 
-bool recompute_modules_hold(const PlanSubject& s) {
-  if (s.plan.recompute_modules.empty()) return true;
-  return s.plan.recompute == RecomputePolicy::Selective &&
-         recomputable_modules(s.model).contains_all(s.plan.recompute_modules);
-}
-
-Problem recompute_modules_problem(const PlanSubject& s) {
-  const std::string found = names_of(s.plan.recompute_modules);
-  if (s.plan.recompute != RecomputePolicy::Selective) {
-    return {"/recompute_modules",
-            fmt::format("{} with the policy {}", found, name_of(s.plan.recompute)),
-            "none, or \"recompute\": \"selective\""};
-  }
-  return {"/recompute_modules", found,
-          fmt::format("modules that the model {} has: {}", s.model.name,
-                      names_of(recomputable_modules(s.model)))};
-}
-
-bool recompute_layers_hold(const PlanSubject& s) {
-  return s.plan.recompute_layers == 0 ||
-         (s.plan.recompute == RecomputePolicy::Full && s.plan.recompute_layers <= s.model.layers);
-}
-
-Problem recompute_layers_problem(const PlanSubject& s) {
-  if (s.plan.recompute != RecomputePolicy::Full) {
-    return {
-        "/recompute_layers",
-        fmt::format("{} with the policy {}", s.plan.recompute_layers, name_of(s.plan.recompute)),
-        "0, or \"recompute\": \"full\""};
-  }
-  return {"/recompute_layers", fmt::format("{}", s.plan.recompute_layers),
-          fmt::format("at most the model's {} layers", s.model.layers)};
-}
-
 // Sharding and rank order
 
 bool zero_stage_holds(const PlanSubject& s) {
@@ -384,48 +339,6 @@ Problem expert_overlap_problem(const PlanSubject& s) {
       fmt::format("false: the model {} has no shared experts to compute meanwhile", s.model.name)};
 }
 
-bool activation_offload_holds(const PlanSubject& s) {
-  if (s.plan.offload_activations) return !s.plan.reruns_layers();
-  return s.plan.offload_layers == 0 && s.plan.offload_ratio == 1.0;
-}
-
-Problem activation_offload_problem(const PlanSubject& s) {
-  if (!s.plan.offload_activations) {
-    const bool layers = s.plan.offload_layers != 0;
-    return {
-        layers ? "/offload_layers" : "/offload_ratio",
-        layers ? fmt::format("{}", s.plan.offload_layers) : fmt::format("{}", s.plan.offload_ratio),
-        fmt::format("{}, or \"offload_activations\": true", layers ? 0 : 1)};
-  }
-  return {"/offload_activations", "true",
-          "false, or the recomputation none or selective: the others keep too little to offload"};
-}
-
-// The states on one node, which all of its ranks fill alike.
-Bytes states_on_node(const PlanSubject& s) {
-  const std::int64_t world = s.plan.world_size();
-  return offloaded_states(s.model, s.plan) *
-         (static_cast<double>(s.cluster->ranks_per_node(world)) / static_cast<double>(world));
-}
-
-bool optimizer_offload_holds(const PlanSubject& s) {
-  if (s.cluster == nullptr || !s.plan.offloads_optimizer()) return true;
-  const HostSpec& host = s.cluster->node.host;
-  if (s.plan.offload_optimizer == OptimizerOffload::Nvme)
-    return host.nvme_read > BytesPerSecond(0) && host.nvme_write > BytesPerSecond(0);
-  return states_on_node(s) <= host.memory;
-}
-
-Problem optimizer_offload_problem(const PlanSubject& s) {
-  const std::string found = fmt::format("\"{}\"", name_of(s.plan.offload_optimizer));
-  if (s.plan.offload_optimizer == OptimizerOffload::Nvme)
-    return {"/offload_optimizer", found,
-            fmt::format("\"none\" or \"host\": the nodes {} have no disks", s.cluster->node.name)};
-  return {"/offload_optimizer", found,
-          fmt::format("\"none\" or \"nvme\": the states take {} of a node's host memory of {}",
-                      format_bytes(states_on_node(s)), format_bytes(s.cluster->node.host.memory))};
-}
-
 constexpr std::array kRules = {
     RuleDefinition{PlanRule::Range, "range", range_holds, range_problem},
     RuleDefinition{PlanRule::WorldSize, "world_size", world_size_holds, world_size_problem},
@@ -459,6 +372,8 @@ constexpr std::array kRules = {
                    recompute_modules_problem},
     RuleDefinition{PlanRule::RecomputeLayers, "recompute_layers", recompute_layers_hold,
                    recompute_layers_problem},
+    RuleDefinition{PlanRule::RecomputePattern, "recompute_pattern", recompute_pattern_holds,
+                   recompute_pattern_problem},
     RuleDefinition{PlanRule::ZeroStage, "zero_stage", zero_stage_holds, zero_stage_problem},
     RuleDefinition{PlanRule::ShardGroup, "shard_group", shard_group_holds, shard_group_problem},
     RuleDefinition{PlanRule::RankOrder, "rank_order", rank_order_holds, rank_order_problem},
@@ -466,6 +381,8 @@ constexpr std::array kRules = {
                    expert_overlap_problem},
     RuleDefinition{PlanRule::ActivationOffload, "activation_offload", activation_offload_holds,
                    activation_offload_problem},
+    RuleDefinition{PlanRule::OptimizerStates, "optimizer_states", optimizer_states_hold,
+                   optimizer_states_problem},
     RuleDefinition{PlanRule::OptimizerOffload, "optimizer_offload", optimizer_offload_holds,
                    optimizer_offload_problem},
     RuleDefinition{PlanRule::Lora, "lora", lora_holds, lora_problem},
@@ -483,19 +400,14 @@ static_assert(in_order());
 
 }  // namespace
 
-RecomputeModuleSet recomputable_modules(const ModelSpec& model) {
-  RecomputeModuleSet has = {RecomputeModule::CoreAttention, RecomputeModule::LayerNorm};
-  if (model.attention.kind == AttentionKind::MultiHeadLatent)
-    has.insert(RecomputeModule::MlaUpProjection);
-  if (has_dense_layers(model)) {
-    has.insert(RecomputeModule::Mlp);
-    has.insert(RecomputeModule::MlpActivation);
+bool has_dense_layers(const ModelSpec& model) {
+  if (!model.layer_pattern.empty()) {
+    const std::vector<std::int64_t> kinds = layers_of_each_kind(model);
+    return std::any_of(kinds.begin(), kinds.end(), [&](std::int64_t layer) {
+      return model.parts_of(layer).ffn == LayerFfn::Dense;
+    });
   }
-  if (has_shared_experts(model)) has.insert(RecomputeModule::SharedExperts);
-  if (!model.moe) return has;
-  has.insert(RecomputeModule::MoeActivation);
-  has.insert(RecomputeModule::Moe);
-  return has;
+  return !model.moe || model.moe->first_dense_layers > 0 || model.moe->layer_interval > 1;
 }
 
 std::span<const RuleDefinition> plan_rules() {

@@ -42,6 +42,23 @@ inline bool within(std::int64_t value, std::int64_t least, std::int64_t most) {
   return value >= least && value <= most;
 }
 
+// True if some layer of the model has a dense feed-forward block.
+bool has_dense_layers(const ModelSpec& model);
+
+// The rules of memory_rules.cpp.
+bool recompute_modules_hold(const PlanSubject& s);
+Problem recompute_modules_problem(const PlanSubject& s);
+bool recompute_layers_hold(const PlanSubject& s);
+Problem recompute_layers_problem(const PlanSubject& s);
+bool recompute_pattern_holds(const PlanSubject& s);
+Problem recompute_pattern_problem(const PlanSubject& s);
+bool activation_offload_holds(const PlanSubject& s);
+Problem activation_offload_problem(const PlanSubject& s);
+bool optimizer_states_hold(const PlanSubject& s);
+Problem optimizer_states_problem(const PlanSubject& s);
+bool optimizer_offload_holds(const PlanSubject& s);
+Problem optimizer_offload_problem(const PlanSubject& s);
+
 // The rules of schedule_rules.cpp.
 bool global_batch_holds(const PlanSubject& s);
 bool step_size_holds(const PlanSubject& s);

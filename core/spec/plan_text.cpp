@@ -31,6 +31,8 @@ std::string layer_split_text(const Plan& plan) {
 std::string recompute_text(const Plan& plan) {
   std::string text = name_of(plan.recompute);
   if (plan.recompute_layers > 0) text += ", " + format_plural(plan.recompute_layers, "layer");
+  if (plan.recompute_interval > 1) text += fmt::format(", 1 of {} layers", plan.recompute_interval);
+  if (plan.recompute_group > 1) text += fmt::format(", by {} layers", plan.recompute_group);
   if (!plan.recompute_modules.empty()) text += " " + names_of(plan.recompute_modules, "+");
   return text;
 }
@@ -38,8 +40,9 @@ std::string recompute_text(const Plan& plan) {
 std::string offloaded_activations_text(const Plan& plan) {
   if (!plan.offload_activations) return {};
   std::string text = "activations";
+  if (!plan.offload_modules.empty()) text = "inputs of " + names_of(plan.offload_modules, "+");
   if (plan.offload_ratio < 1.0)
-    text = fmt::format("{:.3g} % of activations", plan.offload_ratio * 100.0);
+    text = fmt::format("{:.3g} % of {}", plan.offload_ratio * 100.0, text);
   if (plan.offload_layers > 0) text += fmt::format(" of {} layers", plan.offload_layers);
   return text;
 }

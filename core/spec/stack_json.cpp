@@ -19,6 +19,22 @@ constexpr NumberRange kSlowdown{0.0, 10.0, false};
 constexpr NumberRange kKernelRatio{0.0, 2.0, true};
 constexpr NumberRange kStateBytes{0.0, 64.0, false};
 
+void describe_lora_capability(LoraCapability& lora, FieldVisitor& fields) {
+  fields.text("framework", lora.framework, kOptional,
+              "the library that adds the adapters, if it is another one");
+  fields.text("source", lora.source, kRequired, "the files or documents that say so");
+  fields.choices("targets", lora.targets, kRequired,
+                 "projections of attention and of dense blocks that adapters may be added to");
+  fields.boolean("keys_with_values", lora.keys_with_values, kOptional,
+                 "`k` and `v` have adapters both or neither");
+  fields.boolean("experts", lora.experts, kOptional,
+                 "so may those of routed experts, which have the targets of dense blocks");
+  fields.boolean("separate", lora.separate, kOptional, "each projection may have one of its own");
+  fields.boolean("joint", lora.joint, kOptional,
+                 "`q`, `k` and `v` may have one together, and so may `gate` and `up`");
+  fields.choices("base", lora.base, kOptional, "formats of the frozen weights");
+}
+
 void describe_capabilities(StackCapabilities& runs, FieldVisitor& fields) {
   fields.text("framework", runs.framework, kOmissible, "the framework and its version");
   fields.text("source", runs.source, kOmissible, "the files or documents that say what it runs");
@@ -34,6 +50,10 @@ void describe_capabilities(StackCapabilities& runs, FieldVisitor& fields) {
                  "kinds of context parallelism; empty: all");
   fields.choices("precisions", runs.precisions, kOmissible,
                  "number formats of matrix products; empty: all");
+  fields.choices("optimizer_states", runs.optimizer_states, kOmissible,
+                 "formats of the optimizer's states beside of-stack; empty: all");
+  fields.integer("narrow_states_zero_stage", runs.narrow_states_zero_stage, {0, 3}, kOmissible,
+                 "ZeRO stage from which on it keeps them in fewer bits than fp32");
   fields.choices("offload_optimizer", runs.offload_optimizer, kOmissible,
                  "places of the optimizer states: host memory from ZeRO stage 1 on, NVMe at stage "
                  "3; empty: any at any stage");
@@ -52,11 +72,18 @@ void describe_capabilities(StackCapabilities& runs, FieldVisitor& fields) {
                  "experts have a tensor-parallel degree of their own; otherwise it is `tp` without "
                  "expert parallelism and 1 with it");
   fields.boolean("partial_recompute", runs.partial_recompute, kOmissible,
-                 "full recomputation may cover a part of the layers");
+                 "full recomputation may cover the first layers of a chunk alone");
+  fields.boolean("recompute_interval", runs.recompute_interval, kOmissible,
+                 "it may cover each second, third … layer of a chunk");
+  fields.boolean("recompute_group", runs.recompute_group, kOmissible,
+                 "layers may be recomputed in groups of which the first one's input is kept; not "
+                 "beside layers that predict further tokens");
   fields.choices("recompute_modules", runs.recompute_modules, kOmissible,
                  "modules that selective recomputation may cover");
   fields.choices("selective_recompute", runs.selective_recompute, kOmissible,
                  "those of them that it covers where a plan names none");
+  fields.choices("offload_modules", runs.offload_modules, kOmissible,
+                 "modules whose inputs alone may be offloaded");
   fields.boolean("replicated_kv_heads", runs.replicated_kv_heads, kOmissible,
                  "more tensor-parallel ranks than key/value heads hold copies of them");
   fields.boolean("shared_embedding_in_pipeline", runs.shared_embedding_in_pipeline, kOmissible,
@@ -65,6 +92,10 @@ void describe_capabilities(StackCapabilities& runs, FieldVisitor& fields) {
   fields.boolean("pipeline_inside_data", runs.pipeline_inside_data, kOmissible,
                  "ranks may be numbered tp, cp, ep, pp, dp; otherwise the pipeline is the "
                  "outermost axis");
+  fields.optional_section("lora", runs.lora,
+                          "the adapters that it trains ([model](../models/lora.md)); without this "
+                          "section none",
+                          [&](LoraCapability& lora) { describe_lora_capability(lora, fields); });
 }
 
 void describe_fusion(StackFusion& fusion, FieldVisitor& fields) {
@@ -207,6 +238,12 @@ void describe_gradients(StackGradients& gradients, FieldVisitor& fields) {
 void describe_memory(StackMemory& memory, FieldVisitor& fields) {
   fields.number("master_weight_bytes", memory.master_weight_bytes, kStateBytes, kReported,
                 "bytes of a parameter's master weight");
+  fields.number(
+      "narrow_master_weight_bytes", memory.narrow_master_weight_bytes, {0.0, 4.0, false},
+      kOmissible,
+      "the same in bf16 plans whose moments a plan asks for in fewer bits than fp32: 2 "
+      "where only the bits are kept that the weight lacks (Transformer Engine's FusedAdam); "
+      "0: no other");
   fields.number("optimizer_state_bytes", memory.optimizer_state_bytes, kStateBytes, kReported,
                 "bytes of a parameter's optimizer states (two moments)");
   fields.number("context_bytes", memory.context, kNonNegative, kReported,

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/spec/adapters.hpp"
 #include "core/spec/plan_rules.hpp"
 #include "core/spec/rank_nesting.hpp"
 
@@ -195,13 +196,32 @@ std::string say_partial_recompute(const Pair&) {
   return "recomputes all layers or none";
 }
 
+bool recompute_interval_holds(const Pair& p) {
+  return p.stack.recompute_interval || p.plan.recompute_interval == 1;
+}
+
+std::string say_recompute_interval(const Pair& p) {
+  return fmt::format("does not recompute 1 of {} layers", p.plan.recompute_interval);
+}
+
+// Megatron Core recomputes further layers one by one (multi_token_prediction.py).
+bool recompute_group_holds(const Pair& p) {
+  return p.plan.recompute_group == 1 ||
+         (p.stack.recompute_group && trained_mtp_layers(p.model, p.plan) == 0);
+}
+
+std::string say_recompute_group(const Pair& p) {
+  return fmt::format("does not recompute {} layers at a time{}", p.plan.recompute_group,
+                     p.stack.recompute_group ? " with multi-token prediction" : "");
+}
+
 // Megatron Core refuses to recompute shared experts that overlap the exchange of tokens
 // (transformer_config.py).
 bool shared_experts_hold(const Pair& p, RecomputeModuleSet modules) {
   return !modules.contains(RecomputeModule::SharedExperts) || !p.plan.overlap.expert_parallel;
 }
 
-bool recompute_modules_hold(const Pair& p) {
+bool modules_capability_holds(const Pair& p) {
   const RecomputeModuleSet modules = recomputed_modules(p.stack, p.plan);
   return p.stack.recompute_modules.contains_all(modules) && shared_experts_hold(p, modules);
 }
@@ -213,6 +233,98 @@ std::string say_recompute_modules(const Pair& p) {
   return fmt::format("does not recompute {} alone (it recomputes {})", names_of(modules),
                      names_of(p.stack.recompute_modules));
 }
+
+bool offload_modules_hold(const Pair& p) {
+  return p.stack.offload_modules.contains_all(p.plan.offload_modules);
+}
+
+std::string say_offload_modules(const Pair& p) {
+  if (p.stack.offload_modules.empty()) return "does not offload the inputs of single modules";
+  return fmt::format("does not offload the inputs of {} alone (it offloads those of {})",
+                     names_of(p.plan.offload_modules), names_of(p.stack.offload_modules));
+}
+
+bool keeps_narrow_states(OptimizerStates states) {
+  return states != OptimizerStates::OfStack && states != OptimizerStates::Fp32;
+}
+
+bool states_capability_holds(const Pair& p) {
+  const OptimizerStates states = p.plan.optimizer_states;
+  if (states == OptimizerStates::OfStack) return true;
+  return runs(p.stack.optimizer_states, states) &&
+         (!keeps_narrow_states(states) || p.plan.zero_stage >= p.stack.narrow_states_zero_stage);
+}
+
+std::string say_optimizer_states(const Pair& p) {
+  const OptimizerStates states = p.plan.optimizer_states;
+  if (runs(p.stack.optimizer_states, states))
+    return fmt::format("keeps optimizer states as {} from ZeRO stage {} on, not at {}",
+                       name_of(states), p.stack.narrow_states_zero_stage, p.plan.zero_stage);
+  return fmt::format("does not keep optimizer states as {} (it keeps them as {})", name_of(states),
+                     names(p.stack.optimizer_states));
+}
+
+// Adapters
+
+enum class LoraGap : std::uint8_t {
+  None,
+  Lora,
+  Targets,
+  KeysAlone,
+  Experts,
+  Joint,
+  Separate,
+  Base
+};
+
+LoraGap lora_gap(const StackCapabilities& stack, const ModelSpec& model, const Lora& lora) {
+  using enum LoraTarget;
+  if (!stack.lora) return LoraGap::Lora;
+  const LoraCapability& trains = *stack.lora;
+  const LoraTargetSet chosen = chosen_targets(model, lora);
+  if (!trains.targets.contains_all(chosen)) return LoraGap::Targets;
+  if (trains.keys_with_values && chosen.contains(K) != chosen.contains(V))
+    return LoraGap::KeysAlone;
+  if (!trains.experts && adapts_experts(model, lora)) return LoraGap::Experts;
+  if (lora.joint && !trains.joint) return LoraGap::Joint;
+  if (!lora.joint && !trains.separate) return LoraGap::Separate;
+  return runs(trains.base, lora.base) ? LoraGap::None : LoraGap::Base;
+}
+
+std::string say_lora_gap(const StackCapabilities& stack, const ModelSpec& model, const Lora& lora) {
+  switch (lora_gap(stack, model, lora)) {
+    case LoraGap::None:
+      break;
+    case LoraGap::Lora:
+      return "trains no adapters (LoRA)";
+    case LoraGap::Targets:
+      return fmt::format("does not add adapters to {} (it adds them to {})",
+                         names_of(chosen_targets(model, lora)), names_of(stack.lora->targets));
+    case LoraGap::KeysAlone:
+      return "adds adapters to both of k and v or to neither";
+    case LoraGap::Experts:
+      return "does not add adapters to routed experts, whose projections are gate, up and down, "
+             "too";
+    case LoraGap::Joint:
+      return "gives each projection an adapter of its own, not joint ones";
+    case LoraGap::Separate:
+      return "adds joint adapters only";
+    case LoraGap::Base:
+      return fmt::format("does not train adapters beside weights in {} (it does in {})",
+                         name_of(lora.base), names(stack.lora->base));
+  }
+  return "";
+}
+
+bool lora_capability_holds(const Pair& p) {
+  return !p.plan.lora || lora_gap(p.stack, p.model, *p.plan.lora) == LoraGap::None;
+}
+
+std::string say_lora_capability(const Pair& p) {
+  return say_lora_gap(p.stack, p.model, *p.plan.lora);
+}
+
+// Offload and number formats
 
 bool offload_holds(const Pair& p) {
   if (p.stack.offload_optimizer.empty()) return true;
@@ -254,9 +366,14 @@ constexpr std::array kCapabilities = {
     Capability{embedding_holds, say_embedding},
     Capability{layer_split_holds, say_layer_split},
     Capability{partial_recompute_holds, say_partial_recompute},
-    Capability{recompute_modules_hold, say_recompute_modules},
+    Capability{recompute_interval_holds, say_recompute_interval},
+    Capability{recompute_group_holds, say_recompute_group},
+    Capability{modules_capability_holds, say_recompute_modules},
+    Capability{offload_modules_hold, say_offload_modules},
+    Capability{states_capability_holds, say_optimizer_states},
     Capability{offload_holds, say_offload},
     Capability{precision_holds, say_precision},
+    Capability{lora_capability_holds, say_lora_capability},
 };
 
 }  // namespace
@@ -288,6 +405,10 @@ bool stack_holds(const PlanSubject& s) {
 Problem stack_problem(const PlanSubject& s) {
   return {"", fmt::format("a plan that {} does not run", s.stack->name),
           unsupported_by(*s.stack, s.model, s.plan).front()};
+}
+
+std::string adapters_refused_by(const StackSpec& stack, const ModelSpec& model, const Lora& lora) {
+  return say_lora_gap(stack.capabilities, model, lora);
 }
 
 std::vector<std::string> unsupported_by(const StackSpec& stack, const ModelSpec& model,

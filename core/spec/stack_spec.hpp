@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -117,6 +118,7 @@ struct StackGradients {
 // Optimizer states, and memory that no tensor of the program explains.
 struct StackMemory {
   Bytes master_weight_bytes = Bytes(4);
+  Bytes narrow_master_weight_bytes;
   Bytes optimizer_state_bytes = Bytes(8);
   Bytes step_gradient_bytes;
   bool keeps_half_gradients = false;
@@ -154,6 +156,20 @@ struct AxisCombination {
   bool operator==(const AxisCombination&) const = default;
 };
 
+// The adapters that a stack's framework trains.
+struct LoraCapability {
+  std::string framework;
+  std::string source;
+  LoraTargetSet targets;
+  bool keys_with_values = false;
+  bool experts = false;
+  bool separate = true;
+  bool joint = false;
+  std::vector<FrozenFormat> base = {FrozenFormat::Plain};
+
+  bool operator==(const LoraCapability&) const = default;
+};
+
 // The capabilities of a stack's framework besides schedules and ZeRO stages, for the search and for
 // exports. Empty lists of choices mean all.
 struct StackCapabilities {
@@ -162,6 +178,8 @@ struct StackCapabilities {
   std::vector<AxisCombination> combinations;
   std::vector<ContextParallelKind> context_parallel;
   std::vector<Precision> precisions;
+  std::vector<OptimizerStates> optimizer_states;
+  int narrow_states_zero_stage = 0;
   std::vector<OptimizerOffload> offload_optimizer;
   std::vector<Axis> within_shard_group;
   LayerSplits layer_splits = LayerSplits::Any;
@@ -169,11 +187,16 @@ struct StackCapabilities {
   bool hybrid_sharding = true;
   bool expert_tensor_parallel = true;
   bool partial_recompute = true;
+  bool recompute_interval = true;
+  bool recompute_group = true;
   RecomputeModuleSet recompute_modules = {RecomputeModule::CoreAttention};
   RecomputeModuleSet selective_recompute = {RecomputeModule::CoreAttention};
+  OffloadModuleSet offload_modules;
   bool replicated_kv_heads = true;
   bool shared_embedding_in_pipeline = true;
   bool pipeline_inside_data = true;
+  // Without it the framework trains no adapters.
+  std::optional<LoraCapability> lora;
 
   bool operator==(const StackCapabilities&) const = default;
 };
@@ -210,9 +233,14 @@ inline RecomputeModuleSet recomputed_modules(const StackCapabilities& stack, con
   return plan.recompute_modules.empty() ? stack.selective_recompute : plan.recompute_modules;
 }
 
+// True if the gradients of the microbatches are added up in fp32.
+inline bool sums_in_fp32(const StackSpec& stack, const Plan& plan) {
+  return stack.gradients.fp32_accumulation && !is_pure(plan.optimizer_states);
+}
+
 // Bytes of a parameter's gradient in the sum over the microbatches.
-inline Bytes main_gradient_bytes(const StackSpec& stack, Precision precision) {
-  return stack.gradients.fp32_accumulation ? Bytes(4.0) : storage_bytes(precision);
+inline Bytes main_gradient_bytes(const StackSpec& stack, const Plan& plan) {
+  return sums_in_fp32(stack, plan) ? Bytes(4.0) : storage_bytes(plan.precision);
 }
 
 // Bytes of a parameter's gradient on its way from rank to rank.

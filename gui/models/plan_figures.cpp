@@ -139,6 +139,9 @@ void add_names(FigureList& list) {
                        "split in which embedding and head count as layers (ends as layers)",
                        [](P p) { return text_or_dash(layer_split_text(p)); }),
              [](P p) { return !layer_split_text(p).empty(); });
+  show_where(list.name("states", "states", "Formats of the optimizer's states",
+                       [](P p) { return to_qstring(name_of(p.optimizer_states)); }),
+             [](P p) { return p.optimizer_states != OptimizerStates::OfStack; });
   show_where(list.name("offload", "offload", "Data that lie outside of the GPU's memory",
                        [](P p) {
                          QStringList parts;

@@ -89,6 +89,8 @@ QString plan_text(const Plan& plan) {
     fmt::format_to(end, " · recompute {}", recompute_text(plan));
   if (const std::string split = layer_split_text(plan); !split.empty())
     fmt::format_to(end, " · {}{}", plan.stage_layers.empty() ? "" : "layers ", split);
+  if (plan.optimizer_states != OptimizerStates::OfStack)
+    fmt::format_to(end, " · {} optimizer states", name_of(plan.optimizer_states));
   if (plan.offloads_optimizer())
     fmt::format_to(end, " · optimizer on {}", name_of(plan.offload_optimizer));
   if (plan.offload_activations)

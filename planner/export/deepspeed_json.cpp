@@ -103,6 +103,33 @@ void add_deepspeed_precision(const Scenario& scenario, ordered_json& config, Pla
       scenario.stack.gradients.fp32_accumulation ? "fp32" : name;
 }
 
+// DeepSpeed's own Adam keeps all states in bf16 or all in fp32; moments of 8 bits are those of an
+// optimizer that the training script hands over.
+void add_deepspeed_states(const Plan& plan, ordered_json& config, PlanExport& result) {
+  using enum OptimizerStates;
+  const char* states = name_of(plan.optimizer_states);
+  switch (plan.optimizer_states) {
+    case OfStack:
+    case Fp32:
+      return;
+    case EightBit:
+      config["zero_allow_untested_optimizer"] = true;
+      return result.note("optimizer_states 8-bit",
+                         "set it in the training script (bitsandbytes.optim.AdamW8bit)");
+    case PureBf16:
+      config["bf16"]["bf16_master_weights_and_grads"] = true;
+      config["bf16"]["bf16_optimizer_states"] = true;
+      if (plan.zero_stage == 0)
+        result.refuse("optimizer_states", fmt::format("{} with ZeRO stage 0", states),
+                      "ZeRO stage 1, 2 or 3");
+      return;
+    case Bf16:
+    case PureBf16EightBit:
+      return result.refuse("optimizer_states", states,
+                           "fp32, 8-bit or pure-bf16: DeepSpeed has no such states");
+  }
+}
+
 // AutoTP, Ulysses and pipelines each know data-parallel ranks beside their own, and no further axis.
 void check_axes(const Plan& plan, PlanExport& result) {
   const std::array axes = {std::pair{"tp", plan.tp}, std::pair{"pp", plan.pp},
@@ -236,6 +263,7 @@ PlanExport deepspeed_json(const Scenario& scenario) {
   add_deepspeed_sharding(scenario, config, result);
   note_data_overlap(scenario, result);
   add_deepspeed_precision(scenario, config, result);
+  add_deepspeed_states(plan, config, result);
   add_deepspeed_tensor(scenario, config, result);
   check_accumulation(plan, result);
   check_context(plan, result);

@@ -205,8 +205,47 @@ void add_recomputation(const Scenario& scenario, ArgumentList& arguments, PlanEx
       result.refuse("recompute_modules", "mlp_act", "modules of Megatron Core, as mlp");
     return arguments.add_words("--recompute-modules", names_of(modules, " "));
   }
-  arguments.add("--recompute-method", plan.recompute_layers > 0 ? "block" : "uniform");
-  arguments.add("--recompute-num-layers", plan.recompute_layers > 0 ? plan.recompute_layers : 1);
+  if (plan.recompute_interval > 1) {
+    result.refuse("recompute_interval", fmt::format("{}", plan.recompute_interval),
+                  "1: Megatron-LM recomputes the first layers of a chunk or all of them");
+  }
+  const bool block = plan.recompute_layers > 0;
+  arguments.add("--recompute-method", block ? "block" : "uniform");
+  arguments.add("--recompute-num-layers", block ? plan.recompute_layers : plan.recompute_group);
+  if (plan.recompute_group > 1 && trained_mtp_layers(scenario.model, plan) > 0) {
+    result.refuse("recompute_group", fmt::format("{}", plan.recompute_group),
+                  "1 with multi-token prediction, whose layers Megatron-LM recomputes alone");
+  }
+}
+
+// Transformer Engine's FusedAdam keeps the moments in fewer bits, as a part of the distributed
+// optimizer.
+void add_megatron_states(const Plan& plan, ArgumentList& arguments, PlanExport& result) {
+  using enum OptimizerStates;
+  if (plan.optimizer_states == OfStack || plan.optimizer_states == Fp32) return;
+  const char* states = name_of(plan.optimizer_states);
+  if (is_pure(plan.optimizer_states)) {
+    return result.refuse("optimizer_states", states,
+                         "fp32, bf16 or 8-bit: Megatron-LM keeps master weights in fp32");
+  }
+  if (plan.zero_stage == 0)
+    result.refuse("optimizer_states", fmt::format("{} with ZeRO stage 0", states),
+                  "stage 1, which Megatron-LM requires");
+  const char* format = plan.optimizer_states == Bf16 ? "bf16" : "fp8";
+  arguments.add("--use-precision-aware-optimizer");
+  arguments.add("--exp-avg-dtype", format);
+  arguments.add("--exp-avg-sq-dtype", format);
+}
+
+void add_module_offload(const Plan& plan, ArgumentList& arguments, PlanExport& result) {
+  arguments.add("--fine-grained-activation-offloading");
+  arguments.add_words("--offload-modules", names_of(plan.offload_modules, " "));
+  if (plan.offload_layers > 0)
+    result.refuse("offload_layers", fmt::format("{}", plan.offload_layers),
+                  "0: Megatron-LM offloads modules of all layers");
+  if (plan.offload_ratio < 1.0)
+    result.refuse("offload_ratio", fmt::format("{}", plan.offload_ratio),
+                  "1: Megatron-LM offloads a share of the layers, not of each");
 }
 
 void add_offload(const Scenario& scenario, ArgumentList& arguments, PlanExport& result) {
@@ -221,6 +260,7 @@ void add_offload(const Scenario& scenario, ArgumentList& arguments, PlanExport& 
                     "stage 1, which Megatron-LM requires");
   }
   if (!plan.offload_activations) return;
+  if (!plan.offload_modules.empty()) return add_module_offload(plan, arguments, result);
   arguments.add("--cpu-offloading-num-layers",
                 plan.offload_layers > 0 ? plan.offload_layers : scenario.model.layers - 1);
   if (plan.offload_layers == 0)
@@ -296,7 +336,9 @@ void add_launch(const Scenario& scenario, PlanExport& result) {
   // Before Blackwell, tp and cp rely on the launch order of kernels, which FSDP must not enforce.
   const bool one_queue = (plan.tp > 1 || plan.cp > 1) && !runs_fsdp(plan) &&
                          scenario.cluster.accelerator.architecture != Architecture::Blackwell;
-  const std::string variables = one_queue ? "CUDA_DEVICE_MAX_CONNECTIONS=1 " : "";
+  // From 2.10 on Transformer Engine would offload weights, too.
+  const std::string variables = std::string(one_queue ? "CUDA_DEVICE_MAX_CONNECTIONS=1 " : "") +
+                                (plan.offload_modules.empty() ? "" : "NVTE_CPU_OFFLOAD_V1=1 ");
   const std::string program = "pretrain_gpt.py \"${MEGATRON_ARGS[@]}\" \"${RUN_ARGS[@]}\"";
   const LaunchShape shape = launch_shape(scenario.cluster, plan);
   result.launch = variables + torchrun_line(shape, program);
@@ -317,6 +359,7 @@ PlanExport megatron_arguments(const Scenario& scenario) {
   add_sharding(scenario.plan, arguments, result);
   add_overlap(scenario, arguments, result);
   add_recomputation(scenario, arguments, result);
+  add_megatron_states(scenario.plan, arguments, result);
   add_offload(scenario, arguments, result);
   note_megatron_adapters(scenario, result);
   add_precision(scenario, arguments, result);

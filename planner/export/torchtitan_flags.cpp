@@ -224,6 +224,14 @@ void add_activation_checkpointing(const Scenario& scenario, ArgumentList& flags,
     result.refuse("recompute_layers", fmt::format("{}", plan.recompute_layers),
                   "0: torchtitan treats all layers alike");
   }
+  const bool interval = plan.recompute_interval > 1;
+  if (interval || plan.recompute_group > 1) {
+    result.refuse(interval ? "recompute_interval" : "recompute_group",
+                  fmt::format("{}", interval ? plan.recompute_interval : plan.recompute_group),
+                  interval ? "1: torchtitan treats all layers alike since 0.3; up to 0.2 it has "
+                             "--activation_checkpoint.selective_ac_option"
+                           : "1: torchtitan recomputes layers one by one");
+  }
 }
 
 void add_compilation(const Scenario& scenario, ArgumentList& flags) {
@@ -293,6 +301,24 @@ std::string configuration_of(const Scenario& scenario, PlanExport& result) {
                      config == nullptr ? "CONFIG" : config);
 }
 
+// Parameters of torchtitan have one format, and with it gradients and moments, but for moments in bf16.
+void add_torchtitan_states(const Plan& plan, ArgumentList& flags, PlanExport& result) {
+  using enum OptimizerStates;
+  switch (plan.optimizer_states) {
+    case OfStack:
+    case Fp32:
+      return;
+    case Bf16:
+      return flags.assign("--optimizer.implementation", "fused_opt_states_bf16");
+    case PureBf16:
+      return flags.assign("--training.dtype", "bfloat16");
+    case EightBit:
+    case PureBf16EightBit:
+      return result.refuse("optimizer_states", name_of(plan.optimizer_states),
+                           "fp32, bf16 or pure-bf16: torchtitan has no optimizer of 8 bits");
+  }
+}
+
 void check_offload(const Plan& plan, PlanExport& result) {
   if (plan.offloads_optimizer()) {
     result.refuse("offload_optimizer", name_of(plan.offload_optimizer),
@@ -319,6 +345,7 @@ PlanExport torchtitan_flags(const Scenario& scenario) {
   add_torchtitan_precision(scenario, flags, result);
   if (!scenario.stack.host.cuda_graphs) flags.add("--training.disable_cuda_graphs");
   check_rank_order(plan, result);
+  add_torchtitan_states(plan, flags, result);
   check_offload(plan, result);
   note_overlap(scenario, result);
   if (trained_mtp_layers(scenario.model, plan) > 0)

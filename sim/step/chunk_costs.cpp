@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <utility>
 
 #include "core/lowering/data_parallel_messages.hpp"
 #include "core/program/groups.hpp"
@@ -78,6 +79,7 @@ struct SlotSum {
   void fetch(const CostPart& part, std::size_t) {
     sum = sum + allocation(part.part->offloaded_bytes, launch);
   }
+  void rerun(const CostPart& part, std::size_t) { sum = sum + part.part->rerun; }
   void run(const CostPart& part, std::size_t) {
     sum = sum + part.part->slot[phase];
     if (phase == SlotPhase::Forward && part.part == before) {
@@ -139,6 +141,9 @@ struct SlotTiming {
   double computed = 0.0, gathered = 0.0;
   // The time of all gathers of the slot.
   double gathering = 0.0;
+  bool has_run = false;
+  // The end of the gathers and copies that the first kernel waits for.
+  double first_ready = 0.0;
 
   void gather(const CostPart& part, std::size_t place) {
     if (!part.part->gathers[phase]) return;
@@ -151,13 +156,16 @@ struct SlotTiming {
     copied = std::max(copied, computed) + part.part->fetch_time;
     ready[place] = std::max(ready[place], copied);
   }
-  void run(const CostPart& part, std::size_t place) {
-    if (begun && place == 0) {
+  void rerun(const CostPart& part, std::size_t place) { compute(part.part->rerun.time, place); }
+  void run(const CostPart& part, std::size_t place) { compute(part.part->slot[phase].time, place); }
+  void compute(double time, std::size_t place) {
+    if (!has_run && begun) {
       gathered = copied = 0.0;
       std::fill(ready.begin(), ready.end(), 0.0);
     }
+    if (!std::exchange(has_run, true)) first_ready = ready[place];
     before = computed;
-    computed = std::max(computed, ready[place]) + part.part->slot[phase].time;
+    computed = std::max(computed, ready[place]) + time;
   }
   void store(const CostPart& part, std::size_t place) {
     copied = std::max(copied, before) + part.part->store_time;
@@ -207,11 +215,12 @@ struct CycleTiming {
     if (!has_run) cycle.ahead = gathered;
   }
   void fetch(const CostPart&, std::size_t) {}
-  void run(const CostPart& part, std::size_t place) {
+  void rerun(const CostPart& part, std::size_t place) { compute(part.part->rerun.time, place); }
+  void run(const CostPart& part, std::size_t place) { compute(part.part->slot[phase].time, place); }
+  void compute(double time, std::size_t place) {
     has_run = true;
     holds = holds || ready[place] > 0.0;
-    if (holds)
-      cycle.computed = std::max(cycle.computed, ready[place]) + part.part->slot[phase].time;
+    if (holds) cycle.computed = std::max(cycle.computed, ready[place]) + time;
   }
   void store(const CostPart&, std::size_t) {}
   void reduce(const CostPart& part, std::size_t) {
@@ -240,7 +249,7 @@ GatherCycle gather_cycle(const PlanContext& in, const ChunkCost& chunk, SlotPhas
 // without the messages and copies around them.
 void wait_for_launches(const ChunkCost& chunk, SlotPhase phase, BlockCost& cost) {
   double launch = 0.0;
-  for (const CostPart& part : chunk.parts) launch += part.part->slot[phase].launch;
+  for (const CostPart& part : chunk.parts) launch += part.part->launch_in(phase);
   if (!chunk.parts.empty()) launch -= chunk.parts.back().part->slot[phase].launch_behind;
   cost.time = std::max(cost.time, launch);
   cost.passing = std::max(cost.passing, launch);
@@ -296,6 +305,23 @@ PipelineLayout lay_out(const ModelSpec& model, const LayerCosts& layers, const P
   return layout;
 }
 
+namespace {
+
+// The policy, or for full recomputation in intervals and groups a number of their own.
+std::uint64_t recomputation_kind(const Plan& plan) {
+  constexpr std::uint64_t kPolicies = kEnumCount<RecomputePolicy>;
+  if (plan.recompute_interval > 1) return kPolicies;
+  if (plan.recompute_group > 1) return kPolicies + 1;
+  return static_cast<std::uint64_t>(plan.recompute);
+}
+
+std::int64_t recomputed_layers_number(const Plan& plan) {
+  if (plan.recompute_interval > 1) return plan.recompute_interval;
+  return plan.recompute_group > 1 ? plan.recompute_group : plan.recompute_layers;
+}
+
+}  // namespace
+
 std::uint64_t chunk_key(const PlanContext& in, std::size_t position) {
   const std::vector<bool>& joined = in.layout.profile->joined;
   const LayerRange& range = in.layout.ranges[position];
@@ -305,8 +331,8 @@ std::uint64_t chunk_key(const PlanContext& in, std::size_t position) {
   const auto append = [&key](std::uint64_t value, int bits) { key = key << bits | value; };
   append(static_cast<std::uint64_t>(range.count), 12);
   append(one_kind ? 0 : static_cast<std::uint64_t>(range.first), 12);
-  append(static_cast<std::uint64_t>(in.plan.recompute_layers), 12);
-  append(static_cast<std::uint64_t>(in.plan.recompute), 2);
+  append(static_cast<std::uint64_t>(recomputed_layers_number(in.plan)), 12);
+  append(recomputation_kind(in.plan), 3);
   append(position == 0, 1);
   append(last, 1);
   append(joined[position], 1);
@@ -368,7 +394,7 @@ ChunkCost sharded_chunk_cost(ChunkCost chunk, const PlanContext& in, std::size_t
     cost.passing = passing.computed;
     // The first gather begins after the slot before and holds the first kernel up. Slower kernels
     // hide more of a copy, and of the gathers behind the first one.
-    if (!in.plan.offload_activations && !whole.ready.empty()) cost.stalled += whole.ready.front();
+    if (!in.plan.offload_activations) cost.stalled += whole.first_ready;
     chunk.issued_ahead[phase] = cost.passing;
     if (issues_none_ahead(in, phase, position)) wait_for_launches(chunk, phase, cost);
     cost.sharding = passing.gathering;

@@ -102,7 +102,7 @@ ChunkCost sharded_chunk_cost(ChunkCost chunk, const PlanContext& in, std::size_t
 // has, which of its ends is one of the model or lies on its own stage, what is recomputed and
 // sharded, and of sharded ones, which slots are timed.
 std::uint64_t chunk_key(const PlanContext& in, std::size_t position);
-inline constexpr int kChunkKeyBits = 45;
+inline constexpr int kChunkKeyBits = 46;
 using ChunkCostsByKey = std::unordered_map<std::uint64_t, ChunkCost>;
 
 // True if the slot begins with a message that the host waits for.

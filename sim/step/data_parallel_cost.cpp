@@ -120,8 +120,8 @@ LastMicrobatch reduce_last_microbatch(const PlanContext& in, const ChunkCosts& c
     double completing = -mean.of(profile.from_completion[c]);
     for (std::size_t i = parts.size(); i-- > 0;) {
       const PartCost& part = *parts[i].part;
-      if (chunk == 0) elapsed += part.slot[SlotPhase::Backward].time;
-      completing += part.slot[completes].time;
+      if (chunk == 0) elapsed += part.time_in(SlotPhase::Backward);
+      completing += part.time_in(completes);
       bucket.add(part.parameters, size);
       if (copies && &part == head) bucket.add(in.layers.embedding.parameters, size);
       if (!bucket.holds(full)) continue;
@@ -283,7 +283,7 @@ double tie_seconds(const PlanContext& in, MessageTimes& messages) {
   const ModelEnds first =
       ends_of_model(in.layout.profile->stages.front().position, in.layout.ranges.size());
   if (first.embedding == first.head) return 0.0;
-  const double size = main_gradient_bytes(in.stack, in.plan.precision).value();
+  const double size = main_gradient_bytes(in.stack, in.plan).value();
   return messages.of(OpKind::AllReduce, Group::EmbeddingTie,
                      in.layers.embedding.parameters.total() * size);
 }

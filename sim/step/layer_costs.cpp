@@ -34,8 +34,23 @@ class CostBuilder {
         launch_(host_launch(stack, cluster)) {}
 
   PartCost part(const PartBlocks& blocks, const PartParameters& parameters) const {
+    return cost_of(blocks, parameters, blocks.recomputed ? block(blocks.recompute) : BlockCost{});
+  }
+
+  std::vector<PartCost> grouped(const std::vector<PartBlocks>& parts) const {
+    std::vector<PartCost> costs;
+    for (std::size_t kind = 0; kind < parts.size(); ++kind) {
+      costs.push_back(cost_of(parts[kind], set_.layer_parameters[kind], {}));
+      costs.back().rerun = block(parts[kind].recompute);
+    }
+    return costs;
+  }
+
+ private:
+  // `recompute`: what the backward slots begin with.
+  PartCost cost_of(const PartBlocks& blocks, const PartParameters& parameters,
+                   const BlockCost& recompute) const {
     PartCost part;
-    const BlockCost recompute = blocks.recomputed ? block(blocks.recompute) : BlockCost{};
     part.slot[SlotPhase::Forward] = block(blocks.forward);
     part.slot[SlotPhase::Backward] = recompute + block(blocks.backward);
     part.slot[SlotPhase::BackwardInput] = recompute + block(blocks.backward_input);
@@ -54,7 +69,6 @@ class CostBuilder {
     return part;
   }
 
- private:
   BlockCost block(BlockId id) const {
     const Block& block = set_.blocks[id];
     const PricedBlock priced = pricer_.price(block);
@@ -190,6 +204,8 @@ LayerCosts layer_costs(const ModelSpec& model, const Plan& cut, const ClusterSpe
     if (!set.recomputed.empty())
       costs.recomputed.push_back(builder.part(set.recomputed[kind], parameters));
   }
+  costs.grouped = {builder.grouped(set.grouped.first), builder.grouped(set.grouped.middle),
+                   builder.grouped(set.grouped.last)};
   costs.embedding = builder.part(set.embedding, set.embedding_parameters);
   costs.head = builder.part(set.head, set.head_parameters);
   if (set.recomputed_head)

@@ -52,8 +52,11 @@ struct BlockCost {
 BlockCost operator+(const BlockCost& first, const BlockCost& second);
 
 struct PartCost {
-  // The cost of each slot; backward slots include the recomputed forward pass.
+  // The cost of each slot; backward slots include the recomputed forward pass, unless that is the one
+  // of a group.
   EnumArray<SlotPhase, BlockCost> slot;
+  // The recomputed forward pass of a layer whose group runs again as a whole.
+  BlockCost rerun;
   // True if the slot's first block reads FSDP's parameters.
   EnumArray<SlotPhase, bool> gathers{};
   PartParameters parameters;
@@ -69,11 +72,20 @@ struct PartCost {
   double store_time = 0.0;
   // The time of their copies back.
   double fetch_time = 0.0;
+
+  // Of all its kernels in a slot.
+  double time_in(SlotPhase phase) const {
+    return slot[phase].time + (hands_gradient_on(phase) ? rerun.time : 0.0);
+  }
+  double launch_in(SlotPhase phase) const {
+    return slot[phase].launch + (hands_gradient_on(phase) ? rerun.launch : 0.0);
+  }
 };
 
 struct LayerCosts {
   // The parts of each layer kind; empty where no plan of the cut has it.
   std::vector<PartCost> kept, recomputed;
+  GroupedParts<PartCost> grouped;
   std::vector<std::int32_t> kind_of_layer;
   PartCost embedding, head;
   // The head of BlockSet::recomputed_head.

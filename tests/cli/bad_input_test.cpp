@@ -156,6 +156,14 @@ const std::vector<BadCase> kDegrees = {
     {"ThisMachineInCapitals",
      "simulate --cluster Here",
      {"--cluster Here: found no cluster of this name", "did you mean \"here\"?"}},
+    {"AdaptersThatTheStackDoesNotTrain",
+     "plan --model llama3-8b --cluster dgx-h100 --gpus 8 --global-batch 32 --seq-len 8192 --stack "
+     "megatron-lm-2023 --lora rank=16",
+     {"lora", "LoRA of rank 16", "megatron-lm-2023 trains no adapters (LoRA)"}},
+    {"TargetsThatTheStackDoesNotAdapt",
+     "plan --model llama3-8b --cluster dgx-h100 --gpus 8 --global-batch 32 --seq-len 8192 --stack "
+     "fsdp2 --lora rank=16,targets=q+v",
+     {"fsdp2 adds adapters to both of k and v or to neither"}},
     {"UnknownStack", kLlama + "--stack megatron-cor", {"--stack", "megatron-core"}},
     {"UnknownFidelity",
      kLlama + "--gpus 8 --fidelity evnt",

@@ -117,6 +117,7 @@ std::vector<OtherPlan> other_plans() {
            [](Plan& p) {
              p.stage_layers = {9, 7};
            }},
+          {"states", [](Plan& p) { p.optimizer_states = OptimizerStates::EightBit; }},
           {"offload", [](Plan& p) { p.offload_optimizer = OptimizerOffload::Host; }},
           {"offload", [](Plan& p) { p.offload_activations = true; }},
           {"ranks", [](Plan& p) { std::swap(p.rank_order[3], p.rank_order[4]); }}};

@@ -232,6 +232,42 @@ TEST(FidelityLevels, AgreeOnLowRankAdapters) {
   EXPECT_GE(all.percent(), 85.0);
 }
 
+// Groups and intervals of recomputed layers, on the same draws. The memory is as exact as that of
+// layers that are recomputed one by one.
+TEST(FidelityLevels, AgreeOnGroupsOfRecomputedLayers) {
+  constexpr int kRuns = 600 / kSampleShare;
+  std::mt19937 random(20261127);
+  Share all;
+  const auto is_exact = [](const Levels& levels) {
+    return std::abs(levels.estimated_memory / levels.replayed_memory - 1.0) < 1e-9;
+  };
+  std::int64_t exact = 0;
+  for (int i = 0; i < kRuns; ++i) {
+    auto [request, plan] = random_run(random);
+    plan.recompute = RecomputePolicy::Full;
+    plan.recompute_layers = 0;
+    plan.recompute_modules = {};
+    plan.offload_activations = false;
+    const bool each_is_exact = is_exact(at_all_levels(request, plan));
+    std::int64_t& number = one_in(random, 3) ? plan.recompute_interval : plan.recompute_group;
+    number = pick<std::int64_t>(random, {2, 3, 4});
+    if (first_broken_rule(request.model, request.cluster, plan)) continue;
+    const Levels levels = at_all_levels(request, plan);
+    ASSERT_LE(levels.bound, levels.event)
+        << request.cluster.name << " " << describe(request, plan) << " " << to_json(plan).dump();
+    ASSERT_GE(levels.analytic, levels.bound) << describe(request, plan);
+    EXPECT_TRUE(is_exact(levels) || !each_is_exact)
+        << levels.estimated_memory / levels.replayed_memory << " " << to_json(plan).dump() << " "
+        << describe(request, plan);
+    exact += is_exact(levels);
+    all.count(levels);
+  }
+  record("groups", all);
+  EXPECT_GT(all.drawn, kRuns / 2);
+  EXPECT_GT(exact, all.drawn * 9 / 10);
+  EXPECT_GE(all.percent(), 85.0);
+}
+
 // No search tries offload of activations, but plan files may ask for it.
 TEST(FidelityLevels, AnalyticIsNearEventWhereActivationsAreOffloaded) {
   // The plans of a request that are simulated: to list all of them takes longer.

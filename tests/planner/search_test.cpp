@@ -76,6 +76,10 @@ PlanRequest small_request(std::mt19937& random) {
   request.limits.max_cp = pick<int>(random, {1, 1, 1, 2});
   request.limits.min_cp_tokens = 1;
   request.limits.partial_recompute = pick<int>(random, {0, 0, 0, 1}) == 1;
+  if (pick<int>(random, {0, 1, 2, 3}) == 0) {
+    request.limits.recompute_groups = {2, 3};
+    request.limits.recompute_intervals = {2};
+  }
   if (pick<int>(random, {0, 1, 2}) == 0) request.model.layers = 7;  // uneven splits
   if (pick<bool>(random, {true, false}))
     request.limits.rank_orders = {Plan().rank_order, pipeline_inside_data()};
@@ -83,6 +87,9 @@ PlanRequest small_request(std::mt19937& random) {
     request.limits.offload_optimizer = {
         OptimizerOffload::None,
         pick<OptimizerOffload>(random, {OptimizerOffload::Host, OptimizerOffload::Nvme})};
+  else if (pick<int>(random, {0, 1, 2, 3}) == 0)
+    request.limits.optimizer_states = {OptimizerStates::OfStack, OptimizerStates::PureBf16,
+                                       OptimizerStates::EightBit};
   if (pick<int>(random, {0, 1, 2, 3}) == 0) request.limits.offload_activations = {false, true};
   if (request.model.moe) fix(request, {"expert_tp=1"});
   // Sometimes memory decides.
@@ -393,9 +400,12 @@ TEST(Search, FindsPlansWithWhateverValueIsFixed) {
       {"llama3-8b", 8, {"global_batch=24"}},
       {"llama3-8b", 8, {"tp=2", "sequence_parallel=false"}},
       {"llama3-8b", 8, {"recompute=full", "recompute_layers=5", "pp=1"}},
+      {"llama3-8b", 8, {"recompute=full", "recompute_group=4", "pp=2"}},
       {"llama3-8b", 8, {"pp=2", "schedule=zb-h2"}},
       {"llama3-8b", 8, {"offload_optimizer=host"}},
+      {"llama3-8b", 8, {"optimizer_states=8-bit"}},
       {"llama3-8b", 8, {"offload_activations=true"}},
+      {"llama3-8b", 8, {"offload_activations=true", "offload_modules=core_attn+attn_proj"}},
       {"mixtral-8x7b", 32, {"ep=4"}},
       {"mixtral-8x7b", 32, {"tp=4", "expert_tp=2"}},
       {"mixtral-8x7b", 32, {"recompute_modules=moe+layernorm"}},

@@ -97,7 +97,7 @@ Op& BlockWriter::collective(std::string_view name, OpKind kind, Group group, dou
 
 Op& BlockWriter::weight_gradient(std::string_view name, GemmWork work, std::vector<TensorRef> reads,
                                  std::vector<std::string> parameters) const {
-  work.accumulate_fp32 = !gathered;
+  work.accumulate_fp32 = !gathered && !is_pure(plan.optimizer_states);
   Op& op = gemm(name, work, std::move(reads), {});
   op.phase = Phase::BackwardWeight;
   op.parameters = std::move(parameters);
@@ -231,6 +231,12 @@ class LivenessPass {
     }
   }
 
+  // Frees what is written again before its next read.
+  void free(TensorRef ref) {
+    Op*& op = last_use_[ref];
+    if (op != nullptr) free_after(*std::exchange(op, nullptr), ref);
+  }
+
   void end() {
     for (auto& [ref, op] : last_use_) {
       if (op != nullptr) free_after(*op, ref);
@@ -255,14 +261,17 @@ class LivenessPass {
 }  // namespace
 
 void derive_frees(std::span<Block* const> in_order, const std::vector<TensorSpec>& tensors,
-                  std::span<const TensorRef> passed_on, std::span<const TensorRef> passed_in) {
+                  std::span<const TensorRef> passed_on, std::span<const TensorRef> passed_in,
+                  std::span<const TensorRef> written_again) {
   LivenessPass pass(tensors, passed_on);
   for (const TensorRef ref : passed_in) pass.enter_with(ref);
   for (Block* block : in_order) {
     for (Op& op : block->ops) op.frees.clear();
     for (Op& op : block->ops) pass.visit(op);
     // The backward pass comes much later; recomputation and backward follow each other at once.
-    if (block == in_order.front()) pass.return_borrowed();
+    if (block != in_order.front()) continue;
+    pass.return_borrowed();
+    for (const TensorRef ref : written_again) pass.free(ref);
   }
   pass.end();
 }

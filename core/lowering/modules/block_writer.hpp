@@ -34,8 +34,11 @@ void derive_waits(std::vector<Op>& ops);
 // last read of each value. A value that is written again before its next read dies between the two.
 //   passed_on: written here for another layer or stage, which frees them
 //   passed_in: written before these blocks; freed after their last read here
+//   written_again: of these those that are freed after their last read in the first block, and
+//              written again before the second
 void derive_frees(std::span<Block* const> in_order, const std::vector<TensorSpec>& tensors,
-                  std::span<const TensorRef> passed_on, std::span<const TensorRef> passed_in);
+                  std::span<const TensorRef> passed_on, std::span<const TensorRef> passed_in,
+                  std::span<const TensorRef> written_again = {});
 
 // FSDP: the gathered parameters of one part of the model, and their unsharded gradient.
 struct GatheredParameters {
@@ -55,6 +58,8 @@ struct BlockWriter {
   // The format in which GEMMs multiply.
   Precision precision = Precision::Bf16;
   Phase phase = Phase::Forward;
+  // True if the next layer runs again behind this one and reads its output.
+  bool hands_on_again = false;
   // Set if FSDP gathers the parameters of the part of the model that is written.
   std::optional<GatheredParameters> gathered;
   // Precedes the names of ops, tensors and parameters. It is empty for the model's own layers.

@@ -25,7 +25,7 @@ void write_linear_weight_gradient(const BlockWriter& w, const Linear& linear,
   Op& product = w.weight_gradient(name, work, {output_gradient, input}, linear.parameters);
   product.work = work;
   product.writes = {gradient};
-  const double element = main_gradient_bytes(w.stack, w.plan.precision).value();
+  const double element = main_gradient_bytes(w.stack, w.plan).value();
   Op& sum = w.memory_op(linear.name + ".accumulate", OpKind::GradientAccumulation, 0.0, 0.0,
                         {gradient}, {});
   sum.phase = Phase::BackwardWeight;

@@ -185,7 +185,7 @@ void write_single_branch_forward(const BlockWriter& w, std::int64_t layer, bool 
   const TensorRef in = branch_input(w, branch, ends.in), out = branch_output(w, branch);
   write_norm_forward(w, branch.norm, ends.in, in);
   mixes ? write_mixer_forward(w, layer, in, out) : write_ffn_forward(w, layer, in, out);
-  const bool recomputes = w.phase == Phase::Recompute;
+  const bool recomputes = w.phase == Phase::Recompute && !w.hands_on_again;
   write_residual(w, branch, out, ends.in,
                  recomputes ? w.temporary("hidden.recomputed", elements) : ends.out);
 }
@@ -230,8 +230,9 @@ void write_layer_forward(const BlockWriter& w, std::int64_t layer, const LayerEn
     skip = w.temporary("attention.residual.out", elements);
     write_residual(w, attention, attention_out, ends.in, skip);
   }
-  // Recomputation runs to the end of the layer, although nothing reads its output.
-  const bool recomputes = w.phase == Phase::Recompute;
+  // Recomputation runs to the end of the layer, although nothing reads its output but a layer that
+  // runs again behind it.
+  const bool recomputes = w.phase == Phase::Recompute && !w.hands_on_again;
   write_residual(w, ffn, ffn_out, skip,
                  recomputes ? w.temporary("hidden.recomputed", elements) : ends.out);
 }

@@ -151,7 +151,7 @@ ExpectedFlop expected_flop(const LoweringCase& made) {
           mixer == LayerMixer::Attention ? 2.0 * tokens * scores(made, layer) : 0.0;
       const bool fused = made.stack.fusion.flash_attention;
       const bool full =
-          plan.reruns_layers() && (plan.recompute_layers == 0 || i < plan.recompute_layers);
+          layer < made.model.layers ? plan.recomputes_layer_of_chunk(i) : plan.reruns_layers();
       const bool core = recomputed_modules(made.stack.capabilities, plan)
                             .contains(RecomputeModule::CoreAttention);
       sum.forward += weights + per_width * (qk + v);

@@ -330,6 +330,39 @@ TEST(Lowering, OffloadsAShareOfTheLayersOrOfTheirActivations) {
   }
 }
 
+// Modules share no tensors, so what they store adds up, to no more than a layer keeps.
+TEST(Lowering, OffloadsTheInputsOfModules) {
+  using enum OffloadModule;
+  LoweringCase made = dense();
+  made.model.moe = MoeSpec{};
+  made.model.moe->experts = 8;
+  made.model.moe->top_k = 2;
+  made.model.moe->expert_ffn = 32;
+  made.plan.offload_activations = true;
+  const double all = stored_bytes(made);
+  const double layers =
+      static_cast<double>(made.model.layers - 1) * static_cast<double>(made.plan.microbatches());
+  const double tokens = static_cast<double>(made.plan.seq_len * made.plan.micro_batch);
+  const auto hidden = static_cast<double>(made.model.hidden);
+  const auto stored = [&](OffloadModuleSet modules) {
+    made.plan.offload_modules = modules;
+    EXPECT_TRUE(validate(made.lower()).empty()) << names_of(modules);
+    return stored_bytes(made);
+  };
+  EXPECT_DOUBLE_EQ(stored({QkvLinear}), layers * tokens * hidden * 2.0);
+  EXPECT_DOUBLE_EQ(stored({MlpNorm}), layers * tokens * hidden * 2.0);
+  EXPECT_DOUBLE_EQ(stored({ExpertFc1}), layers * 2.0 * tokens * hidden * 2.0);
+  const double widths = made.model.mlp.gated ? 2.0 : 1.0;
+  EXPECT_DOUBLE_EQ(stored({MoeActivation}), layers * 2.0 * tokens * widths * 32.0 * 2.0);
+  double sum = 0.0;
+  for (const OffloadModule module : enumerators<OffloadModule>()) sum += stored({module});
+  const double listed =
+      stored({QkvLinear, CoreAttention, AttentionProjection, MlpNorm, ExpertFc1, MoeActivation});
+  EXPECT_DOUBLE_EQ(listed, sum);
+  EXPECT_LT(listed, all);
+  EXPECT_GT(listed, 0.7 * all);
+}
+
 // 61 layers and one more on 16 stages: 62 / 16, of which the last stage runs the one. Where a stage
 // has one layer there is no room for it.
 TEST(Lowering, EvenSplitsLeaveRoomForMultiTokenPrediction) {

@@ -187,8 +187,11 @@ class CaseGenerator {
       for (const RecomputeModule module : recomputable_modules(model).members())
         if (flag(3)) plan.recompute_modules.insert(module);
     }
-    if (plan.recompute == RecomputePolicy::Full && flag())
-      plan.recompute_layers = between(1, model.layers);
+    if (plan.recompute == RecomputePolicy::Full && flag()) {
+      std::int64_t& number =
+          *one_of({&plan.recompute_layers, &plan.recompute_interval, &plan.recompute_group});
+      number = between(1, model.layers);
+    }
     plan.precision = one_of({Precision::Bf16, Precision::Fp32, Precision::Fp8, Precision::Nvfp4});
     for (bool* flipped :
          {&plan.overlap.grad_reduce, &plan.overlap.param_gather, &plan.overlap.tensor_parallel,
@@ -199,7 +202,15 @@ class CaseGenerator {
     plan.multi_token_prediction = !flag(4);
     plan.offload_optimizer =
         flag(8) ? one_of({OptimizerOffload::Host, OptimizerOffload::Nvme}) : OptimizerOffload::None;
+    if (!plan.offloads_optimizer() && plan.precision != Precision::Fp32 && flag(3)) {
+      plan.optimizer_states = static_cast<OptimizerStates>(
+          between(0, static_cast<std::int64_t>(kEnumCount<OptimizerStates>) - 1));
+    }
     plan.offload_activations = !plan.reruns_layers() && flag(4);
+    if (plan.offload_activations && flag()) {
+      for (const OffloadModule module : offloadable_modules(model).members())
+        if (flag()) plan.offload_modules.insert(module);
+    }
     if (flag(3)) plan.stage_layers = uneven(model.layers, plan.chunks());
     return plan;
   }

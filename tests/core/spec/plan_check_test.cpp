@@ -162,6 +162,24 @@ std::vector<Breakage> dense_breakages() {
          c.plan.recompute = RecomputePolicy::Full;
          c.plan.recompute_layers = 33;
        }},
+      {PlanRule::RecomputePattern, "groups of nothing",
+       [](Case& c) { c.plan.recompute_group = 2; }},
+      {PlanRule::RecomputePattern, "groups and intervals",
+       [](Case& c) {
+         c.plan.recompute = RecomputePolicy::Full;
+         c.plan.recompute_interval = c.plan.recompute_group = 2;
+       }},
+      {PlanRule::RecomputePattern, "intervals of the first layers",
+       [](Case& c) {
+         c.plan.recompute = RecomputePolicy::Full;
+         c.plan.recompute_layers = 4;
+         c.plan.recompute_interval = 2;
+       }},
+      {PlanRule::RecomputePattern, "a group of more than there are",
+       [](Case& c) {
+         c.plan.recompute = RecomputePolicy::Full;
+         c.plan.recompute_group = 33;
+       }},
       {PlanRule::ZeroStage, "stage 4", [](Case& c) { c.plan.zero_stage = 4; }},
       {PlanRule::ShardGroup, "3 of 8", [](Case& c) { c.plan.shard_group = 3; }},
       {PlanRule::ShardGroup, "4 across rows of 6",
@@ -188,6 +206,37 @@ std::vector<Breakage> dense_breakages() {
        [](Case& c) {
          c.plan.recompute = RecomputePolicy::Full;
          c.plan.offload_activations = true;
+       }},
+      {PlanRule::ActivationOffload, "modules of nothing",
+       [](Case& c) { c.plan.offload_modules = {OffloadModule::CoreAttention}; }},
+      {PlanRule::ActivationOffload, "experts that the model does not have",
+       [](Case& c) {
+         c.plan.offload_activations = true;
+         c.plan.offload_modules = {OffloadModule::ExpertFc1};
+       }},
+      {PlanRule::ActivationOffload, "attention's output without its other tensors",
+       [](Case& c) {
+         c.plan.offload_activations = true;
+         c.plan.offload_modules = {OffloadModule::AttentionProjection};
+       }},
+      {PlanRule::ActivationOffload, "what runs again",
+       [](Case& c) {
+         c.plan.offload_activations = true;
+         c.plan.offload_modules = {OffloadModule::CoreAttention};
+         c.plan.recompute = RecomputePolicy::Selective;
+         c.plan.recompute_modules = {RecomputeModule::CoreAttention};
+       }},
+      {PlanRule::OptimizerStates, "8 bits on the host",
+       [](Case& c) {
+         c.cluster.node.host.memory = Bytes(1e15);
+         c.plan.offload_optimizer = OptimizerOffload::Host;
+         c.plan.optimizer_states = OptimizerStates::EightBit;
+       }},
+      {PlanRule::OptimizerStates, "pure bf16 beside weights in fp32",
+       [](Case& c) {
+         c.cluster.accelerator.matrix.fp32 = FlopPerSecond(1e14);
+         c.plan.precision = Precision::Fp32;
+         c.plan.optimizer_states = OptimizerStates::PureBf16;
        }},
       {PlanRule::OptimizerOffload, "no disks",
        [](Case& c) {
@@ -357,88 +406,6 @@ TEST(PlanCheck, AgreesWithTheSchedulesOnShapes) {
   plan.global_batch = 900;
   EXPECT_TRUE(why_not(plan.schedule, shape_of(plan)).has_value());
   EXPECT_EQ(first_broken(subject), PlanRule::ScheduleShape);
-}
-
-TEST(StackSupport, NamesWhatTheProfileDoesNotList) {
-  StackSpec stack;
-  stack.name = "s";
-  const ModelSpec model;
-  Plan plan;
-  plan.pp = 4;
-  plan.schedule = ScheduleKind::ZbH1;
-  plan.zero_stage = 3;
-  EXPECT_TRUE(unsupported_by(stack, model, plan).empty());  // an empty list is all of them
-  stack.schedules = {ScheduleKind::OneFOneB, ScheduleKind::Interleaved};
-  stack.zero_stages = {0, 1};
-  const auto sentences = unsupported_by(stack, model, plan);
-  ASSERT_EQ(sentences.size(), 2U);
-  EXPECT_EQ(sentences[0], "s does not run the schedule zb-h1 (it runs 1f1b, interleaved)");
-  EXPECT_EQ(sentences[1], "s does not run ZeRO stage 3 (it runs 0, 1)");
-  plan.zero_stage = 1;
-  plan.pp = 1;  // nothing to schedule
-  EXPECT_TRUE(unsupported_by(stack, model, plan).empty());
-}
-
-// Each capability of a stack is a limit of its plans, and breaks the rule `stack`.
-TEST(StackSupport, EachCapabilityRefusesWhatTheFrameworkDoesNotRun) {
-  const auto broken = [](const char* name, const char* model, const Plan& plan) {
-    const StackSpec stack = load_stack(name);
-    const ModelSpec spec = load_model(model);
-    const ClusterSpec cluster = load_cluster("dgx-h100");
-    const auto rule = first_broken_rule(spec, cluster, plan, 0, &stack);
-    EXPECT_EQ(rule == PlanRule::Stack, !unsupported_by(stack, spec, plan).empty());
-    EXPECT_FALSE(first_broken_rule(spec, cluster, plan)) << "without a stack, any plan is allowed";
-    return rule == PlanRule::Stack;
-  };
-  Plan plan;
-  plan.dp = plan.tp = 2;
-  plan.zero_stage = 3;
-  plan.global_batch = 16;
-  Plan pipeline = plan, context = plan, alone = plan, group = plan, some = plan, heads = plan;
-  pipeline.pp = 2;
-  EXPECT_TRUE(broken("megatron-core", "llama3-8b", pipeline));
-  EXPECT_FALSE(broken("megatron-core", "llama3-8b", plan));
-  EXPECT_FALSE(broken("fsdp2", "llama3-8b", pipeline));
-  EXPECT_TRUE(broken("fsdp2", "llama3.2-1b", pipeline)) << "tied embeddings";
-  context.cp = 2;
-  EXPECT_TRUE(broken("fsdp2", "llama3-8b", context)) << "a ring";
-  context.context_parallel = ContextParallelKind::AllGather;
-  EXPECT_FALSE(broken("fsdp2", "llama3-8b", context));
-  context.zero_stage = 0;
-  EXPECT_TRUE(broken("fsdp2", "llama3-8b", context)) << "context-parallel ranks shard";
-  EXPECT_TRUE(broken("deepspeed-zero", "llama3-8b", plan)) << "sequence parallelism";
-  alone.sequence_parallel = false;
-  EXPECT_FALSE(broken("deepspeed-zero", "llama3-8b", alone));
-  group.dp = 4;
-  group.shard_group = 2;
-  group.sequence_parallel = false;
-  EXPECT_TRUE(broken("deepspeed-zero", "llama3-8b", group));
-  some.recompute = RecomputePolicy::Full;
-  some.recompute_layers = 4;
-  EXPECT_TRUE(broken("fsdp2", "llama3-8b", some));
-  heads.tp = 16;
-  EXPECT_TRUE(broken("fsdp2", "llama3-8b", heads)) << "8 key/value heads";
-  Plan experts = plan;
-  experts.ep = 4;
-  EXPECT_FALSE(broken("fsdp2", "mixtral-8x7b", experts));
-  experts.zero_stage = 0;
-  EXPECT_TRUE(broken("fsdp2", "mixtral-8x7b", experts)) << "ep within a shard group";
-}
-
-// generate_llm_fqn_per_model_part of torchtitan, in which the first chunks take the remainder.
-TEST(StackSupport, FewerLayersAtTheEnds) {
-  ModelSpec model;
-  model.layers = 31;
-  Plan plan;
-  plan.pp = 4;
-  plan.stage_layers = {7, 8, 8, 8};
-  EXPECT_EQ(fewer_layers_at_ends(model, plan), (FewerLayers{1, 0}));
-  plan.stage_layers = {8, 8, 8, 7};
-  EXPECT_EQ(fewer_layers_at_ends(model, plan), (FewerLayers{0, 0}));
-  plan.stage_layers = {6, 9, 9, 7};
-  EXPECT_EQ(fewer_layers_at_ends(model, plan), (FewerLayers{3, 1}));
-  plan.stage_layers = {7, 9, 7, 8};
-  EXPECT_EQ(fewer_layers_at_ends(model, plan), std::nullopt);
 }
 
 }  // namespace

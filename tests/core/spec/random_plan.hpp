@@ -43,12 +43,17 @@ inline Plan any_plan() {
   plan.zero_stage = static_cast<int>(any_size(0, 3));
   plan.shard_group = any_size(0, 64);
   plan.recompute_layers = any_size(0, 50);
+  plan.recompute_interval = any_size(1, 50);
+  plan.recompute_group = any_size(1, 50);
   plan.schedule = any_enumerator<ScheduleKind>();
   plan.context_parallel = any_enumerator<ContextParallelKind>();
   plan.recompute = any_enumerator<RecomputePolicy>();
   plan.recompute_modules = RecomputeModuleSet::of_bits(
       *rc::gen::inRange<std::uint32_t>(0, std::uint32_t{1} << kEnumCount<RecomputeModule>));
+  plan.optimizer_states = any_enumerator<OptimizerStates>();
   plan.offload_optimizer = any_enumerator<OptimizerOffload>();
+  plan.offload_modules = OffloadModuleSet::of_bits(
+      *rc::gen::inRange<std::uint32_t>(0, std::uint32_t{1} << kEnumCount<OffloadModule>));
   plan.precision = any_enumerator<Precision>();
   for (bool* flag :
        {&plan.sequence_parallel, &plan.overlap.grad_reduce, &plan.overlap.param_gather,

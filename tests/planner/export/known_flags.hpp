@@ -47,7 +47,8 @@ inline const std::set<std::string>& megatron_flags() {
       "--bf16", "--ckpt-format", "--fp16", "--fp8-dot-product-attention", "--fp8-format",
       "--fp8-recipe", "--grad-reduce-in-bf16",
       // _add_experimental_args
-      "--use-precision-aware-optimizer"};
+      "--exp-avg-dtype", "--exp-avg-sq-dtype", "--fine-grained-activation-offloading",
+      "--offload-modules", "--use-precision-aware-optimizer"};
   return flags;
 }
 
@@ -62,6 +63,8 @@ inline const std::set<std::string>& deepspeed_keys() {
                                              "/gradient_accumulation_steps",
                                              "/communication_data_type",
                                              "/data_types/grad_accum_dtype",
+                                             "/bf16/bf16_master_weights_and_grads",
+                                             "/bf16/bf16_optimizer_states",
                                              "/bf16/enabled",
                                              "/fp16/enabled",
                                              "/tensor_parallel/autotp_size",
@@ -69,6 +72,7 @@ inline const std::set<std::string>& deepspeed_keys() {
                                              "/expert_parallel/autoep_size",
                                              "/expert_parallel/expert_tensor_parallel_size",
                                              "/expert_parallel/preset_model",
+                                             "/zero_allow_untested_optimizer",
                                              "/zero_optimization/stage",
                                              "/zero_optimization/overlap_comm",
                                              "/zero_optimization/contiguous_gradients",
@@ -103,6 +107,8 @@ inline const std::set<std::string>& torchtitan_names() {
       "--training.seq_len",
       "--training.mixed_precision_param",
       "--training.mixed_precision_reduce",
+      "--optimizer.implementation",
+      "--training.dtype",
       "--training.disable_cuda_graphs",
       "--compile.enable",
       "--compile.no-enable",

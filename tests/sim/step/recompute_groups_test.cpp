@@ -1,0 +1,122 @@
+// Full recomputation in groups and intervals of layers: what runs again, what is kept, and how the
+// step and its memory follow.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "core/lowering/lowering.hpp"
+#include "core/program/validate.hpp"
+#include "sim/step/simulate.hpp"
+#include "tests/core/program/volumes.hpp"
+#include "tests/sim/step/random_scenario.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+// 16 layers on one stage; GPipe holds the activations of all microbatches.
+Scenario recomputed(std::int64_t interval, std::int64_t group, std::int64_t microbatches = 4) {
+  Scenario scenario = fixtures::small_scenario(2, 2, 1);
+  Plan& plan = scenario.plan;
+  plan.schedule = ScheduleKind::GPipe;
+  plan.global_batch = microbatches * plan.dp;
+  plan.recompute = RecomputePolicy::Full;
+  plan.recompute_interval = interval;
+  plan.recompute_group = group;
+  return scenario;
+}
+
+Flop rerun_flop(const Scenario& scenario) {
+  const Program program = lower(scenario.model, scenario.plan, scenario.stack);
+  EXPECT_TRUE(validate(program).empty());
+  return volumes(program).front().flop[index_of(Phase::Recompute)];
+}
+
+Bytes peak(const Scenario& scenario) {
+  return simulate_step(scenario).memory().peak;
+}
+
+// What a further microbatch takes, without fragmentation.
+Bytes kept_of_microbatch(std::int64_t interval, std::int64_t group) {
+  const double reserved = 1.0 + recomputed(1, 1).stack.memory.fragmentation;
+  return (peak(recomputed(interval, group, 8)) - peak(recomputed(interval, group, 4))) /
+         (4.0 * reserved);
+}
+
+// The input of each group: 2 bytes for each of the rank's elements.
+TEST(RecomputeGroups, KeepTheInputOfTheirFirstLayer) {
+  const Scenario each = recomputed(1, 1);
+  const double input = 2.0 * static_cast<double>(each.model.hidden * each.plan.seq_len / 2);
+  const Bytes by_one = kept_of_microbatch(1, 1);
+  for (const std::int64_t group : {2, 3, 4, 5, 8, 16}) {
+    const double fewer = 16.0 - std::ceil(16.0 / static_cast<double>(group));
+    EXPECT_NEAR((by_one - kept_of_microbatch(1, group)).value(), fewer * input, 1.0) << group;
+  }
+}
+
+// The forward pass of every layer runs again once, so the step is as long; the layers of a group
+// are held together meanwhile. One of all layers holds what no recomputation does.
+TEST(RecomputeGroups, RunAllLayersAgainAndHoldTheGroup) {
+  const Scenario each = recomputed(1, 1, 1);
+  const StepResult alone = simulate_step(each);
+  Bytes before;
+  for (const std::int64_t group : {2, 3, 4, 5, 8, 16}) {
+    const Scenario grouped = recomputed(1, group, 1);
+    EXPECT_DOUBLE_EQ(rerun_flop(grouped).value(), rerun_flop(each).value()) << group;
+    const StepResult result = simulate_step(grouped);
+    EXPECT_NEAR(result.step / alone.step, 1.0, 0.001) << group;
+    if (group < 4) continue;  // the loss needs more
+    EXPECT_GT(result.memory().peak, before) << "with one microbatch: group " << group;
+    before = result.memory().peak;
+  }
+  Scenario none = each;
+  none.plan.recompute = RecomputePolicy::None;
+  EXPECT_GT(before, alone.memory().peak);
+  EXPECT_NEAR(before / peak(none), 1.0, 0.02);
+}
+
+// Without a second layer in a chunk there are no groups.
+TEST(RecomputeGroups, OfOneLayerAreFullRecomputation) {
+  Scenario single = recomputed(1, 1);
+  single.plan.pp = 16;
+  single.plan.schedule = ScheduleKind::OneFOneB;
+  Scenario grouped = single;
+  grouped.plan.recompute_group = 4;
+  EXPECT_EQ(simulate_step(single).step, simulate_step(grouped).step);
+  EXPECT_EQ(peak(single), peak(grouped));
+}
+
+// FSDP gathers the parameters of a group before it runs again, and holds them.
+TEST(RecomputeGroups, HoldTheParametersOfTheGroup) {
+  Scenario alone = recomputed(1, 1, 1);
+  alone.plan.tp = 1;
+  alone.plan.zero_stage = 3;
+  Scenario grouped = alone;
+  grouped.plan.recompute_group = 4;
+  const Program program = lower(grouped.model, grouped.plan, grouped.stack);
+  EXPECT_TRUE(validate(program).empty());
+  EXPECT_GT(peak(grouped), peak(alone));
+  EXPECT_NEAR(simulate_step(grouped).step / simulate_step(alone).step, 1.0, 0.05);
+}
+
+TEST(RecomputeIntervals, RunTheirShareOfTheLayersAgain) {
+  const double all = rerun_flop(recomputed(1, 1)).value();
+  Scenario none = recomputed(1, 1);
+  none.plan.recompute = RecomputePolicy::None;
+  Bytes memory = peak(recomputed(1, 1));
+  Seconds step = simulate_step(recomputed(1, 1)).step;
+  for (const std::int64_t interval : {2, 3, 4, 8, 16}) {
+    const Scenario scenario = recomputed(interval, 1);
+    EXPECT_NEAR(rerun_flop(scenario).value(), all * static_cast<double>(16 / interval) / 16.0,
+                all * 1e-9);
+    const StepResult result = simulate_step(scenario);
+    EXPECT_GT(result.memory().peak, memory) << interval;
+    EXPECT_LT(result.step, step) << interval;
+    memory = result.memory().peak;
+    step = result.step;
+  }
+  EXPECT_LT(memory, peak(none));
+}
+
+}  // namespace
+}  // namespace shardwright::sim
