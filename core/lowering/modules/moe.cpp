@@ -196,14 +196,22 @@ void write_clamp(const BlockWriter& w, const Experts& e, TensorRef up) {
 
 // Multiplies bias and probability, adds that to the rows of each expert, and puts all rows together
 // again, forward and backward (_apply_bias in Megatron Core's moe/experts.py). The gradient of the
-// first bias is a sum over the rows.
+// first bias is a sum over the rows. Kernels that send tokens once per node hand the probabilities
+// over in fp32 (moe/token_dispatcher.py), and so are products and sums then, until they are cast.
 void write_bias(const BlockWriter& w, const Experts& e, TensorRef rows) {
   if (w.stack.fusion.expert_bias || !w.model.mlp.bias) return;
   const bool backward = w.phase == Phase::BackwardInput;
-  const auto up = static_cast<double>(e.rows * e.up_width);
-  const double read = backward ? 5.0 * e.received_elements + up : 3.0 * e.received_elements;
-  w.memory_op("experts.bias", OpKind::Activation, read, 3.0 * e.received_elements, {rows}, {rows})
-      .further_launches = static_cast<std::int32_t>((backward ? 5 : 2) * e.count);
+  const bool fp32 = w.stack.communication.sends_tokens_once_per_node;
+  // In elements of 16 bits.
+  double read = backward ? 5.0 : 3.0, written = 3.0;
+  if (fp32) {
+    read = backward ? 12.0 : 7.0;
+    written = backward ? 8.0 : 7.0;
+  }
+  const double up = backward ? static_cast<double>(e.rows * e.up_width) : 0.0;
+  w.memory_op("experts.bias", OpKind::Activation, read * e.received_elements + up,
+              written * e.received_elements, {rows}, {rows})
+      .further_launches = static_cast<std::int32_t>((backward ? 5 : 2) * e.count) + (fp32 ? 2 : 0);
 }
 
 // The experts' projections. Their outputs are those of the rows that the rank received.
