@@ -5,6 +5,7 @@
 
 #include "core/lowering/message_waits.hpp"
 #include "core/lowering/stage_states.hpp"
+#include "core/program/groups.hpp"
 
 namespace shardwright {
 namespace {
