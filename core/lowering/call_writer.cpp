@@ -53,6 +53,11 @@ std::vector<std::uint16_t> find_exits(const std::vector<Op>& ops) {
 
 }  // namespace
 
+void CallWriter::reserve(std::size_t calls) {
+  rank_.calls.reserve(calls);
+  rank_.waits.reserve(calls);
+}
+
 void CallWriter::begin_slot() {
   rank_.slot_calls.push_back(static_cast<std::uint32_t>(rank_.calls.size()));
 }
@@ -91,10 +96,10 @@ const CallWriter::BorderOps& CallWriter::border_ops_of(BlockId block) {
   return *border;
 }
 
-std::vector<std::uint32_t> CallWriter::ends() const {
-  std::vector<std::uint32_t> ops;
-  for (const Exit& exit : exits_) ops.push_back(exit.op);
-  return ops;
+const std::vector<std::uint32_t>& CallWriter::ends() {
+  ends_.clear();
+  for (const Exit& exit : exits_) ends_.push_back(exit.op);
+  return ends_;
 }
 
 void CallWriter::call_part(BlockId block, std::int32_t layer, const Slot& slot) {

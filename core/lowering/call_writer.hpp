@@ -1,6 +1,7 @@
 // Appends calls to the list of a pipeline stage, with the waits between them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -19,6 +20,8 @@ class CallWriter {
   CallWriter(const SurroundingBlocks& blocks, std::vector<TensorId> handed_over)
       : blocks_(blocks), handed_over_(std::move(handed_over)) {}
 
+  // Makes room for about as many calls and waits.
+  void reserve(std::size_t calls);
   // The calls to come are those of the next slot, or those behind the last slot.
   void begin_slot();
 
@@ -35,7 +38,7 @@ class CallWriter {
   // Adds an op to ends().
   void end_with(std::uint32_t op, Stream stream) { exits_.push_back({op, stream}); }
   // The ops that everything after the last part's call waits for.
-  std::vector<std::uint32_t> ends() const;
+  const std::vector<std::uint32_t>& ends();
 
   // Everything that was written.
   RankProgram take() { return std::move(rank_); }
@@ -64,6 +67,8 @@ class CallWriter {
   std::vector<std::uint32_t> pending_;
   // The exits of the last part's call: after them all of it is done.
   std::vector<Exit> exits_;
+  // The value of ends().
+  std::vector<std::uint32_t> ends_;
   // The border ops of each block, once found.
   std::vector<std::optional<BorderOps>> border_ops_;
 };

@@ -41,7 +41,7 @@ std::vector<PartId> all_parts(const StageWriter& writer) {
 
 // The ops that a reduction of reduced gradients waits for. FSDP's are made on the stream of its
 // gathers.
-std::vector<std::uint32_t> reduced_ends(const StageWriter& writer) {
+std::vector<std::uint32_t> reduced_ends(StageWriter& writer) {
   std::vector<std::uint32_t> ops = writer.calls.ends();
   if (writer.sharded && writer.last_reduce) ops.push_back(*writer.last_reduce);
   return ops;

@@ -5,6 +5,7 @@
 
 #include "core/lowering/message_waits.hpp"
 #include "core/lowering/stage_states.hpp"
+#include "core/program/groups.hpp"
 
 namespace shardwright {
 namespace {
@@ -198,9 +199,11 @@ const PartParameters& StageWriter::parameters_of(const Part& part) const {
 
 RankProgram write_stage(const LoweringInput& input, std::int32_t stage, SurroundingBlocks& around) {
   StageWriter writer(input, stage, around);
+  const std::vector<Slot>& slots = input.schedule.stages[static_cast<std::size_t>(stage)];
+  // Chunks are about as long, and slots have messages at their ends.
+  writer.calls.reserve(slots.size() * (writer.parts.front().size() + 3));
   gather_beside_first_forward(writer);
-  for (const Slot& slot : input.schedule.stages[static_cast<std::size_t>(stage)])
-    write_slot(writer, slot);
+  for (const Slot& slot : slots) write_slot(writer, slot);
   writer.calls.begin_slot();
   write_optimizer(writer);
   gather_after_optimizer(writer);

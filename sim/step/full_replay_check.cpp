@@ -42,12 +42,13 @@ void check_replay_memory(const Program& program) {
   const Plan& plan = program.plan;
   // Ops are about as many as microbatches.
   const bool batch = needed / static_cast<double>(plan.microbatches()) <= kMostReplayMemory;
+  const std::string step =
+      fmt::format("{} microbatches on {} ranks, whose replay takes about {}", plan.microbatches(),
+                  plan.world_size(), format_bytes(needed));
   throw InputError(
       "full replay",
       {{batch ? "/global_batch" : "",
-        fmt::format("{} in {} microbatches on {} ranks, whose replay takes about {}",
-                    plan.global_batch, plan.microbatches(), plan.world_size(),
-                    format_bytes(needed)),
+        batch ? fmt::format("{}, in {}", plan.global_batch, step) : step,
         fmt::format("at most {}: {}, or the event simulation", format_bytes(kMostReplayMemory),
                     batch ? "a smaller batch, a larger micro_batch" : "fewer ranks")}});
 }
