@@ -335,6 +335,10 @@ TEST(EveryField, OfAStackIsRefusedOrIrrelevant) {
   plan.overlap.tensor_parallel = true;
   StackSpec stack = load_stack("shardwright");
   stack.sources.clear();
+  // A section that is there as a whole or not at all.
+  stack.capabilities.lora.emplace();
+  stack.capabilities.lora->source = "a document";
+  stack.capabilities.lora->targets = {LoraTarget::Q};
   const nlohmann::json before = to_json(stack);
   nlohmann::json irrelevant = before;
   std::size_t refused = 0;

@@ -55,7 +55,7 @@ TEST(RecomputeGroups, KeepTheInputOfTheirFirstLayer) {
 }
 
 // The forward pass of every layer runs again once, so the step is as long; the layers of a group
-// are held together meanwhile. One of all layers holds what no recomputation does.
+// are held together meanwhile: of one of all layers as much as without recomputation.
 TEST(RecomputeGroups, RunAllLayersAgainAndHoldTheGroup) {
   const Scenario each = recomputed(1, 1, 1);
   const StepResult alone = simulate_step(each);
@@ -72,7 +72,9 @@ TEST(RecomputeGroups, RunAllLayersAgainAndHoldTheGroup) {
   Scenario none = each;
   none.plan.recompute = RecomputePolicy::None;
   EXPECT_GT(before, alone.memory().peak);
-  EXPECT_NEAR(before / peak(none), 1.0, 0.02);
+  // The logits are gone by then.
+  EXPECT_LT(before, peak(none));
+  EXPECT_GT(before, peak(none) * 0.9);
 }
 
 // Without a second layer in a chunk there are no groups.
