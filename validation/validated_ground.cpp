@@ -38,11 +38,7 @@ constexpr std::array<RunTrait, 11> kTraits = {{
      }},
     {"dualpipe",
      [](const Plan& plan) { return plan.pp > 1 && plan.schedule == ScheduleKind::DualPipe; }},
-    {"narrow-states",
-     [](const Plan& plan) {
-       return plan.optimizer_states != OptimizerStates::OfStack &&
-              plan.optimizer_states != OptimizerStates::Fp32;
-     }},
+    {"narrow-states", [](const Plan& plan) { return is_narrow(plan.optimizer_states); }},
     {"optimizer-offload", [](const Plan& plan) { return plan.offloads_optimizer(); }},
     {"activation-offload", [](const Plan& plan) { return plan.offload_activations; }},
     {"lora", [](const Plan& plan) { return plan.lora.has_value(); }},

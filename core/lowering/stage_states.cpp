@@ -38,9 +38,8 @@ AdamStates adam_states(const StackSpec& stack, const Plan& plan) {
   const OptimizerStates states = plan.optimizer_states;
   const Bytes moments = moments_of(states, stack);
   if (is_pure(states)) return {Bytes(), moments, true};
-  const bool narrow = states != OptimizerStates::OfStack && states != OptimizerStates::Fp32;
   const Bytes remainder = stack.memory.narrow_master_weight_bytes;
-  if (narrow && plan.precision == Precision::Bf16 && remainder > Bytes())
+  if (is_narrow(states) && plan.precision == Precision::Bf16 && remainder > Bytes())
     return {remainder, moments, true};
   return {stack.memory.master_weight_bytes, moments, false};
 }

@@ -145,7 +145,7 @@ Problem activation_offload_problem(const PlanSubject& s) {
 // The host's optimizer works in fp32.
 bool optimizer_states_hold(const PlanSubject& s) {
   const OptimizerStates states = s.plan.optimizer_states;
-  if (states == OptimizerStates::OfStack || states == OptimizerStates::Fp32) return true;
+  if (!is_narrow(states)) return true;
   const Precision precision = s.plan.precision;
   const bool bf16_weights =
       precision != Precision::Fp32 && precision != Precision::Tf32 && precision != Precision::Fp16;

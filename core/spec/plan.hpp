@@ -92,6 +92,11 @@ constexpr auto enum_names(OptimizerStates) {
   return std::array{"of-stack", "fp32", "bf16", "8-bit", "pure-bf16", "pure-bf16-8-bit"};
 }
 
+// True if a plan asks for moments of fewer bits than fp32.
+constexpr bool is_narrow(OptimizerStates states) {
+  return states != OptimizerStates::OfStack && states != OptimizerStates::Fp32;
+}
+
 // True if no state of the optimizer is more exact than the weights.
 constexpr bool is_pure(OptimizerStates states) {
   return states == OptimizerStates::PureBf16 || states == OptimizerStates::PureBf16EightBit;

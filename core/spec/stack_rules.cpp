@@ -244,15 +244,11 @@ std::string say_offload_modules(const Pair& p) {
                      names_of(p.plan.offload_modules), names_of(p.stack.offload_modules));
 }
 
-bool keeps_narrow_states(OptimizerStates states) {
-  return states != OptimizerStates::OfStack && states != OptimizerStates::Fp32;
-}
-
 bool states_capability_holds(const Pair& p) {
   const OptimizerStates states = p.plan.optimizer_states;
   if (states == OptimizerStates::OfStack) return true;
   return runs(p.stack.optimizer_states, states) &&
-         (!keeps_narrow_states(states) || p.plan.zero_stage >= p.stack.narrow_states_zero_stage);
+         (!is_narrow(states) || p.plan.zero_stage >= p.stack.narrow_states_zero_stage);
 }
 
 std::string say_optimizer_states(const Pair& p) {

@@ -122,10 +122,8 @@ void check_plan_kind(Requirements& needs, const ModelSpec& model, const Plan& pl
                 name_of(plan.recompute), "none, selective or full");
   needs.require(!plan.offloads_optimizer(), "/plan/offload_optimizer",
                 name_of(plan.offload_optimizer), "none: states on the device");
-  needs.require(plan.optimizer_states == OptimizerStates::OfStack ||
-                    plan.optimizer_states == OptimizerStates::Fp32,
-                "/plan/optimizer_states", name_of(plan.optimizer_states),
-                "of-stack or fp32: moments in fp32");
+  needs.require(!is_narrow(plan.optimizer_states), "/plan/optimizer_states",
+                name_of(plan.optimizer_states), "of-stack or fp32: moments in fp32");
   needs.require(!plan.lora, "/plan/lora", lora_text(plan), "no adapters: it trains all parameters");
   needs.require(!plan.offload_activations, "/plan/offload_activations", "true",
                 "false: activations on the device");

@@ -221,8 +221,7 @@ void add_recomputation(const Scenario& scenario, ArgumentList& arguments, PlanEx
 // Transformer Engine's FusedAdam keeps the moments in fewer bits, as a part of the distributed
 // optimizer.
 void add_megatron_states(const Plan& plan, ArgumentList& arguments, PlanExport& result) {
-  using enum OptimizerStates;
-  if (plan.optimizer_states == OfStack || plan.optimizer_states == Fp32) return;
+  if (!is_narrow(plan.optimizer_states)) return;
   const char* states = name_of(plan.optimizer_states);
   if (is_pure(plan.optimizer_states)) {
     return result.refuse("optimizer_states", states,
@@ -231,7 +230,7 @@ void add_megatron_states(const Plan& plan, ArgumentList& arguments, PlanExport& 
   if (plan.zero_stage == 0)
     result.refuse("optimizer_states", fmt::format("{} with ZeRO stage 0", states),
                   "stage 1, which Megatron-LM requires");
-  const char* format = plan.optimizer_states == Bf16 ? "bf16" : "fp8";
+  const char* format = plan.optimizer_states == OptimizerStates::Bf16 ? "bf16" : "fp8";
   arguments.add("--use-precision-aware-optimizer");
   arguments.add("--exp-avg-dtype", format);
   arguments.add("--exp-avg-sq-dtype", format);

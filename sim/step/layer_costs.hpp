@@ -52,8 +52,8 @@ struct BlockCost {
 BlockCost operator+(const BlockCost& first, const BlockCost& second);
 
 struct PartCost {
-  // The cost of each slot; backward slots include the recomputed forward pass, unless that is the one
-  // of a group.
+  // The cost of each slot. Backward slots include the recomputed forward pass, unless the layer's group
+  // runs again as a whole.
   EnumArray<SlotPhase, BlockCost> slot;
   // The recomputed forward pass of a layer whose group runs again as a whole.
   BlockCost rerun;
@@ -73,7 +73,7 @@ struct PartCost {
   // The time of their copies back.
   double fetch_time = 0.0;
 
-  // Of all its kernels in a slot.
+  // The time that all of the part's kernels take in a slot, and the host's time for their launches.
   double time_in(SlotPhase phase) const {
     return slot[phase].time + (hands_gradient_on(phase) ? rerun.time : 0.0);
   }

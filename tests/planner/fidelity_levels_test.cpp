@@ -198,11 +198,12 @@ TEST(FidelityLevelsOfAllShipped, AnalyticIsNearEventForMostPlans) {
   }
 }
 
-// Adapters over frozen weights, with any of these. The memory is as exact as that of the plan that
-// trains all parameters.
-TEST(FidelityLevels, AgreeOnLowRankAdapters) {
+// Draws runs, changes the plan of each with `prepare` and then with `change`, and compares the levels.
+// The memory is as exact as that of the plan before `change`.
+template <class Prepare, class Change>
+void expect_agreement(const std::string& name, unsigned seed, Prepare prepare, Change change) {
   constexpr int kRuns = 600 / kSampleShare;
-  std::mt19937 random(20260824);
+  std::mt19937 random(seed);
   Share all;
   const auto is_exact = [](const Levels& levels) {
     return std::abs(levels.estimated_memory / levels.replayed_memory - 1.0) < 1e-9;
@@ -210,62 +211,53 @@ TEST(FidelityLevels, AgreeOnLowRankAdapters) {
   std::int64_t exact = 0;
   for (int i = 0; i < kRuns; ++i) {
     auto [request, plan] = random_run(random);
-    const bool full_is_exact = is_exact(at_all_levels(request, plan));
-    plan.lora = Lora{
-        .rank = pick<std::int64_t>(random, {8, 64}), .targets = {}, .joint = one_in(random, 4)};
-    if (one_in(random, 2)) plan.lora->targets = {LoraTarget::Q, LoraTarget::K, LoraTarget::V};
-    if (one_in(random, 3)) plan.lora->base = FrozenFormat::Nf4;
-    request.lora = plan.lora;
+    prepare(plan);
+    const bool was_exact = is_exact(at_all_levels(request, plan));
+    change(random, request, plan);
     if (first_broken_rule(request.model, request.cluster, plan)) continue;
     const Levels levels = at_all_levels(request, plan);
-    ASSERT_LE(levels.bound, levels.event) << request.cluster.name << " " << describe(request, plan);
-    ASSERT_GE(levels.analytic, levels.bound) << describe(request, plan);
-    EXPECT_TRUE(is_exact(levels) || !full_is_exact)
-        << levels.estimated_memory / levels.replayed_memory << " " << to_json(plan).dump() << " "
-        << describe(request, plan);
+    const std::string run =
+        request.cluster.name + " " + describe(request, plan) + " " + to_json(plan).dump();
+    ASSERT_LE(levels.bound, levels.event) << run;
+    ASSERT_GE(levels.analytic, levels.bound) << run;
+    EXPECT_TRUE(is_exact(levels) || !was_exact)
+        << levels.estimated_memory / levels.replayed_memory << " " << run;
     exact += is_exact(levels);
     all.count(levels);
   }
-  record("lora", all);
+  record(name, all);
   EXPECT_GT(all.drawn, kRuns / 2);
   EXPECT_GT(exact, all.drawn * 9 / 10);
   EXPECT_GE(all.percent(), 85.0);
 }
 
-// Groups and intervals of recomputed layers, on the same draws. The memory is as exact as that of
-// layers that are recomputed one by one.
+// Adapters over frozen weights, beside plans that train all parameters.
+TEST(FidelityLevels, AgreeOnLowRankAdapters) {
+  expect_agreement(
+      "lora", 20260824, [](Plan&) {},
+      [](std::mt19937& random, PlanRequest& request, Plan& plan) {
+        plan.lora = Lora{
+            .rank = pick<std::int64_t>(random, {8, 64}), .targets = {}, .joint = one_in(random, 4)};
+        if (one_in(random, 2)) plan.lora->targets = {LoraTarget::Q, LoraTarget::K, LoraTarget::V};
+        if (one_in(random, 3)) plan.lora->base = FrozenFormat::Nf4;
+        request.lora = plan.lora;
+      });
+}
+
+// Groups and intervals of recomputed layers, beside layers that are recomputed one by one.
 TEST(FidelityLevels, AgreeOnGroupsOfRecomputedLayers) {
-  constexpr int kRuns = 600 / kSampleShare;
-  std::mt19937 random(20261127);
-  Share all;
-  const auto is_exact = [](const Levels& levels) {
-    return std::abs(levels.estimated_memory / levels.replayed_memory - 1.0) < 1e-9;
-  };
-  std::int64_t exact = 0;
-  for (int i = 0; i < kRuns; ++i) {
-    auto [request, plan] = random_run(random);
-    plan.recompute = RecomputePolicy::Full;
-    plan.recompute_layers = 0;
-    plan.recompute_modules = {};
-    plan.offload_activations = false;
-    const bool each_is_exact = is_exact(at_all_levels(request, plan));
-    std::int64_t& number = one_in(random, 3) ? plan.recompute_interval : plan.recompute_group;
-    number = pick<std::int64_t>(random, {2, 3, 4});
-    if (first_broken_rule(request.model, request.cluster, plan)) continue;
-    const Levels levels = at_all_levels(request, plan);
-    ASSERT_LE(levels.bound, levels.event)
-        << request.cluster.name << " " << describe(request, plan) << " " << to_json(plan).dump();
-    ASSERT_GE(levels.analytic, levels.bound) << describe(request, plan);
-    EXPECT_TRUE(is_exact(levels) || !each_is_exact)
-        << levels.estimated_memory / levels.replayed_memory << " " << to_json(plan).dump() << " "
-        << describe(request, plan);
-    exact += is_exact(levels);
-    all.count(levels);
-  }
-  record("groups", all);
-  EXPECT_GT(all.drawn, kRuns / 2);
-  EXPECT_GT(exact, all.drawn * 9 / 10);
-  EXPECT_GE(all.percent(), 85.0);
+  expect_agreement(
+      "groups", 20261127,
+      [](Plan& plan) {
+        plan.recompute = RecomputePolicy::Full;
+        plan.recompute_layers = 0;
+        plan.recompute_modules = {};
+        plan.offload_activations = false;
+      },
+      [](std::mt19937& random, PlanRequest&, Plan& plan) {
+        std::int64_t& number = one_in(random, 3) ? plan.recompute_interval : plan.recompute_group;
+        number = pick<std::int64_t>(random, {2, 3, 4});
+      });
 }
 
 // No search tries offload of activations, but plan files may ask for it.
