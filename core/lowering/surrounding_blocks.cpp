@@ -115,6 +115,7 @@ BlockId SurroundingBlocks::gather(TensorRef gathered, const Bucket& bucket) {
                                Bytes(gather.bytes));
       if (!block.ops.empty()) op.reads = {gathered};
       op.writes = {gathered};
+      op.payload = Payload::Parameters;
       block.ops.push_back(std::move(op));
     });
     return add(std::move(block));
@@ -131,6 +132,7 @@ BlockId SurroundingBlocks::reduce_gradient(TensorRef gradient, const Bucket& buc
       Op op = data_parallel_op(std::string(each.name()) + ".reduce_scatter", each.kind, each.group,
                                Stream::ParameterGather, Phase::BackwardWeight, Bytes(each.bytes));
       op.reads = {gradient};
+      op.payload = Payload::Gradients;
       block.ops.push_back(std::move(op));
     });
     block.ops.back().frees = {gradient};

@@ -245,9 +245,11 @@ struct CommunicationWork {
 // and writes: mostly states that a rank holds from step to step.
 enum class Payload : std::uint8_t {
   Tensors,
-  // Parameters of the parts that the call covers.
+  // Parameters of the parts that the call covers, or with FSDP of the call's part, into the tensor that
+  // the op writes.
   Parameters,
-  // Gradients of the parts that the call covers.
+  // Gradients of the parts that the call covers, or with FSDP of the call's part, from the tensor that
+  // the op reads.
   Gradients,
   // Gradients of parameters that each tensor-parallel rank holds whole and applies to its part of
   // the sequence (norms, router, latent attention's projections down), and of key/value heads that

@@ -6,6 +6,7 @@
 
 #include "core/base/error.hpp"
 #include "executor/data/hash.hpp"
+#include "executor/data/sequence_part.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -61,7 +62,10 @@ void BatchLoader::check(std::int64_t steps, std::uint64_t most_tokens) const {
   for (std::uint64_t number = 0; number < checked; ++number) read(number, sample);
 }
 
-Batch BatchLoader::load(std::uint64_t first_sample, std::int64_t data_rank) const {
+Batch BatchLoader::load(std::uint64_t first_sample, std::int64_t data_rank,
+                        std::int64_t context_rank) const {
+  const SequencePart part{plan_.cp, context_rank};
+  const std::int64_t held = plan_.seq_len / plan_.cp;
   Batch batch;
   std::vector<std::int32_t> sample;
   for (std::int64_t m = 0; m < plan_.microbatches(); ++m) {
@@ -69,8 +73,11 @@ Batch BatchLoader::load(std::uint64_t first_sample, std::int64_t data_rank) cons
       const std::int64_t in_step = (m * plan_.dp + data_rank) * plan_.micro_batch + i;
       const std::uint64_t number = first_sample + static_cast<std::uint64_t>(in_step);
       read(number, sample);
-      batch.tokens.insert(batch.tokens.end(), sample.begin(), sample.end() - 1);
-      batch.targets.insert(batch.targets.end(), sample.begin() + 1, sample.end());
+      for (std::int64_t t = 0; t < held; ++t) {
+        const auto position = static_cast<std::size_t>(part.position(t, held));
+        batch.tokens.push_back(sample[position]);
+        batch.targets.push_back(sample[position + 1]);
+      }
     }
   }
   return batch;

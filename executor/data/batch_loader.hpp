@@ -40,9 +40,10 @@ class BatchLoader {
   // Throws InputError if the corpus is shorter than one sample. The file must outlive the loader.
   BatchLoader(const TokenFile& file, const Plan& plan, std::int64_t vocabulary, std::uint64_t seed);
 
-  // Loads the batch that begins with this sample of the run. Throws InputError with the position of
-  // a token that is not in the vocabulary.
-  Batch load(std::uint64_t first_sample, std::int64_t data_rank) const;
+  // Loads the batch that begins with this sample of the run, of each sequence the context-parallel
+  // rank's part. Throws InputError with the position of a token that is not in the vocabulary.
+  Batch load(std::uint64_t first_sample, std::int64_t data_rank,
+             std::int64_t context_rank = 0) const;
 
   // Checks that the samples of this many steps contain only tokens of the vocabulary. It reads at
   // most one epoch and `max_tokens` tokens, which bounds its time. Throws as `load` does.

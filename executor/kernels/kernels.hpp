@@ -15,8 +15,10 @@
 #include <optional>
 #include <span>
 
+#include "core/base/error.hpp"
 #include "core/op/op.hpp"
 #include "core/spec/model_spec.hpp"
+#include "executor/data/sequence_part.hpp"
 #include "executor/kernels/element.hpp"
 
 namespace shardwright::executor {
@@ -38,11 +40,12 @@ struct NormShape {
 struct RopeShape {
   std::int64_t rows = 0, row_width = 0;
   std::int64_t heads = 0, head_dim = 0, rotated = 0;
-  // Row r has the position r mod seq_len.
+  // Row r is the token r mod seq_len of the rank's part of a sequence.
   std::int64_t seq_len = 0;
   double theta = 10'000.0;
   // linear or llama3.
   std::optional<RopeScalingSpec> scaling{};
+  SequencePart part{};
 
   // The angle, in radians, by which pair `i` turns from one position to the next. Llama 3.1 divides
   // those of long wavelengths by the factor, and blends the wavelengths between (`scale_freqs` of
@@ -77,7 +80,9 @@ struct VocabularyShard {
 
 struct EmbeddingShape {
   VocabularyShard vocabulary;
+  // Tokens of the rank's part of a sequence.
   std::int64_t width = 0, seq_len = 0;
+  SequencePart part{};
 };
 
 struct LossShape {
@@ -160,7 +165,6 @@ class Kernels {
   virtual void attention_backward(const AttentionWork& work, const void* qkv, const void* out,
                                   const void* statistics, const void* dout, void* dqkv,
                                   Queue queue) = 0;
-
   // Writes zero rows for tokens of other ranks. Adds `positions` [.., width] unless it is null.
   virtual void embedding(const EmbeddingShape& shape, std::span<const std::int32_t> tokens,
                          const void* table, const void* positions, void* out, Queue queue) = 0;
@@ -185,6 +189,8 @@ class Kernels {
                              float scale, const void* probabilities, void* dlogits,
                              Queue queue) = 0;
 
+  // into += from, both in the format of states.
+  virtual void accumulate(std::int64_t elements, const void* from, void* into, Queue queue) = 0;
   // Adds the sum of squares to `sum`.
   virtual void add_squares(std::int64_t elements, const void* gradient, double* sum,
                            Queue queue) = 0;
@@ -198,6 +204,30 @@ class Kernels {
   virtual void zero(void* data, std::size_t bytes, Queue queue) = 0;
   // Copies within the device.
   virtual void copy(void* to, const void* from, std::size_t bytes, Queue queue) = 0;
+
+  // Context parallelism, which `check_executable` admits on CPUs alone: attention for the queries of a
+  // part of each sequence and the keys and values of all of it. `gathered` holds a row of keys and
+  // values per token, the tokens of one context-parallel rank after those of another. `dq` [rows,
+  // queries of all heads]; `dgathered` is like `gathered`.
+  virtual void context_attention(const AttentionWork& /*work*/, SequencePart /*part*/,
+                                 const void* /*qkv*/, const void* /*gathered*/, void* /*out*/,
+                                 void* /*statistics*/, Queue /*queue*/) {
+    SHARDWRIGHT_CHECK(false, "no context parallelism on this device");
+  }
+  virtual void context_attention_backward(const AttentionWork& /*work*/, SequencePart /*part*/,
+                                          const void* /*qkv*/, const void* /*gathered*/,
+                                          const void* /*out*/, const void* /*statistics*/,
+                                          const void* /*dout*/, void* /*dq*/, void* /*dgathered*/,
+                                          Queue /*queue*/) {
+    SHARDWRIGHT_CHECK(false, "no context parallelism on this device");
+  }
+  // Copies the first `columns` of rows of activations within the device; widths are those of a row in
+  // elements.
+  virtual void copy_columns(std::int64_t /*rows*/, std::int64_t /*columns*/, const void* /*from*/,
+                            std::int64_t /*from_width*/, void* /*to*/, std::int64_t /*to_width*/,
+                            Queue /*queue*/) {
+    SHARDWRIGHT_CHECK(false, "no context parallelism on this device");
+  }
 };
 
 // Makes kernels for one CPU core.

@@ -246,7 +246,8 @@ class RankRun {
 
   Batch load_batch() {
     try {
-      return loader_.load(state_.samples, trainer_.place()[Axis::Data]);
+      return loader_.load(state_.samples, trainer_.place()[Axis::Data],
+                          trainer_.place()[Axis::Context]);
     } catch (const InputError& error) {
       if (store_ != nullptr) report_bad_input(*store_, error.what());
       throw;

@@ -49,6 +49,10 @@ void OpRunner::transfer(const BoundOp& bound, const CommunicationWork& work) {
 
 void OpRunner::tensor_collective(const BoundOp& bound, const CommunicationWork& work) {
   Communicator& group = communicators_.of(work.group);
+  if (work.group == Group::Context) {
+    return bound.op->kind == OpKind::AllGather ? gather_keys_values(bound, group)
+                                               : scatter_key_value_gradients(bound, group);
+  }
   const Element element = kernels_.element();
   const void* in = bound.reads.front();
   void* out = bound.writes.front();
@@ -67,6 +71,33 @@ void OpRunner::tensor_collective(const BoundOp& bound, const CommunicationWork& 
   }
 }
 
+void OpRunner::gather_keys_values(const BoundOp& bound, Communicator& group) {
+  const Element element = kernels_.element();
+  const std::int64_t queries = query_width(), width = key_value_width();
+  const auto each = static_cast<std::size_t>(shape_.tokens * width);
+  const auto* keys = static_cast<const std::byte*>(bound.read(0)) +
+                     static_cast<std::size_t>(queries) * bytes_of(element);
+  auto* all = static_cast<std::byte*>(bound.write(0));
+  std::byte* own = all + static_cast<std::size_t>(group.rank()) * each * bytes_of(element);
+  kernels_.copy_columns(shape_.tokens, width, keys, queries + width, own, width, bound.queue);
+  group.all_gather(own, all, each, element, bound.queue);
+}
+
+void OpRunner::scatter_key_value_gradients(const BoundOp& bound, Communicator& group) {
+  const Element element = kernels_.element();
+  const std::int64_t queries = query_width(), width = key_value_width();
+  const auto each = static_cast<std::size_t>(shape_.tokens * width);
+  auto* all = static_cast<std::byte*>(gathered_gradient(bound.reads.front()));
+  std::byte* own = all + static_cast<std::size_t>(group.rank()) * each * bytes_of(element);
+  group.reduce_scatter(all, own, each, element, bound.queue);
+  auto* gradient = static_cast<std::byte*>(bound.write(0));
+  kernels_.copy_columns(shape_.tokens, queries, bound.read(0), queries, gradient, queries + width,
+                        bound.queue);
+  kernels_.copy_columns(shape_.tokens, width, own, width,
+                        gradient + static_cast<std::size_t>(queries) * bytes_of(element),
+                        queries + width, bound.queue);
+}
+
 // One op with two reductions: the maxima, then the sums relative to them.
 void OpRunner::softmax_statistics(const BoundOp& bound, Communicator& group) {
   const Element state = kernels_.state_element();
@@ -79,37 +110,74 @@ void OpRunner::softmax_statistics(const BoundOp& bound, Communicator& group) {
   group.all_reduce(statistics + bytes, 2 * rows, state, Reduction::Sum, bound.queue);
 }
 
-void OpRunner::reduce_gradients(const BoundOp& bound, Communicator& group, StepState& state) {
-  const Element element = kernels_.state_element();
+std::vector<std::size_t> OpRunner::carried_units(const BoundOp& bound) const {
+  if (bound.covered.empty()) {
+    const std::vector<TensorRef>& refs = bound.reads.empty() ? bound.op->writes : bound.op->reads;
+    return parameters_.layout().units_of(part_of(refs.front(), *bound.call));
+  }
+  std::vector<std::size_t> units;
   for (const PartId part : bound.covered) {
-    for (const std::size_t unit : parameters_.layout().units_of(part)) {
-      if (state.own_squares != nullptr) add_own_squares(unit, state, bound.queue);
-      if (bound.op->kind == OpKind::AllReduce) {
-        group.all_reduce(parameters_.gradients(unit), parameters_.layout().units[unit].elements,
-                         element, Reduction::Sum, bound.queue);
-      } else {
-        const ElementRange own = parameters_.own(unit);
-        group.reduce_scatter(parameters_.gradients(unit), parameters_.gradients(unit, own.begin),
-                             own.size(), element, bound.queue);
-      }
+    const std::vector<std::size_t> more = parameters_.layout().units_of(part);
+    units.insert(units.end(), more.begin(), more.end());
+  }
+  return units;
+}
+
+void OpRunner::reduce_gradients(const BoundOp& bound, Communicator& group, StepState& state) {
+  for (const std::size_t unit : carried_units(bound)) {
+    if (state.own_squares != nullptr) add_own_squares(unit, state, bound.queue);
+    if (bound.op->kind == OpKind::AllReduce) {
+      // What is left after a reduction within the shard group, if there was one.
+      const ElementRange own = parameters_.own(unit);
+      group.all_reduce(parameters_.gradients(unit, own.begin), own.size(), kernels_.state_element(),
+                       Reduction::Sum, bound.queue);
+    } else if (bound.reads.empty()) {
+      scatter_gradients(unit, group, bound.queue);
+    } else {
+      add_unsharded_gradient(unit, bound, group);
     }
   }
 }
 
+void OpRunner::scatter_gradients(std::size_t unit, Communicator& group, Queue queue) {
+  const Element element = kernels_.state_element();
+  const ElementRange own = parameters_.own(unit);
+  group.reduce_scatter(parameters_.gradients(unit), parameters_.gradients(unit, own.begin),
+                       own.size(), element, queue);
+  // ZeRO-2 reduces what each microbatch adds; this rank has handed over the rest.
+  if (program_.plan.zero_stage != 2) return;
+  const std::size_t end = parameters_.layout().units[unit].elements;
+  kernels_.zero(parameters_.gradients(unit), own.begin * bytes_of(element), queue);
+  kernels_.zero(parameters_.gradients(unit, own.end), (end - own.end) * bytes_of(element), queue);
+}
+
+void OpRunner::add_unsharded_gradient(std::size_t unit, const BoundOp& bound, Communicator& group) {
+  const Element element = kernels_.state_element();
+  const ElementRange own = parameters_.own(unit);
+  auto* whole = static_cast<std::byte*>(bound.reads.front()) +
+                parameters_.layout().units[unit].offset_in_part * bytes_of(element);
+  std::byte* part = whole + own.begin * bytes_of(element);
+  group.reduce_scatter(whole, part, own.size(), element, bound.queue);
+  kernels_.accumulate(static_cast<std::int64_t>(own.size()), part,
+                      parameters_.gradients(unit, own.begin), bound.queue);
+}
+
 void OpRunner::gather_parameters(const BoundOp& bound, Communicator& group) {
-  for (const PartId part : bound.covered) {
-    for (const std::size_t unit : parameters_.layout().units_of(part)) {
-      const ElementRange own = parameters_.own(unit);
-      group.all_gather(parameters_.weights(unit, own.begin), parameters_.weights(unit), own.size(),
-                       kernels_.element(), bound.queue);
-    }
+  const Element element = kernels_.element();
+  for (const std::size_t unit : carried_units(bound)) {
+    const ElementRange own = parameters_.own(unit);
+    void* whole = bound.writes.empty()
+                      ? parameters_.weights(unit)
+                      : static_cast<std::byte*>(bound.writes.front()) +
+                            parameters_.layout().units[unit].offset_in_part * bytes_of(element);
+    group.all_gather(parameters_.weights(unit, own.begin), whole, own.size(), element, bound.queue);
   }
 }
 
 // In the models that the executor trains, these are the norms, whose gradients are scattered over
 // the units and travel in one buffer. (Each rank has the complete gradients of the biases of
-// row-split layers.) If ZeRO splits gradients, the buffer also carries parts that this rank does
-// not update.
+// row-split layers.) With ZeRO-1 and ZeRO-2, the buffer also carries parts that this rank does not
+// update.
 void OpRunner::add_replicated_gradients(const BoundOp& bound, Communicator& group,
                                         const StepState& state) {
   const Element element = kernels_.state_element();

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
+#include "core/program/groups.hpp"
 #include "core/spec/plan_text.hpp"
 #include "executor/kernels/cuda/fused_kernels.hpp"
 
@@ -98,28 +99,30 @@ void check_device(Requirements& needs, const ModelSpec& model, const Plan& plan,
   needs.require(plan.precision == wanted, "/plan/precision", name_of(plan.precision),
                 on_gpu ? "bf16, the format of the executor on GPUs"
                        : "fp32, the format of the executor on CPUs, or --device cuda");
-  if (on_gpu) check_on_gpu(needs, model);
+  if (!on_gpu) return;
+  check_on_gpu(needs, model);
+  needs.require(plan.cp == 1, "/plan/cp", std::to_string(plan.cp),
+                "1: context parallelism runs on CPUs alone");
 }
 
 void check_plan_kind(Requirements& needs, const ModelSpec& model, const Plan& plan) {
   const auto is_one = [&](std::int64_t degree, const char* where) {
     needs.require(degree == 1, where, std::to_string(degree), "1");
   };
-  is_one(plan.cp, "/plan/cp");
   is_one(plan.ep, "/plan/ep");
   is_one(plan.expert_tp, "/plan/expert_tp");
+  needs.require(plan.cp == 1 || plan.context_parallel == ContextParallelKind::AllGather,
+                "/plan/context_parallel", name_of(plan.context_parallel), "all-gather");
   needs.require(plan.tp <= model.attention.kv_heads, "/plan/tp", std::to_string(plan.tp),
                 "at most the key/value heads");
-  needs.require(plan.zero_stage <= 1, "/plan/zero_stage", std::to_string(plan.zero_stage),
-                "0 or 1");
-  needs.require(plan.shard_group == 0, "/plan/shard_group", std::to_string(plan.shard_group),
-                "0: states sharded over all data-parallel ranks");
-  const bool known = plan.schedule == ScheduleKind::GPipe ||
-                     plan.schedule == ScheduleKind::OneFOneB ||
-                     plan.schedule == ScheduleKind::Interleaved;
-  needs.require(known, "/plan/schedule", name_of(plan.schedule), "gpipe, 1f1b or interleaved");
+  needs.require(!shards_parameters(model, plan) || !model.tied_embeddings, "/plan/zero_stage",
+                std::to_string(plan.zero_stage),
+                "at most 2: the head applies the embedding, of which FSDP gathers one copy");
+  // It keeps the projection of queries and keys, which the encoding of positions changes in place.
   needs.require(plan.recompute != RecomputePolicy::PerOp, "/plan/recompute",
                 name_of(plan.recompute), "none, selective or full");
+  needs.require(plan.schedule != ScheduleKind::DualPipe, "/plan/schedule", name_of(plan.schedule),
+                "gpipe, 1f1b, interleaved, zb-h1, zb-h2 or zb-v");
   needs.require(!plan.offloads_optimizer(), "/plan/offload_optimizer",
                 name_of(plan.offload_optimizer), "none: states on the device");
   needs.require(!is_narrow(plan.optimizer_states), "/plan/optimizer_states",
@@ -167,8 +170,10 @@ void check_stack(Requirements& needs, const Plan& plan, const StackSpec& stack, 
   check_fusion(needs, stack);
   check_formats(needs, stack, on_gpu);
   const RecomputeModuleSet modules = recomputed_modules(stack.capabilities, plan);
-  const bool runs = RecomputeModuleSet{RecomputeModule::CoreAttention}.contains_all(modules);
-  needs.require(runs, "/plan/recompute_modules", names_of(modules), "core_attn alone");
+  const RecomputeModuleSet known = {RecomputeModule::CoreAttention, RecomputeModule::LayerNorm,
+                                    RecomputeModule::Mlp};
+  needs.require(known.contains_all(modules), "/plan/recompute_modules", names_of(modules),
+                names_of(known));
   const bool scatters = stack.communication.scatters_messages && plan.pp > 1 && plan.tp > 1 &&
                         !plan.sequence_parallel;
   needs.require(!scatters, "/stack/communication/scatters_messages",

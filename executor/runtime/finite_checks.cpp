@@ -21,7 +21,9 @@ void OpRunner::run_checked(const BoundOp& bound, StepState& state, NotFiniteCoun
   count_weights(bound, &counts->weights);
   run(bound, state);
   const Op& op = *bound.op;
-  for (std::size_t i = 0; i < bound.writes.size(); ++i) {
+  // Gradients are counted with the parameters that they belong to.
+  const std::size_t results = bound.writes.size() - (writes_gradient(op) ? 1 : 0);
+  for (std::size_t i = 0; i < results; ++i) {
     const Element format = is_statistics(op, i) ? kernels_.state_element() : kernels_.element();
     const auto bytes =
         static_cast<std::int64_t>(elements_of(op.writes[i]) * bytes_of(kernels_.element()));
@@ -48,28 +50,31 @@ void OpRunner::for_each_applied(
 
 void OpRunner::count_weights(const BoundOp& bound, double* count) {
   for_each_applied(bound, [&](std::size_t unit, const ParameterSlice& slice) {
+    const void* weights = applied(bound, unit, slice.offset);
+    if (weights == nullptr) return;
     kernels_.count_not_finite(static_cast<std::int64_t>(slice.elements()), kernels_.element(),
-                              parameters_.weights(unit, slice.offset), count, bound.queue);
+                              weights, count, bound.queue);
   });
 }
 
 // Counts in the gradients that the op has added to or reduced.
 void OpRunner::count_gradients(const BoundOp& bound, double* count) {
-  const auto add = [&](std::size_t unit, std::size_t first, std::size_t elements) {
+  const auto add = [&](const void* gradients, std::size_t elements) {
+    if (gradients == nullptr) return;
     kernels_.count_not_finite(static_cast<std::int64_t>(elements), kernels_.state_element(),
-                              parameters_.gradients(unit, first), count, bound.queue);
+                              gradients, count, bound.queue);
   };
   const Op& op = *bound.op;
   if (op.payload == Payload::Gradients && is_communication(op.kind)) {
-    for (const PartId part : bound.covered) {
-      for (const std::size_t unit : parameters_.layout().units_of(part))
-        add(unit, parameters_.own(unit).begin, parameters_.own(unit).size());
+    for (const std::size_t unit : carried_units(bound)) {
+      const ElementRange own = parameters_.own(unit);
+      add(parameters_.gradients(unit, own.begin), own.size());
     }
     return;
   }
   if (!is_backward(op.phase) || is_communication(op.kind)) return;
   for_each_applied(bound, [&](std::size_t unit, const ParameterSlice& slice) {
-    add(unit, slice.offset, slice.elements());
+    add(gradient(bound, unit, slice.offset), slice.elements());
   });
 }
 

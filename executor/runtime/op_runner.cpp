@@ -2,6 +2,7 @@
 #include "executor/runtime/op_runner.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <variant>
 
 #include "core/base/error.hpp"
@@ -18,14 +19,23 @@ OpRunner::OpRunner(const ModelSpec& model, const Program& program, std::int64_t 
       kernels_(kernels),
       communicators_(communicators),
       parameters_(parameters) {
+  for (const Block& block : program.blocks) {
+    for (const Op& op : block.ops) {
+      if (op.kind != OpKind::Embedding) continue;
+      if (reads_gathered(op)) of_embedding_.insert(op.reads.back().tensor);
+      if (writes_gradient(op)) of_embedding_.insert(op.writes.back().tensor);
+    }
+  }
   if (program.plan.tp == 1) return;
   const std::size_t state = bytes_of(kernels.state_element());
   own_maxima_ = kernels.allocate(static_cast<std::size_t>(shape_.tokens) * state);
   if (!program.plan.sequence_parallel) return;
   parameters.layout().for_each_slice([&](std::size_t unit, const ParameterSlice& slice) {
     if (!slice.is_norm()) return;
-    split_norms_.push_back({unit, slice.offset, slice.elements(), split_norm_elements_});
-    split_norm_elements_ += slice.elements();
+    const ElementRange held =
+        overlap(parameters.held(unit), {slice.offset, slice.offset + slice.elements()});
+    split_norms_.push_back({unit, held.begin, held.size(), split_norm_elements_});
+    split_norm_elements_ += held.size();
   });
   norm_buffer_ = kernels.allocate(2 * split_norm_elements_ * state);
 }
@@ -47,6 +57,9 @@ void OpRunner::prepare(const Op& op, Queue queue) {
 }
 
 void OpRunner::compute(const BoundOp& bound, StepState& state) {
+  if (bound.begins_gradient)
+    kernels_.zero(bound.writes.back(), bytes_of_tensor(bound.op->writes.back(), *bound.call),
+                  bound.queue);
   switch (bound.op->kind) {
     case OpKind::Gemm:
       return gemm(bound);
@@ -74,18 +87,56 @@ void OpRunner::compute(const BoundOp& bound, StepState& state) {
   }
 }
 
+std::size_t OpRunner::bytes_of_tensor(TensorRef ref, const Call& call) const {
+  const TensorSpec& tensor = program_.tensors[ref.tensor];
+  const auto of_part = [&](Element element) {
+    return parameters_.layout().elements_of(part_of(ref, call)) * bytes_of(element);
+  };
+  if (tensor.category == MemoryCategory::GatheredParameters) return of_part(kernels_.element());
+  if (tensor.category == MemoryCategory::Gradients) return of_part(kernels_.state_element());
+  return static_cast<std::size_t>(std::ceil(tensor.bytes.value()));
+}
+
+PartId OpRunner::part_of(TensorRef ref, const Call& call) const {
+  return of_embedding_.contains(ref.tensor) ? kEmbeddingPart : call.layer + ref.layer_offset;
+}
+
+bool OpRunner::reads_gathered(const Op& op) const {
+  return !op.reads.empty() &&
+         program_.tensors[op.reads.back().tensor].category == MemoryCategory::GatheredParameters;
+}
+
+bool OpRunner::writes_gradient(const Op& op) const {
+  return !op.writes.empty() &&
+         program_.tensors[op.writes.back().tensor].category == MemoryCategory::Gradients;
+}
+
+void* OpRunner::applied(const BoundOp& bound, std::size_t unit, std::size_t element) const {
+  if (!parameters_.shard().holds_shard_alone) return parameters_.weights(unit, element);
+  if (!reads_gathered(*bound.op)) return nullptr;
+  const std::size_t place = parameters_.layout().units[unit].offset_in_part + element;
+  return static_cast<std::byte*>(bound.reads.back()) + place * bytes_of(kernels_.element());
+}
+
+void* OpRunner::gradient(const BoundOp& bound, std::size_t unit, std::size_t element) const {
+  if (!parameters_.shard().holds_shard_alone) return parameters_.gradients(unit, element);
+  if (!writes_gradient(*bound.op)) return nullptr;
+  const std::size_t place = parameters_.layout().units[unit].offset_in_part + element;
+  return static_cast<std::byte*>(bound.writes.back()) + place * bytes_of(kernels_.state_element());
+}
+
 OpRunner::Weights OpRunner::weights_of(const BoundOp& bound, std::size_t index) const {
   const ParameterSpan& place =
       parameters_.layout().find(bound.op->parameters.at(index), bound.call->layer);
   Weights weights;
-  weights.weight = parameters_.weights(place.unit, place.weight);
-  weights.weight_gradient = parameters_.gradients(place.unit, place.weight);
+  weights.weight = applied(bound, place.unit, place.weight);
+  weights.weight_gradient = gradient(bound, place.unit, place.weight);
   if (!place.bias) return weights;
-  weights.bias_gradient = parameters_.gradients(place.unit, *place.bias);
+  weights.bias_gradient = gradient(bound, place.unit, *place.bias);
   // Only one of the ranks whose outputs are summed adds a bias that all of them hold.
   const bool adds =
       !place.bias_replicated || place_[Axis::Tensor] == 0 || bound.op->kind == OpKind::Norm;
-  if (adds) weights.bias = parameters_.weights(place.unit, *place.bias);
+  if (adds) weights.bias = applied(bound, place.unit, *place.bias);
   return weights;
 }
 
@@ -113,7 +164,8 @@ void OpRunner::norm(const BoundOp& bound) {
     kernels_.norm(shape, bound.read(0), weights.weight, weights.bias, bound.write(0), bound.queue);
     return;
   }
-  const bool has_residual = bound.reads.size() == 3;
+  const std::size_t operands = bound.reads.size() - (reads_gathered(*bound.op) ? 1 : 0);
+  const bool has_residual = operands == 3;
   kernels_.norm_backward(shape, bound.read(0), has_residual ? bound.read(1) : nullptr,
                          bound.read(has_residual ? 2 : 1), weights.weight, bound.write(0),
                          weights.weight_gradient, weights.bias_gradient, bound.queue);
@@ -127,10 +179,15 @@ RopeShape OpRunner::rope_shape() const {
   shape.row_width = (shape_.heads + 2 * shape_.kv_heads) * shape_.head_dim;
   shape.rotated =
       static_cast<std::int64_t>(model_.rotary_share * static_cast<double>(shape_.head_dim));
-  shape.seq_len = program_.plan.seq_len;
+  shape.seq_len = shape_.sequence_tokens;
+  shape.part = sequence_part();
   shape.theta = model_.rope_theta;
   shape.scaling = model_.rope_scaling;
   return shape;
+}
+
+SequencePart OpRunner::sequence_part() const {
+  return {program_.plan.cp, place_[Axis::Context]};
 }
 
 void OpRunner::rope(const BoundOp& bound) {
@@ -149,12 +206,31 @@ void OpRunner::activation(const BoundOp& bound) {
 
 void OpRunner::attention(const BoundOp& bound) {
   const auto& work = std::get<AttentionWork>(bound.op->work);
+  if (program_.plan.cp > 1) return context_attention(bound, work);
   if (work.backward) {
     kernels_.attention_backward(work, bound.read(0), bound.read(1), bound.read(2), bound.read(3),
                                 bound.write(0), bound.queue);
   } else {
     kernels_.attention(work, bound.read(0), bound.write(0), bound.write(1), bound.queue);
   }
+}
+
+// The operands besides those of attention: the gathered keys and values as the last one that is
+// read, and backward one tensor for the gradients of the queries and of those.
+void OpRunner::context_attention(const BoundOp& bound, const AttentionWork& work) {
+  const void* gathered = bound.reads.back();
+  if (!work.backward) {
+    return kernels_.context_attention(work, sequence_part(), bound.read(0), gathered,
+                                      bound.write(0), bound.write(1), bound.queue);
+  }
+  kernels_.context_attention_backward(work, sequence_part(), bound.read(0), gathered, bound.read(1),
+                                      bound.read(2), bound.read(3), bound.write(0),
+                                      gathered_gradient(bound.write(0)), bound.queue);
+}
+
+void* OpRunner::gathered_gradient(void* gradients) const {
+  const auto queries = static_cast<std::size_t>(shape_.tokens * query_width());
+  return static_cast<std::byte*>(gradients) + queries * bytes_of(kernels_.element());
 }
 
 std::span<const std::int32_t> OpRunner::part(const std::int32_t* all, const BoundOp& bound) const {
@@ -171,7 +247,7 @@ VocabularyShard OpRunner::vocabulary() const {
 }
 
 void OpRunner::embedding(const BoundOp& bound, const StepState& state) {
-  const EmbeddingShape shape{vocabulary(), shape_.hidden, program_.plan.seq_len};
+  const EmbeddingShape shape{vocabulary(), shape_.hidden, shape_.sequence_tokens, sequence_part()};
   const Weights table = weights_of(bound, 0);
   const bool has_positions = bound.op->parameters.size() > 1;
   const Weights positions = has_positions ? weights_of(bound, 1) : Weights{};

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -50,6 +51,8 @@ struct BoundOp {
   const Call* call = nullptr;
   std::vector<void*> reads, writes;
   std::span<const PartId> covered;
+  // The op is the first to add to the unsharded gradient that it writes (FSDP).
+  bool begins_gradient = false;
   Queue queue = nullptr;
 
   const void* read(std::size_t index) const { return reads.at(index); }
@@ -79,6 +82,9 @@ class OpRunner {
   OpRunner(const ModelSpec& model, const Program& program, std::int64_t rank, Kernels& kernels,
            const RankCommunicators& communicators, ParameterStore& parameters);
 
+  // Bytes of a tensor of the call; gathered parameters and their gradient with the padding of their
+  // layout.
+  std::size_t bytes_of_tensor(TensorRef ref, const Call& call) const;
   // Prepares what the op needs besides its operands.
   void prepare(const Op& op, Queue queue);
   // `state` must outlive the issued work. Throws CommunicationError.
@@ -94,8 +100,8 @@ class OpRunner {
     void* bias_gradient = nullptr;
   };
 
-  // The gradient of a norm's weight or bias: its place in a unit and in the buffer that carries
-  // those of all norms.
+  // The gradient of a norm's weight or bias, as far as the rank holds it: its place in a unit and in
+  // the buffer that carries those of all norms.
   struct NormGradient {
     std::size_t unit = 0, offset = 0, elements = 0, in_buffer = 0;
   };
@@ -108,9 +114,18 @@ class OpRunner {
   RopeShape rope_shape() const;
   void activation(const BoundOp& bound);
   void attention(const BoundOp& bound);
+  void context_attention(const BoundOp& bound, const AttentionWork& work);
+  // The gradient of the gathered keys and values behind that of the queries.
+  void* gathered_gradient(void* gradients) const;
   void embedding(const BoundOp& bound, const StepState& state);
   void loss(const BoundOp& bound, StepState& state);
   Weights weights_of(const BoundOp& bound, std::size_t index) const;
+  // The applied weights and their gradients where the op has them: with FSDP in the gathered copy that
+  // it reads and in the unsharded gradient that it writes, null without those.
+  void* applied(const BoundOp& bound, std::size_t unit, std::size_t element) const;
+  void* gradient(const BoundOp& bound, std::size_t unit, std::size_t element) const;
+  bool reads_gathered(const Op& op) const;
+  bool writes_gradient(const Op& op) const;
   // Returns the part of the op's microbatch.
   std::span<const std::int32_t> part(const std::int32_t* all, const BoundOp& bound) const;
   VocabularyShard vocabulary() const;
@@ -136,17 +151,35 @@ class OpRunner {
   void communicate(const BoundOp& bound, StepState& state);
   void tensor_collective(const BoundOp& bound, const CommunicationWork& work);
   void transfer(const BoundOp& bound, const CommunicationWork& work);
+  // Context parallelism: keys and values of all ranks, and the sums of their gradients.
+  void gather_keys_values(const BoundOp& bound, Communicator& group);
+  void scatter_key_value_gradients(const BoundOp& bound, Communicator& group);
   void softmax_statistics(const BoundOp& bound, Communicator& group);
+  // The part of the model whose gathered parameters, or whose gradient, the tensor holds.
+  PartId part_of(TensorRef ref, const Call& call) const;
+  // The units whose gradients or parameters the collective carries.
+  std::vector<std::size_t> carried_units(const BoundOp& bound) const;
   void reduce_gradients(const BoundOp& bound, Communicator& group, StepState& state);
+  void scatter_gradients(std::size_t unit, Communicator& group, Queue queue);
+  // FSDP: adds the ranks' gradients of one microbatch to this rank's shard.
+  void add_unsharded_gradient(std::size_t unit, const BoundOp& bound, Communicator& group);
   void gather_parameters(const BoundOp& bound, Communicator& group);
   void add_replicated_gradients(const BoundOp& bound, Communicator& group, const StepState& state);
   void add_tied_gradient(const BoundOp& bound, Communicator& group);
   std::size_t elements_of(TensorRef ref) const;
+  SequencePart sequence_part() const;
+  std::int64_t query_width() const { return shape_.heads * shape_.head_dim; }
+  std::int64_t key_value_width() const {
+    return shape_.kv_heads * (shape_.head_dim + shape_.value_dim);
+  }
 
   const ModelSpec& model_;
   const Program& program_;
   ShardShape shape_;
   RankCoordinates place_;
+  // FSDP: the embedding's gathered parameters and their gradient. Calls of the embedding have the first
+  // layer's number.
+  std::set<TensorId> of_embedding_;
   Kernels& kernels_;
   const RankCommunicators& communicators_;
   ParameterStore& parameters_;

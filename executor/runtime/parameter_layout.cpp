@@ -63,8 +63,11 @@ class LayoutBuilder {
 
   ParameterLayout finish(std::int64_t shards) {
     const auto parts = static_cast<std::size_t>(shards);
-    for (ParameterUnit& unit : layout_.units)
+    std::map<PartId, std::size_t> ends;
+    for (ParameterUnit& unit : layout_.units) {
       unit.elements = (unit.elements + parts - 1) / parts * parts;
+      unit.offset_in_part = std::exchange(ends[unit.part], ends[unit.part] + unit.elements);
+    }
     return std::move(layout_);
   }
 
@@ -81,7 +84,7 @@ class LayoutBuilder {
       const ParameterUnit& unit = layout_.units[i];
       if (unit.part == part && unit.token_embedding == token_embedding) return i;
     }
-    layout_.units.push_back({part, {}, 0, token_embedding, false});
+    layout_.units.push_back({.part = part, .token_embedding = token_embedding});
     return layout_.units.size() - 1;
   }
 
@@ -139,6 +142,12 @@ std::vector<std::size_t> ParameterLayout::units_of(PartId part) const {
     if (units[i].part == part) found.push_back(i);
   }
   return found;
+}
+
+std::size_t ParameterLayout::elements_of(PartId part) const {
+  std::size_t sum = 0;
+  for (const std::size_t unit : units_of(part)) sum += units[unit].elements;
+  return sum;
 }
 
 std::string parameter_name(const std::string& pattern, std::int32_t layer) {

@@ -38,9 +38,11 @@ struct ParameterSlice {
 
 struct ParameterUnit {
   PartId part = 0;
-  std::vector<ParameterSlice> slices;
+  std::vector<ParameterSlice> slices{};
   // Number of elements with padding, a multiple of the number of shards.
   std::size_t elements = 0;
+  // Elements of the part's units before this one.
+  std::size_t offset_in_part = 0;
   bool token_embedding = false;
   // The last stage's copy of a tied embedding.
   bool is_copy = false;
@@ -62,6 +64,8 @@ struct ParameterLayout {
   // Returns the place of a layer's parameter by the name that ops use.
   const ParameterSpan& find(const std::string& pattern, std::int32_t layer) const;
   std::vector<std::size_t> units_of(PartId part) const;
+  // Elements of all units of the part.
+  std::size_t elements_of(PartId part) const;
   // Calls visit(unit, slice) for all slices.
   template <class Visit>
   void for_each_slice(Visit visit) const {

@@ -31,7 +31,7 @@ ParameterStore::ParameterStore(ParameterLayout layout, Kernels& kernels, ShardPl
     : layout_(std::move(layout)), kernels_(kernels), shard_(shard) {
   const Element applied = kernels_.element(), state = kernels_.state_element();
   for (std::size_t unit = 0; unit < layout_.units.size(); ++unit) {
-    const std::size_t elements = layout_.units[unit].elements, updated = own(unit).size();
+    const std::size_t elements = held(unit).size(), updated = own(unit).size();
     UnitMemory memory;
     memory.weights = allocate_zeros(elements, applied);
     memory.gradients = allocate_zeros(elements, state);
@@ -55,16 +55,20 @@ ElementRange ParameterStore::own(std::size_t unit) const {
   return {each * shard_.index, each * (shard_.index + 1)};
 }
 
+ElementRange ParameterStore::held(std::size_t unit) const {
+  return shard_.holds_shard_alone ? own(unit) : ElementRange{0, layout_.units[unit].elements};
+}
+
 bool ParameterStore::applies_updated() const {
   return kernels_.element() == kernels_.state_element();
 }
 
 void* ParameterStore::weights(std::size_t unit, std::size_t element) const {
-  return at(memory_[unit].weights, element, kernels_.element());
+  return at(memory_[unit].weights, element - held(unit).begin, kernels_.element());
 }
 
 void* ParameterStore::gradients(std::size_t unit, std::size_t element) const {
-  return at(memory_[unit].gradients, element, kernels_.state_element());
+  return at(memory_[unit].gradients, element - held(unit).begin, kernels_.state_element());
 }
 
 void* ParameterStore::updated(OptimizerArray array, std::size_t unit, std::size_t element) const {
@@ -84,11 +88,17 @@ void* ParameterStore::updated(OptimizerArray array, std::size_t unit, std::size_
 
 void ParameterStore::set_weights(std::size_t unit, std::size_t first,
                                  std::span<const float> values) {
-  const ElementRange updated = overlap(own(unit), {first, first + values.size()});
-  if (updated.size() > 0) {
-    write(OptimizerArray::Weights, unit, updated.begin,
-          values.subspan(updated.begin - first, updated.size()));
-  }
+  const auto part = [&](ElementRange range) {
+    return values.subspan(range.begin - first, range.size());
+  };
+  const ElementRange given{first, first + values.size()};
+  const ElementRange updated = overlap(own(unit), given), applied = overlap(held(unit), given);
+  if (updated.size() > 0) write(OptimizerArray::Weights, unit, updated.begin, part(updated));
+  if (applied.size() > 0) set_applied(unit, applied.begin, part(applied));
+}
+
+void ParameterStore::set_applied(std::size_t unit, std::size_t first,
+                                 std::span<const float> values) {
   if (applies_updated()) {
     kernels_.upload(weights(unit, first), values.data(), values.size_bytes());
     return;
@@ -116,7 +126,7 @@ void ParameterStore::write(OptimizerArray which, std::size_t unit, std::size_t f
 void ParameterStore::zero_gradients(Queue queue) {
   for (std::size_t unit = 0; unit < memory_.size(); ++unit) {
     kernels_.zero(memory_[unit].gradients.get(),
-                  layout_.units[unit].elements * bytes_of(kernels_.state_element()), queue);
+                  held(unit).size() * bytes_of(kernels_.state_element()), queue);
   }
 }
 

@@ -1,6 +1,7 @@
 // The parameters of a rank: applied weights, their gradients, and the optimizer's weights and
 // moments for the part that the rank updates. The optimizer's weights are separate arrays if the
-// applied weights have fewer bits.
+// applied weights have fewer bits. With FSDP the rank also holds weights and gradients of that part
+// alone; the ops of a step gather copies of the rest.
 #pragma once
 
 #include <cstddef>
@@ -27,6 +28,8 @@ ElementRange overlap(ElementRange a, ElementRange b);
 // The shard that a rank updates: part `index` of `count`.
 struct ShardPlace {
   std::size_t count = 1, index = 0;
+  // FSDP: the rank holds no more than this shard.
+  bool holds_shard_alone = false;
 };
 
 // The arrays of an optimizer.
@@ -41,7 +44,10 @@ class ParameterStore {
   ShardPlace shard() const { return shard_; }
   // Returns the part of a unit that this rank updates.
   ElementRange own(std::size_t unit) const;
+  // Returns the part of a unit whose weights and gradients this rank holds.
+  ElementRange held(std::size_t unit) const;
 
+  // The element must be one that this rank holds.
   void* weights(std::size_t unit, std::size_t element = 0) const;
   void* gradients(std::size_t unit, std::size_t element = 0) const;
   // The element must be one that this rank updates.
@@ -50,7 +56,7 @@ class ParameterStore {
   bool applies_updated() const;
 
   // The following copy between host and device, which must be idle. Sets elements of a unit from
-  // `first` on in the applied weights and, as far as this rank updates them, in the optimizer's.
+  // `first` on, as far as this rank holds them, in the applied weights and in the optimizer's.
   void set_weights(std::size_t unit, std::size_t first, std::span<const float> values);
   // Reads a range that this rank updates.
   void read(OptimizerArray which, std::size_t unit, ElementRange range,
@@ -67,6 +73,7 @@ class ParameterStore {
   };
 
   std::shared_ptr<void> allocate_zeros(std::size_t elements, Element format);
+  void set_applied(std::size_t unit, std::size_t first, std::span<const float> values);
 
   ParameterLayout layout_;
   Kernels& kernels_;

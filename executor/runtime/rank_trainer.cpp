@@ -17,25 +17,28 @@ namespace {
 constexpr std::int64_t kStepsBetweenNoise = 4;
 
 // ZeRO numbers the shards like the members of their communicator.
-ShardPlace shard_place(const Plan& plan, std::int64_t rank) {
+ShardPlace shard_place(const ModelSpec& model, const Plan& plan, std::int64_t rank) {
   if (plan.zero_stage == 0) return {};
   const GroupTable table = RankGrid(plan).table(Group::ShardInner);
   const auto members = table.members_of(table.group_of[static_cast<std::size_t>(rank)]);
-  ShardPlace place{members.size(), 0};
+  ShardPlace place{members.size(), 0, shards_parameters(model, plan)};
   while (members[place.index] != rank) ++place.index;
   return place;
 }
 
 ParameterLayout layout_of(const Program& program, const ModelSpec& model, std::int64_t rank) {
   const RankCoordinates place = RankGrid(program.plan).dense_coordinates(rank);
-  return lay_out_parameters(program, model, place[Axis::Pipeline], place[Axis::Tensor],
-                            static_cast<std::int64_t>(shard_place(program.plan, rank).count));
+  return lay_out_parameters(
+      program, model, place[Axis::Pipeline], place[Axis::Tensor],
+      static_cast<std::int64_t>(shard_place(model, program.plan, rank).count));
 }
 
 // Before the reduction, a rank's gradient over its part of the batch is complete, except for a tied
-// embedding on two stages, each of which has one addend.
+// embedding on two stages, each of which has one addend, where the rank has a part of each sequence, and
+// where each microbatch is reduced alone.
 bool knows_own_gradients(const Program& program) {
-  if (program.plan.dp == 1) return false;
+  const Plan& plan = program.plan;
+  if (plan.dp == 1 || plan.cp > 1 || plan.zero_stage >= 2) return false;
   const auto ties = [](const Op& op) { return op.payload == Payload::TiedGradient; };
   return std::none_of(program.blocks.begin(), program.blocks.end(), [&](const Block& block) {
     return std::any_of(block.ops.begin(), block.ops.end(), ties);
@@ -43,7 +46,7 @@ bool knows_own_gradients(const Program& program) {
 }
 
 std::size_t batch_bytes(const Plan& plan) {
-  return static_cast<std::size_t>(plan.global_batch / plan.dp * plan.seq_len) *
+  return static_cast<std::size_t>(plan.global_batch / plan.dp * plan.seq_len / plan.cp) *
          sizeof(std::int32_t);
 }
 
@@ -122,7 +125,7 @@ RankTrainer::RankTrainer(const ModelSpec& model, const Program& program, std::in
       place_(RankGrid(program.plan).dense_coordinates(rank)),
       knows_own_gradients_(knows_own_gradients(program)),
       communicators_(program, rank, open),
-      parameters_(layout_of(program, model, rank), kernels, shard_place(program.plan, rank)),
+      parameters_(layout_of(program, model, rank), kernels, shard_place(model, program.plan, rank)),
       sums_(kernels.allocate(sizeof(Sums))),
       tokens_(kernels.allocate(batch_bytes(program.plan))),
       targets_(kernels.allocate(batch_bytes(program.plan))),

@@ -11,7 +11,8 @@ StepRunner::StepRunner(const Program& program, std::int64_t stage, Kernels& kern
       rank_(program.stages[static_cast<std::size_t>(stage)]),
       ops_(ops),
       queues_(program),
-      plan_(program, rank_, queues_),
+      plan_(program, rank_, queues_,
+            [&ops](TensorRef ref, const Call& call) { return ops.bytes_of_tensor(ref, call); }),
       arena_(kernels.allocate(plan_.arena_bytes())),
       streams_(make_queues(queues_.count(), std::move(hooks))) {}
 
@@ -25,8 +26,12 @@ std::vector<void*> StepRunner::pointers_to(const std::vector<std::size_t>& offse
 
 QueuedOp StepRunner::queued(const PlacedOp& placed, std::span<const PartId> covered,
                             const OpMemory& memory, StepState& state) {
-  BoundOp bound{&placed.op, &placed.call, pointers_to(memory.reads), pointers_to(memory.writes),
-                covered,    nullptr};
+  BoundOp bound{.op = &placed.op,
+                .call = &placed.call,
+                .reads = pointers_to(memory.reads),
+                .writes = pointers_to(memory.writes),
+                .covered = covered,
+                .begins_gradient = memory.begins_gradient};
   QueuedOp op;
   op.number = placed.number;
   op.waits = memory.waits;

@@ -16,19 +16,21 @@ using Key = std::tuple<TensorId, std::int32_t, std::int32_t>;
 
 class Planner {
  public:
-  Planner(const Program& program, const Queues& queues)
+  Planner(const Program& program, const Queues& queues, const TensorBytes& bytes_in_arena)
       : program_(program),
         queues_(queues),
+        bytes_in_arena_(bytes_in_arena),
         transfers_in_flight_(2 * static_cast<std::size_t>(program.plan.chunks())),
         sent_(queues.count()),
         waited_for_(queues.count(), Users(queues.count(), kNoOp)) {}
 
-  OpMemory add(const PlacedOp& placed) {
+  OpMemory add(const PlacedOp& placed, std::span<const PartId> covered) {
     const std::size_t queue = queues_.of(placed.op);
     queue_of_.push_back(queue);
     Users waits(queues_.count(), kNoOp);
     for (const std::uint16_t on : placed.op.waits) wait_for(placed.call.first_op + on, waits);
     for (const Wait& wait : placed.waits) wait_for(wait.on, waits);
+    if (program_.plan.zero_stage == 2) wait_for_reductions(placed, covered, waits);
     OpMemory memory;
     for (const TensorRef ref : placed.op.reads) {
       const auto found = alive_.find(key_of(ref, placed.call));
@@ -36,8 +38,12 @@ class Planner {
                         program_.tensors[ref.tensor].name + " is read before it is written");
       memory.reads.push_back(use(found->second, queue, placed.number));
     }
-    for (const TensorRef ref : placed.op.writes)
+    for (const TensorRef ref : placed.op.writes) {
+      const bool begins = !alive_.contains(key_of(ref, placed.call));
+      const bool gradient = program_.tensors[ref.tensor].category == MemoryCategory::Gradients;
+      memory.begins_gradient = memory.begins_gradient || (begins && gradient);
       memory.writes.push_back(use(written(ref, placed.call, waits), queue, placed.number));
+    }
     for (const TensorRef ref : placed.op.frees) release(ref, placed);
     memory.waits = new_waits(queue, waits);
     return memory;
@@ -67,6 +73,19 @@ class Planner {
     add_users(waits, one);
   }
 
+  // ZeRO-2 reduces the gradients of each microbatch in place, so the next one adds to them afterwards.
+  void wait_for_reductions(const PlacedOp& placed, std::span<const PartId> covered, Users& waits) {
+    for (const PartId part : covered) {
+      if (placed.op.payload == Payload::Gradients) reduced_[part] = placed.number;
+    }
+    if (placed.op.parameters.empty()) return;
+    for (const auto& [part, reduction] : reduced_) {
+      // The head may apply the embedding.
+      const bool adds = part == placed.call.layer || part == kEmbeddingPart;
+      if (adds) wait_for(reduction, waits);
+    }
+  }
+
   static std::size_t use(Block& block, std::size_t queue, std::uint32_t op) {
     block.users[queue] = op;
     return block.offset;
@@ -76,7 +95,7 @@ class Planner {
     const auto [place, is_new] = alive_.try_emplace(key_of(ref, call));
     Block& block = place->second;
     if (!is_new) return block;
-    block.offset = arena_.place(bytes_of(ref), waits);
+    block.offset = arena_.place(bytes_in_arena_(ref, call), waits);
     block.users.assign(queues_.count(), kNoOp);
     alive_bytes_ += bytes_of(ref);
     peak_bytes_ = std::max(peak_bytes_, alive_bytes_);
@@ -112,6 +131,7 @@ class Planner {
 
   const Program& program_;
   const Queues& queues_;
+  const TensorBytes& bytes_in_arena_;
   Arena arena_;
   std::map<Key, Block> alive_;
   std::size_t alive_bytes_ = 0, peak_bytes_ = 0;
@@ -120,16 +140,23 @@ class Planner {
   std::vector<std::deque<Block>> sent_;
   // The queue of each op.
   std::vector<std::size_t> queue_of_;
+  // The last op that reduced the gradients of a part.
+  std::map<PartId, std::uint32_t> reduced_;
   // For each queue, the last op of each other queue that it has waited for.
   std::vector<Users> waited_for_;
 };
 
 }  // namespace
 
-TensorPlan::TensorPlan(const Program& program, const RankProgram& rank, const Queues& queues) {
-  Planner planner(program, queues);
+TensorPlan::TensorPlan(const Program& program, const RankProgram& rank, const Queues& queues,
+                       const TensorBytes& bytes_of) {
+  Planner planner(program, queues, bytes_of);
   ops_.reserve(rank.ops);
-  for_each_op(program, rank, [&](const PlacedOp& placed) { ops_.push_back(planner.add(placed)); });
+  std::size_t call = 0;
+  for_each_op(program, rank, [&](const PlacedOp& placed) {
+    while (&rank.calls[call] != &placed.call) ++call;
+    ops_.push_back(planner.add(placed, Program::covered(rank, call)));
+  });
   arena_bytes_ = planner.arena_bytes();
   peak_bytes_ = planner.peak_bytes();
 }

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -59,11 +60,17 @@ class Arena {
 struct OpMemory {
   std::vector<std::size_t> reads, writes;
   std::vector<std::uint32_t> waits;
+  // The op is the first to add to a gradient among the tensors.
+  bool begins_gradient = false;
 };
+
+// Bytes that a call's tensor takes in the arena.
+using TensorBytes = std::function<std::size_t(TensorRef, const Call&)>;
 
 class TensorPlan {
  public:
-  TensorPlan(const Program& program, const RankProgram& rank, const Queues& queues);
+  TensorPlan(const Program& program, const RankProgram& rank, const Queues& queues,
+             const TensorBytes& bytes_of);
 
   // Returns the memory of the op with this number.
   const OpMemory& of(std::uint32_t op) const { return ops_[op]; }

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "core/op/op.hpp"
+#include "executor/data/sequence_part.hpp"
 #include "executor/kernels/cpu/eigen_maps.hpp"
 
 namespace shardwright::executor {
@@ -31,47 +32,146 @@ struct HeadPlace {
   }
 };
 
-// Returns Q K^T / sqrt(d) of one head.
+// A row of keys and values that a context-parallel rank gathers: those of all heads.
+inline std::int64_t key_value_width(const AttentionWork& work) {
+  return work.kv_heads * (work.qk_head_dim + work.v_head_dim);
+}
+
+// One head of a sequence. A query sees the keys up to its own position in the sequence.
 template <class Real>
-RowMatrix<Real> scaled_scores(const AttentionWork& work, const Real* qkv, const HeadPlace& place) {
-  const std::int64_t s = work.q_tokens, d = work.qk_head_dim;
-  const Real scale = Real(1) / std::sqrt(static_cast<Real>(d));
-  RowMatrix<Real> scores(s, s);
-  scores.noalias() = scale * (matrix<Real>(qkv + place.query, s, d, place.row_width) *
-                              matrix<Real>(qkv + place.key, s, d, place.row_width).transpose());
-  return scores;
+struct HeadOperands {
+  SequencePart part;
+  ConstMatrixMap<Real> queries, keys, values;
+
+  // Number of keys that query `i` sees.
+  std::int64_t seen(std::int64_t i) const { return part.position(i, queries.rows()) + 1; }
+  Real scale() const { return Real(1) / std::sqrt(static_cast<Real>(queries.cols())); }
+};
+
+// Gradients of the head's operands. Those of keys and values are added to, since the heads of a
+// group share them.
+template <class Real>
+struct HeadGradients {
+  MatrixMap<Real> queries, keys, values;
+};
+
+template <class Real>
+HeadOperands<Real> head_operands(const AttentionWork& work, const HeadPlace& place,
+                                 const Real* qkv) {
+  const std::int64_t s = work.q_tokens;
+  return {{},
+          matrix<Real>(qkv + place.query, s, work.qk_head_dim, place.row_width),
+          matrix<Real>(qkv + place.key, s, work.qk_head_dim, place.row_width),
+          matrix<Real>(qkv + place.value, s, work.v_head_dim, place.row_width)};
+}
+
+template <class Real>
+HeadGradients<Real> head_gradients(const AttentionWork& work, const HeadPlace& place, Real* dqkv) {
+  const std::int64_t s = work.q_tokens;
+  return {matrix<Real>(dqkv + place.query, s, work.qk_head_dim, place.row_width),
+          matrix<Real>(dqkv + place.key, s, work.qk_head_dim, place.row_width),
+          matrix<Real>(dqkv + place.value, s, work.v_head_dim, place.row_width)};
 }
 
 // Turns the scores of query `i` into probabilities, which are zero for later keys. (Eigen's exp of
 // minus infinity is a denormal, which slows the products down.)
 template <class Real>
-void to_probabilities(RowMatrix<Real>& scores, std::int64_t i, Real log_sum) {
-  scores.row(i).head(i + 1) = (scores.row(i).head(i + 1).array() - log_sum).exp();
-  scores.row(i).tail(scores.cols() - 1 - i).setZero();
+void to_probabilities(RowMatrix<Real>& scores, std::int64_t i, std::int64_t seen, Real log_sum) {
+  scores.row(i).head(seen) = (scores.row(i).head(seen).array() - log_sum).exp();
+  scores.row(i).tail(scores.cols() - seen).setZero();
 }
 
-// Adds to the gradients of the head's keys and values, which the heads of a group share.
 template <class Real>
-void attention_head_backward(const AttentionWork& work, const HeadPlace& place, const Real* qkv,
-                             const Real* out, const ConstRowMap<Real>& log_sums, const Real* dout,
-                             Real* dqkv) {
-  const std::int64_t s = work.q_tokens, d = work.qk_head_dim, dv = work.v_head_dim;
-  const Real scale = Real(1) / std::sqrt(static_cast<Real>(d));
-  RowMatrix<Real> probabilities = scaled_scores(work, qkv, place);
-  for (std::int64_t i = 0; i < s; ++i) to_probabilities(probabilities, i, log_sums(i));
-  const auto out_gradient = matrix<Real>(dout + place.out, s, dv, place.out_width);
-  const auto output = matrix<Real>(out + place.out, s, dv, place.out_width);
-  matrix<Real>(dqkv + place.value, s, dv, place.row_width).noalias() +=
-      probabilities.transpose() * out_gradient;
-  RowMatrix<Real> scores(s, s);
-  scores.noalias() =
-      out_gradient * matrix<Real>(qkv + place.value, s, dv, place.row_width).transpose();
-  scores.colwise() -= out_gradient.cwiseProduct(output).rowwise().sum().eval();
-  scores = scale * scores.cwiseProduct(probabilities);
-  matrix<Real>(dqkv + place.query, s, d, place.row_width).noalias() =
-      scores * matrix<Real>(qkv + place.key, s, d, place.row_width);
-  matrix<Real>(dqkv + place.key, s, d, place.row_width).noalias() +=
-      scores.transpose() * matrix<Real>(qkv + place.query, s, d, place.row_width);
+void attention_head(const HeadOperands<Real>& head, MatrixMap<Real> out, RowMap<Real> log_sums) {
+  RowMatrix<Real> scores(head.queries.rows(), head.keys.rows());
+  scores.noalias() = head.scale() * (head.queries * head.keys.transpose());
+  for (std::int64_t i = 0; i < scores.rows(); ++i) {
+    const auto seen = scores.row(i).head(head.seen(i)).array();
+    const Real most = seen.maxCoeff();
+    log_sums(i) = most + std::log((seen - most).exp().sum());
+    to_probabilities(scores, i, head.seen(i), log_sums(i));
+  }
+  out.noalias() = scores * head.values;
 }
+
+template <class Real>
+void attention_head_backward(const HeadOperands<Real>& head, ConstMatrixMap<Real> out,
+                             ConstRowMap<Real> log_sums, ConstMatrixMap<Real> out_gradient,
+                             HeadGradients<Real> gradients) {
+  RowMatrix<Real> probabilities(head.queries.rows(), head.keys.rows());
+  probabilities.noalias() = head.scale() * (head.queries * head.keys.transpose());
+  for (std::int64_t i = 0; i < probabilities.rows(); ++i)
+    to_probabilities(probabilities, i, head.seen(i), log_sums(i));
+  gradients.values.noalias() += probabilities.transpose() * out_gradient;
+  RowMatrix<Real> scores(probabilities.rows(), probabilities.cols());
+  scores.noalias() = out_gradient * head.values.transpose();
+  scores.colwise() -= out_gradient.cwiseProduct(out).rowwise().sum().eval();
+  scores = head.scale() * scores.cwiseProduct(probabilities);
+  gradients.queries.noalias() = scores * head.keys;
+  gradients.keys.noalias() += scores.transpose() * head.queries;
+}
+
+// A head's keys or values of a whole sequence in the order of their positions. They were gathered
+// from the context-parallel ranks: `gathered` holds the rows of one rank after those of another.
+template <class Real>
+class GatheredHead {
+ public:
+  // `column` is the head's first one in a row of the gathered keys and values.
+  GatheredHead(const AttentionWork& work, std::int64_t ranks, std::int64_t sequence,
+               std::int64_t column, std::int64_t columns)
+      : ranks_(ranks),
+        held_(work.q_tokens),
+        width_(key_value_width(work)),
+        start_(sequence * held_ * width_ + column),
+        of_rank_(work.batch * held_ * width_),
+        values_(RowMatrix<Real>::Zero(ranks * held_, columns)) {}
+
+  void read(const Real* gathered) {
+    for_each_row([&](std::int64_t position, std::int64_t offset) {
+      values_.row(position) = matrix<Real>(gathered + offset, 1, values_.cols());
+    });
+  }
+  void add_to(Real* gathered) const {
+    for_each_row([&](std::int64_t position, std::int64_t offset) {
+      matrix<Real>(gathered + offset, 1, values_.cols()) += values_.row(position);
+    });
+  }
+  ConstMatrixMap<Real> view() const {
+    return matrix<Real>(static_cast<const Real*>(values_.data()), values_.rows(), values_.cols());
+  }
+  MatrixMap<Real> gradient() {
+    return matrix<Real>(values_.data(), values_.rows(), values_.cols());
+  }
+
+ private:
+  template <class Visit>
+  void for_each_row(Visit visit) const {
+    for (std::int64_t rank = 0; rank < ranks_; ++rank) {
+      for (std::int64_t i = 0; i < held_; ++i)
+        visit(SequencePart{ranks_, rank}.position(i, held_), start_ + rank * of_rank_ + i * width_);
+    }
+  }
+
+  std::int64_t ranks_, held_, width_, start_, of_rank_;
+  RowMatrix<Real> values_;
+};
+
+// The keys and values of a head, or their gradients, over all context-parallel ranks.
+template <class Real>
+struct GatheredKeysValues {
+  GatheredHead<Real> keys, values;
+
+  GatheredKeysValues(const AttentionWork& work, std::int64_t ranks, std::int64_t sequence,
+                     std::int64_t head)
+      : keys(work, ranks, sequence, kv_head(work, head) * work.qk_head_dim, work.qk_head_dim),
+        values(work, ranks, sequence,
+               work.kv_heads * work.qk_head_dim + kv_head(work, head) * work.v_head_dim,
+               work.v_head_dim) {}
+
+ private:
+  static std::int64_t kv_head(const AttentionWork& work, std::int64_t head) {
+    return head / (work.heads / work.kv_heads);
+  }
+};
 
 }  // namespace shardwright::executor

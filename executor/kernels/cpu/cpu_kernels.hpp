@@ -173,10 +173,10 @@ class CpuKernels final : public Kernels {
   }
 
   void rope(const RopeShape& shape, bool inverse, void* data, Queue /*queue*/) override {
-    for (std::int64_t position = 0; position < shape.seq_len; ++position) {
+    for (std::int64_t i = 0; i < shape.seq_len; ++i) {
       const std::vector<std::complex<Real>> rotations =
-          rotations_at<Real>(shape, position, inverse);
-      for (std::int64_t r = position; r < shape.rows; r += shape.seq_len) {
+          rotations_at<Real>(shape, shape.part.position(i, shape.seq_len), inverse);
+      for (std::int64_t r = i; r < shape.rows; r += shape.seq_len) {
         Real* start = static_cast<Real*>(data) + r * shape.row_width;
         for (std::int64_t head = 0; head < shape.heads; ++head)
           rotate_head(rotations, start + head * shape.head_dim);
@@ -220,23 +220,11 @@ class CpuKernels final : public Kernels {
 
   void attention(const AttentionWork& work, const void* qkv, void* out, void* statistics,
                  Queue /*queue*/) override {
-    const auto* in = static_cast<const Real*>(qkv);
-    const std::int64_t s = work.q_tokens, dv = work.v_head_dim;
-    for (std::int64_t sequence = 0; sequence < work.batch; ++sequence) {
-      for (std::int64_t head = 0; head < work.heads; ++head) {
-        const HeadPlace place(work, sequence, head);
-        RowMatrix<Real> scores = scaled_scores(work, in, place);
-        auto log_sums = row<Real>(statistics, sequence * work.heads + head, s);
-        for (std::int64_t i = 0; i < s; ++i) {
-          const auto seen = scores.row(i).head(i + 1).array();
-          const Real most = seen.maxCoeff();
-          log_sums(i) = most + std::log((seen - most).exp().sum());
-          to_probabilities(scores, i, log_sums(i));
-        }
-        matrix<Real>(static_cast<Real*>(out) + place.out, s, dv, place.out_width).noalias() =
-            scores * matrix<Real>(in + place.value, s, dv, place.row_width);
-      }
-    }
+    for_each_head(work, [&](std::int64_t sequence, std::int64_t head, const HeadPlace& place) {
+      attention_head<Real>(head_operands(work, place, static_cast<const Real*>(qkv)),
+                           head_output(work, place, out),
+                           row<Real>(statistics, sequence * work.heads + head, work.q_tokens));
+    });
   }
 
   void attention_backward(const AttentionWork& work, const void* qkv, const void* out,
@@ -244,15 +232,47 @@ class CpuKernels final : public Kernels {
                           Queue /*queue*/) override {
     const HeadPlace layout(work, 0, 0);
     matrix<Real>(dqkv, work.batch * work.q_tokens, layout.row_width).setZero();
-    for (std::int64_t sequence = 0; sequence < work.batch; ++sequence) {
-      for (std::int64_t head = 0; head < work.heads; ++head) {
-        attention_head_backward<Real>(
-            work, HeadPlace(work, sequence, head), static_cast<const Real*>(qkv),
-            static_cast<const Real*>(out),
-            row<Real>(statistics, sequence * work.heads + head, work.q_tokens),
-            static_cast<const Real*>(dout), static_cast<Real*>(dqkv));
-      }
-    }
+    for_each_head(work, [&](std::int64_t sequence, std::int64_t head, const HeadPlace& place) {
+      attention_head_backward<Real>(
+          head_operands(work, place, static_cast<const Real*>(qkv)), head_output(work, place, out),
+          row<Real>(statistics, sequence * work.heads + head, work.q_tokens),
+          head_output(work, place, dout), head_gradients(work, place, static_cast<Real*>(dqkv)));
+    });
+  }
+
+  void context_attention(const AttentionWork& work, SequencePart part, const void* qkv,
+                         const void* gathered, void* out, void* statistics,
+                         Queue /*queue*/) override {
+    for_each_head(work, [&](std::int64_t sequence, std::int64_t head, const HeadPlace& place) {
+      const auto from = gathered_operands(work, part, sequence, head, gathered);
+      HeadOperands<Real> operands = head_operands(work, place, static_cast<const Real*>(qkv));
+      attention_head<Real>({part, operands.queries, from.keys.view(), from.values.view()},
+                           head_output(work, place, out),
+                           row<Real>(statistics, sequence * work.heads + head, work.q_tokens));
+    });
+  }
+
+  void context_attention_backward(const AttentionWork& work, SequencePart part, const void* qkv,
+                                  const void* gathered, const void* out, const void* statistics,
+                                  const void* dout, void* dq, void* dgathered,
+                                  Queue /*queue*/) override {
+    const std::int64_t rows = work.batch * work.q_tokens, d = work.qk_head_dim;
+    matrix<Real>(dgathered, part.ranks * rows, key_value_width(work)).setZero();
+    for_each_head(work, [&](std::int64_t sequence, std::int64_t head, const HeadPlace& place) {
+      const auto from = gathered_operands(work, part, sequence, head, gathered);
+      const auto operands = head_operands(work, place, static_cast<const Real*>(qkv));
+      GatheredKeysValues<Real> gradient(work, part.ranks, sequence, head);
+      Real* queries = static_cast<Real*>(dq) + (sequence * work.q_tokens * work.heads + head) * d;
+      attention_head_backward<Real>(
+          {part, operands.queries, from.keys.view(), from.values.view()},
+          head_output(work, place, out),
+          row<Real>(statistics, sequence * work.heads + head, work.q_tokens),
+          head_output(work, place, dout),
+          {matrix<Real>(queries, work.q_tokens, d, work.heads * d), gradient.keys.gradient(),
+           gradient.values.gradient()});
+      gradient.keys.add_to(static_cast<Real*>(dgathered));
+      gradient.values.add_to(static_cast<Real*>(dgathered));
+    });
   }
 
   void embedding(const EmbeddingShape& shape, std::span<const std::int32_t> tokens,
@@ -266,7 +286,8 @@ class CpuKernels final : public Kernels {
       } else {
         result.setZero();
       }
-      if (positions != nullptr) result += row<Real>(positions, token % shape.seq_len, shape.width);
+      if (positions != nullptr)
+        result += row<Real>(positions, position_of(shape, token), shape.width);
     }
   }
 
@@ -278,7 +299,8 @@ class CpuKernels final : public Kernels {
       const auto here = row<Real>(gradient, token, shape.width);
       const auto held = row_of(shape.vocabulary, tokens[i]);
       if (held) row<Real>(dtable, *held, shape.width) += here;
-      if (dpositions != nullptr) row<Real>(dpositions, token % shape.seq_len, shape.width) += here;
+      if (dpositions != nullptr)
+        row<Real>(dpositions, position_of(shape, token), shape.width) += here;
     }
   }
 
@@ -321,6 +343,10 @@ class CpuKernels final : public Kernels {
       const auto held = row_of(shape.vocabulary, targets[static_cast<std::size_t>(r)]);
       if (held) out(*held) -= factor;
     }
+  }
+
+  void accumulate(std::int64_t elements, const void* from, void* into, Queue /*queue*/) override {
+    row<Real>(into, 0, elements) += row<Real>(from, 0, elements);
   }
 
   void add_squares(std::int64_t elements, const void* gradient, double* sum,
@@ -367,6 +393,44 @@ class CpuKernels final : public Kernels {
 
   void copy(void* to, const void* from, std::size_t bytes, Queue /*queue*/) override {
     std::memcpy(to, from, bytes);
+  }
+
+  void copy_columns(std::int64_t rows, std::int64_t columns, const void* from,
+                    std::int64_t from_width, void* to, std::int64_t to_width,
+                    Queue /*queue*/) override {
+    matrix<Real>(to, rows, columns, to_width) = matrix<Real>(from, rows, columns, from_width);
+  }
+
+ private:
+  template <class Visit>
+  static void for_each_head(const AttentionWork& work, Visit visit) {
+    for (std::int64_t sequence = 0; sequence < work.batch; ++sequence) {
+      for (std::int64_t head = 0; head < work.heads; ++head)
+        visit(sequence, head, HeadPlace(work, sequence, head));
+    }
+  }
+
+  static MatrixMap<Real> head_output(const AttentionWork& work, const HeadPlace& place, void* out) {
+    return matrix<Real>(static_cast<Real*>(out) + place.out, work.q_tokens, work.v_head_dim,
+                        place.out_width);
+  }
+  static ConstMatrixMap<Real> head_output(const AttentionWork& work, const HeadPlace& place,
+                                          const void* out) {
+    return matrix<Real>(static_cast<const Real*>(out) + place.out, work.q_tokens, work.v_head_dim,
+                        place.out_width);
+  }
+
+  static GatheredKeysValues<Real> gathered_operands(const AttentionWork& work, SequencePart part,
+                                                    std::int64_t sequence, std::int64_t head,
+                                                    const void* gathered) {
+    GatheredKeysValues<Real> operands(work, part.ranks, sequence, head);
+    operands.keys.read(static_cast<const Real*>(gathered));
+    operands.values.read(static_cast<const Real*>(gathered));
+    return operands;
+  }
+
+  static std::int64_t position_of(const EmbeddingShape& shape, std::int64_t token) {
+    return shape.part.position(token % shape.seq_len, shape.seq_len);
   }
 };
 

@@ -119,6 +119,12 @@ __global__ void __launch_bounds__(kElementThreads)
   }
 }
 
+__global__ void __launch_bounds__(kElementThreads)
+    accumulate_kernel(std::int64_t elements, const float* from, float* into) {
+  for (std::int64_t item = grid_index(); item < elements; item += grid_threads())
+    into[item] += from[item];
+}
+
 }  // namespace
 
 const void* FusedKernels::rope_table(const RopeShape& shape) {
@@ -172,6 +178,11 @@ void FusedKernels::add(std::int64_t elements, const void* a, const void* b, void
   const bool wide = is_wide(elements, a, b, sum);
   launch(wide ? add_kernel<kWide> : add_kernel<1>, grid_over(elements / (wide ? kWide : 1)),
          kElementThreads, queue, elements, as_bf16(a), as_bf16(b), as_bf16(sum));
+}
+
+void FusedKernels::accumulate(std::int64_t elements, const void* from, void* into, Queue queue) {
+  launch(accumulate_kernel, grid_over(elements), kElementThreads, queue, elements,
+         static_cast<const float*>(from), static_cast<float*>(into));
 }
 
 }  // namespace shardwright::executor

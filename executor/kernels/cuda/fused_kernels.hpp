@@ -50,6 +50,7 @@ class FusedKernels : public Kernels {
                           void* probabilities, double* loss, Queue queue) final;
   void loss_backward(const LossShape& shape, std::span<const std::int32_t> targets, float scale,
                      const void* probabilities, void* dlogits, Queue queue) final;
+  void accumulate(std::int64_t elements, const void* from, void* into, Queue queue) final;
   void add_squares(std::int64_t elements, const void* gradient, double* sum, Queue queue) final;
   void count_not_finite(std::int64_t elements, Element format, const void* data, double* count,
                         Queue queue) final;

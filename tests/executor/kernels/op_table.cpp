@@ -256,7 +256,10 @@ std::vector<OpResult> memory(OpBench& bench) {
   const auto from = bench.states(values_of(100, 1)), to = bench.states(values_of(100, 2));
   bench.kernels.copy(to, from, 60 * sizeof(float), bench.queue);
   bench.kernels.zero(from, 50 * sizeof(float), bench.queue);
+  const auto sum = bench.states(values_of(100, 3));
+  bench.kernels.accumulate(99, from, sum, bench.queue);
   return {{"copied", bench.read_states(to, 100), 0.0},
+          {"accumulated", bench.read_states(sum, 100), 0.0},
           {"zeroed", bench.read_states(from, 100), 0.0}};
 }
 

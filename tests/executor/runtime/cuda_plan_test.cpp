@@ -63,6 +63,7 @@ class CudaPlan : public testing::TestWithParam<PlanCase> {
 TEST_P(CudaPlan, LossesAreThoseOfOneRank) {
   Plan plan = one_rank_plan();
   GetParam().change(plan);
+  if (plan.cp > 1) GTEST_SKIP() << "context parallelism runs on CPUs alone";
   expect_same_curve(run_processes(GetParam().gpt2, plan, "cuda"),
                     losses_of_one_gpu(GetParam().gpt2));
 }

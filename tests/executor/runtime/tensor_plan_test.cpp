@@ -91,7 +91,9 @@ TEST_P(TensorPlanOf, OrdersAllUsersOfTheSameMemory) {
   const Program program = lower(model, plan, load_stack("shardwright"));
   const Queues queues(program);
   for (const RankProgram& rank : program.stages) {
-    const TensorPlan tensors(program, rank, queues);
+    const TensorPlan tensors(program, rank, queues, [&](TensorRef ref, const Call&) {
+      return static_cast<std::size_t>(program.tensors[ref.tensor].bytes.value());
+    });
     EXPECT_LE(tensors.peak_bytes(), tensors.arena_bytes());
     Order order(queues.count());
     // Keyed by address: the last op that wrote it and the ops that have read it since.

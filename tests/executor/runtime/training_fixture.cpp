@@ -103,7 +103,8 @@ std::vector<double> run_steps(RankTrainer& trainer, const BatchLoader& loader, s
   std::vector<double> losses;
   for (std::int64_t step = first; step < last; ++step) {
     const auto sample = static_cast<std::uint64_t>(step * one_rank_plan().global_batch);
-    const Batch batch = loader.load(sample, trainer.place()[Axis::Data]);
+    const Batch batch =
+        loader.load(sample, trainer.place()[Axis::Data], trainer.place()[Axis::Context]);
     losses.push_back(trainer.step(step, batch).loss);
   }
   return losses;
@@ -153,6 +154,32 @@ const std::vector<PlanCase>& plan_cases() {
          p.dp = p.tp = p.pp = p.vpp = 2, p.zero_stage = 1;
          p.schedule = ScheduleKind::Interleaved;
          p.rank_order = {Axis::Data, Axis::Pipeline, Axis::Tensor, Axis::Context, Axis::Expert};
+       }},
+      {"dp2_zero2", true, [](Plan& p) { p.dp = 2, p.zero_stage = 2; }},
+      {"dp4_fsdp", false,
+       [](Plan& p) { p.dp = 4, p.zero_stage = 3, p.recompute = RecomputePolicy::Full; }},
+      {"dp4_hybrid_shards", false, [](Plan& p) { p.dp = 4, p.zero_stage = 3, p.shard_group = 2; }},
+      {"dp2_tp2_pp2_fsdp", false, [](Plan& p) { p.dp = p.tp = p.pp = 2, p.zero_stage = 3; }},
+      {"pp4_zb_h1", true, [](Plan& p) { p.pp = 4, p.schedule = ScheduleKind::ZbH1; }},
+      {"pp2_zb_h2_dp2_zero1", false,
+       [](Plan& p) { p.pp = p.dp = 2, p.zero_stage = 1, p.schedule = ScheduleKind::ZbH2; }},
+      {"pp2_zb_v_tp2", true,
+       [](Plan& p) { p.pp = p.vpp = p.tp = 2, p.schedule = ScheduleKind::ZbV; }},
+      {"pp2_zb_v_dp2_fsdp", false,
+       [](Plan& p) { p.pp = p.vpp = p.dp = 2, p.zero_stage = 3, p.schedule = ScheduleKind::ZbV; }},
+      {"cp2", false,
+       [](Plan& p) { p.cp = 2, p.context_parallel = ContextParallelKind::AllGather; }},
+      {"cp4_gpt2", true,
+       [](Plan& p) { p.cp = 4, p.context_parallel = ContextParallelKind::AllGather; }},
+      {"dp2_cp2_tp2_fsdp", false,
+       [](Plan& p) {
+         p.dp = p.cp = p.tp = p.micro_batch = 2, p.zero_stage = 3;
+         p.context_parallel = ContextParallelKind::AllGather;
+       }},
+      {"tp2_recomputes_modules", false,
+       [](Plan& p) {
+         p.tp = p.micro_batch = 2, p.recompute = RecomputePolicy::Selective;
+         p.recompute_modules = {RecomputeModule::LayerNorm, RecomputeModule::Mlp};
        }},
   };
   return cases;
