@@ -103,6 +103,12 @@ Plan read_command_line_plan(const ScenarioOptions& options, std::int64_t gpus,
   for (const char* key : {"dp", "tp", "pp", "micro_batch"}) {
     if (!document.contains(key)) document[key] = 1;
   }
+  const std::vector<ContextParallelKind>& kinds = scenario.stack.capabilities.context_parallel;
+  if (degree(document, "cp") > 1 && !kinds.empty() && !document.contains("context_parallel")) {
+    document["context_parallel"] = name_of(kinds.front());
+    filled_in.push_back(fmt::format("context parallelism by {}, as the stack \"{}\" runs it",
+                                    name_of(kinds.front()), scenario.stack.name));
+  }
   ProblemList plan_problems("");
   ObjectReader reader(document, "", plan_problems);
   Plan plan = read_plan_of(reader, scenario.model, scenario.stack);
