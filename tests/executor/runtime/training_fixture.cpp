@@ -159,7 +159,7 @@ const std::vector<PlanCase>& plan_cases() {
       {"dp4_fsdp", false,
        [](Plan& p) { p.dp = 4, p.zero_stage = 3, p.recompute = RecomputePolicy::Full; }},
       {"dp4_hybrid_shards", false, [](Plan& p) { p.dp = 4, p.zero_stage = 3, p.shard_group = 2; }},
-      {"dp2_tp2_pp2_fsdp", false, [](Plan& p) { p.dp = p.tp = p.pp = 2, p.zero_stage = 3; }},
+      {"dp2_pp2_fsdp", false, [](Plan& p) { p.dp = p.pp = 2, p.zero_stage = 3; }},
       {"pp4_zb_h1", true, [](Plan& p) { p.pp = 4, p.schedule = ScheduleKind::ZbH1; }},
       {"pp2_zb_h2_dp2_zero1", false,
        [](Plan& p) { p.pp = p.dp = 2, p.zero_stage = 1, p.schedule = ScheduleKind::ZbH2; }},
@@ -171,9 +171,9 @@ const std::vector<PlanCase>& plan_cases() {
        [](Plan& p) { p.cp = 2, p.context_parallel = ContextParallelKind::AllGather; }},
       {"cp4_gpt2", true,
        [](Plan& p) { p.cp = 4, p.context_parallel = ContextParallelKind::AllGather; }},
-      {"dp2_cp2_tp2_fsdp", false,
+      {"cp2_tp2_fsdp", false,
        [](Plan& p) {
-         p.dp = p.cp = p.tp = p.micro_batch = 2, p.zero_stage = 3;
+         p.cp = p.tp = p.micro_batch = 2, p.zero_stage = 3;
          p.context_parallel = ContextParallelKind::AllGather;
        }},
       {"tp2_recomputes_modules", false,
