@@ -55,11 +55,15 @@ void prepare_gpus(bool share_gpu, const std::optional<LaunchPlace>& place, std::
 
 std::string token_of(const LaunchPlace& place) {
   const auto token = environment("SHARDWRIGHT_TOKEN");
-  if (place.world > 1 && (!token || token->empty())) {
+  // 16 characters of `openssl rand -hex` are 64 bits.
+  constexpr std::size_t kLeast = 16;
+  if (place.world > 1 && token.value_or("").size() < kLeast) {
     throw InputError(
         "the environment",
-        {{"SHARDWRIGHT_TOKEN", "nothing",
-          "a secret that all ranks of the run share, for instance from `openssl rand -hex 16`"}});
+        {{"SHARDWRIGHT_TOKEN", token ? fmt::format("{} characters", token->size()) : "nothing",
+          fmt::format("a secret of at least {} characters that all ranks of the run share, for "
+                      "instance from `openssl rand -hex 16`",
+                      kLeast)}});
   }
   return token.value_or("");
 }

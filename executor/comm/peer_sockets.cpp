@@ -70,10 +70,10 @@ Socket PeerListener::await(const std::string& invitation, std::chrono::milliseco
 }
 
 void PeerListener::serve() {
-  UnauthenticatedPeers peers([](const std::string&) { return kSecretBytes; },
-                             [this](Socket socket, const std::string& client_secret) {
-                               receive(std::move(socket), client_secret);
-                             });
+  UnauthenticatedPeers peers(
+      kSecretBytes, [this](Socket socket, const std::string&, const std::string& client_secret) {
+        receive(std::move(socket), client_secret);
+      });
   while (true) {
     const auto seen =
         peers.wait({{woken_.descriptor(), POLLIN, 0}, {socket_.descriptor(), POLLIN, 0}});

@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <thread>
 
@@ -35,6 +36,13 @@ Addresses resolve(const std::string& address, std::uint16_t port) {
         fmt::format("the address \"{}\" is unknown: {}", address, gai_strerror(status)));
   }
   return Addresses(found);
+}
+
+std::string numeric_address(const sockaddr_storage& address, socklen_t size) {
+  std::array<char, NI_MAXHOST> text{};
+  getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, text.data(), text.size(), nullptr,
+              0, NI_NUMERICHOST);
+  return text.data();
 }
 
 using SteadyClock = std::chrono::steady_clock;
@@ -88,6 +96,13 @@ Socket connect_to(const std::string& address, std::uint16_t port,
   }
 }
 
+std::string own_address_of(const Socket& socket) {
+  sockaddr_storage own{};
+  socklen_t size = sizeof own;
+  getsockname(socket.descriptor(), reinterpret_cast<sockaddr*>(&own), &size);
+  return numeric_address(own, size);
+}
+
 bool send_all(int socket, const void* data, std::size_t bytes) {
   const auto* next = static_cast<const char*>(data);
   while (bytes > 0) {
@@ -139,9 +154,6 @@ std::string new_token() {
   return token;
 }
 
-UnauthenticatedPeers::UnauthenticatedPeers(Length length, Greeted greeted)
-    : length_(std::move(length)), greeted_(std::move(greeted)) {}
-
 std::vector<pollfd> UnauthenticatedPeers::wait(std::vector<pollfd> others) {
   std::vector<pollfd> watched = std::move(others);
   const std::size_t first = watched.size();
@@ -157,30 +169,46 @@ std::vector<pollfd> UnauthenticatedPeers::wait(std::vector<pollfd> others) {
   return watched;
 }
 
-void UnauthenticatedPeers::accept(const Socket& listener) {
-  Socket socket(accept4(listener.descriptor(), nullptr, nullptr, SOCK_CLOEXEC));
+void UnauthenticatedPeers::accept(const Socket& listener, const std::string& challenge) {
+  sockaddr_storage from{};
+  socklen_t size = sizeof from;
+  Socket socket(
+      accept4(listener.descriptor(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_CLOEXEC));
   if (!socket.is_open()) {
     // Trying again at once would spin, for instance if too many files are open.
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     return;
   }
-  if (peers_.size() == kMaxPeers) peers_.pop_front();
-  peers_.push_back({std::move(socket), "", SteadyClock::now() + kGreeting});
+  // The buffer of a new connection has room for it.
+  if (!challenge.empty() && !send_all(socket.descriptor(), challenge.data(), challenge.size()))
+    return;
+  if (peers_.size() == kMaxPeers) make_room();
+  peers_.push_back({std::move(socket), numeric_address(from, size), challenge, "",
+                    SteadyClock::now() + kGreeting});
+}
+
+void UnauthenticatedPeers::make_room() {
+  std::map<std::string, std::size_t> peers_of;
+  for (const UnauthenticatedPeer& peer : peers_) ++peers_of[peer.address];
+  const auto most =
+      std::max_element(peers_of.begin(), peers_of.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  peers_.erase(std::find_if(peers_.begin(), peers_.end(), [&](const UnauthenticatedPeer& peer) {
+    return peer.address == most->first;
+  }));
 }
 
 bool UnauthenticatedPeers::read_greeting(UnauthenticatedPeer& peer) const {
   std::string& received = peer.received;
   std::array<char, 256> bytes{};
-  const std::size_t missing = length_(received).value_or(received.size()) - received.size();
+  const std::size_t missing = greeting_bytes_ - received.size();
   const ssize_t got =
       recv(peer.socket.descriptor(), bytes.data(), std::min(missing, bytes.size()), MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   if (got <= 0) return true;
   received.append(bytes.data(), static_cast<std::size_t>(got));
-  const std::optional<std::size_t> whole = length_(received);
-  if (!whole) return true;
-  if (received.size() < *whole) return false;
-  greeted_(std::move(peer.socket), received);
+  if (received.size() < greeting_bytes_) return false;
+  greeted_(std::move(peer.socket), peer.challenge, received);
   return true;
 }
 

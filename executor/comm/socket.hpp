@@ -42,6 +42,8 @@ class Socket {
 // CommunicationError.
 Socket listen_at(const std::string& address, std::uint16_t port);
 std::uint16_t port_of(const Socket& socket);
+// Returns the numeric address of this end of a connection.
+std::string own_address_of(const Socket& socket);
 
 // Retries until `timeout` has passed, also while no process listens. Throws CommunicationError.
 Socket connect_to(const std::string& address, std::uint16_t port,
@@ -65,35 +67,38 @@ std::string new_token();
 // Peers that have connected to a listening socket and have not authenticated themselves yet.
 //
 // One thread serves all of them, and none delays another. A peer that does not authenticate itself
-// in time is disconnected, and so is the oldest one when there are too many. Nothing is read beyond
-// the greeting.
+// in time is disconnected. When there are too many, so is the oldest one of the address that has the
+// most, so that a host that floods the port evicts peers of its own. Nothing is read beyond the
+// greeting.
 class UnauthenticatedPeers {
  public:
-  // The length of the greeting whose first bytes are `received`, as far as they determine it;
-  // nothing if they cannot begin a greeting.
-  using Length = std::function<std::optional<std::size_t>(const std::string& received)>;
-  // Receives the socket of a peer whose greeting is complete, and the greeting.
-  using Greeted = std::function<void(Socket peer, const std::string& greeting)>;
+  // Receives the socket of a peer whose greeting is complete, the challenge that it was sent, and the
+  // greeting.
+  using Greeted =
+      std::function<void(Socket peer, const std::string& challenge, const std::string& greeting)>;
 
-  UnauthenticatedPeers(Length length, Greeted greeted);
+  // `greeting_bytes`: the length of a greeting.
+  UnauthenticatedPeers(std::size_t greeting_bytes, Greeted greeted)
+      : greeting_bytes_(greeting_bytes), greeted_(std::move(greeted)) {}
 
   // Waits until one of `others` or a peer has data, or a peer's time is over. Reads the greetings,
   // disconnects the peers whose time is over, and returns `others` with what poll() found.
   std::vector<pollfd> wait(std::vector<pollfd> others);
-  // Accepts the next connection that waits at `listener`.
-  void accept(const Socket& listener);
+  // Accepts the next connection that waits at `listener` and sends it the challenge.
+  void accept(const Socket& listener, const std::string& challenge = {});
 
  private:
   struct UnauthenticatedPeer {
     Socket socket;
-    std::string received;
+    std::string address, challenge, received;
     std::chrono::steady_clock::time_point until;
   };
 
   // True if the peer is done: it has authenticated itself, or is to be disconnected.
   bool read_greeting(UnauthenticatedPeer& peer) const;
+  void make_room();
 
-  Length length_;
+  std::size_t greeting_bytes_;
   Greeted greeted_;
   std::list<UnauthenticatedPeer> peers_;
 };

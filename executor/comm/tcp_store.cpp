@@ -11,28 +11,20 @@
 #include <utility>
 
 #include "executor/comm/communicator.hpp"
+#include "executor/comm/token_proof.hpp"
 
 namespace shardwright::executor {
 namespace {
 
-// Limits on the length of a key or value, and of a token.
+// A limit on the length of a key or value.
 constexpr std::uint32_t kMaxBytes = 1U << 20U;
-constexpr std::size_t kMaxTokenBytes = 256;
-// Each text is preceded by its length.
-constexpr std::size_t kLengthBytes = sizeof(std::uint32_t);
+// The wait before a client that was disconnected tries again.
+constexpr std::chrono::milliseconds kRetry{50};
 // The time that the server waits for a key before it answers that it is missing.
 constexpr std::chrono::milliseconds kServerWait{100};
 
 constexpr char kSet = 'S', kGet = 'G', kFound = 'F', kMissing = 'M';
-
-// Returns the length of a greeting (a token and its length), or nothing if the token is too long.
-std::optional<std::size_t> greeting_bytes(const std::string& sent) {
-  if (sent.size() < kLengthBytes) return kLengthBytes;
-  std::uint32_t bytes = 0;
-  std::memcpy(&bytes, sent.data(), sizeof bytes);
-  bytes = ntohl(bytes);
-  return bytes <= kMaxTokenBytes ? std::optional(kLengthBytes + bytes) : std::nullopt;
-}
+constexpr char kAccepted = 'A', kRefused = 'R';
 
 bool send_text(int socket, const std::string& text) {
   const std::uint32_t bytes = htonl(static_cast<std::uint32_t>(text.size()));
@@ -64,9 +56,11 @@ TcpStoreServer::~TcpStoreServer() {
 }
 
 void TcpStoreServer::accept_clients() {
-  UnauthenticatedPeers peers(greeting_bytes, [this](Socket socket, const std::string& greeting) {
-    if (equal_secrets(greeting.substr(kLengthBytes), token_)) add_client(std::move(socket));
-  });
+  UnauthenticatedPeers peers(
+      kChallengeBytes + kProofBytes,
+      [this](Socket socket, const std::string& challenge, const std::string& greeting) {
+        authenticate(std::move(socket), challenge, greeting);
+      });
   while (!closing_) {
     const auto seen = peers.wait({{listener_.descriptor(), POLLIN, 0}});
     clients_.remove_if([](Client& client) {
@@ -74,8 +68,22 @@ void TcpStoreServer::accept_clients() {
       client.thread.join();
       return true;
     });
-    if (seen[0].revents != 0 && !closing_) peers.accept(listener_);
+    if (seen[0].revents != 0 && !closing_) peers.accept(listener_, new_token());
   }
+}
+
+void TcpStoreServer::authenticate(Socket socket, const std::string& challenge,
+                                  const std::string& greeting) {
+  const std::string of_client = greeting.substr(0, kChallengeBytes);
+  const std::string proof = token_proof(token_, ProvingSide::Client, challenge, of_client);
+  if (!equal_secrets(greeting.substr(kChallengeBytes), proof)) {
+    send_all(socket.descriptor(), &kRefused, 1);
+    return;
+  }
+  const std::string own = token_proof(token_, ProvingSide::Server, challenge, of_client);
+  if (send_all(socket.descriptor(), &kAccepted, 1) &&
+      send_all(socket.descriptor(), own.data(), own.size()))
+    add_client(std::move(socket));
 }
 
 void TcpStoreServer::add_client(Socket socket) {
@@ -113,11 +121,41 @@ void TcpStoreServer::serve(int client) {
   }
 }
 
+namespace {
+
+// Proves the token to the server at the other end, and lets it prove it. Returns false if the
+// connection was lost meanwhile. Throws CommunicationError.
+bool agree_on_token(const Socket& socket, const std::string& token) {
+  const int descriptor = socket.descriptor();
+  std::string challenge(kChallengeBytes, '\0'), proof(kProofBytes, '\0');
+  if (!receive_all(descriptor, challenge.data(), challenge.size())) return false;
+  const std::string own = new_token();
+  const std::string greeting = own + token_proof(token, ProvingSide::Client, challenge, own);
+  char answer = 0;
+  if (!send_all(descriptor, greeting.data(), greeting.size()) ||
+      !receive_all(descriptor, &answer, 1))
+    return false;
+  if (answer == kRefused) throw CommunicationError("the rendezvous has another token");
+  if (answer != kAccepted || !receive_all(descriptor, proof.data(), proof.size())) return false;
+  if (!equal_secrets(proof, token_proof(token, ProvingSide::Server, challenge, own)))
+    throw CommunicationError("the process at the rendezvous does not know the token");
+  return true;
+}
+
+}  // namespace
+
 TcpStore::TcpStore(const std::string& address, std::uint16_t port, const std::string& token,
-                   std::chrono::milliseconds timeout)
-    : socket_(connect_to(address, port, timeout)) {
-  set_receive_timeout(socket_.descriptor(), timeout + kServerWait);
-  send_text(socket_.descriptor(), token);
+                   std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  while (true) {
+    socket_ = connect_to(address, port, timeout);
+    set_receive_timeout(socket_.descriptor(), timeout + kServerWait);
+    if (agree_on_token(socket_, token)) return;
+    // A server under a flood of connections may have disconnected this one.
+    if (std::chrono::steady_clock::now() > deadline)
+      throw CommunicationError(fmt::format("no rendezvous answers at {}:{}", address, port));
+    std::this_thread::sleep_for(kRetry);
+  }
 }
 
 void TcpStore::set(const std::string& key, const std::string& value) {
@@ -145,20 +183,13 @@ std::optional<std::string> TcpStore::find(const std::string& key) {
                         receive_all(socket, &answer, 1) &&
                         (answer == kMissing || receive_text(socket, value, kMaxBytes));
   if (!answered) {
-    throw CommunicationError(
-        "the rendezvous does not answer: it has another token, or the connection was lost");
+    throw CommunicationError("the connection to the rendezvous was lost");
   }
   return answer == kFound ? std::optional(value) : std::nullopt;
 }
 
 std::string TcpStore::own_address() const {
-  sockaddr_storage own{};
-  socklen_t size = sizeof own;
-  std::array<char, NI_MAXHOST> text{};
-  getsockname(socket_.descriptor(), reinterpret_cast<sockaddr*>(&own), &size);
-  getnameinfo(reinterpret_cast<sockaddr*>(&own), size, text.data(), text.size(), nullptr, 0,
-              NI_NUMERICHOST);
-  return text.data();
+  return own_address_of(socket_);
 }
 
 void LocalStore::set(const std::string& key, const std::string& value) {

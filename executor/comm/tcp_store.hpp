@@ -1,8 +1,9 @@
 // Key-value stores through which the ranks of a run find each other.
 //
-// One process serves a store over TCP to all others. A client must first send the run's secret
-// token. Until then it gets no thread and no answer, and it is disconnected after a timeout. The
-// server listens only at the given address.
+// One process serves a store over TCP to all others. Client and server first prove to each other that
+// they know the run's secret token (executor/comm/token_proof.hpp). Until then a client gets no thread
+// and no answer, and it is disconnected after a timeout. The server listens only at the given address.
+// What follows is neither encrypted nor signed.
 #pragma once
 
 #include <atomic>
@@ -72,6 +73,7 @@ class TcpStoreServer {
   };
 
   void accept_clients();
+  void authenticate(Socket socket, const std::string& challenge, const std::string& greeting);
   void add_client(Socket socket);
   void serve(int client);
 
@@ -88,7 +90,7 @@ class TcpStoreServer {
 class TcpStore final : public Store {
  public:
   // Tries to connect until `timeout` has passed, and waits at most as long for each answer. Throws
-  // CommunicationError.
+  // CommunicationError, at once if the server has another token.
   TcpStore(const std::string& address, std::uint16_t port, const std::string& token,
            std::chrono::milliseconds timeout);
 
