@@ -26,6 +26,7 @@ void add_simulate_command(CLI::App& app, Action& action);
 void add_run_command(CLI::App& app, Action& action);
 void add_gui_command(CLI::App& app, Action& action);
 void add_probe_command(CLI::App& app, Action& action);
+void add_import_command(CLI::App& app, Action& action);
 void add_calibrate_command(CLI::App& app, Action& action);
 void add_explain_command(CLI::App& app, Action& action);
 void add_compare_command(CLI::App& app, Action& action);

@@ -1,0 +1,106 @@
+#include "calibration/traces/gemm_timings.hpp"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <tuple>
+
+namespace shardwright::calibration {
+namespace {
+
+// The most that a table of measured kernels takes.
+constexpr std::int64_t kLargestSize = 1'000'000'000;
+
+// The position of the left operand among the inputs of an operator, which the right one follows.
+std::optional<std::size_t> left_operand(const std::string& op) {
+  if (op == "aten::mm" || op == "aten::bmm" || op == "aten::_scaled_mm") return 0;
+  if (op == "aten::addmm" || op == "aten::baddbmm") return 1;
+  return std::nullopt;
+}
+
+std::optional<Precision> precision_of(const std::string& type, const std::string& kernel) {
+  if (type == "c10::BFloat16") return Precision::Bf16;
+  if (type == "c10::Half") return Precision::Fp16;
+  if (type.starts_with("c10::Float8")) return Precision::Fp8;
+  const std::string name = lower_case(kernel);
+  const bool is_tf32 =
+      name.find("tf32") != std::string::npos || name.find("s1688") != std::string::npos;
+  if (type == "float") return is_tf32 ? Precision::Tf32 : Precision::Fp32;
+  return std::nullopt;
+}
+
+// The sizes of an input; empty if the text does not have them.
+std::vector<std::int64_t> sizes_of(const nlohmann::json& inputs, std::size_t position) {
+  std::vector<std::int64_t> sizes;
+  if (!inputs.is_array() || position >= inputs.size() || !inputs[position].is_array()) return sizes;
+  for (const nlohmann::json& size : inputs[position]) {
+    if (!size.is_number_integer() || size < 1 || size > kLargestSize) return {};
+    sizes.push_back(size);
+  }
+  return sizes;
+}
+
+// `shapes` is [sizes of the inputs, types of the inputs].
+std::optional<GemmWork> work_of(const nlohmann::json& shapes, std::size_t left) {
+  const std::vector<std::int64_t> a = sizes_of(shapes[0], left), b = sizes_of(shapes[0], left + 1);
+  if (a.size() != b.size() || (a.size() != 2 && a.size() != 3)) return std::nullopt;
+  const std::size_t rows = a.size() - 2;
+  GemmWork work;
+  work.m = a[rows];
+  work.k = a[rows + 1];
+  work.n = b[rows + 1];
+  if (rows == 1) work.batch = a[0];
+  const bool fits = b[rows] == work.k && (rows == 0 || b[0] == a[0]);
+  return fits ? std::optional(work) : std::nullopt;
+}
+
+std::optional<MeasuredKernel> product_of(const Trace& trace, const DeviceActivity& activity) {
+  if (activity.category != KernelCategory::Gemm || activity.shapes == kNoIndex) return std::nullopt;
+  const std::optional<std::size_t> left = left_operand(trace.names[activity.op]);
+  const auto shapes = nlohmann::json::parse(trace.names[activity.shapes], nullptr, false);
+  if (!left || !shapes.is_array() || shapes.size() != 2) return std::nullopt;
+  const nlohmann::json& types = shapes[1];
+  if (!types.is_array() || *left >= types.size() || !types[*left].is_string()) return std::nullopt;
+  const auto precision = precision_of(types[*left], trace.names[activity.name]);
+  const std::optional<GemmWork> work = work_of(shapes, *left);
+  if (!precision || !work) return std::nullopt;
+  return MeasuredKernel{OpKind::Gemm, *precision, *work, {}};
+}
+
+}  // namespace
+
+std::vector<MeasuredKernel> gemm_timings(const std::vector<Trace>& traces) {
+  using Key = std::tuple<Precision, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
+  struct Timings {
+    MeasuredKernel kernel;
+    std::vector<Seconds> times;
+  };
+  std::map<Key, Timings> shapes;
+  for (const Trace& trace : traces) {
+    std::map<TraceIndex, MeasuredKernel> calls;
+    for (const DeviceActivity& each : trace.activities) {
+      const std::optional<MeasuredKernel> product = product_of(trace, each);
+      if (!product) continue;
+      MeasuredKernel& call = calls.try_emplace(each.op_call, *product).first->second;
+      call.time += Seconds(static_cast<double>(each.duration) * 1e-9);
+    }
+    for (const auto& [call, product] : calls) {
+      const auto& work = std::get<GemmWork>(product.work);
+      Timings& timings = shapes[{product.precision, work.m, work.n, work.k, work.batch}];
+      timings.kernel = product;
+      timings.times.push_back(product.time);
+    }
+  }
+  std::vector<MeasuredKernel> kernels;
+  for (auto& [key, timings] : shapes) {
+    const auto middle =
+        timings.times.begin() + static_cast<std::ptrdiff_t>(timings.times.size() / 2);
+    std::nth_element(timings.times.begin(), middle, timings.times.end());
+    timings.kernel.time = *middle;
+    if (timings.kernel.time > Seconds(0.0)) kernels.push_back(std::move(timings.kernel));
+  }
+  return kernels;
+}
+
+}  // namespace shardwright::calibration

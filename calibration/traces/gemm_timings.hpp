@@ -1,0 +1,17 @@
+// Times of matrix products by shape, from traces with the shapes of operators (record_shapes=True).
+#pragma once
+
+#include <vector>
+
+#include "calibration/traces/trace.hpp"
+#include "core/spec/cluster_spec.hpp"
+
+namespace shardwright::calibration {
+
+// The calls of aten::mm, addmm, bmm, baddbmm and _scaled_mm whose shapes and type the traces tell,
+// each shape and precision once with the median over its calls. The time of a call is that of all
+// its kernels that multiply: a product that is split along k has two. Single precision counts as
+// TF32 where the name of the kernel says so.
+std::vector<MeasuredKernel> gemm_timings(const std::vector<Trace>& traces);
+
+}  // namespace shardwright::calibration

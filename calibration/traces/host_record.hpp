@@ -1,0 +1,61 @@
+// What a profiler recorded of the host, and how it leads from a device's activity to its cause.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "calibration/traces/trace.hpp"
+
+namespace shardwright::calibration {
+
+// An operator of the framework, or a range that the program marked.
+struct HostOp {
+  std::int64_t start = 0, end = 0;
+  std::int32_t thread = 0;
+  TraceIndex name = kNoIndex, shapes = kNoIndex, collective = kNoIndex;
+  // The number by which launches name their operator.
+  std::optional<std::int64_t> external_id;
+};
+
+// A call that launches kernels, copies or fills.
+struct HostLaunch {
+  std::int64_t start = 0;
+  std::int32_t thread = 0;
+  std::int64_t correlation = 0;
+  std::optional<std::int64_t> external_id;
+};
+
+// The numbers of an activity, in the order of Trace::activities.
+struct ActivityIds {
+  std::optional<std::int64_t> correlation, external_id;
+};
+
+struct HostRecord {
+  std::vector<HostOp> ops;
+  std::vector<HostLaunch> launches;
+  std::vector<ActivityIds> activities;
+  // Annotations named ProfilerStep#N on the host, and on a stream of a device.
+  std::vector<TraceStep> steps, device_steps;
+
+  // Numbers threads in the order of their first event.
+  std::int32_t thread(std::int64_t process, std::int64_t thread);
+
+ private:
+  std::unordered_map<std::int64_t, std::int32_t> threads_;
+};
+
+// The N of "ProfilerStep#N", "step N", "iteration N"; none of another name.
+std::optional<std::int64_t> step_number(std::string_view annotation);
+
+// Gives each activity its launch, its operator, its collective and its step, and brings activities
+// and steps into their order.
+//
+// The launch is the call with the same correlation. The operator is the one with the external id of
+// the kernel or else of the launch, if it was running at the launch (some versions write the
+// correlation there); else the innermost that ran on the launching thread then.
+void link_to_host(Trace& trace, HostRecord record);
+
+}  // namespace shardwright::calibration

@@ -1,0 +1,59 @@
+#include "calibration/traces/inflated_file.hpp"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include "core/base/error.hpp"
+#include "core/base/untrusted_file.hpp"
+
+namespace shardwright::calibration {
+namespace {
+
+// zlib's own buffer of compressed data.
+constexpr unsigned kCompressedBuffer = 1U << 18U;
+// The most that one call of gzread may return.
+constexpr std::size_t kLongestRead = 1U << 30U;
+
+struct CloseFile {
+  void operator()(gzFile_s* file) const { gzclose(file); }
+};
+using OpenFile = std::unique_ptr<gzFile_s, CloseFile>;
+
+OpenFile open_checked(const std::string& file, const std::string& expected) {
+  const auto refuse = [&](const std::string& found) {
+    throw InputError(file, {{"", found, expected}});
+  };
+  const std::string kind = kind_unless_regular(file);
+  if (!kind.empty()) refuse(kind);
+  OpenFile opened(gzopen(file.c_str(), "rb"));
+  if (!opened) refuse(errno == 0 ? "no memory to read it" : std::strerror(errno));
+  std::error_code ignored;
+  if (std::filesystem::file_size(file, ignored) == 0 && !ignored) refuse("an empty file");
+  gzbuffer(opened.get(), kCompressedBuffer);
+  return opened;
+}
+
+}  // namespace
+
+ByteSource open_inflated(const std::string& file, const std::string& expected) {
+  const std::shared_ptr<gzFile_s> opened = open_checked(file, expected);
+  return [opened, file](char* to, std::size_t most) -> std::size_t {
+    const int read = gzread(opened.get(), to, static_cast<unsigned>(std::min(most, kLongestRead)));
+    int status = Z_OK;
+    const char* reason = gzerror(opened.get(), &status);
+    if (read >= 0 && (status == Z_OK || status == Z_STREAM_END))
+      return static_cast<std::size_t>(read);
+    // zlib reports an end within the data once that it has handed out what there is.
+    if (read > 0 && status == Z_BUF_ERROR) return static_cast<std::size_t>(read);
+    throw InputError(
+        file, {{"byte " + std::to_string(gzoffset(opened.get())) + " of the compressed data",
+                status == Z_BUF_ERROR ? "the end of the file" : reason, "a complete gzip file"}});
+  };
+}
+
+}  // namespace shardwright::calibration

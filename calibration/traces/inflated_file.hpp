@@ -1,0 +1,18 @@
+// Files of other programs, read piece by piece and inflated on the way where gzip compressed them.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+
+namespace shardwright::calibration {
+
+// Writes up to `most` bytes to `to` and returns their number; 0 at the end.
+using ByteSource = std::function<std::size_t(char* to, std::size_t most)>;
+
+// Opens a regular file. Throws InputError if it is missing, unreadable, empty or no regular file;
+// the source throws one where compressed data break off or are damaged. `expected` says what the
+// file should be.
+ByteSource open_inflated(const std::string& file, const std::string& expected);
+
+}  // namespace shardwright::calibration

@@ -1,0 +1,170 @@
+#include "calibration/traces/kernel_category.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+namespace shardwright::calibration {
+namespace {
+
+struct Family {
+  // A part of the name in lower case; after '^' the beginning of the name.
+  std::string_view part;
+  KernelCategory category;
+};
+
+// The first line that fits decides: attention kernels are built of CUTLASS too, and the names of
+// Triton kernels list the operators that were fused into them.
+constexpr Family kFamilies[] = {
+    // NCCL, RCCL, MSCCL, DeepEP, the all-reduces of PyTorch's symmetric memory and of vLLM.
+    {"nccl", KernelCategory::Collective},
+    {"msccl", KernelCategory::Collective},
+    {"deep_ep::", KernelCategory::Collective},
+    {"ep::internode", KernelCategory::Collective},
+    {"ep::intranode", KernelCategory::Collective},
+    {"nvshmem", KernelCategory::Collective},
+    {"shot_all_reduce", KernelCategory::Collective},
+    {"multimem_all_reduce", KernelCategory::Collective},
+    {"cross_device_reduce", KernelCategory::Collective},
+    // Copies that ROCm runs as kernels.
+    {"__amd_rocclr_copy", KernelCategory::MemoryCopy},
+    {"__amd_rocclr_fill", KernelCategory::MemoryCopy},
+    // Triton's templates, then everything that Inductor fuses.
+    {"triton_tem_fused_flex_attention", KernelCategory::Attention},
+    {"triton_tem_", KernelCategory::Gemm},
+    {"triton_mm", KernelCategory::Gemm},
+    {"triton_poi_", KernelCategory::Elementwise},
+    {"triton_red_", KernelCategory::Elementwise},
+    {"triton_per_", KernelCategory::Elementwise},
+    {"triton_for_", KernelCategory::Elementwise},
+    {"triton__", KernelCategory::Elementwise},
+    // FlashAttention, cuDNN, xFormers and TensorRT-LLM, AOTriton.
+    {"flash", KernelCategory::Attention},
+    {"fmha", KernelCategory::Attention},
+    {"sdpa", KernelCategory::Attention},
+    {"attn_fwd", KernelCategory::Attention},
+    {"attn_bwd", KernelCategory::Attention},
+    {"attention", KernelCategory::Attention},
+    {"compute_dot_do_o", KernelCategory::Attention},
+    {"bwd_kernel_dk_dv", KernelCategory::Attention},
+    {"bwd_kernel_dq", KernelCategory::Attention},
+    {"bwd_preprocess", KernelCategory::Attention},
+    // cuBLAS, CUTLASS, DeepGEMM, hipBLASLt (Cijk), MIOpen, Composable Kernel, cuDNN's convolutions.
+    {"nvjet", KernelCategory::Gemm},
+    {"gemm", KernelCategory::Gemm},
+    {"gemv", KernelCategory::Gemm},
+    {"cutlass", KernelCategory::Gemm},
+    {"cijk_", KernelCategory::Gemm},
+    {"splitkreduce", KernelCategory::Gemm},
+    {"epilogue::impl", KernelCategory::Gemm},
+    {"xmma", KernelCategory::Gemm},
+    {"matmul", KernelCategory::Gemm},
+    {"^bmm_", KernelCategory::Gemm},
+    {"fprop", KernelCategory::Gemm},
+    {"dgrad", KernelCategory::Gemm},
+    {"wgrad", KernelCategory::Gemm},
+    {"scudnn", KernelCategory::Gemm},
+    {"convolve", KernelCategory::Gemm},
+    {"convolution", KernelCategory::Gemm},
+    {"conv2d", KernelCategory::Gemm},
+    {"winograd", KernelCategory::Gemm},
+    {"sp3asmconv", KernelCategory::Gemm},
+    {"ck::", KernelCategory::Gemm},
+    {"^_zn2ck", KernelCategory::Gemm},
+    // ATen, Apex, Transformer Engine, cuDNN and MIOpen.
+    {"elementwise", KernelCategory::Elementwise},
+    {"reduce_kernel", KernelCategory::Elementwise},
+    {"multi_tensor_apply", KernelCategory::Elementwise},
+    {"catarraybatchedcopy", KernelCategory::Elementwise},
+    {"norm", KernelCategory::Elementwise},
+    {"cudnn::bn_", KernelCategory::Elementwise},
+    {"softmax", KernelCategory::Elementwise},
+    {"cross_entropy", KernelCategory::Elementwise},
+    {"dropout", KernelCategory::Elementwise},
+    {"rope_", KernelCategory::Elementwise},
+    {"_rope", KernelCategory::Elementwise},
+    {"rotary", KernelCategory::Elementwise},
+    {"swiglu", KernelCategory::Elementwise},
+    {"transpose", KernelCategory::Elementwise},
+    {"nchwtonhwc", KernelCategory::Elementwise},
+    {"nhwctonchw", KernelCategory::Elementwise},
+    {"subtensorop", KernelCategory::Elementwise},
+    {"adam", KernelCategory::Elementwise},
+    {"cast_kernel", KernelCategory::Elementwise},
+    {"quantize", KernelCategory::Elementwise},
+    {"^triton_", KernelCategory::Elementwise},
+};
+
+bool fits(std::string_view name, std::string_view part) {
+  return part.front() == '^' ? name.starts_with(part.substr(1))
+                             : name.find(part) != std::string_view::npos;
+}
+
+constexpr Family kOps[] = {
+    {"attention", KernelCategory::Attention},  {"flashattn", KernelCategory::Attention},
+    {"flash_attn", KernelCategory::Attention}, {"^aten::mm", KernelCategory::Gemm},
+    {"^aten::addmm", KernelCategory::Gemm},    {"^aten::bmm", KernelCategory::Gemm},
+    {"^aten::baddbmm", KernelCategory::Gemm},  {"^aten::_scaled_mm", KernelCategory::Gemm},
+    {"grouped_mm", KernelCategory::Gemm},
+};
+
+template <class Families>
+KernelCategory first_category(std::string_view text, const Families& families) {
+  const std::string name = lower_case(text);
+  for (const Family& family : families)
+    if (fits(name, family.part)) return family.category;
+  return KernelCategory::Other;
+}
+
+}  // namespace
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
+
+KernelCategory category_of_kernel(std::string_view kernel) {
+  return first_category(kernel, kFamilies);
+}
+
+KernelCategory category_of_op(std::string_view op) {
+  return first_category(op, kOps);
+}
+
+std::string collective_kind(std::string_view name) {
+  // Longer words first: a reduce-scatter is also named a reduce.
+  static constexpr std::pair<std::string_view, const char*> kKinds[] = {
+      {"reducescatter", "reduce_scatter"},
+      {"allreduce", "all_reduce"},
+      {"allgather", "all_gather"},
+      {"alltoall", "all_to_all"},
+      {"dispatch", "all_to_all"},
+      {"combine", "all_to_all"},
+      {"crossdevicereduce", "all_reduce"},
+      {"broadcast", "broadcast"},
+      {"sendrecv", "send_receive"},
+      {"send", "send"},
+      {"recv", "receive"},
+      {"barrier", "barrier"},
+      {"reduce", "reduce"},
+      {"gather", "gather"},
+      {"scatter", "scatter"},
+  };
+  std::string word = lower_case(name);
+  std::erase(word, '_');
+  for (const auto& [part, kind] : kKinds)
+    if (word.find(part) != std::string::npos) return kind;
+  return "";
+}
+
+double bus_factor(std::string_view kind, double group_size) {
+  if (group_size < 2) return 1.0;
+  const double others = (group_size - 1) / group_size;
+  if (kind == "all_reduce") return 2 * others;
+  if (kind == "all_gather" || kind == "reduce_scatter" || kind == "all_to_all") return others;
+  return 1.0;
+}
+
+}  // namespace shardwright::calibration

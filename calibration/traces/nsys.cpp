@@ -1,0 +1,273 @@
+#include "calibration/traces/nsys.hpp"
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "calibration/traces/host_record.hpp"
+#include "core/base/error.hpp"
+
+namespace shardwright::calibration {
+namespace {
+
+constexpr const char* kExpectedExport =
+    "a database that nsys export --type sqlite wrote, with StringIds or CUPTI_ACTIVITY tables";
+// In nanoseconds; their sums stay below 2^63.
+constexpr std::int64_t kLatestTime = 4'000'000'000'000'000'000;
+// Push-pop and start-end ranges of NVTX.
+constexpr const char* kRanges = "eventType IN (59, 60) AND end IS NOT NULL";
+
+struct CloseDatabase {
+  void operator()(sqlite3* database) const { sqlite3_close(database); }
+};
+struct FinishStatement {
+  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+};
+
+class Row {
+ public:
+  explicit Row(sqlite3_stmt* statement) : statement_(statement) {}
+
+  std::int64_t integer(int column) const { return sqlite3_column_int64(statement_, column); }
+  std::string_view text(int column) const {
+    const auto* bytes = sqlite3_column_text(statement_, column);
+    if (bytes == nullptr) return {};
+    return {reinterpret_cast<const char*>(bytes),
+            static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))};
+  }
+
+ private:
+  sqlite3_stmt* statement_;
+};
+
+class Database {
+ public:
+  Database(const std::string& file, const std::string& source) : source_(source) {
+    sqlite3* opened = nullptr;
+    const int status = sqlite3_open_v2(file.c_str(), &opened, SQLITE_OPEN_READONLY, nullptr);
+    database_.reset(opened);
+    if (status != SQLITE_OK) refuse("");
+    // The file is a stranger's: its schema may call no function that has effects.
+    sqlite3_db_config(opened, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+    sqlite3_db_config(opened, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+    for_each("sqlite_master", "SELECT name FROM sqlite_master WHERE type = 'table'",
+             [this](const Row& row) { tables_.emplace(row.text(0)); });
+  }
+
+  bool has(const std::string& table) const { return tables_.contains(table); }
+
+  bool has(const std::string& table, const std::string& column) {
+    bool found = false;
+    for_each(table, fmt::format("PRAGMA table_info({})", table),
+             [&](const Row& row) { found = found || row.text(1) == column; });
+    return found;
+  }
+
+  template <class Use>
+  void for_each(const std::string& table, const std::string& query, const Use& use) {
+    sqlite3_stmt* prepared = nullptr;
+    const int status = sqlite3_prepare_v2(database_.get(), query.c_str(), -1, &prepared, nullptr);
+    const std::unique_ptr<sqlite3_stmt, FinishStatement> statement(prepared);
+    if (status != SQLITE_OK) refuse(table);
+    int step = sqlite3_step(prepared);
+    for (; step == SQLITE_ROW; step = sqlite3_step(prepared)) use(Row(prepared));
+    if (step != SQLITE_DONE) refuse(table);
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& table) const {
+    throw InputError(source_, {{table, sqlite3_errmsg(database_.get()), kExpectedExport}});
+  }
+
+  const std::string& source_;
+  std::unique_ptr<sqlite3, CloseDatabase> database_;
+  std::set<std::string> tables_;
+};
+
+// "aten::addmm" of "aten::addmm, seq = 45339, op_id = 990761".
+std::string_view op_name(std::string_view range) {
+  return range.substr(0, std::min(range.find(", seq = "), range.find(", op_id = ")));
+}
+
+class NsysReader {
+ public:
+  NsysReader(const std::string& file, const std::string& source) : database_(file, source) {
+    trace_.file = source;
+    if (!database_.has("StringIds") && !database_.has("CUPTI_ACTIVITY_KIND_KERNEL"))
+      throw InputError(source, {{"", "a database of something else", kExpectedExport}});
+  }
+
+  Trace read() {
+    if (database_.has("StringIds"))
+      database_.for_each("StringIds", "SELECT id, value FROM StringIds",
+                         [this](const Row& row) { texts_.emplace(row.integer(0), row.text(1)); });
+    read_kernels();
+    read_memory("CUPTI_ACTIVITY_KIND_MEMCPY", ActivityKind::Copy);
+    read_memory("CUPTI_ACTIVITY_KIND_MEMSET", ActivityKind::Fill);
+    read_launches();
+    read_ranges();
+    read_devices();
+    if (begin_ <= end_) {
+      trace_.begin = begin_;
+      trace_.end = end_;
+    }
+    link_to_host(trace_, std::move(record_));
+    return std::move(trace_);
+  }
+
+ private:
+  // Correlations are those of a process, whose number lies above the 24 bits of the thread.
+  static std::int64_t correlation_of(std::int64_t global_id, std::int64_t correlation) {
+    return static_cast<std::int64_t>((static_cast<std::uint64_t>(global_id) >> 24U) << 32U) ^
+           correlation;
+  }
+
+  // A column, or zeros where this version does not have it.
+  std::string column(const std::string& table, const std::string& name) {
+    return database_.has(table, name) ? name : "0";
+  }
+
+  void read_kernels() {
+    const std::string table = "CUPTI_ACTIVITY_KIND_KERNEL";
+    if (!database_.has(table)) return;
+    const std::string query =
+        fmt::format("SELECT start, end, deviceId, streamId, correlationId, {}, {}, {} FROM {}",
+                    column(table, "globalPid"), column(table, "demangledName"),
+                    column(table, "shortName"), table);
+    database_.for_each(table, query, [this](const Row& row) {
+      auto name = texts_.find(row.integer(6));
+      if (name == texts_.end()) name = texts_.find(row.integer(7));
+      const std::string kernel = name == texts_.end() ? "unnamed kernel" : name->second;
+      add_activity(row, ActivityKind::Kernel, kernel, category_of_kernel(kernel));
+    });
+  }
+
+  void read_memory(const std::string& table, ActivityKind kind) {
+    if (!database_.has(table)) return;
+    const std::string query =
+        fmt::format("SELECT start, end, deviceId, streamId, correlationId, {}, {} FROM {}",
+                    column(table, "globalPid"), column(table, "copyKind"), table);
+    database_.for_each(table, query, [this, kind](const Row& row) {
+      add_activity(row, kind, kind == ActivityKind::Copy ? copy_name(row.integer(6)) : "Memset",
+                   KernelCategory::MemoryCopy);
+    });
+  }
+
+  // CUPTI's CUpti_ActivityMemcpyKind.
+  static const char* copy_name(std::int64_t kind) {
+    if (kind == 1) return "Memcpy HtoD";
+    if (kind == 2) return "Memcpy DtoH";
+    if (kind == 8) return "Memcpy DtoD";
+    if (kind == 10) return "Memcpy PtoP";
+    return "Memcpy";
+  }
+
+  void add_activity(const Row& row, ActivityKind kind, std::string_view name,
+                    KernelCategory category) {
+    if (!is_usable(row.integer(0), row.integer(1))) {
+      ++trace_.unusable_events;
+      return;
+    }
+    note_time(row.integer(0), row.integer(1));
+    DeviceActivity activity;
+    activity.start = row.integer(0);
+    activity.duration = row.integer(1) - row.integer(0);
+    activity.device = static_cast<std::int32_t>(row.integer(2));
+    activity.stream = static_cast<std::int32_t>(row.integer(3));
+    activity.kind = kind;
+    activity.category = category;
+    activity.name = trace_.names.index_of(name);
+    trace_.activities.push_back(activity);
+    record_.activities.push_back({correlation_of(row.integer(5), row.integer(4)), std::nullopt});
+  }
+
+  void read_launches() {
+    const std::string table = "CUPTI_ACTIVITY_KIND_RUNTIME";
+    if (!database_.has(table)) return;
+    const std::string query =
+        fmt::format("SELECT start, end, globalTid, correlationId FROM {}", table);
+    // Without the process of kernels, their correlations are those of the only process.
+    const bool has_process = !database_.has("CUPTI_ACTIVITY_KIND_KERNEL") ||
+                             database_.has("CUPTI_ACTIVITY_KIND_KERNEL", "globalPid");
+    database_.for_each(table, query, [&](const Row& row) {
+      if (!is_usable(row.integer(0), row.integer(1))) return;
+      note_time(row.integer(0), row.integer(1));
+      const std::int64_t thread = row.integer(2);
+      record_.launches.push_back({row.integer(0), record_.thread(0, thread),
+                                  correlation_of(has_process ? thread : 0, row.integer(3)),
+                                  std::nullopt});
+    });
+  }
+
+  void read_ranges() {
+    const std::string table = "NVTX_EVENTS";
+    if (!database_.has(table)) return;
+    const std::string query = fmt::format("SELECT start, end, globalTid, text, {} FROM {} WHERE {}",
+                                          column(table, "textId"), table, kRanges);
+    database_.for_each(table, query, [this](const Row& row) {
+      if (!is_usable(row.integer(0), row.integer(1))) return;
+      const auto stored = texts_.find(row.integer(4));
+      const std::string_view text = row.text(3).empty() && stored != texts_.end()
+                                        ? std::string_view(stored->second)
+                                        : row.text(3);
+      note_time(row.integer(0), row.integer(1));
+      if (const auto number = step_number(text)) {
+        record_.steps.push_back({*number, row.integer(0), row.integer(1) - row.integer(0)});
+        return;
+      }
+      HostOp op;
+      op.start = row.integer(0);
+      op.end = row.integer(1);
+      op.thread = record_.thread(0, row.integer(2));
+      op.name = trace_.names.index_of(op_name(text));
+      // PyTorch names the collective; the kernel below it may be a plain send and receive.
+      if (text.starts_with("nccl:")) {
+        trace_.collectives.push_back({});
+        trace_.collectives.back().kind = collective_kind(op_name(text));
+        op.collective = static_cast<TraceIndex>(trace_.collectives.size() - 1);
+      }
+      record_.ops.push_back(op);
+    });
+  }
+
+  void read_devices() {
+    const std::string gpus = "TARGET_INFO_GPU", start = "TARGET_INFO_SESSION_START_TIME";
+    if (database_.has(gpus, "name"))
+      database_.for_each(gpus, fmt::format("SELECT name FROM {}", gpus), [this](const Row& row) {
+        if (trace_.gpu.empty()) trace_.gpu = row.text(0);
+      });
+    if (database_.has(start, "utcEpochNs"))
+      database_.for_each(start, fmt::format("SELECT utcEpochNs FROM {}", start),
+                         [this](const Row& row) { trace_.clock_offset = row.integer(0); });
+  }
+
+  static bool is_usable(std::int64_t start, std::int64_t end) {
+    return 0 <= start && start <= end && end <= kLatestTime;
+  }
+
+  void note_time(std::int64_t start, std::int64_t end) {
+    begin_ = std::min(begin_, start);
+    end_ = std::max(end_, end);
+  }
+
+  Database database_;
+  Trace trace_;
+  HostRecord record_;
+  std::unordered_map<std::int64_t, std::string> texts_;
+  std::int64_t begin_ = std::numeric_limits<std::int64_t>::max();
+  std::int64_t end_ = std::numeric_limits<std::int64_t>::min();
+};
+
+}  // namespace
+
+Trace read_nsys(const std::string& file, const std::string& source) {
+  return NsysReader(file, source).read();
+}
+
+}  // namespace shardwright::calibration

@@ -1,0 +1,62 @@
+// The same collectives in the traces of several ranks.
+//
+// A kernel of a collective runs from the arrival of its own rank to the end of all: the shortest
+// one over the ranks is the transfer, and what the others take longer is their wait for the last
+// rank (the skew).
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calibration/traces/trace.hpp"
+#include "core/base/units.hpp"
+
+namespace shardwright::calibration {
+
+// Collectives of one kind, size and group.
+struct MatchedCollectives {
+  std::string kind;
+  std::optional<std::int64_t> bytes, group_size;
+  std::string group;
+  // The most ranks whose traces hold one of them.
+  std::int64_t ranks = 0;
+  std::int64_t count = 0;
+  // Medians over the calls of the transfer and of the skew; the longest skew.
+  Seconds transfer, skew, longest_skew;
+  // By the transfer. None where bytes or group are not known.
+  std::optional<BytesPerSecond> bus_bandwidth;
+};
+
+// A rank that was traced: a device of a file.
+struct RankWaits {
+  std::string file;
+  std::optional<std::int64_t> rank;
+  std::int32_t device = 0;
+  // In the matched collectives for ranks that arrived later.
+  Seconds waited{};
+  // The calls for which it arrived last.
+  std::int64_t last_arrivals = 0;
+};
+
+struct RankMatching {
+  // By total transfer time, longest first.
+  std::vector<MatchedCollectives> collectives;
+  // In the order of the files.
+  std::vector<RankWaits> ranks;
+  // Of the collectives of all ranks.
+  std::int64_t matched = 0, unmatched = 0;
+};
+
+// Matches by group and order, in which sends and receives do not take part; by the numbers of the
+// calls where the traces have them. A recording may begin some calls later than another one: of the
+// shifts with equal kinds and sizes throughout, the one whose ends keep the steadiest and nearest
+// distance counts. None where
+// fewer than two ranks are traced, or the files are not of different ranks of one run.
+std::optional<RankMatching> match_ranks(const std::vector<Trace>& traces);
+
+nlohmann::ordered_json to_json(const RankMatching& matching);
+
+}  // namespace shardwright::calibration

@@ -1,0 +1,121 @@
+#include "calibration/traces/trace_file.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "calibration/traces/inflated_file.hpp"
+#include "calibration/traces/kineto.hpp"
+#include "calibration/traces/nsys.hpp"
+#include "core/base/error.hpp"
+
+namespace shardwright::calibration {
+namespace {
+
+constexpr const char* kExpectedFile =
+    "a trace (JSON of PyTorch's profiler, SQLite of nsys export) or the log of a training run, "
+    "plain or compressed with gzip";
+constexpr std::string_view kDatabaseMark("SQLite format 3\0", 16);
+constexpr std::size_t kHeadLength = 4096;
+
+// A file that is removed with the object.
+class TemporaryDatabase {
+ public:
+  TemporaryDatabase() {
+    std::string pattern = std::filesystem::temp_directory_path() / "shardwright-nsys-XXXXXX";
+    descriptor_ = mkstemp(pattern.data());
+    if (descriptor_ < 0) fail();
+    path_ = pattern;
+  }
+  ~TemporaryDatabase() {
+    close(descriptor_);
+    unlink(path_.c_str());
+  }
+  TemporaryDatabase(const TemporaryDatabase&) = delete;
+  TemporaryDatabase& operator=(const TemporaryDatabase&) = delete;
+
+  const std::string& path() const { return path_; }
+
+  void append(const char* bytes, std::size_t count) const {
+    while (count > 0) {
+      const ssize_t written = write(descriptor_, bytes, count);
+      if (written <= 0) fail();
+      bytes += written;
+      count -= static_cast<std::size_t>(written);
+    }
+  }
+
+ private:
+  [[noreturn]] static void fail() {
+    throw RuntimeFailure(std::string("a compressed database needs room for temporary files: ") +
+                         std::strerror(errno));
+  }
+
+  int descriptor_ = -1;
+  std::string path_;
+};
+
+// The first bytes of a source, and a source that has them again.
+std::pair<std::string, ByteSource> with_head(ByteSource bytes, std::size_t length) {
+  std::string head(length, '\0');
+  std::size_t known = 0;
+  for (std::size_t read = 1; read > 0 && known < length; known += read)
+    read = bytes(head.data() + known, length - known);
+  head.resize(known);
+  const ByteSource again = [head, at = std::size_t{0}, bytes](char* to, std::size_t most) mutable {
+    if (at == head.size()) return bytes(to, most);
+    const std::size_t count = std::min(most, head.size() - at);
+    std::memcpy(to, head.data() + at, count);
+    at += count;
+    return count;
+  };
+  return {head, again};
+}
+
+bool is_plain_database(const std::string& file) {
+  std::string head(kDatabaseMark.size(), '\0');
+  std::ifstream(file, std::ios::binary)
+      .read(head.data(), static_cast<std::streamsize>(head.size()));
+  return head == kDatabaseMark;
+}
+
+Trace read_compressed_database(const ByteSource& bytes, const std::string& file) {
+  const TemporaryDatabase database;
+  std::vector<char> chunk(1U << 20U);
+  while (const std::size_t read = bytes(chunk.data(), chunk.size()))
+    database.append(chunk.data(), read);
+  return read_nsys(database.path(), file);
+}
+
+// An object, or an array of objects: logs may begin with a bracket, too.
+bool begins_as_json(std::string_view head) {
+  if (head.starts_with("\xef\xbb\xbf")) head.remove_prefix(3);
+  const auto next_mark = [&head] {
+    const std::size_t at = std::min(head.find_first_not_of(" \t\r\n"), head.size());
+    head.remove_prefix(at);
+    return head.empty() ? '\0' : head.front();
+  };
+  if (next_mark() == '{') return true;
+  if (next_mark() != '[') return false;
+  head.remove_prefix(1);
+  return next_mark() == '{' || next_mark() == ']';
+}
+
+}  // namespace
+
+Recording read_recording(const std::string& file) {
+  const auto [head, bytes] = with_head(open_inflated(file, kExpectedFile), kHeadLength);
+  if (begins_as_json(head)) return read_kineto(bytes, file);
+  if (!head.starts_with(kDatabaseMark)) return read_training_log(bytes, file);
+  return is_plain_database(file) ? read_nsys(file, file) : read_compressed_database(bytes, file);
+}
+
+}  // namespace shardwright::calibration

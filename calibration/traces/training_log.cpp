@@ -1,0 +1,262 @@
+#include "calibration/traces/training_log.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "core/base/printable_text.hpp"
+
+namespace shardwright::calibration {
+namespace {
+
+constexpr std::size_t kLongestLine = 1U << 20U;
+constexpr const char* kExpectedLog =
+    "a trace (JSON of PyTorch's profiler, SQLite of nsys export) or a log with steps of "
+    "Megatron-LM, NeMo, torchtitan or DeepSpeed";
+
+enum class Logged : std::uint8_t {
+  Step,
+  Time,
+  Loss,
+  TokensPerGpu,
+  Samples,
+  GlobalBatch,
+  FlopRate,
+};
+
+struct Field {
+  Logged what;
+  // The text before the number.
+  std::string_view key;
+  double scale = 1.0;
+};
+
+struct LogFormat {
+  const char* framework;
+  // A line that has both states a step.
+  std::string_view mark, other_mark;
+  std::vector<Field> fields;
+};
+
+// Megatron-LM's training_log, NeMo's progress printers, torchtitan's MetricsProcessor, and
+// DeepSpeed's pipeline engine and throughput timer.
+const std::vector<LogFormat>& log_formats() {
+  static const std::vector<LogFormat> kFormats = {
+      {"Megatron-LM",
+       "elapsed time per iteration (ms):",
+       "iteration",
+       {{Logged::Step, "iteration"},
+        {Logged::Time, "elapsed time per iteration (ms):", 1e-3},
+        {Logged::Loss, "lm loss:"},
+        {Logged::TokensPerGpu, "tokens per gpu per second (tgs):"},
+        {Logged::GlobalBatch, "global batch size:"},
+        {Logged::FlopRate, "throughput per GPU (TFLOP/s/GPU):", 1e12},
+        {Logged::FlopRate, "TFLOPs:", 1e12}}},
+      {"NeMo",
+       "train_step_timing in s",
+       "global_step",
+       {{Logged::Step, "global_step"},
+        {Logged::Time, "train_step_timing in s"},
+        {Logged::Loss, "reduced_train_loss"},
+        {Logged::GlobalBatch, "global_batch_size"},
+        {Logged::FlopRate, "TFLOPS_per_GPU", 1e12}}},
+      {"torchtitan",
+       "step:",
+       "tps:",
+       {{Logged::Step, "step:"},
+        {Logged::Loss, "loss:"},
+        {Logged::TokensPerGpu, "tps:"},
+        {Logged::FlopRate, "tflops:", 1e12}}},
+      {"torchtitan",
+       "step:",
+       "wps:",
+       {{Logged::Step, "step:"}, {Logged::Loss, "loss:"}, {Logged::TokensPerGpu, "wps:"}}},
+      {"DeepSpeed",
+       "steps:",
+       "iter time (s):",
+       {{Logged::Step, "steps:"},
+        {Logged::Time, "iter time (s):"},
+        {Logged::Loss, "loss:"},
+        {Logged::Samples, "samples/sec:"}}},
+      {"DeepSpeed",
+       "global_step=",
+       "CurrSamplesPerSec=",
+       {{Logged::Step, "global_step="}, {Logged::Samples, "CurrSamplesPerSec="}}},
+  };
+  return kFormats;
+}
+
+// The number behind a key: "15800.0", "7.9E+00", "12,345"; also "13100.0/13240.9", of which the
+// first is the last step's. None where the key is not there as a word.
+std::optional<double> number_behind(std::string_view line, std::string_view key) {
+  for (std::size_t at = line.find(key); at != std::string_view::npos; at = line.find(key, at + 1)) {
+    if (at > 0 &&
+        (std::isalnum(static_cast<unsigned char>(line[at - 1])) != 0 || line[at - 1] == '_'))
+      continue;
+    const std::size_t begin = line.find_first_not_of(" :=", at + key.size());
+    if (begin == std::string_view::npos) return std::nullopt;
+    std::string digits;
+    for (const char c : line.substr(begin, 40)) {
+      if (c == ',' && !digits.empty()) continue;
+      if (std::string_view("+-.eE0123456789").find(c) == std::string_view::npos) break;
+      digits += c;
+    }
+    double value = 0.0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error == std::errc() && end != digits.data() && std::isfinite(value)) return value;
+  }
+  return std::nullopt;
+}
+
+// The line without the codes of colours.
+std::string plain_text(std::string_view line) {
+  std::string plain;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '\x1b' && i + 1 < line.size() && line[i + 1] == '[') {
+      i = std::min(line.find('m', i), line.size() - 1);
+    } else {
+      plain += line[i];
+    }
+  }
+  return plain;
+}
+
+std::optional<LoggedStep> read_step(const LogFormat& format, const std::string& line) {
+  LoggedStep step;
+  bool has_number = false;
+  for (const Field& field : format.fields) {
+    const std::optional<double> number = number_behind(line, field.key);
+    if (!number) continue;
+    const double value = *number * field.scale;
+    switch (field.what) {
+      case Logged::Step:
+        has_number = value >= 0.0 && value < 1e15;
+        if (has_number) step.number = static_cast<std::int64_t>(value);
+        break;
+      case Logged::Time:
+        if (value > 0.0) step.time = Seconds(value);
+        break;
+      case Logged::Loss:
+        step.loss = value;
+        break;
+      case Logged::TokensPerGpu:
+        step.tokens_per_s_per_gpu = value;
+        break;
+      case Logged::Samples:
+        step.samples_per_s = value;
+        break;
+      case Logged::GlobalBatch:
+        step.global_batch = value;
+        break;
+      case Logged::FlopRate:
+        step.flop_rate_per_gpu = FlopPerSecond(value);
+        break;
+    }
+  }
+  return has_number ? std::optional(step) : std::nullopt;
+}
+
+class LogReader {
+ public:
+  explicit LogReader(const std::string& source) { log_.file = source; }
+
+  void read(const std::string& text) {
+    const std::string line = plain_text(text);
+    for (const LogFormat& format : log_formats()) {
+      if (line.find(format.mark) == std::string::npos ||
+          line.find(format.other_mark) == std::string::npos)
+        continue;
+      const std::optional<LoggedStep> step = read_step(format, line);
+      if (!step) continue;
+      if (log_.framework.empty()) log_.framework = format.framework;
+      if (log_.framework == format.framework && numbers_.insert(step->number).second)
+        log_.steps.push_back(*step);
+      return;
+    }
+  }
+
+  TrainingLog take() { return std::move(log_); }
+
+ private:
+  TrainingLog log_;
+  std::set<std::int64_t> numbers_;
+};
+
+// Calls `read` with each line. Progress bars end theirs with a carriage return.
+template <class Read>
+void for_each_line(const ByteSource& bytes, const std::string& source, const Read& read) {
+  std::string chunk(1U << 16U, '\0'), line;
+  std::size_t number = 1;
+  while (const std::size_t count = bytes(chunk.data(), chunk.size())) {
+    for (const char c : std::string_view(chunk.data(), count)) {
+      if (c != '\n' && c != '\r') {
+        line += c;
+        if (line.size() > kLongestLine)
+          throw InputError(source, {{fmt::format("line {}", number), "a line of more than 1 MiB",
+                                     kExpectedLog}});
+        continue;
+      }
+      read(line);
+      line.clear();
+      if (c == '\n') ++number;
+    }
+  }
+  read(line);
+}
+
+template <class T>
+nlohmann::ordered_json figure_or_null(const std::optional<T>& figure) {
+  if (!figure) return nullptr;
+  if constexpr (std::is_same_v<T, double>)
+    return *figure;
+  else
+    return figure->value();
+}
+
+}  // namespace
+
+std::optional<Seconds> TrainingLog::step() const {
+  std::vector<Seconds> times;
+  for (std::size_t i = (steps.size() + 9) / 10; i < steps.size(); ++i)
+    if (steps[i].time) times.push_back(*steps[i].time);
+  if (times.empty() && !steps.empty()) return steps.back().time;
+  if (times.empty()) return std::nullopt;
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  if (times.size() % 2 == 1) return *middle;
+  return (*std::max_element(times.begin(), middle) + *middle) / 2.0;
+}
+
+TrainingLog read_training_log(const ByteSource& bytes, const std::string& source) {
+  LogReader reader(source);
+  for_each_line(bytes, source, [&](const std::string& line) { reader.read(line); });
+  TrainingLog log = reader.take();
+  if (log.steps.empty())
+    throw InputError(source, {{"", "no line that states a step", kExpectedLog}});
+  return log;
+}
+
+nlohmann::ordered_json to_json(const TrainingLog& log) {
+  auto steps = nlohmann::ordered_json::array();
+  for (const LoggedStep& each : log.steps)
+    steps.push_back({{"number", each.number},
+                     {"time_s", figure_or_null(each.time)},
+                     {"loss", figure_or_null(each.loss)},
+                     {"tokens_per_s_per_gpu", figure_or_null(each.tokens_per_s_per_gpu)},
+                     {"samples_per_s", figure_or_null(each.samples_per_s)},
+                     {"global_batch", figure_or_null(each.global_batch)},
+                     {"flop_per_s_per_gpu", figure_or_null(each.flop_rate_per_gpu)}});
+  return {{"path", printable(log.file)},
+          {"framework", log.framework},
+          {"step_s", figure_or_null(log.step())},
+          {"steps", std::move(steps)}};
+}
+
+}  // namespace shardwright::calibration

@@ -1,0 +1,357 @@
+#include "cli/output/trace_page.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "core/base/distinct_names.hpp"
+#include "core/base/printable_text.hpp"
+#include "core/base/quantity_text.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using calibration::CollectiveReport;
+using calibration::KernelCategory;
+using calibration::KernelReport;
+using calibration::TraceReport;
+
+constexpr std::size_t kMostKernels = 12;
+constexpr std::size_t kMostCollectives = 16;
+constexpr std::size_t kLongestKernelName = 28;
+constexpr std::size_t kLongestOpName = 18;
+
+// Milliseconds with as many decimals as the largest of the column needs.
+std::string milliseconds_text(Seconds time, Seconds largest) {
+  return format_fixed(1e3 * time.value(), decimals_for(1e3 * largest.value()));
+}
+
+std::string share_text(Seconds part, Seconds whole) {
+  return whole > Seconds(0.0) ? format_percent(part / whole) : "";
+}
+
+std::string cut_to(const std::string& text, std::size_t longest) {
+  return printable(text.size() <= longest ? text : text.substr(0, longest - 1) + "…");
+}
+
+// A kernel's name without what tells nobody anything: "vectorized_elementwise_kernel<4, …". A name
+// without template arguments has its layout at its end: "nvjet_tst_256x128…oopA_TNT".
+std::string short_kernel_name(std::string name) {
+  for (const std::string noise :
+       {"void ", "at::native::", "(anonymous namespace)::", "<unnamed>::",
+        "cutlass::device_kernel<", "flash::enable_sm90_or_later<", "c10::", "_RING_LL"})
+    for (std::size_t at = name.find(noise); at != std::string::npos; at = name.find(noise, at))
+      name.erase(at, noise.size());
+  // The types of a plain function's parameters.
+  const std::size_t parameters = name.find('(');
+  const bool is_template = name.find('<') < parameters;
+  if (parameters != std::string::npos && !is_template) name.resize(parameters);
+  if (is_template || name.size() <= kLongestKernelName) return cut_to(name, kLongestKernelName);
+  constexpr std::size_t kTail = 9;
+  return printable(name.substr(0, kLongestKernelName - kTail - 1) + "…" +
+                   name.substr(name.size() - kTail));
+}
+
+std::string title_of(KernelCategory category) {
+  switch (category) {
+    case KernelCategory::Gemm:
+      return "matrix products and convolutions";
+    case KernelCategory::Attention:
+      return "attention";
+    case KernelCategory::Elementwise:
+      return "elementwise, reductions, optimizer";
+    case KernelCategory::Collective:
+      return "collectives";
+    case KernelCategory::MemoryCopy:
+      return "memory copies and fills";
+    case KernelCategory::Other:
+      return "other kernels";
+  }
+  return "";
+}
+
+std::string rank_text(const TraceReport& report) {
+  if (!report.rank) return "";
+  return report.world_size ? fmt::format(" of rank {} of {}", *report.rank, *report.world_size)
+                           : fmt::format(" of rank {}", *report.rank);
+}
+
+void add_identity(Page& page, const TraceReport& report, const std::string& name) {
+  const std::string gpu = report.gpu.empty() ? "" : fmt::format(" on {}", printable(report.gpu));
+  const std::string devices = report.devices > 1 ? fmt::format(", {} devices", report.devices) : "";
+  page.paragraph(fmt::format("{}: {}{}{}{}.", printable(name),
+                             format_plural(report.kernels, "kernel"), rank_text(report), gpu,
+                             devices));
+  if (report.unusable_events > 0)
+    page.warning(fmt::format("{} without a usable time on a device are left out.",
+                             format_plural(report.unusable_events, "event")));
+}
+
+void add_step_time(Page& page, const TraceReport& report) {
+  if (!report.step) {
+    page.paragraph("The trace marks no steps: it has no annotation ProfilerStep#N.");
+    return;
+  }
+  const auto steps = static_cast<std::int64_t>(report.steps.size());
+  page.paragraph(
+      steps == 1
+          ? fmt::format("The one recorded step takes {}.", format_time(*report.step))
+          : fmt::format("A step takes {}, the median of {}. The first recorded step is left out "
+                        "because kernels that were queued before run in it.",
+                        format_time(*report.step), format_plural(steps - 1, "step")));
+}
+
+void add_time(Page& page, const TraceReport& report) {
+  const calibration::BusyTimes& times = report.times;
+  Table kernels(
+      {{"sum of durations", ColumnKind::Prose}, {"time", kNumber, "ms"}, {"share", kNumber, "%"}});
+  Seconds total;
+  for (const Seconds each : report.by_category) total += each;
+  auto order = enumerators<KernelCategory>();
+  std::stable_sort(order.begin(), order.end(), [&](KernelCategory a, KernelCategory b) {
+    return report.by_category[a] > report.by_category[b];
+  });
+  for (const KernelCategory category : order) {
+    const Seconds time = report.by_category[category];
+    if (time > Seconds(0.0))
+      kernels.add_row(
+          {title_of(category), milliseconds_text(time, total), share_text(time, total)});
+  }
+  page.table(kernels);
+  Table window({{"from the first kernel to the last", ColumnKind::Prose},
+                {"time", kNumber, "ms"},
+                {"share", kNumber, "%"}});
+  const auto add = [&](const char* name, Seconds time) {
+    // Differences of equal sums are rounding.
+    if (time > times.window * 1e-9)
+      window.add_row({name, milliseconds_text(time, times.window), share_text(time, times.window)});
+  };
+  const Seconds idle = times.window - times.busy;
+  add("computing", times.compute);
+  add("exposed collectives: nothing computes", times.exposed_collective);
+  add("copies and fills alone", times.busy - times.compute - times.exposed_collective);
+  add("idle: the host had not launched the next kernel", times.host_bound_gaps);
+  add("idle for other reasons", idle - times.host_bound_gaps);
+  add("in all", times.window);
+  page.table(window);
+}
+
+void add_kernels(Page& page, const std::vector<KernelReport>& kernels, Seconds total) {
+  if (kernels.empty()) return;
+  page.heading("Largest kernels");
+  Table table({{"kernel"},
+               {"launched by"},
+               {"count", kNumber},
+               {"median", kNumber, "µs"},
+               {"total", kNumber, "ms"},
+               {"share", kNumber, "%"}});
+  for (std::size_t i = 0; i < std::min(kMostKernels, kernels.size()); ++i) {
+    const KernelReport& each = kernels[i];
+    table.add_row({short_kernel_name(each.name), cut_to(each.op, kLongestOpName),
+                   format_count(each.count), format_number(1e6 * each.median.value(), 3),
+                   milliseconds_text(each.total, kernels.front().total),
+                   share_text(each.total, total)});
+  }
+  page.table(table);
+}
+
+template <class T>
+std::string count_or_empty(const std::optional<T>& value) {
+  return value ? format_count(*value) : "";
+}
+
+std::string bytes_or_empty(const std::optional<std::int64_t>& bytes) {
+  return bytes ? format_bytes(Bytes(static_cast<double>(*bytes))) : "";
+}
+
+std::string bandwidth_or_empty(const std::optional<BytesPerSecond>& bandwidth) {
+  return bandwidth ? format_bandwidth(*bandwidth) : "";
+}
+
+void say_how_many_are_left_out(Page& page, std::size_t rows) {
+  if (rows > kMostCollectives)
+    page.paragraph(
+        fmt::format("These are the largest {} of {}; --json lists all.", kMostCollectives, rows));
+}
+
+void add_collectives(Page& page, const TraceReport& report) {
+  if (report.collectives.empty()) return;
+  page.heading("Collectives");
+  Table table({{"kind"},
+               {"size", kNumber},
+               {"group"},
+               {"ranks", kNumber},
+               {"count", kNumber},
+               {"median", kNumber},
+               {"bus bandwidth", kNumber}});
+  for (std::size_t i = 0; i < std::min(kMostCollectives, report.collectives.size()); ++i) {
+    const CollectiveReport& each = report.collectives[i];
+    table.add_row({each.kind, bytes_or_empty(each.bytes), cut_to(each.group, kLongestOpName),
+                   count_or_empty(each.group_size), format_count(each.count),
+                   format_time(each.median), bandwidth_or_empty(each.bus_bandwidth)});
+  }
+  page.table(table);
+  say_how_many_are_left_out(page, report.collectives.size());
+  for (const calibration::GroupReport& group : report.groups) {
+    const std::string name =
+        group.group.empty() ? "unknown groups" : "group " + printable(group.group);
+    page.paragraph(fmt::format("Collectives of {} run for {} in all, of which {} % are exposed.",
+                               name, format_time(group.busy),
+                               share_text(group.exposed, group.busy)));
+  }
+}
+
+void add_overview(Page& page, const std::vector<TraceReport>& reports,
+                  const std::vector<std::string>& names) {
+  Table table({{"trace"},
+               {"rank", kNumber},
+               {"step", kNumber, "ms"},
+               {"busy", kNumber, "ms"},
+               {"computing", kNumber, "ms"},
+               {"collectives", kNumber, "ms"},
+               {"exposed", kNumber, "ms"}});
+  Seconds largest;
+  for (const TraceReport& each : reports)
+    largest = std::max({largest, each.times.busy, each.step.value_or(Seconds())});
+  const auto ms = [&](Seconds time) { return milliseconds_text(time, largest); };
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    const TraceReport& each = reports[i];
+    table.add_row({printable(names[i]), count_or_empty(each.rank), each.step ? ms(*each.step) : "",
+                   ms(each.times.busy), ms(each.times.compute), ms(each.times.collective),
+                   ms(each.times.exposed_collective)});
+  }
+  page.table(table);
+}
+
+void add_matching(Page& page, const calibration::RankMatching& matching,
+                  const std::vector<std::string>& names, const std::vector<TraceReport>& reports) {
+  if (matching.matched == 0) return;
+  page.heading("Collectives matched across ranks");
+  page.paragraph(fmt::format(
+      "{} of {} are matched. The transfer is the shortest time over the ranks; the skew is what "
+      "the rank that arrived first waited for the last one.",
+      format_count(matching.matched), format_count(matching.matched + matching.unmatched)));
+  Table table({{"kind"},
+               {"size", kNumber},
+               {"ranks", kNumber},
+               {"count", kNumber},
+               {"transfer", kNumber},
+               {"skew", kNumber},
+               {"bus bandwidth", kNumber}});
+  for (std::size_t i = 0; i < std::min(kMostCollectives, matching.collectives.size()); ++i) {
+    const calibration::MatchedCollectives& each = matching.collectives[i];
+    table.add_row({each.kind, bytes_or_empty(each.bytes), format_count(each.ranks),
+                   format_count(each.count), format_time(each.transfer), format_time(each.skew),
+                   bandwidth_or_empty(each.bus_bandwidth)});
+  }
+  page.table(table);
+  say_how_many_are_left_out(page, matching.collectives.size());
+  Table waits({{"trace"},
+               {"device", kNumber},
+               {"waited", kNumber, "ms"},
+               {"arrived last", kNumber, "times"}});
+  Seconds longest;
+  for (const calibration::RankWaits& each : matching.ranks)
+    longest = std::max(longest, each.waited);
+  for (const calibration::RankWaits& each : matching.ranks) {
+    const auto report =
+        std::find_if(reports.begin(), reports.end(),
+                     [&](const TraceReport& candidate) { return candidate.file == each.file; });
+    waits.add_row({printable(names[static_cast<std::size_t>(report - reports.begin())]),
+                   std::to_string(each.device), milliseconds_text(each.waited, longest),
+                   format_count(each.last_arrivals)});
+  }
+  page.table(waits);
+}
+
+// The kernels of all traces, those of one name together; medians are those of the trace that runs
+// it for longest.
+std::vector<KernelReport> kernels_of_all(const std::vector<TraceReport>& reports) {
+  std::map<std::string, KernelReport> sums;
+  std::map<std::string, Seconds> longest;
+  for (const TraceReport& report : reports)
+    for (const KernelReport& each : report.by_kernel) {
+      KernelReport& sum =
+          sums.try_emplace(each.name, KernelReport{each.name, each.op, each.category})
+              .first->second;
+      sum.count += each.count;
+      sum.total += each.total;
+      Seconds& most = longest[each.name];
+      if (each.total > most) sum.median = each.median;
+      most = std::max(most, each.total);
+    }
+  std::vector<KernelReport> kernels;
+  for (auto& [name, sum] : sums) kernels.push_back(std::move(sum));
+  std::stable_sort(kernels.begin(), kernels.end(),
+                   [](const KernelReport& a, const KernelReport& b) { return a.total > b.total; });
+  return kernels;
+}
+
+Seconds total_of(const std::vector<TraceReport>& reports) {
+  Seconds total;
+  for (const TraceReport& report : reports)
+    for (const Seconds each : report.by_category) total += each;
+  return total;
+}
+
+void add_details(Page& page, const TraceReport& report) {
+  if (report.devices == 0) {
+    page.paragraph(
+        "The trace holds nothing that ran on a device: the profiler recorded the host alone.");
+    return;
+  }
+  add_step_time(page, report);
+  add_time(page, report);
+  add_kernels(page, report.by_kernel, total_of({report}));
+  add_collectives(page, report);
+}
+
+}  // namespace
+
+void add_traces(Page& page, const std::vector<TraceReport>& reports,
+                const std::optional<calibration::RankMatching>& matching) {
+  std::vector<std::string> files;
+  for (const TraceReport& report : reports) files.push_back(report.file);
+  const std::vector<std::string> names = distinct_names(files);
+  for (std::size_t i = 0; i < reports.size(); ++i) add_identity(page, reports[i], names[i]);
+  if (reports.size() == 1) {
+    add_details(page, reports.front());
+  } else {
+    add_overview(page, reports, names);
+    add_kernels(page, kernels_of_all(reports), total_of(reports));
+  }
+  if (matching) add_matching(page, *matching, names, reports);
+}
+
+void add_training_logs(Page& page, const std::vector<calibration::TrainingLog>& logs) {
+  Table table({{"log"},
+               {"framework"},
+               {"steps", kNumber},
+               {"step", kNumber},
+               {"TFLOP/s", kNumber, "per GPU"},
+               {"tokens/s", kNumber, "per GPU"},
+               {"last loss", kNumber}});
+  std::vector<std::string> files;
+  for (const calibration::TrainingLog& log : logs) files.push_back(log.file);
+  const std::vector<std::string> names = distinct_names(files);
+  for (std::size_t i = 0; i < logs.size(); ++i) {
+    const calibration::LoggedStep& last = logs[i].steps.back();
+    const std::optional<Seconds> step = logs[i].step();
+    table.add_row(
+        {printable(names[i]), logs[i].framework,
+         format_count(static_cast<std::int64_t>(logs[i].steps.size())),
+         step ? format_time(*step) : "",
+         last.flop_rate_per_gpu ? format_number(last.flop_rate_per_gpu->value() * 1e-12, 4) : "",
+         last.tokens_per_s_per_gpu ? format_number(*last.tokens_per_s_per_gpu, 4) : "",
+         last.loss ? format_number(*last.loss, 4) : ""});
+  }
+  page.table(table);
+  page.paragraph(
+      "The step is the median without the first tenth of the steps; throughput and loss are those "
+      "of the last step.");
+}
+
+}  // namespace shardwright::cli

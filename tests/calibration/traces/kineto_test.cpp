@@ -1,0 +1,253 @@
+// Traces of PyTorch's profiler: events of the tests' own, and files of other projects.
+#include "calibration/traces/kineto.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "calibration/traces/gemm_timings.hpp"
+#include "calibration/traces/trace_file.hpp"
+#include "calibration/traces/trace_report.hpp"
+#include "tests/thrown.hpp"
+
+namespace shardwright::calibration {
+namespace {
+
+Trace trace_of_file(const std::string& file) {
+  return std::get<Trace>(read_recording(file));
+}
+
+Trace read_text(const std::string& text) {
+  std::size_t at = 0;
+  const ByteSource bytes = [&](char* to, std::size_t most) {
+    const std::size_t count = std::min(most, text.size() - at);
+    std::memcpy(to, text.data() + at, count);
+    at += count;
+    return count;
+  };
+  return read_kineto(bytes, "text.json");
+}
+
+Trace read_events(const std::string& events, const std::string& members = "") {
+  return read_text("{" + members + "\"traceEvents\": [" + events + "]}");
+}
+
+std::string event(const char* category, const char* name, double start, double duration,
+                  const std::string& arguments = "", int thread = 7) {
+  return fmt::format(
+      R"({{"ph": "X", "cat": "{}", "name": "{}", "pid": 0, "tid": {}, "ts": {:.3f}, "dur": {:.3f}, "args": {{{}}}}},)",
+      category, name, thread, start, duration, arguments);
+}
+
+// Events without the comma behind the last one.
+std::string list(std::string events) {
+  events.pop_back();
+  return events;
+}
+
+const std::string& op_of(const Trace& trace, const DeviceActivity& activity) {
+  static const std::string kNone = "none";
+  return activity.op == kNoIndex ? kNone : trace.names[activity.op];
+}
+
+TEST(Kineto, LinksAKernelByExternalIdAndByTime) {
+  const std::string host =
+      event("cpu_op", "aten::linear", 10, 20, "\"External id\": 1", 1) +
+      event("cpu_op", "aten::addmm", 12, 10, "\"External id\": 2", 1) +
+      event("cpu_op", "aten::relu", 40, 5, "\"External id\": 3", 1) +
+      event("cuda_runtime", "cudaLaunchKernel", 15, 2, "\"correlation\": 100, \"External id\": 2",
+            1) +
+      event("cuda_runtime", "cudaLaunchKernel", 25, 2, "\"correlation\": 101", 1) +
+      event("cuda_driver", "cuLaunchKernel", 42, 1, "\"correlation\": 102", 1);
+  // The second has its correlation where the number of the op should be, which is that of another op.
+  const std::string kernels =
+      event("kernel", "one", 50, 5,
+            "\"correlation\": 100, \"External id\": 2, \"device\": 0, \"stream\": 7") +
+      event("kernel", "two", 60, 5, "\"correlation\": 101, \"External id\": 3") +
+      event("kernel", "three", 70, 5, "\"correlation\": 102") +
+      event("kernel", "before the window", 1, 5, "\"correlation\": 9, \"External id\": 9");
+  for (const std::string& events : {host + kernels, kernels + host}) {
+    const Trace trace = read_events(list(events));
+    ASSERT_EQ(trace.activities.size(), 4U);
+    EXPECT_EQ(op_of(trace, trace.activities[0]), "none");
+    EXPECT_FALSE(trace.activities[0].launched);
+    EXPECT_EQ(op_of(trace, trace.activities[1]), "aten::addmm");
+    EXPECT_EQ(trace.activities[1].launched, 15000);
+    EXPECT_EQ(op_of(trace, trace.activities[2]), "aten::linear");
+    EXPECT_EQ(op_of(trace, trace.activities[3]), "aten::relu");
+  }
+}
+
+TEST(Kineto, TimesProductsByShape) {
+  const std::string shapes =
+      "\"Input Dims\": [[16], [64, 32], [32, 16], []], \"Input type\": [\"c10::BFloat16\", "
+      "\"c10::BFloat16\", \"c10::BFloat16\", \"Scalar\"]";
+  std::string events;
+  for (int call = 0; call < 3; ++call) {
+    const std::string id = std::to_string(call);
+    events +=
+        event("cpu_op", "aten::addmm", 100 * call, 10, "\"External id\": " + id + ", " + shapes,
+              1) +
+        event("cuda_runtime", "cudaLaunchKernel", 100 * call + 1, 1, "\"correlation\": 5" + id, 1) +
+        event("cuda_runtime", "cudaLaunchKernel", 100 * call + 3, 1, "\"correlation\": 6" + id, 1) +
+        event("kernel", "nvjet_tst", 100 * call + 20, 10 + call, "\"correlation\": 5" + id) +
+        event("kernel", "splitKreduce_kernel", 100 * call + 40, 2, "\"correlation\": 6" + id);
+  }
+  const std::vector<MeasuredKernel> kernels = gemm_timings({read_events(list(events))});
+  GemmWork work;
+  work.m = 64;
+  work.n = 16;
+  work.k = 32;
+  ASSERT_EQ(kernels.size(), 1U);
+  EXPECT_EQ(kernels[0].work, Work(work));
+  EXPECT_EQ(kernels[0].precision, Precision::Bf16);
+  EXPECT_DOUBLE_EQ(kernels[0].time.value(), 13e-6);
+}
+
+TEST(Kineto, GivesAKernelTheStepOfItsLaunch) {
+  const Trace trace =
+      read_events(list(event("user_annotation", "ProfilerStep#4", 0, 90, "", 1) +
+                       event("user_annotation", "ProfilerStep#5", 100, 80, "", 1) +
+                       event("gpu_user_annotation", "ProfilerStep#5", 130, 10) +
+                       event("cuda_runtime", "cudaLaunchKernel", 95, 2, "\"correlation\": 1", 1) +
+                       event("cuda_runtime", "cudaLaunchKernel", 105, 2, "\"correlation\": 2", 1) +
+                       event("kernel", "a", 120, 5, "\"correlation\": 1") +
+                       event("kernel", "b", 190, 5, "\"correlation\": 2")));
+  ASSERT_EQ(trace.steps.size(), 2U);
+  EXPECT_EQ(trace.steps[0].duration, 100000);
+  EXPECT_EQ(trace.steps[1].duration, 80000);
+  EXPECT_EQ(trace.activities[0].step, 0);
+  EXPECT_EQ(trace.activities[1].step, 1);
+  EXPECT_DOUBLE_EQ(report_of(trace).step->value(), 80e-6);
+}
+
+TEST(Kineto, KeepsNanosecondsOfTimesSince1970) {
+  const Trace trace =
+      read_text(R"({"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7,
+    "ts": 1764250000123456.789, "dur": 1.001, "args": {}}]})");
+  EXPECT_EQ(trace.activities.at(0).start, 1764250000123456789);
+  EXPECT_EQ(trace.activities.at(0).duration, 1001);
+}
+
+TEST(Kineto, CountsTheBytesOfCollectivesAsNcclTestsDo) {
+  const auto collective = [](const char* name, int in, int out, const char* type) {
+    return event(
+        "kernel", "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)", 0, 10,
+        fmt::format(
+            R"("Collective name": "{}", "In msg nelems": {}, "Out msg nelems": {}, "dtype": "{}", "Group size": 8)",
+            name, in, out, type));
+  };
+  const Trace trace = read_events(list(collective("_allgather_base", 1000, 8000, "BFloat16") +
+                                       collective("_reduce_scatter_base", 8000, 1000, "Float") +
+                                       collective("allreduce", 500, 500, "Half") +
+                                       collective("all_to_allv", 0, 64, "Long") +
+                                       collective("allreduce", 500, 500, "Unheard")));
+  const TraceReport report = report_of(trace);
+  std::map<std::string, std::optional<std::int64_t>> bytes;
+  for (const CollectiveReport& each : report.collectives)
+    bytes[each.kind + (each.bytes ? "" : "?")] = each.bytes;
+  EXPECT_EQ(bytes,
+            (std::map<std::string, std::optional<std::int64_t>>{{"all_gather", 16000},
+                                                                {"reduce_scatter", 32000},
+                                                                {"all_reduce", 1000},
+                                                                {"all_to_all", 0},
+                                                                {"all_reduce?", std::nullopt}}));
+  for (const CollectiveReport& each : report.collectives) {
+    if (each.kind != "all_gather") continue;
+    EXPECT_DOUBLE_EQ(each.bus_bandwidth->value(), 16000.0 * 7 / 8 / 10e-6);
+  }
+}
+
+TEST(Kineto, BusyTimesAreUnionsOverTheStreamsOfADevice) {
+  const Trace trace = read_events(
+      list(event("kernel", "nvjet_tst", 0, 10, "\"device\": 0, \"stream\": 7") +
+           event("kernel", "ncclDevKernel_AllReduce", 5, 10, "\"device\": 0, \"stream\": 9") +
+           event("gpu_memcpy", "Memcpy HtoD", 14, 4, "\"device\": 0, \"stream\": 11") +
+           event("kernel", "nvjet_tst", 0, 10, "\"device\": 1, \"stream\": 7")));
+  const TraceReport report = report_of(trace);
+  EXPECT_EQ(report.devices, 2);
+  EXPECT_NEAR(report.times.busy.value(), 28e-6, 1e-12);
+  EXPECT_NEAR(report.times.compute.value(), 20e-6, 1e-12);
+  EXPECT_NEAR(report.times.exposed_collective.value(), 5e-6, 1e-12);
+  EXPECT_NEAR(report.by_category[KernelCategory::MemoryCopy].value(), 4e-6, 1e-12);
+}
+
+TEST(Kineto, IdleTimeIsTheHostsWhereItLaunchesTooLate) {
+  const auto launch = [](double time, int number) {
+    return event("cuda_runtime", "cudaLaunchKernel", time, 1,
+                 fmt::format("\"correlation\": {}", number), 1);
+  };
+  const auto kernel = [](double time, int number) {
+    return event("kernel", "k", time, 10, fmt::format("\"correlation\": {}", number));
+  };
+  // The second waits for something else, the third was launched when the device had been idle for 5 µs.
+  const TraceReport report = report_of(read_events(list(
+      launch(0, 1) + launch(2, 2) + launch(45, 3) + kernel(5, 1) + kernel(30, 2) + kernel(50, 3))));
+  EXPECT_NEAR(report.times.host_bound_gaps.value(), 10e-6, 1e-12);
+  EXPECT_NEAR((report.times.window - report.times.busy).value(), 25e-6, 1e-12);
+}
+
+TEST(Kineto, ReadsNamesThatAreNoUnicode) {
+  const Trace trace = read_events(
+      "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"g\xffmm\x01\", \"pid\": 0, \"tid\": 1, "
+      "\"ts\": 1, \"dur\": 2}");
+  EXPECT_EQ(trace.names[trace.activities.at(0).name], "g?mm ");
+}
+
+TEST(Kineto, LeavesOutEventsWithoutATimeAndSaysSo) {
+  const Trace trace = read_events(
+      R"({"ph": "X", "cat": "kernel", "name": "a", "ts": 1, "dur": -2}, {"ph": "X", "cat": "kernel", "name": "b", "dur": 1},
+    {"ph": "X", "cat": "kernel", "name": "c", "ts": 1e300, "dur": 1}, {"ph": "X", "cat": "kernel", "name": "d", "ts": "3", "dur": "4.5"})");
+  EXPECT_EQ(trace.unusable_events, 3);
+  ASSERT_EQ(trace.activities.size(), 1U);
+  EXPECT_EQ(trace.activities[0].duration, 4500);
+}
+
+TEST(Kineto, RefusesEventsThatAreNone) {
+  EXPECT_THAT(problems_of([] { read_events("{\"ph\": \"X\"}, 3"); }),
+              testing::ElementsAre("/traceEvents/1"));
+  EXPECT_THAT(problems_of([] { read_text("{\"schemaVersion\": 1}"); }),
+              testing::ElementsAre("/traceEvents"));
+  EXPECT_THAT(problems_of([] { read_events("", "\"deviceProperties\": 3, "); }),
+              testing::ElementsAre("/deviceProperties"));
+}
+
+// Counted in the files by other means: lines of `zcat FILE | python3 -m json.tool` with the category.
+TEST(Kineto, SurvivesFilesWithoutUsualParts) {
+  struct File {
+    const char* name;
+    std::int64_t kernels;
+    std::size_t steps;
+    const char* gpu;
+    std::optional<std::int64_t> rank;
+  };
+  const File files[] = {{"cuda-sync-events-no-step", 79, 0, "NVIDIA A100-PG509-200", 0},
+                        {"event-sync-multi-stream", 3, 0, "NVIDIA A100-PG509-200", 0},
+                        {"h100-bert-small-forward", 60, 1, "NVIDIA H100 80GB HBM3", std::nullopt},
+                        {"mi210-gpu-only-no-cpu-ops", 562, 0, "AMD Instinct MI210", std::nullopt},
+                        {"mi250-two-steps", 14, 2, "AMD Radeon Graphics", std::nullopt},
+                        {"mi300-bert-small-forward", 60, 1, "AMD Instinct MI300X VF", std::nullopt},
+                        {"no-distributed-info-no-gpu", 0, 1, "NVIDIA A100-PG509-200", std::nullopt},
+                        {"no-rank", 0, 1, "", std::nullopt},
+                        {"one-triton-kernel", 1, 1, "NVIDIA A100-PG509-200", std::nullopt},
+                        {"torch-compile-triton", 12, 0, "AMD Instinct MI300X", std::nullopt}};
+  for (const File& file : files) {
+    const TraceReport report = report_of(trace_of_file(fmt::format(
+        "{}/tests/calibration/traces/files/{}.json.gz", SHARDWRIGHT_SOURCE_DIR, file.name)));
+    EXPECT_EQ(report.kernels, file.kernels) << file.name;
+    EXPECT_EQ(report.steps.size(), file.steps) << file.name;
+    EXPECT_EQ(report.gpu, file.gpu) << file.name;
+    EXPECT_EQ(report.rank, file.rank) << file.name;
+    // Of the forward passes all kernels have an operator.
+    if (std::string(file.name).find("bert") != std::string::npos) {
+      EXPECT_EQ(report.kernels_without_op, 0) << file.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardwright::calibration

@@ -1,0 +1,92 @@
+// Exports of Nsight Systems: databases with the tables and columns that its versions write.
+#include "calibration/traces/nsys.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <fstream>
+
+#include "calibration/traces/rank_matching.hpp"
+#include "calibration/traces/trace_file.hpp"
+#include "calibration/traces/trace_report.hpp"
+#include "tests/scratch_path.hpp"
+#include "tests/thrown.hpp"
+
+namespace shardwright::calibration {
+namespace {
+
+Trace nsys_trace(const std::string& file) {
+  return std::get<Trace>(read_recording(file));
+}
+
+std::string database(const std::string& statements) {
+  const std::string file = scratch_path("report.sqlite");
+  sqlite3* opened = nullptr;
+  sqlite3_open(file.c_str(), &opened);
+  char* error = nullptr;
+  EXPECT_EQ(sqlite3_exec(opened, statements.c_str(), nullptr, nullptr, &error), SQLITE_OK) << error;
+  sqlite3_close(opened);
+  return file;
+}
+
+// Two processes with a device each, whose correlations are the same. The second one's all-to-all
+// starts when the first one's has run for 3 µs.
+constexpr const char* kTwoProcesses = R"(
+CREATE TABLE StringIds (id INTEGER, value TEXT);
+INSERT INTO StringIds VALUES (1, 'void flash::flash_fwd_kernel<128>()'), (2, 'ncclDevKernel_SendRecv(args)'), (3, 'aten::mm, op_id = 4');
+CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER, demangledName INTEGER, shortName INTEGER);
+INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES
+  (20000, 30000, 0, 7, 5, 83886080, 1, 1), (31000, 41000, 0, 9, 6, 83886080, 2, 2),
+  (20000, 34000, 1, 7, 5, 100663296, 1, 1), (34000, 41000, 1, 9, 6, 100663296, 2, 2);
+CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, end INTEGER, globalTid INTEGER, correlationId INTEGER, nameId INTEGER);
+INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1500, 1600, 83886081, 5, 0), (3500, 3600, 83886081, 6, 0), (1700, 1800, 100663299, 5, 0), (3700, 3800, 100663299, 6, 0);
+CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER, eventType INTEGER, text TEXT, textId INTEGER, globalTid INTEGER);
+INSERT INTO NVTX_EVENTS VALUES
+  (1000, 2000, 59, 'FlashAttnFunc, seq = 9, op_id = 3', NULL, 83886081), (3000, 4000, 59, 'nccl:all_to_all, op_id = 7', NULL, 83886081),
+  (3400, 3700, 59, 'ncclGroupEnd', NULL, 83886081), (1000, 2000, 59, NULL, 3, 100663299), (3000, NULL, 59, 'open', NULL, 100663299),
+  (0, 10000, 60, 'iteration 12', NULL, 83886081);
+CREATE TABLE TARGET_INFO_GPU (id INTEGER, name TEXT);
+INSERT INTO TARGET_INFO_GPU VALUES (0, 'NVIDIA H100 80GB HBM3');
+)";
+
+TEST(Nsys, LinksKernelsByProcessAndRange) {
+  const std::string file = database(kTwoProcesses);
+  const Trace trace = nsys_trace(file);
+  ASSERT_EQ(trace.activities.size(), 4U);
+  EXPECT_EQ(trace.gpu, "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(trace.names[trace.activities[0].op], "FlashAttnFunc");
+  EXPECT_EQ(trace.activities[0].launched, 1500);
+  EXPECT_EQ(trace.activities[0].category, KernelCategory::Attention);
+  EXPECT_EQ(trace.names[trace.activities[1].op], "aten::mm");
+  EXPECT_EQ(trace.activities[1].launched, 1700);
+  EXPECT_EQ(trace.names[trace.activities[2].op], "ncclGroupEnd");
+  EXPECT_EQ(kind_of_collective(trace, trace.activities[2]), "all_to_all");
+  // Its process has marked no collective.
+  EXPECT_EQ(kind_of_collective(trace, trace.activities[3]), "send_receive");
+  ASSERT_EQ(trace.steps.size(), 1U);
+  EXPECT_EQ(trace.steps[0].number, 12);
+}
+
+TEST(Nsys, ReadsOldAndPartialExports) {
+  const Trace trace = nsys_trace(database(R"(
+    CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId INTEGER, streamId INTEGER, correlationId INTEGER, shortName INTEGER);
+    INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1, 2, 0, 7, 3, 1), (9, 3, 0, 7, 3, 1);
+    CREATE TABLE StringIds (id INTEGER, value TEXT); INSERT INTO StringIds VALUES (1, 'nvjet_tst');)"));
+  ASSERT_EQ(trace.activities.size(), 1U);
+  EXPECT_EQ(trace.activities[0].category, KernelCategory::Gemm);
+  EXPECT_EQ(trace.unusable_events, 1);
+}
+
+TEST(Nsys, RefusesOtherAndBrokenDatabases) {
+  EXPECT_THAT(thrown_by([] { nsys_trace(database("CREATE TABLE people (name TEXT)")); }),
+              testing::HasSubstr("a database of something else"));
+  const std::string text = content_of(database(kTwoProcesses));
+  const std::string cut = scratch_path("cut.sqlite");
+  std::ofstream(cut, std::ios::binary) << text.substr(0, 5000);
+  EXPECT_THAT(thrown_by([&] { nsys_trace(cut); }), testing::HasSubstr("malformed"));
+}
+
+}  // namespace
+}  // namespace shardwright::calibration

@@ -1,0 +1,98 @@
+// Lines as the frameworks' own code formats them: Megatron-LM (training_log of training.py), Primus,
+// NeMo, torchtitan (components/metrics.py, with its colours), DeepSpeed (pipe/engine.py, utils/timer.py).
+#include "calibration/traces/training_log.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tests/thrown.hpp"
+
+namespace shardwright::calibration {
+namespace {
+
+TrainingLog log_of(const std::string& text) {
+  std::size_t at = 0;
+  return read_training_log(
+      [&](char* to, std::size_t most) {
+        const std::size_t count = std::min({most, text.size() - at, std::size_t{10}});
+        std::memcpy(to, text.data() + at, count);
+        at += count;
+        return count;
+      },
+      "train.log");
+}
+
+std::string megatron_line(int step, const char* milliseconds) {
+  return " [2025-03-04 12:00:01] iteration " + std::string(step < 10 ? "       " : "      ") +
+         std::to_string(step) +
+         "/     100 | consumed samples:        10240 | elapsed time per iteration (ms): " +
+         milliseconds +
+         " | throughput per GPU (TFLOP/s/GPU): 490.0 | learning rate: 1.5E-05 | global batch size: "
+         " 2048 | lm loss: 1.075E+01 | "
+         "loss scale: 1.0 | grad norm: 3.1 |\n";
+}
+
+TEST(TrainingLog, ReadsMegatron) {
+  const TrainingLog log = log_of("building model\n" + megatron_line(5, "15800.0") +
+                                 "saving checkpoint at iteration 5\n" +
+                                 megatron_line(6, "13100.0/13240.9") + megatron_line(6, "1.0"));
+  EXPECT_EQ(log.framework, "Megatron-LM");
+  ASSERT_EQ(log.steps.size(), 2U);
+  EXPECT_EQ(log.steps[0].number, 5);
+  EXPECT_DOUBLE_EQ(log.steps[0].time->value(), 15.8);
+  EXPECT_DOUBLE_EQ(*log.steps[0].loss, 10.75);
+  EXPECT_DOUBLE_EQ(*log.steps[0].global_batch, 2048);
+  EXPECT_DOUBLE_EQ(log.steps[0].flop_rate_per_gpu->value(), 490e12);
+  // The first step warms up.
+  EXPECT_DOUBLE_EQ(log.step()->value(), 13.1);
+}
+
+TEST(TrainingLog, ReadsNeMo) {
+  const TrainingLog log = log_of(
+      "Training epoch 0, iteration 5/99 | lr: 1.8e-06 | global_batch_size: 512 | global_step: 5 | "
+      "reduced_train_loss: 11.03 | "
+      "train_step_timing in s: 9.512 | consumed_samples: 3072\n");
+  EXPECT_EQ(log.framework, "NeMo");
+  EXPECT_EQ(log.steps.at(0).number, 5);
+  EXPECT_DOUBLE_EQ(log.step()->value(), 9.512);
+  EXPECT_DOUBLE_EQ(*log.steps.at(0).loss, 11.03);
+}
+
+TEST(TrainingLog, ReadsTorchtitanWithItsColours) {
+  const TrainingLog log = log_of(
+      "[rank0]:[titan] 2025-02-05 18:31:35,123 - root - INFO - \x1b[31mstep: 20  \x1b[32mloss:  "
+      "7.8503  \x1b[38;2;180;60;0mgrad_norm:  3.4  "
+      "\x1b[33mmemory: 42.15GiB(53.28%)  \x1b[34mtps: 7,232  \x1b[36mtflops: 418.79  \x1b[35mmfu: "
+      "42.34%\x1b[39m\n");
+  EXPECT_EQ(log.framework, "torchtitan");
+  EXPECT_EQ(log.steps.at(0).number, 20);
+  EXPECT_DOUBLE_EQ(*log.steps.at(0).loss, 7.8503);
+  EXPECT_DOUBLE_EQ(*log.steps.at(0).tokens_per_s_per_gpu, 7232);
+  EXPECT_DOUBLE_EQ(log.steps.at(0).flop_rate_per_gpu->value(), 418.79e12);
+  EXPECT_FALSE(log.step());
+}
+
+TEST(TrainingLog, ReadsDeepSpeed) {
+  const TrainingLog pipeline =
+      log_of("steps: 10 loss: 7.7012 iter time (s): 0.498 samples/sec: 64.257");
+  EXPECT_DOUBLE_EQ(pipeline.step()->value(), 0.498);
+  EXPECT_DOUBLE_EQ(*pipeline.steps.at(0).samples_per_s, 64.257);
+  const TrainingLog timer = log_of(
+      "[2025-01-02 03:04:05,678] [INFO] [timer.py:264:stop] epoch=0/micro_step=80/global_step=10, "
+      "RunningAvgSamplesPerSec=3.1, "
+      "CurrSamplesPerSec=3.25, MemAllocated=20.1GB, MaxMemAllocated=60.2GB\n");
+  EXPECT_EQ(timer.steps.at(0).number, 10);
+  EXPECT_DOUBLE_EQ(*timer.steps.at(0).samples_per_s, 3.25);
+}
+
+TEST(TrainingLog, RefusesOtherTexts) {
+  EXPECT_THAT(thrown_by([] { log_of("step 1 took 3 s\n"); }),
+              testing::HasSubstr("no line that states a step"));
+  EXPECT_THAT(thrown_by([] { log_of("a\n" + std::string(1'100'000, 'x')); }),
+              testing::HasSubstr("line 2"));
+}
+
+}  // namespace
+}  // namespace shardwright::calibration

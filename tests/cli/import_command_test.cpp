@@ -1,0 +1,116 @@
+// import: what it prints of traces, and how it refuses files that are none.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "tests/cli/command_run.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+std::string imported_trace(const std::string& name) {
+  return SHARDWRIGHT_SOURCE_DIR "/tests/calibration/traces/files/" + name + ".json.gz";
+}
+
+// The names that scripts rely on.
+TEST(ImportCommand, ReportsEachFile) {
+  const json report = json_of("import " + imported_trace("h100-bert-small-forward") + " " +
+                              imported_trace("no-rank"));
+  ASSERT_EQ(report.at("files").size(), 2U);
+  const json& file = report.at("files").at(0);
+  EXPECT_EQ(file.at("path"), imported_trace("h100-bert-small-forward"));
+  EXPECT_EQ(file.at("gpu"), "NVIDIA H100 80GB HBM3");
+  EXPECT_TRUE(file.at("rank").is_null());
+  EXPECT_TRUE(file.at("world_size").is_null());
+  EXPECT_EQ(file.at("kernels"), 60);
+  // The one ProfilerStep of the file.
+  EXPECT_NEAR(file.at("steps").at(0).at("duration_s").get<double>(), 4426.114e-6, 1e-9);
+  EXPECT_GE(file.at("steps").at(0).at("start_s"), 0.0);
+  double sum = 0.0;
+  for (const char* part :
+       {"gemm_s", "attention_s", "elementwise_s", "collective_s", "memory_copy_s", "other_s"})
+    sum += file.at("time").at(part).get<double>();
+  // One stream: its kernels do not overlap.
+  EXPECT_NEAR(file.at("busy_s").get<double>(), sum, 1e-9);
+  EXPECT_LT(file.at("compute_busy_s"), file.at("busy_s"));
+  EXPECT_EQ(file.at("collective_busy_s"), 0.0);
+  EXPECT_EQ(file.at("exposed_collective_s"), 0.0);
+  EXPECT_TRUE(file.at("collectives").is_array());
+  EXPECT_EQ(report.at("files").at(1).at("kernels"), 0);
+}
+
+TEST(ImportCommand, SaysWhereTheTimeWent) {
+  const ScratchFolder folder;
+  const CommandResult result = run_command(
+      "import " + imported_trace("h100-bert-small-forward") + " --out " + folder.file("measured"),
+      {.environment = {{"COLUMNS", "80"}}});
+  EXPECT_EQ(result.exit_code, 0) << result.errors;
+  for (const char* text : {"NVIDIA H100 80GB HBM3", "The one recorded step takes 4.43 ms",
+                           "matrix products", "the host had not launched", "aten::addmm"})
+    EXPECT_THAT(result.output, HasSubstr(text));
+  std::istringstream lines(result.output);
+  // Bytes, of which a line's few letters beyond ASCII have more than columns.
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find(".json.gz") != std::string::npos || line.find("─") != std::string::npos) continue;
+    EXPECT_LE(line.size(), 84U) << line;
+  }
+  EXPECT_EQ(
+      json::parse(content_of(folder.file("measured") + "/trace_report.json")).at("files").size(),
+      1U);
+  expect_refused("import " + imported_trace("no-rank") + " --out " + folder.file("measured"),
+                 {"trace_report.json", "--force"});
+}
+
+TEST(ImportCommand, SaysThatNothingRanOnADevice) {
+  EXPECT_THAT(run_command("import " + imported_trace("no-distributed-info-no-gpu")).output,
+              HasSubstr("the host alone"));
+}
+
+TEST(ImportCommand, ReadsTrainingLogs) {
+  const ScratchFolder folder;
+  const std::string log = folder.write(
+      "train.log", "iteration 5/ 100 | elapsed time per iteration (ms): 1500.0 | lm loss: 2.5 |\n");
+  const json report = json_of("import " + log + " " + imported_trace("one-triton-kernel"));
+  EXPECT_EQ(report.at("files").size(), 1U);
+  EXPECT_EQ(report.at("logs").at(0).at("framework"), "Megatron-LM");
+  EXPECT_EQ(report.at("logs").at(0).at("step_s"), 1.5);
+  EXPECT_THAT(run_command("import " + log).output, HasSubstr("1.5 s"));
+}
+
+TEST(ImportCommand, RefusesFilesThatAreNoTraces) {
+  const ScratchFolder folder;
+  const std::string whole = content_of(imported_trace("mi210-gpu-only-no-cpu-ops"));
+  const std::string cut = folder.write("cut.json.gz", whole.substr(0, whole.size() / 2));
+  std::string damaged_bytes = whole;
+  damaged_bytes[damaged_bytes.size() / 2] ^= 0x55;
+  expect_refused("import " + cut,
+                 {"cut.json.gz", "byte", "the end of the file", "a complete gzip file"});
+  expect_refused("import " + folder.write("damaged.json.gz", damaged_bytes),
+                 {"damaged.json.gz", "byte"});
+  expect_refused("import " + folder.write("text.json", "step 1 took 3 s"),
+                 {"text.json", "no line that states a step", "Megatron-LM"});
+  expect_refused("import " + folder.write("other.json", "{\"a\": [1, 2]}"),
+                 {"/traceEvents", "nothing", "an array of events"});
+  expect_refused(
+      "import " + folder.write("broken.json", "{\"traceEvents\": [{\"ph\": \"X\"}, {\"ph\": "),
+      {"broken.json", "event 1, byte", "the end of the file"});
+  expect_refused("import " + folder.write("empty.json", ""), {"empty.json", "an empty file"});
+  expect_refused(
+      "import " + folder.write("none.sqlite", std::string("SQLite format 3\0rubbish", 23)),
+      {"none.sqlite"});
+  expect_refused("import " + folder.file(""), {"a folder"});
+  expect_refused("import " + folder.file("missing.json"), {"missing.json", "No such file"});
+  expect_refused("import " + folder.write("list.json", "[{\"ph\": \"X\"}, 2]"),
+                 {"/traceEvents/1", "an event"});
+  // All bad files are named at once.
+  expect_refused("import " + cut + " " + folder.file("missing.json"),
+                 {"cut.json.gz", "missing.json"});
+}
+
+}  // namespace
+}  // namespace shardwright::cli
