@@ -7,20 +7,21 @@
 #include <functional>
 
 #include "core/base/error.hpp"
-#include "core/base/quantity_text.hpp"
 #include "core/lowering/lowering.hpp"
 #include "core/lowering/stage_states.hpp"
 #include "core/spec/plan_check.hpp"
 #include "planner/objective.hpp"
 #include "sim/run/checkpoint_interval.hpp"
 #include "sim/run/profile_model.hpp"
-#include "sim/step/fidelity.hpp"
+#include "sim/step/simulate.hpp"
 
 namespace shardwright::planner {
 namespace {
 
-// Enough for the interval and the gains, whose variants share their failures.
-constexpr std::int64_t kRunsOfVariants = 200;
+// The interval and the gains compare variants of runs that share their failures. As many runs are
+// enough as have so many interruptions together.
+constexpr double kInterruptionsOfVariants = 50'000.0;
+constexpr double kFewestRuns = 100.0;
 constexpr double kSecondsPerHour = 3600.0;
 
 Plan plan_of_stage(const Plan& plan, const RunStage& stage) {
@@ -58,7 +59,10 @@ ForecastStage simulated_stage(const ForecastRequest& request, std::string name, 
                               double tokens) {
   Scenario scenario = request.scenario;
   scenario.plan = plan;
-  ForecastStage stage{std::move(name), plan, tokens};
+  ForecastStage stage;
+  stage.name = std::move(name);
+  stage.plan = plan;
+  stage.tokens = tokens;
   stage.steps = static_cast<std::int64_t>(std::ceil(tokens / batch_tokens(plan) * (1.0 - 1e-12)));
   stage.step = sim::simulate_step(scenario);
   return stage;
@@ -87,12 +91,20 @@ sim::RunModel model_of(const ForecastRequest& request, const std::vector<Forecas
                        Bytes checkpoint) {
   std::vector<sim::StageSteps> steps;
   for (const ForecastStage& stage : stages) {
-    steps.push_back(
-        {static_cast<double>(stage.steps), batch_tokens(stage.plan), stage.step.step});
+    steps.push_back({static_cast<double>(stage.steps), batch_tokens(stage.plan), stage.step.step});
   }
-  const std::int64_t per_node = std::max<std::int64_t>(1, request.scenario.cluster.node.accelerators);
+  const std::int64_t per_node =
+      std::max<std::int64_t>(1, request.scenario.cluster.node.accelerators);
   const std::int64_t nodes = (request.scenario.plan.world_size() + per_node - 1) / per_node;
   return sim::run_model(request.run, steps, {nodes, checkpoint});
+}
+
+sim::RunOptions options_of_variants(const ForecastRequest& request, const sim::RunModel& model) {
+  const double each = std::max(1.0, model.total_work() / sim::job_mtbf(model));
+  const double runs = std::max(kFewestRuns, kInterruptionsOfVariants / each);
+  sim::RunOptions options = request.options;
+  options.runs = std::min({options.runs * 5, std::int64_t{5000}, static_cast<std::int64_t>(runs)});
+  return options;
 }
 
 // Whole steps, at least one.
@@ -106,8 +118,7 @@ void find_intervals(Forecast& forecast, const ForecastRequest& request) {
   const Seconds mtbf = sim::job_mtbf(model);
   forecast.young_interval = sim::young_interval(model.checkpoint.stall, mtbf);
   forecast.daly_interval = sim::daly_interval(model.checkpoint.stall, mtbf);
-  sim::RunOptions options = request.options;
-  options.runs = std::min(options.runs, kRunsOfVariants);
+  const sim::RunOptions options = options_of_variants(request, model);
   const Seconds step = model.total_work() / static_cast<double>(forecast.steps);
   const Seconds least = std::max(step, sim::least_interval(model.checkpoint));
   forecast.best_interval =
@@ -144,11 +155,12 @@ void add_expenses(Forecast& forecast, const ForecastRequest& request) {
   for (const ForecastStage& stage : forecast.stages) {
     const auto steps = static_cast<double>(stage.steps);
     work += steps * stage.step.step;
-    busy += steps * step_expense(cluster, stage.plan, stage.step.step, computing_time(stage.step))
-                        .energy;
+    busy += steps *
+            step_expense(cluster, stage.plan, stage.step.step, computing_time(stage.step)).energy;
   }
   const Watts busy_power = busy / work;
-  const Watts idle_power = step_expense(cluster, plan, Seconds(1.0), Seconds()).energy / Seconds(1.0);
+  const Watts idle_power =
+      step_expense(cluster, plan, Seconds(1.0), Seconds()).energy / Seconds(1.0);
   const auto gpus = static_cast<double>(forecast.gpus);
   for (const sim::RunPart part : enumerators<sim::RunPart>()) {
     const Seconds time = forecast.statistics.mean[part];
@@ -156,8 +168,8 @@ void add_expenses(Forecast& forecast, const ForecastRequest& request) {
     forecast.expenses[part] = {hours, cost_of(price, hours),
                                (is_busy(part) ? busy_power : idle_power) * time};
   }
-  const double spare_gpus = static_cast<double>(forecast.model.spares) *
-                            static_cast<double>(cluster.node.accelerators);
+  const double spare_gpus =
+      static_cast<double>(forecast.model.spares) * static_cast<double>(cluster.node.accelerators);
   const Seconds wall = forecast.statistics.mean_wall();
   const double hours = spare_gpus * wall.value() / kSecondsPerHour;
   forecast.spares = {hours, cost_of(price, hours), idle_power * wall * (spare_gpus / gpus)};
@@ -165,14 +177,15 @@ void add_expenses(Forecast& forecast, const ForecastRequest& request) {
     forecast.costs[contract] = cost_of(prices[contract], forecast.total().gpu_hours + hours);
 }
 
-struct Variant {
+// One thing that a gain has less of.
+struct LessOf {
   const char* name;
   std::function<void(sim::RunModel&)> change;
 };
 
 constexpr double kLess = 0.9;
 
-std::vector<Variant> variants() {
+std::vector<LessOf> less_of_each() {
   using sim::RunModel;
   using sim::RunPart;
   return {
@@ -212,9 +225,8 @@ std::vector<Variant> variants() {
 }
 
 void find_gains(Forecast& forecast, const ForecastRequest& request) {
-  sim::RunOptions options = request.options;
-  options.runs = std::min(options.runs, kRunsOfVariants);
   sim::RunModel model = forecast.model;
+  const sim::RunOptions options = options_of_variants(request, model);
   model.step_low = model.step_high = 1.0;
   const Seconds wall = sim::simulate_runs(model, options).mean_wall();
   const auto add = [&](const std::string& name, const auto& change) {
@@ -223,7 +235,7 @@ void find_gains(Forecast& forecast, const ForecastRequest& request) {
     const Seconds shorter = sim::simulate_runs(changed, options).mean_wall();
     forecast.gains.push_back({name, 1.0 - shorter / wall});
   };
-  for (const Variant& variant : variants()) add(variant.name, variant.change);
+  for (const LessOf& each : less_of_each()) add(each.name, each.change);
   for (const FailureCause cause : enumerators<FailureCause>()) {
     if (model.failures[cause].rate <= Hertz()) continue;
     add(fmt::format("failures_{}", name_of(cause)),
@@ -286,8 +298,8 @@ Forecast forecast(const ForecastRequest& request, std::vector<ForecastStage> sta
   const Seconds wall = forecast.statistics.mean_wall();
   forecast.goodput = forecast.statistics.mean[sim::RunPart::Step] / wall;
   for (const ForecastStage& stage : forecast.stages) {
-    forecast.mfu += static_cast<double>(stage.steps) * (stage.step.step / wall) *
-                    stage.step.throughput.mfu;
+    forecast.mfu +=
+        static_cast<double>(stage.steps) * (stage.step.step / wall) * stage.step.throughput.mfu;
   }
   find_gains(forecast, request);
   return forecast;

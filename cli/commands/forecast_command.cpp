@@ -72,8 +72,8 @@ ChosenForecast read_options(const ForecastOptions& options) {
   if (!request.run.name.empty()) apply_settings(run_settings, request.run, problems);
   request.options.runs =
       count_or("--runs", options.runs, request.options.runs, kMostRuns, problems);
-  request.options.seed = static_cast<std::uint64_t>(
-      count_or("--seed", options.seed, 1, kMostSeed, problems));
+  request.options.seed =
+      static_cast<std::uint64_t>(count_or("--seed", options.seed, 1, kMostSeed, problems));
   request.options.threads =
       static_cast<int>(count_or("--threads", options.threads, 0, kMostThreads, problems));
   // This machine is not measured for minutes before other mistakes are told.

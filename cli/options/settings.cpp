@@ -26,8 +26,7 @@ bool is_of(SpecKind kind, const std::string& setting) {
 }
 
 bool is_of_a_spec(const std::string& setting) {
-  return std::ranges::any_of(kPlanFileParts,
-                             [&](SpecKind kind) { return is_of(kind, setting); });
+  return std::ranges::any_of(kPlanFileParts, [&](SpecKind kind) { return is_of(kind, setting); });
 }
 
 // {"node": {"nic": {"per_node": 4}}} for "node.nic.per_node=4".

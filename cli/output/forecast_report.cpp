@@ -25,9 +25,9 @@ constexpr double kLeastGain = 0.0005;
 
 const char* part_text(RunPart part) {
   constexpr EnumArray<RunPart, const char*> kTexts{
-      {"steps that were kept", "steps waiting for input", "steps slowed by stragglers", "evaluation",
-       "stalls for checkpoints", "work lost to failures", "detecting failures", "restarting",
-       "waiting for spare nodes", "starting up"}};
+      {"steps that were kept", "steps waiting for input", "steps slowed by stragglers",
+       "evaluation", "stalls for checkpoints", "work lost to failures", "detecting failures",
+       "restarting", "waiting for spare nodes", "starting up"}};
   return kTexts[part];
 }
 
@@ -84,25 +84,24 @@ std::string cost_text(const planner::ForecastRequest& request, const planner::Fo
   }
   if (!others.empty()) text += fmt::format(" ({})", fmt::join(others, ", "));
   if (forecast.model.spares > 0)
-    text += fmt::format(", of it {} for {}",
-                        money(forecast.spares.cost), format_plural(forecast.model.spares, "spare node"));
+    text += fmt::format(", of it {} for {}", money(forecast.spares.cost),
+                        format_plural(forecast.model.spares, "spare node"));
   return text;
 }
 
 std::string checkpoint_text(const planner::ForecastRequest& request,
                             const planner::Forecast& forecast) {
   const sim::CheckpointCost& cost = forecast.model.checkpoint;
-  std::string text = fmt::format("{} every {}, {}; each stalls the run for {}",
-                                 format_bytes(forecast.checkpoint),
-                                 format_time(forecast.model.interval),
-                                 name_of(request.run.checkpoint.kind), format_time(cost.stall));
+  std::string text =
+      fmt::format("{} every {}, {}; each stalls the run for {}", format_bytes(forecast.checkpoint),
+                  format_time(forecast.model.interval), name_of(request.run.checkpoint.kind),
+                  format_time(cost.stall));
   if (cost.stored > cost.stall)
     text += fmt::format(" and is stored {} later", format_time(cost.stored - cost.stall));
   if (!std::isfinite(forecast.young_interval.value())) return text;
-  return text + fmt::format(". Best interval: {} (Young {}, Daly {})",
-                            format_time(forecast.best_interval),
-                            format_time(forecast.young_interval),
-                            format_time(forecast.daly_interval));
+  return text +
+         fmt::format(". Best interval: {} (Young {}, Daly {})", format_time(forecast.best_interval),
+                     format_time(forecast.young_interval), format_time(forecast.daly_interval));
 }
 
 std::string energy_text(const planner::Forecast& forecast) {
@@ -270,16 +269,18 @@ void add_forecast(Page& page, const planner::ForecastRequest& request,
        {"GPU-hours", format_number(forecast.total().gpu_hours)},
        {"cost", cost_text(request, forecast)},
        {"energy", energy_text(forecast)},
-       {"goodput", fmt::format("{} % of the time goes into steps that are kept; MFU of the run {} %",
-                               format_percent(forecast.goodput), format_percent(forecast.mfu))},
+       {"goodput",
+        fmt::format("{} % of the time goes into steps that are kept; MFU of the run {} %",
+                    format_percent(forecast.goodput), format_percent(forecast.mfu))},
        {"interruptions", fmt::format("{}; 80 % of runs have {} to {}", format_number(stops.p50),
                                      format_number(stops.p10), format_number(stops.p90))},
        {"checkpoint", checkpoint_text(request, forecast)}});
   page.facts(facts);
   if (statistics.unfinished > 0) {
-    page.warning(fmt::format("{} of {} simulated runs do not end, because failures leave them no "
-                             "progress; means are those of the others",
-                             format_count(statistics.unfinished), format_count(statistics.runs)));
+    page.warning(
+        fmt::format("{} of {} simulated runs do not end, because failures leave them no "
+                    "progress; means are those of the others",
+                    format_count(statistics.unfinished), format_count(statistics.runs)));
   }
   add_stage_table(page, forecast);
   page.table(part_table(forecast));
@@ -298,7 +299,8 @@ ordered_json forecast_json(const planner::ForecastRequest& request,
   for (const FailureCause cause : enumerators<FailureCause>())
     by_cause[name_of(cause)] = statistics.by_cause[cause];
   for (const RunPart part : enumerators<RunPart>()) {
-    if (part != RunPart::Step) lost[name_of(part)] = ends ? figure(statistics.mean[part] / wall) : ordered_json();
+    if (part != RunPart::Step)
+      lost[name_of(part)] = ends ? figure(statistics.mean[part] / wall) : ordered_json();
   }
   for (const planner::RunGain& gain : forecast.gains) gains[gain.name] = gain.share;
   for (const Contract contract : enumerators<Contract>())

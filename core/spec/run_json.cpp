@@ -27,7 +27,8 @@ const char* meaning_of(FailureCause cause) {
        "uncorrectable errors of device memory", "a network adapter",
        "a link or its optics, and collectives that time out without another finding",
        "a switch, which stops all nodes below it",
-       "host: CPU, memory, PCIe device, power supply, operating system", "file system or local disk",
+       "host: CPU, memory, PCIe device, power supply, operating system",
+       "file system or local disk",
        "framework, driver or job; another try on the same nodes will do",
        "wrong results; the work from then until its detection is lost",
        "a planned stop, before which the run saves its state",
@@ -43,9 +44,10 @@ void describe_failures_of(FailureSpec& failures, FieldVisitor& fields) {
                 "mean time between failures of one component, in place of that rate");
   fields.number("components_per_node", failures.components_per_node, kPositive, kOmissible,
                 "components of a node that have this mean time between failures");
-  fields.number("weibull_shape", failures.weibull_shape, {0.1, 10.0, false}, kOmissible,
-                "shape of the lifetimes: below 1 rates fall with the age of the fleet, above 1 they "
-                "grow; 1: exponential");
+  fields.number(
+      "weibull_shape", failures.weibull_shape, {0.1, 10.0, false}, kOmissible,
+      "shape of the lifetimes: below 1 rates fall with the age of the fleet, above 1 they "
+      "grow; 1: exponential");
   fields.number("replaced_ratio", failures.replaced, kRatioOrZero, kOmissible,
                 "share of them after which a spare node takes the place of the failed one");
   fields.number("detection_s", failures.detection, kDuration, kOmissible,
@@ -78,10 +80,11 @@ void describe_recovery(RecoverySpec& recovery, FieldVisitor& fields) {
                 "time from a stopped job to its first step, without that to load the checkpoint");
   fields.number("restart_per_1000_nodes_s", recovery.restart_per_1000_nodes, kDuration, kOptional,
                 "further time for each 1,000 nodes");
-  fields.number("repair_s", recovery.repair, kDuration, kOptional,
-                "mean time until a replaced node is back as a spare one; exponentially distributed");
+  fields.number(
+      "repair_s", recovery.repair, kDuration, kOptional,
+      "mean time until a replaced node is back as a spare one; exponentially distributed");
   fields.number("spare_ratio", recovery.spares, {0.0, 10.0, false}, kOptional,
-                "hot spare nodes over nodes of the job, rounded up");
+                "hot spare nodes over nodes of the job, rounded to a whole number of nodes");
 }
 
 void describe_checkpoint(CheckpointSpec& checkpoint, FieldVisitor& fields) {
@@ -98,17 +101,20 @@ void describe_checkpoint(CheckpointSpec& checkpoint, FieldVisitor& fields) {
                 "write bandwidth of the whole store");
   fields.number("store_read_bytes_per_s", checkpoint.store_read, kPositive, kRequired,
                 "read bandwidth of the whole store");
-  fields.number("copy_fixed_s", checkpoint.copy_fixed, kDuration, kOmissible,
-                "asynchronous and in-memory: time of a copy to the host that does not depend on its "
-                "size");
-  fields.number("copy_bytes_per_s", checkpoint.copy_bandwidth, kNonNegative, kOmissible,
-                "the same kinds: bandwidth at which a node copies to the host; 0: it takes no time");
+  fields.number(
+      "copy_fixed_s", checkpoint.copy_fixed, kDuration, kOmissible,
+      "asynchronous and in-memory: time of a copy to the host that does not depend on its "
+      "size");
+  fields.number(
+      "copy_bytes_per_s", checkpoint.copy_bandwidth, kNonNegative, kOmissible,
+      "the same kinds: bandwidth at which a node copies to the host; 0: it takes no time");
   fields.number("replica_bytes_per_s", checkpoint.replica_bandwidth, kNonNegative, kOmissible,
                 "in-memory: bandwidth at which a node copies to and from the memory of another "
                 "host; 0: it takes no time");
-  fields.integer("copies", checkpoint.copies, {1, 1'000}, kOmissible,
-                 "in-memory: hosts that hold a part of the state; failures of as many nodes at once "
-                 "lose it");
+  fields.integer(
+      "copies", checkpoint.copies, {1, 1'000}, kOmissible,
+      "in-memory: hosts that hold a part of the state; failures of as many nodes at once "
+      "lose it");
   fields.integer("written_every", checkpoint.written_every, {1, 1'000'000}, kOmissible,
                  "in-memory: each n-th checkpoint is written to the store, too");
   fields.number("bytes_per_parameter", checkpoint.bytes_per_parameter, {0.0, 64.0, false},

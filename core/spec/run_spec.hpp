@@ -30,9 +30,10 @@ enum class FailureCause : std::uint8_t {
   Preemption,
 };
 constexpr auto enum_names(FailureCause) {
-  return std::array{"gpu",      "hbm",      "nic",      "link",
-                    "switch",   "host",     "storage",  "software",
-                    "silent_corruption", "maintenance", "preemption"};
+  return std::array{"gpu",         "hbm",       "nic",
+                    "link",        "switch",    "host",
+                    "storage",     "software",  "silent_corruption",
+                    "maintenance", "preemption"};
 }
 
 // The failures of one cause. Without a rate there are none.

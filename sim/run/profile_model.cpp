@@ -64,8 +64,7 @@ CheckpointCost checkpoint_cost(const CheckpointSpec& checkpoint, const RunMachin
   const Bytes part = machine.checkpoint / nodes;
   const Seconds write =
       checkpoint.fixed +
-      machine.checkpoint /
-          through_store(checkpoint.store_write, checkpoint.node_bandwidth, nodes);
+      machine.checkpoint / through_store(checkpoint.store_write, checkpoint.node_bandwidth, nodes);
   const Seconds read =
       machine.checkpoint / through_store(checkpoint.store_read, checkpoint.node_bandwidth, nodes);
   const Seconds copy = checkpoint.copy_fixed + transfer(part, checkpoint.copy_bandwidth);
@@ -77,7 +76,7 @@ CheckpointCost checkpoint_cost(const CheckpointSpec& checkpoint, const RunMachin
       return {copy, copy + write, copy + write, 1, read, read, copy + write};
     case CheckpointKind::InMemory: {
       const Seconds safe = copy + replica * static_cast<double>(checkpoint.copies - 1);
-      return {copy,    safe, copy + write, checkpoint.written_every, replica, read, copy + write};
+      return {copy, safe, copy + write, checkpoint.written_every, replica, read, copy + write};
     }
   }
   return {write, write, write, 1, read, read, write};
@@ -108,7 +107,7 @@ RunModel run_model(const RunSpec& run, const std::vector<StageSteps>& stages,
   model.manual_time = run.recovery.manual_time;
   model.restart = run.recovery.restart + run.recovery.restart_per_1000_nodes * (nodes / 1000.0);
   model.repair = run.recovery.repair;
-  model.spares = static_cast<std::int64_t>(std::ceil(run.recovery.spares * nodes - 1e-9));
+  model.spares = static_cast<std::int64_t>(std::round(run.recovery.spares * nodes));
   return model;
 }
 

@@ -226,8 +226,8 @@ double normal_quantile(double probability) {
 // 90 % quantiles are those of the interval, evenly among them, so that few of them have its median.
 double step_factor(const RunModel& model, const RunOptions& options, std::int64_t index) {
   if (model.step_low == 1.0 && model.step_high == 1.0) return 1.0;
-  const double z = normal_quantile((static_cast<double>(index) + 0.5) /
-                                   static_cast<double>(options.runs));
+  const double z =
+      normal_quantile((static_cast<double>(index) + 0.5) / static_cast<double>(options.runs));
   static const double kNinth = normal_quantile(0.9);
   return z < 0.0 ? std::pow(model.step_low, -z / kNinth) : std::pow(model.step_high, z / kNinth);
 }
@@ -295,8 +295,7 @@ RunStatistics simulate_runs(const RunModel& model, const RunOptions& options) {
     tbb::parallel_for(tbb::blocked_range<std::size_t>(0, outcomes.size(), 16),
                       [&](const tbb::blocked_range<std::size_t>& range) {
                         for (std::size_t i = range.begin(); i < range.end(); ++i) {
-                          outcomes[i] =
-                              simulate_run(model, options, static_cast<std::int64_t>(i));
+                          outcomes[i] = simulate_run(model, options, static_cast<std::int64_t>(i));
                         }
                       });
   });

@@ -182,8 +182,10 @@ const std::vector<BadCase> kForecasts = {
      kForecast + "--tokens 1T --run setled-fleet",
      {"setled-fleet", "did you mean \"settled-fleet\"?"}},
     {"AllAtOnce",
-     kForecast + "--tp 0 --set run.failures.gpu.per_1000_node_days=-1 --set run.startup_s=NaN --set run.recovery.spares=1",
-     {"--tokens", "--tp", "per_1000_node_days: found -1", "startup_s: found \"NaN\"", "spares", "spare_ratio"}},
+     kForecast + "--tp 0 --set run.failures.gpu.per_1000_node_days=-1 --set run.startup_s=NaN "
+                 "--set run.recovery.spares=1",
+     {"--tokens", "--tp", "per_1000_node_days: found -1", "startup_s: found \"NaN\"", "spares",
+      "spare_ratio"}},
     {"RunSettingOfAStep", kLlama + "--gpus 8 --set run.startup_s=1", {"run"}},
     {"RateTwice",
      kForecast + "--tokens 1T --run @",

@@ -73,7 +73,8 @@ TEST(ForecastCommand, JsonKeepsTheContract) {
   EXPECT_NEAR(shares, 1.0, 1e-9);
   for (const char* key : {"interval_s", "bytes", "stall_s"})
     EXPECT_GT(document["checkpoint"][key].get<double>(), 0.0) << key;
-  EXPECT_GT(document["interruptions"]["by_cause"]["hbm"], document["interruptions"]["by_cause"]["gpu"]);
+  EXPECT_GT(document["interruptions"]["by_cause"]["hbm"],
+            document["interruptions"]["by_cause"]["gpu"]);
   EXPECT_GT(document["gains"]["step_time"].get<double>(), 0.08);
   EXPECT_EQ(document["run"]["name"], "settled-fleet");
 
@@ -91,8 +92,8 @@ TEST(ForecastCommand, ReadsRunProfilesAsOthersAreRead) {
   const json shipped = json_of(line);
   const std::string whole = folder.write("whole.json", shipped["run"].dump());
   EXPECT_EQ(json_of(line + "--run " + whole), shipped);
-  const std::string patch = folder.write(
-      "patch.json", R"({"base": "settled-fleet", "checkpoint": {"interval_s": 900}})");
+  const std::string patch =
+      folder.write("patch.json", R"({"base": "settled-fleet", "checkpoint": {"interval_s": 900}})");
   const json patched = json_of(line + "--run " + patch);
   EXPECT_EQ(patched["checkpoint"]["interval_s"], 900.0);
   EXPECT_EQ(json_of(line + "--set run.checkpoint.interval_s=900")["days"], patched["days"]);
