@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -94,13 +95,20 @@ planner::StepSpread step_spread(const ChosenScenario& chosen,
   return {confidence.step->low / step.step, confidence.step->high / step.step};
 }
 
+// The step of the stage that needs most memory.
+const sim::StepResult& fullest_step(const planner::Forecast& forecast) {
+  return std::ranges::max_element(
+             forecast.stages, {},
+             [](const planner::ForecastStage& stage) { return stage.step.memory().peak; })
+      ->step;
+}
+
 ExitCode forecast(const ForecastOptions& options) {
   check_destination("--json", options.common.json, options.common.force);
   const ChosenForecast chosen = read_options(options);
   const planner::ForecastRequest& request = chosen.request;
   std::vector<planner::ForecastStage> stages = planner::run_stages(request);
   const planner::StepSpread spread = step_spread(chosen.scenario, stages);
-  const sim::StepResult step = stages.back().step;
   const planner::Forecast result = planner::forecast(request, std::move(stages), spread);
   print_notes(kCommand, chosen.scenario.notes);
   Page page = new_page(options.common);
@@ -113,7 +121,7 @@ ExitCode forecast(const ForecastOptions& options) {
   document["notes"] = chosen.scenario.notes;
   document.update(forecast_json(request, result));
   deliver(options.common, page, document);
-  const bool fits = report_fit(kCommand, step, scenario.cluster);
+  const bool fits = report_fit(kCommand, fullest_step(result), scenario.cluster);
   const bool ends = result.statistics.unfinished < result.statistics.runs;
   return fits && ends ? ExitCode::Ok : ExitCode::NoFeasiblePlan;
 }

@@ -25,6 +25,7 @@ class Progress {
         end_(work + stalls_) {}
 
   Seconds end() const { return end_; }
+  Seconds place() const { return place_; }
   Seconds remaining() const { return end_ - place_; }
   // The stalls of all checkpoints of the run.
   Seconds stalls() const { return stalls_; }

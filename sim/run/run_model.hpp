@@ -102,7 +102,7 @@ struct RunOutcome {
   Seconds wall;
   EnumArray<FailureCause, std::int64_t> interruptions{};
   // False if the run was given up because failures leave it no progress; the times are then those
-  // until that moment.
+  // until that moment, and all that it had not lost counts as steps.
   bool finished = true;
 
   std::int64_t total_interruptions() const;

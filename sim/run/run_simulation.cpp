@@ -117,6 +117,7 @@ class SimulatedRun {
       case Phase::Startup:
       case Phase::Restarting:
         from_store_ = false;
+        began_ = true;
         begin(Phase::Running, progress_.remaining());
         break;
       case Phase::Running:
@@ -131,6 +132,11 @@ class SimulatedRun {
 
   void restart() {
     book();
+    // A run that has not begun starts up again.
+    if (!began_) {
+      begin(Phase::Startup, model_.startup);
+      return;
+    }
     const CheckpointCost& checkpoint = model_.checkpoint;
     begin(Phase::Restarting,
           model_.restart + (from_store_ ? checkpoint.load_stored : checkpoint.load));
@@ -184,7 +190,10 @@ class SimulatedRun {
     outcome.wall = queue_.now();
     outcome.interruptions = interruptions_;
     outcome.finished = done_;
-    if (!done_) return outcome;
+    if (!done_) {
+      outcome.times[RunPart::Step] += progress_.place();
+      return outcome;
+    }
     for (const RunPart part : enumerators<RunPart>()) outcome.times[part] += work_[part];
     outcome.times[RunPart::Checkpoint] += progress_.stalls();
     return outcome;
@@ -204,6 +213,8 @@ class SimulatedRun {
   Seconds limit_;
   // Below zero: nodes that the job lacks.
   std::int64_t spares_;
+  // The first step has begun.
+  bool began_ = false;
   // The state in host memory is gone.
   bool from_store_ = false;
   RunTimes times_{};

@@ -92,9 +92,9 @@ RunModel random_model() {
   for (const FailureCause cause : {FailureCause::Gpu, FailureCause::Software,
                                    FailureCause::Maintenance, FailureCause::SilentCorruption}) {
     FailureProcess& process = model.failures[cause];
-    process.rate = Hertz(1.0 / (number(2, 100) * kHour));
+    process.rate = Hertz(1.0 / (number(10, 100) * kHour));
     process.shape = *rc::gen::element(0.7, 1.0, 1.5);
-    process.age = Seconds(number(24, 10'000) * kHour);
+    process.age = Seconds(number(500, 10'000) * kHour);
     process.detection = Seconds(number(0, 600));
     process.replaced = *rc::gen::element(0.0, 0.5, 1.0);
     process.planned = cause == FailureCause::Maintenance;
