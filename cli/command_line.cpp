@@ -157,6 +157,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_scale_command(app, action);
   add_sweep_command(app, action);
   add_simulate_command(app, action);
+  add_forecast_command(app, action);
   add_run_command(app, action);
   add_probe_command(app, action);
   add_import_command(app, action);

@@ -23,6 +23,7 @@ void add_replan_command(CLI::App& app, Action& action);
 void add_scale_command(CLI::App& app, Action& action);
 void add_sweep_command(CLI::App& app, Action& action);
 void add_simulate_command(CLI::App& app, Action& action);
+void add_forecast_command(CLI::App& app, Action& action);
 void add_run_command(CLI::App& app, Action& action);
 void add_gui_command(CLI::App& app, Action& action);
 void add_probe_command(CLI::App& app, Action& action);

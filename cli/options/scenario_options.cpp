@@ -254,7 +254,7 @@ void replace_parts(const ScenarioOptions& options, json& document,
   }
   if (!options.stack.empty())
     document["stack"] = json(to_json(read_stack_option(options.stack, {}, problems)));
-  for (const SpecKind kind : enumerators<SpecKind>())
+  for (const SpecKind kind : kPlanFileParts)
     change_spec(kind, options.settings, document, problems);
   if (!document.contains("plan") || !document["plan"].is_object()) return;
   json& plan = document["plan"];

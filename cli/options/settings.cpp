@@ -10,6 +10,7 @@
 #include "cli/options/scenario_parts.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/model_json.hpp"
+#include "core/spec/run_json.hpp"
 #include "core/spec/stack_json.hpp"
 #include "planner/constraints.hpp"
 
@@ -25,8 +26,7 @@ bool is_of(SpecKind kind, const std::string& setting) {
 }
 
 bool is_of_a_spec(const std::string& setting) {
-  return std::ranges::any_of(enumerators<SpecKind>(),
-                             [&](SpecKind kind) { return is_of(kind, setting); });
+  return std::ranges::any_of(kPlanFileParts, [&](SpecKind kind) { return is_of(kind, setting); });
 }
 
 // {"node": {"nic": {"per_node": 4}}} for "node.nic.per_node=4".
@@ -125,6 +125,19 @@ void apply_settings(const std::vector<std::string>& settings, ClusterSpec& clust
 void apply_settings(const std::vector<std::string>& settings, StackSpec& stack,
                     ProblemList& problems) {
   apply(SpecKind::Stack, settings, stack, read_given_stack, problems);
+}
+
+void apply_settings(const std::vector<std::string>& settings, RunSpec& run, ProblemList& problems) {
+  for (const std::string& setting : settings) refuse_shapeless(setting, problems);
+  apply(SpecKind::Run, settings, run, read_given_run, problems);
+}
+
+std::vector<std::string> take_run_settings(std::vector<std::string>& settings) {
+  const auto [first, last] = std::ranges::stable_partition(
+      settings, [](const std::string& setting) { return !is_of(SpecKind::Run, setting); });
+  std::vector<std::string> taken(first, last);
+  settings.erase(first, last);
+  return taken;
 }
 
 }  // namespace shardwright::cli

@@ -2,6 +2,7 @@
 // documents of model, cluster and stack ("cluster.node.nic.per_node=4").
 #pragma once
 
+#include <array>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -11,6 +12,9 @@
 #include "core/spec/spec_document.hpp"
 
 namespace shardwright::cli {
+
+// The parts of a plan file beside its plan.
+inline constexpr std::array kPlanFileParts = {SpecKind::Model, SpecKind::Cluster, SpecKind::Stack};
 
 // The field of the option --lora.
 inline constexpr const char* kLoraField = "lora";
@@ -43,5 +47,9 @@ void apply_settings(const std::vector<std::string>& settings, ClusterSpec& clust
                     ProblemList& problems);
 void apply_settings(const std::vector<std::string>& settings, StackSpec& stack,
                     ProblemList& problems);
+void apply_settings(const std::vector<std::string>& settings, RunSpec& run, ProblemList& problems);
+
+// Takes the settings of the run profile ("run.startup_s=60") out of `settings` and returns them.
+std::vector<std::string> take_run_settings(std::vector<std::string>& settings);
 
 }  // namespace shardwright::cli

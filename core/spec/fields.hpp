@@ -272,6 +272,7 @@ struct FabricSpec;
 struct ModelSpec;
 struct NodeSpec;
 struct Plan;
+struct RunSpec;
 struct Scenario;
 struct StackSpec;
 
@@ -281,6 +282,7 @@ void describe(FabricSpec& fabric, FieldVisitor& fields);
 void describe(ModelSpec& model, FieldVisitor& fields);
 void describe(NodeSpec& node, FieldVisitor& fields);
 void describe(Plan& plan, FieldVisitor& fields);
+void describe(RunSpec& run, FieldVisitor& fields);
 void describe(Scenario& scenario, FieldVisitor& fields);
 void describe(StackSpec& stack, FieldVisitor& fields);
 

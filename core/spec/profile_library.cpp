@@ -92,6 +92,11 @@ StackSpec load_stack(const std::string& name_or_path) {
   return read_given_stack(read_json_file(file), file.string());
 }
 
+RunSpec load_run(const std::string& name_or_path) {
+  const fs::path file = profile_file("runs", name_or_path);
+  return read_given_run(read_json_file(file), file.string());
+}
+
 AcceleratorSpec load_accelerator(const std::string& name_or_path) {
   const fs::path file = profile_file("accelerators", name_or_path);
   return read_accelerator(read_json_file(file), file.string());
@@ -103,6 +108,10 @@ std::vector<std::string> shipped_clusters() {
 
 std::vector<std::string> shipped_stacks() {
   return shipped("stacks");
+}
+
+std::vector<std::string> shipped_runs() {
+  return shipped("runs");
 }
 
 std::vector<std::string> shipped_accelerators() {

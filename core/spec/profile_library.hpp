@@ -1,6 +1,6 @@
 // The profiles that Shardwright ships, found by name, and users' own, found by path.
 //
-// Profiles lie in `hardware_profiles/{accelerators,nodes,fabrics,clusters,stacks}/NAME.json` of the
+// Profiles lie in `hardware_profiles/{accelerators,nodes,fabrics,clusters,stacks,runs}/NAME.json` of the
 // data directory. A name that none has is an InputError with a "did you mean".
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/spec/cluster_spec.hpp"
+#include "core/spec/run_spec.hpp"
 #include "core/spec/stack_spec.hpp"
 
 namespace shardwright {
@@ -19,11 +20,13 @@ namespace shardwright {
 // cluster may name shipped parts and files beside itself.
 ClusterSpec load_cluster(const std::string& name_or_path);
 StackSpec load_stack(const std::string& name_or_path);
+RunSpec load_run(const std::string& name_or_path);
 AcceleratorSpec load_accelerator(const std::string& name_or_path);
 
 // Names of the shipped profiles, sorted.
 std::vector<std::string> shipped_clusters();
 std::vector<std::string> shipped_stacks();
+std::vector<std::string> shipped_runs();
 std::vector<std::string> shipped_accelerators();
 
 // The shipped profiles themselves, by name, read once.

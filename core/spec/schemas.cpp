@@ -9,6 +9,7 @@
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/field_json.hpp"
 #include "core/spec/model_spec.hpp"
+#include "core/spec/run_spec.hpp"
 #include "core/spec/scenario.hpp"
 
 namespace shardwright {
@@ -30,6 +31,7 @@ const std::map<std::string, FieldWalk>& spec_walks() {
       {"model", fields_of<ModelSpec>()},
       {"node", fields_of<NodeSpec>()},
       {"plan", fields_of<Scenario>()},
+      {"run", fields_of<RunSpec>()},
       {"stack", fields_of<StackSpec>()}};
   return kWalks;
 }

@@ -17,6 +17,7 @@
 #include "core/spec/model_json.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
+#include "core/spec/run_json.hpp"
 #include "core/spec/stack_json.hpp"
 
 namespace shardwright {
@@ -32,6 +33,8 @@ json load_document(SpecKind kind, const std::string& name) {
       return to_json(load_model(name));
     case SpecKind::Cluster:
       return to_json(load_cluster(name));
+    case SpecKind::Run:
+      return to_json(load_run(name));
     case SpecKind::Stack:
       break;
   }
@@ -41,6 +44,7 @@ json load_document(SpecKind kind, const std::string& name) {
 std::vector<std::string> shipped_names(SpecKind kind) {
   return kind == SpecKind::Model     ? shipped_models()
          : kind == SpecKind::Cluster ? shipped_clusters()
+         : kind == SpecKind::Run     ? shipped_runs()
                                      : shipped_stacks();
 }
 
@@ -143,6 +147,10 @@ ClusterSpec read_given_cluster(const json& given, const std::string& source) {
 
 StackSpec read_given_stack(const json& given, const std::string& source) {
   return read_stack(whole_document(SpecKind::Stack, given, source), source);
+}
+
+RunSpec read_given_run(const json& given, const std::string& source) {
+  return read_run(whole_document(SpecKind::Run, given, source), source);
 }
 
 ModelSpec read_given_model(ObjectReader& object, const std::string& key) {

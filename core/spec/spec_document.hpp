@@ -1,6 +1,6 @@
-// Models, clusters and stacks as plan files, measurements and the command line give them.
+// Models, clusters, stacks and run profiles as plan files, measurements and the command line give them.
 //
-// Each of the three may be the name of a shipped one, a whole document, or a patch: an object whose
+// Each of them may be the name of a shipped one, a whole document, or a patch: an object whose
 // "base" names a shipped document, with a JSON merge patch (RFC 7396) on it as its other members:
 //   {"base": "dgx-h100", "node": {"nic": {"per_node": 4}}}
 // A cluster's document holds its accelerator, node and fabric, so that one patch reaches them all.
@@ -13,21 +13,23 @@
 #include "core/base/enum_names.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/model_spec.hpp"
+#include "core/spec/run_spec.hpp"
 #include "core/spec/stack_spec.hpp"
 
 namespace shardwright {
 
 class ObjectReader;
 
-enum class SpecKind : std::uint8_t { Model, Cluster, Stack };
+// Model, cluster and stack are parts of a plan file; a run profile is none.
+enum class SpecKind : std::uint8_t { Model, Cluster, Stack, Run };
 constexpr auto enum_names(SpecKind) {
-  return std::array{"model", "cluster", "stack"};
+  return std::array{"model", "cluster", "stack", "run"};
 }
 
 // True for objects with a "base".
 bool is_patch(const nlohmann::json& given);
 
-// The self-contained document of a shipped model, cluster or stack. Throws InputError, with the
+// The self-contained document of a shipped model, cluster, stack or run profile. Throws InputError, with the
 // nearest name, if none has this name.
 const nlohmann::json& shipped_document(SpecKind kind, const std::string& name);
 
@@ -42,6 +44,7 @@ nlohmann::json whole_document(SpecKind kind, const nlohmann::json& given,
 ModelSpec read_given_model(const nlohmann::json& given, const std::string& source);
 ClusterSpec read_given_cluster(const nlohmann::json& given, const std::string& source);
 StackSpec read_given_stack(const nlohmann::json& given, const std::string& source);
+RunSpec read_given_run(const nlohmann::json& given, const std::string& source);
 
 // The same of the member `key` of a file's object, where a path is refused. Problems join those of
 // the object.

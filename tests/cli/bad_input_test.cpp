@@ -173,6 +173,31 @@ const std::vector<BadCase> kDegrees = {
 };
 INSTANTIATE_TEST_SUITE_P(CommandLine, BadInput, testing::ValuesIn(kDegrees), test_name);
 
+const std::string kForecast = "forecast " + kLlama.substr(kLlama.find(' ') + 1) + "--gpus 8 ";
+const std::vector<BadCase> kForecasts = {
+    {"NoTokens", kForecast, {"--tokens: found nothing", "15T"}},
+    {"NegativeTokens", kForecast + "--tokens -5", {"--tokens: found \"-5\""}},
+    {"TokensThatAreNoNumber", kForecast + "--tokens NaN", {"--tokens: found \"NaN\""}},
+    {"UnknownRunProfile",
+     kForecast + "--tokens 1T --run setled-fleet",
+     {"setled-fleet", "did you mean \"settled-fleet\"?"}},
+    {"AllAtOnce",
+     kForecast + "--tp 0 --set run.failures.gpu.per_1000_node_days=-1 --set run.startup_s=NaN "
+                 "--set run.recovery.spares=1",
+     {"--tokens", "--tp", "per_1000_node_days: found -1", "startup_s: found \"NaN\"", "spares",
+      "spare_ratio"}},
+    {"RunSettingOfAStep", kLlama + "--gpus 8 --set run.startup_s=1", {"run"}},
+    {"RateTwice",
+     kForecast + "--tokens 1T --run @",
+     {"mtbf_hours: found also per_1000_node_days"},
+     R"({"base": "settled-fleet", "failures": {"gpu": {"mtbf_hours": 100}}})"},
+    {"StageOfAnotherModel",
+     kForecast + "--tokens 1T --run @",
+     {"run profile mine", "/stages/0", "global_batch"},
+     R"({"base": "settled-fleet", "name": "mine", "stages": [{"name": "a", "global_batch": 33}]})"},
+};
+INSTANTIATE_TEST_SUITE_P(Forecast, BadInput, testing::ValuesIn(kForecasts), test_name);
+
 const std::vector<BadCase> kPlanFiles = {
     {"Missing", "simulate --plan /no/plan.json", {"/no/plan.json: found no such file"}},
     {"Folder", "simulate --plan /tmp", {"/tmp: found a folder"}},

@@ -54,6 +54,53 @@ TEST(PlanCommand, JsonKeepsTheContract) {
   }
 }
 
+TEST(ForecastCommand, JsonKeepsTheContract) {
+  const std::string line =
+      "forecast --model llama3-8b --cluster dgx-h100 --gpus 64 --tp 2 --global-batch 512 --seq-len "
+      "8192 --tokens 1T --runs 50";
+  const json document = json_of(line);
+  EXPECT_EQ(document["tokens"], 1e12);
+  EXPECT_EQ(document["steps"], 238'419) << "steps of 512 * 8,192 tokens, rounded up";
+  for (const char* spread : {"days", "interruptions"}) {
+    EXPECT_LE(document[spread]["p10"], document[spread]["p50"]);
+    EXPECT_LE(document[spread]["p50"], document[spread]["p90"]);
+  }
+  EXPECT_LT(document["days"]["p10"], document["days"]["p90"]);
+  for (const char* positive : {"gpu_hours", "cost_usd", "energy_kwh", "mfu_of_run"})
+    EXPECT_GT(document[positive].get<double>(), 0.0) << positive;
+  double shares = document["goodput"].get<double>();
+  for (const json& share : document["lost"]) shares += share.get<double>();
+  EXPECT_NEAR(shares, 1.0, 1e-9);
+  for (const char* key : {"interval_s", "bytes", "stall_s"})
+    EXPECT_GT(document["checkpoint"][key].get<double>(), 0.0) << key;
+  EXPECT_GT(document["interruptions"]["by_cause"]["hbm"],
+            document["interruptions"]["by_cause"]["gpu"]);
+  EXPECT_GT(document["gains"]["step_time"].get<double>(), 0.08);
+  EXPECT_EQ(document["run"]["name"], "settled-fleet");
+
+  json again = json_of(line + " --threads 1"), other = json_of(line + " --seed 2");
+  EXPECT_EQ(document, again);
+  EXPECT_NE(document["days"], other["days"]);
+}
+
+// A run profile is a name, a file that is whole or a patch, and settings.
+TEST(ForecastCommand, ReadsRunProfilesAsOthersAreRead) {
+  const ScratchFolder folder;
+  const std::string line =
+      "forecast --model llama3-8b --cluster dgx-h100 --gpus 8 --tp 2 --global-batch 32 --seq-len "
+      "8192 --tokens 10B --runs 9 ";
+  const json shipped = json_of(line);
+  const std::string whole = folder.write("whole.json", shipped["run"].dump());
+  EXPECT_EQ(json_of(line + "--run " + whole), shipped);
+  const std::string patch =
+      folder.write("patch.json", R"({"base": "settled-fleet", "checkpoint": {"interval_s": 900}})");
+  const json patched = json_of(line + "--run " + patch);
+  EXPECT_EQ(patched["checkpoint"]["interval_s"], 900.0);
+  EXPECT_EQ(json_of(line + "--set run.checkpoint.interval_s=900")["days"], patched["days"]);
+  EXPECT_EQ(run_command(line + "--set run.failures.gpu.per_1000_node_days=1000000").exit_code, 4)
+      << "failures leave no progress";
+}
+
 // Each prediction says how sure it is, and less sure on software that nobody measured by name.
 TEST(SimulateCommand, StepsHaveAnInterval) {
   const auto step_on = [](const std::string& stack, const std::string& fidelity) {

@@ -11,6 +11,7 @@
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/figures.hpp"
 #include "core/spec/profile_library.hpp"
+#include "core/spec/run_json.hpp"
 #include "core/spec/stack_json.hpp"
 
 namespace shardwright {
@@ -89,6 +90,15 @@ TEST(ShippedProfiles, StacksLeaveNothingToFillInAndRoundTrip) {
     EXPECT_TRUE(stack.filled_in.empty()) << name << ": " << stack.filled_in.front();
     EXPECT_GT(stack.notes.size(), 40u) << name << " does not say where its facts come from";
     EXPECT_TRUE(read_stack(json::parse(to_json(stack).dump()), name) == stack) << name;
+  }
+}
+
+TEST(ShippedProfiles, RunsRoundTrip) {
+  EXPECT_GE(shipped_runs().size(), 2u);
+  for (const std::string& name : shipped_runs()) {
+    const RunSpec run = load_run(name);
+    EXPECT_EQ(run.name, name);
+    EXPECT_TRUE(read_run(json::parse(to_json(run).dump()), name) == run) << name;
   }
 }
 

@@ -65,6 +65,8 @@ TEST(SpecDocument, PatchOfNothingIsTheShippedSpec) {
         << name;
   for (const std::string& name : shipped_stacks())
     EXPECT_EQ(read_given_stack(as_patch(name, json::object()), "test"), load_stack(name)) << name;
+  for (const std::string& name : shipped_runs())
+    EXPECT_EQ(read_given_run(as_patch(name, json::object()), "test"), load_run(name)) << name;
 }
 
 TEST(SpecDocument, PatchReachesAClustersPartsAndKeepsTheRest) {
@@ -100,6 +102,9 @@ Problem problem_of(SpecKind kind, const json& patch) {
         break;
       case SpecKind::Stack:
         read_given_stack(patch, "test");
+        break;
+      case SpecKind::Run:
+        read_given_run(patch, "test");
     }
   } catch (const InputError& error) {
     EXPECT_EQ(error.source(), "test");
@@ -115,6 +120,8 @@ TEST(SpecDocument, UnknownBaseIsRefusedWithTheNearestName) {
   EXPECT_EQ(problem.where, "/base");
   EXPECT_EQ(problem.expected.nearest, "dgx-h100");
   EXPECT_EQ(problem_of(SpecKind::Stack, {{"base", 5}}).where, "/base");
+  EXPECT_EQ(problem_of(SpecKind::Run, {{"base", "setled-fleet"}}).expected.nearest,
+            "settled-fleet");
 }
 
 TEST(SpecDocument, UnknownKeyOfAPatchIsRefusedWithTheNearestKey) {

@@ -1,0 +1,340 @@
+#include "cli/output/forecast_report.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "cli/output/step_page.hpp"
+#include "core/base/quantity_text.hpp"
+#include "core/spec/plan_json.hpp"
+#include "core/spec/run_json.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using nlohmann::ordered_json;
+using sim::RunPart;
+
+constexpr double kSecondsPerDay = 86'400.0;
+constexpr double kJoulesPerKilowattHour = 3.6e6;
+// Smaller gains are not worth a line.
+constexpr double kLeastGain = 0.0005;
+
+const char* part_text(RunPart part) {
+  constexpr EnumArray<RunPart, const char*> kTexts{
+      {"steps that were kept", "steps waiting for input", "steps slowed by stragglers",
+       "evaluation", "stalls for checkpoints", "work lost to failures", "detecting failures",
+       "restarting", "waiting for spare nodes", "starting up"}};
+  return kTexts[part];
+}
+
+std::string cause_text(FailureCause cause) {
+  constexpr EnumArray<FailureCause, const char*> kTexts{
+      {"GPU", "GPU memory", "network adapter", "link", "switch", "host", "storage", "software",
+       "silent data corruption", "planned maintenance", "preemption"}};
+  return kTexts[cause];
+}
+
+std::string gain_text(const std::string& name) {
+  constexpr std::string_view kFailures = "failures_";
+  if (name.starts_with(kFailures)) {
+    for (const FailureCause cause : enumerators<FailureCause>()) {
+      if (name.substr(kFailures.size()) == name_of(cause))
+        return fmt::format("interruptions by {}", cause_text(cause));
+    }
+  }
+  if (name == "failures") return "interruptions of all causes";
+  std::string text = name;
+  std::ranges::replace(text, '_', ' ');
+  return text;
+}
+
+std::string money(Dollars dollars) {
+  return "$" + format_parameters(static_cast<std::int64_t>(std::llround(dollars.value())));
+}
+
+std::string days(double seconds) {
+  return format_number(seconds / kSecondsPerDay);
+}
+
+std::string tokens_text(double tokens) {
+  return format_parameters(static_cast<std::int64_t>(std::llround(tokens)));
+}
+
+std::string time_text(const planner::Forecast& forecast) {
+  const sim::Percentiles& wall = forecast.statistics.wall;
+  return fmt::format("{} days; 80 % of runs take {} to {}", days(wall.p50), days(wall.p10),
+                     days(wall.p90));
+}
+
+std::string cost_text(const planner::ForecastRequest& request, const planner::Forecast& forecast) {
+  constexpr EnumArray<Contract, const char*> kTexts{{"on demand", "reserved", "spot"}};
+  const PriceSpec& price = request.run.price;
+  if (forecast.costs[price.contract] <= Dollars())
+    return "unknown: no profile has a price; give one by --set run.price.dollars_per_gpu_hour=2";
+  std::string text =
+      fmt::format("{} {}", money(forecast.costs[price.contract]), kTexts[price.contract]);
+  std::vector<std::string> others;
+  for (const Contract contract : enumerators<Contract>()) {
+    if (contract != price.contract && forecast.costs[contract] > Dollars())
+      others.push_back(fmt::format("{} {}", money(forecast.costs[contract]), kTexts[contract]));
+  }
+  if (!others.empty()) text += fmt::format(" ({})", fmt::join(others, ", "));
+  if (forecast.model.spares > 0)
+    text += fmt::format(", of it {} for {}", money(forecast.spares.cost),
+                        format_plural(forecast.model.spares, "spare node"));
+  return text;
+}
+
+std::string checkpoint_text(const planner::ForecastRequest& request,
+                            const planner::Forecast& forecast) {
+  const sim::CheckpointCost& cost = forecast.model.checkpoint;
+  std::string text =
+      fmt::format("{} every {}, {}; each stalls the run for {}", format_bytes(forecast.checkpoint),
+                  format_time(forecast.model.interval), name_of(request.run.checkpoint.kind),
+                  format_time(cost.stall));
+  if (cost.stored > cost.stall)
+    text += fmt::format(" and is stored {} later", format_time(cost.stored - cost.stall));
+  if (!std::isfinite(forecast.young_interval.value())) return text;
+  return text +
+         fmt::format(". Best interval: {} (Young {}, Daly {})", format_time(forecast.best_interval),
+                     format_time(forecast.young_interval), format_time(forecast.daly_interval));
+}
+
+std::string energy_text(const planner::Forecast& forecast) {
+  const Joules energy = forecast.total().energy + forecast.spares.energy;
+  return fmt::format("{} MWh, with a power usage effectiveness of {}",
+                     format_number(energy.value() / kJoulesPerKilowattHour / 1000.0),
+                     format_number(forecast.power_usage_effectiveness));
+}
+
+Table part_table(const planner::Forecast& forecast) {
+  const bool priced = forecast.total().cost > Dollars();
+  std::vector<Column> columns = {
+      {"time of the run", ColumnKind::Prose}, {"time", kNumber, "days"}, {"share", kNumber, "%"}};
+  if (priced) columns.push_back({"cost", kNumber});
+  Table table(std::move(columns));
+  const Seconds wall = forecast.statistics.mean_wall();
+  const auto row = [&](const std::string& name, Seconds time, Dollars cost) {
+    std::vector<std::string> cells = {name, format_fixed(time.value() / kSecondsPerDay, 2),
+                                      format_percent(time / wall, 2)};
+    if (priced) cells.push_back(money(cost));
+    table.add_row(std::move(cells));
+  };
+  std::vector<RunPart> parts;
+  for (const RunPart part : enumerators<RunPart>())
+    if (forecast.statistics.mean[part] > Seconds()) parts.push_back(part);
+  std::ranges::stable_sort(parts, std::greater<>(),
+                           [&](RunPart part) { return forecast.statistics.mean[part]; });
+  for (const RunPart part : parts)
+    row(part_text(part), forecast.statistics.mean[part], forecast.expenses[part].cost);
+  row("all, mean of the simulated runs", wall, forecast.total().cost);
+  return table;
+}
+
+void add_interruptions(Page& page, const planner::Forecast& forecast) {
+  std::vector<std::pair<double, FailureCause>> causes;
+  double all = 0.0;
+  for (const FailureCause cause : enumerators<FailureCause>()) {
+    const double count = forecast.statistics.by_cause[cause];
+    all += count;
+    if (count > 0.0) causes.emplace_back(count, cause);
+  }
+  if (causes.empty()) return;
+  std::ranges::stable_sort(causes, std::greater<>(), &std::pair<double, FailureCause>::first);
+  Table table({{"interruptions", ColumnKind::Prose}, {"mean", kNumber}, {"share", kNumber, "%"}});
+  for (const auto& [count, cause] : causes)
+    table.add_row({cause_text(cause), format_number(count), format_percent(count / all)});
+  page.table(table);
+}
+
+void add_gains(Page& page, const planner::Forecast& forecast) {
+  std::vector<std::string> lines;
+  for (const planner::RunGain& gain : forecast.gains) {
+    if (gain.share < kLeastGain) continue;
+    lines.push_back(
+        fmt::format("{}: {} % shorter", gain_text(gain.name), format_percent(gain.share, 2)));
+  }
+  if (lines.empty()) return;
+  page.heading("With 10 % less of each, the run would be");
+  page.bullets(lines);
+}
+
+void add_stage_table(Page& page, const planner::Forecast& forecast) {
+  if (forecast.stages.size() < 2) return;
+  Table table({{"stage"},
+               {"tokens", kNumber},
+               {"steps", kNumber},
+               {"step", kNumber, "s"},
+               {"MFU", kNumber, "%"},
+               {"plan", ColumnKind::Prose}});
+  for (const planner::ForecastStage& stage : forecast.stages) {
+    table.add_row({stage.name, tokens_text(stage.tokens), format_count(stage.steps),
+                   format_number(stage.step.step.value(), 4),
+                   format_percent(stage.step.throughput.mfu),
+                   fmt::format("{}, {} of {}", plan_text(stage.plan),
+                               format_plural(stage.plan.global_batch, "sequence"),
+                               format_count(stage.plan.seq_len))});
+  }
+  page.table(table);
+}
+
+std::string step_text(const planner::Forecast& forecast) {
+  const planner::ForecastStage& stage = forecast.stages.back();
+  std::string text = fmt::format("{}, MFU {} %", format_time(stage.step.step),
+                                 format_percent(stage.step.throughput.mfu));
+  if (forecast.stages.size() > 1) text += fmt::format(" in stage {}", stage.name);
+  return text;
+}
+
+ordered_json figure(double value) {
+  return std::isfinite(value) ? ordered_json(value) : ordered_json();
+}
+
+ordered_json percentiles_json(const sim::Percentiles& of, double unit) {
+  return {{"p10", figure(of.p10 / unit)},
+          {"p50", figure(of.p50 / unit)},
+          {"p90", figure(of.p90 / unit)}};
+}
+
+ordered_json parts_json(const planner::Forecast& forecast) {
+  ordered_json parts = ordered_json::object();
+  for (const RunPart part : enumerators<RunPart>()) {
+    const planner::RunExpense& expense = forecast.expenses[part];
+    parts[name_of(part)] = {{"time_s", forecast.statistics.mean[part].value()},
+                            {"gpu_hours", expense.gpu_hours},
+                            {"cost_usd", expense.cost.value()},
+                            {"energy_kwh", expense.energy.value() / kJoulesPerKilowattHour}};
+  }
+  return parts;
+}
+
+ordered_json checkpoint_json(const planner::ForecastRequest& request,
+                             const planner::Forecast& forecast) {
+  const sim::CheckpointCost& cost = forecast.model.checkpoint;
+  return {{"interval_s", forecast.model.interval.value()},
+          {"bytes", forecast.checkpoint.value()},
+          {"stall_s", cost.stall.value()},
+          {"stored_s", cost.stored.value()},
+          {"load_s", cost.load.value()},
+          {"kind", name_of(request.run.checkpoint.kind)},
+          {"best_interval_s", forecast.best_interval.value()},
+          {"young_interval_s", figure(forecast.young_interval.value())},
+          {"daly_interval_s", figure(forecast.daly_interval.value())}};
+}
+
+ordered_json stages_json(const planner::Forecast& forecast) {
+  ordered_json stages = ordered_json::array();
+  for (const planner::ForecastStage& stage : forecast.stages) {
+    stages.push_back({{"name", stage.name},
+                      {"tokens", stage.tokens},
+                      {"steps", stage.steps},
+                      {"step_s", stage.step.step.value()},
+                      {"mfu", stage.step.throughput.mfu},
+                      {"plan", to_json(stage.plan)}});
+  }
+  return stages;
+}
+
+ordered_json dollars_json(Dollars dollars) {
+  return dollars > Dollars() ? ordered_json(dollars.value()) : ordered_json();
+}
+
+}  // namespace
+
+void add_forecast(Page& page, const planner::ForecastRequest& request,
+                  const planner::Forecast& forecast) {
+  const Scenario& scenario = request.scenario;
+  const sim::RunStatistics& statistics = forecast.statistics;
+  page.heading(fmt::format("{} on {} × {} ({}), {}", scenario.model.name,
+                           format_count(forecast.gpus), scenario.cluster.accelerator.name,
+                           scenario.cluster.name, scenario.stack.name));
+  std::vector<std::pair<std::string, std::string>> facts = {
+      {"run", fmt::format("{} tokens in {}, run profile {}", tokens_text(request.tokens),
+                          format_plural(forecast.steps, "step"), request.run.name)},
+      {"plan", plan_text(scenario.plan)},
+      {"step", step_text(forecast)}};
+  if (statistics.unfinished == statistics.runs) {
+    page.facts(facts);
+    page.warning("failures leave the run no progress, so that it does not end");
+    return;
+  }
+  const sim::Percentiles& stops = statistics.interruptions;
+  facts.insert(
+      facts.end(),
+      {{"time", time_text(forecast)},
+       {"GPU-hours", format_number(forecast.total().gpu_hours)},
+       {"cost", cost_text(request, forecast)},
+       {"energy", energy_text(forecast)},
+       {"goodput",
+        fmt::format("{} % of the time goes into steps that are kept; MFU of the run {} %",
+                    format_percent(forecast.goodput), format_percent(forecast.mfu))},
+       {"interruptions", fmt::format("{}; 80 % of runs have {} to {}", format_number(stops.p50),
+                                     format_number(stops.p10), format_number(stops.p90))},
+       {"checkpoint", checkpoint_text(request, forecast)}});
+  page.facts(facts);
+  if (statistics.unfinished > 0) {
+    page.warning(
+        fmt::format("{} of {} simulated runs do not end, because failures leave them no "
+                    "progress; means are those of the others",
+                    format_count(statistics.unfinished), format_count(statistics.runs)));
+  }
+  add_stage_table(page, forecast);
+  page.table(part_table(forecast));
+  add_interruptions(page, forecast);
+  add_gains(page, forecast);
+}
+
+ordered_json forecast_json(const planner::ForecastRequest& request,
+                           const planner::Forecast& forecast) {
+  const sim::RunStatistics& statistics = forecast.statistics;
+  const planner::RunExpense total = forecast.total();
+  const Seconds wall = statistics.mean_wall();
+  const bool ends = statistics.unfinished < statistics.runs;
+  ordered_json by_cause = ordered_json::object(), lost = ordered_json::object(),
+               gains = ordered_json::object(), costs = ordered_json::object();
+  for (const FailureCause cause : enumerators<FailureCause>())
+    by_cause[name_of(cause)] = statistics.by_cause[cause];
+  for (const RunPart part : enumerators<RunPart>()) {
+    if (part != RunPart::Step)
+      lost[name_of(part)] = ends ? figure(statistics.mean[part] / wall) : ordered_json();
+  }
+  for (const planner::RunGain& gain : forecast.gains) gains[gain.name] = gain.share;
+  for (const Contract contract : enumerators<Contract>())
+    costs[name_of(contract)] = dollars_json(forecast.costs[contract]);
+  ordered_json interruptions = percentiles_json(statistics.interruptions, 1.0);
+  interruptions["by_cause"] = std::move(by_cause);
+  const Joules energy = total.energy + forecast.spares.energy;
+  return {{"plan", to_json(request.scenario.plan)},
+          {"run", to_json(request.run)},
+          {"steps", forecast.steps},
+          {"tokens", request.tokens},
+          {"gpus", forecast.gpus},
+          {"days", percentiles_json(statistics.wall, kSecondsPerDay)},
+          {"gpu_hours", ends ? figure(total.gpu_hours) : ordered_json()},
+          {"cost_usd", dollars_json(forecast.costs[request.run.price.contract])},
+          {"cost_by_contract_usd", std::move(costs)},
+          {"energy_kwh", ends ? figure(energy.value() / kJoulesPerKilowattHour) : ordered_json()},
+          {"power_usage_effectiveness_ratio", forecast.power_usage_effectiveness},
+          {"goodput", forecast.goodput},
+          {"mfu_of_run", forecast.mfu},
+          {"interruptions", std::move(interruptions)},
+          {"checkpoint", checkpoint_json(request, forecast)},
+          {"lost", std::move(lost)},
+          {"gains", std::move(gains)},
+          {"mean_wall_s", ends ? figure(wall.value()) : ordered_json()},
+          {"parts", parts_json(forecast)},
+          {"spares",
+           {{"nodes", forecast.model.spares},
+            {"gpu_hours", forecast.spares.gpu_hours},
+            {"cost_usd", forecast.spares.cost.value()},
+            {"energy_kwh", forecast.spares.energy.value() / kJoulesPerKilowattHour}}},
+          {"stages", stages_json(forecast)},
+          {"simulated_runs", statistics.runs},
+          {"unfinished_runs", statistics.unfinished}};
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,18 @@
+// The forecast of a run as a page and as JSON.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "cli/output/page.hpp"
+#include "planner/forecast.hpp"
+
+namespace shardwright::cli {
+
+void add_forecast(Page& page, const planner::ForecastRequest& request,
+                  const planner::Forecast& forecast);
+
+// The members of the document after its inputs; docs/formats/results.md lists them.
+nlohmann::ordered_json forecast_json(const planner::ForecastRequest& request,
+                                     const planner::Forecast& forecast);
+
+}  // namespace shardwright::cli

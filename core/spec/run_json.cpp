@@ -1,0 +1,239 @@
+#include "core/spec/run_json.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/base/json_reader.hpp"
+#include "core/spec/field_json.hpp"
+#include "core/spec/figures.hpp"
+
+namespace shardwright {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr double kSecondsPerDay = 86'400.0;
+constexpr NumberRange kRate{0.0, 1e6, false};
+// Ten years.
+constexpr NumberRange kDuration{0.0, 3.2e8, false};
+constexpr NumberRange kTokens{0.0, 1e18, false};
+
+const char* meaning_of(FailureCause cause) {
+  constexpr EnumArray<FailureCause, const char*> kMeanings{
+      {"a GPU without its memory: lost from the bus, thermal, on-chip memory",
+       "uncorrectable errors of device memory", "a network adapter",
+       "a link or its optics, and collectives that time out without another finding",
+       "a switch, which stops all nodes below it",
+       "host: CPU, memory, PCIe device, power supply, operating system",
+       "file system or local disk",
+       "framework, driver or job; another try on the same nodes will do",
+       "wrong results; the work from then until its detection is lost",
+       "a planned stop, before which the run saves its state",
+       "a spot node that the provider takes back"}};
+  return kMeanings[cause];
+}
+
+void describe_failures_of(FailureSpec& failures, FieldVisitor& fields) {
+  fields.number("per_1000_node_days", failures.per_1000_node_days, kRate, kOmissible,
+                "interruptions per 1,000 days of a node, at the age of the fleet when the run "
+                "begins");
+  fields.number("mtbf_hours", failures.mtbf_hours, kNonNegative, kOmissible,
+                "mean time between failures of one component, in place of that rate");
+  fields.number("components_per_node", failures.components_per_node, kPositive, kOmissible,
+                "components of a node that have this mean time between failures");
+  fields.number(
+      "weibull_shape", failures.weibull_shape, {0.1, 10.0, false}, kOmissible,
+      "shape of the lifetimes: below 1 rates fall with the age of the fleet, above 1 they "
+      "grow; 1: exponential");
+  fields.number("replaced_ratio", failures.replaced, kRatioOrZero, kOmissible,
+                "share of them after which a spare node takes the place of the failed one");
+  fields.number("detection_s", failures.detection, kDuration, kOmissible,
+                "time until they are noticed; 0: `recovery.detection_s`");
+}
+
+void describe_fleet(FleetSpec& fleet, FieldVisitor& fields) {
+  for (const FailureCause cause : enumerators<FailureCause>()) {
+    fields.section(name_of(cause), kOmissible, meaning_of(cause),
+                   [&] { describe_failures_of(fleet.failures[cause], fields); });
+  }
+  fields.number("spread_ratio", fleet.spread, {0.0, 3.0, false}, kOptional,
+                "standard deviation of the natural logarithm of all rates from fleet to fleet: how "
+                "uncertain they are before the run");
+  fields.number("age_days", fleet.age_days, {0.0, 36'500.0, false}, kOmissible,
+                "days that the fleet has run when the run begins; needed where a shape is not 1");
+  fields.number("correlated_ratio", fleet.correlated, kRatioOrZero, kOptional,
+                "share of the failures that take several nodes at once");
+  fields.integer("correlated_nodes", fleet.correlated_nodes, {1, 1'000'000}, kOmissible,
+                 "nodes that such a failure takes");
+}
+
+void describe_recovery(RecoverySpec& recovery, FieldVisitor& fields) {
+  fields.number("detection_s", recovery.detection, kDuration, kOptional,
+                "time until a failure is noticed, diagnosed and the job is stopped");
+  fields.number("manual_ratio", recovery.manual, kRatioOrZero, kOptional,
+                "share of the failures that people must look at");
+  fields.number("manual_s", recovery.manual_time, kDuration, kOptional, "further time that takes");
+  fields.number("restart_s", recovery.restart, kDuration, kOptional,
+                "time from a stopped job to its first step, without that to load the checkpoint");
+  fields.number("restart_per_1000_nodes_s", recovery.restart_per_1000_nodes, kDuration, kOptional,
+                "further time for each 1,000 nodes");
+  fields.number(
+      "repair_s", recovery.repair, kDuration, kOptional,
+      "mean time until a replaced node is back as a spare one; exponentially distributed");
+  fields.number("spare_ratio", recovery.spares, {0.0, 10.0, false}, kOptional,
+                "hot spare nodes over nodes of the job, rounded to a whole number of nodes");
+}
+
+void describe_checkpoint(CheckpointSpec& checkpoint, FieldVisitor& fields) {
+  fields.choice("kind", checkpoint.kind, kOptional,
+                "synchronous: the run waits for the store; asynchronous: for a copy to the host; "
+                "in-memory: the same, and other hosts hold copies");
+  fields.number("interval_s", checkpoint.interval, kDuration, kOptional,
+                "training time between two checkpoints; 0: the best one by simulation");
+  fields.number("fixed_s", checkpoint.fixed, kDuration, kOptional,
+                "time of a write to the store that does not depend on its size");
+  fields.number("node_bytes_per_s", checkpoint.node_bandwidth, kNonNegative, kOptional,
+                "bandwidth of a node to and from the store; 0: the store's is the limit");
+  fields.number("store_write_bytes_per_s", checkpoint.store_write, kPositive, kRequired,
+                "write bandwidth of the whole store");
+  fields.number("store_read_bytes_per_s", checkpoint.store_read, kPositive, kRequired,
+                "read bandwidth of the whole store");
+  fields.number(
+      "copy_fixed_s", checkpoint.copy_fixed, kDuration, kOmissible,
+      "asynchronous and in-memory: time of a copy to the host that does not depend on its "
+      "size");
+  fields.number(
+      "copy_bytes_per_s", checkpoint.copy_bandwidth, kNonNegative, kOmissible,
+      "the same kinds: bandwidth at which a node copies to the host; 0: it takes no time");
+  fields.number("replica_bytes_per_s", checkpoint.replica_bandwidth, kNonNegative, kOmissible,
+                "in-memory: bandwidth at which a node copies to and from the memory of another "
+                "host; 0: it takes no time");
+  fields.integer(
+      "copies", checkpoint.copies, {1, 1'000}, kOmissible,
+      "in-memory: hosts that hold a part of the state; failures of as many nodes at once "
+      "lose it");
+  fields.integer("written_every", checkpoint.written_every, {1, 1'000'000}, kOmissible,
+                 "in-memory: each n-th checkpoint is written to the store, too");
+  fields.number("bytes_per_parameter", checkpoint.bytes_per_parameter, {0.0, 64.0, false},
+                kOmissible,
+                "size of a checkpoint over that of the model; 0: what stack and plan keep of a "
+                "parameter");
+}
+
+void describe_stage(RunStage& stage, FieldVisitor& fields) {
+  fields.text("name", stage.name, kRequired, "name of the stage, as in ramp-up or long-context");
+  fields.number("tokens", stage.tokens, kTokens, kOmissible,
+                "tokens of the stage; 0: all that the others leave, in at most one stage");
+  fields.integer("global_batch", stage.global_batch, {0, 1'000'000'000}, kOmissible,
+                 "sequences per step; 0 here and below: as in the plan");
+  fields.integer("seq_len", stage.seq_len, {0, 1'000'000'000}, kOmissible, "tokens per sequence");
+  fields.integer("micro_batch", stage.micro_batch, {0, 1'000'000}, kOmissible,
+                 "sequences per microbatch");
+  fields.integer("cp", stage.cp, {0, 1'000'000}, kOmissible,
+                 "context-parallel ranks; without `dp` the data-parallel degree follows");
+  fields.integer("dp", stage.dp, {0, 10'000'000}, kOmissible, "data-parallel replicas");
+}
+
+void describe_price(PriceSpec& price, FieldVisitor& fields) {
+  fields.choice("contract", price.contract, kOptional, "the contract whose price is reported");
+  fields.number("dollars_per_gpu_hour", price.dollars_per_gpu_hour, kNonNegative, kOmissible,
+                "price of a GPU on demand; 0: that of the cluster");
+  fields.number("reserved_ratio", price.reserved, kRatioOrZero, kOmissible,
+                "price of a reserved GPU over that on demand; 0: not offered");
+  fields.number("spot_ratio", price.spot, kRatioOrZero, kOmissible,
+                "price of a spot GPU over that on demand; 0: not offered");
+}
+
+void check_fleet(const FleetSpec& fleet, ProblemList& problems) {
+  for (const FailureCause cause : enumerators<FailureCause>()) {
+    const FailureSpec& failures = fleet.failures[cause];
+    const std::string place = fmt::format("/failures/{}", name_of(cause));
+    if (failures.mtbf_hours > 0.0 && failures.per_1000_node_days > 0.0)
+      problems.add(place + "/mtbf_hours", "also per_1000_node_days", "one of the two");
+    if (failures.weibull_shape != 1.0 && fleet.age_days <= 0.0) {
+      problems.add(place + "/weibull_shape", fmt::format("{}", failures.weibull_shape),
+                   "1, or failures.age_days above 0: rates depend on the age of the fleet");
+    }
+  }
+}
+
+void check(const RunSpec& spec, ProblemList& problems) {
+  check_fleet(spec.fleet, problems);
+  if (const double pue = spec.power_usage_effectiveness; pue > 0.0 && pue < 1.0) {
+    problems.add("/power_usage_effectiveness_ratio", fmt::format("{}", pue),
+                 "a number from 1, or 0 for that of the cluster");
+  }
+  const auto open =
+      std::ranges::count_if(spec.stages, [](const RunStage& stage) { return stage.tokens == 0.0; });
+  if (open > 1)
+    problems.add("/stages", fmt::format("{} stages without tokens", open), "at most one");
+}
+
+}  // namespace
+
+double FailureSpec::node_rate() const {
+  return mtbf_hours > 0.0 ? components_per_node / (mtbf_hours * 3600.0)
+                          : per_1000_node_days / (1000.0 * kSecondsPerDay);
+}
+
+void describe(RunSpec& run, FieldVisitor& fields) {
+  fields.header("shardwright/run", true);
+  fields.text("name", run.name, kRequired, "name of the profile");
+  fields.section("failures", kOptional, "what interrupts the run, by cause",
+                 [&] { describe_fleet(run.fleet, fields); });
+  fields.section("recovery", kOptional, "what follows an interruption",
+                 [&] { describe_recovery(run.recovery, fields); });
+  fields.section("checkpoint", kRequired, "how the state is saved",
+                 [&] { describe_checkpoint(run.checkpoint, fields); });
+  fields.number("startup_s", run.startup, kDuration, kOptional,
+                "time from the start of the job to its first step");
+  fields.section("evaluation", kOptional, "evaluation on the GPUs of the run", [&] {
+    fields.integer("every_steps", run.evaluation.every_steps, {0, 1'000'000'000}, kOptional,
+                   "steps between two evaluations; 0: none");
+    fields.number("duration_s", run.evaluation.duration, kDuration, kOptional, "time of each");
+  });
+  fields.section("stragglers", kOptional, "nodes that are slow for a while", [&] {
+    fields.number("per_1000_node_days", run.stragglers.per_1000_node_days, kRate, kOptional,
+                  "nodes that become slow, per 1,000 days of a node");
+    fields.number("duration_s", run.stragglers.duration, kDuration, kOptional,
+                  "mean time until such a node is replaced or as fast as before");
+    fields.number("slowdown_ratio", run.stragglers.slowdown, {0.0, 100.0, false}, kOptional,
+                  "extra time of a step while there is one");
+  });
+  fields.section("input", kOptional, "reading and preparing training data", [&] {
+    fields.number("tokens_per_s", run.input_tokens_per_s, kNonNegative, kOptional,
+                  "tokens that the input pipeline supplies; 0: always enough");
+  });
+  fields.section("price", kOptional, "prices of renting one GPU",
+                 [&] { describe_price(run.price, fields); });
+  fields.number("power_usage_effectiveness_ratio", run.power_usage_effectiveness,
+                {0.0, 10.0, false}, kOmissible,
+                "power of the data centre over that of its computers; 0: that of the cluster");
+  fields.list("stages", run.stages, kOmissible,
+              "parts of the run with other settings than the plan's, in order; tokens that they "
+              "leave are trained with the plan itself, last",
+              [&](RunStage& stage) { describe_stage(stage, fields); });
+  fields.text("notes", run.notes, kOmissible, "what a reader of the profile should know");
+}
+
+RunSpec read_run(const json& document, const std::string& source) {
+  ProblemList problems(source);
+  RunSpec spec;
+  std::vector<std::string> lines;
+  read_figures(document, "", problems, spec.sources, lines,
+               [&](FieldVisitor& fields) { describe(spec, fields); });
+  if (problems.empty()) check(spec, problems);
+  problems.throw_if_any();
+  return spec;
+}
+
+ordered_json to_json(const RunSpec& spec) {
+  ordered_json document = write_spec(spec, spec.sources);
+  attach_sources(document, spec.sources);
+  return document;
+}
+
+}  // namespace shardwright

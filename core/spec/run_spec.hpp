@@ -1,0 +1,173 @@
+// A run profile: everything that decides how long a training run takes beyond its steps: failures,
+// recovery, checkpoints, evaluation, stragglers, input, prices, and the stages of the run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/enum_names.hpp"
+#include "core/base/units.hpp"
+#include "core/spec/provenance.hpp"
+
+namespace shardwright {
+
+// The component whose failure interrupts a run, or another reason for an interruption.
+enum class FailureCause : std::uint8_t {
+  Gpu,
+  Hbm,
+  Nic,
+  Link,
+  Switch,
+  Host,
+  Storage,
+  Software,
+  // Wrong results without an error: the run goes on until somebody notices.
+  SilentCorruption,
+  // A planned stop, before which the run saves its state.
+  Maintenance,
+  // A spot node that the provider takes back.
+  Preemption,
+};
+constexpr auto enum_names(FailureCause) {
+  return std::array{"gpu",         "hbm",       "nic",
+                    "link",        "switch",    "host",
+                    "storage",     "software",  "silent_corruption",
+                    "maintenance", "preemption"};
+}
+
+// The failures of one cause. Without a rate there are none.
+struct FailureSpec {
+  double per_1000_node_days = 0.0;
+  // The mean time between failures of one component, in place of the rate of a node.
+  double mtbf_hours = 0.0;
+  double components_per_node = 1.0;
+  double weibull_shape = 1.0;
+  // Share of the failures after which another node takes the place of the failed one.
+  double replaced = 1.0;
+  // Zero: that of all causes.
+  Seconds detection;
+
+  // Failures of a node per second.
+  double node_rate() const;
+
+  bool operator==(const FailureSpec&) const = default;
+};
+
+struct FleetSpec {
+  EnumArray<FailureCause, FailureSpec> failures{};
+  double spread = 0.0;
+  double age_days = 0.0;
+  double correlated = 0.0;
+  std::int64_t correlated_nodes = 2;
+
+  bool operator==(const FleetSpec&) const = default;
+};
+
+struct RecoverySpec {
+  Seconds detection;
+  double manual = 0.0;
+  Seconds manual_time;
+  Seconds restart;
+  Seconds restart_per_1000_nodes;
+  Seconds repair;
+  double spares = 0.0;
+
+  bool operator==(const RecoverySpec&) const = default;
+};
+
+enum class CheckpointKind : std::uint8_t {
+  // The run stands still until the state is written.
+  Synchronous,
+  // The run stands still while the state is copied to the host, which writes it in the background.
+  Asynchronous,
+  // Like that, and the copy goes to the memory of other hosts as well; every n-th is written.
+  InMemory,
+};
+constexpr auto enum_names(CheckpointKind) {
+  return std::array{"synchronous", "asynchronous", "in-memory"};
+}
+
+struct CheckpointSpec {
+  CheckpointKind kind = CheckpointKind::Synchronous;
+  // Zero: the interval of the shortest run.
+  Seconds interval;
+  Seconds fixed;
+  BytesPerSecond node_bandwidth;
+  BytesPerSecond store_write, store_read;
+  Seconds copy_fixed;
+  BytesPerSecond copy_bandwidth;
+  BytesPerSecond replica_bandwidth;
+  std::int64_t copies = 2;
+  std::int64_t written_every = 1;
+  Bytes bytes_per_parameter;
+
+  bool operator==(const CheckpointSpec&) const = default;
+};
+
+struct EvaluationSpec {
+  std::int64_t every_steps = 0;
+  Seconds duration;
+
+  bool operator==(const EvaluationSpec&) const = default;
+};
+
+struct StragglerSpec {
+  double per_1000_node_days = 0.0;
+  Seconds duration;
+  double slowdown = 0.0;
+
+  bool operator==(const StragglerSpec&) const = default;
+};
+
+enum class Contract : std::uint8_t { OnDemand, Reserved, Spot };
+constexpr auto enum_names(Contract) {
+  return std::array{"on-demand", "reserved", "spot"};
+}
+
+struct PriceSpec {
+  Contract contract = Contract::OnDemand;
+  // Zero: that of the cluster.
+  double dollars_per_gpu_hour = 0.0;
+  // Prices over the one on demand; zero: not offered.
+  double reserved = 0.0, spot = 0.0;
+
+  bool operator==(const PriceSpec&) const = default;
+};
+
+// Tokens that are trained with other settings than those of the plan. Zeros: as in the plan.
+struct RunStage {
+  std::string name;
+  // Zero: all tokens that the other stages leave.
+  double tokens = 0.0;
+  std::int64_t global_batch = 0;
+  std::int64_t seq_len = 0;
+  std::int64_t micro_batch = 0;
+  std::int64_t cp = 0;
+  std::int64_t dp = 0;
+
+  bool operator==(const RunStage&) const = default;
+};
+
+// Grouped as its JSON is; `describe` (core/spec/run_json.cpp) says what each field means.
+struct RunSpec {
+  std::string name;
+  FleetSpec fleet;
+  RecoverySpec recovery;
+  CheckpointSpec checkpoint;
+  Seconds startup;
+  EvaluationSpec evaluation;
+  StragglerSpec stragglers;
+  // Tokens that the input pipeline supplies per second; zero: more than any step needs.
+  double input_tokens_per_s = 0.0;
+  PriceSpec price;
+  // Zero: that of the cluster.
+  double power_usage_effectiveness = 0.0;
+  std::vector<RunStage> stages;
+  std::string notes;
+  Sources sources;
+
+  bool operator==(const RunSpec&) const = default;
+};
+
+}  // namespace shardwright

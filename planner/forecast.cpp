@@ -1,0 +1,308 @@
+#include "planner/forecast.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "core/base/error.hpp"
+#include "core/lowering/lowering.hpp"
+#include "core/lowering/stage_states.hpp"
+#include "core/spec/plan_check.hpp"
+#include "planner/objective.hpp"
+#include "sim/run/checkpoint_interval.hpp"
+#include "sim/run/profile_model.hpp"
+#include "sim/step/simulate.hpp"
+
+namespace shardwright::planner {
+namespace {
+
+// The interval and the gains compare variants of runs that share their failures. As many runs are
+// enough as have so many interruptions together.
+constexpr double kInterruptionsOfVariants = 50'000.0;
+constexpr double kFewestRuns = 100.0;
+constexpr double kSecondsPerHour = 3600.0;
+
+Plan plan_of_stage(const Plan& plan, const RunStage& stage) {
+  Plan own = plan;
+  if (stage.global_batch > 0) own.global_batch = stage.global_batch;
+  if (stage.seq_len > 0) own.seq_len = stage.seq_len;
+  if (stage.micro_batch > 0) own.micro_batch = stage.micro_batch;
+  if (stage.cp > 0) own.cp = stage.cp;
+  own.dp = stage.dp > 0 ? stage.dp : std::max<std::int64_t>(1, plan.dp * plan.cp / own.cp);
+  return own;
+}
+
+// The bytes of the states that a checkpoint holds: of each trained parameter its weight and what the
+// optimizer keeps of it, once over all replicas.
+Bytes checkpoint_bytes(const Scenario& scenario, const Bytes& per_parameter) {
+  const Plan& plan = scenario.plan;
+  const Program program = lower(scenario.model, plan, scenario.stack);
+  double parameters = 0.0;
+  for (const RankProgram& stage : program.stages) {
+    parameters += stage.parameters.dense * static_cast<double>(plan.tp) +
+                  stage.parameters.expert * static_cast<double>(plan.ep * plan.expert_tp);
+  }
+  if (per_parameter > Bytes()) return per_parameter * parameters;
+  const AdamStates adam = adam_states(scenario.stack, plan);
+  const bool fp32 = plan.precision == Precision::Fp32 || plan.precision == Precision::Tf32;
+  return (storage_bytes(plan.precision) + (fp32 ? Bytes() : adam.master_weight) + adam.moments) *
+         parameters;
+}
+
+double batch_tokens(const Plan& plan) {
+  return static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len);
+}
+
+ForecastStage simulated_stage(const ForecastRequest& request, std::string name, const Plan& plan,
+                              double tokens) {
+  Scenario scenario = request.scenario;
+  scenario.plan = plan;
+  ForecastStage stage;
+  stage.name = std::move(name);
+  stage.plan = plan;
+  stage.tokens = tokens;
+  stage.steps = static_cast<std::int64_t>(std::ceil(tokens / batch_tokens(plan) * (1.0 - 1e-12)));
+  stage.step = sim::simulate_step(scenario);
+  return stage;
+}
+
+// The tokens that the stages of the profile leave; adds problems.
+double open_tokens(const ForecastRequest& request, ProblemList& problems) {
+  double stated = 0.0;
+  for (const RunStage& stage : request.run.stages) stated += stage.tokens;
+  if (stated <= request.tokens) return request.tokens - stated;
+  problems.add("/stages", fmt::format("{:.6g} tokens in all stages", stated),
+               fmt::format("at most the {:.6g} of the run", request.tokens));
+  return 0.0;
+}
+
+void check_stage(const ForecastRequest& request, std::size_t index, const Plan& plan,
+                 ProblemList& problems) {
+  const Scenario& scenario = request.scenario;
+  for (const BrokenRule& broken :
+       broken_rules(scenario.model, &scenario.cluster, plan, scenario.plan.world_size(),
+                    fmt::format("/stages/{}", index)))
+    problems.add(broken.problem.where, broken.problem.found, broken.problem.expected);
+}
+
+sim::RunModel model_of(const ForecastRequest& request, const std::vector<ForecastStage>& stages,
+                       Bytes checkpoint) {
+  std::vector<sim::StageSteps> steps;
+  for (const ForecastStage& stage : stages) {
+    steps.push_back({static_cast<double>(stage.steps), batch_tokens(stage.plan), stage.step.step});
+  }
+  const std::int64_t per_node =
+      std::max<std::int64_t>(1, request.scenario.cluster.node.accelerators);
+  const std::int64_t nodes = (request.scenario.plan.world_size() + per_node - 1) / per_node;
+  return sim::run_model(request.run, steps, {nodes, checkpoint});
+}
+
+sim::RunOptions options_of_variants(const ForecastRequest& request, const sim::RunModel& model) {
+  const double each = std::max(1.0, model.total_work() / sim::job_mtbf(model));
+  const double runs = std::max(kFewestRuns, kInterruptionsOfVariants / each);
+  sim::RunOptions options = request.options;
+  options.runs = std::min({options.runs * 5, std::int64_t{5000}, static_cast<std::int64_t>(runs)});
+  return options;
+}
+
+// Whole steps, at least one.
+Seconds in_steps(Seconds interval, const sim::RunModel& model, std::int64_t steps) {
+  const Seconds step = model.total_work() / static_cast<double>(std::max<std::int64_t>(1, steps));
+  return std::max(1.0, std::round(interval / step)) * step;
+}
+
+void find_intervals(Forecast& forecast, const ForecastRequest& request) {
+  sim::RunModel& model = forecast.model;
+  const Seconds mtbf = sim::job_mtbf(model);
+  forecast.young_interval = sim::young_interval(model.checkpoint.stall, mtbf);
+  forecast.daly_interval = sim::daly_interval(model.checkpoint.stall, mtbf);
+  const sim::RunOptions options = options_of_variants(request, model);
+  const Seconds step = model.total_work() / static_cast<double>(forecast.steps);
+  const Seconds least = std::max(step, sim::least_interval(model.checkpoint));
+  forecast.best_interval =
+      in_steps(sim::best_interval(model, options, least), model, forecast.steps);
+  if (model.interval <= Seconds()) model.interval = forecast.best_interval;
+  model.interval = std::min(model.interval, model.total_work());
+}
+
+// Accelerators compute in these parts, and wait at idle power in the others.
+bool is_busy(sim::RunPart part) {
+  return part == sim::RunPart::Step || part == sim::RunPart::Evaluation ||
+         part == sim::RunPart::LostWork;
+}
+
+Dollars cost_of(DollarsPerSecond price, double gpu_hours) {
+  return price * Seconds(gpu_hours * kSecondsPerHour);
+}
+
+void add_expenses(Forecast& forecast, const ForecastRequest& request) {
+  ClusterSpec cluster = request.scenario.cluster;
+  const RunSpec& run = request.run;
+  if (run.power_usage_effectiveness > 0.0)
+    cluster.power_usage_effectiveness = run.power_usage_effectiveness;
+  forecast.power_usage_effectiveness = cluster.power_usage_effectiveness;
+  const Plan& plan = request.scenario.plan;
+  const DollarsPerSecond on_demand = run.price.dollars_per_gpu_hour > 0.0
+                                         ? dollars_per_hour(run.price.dollars_per_gpu_hour)
+                                         : accelerator_price(cluster);
+  const EnumArray<Contract, DollarsPerSecond> prices{
+      {on_demand, on_demand * run.price.reserved, on_demand * run.price.spot}};
+  const DollarsPerSecond price = prices[run.price.contract];
+  Joules busy;
+  Seconds work;
+  for (const ForecastStage& stage : forecast.stages) {
+    const auto steps = static_cast<double>(stage.steps);
+    work += steps * stage.step.step;
+    busy += steps *
+            step_expense(cluster, stage.plan, stage.step.step, computing_time(stage.step)).energy;
+  }
+  const Watts busy_power = busy / work;
+  const Watts idle_power =
+      step_expense(cluster, plan, Seconds(1.0), Seconds()).energy / Seconds(1.0);
+  const auto gpus = static_cast<double>(forecast.gpus);
+  for (const sim::RunPart part : enumerators<sim::RunPart>()) {
+    const Seconds time = forecast.statistics.mean[part];
+    const double hours = gpus * time.value() / kSecondsPerHour;
+    forecast.expenses[part] = {hours, cost_of(price, hours),
+                               (is_busy(part) ? busy_power : idle_power) * time};
+  }
+  const double spare_gpus =
+      static_cast<double>(forecast.model.spares) * static_cast<double>(cluster.node.accelerators);
+  const Seconds wall = forecast.statistics.mean_wall();
+  const double hours = spare_gpus * wall.value() / kSecondsPerHour;
+  forecast.spares = {hours, cost_of(price, hours), idle_power * wall * (spare_gpus / gpus)};
+  for (const Contract contract : enumerators<Contract>())
+    forecast.costs[contract] = cost_of(prices[contract], forecast.total().gpu_hours + hours);
+}
+
+// One thing that a gain has less of.
+struct LessOf {
+  const char* name;
+  std::function<void(sim::RunModel&)> change;
+};
+
+constexpr double kLess = 0.9;
+
+std::vector<LessOf> less_of_each() {
+  using sim::RunModel;
+  using sim::RunPart;
+  return {
+      {"step_time",
+       [](RunModel& model) {
+         model.work[RunPart::Step] *= kLess;
+         model.work[RunPart::Straggler] *= kLess;
+       }},
+      {"failures",
+       [](RunModel& model) {
+         for (sim::FailureProcess& process : model.failures) process.kept = kLess;
+       }},
+      {"detection",
+       [](RunModel& model) {
+         for (sim::FailureProcess& process : model.failures) process.detection *= kLess;
+         model.manual_time *= kLess;
+       }},
+      {"restart",
+       [](RunModel& model) {
+         model.restart *= kLess;
+         model.checkpoint.load *= kLess;
+         model.checkpoint.load_stored *= kLess;
+       }},
+      {"repair", [](RunModel& model) { model.repair *= kLess; }},
+      {"checkpoint_stall",
+       [](RunModel& model) {
+         sim::CheckpointCost& cost = model.checkpoint;
+         for (Seconds* time : {&cost.safe, &cost.stored, &cost.save})
+           *time -= (1.0 - kLess) * cost.stall;
+         cost.stall *= kLess;
+       }},
+      {"startup", [](RunModel& model) { model.startup *= kLess; }},
+      {"evaluation", [](RunModel& model) { model.work[RunPart::Evaluation] *= kLess; }},
+      {"stragglers", [](RunModel& model) { model.work[RunPart::Straggler] *= kLess; }},
+      {"input_stalls", [](RunModel& model) { model.work[RunPart::InputStall] *= kLess; }},
+  };
+}
+
+void find_gains(Forecast& forecast, const ForecastRequest& request) {
+  sim::RunModel model = forecast.model;
+  const sim::RunOptions options = options_of_variants(request, model);
+  model.step_low = model.step_high = 1.0;
+  const Seconds wall = sim::simulate_runs(model, options).mean_wall();
+  const auto add = [&](const std::string& name, const auto& change) {
+    sim::RunModel changed = model;
+    change(changed);
+    const Seconds shorter = sim::simulate_runs(changed, options).mean_wall();
+    forecast.gains.push_back({name, 1.0 - shorter / wall});
+  };
+  for (const LessOf& each : less_of_each()) add(each.name, each.change);
+  for (const FailureCause cause : enumerators<FailureCause>()) {
+    if (model.failures[cause].rate <= Hertz()) continue;
+    add(fmt::format("failures_{}", name_of(cause)),
+        [&](sim::RunModel& changed) { changed.failures[cause].kept = kLess; });
+  }
+  std::ranges::stable_sort(forecast.gains, std::greater<>(), &RunGain::share);
+}
+
+}  // namespace
+
+RunExpense Forecast::total() const {
+  RunExpense sum;
+  for (const RunExpense& each : expenses) {
+    sum.gpu_hours += each.gpu_hours;
+    sum.cost += each.cost;
+    sum.energy += each.energy;
+  }
+  return sum;
+}
+
+std::vector<ForecastStage> run_stages(const ForecastRequest& request) {
+  const RunSpec& run = request.run;
+  ProblemList problems(fmt::format("run profile {}", run.name));
+  const double open = open_tokens(request, problems);
+  std::vector<Plan> plans;
+  for (std::size_t i = 0; i < run.stages.size(); ++i) {
+    plans.push_back(plan_of_stage(request.scenario.plan, run.stages[i]));
+    check_stage(request, i, plans.back(), problems);
+  }
+  problems.throw_if_any();
+  std::vector<ForecastStage> stages;
+  bool takes_open = false;
+  for (std::size_t i = 0; i < run.stages.size(); ++i) {
+    const RunStage& stage = run.stages[i];
+    const double tokens = stage.tokens > 0.0 ? stage.tokens : open;
+    takes_open = takes_open || stage.tokens == 0.0;
+    if (tokens > 0.0) stages.push_back(simulated_stage(request, stage.name, plans[i], tokens));
+  }
+  if (!takes_open && open > 0.0)
+    stages.push_back(simulated_stage(request, "plan", request.scenario.plan, open));
+  return stages;
+}
+
+Forecast forecast(const ForecastRequest& request, std::vector<ForecastStage> stages,
+                  StepSpread step_interval) {
+  Forecast forecast;
+  forecast.stages = std::move(stages);
+  for (const ForecastStage& stage : forecast.stages) forecast.steps += stage.steps;
+  forecast.gpus = request.scenario.plan.world_size();
+  forecast.checkpoint =
+      checkpoint_bytes(request.scenario, request.run.checkpoint.bytes_per_parameter);
+  forecast.model = model_of(request, forecast.stages, forecast.checkpoint);
+  find_intervals(forecast, request);
+  forecast.model.step_low = step_interval.low;
+  forecast.model.step_high = step_interval.high;
+  forecast.statistics = sim::simulate_runs(forecast.model, request.options);
+  // No figure of a run that does not end would mean anything.
+  if (forecast.statistics.unfinished == forecast.statistics.runs) return forecast;
+  add_expenses(forecast, request);
+  const Seconds wall = forecast.statistics.mean_wall();
+  forecast.goodput = forecast.statistics.mean[sim::RunPart::Step] / wall;
+  for (const ForecastStage& stage : forecast.stages) {
+    forecast.mfu +=
+        static_cast<double>(stage.steps) * (stage.step.step / wall) * stage.step.throughput.mfu;
+  }
+  find_gains(forecast, request);
+  return forecast;
+}
+
+}  // namespace shardwright::planner

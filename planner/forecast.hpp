@@ -1,0 +1,86 @@
+// The whole run: days, GPU-hours, dollars and energy until a plan has trained a number of tokens,
+// with the failures, checkpoints and pauses of a run profile.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/units.hpp"
+#include "core/spec/run_spec.hpp"
+#include "core/spec/scenario.hpp"
+#include "sim/run/run_simulation.hpp"
+#include "sim/step/step_result.hpp"
+
+namespace shardwright::planner {
+
+struct ForecastRequest {
+  // A plan that breaks no rule.
+  Scenario scenario;
+  RunSpec run;
+  double tokens = 0.0;
+  sim::RunOptions options;
+};
+
+// A stage of the run: consecutive steps of one plan.
+struct ForecastStage {
+  std::string name;
+  Plan plan;
+  double tokens = 0.0;
+  std::int64_t steps = 0;
+  sim::StepResult step;
+};
+
+struct RunExpense {
+  double gpu_hours = 0.0;
+  // Zero if no profile has a price.
+  Dollars cost;
+  Joules energy;
+};
+
+// What a tenth less of one thing saves of the wall time.
+struct RunGain {
+  std::string name;
+  double share = 0.0;
+};
+
+struct Forecast {
+  std::vector<ForecastStage> stages;
+  std::int64_t steps = 0;
+  std::int64_t gpus = 0;
+  // Seconds of the model are those without errors of the step time.
+  sim::RunModel model;
+  sim::RunStatistics statistics;
+  Bytes checkpoint;
+  // The interval of the shortest run, and the formulas of Young and Daly; infinite without failures.
+  Seconds best_interval, young_interval, daly_interval;
+  // Means over the runs, by the use of the wall time; the job's accelerators alone.
+  EnumArray<sim::RunPart, RunExpense> expenses{};
+  // The hot spares, which wait at idle power.
+  RunExpense spares;
+  // Jobs and spares, by contract; zero if it is not offered.
+  EnumArray<Contract, Dollars> costs{};
+  double power_usage_effectiveness = 1.0;
+  // Kept steps over wall time.
+  double goodput = 0.0;
+  double mfu = 0.0;
+  // Largest first.
+  std::vector<RunGain> gains;
+
+  RunExpense total() const;
+};
+
+// The stages of the run and their simulated steps. Throws InputError, which names the profile, if the
+// plan of a stage breaks a rule or the stages have more tokens than the run.
+std::vector<ForecastStage> run_stages(const ForecastRequest& request);
+
+// `step_interval` is the 80 % interval of the step time over the predicted one, from which runs draw
+// theirs.
+struct StepSpread {
+  double low = 1.0, high = 1.0;
+};
+Forecast forecast(const ForecastRequest& request, std::vector<ForecastStage> stages,
+                  StepSpread step_interval);
+
+}  // namespace shardwright::planner

@@ -1,0 +1,121 @@
+#include "sim/run/profile_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace shardwright::sim {
+namespace {
+
+constexpr double kSecondsPerDay = 86'400.0;
+
+// The time to move `bytes`; a bandwidth of zero takes none.
+Seconds transfer(Bytes bytes, BytesPerSecond bandwidth) {
+  return bandwidth > BytesPerSecond() ? bytes / bandwidth : Seconds();
+}
+
+BytesPerSecond through_store(BytesPerSecond store, BytesPerSecond node, double nodes) {
+  return node > BytesPerSecond() ? std::min(store, node * nodes) : store;
+}
+
+// The share of the time in which at least one of the nodes is slow: stragglers come at random and
+// stay for their mean duration (an M/G/infinity queue is empty with probability exp(-load)).
+double straggling_share(const StragglerSpec& stragglers, double nodes) {
+  const double begin_per_s = stragglers.per_1000_node_days / (1000.0 * kSecondsPerDay) * nodes;
+  return -std::expm1(-begin_per_s * stragglers.duration.value());
+}
+
+RunTimes work_of(const RunSpec& run, const std::vector<StageSteps>& stages, double nodes) {
+  RunTimes work{};
+  double steps = 0.0;
+  for (const StageSteps& stage : stages) {
+    steps += stage.steps;
+    work[RunPart::Step] += stage.steps * stage.step;
+    if (run.input_tokens_per_s <= 0.0) continue;
+    const Seconds supply(stage.tokens_per_step / run.input_tokens_per_s);
+    work[RunPart::InputStall] += stage.steps * std::max(Seconds(), supply - stage.step);
+  }
+  work[RunPart::Straggler] =
+      work[RunPart::Step] * (run.stragglers.slowdown * straggling_share(run.stragglers, nodes));
+  if (run.evaluation.every_steps > 0) {
+    work[RunPart::Evaluation] =
+        std::floor(steps / static_cast<double>(run.evaluation.every_steps)) *
+        run.evaluation.duration;
+  }
+  return work;
+}
+
+FailureProcess process_of(const RunSpec& run, FailureCause cause, double nodes) {
+  const FailureSpec& failures = run.fleet.failures[cause];
+  FailureProcess process;
+  process.rate = Hertz(failures.node_rate() * nodes);
+  process.shape = failures.weibull_shape;
+  process.age = Seconds(run.fleet.age_days * kSecondsPerDay);
+  process.replaced = failures.replaced;
+  process.detection = failures.detection > Seconds() ? failures.detection : run.recovery.detection;
+  process.planned = cause == FailureCause::Maintenance;
+  process.silent = cause == FailureCause::SilentCorruption;
+  return process;
+}
+
+}  // namespace
+
+CheckpointCost checkpoint_cost(const CheckpointSpec& checkpoint, const RunMachine& machine) {
+  const auto nodes = static_cast<double>(machine.nodes);
+  const Bytes part = machine.checkpoint / nodes;
+  const Seconds write =
+      checkpoint.fixed +
+      machine.checkpoint / through_store(checkpoint.store_write, checkpoint.node_bandwidth, nodes);
+  const Seconds read =
+      machine.checkpoint / through_store(checkpoint.store_read, checkpoint.node_bandwidth, nodes);
+  const Seconds copy = checkpoint.copy_fixed + transfer(part, checkpoint.copy_bandwidth);
+  const Seconds replica = transfer(part, checkpoint.replica_bandwidth);
+  switch (checkpoint.kind) {
+    case CheckpointKind::Synchronous:
+      break;
+    case CheckpointKind::Asynchronous:
+      return {copy, copy + write, copy + write, 1, read, read, copy + write};
+    case CheckpointKind::InMemory: {
+      const Seconds safe = copy + replica * static_cast<double>(checkpoint.copies - 1);
+      return {copy, safe, copy + write, checkpoint.written_every, replica, read, copy + write};
+    }
+  }
+  return {write, write, write, 1, read, read, write};
+}
+
+Seconds least_interval(const CheckpointCost& cost) {
+  const Seconds writing = (cost.stored - cost.stall) / static_cast<double>(cost.stored_every);
+  return std::max({Seconds(), cost.safe - cost.stall, writing});
+}
+
+RunModel run_model(const RunSpec& run, const std::vector<StageSteps>& stages,
+                   const RunMachine& machine) {
+  const auto nodes = static_cast<double>(machine.nodes);
+  RunModel model;
+  model.work = work_of(run, stages, nodes);
+  model.checkpoint = checkpoint_cost(run.checkpoint, machine);
+  if (run.checkpoint.interval > Seconds())
+    model.interval = std::max(run.checkpoint.interval, least_interval(model.checkpoint));
+  model.startup = run.startup;
+  for (const FailureCause cause : enumerators<FailureCause>())
+    model.failures[cause] = process_of(run, cause, nodes);
+  model.rate_spread = run.fleet.spread;
+  model.correlated = run.fleet.correlated;
+  model.correlated_nodes = std::min(run.fleet.correlated_nodes, machine.nodes);
+  model.correlated_lose_memory = run.checkpoint.kind == CheckpointKind::InMemory &&
+                                 model.correlated_nodes >= run.checkpoint.copies;
+  model.manual = run.recovery.manual;
+  model.manual_time = run.recovery.manual_time;
+  model.restart = run.recovery.restart + run.recovery.restart_per_1000_nodes * (nodes / 1000.0);
+  model.repair = run.recovery.repair;
+  model.spares = static_cast<std::int64_t>(std::round(run.recovery.spares * nodes));
+  return model;
+}
+
+Seconds job_mtbf(const RunModel& model) {
+  Hertz rate;
+  for (const FailureProcess& process : model.failures)
+    if (!process.planned) rate += process.rate * process.kept;
+  return Seconds(1.0 / rate.value());
+}
+
+}  // namespace shardwright::sim

@@ -1,0 +1,40 @@
+// The model of a run from its profile, its steps and its machine.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/base/units.hpp"
+#include "core/spec/run_spec.hpp"
+#include "sim/run/run_model.hpp"
+
+namespace shardwright::sim {
+
+// The steps of one stage of a run.
+struct StageSteps {
+  double steps = 0.0;
+  double tokens_per_step = 0.0;
+  Seconds step;
+};
+
+struct RunMachine {
+  std::int64_t nodes = 1;
+  Bytes checkpoint;
+};
+
+CheckpointCost checkpoint_cost(const CheckpointSpec& checkpoint, const RunMachine& machine);
+
+// Intervals below it cannot be kept, because a checkpoint must have been written before the next
+// one begins; zero if there is no such limit.
+Seconds least_interval(const CheckpointCost& cost);
+
+// The model; its interval is that of the profile, at least the least one, or zero if the profile
+// leaves it open.
+RunModel run_model(const RunSpec& run, const std::vector<StageSteps>& stages,
+                   const RunMachine& machine);
+
+// The mean time between unplanned interruptions of the job when the run begins; infinite without
+// any.
+Seconds job_mtbf(const RunModel& model);
+
+}  // namespace shardwright::sim

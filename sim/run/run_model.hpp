@@ -1,0 +1,130 @@
+// A training run as the simulation of weeks sees it: seconds of work, what saves it, what stops it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/base/enum_names.hpp"
+#include "core/base/units.hpp"
+#include "core/spec/run_spec.hpp"
+
+namespace shardwright::sim {
+
+// The uses of the wall time of a run. They add up to it.
+enum class RunPart : std::uint8_t {
+  // Steps that were kept, as one step takes.
+  Step,
+  InputStall,
+  Straggler,
+  Evaluation,
+  // The run stands still for checkpoints that were kept.
+  Checkpoint,
+  // Everything that was done since the state that the run went back to.
+  LostWork,
+  Detection,
+  Restart,
+  // Waiting for a spare node.
+  Waiting,
+  Startup,
+};
+constexpr auto enum_names(RunPart) {
+  return std::array{"step",      "input_stall", "straggler", "evaluation", "checkpoint",
+                    "lost_work", "detection",   "restart",   "waiting",    "startup"};
+}
+using RunTimes = EnumArray<RunPart, Seconds>;
+
+Seconds total(const RunTimes& times);
+
+// The interruptions of one cause: a Poisson process over the whole job, whose rate follows the age
+// of the fleet as the hazard of a Weibull distribution does. A repaired or replaced component
+// counts as old as the fleet (minimal repair), which holds while few of them fail.
+struct FailureProcess {
+  // Of the whole job, when the run begins.
+  Hertz rate;
+  double shape = 1.0;
+  Seconds age;
+  // Share of the failures that happen; the others are left out. It compares runs with fewer
+  // failures that are otherwise the same.
+  double kept = 1.0;
+  double replaced = 1.0;
+  Seconds detection;
+  // The run saves its state before it stops.
+  bool planned = false;
+  // The run goes on during the detection, in vain.
+  bool silent = false;
+};
+
+// What a checkpoint costs.
+struct CheckpointCost {
+  // The run stands still.
+  Seconds stall;
+  // Time from the beginning of the stall until a failure does not lose the checkpoint any more, and
+  // until it has reached the store.
+  Seconds safe, stored;
+  // Each n-th checkpoint is stored; more than 1 only in host memory.
+  std::int64_t stored_every = 1;
+  // Time to load it, from the memory of other hosts where they have it, and from the store.
+  Seconds load, load_stored;
+  // A planned stop waits this long.
+  Seconds save;
+};
+
+struct RunModel {
+  // The kept work, and its uses: only Step, InputStall, Straggler and Evaluation.
+  RunTimes work{};
+  // The training time between checkpoints.
+  Seconds interval;
+  CheckpointCost checkpoint;
+  Seconds startup;
+  EnumArray<FailureCause, FailureProcess> failures{};
+  // Standard deviation of the logarithm of a factor on all rates, drawn once a run.
+  double rate_spread = 0.0;
+  double correlated = 0.0;
+  std::int64_t correlated_nodes = 1;
+  // Correlated failures lose the copies in host memory.
+  bool correlated_lose_memory = true;
+  double manual = 0.0;
+  Seconds manual_time;
+  // Without loading the checkpoint.
+  Seconds restart;
+  Seconds repair;
+  std::int64_t spares = 0;
+  // The 80 % interval of the step time over the predicted one. Runs draw from it.
+  double step_low = 1.0, step_high = 1.0;
+
+  Seconds total_work() const { return total(work); }
+};
+
+// The outcome of one simulated run.
+struct RunOutcome {
+  RunTimes times{};
+  // The clock at the end, which the times add up to.
+  Seconds wall;
+  EnumArray<FailureCause, std::int64_t> interruptions{};
+  // False if the run was given up because failures leave it no progress; the times are then those
+  // until that moment, and all that it had not lost counts as steps.
+  bool finished = true;
+
+  std::int64_t total_interruptions() const;
+};
+
+struct Percentiles {
+  double p10 = 0.0, p50 = 0.0, p90 = 0.0;
+};
+// Of a sorted or unsorted sample, linear between neighbours.
+Percentiles percentiles(std::vector<double> sample);
+
+// Many simulated runs of one model.
+struct RunStatistics {
+  // Seconds; infinite where so many runs do not finish.
+  Percentiles wall;
+  Percentiles interruptions;
+  // Means over the runs that finish.
+  RunTimes mean{};
+  EnumArray<FailureCause, double> by_cause{};
+  std::int64_t runs = 0, unfinished = 0;
+
+  Seconds mean_wall() const { return total(mean); }
+};
+
+}  // namespace shardwright::sim

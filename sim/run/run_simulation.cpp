@@ -1,0 +1,316 @@
+#include "sim/run/run_simulation.hpp"
+
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "sim/engine/event_queue.hpp"
+#include "sim/run/failure_source.hpp"
+#include "sim/run/progress.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+// A run that takes so many times its work, and more interruptions than any run of a year has, makes
+// no progress worth waiting for.
+constexpr double kMostSlowdown = 20.0;
+constexpr std::int64_t kMostInterruptions = 50'000;
+
+enum class EventKind : std::uint8_t { Failure, Repair, PhaseEnd };
+
+struct RunEvent {
+  EventKind kind;
+  FailureCause cause;
+};
+
+enum class Phase : std::uint8_t { Startup, Running, Detecting, Waiting, Restarting };
+
+// One run. Phases follow each other as a run's do: start-up or restart, running, then after a failure
+// detection, waiting if there is no spare node, and restart. A failure in any other phase than
+// Running begins the recovery anew.
+class SimulatedRun {
+ public:
+  SimulatedRun(const RunModel& model, double step_factor, double rate_factor, std::uint64_t seed,
+               std::int64_t index)
+      : model_(model), work_(model.work), spares_(model.spares) {
+    for (Seconds& part : work_) part *= step_factor;
+    progress_ = Progress(total(work_), model.interval, model.checkpoint);
+    limit_ = kMostSlowdown * (progress_.end() + model.startup);
+    queue_.reserve(kEnumCount<FailureCause> + 64);
+    sources_.reserve(kEnumCount<FailureCause>);
+    for (const FailureCause cause : enumerators<FailureCause>()) {
+      sources_.emplace_back(model.failures[cause], rate_factor,
+                            RandomStream(seed, static_cast<std::uint64_t>(index), index_of(cause)));
+      schedule_failure(cause);
+    }
+  }
+
+  RunOutcome run() {
+    begin(Phase::Startup, model_.startup);
+    while (!done_ && !given_up_) {
+      const auto event = queue_.pop();
+      switch (event.payload.kind) {
+        case EventKind::Failure:
+          fail(event.payload.cause);
+          break;
+        case EventKind::Repair:
+          ++spares_;
+          if (phase_ == Phase::Waiting && spares_ >= 0) restart();
+          break;
+        case EventKind::PhaseEnd:
+          end_phase();
+          break;
+      }
+    }
+    return outcome();
+  }
+
+ private:
+  void schedule_failure(FailureCause cause) {
+    const auto next = sources_[index_of(cause)].next(model_);
+    if (!next) return;
+    next_[cause] = *next;
+    queue_.schedule_at(next->time, EventPriority::Completion, {EventKind::Failure, cause});
+  }
+
+  // Books the time since the phase began.
+  void book() {
+    const Seconds passed = queue_.now() - since_;
+    since_ = queue_.now();
+    switch (phase_) {
+      case Phase::Startup:
+        times_[RunPart::Startup] += passed;
+        break;
+      case Phase::Running:
+        progress_.advance(passed);
+        break;
+      case Phase::Detecting:
+        times_[detection_part_] += passed;
+        break;
+      case Phase::Waiting:
+        times_[RunPart::Waiting] += passed;
+        break;
+      case Phase::Restarting:
+        times_[RunPart::Restart] += passed;
+        break;
+    }
+  }
+
+  void begin(Phase phase, Seconds duration) {
+    phase_ = phase;
+    queue_.cancel(phase_end_);
+    if (phase == Phase::Waiting) return;
+    phase_end_ = queue_.schedule_at(queue_.now() + duration, EventPriority::Start,
+                                    {EventKind::PhaseEnd, FailureCause::Gpu});
+    phase_until_ = queue_.now() + duration;
+  }
+
+  void end_phase() {
+    book();
+    switch (phase_) {
+      case Phase::Startup:
+      case Phase::Restarting:
+        from_store_ = false;
+        began_ = true;
+        begin(Phase::Running, progress_.remaining());
+        break;
+      case Phase::Running:
+        done_ = true;
+        break;
+      case Phase::Detecting:
+      case Phase::Waiting:
+        spares_ >= 0 ? restart() : begin(Phase::Waiting, Seconds());
+        break;
+    }
+  }
+
+  void restart() {
+    book();
+    // A run that has not begun starts up again.
+    if (!began_) {
+      begin(Phase::Startup, model_.startup);
+      return;
+    }
+    const CheckpointCost& checkpoint = model_.checkpoint;
+    begin(Phase::Restarting,
+          model_.restart + (from_store_ ? checkpoint.load_stored : checkpoint.load));
+  }
+
+  void fail(FailureCause cause) {
+    book();
+    const Interruption hit = next_[cause];
+    const FailureProcess& process = model_.failures[cause];
+    ++interruptions_[cause];
+    schedule_failure(cause);
+    lose_work(hit, process);
+    if (hit.replaced) {
+      const std::int64_t nodes = hit.correlated ? model_.correlated_nodes : 1;
+      spares_ -= nodes;
+      for (std::int64_t i = 0; i < nodes; ++i) {
+        queue_.schedule_at(queue_.now() + model_.repair * hit.repair, EventPriority::Completion,
+                           {EventKind::Repair, cause});
+      }
+    }
+    detect(hit, process);
+    const bool too_often = ++failures_ > kMostInterruptions;
+    given_up_ = too_often || queue_.now() > limit_;
+  }
+
+  void lose_work(const Interruption& hit, const FailureProcess& process) {
+    if (process.planned) {
+      if (phase_ == Phase::Running) progress_.save();
+      return;
+    }
+    const bool severe = hit.correlated && model_.correlated_lose_memory;
+    from_store_ = from_store_ || severe;
+    times_[RunPart::LostWork] += progress_.go_back(severe);
+  }
+
+  void detect(const Interruption& hit, const FailureProcess& process) {
+    Seconds time = process.planned ? model_.checkpoint.save : process.detection;
+    if (hit.manual && !process.planned) time += model_.manual_time;
+    const RunPart part = process.planned  ? RunPart::Checkpoint
+                         : process.silent ? RunPart::LostWork
+                                          : RunPart::Detection;
+    // A failure that comes while an earlier one is being detected does not shorten that.
+    if (phase_ == Phase::Detecting && phase_until_ > queue_.now() + time) return;
+    detection_part_ = part;
+    begin(Phase::Detecting, time);
+  }
+
+  RunOutcome outcome() {
+    RunOutcome outcome;
+    outcome.times = times_;
+    outcome.wall = queue_.now();
+    outcome.interruptions = interruptions_;
+    outcome.finished = done_;
+    if (!done_) {
+      outcome.times[RunPart::Step] += progress_.place();
+      return outcome;
+    }
+    for (const RunPart part : enumerators<RunPart>()) outcome.times[part] += work_[part];
+    outcome.times[RunPart::Checkpoint] += progress_.stalls();
+    return outcome;
+  }
+
+  const RunModel& model_;
+  RunTimes work_;
+  Progress progress_;
+  std::vector<FailureSource> sources_;
+  EnumArray<FailureCause, Interruption> next_{};
+  EventQueue<RunEvent> queue_;
+  EventId phase_end_;
+  Seconds phase_until_;
+  Phase phase_ = Phase::Startup;
+  RunPart detection_part_ = RunPart::Detection;
+  Seconds since_;
+  Seconds limit_;
+  // Below zero: nodes that the job lacks.
+  std::int64_t spares_;
+  // The first step has begun.
+  bool began_ = false;
+  // The state in host memory is gone.
+  bool from_store_ = false;
+  RunTimes times_{};
+  EnumArray<FailureCause, std::int64_t> interruptions_{};
+  std::int64_t failures_ = 0;
+  bool done_ = false, given_up_ = false;
+};
+
+// The quantile of the normal distribution, by bisection.
+double normal_quantile(double probability) {
+  double low = -40.0, high = 40.0;
+  while (high - low > 1e-12) {
+    const double middle = 0.5 * (low + high);
+    (0.5 * std::erfc(-middle / std::sqrt(2.0)) < probability ? low : high) = middle;
+  }
+  return 0.5 * (low + high);
+}
+
+// The step time of a run over the predicted one. The runs divide the distribution, whose 10 % and
+// 90 % quantiles are those of the interval, evenly among them, so that few of them have its median.
+double step_factor(const RunModel& model, const RunOptions& options, std::int64_t index) {
+  if (model.step_low == 1.0 && model.step_high == 1.0) return 1.0;
+  const double z =
+      normal_quantile((static_cast<double>(index) + 0.5) / static_cast<double>(options.runs));
+  static const double kNinth = normal_quantile(0.9);
+  return z < 0.0 ? std::pow(model.step_low, -z / kNinth) : std::pow(model.step_high, z / kNinth);
+}
+
+RunStatistics statistics(const std::vector<RunOutcome>& outcomes) {
+  RunStatistics all;
+  all.runs = static_cast<std::int64_t>(outcomes.size());
+  std::vector<double> walls, interruptions;
+  for (const RunOutcome& outcome : outcomes) {
+    interruptions.push_back(static_cast<double>(outcome.total_interruptions()));
+    if (!outcome.finished) {
+      ++all.unfinished;
+      walls.push_back(std::numeric_limits<double>::infinity());
+      continue;
+    }
+    walls.push_back(outcome.wall.value());
+    for (const RunPart part : enumerators<RunPart>()) all.mean[part] += outcome.times[part];
+    for (const FailureCause cause : enumerators<FailureCause>())
+      all.by_cause[cause] += static_cast<double>(outcome.interruptions[cause]);
+  }
+  const auto finished = static_cast<double>(std::max<std::int64_t>(1, all.runs - all.unfinished));
+  for (Seconds& part : all.mean) part = part / finished;
+  for (double& count : all.by_cause) count /= finished;
+  all.wall = percentiles(std::move(walls));
+  all.interruptions = percentiles(std::move(interruptions));
+  return all;
+}
+
+}  // namespace
+
+Seconds total(const RunTimes& times) {
+  return std::accumulate(times.begin(), times.end(), Seconds());
+}
+
+std::int64_t RunOutcome::total_interruptions() const {
+  return std::accumulate(interruptions.begin(), interruptions.end(), std::int64_t{0});
+}
+
+Percentiles percentiles(std::vector<double> sample) {
+  std::ranges::sort(sample);
+  const auto at = [&](double share) {
+    const double place = share * static_cast<double>(sample.size() - 1);
+    const auto below = static_cast<std::size_t>(place);
+    const double rest = place - static_cast<double>(below);
+    // Infinite neighbours have no mean.
+    if (rest == 0.0 || below + 1 == sample.size()) return sample[below];
+    if (std::isinf(sample[below + 1])) return sample[below + 1];
+    return sample[below] + rest * (sample[below + 1] - sample[below]);
+  };
+  return {at(0.1), at(0.5), at(0.9)};
+}
+
+RunOutcome simulate_run(const RunModel& model, const RunOptions& options, std::int64_t index) {
+  // A stream of its own, whatever the causes are.
+  RandomStream fleet(options.seed, static_cast<std::uint64_t>(index), kEnumCount<FailureCause>);
+  const double rate_factor = std::exp(model.rate_spread * fleet.normal());
+  return SimulatedRun(model, step_factor(model, options, index), rate_factor, options.seed, index)
+      .run();
+}
+
+RunStatistics simulate_runs(const RunModel& model, const RunOptions& options) {
+  std::vector<RunOutcome> outcomes(static_cast<std::size_t>(options.runs));
+  tbb::task_arena arena(options.threads > 0 ? options.threads : tbb::task_arena::automatic);
+  arena.execute([&] {
+    tbb::parallel_for(tbb::blocked_range<std::size_t>(0, outcomes.size(), 16),
+                      [&](const tbb::blocked_range<std::size_t>& range) {
+                        for (std::size_t i = range.begin(); i < range.end(); ++i) {
+                          outcomes[i] = simulate_run(model, options, static_cast<std::int64_t>(i));
+                        }
+                      });
+  });
+  return statistics(outcomes);
+}
+
+}  // namespace shardwright::sim

@@ -1,0 +1,24 @@
+// Simulates training runs of weeks: a discrete-event simulation of failures, recovery and repair
+// that jumps over whole checkpoint intervals in closed form between two events.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/run/run_model.hpp"
+
+namespace shardwright::sim {
+
+struct RunOptions {
+  std::int64_t runs = 1000;
+  std::uint64_t seed = 1;
+  // 0: as many threads as cores.
+  int threads = 0;
+};
+
+// Simulates run `index` of `runs`. The interval of the model is above zero.
+RunOutcome simulate_run(const RunModel& model, const RunOptions& options, std::int64_t index);
+
+// Simulates all runs. The result does not depend on the number of threads.
+RunStatistics simulate_runs(const RunModel& model, const RunOptions& options);
+
+}  // namespace shardwright::sim

@@ -1,0 +1,230 @@
+// The laws of runs over weeks.
+#include "sim/run/run_simulation.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/run/checkpoint_interval.hpp"
+#include "sim/run/profile_model.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+constexpr double kHour = 3600.0;
+
+RunModel quiet_model() {
+  RunModel model;
+  model.work[RunPart::Step] = Seconds(900.0 * kHour);
+  model.work[RunPart::Evaluation] = Seconds(100.0 * kHour);
+  model.interval = Seconds(0.5 * kHour);
+  model.checkpoint = {Seconds(20), Seconds(20), Seconds(20), 1,
+                      Seconds(50), Seconds(50), Seconds(20)};
+  model.startup = Seconds(600);
+  model.restart = Seconds(150);
+  model.repair = Seconds(20.0 * kHour);
+  return model;
+}
+
+// Failures of hosts every three hours, which are noticed after 100 s.
+RunModel failing_model() {
+  RunModel model = quiet_model();
+  FailureProcess& hosts = model.failures[FailureCause::Host];
+  hosts.rate = Hertz(1.0 / (3.0 * kHour));
+  hosts.detection = Seconds(100);
+  hosts.replaced = 0.0;
+  return model;
+}
+
+double mean_wall(const RunModel& model, std::int64_t runs = 100) {
+  return simulate_runs(model, {.runs = runs}).mean_wall().value();
+}
+
+TEST(RunSimulation, WithoutFailuresTheRunIsItsWorkAndItsCheckpoints) {
+  const RunStatistics all = simulate_runs(quiet_model(), {.runs = 3});
+  // 2,000 intervals.
+  EXPECT_DOUBLE_EQ(all.wall.p50, 600.0 + 1000.0 * kHour + 2000.0 * 20.0);
+  EXPECT_DOUBLE_EQ(all.wall.p10, all.wall.p90);
+  EXPECT_EQ(all.interruptions.p90, 0.0);
+}
+
+// Daly (2006), equation 20, of a segment of T with a stall of c: exp(l R) (exp(l (T + c)) - 1) / l. It
+// lets failures interrupt the recovery; (1/l + R) (exp(l (T + c)) - 1) does not, and differs by
+// (l R)^2 / 2.
+TEST(RunSimulation, TheMeanConvergesToTheRenewalFormula) {
+  RunModel model = failing_model();
+  model.startup = Seconds();
+  const double rate = 1.0 / (3.0 * kHour), recovery = 300.0, segment = 0.5 * kHour + 20.0;
+  const double grown = std::exp(rate * segment) - 1.0;
+  const double wall = mean_wall(model, 200);
+  EXPECT_NEAR(wall / (2000.0 * std::exp(rate * recovery) * grown / rate), 1.0, 0.002);
+  EXPECT_NEAR(wall / (2000.0 * (1.0 / rate + recovery) * grown), 1.0, 0.002);
+}
+
+// A fleet of 90 days whose rate falls: 100 days have rate age / k ((1 + t / age)^k - 1) failures.
+TEST(RunSimulation, AYoungFleetFailsLessAndLess) {
+  RunModel model = quiet_model();
+  model.interval = Seconds(600);
+  FailureProcess& hosts = model.failures[FailureCause::Host];
+  hosts.rate = Hertz(1.0 / kHour);
+  hosts.shape = 0.5;
+  hosts.age = Seconds(90.0 * 24.0 * kHour);
+  hosts.replaced = 0.0;
+  const RunStatistics all = simulate_runs(model, {.runs = 200});
+  const double age = hosts.age.value();
+  const double expected =
+      age / kHour / 0.5 * (std::sqrt(1.0 + all.mean_wall().value() / age) - 1.0);
+  EXPECT_NEAR(all.by_cause[FailureCause::Host] / expected, 1.0, 0.01);
+}
+
+RunModel random_model() {
+  RunModel model = quiet_model();
+  const auto number = [](int least, int most) {
+    return static_cast<double>(*rc::gen::inRange(least, most));
+  };
+  model.interval = Seconds(number(300, 7200));
+  const Seconds stall(number(0, 120)), behind(number(0, 300));
+  const auto every = *rc::gen::inRange(1, 5);
+  model.checkpoint = {stall,        stall + behind, stall + 2.0 * behind, every, Seconds(50),
+                      Seconds(200), stall};
+  for (const FailureCause cause : {FailureCause::Gpu, FailureCause::Software,
+                                   FailureCause::Maintenance, FailureCause::SilentCorruption}) {
+    FailureProcess& process = model.failures[cause];
+    process.rate = Hertz(1.0 / (number(10, 100) * kHour));
+    process.shape = *rc::gen::element(0.7, 1.0, 1.5);
+    process.age = Seconds(number(500, 10'000) * kHour);
+    process.detection = Seconds(number(0, 600));
+    process.replaced = *rc::gen::element(0.0, 0.5, 1.0);
+    process.planned = cause == FailureCause::Maintenance;
+    process.silent = cause == FailureCause::SilentCorruption;
+  }
+  model.correlated = 0.2;
+  model.correlated_nodes = 3;
+  model.manual = 0.1;
+  model.manual_time = Seconds(1800);
+  model.spares = *rc::gen::inRange(0, 12);
+  model.rate_spread = 0.4;
+  return model;
+}
+
+RC_GTEST_PROP(RunSimulation, TimesAddUpToTheClock, ()) {
+  const RunModel model = random_model();
+  for (std::int64_t i = 0; i < 5; ++i) {
+    const RunOutcome run = simulate_run(model, {.runs = 5}, i);
+    RC_ASSERT(std::abs(total(run.times) / run.wall - 1.0) < 1e-9);
+    for (const Seconds part : run.times) RC_ASSERT(part >= Seconds());
+  }
+}
+
+// Each run, not only their mean: variants of a run meet the same failures.
+RC_GTEST_PROP(RunSimulation, FewerFailuresAFasterStoreAndMoreSparesNeverHurt, ()) {
+  const RunModel model = random_model();
+  RunModel fewer = model, faster = model, spared = model;
+  // A planned stop saves the state, so that a run without it may lose more.
+  for (FailureProcess& process : fewer.failures) process.kept = process.planned ? 1.0 : 0.7;
+  CheckpointCost& cost = faster.checkpoint;
+  for (Seconds* time :
+       {&cost.stall, &cost.safe, &cost.stored, &cost.load, &cost.load_stored, &cost.save})
+    *time *= 0.5;
+  spared.spares += 3;
+  for (std::int64_t i = 0; i < 5; ++i) {
+    const RunOutcome run = simulate_run(model, {.runs = 5}, i);
+    // A run that is given up would have taken longer.
+    if (!run.finished) continue;
+    const Seconds wall = run.wall * (1.0 + 1e-9);
+    RC_ASSERT(simulate_run(fewer, {.runs = 5}, i).wall <= wall);
+    RC_ASSERT(simulate_run(faster, {.runs = 5}, i).wall <= wall);
+    RC_ASSERT(simulate_run(spared, {.runs = 5}, i).wall <= wall);
+  }
+}
+
+TEST(RunSimulation, TheNumberOfThreadsDoesNotMatter) {
+  RunModel model = failing_model();
+  model.rate_spread = 0.5;
+  model.step_low = 0.9;
+  model.step_high = 1.2;
+  const RunStatistics one = simulate_runs(model, {.runs = 64, .seed = 7, .threads = 1});
+  const RunStatistics two = simulate_runs(model, {.runs = 64, .seed = 7, .threads = 2});
+  EXPECT_EQ(one.mean, two.mean);
+  EXPECT_EQ(one.wall.p10, two.wall.p10);
+  EXPECT_EQ(one.wall.p90, two.wall.p90);
+  EXPECT_NE(one.mean, simulate_runs(model, {.runs = 64, .seed = 8}).mean);
+}
+
+// The step time's 80 % interval is that of the days where nothing else is uncertain.
+TEST(RunSimulation, TheErrorOfTheStepIsThatOfTheRun) {
+  RunModel model = quiet_model();
+  model.startup = model.checkpoint.stall = model.checkpoint.safe = model.checkpoint.stored =
+      Seconds();
+  model.step_low = 0.9;
+  model.step_high = 1.2;
+  const RunStatistics all = simulate_runs(model, {.runs = 1001});
+  const double work = model.total_work().value();
+  EXPECT_NEAR(all.wall.p10 / work, 0.9, 1e-3);
+  EXPECT_NEAR(all.wall.p50 / work, 1.0, 1e-9);
+  EXPECT_NEAR(all.wall.p90 / work, 1.2, 1e-3);
+}
+
+TEST(RunSimulation, TheBestIntervalIsNearYoungsAndDalys) {
+  RunModel model = failing_model();
+  const Seconds mtbf = job_mtbf(model), stall = model.checkpoint.stall;
+  EXPECT_DOUBLE_EQ(mtbf.value(), 3.0 * kHour);
+  const Seconds daly = daly_interval(stall, mtbf);
+  EXPECT_NEAR(young_interval(stall, mtbf).value(), 657.3, 0.1);
+  EXPECT_NEAR(daly.value(), 657.3 * (1.0 + 0.03043 / 3.0 + 0.000926 / 9.0) - 20.0, 0.1);
+  const Seconds best = best_interval(model, {.runs = 100}, Seconds(1));
+  EXPECT_NEAR(best / daly, 1.0, 0.3);
+  model.interval = best;
+  const double at_best = mean_wall(model);
+  model.interval = daly;
+  EXPECT_NEAR(at_best / mean_wall(model), 1.0, 1e-3);
+}
+
+// Only failures that take all copies go back to the store.
+TEST(RunSimulation, CopiesInHostMemorySaveWorkFromSingleFailures) {
+  RunModel model = failing_model();
+  model.interval = Seconds(60);
+  model.checkpoint.stall = Seconds();
+  model.checkpoint.safe = Seconds(5);
+  model.checkpoint.stored = Seconds(5);
+  model.checkpoint.stored_every = 60;
+  const double lost = simulate_runs(model, {.runs = 50}).mean[RunPart::LostWork].value();
+  model.correlated = 1.0;
+  const double lost_all = simulate_runs(model, {.runs = 50}).mean[RunPart::LostWork].value();
+  const double failures = 1000.0 / 3.0;
+  EXPECT_NEAR(lost / failures, 35.0, 5.0) << "half an interval and the time to copy";
+  EXPECT_NEAR(lost_all / failures, 0.5 * kHour, 0.2 * kHour);
+}
+
+TEST(RunSimulation, ARunWithoutProgressIsGivenUp) {
+  RunModel model = failing_model();
+  model.interval = Seconds(100.0 * kHour);
+  const RunStatistics all = simulate_runs(model, {.runs = 4});
+  EXPECT_EQ(all.unfinished, 4);
+  EXPECT_TRUE(std::isinf(all.wall.p10));
+}
+
+TEST(ProfileModel, CheckpointsTakeTheNarrowestWay) {
+  CheckpointSpec spec;
+  spec.kind = CheckpointKind::Asynchronous;
+  spec.fixed = Seconds(10);
+  spec.node_bandwidth = gigabytes_per_second(1);
+  spec.store_write = gigabytes_per_second(100);
+  spec.store_read = gigabytes_per_second(50);
+  spec.copy_fixed = Seconds(1);
+  spec.copy_bandwidth = gigabytes_per_second(10);
+  const CheckpointCost few = checkpoint_cost(spec, {20, gigabytes(2000)});
+  EXPECT_DOUBLE_EQ(few.stall.value(), 1.0 + 100.0 / 10.0);
+  EXPECT_DOUBLE_EQ((few.stored - few.stall).value(), 10.0 + 2000.0 / 20.0);
+  const CheckpointCost many = checkpoint_cost(spec, {2000, gigabytes(2000)});
+  EXPECT_DOUBLE_EQ((many.stored - many.stall).value(), 10.0 + 2000.0 / 100.0);
+  EXPECT_DOUBLE_EQ(many.load.value(), 2000.0 / 50.0);
+  EXPECT_DOUBLE_EQ(least_interval(many).value(), 30.0);
+  spec.kind = CheckpointKind::Synchronous;
+  EXPECT_DOUBLE_EQ(checkpoint_cost(spec, {2000, gigabytes(2000)}).stall.value(), 30.0);
+}
+
+}  // namespace
+}  // namespace shardwright::sim
