@@ -117,10 +117,11 @@ void describe_checkpoint(CheckpointSpec& checkpoint, FieldVisitor& fields) {
       "lose it");
   fields.integer("written_every", checkpoint.written_every, {1, 1'000'000}, kOmissible,
                  "in-memory: each n-th checkpoint is written to the store, too");
-  fields.number("bytes_per_parameter", checkpoint.bytes_per_parameter, {0.0, 64.0, false},
-                kOmissible,
+  double bytes = checkpoint.bytes_per_parameter.value();
+  fields.number("bytes_per_parameter", bytes, {0.0, 64.0, false}, kOmissible,
                 "size of a checkpoint over that of the model; 0: what stack and plan keep of a "
                 "parameter");
+  checkpoint.bytes_per_parameter = Bytes(bytes);
 }
 
 void describe_stage(RunStage& stage, FieldVisitor& fields) {

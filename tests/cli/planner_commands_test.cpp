@@ -73,7 +73,7 @@ TEST(ForecastCommand, JsonKeepsTheContract) {
   EXPECT_NEAR(shares, 1.0, 1e-9);
   for (const char* key : {"interval_s", "bytes", "stall_s"})
     EXPECT_GT(document["checkpoint"][key].get<double>(), 0.0) << key;
-  EXPECT_GT(document["interruptions"]["by_cause"]["hbm"],
+  EXPECT_GT(document["interruptions"]["by_cause"]["host"],
             document["interruptions"]["by_cause"]["gpu"]);
   EXPECT_GT(document["gains"]["step_time"].get<double>(), 0.08);
   EXPECT_EQ(document["run"]["name"], "settled-fleet");
@@ -97,7 +97,8 @@ TEST(ForecastCommand, ReadsRunProfilesAsOthersAreRead) {
   const json patched = json_of(line + "--run " + patch);
   EXPECT_EQ(patched["checkpoint"]["interval_s"], 900.0);
   EXPECT_EQ(json_of(line + "--set run.checkpoint.interval_s=900")["days"], patched["days"]);
-  EXPECT_EQ(run_command(line + "--set run.failures.gpu.per_1000_node_days=1000000").exit_code, 4)
+  const std::string few = std::string(line).replace(line.find("10B"), 3, "100M");
+  EXPECT_EQ(run_command(few + "--set run.failures.gpu.per_1000_node_days=1000000").exit_code, 4)
       << "failures leave no progress";
 }
 
