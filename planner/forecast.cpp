@@ -289,9 +289,14 @@ Forecast forecast(const ForecastRequest& request, std::vector<ForecastStage> sta
       checkpoint_bytes(request.scenario, request.run.checkpoint.bytes_per_parameter);
   forecast.model = model_of(request, forecast.stages, forecast.checkpoint);
   find_intervals(forecast, request);
+  // Means are those of the predicted step: its error is skewed. The percentiles contain it.
+  forecast.statistics = sim::simulate_runs(forecast.model, request.options);
   forecast.model.step_low = step_interval.low;
   forecast.model.step_high = step_interval.high;
-  forecast.statistics = sim::simulate_runs(forecast.model, request.options);
+  const sim::RunStatistics spread = sim::simulate_runs(forecast.model, request.options);
+  forecast.statistics.wall = spread.wall;
+  forecast.statistics.interruptions = spread.interruptions;
+  forecast.statistics.unfinished = std::max(forecast.statistics.unfinished, spread.unfinished);
   // No figure of a run that does not end would mean anything.
   if (forecast.statistics.unfinished == forecast.statistics.runs) return forecast;
   add_expenses(forecast, request);

@@ -91,6 +91,10 @@ TEST(Forecast, MoneyAndEnergyAddUpOverTheParts) {
   ASSERT_FALSE(run.gains.empty());
   EXPECT_EQ(run.gains.front().name, "step_time");
   for (const RunGain& gain : run.gains) EXPECT_GT(gain.share, -1e-3) << gain.name;
+  // The error of the step widens the range of days, and moves no mean.
+  const Forecast wide = forecast(request, run_stages(request), {0.9, 1.4});
+  EXPECT_EQ(wide.total().gpu_hours, total.gpu_hours);
+  EXPECT_GT(wide.statistics.wall.p90, 1.1 * run.statistics.wall.p90);
 }
 
 TEST(Forecast, StagesTrainTheirTokensAndThePlanTheRest) {
