@@ -79,7 +79,8 @@ std::vector<std::string> environment_of(int rank, int world, std::uint16_t rende
                                     // The next port is that of the rendezvous.
                                     {"MASTER_PORT", rendezvous - 1}})
     values.push_back(fmt::format("{}={}", name, value));
-  values.insert(values.end(), {"MASTER_ADDR=127.0.0.1", "SHARDWRIGHT_TOKEN=the token of this test"});
+  values.insert(values.end(),
+                {"MASTER_ADDR=127.0.0.1", "SHARDWRIGHT_TOKEN=the token of this test"});
   return values;
 }
 
