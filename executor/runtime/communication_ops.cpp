@@ -156,6 +156,12 @@ void OpRunner::add_unsharded_gradient(std::size_t unit, const BoundOp& bound, Co
   const ElementRange own = parameters_.own(unit);
   auto* whole = static_cast<std::byte*>(bound.reads.front()) +
                 parameters_.layout().units[unit].offset_in_part * bytes_of(element);
+  for (const NormGradient& norm : unsharded_norms_) {
+    if (norm.unit != unit) continue;
+    kernels_.accumulate(static_cast<std::int64_t>(norm.elements), norm_sum(norm),
+                        whole + norm.offset * bytes_of(element), bound.queue);
+    kernels_.zero(norm_sum(norm), norm.elements * bytes_of(element), bound.queue);
+  }
   std::byte* part = whole + own.begin * bytes_of(element);
   group.reduce_scatter(whole, part, own.size(), element, bound.queue);
   kernels_.accumulate(static_cast<std::int64_t>(own.size()), part,

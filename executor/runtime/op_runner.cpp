@@ -26,6 +26,7 @@ OpRunner::OpRunner(const ModelSpec& model, const Program& program, std::int64_t 
       if (writes_gradient(op)) of_embedding_.insert(op.writes.back().tensor);
     }
   }
+  lay_out_norms();
   if (program.plan.tp == 1) return;
   const std::size_t state = bytes_of(kernels.state_element());
   own_maxima_ = kernels.allocate(static_cast<std::size_t>(shape_.tokens) * state);
@@ -38,6 +39,24 @@ OpRunner::OpRunner(const ModelSpec& model, const Program& program, std::int64_t 
     split_norm_elements_ += held.size();
   });
   norm_buffer_ = kernels.allocate(2 * split_norm_elements_ * state);
+}
+
+void OpRunner::lay_out_norms() {
+  if (!parameters_.shard().holds_shard_alone) return;
+  std::size_t elements = 0;
+  parameters_.layout().for_each_slice([&](std::size_t unit, const ParameterSlice& slice) {
+    if (!slice.is_norm()) return;
+    unsharded_norms_.push_back({unit, slice.offset, slice.elements(), elements});
+    elements += slice.elements();
+  });
+  const std::size_t bytes = elements * bytes_of(kernels_.state_element());
+  norm_sums_ = kernels_.allocate(bytes);
+  kernels_.zero(norm_sums_.get(), bytes, nullptr);
+}
+
+void* OpRunner::norm_sum(const NormGradient& norm) const {
+  return static_cast<std::byte*>(norm_sums_.get()) +
+         norm.in_buffer * bytes_of(kernels_.state_element());
 }
 
 void OpRunner::run(const BoundOp& bound, StepState& state) {
@@ -120,6 +139,9 @@ void* OpRunner::applied(const BoundOp& bound, std::size_t unit, std::size_t elem
 
 void* OpRunner::gradient(const BoundOp& bound, std::size_t unit, std::size_t element) const {
   if (!parameters_.shard().holds_shard_alone) return parameters_.gradients(unit, element);
+  for (const NormGradient& norm : unsharded_norms_) {
+    if (norm.unit == unit && norm.offset == element) return norm_sum(norm);
+  }
   if (!writes_gradient(*bound.op)) return nullptr;
   const std::size_t place = parameters_.layout().units[unit].offset_in_part + element;
   return static_cast<std::byte*>(bound.writes.back()) + place * bytes_of(kernels_.state_element());

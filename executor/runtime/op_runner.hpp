@@ -121,9 +121,10 @@ class OpRunner {
   void loss(const BoundOp& bound, StepState& state);
   Weights weights_of(const BoundOp& bound, std::size_t index) const;
   // The applied weights and their gradients where the op has them: with FSDP in the gathered copy that
-  // it reads and in the unsharded gradient that it writes, null without those.
+  // it reads and in the unsharded gradient that it writes (norms: in `norm_sums_`), null without those.
   void* applied(const BoundOp& bound, std::size_t unit, std::size_t element) const;
   void* gradient(const BoundOp& bound, std::size_t unit, std::size_t element) const;
+  void* norm_sum(const NormGradient& norm) const;
   bool reads_gathered(const Op& op) const;
   bool writes_gradient(const Op& op) const;
   // Returns the part of the op's microbatch.
@@ -161,6 +162,7 @@ class OpRunner {
   std::vector<std::size_t> carried_units(const BoundOp& bound) const;
   void reduce_gradients(const BoundOp& bound, Communicator& group, StepState& state);
   void scatter_gradients(std::size_t unit, Communicator& group, Queue queue);
+  void lay_out_norms();
   // FSDP: adds the ranks' gradients of one microbatch to this rank's shard.
   void add_unsharded_gradient(std::size_t unit, const BoundOp& bound, Communicator& group);
   void gather_parameters(const BoundOp& bound, Communicator& group);
@@ -186,6 +188,10 @@ class OpRunner {
   // Norms of whose gradients each tensor-parallel rank has one addend, and their elements.
   std::vector<NormGradient> split_norms_;
   std::size_t split_norm_elements_ = 0;
+  // FSDP: norms, whose small unsharded gradients no tensor of the program holds, and their sums until
+  // the next reduction of their part.
+  std::vector<NormGradient> unsharded_norms_;
+  std::shared_ptr<void> norm_sums_;
   // Buffers that ops of one kind use one after another. `norm_buffer_` holds the gradients of the
   // norms, then their values before the data-parallel reduction.
   std::shared_ptr<void> own_maxima_, norm_buffer_;

@@ -30,7 +30,7 @@ class Planner {
     Users waits(queues_.count(), kNoOp);
     for (const std::uint16_t on : placed.op.waits) wait_for(placed.call.first_op + on, waits);
     for (const Wait& wait : placed.waits) wait_for(wait.on, waits);
-    if (program_.plan.zero_stage == 2) wait_for_reductions(placed, covered, waits);
+    if (program_.plan.zero_stage >= 2) wait_for_reductions(placed, covered, waits);
     OpMemory memory;
     for (const TensorRef ref : placed.op.reads) {
       const auto found = alive_.find(key_of(ref, placed.call));
@@ -73,10 +73,12 @@ class Planner {
     add_users(waits, one);
   }
 
-  // ZeRO-2 reduces the gradients of each microbatch in place, so the next one adds to them afterwards.
+  // The gradients of each microbatch are reduced in place (with FSDP those of norms), so the next one
+  // adds to them afterwards.
   void wait_for_reductions(const PlacedOp& placed, std::span<const PartId> covered, Users& waits) {
-    for (const PartId part : covered) {
-      if (placed.op.payload == Payload::Gradients) reduced_[part] = placed.number;
+    if (placed.op.payload == Payload::Gradients) {
+      for (const PartId part : covered) reduced_[part] = placed.number;
+      if (covered.empty()) reduced_[placed.call.layer] = placed.number;
     }
     if (placed.op.parameters.empty()) return;
     for (const auto& [part, reduction] : reduced_) {

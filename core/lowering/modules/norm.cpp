@@ -42,7 +42,6 @@ void write_norm_backward(const BlockWriter& w, const Norm& norm, TensorRef in,
       w.memory_op(norm.name + ".backward", OpKind::Norm,
                   static_cast<double>(reads.size()) * elements, elements, reads, {in_gradient}),
       {norm.parameter});
-  if (w.gathered) op.writes.push_back(w.gathered->gradient);
   if (!w.stack.fusion.norm) op.reads.push_back(make_unfused(w, norm, kUnfusedBackward, op));
 }
 
