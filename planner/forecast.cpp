@@ -225,9 +225,8 @@ std::vector<LessOf> less_of_each() {
 }
 
 void find_gains(Forecast& forecast, const ForecastRequest& request) {
-  sim::RunModel model = forecast.model;
+  const sim::RunModel& model = forecast.model;
   const sim::RunOptions options = options_of_variants(request, model);
-  model.step_low = model.step_high = 1.0;
   const Seconds wall = sim::simulate_runs(model, options).mean_wall();
   const auto add = [&](const std::string& name, const auto& change) {
     sim::RunModel changed = model;
@@ -291,12 +290,15 @@ Forecast forecast(const ForecastRequest& request, std::vector<ForecastStage> sta
   find_intervals(forecast, request);
   // Means are those of the predicted step: its error is skewed. The percentiles contain it.
   forecast.statistics = sim::simulate_runs(forecast.model, request.options);
-  forecast.model.step_low = step_interval.low;
-  forecast.model.step_high = step_interval.high;
-  const sim::RunStatistics spread = sim::simulate_runs(forecast.model, request.options);
-  forecast.statistics.wall = spread.wall;
-  forecast.statistics.interruptions = spread.interruptions;
-  forecast.statistics.unfinished = std::max(forecast.statistics.unfinished, spread.unfinished);
+  if (step_interval.low != 1.0 || step_interval.high != 1.0) {
+    sim::RunModel with_error = forecast.model;
+    with_error.step_low = step_interval.low;
+    with_error.step_high = step_interval.high;
+    const sim::RunStatistics spread = sim::simulate_runs(with_error, request.options);
+    forecast.statistics.wall = spread.wall;
+    forecast.statistics.interruptions = spread.interruptions;
+    forecast.statistics.unfinished = std::max(forecast.statistics.unfinished, spread.unfinished);
+  }
   // No figure of a run that does not end would mean anything.
   if (forecast.statistics.unfinished == forecast.statistics.runs) return forecast;
   add_expenses(forecast, request);

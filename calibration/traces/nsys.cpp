@@ -53,7 +53,7 @@ class Database {
     const int status = sqlite3_open_v2(file.c_str(), &opened, SQLITE_OPEN_READONLY, nullptr);
     database_.reset(opened);
     if (status != SQLITE_OK) refuse("");
-    // The file is a stranger's: its schema may call no function that has effects.
+    // Whoever wrote the file is not trusted: its schema may call no function that has effects.
     sqlite3_db_config(opened, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
     sqlite3_db_config(opened, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
     for_each("sqlite_master", "SELECT name FROM sqlite_master WHERE type = 'table'",

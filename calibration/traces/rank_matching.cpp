@@ -123,8 +123,8 @@ double median_of_numbers(std::vector<double>& numbers) {
 }
 
 // How far the ends of `a`'s calls are from those of `b` that come `shift` later in their list: the
-// median deviation from their median distance, and a part of that; none where calls differ or most
-// of the shorter list has no partner.
+// median deviation from their median distance, and a part of that. Returns nothing if calls differ, or
+// if fewer than half of the calls in the shorter list have a partner.
 std::optional<double> distance_at(const Calls& a, const Calls& b, std::ptrdiff_t shift) {
   std::vector<double> distances;
   const auto size = static_cast<std::ptrdiff_t>(a.size());
@@ -185,17 +185,6 @@ std::vector<JointCall> join_calls(const std::vector<Participant>& participants,
   return joint;
 }
 
-Seconds in_seconds(std::int64_t nanoseconds) {
-  return Seconds(static_cast<double>(nanoseconds) * 1e-9);
-}
-
-Seconds middle_of(std::vector<Seconds> times) {
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  if (times.size() % 2 == 1) return *middle;
-  return (*std::max_element(times.begin(), middle) + *middle) / 2.0;
-}
-
 class Summary {
  public:
   explicit Summary(const std::vector<Participant>& participants) {
@@ -212,12 +201,12 @@ class Summary {
     const std::int64_t shortest = first->second;
     Sum& sum = sums_[{joint.call->kind, joint.call->arguments->bytes,
                       joint.call->arguments->group_size, name_of_group(*joint.call->arguments)}];
-    sum.transfers.push_back(in_seconds(shortest));
-    sum.skews.push_back(in_seconds(last->second - shortest));
+    sum.transfers.push_back(from_ns(shortest));
+    sum.skews.push_back(from_ns(last->second - shortest));
     sum.ranks = std::max(sum.ranks, joint.durations.size());
     ++matching_.ranks[first->first].last_arrivals;
     for (const auto& [participant, duration] : joint.durations)
-      matching_.ranks[participant].waited += in_seconds(duration - shortest);
+      matching_.ranks[participant].waited += from_ns(duration - shortest);
     matching_.matched += static_cast<std::int64_t>(joint.durations.size());
     matching_.unmatched -= static_cast<std::int64_t>(joint.durations.size());
   }
@@ -228,8 +217,8 @@ class Summary {
       std::tie(each.kind, each.bytes, each.group_size, each.group) = key;
       each.ranks = static_cast<std::int64_t>(sum.ranks);
       each.count = static_cast<std::int64_t>(sum.transfers.size());
-      each.transfer = middle_of(sum.transfers);
-      each.skew = middle_of(sum.skews);
+      each.transfer = median_of(sum.transfers);
+      each.skew = median_of(sum.skews);
       each.longest_skew = *std::max_element(sum.skews.begin(), sum.skews.end());
       if (each.bytes && each.group_size && each.transfer > Seconds(0.0))
         each.bus_bandwidth = Bytes(static_cast<double>(*each.bytes)) *

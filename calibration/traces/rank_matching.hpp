@@ -46,7 +46,7 @@ struct RankMatching {
   std::vector<MatchedCollectives> collectives;
   // In the order of the files.
   std::vector<RankWaits> ranks;
-  // Of the collectives of all ranks.
+  // Collectives, counted on each rank.
   std::int64_t matched = 0, unmatched = 0;
 };
 

@@ -15,19 +15,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-Seconds from_ns(std::int64_t nanoseconds) {
-  return Seconds(static_cast<double>(nanoseconds) * 1e-9);
-}
-
-// The middle one, or the mean of the middle two. At least one.
-Seconds median_of(std::vector<std::int64_t> times) {
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  if (times.size() % 2 == 1) return from_ns(*middle);
-  return (from_ns(*std::max_element(times.begin(), middle)) + from_ns(*middle)) / 2.0;
-}
-
-// Which activities a union is of.
+// Chooses the activities of a union.
 using Choice = bool (*)(const DeviceActivity&);
 bool is_any(const DeviceActivity&) {
   return true;
@@ -101,16 +89,16 @@ std::vector<StepReport> step_reports(const Trace& trace) {
 }
 
 std::optional<Seconds> usual_step(const Trace& trace) {
-  std::vector<std::int64_t> times;
-  for (const TraceStep& each : trace.steps) times.push_back(each.duration);
+  std::vector<Seconds> times;
+  for (const TraceStep& each : trace.steps) times.push_back(from_ns(each.duration));
   if (times.empty()) return std::nullopt;
   if (times.size() > 1) times.erase(times.begin());
-  return median_of(times);
+  return median_of(std::move(times));
 }
 
 std::vector<KernelReport> kernel_reports(const Trace& trace) {
   struct Sum {
-    std::vector<std::int64_t> times;
+    std::vector<Seconds> times;
     std::map<TraceIndex, std::int64_t> ops;
     KernelCategory category = KernelCategory::Other;
   };
@@ -119,7 +107,7 @@ std::vector<KernelReport> kernel_reports(const Trace& trace) {
   for (const DeviceActivity& each : trace.activities) {
     if (each.kind != ActivityKind::Kernel) continue;
     Sum& sum = sums[each.name];
-    sum.times.push_back(each.duration);
+    sum.times.push_back(from_ns(each.duration));
     sum.category = each.category;
     if (each.op != kNoIndex) ++sum.ops[each.op];
   }
@@ -131,7 +119,7 @@ std::vector<KernelReport> kernel_reports(const Trace& trace) {
         std::max_element(sum.ops.begin(), sum.ops.end(),
                          [](const auto& a, const auto& b) { return a.second < b.second; });
     if (op != sum.ops.end()) kernel.op = trace.names[op->first];
-    for (const std::int64_t time : sum.times) kernel.total += from_ns(time);
+    for (const Seconds time : sum.times) kernel.total += time;
     kernel.median = median_of(sum.times);
     kernels.push_back(std::move(kernel));
   }
@@ -161,19 +149,19 @@ std::optional<BytesPerSecond> bus_bandwidth(const CollectiveReport& collective) 
 std::vector<CollectiveReport> collective_reports(const Trace& trace) {
   using Key = std::tuple<std::string, std::optional<std::int64_t>, std::optional<std::int64_t>,
                          std::string>;
-  std::map<Key, std::vector<std::int64_t>> times;
+  std::map<Key, std::vector<Seconds>> times;
   for (const DeviceActivity& each : trace.activities) {
     if (!is_collective(each)) continue;
     const CollectiveCall& call = call_of(trace, each);
     times[{kind_of_collective(trace, each), call.bytes, call.group_size, group_of(call)}].push_back(
-        each.duration);
+        from_ns(each.duration));
   }
   std::vector<CollectiveReport> reports;
   for (auto& [key, durations] : times) {
     CollectiveReport report;
     std::tie(report.kind, report.bytes, report.group_size, report.group) = key;
     report.count = static_cast<std::int64_t>(durations.size());
-    for (const std::int64_t time : durations) report.total += from_ns(time);
+    for (const Seconds time : durations) report.total += time;
     report.median = median_of(std::move(durations));
     report.bus_bandwidth = bus_bandwidth(report);
     reports.push_back(std::move(report));
@@ -259,6 +247,17 @@ ordered_json array_of(const Reports& reports) {
 }
 
 }  // namespace
+
+Seconds from_ns(std::int64_t nanoseconds) {
+  return Seconds(static_cast<double>(nanoseconds) * 1e-9);
+}
+
+Seconds median_of(std::vector<Seconds> times) {
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  if (times.size() % 2 == 1) return *middle;
+  return (*std::max_element(times.begin(), middle) + *middle) / 2.0;
+}
 
 std::string kind_of_collective(const Trace& trace, const DeviceActivity& activity) {
   std::string kind = call_of(trace, activity).kind;

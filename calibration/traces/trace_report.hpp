@@ -89,6 +89,10 @@ struct TraceReport {
   std::vector<GroupReport> groups;
 };
 
+Seconds from_ns(std::int64_t nanoseconds);
+// The middle one, or the mean of the middle two. At least one.
+Seconds median_of(std::vector<Seconds> times);
+
 // The kind of a collective from its call or else from its kernel; "unknown" if neither tells.
 std::string kind_of_collective(const Trace& trace, const DeviceActivity& activity);
 

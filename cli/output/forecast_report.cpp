@@ -18,7 +18,6 @@ namespace {
 using nlohmann::ordered_json;
 using sim::RunPart;
 
-constexpr double kSecondsPerDay = 86'400.0;
 constexpr double kJoulesPerKilowattHour = 3.6e6;
 // Smaller gains are not worth a line.
 constexpr double kLeastGain = 0.0005;

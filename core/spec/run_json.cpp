@@ -15,7 +15,6 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr double kSecondsPerDay = 86'400.0;
 constexpr NumberRange kRate{0.0, 1e6, false};
 // Ten years.
 constexpr NumberRange kDuration{0.0, 3.2e8, false};

@@ -12,6 +12,8 @@
 
 namespace shardwright {
 
+inline constexpr double kSecondsPerDay = 86'400.0;
+
 // The component whose failure interrupts a run, or another reason for an interruption.
 enum class FailureCause : std::uint8_t {
   Gpu,

@@ -49,9 +49,9 @@ std::string file_checksum(const std::filesystem::path& file) {
     stream.read(reinterpret_cast<char*>(words.data()), sizeof words);
     const auto got = static_cast<std::uint64_t>(stream.gcount());
     bytes += got;
-    for (std::size_t i = 0; i < (got + 7) / 8; ++i) sum = mix(sum ^ words[i]);
+    for (std::size_t i = 0; i < (got + 7) / 8; ++i) sum = split_mix(sum ^ words[i]);
   }
-  return checksum_text(mix(sum ^ bytes));
+  return checksum_text(split_mix(sum ^ bytes));
 }
 
 // Returns the checksum of a state file's members except "checksum" itself.

@@ -11,26 +11,18 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/split_mix.hpp"
 #include "core/base/text_hash.hpp"
 
 namespace shardwright::executor {
 
-// The finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
-// OOPSLA 2014).
-constexpr std::uint64_t mix(std::uint64_t value) {
-  value += 0x9e3779b97f4a7c15U;
-  value = (value ^ (value >> 30U)) * 0xbf58476d1ce4e5b9U;
-  value = (value ^ (value >> 27U)) * 0x94d049bb133111ebU;
-  return value ^ (value >> 31U);
-}
-
 constexpr std::uint64_t random_bits(std::uint64_t key, std::uint64_t counter) {
-  return mix(mix(key) ^ mix(counter + 0x632be59bd9b4e019U));
+  return split_mix(split_mix(key) ^ split_mix(counter + 0x632be59bd9b4e019U));
 }
 
 // Returns the key of a text and a seed.
 constexpr std::uint64_t key_of(std::uint64_t seed, std::string_view text) {
-  return text_hash(text, kTextHashStart ^ mix(seed));
+  return text_hash(text, kTextHashStart ^ split_mix(seed));
 }
 
 // Returns a number in (0, 1].

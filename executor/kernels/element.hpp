@@ -24,4 +24,12 @@ constexpr std::size_t bytes_of(Element element) {
   return 4;
 }
 
+// The place of an element of an array.
+inline void* element_at(void* array, std::size_t index, Element element) {
+  return static_cast<std::byte*>(array) + index * bytes_of(element);
+}
+inline const void* element_at(const void* array, std::size_t index, Element element) {
+  return static_cast<const std::byte*>(array) + index * bytes_of(element);
+}
+
 }  // namespace shardwright::executor

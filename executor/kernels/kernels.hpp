@@ -165,6 +165,7 @@ class Kernels {
   virtual void attention_backward(const AttentionWork& work, const void* qkv, const void* out,
                                   const void* statistics, const void* dout, void* dqkv,
                                   Queue queue) = 0;
+
   // Writes zero rows for tokens of other ranks. Adds `positions` [.., width] unless it is null.
   virtual void embedding(const EmbeddingShape& shape, std::span<const std::int32_t> tokens,
                          const void* table, const void* positions, void* out, Queue queue) = 0;

@@ -75,10 +75,9 @@ void OpRunner::gather_keys_values(const BoundOp& bound, Communicator& group) {
   const Element element = kernels_.element();
   const std::int64_t queries = query_width(), width = key_value_width();
   const auto each = static_cast<std::size_t>(shape_.tokens * width);
-  const auto* keys = static_cast<const std::byte*>(bound.read(0)) +
-                     static_cast<std::size_t>(queries) * bytes_of(element);
-  auto* all = static_cast<std::byte*>(bound.write(0));
-  std::byte* own = all + static_cast<std::size_t>(group.rank()) * each * bytes_of(element);
+  const void* keys = element_at(bound.read(0), static_cast<std::size_t>(queries), element);
+  void* all = bound.write(0);
+  void* own = element_at(all, static_cast<std::size_t>(group.rank()) * each, element);
   kernels_.copy_columns(shape_.tokens, width, keys, queries + width, own, width, bound.queue);
   group.all_gather(own, all, each, element, bound.queue);
 }
@@ -87,14 +86,14 @@ void OpRunner::scatter_key_value_gradients(const BoundOp& bound, Communicator& g
   const Element element = kernels_.element();
   const std::int64_t queries = query_width(), width = key_value_width();
   const auto each = static_cast<std::size_t>(shape_.tokens * width);
-  auto* all = static_cast<std::byte*>(gathered_gradient(bound.reads.front()));
-  std::byte* own = all + static_cast<std::size_t>(group.rank()) * each * bytes_of(element);
+  void* all = gathered_gradient(bound.reads.front());
+  void* own = element_at(all, static_cast<std::size_t>(group.rank()) * each, element);
   group.reduce_scatter(all, own, each, element, bound.queue);
-  auto* gradient = static_cast<std::byte*>(bound.write(0));
+  void* gradient = bound.write(0);
   kernels_.copy_columns(shape_.tokens, queries, bound.read(0), queries, gradient, queries + width,
                         bound.queue);
   kernels_.copy_columns(shape_.tokens, width, own, width,
-                        gradient + static_cast<std::size_t>(queries) * bytes_of(element),
+                        element_at(gradient, static_cast<std::size_t>(queries), element),
                         queries + width, bound.queue);
 }
 
@@ -154,15 +153,15 @@ void OpRunner::scatter_gradients(std::size_t unit, Communicator& group, Queue qu
 void OpRunner::add_unsharded_gradient(std::size_t unit, const BoundOp& bound, Communicator& group) {
   const Element element = kernels_.state_element();
   const ElementRange own = parameters_.own(unit);
-  auto* whole = static_cast<std::byte*>(bound.reads.front()) +
-                parameters_.layout().units[unit].offset_in_part * bytes_of(element);
+  void* whole =
+      element_at(bound.reads.front(), parameters_.layout().units[unit].offset_in_part, element);
   for (const NormGradient& norm : unsharded_norms_) {
     if (norm.unit != unit) continue;
     kernels_.accumulate(static_cast<std::int64_t>(norm.elements), norm_sum(norm),
-                        whole + norm.offset * bytes_of(element), bound.queue);
+                        element_at(whole, norm.offset, element), bound.queue);
     kernels_.zero(norm_sum(norm), norm.elements * bytes_of(element), bound.queue);
   }
-  std::byte* part = whole + own.begin * bytes_of(element);
+  void* part = element_at(whole, own.begin, element);
   group.reduce_scatter(whole, part, own.size(), element, bound.queue);
   kernels_.accumulate(static_cast<std::int64_t>(own.size()), part,
                       parameters_.gradients(unit, own.begin), bound.queue);
@@ -174,8 +173,8 @@ void OpRunner::gather_parameters(const BoundOp& bound, Communicator& group) {
     const ElementRange own = parameters_.own(unit);
     void* whole = bound.writes.empty()
                       ? parameters_.weights(unit)
-                      : static_cast<std::byte*>(bound.writes.front()) +
-                            parameters_.layout().units[unit].offset_in_part * bytes_of(element);
+                      : element_at(bound.writes.front(),
+                                   parameters_.layout().units[unit].offset_in_part, element);
     group.all_gather(parameters_.weights(unit, own.begin), whole, own.size(), element, bound.queue);
   }
 }

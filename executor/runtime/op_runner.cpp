@@ -26,37 +26,39 @@ OpRunner::OpRunner(const ModelSpec& model, const Program& program, std::int64_t 
       if (writes_gradient(op)) of_embedding_.insert(op.writes.back().tensor);
     }
   }
-  lay_out_norms();
+  if (parameters.shard().holds_shard_alone) {
+    const std::size_t elements = place_norms(unsharded_norms_, [&](std::size_t unit) {
+      return ElementRange{0, parameters.layout().units[unit].elements};
+    });
+    const std::size_t bytes = elements * bytes_of(kernels.state_element());
+    norm_sums_ = kernels.allocate(bytes);
+    kernels.zero(norm_sums_.get(), bytes, nullptr);
+  }
   if (program.plan.tp == 1) return;
   const std::size_t state = bytes_of(kernels.state_element());
   own_maxima_ = kernels.allocate(static_cast<std::size_t>(shape_.tokens) * state);
   if (!program.plan.sequence_parallel) return;
-  parameters.layout().for_each_slice([&](std::size_t unit, const ParameterSlice& slice) {
-    if (!slice.is_norm()) return;
-    const ElementRange held =
-        overlap(parameters.held(unit), {slice.offset, slice.offset + slice.elements()});
-    split_norms_.push_back({unit, held.begin, held.size(), split_norm_elements_});
-    split_norm_elements_ += held.size();
-  });
+  split_norm_elements_ =
+      place_norms(split_norms_, [&](std::size_t unit) { return parameters.held(unit); });
   norm_buffer_ = kernels.allocate(2 * split_norm_elements_ * state);
 }
 
-void OpRunner::lay_out_norms() {
-  if (!parameters_.shard().holds_shard_alone) return;
+std::size_t OpRunner::place_norms(
+    std::vector<NormGradient>& norms,
+    const std::function<ElementRange(std::size_t unit)>& part_of_unit) const {
   std::size_t elements = 0;
   parameters_.layout().for_each_slice([&](std::size_t unit, const ParameterSlice& slice) {
     if (!slice.is_norm()) return;
-    unsharded_norms_.push_back({unit, slice.offset, slice.elements(), elements});
-    elements += slice.elements();
+    const ElementRange range =
+        overlap(part_of_unit(unit), {slice.offset, slice.offset + slice.elements()});
+    norms.push_back({unit, range.begin, range.size(), elements});
+    elements += range.size();
   });
-  const std::size_t bytes = elements * bytes_of(kernels_.state_element());
-  norm_sums_ = kernels_.allocate(bytes);
-  kernels_.zero(norm_sums_.get(), bytes, nullptr);
+  return elements;
 }
 
 void* OpRunner::norm_sum(const NormGradient& norm) const {
-  return static_cast<std::byte*>(norm_sums_.get()) +
-         norm.in_buffer * bytes_of(kernels_.state_element());
+  return element_at(norm_sums_.get(), norm.in_buffer, kernels_.state_element());
 }
 
 void OpRunner::run(const BoundOp& bound, StepState& state) {
@@ -134,7 +136,7 @@ void* OpRunner::applied(const BoundOp& bound, std::size_t unit, std::size_t elem
   if (!parameters_.shard().holds_shard_alone) return parameters_.weights(unit, element);
   if (!reads_gathered(*bound.op)) return nullptr;
   const std::size_t place = parameters_.layout().units[unit].offset_in_part + element;
-  return static_cast<std::byte*>(bound.reads.back()) + place * bytes_of(kernels_.element());
+  return element_at(bound.reads.back(), place, kernels_.element());
 }
 
 void* OpRunner::gradient(const BoundOp& bound, std::size_t unit, std::size_t element) const {
@@ -144,7 +146,7 @@ void* OpRunner::gradient(const BoundOp& bound, std::size_t unit, std::size_t ele
   }
   if (!writes_gradient(*bound.op)) return nullptr;
   const std::size_t place = parameters_.layout().units[unit].offset_in_part + element;
-  return static_cast<std::byte*>(bound.writes.back()) + place * bytes_of(kernels_.state_element());
+  return element_at(bound.writes.back(), place, kernels_.state_element());
 }
 
 OpRunner::Weights OpRunner::weights_of(const BoundOp& bound, std::size_t index) const {
@@ -252,7 +254,7 @@ void OpRunner::context_attention(const BoundOp& bound, const AttentionWork& work
 
 void* OpRunner::gathered_gradient(void* gradients) const {
   const auto queries = static_cast<std::size_t>(shape_.tokens * query_width());
-  return static_cast<std::byte*>(gradients) + queries * bytes_of(kernels_.element());
+  return element_at(gradients, queries, kernels_.element());
 }
 
 std::span<const std::int32_t> OpRunner::part(const std::int32_t* all, const BoundOp& bound) const {

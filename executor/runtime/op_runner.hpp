@@ -124,6 +124,10 @@ class OpRunner {
   // it reads and in the unsharded gradient that it writes (norms: in `norm_sums_`), null without those.
   void* applied(const BoundOp& bound, std::size_t unit, std::size_t element) const;
   void* gradient(const BoundOp& bound, std::size_t unit, std::size_t element) const;
+  // Appends the norms, as far as they lie in the parts of units, one after another in a buffer; returns
+  // its elements.
+  std::size_t place_norms(std::vector<NormGradient>& norms,
+                          const std::function<ElementRange(std::size_t unit)>& part_of_unit) const;
   void* norm_sum(const NormGradient& norm) const;
   bool reads_gathered(const Op& op) const;
   bool writes_gradient(const Op& op) const;
@@ -162,7 +166,6 @@ class OpRunner {
   std::vector<std::size_t> carried_units(const BoundOp& bound) const;
   void reduce_gradients(const BoundOp& bound, Communicator& group, StepState& state);
   void scatter_gradients(std::size_t unit, Communicator& group, Queue queue);
-  void lay_out_norms();
   // FSDP: adds the ranks' gradients of one microbatch to this rank's shard.
   void add_unsharded_gradient(std::size_t unit, const BoundOp& bound, Communicator& group);
   void gather_parameters(const BoundOp& bound, Communicator& group);

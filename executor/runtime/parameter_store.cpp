@@ -9,10 +9,6 @@
 namespace shardwright::executor {
 namespace {
 
-void* at(const std::shared_ptr<void>& memory, std::size_t element, Element format) {
-  return static_cast<std::byte*>(memory.get()) + element * bytes_of(format);
-}
-
 // Rounds to nearest, ties to even. NaN remains NaN.
 std::uint16_t to_bfloat16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
@@ -64,11 +60,12 @@ bool ParameterStore::applies_updated() const {
 }
 
 void* ParameterStore::weights(std::size_t unit, std::size_t element) const {
-  return at(memory_[unit].weights, element - held(unit).begin, kernels_.element());
+  return element_at(memory_[unit].weights.get(), element - held(unit).begin, kernels_.element());
 }
 
 void* ParameterStore::gradients(std::size_t unit, std::size_t element) const {
-  return at(memory_[unit].gradients, element - held(unit).begin, kernels_.state_element());
+  return element_at(memory_[unit].gradients.get(), element - held(unit).begin,
+                    kernels_.state_element());
 }
 
 void* ParameterStore::updated(OptimizerArray array, std::size_t unit, std::size_t element) const {
@@ -77,13 +74,14 @@ void* ParameterStore::updated(OptimizerArray array, std::size_t unit, std::size_
   const std::size_t place = element - own(unit).begin;
   switch (array) {
     case OptimizerArray::FirstMoments:
-      return at(memory.first_moments, place, state);
+      return element_at(memory.first_moments.get(), place, state);
     case OptimizerArray::SecondMoments:
-      return at(memory.second_moments, place, state);
+      return element_at(memory.second_moments.get(), place, state);
     case OptimizerArray::Weights:
       break;
   }
-  return applies_updated() ? weights(unit, element) : at(memory.updated_weights, place, state);
+  return applies_updated() ? weights(unit, element)
+                           : element_at(memory.updated_weights.get(), place, state);
 }
 
 void ParameterStore::set_weights(std::size_t unit, std::size_t first,

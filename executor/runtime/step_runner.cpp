@@ -45,15 +45,6 @@ QueuedOp StepRunner::queued(const PlacedOp& placed, std::span<const PartId> cove
   return op;
 }
 
-void StepRunner::for_each_placed(
-    const std::function<void(const PlacedOp&, std::span<const PartId>)>& visit) const {
-  std::size_t call = 0;
-  for_each_op(program_, rank_, [&](const PlacedOp& placed) {
-    while (&rank_.calls[call] != &placed.call) ++call;
-    visit(placed, Program::covered(rank_, call));
-  });
-}
-
 std::string StepRunner::last_op() const {
   const std::uint32_t number = last_begun_;
   std::string name;
@@ -79,22 +70,23 @@ std::optional<NotFiniteOp> StepRunner::first_not_finite(
 void StepRunner::prepare() {
   std::set<std::pair<const Op*, std::size_t>> seen;
   streams_->begin(rank_.ops);
-  for_each_placed([&](const PlacedOp& placed, std::span<const PartId> /*covered*/) {
-    const std::size_t queue = queues_.of(placed.op);
-    if (!seen.insert({&placed.op, queue}).second) return;
-    QueuedOp op;
-    op.number = placed.number;
-    op.name = [&what = placed.op] { return "the preparation of " + what.name; };
-    op.run = [this, &what = placed.op](Queue with) { ops_.prepare(what, with); };
-    streams_->issue(queue, std::move(op));
-  });
+  for_each_placed(program_, rank_,
+                  [&](const PlacedOp& placed, std::span<const PartId> /*covered*/) {
+                    const std::size_t queue = queues_.of(placed.op);
+                    if (!seen.insert({&placed.op, queue}).second) return;
+                    QueuedOp op;
+                    op.number = placed.number;
+                    op.name = [&what = placed.op] { return "the preparation of " + what.name; };
+                    op.run = [this, &what = placed.op](Queue with) { ops_.prepare(what, with); };
+                    streams_->issue(queue, std::move(op));
+                  });
   streams_->drain();
 }
 
 void StepRunner::run(StepState& state, StepRecorder* recorder) {
   for (auto& busy : busy_ns_) busy = 0;
   streams_->begin(rank_.ops);
-  for_each_placed([&](const PlacedOp& placed, std::span<const PartId> covered) {
+  for_each_placed(program_, rank_, [&](const PlacedOp& placed, std::span<const PartId> covered) {
     QueuedOp op = queued(placed, covered, plan_.of(placed.number), state);
     if (recorder != nullptr || streams_->times_at_no_cost()) {
       op.ended = [this, recorder, &what = placed.op, &call = placed.call](auto start, auto end) {

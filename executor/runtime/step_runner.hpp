@@ -63,8 +63,6 @@ class StepRunner {
  private:
   QueuedOp queued(const PlacedOp& placed, std::span<const PartId> covered, const OpMemory& memory,
                   StepState& state);
-  void for_each_placed(
-      const std::function<void(const PlacedOp&, std::span<const PartId>)>& visit) const;
   std::vector<void*> pointers_to(const std::vector<std::size_t>& offsets) const;
   void count(const Op& op, StepRecorder::Clock::duration time);
 

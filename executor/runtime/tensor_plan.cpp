@@ -150,14 +150,22 @@ class Planner {
 
 }  // namespace
 
+void for_each_placed(
+    const Program& program, const RankProgram& rank,
+    const std::function<void(const PlacedOp&, std::span<const PartId> covered)>& visit) {
+  std::size_t call = 0;
+  for_each_op(program, rank, [&](const PlacedOp& placed) {
+    while (&rank.calls[call] != &placed.call) ++call;
+    visit(placed, Program::covered(rank, call));
+  });
+}
+
 TensorPlan::TensorPlan(const Program& program, const RankProgram& rank, const Queues& queues,
                        const TensorBytes& bytes_of) {
   Planner planner(program, queues, bytes_of);
   ops_.reserve(rank.ops);
-  std::size_t call = 0;
-  for_each_op(program, rank, [&](const PlacedOp& placed) {
-    while (&rank.calls[call] != &placed.call) ++call;
-    ops_.push_back(planner.add(placed, Program::covered(rank, call)));
+  for_each_placed(program, rank, [&](const PlacedOp& placed, std::span<const PartId> covered) {
+    ops_.push_back(planner.add(placed, covered));
   });
   arena_bytes_ = planner.arena_bytes();
   peak_bytes_ = planner.peak_bytes();

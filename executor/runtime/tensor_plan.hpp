@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 #include <vector>
 
 #include "core/program/program.hpp"
@@ -66,6 +67,11 @@ struct OpMemory {
 
 // Bytes that a call's tensor takes in the arena.
 using TensorBytes = std::function<std::size_t(TensorRef, const Call&)>;
+
+// Visits the ops of a rank in the order of issue, each with the parts that its call covers.
+void for_each_placed(
+    const Program& program, const RankProgram& rank,
+    const std::function<void(const PlacedOp&, std::span<const PartId> covered)>& visit);
 
 class TensorPlan {
  public:

@@ -6,8 +6,6 @@
 namespace shardwright::sim {
 namespace {
 
-constexpr double kSecondsPerDay = 86'400.0;
-
 // The time to move `bytes`; a bandwidth of zero takes none.
 Seconds transfer(Bytes bytes, BytesPerSecond bandwidth) {
   return bandwidth > BytesPerSecond() ? bytes / bandwidth : Seconds();

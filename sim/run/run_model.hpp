@@ -35,11 +35,11 @@ using RunTimes = EnumArray<RunPart, Seconds>;
 
 Seconds total(const RunTimes& times);
 
-// The interruptions of one cause: a Poisson process over the whole job, whose rate follows the age
-// of the fleet as the hazard of a Weibull distribution does. A repaired or replaced component
-// counts as old as the fleet (minimal repair), which holds while few of them fail.
+// The interruptions of one cause: a Poisson process over the whole job. Its rate changes with the age
+// of the fleet like the hazard of a Weibull distribution. A repaired or replaced component is taken to
+// be as old as the fleet (minimal repair), which holds while few components fail.
 struct FailureProcess {
-  // Of the whole job, when the run begins.
+  // The rate of the whole job at the beginning of the run.
   Hertz rate;
   double shape = 1.0;
   Seconds age;
@@ -111,7 +111,7 @@ struct RunOutcome {
 struct Percentiles {
   double p10 = 0.0, p50 = 0.0, p90 = 0.0;
 };
-// Of a sorted or unsorted sample, linear between neighbours.
+// Returns the percentiles of a sample in any order, interpolated linearly between neighbours.
 Percentiles percentiles(std::vector<double> sample);
 
 // Many simulated runs of one model.

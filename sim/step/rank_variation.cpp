@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/base/error.hpp"
+#include "core/base/split_mix.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -12,22 +13,16 @@ namespace {
 // Stands for no op in particular.
 constexpr std::uint32_t kWholeRank = UINT32_MAX;
 
-std::uint64_t mix(std::uint64_t value) {
-  value += 0x9e3779b97f4a7c15ULL;
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
-  return value ^ (value >> 31);
-}
-
 // Returns a number in (0, 1].
 double uniform(std::uint64_t bits) {
   return (static_cast<double>(bits >> 11) + 1.0) * 0x1p-53;
 }
 
 double log_normal(double sigma, std::uint64_t seed, std::uint32_t rank, std::uint32_t op) {
-  const std::uint64_t first = mix(mix(seed) ^ (static_cast<std::uint64_t>(rank) << 32 | op));
+  const std::uint64_t first =
+      split_mix(split_mix(seed) ^ (static_cast<std::uint64_t>(rank) << 32 | op));
   const double radius = std::sqrt(-2.0 * std::log(uniform(first)));
-  const double normal = radius * std::cos(2.0 * std::numbers::pi * uniform(mix(first)));
+  const double normal = radius * std::cos(2.0 * std::numbers::pi * uniform(split_mix(first)));
   return std::exp(sigma * normal - 0.5 * sigma * sigma);
 }
 

@@ -13,6 +13,11 @@
 
 namespace shardwright::executor {
 
+// The head of keys and values that a head of queries shares with its group.
+inline std::int64_t kv_head_of(const AttentionWork& work, std::int64_t head) {
+  return head / (work.heads / work.kv_heads);
+}
+
 // Offsets in elements of a head of one sequence in the rows of queries, keys and values, and in the
 // output.
 struct HeadPlace {
@@ -21,7 +26,7 @@ struct HeadPlace {
 
   HeadPlace(const AttentionWork& work, std::int64_t sequence, std::int64_t head) {
     const std::int64_t d = work.qk_head_dim, dv = work.v_head_dim;
-    const std::int64_t kv_head = head / (work.heads / work.kv_heads);
+    const std::int64_t kv_head = kv_head_of(work, head);
     row_width = (work.heads + work.kv_heads) * d + work.kv_heads * dv;
     const std::int64_t start = sequence * work.q_tokens * row_width;
     query = start + head * d;
@@ -163,15 +168,10 @@ struct GatheredKeysValues {
 
   GatheredKeysValues(const AttentionWork& work, std::int64_t ranks, std::int64_t sequence,
                      std::int64_t head)
-      : keys(work, ranks, sequence, kv_head(work, head) * work.qk_head_dim, work.qk_head_dim),
+      : keys(work, ranks, sequence, kv_head_of(work, head) * work.qk_head_dim, work.qk_head_dim),
         values(work, ranks, sequence,
-               work.kv_heads * work.qk_head_dim + kv_head(work, head) * work.v_head_dim,
+               work.kv_heads * work.qk_head_dim + kv_head_of(work, head) * work.v_head_dim,
                work.v_head_dim) {}
-
- private:
-  static std::int64_t kv_head(const AttentionWork& work, std::int64_t head) {
-    return head / (work.heads / work.kv_heads);
-  }
 };
 
 }  // namespace shardwright::executor

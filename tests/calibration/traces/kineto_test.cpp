@@ -242,7 +242,7 @@ TEST(Kineto, SurvivesFilesWithoutUsualParts) {
     EXPECT_EQ(report.steps.size(), file.steps) << file.name;
     EXPECT_EQ(report.gpu, file.gpu) << file.name;
     EXPECT_EQ(report.rank, file.rank) << file.name;
-    // Of the forward passes all kernels have an operator.
+    // All kernels of the forward passes have an operator.
     if (std::string(file.name).find("bert") != std::string::npos) {
       EXPECT_EQ(report.kernels_without_op, 0) << file.name;
     }
