@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cli/commands/command.hpp"
+#include "cli/embedding.hpp"
 #include "cli/options/common_options.hpp"
 #include "cli/output/manual.hpp"
 #include "cli/output/output_file.hpp"
@@ -258,14 +259,17 @@ ExitCode parse_and_run(CLI::App& app, Action& action, const std::vector<std::str
   return action();
 }
 
-}  // namespace
+ExitCode run(const std::vector<std::string>& arguments) {
+  CLI::App app(kAbout);
+  Action action;
+  configure(app, action);
+  return parse_and_run(app, action, with_json_destination(arguments));
+}
 
-ExitCode run_command_line(const std::vector<std::string>& arguments) {
+// Reports the exception that is being handled.
+ExitCode report_exception() {
   try {
-    CLI::App app(kAbout);
-    Action action;
-    configure(app, action);
-    return parse_and_run(app, action, with_json_destination(arguments));
+    throw;
   } catch (const OutputClosed&) {
     return ExitCode::Failure;
   } catch (const ExecutorRefused&) {
@@ -281,6 +285,48 @@ ExitCode run_command_line(const std::vector<std::string>& arguments) {
     print_message(fmt::format("shardwright: unexpected failure: {}", printable(error.what())));
   }
   return ExitCode::Failure;
+}
+
+thread_local const Embedding* embedding = nullptr;
+
+}  // namespace
+
+ExitCode run_command_line(const std::vector<std::string>& arguments) {
+  try {
+    return run(arguments);
+  } catch (...) {
+    return report_exception();
+  }
+}
+
+EmbeddedResult run_embedded(const std::vector<std::string>& arguments, const Embedding& host) {
+  EmbeddedResult result;
+  StreamCapture capture;
+  embedding = &host;
+  try {
+    result.code = run(arguments);
+  } catch (const InputError& error) {
+    result.source = error.source();
+    result.problems = error.problems();
+    result.code = report_exception();
+  } catch (...) {
+    result.code = report_exception();
+  }
+  embedding = nullptr;
+  result.output = std::move(capture.output);
+  result.messages = std::move(capture.messages);
+  return result;
+}
+
+const Embedding* current_embedding() {
+  return embedding;
+}
+
+std::string command_description() {
+  CLI::App app(kAbout);
+  Action action;
+  configure(app, action);
+  return command_description(app);
 }
 
 }  // namespace shardwright::cli

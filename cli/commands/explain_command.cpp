@@ -78,6 +78,7 @@ ordered_json explain_json(const ChosenScenario& chosen, const planner::Explanati
                                          {"through", sensitivity.through}});
   }
   document.update(step_json(scenario, explanation.result, confidence_of(chosen, explanation)));
+  add_parts(document, scenario.model, scenario.cluster, scenario.stack);
   return document;
 }
 

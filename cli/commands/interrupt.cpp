@@ -43,7 +43,8 @@ char read_message() {
 
 }  // namespace
 
-InterruptWatch::InterruptWatch() {
+InterruptWatch::InterruptWatch() : host_(current_embedding()) {
+  if (host_ != nullptr) return;
   std::array<int, 2> ends{};
   SHARDWRIGHT_CHECK(write_end.load() < 0, "one InterruptWatch at a time");
   if (pipe2(ends.data(), O_CLOEXEC) != 0) throw RuntimeFailure("no pipe can be opened");
@@ -56,6 +57,7 @@ InterruptWatch::InterruptWatch() {
 }
 
 InterruptWatch::~InterruptWatch() {
+  if (host_ != nullptr) return;
   set_handler(SIG_DFL, 0);
   [[maybe_unused]] const ssize_t ignored = write(write_end.load(), &kFinished, 1);
   watcher_.join();

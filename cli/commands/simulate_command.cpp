@@ -205,6 +205,7 @@ nlohmann::ordered_json simulate_json(const ChosenScenario& chosen,
       name_of(simulated.full ? simulated.fidelity : sim::Fidelity::Event);
   if (simulated.full)
     document.update(full_replay_json(scenario.plan, simulated.result, *simulated.full));
+  add_parts(document, scenario.model, scenario.cluster, scenario.stack);
   return document;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "build_info.hpp"
+#include "cli/embedding.hpp"
 #include "cli/output/output_file.hpp"
 #include "core/base/nearest_name.hpp"
 
@@ -63,6 +64,7 @@ Page new_page(const CommonOptions& options) {
 }
 
 bool show_progress(const CommonOptions& options) {
+  if (const Embedding* host = current_embedding()) return host->progress != nullptr;
   return !options.no_progress && stderr_is_terminal();
 }
 

@@ -38,7 +38,7 @@ CLI::Option* add_option(CLI::App& command, const std::string& name,
 // Returns an empty page in the style that the options ask for.
 Page new_page(const CommonOptions& options);
 
-// True if a progress line should be drawn.
+// True if progress is to be shown.
 bool show_progress(const CommonOptions& options);
 
 // Prints the page, or the JSON in its place, and writes the JSON to its file. `stdout_taken`: the

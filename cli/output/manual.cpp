@@ -4,11 +4,14 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <vector>
 
 namespace shardwright::cli {
 namespace {
+
+using nlohmann::ordered_json;
 
 // Calls `visit` for the command and each subcommand below it, with its words: "shardwright models
 // show". Entries of no group are hidden from help, and here.
@@ -78,6 +81,18 @@ std::string examples(const CLI::App& command) {
   return own ? ".PP\n" + paragraphs(footer) : "";
 }
 
+ordered_json option_json(const CLI::Option& option) {
+  return {{"name", option.get_single_name()},
+          {"value", option.get_type_name()},
+          {"help", option.get_description()},
+          {"group", option.get_group()},
+          {"positional", option.get_positional()},
+          {"flag", option.get_expected_max() == 0},
+          {"repeatable", option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll ||
+                             option.get_expected_max() > 1},
+          {"required", option.get_required()}};
+}
+
 std::string synopsis(const CLI::App& app, const std::string& words) {
   std::string line = escaped(words) + " [OPTION]...";
   for (const CLI::Option* argument : shown_options(app, true)) {
@@ -105,6 +120,23 @@ std::string manual_page(const CLI::App& app) {
                     entries(shown_options(command, false)), examples(command));
   });
   return page + ".SH NOTES\n" + paragraphs(app.get_footer());
+}
+
+std::string command_description(const CLI::App& app) {
+  ordered_json commands = ordered_json::array();
+  walk(app, "", [&](const CLI::App& command, const std::string& words) {
+    // Another program has the options of a command that takes them as they are.
+    if (command.get_prefix_command() || command.get_require_subcommand_min() > 0) return;
+    ordered_json options = ordered_json::array();
+    for (const bool positional : {true, false}) {
+      for (const CLI::Option* option : shown_options(command, positional))
+        options.push_back(option_json(*option));
+    }
+    commands.push_back({{"words", words.substr(1)},
+                        {"about", command.get_description()},
+                        {"options", std::move(options)}});
+  });
+  return ordered_json{{"commands", std::move(commands)}}.dump();
 }
 
 std::string bash_completion(const CLI::App& app) {

@@ -1,4 +1,4 @@
-// The manual page and the completion of the command line, both made from the description that
+// The manual page, the completion and the description of the command line, all made from the description that
 // `--help` prints.
 #pragma once
 
@@ -12,6 +12,10 @@ namespace shardwright::cli {
 
 // A page of section 1, as man reads it.
 std::string manual_page(const CLI::App& app);
+
+// The same as a JSON document: {"commands": [{"words": ["models", "show"], "about", "options": [{"name", "value", "help",
+// "group", "positional", "flag", "repeatable", "required"}]}]}.
+std::string command_description(const CLI::App& app);
 
 // A script for bash that completes subcommands and options, and file names everywhere else.
 std::string bash_completion(const CLI::App& app);

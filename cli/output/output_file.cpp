@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/base/standard_streams.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -109,6 +110,10 @@ void check_finite(const ordered_json& value, const std::string& pointer) {
 }  // namespace
 
 void write_stdout(std::string_view text) {
+  if (StreamCapture* capture = StreamCapture::current()) {
+    capture->output += text;
+    return;
+  }
   if (write_all(STDOUT_FILENO, text)) return;
   if (errno == EPIPE) throw OutputClosed();
   fail("standard output", errno);

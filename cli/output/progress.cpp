@@ -33,6 +33,7 @@ void ProgressLine::show(double share, const std::string& text) {
   const auto now = Clock::now();
   if (now - last_ < kInterval) return;
   last_ = now;
+  if (host_ != nullptr) return host_->progress(share, text);
   drawn_ = true;
   write_to_stderr(fmt::format("{}{} {:3.0f} %  {}", kEraseLine, bar(share), 100.0 * share, text));
 }

@@ -5,15 +5,16 @@
 #include <mutex>
 #include <string>
 
+#include "cli/embedding.hpp"
 #include "planner/search.hpp"
 
 namespace shardwright::cli {
 
-// A line that is redrawn at most ten times a second and erased at the end. Threads may share it. A
-// disabled one prints nothing.
+// A line that is redrawn at most ten times a second and erased at the end; an embedded command tells the program around
+// it instead. Threads may share it. A disabled one prints nothing.
 class ProgressLine {
  public:
-  explicit ProgressLine(bool enabled) : enabled_(enabled) {}
+  explicit ProgressLine(bool enabled) : enabled_(enabled), host_(current_embedding()) {}
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
   ~ProgressLine();
@@ -25,6 +26,7 @@ class ProgressLine {
   using Clock = std::chrono::steady_clock;
 
   bool enabled_;
+  const Embedding* host_;
   std::mutex mutex_;
   Clock::time_point last_;
   bool drawn_ = false;

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "cli/embedding.hpp"
 #include "cli/output/exit_code.hpp"
 #include "core/base/error.hpp"
 #include "core/base/stop_signals.hpp"
@@ -56,6 +57,10 @@ std::string find_sibling(const std::string& name, const std::string& build_folde
 }
 
 void become(const std::string& program, std::vector<std::string> arguments) {
+  if (current_embedding() != nullptr) {
+    throw InputError("shardwright", {{"", "a command that replaces the process",
+                                      "a command that returns (start this one as a program)"}});
+  }
   arguments.insert(arguments.begin(), program);
   execv(program.c_str(), argument_pointers(arguments).data());
   throw RuntimeFailure(program + " cannot be started: " + std::strerror(errno));

@@ -7,7 +7,27 @@
 #include <cstdio>
 #include <string>
 
+#include "core/base/error.hpp"
+
 namespace shardwright {
+namespace {
+
+thread_local StreamCapture* capture = nullptr;
+
+}  // namespace
+
+StreamCapture::StreamCapture() {
+  SHARDWRIGHT_CHECK(capture == nullptr, "one StreamCapture at a time on a thread");
+  capture = this;
+}
+
+StreamCapture::~StreamCapture() {
+  capture = nullptr;
+}
+
+StreamCapture* StreamCapture::current() {
+  return capture;
+}
 
 void prepare_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
@@ -24,6 +44,10 @@ void print_message(std::string_view message) {
 }
 
 void write_to_stderr(std::string_view text) {
+  if (capture != nullptr) {
+    capture->messages += text;
+    return;
+  }
   [[maybe_unused]] const std::size_t ignored = std::fwrite(text.data(), 1, text.size(), stderr);
 }
 

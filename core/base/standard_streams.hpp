@@ -1,6 +1,7 @@
 // The standard streams of a program, whatever its caller has made of them.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace shardwright {
@@ -18,5 +19,20 @@ void print_message(std::string_view message);
 
 // Writes without a line feed: the beginning of a line, or one that is drawn again and again.
 void write_to_stderr(std::string_view text);
+
+// Keeps what a thread would print, for a program that uses Shardwright as a library, while the object exists.
+class StreamCapture {
+ public:
+  StreamCapture();
+  StreamCapture(const StreamCapture&) = delete;
+  StreamCapture& operator=(const StreamCapture&) = delete;
+  ~StreamCapture();
+
+  // The capture of this thread, or nullptr.
+  static StreamCapture* current();
+
+  std::string output;
+  std::string messages;
+};
 
 }  // namespace shardwright

@@ -1,0 +1,108 @@
+"""Turns keyword arguments into the words of a command line, which reads and checks them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from . import _core
+
+# What a caller in Python does with the result instead.
+_OF_THE_TERMINAL = {"help", "json", "force", "markdown", "color", "no-progress"}
+# Commands that become another program, that wait for a terminal, or that print tables of what functions return here.
+_LEFT_OUT = {"run", "gui", "probe"}
+
+
+def described_commands() -> dict[str, list[dict[str, Any]]]:
+    """The options of each command that has a function, by the words that name the command."""
+    described = json.loads(_core.description())["commands"]
+    return {
+        each["words"]: {
+            "about": each["about"],
+            "options": [option for option in each["options"] if option["name"] not in _OF_THE_TERMINAL],
+            "prints_json": any(option["name"] == "json" for option in each["options"]),
+        }
+        for each in described
+        if each["words"] not in _LEFT_OUT
+    }
+
+
+def parameter_name(option: Mapping[str, Any]) -> str:
+    """``seq_len`` for ``--seq-len``, ``plan`` for ``PLAN``."""
+    return option["name"].replace("-", "_").lower()
+
+
+@contextlib.contextmanager
+def command_line(words: str, options: list[dict[str, Any]], values: Mapping[str, Any]) -> Iterator[list[str]]:
+    """The arguments of a command, while documents among the values lie in files."""
+    by_name = {parameter_name(option): option for option in options}
+    with contextlib.ExitStack() as stack:
+        files = _Files(stack)
+        positional: list[str] = []
+        named: list[str] = []
+        for name, value in values.items():
+            if value is None or value is False:
+                continue
+            option = by_name[name]
+            texts = _texts(option, value, files)
+            if option["positional"]:
+                positional += texts
+            elif option["flag"]:
+                named.append("--" + option["name"])
+            else:
+                named += [word for text in texts for word in ("--" + option["name"], text)]
+        yield [*words.split(), *named, *(["--", *positional] if positional else [])]
+
+
+class _Files:
+    """Writes documents into a folder that is gone when the command has ended."""
+
+    def __init__(self, stack: contextlib.ExitStack) -> None:
+        self._stack = stack
+        self._folder: str | None = None
+        self._count = 0
+
+    def write(self, document: Mapping[str, Any]) -> str:
+        if self._folder is None:
+            self._folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="shardwright-"))
+        self._count += 1
+        path = Path(self._folder) / f"{document.get('name', 'document')}-{self._count}.json".replace("/", "-")
+        path.write_text(json.dumps(document), encoding="utf-8")
+        return str(path)
+
+
+def _texts(option: Mapping[str, Any], value: Any, files: _Files) -> list[str]:
+    """The words that state a value: several for an option that may be repeated."""
+    if hasattr(value, "scenario"):
+        value = value.scenario()
+    if isinstance(value, Mapping) and not _takes_pairs(option):
+        return [files.write(value)]
+    if isinstance(value, Mapping):
+        pairs = [f"{key}={_text(each)}" for key, each in value.items()]
+        return pairs if option["repeatable"] else [",".join(pairs)]
+    if isinstance(value, range) and value.step == 1:
+        return [f"{value.start}..{value.stop - 1}"]
+    if isinstance(value, Iterable) and not isinstance(value, (str, bytes, os.PathLike)):
+        if option["repeatable"]:
+            return [text for each in value for text in _texts(option, each, files)]
+        return [_text(value)]
+    return [_text(value)]
+
+
+def _takes_pairs(option: Mapping[str, Any]) -> bool:
+    return "=" in option["value"]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, Iterable) and not isinstance(value, (str, bytes, os.PathLike)):
+        return ",".join(_text(each) for each in value)
+    return os.fsdecode(value) if isinstance(value, (bytes, os.PathLike)) else str(value)

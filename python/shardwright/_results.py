@@ -1,0 +1,191 @@
+"""Results: the JSON documents of the commands, whose members are attributes too."""
+
+from __future__ import annotations
+
+import html
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from . import _plots
+
+
+class Record(dict):
+    """A JSON object whose members can be read as attributes: ``record.mfu`` is ``record["mfu"]``.
+
+    ``record.step`` finds ``step_s`` too, and any other quantity by its name without the unit.
+    """
+
+    _UNITS = ("_s", "_bytes", "_usd", "_kwh", "_ratio")
+
+    def __getattr__(self, name: str) -> Any:
+        for suffix in ("", *self._UNITS):
+            if name + suffix in self:
+                return self[name + suffix]
+        raise AttributeError(f"{type(self).__name__} has no {name!r}; it has {', '.join(map(str, self))}")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *map(str, self)]
+
+    def rows(self) -> list[Mapping[str, Any]]:
+        """What a table of this result lists: plans, points, measured rows, or the record itself."""
+        return [self]
+
+    def to_pandas(self) -> Any:
+        """A pandas.DataFrame with a line for each of ``rows()`` and a column for each value, as in ``memory.peak_bytes``."""
+        import pandas
+
+        return pandas.DataFrame([dict(_flat(row)) for row in self.rows()])
+
+    def _summary(self) -> list[tuple[str, str]]:
+        return [(str(key), _cell(value)) for key, value in self.items() if not isinstance(value, (dict, list))]
+
+    def _repr_html_(self) -> str:
+        return _html_table(["", ""], [list(each) for each in self._summary()])
+
+
+class Profile(Record):
+    """A model, cluster or stack. Its members can be changed before it is passed to a function."""
+
+
+class Step(Record):
+    """A plan and what its step takes."""
+
+    def __init__(self, *arguments: Any, **members: Any) -> None:
+        super().__init__(*arguments, **members)
+        self.__dict__["_parts"] = {}
+
+    def scenario(self) -> dict[str, Any]:
+        """The plan file: model, cluster, stack and plan. Functions take it, or this result, as ``plan=``."""
+        return {"schema": "shardwright/plan", "version": 1, **self.__dict__["_parts"], "plan": dict(self["plan"])}
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes the plan file, which ``shardwright run`` and ``shardwright export`` take."""
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(self.scenario(), file, indent=1)
+
+    def plot_breakdown(self, axes: Any = None) -> Any:
+        """Draws where the time of the step goes. Returns the matplotlib axes."""
+        return _plots.breakdown(self, axes)
+
+    def timeline(self) -> Record:
+        """The operations of the step on each stream of each pipeline stage."""
+        from . import simulate
+
+        with tempfile.TemporaryDirectory(prefix="shardwright-") as folder:
+            path = Path(folder) / "timeline.json"
+            simulate(plan=self, timeline=path)
+            return json.loads(path.read_text(encoding="utf-8"), object_hook=Record)
+
+    def plot_timeline(self, axes: Any = None) -> Any:
+        """Draws the timeline of the step. Returns the matplotlib axes."""
+        return _plots.timeline(self.timeline(), axes)
+
+    def _summary(self) -> list[tuple[str, str]]:
+        degrees = ", ".join(f"{key} {self['plan'][key]}" for key in ("dp", "tp", "pp", "cp", "ep", "micro_batch"))
+        low, high = self.get("step_interval_s") or (None, None)
+        return [
+            ("plan", f"{degrees}, ZeRO {self['plan']['zero_stage']}, {self['plan']['schedule']}"),
+            ("step", f"{self['step_s']:.4g} s" + (f" (80 %: {low:.4g} to {high:.4g} s)" if low else "")),
+            ("MFU", f"{100 * self['mfu']:.1f} %"),
+            ("tokens/s per GPU", f"{self['tokens_per_s_per_gpu']:,.0f}"),
+            ("memory", f"{self['memory']['peak_bytes'] / 1e9:.1f} GB" + ("" if self["fits"] else " (does not fit)")),
+        ]
+
+
+class Plans(Record):
+    """The answer of a search: ``plans`` from the best one on, empty with ``infeasible`` if none fits."""
+
+    def rows(self) -> list[Mapping[str, Any]]:
+        return self["plans"]
+
+    def plot_front(self, axes: Any = None) -> Any:
+        """Draws the plans that are best for some weight of time and memory. Returns the matplotlib axes."""
+        return _plots.front(self["front"], axes)
+
+    def _repr_html_(self) -> str:
+        return _steps_table(self["plans"])
+
+
+class Points(Record):
+    """A result with a point for each size or value."""
+
+    def rows(self) -> list[Mapping[str, Any]]:
+        return self["points"]
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draws throughput over the quantity that varies. Returns the matplotlib axes."""
+        return _plots.points(self, axes)
+
+
+class Listing(Record):
+    """A result that is mostly one list."""
+
+    def rows(self) -> list[Mapping[str, Any]]:
+        lists = [value for value in self.values() if isinstance(value, list) and value and isinstance(value[0], dict)]
+        return max(lists, key=len) if lists else [self]
+
+
+class Export(str):
+    """The configuration of a framework as text; ``notes`` says what it cannot express."""
+
+    notes: str = ""
+
+
+_PARTS = ("model", "cluster", "stack")
+
+
+def parsed(text: str, parts: Mapping[str, Any] | None = None) -> Record:
+    """Reads a document of the command and gives each object its type."""
+    document = json.loads(text, object_hook=Record)
+    schema = str(document.get("schema", "")).removeprefix("shardwright/")
+    parts = {key: document[key] for key in _PARTS if key in document} if parts is None else parts
+    typed = _typed(document, dict(parts))
+    kind = {"plans": Plans, "scale": Points, "sweep": Points, "model": Profile, "cluster": Profile, "stack": Profile}
+    if schema in kind:
+        return kind[schema](typed)
+    return typed if isinstance(typed, Step) else Listing(typed)
+
+
+def _typed(value: Any, parts: Mapping[str, Any]) -> Any:
+    if isinstance(value, list):
+        return [_typed(each, parts) for each in value]
+    if not isinstance(value, dict):
+        return value
+    members = {key: each if key in _PARTS else _typed(each, parts) for key, each in value.items()}
+    if not ("plan" in value and "step_s" in value and "stages" in value):
+        return Record(members)
+    step = Step(members)
+    step.__dict__["_parts"] = parts
+    return step
+
+
+def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in row.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _html_table(header: list[str], rows: list[list[str]]) -> str:
+    def line(cells: list[str], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+    head = f"<thead>{line(header, 'th')}</thead>" if any(header) else ""
+    return f"<table>{head}<tbody>{''.join(line(row, 'td') for row in rows)}</tbody></table>"
+
+
+def _steps_table(steps: list[Step]) -> str:
+    if not steps:
+        return "<p>No plan fits.</p>"
+    summaries = [step._summary() for step in steps]
+    header = [name for name, _ in summaries[0]]
+    return _html_table(header, [[value for _, value in summary] for summary in summaries])

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""The Python package: its answers are those of the command, its errors carry all problems, and Python stays awake."""
+
+import ast
+import doctest
+import importlib.util
+import json
+import os
+import pathlib
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+import warnings
+
+import shardwright as sw
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+COMMAND = os.environ["SHARDWRIGHT_COMMAND"]
+JOB = {"model": "llama3-8b", "cluster": "dgx-h100", "gpus": 16, "global_batch": 64, "seq_len": 8192}
+
+
+def answer_of_the_command(*words):
+    return json.loads(subprocess.run([COMMAND, *words, "--json"], check=True, capture_output=True).stdout)
+
+
+def without_wall_time(document):
+    document = json.loads(json.dumps(document))
+    document.get("search", {}).pop("wall_s", None)
+    return document
+
+
+class Answers(unittest.TestCase):
+    def test_are_those_of_the_command(self):
+        options = [word for name, value in JOB.items() for word in ("--" + name.replace("_", "-"), str(value))]
+        self.assertEqual(without_wall_time(sw.plan(**JOB)), without_wall_time(answer_of_the_command("plan", *options)))
+
+    def test_of_a_plan_found_are_those_of_its_simulation(self):
+        best = sw.plan(**JOB, fix={"tp": [2, 4], "pp": 1}, forbid={"zero": 3}).plans[0]
+        self.assertIn(best.plan.tp, (2, 4))
+        again = sw.simulate(plan=best)
+        self.assertEqual(again.step, best.step)
+        self.assertEqual(again.scenario(), best.scenario())
+        self.assertEqual(pickle.loads(pickle.dumps(again)).scenario(), best.scenario())
+        self.assertEqual(sw.compare(best, again)["verdict"], "A and B take the same time.")
+
+    def test_follow_profiles_that_were_changed(self):
+        model, cluster = sw.model("llama3-8b"), sw.cluster("dgx-h100")
+        model.update(name="half-as-deep", layers=model.layers // 2)
+        cluster["accelerator"]["price_dollars_per_hour"]["value"] *= 2
+        whole = sw.simulate(**JOB, tp=2)
+        half = sw.simulate(**{**JOB, "model": model, "cluster": cluster}, tp=2)
+        self.assertTrue(0.4 < half.step / whole.step < 0.7)
+        patched = sw.simulate(**{**JOB, "cluster": {"base": "dgx-h100", "node": {"nic": {"per_node": 4}}}}, tp=2)
+        self.assertEqual(patched.scenario()["cluster"]["node"]["nic"]["per_node"]["value"], 4)
+
+    def test_of_ranges_have_a_point_for_each_size(self):
+        scale = sw.scale(**{**JOB, "gpus": range(8, 33)})
+        self.assertEqual([point.gpus for point in scale.points], [8, 16, 32])
+        self.assertEqual(sw.sweep("global-batch", plan=scale.plans[0], values=[64, 128]).points[1].value, 128)
+
+    def test_without_a_plan_that_fits_say_so(self):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            found = sw.plan(model="llama3-405b", cluster="dgx-h100", gpus=8, global_batch=8, seq_len=8192)
+        self.assertEqual(found.plans, [])
+        self.assertIn("memory", str(told[0].message))
+        self.assertTrue(found.infeasible)
+
+    def test_of_an_export_are_text_with_notes(self):
+        best = sw.plan(**JOB).plans[0]
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            best.save(pathlib.Path(folder) / "plan.json")
+            text = subprocess.run([COMMAND, "export", f"{folder}/plan.json", "--format", "megatron"],
+                                  check=True, capture_output=True, text=True).stdout
+            self.assertEqual(sw.export(best, format="megatron"), text)
+
+
+class Errors(unittest.TestCase):
+    def test_carry_all_problems(self):
+        with self.assertRaises(sw.InputError) as caught:
+            sw.plan(model="llama3-9b", cluster="dgx-h10", gpus="many", global_batch=64)
+        self.assertEqual({problem.where.split()[0] for problem in caught.exception.problems},
+                         {"--model", "--cluster", "--gpus", "--seq-len"})
+        self.assertIsInstance(caught.exception, ValueError)
+
+    def test_name_the_nearest_argument(self):
+        with self.assertRaisesRegex(TypeError, "did you mean 'global_batch'"):
+            sw.plan(**JOB, global_bach=8)
+
+    def test_of_a_callback_end_the_command(self):
+        def callback(share, text):
+            raise KeyError("mine")
+
+        with self.assertRaisesRegex(KeyError, "mine"):
+            sw.plan(model="llama3-405b", cluster="dgx-h100", gpus=16384, global_batch=2048, seq_len=8192, progress=callback)
+
+
+class Threads(unittest.TestCase):
+    def test_of_python_go_on_and_may_call_too(self):
+        steps, counted, ended = [], 0, threading.Event()
+        workers = [threading.Thread(target=lambda: steps.append(sw.plan(**JOB).plans[0].step)) for _ in range(2)]
+        watcher = threading.Thread(target=lambda: ([worker.join() for worker in workers], ended.set()))
+        for thread in (*workers, watcher):
+            thread.start()
+        while not ended.wait(0.001):
+            counted += 1
+        self.assertEqual(len(set(steps)), 1)
+        self.assertGreater(counted, 10)
+
+    def test_stop_at_ctrl_c(self):
+        script = ("import os, signal, shardwright as sw\n"
+                  "try: sw.plan(model='llama3-405b', cluster='dgx-h100', gpus=16384, global_batch=2048, seq_len=8192,"
+                  " progress=lambda share, text: os.kill(os.getpid(), signal.SIGINT))\n"
+                  "except KeyboardInterrupt: print('stopped')\n")
+        ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+        self.assertEqual((ended.returncode, ended.stdout.strip()), (0, "stopped"), ended.stderr)
+
+
+@unittest.skipUnless(importlib.util.find_spec("pandas"), "pandas is not installed")
+class Tables(unittest.TestCase):
+    def test_have_a_line_for_each_plan(self):
+        found = sw.plan(**JOB)
+        table = found.to_pandas()
+        self.assertEqual(list(table["step_s"]), [plan.step for plan in found.plans])
+        self.assertEqual(list(table["plan.tp"]), [plan.plan.tp for plan in found.plans])
+        self.assertEqual(found._repr_html_().count("<tr>"), 1 + len(found.plans))
+        self.assertEqual(len(sw.models().to_pandas()), len(sw.models()["models"]))
+
+
+@unittest.skipUnless(importlib.util.find_spec("matplotlib"), "matplotlib is not installed")
+class Plots(unittest.TestCase):
+    def setUp(self):
+        import matplotlib
+
+        matplotlib.use("agg")
+
+    def test_show_the_figures_of_the_result(self):
+        step = sw.simulate(**JOB, tp=2, pp=2)
+        shown = sum(bar.get_width() for bar in step.plot_breakdown().patches)
+        self.assertAlmostEqual(shown / step.step, 1.0, delta=0.03)
+        ends = [path.vertices[:, 0].max() for rows in step.plot_timeline().collections for path in rows.get_paths()]
+        self.assertAlmostEqual(max(ends) / step.step, 1.0, delta=0.01)
+        found = sw.plan(**JOB)
+        self.assertEqual(len(found.plot_front().lines[0].get_xdata()), len(found.front))
+        scale = sw.scale(**{**JOB, "gpus": range(8, 17)})
+        self.assertEqual(list(scale.plot().lines[0].get_ydata()), [point.tokens_per_s for point in scale.points])
+
+
+class Documentation(unittest.TestCase):
+    def test_examples_are_true(self):
+        self.assertEqual(doctest.testmod(sw).failed, 0)
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            result = doctest.testfile(str(SOURCE / "docs/python.md"), module_relative=False,
+                                      optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+            os.chdir(SOURCE)
+        self.assertGreater(result.attempted, 5)
+        self.assertEqual(result.failed, 0)
+
+    def test_of_types_names_every_function(self):
+        stub = ast.parse(pathlib.Path(sw.__file__).with_name("__init__.pyi").read_text())
+        functions = {each.name for each in stub.body if isinstance(each, ast.FunctionDef)}
+        self.assertEqual(functions, set(sw._FUNCTIONS))
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    unittest.main(verbosity=1)
