@@ -15,8 +15,9 @@
 #include <vector>
 
 #include "cli/commands/command.hpp"
-#include "cli/embedding.hpp"
 #include "cli/options/common_options.hpp"
+#include "cli/options/options_file.hpp"
+#include "cli/output/completion.hpp"
 #include "cli/output/manual.hpp"
 #include "cli/output/output_file.hpp"
 #include "cli/output/terminal.hpp"
@@ -27,6 +28,15 @@
 #include "core/base/standard_streams.hpp"
 
 namespace shardwright::cli {
+
+void add_version_command(CLI::App& app, Action& action) {
+  app.add_subcommand("version", "Print version, commit and compiler")->callback([&action] {
+    action = [] {
+      write_stdout(version_line() + '\n');
+      return ExitCode::Ok;
+    };
+  });
+}
 
 namespace {
 
@@ -172,8 +182,10 @@ void add_commands(CLI::App& app, Action& action) {
   add_models_command(app, action);
   add_clusters_command(app, action);
   add_stacks_command(app, action);
+  add_support_command(app, action);
   add_schema_command(app, action);
   add_gui_command(app, action);
+  add_version_command(app, action);
 }
 
 // Returns "SHARDWRIGHT_MAX_MEMORY" for "--max-memory".
@@ -205,6 +217,10 @@ void configure(CLI::App& app, Action& action) {
   app.set_version_flag("--version", version_line(), "Print version, commit and compiler");
   add_generated_text(app, "--manual", manual_page);
   add_generated_text(app, "--bash-completion", bash_completion);
+  add_generated_text(app, "--zsh-completion", zsh_completion);
+  app.add_option_function<std::string>(
+         "--names", [](const std::string& kind) { throw CLI::CallForVersion(names_text(kind), 0); })
+      ->group("");
   app.require_subcommand(1);
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
   add_commands(app, action);
@@ -263,7 +279,7 @@ ExitCode run(const std::vector<std::string>& arguments) {
   CLI::App app(kAbout);
   Action action;
   configure(app, action);
-  return parse_and_run(app, action, with_json_destination(arguments));
+  return parse_and_run(app, action, with_options_file(app, with_json_destination(arguments)));
 }
 
 // Reports the exception that is being handled.
@@ -287,8 +303,6 @@ ExitCode report_exception() {
   return ExitCode::Failure;
 }
 
-thread_local const Embedding* embedding = nullptr;
-
 }  // namespace
 
 ExitCode run_command_line(const std::vector<std::string>& arguments) {
@@ -302,7 +316,7 @@ ExitCode run_command_line(const std::vector<std::string>& arguments) {
 EmbeddedResult run_embedded(const std::vector<std::string>& arguments, const Embedding& host) {
   EmbeddedResult result;
   StreamCapture capture;
-  embedding = &host;
+  const EmbeddingScope scope(host);
   try {
     result.code = run(arguments);
   } catch (const InputError& error) {
@@ -312,14 +326,9 @@ EmbeddedResult run_embedded(const std::vector<std::string>& arguments, const Emb
   } catch (...) {
     result.code = report_exception();
   }
-  embedding = nullptr;
   result.output = std::move(capture.output);
   result.messages = std::move(capture.messages);
   return result;
-}
-
-const Embedding* current_embedding() {
-  return embedding;
 }
 
 std::string command_description() {

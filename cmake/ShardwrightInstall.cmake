@@ -10,13 +10,16 @@ install(FILES LICENSE LICENCES.md DESTINATION share/doc/shardwright COMPONENT co
 # Both texts come from the description of the command line itself.
 set(manual ${CMAKE_BINARY_DIR}/cli/shardwright.1)
 set(completion ${CMAKE_BINARY_DIR}/cli/shardwright.bash)
-add_custom_command(OUTPUT ${manual} ${completion}
+set(zsh_completion ${CMAKE_BINARY_DIR}/cli/_shardwright)
+add_custom_command(OUTPUT ${manual} ${completion} ${zsh_completion}
                    COMMAND shardwright_cli --manual > ${manual}
                    COMMAND shardwright_cli --bash-completion > ${completion}
+                   COMMAND shardwright_cli --zsh-completion > ${zsh_completion}
                    DEPENDS shardwright_cli VERBATIM)
-add_custom_target(shardwright_manual ALL DEPENDS ${manual} ${completion})
+add_custom_target(shardwright_manual ALL DEPENDS ${manual} ${completion} ${zsh_completion})
 install(FILES ${manual} DESTINATION share/man/man1 COMPONENT command)
 install(FILES ${completion} DESTINATION share/bash-completion/completions RENAME shardwright COMPONENT command)
+install(FILES ${zsh_completion} DESTINATION share/zsh/vendor-completions COMPONENT command)
 set(CPACK_COMPONENTS_ALL command)
 if(SHARDWRIGHT_GUI)
   install(TARGETS shardwright_gui COMPONENT window)

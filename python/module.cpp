@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "cli/command_line.hpp"
-#include "cli/embedding.hpp"
 #include "cli/options/common_options.hpp"
+#include "cli/output/embedding.hpp"
 
 namespace py = pybind11;
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/base/printable_text.hpp"
 #include "core/base/quantity_text.hpp"
 #include "validation/report_charts.hpp"
 #include "validation/validation.hpp"

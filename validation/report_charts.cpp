@@ -9,6 +9,7 @@
 #include <map>
 #include <utility>
 
+#include "core/base/printable_text.hpp"
 #include "core/base/quantity_text.hpp"
 #include "planner/figure.hpp"
 
@@ -128,29 +129,6 @@ std::string dot(const RowComparison& row, const LogAxis& axis, std::size_t colou
 }
 
 }  // namespace
-
-std::string html_escaped(const std::string& text) {
-  std::string escaped;
-  for (const char each : text) {
-    switch (each) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      default:
-        escaped += each;
-    }
-  }
-  return escaped;
-}
 
 std::string scatter_chart(const std::vector<const RowComparison*>& rows) {
   double low = std::numeric_limits<double>::infinity(), high = 0.0;

@@ -8,9 +8,6 @@
 
 namespace shardwright::validation {
 
-// Returns the text with the characters that HTML gives a meaning to replaced.
-std::string html_escaped(const std::string& text);
-
 // Draws predicted over measured step time, both logarithmic: one dot a row, coloured by accelerator.
 // Dots on the diagonal are right. Rows without a time are left out.
 std::string scatter_chart(const std::vector<const RowComparison*>& rows);

@@ -162,6 +162,12 @@ std::string ValidatedGround::gap(const Plan& plan) const {
                      what_, kind, format_count(reach->longest_sequence));
 }
 
+std::map<std::string, ValidatedGround::Reach> ValidatedGround::kinds() const {
+  std::map<std::string, Reach> named;
+  for (const auto& [bits, reach] : reach_) named.emplace(kind_text(bits), reach);
+  return named;
+}
+
 std::int64_t ValidatedGround::runs(const Plan& plan) const {
   const Reach* reach = reach_of(plan);
   return reach == nullptr ? 0 : reach->runs;

@@ -38,16 +38,21 @@ class ValidatedGround {
   // The number of published runs of the plan's kind.
   std::int64_t runs(const Plan& plan) const;
 
- private:
+  // The published runs of one kind.
   struct Reach {
     std::int64_t runs = 0, most_accelerators = 0, longest_sequence = 0;
   };
+  // By the names of the kinds, as run_kind_text() writes them.
+  std::map<std::string, Reach> kinds() const;
 
+  // "dense models in 16-bit formats on hopper accelerators with megatron software".
+  const std::string& what() const { return what_; }
+
+ private:
   const Reach* reach_of(const Plan& plan) const;
 
   // By the bits of a run's kind.
   std::map<unsigned, Reach> reach_;
-  // "dense models in 16-bit formats on hopper accelerators with megatron software".
   std::string what_;
 };
 

@@ -38,6 +38,8 @@ void add_network_command(CLI::App& app, Action& action);
 void add_models_command(CLI::App& app, Action& action);
 void add_clusters_command(CLI::App& app, Action& action);
 void add_stacks_command(CLI::App& app, Action& action);
+void add_support_command(CLI::App& app, Action& action);
 void add_schema_command(CLI::App& app, Action& action);
+void add_version_command(CLI::App& app, Action& action);
 
 }  // namespace shardwright::cli

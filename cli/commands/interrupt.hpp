@@ -4,7 +4,7 @@
 #include <stop_token>
 #include <thread>
 
-#include "cli/embedding.hpp"
+#include "cli/output/embedding.hpp"
 
 namespace shardwright::cli {
 

@@ -22,6 +22,8 @@
 #include "planner/plan_evaluation.hpp"
 #include "planner/search.hpp"
 #include "planner/wording.hpp"
+#include "sim/step/fidelity.hpp"
+#include "sim/step/predicted_timeline.hpp"
 #include "validation/prediction_errors.hpp"
 
 namespace shardwright::cli {
@@ -178,6 +180,21 @@ void add_answer(Page& page, const ChosenRequest& chosen, const Answer& answer) {
   add_assumptions(page, request, chosen.cluster, chosen.filled_in);
 }
 
+// Only the page that --html writes has drawings, for which the best plan is simulated once more.
+void add_figures(Page& page, const PlanOptions& options, const planner::PlanRequest& request,
+                 const planner::PlanCandidate& best) {
+  if (options.common.html.empty()) return;
+  const Scenario scenario = planner::scenario_of(request, best.plan);
+  const sim::PricedStep step = sim::lower_and_price(scenario);
+  const bool draws = sim::count_spans(step.program) <= sim::kMostSpans;
+  const sim::SimulatedStep simulated =
+      sim::simulate_at(scenario, step, sim::Fidelity::Event, {}, draws);
+  page.heading("Plan 1");
+  add_step_figures(
+      page, best.result,
+      draws ? sim::predicted_timeline(step.program, step.prices, simulated.event) : Timeline());
+}
+
 ordered_json plan_json(const ChosenRequest& chosen, const planner::SearchResult& result,
                        const std::optional<planner::PlanCandidate>& compared) {
   const planner::PlanRequest& request = chosen.request;
@@ -236,6 +253,7 @@ ExitCode plan_one_size(const PlanOptions& options, ChosenRequest& chosen) {
   }
   Page page = new_page(options.common);
   add_answer(page, chosen, answer);
+  add_figures(page, options, chosen.request, result.plans.front());
   deliver(options.common, page, plan_json(chosen, result, answer.compared),
           options.plan_out == "-");
   return answer.interrupted ? ExitCode::Interrupted : ExitCode::Ok;
@@ -244,6 +262,8 @@ ExitCode plan_one_size(const PlanOptions& options, ChosenRequest& chosen) {
 ExitCode plan(const PlanOptions& options) {
   check_destinations({{"--json", options.common.json}, {"--out", options.plan_out}},
                      options.common.force);
+  if (names_several_stacks(options.request.stack))
+    return plan_stacks(options.common, options.request, options.plan_out);
   ChosenRequest chosen = choose_request(options.request, "shardwright plan");
   if (chosen.gpus.first == chosen.gpus.second) return plan_one_size(options, chosen);
   return run_scale(options.common, chosen, options.plan_out);
@@ -258,7 +278,8 @@ void add_plan_command(CLI::App& app, Action& action) {
   shardwright plan --model llama3-70b --cluster dgx-h100 --gpus 512 --global-batch 1024 --seq-len 8192
   shardwright plan --model ./my-model --cluster dgx-h100 --gpus 64 --global-batch auto --seq-len 8192 \
       --fix tp=8 --forbid zero=3 --max-memory 70GB --out plan.json
-  shardwright plan … --gpus 64..1024     the best plan of each size, and the scaling efficiency)");
+  shardwright plan … --gpus 64..1024     the best plan of each size, and the scaling efficiency
+  shardwright plan … --stack megatron-core,fsdp2-compile     the best plan with each stack (all: with every shipped one))");
   const auto options = std::make_shared<PlanOptions>();
   add_request_options(*command, options->request);
   add_option(*command, "--compare", options->request.compare, "FILE",

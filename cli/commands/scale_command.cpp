@@ -12,6 +12,7 @@
 #include "cli/commands/scale_run.hpp"
 #include "cli/options/request_options.hpp"
 #include "cli/output/candidate_report.hpp"
+#include "cli/output/figures.hpp"
 #include "cli/output/output_file.hpp"
 #include "cli/output/progress.hpp"
 #include "cli/output/step_json.hpp"
@@ -117,6 +118,16 @@ ordered_json scale_json(const ChosenRequest& chosen, const planner::ScaleResult&
   return document;
 }
 
+std::string throughput_figure(const planner::ScaleResult& result) {
+  std::vector<CurvePoint> points;
+  for (const planner::ScalePoint& point : result.points) {
+    if (point.best)
+      points.push_back({static_cast<double>(point.gpus), point.tokens_per_s,
+                        format_count(point.gpus), format_fixed(point.tokens_per_s, 0)});
+  }
+  return curve_figure(points, "GPUs", "tokens/s");
+}
+
 const planner::PlanCandidate* fastest(const planner::ScaleResult& result) {
   const planner::PlanCandidate* best = nullptr;
   double rate = 0.0;
@@ -211,6 +222,7 @@ ExitCode run_scale(const CommonOptions& options, ChosenRequest& chosen,
   }
   Page page = new_page(options);
   add_scale(page, chosen, result);
+  page.figure("Throughput over the number of GPUs", throughput_figure(result));
   deliver(options, page, scale_json(chosen, result), best != nullptr && plan_out == "-");
   if (result.partial) return ExitCode::Interrupted;
   return best == nullptr ? ExitCode::NoFeasiblePlan : ExitCode::Ok;

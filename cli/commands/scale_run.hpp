@@ -1,4 +1,5 @@
-// The best plans over a range of machine sizes, which `scale` prints, and `plan` for a range.
+// The best plans over a range of machine sizes, which `scale` prints, and `plan` for a range; and over several stacks,
+// which `plan` prints.
 #pragma once
 
 #include <string>
@@ -13,5 +14,13 @@ namespace shardwright::cli {
 // empty: none.
 ExitCode run_scale(const CommonOptions& options, ChosenRequest& chosen,
                    const std::string& plan_out);
+
+// True for "all" and for several names with commas between them.
+bool names_several_stacks(const std::string& stack);
+
+// Searches with each stack that `--stack` names, and prints the best plan of each, the best first. A stack that cannot
+// train the model there says why.
+ExitCode plan_stacks(const CommonOptions& common, const RequestOptions& options,
+                     const std::string& plan_out);
 
 }  // namespace shardwright::cli

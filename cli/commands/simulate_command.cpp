@@ -143,11 +143,18 @@ void check_timeline_size(const SimulateOptions& options, const Program& program,
                                  sim::kMostSpans)}});
 }
 
+// A page goes without the timeline of a step that is too long for one.
+bool draws_timeline(const SimulateOptions& options, const Program& program,
+                    const sim::FullOptions& full) {
+  return !options.common.html.empty() &&
+         sim::count_spans(program, full.watched_ranks) <= sim::kMostSpans;
+}
+
 sim::SimulatedStep run(const SimulateOptions& options, const Scenario& scenario,
                        const sim::PricedStep& step, sim::Fidelity fidelity) {
   sim::FullOptions full = full_options(options, scenario, fidelity);
   check_timeline_size(options, step.program, full);
-  const bool timeline = wants_timeline(options);
+  const bool timeline = wants_timeline(options) || draws_timeline(options, step.program, full);
   // The other levels have no partial result, so that the signal simply ends the process.
   if (fidelity != sim::Fidelity::Full)
     return sim::simulate_at(scenario, step, fidelity, full, timeline);
@@ -224,6 +231,14 @@ void add_fidelity(Page& page, const sim::SimulatedStep& simulated, bool traced) 
                   format_time(simulated.event_step), breakdown));
 }
 
+void add_figures(Page& page, const SimulateOptions& options, const Scenario& scenario,
+                 const sim::PricedStep& step, const sim::SimulatedStep& simulated) {
+  if (options.common.html.empty()) return;
+  const bool draws =
+      draws_timeline(options, step.program, full_options(options, scenario, simulated.fidelity));
+  add_step_figures(page, simulated.result, draws ? timeline_of(step, simulated) : Timeline());
+}
+
 ExitCode simulate(const SimulateOptions& options) {
   const std::vector<Destination> files = {{"--json", options.common.json},
                                           {"--out", options.plan_out},
@@ -240,6 +255,7 @@ ExitCode simulate(const SimulateOptions& options) {
   print_notes("shardwright simulate", chosen.notes);
   Page page = new_page(options.common);
   add_step(page, chosen.scenario, simulated.result, confidence_of(chosen, simulated));
+  add_figures(page, options, chosen.scenario, step, simulated);
   if (!simulated.full) add_stages(page, simulated.result);
   add_fidelity(page, simulated, wants_timeline(options));
   if (simulated.full) add_ranks(page, chosen.scenario.plan, simulated.result, *simulated.full);

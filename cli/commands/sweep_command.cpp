@@ -15,6 +15,7 @@
 #include "cli/options/request_options.hpp"
 #include "cli/options/scenario_options.hpp"
 #include "cli/output/candidate_report.hpp"
+#include "cli/output/figures.hpp"
 #include "cli/output/output_file.hpp"
 #include "cli/output/progress.hpp"
 #include "cli/output/step_json.hpp"
@@ -193,6 +194,20 @@ Table point_table(const ChosenSweep& chosen, const Sweep& sweep) {
   return table;
 }
 
+std::string throughput_figure(const Sweep& sweep) {
+  std::vector<CurvePoint> points;
+  for (const SweepPoint& point : sweep.points) {
+    if (point.candidate)
+      points.push_back({point.value, point.tokens_per_s(),
+                        planner::value_text(sweep.axis, point.value),
+                        format_fixed(point.tokens_per_s(), 0)});
+  }
+  const AxisWords words = kAxisWords[sweep.axis];
+  return curve_figure(
+      points, fmt::format("{}{}{}", words.title, *words.unit == '\0' ? "" : ", ", words.unit),
+      "tokens/s");
+}
+
 ordered_json sweep_json(const ChosenSweep& chosen, const Sweep& sweep) {
   const Scenario& scenario = chosen.sweep.scenario;
   ordered_json document = new_document("sweep");
@@ -282,6 +297,7 @@ ExitCode sweep(const SweepOptions& options) {
   }
   Page page = new_page(options.common);
   add_sweep(page, chosen, result);
+  page.figure("Throughput", throughput_figure(result));
   deliver(options.common, page, sweep_json(chosen, result));
   if (result.partial) return ExitCode::Interrupted;
   const bool any = std::any_of(result.points.begin(), result.points.end(),

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "build_info.hpp"
-#include "cli/embedding.hpp"
+#include "cli/output/embedding.hpp"
 #include "cli/output/output_file.hpp"
 #include "core/base/nearest_name.hpp"
 
@@ -25,6 +25,34 @@ ColourChoice read_colour(const std::string& word) {
   if (!problem.empty()) throw CLI::ValidationError("--color", problem);
   const auto found = std::find(kWords.begin(), kWords.end(), word);
   return kChoices[static_cast<std::size_t>(found - kWords.begin())];
+}
+
+// Quotes a word as a shell needs it.
+std::string shell_word(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+.,:/%@";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+std::string invocation_of(const CLI::App& command) {
+  std::string words, positional;
+  for (const CLI::App* app = &command; app != nullptr; app = app->get_parent())
+    words = app->get_name() + (words.empty() ? "" : " " + words);
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() == 0 || option->get_group() == "Output") continue;
+    for (const std::string& value : option->results()) {
+      if (option->get_positional()) {
+        positional += ' ' + shell_word(value);
+      } else {
+        words += ' ' + option->get_name(false, false) +
+                 (option->get_expected_max() == 0 ? "" : ' ' + shell_word(value));
+      }
+    }
+  }
+  return words + positional;
 }
 
 }  // namespace
@@ -45,6 +73,20 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
              "Write the result as JSON to a file; without a file, or with \"-\", print it "
              "instead of the text",
              "Output");
+  // with_options_file() takes it before the command line is parsed.
+  command
+      .add_option_function<std::string>(
+          "--options", [](const std::string&) {},
+          "Take options from a file in YAML or JSON, as in gpus: 512; those of the command line go "
+          "before them")
+      ->type_name("FILE")
+      ->group("Options");
+  add_option(command, "--html", options.html, "FILE",
+             "Write the result as one HTML page with charts, which needs no other file", "Output");
+  command.parse_complete_callback([&command, &options] {
+    if (!options.html.empty()) check_destination("--html", options.html, options.force);
+    options.invocation = invocation_of(command);
+  });
   command.add_flag("--force", options.force, "Overwrite existing output files")->group("Output");
   command.add_flag("--markdown", options.markdown, "Print Markdown")->group("Output");
   command.add_flag("--no-progress", options.no_progress, "Do not draw a progress line")
@@ -70,6 +112,8 @@ bool show_progress(const CommonOptions& options) {
 
 void deliver(const CommonOptions& options, const Page& page, const nlohmann::ordered_json& document,
              bool stdout_taken) {
+  if (!options.html.empty())
+    write_file(options.html, page.html(options.invocation, version()), options.force);
   if (!options.json.empty()) write_file(options.json, json_text(document), options.force);
   if (options.json != "-" && !stdout_taken) write_stdout(page.text());
 }

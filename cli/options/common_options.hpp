@@ -19,6 +19,10 @@ struct CommonOptions {
   // File for the machine-readable form of the result. "-" prints it to standard output in place of
   // the text; an empty name writes none.
   std::string json;
+  // File for the page as HTML; empty for none.
+  std::string html;
+  // The command line that gives the same result, without the options of its output.
+  std::string invocation;
   // Replace output files that exist.
   bool force = false;
   bool markdown = false;

@@ -9,12 +9,6 @@
 #include <vector>
 
 namespace shardwright::cli {
-namespace {
-
-using nlohmann::ordered_json;
-
-// Calls `visit` for the command and each subcommand below it, with its words: "shardwright models
-// show". Entries of no group are hidden from help, and here.
 void walk(const CLI::App& app, const std::string& words,
           const std::function<void(const CLI::App&, const std::string&)>& visit) {
   visit(app, words);
@@ -31,6 +25,10 @@ std::vector<const CLI::Option*> shown_options(const CLI::App& app, bool position
   }
   return shown;
 }
+
+namespace {
+
+using nlohmann::ordered_json;
 
 // Text in which man finds no request and no hyphen that it may break at or replace.
 std::string escaped(const std::string& text) {
@@ -137,43 +135,6 @@ std::string command_description(const CLI::App& app) {
                         {"options", std::move(options)}});
   });
   return ordered_json{{"commands", std::move(commands)}}.dump();
-}
-
-std::string bash_completion(const CLI::App& app) {
-  std::string commands, cases;
-  walk(app, app.get_name(), [&](const CLI::App& command, const std::string& words) {
-    std::string names, options;
-    for (const CLI::App* each : command.get_subcommands({})) {
-      if (!each->get_group().empty()) names += each->get_name() + ' ';
-    }
-    for (const CLI::Option* option : shown_options(command, false)) {
-      for (const std::string& name : option->get_lnames()) options += "--" + name + ' ';
-    }
-    commands += fmt::format("{}'{}'", commands.empty() ? "" : " | ", words);
-    // Another program knows the options of such a command.
-    const std::string listed =
-        command.get_prefix_command()
-            ? fmt::format("$({} --help 2>/dev/null | grep -oE -- \"--[a-z0-9-]+\" | sort -u)",
-                          words)
-            : options;
-    cases += fmt::format("    '{}') names='{}' options=\"{}\" ;;\n", words, names, listed);
-  });
-  return fmt::format(R"(_{0}() {{
-  local words={0} word names options
-  local current=${{COMP_WORDS[COMP_CWORD]}}
-  for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
-    case "$words $word" in
-      {1}) words+=" $word" ;;
-    esac
-  done
-  case $words in
-{2}  esac
-  [[ $current == -* ]] && names=$options
-  mapfile -t COMPREPLY < <(compgen -W "$names" -- "$current")
-}}
-complete -o default -F _{0} {0}
-)",
-                     app.get_name(), commands, cases);
 }
 
 }  // namespace shardwright::cli

@@ -2,11 +2,14 @@
 // `--help` prints.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace shardwright::cli {
 
@@ -17,7 +20,11 @@ std::string manual_page(const CLI::App& app);
 // "group", "positional", "flag", "repeatable", "required"}]}]}.
 std::string command_description(const CLI::App& app);
 
-// A script for bash that completes subcommands and options, and file names everywhere else.
-std::string bash_completion(const CLI::App& app);
+// Calls `visit` for the command and each subcommand below it, with its words: "shardwright models show". Entries of no
+// group are hidden from help, and here.
+void walk(const CLI::App& app, const std::string& words,
+          const std::function<void(const CLI::App&, const std::string&)>& visit);
+
+std::vector<const CLI::Option*> shown_options(const CLI::App& app, bool positional);
 
 }  // namespace shardwright::cli

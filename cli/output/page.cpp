@@ -12,6 +12,35 @@ namespace {
 // Longer lines are tiring to read.
 constexpr int kMostProseWidth = 100;
 
+constexpr const char* kHtmlStyle = R"(
+:root { color-scheme: light dark; --ink: #1a1a1a; --paper: #fff; --faint: #8886; --bar: #0072b2; --warning: #b34700; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e6e6; --paper: #16181c; --bar: #56b4e9; --warning: #ffb066; } }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 64rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; margin: 1rem 0; }
+th, td { padding: .2rem .8rem .2rem 0; border-bottom: 1px solid var(--faint); text-align: left; vertical-align: top; }
+th { font-weight: 600; } th small { font-weight: 400; opacity: .7; }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; } dt { opacity: .7; } dd { margin: 0; }
+.warning { color: var(--warning); }
+figure { margin: 1.5rem 0; } figcaption { font-weight: 600; margin-bottom: .5rem; }
+svg { max-width: 100%; height: auto; } svg text { font: 12px system-ui, sans-serif; fill: var(--ink); }
+svg .bar { fill: var(--bar); } svg .curve { fill: none; stroke: var(--bar); stroke-width: 2; }
+svg .grid { stroke: var(--faint); } svg .diagonal { stroke: var(--ink); stroke-dasharray: 4 3; }
+.timeline canvas { width: 100%; cursor: grab; touch-action: none; } .timeline output { display: block; min-height: 1.5em; }
+.note, footer { opacity: .75; font-size: 12px; } pre { overflow-x: auto; }
+)";
+
+// Sets what stands between two backticks as code.
+std::string with_code(std::string html) {
+  for (bool opens = true;; opens = !opens) {
+    const std::size_t at = html.find('`');
+    if (at == std::string::npos) return html;
+    html.replace(at, 1, opens ? "<code>" : "</code>");
+  }
+}
+
 }  // namespace
 
 int Page::prose_width() const {
@@ -24,6 +53,10 @@ void Page::separate() {
 }
 
 void Page::heading(const std::string& text) {
+  const std::string title = html_escaped(printable(text));
+  html_ +=
+      title_.empty() ? fmt::format("<h1>{}</h1>\n", title) : fmt::format("<h2>{}</h2>\n", title);
+  if (title_.empty()) title_ = title;
   separate();
   const std::string line = wrapped(printable(text), prose_width());
   text_ += (style_.markdown ? "## " + line : style_.style.bold(line)) + '\n';
@@ -31,27 +64,54 @@ void Page::heading(const std::string& text) {
 }
 
 void Page::paragraph(const std::string& text) {
+  html_ += fmt::format("<p>{}</p>\n", with_code(html_escaped(printable(text))));
   separate();
   text_ += wrapped(printable(text), prose_width()) + '\n';
 }
 
 void Page::warning(const std::string& text) {
+  html_ += fmt::format("<p class=\"warning\">Warning: {}</p>\n", html_escaped(printable(text)));
   separate();
   const std::string line = wrapped("warning: " + printable(text), prose_width(), 2);
   text_ += style_.style.warning(line) + '\n';
 }
 
 void Page::bullets(const std::vector<std::string>& items) {
+  html_ += "<ul>";
+  for (const std::string& item : items)
+    html_ += fmt::format("<li>{}</li>\n", html_escaped(printable(item)));
+  html_ += "</ul>\n";
   for (const std::string& item : items)
     text_ += wrapped("- " + printable(item), prose_width(), 2) + '\n';
 }
 
+void Page::figure(const std::string& caption, const std::string& html) {
+  if (!html.empty())
+    html_ += fmt::format("<figure><figcaption>{}</figcaption>\n{}</figure>\n",
+                         html_escaped(caption), html);
+}
+
+std::string Page::html(const std::string& command, const std::string& version) const {
+  return fmt::format(
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+      "content=\"width=device-width\"><title>{}</title><style>{}</style></"
+      "head><body>\n{}<footer><p>Made by "
+      "shardwright {} with</p><pre>{}</pre></footer>\n</body></html>\n",
+      title_, kHtmlStyle, html_, version, html_escaped(printable(command)));
+}
+
 void Page::table(const Table& table) {
+  html_ += "<div class=\"wide\">" + table.html() + "</div>\n";
   separate();
   text_ += style_.markdown ? table.markdown() : table.text(style_.width, style_.style);
 }
 
 void Page::facts(const std::vector<std::pair<std::string, std::string>>& facts) {
+  html_ += "<dl>";
+  for (const auto& [name, value] : facts)
+    html_ +=
+        fmt::format("<dt>{}</dt><dd>{}</dd>\n", html_escaped(name), html_escaped(printable(value)));
+  html_ += "</dl>\n";
   int name_width = 0;
   for (const auto& [name, value] : facts) name_width = std::max(name_width, display_width(name));
   for (const auto& [name, raw] : facts) {

@@ -1,5 +1,5 @@
 // The result of a command as readable text: headings, paragraphs, lists and tables, for a
-// terminal or as Markdown.
+// terminal or as Markdown, and as HTML with drawings beside them.
 #pragma once
 
 #include <string>
@@ -33,14 +33,20 @@ class Page {
   // Adds names and their meanings in two columns.
   void facts(const std::vector<std::pair<std::string, std::string>>& facts);
 
+  // Adds a drawing, as HTML, with a line about it. Text has none.
+  void figure(const std::string& caption, const std::string& html);
+
   const std::string& text() const { return text_; }
+  // The whole page as one HTML document that needs no other file. Its title is the first heading; it ends with the
+  // command that makes it.
+  std::string html(const std::string& command, const std::string& version) const;
 
  private:
   int prose_width() const;
   void separate();
 
   PageStyle style_;
-  std::string text_;
+  std::string text_, html_, title_;
 };
 
 }  // namespace shardwright::cli

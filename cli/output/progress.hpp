@@ -5,7 +5,7 @@
 #include <mutex>
 #include <string>
 
-#include "cli/embedding.hpp"
+#include "cli/output/embedding.hpp"
 #include "planner/search.hpp"
 
 namespace shardwright::cli {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "cli/output/figures.hpp"
 #include "cli/output/step_json.hpp"
 #include "core/base/printable_text.hpp"
 #include "core/base/quantity_text.hpp"
@@ -191,6 +192,16 @@ bool report_fit(const std::string& who, const sim::StepResult& result, const Clu
       who, format_bytes(result.memory().peak), format_bytes(shortfall),
       printable(cluster.accelerator.name)));
   return false;
+}
+
+void add_step_figures(Page& page, const sim::StepResult& result, const Timeline& timeline) {
+  page.figure("Time of the step", time_figure(result));
+  page.figure("Memory at the peak", memory_figure(result));
+  page.figure(
+      "Timeline of the step: forward light blue, backward dark blue, optimizer gray, communication "
+      "red. The wheel zooms, "
+      "dragging moves, a double click shows all.",
+      timeline_figure(timeline));
 }
 
 void add_stages(Page& page, const sim::StepResult& result) {

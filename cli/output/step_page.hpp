@@ -33,6 +33,9 @@ void add_step(Page& page, const Scenario& scenario, const sim::StepResult& resul
 bool report_fit(const std::string& who, const sim::StepResult& result, const ClusterSpec& cluster);
 
 // Adds a table with a row per stage; nothing if there is only one.
+// Adds drawings of the step's time, memory and timeline, which may be empty. Only HTML has them.
+void add_step_figures(Page& page, const sim::StepResult& result, const Timeline& timeline);
+
 void add_stages(Page& page, const sim::StepResult& result);
 
 // Adds the values that were assumed because the inputs leave them open; nothing if there are none.

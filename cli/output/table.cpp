@@ -1,5 +1,7 @@
 #include "cli/output/table.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <sstream>
@@ -211,6 +213,28 @@ std::string Table::markdown() const {
     body += '\n';
   }
   return titles + '\n' + rule + '\n' + body;
+}
+
+std::string Table::html() const {
+  const auto cell = [&](const char* tag, std::size_t column, const std::string& text) {
+    const bool number = columns_[column].kind == ColumnKind::Number;
+    return fmt::format("<{0}{1}>{2}</{0}>", tag, number ? " class=\"n\"" : "", text);
+  };
+  std::string html = "<table><thead><tr>";
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    const std::string& unit = columns_[i].unit;
+    html += cell("th", i,
+                 html_escaped(columns_[i].title) +
+                     (unit.empty() ? "" : "<br><small>" + html_escaped(unit) + "</small>"));
+  }
+  html += "</tr></thead><tbody>\n";
+  for (const auto& row : rows_) {
+    html += "<tr>";
+    for (std::size_t i = 0; i < columns_.size(); ++i)
+      html += cell("td", i, html_escaped(printable(row[i])));
+    html += "</tr>\n";
+  }
+  return html + "</tbody></table>\n";
 }
 
 }  // namespace shardwright::cli

@@ -1,4 +1,4 @@
-// Tables for terminals and for Markdown.
+// Tables for terminals, Markdown and HTML.
 //
 // A column has a title and, on the line below it, a unit. Numbers are right-aligned. If a table is
 // wider than the terminal, the cells of its prose columns are folded, even inside words that are
@@ -39,6 +39,7 @@ class Table {
   // `width` is that of the terminal in columns; 0: no limit. Every line ends with a line feed.
   std::string text(int width, const Style& style = Style()) const;
   std::string markdown() const;
+  std::string html() const;
 
  private:
   std::vector<int> natural_widths() const;

@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "cli/embedding.hpp"
+#include "cli/output/embedding.hpp"
 #include "cli/output/exit_code.hpp"
 #include "core/base/error.hpp"
 #include "core/base/stop_signals.hpp"

@@ -75,4 +75,27 @@ std::string printable(std::string_view text) {
   return result;
 }
 
+std::string html_escaped(std::string_view text) {
+  std::string escaped;
+  for (const char each : text) {
+    switch (each) {
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      default:
+        escaped += each;
+    }
+  }
+  return escaped;
+}
+
 }  // namespace shardwright

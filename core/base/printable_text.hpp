@@ -1,4 +1,4 @@
-// Text of unknown origin made safe for a terminal.
+// Text of unknown origin made safe for a terminal, and for HTML.
 #pragma once
 
 #include <string>
@@ -11,5 +11,8 @@ namespace shardwright {
 // writing, and bytes that are no UTF-8 at all. Printable text stays as it is, so that a second call
 // changes nothing.
 std::string printable(std::string_view text);
+
+// Replaces the characters that HTML gives a meaning to.
+std::string html_escaped(std::string_view text);
 
 }  // namespace shardwright

@@ -45,6 +45,9 @@ def front(plans: list[Any], axes: Any) -> Any:
     """Step time over peak memory."""
     axes = _new_axes(axes, height=4.0)
     axes.plot([plan["memory"]["peak_bytes"] / 1e9 for plan in plans], [plan["step_s"] for plan in plans], "o")
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter("{x:.3g}")
+    axes.yaxis.set_minor_formatter("{x:.3g}")
     axes.set_xlabel("peak memory per GPU (GB)")
     axes.set_ylabel("step (s)")
     axes.set_title("Plans that no other plan beats in time and in memory")
@@ -63,6 +66,8 @@ def points(result: Any, axes: Any) -> Any:
     if len(values) > 1 and name in ("GPUs", "gpus"):
         axes.loglog(values, [rates[0] * value / values[0] for value in values], "--", color="gray", label="linear")
         axes.legend()
+    axes.set_xticks(values, [f"{value:,.6g}" for value in values])
+    axes.minorticks_off()
     return axes
 
 

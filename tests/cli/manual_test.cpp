@@ -98,7 +98,11 @@ TEST(Completion, OffersEverySubcommandAndOption) {
       EXPECT_NE(options.find('\n' + option + '\n'), std::string::npos) << joined(words) << option;
   });
   EXPECT_EQ(completions(script, {"clusters"}, "sh"), "\nshow\n");
-  EXPECT_EQ(completions(script, {"plan", "--model"}, "a"), "\n\n");
+  EXPECT_EQ(completions(script, {"plan", "--model"}, "llama3-7"), "\nllama3-70b\n");
+  EXPECT_EQ(completions(script, {"simulate", "--fidelity"}, "f"), "\nfull\n");
+  EXPECT_EQ(completions(script, {"plan", "--set"}, "cluster.node.nic.per"),
+            "\ncluster.node.nic.per_node=\n");
+  EXPECT_EQ(completions(script, {"plan", "--out"}, "a"), "\n\n") << "a file";
   EXPECT_EQ(completions(script, {"run"}, "--st"), "\n--steps\n") << "the executor's options";
 }
 

@@ -1,0 +1,170 @@
+// shardwright plan with several stacks
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+
+#include "cli/commands/interrupt.hpp"
+#include "cli/commands/scale_run.hpp"
+#include "cli/output/candidate_report.hpp"
+#include "cli/output/output_file.hpp"
+#include "cli/output/progress.hpp"
+#include "cli/output/step_json.hpp"
+#include "cli/output/step_page.hpp"
+#include "core/base/quantity_text.hpp"
+#include "core/spec/plan_json.hpp"
+#include "core/spec/profile_library.hpp"
+#include "planner/plan_evaluation.hpp"
+#include "planner/wording.hpp"
+#include "validation/prediction_errors.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr const char* kCommand = "shardwright plan";
+
+struct StackPlan {
+  std::string stack;
+  std::optional<Scenario> scenario;
+  std::optional<planner::PlanCandidate> best;
+  // Why there is no plan.
+  std::string why_not;
+
+  double score() const { return best ? best->score : std::numeric_limits<double>::infinity(); }
+};
+
+std::vector<std::string> stack_names(const std::string& text) {
+  if (text == "all") return shipped_stacks();
+  std::vector<std::string> names;
+  std::istringstream stream(text);
+  for (std::string name; std::getline(stream, name, ',');) names.push_back(name);
+  return names;
+}
+
+std::string reasons(const InputError& error) {
+  std::vector<std::string> texts;
+  for (const Problem& problem : error.problems())
+    texts.push_back(fmt::format("{} {}; expected {}", problem.where, problem.found,
+                                to_string(problem.expected)));
+  return fmt::format("{}", fmt::join(texts, "; "));
+}
+
+StackPlan plan_with(const std::string& stack, RequestOptions options, const CommonOptions& common,
+                    const std::stop_token& stop) {
+  StackPlan found;
+  found.stack = stack;
+  options.stack = stack;
+  options.top = "1";
+  try {
+    ChosenRequest chosen = choose_request(options, kCommand);
+    chosen.request.stop = stop;
+    SearchProgressLine progress(show_progress(common), chosen.request);
+    const planner::SearchResult result = planner::search(chosen.request);
+    if (!result.plans.empty()) {
+      found.best = result.plans.front();
+      found.scenario = planner::scenario_of(chosen.request, found.best->plan);
+    } else {
+      found.why_not = result.infeasible ? planner::no_plan_text(chosen.request, *result.infeasible)
+                                        : "interrupted";
+    }
+  } catch (const InputError& error) {
+    found.why_not = reasons(error);
+  }
+  return found;
+}
+
+validation::Confidence confidence_of(const StackPlan& plan) {
+  return validation::confidence_of(*plan.scenario, plan.best->result.step,
+                                   plan.best->result.memory().peak);
+}
+
+Table stack_table(const std::vector<StackPlan>& plans) {
+  Table table({{"stack"},
+               {"step", kNumber, "s"},
+               {"80 % interval", kNumber, "s"},
+               {"MFU", kNumber, "%"},
+               {"memory", kNumber, "GB"},
+               {"plan", ColumnKind::Prose}});
+  for (const StackPlan& plan : plans) {
+    if (!plan.best) {
+      table.add_row({plan.stack, "", "", "", "", plan.why_not});
+      continue;
+    }
+    const sim::StepResult& result = plan.best->result;
+    const validation::Confidence confidence = confidence_of(plan);
+    table.add_row({plan.stack, format_number(result.step.value(), 4),
+                   confidence.step
+                       ? fmt::format("{} to {}", format_number(confidence.step->low.value(), 3),
+                                     format_number(confidence.step->high.value(), 3))
+                       : "unknown",
+                   format_percent(result.throughput.mfu), format_gigabytes(result.memory().peak),
+                   plan_text(plan.best->plan)});
+  }
+  return table;
+}
+
+ordered_json stacks_json(const ChosenRequest& chosen, const std::vector<StackPlan>& plans,
+                         bool partial) {
+  const planner::PlanRequest& request = chosen.request;
+  ordered_json document = new_document("stack_plans");
+  document["inputs"] = {{"model", request.model.name}, {"cluster", request.cluster.name}};
+  document["objective"] = name_of(request.objective);
+  document["partial"] = partial;
+  document["stacks"] = ordered_json::array();
+  for (const StackPlan& plan : plans) {
+    document["stacks"].push_back(
+        {{"stack", plan.stack},
+         {"best", plan.best ? candidate_json(*plan.best, *plan.scenario) : ordered_json()},
+         {"why_not", plan.why_not}});
+  }
+  return document;
+}
+
+}  // namespace
+
+bool names_several_stacks(const std::string& stack) {
+  return stack == "all" || stack.find(',') != std::string::npos;
+}
+
+ExitCode plan_stacks(const CommonOptions& common, const RequestOptions& options,
+                     const std::string& plan_out) {
+  // Problems that no stack would mend.
+  RequestOptions without = options;
+  without.stack.clear();
+  const ChosenRequest chosen = choose_request(without, kCommand);
+  if (chosen.gpus.first != chosen.gpus.second)
+    throw InputError(kCommand, {{"--gpus", fmt::format("\"{}\"", options.gpus),
+                                 "one number of GPUs, beside several stacks"}});
+  const InterruptWatch interrupt;
+  std::vector<StackPlan> plans;
+  for (const std::string& stack : stack_names(options.stack)) {
+    if (!interrupt.interrupted())
+      plans.push_back(plan_with(stack, options, common, interrupt.token()));
+  }
+  std::stable_sort(plans.begin(), plans.end(),
+                   [](const StackPlan& a, const StackPlan& b) { return a.score() < b.score(); });
+  const bool any = !plans.empty() && plans.front().best;
+  if (any && !plan_out.empty())
+    write_file(plan_out, json_text(to_json(*plans.front().scenario)), common.force);
+  Page page = new_page(common);
+  page.heading(fmt::format("{} on {} × {} ({})", chosen.request.model.name,
+                           format_count(chosen.request.gpus),
+                           chosen.request.cluster.accelerator.name, chosen.request.cluster.name));
+  if (interrupt.interrupted()) page.warning("interrupted: these are the stacks searched so far");
+  page.table(stack_table(plans));
+  page.paragraph(
+      "Each plan is the best of its stack. Where the intervals of two stacks overlap, the order of "
+      "the two is not "
+      "certain.");
+  deliver(common, page, stacks_json(chosen, plans, interrupt.interrupted()), plan_out == "-");
+  if (interrupt.interrupted()) return ExitCode::Interrupted;
+  return any ? ExitCode::Ok : ExitCode::NoFeasiblePlan;
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,149 @@
+#include "cli/options/options_file.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <yaml-cpp/yaml.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/base/error.hpp"
+#include "core/base/nearest_name.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+constexpr const char* kOption = "--options";
+
+YAML::Node read_mapping(const std::string& file) {
+  try {
+    YAML::Node document = YAML::LoadFile(file);
+    if (document.IsMap()) return document;
+  } catch (const YAML::BadFile&) {
+    throw InputError(file, {{"", "no readable file", "options in YAML or JSON"}});
+  } catch (const YAML::ParserException& error) {
+    throw InputError(file,
+                     {{fmt::format("line {}", error.mark.line + 1), error.msg, "YAML or JSON"}});
+  }
+  throw InputError(file,
+                   {{"", "no mapping", "the names of options with their values, as in gpus: 512"}});
+}
+
+// The options that a file may state, by name without dashes.
+std::map<std::string, const CLI::Option*> named_options(const CLI::App& command) {
+  std::map<std::string, const CLI::Option*> options;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) options[name] = option;
+  }
+  options.erase("help");
+  options.erase("options");
+  return options;
+}
+
+class OptionsFile {
+ public:
+  OptionsFile(const std::string& file, const CLI::App& command)
+      : options_(named_options(command)), problems_(file) {}
+
+  // The words of a command line, without the options `stated` there.
+  std::vector<std::string> words(const YAML::Node& document, const std::set<std::string>& stated) {
+    for (const auto& entry : document) add(entry.first.as<std::string>(), entry.second, stated);
+    problems_.throw_if_any();
+    return words_;
+  }
+
+ private:
+  void add(std::string name, const YAML::Node& value, const std::set<std::string>& stated) {
+    std::replace(name.begin(), name.end(), '_', '-');
+    const auto found = options_.find(name);
+    if (found == options_.end()) {
+      std::vector<std::string> names;
+      for (const auto& option : options_) names.push_back(option.first);
+      problems_.add(name, "an unknown option", one_of(name, names));
+    } else if (!stated.contains("--" + name) && !value.IsNull()) {
+      add_values(*found->second, name, value);
+    }
+  }
+
+  void add_values(const CLI::Option& option, const std::string& name, const YAML::Node& value) {
+    if (option.get_expected_max() == 0) {
+      bool is_set = false;
+      if (!value.IsScalar() || !YAML::convert<bool>::decode(value, is_set))
+        problems_.add(name, "no truth value", "true or false");
+      if (is_set) words_.push_back("--" + name);
+      return;
+    }
+    const bool repeats = option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll ||
+                         option.get_expected_max() > 1;
+    std::vector<std::string> texts;
+    for (const YAML::Node& each : value.IsSequence()
+                                      ? std::vector<YAML::Node>(value.begin(), value.end())
+                                      : std::vector{value}) {
+      if (each.IsMap()) {
+        for (const auto& pair : each)
+          texts.push_back(pair.first.as<std::string>() + "=" + text_of(name, pair.second));
+      } else {
+        texts.push_back(text_of(name, each));
+      }
+    }
+    if (!repeats) texts = {fmt::format("{}", fmt::join(texts, ","))};
+    for (std::string& text : texts) {
+      words_.push_back("--" + name);
+      words_.push_back(std::move(text));
+    }
+  }
+
+  std::string text_of(const std::string& name, const YAML::Node& value) {
+    if (value.IsScalar()) return value.Scalar();
+    std::vector<std::string> items;
+    if (value.IsSequence() && std::all_of(value.begin(), value.end(),
+                                          [](const YAML::Node& item) { return item.IsScalar(); })) {
+      for (const YAML::Node& item : value) items.push_back(item.Scalar());
+    } else {
+      problems_.add(name, "a nested value", "a value, a list of values, or a mapping to values");
+    }
+    return fmt::format("{}", fmt::join(items, ","));
+  }
+
+  std::map<std::string, const CLI::Option*> options_;
+  ProblemList problems_;
+  std::vector<std::string> words_;
+};
+
+}  // namespace
+
+std::vector<std::string> with_options_file(const CLI::App& app,
+                                           const std::vector<std::string>& arguments) {
+  const auto is_option = [](const std::string& word) {
+    return word == kOption || word.starts_with(std::string(kOption) + "=");
+  };
+  const auto place = std::find_if(arguments.begin(), arguments.end(), is_option);
+  if (place == arguments.end()) return arguments;
+  const CLI::App* command = &app;
+  std::set<std::string> stated;
+  for (const std::string& word : arguments) {
+    if (word.starts_with('-')) {
+      stated.insert(word.substr(0, word.find('=')));
+    } else if (stated.empty()) {
+      for (const CLI::App* each :
+           command->get_subcommands([&](const CLI::App* a) { return a->get_name() == word; }))
+        command = each;
+    }
+  }
+  const bool is_joined = *place != kOption;
+  if (named_options(*command).empty() || command->get_option_no_throw(kOption) == nullptr ||
+      (!is_joined && place + 1 == arguments.end()))
+    return arguments;
+  const std::string file =
+      is_joined ? place->substr(std::string(kOption).size() + 1) : *(place + 1);
+  const std::vector<std::string> words =
+      OptionsFile(file, *command).words(read_mapping(file), stated);
+  std::vector<std::string> expanded(arguments.begin(), place);
+  expanded.insert(expanded.end(), words.begin(), words.end());
+  expanded.insert(expanded.end(), place + (is_joined ? 1 : 2), arguments.end());
+  return expanded;
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,160 @@
+#include "cli/output/completion.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "cli/output/manual.hpp"
+#include "core/base/nearest_name.hpp"
+#include "core/spec/model_library.hpp"
+#include "core/spec/profile_library.hpp"
+#include "core/spec/schemas.hpp"
+#include "planner/search.hpp"
+#include "sim/step/fidelity.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+// The file of another schema that a member follows; empty if it has none.
+std::string other_schema(const ordered_json& member) {
+  if (member.contains("anyOf")) {
+    for (const ordered_json& choice : member["anyOf"]) {
+      if (const std::string name = other_schema(choice); !name.empty()) return name;
+    }
+  }
+  const std::string reference = member.value("$ref", "");
+  return reference.ends_with(".json") ? reference.substr(0, reference.size() - 5) : "";
+}
+
+void add_fields(const ordered_json& object, const std::string& prefix,
+                std::vector<std::string>& fields) {
+  for (const auto& [key, member] : object["properties"].items()) {
+    if (key == "schema" || key == "version" || key == "sources" || key == "notes") continue;
+    if (const std::string other = other_schema(member); !other.empty()) {
+      add_fields(schema_of(other), prefix + key + ".", fields);
+    } else if (member.contains("properties") && !member.contains("$ref")) {
+      add_fields(member, prefix + key + ".", fields);
+    } else {
+      fields.push_back(prefix + key + "=");
+    }
+  }
+}
+
+std::vector<std::string> settable_fields() {
+  std::vector<std::string> fields;
+  for (const char* part : {"model", "cluster", "stack", "run"})
+    add_fields(schema_of(part), std::string(part) + ".", fields);
+  return fields;
+}
+
+// The words that an option takes: names, or a call of this command that prints them.
+std::string words_of(const std::string& option) {
+  const auto call = [](const char* kind) {
+    return fmt::format("$(shardwright --names {} 2>/dev/null)", kind);
+  };
+  const auto joined = [](const auto& names) { return fmt::format("{}", fmt::join(names, " ")); };
+  if (option == "--model") return call("models");
+  if (option == "--cluster") return call("clusters") + " here";
+  if (option == "--stack") return call("stacks") + " all";
+  if (option == "--run") return call("runs");
+  if (option == "--set") return call("fields");
+  if (option == "--objective") return joined(names_of<planner::Objective>());
+  if (option == "--precision") return joined(names_of<Precision>());
+  if (option == "--schedule") return joined(names_of<ScheduleKind>());
+  if (option == "--recompute") return joined(names_of<RecomputePolicy>());
+  if (option == "--fidelity") return joined(names_of<sim::Fidelity>());
+  if (option == "--format") return "megatron deepspeed torchtitan";
+  return "";
+}
+
+// The part of the script that completes values: a case for each option that takes one of several words.
+std::string value_cases(const CLI::App& app) {
+  std::string cases;
+  std::vector<std::string> done;
+  walk(app, "", [&](const CLI::App& command, const std::string&) {
+    for (const CLI::Option* option : shown_options(command, false)) {
+      for (const std::string& name : option->get_lnames()) {
+        const std::string words = words_of("--" + name);
+        if (words.empty() || std::find(done.begin(), done.end(), name) != done.end()) continue;
+        done.push_back(name);
+        cases += fmt::format("    --{}) names=\"{}\" ;;\n", name, words);
+      }
+    }
+  });
+  return cases;
+}
+
+}  // namespace
+
+std::string bash_completion(const CLI::App& app) {
+  std::string commands, cases;
+  walk(app, app.get_name(), [&](const CLI::App& command, const std::string& words) {
+    std::string names, options;
+    for (const CLI::App* each : command.get_subcommands({})) {
+      if (!each->get_group().empty()) names += each->get_name() + ' ';
+    }
+    for (const CLI::Option* option : shown_options(command, false)) {
+      for (const std::string& name : option->get_lnames()) options += "--" + name + ' ';
+    }
+    commands += fmt::format("{}'{}'", commands.empty() ? "" : " | ", words);
+    // Another program knows the options of such a command.
+    const std::string listed =
+        command.get_prefix_command()
+            ? fmt::format("$({} --help 2>/dev/null | grep -oE -- \"--[a-z0-9-]+\" | sort -u)",
+                          words)
+            : options;
+    cases += fmt::format("    '{}') names='{}' options=\"{}\" ;;\n", words, names, listed);
+  });
+  return fmt::format(R"(_{0}() {{
+  local words={0} word names options
+  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}}
+  for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+    case "$words $word" in
+      {1}) words+=" $word" ;;
+    esac
+  done
+  case $words in
+{2}  esac
+  [[ $current == -* ]] && names=$options
+  case $previous in
+{3}  esac
+  COMPREPLY=($(compgen -W "$names" -- "$current"))
+  # The value of a field follows its name at once.
+  [[ ${{#COMPREPLY[@]}} == 1 && ${{COMPREPLY[0]}} == *= ]] && compopt -o nospace 2>/dev/null
+  return 0
+}}
+complete -o default -F _{0} {0}
+)",
+                     app.get_name(), commands, cases, value_cases(app));
+}
+
+std::string zsh_completion(const CLI::App& app) {
+  return fmt::format("#compdef {}\nautoload -U +X bashcompinit && bashcompinit\n{}", app.get_name(),
+                     bash_completion(app));
+}
+
+std::string names_text(const std::string& kind) {
+  std::vector<std::string> names;
+  if (kind == "models")
+    names = shipped_models();
+  else if (kind == "clusters")
+    names = shipped_clusters();
+  else if (kind == "stacks")
+    names = shipped_stacks();
+  else if (kind == "runs")
+    names = shipped_runs();
+  else if (kind == "fields")
+    names = settable_fields();
+  else
+    throw InputError(
+        "--names", {{"", '"' + kind + '"',
+                     one_of(kind, std::array{"models", "clusters", "stacks", "runs", "fields"})}});
+  return fmt::format("{}", fmt::join(names, "\n"));
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,80 @@
+// The HTML form of results: one document that needs nothing else and holds what the text and the JSON hold.
+#include "cli/output/page.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/cli/command_run.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+
+std::string between(const std::string& text, const std::string& before, const std::string& after) {
+  const std::size_t begin = text.find(before) + before.size();
+  return text.substr(begin, text.find(after, begin) - begin);
+}
+
+TEST(HtmlPage, IsOneDocumentWithTheTimelineOfTheStep) {
+  const ScratchFolder folder;
+  const std::string html_file = folder.file("step.html"), plan_file = folder.file("plan.json");
+  const json step = json_of(
+      "simulate --model llama3-8b --cluster dgx-h100 --gpus 8 --tp 2 --pp 2 --global-batch 16 "
+      "--seq-len 8192 --html " +
+      html_file + " --out " + plan_file);
+  const std::string html = content_of(html_file);
+  for (const char* outside : {"http:", "https:", " src=", "<link", "@import"})
+    EXPECT_THAT(html, Not(HasSubstr(outside)));
+  const json data = json::parse(between(html, "previousElementSibling, ", ");</script>"));
+  EXPECT_NEAR(data["end"].get<double>() / step["step_s"].get<double>(), 1.0, 1e-6);
+  for (const json& row : data["rows"]) {
+    const json& spans = row["spans"];
+    ASSERT_EQ(spans.size() % 4, 0U);
+    for (std::size_t i = 0; i < spans.size(); i += 4) {
+      EXPECT_LE(spans[i], spans[i + 1]);
+      EXPECT_LE(spans[i + 1], data["units"]);
+      EXPECT_LT(spans[i + 2], data["names"].size());
+    }
+  }
+  // The command at its end gives the same step again.
+  const std::string command = between(html, "<pre>shardwright ", "</pre>");
+  EXPECT_EQ(json_of(command)["step_s"], step["step_s"]);
+  EXPECT_THAT(command, Not(HasSubstr("--html")));
+}
+
+TEST(HtmlPage, EscapesWhatHtmlGivesAMeaningTo) {
+  Page page(PageStyle{.style = Style()});
+  page.heading("a < b");
+  page.facts({{"name", "</dl><script>"}});
+  page.paragraph("`x & y`");
+  Table table({{"t<i>tle"}});
+  table.add_row({"\"<b>\""});
+  page.table(table);
+  const std::string html = page.html("command '<&>'", "1");
+  EXPECT_THAT(html, HasSubstr("<h1>a &lt; b</h1>"));
+  EXPECT_THAT(html, HasSubstr("<dd>&lt;/dl&gt;&lt;script&gt;</dd>"));
+  EXPECT_THAT(html, HasSubstr("<code>x &amp; y</code>"));
+  EXPECT_THAT(html, HasSubstr("<th>t&lt;i&gt;tle</th>"));
+  EXPECT_THAT(html, HasSubstr("<td>&quot;&lt;b&gt;&quot;</td>"));
+  EXPECT_THAT(html, HasSubstr("<pre>command '&lt;&amp;&gt;'</pre>"));
+}
+
+TEST(HtmlPage, IsNotWrittenOverAFileUnlessForced) {
+  const ScratchFolder folder;
+  const std::string file = folder.write("page.html", "mine");
+  EXPECT_EQ(run_command("models list --html " + file).exit_code, 2);
+  EXPECT_EQ(content_of(file), "mine");
+  EXPECT_EQ(run_command("models list --force --html " + file).exit_code, 0);
+  EXPECT_THAT(content_of(file), HasSubstr("llama3-8b"));
+}
+
+}  // namespace
+}  // namespace shardwright::cli
