@@ -113,7 +113,7 @@ std::string bash_completion(const CLI::App& app) {
   return fmt::format(R"(_{0}() {{
   local words={0} word names options
   local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}}
-  for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+  for word in "${{COMP_WORDS[@]:1:$((COMP_CWORD-1))}}"; do
     case "$words $word" in
       {1}) words+=" $word" ;;
     esac
