@@ -37,12 +37,12 @@ bool is_gpt2(const ModelSpec& model) {
   return model.norm == NormKind::LayerNorm && model.norm_bias && !model.mlp.gated &&
          model.mlp.bias && attention.qkv_bias && attention.output_bias &&
          attention.heads == attention.kv_heads && model.position == PositionKind::Learned &&
-         model.tied_embeddings;
+         model.tied_embeddings && !model.moe;
 }
 
 bool is_llama(const ModelSpec& model) {
   return model.norm == NormKind::RmsNorm && model.mlp.gated &&
-         model.position == PositionKind::Rotary;
+         model.position == PositionKind::Rotary && !model.moe;
 }
 
 // "layers.3.mlp.up_proj.weight": layer "3", stem "mlp.up_proj", kind ".weight".

@@ -26,7 +26,7 @@ void OpRunner::run_checked(const BoundOp& bound, StepState& state, NotFiniteCoun
   for (std::size_t i = 0; i < results; ++i) {
     const Element format = is_statistics(op, i) ? kernels_.state_element() : kernels_.element();
     const auto bytes =
-        static_cast<std::int64_t>(elements_of(op.writes[i]) * bytes_of(kernels_.element()));
+        static_cast<std::int64_t>(elements_written(bound, i) * bytes_of(kernels_.element()));
     kernels_.count_not_finite(bytes / static_cast<std::int64_t>(bytes_of(format)), format,
                               bound.writes[i], &counts->results, bound.queue);
   }

@@ -15,6 +15,7 @@
 
 #include "executor/kernels/cpu/attention.hpp"
 #include "executor/kernels/cpu/eigen_maps.hpp"
+#include "executor/kernels/cpu/experts.hpp"
 #include "executor/kernels/kernels.hpp"
 
 namespace shardwright::executor {
@@ -399,6 +400,65 @@ class CpuKernels final : public Kernels {
                     std::int64_t from_width, void* to, std::int64_t to_width,
                     Queue /*queue*/) override {
     matrix<Real>(to, rows, columns, to_width) = matrix<Real>(from, rows, columns, from_width);
+  }
+
+  void choose_experts(const RouterShape& shape, void* scores, std::int32_t* chosen, void* weights,
+                      Queue /*queue*/) override {
+    choose_experts_of_rows<Real>(shape, scores, chosen, weights);
+  }
+
+  void choose_experts_backward(const RouterShape& shape, const void* probabilities,
+                               const std::int32_t* chosen, const void* dweights,
+                               const double* dbalance, std::int64_t balanced_tokens, void* dscores,
+                               Queue /*queue*/) override {
+    choose_experts_backward_of_rows<Real>(shape, probabilities, chosen, dweights, dbalance,
+                                          balanced_tokens, dscores);
+  }
+
+  void gather_rows(std::int64_t width, std::span<const std::int32_t> index, const void* from,
+                   void* to, Queue queue) override {
+    sum_rows(width, 1, index, from, nullptr, to, queue);
+  }
+
+  void sum_rows(std::int64_t width, std::int64_t each, std::span<const std::int32_t> index,
+                const void* from, const void* addend, void* to, Queue /*queue*/) override {
+    const auto rows = static_cast<std::int64_t>(index.size()) / each;
+    for (std::int64_t i = 0; i < rows; ++i) {
+      auto sum = row<Real>(to, i, width);
+      sum.setZero();
+      for (const std::int32_t source : index.subspan(static_cast<std::size_t>(i * each),
+                                                     static_cast<std::size_t>(each)))
+        if (source >= 0) sum += row<Real>(from, source, width);
+      if (addend != nullptr) sum += row<Real>(addend, i, width);
+    }
+  }
+
+  void expert_product(const ExpertProductShape& shape, const void* x,
+                      std::span<const void* const> weights, void* y, Queue /*queue*/) override {
+    expert_products(shape, static_cast<const Real*>(x), weights, static_cast<Real*>(y));
+  }
+
+  void expert_input_gradient(const ExpertProductShape& shape, const void* dy,
+                             std::span<const void* const> weights, void* dx,
+                             Queue /*queue*/) override {
+    expert_input_gradients(shape, static_cast<const Real*>(dy), weights, static_cast<Real*>(dx));
+  }
+
+  void expert_weight_gradient(const ExpertProductShape& shape, const void* dy, const void* x,
+                              std::span<void* const> dweights, Queue /*queue*/) override {
+    expert_weight_gradients(shape, static_cast<const Real*>(dy), static_cast<const Real*>(x), dweights);
+  }
+
+  void scale_rows(std::int64_t rows, std::int64_t width, const void* weights, void* data,
+                  Queue /*queue*/) override {
+    for (std::int64_t i = 0; i < rows; ++i)
+      row<Real>(data, i, width) *= static_cast<const Real*>(weights)[i];
+  }
+
+  void multiply_rows(std::int64_t rows, std::int64_t width, const void* a, const void* b,
+                     void* products, Queue /*queue*/) override {
+    for (std::int64_t i = 0; i < rows; ++i)
+      static_cast<Real*>(products)[i] = (row<Real>(a, i, width) * row<Real>(b, i, width)).sum();
   }
 
  private:

@@ -1,0 +1,249 @@
+// Mixtures of experts: the router, the moves of tokens to experts and back, and the experts.
+//
+// A token's output is the sum of its experts' outputs, each times the expert's share in the token. The
+// shares travel with the tokens, and the output of the experts' activation function is multiplied by
+// them, as in Megatron Core (weighted_bias_swiglu in megatron/core/fusions/fused_bias_swiglu.py): so the
+// gradients of the shares follow from what the experts keep anyway, and travel back with the tokens'.
+#include <variant>
+
+#include "core/base/error.hpp"
+#include "core/program/groups.hpp"
+#include "executor/runtime/op_runner.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+// The elements of a row of each tensor that a product of experts reads or writes.
+struct RowTensor {
+  TensorRef tensor;
+  std::int64_t width = 0;
+};
+std::vector<RowTensor> row_tensors(const Op& op) {
+  const auto& work = std::get<GemmWork>(op.work);
+  if (op.phase == Phase::BackwardWeight) return {{op.reads[0], work.m}, {op.reads[1], work.n}};
+  return {{op.reads[0], work.k}, {op.writes[0], work.n}};
+}
+
+std::vector<std::size_t> times(std::vector<std::size_t> counts, std::size_t bytes) {
+  for (std::size_t& count : counts) count *= bytes;
+  return counts;
+}
+
+}  // namespace
+
+bool is_of_experts(const Op& op) {
+  return !op.parameters.empty() && op.parameters.front().find("moe.experts.") != std::string::npos;
+}
+
+void OpRunner::find_expert_rows() {
+  for (const Block& block : program_.blocks) {
+    for (const Op& op : block.ops) {
+      if (!is_of_experts(op)) continue;
+      for (const RowTensor& rows : row_tensors(op)) expert_rows_[rows.tensor.tensor] = rows.width;
+      if (op.phase != Phase::BackwardWeight) expert_results_.insert(op.writes.front().tensor);
+    }
+  }
+  for (const Block& block : program_.blocks) {
+    for (const Op& op : block.ops) {
+      if (op.kind != OpKind::AllToAll) continue;
+      for (const TensorRef ref : {op.reads.front(), op.writes.front()})
+        if (!expert_rows_.contains(ref.tensor)) sent_rows_.insert(ref.tensor);
+    }
+  }
+  const std::size_t element = bytes_of(kernels_.element());
+  const std::int64_t most = most_rows(*model_.moe, shape_.residual_tokens, program_.plan.ep);
+  row_buffer_ = kernels_.allocate(static_cast<std::size_t>(most * shape_.hidden) * element);
+  product_ = kernels_.allocate(static_cast<std::size_t>(shape_.residual_elements()) * element);
+}
+
+bool OpRunner::holds_rows(TensorRef ref) const {
+  return expert_rows_.contains(ref.tensor) || sent_rows_.contains(ref.tensor);
+}
+
+std::size_t OpRunner::most_row_elements(TensorRef ref) const {
+  const std::int64_t tokens = shape_.residual_tokens;
+  const auto found = expert_rows_.find(ref.tensor);
+  return static_cast<std::size_t>(
+      found == expert_rows_.end()
+          ? tokens * model_.moe->top_k * shape_.hidden
+          : most_rows(*model_.moe, tokens, program_.plan.ep) * found->second);
+}
+
+std::size_t OpRunner::elements_written(const BoundOp& bound, std::size_t index) {
+  const TensorRef ref = bound.op->writes[index];
+  if (!holds_rows(ref)) return elements_of(ref);
+  const auto found = expert_rows_.find(ref.tensor);
+  return static_cast<std::size_t>(found == expert_rows_.end()
+                                      ? routing_of(bound).rows_sent() * shape_.hidden
+                                      : routing_of(bound).rows_received() * found->second);
+}
+
+RouterShape OpRunner::router_shape() const {
+  return {shape_.residual_tokens, model_.moe->experts, model_.moe->top_k, model_.moe->renormalised};
+}
+
+ExpertRouting& OpRunner::routing_of(const BoundOp& bound) {
+  return routings_.of(bound.call->layer, bound.call->microbatch);
+}
+
+std::shared_ptr<void> OpRunner::allocate_elements(std::int64_t elements) {
+  return kernels_.allocate(static_cast<std::size_t>(elements) * bytes_of(kernels_.element()));
+}
+
+void OpRunner::router(const BoundOp& bound) {
+  ExpertRouting& routing = routing_of(bound);
+  if (is_backward(bound.op->phase)) return router_backward(bound, routing);
+  const RouterShape shape = router_shape();
+  const std::int64_t choices = shape.tokens * shape.top_k;
+  routing.chosen.resize(static_cast<std::size_t>(choices));
+  routing.shares = allocate_elements(choices);
+  kernels_.choose_experts(shape, bound.write(0), routing.chosen.data(), routing.shares.get(),
+                          bound.queue);
+  lay_out_rows(*model_.moe, shares_on_host(routing), routing);
+  routing.row_shares = allocate_elements(routing.rows_sent());
+  kernels_.gather_rows(1, routing.choice_of, routing.shares.get(), routing.row_shares.get(),
+                       bound.queue);
+  if (program_.plan.ep > 1) return;
+  routing.rows = routing.sent;
+  routing.row_share_gradients = allocate_elements(routing.rows_sent());
+}
+
+// Only experts with a capacity ask for the shares.
+std::vector<double> OpRunner::shares_on_host(const ExpertRouting& routing) {
+  if (model_.moe->capacity_factor == 0.0) return {};
+  const std::size_t count = routing.chosen.size();
+  if (kernels_.element() == Element::Float64) {
+    std::vector<double> shares(count);
+    kernels_.download(shares.data(), routing.shares.get(), count * sizeof(double));
+    return shares;
+  }
+  SHARDWRIGHT_CHECK(kernels_.element() == Element::Float32, "shares of experts in fp32");
+  std::vector<float> shares(count);
+  kernels_.download(shares.data(), routing.shares.get(), count * sizeof(float));
+  return {shares.begin(), shares.end()};
+}
+
+void OpRunner::router_backward(const BoundOp& bound, ExpertRouting& routing) {
+  routing.share_gradients = allocate_elements(static_cast<std::int64_t>(routing.chosen.size()));
+  kernels_.gather_rows(1, routing.row_of, routing.row_share_gradients.get(),
+                       routing.share_gradients.get(), bound.queue);
+  kernels_.choose_experts_backward(router_shape(), bound.read(0), routing.chosen.data(),
+                                   routing.share_gradients.get(), nullptr, 0, bound.write(0),
+                                   bound.queue);
+  // Weight gradients of the experts may follow, which need the rows of each.
+  ExpertRouting rest;
+  rest.rows = std::move(routing.rows);
+  routing = std::move(rest);
+}
+
+void OpRunner::permute(const BoundOp& bound) {
+  const ExpertRouting& routing = routing_of(bound);
+  const TensorRef from = bound.op->reads.front(), to = bound.op->writes.front();
+  if (from == to) return sort_rows(bound, routing);
+  if (holds_rows(to)) {
+    return kernels_.gather_rows(shape_.hidden, routing.token_of, bound.read(0), bound.write(0),
+                                bound.queue);
+  }
+  // After rows and scores, the output of shared experts, or the gradient of their input.
+  const void* shared = bound.reads.size() > 2 ? bound.read(2) : nullptr;
+  kernels_.sum_rows(shape_.hidden, model_.moe->top_k, routing.row_of, bound.read(0), shared,
+                    bound.write(0), bound.queue);
+}
+
+// Brings rows from the order of arrival into that of experts, or results of experts back.
+void OpRunner::sort_rows(const BoundOp& bound, const ExpertRouting& routing) {
+  const bool results = expert_results_.contains(bound.op->writes.front().tensor);
+  kernels_.gather_rows(shape_.hidden, results ? routing.sorted_at : routing.arrived_at,
+                       bound.read(0), row_buffer_.get(), bound.queue);
+  const auto elements = static_cast<std::size_t>(routing.rows_received() * shape_.hidden);
+  kernels_.copy(bound.write(0), row_buffer_.get(), elements * bytes_of(kernels_.element()),
+                bound.queue);
+}
+
+void OpRunner::expert_product(const BoundOp& bound) {
+  const auto& work = std::get<GemmWork>(bound.op->work);
+  const ExpertRouting& routing = routing_of(bound);
+  std::vector<const void*> weights;
+  std::vector<void*> gradients;
+  for (std::size_t i = 0; i < bound.op->parameters.size(); ++i) {
+    const Weights each = weights_of(bound, i);
+    weights.push_back(each.weight);
+    gradients.push_back(each.weight_gradient);
+  }
+  const auto parts = static_cast<std::int64_t>(weights.size());
+  switch (bound.op->phase) {
+    case Phase::BackwardInput:
+      return kernels_.expert_input_gradient({routing.rows, work.n, work.k / parts}, bound.read(0),
+                                            weights, bound.write(0), bound.queue);
+    case Phase::BackwardWeight:
+      return kernels_.expert_weight_gradient({routing.rows, work.n, work.m / parts}, bound.read(0),
+                                             bound.read(1), gradients, bound.queue);
+    default:
+      return kernels_.expert_product({routing.rows, work.k, work.n / parts}, bound.read(0), weights,
+                                     bound.write(0), bound.queue);
+  }
+}
+
+void OpRunner::expert_activation(const BoundOp& bound) {
+  const ExpertRouting& routing = routing_of(bound);
+  const bool backward = is_backward(bound.op->phase);
+  const TensorRef output = backward ? bound.op->reads[1] : bound.op->writes[0];
+  const std::int64_t rows = routing.rows_received(), width = expert_rows_.at(output.tensor);
+  const ActivationShape shape{model_.mlp.activation, model_.mlp.gated, rows, width};
+  kernels_.activation(shape, bound.read(0), bound.write(0), bound.queue);
+  if (!backward) {
+    return kernels_.scale_rows(rows, width, routing.row_shares.get(), bound.write(0), bound.queue);
+  }
+  // The output without the shares stood where the gradient of the input is written now. The gradient of
+  // the output, which nothing else reads, gets the shares.
+  void* output_gradient = bound.reads[1];
+  kernels_.multiply_rows(rows, width, output_gradient, bound.write(0),
+                         routing.row_share_gradients.get(), bound.queue);
+  kernels_.scale_rows(rows, width, routing.row_shares.get(), output_gradient, bound.queue);
+  kernels_.activation_backward(shape, bound.read(0), output_gradient, bound.write(0), bound.queue);
+}
+
+void OpRunner::exchange_counts(ExpertRouting& routing, Communicator& group, Queue queue) {
+  const auto ranks = static_cast<std::size_t>(group.size());
+  const std::vector<std::size_t> bytes(ranks,
+                                       routing.sent.size() / ranks * sizeof(std::int64_t));
+  routing.received.resize(routing.sent.size());
+  group.all_to_all(routing.sent.data(), bytes, routing.received.data(), bytes, queue);
+  lay_out_received(routing, ranks);
+}
+
+// To the experts and, backward, to their outputs' gradients; or back. Forward the numbers of rows go ahead
+// and the shares follow; backward the gradients of the shares return with those of the rows.
+void OpRunner::exchange_rows(const BoundOp& bound, Communicator& group) {
+  ExpertRouting& routing = routing_of(bound);
+  const bool to_experts = !expert_rows_.contains(bound.op->reads.front().tensor);
+  const bool backward = is_backward(bound.op->phase);
+  if (to_experts && !backward) exchange_counts(routing, group, bound.queue);
+  const auto ranks = static_cast<std::size_t>(group.size());
+  const auto exchange = [&](std::int64_t width, const void* in, void* out) {
+    const std::size_t bytes = static_cast<std::size_t>(width) * bytes_of(kernels_.element());
+    const auto sent = times(routing.sent_by_rank(ranks), bytes);
+    const auto received = times(routing.received_by_rank(ranks), bytes);
+    group.all_to_all(in, to_experts ? sent : received, out, to_experts ? received : sent,
+                     bound.queue);
+  };
+  exchange(shape_.hidden, bound.read(0), bound.write(0));
+  if (to_experts == backward) return;
+  // Rows of one element each, which an op of their own sorts where the rows are wide.
+  const std::int64_t received = routing.rows_received();
+  const std::shared_ptr<void> arrived = allocate_elements(received);
+  if (to_experts) {
+    exchange(1, routing.row_shares.get(), arrived.get());
+    routing.row_shares = allocate_elements(received);
+    routing.row_share_gradients = allocate_elements(received);
+    kernels_.gather_rows(1, routing.arrived_at, arrived.get(), routing.row_shares.get(),
+                         bound.queue);
+  } else {
+    kernels_.gather_rows(1, routing.sorted_at, routing.row_share_gradients.get(), arrived.get(),
+                         bound.queue);
+    routing.row_share_gradients = allocate_elements(routing.rows_sent());
+    exchange(1, arrived.get(), routing.row_share_gradients.get());
+  }
+}
+
+}  // namespace shardwright::executor
