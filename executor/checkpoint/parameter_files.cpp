@@ -91,7 +91,9 @@ void copy_parameters(const ParameterStore& parameters, const RankCoordinates& pl
   parameters.layout().for_each_slice([&](std::size_t unit, const ParameterSlice& slice) {
     const ParameterUnit& of = parameters.layout().units[unit];
     // Of the ranks that update the same, the first one writes it.
-    if (parameters.shard_of(unit).replica != 0 || of.is_copy || (slice.replicated && place[Axis::Tensor] != 0)) return;
+    if (parameters.shard_of(unit).replica != 0 || of.is_copy ||
+        (slice.replicated && place[Axis::Tensor] != 0))
+      return;
     if (used == pieces.size()) pieces.emplace_back();
     ParameterPiece& piece = pieces[used++];
     piece.slice = slice;

@@ -300,6 +300,16 @@ class Kernels {
                              const void* /*b*/, void* /*products*/, Queue /*queue*/) {
     refuse_experts();
   }
+  // Row i of `out` is row i of `in` times the logistic function of gate[i] (Qwen2-MoE's shared experts).
+  virtual void gate_rows(std::int64_t /*rows*/, std::int64_t /*width*/, const void* /*in*/,
+                         const void* /*gate*/, void* /*out*/, Queue /*queue*/) {
+    refuse_experts();
+  }
+  virtual void gate_rows_backward(std::int64_t /*rows*/, std::int64_t /*width*/,
+                                  const void* /*dout*/, const void* /*in*/, const void* /*gate*/,
+                                  void* /*din*/, void* /*dgate*/, Queue /*queue*/) {
+    refuse_experts();
+  }
 
  private:
   [[noreturn]] static void refuse_experts() {

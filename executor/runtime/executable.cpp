@@ -67,8 +67,6 @@ void check_experts(Requirements& needs, const ModelSpec& model, const MoeSpec& m
   is_false(moe.balanced_routing, "/model/moe/balanced_routing", "a router that chooses");
   is_false(moe.pads_to_capacity, "/model/moe/pads_to_capacity",
            "experts that work on the rows that they got");
-  is_false(moe.shared_expert_gate, "/model/moe/shared_expert_gate",
-           "shared experts without a gate");
   needs.require(moe.token_nodes == 0, "/model/moe/token_nodes", std::to_string(moe.token_nodes),
                 "0: a choice among all experts");
 }
@@ -210,6 +208,18 @@ void check_executable(const ModelSpec& model, const Plan& plan, const StackSpec&
   check_plan_kind(needs, model, plan);
   check_device(needs, model, plan, on_gpu);
   check_stack(needs, plan, stack, on_gpu);
+  needs.throw_if_any();
+}
+
+void check_balance_loss(const ModelSpec& model, const Plan& plan, double weight) {
+  if (weight == 0.0) return;
+  const std::string found = fmt::format("{}", weight);
+  Requirements needs("shardwright run");
+  needs.require(model.moe.has_value(), "--balance-loss", found, "0: the model has no experts");
+  needs.require(plan.cp == 1 && plan.micro_batch % plan.tp == 0, "--balance-loss",
+                fmt::format("{} with cp {}, tp {} and micro_batch {}", found, plan.cp, plan.tp,
+                            plan.micro_batch),
+                "whole sequences on each rank: cp 1 and a multiple of tp as micro_batch");
   needs.throw_if_any();
 }
 

@@ -63,10 +63,10 @@ bool OpRunner::holds_rows(TensorRef ref) const {
 std::size_t OpRunner::most_row_elements(TensorRef ref) const {
   const std::int64_t tokens = shape_.residual_tokens;
   const auto found = expert_rows_.find(ref.tensor);
-  return static_cast<std::size_t>(
-      found == expert_rows_.end()
-          ? tokens * model_.moe->top_k * shape_.hidden
-          : most_rows(*model_.moe, tokens, program_.plan.ep) * found->second);
+  return static_cast<std::size_t>(found == expert_rows_.end()
+                                      ? tokens * model_.moe->top_k * shape_.hidden
+                                      : most_rows(*model_.moe, tokens, program_.plan.ep) *
+                                            found->second);
 }
 
 std::size_t OpRunner::elements_written(const BoundOp& bound, std::size_t index) {
@@ -90,9 +90,9 @@ std::shared_ptr<void> OpRunner::allocate_elements(std::int64_t elements) {
   return kernels_.allocate(static_cast<std::size_t>(elements) * bytes_of(kernels_.element()));
 }
 
-void OpRunner::router(const BoundOp& bound) {
+void OpRunner::router(const BoundOp& bound, const StepState& state) {
+  if (is_backward(bound.op->phase)) return router_backward(bound, state.balance_loss);
   ExpertRouting& routing = routing_of(bound);
-  if (is_backward(bound.op->phase)) return router_backward(bound, routing);
   const RouterShape shape = router_shape();
   const std::int64_t choices = shape.tokens * shape.top_k;
   routing.chosen.resize(static_cast<std::size_t>(choices));
@@ -123,13 +123,35 @@ std::vector<double> OpRunner::shares_on_host(const ExpertRouting& routing) {
   return {shares.begin(), shares.end()};
 }
 
-void OpRunner::router_backward(const BoundOp& bound, ExpertRouting& routing) {
+// The gradient by probability, [sequences, experts], of the loss that balances experts, of which each
+// sequence of n tokens has one (DeepSeek-V2, arXiv 2405.04434, equations 23 to 25):
+//
+//   weight * E * sum over experts of f P,   f = choices of the expert / (k n),   P = mean probability
+//
+// The mean over the sequences of the batch counts. Where the loss is that of a sequence, it is the same
+// under every plan.
+std::vector<double> OpRunner::balance_gradient(const ExpertRouting& routing, double weight) const {
+  if (weight == 0.0) return {};
+  const auto experts = static_cast<std::size_t>(model_.moe->experts);
+  const auto each = static_cast<std::size_t>(shape_.sequence_tokens * model_.moe->top_k);
+  const double one = weight * static_cast<double>(experts) / static_cast<double>(each) /
+                     static_cast<double>(shape_.sequence_tokens * program_.plan.global_batch);
+  std::vector<double> gradient(routing.chosen.size() / each * experts, 0.0);
+  for (std::size_t choice = 0; choice < routing.chosen.size(); ++choice)
+    gradient[choice / each * experts + static_cast<std::size_t>(routing.chosen[choice])] += one;
+  return gradient;
+}
+
+void OpRunner::router_backward(const BoundOp& bound, double balance_loss) {
+  ExpertRouting& routing = routing_of(bound);
+  const std::vector<double> balance = balance_gradient(routing, balance_loss);
   routing.share_gradients = allocate_elements(static_cast<std::int64_t>(routing.chosen.size()));
   kernels_.gather_rows(1, routing.row_of, routing.row_share_gradients.get(),
                        routing.share_gradients.get(), bound.queue);
   kernels_.choose_experts_backward(router_shape(), bound.read(0), routing.chosen.data(),
-                                   routing.share_gradients.get(), nullptr, 0, bound.write(0),
-                                   bound.queue);
+                                   routing.share_gradients.get(),
+                                   balance.empty() ? nullptr : balance.data(),
+                                   shape_.sequence_tokens, bound.write(0), bound.queue);
   // Weight gradients of the experts may follow, which need the rows of each.
   ExpertRouting rest;
   rest.rows = std::move(routing.rows);
@@ -203,10 +225,20 @@ void OpRunner::expert_activation(const BoundOp& bound) {
   kernels_.activation_backward(shape, bound.read(0), output_gradient, bound.write(0), bound.queue);
 }
 
+// (output of shared experts, gate) -> (gated); backward (dgated, output, gate) -> (doutput, dgate)
+void OpRunner::shared_gate(const BoundOp& bound) {
+  const std::int64_t rows = shape_.residual_tokens, width = shape_.hidden;
+  if (!is_backward(bound.op->phase)) {
+    return kernels_.gate_rows(rows, width, bound.read(0), bound.read(1), bound.write(0),
+                              bound.queue);
+  }
+  kernels_.gate_rows_backward(rows, width, bound.read(0), bound.read(1), bound.read(2),
+                              bound.write(0), bound.write(1), bound.queue);
+}
+
 void OpRunner::exchange_counts(ExpertRouting& routing, Communicator& group, Queue queue) {
   const auto ranks = static_cast<std::size_t>(group.size());
-  const std::vector<std::size_t> bytes(ranks,
-                                       routing.sent.size() / ranks * sizeof(std::int64_t));
+  const std::vector<std::size_t> bytes(ranks, routing.sent.size() / ranks * sizeof(std::int64_t));
   routing.received.resize(routing.sent.size());
   group.all_to_all(routing.sent.data(), bytes, routing.received.data(), bytes, queue);
   lay_out_received(routing, ranks);

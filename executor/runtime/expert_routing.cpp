@@ -46,14 +46,14 @@ std::int64_t expert_capacity(const MoeSpec& moe, std::int64_t tokens) {
 
 std::int64_t most_rows(const MoeSpec& moe, std::int64_t tokens, std::int64_t ranks) {
   const std::int64_t experts = moe.experts / ranks;
-  return ranks * std::min(tokens * std::min(moe.top_k, experts),
-                          experts * expert_capacity(moe, tokens));
+  return ranks *
+         std::min(tokens * std::min(moe.top_k, experts), experts * expert_capacity(moe, tokens));
 }
 
 void lay_out_rows(const MoeSpec& moe, std::span<const double> shares, ExpertRouting& routing) {
   const auto choices = static_cast<std::int32_t>(routing.chosen.size());
-  const auto capacity =
-      static_cast<std::size_t>(expert_capacity(moe, static_cast<std::int64_t>(choices) / moe.top_k));
+  const auto capacity = static_cast<std::size_t>(
+      expert_capacity(moe, static_cast<std::int64_t>(choices) / moe.top_k));
   std::vector<std::vector<std::int32_t>> of_expert(static_cast<std::size_t>(moe.experts));
   for (std::int32_t choice = 0; choice < choices; ++choice) {
     const auto expert = routing.chosen[static_cast<std::size_t>(choice)];

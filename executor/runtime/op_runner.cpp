@@ -40,9 +40,8 @@ OpRunner::OpRunner(const ModelSpec& model, const Program& program, std::int64_t 
   const std::size_t state = bytes_of(kernels.state_element());
   own_maxima_ = kernels.allocate(static_cast<std::size_t>(shape_.tokens) * state);
   if (!program.plan.sequence_parallel) return;
-  split_norm_elements_ =
-      place_norms(split_norms_, &ParameterSlice::sees_own_tokens,
-                  [&](std::size_t unit) { return parameters.held(unit); });
+  split_norm_elements_ = place_norms(split_norms_, &ParameterSlice::sees_own_tokens,
+                                     [&](std::size_t unit) { return parameters.held(unit); });
   norm_buffer_ = kernels.allocate(2 * split_norm_elements_ * state);
 }
 
@@ -104,7 +103,7 @@ void OpRunner::compute(const BoundOp& bound, StepState& state) {
     case OpKind::Loss:
       return loss(bound, state);
     case OpKind::Router:
-      return router(bound);
+      return router(bound, state);
     case OpKind::Permute:
       return permute(bound);
     case OpKind::GradientNorm:
@@ -237,8 +236,9 @@ void OpRunner::rope(const BoundOp& bound) {
 
 void OpRunner::activation(const BoundOp& bound) {
   if (holds_rows(bound.op->writes.front())) return expert_activation(bound);
-  // Shared experts have a width of their own.
   const bool backward = is_backward(bound.op->phase);
+  if (bound.op->reads.size() != (backward ? 2U : 1U)) return shared_gate(bound);
+  // Shared experts have a width of their own.
   const std::size_t elements = elements_of(backward ? bound.op->reads[1] : bound.op->writes[0]);
   const ActivationShape shape{model_.mlp.activation, model_.mlp.gated, shape_.tokens,
                               static_cast<std::int64_t>(elements) / shape_.tokens};

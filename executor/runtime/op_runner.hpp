@@ -70,6 +70,8 @@ struct StepState {
   const std::int32_t* tokens = nullptr;
   const std::int32_t* targets = nullptr;
   AdamStep adam;
+  // See TrainingOptions.
+  double balance_loss = 0.0;
 
   // Sum of the losses of this rank's tokens; on the last stage.
   double* loss = nullptr;
@@ -131,8 +133,7 @@ class OpRunner {
   void* gradient(const BoundOp& bound, std::size_t unit, std::size_t element) const;
   // Appends the parameters that `counts` selects, as far as they lie in the parts of units, one after
   // another in a buffer; returns its elements.
-  std::size_t place_norms(std::vector<NormGradient>& norms,
-                          bool (ParameterSlice::*counts)() const,
+  std::size_t place_norms(std::vector<NormGradient>& norms, bool (ParameterSlice::*counts)() const,
                           const std::function<ElementRange(std::size_t unit)>& part_of_unit) const;
   void* norm_sum(const NormGradient& norm) const;
   bool reads_gathered(const Op& op) const;
@@ -150,12 +151,14 @@ class OpRunner {
   ExpertRouting& routing_of(const BoundOp& bound);
   std::shared_ptr<void> allocate_elements(std::int64_t elements);
   std::vector<double> shares_on_host(const ExpertRouting& routing);
-  void router(const BoundOp& bound);
-  void router_backward(const BoundOp& bound, ExpertRouting& routing);
+  void router(const BoundOp& bound, const StepState& state);
+  void router_backward(const BoundOp& bound, double balance_loss);
+  std::vector<double> balance_gradient(const ExpertRouting& routing, double weight) const;
   void permute(const BoundOp& bound);
   void sort_rows(const BoundOp& bound, const ExpertRouting& routing);
   void expert_product(const BoundOp& bound);
   void expert_activation(const BoundOp& bound);
+  void shared_gate(const BoundOp& bound);
   void exchange_rows(const BoundOp& bound, Communicator& group);
   void exchange_counts(ExpertRouting& routing, Communicator& group, Queue queue);
 

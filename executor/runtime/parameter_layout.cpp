@@ -94,8 +94,7 @@ class LayoutBuilder {
       if (unit.part == part && unit.token_embedding == token_embedding && unit.experts == experts)
         return i;
     }
-    layout_.units.push_back(
-        {.part = part, .token_embedding = token_embedding, .experts = experts});
+    layout_.units.push_back({.part = part, .token_embedding = token_embedding, .experts = experts});
     return layout_.units.size() - 1;
   }
 

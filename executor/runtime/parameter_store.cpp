@@ -23,8 +23,7 @@ ElementRange overlap(ElementRange a, ElementRange b) {
   return {begin, std::max(begin, std::min(a.end, b.end))};
 }
 
-ParameterStore::ParameterStore(ParameterLayout layout, Kernels& kernels,
-                               const ShardPlaces& shards)
+ParameterStore::ParameterStore(ParameterLayout layout, Kernels& kernels, const ShardPlaces& shards)
     : layout_(std::move(layout)), kernels_(kernels), shards_(shards) {
   const Element applied = kernels_.element(), state = kernels_.state_element();
   for (std::size_t unit = 0; unit < layout_.units.size(); ++unit) {

@@ -43,10 +43,10 @@ ParameterLayout layout_of(const Program& program, const ModelSpec& model, std::i
   const RankCoordinates place = RankGrid(program.plan).dense_coordinates(rank);
   const ShardPlaces shards = shard_places(model, program.plan, rank);
   const auto expert_rank = membership(program.plan, Group::Expert, rank).index;
-  return lay_out_parameters(program, model,
-                            {place[Axis::Pipeline], place[Axis::Tensor],
-                             static_cast<std::int64_t>(expert_rank), shards.dense.count,
-                             shards.experts.count});
+  return lay_out_parameters(
+      program, model,
+      {place[Axis::Pipeline], place[Axis::Tensor], static_cast<std::int64_t>(expert_rank),
+       shards.dense.count, shards.experts.count});
 }
 
 // Before the reduction, a rank's gradient over its part of the batch is complete, except for a tied
@@ -184,6 +184,7 @@ StepState RankTrainer::state_of(std::int64_t step, const Batch& batch) {
   state.tokens = static_cast<const std::int32_t*>(tokens_.get());
   state.targets = static_cast<const std::int32_t*>(targets_.get());
   state.adam = adam_step(options_, step);
+  state.balance_loss = options_.balance_loss;
   auto* sums = static_cast<Sums*>(sums_.get());
   state.loss = &sums->loss;
   state.gradient_squares = &sums->gradient_squares;

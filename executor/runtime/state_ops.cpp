@@ -36,8 +36,8 @@ void OpRunner::gradient_norm(const BoundOp& bound, StepState& state) {
     if (shards.experts.replica == 0) add_squares_of(true, bound, state);
     if (Communicator* world = communicators_.world()) {
       world->all_reduce(state.gradient_squares, 1, Element::Float64, Reduction::Sum, bound.queue);
-      const bool adds = shards.dense.index == 0 && place_[Axis::Tensor] == 0 &&
-                        place_[Axis::Pipeline] == 0;
+      const bool adds =
+          shards.dense.index == 0 && place_[Axis::Tensor] == 0 && place_[Axis::Pipeline] == 0;
       if (!adds) kernels_.zero(state.gradient_squares, sizeof(double), bound.queue);
     }
   }
@@ -49,7 +49,8 @@ void OpRunner::gradient_norm(const BoundOp& bound, StepState& state) {
 void OpRunner::add_own_squares(std::size_t unit, const StepState& state, Queue queue) {
   const ParameterUnit& here = parameters_.layout().units[unit];
   for (const ParameterSlice& slice : here.slices) {
-    if (!counts_in_norm(here, slice) || (slice.sees_own_tokens() && !split_norms_.empty())) continue;
+    if (!counts_in_norm(here, slice) || (slice.sees_own_tokens() && !split_norms_.empty()))
+      continue;
     kernels_.add_squares(static_cast<std::int64_t>(slice.elements()),
                          parameters_.gradients(unit, slice.offset), state.own_squares, queue);
   }

@@ -73,7 +73,9 @@ TEST_P(Gloo, ReduceScatterAndAllGatherInPlaceAreAnAllReduce) {
 // Rank a sends (a + 2 b) mod 4 bytes to rank b, none to some.
 TEST_P(Gloo, AllToAllSendsUnevenParts) {
   on_ranks(GetParam(), [](Communicator& group) {
-    const auto bytes = [](int from, int to) { return static_cast<std::size_t>((from + 2 * to) % 4); };
+    const auto bytes = [](int from, int to) {
+      return static_cast<std::size_t>((from + 2 * to) % 4);
+    };
     std::string in, expected;
     std::vector<std::size_t> sent, received;
     for (int peer = 0; peer < group.size(); ++peer) {
