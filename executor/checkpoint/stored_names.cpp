@@ -97,8 +97,10 @@ bool is_transposed(const ParameterTensor& parameter) {
 }  // namespace
 
 StoredPlace stored_place(const ModelSpec& model, const ParameterTensor& parameter) {
+  // The matrices of experts are stacked.
   const std::int64_t rows = parameter.shape.front();
-  const std::int64_t columns = parameter.elements() / rows;
+  const bool experts = parameter.shape.size() == 3;
+  const std::int64_t columns = experts ? parameter.shape.back() : parameter.elements() / rows;
   StoredPlace place{parameter.name, 0, columns, 1};
   if (!is_llama(model) && !is_gpt2(model)) return place;
   place.tensor = file_name(model, parameter);

@@ -53,7 +53,8 @@ void OpRunner::tensor_collective(const BoundOp& bound, const CommunicationWork& 
     return bound.op->kind == OpKind::AllGather ? gather_keys_values(bound, group)
                                                : scatter_key_value_gradients(bound, group);
   }
-  if (bound.op->kind == OpKind::AllToAll) return exchange_rows(bound, group);
+  if (work.group == Group::Expert || work.group == Group::ExpertTensor)
+    return exchange_rows(bound, group);
   const Element element = kernels_.element();
   const void* in = bound.reads.front();
   void* out = bound.writes.front();

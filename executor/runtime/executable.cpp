@@ -121,10 +121,6 @@ void check_device(Requirements& needs, const ModelSpec& model, const Plan& plan,
 }
 
 void check_plan_kind(Requirements& needs, const ModelSpec& model, const Plan& plan) {
-  const auto is_one = [&](std::int64_t degree, const char* where) {
-    needs.require(degree == 1, where, std::to_string(degree), "1");
-  };
-  is_one(plan.expert_tp, "/plan/expert_tp");
   // Else each of the tensor-parallel ranks would send all of their tokens.
   needs.require(!model.moe || plan.tp == 1 || plan.sequence_parallel, "/plan/sequence_parallel",
                 "false", "true: tensor-parallel ranks that send tokens to experts share these out");

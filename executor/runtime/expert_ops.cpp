@@ -43,39 +43,49 @@ void OpRunner::find_expert_rows() {
       if (op.phase != Phase::BackwardWeight) expert_results_.insert(op.writes.front().tensor);
     }
   }
-  for (const Block& block : program_.blocks) {
-    for (const Op& op : block.ops) {
-      if (op.kind != OpKind::AllToAll) continue;
-      for (const TensorRef ref : {op.reads.front(), op.writes.front()})
-        if (!expert_rows_.contains(ref.tensor)) sent_rows_.insert(ref.tensor);
+  // What lies beyond the gathers of the ranks that split the experts, then what lies beyond the exchange.
+  const auto mark = [&](Group group, std::set<TensorId>& beyond) {
+    for (const Block& block : program_.blocks) {
+      for (const Op& op : block.ops) {
+        const auto* work = std::get_if<CommunicationWork>(&op.work);
+        if (work == nullptr || work->group != group) continue;
+        for (const TensorRef ref : {op.reads.front(), op.writes.front()})
+          if (!holds_rows(ref)) beyond.insert(ref.tensor);
+      }
     }
-  }
-  const std::size_t element = bytes_of(kernels_.element());
-  const std::int64_t most = most_rows(*model_.moe, shape_.residual_tokens, program_.plan.ep);
-  row_buffer_ = kernels_.allocate(static_cast<std::size_t>(most * shape_.hidden) * element);
-  product_ = kernels_.allocate(static_cast<std::size_t>(shape_.residual_elements()) * element);
+  };
+  const Plan& plan = program_.plan;
+  mark(Group::ExpertTensor, plan.ep > 1 ? received_rows_ : sent_rows_);
+  mark(Group::Expert, sent_rows_);
+  most_received_ = most_rows(*model_.moe, shape_.residual_tokens, plan.ep);
+  row_buffer_ = allocate_elements(most_received_ * plan.expert_tp * shape_.hidden);
+  product_ = allocate_elements(shape_.residual_tokens * shape_.hidden);
 }
 
 bool OpRunner::holds_rows(TensorRef ref) const {
-  return expert_rows_.contains(ref.tensor) || sent_rows_.contains(ref.tensor);
+  return expert_rows_.contains(ref.tensor) || received_rows_.contains(ref.tensor) ||
+         sent_rows_.contains(ref.tensor);
 }
 
 std::size_t OpRunner::most_row_elements(TensorRef ref) const {
-  const std::int64_t tokens = shape_.residual_tokens;
   const auto found = expert_rows_.find(ref.tensor);
-  return static_cast<std::size_t>(found == expert_rows_.end()
-                                      ? tokens * model_.moe->top_k * shape_.hidden
-                                      : most_rows(*model_.moe, tokens, program_.plan.ep) *
-                                            found->second);
+  const std::int64_t elements = found != expert_rows_.end()
+                                    ? most_received_ * program_.plan.expert_tp * found->second
+                                : received_rows_.contains(ref.tensor)
+                                    ? most_received_ * shape_.hidden
+                                    : shape_.residual_tokens * model_.moe->top_k * shape_.hidden;
+  return static_cast<std::size_t>(elements);
 }
 
 std::size_t OpRunner::elements_written(const BoundOp& bound, std::size_t index) {
   const TensorRef ref = bound.op->writes[index];
   if (!holds_rows(ref)) return elements_of(ref);
+  const ExpertRouting& routing = routing_of(bound);
   const auto found = expert_rows_.find(ref.tensor);
-  return static_cast<std::size_t>(found == expert_rows_.end()
-                                      ? routing_of(bound).rows_sent() * shape_.hidden
-                                      : routing_of(bound).rows_received() * found->second);
+  return static_cast<std::size_t>(
+      found != expert_rows_.end()           ? routing.rows_gathered() * found->second
+      : received_rows_.contains(ref.tensor) ? routing.rows_received() * shape_.hidden
+                                            : routing.rows_sent() * shape_.hidden);
 }
 
 RouterShape OpRunner::router_shape() const {
@@ -103,7 +113,10 @@ void OpRunner::router(const BoundOp& bound, const StepState& state) {
   routing.row_shares = allocate_elements(routing.rows_sent());
   kernels_.gather_rows(1, routing.choice_of, routing.shares.get(), routing.row_shares.get(),
                        bound.queue);
+  // Whether or not ranks split the experts, the rows for them are in the order of experts.
   if (program_.plan.ep > 1) return;
+  routing.received = routing.sent;
+  if (program_.plan.expert_tp > 1) return;
   routing.rows = routing.sent;
   routing.row_share_gradients = allocate_elements(routing.rows_sent());
 }
@@ -177,7 +190,7 @@ void OpRunner::sort_rows(const BoundOp& bound, const ExpertRouting& routing) {
   const bool results = expert_results_.contains(bound.op->writes.front().tensor);
   kernels_.gather_rows(shape_.hidden, results ? routing.sorted_at : routing.arrived_at,
                        bound.read(0), row_buffer_.get(), bound.queue);
-  const auto elements = static_cast<std::size_t>(routing.rows_received() * shape_.hidden);
+  const auto elements = static_cast<std::size_t>(routing.rows_gathered() * shape_.hidden);
   kernels_.copy(bound.write(0), row_buffer_.get(), elements * bytes_of(kernels_.element()),
                 bound.queue);
 }
@@ -210,14 +223,14 @@ void OpRunner::expert_activation(const BoundOp& bound) {
   const ExpertRouting& routing = routing_of(bound);
   const bool backward = is_backward(bound.op->phase);
   const TensorRef output = backward ? bound.op->reads[1] : bound.op->writes[0];
-  const std::int64_t rows = routing.rows_received(), width = expert_rows_.at(output.tensor);
+  const std::int64_t rows = routing.rows_gathered(), width = expert_rows_.at(output.tensor);
   const ActivationShape shape{model_.mlp.activation, model_.mlp.gated, rows, width};
   kernels_.activation(shape, bound.read(0), bound.write(0), bound.queue);
   if (!backward) {
     return kernels_.scale_rows(rows, width, routing.row_shares.get(), bound.write(0), bound.queue);
   }
-  // The output without the shares stood where the gradient of the input is written now. The gradient of
-  // the output, which nothing else reads, gets the shares.
+  // The output without the shares stands where the gradient of the input is written afterwards. The
+  // gradient of the output, which nothing else reads, gets the shares.
   void* output_gradient = bound.reads[1];
   kernels_.multiply_rows(rows, width, output_gradient, bound.write(0),
                          routing.row_share_gradients.get(), bound.queue);
@@ -236,46 +249,139 @@ void OpRunner::shared_gate(const BoundOp& bound) {
                               bound.write(0), bound.write(1), bound.queue);
 }
 
-void OpRunner::exchange_counts(ExpertRouting& routing, Communicator& group, Queue queue) {
-  const auto ranks = static_cast<std::size_t>(group.size());
-  const std::vector<std::size_t> bytes(ranks, routing.sent.size() / ranks * sizeof(std::int64_t));
-  routing.received.resize(routing.sent.size());
-  group.all_to_all(routing.sent.data(), bytes, routing.received.data(), bytes, queue);
-  lay_out_received(routing, ranks);
+void OpRunner::exchange_rows(const BoundOp& bound, Communicator& group) {
+  switch (bound.op->kind) {
+    case OpKind::AllGather:
+      return gather_split_rows(bound, group);
+    case OpKind::ReduceScatter:
+      return scatter_split_rows(bound, group);
+    default:
+      return exchange_sent_rows(bound, group);
+  }
 }
 
 // To the experts and, backward, to their outputs' gradients; or back. Forward the numbers of rows go ahead
 // and the shares follow; backward the gradients of the shares return with those of the rows.
-void OpRunner::exchange_rows(const BoundOp& bound, Communicator& group) {
+void OpRunner::exchange_sent_rows(const BoundOp& bound, Communicator& group) {
   ExpertRouting& routing = routing_of(bound);
-  const bool to_experts = !expert_rows_.contains(bound.op->reads.front().tensor);
+  const bool to_experts = sent_rows_.contains(bound.op->reads.front().tensor);
   const bool backward = is_backward(bound.op->phase);
   if (to_experts && !backward) exchange_counts(routing, group, bound.queue);
   const auto ranks = static_cast<std::size_t>(group.size());
   const auto exchange = [&](std::int64_t width, const void* in, void* out) {
     const std::size_t bytes = static_cast<std::size_t>(width) * bytes_of(kernels_.element());
-    const auto sent = times(routing.sent_by_rank(ranks), bytes);
-    const auto received = times(routing.received_by_rank(ranks), bytes);
+    const auto sent = times(rows_by_rank(routing.sent, ranks), bytes);
+    const auto received = times(rows_by_rank(routing.received, ranks), bytes);
     group.all_to_all(in, to_experts ? sent : received, out, to_experts ? received : sent,
                      bound.queue);
   };
   exchange(shape_.hidden, bound.read(0), bound.write(0));
   if (to_experts == backward) return;
-  // Rows of one element each, which an op of their own sorts where the rows are wide.
-  const std::int64_t received = routing.rows_received();
-  const std::shared_ptr<void> arrived = allocate_elements(received);
+  const bool splits = program_.plan.expert_tp > 1;
   if (to_experts) {
+    const std::shared_ptr<void> arrived = allocate_elements(routing.rows_received());
     exchange(1, routing.row_shares.get(), arrived.get());
-    routing.row_shares = allocate_elements(received);
-    routing.row_share_gradients = allocate_elements(received);
-    kernels_.gather_rows(1, routing.arrived_at, arrived.get(), routing.row_shares.get(),
-                         bound.queue);
+    routing.row_shares = arrived;
+    if (!splits) sort_shares(routing, bound.queue);
   } else {
-    kernels_.gather_rows(1, routing.sorted_at, routing.row_share_gradients.get(), arrived.get(),
-                         bound.queue);
-    routing.row_share_gradients = allocate_elements(routing.rows_sent());
-    exchange(1, arrived.get(), routing.row_share_gradients.get());
+    if (!splits) unsort_share_gradients(routing, bound.queue);
+    const std::shared_ptr<void> returned = allocate_elements(routing.rows_sent());
+    exchange(1, routing.row_share_gradients.get(), returned.get());
+    routing.row_share_gradients = returned;
   }
+}
+
+void OpRunner::exchange_counts(ExpertRouting& routing, Communicator& group, Queue queue) {
+  const auto ranks = static_cast<std::size_t>(group.size());
+  const std::size_t experts = routing.sent.size() / ranks;
+  const std::vector<std::size_t> bytes(ranks, experts * sizeof(std::int64_t));
+  routing.received.resize(routing.sent.size());
+  group.all_to_all(routing.sent.data(), bytes, routing.received.data(), bytes, queue);
+  if (program_.plan.expert_tp > 1) return;
+  routing.gathered = routing.received;
+  lay_out_gathered(experts, routing);
+}
+
+// The shares follow the rows, which have an op of their own that sorts them.
+void OpRunner::sort_shares(ExpertRouting& routing, Queue queue) {
+  const std::int64_t rows = routing.rows_gathered();
+  const std::shared_ptr<void> sorted = allocate_elements(rows);
+  kernels_.gather_rows(1, routing.arrived_at, routing.row_shares.get(), sorted.get(), queue);
+  routing.row_shares = sorted;
+  routing.row_share_gradients = allocate_elements(rows);
+}
+
+void OpRunner::unsort_share_gradients(ExpertRouting& routing, Queue queue) {
+  const std::shared_ptr<void> arrived = allocate_elements(routing.rows_gathered());
+  kernels_.gather_rows(1, routing.sorted_at, routing.row_share_gradients.get(), arrived.get(),
+                       queue);
+  routing.row_share_gradients = arrived;
+}
+
+// Between ranks that split the same experts. Without an exchange before it no op of the program sorts what
+// they gather.
+void OpRunner::gather_split_rows(const BoundOp& bound, Communicator& group) {
+  ExpertRouting& routing = routing_of(bound);
+  const auto ranks = static_cast<std::size_t>(group.size());
+  const bool backward = is_backward(bound.op->phase), sorts = program_.plan.ep == 1;
+  if (!backward) {
+    const std::size_t counts = routing.received.size();
+    routing.gathered.resize(counts * ranks);
+    group.all_gather(routing.received.data(), routing.gathered.data(),
+                     counts * sizeof(std::int64_t) / bytes_of(Element::Float32), Element::Float32,
+                     bound.queue);
+    lay_out_gathered(counts / static_cast<std::size_t>(program_.plan.ep), routing);
+  }
+  const std::vector<std::size_t> rows = rows_by_rank(routing.gathered, ranks);
+  const auto gather = [&](std::int64_t width, const void* in, void* out) {
+    const std::size_t bytes = static_cast<std::size_t>(width) * bytes_of(kernels_.element());
+    auto* part = static_cast<std::byte*>(out);
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      const std::size_t size = rows[rank] * bytes;
+      if (static_cast<int>(rank) == group.rank()) kernels_.copy(part, in, size, bound.queue);
+      if (size > 0) group.broadcast(part, size, static_cast<int>(rank), bound.queue);
+      part += size;
+    }
+  };
+  gather(shape_.hidden, bound.read(0), sorts ? row_buffer_.get() : bound.write(0));
+  if (sorts)
+    kernels_.gather_rows(shape_.hidden, routing.arrived_at, row_buffer_.get(), bound.write(0),
+                         bound.queue);
+  if (backward) return;
+  const std::shared_ptr<void> shares = allocate_elements(routing.rows_gathered());
+  gather(1, routing.row_shares.get(), shares.get());
+  routing.row_shares = shares;
+  sort_shares(routing, bound.queue);
+}
+
+void OpRunner::scatter_split_rows(const BoundOp& bound, Communicator& group) {
+  ExpertRouting& routing = routing_of(bound);
+  const auto ranks = static_cast<std::size_t>(group.size());
+  const std::int64_t own = routing.rows_received(), size = group.size();
+  // The addends of each of this rank's rows in what the ranks send it.
+  std::vector<std::int32_t> addends;
+  for (std::int64_t row = 0; row < own; ++row)
+    for (std::int64_t rank = 0; rank < size; ++rank)
+      addends.push_back(static_cast<std::int32_t>(rank * own + row));
+  const auto scatter = [&](std::int64_t width, const void* in, void* out) {
+    const std::size_t bytes = static_cast<std::size_t>(width) * bytes_of(kernels_.element());
+    const std::shared_ptr<void> parts = allocate_elements(own * size * width);
+    const std::vector<std::size_t> received(ranks, static_cast<std::size_t>(own) * bytes);
+    group.all_to_all(in, times(rows_by_rank(routing.gathered, ranks), bytes), parts.get(), received,
+                     bound.queue);
+    kernels_.sum_rows(width, size, addends, parts.get(), nullptr, out, bound.queue);
+  };
+  const void* rows = bound.read(0);
+  if (program_.plan.ep == 1) {
+    kernels_.gather_rows(shape_.hidden, routing.sorted_at, rows, row_buffer_.get(), bound.queue);
+    rows = row_buffer_.get();
+  }
+  scatter(shape_.hidden, rows, bound.write(0));
+  if (!is_backward(bound.op->phase)) return;
+  unsort_share_gradients(routing, bound.queue);
+  const std::shared_ptr<void> sums = allocate_elements(own);
+  scatter(1, routing.row_share_gradients.get(), sums.get());
+  routing.row_share_gradients = sums;
 }
 
 }  // namespace shardwright::executor

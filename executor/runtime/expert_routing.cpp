@@ -11,15 +11,6 @@ std::int64_t sum_of(std::span<const std::int64_t> counts) {
   return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
 }
 
-// Sums of equal parts of `counts`.
-std::vector<std::size_t> sums_by_part(std::span<const std::int64_t> counts, std::size_t parts) {
-  const std::size_t each = counts.size() / parts;
-  std::vector<std::size_t> sums;
-  for (std::size_t part = 0; part < parts; ++part)
-    sums.push_back(static_cast<std::size_t>(sum_of(counts.subspan(part * each, each))));
-  return sums;
-}
-
 }  // namespace
 
 std::int64_t ExpertRouting::rows_sent() const {
@@ -27,15 +18,19 @@ std::int64_t ExpertRouting::rows_sent() const {
 }
 
 std::int64_t ExpertRouting::rows_received() const {
+  return sum_of(received);
+}
+
+std::int64_t ExpertRouting::rows_gathered() const {
   return sum_of(rows);
 }
 
-std::vector<std::size_t> ExpertRouting::sent_by_rank(std::size_t ranks) const {
-  return sums_by_part(sent, ranks);
-}
-
-std::vector<std::size_t> ExpertRouting::received_by_rank(std::size_t ranks) const {
-  return sums_by_part(received, ranks);
+std::vector<std::size_t> rows_by_rank(std::span<const std::int64_t> counts, std::size_t ranks) {
+  const std::size_t each = counts.size() / ranks;
+  std::vector<std::size_t> sums;
+  for (std::size_t rank = 0; rank < ranks; ++rank)
+    sums.push_back(static_cast<std::size_t>(sum_of(counts.subspan(rank * each, each))));
+  return sums;
 }
 
 std::int64_t expert_capacity(const MoeSpec& moe, std::int64_t tokens) {
@@ -81,21 +76,20 @@ void lay_out_rows(const MoeSpec& moe, std::span<const double> shares, ExpertRout
   }
 }
 
-void lay_out_received(ExpertRouting& routing, std::size_t ranks) {
-  const std::size_t experts = routing.received.size() / ranks;
+void lay_out_gathered(std::size_t experts, ExpertRouting& routing) {
   routing.rows.assign(experts, 0);
-  std::vector<std::int32_t> first(routing.received.size());
+  std::vector<std::int32_t> first(routing.gathered.size());
   std::int32_t place = 0;
-  for (std::size_t part = 0; part < routing.received.size(); ++part) {
+  for (std::size_t part = 0; part < routing.gathered.size(); ++part) {
     first[part] = place;
-    place += static_cast<std::int32_t>(routing.received[part]);
-    routing.rows[part % experts] += routing.received[part];
+    place += static_cast<std::int32_t>(routing.gathered[part]);
+    routing.rows[part % experts] += routing.gathered[part];
   }
   routing.arrived_at.clear();
   routing.sorted_at.assign(static_cast<std::size_t>(place), 0);
   for (std::size_t expert = 0; expert < experts; ++expert) {
-    for (std::size_t part = expert; part < routing.received.size(); part += experts) {
-      for (std::int32_t row = 0; row < routing.received[part]; ++row) {
+    for (std::size_t part = expert; part < routing.gathered.size(); part += experts) {
+      for (std::int32_t row = 0; row < routing.gathered[part]; ++row) {
         routing.sorted_at[static_cast<std::size_t>(first[part] + row)] =
             static_cast<std::int32_t>(routing.arrived_at.size());
         routing.arrived_at.push_back(first[part] + row);

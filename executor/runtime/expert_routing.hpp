@@ -3,7 +3,8 @@
 //
 // A row is a token's copy for one of its experts. A rank sends its rows in the order of all experts, so
 // those for one rank are together. They arrive in the order of their senders, and within those in the
-// order of the receiver's experts.
+// order of the receiver's experts. Ranks that split the same experts (expert_tp) then gather each other's
+// rows, one rank's after another's.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +29,9 @@ struct ExpertRouting {
   std::vector<std::int32_t> row_of, choice_of, token_of;
   // Rows for each expert of the layer.
   std::vector<std::int64_t> sent;
-  // Rows from each rank of the group for each expert of this rank: [ranks, experts of the rank].
-  std::vector<std::int64_t> received;
+  // Rows from each rank of the group for each expert of this rank, [ranks, experts of the rank], and the
+  // same of all ranks that split these experts, [ranks that split, ranks, experts].
+  std::vector<std::int64_t> received, gathered;
   // Rows of each expert of this rank.
   std::vector<std::int64_t> rows;
   // The place in the order of arrival of each row in the order of experts, and the other way round.
@@ -37,12 +39,14 @@ struct ExpertRouting {
   // Device memory: the shares of the experts in each token, by choice and by row, and their gradients.
   std::shared_ptr<void> shares, share_gradients, row_shares, row_share_gradients;
 
+  // Rows that the rank sends, that it receives, and that its experts work on.
   std::int64_t rows_sent() const;
   std::int64_t rows_received() const;
-  // Rows for each rank of a group of so many.
-  std::vector<std::size_t> sent_by_rank(std::size_t ranks) const;
-  std::vector<std::size_t> received_by_rank(std::size_t ranks) const;
+  std::int64_t rows_gathered() const;
 };
+
+// Sums of so many equal parts of `counts`: rows by rank.
+std::vector<std::size_t> rows_by_rank(std::span<const std::int64_t> counts, std::size_t ranks);
 
 // The most tokens of a microbatch that an expert takes from one rank; `tokens` if it takes all. Each rank
 // cuts off by its own tokens, as Megatron Core does (get_capacity in moe/moe_utils.py).
@@ -56,8 +60,8 @@ std::int64_t most_rows(const MoeSpec& moe, std::int64_t tokens, std::int64_t ran
 // `shares`.
 void lay_out_rows(const MoeSpec& moe, std::span<const double> shares, ExpertRouting& routing);
 
-// Lays out the rows that are received, by `received`.
-void lay_out_received(ExpertRouting& routing, std::size_t ranks);
+// Lays out the rows that the rank's experts work on, by `gathered`.
+void lay_out_gathered(std::size_t experts, ExpertRouting& routing);
 
 // The routings of a step by layer and microbatch. Ops of several streams use it.
 class ExpertRoutings {

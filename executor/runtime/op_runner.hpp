@@ -160,6 +160,11 @@ class OpRunner {
   void expert_activation(const BoundOp& bound);
   void shared_gate(const BoundOp& bound);
   void exchange_rows(const BoundOp& bound, Communicator& group);
+  void exchange_sent_rows(const BoundOp& bound, Communicator& group);
+  void gather_split_rows(const BoundOp& bound, Communicator& group);
+  void scatter_split_rows(const BoundOp& bound, Communicator& group);
+  void sort_shares(ExpertRouting& routing, Queue queue);
+  void unsort_share_gradients(ExpertRouting& routing, Queue queue);
   void exchange_counts(ExpertRouting& routing, Communicator& group, Queue queue);
 
   // Defined in state_ops.cpp: ops on all parameters of the rank.
@@ -219,10 +224,12 @@ class OpRunner {
   Kernels& kernels_;
   const RankCommunicators& communicators_;
   ParameterStore& parameters_;
-  // Tensors of rows that the rank's experts work on, with the elements of a row; tensors of rows that the
-  // rank sends to experts or gets back from them; and tensors that products of experts write.
+  // Tensors of rows that the rank's experts work on, with the elements of a row; those that products of
+  // experts write; and tensors of rows that the rank sends or gets back, or receives before the ranks that
+  // split the experts gather them.
   std::map<TensorId, std::int64_t> expert_rows_;
-  std::set<TensorId> sent_rows_, expert_results_;
+  std::set<TensorId> expert_results_, sent_rows_, received_rows_;
+  std::int64_t most_received_ = 0;
   ExpertRoutings routings_;
   // Norms and routers of whose gradients each tensor-parallel rank has one addend, and their elements.
   std::vector<NormGradient> split_norms_;

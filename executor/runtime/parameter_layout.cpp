@@ -37,15 +37,36 @@ ParameterSlice slice_of(const ParameterTensor& tensor, const Plan& plan, const L
       slice.columns = slice.whole_columns() / plan.tp;
       slice.first_column = place.tensor_rank * slice.columns;
       break;
-    case ShardKind::ExpertColumn:
-    case ShardKind::ExpertRow:
-      slice.rows = slice.held_rows = tensor.shape.front() / plan.ep;
-      slice.first_row = place.expert_rank * slice.rows;
-      break;
     default:
       break;
   }
   return slice;
+}
+
+// The matrices of the rank's experts, stacked as one matrix. Where each is split by rows, the parts are a
+// slice each.
+std::vector<ParameterSlice> expert_slices(const ParameterTensor& tensor, const Plan& plan,
+                                          const LayoutPlace& place) {
+  const std::int64_t experts = tensor.shape[0] / plan.ep, outputs = tensor.shape[1];
+  ParameterSlice all;
+  all.name = tensor.name;
+  all.shape = {tensor.shape[0] * outputs, tensor.shape[2]};
+  all.first_row = place.expert_rank * experts * outputs;
+  all.rows = all.held_rows = experts * outputs;
+  all.columns = tensor.shape[2];
+  if (tensor.shard == ShardKind::ExpertRow) {
+    all.columns /= plan.expert_tp;
+    all.first_column = place.expert_tensor_rank * all.columns;
+  }
+  if (tensor.shard != ShardKind::ExpertColumn || plan.expert_tp == 1) return {all};
+  const std::int64_t each = outputs / plan.expert_tp;
+  std::vector<ParameterSlice> slices(static_cast<std::size_t>(experts), all);
+  std::int64_t first = all.first_row + place.expert_tensor_rank * each;
+  for (ParameterSlice& slice : slices) {
+    slice.first_row = std::exchange(first, first + outputs);
+    slice.rows = slice.held_rows = each;
+  }
+  return slices;
 }
 
 class LayoutBuilder {
@@ -118,11 +139,19 @@ class LayoutBuilder {
     ParameterUnit& unit = layout_.units[unit_index];
     const auto tensor = tensors_.find(name);
     SHARDWRIGHT_CHECK(tensor != tensors_.end(), "an op applies \"" + name + "\"");
-    ParameterSlice slice = slice_of(tensor->second, program_.plan, place_);
-    slice.offset = unit.elements;
-    unit.elements += slice.elements();
-    unit.slices.push_back(std::move(slice));
-    return unit.slices.back().offset;
+    const std::size_t offset = unit.elements;
+    const auto add_slice = [&unit](ParameterSlice slice) {
+      slice.offset = unit.elements;
+      unit.elements += slice.elements();
+      unit.slices.push_back(std::move(slice));
+    };
+    if (unit.experts) {
+      for (ParameterSlice& slice : expert_slices(tensor->second, program_.plan, place_))
+        add_slice(std::move(slice));
+    } else {
+      add_slice(slice_of(tensor->second, program_.plan, place_));
+    }
+    return offset;
   }
 
   const Program& program_;

@@ -85,7 +85,7 @@ std::string parameter_name(const std::string& pattern, std::int32_t layer);
 
 // The place of a rank that its parameters follow from.
 struct LayoutPlace {
-  std::int64_t stage = 0, tensor_rank = 0, expert_rank = 0;
+  std::int64_t stage = 0, tensor_rank = 0, expert_rank = 0, expert_tensor_rank = 0;
   // Parts of a unit, and of the units of experts.
   std::size_t shards = 1, expert_shards = 1;
 };

@@ -42,11 +42,12 @@ ShardPlaces shard_places(const ModelSpec& model, const Plan& plan, std::int64_t 
 ParameterLayout layout_of(const Program& program, const ModelSpec& model, std::int64_t rank) {
   const RankCoordinates place = RankGrid(program.plan).dense_coordinates(rank);
   const ShardPlaces shards = shard_places(model, program.plan, rank);
-  const auto expert_rank = membership(program.plan, Group::Expert, rank).index;
-  return lay_out_parameters(
-      program, model,
-      {place[Axis::Pipeline], place[Axis::Tensor], static_cast<std::int64_t>(expert_rank),
-       shards.dense.count, shards.experts.count});
+  const auto index = [&](Group group) {
+    return static_cast<std::int64_t>(membership(program.plan, group, rank).index);
+  };
+  return lay_out_parameters(program, model,
+                            {place[Axis::Pipeline], place[Axis::Tensor], index(Group::Expert),
+                             index(Group::ExpertTensor), shards.dense.count, shards.experts.count});
 }
 
 // Before the reduction, a rank's gradient over its part of the batch is complete, except for a tied

@@ -155,7 +155,9 @@ TEST(Checkpoint, ResumesUnderAnotherNumberOfExpertRanks) {
   };
   const auto folder = scratch_path("other-experts");
   const std::vector<double> losses = run_and_save(small_mixtral(), with_experts(4, 2, 1), folder);
-  for (const Plan& plan : {plan_of(), with_experts(4, 4, 0), with_experts(2, 2, 3)}) {
+  Plan split = with_experts(4, 2, 0);
+  split.expert_tp = 2;
+  for (const Plan& plan : {plan_of(), with_experts(4, 4, 0), with_experts(2, 2, 3), split}) {
     const Resumed resumed = resume(small_mixtral(), plan, folder);
     ASSERT_EQ(resumed.losses.size(), static_cast<std::size_t>(kSteps - kSaved));
     for (std::size_t i = 0; i < resumed.losses.size(); ++i)

@@ -168,7 +168,7 @@ const std::vector<Field<Plan>> kPlanFields = {
     {"/cp", kNoMatter, [](P& p) { p.cp = 2, p.context_parallel = ContextParallelKind::AllGather; }},
     {"/context_parallel", kRefused, [](P& p) { p.cp = 2; }},
     {"/ep", kNoMatter, [](P& p) { p.dp = p.ep = 2; }, nullptr, small_mixtral},
-    {"/expert_tp", kRefused, [](P& p) { p.tp = p.expert_tp = 2; }, nullptr, small_mixtral},
+    {"/expert_tp", kNoMatter, [](P& p) { p.tp = p.expert_tp = 2; }, nullptr, small_mixtral},
     {"/vpp", kNoMatter, [](P& p) { p.pp = p.vpp = 2, p.schedule = ScheduleKind::Interleaved; }},
     {"/sequence_parallel", kNoMatter, [](P& p) { p.tp = 2, p.sequence_parallel = false; }},
     {"/sequence_parallel", kRefused, [](P& p) { p.tp = 2, p.sequence_parallel = false; }, nullptr,

@@ -81,12 +81,12 @@ TEST(ExpertRouting, BringsWhatAllRanksSentTogetherByExpert) {
     for (const ExpertRouting& from : sent) {
       for (std::size_t expert = 0; expert < kEach; ++expert) {
         const std::int64_t rows = from.sent[rank * kEach + expert];
-        routing.received.push_back(rows);
+        routing.gathered.push_back(rows);
         experts.insert(experts.end(), static_cast<std::size_t>(rows), expert);
       }
     }
-    lay_out_received(routing, kRanks);
-    EXPECT_LE(routing.rows_received(), most_rows(six_experts(), kTokens, kRanks));
+    lay_out_gathered(kEach, routing);
+    EXPECT_LE(routing.rows_gathered(), most_rows(six_experts(), kTokens, kRanks));
     ASSERT_EQ(routing.arrived_at.size(), experts.size());
     std::vector<std::size_t> sorted;
     for (std::size_t row = 0; row < experts.size(); ++row) {

@@ -209,6 +209,8 @@ const std::vector<PlanCase>& plan_cases() {
       {"ep4_recompute", small_mixtral,
        [](Plan& p) { p.dp = p.ep = 4, p.recompute = RecomputePolicy::Full; }},
       {"tp2_ep2_pp2", small_qwen2_moe, [](Plan& p) { p.tp = p.ep = p.pp = p.micro_batch = 2; }},
+      {"dp4_ep2_expert_tp2_zero1", small_qwen2_moe,
+       [](Plan& p) { p.dp = 4, p.ep = p.expert_tp = 2, p.zero_stage = 1; }},
       {"dp2_ep2_fsdp", small_mixtral, [](Plan& p) { p.dp = p.ep = 2, p.zero_stage = 3; }},
   };
   return cases;
