@@ -146,6 +146,7 @@ CheckedRun check_run(const RunOptions& options) {
   const Device device = choose_device(options.device, scenario.plan.precision);
   check_executable(scenario.model, scenario.plan, scenario.stack, device == Device::Cuda,
                    options.plan_now());
+  check_balance_loss(scenario.model, scenario.plan, options.training.balance_loss);
   // Errors in data and weights are reported once, before ranks start.
   const TokenFile file(options.data);
   const BatchLoader loader(file, scenario.plan, scenario.model.vocab, options.training.seed);

@@ -56,6 +56,7 @@ MoeSpec read_experts(ObjectReader& config, std::int64_t first_dense_layers,
   moe.experts = config.integer("n_routed_experts", kExpertRange);
   moe.top_k = config.integer("num_experts_per_tok", kExpertRange);
   moe.expert_ffn = config.integer("moe_intermediate_size", kWidthRange);
+  moe.renormalised = config.boolean_or("norm_topk_prob", true);
   moe.shared_experts = config.integer_or("n_shared_experts", shared_experts, kExpertOrZeroRange);
   moe.shared_expert_ffn = moe.shared_experts * moe.expert_ffn;
   moe.first_dense_layers =
@@ -85,7 +86,9 @@ ModelSpec read_deepseek(ObjectReader& config, std::int64_t first_dense_layers) {
 }  // namespace
 
 ModelSpec read_deepseek_v2(ObjectReader& config) {
-  return read_deepseek(config, 0);
+  ModelSpec model = read_deepseek(config, 0);
+  if (model.moe) model.moe->renormalised = config.boolean_or("norm_topk_prob", false);
+  return model;
 }
 
 ModelSpec read_deepseek_v3(ObjectReader& config) {

@@ -61,12 +61,13 @@ void read_switched_window(ObjectReader& config, ModelSpec& model) {
 }
 
 // Qwen's experts: sparse is each k-th layer, except those that mlp_only_layers lists.
-MoeSpec read_qwen_experts(ObjectReader& config) {
+MoeSpec read_qwen_experts(ObjectReader& config, bool renormalised) {
   MoeSpec moe;
   moe.experts =
       config.integer(spelling(config, {"num_experts", "num_local_experts"}), kExpertRange);
   moe.top_k = config.integer("num_experts_per_tok", kExpertRange);
   moe.expert_ffn = config.integer("moe_intermediate_size", kWidthRange);
+  moe.renormalised = config.boolean_or("norm_topk_prob", renormalised);
   moe.layer_interval = config.integer_or("decoder_sparse_step", 1, kLayerRange);
   if (!config.has("mlp_only_layers")) return moe;
   const auto dense = config.integers("mlp_only_layers", kLayerCountOrZeroRange);
@@ -134,7 +135,7 @@ ModelSpec read_qwen2_moe(ObjectReader& config) {
   ModelSpec model = read_gated(config, {.max_seq_len = 32'768, .kv_heads = 16});
   model.attention.qkv_bias = config.boolean_or("qkv_bias", true);
   read_switched_window(config, model);
-  MoeSpec moe = read_qwen_experts(config);
+  MoeSpec moe = read_qwen_experts(config, false);
   moe.shared_expert_ffn =
       config.integer_or("shared_expert_intermediate_size", 5632, kWidthOrZeroRange);
   moe.shared_experts = moe.shared_expert_ffn > 0 ? 1 : 0;
@@ -157,7 +158,7 @@ ModelSpec read_qwen3_moe(ObjectReader& config) {
   read_attention_bias(config, model);
   if (config.boolean_or("use_sliding_window", false))
     model.attention.sliding_window = config.integer_or("sliding_window", 4096, kTokenRange);
-  model.moe = read_qwen_experts(config);
+  model.moe = read_qwen_experts(config, false);
   return model;
 }
 
@@ -182,7 +183,7 @@ ModelSpec read_qwen3_next(ObjectReader& config) {
   model.layer_pattern =
       read_layer_pattern(config, "layer_types", letters,
                          std::string(static_cast<std::size_t>(interval - 1), 'L') + 'A');
-  model.moe = read_qwen_experts(config);
+  model.moe = read_qwen_experts(config, true);
   model.moe->shared_expert_ffn =
       config.integer_or("shared_expert_intermediate_size", 512, kWidthOrZeroRange);
   model.moe->shared_experts = model.moe->shared_expert_ffn > 0 ? 1 : 0;

@@ -94,6 +94,10 @@ void describe_moe(MoeSpec& moe, FieldVisitor& fields) {
                  "each expert has a score correction, which gradients do not train (DeepSeek-V3)");
   fields.boolean("router_linear_bias", moe.router_linear_bias, kOptional,
                  "the router's linear layer has a bias (gpt-oss)");
+  fields.boolean(
+      "renormalised", moe.renormalised, kOmissible,
+      "a token's experts share it by their probabilities over the sum of these; false: by "
+      "the probabilities among all experts (DeepSeek-V2, Qwen2-MoE)");
   fields.boolean("balanced_routing", moe.balanced_routing, kOptional,
                  "the router is forced to spread tokens evenly");
   fields.number("load_variation", moe.load_variation, kRatioOrZero, kOptional,

@@ -155,6 +155,7 @@ struct MoeSpec {
   std::int64_t token_nodes = 0;
   bool router_bias = false;
   bool router_linear_bias = false;
+  bool renormalised = true;
   bool balanced_routing = false;
   double load_variation = 0.05;
   double capacity_factor = 0.0;

@@ -87,12 +87,13 @@ void create_parameter_files(const std::filesystem::path& folder, const ModelSpec
 
 void copy_parameters(const ParameterStore& parameters, const RankCoordinates& place,
                      std::vector<ParameterPiece>& pieces) {
-  // Without ZeRO all data-parallel ranks hold the same, and the first one writes it.
-  const bool replica = parameters.shard().count == 1 && place[Axis::Data] != 0;
   std::size_t used = 0;
   parameters.layout().for_each_slice([&](std::size_t unit, const ParameterSlice& slice) {
     const ParameterUnit& of = parameters.layout().units[unit];
-    if (replica || of.is_copy || (slice.replicated && place[Axis::Tensor] != 0)) return;
+    // Of the ranks that update the same, the first one writes it.
+    if (parameters.shard_of(unit).replica != 0 || of.is_copy ||
+        (slice.replicated && place[Axis::Tensor] != 0))
+      return;
     if (used == pieces.size()) pieces.emplace_back();
     ParameterPiece& piece = pieces[used++];
     piece.slice = slice;

@@ -37,12 +37,12 @@ bool is_gpt2(const ModelSpec& model) {
   return model.norm == NormKind::LayerNorm && model.norm_bias && !model.mlp.gated &&
          model.mlp.bias && attention.qkv_bias && attention.output_bias &&
          attention.heads == attention.kv_heads && model.position == PositionKind::Learned &&
-         model.tied_embeddings;
+         model.tied_embeddings && !model.moe;
 }
 
 bool is_llama(const ModelSpec& model) {
   return model.norm == NormKind::RmsNorm && model.mlp.gated &&
-         model.position == PositionKind::Rotary;
+         model.position == PositionKind::Rotary && !model.moe;
 }
 
 // "layers.3.mlp.up_proj.weight": layer "3", stem "mlp.up_proj", kind ".weight".
@@ -97,8 +97,10 @@ bool is_transposed(const ParameterTensor& parameter) {
 }  // namespace
 
 StoredPlace stored_place(const ModelSpec& model, const ParameterTensor& parameter) {
+  // The matrices of experts are stacked.
   const std::int64_t rows = parameter.shape.front();
-  const std::int64_t columns = parameter.elements() / rows;
+  const bool experts = parameter.shape.size() == 3;
+  const std::int64_t columns = experts ? parameter.shape.back() : parameter.elements() / rows;
   StoredPlace place{parameter.name, 0, columns, 1};
   if (!is_llama(model) && !is_gpt2(model)) return place;
   place.tensor = file_name(model, parameter);

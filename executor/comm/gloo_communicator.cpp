@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <span>
 #include <sstream>
 #include <utility>
 
@@ -128,12 +129,20 @@ class GlooCommunicator final : public Communicator {
                       Queue /*queue*/) override {
     const std::size_t bytes = elements_each * bytes_of(element);
     std::vector<char> parts(bytes * static_cast<std::size_t>(size()));
-    guarded([&] { transfer_parts(static_cast<const char*>(in), parts, bytes); });
+    const std::vector<std::size_t> each(static_cast<std::size_t>(size()), bytes);
+    guarded([&] { transfer_parts(static_cast<const char*>(in), each, parts.data(), each); });
     std::memcpy(out, parts.data(), bytes);
     const Reducer add =
         element == Element::Float64 ? Reducer(&gloo::sum<double>) : Reducer(&gloo::sum<float>);
     for (std::size_t member = 1; member < static_cast<std::size_t>(size()); ++member)
       add(out, out, parts.data() + member * bytes, elements_each);
+  }
+
+  void all_to_all(const void* in, std::span<const std::size_t> sent, void* out,
+                  std::span<const std::size_t> received, Queue /*queue*/) override {
+    guarded([&] {
+      transfer_parts(static_cast<const char*>(in), sent, static_cast<char*>(out), received);
+    });
   }
 
   void broadcast(void* data, std::size_t bytes, int root, Queue /*queue*/) override {
@@ -188,22 +197,30 @@ class GlooCommunicator final : public Communicator {
     });
   }
 
-  void transfer_parts(const char* in, std::vector<char>& parts, std::size_t bytes) {
-    const auto own = static_cast<std::size_t>(rank());
-    std::memcpy(parts.data() + own * bytes, in + own * bytes, bytes);
-    std::vector<std::unique_ptr<gloo::transport::UnboundBuffer>> pending;
+  // Parts without bytes are not sent.
+  void transfer_parts(const char* in, std::span<const std::size_t> sent, char* out,
+                      std::span<const std::size_t> received) {
+    using Pending = std::vector<std::unique_ptr<gloo::transport::UnboundBuffer>>;
+    Pending receiving, sending;
     for (int peer = 0; peer < size(); ++peer) {
-      if (peer == rank()) continue;
-      const std::size_t place = static_cast<std::size_t>(peer) * bytes;
-      pending.push_back(context_->createUnboundBuffer(parts.data() + place, bytes));
-      pending.back()->recv(peer, kTransferTags - 1);
-      pending.push_back(context_->createUnboundBuffer(const_cast<char*>(in) + place, bytes));
-      pending.back()->send(peer, kTransferTags - 1);
+      const auto part = static_cast<std::size_t>(peer);
+      if (peer == rank()) {
+        if (sent[part] > 0) std::memcpy(out, in, sent[part]);
+      } else {
+        if (received[part] > 0) {
+          receiving.push_back(context_->createUnboundBuffer(out, received[part]));
+          receiving.back()->recv(peer, kTransferTags - 1);
+        }
+        if (sent[part] > 0) {
+          sending.push_back(context_->createUnboundBuffer(const_cast<char*>(in), sent[part]));
+          sending.back()->send(peer, kTransferTags - 1);
+        }
+      }
+      in += sent[part];
+      out += received[part];
     }
-    for (std::size_t i = 0; i < pending.size(); i += 2) {
-      pending[i]->waitRecv(context_->getTimeout());
-      pending[i + 1]->waitSend(context_->getTimeout());
-    }
+    for (const auto& buffer : receiving) buffer->waitRecv(context_->getTimeout());
+    for (const auto& buffer : sending) buffer->waitSend(context_->getTimeout());
   }
 
   std::shared_ptr<MeshContext> context_;

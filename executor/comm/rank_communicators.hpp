@@ -32,6 +32,8 @@ class RankCommunicators {
 
   // Returns the communicator of a group with several members.
   Communicator& of(Group group) const;
+  // The same, or null for a group of this rank alone.
+  Communicator* find(Group group) const { return groups_[group].get(); }
   // Returns the communicator of all ranks, or null for a single rank.
   Communicator* world() const { return world_.get(); }
   // Visits the communicators of the groups, then that of all ranks.

@@ -90,6 +90,20 @@ struct LossShape {
   std::int64_t rows = 0;
 };
 
+struct RouterShape {
+  std::int64_t tokens = 0, experts = 0, top_k = 0;
+  // The weights of a token's experts are their probabilities over the sum of these.
+  bool renormalised = true;
+};
+
+// Products of rows with the matrices of their experts. All matrices of one expert map `inputs` to
+// `outputs` elements; their results lie side by side in a row.
+struct ExpertProductShape {
+  // Rows of each expert, which lie one expert after another.
+  std::span<const std::int64_t> rows;
+  std::int64_t inputs = 0, outputs = 0;
+};
+
 // Parameters of one step of AdamW (arXiv 1711.05101).
 struct AdamStep {
   float learning_rate = 0.0F, beta1 = 0.9F, beta2 = 0.95F, epsilon = 1e-8F, weight_decay = 0.0F;
@@ -228,6 +242,78 @@ class Kernels {
                             std::int64_t /*from_width*/, void* /*to*/, std::int64_t /*to_width*/,
                             Queue /*queue*/) {
     SHARDWRIGHT_CHECK(false, "no context parallelism on this device");
+  }
+
+  // Mixtures of experts, which `check_executable` admits on CPUs alone.
+  //
+  // Turns logits [tokens, experts] into probabilities, and sets the experts of each token [tokens, top_k],
+  // the likeliest first, in host memory, and their weights.
+  virtual void choose_experts(const RouterShape& /*shape*/, void* /*scores*/,
+                              std::int32_t* /*chosen*/, void* /*weights*/, Queue /*queue*/) {
+    refuse_experts();
+  }
+  // `dbalance` [.., experts] is null or a further gradient of the probabilities of each
+  // `balanced_tokens` tokens.
+  virtual void choose_experts_backward(const RouterShape& /*shape*/, const void* /*probabilities*/,
+                                       const std::int32_t* /*chosen*/, const void* /*dweights*/,
+                                       const double* /*dbalance*/, std::int64_t /*balanced_tokens*/,
+                                       void* /*dscores*/, Queue /*queue*/) {
+    refuse_experts();
+  }
+  // Row i of `to` is row index[i] of `from`, or zero for -1. The index lies in host memory.
+  virtual void gather_rows(std::int64_t /*width*/, std::span<const std::int32_t> /*index*/,
+                           const void* /*from*/, void* /*to*/, Queue /*queue*/) {
+    refuse_experts();
+  }
+  // Row i of `to` is the sum of the rows index[i * each], ..., index[i * each + each - 1] of `from`,
+  // without those of -1, plus row i of `addend` unless that is null.
+  virtual void sum_rows(std::int64_t /*width*/, std::int64_t /*each*/,
+                        std::span<const std::int32_t> /*index*/, const void* /*from*/,
+                        const void* /*addend*/, void* /*to*/, Queue /*queue*/) {
+    refuse_experts();
+  }
+  // y = x W^T with the expert's matrices. `weights` are the places of the first expert's matrices; those
+  // of the further experts follow behind each.
+  virtual void expert_product(const ExpertProductShape& /*shape*/, const void* /*x*/,
+                              std::span<const void* const> /*weights*/, void* /*y*/,
+                              Queue /*queue*/) {
+    refuse_experts();
+  }
+  virtual void expert_input_gradient(const ExpertProductShape& /*shape*/, const void* /*dy*/,
+                                     std::span<const void* const> /*weights*/, void* /*dx*/,
+                                     Queue /*queue*/) {
+    refuse_experts();
+  }
+  // Adds to the gradients of the weights.
+  virtual void expert_weight_gradient(const ExpertProductShape& /*shape*/, const void* /*dy*/,
+                                      const void* /*x*/, std::span<void* const> /*dweights*/,
+                                      Queue /*queue*/) {
+    refuse_experts();
+  }
+  // Multiplies row i by weights[i] in place.
+  virtual void scale_rows(std::int64_t /*rows*/, std::int64_t /*width*/, const void* /*weights*/,
+                          void* /*data*/, Queue /*queue*/) {
+    refuse_experts();
+  }
+  // products[i] is the scalar product of row i of `a` and of `b`.
+  virtual void multiply_rows(std::int64_t /*rows*/, std::int64_t /*width*/, const void* /*a*/,
+                             const void* /*b*/, void* /*products*/, Queue /*queue*/) {
+    refuse_experts();
+  }
+  // Row i of `out` is row i of `in` times the logistic function of gate[i] (Qwen2-MoE's shared experts).
+  virtual void gate_rows(std::int64_t /*rows*/, std::int64_t /*width*/, const void* /*in*/,
+                         const void* /*gate*/, void* /*out*/, Queue /*queue*/) {
+    refuse_experts();
+  }
+  virtual void gate_rows_backward(std::int64_t /*rows*/, std::int64_t /*width*/,
+                                  const void* /*dout*/, const void* /*in*/, const void* /*gate*/,
+                                  void* /*din*/, void* /*dgate*/, Queue /*queue*/) {
+    refuse_experts();
+  }
+
+ private:
+  [[noreturn]] static void refuse_experts() {
+    SHARDWRIGHT_CHECK(false, "no experts on this device");
   }
 };
 

@@ -70,6 +70,7 @@ void add_training(const TrainingOptions& training, RunInputs& inputs) {
   inputs["AdamW's epsilon"] = text_of(training.epsilon);
   inputs["--weight-decay"] = text_of(training.weight_decay);
   inputs["--clip"] = text_of(training.clip_norm);
+  inputs["--balance-loss"] = text_of(training.balance_loss);
 }
 
 // Returns the inputs on which the result of a run depends, for comparison between its ranks: model,

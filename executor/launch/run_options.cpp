@@ -82,6 +82,8 @@ void add_training(CLI::App& app, RunOptions& options) {
   add_number(app, "--weight-decay", training.weight_decay, "Weight decay of matrices", 0);
   add_number(app, "--clip", training.clip_norm, "Norm that gradients are scaled down to; 0: never",
              0);
+  add_number(app, "--balance-loss", training.balance_loss,
+             "Weight of the loss that balances experts in each sequence; 0: none", 0);
 }
 
 void add_checkpoints(CLI::App& app, RunOptions& options) {

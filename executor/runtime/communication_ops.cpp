@@ -15,23 +15,23 @@ void OpRunner::communicate(const BoundOp& bound, StepState& state) {
   const auto& work = std::get<CommunicationWork>(bound.op->work);
   if (bound.op->kind == OpKind::Send || bound.op->kind == OpKind::Receive)
     return transfer(bound, work);
-  Communicator& group = communicators_.of(work.group);
+  const auto group = [&]() -> Communicator& { return communicators_.of(work.group); };
   switch (bound.op->payload) {
     case Payload::Tensors:
       return tensor_collective(bound, work);
     case Payload::SoftmaxStatistics:
-      return softmax_statistics(bound, group);
+      return softmax_statistics(bound, group());
     case Payload::Gradients:
-      return reduce_gradients(bound, group, state);
+      return reduce_gradients(bound, communicators_.find(work.group), state);
     case Payload::Parameters:
-      return gather_parameters(bound, group);
+      return gather_parameters(bound, communicators_.find(work.group));
     case Payload::ReplicatedGradients:
-      return add_replicated_gradients(bound, group, state);
+      return add_replicated_gradients(bound, group(), state);
     case Payload::TiedGradient:
-      return add_tied_gradient(bound, group);
+      return add_tied_gradient(bound, group());
     case Payload::GradientNorm:
-      return group.all_reduce(state.gradient_squares, 1, Element::Float64, Reduction::Sum,
-                              bound.queue);
+      return group().all_reduce(state.gradient_squares, 1, Element::Float64, Reduction::Sum,
+                                bound.queue);
   }
 }
 
@@ -53,6 +53,8 @@ void OpRunner::tensor_collective(const BoundOp& bound, const CommunicationWork& 
     return bound.op->kind == OpKind::AllGather ? gather_keys_values(bound, group)
                                                : scatter_key_value_gradients(bound, group);
   }
+  if (work.group == Group::Expert || work.group == Group::ExpertTensor)
+    return exchange_rows(bound, group);
   const Element element = kernels_.element();
   const void* in = bound.reads.front();
   void* out = bound.writes.front();
@@ -110,30 +112,35 @@ void OpRunner::softmax_statistics(const BoundOp& bound, Communicator& group) {
 }
 
 std::vector<std::size_t> OpRunner::carried_units(const BoundOp& bound) const {
+  const Group group = std::get<CommunicationWork>(bound.op->work).group;
+  const bool experts = group == Group::ExpertData || group == Group::ExpertShardInner ||
+                       group == Group::ExpertShardOuter;
+  const ParameterLayout& layout = parameters_.layout();
+  std::vector<std::size_t> units;
+  const auto append = [&](PartId part) {
+    for (const std::size_t unit : layout.units_of(part))
+      if (layout.units[unit].experts == experts) units.push_back(unit);
+  };
   if (bound.covered.empty()) {
     const std::vector<TensorRef>& refs = bound.reads.empty() ? bound.op->writes : bound.op->reads;
-    return parameters_.layout().units_of(part_of(refs.front(), *bound.call));
+    append(part_of(refs.front(), *bound.call));
   }
-  std::vector<std::size_t> units;
-  for (const PartId part : bound.covered) {
-    const std::vector<std::size_t> more = parameters_.layout().units_of(part);
-    units.insert(units.end(), more.begin(), more.end());
-  }
+  for (const PartId part : bound.covered) append(part);
   return units;
 }
 
-void OpRunner::reduce_gradients(const BoundOp& bound, Communicator& group, StepState& state) {
+void OpRunner::reduce_gradients(const BoundOp& bound, Communicator* group, StepState& state) {
   for (const std::size_t unit : carried_units(bound)) {
     if (state.own_squares != nullptr) add_own_squares(unit, state, bound.queue);
-    if (bound.op->kind == OpKind::AllReduce) {
+    if (!bound.reads.empty()) {
+      add_unsharded_gradient(unit, bound, group);
+    } else if (bound.op->kind == OpKind::AllReduce) {
       // What is left after a reduction within the shard group, if there was one.
       const ElementRange own = parameters_.own(unit);
-      group.all_reduce(parameters_.gradients(unit, own.begin), own.size(), kernels_.state_element(),
-                       Reduction::Sum, bound.queue);
-    } else if (bound.reads.empty()) {
-      scatter_gradients(unit, group, bound.queue);
+      group->all_reduce(parameters_.gradients(unit, own.begin), own.size(),
+                        kernels_.state_element(), Reduction::Sum, bound.queue);
     } else {
-      add_unsharded_gradient(unit, bound, group);
+      scatter_gradients(unit, *group, bound.queue);
     }
   }
 }
@@ -150,7 +157,7 @@ void OpRunner::scatter_gradients(std::size_t unit, Communicator& group, Queue qu
   kernels_.zero(parameters_.gradients(unit, own.end), (end - own.end) * bytes_of(element), queue);
 }
 
-void OpRunner::add_unsharded_gradient(std::size_t unit, const BoundOp& bound, Communicator& group) {
+void OpRunner::add_unsharded_gradient(std::size_t unit, const BoundOp& bound, Communicator* group) {
   const Element element = kernels_.state_element();
   const ElementRange own = parameters_.own(unit);
   void* whole =
@@ -162,12 +169,12 @@ void OpRunner::add_unsharded_gradient(std::size_t unit, const BoundOp& bound, Co
     kernels_.zero(norm_sum(norm), norm.elements * bytes_of(element), bound.queue);
   }
   void* part = element_at(whole, own.begin, element);
-  group.reduce_scatter(whole, part, own.size(), element, bound.queue);
+  if (group != nullptr) group->reduce_scatter(whole, part, own.size(), element, bound.queue);
   kernels_.accumulate(static_cast<std::int64_t>(own.size()), part,
                       parameters_.gradients(unit, own.begin), bound.queue);
 }
 
-void OpRunner::gather_parameters(const BoundOp& bound, Communicator& group) {
+void OpRunner::gather_parameters(const BoundOp& bound, Communicator* group) {
   const Element element = kernels_.element();
   for (const std::size_t unit : carried_units(bound)) {
     const ElementRange own = parameters_.own(unit);
@@ -175,12 +182,17 @@ void OpRunner::gather_parameters(const BoundOp& bound, Communicator& group) {
                       ? parameters_.weights(unit)
                       : element_at(bound.writes.front(),
                                    parameters_.layout().units[unit].offset_in_part, element);
-    group.all_gather(parameters_.weights(unit, own.begin), whole, own.size(), element, bound.queue);
+    const void* part = parameters_.weights(unit, own.begin);
+    if (group == nullptr) {
+      kernels_.copy(whole, part, own.size() * bytes_of(element), bound.queue);
+    } else {
+      group->all_gather(part, whole, own.size(), element, bound.queue);
+    }
   }
 }
 
-// In the models that the executor trains, these are the norms, whose gradients are scattered over
-// the units and travel in one buffer. (Each rank has the complete gradients of the biases of
+// In the models that the executor trains, these are norms, routers and the gates of shared experts, whose
+// gradients are scattered over the units and travel in one buffer. (Each rank has the complete gradients of the biases of
 // row-split layers.) With ZeRO-1 and ZeRO-2, the buffer also carries parts that this rank does not
 // update.
 void OpRunner::add_replicated_gradients(const BoundOp& bound, Communicator& group,

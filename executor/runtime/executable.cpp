@@ -57,6 +57,20 @@ void check_norms(Requirements& needs, const ModelSpec& model) {
                 "no norm between the embedding and the first layer");
 }
 
+void check_experts(Requirements& needs, const ModelSpec& model, const MoeSpec& moe) {
+  const auto is_false = [&](bool found, const char* where, const char* expected) {
+    needs.require(!found, where, "true", expected);
+  };
+  is_false(model.mlp.bias, "/model/mlp/bias", "no biases beside experts");
+  is_false(moe.router_bias, "/model/moe/router_bias", "no correction of the router's scores");
+  is_false(moe.router_linear_bias, "/model/moe/router_linear_bias", "a router without bias");
+  is_false(moe.balanced_routing, "/model/moe/balanced_routing", "a router that chooses");
+  is_false(moe.pads_to_capacity, "/model/moe/pads_to_capacity",
+           "experts that work on the rows that they got");
+  needs.require(moe.token_nodes == 0, "/model/moe/token_nodes", std::to_string(moe.token_nodes),
+                "0: a choice among all experts");
+}
+
 // Everything that is not checked here is computed: ModelFields in every_field_test.cpp covers all
 // fields.
 void check_model(Requirements& needs, const ModelSpec& model) {
@@ -66,7 +80,7 @@ void check_model(Requirements& needs, const ModelSpec& model) {
   needs.require(!model.mlp.clamped, "/model/mlp/clamped", "true", "an activation without clamping");
   needs.require(model.layer_pattern.empty(), "/model/layer_pattern", model.layer_pattern,
                 "layers of attention and a feed-forward block");
-  needs.require(!model.moe, "/model/moe", "experts", "a dense model");
+  if (model.moe) check_experts(needs, model, *model.moe);
   needs.require(model.mtp_layers == 0, "/model/mtp_layers", std::to_string(model.mtp_layers), "0");
   needs.require(!model.parallel_block, "/model/parallel_block", "true",
                 "attention before feed-forward");
@@ -103,14 +117,13 @@ void check_device(Requirements& needs, const ModelSpec& model, const Plan& plan,
   check_on_gpu(needs, model);
   needs.require(plan.cp == 1, "/plan/cp", std::to_string(plan.cp),
                 "1: context parallelism runs on CPUs alone");
+  needs.require(!model.moe, "/model/moe", "experts", "a dense model: experts run on CPUs alone");
 }
 
 void check_plan_kind(Requirements& needs, const ModelSpec& model, const Plan& plan) {
-  const auto is_one = [&](std::int64_t degree, const char* where) {
-    needs.require(degree == 1, where, std::to_string(degree), "1");
-  };
-  is_one(plan.ep, "/plan/ep");
-  is_one(plan.expert_tp, "/plan/expert_tp");
+  // Else each of the tensor-parallel ranks would send all of their tokens.
+  needs.require(!model.moe || plan.tp == 1 || plan.sequence_parallel, "/plan/sequence_parallel",
+                "false", "true: tensor-parallel ranks that send tokens to experts share these out");
   needs.require(plan.cp == 1 || plan.context_parallel == ContextParallelKind::AllGather,
                 "/plan/context_parallel", name_of(plan.context_parallel), "all-gather");
   needs.require(plan.tp <= model.attention.kv_heads, "/plan/tp", std::to_string(plan.tp),
@@ -171,7 +184,8 @@ void check_stack(Requirements& needs, const Plan& plan, const StackSpec& stack, 
   check_formats(needs, stack, on_gpu);
   const RecomputeModuleSet modules = recomputed_modules(stack.capabilities, plan);
   const RecomputeModuleSet known = {RecomputeModule::CoreAttention, RecomputeModule::LayerNorm,
-                                    RecomputeModule::Mlp};
+                                    RecomputeModule::Mlp,           RecomputeModule::Moe,
+                                    RecomputeModule::MoeActivation, RecomputeModule::SharedExperts};
   needs.require(known.contains_all(modules), "/plan/recompute_modules", names_of(modules),
                 names_of(known));
   const bool scatters = stack.communication.scatters_messages && plan.pp > 1 && plan.tp > 1 &&
@@ -190,6 +204,18 @@ void check_executable(const ModelSpec& model, const Plan& plan, const StackSpec&
   check_plan_kind(needs, model, plan);
   check_device(needs, model, plan, on_gpu);
   check_stack(needs, plan, stack, on_gpu);
+  needs.throw_if_any();
+}
+
+void check_balance_loss(const ModelSpec& model, const Plan& plan, double weight) {
+  if (weight == 0.0) return;
+  const std::string found = fmt::format("{}", weight);
+  Requirements needs("shardwright run");
+  needs.require(model.moe.has_value(), "--balance-loss", found, "0: the model has no experts");
+  needs.require(plan.cp == 1 && plan.micro_batch % plan.tp == 0, "--balance-loss",
+                fmt::format("{} with cp {}, tp {} and micro_batch {}", found, plan.cp, plan.tp,
+                            plan.micro_batch),
+                "whole sequences on each rank: cp 1 and a multiple of tp as micro_batch");
   needs.throw_if_any();
 }
 

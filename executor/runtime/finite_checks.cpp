@@ -26,7 +26,7 @@ void OpRunner::run_checked(const BoundOp& bound, StepState& state, NotFiniteCoun
   for (std::size_t i = 0; i < results; ++i) {
     const Element format = is_statistics(op, i) ? kernels_.state_element() : kernels_.element();
     const auto bytes =
-        static_cast<std::int64_t>(elements_of(op.writes[i]) * bytes_of(kernels_.element()));
+        static_cast<std::int64_t>(elements_written(bound, i) * bytes_of(kernels_.element()));
     kernels_.count_not_finite(bytes / static_cast<std::int64_t>(bytes_of(format)), format,
                               bound.writes[i], &counts->results, bound.queue);
   }
@@ -41,10 +41,12 @@ void OpRunner::run_checked(const BoundOp& bound, StepState& state, NotFiniteCoun
 void OpRunner::for_each_applied(
     const BoundOp& bound,
     const std::function<void(std::size_t unit, const ParameterSlice&)>& visit) const {
+  const ParameterLayout& layout = parameters_.layout();
   for (const std::string& pattern : bound.op->parameters) {
-    const ParameterSpan& place = parameters_.layout().find(pattern, bound.call->layer);
-    for (const ParameterSlice& slice : parameters_.layout().units[place.unit].slices)
-      if (slice.offset == place.weight || slice.offset == place.bias) visit(place.unit, slice);
+    const std::size_t unit = layout.find(pattern, bound.call->layer).unit;
+    const std::string name = parameter_name(pattern, bound.call->layer);
+    for (const ParameterSlice& slice : layout.units[unit].slices)
+      if (slice.name == name + ".weight" || slice.name == name + ".bias") visit(unit, slice);
   }
 }
 

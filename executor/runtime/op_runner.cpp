@@ -26,10 +26,12 @@ OpRunner::OpRunner(const ModelSpec& model, const Program& program, std::int64_t 
       if (writes_gradient(op)) of_embedding_.insert(op.writes.back().tensor);
     }
   }
-  if (parameters.shard().holds_shard_alone) {
-    const std::size_t elements = place_norms(unsharded_norms_, [&](std::size_t unit) {
-      return ElementRange{0, parameters.layout().units[unit].elements};
-    });
+  if (model.moe) find_expert_rows();
+  if (parameters.shards().holds_shards_alone) {
+    const std::size_t elements =
+        place_norms(unsharded_norms_, &ParameterSlice::is_norm, [&](std::size_t unit) {
+          return ElementRange{0, parameters.layout().units[unit].elements};
+        });
     const std::size_t bytes = elements * bytes_of(kernels.state_element());
     norm_sums_ = kernels.allocate(bytes);
     kernels.zero(norm_sums_.get(), bytes, nullptr);
@@ -38,17 +40,17 @@ OpRunner::OpRunner(const ModelSpec& model, const Program& program, std::int64_t 
   const std::size_t state = bytes_of(kernels.state_element());
   own_maxima_ = kernels.allocate(static_cast<std::size_t>(shape_.tokens) * state);
   if (!program.plan.sequence_parallel) return;
-  split_norm_elements_ =
-      place_norms(split_norms_, [&](std::size_t unit) { return parameters.held(unit); });
+  split_norm_elements_ = place_norms(split_norms_, &ParameterSlice::sees_own_tokens,
+                                     [&](std::size_t unit) { return parameters.held(unit); });
   norm_buffer_ = kernels.allocate(2 * split_norm_elements_ * state);
 }
 
 std::size_t OpRunner::place_norms(
-    std::vector<NormGradient>& norms,
+    std::vector<NormGradient>& norms, bool (ParameterSlice::*counts)() const,
     const std::function<ElementRange(std::size_t unit)>& part_of_unit) const {
   std::size_t elements = 0;
   parameters_.layout().for_each_slice([&](std::size_t unit, const ParameterSlice& slice) {
-    if (!slice.is_norm()) return;
+    if (!(slice.*counts)()) return;
     const ElementRange range =
         overlap(part_of_unit(unit), {slice.offset, slice.offset + slice.elements()});
     norms.push_back({unit, range.begin, range.size(), elements});
@@ -83,6 +85,7 @@ void OpRunner::compute(const BoundOp& bound, StepState& state) {
                   bound.queue);
   switch (bound.op->kind) {
     case OpKind::Gemm:
+    case OpKind::GroupedGemm:
       return gemm(bound);
     case OpKind::Norm:
       return norm(bound);
@@ -99,6 +102,10 @@ void OpRunner::compute(const BoundOp& bound, StepState& state) {
       return embedding(bound, state);
     case OpKind::Loss:
       return loss(bound, state);
+    case OpKind::Router:
+      return router(bound, state);
+    case OpKind::Permute:
+      return permute(bound);
     case OpKind::GradientNorm:
       return gradient_norm(bound, state);
     case OpKind::Optimizer:
@@ -115,6 +122,8 @@ std::size_t OpRunner::bytes_of_tensor(TensorRef ref, const Call& call) const {
   };
   if (tensor.category == MemoryCategory::GatheredParameters) return of_part(kernels_.element());
   if (tensor.category == MemoryCategory::Gradients) return of_part(kernels_.state_element());
+  // Experts may get more rows than an even share, which the program counts.
+  if (holds_rows(ref)) return most_row_elements(ref) * bytes_of(kernels_.element());
   return static_cast<std::size_t>(std::ceil(tensor.bytes.value()));
 }
 
@@ -133,14 +142,14 @@ bool OpRunner::writes_gradient(const Op& op) const {
 }
 
 void* OpRunner::applied(const BoundOp& bound, std::size_t unit, std::size_t element) const {
-  if (!parameters_.shard().holds_shard_alone) return parameters_.weights(unit, element);
+  if (!parameters_.shards().holds_shards_alone) return parameters_.weights(unit, element);
   if (!reads_gathered(*bound.op)) return nullptr;
   const std::size_t place = parameters_.layout().units[unit].offset_in_part + element;
   return element_at(bound.reads.back(), place, kernels_.element());
 }
 
 void* OpRunner::gradient(const BoundOp& bound, std::size_t unit, std::size_t element) const {
-  if (!parameters_.shard().holds_shard_alone) return parameters_.gradients(unit, element);
+  if (!parameters_.shards().holds_shards_alone) return parameters_.gradients(unit, element);
   for (const NormGradient& norm : unsharded_norms_) {
     if (norm.unit == unit && norm.offset == element) return norm_sum(norm);
   }
@@ -165,12 +174,19 @@ OpRunner::Weights OpRunner::weights_of(const BoundOp& bound, std::size_t index) 
 }
 
 void OpRunner::gemm(const BoundOp& bound) {
+  if (is_of_experts(*bound.op)) return expert_product(bound);
   const auto& work = std::get<GemmWork>(bound.op->work);
   const Weights weights = weights_of(bound, 0);
   switch (bound.op->phase) {
-    case Phase::BackwardInput:
-      return kernels_.linear_input_gradient({work.m, work.n, work.k}, bound.read(0), weights.weight,
-                                            bound.write(0), bound.queue);
+    case Phase::BackwardInput: {
+      const std::vector<TensorRef>& reads = bound.op->reads;
+      const bool adds = reads.size() > 1 && reads[1] == bound.op->writes.front();
+      void* product = adds ? product_.get() : bound.write(0);
+      kernels_.linear_input_gradient({work.m, work.n, work.k}, bound.read(0), weights.weight,
+                                     product, bound.queue);
+      if (adds) kernels_.add(work.m * work.n, product, bound.read(1), bound.write(0), bound.queue);
+      return;
+    }
     case Phase::BackwardWeight:
       return kernels_.linear_weight_gradient({work.k, work.n, work.m}, bound.read(0), bound.read(1),
                                              weights.weight_gradient, weights.bias_gradient,
@@ -219,9 +235,14 @@ void OpRunner::rope(const BoundOp& bound) {
 }
 
 void OpRunner::activation(const BoundOp& bound) {
+  if (holds_rows(bound.op->writes.front())) return expert_activation(bound);
+  const bool backward = is_backward(bound.op->phase);
+  if (bound.op->reads.size() != (backward ? 2U : 1U)) return shared_gate(bound);
+  // Shared experts have a width of their own.
+  const std::size_t elements = elements_of(backward ? bound.op->reads[1] : bound.op->writes[0]);
   const ActivationShape shape{model_.mlp.activation, model_.mlp.gated, shape_.tokens,
-                              model_.mlp.ffn_hidden / program_.plan.tp};
-  if (is_backward(bound.op->phase)) {
+                              static_cast<std::int64_t>(elements) / shape_.tokens};
+  if (backward) {
     kernels_.activation_backward(shape, bound.read(0), bound.read(1), bound.write(0), bound.queue);
   } else {
     kernels_.activation(shape, bound.read(0), bound.write(0), bound.queue);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <span>
@@ -15,6 +16,7 @@
 #include "core/program/shard_shape.hpp"
 #include "executor/comm/rank_communicators.hpp"
 #include "executor/kernels/kernels.hpp"
+#include "executor/runtime/expert_routing.hpp"
 #include "executor/runtime/parameter_store.hpp"
 
 namespace shardwright::executor {
@@ -45,6 +47,9 @@ inline bool is_backward(Phase phase) {
   return phase == Phase::BackwardInput || phase == Phase::BackwardWeight;
 }
 
+// True if the op applies weights of routed experts.
+bool is_of_experts(const Op& op);
+
 // An op in its call, with pointers to its tensors.
 struct BoundOp {
   const Op* op = nullptr;
@@ -65,6 +70,8 @@ struct StepState {
   const std::int32_t* tokens = nullptr;
   const std::int32_t* targets = nullptr;
   AdamStep adam;
+  // See TrainingOptions.
+  double balance_loss = 0.0;
 
   // Sum of the losses of this rank's tokens; on the last stage.
   double* loss = nullptr;
@@ -100,8 +107,8 @@ class OpRunner {
     void* bias_gradient = nullptr;
   };
 
-  // The gradient of a norm's weight or bias, as far as the rank holds it: its place in a unit and in
-  // the buffer that carries those of all norms.
+  // The gradient of a norm's weight or bias (or of another parameter that sees the rank's own tokens
+  // alone), as far as the rank holds it: its place in a unit and in the buffer that carries them all.
   struct NormGradient {
     std::size_t unit = 0, offset = 0, elements = 0, in_buffer = 0;
   };
@@ -124,9 +131,9 @@ class OpRunner {
   // it reads and in the unsharded gradient that it writes (norms: in `norm_sums_`), null without those.
   void* applied(const BoundOp& bound, std::size_t unit, std::size_t element) const;
   void* gradient(const BoundOp& bound, std::size_t unit, std::size_t element) const;
-  // Appends the norms, as far as they lie in the parts of units, one after another in a buffer; returns
-  // its elements.
-  std::size_t place_norms(std::vector<NormGradient>& norms,
+  // Appends the parameters that `counts` selects, as far as they lie in the parts of units, one after
+  // another in a buffer; returns its elements.
+  std::size_t place_norms(std::vector<NormGradient>& norms, bool (ParameterSlice::*counts)() const,
                           const std::function<ElementRange(std::size_t unit)>& part_of_unit) const;
   void* norm_sum(const NormGradient& norm) const;
   bool reads_gathered(const Op& op) const;
@@ -135,6 +142,31 @@ class OpRunner {
   std::span<const std::int32_t> part(const std::int32_t* all, const BoundOp& bound) const;
   VocabularyShard vocabulary() const;
 
+  // Defined in expert_ops.cpp: mixtures of experts.
+  void find_expert_rows();
+  bool holds_rows(TensorRef ref) const;
+  // Elements of the most rows that the tensor may have to hold.
+  std::size_t most_row_elements(TensorRef ref) const;
+  RouterShape router_shape() const;
+  ExpertRouting& routing_of(const BoundOp& bound);
+  std::shared_ptr<void> allocate_elements(std::int64_t elements);
+  std::vector<double> shares_on_host(const ExpertRouting& routing);
+  void router(const BoundOp& bound, const StepState& state);
+  void router_backward(const BoundOp& bound, double balance_loss);
+  std::vector<double> balance_gradient(const ExpertRouting& routing, double weight) const;
+  void permute(const BoundOp& bound);
+  void sort_rows(const BoundOp& bound, const ExpertRouting& routing);
+  void expert_product(const BoundOp& bound);
+  void expert_activation(const BoundOp& bound);
+  void shared_gate(const BoundOp& bound);
+  void exchange_rows(const BoundOp& bound, Communicator& group);
+  void exchange_sent_rows(const BoundOp& bound, Communicator& group);
+  void gather_split_rows(const BoundOp& bound, Communicator& group);
+  void scatter_split_rows(const BoundOp& bound, Communicator& group);
+  void sort_shares(ExpertRouting& routing, Queue queue);
+  void unsort_share_gradients(ExpertRouting& routing, Queue queue);
+  void exchange_counts(ExpertRouting& routing, Communicator& group, Queue queue);
+
   // Defined in state_ops.cpp: ops on all parameters of the rank.
   void gradient_norm(const BoundOp& bound, StepState& state);
   void optimizer(const BoundOp& bound, const StepState& state);
@@ -142,6 +174,7 @@ class OpRunner {
   void for_each_updated(
       const std::function<void(std::size_t, const ParameterSlice&, ElementRange)>& visit) const;
   bool counts_in_norm(const ParameterUnit& unit, const ParameterSlice& slice) const;
+  void add_squares_of(bool experts, const BoundOp& bound, StepState& state);
   void add_own_squares(std::size_t unit, const StepState& state, Queue queue);
 
   // Defined in finite_checks.cpp. Visits the weights and biases that the op applies, with their
@@ -164,14 +197,17 @@ class OpRunner {
   PartId part_of(TensorRef ref, const Call& call) const;
   // The units whose gradients or parameters the collective carries.
   std::vector<std::size_t> carried_units(const BoundOp& bound) const;
-  void reduce_gradients(const BoundOp& bound, Communicator& group, StepState& state);
+  // FSDP: `group` is null where this rank alone holds its experts.
+  void reduce_gradients(const BoundOp& bound, Communicator* group, StepState& state);
   void scatter_gradients(std::size_t unit, Communicator& group, Queue queue);
   // FSDP: adds the ranks' gradients of one microbatch to this rank's shard.
-  void add_unsharded_gradient(std::size_t unit, const BoundOp& bound, Communicator& group);
-  void gather_parameters(const BoundOp& bound, Communicator& group);
+  void add_unsharded_gradient(std::size_t unit, const BoundOp& bound, Communicator* group);
+  void gather_parameters(const BoundOp& bound, Communicator* group);
   void add_replicated_gradients(const BoundOp& bound, Communicator& group, const StepState& state);
   void add_tied_gradient(const BoundOp& bound, Communicator& group);
   std::size_t elements_of(TensorRef ref) const;
+  // Elements of a result of the op that hold values; rows of experts do not fill their tensors.
+  std::size_t elements_written(const BoundOp& bound, std::size_t index);
   SequencePart sequence_part() const;
   std::int64_t query_width() const { return shape_.heads * shape_.head_dim; }
   std::int64_t key_value_width() const {
@@ -188,7 +224,14 @@ class OpRunner {
   Kernels& kernels_;
   const RankCommunicators& communicators_;
   ParameterStore& parameters_;
-  // Norms of whose gradients each tensor-parallel rank has one addend, and their elements.
+  // Tensors of rows that the rank's experts work on, with the elements of a row; those that products of
+  // experts write; and tensors of rows that the rank sends or gets back, or receives before the ranks that
+  // split the experts gather them.
+  std::map<TensorId, std::int64_t> expert_rows_;
+  std::set<TensorId> expert_results_, sent_rows_, received_rows_;
+  std::int64_t most_received_ = 0;
+  ExpertRoutings routings_;
+  // Norms and routers of whose gradients each tensor-parallel rank has one addend, and their elements.
   std::vector<NormGradient> split_norms_;
   std::size_t split_norm_elements_ = 0;
   // FSDP: norms, whose small unsharded gradients no tensor of the program holds, and their sums until
@@ -197,7 +240,8 @@ class OpRunner {
   std::shared_ptr<void> norm_sums_;
   // Buffers that ops of one kind use one after another. `norm_buffer_` holds the gradients of the
   // norms, then their values before the data-parallel reduction.
-  std::shared_ptr<void> own_maxima_, norm_buffer_;
+  // `row_buffer_` holds the rows that are sorted, `product_` a product that is added to its output.
+  std::shared_ptr<void> own_maxima_, norm_buffer_, row_buffer_, product_;
 };
 
 }  // namespace shardwright::executor

@@ -14,7 +14,11 @@ std::int64_t divide_up(std::int64_t amount, std::int64_t parts) {
   return (amount + parts - 1) / parts;
 }
 
-ParameterSlice slice_of(const ParameterTensor& tensor, std::int64_t tp, std::int64_t tensor_rank) {
+bool is_of_experts(const std::string& name) {
+  return name.find("moe.experts.") != std::string::npos;
+}
+
+ParameterSlice slice_of(const ParameterTensor& tensor, const Plan& plan, const LayoutPlace& place) {
   ParameterSlice slice;
   slice.name = tensor.name;
   slice.shape = tensor.shape;
@@ -24,14 +28,14 @@ ParameterSlice slice_of(const ParameterTensor& tensor, std::int64_t tp, std::int
   switch (tensor.shard) {
     case ShardKind::Column:
     case ShardKind::Vocabulary: {
-      slice.held_rows = divide_up(tensor.shape.front(), tp);
-      slice.first_row = std::min(tensor_rank * slice.held_rows, tensor.shape.front());
+      slice.held_rows = divide_up(tensor.shape.front(), plan.tp);
+      slice.first_row = std::min(place.tensor_rank * slice.held_rows, tensor.shape.front());
       slice.rows = std::min(slice.held_rows, tensor.shape.front() - slice.first_row);
       break;
     }
     case ShardKind::Row:
-      slice.columns = slice.whole_columns() / tp;
-      slice.first_column = tensor_rank * slice.columns;
+      slice.columns = slice.whole_columns() / plan.tp;
+      slice.first_column = place.tensor_rank * slice.columns;
       break;
     default:
       break;
@@ -39,10 +43,36 @@ ParameterSlice slice_of(const ParameterTensor& tensor, std::int64_t tp, std::int
   return slice;
 }
 
+// The matrices of the rank's experts, stacked as one matrix. Where each is split by rows, the parts are a
+// slice each.
+std::vector<ParameterSlice> expert_slices(const ParameterTensor& tensor, const Plan& plan,
+                                          const LayoutPlace& place) {
+  const std::int64_t experts = tensor.shape[0] / plan.ep, outputs = tensor.shape[1];
+  ParameterSlice all;
+  all.name = tensor.name;
+  all.shape = {tensor.shape[0] * outputs, tensor.shape[2]};
+  all.first_row = place.expert_rank * experts * outputs;
+  all.rows = all.held_rows = experts * outputs;
+  all.columns = tensor.shape[2];
+  if (tensor.shard == ShardKind::ExpertRow) {
+    all.columns /= plan.expert_tp;
+    all.first_column = place.expert_tensor_rank * all.columns;
+  }
+  if (tensor.shard != ShardKind::ExpertColumn || plan.expert_tp == 1) return {all};
+  const std::int64_t each = outputs / plan.expert_tp;
+  std::vector<ParameterSlice> slices(static_cast<std::size_t>(experts), all);
+  std::int64_t first = all.first_row + place.expert_tensor_rank * each;
+  for (ParameterSlice& slice : slices) {
+    slice.first_row = std::exchange(first, first + outputs);
+    slice.rows = slice.held_rows = each;
+  }
+  return slices;
+}
+
 class LayoutBuilder {
  public:
-  LayoutBuilder(const Program& program, const ModelSpec& model, std::int64_t tensor_rank)
-      : program_(program), model_(model), tensor_rank_(tensor_rank) {
+  LayoutBuilder(const Program& program, const ModelSpec& model, const LayoutPlace& place)
+      : program_(program), model_(model), place_(place) {
     for (ParameterTensor& tensor : parameter_tensors(model))
       tensors_.emplace(tensor.name, std::move(tensor));
   }
@@ -61,10 +91,10 @@ class LayoutBuilder {
     }
   }
 
-  ParameterLayout finish(std::int64_t shards) {
-    const auto parts = static_cast<std::size_t>(shards);
+  ParameterLayout finish() {
     std::map<PartId, std::size_t> ends;
     for (ParameterUnit& unit : layout_.units) {
+      const std::size_t parts = unit.experts ? place_.expert_shards : place_.shards;
       unit.elements = (unit.elements + parts - 1) / parts * parts;
       unit.offset_in_part = std::exchange(ends[unit.part], ends[unit.part] + unit.elements);
     }
@@ -79,12 +109,13 @@ class LayoutBuilder {
   }
 
   std::size_t unit_for(const std::string& name, PartId part) {
-    const bool token_embedding = name == "embedding";
+    const bool token_embedding = name == "embedding", experts = is_of_experts(name);
     for (std::size_t i = 0; i < layout_.units.size(); ++i) {
       const ParameterUnit& unit = layout_.units[i];
-      if (unit.part == part && unit.token_embedding == token_embedding) return i;
+      if (unit.part == part && unit.token_embedding == token_embedding && unit.experts == experts)
+        return i;
     }
-    layout_.units.push_back({.part = part, .token_embedding = token_embedding});
+    layout_.units.push_back({.part = part, .token_embedding = token_embedding, .experts = experts});
     return layout_.units.size() - 1;
   }
 
@@ -108,16 +139,24 @@ class LayoutBuilder {
     ParameterUnit& unit = layout_.units[unit_index];
     const auto tensor = tensors_.find(name);
     SHARDWRIGHT_CHECK(tensor != tensors_.end(), "an op applies \"" + name + "\"");
-    ParameterSlice slice = slice_of(tensor->second, program_.plan.tp, tensor_rank_);
-    slice.offset = unit.elements;
-    unit.elements += slice.elements();
-    unit.slices.push_back(std::move(slice));
-    return unit.slices.back().offset;
+    const std::size_t offset = unit.elements;
+    const auto add_slice = [&unit](ParameterSlice slice) {
+      slice.offset = unit.elements;
+      unit.elements += slice.elements();
+      unit.slices.push_back(std::move(slice));
+    };
+    if (unit.experts) {
+      for (ParameterSlice& slice : expert_slices(tensor->second, program_.plan, place_))
+        add_slice(std::move(slice));
+    } else {
+      add_slice(slice_of(tensor->second, program_.plan, place_));
+    }
+    return offset;
   }
 
   const Program& program_;
   const ModelSpec& model_;
-  std::int64_t tensor_rank_;
+  LayoutPlace place_;
   std::map<std::string, ParameterTensor> tensors_;
   ParameterLayout layout_;
 };
@@ -128,6 +167,11 @@ std::int64_t ParameterSlice::whole_columns() const {
   std::int64_t product = 1;
   for (std::size_t i = 1; i < shape.size(); ++i) product *= shape[i];
   return product;
+}
+
+bool ParameterSlice::sees_own_tokens() const {
+  return is_norm() || name.find("moe.router.") != std::string::npos ||
+         name.find("moe.shared_expert_gate.") != std::string::npos;
 }
 
 const ParameterSpan& ParameterLayout::find(const std::string& pattern, std::int32_t layer) const {
@@ -157,10 +201,9 @@ std::string parameter_name(const std::string& pattern, std::int32_t layer) {
 }
 
 ParameterLayout lay_out_parameters(const Program& program, const ModelSpec& model,
-                                   std::int64_t stage, std::int64_t tensor_rank,
-                                   std::int64_t shards) {
-  LayoutBuilder builder(program, model, tensor_rank);
-  const RankProgram& rank = program.stages[static_cast<std::size_t>(stage)];
+                                   const LayoutPlace& place) {
+  LayoutBuilder builder(program, model, place);
+  const RankProgram& rank = program.stages[static_cast<std::size_t>(place.stage)];
   bool embeds = false;
   for (const Call& call : rank.calls) {
     for (const Op& op : program.blocks[call.block].ops) {
@@ -168,7 +211,7 @@ ParameterLayout lay_out_parameters(const Program& program, const ModelSpec& mode
       embeds = embeds || op.kind == OpKind::Embedding;
     }
   }
-  ParameterLayout layout = builder.finish(shards);
+  ParameterLayout layout = builder.finish();
   for (ParameterUnit& unit : layout.units) unit.is_copy = unit.token_embedding && !embeds;
   return layout;
 }

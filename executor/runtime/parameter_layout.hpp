@@ -1,8 +1,9 @@
 // The layout of a rank's parameters: which part of each it holds, and its place in memory.
 //
-// Parameters are grouped into units: one for each layer, for the head, and for the token embedding.
-// ZeRO splits units: rank r of the shard group owns the r-th of `shards` equal parts. The token
-// embedding is a unit of its own, so that the first and last stage split a tied one alike.
+// Parameters are grouped into units: one for each layer, for its experts, for the head, and for the token
+// embedding. ZeRO splits units: rank r of the shard group owns the r-th of `shards` equal parts. The
+// token embedding is a unit of its own, so that the first and last stage split a tied one alike; experts
+// are, because other ranks hold the same ones than hold the same rest of the layer.
 #pragma once
 
 #include <cstddef>
@@ -34,6 +35,8 @@ struct ParameterSlice {
   std::int64_t whole_columns() const;
   bool is_matrix() const { return shape.size() > 1; }
   bool is_norm() const { return name.find("norm.") != std::string::npos; }
+  // With sequence parallelism, a rank applies it to its own part of the tokens alone.
+  bool sees_own_tokens() const;
 };
 
 struct ParameterUnit {
@@ -44,6 +47,8 @@ struct ParameterUnit {
   // Elements of the part's units before this one.
   std::size_t offset_in_part = 0;
   bool token_embedding = false;
+  // The experts that expert parallelism splits.
+  bool experts = false;
   // The last stage's copy of a tied embedding.
   bool is_copy = false;
 };
@@ -78,10 +83,15 @@ struct ParameterLayout {
 // Returns "layers.3.mlp.up_proj" for "layers.*.mlp.up_proj" and layer 3.
 std::string parameter_name(const std::string& pattern, std::int32_t layer);
 
+// The place of a rank that its parameters follow from.
+struct LayoutPlace {
+  std::int64_t stage = 0, tensor_rank = 0, expert_rank = 0, expert_tensor_rank = 0;
+  // Parts of a unit, and of the units of experts.
+  std::size_t shards = 1, expert_shards = 1;
+};
+
 // Lays out the parameters of a stage's ops. Those of one op are adjacent, weights before biases.
-// `shards` is the number of parts of a unit.
 ParameterLayout lay_out_parameters(const Program& program, const ModelSpec& model,
-                                   std::int64_t stage, std::int64_t tensor_rank,
-                                   std::int64_t shards);
+                                   const LayoutPlace& place);
 
 }  // namespace shardwright::executor

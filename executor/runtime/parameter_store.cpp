@@ -23,8 +23,8 @@ ElementRange overlap(ElementRange a, ElementRange b) {
   return {begin, std::max(begin, std::min(a.end, b.end))};
 }
 
-ParameterStore::ParameterStore(ParameterLayout layout, Kernels& kernels, ShardPlace shard)
-    : layout_(std::move(layout)), kernels_(kernels), shard_(shard) {
+ParameterStore::ParameterStore(ParameterLayout layout, Kernels& kernels, const ShardPlaces& shards)
+    : layout_(std::move(layout)), kernels_(kernels), shards_(shards) {
   const Element applied = kernels_.element(), state = kernels_.state_element();
   for (std::size_t unit = 0; unit < layout_.units.size(); ++unit) {
     const std::size_t elements = held(unit).size(), updated = own(unit).size();
@@ -46,13 +46,18 @@ std::shared_ptr<void> ParameterStore::allocate_zeros(std::size_t elements, Eleme
   return memory;
 }
 
+const ShardPlace& ParameterStore::shard_of(std::size_t unit) const {
+  return layout_.units[unit].experts ? shards_.experts : shards_.dense;
+}
+
 ElementRange ParameterStore::own(std::size_t unit) const {
-  const std::size_t each = layout_.units[unit].elements / shard_.count;
-  return {each * shard_.index, each * (shard_.index + 1)};
+  const ShardPlace& shard = shard_of(unit);
+  const std::size_t each = layout_.units[unit].elements / shard.count;
+  return {each * shard.index, each * (shard.index + 1)};
 }
 
 ElementRange ParameterStore::held(std::size_t unit) const {
-  return shard_.holds_shard_alone ? own(unit) : ElementRange{0, layout_.units[unit].elements};
+  return shards_.holds_shards_alone ? own(unit) : ElementRange{0, layout_.units[unit].elements};
 }
 
 bool ParameterStore::applies_updated() const {

@@ -25,11 +25,17 @@ struct ElementRange {
 // Returns the intersection, which may be empty.
 ElementRange overlap(ElementRange a, ElementRange b);
 
-// The shard that a rank updates: part `index` of `count`.
+// The shard of a unit that a rank updates: part `index` of `count`.
 struct ShardPlace {
   std::size_t count = 1, index = 0;
-  // FSDP: the rank holds no more than this shard.
-  bool holds_shard_alone = false;
+  // The rank's number among those that update the same shard.
+  std::size_t replica = 0;
+};
+
+struct ShardPlaces {
+  ShardPlace dense, experts;
+  // FSDP: the rank holds no more than its shards.
+  bool holds_shards_alone = false;
 };
 
 // The arrays of an optimizer.
@@ -38,10 +44,11 @@ enum class OptimizerArray : std::uint8_t { Weights, FirstMoments, SecondMoments 
 class ParameterStore {
  public:
   // Allocates zeros.
-  ParameterStore(ParameterLayout layout, Kernels& kernels, ShardPlace shard);
+  ParameterStore(ParameterLayout layout, Kernels& kernels, const ShardPlaces& shards);
 
   const ParameterLayout& layout() const { return layout_; }
-  ShardPlace shard() const { return shard_; }
+  const ShardPlaces& shards() const { return shards_; }
+  const ShardPlace& shard_of(std::size_t unit) const;
   // Returns the part of a unit that this rank updates.
   ElementRange own(std::size_t unit) const;
   // Returns the part of a unit whose weights and gradients this rank holds.
@@ -77,7 +84,7 @@ class ParameterStore {
 
   ParameterLayout layout_;
   Kernels& kernels_;
-  ShardPlace shard_;
+  ShardPlaces shards_;
   std::vector<UnitMemory> memory_;
   std::size_t bytes_ = 0;
 };

@@ -16,29 +16,46 @@ namespace {
 // The squared norm before the reduction takes another pass over the gradients.
 constexpr std::int64_t kStepsBetweenNoise = 4;
 
-// ZeRO numbers the shards like the members of their communicator.
-ShardPlace shard_place(const ModelSpec& model, const Plan& plan, std::int64_t rank) {
-  if (plan.zero_stage == 0) return {};
-  const GroupTable table = RankGrid(plan).table(Group::ShardInner);
+// The place of a rank in its group of a kind, and the size of that group.
+struct Membership {
+  std::size_t index = 0, size = 1;
+};
+Membership membership(const Plan& plan, Group group, std::int64_t rank) {
+  const GroupTable table = RankGrid(plan).table(group);
   const auto members = table.members_of(table.group_of[static_cast<std::size_t>(rank)]);
-  ShardPlace place{members.size(), 0, shards_parameters(model, plan)};
-  while (members[place.index] != rank) ++place.index;
-  return place;
+  const auto own = std::find(members.begin(), members.end(), rank) - members.begin();
+  return {static_cast<std::size_t>(own), members.size()};
+}
+
+// ZeRO numbers the shards like the members of their communicator.
+ShardPlaces shard_places(const ModelSpec& model, const Plan& plan, std::int64_t rank) {
+  const auto place = [&](Group all, Group inner, Group outer) -> ShardPlace {
+    if (plan.zero_stage == 0) return {1, 0, membership(plan, all, rank).index};
+    const Membership shard = membership(plan, inner, rank);
+    return {shard.size, shard.index, membership(plan, outer, rank).index};
+  };
+  return {place(Group::Data, Group::ShardInner, Group::ShardOuter),
+          place(Group::ExpertData, Group::ExpertShardInner, Group::ExpertShardOuter),
+          shards_parameters(model, plan)};
 }
 
 ParameterLayout layout_of(const Program& program, const ModelSpec& model, std::int64_t rank) {
   const RankCoordinates place = RankGrid(program.plan).dense_coordinates(rank);
-  return lay_out_parameters(
-      program, model, place[Axis::Pipeline], place[Axis::Tensor],
-      static_cast<std::int64_t>(shard_place(model, program.plan, rank).count));
+  const ShardPlaces shards = shard_places(model, program.plan, rank);
+  const auto index = [&](Group group) {
+    return static_cast<std::int64_t>(membership(program.plan, group, rank).index);
+  };
+  return lay_out_parameters(program, model,
+                            {place[Axis::Pipeline], place[Axis::Tensor], index(Group::Expert),
+                             index(Group::ExpertTensor), shards.dense.count, shards.experts.count});
 }
 
 // Before the reduction, a rank's gradient over its part of the batch is complete, except for a tied
-// embedding on two stages, each of which has one addend, where the rank has a part of each sequence, and
-// where each microbatch is reduced alone.
-bool knows_own_gradients(const Program& program) {
+// embedding on two stages, each of which has one addend, where the rank has a part of each sequence,
+// where each microbatch is reduced alone, and of experts, to which other ranks send tokens.
+bool knows_own_gradients(const ModelSpec& model, const Program& program) {
   const Plan& plan = program.plan;
-  if (plan.dp == 1 || plan.cp > 1 || plan.zero_stage >= 2) return false;
+  if (plan.dp == 1 || plan.cp > 1 || plan.zero_stage >= 2 || model.moe) return false;
   const auto ties = [](const Op& op) { return op.payload == Payload::TiedGradient; };
   return std::none_of(program.blocks.begin(), program.blocks.end(), [&](const Block& block) {
     return std::any_of(block.ops.begin(), block.ops.end(), ties);
@@ -61,7 +78,7 @@ float normal(std::uint64_t key, std::uint64_t index, double deviation) {
 
 double deviation_of(const ModelSpec& model, const std::string& name) {
   const bool ends_branch =
-      name.ends_with("attention.o_proj.weight") || name.ends_with("mlp.down_proj.weight");
+      name.ends_with("attention.o_proj.weight") || name.ends_with(".down_proj.weight");
   return ends_branch ? kDeviation / std::sqrt(2.0 * static_cast<double>(model.layers)) : kDeviation;
 }
 
@@ -123,9 +140,10 @@ RankTrainer::RankTrainer(const ModelSpec& model, const Program& program, std::in
       options_(options),
       rank_(rank),
       place_(RankGrid(program.plan).dense_coordinates(rank)),
-      knows_own_gradients_(knows_own_gradients(program)),
+      knows_own_gradients_(knows_own_gradients(model, program)),
       communicators_(program, rank, open),
-      parameters_(layout_of(program, model, rank), kernels, shard_place(model, program.plan, rank)),
+      parameters_(layout_of(program, model, rank), kernels,
+                  shard_places(model, program.plan, rank)),
       sums_(kernels.allocate(sizeof(Sums))),
       tokens_(kernels.allocate(batch_bytes(program.plan))),
       targets_(kernels.allocate(batch_bytes(program.plan))),
@@ -167,6 +185,7 @@ StepState RankTrainer::state_of(std::int64_t step, const Batch& batch) {
   state.tokens = static_cast<const std::int32_t*>(tokens_.get());
   state.targets = static_cast<const std::int32_t*>(targets_.get());
   state.adam = adam_step(options_, step);
+  state.balance_loss = options_.balance_loss;
   auto* sums = static_cast<Sums*>(sums_.get());
   state.loss = &sums->loss;
   state.gradient_squares = &sums->gradient_squares;

@@ -34,6 +34,8 @@ struct TrainingOptions {
   double weight_decay = 0.1;
   // The limit on the norm of all gradients; 0 disables clipping.
   double clip_norm = 1.0;
+  // Weight of the loss that balances experts, of which each sequence and layer has one; 0: none.
+  double balance_loss = 0.0;
 };
 
 struct StepReport {

@@ -17,14 +17,31 @@ void OpRunner::for_each_updated(
   });
 }
 
-void OpRunner::gradient_norm(const BoundOp& bound, StepState& state) {
-  kernels_.zero(state.gradient_squares, sizeof(double), bound.queue);
+void OpRunner::add_squares_of(bool experts, const BoundOp& bound, StepState& state) {
   for_each_updated([&](std::size_t u, const ParameterSlice& slice, ElementRange range) {
-    if (!counts_in_norm(parameters_.layout().units[u], slice)) return;
+    const ParameterUnit& unit = parameters_.layout().units[u];
+    if (unit.experts != experts || !counts_in_norm(unit, slice)) return;
     kernels_.add_squares(static_cast<std::int64_t>(range.size()),
                          parameters_.gradients(u, range.begin), state.gradient_squares,
                          bound.queue);
   });
+}
+
+// The program sums the squares over the ranks among which the dense parameters are split. Experts are
+// split otherwise, so all ranks sum theirs here, and one of those ranks adds the sum.
+void OpRunner::gradient_norm(const BoundOp& bound, StepState& state) {
+  kernels_.zero(state.gradient_squares, sizeof(double), bound.queue);
+  const ShardPlaces& shards = parameters_.shards();
+  if (model_.moe) {
+    if (shards.experts.replica == 0) add_squares_of(true, bound, state);
+    if (Communicator* world = communicators_.world()) {
+      world->all_reduce(state.gradient_squares, 1, Element::Float64, Reduction::Sum, bound.queue);
+      const bool adds =
+          shards.dense.index == 0 && place_[Axis::Tensor] == 0 && place_[Axis::Pipeline] == 0;
+      if (!adds) kernels_.zero(state.gradient_squares, sizeof(double), bound.queue);
+    }
+  }
+  add_squares_of(false, bound, state);
 }
 
 // Called before the data-parallel reduction. Copies the addends of norms for
@@ -32,7 +49,8 @@ void OpRunner::gradient_norm(const BoundOp& bound, StepState& state) {
 void OpRunner::add_own_squares(std::size_t unit, const StepState& state, Queue queue) {
   const ParameterUnit& here = parameters_.layout().units[unit];
   for (const ParameterSlice& slice : here.slices) {
-    if (!counts_in_norm(here, slice) || (slice.is_norm() && !split_norms_.empty())) continue;
+    if (!counts_in_norm(here, slice) || (slice.sees_own_tokens() && !split_norms_.empty()))
+      continue;
     kernels_.add_squares(static_cast<std::int64_t>(slice.elements()),
                          parameters_.gradients(unit, slice.offset), state.own_squares, queue);
   }

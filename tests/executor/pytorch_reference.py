@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Loss and gradients of a small GPT-2 and a small Llama in PyTorch, fp64, as JSON on standard output.
+"""Loss and gradients of a small GPT-2, Llama, Mixtral and Qwen2-MoE in PyTorch, fp64, as JSON on standard output.
 
     tests/executor/pytorch_reference.py > tests/executor/runtime/pytorch_reference.json
 
@@ -13,6 +13,7 @@ import torch
 
 torch.set_default_dtype(torch.float64)
 SEQUENCES, TOKENS, VOCABULARY, HIDDEN, HEADS, HEAD_DIM, FFN, LAYERS = 2, 6, 11, 8, 4, 2, 12, 2
+EXPERTS, TOP_K, EXPERT_FFN, SHARED_FFN = 4, 2, 10, 6
 
 
 def formula(number, name, shape):
@@ -34,7 +35,20 @@ def linear_shapes(prefix, outputs, inputs, bias):
     return shapes + [(prefix + ".bias", (outputs,))] if bias else shapes
 
 
-def shapes_of(llama, kv_heads):
+def expert_shapes(prefix, shared):
+    shapes = [(prefix + "router.weight", (EXPERTS, HIDDEN)),
+              (prefix + "experts.gate_proj.weight", (EXPERTS, EXPERT_FFN, HIDDEN)),
+              (prefix + "experts.up_proj.weight", (EXPERTS, EXPERT_FFN, HIDDEN)),
+              (prefix + "experts.down_proj.weight", (EXPERTS, HIDDEN, EXPERT_FFN))]
+    if not shared:
+        return shapes
+    return shapes + [(prefix + "shared_experts.gate_proj.weight", (SHARED_FFN, HIDDEN)),
+                     (prefix + "shared_experts.up_proj.weight", (SHARED_FFN, HIDDEN)),
+                     (prefix + "shared_experts.down_proj.weight", (HIDDEN, SHARED_FFN)),
+                     (prefix + "shared_expert_gate.weight", (1, HIDDEN))]
+
+
+def shapes_of(llama, kv_heads, experts, shared):
     bias = not llama
 
     def norm(name):
@@ -51,6 +65,9 @@ def shapes_of(llama, kv_heads):
         shapes += linear_shapes(prefix + "attention.v_proj", kv_heads * HEAD_DIM, HIDDEN, bias)
         shapes += linear_shapes(prefix + "attention.o_proj", HIDDEN, HEADS * HEAD_DIM, bias)
         shapes += norm(prefix + "mlp_norm")
+        if experts:
+            shapes += expert_shapes(prefix + "moe.", shared)
+            continue
         if llama:
             shapes += linear_shapes(prefix + "mlp.gate_proj", FFN, HIDDEN, bias)
         shapes += linear_shapes(prefix + "mlp.up_proj", FFN, HIDDEN, bias)
@@ -62,10 +79,11 @@ def shapes_of(llama, kv_heads):
 
 
 class Model:
-    def __init__(self, llama, kv_heads):
-        self.llama, self.kv_heads = llama, kv_heads
+    def __init__(self, llama, kv_heads, experts=False, shared=False):
+        self.llama, self.kv_heads, self.experts, self.shared = llama, kv_heads, experts, shared
+        shapes = shapes_of(llama, kv_heads, experts, shared)
         self.weights = {name: formula(number, name, shape)
-                        for number, (name, shape) in enumerate(shapes_of(llama, kv_heads))}
+                        for number, (name, shape) in enumerate(shapes)}
 
     def norm(self, name, x):
         if self.llama:
@@ -109,6 +127,25 @@ class Model:
             up = torch.nn.functional.gelu(up, approximate="tanh")
         return self.linear(prefix + "down_proj", up)
 
+    def mixture(self, prefix, x):
+        """As transformers computes Mixtral, and Qwen2-MoE (shared experts, no renormalisation)."""
+        def expert(e, row):
+            gate, up, down = (self.weights[f"{prefix}experts.{name}_proj.weight"][e]
+                              for name in ("gate", "up", "down"))
+            return down @ (torch.nn.functional.silu(gate @ row) * (up @ row))
+
+        out = []
+        for row in x.reshape(-1, HIDDEN):
+            shares, chosen = (self.weights[prefix + "router.weight"] @ row).softmax(-1).topk(TOP_K)
+            if not self.shared:
+                shares = shares / shares.sum()
+            out.append(sum(share * expert(e, row) for share, e in zip(shares, chosen)))
+        out = torch.stack(out).reshape(x.shape)
+        if not self.shared:
+            return out
+        gate = torch.sigmoid(self.linear(prefix + "shared_expert_gate", x))
+        return out + gate * self.feed_forward(prefix + "shared_experts.", x)
+
     def loss(self):
         x = self.weights["embedding.weight"][tokens(0)]
         if not self.llama:
@@ -116,14 +153,16 @@ class Model:
         for layer in range(LAYERS):
             prefix = f"layers.{layer}."
             x = x + self.attention(prefix + "attention.", self.norm(prefix + "attention_norm", x))
-            x = x + self.feed_forward(prefix + "mlp.", self.norm(prefix + "mlp_norm", x))
+            norm = self.norm(prefix + "mlp_norm", x)
+            x = x + (self.mixture(prefix + "moe.", norm) if self.experts else
+                     self.feed_forward(prefix + "mlp.", norm))
         head = self.weights.get("head.weight", self.weights["embedding.weight"])
         logits = self.norm("final_norm", x) @ head.T
         return torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens(5).flatten())
 
 
-def reference(llama, kv_heads):
-    model = Model(llama, kv_heads)
+def reference(*arguments):
+    model = Model(*arguments)
     loss = model.loss()
     loss.backward()
     gradients = {name: [float(f"{value:.9e}") for value in weight.grad.flatten()]
@@ -132,4 +171,5 @@ def reference(llama, kv_heads):
 
 
 print(json.dumps({"pytorch": torch.__version__, "gpt2": reference(False, HEADS),
-                  "llama": reference(True, 2)}, indent=None, separators=(",", ":")))
+                  "llama": reference(True, 2), "mixtral": reference(True, 2, True),
+                  "qwen2_moe": reference(True, 2, True, True)}, indent=None, separators=(",", ":")))

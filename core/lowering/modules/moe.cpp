@@ -278,7 +278,7 @@ void write_expert_weight_gradient(const BlockWriter& w, const Experts& e, const 
                      .k = e.rows,
                      .groups = e.count,
                      .groups_share_k = true},
-                    {projection.input, out_gradient}, projection.parameters);
+                    {out_gradient, projection.input}, projection.parameters);
 }
 
 // Goes from the first GEMM of the experts to the input of the second one.

@@ -13,8 +13,10 @@
 #include <optional>
 #include <vector>
 
+#include "executor/kernels/cpu/activation.hpp"
 #include "executor/kernels/cpu/attention.hpp"
 #include "executor/kernels/cpu/eigen_maps.hpp"
+#include "executor/kernels/cpu/experts.hpp"
 #include "executor/kernels/kernels.hpp"
 
 namespace shardwright::executor {
@@ -59,27 +61,6 @@ void rotate_head(const std::vector<std::complex<Real>>& rotations, Real* head) {
     head[i] = first * cosine - second * sine;
     head[i + half] = second * cosine + first * sine;
   }
-}
-
-// The value of an activation function and its derivative.
-template <class Real>
-struct ActivationValue {
-  Real value, slope;
-};
-
-// GELU is the tanh approximation (arXiv 1606.08415) of GPT-2.
-template <class Real>
-ActivationValue<Real> activate(Activation kind, Real x) {
-  if (kind == Activation::Relu) return {std::max(x, Real(0)), x > Real(0) ? Real(1) : Real(0)};
-  if (kind == Activation::Silu) {
-    const Real sigmoid = Real(1) / (Real(1) + std::exp(-x));
-    return {x * sigmoid, sigmoid * (Real(1) + x * (Real(1) - sigmoid))};
-  }
-  const Real scale = std::sqrt(Real(2) / Real(M_PI)), cubic = Real(0.044715);
-  const Real t = std::tanh(scale * (x + cubic * x * x * x));
-  const Real inner = scale * (Real(1) + Real(3) * cubic * x * x);
-  return {Real(0.5) * x * (Real(1) + t),
-          Real(0.5) * (Real(1) + t) + Real(0.5) * x * (Real(1) - t * t) * inner};
 }
 
 // Returns the row of the shard for a token, or nothing if another rank holds it (Megatron-LM, arXiv
@@ -186,31 +167,13 @@ class CpuKernels final : public Kernels {
 
   void activation(const ActivationShape& shape, const void* up, void* out,
                   Queue /*queue*/) override {
-    const std::int64_t row_width = shape.width * (shape.gated ? 2 : 1);
-    for (std::int64_t r = 0; r < shape.rows; ++r) {
-      const Real* in = static_cast<const Real*>(up) + r * row_width;
-      Real* result = static_cast<Real*>(out) + r * shape.width;
-      for (std::int64_t i = 0; i < shape.width; ++i) {
-        const Real value = activate(shape.kind, in[i]).value;
-        result[i] = shape.gated ? value * in[i + shape.width] : value;
-      }
-    }
+    activate_rows(shape, static_cast<const Real*>(up), static_cast<Real*>(out));
   }
 
   void activation_backward(const ActivationShape& shape, const void* up, const void* dout,
                            void* dup, Queue /*queue*/) override {
-    const std::int64_t row_width = shape.width * (shape.gated ? 2 : 1);
-    for (std::int64_t r = 0; r < shape.rows; ++r) {
-      const Real* in = static_cast<const Real*>(up) + r * row_width;
-      const Real* gradient = static_cast<const Real*>(dout) + r * shape.width;
-      Real* result = static_cast<Real*>(dup) + r * row_width;
-      for (std::int64_t i = 0; i < shape.width; ++i) {
-        const ActivationValue<Real> gate = activate(shape.kind, in[i]);
-        const Real rest = shape.gated ? in[i + shape.width] : Real(1);
-        result[i] = gradient[i] * rest * gate.slope;
-        if (shape.gated) result[i + shape.width] = gradient[i] * gate.value;
-      }
-    }
+    activate_rows_backward(shape, static_cast<const Real*>(up), static_cast<const Real*>(dout),
+                           static_cast<Real*>(dup));
   }
 
   void add(std::int64_t elements, const void* a, const void* b, void* sum,
@@ -399,6 +362,83 @@ class CpuKernels final : public Kernels {
                     std::int64_t from_width, void* to, std::int64_t to_width,
                     Queue /*queue*/) override {
     matrix<Real>(to, rows, columns, to_width) = matrix<Real>(from, rows, columns, from_width);
+  }
+
+  void choose_experts(const RouterShape& shape, void* scores, std::int32_t* chosen, void* weights,
+                      Queue /*queue*/) override {
+    choose_experts_of_rows<Real>(shape, scores, chosen, weights);
+  }
+
+  void choose_experts_backward(const RouterShape& shape, const void* probabilities,
+                               const std::int32_t* chosen, const void* dweights,
+                               const double* dbalance, std::int64_t balanced_tokens, void* dscores,
+                               Queue /*queue*/) override {
+    choose_experts_backward_of_rows<Real>(shape, probabilities, chosen, dweights, dbalance,
+                                          balanced_tokens, dscores);
+  }
+
+  void gather_rows(std::int64_t width, std::span<const std::int32_t> index, const void* from,
+                   void* to, Queue queue) override {
+    sum_rows(width, 1, index, from, nullptr, to, queue);
+  }
+
+  void sum_rows(std::int64_t width, std::int64_t each, std::span<const std::int32_t> index,
+                const void* from, const void* addend, void* to, Queue /*queue*/) override {
+    const auto rows = static_cast<std::int64_t>(index.size()) / each;
+    for (std::int64_t i = 0; i < rows; ++i) {
+      auto sum = row<Real>(to, i, width);
+      sum.setZero();
+      for (const std::int32_t source :
+           index.subspan(static_cast<std::size_t>(i * each), static_cast<std::size_t>(each)))
+        if (source >= 0) sum += row<Real>(from, source, width);
+      if (addend != nullptr) sum += row<Real>(addend, i, width);
+    }
+  }
+
+  void expert_product(const ExpertProductShape& shape, const void* x,
+                      std::span<const void* const> weights, void* y, Queue /*queue*/) override {
+    expert_products(shape, static_cast<const Real*>(x), weights, static_cast<Real*>(y));
+  }
+
+  void expert_input_gradient(const ExpertProductShape& shape, const void* dy,
+                             std::span<const void* const> weights, void* dx,
+                             Queue /*queue*/) override {
+    expert_input_gradients(shape, static_cast<const Real*>(dy), weights, static_cast<Real*>(dx));
+  }
+
+  void expert_weight_gradient(const ExpertProductShape& shape, const void* dy, const void* x,
+                              std::span<void* const> dweights, Queue /*queue*/) override {
+    expert_weight_gradients(shape, static_cast<const Real*>(dy), static_cast<const Real*>(x),
+                            dweights);
+  }
+
+  void scale_rows(std::int64_t rows, std::int64_t width, const void* weights, void* data,
+                  Queue /*queue*/) override {
+    for (std::int64_t i = 0; i < rows; ++i)
+      row<Real>(data, i, width) *= static_cast<const Real*>(weights)[i];
+  }
+
+  void gate_rows(std::int64_t rows, std::int64_t width, const void* in, const void* gate, void* out,
+                 Queue /*queue*/) override {
+    for (std::int64_t i = 0; i < rows; ++i)
+      row<Real>(out, i, width) = row<Real>(in, i, width) * logistic(row<Real>(gate, 0, rows)(i));
+  }
+
+  void gate_rows_backward(std::int64_t rows, std::int64_t width, const void* dout, const void* in,
+                          const void* gate, void* din, void* dgate, Queue /*queue*/) override {
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const Real share = logistic(row<Real>(gate, 0, rows)(i));
+      const auto gradient = row<Real>(dout, i, width);
+      row<Real>(din, i, width) = gradient * share;
+      row<Real>(dgate, 0, rows)(i) =
+          (gradient * row<Real>(in, i, width)).sum() * share * (Real(1) - share);
+    }
+  }
+
+  void multiply_rows(std::int64_t rows, std::int64_t width, const void* a, const void* b,
+                     void* products, Queue /*queue*/) override {
+    for (std::int64_t i = 0; i < rows; ++i)
+      static_cast<Real*>(products)[i] = (row<Real>(a, i, width) * row<Real>(b, i, width)).sum();
   }
 
  private:

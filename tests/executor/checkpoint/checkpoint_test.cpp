@@ -146,6 +146,25 @@ TEST(Checkpoint, ResumesUnderOtherPlansWithinRounding) {
   }
 }
 
+// Each rank writes and reads the experts that it has, wherever they were before.
+TEST(Checkpoint, ResumesUnderAnotherNumberOfExpertRanks) {
+  const auto with_experts = [](std::int64_t ranks, std::int64_t ep, int zero_stage) {
+    Plan plan = plan_of(ranks, 1, 1, zero_stage);
+    plan.ep = ep;
+    return plan;
+  };
+  const auto folder = scratch_path("other-experts");
+  const std::vector<double> losses = run_and_save(small_mixtral(), with_experts(4, 2, 1), folder);
+  Plan split = with_experts(4, 2, 0);
+  split.expert_tp = 2;
+  for (const Plan& plan : {plan_of(), with_experts(4, 4, 0), with_experts(2, 2, 3), split}) {
+    const Resumed resumed = resume(small_mixtral(), plan, folder);
+    ASSERT_EQ(resumed.losses.size(), static_cast<std::size_t>(kSteps - kSaved));
+    for (std::size_t i = 0; i < resumed.losses.size(); ++i)
+      EXPECT_NEAR(resumed.losses[i] / losses[kSaved + i], 1.0, 1e-5);
+  }
+}
+
 void flip_bit(const std::filesystem::path& file, std::uint64_t bit) {
   std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
   stream.seekg(static_cast<std::streamoff>(bit / 8));

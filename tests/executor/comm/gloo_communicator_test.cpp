@@ -70,6 +70,28 @@ TEST_P(Gloo, ReduceScatterAndAllGatherInPlaceAreAnAllReduce) {
   });
 }
 
+// Rank a sends (a + 2 b) mod 4 bytes to rank b, none to some.
+TEST_P(Gloo, AllToAllSendsUnevenParts) {
+  on_ranks(GetParam(), [](Communicator& group) {
+    const auto bytes = [](int from, int to) {
+      return static_cast<std::size_t>((from + 2 * to) % 4);
+    };
+    std::string in, expected;
+    std::vector<std::size_t> sent, received;
+    for (int peer = 0; peer < group.size(); ++peer) {
+      sent.push_back(bytes(group.rank(), peer));
+      received.push_back(bytes(peer, group.rank()));
+      in.append(sent.back(), static_cast<char>('a' + 8 * group.rank() + peer));
+      expected.append(received.back(), static_cast<char>('a' + 8 * peer + group.rank()));
+    }
+    for (int repetition = 0; repetition < 3; ++repetition) {
+      std::string out(expected.size(), '-');
+      group.all_to_all(in.data(), sent, out.data(), received, nullptr);
+      EXPECT_EQ(out, expected);
+    }
+  });
+}
+
 TEST_P(Gloo, BroadcastGivesAllTheRootsValues) {
   on_ranks(GetParam(), [](Communicator& group) {
     std::vector<float> values = values_of(group.rank(), 100);

@@ -71,6 +71,52 @@ TEST(Gradient, OfLinear) {
   expect_gradient("bias", bias, dbias, objective);
 }
 
+// With a loss on all probabilities, as auxiliary losses have it.
+TEST(Gradient, OfTheChoiceOfExperts) {
+  for (const bool renormalised : {true, false}) {
+    const RouterShape shape{4, 5, 2, renormalised};
+    Values logits = random_values(20, 1);
+    const Values r = random_values(8, 2), balance = random_values(10, 3);
+    std::vector<std::int32_t> chosen(8);
+    const auto objective = [&] {
+      Values scores = logits, shares(8);
+      kernels().choose_experts(shape, scores.data(), chosen.data(), shares.data(), nullptr);
+      double sum = weighted_sum(r, shares);
+      for (std::size_t i = 0; i < scores.size(); ++i)
+        sum += scores[i] * balance[(i / 10) * 5 + i % 5];
+      return sum;
+    };
+    objective();
+    Values probabilities = logits, shares(8), gradient(20);
+    kernels().choose_experts(shape, probabilities.data(), chosen.data(), shares.data(), nullptr);
+    kernels().choose_experts_backward(shape, probabilities.data(), chosen.data(), r.data(),
+                                      balance.data(), 2, gradient.data(), nullptr);
+    expect_gradient("logits", logits, gradient, objective);
+    for (std::size_t i = 0; i < chosen.size(); i += 2) EXPECT_GE(shares[i], shares[i + 1]);
+  }
+}
+
+// Two matrices for each of three experts, of which one gets no rows.
+TEST(Gradient, OfProductsOfExperts) {
+  const std::vector<std::int64_t> rows = {2, 0, 3};
+  const ExpertProductShape shape{rows, 4, 3};
+  Values x = random_values(20, 1), gate = random_values(36, 2), up = random_values(36, 3);
+  const Values r = random_values(30, 4);
+  const std::vector<const void*> weights = {gate.data(), up.data()};
+  const auto objective = [&] {
+    Values y(30);
+    kernels().expert_product(shape, x.data(), weights, y.data(), nullptr);
+    return weighted_sum(r, y);
+  };
+  Values dx(20), dgate(36), dup(36);
+  const std::vector<void*> dweights = {dgate.data(), dup.data()};
+  kernels().expert_input_gradient(shape, r.data(), weights, dx.data(), nullptr);
+  kernels().expert_weight_gradient(shape, r.data(), x.data(), dweights, nullptr);
+  expect_gradient("input", x, dx, objective);
+  expect_gradient("first weights", gate, dgate, objective);
+  expect_gradient("second weights", up, dup, objective);
+}
+
 TEST(Gradient, OfNormsWithAResidual) {
   for (const NormKind kind : {NormKind::LayerNorm, NormKind::RmsNorm}) {
     const NormShape shape{kind, 3, 6, 0.01};

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -33,7 +34,7 @@ enum class Fate {
   NoMatter,
 };
 
-// Changes one field of `small_llama` or `small_gpt2`, or of `one_rank_plan`, and other fields if the
+// Changes one field of `small_llama` (or another model), or of `one_rank_plan`, and other fields if the
 // model or plan would not be valid otherwise.
 template <class Spec>
 struct Field {
@@ -43,8 +44,8 @@ struct Field {
   void (*change)(Spec&);
   // The name in the refusal; null stands for its own.
   const char* refused_as = nullptr;
-  // True for a GPT-2 instead of a Llama.
-  bool gpt2 = false;
+  // The model that is changed, or that the plan is for.
+  ModelSpec (*model)() = small_llama;
 };
 
 constexpr Fate kChanges = Fate::Changes, kRefused = Fate::Refused, kNoMatter = Fate::NoMatter;
@@ -101,12 +102,41 @@ const std::vector<Field<ModelSpec>> kModelFields = {
     {"/mlp/gated", kChanges, [](M& m) { m.mlp.gated = false; }},
     {"/mlp/bias", kChanges, [](M& m) { m.mlp.bias = true; }},
     {"/mlp/clamped", kRefused, [](M& m) { m.mlp.clamped = true; }},
-    {"/moe", kRefused, [](M& m) { m.moe.emplace(); }},
+    {"/moe/experts", kChanges, [](M& m) { m.moe->experts = 6; }, nullptr, small_mixtral},
+    {"/moe/top_k", kChanges, [](M& m) { m.moe->top_k = 1; }, nullptr, small_mixtral},
+    {"/moe/expert_ffn", kChanges, [](M& m) { m.moe->expert_ffn = 16; }, nullptr, small_mixtral},
+    {"/moe/shared_experts", kChanges,
+     [](M& m) { m.moe->shared_experts = 1, m.moe->shared_expert_ffn = 16; }, nullptr,
+     small_mixtral},
+    {"/moe/shared_expert_gate", kChanges,
+     [](M& m) {
+       m.moe->shared_experts = 1, m.moe->shared_expert_ffn = 16, m.moe->shared_expert_gate = true;
+     },
+     nullptr, small_mixtral},
+    {"/moe/first_dense_layers", kChanges, [](M& m) { m.moe->first_dense_layers = 1; }, nullptr,
+     small_mixtral},
+    {"/moe/layer_interval", kChanges, [](M& m) { m.moe->layer_interval = 2; }, nullptr,
+     small_mixtral},
+    {"/moe/token_nodes", kRefused, [](M& m) { m.moe->token_nodes = 2; }, nullptr, small_mixtral},
+    {"/moe/router_bias", kRefused, [](M& m) { m.moe->router_bias = true; }, nullptr, small_mixtral},
+    {"/moe/router_linear_bias", kRefused, [](M& m) { m.moe->router_linear_bias = true; }, nullptr,
+     small_mixtral},
+    {"/moe/renormalised", kChanges, [](M& m) { m.moe->renormalised = false; }, nullptr,
+     small_mixtral},
+    {"/moe/balanced_routing", kRefused, [](M& m) { m.moe->balanced_routing = true; }, nullptr,
+     small_mixtral},
+    {"/moe/load_variation", kNoMatter, [](M& m) { m.moe->load_variation = 0.2; }, nullptr,
+     small_mixtral},
+    {"/moe/capacity_factor", kChanges, [](M& m) { m.moe->capacity_factor = 1.0; }, nullptr,
+     small_mixtral},
+    {"/moe/pads_to_capacity", kRefused,
+     [](M& m) { m.moe->capacity_factor = 1.0, m.moe->pads_to_capacity = true; }, nullptr,
+     small_mixtral},
     {"/linear_attention", kRefused,
      [](M& m) { m.linear_attention.emplace(), m.layer_pattern = "L"; }, "/layer_pattern"},
     {"/layer_pattern", kRefused, [](M& m) { m.layer_pattern = "*-"; }},
     {"/norm", kChanges, [](M& m) { m.norm = NormKind::LayerNorm; }},
-    {"/norm_bias", kChanges, [](M& m) { m.norm_bias = false; }, nullptr, true},
+    {"/norm_bias", kChanges, [](M& m) { m.norm_bias = false; }, nullptr, small_gpt2},
     {"/norm_epsilon", kChanges, [](M& m) { m.norm_epsilon = 0.1; }},
     {"/norms_per_layer", kRefused, [](M& m) { m.norms_per_layer = 4; }},
     {"/post_norm", kRefused, [](M& m) { m.post_norm = true; }},
@@ -115,12 +145,13 @@ const std::vector<Field<ModelSpec>> kModelFields = {
     {"/parallel_block", kRefused, [](M& m) { m.parallel_block = true; }},
     {"/position", kRefused, [](M& m) { m.position = PositionKind::Alibi; }},
     // Rows beyond the positions of the sequences.
-    {"/position_embeddings", kNoMatter, [](M& m) { m.position_embeddings = 66; }, nullptr, true},
+    {"/position_embeddings", kNoMatter, [](M& m) { m.position_embeddings = 66; }, nullptr,
+     small_gpt2},
     {"/rotary_share", kChanges, [](M& m) { m.rotary_share = 0.5; }},
     {"/rope_theta", kChanges, [](M& m) { m.rope_theta = 100.0; }},
     {"/rope_scaling", kChanges, [](M& m) { m.rope_scaling.emplace().factor = 8.0; }},
     {"/tied_embeddings", kChanges, [](M& m) { m.tied_embeddings = true; }},
-    {"/tied_head_stored", kNoMatter, [](M& m) { m.tied_head_stored = true; }, nullptr, true},
+    {"/tied_head_stored", kNoMatter, [](M& m) { m.tied_head_stored = true; }, nullptr, small_gpt2},
     {"/head_bias", kRefused, [](M& m) { m.head_bias = true; }},
     {"/embedding_width", kRefused, [](M& m) { m.embedding_width = 16; }},
     {"/dropout", kRefused, [](M& m) { m.dropout = 0.1; }},
@@ -136,10 +167,12 @@ const std::vector<Field<Plan>> kPlanFields = {
     {"/pp", kNoMatter, [](P& p) { p.pp = 2; }},
     {"/cp", kNoMatter, [](P& p) { p.cp = 2, p.context_parallel = ContextParallelKind::AllGather; }},
     {"/context_parallel", kRefused, [](P& p) { p.cp = 2; }},
-    {"/ep", kRefused, [](P& p) { p.ep = 2; }},
-    {"/expert_tp", kRefused, [](P& p) { p.expert_tp = 2; }},
+    {"/ep", kNoMatter, [](P& p) { p.dp = p.ep = 2; }, nullptr, small_mixtral},
+    {"/expert_tp", kNoMatter, [](P& p) { p.tp = p.expert_tp = 2; }, nullptr, small_mixtral},
     {"/vpp", kNoMatter, [](P& p) { p.pp = p.vpp = 2, p.schedule = ScheduleKind::Interleaved; }},
     {"/sequence_parallel", kNoMatter, [](P& p) { p.tp = 2, p.sequence_parallel = false; }},
+    {"/sequence_parallel", kRefused, [](P& p) { p.tp = 2, p.sequence_parallel = false; }, nullptr,
+     small_mixtral},
     {"/zero_stage", kNoMatter, [](P& p) { p.dp = 2, p.zero_stage = 1; }},
     {"/zero_stage", kNoMatter, [](P& p) { p.dp = 2, p.zero_stage = 2; }},
     {"/zero_stage", kNoMatter, [](P& p) { p.dp = 2, p.zero_stage = 3; }},
@@ -159,6 +192,18 @@ const std::vector<Field<Plan>> kPlanFields = {
      [](P& p) {
        p.recompute = RecomputePolicy::Selective, p.recompute_modules = {RecomputeModule::Mlp};
      }},
+    {"/recompute_modules", kNoMatter,
+     [](P& p) {
+       p.dp = p.ep = 2, p.recompute = RecomputePolicy::Selective;
+       p.recompute_modules = {RecomputeModule::Moe, RecomputeModule::LayerNorm};
+     },
+     nullptr, small_qwen2_moe},
+    {"/recompute_modules", kNoMatter,
+     [](P& p) {
+       p.dp = p.ep = 2, p.recompute = RecomputePolicy::Selective;
+       p.recompute_modules = {RecomputeModule::MoeActivation, RecomputeModule::SharedExperts};
+     },
+     nullptr, small_qwen2_moe},
     {"/recompute_layers", kNoMatter,
      [](P& p) { p.recompute = RecomputePolicy::Full, p.recompute_layers = 1; }},
     {"/recompute_interval", kNoMatter,
@@ -174,9 +219,10 @@ const std::vector<Field<Plan>> kPlanFields = {
     {"/overlap/tensor_parallel", kNoMatter,
      [](P& p) { p.tp = 2, p.overlap.tensor_parallel = true; }},
     {"/overlap/p2p", kNoMatter, [](P& p) { p.pp = 2, p.overlap.p2p = false; }},
-    {"/overlap/expert_parallel", kNoMatter, [](P& p) { p.overlap.expert_parallel = true; }},
-    // The rules of plans without experts refuse these.
-    {"/overlap/expert_microbatches", kNoMatter, nullptr},
+    {"/overlap/expert_parallel", kNoMatter,
+     [](P& p) { p.dp = p.ep = 2, p.overlap.expert_parallel = true; }, nullptr, small_qwen2_moe},
+    {"/overlap/expert_microbatches", kNoMatter,
+     [](P& p) { p.dp = p.ep = 2, p.overlap.expert_microbatches = true; }, nullptr, small_mixtral},
     {"/rank_order", kNoMatter,
      [](P& p) {
        p.dp = p.pp = 2;
@@ -294,7 +340,7 @@ TEST(EveryField, OfAModelIsComputedRefusedOrIrrelevant) {
   const Plan plan = one_rank_plan();
   const StackSpec stack = load_stack("shardwright");
   for (const auto& field : kModelFields) {
-    const ModelSpec before = field.gpt2 ? small_gpt2() : small_llama();
+    const ModelSpec before = field.model();
     ModelSpec model = before;
     field.change(model);
     ASSERT_NE(model, before) << field.name;
@@ -311,10 +357,12 @@ TEST(EveryField, OfAModelIsComputedRefusedOrIrrelevant) {
 }
 
 TEST(EveryField, OfAPlanIsComputedRefusedOrIrrelevant) {
-  const ModelSpec model = small_llama();
-  const std::vector<double> expected = train(model, one_rank_plan(), kThreeSteps);
+  std::map<std::string, std::vector<double>> known;
   for (const auto& field : kPlanFields) {
     if (field.change == nullptr) continue;
+    const ModelSpec model = field.model();
+    std::vector<double>& expected = known[model.name];
+    if (expected.empty()) expected = train(model, one_rank_plan(), kThreeSteps);
     Plan plan = one_rank_plan();
     field.change(plan);
     const auto refused = refusals(model, plan, load_stack("shardwright"));

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <map>
+#include <string>
 
 #include "core/spec/plan_check.hpp"
 #include "tests/executor/runtime/training_fixture.hpp"
@@ -11,18 +12,17 @@
 namespace shardwright::executor {
 namespace {
 
-const std::vector<double>& one_rank_losses(bool gpt2) {
-  static std::map<bool, std::vector<double>> known;
-  if (known.count(gpt2) == 0) {
-    known[gpt2] = train(gpt2 ? small_gpt2() : small_llama(), one_rank_plan(), kTwentySteps);
-  }
-  return known[gpt2];
+const std::vector<double>& one_rank_losses(const ModelSpec& model) {
+  static std::map<std::string, std::vector<double>> known;
+  std::vector<double>& losses = known[model.name];
+  if (losses.empty()) losses = train(model, one_rank_plan(), kTwentySteps);
+  return losses;
 }
 
 // Initially all tokens are equally likely, so the loss is near ln(vocabulary); the words of the
 // text are learnt soon.
 TEST(OneRank, LearnsAText) {
-  for (const ModelSpec& model : {small_llama(), small_gpt2()}) {
+  for (const ModelSpec& model : {small_llama(), small_gpt2(), small_mixtral()}) {
     const std::vector<double> losses =
         train(model, one_rank_plan(), {.steps = 60, .learning_rate = 1e-2});
     EXPECT_NEAR(losses.front(), std::log(static_cast<double>(model.vocab)), 0.1) << model.name;
@@ -33,18 +33,35 @@ TEST(OneRank, LearnsAText) {
 class PlanEquivalence : public testing::TestWithParam<PlanCase> {};
 
 TEST_P(PlanEquivalence, LossesAreThoseOfOneRank) {
-  const ModelSpec model = GetParam().gpt2 ? small_gpt2() : small_llama();
+  const ModelSpec model = GetParam().model();
   Plan plan = one_rank_plan();
   GetParam().change(plan);
   ASSERT_TRUE(broken_rules(model, nullptr, plan).empty());
   const std::vector<double> losses = train(model, plan, kTwentySteps);
-  const std::vector<double>& expected = one_rank_losses(GetParam().gpt2);
+  const std::vector<double>& expected = one_rank_losses(model);
   ASSERT_EQ(losses.size(), 20U);
   double worst = 0.0;
   for (std::size_t step = 0; step < losses.size(); ++step)
     worst = std::max(worst, std::abs(losses[step] / expected[step] - 1.0));
   EXPECT_LE(worst, 1e-5);
   RecordProperty("worst_relative_difference", fmt::format("{:.1e}", worst));
+}
+
+// The loss of a sequence does not depend on the ranks and microbatches that it is split over.
+TEST(BalanceLoss, ChangesTheGradientAlikeUnderEveryPlan) {
+  TrainingOptions options = kTwentySteps;
+  options.steps = 4;
+  const ModelSpec model = small_mixtral();
+  const std::vector<double> without = train(model, one_rank_plan(), options);
+  options.balance_loss = 0.1;
+  const std::vector<double> expected = train(model, one_rank_plan(), options);
+  Plan plan = one_rank_plan();
+  plan.tp = plan.ep = plan.dp = plan.micro_batch = 2;
+  const std::vector<double> losses = train(model, plan, options);
+  EXPECT_EQ(expected.front(), without.front());
+  EXPECT_NE(expected.back(), without.back());
+  for (std::size_t step = 0; step < losses.size(); ++step)
+    EXPECT_NEAR(losses[step] / expected[step], 1.0, 1e-5);
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, PlanEquivalence, testing::ValuesIn(plan_cases()),

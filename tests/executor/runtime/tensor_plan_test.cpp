@@ -87,7 +87,7 @@ class TensorPlanOf : public testing::TestWithParam<PlanCase> {};
 TEST_P(TensorPlanOf, OrdersAllUsersOfTheSameMemory) {
   Plan plan = one_rank_plan();
   GetParam().change(plan);
-  const ModelSpec model = GetParam().gpt2 ? small_gpt2() : small_llama();
+  const ModelSpec model = GetParam().model();
   const Program program = lower(model, plan, load_stack("shardwright"));
   const Queues queues(program);
   for (const RankProgram& rank : program.stages) {

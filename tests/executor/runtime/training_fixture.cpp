@@ -68,6 +68,27 @@ ModelSpec small_gpt2() {
   return model;
 }
 
+ModelSpec small_mixtral() {
+  ModelSpec model = small_llama();
+  model.name = "small-mixtral";
+  model.layers = 2;
+  model.moe.emplace();
+  model.moe->experts = 4;
+  model.moe->top_k = 2;
+  model.moe->expert_ffn = 24;
+  return model;
+}
+
+ModelSpec small_qwen2_moe() {
+  ModelSpec model = small_mixtral();
+  model.name = "small-qwen2-moe";
+  model.moe->shared_experts = 1;
+  model.moe->shared_expert_ffn = 16;
+  model.moe->shared_expert_gate = true;
+  model.moe->renormalised = false;
+  return model;
+}
+
 Plan one_rank_plan() {
   Plan plan;
   plan.zero_stage = 0;
@@ -127,60 +148,70 @@ void PrintTo(const PlanCase& plan, std::ostream* out) {
 
 const std::vector<PlanCase>& plan_cases() {
   static const std::vector<PlanCase> cases = {
-      {"dp2", false, [](Plan& p) { p.dp = 2; }},
-      {"dp4_zero1", false, [](Plan& p) { p.dp = 4, p.zero_stage = 1; }},
-      {"dp2_zero1_gathers_after", true,
+      {"dp2", small_llama, [](Plan& p) { p.dp = 2; }},
+      {"dp4_zero1", small_llama, [](Plan& p) { p.dp = 4, p.zero_stage = 1; }},
+      {"dp2_zero1_gathers_after", small_gpt2,
        [](Plan& p) { p.dp = 2, p.zero_stage = 1, p.overlap.param_gather = false; }},
-      {"tp2", true, [](Plan& p) { p.tp = 2, p.micro_batch = 2; }},
-      {"tp2_without_sp", false,
+      {"tp2", small_gpt2, [](Plan& p) { p.tp = 2, p.micro_batch = 2; }},
+      {"tp2_without_sp", small_llama,
        [](Plan& p) { p.tp = p.micro_batch = 2, p.sequence_parallel = false; }},
-      {"tp4_recompute", true,
+      {"tp4_recompute", small_gpt2,
        [](Plan& p) { p.tp = p.micro_batch = 4, p.recompute = RecomputePolicy::Full; }},
-      {"pp4_gpipe", false, [](Plan& p) { p.pp = 4, p.schedule = ScheduleKind::GPipe; }},
-      {"pp4_1f1b", true, [](Plan& p) { p.pp = 4; }},
-      {"pp2_interleaved", false,
+      {"pp4_gpipe", small_llama, [](Plan& p) { p.pp = 4, p.schedule = ScheduleKind::GPipe; }},
+      {"pp4_1f1b", small_gpt2, [](Plan& p) { p.pp = 4; }},
+      {"pp2_interleaved", small_llama,
        [](Plan& p) { p.pp = 2, p.vpp = 2, p.schedule = ScheduleKind::Interleaved; }},
-      {"pp2_interleaved_ends_without_layers", true,
+      {"pp2_interleaved_ends_without_layers", small_gpt2,
        [](Plan& p) {
          p.pp = 2, p.vpp = 3, p.schedule = ScheduleKind::Interleaved;
          p.embedding_counts_as_layer = p.head_counts_as_layer = true;
        }},
-      {"dp2_tp2_pp2_zero1", true,
+      {"dp2_tp2_pp2_zero1", small_gpt2,
        [](Plan& p) { p.dp = p.tp = p.pp = p.micro_batch = 2, p.zero_stage = 1; }},
-      {"dp2_tp2_pp2", false,
+      {"dp2_tp2_pp2", small_llama,
        [](Plan& p) { p.dp = p.tp = p.pp = 2, p.recompute = RecomputePolicy::Full; }},
-      {"tp2_pp2_interleaved_dp2_zero1", false,
+      {"tp2_pp2_interleaved_dp2_zero1", small_llama,
        [](Plan& p) {
          p.dp = p.tp = p.pp = p.vpp = 2, p.zero_stage = 1;
          p.schedule = ScheduleKind::Interleaved;
          p.rank_order = {Axis::Data, Axis::Pipeline, Axis::Tensor, Axis::Context, Axis::Expert};
        }},
-      {"dp2_zero2", true, [](Plan& p) { p.dp = 2, p.zero_stage = 2; }},
-      {"dp4_fsdp", false,
+      {"dp2_zero2", small_gpt2, [](Plan& p) { p.dp = 2, p.zero_stage = 2; }},
+      {"dp4_fsdp", small_llama,
        [](Plan& p) { p.dp = 4, p.zero_stage = 3, p.recompute = RecomputePolicy::Full; }},
-      {"dp4_hybrid_shards", false, [](Plan& p) { p.dp = 4, p.zero_stage = 3, p.shard_group = 2; }},
-      {"dp2_pp2_fsdp", false, [](Plan& p) { p.dp = p.pp = 2, p.zero_stage = 3; }},
-      {"pp4_zb_h1", true, [](Plan& p) { p.pp = 4, p.schedule = ScheduleKind::ZbH1; }},
-      {"pp2_zb_h2_dp2_zero1", false,
+      {"dp4_hybrid_shards", small_llama,
+       [](Plan& p) { p.dp = 4, p.zero_stage = 3, p.shard_group = 2; }},
+      {"dp2_pp2_fsdp", small_llama, [](Plan& p) { p.dp = p.pp = 2, p.zero_stage = 3; }},
+      {"pp4_zb_h1", small_gpt2, [](Plan& p) { p.pp = 4, p.schedule = ScheduleKind::ZbH1; }},
+      {"pp2_zb_h2_dp2_zero1", small_llama,
        [](Plan& p) { p.pp = p.dp = 2, p.zero_stage = 1, p.schedule = ScheduleKind::ZbH2; }},
-      {"pp2_zb_v_tp2", true,
+      {"pp2_zb_v_tp2", small_gpt2,
        [](Plan& p) { p.pp = p.vpp = p.tp = 2, p.schedule = ScheduleKind::ZbV; }},
-      {"pp2_zb_v_dp2_fsdp", false,
+      {"pp2_zb_v_dp2_fsdp", small_llama,
        [](Plan& p) { p.pp = p.vpp = p.dp = 2, p.zero_stage = 3, p.schedule = ScheduleKind::ZbV; }},
-      {"cp2", false,
+      {"cp2", small_llama,
        [](Plan& p) { p.cp = 2, p.context_parallel = ContextParallelKind::AllGather; }},
-      {"cp4_gpt2", true,
+      {"cp4_gpt2", small_gpt2,
        [](Plan& p) { p.cp = 4, p.context_parallel = ContextParallelKind::AllGather; }},
-      {"cp2_tp2_fsdp", false,
+      {"cp2_tp2_fsdp", small_llama,
        [](Plan& p) {
          p.cp = p.tp = p.micro_batch = 2, p.zero_stage = 3;
          p.context_parallel = ContextParallelKind::AllGather;
        }},
-      {"tp2_recomputes_modules", false,
+      {"tp2_recomputes_modules", small_llama,
        [](Plan& p) {
          p.tp = p.micro_batch = 2, p.recompute = RecomputePolicy::Selective;
          p.recompute_modules = {RecomputeModule::LayerNorm, RecomputeModule::Mlp};
        }},
+      {"dp2_zero1_experts", small_mixtral, [](Plan& p) { p.dp = 2, p.zero_stage = 1; }},
+      {"ep2", small_mixtral, [](Plan& p) { p.dp = p.ep = 2; }},
+      {"dp4_ep2_zero1", small_mixtral, [](Plan& p) { p.dp = 4, p.ep = 2, p.zero_stage = 1; }},
+      {"ep4_recompute", small_mixtral,
+       [](Plan& p) { p.dp = p.ep = 4, p.recompute = RecomputePolicy::Full; }},
+      {"tp2_ep2_pp2", small_qwen2_moe, [](Plan& p) { p.tp = p.ep = p.pp = p.micro_batch = 2; }},
+      {"dp4_ep2_expert_tp2_zero1", small_qwen2_moe,
+       [](Plan& p) { p.dp = 4, p.ep = p.expert_tp = 2, p.zero_stage = 1; }},
+      {"dp2_ep2_fsdp", small_mixtral, [](Plan& p) { p.dp = p.ep = 2, p.zero_stage = 3; }},
   };
   return cases;
 }

@@ -20,6 +20,10 @@ namespace shardwright::executor {
 ModelSpec small_llama();
 // GPT-2: LayerNorm with biases, learned positions, GELU, tied embeddings.
 ModelSpec small_gpt2();
+// Mixtral: the Llama with two of four experts for each token, and two layers.
+ModelSpec small_mixtral();
+// Qwen2-MoE: the same with gated shared experts and shares that are not renormalised.
+ModelSpec small_qwen2_moe();
 
 // One rank, fp32, no ZeRO.
 Plan one_rank_plan();
@@ -37,11 +41,10 @@ std::vector<double> run_steps(RankTrainer& trainer, const BatchLoader& loader, s
 std::vector<double> train(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
                           const StackSpec& stack = load_stack("shardwright"));
 
-// Plans whose loss curves are compared with that of one rank: changes to `one_rank_plan`, for
-// `small_gpt2` or `small_llama`.
+// Plans whose loss curves are compared with that of one rank: changes to `one_rank_plan`.
 struct PlanCase {
   std::string name;
-  bool gpt2 = false;
+  ModelSpec (*model)() = nullptr;
   std::function<void(Plan&)> change;
 };
 

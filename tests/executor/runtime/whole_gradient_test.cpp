@@ -1,4 +1,5 @@
-// Gradients through a whole model: every parameter tensor of a small GPT-2 and a small Llama.
+// Gradients through a whole model: every parameter tensor of a small GPT-2, Llama, Mixtral
+// and Qwen2-MoE.
 //
 // PyTorch in fp64 (tests/executor/pytorch_reference.py) gives the same loss within 1e-6. Our
 // gradients are fp32: each tensor's agrees within 2e-6 of the largest gradient norm of a tensor.
@@ -35,8 +36,16 @@ ModelSpec tiny(ModelSpec model) {
   model.vocab = kVocabulary;
   model.attention.head_dim = 2;
   model.mlp.ffn_hidden = 12;
+  if (model.moe) model.moe->expert_ffn = 10;
+  if (has_shared_experts(model)) model.moe->shared_expert_ffn = 6;
   if (model.position_embeddings > 0) model.position_embeddings = kTokens + 2;
   return model;
+}
+
+ModelSpec small_model(const std::string& family) {
+  if (family == "gpt2") return small_gpt2();
+  if (family == "mixtral") return small_mixtral();
+  return family == "llama" ? small_llama() : small_qwen2_moe();
 }
 
 float wave(std::size_t number, std::size_t index) {
@@ -49,7 +58,7 @@ float wave(std::size_t number, std::size_t index) {
 class Evaluation {
  public:
   Evaluation(const std::string& family, std::int32_t (*target_of)(std::int32_t position))
-      : model_(tiny(family == "llama" ? small_llama() : small_gpt2())),
+      : model_(tiny(small_model(family))),
         program_(lower(model_, plan(), load_stack("shardwright"))),
         trainer_(model_, program_, 0, *kernels_, {}, kOptions) {
     constexpr auto kWords = static_cast<std::int32_t>(kVocabulary);
@@ -177,7 +186,8 @@ TEST_P(WholeGradient, AgreesWithCentralDifferencesOfTheLoss) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, WholeGradient, testing::Values("gpt2", "llama"),
+INSTANTIATE_TEST_SUITE_P(Models, WholeGradient,
+                         testing::Values("gpt2", "llama", "mixtral", "qwen2_moe"),
                          [](const auto& model) { return model.param; });
 
 }  // namespace

@@ -86,14 +86,14 @@ Squares squares_of(const ModelSpec& model, const Plan& plan) {
 // gradient's addends on tensor-parallel ranks do not add up.)
 TEST(NoiseScale, IsThatOfDataParallelismUnderEveryPlan) {
   const std::vector<PlanCase> cases = {
-      {"tp2", true, [](Plan& p) { p.tp = 2; }},
-      {"tp2_llama", false, [](Plan& p) { p.tp = 2; }},
-      {"tp2_without_sp", true, [](Plan& p) { p.tp = 2, p.sequence_parallel = false; }},
-      {"tp4_zero1", true, [](Plan& p) { p.tp = 4, p.zero_stage = 1; }},
-      {"pp2", false, [](Plan& p) { p.pp = 2; }},
-      {"tp2_pp2_zero1", false, [](Plan& p) { p.tp = p.pp = 2, p.zero_stage = 1; }}};
+      {"tp2", small_gpt2, [](Plan& p) { p.tp = 2; }},
+      {"tp2_llama", small_llama, [](Plan& p) { p.tp = 2; }},
+      {"tp2_without_sp", small_gpt2, [](Plan& p) { p.tp = 2, p.sequence_parallel = false; }},
+      {"tp4_zero1", small_gpt2, [](Plan& p) { p.tp = 4, p.zero_stage = 1; }},
+      {"pp2", small_llama, [](Plan& p) { p.pp = 2; }},
+      {"tp2_pp2_zero1", small_llama, [](Plan& p) { p.tp = p.pp = 2, p.zero_stage = 1; }}};
   for (const PlanCase& each : cases) {
-    const ModelSpec model = each.gpt2 ? small_gpt2() : small_llama();
+    const ModelSpec model = each.model();
     const Squares expected = squares_of(model, two_replicas());
     Plan plan = two_replicas();
     each.change(plan);
