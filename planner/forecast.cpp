@@ -127,6 +127,16 @@ void find_intervals(Forecast& forecast, const ForecastRequest& request) {
   model.interval = std::min(model.interval, model.total_work());
 }
 
+double mean_gpus(const std::vector<ForecastStage>& stages) {
+  Seconds time, gpu_time;
+  for (const ForecastStage& stage : stages) {
+    const Seconds steps = static_cast<double>(stage.steps) * stage.step.step;
+    time += steps;
+    gpu_time += steps * static_cast<double>(stage.plan.world_size());
+  }
+  return gpu_time / time;
+}
+
 // Accelerators compute in these parts, and wait at idle power in the others.
 bool is_busy(sim::RunPart part) {
   return part == sim::RunPart::Step || part == sim::RunPart::Evaluation ||
@@ -159,9 +169,9 @@ void add_expenses(Forecast& forecast, const ForecastRequest& request) {
             step_expense(cluster, stage.plan, stage.step.step, computing_time(stage.step)).energy;
   }
   const Watts busy_power = busy / work;
-  const Watts idle_power =
-      step_expense(cluster, plan, Seconds(1.0), Seconds()).energy / Seconds(1.0);
-  const auto gpus = static_cast<double>(forecast.gpus);
+  const Watts idle_power = step_expense(cluster, plan, Seconds(1.0), Seconds()).energy /
+                           Seconds(1.0) * (forecast.mean_gpus / static_cast<double>(forecast.gpus));
+  const double gpus = forecast.mean_gpus;
   for (const sim::RunPart part : enumerators<sim::RunPart>()) {
     const Seconds time = forecast.statistics.mean[part];
     const double hours = gpus * time.value() / kSecondsPerHour;
@@ -299,6 +309,7 @@ Forecast forecast(const ForecastRequest& request, std::vector<ForecastStage> sta
     forecast.statistics.interruptions = spread.interruptions;
     forecast.statistics.unfinished = std::max(forecast.statistics.unfinished, spread.unfinished);
   }
+  forecast.mean_gpus = mean_gpus(forecast.stages);
   // No figure of a run that does not end would mean anything.
   if (forecast.statistics.unfinished == forecast.statistics.runs) return forecast;
   add_expenses(forecast, request);
@@ -308,7 +319,7 @@ Forecast forecast(const ForecastRequest& request, std::vector<ForecastStage> sta
     forecast.mfu +=
         static_cast<double>(stage.steps) * (stage.step.step / wall) * stage.step.throughput.mfu;
   }
-  find_gains(forecast, request);
+  if (request.gains) find_gains(forecast, request);
   return forecast;
 }
 

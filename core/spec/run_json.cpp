@@ -123,20 +123,6 @@ void describe_checkpoint(CheckpointSpec& checkpoint, FieldVisitor& fields) {
   checkpoint.bytes_per_parameter = Bytes(bytes);
 }
 
-void describe_stage(RunStage& stage, FieldVisitor& fields) {
-  fields.text("name", stage.name, kRequired, "name of the stage, as in ramp-up or long-context");
-  fields.number("tokens", stage.tokens, kTokens, kOmissible,
-                "tokens of the stage; 0: all that the others leave, in at most one stage");
-  fields.integer("global_batch", stage.global_batch, {0, 1'000'000'000}, kOmissible,
-                 "sequences per step; 0 here and below: as in the plan");
-  fields.integer("seq_len", stage.seq_len, {0, 1'000'000'000}, kOmissible, "tokens per sequence");
-  fields.integer("micro_batch", stage.micro_batch, {0, 1'000'000}, kOmissible,
-                 "sequences per microbatch");
-  fields.integer("cp", stage.cp, {0, 1'000'000}, kOmissible,
-                 "context-parallel ranks; without `dp` the data-parallel degree follows");
-  fields.integer("dp", stage.dp, {0, 10'000'000}, kOmissible, "data-parallel replicas");
-}
-
 void describe_price(PriceSpec& price, FieldVisitor& fields) {
   fields.choice("contract", price.contract, kOptional, "the contract whose price is reported");
   fields.number("dollars_per_gpu_hour", price.dollars_per_gpu_hour, kNonNegative, kOmissible,
@@ -166,10 +152,7 @@ void check(const RunSpec& spec, ProblemList& problems) {
     problems.add("/power_usage_effectiveness_ratio", fmt::format("{}", pue),
                  "a number from 1, or 0 for that of the cluster");
   }
-  const auto open =
-      std::ranges::count_if(spec.stages, [](const RunStage& stage) { return stage.tokens == 0.0; });
-  if (open > 1)
-    problems.add("/stages", fmt::format("{} stages without tokens", open), "at most one");
+  check_stages(spec.stages, problems);
 }
 
 }  // namespace
@@ -177,6 +160,27 @@ void check(const RunSpec& spec, ProblemList& problems) {
 double FailureSpec::node_rate() const {
   return mtbf_hours > 0.0 ? components_per_node / (mtbf_hours * 3600.0)
                           : per_1000_node_days / (1000.0 * kSecondsPerDay);
+}
+
+void describe(RunStage& stage, FieldVisitor& fields) {
+  fields.text("name", stage.name, kRequired, "name of the stage, as in ramp-up or long-context");
+  fields.number("tokens", stage.tokens, kTokens, kOmissible,
+                "tokens of the stage; 0: all that the others leave, in at most one stage");
+  fields.integer("global_batch", stage.global_batch, {0, 1'000'000'000}, kOmissible,
+                 "sequences per step; 0 here and below: as in the plan");
+  fields.integer("seq_len", stage.seq_len, {0, 1'000'000'000}, kOmissible, "tokens per sequence");
+  fields.integer("micro_batch", stage.micro_batch, {0, 1'000'000}, kOmissible,
+                 "sequences per microbatch");
+  fields.integer("cp", stage.cp, {0, 1'000'000}, kOmissible,
+                 "context-parallel ranks; without `dp` the data-parallel degree follows");
+  fields.integer("dp", stage.dp, {0, 10'000'000}, kOmissible, "data-parallel replicas");
+}
+
+void check_stages(const std::vector<RunStage>& stages, ProblemList& problems) {
+  const auto open =
+      std::ranges::count_if(stages, [](const RunStage& stage) { return stage.tokens == 0.0; });
+  if (open > 1)
+    problems.add("/stages", fmt::format("{} stages without tokens", open), "at most one");
 }
 
 void describe(RunSpec& run, FieldVisitor& fields) {
@@ -215,7 +219,7 @@ void describe(RunSpec& run, FieldVisitor& fields) {
   fields.list("stages", run.stages, kOmissible,
               "parts of the run with other settings than the plan's, in order; tokens that they "
               "leave are trained with the plan itself, last",
-              [&](RunStage& stage) { describe_stage(stage, fields); });
+              [&](RunStage& stage) { describe(stage, fields); });
   fields.text("notes", run.notes, kOmissible, "what a reader of the profile should know");
 }
 

@@ -165,4 +165,8 @@ StackSpec read_given_stack(ObjectReader& object, const std::string& key) {
   return read_part<StackSpec>(object, key, read_given_stack);
 }
 
+RunSpec read_given_run(ObjectReader& object, const std::string& key) {
+  return read_part<RunSpec>(object, key, read_given_run);
+}
+
 }  // namespace shardwright

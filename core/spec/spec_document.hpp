@@ -51,5 +51,6 @@ RunSpec read_given_run(const nlohmann::json& given, const std::string& source);
 ModelSpec read_given_model(ObjectReader& object, const std::string& key);
 ClusterSpec read_given_cluster(ObjectReader& object, const std::string& key);
 StackSpec read_given_stack(ObjectReader& object, const std::string& key);
+RunSpec read_given_run(ObjectReader& object, const std::string& key);
 
 }  // namespace shardwright
