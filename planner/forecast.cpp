@@ -51,6 +51,13 @@ Bytes checkpoint_bytes(const Scenario& scenario, const Bytes& per_parameter) {
          parameters;
 }
 
+// The copies of all states that data-parallel ranks hold together.
+std::int64_t copies_of_states(const Plan& plan) {
+  const std::int64_t ranks = plan.dp * plan.cp;
+  if (plan.zero_stage == 0) return ranks;
+  return plan.shard_group > 0 ? std::max<std::int64_t>(1, ranks / plan.shard_group) : 1;
+}
+
 double batch_tokens(const Plan& plan) {
   return static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len);
 }
@@ -82,7 +89,8 @@ void check_stage(const ForecastRequest& request, std::size_t index, const Plan& 
                  ProblemList& problems) {
   const Scenario& scenario = request.scenario;
   for (const BrokenRule& broken :
-       broken_rules(scenario.model, &scenario.cluster, plan, scenario.plan.world_size(),
+       broken_rules(scenario.model, &scenario.cluster, plan,
+                    std::min(plan.world_size(), scenario.plan.world_size()),
                     fmt::format("/stages/{}", index)))
     problems.add(broken.problem.where, broken.problem.found, broken.problem.expected);
 }
@@ -96,7 +104,8 @@ sim::RunModel model_of(const ForecastRequest& request, const std::vector<Forecas
   const std::int64_t per_node =
       std::max<std::int64_t>(1, request.scenario.cluster.node.accelerators);
   const std::int64_t nodes = (request.scenario.plan.world_size() + per_node - 1) / per_node;
-  return sim::run_model(request.run, steps, {nodes, checkpoint});
+  const Plan& plan = request.scenario.plan;
+  return sim::run_model(request.run, steps, {nodes, checkpoint, plan.dp, copies_of_states(plan)});
 }
 
 sim::RunOptions options_of_variants(const ForecastRequest& request, const sim::RunModel& model) {

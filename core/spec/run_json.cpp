@@ -84,6 +84,14 @@ void describe_recovery(RecoverySpec& recovery, FieldVisitor& fields) {
       "mean time until a replaced node is back as a spare one; exponentially distributed");
   fields.number("spare_ratio", recovery.spares, {0.0, 10.0, false}, kOptional,
                 "hot spare nodes over nodes of the job, rounded to a whole number of nodes");
+  fields.boolean(
+      "shrinks", recovery.shrinks, kOmissible,
+      "without a spare node the run goes on without the data-parallel replicas that lack "
+      "nodes, and grows again after the repair; otherwise it waits");
+  fields.boolean(
+      "from_replicas", recovery.from_replicas, kOmissible,
+      "where the plan keeps several copies of all states, a failure of one node loses no "
+      "work: the states come from another replica, not from a checkpoint");
 }
 
 void describe_checkpoint(CheckpointSpec& checkpoint, FieldVisitor& fields) {
@@ -133,6 +141,26 @@ void describe_price(PriceSpec& price, FieldVisitor& fields) {
                 "price of a spot GPU over that on demand; 0: not offered");
 }
 
+void describe_input(InputSpec& input, FieldVisitor& fields) {
+  fields.number("tokens_per_s", input.tokens_per_s, kNonNegative, kOptional,
+                "tokens that the input pipeline supplies in all; 0 here and below: no limit");
+  fields.number("token_bytes", input.token, kNonNegative, kOmissible,
+                "size of a token in the data set, as in 2 or 4, or of what becomes one");
+  fields.number(
+      "dataset_bytes", input.dataset, kNonNegative, kOmissible,
+      "size of the data set, which is read again after its end; 0: no byte is read twice");
+  fields.number("store_read_bytes_per_s", input.store_read, kNonNegative, kOmissible,
+                "bandwidth of the store for training data");
+  fields.number("cache_bytes", input.cache, kNonNegative, kOmissible,
+                "space on a node's own disks for data that it read before; 0: none");
+  fields.number("cache_read_bytes_per_s", input.cache_read, kNonNegative, kOmissible,
+                "read bandwidth of these disks");
+  fields.number("worker_tokens_per_s", input.worker_tokens_per_s, kNonNegative, kOmissible,
+                "tokens that one preprocessing worker prepares");
+  fields.integer("workers_per_node", input.workers_per_node, {0, 1'000'000}, kOmissible,
+                 "preprocessing workers of a node");
+}
+
 void check_fleet(const FleetSpec& fleet, ProblemList& problems) {
   for (const FailureCause cause : enumerators<FailureCause>()) {
     const FailureSpec& failures = fleet.failures[cause];
@@ -148,6 +176,12 @@ void check_fleet(const FleetSpec& fleet, ProblemList& problems) {
 
 void check(const RunSpec& spec, ProblemList& problems) {
   check_fleet(spec.fleet, problems);
+  const InputSpec& input = spec.input;
+  const bool reads = input.store_read > BytesPerSecond() || input.cache > Bytes();
+  if (reads && input.token <= Bytes()) {
+    problems.add("/input/token_bytes", "no size of a token",
+                 "the bytes of a token, which a bandwidth or a cache needs");
+  }
   if (const double pue = spec.power_usage_effectiveness; pue > 0.0 && pue < 1.0) {
     problems.add("/power_usage_effectiveness_ratio", fmt::format("{}", pue),
                  "a number from 1, or 0 for that of the cluster");
@@ -207,10 +241,8 @@ void describe(RunSpec& run, FieldVisitor& fields) {
     fields.number("slowdown_ratio", run.stragglers.slowdown, {0.0, 100.0, false}, kOptional,
                   "extra time of a step while there is one");
   });
-  fields.section("input", kOptional, "reading and preparing training data", [&] {
-    fields.number("tokens_per_s", run.input_tokens_per_s, kNonNegative, kOptional,
-                  "tokens that the input pipeline supplies; 0: always enough");
-  });
+  fields.section("input", kOptional, "reading and preparing training data",
+                 [&] { describe_input(run.input, fields); });
   fields.section("price", kOptional, "prices of renting one GPU",
                  [&] { describe_price(run.price, fields); });
   fields.number("power_usage_effectiveness_ratio", run.power_usage_effectiveness,
