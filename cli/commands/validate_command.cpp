@@ -279,15 +279,16 @@ ExitCode validate_whole_runs(const ValidateOptions& options) {
     throw InputError(options.runs,
                      {{"", "no rows of the grades asked for", "at least one published run"}});
   }
-  const bool within = !options.fail_over ||
-                      calibration::within_tolerance(report.known, limits.median, limits.p90);
+  const bool within =
+      !options.fail_over || calibration::within_tolerance(report.known, limits.median, limits.p90);
   Page page = new_page(options.common);
   add_run_report(page, report);
   if (report.partial) page.warning("interrupted: these are the rows simulated so far");
   if (!within) {
-    page.warning(report.known.n == 0 ? "no run whose plan is known to compare with --fail-over"
-                                     : "the errors of runs whose plan is known exceed --fail-over " +
-                                           *options.fail_over);
+    page.warning(report.known.n == 0
+                     ? "no run whose plan is known to compare with --fail-over"
+                     : "the errors of runs whose plan is known exceed --fail-over " +
+                           *options.fail_over);
   }
   nlohmann::ordered_json document = new_document("run-validation");
   document["partial"] = report.partial;
@@ -364,8 +365,9 @@ Examples:
              "Compare timings of kernels instead of steps, one JSON object per line");
   add_option(*command, "--collectives", options->timings.collectives, "FILE",
              "Compare timings of collectives instead of steps, one JSON object per line");
-  add_option(*command, "--runs", options->runs, "FILE",
-             "Compare the GPU-hours, days and interruptions of whole runs, one JSON object per line");
+  add_option(
+      *command, "--runs", options->runs, "FILE",
+      "Compare the GPU-hours, days and interruptions of whole runs, one JSON object per line");
   command
       ->add_option("--fail-over", options->fail_over,
                    "Exit with 5 if the median or the 90th percentile of the absolute errors "
