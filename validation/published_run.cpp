@@ -25,9 +25,10 @@ void describe(MeasuredRun& measured, FieldVisitor& fields) {
                 "hours of all GPUs; left out: `wall_days` on all of them");
   fields.number("wall_days", measured.wall_days, kDays, kOmissible,
                 "days from the first step to the last");
-  fields.choice("counted", measured.counted, kOmissible,
-                "what the hours contain: the whole run, or its steps alone, as where step times were "
-                "added up");
+  fields.choice(
+      "counted", measured.counted, kOmissible,
+      "what the hours contain: the whole run, or its steps alone, as where step times were "
+      "added up");
   fields.number("step_s", measured.step_s, kPositive, kOmissible,
                 "seconds of a step of the plan, without those of other stages");
   fields.number("tokens_per_s_per_gpu", measured.tokens_per_s_per_gpu, kPositive, kOmissible,
@@ -58,7 +59,8 @@ void describe(PublishedRun& row, FieldVisitor& fields) {
                  [&] { describe(row.measured, fields); });
   fields.list("also_published", row.others, kOmissible,
               "other figures that were published for the same run", [&](OtherFigure& other) {
-                fields.number("gpu_hours", other.gpu_hours, kPositive, kRequired, "hours of all GPUs");
+                fields.number("gpu_hours", other.gpu_hours, kPositive, kRequired,
+                              "hours of all GPUs");
                 fields.text("where", other.where, kRequired, "who says so, and why it differs");
               });
 }

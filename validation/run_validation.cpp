@@ -75,8 +75,8 @@ void compare_hours(const PublishedRun& run, const Forecast& forecast, RunRow& ro
   const bool steps = run.measured.counted == CountedHours::Steps;
   const double hours_per_day = forecast.mean_gpus * kHoursPerDay;
   row.measured_gpu_hours = run.gpu_hours();
-  row.predicted_gpu_hours = steps ? forecast.expenses[sim::RunPart::Step].gpu_hours
-                                  : forecast.total().gpu_hours;
+  row.predicted_gpu_hours =
+      steps ? forecast.expenses[sim::RunPart::Step].gpu_hours : forecast.total().gpu_hours;
   const sim::Percentiles& wall = forecast.statistics.wall;
   row.predicted_days = {wall.p10 / kSecondsPerDay, wall.p50 / kSecondsPerDay,
                         wall.p90 / kSecondsPerDay};
@@ -86,11 +86,6 @@ void compare_hours(const PublishedRun& run, const Forecast& forecast, RunRow& ro
   row.measured_days = run.measured.wall_days;
   row.goodput = forecast.goodput;
   row.step_mfu = forecast.mfu / forecast.goodput;
-}
-
-planner::StepSpread spread_of(const Measurement& setup, const Scenario& scenario, Seconds step) {
-  const auto [low, high] = prediction_interval(step.value(), false, class_of(setup, scenario));
-  return {low / step.value(), high / step.value()};
 }
 
 void compare_scenario(const PublishedRun& run, const Scenario& scenario, RunRow& row) {
@@ -105,10 +100,8 @@ void compare_scenario(const PublishedRun& run, const Scenario& scenario, RunRow&
   row.stack = scenario.stack.name;
   row.parallelism = parallelism_text(scenario.plan);
   row.gpus = scenario.plan.world_size();
-  std::vector<ForecastStage> stages = planner::run_stages(request);
-  const planner::StepSpread spread =
-      spread_of(run.setup, scenario, stages.back().step.step);
-  const Forecast forecast = planner::forecast(request, std::move(stages), spread);
+  const auto [low, high] = prediction_interval(1.0, false, class_of(run.setup, scenario));
+  const Forecast forecast = planner::forecast(request, planner::run_stages(request), {low, high});
   if (forecast.statistics.unfinished == forecast.statistics.runs) {
     row.skipped = "failures leave the predicted run no progress";
     return;
@@ -161,35 +154,32 @@ Json row_json(const RunRow& row) {
   json["also_published"] = std::move(others);
   json["filled_in"] = row.filled_in;
   if (!row.skipped.empty()) return json;
-  json.update(Json{
-      {"profiles", {{"model", row.model}, {"cluster", row.cluster}, {"stack", row.stack}}},
-      {"parallelism", row.parallelism},
-      {"gpus", row.gpus},
-      {"tokens", row.tokens},
-      {"plan_known", row.plan_known},
-      {"counted", name_of(row.counted)},
-      {"gpu_hours",
-       {{"measured", row.measured_gpu_hours},
-        {"predicted", row.predicted_gpu_hours},
-        {"interval", {row.low_gpu_hours, row.high_gpu_hours}}}},
-      {"days",
-       {{"measured", row.measured_days > 0.0 ? Json(row.measured_days) : Json()},
-        {"p10", row.predicted_days.p10},
-        {"p50", row.predicted_days.p50},
-        {"p90", row.predicted_days.p90}}},
-      {"error_pct", 100.0 * row.error()},
-      {"step_error_pct", row.step_error ? Json(100.0 * *row.step_error) : Json()},
-      {"run_error_pct", row.run_error ? Json(100.0 * *row.run_error) : Json()},
-      {"mfu_of_steps", row.step_mfu},
-      {"goodput", row.goodput}});
+  json.update(
+      Json{{"profiles", {{"model", row.model}, {"cluster", row.cluster}, {"stack", row.stack}}},
+           {"parallelism", row.parallelism},
+           {"gpus", row.gpus},
+           {"tokens", row.tokens},
+           {"plan_known", row.plan_known},
+           {"counted", name_of(row.counted)},
+           {"gpu_hours",
+            {{"measured", row.measured_gpu_hours},
+             {"predicted", row.predicted_gpu_hours},
+             {"interval", {row.low_gpu_hours, row.high_gpu_hours}}}},
+           {"days",
+            {{"measured", row.measured_days > 0.0 ? Json(row.measured_days) : Json()},
+             {"p10", row.predicted_days.p10},
+             {"p50", row.predicted_days.p50},
+             {"p90", row.predicted_days.p90}}},
+           {"error_pct", 100.0 * row.error()},
+           {"step_error_pct", row.step_error ? Json(100.0 * *row.step_error) : Json()},
+           {"run_error_pct", row.run_error ? Json(100.0 * *row.run_error) : Json()},
+           {"mfu_of_steps", row.step_mfu},
+           {"goodput", row.goodput}});
   json["interruptions"] = nullptr;
   if (const auto& stops = row.interruptions) {
-    json["interruptions"] = {{"days", stops->days},
-                             {"measured", stops->measured},
-                             {"p10", stops->predicted.p10},
-                             {"p50", stops->predicted.p50},
-                             {"p90", stops->predicted.p90},
-                             {"inside", stops->inside()}};
+    json["interruptions"] = {{"days", stops->days},         {"measured", stops->measured},
+                             {"p10", stops->predicted.p10}, {"p50", stops->predicted.p50},
+                             {"p90", stops->predicted.p90}, {"inside", stops->inside()}};
   }
   return json;
 }
