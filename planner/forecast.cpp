@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 
 #include "core/base/error.hpp"
 #include "core/lowering/lowering.hpp"
@@ -31,6 +32,9 @@ Plan plan_of_stage(const Plan& plan, const RunStage& stage) {
   if (stage.micro_batch > 0) own.micro_batch = stage.micro_batch;
   if (stage.cp > 0) own.cp = stage.cp;
   own.dp = stage.dp > 0 ? stage.dp : std::max<std::int64_t>(1, plan.dp * plan.cp / own.cp);
+  // A smaller batch may not hold whole microbatches of the plan's size.
+  if (stage.micro_batch == 0 && own.global_batch % own.dp == 0)
+    own.micro_batch = std::gcd(own.micro_batch, own.global_batch / own.dp);
   return own;
 }
 

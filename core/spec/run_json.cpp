@@ -204,7 +204,7 @@ void describe(RunStage& stage, FieldVisitor& fields) {
                  "sequences per step; 0 here and below: as in the plan");
   fields.integer("seq_len", stage.seq_len, {0, 1'000'000'000}, kOmissible, "tokens per sequence");
   fields.integer("micro_batch", stage.micro_batch, {0, 1'000'000}, kOmissible,
-                 "sequences per microbatch");
+                 "sequences per microbatch; 0: as in the plan, or fewer if the batch asks for it");
   fields.integer("cp", stage.cp, {0, 1'000'000}, kOmissible,
                  "context-parallel ranks; without `dp` the data-parallel degree follows");
   fields.integer("dp", stage.dp, {0, 10'000'000}, kOmissible, "data-parallel replicas");

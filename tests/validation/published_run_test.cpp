@@ -92,6 +92,22 @@ TEST(RunValidation, TheErrorIsThatOfTheStepTimesThatOfTheRest) {
   EXPECT_THAT(compare_run(read(broken)).skipped, testing::HasSubstr("global_batch"));
 }
 
+// The level reached on runs whose plan is known: GPU-hours from model, tokens, machine and stack alone.
+TEST(RunValidation, ShippedRunsWithKnownPlansAreOnTheLevel) {
+  std::vector<calibration::ErrorSample> errors;
+  for (const PublishedRun& run : read_published_runs(shipped_runs_file())) {
+    if (!run.setup.scenario || leaves_plan_open(run.setup)) continue;
+    const RunRow row = compare_run(run);
+    EXPECT_EQ(row.skipped, "") << row.id;
+    EXPECT_TRUE(!row.interruptions || row.interruptions->inside()) << row.id;
+    errors.push_back({row.error(), row.covered()});
+  }
+  EXPECT_GE(errors.size(), 18u);
+  const calibration::ErrorSummary summary = calibration::summarise(errors);
+  EXPECT_LE(summary.median_abs, 0.12);
+  EXPECT_LE(summary.p90_abs, 0.30);
+}
+
 // BLOOM lost one to two GPUs a week on 48 nodes in 117.5 days. The profile has it among its six fleets;
 // the geometric mean of the others is 4.6 % lower.
 TEST(RunValidation, TheInterruptionsOfBloomAreInsideTheRangeOfOtherFleets) {
