@@ -70,8 +70,9 @@ std::string need_text(const ChosenRun& run, const planner::TokenNeed& need) {
     return fmt::format("to a loss of {} nats: {} tokens with small batches, by {}",
                        format_number(need.loss, 4), count_text(need.least), law);
   }
-  return fmt::format("{} tokens with small batches, to a loss of {} nats by {}",
-                     count_text(need.least), format_number(need.loss, 4), law);
+  return fmt::format("{} tokens{}, to a loss of {} nats by {}", count_text(need.least),
+                     need.critical > 0.0 ? " with small batches" : "", format_number(need.loss, 4),
+                     law);
 }
 
 std::string batch_text(double tokens, std::int64_t seq_len) {
@@ -135,7 +136,8 @@ void add_search(Page& page, const ChosenRequest& chosen, const ChosenRun& run,
       "takes {} days on {} GPUs, the cheapest {} days on {}.",
       format_plural(std::ssize(search.choices), "choice"), days(fastest.time().value()),
       format_count(fastest.gpus), days(cheapest.time().value()), format_count(cheapest.gpus)));
-  page.paragraph(limit_text(search, search.choices[best_of(search, request.objective)], need));
+  if (request.global_batch == 0)
+    page.paragraph(limit_text(search, search.choices[best_of(search, request.objective)], need));
   add_learning_rate(page, run, request.model, need);
   const std::vector<std::string> outside = planner::outside_of_laws(run.batch, request.model, need);
   if (!outside.empty()) {
