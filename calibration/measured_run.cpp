@@ -213,4 +213,16 @@ MeasuredRun load_run(const fs::path& folder) {
   return run;
 }
 
+double gradient_noise_scale(const std::filesystem::path& folder) {
+  constexpr const char* kKey = "gradient_noise_scale_tokens";
+  const std::filesystem::path file = folder / "metrics.jsonl";
+  check_regular(file);
+  double scale = 0.0;
+  read_lines(file, [&](ObjectReader& line) { scale = line.number_or(kKey, scale); });
+  if (scale > 0.0) return scale;
+  throw InputError(file.string(), {{"", fmt::format("no line with {}", kKey),
+                                    "a run whose ranks know their own gradients: data-parallel "
+                                    "replicas without ZeRO-2 or 3"}});
+}
+
 }  // namespace shardwright::calibration

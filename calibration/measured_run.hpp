@@ -60,4 +60,8 @@ struct MeasuredRun {
 // InputError with what is wrong or missing.
 MeasuredRun load_run(const std::filesystem::path& folder);
 
+// The gradient noise scale in tokens that such a run measured last: an estimate of its critical batch.
+// Throws InputError if it measured none.
+double gradient_noise_scale(const std::filesystem::path& folder);
+
 }  // namespace shardwright::calibration

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 
 #include "core/base/error.hpp"
 #include "core/lowering/lowering.hpp"
@@ -31,6 +32,9 @@ Plan plan_of_stage(const Plan& plan, const RunStage& stage) {
   if (stage.micro_batch > 0) own.micro_batch = stage.micro_batch;
   if (stage.cp > 0) own.cp = stage.cp;
   own.dp = stage.dp > 0 ? stage.dp : std::max<std::int64_t>(1, plan.dp * plan.cp / own.cp);
+  // A smaller batch may not hold whole microbatches of the plan's size.
+  if (stage.micro_batch == 0 && own.global_batch % own.dp == 0)
+    own.micro_batch = std::gcd(own.micro_batch, own.global_batch / own.dp);
   return own;
 }
 
@@ -49,6 +53,13 @@ Bytes checkpoint_bytes(const Scenario& scenario, const Bytes& per_parameter) {
   const bool fp32 = plan.precision == Precision::Fp32 || plan.precision == Precision::Tf32;
   return (storage_bytes(plan.precision) + (fp32 ? Bytes() : adam.master_weight) + adam.moments) *
          parameters;
+}
+
+// The copies of all states that data-parallel ranks hold together.
+std::int64_t copies_of_states(const Plan& plan) {
+  const std::int64_t ranks = plan.dp * plan.cp;
+  if (plan.zero_stage == 0) return ranks;
+  return plan.shard_group > 0 ? std::max<std::int64_t>(1, ranks / plan.shard_group) : 1;
 }
 
 double batch_tokens(const Plan& plan) {
@@ -82,7 +93,8 @@ void check_stage(const ForecastRequest& request, std::size_t index, const Plan& 
                  ProblemList& problems) {
   const Scenario& scenario = request.scenario;
   for (const BrokenRule& broken :
-       broken_rules(scenario.model, &scenario.cluster, plan, scenario.plan.world_size(),
+       broken_rules(scenario.model, &scenario.cluster, plan,
+                    std::min(plan.world_size(), scenario.plan.world_size()),
                     fmt::format("/stages/{}", index)))
     problems.add(broken.problem.where, broken.problem.found, broken.problem.expected);
 }
@@ -96,7 +108,8 @@ sim::RunModel model_of(const ForecastRequest& request, const std::vector<Forecas
   const std::int64_t per_node =
       std::max<std::int64_t>(1, request.scenario.cluster.node.accelerators);
   const std::int64_t nodes = (request.scenario.plan.world_size() + per_node - 1) / per_node;
-  return sim::run_model(request.run, steps, {nodes, checkpoint});
+  const Plan& plan = request.scenario.plan;
+  return sim::run_model(request.run, steps, {nodes, checkpoint, plan.dp, copies_of_states(plan)});
 }
 
 sim::RunOptions options_of_variants(const ForecastRequest& request, const sim::RunModel& model) {
@@ -125,6 +138,16 @@ void find_intervals(Forecast& forecast, const ForecastRequest& request) {
       in_steps(sim::best_interval(model, options, least), model, forecast.steps);
   if (model.interval <= Seconds()) model.interval = forecast.best_interval;
   model.interval = std::min(model.interval, model.total_work());
+}
+
+double mean_gpus(const std::vector<ForecastStage>& stages) {
+  Seconds time, gpu_time;
+  for (const ForecastStage& stage : stages) {
+    const Seconds steps = static_cast<double>(stage.steps) * stage.step.step;
+    time += steps;
+    gpu_time += steps * static_cast<double>(stage.plan.world_size());
+  }
+  return gpu_time / time;
 }
 
 // Accelerators compute in these parts, and wait at idle power in the others.
@@ -159,9 +182,9 @@ void add_expenses(Forecast& forecast, const ForecastRequest& request) {
             step_expense(cluster, stage.plan, stage.step.step, computing_time(stage.step)).energy;
   }
   const Watts busy_power = busy / work;
-  const Watts idle_power =
-      step_expense(cluster, plan, Seconds(1.0), Seconds()).energy / Seconds(1.0);
-  const auto gpus = static_cast<double>(forecast.gpus);
+  const Watts idle_power = step_expense(cluster, plan, Seconds(1.0), Seconds()).energy /
+                           Seconds(1.0) * (forecast.mean_gpus / static_cast<double>(forecast.gpus));
+  const double gpus = forecast.mean_gpus;
   for (const sim::RunPart part : enumerators<sim::RunPart>()) {
     const Seconds time = forecast.statistics.mean[part];
     const double hours = gpus * time.value() / kSecondsPerHour;
@@ -299,6 +322,7 @@ Forecast forecast(const ForecastRequest& request, std::vector<ForecastStage> sta
     forecast.statistics.interruptions = spread.interruptions;
     forecast.statistics.unfinished = std::max(forecast.statistics.unfinished, spread.unfinished);
   }
+  forecast.mean_gpus = mean_gpus(forecast.stages);
   // No figure of a run that does not end would mean anything.
   if (forecast.statistics.unfinished == forecast.statistics.runs) return forecast;
   add_expenses(forecast, request);
@@ -308,7 +332,7 @@ Forecast forecast(const ForecastRequest& request, std::vector<ForecastStage> sta
     forecast.mfu +=
         static_cast<double>(stage.steps) * (stage.step.step / wall) * stage.step.throughput.mfu;
   }
-  find_gains(forecast, request);
+  if (request.gains) find_gains(forecast, request);
   return forecast;
 }
 

@@ -21,6 +21,8 @@ struct ForecastRequest {
   RunSpec run;
   double tokens = 0.0;
   sim::RunOptions options;
+  // Also say what would help most, which simulates the run once more for each thing.
+  bool gains = true;
 };
 
 // A stage of the run: consecutive steps of one plan.
@@ -48,7 +50,9 @@ struct RunGain {
 struct Forecast {
   std::vector<ForecastStage> stages;
   std::int64_t steps = 0;
+  // Of the plan, and the mean over the time of all stages, which may have other data-parallel degrees.
   std::int64_t gpus = 0;
+  double mean_gpus = 0.0;
   // Seconds of the model are those without errors of the step time.
   sim::RunModel model;
   sim::RunStatistics statistics;

@@ -68,42 +68,11 @@ void describe(MemoryReading& reading, FieldVisitor& fields) {
 }
 
 void describe(Measurement& row, FieldVisitor& fields) {
-  bool verified = false;
-  fields.text("id", row.id, kRequired, "unique in its file");
-  fields.section("source", kRequired, "publication", [&] { describe(row.source, fields); });
-  fields.boolean("verified", verified, kOptional, "somebody compared the figures with the source");
-  fields.text(
-      "grade", row.grade, kOptional,
-      "`A`: plan and figure are known; `B`: something is inferred; `C`: the configuration is "
-      "incomplete. Runs out of memory have none");
+  describe_setup(row, fields);
   fields.text(
       "group", row.group, kOptional,
       "measurements of one group have the same source, model, accelerators and sequence, and "
       "can be ranked against each other");
-  fields.section("stated", kOptional,
-                 "hardware and software as the source names them; printed only", [&] {
-                   fields.text("accelerator", row.stated_accelerator, kOptional, "accelerator");
-                   fields.text("stack", row.stated_stack, kOptional, "software");
-                 });
-  fields.boolean(
-      "stack_stands_in", row.stack_stands_in, kOptional,
-      "no profile describes the software, and the scenario's stack stands in for it; its "
-      "interval is that of generic stacks");
-  fields.document(
-      "scenario", nullptr, kOptional,
-      "a [plan file](plan.md): `model`, `cluster` and `stack` are names, documents, or "
-      "[patches](plan.md#patches) on shipped ones. Habits of a software, a recipe or a "
-      "release belong to a [stack profile](hardware_profiles.md#stacks), not to a patch. "
-      "Overlap that the plan does not state is off");
-  fields.text("unsupported", row.unsupported, kOptional,
-              "in place of a scenario: why Shardwright cannot simulate what ran");
-  fields.texts("open", row.open, kOptional,
-               "fields of the plan that the source leaves open; the plan has no value for them "
-               "([open fields](#open-fields))");
-  fields.integer("gpus", row.gpus, {1, kMaxWorld},
-                 required_if(planner::opens_world(row.open),
-                             "`open` names `dp`, `tp`, `pp` or `cp`", kOmissible),
-                 "number of GPUs");
   fields.choice("outcome", row.outcome, kOptional, "how the run ended");
   fields.section("measured", kOptional, "what the source prints",
                  [&] { describe(row.measured, fields); });
@@ -113,9 +82,6 @@ void describe(Measurement& row, FieldVisitor& fields) {
   fields.optional_section("memory", memory, "how `measured.peak_memory_bytes` was read",
                           [&](MemoryReading& reading) { describe(reading, fields); });
   if (memory) row.memory = *memory;
-  fields.texts("assumed", row.assumed, kOptional,
-               "what else stands in the scenario without being stated by the source, in words");
-  fields.text("notes", row.notes, kOptional, "for people");
 }
 
 void check_open_fields(ObjectReader& object, const std::vector<std::string>& open) {
@@ -164,15 +130,57 @@ void read_scenario_of(ObjectReader& object, Measurement& measurement) {
 Measurement read_measurement(ObjectReader object) {
   Measurement measurement;
   read_fields(object, [&](FieldVisitor& fields) { describe(measurement, fields); });
-  const std::string& grade = measurement.grade;
-  if (!grade.empty() && grade != "A" && grade != "B" && grade != "C")
-    object.problem_with("grade", "A, B or C");
-  check_open_fields(object, measurement.open);
-  read_scenario_of(object, measurement);
+  read_setup(object, measurement);
   return measurement;
 }
 
 }  // namespace
+
+void describe_setup(Measurement& row, FieldVisitor& fields) {
+  bool verified = false;
+  fields.text("id", row.id, kRequired, "unique in its file");
+  fields.section("source", kRequired, "publication", [&] { describe(row.source, fields); });
+  fields.boolean("verified", verified, kOptional, "somebody compared the figures with the source");
+  fields.text(
+      "grade", row.grade, kOptional,
+      "`A`: plan and figure are known; `B`: something is inferred; `C`: the configuration is "
+      "incomplete. Runs out of memory have none");
+  fields.section("stated", kOptional,
+                 "hardware and software as the source names them; printed only", [&] {
+                   fields.text("accelerator", row.stated_accelerator, kOptional, "accelerator");
+                   fields.text("stack", row.stated_stack, kOptional, "software");
+                 });
+  fields.boolean(
+      "stack_stands_in", row.stack_stands_in, kOptional,
+      "no profile describes the software, and the scenario's stack stands in for it; its "
+      "interval is that of generic stacks");
+  fields.document(
+      "scenario", nullptr, kOptional,
+      "a [plan file](plan.md): `model`, `cluster` and `stack` are names, documents, or "
+      "[patches](plan.md#patches) on shipped ones. Habits of a software, a recipe or a "
+      "release belong to a [stack profile](hardware_profiles.md#stacks), not to a patch. "
+      "Overlap that the plan does not state is off");
+  fields.text("unsupported", row.unsupported, kOptional,
+              "in place of a scenario: why Shardwright cannot simulate what ran");
+  fields.texts("open", row.open, kOptional,
+               "fields of the plan that the source leaves open; the plan has no value for them "
+               "([open fields](#open-fields))");
+  fields.integer("gpus", row.gpus, {1, kMaxWorld},
+                 required_if(planner::opens_world(row.open),
+                             "`open` names `dp`, `tp`, `pp` or `cp`", kOmissible),
+                 "number of GPUs");
+  fields.texts("assumed", row.assumed, kOptional,
+               "what else stands in the scenario without being stated by the source, in words");
+  fields.text("notes", row.notes, kOptional, "for people");
+}
+
+void read_setup(ObjectReader& object, Measurement& row) {
+  const std::string& grade = row.grade;
+  if (!grade.empty() && grade != "A" && grade != "B" && grade != "C")
+    object.problem_with("grade", "A, B or C");
+  check_open_fields(object, row.open);
+  read_scenario_of(object, row);
+}
 
 bool counts_flop(StepMetric metric) {
   return metric == StepMetric::FlopRate || metric == StepMetric::Mfu;

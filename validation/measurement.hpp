@@ -19,8 +19,9 @@
 #include "validation/flops_convention.hpp"
 
 namespace shardwright {
+class FieldVisitor;
 class ObjectReader;
-}
+}  // namespace shardwright
 
 namespace shardwright::validation {
 
@@ -128,6 +129,12 @@ struct Measurement {
 
 // The JSON Schema of a line.
 nlohmann::ordered_json measurement_schema();
+
+// The fields that published steps and published runs have in common: their source, and what ran.
+void describe_setup(Measurement& row, FieldVisitor& fields);
+
+// Checks the described fields of a row, and reads its scenario.
+void read_setup(ObjectReader& object, Measurement& row);
 
 // Reads all measurements of a file of JSON lines; empty lines are skipped. Throws InputError with
 // all problems of the file, each with its line and JSON pointer: "line 3/scenario/plan/tp".

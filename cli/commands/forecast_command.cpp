@@ -5,94 +5,175 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/commands/command.hpp"
 #include "cli/options/option_values.hpp"
+#include "cli/options/request_options.hpp"
+#include "cli/options/run_options.hpp"
 #include "cli/options/scenario_options.hpp"
 #include "cli/options/scenario_parts.hpp"
 #include "cli/options/settings.hpp"
+#include "cli/output/candidate_report.hpp"
 #include "cli/output/forecast_report.hpp"
 #include "cli/output/output_file.hpp"
 #include "cli/output/step_json.hpp"
 #include "cli/output/step_page.hpp"
-#include "core/spec/profile_library.hpp"
+#include "core/base/quantity_text.hpp"
 #include "planner/forecast.hpp"
+#include "planner/run_search.hpp"
+#include "planner/search.hpp"
+#include "validation/prediction_errors.hpp"
 
 namespace shardwright::cli {
 namespace {
 
 constexpr const char* kCommand = "shardwright forecast";
-constexpr const char* kDefaultRun = "settled-fleet";
 
 struct ForecastOptions {
   CommonOptions common;
   ScenarioOptions scenario;
-  std::string tokens, run = kDefaultRun, runs, seed, threads;
+  WholeRunOptions run;
+  std::string threads;
 };
 
-std::int64_t count_or(const std::string& option, const std::string& text, std::int64_t fallback,
-                      std::int64_t most, ProblemList& problems) {
-  return text.empty() ? fallback : read_count(option, text, most, problems);
+// True if the options state a plan; without any degree the best one is searched.
+bool states_plan(const ScenarioOptions& options) {
+  if (!options.plan_file.empty() || !options.row.empty()) return true;
+  ProblemList unused(kCommand);
+  const nlohmann::json settings = plan_settings(options.settings, unused);
+  const auto given = [&](const char* key) {
+    const auto field = options.fields.find(key);
+    return settings.contains(key) || (field != options.fields.end() && !field->second.empty());
+  };
+  return !unused.empty() || given("dp") || given("tp") || given("pp") || given("cp") || given("ep");
 }
 
-double read_tokens(const std::string& text, ProblemList& problems) {
-  constexpr std::int64_t kMostTokens = 1'000'000'000'000'000;
-  if (!text.empty())
-    return static_cast<double>(read_count("--tokens", text, kMostTokens, problems));
-  problems.add("--tokens", "nothing", "the tokens to train on, as in 15T (T = 1e12, B = 1e9)");
-  return 1.0;
+// True if the batch is left to the search.
+bool asks_for_batch(const ScenarioOptions& options) {
+  const auto batch = options.fields.find("global_batch");
+  return batch != options.fields.end() && batch->second == "auto";
+}
+
+// The request for a plan of the scenario whose degrees are open. Its other fields become constraints.
+RequestOptions request_of(const ScenarioOptions& options) {
+  RequestOptions request;
+  request.model = options.model;
+  request.cluster = options.cluster;
+  request.stack = options.stack;
+  request.gpus = options.gpus;
+  for (const auto& [key, value] : options.fields) {
+    if (value.empty()) continue;
+    if (key == "global_batch") {
+      request.global_batch = value;
+    } else if (key == "seq_len") {
+      request.seq_len = value;
+    } else if (key == "precision") {
+      request.precision = value;
+    } else if (key == kLoraField) {
+      request.lora = value;
+    } else {
+      request.fix.push_back(key + "=" + value);
+    }
+  }
+  ProblemList unused(kCommand);
+  const nlohmann::json settings = plan_settings(options.settings, unused);
+  for (const auto& [key, value] : settings.items())
+    request.fix.push_back(key + "=" +
+                          (value.is_string() ? value.get<std::string>() : value.dump()));
+  for (const std::string& setting : options.settings) {
+    for (const SpecKind kind : kPlanFileParts) {
+      if (setting.starts_with(std::string(name_of(kind)) + "."))
+        request.settings.push_back(setting);
+    }
+  }
+  return request;
 }
 
 // The problems of the command line and of files, each with its file.
-ChosenScenario read_scenario_options(const ScenarioOptions& options, ProblemList& problems) {
+template <class Choose>
+auto collect_problems(ProblemList& problems, const Choose& choose) -> decltype(choose()) {
   try {
-    return choose_scenario(options, kCommand);
+    return choose();
   } catch (const InputError& error) {
     if (error.source() == kCommand) {
       problems.add_all("", error);
       return {};
     }
-    return read_part("", problems, [&]() -> ChosenScenario { throw error; });
+    return read_part("", problems, [&]() -> decltype(choose()) { throw error; });
   }
 }
 
 struct ChosenForecast {
+  ChosenRun run;
   planner::ForecastRequest request;
   ChosenScenario scenario;
+  // False if a search found no plan, which was then reported.
+  bool has_plan = true;
 };
 
-ChosenForecast read_options(const ForecastOptions& options) {
-  constexpr std::int64_t kMostRuns = 1'000'000, kMostSeed = 1'000'000'000, kMostThreads = 1024;
-  ProblemList problems(kCommand);
-  ChosenForecast chosen;
-  planner::ForecastRequest& request = chosen.request;
-  ScenarioOptions scenario = options.scenario;
-  const std::vector<std::string> run_settings = take_run_settings(scenario.settings);
-  request.tokens = read_tokens(options.tokens, problems);
-  request.run = read_part("--run", problems, [&] { return load_run(options.run); });
-  if (!request.run.name.empty()) apply_settings(run_settings, request.run, problems);
-  request.options.runs =
-      count_or("--runs", options.runs, request.options.runs, kMostRuns, problems);
-  request.options.seed =
-      static_cast<std::uint64_t>(count_or("--seed", options.seed, 1, kMostSeed, problems));
-  request.options.threads =
-      static_cast<int>(count_or("--threads", options.threads, 0, kMostThreads, problems));
-  // This machine is not measured for minutes before other mistakes are told.
-  if (!problems.empty() && needs_probe(scenario.cluster)) problems.throw_if_any();
-  chosen.scenario = read_scenario_options(scenario, problems);
-  problems.throw_if_any();
-  request.scenario = chosen.scenario.scenario;
-  return chosen;
+// Searches the best plan, which becomes that of the scenario; if the batch is open, the plan of the
+// batch with the shortest run.
+void search_plan(ChosenRequest& chosen, ChosenForecast& forecast) {
+  planner::PlanRequest& request = chosen.request;
+  std::optional<planner::PlanCandidate> best;
+  std::string searched = "the plan: the fastest one";
+  if (request.global_batch == 0) {
+    planner::RunSearch runs = planner::search_runs(
+        {request, {request.gpus}, forecast.run.request, forecast.run.need_of(request.model)});
+    if (runs.choices.empty()) print_notes(kCommand, {"no plan fits with any batch"});
+    if (!runs.choices.empty()) best = std::move(runs.choices[runs.fastest].plan);
+    searched = fmt::format("plan and batch: those of the shortest run among {}",
+                           format_plural(std::ssize(runs.choices), "batch"));
+  } else {
+    request.front = false;
+    request.top = 1;
+    planner::SearchResult result = planner::search(request);
+    if (!result.plans.empty()) best = std::move(result.plans.front());
+    if (result.infeasible) report_infeasible(request, *result.infeasible);
+  }
+  if (!best) {
+    forecast.has_plan = false;
+    return;
+  }
+  ChosenScenario& scenario = forecast.scenario;
+  scenario.scenario = planner::scenario_of(request, best->plan);
+  scenario.prediction_class = validation::class_of(scenario.scenario);
+  scenario.filled_in = chosen.filled_in;
+  scenario.filled_in.push_back(searched);
 }
 
-// The 80 % interval of the step time, over it, by the errors on published runs.
-planner::StepSpread step_spread(const ChosenScenario& chosen,
-                                const std::vector<planner::ForecastStage>& stages) {
-  const sim::StepResult& step = stages.back().step;
-  const auto confidence = validation::confidence_of(chosen.scenario, chosen.prediction_class,
-                                                    step.step, step.memory().peak);
-  if (!confidence.step) return {};
-  return {confidence.step->low / step.step, confidence.step->high / step.step};
+ChosenForecast read_options(const ForecastOptions& options) {
+  constexpr std::int64_t kMostThreads = 1024;
+  ProblemList problems(kCommand);
+  ChosenForecast chosen;
+  ScenarioOptions scenario = options.scenario;
+  const std::vector<std::string> run_settings = take_run_settings(scenario.settings);
+  chosen.run = read_whole_run(options.run, run_settings, problems);
+  planner::ForecastRequest& request = chosen.run.request;
+  if (!options.threads.empty()) {
+    request.options.threads =
+        static_cast<int>(read_count("--threads", options.threads, kMostThreads, problems));
+  }
+  // This machine is not measured for minutes before other mistakes are told.
+  if (!problems.empty() && needs_probe(scenario.cluster)) problems.throw_if_any();
+  if (states_plan(scenario)) {
+    chosen.scenario =
+        collect_problems(problems, [&] { return choose_scenario(scenario, kCommand); });
+    problems.throw_if_any();
+  } else {
+    ChosenRequest plan =
+        collect_problems(problems, [&] { return choose_request(request_of(scenario), kCommand); });
+    if (problems.empty() && plan.gpus.first != plan.gpus.second)
+      problems.add("--gpus", "\"" + scenario.gpus + "\"", "one number of accelerators");
+    problems.throw_if_any();
+    search_plan(plan, chosen);
+  }
+  request.scenario = chosen.scenario.scenario;
+  if (chosen.has_plan)
+    request.tokens = chosen.run.tokens_of(request.scenario, asks_for_batch(scenario));
+  chosen.request = request;
+  return chosen;
 }
 
 // The step of the stage that needs most memory.
@@ -106,9 +187,10 @@ const sim::StepResult& fullest_step(const planner::Forecast& forecast) {
 ExitCode forecast(const ForecastOptions& options) {
   check_destination("--json", options.common.json, options.common.force);
   const ChosenForecast chosen = read_options(options);
+  if (!chosen.has_plan) return ExitCode::NoFeasiblePlan;
   const planner::ForecastRequest& request = chosen.request;
   std::vector<planner::ForecastStage> stages = planner::run_stages(request);
-  const planner::StepSpread spread = step_spread(chosen.scenario, stages);
+  const planner::StepSpread spread = step_spread(chosen.scenario.prediction_class);
   const planner::Forecast result = planner::forecast(request, std::move(stages), spread);
   print_notes(kCommand, chosen.scenario.notes);
   Page page = new_page(options.common);
@@ -133,19 +215,12 @@ void add_forecast_command(CLI::App& app, Action& action) {
       "forecast", "Forecast a whole run: days, GPU-hours, dollars, energy, interruptions");
   command->footer(R"(Examples:
   shardwright forecast --plan plan.json --tokens 15T
+  shardwright forecast --model llama3-70b --cluster dgx-h100 --gpus 512 --global-batch 1024 --seq-len 8192 --tokens 2T
+      without degrees: of the fastest plan
   shardwright forecast --model llama3-70b --cluster dgx-h100 --gpus 512 --tp 8 --pp 4 --global-batch 1024 --seq-len 8192 --tokens 2T --run rented-fleet
   shardwright forecast --plan plan.json --tokens 15T --set run.checkpoint.interval_s=1800 --set run.failures.gpu.per_1000_node_days=2)");
   const auto options = std::make_shared<ForecastOptions>();
-  add_option(*command, "--tokens", options->tokens, "N",
-             "Tokens to train on, as in 15T or 300B (T = 1e12, B = 1e9)", "Run");
-  add_option(*command, "--run", options->run, "NAME|FILE",
-             fmt::format("A shipped run profile (settled-fleet, rented-fleet) or a JSON file: "
-                         "failures, checkpoints, repair, prices (default {})",
-                         kDefaultRun),
-             "Run");
-  add_option(*command, "--runs", options->runs, "N", "Runs to simulate (default 1,000)", "Run");
-  add_option(*command, "--seed", options->seed, "N", "Seed of their random numbers (default 1)",
-             "Run");
+  add_whole_run_options(*command, options->run);
   add_option(*command, "--threads", options->threads, "N", "Threads (default: all cores)", "Run");
   add_scenario_options(*command, options->scenario);
   add_common_options(*command, options->common);

@@ -8,9 +8,13 @@
 
 #include "cli/commands/command.hpp"
 #include "cli/commands/interrupt.hpp"
+#include "cli/commands/plan_runs.hpp"
 #include "cli/commands/scale_run.hpp"
 #include "cli/options/request_options.hpp"
+#include "cli/options/run_options.hpp"
+#include "cli/options/settings.hpp"
 #include "cli/output/candidate_report.hpp"
+#include "cli/output/forecast_report.hpp"
 #include "cli/output/output_file.hpp"
 #include "cli/output/progress.hpp"
 #include "cli/output/step_json.hpp"
@@ -19,6 +23,7 @@
 #include "core/spec/plan_json.hpp"
 #include "planner/compare.hpp"
 #include "planner/explain.hpp"
+#include "planner/forecast.hpp"
 #include "planner/plan_evaluation.hpp"
 #include "planner/search.hpp"
 #include "planner/wording.hpp"
@@ -34,8 +39,51 @@ using nlohmann::ordered_json;
 struct PlanOptions {
   CommonOptions common;
   RequestOptions request;
+  WholeRunOptions run;
   std::string plan_out;
 };
+
+// The whole runs of the plans that a search found.
+struct PlannedRuns {
+  ChosenRun run;
+  planner::ForecastRequest request;
+  std::vector<planner::Forecast> forecasts;
+};
+
+// The request for runs of the plans; none without --tokens.
+std::optional<PlannedRuns> read_runs(const WholeRunOptions& options,
+                                     std::vector<std::string>& settings) {
+  if (!options.given()) return std::nullopt;
+  ProblemList problems("shardwright plan");
+  PlannedRuns runs;
+  runs.run = read_whole_run(options, take_run_settings(settings), problems);
+  problems.throw_if_any();
+  runs.request = runs.run.request;
+  runs.request.gains = false;
+  return runs;
+}
+
+void forecast_plans(PlannedRuns& runs, const planner::PlanRequest& request,
+                    const std::vector<planner::PlanCandidate>& plans) {
+  runs.request.options.threads = request.threads;
+  for (const planner::PlanCandidate& candidate : plans) {
+    runs.request.scenario = planner::scenario_of(request, candidate.plan);
+    runs.request.tokens = runs.run.tokens_of(runs.request.scenario, false);
+    runs.forecasts.push_back(
+        planner::forecast(runs.request, planner::run_stages(runs.request),
+                          step_spread(validation::class_of(runs.request.scenario))));
+  }
+}
+
+ordered_json runs_json(PlannedRuns runs, const planner::PlanRequest& request,
+                       const std::vector<planner::PlanCandidate>& plans) {
+  ordered_json elements = ordered_json::array();
+  for (std::size_t i = 0; i < runs.forecasts.size(); ++i) {
+    runs.request.scenario = planner::scenario_of(request, plans[i].plan);
+    elements.push_back(forecast_json(runs.request, runs.forecasts[i]));
+  }
+  return elements;
+}
 
 std::string machine_text(const planner::PlanRequest& request) {
   return fmt::format("{} on {} × {} ({}), {}", request.model.name, format_count(request.gpus),
@@ -242,7 +290,8 @@ ExitCode deliver_none(const PlanOptions& options, const ChosenRequest& chosen,
   return result.partial ? ExitCode::Interrupted : ExitCode::NoFeasiblePlan;
 }
 
-ExitCode plan_one_size(const PlanOptions& options, ChosenRequest& chosen) {
+ExitCode plan_one_size(const PlanOptions& options, ChosenRequest& chosen,
+                       std::optional<PlannedRuns> runs) {
   chosen.request.look_beyond_margin = chosen.fit_probability.has_value();
   const Answer answer = find_answer(options, chosen);
   const planner::SearchResult& result = answer.result;
@@ -251,21 +300,35 @@ ExitCode plan_one_size(const PlanOptions& options, ChosenRequest& chosen) {
     const Scenario scenario = planner::scenario_of(chosen.request, result.plans.front().plan);
     write_file(options.plan_out, json_text(to_json(scenario)), options.common.force);
   }
+  if (runs) forecast_plans(*runs, chosen.request, result.plans);
   Page page = new_page(options.common);
   add_answer(page, chosen, answer);
   add_figures(page, options, chosen.request, result.plans.front());
-  deliver(options.common, page, plan_json(chosen, result, answer.compared),
-          options.plan_out == "-");
+  ordered_json document = plan_json(chosen, result, answer.compared);
+  if (runs) {
+    add_runs(page, runs->request, runs->forecasts);
+    document["runs"] = runs_json(*runs, chosen.request, result.plans);
+  }
+  deliver(options.common, page, document, options.plan_out == "-");
   return answer.interrupted ? ExitCode::Interrupted : ExitCode::Ok;
 }
 
 ExitCode plan(const PlanOptions& options) {
   check_destinations({{"--json", options.common.json}, {"--out", options.plan_out}},
                      options.common.force);
-  if (names_several_stacks(options.request.stack))
-    return plan_stacks(options.common, options.request, options.plan_out);
-  ChosenRequest chosen = choose_request(options.request, "shardwright plan");
-  if (chosen.gpus.first == chosen.gpus.second) return plan_one_size(options, chosen);
+  RequestOptions asked = options.request;
+  std::optional<PlannedRuns> runs = read_runs(options.run, asked.settings);
+  if (names_several_stacks(asked.stack)) {
+    if (runs)
+      throw InputError("shardwright plan", {{"--stack", fmt::format("\"{}\"", asked.stack),
+                                             "one stack, for the forecast of a whole run"}});
+    return plan_stacks(options.common, asked, options.plan_out);
+  }
+  ChosenRequest chosen = choose_request(asked, "shardwright plan");
+  const bool one_size = chosen.gpus.first == chosen.gpus.second;
+  if (runs && (!one_size || chosen.request.global_batch == 0))
+    return plan_runs(options.common, chosen, runs->run, options.plan_out);
+  if (one_size) return plan_one_size(options, chosen, std::move(runs));
   return run_scale(options.common, chosen, options.plan_out);
 }
 
@@ -278,10 +341,15 @@ void add_plan_command(CLI::App& app, Action& action) {
   shardwright plan --model llama3-70b --cluster dgx-h100 --gpus 512 --global-batch 1024 --seq-len 8192
   shardwright plan --model ./my-model --cluster dgx-h100 --gpus 64 --global-batch auto --seq-len 8192 \
       --fix tp=8 --forbid zero=3 --max-memory 70GB --out plan.json
+  shardwright plan … --target-loss 1.95 --gpus 256..2048 --global-batch auto --objective cost
+                                         GPUs, batch and plan of the cheapest run to a loss
+  shardwright plan … --tokens 15T        also the days and dollars of the best plans' whole runs
   shardwright plan … --gpus 64..1024     the best plan of each size, and the scaling efficiency
-  shardwright plan … --stack megatron-core,fsdp2-compile     the best plan with each stack (all: with every shipped one))");
+  shardwright plan … --stack megatron-core,fsdp2-compile
+                                         the best plan with each stack (all: with every shipped one))");
   const auto options = std::make_shared<PlanOptions>();
   add_request_options(*command, options->request);
+  add_whole_run_options(*command, options->run);
   add_option(*command, "--compare", options->request.compare, "FILE",
              "Rank the plan of a plan file among those found; its model, cluster, stack and batch "
              "are the request, unless other options replace them",

@@ -14,6 +14,7 @@
 #include "core/base/nearest_name.hpp"
 #include "core/spec/schemas.hpp"
 #include "validation/measurement.hpp"
+#include "validation/published_run.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -21,16 +22,19 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr const char* kMeasurement = "measurement";
+constexpr const char* kPublishedRun = "published_run";
 
 std::vector<std::string> format_names() {
   std::vector<std::string> names = schema_names();
   names.emplace_back(kMeasurement);
+  names.emplace_back(kPublishedRun);
   std::ranges::sort(names);
   return names;
 }
 
 ordered_json schema_of_format(const std::string& name) {
   if (name == kMeasurement) return validation::measurement_schema();
+  if (name == kPublishedRun) return validation::published_run_schema();
   const std::vector<std::string> names = format_names();
   if (std::ranges::find(names, name) == names.end())
     throw InputError(name, {{"", "no schema of this name", one_of(name, names)}});

@@ -17,8 +17,10 @@
 #include "cli/output/calibration_report.hpp"
 #include "cli/output/exit_code.hpp"
 #include "cli/output/output_file.hpp"
+#include "cli/output/run_validation_report.hpp"
 #include "core/base/error.hpp"
 #include "core/base/quantity_text.hpp"
+#include "validation/run_validation.hpp"
 #include "validation/timing_report.hpp"
 #include "validation/validation.hpp"
 
@@ -119,6 +121,8 @@ struct ValidateOptions {
   std::string report;
   bool every_row = false;
   TimingOptions timings;
+  // File of whole runs; empty if not asked for.
+  std::string runs;
 };
 
 void check_grades(const std::string& grades) {
@@ -243,11 +247,12 @@ void add_report(Page& page, const validation::ValidationReport& report, bool eve
 // True for kernels or collectives. One kind of file is compared at a time.
 bool compares_timings(const ValidateOptions& options) {
   const int kinds = (options.files.empty() ? 0 : 1) + (options.timings.kernels.empty() ? 0 : 1) +
-                    (options.timings.collectives.empty() ? 0 : 1);
-  if (kinds <= 1) return kinds == 1 && options.files.empty();
+                    (options.timings.collectives.empty() ? 0 : 1) + (options.runs.empty() ? 0 : 1);
+  if (kinds <= 1) return kinds == 1 && options.files.empty() && options.runs.empty();
   throw InputError("shardwright validate",
                    {{"FILE", "several kinds of measurements",
-                     "files of training steps, or one of --kernels FILE and --collectives FILE"}});
+                     "files of training steps, or one of --kernels FILE, --collectives FILE and "
+                     "--runs FILE"}});
 }
 
 void refuse_options_of_steps(const ValidateOptions& options) {
@@ -259,9 +264,46 @@ void refuse_options_of_steps(const ValidateOptions& options) {
   problems.throw_if_any();
 }
 
+ExitCode validate_whole_runs(const ValidateOptions& options) {
+  ProblemList problems("shardwright validate");
+  if (!options.report.empty())
+    problems.add("--report", "\"" + options.report + "\"", "files of training steps");
+  problems.throw_if_any();
+  const std::string grades = options.grades.value_or("ABC");
+  check_grades(grades);
+  const ErrorLimits limits = read_error_limits(options.fail_over);
+  const InterruptWatch interrupt;
+  const validation::RunReport report =
+      validation::validate_runs(options.runs, grades, interrupt.token());
+  if (report.rows.empty() && !report.partial) {
+    throw InputError(options.runs,
+                     {{"", "no rows of the grades asked for", "at least one published run"}});
+  }
+  const bool within =
+      !options.fail_over || calibration::within_tolerance(report.known, limits.median, limits.p90);
+  Page page = new_page(options.common);
+  add_run_report(page, report);
+  if (report.partial) page.warning("interrupted: these are the rows simulated so far");
+  if (!within) {
+    page.warning(report.known.n == 0
+                     ? "no run whose plan is known to compare with --fail-over"
+                     : "the errors of runs whose plan is known exceed --fail-over " +
+                           *options.fail_over);
+  }
+  nlohmann::ordered_json document = new_document("run-validation");
+  document["partial"] = report.partial;
+  document["within_tolerance"] = within;
+  document.update(validation::to_json(report));
+  deliver(options.common, page, document);
+  if (report.partial) return ExitCode::Interrupted;
+  return within ? ExitCode::Ok : ExitCode::OutsideTolerance;
+}
+
 ExitCode validate(const ValidateOptions& options) {
   check_destination("--json", options.common.json, options.common.force);
-  if (compares_timings(options)) {
+  const bool timings_alone = compares_timings(options);
+  if (!options.runs.empty()) return validate_whole_runs(options);
+  if (timings_alone) {
     refuse_options_of_steps(options);
     TimingOptions timings = options.timings;
     timings.every_row = options.every_row;
@@ -314,7 +356,8 @@ void add_validate_command(CLI::App& app, Action& action) {
 Examples:
   shardwright validate
   shardwright validate measurements/training/bloom.jsonl --report steps.html
-  shardwright validate --kernels measurements/kernels.jsonl --fail-over 8,25)");
+  shardwright validate --kernels measurements/kernels.jsonl --fail-over 8,25
+  shardwright validate --runs measurements/runs.jsonl)");
   const auto options = std::make_shared<ValidateOptions>();
   add_option(*command, "files", options->files, "FILE...",
              "Measured steps, one JSON object per line (default: those that are shipped)");
@@ -322,6 +365,9 @@ Examples:
              "Compare timings of kernels instead of steps, one JSON object per line");
   add_option(*command, "--collectives", options->timings.collectives, "FILE",
              "Compare timings of collectives instead of steps, one JSON object per line");
+  add_option(
+      *command, "--runs", options->runs, "FILE",
+      "Compare the GPU-hours, days and interruptions of whole runs, one JSON object per line");
   command
       ->add_option("--fail-over", options->fail_over,
                    "Exit with 5 if the median or the 90th percentile of the absolute errors "

@@ -336,4 +336,35 @@ ordered_json forecast_json(const planner::ForecastRequest& request,
           {"unfinished_runs", statistics.unfinished}};
 }
 
+void add_runs(Page& page, const planner::ForecastRequest& request,
+              const std::vector<planner::Forecast>& forecasts) {
+  const Contract contract = request.run.price.contract;
+  Table table({{"#", kNumber},
+               {"run", kNumber, "days"},
+               {"80 % of runs", ColumnKind::Text, "days"},
+               {"GPU-hours", kNumber},
+               {"cost", kNumber, name_of(contract)},
+               {"energy", kNumber, "MWh"},
+               {"goodput", kNumber, "%"},
+               {"interruptions", kNumber}});
+  for (std::size_t i = 0; i < forecasts.size(); ++i) {
+    const planner::Forecast& forecast = forecasts[i];
+    const sim::RunStatistics& statistics = forecast.statistics;
+    if (statistics.unfinished == statistics.runs) {
+      table.add_row({std::to_string(i + 1), "never ends", "", "", "", "", "", ""});
+      continue;
+    }
+    const Joules energy = forecast.total().energy + forecast.spares.energy;
+    table.add_row({std::to_string(i + 1), days(statistics.wall.p50),
+                   fmt::format("{} to {}", days(statistics.wall.p10), days(statistics.wall.p90)),
+                   format_count(std::llround(forecast.total().gpu_hours)),
+                   forecast.costs[contract] > Dollars() ? money(forecast.costs[contract]) : "",
+                   format_number(energy.value() / kJoulesPerKilowattHour / 1000.0),
+                   format_percent(forecast.goodput), format_number(statistics.interruptions.p50)});
+  }
+  page.heading(fmt::format("The whole run of {} tokens, run profile {}",
+                           tokens_text(request.tokens), request.run.name));
+  page.table(table);
+}
+
 }  // namespace shardwright::cli

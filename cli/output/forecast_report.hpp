@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <vector>
 
 #include "cli/output/page.hpp"
 #include "planner/forecast.hpp"
@@ -14,5 +15,9 @@ void add_forecast(Page& page, const planner::ForecastRequest& request,
 // The members of the document after its inputs; docs/formats/results.md lists them.
 nlohmann::ordered_json forecast_json(const planner::ForecastRequest& request,
                                      const planner::Forecast& forecast);
+
+// Adds a table of the whole runs of plans, which are numbered from 1.
+void add_runs(Page& page, const planner::ForecastRequest& request,
+              const std::vector<planner::Forecast>& forecasts);
 
 }  // namespace shardwright::cli

@@ -267,6 +267,7 @@ class FieldVisitor {
 };
 
 struct AcceleratorSpec;
+struct BatchSpec;
 struct ClusterSpec;
 struct FabricSpec;
 struct ModelSpec;
@@ -277,6 +278,7 @@ struct Scenario;
 struct StackSpec;
 
 void describe(AcceleratorSpec& accelerator, FieldVisitor& fields);
+void describe(BatchSpec& batch, FieldVisitor& fields);
 void describe(ClusterSpec& cluster, FieldVisitor& fields);
 void describe(FabricSpec& fabric, FieldVisitor& fields);
 void describe(ModelSpec& model, FieldVisitor& fields);

@@ -44,7 +44,7 @@ bool is_path(const std::string& name) {
 
 // "clusters": what the profiles of a folder are called one by one.
 std::string singular(const std::string& folder) {
-  return folder.substr(0, folder.size() - 1);
+  return folder.substr(0, folder.size() - (folder.ends_with("ches") ? 2 : 1));
 }
 
 // The file that a user's name or path means.
@@ -97,6 +97,11 @@ RunSpec load_run(const std::string& name_or_path) {
   return read_given_run(read_json_file(file), file.string());
 }
 
+BatchSpec load_batch(const std::string& name_or_path) {
+  const fs::path file = profile_file("batches", name_or_path);
+  return read_given_batch(read_json_file(file), file.string());
+}
+
 AcceleratorSpec load_accelerator(const std::string& name_or_path) {
   const fs::path file = profile_file("accelerators", name_or_path);
   return read_accelerator(read_json_file(file), file.string());
@@ -112,6 +117,10 @@ std::vector<std::string> shipped_stacks() {
 
 std::vector<std::string> shipped_runs() {
   return shipped("runs");
+}
+
+std::vector<std::string> shipped_batches() {
+  return shipped("batches");
 }
 
 std::vector<std::string> shipped_accelerators() {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/spec/batch_spec.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/run_spec.hpp"
 #include "core/spec/stack_spec.hpp"
@@ -21,12 +22,14 @@ namespace shardwright {
 ClusterSpec load_cluster(const std::string& name_or_path);
 StackSpec load_stack(const std::string& name_or_path);
 RunSpec load_run(const std::string& name_or_path);
+BatchSpec load_batch(const std::string& name_or_path);
 AcceleratorSpec load_accelerator(const std::string& name_or_path);
 
 // Names of the shipped profiles, sorted.
 std::vector<std::string> shipped_clusters();
 std::vector<std::string> shipped_stacks();
 std::vector<std::string> shipped_runs();
+std::vector<std::string> shipped_batches();
 std::vector<std::string> shipped_accelerators();
 
 // The shipped profiles themselves, by name, read once.

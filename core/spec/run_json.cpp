@@ -84,6 +84,14 @@ void describe_recovery(RecoverySpec& recovery, FieldVisitor& fields) {
       "mean time until a replaced node is back as a spare one; exponentially distributed");
   fields.number("spare_ratio", recovery.spares, {0.0, 10.0, false}, kOptional,
                 "hot spare nodes over nodes of the job, rounded to a whole number of nodes");
+  fields.boolean(
+      "shrinks", recovery.shrinks, kOmissible,
+      "without a spare node the run goes on without the data-parallel replicas that lack "
+      "nodes, and grows again after the repair; otherwise it waits");
+  fields.boolean(
+      "from_replicas", recovery.from_replicas, kOmissible,
+      "where the plan keeps several copies of all states, a failure of one node loses no "
+      "work: the states come from another replica, not from a checkpoint");
 }
 
 void describe_checkpoint(CheckpointSpec& checkpoint, FieldVisitor& fields) {
@@ -123,20 +131,6 @@ void describe_checkpoint(CheckpointSpec& checkpoint, FieldVisitor& fields) {
   checkpoint.bytes_per_parameter = Bytes(bytes);
 }
 
-void describe_stage(RunStage& stage, FieldVisitor& fields) {
-  fields.text("name", stage.name, kRequired, "name of the stage, as in ramp-up or long-context");
-  fields.number("tokens", stage.tokens, kTokens, kOmissible,
-                "tokens of the stage; 0: all that the others leave, in at most one stage");
-  fields.integer("global_batch", stage.global_batch, {0, 1'000'000'000}, kOmissible,
-                 "sequences per step; 0 here and below: as in the plan");
-  fields.integer("seq_len", stage.seq_len, {0, 1'000'000'000}, kOmissible, "tokens per sequence");
-  fields.integer("micro_batch", stage.micro_batch, {0, 1'000'000}, kOmissible,
-                 "sequences per microbatch");
-  fields.integer("cp", stage.cp, {0, 1'000'000}, kOmissible,
-                 "context-parallel ranks; without `dp` the data-parallel degree follows");
-  fields.integer("dp", stage.dp, {0, 10'000'000}, kOmissible, "data-parallel replicas");
-}
-
 void describe_price(PriceSpec& price, FieldVisitor& fields) {
   fields.choice("contract", price.contract, kOptional, "the contract whose price is reported");
   fields.number("dollars_per_gpu_hour", price.dollars_per_gpu_hour, kNonNegative, kOmissible,
@@ -145,6 +139,26 @@ void describe_price(PriceSpec& price, FieldVisitor& fields) {
                 "price of a reserved GPU over that on demand; 0: not offered");
   fields.number("spot_ratio", price.spot, kRatioOrZero, kOmissible,
                 "price of a spot GPU over that on demand; 0: not offered");
+}
+
+void describe_input(InputSpec& input, FieldVisitor& fields) {
+  fields.number("tokens_per_s", input.tokens_per_s, kNonNegative, kOptional,
+                "tokens that the input pipeline supplies in all; 0 here and below: no limit");
+  fields.number("token_bytes", input.token, kNonNegative, kOmissible,
+                "size of a token in the data set, as in 2 or 4, or of what becomes one");
+  fields.number(
+      "dataset_bytes", input.dataset, kNonNegative, kOmissible,
+      "size of the data set, which is read again after its end; 0: no byte is read twice");
+  fields.number("store_read_bytes_per_s", input.store_read, kNonNegative, kOmissible,
+                "bandwidth of the store for training data");
+  fields.number("cache_bytes", input.cache, kNonNegative, kOmissible,
+                "space on a node's own disks for data that it read before; 0: none");
+  fields.number("cache_read_bytes_per_s", input.cache_read, kNonNegative, kOmissible,
+                "read bandwidth of these disks");
+  fields.number("worker_tokens_per_s", input.worker_tokens_per_s, kNonNegative, kOmissible,
+                "tokens that one preprocessing worker prepares");
+  fields.integer("workers_per_node", input.workers_per_node, {0, 1'000'000}, kOmissible,
+                 "preprocessing workers of a node");
 }
 
 void check_fleet(const FleetSpec& fleet, ProblemList& problems) {
@@ -162,14 +176,17 @@ void check_fleet(const FleetSpec& fleet, ProblemList& problems) {
 
 void check(const RunSpec& spec, ProblemList& problems) {
   check_fleet(spec.fleet, problems);
+  const InputSpec& input = spec.input;
+  const bool reads = input.store_read > BytesPerSecond() || input.cache > Bytes();
+  if (reads && input.token <= Bytes()) {
+    problems.add("/input/token_bytes", "no size of a token",
+                 "the bytes of a token, which a bandwidth or a cache needs");
+  }
   if (const double pue = spec.power_usage_effectiveness; pue > 0.0 && pue < 1.0) {
     problems.add("/power_usage_effectiveness_ratio", fmt::format("{}", pue),
                  "a number from 1, or 0 for that of the cluster");
   }
-  const auto open =
-      std::ranges::count_if(spec.stages, [](const RunStage& stage) { return stage.tokens == 0.0; });
-  if (open > 1)
-    problems.add("/stages", fmt::format("{} stages without tokens", open), "at most one");
+  check_stages(spec.stages, problems);
 }
 
 }  // namespace
@@ -177,6 +194,27 @@ void check(const RunSpec& spec, ProblemList& problems) {
 double FailureSpec::node_rate() const {
   return mtbf_hours > 0.0 ? components_per_node / (mtbf_hours * 3600.0)
                           : per_1000_node_days / (1000.0 * kSecondsPerDay);
+}
+
+void describe(RunStage& stage, FieldVisitor& fields) {
+  fields.text("name", stage.name, kRequired, "name of the stage, as in ramp-up or long-context");
+  fields.number("tokens", stage.tokens, kTokens, kOmissible,
+                "tokens of the stage; 0: all that the others leave, in at most one stage");
+  fields.integer("global_batch", stage.global_batch, {0, 1'000'000'000}, kOmissible,
+                 "sequences per step; 0 here and below: as in the plan");
+  fields.integer("seq_len", stage.seq_len, {0, 1'000'000'000}, kOmissible, "tokens per sequence");
+  fields.integer("micro_batch", stage.micro_batch, {0, 1'000'000}, kOmissible,
+                 "sequences per microbatch; 0: as in the plan, or fewer if the batch asks for it");
+  fields.integer("cp", stage.cp, {0, 1'000'000}, kOmissible,
+                 "context-parallel ranks; without `dp` the data-parallel degree follows");
+  fields.integer("dp", stage.dp, {0, 10'000'000}, kOmissible, "data-parallel replicas");
+}
+
+void check_stages(const std::vector<RunStage>& stages, ProblemList& problems) {
+  const auto open =
+      std::ranges::count_if(stages, [](const RunStage& stage) { return stage.tokens == 0.0; });
+  if (open > 1)
+    problems.add("/stages", fmt::format("{} stages without tokens", open), "at most one");
 }
 
 void describe(RunSpec& run, FieldVisitor& fields) {
@@ -203,10 +241,8 @@ void describe(RunSpec& run, FieldVisitor& fields) {
     fields.number("slowdown_ratio", run.stragglers.slowdown, {0.0, 100.0, false}, kOptional,
                   "extra time of a step while there is one");
   });
-  fields.section("input", kOptional, "reading and preparing training data", [&] {
-    fields.number("tokens_per_s", run.input_tokens_per_s, kNonNegative, kOptional,
-                  "tokens that the input pipeline supplies; 0: always enough");
-  });
+  fields.section("input", kOptional, "reading and preparing training data",
+                 [&] { describe_input(run.input, fields); });
   fields.section("price", kOptional, "prices of renting one GPU",
                  [&] { describe_price(run.price, fields); });
   fields.number("power_usage_effectiveness_ratio", run.power_usage_effectiveness,
@@ -215,7 +251,7 @@ void describe(RunSpec& run, FieldVisitor& fields) {
   fields.list("stages", run.stages, kOmissible,
               "parts of the run with other settings than the plan's, in order; tokens that they "
               "leave are trained with the plan itself, last",
-              [&](RunStage& stage) { describe_stage(stage, fields); });
+              [&](RunStage& stage) { describe(stage, fields); });
   fields.text("notes", run.notes, kOmissible, "what a reader of the profile should know");
 }
 

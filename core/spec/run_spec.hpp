@@ -74,6 +74,10 @@ struct RecoverySpec {
   Seconds restart_per_1000_nodes;
   Seconds repair;
   double spares = 0.0;
+  // Without a spare node the run goes on without the replicas that lack nodes.
+  bool shrinks = false;
+  // States of which another replica has a copy come from there, and no work is lost.
+  bool from_replicas = false;
 
   bool operator==(const RecoverySpec&) const = default;
 };
@@ -122,6 +126,21 @@ struct StragglerSpec {
   bool operator==(const StragglerSpec&) const = default;
 };
 
+// What limits the supply of training data. Zeros: no limit.
+struct InputSpec {
+  double tokens_per_s = 0.0;
+  // Of one token in the data set, and of the whole of it, which is read again after its end.
+  Bytes token, dataset;
+  BytesPerSecond store_read;
+  // Of a node's own disks.
+  Bytes cache;
+  BytesPerSecond cache_read;
+  double worker_tokens_per_s = 0.0;
+  std::int64_t workers_per_node = 0;
+
+  bool operator==(const InputSpec&) const = default;
+};
+
 enum class Contract : std::uint8_t { OnDemand, Reserved, Spot };
 constexpr auto enum_names(Contract) {
   return std::array{"on-demand", "reserved", "spot"};
@@ -160,8 +179,7 @@ struct RunSpec {
   Seconds startup;
   EvaluationSpec evaluation;
   StragglerSpec stragglers;
-  // Tokens that the input pipeline supplies per second; zero: more than any step needs.
-  double input_tokens_per_s = 0.0;
+  InputSpec input;
   PriceSpec price;
   // Zero: that of the cluster.
   double power_usage_effectiveness = 0.0;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/nearest_name.hpp"
+#include "core/spec/batch_spec.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/field_json.hpp"
 #include "core/spec/model_spec.hpp"
@@ -26,6 +27,7 @@ FieldWalk fields_of() {
 const std::map<std::string, FieldWalk>& spec_walks() {
   static const std::map<std::string, FieldWalk> kWalks = {
       {"accelerator", fields_of<AcceleratorSpec>()},
+      {"batch", fields_of<BatchSpec>()},
       {"cluster", fields_of<ClusterSpec>()},
       {"fabric", fields_of<FabricSpec>()},
       {"model", fields_of<ModelSpec>()},

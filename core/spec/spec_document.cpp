@@ -13,6 +13,7 @@
 #include "core/base/error.hpp"
 #include "core/base/json_reader.hpp"
 #include "core/base/nearest_name.hpp"
+#include "core/spec/batch_json.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/model_json.hpp"
 #include "core/spec/model_library.hpp"
@@ -35,6 +36,8 @@ json load_document(SpecKind kind, const std::string& name) {
       return to_json(load_cluster(name));
     case SpecKind::Run:
       return to_json(load_run(name));
+    case SpecKind::Batch:
+      return to_json(load_batch(name));
     case SpecKind::Stack:
       break;
   }
@@ -45,6 +48,7 @@ std::vector<std::string> shipped_names(SpecKind kind) {
   return kind == SpecKind::Model     ? shipped_models()
          : kind == SpecKind::Cluster ? shipped_clusters()
          : kind == SpecKind::Run     ? shipped_runs()
+         : kind == SpecKind::Batch   ? shipped_batches()
                                      : shipped_stacks();
 }
 
@@ -153,6 +157,10 @@ RunSpec read_given_run(const json& given, const std::string& source) {
   return read_run(whole_document(SpecKind::Run, given, source), source);
 }
 
+BatchSpec read_given_batch(const json& given, const std::string& source) {
+  return read_batch(whole_document(SpecKind::Batch, given, source), source);
+}
+
 ModelSpec read_given_model(ObjectReader& object, const std::string& key) {
   return read_part<ModelSpec>(object, key, read_given_model);
 }
@@ -163,6 +171,10 @@ ClusterSpec read_given_cluster(ObjectReader& object, const std::string& key) {
 
 StackSpec read_given_stack(ObjectReader& object, const std::string& key) {
   return read_part<StackSpec>(object, key, read_given_stack);
+}
+
+RunSpec read_given_run(ObjectReader& object, const std::string& key) {
+  return read_part<RunSpec>(object, key, read_given_run);
 }
 
 }  // namespace shardwright

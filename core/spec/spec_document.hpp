@@ -1,4 +1,4 @@
-// Models, clusters, stacks and run profiles as plan files, measurements and the command line give them.
+// Models, clusters, stacks, run profiles and batch profiles as plan files, measurements and the command line give them.
 //
 // Each of them may be the name of a shipped one, a whole document, or a patch: an object whose
 // "base" names a shipped document, with a JSON merge patch (RFC 7396) on it as its other members:
@@ -11,6 +11,7 @@
 #include <string>
 
 #include "core/base/enum_names.hpp"
+#include "core/spec/batch_spec.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/model_spec.hpp"
 #include "core/spec/run_spec.hpp"
@@ -20,10 +21,10 @@ namespace shardwright {
 
 class ObjectReader;
 
-// Model, cluster and stack are parts of a plan file; a run profile is none.
-enum class SpecKind : std::uint8_t { Model, Cluster, Stack, Run };
+// Model, cluster and stack are parts of a plan file; profiles of runs and of batches are none.
+enum class SpecKind : std::uint8_t { Model, Cluster, Stack, Run, Batch };
 constexpr auto enum_names(SpecKind) {
-  return std::array{"model", "cluster", "stack", "run"};
+  return std::array{"model", "cluster", "stack", "run", "batch"};
 }
 
 // True for objects with a "base".
@@ -45,11 +46,13 @@ ModelSpec read_given_model(const nlohmann::json& given, const std::string& sourc
 ClusterSpec read_given_cluster(const nlohmann::json& given, const std::string& source);
 StackSpec read_given_stack(const nlohmann::json& given, const std::string& source);
 RunSpec read_given_run(const nlohmann::json& given, const std::string& source);
+BatchSpec read_given_batch(const nlohmann::json& given, const std::string& source);
 
 // The same of the member `key` of a file's object, where a path is refused. Problems join those of
 // the object.
 ModelSpec read_given_model(ObjectReader& object, const std::string& key);
 ClusterSpec read_given_cluster(ObjectReader& object, const std::string& key);
 StackSpec read_given_stack(ObjectReader& object, const std::string& key);
+RunSpec read_given_run(ObjectReader& object, const std::string& key);
 
 }  // namespace shardwright

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace shardwright::sim {
 namespace {
@@ -22,14 +23,23 @@ double straggling_share(const StragglerSpec& stragglers, double nodes) {
   return -std::expm1(-begin_per_s * stragglers.duration.value());
 }
 
+// The share of the data that nodes read from their own disks: what they keep of it, in all passes but
+// the first.
+double cache_hits(const InputSpec& input, double nodes, double tokens) {
+  if (input.dataset <= Bytes() || input.cache <= Bytes()) return 0.0;
+  const double passes = tokens * input.token / input.dataset;
+  return std::min(1.0, nodes * input.cache / input.dataset) * std::max(0.0, 1.0 - 1.0 / passes);
+}
+
 RunTimes work_of(const RunSpec& run, const std::vector<StageSteps>& stages, double nodes) {
   RunTimes work{};
-  double steps = 0.0;
+  double steps = 0.0, tokens = 0.0;
+  for (const StageSteps& stage : stages) tokens += stage.steps * stage.tokens_per_step;
+  const double tokens_per_s = input_supply(run.input, nodes, tokens);
   for (const StageSteps& stage : stages) {
     steps += stage.steps;
     work[RunPart::Step] += stage.steps * stage.step;
-    if (run.input_tokens_per_s <= 0.0) continue;
-    const Seconds supply(stage.tokens_per_step / run.input_tokens_per_s);
+    const Seconds supply(stage.tokens_per_step / tokens_per_s);
     work[RunPart::InputStall] += stage.steps * std::max(Seconds(), supply - stage.step);
   }
   work[RunPart::Straggler] =
@@ -56,6 +66,23 @@ FailureProcess process_of(const RunSpec& run, FailureCause cause, double nodes) 
 }
 
 }  // namespace
+
+double input_supply(const InputSpec& input, double nodes, double tokens) {
+  double supply = std::numeric_limits<double>::infinity();
+  if (input.tokens_per_s > 0.0) supply = input.tokens_per_s;
+  const double hits = cache_hits(input, nodes, tokens);
+  if (input.store_read > BytesPerSecond() && hits < 1.0)
+    supply = std::min(supply,
+                      input.store_read / input.token.value() / (1.0 - hits) / BytesPerSecond(1.0));
+  if (input.cache_read > BytesPerSecond() && hits > 0.0)
+    supply = std::min(supply,
+                      nodes * input.cache_read / input.token.value() / hits / BytesPerSecond(1.0));
+  if (input.worker_tokens_per_s > 0.0 && input.workers_per_node > 0) {
+    supply = std::min(
+        supply, nodes * static_cast<double>(input.workers_per_node) * input.worker_tokens_per_s);
+  }
+  return supply;
+}
 
 CheckpointCost checkpoint_cost(const CheckpointSpec& checkpoint, const RunMachine& machine) {
   const auto nodes = static_cast<double>(machine.nodes);
@@ -99,8 +126,15 @@ RunModel run_model(const RunSpec& run, const std::vector<StageSteps>& stages,
   model.rate_spread = run.fleet.spread;
   model.correlated = run.fleet.correlated;
   model.correlated_nodes = std::min(run.fleet.correlated_nodes, machine.nodes);
-  model.correlated_lose_memory = run.checkpoint.kind == CheckpointKind::InMemory &&
-                                 model.correlated_nodes >= run.checkpoint.copies;
+  model.from_replicas = run.recovery.from_replicas && machine.copies > 1;
+  model.correlated_lose_memory =
+      model.from_replicas || (run.checkpoint.kind == CheckpointKind::InMemory &&
+                              model.correlated_nodes >= run.checkpoint.copies);
+  // A new node takes the part of all states that a node of one copy has.
+  model.load_replica = transfer(machine.checkpoint * static_cast<double>(machine.copies) / nodes,
+                                run.checkpoint.replica_bandwidth);
+  model.replicas = run.recovery.shrinks ? machine.replicas : 1;
+  model.replicas_of_node = std::max(1.0, static_cast<double>(machine.replicas) / nodes);
   model.manual = run.recovery.manual;
   model.manual_time = run.recovery.manual_time;
   model.restart = run.recovery.restart + run.recovery.restart_per_1000_nodes * (nodes / 1000.0);

@@ -20,7 +20,13 @@ struct StageSteps {
 struct RunMachine {
   std::int64_t nodes = 1;
   Bytes checkpoint;
+  // Data-parallel replicas, and the copies that they hold of all states.
+  std::int64_t replicas = 1, copies = 1;
 };
+
+// Tokens of a second that the input pipeline supplies to a run of so many tokens; infinite without a
+// limit (docs/models/storage.md).
+double input_supply(const InputSpec& input, double nodes, double tokens);
 
 CheckpointCost checkpoint_cost(const CheckpointSpec& checkpoint, const RunMachine& machine);
 

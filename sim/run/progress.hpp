@@ -37,6 +37,8 @@ class Progress {
   }
   // Saves the state where the run is, in the store.
   void save() { safe_ = stored_ = place_; }
+  // Other replicas hold the state where the run is.
+  void keep() { safe_ = place_; }
   // Goes back to the last checkpoint that is safe, or with `severe` stored; returns the time that
   // is lost.
   Seconds go_back(bool severe) {

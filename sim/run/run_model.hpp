@@ -89,6 +89,13 @@ struct RunModel {
   Seconds restart;
   Seconds repair;
   std::int64_t spares = 0;
+  // Of one node's failure no work is lost: the states come from another replica in this time.
+  bool from_replicas = false;
+  Seconds load_replica;
+  // Without a spare node the run goes on with fewer replicas, of which a lacking node takes so many;
+  // with one replica it waits.
+  std::int64_t replicas = 1;
+  double replicas_of_node = 1.0;
   // The 80 % interval of the step time over the predicted one. Runs draw from it.
   double step_low = 1.0, step_high = 1.0;
 

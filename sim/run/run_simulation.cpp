@@ -61,7 +61,8 @@ class SimulatedRun {
           break;
         case EventKind::Repair:
           ++spares_;
-          if (phase_ == Phase::Waiting && spares_ >= 0) restart();
+          if (phase_ == Phase::Waiting && speed_now() > 0.0) restart();
+          if (phase_ == Phase::Running && speed_now() > speed_) grow();
           break;
         case EventKind::PhaseEnd:
           end_phase();
@@ -88,7 +89,8 @@ class SimulatedRun {
         times_[RunPart::Startup] += passed;
         break;
       case Phase::Running:
-        progress_.advance(passed);
+        progress_.advance(passed * speed_);
+        times_[RunPart::Waiting] += passed * (1.0 - speed_);
         break;
       case Phase::Detecting:
         times_[detection_part_] += passed;
@@ -116,18 +118,36 @@ class SimulatedRun {
     switch (phase_) {
       case Phase::Startup:
       case Phase::Restarting:
-        from_store_ = false;
+        from_store_ = from_replica_ = false;
         began_ = true;
-        begin(Phase::Running, progress_.remaining());
+        speed_ = speed_now();
+        begin(Phase::Running, progress_.remaining() / speed_);
         break;
       case Phase::Running:
         done_ = true;
         break;
       case Phase::Detecting:
       case Phase::Waiting:
-        spares_ >= 0 ? restart() : begin(Phase::Waiting, Seconds());
+        speed_now() > 0.0 ? restart() : begin(Phase::Waiting, Seconds());
         break;
     }
+  }
+
+  // The share of the full speed that the nodes at hand give; zero if the run has to wait.
+  double speed_now() const {
+    if (spares_ >= 0) return 1.0;
+    const auto replicas = static_cast<double>(model_.replicas);
+    const double lost =
+        std::ceil(static_cast<double>(-spares_) * model_.replicas_of_node * (1.0 - 1e-12));
+    return std::max(0.0, (replicas - lost) / replicas);
+  }
+
+  // Takes repaired nodes in, after a save.
+  void grow() {
+    book();
+    progress_.save();
+    detection_part_ = RunPart::Checkpoint;
+    begin(Phase::Detecting, model_.checkpoint.save);
   }
 
   void restart() {
@@ -138,8 +158,9 @@ class SimulatedRun {
       return;
     }
     const CheckpointCost& checkpoint = model_.checkpoint;
-    begin(Phase::Restarting,
-          model_.restart + (from_store_ ? checkpoint.load_stored : checkpoint.load));
+    begin(Phase::Restarting, model_.restart + (from_store_     ? checkpoint.load_stored
+                                               : from_replica_ ? model_.load_replica
+                                                               : checkpoint.load));
   }
 
   void fail(FailureCause cause) {
@@ -167,7 +188,15 @@ class SimulatedRun {
       if (phase_ == Phase::Running) progress_.save();
       return;
     }
-    const bool severe = hit.correlated && model_.correlated_lose_memory;
+    if (model_.from_replicas && !hit.correlated && !process.silent) {
+      progress_.keep();
+      from_replica_ = true;
+      return;
+    }
+    // Replicas agree on wrong results.
+    const bool severe = (hit.correlated && model_.correlated_lose_memory) ||
+                        (process.silent && model_.from_replicas);
+    from_replica_ = false;
     from_store_ = from_store_ || severe;
     times_[RunPart::LostWork] += progress_.go_back(severe);
   }
@@ -215,8 +244,10 @@ class SimulatedRun {
   std::int64_t spares_;
   // The first step has begun.
   bool began_ = false;
-  // The state in host memory is gone.
-  bool from_store_ = false;
+  // The state in host memory is gone, or other replicas have it.
+  bool from_store_ = false, from_replica_ = false;
+  // Of the running phase, over that with all replicas.
+  double speed_ = 1.0;
   RunTimes times_{};
   EnumArray<FailureCause, std::int64_t> interruptions_{};
   std::int64_t failures_ = 0;

@@ -83,6 +83,37 @@ TEST(ForecastCommand, JsonKeepsTheContract) {
   EXPECT_NE(document["days"], other["days"]);
 }
 
+// Without degrees the best plan is searched, and `plan --tokens` says the same of it.
+TEST(ForecastCommand, WithoutDegreesItIsThatOfTheBestPlan) {
+  const std::string what =
+      "--model qwen2.5-0.5b --cluster dgx-h100 --gpus 8 --seq-len 4096 --tokens 10B --runs 20 ";
+  const json forecast = json_of("forecast --global-batch 64 " + what);
+  const json plan = json_of("plan --top 1 --global-batch 64 " + what);
+  EXPECT_EQ(forecast["plan"], plan["plans"][0]["plan"]);
+  EXPECT_EQ(forecast["gpu_hours"], plan["runs"][0]["gpu_hours"]);
+  EXPECT_EQ(forecast["days"], plan["runs"][0]["days"]);
+  const json fixed = json_of("forecast --global-batch 64 --zero 3 " + what);
+  EXPECT_EQ(fixed["plan"]["zero_stage"], 3);
+}
+
+// The batch is chosen for the whole run: a small critical batch forbids what the machine would like.
+TEST(PlanCommand, SearchesGpusAndBatchOfARun) {
+  const std::string what =
+      "--model qwen2.5-0.5b --cluster dgx-h100 --seq-len 4096 --global-batch auto "
+      "--max-global-batch 256 --fix tp=1 --fix pp=1 --fix cp=1 --runs 20 ";
+  const json large = json_of("plan --gpus 8..16 --tokens 10B " + what);
+  const json small = json_of("plan --gpus 8..16 --tokens 10B --critical-batch 32k " + what);
+  const auto fastest = [](const json& of) { return of["choices"][of["fastest"].get<int>()]; };
+  EXPECT_EQ(fastest(large)["gpus"], 16);
+  EXPECT_LT(fastest(small)["global_batch"], fastest(large)["global_batch"]);
+  EXPECT_EQ(fastest(small)["batch_limit"], "critical batch");
+  EXPECT_EQ(small["need"]["critical_batch_tokens"], 32.0 * 1024);
+  EXPECT_FALSE(large["need"]["outside"].empty()) << "10 B tokens are few for the law";
+  const CommandResult never = run_command("plan --gpus 8 --target-loss 1.9 " + what);
+  EXPECT_EQ(never.exit_code, 2);
+  EXPECT_THAT(never.errors, HasSubstr("target loss: found 1.9; expected more than"));
+}
+
 // A run profile is a name, a file that is whole or a patch, and settings.
 TEST(ForecastCommand, ReadsRunProfilesAsOthersAreRead) {
   const ScratchFolder folder;

@@ -105,6 +105,9 @@ Problem problem_of(SpecKind kind, const json& patch) {
         break;
       case SpecKind::Run:
         read_given_run(patch, "test");
+        break;
+      case SpecKind::Batch:
+        read_given_batch(patch, "test");
     }
   } catch (const InputError& error) {
     EXPECT_EQ(error.source(), "test");
@@ -122,6 +125,7 @@ TEST(SpecDocument, UnknownBaseIsRefusedWithTheNearestName) {
   EXPECT_EQ(problem_of(SpecKind::Stack, {{"base", 5}}).where, "/base");
   EXPECT_EQ(problem_of(SpecKind::Run, {{"base", "setled-fleet"}}).expected.nearest,
             "settled-fleet");
+  EXPECT_EQ(problem_of(SpecKind::Batch, {{"base", "kaplan-2021"}}).expected.nearest, "kaplan-2020");
 }
 
 TEST(SpecDocument, UnknownKeyOfAPatchIsRefusedWithTheNearestKey) {

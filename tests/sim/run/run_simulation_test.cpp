@@ -198,12 +198,74 @@ TEST(RunSimulation, CopiesInHostMemorySaveWorkFromSingleFailures) {
   EXPECT_NEAR(lost_all / failures, 0.5 * kHour, 0.2 * kHour);
 }
 
+// States of other replicas lose neither work nor time for the store.
+TEST(RunSimulation, ReplicasRecoverWithoutTheLastCheckpoint) {
+  RunModel model = failing_model();
+  const double from_store = mean_wall(model);
+  model.from_replicas = true;
+  model.load_replica = Seconds(10);
+  const RunStatistics all = simulate_runs(model, {.runs = 50});
+  EXPECT_EQ(all.mean[RunPart::LostWork], Seconds());
+  EXPECT_LT(all.mean_wall().value(), from_store);
+  // Each failure takes 100 s to detect, 150 s to restart and 10 s to copy.
+  const double failures = all.by_cause[FailureCause::Host];
+  EXPECT_NEAR((all.mean[RunPart::Detection] + all.mean[RunPart::Restart]).value() / failures, 260.0,
+              5.0);
+  model.correlated = 1.0;
+  EXPECT_GT(simulate_runs(model, {.runs = 50}).mean[RunPart::LostWork], Seconds())
+      << "failures of several nodes at once may take all copies";
+}
+
+// 16 replicas of a node each, one node without a spare for 20 hours in a mean of 30: the run waits, or
+// runs at 15/16 of its speed.
+TEST(RunSimulation, ARunThatShrinksNeedNotWait) {
+  RunModel waiting = failing_model();
+  FailureProcess& hosts = waiting.failures[FailureCause::Host];
+  hosts.rate = Hertz(1.0 / (30.0 * kHour));
+  hosts.replaced = 1.0;
+  RunModel shrinking = waiting;
+  shrinking.replicas = 16;
+  const RunStatistics wait = simulate_runs(waiting, {.runs = 100}),
+                      shrink = simulate_runs(shrinking, {.runs = 100});
+  EXPECT_GT(wait.mean[RunPart::Waiting].value(), 300.0 * kHour);
+  // Twenty of thirty hours lack a node: a sixteenth of the speed for that share, and more for two.
+  const double share = shrink.mean[RunPart::Waiting].value() / (1000.0 * kHour);
+  EXPECT_GT(share, 0.5 * 20.0 / 30.0 / 16.0);
+  EXPECT_LT(share, 1.5 * 20.0 / 30.0 / 16.0);
+  EXPECT_LT(shrink.mean_wall(), 0.8 * wait.mean_wall());
+  for (std::int64_t i = 0; i < 5; ++i) {
+    const RunOutcome run = simulate_run(shrinking, {.runs = 5}, i);
+    EXPECT_NEAR(total(run.times) / run.wall, 1.0, 1e-9);
+  }
+}
+
 TEST(RunSimulation, ARunWithoutProgressIsGivenUp) {
   RunModel model = failing_model();
   model.interval = Seconds(100.0 * kHour);
   const RunStatistics all = simulate_runs(model, {.runs = 4});
   EXPECT_EQ(all.unfinished, 4);
   EXPECT_TRUE(std::isinf(all.wall.p10));
+}
+
+// Ten nodes, 4 bytes a token, two passes over 400 GB of which the nodes' disks hold half: a quarter of all
+// reads comes from there.
+TEST(ProfileModel, TheInputIsAsFastAsItsNarrowestPart) {
+  InputSpec input;
+  EXPECT_TRUE(std::isinf(input_supply(input, 10, 2e11)));
+  input.token = Bytes(4);
+  input.dataset = gigabytes(400);
+  input.store_read = gigabytes_per_second(1);
+  EXPECT_DOUBLE_EQ(input_supply(input, 10, 2e11), 0.25e9);
+  input.cache = gigabytes(20);
+  EXPECT_DOUBLE_EQ(input_supply(input, 10, 2e11), 0.25e9 / 0.75);
+  EXPECT_DOUBLE_EQ(input_supply(input, 10, 1e11), 0.25e9) << "the first pass finds nothing";
+  input.cache_read = gigabytes_per_second(0.001);
+  EXPECT_DOUBLE_EQ(input_supply(input, 10, 2e11), 0.01e9 / 4.0 / 0.25);
+  input.worker_tokens_per_s = 1e4;
+  input.workers_per_node = 8;
+  EXPECT_DOUBLE_EQ(input_supply(input, 10, 2e11), 8e5);
+  input.tokens_per_s = 5e5;
+  EXPECT_DOUBLE_EQ(input_supply(input, 10, 2e11), 5e5);
 }
 
 TEST(ProfileModel, CheckpointsTakeTheNarrowestWay) {

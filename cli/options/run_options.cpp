@@ -1,0 +1,133 @@
+#include "cli/options/run_options.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdint>
+#include <filesystem>
+
+#include "calibration/measured_run.hpp"
+#include "cli/options/common_options.hpp"
+#include "cli/options/option_values.hpp"
+#include "cli/options/scenario_parts.hpp"
+#include "cli/options/settings.hpp"
+#include "core/spec/profile_library.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+constexpr const char* kGroup = "Run";
+constexpr const char* kUsualRun = "settled-fleet";
+constexpr const char* kUsualBatch = "hoffmann-corrected";
+constexpr std::int64_t kMostTokens = 1'000'000'000'000'000;
+
+double read_loss(const std::string& text, ProblemList& problems) {
+  constexpr double kMostLoss = 100.0;
+  double loss = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), loss);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (whole && loss > 0.0 && loss <= kMostLoss) return loss;
+  problems.add("--target-loss", "\"" + text + "\"",
+               "a loss in nats per token above 0 and up to 100, as in 1.95");
+  return 1.0;
+}
+
+void read_tokens(const WholeRunOptions& options, ChosenRun& run, ProblemList& problems) {
+  if (!options.target_loss.empty()) run.target_loss = read_loss(options.target_loss, problems);
+  if (!options.tokens.empty()) {
+    if (run.target_loss) problems.add("--tokens", "also --target-loss", "one of the two");
+    run.request.tokens =
+        static_cast<double>(read_count("--tokens", options.tokens, kMostTokens, problems));
+  } else if (!run.target_loss) {
+    problems.add("--tokens", "nothing",
+                 "the tokens to train on, as in 15T (T = 1e12, B = 1e9), or --target-loss");
+    run.request.tokens = 1.0;
+  }
+}
+
+// A number of tokens, or the folder of a run whose gradients were measured.
+std::optional<double> read_critical_batch(const std::string& text, ProblemList& problems) {
+  if (text.empty()) return std::nullopt;
+  if (std::filesystem::is_directory(text)) {
+    return read_part("--critical-batch", problems,
+                     [&] { return calibration::gradient_noise_scale(text); });
+  }
+  return static_cast<double>(
+      read_count("--critical-batch", text, kMostTokens, problems, "the folder of a run"));
+}
+
+}  // namespace
+
+bool WholeRunOptions::given() const {
+  return !(tokens.empty() && target_loss.empty() && batch_law.empty() && critical_batch.empty() &&
+           run.empty() && runs.empty() && seed.empty());
+}
+
+void add_whole_run_options(CLI::App& command, WholeRunOptions& options) {
+  add_option(command, "--tokens", options.tokens, "N",
+             "Tokens to train on, as in 15T or 300B (T = 1e12, B = 1e9)", kGroup);
+  add_option(command, "--target-loss", options.target_loss, "NATS",
+             "In place of the tokens: the loss to reach, by the law of --batch-law", kGroup);
+  add_option(command, "--batch-law", options.batch_law, "NAME|FILE",
+             fmt::format("A shipped batch profile (hoffmann-corrected, hoffmann-2022, kaplan-2020) "
+                         "or a JSON file: loss by tokens, critical batch (default {})",
+                         kUsualBatch),
+             kGroup);
+  add_option(
+      command, "--critical-batch", options.critical_batch, "TOKENS|FOLDER",
+      "The batch that needs twice the tokens of a small one, in place of the law: as in 4M, or "
+      "the gradient noise scale that a run measured",
+      kGroup);
+  add_option(command, "--run", options.run, "NAME|FILE",
+             fmt::format("A shipped run profile (settled-fleet, rented-fleet) or a JSON file: "
+                         "failures, checkpoints, repair, prices (default {})",
+                         kUsualRun),
+             kGroup);
+  add_option(command, "--runs", options.runs, "N", "Runs to simulate (default 1,000)", kGroup);
+  add_option(command, "--seed", options.seed, "N", "Seed of their random numbers (default 1)",
+             kGroup);
+}
+
+planner::TokenNeed ChosenRun::need_of(const ModelSpec& model) const {
+  planner::TokenNeed need = target_loss ? planner::need_of_loss(batch, model, *target_loss)
+                                        : planner::need_of_tokens(batch, model, request.tokens);
+  if (critical_batch) need.critical = *critical_batch;
+  return need;
+}
+
+double ChosenRun::tokens_of(const Scenario& scenario, bool batch_chosen) const {
+  if (!target_loss && !batch_chosen) return request.tokens;
+  const Plan& plan = scenario.plan;
+  return need_of(scenario.model)
+      .at_batch(static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len));
+}
+
+ChosenRun read_whole_run(const WholeRunOptions& options, const std::vector<std::string>& settings,
+                         ProblemList& problems) {
+  constexpr std::int64_t kMostRuns = 1'000'000, kMostSeed = 1'000'000'000;
+  ChosenRun run;
+  read_tokens(options, run, problems);
+  const std::string law = options.batch_law.empty() ? kUsualBatch : options.batch_law;
+  run.batch = read_part("--batch-law", problems, [&] { return load_batch(law); });
+  run.critical_batch = read_critical_batch(options.critical_batch, problems);
+  planner::ForecastRequest& request = run.request;
+  const std::string profile = options.run.empty() ? kUsualRun : options.run;
+  request.run = read_part("--run", problems, [&] { return load_run(profile); });
+  if (!request.run.name.empty()) apply_settings(settings, request.run, problems);
+  if (!options.runs.empty())
+    request.options.runs = read_count("--runs", options.runs, kMostRuns, problems);
+  if (!options.seed.empty()) {
+    request.options.seed =
+        static_cast<std::uint64_t>(read_count("--seed", options.seed, kMostSeed, problems));
+  }
+  return run;
+}
+
+planner::StepSpread step_spread(const std::optional<validation::PredictionClass>& of) {
+  if (!of) return {};
+  const auto [low, high] = validation::prediction_interval(1.0, false, *of);
+  return {low, high};
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,172 @@
+#include "planner/run_search.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "core/base/error.hpp"
+#include "core/base/quantity_text.hpp"
+#include "planner/batch_knee.hpp"
+#include "planner/layer_cost_cache.hpp"
+#include "planner/objective.hpp"
+
+namespace shardwright::planner {
+namespace {
+
+// A batch this many times as large as the critical one needs 17 times the tokens.
+constexpr double kMostOfCritical = 16.0;
+// Choices are compared by medians and means of fewer runs than a forecast simulates.
+constexpr std::int64_t kRunsOfChoice = 200;
+
+std::string count_text(double count) {
+  return format_parameters(static_cast<std::int64_t>(std::llround(count)));
+}
+
+void add_outside(std::vector<std::string>& lines, const char* law, const char* what, double value,
+                 const FittedRange& range) {
+  if (range.holds(value)) return;
+  lines.push_back(fmt::format("{}: {} {}, where it was fitted to {} to {}", law, count_text(value),
+                              what, count_text(range.least), count_text(range.most)));
+}
+
+// Powers of two that keep every GPU at work, up to the largest batch of a knee or what the critical
+// batch allows.
+std::vector<std::int64_t> batches_of(const RunSearchRequest& request, std::int64_t gpus) {
+  const PlanRequest& plan = request.plan;
+  if (plan.global_batch > 0) return {plan.global_batch};
+  const auto seq_len = static_cast<double>(plan.seq_len);
+  double most = std::max(kDefaultLargestBatchTokens, 2.0 * request.need.critical) / seq_len;
+  if (request.need.critical > 0.0)
+    most = std::min(most, kMostOfCritical * request.need.critical / seq_len);
+  if (plan.max_global_batch > 0) most = static_cast<double>(plan.max_global_batch);
+  std::vector<std::int64_t> batches;
+  for (std::int64_t batch = 1; static_cast<double>(batch) <= most; batch *= 2) {
+    // Fewer sequences than this leave most of the machine idle.
+    if (batch >= gpus / 64) batches.push_back(batch);
+  }
+  return batches;
+}
+
+ForecastRequest run_of(const RunSearchRequest& request, const PlanRequest& trial,
+                       const PlanCandidate& candidate) {
+  ForecastRequest run = request.run;
+  run.scenario = scenario_of(trial, candidate.plan);
+  run.tokens = request.need.at_batch(candidate.tokens());
+  run.options.runs = std::min(run.options.runs, kRunsOfChoice);
+  run.gains = false;
+  return run;
+}
+
+// Money, or GPU-hours where nothing has a price.
+double expense_of(const RunChoice& choice) {
+  return choice.cost > Dollars() ? choice.cost.value() : choice.forecast.total().gpu_hours;
+}
+
+void rate(RunSearch& search) {
+  std::vector<TradeOff> points;
+  for (const RunChoice& choice : search.choices)
+    points.push_back({choice.time().value(), expense_of(choice)});
+  search.front = pareto_front(points);
+  if (search.front.empty()) return;
+  search.fastest = search.front.front();
+  search.cheapest = search.front.back();
+}
+
+}  // namespace
+
+TokenNeed need_of_tokens(const BatchSpec& batch, const ModelSpec& model, double tokens) {
+  TokenNeed need;
+  need.least = tokens;
+  need.parameters = counted_parameters(model, batch.loss.counts_embeddings);
+  need.loss = loss_of(batch.loss, need.parameters, tokens);
+  need.critical = critical_batch(batch.critical, tokens, need.loss);
+  return need;
+}
+
+TokenNeed need_of_loss(const BatchSpec& batch, const ModelSpec& model, double loss) {
+  const double parameters = counted_parameters(model, batch.loss.counts_embeddings);
+  const double tokens = tokens_to_loss(batch.loss, parameters, loss);
+  if (!std::isfinite(tokens)) {
+    throw InputError("target loss",
+                     {{"", fmt::format("{:.6g}", loss),
+                       fmt::format("more than {:.4f} nats, which {} approaches after any number of "
+                                   "tokens by batch profile {}",
+                                   least_loss(batch.loss, parameters), model.name, batch.name)}});
+  }
+  TokenNeed need = need_of_tokens(batch, model, tokens);
+  need.loss = loss;
+  return need;
+}
+
+std::vector<std::string> outside_of_laws(const BatchSpec& batch, const ModelSpec& model,
+                                         const TokenNeed& need) {
+  std::vector<std::string> lines;
+  add_outside(lines, "loss law", "parameters", need.parameters, batch.loss.parameters);
+  add_outside(lines, "loss law", "tokens", need.least, batch.loss.tokens);
+  add_outside(lines, "critical batch", "tokens", need.least, batch.critical.tokens);
+  if (batch.learning_rate.coefficient > 0.0) {
+    add_outside(lines, "learning rate", "parameters", counted_parameters(model, false),
+                batch.learning_rate.parameters);
+    add_outside(lines, "learning rate", "tokens", need.least, batch.learning_rate.tokens);
+  }
+  return lines;
+}
+
+std::int64_t RunSearch::knee_of(const RunChoice& choice) const {
+  double best = 0.0;
+  for (const RunChoice& other : choices)
+    if (other.gpus == choice.gpus) best = std::max(best, other.tokens_per_s());
+  for (const RunChoice& other : choices) {
+    if (other.gpus == choice.gpus && other.tokens_per_s() >= kKneeThroughput * best)
+      return other.plan.plan.global_batch;
+  }
+  return choice.plan.plan.global_batch;
+}
+
+BatchLimit RunSearch::limit_of(const RunChoice& choice) const {
+  const std::int64_t batch = choice.plan.plan.global_batch;
+  if (batch < knee_of(choice)) return BatchLimit::CriticalBatch;
+  const bool largest = std::ranges::none_of(choices, [&](const RunChoice& other) {
+    return other.gpus == choice.gpus && other.plan.plan.global_batch > batch;
+  });
+  return largest ? BatchLimit::Largest : BatchLimit::ThroughputKnee;
+}
+
+RunSearch search_runs(const RunSearchRequest& request,
+                      const std::function<void(const RunChoice&)>& found) {
+  RunSearch search_result;
+  PlanRequest trial = request.plan;
+  trial.top = 1;
+  trial.front = trial.advice = false;
+  trial.found = nullptr;
+  trial.layer_costs = std::make_shared<LayerCostCache>();
+  for (const std::int64_t gpus : request.gpus) {
+    trial.gpus = gpus;
+    for (const std::int64_t batch : batches_of(request, gpus)) {
+      trial.global_batch = batch;
+      SearchResult plans = search(trial);
+      if (trial.stop.stop_requested()) {
+        search_result.partial = true;
+        rate(search_result);
+        return search_result;
+      }
+      if (plans.plans.empty()) continue;
+      RunChoice choice;
+      choice.plan = std::move(plans.plans.front());
+      choice.gpus = gpus;
+      const ForecastRequest run = run_of(request, trial, choice.plan);
+      choice.tokens = run.tokens;
+      choice.forecast = forecast(run, run_stages(run), {});
+      if (choice.forecast.statistics.unfinished == choice.forecast.statistics.runs) continue;
+      choice.cost = choice.forecast.costs[run.run.price.contract];
+      if (found) found(choice);
+      search_result.choices.push_back(std::move(choice));
+    }
+  }
+  rate(search_result);
+  return search_result;
+}
+
+}  // namespace shardwright::planner

@@ -1,0 +1,80 @@
+// The search of GPUs, batch and plan for a whole run.
+#include "planner/run_search.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/spec/model_library.hpp"
+#include "core/spec/profile_library.hpp"
+#include "tests/thrown.hpp"
+
+namespace shardwright::planner {
+namespace {
+
+// A small model on up to two nodes; small batches need `least` tokens.
+RunSearch search_with(double critical, double least = 1e11) {
+  RunSearchRequest request;
+  request.plan.model = load_model("qwen2.5-0.5b");
+  request.plan.cluster = load_cluster("dgx-h100");
+  request.plan.stack = load_stack("megatron-core");
+  request.plan.seq_len = 4096;
+  request.plan.global_batch = 0;
+  request.plan.max_global_batch = 512;
+  request.plan.constraints.fixed = {parse_constraint("tp=1", "fix"),
+                                    parse_constraint("pp=1", "fix"),
+                                    parse_constraint("cp=1", "fix")};
+  request.gpus = {8, 16};
+  request.run.run = load_run("settled-fleet");
+  request.run.options.runs = 20;
+  request.need = {.least = least, .critical = critical};
+  return search_runs(request);
+}
+
+TEST(RunSearch, NoChoiceBeatsTheFrontAndTheFastestIsTheFastest) {
+  const RunSearch search = search_with(4e6);
+  ASSERT_GT(search.choices.size(), 10u);
+  const auto expense = [](const RunChoice& choice) { return choice.cost.value(); };
+  for (const std::size_t index : search.front) {
+    const RunChoice& member = search.choices[index];
+    for (const RunChoice& other : search.choices)
+      EXPECT_FALSE(other.time() < member.time() && expense(other) < expense(member));
+  }
+  for (const RunChoice& choice : search.choices) {
+    EXPECT_GE(choice.time(), search.choices[search.fastest].time());
+    EXPECT_GE(expense(choice), expense(search.choices[search.cheapest]));
+    // Without failures it would be the tokens of its batch over its rate.
+    const double seconds = choice.tokens / choice.tokens_per_s();
+    EXPECT_GT(choice.time().value(), seconds);
+    EXPECT_NEAR(choice.tokens, 1e11 * (1.0 + choice.plan.tokens() / 4e6), 1e3);
+  }
+  EXPECT_EQ(search.choices[search.fastest].gpus, 16);
+}
+
+TEST(RunSearch, SaysWhetherTheKneeOrTheCriticalBatchBinds) {
+  // Any batch will do: as large as throughput gains.
+  const RunSearch free = search_with(0.0);
+  const RunChoice& fast = free.choices[free.fastest];
+  EXPECT_NE(free.limit_of(fast), BatchLimit::CriticalBatch);
+  EXPECT_GE(fast.plan.plan.global_batch, free.knee_of(fast));
+  EXPECT_EQ(fast.tokens, 1e11);
+  // A critical batch of eight sequences forbids what the machine would like.
+  const RunSearch tight = search_with(8.0 * 4096.0);
+  const RunChoice& small = tight.choices[tight.fastest];
+  EXPECT_EQ(tight.limit_of(small), BatchLimit::CriticalBatch);
+  EXPECT_LT(small.plan.plan.global_batch, fast.plan.plan.global_batch);
+}
+
+TEST(RunSearch, ALossThatTheModelNeverReachesIsTold) {
+  const BatchSpec batch = load_batch("hoffmann-corrected");
+  const ModelSpec model = load_model("qwen2.5-0.5b");
+  EXPECT_THAT(thrown_by([&] { need_of_loss(batch, model, 1.9); }),
+              testing::AllOf(testing::HasSubstr("target loss"), testing::HasSubstr("more than")));
+  const TokenNeed need = need_of_loss(batch, model, 2.6);
+  EXPECT_NEAR(loss_of(batch.loss, need.parameters, need.least), 2.6, 1e-9);
+  EXPECT_FALSE(outside_of_laws(batch, load_model("llama3.1-405b"),
+                               need_of_tokens(batch, load_model("llama3.1-405b"), 1.5e13))
+                   .empty());
+}
+
+}  // namespace
+}  // namespace shardwright::planner
