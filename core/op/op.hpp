@@ -15,7 +15,8 @@ namespace shardwright {
 //   Gemm        forward (x) -> (y): y = x W^T + b
 //               backward by input (dy) -> (dx)
 //               backward by weight (dy, x) -> (): adds to the gradients of W and b
-//               Where a collective adds up the outputs of several ranks, b is meant once.
+//               Where a collective adds up the outputs of several ranks, b is meant once. One that reads
+//               what it writes adds to it. Those of experts multiply the rows of each expert.
 //   Attention   (qkv) -> (out, statistics); a row holds the heads' queries, keys, values
 //               backward (qkv, out, statistics, dout) -> (dqkv)
 //   Norm        (x) -> (y)
@@ -23,6 +24,14 @@ namespace shardwright {
 //   Rope        in place
 //   Activation  (up) -> (out), a row of `up` holding the gate before the rest
 //               backward (up, dout) -> (dup)
+//               of experts: the output is multiplied by the expert's share in the token
+//               of shared experts' gate (x, gate) -> (y); backward (dy, x, gate) -> (dx, dgate)
+//   Router      in place: logits -> probabilities of the experts
+//               backward (probabilities) -> (gradient of the logits)
+//   Permute     (x, ..) -> (rows): a row for each expert of a token
+//               (rows, scores, [summand]) -> (y): the sum of a token's rows
+//               in place: rows by sender <-> rows by expert
+//   AllToAll    (rows) -> (rows) to the ranks of their experts, or back
 //   Residual    (branch, skip) -> (sum)
 //   Embedding   () -> (hidden)
 //               backward (gradient) -> ()

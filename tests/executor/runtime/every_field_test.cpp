@@ -113,6 +113,8 @@ const std::vector<Field<ModelSpec>> kModelFields = {
        m.moe->shared_experts = 1, m.moe->shared_expert_ffn = 16, m.moe->shared_expert_gate = true;
      },
      nullptr, small_mixtral},
+    {"/moe/shared_expert_ffn", kChanges, [](M& m) { m.moe->shared_expert_ffn = 8; }, nullptr,
+     small_qwen2_moe},
     {"/moe/first_dense_layers", kChanges, [](M& m) { m.moe->first_dense_layers = 1; }, nullptr,
      small_mixtral},
     {"/moe/layer_interval", kChanges, [](M& m) { m.moe->layer_interval = 2; }, nullptr,

@@ -11,7 +11,7 @@
 namespace shardwright::executor {
 namespace {
 
-constexpr std::int64_t kTokens = 12;
+constexpr std::int64_t kTokensOfARank = 12;
 
 MoeSpec six_experts(double capacity_factor = 0.0) {
   MoeSpec moe;
@@ -24,7 +24,7 @@ MoeSpec six_experts(double capacity_factor = 0.0) {
 // Two experts of each token, as a rank chooses them; most choose the first expert.
 ExpertRouting chosen_by(std::uint64_t rank) {
   ExpertRouting routing;
-  for (std::uint64_t token = 0; token < kTokens; ++token) {
+  for (std::uint64_t token = 0; token < kTokensOfARank; ++token) {
     const auto first = static_cast<std::int32_t>(random_bits(rank, token) % 3 == 0 ? 3 : 0);
     routing.chosen.push_back(first);
     routing.chosen.push_back(first + 1 + static_cast<std::int32_t>(random_bits(rank, token) % 2));
@@ -35,7 +35,7 @@ ExpertRouting chosen_by(std::uint64_t rank) {
 TEST(ExpertRouting, SendsEachChoiceInTheOrderOfExperts) {
   ExpertRouting routing = chosen_by(1);
   lay_out_rows(six_experts(), {}, routing);
-  EXPECT_EQ(routing.rows_sent(), 2 * kTokens);
+  EXPECT_EQ(routing.rows_sent(), 2 * kTokensOfARank);
   std::int32_t before = 0;
   for (std::size_t row = 0; row < routing.choice_of.size(); ++row) {
     const auto choice = static_cast<std::size_t>(routing.choice_of[row]);
@@ -50,13 +50,13 @@ TEST(ExpertRouting, SendsEachChoiceInTheOrderOfExperts) {
 // which it has the largest share.
 TEST(ExpertRouting, DropsTheSmallestSharesBeyondTheCapacity) {
   const MoeSpec moe = six_experts(1.25);
-  ASSERT_EQ(expert_capacity(moe, kTokens), 5);
+  ASSERT_EQ(expert_capacity(moe, kTokensOfARank), 5);
   ExpertRouting routing = chosen_by(1);
   std::vector<double> shares;
-  for (std::uint64_t i = 0; i < 2 * kTokens; ++i) shares.push_back(random_unit(7, i));
+  for (std::uint64_t i = 0; i < 2 * kTokensOfARank; ++i) shares.push_back(random_unit(7, i));
   lay_out_rows(moe, shares, routing);
   EXPECT_EQ(*std::max_element(routing.sent.begin(), routing.sent.end()), 5);
-  EXPECT_LT(routing.rows_sent(), 2 * kTokens);
+  EXPECT_LT(routing.rows_sent(), 2 * kTokensOfARank);
   for (std::size_t kept = 0; kept < shares.size(); ++kept) {
     for (std::size_t dropped = 0; dropped < shares.size(); ++dropped) {
       if (routing.chosen[kept] == routing.chosen[dropped] && routing.row_of[kept] >= 0 &&
@@ -86,7 +86,7 @@ TEST(ExpertRouting, BringsWhatAllRanksSentTogetherByExpert) {
       }
     }
     lay_out_gathered(kEach, routing);
-    EXPECT_LE(routing.rows_gathered(), most_rows(six_experts(), kTokens, kRanks));
+    EXPECT_LE(routing.rows_gathered(), most_rows(six_experts(), kTokensOfARank, kRanks));
     ASSERT_EQ(routing.arrived_at.size(), experts.size());
     std::vector<std::size_t> sorted;
     for (std::size_t row = 0; row < experts.size(); ++row) {
@@ -102,10 +102,10 @@ TEST(ExpertRouting, BringsWhatAllRanksSentTogetherByExpert) {
 // A token goes to an expert once, so two experts get at most two rows of each token, and the one expert
 // of a rank among six one.
 TEST(ExpertRouting, BoundsTheRowsOfARank) {
-  EXPECT_EQ(most_rows(six_experts(), kTokens, 1), 2 * kTokens);
-  EXPECT_EQ(most_rows(six_experts(), kTokens, 3), 3 * 2 * kTokens);
-  EXPECT_EQ(most_rows(six_experts(), kTokens, 6), 6 * kTokens);
-  EXPECT_EQ(most_rows(six_experts(1.0), kTokens, 6), 6 * 4);
+  EXPECT_EQ(most_rows(six_experts(), kTokensOfARank, 1), 2 * kTokensOfARank);
+  EXPECT_EQ(most_rows(six_experts(), kTokensOfARank, 3), 3 * 2 * kTokensOfARank);
+  EXPECT_EQ(most_rows(six_experts(), kTokensOfARank, 6), 6 * kTokensOfARank);
+  EXPECT_EQ(most_rows(six_experts(1.0), kTokensOfARank, 6), 6 * 4);
 }
 
 }  // namespace
