@@ -207,14 +207,16 @@ Calibration calibrate(const ClusterSpec& cluster, const CalibrationData& data,
   result.cluster = cluster;
   Samples samples;
   std::vector<RunSamples> of_runs;
-  for (const MeasuredRun& run : data.runs) {
-    const RunSamples& each = of_runs.emplace_back(sample_run(run, cluster));
+  for (const MeasuredRun& run : data.runs) of_runs.push_back(sample_run(run, cluster));
+  if (data.recorded) of_runs.push_back(*data.recorded);
+  for (const RunSamples& each : of_runs) {
     samples.kernels.insert(samples.kernels.end(), each.kernels.begin(), each.kernels.end());
     samples.exchanges.insert(samples.exchanges.end(), each.exchanges.begin(), each.exchanges.end());
   }
   for (const ExchangeSample& each : data.exchanges)
     samples.exchanges.push_back(placed(each, cluster));
   const FigureLog log{source, confidence, result.figures};
+  if (data.stack) result.cluster.stack = stack_on(cluster, *data.stack);
   if (!data.runs.empty() && !result.cluster.stack)
     result.cluster.stack = data.runs.front().scenario.stack;
   const StackSpec stack = result.cluster.stack.value_or(StackSpec{});

@@ -9,12 +9,14 @@
 // curve of such figures alone: data that determine nothing leave every prediction as it was.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "calibration/error_statistics.hpp"
 #include "calibration/least_squares.hpp"
 #include "calibration/measured_run.hpp"
+#include "calibration/run_samples.hpp"
 #include "core/base/error.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/exchange_sample.hpp"
@@ -71,6 +73,9 @@ struct CalibrationData {
   std::vector<MeasuredRun> runs;
   // Samples of ranks numbered as the cluster's, or on its hosts.
   std::vector<ExchangeSample> exchanges;
+  // Of traces of other programs (trace_samples.hpp), and the stack that their host's figures are of.
+  std::optional<RunSamples> recorded{};
+  std::optional<StackSpec> stack{};
 };
 
 // `source` is what fitted figures name as their origin, with this confidence. Throws InputError

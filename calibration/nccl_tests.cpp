@@ -14,6 +14,7 @@
 #include <sstream>
 #include <utility>
 
+#include "calibration/nccl_inspector.hpp"
 #include "core/base/json_reader.hpp"
 
 namespace shardwright::calibration {
@@ -378,6 +379,9 @@ NcclTimings read_nccl_tests(const std::string& file) {
 NcclTimings parse_nccl_tests(const std::string& text, const std::string& file) {
   if (text.find('\0') != std::string::npos)
     throw InputError(file, {{"", "binary data", kExpected}});
+  constexpr std::size_t kHead = 4096;
+  if (is_inspector_output(std::string_view(text).substr(0, kHead)))
+    return {parse_inspector(text, file), 0};
   std::istringstream stream(text);
   ProblemList problems(file);
   const int first = (stream >> std::ws).peek();

@@ -1,5 +1,5 @@
 // Output of nccl-tests (github.com/NVIDIA/nccl-tests): the table that it prints, or the file that
-// -J writes.
+// -J writes; or output of NCCL's Inspector (nccl_inspector.hpp).
 #pragma once
 
 #include <cstdint>

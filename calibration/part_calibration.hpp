@@ -58,7 +58,7 @@ std::vector<std::string> calibrate_exchanges(ClusterSpec& cluster,
 
 // Fits the figures that runs determine of the stack (the host's time for an op, the slowdown beside
 // collectives, the memory that no tensor explains) and of the variation of speed among ranks.
-// `cluster` has a stack, unless there are no runs.
+// Without a stack or samples nothing changes.
 void calibrate_stack(ClusterSpec& cluster, const std::vector<MeasuredRun>& runs,
                      const std::vector<RunSamples>& samples, const FigureLog& log);
 

@@ -49,7 +49,7 @@ struct OpTime {
   double ready = 0.0, start = 0.0, end = 0.0;
 };
 
-struct Interval {
+struct BusySpan {
   double start, end;
 };
 
@@ -222,7 +222,7 @@ class Sampler {
       result_.launches.push_back(step.ranks[rank].ranks.front().issue / ops);
     }
     // Collectives by rank.
-    std::vector<std::vector<Interval>> busy(step.ranks.size());
+    std::vector<std::vector<BusySpan>> busy(step.ranks.size());
     for (const auto& [key, members] : collectives(match))
       add_collective(step.step, members, match, busy);
     for (std::size_t rank = 0; rank < step.ranks.size(); ++rank)
@@ -270,7 +270,7 @@ class Sampler {
   }
 
   void add_collective(std::int64_t step, const std::vector<Member>& members, const StepMatch& match,
-                      std::vector<std::vector<Interval>>& busy) {
+                      std::vector<std::vector<BusySpan>>& busy) {
     if (members.size() < 2) return;
     const Op& op = *ops_of_rank(members.front().rank)[members.front().op].op;
     const auto& work = std::get<CommunicationWork>(op.work);
@@ -309,7 +309,7 @@ class Sampler {
   }
 
   void add_kernels(std::int64_t step, std::int64_t rank, const std::vector<OpTime>& times,
-                   const std::vector<Interval>& busy) {
+                   const std::vector<BusySpan>& busy) {
     constexpr double kAlone = 0.02;
     const StageOps& ops = ops_of_rank(rank);
     // Two events around each op delay it on a GPU.
@@ -330,9 +330,9 @@ class Sampler {
     }
   }
 
-  static double covered(const OpTime& time, const std::vector<Interval>& busy) {
+  static double covered(const OpTime& time, const std::vector<BusySpan>& busy) {
     double sum = 0.0;
-    for (const Interval& each : busy)
+    for (const BusySpan& each : busy)
       sum += std::max(0.0, std::min(each.end, time.end) - std::max(each.start, time.ready));
     return sum;
   }

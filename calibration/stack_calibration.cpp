@@ -140,7 +140,7 @@ void calibrate_memory(ClusterSpec& cluster, const std::vector<MeasuredRun>& runs
 
 void calibrate_stack(ClusterSpec& cluster, const std::vector<MeasuredRun>& runs,
                      const std::vector<RunSamples>& samples, const FigureLog& log) {
-  if (runs.empty()) return;
+  if (samples.empty() || !cluster.stack) return;
   calibrate_launch(cluster, samples, log);
   calibrate_slowdown(cluster, samples, log);
   calibrate_variation(cluster, samples, log);

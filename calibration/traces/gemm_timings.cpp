@@ -55,6 +55,8 @@ std::optional<GemmWork> work_of(const nlohmann::json& shapes, std::size_t left) 
   return fits ? std::optional(work) : std::nullopt;
 }
 
+}  // namespace
+
 std::optional<MeasuredKernel> product_of(const Trace& trace, const DeviceActivity& activity) {
   if (activity.category != KernelCategory::Gemm || activity.shapes == kNoIndex) return std::nullopt;
   const std::optional<std::size_t> left = left_operand(trace.names[activity.op]);
@@ -67,8 +69,6 @@ std::optional<MeasuredKernel> product_of(const Trace& trace, const DeviceActivit
   if (!precision || !work) return std::nullopt;
   return MeasuredKernel{OpKind::Gemm, *precision, *work, {}};
 }
-
-}  // namespace
 
 std::vector<MeasuredKernel> gemm_timings(const std::vector<Trace>& traces) {
   using Key = std::tuple<Precision, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;

@@ -1,12 +1,17 @@
 // Times of matrix products by shape, from traces with the shapes of operators (record_shapes=True).
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "calibration/traces/trace.hpp"
 #include "core/spec/cluster_spec.hpp"
 
 namespace shardwright::calibration {
+
+// The product of aten::mm, addmm, bmm, baddbmm or _scaled_mm that the kernel is of, without a time;
+// none where the trace does not tell its shapes and type.
+std::optional<MeasuredKernel> product_of(const Trace& trace, const DeviceActivity& activity);
 
 // The calls of aten::mm, addmm, bmm, baddbmm and _scaled_mm whose shapes and type the traces tell,
 // each shape and precision once with the median over its calls. The time of a call is that of all

@@ -1,5 +1,6 @@
 #include "calibration/traces/inflated_file.hpp"
 
+#include <fmt/format.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <string_view>
 
 #include "core/base/error.hpp"
 #include "core/base/untrusted_file.hpp"
@@ -54,6 +56,28 @@ ByteSource open_inflated(const std::string& file, const std::string& expected) {
         file, {{"byte " + std::to_string(gzoffset(opened.get())) + " of the compressed data",
                 status == Z_BUF_ERROR ? "the end of the file" : reason, "a complete gzip file"}});
   };
+}
+
+void for_each_line(const ByteSource& bytes, const std::string& source, const std::string& expected,
+                   const std::function<void(const std::string& line, std::size_t number)>& read) {
+  constexpr std::size_t kLongestLine = 1U << 20U;
+  std::string chunk(1U << 16U, '\0'), line;
+  std::size_t number = 1;
+  while (const std::size_t count = bytes(chunk.data(), chunk.size())) {
+    for (const char c : std::string_view(chunk.data(), count)) {
+      if (c != '\n' && c != '\r') {
+        line += c;
+        if (line.size() > kLongestLine)
+          throw InputError(
+              source, {{fmt::format("line {}", number), "a line of more than 1 MiB", expected}});
+        continue;
+      }
+      read(line, number);
+      line.clear();
+      if (c == '\n') ++number;
+    }
+  }
+  read(line, number);
 }
 
 }  // namespace shardwright::calibration

@@ -15,4 +15,9 @@ using ByteSource = std::function<std::size_t(char* to, std::size_t most)>;
 // file should be.
 ByteSource open_inflated(const std::string& file, const std::string& expected);
 
+// Calls `read` with each line and its number from 1. Progress bars end theirs with a carriage return.
+// Throws InputError at a line of more than 1 MiB.
+void for_each_line(const ByteSource& bytes, const std::string& source, const std::string& expected,
+                   const std::function<void(const std::string& line, std::size_t number)>& read);
+
 }  // namespace shardwright::calibration

@@ -98,6 +98,7 @@ struct Event {
   // Tokens.
   std::string_view process, thread, time, duration;
   std::optional<std::int64_t> device, stream, correlation, external_id;
+  std::optional<std::int64_t> bytes, blocks;
   std::optional<std::int64_t> in_elements, out_elements, group_size, sequence;
   std::string_view collective, element_type, group, description, members, shapes, types;
 };
@@ -105,6 +106,24 @@ struct Event {
 std::string_view text_of(od::value& value) {
   std::string_view text;
   return value.get_string().get(text) == simdjson::SUCCESS ? text : std::string_view();
+}
+
+// The product of the numbers in the first list of a text: "[2, 3]" and "[[2, 3], [4]]" have 6. None
+// if there is none, or it is out of range.
+std::optional<std::int64_t> product_of_list(std::string_view text) {
+  constexpr double kMost = 9e15;
+  double product = 1.0;
+  std::size_t at = text.find_first_not_of("[ ");
+  if (at == std::string_view::npos || text[at] == ']') return std::nullopt;
+  for (const std::size_t end = text.find(']', at); at < end;) {
+    std::int64_t value = 0;
+    const auto [next, error] = std::from_chars(text.data() + at, text.data() + text.size(), value);
+    if (error != std::errc()) return std::nullopt;
+    product *= static_cast<double>(value);
+    at = text.find_first_not_of(", ", static_cast<std::size_t>(next - text.data()));
+  }
+  if (product < 1.0 || product > kMost) return std::nullopt;
+  return static_cast<std::int64_t>(product);
 }
 
 void read_argument(Event& event, std::string_view key, od::value value) {
@@ -116,6 +135,10 @@ void read_argument(Event& event, std::string_view key, od::value value) {
     event.stream = integer_in(value.raw_json_token());
   else if (key == "device")
     event.device = integer_in(value.raw_json_token());
+  else if (key == "bytes")
+    event.bytes = integer_in(value.raw_json_token());
+  else if (key == "grid" && value.type() == od::json_type::array)
+    event.blocks = product_of_list(od::array(value.get_array()).raw_json());
   else if (key == "In msg nelems")
     event.in_elements = integer_in(value.raw_json_token());
   else if (key == "Out msg nelems")
@@ -189,6 +212,7 @@ CollectiveCall collective_of(const Event& event) {
   constexpr std::int64_t kMostElements = std::int64_t{1} << 56U;
   if (elements && size > 0 && *elements >= 0 && *elements < kMostElements)
     call.bytes = *elements * size;
+  call.elements = event.in_elements;
   if (event.group_size && *event.group_size > 0) call.group_size = event.group_size;
   call.group = event.group;
   call.description = event.description;
@@ -321,6 +345,7 @@ class KinetoReader {
     activity.device = small(event.device, event.process);
     activity.stream = small(event.stream, event.thread);
     activity.name = trace_.names.index_of(event.name);
+    activity.size = (kind == EventKind::Kernel ? event.blocks : event.bytes).value_or(0);
     activity.kind = kind == EventKind::Kernel ? ActivityKind::Kernel
                     : kind == EventKind::Copy ? ActivityKind::Copy
                                               : ActivityKind::Fill;
@@ -345,6 +370,9 @@ class KinetoReader {
         category_of_op(event.name) == KernelCategory::Gemm)
       op.shapes = trace_.names.index_of(fmt::format("[{}, {}]", event.shapes, event.types));
     if (!event.collective.empty()) op.collective = add_collective(event);
+    if (event.name == "torch::autograd::AccumulateGrad")
+      if (const auto elements = product_of_list(event.shapes))
+        trace_.gradients.push_back({op.end, *elements});
     record_.ops.push_back(op);
   }
 
@@ -382,6 +410,8 @@ class KinetoReader {
       trace_.gpu = named->second;
     else if (!device_names_.empty())
       trace_.gpu = device_names_.begin()->second;
+    std::stable_sort(trace_.gradients.begin(), trace_.gradients.end(),
+                     [](const GradientMark& a, const GradientMark& b) { return a.time < b.time; });
     link_to_host(trace_, std::move(record_));
   }
 

@@ -136,13 +136,13 @@ class NsysReader {
   void read_kernels() {
     const std::string table = "CUPTI_ACTIVITY_KIND_KERNEL";
     if (!database_.has(table)) return;
-    const std::string query =
-        fmt::format("SELECT start, end, deviceId, streamId, correlationId, {}, {}, {} FROM {}",
-                    column(table, "globalPid"), column(table, "demangledName"),
-                    column(table, "shortName"), table);
+    const std::string query = fmt::format(
+        "SELECT start, end, deviceId, streamId, correlationId, {}, {} * {} * {}, {}, {} FROM {}",
+        column(table, "globalPid"), column(table, "gridX"), column(table, "gridY"),
+        column(table, "gridZ"), column(table, "demangledName"), column(table, "shortName"), table);
     database_.for_each(table, query, [this](const Row& row) {
-      auto name = texts_.find(row.integer(6));
-      if (name == texts_.end()) name = texts_.find(row.integer(7));
+      auto name = texts_.find(row.integer(7));
+      if (name == texts_.end()) name = texts_.find(row.integer(8));
       const std::string kernel = name == texts_.end() ? "unnamed kernel" : name->second;
       add_activity(row, ActivityKind::Kernel, kernel, category_of_kernel(kernel));
     });
@@ -150,11 +150,11 @@ class NsysReader {
 
   void read_memory(const std::string& table, ActivityKind kind) {
     if (!database_.has(table)) return;
-    const std::string query =
-        fmt::format("SELECT start, end, deviceId, streamId, correlationId, {}, {} FROM {}",
-                    column(table, "globalPid"), column(table, "copyKind"), table);
+    const std::string query = fmt::format(
+        "SELECT start, end, deviceId, streamId, correlationId, {}, {}, {} FROM {}",
+        column(table, "globalPid"), column(table, "bytes"), column(table, "copyKind"), table);
     database_.for_each(table, query, [this, kind](const Row& row) {
-      add_activity(row, kind, kind == ActivityKind::Copy ? copy_name(row.integer(6)) : "Memset",
+      add_activity(row, kind, kind == ActivityKind::Copy ? copy_name(row.integer(7)) : "Memset",
                    KernelCategory::MemoryCopy);
     });
   }
@@ -183,6 +183,7 @@ class NsysReader {
     activity.kind = kind;
     activity.category = category;
     activity.name = trace_.names.index_of(name);
+    activity.size = row.integer(6);
     trace_.activities.push_back(activity);
     record_.activities.push_back({correlation_of(row.integer(5), row.integer(4)), std::nullopt});
   }

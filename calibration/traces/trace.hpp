@@ -40,6 +40,8 @@ struct DeviceActivity {
   ActivityKind kind = ActivityKind::Kernel;
   KernelCategory category = KernelCategory::Other;
   TraceIndex name = kNoIndex;
+  // Blocks of a kernel's grid, bytes of a copy or fill; 0 if the trace does not tell.
+  std::int64_t size = 0;
   // The innermost operator of the framework that launched it; none where it was launched before
   // the recording began, or where the trace does not tell.
   TraceIndex op = kNoIndex;
@@ -57,6 +59,8 @@ struct DeviceActivity {
   std::int64_t end() const { return start + duration; }
 };
 
+using Activities = std::vector<const DeviceActivity*>;
+
 // The arguments of a collective; what the trace does not tell is none or empty.
 struct CollectiveCall {
   // "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send", …
@@ -68,6 +72,15 @@ struct CollectiveCall {
   std::string group, description, members;
   // The number of the call within the group.
   std::optional<std::int64_t> sequence;
+  // Of a rank's input.
+  std::optional<std::int64_t> elements{};
+};
+
+// The moment at which the host had handed a parameter's gradient over: all kernels that compute it are
+// launched.
+struct GradientMark {
+  std::int64_t time = 0;
+  std::int64_t elements = 0;
 };
 
 // From one ProfilerStep to the next; the last one ends with its annotation.
@@ -87,6 +100,8 @@ struct Trace {
   std::vector<CollectiveCall> collectives;
   // By start.
   std::vector<TraceStep> steps;
+  // By time.
+  std::vector<GradientMark> gradients;
   // Everything that was recorded, on host and devices, lies between these times.
   std::int64_t begin = 0, end = 0;
   // What to add for nanoseconds since 1970; none if the trace does not tell.

@@ -21,7 +21,9 @@ namespace shardwright::calibration {
 namespace {
 
 constexpr const char* kExpectedFile =
-    "a trace (JSON of PyTorch's profiler, SQLite of nsys export) or the log of a training run, "
+    "a trace (JSON of PyTorch's profiler, SQLite of nsys export), a record of a job's ops (CSV) or "
+    "the "
+    "log of a training run, "
     "plain or compressed with gzip";
 constexpr std::string_view kDatabaseMark("SQLite format 3\0", 16);
 constexpr std::size_t kHeadLength = 4096;
@@ -114,6 +116,8 @@ bool begins_as_json(std::string_view head) {
 Recording read_recording(const std::string& file) {
   const auto [head, bytes] = with_head(open_inflated(file, kExpectedFile), kHeadLength);
   if (begins_as_json(head)) return read_kineto(bytes, file);
+  if (is_job_header(head.substr(0, head.find_first_of("\r\n"))))
+    return read_job_record(bytes, file);
   if (!head.starts_with(kDatabaseMark)) return read_training_log(bytes, file);
   return is_plain_database(file) ? read_nsys(file, file) : read_compressed_database(bytes, file);
 }

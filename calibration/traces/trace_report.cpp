@@ -27,8 +27,6 @@ bool is_compute(const DeviceActivity& activity) {
   return activity.kind == ActivityKind::Kernel && !is_collective(activity);
 }
 
-using Activities = std::vector<const DeviceActivity*>;
-
 IntervalUnion union_of_chosen(const Activities& activities, Choice choice) {
   std::vector<Interval> intervals;
   for (const DeviceActivity* each : activities)
@@ -57,18 +55,14 @@ void add_gaps(BusyTimes& times, const Activities& activities) {
   times.window += from_ns(busy_until - activities.front()->start);
 }
 
-BusyTimes busy_times(const std::map<std::int32_t, Activities>& devices) {
-  BusyTimes times;
-  for (const auto& [device, activities] : devices) {
-    const IntervalUnion compute = union_of_chosen(activities, is_compute);
-    const IntervalUnion collective = union_of_chosen(activities, is_collective);
-    times.busy += Seconds(seconds_of(union_of_chosen(activities, is_any)));
-    times.compute += Seconds(seconds_of(compute));
-    times.collective += Seconds(seconds_of(collective));
-    times.exposed_collective += Seconds(seconds_of(difference(collective, compute)));
-    add_gaps(times, activities);
-  }
-  return times;
+void add_busy_times(BusyTimes& times, const Activities& activities) {
+  const IntervalUnion compute = union_of_chosen(activities, is_compute);
+  const IntervalUnion collective = union_of_chosen(activities, is_collective);
+  times.busy += Seconds(seconds_of(union_of_chosen(activities, is_any)));
+  times.compute += Seconds(seconds_of(compute));
+  times.collective += Seconds(seconds_of(collective));
+  times.exposed_collective += Seconds(seconds_of(difference(collective, compute)));
+  add_gaps(times, activities);
 }
 
 std::vector<StepReport> step_reports(const Trace& trace) {
@@ -265,6 +259,15 @@ std::string kind_of_collective(const Trace& trace, const DeviceActivity& activit
   return kind.empty() ? "unknown" : kind;
 }
 
+BusyTimes busy_times_of(Activities activities) {
+  std::stable_sort(
+      activities.begin(), activities.end(),
+      [](const DeviceActivity* a, const DeviceActivity* b) { return a->start < b->start; });
+  BusyTimes times;
+  if (!activities.empty()) add_busy_times(times, activities);
+  return times;
+}
+
 TraceReport report_of(const Trace& trace) {
   const std::map<std::int32_t, Activities> devices = by_device(trace);
   TraceReport report;
@@ -282,7 +285,7 @@ TraceReport report_of(const Trace& trace) {
   }
   report.steps = step_reports(trace);
   report.step = usual_step(trace);
-  report.times = busy_times(devices);
+  for (const auto& [device, activities] : devices) add_busy_times(report.times, activities);
   report.by_kernel = kernel_reports(trace);
   report.collectives = collective_reports(trace);
   report.groups = group_reports(trace, devices);

@@ -96,6 +96,9 @@ Seconds median_of(std::vector<Seconds> times);
 // The kind of a collective from its call or else from its kernel; "unknown" if neither tells.
 std::string kind_of_collective(const Trace& trace, const DeviceActivity& activity);
 
+// Of activities of one device, in any order.
+BusyTimes busy_times_of(Activities activities);
+
 TraceReport report_of(const Trace& trace);
 
 nlohmann::ordered_json to_json(const TraceReport& report);

@@ -16,7 +16,6 @@
 namespace shardwright::calibration {
 namespace {
 
-constexpr std::size_t kLongestLine = 1U << 20U;
 constexpr const char* kExpectedLog =
     "a trace (JSON of PyTorch's profiler, SQLite of nsys export) or a log with steps of "
     "Megatron-LM, NeMo, torchtitan or DeepSpeed";
@@ -189,28 +188,6 @@ class LogReader {
   std::set<std::int64_t> numbers_;
 };
 
-// Calls `read` with each line. Progress bars end theirs with a carriage return.
-template <class Read>
-void for_each_line(const ByteSource& bytes, const std::string& source, const Read& read) {
-  std::string chunk(1U << 16U, '\0'), line;
-  std::size_t number = 1;
-  while (const std::size_t count = bytes(chunk.data(), chunk.size())) {
-    for (const char c : std::string_view(chunk.data(), count)) {
-      if (c != '\n' && c != '\r') {
-        line += c;
-        if (line.size() > kLongestLine)
-          throw InputError(source, {{fmt::format("line {}", number), "a line of more than 1 MiB",
-                                     kExpectedLog}});
-        continue;
-      }
-      read(line);
-      line.clear();
-      if (c == '\n') ++number;
-    }
-  }
-  read(line);
-}
-
 template <class T>
 nlohmann::ordered_json figure_or_null(const std::optional<T>& figure) {
   if (!figure) return nullptr;
@@ -236,7 +213,8 @@ std::optional<Seconds> TrainingLog::step() const {
 
 TrainingLog read_training_log(const ByteSource& bytes, const std::string& source) {
   LogReader reader(source);
-  for_each_line(bytes, source, [&](const std::string& line) { reader.read(line); });
+  for_each_line(bytes, source, kExpectedLog,
+                [&](const std::string& line, std::size_t) { reader.read(line); });
   TrainingLog log = reader.take();
   if (log.steps.empty())
     throw InputError(source, {{"", "no line that states a step", kExpectedLog}});

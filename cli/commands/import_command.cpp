@@ -1,39 +1,64 @@
 // shardwright import
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "calibration/calibrate.hpp"
+#include "calibration/trace_samples.hpp"
 #include "calibration/traces/gemm_timings.hpp"
+#include "calibration/traces/layer_structure.hpp"
+#include "calibration/traces/program_match.hpp"
 #include "calibration/traces/rank_matching.hpp"
+#include "calibration/traces/straggler_analysis.hpp"
 #include "calibration/traces/trace_file.hpp"
+#include "calibration/traces/trace_predictions.hpp"
 #include "calibration/traces/trace_report.hpp"
 #include "cli/commands/command.hpp"
+#include "cli/options/scenario_options.hpp"
 #include "cli/options/scenario_parts.hpp"
+#include "cli/output/calibration_report.hpp"
 #include "cli/output/output_file.hpp"
+#include "cli/output/program_match_page.hpp"
 #include "cli/output/trace_page.hpp"
+#include "core/base/distinct_names.hpp"
 #include "core/base/error.hpp"
 #include "core/base/standard_streams.hpp"
+#include "core/program/rank_grid.hpp"
+#include "core/spec/cluster_json.hpp"
 #include "sim/cost/measured_kernels.hpp"
+#include "sim/step/predicted_timeline.hpp"
 
 namespace shardwright::cli {
 namespace {
 
+constexpr const char* kOverlapGradients = "overlap-gradients";
+
 struct ImportOptions {
   CommonOptions common;
+  // The plan that was traced; of a cluster alone, the profile to refit.
+  ScenarioOptions scenario;
   std::vector<std::string> files;
+  // Traces that the others predict.
+  std::vector<std::string> against;
+  // "overlap-gradients"; empty: none.
+  std::string what_if;
   // A folder; empty if nothing is to be written.
   std::string out;
 };
 
 // The files in the folder of --out.
 struct OutputFiles {
-  std::string report, kernels;
+  std::string report, kernels, cluster;
 };
 
 // Makes the folder if it is not there.
@@ -44,15 +69,16 @@ OutputFiles prepare_folder(const ImportOptions& options) {
   if (!std::filesystem::is_directory(options.out))
     throw InputError("--out", {{"", options.out, "a folder, or the name of a new one"}});
   const std::filesystem::path folder(options.out);
-  OutputFiles files{folder / "trace_report.json", folder / "kernels.csv"};
-  check_destination("--out", files.report, options.common.force);
-  check_destination("--out", files.kernels, options.common.force);
+  OutputFiles files{folder / "trace_report.json", folder / "kernels.csv", folder / "cluster.json"};
+  for (const std::string& file : {files.report, files.kernels, files.cluster})
+    check_destination("--out", file, options.common.force);
   return files;
 }
 
 struct Recordings {
   std::vector<calibration::Trace> traces;
   std::vector<calibration::TrainingLog> logs;
+  std::vector<calibration::StragglerAnalysis> jobs;
 };
 
 Recordings read_recordings(const std::vector<std::string>& files) {
@@ -63,6 +89,8 @@ Recordings read_recordings(const std::vector<std::string>& files) {
       calibration::Recording recording = calibration::read_recording(file);
       if (auto* trace = std::get_if<calibration::Trace>(&recording))
         recordings.traces.push_back(std::move(*trace));
+      else if (const auto* job = std::get_if<calibration::JobRecord>(&recording))
+        recordings.jobs.push_back(calibration::analyse_stragglers(*job));
       else
         recordings.logs.push_back(std::move(std::get<calibration::TrainingLog>(recording)));
       return true;
@@ -85,29 +113,166 @@ void write_kernels(const std::string& file, const std::vector<calibration::Trace
       file, [&](std::ostream& stream) { sim::write_kernel_table(stream, kernels); }, force);
 }
 
+bool names_a_plan(const ScenarioOptions& options) {
+  return !options.plan_file.empty() || !options.row.empty() || !options.model.empty();
+}
+
+// The stage of a trace's rank; the first one where the trace does not tell, or tells of another job.
+std::int64_t stage_of(const calibration::Trace& trace, const RankGrid& grid) {
+  const std::int64_t rank = trace.rank.value_or(0);
+  return 0 <= rank && rank < grid.world_size() ? grid.locate(rank).stage : 0;
+}
+
+std::vector<calibration::ProgramMatch> match_plan(const std::vector<calibration::Trace>& traces,
+                                                  const Scenario& scenario) {
+  const std::optional<sim::TracedStep> step = sim::trace_step(scenario);
+  const RankGrid grid(scenario.plan);
+  std::vector<calibration::ProgramMatch> matches;
+  for (const calibration::Trace& trace : traces) {
+    const calibration::PlannedStep planned =
+        calibration::planned_step(*step, stage_of(trace, grid));
+    if (auto match = calibration::match_program(trace, planned, &scenario.cluster.accelerator))
+      matches.push_back(std::move(*match));
+  }
+  return matches;
+}
+
+// The profile that the traces are of, and the stack of their host's figures.
+struct Profile {
+  ClusterSpec cluster;
+  StackSpec stack;
+};
+
+std::optional<Profile> profile_of(const ImportOptions& options,
+                                  const std::optional<ChosenScenario>& chosen) {
+  if (chosen) return Profile{chosen->scenario.cluster, chosen->scenario.stack};
+  if (options.scenario.cluster.empty()) return std::nullopt;
+  ProblemList problems("shardwright import");
+  Profile profile;
+  profile.cluster = read_cluster_option(options.scenario.cluster, problems);
+  profile.stack = read_stack_option(options.scenario.stack, profile.cluster, problems);
+  problems.throw_if_any();
+  return profile;
+}
+
+calibration::Calibration refit(const Profile& profile,
+                               const std::vector<calibration::Trace>& traces,
+                               const std::vector<calibration::ProgramMatch>& matches,
+                               const std::optional<calibration::RankMatching>& matching) {
+  std::vector<std::string> names;
+  for (const calibration::Trace& trace : traces) names.push_back(trace.file);
+  calibration::CalibrationData data;
+  data.recorded = calibration::samples_of(traces, matches, matching, profile.cluster);
+  data.stack = profile.stack;
+  return calibration::calibrate(
+      profile.cluster, data,
+      fmt::format("shardwright import {}", fmt::join(distinct_names(names), ", ")));
+}
+
+// What all traces together tell.
+struct Findings {
+  std::vector<calibration::TraceReport> reports;
+  // Of each trace.
+  std::vector<std::optional<calibration::LayerStructure>> structures;
+  std::optional<calibration::RankMatching> matching;
+  std::optional<ChosenScenario> chosen;
+  std::vector<calibration::ProgramMatch> matches;
+  // Of a profile that traces refit.
+  std::optional<calibration::Calibration> refitted;
+  std::optional<calibration::HeldOut> held_out;
+  std::optional<calibration::OverlappedGradients> overlap;
+};
+
+void check_what_if(const std::string& what_if) {
+  if (!what_if.empty() && what_if != kOverlapGradients)
+    throw InputError("shardwright import",
+                     {{"--what-if", fmt::format("\"{}\"", what_if), kOverlapGradients}});
+}
+
+Findings explain(const ImportOptions& options, const std::vector<calibration::Trace>& traces) {
+  Findings findings;
+  for (const calibration::Trace& trace : traces) {
+    findings.reports.push_back(calibration::report_of(trace));
+    findings.structures.push_back(calibration::layer_structure(trace));
+  }
+  findings.matching = calibration::match_ranks(traces);
+  if (names_a_plan(options.scenario)) {
+    findings.chosen = choose_scenario(options.scenario, "shardwright import");
+    findings.matches = match_plan(traces, findings.chosen->scenario);
+  }
+  const std::optional<Profile> profile = profile_of(options, findings.chosen);
+  if (profile && !traces.empty())
+    findings.refitted = refit(*profile, traces, findings.matches, findings.matching);
+  if (!options.against.empty())
+    findings.held_out =
+        calibration::predict_held_out(traces, read_recordings(options.against).traces);
+  if (!options.what_if.empty()) findings.overlap = calibration::overlap_gradients(traces);
+  return findings;
+}
+
+template <class Parts>
+nlohmann::ordered_json array_of(const Parts& parts) {
+  auto array = nlohmann::ordered_json::array();
+  for (const auto& each : parts) array.push_back(calibration::to_json(each));
+  return array;
+}
+
+nlohmann::ordered_json document_of(const Findings& findings, const Recordings& recordings) {
+  nlohmann::ordered_json document = new_document("trace-report");
+  document["files"] = array_of(findings.reports);
+  for (std::size_t i = 0; i < findings.structures.size(); ++i)
+    document["files"][i]["structure"] =
+        findings.structures[i] ? calibration::to_json(*findings.structures[i]) : nullptr;
+  document["logs"] = array_of(recordings.logs);
+  document["jobs"] = array_of(recordings.jobs);
+  document["across_ranks"] = findings.matching ? calibration::to_json(*findings.matching) : nullptr;
+  document["matched"] = nullptr;
+  if (findings.chosen)
+    document["matched"] = {{"filled_in", findings.chosen->filled_in},
+                           {"notes", findings.chosen->notes},
+                           {"files", array_of(findings.matches)}};
+  document["calibration"] =
+      findings.refitted ? calibration_json(*findings.refitted) : nullptr;
+  document["held_out"] = findings.held_out ? calibration::to_json(*findings.held_out) : nullptr;
+  document["what_if"] = nullptr;
+  if (findings.overlap)
+    document["what_if"] = {{"overlap_gradients", calibration::to_json(*findings.overlap)}};
+  return document;
+}
+
+void write_files(const ImportOptions& options, const OutputFiles& files, const Findings& findings,
+                 const nlohmann::ordered_json& document,
+                 const std::vector<calibration::Trace>& traces) {
+  if (options.out.empty()) return;
+  write_file(files.report, json_text(document), options.common.force);
+  write_kernels(files.kernels, traces, options.common.force);
+  if (findings.refitted)
+    write_file(files.cluster, json_text(to_json(findings.refitted->cluster)),
+               options.common.force);
+}
+
 ExitCode import_traces(const ImportOptions& options) {
   check_destination("--json", options.common.json, options.common.force);
+  check_what_if(options.what_if);
   const OutputFiles files = prepare_folder(options);
-  const auto [traces, logs] = read_recordings(options.files);
-  std::vector<calibration::TraceReport> reports;
-  nlohmann::ordered_json document = new_document("trace-report");
-  document["files"] = nlohmann::ordered_json::array();
-  for (const calibration::Trace& trace : traces) {
-    reports.push_back(calibration::report_of(trace));
-    document["files"].push_back(calibration::to_json(reports.back()));
-  }
-  const auto matching = calibration::match_ranks(traces);
-  document["logs"] = nlohmann::ordered_json::array();
-  for (const calibration::TrainingLog& log : logs)
-    document["logs"].push_back(calibration::to_json(log));
-  document["across_ranks"] = matching ? calibration::to_json(*matching) : nullptr;
-  if (!options.out.empty()) {
-    write_file(files.report, json_text(document), options.common.force);
-    write_kernels(files.kernels, traces, options.common.force);
-  }
+  const Recordings recordings = read_recordings(options.files);
+  const Findings findings = explain(options, recordings.traces);
+  const nlohmann::ordered_json document = document_of(findings, recordings);
+  write_files(options, files, findings, document, recordings.traces);
+  if (findings.chosen) print_notes("shardwright import", findings.chosen->notes);
   Page page = new_page(options.common);
-  if (!reports.empty()) add_traces(page, reports, matching);
-  if (!logs.empty()) add_training_logs(page, logs);
+  if (!findings.reports.empty()) add_traces(page, findings.reports, findings.matching);
+  if (!findings.structures.empty() && findings.structures.front())
+    add_structure(page, *findings.structures.front());
+  if (!recordings.logs.empty()) add_training_logs(page, recordings.logs);
+  for (const calibration::StragglerAnalysis& job : recordings.jobs) add_job(page, job);
+  add_program_matches(page, findings.matches);
+  if (findings.refitted) {
+    page.heading("Refitted profile");
+    add_calibration(page, *findings.refitted, true);
+  }
+  if (findings.held_out) add_held_out(page, *findings.held_out);
+  if (findings.overlap) add_overlap(page, *findings.overlap);
   deliver(options.common, page, document);
   return ExitCode::Ok;
 }
@@ -120,14 +285,27 @@ void add_import_command(CLI::App& app, Action& action) {
   command->footer(R"(Examples:
   shardwright import trace.json.gz
   shardwright import rank*.json.gz --json report.json
+  shardwright import rank*.json.gz --plan plan.json --out measured
+  shardwright import rank*.json.gz --cluster dgx-h100 --out measured
   nsys export --type sqlite report.nsys-rep && shardwright import report.sqlite)");
   const auto options = std::make_shared<ImportOptions>();
-  add_option(*command, "files", options->files, "FILE...",
-             "Traces: JSON of PyTorch's profiler or SQLite of nsys export, a file for each rank; "
-             "logs of Megatron-LM, NeMo, torchtitan and DeepSpeed; plain or compressed with gzip")
+  add_option(
+      *command, "files", options->files, "FILE...",
+      "Traces: JSON of PyTorch's profiler or SQLite of nsys export, a file for each rank; "
+      "logs of Megatron-LM, NeMo, torchtitan and DeepSpeed; records of a job's ops (CSV); plain "
+      "or compressed with gzip")
       ->required();
-  add_option(*command, "--out", options->out, "FOLDER",
-             "Folder for trace_report.json and kernels.csv, made if it is not there");
+  add_option(
+      *command, "--out", options->out, "FOLDER",
+      "Folder for trace_report.json, kernels.csv and, with a plan or a cluster, the refitted "
+      "cluster.json; made if it is not there");
+  add_option(
+      *command, "--against", options->against, "FILE...",
+      "Traces of further ranks, or of another run of the same program, that the others predict: "
+      "each kernel, and the step");
+  add_option(*command, "--what-if", options->what_if, kOverlapGradients,
+             "Also predict the step with each gradient reduced as soon as it is there");
+  add_scenario_options(*command, options->scenario);
   add_common_options(*command, options->common);
   command->callback([options, &action] { action = [options] { return import_traces(*options); }; });
 }

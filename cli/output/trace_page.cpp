@@ -326,6 +326,93 @@ void add_traces(Page& page, const std::vector<TraceReport>& reports,
   if (matching) add_matching(page, *matching, names, reports);
 }
 
+void add_structure(Page& page, const calibration::LayerStructure& structure) {
+  std::string shape;
+  const auto add = [&](const char* name, const std::optional<std::int64_t>& size) {
+    if (size)
+      shape += fmt::format("{}{} {}", shape.empty() ? " Sizes of products: " : ", ", name,
+                           format_count(*size));
+  };
+  add("tokens", structure.tokens);
+  add("hidden", structure.hidden);
+  add("vocabulary", structure.vocabulary);
+  page.paragraph(fmt::format(
+      "A layer with {} repeats {} times in a step, with {} kernels and {} each.{}",
+      structure.anchors == 1 ? "one product or attention"
+                             : fmt::format("{} products and attentions", structure.anchors),
+      format_count(structure.layers), format_number(structure.kernels, 3),
+      format_time(structure.time), shape.empty() ? shape : shape + "."));
+}
+
+void add_job(Page& page, const calibration::StragglerAnalysis& job) {
+  page.heading("Stragglers");
+  page.paragraph(fmt::format(
+      "{}: {} of {} and {}. A step takes {}; replayed without the host's delays {}, and {} if all "
+      "workers were alike: a slowdown of {}.",
+      printable(job.file), format_plural(job.steps, "step"), format_plural(job.stages, "stage"),
+      format_plural(job.replicas, "replica"), format_time(job.recorded), format_time(job.replayed),
+      format_time(job.ideal), format_fixed(job.slowdown(), 3)));
+  std::vector<std::pair<std::string, double>> causes;
+  for (const auto& [stage, slowdown] : job.by_stage)
+    causes.emplace_back(fmt::format("stage {}", stage), slowdown);
+  for (const auto& [replica, slowdown] : job.by_replica)
+    causes.emplace_back(fmt::format("replica {}", replica), slowdown);
+  for (const auto& [op, slowdown] : job.by_op) causes.emplace_back(printable(op), slowdown);
+  for (const auto& [worker, slowdown] : job.by_worker)
+    causes.emplace_back(fmt::format("stage {} of replica {}", worker.stage, worker.replica),
+                        slowdown);
+  std::stable_sort(causes.begin(), causes.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  Table table({{"with only these as recorded"}, {"slowdown", kNumber}});
+  for (std::size_t i = 0; i < std::min(kMostCollectives, causes.size()); ++i)
+    table.add_row({causes[i].first, format_fixed(causes[i].second, 3)});
+  page.table(table);
+  say_how_many_are_left_out(page, causes.size());
+}
+
+void add_held_out(Page& page, const calibration::HeldOut& held_out) {
+  page.heading("Predicted by the other traces");
+  Table table({{"trace"},
+               {"kernels", kNumber},
+               {"unknown", kNumber},
+               {"median error", kNumber, "%"},
+               {"90th percentile", kNumber, "%"},
+               {"error of the sum", kNumber, "%"}});
+  std::vector<std::string> files;
+  for (const calibration::KernelErrors& each : held_out.kernels) files.push_back(each.file);
+  const std::vector<std::string> names = distinct_names(files);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const calibration::KernelErrors& each = held_out.kernels[i];
+    table.add_row({printable(names[i]), format_count(each.kernels), format_count(each.unknown),
+                   format_percent(each.median), format_percent(each.p90),
+                   each.measured > Seconds(0.0)
+                       ? format_signed_percent(each.predicted / each.measured - 1.0)
+                       : ""});
+  }
+  page.table(table);
+  if (held_out.predicted_step && held_out.measured_step)
+    page.paragraph(fmt::format(
+        "Step: {} predicted, {} measured ({} %).", format_time(*held_out.predicted_step),
+        format_time(*held_out.measured_step),
+        format_signed_percent(*held_out.predicted_step / *held_out.measured_step - 1.0)));
+}
+
+void add_overlap(Page& page, const calibration::OverlappedGradients& overlap) {
+  page.heading("What if gradients were reduced as soon as they are there");
+  if (overlap.moved <= 0.0) {
+    page.paragraph("No reduction of a single gradient begins later than it could.");
+    return;
+  }
+  page.paragraph(
+      fmt::format("{} reductions of a step begin earlier, and the step takes {} instead of {} ({} "
+                  "%). The replay "
+                  "without the change takes {}.",
+                  format_number(overlap.moved, 3), format_time(overlap.predicted(), 4),
+                  format_time(overlap.recorded, 4),
+                  format_signed_percent(overlap.predicted() / overlap.recorded - 1.0),
+                  format_time(overlap.replayed, 4)));
+}
+
 void add_training_logs(Page& page, const std::vector<calibration::TrainingLog>& logs) {
   Table table({{"log"},
                {"framework"},

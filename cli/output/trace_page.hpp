@@ -4,7 +4,10 @@
 #include <optional>
 #include <vector>
 
+#include "calibration/traces/layer_structure.hpp"
 #include "calibration/traces/rank_matching.hpp"
+#include "calibration/traces/straggler_analysis.hpp"
+#include "calibration/traces/trace_predictions.hpp"
 #include "calibration/traces/trace_report.hpp"
 #include "calibration/traces/training_log.hpp"
 #include "cli/output/page.hpp"
@@ -14,6 +17,18 @@ namespace shardwright::cli {
 // One trace in detail, or several beside each other. `matching`: the collectives that they share.
 void add_traces(Page& page, const std::vector<calibration::TraceReport>& reports,
                 const std::optional<calibration::RankMatching>& matching);
+
+// The layers that repeat in a step, and the shape of the model as far as it is known.
+void add_structure(Page& page, const calibration::LayerStructure& structure);
+
+// What the differences among a job's workers cost, and who is to blame.
+void add_job(Page& page, const calibration::StragglerAnalysis& job);
+
+// Traces that others predict.
+void add_held_out(Page& page, const calibration::HeldOut& held_out);
+
+// The step with gradients that are reduced as soon as they are there.
+void add_overlap(Page& page, const calibration::OverlappedGradients& overlap);
 
 // Steps, throughput and loss of each log.
 void add_training_logs(Page& page, const std::vector<calibration::TrainingLog>& logs);

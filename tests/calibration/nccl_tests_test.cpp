@@ -252,5 +252,27 @@ TEST_F(NcclTests, SaysWhatAFileIsThatIsNoOutput) {
   EXPECT_EQ(part.where, "/config");
 }
 
+TEST(NcclInspector, TakesTimesOfTheDeviceByKindSizeAndGroup) {
+  const std::string header = R"({"header": {"rank": 0, "n_ranks": 16, "nnodes": 2},)";
+  const auto line = [&](const char* coll, int bytes, int us, const char* source) {
+    return fmt::format(
+        R"({} "coll_perf": {{"coll": "{}", "coll_msg_size_bytes": {}, "coll_exec_time_us": {}, "coll_timing_source": "{}"}}}}{})",
+        header, coll, bytes, us, source, "\n");
+  };
+  std::string text;
+  for (const int us : {100, 120, 140, 160, 900})
+    text += line("AllReduce", 1 << 20, us, "kernel_gpu");
+  text += line("AllReduce", 1 << 20, 7, "collective_cpu") +
+          line("ReduceScatter", 4096, 30, "kernel_gpu") + "not JSON\n{\"dump\": 1}\n";
+  const NcclTimings timings = parse_nccl_tests(text, "inspector.log");
+  ASSERT_EQ(timings.samples.size(), 2U);
+  const ExchangeSample& reduction = timings.samples.front();
+  EXPECT_EQ(reduction.kind, OpKind::AllReduce);
+  EXPECT_EQ(reduction.members, 16);
+  EXPECT_EQ(reduction.spread->hosts, 2);
+  EXPECT_NEAR(reduction.time.value(), 120e-6, 1e-12);
+  EXPECT_THROW(parse_nccl_tests(header + "\"coll_perf\": {}}", "empty.log"), InputError);
+}
+
 }  // namespace
 }  // namespace shardwright::calibration

@@ -82,6 +82,36 @@ TEST(ImportCommand, ReadsTrainingLogs) {
   EXPECT_THAT(run_command("import " + log).output, HasSubstr("1.5 s"));
 }
 
+// Last night's trace, what the plan says of it, and a plan on more GPUs by the refitted profile.
+TEST(ImportCommand, MatchesAPlanAndRefitsItsProfile) {
+  const ScratchFolder folder;
+  const std::string traces =
+      imported_trace("nanogpt/rank0") + " " + imported_trace("nanogpt/rank1");
+  const std::string measured = folder.file("measured");
+  const json report = json_of("import " + traces +
+                              " --model gpt2 --cluster dgx-h100 --gpus 8 --global-batch 128 "
+                              "--micro-batch 16 --seq-len 1024 "
+                              "--out " +
+                              measured + " --what-if overlap-gradients --against " +
+                              imported_trace("nanogpt/rank2"));
+  const json& match = report.at("matched").at("files").at(0);
+  EXPECT_GT(match.at("step").at("measured_s"), 0.03);
+  EXPECT_GT(match.at("step").at("predicted_s"), 0.0);
+  EXPECT_EQ(match.at("differences").size(), 10U);
+  double matched = 0.0;
+  for (const json& kind : match.at("by_kind"))
+    if (kind.at("kind") == "gemm") matched = kind.at("matched_ops");
+  EXPECT_GT(matched, 0.0);
+  EXPECT_EQ(report.at("held_out").at("kernels").size(), 1U);
+  EXPECT_GT(report.at("what_if").at("overlap_gradients").at("predicted_s"), 0.0);
+  EXPECT_EQ(report.at("files").at(0).at("structure").at("tokens"), 16384);
+  const json plan = json_of(
+      "simulate --model llama3-8b --cluster " + measured + "/cluster.json --kernels " + measured +
+      "/kernels.csv --gpus 1024 --tp 2 --zero 1 --global-batch 1024 --seq-len 8192");
+  EXPECT_GT(plan.at("step_s"), 0.0);
+  expect_refused("import " + traces + " --what-if nothing", {"--what-if", "overlap-gradients"});
+}
+
 TEST(ImportCommand, RefusesFilesThatAreNoTraces) {
   const ScratchFolder folder;
   const std::string whole = content_of(imported_trace("mi210-gpu-only-no-cpu-ops"));

@@ -1,0 +1,263 @@
+#include "calibration/trace_samples.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <string>
+#include <tuple>
+
+#include "calibration/error_statistics.hpp"
+#include "calibration/part_calibration.hpp"
+#include "calibration/traces/device_steps.hpp"
+#include "calibration/traces/gemm_timings.hpp"
+#include "calibration/traces/intervals.hpp"
+#include "calibration/traces/trace_report.hpp"
+#include "core/program/program_checks.hpp"
+#include "core/spec/plan_check.hpp"
+
+namespace shardwright::calibration {
+namespace {
+
+// Kernels per op beyond which the framework fuses otherwise than the plan's stack.
+constexpr double kSameFusion = 1.25;
+
+std::optional<OpKind> kind_of_exchange(const std::string& kind) {
+  if (kind == "send" || kind == "receive" || kind == "send_receive") return OpKind::Send;
+  for (const OpKind each : {OpKind::AllReduce, OpKind::AllGather, OpKind::ReduceScatter,
+                            OpKind::AllToAll, OpKind::Broadcast})
+    if (kind == name_of(each)) return each;
+  return std::nullopt;
+}
+
+// The distance of the first two ranks in "[0, 8, 16, ...]"; 1 where the text does not tell.
+std::int64_t stride_of(const std::string& members) {
+  std::vector<std::int64_t> ranks;
+  const char* const end = members.data() + members.size();
+  for (const char* at = members.data(); at < end && ranks.size() < 2;) {
+    std::int64_t rank = 0;
+    const auto [next, error] = std::from_chars(at, end, rank);
+    if (error == std::errc()) ranks.push_back(rank);
+    at = error == std::errc() ? next : at + 1;
+  }
+  return ranks.size() == 2 && ranks[1] > ranks[0] ? ranks[1] - ranks[0] : 1;
+}
+
+struct CollectiveTimes {
+  std::int64_t stride = 1;
+  std::vector<double> times;
+};
+// Kind, bytes and members.
+using CollectiveSize = std::tuple<std::string, std::int64_t, std::int64_t>;
+
+std::map<CollectiveSize, CollectiveTimes> collectives_of(const std::vector<Trace>& traces) {
+  std::map<CollectiveSize, CollectiveTimes> sizes;
+  for (const Trace& trace : traces)
+    for (const DeviceActivity& each : trace.activities) {
+      if (each.category != KernelCategory::Collective || each.collective == kNoIndex) continue;
+      const CollectiveCall& call = trace.collectives[static_cast<std::size_t>(each.collective)];
+      if (!call.bytes || *call.bytes <= 0 || !call.group_size || each.duration <= 0) continue;
+      CollectiveTimes& times =
+          sizes[{kind_of_collective(trace, each), *call.bytes, *call.group_size}];
+      times.stride = stride_of(call.members);
+      times.times.push_back(static_cast<double>(each.duration) * 1e-9);
+    }
+  return sizes;
+}
+
+const MatchedCollectives* matched(const std::optional<RankMatching>& matching,
+                                  const CollectiveSize& size) {
+  if (!matching) return nullptr;
+  for (const MatchedCollectives& each : matching->collectives)
+    if (each.kind == std::get<0>(size) && each.bytes == std::get<1>(size) &&
+        each.group_size == std::get<2>(size) && each.transfer > Seconds(0.0))
+      return &each;
+  return nullptr;
+}
+
+std::vector<ExchangeTiming> exchanges_of(const std::vector<Trace>& traces,
+                                         const std::optional<RankMatching>& matching,
+                                         const ClusterSpec& cluster) {
+  constexpr double kTransfer = 0.25;
+  const std::int64_t most = cluster.most_accelerators().value_or(kMaxWorld);
+  std::vector<ExchangeTiming> exchanges;
+  for (const auto& [size, times] : collectives_of(traces)) {
+    const auto& [name, bytes, members] = size;
+    const std::optional<OpKind> kind = kind_of_exchange(name);
+    const std::int64_t ranks = kind == OpKind::Send ? 2 : members;
+    if (!kind || ranks < 2 || (ranks - 1) * times.stride >= most) continue;
+    const MatchedCollectives* joint = matched(matching, size);
+    const Seconds transfer = joint ? joint->transfer : Seconds(quantile(times.times, kTransfer));
+    ExchangeTiming timing = placed({.kind = *kind,
+                                    .members = ranks,
+                                    .stride = times.stride,
+                                    .bytes = Bytes(static_cast<double>(bytes)),
+                                    .time = transfer},
+                                   cluster);
+    timing.name = name;
+    timing.total = transfer * static_cast<double>(times.times.size());
+    exchanges.push_back(std::move(timing));
+  }
+  return exchanges;
+}
+
+KernelSample sample_of(const MatchedOp& op) {
+  KernelSample sample;
+  sample.name = op.name;
+  sample.kind = op.kind;
+  sample.phase = op.phase;
+  sample.precision = op.precision;
+  sample.work = op.work;
+  sample.times = op.times;
+  sample.total = op.measured;
+  return sample;
+}
+
+bool is_usable(const MatchedOp& op) {
+  if (op.measured <= Seconds(0.0) || op.matched <= 0.0) return false;
+  if (op.kind == OpKind::Attention) return !op.times.empty();
+  const auto* work = std::get_if<MemoryWork>(&op.work);
+  if (work == nullptr || op.kind == OpKind::Offload) return false;
+  const double ratio = op.kernels / std::max(1.0, static_cast<double>(work->kernels));
+  return ratio < kSameFusion && ratio > 1.0 / kSameFusion;
+}
+
+std::vector<KernelSample> kernels_of(const std::vector<Trace>& traces,
+                                     const std::vector<ProgramMatch>& matches) {
+  std::vector<KernelSample> samples;
+  for (const MeasuredKernel& each : gemm_timings(traces)) {
+    KernelSample sample;
+    sample.name = name_of(each.kind);
+    sample.kind = each.kind;
+    sample.precision = each.precision;
+    sample.work = each.work;
+    sample.times = {each.time};
+    sample.total = each.time;
+    samples.push_back(std::move(sample));
+  }
+  for (const ProgramMatch& match : matches)
+    for (const MatchedOp& op : match.ops) {
+      if (!is_usable(op)) continue;
+      KernelSample& sample = samples.emplace_back(sample_of(op));
+      if (std::holds_alternative<MemoryWork>(op.work)) sample.times = {op.measured};
+    }
+  return samples;
+}
+
+// The usual distance of two launches of each step, where the host waits neither for data nor for the
+// device.
+std::vector<Seconds> launches_of(const Trace& trace) {
+  std::vector<Seconds> usual;
+  for (const DeviceStep& step : device_steps(trace)) {
+    std::vector<Seconds> distances;
+    std::optional<std::int64_t> before;
+    for (const DeviceActivity* each : step.activities) {
+      if (before && each->launched && *each->launched > *before)
+        distances.push_back(from_ns(*each->launched - *before));
+      before = each->launched;
+    }
+    if (!distances.empty()) usual.push_back(median_of(std::move(distances)));
+  }
+  return usual;
+}
+
+// The relative time by which kernels of one name and shape took longer beside a collective. Short ones
+// lose more than those that make up a step, and tell little.
+std::vector<double> slowdowns_of(const Trace& trace) {
+  constexpr double kLeastShare = 0.3, kAlone = 0.02, kShort = 20.0;
+  struct Times {
+    std::vector<Seconds> alone;
+    std::vector<std::pair<double, Seconds>> beside;
+  };
+  std::map<std::tuple<std::int32_t, TraceIndex, TraceIndex>, Times> kernels;
+  std::map<std::int32_t, IntervalUnion> collectives;
+  std::map<std::int32_t, std::vector<Interval>> intervals;
+  for (const DeviceActivity& each : trace.activities)
+    if (each.category == KernelCategory::Collective)
+      intervals[each.device].push_back({each.start, each.end()});
+  for (auto& [device, list] : intervals) collectives[device] = union_of(std::move(list));
+  for (const DeviceActivity& each : trace.activities) {
+    if (each.kind != ActivityKind::Kernel || each.category == KernelCategory::Collective ||
+        each.duration <= 0 || each.shapes == kNoIndex)
+      continue;
+    const double alone =
+        seconds_of(difference({{each.start, each.end()}}, collectives[each.device]));
+    const Seconds time = from_ns(each.duration);
+    const double share = 1.0 - alone / time.value();
+    Times& times = kernels[{each.device, each.name, each.shapes}];
+    if (share < kAlone)
+      times.alone.push_back(time);
+    else if (share > kLeastShare)
+      times.beside.emplace_back(share, time);
+  }
+  std::vector<double> slowdowns;
+  for (const auto& [key, times] : kernels) {
+    if (times.alone.empty()) continue;
+    const Seconds alone = median_of(times.alone);
+    if (alone < microseconds(kShort)) continue;
+    for (const auto& [share, time] : times.beside)
+      slowdowns.push_back((time / alone - 1.0) / share);
+  }
+  return slowdowns;
+}
+
+// The relative standard deviation among ranks of the time that kernels take in a step.
+std::optional<double> variation_of(const std::vector<Trace>& traces) {
+  std::vector<double> times;
+  for (const Trace& trace : traces) {
+    double sum = 0.0;
+    const std::vector<DeviceStep> steps = device_steps(trace);
+    for (const DeviceStep& step : steps)
+      for (const DeviceActivity* each : step.activities)
+        if (each->kind == ActivityKind::Kernel && each->category != KernelCategory::Collective)
+          sum += static_cast<double>(each->duration);
+    if (sum > 0.0) times.push_back(sum / static_cast<double>(steps.size()));
+  }
+  if (times.size() < 2) return std::nullopt;
+  const auto n = static_cast<double>(times.size());
+  const double mean = std::accumulate(times.begin(), times.end(), 0.0) / n;
+  double squares = 0.0;
+  for (const double time : times) squares += (time / mean - 1.0) * (time / mean - 1.0);
+  return std::sqrt(squares / (n - 1.0));
+}
+
+}  // namespace
+
+PlannedStep planned_step(const sim::TracedStep& step, std::int64_t stage) {
+  const auto index = static_cast<std::size_t>(stage);
+  PlannedStep planned;
+  planned.stage = stage;
+  planned.step = step.result.step;
+  const sim::TimeBreakdown& time = step.result.stages[index].time;
+  planned.exposed = time.exposed_total();
+  planned.host = time.host;
+  planned.bubble = time.bubble + time.stall;
+  const std::int32_t rank = step.timeline.ranks[index].rank;
+  auto span = std::find_if(step.timeline.spans.begin(), step.timeline.spans.end(),
+                           [&](const Span& each) { return each.rank == rank; });
+  for_each_op(step.program, step.program.stages[index], [&](const PlacedOp& placed) {
+    const Op& op = placed.op;
+    planned.ops.push_back(
+        {op.name, op.kind, op.phase, op.precision, op.work, span->start, span->duration});
+    ++span;
+  });
+  return planned;
+}
+
+RunSamples samples_of(const std::vector<Trace>& traces, const std::vector<ProgramMatch>& matches,
+                      const std::optional<RankMatching>& matching, const ClusterSpec& cluster) {
+  RunSamples samples;
+  samples.kernels = kernels_of(traces, matches);
+  samples.exchanges = exchanges_of(traces, matching, cluster);
+  for (const Trace& trace : traces) {
+    const std::vector<Seconds> launches = launches_of(trace);
+    samples.launches.insert(samples.launches.end(), launches.begin(), launches.end());
+    const std::vector<double> slowdowns = slowdowns_of(trace);
+    samples.slowdowns.insert(samples.slowdowns.end(), slowdowns.begin(), slowdowns.end());
+  }
+  if (const auto variation = variation_of(traces)) samples.variations.push_back(*variation);
+  return samples;
+}
+
+}  // namespace shardwright::calibration

@@ -1,0 +1,29 @@
+// What traces of other programs measured, as the samples that profiles are refitted to.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "calibration/run_samples.hpp"
+#include "calibration/traces/program_match.hpp"
+#include "calibration/traces/rank_matching.hpp"
+#include "calibration/traces/trace.hpp"
+#include "core/spec/cluster_spec.hpp"
+#include "sim/step/predicted_timeline.hpp"
+
+namespace shardwright::calibration {
+
+// The step of a stage's first rank.
+PlannedStep planned_step(const sim::TracedStep& step, std::int64_t stage);
+
+// Matrix products by shape, collectives by kind, size and group, the host's time for a launch, the
+// slowdown of kernels beside collectives and the variation among ranks; of traces that were matched
+// to a plan also attention, and kernels that memory traffic limits where the framework fuses them as
+// the plan's stack does. `matching` tells the transfer of a collective from its wait; without it the
+// lower quartile of its times stands for the transfer. Collectives of more ranks than the cluster
+// has are left out.
+RunSamples samples_of(const std::vector<Trace>& traces, const std::vector<ProgramMatch>& matches,
+                      const std::optional<RankMatching>& matching, const ClusterSpec& cluster);
+
+}  // namespace shardwright::calibration

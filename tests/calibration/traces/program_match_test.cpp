@@ -1,0 +1,277 @@
+// Kernels matched to the ops of a plan, replays of traced steps, and profiles refitted to traces.
+#include "calibration/traces/program_match.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "calibration/calibrate.hpp"
+#include "calibration/trace_samples.hpp"
+#include "calibration/traces/rank_matching.hpp"
+#include "calibration/traces/step_replay.hpp"
+#include "calibration/traces/trace_file.hpp"
+#include "calibration/traces/trace_predictions.hpp"
+#include "core/spec/profile_library.hpp"
+#include "sim/cost/collective_cost.hpp"
+
+namespace shardwright::calibration {
+namespace {
+
+constexpr std::int64_t kMicrosecond = 1000;
+
+GemmWork product(std::int64_t m, std::int64_t n, std::int64_t k) {
+  GemmWork work;
+  work.m = m;
+  work.n = n;
+  work.k = k;
+  return work;
+}
+
+// A step of two layers, whose ops follow each other without a gap.
+PlannedStep two_layers() {
+  PlannedStep plan;
+  Seconds now;
+  const auto add = [&](const char* name, OpKind kind, Phase phase, const Work& work, double us) {
+    plan.ops.push_back({name, kind, phase, Precision::Bf16, work, now, microseconds(us)});
+    now += microseconds(us);
+  };
+  AttentionWork attention;
+  CommunicationWork reduction;
+  reduction.group = Group::Data;
+  reduction.bytes = Bytes(4e6);
+  for (int layer = 0; layer < 2; ++layer) {
+    add("norm", OpKind::Norm, Phase::Forward, MemoryWork{Bytes(1e6), Bytes(1e6), Flop(0), 1}, 10);
+    add("qkv", OpKind::Gemm, Phase::Forward, product(512, 192, 64), 30);
+    add("attention", OpKind::Attention, Phase::Forward, attention, 40);
+    add("projection", OpKind::Gemm, Phase::Forward, product(512, 64, 64), 20);
+  }
+  for (int layer = 0; layer < 2; ++layer) {
+    attention.backward = true;
+    add("attention", OpKind::Attention, Phase::BackwardInput, attention, 90);
+    add("projection", OpKind::Gemm, Phase::BackwardWeight, product(64, 64, 512), 25);
+  }
+  add("reduce", OpKind::ReduceScatter, Phase::Optimizer, reduction, 50);
+  plan.step = now;
+  plan.exposed = microseconds(50);
+  return plan;
+}
+
+// Records kernels one after the other on a stream, each launched when the one before it starts.
+class Recorder {
+ public:
+  explicit Recorder(int steps) : step_(steps > 0 ? 0 : kNoIndex) {
+    for (int i = 0; i < steps; ++i) trace_.steps.push_back({i, 0, 0});
+  }
+
+  void begin_step(TraceIndex step) {
+    step_ = step;
+    trace_.steps[static_cast<std::size_t>(step)].start = now_;
+  }
+
+  void kernel(KernelCategory category, const char* name, std::int64_t us, const char* op = nullptr,
+              const std::string& shapes = "", std::int64_t gap_us = 0) {
+    DeviceActivity activity;
+    now_ += gap_us * kMicrosecond;
+    // The host launches behind a gap at its end, and else well ahead.
+    activity.launched = gap_us > 0 ? now_ - kMicrosecond : now_ - 300 * kMicrosecond;
+    activity.start = now_;
+    activity.duration = us * kMicrosecond;
+    activity.category = category;
+    activity.name = trace_.names.index_of(name);
+    activity.step = step_;
+    if (op != nullptr) {
+      activity.op = trace_.names.index_of(op);
+      activity.op_call = next_call_++;
+    }
+    if (!shapes.empty()) activity.shapes = trace_.names.index_of(shapes);
+    now_ = activity.end();
+    trace_.activities.push_back(activity);
+  }
+
+  void multiply(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t us) {
+    kernel(
+        KernelCategory::Gemm, "nvjet", us, "aten::mm",
+        fmt::format("[[[{}, {}], [{}, {}]], [\"c10::BFloat16\", \"c10::BFloat16\"]]", m, k, k, n));
+  }
+
+  void reduce(std::int64_t bytes, std::int64_t us) {
+    trace_.collectives.push_back({"reduce_scatter", bytes, 8, "0", "", "[0, 1, 2]", {}, bytes / 4});
+    kernel(KernelCategory::Collective, "ncclDevKernel_ReduceScatter", us);
+    trace_.activities.back().collective = static_cast<TraceIndex>(trace_.collectives.size() - 1);
+  }
+
+  Trace take() { return std::move(trace_); }
+  std::int64_t now() const { return now_; }
+  Trace& trace() { return trace_; }
+
+ private:
+  Trace trace_;
+  std::int64_t now_ = 1'000'000;
+  TraceIndex step_, next_call_ = 0;
+};
+
+// Two steps, of which the first is left out. Queries, keys and values are separate products, the
+// projection's weight gradient takes twice its time, and the device waits for the host for 70 µs.
+Trace trace_of_two_layers() {
+  Recorder recorder(2);
+  for (const TraceIndex step : {0, 1}) {
+    recorder.begin_step(step);
+    for (int layer = 0; layer < 2; ++layer) {
+      recorder.kernel(KernelCategory::Elementwise, "triton_red_fused__fused_rms_norm_0", 10);
+      for (int part = 0; part < 3; ++part) recorder.multiply(512, 64, 64, 20);
+      recorder.kernel(KernelCategory::Attention, "flash_fwd_kernel", 40);
+      recorder.multiply(512, 64, 64, 20);
+    }
+    for (int layer = 0; layer < 2; ++layer) {
+      recorder.kernel(KernelCategory::Attention, "flash_bwd_dot_do_o_kernel", 10);
+      recorder.kernel(KernelCategory::Attention, "flash_bwd_kernel", 70);
+      recorder.kernel(KernelCategory::Attention, "flash_bwd_convert_dq_kernel", 10);
+      recorder.multiply(64, 64, 512, 50);
+    }
+    recorder.kernel(KernelCategory::Other, "unknown_kernel", 7, nullptr, "", 70);
+    recorder.reduce(4'000'000, 80);
+  }
+  return recorder.take();
+}
+
+const MatchedOp& op_of(const ProgramMatch& match, const char* name, Phase phase) {
+  for (const MatchedOp& op : match.ops)
+    if (op.name == name && op.phase == phase) return op;
+  throw std::runtime_error(name);
+}
+
+const StepDifference& difference_of(const ProgramMatch& match, DifferenceCause cause) {
+  for (const StepDifference& each : match.differences)
+    if (each.cause == cause) return each;
+  throw std::runtime_error(name_of(cause));
+}
+
+TEST(ProgramMatch, PutsKernelsBesideTheirOpsAndNamesCauses) {
+  const Trace trace = trace_of_two_layers();
+  const auto match = match_program(trace, two_layers());
+  ASSERT_TRUE(match);
+  EXPECT_EQ(match->steps, 1);
+  EXPECT_NEAR(match->measured_step.value(), 697e-6, 1e-9);
+  const MatchedOp& backward = op_of(*match, "attention", Phase::BackwardInput);
+  EXPECT_EQ(backward.matched, 2.0);
+  EXPECT_EQ(backward.kernels, 6.0);
+  EXPECT_NEAR(backward.measured.value(), 180e-6, 1e-12);
+  const MatchedOp& gradient = op_of(*match, "projection", Phase::BackwardWeight);
+  EXPECT_NEAR(gradient.predicted.value(), 50e-6, 1e-12);
+  EXPECT_NEAR(gradient.measured.value(), 100e-6, 1e-12);
+  EXPECT_NEAR(op_of(*match, "norm", Phase::Forward).measured.value(), 20e-6, 1e-12);
+  EXPECT_EQ(difference_of(*match, DifferenceCause::SlowerKernel).about,
+            "projection, backward_weight");
+  const StepDifference& gap = difference_of(*match, DifferenceCause::HostBoundGap);
+  EXPECT_NEAR(gap.difference().value(), 70e-6, 1e-9);
+  const StepDifference& exposed = difference_of(*match, DifferenceCause::ExposedCollective);
+  EXPECT_NEAR(exposed.difference().value(), 30e-6, 1e-9);
+  EXPECT_EQ(difference_of(*match, DifferenceCause::NotInPlan).about, "unknown_kernel");
+}
+
+// The products of queries, keys and values have the projection's shape: those that are left over once
+// it has its own make up the joint op.
+TEST(ProgramMatch, JoinsProductsThatTheFrameworkDoesNotFuse) {
+  Recorder recorder(0);
+  for (int part : {1024, 256, 256}) recorder.multiply(512, part, 64, 20);
+  recorder.multiply(512, 64, 1024, 15);
+  PlannedStep plan;
+  plan.ops = {{"qkv",
+               OpKind::Gemm,
+               Phase::Forward,
+               Precision::Bf16,
+               product(512, 1536, 64),
+               {},
+               microseconds(30)},
+              {"projection", OpKind::Gemm, Phase::Forward, Precision::Bf16, product(512, 64, 1024),
+               microseconds(30), microseconds(15)}};
+  const auto match = match_program(recorder.take(), plan);
+  ASSERT_TRUE(match);
+  EXPECT_EQ(op_of(*match, "qkv", Phase::Forward).kernels, 3.0);
+  const StepDifference& difference = difference_of(*match, DifferenceCause::MissingFusion);
+  EXPECT_EQ(difference.about, "qkv, forward");
+  EXPECT_NEAR(difference.difference().value(), 30e-6, 1e-12);
+}
+
+TEST(ProgramMatch, CountsRepetitionsOfAnUnmarkedRecording) {
+  Recorder recorder(0);
+  for (int repetition = 0; repetition < 3; ++repetition) recorder.multiply(512, 64, 1024, 15);
+  PlannedStep plan;
+  plan.ops = {{"projection",
+               OpKind::Gemm,
+               Phase::Forward,
+               Precision::Bf16,
+               product(512, 64, 1024),
+               {},
+               microseconds(15)}};
+  const auto match = match_program(recorder.take(), plan);
+  ASSERT_TRUE(match);
+  EXPECT_EQ(match->steps, 3);
+  EXPECT_EQ(match->ops.front().matched, 1.0);
+  EXPECT_TRUE(match->differences.empty());
+  EXPECT_FALSE(match_program(Trace{}, plan));
+}
+
+// A replay of what was recorded gives what was recorded; a reduction whose gradient is there early
+// hides behind the kernels that follow.
+TEST(StepReplay, HidesAReductionThatBeginsWithItsGradient) {
+  Recorder recorder(3);
+  for (const TraceIndex step : {0, 1, 2}) {
+    recorder.begin_step(step);
+    recorder.kernel(KernelCategory::Gemm, "first", 100);
+    recorder.trace().gradients.push_back({recorder.now() - 350 * kMicrosecond, 1000});
+    recorder.kernel(KernelCategory::Gemm, "second", 200);
+    recorder.reduce(4000, 60);
+    recorder.trace().activities.back().stream = 20;
+    recorder.kernel(KernelCategory::Elementwise, "optimizer", 40);
+  }
+  const std::vector<Trace> traces = {recorder.take()};
+  const auto replayed = replay_steps(traces, {});
+  ASSERT_TRUE(replayed);
+  EXPECT_NEAR(replayed->recorded.value(), 400e-6, 1e-9);
+  EXPECT_NEAR(replayed->replayed.value(), 400e-6, 1e-6);
+  const auto changed = replay_steps(traces, {.reduce_when_ready = true, .slowdown = 0.1});
+  EXPECT_EQ(changed->moved, 1.0);
+  // Of 60 µs, the kernel beside the reduction gives 10 % back.
+  EXPECT_NEAR(changed->replayed.value(), 346e-6, 1e-6);
+}
+
+// Calibrated to timings that a profile of other figures predicts, a profile predicts them.
+TEST(TraceSamples, RefitLinksAndLaunchesOfAProfile) {
+  const ClusterSpec cluster = load_cluster("dgx-h100");
+  Trace trace;
+  std::int64_t now = 0;
+  for (const double bytes : {1e6, 4e6, 16e6, 64e6, 256e6})
+    for (int call = 0; call < 4; ++call) {
+      DeviceActivity activity;
+      activity.category = KernelCategory::Collective;
+      activity.name = trace.names.index_of("ncclDevKernel_AllReduce_Sum_bf16_RING_LL");
+      activity.collective = static_cast<TraceIndex>(trace.collectives.size());
+      activity.start = now;
+      activity.launched = now - 50'000;
+      activity.duration = static_cast<std::int64_t>(1e9 * (20e-6 + bytes / 1e11));
+      now += 12'000;
+      trace.collectives.push_back({"all_reduce",
+                                   static_cast<std::int64_t>(bytes),
+                                   8,
+                                   "0",
+                                   "",
+                                   "[0, 1, 2, 3, 4, 5, 6, 7]",
+                                   {}});
+      trace.activities.push_back(activity);
+    }
+  CalibrationData data;
+  data.recorded = samples_of({trace}, {}, {}, cluster);
+  data.stack = load_stack("megatron-core");
+  ASSERT_EQ(data.recorded->exchanges.size(), 5U);
+  const Calibration result = calibrate(cluster, data, "test");
+  EXPECT_NEAR(result.cluster.stack->host.launch_time.value(), 12e-6, 0.2e-6);
+  ASSERT_EQ(result.ops.size(), 1U);
+  EXPECT_GT(result.ops.front().before.median_abs, 0.2);
+  EXPECT_LT(result.ops.front().after.median_abs, 0.02);
+}
+
+}  // namespace
+}  // namespace shardwright::calibration

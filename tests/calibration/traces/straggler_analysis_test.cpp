@@ -1,0 +1,77 @@
+// Jobs whose stragglers are known.
+#include "calibration/traces/straggler_analysis.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "core/base/error.hpp"
+
+namespace shardwright::calibration {
+namespace {
+
+JobRecord read_job(const std::string& text) {
+  std::size_t at = 0;
+  return read_job_record(
+      [&](char* to, std::size_t most) {
+        const std::size_t count = std::min(most, text.size() - at);
+        std::memcpy(to, text.data() + at, count);
+        at += count;
+        return count;
+      },
+      "job.csv");
+}
+
+// Two stages of two replicas with one microbatch: forward through both, backward through both, and
+// the gradients' reduction over replicas. Stage 1 of replica 0 computes for 3 s instead of 1 s.
+std::string two_by_two() {
+  std::string text = "duration_s,step,stage,dp_rank,op,start_s,seq_id\n";
+  for (int replica = 0; replica < 2; ++replica) {
+    const double slow = replica == 0 ? 3.0 : 1.0;
+    const auto add = [&](int stage, const char* op, double start, double duration) {
+      text += fmt::format("{},7,{},{},{},{},0\n", duration, stage, replica, op, start);
+    };
+    add(0, "forward-compute", 0, 1);
+    add(0, "forward-send", 1, 0.5);
+    add(1, "forward-recv", 0, 1.5);
+    add(1, "forward-compute", 1.5, slow);
+    add(1, "backward-send", 1.5 + slow, 0.5);
+    add(0, "backward-recv", 1.5, slow + 0.5);
+    add(0, "grads-reduce-scatter", 2 + slow, replica == 0 ? 1 : 3);
+    add(1, "grads-reduce-scatter", 2 + slow, replica == 0 ? 1 : 3);
+  }
+  return text;
+}
+
+TEST(StragglerAnalysis, BlamesTheWorkerThatIsSlow) {
+  const StragglerAnalysis job = analyse_stragglers(read_job(two_by_two()));
+  EXPECT_EQ(job.stages, 2);
+  EXPECT_EQ(job.replicas, 2);
+  EXPECT_NEAR(job.recorded.value(), 6.0, 1e-9);
+  EXPECT_NEAR(job.replayed.value(), 6.0, 1e-9);
+  // Computation takes the mean of 1, 3, 1 and 1 s.
+  EXPECT_NEAR(job.ideal.value(), 1.5 + 0.5 + 1.5 + 0.5 + 1.0, 1e-9);
+  EXPECT_NEAR(job.by_worker.at({1, 0}), (1.5 + 0.5 + 3.0 + 0.5 + 1.0) / 5.0, 1e-9);
+  EXPECT_LE(job.by_worker.at({1, 1}), 1.0);
+  EXPECT_NEAR(job.by_op.at("grads-reduce-scatter"), 1.0, 1e-9);
+}
+
+TEST(StragglerAnalysis, RefusesLinesThatAreNoOps) {
+  EXPECT_TRUE(is_job_header("step,rank,stage,op,start_s,duration_s"));
+  EXPECT_FALSE(is_job_header("step 5, loss 3"));
+  const std::string header = "step,stage,op,start_s,duration_s\n";
+  for (const char* line : {"1,0,forward-compute,0", "1,0,forward-compute,0,x",
+                           "1,0,forward-compute,nan,1", "1,0.5,forward-compute,0,1"})
+    EXPECT_THROW(read_job(header + line), InputError) << line;
+  EXPECT_THROW(read_job(header), InputError);
+  // Without replicas and numbers, and with a receiver that was not recorded.
+  const StragglerAnalysis job =
+      analyse_stragglers(read_job(header + "1,0,forward-compute,0,2\n1,0,forward-send,2,1\n"));
+  EXPECT_NEAR(job.replayed.value(), 3.0, 1e-9);
+}
+
+}  // namespace
+}  // namespace shardwright::calibration

@@ -1,0 +1,47 @@
+// What ranks of a training run on eight H100 tell of its other ranks, and of the same run with
+// gradients that are reduced during the backward pass.
+#include "calibration/traces/trace_predictions.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "calibration/traces/device_steps.hpp"
+#include "calibration/traces/trace_file.hpp"
+
+namespace shardwright::calibration {
+namespace {
+
+Trace run_trace(const std::string& name) {
+  return std::get<Trace>(read_recording(
+      SHARDWRIGHT_SOURCE_DIR "/tests/calibration/traces/files/nanogpt/" + name + ".json.gz"));
+}
+
+TEST(TracePredictions, TwoRanksPredictTheOtherTwo) {
+  const HeldOut held_out = predict_held_out({run_trace("rank0"), run_trace("rank1")},
+                                            {run_trace("rank2"), run_trace("rank3")});
+  ASSERT_EQ(held_out.kernels.size(), 2U);
+  for (const KernelErrors& each : held_out.kernels) {
+    EXPECT_LT(each.median, 0.03) << each.file;
+    EXPECT_LT(static_cast<double>(each.unknown), 0.05 * static_cast<double>(each.kernels));
+    EXPECT_NEAR(each.predicted / each.measured, 1.0, 0.02);
+  }
+  ASSERT_TRUE(held_out.predicted_step && held_out.measured_step);
+  EXPECT_NEAR(*held_out.predicted_step / *held_out.measured_step, 1.0, 0.05);
+}
+
+// The authors moved the reductions into hooks of the gradients: traced steps became shorter by 1 %.
+TEST(TracePredictions, PredictsReductionsDuringTheBackwardPass) {
+  const auto what_if = overlap_gradients({run_trace("before")});
+  ASSERT_TRUE(what_if);
+  EXPECT_GT(what_if->moved, 1.0);
+  EXPECT_NEAR(what_if->replayed / what_if->recorded, 1.0, 0.005);
+  const auto after = overlap_gradients({run_trace("after")});
+  ASSERT_TRUE(after);
+  EXPECT_LT(what_if->predicted(), what_if->recorded);
+  EXPECT_NEAR(what_if->predicted() / after->recorded, 1.0, 0.01);
+}
+
+}  // namespace
+}  // namespace shardwright::calibration
