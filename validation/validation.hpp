@@ -109,7 +109,7 @@ RowComparison compare_with(const Measurement& measurement, const Scenario& scena
 
 nlohmann::ordered_json to_json(const ValidationReport& report);
 
-// The report as one self-contained page: errors by class, charts, and the rows with the worst first.
+// Charts and the rows, the worst first, as a part of an HTML page.
 std::string html_report(const ValidationReport& report);
 
 }  // namespace shardwright::validation

@@ -117,8 +117,6 @@ struct ValidateOptions {
   std::vector<std::string> files;
   std::optional<std::string> grades;
   std::optional<std::string> fail_over;
-  // HTML file.
-  std::string report;
   bool every_row = false;
   TimingOptions timings;
   // File of whole runs; empty if not asked for.
@@ -257,18 +255,12 @@ bool compares_timings(const ValidateOptions& options) {
 
 void refuse_options_of_steps(const ValidateOptions& options) {
   ProblemList problems("shardwright validate");
-  const char* expected =
-      "files of training steps: kernels and collectives have neither grades nor charts";
-  if (!options.report.empty()) problems.add("--report", "\"" + options.report + "\"", expected);
+  const char* expected = "files of training steps: kernels and collectives have no grades";
   if (options.grades) problems.add("--grades", "\"" + *options.grades + "\"", expected);
   problems.throw_if_any();
 }
 
 ExitCode validate_whole_runs(const ValidateOptions& options) {
-  ProblemList problems("shardwright validate");
-  if (!options.report.empty())
-    problems.add("--report", "\"" + options.report + "\"", "files of training steps");
-  problems.throw_if_any();
   const std::string grades = options.grades.value_or("ABC");
   check_grades(grades);
   const ErrorLimits limits = read_error_limits(options.fail_over);
@@ -310,7 +302,6 @@ ExitCode validate(const ValidateOptions& options) {
     timings.fail_over = options.fail_over;
     return validate_timings(timings, options.common);
   }
-  check_destination("--report", options.report, options.common.force);
   const std::string grades = options.grades.value_or("ABC");
   check_grades(grades);
   const ErrorLimits limits = read_error_limits(options.fail_over);
@@ -338,8 +329,8 @@ ExitCode validate(const ValidateOptions& options) {
   document["partial"] = report.partial;
   document["within_tolerance"] = within;
   document.update(validation::to_json(report));
-  if (!options.report.empty())
-    write_file(options.report, validation::html_report(report), options.common.force);
+  if (!options.common.html.empty())
+    page.figure("Predicted against measured", validation::html_report(report));
   deliver(options.common, page, document);
   if (report.partial) return ExitCode::Interrupted;
   return within ? ExitCode::Ok : ExitCode::OutsideTolerance;
@@ -355,7 +346,7 @@ void add_validate_command(CLI::App& app, Action& action) {
 
 Examples:
   shardwright validate
-  shardwright validate measurements/training/bloom.jsonl --report steps.html
+  shardwright validate measurements/training/bloom.jsonl --html steps.html
   shardwright validate --kernels measurements/kernels.jsonl --fail-over 8,25
   shardwright validate --runs measurements/runs.jsonl)");
   const auto options = std::make_shared<ValidateOptions>();
@@ -373,8 +364,6 @@ Examples:
                    "Exit with 5 if the median or the 90th percentile of the absolute errors "
                    "exceeds these percentages, as in 8,25")
       ->type_name("MEDIAN,P90");
-  add_option(*command, "--report", options->report, "FILE.html",
-             "Write the comparison of steps as HTML, with charts and every row");
   command->add_option("--grades", options->grades, "Use only rows of these grades (default ABC)")
       ->type_name("ABC");
   command->add_flag("--every-row", options->every_row,

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "cli/output/figures.hpp"
 #include "cli/output/step_page.hpp"
 #include "core/base/quantity_text.hpp"
 #include "core/spec/plan_json.hpp"
@@ -162,6 +163,25 @@ void add_gains(Page& page, const planner::Forecast& forecast) {
   page.bullets(lines);
 }
 
+// Only the page that --html writes has drawings.
+void add_figures(Page& page, const planner::Forecast& forecast) {
+  std::vector<Bar> lost, gains;
+  const Seconds wall = forecast.statistics.mean_wall();
+  for (const RunPart part : enumerators<RunPart>()) {
+    const Seconds time = forecast.statistics.mean[part];
+    if (part != RunPart::Step && time > Seconds())
+      lost.push_back({part_text(part), time.value(),
+                      fmt::format("{} % of the run", format_percent(time / wall, 2))});
+  }
+  for (const planner::RunGain& gain : forecast.gains) {
+    if (gain.share >= kLeastGain)
+      gains.push_back({gain_text(gain.name), gain.share,
+                       fmt::format("{} % shorter", format_percent(gain.share, 2))});
+  }
+  page.figure("Time that does not go into steps", bars_figure(lost));
+  page.figure("With 10 % less of each", bars_figure(gains));
+}
+
 void add_stage_table(Page& page, const planner::Forecast& forecast) {
   if (forecast.stages.size() < 2) return;
   Table table({{"stage"},
@@ -285,6 +305,7 @@ void add_forecast(Page& page, const planner::ForecastRequest& request,
   page.table(part_table(forecast));
   add_interruptions(page, forecast);
   add_gains(page, forecast);
+  add_figures(page, forecast);
 }
 
 ordered_json forecast_json(const planner::ForecastRequest& request,

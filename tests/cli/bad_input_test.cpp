@@ -358,7 +358,6 @@ const std::vector<BadCase> kRows = {
     {"OneTolerance", "validate @ --fail-over 8", {"--fail-over: found \"8\"", "two percentages"}},
     {"BadGrade", "validate @ --grades AX", {"--grades: found \"AX\""}},
     {"GradesOfKernels", "validate --kernels @ --grades A", {"--grades: found"}},
-    {"ReportOfKernels", "validate --kernels @ --report /tmp/no.html", {"--report: found"}},
 };
 INSTANTIATE_TEST_SUITE_P(Rows, BadInput, testing::ValuesIn(kRows), test_name);
 
