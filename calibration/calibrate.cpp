@@ -79,6 +79,20 @@ bool has_new_product_rate(const std::vector<CalibratedFigure>& figures) {
   });
 }
 
+// Transfers that were measured in a framework's training steps hold what the framework costs them, so
+// that a factor for it would count it twice.
+void transfers_contain_the_framework(StackSpec& stack) {
+  stack.communication.collective_ratio = 1.0;
+  stack.sources["/communication/collective_ratio"] = {
+      "the collectives of this profile were measured in training steps", Confidence::Measured};
+}
+
+bool has_new_transfer(const std::vector<CalibratedFigure>& figures) {
+  return std::any_of(figures.begin(), figures.end(), [](const CalibratedFigure& figure) {
+    return is_determined(figure.fit.verdict) && figure.pointer.ends_with("/beta_bytes_per_s");
+  });
+}
+
 // Efficiencies and MFU are shares of this peak: of a device that curves describe, the best rate
 // that any product reached.
 void set_peak(ClusterSpec& cluster) {
@@ -216,7 +230,7 @@ Calibration calibrate(const ClusterSpec& cluster, const CalibrationData& data,
   for (const ExchangeSample& each : data.exchanges)
     samples.exchanges.push_back(placed(each, cluster));
   const FigureLog log{source, confidence, result.figures};
-  if (data.stack) result.cluster.stack = stack_on(cluster, *data.stack);
+  if (data.recorded) result.cluster.stack = stack_on(cluster, data.stack.value_or(StackSpec{}));
   if (!data.runs.empty() && !result.cluster.stack)
     result.cluster.stack = data.runs.front().scenario.stack;
   const StackSpec stack = result.cluster.stack.value_or(StackSpec{});
@@ -224,6 +238,8 @@ Calibration calibrate(const ClusterSpec& cluster, const CalibrationData& data,
   for (std::string& name : calibrate_exchanges(result.cluster, samples.exchanges, log))
     result.without_curve.push_back(std::move(name));
   calibrate_stack(result.cluster, data.runs, of_runs, log);
+  if (data.recorded && has_new_transfer(result.figures))
+    transfers_contain_the_framework(*result.cluster.stack);
   if (has_new_product_rate(result.figures)) set_peak(result.cluster);
   for (const MeasuredRun& run : data.runs) {
     result.steps.push_back({run.name, run.step_time(), predicted_step(run.scenario, cluster),

@@ -145,9 +145,12 @@ std::vector<StepDifference> differences_of(const ProgramMatch& match) {
                    [](const StepDifference& a, const StepDifference& b) {
                      return std::abs(a.difference().value()) > std::abs(b.difference().value());
                    });
+  // Differences of equal sums are rounding.
+  const Seconds least = std::max(match.predicted_step, match.measured_step) * 1e-9;
+  std::erase_if(differences, [&](const StepDifference& each) {
+    return std::abs(each.difference().value()) <= least.value();
+  });
   if (differences.size() > kMostDifferences) differences.resize(kMostDifferences);
-  std::erase_if(differences,
-                [](const StepDifference& each) { return each.difference() == Seconds(0.0); });
   return differences;
 }
 

@@ -243,7 +243,8 @@ TEST(TraceSamples, RefitLinksAndLaunchesOfAProfile) {
   const ClusterSpec cluster = load_cluster("dgx-h100");
   Trace trace;
   std::int64_t now = 0;
-  for (const double bytes : {1e6, 4e6, 16e6, 64e6, 256e6})
+  for (const double bytes : {1e6, 4e6, 16e6, 64e6, 256e6}) {
+    trace.steps.push_back({static_cast<std::int64_t>(trace.steps.size()), now, 48'000});
     for (int call = 0; call < 4; ++call) {
       DeviceActivity activity;
       activity.category = KernelCategory::Collective;
@@ -260,8 +261,10 @@ TEST(TraceSamples, RefitLinksAndLaunchesOfAProfile) {
                                    "",
                                    "[0, 1, 2, 3, 4, 5, 6, 7]",
                                    {}});
+      activity.step = static_cast<TraceIndex>(trace.steps.size() - 1);
       trace.activities.push_back(activity);
     }
+  }
   CalibrationData data;
   data.recorded = samples_of({trace}, {}, {}, cluster);
   data.stack = load_stack("megatron-core");
