@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-json example() {
+json example_run() {
   return json::parse(R"({
     "id": "example", "source": {"title": "An example"}, "grade": "A",
     "scenario": {"model": "llama3-8b", "cluster": "dgx-h100", "stack": "megatron-core",
@@ -32,33 +32,33 @@ json example() {
     "also_published": [{"gpu_hours": 9000, "where": "a table"}]})");
 }
 
-PublishedRun read(const json& line) {
+PublishedRun read_one(const json& line) {
   std::stringstream stream(line.dump());
   return read_published_runs(stream, "runs.jsonl").front();
 }
 
 TEST(PublishedRun, IsReadWithAllItsFields) {
-  const PublishedRun run = read(example());
+  const PublishedRun run = read_one(example_run());
   EXPECT_EQ(run.tokens, 1e11);
   EXPECT_EQ(run.run.checkpoint.interval, Seconds(900));
   ASSERT_EQ(run.run.stages.size(), 1u);
   EXPECT_EQ(run.run.stages[0].global_batch, 32);
   EXPECT_EQ(run.gpu_hours(), 20 * 24 * 16) << "of its days on all GPUs";
   EXPECT_EQ(run.others.front().where, "a table");
-  json named = example();
+  json named = example_run();
   named.erase("run");
-  EXPECT_EQ(read(named).run.name, "settled-fleet");
+  EXPECT_EQ(read_one(named).run.name, "settled-fleet");
 }
 
 TEST(PublishedRun, AllProblemsAreToldAtOnce) {
-  json row = example();
+  json row = example_run();
   row["tokns"] = 1;
   row.erase("tokens");
   row["measured"] = {{"goodput_ratio", 1.5}, {"interruptions", 3}};
   row["run"] = {{"base", "settled-flet"}};
   row["scenario"]["plan"]["tp"] = 0;
   row["stages"][0]["global_batch"] = -1;
-  const std::string problems = thrown_by([&] { read(row); });
+  const std::string problems = thrown_by([&] { read_one(row); });
   for (const char* problem : {"line 1/tokns", "line 1/tokens", "line 1/measured/goodput_ratio",
                               "line 1/measured/interruption_days", "did you mean \"settled-fleet\"",
                               "line 1/scenario/plan/tp", "line 1/stages/0/global_batch",
@@ -67,7 +67,7 @@ TEST(PublishedRun, AllProblemsAreToldAtOnce) {
 }
 
 TEST(RunValidation, TheErrorIsThatOfTheStepTimesThatOfTheRest) {
-  const RunRow row = compare_run(read(example()));
+  const RunRow row = compare_run(read_one(example_run()));
   ASSERT_EQ(row.skipped, "");
   EXPECT_NEAR((1.0 + *row.step_error) * (1.0 + *row.run_error), 1.0 + row.error(), 1e-12);
   EXPECT_TRUE(row.plan_known);
@@ -78,18 +78,18 @@ TEST(RunValidation, TheErrorIsThatOfTheStepTimesThatOfTheRest) {
   ASSERT_TRUE(row.interruptions);
   EXPECT_LE(row.interruptions->predicted.p10, row.interruptions->predicted.p90);
 
-  json open = example();
+  json open = example_run();
   open["scenario"]["plan"].erase("micro_batch");
   open["open"] = {"micro_batch"};
   open["measured"] = {{"gpu_hours", 3000}, {"counted", "steps"}};
   open["stages"] = json::array();
-  const RunRow inferred = compare_run(read(open));
+  const RunRow inferred = compare_run(read_one(open));
   EXPECT_FALSE(inferred.plan_known);
   EXPECT_NEAR(*inferred.step_error, inferred.error(), 1e-12) << "nothing but steps is counted";
 
-  json broken = example();
+  json broken = example_run();
   broken["stages"][0]["global_batch"] = 33;
-  EXPECT_THAT(compare_run(read(broken)).skipped, testing::HasSubstr("global_batch"));
+  EXPECT_THAT(compare_run(read_one(broken)).skipped, testing::HasSubstr("global_batch"));
 }
 
 // The level reached on runs whose plan is known: GPU-hours from model, tokens, machine and stack alone.
