@@ -231,8 +231,7 @@ nlohmann::ordered_json document_of(const Findings& findings, const Recordings& r
     document["matched"] = {{"filled_in", findings.chosen->filled_in},
                            {"notes", findings.chosen->notes},
                            {"files", array_of(findings.matches)}};
-  document["calibration"] =
-      findings.refitted ? calibration_json(*findings.refitted) : nullptr;
+  document["calibration"] = findings.refitted ? calibration_json(*findings.refitted) : nullptr;
   document["held_out"] = findings.held_out ? calibration::to_json(*findings.held_out) : nullptr;
   document["what_if"] = nullptr;
   if (findings.overlap)
@@ -247,8 +246,7 @@ void write_files(const ImportOptions& options, const OutputFiles& files, const F
   write_file(files.report, json_text(document), options.common.force);
   write_kernels(files.kernels, traces, options.common.force);
   if (findings.refitted)
-    write_file(files.cluster, json_text(to_json(findings.refitted->cluster)),
-               options.common.force);
+    write_file(files.cluster, json_text(to_json(findings.refitted->cluster)), options.common.force);
 }
 
 ExitCode import_traces(const ImportOptions& options) {
