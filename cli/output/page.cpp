@@ -92,12 +92,15 @@ void Page::figure(const std::string& caption, const std::string& html) {
 }
 
 std::string Page::html(const std::string& command, const std::string& version) const {
+  // A page without headings, as of `validate`, is named after its command.
+  const std::string name = html_escaped(printable(command));
   return fmt::format(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
       "content=\"width=device-width\"><title>{}</title><style>{}</style></"
-      "head><body>\n{}<footer><p>Made by "
+      "head><body>\n{}{}<footer><p>Made by "
       "shardwright {} with</p><pre>{}</pre></footer>\n</body></html>\n",
-      title_, kHtmlStyle, html_, version, html_escaped(printable(command)));
+      title_.empty() ? name : title_, kHtmlStyle, title_.empty() ? "<h1>" + name + "</h1>\n" : "",
+      html_, version, name);
 }
 
 void Page::table(const Table& table) {

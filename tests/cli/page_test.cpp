@@ -74,6 +74,7 @@ TEST(HtmlPage, IsNotWrittenOverAFileUnlessForced) {
   EXPECT_EQ(content_of(file), "mine");
   EXPECT_EQ(run_command("models list --force --html " + file).exit_code, 0);
   EXPECT_THAT(content_of(file), HasSubstr("llama3-8b"));
+  EXPECT_THAT(content_of(file), HasSubstr("<title>shardwright models list</title>"));
 }
 
 }  // namespace
