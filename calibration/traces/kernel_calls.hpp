@@ -25,11 +25,11 @@ struct KernelCall {
   const DeviceActivity* main = nullptr;
   Activities activities;
   Seconds time{};
-  // Of a product whose shape and type the trace tells.
+  // The product, if the trace tells its shape and its type.
   std::optional<MeasuredKernel> product;
-  // Of attention and of other kernels whose names say so.
+  // True if the name says that the kernel belongs to the backward pass, as attention kernels do.
   bool backward = false;
-  // Of communication: its kind, and its arguments or null.
+  // The kind of a collective or message, and its arguments or null. Empty if the kernel computes.
   std::string collective;
   const CollectiveCall* arguments = nullptr;
 };

@@ -12,8 +12,8 @@
 
 namespace shardwright::calibration {
 
-// The longest stretch of a step, up to its first backward attention, in which the same matrix products and attentions come again and
-// again. At least three repetitions of at least two of them.
+// The longest stretch of a step, up to its first backward attention, in which the same matrix products and attentions
+// repeat: at least two of them, at least three times.
 struct LayerStructure {
   std::int64_t layers = 0;
   // Means over the layers: all kernels from the first product of a layer to that of the next one.
@@ -28,7 +28,7 @@ struct LayerStructure {
   std::optional<std::int64_t> tokens, hidden, vocabulary;
 };
 
-// Of the first whole step. None where nothing repeats.
+// Returns the layers of the first whole step, or nothing if no kernels repeat.
 std::optional<LayerStructure> layer_structure(const Trace& trace);
 
 nlohmann::ordered_json to_json(const LayerStructure& structure);

@@ -81,7 +81,7 @@ class Assignment {
     match_communication();
   }
 
-  // Of an op all calls in the repetitions of the program.
+  // The calls that match each op, over all repetitions of the program.
   std::vector<std::vector<std::size_t>> partners;
   std::vector<bool> is_taken;
 

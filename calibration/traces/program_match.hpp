@@ -52,13 +52,13 @@ struct MatchedOp {
   Work work;
   // Ops of the program; those that have a partner; the kernels of the partners.
   double ops = 0.0, matched = 0.0, kernels = 0.0;
-  // Of all ops the prediction; of those that have a partner both.
+  // `planned` is the predicted time of all ops; the others are of the ops that have a partner.
   Seconds planned{}, predicted{}, measured{};
-  // Of communication, the time beside no kernel.
+  // The exposed time of communication: no kernel computes meanwhile.
   Seconds predicted_exposed{}, measured_exposed{};
   // The times of the partners, one by one.
   std::vector<Seconds> times{};
-  // Where a device was given.
+  // None if no device was given.
   std::optional<Roofline> roofline{};
 };
 
@@ -103,7 +103,7 @@ struct ProgramMatch {
   std::int64_t stage = 0;
   // Steps of the trace that are compared; without marked steps the repetitions of the program.
   std::int64_t steps = 0;
-  // By the device's clock.
+  // The lengths of a step; the measured one is by the device's clock.
   Seconds measured_step, predicted_step;
   // In the order of the program.
   std::vector<MatchedOp> ops;
@@ -116,7 +116,7 @@ struct ProgramMatch {
   std::vector<StepDifference> differences;
 };
 
-// None where nothing ran on a device. With a device, ops have their roofline.
+// Returns nothing if nothing ran on a device. Ops have a roofline if `device` is given.
 std::optional<ProgramMatch> match_program(const Trace& trace, const PlannedStep& plan,
                                           const AcceleratorSpec* device = nullptr);
 

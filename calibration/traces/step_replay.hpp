@@ -27,13 +27,13 @@ struct ReplayOptions {
 };
 
 struct ReplayedSteps {
-  // From the first activity of a step to that of the next one; the mean over ranks and steps.
+  // The time from the first activity of a step to that of the next one: means over ranks and steps.
   Seconds recorded, replayed;
   // The reductions of a step that were moved.
   double moved = 0.0;
 };
 
-// Traces of different ranks of one run, or of one rank. None where nothing ran on devices.
+// Replays the traces of different ranks of one run, or of one rank. Returns nothing if nothing ran on devices.
 std::optional<ReplayedSteps> replay_steps(const std::vector<Trace>& ranks,
                                           const ReplayOptions& options);
 

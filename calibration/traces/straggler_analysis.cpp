@@ -7,47 +7,46 @@
 #include <tuple>
 #include <utility>
 
+#include "calibration/traces/trace_report.hpp"
 #include "core/base/printable_text.hpp"
 
 namespace shardwright::calibration {
 namespace {
 
-// What members of a message or collective have in common: its name, and two coordinates that tell
-// groups of one name apart, and the number in the group.
-using MeetingKey = std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t>;
-
-bool ends_with(const std::string& text, const char* end) {
-  return text.ends_with(end);
-}
+// Identifies a message or collective: its name, two coordinates that tell groups of one name apart, and its number in the
+// group.
+using TransferKey = std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t>;
 
 bool is_message(const std::string& op) {
-  return ends_with(op, "-send") || ends_with(op, "-recv");
+  return op.ends_with("-send") || op.ends_with("-recv");
 }
 
-// The members of what is not computation: of a message sender and receiver, of gradients and
-// parameters a stage, of a shared embedding's gradients the stages of a replica, and of the
-// gradients' norm all workers. Reductions over tensor-parallel ranks stay within a worker.
-std::optional<MeetingKey> meeting_of(const JobOp& op, const JobWorker& worker,
-                                     std::int64_t stages) {
+// The message or collective that the op belongs to; none if it computes. A message joins its sender and its receiver. The
+// workers of a stage reduce gradients and gather parameters together, the stages of a replica reduce the gradients of a
+// shared embedding, and all workers compute the norm of the gradients. Reductions over tensor-parallel ranks stay within
+// a worker.
+std::optional<TransferKey> transfer_of(const JobOp& op, const JobWorker& worker,
+                                       std::int64_t stages) {
   if (is_message(op.op)) {
     const bool forward = op.op.starts_with("forward");
-    const bool sends = ends_with(op.op, "-send");
+    const bool sends = op.op.ends_with("-send");
     const std::int64_t back = forward ? -1 : 1;
     const std::int64_t sender = sends ? worker.stage : (worker.stage + back + stages) % stages;
-    return MeetingKey{forward ? "forward" : "backward", sender, worker.replica, op.sequence};
+    return TransferKey{forward ? "forward" : "backward", sender, worker.replica, op.sequence};
   }
   if (op.op.starts_with("params-") || op.op.starts_with("grads-"))
-    return MeetingKey{op.op, worker.stage, -1, op.sequence};
+    return TransferKey{op.op, worker.stage, -1, op.sequence};
   if (op.op.starts_with("embedding-grads-"))
-    return MeetingKey{op.op, -1, worker.replica, op.sequence};
-  if (op.op.starts_with("optimizer-clip")) return MeetingKey{op.op, -1, -1, op.sequence};
+    return TransferKey{op.op, -1, worker.replica, op.sequence};
+  if (op.op.starts_with("optimizer-clip")) return TransferKey{op.op, -1, -1, op.sequence};
   return std::nullopt;
 }
 
-struct Meeting {
+// A message or a collective: the ranks that take part, and when the last one is ready.
+struct Transfer {
   std::size_t members = 0;
   double last_arrival = 0.0, end = 0.0;
-  double transfer() const { return std::max(0.0, end - last_arrival); }
+  double duration() const { return std::max(0.0, end - last_arrival); }
 };
 
 struct StepOp {
@@ -55,13 +54,13 @@ struct StepOp {
   double duration = 0.0;
   // Starts with the op before it.
   bool joins_before = false;
-  // The position of its meeting; -1: it computes.
-  std::int64_t meeting = -1;
+  // The index of its message or collective in the step; -1: it computes.
+  std::int64_t transfer = -1;
 };
 
 struct StepRecord {
   std::map<JobWorker, std::vector<StepOp>> workers;
-  std::vector<Meeting> meetings;
+  std::vector<Transfer> transfers;
   double length = 0.0;
 };
 
@@ -69,7 +68,7 @@ StepRecord step_record(const std::map<JobWorker, std::vector<JobOp>>& workers,
                        std::int64_t stages) {
   constexpr double kSameStart = 1e-7;
   StepRecord step;
-  std::map<MeetingKey, std::int64_t> numbers;
+  std::map<TransferKey, std::int64_t> numbers;
   double first = workers.begin()->second.front().start.value(), last = first;
   for (const auto& [worker, ops] : workers) {
     std::vector<StepOp>& list = step.workers[worker];
@@ -82,30 +81,30 @@ StepRecord step_record(const std::map<JobWorker, std::vector<JobOp>>& workers,
       each.duration = ops[i].duration.value();
       each.joins_before = i > 0 && is_message(ops[i].op) && is_message(ops[i - 1].op) &&
                           start - ops[i - 1].start.value() < kSameStart;
-      const auto key = meeting_of(ops[i], worker, stages);
+      const auto key = transfer_of(ops[i], worker, stages);
       if (!key) continue;
       const auto [known, is_new] =
-          numbers.try_emplace(*key, static_cast<std::int64_t>(step.meetings.size()));
-      if (is_new) step.meetings.push_back({0, start, end});
-      each.meeting = known->second;
-      Meeting& meeting = step.meetings[static_cast<std::size_t>(known->second)];
-      ++meeting.members;
-      meeting.last_arrival = std::max(meeting.last_arrival, start);
-      meeting.end = std::max(meeting.end, end);
+          numbers.try_emplace(*key, static_cast<std::int64_t>(step.transfers.size()));
+      if (is_new) step.transfers.push_back({0, start, end});
+      each.transfer = known->second;
+      Transfer& transfer = step.transfers[static_cast<std::size_t>(known->second)];
+      ++transfer.members;
+      transfer.last_arrival = std::max(transfer.last_arrival, start);
+      transfer.end = std::max(transfer.end, end);
     }
   }
   step.length = last - first;
   return step;
 }
 
-// The time of an op of a worker; `recorded` is its own, of a meeting the transfer.
+// Returns the time of an op of a worker. `recorded` is the op's own time, or that of the transfer if it communicates.
 using TimeOfOp =
     std::function<double(const JobWorker& worker, const std::string& op, double recorded)>;
 
 class StepSimulation {
  public:
   StepSimulation(const StepRecord& step, const TimeOfOp& time) : step_(step), time_(time) {
-    arrived_.resize(step.meetings.size());
+    arrived_.resize(step.transfers.size());
     for (const auto& [worker, ops] : step.workers) places_.push_back({worker, &ops});
   }
 
@@ -159,14 +158,15 @@ class StepSimulation {
       bool is_ready = true;
       for (std::size_t i = place.next; i < end; ++i) {
         const StepOp& op = (*place.ops)[i];
-        if (op.meeting < 0) {
+        if (op.transfer < 0) {
           latest = std::max(latest, place.now + time_(place.worker, op.op, op.duration));
           continue;
         }
-        const auto number = static_cast<std::size_t>(op.meeting);
-        is_ready &= arrived_[number].members == step_.meetings[number].members;
-        latest = std::max(latest, arrived_[number].last + time_(place.worker, op.op,
-                                                                step_.meetings[number].transfer()));
+        const auto number = static_cast<std::size_t>(op.transfer);
+        is_ready &= arrived_[number].members == step_.transfers[number].members;
+        latest =
+            std::max(latest, arrived_[number].last +
+                                 time_(place.worker, op.op, step_.transfers[number].duration()));
       }
       if (!is_ready && !alone) return progress;
       alone = false;
@@ -178,8 +178,8 @@ class StepSimulation {
   }
 
   void arrive(const StepOp& op, double now) {
-    if (op.meeting < 0) return;
-    Arrivals& arrivals = arrived_[static_cast<std::size_t>(op.meeting)];
+    if (op.transfer < 0) return;
+    Arrivals& arrivals = arrived_[static_cast<std::size_t>(op.transfer)];
     ++arrivals.members;
     arrivals.last = std::max(arrivals.last, now);
   }
@@ -190,23 +190,16 @@ class StepSimulation {
   std::vector<Arrivals> arrived_;
 };
 
-double median(std::vector<double>& values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*std::max_element(values.begin(), middle) + *middle) / 2.0;
-}
-
-// Of computation the mean, of what workers meet for the median transfer, by name.
+// Returns for each name of an op the mean time if it computes, and the median time of the transfer if it communicates.
 std::map<std::string, double> ideal_times(const std::vector<StepRecord>& steps) {
-  std::map<std::string, std::vector<double>> transfers;
+  std::map<std::string, std::vector<Seconds>> transfers;
   std::map<std::string, std::pair<double, double>> sums;
   for (const StepRecord& step : steps)
     for (const auto& [worker, ops] : step.workers)
       for (const StepOp& op : ops) {
-        if (op.meeting >= 0) {
-          transfers[op.op].push_back(
-              step.meetings[static_cast<std::size_t>(op.meeting)].transfer());
+        if (op.transfer >= 0) {
+          transfers[op.op].emplace_back(
+              step.transfers[static_cast<std::size_t>(op.transfer)].duration());
         } else {
           sums[op.op].first += op.duration;
           sums[op.op].second += 1.0;
@@ -214,7 +207,7 @@ std::map<std::string, double> ideal_times(const std::vector<StepRecord>& steps) 
       }
   std::map<std::string, double> times;
   for (const auto& [op, sum] : sums) times[op] = sum.first / sum.second;
-  for (auto& [op, values] : transfers) times[op] = median(values);
+  for (auto& [op, values] : transfers) times[op] = median_of(std::move(values)).value();
   return times;
 }
 

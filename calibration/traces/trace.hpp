@@ -72,7 +72,7 @@ struct CollectiveCall {
   std::string group, description, members;
   // The number of the call within the group.
   std::optional<std::int64_t> sequence;
-  // Of a rank's input.
+  // The number of elements of a rank's input.
   std::optional<std::int64_t> elements{};
 };
 

@@ -151,10 +151,8 @@ bool draws_timeline(const SimulateOptions& options, const Program& program,
 }
 
 sim::SimulatedStep run(const SimulateOptions& options, const Scenario& scenario,
-                       const sim::PricedStep& step, sim::Fidelity fidelity) {
-  sim::FullOptions full = full_options(options, scenario, fidelity);
-  check_timeline_size(options, step.program, full);
-  const bool timeline = wants_timeline(options) || draws_timeline(options, step.program, full);
+                       const sim::PricedStep& step, sim::Fidelity fidelity, sim::FullOptions full,
+                       bool timeline) {
   // The other levels have no partial result, so that the signal simply ends the process.
   if (fidelity != sim::Fidelity::Full)
     return sim::simulate_at(scenario, step, fidelity, full, timeline);
@@ -231,14 +229,6 @@ void add_fidelity(Page& page, const sim::SimulatedStep& simulated, bool traced) 
                   format_time(simulated.event_step), breakdown));
 }
 
-void add_figures(Page& page, const SimulateOptions& options, const Scenario& scenario,
-                 const sim::PricedStep& step, const sim::SimulatedStep& simulated) {
-  if (options.common.html.empty()) return;
-  const bool draws =
-      draws_timeline(options, step.program, full_options(options, scenario, simulated.fidelity));
-  add_step_figures(page, simulated.result, draws ? timeline_of(step, simulated) : Timeline());
-}
-
 ExitCode simulate(const SimulateOptions& options) {
   const std::vector<Destination> files = {{"--json", options.common.json},
                                           {"--out", options.plan_out},
@@ -248,14 +238,19 @@ ExitCode simulate(const SimulateOptions& options) {
   const sim::Fidelity fidelity = read_fidelity(options.fidelity);
   const ChosenScenario chosen = choose_scenario(options.scenario, "shardwright simulate");
   const sim::PricedStep step = sim::lower_and_price(chosen.scenario);
-  const sim::SimulatedStep simulated = run(options, chosen.scenario, step, fidelity);
+  const sim::FullOptions full = full_options(options, chosen.scenario, fidelity);
+  check_timeline_size(options, step.program, full);
+  const bool draws = draws_timeline(options, step.program, full);
+  const sim::SimulatedStep simulated =
+      run(options, chosen.scenario, step, fidelity, full, wants_timeline(options) || draws);
   if (!options.plan_out.empty())
     write_file(options.plan_out, json_text(to_json(chosen.scenario)), options.common.force);
   write_timelines(options, chosen.scenario, step, simulated);
   print_notes("shardwright simulate", chosen.notes);
   Page page = new_page(options.common);
   add_step(page, chosen.scenario, simulated.result, confidence_of(chosen, simulated));
-  add_figures(page, options, chosen.scenario, step, simulated);
+  if (!options.common.html.empty())
+    add_step_figures(page, simulated.result, draws ? timeline_of(step, simulated) : Timeline());
   if (!simulated.full) add_stages(page, simulated.result);
   add_fidelity(page, simulated, wants_timeline(options));
   if (simulated.full) add_ranks(page, chosen.scenario.plan, simulated.result, *simulated.full);

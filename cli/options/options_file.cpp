@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "cli/output/manual.hpp"
 #include "core/base/error.hpp"
 #include "core/base/nearest_name.hpp"
 
@@ -75,8 +76,6 @@ class OptionsFile {
       if (is_set) words_.push_back("--" + name);
       return;
     }
-    const bool repeats = option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll ||
-                         option.get_expected_max() > 1;
     std::vector<std::string> texts;
     for (const YAML::Node& each : value.IsSequence()
                                       ? std::vector<YAML::Node>(value.begin(), value.end())
@@ -88,7 +87,7 @@ class OptionsFile {
         texts.push_back(text_of(name, each));
       }
     }
-    if (!repeats) texts = {fmt::format("{}", fmt::join(texts, ","))};
+    if (!is_repeatable(option)) texts = {fmt::format("{}", fmt::join(texts, ","))};
     for (std::string& text : texts) {
       words_.push_back("--" + name);
       words_.push_back(std::move(text));

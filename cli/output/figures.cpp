@@ -11,7 +11,6 @@
 
 #include "core/base/printable_text.hpp"
 #include "core/base/quantity_text.hpp"
-#include "planner/figure.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -252,30 +251,6 @@ std::string timeline_figure(const Timeline& timeline) {
       "div>\n<script>{}(document.currentScript."
       "previousElementSibling, {});</script>",
       kTimelineScript, script_text(timeline_data(timeline)));
-}
-
-std::string time_figure(const sim::StepResult& result) {
-  std::vector<Bar> bars;
-  for (const sim::StepPart part : enumerators<sim::StepPart>()) {
-    const Seconds time = result.time().of(part);
-    if (time > Seconds())
-      bars.push_back(
-          {planner::part_title(part), time.value(),
-           fmt::format("{}, {} %", format_time(time), format_percent(time / result.step))});
-  }
-  return bars_figure(bars);
-}
-
-std::string memory_figure(const sim::StepResult& result) {
-  std::vector<Bar> bars;
-  for (const MemoryCategory category : enumerators<MemoryCategory>()) {
-    const Bytes bytes = result.memory().of(category);
-    if (bytes > Bytes())
-      bars.push_back({planner::memory_text(category), bytes.value(),
-                      fmt::format("{}, {} %", format_bytes(bytes),
-                                  format_percent(bytes / result.memory().peak))});
-  }
-  return bars_figure(bars);
 }
 
 }  // namespace shardwright::cli

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "core/timeline/timeline.hpp"
-#include "sim/step/step_result.hpp"
 
 namespace shardwright::cli {
 
@@ -31,9 +30,5 @@ std::string curve_figure(const std::vector<CurvePoint>& points, const std::strin
 // A row for each stream of each rank. The wheel zooms, dragging moves, and the pointer names what it rests on. Ops of a
 // long step are drawn together by phase and microbatch.
 std::string timeline_figure(const Timeline& timeline);
-
-// The parts of a step's time, and of the memory of the stage that needs most.
-std::string time_figure(const sim::StepResult& result);
-std::string memory_figure(const sim::StepResult& result);
 
 }  // namespace shardwright::cli

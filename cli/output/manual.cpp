@@ -17,6 +17,11 @@ void walk(const CLI::App& app, const std::string& words,
   }
 }
 
+bool is_repeatable(const CLI::Option& option) {
+  return option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll ||
+         option.get_expected_max() > 1;
+}
+
 std::vector<const CLI::Option*> shown_options(const CLI::App& app, bool positional) {
   std::vector<const CLI::Option*> shown;
   for (const CLI::Option* option : app.get_options()) {
@@ -80,15 +85,10 @@ std::string examples(const CLI::App& command) {
 }
 
 ordered_json option_json(const CLI::Option& option) {
-  return {{"name", option.get_single_name()},
-          {"value", option.get_type_name()},
-          {"help", option.get_description()},
-          {"group", option.get_group()},
-          {"positional", option.get_positional()},
-          {"flag", option.get_expected_max() == 0},
-          {"repeatable", option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll ||
-                             option.get_expected_max() > 1},
-          {"required", option.get_required()}};
+  return {{"name", option.get_single_name()},      {"value", option.get_type_name()},
+          {"help", option.get_description()},      {"group", option.get_group()},
+          {"positional", option.get_positional()}, {"flag", option.get_expected_max() == 0},
+          {"repeatable", is_repeatable(option)},   {"required", option.get_required()}};
 }
 
 std::string synopsis(const CLI::App& app, const std::string& words) {

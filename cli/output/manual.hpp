@@ -25,6 +25,9 @@ std::string command_description(const CLI::App& app);
 void walk(const CLI::App& app, const std::string& words,
           const std::function<void(const CLI::App&, const std::string&)>& visit);
 
+// True for an option that takes several values or may be stated several times.
+bool is_repeatable(const CLI::Option& option);
+
 std::vector<const CLI::Option*> shown_options(const CLI::App& app, bool positional);
 
 }  // namespace shardwright::cli

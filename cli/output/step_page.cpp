@@ -19,11 +19,26 @@
 namespace shardwright::cli {
 namespace {
 
-// The parts of the step that take time, largest first.
-std::vector<std::pair<Seconds, sim::StepPart>> parts_by_time(const sim::TimeBreakdown& time) {
+// The parts of the step that take time, in their order.
+std::vector<std::pair<Seconds, sim::StepPart>> time_parts(const sim::TimeBreakdown& time) {
   std::vector<std::pair<Seconds, sim::StepPart>> parts;
   for (const sim::StepPart part : enumerators<sim::StepPart>())
     if (time.of(part) > Seconds()) parts.emplace_back(time.of(part), part);
+  return parts;
+}
+
+// The parts of the memory at its peak, in their order.
+std::vector<std::pair<Bytes, std::string>> memory_parts(const sim::MemoryPeak& memory) {
+  std::vector<std::pair<Bytes, std::string>> parts;
+  for (const MemoryCategory category : enumerators<MemoryCategory>()) {
+    if (memory.of(category).value() > 0.0)
+      parts.emplace_back(memory.of(category), planner::memory_text(category));
+  }
+  return parts;
+}
+
+template <class Parts>
+Parts largest_first(Parts parts) {
   std::stable_sort(parts.begin(), parts.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   return parts;
@@ -33,7 +48,7 @@ Table time_table(const sim::StepResult& result) {
   Table table(
       {{"time of the step", ColumnKind::Prose}, {"time", kNumber, "s"}, {"share", kNumber, "%"}});
   const int decimals = decimals_for(result.step.value());
-  for (const auto& [time, part] : parts_by_time(result.time())) {
+  for (const auto& [time, part] : largest_first(time_parts(result.time()))) {
     table.add_row({planner::part_title(part), format_fixed(time.value(), decimals),
                    format_percent(time / result.step)});
   }
@@ -45,14 +60,7 @@ Table memory_table(const sim::MemoryPeak& memory, Bytes capacity) {
   Table table({{"memory at the peak", ColumnKind::Prose},
                {"size", kNumber, "GB"},
                {"share", kNumber, "%"}});
-  std::vector<std::pair<Bytes, std::string>> parts;
-  for (const MemoryCategory category : enumerators<MemoryCategory>()) {
-    if (memory.of(category).value() > 0.0)
-      parts.emplace_back(memory.of(category), planner::memory_text(category));
-  }
-  std::stable_sort(parts.begin(), parts.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
-  for (const auto& [bytes, name] : parts) {
+  for (const auto& [bytes, name] : largest_first(memory_parts(memory))) {
     table.add_row({name, format_gigabytes(bytes, 2), format_percent(bytes / capacity)});
   }
   table.add_row({"peak", format_gigabytes(memory.peak, 2), format_percent(memory.peak / capacity)});
@@ -195,8 +203,17 @@ bool report_fit(const std::string& who, const sim::StepResult& result, const Clu
 }
 
 void add_step_figures(Page& page, const sim::StepResult& result, const Timeline& timeline) {
-  page.figure("Time of the step", time_figure(result));
-  page.figure("Memory at the peak", memory_figure(result));
+  std::vector<Bar> times, sizes;
+  for (const auto& [time, part] : time_parts(result.time()))
+    times.push_back(
+        {planner::part_title(part), time.value(),
+         fmt::format("{}, {} %", format_time(time), format_percent(time / result.step))});
+  for (const auto& [bytes, name] : memory_parts(result.memory()))
+    sizes.push_back({name, bytes.value(),
+                     fmt::format("{}, {} %", format_bytes(bytes),
+                                 format_percent(bytes / result.memory().peak))});
+  page.figure("Time of the step", bars_figure(times));
+  page.figure("Memory at the peak", bars_figure(sizes));
   page.figure(
       "Timeline of the step: forward light blue, backward dark blue, optimizer gray, communication "
       "red. The wheel zooms, "
