@@ -12,7 +12,7 @@ set(SHARDWRIGHT_WITH_PYTHON OFF CACHE STRING "Build the Python module: ON, OFF, 
 set_property(CACHE SHARDWRIGHT_WITH_PYTHON PROPERTY STRINGS AUTO ON OFF)
 option(SHARDWRIGHT_WARNINGS_AS_ERRORS "Treat warnings as errors" OFF)
 option(SHARDWRIGHT_UNITY "Compile the sources of a folder together (faster clean builds)" ON)
-set(SHARDWRIGHT_UNITY_SIZE 12 CACHE STRING "How many sources are compiled together at the most")
+set(SHARDWRIGHT_UNITY_SIZE 24 CACHE STRING "How many sources are compiled together at the most")
 set(SHARDWRIGHT_SANITIZERS "" CACHE STRING "Sanitizers for every target, e.g. address,undefined")
 
 set(CMAKE_CXX_STANDARD 20)
