@@ -27,7 +27,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr const char* kCommand = "shardwright plan";
+constexpr const char* kPlanStacks = "shardwright plan";
 
 struct StackPlan {
   std::string stack;
@@ -62,7 +62,7 @@ StackPlan plan_with(const std::string& stack, RequestOptions options, const Comm
   options.stack = stack;
   options.top = "1";
   try {
-    ChosenRequest chosen = choose_request(options, kCommand);
+    ChosenRequest chosen = choose_request(options, kPlanStacks);
     chosen.request.stop = stop;
     SearchProgressLine progress(show_progress(common), chosen.request);
     const planner::SearchResult result = planner::search(chosen.request);
@@ -137,10 +137,10 @@ ExitCode plan_stacks(const CommonOptions& common, const RequestOptions& options,
   // Problems that no stack would mend.
   RequestOptions without = options;
   without.stack.clear();
-  const ChosenRequest chosen = choose_request(without, kCommand);
+  const ChosenRequest chosen = choose_request(without, kPlanStacks);
   if (chosen.gpus.first != chosen.gpus.second)
-    throw InputError(kCommand, {{"--gpus", fmt::format("\"{}\"", options.gpus),
-                                 "one number of GPUs, beside several stacks"}});
+    throw InputError(kPlanStacks, {{"--gpus", fmt::format("\"{}\"", options.gpus),
+                                    "one number of GPUs, beside several stacks"}});
   const InterruptWatch interrupt;
   std::vector<StackPlan> plans;
   for (const std::string& stack : stack_names(options.stack)) {
