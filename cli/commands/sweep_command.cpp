@@ -11,6 +11,7 @@
 
 #include "cli/commands/command.hpp"
 #include "cli/commands/interrupt.hpp"
+#include "cli/commands/sweep_study.hpp"
 #include "cli/options/option_values.hpp"
 #include "cli/options/request_options.hpp"
 #include "cli/options/scenario_options.hpp"
@@ -41,6 +42,9 @@ constexpr const char* kSweepCommand = "shardwright sweep";
 struct SweepOptions {
   CommonOptions common;
   std::string quantity, plan_file, values;
+  // Of studies, which vary no quantity.
+  std::string study, shard;
+  std::vector<std::string> merge;
   RequestOptions request;
 };
 
@@ -78,11 +82,13 @@ std::vector<double> read_values(SweepAxis axis, const std::string& text, Problem
   return values;
 }
 
-// A plan that is given is swept as it is: no option changes its scenario, and there is no search.
-void refuse_request_options(const RequestOptions& options, ProblemList& problems) {
+// `beside`: an option with whose file no other option changes the scenario; `why` says so.
+void refuse_request_options(const RequestOptions& options, const char* beside, const char* why,
+                            ProblemList& problems) {
   const auto refuse = [&](const char* option, const auto& value) {
     if (!value.empty())
-      problems.add(option, "beside --plan", "no such option: the plan is swept as it is");
+      problems.add(option, fmt::format("beside {}", beside),
+                   fmt::format("no such option: {}", why));
   };
   refuse("--model", options.model);
   refuse("--cluster", options.cluster);
@@ -132,12 +138,20 @@ void choose_best_plans(const SweepOptions& options, ChosenSweep& chosen, Problem
 ChosenSweep choose_sweep(const SweepOptions& options) {
   ProblemList problems(kSweepCommand);
   ChosenSweep chosen;
+  if (options.quantity.empty())
+    problems.add(
+        "QUANTITY", "missing",
+        fmt::format("one of {}, or --study or --merge", fmt::join(names_of<SweepAxis>(), ", ")));
+  if (!options.shard.empty())
+    problems.add("--shard", fmt::format("\"{}\"", options.shard), "--study beside it");
+  problems.throw_if_any();
   chosen.sweep.axis = parse_name<planner::SweepAxis>(options.quantity, "QUANTITY");
   chosen.sweep.values = read_values(chosen.sweep.axis, options.values, problems);
   const bool is_given = !options.plan_file.empty();
   if (!options.request.top.empty())
     problems.add("--top", options.request.top, "no such option: each value has one plan");
-  if (is_given) refuse_request_options(options.request, problems);
+  if (is_given)
+    refuse_request_options(options.request, "--plan", "the plan is swept as it is", problems);
   if (is_given && chosen.sweep.axis == SweepAxis::Gpus)
     problems.add("--plan", "a plan, which has one number of GPUs",
                  "no plan: the best are searched");
@@ -272,7 +286,29 @@ bool find_central_plan(planner::SweepRequest& sweep, bool shows_progress) {
   return true;
 }
 
+// The scenarios of a study are those of its file.
+ExitCode study(const SweepOptions& options) {
+  const bool merges = !options.merge.empty();
+  const char* own = merges ? "--merge" : "--study";
+  const char* why = "the file states the scenarios";
+  ProblemList problems(kSweepCommand);
+  refuse_request_options(options.request, own, why, problems);
+  const auto refuse = [&](const char* option, const std::string& value) {
+    if (!value.empty())
+      problems.add(option, fmt::format("beside {}", own), fmt::format("no such option: {}", why));
+  };
+  refuse("QUANTITY", options.quantity);
+  refuse("--values", options.values);
+  refuse("--plan", options.plan_file);
+  if (merges) refuse("--study", options.study);
+  if (merges) refuse("--shard", options.shard);
+  problems.throw_if_any();
+  return merges ? merge_study(options.common, options.merge)
+                : run_study(options.common, options.study, options.shard);
+}
+
 ExitCode sweep(const SweepOptions& options) {
+  if (!options.study.empty() || !options.merge.empty()) return study(options);
   check_destination("--json", options.common.json, options.common.force);
   ChosenSweep chosen = choose_sweep(options);
   const InterruptWatch interrupt;
@@ -315,16 +351,25 @@ void add_sweep_command(CLI::App& app, Action& action) {
       R"(The best plan of each value is searched for; with --plan one plan is swept as it is.
 Examples:
   shardwright sweep global-batch --model llama3-8b --cluster dgx-h100 --gpus 64 --global-batch 256 --seq-len 8192
-  shardwright sweep scale-out-bandwidth --plan plan.json --values 25,50,100)");
+  shardwright sweep scale-out-bandwidth --plan plan.json --values 25,50,100
+  shardwright sweep --study study.yaml --shard 3/16 --json share-3.json
+  shardwright sweep --merge share-1.json --merge share-2.json --json study.json)");
   const auto options = std::make_shared<SweepOptions>();
   add_option(
       *command, "quantity", options->quantity, "QUANTITY",
-      fmt::format("The quantity to vary: {}", fmt::join(names_of<planner::SweepAxis>(), ", ")))
-      ->required();
+      fmt::format("The quantity to vary: {}", fmt::join(names_of<planner::SweepAxis>(), ", ")));
   add_option(*command, "--plan", options->plan_file, "FILE",
              "Sweep the plan of this file as it is");
   add_option(*command, "--values", options->values, "V,...",
              "The values, bandwidths in GB/s (default: around the scenario's own)");
+  add_option(*command, "--study", options->study, "FILE",
+             "In place of a quantity, find the best plan of each scenario of a YAML or JSON file: "
+             "options of plan, where "
+             "a list stands for several values");
+  add_option(*command, "--shard", options->shard, "I/N",
+             "Only the I-th of N shares of a study, as for the tasks of a Slurm job array");
+  add_option(*command, "--merge", options->merge, "FILE",
+             "Put the JSON of all shares together (repeatable)");
   add_request_options(*command, options->request);
   add_common_options(*command, options->common);
   command->callback([options, &action] { action = [options] { return sweep(*options); }; });

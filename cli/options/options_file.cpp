@@ -111,7 +111,64 @@ class OptionsFile {
   std::vector<std::string> words_;
 };
 
+// An element of a grid's list, as text.
+std::string value_text(const YAML::Node& value) {
+  if (value.IsScalar()) return value.Scalar();
+  YAML::Emitter text;
+  text << YAML::Flow << value;
+  return text.c_str();
+}
+
+using GridValues = std::vector<std::pair<std::string, std::vector<YAML::Node>>>;
+
+GridValues grid_values(const std::string& file, const YAML::Node& document) {
+  GridValues values;
+  std::size_t points = 1;
+  for (const auto& entry : document) {
+    const YAML::Node& value = entry.second;
+    std::vector<YAML::Node> each = value.IsSequence()
+                                       ? std::vector<YAML::Node>(value.begin(), value.end())
+                                       : std::vector{value};
+    const auto name = entry.first.as<std::string>();
+    if (each.empty()) throw InputError(file, {{name, "an empty list", "at least one value"}});
+    points = std::min(points * each.size(), kMostGridPoints + 1);
+    values.emplace_back(name, std::move(each));
+  }
+  if (points > kMostGridPoints) {
+    throw InputError(file,
+                     {{"", "too many combinations", fmt::format("at most {}", kMostGridPoints)}});
+  }
+  return values;
+}
+
+// The next combination; false after the last.
+bool advance(const GridValues& values, std::vector<std::size_t>& at) {
+  for (std::size_t i = at.size(); i-- > 0;) {
+    if (++at[i] < values[i].second.size()) return true;
+    at[i] = 0;
+  }
+  return false;
+}
+
 }  // namespace
+
+OptionGrid read_option_grid(const std::string& file, const CLI::App& command) {
+  const GridValues values = grid_values(file, read_mapping(file));
+  OptionGrid grid;
+  for (const auto& [name, each] : values) {
+    std::vector<std::string> texts;
+    for (const YAML::Node& value : each) texts.push_back(value_text(value));
+    grid.options.emplace_back(name, std::move(texts));
+  }
+  std::vector<std::size_t> at(values.size(), 0);
+  do {
+    YAML::Node point;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      point[values[i].first] = values[i].second[at[i]];
+    grid.points.push_back({at, OptionsFile(file, command).words(point, {})});
+  } while (advance(values, at));
+  return grid;
+}
 
 std::vector<std::string> with_options_file(const CLI::App& app,
                                            const std::vector<std::string>& arguments) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace CLI {
@@ -15,5 +16,26 @@ namespace shardwright::cli {
 // command line states too is left to it. Throws InputError with all problems of the file.
 std::vector<std::string> with_options_file(const CLI::App& app,
                                            const std::vector<std::string>& arguments);
+
+// Combinations of the values of options.
+struct OptionGrid {
+  // The values of each option, as text, in the order of the file.
+  std::vector<std::pair<std::string, std::vector<std::string>>> options;
+
+  struct Point {
+    // The index of the value of each option.
+    std::vector<std::size_t> at;
+    // The words of its command line.
+    std::vector<std::string> words;
+  };
+  // All combinations; the last option varies fastest.
+  std::vector<Point> points;
+};
+
+inline constexpr std::size_t kMostGridPoints = 100'000;
+
+// Reads a file such as that of --options in which a list stands for several values, each for combinations of its own.
+// Throws InputError with all problems of a combination.
+OptionGrid read_option_grid(const std::string& file, const CLI::App& command);
 
 }  // namespace shardwright::cli

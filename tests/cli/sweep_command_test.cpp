@@ -117,5 +117,70 @@ TEST(SweepCommand, InterruptedSweepsExitWith130) {
   EXPECT_TRUE(document["knee"].is_null());
 }
 
+class StudyTest : public testing::Test {
+ protected:
+  // Runs the study with the shard, if any, and returns the file of its JSON.
+  std::string rows(const std::string& name, const std::string& shard = "") const {
+    const std::string file = folder_.file(name);
+    const std::string share = shard.empty() ? "" : " --shard " + shard;
+    EXPECT_EQ(run_command("sweep --study " + study_ + share + " --json " + file).exit_code, 0);
+    return file;
+  }
+
+  ScratchFolder folder_;
+  std::string study_ =
+      folder_.write("study.yaml",
+                    "model: [llama3.2-1b, llama3-70b]\ncluster: dgx-h100\ngpus: [8, 9]\n"
+                    "global-batch: [16, 32]\nseq_len: 2048\nfix: [{tp: 1}, {tp: 8}]\n");
+};
+
+TEST_F(StudyTest, SharesPutTogetherAreTheWholeAndRowsAreThoseOfPlan) {
+  const std::string whole = rows("whole.json");
+  const std::string first = rows("first.json", "1/3"), second = rows("second.json", "2/3");
+  const std::string third = rows("third.json", "3/3"), merged = folder_.file("merged.json");
+  ASSERT_EQ(run_command("sweep --merge " + third + " --merge " + first + " --merge " + second +
+                        " --json " + merged)
+                .exit_code,
+            0);
+  EXPECT_EQ(content_of(merged), content_of(whole));
+  const json document = json::parse(content_of(whole));
+  ASSERT_EQ(document["rows"].size(), 16U);
+  const json row = document["rows"][2];
+  EXPECT_EQ(
+      row["values"],
+      (json{{"model", "llama3.2-1b"}, {"gpus", "8"}, {"global-batch", "32"}, {"fix", "{tp: 1}"}}));
+  const json plan = json_of(
+      "plan --model llama3.2-1b --cluster dgx-h100 --gpus 8 --global-batch 32 "
+      "--seq-len 2048 --fix tp=1 --top 1");
+  EXPECT_EQ(row["best"]["plan"], plan["plans"][0]["plan"]);
+  EXPECT_EQ(row["best"]["step_s"], plan["plans"][0]["step_s"]);
+  const json without = document["rows"][8];
+  EXPECT_TRUE(without["best"].is_null());
+  EXPECT_NE(without["why_not"], "");
+}
+
+TEST_F(StudyTest, RefusesMissingSharesOtherStudiesAndWrongFiles) {
+  const std::string first = rows("first.json", "1/2");
+  const CommandResult missing = run_command("sweep --merge " + first);
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_THAT(missing.errors, HasSubstr("no row of 8 scenarios (scenario 1, 3, 5, 7, 9, …)"));
+  std::string changed = content_of(first);
+  changed.replace(changed.find("2048"), 4, "4096");
+  const CommandResult other =
+      run_command("sweep --merge " + first + " --merge " + folder_.write("o.json", changed));
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.errors, HasSubstr("another study than"));
+  EXPECT_EQ(run_command("sweep --study " + study_ + " --shard 0/2").exit_code, 2);
+  EXPECT_EQ(run_command("sweep --study " + study_ + " --gpus 8").exit_code, 2);
+  EXPECT_EQ(run_command("sweep gpus --shard 1/2" + kEightGpus).exit_code, 2);
+  const std::string typo = folder_.write("typo.yaml", "modell: [llama3-8b]\ngpus: []\n");
+  EXPECT_EQ(run_command("sweep --study " + typo).exit_code, 2);
+  const std::string bad =
+      folder_.write("bad.yaml", "model: [no-such-model, nor-this]\ncluster: dgx-h100\n");
+  EXPECT_EQ(run_command("sweep --study " + bad).exit_code, 2);
+  EXPECT_EQ(run_command("sweep --merge " + folder_.write("x.json", "{\"schema\": 3}")).exit_code,
+            2);
+}
+
 }  // namespace
 }  // namespace shardwright::cli

@@ -1,0 +1,287 @@
+// shardwright sweep --study and --merge
+#include "cli/commands/sweep_study.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/commands/interrupt.hpp"
+#include "cli/options/option_values.hpp"
+#include "cli/options/options_file.hpp"
+#include "cli/options/request_options.hpp"
+#include "cli/output/candidate_report.hpp"
+#include "cli/output/output_file.hpp"
+#include "cli/output/progress.hpp"
+#include "cli/output/step_json.hpp"
+#include "cli/output/step_page.hpp"
+#include "core/base/json_reader.hpp"
+#include "core/base/quantity_text.hpp"
+#include "planner/plan_evaluation.hpp"
+#include "planner/wording.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr const char* kStudy = "shardwright sweep --study";
+constexpr const char* kStudySchema = "shardwright/study";
+
+// Every `of`-th scenario from `index` on, so that shares take about as long as each other.
+struct Shard {
+  std::int64_t index = 1, of = 1;
+};
+
+Shard read_shard(const std::string& text) {
+  Shard shard;
+  if (text.empty()) return shard;
+  const std::size_t slash = text.find('/');
+  const auto index = parse_count(text.substr(0, slash));
+  const auto of = slash == std::string::npos ? std::nullopt : parse_count(text.substr(slash + 1));
+  if (!index || !of || *index < 1 || *of < *index) {
+    throw InputError(kStudy, {{"--shard", fmt::format("\"{}\"", text),
+                               "a share of how many, as in 3/16, from 1/16 to 16/16"}});
+  }
+  return {*index, *of};
+}
+
+// Reads the words of a scenario's command line.
+class ScenarioWords {
+ public:
+  ScenarioWords() { add_request_options(app_, options_); }
+
+  const CLI::App& app() const { return app_; }
+
+  RequestOptions read(const std::vector<std::string>& words) {
+    options_ = {};
+    try {
+      app_.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+    } catch (const CLI::ParseError& error) {
+      throw InputError(kStudy, {{"", error.what(), "options of `shardwright plan`"}});
+    }
+    RequestOptions options = options_;
+    options.top = "1";
+    return options;
+  }
+
+ private:
+  CLI::App app_;
+  RequestOptions options_;
+};
+
+// What a row keeps of a plan: a study has thousands.
+ordered_json summary(const planner::PlanCandidate& best, const Scenario& scenario) {
+  const ordered_json whole = candidate_json(best, scenario);
+  ordered_json kept = {{"layout", plan_text(best.plan)}};
+  for (const char* name : {"plan", "step_s", "step_interval_s", "tokens_per_s_per_gpu",
+                           "tflops_per_gpu", "mfu", "dollars_per_step", "joules_per_step", "score"})
+    kept[name] = whole.at(name);
+  kept["peak_bytes"] = whole.at("memory").at("peak_bytes");
+  return kept;
+}
+
+std::string problems_text(const InputError& error) {
+  std::vector<std::string> texts;
+  for (const Problem& problem : error.problems())
+    texts.push_back(fmt::format("{} {}; expected {}", problem.where, problem.found,
+                                to_string(problem.expected)));
+  return fmt::format("{}", fmt::join(texts, "; "));
+}
+
+ordered_json values_json(const OptionGrid& grid, const OptionGrid::Point& point) {
+  ordered_json values = ordered_json::object();
+  for (std::size_t i = 0; i < point.at.size(); ++i) {
+    const auto& [name, texts] = grid.options[i];
+    if (texts.size() > 1) values[name] = texts[point.at[i]];
+  }
+  return values;
+}
+
+// A row but for what the search finds. Nothing if the search was stopped. `bad`: what is wrong with the scenario.
+std::optional<ordered_json> found_for(const RequestOptions& options, const std::stop_token& stop,
+                                      std::optional<InputError>& bad) {
+  bad.reset();
+  ordered_json found = {{"best", nullptr}, {"why_not", ""}};
+  try {
+    ChosenRequest chosen = choose_request(options, kStudy);
+    chosen.request.stop = stop;
+    chosen.request.front = chosen.request.advice = false;
+    const planner::SearchResult result = planner::search(chosen.request);
+    if (stop.stop_requested()) return std::nullopt;
+    if (result.plans.empty()) {
+      found["why_not"] = planner::no_plan_text(chosen.request, *result.infeasible);
+    } else {
+      const planner::PlanCandidate& best = result.plans.front();
+      found["best"] = summary(best, planner::scenario_of(chosen.request, best.plan));
+    }
+  } catch (const InputError& error) {
+    bad = error;
+    found["why_not"] = problems_text(error);
+  }
+  return found;
+}
+
+ordered_json study_json(const OptionGrid& grid, const std::string& shard) {
+  ordered_json document = new_document("study");
+  document["options"] = ordered_json::object();
+  for (const auto& [name, texts] : grid.options) document["options"][name] = texts;
+  document["scenarios"] = grid.points.size();
+  document["shard"] = shard.empty() ? ordered_json() : ordered_json(shard);
+  document["partial"] = false;
+  document["rows"] = ordered_json::array();
+  return document;
+}
+
+Table study_table(const ordered_json& document) {
+  std::vector<std::string> varied;
+  for (const auto& [name, texts] : document["options"].items()) {
+    if (texts.size() > 1) varied.push_back(name);
+  }
+  std::vector<Column> columns;
+  for (const std::string& name : varied) columns.push_back({name});
+  columns.insert(columns.end(), {{"step", kNumber, "s"},
+                                 {"MFU", kNumber, "%"},
+                                 {"memory", kNumber, "GB"},
+                                 {"a step", kNumber, "$"},
+                                 {"plan", ColumnKind::Prose}});
+  Table table(columns);
+  for (const ordered_json& row : document["rows"]) {
+    std::vector<std::string> cells;
+    for (const std::string& name : varied) cells.push_back(row["values"][name]);
+    const ordered_json& best = row["best"];
+    if (best.is_null()) {
+      cells.insert(cells.end(), {"", "", "", "", row["why_not"]});
+    } else {
+      cells.insert(
+          cells.end(),
+          {format_number(best["step_s"], 4), format_percent(best["mfu"]),
+           format_gigabytes(Bytes(best["peak_bytes"].get<double>())),
+           best["dollars_per_step"].is_null() ? "" : format_number(best["dollars_per_step"], 3),
+           best["layout"]});
+    }
+    table.add_row(cells);
+  }
+  return table;
+}
+
+ExitCode deliver_study(const CommonOptions& common, const ordered_json& document) {
+  Page page = new_page(common);
+  const std::size_t all = document["scenarios"];
+  page.heading(fmt::format("{} of {}", document["rows"].size(), format_plural(all, "scenario")));
+  const bool partial = document["partial"];
+  if (partial) page.warning("interrupted: these are the scenarios searched so far");
+  page.table(study_table(document));
+  deliver(common, page, document);
+  if (partial) return ExitCode::Interrupted;
+  const bool any = std::any_of(document["rows"].begin(), document["rows"].end(),
+                               [](const ordered_json& row) { return !row["best"].is_null(); });
+  return any ? ExitCode::Ok : ExitCode::NoFeasiblePlan;
+}
+
+// The part of a share that tells its study.
+ordered_json study_of(const ordered_json& document) {
+  return {document["options"], document["scenarios"], document["tool_version"]};
+}
+
+ordered_json read_share(const std::string& file) {
+  read_json_file(file);  // for its errors: it does not keep the order of members
+  std::ifstream stream(file);
+  ordered_json document = ordered_json::parse(stream);
+  const bool is_study = document.is_object() && document.value("schema", "") == kStudySchema &&
+                        document.contains("options") && document.contains("scenarios") &&
+                        document.contains("tool_version") && document.contains("rows");
+  if (!is_study)
+    throw InputError(file, {{"/schema", "another document",
+                             "the JSON of `shardwright sweep --study … --shard I/N`"}});
+  return document;
+}
+
+}  // namespace
+
+ExitCode run_study(const CommonOptions& common, const std::string& file, const std::string& shard) {
+  check_destination("--json", common.json, common.force);
+  const Shard share = read_shard(shard);
+  ScenarioWords words;
+  const OptionGrid grid = read_option_grid(file, words.app());
+  const InterruptWatch interrupt;
+  ordered_json document = study_json(grid, shard);
+  std::optional<InputError> first_bad;
+  bool any_good = false;
+  {
+    ProgressLine line(show_progress(common));
+    for (std::size_t i = static_cast<std::size_t>(share.index - 1); i < grid.points.size();
+         i += static_cast<std::size_t>(share.of)) {
+      const OptionGrid::Point& point = grid.points[i];
+      line.show(static_cast<double>(i) / static_cast<double>(grid.points.size()),
+                fmt::format("scenario {} of {}", i + 1, grid.points.size()));
+      std::optional<InputError> bad;
+      const auto found = found_for(words.read(point.words), interrupt.token(), bad);
+      if (!found) {
+        document["partial"] = true;
+        break;
+      }
+      if (bad && !first_bad) first_bad = bad;
+      any_good = any_good || !bad;
+      ordered_json row = {{"scenario", i}, {"values", values_json(grid, point)}};
+      row.update(*found);
+      document["rows"].push_back(std::move(row));
+    }
+  }
+  if (first_bad && !any_good) throw InputError(*first_bad);
+  return deliver_study(common, document);
+}
+
+namespace {
+
+ordered_json merge_shares(const std::vector<std::string>& files) {
+  ordered_json merged = read_share(files.front());
+  std::map<std::size_t, ordered_json> rows;
+  for (const std::string& file : files) {
+    const ordered_json share = read_share(file);
+    if (study_of(share) != study_of(merged)) {
+      throw InputError(file, {{"/options", "another study than " + files.front(),
+                               "shares of one study, by one version of Shardwright"}});
+    }
+    for (const ordered_json& row : share["rows"]) rows.emplace(row.at("scenario"), row);
+  }
+  std::vector<std::size_t> missing;
+  for (std::size_t i = 0; i < merged["scenarios"]; ++i) {
+    if (!rows.contains(i)) missing.push_back(i);
+  }
+  if (!missing.empty()) {
+    const std::size_t shown = std::min<std::size_t>(missing.size(), 5);
+    throw InputError(
+        "shardwright sweep --merge",
+        {{"--merge",
+          fmt::format("no row of {} (scenario {}{})", format_plural(missing.size(), "scenario"),
+                      fmt::join(missing.begin(),
+                                missing.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+                      shown < missing.size() ? ", …" : ""),
+          "all shares: scenario k, counted from 0, is in share k mod N + 1 of N"}});
+  }
+  merged["shard"] = nullptr;
+  merged["partial"] = false;
+  merged["rows"] = ordered_json::array();
+  for (auto& [scenario, row] : rows) merged["rows"].push_back(std::move(row));
+  return merged;
+}
+
+}  // namespace
+
+ExitCode merge_study(const CommonOptions& common, const std::vector<std::string>& files) {
+  check_destination("--json", common.json, common.force);
+  try {
+    return deliver_study(common, merge_shares(files));
+  } catch (const nlohmann::json::exception& error) {
+    throw InputError("shardwright sweep --merge",
+                     {{"--merge", error.what(), "shares as `shardwright sweep` writes them"}});
+  }
+}
+
+}  // namespace shardwright::cli
