@@ -15,6 +15,7 @@
 #include "calibration/traces/intervals.hpp"
 #include "calibration/traces/trace_report.hpp"
 #include "core/program/program_checks.hpp"
+#include "core/program/rank_grid.hpp"
 #include "core/spec/plan_check.hpp"
 
 namespace shardwright::calibration {
@@ -223,6 +224,12 @@ std::optional<double> variation_of(const std::vector<Trace>& traces) {
 }
 
 }  // namespace
+
+std::int64_t stage_of(const Trace& trace, const Plan& plan) {
+  const RankGrid grid(plan);
+  const std::int64_t rank = trace.rank.value_or(0);
+  return 0 <= rank && rank < grid.world_size() ? grid.locate(rank).stage : 0;
+}
 
 PlannedStep planned_step(const sim::TracedStep& step, std::int64_t stage) {
   const auto index = static_cast<std::size_t>(stage);

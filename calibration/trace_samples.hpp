@@ -10,9 +10,13 @@
 #include "calibration/traces/rank_matching.hpp"
 #include "calibration/traces/trace.hpp"
 #include "core/spec/cluster_spec.hpp"
+#include "core/spec/plan.hpp"
 #include "sim/step/predicted_timeline.hpp"
 
 namespace shardwright::calibration {
+
+// The stage of a trace's rank; the first one where the trace does not tell, or tells of another job.
+std::int64_t stage_of(const Trace& trace, const Plan& plan);
 
 // The step of a stage's first rank.
 PlannedStep planned_step(const sim::TracedStep& step, std::int64_t stage);

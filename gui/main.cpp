@@ -50,7 +50,9 @@ struct CommandLine {
 
 const QCommandLineOption& screenshots_option() {
   static const QCommandLineOption kOption(
-      u"screenshots"_s, u"Draws each view on the worked example into FOLDER and ends."_s,
+      u"screenshots"_s,
+      u"Draws each view on the worked example into FOLDER, and FILEs that are traces of GPT-2 on "
+      "eight H100, and ends."_s,
       u"FOLDER"_s);
   return kOption;
 }
@@ -63,7 +65,8 @@ void describe(QCommandLineParser& parser) {
   parser.addOption(screenshots_option());
   parser.addPositionalArgument(
       u"FILE"_s,
-      u"Plans, search results, clusters, models, timelines, folders of runs. Two of "
+      u"Plans, search results, clusters, models, timelines, traces of profilers, folders of runs. "
+      u"Two of "
       "a kind are compared; of two clusters or two models, the best plans of the "
       "scenario on each."_s,
       u"[FILE…]"_s);
@@ -128,6 +131,6 @@ int main(int argc, char** argv) {
   QApplication::setApplicationName(u"shardwright-gui"_s);
   QApplication::setOrganizationName(u"shardwright"_s);
   if (!command->screenshots.isEmpty())
-    return shardwright::gui::take_screenshots(command->screenshots) ? 0 : kFailure;
+    return shardwright::gui::take_screenshots(command->screenshots, command->files) ? 0 : kFailure;
   return explore(command->files);
 }

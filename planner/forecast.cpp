@@ -24,6 +24,12 @@ namespace {
 constexpr double kInterruptionsOfVariants = 50'000.0;
 constexpr double kFewestRuns = 100.0;
 constexpr double kSecondsPerHour = 3600.0;
+// The shares of the work, as reported, before the checkpoint interval, the runs and the gains.
+constexpr double kBeforeInterval = 0.1, kBeforeRuns = 0.4, kBeforeGains = 0.6;
+
+void report(const ForecastRequest& request, double share) {
+  if (request.progress) request.progress(share);
+}
 
 Plan plan_of_stage(const Plan& plan, const RunStage& stage) {
   Plan own = plan;
@@ -140,6 +146,12 @@ void find_intervals(Forecast& forecast, const ForecastRequest& request) {
   model.interval = std::min(model.interval, model.total_work());
 }
 
+sim::RunModel with_error(sim::RunModel model, StepSpread step_interval) {
+  model.step_low = step_interval.low;
+  model.step_high = step_interval.high;
+  return model;
+}
+
 double mean_gpus(const std::vector<ForecastStage>& stages) {
   Seconds time, gpu_time;
   for (const ForecastStage& stage : stages) {
@@ -251,13 +263,18 @@ void find_gains(Forecast& forecast, const ForecastRequest& request) {
   const sim::RunModel& model = forecast.model;
   const sim::RunOptions options = options_of_variants(request, model);
   const Seconds wall = sim::simulate_runs(model, options).mean_wall();
+  const std::vector<LessOf> all = less_of_each();
+  const auto most = static_cast<double>(all.size() + kEnumCount<FailureCause>);
   const auto add = [&](const std::string& name, const auto& change) {
+    if (request.options.stop.stop_requested()) return;
+    report(request, kBeforeGains +
+                        (1.0 - kBeforeGains) * (static_cast<double>(forecast.gains.size()) / most));
     sim::RunModel changed = model;
     change(changed);
     const Seconds shorter = sim::simulate_runs(changed, options).mean_wall();
     forecast.gains.push_back({name, 1.0 - shorter / wall});
   };
-  for (const LessOf& each : less_of_each()) add(each.name, each.change);
+  for (const LessOf& each : all) add(each.name, each.change);
   for (const FailureCause cause : enumerators<FailureCause>()) {
     if (model.failures[cause].rate <= Hertz()) continue;
     add(fmt::format("failures_{}", name_of(cause)),
@@ -276,6 +293,20 @@ RunExpense Forecast::total() const {
     sum.energy += each.energy;
   }
   return sum;
+}
+
+double Forecast::tokens_at(double share) const {
+  Seconds left;
+  for (const ForecastStage& stage : stages)
+    left += static_cast<double>(stage.steps) * stage.step.step;
+  left *= share;
+  double tokens = 0.0;
+  for (const ForecastStage& stage : stages) {
+    const Seconds time = static_cast<double>(stage.steps) * stage.step.step;
+    tokens += stage.tokens * std::clamp(left / time, 0.0, 1.0);
+    left -= time;
+  }
+  return tokens;
 }
 
 std::vector<ForecastStage> run_stages(const ForecastRequest& request) {
@@ -310,21 +341,23 @@ Forecast forecast(const ForecastRequest& request, std::vector<ForecastStage> sta
   forecast.checkpoint =
       checkpoint_bytes(request.scenario, request.run.checkpoint.bytes_per_parameter);
   forecast.model = model_of(request, forecast.stages, forecast.checkpoint);
+  report(request, kBeforeInterval);
   find_intervals(forecast, request);
+  report(request, kBeforeRuns);
   // Means are those of the predicted step: its error is skewed. The percentiles contain it.
   forecast.statistics = sim::simulate_runs(forecast.model, request.options);
   if (step_interval.low != 1.0 || step_interval.high != 1.0) {
-    sim::RunModel with_error = forecast.model;
-    with_error.step_low = step_interval.low;
-    with_error.step_high = step_interval.high;
-    const sim::RunStatistics spread = sim::simulate_runs(with_error, request.options);
+    const sim::RunStatistics spread =
+        sim::simulate_runs(with_error(forecast.model, step_interval), request.options);
     forecast.statistics.wall = spread.wall;
     forecast.statistics.interruptions = spread.interruptions;
     forecast.statistics.unfinished = std::max(forecast.statistics.unfinished, spread.unfinished);
   }
   forecast.mean_gpus = mean_gpus(forecast.stages);
   // No figure of a run that does not end would mean anything.
-  if (forecast.statistics.unfinished == forecast.statistics.runs) return forecast;
+  if (forecast.statistics.unfinished == forecast.statistics.runs ||
+      request.options.stop.stop_requested())
+    return forecast;
   add_expenses(forecast, request);
   const Seconds wall = forecast.statistics.mean_wall();
   forecast.goodput = forecast.statistics.mean[sim::RunPart::Step] / wall;
@@ -334,6 +367,17 @@ Forecast forecast(const ForecastRequest& request, std::vector<ForecastStage> sta
   }
   if (request.gains) find_gains(forecast, request);
   return forecast;
+}
+
+sim::RunTrajectory trajectory(const ForecastRequest& request, const Forecast& forecast,
+                              StepSpread step_interval, std::size_t points) {
+  // Somewhat later than the slowest runs that count.
+  constexpr double kAfterwards = 1.05;
+  const sim::Percentiles& wall = forecast.statistics.wall;
+  const double until = std::isfinite(wall.p90) ? wall.p90 : wall.p50;
+  if (!std::isfinite(until)) return {};
+  return sim::run_trajectory(with_error(forecast.model, step_interval), request.options,
+                             Seconds(kAfterwards * until), points);
 }
 
 }  // namespace shardwright::planner

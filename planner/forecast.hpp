@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "core/base/units.hpp"
 #include "core/spec/run_spec.hpp"
 #include "core/spec/scenario.hpp"
+#include "sim/run/run_history.hpp"
 #include "sim/run/run_simulation.hpp"
 #include "sim/step/step_result.hpp"
 
@@ -23,6 +25,8 @@ struct ForecastRequest {
   sim::RunOptions options;
   // Also say what would help most, which simulates the run once more for each thing.
   bool gains = true;
+  // Receives the share of the work that is done. Without effect on the result.
+  std::function<void(double share)> progress;
 };
 
 // A stage of the run: consecutive steps of one plan.
@@ -73,18 +77,26 @@ struct Forecast {
   std::vector<RunGain> gains;
 
   RunExpense total() const;
+  // The tokens that are trained when this share of the run's work is done.
+  double tokens_at(double share) const;
 };
 
 // The stages of the run and their simulated steps. Throws InputError, which names the profile, if the
 // plan of a stage breaks a rule or the stages have more tokens than the run.
 std::vector<ForecastStage> run_stages(const ForecastRequest& request);
 
-// `step_interval` is the 80 % interval of the step time over the predicted one, from which runs draw
-// theirs.
+// The 80 % interval of the step time over the predicted one, from which runs draw theirs.
 struct StepSpread {
   double low = 1.0, high = 1.0;
 };
+
+// Ends early once a stop is requested (`options.stop`); the forecast then means nothing.
 Forecast forecast(const ForecastRequest& request, std::vector<ForecastStage> stages,
                   StepSpread step_interval);
+
+// The runs behind a forecast over time, until nearly all have ended. Without times if the median of
+// them does not end.
+sim::RunTrajectory trajectory(const ForecastRequest& request, const Forecast& forecast,
+                              StepSpread step_interval, std::size_t points);
 
 }  // namespace shardwright::planner

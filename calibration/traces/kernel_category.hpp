@@ -6,23 +6,11 @@
 #include <string>
 #include <string_view>
 
-#include "core/base/enum_names.hpp"
+#include "core/timeline/traced_kernel.hpp"
 
 namespace shardwright::calibration {
 
-enum class KernelCategory : std::uint8_t {
-  // Matrix products and convolutions, with the kernels that finish them.
-  Gemm,
-  Attention,
-  // Element by element or row by row: what memory traffic limits.
-  Elementwise,
-  Collective,
-  MemoryCopy,
-  Other,
-};
-constexpr auto enum_names(KernelCategory) {
-  return std::array{"gemm", "attention", "elementwise", "collective", "memory_copy", "other"};
-}
+using shardwright::KernelCategory;
 
 // By the first family of docs/import.md that the name belongs to.
 KernelCategory category_of_kernel(std::string_view kernel);

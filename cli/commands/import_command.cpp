@@ -33,7 +33,6 @@
 #include "core/base/distinct_names.hpp"
 #include "core/base/error.hpp"
 #include "core/base/standard_streams.hpp"
-#include "core/program/rank_grid.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "sim/cost/measured_kernels.hpp"
 #include "sim/step/predicted_timeline.hpp"
@@ -117,20 +116,13 @@ bool names_a_plan(const ScenarioOptions& options) {
   return !options.plan_file.empty() || !options.row.empty() || !options.model.empty();
 }
 
-// The stage of a trace's rank; the first one where the trace does not tell, or tells of another job.
-std::int64_t stage_of(const calibration::Trace& trace, const RankGrid& grid) {
-  const std::int64_t rank = trace.rank.value_or(0);
-  return 0 <= rank && rank < grid.world_size() ? grid.locate(rank).stage : 0;
-}
-
 std::vector<calibration::ProgramMatch> match_plan(const std::vector<calibration::Trace>& traces,
                                                   const Scenario& scenario) {
   const std::optional<sim::TracedStep> step = sim::trace_step(scenario);
-  const RankGrid grid(scenario.plan);
   std::vector<calibration::ProgramMatch> matches;
   for (const calibration::Trace& trace : traces) {
     const calibration::PlannedStep planned =
-        calibration::planned_step(*step, stage_of(trace, grid));
+        calibration::planned_step(*step, calibration::stage_of(trace, scenario.plan));
     if (auto match = calibration::match_program(trace, planned, &scenario.cluster.accelerator))
       matches.push_back(std::move(*match));
   }

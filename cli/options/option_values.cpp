@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <optional>
-#include <span>
 
 #include "core/base/nearest_name.hpp"
+#include "core/base/quantity_reading.hpp"
 #include "core/base/quantity_text.hpp"
 
 namespace shardwright::cli {
@@ -21,43 +20,6 @@ std::string quoted(const std::string& text) {
                              : fmt::format("\"{}\"", text);
 }
 
-// Returns false for commas that do not separate thousands, as in "2,4".
-bool groups_thousands(const std::string& text) {
-  const auto first = text.find(',');
-  if (first == std::string::npos) return true;
-  if (first == 0 || first > 3 || (text.size() - first) % 4 != 0) return false;
-  for (std::size_t i = first; i < text.size(); ++i) {
-    if ((text[i] == ',') != ((i - first) % 4 == 0)) return false;
-  }
-  return true;
-}
-
-std::optional<std::int64_t> parse_integer(std::string text) {
-  if (!groups_thousands(text)) return std::nullopt;
-  text.erase(std::remove(text.begin(), text.end(), ','), text.end());
-  std::int64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end) return std::nullopt;
-  return value;
-}
-
-// The number at the beginning of a text, and the rest of the text without blanks.
-struct NumberAndRest {
-  double value = 0.0;
-  std::string rest;
-};
-
-std::optional<NumberAndRest> parse_number(const std::string& text) {
-  NumberAndRest result;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, result.value);
-  if (error != std::errc() || !std::isfinite(result.value)) return std::nullopt;
-  result.rest.assign(stop, end);
-  result.rest.erase(std::remove(result.rest.begin(), result.rest.end(), ' '), result.rest.end());
-  return result;
-}
-
 // A percentage above 0 as a ratio, with or without its sign.
 std::optional<double> parse_percent(const std::string& text) {
   const auto number = parse_number(text);
@@ -65,50 +27,9 @@ std::optional<double> parse_percent(const std::string& text) {
   return sound ? std::optional(number->value / 100.0) : std::nullopt;
 }
 
-struct Unit {
-  const char* name;
-  double size;
-};
-constexpr std::array kByteUnits = {
-    Unit{"B", 1.0},         Unit{"kB", 1e3},           Unit{"KiB", 1024.0},
-    Unit{"MB", 1e6},        Unit{"GB", 1e9},           Unit{"TB", 1e12},
-    Unit{"MiB", 1048576.0}, Unit{"GiB", 1073741824.0}, Unit{"TiB", 1099511627776.0},
-};
-// Sequence lengths, batches and clusters are called by powers of two ("8k", "1M", "16k"); B and T
-// count the tokens of a run ("15T"), which are decimal.
-constexpr std::array kCountUnits = {Unit{"k", 1024.0}, Unit{"K", 1024.0}, Unit{"M", 1048576.0},
-                                    Unit{"B", 1e9}, Unit{"T", 1e12}};
-
-std::optional<double> size_of(std::span<const Unit> units, const std::string& name) {
-  const auto unit = std::ranges::find(units, name, &Unit::name);
-  return unit == units.end() ? std::nullopt : std::optional(unit->size);
-}
-
 constexpr Bytes kLeastMemory = gigabytes(0.1);
 
 }  // namespace
-
-std::optional<std::int64_t> parse_count(const std::string& text) {
-  if (const auto plain = parse_integer(text)) return plain;
-  const auto number = parse_number(text);
-  const auto unit = number ? size_of(kCountUnits, number->rest) : std::nullopt;
-  if (!unit) return std::nullopt;
-  const double value = number->value * *unit;
-  // Integers up to 2^53 are exact.
-  constexpr double kMostExact = 9007199254740992.0;
-  if (value != std::floor(value) || std::abs(value) > kMostExact) return std::nullopt;
-  return static_cast<std::int64_t>(value);
-}
-
-std::optional<double> parse_quantity(const std::string& text) {
-  const auto number = parse_number(text);
-  if (!number) return std::nullopt;
-  if (number->rest == "%") return number->value / 100.0;
-  const bool is_rate = number->rest.ends_with("/s");
-  const auto unit =
-      size_of(kByteUnits, number->rest.substr(0, number->rest.size() - (is_rate ? 2 : 0)));
-  return unit ? std::optional(number->value * *unit) : std::nullopt;
-}
 
 std::int64_t read_count(const std::string& option, const std::string& text, std::int64_t most,
                         ProblemList& problems, const std::string& or_word) {
@@ -160,7 +81,7 @@ Bytes read_memory_size(const std::string& option, const std::string& text, Bytes
     return number->value <= 100.0 ? whole * (number->value / 100.0) : refuse("at most 100%");
   if (number->rest.empty())
     return refuse(fmt::format("a size with its unit, as in {0}GB or {0}GiB", text));
-  const auto unit = size_of(kByteUnits, number->rest);
+  const auto unit = byte_unit(number->rest);
   if (!unit) return refuse(kExpected);
   const Bytes size(number->value * *unit);
   return size < kLeastMemory ? refuse("at least 0.1GB") : size;

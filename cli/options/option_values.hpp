@@ -12,15 +12,7 @@
 
 namespace shardwright::cli {
 
-// Reads an integer as "8192", "8,192" or "8k": k is 1,024 and M 1,024 k, B is 1e9 and T 1e12.
-// Returns nothing for any other text, and for a fraction of one ("0.3k").
-std::optional<std::int64_t> parse_count(const std::string& text);
-
-// Reads a percentage as a ratio ("80%" is 0.8), a size in bytes ("80GB", "64GiB"), or a rate in
-// bytes per second ("400GB/s"). Returns nothing for any other text.
-std::optional<double> parse_quantity(const std::string& text);
-
-// Reads an integer from 1 to `most`, in the notations of parse_count. For any other text adds a
+// Reads an integer from 1 to `most`, in the notations of parse_count (core/base). For any other text adds a
 // problem at `option` and returns 1. `or_word` is a word that is allowed too; the problem names it.
 std::int64_t read_count(const std::string& option, const std::string& text, std::int64_t most,
                         ProblemList& problems, const std::string& or_word = "");

@@ -8,6 +8,7 @@
 
 #include "cli/options/option_values.hpp"
 #include "cli/options/scenario_parts.hpp"
+#include "core/base/quantity_reading.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/model_json.hpp"
 #include "core/spec/run_json.hpp"

@@ -12,56 +12,21 @@
 #include "core/base/quantity_text.hpp"
 #include "core/spec/plan_json.hpp"
 #include "core/spec/run_json.hpp"
+#include "planner/run_wording.hpp"
 
 namespace shardwright::cli {
 namespace {
 
 using nlohmann::ordered_json;
+using planner::kLeastGain;
+using planner::money_text;
+using planner::tokens_text;
 using sim::RunPart;
 
 constexpr double kJoulesPerKilowattHour = 3.6e6;
-// Smaller gains are not worth a line.
-constexpr double kLeastGain = 0.0005;
-
-const char* part_text(RunPart part) {
-  constexpr EnumArray<RunPart, const char*> kTexts{
-      {"steps that were kept", "steps waiting for input", "steps slowed by stragglers",
-       "evaluation", "stalls for checkpoints", "work lost to failures", "detecting failures",
-       "restarting", "waiting for spare nodes", "starting up"}};
-  return kTexts[part];
-}
-
-std::string cause_text(FailureCause cause) {
-  constexpr EnumArray<FailureCause, const char*> kTexts{
-      {"GPU", "GPU memory", "network adapter", "link", "switch", "host", "storage", "software",
-       "silent data corruption", "planned maintenance", "preemption"}};
-  return kTexts[cause];
-}
-
-std::string gain_text(const std::string& name) {
-  constexpr std::string_view kFailures = "failures_";
-  if (name.starts_with(kFailures)) {
-    for (const FailureCause cause : enumerators<FailureCause>()) {
-      if (name.substr(kFailures.size()) == name_of(cause))
-        return fmt::format("interruptions by {}", cause_text(cause));
-    }
-  }
-  if (name == "failures") return "interruptions of all causes";
-  std::string text = name;
-  std::ranges::replace(text, '_', ' ');
-  return text;
-}
-
-std::string money(Dollars dollars) {
-  return "$" + format_parameters(static_cast<std::int64_t>(std::llround(dollars.value())));
-}
 
 std::string days(double seconds) {
   return format_number(seconds / kSecondsPerDay);
-}
-
-std::string tokens_text(double tokens) {
-  return format_parameters(static_cast<std::int64_t>(std::llround(tokens)));
 }
 
 std::string time_text(const planner::Forecast& forecast) {
@@ -76,15 +41,16 @@ std::string cost_text(const planner::ForecastRequest& request, const planner::Fo
   if (forecast.costs[price.contract] <= Dollars())
     return "unknown: no profile has a price; give one by --set run.price.dollars_per_gpu_hour=2";
   std::string text =
-      fmt::format("{} {}", money(forecast.costs[price.contract]), kTexts[price.contract]);
+      fmt::format("{} {}", money_text(forecast.costs[price.contract]), kTexts[price.contract]);
   std::vector<std::string> others;
   for (const Contract contract : enumerators<Contract>()) {
     if (contract != price.contract && forecast.costs[contract] > Dollars())
-      others.push_back(fmt::format("{} {}", money(forecast.costs[contract]), kTexts[contract]));
+      others.push_back(
+          fmt::format("{} {}", money_text(forecast.costs[contract]), kTexts[contract]));
   }
   if (!others.empty()) text += fmt::format(" ({})", fmt::join(others, ", "));
   if (forecast.model.spares > 0)
-    text += fmt::format(", of it {} for {}", money(forecast.spares.cost),
+    text += fmt::format(", of it {} for {}", money_text(forecast.spares.cost),
                         format_plural(forecast.model.spares, "spare node"));
   return text;
 }
@@ -121,7 +87,7 @@ Table part_table(const planner::Forecast& forecast) {
   const auto row = [&](const std::string& name, Seconds time, Dollars cost) {
     std::vector<std::string> cells = {name, format_fixed(time.value() / kSecondsPerDay, 2),
                                       format_percent(time / wall, 2)};
-    if (priced) cells.push_back(money(cost));
+    if (priced) cells.push_back(money_text(cost));
     table.add_row(std::move(cells));
   };
   std::vector<RunPart> parts;
@@ -130,7 +96,7 @@ Table part_table(const planner::Forecast& forecast) {
   std::ranges::stable_sort(parts, std::greater<>(),
                            [&](RunPart part) { return forecast.statistics.mean[part]; });
   for (const RunPart part : parts)
-    row(part_text(part), forecast.statistics.mean[part], forecast.expenses[part].cost);
+    row(planner::part_text(part), forecast.statistics.mean[part], forecast.expenses[part].cost);
   row("all, mean of the simulated runs", wall, forecast.total().cost);
   return table;
 }
@@ -147,7 +113,7 @@ void add_interruptions(Page& page, const planner::Forecast& forecast) {
   std::ranges::stable_sort(causes, std::greater<>(), &std::pair<double, FailureCause>::first);
   Table table({{"interruptions", ColumnKind::Prose}, {"mean", kNumber}, {"share", kNumber, "%"}});
   for (const auto& [count, cause] : causes)
-    table.add_row({cause_text(cause), format_number(count), format_percent(count / all)});
+    table.add_row({planner::cause_text(cause), format_number(count), format_percent(count / all)});
   page.table(table);
 }
 
@@ -155,8 +121,8 @@ void add_gains(Page& page, const planner::Forecast& forecast) {
   std::vector<std::string> lines;
   for (const planner::RunGain& gain : forecast.gains) {
     if (gain.share < kLeastGain) continue;
-    lines.push_back(
-        fmt::format("{}: {} % shorter", gain_text(gain.name), format_percent(gain.share, 2)));
+    lines.push_back(fmt::format("{}: {} % shorter", planner::gain_text(gain.name),
+                                format_percent(gain.share, 2)));
   }
   if (lines.empty()) return;
   page.heading("With 10 % less of each, the run would be");
@@ -170,12 +136,12 @@ void add_figures(Page& page, const planner::Forecast& forecast) {
   for (const RunPart part : enumerators<RunPart>()) {
     const Seconds time = forecast.statistics.mean[part];
     if (part != RunPart::Step && time > Seconds())
-      lost.push_back({part_text(part), time.value(),
+      lost.push_back({planner::part_text(part), time.value(),
                       fmt::format("{} % of the run", format_percent(time / wall, 2))});
   }
   for (const planner::RunGain& gain : forecast.gains) {
     if (gain.share >= kLeastGain)
-      gains.push_back({gain_text(gain.name), gain.share,
+      gains.push_back({planner::gain_text(gain.name), gain.share,
                        fmt::format("{} % shorter", format_percent(gain.share, 2))});
   }
   page.figure("Time that does not go into steps", bars_figure(lost));
@@ -379,7 +345,7 @@ void add_runs(Page& page, const planner::ForecastRequest& request,
     table.add_row({std::to_string(i + 1), days(statistics.wall.p50),
                    fmt::format("{} to {}", days(statistics.wall.p10), days(statistics.wall.p90)),
                    format_count(std::llround(forecast.total().gpu_hours)),
-                   forecast.costs[contract] > Dollars() ? money(forecast.costs[contract]) : "",
+                   forecast.costs[contract] > Dollars() ? money_text(forecast.costs[contract]) : "",
                    format_number(energy.value() / kJoulesPerKilowattHour / 1000.0),
                    format_percent(forecast.goodput), format_number(statistics.interruptions.p50)});
   }

@@ -37,42 +37,6 @@ std::string cut_to(const std::string& text, std::size_t longest) {
   return printable(text.size() <= longest ? text : text.substr(0, longest - 1) + "…");
 }
 
-// A kernel's name without what tells nobody anything: "vectorized_elementwise_kernel<4, …". A name
-// without template arguments has its layout at its end: "nvjet_tst_256x128…oopA_TNT".
-std::string short_kernel_name(std::string name) {
-  for (const std::string noise :
-       {"void ", "at::native::", "(anonymous namespace)::", "<unnamed>::",
-        "cutlass::device_kernel<", "flash::enable_sm90_or_later<", "c10::", "_RING_LL"})
-    for (std::size_t at = name.find(noise); at != std::string::npos; at = name.find(noise, at))
-      name.erase(at, noise.size());
-  // The types of a plain function's parameters.
-  const std::size_t parameters = name.find('(');
-  const bool is_template = name.find('<') < parameters;
-  if (parameters != std::string::npos && !is_template) name.resize(parameters);
-  if (is_template || name.size() <= kLongestKernelName) return cut_to(name, kLongestKernelName);
-  constexpr std::size_t kTail = 9;
-  return printable(name.substr(0, kLongestKernelName - kTail - 1) + "…" +
-                   name.substr(name.size() - kTail));
-}
-
-std::string title_of(KernelCategory category) {
-  switch (category) {
-    case KernelCategory::Gemm:
-      return "matrix products and convolutions";
-    case KernelCategory::Attention:
-      return "attention";
-    case KernelCategory::Elementwise:
-      return "elementwise, reductions, optimizer";
-    case KernelCategory::Collective:
-      return "collectives";
-    case KernelCategory::MemoryCopy:
-      return "memory copies and fills";
-    case KernelCategory::Other:
-      return "other kernels";
-  }
-  return "";
-}
-
 std::string rank_text(const TraceReport& report) {
   if (!report.rank) return "";
   return report.world_size ? fmt::format(" of rank {} of {}", *report.rank, *report.world_size)
@@ -150,10 +114,10 @@ void add_kernels(Page& page, const std::vector<KernelReport>& kernels, Seconds t
                {"share", kNumber, "%"}});
   for (std::size_t i = 0; i < std::min(kMostKernels, kernels.size()); ++i) {
     const KernelReport& each = kernels[i];
-    table.add_row({short_kernel_name(each.name), cut_to(each.op, kLongestOpName),
-                   format_count(each.count), format_number(1e6 * each.median.value(), 3),
-                   milliseconds_text(each.total, kernels.front().total),
-                   share_text(each.total, total)});
+    table.add_row(
+        {short_kernel_name(each.name, kLongestKernelName), cut_to(each.op, kLongestOpName),
+         format_count(each.count), format_number(1e6 * each.median.value(), 3),
+         milliseconds_text(each.total, kernels.front().total), share_text(each.total, total)});
   }
   page.table(table);
 }

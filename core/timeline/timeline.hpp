@@ -17,6 +17,7 @@
 
 #include "core/base/units.hpp"
 #include "core/op/op.hpp"
+#include "core/timeline/traced_kernel.hpp"
 
 namespace shardwright {
 
@@ -65,6 +66,10 @@ struct Span {
   Bytes bytes;
   // FLOP of a matrix product.
   Flop flop;
+  // In the trace of another program, which files of timelines do not hold: the index into
+  // Timeline::kernels, and the number of the device's stream. Kind and group are then guesses by
+  // names, phase, layer and microbatch unknown. Else -1.
+  std::int32_t kernel = -1, queue = -1;
 
   Seconds end() const { return start + duration; }
   bool operator==(const Span&) const = default;
@@ -97,6 +102,8 @@ struct Timeline {
   // The number of the step in the run that it was measured in, from 0 on; none where it is not
   // known.
   std::optional<std::int64_t> step;
+  // Of the trace of another program; else empty.
+  std::vector<TracedKernel> kernels{};
 
   bool operator==(const Timeline&) const = default;
 };

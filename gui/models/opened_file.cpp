@@ -1,6 +1,7 @@
 #include "gui/models/opened_file.hpp"
 
 #include <QDir>
+#include <QFile>
 #include <QFileInfo>
 #include <algorithm>
 #include <array>
@@ -25,6 +26,25 @@ using nlohmann::json;
 constexpr const char* kExpected =
     "a plan, a search result, a cluster, a model, a timeline, a trace or the folder of a run";
 
+// Tells by the first bytes what is read piece by piece: JSON of profilers, plain or compressed, and
+// SQLite. Documents of this project name their schema or their writer there.
+bool is_foreign_trace(const QString& path) {
+  constexpr qint64 kHead = 4096;
+  QFile file(path);
+  if (!file.open(QIODevice::ReadOnly)) return false;
+  const QByteArray head = file.read(kHead);
+  if (head.startsWith("\x1f\x8b") || head.startsWith("SQLite format 3")) return true;
+  if (head.contains("\"shardwright")) return false;
+  const auto has = [&](const char* key) { return head.contains(key); };
+  return has("\"traceEvents\"") || has("\"deviceProperties\"") || has("\"distributedInfo\"");
+}
+
+bool is_own_trace(const json& document) {
+  const auto writer = document.find("otherData");
+  return writer != document.end() && writer->is_object() &&
+         writer->value("writer", json()) == json(kTraceWriter);
+}
+
 OpenedFile open_folder(const QString& path) {
   const QDir folder(path);
   if (const auto run = find_run(path)) return {path, *run};
@@ -39,6 +59,7 @@ OpenedFile open_document(const QString& path, const ReadingWatch& watch) {
   // Reading of a pipe would wait for its other end.
   if (info.exists() && !info.isFile())
     throw InputError(file, {{"", "a pipe or a device", "a file"}});
+  if (is_foreign_trace(path)) return {path, read_trace(path)};
   const json document = read_large_json_file(file, kMostFileBytes, watch);
   const std::string schema =
       document.is_object() && document.contains("schema") && document["schema"].is_string()
@@ -52,8 +73,9 @@ OpenedFile open_document(const QString& path, const ReadingWatch& watch) {
     return {path, std::make_shared<const Timeline>(read_timeline(document, file))};
   if (schema == kModelSchema || (document.is_object() && document.contains("model_type")))
     return {path, load_model(file)};
-  if (document.is_object() && document.contains("traceEvents"))
+  if (document.is_object() && document.contains("traceEvents") && is_own_trace(document))
     return {path, std::make_shared<const Timeline>(read_perfetto(document, file))};
+  if (document.is_object() && document.contains("traceEvents")) return {path, read_trace(path)};
   const std::string found = schema.empty() ? "no schema" : "\"" + schema + "\"";
   throw InputError(file, {{"/schema", found, kExpected}});
 }
@@ -97,8 +119,8 @@ void append(Timeline& all, const Timeline& rank) {
 }  // namespace
 
 QString kind_of(const OpenedFile& file) {
-  constexpr std::array<const char*, 6> kKinds = {"plan",  "search result", "cluster",
-                                                 "model", "timeline",      "run folder"};
+  constexpr std::array<const char*, 7> kKinds = {"plan",     "search result", "cluster", "model",
+                                                 "timeline", "run folder",    "trace"};
   return to_qstring(kKinds[file.content.index()]);
 }
 

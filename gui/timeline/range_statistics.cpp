@@ -7,10 +7,13 @@
 namespace shardwright::gui {
 namespace {
 
-constexpr std::size_t kOpKinds = static_cast<std::size_t>(OpKind::Receive) + 1;
+// Kinds of ops, and behind them categories of kernels.
+constexpr std::size_t kKinds = kEnumCount<OpKind> + kEnumCount<KernelCategory>;
 
-QString kind_title(OpKind kind) {
-  return to_qstring(name_of(kind)).replace(u'_', u' ');
+std::size_t kind_of(const Timeline& timeline, const Span& span) {
+  if (span.kernel < 0) return index_of(span.kind);
+  return kEnumCount<OpKind> +
+         index_of(timeline.kernels[static_cast<std::size_t>(span.kernel)].category);
 }
 
 }  // namespace
@@ -25,19 +28,21 @@ RangeStatistics range_statistics(const TimelineTracks& tracks, double from, doub
   RangeStatistics result;
   result.from = from;
   result.to = to;
-  std::array<KindStatistics, kOpKinds> kinds;
+  std::array<KindStatistics, kKinds> kinds;
   std::array<double, 2> compute_busy{};
   std::array<int, 2> compute_rows{};
   for (const Track& track : tracks.tracks()) {
     if (track.kind != TrackKind::Spans) continue;
     const std::vector<RowSpan>& spans = tracks.rows()[track.row].spans();
-    const std::vector<Span>& all = tracks.timelines()[track.side]->spans;
+    const Timeline& timeline = *tracks.timelines()[track.side];
     const PositionRange range = tracks.rows()[track.row].visible(from, to);
     double busy = 0.0;
     for (std::size_t i = range.first; i < range.last; ++i) {
       const double inside = std::min(spans[i].end, to) - std::max(spans[i].start, from);
       if (inside < 0.0 || (inside == 0.0 && spans[i].end > spans[i].start)) continue;
-      KindStatistics& kind = kinds[static_cast<std::size_t>(all[spans[i].index].kind)];
+      const Span& span = timeline.spans[spans[i].index];
+      KindStatistics& kind = kinds[kind_of(timeline, span)];
+      if (kind.title.isEmpty()) kind.title = kind_title(timeline, span);
       kind.seconds[track.side] += inside;
       ++kind.count[track.side];
       busy += inside;
@@ -50,10 +55,8 @@ RangeStatistics range_statistics(const TimelineTracks& tracks, double from, doub
     if (compute_rows[side] > 0 && result.length() > 0.0)
       result.compute_busy[side] = compute_busy[side] / compute_rows[side] / result.length();
   }
-  for (std::size_t kind = 0; kind < kOpKinds; ++kind) {
-    kinds[kind].kind = static_cast<OpKind>(kind);
-    if (kinds[kind].count[0] + kinds[kind].count[1] > 0) result.kinds.push_back(kinds[kind]);
-  }
+  for (const KindStatistics& kind : kinds)
+    if (kind.count[0] + kind.count[1] > 0) result.kinds.push_back(kind);
   std::stable_sort(result.kinds.begin(), result.kinds.end(), [](const auto& a, const auto& b) {
     return a.seconds[0] + a.seconds[1] > b.seconds[0] + b.seconds[1];
   });
@@ -86,7 +89,7 @@ TextTable statistics_table(const RangeStatistics& statistics, const QStringList&
     }
     table.rows.push_back(row);
   };
-  for (const KindStatistics& kind : statistics.kinds) add(kind_title(kind.kind), kind);
+  for (const KindStatistics& kind : statistics.kinds) add(kind.title, kind);
   if (!statistics.kinds.empty()) add(u"all"_s, total);
   return table;
 }

@@ -10,9 +10,9 @@
 
 namespace shardwright::gui {
 
-// Spans of one kind of op within the range; those that cross its ends count with the part inside.
+// Spans of one kind of op, or of one category of another program's kernels, within the range; those that cross its ends count with the part inside.
 struct KindStatistics {
-  OpKind kind = OpKind::Gemm;
+  QString title;
   std::array<double, 2> seconds{};
   std::array<std::size_t, 2> count{};
 };

@@ -124,9 +124,11 @@ QStringList terms_of(const Span& span) {
   const bool one_word =
       std::none_of(name.begin(), name.end(), [](QChar c) { return c.isSpace() || c == u','; });
   if (one_word && !name.isEmpty()) add("name", name);
-  add("kind", to_qstring(name_of(span.kind)));
+  if (span.kernel < 0) {
+    add("kind", to_qstring(name_of(span.kind)));
+    add("phase", to_qstring(name_of(span.phase)));
+  }
   add("stream", to_qstring(name_of(span.stream)));
-  add("phase", to_qstring(name_of(span.phase)));
   if (span.group) add("group", to_qstring(name_of(*span.group)));
   if (span.layer >= 0) add("layer", QString::number(span.layer));
   if (span.microbatch >= 0) add("mb", QString::number(span.microbatch));

@@ -11,6 +11,9 @@ QString spaced(const char* name) {
   return to_qstring(name).replace(u'_', u' ');
 }
 
+// Names of templates have thousands of letters.
+constexpr std::size_t kLongestKernel = 160;
+
 class ToolTip {
  public:
   void title(const QString& text) {
@@ -85,8 +88,16 @@ QString span_tool_tip(const TimelineTracks& tracks, SpanRef ref, const DeviceLim
   const Span& span = tracks.span(ref);
   ToolTip tip;
   tip.title(to_qstring(span.name));
-  tip.line(u"kind"_s, spaced(name_of(span.kind)));
-  tip.line(u"phase"_s, spaced(name_of(span.phase)));
+  const Timeline& timeline = *tracks.timelines()[ref.side];
+  tip.line(u"kind"_s, kind_title(timeline, span));
+  if (span.kernel >= 0) {
+    const TracedKernel& kernel = timeline.kernels[static_cast<std::size_t>(span.kernel)];
+    if (!kernel.op.empty()) tip.line(u"operator"_s, to_qstring(kernel.op));
+    tip.line(u"kernel"_s, to_qstring(short_kernel_name(kernel.name, kLongestKernel)));
+    tip.line(u"stream"_s, QString::number(span.queue));
+  } else {
+    tip.line(u"phase"_s, spaced(name_of(span.phase)));
+  }
   if (span.layer >= 0) tip.line(u"layer"_s, QString::number(span.layer));
   if (span.microbatch >= 0) tip.line(u"microbatch"_s, QString::number(span.microbatch));
   tip.line(u"start"_s, time_text(span.start));
@@ -127,7 +138,9 @@ QString memory_line(const MemoryRow& row) {
 
 QString span_line(const TimelineTracks& tracks, SpanRef ref) {
   const Span& span = tracks.span(ref);
-  QStringList parts = {to_qstring(span.name), spaced(name_of(span.phase))};
+  QStringList parts = {to_qstring(span.name)};
+  parts.append(span.kernel < 0 ? spaced(name_of(span.phase))
+                               : kind_title(*tracks.timelines()[ref.side], span));
   if (span.layer >= 0) parts.append(u"layer %1"_s.arg(span.layer));
   if (span.microbatch >= 0) parts.append(u"mb %1"_s.arg(span.microbatch));
   parts.append(time_text(span.duration));
@@ -162,14 +175,15 @@ TextTable span_table(const ShownSpans& shown, const std::stop_token& stop) {
     if (stop.stop_requested()) break;
     const Timeline& timeline = *shown.timelines[ref.side];
     const Span& span = timeline.spans[ref.index];
-    table.rows.push_back({title_of(timeline.origin), QString::number(span.rank),
-                          to_qstring(name_of(span.stream)), number_or_nothing(span.peer),
-                          to_qstring(span.name), to_qstring(name_of(span.kind)),
-                          to_qstring(name_of(span.phase)), number_or_nothing(span.layer),
-                          number_or_nothing(span.microbatch), exact_text(span.start.value()),
-                          exact_text(span.duration.value()),
-                          span.group ? to_qstring(name_of(*span.group)) : QString(),
-                          exact_text(span.bytes.value()), exact_text(span.flop.value())});
+    table.rows.push_back(
+        {title_of(timeline.origin), QString::number(span.rank), to_qstring(name_of(span.stream)),
+         number_or_nothing(span.peer), to_qstring(span.name),
+         span.kernel < 0 ? to_qstring(name_of(span.kind)) : kind_title(timeline, span),
+         span.kernel < 0 ? to_qstring(name_of(span.phase)) : QString(),
+         number_or_nothing(span.layer), number_or_nothing(span.microbatch),
+         exact_text(span.start.value()), exact_text(span.duration.value()),
+         span.group ? to_qstring(name_of(*span.group)) : QString(), exact_text(span.bytes.value()),
+         exact_text(span.flop.value())});
     if (!shown.files.isEmpty()) table.rows.back().insert(1, shown.files[ref.side]);
   }
   return table;

@@ -146,7 +146,8 @@ void TimelinePainter::paint_name(const Track& track, double y) {
   painter_.drawLine(row.bottomLeft(), QPointF(geometry_.axis.right(), row.bottom()));
   if (track.kind == TrackKind::Memory) return paint_memory_name(track, row);
   // A measured row below its prediction needs no name of its own.
-  const bool is_second = !track.pinned && track.side > 0 && (&track - 1)->stream == track.stream;
+  const bool is_second =
+      !track.pinned && track.side > 0 && track.queue < 0 && (&track - 1)->stream == track.stream;
   const QString label = is_second ? QString() : label_of(track);
   const QFontMetricsF metrics(font_), small_metrics(small_);
   const double room = row.width() - 26.0;

@@ -21,7 +21,7 @@ struct RowKey {
   std::uint8_t side = 0;
   std::int32_t rank = 0;
   Stream stream = Stream::Compute;
-  std::int32_t peer = -1;
+  std::int32_t peer = -1, queue = -1;
 
   auto operator<=>(const RowKey&) const = default;
 };
@@ -31,7 +31,8 @@ struct RowKey {
 class RowNumbers {
  public:
   std::uint32_t of(const RowKey& key) {
-    if (key.rank < 0 || key.rank >= kFewRanks || key.peer >= 0) return numbered(key);
+    if (key.rank < 0 || key.rank >= kFewRanks || key.peer >= 0 || key.queue >= 0)
+      return numbered(key);
     const std::size_t slot =
         (static_cast<std::size_t>(key.side) * kFewRanks + static_cast<std::size_t>(key.rank)) *
             kStreams +
@@ -69,12 +70,36 @@ QString stream_title(Stream stream) {
   return to_qstring(name_of(stream)).replace(u'_', u' ');
 }
 
+// The phase of another program's kernel is unknown: it has the role of its kind.
+Role role_of(const Span& span, KernelCategory category) {
+  switch (category) {
+    case KernelCategory::Gemm:
+      return Role::MatrixProducts;
+    case KernelCategory::Attention:
+      return Role::Attention;
+    case KernelCategory::Elementwise:
+      return Role::MemoryBound;
+    case KernelCategory::Collective:
+      return span.group ? gui::role_of(*span.group) : Role::Data;
+    case KernelCategory::MemoryCopy:
+      return Role::Host;
+    case KernelCategory::Other:
+      return Role::Other;
+  }
+  return Role::Other;
+}
+
 }  // namespace
 
 Role role_of(const Span& span, bool has_pipeline) {
   // With one stage, a group across tensor and pipeline parallelism is a tensor group.
   if (span.group == Group::ModelParallel && !has_pipeline) return Role::Tensor;
   return span.group ? role_of(*span.group) : role_of(span.kind, span.phase);
+}
+
+QString kind_title(const Timeline& timeline, const Span& span) {
+  if (span.kernel < 0) return to_qstring(name_of(span.kind)).replace(u'_', u' ');
+  return to_qstring(title_of(timeline.kernels[static_cast<std::size_t>(span.kernel)].category));
 }
 
 QString title_of(TimelineOrigin origin) {
@@ -177,18 +202,22 @@ void TimelineTracks::sort_spans_into_rows() {
   std::vector<std::vector<RowSpan>> rows;
   for (std::size_t side = 0; side < timelines_.size(); ++side) {
     const std::vector<Span>& spans = timelines_[side]->spans;
+    const std::vector<TracedKernel>& categories = timelines_[side]->kernels;
     const bool has_pipeline = std::any_of(
         spans.begin(), spans.end(), [](const Span& span) { return span.group == Group::Pipeline; });
     std::vector<std::uint32_t>& row_of_span = row_of_span_.emplace_back(spans.size(), kNoRow);
     for (std::size_t i = 0; i < spans.size(); ++i) {
       const Span& span = spans[i];
       if (!filter_.matches(span)) continue;
-      const std::uint32_t row =
-          numbers.of({static_cast<std::uint8_t>(side), span.rank, span.stream, span.peer});
+      const std::uint32_t row = numbers.of(
+          {static_cast<std::uint8_t>(side), span.rank, span.stream, span.peer, span.queue});
       if (row >= rows.size()) rows.resize(row + 1);
       row_of_span[i] = row;
-      rows[row].push_back({span.start.value(), span.end().value(), static_cast<std::uint32_t>(i),
-                           role_of(span, has_pipeline)});
+      rows[row].push_back(
+          {span.start.value(), span.end().value(), static_cast<std::uint32_t>(i),
+           span.kernel < 0
+               ? role_of(span, has_pipeline)
+               : role_of(span, categories[static_cast<std::size_t>(span.kernel)].category)});
       ++shown_spans_;
     }
   }
@@ -199,7 +228,7 @@ void TimelineTracks::sort_spans_into_rows() {
     const bool same_stream = !row_places_.empty() && key.side == last.side &&
                              key.rank == last.rank && key.stream == last.stream;
     ordinal = same_stream ? ordinal + 1 : 0;
-    row_places_.push_back({key.stream, ordinal, {key.side, key.rank}, key.peer, row});
+    row_places_.push_back({key.stream, ordinal, {key.side, key.rank}, key.peer, key.queue, row});
     last = key;
   }
 }
@@ -286,13 +315,15 @@ void TimelineTracks::add_rank(const QString& label, const std::vector<RankPlace>
     track.kind = TrackKind::Spans;
     track.rank_label = label;
     track.label = stream_title(each.stream);
-    if (each.ordinal > 0) track.label += u" (peer %1)"_s.arg(each.peer);
+    if (each.queue >= 0) track.label = u"stream %1"_s.arg(each.queue);
+    if (each.ordinal > 0 && each.peer >= 0) track.label += u" (peer %1)"_s.arg(each.peer);
     track.note = note_of(each.place);
     track.side = each.place.side;
     track.rank = each.place.rank;
     track.stream = each.stream;
     track.ordinal = each.ordinal;
     track.peer = each.peer;
+    track.queue = each.queue;
     track.row = each.row;
     track.height = kSpanHeight;
     tracks.push_back(std::move(track));

@@ -47,6 +47,8 @@ struct Track {
   // The number of its peer among those of the same stream and rank.
   std::size_t ordinal = 0;
   std::int32_t peer = -1;
+  // The device's stream in the trace of another program, else -1.
+  std::int32_t queue = -1;
   bool pinned = false;
   // The index into `rows` or `memory_rows`.
   std::size_t row = 0;
@@ -173,6 +175,7 @@ class TimelineTracks {
     std::size_t ordinal = 0;
     RankPlace place;
     std::int32_t peer = -1;
+    std::int32_t queue = -1;
     std::size_t row = 0;
   };
 
@@ -225,6 +228,8 @@ class TimelineTracks {
 // and phase. A group across tensor and pipeline parallelism has the pipeline's role only if the step
 // `has_pipeline`.
 Role role_of(const Span& span, bool has_pipeline);
+// The kind of an op in words, or the category of another program's kernel.
+QString kind_title(const Timeline& timeline, const Span& span);
 
 // "predicted" or "measured".
 QString title_of(TimelineOrigin origin);

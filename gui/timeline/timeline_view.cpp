@@ -12,6 +12,7 @@
 #include "gui/models/text.hpp"
 #include "gui/timeline/range_statistics.hpp"
 #include "gui/timeline/span_text.hpp"
+#include "gui/timeline/trace_panel.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/filter_chips.hpp"
 #include "gui/views/layouts.hpp"
@@ -53,7 +54,9 @@ TimelineView::TimelineView(QWidget* parent) : View(parent), canvas_(new Timeline
   layout->addWidget(chips);
   empty_ = new EmptyState(canvas_, this);
   create_details();
-  QWidget* middle = row_of({empty_, details_}, empty_);
+  traces_ = new TracePanel;
+  traces_->hide();
+  QWidget* middle = row_of({empty_, details_, traces_}, empty_);
   middle->layout()->setSpacing(0);
   layout->addWidget(middle, 1);
   layout->addWidget(statistics_panel_);
@@ -399,6 +402,10 @@ void TimelineView::update_source(const QStringList& sources) {
   source_bar_->setVisible(!sources.isEmpty());
   source_->show_text(u"This is the step of %1, not that of the chosen plan."_s.arg(
       sources.join(u" and the step of "_s)));
+}
+
+void TimelineView::show_source(const QString& text) {
+  source_->show_text(text);
 }
 
 void TimelineView::update_details() {

@@ -19,6 +19,7 @@ namespace shardwright::gui {
 class ElidedLabel;
 class EmptyState;
 class FilterChips;
+class TracePanel;
 
 class TimelineView : public View {
   Q_OBJECT
@@ -37,7 +38,12 @@ class TimelineView : public View {
                      const DeviceLimits& limits = {}, const sim::ReservedMemory& reserved = {},
                      const QStringList& names = {});
 
+  // Replaces what the view says of where its timelines come from.
+  void show_source(const QString& text);
+
   TimelineCanvas& canvas() const { return *canvas_; }
+  // The figures of traces, which are hidden until there is one.
+  TracePanel& traces() const { return *traces_; }
 
   TextTable table() const override;
   LazyTable lazy_table() const override;
@@ -99,6 +105,7 @@ class TimelineView : public View {
   ElidedLabel *status_ = nullptr, *source_ = nullptr;
   QToolButton *arrows_ = nullptr, *critical_ = nullptr, *details_toggle_ = nullptr;
   QLabel* details_ = nullptr;
+  TracePanel* traces_ = nullptr;
   QWidget *bar_ = nullptr, *source_bar_ = nullptr, *statistics_panel_ = nullptr;
   std::vector<SpanRef> matches_;
   std::size_t match_ = 0;

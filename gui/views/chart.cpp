@@ -1,6 +1,8 @@
 #include "gui/views/chart.hpp"
 
 #include <QEvent>
+#include <QHelpEvent>
+#include <QToolTip>
 #include <QWheelEvent>
 #include <algorithm>
 #include <array>
@@ -18,6 +20,7 @@ namespace {
 constexpr int kLegendAround = 52;
 constexpr double kBesideLabels = 8.0, kAboveLabels = 2.0;
 constexpr int kFewestTicks = 2;
+constexpr int kTipReach = 9;
 
 bool is_vector(const QPaintEngine* engine) {
   return engine != nullptr &&
@@ -103,6 +106,18 @@ QCPItemText* Chart::add_note(const QString& text, double x_share, double y_share
   label->position->setCoords(x_share, y_share);
   label->setTextAlignment(alignment & Qt::AlignHorizontal_Mask);
   return label;
+}
+
+bool Chart::event(QEvent* event) {
+  if (event->type() != QEvent::ToolTip || !toolTip().isEmpty()) return QCustomPlot::event(event);
+  const auto* help = static_cast<QHelpEvent*>(event);
+  const QString text = tool_tip_at(help->pos());
+  if (text.isEmpty()) return QCustomPlot::event(event);
+  // The tip goes as the mouse leaves the mark.
+  QRect mark(0, 0, kTipReach, kTipReach);
+  mark.moveCenter(help->pos());
+  QToolTip::showText(help->globalPos(), text, this, mark);
+  return true;
 }
 
 void Chart::paintEvent(QPaintEvent* event) {

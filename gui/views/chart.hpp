@@ -34,6 +34,12 @@ class Chart : public QCustomPlot {
   void restyled();
 
  protected:
+  // What the mark at a place says; empty if there is none.
+  virtual QString tool_tip_at(const QPointF& /*position*/) const { return {}; }
+  // Gives an axis of another rectangle the look of those of the first.
+  void style_axis(QCPAxis* axis) const;
+
+  bool event(QEvent* event) override;
   void paintEvent(QPaintEvent* event) override;
   void changeEvent(QEvent* event) override;
   void wheelEvent(QWheelEvent* event) override;
@@ -42,7 +48,6 @@ class Chart : public QCustomPlot {
   void arrange_legend();
   void lay_out_anew();
   void restyle();
-  void style_axis(QCPAxis* axis) const;
 
   Colours colours_;
   // The size for which the ticks of the axes were chosen.

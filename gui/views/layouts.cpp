@@ -1,9 +1,12 @@
 #include "gui/views/layouts.hpp"
 
 #include <QBoxLayout>
+#include <QLabel>
 #include <QResizeEvent>
 #include <QScrollArea>
 #include <algorithm>
+
+#include "gui/views/widgets.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -40,6 +43,15 @@ QWidget* row_of(std::initializer_list<QWidget*> widgets, const QWidget* grows) {
 
 QWidget* column_of(std::initializer_list<QWidget*> widgets, const QWidget* grows) {
   return pane_of<QVBoxLayout>(widgets, grows);
+}
+
+QWidget* titled(const QString& title, QWidget* content, QWidget* note) {
+  auto* label = new QLabel(title);
+  make_bold(*label);
+  QWidget* pane = note != nullptr ? column_of({label, note, content}, content)
+                                  : column_of({label, content}, content);
+  pane->layout()->setSpacing(2);
+  return pane;
 }
 
 QVBoxLayout* scrolled_column(QWidget& view) {

@@ -15,6 +15,9 @@ namespace shardwright::gui {
 QWidget* row_of(std::initializer_list<QWidget*> widgets, const QWidget* grows = nullptr);
 QWidget* column_of(std::initializer_list<QWidget*> widgets, const QWidget* grows = nullptr);
 
+// Returns a pane with a bold title above its content, and a note between them if there is one.
+QWidget* titled(const QString& title, QWidget* content, QWidget* note = nullptr);
+
 // Fills `view`, which has no layout yet, with a column that is scrolled if the dock is too low for
 // it. Returns the layout of the column.
 QVBoxLayout* scrolled_column(QWidget& view);

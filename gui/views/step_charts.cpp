@@ -8,7 +8,6 @@
 namespace shardwright::gui {
 namespace {
 
-constexpr double kBar = 0.68;
 // The share of the axis that a label to the left of a bar needs.
 constexpr double kMostLeft = 0.2;
 // Shares below it would read 0.0 %.
@@ -46,20 +45,6 @@ TimeUnit unit_for(double longest) {
   if (longest >= 1.0) return {1.0, "seconds"};
   if (longest >= 1e-3) return {1e3, "milliseconds"};
   return {1e6, "microseconds"};
-}
-
-void prepare_bar_axes(Chart& chart, const QString& values) {
-  chart.xAxis->setLabel(values);
-  chart.yAxis->setRangeReversed(true);
-  chart.yAxis->grid()->setVisible(false);
-  chart.yAxis->setTickLength(0);
-  chart.xAxis->grid()->setVisible(true);
-}
-
-QSharedPointer<QCPAxisTickerText> ticker_of(const QStringList& titles) {
-  QSharedPointer<QCPAxisTickerText> ticker(new QCPAxisTickerText);
-  for (int i = 0; i < titles.size(); ++i) ticker->addTick(i, titles[i]);
-  return ticker;
 }
 
 // Returns a ticker with about ten ascending numbers at most.
@@ -128,7 +113,7 @@ void WaterfallChart::rebuild() {
   const double step = std::max(result_->step.value(), beside_ ? beside_->step.value() : 0.0);
   const TimeUnit unit = unit_for(step);
   const double longest = step * unit.scale;
-  const double width = beside_ ? kBar / 2.0 : kBar;
+  const double width = beside_ ? kBarWidth / 2.0 : kBarWidth;
   xAxis->setLabel(tr("%1 of the step").arg(to_qstring(unit.name)));
   xAxis->ticker()->setTickCount(4);
   xAxis->setRange(0.0, longest * (beside_ ? 1.6 : 1.05));
@@ -235,68 +220,28 @@ void MemoryChart::rebuild() {
   replot(rpQueuedReplot);
 }
 
-SensitivityChart::SensitivityChart(QWidget* parent) : Chart(parent) {
+SensitivityChart::SensitivityChart(QWidget* parent)
+    : BarChart(tr("gain of throughput (%)"), parent) {
   setObjectName(u"sensitivity"_s);
-  prepare_bar_axes(*this, tr("gain of throughput (%)"));
-  connect(this, &Chart::restyled, this, &SensitivityChart::rebuild);
-  connect(this, &QCustomPlot::afterLayout, this, &SensitivityChart::fit_labels);
 }
 
 void SensitivityChart::show(std::vector<planner::Sensitivity> sensitivities) {
   sensitivities_ = std::move(sensitivities);
-  waiting_ = false;
-  rebuild();
+  std::vector<Bar> bars;
+  for (const planner::Sensitivity& each : sensitivities_) {
+    const QString title = to_qstring(planner::name_of(each.resource));
+    QString text = signed_percent_text(each.gain);
+    if (!each.through.empty()) text += tr(" by %1").arg(to_qstring(each.through));
+    bars.push_back(
+        {title, 100.0 * each.gain, text,
+         tr("10 % more of %1: %2 throughput, %3 a step").arg(title, text, time_text(each.step))});
+  }
+  show_bars(std::move(bars));
 }
 
 void SensitivityChart::show_waiting() {
   sensitivities_.clear();
-  waiting_ = true;
-  rebuild();
-}
-
-void SensitivityChart::rebuild() {
-  clear_all();
-  yAxis->setTicks(!sensitivities_.empty());
-  if (waiting_) add_note(tr("simulating again …"), 0.5, 0.5, Qt::AlignCenter);
-  QStringList titles;
-  double most = 1.0, least = 0.0;
-  for (std::size_t i = 0; i < sensitivities_.size(); ++i) {
-    const planner::Sensitivity& each = sensitivities_[i];
-    const double gain = 100.0 * each.gain;
-    auto* bar = new QCPBars(yAxis, xAxis);
-    const QColor colour = gain < 0.0 ? colours().bad : colours().series(0);
-    bar->setWidth(kBar);
-    bar->setBrush(colour);
-    bar->setPen(QPen(colour.darker(125), 1.0));
-    bar->addData(static_cast<double>(i), gain);
-    titles.append(to_qstring(planner::name_of(each.resource)));
-    QString text = signed_percent_text(each.gain);
-    if (!each.through.empty()) text += tr(" by %1").arg(to_qstring(each.through));
-    add_label(text, std::max(gain, 0.0), static_cast<double>(i), Qt::AlignLeft | Qt::AlignVCenter);
-    most = std::max(most, gain);
-    least = std::min(least, gain);
-  }
-  yAxis->setTicker(ticker_of(titles));
-  yAxis->setRange(-0.6, static_cast<double>(std::max<std::size_t>(sensitivities_.size(), 1)) - 0.4);
-  wide_ = QCPRange(1.1 * least, 1.6 * most);
-  xAxis->setRange(wide_);
-  replot(rpQueuedReplot);
-}
-
-// Extends the axis of a narrow chart until each label lies inside of it.
-void SensitivityChart::fit_labels() {
-  QCPRange range = wide_;
-  for (int i = 0; i < itemCount(); ++i) {
-    const auto* label = qobject_cast<QCPItemText*>(item(i));
-    if (label == nullptr || waiting_) continue;
-    const int width = QFontMetrics(label->font()).horizontalAdvance(label->text()) + 12;
-    const double free = std::max(1.0 - static_cast<double>(width) / axisRect()->width(), 0.1);
-    range.upper =
-        std::max(range.upper, range.lower + (label->position->key() - range.lower) / free);
-  }
-  if (range == xAxis->range()) return;
-  xAxis->setRange(range);
-  replot(rpQueuedReplot);
+  show_note(tr("simulating again …"));
 }
 
 }  // namespace shardwright::gui

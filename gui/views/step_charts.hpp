@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "gui/models/step_parts.hpp"
-#include "gui/views/chart.hpp"
+#include "gui/views/bar_chart.hpp"
 #include "planner/explain.hpp"
 
 namespace shardwright::gui {
@@ -52,7 +52,7 @@ class MemoryChart : public Chart {
 };
 
 // Gain of throughput through 10 % more of each resource.
-class SensitivityChart : public Chart {
+class SensitivityChart : public BarChart {
   Q_OBJECT
 
  public:
@@ -64,12 +64,7 @@ class SensitivityChart : public Chart {
   const std::vector<planner::Sensitivity>& sensitivities() const { return sensitivities_; }
 
  private:
-  void rebuild();
-  void fit_labels();
-
   std::vector<planner::Sensitivity> sensitivities_;
-  QCPRange wide_{0.0, 1.0};
-  bool waiting_ = false;
 };
 
 }  // namespace shardwright::gui

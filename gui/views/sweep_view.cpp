@@ -1,8 +1,6 @@
 #include "gui/views/sweep_view.hpp"
 
 #include <QComboBox>
-#include <QPointer>
-#include <QProgressBar>
 #include <QSignalBlocker>
 #include <QVBoxLayout>
 #include <algorithm>
@@ -23,7 +21,6 @@ using planner::SweepAxis;
 using planner::SweepPlan;
 using planner::SweepPoint;
 
-constexpr int kProgressSteps = 1000;
 constexpr int kLeastChartHeight = 180;
 // The part of the axis below zero, so that a cross at zero is seen whole.
 constexpr double kBelowZero = 0.08;
@@ -113,10 +110,7 @@ QWidget* SweepView::create_controls() {
   for (const SweepFigure figure : enumerators<SweepFigure>()) figure_->addItem(title_of(figure));
   figure_->setCurrentIndex(static_cast<int>(SweepFigure::TokensPerSecondPerGpu));
   for (QComboBox* box : {axis_, plan_, figure_}) leave_wheel_to_scrolling(*box);
-  progress_ = new QProgressBar;
-  progress_->setRange(0, kProgressSteps);
-  progress_->setTextVisible(false);
-  progress_->setFixedWidth(140);
+  progress_ = new ShareBar;
   stop_ = tool_button(u"stop_sweep"_s, tr("Stop"),
                       tr("Stops the sweep and keeps its points as they are."));
   end();
@@ -187,19 +181,11 @@ void SweepView::begin() {
   const SweepPlan plan = this->plan();
   forget_points();
   empty_->show_hint(tr("Sweeping …"));
-  progress_->setValue(0);
-  progress_->show();
+  progress_->begin();
   stop_->show();
   reason_->setText(tip_of(axis, plan));
   planner::SweepWatch watch;
-  watch.progress = [bar = QPointer(progress_)](double share) {
-    QMetaObject::invokeMethod(
-        qApp,
-        [bar, share] {
-          if (bar) bar->setValue(static_cast<int>(share * kProgressSteps));
-        },
-        Qt::QueuedConnection);
-  };
+  watch.progress = progress_->reporter();
   planner::SweepRequest request{axis, plan, {}, selection_->set()->request, *scenario};
   job_.start([this, watch, request](const std::stop_token& stop) mutable {
     request.request.stop = stop;

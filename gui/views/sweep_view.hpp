@@ -10,13 +10,13 @@
 
 class QComboBox;
 class QLabel;
-class QProgressBar;
 class QToolButton;
 
 namespace shardwright::gui {
 
 class Chart;
 class EmptyState;
+class ShareBar;
 
 class SweepView : public View {
   Q_OBJECT
@@ -67,7 +67,7 @@ class SweepView : public View {
   QComboBox* plan_ = nullptr;
   // The user's choice while the axis leaves none.
   std::optional<planner::SweepPlan> plan_wanted_;
-  QProgressBar* progress_ = nullptr;
+  ShareBar* progress_ = nullptr;
   QToolButton* stop_ = nullptr;
   QLabel* reason_ = nullptr;
   Chart* chart_ = nullptr;

@@ -21,15 +21,6 @@ namespace {
 // Factors read better than percents from this change on.
 constexpr double kMostPercent = 100.0;
 
-QWidget* titled(const QString& title, QWidget* content, QWidget* note = nullptr) {
-  auto* label = new QLabel(title);
-  make_bold(*label);
-  QWidget* pane = note != nullptr ? column_of({label, note, content}, content)
-                                  : column_of({label, content}, content);
-  pane->layout()->setSpacing(2);
-  return pane;
-}
-
 QString comparison_hint() {
   return WhyView::tr(
       "Ctrl+click a point or a row in <b>Plans</b>, or a row's context menu, compares the chosen "

@@ -1,9 +1,11 @@
 #include "gui/views/widgets.hpp"
 
+#include <QApplication>
 #include <QEvent>
 #include <QFileDialog>
 #include <QHeaderView>
 #include <QPainter>
+#include <QPointer>
 #include <QStyle>
 #include <QTableWidget>
 
@@ -14,6 +16,7 @@ namespace shardwright::gui {
 namespace {
 
 constexpr int kLeastLetters = 12;
+constexpr int kShareSteps = 1000;
 constexpr int kDecimalsOfAByte = 9;
 // The mark of a button that is on, in pixels, and the button's own frame.
 constexpr int kLine = 3, kEdge = 2;
@@ -73,6 +76,28 @@ void make_bold(QWidget& widget) {
   QFont bold = widget.font();
   bold.setBold(true);
   widget.setFont(bold);
+}
+
+ShareBar::ShareBar(QWidget* parent) : QProgressBar(parent) {
+  setRange(0, kShareSteps);
+  setTextVisible(false);
+  setFixedWidth(140);
+}
+
+void ShareBar::begin() {
+  setValue(0);
+  show();
+}
+
+std::function<void(double)> ShareBar::reporter() {
+  return [bar = QPointer(this)](double share) {
+    QMetaObject::invokeMethod(
+        qApp,
+        [bar, share] {
+          if (bar) bar->setValue(static_cast<int>(share * kShareSteps));
+        },
+        Qt::QueuedConnection);
+  };
 }
 
 QTableWidget* text_table_widget(const QString& name) {

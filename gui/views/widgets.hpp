@@ -3,10 +3,12 @@
 
 #include <QDoubleSpinBox>
 #include <QLabel>
+#include <QProgressBar>
 #include <QSpinBox>
 #include <QString>
 #include <QToolButton>
 #include <QWidget>
+#include <functional>
 #include <utility>
 
 #include "gui/models/table_text.hpp"
@@ -29,6 +31,19 @@ void set_text_colour(QWidget& widget, const QColor& colour);
 void make_bold(QWidget& widget);
 // Lets the wheel scroll past a combo box or a spin box that has no focus.
 void leave_wheel_to_scrolling(QWidget& field);
+
+// The share of some work that is done.
+class ShareBar : public QProgressBar {
+  Q_OBJECT
+
+ public:
+  explicit ShareBar(QWidget* parent = nullptr);
+
+  // Shows the bar, empty.
+  void begin();
+  // Moves the bar, from any thread, as long as there is one.
+  std::function<void(double share)> reporter();
+};
 
 // A table of texts whose columns are as wide as their texts.
 QTableWidget* text_table_widget(const QString& name);

@@ -115,7 +115,7 @@ void FilePresenter::restore(const QSettings& settings) {
 
 void FilePresenter::take_files(const ReadFiles& read, const ReadBatch& batch) {
   batch_ = batch;
-  Files runs, timelines, plans, parts;
+  Files runs, timelines, traces, plans, parts;
   for (const ReadFile& each : read.files) {
     recent_.add(each.file.path);
     const auto& content = each.file.content;
@@ -123,6 +123,8 @@ void FilePresenter::take_files(const ReadFiles& read, const ReadBatch& batch) {
       runs.push_back(&each);
     } else if (std::holds_alternative<std::shared_ptr<const Timeline>>(content)) {
       timelines.push_back(&each);
+    } else if (std::holds_alternative<TracedRun>(content)) {
+      traces.push_back(&each);
     } else if (each.plans) {
       plans.push_back(&each);
     } else {
@@ -135,8 +137,9 @@ void FilePresenter::take_files(const ReadFiles& read, const ReadBatch& batch) {
   // Runs come first, because timelines take the place of the steps that runs have recorded.
   if (!runs.empty()) left_out += take_runs(runs);
   if (!timelines.empty()) left_out += take_timelines(timelines);
+  if (!traces.empty()) left_out += take_traces(traces);
   note_opened(OpenedKind::Plans, plans);
-  note_opened(OpenedKind::Timelines, timelines);
+  note_opened(OpenedKind::Timelines, traces.empty() ? timelines : traces);
   note_opened(OpenedKind::Runs, runs);
   parts_.planner->watch_parts();
   show_problems(read);
@@ -258,6 +261,22 @@ QStringList FilePresenter::take_timelines(const Files& timelines) {
     }
   }
   parts_.step->show_files(std::move(shown), distinct_names(paths));
+  bring_forward(u"timeline"_s);
+  return left_out;
+}
+
+QStringList FilePresenter::take_traces(const Files& traces) {
+  std::vector<TracedRun> shown;
+  QStringList paths, left_out;
+  for (const ReadFile* each : traces) {
+    if (shown.size() < 2) {
+      shown.push_back(std::get<TracedRun>(each->file.content));
+      paths.append(each->file.path);
+    } else {
+      left_out.append(named(*each));
+    }
+  }
+  parts_.step->show_traces(std::move(shown), distinct_names(paths));
   bring_forward(u"timeline"_s);
   return left_out;
 }

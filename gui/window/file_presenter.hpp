@@ -105,6 +105,7 @@ class FilePresenter : public QObject {
   // Show files of one kind, or two files side by side, and return the files that they leave out.
   QStringList take_plans(const Files& plans);
   QStringList take_timelines(const Files& timelines);
+  QStringList take_traces(const Files& traces);
   QStringList take_runs(const Files& runs);
   QStringList take_parts(const Files& parts);
   void take_part(const ReadFile& read);

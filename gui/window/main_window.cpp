@@ -14,6 +14,7 @@
 #include "gui/schedule/schedule_view.hpp"
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/topology/topology_view.hpp"
+#include "gui/views/forecast_view.hpp"
 #include "gui/views/message_bar.hpp"
 #include "gui/views/plans_view.hpp"
 #include "gui/views/run_view.hpp"
@@ -133,6 +134,7 @@ void MainWindow::create_views() {
   topology_view_ = new TopologyView;
   schedule_view_ = new ScheduleView;
   sweep_view_ = new SweepView(&selection_);
+  forecast_view_ = new ForecastView(&selection_);
   run_view_ = new RunView(&selection_);
   const auto add = [this](const char* id, const QString& title, QWidget* view) {
     const bool is_first = docks_->all().empty();
@@ -146,6 +148,7 @@ void MainWindow::create_views() {
   add("topology", tr("Topology"), topology_view_);
   add("schedule", tr("Schedule"), schedule_view_);
   add("sweeps", tr("Sweeps"), sweep_view_);
+  add("forecast", tr("Forecast"), forecast_view_);
   add("run", tr("Run"), run_view_);
   docks_->arrange();
   // The window takes files that are dropped over a field, which would take their names as text.
@@ -217,8 +220,8 @@ void MainWindow::raise_view(const QString& id) {
 
 bool MainWindow::is_busy() const {
   return planner_->is_busy() || why_view_->is_busy() || sweep_view_->is_busy() ||
-         step_->is_busy() || run_view_->is_busy() || files_->reader().is_busy() ||
-         export_->is_busy();
+         forecast_view_->is_busy() || step_->is_busy() || run_view_->is_busy() ||
+         files_->reader().is_busy() || export_->is_busy();
 }
 
 void MainWindow::resizeEvent(QResizeEvent* event) {

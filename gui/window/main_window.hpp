@@ -18,6 +18,7 @@ namespace shardwright::gui {
 class Docks;
 class FileExport;
 class FilePresenter;
+class ForecastView;
 class MessageBar;
 class OpenedFiles;
 class PickList;
@@ -110,6 +111,7 @@ class MainWindow : public QMainWindow {
   TopologyView* topology_view_ = nullptr;
   ScheduleView* schedule_view_ = nullptr;
   SweepView* sweep_view_ = nullptr;
+  ForecastView* forecast_view_ = nullptr;
   RunView* run_view_ = nullptr;
   StepPresenter* step_ = nullptr;
   ScenarioPlanner* planner_ = nullptr;

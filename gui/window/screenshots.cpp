@@ -148,6 +148,22 @@ bool save_run(MainWindow& window, const ClusterSpec& machine, const QDir& folder
   return wait_until_idle(window) && save(*view, folder, u"run-"_s + look);
 }
 
+// Saves traces beside the step of the plan that they may be of.
+bool save_traces(MainWindow& window, const QStringList& traces, const QDir& folder,
+                 const QString& look) {
+  if (traces.isEmpty()) return true;
+  Scenario scenario{load_model("gpt2"), load_cluster("dgx-h100"), load_stack("megatron-core"),
+                    Plan()};
+  scenario.plan.dp = 8;
+  scenario.plan.global_batch = 128;
+  scenario.plan.micro_batch = 16;
+  scenario.plan.seq_len = 1024;
+  window.selection().show(std::make_shared<const PlanSet>(plan_set_of(scenario, u"a plan"_s)));
+  window.raise_view(u"timeline"_s);
+  window.open(traces);
+  return wait_until_idle(window) && save(*window.view(u"timeline"_s), folder, u"trace-"_s + look);
+}
+
 // Saves each view alone, then the whole window.
 bool save_all(MainWindow& window, const QDir& folder, const QString& look) {
   for (const QDockWidget* dock : window.docks()) {
@@ -163,7 +179,7 @@ bool save_all(MainWindow& window, const QDir& folder, const QString& look) {
 
 }  // namespace
 
-bool take_screenshots(const QString& folder) {
+bool take_screenshots(const QString& folder, const QStringList& traces) {
   if (!QDir().mkpath(folder)) {
     std::fprintf(stderr, "shardwright-gui: %s cannot be made\n", qPrintable(folder));
     return false;
@@ -179,6 +195,10 @@ bool take_screenshots(const QString& folder) {
   if (!save_all(window, pictures, u"light"_s)) return false;
   QApplication::setPalette(dark_palette());
   if (!save_all(window, pictures, u"dark"_s)) return false;
+  if (!save_traces(window, traces, pictures, u"dark"_s)) return false;
+  QApplication::setPalette(light_palette());
+  if (!save_traces(window, traces, pictures, u"light"_s)) return false;
+  QApplication::setPalette(dark_palette());
   const QTemporaryDir scratch;
   const std::optional<ClusterSpec> machine = probed_machine(scratch.path());
   if (!machine) {

@@ -8,6 +8,7 @@
 #include "core/program/rank_grid.hpp"
 #include "gui/schedule/schedule_view.hpp"
 #include "gui/timeline/timeline_view.hpp"
+#include "gui/timeline/trace_panel.hpp"
 #include "gui/topology/topology_view.hpp"
 #include "sim/step/predicted_timeline.hpp"
 
@@ -37,7 +38,10 @@ StepPresenter::StepPresenter(Selection* selection, Views views, QObject* parent)
           [this](const QString& error) {
             clear_views();
             Q_EMIT problem(error);
-          }) {
+          }),
+      comparison_(
+          this, [this](const auto& comparison) { take_comparison(*comparison); },
+          [this](const QString& error) { views_.timeline->traces().show_note(error); }) {
   for (QWidget* view : std::array<QWidget*, 3>{views_.timeline, views_.topology, views_.schedule})
     view->installEventFilter(this);
   connect(selection_, &Selection::set_changed, this, [this] { set_is_new_ = true; });
@@ -88,6 +92,7 @@ bool StepPresenter::anybody_looks() const {
 }
 
 void StepPresenter::follow_selection() {
+  if (!traces_.empty()) return compare_trace();
   if (std::exchange(set_is_new_, false) && shows_files_) return;
   if (shows_files_) return leave_files();
   const auto scenario = selection_->scenario();
@@ -151,6 +156,9 @@ void StepPresenter::keep_measured(std::optional<MeasuredStep> measured) {
 void StepPresenter::show_files(std::vector<std::shared_ptr<const Timeline>> timelines,
                                const QStringList& names) {
   job_.cancel();
+  comparison_.cancel();
+  traces_.clear();
+  views_.timeline->traces().hide();
   asked_.reset();
   shown_.reset();
   outdated_ = false;
@@ -161,8 +169,70 @@ void StepPresenter::show_files(std::vector<std::shared_ptr<const Timeline>> time
   views_.timeline->set_timelines(std::move(timelines), nullptr, {}, {}, names);
 }
 
+void StepPresenter::show_traces(std::vector<TracedRun> traces, const QStringList& names) {
+  std::vector<std::shared_ptr<const Timeline>> timelines;
+  std::vector<calibration::TraceReport> reports;
+  for (const TracedRun& trace : traces) {
+    timelines.push_back(trace.timeline);
+    reports.push_back(trace.report);
+  }
+  show_files(timelines, names);
+  traces_ = std::move(traces);
+  trace_names_ = names;
+  compared_.reset();
+  is_beside_ = false;
+  views_.timeline->traces().show_measured(reports);
+  views_.timeline->traces().show();
+  show_traced(nullptr, nullptr);
+  compare_trace();
+}
+
+void StepPresenter::compare_trace() {
+  set_is_new_ = false;
+  const auto scenario = selection_->scenario();
+  if (scenario && compared_ == scenario) return;
+  compared_ = scenario;
+  comparison_.cancel();
+  TracePanel& panel = views_.timeline->traces();
+  if (!scenario)
+    return panel.show_note(
+        tr("Choose the plan that was traced in Plans, or open its file: its "
+           "predicted step is then compared with the trace."));
+  panel.show_note(tr("Comparing with the chosen plan …"));
+  comparison_.start([run = traces_.front(), scenario = *scenario](const std::stop_token& stop) {
+    return compare_with_plan(run, scenario, stop);
+  });
+}
+
+void StepPresenter::take_comparison(const TraceComparison& comparison) {
+  views_.timeline->traces().show_comparison(comparison);
+  if (traces_.size() == 1) show_traced(comparison.predicted, &comparison.scenario);
+}
+
+// Keeps the part in view unless the predicted step comes or goes.
+void StepPresenter::show_traced(std::shared_ptr<const Timeline> predicted,
+                                const Scenario* scenario) {
+  const QString names = trace_names_.join(u" and "_s);
+  if (predicted || is_beside_) {
+    std::vector<std::shared_ptr<const Timeline>> timelines = {traces_.front().timeline};
+    is_beside_ = predicted != nullptr;
+    if (predicted) timelines.push_back(std::move(predicted));
+    QStringList shown = {trace_names_.front()};
+    if (is_beside_) shown.append(tr("the chosen plan"));
+    views_.timeline->set_timelines(std::move(timelines), nullptr,
+                                   is_beside_ ? limits_of(*scenario) : DeviceLimits(), {}, shown);
+  }
+  views_.timeline->show_source(
+      is_beside_ ? tr("The trace of %1 (measured) beside the step of the chosen plan (predicted)")
+                       .arg(names)
+                 : tr("The trace of %1").arg(names));
+}
+
 void StepPresenter::leave_files() {
   if (!std::exchange(shows_files_, false)) return;
+  comparison_.cancel();
+  traces_.clear();
+  views_.timeline->traces().hide();
   Q_EMIT files_left();
   follow_selection();
 }

@@ -11,6 +11,7 @@
 #include "core/timeline/timeline.hpp"
 #include "gui/models/background_job.hpp"
 #include "gui/models/selection.hpp"
+#include "gui/models/trace_comparison.hpp"
 #include "sim/step/step_result.hpp"
 
 namespace shardwright::gui {
@@ -60,9 +61,12 @@ class StepPresenter : public QObject {
   // leave_files() is called. Plans that a search finds do not end that. `names` are those of the
   // files.
   void show_files(std::vector<std::shared_ptr<const Timeline>> timelines, const QStringList& names);
+  // Shows traces of another program, the first of them beside the chosen plan's step, also as
+  // another plan is chosen, until leave_files() is called.
+  void show_traces(std::vector<TracedRun> traces, const QStringList& names);
   void leave_files();
   bool shows_files() const { return shows_files_; }
-  bool is_busy() const { return job_.is_running(); }
+  bool is_busy() const { return job_.is_running() || comparison_.is_running(); }
 
  Q_SIGNALS:
   void problem(const QString& text);
@@ -80,6 +84,10 @@ class StepPresenter : public QObject {
   void take(const PredictedStep& step);
   void clear_views();
   void show_timelines();
+  // Compares the first trace with the chosen plan.
+  void compare_trace();
+  void take_comparison(const TraceComparison& comparison);
+  void show_traced(std::shared_ptr<const Timeline> predicted, const Scenario* scenario);
 
   Selection* selection_;
   Views views_;
@@ -91,7 +99,14 @@ class StepPresenter : public QObject {
   bool shows_files_ = false;
   // True if the chosen plan changes because all plans do.
   bool set_is_new_ = false;
+  std::vector<TracedRun> traces_;
+  QStringList trace_names_;
+  // The plan that the first trace is or was compared with.
+  std::optional<Scenario> compared_;
+  // True if the predicted step stands beside the trace.
+  bool is_beside_ = false;
   BackgroundJob<PredictedStep> job_;
+  BackgroundJob<TraceComparison> comparison_;
 };
 
 }  // namespace shardwright::gui

@@ -40,9 +40,10 @@ void MainWindow::create_actions() {
 
 void MainWindow::create_file_actions() {
   const QString group = tr("File");
-  registry_->add({u"file.open"_s, group, tr("&Open …"), QKeySequence::Open,
-                  tr("Plans, search results, clusters, models, timelines: two are compared"),
-                  [this] { choose_files(); }});
+  registry_->add(
+      {u"file.open"_s, group, tr("&Open …"), QKeySequence::Open,
+       tr("Plans, search results, clusters, models, timelines, traces: two are compared"),
+       [this] { choose_files(); }});
   registry_->add({u"file.open_folder"_s, group, tr("Open a &folder …"), keys("Ctrl+Shift+O"),
                   tr("Opens the folder of a run or of a Hugging Face model"),
                   [this] { choose_folder(); }});
@@ -165,8 +166,9 @@ void MainWindow::create_help_actions() {
 }
 
 void MainWindow::choose_files() {
-  open(QFileDialog::getOpenFileNames(this, tr("Open"), QString(),
-                                     tr("Shardwright and Hugging Face files (*.json);;All (*)")));
+  open(QFileDialog::getOpenFileNames(
+      this, tr("Open"), QString(),
+      tr("Plans, models, timelines, traces (*.json *.json.gz *.sqlite);;All (*)")));
 }
 
 void MainWindow::choose_folder() {

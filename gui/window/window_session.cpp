@@ -6,6 +6,7 @@
 
 #include "gui/models/text.hpp"
 #include "gui/timeline/timeline_view.hpp"
+#include "gui/views/forecast_view.hpp"
 #include "gui/views/message_bar.hpp"
 #include "gui/views/plans_view.hpp"
 #include "gui/views/run_view.hpp"
@@ -65,6 +66,7 @@ void MainWindow::save_session() {
   files_->save(*settings_);
   plans_view_->save(*settings_);
   timeline_view_->save(*settings_);
+  forecast_view_->save(*settings_);
   run_view_->save(*settings_);
 }
 
@@ -98,6 +100,7 @@ void MainWindow::restore_session() {
   files_->restore(*settings_);
   plans_view_->restore(*settings_);
   timeline_view_->restore(*settings_);
+  forecast_view_->restore(*settings_);
   planner_->watch_parts();
   run_view_->restore(*settings_);
   Q_EMIT document_.changed();

@@ -25,6 +25,8 @@ class Progress {
         end_(work + stalls_) {}
 
   Seconds end() const { return end_; }
+  // From one checkpoint to the next.
+  Seconds cycle() const { return cycle_; }
   Seconds place() const { return place_; }
   Seconds remaining() const { return end_ - place_; }
   // The stalls of all checkpoints of the run.

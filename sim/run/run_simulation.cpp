@@ -13,6 +13,7 @@
 #include "sim/engine/event_queue.hpp"
 #include "sim/run/failure_source.hpp"
 #include "sim/run/progress.hpp"
+#include "sim/run/run_history.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -36,9 +37,10 @@ enum class Phase : std::uint8_t { Startup, Running, Detecting, Waiting, Restarti
 // Running begins the recovery anew.
 class SimulatedRun {
  public:
+  // Writes what happens into `history`, unless that is null.
   SimulatedRun(const RunModel& model, double step_factor, double rate_factor, std::uint64_t seed,
-               std::int64_t index)
-      : model_(model), work_(model.work), spares_(model.spares) {
+               std::int64_t index, RunHistory* history)
+      : model_(model), work_(model.work), spares_(model.spares), history_(history) {
     for (Seconds& part : work_) part *= step_factor;
     progress_ = Progress(total(work_), model.interval, model.checkpoint);
     limit_ = kMostSlowdown * (progress_.end() + model.startup);
@@ -52,6 +54,11 @@ class SimulatedRun {
   }
 
   RunOutcome run() {
+    if (history_ != nullptr) {
+      history_->running_time = progress_.end();
+      history_->running = running_times();
+      history_->checkpoint_share = progress_.cycle() / progress_.end();
+    }
     begin(Phase::Startup, model_.startup);
     while (!done_ && !given_up_) {
       const auto event = queue_.pop();
@@ -83,25 +90,29 @@ class SimulatedRun {
   // Books the time since the phase began.
   void book() {
     const Seconds passed = queue_.now() - since_;
+    const double before = share_done();
+    spend(passed);
+    if (history_ != nullptr && passed > Seconds())
+      history_->spans.push_back({part_of_phase(), since_, queue_.now(), before, share_done()});
     since_ = queue_.now();
-    switch (phase_) {
-      case Phase::Startup:
-        times_[RunPart::Startup] += passed;
-        break;
-      case Phase::Running:
-        progress_.advance(passed * speed_);
-        times_[RunPart::Waiting] += passed * (1.0 - speed_);
-        break;
-      case Phase::Detecting:
-        times_[detection_part_] += passed;
-        break;
-      case Phase::Waiting:
-        times_[RunPart::Waiting] += passed;
-        break;
-      case Phase::Restarting:
-        times_[RunPart::Restart] += passed;
-        break;
+  }
+
+  RunPart part_of_phase() const {
+    constexpr EnumArray<Phase, RunPart> kParts{
+        {RunPart::Startup, RunPart::Step, RunPart::Detection, RunPart::Waiting, RunPart::Restart}};
+    return phase_ == Phase::Detecting ? detection_part_ : kParts[phase_];
+  }
+
+  // The share of the work that is done.
+  double share_done() const { return progress_.place() / progress_.end(); }
+
+  void spend(Seconds passed) {
+    if (phase_ != Phase::Running) {
+      times_[part_of_phase()] += passed;
+      return;
     }
+    progress_.advance(passed * speed_);
+    times_[RunPart::Waiting] += passed * (1.0 - speed_);
   }
 
   void begin(Phase phase, Seconds duration) {
@@ -168,6 +179,7 @@ class SimulatedRun {
     const Interruption hit = next_[cause];
     const FailureProcess& process = model_.failures[cause];
     ++interruptions_[cause];
+    if (history_ != nullptr) history_->interruptions.push_back({cause, queue_.now(), Seconds()});
     schedule_failure(cause);
     lose_work(hit, process);
     if (hit.replaced) {
@@ -198,7 +210,9 @@ class SimulatedRun {
                         (process.silent && model_.from_replicas);
     from_replica_ = false;
     from_store_ = from_store_ || severe;
-    times_[RunPart::LostWork] += progress_.go_back(severe);
+    const Seconds lost = progress_.go_back(severe);
+    times_[RunPart::LostWork] += lost;
+    if (history_ != nullptr) history_->interruptions.back().lost = lost;
   }
 
   void detect(const Interruption& hit, const FailureProcess& process) {
@@ -223,9 +237,16 @@ class SimulatedRun {
       outcome.times[RunPart::Step] += progress_.place();
       return outcome;
     }
-    for (const RunPart part : enumerators<RunPart>()) outcome.times[part] += work_[part];
-    outcome.times[RunPart::Checkpoint] += progress_.stalls();
+    const RunTimes running = running_times();
+    for (const RunPart part : enumerators<RunPart>()) outcome.times[part] += running[part];
     return outcome;
+  }
+
+  // The uses of the time of a run that nothing interrupts.
+  RunTimes running_times() const {
+    RunTimes times = work_;
+    times[RunPart::Checkpoint] += progress_.stalls();
+    return times;
   }
 
   const RunModel& model_;
@@ -252,6 +273,7 @@ class SimulatedRun {
   EnumArray<FailureCause, std::int64_t> interruptions_{};
   std::int64_t failures_ = 0;
   bool done_ = false, given_up_ = false;
+  RunHistory* history_;
 };
 
 // The quantile of the normal distribution, by bisection.
@@ -272,6 +294,16 @@ double step_factor(const RunModel& model, const RunOptions& options, std::int64_
       normal_quantile((static_cast<double>(index) + 0.5) / static_cast<double>(options.runs));
   static const double kNinth = normal_quantile(0.9);
   return z < 0.0 ? std::pow(model.step_low, -z / kNinth) : std::pow(model.step_high, z / kNinth);
+}
+
+RunOutcome simulated(const RunModel& model, const RunOptions& options, std::int64_t index,
+                     RunHistory* history) {
+  // A stream of its own, whatever the causes are.
+  RandomStream fleet(options.seed, static_cast<std::uint64_t>(index), kEnumCount<FailureCause>);
+  const double rate_factor = std::exp(model.rate_spread * fleet.normal());
+  return SimulatedRun(model, step_factor(model, options, index), rate_factor, options.seed, index,
+                      history)
+      .run();
 }
 
 RunStatistics statistics(const std::vector<RunOutcome>& outcomes) {
@@ -323,11 +355,13 @@ Percentiles percentiles(std::vector<double> sample) {
 }
 
 RunOutcome simulate_run(const RunModel& model, const RunOptions& options, std::int64_t index) {
-  // A stream of its own, whatever the causes are.
-  RandomStream fleet(options.seed, static_cast<std::uint64_t>(index), kEnumCount<FailureCause>);
-  const double rate_factor = std::exp(model.rate_spread * fleet.normal());
-  return SimulatedRun(model, step_factor(model, options, index), rate_factor, options.seed, index)
-      .run();
+  return simulated(model, options, index, nullptr);
+}
+
+RunHistory simulate_history(const RunModel& model, const RunOptions& options, std::int64_t index) {
+  RunHistory history;
+  history.outcome = simulated(model, options, index, &history);
+  return history;
 }
 
 RunStatistics simulate_runs(const RunModel& model, const RunOptions& options) {
@@ -336,6 +370,7 @@ RunStatistics simulate_runs(const RunModel& model, const RunOptions& options) {
   arena.execute([&] {
     tbb::parallel_for(tbb::blocked_range<std::size_t>(0, outcomes.size(), 16),
                       [&](const tbb::blocked_range<std::size_t>& range) {
+                        if (options.stop.stop_requested()) return;
                         for (std::size_t i = range.begin(); i < range.end(); ++i) {
                           outcomes[i] = simulate_run(model, options, static_cast<std::int64_t>(i));
                         }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stop_token>
 
 #include "sim/run/run_model.hpp"
 
@@ -13,10 +14,16 @@ struct RunOptions {
   std::uint64_t seed = 1;
   // 0: as many threads as cores.
   int threads = 0;
+  // Simulations of many runs end early once a stop is requested; their results then mean nothing.
+  std::stop_token stop{};
 };
+
+struct RunHistory;
 
 // Simulates run `index` of `runs`. The interval of the model is above zero.
 RunOutcome simulate_run(const RunModel& model, const RunOptions& options, std::int64_t index);
+// The same, told from its beginning to its end (run_history.hpp).
+RunHistory simulate_history(const RunModel& model, const RunOptions& options, std::int64_t index);
 
 // Simulates all runs. The result does not depend on the number of threads.
 RunStatistics simulate_runs(const RunModel& model, const RunOptions& options);

@@ -140,5 +140,23 @@ TEST(Forecast, TheInterruptionsOfLlama3AreInsideTheRange) {
       << "effective time, published as above 90 %";
 }
 
+// A stage of long sequences trains fewer tokens an hour than the one before it.
+TEST(Forecast, TokensFollowTheStagesOfTheRun) {
+  json staged = kQuiet;
+  staged["stages"] = {{{"name", "short"}, {"tokens", 4e10}},
+                      {{"name", "long"}, {"global_batch", 16}, {"seq_len", 32768}}};
+  const Forecast run = forecast_of(llama_on(16, staged));
+  ASSERT_EQ(run.stages.size(), 2u);
+  const auto time = [](const ForecastStage& stage) {
+    return static_cast<double>(stage.steps) * stage.step.step.value();
+  };
+  const double first = time(run.stages[0]) / (time(run.stages[0]) + time(run.stages[1]));
+  EXPECT_EQ(run.tokens_at(0.0), 0.0);
+  EXPECT_NEAR(run.tokens_at(first), 4e10, 1e4);
+  EXPECT_NEAR(run.tokens_at(0.5 * first), 2e10, 1e4);
+  EXPECT_NEAR(run.tokens_at(1.0), 1e11, 1e5);
+  EXPECT_LT(run.tokens_at(first + 0.1) - 4e10, 4e10 * 0.1 / first);
+}
+
 }  // namespace
 }  // namespace shardwright::planner

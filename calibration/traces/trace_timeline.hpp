@@ -1,0 +1,13 @@
+// A trace as a timeline, for looking at it.
+#pragma once
+
+#include "calibration/traces/trace.hpp"
+#include "core/timeline/timeline.hpp"
+
+namespace shardwright::calibration {
+
+// What ran on the devices of a trace, each of which is a rank of the timeline. Time zero is the start
+// of the first activity.
+Timeline timeline_of(const Trace& trace);
+
+}  // namespace shardwright::calibration

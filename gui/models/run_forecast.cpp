@@ -1,0 +1,323 @@
+#include "gui/models/run_forecast.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/base/quantity_reading.hpp"
+#include "core/spec/profile_library.hpp"
+#include "gui/models/text.hpp"
+#include "planner/run_wording.hpp"
+#include "validation/prediction_errors.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+using sim::RunPart;
+
+constexpr std::size_t kPoints = 241;
+constexpr double kJoulesPerMegawattHour = 3.6e9;
+
+const char* contract_text(Contract contract) {
+  constexpr EnumArray<Contract, const char*> kTexts{{"on demand", "reserved", "spot"}};
+  return kTexts[contract];
+}
+
+QString money_text(Dollars dollars) {
+  return to_qstring(planner::money_text(dollars));
+}
+
+QString number_text(double value) {
+  return to_qstring(format_number(value));
+}
+
+Dollars cost_of(const RunForecast& run) {
+  return run.forecast.costs[run.request.run.price.contract];
+}
+
+QString eighty_percent(const QString& low, const QString& high) {
+  return to_qstring("80 % of runs: %1 to %2").arg(low, high);
+}
+
+RunFigure time_figure(const RunForecast& run) {
+  const sim::Percentiles& wall = run.forecast.statistics.wall;
+  return {to_qstring("Time"), long_time_text(Seconds(wall.p50)),
+          eighty_percent(long_time_text(Seconds(wall.p10)), std::isfinite(wall.p90)
+                                                                ? long_time_text(Seconds(wall.p90))
+                                                                : to_qstring("no end")),
+          to_qstring(
+              "From the start to the last step: the median of %1 simulated runs, which differ by "
+              "chance in their failures and in the error of the predicted step.")
+              .arg(count_text(run.forecast.statistics.runs))};
+}
+
+RunFigure cost_figure(const RunForecast& run) {
+  const planner::Forecast& forecast = run.forecast;
+  const Contract contract = run.request.run.price.contract;
+  const QString tip =
+      to_qstring("All GPUs of the job and its spare nodes, over the mean time of a run.");
+  if (cost_of(run) <= Dollars())
+    return {to_qstring("Cost"), u"–"_s, to_qstring("no profile has a price"), tip};
+  QStringList others;
+  for (const Contract other : enumerators<Contract>()) {
+    if (other != contract && forecast.costs[other] > Dollars())
+      others.append(
+          u"%1 %2"_s.arg(to_qstring(contract_text(other)), money_text(forecast.costs[other])));
+  }
+  const QString detail =
+      others.empty()
+          ? to_qstring(contract_text(contract))
+          : to_qstring("%1; %2").arg(to_qstring(contract_text(contract)), others.join(u", "_s));
+  return {to_qstring("Cost"), money_text(cost_of(run)), detail, tip};
+}
+
+RunFigure checkpoint_figure(const RunForecast& run) {
+  const planner::Forecast& forecast = run.forecast;
+  const sim::CheckpointCost& cost = forecast.model.checkpoint;
+  QString tip =
+      to_qstring("%1, %2; each stops the run for %3.")
+          .arg(bytes_text(forecast.checkpoint),
+               to_qstring(name_of(run.request.run.checkpoint.kind)), long_time_text(cost.stall));
+  if (std::isfinite(forecast.young_interval.value())) {
+    tip +=
+        to_qstring(" The interval of the shortest run is %1, by Young's formula %2, by Daly's %3.")
+            .arg(long_time_text(forecast.best_interval), long_time_text(forecast.young_interval),
+                 long_time_text(forecast.daly_interval));
+  }
+  return {to_qstring("Checkpoint"),
+          to_qstring("every %1").arg(long_time_text(forecast.model.interval)),
+          to_qstring("%1, stops the run for %2")
+              .arg(bytes_text(forecast.checkpoint), long_time_text(cost.stall)),
+          tip};
+}
+
+QString causes_text(const planner::Forecast& forecast) {
+  std::vector<std::pair<double, FailureCause>> causes;
+  for (const FailureCause cause : enumerators<FailureCause>()) {
+    if (forecast.statistics.by_cause[cause] > 0.0)
+      causes.emplace_back(forecast.statistics.by_cause[cause], cause);
+  }
+  std::ranges::stable_sort(causes, std::greater<>(), &std::pair<double, FailureCause>::first);
+  QStringList lines = {to_qstring("Mean number of interruptions by their cause:")};
+  for (const auto& [count, cause] : causes)
+    lines.append(u"%1: %2"_s.arg(to_qstring(planner::cause_text(cause)), number_text(count)));
+  return lines.join(u'\n');
+}
+
+QString share_tip(const QString& title, Seconds time, double share, Dollars cost) {
+  QString tip = to_qstring("%1: %2, %3 of the time of a run")
+                    .arg(title, long_time_text(time), percent_text(share));
+  if (cost > Dollars()) tip += to_qstring(", %1").arg(money_text(cost));
+  return tip;
+}
+
+}  // namespace
+
+Dollars RunForecast::cost_after(Seconds time) const {
+  return cost_of(*this) * (time / forecast.statistics.mean_wall());
+}
+
+RunForecast forecast_run(const RunQuestion& question, const std::function<void(double)>& progress,
+                         const std::stop_token& stop) {
+  RunForecast run;
+  planner::ForecastRequest& request = run.request;
+  request.scenario = question.scenario;
+  request.run = load_run(question.profile);
+  request.tokens = question.tokens;
+  request.options.stop = stop;
+  request.progress = progress;
+  planner::StepSpread spread;
+  if (const auto interval =
+          validation::step_interval(Seconds(1.0), validation::class_of(question.scenario)))
+    spread = {interval->low.value(), interval->high.value()};
+  run.forecast = planner::forecast(request, planner::run_stages(request), spread);
+  if (!stop.stop_requested())
+    run.trajectory = planner::trajectory(request, run.forecast, spread, kPoints);
+  request.progress = nullptr;
+  return run;
+}
+
+std::optional<double> tokens_of(const QString& text) {
+  constexpr std::int64_t kMost = 1'000'000'000'000'000;
+  const auto count = parse_count(text.trimmed().toStdString());
+  if (!count || *count < 1 || *count > kMost) return std::nullopt;
+  return static_cast<double>(*count);
+}
+
+QString long_time_text(Seconds time) {
+  constexpr double kMinute = 60.0, kHour = 3600.0;
+  const double seconds = time.value();
+  if (!std::isfinite(seconds)) return u"–"_s;
+  if (seconds >= 2.0 * kSecondsPerDay)
+    return to_qstring("%1 days").arg(number_text(seconds / kSecondsPerDay));
+  if (seconds >= 2.0 * kHour) return to_qstring("%1 h").arg(number_text(seconds / kHour));
+  if (seconds >= 2.0 * kMinute) return to_qstring("%1 min").arg(number_text(seconds / kMinute));
+  return time_text(time);
+}
+
+QString tokens_text(double tokens) {
+  return to_qstring("%1 tokens").arg(to_qstring(planner::tokens_text(tokens)));
+}
+
+std::vector<RunFigure> run_figures(const RunForecast& run) {
+  const planner::Forecast& forecast = run.forecast;
+  const sim::Percentiles& stops = forecast.statistics.interruptions;
+  const Joules energy = forecast.total().energy + forecast.spares.energy;
+  return {
+      time_figure(run),
+      {to_qstring("GPU-hours"), number_text(forecast.total().gpu_hours),
+       forecast.model.spares > 0 ? to_qstring("and %1 of %2")
+                                       .arg(number_text(forecast.spares.gpu_hours),
+                                            counted_text(forecast.model.spares, "spare node"))
+                                 : counted_text(forecast.gpus, "GPU"),
+       to_qstring("The GPUs of the job over the mean time of a run.")},
+      cost_figure(run),
+      {to_qstring("Energy"),
+       to_qstring("%1 MWh").arg(number_text(energy.value() / kJoulesPerMegawattHour)),
+       to_qstring("cooling and losses: × %1").arg(number_text(forecast.power_usage_effectiveness)),
+       to_qstring("Of the nodes, times the power usage effectiveness of the building.")},
+      {to_qstring("Goodput"), percent_text(forecast.goodput),
+       to_qstring("MFU of the run %1").arg(percent_text(forecast.mfu)),
+       to_qstring(
+           "The share of the time that goes into steps which are kept, and the share of the GPUs' "
+           "peak rate that the run uses over all of its time.")},
+      {to_qstring("Interruptions"), number_text(stops.p50),
+       eighty_percent(number_text(stops.p10), number_text(stops.p90)), causes_text(forecast)},
+      checkpoint_figure(run),
+  };
+}
+
+QString unfinished_text(const RunForecast& run) {
+  const sim::RunStatistics& all = run.forecast.statistics;
+  if (all.unfinished == 0) return {};
+  return to_qstring(
+             "%1 of %2 simulated runs do not end, because failures leave them no progress; means "
+             "are "
+             "those of the others.")
+      .arg(count_text(all.unfinished), count_text(all.runs));
+}
+
+std::vector<RunShare> lost_times(const RunForecast& run) {
+  const planner::Forecast& forecast = run.forecast;
+  const Seconds wall = forecast.statistics.mean_wall();
+  std::vector<RunShare> shares;
+  for (const RunPart part : enumerators<RunPart>()) {
+    const Seconds time = forecast.statistics.mean[part];
+    if (part == RunPart::Step || time <= Seconds()) continue;
+    const QString title = to_qstring(planner::part_text(part));
+    shares.push_back({title, share_tip(title, time, time / wall, forecast.expenses[part].cost),
+                      time / wall, part});
+  }
+  std::ranges::stable_sort(shares, std::greater<>(), &RunShare::share);
+  return shares;
+}
+
+std::vector<RunShare> worthwhile_gains(const RunForecast& run) {
+  std::vector<RunShare> shares;
+  const Seconds wall = run.forecast.statistics.mean_wall();
+  for (const planner::RunGain& gain : run.forecast.gains) {
+    if (gain.share < planner::kLeastGain) continue;
+    const QString title = to_qstring(planner::gain_text(gain.name));
+    QString tip = to_qstring("10 % less of %1: the run is %2 shorter, which is %3 of it")
+                      .arg(title, long_time_text(gain.share * wall), percent_text(gain.share));
+    const Dollars saved = run.cost_after(gain.share * wall);
+    if (saved > Dollars()) tip += to_qstring(", and costs %1 less").arg(money_text(saved));
+    shares.push_back({title, tip, gain.share, std::nullopt});
+  }
+  return shares;
+}
+
+QString interruption_text(const RunForecast& run, const sim::RunInterruption& interruption) {
+  const Seconds at = interruption.time;
+  QString text = to_qstring("Interruption by %1 on day %2\n")
+                     .arg(to_qstring(planner::cause_text(interruption.cause)),
+                          fixed_text(at.value() / kSecondsPerDay, 2));
+  text += interruption.lost > Seconds() ? to_qstring("loses %1 of work since the last checkpoint")
+                                              .arg(long_time_text(interruption.lost))
+                                        : to_qstring("loses no work");
+  for (const sim::RunSpan& span : run.trajectory.median.spans) {
+    if (span.begin < at || span.part == RunPart::Step) continue;
+    text += u'\n' + to_qstring("%1: %2").arg(to_qstring(planner::part_text(span.part)),
+                                             long_time_text(span.end - span.begin));
+    if (span.part == RunPart::Restart || span.part == RunPart::Startup) break;
+  }
+  return text;
+}
+
+QString progress_text(const RunForecast& run, Seconds time) {
+  const sim::RunTrajectory& course = run.trajectory;
+  const auto later = std::ranges::lower_bound(course.times, time);
+  const auto index = static_cast<std::size_t>(
+      std::min(later - course.times.begin(), std::ssize(course.times) - 1));
+  const sim::Percentiles& done = course.progress[index];
+  const auto trained = [&](double share) {
+    return to_qstring(planner::tokens_text(run.forecast.tokens_at(share)));
+  };
+  QString text =
+      to_qstring("Day %1: half of the runs have trained %2 or more, 80 % of them %3 to %4")
+          .arg(fixed_text(time.value() / kSecondsPerDay, 1),
+               tokens_text(run.forecast.tokens_at(done.p50)), trained(done.p10), trained(done.p90));
+  text += u'\n' + to_qstring("the run of median length: %1 (%2)")
+                      .arg(tokens_text(run.forecast.tokens_at(course.median.progress_at(time))),
+                           percent_text(course.median.progress_at(time)));
+  if (const Dollars cost = run.cost_after(time); cost > Dollars())
+    text += u'\n' + to_qstring("spent so far: %1").arg(money_text(cost));
+  return text;
+}
+
+QString uses_text(const sim::RunTimes& times, Seconds begin, Seconds end) {
+  const auto day = [](Seconds time) { return fixed_text(time.value() / kSecondsPerDay, 2); };
+  QStringList lines = {
+      to_qstring("The run of median length, day %1 to %2").arg(day(begin), day(end))};
+  std::vector<std::pair<Seconds, RunPart>> parts;
+  for (const RunPart part : enumerators<RunPart>())
+    if (times[part] > Seconds()) parts.emplace_back(times[part], part);
+  std::ranges::stable_sort(parts, std::greater<>(), &std::pair<Seconds, RunPart>::first);
+  for (const auto& [time, part] : parts) {
+    lines.append(u"%1: %2 (%3)"_s.arg(to_qstring(planner::part_text(part)),
+                                      percent_text(time / sim::total(times)),
+                                      long_time_text(time)));
+  }
+  return lines.join(u'\n');
+}
+
+TextTable table_of(const RunForecast& run) {
+  const planner::Forecast& forecast = run.forecast;
+  const sim::RunStatistics& all = forecast.statistics;
+  TextTable table{{to_qstring("Of"), to_qstring("Part"), to_qstring("Value"), to_qstring("Low"),
+                   to_qstring("High"), to_qstring("Unit")},
+                  {}};
+  const auto add = [&](const QString& of, const QString& part, double value, const char* unit,
+                       std::optional<std::pair<double, double>> range = std::nullopt) {
+    table.rows.push_back({of, part, exact_text(value), range ? exact_text(range->first) : QString(),
+                          range ? exact_text(range->second) : QString(), to_qstring(unit)});
+  };
+  add(to_qstring("run"), to_qstring("time"), all.wall.p50, "s",
+      std::pair(all.wall.p10, all.wall.p90));
+  add(to_qstring("run"), to_qstring("GPU-hours"), forecast.total().gpu_hours, "h");
+  if (cost_of(run) > Dollars())
+    add(to_qstring("run"), to_qstring("cost"), cost_of(run).value(), "USD");
+  add(to_qstring("run"), to_qstring("energy"),
+      (forecast.total().energy + forecast.spares.energy).value(), "J");
+  add(to_qstring("run"), to_qstring("goodput"), forecast.goodput, "ratio");
+  add(to_qstring("run"), to_qstring("MFU"), forecast.mfu, "ratio");
+  add(to_qstring("run"), to_qstring("interruptions"), all.interruptions.p50, "",
+      std::pair(all.interruptions.p10, all.interruptions.p90));
+  for (const RunPart part : enumerators<RunPart>())
+    add(to_qstring("mean time"), to_qstring(planner::part_text(part)), all.mean[part].value(), "s");
+  for (const FailureCause cause : enumerators<FailureCause>())
+    add(to_qstring("mean interruptions"), to_qstring(planner::cause_text(cause)),
+        all.by_cause[cause], "");
+  for (const planner::RunGain& gain : forecast.gains)
+    add(to_qstring("10 % less of"), to_qstring(planner::gain_text(gain.name)), gain.share, "ratio");
+  const sim::RunTrajectory& course = run.trajectory;
+  for (std::size_t i = 0; i < course.times.size(); ++i) {
+    const auto trained = [&](double share) { return forecast.tokens_at(share); };
+    const sim::Percentiles& done = course.progress[i];
+    add(to_qstring("tokens after"), to_qstring("%1 s").arg(exact_text(course.times[i].value())),
+        trained(done.p50), "tokens", std::pair(trained(done.p10), trained(done.p90)));
+  }
+  return table;
+}
+
+}  // namespace shardwright::gui

@@ -1,0 +1,80 @@
+// The forecast of a whole run as the window shows it: its figures, the uses of its time, what would
+// help, and its course over time.
+#pragma once
+
+#include <QString>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "gui/models/table_text.hpp"
+#include "planner/forecast.hpp"
+
+namespace shardwright::gui {
+
+// What a forecast is made of.
+struct RunQuestion {
+  Scenario scenario;
+  // The name of a run profile.
+  std::string profile;
+  double tokens = 0.0;
+
+  bool operator==(const RunQuestion&) const = default;
+};
+
+struct RunForecast {
+  planner::ForecastRequest request;
+  planner::Forecast forecast;
+  sim::RunTrajectory trajectory;
+
+  // False if failures leave too many of the simulated runs no progress.
+  bool ends() const { return !trajectory.times.empty(); }
+  // Of a run that has gone on for so long; zero without a price.
+  Dollars cost_after(Seconds time) const;
+};
+
+// Throws InputError.
+RunForecast forecast_run(const RunQuestion& question, const std::function<void(double)>& progress,
+                         const std::stop_token& stop);
+
+// Reads a number of tokens as "15T". Returns nothing for other texts, and beyond 1e15.
+std::optional<double> tokens_of(const QString& text);
+
+// "25.5 days", "7.3 h".
+QString long_time_text(Seconds time);
+// "1.2 T tokens".
+QString tokens_text(double tokens);
+
+// A figure of the run with what qualifies it.
+struct RunFigure {
+  QString title, value, detail, tip;
+};
+std::vector<RunFigure> run_figures(const RunForecast& run);
+
+// Says how many of the runs do not end; empty if all do.
+QString unfinished_text(const RunForecast& run);
+
+// A use of the time of the run besides its steps, or what a tenth less of one thing would save.
+struct RunShare {
+  QString title, tip;
+  // Of the wall time.
+  double share = 0.0;
+  // None for what would help.
+  std::optional<sim::RunPart> part;
+};
+// Largest first.
+std::vector<RunShare> lost_times(const RunForecast& run);
+std::vector<RunShare> worthwhile_gains(const RunForecast& run);
+
+// What happened to the run at an interruption: its cause, when, what it lost.
+QString interruption_text(const RunForecast& run, const sim::RunInterruption& interruption);
+// How far the runs are at a time.
+QString progress_text(const RunForecast& run, Seconds time);
+// The uses of a part of the time of the median run, the largest first.
+QString uses_text(const sim::RunTimes& times, Seconds begin, Seconds end);
+
+TextTable table_of(const RunForecast& run);
+
+}  // namespace shardwright::gui

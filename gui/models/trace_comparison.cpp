@@ -1,0 +1,207 @@
+#include "gui/models/trace_comparison.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "calibration/trace_samples.hpp"
+#include "calibration/traces/device_steps.hpp"
+#include "calibration/traces/trace_file.hpp"
+#include "calibration/traces/trace_timeline.hpp"
+#include "gui/models/text.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+using calibration::MatchedOp;
+using calibration::ProgramMatch;
+using calibration::TraceReport;
+
+// A plan of which fewer matrix products are found in the trace, by their predicted time, is another.
+constexpr double kLeastFound = 0.5;
+
+// The share of the plan's matrix products that the trace has, by their predicted time.
+double share_found(const ProgramMatch& match) {
+  Seconds planned, found;
+  for (const MatchedOp& op : match.ops) {
+    if (op.kind != OpKind::Gemm && op.kind != OpKind::GroupedGemm) continue;
+    planned += op.planned;
+    found += op.predicted;
+  }
+  return planned > Seconds() ? found / planned : 0.0;
+}
+
+QString obstacle_of(const TraceReport& report, const ProgramMatch& match, const Plan& plan) {
+  if (report.world_size && *report.world_size != plan.world_size()) {
+    return u"The chosen plan is for %1, the trace is of a run on %2. Choose the plan that was "
+           u"traced "
+           "in Plans, or open its file."_s.arg(counted_text(plan.world_size(), "GPU"),
+                                               count_text(*report.world_size));
+  }
+  const double found = share_found(match);
+  if (found >= kLeastFound) return {};
+  return u"The trace has %1 of the chosen plan's matrix products, by their time: it is the trace "
+         u"of "
+         "another model or plan. Choose the one that was traced in Plans, or open its "
+         "file."_s.arg(percent_text(found));
+}
+
+// The predicted step of a stage, moved to where the trace's step begins.
+std::shared_ptr<const Timeline> beside(const TracedRun& run, const Timeline& predicted,
+                                       std::int64_t stage) {
+  auto shown = std::make_shared<Timeline>();
+  const TimelineRank& rank = predicted.ranks[static_cast<std::size_t>(stage)];
+  shown->origin = TimelineOrigin::Predicted;
+  shown->ranks = {{rank.rank, run.timeline->ranks.front().label}};
+  const auto steps = calibration::device_steps(*run.trace);
+  const Seconds begin =
+      calibration::from_ns(steps.front().begin - run.trace->activities.front().start);
+  for (const Span& span : predicted.spans) {
+    if (span.rank != rank.rank) continue;
+    shown->spans.push_back(span);
+    shown->spans.back().start += begin;
+  }
+  return shown;
+}
+
+const char* cause_text(calibration::DifferenceCause cause) {
+  constexpr EnumArray<calibration::DifferenceCause, const char*> kTexts{
+      {"slower kernel", "faster kernel", "the plan fuses more", "the trace fuses more",
+       "communication not hidden", "communication hidden", "waiting for the host",
+       "waiting for a stream or stage", "not in the plan", "not in the trace"}};
+  return kTexts[cause];
+}
+
+QString signed_time_text(Seconds time) {
+  if (is_no_time(time) || is_no_time(-time)) return u"0 s"_s;
+  return time < Seconds() ? u"−"_s + time_text(-time) : u"+"_s + time_text(time);
+}
+
+QStringList compared(const QString& name, Seconds predicted, Seconds measured) {
+  return {name, time_text(predicted), time_text(measured), signed_time_text(measured - predicted)};
+}
+
+}  // namespace
+
+TracedRun read_trace(const QString& path) {
+  calibration::Recording recording = calibration::read_recording(path.toStdString());
+  auto* trace = std::get_if<calibration::Trace>(&recording);
+  if (trace == nullptr) {
+    throw InputError(path.toStdString(),
+                     {{"", "no trace of a device",
+                       "a trace of PyTorch's profiler or of Nsight Systems; “shardwright import” "
+                       "explains logs and records of jobs"}});
+  }
+  if (trace->activities.empty()) {
+    throw InputError(path.toStdString(), {{"", "a trace in which nothing runs on a device",
+                                           "one that was recorded with the activities of GPUs"}});
+  }
+  TracedRun run;
+  run.report = calibration::report_of(*trace);
+  run.timeline = std::make_shared<const Timeline>(calibration::timeline_of(*trace));
+  run.trace = std::make_shared<const calibration::Trace>(std::move(*trace));
+  return run;
+}
+
+TraceComparison compare_with_plan(const TracedRun& run, const Scenario& scenario,
+                                  const std::stop_token& stop) {
+  TraceComparison comparison{scenario, std::nullopt, nullptr, {}};
+  const std::optional<sim::TracedStep> step = sim::trace_step(scenario, stop);
+  if (!step) return comparison;
+  const std::int64_t stage = calibration::stage_of(*run.trace, scenario.plan);
+  comparison.match = calibration::match_program(*run.trace, calibration::planned_step(*step, stage),
+                                                &scenario.cluster.accelerator);
+  if (!comparison.match) return comparison;
+  comparison.obstacle = obstacle_of(run.report, *comparison.match, scenario.plan);
+  if (comparison.obstacle.isEmpty()) comparison.predicted = beside(run, step->timeline, stage);
+  return comparison;
+}
+
+QString trace_title(const TraceReport& report) {
+  QStringList parts;
+  if (report.rank) {
+    parts.append(report.world_size ? u"rank %1 of %2"_s.arg(*report.rank).arg(*report.world_size)
+                                   : u"rank %1"_s.arg(*report.rank));
+  }
+  if (report.devices > 1) parts.append(counted_text(report.devices, "GPU"));
+  if (!report.gpu.empty()) parts.append(to_qstring(report.gpu));
+  return parts.isEmpty() ? u"a trace of one GPU"_s : parts.join(u", "_s);
+}
+
+QString trace_summary(const TraceReport& report) {
+  QString text = counted_text(report.kernels, "kernel");
+  const auto steps = static_cast<std::int64_t>(report.steps.size());
+  if (report.step) {
+    text += steps > 1 ? u"; a step takes %1, the median of %2 without the first one"_s.arg(
+                            time_text(*report.step), counted_text(steps - 1, "step"))
+                      : u"; its one step takes %1"_s.arg(time_text(*report.step));
+  } else {
+    text += u"; it marks no steps"_s;
+  }
+  if (report.unusable_events > 0)
+    text +=
+        u"; %1 without a usable time left out"_s.arg(counted_text(report.unusable_events, "event"));
+  return text;
+}
+
+TextTable category_table(const std::vector<TraceReport>& reports) {
+  TextTable table{{u"Time on the GPU"_s}, {}};
+  std::vector<Seconds> totals;
+  for (const TraceReport& report : reports) {
+    table.header += {u"time"_s, u"share"_s};
+    Seconds& total = totals.emplace_back();
+    for (const Seconds each : report.by_category) total += each;
+  }
+  const auto add = [&](const QString& name, const auto& time_of, const auto& whole_of) {
+    QStringList row = {name};
+    bool any = false;
+    for (std::size_t i = 0; i < reports.size(); ++i) {
+      const Seconds time = time_of(reports[i]), whole = whole_of(i);
+      any = any || time > whole * 1e-9;
+      row += {time_text(time), whole > Seconds() ? percent_text(time / whole) : QString()};
+    }
+    if (any) table.rows.push_back(row);
+  };
+  auto order = enumerators<KernelCategory>();
+  std::stable_sort(order.begin(), order.end(), [&](KernelCategory a, KernelCategory b) {
+    return reports.front().by_category[a] > reports.front().by_category[b];
+  });
+  for (const KernelCategory category : order) {
+    add(
+        to_qstring(title_of(category)),
+        [category](const TraceReport& report) { return report.by_category[category]; },
+        [&](std::size_t i) { return totals[i]; });
+  }
+  const auto of_window = [&](std::size_t i) { return reports[i].times.window; };
+  const auto time = [](Seconds calibration::BusyTimes::*member) {
+    return [member](const TraceReport& report) { return report.times.*member; };
+  };
+  add(u"from the first kernel to the last"_s, time(&calibration::BusyTimes::window), of_window);
+  add(u"something runs"_s, time(&calibration::BusyTimes::busy), of_window);
+  add(u"communication that is not hidden"_s, time(&calibration::BusyTimes::exposed_collective),
+      of_window);
+  add(u"idle, waiting for the host"_s, time(&calibration::BusyTimes::host_bound_gaps), of_window);
+  return table;
+}
+
+TextTable step_table(const ProgramMatch& match) {
+  return {{u"In a step"_s, u"predicted"_s, u"measured"_s, u"difference"_s},
+          {compared(u"step"_s, match.predicted_step, match.measured_step),
+           compared(u"communication that is not hidden"_s, match.predicted_exposed,
+                    match.measured_exposed),
+           compared(u"waiting for the host"_s, match.predicted_host_gaps, match.measured_host_gaps),
+           compared(u"other gaps"_s, match.predicted_other_gaps, match.measured_other_gaps)}};
+}
+
+TextTable difference_table(const ProgramMatch& match) {
+  TextTable table{
+      {u"Largest differences"_s, u"cause"_s, u"predicted"_s, u"measured"_s, u"difference"_s}, {}};
+  for (const calibration::StepDifference& each : match.differences) {
+    QStringList row =
+        compared(to_qstring(short_kernel_name(each.about, 34)), each.predicted, each.measured);
+    row.insert(1, to_qstring(cause_text(each.cause)));
+    table.rows.push_back(row);
+  }
+  return table;
+}
+
+}  // namespace shardwright::gui

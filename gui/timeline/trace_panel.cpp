@@ -1,0 +1,94 @@
+#include "gui/timeline/trace_panel.hpp"
+
+#include <QHeaderView>
+#include <QScrollArea>
+#include <QScrollBar>
+#include <QTableWidget>
+#include <QVBoxLayout>
+
+#include "gui/models/text.hpp"
+#include "gui/views/layouts.hpp"
+#include "gui/views/widgets.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+constexpr int kWidth = 430;
+
+// Shows all rows at once: the panel scrolls as a whole.
+void show_whole(QTableWidget& widget, const TextTable& table) {
+  show_table(widget, table);
+  widget.setVisible(!table.rows.empty());
+  int height = widget.horizontalHeader()->sizeHint().height() + 2 * widget.frameWidth();
+  for (int row = 0; row < widget.rowCount(); ++row) height += widget.rowHeight(row);
+  widget.setFixedHeight(height);
+  widget.horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
+}
+
+QTableWidget* whole_table(const QString& name) {
+  QTableWidget* table = text_table_widget(name);
+  table->setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  table->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  table->setFrameShape(QFrame::NoFrame);
+  table->setFocusPolicy(Qt::NoFocus);
+  table->hide();
+  return table;
+}
+
+}  // namespace
+
+TracePanel::TracePanel(QWidget* parent)
+    : QWidget(parent),
+      title_(wrapped_label(u"trace_title"_s)),
+      summary_(named<HintLabel>(u"trace_summary"_s)),
+      note_(wrapped_label(u"trace_note"_s)),
+      categories_(whole_table(u"trace_categories"_s)),
+      step_(whole_table(u"trace_step"_s)),
+      differences_(whole_table(u"trace_differences"_s)) {
+  setObjectName(u"trace_panel"_s);
+  setFixedWidth(kWidth);
+  make_bold(*title_);
+  auto* content = new QWidget;
+  auto* column = new QVBoxLayout(content);
+  column->setContentsMargins(8, 4, 8, 4);
+  for (QWidget* each :
+       std::initializer_list<QWidget*>{title_, summary_, categories_, note_, step_, differences_})
+    column->addWidget(each);
+  column->addStretch(1);
+  auto* area = new QScrollArea;
+  area->setWidget(content);
+  area->setWidgetResizable(true);
+  area->setFrameShape(QFrame::NoFrame);
+  area->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->addWidget(area);
+}
+
+void TracePanel::show_measured(const std::vector<calibration::TraceReport>& reports) {
+  QStringList titles, summaries;
+  for (const calibration::TraceReport& report : reports) {
+    titles.append(trace_title(report));
+    summaries.append(trace_summary(report));
+  }
+  title_->setText(titles.join(u" beside "_s));
+  summary_->setText(summaries.join(u'\n') + u'.');
+  show_whole(*categories_, category_table(reports));
+  show_note({});
+}
+
+void TracePanel::show_note(const QString& note) {
+  note_->setText(note);
+  note_->setVisible(!note.isEmpty());
+  for (QTableWidget* table : {step_, differences_}) table->hide();
+}
+
+void TracePanel::show_comparison(const TraceComparison& comparison) {
+  if (!comparison.match || !comparison.obstacle.isEmpty()) return show_note(comparison.obstacle);
+  show_note(u"<b>Beside the chosen plan</b><br>"_s +
+            plan_text(comparison.scenario.plan).toHtmlEscaped());
+  show_whole(*step_, step_table(*comparison.match));
+  show_whole(*differences_, difference_table(*comparison.match));
+}
+
+}  // namespace shardwright::gui

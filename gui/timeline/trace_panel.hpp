@@ -1,0 +1,31 @@
+// What traces measured, and beside it what the chosen plan predicts.
+#pragma once
+
+#include <QWidget>
+#include <vector>
+
+#include "gui/models/trace_comparison.hpp"
+
+class QLabel;
+class QTableWidget;
+
+namespace shardwright::gui {
+
+class TracePanel : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit TracePanel(QWidget* parent = nullptr);
+
+  // Shows one trace, or two beside each other.
+  void show_measured(const std::vector<calibration::TraceReport>& reports);
+  // Says why there is nothing beside the trace, or that it is worked on.
+  void show_note(const QString& note);
+  void show_comparison(const TraceComparison& comparison);
+
+ private:
+  QLabel *title_, *summary_, *note_;
+  QTableWidget *categories_, *step_, *differences_;
+};
+
+}  // namespace shardwright::gui

@@ -1,0 +1,94 @@
+#include "gui/views/bar_chart.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gui/models/text.hpp"
+
+namespace shardwright::gui {
+
+void prepare_bar_axes(Chart& chart, const QString& values) {
+  chart.xAxis->setLabel(values);
+  chart.yAxis->setRangeReversed(true);
+  chart.yAxis->grid()->setVisible(false);
+  chart.yAxis->setTickLength(0);
+  chart.xAxis->grid()->setVisible(true);
+}
+
+QSharedPointer<QCPAxisTickerText> ticker_of(const QStringList& titles) {
+  QSharedPointer<QCPAxisTickerText> ticker(new QCPAxisTickerText);
+  for (int i = 0; i < titles.size(); ++i) ticker->addTick(i, titles[i]);
+  return ticker;
+}
+
+BarChart::BarChart(const QString& values, QWidget* parent) : Chart(parent) {
+  prepare_bar_axes(*this, values);
+  connect(this, &Chart::restyled, this, &BarChart::rebuild);
+  connect(this, &QCustomPlot::afterLayout, this, &BarChart::fit_labels);
+}
+
+void BarChart::show_bars(std::vector<Bar> bars) {
+  bars_ = std::move(bars);
+  note_.clear();
+  rebuild();
+}
+
+void BarChart::show_note(const QString& note) {
+  bars_.clear();
+  note_ = note;
+  rebuild();
+}
+
+void BarChart::rebuild() {
+  clear_all();
+  yAxis->setTicks(!bars_.empty());
+  if (!note_.isEmpty()) add_note(note_, 0.5, 0.5, Qt::AlignCenter);
+  QStringList titles;
+  double most = bars_.empty() ? 1.0 : 0.0, least = 0.0;
+  for (std::size_t i = 0; i < bars_.size(); ++i) {
+    const Bar& each = bars_[i];
+    auto* bar = new HatchedBars(yAxis, xAxis);
+    const QColor colour = each.value < 0.0 ? colours().bad : colours().series(each.series);
+    bar->setWidth(kBarWidth);
+    bar->set_fill(colour, colours().base, each.hatch);
+    bar->setPen(QPen(colour.darker(125), 1.0));
+    bar->addData(static_cast<double>(i), each.value);
+    titles.append(each.title);
+    add_label(each.label, std::max(each.value, 0.0), static_cast<double>(i),
+              Qt::AlignLeft | Qt::AlignVCenter);
+    most = std::max(most, each.value);
+    least = std::min(least, each.value);
+  }
+  yAxis->setTicker(ticker_of(titles));
+  yAxis->setRange(-0.6, static_cast<double>(std::max<std::size_t>(bars_.size(), 1)) - 0.4);
+  wide_ = QCPRange(1.1 * least, most > 0.0 ? 1.6 * most : 1.0);
+  xAxis->setRange(wide_);
+  replot(rpQueuedReplot);
+}
+
+// Extends the axis of a narrow chart until each label lies inside of it.
+void BarChart::fit_labels() {
+  QCPRange range = wide_;
+  for (int i = 0; i < itemCount(); ++i) {
+    const auto* label = qobject_cast<QCPItemText*>(item(i));
+    if (label == nullptr || bars_.empty()) continue;
+    const int width = QFontMetrics(label->font()).horizontalAdvance(label->text()) + 12;
+    const double free = std::max(1.0 - static_cast<double>(width) / axisRect()->width(), 0.1);
+    range.upper =
+        std::max(range.upper, range.lower + (label->position->key() - range.lower) / free);
+  }
+  if (range == xAxis->range()) return;
+  xAxis->setRange(range);
+  replot(rpQueuedReplot);
+}
+
+// A row answers over its whole width, its name included.
+QString BarChart::tool_tip_at(const QPointF& position) const {
+  const double row = std::round(yAxis->pixelToCoord(position.y()));
+  if (row < 0.0 || row >= static_cast<double>(bars_.size()) ||
+      position.y() > axisRect()->bottom() || position.y() < axisRect()->top())
+    return {};
+  return bars_[static_cast<std::size_t>(row)].tip;
+}
+
+}  // namespace shardwright::gui

@@ -1,0 +1,102 @@
+// Traces of other programs in the window, beside the plan that may be theirs.
+#include <QLabel>
+#include <QScrollBar>
+#include <QTableWidget>
+
+#include "calibration/traces/trace_timeline.hpp"
+#include "gui/timeline/span_text.hpp"
+#include "gui/timeline/timeline_view.hpp"
+#include "gui/timeline/trace_panel.hpp"
+#include "tests/gui/painted_view_test.hpp"
+#include "tests/gui/window_fixture.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+QString trace_file(const char* name) {
+  return to_qstring(SHARDWRIGHT_SOURCE_DIR "/tests/calibration/traces/files/") + to_qstring(name);
+}
+
+// The plan of the nanoGPT run, which was traced on eight GPUs.
+PlanSet nanogpt_plan(std::int64_t gpus) {
+  Scenario scenario{load_model("gpt2"), load_cluster("dgx-h100"), load_stack("megatron-core"), {}};
+  scenario.plan.dp = gpus;
+  scenario.plan.global_batch = 16 * gpus;
+  scenario.plan.micro_batch = 16;
+  scenario.plan.seq_len = 1024;
+  return plan_set_of(scenario, u"a test"_s);
+}
+
+class TraceViewTest : public WindowTest {
+ protected:
+  TimelineView& timeline() { return *window_.findChild<TimelineView*>(); }
+  const TimelineTracks& tracks() { return timeline().canvas().tracks(); }
+  TracePanel& panel() { return find<TracePanel>("trace_panel"); }
+  QString note() { return find<QLabel>("trace_note").text(); }
+  void choose(PlanSet set) {
+    window_.selection().show(std::make_shared<const PlanSet>(std::move(set)));
+    ASSERT_TRUE(is_idle());
+  }
+  QStringList column(const char* table, int column) {
+    const auto& widget = find<QTableWidget>(table);
+    QStringList texts;
+    for (int row = 0; row < widget.rowCount(); ++row)
+      texts.append(widget.item(row, column)->text());
+    return texts;
+  }
+};
+
+TEST_F(TraceViewTest, ADroppedTraceShowsItsKernelsAndWhereTheirTimeGoes) {
+  drop({trace_file("mi250-two-steps.json.gz")});
+  ASSERT_EQ(tracks().timelines().size(), 1U);
+  const TracedRun run = read_trace(trace_file("mi250-two-steps.json.gz"));
+  EXPECT_EQ(tracks().all_spans(), run.trace->activities.size());
+  EXPECT_TRUE(panel().isVisible());
+  EXPECT_TRUE(column("trace_categories", 0).contains(u"matrix products and convolutions"_s));
+  // A filter by name and the description of a kernel.
+  const Track* stream = nullptr;
+  for (const Track& track : tracks().tracks())
+    if (track.kind == TrackKind::Spans) stream = &track;
+  ASSERT_NE(stream, nullptr);
+  EXPECT_TRUE(stream->label.startsWith(u"stream "_s));
+  const QString tip = span_tool_tip(tracks(), tracks().ref(*stream, 0));
+  EXPECT_THAT(tip, Says("operator"));
+  EXPECT_THAT(tip, testing::Not(Says("phase")));
+  QTest::mouseClick(&find<QToolButton>("timeline_back"), Qt::LeftButton);
+  EXPECT_FALSE(panel().isVisible());
+}
+
+TEST_F(TraceViewTest, TheTracedPlanStandsBesideTheTraceWithTheLargestDifferences) {
+  choose(nanogpt_plan(8));
+  drop({trace_file("nanogpt/rank0.json.gz")});
+  EXPECT_EQ(tracks().timelines().size(), 2U);
+  EXPECT_THAT(note(), Says("Beside the chosen plan"));
+  EXPECT_EQ(column("trace_differences", 0).size(), 10);
+  // Another plan is compared, too; one for other GPUs is told.
+  choose(nanogpt_plan(16));
+  EXPECT_EQ(tracks().timelines().size(), 1U);
+  EXPECT_THAT(note(), Says("for 16 GPUs"));
+  EXPECT_FALSE(find<QTableWidget>("trace_differences").isVisible());
+}
+
+TEST_F(TraceViewTest, AFileWithoutAGpuIsExplained) {
+  drop({trace_file("no-distributed-info-no-gpu.json.gz")});
+  EXPECT_THAT(said(), Says("nothing runs on a device"));
+  EXPECT_FALSE(panel().isVisible());
+}
+
+TEST(TraceTimeline, HasTheTimesOfTheTrace) {
+  const TracedRun run = read_trace(trace_file("nanogpt/rank0.json.gz"));
+  Seconds all;
+  for (const Seconds each : run.report.by_category) all += each;
+  EnumArray<KernelCategory, Seconds> sums{};
+  for (const Span& span : run.timeline->spans)
+    sums[run.timeline->kernels[static_cast<std::size_t>(span.kernel)].category] += span.duration;
+  for (const KernelCategory category : enumerators<KernelCategory>())
+    EXPECT_NEAR((sums[category] - run.report.by_category[category]) / all, 0.0, 1e-9);
+  const Timeline again = *run.timeline;
+  EXPECT_EQ(again.ranks.front().label, "rank 0");
+}
+
+}  // namespace
+}  // namespace shardwright::gui
