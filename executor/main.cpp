@@ -147,6 +147,7 @@ CheckedRun check_run(const RunOptions& options) {
   check_executable(scenario.model, scenario.plan, scenario.stack, device == Device::Cuda,
                    options.plan_now());
   check_balance_loss(scenario.model, scenario.plan, options.training.balance_loss);
+  check_checkpoints(scenario.plan, options.checkpoint_every > 0 || options.resume);
   // Errors in data and weights are reported once, before ranks start.
   const TokenFile file(options.data);
   const BatchLoader loader(file, scenario.plan, scenario.model.vocab, options.training.seed);

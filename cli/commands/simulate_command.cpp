@@ -29,6 +29,7 @@
 #include "sim/step/predicted_timeline.hpp"
 #include "sim/step/simulate.hpp"
 #include "sim/step/step_result.hpp"
+#include "validation/convergence.hpp"
 
 namespace shardwright::cli {
 
@@ -205,6 +206,9 @@ nlohmann::ordered_json simulate_json(const ChosenScenario& chosen,
   document["fidelity"] = name_of(simulated.fidelity);
   document["partial"] = simulated.cancelled;
   document.update(step_json(scenario, simulated.result, confidence_of(chosen, simulated)));
+  if (scenario.plan.replicas != ReplicaAgreement())
+    document["convergence"] =
+        validation::cost_json(validation::convergence_cost(scenario.model, scenario.plan));
   document["event_step_s"] = simulated.event_step.value();
   document["breakdown_fidelity"] =
       name_of(simulated.full ? simulated.fidelity : sim::Fidelity::Event);
@@ -229,6 +233,14 @@ void add_fidelity(Page& page, const sim::SimulatedStep& simulated, bool traced) 
                   format_time(simulated.event_step), breakdown));
 }
 
+// What replicas that do not agree in each step as they are cost in tokens.
+void add_convergence(Page& page, const Scenario& scenario) {
+  if (scenario.plan.replicas == ReplicaAgreement()) return;
+  page.facts({{"further tokens for the same loss",
+               validation::cost_text(validation::convergence_cost(scenario.model, scenario.plan),
+                                     scenario.plan)}});
+}
+
 ExitCode simulate(const SimulateOptions& options) {
   const std::vector<Destination> files = {{"--json", options.common.json},
                                           {"--out", options.plan_out},
@@ -251,6 +263,7 @@ ExitCode simulate(const SimulateOptions& options) {
   add_step(page, chosen.scenario, simulated.result, confidence_of(chosen, simulated));
   if (!options.common.html.empty())
     add_step_figures(page, simulated.result, draws ? timeline_of(step, simulated) : Timeline());
+  add_convergence(page, chosen.scenario);
   if (!simulated.full) add_stages(page, simulated.result);
   add_fidelity(page, simulated, wants_timeline(options));
   if (simulated.full) add_ranks(page, chosen.scenario.plan, simulated.result, *simulated.full);

@@ -80,6 +80,8 @@ class RankTrainer {
   const RankCoordinates& place() const { return place_; }
   // Returns the sum over all ranks, which all call it.
   double sum_over_world(double own);
+  // Bytes of what replicas exchanged compressed or after local steps since the start.
+  double exchanged_bytes() const { return ops_.exchange().carried_bytes(); }
   std::string last_op() const { return runner_.last_op(); }
   std::size_t peak_tensor_bytes() const { return runner_.peak_tensor_bytes(); }
 
