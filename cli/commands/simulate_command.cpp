@@ -280,7 +280,7 @@ ExitCode simulate(const SimulateOptions& options) {
   const bool draws = draws_timeline(options, step.program, full);
   const sim::SimulatedStep simulated =
       run(options, chosen.scenario, step, fidelity, full, wants_timeline(options) || draws);
-  const std::optional<sim::StragglerDraws> draws =
+  const std::optional<sim::StragglerDraws> stragglers =
       draw(options, chosen.scenario, step, varied, asked);
   if (!options.plan_out.empty())
     write_file(options.plan_out, json_text(to_json(chosen.scenario)), options.common.force);
@@ -293,13 +293,13 @@ ExitCode simulate(const SimulateOptions& options) {
   if (!simulated.full) add_stages(page, simulated.result);
   add_fidelity(page, simulated, wants_timeline(options));
   if (simulated.full) add_ranks(page, chosen.scenario.plan, simulated.result, *simulated.full);
-  if (draws) add_draws(page, *draws);
+  if (stragglers) add_draws(page, *stragglers);
   add_filled_in(page, chosen.filled_in);
   nlohmann::ordered_json document = simulate_json(chosen, simulated);
-  if (draws) document["stragglers"] = draws_json(*draws);
+  if (stragglers) document["stragglers"] = draws_json(*stragglers);
   deliver(options.common, page, document, take_stdout(files));
   const bool fits = report_fit("shardwright simulate", simulated.result, chosen.scenario.cluster);
-  if (simulated.cancelled || (draws && draws->cancelled)) return ExitCode::Interrupted;
+  if (simulated.cancelled || (stragglers && stragglers->cancelled)) return ExitCode::Interrupted;
   return fits ? ExitCode::Ok : ExitCode::NoFeasiblePlan;
 }
 
