@@ -55,6 +55,10 @@ struct StepReport {
   std::optional<double> small_batch_squares;
 };
 
+// True if a rank's gradient over its own part of the batch is complete before the reduction, and there is
+// another one to compare it with: steps then report small_batch_squares.
+bool knows_own_gradients(const ModelSpec& model, const Program& program);
+
 class RankTrainer {
  public:
   // Initialises the parameters. The references must outlive the trainer; kernels,
