@@ -36,7 +36,7 @@ Dollars cost_of(const RunForecast& run) {
 }
 
 QString eighty_percent(const QString& low, const QString& high) {
-  return to_qstring("80 % of runs: %1 to %2").arg(low, high);
+  return to_qstring("80 %: %1 to %2").arg(low, high);
 }
 
 RunFigure time_figure(const RunForecast& run) {
@@ -54,21 +54,14 @@ RunFigure time_figure(const RunForecast& run) {
 RunFigure cost_figure(const RunForecast& run) {
   const planner::Forecast& forecast = run.forecast;
   const Contract contract = run.request.run.price.contract;
-  const QString tip =
-      to_qstring("All GPUs of the job and its spare nodes, over the mean time of a run.");
+  QString tip = to_qstring("All GPUs of the job and its spare nodes, over the mean time of a run.");
   if (cost_of(run) <= Dollars())
     return {to_qstring("Cost"), u"–"_s, to_qstring("no profile has a price"), tip};
-  QStringList others;
   for (const Contract other : enumerators<Contract>()) {
     if (other != contract && forecast.costs[other] > Dollars())
-      others.append(
-          u"%1 %2"_s.arg(to_qstring(contract_text(other)), money_text(forecast.costs[other])));
+      tip += u"\n%1: %2"_s.arg(to_qstring(contract_text(other)), money_text(forecast.costs[other]));
   }
-  const QString detail =
-      others.empty()
-          ? to_qstring(contract_text(contract))
-          : to_qstring("%1; %2").arg(to_qstring(contract_text(contract)), others.join(u", "_s));
-  return {to_qstring("Cost"), money_text(cost_of(run)), detail, tip};
+  return {to_qstring("Cost"), money_text(cost_of(run)), to_qstring(contract_text(contract)), tip};
 }
 
 RunFigure checkpoint_figure(const RunForecast& run) {
@@ -84,11 +77,9 @@ RunFigure checkpoint_figure(const RunForecast& run) {
             .arg(long_time_text(forecast.best_interval), long_time_text(forecast.young_interval),
                  long_time_text(forecast.daly_interval));
   }
-  return {to_qstring("Checkpoint"),
-          to_qstring("every %1").arg(long_time_text(forecast.model.interval)),
-          to_qstring("%1, stops the run for %2")
-              .arg(bytes_text(forecast.checkpoint), long_time_text(cost.stall)),
-          tip};
+  return {
+      to_qstring("Checkpoint"), to_qstring("every %1").arg(long_time_text(forecast.model.interval)),
+      to_qstring("%1 in %2").arg(bytes_text(forecast.checkpoint), long_time_text(cost.stall)), tip};
 }
 
 QString causes_text(const planner::Forecast& forecast) {
@@ -166,7 +157,7 @@ std::vector<RunFigure> run_figures(const RunForecast& run) {
   return {
       time_figure(run),
       {to_qstring("GPU-hours"), number_text(forecast.total().gpu_hours),
-       forecast.model.spares > 0 ? to_qstring("and %1 of %2")
+       forecast.model.spares > 0 ? to_qstring("and %1 for %2")
                                        .arg(number_text(forecast.spares.gpu_hours),
                                             counted_text(forecast.model.spares, "spare node"))
                                  : counted_text(forecast.gpus, "GPU"),
@@ -174,10 +165,10 @@ std::vector<RunFigure> run_figures(const RunForecast& run) {
       cost_figure(run),
       {to_qstring("Energy"),
        to_qstring("%1 MWh").arg(number_text(energy.value() / kJoulesPerMegawattHour)),
-       to_qstring("cooling and losses: × %1").arg(number_text(forecast.power_usage_effectiveness)),
+       to_qstring("with cooling: × %1").arg(number_text(forecast.power_usage_effectiveness)),
        to_qstring("Of the nodes, times the power usage effectiveness of the building.")},
       {to_qstring("Goodput"), percent_text(forecast.goodput),
-       to_qstring("MFU of the run %1").arg(percent_text(forecast.mfu)),
+       to_qstring("MFU %1").arg(percent_text(forecast.mfu)),
        to_qstring(
            "The share of the time that goes into steps which are kept, and the share of the GPUs' "
            "peak rate that the run uses over all of its time.")},

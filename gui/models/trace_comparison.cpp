@@ -18,6 +18,7 @@ using calibration::TraceReport;
 
 // A plan of which fewer matrix products are found in the trace, by their predicted time, is another.
 constexpr double kLeastFound = 0.5;
+constexpr std::size_t kLongestAbout = 26;
 
 // The share of the plan's matrix products that the trace has, by their predicted time.
 double share_found(const ProgramMatch& match) {
@@ -177,8 +178,7 @@ TextTable category_table(const std::vector<TraceReport>& reports) {
   };
   add(u"from the first kernel to the last"_s, time(&calibration::BusyTimes::window), of_window);
   add(u"something runs"_s, time(&calibration::BusyTimes::busy), of_window);
-  add(u"communication that is not hidden"_s, time(&calibration::BusyTimes::exposed_collective),
-      of_window);
+  add(u"communication not hidden"_s, time(&calibration::BusyTimes::exposed_collective), of_window);
   add(u"idle, waiting for the host"_s, time(&calibration::BusyTimes::host_bound_gaps), of_window);
   return table;
 }
@@ -186,20 +186,17 @@ TextTable category_table(const std::vector<TraceReport>& reports) {
 TextTable step_table(const ProgramMatch& match) {
   return {{u"In a step"_s, u"predicted"_s, u"measured"_s, u"difference"_s},
           {compared(u"step"_s, match.predicted_step, match.measured_step),
-           compared(u"communication that is not hidden"_s, match.predicted_exposed,
-                    match.measured_exposed),
+           compared(u"communication not hidden"_s, match.predicted_exposed, match.measured_exposed),
            compared(u"waiting for the host"_s, match.predicted_host_gaps, match.measured_host_gaps),
            compared(u"other gaps"_s, match.predicted_other_gaps, match.measured_other_gaps)}};
 }
 
 TextTable difference_table(const ProgramMatch& match) {
-  TextTable table{
-      {u"Largest differences"_s, u"cause"_s, u"predicted"_s, u"measured"_s, u"difference"_s}, {}};
+  TextTable table{{u"Largest differences"_s, u"predicted"_s, u"measured"_s, u"difference"_s}, {}};
   for (const calibration::StepDifference& each : match.differences) {
-    QStringList row =
-        compared(to_qstring(short_kernel_name(each.about, 34)), each.predicted, each.measured);
-    row.insert(1, to_qstring(cause_text(each.cause)));
-    table.rows.push_back(row);
+    const QString about = to_qstring(short_kernel_name(each.about, kLongestAbout));
+    table.rows.push_back(compared(about + u'\n' + to_qstring(cause_text(each.cause)),
+                                  each.predicted, each.measured));
   }
   return table;
 }

@@ -49,7 +49,7 @@ QString trace_summary(const calibration::TraceReport& report);
 TextTable category_table(const std::vector<calibration::TraceReport>& reports);
 // The step, its exposed communication and its gaps: predicted, measured, difference.
 TextTable step_table(const calibration::ProgramMatch& match);
-// The largest differences and their causes.
+// The largest differences, each with its cause in a second line.
 TextTable difference_table(const calibration::ProgramMatch& match);
 
 }  // namespace shardwright::gui

@@ -20,7 +20,13 @@ void show_whole(QTableWidget& widget, const TextTable& table) {
   show_table(widget, table);
   widget.setVisible(!table.rows.empty());
   int height = widget.horizontalHeader()->sizeHint().height() + 2 * widget.frameWidth();
-  for (int row = 0; row < widget.rowCount(); ++row) height += widget.rowHeight(row);
+  const int line = widget.fontMetrics().lineSpacing();
+  for (int row = 0; row < widget.rowCount(); ++row) {
+    const auto further = table.rows[static_cast<std::size_t>(row)].front().count(u'\n');
+    widget.setRowHeight(
+        row, widget.verticalHeader()->defaultSectionSize() + static_cast<int>(further) * line);
+    height += widget.rowHeight(row);
+  }
   widget.setFixedHeight(height);
   widget.horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
 }

@@ -6,6 +6,12 @@
 #include "gui/models/text.hpp"
 
 namespace shardwright::gui {
+namespace {
+
+// A single bar is no thicker than one of these.
+constexpr std::size_t kFewestRows = 4;
+
+}  // namespace
 
 void prepare_bar_axes(Chart& chart, const QString& values) {
   chart.xAxis->setLabel(values);
@@ -60,7 +66,7 @@ void BarChart::rebuild() {
     least = std::min(least, each.value);
   }
   yAxis->setTicker(ticker_of(titles));
-  yAxis->setRange(-0.6, static_cast<double>(std::max<std::size_t>(bars_.size(), 1)) - 0.4);
+  yAxis->setRange(-0.6, static_cast<double>(std::max(bars_.size(), kFewestRows)) - 0.4);
   wide_ = QCPRange(1.1 * least, most > 0.0 ? 1.6 * most : 1.0);
   xAxis->setRange(wide_);
   replot(rpQueuedReplot);

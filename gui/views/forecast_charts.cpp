@@ -17,7 +17,7 @@ using sim::RunSpan;
 constexpr std::size_t kParts = 120;
 // In pixels.
 constexpr double kNearMark = 8.0, kBetweenCheckpoints = 9.0;
-constexpr int kLossesHeight = 92;
+constexpr int kLossesHeight = 46;
 
 struct PartLook {
   int series;
@@ -102,7 +102,7 @@ void TrajectoryChart::create_losses() {
   for (QCPAxisRect* rect : {axisRect(), losses_})
     rect->setMarginGroup(QCP::msLeft | QCP::msRight, margins);
   QCPAxis* share = losses_->axis(QCPAxis::atLeft);
-  share->setLabel(tr("no steps (%)"));
+  share->setLabel(tr("lost (%)"));
   share->setTicker(QSharedPointer<ShortTicker>::create(share));
   share->ticker()->setTickCount(3);
   QCPAxis* time = losses_->axis(QCPAxis::atBottom);
@@ -110,6 +110,7 @@ void TrajectoryChart::create_losses() {
   time->setLabel(tr("days"));
   xAxis->setTickLabels(false);
   xAxis2->setTicker(QSharedPointer<MoneyTicker>::create(xAxis2));
+  xAxis2->setTickLabels(true);
 }
 
 void TrajectoryChart::show(std::shared_ptr<const RunForecast> run) {
@@ -179,7 +180,7 @@ void TrajectoryChart::add_median() {
     tokens << tokens_at(span.from) << tokens_at(span.to);
   }
   QCPGraph* line = addGraph();
-  line->setName(tr("the run of median length"));
+  line->setName(tr("median run"));
   line->setPen(QPen(colours().series(0), 1.6));
   line->setData(times, tokens, true);
 }

@@ -25,9 +25,10 @@ constexpr const char* kFirstProfile = "settled-fleet";
 
 // A share of the run's time as a bar of percent.
 Bar bar_of(const RunShare& share) {
+  const QString label = fixed_text(100.0 * share.share, 2) + u" %"_s;
   return {share.title,
           100.0 * share.share,
-          share.share < 0.001 ? to_qstring("< 0.1 %") : percent_text(share.share),
+          label,
           share.tip,
           share.part ? series_of(*share.part) : 0,
           share.part ? hatch_of(*share.part) : Qt::SolidPattern};
@@ -67,7 +68,8 @@ ForecastView::ForecastView(Selection* selection, QWidget* parent)
 
 QWidget* ForecastView::create_controls() {
   tokens_ = named<QLineEdit>(u"forecast_tokens"_s, to_qstring(kFirstTokens));
-  tokens_->setMaximumWidth(100);
+  tokens_->setFixedWidth(90);
+  tokens_->setSizePolicy(QSizePolicy::Fixed, QSizePolicy::Fixed);
   tokens_->setToolTip(
       tr("The tokens to train on: 15T or 300B (T = 1,000,000,000,000, B = 1,000,000,000)"));
   profile_ = named<QComboBox>(u"forecast_profile"_s);
@@ -86,7 +88,7 @@ QWidget* ForecastView::create_controls() {
   auto* line = new FlowLayout(controls);
   line->setContentsMargins(0, 0, 0, 0);
   line->addWidget(row_of({new QLabel(tr("Train on")), tokens_, new QLabel(tr("tokens"))}));
-  line->addWidget(row_of({new QLabel(tr("with a")), profile_}));
+  line->addWidget(row_of({new QLabel(tr("with the")), profile_}));
   line->addWidget(progress_);
   line->addWidget(stop_);
   connect(tokens_, &QLineEdit::editingFinished, this, &ForecastView::follow);
@@ -114,12 +116,12 @@ QWidget* ForecastView::create_figures() {
 
 QWidget* ForecastView::create_charts() {
   trajectory_ = new TrajectoryChart;
-  lost_ = named<BarChart>(u"forecast_lost"_s, tr("share of the run's time (%)"));
+  lost_ = named<BarChart>(u"forecast_lost"_s, tr("of the time (%)"));
   gains_ = named<BarChart>(u"forecast_gains"_s, tr("shorter run (%)"));
   auto* charts = new PaneRow({titled(tr("Tokens over the days of the run"), trajectory_),
                               titled(tr("Time that does not go into steps"), lost_),
                               titled(tr("What 10 % less of each would save"), gains_)},
-                             {520, 320, 320});
+                             {540, 340, 240});
   trajectory_->setMinimumHeight(kLeastTrajectoryHeight);
   for (BarChart* bars : {lost_, gains_}) bars->setMinimumHeight(kLeastBarsHeight);
   return charts;

@@ -59,6 +59,16 @@ bool save(QWidget& widget, const QDir& folder, const QString& name) {
   return true;
 }
 
+// Saves the whole window with a view in front, on a small screen.
+bool save_small(MainWindow& window, const QString& view, const QDir& folder, const QString& name) {
+  const QSize before = window.size();
+  window.resize(1280, 720);
+  window.raise_view(view);
+  const bool well = wait_until_idle(window) && save(window, folder, name);
+  window.resize(before);
+  return well;
+}
+
 // Saves the fastest plan beside the last that is listed.
 bool save_comparison(MainWindow& window, const QDir& folder, const QString& look) {
   Selection& selection = window.selection();
@@ -161,7 +171,8 @@ bool save_traces(MainWindow& window, const QStringList& traces, const QDir& fold
   window.selection().show(std::make_shared<const PlanSet>(plan_set_of(scenario, u"a plan"_s)));
   window.raise_view(u"timeline"_s);
   window.open(traces);
-  return wait_until_idle(window) && save(*window.view(u"timeline"_s), folder, u"trace-"_s + look);
+  return wait_until_idle(window) && save(*window.view(u"timeline"_s), folder, u"trace-"_s + look) &&
+         save_small(window, u"timeline"_s, folder, u"window-trace-"_s + look);
 }
 
 // Saves each view alone, then the whole window.
@@ -174,6 +185,7 @@ bool save_all(MainWindow& window, const QDir& folder, const QString& look) {
   }
   window.raise_view(u"why"_s);
   return wait_until_idle(window) && save(window, folder, u"window-%1"_s.arg(look)) &&
+         save_small(window, u"forecast"_s, folder, u"window-forecast-"_s + look) &&
          save_comparison(window, folder, look);
 }
 
