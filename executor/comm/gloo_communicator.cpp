@@ -115,10 +115,11 @@ class GlooCommunicator final : public Communicator {
     const bool sums = reduction == Reduction::Sum;
     switch (element) {
       case Element::Float64:
-        return all_reduce_by<double>(data, elements,
-                                     sums ? &gloo::sum<double> : &gloo::max<double>);
+        return all_reduce_by<double>(
+            data, elements, sums ? Reducer(&gloo::sum<double>) : Reducer(&gloo::max<double>));
       case Element::Float32:
-        return all_reduce_by<float>(data, elements, sums ? &gloo::sum<float> : &gloo::max<float>);
+        return all_reduce_by<float>(data, elements,
+                                    sums ? Reducer(&gloo::sum<float>) : Reducer(&gloo::max<float>));
       case Element::Bfloat16:
         SHARDWRIGHT_CHECK(sums, "16-bit numbers are added up alone");
         return all_reduce_by<std::uint16_t>(data, elements, &add_bfloat16);

@@ -53,7 +53,7 @@ double parameters() {
   return static_cast<double>(count_parameters(load_model("gpt2")).total);
 }
 
-using enum ReplicaCompression;
+using Compression = ReplicaCompression;
 constexpr ReplicaSync kAllReduce = ReplicaSync::AllReduce, kLocal = ReplicaSync::LocalSteps;
 
 // The mean of parameters in fp32 takes what the sum of gradients in fp32 does, and a part of it if it
@@ -62,17 +62,19 @@ TEST(ReplicaExchange, LocalStepsSendTheAllReduceEachSoManySteps) {
   StackSpec stack = load_stack("megatron-core");
   stack.gradients.fp32_reduction = true;
   const double all_reduce = sent(eight_replicas(), stack);
-  EXPECT_NEAR(sent(agreeing(kLocal, None, 1), stack) / all_reduce, 1.0, 1e-12);
-  EXPECT_NEAR(sent(agreeing(kLocal, None, 500), stack) * 500.0 / all_reduce, 1.0, 1e-12);
+  EXPECT_NEAR(sent(agreeing(kLocal, Compression::None, 1), stack) / all_reduce, 1.0, 1e-12);
+  EXPECT_NEAR(sent(agreeing(kLocal, Compression::None, 500), stack) * 500.0 / all_reduce, 1.0,
+              1e-12);
 }
 
 // Two bytes of two, or all 16 bits of gradients that have no more, are no compression.
 TEST(ReplicaExchange, OfNoFewerBitsIsNone) {
   StackSpec stack = load_stack("megatron-core");
   stack.gradients.fp32_reduction = false;
-  EXPECT_EQ(sent(agreeing(kAllReduce, Bf16), stack), sent(eight_replicas(), stack));
+  EXPECT_EQ(sent(agreeing(kAllReduce, Compression::Bf16), stack), sent(eight_replicas(), stack));
   stack.gradients.fp32_reduction = true;
-  EXPECT_NEAR(sent(agreeing(kAllReduce, Bf16), stack) / sent(eight_replicas(), stack), 0.5, 1e-12);
+  EXPECT_NEAR(sent(agreeing(kAllReduce, Compression::Bf16), stack) / sent(eight_replicas(), stack),
+              0.5, 1e-12);
 }
 
 // Of N elements on n ranks: int8 sends 2 (n - 1) / n bytes and a scale for each block; top-k sends
@@ -81,12 +83,12 @@ TEST(ReplicaExchange, SendsTheBytesOfItsForm) {
   StackSpec stack = load_stack("megatron-core");
   stack.gradients.buckets = GradientBuckets::Single;
   const double all = parameters(), side = std::ceil(std::sqrt(all));
-  EXPECT_NEAR(sent(agreeing(kAllReduce, Int8), stack), 2.0 * 7.0 / 8.0 * all * (1.0 + 4.0 / 256.0),
-              2.0 * 8.0 * (256.0 + 4.0));
-  Plan topk = agreeing(kAllReduce, TopK);
+  EXPECT_NEAR(sent(agreeing(kAllReduce, Compression::Int8), stack),
+              2.0 * 7.0 / 8.0 * all * (1.0 + 4.0 / 256.0), 2.0 * 8.0 * (256.0 + 4.0));
+  Plan topk = agreeing(kAllReduce, Compression::TopK);
   topk.replicas.topk_ratio = 0.001;
   EXPECT_NEAR(sent(topk, stack), 7.0 * 8.0 * std::round(all / 1000.0), 1.0);
-  Plan powersgd = agreeing(kLocal, PowerSgd, 10);
+  Plan powersgd = agreeing(kLocal, Compression::PowerSgd, 10);
   powersgd.replicas.powersgd_rank = 2;
   EXPECT_NEAR(sent(powersgd, stack), 2.0 * 2.0 * 7.0 / 8.0 * 4.0 * side * 2.0 / 10.0, 1.0);
 }
@@ -94,7 +96,7 @@ TEST(ReplicaExchange, SendsTheBytesOfItsForm) {
 // Local steps between shard groups exchange a shard each.
 TEST(ReplicaExchange, OfShardGroupsIsOfOneShard) {
   const StackSpec stack = load_stack("megatron-core");
-  Plan plan = agreeing(kLocal, None, 100);
+  Plan plan = agreeing(kLocal, Compression::None, 100);
   const double whole = sent(plan, stack);
   plan.zero_stage = 3;
   plan.shard_group = 4;
@@ -106,11 +108,11 @@ TEST(ReplicaExchange, OfShardGroupsIsOfOneShard) {
 TEST(ReplicaExchange, KeepsTheStatesOfItsMethod) {
   ReplicaAgreement agreement;
   EXPECT_EQ(outer_state_bytes(agreement) + residual_bytes(agreement), Bytes());
-  agreement.compression = TopK;
+  agreement.compression = Compression::TopK;
   EXPECT_EQ(outer_state_bytes(agreement) + residual_bytes(agreement), Bytes(4));
   agreement.sync = kLocal;
   EXPECT_EQ(outer_state_bytes(agreement) + residual_bytes(agreement), Bytes(8));
-  agreement.compression = None;
+  agreement.compression = Compression::None;
   EXPECT_EQ(outer_state_bytes(agreement), Bytes());
   agreement.outer = OuterOptimizer::Nesterov;
   EXPECT_EQ(outer_state_bytes(agreement), Bytes(8));
