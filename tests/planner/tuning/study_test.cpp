@@ -71,8 +71,10 @@ TEST(Halving, PromotesAsThePaperDoesWhateverEndsFirst) {
         const auto expected = promotion_by_the_paper(table, study.rules.rungs.size(), reduction);
         const bool begins = !expected && study.trials.size() < static_cast<std::size_t>(trials);
         ASSERT_EQ(job.has_value(), expected.has_value() || begins);
-        if (job) EXPECT_EQ(job->trial, expected ? expected->trial : study.trials.size());
-        if (job) EXPECT_EQ(job->rung, expected ? expected->rung : 0);
+        if (job) {
+          EXPECT_EQ(job->trial, expected ? expected->trial : study.trials.size());
+          EXPECT_EQ(job->rung, expected ? expected->rung : 0);
+        }
       }
       if (job) {
         begin(study, *job);
@@ -164,8 +166,10 @@ TEST(Population, ReplacesTheWorstByThePerturbedBest) {
     EXPECT_EQ(copies.size(), 2U) << rung;
   }
   for (const TrialJob& job : jobs) {
-    if (job.rung == 1 && job.copied_from) EXPECT_LT(*job.copied_from, 2U);
-    if (job.rung == 1) EXPECT_EQ(job.copied_from.has_value(), job.trial >= 6);
+    if (job.rung == 1) {
+      EXPECT_EQ(job.copied_from.has_value(), job.trial >= 6);
+      EXPECT_LT(job.copied_from.value_or(0), 2U);
+    }
     EXPECT_GE(job.values[0], 1e-4);
     EXPECT_LE(job.values[0], 1e-2);
   }

@@ -69,7 +69,12 @@ TEST(Replicas, AreMonotoneInBandwidth) {
     }
   }
   const Scenario thin = replicas_of(ReplicaSync::AllReduce, ReplicaCompression::PowerSgd);
-  EXPECT_LT(with_nics(thin, 0.01) * 5.0, with_nics(plain, 0.01));
+  double saved = 1.0;
+  for (const double ratio : {1.0, 0.1, 0.01}) {
+    const double now = with_nics(plain, ratio) / with_nics(thin, ratio);
+    EXPECT_GT(now, saved) << ratio;
+    saved = now;
+  }
   EXPECT_GT(with_nics(thin, 10.0), with_nics(plain, 10.0) * 0.99);
 }
 

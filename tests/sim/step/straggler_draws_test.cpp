@@ -67,6 +67,7 @@ TEST(StragglerDraws, MoreVariationNeverShortensTheTail) {
   }
   // All NICs at half of their bandwidth in every draw are a step without chance.
   FullOptions none;
+  none.contention = true;
   const StragglerDraws degraded =
       draws_of(none, {.draws = 2, .degraded_nics = 1.0, .degraded_bandwidth = 0.5});
   EXPECT_EQ(degraded.steps[0], degraded.steps[1]);
