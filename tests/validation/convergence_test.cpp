@@ -25,7 +25,7 @@ Plan diloco(std::int64_t replicas, std::int64_t inner_steps) {
 // losses of 2.230 and 2.224 for 4 billion parameters with 4 replicas and by all-reduce, and that of two
 // replicas below the all-reduce's.
 TEST(ConvergenceCost, IsThatOfTheFits) {
-  const ModelSpec small = load_model("llama3.2-1b"), large = load_model("llama3-8b");
+  const ModelSpec small = load_model("llama3.2-1b"), large = load_model("qwen3-4b");
   const auto likely = [](const ModelSpec& model, std::int64_t replicas) {
     return convergence_cost(model, diloco(replicas, 30)).likely.value();
   };
