@@ -19,7 +19,7 @@ std::string tiny_plan(const ScratchFolder& folder) {
   std::string file = folder.file("plan.json");
   const CommandResult made = run_command(
       "simulate --model tiny-llama --cluster h100-pcie-server --stack shardwright --gpus 1 "
-      "--global-batch 4 --seq-len 16 --precision fp32 --out " +
+      "--global-batch 4 --seq-len 16 --precision fp32 --force --out " +
       file);
   EXPECT_EQ(made.exit_code, 0) << made.errors;
   std::string text;
@@ -59,10 +59,10 @@ TEST(TuneCommand, TrainsTrialsAndPromotesTheBest) {
 TEST(TuneCommand, ContinuesAfterAKillAsIfThereHadBeenNone) {
   const ScratchFolder folder;
   for (const std::string search :
-       {"--search bayes --trials 6", "--search population --trials 4 --rungs 3"}) {
+       {"--search bayes --trials 4", "--search population --trials 4 --rungs 2"}) {
     const std::string name = search.substr(9, 3);
     const std::string options =
-        search + " --steps 30 --reduction 2 --vary lr=1e-4..1e-1 --vary weight-decay=0..0.3";
+        search + " --steps 12 --reduction 2 --vary lr=1e-4..1e-1 --vary weight-decay=0..0.3";
     const CommandResult whole = run_command(tune_line(folder, options, name + "-whole"));
     ASSERT_EQ(whole.exit_code, 0) << whole.errors;
     RunningCommand killed(tune_line(folder, options, name + "-killed"));
@@ -70,7 +70,7 @@ TEST(TuneCommand, ContinuesAfterAKillAsIfThereHadBeenNone) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
       const auto state =
           nlohmann::json::parse(folder.read(name + "-killed/tuning.json"), nullptr, false);
-      if (state.is_object() && state.at("results").size() >= 3) break;
+      if (state.is_object() && state.at("results").size() >= 2) break;
     }
     killed.send(SIGKILL);
     EXPECT_EQ(killed.finish().exit_code, 128 + SIGKILL);
@@ -84,8 +84,9 @@ TEST(TuneCommand, ContinuesAfterAKillAsIfThereHadBeenNone) {
 
 TEST(TuneCommand, SimulatesItsScheduleOnTheCluster) {
   const ScratchFolder folder;
+  // So many steps that they take longer than the starts.
   const std::string line = "tune " + tiny_plan(folder) +
-                           " --steps 1000 --trials 27 --vary lr=1e-4..1e-2 --simulate --ranks ";
+                           " --steps 10000000 --trials 27 --vary lr=1e-4..1e-2 --simulate --ranks ";
   const auto one = json_of(line + "1"), nine = json_of(line + "9");
   EXPECT_LT(nine.at("days").at("p50"), one.at("days").at("p50"));
   EXPECT_LT(one.at("days").at("p50"), one.at("days_in_full"));
