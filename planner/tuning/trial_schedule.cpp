@@ -41,7 +41,7 @@ StudyForecast forecast_study(StudyRules rules, std::size_t workers, const JobTim
   if (rules.search == TuningSearch::Bayes) rules.search = TuningSearch::Random;
   StudyForecast forecast;
   forecast.jobs.assign(rules.rungs.size(), 0.0);
-  std::vector<double> walls;
+  std::vector<double> walls, busy;
   const auto share = 1.0 / static_cast<double>(draws);
   for (std::int64_t draw = 0; draw < draws; ++draw) {
     Study study{rules, {}};
@@ -50,12 +50,14 @@ StudyForecast forecast_study(StudyRules rules, std::size_t workers, const JobTim
     };
     const auto jobs = run_study(study, workers, time, {[](const TrialJob&, std::size_t) {}, loss});
     walls.push_back(jobs.empty() ? 0.0 : jobs.back().end.value());
+    busy.push_back(0.0);
     for (const ScheduledJob& each : jobs) {
-      forecast.busy += (each.end - each.start) * share;
+      busy.back() += (each.end - each.start).value();
       forecast.jobs[each.job.rung] += share;
     }
   }
   forecast.wall = sim::percentiles(std::move(walls));
+  forecast.busy = Seconds(sim::percentiles(std::move(busy)).p50);
   return forecast;
 }
 

@@ -41,8 +41,9 @@ std::vector<ScheduledJob> run_study(Study& study, std::size_t workers, const Job
 struct StudyForecast {
   // Seconds until the last job ends.
   sim::Percentiles wall;
-  // Means: workers are busy for this time together, and begin so many jobs to each rung.
+  // The time for which workers are busy, added up over them; the median.
   Seconds busy;
+  // The mean number of jobs to each rung.
   std::vector<double> jobs;
 };
 StudyForecast forecast_study(StudyRules rules, std::size_t workers, const JobTime& time,
