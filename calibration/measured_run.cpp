@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <functional>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -26,6 +28,7 @@ namespace fs = std::filesystem;
 
 // The share of the steps that warm up.
 constexpr double kWarmupShare = 0.2;
+constexpr const char* kNoiseKey = "gradient_noise_scale_tokens";
 
 // Checks the file before it is opened: a pipe would wait for a writer.
 void check_regular(const fs::path& file) {
@@ -213,16 +216,34 @@ MeasuredRun load_run(const fs::path& folder) {
   return run;
 }
 
-double gradient_noise_scale(const std::filesystem::path& folder) {
-  constexpr const char* kKey = "gradient_noise_scale_tokens";
-  const std::filesystem::path file = folder / "metrics.jsonl";
+std::vector<TrainedStep> trained_steps(const fs::path& folder) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  const fs::path file = folder / "metrics.jsonl";
+  std::vector<TrainedStep> steps;
   check_regular(file);
+  if (!fs::exists(file)) return steps;
+  read_lines(file, [&](ObjectReader& line) {
+    // Either is null where it is not finite.
+    const bool diverged = line.value().contains("gradient_norm") && !line.peek("gradient_norm");
+    steps.push_back({line.integer("step", {0, IntegerRange{}.most}),
+                     diverged ? kNone : line.number_or("loss", kNone),
+                     line.number_or(kNoiseKey, 0.0),
+                     std::round(line.number_or("tokens_per_s", 0.0, kNonNegative) *
+                                line.number_or("step_s", 0.0, kNonNegative))});
+  });
+  return steps;
+}
+
+double gradient_noise_scale(const fs::path& folder) {
   double scale = 0.0;
-  read_lines(file, [&](ObjectReader& line) { scale = line.number_or(kKey, scale); });
+  for (const TrainedStep& step : trained_steps(folder)) {
+    if (step.noise_scale > 0.0) scale = step.noise_scale;
+  }
   if (scale > 0.0) return scale;
-  throw InputError(file.string(), {{"", fmt::format("no line with {}", kKey),
-                                    "a run whose ranks know their own gradients: data-parallel "
-                                    "replicas without ZeRO-2 or 3"}});
+  throw InputError((folder / "metrics.jsonl").string(),
+                   {{"", fmt::format("no line with {}", kNoiseKey),
+                     "a run whose ranks know their own gradients: data-parallel "
+                     "replicas without ZeRO-2 or 3"}});
 }
 
 }  // namespace shardwright::calibration

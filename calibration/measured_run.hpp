@@ -60,6 +60,21 @@ struct MeasuredRun {
 // InputError with what is wrong or missing.
 MeasuredRun load_run(const std::filesystem::path& folder);
 
+// What such a run reports of a step that it has trained.
+struct TrainedStep {
+  std::int64_t step = 0;
+  // In nats per token; not a number where the run diverged.
+  double loss = 0.0;
+  // In tokens; zero where none was measured.
+  double noise_scale = 0.0;
+  // Of the step; zero if the run does not say it.
+  double tokens = 0.0;
+};
+
+// The steps of the run, under whatever plan, in their order. None if it has not trained any. Throws
+// InputError with the lines that are wrong.
+std::vector<TrainedStep> trained_steps(const std::filesystem::path& folder);
+
 // The gradient noise scale in tokens that such a run measured last: an estimate of its critical batch.
 // Throws InputError if it measured none.
 double gradient_noise_scale(const std::filesystem::path& folder);

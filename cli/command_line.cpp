@@ -170,6 +170,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_simulate_command(app, action);
   add_forecast_command(app, action);
   add_run_command(app, action);
+  add_tune_command(app, action);
   add_probe_command(app, action);
   add_import_command(app, action);
   add_calibrate_command(app, action);

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,7 +17,9 @@
 #include "core/base/error.hpp"
 #include "core/base/printable_text.hpp"
 #include "core/base/standard_streams.hpp"
+#include "core/lowering/lowering.hpp"
 #include "core/spec/scenario.hpp"
+#include "executor/checkpoint/checkpoint_folder.hpp"
 #include "executor/checkpoint/run_checkpoints.hpp"
 #include "executor/checkpoint/weight_files.hpp"
 #include "executor/comm/socket.hpp"
@@ -32,6 +35,7 @@
 #include "executor/runtime/executable.hpp"
 #include "executor/telemetry/log.hpp"
 #include "executor/telemetry/metrics_log.hpp"
+#include "executor/telemetry/run_files.hpp"
 
 namespace {
 
@@ -91,10 +95,47 @@ LaunchResult launch_once(const RunOptions& options, std::int64_t world,
   return result;
 }
 
+// Writes the plan with twice the batch and returns its file.
+std::string plan_with_twice_the_batch(const RunOptions& options, const std::string& plan) {
+  Scenario scenario = load_scenario(plan);
+  scenario.plan.global_batch *= 2;
+  const auto file = options.out / fmt::format("plan-for-batch-{}.json", scenario.plan.global_batch);
+  write_json(file, to_json(scenario));
+  log_info(
+      fmt::format("the gradient noise scale asks for a larger batch: continuing with {} "
+                  "sequences: {}",
+                  scenario.plan.global_batch, file.string()));
+  return file.string();
+}
+
+// Ranks that end well before the last step ask for a larger batch.
+bool asks_for_larger_batch(const RunOptions& options) {
+  if (!options.grows_batch()) return false;
+  const auto steps = CheckpointFolder(options.checkpoint_folder()).steps();
+  return !steps.empty() && steps.front() < options.last_step();
+}
+
+LaunchResult continue_under(const RunOptions& options, std::int64_t world, const std::string& plan,
+                            std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), {"--resume", "--continue-under", plan});
+  return launch_once(options, world, arguments);
+}
+
+// Goes on under plans with the batches that ranks ask for; `plan` becomes the last of them.
+LaunchResult grow(const RunOptions& options, std::int64_t world, std::string& plan,
+                  const std::vector<std::string>& given, LaunchResult result) {
+  while (result.status == 0 && !result.stopped && asks_for_larger_batch(options)) {
+    plan = plan_with_twice_the_batch(options, plan);
+    result = continue_under(options, world, plan, given);
+  }
+  return result;
+}
+
 // Starts the ranks, and restarts them after failures.
 int launch(const RunOptions& options, std::int64_t world, const std::vector<std::string>& given) {
-  LaunchResult result = launch_once(options, world, given);
   std::string plan = options.plan_now();
+  LaunchResult result =
+      grow(options, world, plan, given, launch_once(options, world, given));
   const std::int64_t all = world;
   // The plan may use fewer ranks than are left.
   std::int64_t left = all;
@@ -106,9 +147,7 @@ int launch(const RunOptions& options, std::int64_t world, const std::vector<std:
       plan = plan_for_remaining_ranks(options, plan, left, all);
       world = load_scenario(plan).plan.world_size();
     }
-    std::vector<std::string> arguments = given;
-    arguments.insert(arguments.end(), {"--resume", "--continue-under", plan});
-    result = launch_once(options, world, arguments);
+    result = grow(options, world, plan, given, continue_under(options, world, plan, given));
   }
   return result.status;
 }
@@ -139,6 +178,21 @@ std::optional<LaunchPlace> place_under(const RunOptions& options, const Plan& pl
   throw RefusedRank(error, *place);
 }
 
+// Throws InputError if the ranks would not know their gradients' noise.
+void check_grows_batch(const RunOptions& options, const Scenario& scenario) {
+  ProblemList problems(options.plan_now());
+  if (!knows_own_gradients(scenario.model, lower(scenario.model, scenario.plan, scenario.stack))) {
+    problems.add("/plan", "ranks that do not know the noise of their gradients",
+                 "for --global-batch auto: dp above 1, cp 1, ZeRO 0 or 1, no experts, no embedding "
+                 "tied over stages");
+  }
+  if (options.most_batch < scenario.plan.global_batch) {
+    problems.add("--max-global-batch", fmt::format("{}", options.most_batch),
+                 fmt::format("at least the plan's {}", scenario.plan.global_batch));
+  }
+  problems.throw_if_any();
+}
+
 // Checks everything that one process can check before the rendezvous. Throws InputError.
 CheckedRun check_run(const RunOptions& options) {
   check_run_options(options);
@@ -146,7 +200,9 @@ CheckedRun check_run(const RunOptions& options) {
   const Device device = choose_device(options.device, scenario.plan.precision);
   check_executable(scenario.model, scenario.plan, scenario.stack, device == Device::Cuda,
                    options.plan_now());
+  if (options.grows_batch()) check_grows_batch(options, scenario);
   check_balance_loss(scenario.model, scenario.plan, options.training.balance_loss);
+  check_checkpoints(scenario.plan, options.checkpoint_every > 0 || options.resume);
   // Errors in data and weights are reported once, before ranks start.
   const TokenFile file(options.data);
   const BatchLoader loader(file, scenario.plan, scenario.model.vocab, options.training.seed);
@@ -155,6 +211,10 @@ CheckedRun check_run(const RunOptions& options) {
   std::optional<LaunchPlace> place = place_under(options, scenario.plan);
   // Our own launcher has checked it already. Tokens beyond the checked part are found during
   // training (report_bad_input).
+  if (options.grows_batch() && place && place->launcher != kOwnLauncher) {
+    throw InputError("--global-batch", {{"", fmt::format("auto under {}", place->launcher),
+                                         "the ranks of `shardwright run`, which it starts anew"}});
+  }
   if (!place || place->launcher != kOwnLauncher) loader.check(options.training.steps);
   if (device == Device::Cuda) prepare_gpus(options.share_gpu, place, world);
   if (device == Device::Cpu && options.share_gpu && (!place || place->serves_rendezvous))

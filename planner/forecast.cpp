@@ -12,6 +12,7 @@
 #include "core/lowering/stage_states.hpp"
 #include "core/spec/plan_check.hpp"
 #include "planner/objective.hpp"
+#include "planner/replan.hpp"
 #include "sim/run/checkpoint_interval.hpp"
 #include "sim/run/profile_model.hpp"
 #include "sim/step/simulate.hpp"
@@ -105,6 +106,21 @@ void check_stage(const ForecastRequest& request, std::size_t index, const Plan& 
     problems.add(broken.problem.where, broken.problem.found, broken.problem.expected);
 }
 
+// The speeds of a run that lacks nodes, which the simulator knows for a few of them.
+std::vector<double> shrunk_speeds(const Scenario& scenario, std::int64_t nodes,
+                                  std::int64_t per_node) {
+  constexpr std::int64_t kMostLacking = 8;
+  const Seconds step = sim::simulate_step(scenario).step;
+  std::vector<double> speeds;
+  for (std::int64_t lacking = 1; lacking <= std::min(kMostLacking, nodes - 1); ++lacking) {
+    const double speed =
+        shrunk_speed(scenario, step, scenario.plan.world_size() - lacking * per_node);
+    // With more nodes a run can always go on as with fewer.
+    speeds.push_back(speeds.empty() ? speed : std::min(speed, speeds.back()));
+  }
+  return speeds;
+}
+
 sim::RunModel model_of(const ForecastRequest& request, const std::vector<ForecastStage>& stages,
                        Bytes checkpoint) {
   std::vector<sim::StageSteps> steps;
@@ -115,7 +131,10 @@ sim::RunModel model_of(const ForecastRequest& request, const std::vector<Forecas
       std::max<std::int64_t>(1, request.scenario.cluster.node.accelerators);
   const std::int64_t nodes = (request.scenario.plan.world_size() + per_node - 1) / per_node;
   const Plan& plan = request.scenario.plan;
-  return sim::run_model(request.run, steps, {nodes, checkpoint, plan.dp, copies_of_states(plan)});
+  sim::RunModel model =
+      sim::run_model(request.run, steps, {nodes, checkpoint, plan.dp, copies_of_states(plan)});
+  if (model.replicas > 1) model.shrunk_speeds = shrunk_speeds(request.scenario, nodes, per_node);
+  return model;
 }
 
 sim::RunOptions options_of_variants(const ForecastRequest& request, const sim::RunModel& model) {
@@ -244,7 +263,11 @@ std::vector<LessOf> less_of_each() {
          model.checkpoint.load *= kLess;
          model.checkpoint.load_stored *= kLess;
        }},
-      {"repair", [](RunModel& model) { model.repair *= kLess; }},
+      {"repair",
+       [](RunModel& model) {
+         model.repair *= kLess;
+         for (sim::FailureProcess& process : model.failures) process.repair *= kLess;
+       }},
       {"checkpoint_stall",
        [](RunModel& model) {
          sim::CheckpointCost& cost = model.checkpoint;

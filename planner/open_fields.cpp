@@ -71,6 +71,7 @@ SearchLimits wide_limits(const Scenario& scenario) {
   SearchLimits limits;
   limits.base = scenario.plan;
   limits.rank_orders = {scenario.plan.rank_order};
+  limits.replicas = scenario.plan.replicas;
   limits.sequence_parallel = {true, false};
   limits.offload_optimizer = {OptimizerOffload::None, OptimizerOffload::Host,
                               OptimizerOffload::Nvme};

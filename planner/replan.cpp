@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/spec/plan_check.hpp"
 #include "sim/cost/placement.hpp"
+#include "sim/step/simulate.hpp"
 
 namespace shardwright::planner {
 namespace {
@@ -40,7 +42,36 @@ PlanRequest request_of(const Scenario& scenario, std::stop_token stop) {
   return request;
 }
 
+// The plan with fewer replicas. Schedules take some numbers of microbatches only, so the batch falls
+// until they do; nothing if no batch obeys the rules.
+std::optional<Plan> with_replicas(const Scenario& scenario, std::int64_t dp) {
+  Plan plan = scenario.plan;
+  plan.dp = dp;
+  const std::int64_t group = dp * plan.micro_batch;
+  const std::int64_t most = scenario.plan.global_batch / group;
+  const std::int64_t least = std::max<std::int64_t>(1, most - plan.pp);
+  for (std::int64_t microbatches = most; microbatches >= least; --microbatches) {
+    plan.global_batch = microbatches * group;
+    if (broken_rules(scenario.model, &scenario.cluster, plan).empty()) return plan;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+double shrunk_speed(const Scenario& scenario, Seconds step, std::int64_t ranks) {
+  const std::int64_t of_replica = scenario.plan.world_size() / scenario.plan.dp;
+  for (std::int64_t dp = ranks / of_replica; dp >= 1; --dp) {
+    const std::optional<Plan> plan = with_replicas(scenario, dp);
+    if (!plan) continue;
+    Scenario smaller = scenario;
+    smaller.plan = *plan;
+    const double tokens =
+        static_cast<double>(plan->global_batch) / static_cast<double>(scenario.plan.global_batch);
+    return std::min(1.0, tokens * (step / sim::simulate_step(smaller).step));
+  }
+  return 0.0;
+}
 
 std::optional<Replanned> replan(const Scenario& scenario, std::int64_t most_ranks,
                                 const std::stop_token& stop) {

@@ -24,4 +24,10 @@ struct Replanned {
 std::optional<Replanned> replan(const Scenario& scenario, std::int64_t most_ranks,
                                 const std::stop_token& stop = {});
 
+// The tokens per second of `scenario` on the `ranks` of its ranks that are left, over those on all of
+// them: with as many data-parallel replicas as fit, and the largest batch up to the plan's that is
+// whole microbatches of each. Zero if the rest holds no replica or the plan breaks a rule there.
+// `step` is that of the whole plan.
+double shrunk_speed(const Scenario& scenario, Seconds step, std::int64_t ranks);
+
 }  // namespace shardwright::planner

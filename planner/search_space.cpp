@@ -1,6 +1,7 @@
 #include "planner/search_space.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "core/lowering/stage_states.hpp"
@@ -283,10 +284,17 @@ class PlanWalk {
       const bool hybrid = stage == 3 && request_.limits.sharding_within_node && node > 1 &&
                           node < data && data % node == 0;
       if (hybrid) with_sharding(stage, node);
-      for (const std::int64_t group : request_.limits.shard_groups) {
+      for (const std::int64_t group : shard_groups()) {
         if (stage > 0 && group > 0 && !(hybrid && group == node)) with_sharding(stage, group);
       }
     }
+  }
+
+  // Local steps with ZeRO are made between shard groups, of which all sizes are tried.
+  Numbers shard_groups() const {
+    if (!plan_.replicas.local()) return request_.limits.shard_groups;
+    const std::int64_t ranks = plan_.dp * plan_.cp;
+    return joined(divisors(ranks, ranks - 1), request_.limits.shard_groups);
   }
 
   std::int64_t data_ranks_of_a_node() const {
@@ -365,6 +373,30 @@ const std::vector<Axis>& pipeline_inside_data() {
   return kOrder;
 }
 
+std::vector<ReplicaAgreement> varied_agreements(bool sync, bool compression) {
+  std::vector<ReplicaAgreement> agreements = {{}};
+  // Between exchanges: the scaling laws of DiLoCo (arXiv 2503.09799), INTELLECT-1 (arXiv 2412.01152)
+  // and DiLoCo itself (arXiv 2311.08105).
+  constexpr std::array<std::int64_t, 3> kInnerSteps = {30, 100, 500};
+  for (const std::int64_t steps : kInnerSteps) {
+    if (!sync) break;
+    ReplicaAgreement local;
+    local.sync = ReplicaSync::LocalSteps;
+    local.inner_steps = steps;
+    local.outer = OuterOptimizer::Nesterov;
+    agreements.push_back(local);
+  }
+  if (!compression) return agreements;
+  std::vector<ReplicaAgreement> all;
+  for (const ReplicaAgreement& agreement : agreements) {
+    for (const ReplicaCompression form : enumerators<ReplicaCompression>()) {
+      all.push_back(agreement);
+      all.back().compression = form;
+    }
+  }
+  return all;
+}
+
 SearchLimits narrow_limits() {
   SearchLimits limits;
   limits.schedules = {ScheduleKind::OneFOneB, ScheduleKind::Interleaved};
@@ -424,6 +456,7 @@ std::vector<Plan> layer_cuts(const SpaceRequest& request) {
   cut.seq_len = request.seq_len;
   cut.precision = request.precision;
   cut.lora = request.lora;
+  cut.replicas = request.limits.replicas;
   cut.overlap = usual_overlap(request.stack, request.model);
   if (const std::optional<Plan>& base = request.limits.base) {
     cut.overlap = base->overlap;

@@ -50,6 +50,8 @@ struct SearchLimits {
   // Orders after the first are tried only with pipeline and data parallelism; without them they
   // mean the same.
   std::vector<std::vector<Axis>> rank_orders = {Plan().rank_order};
+  // How the replicas of all plans agree.
+  ReplicaAgreement replicas;
   std::vector<OptimizerStates> optimizer_states = {OptimizerStates::OfStack};
   std::vector<OptimizerOffload> offload_optimizer = {OptimizerOffload::None};
   std::vector<bool> offload_activations = {false};
@@ -84,6 +86,11 @@ struct SearchLimits {
 // The rank order with tensor, context and expert parallelism inside the pipeline, and the pipeline
 // inside data parallelism: neighbouring stages are closer together, and replicas further apart.
 const std::vector<Axis>& pipeline_inside_data();
+
+// The agreements of replicas that `--vary` asks for, the all-reduce first: with `sync` also local
+// steps as published runs made them, with `compression` also each compressed form; with both, all
+// pairs.
+std::vector<ReplicaAgreement> varied_agreements(bool sync, bool compression);
 
 // The usual schedules and shardings alone, for a first answer within a second.
 SearchLimits narrow_limits();

@@ -10,6 +10,7 @@
 #include "core/base/data_directory.hpp"
 #include "core/base/json_reader.hpp"
 #include "core/base/quantity_text.hpp"
+#include "core/spec/plan_text.hpp"
 
 namespace shardwright::validation {
 namespace {
@@ -144,13 +145,16 @@ const ValidatedGround::Reach* ValidatedGround::reach_of(const Plan& plan) const 
 
 bool ValidatedGround::covers(const Plan& plan) const {
   const Reach* reach = reach_of(plan);
-  return reach != nullptr && plan.world_size() <= kTimesAccelerators * reach->most_accelerators &&
+  return plan.replicas == ReplicaAgreement() && reach != nullptr &&
+         plan.world_size() <= kTimesAccelerators * reach->most_accelerators &&
          plan.seq_len <= kTimesSequence * reach->longest_sequence;
 }
 
 std::string ValidatedGround::gap(const Plan& plan) const {
   if (covers(plan)) return "";
   if (reach_.empty()) return fmt::format("there is no published run of {}", what_);
+  if (const std::string agree = replicas_text(plan); !agree.empty())
+    return fmt::format("no published step of {} was measured with {}", what_, agree);
   const Reach* reach = reach_of(plan);
   const std::string kind = run_kind_text(plan);
   if (reach == nullptr) return fmt::format("no published run of {} used {}", what_, kind);

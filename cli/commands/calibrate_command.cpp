@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "calibration/batch_fit.hpp"
 #include "calibration/calibrate.hpp"
 #include "calibration/nccl_tests.hpp"
 #include "calibration/run_samples.hpp"
@@ -20,17 +21,22 @@
 #include "core/base/distinct_names.hpp"
 #include "core/base/error.hpp"
 #include "core/base/standard_streams.hpp"
+#include "core/spec/batch_json.hpp"
 #include "core/spec/cluster_json.hpp"
+#include "core/spec/profile_library.hpp"
 #include "core/timeline/perfetto.hpp"
 #include "sim/cost/measured_kernels.hpp"
 
 namespace shardwright::cli {
 namespace {
 
+// What the runs do not tell is that of this law.
+constexpr const char* kBaseLaw = "hoffmann-corrected";
+
 struct CalibrateOptions {
   CommonOptions common;
   std::vector<std::string> runs;
-  std::string cluster, out, trace, kernels;
+  std::string cluster, out, trace, kernels, batch_law;
 };
 
 // Writes the trace of the last run that was named, which is the one that somebody looks at.
@@ -134,12 +140,58 @@ std::string source_of(const CalibrateOptions& options) {
   return fmt::format("shardwright calibrate {}", fmt::join(distinct_names(options.runs), ", "));
 }
 
+// A law of the runs' losses, in place of a profile of their machine.
+ExitCode fit_batch(const CalibrateOptions& options) {
+  const BatchSpec base = load_batch(kBaseLaw);
+  ProblemList problems("shardwright calibrate");
+  check_none_is_named_twice(options.runs, problems);
+  std::vector<calibration::LossCurve> curves;
+  for (const std::string& run : options.runs) {
+    curves.push_back(
+        read_part("", problems, [&] { return calibration::load_loss_curve(run, base.loss); }));
+  }
+  problems.throw_if_any();
+  const std::string name = options.batch_law == "-"
+                               ? "measured"
+                               : std::filesystem::path(options.batch_law).stem().string();
+  const calibration::BatchFit fit =
+      calibration::fit_batch_law(curves, base, name, source_of(options));
+  write_file(options.batch_law, json_text(to_json(fit.spec)), options.common.force);
+  Page page = new_page(options.common);
+  add_batch_fit(page, fit);
+  nlohmann::ordered_json document = new_document("batch_fit");
+  document.update(batch_fit_json(fit));
+  deliver(options.common, page, document, options.batch_law == "-");
+  return ExitCode::Ok;
+}
+
+// A profile needs both, and a law of losses neither.
+void check_purpose(const CalibrateOptions& options) {
+  ProblemList problems("shardwright calibrate");
+  const auto check = [&](const char* option, const std::string& value, bool needed) {
+    if (value.empty() && needed)
+      problems.add(option, "nothing",
+                   "the cluster profile to refit, and a file for it, or --batch-law");
+    if (!value.empty() && !options.batch_law.empty())
+      problems.add(option, "beside --batch-law", "one of the two: a law has no cluster");
+  };
+  const bool refits = options.batch_law.empty();
+  check("--cluster", options.cluster, refits);
+  check("--out", options.out, refits);
+  check("--trace", options.trace, false);
+  check("--kernels", options.kernels, false);
+  problems.throw_if_any();
+}
+
 ExitCode calibrate(const CalibrateOptions& options) {
+  check_purpose(options);
   const std::vector<Destination> destinations = {{"--json", options.common.json},
                                                  {"--out", options.out},
                                                  {"--trace", options.trace},
-                                                 {"--kernels", options.kernels}};
+                                                 {"--kernels", options.kernels},
+                                                 {"--batch-law", options.batch_law}};
   check_destinations(destinations, options.common.force);
+  if (!options.batch_law.empty()) return fit_batch(options);
   ProblemList problems("shardwright calibrate");
   std::vector<std::string> notes;
   check_none_is_named_twice(options.runs, problems);
@@ -168,18 +220,21 @@ ExitCode calibrate(const CalibrateOptions& options) {
 }  // namespace
 
 void add_calibrate_command(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("calibrate", "Refit a cluster profile to measured runs");
+  CLI::App* command = app.add_subcommand(
+      "calibrate", "Refit a cluster profile to measured runs, or a batch profile to their losses");
   command->footer(R"(Examples:
   shardwright calibrate run/ --cluster here --out here.json
+  shardwright calibrate run-1/ run-2/ --batch-law mine.json
   shardwright calibrate run-1/ run-2/ all_reduce.json --cluster here.json --out better.json)");
   const auto options = std::make_shared<CalibrateOptions>();
   add_option(*command, "runs", options->runs, "RUN...",
              "Folders that shardwright run --out wrote, or output files of nccl-tests (text or -J)")
       ->required();
-  add_option(*command, "--cluster", options->cluster, "NAME|FILE|here", "The profile to refit")
-      ->required();
-  add_option(*command, "--out", options->out, "FILE|-", "File for the refitted profile")
-      ->required();
+  add_option(*command, "--cluster", options->cluster, "NAME|FILE|here", "The profile to refit");
+  add_option(*command, "--out", options->out, "FILE|-", "File for the refitted profile");
+  add_option(*command, "--batch-law", options->batch_law, "FILE|-",
+             "In place of a cluster: write a batch profile for `plan --batch-law`, with the law of "
+             "the runs' losses and the critical batch that their gradient noise tells");
   add_option(*command, "--trace", options->trace, "FILE|-",
              "Write a Perfetto trace of the last run: measured and predicted side by side");
   add_option(*command, "--kernels", options->kernels, "FILE|-",

@@ -25,6 +25,7 @@ void add_sweep_command(CLI::App& app, Action& action);
 void add_simulate_command(CLI::App& app, Action& action);
 void add_forecast_command(CLI::App& app, Action& action);
 void add_run_command(CLI::App& app, Action& action);
+void add_tune_command(CLI::App& app, Action& action);
 void add_gui_command(CLI::App& app, Action& action);
 void add_probe_command(CLI::App& app, Action& action);
 void add_import_command(CLI::App& app, Action& action);

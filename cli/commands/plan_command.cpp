@@ -318,6 +318,15 @@ ExitCode plan(const PlanOptions& options) {
                      options.common.force);
   RequestOptions asked = options.request;
   std::optional<PlannedRuns> runs = read_runs(options.run, asked.settings);
+  if (varies_agreements(asked)) {
+    if (runs || names_several_stacks(asked.stack))
+      throw InputError("shardwright plan",
+                       {{"--vary",
+                         runs ? "sync or compression with the tokens of a run"
+                              : "sync or compression with several stacks",
+                         "one stack and no --tokens, which depend on the agreement"}});
+    return plan_agreements(options.common, asked, options.plan_out);
+  }
   if (names_several_stacks(asked.stack)) {
     if (runs)
       throw InputError("shardwright plan", {{"--stack", fmt::format("\"{}\"", asked.stack),

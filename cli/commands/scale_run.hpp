@@ -1,5 +1,5 @@
-// The best plans over a range of machine sizes, which `scale` prints, and `plan` for a range; and over several stacks,
-// which `plan` prints.
+// The best plans over a range of machine sizes, which `scale` prints, and `plan` for a range; and over several stacks
+// or several agreements of replicas, which `plan` prints.
 #pragma once
 
 #include <string>
@@ -22,5 +22,10 @@ bool names_several_stacks(const std::string& stack);
 // train the model there says why.
 ExitCode plan_stacks(const CommonOptions& common, const RequestOptions& options,
                      const std::string& plan_out);
+
+// Searches with each way in which replicas may agree, and prints the best plan of each with the tokens that it needs in
+// addition, as far as they are known.
+ExitCode plan_agreements(const CommonOptions& common, const RequestOptions& options,
+                         const std::string& plan_out);
 
 }  // namespace shardwright::cli

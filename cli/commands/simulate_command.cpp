@@ -29,6 +29,7 @@
 #include "sim/step/predicted_timeline.hpp"
 #include "sim/step/simulate.hpp"
 #include "sim/step/step_result.hpp"
+#include "validation/convergence.hpp"
 
 namespace shardwright::cli {
 
@@ -205,6 +206,9 @@ nlohmann::ordered_json simulate_json(const ChosenScenario& chosen,
   document["fidelity"] = name_of(simulated.fidelity);
   document["partial"] = simulated.cancelled;
   document.update(step_json(scenario, simulated.result, confidence_of(chosen, simulated)));
+  if (scenario.plan.replicas != ReplicaAgreement())
+    document["convergence"] =
+        validation::cost_json(validation::convergence_cost(scenario.model, scenario.plan));
   document["event_step_s"] = simulated.event_step.value();
   document["breakdown_fidelity"] =
       name_of(simulated.full ? simulated.fidelity : sim::Fidelity::Event);
@@ -229,6 +233,48 @@ void add_fidelity(Page& page, const sim::SimulatedStep& simulated, bool traced) 
                   format_time(simulated.event_step), breakdown));
 }
 
+// What replicas that do not agree in each step as they are cost in tokens.
+void add_convergence(Page& page, const Scenario& scenario) {
+  if (scenario.plan.replicas == ReplicaAgreement()) return;
+  page.facts({{"further tokens for the same loss",
+               validation::cost_text(validation::convergence_cost(scenario.model, scenario.plan),
+                                     scenario.plan)}});
+}
+
+// Draws the variation of the ranks again and again, if that is asked for.
+std::optional<sim::StragglerDraws> draw(const SimulateOptions& options, const Scenario& scenario,
+                                        const sim::PricedStep& step, sim::FullOptions full,
+                                        const std::optional<sim::DrawOptions>& draws) {
+  if (!draws) return std::nullopt;
+  const InterruptWatch interrupt;
+  ProgressLine progress(show_progress(options.common));
+  full.stop = interrupt.token();
+  full.progress = [&](double share) { progress.show(share, "drawing slow ranks"); };
+  return sim::draw_stragglers(scenario, step, full, *draws);
+}
+
+void add_draws(Page& page, const sim::StragglerDraws& draws) {
+  if (draws.cancelled) page.warning("interrupted: the draws so far");
+  if (draws.steps.empty()) return;
+  const auto at = [&](double share) { return format_time(draws.quantile(share)); };
+  page.facts({{"draws", format_count(static_cast<std::int64_t>(draws.steps.size()))},
+              {"step", fmt::format("P50 {}, P95 {}, P99 {}; {} with ranks that are all alike",
+                                   at(0.5), at(0.95), at(0.99), format_time(draws.uniform_step))},
+              {"slowest node", fmt::format("another in its place makes the step {} % shorter",
+                                           format_percent(draws.gain_of_replacing, 2))}});
+}
+
+ordered_json draws_json(const sim::StragglerDraws& draws) {
+  if (draws.steps.empty()) return {{"draws", 0}};
+  return {{"draws", draws.steps.size()},
+          {"p50_s", draws.quantile(0.5).value()},
+          {"p95_s", draws.quantile(0.95).value()},
+          {"p99_s", draws.quantile(0.99).value()},
+          {"mean_s", draws.mean().value()},
+          {"alike_s", draws.uniform_step.value()},
+          {"gain_of_replacing_slowest_node", draws.gain_of_replacing}};
+}
+
 ExitCode simulate(const SimulateOptions& options) {
   const std::vector<Destination> files = {{"--json", options.common.json},
                                           {"--out", options.plan_out},
@@ -239,10 +285,15 @@ ExitCode simulate(const SimulateOptions& options) {
   const ChosenScenario chosen = choose_scenario(options.scenario, "shardwright simulate");
   const sim::PricedStep step = sim::lower_and_price(chosen.scenario);
   const sim::FullOptions full = full_options(options, chosen.scenario, fidelity);
+  sim::FullOptions varied = full;
+  const std::optional<sim::DrawOptions> asked =
+      read_draws(options.full, chosen.scenario, varied, "shardwright simulate");
   check_timeline_size(options, step.program, full);
   const bool draws = draws_timeline(options, step.program, full);
   const sim::SimulatedStep simulated =
       run(options, chosen.scenario, step, fidelity, full, wants_timeline(options) || draws);
+  const std::optional<sim::StragglerDraws> stragglers =
+      draw(options, chosen.scenario, step, varied, asked);
   if (!options.plan_out.empty())
     write_file(options.plan_out, json_text(to_json(chosen.scenario)), options.common.force);
   write_timelines(options, chosen.scenario, step, simulated);
@@ -251,13 +302,17 @@ ExitCode simulate(const SimulateOptions& options) {
   add_step(page, chosen.scenario, simulated.result, confidence_of(chosen, simulated));
   if (!options.common.html.empty())
     add_step_figures(page, simulated.result, draws ? timeline_of(step, simulated) : Timeline());
+  add_convergence(page, chosen.scenario);
   if (!simulated.full) add_stages(page, simulated.result);
   add_fidelity(page, simulated, wants_timeline(options));
   if (simulated.full) add_ranks(page, chosen.scenario.plan, simulated.result, *simulated.full);
+  if (stragglers) add_draws(page, *stragglers);
   add_filled_in(page, chosen.filled_in);
-  deliver(options.common, page, simulate_json(chosen, simulated), take_stdout(files));
+  nlohmann::ordered_json document = simulate_json(chosen, simulated);
+  if (stragglers) document["stragglers"] = draws_json(*stragglers);
+  deliver(options.common, page, document, take_stdout(files));
   const bool fits = report_fit("shardwright simulate", simulated.result, chosen.scenario.cluster);
-  if (simulated.cancelled) return ExitCode::Interrupted;
+  if (simulated.cancelled || (stragglers && stragglers->cancelled)) return ExitCode::Interrupted;
   return fits ? ExitCode::Ok : ExitCode::NoFeasiblePlan;
 }
 

@@ -12,7 +12,6 @@
 #include <optional>
 
 #include "cli/commands/interrupt.hpp"
-#include "cli/options/option_values.hpp"
 #include "cli/options/options_file.hpp"
 #include "cli/options/request_options.hpp"
 #include "cli/output/candidate_report.hpp"
@@ -21,6 +20,7 @@
 #include "cli/output/step_json.hpp"
 #include "cli/output/step_page.hpp"
 #include "core/base/json_reader.hpp"
+#include "core/base/quantity_reading.hpp"
 #include "core/base/quantity_text.hpp"
 #include "planner/plan_evaluation.hpp"
 #include "planner/wording.hpp"

@@ -20,6 +20,8 @@ constexpr const char* kRankJitter = "--rank-jitter";
 constexpr const char* kOpJitter = "--op-jitter";
 constexpr const char* kSeed = "--seed";
 constexpr const char* kWatch = "--watch";
+constexpr const char* kDraws = "--draws";
+constexpr const char* kDegradedNics = "--degraded-nics";
 
 // Splits the text at the first `separator`; without one, adds a problem.
 std::optional<std::pair<std::string, std::string>> split(const std::string& option,
@@ -89,6 +91,12 @@ void add_full_replay_options(CLI::App& command, FullReplayOptions& options) {
       "Random variation of the ranks' speeds: log-normal with mean 1 and this sigma");
   add(kOpJitter, options.op_jitter, "SIGMA", "Random variation of each kernel's time, likewise");
   add(kSeed, options.seed, "N", "Seed of the random variation (default 1)");
+  add(kDraws, options.draws, "N",
+      "Draw the random variation so often: step time P50, P95, P99, and what it saves to replace "
+      "the "
+      "slowest node");
+  add(kDegradedNics, options.degraded_nics, "SHARE:BANDWIDTH",
+      "With --draws: this share of the NICs keeps this share of its bandwidth, as in 1%:50%");
   add(kWatch, options.watched, "RANK",
       "Report this rank's breakdown too, and include it in the trace (repeatable)");
 }
@@ -100,8 +108,38 @@ std::string given_full_replay_options(const FullReplayOptions& options) {
   if (!options.rank_jitter.empty()) given.push_back(kRankJitter);
   if (!options.op_jitter.empty()) given.push_back(kOpJitter);
   if (!options.seed.empty()) given.push_back(kSeed);
+  if (!options.draws.empty()) given.push_back(kDraws);
+  if (!options.degraded_nics.empty()) given.push_back(kDegradedNics);
   if (!options.watched.empty()) given.push_back(kWatch);
   return fmt::format("{}", fmt::join(given, ", "));
+}
+
+std::optional<sim::DrawOptions> read_draws(const FullReplayOptions& options,
+                                           const Scenario& scenario, sim::FullOptions& full,
+                                           const std::string& source) {
+  constexpr std::int64_t kMostDraws = 100'000;
+  ProblemList problems(source);
+  sim::DrawOptions draws;
+  if (options.draws.empty() && !options.degraded_nics.empty())
+    problems.add(kDegradedNics, options.degraded_nics, fmt::format("{}, which draws them", kDraws));
+  if (!options.draws.empty()) draws.draws = read_count(kDraws, options.draws, kMostDraws, problems);
+  if (!options.degraded_nics.empty()) {
+    const auto parts =
+        split(kDegradedNics, options.degraded_nics, ':', "SHARE:BANDWIDTH, as in 1%:50%", problems);
+    if (parts) draws.degraded_nics = read_ratio(kDegradedNics, parts->first, problems);
+    if (parts) draws.degraded_bandwidth = read_ratio(kDegradedNics, parts->second, problems);
+    if (draws.degraded_nics > 1.0 || draws.degraded_bandwidth > 1.0)
+      problems.add(kDegradedNics, options.degraded_nics, "shares of at most 100 %");
+  }
+  sim::RankVariation& variation = full.variation;
+  if (!options.draws.empty() && options.rank_jitter.empty())
+    variation.rank_jitter = scenario.cluster.accelerator.speed_variation;
+  if (!options.draws.empty() && variation.rank_jitter == 0.0 && variation.op_jitter == 0.0 &&
+      draws.degraded_nics == 0.0)
+    problems.add(kDraws, "nothing that varies",
+                 fmt::format("{}, {} or {}", kRankJitter, kOpJitter, kDegradedNics));
+  problems.throw_if_any();
+  return options.draws.empty() ? std::nullopt : std::optional(draws);
 }
 
 sim::FullOptions read_full_replay_options(const FullReplayOptions& options,

@@ -128,9 +128,9 @@ void read_choices(const RequestOptions& options, PlanRequest& request, ProblemLi
 // Adds the choices that are tried only if the user asks: they multiply the space and seldom win.
 void read_vary(const std::vector<std::string>& names, planner::SearchLimits& limits,
                ProblemList& problems) {
-  const std::vector<std::string> choices = {"rank-order",        "offload",
-                                            "optimizer-states",  "sequence-parallel",
-                                            "recompute-modules", "recompute-layers"};
+  const std::vector<std::string> choices = {
+      "rank-order",       "offload", "optimizer-states", "sequence-parallel", "recompute-modules",
+      "recompute-layers", "sync",    "compression"};
   for (const std::string& name : names) {
     if (name == "rank-order") {
       limits.rank_orders = {Plan().rank_order, planner::pipeline_inside_data()};
@@ -148,7 +148,7 @@ void read_vary(const std::vector<std::string>& names, planner::SearchLimits& lim
     } else if (name == "recompute-layers") {
       limits.recompute_intervals = {2, 3, 4};
       limits.recompute_groups = {2, 4, 8};
-    } else {
+    } else if (name != "sync" && name != "compression") {  // each of which is a search of its own
       problems.add("--vary", fmt::format("\"{}\"", name), one_of(name, choices));
     }
   }
@@ -296,11 +296,14 @@ void add_limits(CLI::App& command, RequestOptions& options) {
              "Exclude plans with these values, as in zero=3", kGroup)
       ->expected(1)
       ->take_all();
-  add_option(command, "--vary", options.vary, "CHOICE,...",
-             "Also try rank-order (pipeline ranks inside data-parallel ranks), offload (of the "
-             "optimizer), optimizer-states (of fewer bits), sequence-parallel (also without it), "
-             "recompute-modules (each alone) or recompute-layers (in intervals and groups)",
-             kGroup)
+  add_option(
+      command, "--vary", options.vary, "CHOICE,...",
+      "Also try rank-order (pipeline ranks inside data-parallel ranks), offload (of the "
+      "optimizer), optimizer-states (of fewer bits), sequence-parallel (also without it), "
+      "recompute-modules (each alone) or recompute-layers (in intervals and groups); with sync "
+      "(local steps) or compression, compare the best plans of each way in which replicas "
+      "agree",
+      kGroup)
       ->delimiter(',')
       ->take_all();
   add_option(command, "--max-memory", options.max_memory, "SIZE",
@@ -318,6 +321,12 @@ void add_limits(CLI::App& command, RequestOptions& options) {
 }
 
 }  // namespace
+
+bool varies_agreements(const RequestOptions& options) {
+  return std::any_of(options.vary.begin(), options.vary.end(), [](const std::string& choice) {
+    return choice == "sync" || choice == "compression";
+  });
+}
 
 void add_request_options(CLI::App& command, RequestOptions& options) {
   add_inputs(command, options);
@@ -349,6 +358,12 @@ ChosenRequest choose_request(const RequestOptions& options, const std::string& c
   read_numbers(options, chosen.request, problems);
   read_choices(options, chosen.request, problems);
   read_vary(options.vary, chosen.request.limits, problems);
+  if (varies_agreements(options) && (command != "shardwright plan" || !options.compare.empty())) {
+    problems.add(
+        "--vary",
+        fmt::format("sync or compression with {}", options.compare.empty() ? command : "--compare"),
+        "shardwright plan without --compare, which searches each agreement of replicas");
+  }
   chosen.gpus = read_gpus(options, chosen.request.gpus, problems);
   if (chosen.request.compared) adapt_compared(chosen, problems);
   chosen.fit_probability = read_fit_probability(options, chosen.request, problems);

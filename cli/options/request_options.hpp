@@ -32,6 +32,9 @@ struct RequestOptions {
   std::vector<std::string> settings;
 };
 
+// True if `--vary` names `sync` or `compression`, each of whose values is a search of its own.
+bool varies_agreements(const RequestOptions& options);
+
 void add_request_options(CLI::App& command, RequestOptions& options);
 
 struct ChosenRequest {

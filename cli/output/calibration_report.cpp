@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/quantity_text.hpp"
+#include "core/spec/batch_json.hpp"
 
 namespace shardwright::cli {
 
@@ -173,6 +174,32 @@ ordered_json calibration_json(const calibration::Calibration& calibration) {
           {"ops", std::move(ops)},
           {"figures", std::move(figures)},
           {"without_curve", calibration.without_curve}};
+}
+
+void add_batch_fit(Page& page, const calibration::BatchFit& fit) {
+  const LossSpec& loss = fit.spec.loss;
+  const CriticalBatchSpec& critical = fit.spec.critical;
+  page.heading(fmt::format("Batch profile {}", fit.spec.name));
+  const std::string batch =
+      critical.form == CriticalBatchForm::Tokens
+          ? fmt::format("{:.4g} * D^{:.3g} tokens", critical.coefficient, critical.exponent)
+          : fmt::format("{:.4g} tokens", critical.coefficient);
+  page.facts({{"loss", fmt::format("{:.4g} + {:.4g} / N^{:.3g} + {:.4g} / D^{:.3g} nats",
+                                   loss.irreducible, loss.model_coefficient, loss.model_exponent,
+                                   loss.data_coefficient, loss.data_exponent)},
+              {"error", format_percent(fit.residual, 2) + " % (median over parts of the runs)"},
+              {"critical batch",
+               fit.with_noise > 0
+                   ? fmt::format("{}, the gradient noise scale of {}", batch,
+                                 format_plural(static_cast<std::int64_t>(fit.with_noise), "run"))
+                   : "not measured: it takes data-parallel ranks without ZeRO-2 or 3"}});
+  page.paragraph(fit.spec.notes);
+}
+
+ordered_json batch_fit_json(const calibration::BatchFit& fit) {
+  return {{"profile", to_json(fit.spec)},
+          {"residual_ratio", fit.residual},
+          {"runs_with_noise_scale", fit.with_noise}};
 }
 
 Table error_table(const std::string& what) {

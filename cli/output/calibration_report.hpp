@@ -4,6 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "calibration/batch_fit.hpp"
 #include "calibration/calibrate.hpp"
 #include "calibration/error_statistics.hpp"
 #include "cli/output/page.hpp"
@@ -16,6 +17,11 @@ namespace shardwright::cli {
 void add_calibration(Page& page, const calibration::Calibration& calibration, bool before);
 
 nlohmann::ordered_json calibration_json(const calibration::Calibration& calibration);
+
+// Adds the law of loss and the critical batch that were fitted.
+void add_batch_fit(Page& page, const calibration::BatchFit& fit);
+
+nlohmann::ordered_json batch_fit_json(const calibration::BatchFit& fit);
 
 // Returns an empty table; `what` is the title of the column of names.
 Table error_table(const std::string& what);

@@ -117,6 +117,7 @@ std::string plan_text(const Plan& plan) {
   if (plan.vpp > 1) text += fmt::format(", vpp {}", plan.vpp);
   if (plan.zero_stage > 0) text += fmt::format(", zero {}", plan.zero_stage);
   if (plan.shard_group > 0) text += fmt::format(" over {}", plan.shard_group);
+  if (const std::string agree = replicas_text(plan); !agree.empty()) text += ", " + agree;
   text += fmt::format(", mb {}", plan.micro_batch);
   if (plan.pp > 1) text += fmt::format(", {}", name_of(plan.schedule));
   if (plan.recompute != RecomputePolicy::None) text += ", recompute " + recompute_text(plan);

@@ -1,7 +1,6 @@
 #include "cli/programs/sibling_programs.hpp"
 
 #include <fmt/format.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,34 +9,32 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "cli/output/embedding.hpp"
 #include "cli/output/exit_code.hpp"
+#include "cli/programs/child_process.hpp"
 #include "core/base/error.hpp"
 #include "core/base/stop_signals.hpp"
 
 namespace shardwright::cli {
 namespace {
 
-std::string find_executor() {
-  std::string executor = find_sibling("shardwright-executor", "executor");
-  if (executor.empty()) throw RuntimeFailure("the program shardwright-executor is not installed");
-  return executor;
-}
-
-// Waits for the end of a process and returns its status.
-int status_at_end(pid_t process, const StopSignalsHeld& held) {
+// Waits for the end of the executor and returns its status.
+int status_at_end(ChildProcess& executor, const StopSignalsHeld& held) {
   constexpr std::chrono::milliseconds kBetweenLooks{20};
-  int status = 0, asked_by = 0;
-  while (waitpid(process, &status, WNOHANG) == 0) {
+  int asked_by = 0;
+  while (true) {
+    if (const std::optional<int> status = executor.poll()) {
+      if (asked_by != 0) raise(asked_by);
+      return *status;
+    }
     const int signal = held.take(kBetweenLooks);
     if (signal == 0) continue;
-    kill(process, asked_by == 0 ? SIGTERM : SIGKILL);
+    executor.send(asked_by == 0 ? SIGTERM : SIGKILL);
     if (asked_by == 0) asked_by = signal;
   }
-  if (asked_by != 0) raise(asked_by);
-  return status;
 }
 
 }  // namespace
@@ -54,6 +51,12 @@ std::string find_sibling(const std::string& name, const std::string& build_folde
     if (std::filesystem::exists(candidate, error)) return candidate.string();
   }
   return {};
+}
+
+std::string find_executor() {
+  std::string executor = find_sibling("shardwright-executor", "executor");
+  if (executor.empty()) throw RuntimeFailure("the program shardwright-executor is not installed");
+  return executor;
 }
 
 void become(const std::string& program, std::vector<std::string> arguments) {
@@ -73,19 +76,7 @@ void become_executor(std::vector<std::string> arguments) {
 void run_executor(std::vector<std::string> arguments, const StopSignalsHeld& held) {
   const std::string executor = find_executor();
   arguments.insert(arguments.begin(), executor);
-  const std::vector<char*> pointers = argument_pointers(arguments);
-  const pid_t command = getpid();
-  const pid_t process = fork();
-  if (process < 0) throw RuntimeFailure(std::string("no process: ") + std::strerror(errno));
-  if (process == 0) {
-    // However this process ends, the executor then ends its ranks and itself.
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != command) _exit(1);
-    held.release();
-    dup2(STDERR_FILENO, STDOUT_FILENO);
-    execv(executor.c_str(), pointers.data());
-    _exit(1);
-  }
+  ChildProcess process(arguments, "", held);
   const int status = status_at_end(process, held);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
   if (WIFEXITED(status) && WEXITSTATUS(status) == static_cast<int>(ExitCode::BadInput))

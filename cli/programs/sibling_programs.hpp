@@ -17,6 +17,9 @@ std::string find_sibling(const std::string& name, const std::string& build_folde
 // Returns the path of this program.
 std::string own_program();
 
+// Returns the path of the executor. Throws RuntimeFailure if it is missing.
+std::string find_executor();
+
 // Replaces this process by the program, which keeps its streams and signals. Throws RuntimeFailure
 // if the program cannot be started.
 [[noreturn]] void become(const std::string& program, std::vector<std::string> arguments);

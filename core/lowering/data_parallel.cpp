@@ -50,10 +50,20 @@ std::vector<std::uint32_t> reduced_ends(StageWriter& writer) {
 // A collective on gradients; nothing without bytes or in a group of one.
 void reduce(StageWriter& writer, const std::string& name, const GradientReduction& reduction,
             Phase phase, Payload payload, const std::vector<PartId>& covered, const Slot& slot) {
-  if (reduction.bytes <= 0.0 || group_size(reduction.group, writer.in.plan) == 1) return;
+  const Plan& plan = writer.in.plan;
+  if (reduction.bytes <= 0.0 || group_size(reduction.group, plan) == 1) return;
+  const bool compresses =
+      payload == Payload::Gradients && phase == Phase::BackwardWeight && compresses_gradients(plan);
   const BlockId block =
-      writer.around.data_parallel(name, reduction.kind, reduction.group, Stream::GradientReduce,
-                                  phase, Bytes(reduction.bytes), payload);
+      compresses
+          ? writer.around.exchange(
+                reduction.name(),
+                compressed_reduction(reduction, plan,
+                                     reduced_gradient_bytes(writer.in.stack, plan.precision)),
+                reduction.group, phase, Payload::CompressedGradients)
+          : writer.around.data_parallel(name, reduction.kind, reduction.group,
+                                        Stream::GradientReduce, phase, Bytes(reduction.bytes),
+                                        payload);
   writer.last_reduce =
       writer.calls.call_around(block, kNoLayer, slot, reduced_ends(writer), covered);
 }
@@ -168,6 +178,17 @@ void gather_beside_first_forward(StageWriter& writer) {
           writer.first_gather[chunk][first] = gather_parameters(writer, bucket, covered, {});
         });
   }
+}
+
+void agree_on_local_steps(StageWriter& writer) {
+  const LoweringInput& in = writer.in;
+  for_each_local_exchange(writer.parameters, in.plan, [&](const LocalStepsExchange& each) {
+    const BlockId block = writer.around.exchange(each.name, each.ops, each.group, Phase::Optimizer,
+                                                 Payload::LocalSteps, in.plan.replicas.inner_steps);
+    const std::uint32_t op = writer.calls.call_around(block, kNoLayer, kOutsideOfSlots,
+                                                      writer.calls.ends(), all_parts(writer));
+    writer.calls.end_with(op, Stream::GradientReduce);
+  });
 }
 
 void gather_after_optimizer(StageWriter& writer) {

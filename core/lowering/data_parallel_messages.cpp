@@ -7,7 +7,10 @@
 namespace shardwright {
 
 double gradient_bucket_bytes(const ModelSpec& model, const Plan& plan, const StackSpec& stack) {
-  if (shards_parameters(model, plan)) return 0.0;
+  return shards_parameters(model, plan) ? 0.0 : unsharded_bucket_bytes(plan, stack);
+}
+
+double unsharded_bucket_bytes(const Plan& plan, const StackSpec& stack) {
   const bool beside_backward = stack.overlap.grad_reduce && plan.overlap.grad_reduce &&
                                stack.gradients.buckets != GradientBuckets::Single;
   if (!beside_backward) return std::numeric_limits<double>::infinity();

@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "core/lowering/block_set.hpp"
+#include "core/lowering/replica_exchange.hpp"
 #include "core/lowering/stage_states.hpp"
 #include "core/op/op.hpp"
+#include "core/program/groups.hpp"
 #include "core/spec/plan.hpp"
 #include "core/spec/stack_spec.hpp"
 
@@ -34,6 +36,9 @@ double gradient_bucket_bytes(const ModelSpec& model, const Plan& plan, const Sta
 
 // Bytes from which on parameters are gathered, where that happens beside the first forward pass.
 double parameter_bucket_bytes(const Plan& plan, const StackSpec& stack);
+
+// The same as gradient_bucket_bytes where the plan does not shard the parameters.
+double unsharded_bucket_bytes(const Plan& plan, const StackSpec& stack);
 
 // The time at which ZeRO-1 and ZeRO-2 gather the parameters that the ranks have updated.
 enum class ParameterGathers { None, BesideForward, AfterOptimizer };
@@ -82,20 +87,65 @@ struct GradientReduction {
 
 // Calls `visit(GradientReduction)` for the collectives of a bucket in issue order. With ZeRO
 // gradients are scattered over the ranks that share states, and then summed over the replicas of
-// these ranks.
+// these ranks. Replicas that make local steps keep their gradients.
 template <class Visit>
 void for_each_reduction(const Bucket& bucket, const Plan& plan, Visit visit) {
+  const bool local = plan.replicas.local();
   if (plan.zero_stage == 0) {
+    if (local) return;
     visit(GradientReduction{OpKind::AllReduce, Group::Data, bucket.dense, false});
     visit(GradientReduction{OpKind::AllReduce, Group::ExpertData, bucket.expert, true});
     return;
   }
   visit(GradientReduction{OpKind::ReduceScatter, Group::ShardInner, bucket.dense, false});
-  visit(GradientReduction{OpKind::AllReduce, Group::ShardOuter, bucket.dense / dense_shards(plan),
-                          false});
+  if (!local)
+    visit(GradientReduction{OpKind::AllReduce, Group::ShardOuter, bucket.dense / dense_shards(plan),
+                            false});
   visit(GradientReduction{OpKind::ReduceScatter, Group::ExpertShardInner, bucket.expert, true});
-  visit(GradientReduction{OpKind::AllReduce, Group::ExpertShardOuter,
-                          bucket.expert / expert_shards(plan), true});
+  if (!local)
+    visit(GradientReduction{OpKind::AllReduce, Group::ExpertShardOuter,
+                            bucket.expert / expert_shards(plan), true});
+}
+
+// True if the plan's replicas add up compressed gradients in each step.
+inline bool compresses_gradients(const Plan& plan) {
+  return !plan.replicas.local() && plan.replicas.compression != ReplicaCompression::None;
+}
+
+// The ops of such a reduction, whose gradients have elements of `element` bytes.
+inline ExchangeOps compressed_reduction(const GradientReduction& reduction, const Plan& plan,
+                                        Bytes element) {
+  return sum_over_replicas(plan.replicas, reduction.bytes / element.value(), element,
+                           group_size(reduction.group, plan));
+}
+
+// The exchange of replicas that make local steps: of the parameters of one rank, and of those of
+// experts.
+struct LocalStepsExchange {
+  Group group = Group::Data;
+  double elements = 0.0;
+  // "local_steps", or "expert_local_steps" for parameters of experts.
+  const char* name = nullptr;
+  ExchangeOps ops;
+};
+
+// Calls `visit(LocalStepsExchange)` for the exchanges of a stage in issue order.
+template <class Visit>
+void for_each_local_exchange(const PartParameters& stage, const Plan& plan, Visit visit) {
+  if (!plan.replicas.local()) return;
+  const bool splits = plan.zero_stage >= 1;
+  // Only weights of fewer bits are applied from a copy.
+  const bool copies = storage_bytes(plan.precision) < Bytes(4.0);
+  const auto exchange = [&](double elements, bool experts, const char* name) {
+    if (elements <= 0.0) return;
+    const Group group = replica_group(plan, experts);
+    const Bytes applied = copies ? storage_bytes(plan.precision) : Bytes();
+    visit(LocalStepsExchange{
+        group, elements, name,
+        agree_on_steps(plan.replicas, elements, applied, group_size(group, plan))});
+  };
+  exchange(stage.dense / (splits ? dense_shards(plan) : 1.0), false, "local_steps");
+  exchange(stage.expert / (splits ? expert_shards(plan) : 1.0), true, "expert_local_steps");
 }
 
 // Bytes of the gradients that a stage adds up over other ranks than data-parallel ones.

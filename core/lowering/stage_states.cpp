@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/lowering/data_parallel_messages.hpp"
 #include "core/program/groups.hpp"
 #include "core/spec/plan_check.hpp"
 
@@ -111,6 +112,27 @@ Work optimizer_work(double updated, const Plan& plan, const StackSpec& stack) {
                     stack.fusion.optimizer ? 1 : kUnfusedOptimizerKernels};
 }
 
+namespace {
+
+// What replicas keep for their agreement. Gradients are compressed bucket by bucket, local steps as a
+// whole.
+void add_exchange_memory(const PartParameters& parameters, const Plan& plan, const StackSpec& stack,
+                         PersistentStates& memory) {
+  const ReplicaAgreement& replicas = plan.replicas;
+  if (replicas == ReplicaAgreement()) return;
+  const double updated = updated_parameters(parameters, plan);
+  const double bucket =
+      unsharded_bucket_bytes(plan, stack) / reduced_gradient_bytes(stack, plan.precision).value();
+  const double at_once = replicas.local() ? updated : std::min(updated, bucket);
+  if (replicas.local())
+    memory.add(MemoryCategory::OptimizerStates, outer_state_bytes(replicas) * updated);
+  memory.add(MemoryCategory::CommunicationBuffers,
+             residual_bytes(replicas) * updated +
+                 exchange_buffer(replicas, at_once, group_size(replica_group(plan, false), plan)));
+}
+
+}  // namespace
+
 PersistentStates persistent_memory(const PartParameters& parameters, const Plan& plan,
                                    const StackSpec& stack) {
   const double element = storage_bytes(plan.precision).value();
@@ -140,6 +162,7 @@ PersistentStates persistent_memory(const PartParameters& parameters, const Plan&
     const double elements = std::min(elements_per_bucket(stack, plan), whole);
     memory.add(MemoryCategory::CommunicationBuffers, Bytes(element * elements));
   }
+  add_exchange_memory(parameters, plan, stack, memory);
   if (plan.offloads_optimizer()) return memory;
   if (!stack.gradients.fp32_accumulation && !fp32 && !is_pure(plan.optimizer_states))
     memory.add(MemoryCategory::Temporaries, held(stack.memory.step_gradient_bytes.value(), 1));

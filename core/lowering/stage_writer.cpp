@@ -206,6 +206,7 @@ RankProgram write_stage(const LoweringInput& input, std::int32_t stage, Surround
   for (const Slot& slot : slots) write_slot(writer, slot);
   writer.calls.begin_slot();
   write_optimizer(writer);
+  agree_on_local_steps(writer);
   gather_after_optimizer(writer);
   RankProgram rank = writer.calls.take();
   rank.stage = stage;

@@ -79,5 +79,7 @@ void gather_beside_first_forward(StageWriter& writer);
 void gather_after_optimizer(StageWriter& writer);
 
 void write_optimizer(StageWriter& writer);
+// Local steps: the exchange between replicas, after the optimizer.
+void agree_on_local_steps(StageWriter& writer);
 
 }  // namespace shardwright

@@ -28,7 +28,7 @@ Op data_parallel_op(const std::string& name, OpKind kind, Group group, Stream st
 bool same(const Op& a, const Op& b) {
   return a.kind == b.kind && a.stream == b.stream && a.phase == b.phase && a.work == b.work &&
          a.name == b.name && a.holds_host == b.holds_host && a.payload == b.payload &&
-         a.reads == b.reads && a.writes == b.writes && a.frees == b.frees;
+         a.every == b.every && a.reads == b.reads && a.writes == b.writes && a.frees == b.frees;
 }
 
 }  // namespace
@@ -102,6 +102,24 @@ BlockId SurroundingBlocks::data_parallel(const std::string& name, OpKind kind, G
   Op op = data_parallel_op(name, kind, group, stream, phase, bytes);
   op.payload = payload;
   return add(std::move(op));
+}
+
+BlockId SurroundingBlocks::exchange(const std::string& name, const ExchangeOps& ops, Group group,
+                                    Phase phase, Payload payload, std::int64_t every) {
+  Block block{name, {}};
+  for (const ExchangeOp& each : ops) {
+    Op op;
+    op.name = name + "." + each.name;
+    op.kind = each.kind;
+    op.stream = Stream::GradientReduce;
+    op.phase = phase;
+    op.work =
+        is_communication(each.kind) ? Work(communication(group, each.bytes)) : Work(each.kernel);
+    op.payload = payload;
+    op.every = every;
+    block.ops.push_back(std::move(op));
+  }
+  return add(std::move(block));
 }
 
 BlockId SurroundingBlocks::gather(TensorRef gathered, const Bucket& bucket) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/lowering/data_parallel_messages.hpp"
+#include "core/lowering/replica_exchange.hpp"
 #include "core/program/program.hpp"
 
 namespace shardwright {
@@ -29,6 +30,10 @@ class SurroundingBlocks {
   // One collective on the parameters or gradients of a rank: `bytes` as in CommunicationWork.
   BlockId data_parallel(const std::string& name, OpKind kind, Group group, Stream stream,
                         Phase phase, Bytes bytes, Payload payload);
+  // The ops of an exchange between the replicas of `group`, one after another on the stream of
+  // gradients; they run in each `every` steps.
+  BlockId exchange(const std::string& name, const ExchangeOps& ops, Group group, Phase phase,
+                   Payload payload, std::int64_t every = 1);
   // FSDP: gathers a part's parameters into `gathered`; reduces the part's gradient and frees it.
   // Dense parameters and those of experts go over different groups.
   BlockId gather(TensorRef gathered, const Bucket& bucket);

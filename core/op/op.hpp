@@ -59,6 +59,8 @@ enum class OpKind : std::uint8_t {
   Loss,
   // Converts to and from FP8.
   Cast,
+  // Compresses, adds up or restores what replicas exchange, or applies it.
+  Compression,
   GradientAccumulation,
   GradientNorm,
   Optimizer,
@@ -79,13 +81,13 @@ enum class OpKind : std::uint8_t {
 };
 
 constexpr auto enum_names(OpKind) {
-  return std::array{
-      "gemm",          "grouped_gemm",   "attention",  "softmax",        "norm",
-      "rope",          "activation",     "dropout",    "residual",       "embedding",
-      "router",        "permute",        "loss",       "cast",           "gradient_accumulation",
-      "gradient_norm", "optimizer",      "offload",    "host_optimizer", "all_reduce",
-      "all_gather",    "reduce_scatter", "all_to_all", "broadcast",      "ring_shift",
-      "send",          "receive"};
+  return std::array{"gemm",          "grouped_gemm", "attention",      "softmax",
+                    "norm",          "rope",         "activation",     "dropout",
+                    "residual",      "embedding",    "router",         "permute",
+                    "loss",          "cast",         "compression",    "gradient_accumulation",
+                    "gradient_norm", "optimizer",    "offload",        "host_optimizer",
+                    "all_reduce",    "all_gather",   "reduce_scatter", "all_to_all",
+                    "broadcast",     "ring_shift",   "send",           "receive"};
 }
 inline constexpr int kOpKinds = kEnumCount<OpKind>;
 
@@ -271,6 +273,11 @@ enum class Payload : std::uint8_t {
   // Maxima in the tensor, sums of exponentials relative to them and logits of the ranks' parts of
   // the vocabulary, which become those of the whole.
   SoftmaxStatistics,
+  // Compressed gradients of the parts that the call covers, on their way through the ops of the
+  // block.
+  CompressedGradients,
+  // The outcome of local steps.
+  LocalSteps,
 };
 
 using Work = std::variant<GemmWork, AttentionWork, MemoryWork, HostUpdateWork, CommunicationWork>;

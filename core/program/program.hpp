@@ -107,6 +107,9 @@ struct Op {
   // in this order: "layers.*.attention.q_proj", "layers.*.attention.k_proj", …
   std::vector<std::string> parameters;
   Payload payload = Payload::Tensors;
+  // The op runs in each so many steps. A program is that of the mean step, in which it takes this
+  // part of its time.
+  std::int64_t every = 1;
 };
 
 // A template: the ops of one layer (or of the embedding, of the head, of a bucket's reduction …) in

@@ -23,7 +23,8 @@ void describe_loss(LossSpec& loss, FieldVisitor& fields) {
                 "sum: E + A / N^a + B / D^b; joint: ((A / N)^(a / b) + B / D)^b");
   fields.number("irreducible_nats", loss.irreducible, kNonNegative, kOmissible,
                 "E, the loss of a model without limits; only of sums");
-  fields.number("model_coefficient", loss.model_coefficient, kPositive, kRequired, "A");
+  fields.number("model_coefficient", loss.model_coefficient, kNonNegative, kRequired,
+                "A; 0: the law is of one size of model");
   fields.number("model_exponent", loss.model_exponent, kExponent, kRequired, "a");
   fields.number("data_coefficient", loss.data_coefficient, kPositive, kRequired, "B");
   fields.number("data_exponent", loss.data_exponent, kExponent, kRequired, "b");

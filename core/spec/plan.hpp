@@ -133,6 +133,54 @@ struct Lora {
   bool operator==(const Lora&) const = default;
 };
 
+// The way in which the replicas of a model agree on its parameters.
+enum class ReplicaSync : std::uint8_t {
+  AllReduce,   // each step applies the gradients of all replicas
+  LocalSteps,  // each replica makes steps of its own; every so many they agree on the outcome
+};
+constexpr auto enum_names(ReplicaSync) {
+  return std::array{"all-reduce", "local-steps"};
+}
+
+// What replicas do with the outcome of their local steps.
+enum class OuterOptimizer : std::uint8_t {
+  Average,  // take the mean of the parameters (local SGD, arXiv 1805.09767)
+  Nesterov,  // take their mean change as the gradient of an outer optimizer (DiLoCo, arXiv 2311.08105)
+};
+constexpr auto enum_names(OuterOptimizer) {
+  return std::array{"average", "nesterov"};
+}
+
+// The form in which replicas send gradients, or the outcome of local steps.
+enum class ReplicaCompression : std::uint8_t {
+  None,
+  Bf16,
+  Fp16,
+  Int8,      // 8 bits, with a scale for each block of elements
+  TopK,      // the largest elements, with error feedback (arXiv 1712.01887)
+  PowerSgd,  // the product of two thin matrices, with error feedback (arXiv 1905.13727)
+};
+constexpr auto enum_names(ReplicaCompression) {
+  return std::array{"none", "bf16", "fp16", "int8", "topk", "powersgd"};
+}
+
+struct ReplicaAgreement {
+  ReplicaSync sync = ReplicaSync::AllReduce;
+  // Of local steps. Learning rate and momentum are those of the outer Nesterov optimizer, at first as
+  // DiLoCo found them (arXiv 2311.08105, section 3.1).
+  std::int64_t inner_steps = 1;
+  OuterOptimizer outer = OuterOptimizer::Average;
+  double outer_learning_rate = 0.7;
+  double outer_momentum = 0.9;
+  ReplicaCompression compression = ReplicaCompression::None;
+  // Of the top-k compression, and of PowerSGD.
+  double topk_ratio = 0.01;
+  std::int64_t powersgd_rank = 4;
+
+  bool local() const { return sync == ReplicaSync::LocalSteps; }
+  bool operator==(const ReplicaAgreement&) const = default;
+};
+
 // The nesting of the rank axes, innermost first. Ranks of one group of the innermost axis are
 // neighbours.
 enum class Axis : std::uint8_t { Tensor, Context, Expert, Data, Pipeline };
@@ -165,6 +213,7 @@ struct Plan {
 
   int zero_stage = 1;
   std::int64_t shard_group = 0;
+  ReplicaAgreement replicas;
 
   std::int64_t micro_batch = 1;
   std::int64_t global_batch = 1;

@@ -32,6 +32,7 @@ inline constexpr std::int64_t kMaxWorld = 10'000'000;
 inline constexpr std::int64_t kMaxBatch = 1'000'000'000;
 inline constexpr std::int64_t kMaxSeqLen = 1'000'000'000;
 inline constexpr std::int64_t kMaxLoraRank = 65'536;
+inline constexpr std::int64_t kMaxInnerSteps = 1'000'000;
 
 // An integer of a plan: its key in files, and its range.
 struct PlanNumber {
@@ -97,6 +98,7 @@ enum class PlanRule : std::uint8_t {
   RecomputePattern,   // intervals or groups only with full recomputation, one or the other
   ZeroStage,          // 0 to 3
   ShardGroup,         // divides dp * cp and nests with them; only where something is sharded
+  DataParallel,       // local steps and compression only between whole replicas
   RankOrder,          // each axis once; the pipeline axis cuts no group of experts unevenly
   ExpertOverlap,      // only where the exchange of tokens has something to hide behind
   ActivationOffload,  // only of activations that are kept: not with full recomputation; of modules

@@ -90,6 +90,44 @@ void describe_lora(Lora& lora, FieldVisitor& fields) {
                 "format of the frozen weights of these and all other projections of the layers");
 }
 
+void describe_replicas(ReplicaAgreement& replicas, FieldVisitor& fields) {
+  fields.choice("sync", replicas.sync, kOptional,
+                "`all-reduce`: each step applies the gradients of all replicas; `local-steps`: "
+                "replicas make steps of their own and agree every `inner_steps`. Replicas are the "
+                "data-parallel ranks, or with ZeRO the shard groups");
+  fields.only_where("sync", replicas.sync, {ReplicaSync::LocalSteps}, [&] {
+    fields.integer("inner_steps", replicas.inner_steps, {1, kMaxInnerSteps}, kOptional,
+                   "steps of a replica between two exchanges");
+    fields.choice("outer", replicas.outer, kOptional,
+                  "`average`: replicas take the mean of their parameters; `nesterov`: an outer "
+                  "optimizer takes their mean change as its gradient (DiLoCo)");
+    fields.number("outer_learning_rate", replicas.outer_learning_rate, {0.0, 10.0, true}, kOptional,
+                  "learning rate of the outer optimizer");
+    fields.number("outer_momentum", replicas.outer_momentum, {0.0, 1.0, false}, kOptional,
+                  "its momentum");
+  });
+  fields.choice("compression", replicas.compression, kOptional,
+                "form in which replicas send gradients, or the outcome of local steps");
+  fields.only_where("compression", replicas.compression, {ReplicaCompression::TopK}, [&] {
+    fields.number("topk_ratio", replicas.topk_ratio, {0.0, 1.0, true}, kOptional,
+                  "share of the elements that are sent");
+  });
+  fields.only_where("compression", replicas.compression, {ReplicaCompression::PowerSgd}, [&] {
+    fields.integer("powersgd_rank", replicas.powersgd_rank, {1, kMaxLoraRank}, kOptional,
+                   "columns of the two thin matrices");
+  });
+}
+
+void describe_data_parallel(Plan& plan, FieldVisitor& fields) {
+  std::optional<ReplicaAgreement> stated;
+  if (plan.replicas != ReplicaAgreement()) stated = plan.replicas;
+  fields.optional_section("data_parallel", stated,
+                          "how replicas agree ([model](../models/replicas.md)); without it by an "
+                          "all-reduce of the gradients in each step",
+                          [&](ReplicaAgreement& replicas) { describe_replicas(replicas, fields); });
+  plan.replicas = stated.value_or(ReplicaAgreement());
+}
+
 void check_rank_order(ObjectReader& object, const std::vector<Axis>& order) {
   for (auto axis = order.begin(); axis != order.end(); ++axis) {
     if (std::find(order.begin(), axis, *axis) == axis) continue;
@@ -118,6 +156,7 @@ void describe(Plan& plan, FieldVisitor& fields) {
                   "hybrid sharding: ranks that share one copy of the states; 0: all data-parallel "
                   "ranks",
                   fields);
+  describe_data_parallel(plan, fields);
   describe_batch(plan, fields);
   describe_execution(plan, fields);
   fields.section("overlap", kOptional,

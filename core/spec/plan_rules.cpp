@@ -376,6 +376,7 @@ constexpr std::array kRules = {
                    recompute_pattern_problem},
     RuleDefinition{PlanRule::ZeroStage, "zero_stage", zero_stage_holds, zero_stage_problem},
     RuleDefinition{PlanRule::ShardGroup, "shard_group", shard_group_holds, shard_group_problem},
+    RuleDefinition{PlanRule::DataParallel, "data_parallel", replicas_hold, replicas_problem},
     RuleDefinition{PlanRule::RankOrder, "rank_order", rank_order_holds, rank_order_problem},
     RuleDefinition{PlanRule::ExpertOverlap, "expert_overlap", expert_overlap_holds,
                    expert_overlap_problem},

@@ -71,6 +71,10 @@ Problem layers_problem(const PlanSubject& s);
 bool stage_layers_hold(const PlanSubject& s);
 Problem stage_layers_problem(const PlanSubject& s);
 
+// The rule of replica_rules.cpp.
+bool replicas_hold(const PlanSubject& s);
+Problem replicas_problem(const PlanSubject& s);
+
 // The rule of adapters.cpp.
 bool lora_holds(const PlanSubject& s);
 Problem lora_problem(const PlanSubject& s);

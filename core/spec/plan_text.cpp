@@ -56,6 +56,20 @@ std::string lora_text(const Plan& plan) {
   return text;
 }
 
+std::string replicas_text(const Plan& plan) {
+  const ReplicaAgreement& replicas = plan.replicas;
+  std::string form = name_of(replicas.compression);
+  if (replicas.compression == ReplicaCompression::TopK)
+    form += fmt::format(" of {:.3g} %", replicas.topk_ratio * 100.0);
+  if (replicas.compression == ReplicaCompression::PowerSgd)
+    form += fmt::format(" of rank {}", replicas.powersgd_rank);
+  const bool plain = replicas.compression == ReplicaCompression::None;
+  if (!replicas.local()) return plain ? "" : "gradients in " + form;
+  std::string text = fmt::format("local steps of {}", replicas.inner_steps);
+  if (replicas.outer == OuterOptimizer::Nesterov) text += " with Nesterov";
+  return plain ? text : text + ", " + form;
+}
+
 std::string rank_order_text(const std::vector<Axis>& order) {
   std::vector<const char*> names;
   for (const Axis axis : order) names.push_back(name_of(axis));

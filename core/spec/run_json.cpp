@@ -51,6 +51,12 @@ void describe_failures_of(FailureSpec& failures, FieldVisitor& fields) {
                 "share of them after which a spare node takes the place of the failed one");
   fields.number("detection_s", failures.detection, kDuration, kOmissible,
                 "time until they are noticed; 0: `recovery.detection_s`");
+  fields.number(
+      "notice_s", failures.notice, kDuration, kOmissible,
+      "time from the announcement of a stop to the stop, in which the run saves its state "
+      "if it can; 0: none is announced");
+  fields.number("repair_s", failures.repair, kDuration, kOmissible,
+                "mean time until there is a node for a replaced one; 0: `recovery.repair_s`");
 }
 
 void describe_fleet(FleetSpec& fleet, FieldVisitor& fields) {

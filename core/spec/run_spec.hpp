@@ -49,6 +49,10 @@ struct FailureSpec {
   double replaced = 1.0;
   // Zero: that of all causes.
   Seconds detection;
+  // Time from the announcement of a stop to the stop; zero: none is announced.
+  Seconds notice;
+  // Until another node is there for a replaced one. Zero: that of all causes.
+  Seconds repair;
 
   // Failures of a node per second.
   double node_rate() const;

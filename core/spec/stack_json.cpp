@@ -64,6 +64,9 @@ void describe_capabilities(StackCapabilities& runs, FieldVisitor& fields) {
                 "splits of the layers over pipeline chunks: any list, or even ones with up to 8 "
                 "fewer layers in the first and the last chunk, where more than two chunks of a "
                 "rank follow from the layers of one");
+  fields.choices("sync", runs.sync, kOmissible, "ways in which replicas agree");
+  fields.choices("compression", runs.compression, kOmissible,
+                 "forms in which they send gradients, or the outcome of local steps");
   fields.boolean("sequence_parallel", runs.sequence_parallel, kOmissible,
                  "tensor parallelism splits activations along the sequence, too");
   fields.boolean("hybrid_sharding", runs.hybrid_sharding, kOmissible,

@@ -134,6 +134,20 @@ std::string say_shard_groups(const Pair& p) {
                      names(p.stack.within_shard_group), shard_ranks(p.plan));
 }
 
+bool replicas_capability_holds(const Pair& p) {
+  return runs(p.stack.sync, p.plan.replicas.sync) &&
+         runs(p.stack.compression, p.plan.replicas.compression);
+}
+
+std::string say_replicas(const Pair& p) {
+  const ReplicaAgreement& replicas = p.plan.replicas;
+  if (!runs(p.stack.sync, replicas.sync))
+    return fmt::format("does not run {} (its replicas agree by {})", name_of(replicas.sync),
+                       names(p.stack.sync));
+  return fmt::format("does not send {} between replicas (it sends {})",
+                     name_of(replicas.compression), names(p.stack.compression));
+}
+
 bool rank_order_holds(const Pair& p) {
   return p.stack.pipeline_inside_data || p.plan.pp == 1 || p.plan.dp == 1 ||
          p.plan.rank_order.back() == Axis::Pipeline;
@@ -358,6 +372,7 @@ constexpr std::array kCapabilities = {
     Capability{expert_tensor_holds, say_expert_tensor},
     Capability{hybrid_sharding_holds, say_hybrid_sharding},
     Capability{shard_groups_hold, say_shard_groups},
+    Capability{replicas_capability_holds, say_replicas},
     Capability{rank_order_holds, say_rank_order},
     Capability{embedding_holds, say_embedding},
     Capability{layer_split_holds, say_layer_split},

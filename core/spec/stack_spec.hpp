@@ -183,6 +183,8 @@ struct StackCapabilities {
   std::vector<OptimizerOffload> offload_optimizer;
   std::vector<Axis> within_shard_group;
   LayerSplits layer_splits = LayerSplits::Any;
+  std::vector<ReplicaSync> sync = {ReplicaSync::AllReduce};
+  std::vector<ReplicaCompression> compression = {ReplicaCompression::None};
   bool sequence_parallel = true;
   bool hybrid_sharding = true;
   bool expert_tensor_parallel = true;

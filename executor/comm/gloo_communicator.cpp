@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "executor/kernels/bfloat16.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -93,6 +94,15 @@ constexpr std::uint64_t kTransferTags = std::uint64_t{1} << 40;
 
 using Reducer = void (*)(void* result, const void* a, const void* b, std::size_t elements);
 
+// Sums of 16-bit numbers are rounded once for each addend.
+void add_bfloat16(void* result, const void* a, const void* b, std::size_t elements) {
+  const auto *first = static_cast<const std::uint16_t*>(a),
+             *second = static_cast<const std::uint16_t*>(b);
+  auto* sum = static_cast<std::uint16_t*>(result);
+  for (std::size_t i = 0; i < elements; ++i)
+    sum[i] = to_bfloat16(from_bfloat16(first[i]) + from_bfloat16(second[i]));
+}
+
 class GlooCommunicator final : public Communicator {
  public:
   explicit GlooCommunicator(std::shared_ptr<MeshContext> context) : context_(std::move(context)) {}
@@ -102,11 +112,17 @@ class GlooCommunicator final : public Communicator {
 
   void all_reduce(void* data, std::size_t elements, Element element, Reduction reduction,
                   Queue /*queue*/) override {
-    if (element == Element::Float64) {
-      all_reduce_of<double>(data, elements, reduction);
-    } else {
-      SHARDWRIGHT_CHECK(element == Element::Float32, "the CPU adds fp32 and fp64 up");
-      all_reduce_of<float>(data, elements, reduction);
+    const bool sums = reduction == Reduction::Sum;
+    switch (element) {
+      case Element::Float64:
+        return all_reduce_by<double>(
+            data, elements, sums ? Reducer(&gloo::sum<double>) : Reducer(&gloo::max<double>));
+      case Element::Float32:
+        return all_reduce_by<float>(data, elements,
+                                    sums ? Reducer(&gloo::sum<float>) : Reducer(&gloo::max<float>));
+      case Element::Bfloat16:
+        SHARDWRIGHT_CHECK(sums, "16-bit numbers are added up alone");
+        return all_reduce_by<std::uint16_t>(data, elements, &add_bfloat16);
     }
   }
 
@@ -186,13 +202,12 @@ class GlooCommunicator final : public Communicator {
     }
   }
 
-  template <class Real>
-  void all_reduce_of(void* data, std::size_t elements, Reduction reduction) {
+  template <class Number>
+  void all_reduce_by(void* data, std::size_t elements, Reducer reducer) {
     guarded([&] {
       gloo::AllreduceOptions options(context_);
-      options.setOutput(static_cast<Real*>(data), elements);
-      options.setReduceFunction(reduction == Reduction::Sum ? Reducer(&gloo::sum<Real>)
-                                                            : Reducer(&gloo::max<Real>));
+      options.setOutput(static_cast<Number*>(data), elements);
+      options.setReduceFunction(reducer);
       gloo::allreduce(options);
     });
   }

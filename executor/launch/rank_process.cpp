@@ -91,6 +91,9 @@ RunInputs inputs_of(const RunOptions& options, const Scenario& scenario, Device 
           ? "not given"
           : fmt::format("weights with the checksum {}", WeightFiles(options.init_from).checksum());
   inputs["--checkpoint-every"] = text_of(options.checkpoint_every);
+  inputs["--global-batch"] = options.global_batch;
+  inputs["--max-global-batch"] = text_of(options.most_batch);
+  inputs["--stop-after"] = text_of(options.stop_after);
   inputs["--async-checkpoints"] = options.async_checkpoints ? "given" : "not given";
   add_plan(scenario, inputs);
   add_training(options.training, inputs);
@@ -141,13 +144,13 @@ class RankRun {
 
   void train() {
     if (!(options_.resume && resume()) && !options_.init_from.empty()) read_published_weights();
-    if (rank_ == 0 && state_.steps < options_.training.steps) {
+    if (rank_ == 0 && state_.steps < options_.last_step()) {
       remove_timelines(options_.out, state_.steps);
       write_json(options_.out / "plan.json", to_json(scenario_));
     }
     const std::unique_ptr<MetricsLog> metrics = begin_metrics();
     ProgressLine progress(rank_ == 0 && !options_.no_progress && !options_.verbose, kBetweenLines);
-    while (state_.steps < options_.training.steps) {
+    while (state_.steps < options_.last_step() && !wants_larger_batch_) {
       const std::int64_t step = state_.steps;
       step_ = step;
       activity_ = Activity::Training;
@@ -158,6 +161,7 @@ class RankRun {
       }
       stalled_before_ = stalled;
       if (metrics && trainer_.reports_small_batches()) state_.noise = metrics->noise();
+      if (options_.grows_batch() && report.small_batch_squares) decide_on_batch();
       progress.show(
           fmt::format("step {}/{}  loss {:.4f}", step + 1, options_.training.steps, report.loss));
       if (rank_ == 0)
@@ -168,8 +172,7 @@ class RankRun {
       last_ = report;
       ++state_.steps;
       state_.samples += static_cast<std::uint64_t>(plan_.global_batch);
-      const std::int64_t every = options_.checkpoint_every;
-      if (every == 0 || state_.steps % every != 0) continue;
+      if (!options_.saves_after(state_.steps) && !wants_larger_batch_) continue;
       activity_ = Activity::Saving;
       checkpoints_.save(state_);
       if (rank_ == 0)
@@ -185,7 +188,7 @@ class RankRun {
     if (!last_)
       return fmt::print("nothing to do: {} steps are complete, and --steps is {}\n", state_.steps,
                         options_.training.steps);
-    fmt::print("{} steps, loss {:.4f}, {}\n", options_.training.steps, last_->loss,
+    fmt::print("{} steps, loss {:.4f}, {}\n", state_.steps, last_->loss,
                options_.metrics_file().string());
     const CheckpointTimes& times = checkpoints_.times();
     if (times.count == 0) return;
@@ -194,6 +197,16 @@ class RankRun {
   }
 
  private:
+  // All ranks call it. Rank 0 knows the noise scale.
+  void decide_on_batch() {
+    const double tokens =
+        static_cast<double>(plan_.global_batch) * static_cast<double>(plan_.seq_len);
+    const NoiseScale noise(tokens / static_cast<double>(plan_.dp), tokens, state_.noise);
+    const bool wants =
+        rank_ == 0 && 2 * plan_.global_batch <= options_.most_batch && noise.asks_for_twice();
+    wants_larger_batch_ = trainer_.sum_over_world(wants ? 1.0 : 0.0) > 0.0;
+  }
+
   // All ranks call it. Throws InputError on the first rank that finds a value that is not finite.
   void read_published_weights() {
     std::optional<InputError> refused;
@@ -338,6 +351,8 @@ class RankRun {
   std::optional<StepReport> last_;
   // Time spent waiting for checkpoints up to the last step.
   double stalled_before_ = 0.0;
+  // The run is to continue under a plan with twice the batch.
+  bool wants_larger_batch_ = false;
   std::atomic<std::int64_t> step_{0};
   std::atomic<Activity> activity_{Activity::Starting};
 };

@@ -82,6 +82,13 @@ void add_training(CLI::App& app, RunOptions& options) {
   add_number(app, "--weight-decay", training.weight_decay, "Weight decay of matrices", 0);
   add_number(app, "--clip", training.clip_norm, "Norm that gradients are scaled down to; 0: never",
              0);
+  app.add_option("--global-batch", options.global_batch,
+                 "auto: the plan's batch doubles while the gradient noise scale is twice as large")
+      ->check(CLI::IsMember({"plan", kAutomaticBatch}))
+      ->type_name("plan|auto")
+      ->capture_default_str();
+  add_number(app, "--max-global-batch", options.most_batch,
+             "With --global-batch auto: the largest batch in sequences", 0);
   add_number(app, "--balance-loss", training.balance_loss,
              "Weight of the loss that balances experts in each sequence; 0: none", 0);
 }
@@ -92,6 +99,9 @@ void add_checkpoints(CLI::App& app, RunOptions& options) {
              "Steps between checkpoints in OUT/checkpoints; 0: none", 0);
   add_number(app, "--keep", options.keep_checkpoints, "Checkpoints that are kept", 1)
       ->needs("--checkpoint-every");
+  add_number(app, "--stop-after", options.stop_after,
+             "Stop after this step with a checkpoint, on the learning rate of --steps; 0: do not",
+             0);
   app.add_flag("--async-checkpoints", options.async_checkpoints,
                "Copy the state and write it while training continues")
       ->needs("--checkpoint-every");
@@ -200,6 +210,14 @@ void check_run_options(const RunOptions& options) {
     problems.add("--timeline-steps", std::to_string(step),
                  fmt::format("steps from 0 to {}, with --steps {}", options.training.steps - 1,
                              options.training.steps));
+  }
+  if (options.stop_after > options.training.steps) {
+    problems.add("--stop-after", std::to_string(options.stop_after),
+                 fmt::format("at most the {} of --steps", options.training.steps));
+  }
+  if (options.grows_batch() != (options.most_batch > 0)) {
+    problems.add("--max-global-batch", options.grows_batch() ? "nothing" : "no --global-batch auto",
+                 "both: the batch grows up to a largest one, in sequences");
   }
   if (options.warmup_given && options.training.warmup_steps > options.training.steps) {
     problems.add("--warmup-steps", std::to_string(options.training.warmup_steps),

@@ -19,6 +19,8 @@ class Validator;
 
 namespace shardwright::executor {
 
+inline constexpr const char* kAutomaticBatch = "auto";
+
 struct RunOptions {
   std::string plan;
   std::filesystem::path data, out;
@@ -36,6 +38,13 @@ struct RunOptions {
   std::int64_t keep_checkpoints = 2;
   // Checkpoints are written while training continues.
   bool async_checkpoints = false;
+  // The run ends after this step with a checkpoint, although the learning rate follows all steps; 0:
+  // it trains all of them.
+  std::int64_t stop_after = 0;
+  // The batch is the plan's, or doubles as the gradient noise scale grows, up to `most_batch`
+  // sequences.
+  std::string global_batch = "plan";
+  std::int64_t most_batch = 0;
   // Initial weights; empty stands for random ones.
   std::filesystem::path init_from;
   // Resume from the newest intact checkpoint in `out`, if there is one.
@@ -54,8 +63,17 @@ struct RunOptions {
   bool no_progress = false;
   bool verbose = false;
 
+  bool grows_batch() const { return global_batch == kAutomaticBatch; }
   const std::string& plan_now() const { return continued_plan.empty() ? plan : continued_plan; }
   std::vector<std::int64_t> recorded_steps() const;
+  // The steps after which this run ends.
+  std::int64_t last_step() const { return stop_after > 0 ? stop_after : training.steps; }
+  // True if a checkpoint follows the step that is `number`-th from 1 on.
+  bool saves_after(std::int64_t number) const {
+    // A checkpoint at the end says that no larger batch is asked for.
+    const bool ends = number == last_step() && (stop_after > 0 || grows_batch());
+    return ends || (checkpoint_every > 0 && number % checkpoint_every == 0);
+  }
   std::filesystem::path metrics_file() const { return out / "metrics.jsonl"; }
   std::filesystem::path checkpoint_folder() const { return out / "checkpoints"; }
   CheckpointOptions checkpoints(std::function<void()> check_others) const;

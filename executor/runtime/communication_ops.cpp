@@ -32,6 +32,9 @@ void OpRunner::communicate(const BoundOp& bound, StepState& state) {
     case Payload::GradientNorm:
       return group().all_reduce(state.gradient_squares, 1, Element::Float64, Reduction::Sum,
                                 bound.queue);
+    case Payload::CompressedGradients:
+    case Payload::LocalSteps:
+      SHARDWRIGHT_CHECK(false, "an exchange between replicas runs elsewhere");
   }
 }
 
@@ -111,8 +114,16 @@ void OpRunner::softmax_statistics(const BoundOp& bound, Communicator& group) {
   group.all_reduce(statistics + bytes, 2 * rows, state, Reduction::Sum, bound.queue);
 }
 
+Group OpRunner::group_of(const BoundOp& bound) const {
+  if (const auto* work = std::get_if<CommunicationWork>(&bound.op->work)) return work->group;
+  for (const Op& op : program_.blocks[bound.call->block].ops) {
+    if (const auto* work = std::get_if<CommunicationWork>(&op.work)) return work->group;
+  }
+  SHARDWRIGHT_CHECK(false, "no collective beside " + bound.op->name);
+}
+
 std::vector<std::size_t> OpRunner::carried_units(const BoundOp& bound) const {
-  const Group group = std::get<CommunicationWork>(bound.op->work).group;
+  const Group group = group_of(bound);
   const bool experts = group == Group::ExpertData || group == Group::ExpertShardInner ||
                        group == Group::ExpertShardOuter;
   const ParameterLayout& layout = parameters_.layout();

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
+#include "core/lowering/replica_exchange.hpp"
 #include "core/program/groups.hpp"
 #include "core/spec/plan_text.hpp"
 #include "executor/kernels/cuda/fused_kernels.hpp"
@@ -120,6 +121,17 @@ void check_device(Requirements& needs, const ModelSpec& model, const Plan& plan,
   needs.require(!model.moe, "/model/moe", "experts", "a dense model: experts run on CPUs alone");
 }
 
+void check_replicas(Requirements& needs, const ModelSpec& model, const Plan& plan, bool on_gpu) {
+  const ReplicaAgreement& replicas = plan.replicas;
+  if (replicas == ReplicaAgreement()) return;
+  needs.require(!on_gpu, "/plan/data_parallel", replicas_text(plan),
+                "nothing: replicas make local steps and compress on CPUs alone");
+  needs.require(replicas.compression != ReplicaCompression::Fp16, "/plan/data_parallel/compression",
+                "fp16", "none, bf16, int8, topk or powersgd");
+  needs.require(!model.moe || !replicas.local(), "/plan/data_parallel/sync", name_of(replicas.sync),
+                "all-reduce: experts agree in each step");
+}
+
 void check_plan_kind(Requirements& needs, const ModelSpec& model, const Plan& plan) {
   // Else each of the tensor-parallel ranks would send all of their tokens.
   needs.require(!model.moe || plan.tp == 1 || plan.sequence_parallel, "/plan/sequence_parallel",
@@ -202,8 +214,19 @@ void check_executable(const ModelSpec& model, const Plan& plan, const StackSpec&
   Requirements needs(source);
   check_model(needs, model);
   check_plan_kind(needs, model, plan);
+  check_replicas(needs, model, plan, on_gpu);
   check_device(needs, model, plan, on_gpu);
   check_stack(needs, plan, stack, on_gpu);
+  needs.throw_if_any();
+}
+
+void check_checkpoints(const Plan& plan, bool keeps) {
+  const bool differs = plan.replicas.local() || residual_bytes(plan.replicas) > Bytes();
+  if (!keeps || !differs) return;
+  Requirements needs("shardwright run");
+  needs.require(
+      false, "--checkpoint-every", "checkpoints with " + replicas_text(plan),
+      "0 and no --resume: checkpoints hold one replica's states, and none of an exchange");
   needs.throw_if_any();
 }
 

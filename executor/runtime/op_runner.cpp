@@ -6,6 +6,8 @@
 #include <variant>
 
 #include "core/base/error.hpp"
+#include "core/lowering/replica_exchange.hpp"
+#include "core/program/groups.hpp"
 
 namespace shardwright::executor {
 
@@ -18,7 +20,8 @@ OpRunner::OpRunner(const ModelSpec& model, const Program& program, std::int64_t 
       place_(RankGrid(program.plan).dense_coordinates(rank)),
       kernels_(kernels),
       communicators_(communicators),
-      parameters_(parameters) {
+      parameters_(parameters),
+      exchange_(program, communicators, parameters) {
   for (const Block& block : program.blocks) {
     for (const Op& op : block.ops) {
       if (op.kind != OpKind::Embedding) continue;
@@ -64,7 +67,11 @@ void* OpRunner::norm_sum(const NormGradient& norm) const {
 }
 
 void OpRunner::run(const BoundOp& bound, StepState& state) {
-  if (is_communication(bound.op->kind)) {
+  const Op& op = *bound.op;
+  if (op.every > 1 && state.adam.step % op.every != 0) return;
+  if (op.payload == Payload::CompressedGradients || op.payload == Payload::LocalSteps) {
+    exchange_.run(bound, carried_units(bound));
+  } else if (is_communication(bound.op->kind)) {
     communicate(bound, state);
   } else {
     compute(bound, state);
@@ -308,12 +315,19 @@ void OpRunner::embedding(const BoundOp& bound, const StepState& state) {
                      bound.queue);
 }
 
+// Replicas that make local steps take the mean over their own part of the batch.
+double OpRunner::tokens_of_gradient() const {
+  const Plan& plan = program_.plan;
+  const double tokens = static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len);
+  if (!plan.replicas.local()) return tokens;
+  return tokens / static_cast<double>(group_size(replica_group(plan, false), plan));
+}
+
 void OpRunner::loss(const BoundOp& bound, StepState& state) {
   const LossShape shape{vocabulary(), shape_.tokens};
   const auto targets = part(state.targets, bound);
   if (is_backward(bound.op->phase)) {
-    const double tokens = static_cast<double>(program_.plan.global_batch) *
-                          static_cast<double>(program_.plan.seq_len);
+    const double tokens = tokens_of_gradient();
     kernels_.loss_backward(shape, targets, static_cast<float>(1.0 / tokens), bound.read(0),
                            bound.write(0), bound.queue);
   } else if (bound.reads.size() == 1) {

@@ -18,6 +18,7 @@
 #include "executor/kernels/kernels.hpp"
 #include "executor/runtime/expert_routing.hpp"
 #include "executor/runtime/parameter_store.hpp"
+#include "executor/runtime/replica_exchange.hpp"
 
 namespace shardwright::executor {
 
@@ -98,6 +99,7 @@ class OpRunner {
   void run(const BoundOp& bound, StepState& state);
   // The same, and adds to `counts` in device memory.
   void run_checked(const BoundOp& bound, StepState& state, NotFiniteCounts* counts);
+  const ReplicaExchange& exchange() const { return exchange_; }
 
  private:
   struct Weights {
@@ -141,6 +143,8 @@ class OpRunner {
   // Returns the part of the op's microbatch.
   std::span<const std::int32_t> part(const std::int32_t* all, const BoundOp& bound) const;
   VocabularyShard vocabulary() const;
+  // The tokens over which a gradient is the mean.
+  double tokens_of_gradient() const;
 
   // Defined in expert_ops.cpp: mixtures of experts.
   void find_expert_rows();
@@ -199,6 +203,8 @@ class OpRunner {
   std::vector<std::size_t> carried_units(const BoundOp& bound) const;
   // FSDP: `group` is null where this rank alone holds its experts.
   void reduce_gradients(const BoundOp& bound, Communicator* group, StepState& state);
+  // The group of an op's collective, or of the collectives beside an op that compresses.
+  Group group_of(const BoundOp& bound) const;
   void scatter_gradients(std::size_t unit, Communicator& group, Queue queue);
   // FSDP: adds the ranks' gradients of one microbatch to this rank's shard.
   void add_unsharded_gradient(std::size_t unit, const BoundOp& bound, Communicator* group);
@@ -224,6 +230,7 @@ class OpRunner {
   Kernels& kernels_;
   const RankCommunicators& communicators_;
   ParameterStore& parameters_;
+  ReplicaExchange exchange_;
   // Tensors of rows that the rank's experts work on, with the elements of a row; those that products of
   // experts write; and tensors of rows that the rank sends or gets back, or receives before the ranks that
   // split the experts gather them.

@@ -1,23 +1,12 @@
 #include "executor/runtime/parameter_store.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "executor/kernels/bfloat16.hpp"
 
 namespace shardwright::executor {
-namespace {
-
-// Rounds to nearest, ties to even. NaN remains NaN.
-std::uint16_t to_bfloat16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  if (value != value) return static_cast<std::uint16_t>((bits >> 16U) | 0x40U);
-  return static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16U) & 1U)) >> 16U);
-}
-
-}  // namespace
-
 ElementRange overlap(ElementRange a, ElementRange b) {
   const std::size_t begin = std::max(a.begin, b.begin);
   return {begin, std::max(begin, std::min(a.end, b.end))};

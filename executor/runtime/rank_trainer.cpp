@@ -50,18 +50,6 @@ ParameterLayout layout_of(const Program& program, const ModelSpec& model, std::i
                              index(Group::ExpertTensor), shards.dense.count, shards.experts.count});
 }
 
-// Before the reduction, a rank's gradient over its part of the batch is complete, except for a tied
-// embedding on two stages, each of which has one addend, where the rank has a part of each sequence,
-// where each microbatch is reduced alone, and of experts, to which other ranks send tokens.
-bool knows_own_gradients(const ModelSpec& model, const Program& program) {
-  const Plan& plan = program.plan;
-  if (plan.dp == 1 || plan.cp > 1 || plan.zero_stage >= 2 || model.moe) return false;
-  const auto ties = [](const Op& op) { return op.payload == Payload::TiedGradient; };
-  return std::none_of(program.blocks.begin(), program.blocks.end(), [&](const Block& block) {
-    return std::any_of(block.ops.begin(), block.ops.end(), ties);
-  });
-}
-
 std::size_t batch_bytes(const Plan& plan) {
   return static_cast<std::size_t>(plan.global_batch / plan.dp * plan.seq_len / plan.cp) *
          sizeof(std::int32_t);
@@ -130,6 +118,20 @@ AdamStep adam_step(const TrainingOptions& options, std::int64_t step) {
 }
 
 }  // namespace
+
+// Before the reduction, a rank's gradient over its part of the batch is complete, except for a tied
+// embedding on two stages, each of which has one addend, where the rank has a part of each sequence,
+// where each microbatch is reduced alone, of experts, to which other ranks send tokens, and where replicas
+// exchange something else.
+bool knows_own_gradients(const ModelSpec& model, const Program& program) {
+  const Plan& plan = program.plan;
+  if (plan.dp == 1 || plan.cp > 1 || plan.zero_stage >= 2 || model.moe) return false;
+  if (plan.replicas != ReplicaAgreement()) return false;
+  const auto ties = [](const Op& op) { return op.payload == Payload::TiedGradient; };
+  return std::none_of(program.blocks.begin(), program.blocks.end(), [&](const Block& block) {
+    return std::any_of(block.ops.begin(), block.ops.end(), ties);
+  });
+}
 
 RankTrainer::RankTrainer(const ModelSpec& model, const Program& program, std::int64_t rank,
                          Kernels& kernels, const OpenCommunicator& open,

@@ -55,6 +55,10 @@ struct StepReport {
   std::optional<double> small_batch_squares;
 };
 
+// True if a rank's gradient over its own part of the batch is complete before the reduction, and there is
+// another one to compare it with: steps then report small_batch_squares.
+bool knows_own_gradients(const ModelSpec& model, const Program& program);
+
 class RankTrainer {
  public:
   // Initialises the parameters. The references must outlive the trainer; kernels,
@@ -80,6 +84,8 @@ class RankTrainer {
   const RankCoordinates& place() const { return place_; }
   // Returns the sum over all ranks, which all call it.
   double sum_over_world(double own);
+  // Bytes of what replicas exchanged compressed or after local steps since the start.
+  double exchanged_bytes() const { return ops_.exchange().carried_bytes(); }
   std::string last_op() const { return runner_.last_op(); }
   std::size_t peak_tensor_bytes() const { return runner_.peak_tensor_bytes(); }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/spec/plan_text.hpp"
 #include "core/spec/rank_nesting.hpp"
 
 namespace shardwright::planner {
@@ -45,6 +46,11 @@ void check_accumulation(const Plan& plan, PlanExport& result) {
   if (plan.pp > 1 || accumulates || plan.microbatches() == 1) return;
   result.refuse("schedule", fmt::format("{} with pp 1", name_of(plan.schedule)),
                 "1f1b: without a pipeline, microbatches run one after the other");
+}
+
+void check_replicas(const Plan& plan, PlanExport& result) {
+  const std::string agree = replicas_text(plan);
+  if (!agree.empty()) result.refuse("data_parallel", agree, "none: an all-reduce of the gradients");
 }
 
 bool nests_as(const Plan& plan, std::span<const Axis> order) {

@@ -80,6 +80,10 @@ bool nests_as(const Plan& plan, std::span<const Axis> order);
 // "tp, cp, ep, dp, pp".
 std::string shown(std::span<const Axis> order);
 
+// Refuses replicas that agree otherwise than by an all-reduce of their gradients, which scripts set
+// up (PyTorch's communication hooks, torchft), not flags.
+void check_replicas(const Plan& plan, PlanExport& result);
+
 // The nesting order of ranks in frameworks, innermost first.
 inline constexpr std::array kUsualRankOrder = {Axis::Tensor, Axis::Context, Axis::Expert,
                                                Axis::Data, Axis::Pipeline};

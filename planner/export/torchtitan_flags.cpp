@@ -336,6 +336,7 @@ PlanExport torchtitan_flags(const Scenario& scenario) {
   PlanExport result;
   ArgumentList flags;
   check_accumulation(plan, result);
+  check_replicas(plan, result);
   add_data(plan, flags, result);
   add_torchtitan_tensor(scenario, flags, result);
   add_torchtitan_context(plan, flags, result);

@@ -52,7 +52,7 @@ RunTimes work_of(const RunSpec& run, const std::vector<StageSteps>& stages, doub
   return work;
 }
 
-FailureProcess process_of(const RunSpec& run, FailureCause cause, double nodes) {
+FailureProcess process_of(const RunSpec& run, FailureCause cause, double nodes, Seconds save) {
   const FailureSpec& failures = run.fleet.failures[cause];
   FailureProcess process;
   process.rate = Hertz(failures.node_rate() * nodes);
@@ -60,7 +60,10 @@ FailureProcess process_of(const RunSpec& run, FailureCause cause, double nodes) 
   process.age = Seconds(run.fleet.age_days * kSecondsPerDay);
   process.replaced = failures.replaced;
   process.detection = failures.detection > Seconds() ? failures.detection : run.recovery.detection;
-  process.planned = cause == FailureCause::Maintenance;
+  const bool noticed = failures.notice > Seconds();
+  process.planned = cause == FailureCause::Maintenance || (noticed && failures.notice >= save);
+  process.announced = noticed && !process.planned;
+  process.repair = failures.repair;
   process.silent = cause == FailureCause::SilentCorruption;
   return process;
 }
@@ -122,7 +125,7 @@ RunModel run_model(const RunSpec& run, const std::vector<StageSteps>& stages,
     model.interval = std::max(run.checkpoint.interval, least_interval(model.checkpoint));
   model.startup = run.startup;
   for (const FailureCause cause : enumerators<FailureCause>())
-    model.failures[cause] = process_of(run, cause, nodes);
+    model.failures[cause] = process_of(run, cause, nodes, model.checkpoint.save);
   model.rate_spread = run.fleet.spread;
   model.correlated = run.fleet.correlated;
   model.correlated_nodes = std::min(run.fleet.correlated_nodes, machine.nodes);

@@ -50,6 +50,10 @@ struct FailureProcess {
   Seconds detection;
   // The run saves its state before it stops.
   bool planned = false;
+  // It stops without having saved its state, but when it does is known.
+  bool announced = false;
+  // The mean repair time; zero: that of the model.
+  Seconds repair;
   // The run goes on during the detection, in vain.
   bool silent = false;
 };
@@ -96,6 +100,9 @@ struct RunModel {
   // with one replica it waits.
   std::int64_t replicas = 1;
   double replicas_of_node = 1.0;
+  // The speed without one node, without two, …, over that with all of them; without more, and where it
+  // is empty, it falls in proportion to the replicas.
+  std::vector<double> shrunk_speeds;
   // The 80 % interval of the step time over the predicted one. Runs draw from it.
   double step_low = 1.0, step_high = 1.0;
 

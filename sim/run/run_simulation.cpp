@@ -148,6 +148,8 @@ class SimulatedRun {
   double speed_now() const {
     if (spares_ >= 0) return 1.0;
     const auto replicas = static_cast<double>(model_.replicas);
+    const auto lacking = static_cast<std::size_t>(-spares_);
+    if (lacking <= model_.shrunk_speeds.size()) return model_.shrunk_speeds[lacking - 1];
     const double lost =
         std::ceil(static_cast<double>(-spares_) * model_.replicas_of_node * (1.0 - 1e-12));
     return std::max(0.0, (replicas - lost) / replicas);
@@ -185,8 +187,9 @@ class SimulatedRun {
     if (hit.replaced) {
       const std::int64_t nodes = hit.correlated ? model_.correlated_nodes : 1;
       spares_ -= nodes;
+      const Seconds repair = process.repair > Seconds() ? process.repair : model_.repair;
       for (std::int64_t i = 0; i < nodes; ++i) {
-        queue_.schedule_at(queue_.now() + model_.repair * hit.repair, EventPriority::Completion,
+        queue_.schedule_at(queue_.now() + repair * hit.repair, EventPriority::Completion,
                            {EventKind::Repair, cause});
       }
     }
@@ -216,8 +219,11 @@ class SimulatedRun {
   }
 
   void detect(const Interruption& hit, const FailureProcess& process) {
-    Seconds time = process.planned ? model_.checkpoint.save : process.detection;
-    if (hit.manual && !process.planned) time += model_.manual_time;
+    // Nobody has to find out what was announced.
+    Seconds time = process.planned     ? model_.checkpoint.save
+                   : process.announced ? Seconds()
+                                       : process.detection;
+    if (hit.manual && !process.planned && !process.announced) time += model_.manual_time;
     const RunPart part = process.planned  ? RunPart::Checkpoint
                          : process.silent ? RunPart::LostWork
                                           : RunPart::Detection;

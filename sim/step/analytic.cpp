@@ -108,7 +108,7 @@ Seconds analytic_step(const StageCosts& costs, const Plan& plan, Seconds bound) 
   for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
     const StageCost& cost = costs.stages[stage];
     slots = std::max(slots, likely_end(costs, plan, stage, bubble, first_tail));
-    update = std::max(update, cost.states.optimizer + cost.states.late_gathers);
+    update = std::max(update, cost.states.after_norm());
   }
   const double step = slots + costs.norm_reduce + update + exposed_gathers(costs);
   return std::max(Seconds(step), bound);

@@ -99,8 +99,8 @@ Seconds bound_step(const StageCosts& costs, const Plan& plan) {
   for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
     const StageCost& cost = costs.stages[stage];
     slots = std::max(slots, stage_bound(costs, plan, stage));
-    update = std::max(update, cost.states.optimizer + cost.states.late_gathers);
-    host = std::max(host, cost.launch + cost.states.optimizer + cost.states.late_gathers);
+    update = std::max(update, cost.states.after_norm());
+    host = std::max(host, cost.launch + cost.states.after_norm());
   }
   return Seconds(std::max(slots + costs.norm_reduce + update, host) * kRounding);
 }

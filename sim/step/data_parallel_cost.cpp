@@ -7,7 +7,9 @@
 #include <utility>
 #include <variant>
 
+#include "core/lowering/replica_exchange.hpp"
 #include "core/lowering/stage_states.hpp"
+#include "core/program/groups.hpp"
 #include "core/spec/plan_check.hpp"
 #include "sim/cost/kernel_cost.hpp"
 
@@ -20,11 +22,36 @@ struct BucketCost {
   double whole = 0.0;
 };
 
-BucketCost bucket_cost(const Bucket& bucket, const Plan& plan, MessageTimes& messages) {
+double kernel_seconds(const PlanContext& in, OpKind kind, const Work& work, Phase phase) {
+  return kernel_cost(kind, work, in.plan.precision, in.cluster, in.stack, phase).time.value() *
+         in.layers.slowest_device;
+}
+
+// The ops of an exchange, one after another.
+double exchange_seconds(const PlanContext& in, const ExchangeOps& ops, Group group, Phase phase,
+                        MessageTimes& messages) {
+  double seconds = 0.0;
+  for (const ExchangeOp& op : ops) {
+    seconds += is_communication(op.kind) ? messages.of(op.kind, group, op.bytes.value())
+                                         : kernel_seconds(in, op.kind, op.kernel, phase);
+  }
+  return seconds;
+}
+
+double reduction_seconds(const PlanContext& in, const GradientReduction& each,
+                         MessageTimes& messages) {
+  if (!compresses_gradients(in.plan) || each.bytes <= 0.0 || group_size(each.group, in.plan) == 1)
+    return messages.of(each.kind, each.group, each.bytes);
+  const ExchangeOps ops =
+      compressed_reduction(each, in.plan, reduced_gradient_bytes(in.stack, in.plan.precision));
+  return exchange_seconds(in, ops, each.group, Phase::BackwardWeight, messages);
+}
+
+BucketCost bucket_cost(const PlanContext& in, const Bucket& bucket, MessageTimes& messages) {
   BucketCost cost;
   std::array<double, 2> replicas{};
-  for_each_reduction(bucket, plan, [&](const GradientReduction& each) {
-    const double time = messages.of(each.kind, each.group, each.bytes);
+  for_each_reduction(bucket, in.plan, [&](const GradientReduction& each) {
+    const double time = reduction_seconds(in, each, messages);
     if (each.kind == OpKind::ReduceScatter) {
       cost.scatter += time;
     } else {
@@ -125,7 +152,7 @@ LastMicrobatch reduce_last_microbatch(const PlanContext& in, const ChunkCosts& c
       bucket.add(part.parameters, size);
       if (copies && &part == head) bucket.add(in.layers.embedding.parameters, size);
       if (!bucket.holds(full)) continue;
-      if (bucket != known) cost = bucket_cost(bucket, in.plan, messages);
+      if (bucket != known) cost = bucket_cost(in, bucket, messages);
       known = std::exchange(bucket, {});
       last.last_reduce = cost.whole;
       last.scatter = in.sharded ? cost.scatter : 0.0;
@@ -137,7 +164,7 @@ LastMicrobatch reduce_last_microbatch(const PlanContext& in, const ChunkCosts& c
     }
   }
   if (bucket.dense + bucket.expert > 0.0) {
-    last.last_reduce = bucket_cost(bucket, in.plan, messages).whole;
+    last.last_reduce = bucket_cost(in, bucket, messages).whole;
     last.reduce += last.last_reduce;
     stream.add(elapsed, 0.0, last.last_reduce);
     likely.add(0.0, 0.0, last.last_reduce);
@@ -156,7 +183,7 @@ void reduce_each_microbatch(const PlanContext& in, const ChunkCosts& chunks, std
   // Buckets fill up across microbatches. However they do, one message of all bytes takes less.
   const PartParameters all = chunk_parameters(in, chunks, stage);
   cost.step_reduce =
-      bucket_cost({all.dense * size * rounds, all.expert * size * rounds}, in.plan, messages).whole;
+      bucket_cost(in, {all.dense * size * rounds, all.expert * size * rounds}, messages).whole;
   cost.likely_reduce = beside ? cost.reduce * rounds : cost.step_reduce;
   if (!beside) {
     cost.likely_tail = cost.last_reduce = cost.step_reduce;
@@ -210,7 +237,12 @@ double gather_seconds(const Bucket& bucket, MessageTimes& messages) {
 }
 
 double scatter_seconds(const Bucket& bucket, const Plan& plan, MessageTimes& messages) {
-  return bucket_cost(bucket, plan, messages).scatter;
+  double seconds = 0.0;
+  for_each_reduction(bucket, plan, [&](const GradientReduction& each) {
+    if (each.kind == OpKind::ReduceScatter)
+      seconds += messages.of(each.kind, each.group, each.bytes);
+  });
+  return seconds;
 }
 
 PartParameters stage_parameters(const PlanContext& in, const ChunkCosts& chunks,
@@ -256,10 +288,12 @@ StateCost state_cost(const PlanContext& in, const ChunkCosts& chunks, std::size_
                           });
   const double updated = updated_parameters(parameters, in.plan);
   const auto kernel = [&](OpKind kind, const Work& work) {
-    return kernel_cost(kind, work, in.plan.precision, in.cluster, in.stack, Phase::Optimizer)
-               .time.value() *
-           in.layers.slowest_device;
+    return kernel_seconds(in, kind, work, Phase::Optimizer);
   };
+  for_each_local_exchange(parameters, in.plan, [&](const LocalStepsExchange& each) {
+    states.exchange += exchange_seconds(in, each.ops, each.group, Phase::Optimizer, messages) /
+                       static_cast<double>(in.plan.replicas.inner_steps);
+  });
   states.norm = kernel(OpKind::GradientNorm, gradient_norm_work(updated, in.plan, in.stack));
   for_each_norm_reduction(in.plan, [&](const char*, Group group) {
     // All stages wait for each other in that one, which the pipeline counts.

@@ -50,6 +50,11 @@ struct StateCost {
   // The norm of the gradients, up to its reduction over the stages.
   double norm = 0.0;
   double optimizer = 0.0;
+  // The mean step's part of the exchange of local steps, which follows the optimizer.
+  double exchange = 0.0;
+
+  // From the end of the norm on.
+  double after_norm() const { return optimizer + exchange + late_gathers; }
 };
 
 StateCost state_cost(const PlanContext& in, const ChunkCosts& chunks, std::size_t stage,

@@ -65,14 +65,6 @@ void take_stages(const FullReplay& replay, StepResult& result) {
   }
 }
 
-// Prices without the slowest device: where each rank has a speed of its own, no slowest one stands
-// for all.
-Prices prices_of_alike_ranks(const Scenario& scenario, const Program& program) {
-  ClusterSpec cluster = scenario.cluster;
-  cluster.accelerator.speed_variation = 0.0;
-  return price(program, cluster, scenario.stack);
-}
-
 void take_full_replay(const Scenario& scenario, const PricedStep& step, const FullOptions& options,
                       SimulatedStep& result) {
   const FullOptions watching = watching_stages(options, scenario.plan);
@@ -94,6 +86,12 @@ void take_full_replay(const Scenario& scenario, const PricedStep& step, const Fu
 }
 
 }  // namespace
+
+Prices prices_of_alike_ranks(const Scenario& scenario, const Program& program) {
+  ClusterSpec cluster = scenario.cluster;
+  cluster.accelerator.speed_variation = 0.0;
+  return price(program, cluster, scenario.stack);
+}
 
 SimulatedStep simulate_at(const Scenario& scenario, Fidelity fidelity, const FullOptions& options) {
   return simulate_at(scenario, lower_and_price(scenario), fidelity, options, false);

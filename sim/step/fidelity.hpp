@@ -51,6 +51,10 @@ struct SimulatedStep {
 SimulatedStep simulate_at(const Scenario& scenario, Fidelity fidelity,
                           const FullOptions& options = {});
 
+// Prices without the slowest device: where each rank has a speed of its own, no slowest one stands
+// for all.
+Prices prices_of_alike_ranks(const Scenario& scenario, const Program& program);
+
 // Does the same for a step that is lowered and priced. `keep_finish_times` keeps those of the event
 // simulation, for its timeline.
 SimulatedStep simulate_at(const Scenario& scenario, const PricedStep& step, Fidelity fidelity,

@@ -25,6 +25,9 @@ FlatOp flatten(const Op& op, const Plan& plan) {
     entry.peer_offset = message->peer_offset;
     entry.collective = entry.rendezvous != Rendezvous::PointToPoint;
   }
+  const bool compresses = op.kind == OpKind::Compression;
+  if (compresses) entry.group = Group::Data;
+  entry.shares_device = entry.collective || compresses;
   return entry;
 }
 

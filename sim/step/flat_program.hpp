@@ -29,6 +29,8 @@ struct FlatOp {
   Group group = Group::Tensor;
   // True for a collective of its group, on one stage or several.
   bool collective = false;
+  // True for what slows the kernels beside it: collectives, and the compression of what they carry.
+  bool shares_device = false;
   // True for a kernel on the compute stream.
   bool kernel = false;
   bool sends = false;

@@ -358,7 +358,8 @@ class Replay {
     }
     for (Rank& rank : ranks_) {
       explain_end(rank.stream_free[static_cast<std::size_t>(Stream::Compute)],
-                  rank.stream_free[static_cast<std::size_t>(Stream::ParameterGather)],
+                  std::max(rank.stream_free[static_cast<std::size_t>(Stream::ParameterGather)],
+                           rank.stream_free[static_cast<std::size_t>(Stream::GradientReduce)]),
                   result.step.value(), rank.time);
       result.time.push_back(rank.time);
       std::array<Seconds, kStreams>& busy = result.busy.emplace_back();

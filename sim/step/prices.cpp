@@ -112,12 +112,13 @@ PricedBlock Pricer::price(const Block& block) const {
   for (const Op& op : block.ops) {
     if (is_communication(op.kind)) {
       price_message(op.kind, std::get<CommunicationWork>(work_of(op)), priced);
-      continue;
+    } else {
+      const KernelCost cost = kernel(op);
+      if (is_kernel(op)) priced.basis.add(cost.basis, cost.time);
+      priced.times.push_back(cost.time);
+      priced.ports.emplace_back();
     }
-    const KernelCost cost = kernel(op);
-    if (is_kernel(op)) priced.basis.add(cost.basis, cost.time);
-    priced.times.push_back(cost.time);
-    priced.ports.emplace_back();
+    if (op.every > 1) priced.times.back() = priced.times.back() / static_cast<double>(op.every);
   }
   hide_exchanges(block, priced.times);
   return priced;

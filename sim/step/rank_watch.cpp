@@ -41,7 +41,8 @@ void RankWatch::communicate(const LaneOp& op, double start, double duration) {
   late_[index] = start - arrivals_[op.number] + (delayed_[index] ? late_[index] : 0.0);
   last_[index] = op.number;
   time.late = static_cast<float>(late_[index]);
-  if (stream == Stream::ParameterGather) gathered_ = std::max(gathered_, time.finish);
+  if (stream == Stream::ParameterGather || stream == Stream::GradientReduce)
+    gathered_ = std::max(gathered_, time.finish);
 }
 
 TimeBreakdown RankWatch::breakdown(double step) const {

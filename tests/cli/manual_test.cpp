@@ -103,7 +103,7 @@ TEST(Completion, OffersEverySubcommandAndOption) {
   EXPECT_EQ(completions(script, {"plan", "--set"}, "cluster.node.nic.per"),
             "\ncluster.node.nic.per_node=\n");
   EXPECT_EQ(completions(script, {"plan", "--out"}, "a"), "\n\n") << "a file";
-  EXPECT_EQ(completions(script, {"run"}, "--st"), "\n--steps\n") << "the executor's options";
+  EXPECT_EQ(completions(script, {"run"}, "--ste"), "\n--steps\n") << "the executor's options";
 }
 
 }  // namespace

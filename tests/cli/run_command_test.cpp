@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -52,6 +53,74 @@ TEST(RunCommand, TrainsAPlanAndWritesMetrics) {
     EXPECT_GT(read.at("tokens_per_s"), 0.0);
   }
   EXPECT_EQ(steps, 3);
+}
+
+std::vector<nlohmann::json> metrics_in(const std::string& folder) {
+  std::ifstream stream(folder + "/metrics.jsonl");
+  std::vector<nlohmann::json> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+
+TEST(RunCommand, StopsAfterAStepAndContinuesOnTheSameLearningRates) {
+  const ScratchFolder folder;
+  const std::string line = "run " + plan_file(folder, "fp32") + " --data " + text_file(folder) +
+                           " --steps 12 --warmup-steps 3 --out " + folder.file("");
+  ASSERT_EQ(run_command(line + "whole").exit_code, 0);
+  ASSERT_EQ(run_command(line + "parts --stop-after 5").exit_code, 0);
+  EXPECT_EQ(metrics_in(folder.file("parts")).size(), 5U);
+  ASSERT_EQ(run_command(line + "parts --stop-after 12 --resume").exit_code, 0);
+  const auto whole = metrics_in(folder.file("whole")), parts = metrics_in(folder.file("parts"));
+  ASSERT_EQ(parts.size(), 12U);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    EXPECT_EQ(parts[i].at("loss"), whole[i].at("loss")) << i;
+    EXPECT_EQ(parts[i].at("learning_rate"), whole[i].at("learning_rate")) << i;
+  }
+  expect_refused(line + "more --stop-after 13", {"--stop-after", "at most the 12 of --steps"});
+}
+
+TEST(RunCommand, DoublesTheBatchAsTheNoiseScaleAsks) {
+  const ScratchFolder folder;
+  const std::string plan = folder.file("wide.json");
+  ASSERT_EQ(
+      run_command("simulate --model tiny-llama --cluster h100-pcie-server --stack shardwright "
+                  "--gpus 2 --dp 2 --global-batch 2 --seq-len 16 --precision fp32 --out " +
+                  plan)
+          .exit_code,
+      0);
+  std::string text;
+  for (int i = 0; i < 3000; ++i) text += static_cast<char>('a' + (i * i + i / 7) % 26);
+  const std::string line = "run " + plan + " --data " + folder.write("text.txt", text) +
+                           " --steps 150 --lr 0.001 --out ";
+  const CommandResult run =
+      run_command(line + folder.file("run") + " --global-batch auto --max-global-batch 4");
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.errors, HasSubstr("continuing with 4 sequences"));
+  const auto lines = metrics_in(folder.file("run"));
+  ASSERT_EQ(lines.size(), 150U);
+  // A step has 2 sequences of 16 tokens until a noise scale of twice as many was measured, and 4 from
+  // then on.
+  bool doubled = false;
+  for (const auto& each : lines) {
+    const double tokens = each.at("tokens_per_s").get<double>() * each.at("step_s").get<double>();
+    if (!doubled && tokens > 40.0) doubled = true;
+    EXPECT_NEAR(tokens, doubled ? 64.0 : 32.0, 1e-6) << each.at("step");
+  }
+  EXPECT_TRUE(doubled);
+  const auto last_small = std::find_if(lines.begin(), lines.end(),
+                                       [](const auto& each) {
+                                         return each.at("tokens_per_s").template get<double>() *
+                                                    each.at("step_s").template get<double>() >
+                                                40.0;
+                                       }) -
+                          1;
+  EXPECT_GE(last_small->at("gradient_noise_scale_tokens"), 64.0);
+  expect_refused(line + folder.file("a") + " --global-batch auto", {"--max-global-batch"});
+  expect_refused(line + folder.file("b") + " --max-global-batch 4", {"--max-global-batch"});
+  expect_refused("run " + plan_file(folder, "fp32") + " --data " + text_file(folder) +
+                     " --steps 3 --global-batch auto --max-global-batch 1 --out " +
+                     folder.file("c"),
+                 {"dp above 1", "at least the plan's 2"});
 }
 
 TEST(RunCommand, TimelinesSayTheirStep) {

@@ -80,7 +80,7 @@ TEST(SweepCommand, WrongInputIsRefused) {
   const std::string plan = folder.file("plan.json");
   ASSERT_EQ(run_command("plan --out " + plan + kEightGpus).exit_code, 0);
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"sweep" + kEightGpus, "quantity"},
+      {"sweep" + kEightGpus, "QUANTITY"},
       {"sweep gpu" + kEightGpus, "gpus"},
       {"sweep global-batch --values 16,0" + kEightGpus, "--values"},
       {"sweep memory-bandwidth --values -3" + kEightGpus, "--values"},

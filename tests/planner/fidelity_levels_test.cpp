@@ -260,6 +260,28 @@ TEST(FidelityLevels, AgreeOnGroupsOfRecomputedLayers) {
       });
 }
 
+// Local steps and compressed gradients, also between shard groups.
+TEST(FidelityLevels, AgreeOnReplicasThatSendLess) {
+  expect_agreement(
+      "replicas", 20261128,
+      [](Plan& plan) {
+        const std::int64_t microbatches = plan.microbatches();
+        plan.dp = std::max<std::int64_t>(plan.dp, 4);
+        plan.cp = plan.ep = 1;
+        plan.expert_tp = plan.tp;
+        plan.overlap.expert_microbatches = false;
+        plan.zero_stage = 0;
+        plan.shard_group = 0;
+        plan.global_batch = plan.dp * plan.micro_batch * microbatches;
+      },
+      [](std::mt19937& random, PlanRequest&, Plan& plan) {
+        plan.replicas = any_agreement(random);
+        if (!plan.replicas.local() || one_in(random, 2)) return;
+        plan.zero_stage = pick<int>(random, {1, 2, 3});
+        plan.shard_group = plan.dp / 2;
+      });
+}
+
 // No search tries offload of activations, but plan files may ask for it.
 TEST(FidelityLevels, AnalyticIsNearEventWhereActivationsAreOffloaded) {
   // The plans of a request that are simulated: to list all of them takes longer.

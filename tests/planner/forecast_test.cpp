@@ -11,6 +11,7 @@
 #include "core/spec/spec_document.hpp"
 #include "planner/objective.hpp"
 #include "sim/run/profile_model.hpp"
+#include "sim/step/simulate.hpp"
 #include "tests/thrown.hpp"
 
 namespace shardwright::planner {
@@ -156,6 +157,23 @@ TEST(Forecast, TokensFollowTheStagesOfTheRun) {
   EXPECT_NEAR(run.tokens_at(0.5 * first), 2e10, 1e4);
   EXPECT_NEAR(run.tokens_at(1.0), 1e11, 1e5);
   EXPECT_LT(run.tokens_at(first + 0.1) - 4e10, 4e10 * 0.1 / first);
+}
+
+// Eight replicas on two nodes: without one node four of them train the batch, in twice the microbatches.
+TEST(Forecast, ARunShrinksToTheStepOfThePlanForTheRest) {
+  json run = kQuiet;
+  run["failures"] = {{"host", {{"per_1000_node_days", 300}}}};
+  run["recovery"] = {{"repair_s", 36'000}, {"shrinks", true}};
+  const ForecastRequest request = llama_on(16, run);
+  const Forecast shrunk = forecast_of(request);
+  ASSERT_EQ(shrunk.model.shrunk_speeds.size(), 1U);
+  Scenario half = request.scenario;
+  half.plan.dp = 4;
+  const double ratio = sim::simulate_step(request.scenario).step / sim::simulate_step(half).step;
+  EXPECT_DOUBLE_EQ(shrunk.model.shrunk_speeds[0], ratio);
+  // Half of the gradient's reduction crosses no node any more: it is more than half as fast.
+  EXPECT_GT(ratio, 0.5);
+  EXPECT_LT(ratio, 0.6);
 }
 
 }  // namespace

@@ -57,6 +57,21 @@ inline void draw_data_parallelism(std::mt19937& random, Plan& plan) {
   if (one_in(random, 3)) plan.overlap.p2p = false;
 }
 
+// A way in which the replicas of a plan may agree, whether or not its rules allow it.
+inline ReplicaAgreement any_agreement(std::mt19937& random) {
+  ReplicaAgreement agreement;
+  agreement.sync = pick<ReplicaSync>(random, {ReplicaSync::AllReduce, ReplicaSync::LocalSteps});
+  if (agreement.local()) {
+    agreement.inner_steps = pick<std::int64_t>(random, {1, 8, 100});
+    agreement.outer =
+        pick<OuterOptimizer>(random, {OuterOptimizer::Average, OuterOptimizer::Nesterov});
+  }
+  agreement.compression = pick<ReplicaCompression>(
+      random, {ReplicaCompression::None, ReplicaCompression::Bf16, ReplicaCompression::Int8,
+               ReplicaCompression::TopK, ReplicaCompression::PowerSgd});
+  return agreement;
+}
+
 inline void draw_layers(std::mt19937& random, const ModelSpec& model, Plan& plan) {
   plan.tp = pick<std::int64_t>(random, {1, 1, 2, 4, 8});
   plan.cp = pick<std::int64_t>(random, {1, 1, 1, 2, 4});

@@ -195,6 +195,21 @@ std::vector<Breakage> dense_breakages() {
          c.plan.shard_group = 4;
          c.plan.zero_stage = 0;
        }},
+      {PlanRule::DataParallel, "local steps of one replica",
+       [](Case& c) { c.plan.replicas.sync = ReplicaSync::LocalSteps; }},
+      {PlanRule::DataParallel, "local steps of ranks that share a sequence",
+       [](Case& c) {
+         c.plan.replicas.sync = ReplicaSync::LocalSteps;
+         c.plan.zero_stage = 0;
+       }},
+      {PlanRule::DataParallel, "compressed gradients that ZeRO scatters",
+       [](Case& c) { c.plan.replicas.compression = ReplicaCompression::TopK; }},
+      {PlanRule::DataParallel, "no share of the gradients",
+       [](Case& c) {
+         c.plan.replicas.compression = ReplicaCompression::TopK;
+         c.plan.replicas.topk_ratio = 0.0;
+         c.plan.zero_stage = 0;
+       }},
       {PlanRule::RankOrder, "an axis twice",
        [](Case& c) { c.plan.rank_order[0] = Axis::Pipeline; }},
       {PlanRule::RankOrder, "an axis missing", [](Case& c) { c.plan.rank_order.pop_back(); }},

@@ -31,6 +31,23 @@ inline Plan any_plan_of_degrees(const std::vector<std::int64_t>& degrees) {
   return plan;
 }
 
+// Any agreement of replicas; values that it has no use for are the defaults, which a file leaves out.
+inline ReplicaAgreement any_agreement() {
+  ReplicaAgreement agreement;
+  agreement.sync = any_enumerator<ReplicaSync>();
+  if (agreement.local()) {
+    agreement.inner_steps = any_size(1, 1000);
+    agreement.outer = any_enumerator<OuterOptimizer>();
+    agreement.outer_momentum = static_cast<double>(any_size(0, 9)) / 10.0;
+  }
+  agreement.compression = any_enumerator<ReplicaCompression>();
+  if (agreement.compression == ReplicaCompression::TopK)
+    agreement.topk_ratio = static_cast<double>(any_size(1, 100)) / 100.0;
+  if (agreement.compression == ReplicaCompression::PowerSgd)
+    agreement.powersgd_rank = any_size(1, 64);
+  return agreement;
+}
+
 inline Plan any_plan() {
   Plan plan;
   for (std::int64_t* degree :
@@ -70,6 +87,7 @@ inline Plan any_plan() {
                      .joint = any_flag(),
                      .base = any_enumerator<FrozenFormat>()};
   }
+  if (any_flag()) plan.replicas = any_agreement();
   shuffle_axes(plan.rank_order);
   plan.stage_layers =
       *rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange<std::int64_t>(0, 20));

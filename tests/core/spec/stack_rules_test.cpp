@@ -47,6 +47,13 @@ TEST(StackSupport, EachCapabilityRefusesWhatTheFrameworkDoesNotRun) {
   plan.dp = plan.tp = 2;
   plan.zero_stage = 3;
   plan.global_batch = 16;
+  Plan local = plan;
+  local.replicas.sync = ReplicaSync::LocalSteps;
+  local.shard_group = 1;
+  EXPECT_TRUE(broken("megatron-core", "llama3-8b", local));
+  EXPECT_FALSE(broken("fsdp2", "llama3-8b", local));
+  local.replicas.compression = ReplicaCompression::Int8;
+  EXPECT_TRUE(broken("fsdp2", "llama3-8b", local));
   Plan pipeline = plan, context = plan, alone = plan, group = plan, some = plan, heads = plan;
   pipeline.pp = 2;
   EXPECT_TRUE(broken("megatron-core", "llama3-8b", pipeline));

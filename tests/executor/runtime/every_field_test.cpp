@@ -250,6 +250,11 @@ const std::vector<Field<Plan>> kPlanFields = {
      "/offload_activations"},
     {"/multi_token_prediction", kNoMatter, [](P& p) { p.multi_token_prediction = false; }},
     {"/lora", kRefused, [](P& p) { p.lora = Lora{}; }},
+    {"/data_parallel", kChanges,
+     [](P& p) { p.dp = 2, p.replicas.compression = ReplicaCompression::TopK; }},
+    {"/data_parallel", kRefused,
+     [](P& p) { p.dp = 2, p.replicas.compression = ReplicaCompression::Fp16; },
+     "/data_parallel/compression"},
 };
 
 // The fields of a stack that are refused. All others are irrelevant to training on the CPU.

@@ -239,6 +239,65 @@ TEST(RunSimulation, ARunThatShrinksNeedNotWait) {
   }
 }
 
+// The speed that the planner gives counts in place of the proportional one.
+TEST(RunSimulation, ARunShrinksToThePlannersSpeed) {
+  RunModel model = failing_model();
+  FailureProcess& hosts = model.failures[FailureCause::Host];
+  hosts.rate = Hertz(1.0 / (30.0 * kHour));
+  hosts.replaced = 1.0;
+  model.replicas = 16;
+  const auto waiting = [&](std::vector<double> speeds) {
+    model.shrunk_speeds = std::move(speeds);
+    return simulate_runs(model, {.runs = 50}).mean[RunPart::Waiting];
+  };
+  const Seconds proportional = waiting({});
+  EXPECT_EQ(waiting({15.0 / 16.0, 14.0 / 16.0}), proportional);
+  EXPECT_GT(waiting({0.5, 0.25}), 4.0 * proportional);
+  EXPECT_LT(waiting({1.0, 1.0, 1.0}), 0.1 * proportional);
+}
+
+RunSpec spot_spec(double per_1000_node_days, double notice_s) {
+  RunSpec spec;
+  spec.checkpoint.store_write = spec.checkpoint.store_read = BytesPerSecond(1e9);
+  spec.checkpoint.interval = Seconds(kHour);
+  spec.recovery.detection = Seconds(100);
+  spec.recovery.repair = Seconds(kHour);
+  spec.recovery.spares = 1.0;
+  FailureSpec& preemption = spec.fleet.failures[FailureCause::Preemption];
+  preemption.per_1000_node_days = per_1000_node_days;
+  preemption.notice = Seconds(notice_s);
+  return spec;
+}
+
+// 60 GB at 1 GB/s: a minute. The run of 1,000 hours meets the same preemptions, whatever their notice.
+TEST(ProfileModel, NoticeOfAPreemptionSavesWhatCanBeSaved) {
+  const auto outcome = [](double rate, double notice) {
+    const RunModel model =
+        run_model(spot_spec(rate, notice), {{1e5, 1e6, Seconds(36)}}, {10, Bytes(6e10), 4, 1});
+    return simulate_runs(model, {.runs = 50});
+  };
+  const RunStatistics none = outcome(1000.0, 0.0), short_one = outcome(1000.0, 59.0),
+                      enough = outcome(1000.0, 60.0);
+  EXPECT_EQ(enough.mean[RunPart::LostWork], Seconds());
+  EXPECT_EQ(enough.mean[RunPart::Detection], Seconds());
+  EXPECT_EQ(short_one.mean[RunPart::Detection], Seconds());
+  EXPECT_GT(none.mean[RunPart::Detection], Seconds());
+  EXPECT_LT(enough.mean_wall(), short_one.mean_wall());
+  EXPECT_LT(short_one.mean_wall(), none.mean_wall());
+  // Half an hour is lost on average at a preemption without one.
+  EXPECT_NEAR(
+      none.mean[RunPart::LostWork] / none.by_cause[FailureCause::Preemption] / Seconds(0.5 * kHour),
+      1.0, 0.1);
+  // More preemptions never help, and without them notice is nothing.
+  Seconds before;
+  for (const double rate : {0.0, 100.0, 300.0, 1000.0}) {
+    const Seconds wall = outcome(rate, 120.0).mean_wall();
+    EXPECT_GE(wall, before) << rate;
+    before = wall;
+  }
+  EXPECT_EQ(outcome(0.0, 0.0).wall.p50, outcome(0.0, 120.0).wall.p50);
+}
+
 TEST(RunSimulation, ARunWithoutProgressIsGivenUp) {
   RunModel model = failing_model();
   model.interval = Seconds(100.0 * kHour);

@@ -1,0 +1,278 @@
+#include "cli/options/tune_options.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <set>
+#include <thread>
+
+#include "cli/options/option_values.hpp"
+#include "cli/options/scenario_parts.hpp"
+#include "core/base/nearest_name.hpp"
+#include "core/spec/plan_check.hpp"
+#include "core/spec/profile_library.hpp"
+#include "sim/step/simulate.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using planner::TunedName;
+using planner::TunedParameter;
+using planner::TuningSearch;
+
+constexpr const char* kTune = "shardwright tune";
+constexpr const char* kFleet = "settled-fleet";
+constexpr std::int64_t kMostTrials = 10'000, kMostRungs = 1'000, kMostTunedSteps = 1'000'000'000;
+
+// Without a value the fallback.
+std::int64_t count_or(const char* option, const std::string& text, std::int64_t fallback,
+                      std::int64_t most, ProblemList& problems) {
+  return text.empty() ? fallback : read_count(option, text, most, problems);
+}
+
+const TunedParameter* find(const planner::StudyRules& rules, TunedName name) {
+  const auto found = std::ranges::find(rules.parameters, name, &TunedParameter::name);
+  return found == rules.parameters.end() ? nullptr : &*found;
+}
+
+Plan with_batch(Plan plan, std::int64_t batch) {
+  plan.global_batch = batch;
+  // A smaller batch may not hold whole microbatches of the plan's size.
+  if (batch % plan.dp == 0) plan.micro_batch = std::gcd(plan.micro_batch, batch / plan.dp);
+  return plan;
+}
+
+void read_parameters(const TuneOptions& options, planner::StudyRules& rules,
+                     ProblemList& problems) {
+  if (options.vary.empty())
+    problems.add("--vary", "nothing", "what trials vary, as in lr=1e-4..1e-2");
+  for (const std::string& text : options.vary) {
+    const std::size_t before = problems.size();
+    const TunedParameter parameter = planner::read_tuned_parameter("--vary", text, problems);
+    if (problems.size() > before) continue;
+    if (find(rules, parameter.name) != nullptr) {
+      problems.add("--vary", fmt::format("{} twice", name_of(parameter.name)), "each name once");
+      continue;
+    }
+    rules.parameters.push_back(parameter);
+  }
+}
+
+void read_rungs(const TuneOptions& options, TuningSetup& setup, ProblemList& problems) {
+  constexpr std::int64_t kUsualGenerations = 10;
+  planner::StudyRules& rules = setup.rules;
+  const bool evolves = rules.search == TuningSearch::Population;
+  const std::int64_t usual = evolves ? std::min(kUsualGenerations, setup.steps)
+                                     : planner::most_halving_rungs(rules.trials, rules.reduction);
+  std::int64_t rungs = count_or("--rungs", options.rungs, usual, kMostRungs, problems);
+  if (!evolves && rungs > usual) {
+    problems.add("--rungs", std::to_string(rungs),
+                 fmt::format("at most {}: of {} trials one in {} goes on at each rung", usual,
+                             rules.trials, rules.reduction));
+    rungs = usual;
+  }
+  rules.rungs =
+      evolves ? planner::even_rungs(rungs) : planner::halving_rungs(rungs, rules.reduction);
+}
+
+// Trials reach each rung with at least one step more, and warm up within their steps.
+void check_steps(const TuningSetup& setup, const std::string& asked, ProblemList& problems) {
+  const planner::StudyRules& rules = setup.rules;
+  const TunedParameter* batch = find(rules, TunedName::GlobalBatch);
+  const double most =
+      batch == nullptr ? static_cast<double>(setup.scenario.plan.global_batch) : batch->most();
+  const double ratio = static_cast<double>(setup.scenario.plan.global_batch) / most;
+  const double fewest = std::floor(static_cast<double>(setup.steps) * ratio);
+  if (fewest * rules.rungs.front() < 1.0 - 1e-9) {
+    problems.add(
+        "--steps", asked,
+        fmt::format("at least {:.0f}, so that each of {} rungs has a step",
+                    std::ceil(1.0 / (ratio * rules.rungs.front()) - 1e-9), rules.rungs.size()));
+  }
+  const TunedParameter* warmup = find(rules, TunedName::WarmupSteps);
+  if (warmup != nullptr && warmup->most() > fewest) {
+    problems.add("--vary", fmt::format("warm-up of {} steps", warmup->most()),
+                 fmt::format("at most the {:.0f} steps of a trial", fewest));
+  }
+}
+
+std::vector<std::int64_t> batches_of(const TuningSetup& setup) {
+  const TunedParameter* batch = find(setup.rules, TunedName::GlobalBatch);
+  if (batch == nullptr) return {setup.scenario.plan.global_batch};
+  return {batch->listed.begin(), batch->listed.end()};
+}
+
+void check_batches(const TuningSetup& setup, ProblemList& problems) {
+  const Scenario& scenario = setup.scenario;
+  for (const std::int64_t batch : batches_of(setup)) {
+    const Plan plan = with_batch(scenario.plan, batch);
+    for (const BrokenRule& broken : broken_rules(scenario.model, &scenario.cluster, plan))
+      problems.add(fmt::format("--vary global-batch={} {}", batch, broken.problem.where),
+                   broken.problem.found, broken.problem.expected);
+  }
+  if (setup.rules.search == TuningSearch::Population &&
+      find(setup.rules, TunedName::GlobalBatch) != nullptr) {
+    problems.add("--vary", "global-batch with --search population",
+                 "values that leave the number of steps: trials continue from each other's");
+  }
+}
+
+// Trials that run on GPUs would share the first one.
+bool runs_on_gpus(const TuneOptions& options, const Plan& plan) {
+  if (options.device == "cuda") return true;
+  return options.device != "cpu" && plan.precision == Precision::Bf16;
+}
+
+void read_workers(const TuneOptions& options, TuningSetup& setup, ProblemList& problems) {
+  const std::int64_t world = setup.scenario.plan.world_size();
+  const std::int64_t here = std::max<std::int64_t>(std::thread::hardware_concurrency(), world);
+  setup.ranks =
+      count_or("--ranks", options.ranks, options.simulate ? world : here, kMaxWorld, problems);
+  if (setup.ranks < world)
+    problems.add("--ranks", options.ranks, fmt::format("at least the {} of the plan", world));
+  setup.workers = static_cast<std::size_t>(std::max<std::int64_t>(1, setup.ranks / world));
+  if (!options.simulate && runs_on_gpus(options, setup.scenario.plan)) setup.workers = 1;
+}
+
+void check_places(const TuneOptions& options, ProblemList& problems) {
+  if (!options.device.empty() && options.device != "auto" && options.device != "cpu" &&
+      options.device != "cuda")
+    problems.add("--device", fmt::format("\"{}\"", options.device), "one of auto, cpu, cuda");
+  const std::array needed = {std::pair("--data", &options.data), std::pair("--out", &options.out)};
+  for (const auto& [option, value] : needed) {
+    if (options.simulate == value->empty()) continue;
+    problems.add(option, options.simulate ? "beside --simulate" : "nothing",
+                 options.simulate         ? "no such option: nothing is trained"
+                 : value == &options.data ? "the corpus to train on"
+                                          : "the folder of the trials");
+  }
+  if (options.simulate && options.resume)
+    problems.add("--resume", "beside --simulate", "no such option: nothing is trained");
+  if (!options.simulate && !options.run.empty())
+    problems.add("--run", options.run, "--simulate, whose start-up and prices it has");
+  std::error_code error;
+  if (!options.data.empty() && !std::filesystem::exists(options.data, error))
+    problems.add("--data", options.data, "a file that exists");
+}
+
+void read_rules(const TuneOptions& options, TuningSetup& setup, ProblemList& problems) {
+  constexpr std::int64_t kUsualTrials = 16, kUsualReduction = 3, kMostReduction = 100;
+  planner::StudyRules& rules = setup.rules;
+  rules.search = read_part("", problems, [&] {
+    return options.search.empty() ? TuningSearch::Random
+                                  : parse_name<TuningSearch>(options.search, "--search");
+  });
+  rules.trials = count_or("--trials", options.trials, kUsualTrials, kMostTrials, problems);
+  rules.reduction =
+      count_or("--reduction", options.reduction, kUsualReduction, kMostReduction, problems);
+  if (rules.reduction < 2)
+    problems.add("--reduction", options.reduction, "an integer of at least 2");
+  rules.reduction = std::max<std::int64_t>(2, rules.reduction);
+  rules.seed =
+      static_cast<std::uint64_t>(count_or("--seed", options.seed, 1, kMostTunedSteps, problems));
+  setup.steps =
+      options.steps.empty() ? 0 : read_count("--steps", options.steps, kMostTunedSteps, problems);
+  if (options.steps.empty())
+    problems.add("--steps", "nothing", "the steps of a trial that is trained to the end");
+  read_parameters(options, rules, problems);
+  read_rungs(options, setup, problems);
+}
+
+}  // namespace
+
+void add_tune_options(CLI::App& command, TuneOptions& options) {
+  add_option(command, "PLAN", options.plan, "FILE", "The plan file of all trials")->required();
+  add_option(command, "--data", options.data, "FILE", "Corpus, as of shardwright run");
+  add_option(command, "--out", options.out, "FOLDER", "Folder of the trials and their results");
+  add_option(command, "--steps", options.steps, "N",
+             "Steps of a trial that is trained to the end; with another batch as many tokens");
+  add_option(command, "--vary", options.vary, "NAME=VALUES",
+             fmt::format("A range (lr=1e-4..1e-2), a list (weight-decay=0,0.1) or one value, for "
+                         "each of {}",
+                         fmt::join(names_of<TunedName>(), ", ")));
+  constexpr const char* kSearch = "Search";
+  add_option(command, "--search", options.search, "NAME",
+             fmt::format("One of {} (default random)", fmt::join(names_of<TuningSearch>(), ", ")),
+             kSearch);
+  add_option(command, "--trials", options.trials, "N", "Sets of values (default 16)", kSearch);
+  add_option(command, "--reduction", options.reduction, "N",
+             "One trial in so many goes on at each rung (default 3)", kSearch);
+  add_option(command, "--rungs", options.rungs, "N",
+             "Places at which trials are compared (default: as many as the trials allow; of a "
+             "population 10)",
+             kSearch);
+  add_option(command, "--seed", options.seed, "N",
+             "Seed of the values, of weights and of the order of samples (default 1)", kSearch);
+  constexpr const char* kPlaces = "Where it runs";
+  add_option(command, "--ranks", options.ranks, "N",
+             "Ranks that are there: several trials run at once (default: a core each)", kPlaces);
+  add_option(command, "--device", options.device, "DEVICE", "cpu, cuda or auto (default)", kPlaces);
+  command.add_flag("--resume", options.resume, "Continue a tuning that was interrupted")
+      ->group(kPlaces);
+  command
+      .add_flag("--simulate", options.simulate,
+                "Train nothing: predict the time and the cost on the plan's cluster")
+      ->group(kPlaces);
+  add_option(command, "--run", options.run, "NAME|FILE",
+             fmt::format("With --simulate: the run profile whose start-up and prices hold "
+                         "(default {})",
+                         kFleet),
+             kPlaces);
+}
+
+Plan TuningSetup::plan_of(const std::vector<double>& values) const {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (rules.parameters[i].name == TunedName::GlobalBatch)
+      return with_batch(scenario.plan, static_cast<std::int64_t>(values[i]));
+  }
+  return scenario.plan;
+}
+
+std::int64_t TuningSetup::steps_at(const std::vector<double>& values, std::size_t rung) const {
+  const double ratio = static_cast<double>(scenario.plan.global_batch) /
+                       static_cast<double>(plan_of(values).global_batch);
+  const double all = std::ceil(static_cast<double>(steps) * ratio * (1.0 - 1e-12));
+  return static_cast<std::int64_t>(std::max(1.0, std::round(all * rules.rungs[rung])));
+}
+
+Seconds TuningSetup::time_of(const planner::TrialJob& job) const {
+  const std::int64_t before = job.rung == 0 ? 0 : steps_at(job.values, job.rung - 1);
+  const auto trained = static_cast<double>(steps_at(job.values, job.rung) - before);
+  return startup + trained * step_times.at(plan_of(job.values).global_batch);
+}
+
+TuningSetup read_tuning(const TuneOptions& options) {
+  ProblemList problems(kTune);
+  TuningSetup setup;
+  const std::size_t none = problems.size();
+  setup.scenario = read_part("", problems, [&] { return load_scenario(options.plan); });
+  const bool has_plan = problems.size() == none;
+  read_rules(options, setup, problems);
+  check_places(options, problems);
+  if (has_plan) {
+    read_workers(options, setup, problems);
+    check_batches(setup, problems);
+    if (setup.steps > 0 && !setup.rules.rungs.empty()) check_steps(setup, options.steps, problems);
+  }
+  if (options.simulate) {
+    setup.run = read_part("--run", problems,
+                          [&] { return load_run(options.run.empty() ? kFleet : options.run); });
+    setup.startup = setup.run.startup;
+  }
+  problems.throw_if_any();
+  for (const std::int64_t batch : batches_of(setup)) {
+    Scenario scenario = setup.scenario;
+    scenario.plan = with_batch(scenario.plan, batch);
+    setup.step_times[batch] = sim::simulate_step(scenario).step;
+  }
+  return setup;
+}
+
+}  // namespace shardwright::cli

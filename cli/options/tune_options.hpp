@@ -1,0 +1,54 @@
+// The options of `tune`, and the study that they describe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cli/options/common_options.hpp"
+#include "core/spec/run_spec.hpp"
+#include "core/spec/scenario.hpp"
+#include "planner/tuning/study.hpp"
+#include "planner/tuning/trial_schedule.hpp"
+
+namespace shardwright::cli {
+
+struct TuneOptions {
+  CommonOptions common;
+  // Empty where the user gave none.
+  std::string plan, data, out, steps, trials, search, reduction, rungs, ranks, seed, device, run;
+  std::vector<std::string> vary;
+  bool simulate = false, resume = false;
+};
+
+void add_tune_options(CLI::App& command, TuneOptions& options);
+
+// What is tuned: the steps of a plan, in which a trial with another batch trains as many tokens.
+struct TuningSetup {
+  Scenario scenario;
+  planner::StudyRules rules;
+  std::int64_t steps = 0;
+  // Ranks that are there, and how many trials run at once on them.
+  std::int64_t ranks = 0;
+  std::size_t workers = 1;
+  // Predicted, by global batch.
+  std::map<std::int64_t, Seconds> step_times;
+  // Before the first step of each job.
+  Seconds startup;
+  RunSpec run;
+
+  // The plan of trials with these values.
+  Plan plan_of(const std::vector<double>& values) const;
+  // The steps that a trial has trained at a rung; the last is the whole budget.
+  std::int64_t steps_at(const std::vector<double>& values, std::size_t rung) const;
+  std::int64_t all_steps(const std::vector<double>& values) const {
+    return steps_at(values, rules.rungs.size() - 1);
+  }
+  Seconds time_of(const planner::TrialJob& job) const;
+};
+
+// Throws InputError with everything that is wrong.
+TuningSetup read_tuning(const TuneOptions& options);
+
+}  // namespace shardwright::cli

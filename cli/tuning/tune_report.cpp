@@ -1,0 +1,189 @@
+#include "cli/tuning/tune_report.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/base/quantity_text.hpp"
+#include "planner/objective.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using nlohmann::ordered_json;
+using planner::Study;
+using planner::Trial;
+
+constexpr double kHour = 3600.0;
+
+// At the scale of the values that trials have.
+std::string value_text_of(double value) {
+  return fmt::format("{:.4g}", value);
+}
+
+std::int64_t steps_of(const TuningSetup& setup, const Trial& trial) {
+  return trial.losses.empty() ? 0 : setup.steps_at(trial.values, trial.losses.size() - 1);
+}
+
+// The options of `shardwright run` that set the values of a trial.
+std::string options_of(const TuningSetup& setup, const Trial& trial) {
+  std::vector<std::string> options = {fmt::format("--steps {}", setup.all_steps(trial.values))};
+  for (std::size_t i = 0; i < trial.values.size(); ++i) {
+    const planner::TunedName name = setup.rules.parameters[i].name;
+    if (name != planner::TunedName::GlobalBatch)
+      options.push_back(fmt::format("--{} {}", name_of(name), trial.values[i]));
+  }
+  return fmt::format("{}", fmt::join(options, " "));
+}
+
+// The ranks that a study holds from its first job to its last.
+double gpu_hours(const TuningSetup& setup, double wall_s) {
+  const auto ranks =
+      static_cast<double>(setup.workers) * static_cast<double>(setup.scenario.plan.world_size());
+  return ranks * wall_s / kHour;
+}
+
+DollarsPerSecond price_of(const TuningSetup& setup) {
+  const PriceSpec& price = setup.run.price;
+  const DollarsPerSecond on_demand = price.dollars_per_gpu_hour > 0.0
+                                         ? dollars_per_hour(price.dollars_per_gpu_hour)
+                                         : planner::accelerator_price(setup.scenario.cluster);
+  if (price.contract == Contract::Reserved) return on_demand * price.reserved;
+  return price.contract == Contract::Spot ? on_demand * price.spot : on_demand;
+}
+
+// The time of all trials, each trained to its end.
+Seconds exhaustive_time(const TuningSetup& setup) {
+  const double all = static_cast<double>(setup.steps);
+  const std::int64_t batch = setup.scenario.plan.global_batch;
+  const auto step = setup.step_times.contains(batch) ? setup.step_times.at(batch)
+                                                     : setup.step_times.begin()->second;
+  const double rounds =
+      std::ceil(static_cast<double>(setup.rules.trials) / static_cast<double>(setup.workers));
+  return rounds * (setup.startup + all * step);
+}
+
+}  // namespace
+
+std::string trial_state(const Study& study, const Trial& trial, bool interrupted) {
+  if (trial.diverged()) return "diverged";
+  if (trial.losses.size() == study.rules.rungs.size()) return "complete";
+  return trial.running || interrupted ? "unfinished" : "stopped";
+}
+
+void add_trials(Page& page, const TuningSetup& setup, const Study& study, bool interrupted) {
+  std::vector<Column> columns = {{"trial", kNumber}};
+  for (const planner::TunedParameter& parameter : setup.rules.parameters)
+    columns.push_back({name_of(parameter.name), kNumber});
+  columns.push_back({"steps", kNumber});
+  columns.push_back({"loss", kNumber, "nats"});
+  columns.push_back({"state", ColumnKind::Text});
+  Table table(std::move(columns));
+  const std::vector<std::size_t> order = planner::ranking(study);
+  for (const std::size_t i : order) {
+    const Trial& trial = study.trials[i];
+    std::vector<std::string> cells = {std::to_string(i)};
+    for (const double value : trial.values) cells.push_back(value_text_of(value));
+    cells.push_back(format_count(steps_of(setup, trial)));
+    const bool has = !trial.losses.empty() && std::isfinite(trial.losses.back());
+    cells.push_back(has ? format_fixed(trial.losses.back(), 4) : "");
+    cells.push_back(trial_state(study, trial, interrupted));
+    table.add_row(std::move(cells));
+  }
+  page.table(table);
+  if (order.empty()) return;
+  const Trial& best = study.trials[order.front()];
+  if (!best.diverged() && !best.losses.empty())
+    page.paragraph(fmt::format("Best: trial {}: {}", order.front(), options_of(setup, best)));
+}
+
+ordered_json trials_json(const TuningSetup& setup, const Study& study, bool interrupted) {
+  ordered_json list = ordered_json::array();
+  for (const std::size_t i : planner::ranking(study)) {
+    const Trial& trial = study.trials[i];
+    ordered_json values = ordered_json::object();
+    for (std::size_t p = 0; p < trial.values.size(); ++p)
+      values[name_of(setup.rules.parameters[p].name)] = trial.values[p];
+    ordered_json losses = ordered_json::array();
+    for (std::size_t rung = 0; rung < trial.losses.size(); ++rung) {
+      const double loss = trial.losses[rung];
+      losses.push_back({{"steps", setup.steps_at(trial.values, rung)},
+                        {"loss", std::isfinite(loss) ? ordered_json(loss) : ordered_json()}});
+    }
+    list.push_back({{"trial", i},
+                    {"values", values},
+                    {"state", trial_state(study, trial, interrupted)},
+                    {"losses", losses}});
+  }
+  return list;
+}
+
+std::string trials_csv(const TuningSetup& setup, const Study& study, bool interrupted) {
+  std::string text = "trial";
+  for (const planner::TunedParameter& parameter : setup.rules.parameters)
+    text += fmt::format(",{}", name_of(parameter.name));
+  text += ",steps,loss,state\n";
+  for (std::size_t i = 0; i < study.trials.size(); ++i) {
+    const Trial& trial = study.trials[i];
+    text += std::to_string(i);
+    for (const double value : trial.values) text += fmt::format(",{}", value);
+    const bool has = !trial.losses.empty() && std::isfinite(trial.losses.back());
+    text += fmt::format(",{},{},{}\n", steps_of(setup, trial),
+                        has ? fmt::format("{}", trial.losses.back()) : "",
+                        trial_state(study, trial, interrupted));
+  }
+  return text;
+}
+
+void add_tuning_forecast(Page& page, const TuningSetup& setup,
+                         const planner::StudyForecast& forecast) {
+  const auto days = [](double seconds) { return format_number(seconds / kSecondsPerDay); };
+  const double wall = forecast.wall.p50;
+  const DollarsPerSecond price = price_of(setup);
+  std::vector<std::string> jobs;
+  for (std::size_t rung = 0; rung < forecast.jobs.size(); ++rung)
+    jobs.push_back(fmt::format("{} to {:.3g} %", format_number(forecast.jobs[rung]),
+                               100.0 * setup.rules.rungs[rung]));
+  const double use =
+      forecast.busy.value() / (static_cast<double>(setup.workers) * std::max(wall, 1e-9));
+  page.facts(
+      {{"time", fmt::format("{} days; 80 % of studies take {} to {}", days(wall),
+                            days(forecast.wall.p10), days(forecast.wall.p90))},
+       {"GPU-hours", format_number(gpu_hours(setup, wall))},
+       {"cost",
+        price > DollarsPerSecond()
+            ? fmt::format("${}",
+                          format_number((price * Seconds(gpu_hours(setup, wall) * kHour)).value()))
+            : "unknown: no profile has a price"},
+       {"jobs", fmt::format("{} of the budget", fmt::join(jobs, ", "))},
+       {"at once", fmt::format("{} on {} GPUs each, busy for {} of the time",
+                               format_plural(static_cast<std::int64_t>(setup.workers), "trial"),
+                               setup.scenario.plan.world_size(), format_percent(use) + " %")},
+       {"in full", fmt::format("{} days if every trial were trained to its end",
+                               days(exhaustive_time(setup).value()))}});
+}
+
+ordered_json tuning_forecast_json(const TuningSetup& setup,
+                                  const planner::StudyForecast& forecast) {
+  const auto days = [](double seconds) { return seconds / kSecondsPerDay; };
+  const double hours = gpu_hours(setup, forecast.wall.p50);
+  const DollarsPerSecond price = price_of(setup);
+  return {{"days",
+           {{"p10", days(forecast.wall.p10)},
+            {"p50", days(forecast.wall.p50)},
+            {"p90", days(forecast.wall.p90)}}},
+          {"gpu_hours", hours},
+          {"cost_usd", price > DollarsPerSecond()
+                           ? ordered_json((price * Seconds(hours * kHour)).value())
+                           : ordered_json()},
+          {"busy_gpu_hours",
+           forecast.busy.value() * static_cast<double>(setup.scenario.plan.world_size()) / kHour},
+          {"workers", setup.workers},
+          {"jobs", forecast.jobs},
+          {"rungs", setup.rules.rungs},
+          {"days_in_full", days(exhaustive_time(setup).value())}};
+}
+
+}  // namespace shardwright::cli

@@ -1,0 +1,160 @@
+#include "core/lowering/replica_exchange.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace shardwright {
+namespace {
+
+constexpr Bytes kFp32 = Bytes(4.0), kHalf = Bytes(2.0);
+
+// PyTorch selects the largest of 32-bit numbers digit by digit, 8 bits at a time
+// (aten/src/ATen/native/cuda/SortingRadixSelect.cuh), and reads them all for each digit.
+constexpr double kRadixPasses = 4.0;
+
+ExchangeOp kernel(const char* name, Bytes read, Bytes written, Flop flop = Flop(),
+                  std::int64_t kernels = 1) {
+  return {name, OpKind::Compression, {read, written, flop, kernels}, {}};
+}
+
+ExchangeOp collective(const char* name, OpKind kind, Bytes bytes) {
+  return {name, kind, {}, bytes};
+}
+
+void add_cast(double elements, Bytes element, ExchangeOps& ops) {
+  ops.add(kernel("compress", element * elements, kHalf * elements));
+  ops.add(collective("all_reduce", OpKind::AllReduce, kHalf * elements));
+  ops.add(kernel("restore", kHalf * elements, element * elements));
+}
+
+// Sums of 8-bit numbers overflow 8 bits. So each rank gets its part of all members' numbers, adds
+// it up in fp32 and hands on the sum in 8 bits (ZeRO++, arXiv 2306.10209, section 4.3; 1-bit Adam,
+// arXiv 2102.02888, section 5.1).
+void add_int8(double elements, Bytes element, std::int64_t members, ExchangeOps& ops) {
+  const auto ranks = static_cast<double>(members);
+  const Bytes wire = Bytes(ranks * static_cast<double>(int8_bytes(int8_part(elements, members))));
+  ops.add(kernel("compress", element * elements, wire));
+  ops.add(collective("all_to_all", OpKind::AllToAll, wire));
+  ops.add(kernel("add", wire, wire / ranks));
+  ops.add(collective("all_gather", OpKind::AllGather, wire));
+  ops.add(kernel("restore", wire, element * elements));
+}
+
+// Ranks choose different elements, so that all of them receive what each has chosen.
+void add_topk(double elements, double ratio, Bytes element, double members, ExchangeOps& ops) {
+  const Bytes own = Bytes(static_cast<double>(kTopkBytes * topk_count(elements, ratio)));
+  const Bytes all = own * members;
+  const Bytes with_residual = (element + kFp32) * elements;
+  ops.add(kernel("compress", with_residual + kFp32 * (kRadixPasses * elements),
+                 kFp32 * elements + own, Flop(), 1 + static_cast<std::int64_t>(kRadixPasses)));
+  ops.add(collective("all_gather", OpKind::AllGather, all));
+  ops.add(kernel("restore", all * 1.5, element * elements + all * 0.5));
+}
+
+// P = M Q, summed; Q = M^T P with P's columns made orthonormal, summed; M = P Q^T (arXiv
+// 1905.13727, algorithm 1).
+void add_powersgd(double elements, std::int64_t rank, Bytes element, ExchangeOps& ops) {
+  const auto side = static_cast<double>(powersgd_side(elements));
+  const auto columns = static_cast<double>(powersgd_columns(elements, rank));
+  const Bytes thin = kFp32 * (side * columns), matrix = kFp32 * (side * side);
+  const Flop product = Flop(2.0 * side * side * columns);
+  const Flop gram_schmidt = Flop(2.0 * side * columns * columns);
+  ops.add(kernel("compress", (element + kFp32) * elements + thin, matrix + thin, product, 2));
+  ops.add(collective("p.all_reduce", OpKind::AllReduce, thin));
+  ops.add(kernel("project", matrix + thin * (1.0 + columns), thin * (1.0 + columns),
+                 product + gram_schmidt, 1 + 2 * static_cast<std::int64_t>(columns)));
+  ops.add(collective("q.all_reduce", OpKind::AllReduce, thin));
+  ops.add(kernel("restore", matrix + thin * 2.0, (element + kFp32) * elements, product, 1));
+}
+
+void add_sum(const ReplicaAgreement& replicas, double elements, Bytes element, std::int64_t members,
+             ExchangeOps& ops) {
+  switch (replicas.compression) {
+    case ReplicaCompression::Bf16:
+    case ReplicaCompression::Fp16:
+      if (element > kHalf) return add_cast(elements, element, ops);
+      break;
+    case ReplicaCompression::Int8:
+      return add_int8(elements, element, members, ops);
+    case ReplicaCompression::TopK:
+      return add_topk(elements, replicas.topk_ratio, element, static_cast<double>(members), ops);
+    case ReplicaCompression::PowerSgd:
+      return add_powersgd(elements, replicas.powersgd_rank, element, ops);
+    case ReplicaCompression::None:
+      break;
+  }
+  ops.add(collective("all_reduce", OpKind::AllReduce, element * elements));
+}
+
+}  // namespace
+
+Group replica_group(const Plan& plan, bool experts) {
+  if (plan.zero_stage == 0) return experts ? Group::ExpertData : Group::Data;
+  return experts ? Group::ExpertShardOuter : Group::ShardOuter;
+}
+
+std::int64_t int8_part(double elements, std::int64_t members) {
+  const double block = static_cast<double>(kInt8Block);
+  return static_cast<std::int64_t>(std::ceil(elements / (block * static_cast<double>(members)))) *
+         kInt8Block;
+}
+
+std::int64_t topk_count(double elements, double ratio) {
+  return std::max<std::int64_t>(1, std::llround(elements * ratio));
+}
+
+std::int64_t powersgd_side(double elements) {
+  return static_cast<std::int64_t>(std::ceil(std::sqrt(elements)));
+}
+
+std::int64_t powersgd_columns(double elements, std::int64_t rank) {
+  return std::min(rank, powersgd_side(elements));
+}
+
+ExchangeOps sum_over_replicas(const ReplicaAgreement& replicas, double elements, Bytes element,
+                              std::int64_t members) {
+  ExchangeOps ops;
+  add_sum(replicas, elements, element, members, ops);
+  return ops;
+}
+
+bool keeps_anchor(const ReplicaAgreement& replicas) {
+  return replicas.local() && (replicas.outer == OuterOptimizer::Nesterov ||
+                              replicas.compression != ReplicaCompression::None);
+}
+
+// The mean of the parameters needs nothing else. Changes since the last exchange are taken from the
+// parameters of then, and added to them.
+ExchangeOps agree_on_steps(const ReplicaAgreement& replicas, double elements, Bytes applied,
+                           std::int64_t members) {
+  ExchangeOps ops;
+  const bool anchored = keeps_anchor(replicas);
+  const bool momentum = replicas.outer == OuterOptimizer::Nesterov;
+  const Bytes weights = kFp32 * elements;
+  if (anchored) ops.add(kernel("change", weights * 2.0, weights));
+  add_sum(replicas, elements, kFp32, members, ops);
+  const double states = (anchored ? 1.0 : 0.0) + (momentum ? 1.0 : 0.0);
+  ops.add(kernel("apply", weights * (1.0 + states), weights * (1.0 + states) + applied * elements));
+  return ops;
+}
+
+Bytes outer_state_bytes(const ReplicaAgreement& replicas) {
+  if (!keeps_anchor(replicas)) return {};
+  return kFp32 * (replicas.outer == OuterOptimizer::Nesterov ? 2.0 : 1.0);
+}
+
+Bytes residual_bytes(const ReplicaAgreement& replicas) {
+  const bool feeds_back = replicas.compression == ReplicaCompression::TopK ||
+                          replicas.compression == ReplicaCompression::PowerSgd;
+  return feeds_back ? kFp32 : Bytes();
+}
+
+Bytes exchange_buffer(const ReplicaAgreement& replicas, double elements, std::int64_t members) {
+  Bytes largest;
+  if (replicas.compression == ReplicaCompression::None || elements <= 0.0) return largest;
+  for (const ExchangeOp& op : sum_over_replicas(replicas, elements, kFp32, members))
+    largest = std::max(largest, op.bytes);
+  return largest;
+}
+
+}  // namespace shardwright

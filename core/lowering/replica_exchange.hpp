@@ -1,0 +1,76 @@
+// The ops by which replicas add up gradients in a compressed form, and by which they agree on the
+// outcome of local steps (docs/models/replicas.md).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/op/op.hpp"
+#include "core/spec/plan.hpp"
+#include "core/spec/stack_spec.hpp"
+
+namespace shardwright {
+
+// A kernel or a collective of an exchange.
+struct ExchangeOp {
+  const char* name = nullptr;
+  OpKind kind = OpKind::Compression;
+  // Of a kernel.
+  MemoryWork kernel;
+  // Of a collective, as in CommunicationWork.
+  Bytes bytes;
+};
+
+// The ops of an exchange in order. They are held in place: a search asks for them with every plan.
+class ExchangeOps {
+ public:
+  void add(const ExchangeOp& op) { ops_[count_++] = op; }
+  const ExchangeOp* begin() const { return ops_.data(); }
+  const ExchangeOp* end() const { return ops_.data() + count_; }
+
+ private:
+  std::array<ExchangeOp, 8> ops_{};
+  std::size_t count_ = 0;
+};
+
+// The replicas that agree: all ranks with the same parameters, or with ZeRO those with the same shard.
+Group replica_group(const Plan& plan, bool experts);
+
+// Int8 has one fp32 scale for each block of so many elements, as 8-bit optimizers have (arXiv
+// 2110.02861).
+inline constexpr std::int64_t kInt8Block = 256;
+// Elements of a member's part of them, in whole blocks, and the bytes of so many.
+std::int64_t int8_part(double elements, std::int64_t members);
+constexpr std::int64_t int8_bytes(std::int64_t elements) {
+  return elements + elements / kInt8Block * 4;
+}
+// Elements that top-k sends of so many, each as a 32-bit number and its 32-bit place.
+std::int64_t topk_count(double elements, double ratio);
+inline constexpr std::int64_t kTopkBytes = 8;
+// PowerSGD takes the elements as a square matrix, padded with zeros (PyTorch's
+// batched_powerSGD_hook): its rows, and the columns of the thin matrices.
+std::int64_t powersgd_side(double elements);
+std::int64_t powersgd_columns(double elements, std::int64_t rank);
+
+// Adds up `elements` elements of `element` bytes over so many members: one all-reduce without
+// compression, or where the elements have no more bytes than the compressed form.
+ExchangeOps sum_over_replicas(const ReplicaAgreement& replicas, double elements, Bytes element,
+                              std::int64_t members);
+
+// What replicas do each `inner_steps` steps about so many parameters in fp32, of which they apply
+// a copy with elements of `applied` bytes, or without one the parameters themselves.
+ExchangeOps agree_on_steps(const ReplicaAgreement& replicas, double elements, Bytes applied,
+                           std::int64_t members);
+
+// True if the exchange is of changes since the last one, for which the parameters of then are kept.
+bool keeps_anchor(const ReplicaAgreement& replicas);
+
+// Bytes that a rank holds of each parameter that is exchanged: what the outer optimizer keeps, and
+// what the compression has not sent yet.
+Bytes outer_state_bytes(const ReplicaAgreement& replicas);
+Bytes residual_bytes(const ReplicaAgreement& replicas);
+// The largest buffer of a compressed exchange.
+Bytes exchange_buffer(const ReplicaAgreement& replicas, double elements, std::int64_t members);
+
+}  // namespace shardwright

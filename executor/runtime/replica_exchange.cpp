@@ -1,0 +1,305 @@
+#include "executor/runtime/replica_exchange.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "core/lowering/replica_exchange.hpp"
+#include "executor/data/hash.hpp"
+#include "executor/kernels/bfloat16.hpp"
+#include "executor/kernels/cpu/compression.hpp"
+#include "executor/runtime/op_runner.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+// What follows the name of the block: "compress" of "gradients.compress".
+std::string_view step_of(const Op& op) {
+  return std::string_view(op.name).substr(op.name.find('.') + 1);
+}
+
+// The first Q: the same numbers on all ranks.
+std::vector<float> first_thin_matrix(std::size_t elements) {
+  std::vector<float> q(elements);
+  const std::uint64_t key = key_of(0, "powersgd");
+  for (std::size_t i = 0; i < elements; ++i) q[i] = static_cast<float>(random_unit(key, i) - 0.5);
+  return q;
+}
+
+std::size_t whole(std::int64_t number) {
+  return static_cast<std::size_t>(number);
+}
+
+}  // namespace
+
+ReplicaExchange::ReplicaExchange(const Program& program, const RankCommunicators& communicators,
+                                 ParameterStore& parameters)
+    : replicas_(program.plan.replicas),
+      program_(program),
+      communicators_(communicators),
+      parameters_(parameters) {}
+
+std::span<float> ReplicaExchange::updated(std::size_t unit) const {
+  const ElementRange own = parameters_.own(unit);
+  return {static_cast<float*>(parameters_.updated(OptimizerArray::Weights, unit, own.begin)),
+          own.size()};
+}
+
+std::span<float> ReplicaExchange::gradients(std::size_t unit) const {
+  const ElementRange own = parameters_.own(unit);
+  return {static_cast<float*>(parameters_.gradients(unit, own.begin)), own.size()};
+}
+
+void ReplicaExchange::keep_anchor() {
+  if (!keeps_anchor(replicas_) || !anchors_.empty()) return;
+  for (std::size_t unit = 0; unit < parameters_.layout().units.size(); ++unit) {
+    const std::span<const float> now = updated(unit);
+    anchors_[unit].assign(now.begin(), now.end());
+  }
+}
+
+void ReplicaExchange::run(const BoundOp& bound, std::span<const std::size_t> units) {
+  const std::vector<Op>& ops = program_.blocks[bound.call->block].ops;
+  units_ = units;
+  local_ = bound.op->payload == Payload::LocalSteps;
+  Communicator* group = nullptr;
+  for (const Op& op : ops) {
+    if (const auto* work = std::get_if<CommunicationWork>(&op.work))
+      group = &communicators_.of(work->group);
+  }
+  members_ = static_cast<std::size_t>(group->size());
+  if (bound.op == &ops.front()) load(bound);
+  run_step(step_of(*bound.op), bound, *group);
+  if (bound.op == &ops.back() && !local_) store();
+}
+
+void ReplicaExchange::run_step(std::string_view step, const BoundOp& bound, Communicator& group) {
+  if (step == "change") return;  // loaded so
+  if (step == "compress") return compress();
+  if (step == "add") return add_parts();
+  if (step == "project") return project();
+  if (step == "restore") return restore();
+  if (step == "apply") return apply();
+  switch (bound.op->kind) {
+    case OpKind::AllToAll:
+      return all_to_all(group);
+    case OpKind::AllGather:
+      return all_gather(group);
+    default:
+      return all_reduce(step, group);
+  }
+}
+
+// The gradients, the parameters, or their change since the last exchange, against the direction of
+// the steps as a gradient is.
+void ReplicaExchange::load(const BoundOp& bound) {
+  SHARDWRIGHT_CHECK(bound.queue == nullptr, "replicas exchange on CPUs alone");
+  values_.clear();
+  for (const std::size_t unit : units_) {
+    const std::span<const float> from = local_ ? updated(unit) : gradients(unit);
+    const std::size_t first = values_.size();
+    values_.insert(values_.end(), from.begin(), from.end());
+    if (!local_ || !keeps_anchor(replicas_)) continue;
+    const std::vector<float>& anchor = anchors_.at(unit);
+    for (std::size_t i = 0; i < from.size(); ++i) values_[first + i] = anchor[i] - from[i];
+  }
+}
+
+void ReplicaExchange::store() {
+  std::size_t place = 0;
+  for (const std::size_t unit : units_) {
+    const std::span<float> to = gradients(unit);
+    std::copy_n(values_.begin() + static_cast<std::ptrdiff_t>(place), to.size(), to.begin());
+    place += to.size();
+  }
+}
+
+// The outer step: the mean itself, or Nesterov's step along it (torch.optim.SGD with nesterov).
+void ReplicaExchange::apply() {
+  const float share = 1.0F / static_cast<float>(members_);
+  const bool nesterov = replicas_.outer == OuterOptimizer::Nesterov;
+  const auto rate = static_cast<float>(nesterov ? replicas_.outer_learning_rate : 1.0);
+  const auto momentum = static_cast<float>(replicas_.outer_momentum);
+  std::size_t place = 0;
+  for (const std::size_t unit : units_) {
+    const std::span<float> weights = updated(unit);
+    std::vector<float>& velocity = momenta_[unit];
+    if (nesterov) velocity.resize(weights.size(), 0.0F);
+    for (std::size_t i = 0; i < weights.size(); ++i, ++place) {
+      float step = values_[place] * share;
+      if (!keeps_anchor(replicas_)) {
+        weights[i] = step;
+        continue;
+      }
+      if (nesterov) {
+        velocity[i] = momentum * velocity[i] + step;
+        step += momentum * velocity[i];
+      }
+      weights[i] = anchors_[unit][i] -= rate * step;
+    }
+  }
+}
+
+// Adds what earlier exchanges have not sent.
+void ReplicaExchange::feed_back() {
+  std::size_t place = 0;
+  for (const std::size_t unit : units_) {
+    std::vector<float>& residual = residuals_[unit];
+    residual.resize(parameters_.own(unit).size(), 0.0F);
+    for (float& left : residual) values_[place++] += left;
+  }
+}
+
+std::size_t ReplicaExchange::int8_elements() const {
+  return whole(int8_part(static_cast<double>(values_.size()), static_cast<std::int64_t>(members_)));
+}
+
+std::pair<std::size_t, std::size_t> ReplicaExchange::thin_shape() const {
+  const auto elements = static_cast<double>(values_.size());
+  return {whole(powersgd_side(elements)),
+          whole(powersgd_columns(elements, replicas_.powersgd_rank))};
+}
+
+void ReplicaExchange::compress() {
+  switch (replicas_.compression) {
+    case ReplicaCompression::Bf16:
+      halves_.resize(values_.size());
+      std::transform(values_.begin(), values_.end(), halves_.begin(), to_bfloat16);
+      return;
+    case ReplicaCompression::Int8: {
+      const std::size_t each = int8_elements();
+      const std::size_t bytes = whole(int8_bytes(static_cast<std::int64_t>(each)));
+      sent_.assign(members_ * bytes, std::byte());
+      for (std::size_t part = 0; part < members_; ++part) {
+        const std::size_t first = std::min(part * each, values_.size());
+        const std::size_t count = std::min(each, values_.size() - first);
+        to_int8(std::span(values_).subspan(first, count), each, sent_.data() + part * bytes);
+      }
+      return;
+    }
+    case ReplicaCompression::TopK: {
+      feed_back();
+      const auto elements = static_cast<double>(values_.size());
+      const auto largest =
+          largest_elements(values_, whole(topk_count(elements, replicas_.topk_ratio)));
+      sent_.resize(largest.size() * sizeof(TopkElement));
+      std::memcpy(sent_.data(), largest.data(), sent_.size());
+      for (const TopkElement& each : largest) values_[each.place] = 0.0F;
+      std::size_t place = 0;
+      for (const std::size_t unit : units_)
+        for (float& left : residuals_.at(unit)) left = values_[place++];
+      return;
+    }
+    case ReplicaCompression::PowerSgd: {
+      feed_back();
+      const auto [rows, columns] = thin_shape();
+      std::vector<float>& q = q_[{units_.begin(), units_.end()}];
+      if (q.empty()) q = first_thin_matrix(rows * columns);
+      p_.resize(rows * columns);
+      multiply_thin(values_, q, rows, columns, p_);
+      return;
+    }
+    case ReplicaCompression::None:
+    case ReplicaCompression::Fp16:
+      break;
+  }
+  SHARDWRIGHT_CHECK(false, "no such compression on CPUs");
+}
+
+void ReplicaExchange::all_reduce(std::string_view step, Communicator& group) {
+  const auto sum = [&](void* data, std::size_t elements, Element element) {
+    carried_ += static_cast<double>(elements * bytes_of(element));
+    group.all_reduce(data, elements, element, Reduction::Sum, nullptr);
+  };
+  if (step == "p.all_reduce") return sum(p_.data(), p_.size(), Element::Float32);
+  if (step == "q.all_reduce") {
+    std::vector<float>& q = q_.at({units_.begin(), units_.end()});
+    return sum(q.data(), q.size(), Element::Float32);
+  }
+  if (replicas_.compression == ReplicaCompression::Bf16)
+    return sum(halves_.data(), halves_.size(), Element::Bfloat16);
+  sum(values_.data(), values_.size(), Element::Float32);
+}
+
+void ReplicaExchange::all_to_all(Communicator& group) {
+  const std::vector<std::size_t> each(members_, sent_.size() / members_);
+  received_.resize(sent_.size());
+  carried_ += static_cast<double>(sent_.size());
+  group.all_to_all(sent_.data(), each, received_.data(), each, nullptr);
+}
+
+// Parts have whole numbers of four bytes.
+void ReplicaExchange::all_gather(Communicator& group) {
+  received_.resize(sent_.size() * members_);
+  carried_ += static_cast<double>(received_.size());
+  group.all_gather(sent_.data(), received_.data(), sent_.size() / bytes_of(Element::Float32),
+                   Element::Float32, nullptr);
+}
+
+// Int8: adds up this rank's part of all members, which it then hands on.
+void ReplicaExchange::add_parts() {
+  const std::vector<std::byte> parts = std::exchange(received_, {});
+  const std::size_t bytes = sent_.size() / members_, each = int8_elements();
+  std::vector<float> sum(each, 0.0F);
+  for (std::size_t member = 0; member < members_; ++member)
+    add_int8(parts.data() + member * bytes, each, sum);
+  sent_.assign(bytes, std::byte());
+  to_int8(sum, each, sent_.data());
+}
+
+void ReplicaExchange::project() {
+  const auto [rows, columns] = thin_shape();
+  make_orthonormal(p_, rows, columns);
+  multiply_transposed(values_, p_, rows, columns, q_.at({units_.begin(), units_.end()}));
+}
+
+void ReplicaExchange::restore() {
+  switch (replicas_.compression) {
+    case ReplicaCompression::Bf16:
+      std::transform(halves_.begin(), halves_.end(), values_.begin(), from_bfloat16);
+      return;
+    case ReplicaCompression::Int8: {
+      const std::size_t bytes = sent_.size(), each = int8_elements();
+      std::fill(values_.begin(), values_.end(), 0.0F);
+      for (std::size_t part = 0; part < members_; ++part) {
+        const std::size_t first = std::min(part * each, values_.size());
+        const std::size_t count = std::min(each, values_.size() - first);
+        add_int8(received_.data() + part * bytes, each, std::span(values_).subspan(first, count));
+      }
+      return;
+    }
+    case ReplicaCompression::TopK: {
+      std::fill(values_.begin(), values_.end(), 0.0F);
+      TopkElement each;
+      for (std::size_t at = 0; at < received_.size(); at += sizeof each) {
+        std::memcpy(&each, received_.data() + at, sizeof each);
+        values_[each.place] += each.value;
+      }
+      return;
+    }
+    case ReplicaCompression::PowerSgd: {
+      const auto [rows, columns] = thin_shape();
+      const std::vector<float>& q = q_.at({units_.begin(), units_.end()});
+      std::vector<float> sum(values_.size());
+      multiply_back(p_, q, rows, columns, sum);
+      // What is left is that of the mean, so that the members' residuals add up to what the sum lacks.
+      const float share = 1.0F / static_cast<float>(members_);
+      std::size_t place = 0;
+      for (const std::size_t unit : units_) {
+        for (float& left : residuals_.at(unit)) {
+          left = values_[place] - share * sum[place];
+          ++place;
+        }
+      }
+      values_ = std::move(sum);
+      return;
+    }
+    case ReplicaCompression::None:
+    case ReplicaCompression::Fp16:
+      break;
+  }
+  SHARDWRIGHT_CHECK(false, "no such compression on CPUs");
+}
+
+}  // namespace shardwright::executor

@@ -1,0 +1,75 @@
+// The exchange between replicas that send compressed gradients, or make local steps, on CPUs: one op
+// after another, as core/lowering/replica_exchange.hpp lists them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/program/program.hpp"
+#include "executor/comm/rank_communicators.hpp"
+#include "executor/runtime/parameter_store.hpp"
+
+namespace shardwright::executor {
+
+struct BoundOp;
+
+class ReplicaExchange {
+ public:
+  // The references must outlive the exchange.
+  ReplicaExchange(const Program& program, const RankCommunicators& communicators,
+                  ParameterStore& parameters);
+
+  // Keeps the parameters that changes are taken from, the first time that it is called.
+  void keep_anchor();
+  // Runs one op of an exchange of these units. Throws CommunicationError.
+  void run(const BoundOp& bound, std::span<const std::size_t> units);
+
+  // Bytes that collectives have carried since the start, as CommunicationWork counts them.
+  double carried_bytes() const { return carried_; }
+
+ private:
+  // By unit: its part that this rank updates.
+  using UnitValues = std::map<std::size_t, std::vector<float>>;
+
+  void run_step(std::string_view step, const BoundOp& bound, Communicator& group);
+  void load(const BoundOp& bound);
+  void store();
+  void apply();
+  void compress();
+  void all_reduce(std::string_view step, Communicator& group);
+  void all_to_all(Communicator& group);
+  void all_gather(Communicator& group);
+  void add_parts();
+  void project();
+  void restore();
+  void feed_back();
+  // Elements of a member's part; rows and columns of PowerSGD's thin matrices.
+  std::size_t int8_elements() const;
+  std::pair<std::size_t, std::size_t> thin_shape() const;
+  std::span<float> updated(std::size_t unit) const;
+  std::span<float> gradients(std::size_t unit) const;
+
+  const ReplicaAgreement replicas_;
+  const Program& program_;
+  const RankCommunicators& communicators_;
+  ParameterStore& parameters_;
+  UnitValues anchors_, momenta_, residuals_;
+  // The exchange at hand: its units, their values one after another, and what is sent and received.
+  std::span<const std::size_t> units_;
+  bool local_ = false;
+  std::size_t members_ = 1;
+  std::vector<float> values_;
+  std::vector<std::byte> sent_, received_;
+  std::vector<std::uint16_t> halves_;
+  // PowerSGD's matrices; Q goes on from where the last exchange of the same units left it.
+  std::vector<float> p_;
+  std::map<std::vector<std::size_t>, std::vector<float>> q_;
+  double carried_ = 0.0;
+};
+
+}  // namespace shardwright::executor

@@ -1,0 +1,116 @@
+// tune: trials of a tiny model on this machine's cores.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+
+#include "tests/cli/command_run.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using testing::HasSubstr;
+
+std::string tiny_plan(const ScratchFolder& folder) {
+  std::string file = folder.file("plan.json");
+  const CommandResult made = run_command(
+      "simulate --model tiny-llama --cluster h100-pcie-server --stack shardwright --gpus 1 "
+      "--global-batch 4 --seq-len 16 --precision fp32 --force --out " +
+      file);
+  EXPECT_EQ(made.exit_code, 0) << made.errors;
+  std::string text;
+  for (int i = 0; i < 400; ++i) text += "the cat sat on the mat ";
+  folder.write("corpus.txt", text);
+  return file;
+}
+
+std::string tune_line(const ScratchFolder& folder, const std::string& options,
+                      const std::string& out) {
+  return "tune " + tiny_plan(folder) + " --data " + folder.file("corpus.txt") +
+         " --ranks 2 --seed 3 --out " + folder.file(out) + " " + options;
+}
+
+TEST(TuneCommand, TrainsTrialsAndPromotesTheBest) {
+  const ScratchFolder folder;
+  const auto result = json_of(tune_line(
+      folder, "--steps 16 --trials 4 --reduction 2 --vary lr=1e-5..1e-1 --vary global-batch=4,8",
+      "tune"));
+  const auto& trials = result.at("trials");
+  ASSERT_EQ(trials.size(), 4U);
+  // Four trials, of which two go on and one of these to the end: 16 steps of 4 sequences, or 8 of 8.
+  const auto& best = trials[0];
+  EXPECT_EQ(best.at("state"), "complete");
+  EXPECT_EQ(best.at("losses").size(), 3U);
+  EXPECT_EQ(best.at("losses")[2].at("steps"), best.at("values").at("global-batch") == 4.0 ? 16 : 8);
+  std::size_t jobs = 0;
+  for (const auto& trial : trials) jobs += trial.at("losses").size();
+  EXPECT_GE(jobs, 7U);
+  EXPECT_THAT(folder.read("tune/trials.csv"), HasSubstr("trial,lr,global-batch,steps,loss,state"));
+  expect_refused(tune_line(folder, "--steps 16 --vary lr=1e-3", "tune"), {"an earlier tuning"});
+  expect_refused(tune_line(folder, "--steps 17 --vary lr=1e-3 --resume", "tune"),
+                 {"/study/steps", "/study/vary", "/study/trials"});
+}
+
+// However it ends in the middle, it gives the same bytes as one that was not disturbed.
+TEST(TuneCommand, ContinuesAfterAKillAsIfThereHadBeenNone) {
+  const ScratchFolder folder;
+  for (const std::string search :
+       {"--search bayes --trials 4", "--search population --trials 4 --rungs 2"}) {
+    const std::string name = search.substr(9, 3);
+    const std::string options =
+        search + " --steps 12 --reduction 2 --vary lr=1e-4..1e-1 --vary weight-decay=0..0.3";
+    const CommandResult whole = run_command(tune_line(folder, options, name + "-whole"));
+    ASSERT_EQ(whole.exit_code, 0) << whole.errors;
+    RunningCommand killed(tune_line(folder, options, name + "-killed"));
+    for (int waited = 0; waited < 3000; ++waited) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      const auto state =
+          nlohmann::json::parse(folder.read(name + "-killed/tuning.json"), nullptr, false);
+      if (state.is_object() && state.at("results").size() >= 2) break;
+    }
+    killed.send(SIGKILL);
+    EXPECT_EQ(killed.finish().exit_code, 128 + SIGKILL);
+    const CommandResult resumed =
+        run_command(tune_line(folder, options + " --resume", name + "-killed"));
+    EXPECT_EQ(resumed.exit_code, 0) << resumed.errors;
+    EXPECT_EQ(folder.read(name + "-killed/tuning.json"), folder.read(name + "-whole/tuning.json"));
+    EXPECT_EQ(folder.read(name + "-killed/trials.csv"), folder.read(name + "-whole/trials.csv"));
+  }
+}
+
+TEST(TuneCommand, SimulatesItsScheduleOnTheCluster) {
+  const ScratchFolder folder;
+  // So many steps that they take longer than the starts.
+  const std::string line = "tune " + tiny_plan(folder) +
+                           " --steps 10000000 --trials 27 --vary lr=1e-4..1e-2 --simulate --ranks ";
+  const auto one = json_of(line + "1"), nine = json_of(line + "9");
+  EXPECT_LT(nine.at("days").at("p50"), one.at("days").at("p50"));
+  EXPECT_LT(one.at("days").at("p50"), one.at("days_in_full"));
+  // One rank is always busy.
+  EXPECT_NEAR(one.at("busy_gpu_hours").get<double>(), one.at("gpu_hours").get<double>(),
+              1e-9 * one.at("gpu_hours").get<double>());
+  EXPECT_GE(nine.at("gpu_hours"), nine.at("busy_gpu_hours"));
+  EXPECT_GT(one.at("cost_usd"), 0.0);
+}
+
+TEST(TuneCommand, NamesAllProblemsAtOnce) {
+  const ScratchFolder folder;
+  expect_refused("tune " + tiny_plan(folder) +
+                     " --steps 3 --trials 9 --reduction 1 --search randm --vary lr=1e-2..1e-4 "
+                     "--vary lr=nan --vary beta2=1.5 --vary warmup=3 --vary warmup-steps=2..9 "
+                     "--vary global-batch=3.5 --rungs 7 --ranks 0 --device gpu",
+                 {"--search", "did you mean \"random\"", "1e-2..1e-4", "\"nan\" of lr",
+                  "\"1.5\" of beta2", "\"warmup\"", "warm-up of 9 steps", "\"3.5\" of global-batch",
+                  "--reduction", "--rungs", "--ranks", "--device", "--data", "--out"});
+  expect_refused("tune " + tiny_plan(folder) +
+                     " --steps 4 --vary lr=1e-3 --vary global-batch=4..1000000000 --search "
+                     "population --simulate --data x --resume",
+                 {"--data", "--resume", "global-batch with --search population", "--steps"});
+}
+
+}  // namespace
+}  // namespace shardwright::cli

@@ -1,0 +1,122 @@
+// Laws of what replicas send each other: bytes, ops and states by the way in which they agree.
+#include "core/lowering/replica_exchange.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/lowering/lowering.hpp"
+#include "core/program/groups.hpp"
+#include "core/program/validate.hpp"
+#include "core/spec/model_library.hpp"
+#include "core/spec/plan_check.hpp"
+#include "core/spec/profile_library.hpp"
+#include "tests/core/program/volumes.hpp"
+
+namespace shardwright {
+namespace {
+
+Plan eight_replicas() {
+  Plan plan;
+  plan.dp = 8;
+  plan.zero_stage = 0;
+  plan.global_batch = 16;
+  plan.seq_len = 512;
+  return plan;
+}
+
+Plan agreeing(ReplicaSync sync, ReplicaCompression compression, std::int64_t inner_steps = 1) {
+  Plan plan = eight_replicas();
+  plan.replicas.sync = sync;
+  plan.replicas.compression = compression;
+  plan.replicas.inner_steps = inner_steps;
+  return plan;
+}
+
+// Bytes that a rank sends to other replicas in the mean step.
+double sent(const Plan& plan, const StackSpec& stack) {
+  const Program program = lower(load_model("gpt2"), plan, stack);
+  EXPECT_TRUE(validate(program).empty());
+  double bytes = 0.0;
+  for (const Call& call : program.stages[0].calls) {
+    for (const Op& op : program.blocks[call.block].ops) {
+      const auto* work = std::get_if<CommunicationWork>(&op.work);
+      if (work == nullptr || work->group != replica_group(plan, false)) continue;
+      bytes += sent_bytes(op.kind, work->bytes, group_size(work->group, plan)).value() /
+               static_cast<double>(op.every);
+    }
+  }
+  return bytes;
+}
+
+double parameters() {
+  return static_cast<double>(count_parameters(load_model("gpt2")).total);
+}
+
+using Compression = ReplicaCompression;
+constexpr ReplicaSync kAllReduce = ReplicaSync::AllReduce, kLocal = ReplicaSync::LocalSteps;
+
+// The mean of parameters in fp32 takes what the sum of gradients in fp32 does, and a part of it if it
+// is taken more rarely.
+TEST(ReplicaExchange, LocalStepsSendTheAllReduceEachSoManySteps) {
+  StackSpec stack = load_stack("megatron-core");
+  stack.gradients.fp32_reduction = true;
+  const double all_reduce = sent(eight_replicas(), stack);
+  EXPECT_NEAR(sent(agreeing(kLocal, Compression::None, 1), stack) / all_reduce, 1.0, 1e-12);
+  EXPECT_NEAR(sent(agreeing(kLocal, Compression::None, 500), stack) * 500.0 / all_reduce, 1.0,
+              1e-12);
+}
+
+// Two bytes of two, or all 16 bits of gradients that have no more, are no compression.
+TEST(ReplicaExchange, OfNoFewerBitsIsNone) {
+  StackSpec stack = load_stack("megatron-core");
+  stack.gradients.fp32_reduction = false;
+  EXPECT_EQ(sent(agreeing(kAllReduce, Compression::Bf16), stack), sent(eight_replicas(), stack));
+  stack.gradients.fp32_reduction = true;
+  EXPECT_NEAR(sent(agreeing(kAllReduce, Compression::Bf16), stack) / sent(eight_replicas(), stack),
+              0.5, 1e-12);
+}
+
+// Of N elements on n ranks: int8 sends 2 (n - 1) / n bytes and a scale for each block; top-k sends
+// its own share to all others; PowerSGD adds up two matrices of r columns.
+TEST(ReplicaExchange, SendsTheBytesOfItsForm) {
+  StackSpec stack = load_stack("megatron-core");
+  stack.gradients.buckets = GradientBuckets::Single;
+  const double all = parameters(), side = std::ceil(std::sqrt(all));
+  EXPECT_NEAR(sent(agreeing(kAllReduce, Compression::Int8), stack),
+              2.0 * 7.0 / 8.0 * all * (1.0 + 4.0 / 256.0), 2.0 * 8.0 * (256.0 + 4.0));
+  Plan topk = agreeing(kAllReduce, Compression::TopK);
+  topk.replicas.topk_ratio = 0.001;
+  EXPECT_NEAR(sent(topk, stack), 7.0 * 8.0 * std::round(all / 1000.0), 1.0);
+  Plan powersgd = agreeing(kLocal, Compression::PowerSgd, 10);
+  powersgd.replicas.powersgd_rank = 2;
+  EXPECT_NEAR(sent(powersgd, stack), 2.0 * 2.0 * 7.0 / 8.0 * 4.0 * side * 2.0 / 10.0, 1.0);
+}
+
+// Local steps between shard groups exchange a shard each.
+TEST(ReplicaExchange, OfShardGroupsIsOfOneShard) {
+  const StackSpec stack = load_stack("megatron-core");
+  Plan plan = agreeing(kLocal, Compression::None, 100);
+  const double whole = sent(plan, stack);
+  plan.zero_stage = 3;
+  plan.shard_group = 4;
+  ASSERT_TRUE(broken_rules(load_model("gpt2"), nullptr, plan).empty());
+  EXPECT_NEAR(sent(plan, stack) / whole, (1.0 / 4.0) * (1.0 / 2.0) / (7.0 / 8.0), 1e-9);
+}
+
+// DiLoCo keeps the parameters of the last exchange and a momentum; error feedback keeps a residual.
+TEST(ReplicaExchange, KeepsTheStatesOfItsMethod) {
+  ReplicaAgreement agreement;
+  EXPECT_EQ(outer_state_bytes(agreement) + residual_bytes(agreement), Bytes());
+  agreement.compression = Compression::TopK;
+  EXPECT_EQ(outer_state_bytes(agreement) + residual_bytes(agreement), Bytes(4));
+  agreement.sync = kLocal;
+  EXPECT_EQ(outer_state_bytes(agreement) + residual_bytes(agreement), Bytes(8));
+  agreement.compression = Compression::None;
+  EXPECT_EQ(outer_state_bytes(agreement), Bytes());
+  agreement.outer = OuterOptimizer::Nesterov;
+  EXPECT_EQ(outer_state_bytes(agreement), Bytes(8));
+}
+
+}  // namespace
+}  // namespace shardwright

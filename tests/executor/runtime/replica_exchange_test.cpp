@@ -1,0 +1,176 @@
+// Replicas that make local steps or compress what they send, beside an all-reduce of the gradients.
+#include "core/lowering/replica_exchange.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+#include <numeric>
+#include <vector>
+
+#include "core/lowering/lowering.hpp"
+#include "core/program/groups.hpp"
+#include "executor/kernels/cpu/compression.hpp"
+#include "executor/runtime/executable.hpp"
+#include "tests/executor/runtime/training_fixture.hpp"
+#include "tests/thrown.hpp"
+
+namespace shardwright::executor {
+namespace {
+
+Plan two_replicas() {
+  Plan plan = one_rank_plan();
+  plan.dp = 2;
+  return plan;
+}
+
+Plan agreeing(ReplicaSync sync, ReplicaCompression compression) {
+  Plan plan = two_replicas();
+  plan.replicas.sync = sync;
+  plan.replicas.compression = compression;
+  return plan;
+}
+
+using enum ReplicaCompression;
+constexpr ReplicaSync kEachStep = ReplicaSync::AllReduce, kLocally = ReplicaSync::LocalSteps;
+
+// With a large epsilon, Adam's step is linear in the gradients, and so the mean of the replicas' steps
+// is the step by their mean. Clipping would not be.
+TrainingOptions linear_steps() {
+  TrainingOptions options;
+  options.steps = 6;
+  options.epsilon = 1e3;
+  options.learning_rate = 100.0;
+  options.warmup_steps = 1;
+  options.clip_norm = 0.0;
+  options.weight_decay = 0.0;
+  return options;
+}
+
+TrainingOptions a_few_steps() {
+  return {.steps = 6, .learning_rate = 3e-3, .warmup_steps = 2};
+}
+
+double furthest(const std::vector<double>& a, const std::vector<double>& b) {
+  double worst = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(a[i] / b[i] - 1.0));
+  return worst;
+}
+
+TEST(LocalSteps, OfOneWithTheMeanAreAnAllReduce) {
+  const std::vector<double> expected = train(small_llama(), two_replicas(), linear_steps());
+  EXPECT_LT(expected.back(), 0.999 * expected.front()) << "nothing is learnt";
+  EXPECT_LT(furthest(train(small_llama(), agreeing(kLocally, None), linear_steps()), expected),
+            1e-5);
+  Plan diloco = agreeing(kLocally, None);
+  diloco.replicas.outer = OuterOptimizer::Nesterov;
+  diloco.replicas.outer_learning_rate = 1.0;
+  diloco.replicas.outer_momentum = 0.0;
+  EXPECT_LT(furthest(train(small_llama(), diloco, linear_steps()), expected), 1e-5);
+  Plan groups = agreeing(kLocally, None);
+  groups.dp = 4;
+  groups.zero_stage = 3;
+  groups.shard_group = 2;
+  EXPECT_LT(furthest(train(small_llama(), groups, linear_steps()), expected), 1e-5);
+}
+
+// Between exchanges replicas drift apart; after one their parameters are the same.
+TEST(LocalSteps, AgreeAtEachExchangeAlone) {
+  Plan plan = agreeing(kLocally, None);
+  plan.replicas.inner_steps = 3;
+  plan.replicas.outer = OuterOptimizer::Nesterov;
+  TrainingOptions options = a_few_steps();
+  std::mutex mutex;
+  std::vector<std::vector<float>> after_two(2), after_three(2);
+  on_ranks(small_llama(), plan, options, [&](RankTrainer& trainer, const BatchLoader& loader) {
+    const auto weights = [&] {
+      std::vector<float> values;
+      trainer.parameters().read(OptimizerArray::Weights, 0, trainer.parameters().own(0), values);
+      return values;
+    };
+    run_steps(trainer, loader, 0, 2);
+    std::vector<float> before = weights();
+    run_steps(trainer, loader, 2, 3);
+    const std::lock_guard lock(mutex);
+    after_two[static_cast<std::size_t>(trainer.rank())] = std::move(before);
+    after_three[static_cast<std::size_t>(trainer.rank())] = weights();
+  });
+  EXPECT_NE(after_two[0], after_two[1]);
+  EXPECT_EQ(after_three[0], after_three[1]);
+}
+
+// All elements, or matrices of full rank, are what they were; 8 and 16 bits are near it.
+TEST(Compression, OfEverythingIsExactAndOfFewerBitsNear) {
+  const std::vector<double> expected = train(small_llama(), two_replicas(), a_few_steps());
+  Plan topk = agreeing(kEachStep, TopK);
+  topk.replicas.topk_ratio = 1.0;
+  EXPECT_LT(furthest(train(small_llama(), topk, a_few_steps()), expected), 1e-6);
+  Plan powersgd = agreeing(kEachStep, PowerSgd);
+  powersgd.replicas.powersgd_rank = 100'000;
+  EXPECT_LT(furthest(train(small_llama(), powersgd, a_few_steps()), expected), 1e-3);
+  EXPECT_LT(furthest(train(small_llama(), agreeing(kEachStep, Bf16), a_few_steps()), expected),
+            5e-3);
+  EXPECT_LT(furthest(train(small_llama(), agreeing(kEachStep, Int8), a_few_steps()), expected),
+            1e-2);
+}
+
+// What an exchange carries is what its ops say, and so what the simulator prices.
+TEST(Compression, CarriesThePredictedBytes) {
+  for (const ReplicaCompression form : {Bf16, Int8, TopK, PowerSgd}) {
+    for (const ReplicaSync sync : {kEachStep, kLocally}) {
+      Plan plan = agreeing(sync, form);
+      plan.replicas.inner_steps = plan.replicas.local() ? 2 : 1;
+      const Program program = lower(small_llama(), plan, load_stack("shardwright"));
+      double predicted = 0.0;
+      for (const Call& call : program.stages[0].calls) {
+        for (const Op& op : program.blocks[call.block].ops) {
+          const bool exchanges =
+              op.payload == Payload::CompressedGradients || op.payload == Payload::LocalSteps;
+          if (exchanges && is_communication(op.kind))
+            predicted += std::get<CommunicationWork>(op.work).bytes.value() * 4.0 /
+                         static_cast<double>(op.every);
+        }
+      }
+      on_ranks(small_llama(), plan, a_few_steps(),
+               [&](RankTrainer& trainer, const BatchLoader& loader) {
+                 run_steps(trainer, loader, 0, 4);
+                 EXPECT_EQ(trainer.exchanged_bytes(), predicted)
+                     << name_of(form) << " " << name_of(sync);
+               });
+    }
+  }
+}
+
+// What is sent and what is kept for later add up to what there was.
+TEST(Compression, ConservesTheSum) {
+  std::vector<float> values(1000);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = std::sin(static_cast<float>(i * i)) * static_cast<float>(i % 7);
+  const auto sent = largest_elements(values, 100);
+  float least = 1e9F, most_left = 0.0F;
+  std::vector<float> left = values;
+  for (const TopkElement& each : sent) {
+    least = std::min(least, std::abs(each.value));
+    left[each.place] = 0.0F;
+  }
+  for (const float each : left) most_left = std::max(most_left, std::abs(each));
+  EXPECT_EQ(sent.size(), 100U);
+  EXPECT_GE(least, most_left);
+  std::vector<float> back(values.size(), 0.0F);
+  for (const TopkElement& each : sent) back[each.place] += each.value;
+  for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(back[i] + left[i], values[i]);
+}
+
+TEST(Compression, RefusesWhatItWouldLose) {
+  Plan plan = agreeing(kLocally, None);
+  EXPECT_EQ(problems_of([&] { check_checkpoints(plan, true); }).size(), 1U);
+  EXPECT_TRUE(problems_of([&] { check_checkpoints(plan, false); }).empty());
+  plan.precision = Precision::Bf16;
+  const auto on_gpu = problems_of(
+      [&] { check_executable(small_llama(), plan, load_stack("shardwright"), true, "plan.json"); });
+  EXPECT_NE(std::find(on_gpu.begin(), on_gpu.end(), "/plan/data_parallel"), on_gpu.end());
+}
+
+}  // namespace
+}  // namespace shardwright::executor
