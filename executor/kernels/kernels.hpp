@@ -312,9 +312,7 @@ class Kernels {
   }
 
  private:
-  static void refuse_experts() {
-    SHARDWRIGHT_CHECK(false, "no experts on this device");
-  }
+  static void refuse_experts() { SHARDWRIGHT_CHECK(false, "no experts on this device"); }
 };
 
 // Makes kernels for one CPU core.
