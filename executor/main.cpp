@@ -134,8 +134,7 @@ LaunchResult grow(const RunOptions& options, std::int64_t world, std::string& pl
 // Starts the ranks, and restarts them after failures.
 int launch(const RunOptions& options, std::int64_t world, const std::vector<std::string>& given) {
   std::string plan = options.plan_now();
-  LaunchResult result =
-      grow(options, world, plan, given, launch_once(options, world, given));
+  LaunchResult result = grow(options, world, plan, given, launch_once(options, world, given));
   const std::int64_t all = world;
   // The plan may use fewer ranks than are left.
   std::int64_t left = all;
