@@ -141,14 +141,13 @@ void add_notes(Page& page, const std::vector<AgreedPlan>& plans) {
 ExitCode plan_agreements(const CommonOptions& common, const RequestOptions& options,
                          const std::string& plan_out) {
   const ChosenRequest chosen = choose_request(options, kAgreementsCommand);
-  if (chosen.gpus.first != chosen.gpus.second)
-    throw InputError(kAgreementsCommand, {{"--gpus", fmt::format("\"{}\"", options.gpus),
-                                           "one number of GPUs, beside several agreements"}});
+  require_one_size(chosen, options, kAgreementsCommand, "several agreements");
   const InterruptWatch interrupt;
   std::vector<AgreedPlan> plans;
   for (const ReplicaAgreement& replicas :
        planner::varied_agreements(varies(options, "sync"), varies(options, "compression"))) {
-    if (!interrupt.interrupted())
+    // The others are compared with the first, which says so itself if it was interrupted.
+    if (plans.empty() || !interrupt.interrupted())
       plans.push_back(plan_agreeing(replicas, chosen.request, common, interrupt.token()));
   }
   const auto best = std::find_if(plans.begin(), plans.end(),

@@ -1,6 +1,5 @@
 // shardwright plan with several stacks
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -47,14 +46,6 @@ std::vector<std::string> stack_names(const std::string& text) {
   return names;
 }
 
-std::string reasons(const InputError& error) {
-  std::vector<std::string> texts;
-  for (const Problem& problem : error.problems())
-    texts.push_back(fmt::format("{} {}; expected {}", problem.where, problem.found,
-                                to_string(problem.expected)));
-  return fmt::format("{}", fmt::join(texts, "; "));
-}
-
 StackPlan plan_with(const std::string& stack, RequestOptions options, const CommonOptions& common,
                     const std::stop_token& stop) {
   StackPlan found;
@@ -74,7 +65,7 @@ StackPlan plan_with(const std::string& stack, RequestOptions options, const Comm
                                         : "interrupted";
     }
   } catch (const InputError& error) {
-    found.why_not = reasons(error);
+    found.why_not = problems_text(error);
   }
   return found;
 }
@@ -138,9 +129,7 @@ ExitCode plan_stacks(const CommonOptions& common, const RequestOptions& options,
   RequestOptions without = options;
   without.stack.clear();
   const ChosenRequest chosen = choose_request(without, kPlanStacks);
-  if (chosen.gpus.first != chosen.gpus.second)
-    throw InputError(kPlanStacks, {{"--gpus", fmt::format("\"{}\"", options.gpus),
-                                    "one number of GPUs, beside several stacks"}});
+  require_one_size(chosen, options, kPlanStacks, "several stacks");
   const InterruptWatch interrupt;
   std::vector<StackPlan> plans;
   for (const std::string& stack : stack_names(options.stack)) {

@@ -42,7 +42,7 @@ constexpr const char* kSweepCommand = "shardwright sweep";
 struct SweepOptions {
   CommonOptions common;
   std::string quantity, plan_file, values;
-  // Of studies, which vary no quantity.
+  // A study and its shares take the place of a quantity.
   std::string study, shard;
   std::vector<std::string> merge;
   RequestOptions request;

@@ -86,14 +86,6 @@ ordered_json summary(const planner::PlanCandidate& best, const Scenario& scenari
   return kept;
 }
 
-std::string problems_text(const InputError& error) {
-  std::vector<std::string> texts;
-  for (const Problem& problem : error.problems())
-    texts.push_back(fmt::format("{} {}; expected {}", problem.where, problem.found,
-                                to_string(problem.expected)));
-  return fmt::format("{}", fmt::join(texts, "; "));
-}
-
 ordered_json values_json(const OptionGrid& grid, const OptionGrid::Point& point) {
   ordered_json values = ordered_json::object();
   for (std::size_t i = 0; i < point.at.size(); ++i) {
@@ -240,10 +232,11 @@ ExitCode run_study(const CommonOptions& common, const std::string& file, const s
 namespace {
 
 ordered_json merge_shares(const std::vector<std::string>& files) {
-  ordered_json merged = read_share(files.front());
+  ordered_json merged;
   std::map<std::size_t, ordered_json> rows;
   for (const std::string& file : files) {
     const ordered_json share = read_share(file);
+    if (merged.is_null()) merged = share;
     if (study_of(share) != study_of(merged)) {
       throw InputError(file, {{"/options", "another study than " + files.front(),
                                "shares of one study, by one version of Shardwright"}});

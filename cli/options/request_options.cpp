@@ -1,6 +1,7 @@
 #include "cli/options/request_options.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -383,6 +384,21 @@ ChosenRequest choose_request(const RequestOptions& options, const std::string& c
   }
   check_fields(chosen.request, command);
   return chosen;
+}
+
+void require_one_size(const ChosenRequest& chosen, const RequestOptions& options,
+                      const std::string& command, const char* beside) {
+  if (chosen.gpus.first == chosen.gpus.second) return;
+  throw InputError(command, {{"--gpus", fmt::format("\"{}\"", options.gpus),
+                              fmt::format("one number of GPUs, beside {}", beside)}});
+}
+
+std::string problems_text(const InputError& error) {
+  std::vector<std::string> texts;
+  for (const Problem& problem : error.problems())
+    texts.push_back(fmt::format("{} {}; expected {}", problem.where, problem.found,
+                                to_string(problem.expected)));
+  return fmt::format("{}", fmt::join(texts, "; "));
 }
 
 }  // namespace shardwright::cli

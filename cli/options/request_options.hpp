@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/error.hpp"
 #include "planner/search.hpp"
 
 namespace CLI {
@@ -52,5 +53,12 @@ struct ChosenRequest {
 
 // Throws InputError with all problems of the options. `command` names the command line in errors.
 ChosenRequest choose_request(const RequestOptions& options, const std::string& command);
+
+// Refuses a range of GPUs beside what compares plans of one size: "several stacks". Throws InputError.
+void require_one_size(const ChosenRequest& chosen, const RequestOptions& options,
+                      const std::string& command, const char* beside);
+
+// The problems of an input as one line, where it is one of several and the others go on.
+std::string problems_text(const InputError& error);
 
 }  // namespace shardwright::cli
