@@ -67,7 +67,7 @@ struct TrainedStep {
   double loss = 0.0;
   // In tokens; zero where none was measured.
   double noise_scale = 0.0;
-  // Of the step; zero if the run does not say it.
+  // The tokens that the step trained; zero if the run does not say it.
   double tokens = 0.0;
 };
 

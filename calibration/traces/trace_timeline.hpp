@@ -6,8 +6,8 @@
 
 namespace shardwright::calibration {
 
-// What ran on the devices of a trace, each of which is a rank of the timeline. Time zero is the start
-// of the first activity.
+// Returns what ran on the devices of a trace, each of which is a rank of the timeline. The first
+// activity starts at time zero.
 Timeline timeline_of(const Trace& trace);
 
 }  // namespace shardwright::calibration

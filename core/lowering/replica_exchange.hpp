@@ -16,9 +16,9 @@ namespace shardwright {
 struct ExchangeOp {
   const char* name = nullptr;
   OpKind kind = OpKind::Compression;
-  // Of a kernel.
+  // The memory traffic and FLOP of an op that is a kernel.
   MemoryWork kernel;
-  // Of a collective, as in CommunicationWork.
+  // The bytes of an op that is a collective, counted as in CommunicationWork.
   Bytes bytes;
 };
 

@@ -166,14 +166,14 @@ constexpr auto enum_names(ReplicaCompression) {
 
 struct ReplicaAgreement {
   ReplicaSync sync = ReplicaSync::AllReduce;
-  // Of local steps. Learning rate and momentum are those of the outer Nesterov optimizer, at first as
-  // DiLoCo found them (arXiv 2311.08105, section 3.1).
+  // The steps that a replica makes by itself. The outer Nesterov optimizer's learning rate and momentum
+  // default to those that DiLoCo found (arXiv 2311.08105, section 3.1).
   std::int64_t inner_steps = 1;
   OuterOptimizer outer = OuterOptimizer::Average;
   double outer_learning_rate = 0.7;
   double outer_momentum = 0.9;
   ReplicaCompression compression = ReplicaCompression::None;
-  // Of the top-k compression, and of PowerSGD.
+  // The share of elements that top-k sends, and the columns of PowerSGD's matrices.
   double topk_ratio = 0.01;
   std::int64_t powersgd_rank = 4;
 

@@ -102,7 +102,7 @@ struct Timeline {
   // The number of the step in the run that it was measured in, from 0 on; none where it is not
   // known.
   std::optional<std::int64_t> step;
-  // Of the trace of another program; else empty.
+  // The kernels that a trace of another program names; empty for our own timelines.
   std::vector<TracedKernel> kernels{};
 
   bool operator==(const Timeline&) const = default;

@@ -31,7 +31,7 @@ struct RunForecast {
 
   // False if failures leave too many of the simulated runs no progress.
   bool ends() const { return !trajectory.times.empty(); }
-  // Of a run that has gone on for so long; zero without a price.
+  // Returns what so much time of the run costs; zero if the cluster has no price.
   Dollars cost_after(Seconds time) const;
 };
 
