@@ -106,15 +106,18 @@ void check_stage(const ForecastRequest& request, std::size_t index, const Plan& 
     problems.add(broken.problem.where, broken.problem.found, broken.problem.expected);
 }
 
-// The speeds of a run that lacks nodes, which the simulator knows for a few of them.
-std::vector<double> shrunk_speeds(const Scenario& scenario, std::int64_t nodes,
+// The speeds of a run that lacks nodes, which the planner finds for a few of them.
+std::vector<double> shrunk_speeds(const ForecastRequest& request, std::int64_t nodes,
                                   std::int64_t per_node) {
   constexpr std::int64_t kMostLacking = 8;
-  const Seconds step = sim::simulate_step(scenario).step;
+  const Scenario& scenario = request.scenario;
+  const sim::StepResult whole = sim::simulate_step(scenario);
+  const std::vector<Plan> plans = plans_for_fewer_ranks(scenario, request.options.stop);
   std::vector<double> speeds;
   for (std::int64_t lacking = 1; lacking <= std::min(kMostLacking, nodes - 1); ++lacking) {
-    const double speed =
-        shrunk_speed(scenario, step, scenario.plan.world_size() - lacking * per_node);
+    if (request.options.stop.stop_requested()) break;
+    const std::int64_t left = scenario.plan.world_size() - lacking * per_node;
+    const double speed = shrunk_speed(scenario, plans, whole, left);
     // With more nodes a run can always go on as with fewer.
     speeds.push_back(speeds.empty() ? speed : std::min(speed, speeds.back()));
   }
@@ -133,7 +136,7 @@ sim::RunModel model_of(const ForecastRequest& request, const std::vector<Forecas
   const Plan& plan = request.scenario.plan;
   sim::RunModel model =
       sim::run_model(request.run, steps, {nodes, checkpoint, plan.dp, copies_of_states(plan)});
-  if (model.replicas > 1) model.shrunk_speeds = shrunk_speeds(request.scenario, nodes, per_node);
+  if (request.run.recovery.shrinks) model.shrunk_speeds = shrunk_speeds(request, nodes, per_node);
   return model;
 }
 

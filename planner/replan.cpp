@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "core/base/error.hpp"
 #include "core/spec/plan_check.hpp"
+#include "planner/open_fields.hpp"
 #include "sim/cost/placement.hpp"
 #include "sim/step/simulate.hpp"
 
@@ -44,8 +46,7 @@ PlanRequest request_of(const Scenario& scenario, std::stop_token stop) {
 
 // The plan with fewer replicas. Schedules take some numbers of microbatches only, so the batch falls
 // until they do; nothing if no batch obeys the rules.
-std::optional<Plan> with_replicas(const Scenario& scenario, std::int64_t dp) {
-  Plan plan = scenario.plan;
+std::optional<Plan> with_replicas(const Scenario& scenario, Plan plan, std::int64_t dp) {
   plan.dp = dp;
   const std::int64_t group = dp * plan.micro_batch;
   const std::int64_t most = scenario.plan.global_batch / group;
@@ -57,20 +58,51 @@ std::optional<Plan> with_replicas(const Scenario& scenario, std::int64_t dp) {
   return std::nullopt;
 }
 
+// `plan` with as many replicas as `ranks` hold; nothing if they hold none.
+std::optional<Plan> on_ranks(const Scenario& scenario, const Plan& plan, std::int64_t ranks) {
+  const std::int64_t of_replica = plan.world_size() / plan.dp;
+  for (std::int64_t dp = ranks / of_replica; dp >= 1; --dp) {
+    if (const std::optional<Plan> smaller = with_replicas(scenario, plan, dp)) return smaller;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
-double shrunk_speed(const Scenario& scenario, Seconds step, std::int64_t ranks) {
-  const std::int64_t of_replica = scenario.plan.world_size() / scenario.plan.dp;
-  for (std::int64_t dp = ranks / of_replica; dp >= 1; --dp) {
-    const std::optional<Plan> plan = with_replicas(scenario, dp);
-    if (!plan) continue;
+std::vector<Plan> plans_for_fewer_ranks(const Scenario& scenario, const std::stop_token& stop) {
+  constexpr std::int64_t kLayouts = 4;
+  const std::vector<std::string> kLayout = {"tp",          "pp",        "vpp",         "cp",
+                                            "dp",          "ep",        "zero_stage",  "schedule",
+                                            "micro_batch", "recompute", "stage_layers"};
+  std::vector<Plan> plans{scenario.plan};
+  PlanRequest request = request_for_open(scenario, kLayout, scenario.plan.world_size());
+  request.top = kLayouts;
+  request.one_per_layout = true;
+  request.threads = 0;
+  request.stop = stop;
+  const SearchResult result = search(request);
+  if (result.partial) return plans;
+  for (const PlanCandidate& each : result.plans) plans.push_back(each.plan);
+  return plans;
+}
+
+double shrunk_speed(const Scenario& scenario, std::span<const Plan> plans,
+                    const sim::StepResult& whole, std::int64_t ranks) {
+  // A plan that the model of memory puts beyond the accelerator's is no fuller on fewer ranks.
+  const Bytes room = std::max(scenario.cluster.accelerator.memory, whole.memory().peak);
+  double best = 0.0;
+  for (const Plan& plan : plans) {
+    const std::optional<Plan> left = on_ranks(scenario, plan, ranks);
+    if (!left) continue;
     Scenario smaller = scenario;
-    smaller.plan = *plan;
+    smaller.plan = *left;
+    const sim::StepResult step = sim::simulate_step(smaller);
+    if (step.memory().peak > room) continue;
     const double tokens =
-        static_cast<double>(plan->global_batch) / static_cast<double>(scenario.plan.global_batch);
-    return std::min(1.0, tokens * (step / sim::simulate_step(smaller).step));
+        static_cast<double>(left->global_batch) / static_cast<double>(scenario.plan.global_batch);
+    best = std::max(best, tokens * (whole.step / step.step));
   }
-  return 0.0;
+  return std::min(1.0, best);
 }
 
 std::optional<Replanned> replan(const Scenario& scenario, std::int64_t most_ranks,

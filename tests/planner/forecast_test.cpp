@@ -10,6 +10,8 @@
 #include "core/spec/scenario.hpp"
 #include "core/spec/spec_document.hpp"
 #include "planner/objective.hpp"
+#include "planner/replan.hpp"
+#include "planner/search.hpp"
 #include "sim/run/profile_model.hpp"
 #include "sim/step/simulate.hpp"
 #include "tests/thrown.hpp"
@@ -159,21 +161,67 @@ TEST(Forecast, TokensFollowTheStagesOfTheRun) {
   EXPECT_LT(run.tokens_at(first + 0.1) - 4e10, 4e10 * 0.1 / first);
 }
 
-// Eight replicas on two nodes: without one node four of them train the batch, in twice the microbatches.
-TEST(Forecast, ARunShrinksToTheStepOfThePlanForTheRest) {
+// A failing host waits ten hours for its repair, while the run goes on without it.
+json shrinking_run() {
   json run = kQuiet;
   run["failures"] = {{"host", {{"per_1000_node_days", 300}}}};
   run["recovery"] = {{"repair_s", 36'000}, {"shrinks", true}};
-  const ForecastRequest request = llama_on(16, run);
-  const Forecast shrunk = forecast_of(request);
-  ASSERT_EQ(shrunk.model.shrunk_speeds.size(), 1U);
+  return run;
+}
+
+double own_speed_on_one_node(const Scenario& scenario) {
+  return shrunk_speed(scenario, std::vector{scenario.plan}, sim::simulate_step(scenario), 8);
+}
+
+// Eight replicas on two nodes: without one node four of them train the batch, in twice the microbatches.
+TEST(Forecast, ARunShrinksToTheFastestPlanForTheRest) {
+  const ForecastRequest request = llama_on(16, shrinking_run());
   Scenario half = request.scenario;
   half.plan.dp = 4;
-  const double ratio = sim::simulate_step(request.scenario).step / sim::simulate_step(half).step;
-  EXPECT_DOUBLE_EQ(shrunk.model.shrunk_speeds[0], ratio);
+  const Seconds whole = sim::simulate_step(request.scenario).step;
+  const double own = own_speed_on_one_node(request.scenario);
+  EXPECT_DOUBLE_EQ(own, whole / sim::simulate_step(half).step);
   // Half of the gradient's reduction crosses no node any more: it is more than half as fast.
-  EXPECT_GT(ratio, 0.5);
-  EXPECT_LT(ratio, 0.6);
+  EXPECT_GT(own, 0.5);
+  EXPECT_LT(own, 0.6);
+
+  const Forecast shrunk = forecast_of(request);
+  ASSERT_EQ(shrunk.model.shrunk_speeds.size(), 1U);
+  EXPECT_GE(shrunk.model.shrunk_speeds[0], own);
+  // No plan for the rest is faster than the best of all plans for one node.
+  PlanRequest all;
+  all.model = half.model;
+  all.cluster = half.cluster;
+  all.stack = half.stack;
+  all.gpus = 8;
+  all.global_batch = half.plan.global_batch;
+  all.seq_len = half.plan.seq_len;
+  const SearchResult best = search(all);
+  ASSERT_FALSE(best.plans.empty());
+  EXPECT_LE(shrunk.model.shrunk_speeds[0], whole / best.plans.front().result.step * 1.001);
+}
+
+// The only replica spans both nodes: on one of them another layout goes on.
+TEST(Forecast, ARunOfOneReplicaShrinksToAnotherLayout) {
+  ForecastRequest request = llama_on(16, shrinking_run());
+  request.scenario.plan.dp = 1;
+  request.scenario.plan.tp = 8;
+  request.scenario.plan.pp = 2;
+  EXPECT_EQ(own_speed_on_one_node(request.scenario), 0.0);
+  const Forecast shrunk = forecast_of(request);
+  ASSERT_EQ(shrunk.model.shrunk_speeds.size(), 1U);
+  EXPECT_GT(shrunk.model.shrunk_speeds[0], 0.4);
+}
+
+// A plan that does not fit on the ranks that are left does not count.
+TEST(Forecast, ARunDoesNotShrinkBeyondItsMemory) {
+  ForecastRequest request = llama_on(16, shrinking_run());
+  const double peak = sim::simulate_step(request.scenario).memory().peak.value();
+  request.scenario.cluster.accelerator.memory = Bytes(peak * 1.01);
+  Scenario half = request.scenario;
+  half.plan.dp = 4;
+  ASSERT_GT(sim::simulate_step(half).memory().peak.value(), peak * 1.01);
+  EXPECT_EQ(own_speed_on_one_node(request.scenario), 0.0);
 }
 
 }  // namespace
