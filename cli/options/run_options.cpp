@@ -79,11 +79,12 @@ void add_whole_run_options(CLI::App& command, WholeRunOptions& options) {
       "The batch that needs twice the tokens of a small one, in place of the law: as in 4M, or "
       "the gradient noise scale that a run measured",
       kGroup);
-  add_option(command, "--run", options.run, "NAME|FILE",
-             fmt::format("A shipped run profile (settled-fleet, rented-fleet) or a JSON file: "
-                         "failures, checkpoints, repair, prices (default {})",
-                         kUsualRun),
-             kGroup);
+  add_option(
+      command, "--run", options.run, "NAME|FILE",
+      fmt::format("A shipped run profile (settled-fleet, rented-fleet, spot-fleet) or a JSON file: "
+                  "failures, checkpoints, repair, prices (default {})",
+                  kUsualRun),
+      kGroup);
   add_option(command, "--runs", options.runs, "N", "Runs to simulate (default 1,000)", kGroup);
   add_option(command, "--seed", options.seed, "N", "Seed of their random numbers (default 1)",
              kGroup);

@@ -7,15 +7,18 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
+#include <sstream>
 #include <thread>
 
 #include "cli/options/option_values.hpp"
 #include "cli/options/scenario_parts.hpp"
 #include "core/base/nearest_name.hpp"
+#include "core/base/quantity_text.hpp"
 #include "core/spec/plan_check.hpp"
 #include "core/spec/profile_library.hpp"
 #include "sim/step/simulate.hpp"
@@ -124,7 +127,7 @@ void check_batches(const TuningSetup& setup, ProblemList& problems) {
   }
 }
 
-// Trials that run on GPUs would share the first one.
+// True if the executor may take GPUs for trials of the plan.
 bool runs_on_gpus(const TuneOptions& options, const Plan& plan) {
   if (options.device == "cuda") return true;
   return options.device != "cpu" && plan.precision == Precision::Bf16;
@@ -132,13 +135,20 @@ bool runs_on_gpus(const TuneOptions& options, const Plan& plan) {
 
 void read_workers(const TuneOptions& options, TuningSetup& setup, ProblemList& problems) {
   const std::int64_t world = setup.scenario.plan.world_size();
-  const std::int64_t here = std::max<std::int64_t>(std::thread::hardware_concurrency(), world);
-  setup.ranks =
-      count_or("--ranks", options.ranks, options.simulate ? world : here, kMaxWorld, problems);
+  const bool gpus = runs_on_gpus(options, setup.scenario.plan);
+  const std::int64_t cores = std::max<std::int64_t>(std::thread::hardware_concurrency(), world);
+  // The executor alone knows the number of GPUs, so that several trials need a stated one.
+  const std::int64_t usual = options.simulate || gpus ? world : cores;
+  setup.ranks = count_or("--ranks", options.ranks, usual, kMaxWorld, problems);
   if (setup.ranks < world)
     problems.add("--ranks", options.ranks, fmt::format("at least the {} of the plan", world));
   setup.workers = static_cast<std::size_t>(std::max<std::int64_t>(1, setup.ranks / world));
-  if (!options.simulate && runs_on_gpus(options, setup.scenario.plan)) setup.workers = 1;
+  if (options.simulate || !gpus) return;
+  setup.gpus = visible_gpus(std::getenv(kVisibleGpus), setup.ranks);
+  if (static_cast<std::int64_t>(setup.gpus.size()) < setup.ranks)
+    problems.add(
+        "--ranks", std::to_string(setup.ranks),
+        fmt::format("at most the {} of {}", format_plural(setup.gpus.size(), "GPU"), kVisibleGpus));
 }
 
 void check_places(const TuneOptions& options, ProblemList& problems) {
@@ -211,8 +221,11 @@ void add_tune_options(CLI::App& command, TuneOptions& options) {
   add_option(command, "--seed", options.seed, "N",
              "Seed of the values, of weights and of the order of samples (default 1)", kSearch);
   constexpr const char* kPlaces = "Where it runs";
-  add_option(command, "--ranks", options.ranks, "N",
-             "Ranks that are there: several trials run at once (default: a core each)", kPlaces);
+  add_option(
+      command, "--ranks", options.ranks, "N",
+      "Ranks that are there, on one host: several trials run at once (default: a core each; on "
+      "GPUs those of one trial)",
+      kPlaces);
   add_option(command, "--device", options.device, "DEVICE", "cpu, cuda or auto (default)", kPlaces);
   command.add_flag("--resume", options.resume, "Continue a tuning that was interrupted")
       ->group(kPlaces);
@@ -225,6 +238,19 @@ void add_tune_options(CLI::App& command, TuneOptions& options) {
                          "(default {})",
                          kFleet),
              kPlaces);
+}
+
+std::vector<std::string> visible_gpus(const char* listed, std::int64_t count) {
+  std::vector<std::string> gpus;
+  if (listed == nullptr) {
+    for (std::int64_t ordinal = 0; ordinal < count; ++ordinal)
+      gpus.push_back(std::to_string(ordinal));
+    return gpus;
+  }
+  std::istringstream list(listed);
+  for (std::string gpu; std::getline(list, gpu, ',') && std::ssize(gpus) < count;)
+    gpus.push_back(gpu);
+  return gpus;
 }
 
 Plan TuningSetup::plan_of(const std::vector<double>& values) const {

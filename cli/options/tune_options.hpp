@@ -32,6 +32,8 @@ struct TuningSetup {
   // Ranks that are there, and how many trials run at once on them.
   std::int64_t ranks = 0;
   std::size_t workers = 1;
+  // As CUDA_VISIBLE_DEVICES names them, one for each rank; empty if trials run on CPUs.
+  std::vector<std::string> gpus;
   // Predicted, by global batch.
   std::map<std::int64_t, Seconds> step_times;
   // Before the first step of each job.
@@ -47,6 +49,13 @@ struct TuningSetup {
   }
   Seconds time_of(const planner::TrialJob& job) const;
 };
+
+// The variable that tells CUDA the GPUs of a process.
+inline constexpr const char* kVisibleGpus = "CUDA_VISIBLE_DEVICES";
+
+// The first `count` of the GPUs that the variable's value lists, or fewer if it lists fewer; those of
+// these ordinals without a value (null).
+std::vector<std::string> visible_gpus(const char* listed, std::int64_t count);
 
 // Throws InputError with everything that is wrong.
 TuningSetup read_tuning(const TuneOptions& options);

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -13,8 +14,25 @@
 
 namespace shardwright::cli {
 
+namespace {
+
+// This process's variables with those of `changes`, which replace their namesakes.
+std::vector<std::string> changed_environment(const std::vector<std::string>& changes) {
+  std::vector<std::string> variables = changes;
+  for (char** each = environ; *each != nullptr; ++each) {
+    const std::string variable = *each;
+    const std::string start = variable.substr(0, variable.find('=') + 1);
+    const auto replaces = [&](const std::string& change) { return change.starts_with(start); };
+    if (std::ranges::none_of(changes, replaces)) variables.push_back(variable);
+  }
+  return variables;
+}
+
+}  // namespace
+
 ChildProcess::ChildProcess(std::vector<std::string> command, const std::string& log,
-                           const StopSignalsHeld& held) {
+                           const StopSignalsHeld& held,
+                           const std::vector<std::string>& environment) {
   constexpr int kMode = 0644;
   int output = STDERR_FILENO;
   if (!log.empty()) {
@@ -22,6 +40,8 @@ ChildProcess::ChildProcess(std::vector<std::string> command, const std::string& 
     if (output < 0) throw RuntimeFailure(log + ": cannot be written: " + std::strerror(errno));
   }
   const std::vector<char*> pointers = argument_pointers(command);
+  std::vector<std::string> variables = changed_environment(environment);
+  const std::vector<char*> variable_pointers = argument_pointers(variables);
   const pid_t parent = getpid();
   process_ = fork();
   if (process_ == 0) {
@@ -31,7 +51,7 @@ ChildProcess::ChildProcess(std::vector<std::string> command, const std::string& 
     held.release();
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);
-    execv(pointers.front(), pointers.data());
+    execve(pointers.front(), pointers.data(), variable_pointers.data());
     _exit(1);
   }
   const int reason = errno;

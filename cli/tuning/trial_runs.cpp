@@ -1,6 +1,7 @@
 #include "cli/tuning/trial_runs.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <csignal>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <thread>
 
 #include "calibration/measured_run.hpp"
@@ -62,7 +64,8 @@ void TrialRuns::start(const planner::TrialJob& job, std::size_t worker) {
     const FolderLock ended(trial, FolderLock::IfHeld::Wait);
   }
   if (job.copied_from) copy_state(job);
-  running_[worker] = std::make_unique<ChildProcess>(command_of(job), trial / kLog, held_);
+  running_[worker] =
+      std::make_unique<ChildProcess>(command_of(job), trial / kLog, held_, gpus_of(worker));
 }
 
 double TrialRuns::finish(const planner::TrialJob& job, std::size_t worker) {
@@ -109,6 +112,14 @@ std::vector<std::string> TrialRuns::command_of(const planner::TrialJob& job) con
     command.push_back(fmt::format("{}", job.values[i]));
   }
   return command;
+}
+
+// Trials that run at once have GPUs of their own.
+std::vector<std::string> TrialRuns::gpus_of(std::size_t worker) const {
+  if (setup_.gpus.empty()) return {};
+  const auto each = static_cast<std::size_t>(setup_.scenario.plan.world_size());
+  const std::span<const std::string> gpus(setup_.gpus);
+  return {fmt::format("{}={}", kVisibleGpus, fmt::join(gpus.subspan(worker * each, each), ","))};
 }
 
 std::string TrialRuns::plan_file(const Plan& plan) const {

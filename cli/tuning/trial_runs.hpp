@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cli/options/tune_options.hpp"
 #include "cli/programs/child_process.hpp"
@@ -31,6 +32,8 @@ class TrialRuns {
 
  private:
   std::vector<std::string> command_of(const planner::TrialJob& job) const;
+  // The environment of a worker's trials.
+  std::vector<std::string> gpus_of(std::size_t worker) const;
   std::string plan_file(const Plan& plan) const;
   void copy_state(const planner::TrialJob& job) const;
   double loss_of(const planner::TrialJob& job, int status) const;

@@ -2,11 +2,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/cli/command_run.hpp"
 
@@ -95,6 +99,36 @@ TEST(TuneCommand, SimulatesItsScheduleOnTheCluster) {
               1e-9 * one.at("gpu_hours").get<double>());
   EXPECT_GE(nine.at("gpu_hours"), nine.at("busy_gpu_hours"));
   EXPECT_GT(one.at("cost_usd"), 0.0);
+}
+
+// An executor that says which GPUs it may use, beside a copy of the command.
+TEST(TuneCommand, TrialsAtOnceHaveGpusOfTheirOwn) {
+  const ScratchFolder folder;
+  const std::string plan = tiny_plan(folder);
+  std::filesystem::copy_file(SHARDWRIGHT_COMMAND, folder.file("shardwright"));
+  const std::string fake = folder.write("shardwright-executor",
+                                        "#!/bin/sh\n"
+                                        "echo \"$CUDA_VISIBLE_DEVICES\" >>" +
+                                            folder.file("gpus") + "\nexit 1\n");
+  std::filesystem::permissions(fake, std::filesystem::perms::owner_all);
+  const std::string tune =
+      " ./shardwright tune plan.json --data corpus.txt --steps 16 --trials 4 --vary "
+      "lr=1e-4..1e-2 --device cuda --force --out tune 2>errors";
+  const auto run = [&](const std::string& setting, const std::string& options) {
+    std::filesystem::remove(folder.file("gpus"));
+    EXPECT_NE(
+        std::system(("cd " + folder.path().string() + " && " + setting + tune + options).c_str()),
+        0);
+    std::vector<std::string> gpus = words_of(folder.read("gpus"));
+    std::ranges::sort(gpus);
+    return gpus;
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(run("CUDA_VISIBLE_DEVICES=7,GPU-ab,4", " --ranks 2"), ElementsAre("7", "GPU-ab"));
+  EXPECT_THAT(run("env -u CUDA_VISIBLE_DEVICES", " --ranks 2"), ElementsAre("0", "1"));
+  EXPECT_THAT(run("env -u CUDA_VISIBLE_DEVICES", ""), ElementsAre("0"));
+  EXPECT_THAT(run("CUDA_VISIBLE_DEVICES=3", " --ranks 2"), ElementsAre());
+  EXPECT_THAT(folder.read("errors"), HasSubstr("at most the 1 GPU of CUDA_VISIBLE_DEVICES"));
 }
 
 TEST(TuneCommand, NamesAllProblemsAtOnce) {
