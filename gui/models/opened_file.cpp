@@ -24,7 +24,8 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kExpected =
-    "a plan, a search result, a cluster, a model, a timeline, a trace or the folder of a run";
+    "a plan, a search result, a cluster, a model, a timeline, a trace or the folder of a run or a "
+    "tuning";
 
 // Tells by the first bytes what is read piece by piece: JSON of profilers, plain or compressed, and
 // SQLite. Documents of this project name their schema or their writer there.
@@ -48,9 +49,12 @@ bool is_own_trace(const json& document) {
 OpenedFile open_folder(const QString& path) {
   const QDir folder(path);
   if (const auto run = find_run(path)) return {path, *run};
+  if (QFileInfo::exists(folder.filePath(kTuningFile.toString())))
+    return {path, read_tuning_results(path)};
   if (QFileInfo::exists(folder.filePath(u"config.json"_s)))
     return {path, load_model(path.toStdString())};
-  throw InputError(path.toStdString(), {{"", "a folder without metrics.jsonl", kExpected}});
+  throw InputError(path.toStdString(),
+                   {{"", "a folder without metrics.jsonl and tuning.json", kExpected}});
 }
 
 OpenedFile open_document(const QString& path, const ReadingWatch& watch) {
@@ -76,6 +80,8 @@ OpenedFile open_document(const QString& path, const ReadingWatch& watch) {
   if (document.is_object() && document.contains("traceEvents") && is_own_trace(document))
     return {path, std::make_shared<const Timeline>(read_perfetto(document, file))};
   if (document.is_object() && document.contains("traceEvents")) return {path, read_trace(path)};
+  if (info.fileName() == kTuningFile && schema == kTuningSchema)
+    return {path, read_tuning_results(info.absolutePath())};
   const std::string found = schema.empty() ? "no schema" : "\"" + schema + "\"";
   throw InputError(file, {{"/schema", found, kExpected}});
 }
@@ -119,8 +125,8 @@ void append(Timeline& all, const Timeline& rank) {
 }  // namespace
 
 QString kind_of(const OpenedFile& file) {
-  constexpr std::array<const char*, 7> kKinds = {"plan",     "search result", "cluster", "model",
-                                                 "timeline", "run folder",    "trace"};
+  constexpr std::array<const char*, 8> kKinds = {"plan",     "search result", "cluster", "model",
+                                                 "timeline", "run folder",    "trace",   "tuning"};
   return to_qstring(kKinds[file.content.index()]);
 }
 

@@ -15,6 +15,7 @@
 #include "core/timeline/timeline.hpp"
 #include "gui/models/plan_set.hpp"
 #include "gui/models/trace_comparison.hpp"
+#include "gui/models/tuning_results.hpp"
 
 namespace shardwright::gui {
 
@@ -59,7 +60,7 @@ QString free_profile_name(const QString& folder);
 struct OpenedFile {
   QString path;
   std::variant<Scenario, PlanSetPointer, ClusterSpec, ModelSpec, std::shared_ptr<const Timeline>,
-               RunFolder, TracedRun>
+               RunFolder, TracedRun, TuningResults>
       content;
 };
 
@@ -67,12 +68,13 @@ struct OpenedFile {
 // a result of 100,000 plans.
 inline constexpr std::uintmax_t kMostFileBytes = 1ULL << 30;
 
-// "plan", "search result", "cluster", "model", "timeline", "run folder", "trace".
+// "plan", "search result", "cluster", "model", "timeline", "run folder", "trace",
+// "tuning".
 QString kind_of(const OpenedFile& file);
 
 // Opens a plan file, the output of `plan --json`, a cluster, a model (or a Hugging Face config.json), a
-// timeline (of a run, or of simulate --timeline), a run folder or the trace of another program (what
-// `shardwright import` reads). Throws InputError with every problem,
+// timeline (of a run, or of simulate --timeline), the folder of a run or of a tuning (or its
+// tuning.json), or the trace of another program (what `shardwright import` reads). Throws InputError with every problem,
 // for unknown documents too, and ReadingStopped if `watch` asks for it.
 OpenedFile open_file(const QString& path, const ReadingWatch& watch = {});
 

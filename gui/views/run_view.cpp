@@ -20,6 +20,7 @@
 #include "gui/views/empty_state.hpp"
 #include "gui/views/layouts.hpp"
 #include "gui/views/run_charts.hpp"
+#include "gui/views/trials_pane.hpp"
 #include "gui/views/widgets.hpp"
 
 namespace shardwright::gui {
@@ -74,10 +75,13 @@ RunView::RunView(Selection* selection, QWidget* parent)
           [this](const QString& error) { Q_EMIT problem(error); }) {
   charts_ = new RunCharts;
   connect(charts_, &RunCharts::restyled, this, &RunView::update_charts);
+  trials_ = new TrialsPane;
+  connect(trials_, &TrialsPane::chosen, this, &RunView::follow_trial);
   empty_ = new EmptyState(charts_);
   QVBoxLayout* layout = scrolled_column(*this);
   layout->setContentsMargins(6, 6, 6, 6);
   layout->addWidget(create_controls());
+  layout->addWidget(trials_);
   layout->addWidget(empty_, 1);
   connect(&process_, &RunProcess::started, this, &RunView::started);
   connect(&process_, &RunProcess::ended, this, &RunView::take_end);
@@ -167,6 +171,7 @@ void RunView::start() {
   predicted_ = selection_->set()->plans[*selection_->chosen()];
   last_message_ = tr("Running %1 …").arg(plan_text(scenario->plan));
   ended_here_.clear();
+  trials_->forget();
   begin_following(out_->text());
 }
 
@@ -214,7 +219,21 @@ void RunView::follow(const RunFolder& folder, std::optional<planner::PlanCandida
   // The view shows the end of a run that it has started already.
   if (std::exchange(ended_here_, {}) == folder.folder) return update_charts();
   last_message_ = tr("Run of %1").arg(folder.folder);
+  trials_->forget();
   begin_following(folder.folder);
+}
+
+void RunView::show_tuning(TuningResults tuning) {
+  predicted_.reset();
+  last_message_ = tr("Tuning of %1").arg(tuning.folder);
+  begin_following(tuning.folder);
+  trials_->show_tuning(std::move(tuning));
+}
+
+void RunView::follow_trial(std::size_t trial) {
+  last_message_ =
+      tr("Tuning of %1, %2").arg(trials_->tuning().folder, trials_->tuning().name_of(trial));
+  begin_following(trials_->tuning().folder_of(trial));
 }
 
 void RunView::compare_with(const RunFolder& other) {

@@ -50,6 +50,7 @@ class ProfileRow : public QWidget {
 class EmptyState;
 class PowerSpinBox;
 class RunCharts;
+class TrialsPane;
 
 class RunView : public View {
   Q_OBJECT
@@ -60,6 +61,8 @@ class RunView : public View {
   // Follows a run that something else started, or that has ended. Without its plan there is no
   // prediction beside it.
   void follow(const RunFolder& folder, std::optional<planner::PlanCandidate> predicted);
+  // Shows the trials of a tuning, and the run of the one that is chosen in them.
+  void show_tuning(TuningResults tuning);
   // Draws another run beside the one that is followed, until that one changes.
   void compare_with(const RunFolder& other);
   void start();
@@ -88,6 +91,7 @@ class RunView : public View {
  private:
   QWidget* create_controls();
   QLineEdit* add_path(QWidget& pane, const QString& id, const QString& hint);
+  void follow_trial(std::size_t trial);
   void begin_following(const QString& folder);
   void take_calibration(const RunCalibration& calibration);
   void take_end(bool well, const QString& message);
@@ -116,6 +120,7 @@ class RunView : public View {
   QLabel *state_ = nullptr, *warning_ = nullptr;
   ProfileRow* profile_ = nullptr;
   RunCharts* charts_ = nullptr;
+  TrialsPane* trials_ = nullptr;
   EmptyState* empty_ = nullptr;
   QString last_message_;
   std::optional<RunCalibration> calibrated_;

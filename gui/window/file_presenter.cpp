@@ -115,12 +115,14 @@ void FilePresenter::restore(const QSettings& settings) {
 
 void FilePresenter::take_files(const ReadFiles& read, const ReadBatch& batch) {
   batch_ = batch;
-  Files runs, timelines, traces, plans, parts;
+  Files runs, tunings, timelines, traces, plans, parts;
   for (const ReadFile& each : read.files) {
     recent_.add(each.file.path);
     const auto& content = each.file.content;
     if (std::holds_alternative<RunFolder>(content)) {
       runs.push_back(&each);
+    } else if (std::holds_alternative<TuningResults>(content)) {
+      tunings.push_back(&each);
     } else if (std::holds_alternative<std::shared_ptr<const Timeline>>(content)) {
       timelines.push_back(&each);
     } else if (std::holds_alternative<TracedRun>(content)) {
@@ -136,11 +138,12 @@ void FilePresenter::take_files(const ReadFiles& read, const ReadBatch& batch) {
   if (!plans.empty()) left_out += take_plans(plans);
   // Runs come first, because timelines take the place of the steps that runs have recorded.
   if (!runs.empty()) left_out += take_runs(runs);
+  if (runs.empty() && !tunings.empty()) left_out += take_tunings(tunings);
   if (!timelines.empty()) left_out += take_timelines(timelines);
   if (!traces.empty()) left_out += take_traces(traces);
   note_opened(OpenedKind::Plans, plans);
   note_opened(OpenedKind::Timelines, traces.empty() ? timelines : traces);
-  note_opened(OpenedKind::Runs, runs);
+  note_opened(OpenedKind::Runs, runs.empty() ? tunings : runs);
   parts_.planner->watch_parts();
   show_problems(read);
   parts_.messages->say(
@@ -301,6 +304,16 @@ QStringList FilePresenter::take_runs(const Files& runs) {
   bring_forward(u"run"_s);
   parts_.messages->say(u"search"_s, Tone::Notice,
                        tr("Comparing the runs %1 and %2.").arg(names[0], names[1]));
+  return left_out;
+}
+
+QStringList FilePresenter::take_tunings(const Files& tunings) {
+  QStringList left_out;
+  for (std::size_t i = 1; i < tunings.size(); ++i) left_out.append(named(*tunings[i]));
+  if (!batch_.is_reload) parts_.step->leave_files();
+  parts_.step->keep_measured({});
+  parts_.run->show_tuning(std::get<TuningResults>(tunings.front()->file.content));
+  bring_forward(u"run"_s);
   return left_out;
 }
 

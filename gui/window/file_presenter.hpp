@@ -109,6 +109,8 @@ class FilePresenter : public QObject {
   QStringList take_runs(const Files& runs);
   QStringList take_parts(const Files& parts);
   void take_part(const ReadFile& read);
+  // Shows the first tuning.
+  QStringList take_tunings(const Files& tunings);
   void take_run(const ReadFile& run);
   QStringList show_plans(const Files& plans);
   // Shows the recorded steps of one run or two instead of the chosen plan's. When the runs are read

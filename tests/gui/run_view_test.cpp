@@ -10,6 +10,7 @@
 #include <QPushButton>
 #include <QSignalSpy>
 #include <QSpinBox>
+#include <QTableWidget>
 #include <QToolButton>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -484,6 +485,72 @@ TEST_F(RunViewTest, AMissingCorpusIsReported) {
   start(3);
   EXPECT_FALSE(view_->is_running());
   EXPECT_TRUE(said().contains(u"no-such-file"_s));
+}
+
+// Trial 1 is the best of those that reached the end, trial 2 has diverged, trial 0 was stopped early.
+constexpr const char* kTuning = R"({"schema": "shardwright/tuning", "version": 1,
+ "study": {"vary": ["lr=1e-4..1e-1", "global-batch=4,8"], "search": "random", "rungs": [0.25, 1]},
+ "results": [
+  {"trial": 0, "rung": 0, "values": [0.0001, 4], "steps": 4, "loss": 5.5},
+  {"trial": 1, "rung": 0, "values": [0.01, 8], "steps": 2, "loss": 4.5},
+  {"trial": 2, "rung": 0, "values": [0.1, 4], "steps": 4, "loss": null},
+  {"trial": 1, "rung": 1, "values": [0.01, 8], "steps": 8, "loss": 3.25})";
+
+TEST_F(RunViewTest, ATuningIsShownByTrialsAndFollowedAsItGrows) {
+  const auto write_metrics = [&](const char* trial, int steps) {
+    QString lines;
+    for (int step = 0; step < steps; ++step)
+      lines += u"{\"step\": %1, \"loss\": 5, \"step_s\": 0.1}\n"_s.arg(step);
+    write_run(trial, lines);
+  };
+  write_metrics("tune/trial-0000", 4);
+  write_metrics("tune/trial-0001", 8);
+  write_metrics("tune/trial-0003", 5);
+  const QString file = folder_.filePath(u"tune/tuning.json"_s);
+  write_text_file(file, to_qstring(kTuning) + u"]}"_s);
+  open(folder_.filePath(u"tune"_s));
+  const auto& table = find<QTableWidget>("trials_table");
+  const auto cells = [&](int row) {
+    QStringList texts;
+    for (int column = 0; column < table.columnCount(); ++column)
+      texts.append(table.item(row, column)->text());
+    return texts.join(u" "_s);
+  };
+  ASSERT_EQ(table.rowCount(), 3);
+  EXPECT_EQ(cells(0), u"1 0.01 8 8 3.2500 100.0 %"_s);
+  EXPECT_EQ(cells(1), u"0 0.0001 4 4 5.5000 25.0 %"_s);
+  EXPECT_EQ(cells(2), u"2 0.1 4 4 – diverged"_s);
+  EXPECT_EQ(view_->follower().steps().size(), 8U);
+  EXPECT_TRUE(state().contains(u"trial 1: lr 0.01, global-batch 8"_s)) << qPrintable(state());
+
+  QTest::mouseClick(table.viewport(), Qt::LeftButton, {},
+                    table.visualItemRect(table.item(1, 0)).center());
+  EXPECT_EQ(view_->follower().steps().size(), 4U);
+
+  // A better trial comes first; the chosen one stays chosen.
+  write_text_file(file, to_qstring(kTuning) +
+                            u",{\"trial\": 3, \"rung\": 0, \"values\": [0.02, 8], \"steps\": 2, "
+                            "\"loss\": 4}]}"_s);
+  EXPECT_TRUE(wait_for([&] { return table.rowCount() == 4; }));
+  EXPECT_EQ(cells(1), u"3 0.02 8 2 4.0000 25.0 %"_s);
+  EXPECT_EQ(table.currentRow(), 2);
+  EXPECT_EQ(view_->follower().steps().size(), 4U);
+
+  // Any other run takes the place of the tuning.
+  open(write_run("alone", u"{\"step\": 0, \"step_s\": 0.1}\n"_s));
+  EXPECT_FALSE(table.isVisible());
+}
+
+TEST_F(RunViewTest, ADamagedTuningNamesWhatIsWrong) {
+  const QString file = folder_.filePath(u"tuning.json"_s);
+  write_text_file(file,
+                  u"{\"schema\": \"shardwright/tuning\", \"study\": {\"vary\": [\"lr=x\"], "
+                  "\"search\": \"grid\", \"rungs\": []}, \"results\": [{\"trial\": 0, "
+                  "\"rung\": 1, \"values\": [1, 2], \"steps\": 0}]}"_s);
+  open(file);
+  for (const char* part :
+       {"\"x\" of lr", "/study/search", "/study/rungs", "/results/0/steps", "values"})
+    EXPECT_TRUE(said().contains(to_qstring(part))) << part << qPrintable(said());
 }
 
 }  // namespace
