@@ -225,8 +225,8 @@ void add_expenses(Forecast& forecast, const ForecastRequest& request) {
     forecast.expenses[part] = {hours, cost_of(price, hours),
                                (is_busy(part) ? busy_power : idle_power) * time};
   }
-  const double spare_gpus =
-      static_cast<double>(forecast.model.spares) * static_cast<double>(cluster.node.accelerators);
+  const double spare_gpus = static_cast<double>(forecast.model.spare_nodes()) *
+                            static_cast<double>(cluster.node.accelerators);
   const Seconds wall = forecast.statistics.mean_wall();
   const double hours = spare_gpus * wall.value() / kSecondsPerHour;
   forecast.spares = {hours, cost_of(price, hours), idle_power * wall * (spare_gpus / gpus)};

@@ -22,6 +22,7 @@ constexpr const char* kSeed = "--seed";
 constexpr const char* kWatch = "--watch";
 constexpr const char* kDraws = "--draws";
 constexpr const char* kDegradedNics = "--degraded-nics";
+constexpr const char* kThrottledGpus = "--throttled-gpus";
 
 // Splits the text at the first `separator`; without one, adds a problem.
 std::optional<std::pair<std::string, std::string>> split(const std::string& option,
@@ -97,6 +98,8 @@ void add_full_replay_options(CLI::App& command, FullReplayOptions& options) {
       "slowest node");
   add(kDegradedNics, options.degraded_nics, "SHARE:BANDWIDTH",
       "With --draws: this share of the NICs keeps this share of its bandwidth, as in 1%:50%");
+  add(kThrottledGpus, options.throttled_gpus, "SHARE:SPEED",
+      "With --draws: this share of the GPUs keeps this share of its speed, as in 0.5%:70%");
   add(kWatch, options.watched, "RANK",
       "Report this rank's breakdown too, and include it in the trace (repeatable)");
 }
@@ -110,9 +113,25 @@ std::string given_full_replay_options(const FullReplayOptions& options) {
   if (!options.seed.empty()) given.push_back(kSeed);
   if (!options.draws.empty()) given.push_back(kDraws);
   if (!options.degraded_nics.empty()) given.push_back(kDegradedNics);
+  if (!options.throttled_gpus.empty()) given.push_back(kThrottledGpus);
   if (!options.watched.empty()) given.push_back(kWatch);
   return fmt::format("{}", fmt::join(given, ", "));
 }
+
+namespace {
+
+// Reads "1%:50%": the share of the parts that are slow, and the share of its speed that each keeps.
+void read_slow_share(const char* option, const std::string& text, const char* form, double& share,
+                     double& kept, ProblemList& problems) {
+  if (text.empty()) return;
+  const auto parts = split(option, text, ':', form, problems);
+  if (!parts) return;
+  share = read_ratio(option, parts->first, problems);
+  kept = read_ratio(option, parts->second, problems);
+  if (share > 1.0 || kept > 1.0) problems.add(option, text, "shares of at most 100 %");
+}
+
+}  // namespace
 
 std::optional<sim::DrawOptions> read_draws(const FullReplayOptions& options,
                                            const Scenario& scenario, sim::FullOptions& full,
@@ -120,24 +139,24 @@ std::optional<sim::DrawOptions> read_draws(const FullReplayOptions& options,
   constexpr std::int64_t kMostDraws = 100'000;
   ProblemList problems(source);
   sim::DrawOptions draws;
-  if (options.draws.empty() && !options.degraded_nics.empty())
-    problems.add(kDegradedNics, options.degraded_nics, fmt::format("{}, which draws them", kDraws));
-  if (!options.draws.empty()) draws.draws = read_count(kDraws, options.draws, kMostDraws, problems);
-  if (!options.degraded_nics.empty()) {
-    const auto parts =
-        split(kDegradedNics, options.degraded_nics, ':', "SHARE:BANDWIDTH, as in 1%:50%", problems);
-    if (parts) draws.degraded_nics = read_ratio(kDegradedNics, parts->first, problems);
-    if (parts) draws.degraded_bandwidth = read_ratio(kDegradedNics, parts->second, problems);
-    if (draws.degraded_nics > 1.0 || draws.degraded_bandwidth > 1.0)
-      problems.add(kDegradedNics, options.degraded_nics, "shares of at most 100 %");
+  for (const auto& [option, text] : {std::pair(kDegradedNics, &options.degraded_nics),
+                                     std::pair(kThrottledGpus, &options.throttled_gpus)}) {
+    if (options.draws.empty() && !text->empty())
+      problems.add(option, *text, fmt::format("{}, which draws them", kDraws));
   }
+  if (!options.draws.empty()) draws.draws = read_count(kDraws, options.draws, kMostDraws, problems);
+  read_slow_share(kDegradedNics, options.degraded_nics, "SHARE:BANDWIDTH, as in 1%:50%",
+                  draws.degraded_nics, draws.degraded_bandwidth, problems);
+  read_slow_share(kThrottledGpus, options.throttled_gpus, "SHARE:SPEED, as in 0.5%:70%",
+                  draws.throttled_ranks, draws.throttled_speed, problems);
   sim::RankVariation& variation = full.variation;
   if (!options.draws.empty() && options.rank_jitter.empty())
     variation.rank_jitter = scenario.cluster.accelerator.speed_variation;
   if (!options.draws.empty() && variation.rank_jitter == 0.0 && variation.op_jitter == 0.0 &&
-      draws.degraded_nics == 0.0)
-    problems.add(kDraws, "nothing that varies",
-                 fmt::format("{}, {} or {}", kRankJitter, kOpJitter, kDegradedNics));
+      draws.degraded_nics == 0.0 && draws.throttled_ranks == 0.0)
+    problems.add(
+        kDraws, "nothing that varies",
+        fmt::format("{}, {}, {} or {}", kRankJitter, kOpJitter, kDegradedNics, kThrottledGpus));
   problems.throw_if_any();
   return options.draws.empty() ? std::nullopt : std::optional(draws);
 }

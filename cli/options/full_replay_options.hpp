@@ -20,7 +20,7 @@ struct FullReplayOptions {
   std::vector<std::string> slow_ranks, slow_nics;
   std::string rank_jitter, op_jitter, seed;
   // The number of steps to draw, and "SHARE:SHARE".
-  std::string draws, degraded_nics;
+  std::string draws, degraded_nics, throttled_gpus;
   // Numbers of ranks.
   std::vector<std::string> watched;
 };

@@ -49,9 +49,9 @@ std::string cost_text(const planner::ForecastRequest& request, const planner::Fo
           fmt::format("{} {}", money_text(forecast.costs[contract]), kTexts[contract]));
   }
   if (!others.empty()) text += fmt::format(" ({})", fmt::join(others, ", "));
-  if (forecast.model.spares > 0)
+  if (forecast.model.spare_nodes() > 0)
     text += fmt::format(", of it {} for {}", money_text(forecast.spares.cost),
-                        format_plural(forecast.model.spares, "spare node"));
+                        format_plural(forecast.model.spare_nodes(), "spare node"));
   return text;
 }
 
@@ -314,7 +314,7 @@ ordered_json forecast_json(const planner::ForecastRequest& request,
           {"mean_wall_s", ends ? figure(wall.value()) : ordered_json()},
           {"parts", parts_json(forecast)},
           {"spares",
-           {{"nodes", forecast.model.spares},
+           {{"nodes", forecast.model.spare_nodes()},
             {"gpu_hours", forecast.spares.gpu_hours},
             {"cost_usd", forecast.spares.cost.value()},
             {"energy_kwh", forecast.spares.energy.value() / kJoulesPerKilowattHour}}},

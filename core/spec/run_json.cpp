@@ -98,6 +98,13 @@ void describe_recovery(RecoverySpec& recovery, FieldVisitor& fields) {
       "from_replicas", recovery.from_replicas, kOmissible,
       "where the plan keeps several copies of all states, a failure of one node loses no "
       "work: the states come from another replica, not from a checkpoint");
+  fields.integer(
+      "spare_replicas", recovery.spare_replicas, {0, 1'000}, kOmissible,
+      "hot spare data-parallel replicas (whole pipelines): where the plan keeps all states in "
+      "each replica, one takes the place of a replica that lacks a node, and no work is "
+      "lost; elsewhere their nodes are spare nodes");
+  fields.number("swap_s", recovery.swap, kDuration, kOmissible,
+                "time from a stopped job to its first step when a spare replica has come in");
 }
 
 void describe_checkpoint(CheckpointSpec& checkpoint, FieldVisitor& fields) {

@@ -82,6 +82,9 @@ struct RecoverySpec {
   bool shrinks = false;
   // States of which another replica has a copy come from there, and no work is lost.
   bool from_replicas = false;
+  // Further replicas that keep up with the others and take the place of one that lacks a node.
+  std::int64_t spare_replicas = 0;
+  Seconds swap;
 
   bool operator==(const RecoverySpec&) const = default;
 };

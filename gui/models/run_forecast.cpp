@@ -157,10 +157,11 @@ std::vector<RunFigure> run_figures(const RunForecast& run) {
   return {
       time_figure(run),
       {to_qstring("GPU-hours"), number_text(forecast.total().gpu_hours),
-       forecast.model.spares > 0 ? to_qstring("and %1 for %2")
-                                       .arg(number_text(forecast.spares.gpu_hours),
-                                            counted_text(forecast.model.spares, "spare node"))
-                                 : counted_text(forecast.gpus, "GPU"),
+       forecast.model.spare_nodes() > 0
+           ? to_qstring("and %1 for %2")
+                 .arg(number_text(forecast.spares.gpu_hours),
+                      counted_text(forecast.model.spare_nodes(), "spare node"))
+           : counted_text(forecast.gpus, "GPU"),
        to_qstring("The GPUs of the job over the mean time of a run.")},
       cost_figure(run),
       {to_qstring("Energy"),

@@ -143,6 +143,14 @@ RunModel run_model(const RunSpec& run, const std::vector<StageSteps>& stages,
   model.restart = run.recovery.restart + run.recovery.restart_per_1000_nodes * (nodes / 1000.0);
   model.repair = run.recovery.repair;
   model.spares = static_cast<std::int64_t>(std::round(run.recovery.spares * nodes));
+  model.nodes_of_replica = (machine.nodes + machine.replicas - 1) / machine.replicas;
+  model.swap = run.recovery.swap;
+  // Where replicas share the states, a spare one lacks those of the node that failed.
+  if (machine.replicas > 1 && machine.copies >= machine.replicas) {
+    model.spare_replicas = run.recovery.spare_replicas;
+  } else {
+    model.spares += run.recovery.spare_replicas * model.nodes_of_replica;
+  }
   return model;
 }
 

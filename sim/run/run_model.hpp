@@ -93,6 +93,10 @@ struct RunModel {
   Seconds restart;
   Seconds repair;
   std::int64_t spares = 0;
+  // Whole replicas of so many nodes that hold all states. One takes the place of a replica that lacks a
+  // node, in this time.
+  std::int64_t spare_replicas = 0, nodes_of_replica = 1;
+  Seconds swap;
   // Of one node's failure no work is lost: the states come from another replica in this time.
   bool from_replicas = false;
   Seconds load_replica;
@@ -107,6 +111,7 @@ struct RunModel {
   double step_low = 1.0, step_high = 1.0;
 
   Seconds total_work() const { return total(work); }
+  std::int64_t spare_nodes() const { return spares + spare_replicas * nodes_of_replica; }
 };
 
 // The outcome of one simulated run.

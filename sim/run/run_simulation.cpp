@@ -23,7 +23,7 @@ namespace {
 constexpr double kMostSlowdown = 20.0;
 constexpr std::int64_t kMostInterruptions = 50'000;
 
-enum class EventKind : std::uint8_t { Failure, Repair, PhaseEnd };
+enum class EventKind : std::uint8_t { Failure, Repair, ReplicaRepair, PhaseEnd };
 
 struct RunEvent {
   EventKind kind;
@@ -40,7 +40,11 @@ class SimulatedRun {
   // Writes what happens into `history`, unless that is null.
   SimulatedRun(const RunModel& model, double step_factor, double rate_factor, std::uint64_t seed,
                std::int64_t index, RunHistory* history)
-      : model_(model), work_(model.work), spares_(model.spares), history_(history) {
+      : model_(model),
+        work_(model.work),
+        spares_(model.spares),
+        spare_replicas_(model.spare_replicas),
+        history_(history) {
     for (Seconds& part : work_) part *= step_factor;
     progress_ = Progress(total(work_), model.interval, model.checkpoint);
     limit_ = kMostSlowdown * (progress_.end() + model.startup);
@@ -70,6 +74,9 @@ class SimulatedRun {
           ++spares_;
           if (phase_ == Phase::Waiting && speed_now() > 0.0) restart();
           if (phase_ == Phase::Running && speed_now() > speed_) grow();
+          break;
+        case EventKind::ReplicaRepair:
+          ++spare_replicas_;
           break;
         case EventKind::PhaseEnd:
           end_phase();
@@ -129,7 +136,7 @@ class SimulatedRun {
     switch (phase_) {
       case Phase::Startup:
       case Phase::Restarting:
-        from_store_ = from_replica_ = false;
+        from_store_ = from_replica_ = swapped_ = false;
         began_ = true;
         speed_ = speed_now();
         begin(Phase::Running, progress_.remaining() / speed_);
@@ -170,6 +177,10 @@ class SimulatedRun {
       begin(Phase::Startup, model_.startup);
       return;
     }
+    if (swapped_) {
+      begin(Phase::Restarting, model_.swap);
+      return;
+    }
     const CheckpointCost& checkpoint = model_.checkpoint;
     begin(Phase::Restarting, model_.restart + (from_store_     ? checkpoint.load_stored
                                                : from_replica_ ? model_.load_replica
@@ -183,16 +194,34 @@ class SimulatedRun {
     ++interruptions_[cause];
     if (history_ != nullptr) history_->interruptions.push_back({cause, queue_.now(), Seconds()});
     schedule_failure(cause);
+    const Seconds repair = process.repair > Seconds() ? process.repair : model_.repair;
+    swapped_ = can_swap(hit, process);
+    if (swapped_) {
+      --spare_replicas_;
+      queue_.schedule_at(queue_.now() + repair * hit.repair, EventPriority::Completion,
+                         {EventKind::ReplicaRepair, cause});
+      return end_failure(hit, process);
+    }
     lose_work(hit, process);
     if (hit.replaced) {
       const std::int64_t nodes = hit.correlated ? model_.correlated_nodes : 1;
       spares_ -= nodes;
-      const Seconds repair = process.repair > Seconds() ? process.repair : model_.repair;
       for (std::int64_t i = 0; i < nodes; ++i) {
         queue_.schedule_at(queue_.now() + repair * hit.repair, EventPriority::Completion,
                            {EventKind::Repair, cause});
       }
     }
+    end_failure(hit, process);
+  }
+
+  // A spare replica takes the place of one that lacks a node, while the others hold all states.
+  bool can_swap(const Interruption& hit, const FailureProcess& process) const {
+    const bool whole = phase_ == Phase::Running || swapped_;
+    return spare_replicas_ > 0 && whole && hit.replaced && !hit.correlated && !process.silent &&
+           !process.planned;
+  }
+
+  void end_failure(const Interruption& hit, const FailureProcess& process) {
     detect(hit, process);
     const bool too_often = ++failures_ > kMostInterruptions;
     given_up_ = too_often || queue_.now() > limit_;
@@ -269,10 +298,13 @@ class SimulatedRun {
   Seconds limit_;
   // Below zero: nodes that the job lacks.
   std::int64_t spares_;
+  std::int64_t spare_replicas_;
   // The first step has begun.
   bool began_ = false;
   // The state in host memory is gone, or other replicas have it.
   bool from_store_ = false, from_replica_ = false;
+  // A spare replica comes in.
+  bool swapped_ = false;
   // Of the running phase, over that with all replicas.
   double speed_ = 1.0;
   RunTimes times_{};

@@ -11,6 +11,9 @@
 namespace shardwright::sim {
 namespace {
 
+// What is drawn for a rank stands beside the NICs, behind any number of them.
+constexpr std::uint64_t kThrottling = ~std::uint64_t{0};
+
 double chance(std::uint64_t seed, std::uint64_t node, std::uint64_t nic) {
   const std::uint64_t bits = split_mix(split_mix(split_mix(~seed) + node) + nic);
   return static_cast<double>(bits >> 11) * 0x1p-53;
@@ -41,8 +44,12 @@ FullOptions stated(const FullOptions& full, const DrawOptions& options, const Ni
   drawn.progress = nullptr;
   drawn.variation.seed = seed;
   std::vector<double> factors;
-  for (std::int64_t rank = 0; rank < ranks; ++rank)
-    factors.push_back(rank_factor(drawn.variation, static_cast<std::uint32_t>(rank)));
+  for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    const bool throttled =
+        chance(seed, static_cast<std::uint64_t>(rank), kThrottling) < options.throttled_ranks;
+    factors.push_back(rank_factor(drawn.variation, static_cast<std::uint32_t>(rank)) /
+                      (throttled ? options.throttled_speed : 1.0));
+  }
   drawn.variation.rank_slowdown = std::move(factors);
   drawn.variation.rank_jitter = 0.0;
   drawn.slow_nics = degraded_nics(full, options, counts, seed);
@@ -75,8 +82,9 @@ StragglerDraws draw_stragglers(const Scenario& scenario, const PricedStep& step,
                                const FullOptions& full, const DrawOptions& options) {
   const Program& program = step.program;
   const ClusterSpec& cluster = scenario.cluster;
-  const Prices prices =
-      full.variation.rank_jitter > 0.0 ? prices_of_alike_ranks(scenario, program) : step.prices;
+  const Prices prices = full.variation.rank_jitter > 0.0 || options.throttled_ranks > 0.0
+                            ? prices_of_alike_ranks(scenario, program)
+                            : step.prices;
   check_full_options(full, program.plan, cluster);
   const NicCounts counts = count_nics(program.plan, cluster);
   const std::int64_t ranks_of_node = domain_size(cluster);

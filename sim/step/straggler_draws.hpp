@@ -16,6 +16,10 @@ struct DrawOptions {
   // The share of NICs that are degraded, and the bandwidth that these keep.
   double degraded_nics = 0.0;
   double degraded_bandwidth = 0.5;
+  // The share of ranks whose accelerator is throttled, as by heat, and the share of its speed that it
+  // keeps.
+  double throttled_ranks = 0.0;
+  double throttled_speed = 0.5;
 };
 
 struct StragglerDraws {

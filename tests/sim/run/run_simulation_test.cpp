@@ -9,6 +9,7 @@
 
 #include "sim/run/checkpoint_interval.hpp"
 #include "sim/run/profile_model.hpp"
+#include "sim/run/run_history.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -254,6 +255,70 @@ TEST(RunSimulation, ARunShrinksToThePlannersSpeed) {
   EXPECT_EQ(waiting({15.0 / 16.0, 14.0 / 16.0}), proportional);
   EXPECT_GT(waiting({0.5, 0.25}), 4.0 * proportional);
   EXPECT_LT(waiting({1.0, 1.0, 1.0}), 0.1 * proportional);
+}
+
+// Eight replicas of two nodes whose hosts fail, each of which needs another node.
+RunModel model_of_replicas(std::int64_t spare_replicas, std::int64_t copies) {
+  RunSpec spec;
+  spec.checkpoint.store_write = spec.checkpoint.store_read = BytesPerSecond(1e9);
+  spec.checkpoint.interval = Seconds(kHour);
+  spec.recovery.detection = Seconds(100);
+  spec.recovery.restart = Seconds(600);
+  spec.recovery.repair = Seconds(10.0 * kHour);
+  spec.recovery.spares = 0.5;
+  spec.recovery.spare_replicas = spare_replicas;
+  spec.recovery.swap = Seconds(20);
+  spec.fleet.failures[FailureCause::Host].per_1000_node_days = 30.0;
+  spec.fleet.failures[FailureCause::Host].replaced = 1.0;
+  return run_model(spec, {{1e5, 1e6, Seconds(36)}}, {16, Bytes(6e10), 8, copies});
+}
+
+// With spares enough a failure costs its detection and the swap, and no work.
+TEST(RunSimulation, SpareReplicasLoseNoWork) {
+  const RunStatistics runs = simulate_runs(model_of_replicas(1'000, 8), {.runs = 40});
+  const double hosts = runs.by_cause[FailureCause::Host];
+  ASSERT_GT(hosts, 10.0);
+  EXPECT_EQ(runs.mean[RunPart::LostWork], Seconds());
+  EXPECT_EQ(runs.mean[RunPart::Waiting], Seconds());
+  // A failure during the detection of another begins it anew, which is rare.
+  EXPECT_NEAR(runs.mean[RunPart::Restart] / (hosts * Seconds(20)), 1.0, 0.01);
+  EXPECT_NEAR(runs.mean[RunPart::Detection] / (hosts * Seconds(100)), 1.0, 0.01);
+}
+
+TEST(RunSimulation, MoreSpareReplicasNeverHurt) {
+  Seconds before = simulate_runs(model_of_replicas(0, 8), {.runs = 40}).mean_wall();
+  for (const std::int64_t spares : {1, 2, 4, 8}) {
+    const RunStatistics runs = simulate_runs(model_of_replicas(spares, 8), {.runs = 40});
+    EXPECT_LE(runs.mean_wall(), before) << spares;
+    before = runs.mean_wall();
+    const RunOutcome run = simulate_run(model_of_replicas(spares, 8), {.runs = 40}, 3);
+    EXPECT_NEAR(total(run.times) / run.wall, 1.0, 1e-9);
+  }
+}
+
+// Nothing is saved, and one replica is spare: the first failure loses nothing, and the second, which only
+// finds a spare node, all that was done since the beginning.
+TEST(RunSimulation, ASwapIsNoCheckpoint) {
+  RunModel model = model_of_replicas(1, 8);
+  model.interval = 2.0 * model.total_work();
+  model.repair = Seconds(1e12);
+  const RunHistory run = simulate_history(model, {.runs = 1}, 0);
+  ASSERT_GE(run.interruptions.size(), 2U);
+  EXPECT_EQ(run.interruptions[0].lost, Seconds());
+  const RunInterruption& second = run.interruptions[1];
+  const double done = run.progress_at(second.time - Seconds(1e-3));
+  ASSERT_GT(done, run.progress_at(run.interruptions[0].time + Seconds(200)));
+  EXPECT_NEAR(second.lost / (done * run.running_time), 1.0, 1e-6);
+}
+
+// Replicas that share the states cannot give those of the node that failed.
+TEST(RunSimulation, SpareReplicasOfSharedStatesAreSpareNodes) {
+  const RunModel shared = model_of_replicas(2, 1);
+  EXPECT_EQ(shared.spare_replicas, 0);
+  EXPECT_EQ(shared.spares, 8 + 2 * 2);
+  const RunModel whole = model_of_replicas(2, 8);
+  EXPECT_EQ(whole.spare_replicas, 2);
+  EXPECT_EQ(whole.spare_nodes(), shared.spare_nodes());
 }
 
 RunSpec spot_spec(double per_1000_node_days, double notice_s) {

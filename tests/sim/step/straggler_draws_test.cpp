@@ -74,5 +74,25 @@ TEST(StragglerDraws, MoreVariationNeverShortensTheTail) {
   EXPECT_GT(degraded.steps[0], degraded.uniform_step);
 }
 
+// All GPUs at half of their speed take twice as long for what they compute; one in a hundred is enough to
+// hold up a step in which all wait for each other.
+TEST(StragglerDraws, ThrottledGpusHoldUpTheStep) {
+  const FullOptions none;
+  const StragglerDraws all =
+      draws_of(none, {.draws = 2, .throttled_ranks = 1.0, .throttled_speed = 0.5});
+  EXPECT_EQ(all.steps[0], all.steps[1]);
+  EXPECT_GT(all.steps[0], 1.6 * all.uniform_step);
+  EXPECT_LE(all.steps[0], 2.0 * all.uniform_step * (1.0 + 1e-9));
+  Seconds before;
+  for (const double share : {0.0, 0.02, 0.1}) {
+    const StragglerDraws some =
+        draws_of(none, {.draws = 20, .throttled_ranks = share, .throttled_speed = 0.5});
+    EXPECT_GE(some.mean(), before) << share;
+    EXPECT_LE(some.quantile(1.0), all.steps[0] * (1.0 + 1e-9));
+    before = some.mean();
+  }
+  EXPECT_GT(before, all.uniform_step);
+}
+
 }  // namespace
 }  // namespace shardwright::sim
