@@ -137,7 +137,27 @@ std::int32_t HostRecord::thread(std::int64_t process, std::int64_t thread) {
   // Threads of two processes that this mixes up would have to run in one trace.
   const std::int64_t key =
       static_cast<std::int64_t>(static_cast<std::uint64_t>(process) << 32U) ^ thread;
-  return threads_.try_emplace(key, static_cast<std::int32_t>(threads_.size())).first->second;
+  return number_of(key);
+}
+
+std::int32_t HostRecord::number_of(std::int64_t key) {
+  const auto [known, is_new] =
+      threads_.try_emplace(key, static_cast<std::int32_t>(thread_keys_.size()));
+  if (is_new) thread_keys_.push_back(key);
+  return known->second;
+}
+
+void HostRecord::append(HostRecord next) {
+  std::vector<std::int32_t> numbers;
+  for (const std::int64_t key : next.thread_keys_) numbers.push_back(number_of(key));
+  for (HostOp& op : next.ops) op.thread = numbers[static_cast<std::size_t>(op.thread)];
+  for (HostLaunch& each : next.launches)
+    each.thread = numbers[static_cast<std::size_t>(each.thread)];
+  move_to_end(ops, next.ops);
+  move_to_end(launches, next.launches);
+  move_to_end(activities, next.activities);
+  move_to_end(steps, next.steps);
+  move_to_end(device_steps, next.device_steps);
 }
 
 std::optional<std::int64_t> step_number(std::string_view annotation) {
