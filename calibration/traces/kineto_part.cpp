@@ -50,7 +50,8 @@ EventKind kind_of(std::string_view category) {
 
 // What the readers use of one event. Texts are those of the parser and of the piece.
 struct Event {
-  std::string_view phase, category, name;
+  std::string_view phase, name;
+  EventKind kind = EventKind::Ignored;
   // Tokens.
   std::string_view process, thread, time, duration;
   std::optional<std::int64_t> device, stream, correlation, external_id;
@@ -59,9 +60,23 @@ struct Event {
   std::string_view collective, element_type, group, description, members, shapes, types;
 };
 
+// A key as it stands: nobody writes those that are known here with escapes.
+std::string_view key_of(od::field& field) {
+  const char* const text = field.key().raw();
+  std::size_t length = 0;
+  while (text[length] != '"') ++length;
+  return {text, length};
+}
+
+// Empty if it is no text. The parser copies what has escapes.
 std::string_view text_of(od::value& value) {
-  std::string_view text;
-  return value.get_string().get(text) == simdjson::SUCCESS ? text : std::string_view();
+  const std::string_view token = value.raw_json_token();
+  if (!token.starts_with('"')) return {};
+  std::string_view text = token.substr(1, token.rfind('"') - 1);
+  if (text.find('\\') != std::string_view::npos &&
+      value.get_string().get(text) != simdjson::SUCCESS)
+    return {};
+  return text;
 }
 
 // The product of the numbers in the first list of a text: "[2, 3]" and "[[2, 3], [4]]" have 6. None
@@ -119,32 +134,39 @@ void read_argument(Event& event, std::string_view key, od::value value) {
     event.types = od::array(value.get_array()).raw_json();
 }
 
-// The arguments of events that nobody uses are passed over where the category stands before them.
+void read_arguments(Event& event, od::value value) {
+  if (value.type() != od::json_type::object) return;
+  for (od::field argument : value.get_object()) {
+    const std::string_view key = key_of(argument);
+    read_argument(event, key, argument.value());
+  }
+}
+
+// Leaves an event at the phase or category by which nobody uses it.
 Event read_event(od::object object) {
   Event event;
   for (od::field field : object) {
-    const std::string_view key = field.unescaped_key();
+    const std::string_view key = key_of(field);
     od::value value = field.value();
-    if (key == "ph")
+    if (key == "ph") {
       event.phase = text_of(value);
-    else if (key == "cat")
-      event.category = text_of(value);
-    else if (key == "name")
+      if (event.phase != "X") break;
+    } else if (key == "cat") {
+      event.kind = kind_of(text_of(value));
+      if (event.kind == EventKind::Ignored) break;
+    } else if (key == "name") {
       event.name = text_of(value);
-    else if (key == "pid")
+    } else if (key == "pid") {
       event.process = value.raw_json_token();
-    else if (key == "tid")
+    } else if (key == "tid") {
       event.thread = value.raw_json_token();
-    else if (key == "ts")
+    } else if (key == "ts") {
       event.time = value.raw_json_token();
-    else if (key == "dur")
+    } else if (key == "dur") {
       event.duration = value.raw_json_token();
-    else if (key == "args" && value.type() == od::json_type::object &&
-             (event.category.empty() || kind_of(event.category) != EventKind::Ignored))
-      for (od::field argument : value.get_object()) {
-        const std::string_view name = argument.unescaped_key();
-        read_argument(event, name, argument.value());
-      }
+    } else if (key == "args") {
+      read_arguments(event, value);
+    }
   }
   return event;
 }
@@ -221,7 +243,7 @@ class KinetoPartReader {
   }
 
   void add(const Event& event) {
-    const EventKind kind = kind_of(event.category);
+    const EventKind kind = event.kind;
     if (event.phase != "X" || kind == EventKind::Ignored) return;
     const auto start = nanoseconds_in(event.time, kEarliest, kLatest);
     const auto duration = nanoseconds_in(event.duration, 0.0, kLongest);
