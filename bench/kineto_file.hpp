@@ -3,6 +3,7 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -104,5 +105,20 @@ inline void write_kineto_file(const std::filesystem::path& file, std::int64_t ke
   }
   stream << text << "]}\n";
 }
+
+// Such a file in the folder for temporary files, which goes with the object.
+class WrittenTrace {
+ public:
+  explicit WrittenTrace(std::int64_t kernels) { write_kineto_file(path_, kernels); }
+  ~WrittenTrace() { std::filesystem::remove(path_); }
+  WrittenTrace(const WrittenTrace&) = delete;
+  WrittenTrace& operator=(const WrittenTrace&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_ =
+      std::filesystem::temp_directory_path() / fmt::format("shardwright-bench-{}.json", getpid());
+};
 
 }  // namespace shardwright::bench

@@ -1,9 +1,7 @@
 // A trace of PyTorch's profiler with 200,000 kernels (320 MB): read, as a timeline, and as a report.
 #include <benchmark/benchmark.h>
-#include <unistd.h>
 
 #include <filesystem>
-#include <string>
 #include <variant>
 
 #include "bench/kineto_file.hpp"
@@ -16,23 +14,8 @@ namespace {
 
 constexpr std::int64_t kKernels = 200'000;
 
-// A file that goes with the program.
-class WrittenTrace {
- public:
-  WrittenTrace() { bench::write_kineto_file(path_, kKernels); }
-  ~WrittenTrace() { std::filesystem::remove(path_); }
-  WrittenTrace(const WrittenTrace&) = delete;
-  WrittenTrace& operator=(const WrittenTrace&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_ = std::filesystem::temp_directory_path() /
-                                ("shardwright-trace-bench-" + std::to_string(getpid()) + ".json");
-};
-
 const std::filesystem::path& file() {
-  static const WrittenTrace kFile;
+  static const bench::WrittenTrace kFile(kKernels);
   return kFile.path();
 }
 
