@@ -4,10 +4,10 @@
 #include <filesystem>
 #include <variant>
 
-#include "bench/kineto_file.hpp"
 #include "calibration/traces/trace_file.hpp"
 #include "calibration/traces/trace_report.hpp"
 #include "calibration/traces/trace_timeline.hpp"
+#include "tests/calibration/traces/written_trace.hpp"
 
 namespace shardwright::calibration {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kKernels = 200'000;
 
 const std::filesystem::path& file() {
-  static const bench::WrittenTrace kFile(kKernels);
+  static const WrittenTrace kFile(kKernels);
   return kFile.path();
 }
 

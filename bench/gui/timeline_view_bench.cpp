@@ -8,10 +8,10 @@
 #include <QPainter>
 #include <memory>
 
-#include "bench/kineto_file.hpp"
 #include "gui/models/trace_comparison.hpp"
 #include "gui/timeline/causal_order.hpp"
 #include "gui/timeline/timeline_canvas.hpp"
+#include "tests/calibration/traces/written_trace.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -121,7 +121,7 @@ BENCHMARK(hover_frame)->Unit(benchmark::kMillisecond);
 constexpr std::int64_t kTracedKernels = 200'000;
 
 const QString& traced_file() {
-  static const bench::WrittenTrace kFile(kTracedKernels);
+  static const calibration::WrittenTrace kFile(kTracedKernels);
   static const QString kPath = QString::fromStdString(kFile.path().string());
   return kPath;
 }

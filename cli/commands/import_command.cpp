@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -24,14 +25,17 @@
 #include "calibration/traces/trace_predictions.hpp"
 #include "calibration/traces/trace_report.hpp"
 #include "cli/commands/command.hpp"
+#include "cli/commands/interrupt.hpp"
 #include "cli/options/scenario_options.hpp"
 #include "cli/options/scenario_parts.hpp"
 #include "cli/output/calibration_report.hpp"
 #include "cli/output/output_file.hpp"
 #include "cli/output/program_match_page.hpp"
+#include "cli/output/progress.hpp"
 #include "cli/output/trace_page.hpp"
 #include "core/base/distinct_names.hpp"
 #include "core/base/error.hpp"
+#include "core/base/large_json_file.hpp"
 #include "core/base/standard_streams.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "sim/cost/measured_kernels.hpp"
@@ -80,12 +84,28 @@ struct Recordings {
   std::vector<calibration::StragglerAnalysis> jobs;
 };
 
-Recordings read_recordings(const std::vector<std::string>& files) {
+std::uintmax_t bytes_of(const std::string& file) {
+  std::error_code none;
+  const std::uintmax_t bytes = std::filesystem::file_size(file, none);
+  return none ? 0 : bytes;
+}
+
+// Throws ReadingStopped after Ctrl-C.
+Recordings read_recordings(const std::vector<std::string>& files, bool shows_progress) {
   ProblemList problems("shardwright import");
   Recordings recordings;
+  const InterruptWatch interrupt;
+  ProgressLine line(shows_progress);
+  double all = 0.0, read = 0.0;
+  for (const std::string& file : files) all += static_cast<double>(bytes_of(file));
   for (const std::string& file : files)
     read_part("", problems, [&] {
-      calibration::Recording recording = calibration::read_recording(file);
+      const ReadingWatch watch{[&](std::uintmax_t bytes) {
+                                 read += static_cast<double>(bytes);
+                                 line.show(read / std::max(1.0, all), "reading " + file);
+                               },
+                               interrupt.token()};
+      calibration::Recording recording = calibration::read_recording(file, watch);
       if (auto* trace = std::get_if<calibration::Trace>(&recording))
         recordings.traces.push_back(std::move(*trace));
       else if (const auto* job = std::get_if<calibration::JobRecord>(&recording))
@@ -196,8 +216,8 @@ Findings explain(const ImportOptions& options, const std::vector<calibration::Tr
   if (profile && !traces.empty())
     findings.refitted = refit(*profile, traces, findings.matches, findings.matching);
   if (!options.against.empty())
-    findings.held_out =
-        calibration::predict_held_out(traces, read_recordings(options.against).traces);
+    findings.held_out = calibration::predict_held_out(
+        traces, read_recordings(options.against, show_progress(options.common)).traces);
   if (!options.what_if.empty()) findings.overlap = calibration::overlap_gradients(traces);
   return findings;
 }
@@ -245,7 +265,7 @@ ExitCode import_traces(const ImportOptions& options) {
   check_destination("--json", options.common.json, options.common.force);
   check_what_if(options.what_if);
   const OutputFiles files = prepare_folder(options);
-  const Recordings recordings = read_recordings(options.files);
+  const Recordings recordings = read_recordings(options.files, show_progress(options.common));
   const Findings findings = explain(options, recordings.traces);
   const nlohmann::ordered_json document = document_of(findings, recordings);
   write_files(options, files, findings, document, recordings.traces);
@@ -297,7 +317,15 @@ void add_import_command(CLI::App& app, Action& action) {
              "Also predict the step with each gradient reduced as soon as it is there");
   add_scenario_options(*command, options->scenario);
   add_common_options(*command, options->common);
-  command->callback([options, &action] { action = [options] { return import_traces(*options); }; });
+  command->callback([options, &action] {
+    action = [options] {
+      try {
+        return import_traces(*options);
+      } catch (const ReadingStopped&) {
+        return ExitCode::Interrupted;
+      }
+    };
+  });
 }
 
 }  // namespace shardwright::cli

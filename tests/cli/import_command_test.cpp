@@ -1,7 +1,9 @@
 // import: what it prints of traces, and how it refuses files that are none.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 
@@ -12,6 +14,7 @@ namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 std::string imported_trace(const std::string& name) {
   return SHARDWRIGHT_SOURCE_DIR "/tests/calibration/traces/files/" + name + ".json.gz";
@@ -140,6 +143,27 @@ TEST(ImportCommand, RefusesFilesThatAreNoTraces) {
   // All bad files are named at once.
   expect_refused("import " + cut + " " + folder.file("missing.json"),
                  {"cut.json.gz", "missing.json"});
+}
+
+std::string gzip_member(const std::string& text) {
+  const ScratchFolder folder;
+  gzFile_s* const stream = gzopen(folder.file("member").c_str(), "wb");
+  gzwrite(stream, text.data(), static_cast<unsigned>(text.size()));
+  gzclose(stream);
+  return folder.read("member");
+}
+
+// The blanks of a trace that takes far longer to read than the test waits.
+TEST(ImportCommand, AnInterruptEndsTheReadingWithinAFile) {
+  const ScratchFolder folder;
+  const std::string blanks = gzip_member(std::string(1U << 24U, ' '));
+  std::string trace = gzip_member("{\"traceEvents\": [");
+  for (int i = 0; i < 2000; ++i) trace += blanks;
+  RunningCommand running("import " + folder.write("trace.json.gz", trace) + " --json -");
+  running.interrupt_at_work(std::chrono::milliseconds(50));
+  const CommandResult result = running.finish();
+  EXPECT_EQ(result.exit_code, 130) << result.errors;
+  EXPECT_THAT(result.output, IsEmpty());
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include <iterator>
 #include <string>
 
-namespace shardwright::bench {
+namespace shardwright::calibration {
 
 // One kernel with all that leads to it; `index` counts from zero.
 inline void append_kernel(std::string& text, std::int64_t index) {
@@ -118,7 +118,7 @@ class WrittenTrace {
 
  private:
   std::filesystem::path path_ =
-      std::filesystem::temp_directory_path() / fmt::format("shardwright-bench-{}.json", getpid());
+      std::filesystem::temp_directory_path() / fmt::format("shardwright-trace-{}.json", getpid());
 };
 
-}  // namespace shardwright::bench
+}  // namespace shardwright::calibration
