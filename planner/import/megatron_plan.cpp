@@ -283,8 +283,17 @@ bool has_sizes_of(const ModelSpec& a, const ModelSpec& b) {
          a.attention.kv_heads == b.attention.kv_heads && width(a) == width(b);
 }
 
+// The number of further fields in which two models of the same sizes agree.
+int likeness(const ModelSpec& a, const ModelSpec& b) {
+  return int{a.rope_theta == b.rope_theta} + int{a.position == b.position} +
+         int{a.max_seq_len == b.max_seq_len} + int{a.norm == b.norm} +
+         int{a.norm_epsilon == b.norm_epsilon} + int{a.tied_embeddings == b.tied_embeddings} +
+         int{a.attention.qkv_bias == b.attention.qkv_bias} + int{a.mlp == b.mlp} +
+         int{a.moe == b.moe} + int{a.rope_scaling == b.rope_scaling};
+}
+
 struct KnownModels {
-  // Of the same arguments, and of the same sizes at least.
+  // Of the same arguments, and of the same sizes at least, the most alike first.
   std::vector<const ModelSpec*> equal, alike;
 };
 
@@ -303,6 +312,10 @@ KnownModels known_models(const Scenario& imported) {
     described->vocab = imported.model.vocab;
     if (*described == imported.model) known.equal.push_back(&shipped);
   }
+  std::stable_sort(known.alike.begin(), known.alike.end(),
+                   [&](const ModelSpec* a, const ModelSpec* b) {
+                     return likeness(*a, imported.model) > likeness(*b, imported.model);
+                   });
   return known;
 }
 

@@ -207,6 +207,19 @@ TEST(MegatronPlan, FollowsAScript) {
   EXPECT_THAT(imported.assumed, ElementsAre(HasSubstr("vocabulary")));
 }
 
+// A script that leaves Megatron-LM's dropout on trains no Llama 3, but with its tokenizer.
+TEST(MegatronPlan, TakesTheVocabularyOfTheModelMostAlike) {
+  const ModelSpec llama = load_model("llama3-8b");
+  Scenario scenario{llama, load_cluster("dgx-h100"), load_stack("megatron-core"), {}};
+  scenario.model.dropout = 0.1;
+  scenario.model.name = "mine";
+  const ImportedPlan imported = import_text(megatron_arguments(scenario).text);
+  EXPECT_EQ(imported.scenario.model.vocab, llama.vocab);
+  EXPECT_EQ(imported.scenario.model.dropout, 0.1);
+  EXPECT_EQ(imported.scenario.model.name, "launch");
+  EXPECT_THAT(imported.assumed, ElementsAre(HasSubstr("as that of llama3-8b")));
+}
+
 // Other ways to start processes give the same number of them.
 TEST(MegatronPlan, CountsTheProcessesOfLaunchers) {
   const std::string program =
