@@ -1,5 +1,6 @@
 // A timeline of a million spans, on the offscreen platform: from the data to the first picture, and
-// one frame of panning and of zooming.
+// one frame of panning and of zooming. And a trace of PyTorch's profiler with 200,000 kernels and what
+// launched them (320 MB): from the file to the first picture, and from the data.
 #include <benchmark/benchmark.h>
 
 #include <QApplication>
@@ -7,8 +8,10 @@
 #include <QPainter>
 #include <memory>
 
+#include "gui/models/trace_comparison.hpp"
 #include "gui/timeline/causal_order.hpp"
 #include "gui/timeline/timeline_canvas.hpp"
+#include "tests/calibration/traces/written_trace.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -114,6 +117,34 @@ void hover_frame(benchmark::State& state) {
   }
 }
 BENCHMARK(hover_frame)->Unit(benchmark::kMillisecond);
+
+constexpr std::int64_t kTracedKernels = 200'000;
+
+const QString& traced_file() {
+  static const calibration::WrittenTrace kFile(kTracedKernels);
+  static const QString kPath = QString::fromStdString(kFile.path().string());
+  return kPath;
+}
+
+void show(const TracedRun& run) {
+  TimelineCanvas canvas;
+  canvas.resize(kWidth, kHeight);
+  canvas.set_timelines({run.timeline}, nullptr, DeviceLimits{}, {});
+  QImage image(kWidth, kHeight, QImage::Format_RGB32);
+  paint(canvas, image);
+}
+
+void open_trace(benchmark::State& state) {
+  traced_file();
+  for ([[maybe_unused]] auto _ : state) show(read_trace(traced_file()));
+}
+BENCHMARK(open_trace)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+void first_paint_of_trace(benchmark::State& state) {
+  const TracedRun run = read_trace(traced_file());
+  for ([[maybe_unused]] auto _ : state) show(run);
+}
+BENCHMARK(first_paint_of_trace)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace shardwright::gui

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <numeric>
 #include <tuple>
 
@@ -10,23 +11,30 @@ namespace {
 
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
+// Profilers write most of their lists in order already.
+template <class T, class IsBefore = std::less<>>
+void sort_unless_sorted(std::vector<T>& list, IsBefore is_before = {}) {
+  if (!std::is_sorted(list.begin(), list.end(), is_before))
+    std::sort(list.begin(), list.end(), is_before);
+}
+
 // Finds the operators and launches of activities by their numbers and by time.
 class HostLinks {
  public:
   explicit HostLinks(HostRecord& record) : ops_(record.ops), launches_(record.launches) {
-    std::sort(ops_.begin(), ops_.end(), [](const HostOp& a, const HostOp& b) {
+    sort_unless_sorted(ops_, [](const HostOp& a, const HostOp& b) {
       return std::tuple(a.thread, a.start, -a.end) < std::tuple(b.thread, b.start, -b.end);
     });
-    std::sort(launches_.begin(), launches_.end(), [](const HostLaunch& a, const HostLaunch& b) {
+    sort_unless_sorted(launches_, [](const HostLaunch& a, const HostLaunch& b) {
       return std::tie(a.thread, a.start) < std::tie(b.thread, b.start);
     });
     nest();
     for (std::size_t i = 0; i < ops_.size(); ++i)
       if (ops_[i].external_id) by_external_id_.emplace_back(*ops_[i].external_id, i);
-    std::sort(by_external_id_.begin(), by_external_id_.end());
+    sort_unless_sorted(by_external_id_);
     for (std::size_t i = 0; i < launches_.size(); ++i)
       by_correlation_.emplace_back(launches_[i].correlation, i);
-    std::sort(by_correlation_.begin(), by_correlation_.end());
+    sort_unless_sorted(by_correlation_);
   }
 
   bool has_launches() const { return !launches_.empty(); }
@@ -137,7 +145,27 @@ std::int32_t HostRecord::thread(std::int64_t process, std::int64_t thread) {
   // Threads of two processes that this mixes up would have to run in one trace.
   const std::int64_t key =
       static_cast<std::int64_t>(static_cast<std::uint64_t>(process) << 32U) ^ thread;
-  return threads_.try_emplace(key, static_cast<std::int32_t>(threads_.size())).first->second;
+  return number_of(key);
+}
+
+std::int32_t HostRecord::number_of(std::int64_t key) {
+  const auto [known, is_new] =
+      threads_.try_emplace(key, static_cast<std::int32_t>(thread_keys_.size()));
+  if (is_new) thread_keys_.push_back(key);
+  return known->second;
+}
+
+void HostRecord::append(HostRecord next) {
+  std::vector<std::int32_t> numbers;
+  for (const std::int64_t key : next.thread_keys_) numbers.push_back(number_of(key));
+  for (HostOp& op : next.ops) op.thread = numbers[static_cast<std::size_t>(op.thread)];
+  for (HostLaunch& each : next.launches)
+    each.thread = numbers[static_cast<std::size_t>(each.thread)];
+  move_to_end(ops, next.ops);
+  move_to_end(launches, next.launches);
+  move_to_end(activities, next.activities);
+  move_to_end(steps, next.steps);
+  move_to_end(device_steps, next.device_steps);
 }
 
 std::optional<std::int64_t> step_number(std::string_view annotation) {
@@ -175,9 +203,11 @@ void link_to_host(Trace& trace, HostRecord record) {
     if (activity.launched || !links.has_launches())
       activity.step = step_at(trace.steps, activity.launched.value_or(activity.start));
   }
-  std::stable_sort(
-      trace.activities.begin(), trace.activities.end(),
-      [](const DeviceActivity& a, const DeviceActivity& b) { return a.start < b.start; });
+  const auto starts_before = [](const DeviceActivity& a, const DeviceActivity& b) {
+    return a.start < b.start;
+  };
+  if (!std::is_sorted(trace.activities.begin(), trace.activities.end(), starts_before))
+    std::stable_sort(trace.activities.begin(), trace.activities.end(), starts_before);
 }
 
 }  // namespace shardwright::calibration

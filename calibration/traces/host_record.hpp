@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "calibration/traces/trace.hpp"
@@ -43,9 +45,25 @@ struct HostRecord {
   // Numbers threads in the order of their first event.
   std::int32_t thread(std::int64_t process, std::int64_t thread);
 
+  // Adds what was recorded behind this one, with its threads numbered as here.
+  void append(HostRecord next);
+
  private:
+  std::int32_t number_of(std::int64_t key);
+
   std::unordered_map<std::int64_t, std::int32_t> threads_;
+  // By number.
+  std::vector<std::int64_t> thread_keys_;
 };
+
+// Moves the elements of `from` behind those of `to`.
+template <class T>
+void move_to_end(std::vector<T>& to, std::vector<T>& from) {
+  if (to.empty())
+    to = std::move(from);
+  else
+    to.insert(to.end(), std::move_iterator(from.begin()), std::move_iterator(from.end()));
+}
 
 // The N of "ProfilerStep#N", "step N", "iteration N"; none of another name.
 std::optional<std::int64_t> step_number(std::string_view annotation);

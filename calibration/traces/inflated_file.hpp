@@ -5,15 +5,19 @@
 #include <functional>
 #include <string>
 
+#include "core/base/large_json_file.hpp"
+
 namespace shardwright::calibration {
 
 // Writes up to `most` bytes to `to` and returns their number; 0 at the end.
 using ByteSource = std::function<std::size_t(char* to, std::size_t most)>;
 
 // Opens a regular file. Throws InputError if it is missing, unreadable, empty or no regular file;
-// the source throws one where compressed data break off or are damaged. `expected` says what the
-// file should be.
-ByteSource open_inflated(const std::string& file, const std::string& expected);
+// the source throws one where compressed data break off or are damaged, and ReadingStopped where `watch`
+// asks for it. `watch` receives bytes of the file, compressed ones where it is compressed. `expected`
+// says what the file should be.
+ByteSource open_inflated(const std::string& file, const std::string& expected,
+                         const ReadingWatch& watch = {});
 
 // Calls `read` with each line and its number from 1. Progress bars end theirs with a carriage return.
 // Throws InputError at a line of more than 1 MiB.

@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <set>
@@ -23,11 +24,50 @@ constexpr std::int64_t kLatestTime = 4'000'000'000'000'000'000;
 // Push-pop and start-end ranges of NVTX.
 constexpr const char* kRanges = "eventType IN (59, 60) AND end IS NOT NULL";
 
+// Those with many rows.
+constexpr const char* kLargeTables[] = {"StringIds",
+                                        "CUPTI_ACTIVITY_KIND_KERNEL",
+                                        "CUPTI_ACTIVITY_KIND_MEMCPY",
+                                        "CUPTI_ACTIVITY_KIND_MEMSET",
+                                        "CUPTI_ACTIVITY_KIND_RUNTIME",
+                                        "NVTX_EVENTS"};
+
 struct CloseDatabase {
   void operator()(sqlite3* database) const { sqlite3_close(database); }
 };
 struct FinishStatement {
   void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+};
+
+// Tells how far a database was read, in bytes of its file.
+class RowWatch {
+ public:
+  RowWatch(const std::string& file, const ReadingWatch& watch) : watch_(watch) {
+    std::error_code none;
+    const std::uintmax_t size = std::filesystem::file_size(file, none);
+    bytes_ = none ? 0 : size;
+  }
+
+  // The rows that will be read.
+  void expect(std::int64_t rows) {
+    expected_ += static_cast<double>(std::max<std::int64_t>(rows, 0));
+  }
+
+  void add_row() {
+    constexpr std::uint64_t kSome = 4096;
+    if (++read_ % kSome != 0) return;
+    if (watch_.stop.stop_requested()) throw ReadingStopped();
+    const double share = std::min(1.0, static_cast<double>(read_) / std::max(1.0, expected_));
+    const auto bytes = static_cast<std::uintmax_t>(share * static_cast<double>(bytes_));
+    if (watch_.advanced && bytes > told_) watch_.advanced(bytes - told_);
+    told_ = std::max(told_, bytes);
+  }
+
+ private:
+  const ReadingWatch& watch_;
+  std::uintmax_t bytes_ = 0, told_ = 0;
+  std::uint64_t read_ = 0;
+  double expected_ = 0.0;
 };
 
 class Row {
@@ -48,7 +88,8 @@ class Row {
 
 class Database {
  public:
-  Database(const std::string& file, const std::string& source) : source_(source) {
+  Database(const std::string& file, const std::string& source, const ReadingWatch& watch)
+      : source_(source), watch_(file, watch) {
     sqlite3* opened = nullptr;
     const int status = sqlite3_open_v2(file.c_str(), &opened, SQLITE_OPEN_READONLY, nullptr);
     database_.reset(opened);
@@ -58,6 +99,10 @@ class Database {
     sqlite3_db_config(opened, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
     for_each("sqlite_master", "SELECT name FROM sqlite_master WHERE type = 'table'",
              [this](const Row& row) { tables_.emplace(row.text(0)); });
+    for (const char* table : kLargeTables)
+      if (has(table))
+        for_each(table, fmt::format("SELECT MAX(_rowid_) FROM {}", table),
+                 [this](const Row& row) { watch_.expect(row.integer(0)); });
   }
 
   bool has(const std::string& table) const { return tables_.contains(table); }
@@ -76,7 +121,10 @@ class Database {
     const std::unique_ptr<sqlite3_stmt, FinishStatement> statement(prepared);
     if (status != SQLITE_OK) refuse(table);
     int step = sqlite3_step(prepared);
-    for (; step == SQLITE_ROW; step = sqlite3_step(prepared)) use(Row(prepared));
+    for (; step == SQLITE_ROW; step = sqlite3_step(prepared)) {
+      watch_.add_row();
+      use(Row(prepared));
+    }
     if (step != SQLITE_DONE) refuse(table);
   }
 
@@ -86,6 +134,7 @@ class Database {
   }
 
   const std::string& source_;
+  RowWatch watch_;
   std::unique_ptr<sqlite3, CloseDatabase> database_;
   std::set<std::string> tables_;
 };
@@ -97,7 +146,8 @@ std::string_view op_name(std::string_view range) {
 
 class NsysReader {
  public:
-  NsysReader(const std::string& file, const std::string& source) : database_(file, source) {
+  NsysReader(const std::string& file, const std::string& source, const ReadingWatch& watch)
+      : database_(file, source, watch) {
     trace_.file = source;
     if (!database_.has("StringIds") && !database_.has("CUPTI_ACTIVITY_KIND_KERNEL"))
       throw InputError(source, {{"", "a database of something else", kExpectedExport}});
@@ -267,8 +317,8 @@ class NsysReader {
 
 }  // namespace
 
-Trace read_nsys(const std::string& file, const std::string& source) {
-  return NsysReader(file, source).read();
+Trace read_nsys(const std::string& file, const std::string& source, const ReadingWatch& watch) {
+  return NsysReader(file, source, watch).read();
 }
 
 }  // namespace shardwright::calibration

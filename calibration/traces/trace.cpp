@@ -3,10 +3,10 @@
 namespace shardwright::calibration {
 
 TraceIndex NameTable::index_of(std::string_view name) {
-  const auto [entry, is_new] =
-      indices_.try_emplace(std::string(name), static_cast<TraceIndex>(names_.size()));
-  if (is_new) names_.push_back(entry->first);
-  return entry->second;
+  if (const auto known = indices_.find(name); known != indices_.end()) return known->second;
+  const auto index = static_cast<TraceIndex>(names_.size());
+  indices_.emplace(names_.emplace_back(name), index);
+  return index;
 }
 
 }  // namespace shardwright::calibration

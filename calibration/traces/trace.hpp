@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,8 +28,13 @@ class NameTable {
   std::size_t size() const { return names_.size(); }
 
  private:
+  struct Hash : std::hash<std::string_view> {
+    // Lets a view be looked up without a copy.
+    using is_transparent = void;
+  };
+
   std::vector<std::string> names_;
-  std::unordered_map<std::string, std::int32_t> indices_;
+  std::unordered_map<std::string, TraceIndex, Hash, std::equal_to<>> indices_;
 };
 
 enum class ActivityKind : std::uint8_t { Kernel, Copy, Fill };

@@ -16,6 +16,7 @@
 #include "calibration/traces/kineto.hpp"
 #include "calibration/traces/nsys.hpp"
 #include "core/base/error.hpp"
+#include "core/base/untrusted_file.hpp"
 
 namespace shardwright::calibration {
 namespace {
@@ -89,12 +90,13 @@ bool is_plain_database(const std::string& file) {
   return head == kDatabaseMark;
 }
 
-Trace read_compressed_database(const ByteSource& bytes, const std::string& file) {
+Trace read_compressed_database(const ByteSource& bytes, const std::string& file,
+                               const ReadingWatch& watch) {
   const TemporaryDatabase database;
   std::vector<char> chunk(1U << 20U);
   while (const std::size_t read = bytes(chunk.data(), chunk.size()))
     database.append(chunk.data(), read);
-  return read_nsys(database.path(), file);
+  return read_nsys(database.path(), file, {nullptr, watch.stop});
 }
 
 // An object, or an array of objects: logs may begin with a bracket, too.
@@ -113,13 +115,15 @@ bool begins_as_json(std::string_view head) {
 
 }  // namespace
 
-Recording read_recording(const std::string& file) {
-  const auto [head, bytes] = with_head(open_inflated(file, kExpectedFile), kHeadLength);
+Recording read_recording(const std::string& file, const ReadingWatch& watch) {
+  if (kind_unless_regular(file).empty() && is_plain_database(file))
+    return read_nsys(file, file, watch);
+  const auto [head, bytes] = with_head(open_inflated(file, kExpectedFile, watch), kHeadLength);
   if (begins_as_json(head)) return read_kineto(bytes, file);
   if (is_job_header(head.substr(0, head.find_first_of("\r\n"))))
     return read_job_record(bytes, file);
   if (!head.starts_with(kDatabaseMark)) return read_training_log(bytes, file);
-  return is_plain_database(file) ? read_nsys(file, file) : read_compressed_database(bytes, file);
+  return read_compressed_database(bytes, file, watch);
 }
 
 }  // namespace shardwright::calibration

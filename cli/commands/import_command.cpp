@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -24,14 +25,18 @@
 #include "calibration/traces/trace_predictions.hpp"
 #include "calibration/traces/trace_report.hpp"
 #include "cli/commands/command.hpp"
+#include "cli/commands/interrupt.hpp"
+#include "cli/commands/launched_plans.hpp"
 #include "cli/options/scenario_options.hpp"
 #include "cli/options/scenario_parts.hpp"
 #include "cli/output/calibration_report.hpp"
 #include "cli/output/output_file.hpp"
 #include "cli/output/program_match_page.hpp"
+#include "cli/output/progress.hpp"
 #include "cli/output/trace_page.hpp"
 #include "core/base/distinct_names.hpp"
 #include "core/base/error.hpp"
+#include "core/base/large_json_file.hpp"
 #include "core/base/standard_streams.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "sim/cost/measured_kernels.hpp"
@@ -57,7 +62,7 @@ struct ImportOptions {
 
 // The files in the folder of --out.
 struct OutputFiles {
-  std::string report, kernels, cluster;
+  std::string report, kernels, cluster, plan;
 };
 
 // Makes the folder if it is not there.
@@ -68,8 +73,9 @@ OutputFiles prepare_folder(const ImportOptions& options) {
   if (!std::filesystem::is_directory(options.out))
     throw InputError("--out", {{"", options.out, "a folder, or the name of a new one"}});
   const std::filesystem::path folder(options.out);
-  OutputFiles files{folder / "trace_report.json", folder / "kernels.csv", folder / "cluster.json"};
-  for (const std::string& file : {files.report, files.kernels, files.cluster})
+  OutputFiles files{folder / "trace_report.json", folder / "kernels.csv", folder / "cluster.json",
+                    folder / "plan.json"};
+  for (const std::string& file : {files.report, files.kernels, files.cluster, files.plan})
     check_destination("--out", file, options.common.force);
   return files;
 }
@@ -78,20 +84,71 @@ struct Recordings {
   std::vector<calibration::Trace> traces;
   std::vector<calibration::TrainingLog> logs;
   std::vector<calibration::StragglerAnalysis> jobs;
+  std::vector<LaunchedPlan> plans;
 };
 
-Recordings read_recordings(const std::vector<std::string>& files) {
+void add_recording(calibration::Recording recording, Recordings& recordings) {
+  if (auto* trace = std::get_if<calibration::Trace>(&recording))
+    recordings.traces.push_back(std::move(*trace));
+  else if (const auto* job = std::get_if<calibration::JobRecord>(&recording))
+    recordings.jobs.push_back(calibration::analyse_stragglers(*job));
+  else
+    recordings.logs.push_back(std::move(std::get<calibration::TrainingLog>(recording)));
+}
+
+// The arguments in a log may be those of another kind of model: its steps are read all the same. Without
+// steps the arguments have to be a plan.
+void add_log_with_arguments(const planner::LaunchArguments& launch, const ScenarioOptions& options,
+                            const ReadingWatch& watch, Recordings& recordings) {
+  bool has_steps = true;
+  try {
+    add_recording(calibration::read_recording(launch.source, watch), recordings);
+  } catch (const InputError&) {
+    has_steps = false;
+  }
+  try {
+    recordings.plans.push_back(launched_plan(launch, options));
+  } catch (const InputError& error) {
+    if (!has_steps) throw;
+    print_message(
+        fmt::format("shardwright import: no plan from the arguments of the log: {}", error.what()));
+  }
+}
+
+void add_file(const std::string& file, const ScenarioOptions& options, const ReadingWatch& watch,
+              Recordings& recordings) {
+  const std::optional<planner::LaunchArguments> launch = find_launch(file);
+  if (!launch)
+    add_recording(calibration::read_recording(file, watch), recordings);
+  else if (launch->complete)
+    add_log_with_arguments(*launch, options, watch, recordings);
+  else
+    recordings.plans.push_back(launched_plan(*launch, options));
+}
+
+std::uintmax_t bytes_of(const std::string& file) {
+  std::error_code none;
+  const std::uintmax_t bytes = std::filesystem::file_size(file, none);
+  return none ? 0 : bytes;
+}
+
+// Throws ReadingStopped after Ctrl-C.
+Recordings read_recordings(const std::vector<std::string>& files, const ScenarioOptions& options,
+                           bool shows_progress) {
   ProblemList problems("shardwright import");
   Recordings recordings;
+  const InterruptWatch interrupt;
+  ProgressLine line(shows_progress);
+  double all = 0.0, read = 0.0;
+  for (const std::string& file : files) all += static_cast<double>(bytes_of(file));
   for (const std::string& file : files)
     read_part("", problems, [&] {
-      calibration::Recording recording = calibration::read_recording(file);
-      if (auto* trace = std::get_if<calibration::Trace>(&recording))
-        recordings.traces.push_back(std::move(*trace));
-      else if (const auto* job = std::get_if<calibration::JobRecord>(&recording))
-        recordings.jobs.push_back(calibration::analyse_stragglers(*job));
-      else
-        recordings.logs.push_back(std::move(std::get<calibration::TrainingLog>(recording)));
+      const ReadingWatch watch{[&](std::uintmax_t bytes) {
+                                 read += static_cast<double>(bytes);
+                                 line.show(read / std::max(1.0, all), "reading " + file);
+                               },
+                               interrupt.token()};
+      add_file(file, options, watch, recordings);
       return true;
     });
   problems.throw_if_any();
@@ -110,6 +167,13 @@ void write_kernels(const std::string& file, const std::vector<calibration::Trace
   const std::vector<MeasuredKernel> kernels = calibration::gemm_timings(traces);
   write_file(
       file, [&](std::ostream& stream) { sim::write_kernel_table(stream, kernels); }, force);
+}
+
+void write_plan(const std::string& file, const std::vector<LaunchedPlan>& plans, bool force) {
+  if (plans.size() > 1)
+    print_message("shardwright import: no plan.json, because several files launch runs");
+  if (plans.size() != 1) return;
+  write_file(file, json_text(to_json(plans.front().imported.scenario)), force);
 }
 
 bool names_a_plan(const ScenarioOptions& options) {
@@ -196,8 +260,9 @@ Findings explain(const ImportOptions& options, const std::vector<calibration::Tr
   if (profile && !traces.empty())
     findings.refitted = refit(*profile, traces, findings.matches, findings.matching);
   if (!options.against.empty())
-    findings.held_out =
-        calibration::predict_held_out(traces, read_recordings(options.against).traces);
+    findings.held_out = calibration::predict_held_out(
+        traces,
+        read_recordings(options.against, options.scenario, show_progress(options.common)).traces);
   if (!options.what_if.empty()) findings.overlap = calibration::overlap_gradients(traces);
   return findings;
 }
@@ -217,6 +282,8 @@ nlohmann::ordered_json document_of(const Findings& findings, const Recordings& r
         findings.structures[i] ? calibration::to_json(*findings.structures[i]) : nullptr;
   document["logs"] = array_of(recordings.logs);
   document["jobs"] = array_of(recordings.jobs);
+  document["plans"] = nlohmann::ordered_json::array();
+  for (const LaunchedPlan& plan : recordings.plans) document["plans"].push_back(to_json(plan));
   document["across_ranks"] = findings.matching ? calibration::to_json(*findings.matching) : nullptr;
   document["matched"] = nullptr;
   if (findings.chosen)
@@ -232,11 +299,12 @@ nlohmann::ordered_json document_of(const Findings& findings, const Recordings& r
 }
 
 void write_files(const ImportOptions& options, const OutputFiles& files, const Findings& findings,
-                 const nlohmann::ordered_json& document,
-                 const std::vector<calibration::Trace>& traces) {
+                 const nlohmann::ordered_json& document, const Recordings& recordings) {
   if (options.out.empty()) return;
   write_file(files.report, json_text(document), options.common.force);
-  write_kernels(files.kernels, traces, options.common.force);
+  if (recordings.plans.empty() || !recordings.traces.empty())
+    write_kernels(files.kernels, recordings.traces, options.common.force);
+  write_plan(files.plan, recordings.plans, options.common.force);
   if (findings.refitted)
     write_file(files.cluster, json_text(to_json(findings.refitted->cluster)), options.common.force);
 }
@@ -245,10 +313,11 @@ ExitCode import_traces(const ImportOptions& options) {
   check_destination("--json", options.common.json, options.common.force);
   check_what_if(options.what_if);
   const OutputFiles files = prepare_folder(options);
-  const Recordings recordings = read_recordings(options.files);
+  const Recordings recordings =
+      read_recordings(options.files, options.scenario, show_progress(options.common));
   const Findings findings = explain(options, recordings.traces);
   const nlohmann::ordered_json document = document_of(findings, recordings);
-  write_files(options, files, findings, document, recordings.traces);
+  write_files(options, files, findings, document, recordings);
   if (findings.chosen) print_notes("shardwright import", findings.chosen->notes);
   Page page = new_page(options.common);
   if (!findings.reports.empty()) add_traces(page, findings.reports, findings.matching);
@@ -256,6 +325,7 @@ ExitCode import_traces(const ImportOptions& options) {
     add_structure(page, *findings.structures.front());
   if (!recordings.logs.empty()) add_training_logs(page, recordings.logs);
   for (const calibration::StragglerAnalysis& job : recordings.jobs) add_job(page, job);
+  for (const LaunchedPlan& plan : recordings.plans) add_launched_plan(page, plan);
   add_program_matches(page, findings.matches);
   if (findings.refitted) {
     page.heading("Refitted profile");
@@ -277,18 +347,18 @@ void add_import_command(CLI::App& app, Action& action) {
   shardwright import rank*.json.gz --json report.json
   shardwright import rank*.json.gz --plan plan.json --out measured
   shardwright import rank*.json.gz --cluster dgx-h100 --out measured
+  shardwright import pretrain_gpt.sh --cluster dgx-h100 --out measured
   nsys export --type sqlite report.nsys-rep && shardwright import report.sqlite)");
   const auto options = std::make_shared<ImportOptions>();
   add_option(
       *command, "files", options->files, "FILE...",
       "Traces: JSON of PyTorch's profiler or SQLite of nsys export, a file for each rank; "
-      "logs of Megatron-LM, NeMo, torchtitan and DeepSpeed; records of a job's ops (CSV); plain "
-      "or compressed with gzip")
+      "logs of Megatron-LM, NeMo, torchtitan and DeepSpeed; records of a job's ops (CSV); scripts "
+      "that launch Megatron-LM; plain or compressed with gzip")
       ->required();
-  add_option(
-      *command, "--out", options->out, "FOLDER",
-      "Folder for trace_report.json, kernels.csv and, with a plan or a cluster, the refitted "
-      "cluster.json; made if it is not there");
+  add_option(*command, "--out", options->out, "FOLDER",
+             "Folder for trace_report.json, kernels.csv, with a plan or a cluster the refitted "
+             "cluster.json, and the plan.json of a launch; made if it is not there");
   add_option(
       *command, "--against", options->against, "FILE...",
       "Traces of further ranks, or of another run of the same program, that the others predict: "
@@ -297,7 +367,15 @@ void add_import_command(CLI::App& app, Action& action) {
              "Also predict the step with each gradient reduced as soon as it is there");
   add_scenario_options(*command, options->scenario);
   add_common_options(*command, options->common);
-  command->callback([options, &action] { action = [options] { return import_traces(*options); }; });
+  command->callback([options, &action] {
+    action = [options] {
+      try {
+        return import_traces(*options);
+      } catch (const ReadingStopped&) {
+        return ExitCode::Interrupted;
+      }
+    };
+  });
 }
 
 }  // namespace shardwright::cli

@@ -63,7 +63,7 @@ OpenedFile open_document(const QString& path, const ReadingWatch& watch) {
   // Reading of a pipe would wait for its other end.
   if (info.exists() && !info.isFile())
     throw InputError(file, {{"", "a pipe or a device", "a file"}});
-  if (is_foreign_trace(path)) return {path, read_trace(path)};
+  if (is_foreign_trace(path)) return {path, read_trace(path, watch)};
   const json document = read_large_json_file(file, kMostFileBytes, watch);
   const std::string schema =
       document.is_object() && document.contains("schema") && document["schema"].is_string()
@@ -79,7 +79,8 @@ OpenedFile open_document(const QString& path, const ReadingWatch& watch) {
     return {path, load_model(file)};
   if (document.is_object() && document.contains("traceEvents") && is_own_trace(document))
     return {path, std::make_shared<const Timeline>(read_perfetto(document, file))};
-  if (document.is_object() && document.contains("traceEvents")) return {path, read_trace(path)};
+  if (document.is_object() && document.contains("traceEvents"))
+    return {path, read_trace(path, {nullptr, watch.stop})};
   if (info.fileName() == kTuningFile && schema == kTuningSchema)
     return {path, read_tuning_results(info.absolutePath())};
   const std::string found = schema.empty() ? "no schema" : "\"" + schema + "\"";

@@ -83,8 +83,8 @@ QStringList compared(const QString& name, Seconds predicted, Seconds measured) {
 
 }  // namespace
 
-TracedRun read_trace(const QString& path) {
-  calibration::Recording recording = calibration::read_recording(path.toStdString());
+TracedRun read_trace(const QString& path, const ReadingWatch& watch) {
+  calibration::Recording recording = calibration::read_recording(path.toStdString(), watch);
   auto* trace = std::get_if<calibration::Trace>(&recording);
   if (trace == nullptr) {
     throw InputError(path.toStdString(),

@@ -10,6 +10,7 @@
 #include "calibration/traces/program_match.hpp"
 #include "calibration/traces/trace.hpp"
 #include "calibration/traces/trace_report.hpp"
+#include "core/base/large_json_file.hpp"
 #include "core/spec/scenario.hpp"
 #include "core/timeline/timeline.hpp"
 #include "gui/models/table_text.hpp"
@@ -22,8 +23,8 @@ struct TracedRun {
   calibration::TraceReport report;
 };
 
-// Throws InputError where the file is no trace.
-TracedRun read_trace(const QString& path);
+// Throws InputError where the file is no trace, and ReadingStopped if `watch` asks for it.
+TracedRun read_trace(const QString& path, const ReadingWatch& watch = {});
 
 struct TraceComparison {
   Scenario scenario;

@@ -1,7 +1,9 @@
 // import: what it prints of traces, and how it refuses files that are none.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 
@@ -12,6 +14,7 @@ namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 std::string imported_trace(const std::string& name) {
   return SHARDWRIGHT_SOURCE_DIR "/tests/calibration/traces/files/" + name + ".json.gz";
@@ -140,6 +143,86 @@ TEST(ImportCommand, RefusesFilesThatAreNoTraces) {
   // All bad files are named at once.
   expect_refused("import " + cut + " " + folder.file("missing.json"),
                  {"cut.json.gz", "missing.json"});
+}
+
+std::string gzip_member(const std::string& text) {
+  const ScratchFolder folder;
+  gzFile_s* const stream = gzopen(folder.file("member").c_str(), "wb");
+  gzwrite(stream, text.data(), static_cast<unsigned>(text.size()));
+  gzclose(stream);
+  return folder.read("member");
+}
+
+// The blanks of a trace that takes far longer to read than the test waits.
+TEST(ImportCommand, AnInterruptEndsTheReadingWithinAFile) {
+  const ScratchFolder folder;
+  const std::string blanks = gzip_member(std::string(1U << 24U, ' '));
+  std::string trace = gzip_member("{\"traceEvents\": [");
+  for (int i = 0; i < 2000; ++i) trace += blanks;
+  RunningCommand running("import " + folder.write("trace.json.gz", trace) + " --json -");
+  running.interrupt_at_work(std::chrono::milliseconds(50));
+  const CommandResult result = running.finish();
+  EXPECT_EQ(result.exit_code, 130) << result.errors;
+  EXPECT_THAT(result.output, IsEmpty());
+}
+
+// What a plan's export launches is that plan again.
+TEST(ImportCommand, TheLaunchOfAnExportGivesItsPlan) {
+  const ScratchFolder folder;
+  const std::string plan = folder.file("plan.json"), script = folder.file("launch.sh");
+  ASSERT_EQ(
+      run_command(
+          "simulate --model llama3-8b --cluster dgx-a100 --gpus 32 --tp 2 --pp 2 --global-batch 64 "
+          "--seq-len 8192 --stack megatron-core --out " +
+          plan)
+          .exit_code,
+      0);
+  ASSERT_EQ(run_command("export " + plan + " --format megatron --out " + script).exit_code, 0);
+  const CommandResult result =
+      run_command("import " + script + " --out " + folder.file("measured"));
+  EXPECT_EQ(result.exit_code, 0) << result.errors;
+  EXPECT_THAT(result.output, HasSubstr("llama3-8b on 32 x a100"));
+  EXPECT_EQ(json::parse(folder.read("measured/plan.json")), json::parse(folder.read("plan.json")));
+  EXPECT_FALSE(std::filesystem::exists(folder.file("measured/kernels.csv")));
+}
+
+constexpr const char* kLoggedRun = R"(------------------------ arguments ------------------------
+  hidden_size ..................................... 1024
+  num_attention_heads ............................. 16
+  num_layers ...................................... 24
+  seq_length ...................................... 1024
+  world_size ...................................... 8
+-------------------- end of arguments ---------------------
+)";
+
+TEST(ImportCommand, ALogHasStepsAndAPlan) {
+  const ScratchFolder folder;
+  std::string log = kLoggedRun;
+  for (int step = 1; step < 5; ++step)
+    log += " iteration " + std::to_string(step) +
+           "/ 10 | elapsed time per iteration (ms): 900.0 | lm loss: 2.0E+00 |\n";
+  const json both = json_of("import " + folder.write("run.log", log));
+  EXPECT_EQ(both.at("logs").at(0).at("steps").size(), 4U);
+  const json& plan = both.at("plans").at(0);
+  EXPECT_EQ(plan.at("plan").at("plan").at("dp"), 8);
+  EXPECT_EQ(plan.at("plan").at("model").at("hidden"), 1024);
+  EXPECT_EQ(plan.at("assumed").size(), 1U) << plan.at("assumed");
+  const json alone = json_of("import " + folder.write("start.log", kLoggedRun));
+  EXPECT_EQ(alone.at("plans").size(), 1U);
+  EXPECT_TRUE(alone.at("logs").empty());
+}
+
+TEST(ImportCommand, RefusesLaunchesThatAreNoPlan) {
+  const ScratchFolder folder;
+  const std::string arguments =
+      " pretrain_gpt.py --num-layers 4 --hidden-size 256 --num-attention-heads 4 --seq-length 128 ";
+  expect_refused("import " + folder.write("a.sh", "python" + arguments),
+                 {"a.sh", "number of processes", "--gpus"});
+  EXPECT_EQ(run_command("import --gpus 2 " + folder.file("a.sh")).exit_code, 0);
+  expect_refused("import " + folder.write("b.sh", "torchrun --nproc-per-node 8" + arguments +
+                                                      "--tensor-model-parallel-size 8"),
+                 {"b.sh", "/plan/tp"});
+  expect_refused("import " + folder.write("c.sh", "A='x" + arguments), {"c.sh", "line 1"});
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "gui/models/read_files.hpp"
 #include "gui/models/run_follower.hpp"
 #include "gui/models/run_process.hpp"
+#include "tests/calibration/traces/written_trace.hpp"
 #include "tests/gui/example_step.hpp"
 #include "tests/gui/small_scenario.hpp"
 #include "tests/thrown.hpp"
@@ -149,6 +150,19 @@ TEST_F(OpenedFileTest, ATraceOpensAsItsTimelineDoes) {
   EXPECT_EQ(opened.spans.size(), timeline.spans.size());
   EXPECT_EQ(opened.ranks, timeline.ranks);
   EXPECT_EQ(opened.flows, timeline.flows);
+}
+
+// In the window's progress bar, and by its Stop.
+TEST_F(OpenedFileTest, TheReadingOfATraceIsFollowedAndStopped) {
+  const calibration::WrittenTrace trace(12'000);
+  const QString path = to_qstring(trace.path().string());
+  ReadingProgress progress;
+  progress.begin({path});
+  std::stop_source stop;
+  EXPECT_EQ(kind_of(open_file(path, progress.watch(stop.get_token()))), u"trace"_s);
+  EXPECT_EQ(progress.state().bytes, progress.state().total);
+  stop.request_stop();
+  EXPECT_THROW(open_file(path, progress.watch(stop.get_token())), ReadingStopped);
 }
 
 TEST_F(OpenedFileTest, ATraceInWhichNothingRunsOnADeviceIsReported) {

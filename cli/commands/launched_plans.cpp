@@ -1,0 +1,118 @@
+#include "cli/commands/launched_plans.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "calibration/traces/inflated_file.hpp"
+#include "cli/options/option_values.hpp"
+#include "cli/options/scenario_parts.hpp"
+#include "core/base/error.hpp"
+#include "core/base/printable_text.hpp"
+#include "core/base/quantity_text.hpp"
+#include "core/spec/plan_check.hpp"
+#include "core/spec/plan_text.hpp"
+#include "planner/export/plan_export.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+// Logs print their arguments at the start.
+constexpr std::size_t kMostRead = 4U << 20U;
+constexpr const char* kUsualCluster = "dgx-h100";
+
+std::string head_of(const std::string& file) {
+  const calibration::ByteSource bytes =
+      calibration::open_inflated(file, "a trace, a log or a launch script");
+  std::string head(kMostRead, '\0');
+  std::size_t known = 0;
+  for (std::size_t read = 1; read > 0 && known < head.size(); known += read)
+    read = bytes(head.data() + known, head.size() - known);
+  head.resize(known);
+  return head;
+}
+
+// JSON of a trace, or a database.
+bool begins_as_trace(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+  if (first == std::string_view::npos) return false;
+  return text[first] == '{' || text.find('\0') != std::string_view::npos;
+}
+
+// The degrees above one, the schedule and recomputation: "dp 4, tp 8, pp 2, 1f1b".
+std::string degrees_text(const Plan& plan) {
+  std::string text = fmt::format("dp {}", plan.dp);
+  const auto add = [&](const char* name, std::int64_t degree) {
+    if (degree > 1) text += fmt::format(", {} {}", name, degree);
+  };
+  add("tp", plan.tp);
+  add("pp", plan.pp);
+  add("vpp", plan.vpp);
+  add("cp", plan.cp);
+  add("ep", plan.ep);
+  text += fmt::format(", ZeRO {}", plan.zero_stage);
+  if (plan.pp > 1) text += fmt::format(", {}", name_of(plan.schedule));
+  if (plan.recompute != RecomputePolicy::None)
+    text += fmt::format(", recomputes {}", recompute_text(plan));
+  return text;
+}
+
+std::int64_t gpus_of(const ScenarioOptions& options, ProblemList& problems) {
+  return options.gpus.empty() ? 0 : read_count("--gpus", options.gpus, kMaxWorld, problems);
+}
+
+}  // namespace
+
+std::optional<planner::LaunchArguments> find_launch(const std::string& file) {
+  const std::string head = head_of(file);
+  if (begins_as_trace(head)) return std::nullopt;
+  return planner::find_launch_arguments(head, file);
+}
+
+LaunchedPlan launched_plan(const planner::LaunchArguments& launch, const ScenarioOptions& options) {
+  const planner::ExportedNames exported = planner::exported_names(launch);
+  const std::string named = options.cluster.empty() ? exported.cluster : options.cluster;
+  ProblemList problems("shardwright import");
+  const ClusterSpec cluster = read_cluster_option(named.empty() ? kUsualCluster : named, problems);
+  const StackSpec stack =
+      read_stack_option(options.stack.empty() ? exported.stack : options.stack, cluster, problems);
+  const std::int64_t gpus = gpus_of(options, problems);
+  problems.throw_if_any();
+  LaunchedPlan plan{launch.source, imported_plan(launch, cluster, stack,
+                                                 gpus > 0 ? std::optional(gpus) : std::nullopt)};
+  if (named.empty())
+    plan.imported.assumed.push_back(
+        fmt::format("the cluster is {}: --cluster names another one", kUsualCluster));
+  return plan;
+}
+
+nlohmann::ordered_json to_json(const LaunchedPlan& plan) {
+  return {{"path", plan.file},
+          {"plan", shardwright::to_json(plan.imported.scenario)},
+          {"assumed", plan.imported.assumed},
+          {"unread", plan.imported.unread}};
+}
+
+void add_launched_plan(Page& page, const LaunchedPlan& plan) {
+  const Scenario& scenario = plan.imported.scenario;
+  page.heading("Plan of " + printable(std::filesystem::path(plan.file).filename().string()));
+  page.facts({{"run", printable(planner::title_of(scenario))},
+              {"plan", degrees_text(scenario.plan)},
+              {"batch", fmt::format("{} sequences of {} tokens, {} in a microbatch",
+                                    format_count(scenario.plan.global_batch),
+                                    format_count(scenario.plan.seq_len),
+                                    format_count(scenario.plan.micro_batch))},
+              {"precision", name_of(scenario.plan.precision)}});
+  std::vector<std::string> assumed;
+  for (const std::string& each : plan.imported.assumed) assumed.push_back(printable(each));
+  if (!assumed.empty()) page.bullets(assumed);
+  if (!plan.imported.unread.empty())
+    page.paragraph(
+        printable(fmt::format("Arguments that say nothing about the plan, or are unknown: {}.",
+                              fmt::join(plan.imported.unread, ", "))));
+}
+
+}  // namespace shardwright::cli

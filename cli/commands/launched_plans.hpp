@@ -1,0 +1,30 @@
+// Plans of runs that others launched: what `import` reads of launch scripts and of the arguments in logs.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "cli/options/scenario_options.hpp"
+#include "cli/output/page.hpp"
+#include "planner/import/megatron_plan.hpp"
+
+namespace shardwright::cli {
+
+// Returns none for traces and for logs without arguments. Throws InputError where the file cannot be
+// read or its script not be followed.
+std::optional<planner::LaunchArguments> find_launch(const std::string& file);
+
+struct LaunchedPlan {
+  std::string file;
+  planner::ImportedPlan imported;
+};
+
+// The cluster and the stack are those of the options or else those that an export names. Throws
+// InputError.
+LaunchedPlan launched_plan(const planner::LaunchArguments& launch, const ScenarioOptions& options);
+
+nlohmann::ordered_json to_json(const LaunchedPlan& plan);
+void add_launched_plan(Page& page, const LaunchedPlan& plan);
+
+}  // namespace shardwright::cli

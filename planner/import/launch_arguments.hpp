@@ -1,0 +1,36 @@
+// The arguments of Megatron-LM with which a run was launched, from a launch script or from the log in
+// which the run printed them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardwright::planner {
+
+struct LaunchArguments {
+  // The file that they were read from.
+  std::string source;
+  // True if all arguments are there, with the values that nobody stated: of a log. Those of a script
+  // leave out what has Megatron-LM's own value.
+  bool complete = false;
+  // By the names of Megatron-LM's namespace: "num_layers". Switches are "True" or "False", the words of
+  // lists have a blank between them.
+  std::map<std::string, std::string> values;
+  // The processes that are started in all.
+  std::optional<std::int64_t> ranks;
+  // The first comment of a script; "" if there is none.
+  std::string title;
+  // Variables of the script that have no value there.
+  std::vector<std::string> unset;
+};
+
+// Returns none where the text launches no model by Megatron-LM's arguments and logs none. Throws
+// InputError where a script that does cannot be followed.
+std::optional<LaunchArguments> find_launch_arguments(std::string_view text,
+                                                     const std::string& source);
+
+}  // namespace shardwright::planner

@@ -1,0 +1,31 @@
+// The commands of a shell script as they would be called, without running anything.
+//
+// Assignments, arrays, quotes, continued lines, ${NAME:-default} and sums of integers are followed in
+// the order of the text. Conditions and loops are not: each of their commands is read once. The output
+// of commands and variables of the environment are unknown and empty.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardwright::planner {
+
+using ShellCommand = std::vector<std::string>;
+
+struct ShellScript {
+  std::vector<ShellCommand> commands;
+  // The texts of comments, without their mark.
+  std::vector<std::string> comments;
+  // The same texts read as commands, with the variables that are set at the end of the script.
+  std::vector<ShellCommand> commented_commands;
+  // Variables that were used and have no value.
+  std::set<std::string> unset;
+};
+
+// Throws InputError, with the line, where quotes or brackets are not closed, and where values grow beyond
+// 1 MiB. `source` names the script.
+ShellScript read_shell_script(std::string_view text, const std::string& source);
+
+}  // namespace shardwright::planner
