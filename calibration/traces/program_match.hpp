@@ -123,6 +123,11 @@ std::optional<ProgramMatch> match_program(const Trace& trace, const PlannedStep&
 // The ten largest, by size. Defined in step_differences.cpp.
 std::vector<StepDifference> differences_of(const ProgramMatch& match);
 
+// Returns the ten largest by size, without those that a step of this length does not show. Defined in
+// step_differences.cpp.
+std::vector<StepDifference> largest_differences(std::vector<StepDifference> differences,
+                                                Seconds step);
+
 nlohmann::ordered_json to_json(const ProgramMatch& match);
 
 }  // namespace shardwright::calibration

@@ -141,12 +141,18 @@ std::vector<StepDifference> differences_of(const ProgramMatch& match) {
                          match.predicted_host_gaps, match.measured_host_gaps});
   differences.push_back({"other idle times", DifferenceCause::OtherGap, match.predicted_other_gaps,
                          match.measured_other_gaps});
+  return largest_differences(std::move(differences),
+                             std::max(match.predicted_step, match.measured_step));
+}
+
+std::vector<StepDifference> largest_differences(std::vector<StepDifference> differences,
+                                                Seconds step) {
   std::stable_sort(differences.begin(), differences.end(),
                    [](const StepDifference& a, const StepDifference& b) {
                      return std::abs(a.difference().value()) > std::abs(b.difference().value());
                    });
   // Differences of equal sums are rounding.
-  const Seconds least = std::max(match.predicted_step, match.measured_step) * 1e-9;
+  const Seconds least = step * 1e-9;
   std::erase_if(differences, [&](const StepDifference& each) {
     return std::abs(each.difference().value()) <= least.value();
   });

@@ -46,6 +46,12 @@ QString obstacle_of(const TraceReport& report, const ProgramMatch& match, const 
          "file."_s.arg(percent_text(found));
 }
 
+// The time at which the first compared step begins in the timeline of a trace.
+Seconds first_step_of(const TracedRun& run) {
+  const auto steps = calibration::device_steps(*run.trace);
+  return calibration::from_ns(steps.front().begin - run.trace->activities.front().start);
+}
+
 // The predicted step of a stage, moved to where the trace's step begins.
 std::shared_ptr<const Timeline> beside(const TracedRun& run, const Timeline& predicted,
                                        std::int64_t stage) {
@@ -53,9 +59,7 @@ std::shared_ptr<const Timeline> beside(const TracedRun& run, const Timeline& pre
   const TimelineRank& rank = predicted.ranks[static_cast<std::size_t>(stage)];
   shown->origin = TimelineOrigin::Predicted;
   shown->ranks = {{rank.rank, run.timeline->ranks.front().label}};
-  const auto steps = calibration::device_steps(*run.trace);
-  const Seconds begin =
-      calibration::from_ns(steps.front().begin - run.trace->activities.front().start);
+  const Seconds begin = first_step_of(run);
   for (const Span& span : predicted.spans) {
     if (span.rank != rank.rank) continue;
     shown->spans.push_back(span);
@@ -64,11 +68,27 @@ std::shared_ptr<const Timeline> beside(const TracedRun& run, const Timeline& pre
   return shown;
 }
 
+std::shared_ptr<const Timeline> later(const std::shared_ptr<const Timeline>& timeline,
+                                      Seconds delay) {
+  if (!(delay > Seconds())) return timeline;
+  auto moved = std::make_shared<Timeline>(*timeline);
+  for (Span& span : moved->spans) span.start += delay;
+  return moved;
+}
+
 const char* cause_text(calibration::DifferenceCause cause) {
   constexpr EnumArray<calibration::DifferenceCause, const char*> kTexts{
       {"slower kernel", "faster kernel", "the plan fuses more", "the trace fuses more",
        "communication not hidden", "communication hidden", "waiting for the host",
        "waiting for a stream or stage", "not in the plan", "not in the trace"}};
+  return kTexts[cause];
+}
+
+const char* change_text(calibration::DifferenceCause cause) {
+  constexpr EnumArray<calibration::DifferenceCause, const char*> kTexts{
+      {"slower", "faster", "more kernels", "fewer kernels", "communication not hidden",
+       "communication hidden", "waiting for the host", "waiting for a stream or stage",
+       "not in the first", "not in the second"}};
   return kTexts[cause];
 }
 
@@ -115,6 +135,13 @@ TraceComparison compare_with_plan(const TracedRun& run, const Scenario& scenario
   comparison.obstacle = obstacle_of(run.report, *comparison.match, scenario.plan);
   if (comparison.obstacle.isEmpty()) comparison.predicted = beside(run, step->timeline, stage);
   return comparison;
+}
+
+TracePair compare_traces(const TracedRun& first, const TracedRun& second) {
+  // Traces in which nothing runs on a device are not opened.
+  const Seconds lead = first_step_of(first) - first_step_of(second);
+  return {*calibration::change_between(*first.trace, *second.trace), later(first.timeline, -lead),
+          later(second.timeline, lead)};
 }
 
 QString trace_title(const TraceReport& report) {
@@ -196,6 +223,25 @@ TextTable difference_table(const ProgramMatch& match) {
   for (const calibration::StepDifference& each : match.differences) {
     const QString about = to_qstring(short_kernel_name(each.about, kLongestAbout));
     table.rows.push_back(compared(about + u'\n' + to_qstring(cause_text(each.cause)),
+                                  each.predicted, each.measured));
+  }
+  return table;
+}
+
+TextTable step_table(const calibration::TraceChange& change) {
+  const auto& [first, second, kernels, differences] = change;
+  return {{u"In a step"_s, u"first"_s, u"second"_s, u"difference"_s},
+          {compared(u"step"_s, first.step, second.step),
+           compared(u"communication not hidden"_s, first.exposed, second.exposed),
+           compared(u"waiting for the host"_s, first.host_gaps, second.host_gaps),
+           compared(u"other gaps"_s, first.other_gaps, second.other_gaps)}};
+}
+
+TextTable difference_table(const calibration::TraceChange& change) {
+  TextTable table{{u"Largest differences"_s, u"first"_s, u"second"_s, u"difference"_s}, {}};
+  for (const calibration::StepDifference& each : change.differences) {
+    const QString about = to_qstring(short_kernel_name(each.about, kLongestAbout));
+    table.rows.push_back(compared(about + u'\n' + to_qstring(change_text(each.cause)),
                                   each.predicted, each.measured));
   }
   return table;

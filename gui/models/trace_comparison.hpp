@@ -9,6 +9,7 @@
 
 #include "calibration/traces/program_match.hpp"
 #include "calibration/traces/trace.hpp"
+#include "calibration/traces/trace_change.hpp"
 #include "calibration/traces/trace_report.hpp"
 #include "core/base/large_json_file.hpp"
 #include "core/spec/scenario.hpp"
@@ -37,6 +38,15 @@ struct TraceComparison {
   QString obstacle;
 };
 
+// Two traces beside each other.
+struct TracePair {
+  calibration::TraceChange change;
+  // Their timelines, moved so that the first compared steps begin together.
+  std::shared_ptr<const Timeline> first, second;
+};
+
+TracePair compare_traces(const TracedRun& first, const TracedRun& second);
+
 // Returns a comparison without a match once `stop` is requested.
 TraceComparison compare_with_plan(const TracedRun& run, const Scenario& scenario,
                                   const std::stop_token& stop);
@@ -52,5 +62,9 @@ TextTable category_table(const std::vector<calibration::TraceReport>& reports);
 TextTable step_table(const calibration::ProgramMatch& match);
 // The largest differences, each with its cause in a second line.
 TextTable difference_table(const calibration::ProgramMatch& match);
+
+// The same of two traces.
+TextTable step_table(const calibration::TraceChange& change);
+TextTable difference_table(const calibration::TraceChange& change);
 
 }  // namespace shardwright::gui

@@ -97,4 +97,11 @@ void TracePanel::show_comparison(const TraceComparison& comparison) {
   show_whole(*differences_, difference_table(*comparison.match));
 }
 
+void TracePanel::show_change(const calibration::TraceChange& change, const QStringList& names) {
+  show_note(u"<b>Beside each other</b><br>first: %1<br>second: %2"_s.arg(
+      names.value(0).toHtmlEscaped(), names.value(1).toHtmlEscaped()));
+  show_whole(*step_, step_table(change));
+  show_whole(*differences_, difference_table(change));
+}
+
 }  // namespace shardwright::gui

@@ -22,6 +22,8 @@ class TracePanel : public QWidget {
   // Says why there is nothing beside the trace, or that it is worked on.
   void show_note(const QString& note);
   void show_comparison(const TraceComparison& comparison);
+  // The names are those of the files.
+  void show_change(const calibration::TraceChange& change, const QStringList& names);
 
  private:
   QLabel *title_, *summary_, *note_;

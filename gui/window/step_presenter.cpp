@@ -41,6 +41,9 @@ StepPresenter::StepPresenter(Selection* selection, Views views, QObject* parent)
           }),
       comparison_(
           this, [this](const auto& comparison) { take_comparison(*comparison); },
+          [this](const QString& error) { views_.timeline->traces().show_note(error); }),
+      pair_(
+          this, [this](const auto& pair) { take_pair(*pair); },
           [this](const QString& error) { views_.timeline->traces().show_note(error); }) {
   for (QWidget* view : std::array<QWidget*, 3>{views_.timeline, views_.topology, views_.schedule})
     view->installEventFilter(this);
@@ -157,6 +160,7 @@ void StepPresenter::show_files(std::vector<std::shared_ptr<const Timeline>> time
                                const QStringList& names) {
   job_.cancel();
   comparison_.cancel();
+  pair_.cancel();
   traces_.clear();
   views_.timeline->traces().hide();
   asked_.reset();
@@ -184,11 +188,22 @@ void StepPresenter::show_traces(std::vector<TracedRun> traces, const QStringList
   views_.timeline->traces().show_measured(reports);
   views_.timeline->traces().show();
   show_traced(nullptr, nullptr);
-  compare_trace();
+  if (traces_.size() == 1) return compare_trace();
+  views_.timeline->traces().show_note(tr("Comparing the traces …"));
+  pair_.start([first = traces_.front(), second = traces_.back()](const std::stop_token&) {
+    return compare_traces(first, second);
+  });
+}
+
+void StepPresenter::take_pair(const TracePair& pair) {
+  views_.timeline->traces().show_change(pair.change, trace_names_);
+  views_.timeline->set_timelines({pair.first, pair.second}, nullptr, {}, {}, trace_names_);
+  show_traced(nullptr, nullptr);
 }
 
 void StepPresenter::compare_trace() {
   set_is_new_ = false;
+  if (traces_.size() > 1) return;
   const auto scenario = selection_->scenario();
   if (scenario && compared_ == scenario) return;
   compared_ = scenario;
@@ -206,7 +221,7 @@ void StepPresenter::compare_trace() {
 
 void StepPresenter::take_comparison(const TraceComparison& comparison) {
   views_.timeline->traces().show_comparison(comparison);
-  if (traces_.size() == 1) show_traced(comparison.predicted, &comparison.scenario);
+  show_traced(comparison.predicted, &comparison.scenario);
 }
 
 // Keeps the part in view unless the predicted step comes or goes.
@@ -231,6 +246,7 @@ void StepPresenter::show_traced(std::shared_ptr<const Timeline> predicted,
 void StepPresenter::leave_files() {
   if (!std::exchange(shows_files_, false)) return;
   comparison_.cancel();
+  pair_.cancel();
   traces_.clear();
   views_.timeline->traces().hide();
   Q_EMIT files_left();

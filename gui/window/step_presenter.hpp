@@ -61,12 +61,14 @@ class StepPresenter : public QObject {
   // leave_files() is called. Plans that a search finds do not end that. `names` are those of the
   // files.
   void show_files(std::vector<std::shared_ptr<const Timeline>> timelines, const QStringList& names);
-  // Shows traces of another program, the first of them beside the chosen plan's step, also as
-  // another plan is chosen, until leave_files() is called.
+  // Shows a trace of another program beside the chosen plan's step, also as another plan is chosen, or
+  // two beside each other, until leave_files() is called.
   void show_traces(std::vector<TracedRun> traces, const QStringList& names);
   void leave_files();
   bool shows_files() const { return shows_files_; }
-  bool is_busy() const { return job_.is_running() || comparison_.is_running(); }
+  bool is_busy() const {
+    return job_.is_running() || comparison_.is_running() || pair_.is_running();
+  }
 
  Q_SIGNALS:
   void problem(const QString& text);
@@ -84,9 +86,10 @@ class StepPresenter : public QObject {
   void take(const PredictedStep& step);
   void clear_views();
   void show_timelines();
-  // Compares the first trace with the chosen plan.
+  // Compares a trace that stands alone with the chosen plan.
   void compare_trace();
   void take_comparison(const TraceComparison& comparison);
+  void take_pair(const TracePair& pair);
   void show_traced(std::shared_ptr<const Timeline> predicted, const Scenario* scenario);
 
   Selection* selection_;
@@ -107,6 +110,7 @@ class StepPresenter : public QObject {
   bool is_beside_ = false;
   BackgroundJob<PredictedStep> job_;
   BackgroundJob<TraceComparison> comparison_;
+  BackgroundJob<TracePair> pair_;
 };
 
 }  // namespace shardwright::gui

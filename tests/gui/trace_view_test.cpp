@@ -79,6 +79,41 @@ TEST_F(TraceViewTest, TheTracedPlanStandsBesideTheTraceWithTheLargestDifferences
   EXPECT_FALSE(find<QTableWidget>("trace_differences").isVisible());
 }
 
+TEST_F(TraceViewTest, TwoTracesStandBesideEachOtherWithTheirLargestDifferences) {
+  drop({trace_file("nanogpt/before.json.gz"), trace_file("nanogpt/after.json.gz")});
+  ASSERT_TRUE(is_idle());
+  EXPECT_EQ(tracks().timelines().size(), 2U);
+  EXPECT_TRUE(tracks().compares_alike());
+  EXPECT_THAT(note(), Says("first: before.json.gz"));
+  EXPECT_EQ(column("trace_step", 0).size(), 4);
+  EXPECT_TRUE(column("trace_step", 3).front().startsWith(u'−'));
+  EXPECT_EQ(column("trace_differences", 0).size(), 10);
+  // They are not those of a plan.
+  choose(nanogpt_plan(8));
+  EXPECT_EQ(tracks().timelines().size(), 2U);
+  EXPECT_THAT(note(), Says("Beside each other"));
+  drop({trace_file("nanogpt/rank0.json.gz")});
+  EXPECT_THAT(note(), Says("Beside the chosen plan"));
+}
+
+// Where their recordings begin does not count.
+TEST(TracePair, TheFirstComparedStepsBeginTogether) {
+  const TracedRun whole = read_trace(trace_file("nanogpt/rank0.json.gz"));
+  auto shortened = std::make_shared<calibration::Trace>(*whole.trace);
+  shortened->activities.erase(shortened->activities.begin(), shortened->activities.begin() + 40);
+  TracedRun later = whole;
+  later.trace = shortened;
+  later.timeline = std::make_shared<const Timeline>(calibration::timeline_of(*shortened));
+  for (const bool turned : {false, true}) {
+    const TracePair pair = turned ? compare_traces(later, whole) : compare_traces(whole, later);
+    EXPECT_EQ(pair.change.first.step, pair.change.second.step);
+    EXPECT_NEAR((pair.first->spans.back().start - pair.second->spans.back().start).value(), 0.0,
+                1e-9);
+    EXPECT_GE(std::min(pair.first->spans.front().start, pair.second->spans.front().start),
+              Seconds());
+  }
+}
+
 TEST_F(TraceViewTest, AFileWithoutAGpuIsExplained) {
   drop({trace_file("no-distributed-info-no-gpu.json.gz")});
   EXPECT_THAT(said(), Says("nothing runs on a device"));
