@@ -22,6 +22,7 @@ namespace ondemand = simdjson::ondemand;
 
 // The text of a part.
 constexpr std::size_t kPartBytes = 1U << 21U;
+constexpr unsigned kMostThreads = 16;
 
 // Reads parts of the events in threads, and puts them together in their order.
 class KinetoParts {
@@ -46,8 +47,8 @@ class KinetoParts {
 
  private:
   void start_part() {
-    // Text is split on this thread meanwhile, which takes less time than reading does.
-    const std::size_t most = std::max(1U, std::thread::hardware_concurrency());
+    // Text is split on this thread meanwhile, which is not fast enough for more than some threads.
+    const std::size_t most = std::clamp(std::thread::hardware_concurrency(), 1U, kMostThreads);
     while (reading_.size() >= most) take_part();
     reading_.push_back(std::async(
         std::launch::async,
