@@ -148,10 +148,10 @@ sim::RunOptions options_of_variants(const ForecastRequest& request, const sim::R
   return options;
 }
 
-// Whole steps, at least one.
-Seconds in_steps(Seconds interval, const sim::RunModel& model, std::int64_t steps) {
-  const Seconds step = model.total_work() / static_cast<double>(std::max<std::int64_t>(1, steps));
-  return std::max(1.0, std::round(interval / step)) * step;
+// Whole steps, at least one, and no shorter than `least`.
+Seconds in_steps(Seconds interval, Seconds step, Seconds least) {
+  return std::max({1.0, std::round(interval / step), std::ceil(least / step * (1.0 - 1e-9))}) *
+         step;
 }
 
 void find_intervals(Forecast& forecast, const ForecastRequest& request) {
@@ -162,8 +162,7 @@ void find_intervals(Forecast& forecast, const ForecastRequest& request) {
   const sim::RunOptions options = options_of_variants(request, model);
   const Seconds step = model.total_work() / static_cast<double>(forecast.steps);
   const Seconds least = std::max(step, sim::least_interval(model.checkpoint));
-  forecast.best_interval =
-      in_steps(sim::best_interval(model, options, least), model, forecast.steps);
+  forecast.best_interval = in_steps(sim::best_interval(model, options, least), step, least);
   if (model.interval <= Seconds()) model.interval = forecast.best_interval;
   model.interval = std::min(model.interval, model.total_work());
 }

@@ -46,6 +46,11 @@ std::vector<std::int64_t> batches_of(const RunSearchRequest& request, std::int64
     // Fewer sequences than this leave most of the machine idle.
     if (batch >= gpus / 64) batches.push_back(batch);
   }
+  // A critical batch below that is too small for the machine: those up to a sequence a GPU come nearest.
+  if (batches.empty()) {
+    for (std::int64_t batch = 1; batch < 2 * gpus; batch *= 2)
+      if (batch >= gpus / 64) batches.push_back(batch);
+  }
   return batches;
 }
 
@@ -125,6 +130,13 @@ std::int64_t RunSearch::knee_of(const RunChoice& choice) const {
   return choice.plan.plan.global_batch;
 }
 
+bool RunSearch::is_knee_open(const RunChoice& choice) const {
+  const std::int64_t knee = knee_of(choice);
+  return std::ranges::none_of(choices, [&](const RunChoice& other) {
+    return other.gpus == choice.gpus && other.plan.plan.global_batch > knee;
+  });
+}
+
 BatchLimit RunSearch::limit_of(const RunChoice& choice) const {
   const std::int64_t batch = choice.plan.plan.global_batch;
   if (batch < knee_of(choice)) return BatchLimit::CriticalBatch;
@@ -158,7 +170,12 @@ RunSearch search_runs(const RunSearchRequest& request,
       choice.gpus = gpus;
       const ForecastRequest run = run_of(request, trial, choice.plan);
       choice.tokens = run.tokens;
-      choice.forecast = forecast(run, run_stages(run), {});
+      try {
+        choice.forecast = forecast(run, run_stages(run), {});
+      } catch (const InputError& error) {
+        if (search_result.without_stages++ == 0) search_result.stage_problem = error.what();
+        continue;
+      }
       if (choice.forecast.statistics.unfinished == choice.forecast.statistics.runs) continue;
       choice.cost = choice.forecast.costs[run.run.price.contract];
       if (found) found(choice);

@@ -85,9 +85,15 @@ struct RunSearch {
   std::vector<std::size_t> front;
   std::size_t fastest = 0, cheapest = 0;
   bool partial = false;
+  // Choices that were left out because their plan does not take a stage of the run profile, and why the
+  // first of them does not.
+  std::int64_t without_stages = 0;
+  std::string stage_problem;
 
   // The smallest batch, in sequences, with nearly the best throughput of the choice's GPUs.
   std::int64_t knee_of(const RunChoice& choice) const;
+  // True if no larger batch than the knee was tried on the choice's GPUs: the knee may lie beyond it.
+  bool is_knee_open(const RunChoice& choice) const;
   BatchLimit limit_of(const RunChoice& choice) const;
 };
 

@@ -22,6 +22,7 @@
 #include "core/base/quantity_text.hpp"
 #include "planner/forecast.hpp"
 #include "planner/run_search.hpp"
+#include "planner/run_wording.hpp"
 #include "planner/search.hpp"
 #include "validation/prediction_errors.hpp"
 
@@ -184,6 +185,19 @@ const sim::StepResult& fullest_step(const planner::Forecast& forecast) {
       ->step;
 }
 
+// The law by which a target loss takes its tokens, and where the run lies outside of it.
+std::vector<std::string> laws_of(const ChosenForecast& chosen) {
+  if (!chosen.run.target_loss) return {};
+  const ModelSpec& model = chosen.request.scenario.model;
+  std::vector<std::string> laws = {fmt::format("{} tokens by batch profile {}",
+                                               planner::tokens_text(chosen.request.tokens),
+                                               chosen.run.batch.name)};
+  for (std::string& law :
+       planner::outside_of_laws(chosen.run.batch, model, chosen.run.need_of(model)))
+    laws.push_back("outside of the " + law);
+  return laws;
+}
+
 ExitCode forecast(const ForecastOptions& options) {
   check_destination("--json", options.common.json, options.common.force);
   const ChosenForecast chosen = read_options(options);
@@ -196,11 +210,17 @@ ExitCode forecast(const ForecastOptions& options) {
   Page page = new_page(options.common);
   add_forecast(page, request, result);
   add_filled_in(page, chosen.scenario.filled_in);
+  const std::vector<std::string> laws = laws_of(chosen);
+  if (!laws.empty()) {
+    page.heading("The tokens to the loss");
+    page.bullets(laws);
+  }
   const Scenario& scenario = request.scenario;
   nlohmann::ordered_json document = new_document("forecast");
   document["inputs"] = inputs_json(scenario.model, scenario.cluster, scenario.stack);
   document["filled_in"] = chosen.scenario.filled_in;
   document["notes"] = chosen.scenario.notes;
+  document["laws"] = laws;
   document.update(forecast_json(request, result));
   deliver(options.common, page, document);
   const bool fits = report_fit(kCommand, fullest_step(result), scenario.cluster);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -47,7 +48,7 @@ struct PlanOptions {
 struct PlannedRuns {
   ChosenRun run;
   planner::ForecastRequest request;
-  std::vector<planner::Forecast> forecasts;
+  std::vector<std::optional<planner::Forecast>> forecasts;
 };
 
 // The request for runs of the plans; none without --tokens.
@@ -63,15 +64,23 @@ std::optional<PlannedRuns> read_runs(const WholeRunOptions& options,
   return runs;
 }
 
+// Throws InputError if no plan takes the stages of the run profile.
 void forecast_plans(PlannedRuns& runs, const planner::PlanRequest& request,
                     const std::vector<planner::PlanCandidate>& plans) {
   runs.request.options.threads = request.threads;
   for (const planner::PlanCandidate& candidate : plans) {
     runs.request.scenario = planner::scenario_of(request, candidate.plan);
     runs.request.tokens = runs.run.tokens_of(runs.request.scenario, false);
-    runs.forecasts.push_back(
-        planner::forecast(runs.request, planner::run_stages(runs.request),
-                          step_spread(validation::class_of(runs.request.scenario))));
+    try {
+      runs.forecasts.emplace_back(
+          planner::forecast(runs.request, planner::run_stages(runs.request),
+                            step_spread(validation::class_of(runs.request.scenario))));
+    } catch (const InputError&) {
+      runs.forecasts.emplace_back(std::nullopt);
+      const bool any =
+          std::ranges::any_of(runs.forecasts, [](const auto& each) { return each.has_value(); });
+      if (!any && runs.forecasts.size() == plans.size()) throw;
+    }
   }
 }
 
@@ -80,7 +89,8 @@ ordered_json runs_json(PlannedRuns runs, const planner::PlanRequest& request,
   ordered_json elements = ordered_json::array();
   for (std::size_t i = 0; i < runs.forecasts.size(); ++i) {
     runs.request.scenario = planner::scenario_of(request, plans[i].plan);
-    elements.push_back(forecast_json(runs.request, runs.forecasts[i]));
+    elements.push_back(runs.forecasts[i] ? forecast_json(runs.request, *runs.forecasts[i])
+                                         : ordered_json());
   }
   return elements;
 }

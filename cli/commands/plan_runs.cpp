@@ -86,7 +86,8 @@ std::string limit_text(const RunSearch& search, const RunChoice& choice,
                        const planner::TokenNeed& need) {
   const std::int64_t seq_len = choice.plan.plan.seq_len;
   std::string text =
-      fmt::format("On {} GPUs throughput has its knee at {}", format_count(choice.gpus),
+      fmt::format("On {} GPUs throughput has its knee at {}{}", format_count(choice.gpus),
+                  search.is_knee_open(choice) ? "the largest batch tried, or beyond: " : "",
                   batch_text(static_cast<double>(search.knee_of(choice) * seq_len), seq_len));
   if (need.critical > 0.0) {
     text += fmt::format(
@@ -144,6 +145,10 @@ void add_search(Page& page, const ChosenRequest& chosen, const ChosenRun& run,
     page.heading("Laws that this run lies outside of");
     page.bullets(outside);
   }
+  if (search.without_stages > 0)
+    page.warning(fmt::format(
+        "{} of GPUs and batch left out, whose plans do not take all stages of the run profile: {}",
+        format_plural(search.without_stages, "choice"), search.stage_problem));
   if (search.partial) page.warning("interrupted: these are the choices searched so far");
   add_assumptions(page, request, chosen.cluster, chosen.filled_in);
 }
@@ -177,6 +182,7 @@ ordered_json search_json(const ChosenRequest& chosen, const ChosenRun& run, cons
   document["filled_in"] = chosen.filled_in;
   document["objective"] = name_of(request.objective);
   document["partial"] = search.partial;
+  document["without_stages"] = search.without_stages;
   document["need"] = {
       {"least_tokens", need.least},
       {"loss_nats", need.loss},

@@ -38,7 +38,12 @@ std::string time_text(const planner::Forecast& forecast) {
 std::string cost_text(const planner::ForecastRequest& request, const planner::Forecast& forecast) {
   constexpr EnumArray<Contract, const char*> kTexts{{"on demand", "reserved", "spot"}};
   const PriceSpec& price = request.run.price;
-  if (forecast.costs[price.contract] <= Dollars())
+  const bool has_price = forecast.costs[Contract::OnDemand] > Dollars();
+  if (has_price && forecast.costs[price.contract] <= Dollars())
+    return fmt::format(
+        "unknown: the run profile has no {} price; give one by --set run.price.{}_ratio=0.4",
+        kTexts[price.contract], name_of(price.contract));
+  if (!has_price)
     return "unknown: no profile has a price; give one by --set run.price.dollars_per_gpu_hour=2";
   std::string text =
       fmt::format("{} {}", money_text(forecast.costs[price.contract]), kTexts[price.contract]);
@@ -324,7 +329,7 @@ ordered_json forecast_json(const planner::ForecastRequest& request,
 }
 
 void add_runs(Page& page, const planner::ForecastRequest& request,
-              const std::vector<planner::Forecast>& forecasts) {
+              const std::vector<std::optional<planner::Forecast>>& forecasts) {
   const Contract contract = request.run.price.contract;
   Table table({{"#", kNumber},
                {"run", kNumber, "days"},
@@ -335,7 +340,11 @@ void add_runs(Page& page, const planner::ForecastRequest& request,
                {"goodput", kNumber, "%"},
                {"interruptions", kNumber}});
   for (std::size_t i = 0; i < forecasts.size(); ++i) {
-    const planner::Forecast& forecast = forecasts[i];
+    if (!forecasts[i]) {
+      table.add_row({std::to_string(i + 1), "does not take the stages", "", "", "", "", "", ""});
+      continue;
+    }
+    const planner::Forecast& forecast = *forecasts[i];
     const sim::RunStatistics& statistics = forecast.statistics;
     if (statistics.unfinished == statistics.runs) {
       table.add_row({std::to_string(i + 1), "never ends", "", "", "", "", "", ""});

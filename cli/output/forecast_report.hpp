@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <vector>
 
 #include "cli/output/page.hpp"
@@ -16,8 +17,9 @@ void add_forecast(Page& page, const planner::ForecastRequest& request,
 nlohmann::ordered_json forecast_json(const planner::ForecastRequest& request,
                                      const planner::Forecast& forecast);
 
-// Adds a table of the whole runs of plans, which are numbered from 1.
+// Adds a table of the whole runs of plans, which are numbered from 1. Of a plan that does not take the
+// stages of the run profile there is none.
 void add_runs(Page& page, const planner::ForecastRequest& request,
-              const std::vector<planner::Forecast>& forecasts);
+              const std::vector<std::optional<planner::Forecast>>& forecasts);
 
 }  // namespace shardwright::cli

@@ -27,6 +27,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kLog = "run.log";
+// Other trials of a population continue from the end of a rung, so that none of these is removed.
+constexpr std::int64_t kKeptCheckpoints = 1'000'000;
 constexpr std::chrono::milliseconds kBetweenPolls{10};
 
 // The mean over the last tenth of the steps, because each alone is noisy; at least over five, if the
@@ -83,6 +85,13 @@ double TrialRuns::finish(const planner::TrialJob& job, std::size_t worker) {
   return loss;
 }
 
+// A job that is killed loses a quarter of its steps at most.
+std::int64_t TrialRuns::between_checkpoints(const planner::TrialJob& job) const {
+  constexpr std::int64_t kParts = 4;
+  const std::int64_t before = job.rung == 0 ? 0 : setup_.steps_at(job.values, job.rung - 1);
+  return std::max<std::int64_t>(1, (setup_.steps_at(job.values, job.rung) - before) / kParts);
+}
+
 // Each continues from its last checkpoint, or begins again what it has not saved.
 std::vector<std::string> TrialRuns::command_of(const planner::TrialJob& job) const {
   std::vector<std::string> command = {executor_,
@@ -96,6 +105,10 @@ std::vector<std::string> TrialRuns::command_of(const planner::TrialJob& job) con
                                       std::to_string(setup_.all_steps(job.values)),
                                       "--stop-after",
                                       std::to_string(setup_.steps_at(job.values, job.rung)),
+                                      "--checkpoint-every",
+                                      std::to_string(between_checkpoints(job)),
+                                      "--keep",
+                                      std::to_string(kKeptCheckpoints),
                                       "--seed",
                                       std::to_string(setup_.rules.seed),
                                       "--device",

@@ -32,6 +32,7 @@ class TrialRuns {
 
  private:
   std::vector<std::string> command_of(const planner::TrialJob& job) const;
+  std::int64_t between_checkpoints(const planner::TrialJob& job) const;
   // The environment of a worker's trials.
   std::vector<std::string> gpus_of(std::size_t worker) const;
   std::string plan_file(const Plan& plan) const;

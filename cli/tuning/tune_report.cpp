@@ -27,9 +27,13 @@ std::int64_t steps_of(const TuningSetup& setup, const Trial& trial) {
   return trial.losses.empty() ? 0 : setup.steps_at(trial.values, trial.losses.size() - 1);
 }
 
-// The options of `shardwright run` that set the values of a trial.
+// The plan file of a trial's batch, if it is varied, and the options of `shardwright run` that set its
+// values.
 std::string options_of(const TuningSetup& setup, const Trial& trial) {
   std::vector<std::string> options = {fmt::format("--steps {}", setup.all_steps(trial.values))};
+  const std::int64_t batch = setup.plan_of(trial.values).global_batch;
+  if (batch != setup.scenario.plan.global_batch)
+    options.insert(options.begin(), fmt::format("plans/batch-{}.json", batch));
   for (std::size_t i = 0; i < trial.values.size(); ++i) {
     const planner::TunedName name = setup.rules.parameters[i].name;
     if (name != planner::TunedName::GlobalBatch)
@@ -97,6 +101,8 @@ void add_trials(Page& page, const TuningSetup& setup, const Study& study, bool i
   const Trial& best = study.trials[order.front()];
   if (!best.diverged() && !best.losses.empty())
     page.paragraph(fmt::format("Best: trial {}: {}", order.front(), options_of(setup, best)));
+  if (best.diverged())
+    page.warning("all trials have diverged: their ranges hold no value that trains");
 }
 
 ordered_json trials_json(const TuningSetup& setup, const Study& study, bool interrupted) {

@@ -137,7 +137,7 @@ RunModel run_model(const RunSpec& run, const std::vector<StageSteps>& stages,
   model.load_replica = transfer(machine.checkpoint * static_cast<double>(machine.copies) / nodes,
                                 run.checkpoint.replica_bandwidth);
   model.replicas = run.recovery.shrinks ? machine.replicas : 1;
-  model.replicas_of_node = std::max(1.0, static_cast<double>(machine.replicas) / nodes);
+  model.replicas_of_node = static_cast<double>(machine.replicas) / nodes;
   model.manual = run.recovery.manual;
   model.manual_time = run.recovery.manual_time;
   model.restart = run.recovery.restart + run.recovery.restart_per_1000_nodes * (nodes / 1000.0);

@@ -100,8 +100,8 @@ struct RunModel {
   // Of one node's failure no work is lost: the states come from another replica in this time.
   bool from_replicas = false;
   Seconds load_replica;
-  // Without a spare node the run goes on with fewer replicas, of which a lacking node takes so many;
-  // with one replica it waits.
+  // Without a spare node the run goes on with as many replicas as the rest of the nodes holds, each of
+  // which holds so many; with one replica it waits.
   std::int64_t replicas = 1;
   double replicas_of_node = 1.0;
   // The speed without one node, without two, …, over that with all of them; without more, and where it

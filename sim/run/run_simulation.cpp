@@ -159,7 +159,8 @@ class SimulatedRun {
     if (lacking <= model_.shrunk_speeds.size()) return model_.shrunk_speeds[lacking - 1];
     const double lost =
         std::ceil(static_cast<double>(-spares_) * model_.replicas_of_node * (1.0 - 1e-12));
-    return std::max(0.0, (replicas - lost) / replicas);
+    const double left = std::max(0.0, (replicas - lost) / replicas);
+    return model_.shrunk_speeds.empty() ? left : std::min(left, model_.shrunk_speeds.back());
   }
 
   // Takes repaired nodes in, after a save.

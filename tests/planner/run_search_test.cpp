@@ -12,7 +12,7 @@ namespace shardwright::planner {
 namespace {
 
 // A small model on up to two nodes; small batches need `least` tokens.
-RunSearch search_with(double critical, double least = 1e11) {
+RunSearchRequest request_with(double critical, double least = 1e11) {
   RunSearchRequest request;
   request.plan.model = load_model("qwen2.5-0.5b");
   request.plan.cluster = load_cluster("dgx-h100");
@@ -27,7 +27,11 @@ RunSearch search_with(double critical, double least = 1e11) {
   request.run.run = load_run("settled-fleet");
   request.run.options.runs = 20;
   request.need = {.least = least, .critical = critical};
-  return search_runs(request);
+  return request;
+}
+
+RunSearch search_with(double critical) {
+  return search_runs(request_with(critical));
 }
 
 TEST(RunSearch, NoChoiceBeatsTheFrontAndTheFastestIsTheFastest) {
@@ -62,6 +66,32 @@ TEST(RunSearch, SaysWhetherTheKneeOrTheCriticalBatchBinds) {
   const RunChoice& small = tight.choices[tight.fastest];
   EXPECT_EQ(tight.limit_of(small), BatchLimit::CriticalBatch);
   EXPECT_LT(small.plan.plan.global_batch, fast.plan.plan.global_batch);
+}
+
+// Where every batch is above the critical one, the smallest that the GPUs take comes nearest.
+TEST(RunSearch, ATinyCriticalBatchLeavesTheSmallestBatch) {
+  RunSearchRequest request = request_with(100.0);
+  request.plan.max_global_batch = 0;
+  const RunSearch search = search_runs(request);
+  ASSERT_FALSE(search.choices.empty());
+  for (const RunChoice& choice : search.choices)
+    EXPECT_EQ(choice.plan.plan.global_batch, choice.gpus);
+}
+
+// Plans whose replicas do not divide the batch of a stage are left out and counted.
+TEST(RunSearch, ChoicesThatDoNotTakeAStageAreLeftOut) {
+  RunSearchRequest request = request_with(4e6);
+  const std::size_t all = search_runs(request).choices.size();
+  request.run.run.stages = {RunStage{.name = "ramp", .tokens = 1e9, .global_batch = 8}};
+  const RunSearch some = search_runs(request);
+  EXPECT_GT(some.without_stages, 0);
+  ASSERT_FALSE(some.choices.empty());
+  EXPECT_EQ(some.choices.size() + static_cast<std::size_t>(some.without_stages), all);
+  for (const RunChoice& choice : some.choices) {
+    EXPECT_EQ(choice.forecast.stages.size(), 2U);
+    EXPECT_EQ(8 % choice.plan.plan.dp, 0);
+  }
+  EXPECT_THAT(some.stage_problem, testing::HasSubstr("/stages/0/global_batch"));
 }
 
 TEST(RunSearch, ALossThatTheModelNeverReachesIsTold) {

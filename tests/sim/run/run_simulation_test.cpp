@@ -321,6 +321,38 @@ TEST(RunSimulation, SpareReplicasOfSharedStatesAreSpareNodes) {
   EXPECT_EQ(whole.spare_nodes(), shared.spare_nodes());
 }
 
+// Of eight replicas of two nodes each, seven fit on 14 and on 15 nodes, and six on 13 and on 12. What the
+// planner gives for the first node holds beyond it.
+TEST(RunSimulation, ReplicasThatFitOnTheRestGoOn) {
+  RunModel model = model_of_replicas(0, 1);
+  EXPECT_EQ(model.replicas_of_node, 0.5);
+  model.spares = 0;
+  model.replicas = 8;
+  model.failures[FailureCause::Host].rate = Hertz(1.0 / (20.0 * kHour));
+  model.repair = Seconds(1e12);
+  // Nothing is repaired: the sixteenth failure ends the run, which has taken ever longer.
+  const auto waiting_after = [&](std::size_t failures) {
+    const RunHistory run = simulate_history(model, {.runs = 1}, 0);
+    double running = 0.0, done = 0.0;
+    for (const RunSpan& span : run.spans) {
+      if (span.part != RunPart::Step || span.begin <= run.interruptions[failures - 1].time)
+        continue;
+      running = (span.end - span.begin).value();
+      done = (span.to - span.from) * run.running_time.value();
+      break;
+    }
+    return done / running;
+  };
+  EXPECT_NEAR(waiting_after(1), 7.0 / 8.0, 1e-9);
+  EXPECT_NEAR(waiting_after(2), 7.0 / 8.0, 1e-9);
+  EXPECT_NEAR(waiting_after(3), 6.0 / 8.0, 1e-9);
+  EXPECT_NEAR(waiting_after(4), 6.0 / 8.0, 1e-9);
+  model.shrunk_speeds = {0.8};
+  EXPECT_NEAR(waiting_after(1), 0.8, 1e-9);
+  EXPECT_NEAR(waiting_after(2), 0.8, 1e-9);
+  EXPECT_NEAR(waiting_after(3), 6.0 / 8.0, 1e-9);
+}
+
 RunSpec spot_spec(double per_1000_node_days, double notice_s) {
   RunSpec spec;
   spec.checkpoint.store_write = spec.checkpoint.store_read = BytesPerSecond(1e9);
