@@ -55,7 +55,7 @@ void read_degrees(MegatronSettings& settings, std::optional<std::int64_t> ranks,
   const auto processes = ranks;
   if (!processes) {
     problems.add("the number of processes", "nothing",
-                 "--nnodes and --nproc-per-node of torchrun as numbers, or --gpus");
+                 "--nnodes and --nproc-per-node of torchrun as numbers, or a stated number of GPUs");
   } else if (of_model < 1 || *processes % of_model != 0) {
     problems.add("the number of processes", format_count(*processes),
                  fmt::format("a multiple of tp x pp x cp = {}", format_count(of_model)));

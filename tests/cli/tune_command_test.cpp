@@ -109,7 +109,7 @@ TEST(TuneCommand, TrialsAtOnceHaveGpusOfTheirOwn) {
   const std::string fake = folder.write("shardwright-executor",
                                         "#!/bin/sh\n"
                                         "echo \"$CUDA_VISIBLE_DEVICES\" >>" +
-                                            folder.file("gpus") + "\nexit 1\n");
+                                            folder.file("gpus") + "\nsleep 1\nexit 1\n");
   std::filesystem::permissions(fake, std::filesystem::perms::owner_all);
   const std::string tune =
       " ./shardwright tune plan.json --data corpus.txt --steps 16 --trials 4 --vary "
