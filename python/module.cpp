@@ -33,8 +33,9 @@ struct ProgressReport {
 // A command that runs, as the thread that waits for it sees it.
 class RunningCommand {
  public:
-  RunningCommand(std::vector<std::string> arguments, bool reports_progress) {
+  RunningCommand(std::vector<std::string> arguments, bool reports_progress, std::string programs) {
     cli::Embedding host;
+    host.programs = std::move(programs);
     host.stop = stop_.get_token();
     if (reports_progress) {
       host.progress = [this](double share, const std::string& text) {
@@ -90,11 +91,12 @@ py::dict to_python(cli::EmbeddedResult result) {
 }
 
 // Waits without Python's lock. An exception of Ctrl-C or of the callback stops the command first.
-py::dict run_command(const std::vector<std::string>& arguments, const py::object& progress) {
+py::dict run_command(const std::vector<std::string>& arguments, const py::object& progress,
+                     const std::string& programs) {
   cli::EmbeddedResult result;
   {
     const py::gil_scoped_release release;
-    RunningCommand command(arguments, !progress.is_none());
+    RunningCommand command(arguments, !progress.is_none(), programs);
     while (!command.wait()) {
       const std::optional<ProgressReport> report = command.take_report();
       const py::gil_scoped_acquire acquire;
@@ -112,7 +114,7 @@ py::dict run_command(const std::vector<std::string>& arguments, const py::object
 PYBIND11_MODULE(_core, module) {
   module.doc() = "The native half of the package shardwright.";
   module.def("run_command", &shardwright::run_command, py::arg("arguments"),
-             py::arg("progress") = py::none());
+             py::arg("progress") = py::none(), py::arg("programs") = "");
   module.def("description", &shardwright::cli::command_description);
   module.def("version", &shardwright::cli::version);
 }

@@ -1,6 +1,7 @@
 // The command inside another program, as the Python module has it.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <stop_token>
 #include <string>
@@ -14,6 +15,8 @@ struct Embedding {
   std::function<void(double share, const std::string& text)> progress;
   // Takes the place of Ctrl-C: the command ends with what it has found.
   std::stop_token stop;
+  // The folder of the command `shardwright`, beside which its other programs are found; empty: that of the running program.
+  std::filesystem::path programs;
 };
 
 // The embedding of the command that runs on this thread; nullptr if the command is a program of its own.

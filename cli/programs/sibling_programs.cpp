@@ -21,16 +21,22 @@
 namespace shardwright::cli {
 namespace {
 
+bool host_asks_to_stop() {
+  return current_embedding() != nullptr && current_embedding()->stop.stop_requested();
+}
+
 // Waits for the end of the executor and returns its status.
 int status_at_end(ChildProcess& executor, const StopSignalsHeld& held) {
   constexpr std::chrono::milliseconds kBetweenLooks{20};
   int asked_by = 0;
+  bool asked_by_host = false;
   while (true) {
     if (const std::optional<int> status = executor.poll()) {
       if (asked_by != 0) raise(asked_by);
       return *status;
     }
     const int signal = held.take(kBetweenLooks);
+    if (host_asks_to_stop() && !std::exchange(asked_by_host, true)) executor.send(SIGTERM);
     if (signal == 0) continue;
     executor.send(asked_by == 0 ? SIGTERM : SIGKILL);
     if (asked_by == 0) asked_by = signal;
@@ -46,7 +52,9 @@ std::string own_program() {
 
 std::string find_sibling(const std::string& name, const std::string& build_folder) {
   std::error_code error;
-  const auto here = std::filesystem::path(own_program()).parent_path();
+  auto here = std::filesystem::path(own_program()).parent_path();
+  if (const Embedding* host = current_embedding(); host != nullptr && !host->programs.empty())
+    here = host->programs;
   for (const auto& candidate : {here / name, here.parent_path() / build_folder / name}) {
     if (std::filesystem::exists(candidate, error)) return candidate.string();
   }

@@ -34,6 +34,10 @@ _data = Path(__file__).with_name("share") / "shardwright"
 if _data.is_dir():
     os.environ.setdefault("SHARDWRIGHT_DATA", str(_data))
 
+# Where the executor is, which measures the cluster "here": in the package, or beside it in a build tree.
+_bin = Path(__file__).with_name("bin")
+_PROGRAMS = str(_bin if _bin.is_dir() else Path(__file__).absolute().parents[2] / "cli")
+
 _COMMANDS = _arguments.described_commands()
 _BAD_INPUT, _NO_PLAN, _OUTSIDE_TOLERANCE = 2, 4, 5
 
@@ -44,7 +48,7 @@ def _run(words: str, values: dict[str, Any], progress: Callable[[float, str], No
     with _arguments.command_line(words, command["options"], values) as arguments:
         if command["prints_json"]:
             arguments.insert(len(words.split()), "--json=-")
-        result = _core.run_command(arguments, progress)
+        result = _core.run_command(arguments, progress, _PROGRAMS)
     messages = result["messages"].decode(errors="replace").strip()
     if result["code"] == _BAD_INPUT:
         problems = [Problem(*problem) for problem in result["problems"]]
@@ -111,6 +115,7 @@ _FUNCTIONS: dict[str, tuple[str, type]] = {
     "explain": ("explain", Step),
     "compare": ("compare", Record),
     "export": ("export", Export),
+    "support": ("support", Record),
     "validate": ("validate", Listing),
     "fit": ("fit", Record),
     "network": ("network", Record),

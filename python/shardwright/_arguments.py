@@ -14,8 +14,8 @@ from . import _core
 
 # What a caller in Python does with the result instead.
 _OF_THE_TERMINAL = {"help", "json", "force", "markdown", "color", "no-progress"}
-# Commands that become another program, that wait for a terminal, or that print tables of what functions return here.
-_LEFT_OUT = {"run", "gui", "probe"}
+# Commands that become another program or run for hours, and what __version__ says.
+_LEFT_OUT = {"run", "gui", "probe", "tune", "version"}
 
 
 def described_commands() -> dict[str, list[dict[str, Any]]]:

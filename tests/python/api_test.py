@@ -62,6 +62,9 @@ class Answers(unittest.TestCase):
         self.assertEqual([point.gpus for point in scale.points], [8, 16, 32])
         self.assertEqual(sw.sweep("global-batch", plan=scale.plans[0], values=[64, 128]).points[1].value, 128)
 
+    def test_exist_for_each_command_but_those_that_stay(self):
+        self.assertEqual(set(sw._COMMANDS), {words for words, _ in sw._FUNCTIONS.values()})
+
     def test_without_a_plan_that_fits_say_so(self):
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
@@ -118,6 +121,17 @@ class Threads(unittest.TestCase):
                   " progress=lambda share, text: os.kill(os.getpid(), signal.SIGINT))\n"
                   "except KeyboardInterrupt: print('stopped')\n")
         ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+        self.assertEqual((ended.returncode, ended.stdout.strip()), (0, "stopped"), ended.stderr)
+
+    def test_stop_the_executor_that_measures_this_machine(self):
+        script = ("import os, signal, threading, shardwright as sw\n"
+                  "threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
+                  "try: sw.plan(model='tiny-llama', cluster='here', seq_len=64)\n"
+                  "except KeyboardInterrupt: print('stopped')\n")
+        with tempfile.TemporaryDirectory() as cache:
+            ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60,
+                                   env={**os.environ, "XDG_CACHE_HOME": cache})
+            self.assertFalse(pathlib.Path(cache, "shardwright", "here.json").exists())
         self.assertEqual((ended.returncode, ended.stdout.strip()), (0, "stopped"), ended.stderr)
 
 
