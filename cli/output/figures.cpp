@@ -147,25 +147,27 @@ constexpr const char* kTimelineScript = R"js(
     canvas.width = width() * ratio; canvas.height = height * ratio; canvas.style.height = height + "px";
     pen.scale(ratio, ratio); pen.font = "12px system-ui, sans-serif"; pen.textBaseline = "middle";
     const ink = getComputedStyle(box).color;
-    pen.fillStyle = ink;
+    data.rows.forEach((each, index) => {
+      const y = top + row * index;
+      pen.globalCompositeOperation = "source-over";
+      pen.fillStyle = ink; pen.fillText(each.label, 0, y + row / 2, left - 8);
+      // The spans that share a pixel add up to the part of it that they cover. A short one that stands alone stays visible.
+      pen.globalCompositeOperation = "lighter";
+      let last = -1;
+      for (let i = 0; i < each.spans.length; i += 4) {
+        if (each.spans[i + 1] < from || each.spans[i] > to) continue;
+        const x = Math.max(left, left + (each.spans[i] - from) * scale()), end = left + (each.spans[i + 1] - from) * scale();
+        const shown = x > last + 1 ? Math.max(end, x + 0.5) : end;
+        last = end;
+        pen.fillStyle = colours[each.spans[i + 3]]; pen.fillRect(x, y + 2, shown - (shown - x > 3 ? 0.5 : 0) - x, row - 4);
+      }
+    });
+    pen.globalCompositeOperation = "destination-over"; pen.fillStyle = ink;
     for (let mark = 0; mark <= 5; ++mark) {
       const units = from + (to - from) * mark / 5, x = left + (units - from) * scale();
       pen.globalAlpha = 0.2; pen.fillRect(Math.min(x, width() - 1), top, 1, height - top); pen.globalAlpha = 1;
       pen.textAlign = mark == 5 ? "right" : mark == 0 ? "left" : "center"; pen.fillText(time(units), x, top / 2);
     }
-    pen.textAlign = "left";
-    data.rows.forEach((each, index) => {
-      const y = top + row * index;
-      pen.fillStyle = ink; pen.fillText(each.label, 0, y + row / 2, left - 8);
-      let drawn = -1;
-      for (let i = 0; i < each.spans.length; i += 4) {
-        if (each.spans[i + 1] < from || each.spans[i] > to) continue;
-        const x = Math.max(left, left + (each.spans[i] - from) * scale()), end = left + (each.spans[i + 1] - from) * scale();
-        if (end < drawn + 0.3) continue;
-        drawn = Math.max(x + 0.5, end - (end - x > 3 ? 0.5 : 0));
-        pen.fillStyle = colours[each.spans[i + 3]]; pen.fillRect(x, y + 2, drawn - x, row - 4);
-      }
-    });
   }
   function limit() {
     const span = Math.min(Math.max(to - from, 20), data.units);
