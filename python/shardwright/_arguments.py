@@ -18,7 +18,7 @@ _OF_THE_TERMINAL = {"help", "json", "force", "markdown", "color", "no-progress"}
 _LEFT_OUT = {"run", "gui", "probe", "tune", "version"}
 
 
-def described_commands() -> dict[str, list[dict[str, Any]]]:
+def described_commands() -> dict[str, dict[str, Any]]:
     """The options of each command that has a function, by the words that name the command."""
     described = json.loads(_core.description())["commands"]
     return {
