@@ -54,8 +54,9 @@ void read_degrees(MegatronSettings& settings, std::optional<std::int64_t> ranks,
   const std::int64_t of_model = plan.tp * plan.pp * plan.cp;
   const auto processes = ranks;
   if (!processes) {
-    problems.add("the number of processes", "nothing",
-                 "--nnodes and --nproc-per-node of torchrun as numbers, or a stated number of GPUs");
+    problems.add(
+        "the number of processes", "nothing",
+        "--nnodes and --nproc-per-node of torchrun as numbers, or a stated number of GPUs");
   } else if (of_model < 1 || *processes % of_model != 0) {
     problems.add("the number of processes", format_count(*processes),
                  fmt::format("a multiple of tp x pp x cp = {}", format_count(of_model)));
