@@ -31,8 +31,16 @@ void add_outside(std::vector<std::string>& lines, const char* law, const char* w
                               what, count_text(range.least), count_text(range.most)));
 }
 
+// Powers of two up to `most`. Fewer sequences than a 64th of the GPUs leave most of the machine idle.
+std::vector<std::int64_t> powers_up_to(double most, std::int64_t gpus) {
+  std::vector<std::int64_t> batches;
+  for (std::int64_t batch = 1; static_cast<double>(batch) <= most; batch *= 2)
+    if (batch >= gpus / 64) batches.push_back(batch);
+  return batches;
+}
+
 // Powers of two that keep every GPU at work, up to the largest batch of a knee or what the critical
-// batch allows.
+// batch allows. If that is too small for the machine, those up to a sequence a GPU come nearest.
 std::vector<std::int64_t> batches_of(const RunSearchRequest& request, std::int64_t gpus) {
   const PlanRequest& plan = request.plan;
   if (plan.global_batch > 0) return {plan.global_batch};
@@ -41,17 +49,8 @@ std::vector<std::int64_t> batches_of(const RunSearchRequest& request, std::int64
   if (request.need.critical > 0.0)
     most = std::min(most, kMostOfCritical * request.need.critical / seq_len);
   if (plan.max_global_batch > 0) most = static_cast<double>(plan.max_global_batch);
-  std::vector<std::int64_t> batches;
-  for (std::int64_t batch = 1; static_cast<double>(batch) <= most; batch *= 2) {
-    // Fewer sequences than this leave most of the machine idle.
-    if (batch >= gpus / 64) batches.push_back(batch);
-  }
-  // A critical batch below that is too small for the machine: those up to a sequence a GPU come nearest.
-  if (batches.empty()) {
-    for (std::int64_t batch = 1; batch < 2 * gpus; batch *= 2)
-      if (batch >= gpus / 64) batches.push_back(batch);
-  }
-  return batches;
+  const std::vector<std::int64_t> batches = powers_up_to(most, gpus);
+  return batches.empty() ? powers_up_to(static_cast<double>(2 * gpus - 1), gpus) : batches;
 }
 
 ForecastRequest run_of(const RunSearchRequest& request, const PlanRequest& trial,
@@ -130,20 +129,20 @@ std::int64_t RunSearch::knee_of(const RunChoice& choice) const {
   return choice.plan.plan.global_batch;
 }
 
-bool RunSearch::is_knee_open(const RunChoice& choice) const {
-  const std::int64_t knee = knee_of(choice);
-  return std::ranges::none_of(choices, [&](const RunChoice& other) {
-    return other.gpus == choice.gpus && other.plan.plan.global_batch > knee;
+bool RunSearch::has_larger_batch(std::int64_t gpus, std::int64_t batch) const {
+  return std::ranges::any_of(choices, [&](const RunChoice& other) {
+    return other.gpus == gpus && other.plan.plan.global_batch > batch;
   });
+}
+
+bool RunSearch::is_knee_open(const RunChoice& choice) const {
+  return !has_larger_batch(choice.gpus, knee_of(choice));
 }
 
 BatchLimit RunSearch::limit_of(const RunChoice& choice) const {
   const std::int64_t batch = choice.plan.plan.global_batch;
   if (batch < knee_of(choice)) return BatchLimit::CriticalBatch;
-  const bool largest = std::ranges::none_of(choices, [&](const RunChoice& other) {
-    return other.gpus == choice.gpus && other.plan.plan.global_batch > batch;
-  });
-  return largest ? BatchLimit::Largest : BatchLimit::ThroughputKnee;
+  return has_larger_batch(choice.gpus, batch) ? BatchLimit::ThroughputKnee : BatchLimit::Largest;
 }
 
 RunSearch search_runs(const RunSearchRequest& request,

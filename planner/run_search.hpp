@@ -95,6 +95,9 @@ struct RunSearch {
   // True if no larger batch than the knee was tried on the choice's GPUs: the knee may lie beyond it.
   bool is_knee_open(const RunChoice& choice) const;
   BatchLimit limit_of(const RunChoice& choice) const;
+
+ private:
+  bool has_larger_batch(std::int64_t gpus, std::int64_t batch) const;
 };
 
 // Searches the best plan of each number of GPUs and batch, and forecasts the run of each. `found`

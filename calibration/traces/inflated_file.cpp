@@ -40,23 +40,15 @@ OpenFile open_checked(const std::string& file, const std::string& expected) {
   return opened;
 }
 
-// Tells the bytes up to `offset` that were not `told` before.
-void tell(const ReadingWatch& watch, z_off_t offset, std::uintmax_t& told) {
-  const std::uintmax_t bytes = offset < 0 ? 0 : static_cast<std::uintmax_t>(offset);
-  if (bytes <= told) return;
-  if (watch.advanced) watch.advanced(bytes - told);
-  told = bytes;
-}
-
 }  // namespace
 
 ByteSource open_inflated(const std::string& file, const std::string& expected,
                          const ReadingWatch& watch) {
   const std::shared_ptr<gzFile_s> opened = open_checked(file, expected);
-  return [opened, file, watch, told = std::uintmax_t{0}](char* to,
-                                                         std::size_t most) mutable -> std::size_t {
-    if (watch.stop.stop_requested()) throw ReadingStopped();
-    tell(watch, gzoffset(opened.get()), told);
+  return [opened, file, progress = ReadBytes(watch)](char* to,
+                                                     std::size_t most) mutable -> std::size_t {
+    progress.stop_if_asked();
+    progress.reached(static_cast<std::uintmax_t>(std::max<z_off_t>(0, gzoffset(opened.get()))));
     const int read = gzread(opened.get(), to, static_cast<unsigned>(std::min(most, kLongestRead)));
     int status = Z_OK;
     const char* reason = gzerror(opened.get(), &status);

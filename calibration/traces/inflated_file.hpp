@@ -2,12 +2,35 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "core/base/large_json_file.hpp"
 
 namespace shardwright::calibration {
+
+// Reports how far a file was read, each byte once.
+class ReadBytes {
+ public:
+  explicit ReadBytes(ReadingWatch watch) : watch_(std::move(watch)) {}
+
+  // Throws ReadingStopped where the watch asks for it.
+  void stop_if_asked() const {
+    if (watch_.stop.stop_requested()) throw ReadingStopped();
+  }
+  // The file was read up to this byte.
+  void reached(std::uintmax_t bytes) {
+    if (bytes <= reported_) return;
+    if (watch_.advanced) watch_.advanced(bytes - reported_);
+    reported_ = bytes;
+  }
+
+ private:
+  ReadingWatch watch_;
+  std::uintmax_t reported_ = 0;
+};
 
 // Writes up to `most` bytes to `to` and returns their number; 0 at the end.
 using ByteSource = std::function<std::size_t(char* to, std::size_t most)>;

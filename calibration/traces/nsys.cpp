@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "calibration/traces/host_record.hpp"
+#include "calibration/traces/inflated_file.hpp"
 #include "core/base/error.hpp"
 
 namespace shardwright::calibration {
@@ -39,10 +40,10 @@ struct FinishStatement {
   void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 };
 
-// Tells how far a database was read, in bytes of its file.
+// Reports how far a database was read, in bytes of its file.
 class RowWatch {
  public:
-  RowWatch(const std::string& file, const ReadingWatch& watch) : watch_(watch) {
+  RowWatch(const std::string& file, const ReadingWatch& watch) : progress_(watch) {
     std::error_code none;
     const std::uintmax_t size = std::filesystem::file_size(file, none);
     bytes_ = none ? 0 : size;
@@ -56,16 +57,14 @@ class RowWatch {
   void add_row() {
     constexpr std::uint64_t kSome = 4096;
     if (++read_ % kSome != 0) return;
-    if (watch_.stop.stop_requested()) throw ReadingStopped();
+    progress_.stop_if_asked();
     const double share = std::min(1.0, static_cast<double>(read_) / std::max(1.0, expected_));
-    const auto bytes = static_cast<std::uintmax_t>(share * static_cast<double>(bytes_));
-    if (watch_.advanced && bytes > told_) watch_.advanced(bytes - told_);
-    told_ = std::max(told_, bytes);
+    progress_.reached(static_cast<std::uintmax_t>(share * static_cast<double>(bytes_)));
   }
 
  private:
-  const ReadingWatch& watch_;
-  std::uintmax_t bytes_ = 0, told_ = 0;
+  ReadBytes progress_;
+  std::uintmax_t bytes_ = 0;
   std::uint64_t read_ = 0;
   double expected_ = 0.0;
 };

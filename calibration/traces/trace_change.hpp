@@ -39,7 +39,8 @@ struct TraceChange {
   std::vector<StepDifference> differences;
 };
 
-// Of the devices that ran most activities. None if nothing ran on one of them.
+// Compares, in each trace, the device that ran most activities. Returns none if nothing ran in one of
+// the traces.
 std::optional<TraceChange> change_between(const Trace& first, const Trace& second);
 
 }  // namespace shardwright::calibration

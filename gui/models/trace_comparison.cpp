@@ -1,6 +1,7 @@
 #include "gui/models/trace_comparison.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "calibration/trace_samples.hpp"
@@ -99,6 +100,37 @@ QString signed_time_text(Seconds time) {
 
 QStringList compared(const QString& name, Seconds predicted, Seconds measured) {
   return {name, time_text(predicted), time_text(measured), signed_time_text(measured - predicted)};
+}
+
+// The headers of what is compared.
+using ComparedNames = std::array<QStringView, 2>;
+constexpr ComparedNames kPredictedAndMeasured = {u"predicted", u"measured"};
+constexpr ComparedNames kFirstAndSecond = {u"first", u"second"};
+
+TextTable compared_table(const QString& title, const ComparedNames& names) {
+  return {{title, names[0].toString(), names[1].toString(), u"difference"_s}, {}};
+}
+
+TextTable step_rows(const ComparedNames& names, const calibration::TracedStepTimes& first,
+                    const calibration::TracedStepTimes& second) {
+  TextTable table = compared_table(u"In a step"_s, names);
+  table.rows = {compared(u"step"_s, first.step, second.step),
+                compared(u"communication not hidden"_s, first.exposed, second.exposed),
+                compared(u"waiting for the host"_s, first.host_gaps, second.host_gaps),
+                compared(u"other gaps"_s, first.other_gaps, second.other_gaps)};
+  return table;
+}
+
+TextTable difference_rows(const ComparedNames& names,
+                          const std::vector<calibration::StepDifference>& differences,
+                          const char* (*text_of)(calibration::DifferenceCause)) {
+  TextTable table = compared_table(u"Largest differences"_s, names);
+  for (const calibration::StepDifference& each : differences) {
+    const QString about = to_qstring(short_kernel_name(each.about, kLongestAbout));
+    table.rows.push_back(
+        compared(about + u'\n' + to_qstring(text_of(each.cause)), each.predicted, each.measured));
+  }
+  return table;
 }
 
 }  // namespace
@@ -211,40 +243,27 @@ TextTable category_table(const std::vector<TraceReport>& reports) {
 }
 
 TextTable step_table(const ProgramMatch& match) {
-  return {{u"In a step"_s, u"predicted"_s, u"measured"_s, u"difference"_s},
-          {compared(u"step"_s, match.predicted_step, match.measured_step),
-           compared(u"communication not hidden"_s, match.predicted_exposed, match.measured_exposed),
-           compared(u"waiting for the host"_s, match.predicted_host_gaps, match.measured_host_gaps),
-           compared(u"other gaps"_s, match.predicted_other_gaps, match.measured_other_gaps)}};
+  return step_rows(kPredictedAndMeasured,
+                   {.step = match.predicted_step,
+                    .exposed = match.predicted_exposed,
+                    .host_gaps = match.predicted_host_gaps,
+                    .other_gaps = match.predicted_other_gaps},
+                   {.step = match.measured_step,
+                    .exposed = match.measured_exposed,
+                    .host_gaps = match.measured_host_gaps,
+                    .other_gaps = match.measured_other_gaps});
 }
 
 TextTable difference_table(const ProgramMatch& match) {
-  TextTable table{{u"Largest differences"_s, u"predicted"_s, u"measured"_s, u"difference"_s}, {}};
-  for (const calibration::StepDifference& each : match.differences) {
-    const QString about = to_qstring(short_kernel_name(each.about, kLongestAbout));
-    table.rows.push_back(compared(about + u'\n' + to_qstring(cause_text(each.cause)),
-                                  each.predicted, each.measured));
-  }
-  return table;
+  return difference_rows(kPredictedAndMeasured, match.differences, cause_text);
 }
 
 TextTable step_table(const calibration::TraceChange& change) {
-  const auto& [first, second, kernels, differences] = change;
-  return {{u"In a step"_s, u"first"_s, u"second"_s, u"difference"_s},
-          {compared(u"step"_s, first.step, second.step),
-           compared(u"communication not hidden"_s, first.exposed, second.exposed),
-           compared(u"waiting for the host"_s, first.host_gaps, second.host_gaps),
-           compared(u"other gaps"_s, first.other_gaps, second.other_gaps)}};
+  return step_rows(kFirstAndSecond, change.first, change.second);
 }
 
 TextTable difference_table(const calibration::TraceChange& change) {
-  TextTable table{{u"Largest differences"_s, u"first"_s, u"second"_s, u"difference"_s}, {}};
-  for (const calibration::StepDifference& each : change.differences) {
-    const QString about = to_qstring(short_kernel_name(each.about, kLongestAbout));
-    table.rows.push_back(compared(about + u'\n' + to_qstring(change_text(each.cause)),
-                                  each.predicted, each.measured));
-  }
-  return table;
+  return difference_rows(kFirstAndSecond, change.differences, change_text);
 }
 
 }  // namespace shardwright::gui

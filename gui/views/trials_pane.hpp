@@ -23,7 +23,6 @@ class TrialsPane : public PaneRow {
   // Chooses the best trial.
   void show_tuning(TuningResults tuning);
   void forget();
-  bool is_shown() const { return tuning_.has_value(); }
   const TuningResults& tuning() const { return *tuning_; }
 
  Q_SIGNALS:

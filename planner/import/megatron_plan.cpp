@@ -52,16 +52,15 @@ void read_degrees(MegatronSettings& settings, std::optional<std::int64_t> ranks,
   plan.pp = settings.count("pipeline_model_parallel_size", 1);
   plan.cp = settings.count("context_parallel_size", 1);
   const std::int64_t of_model = plan.tp * plan.pp * plan.cp;
-  const auto processes = ranks;
-  if (!processes) {
+  if (!ranks) {
     problems.add(
         "the number of processes", "nothing",
         "--nnodes and --nproc-per-node of torchrun as numbers, or a stated number of GPUs");
-  } else if (of_model < 1 || *processes % of_model != 0) {
-    problems.add("the number of processes", format_count(*processes),
+  } else if (of_model < 1 || *ranks % of_model != 0) {
+    problems.add("the number of processes", format_count(*ranks),
                  fmt::format("a multiple of tp x pp x cp = {}", format_count(of_model)));
   } else {
-    plan.dp = *processes / of_model;
+    plan.dp = *ranks / of_model;
   }
   const std::string sends = settings.text("cp_comm_type");
   plan.context_parallel = sends == "all_gather" ? ContextParallelKind::AllGather
@@ -294,8 +293,10 @@ int likeness(const ModelSpec& a, const ModelSpec& b) {
 }
 
 struct KnownModels {
-  // Of the same arguments, and of the same sizes at least, the most alike first.
-  std::vector<const ModelSpec*> equal, alike;
+  // Models that the same arguments describe.
+  std::vector<const ModelSpec*> equal;
+  // Models of the same sizes, which these are among; the most alike come first.
+  std::vector<const ModelSpec*> alike;
 };
 
 KnownModels known_models(const Scenario& imported) {
@@ -304,7 +305,7 @@ KnownModels known_models(const Scenario& imported) {
     if (shipped.layers != imported.model.layers || shipped.hidden != imported.model.hidden)
       continue;
     const std::int64_t vocabulary = imported.model.vocab;
-    // Of logs it may be padded.
+    // Logs may state it padded.
     if (vocabulary > 0 && (shipped.vocab > vocabulary || vocabulary > shipped.vocab + 8192))
       continue;
     if (has_sizes_of(shipped, imported.model)) known.alike.push_back(&shipped);

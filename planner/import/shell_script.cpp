@@ -325,9 +325,12 @@ class ShellReader {
   }
 
   enum class Expansion : std::uint8_t {
-    Splits,  // blanks of the value end words
-    Joins,   // of an assignment
-    Quoted,  // items of an array stay words of their own
+    // Blanks of the value end words.
+    Splits,
+    // Items of an array become one word, as in an assignment.
+    Joins,
+    // Items of an array stay words of their own.
+    Quoted,
   };
 
   void expand(Words& words, Expansion how) {
@@ -359,7 +362,7 @@ class ShellReader {
     add_value(words, name, how);
   }
 
-  // Of the positional parameters and the state of the shell, which nobody knows.
+  // Names of the positional parameters and of the shell's state. Nobody knows their values.
   static constexpr std::string_view kSpecial = "0123456789@*#?!$-";
 
   // NAME, NAME[@], NAME:-default; other forms have no value here.

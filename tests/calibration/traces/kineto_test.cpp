@@ -12,6 +12,7 @@
 #include "calibration/traces/gemm_timings.hpp"
 #include "calibration/traces/trace_file.hpp"
 #include "calibration/traces/trace_report.hpp"
+#include "tests/calibration/traces/kineto_text.hpp"
 #include "tests/thrown.hpp"
 
 namespace shardwright::calibration {
@@ -21,19 +22,8 @@ Trace trace_of_file(const std::string& file) {
   return std::get<Trace>(read_recording(file));
 }
 
-Trace read_text(const std::string& text) {
-  std::size_t at = 0;
-  const ByteSource bytes = [&](char* to, std::size_t most) {
-    const std::size_t count = std::min(most, text.size() - at);
-    std::memcpy(to, text.data() + at, count);
-    at += count;
-    return count;
-  };
-  return read_kineto(bytes, "text.json");
-}
-
 Trace read_events(const std::string& events, const std::string& members = "") {
-  return read_text("{" + members + "\"traceEvents\": [" + events + "]}");
+  return read_kineto_text("{" + members + "\"traceEvents\": [" + events + "]}");
 }
 
 std::string event(const char* category, const char* name, double start, double duration,
@@ -126,8 +116,8 @@ TEST(Kineto, GivesAKernelTheStepOfItsLaunch) {
 }
 
 TEST(Kineto, KeepsNanosecondsOfTimesSince1970) {
-  const Trace trace =
-      read_text(R"({"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7,
+  const Trace trace = read_kineto_text(
+      R"({"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7,
     "ts": 1764250000123456.789, "dur": 1.001, "args": {}}]})");
   EXPECT_EQ(trace.activities.at(0).start, 1764250000123456789);
   EXPECT_EQ(trace.activities.at(0).duration, 1001);
@@ -210,7 +200,7 @@ TEST(Kineto, LeavesOutEventsWithoutATimeAndSaysSo) {
 TEST(Kineto, RefusesEventsThatAreNone) {
   EXPECT_THAT(problems_of([] { read_events("{\"ph\": \"X\"}, 3"); }),
               testing::ElementsAre("/traceEvents/1"));
-  EXPECT_THAT(problems_of([] { read_text("{\"schemaVersion\": 1}"); }),
+  EXPECT_THAT(problems_of([] { read_kineto_text("{\"schemaVersion\": 1}"); }),
               testing::ElementsAre("/traceEvents"));
   EXPECT_THAT(problems_of([] { read_events("", "\"deviceProperties\": 3, "); }),
               testing::ElementsAre("/deviceProperties"));

@@ -13,6 +13,7 @@
 
 #include "calibration/traces/kineto.hpp"
 #include "calibration/traces/trace_file.hpp"
+#include "tests/calibration/traces/kineto_text.hpp"
 #include "tests/calibration/traces/written_trace.hpp"
 #include "tests/scratch_path.hpp"
 #include "tests/thrown.hpp"
@@ -23,17 +24,6 @@ namespace {
 using testing::HasSubstr;
 
 constexpr std::int64_t kManyKernels = 12'000;
-
-Trace read_long_text(const std::string& text) {
-  std::size_t at = 0;
-  const ByteSource bytes = [&](char* to, std::size_t most) {
-    const std::size_t count = std::min(most, text.size() - at);
-    std::memcpy(to, text.data() + at, count);
-    at += count;
-    return count;
-  };
-  return read_kineto(bytes, "long.json");
-}
 
 TEST(LargeTrace, PartsAreOneTrace) {
   const WrittenTrace file(kManyKernels);
@@ -72,7 +62,7 @@ TEST(LargeTrace, CollectivesAndThreadsOfPartsKeepTheirArguments) {
         call % 3 + call / 10'000, 10 * call + 1, call, call % 5, call % 3 + call / 10'000,
         10 * call, 10 * call + 6, call, call + 1, call);
   }
-  const Trace trace = read_long_text("[" + events.substr(0, events.rfind(',')) + "]");
+  const Trace trace = read_kineto_text("[" + events.substr(0, events.rfind(',')) + "]");
   ASSERT_EQ(trace.activities.size(), static_cast<std::size_t>(kCalls));
   for (int call = 0; call < kCalls; ++call) {
     const DeviceActivity& each = trace.activities[static_cast<std::size_t>(call)];
@@ -94,7 +84,7 @@ TEST(LargeTrace, TheFirstProblemOfTheFileIsTold) {
           text.find("\"cat\": \"kernel\"", static_cast<std::size_t>(place * double(text.size())));
       text.replace(key, 6, "\"cat\" ");
     }
-    return thrown_by<InputError>([&] { read_long_text(text); });
+    return thrown_by<InputError>([&] { read_kineto_text(text); });
   };
   const std::string early = problem_with({0.2}), late = problem_with({0.8});
   EXPECT_THAT(early, HasSubstr("/traceEvents/"));
@@ -103,7 +93,7 @@ TEST(LargeTrace, TheFirstProblemOfTheFileIsTold) {
   // A text that breaks off behind the damaged event.
   std::string broken = whole.substr(0, whole.size() - 100);
   broken.replace(broken.find("\"cat\": \"kernel\"", broken.size() / 2), 6, "\"cat\" ");
-  EXPECT_THAT(thrown_by<InputError>([&] { read_long_text(broken); }), HasSubstr("/traceEvents/"));
+  EXPECT_THAT(thrown_by<InputError>([&] { read_kineto_text(broken); }), HasSubstr("/traceEvents/"));
 }
 
 std::string database_of_kernels(int kernels) {

@@ -11,6 +11,7 @@
 #include "core/spec/plan_json.hpp"
 #include "planner/import/megatron_settings.hpp"
 #include "tests/planner/export/export_cases.hpp"
+#include "tests/scratch_path.hpp"
 #include "tests/thrown.hpp"
 
 namespace shardwright::planner {
@@ -139,49 +140,10 @@ TEST(MegatronPlan, ImportedPlansExportTheSameArguments) {
   EXPECT_GE(compared, 8);
 }
 
-// As the scripts of Megatron-LM's examples are written.
-constexpr const char* kScript = R"(#!/bin/bash
-# Runs the "7.6B" model
-export CUDA_DEVICE_MAX_CONNECTIONS=1
-GPUS_PER_NODE=8
-NUM_NODES=${NUM_NODES:-4}
-MASTER_ADDR=localhost; NODE_RANK=${RANK:-0}
-WORLD_SIZE=$(($GPUS_PER_NODE*$NUM_NODES))
-TP=2
-PP="2"  # stages
-CHECKPOINT_PATH=$1 #<Specify path>
-DP=$((WORLD_SIZE / (TP * PP)))
-
-DISTRIBUTED_ARGS=(
-    --nproc_per_node $GPUS_PER_NODE
-    --nnodes $NUM_NODES # and more
-    --master_addr $MASTER_ADDR
-)
-GPT_MODEL_ARGS="
-    --num-layers 32 \
-    --hidden-size 4096 \
-    --num-attention-heads 32 \
-    --group-query-attention --num-query-groups 8 \
-    --seq-length 4096 --max-position-embeddings 4096
-"
-TRAINING_ARGS=(
-    --micro-batch-size 1 --global-batch-size $((DP * 16))
-    --bf16
-    --lr 6.0e-5
-    --tokenizer-type 'Null Tokenizer'
-)
-if [ "$USE_ZERO" = "" ]; then
-  TRAINING_ARGS+=(--use-distributed-optimizer)
-fi
-torchrun ${DISTRIBUTED_ARGS[@]} pretrain_gpt.py \
-    $GPT_MODEL_ARGS \
-    "${TRAINING_ARGS[@]}" ${MORE_ARGS[@]} \
-    --tensor-model-parallel-size=${TP} --pipeline-model-parallel-size $PP \
-    --save "$CHECKPOINT_PATH" --clip-grad 1.0 2>&1 | tee "log $NODE_RANK.txt"
-)";
-
 TEST(MegatronPlan, FollowsAScript) {
-  const ImportedPlan imported = import_text(kScript);
+  // As the scripts of Megatron-LM's examples are written; also a seed of the fuzz target.
+  const ImportedPlan imported =
+      import_text(content_of(SHARDWRIGHT_SOURCE_DIR "/tests/fuzz/seeds/launch/script.sh"));
   const Scenario& scenario = imported.scenario;
   EXPECT_EQ(scenario.plan.world_size(), 32);
   EXPECT_EQ(scenario.plan.tp, 2);
