@@ -124,22 +124,6 @@ std::vector<double> shrunk_speeds(const ForecastRequest& request, std::int64_t n
   return speeds;
 }
 
-sim::RunModel model_of(const ForecastRequest& request, const std::vector<ForecastStage>& stages,
-                       Bytes checkpoint) {
-  std::vector<sim::StageSteps> steps;
-  for (const ForecastStage& stage : stages) {
-    steps.push_back({static_cast<double>(stage.steps), batch_tokens(stage.plan), stage.step.step});
-  }
-  const std::int64_t per_node =
-      std::max<std::int64_t>(1, request.scenario.cluster.node.accelerators);
-  const std::int64_t nodes = (request.scenario.plan.world_size() + per_node - 1) / per_node;
-  const Plan& plan = request.scenario.plan;
-  sim::RunModel model =
-      sim::run_model(request.run, steps, {nodes, checkpoint, plan.dp, copies_of_states(plan)});
-  if (request.run.recovery.shrinks) model.shrunk_speeds = shrunk_speeds(request, nodes, per_node);
-  return model;
-}
-
 sim::RunOptions options_of_variants(const ForecastRequest& request, const sim::RunModel& model) {
   const double each = std::max(1.0, model.total_work() / sim::job_mtbf(model));
   const double runs = std::max(kFewestRuns, kInterruptionsOfVariants / each);
@@ -357,15 +341,29 @@ std::vector<ForecastStage> run_stages(const ForecastRequest& request) {
   return stages;
 }
 
+sim::RunModel run_model(const ForecastRequest& request, const std::vector<ForecastStage>& stages) {
+  std::vector<sim::StageSteps> steps;
+  for (const ForecastStage& stage : stages)
+    steps.push_back({static_cast<double>(stage.steps), batch_tokens(stage.plan), stage.step.step});
+  const Plan& plan = request.scenario.plan;
+  const std::int64_t per_node =
+      std::max<std::int64_t>(1, request.scenario.cluster.node.accelerators);
+  const std::int64_t nodes = (plan.world_size() + per_node - 1) / per_node;
+  const Bytes checkpoint =
+      checkpoint_bytes(request.scenario, request.run.checkpoint.bytes_per_parameter);
+  sim::RunModel model =
+      sim::run_model(request.run, steps, {nodes, checkpoint, plan.dp, copies_of_states(plan)});
+  if (request.run.recovery.shrinks) model.shrunk_speeds = shrunk_speeds(request, nodes, per_node);
+  return model;
+}
+
 Forecast forecast(const ForecastRequest& request, std::vector<ForecastStage> stages,
                   StepSpread step_interval) {
   Forecast forecast;
   forecast.stages = std::move(stages);
   for (const ForecastStage& stage : forecast.stages) forecast.steps += stage.steps;
   forecast.gpus = request.scenario.plan.world_size();
-  forecast.checkpoint =
-      checkpoint_bytes(request.scenario, request.run.checkpoint.bytes_per_parameter);
-  forecast.model = model_of(request, forecast.stages, forecast.checkpoint);
+  forecast.model = run_model(request, forecast.stages);
   report(request, kBeforeInterval);
   find_intervals(forecast, request);
   report(request, kBeforeRuns);
@@ -390,7 +388,8 @@ Forecast forecast(const ForecastRequest& request, std::vector<ForecastStage> sta
     forecast.mfu +=
         static_cast<double>(stage.steps) * (stage.step.step / wall) * stage.step.throughput.mfu;
   }
-  if (request.gains) find_gains(forecast, request);
+  // Means of the runs that end say nothing of those that would.
+  if (request.gains && forecast.statistics.unfinished == 0) find_gains(forecast, request);
   return forecast;
 }
 

@@ -60,7 +60,6 @@ struct Forecast {
   // Seconds of the model are those without errors of the step time.
   sim::RunModel model;
   sim::RunStatistics statistics;
-  Bytes checkpoint;
   // The interval of the shortest run, and the formulas of Young and Daly; infinite without failures.
   Seconds best_interval, young_interval, daly_interval;
   // Means over the runs, by the use of the wall time; the job's accelerators alone.
@@ -84,6 +83,9 @@ struct Forecast {
 // The stages of the run and their simulated steps. Throws InputError, which names the profile, if the
 // plan of a stage breaks a rule or the stages have more tokens than the run.
 std::vector<ForecastStage> run_stages(const ForecastRequest& request);
+
+// The run of these stages as the simulation of weeks sees it; its interval is zero if the profile states none.
+sim::RunModel run_model(const ForecastRequest& request, const std::vector<ForecastStage>& stages);
 
 // The 80 % interval of the step time over the predicted one, from which runs draw theirs.
 struct StepSpread {

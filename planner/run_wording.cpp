@@ -21,7 +21,7 @@ std::string part_text(sim::RunPart part) {
 std::string cause_text(FailureCause cause) {
   constexpr EnumArray<FailureCause, const char*> kTexts{
       {"GPU", "GPU memory", "network adapter", "link", "switch", "host", "storage", "software",
-       "silent data corruption", "planned maintenance", "preemption"}};
+       "silent data corruption", "planned maintenance", "preemption", "a rack's power or cooling"}};
   return kTexts[cause];
 }
 
@@ -37,6 +37,23 @@ std::string gain_text(const std::string& name) {
   std::string text = name;
   std::ranges::replace(text, '_', ' ');
   return text;
+}
+
+std::vector<std::string> recovery_without_effect(const RecoverySpec& recovery, const Plan& plan,
+                                                 const sim::RunModel& model) {
+  std::vector<std::string> notes;
+  if (recovery.from_replicas && !model.from_replicas) {
+    notes.push_back(
+        fmt::format("recovery.from_replicas has no effect: with ZeRO-{} and {} the plan keeps one "
+                    "copy of the states, so that failures go back to the last checkpoint",
+                    plan.zero_stage, format_plural(plan.dp * plan.cp, "data-parallel rank")));
+  }
+  if (recovery.spare_replicas > model.spare_replicas) {
+    notes.push_back(
+        "recovery.spare_replicas adds spare nodes only: the replicas of the plan share their "
+        "states, so that none of them can take the place of another");
+  }
+  return notes;
 }
 
 std::string money_text(Dollars dollars) {

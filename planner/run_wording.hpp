@@ -2,8 +2,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/base/units.hpp"
+#include "core/spec/plan.hpp"
 #include "core/spec/run_spec.hpp"
 #include "sim/run/run_model.hpp"
 
@@ -20,6 +22,10 @@ std::string cause_text(FailureCause cause);
 
 // The thing that RunGain::name names: "step time", "interruptions by network adapter".
 std::string gain_text(const std::string& name);
+
+// What the profile asks for in recovery and the plan cannot have, a sentence each.
+std::vector<std::string> recovery_without_effect(const RecoverySpec& recovery, const Plan& plan,
+                                                 const sim::RunModel& model);
 
 // "$3.2 M".
 std::string money_text(Dollars dollars);

@@ -71,6 +71,20 @@ void compare_interruptions(const PublishedRun& run, const Forecast& forecast, Ru
                        statistics.interruptions};
 }
 
+// The same runs with both intervals.
+void compare_intervals(const PublishedRun& run, const Forecast& forecast, RunRow& row) {
+  if (run.measured.checkpoint_interval_s <= 0.0) return;
+  const auto mean_wall = [&](Seconds interval) {
+    sim::RunModel model = forecast.model;
+    model.interval = interval;
+    return sim::simulate_runs(model, {.runs = kSimulatedRuns, .threads = 1}).mean_wall();
+  };
+  const Seconds published(run.measured.checkpoint_interval_s);
+  const double extra = mean_wall(published) / mean_wall(forecast.best_interval) - 1.0;
+  row.interval = {published, forecast.best_interval, forecast.young_interval,
+                  forecast.daly_interval, extra};
+}
+
 void compare_hours(const PublishedRun& run, const Forecast& forecast, RunRow& row) {
   const bool steps = run.measured.counted == CountedHours::Steps;
   const double hours_per_day = forecast.mean_gpus * kHoursPerDay;
@@ -109,6 +123,7 @@ void compare_scenario(const PublishedRun& run, const Scenario& scenario, RunRow&
   compare_hours(run, forecast, row);
   split_error(run, forecast, row);
   compare_interruptions(run, forecast, row);
+  compare_intervals(run, forecast, row);
 }
 
 // The rules that the row's plan or the plan of a stage breaks, in words.
@@ -180,6 +195,14 @@ Json row_json(const RunRow& row) {
     json["interruptions"] = {{"days", stops->days},         {"measured", stops->measured},
                              {"p10", stops->predicted.p10}, {"p50", stops->predicted.p50},
                              {"p90", stops->predicted.p90}, {"inside", stops->inside()}};
+  }
+  json["checkpoint_interval"] = nullptr;
+  if (const auto& interval = row.interval) {
+    json["checkpoint_interval"] = {{"published_s", interval->published.value()},
+                                   {"best_s", interval->best.value()},
+                                   {"young_s", interval->young.value()},
+                                   {"daly_s", interval->daly.value()},
+                                   {"extra_pct", 100.0 * interval->extra}};
   }
   return json;
 }

@@ -23,6 +23,13 @@ struct ComparedInterruptions {
   bool inside() const { return predicted.p10 <= measured && measured <= predicted.p90; }
 };
 
+// The interval between checkpoints that people chose, beside that of the shortest run.
+struct ComparedInterval {
+  Seconds published, best, young, daly;
+  // How much longer the mean run is with the published interval than with the best one.
+  double extra = 0.0;
+};
+
 // One run: published beside predicted. Errors are relative to the published figure, positive where the
 // prediction is larger.
 struct RunRow {
@@ -45,6 +52,7 @@ struct RunRow {
   // 1 + step_error and 1 + run_error. Where the source has a time of its step, or its goodput.
   std::optional<double> step_error, run_error;
   std::optional<ComparedInterruptions> interruptions;
+  std::optional<ComparedInterval> interval;
   std::vector<OtherFigure> others;
   // Why the run was not simulated; empty if it was.
   std::string skipped;

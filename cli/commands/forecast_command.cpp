@@ -208,6 +208,10 @@ ExitCode forecast(const ForecastOptions& options) {
   const planner::Forecast result = planner::forecast(request, std::move(stages), spread);
   print_notes(kCommand, chosen.scenario.notes);
   Page page = new_page(options.common);
+  std::vector<std::string> notes =
+      planner::recovery_without_effect(request.run.recovery, request.scenario.plan, result.model);
+  print_notes(kCommand, notes);
+  notes.insert(notes.begin(), chosen.scenario.notes.begin(), chosen.scenario.notes.end());
   add_forecast(page, request, result);
   add_filled_in(page, chosen.scenario.filled_in);
   const std::vector<std::string> laws = laws_of(chosen);
@@ -219,7 +223,7 @@ ExitCode forecast(const ForecastOptions& options) {
   nlohmann::ordered_json document = new_document("forecast");
   document["inputs"] = inputs_json(scenario.model, scenario.cluster, scenario.stack);
   document["filled_in"] = chosen.scenario.filled_in;
-  document["notes"] = chosen.scenario.notes;
+  document["notes"] = notes;
   document["laws"] = laws;
   document.update(forecast_json(request, result));
   deliver(options.common, page, document);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -86,15 +87,23 @@ void add_tuning_heading(Page& page, const TuningSetup& setup) {
 
 ExitCode simulate_study(const TuneOptions& options, const TuningSetup& setup) {
   const planner::StudyForecast forecast = planner::forecast_study(
-      setup.rules, setup.workers, [&](const planner::TrialJob& job) { return setup.time_of(job); },
+      setup.rules, setup.workers,
+      [&](const planner::TrialJob& job, std::int64_t study) {
+        return setup.simulated_time(job, study);
+      },
       kDraws);
+  const Seconds undisturbed(
+      planner::forecast_study(
+          setup.rules, setup.workers,
+          [&](const planner::TrialJob& job, std::int64_t) { return setup.time_of(job); }, kDraws)
+          .wall.p50);
   Page page = new_page(options.common);
   add_tuning_heading(page, setup);
-  add_tuning_forecast(page, setup, forecast);
+  add_tuning_forecast(page, setup, forecast, undisturbed);
   ordered_json document = new_document("tuning_forecast");
-  document.update(tuning_forecast_json(setup, forecast));
+  document.update(tuning_forecast_json(setup, forecast, undisturbed));
   deliver(options.common, page, document);
-  return ExitCode::Ok;
+  return std::isfinite(forecast.wall.p50) ? ExitCode::Ok : ExitCode::NoFeasiblePlan;
 }
 
 ExitCode tune(const TuneOptions& options) {

@@ -37,7 +37,12 @@ std::int64_t read_count(const std::string& option, const std::string& text, std:
   if (value && *value >= 1 && *value <= most) return *value;
   Expected expected(fmt::format("an integer from 1 to {}", format_count(most)),
                     nearest_name(text, std::array{or_word}));
-  if (most >= 4096) expected.text += ", as in 4096 or 4k";
+  constexpr std::int64_t kTokens = 1'000'000'000'000;
+  if (most >= kTokens) {
+    expected.text += ", as in 15T or 300B";
+  } else if (most >= 4096) {
+    expected.text += ", as in 4096 or 4k";
+  }
   if (!or_word.empty()) expected.text += fmt::format(", or {}", or_word);
   problems.add(option, quoted(text), expected);
   return 1;

@@ -115,7 +115,9 @@ ChosenRun read_whole_run(const WholeRunOptions& options, const std::vector<std::
   planner::ForecastRequest& request = run.request;
   const std::string profile = options.run.empty() ? kUsualRun : options.run;
   request.run = read_part("--run", problems, [&] { return load_run(profile); });
-  if (!request.run.name.empty()) apply_settings(settings, request.run, problems);
+  // The problems of settings do not depend on the profile.
+  if (request.run.name.empty()) request.run = load_run(kUsualRun);
+  apply_settings(settings, request.run, problems);
   if (!options.runs.empty())
     request.options.runs = read_count("--runs", options.runs, kMostRuns, problems);
   if (!options.seed.empty()) {

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
@@ -19,8 +20,11 @@
 #include "cli/options/scenario_parts.hpp"
 #include "core/base/nearest_name.hpp"
 #include "core/base/quantity_text.hpp"
+#include "core/base/split_mix.hpp"
 #include "core/spec/plan_check.hpp"
 #include "core/spec/profile_library.hpp"
+#include "planner/forecast.hpp"
+#include "sim/run/run_simulation.hpp"
 #include "sim/step/simulate.hpp"
 
 namespace shardwright::cli {
@@ -166,7 +170,7 @@ void check_places(const TuneOptions& options, ProblemList& problems) {
   if (options.simulate && options.resume)
     problems.add("--resume", "beside --simulate", "no such option: nothing is trained");
   if (!options.simulate && !options.run.empty())
-    problems.add("--run", options.run, "--simulate, whose start-up and prices it has");
+    problems.add("--run", options.run, "--simulate, whose failures, checkpoints and prices it has");
   std::error_code error;
   if (!options.data.empty() && !std::filesystem::exists(options.data, error))
     problems.add("--data", options.data, "a file that exists");
@@ -193,6 +197,22 @@ void read_rules(const TuneOptions& options, TuningSetup& setup, ProblemList& pro
     problems.add("--steps", "nothing", "the steps of a trial that is trained to the end");
   read_parameters(options, rules, problems);
   read_rungs(options, setup, problems);
+}
+
+// A trial of this scenario that is trained to its end. The spare nodes are those of all trials, few of which
+// fail at once; the rates are those of the profile, because studies share their fleet.
+sim::RunModel run_of_trial(const TuningSetup& setup, const Scenario& scenario) {
+  planner::ForecastRequest request;
+  request.scenario = scenario;
+  request.run = setup.run;
+  request.run.stages.clear();
+  request.run.recovery.spares *= static_cast<double>(setup.workers);
+  request.tokens = static_cast<double>(setup.steps) *
+                   static_cast<double>(setup.scenario.plan.global_batch) *
+                   static_cast<double>(scenario.plan.seq_len);
+  sim::RunModel model = planner::run_model(request, planner::run_stages(request));
+  model.rate_spread = 0.0;
+  return model;
 }
 
 }  // namespace
@@ -233,11 +253,12 @@ void add_tune_options(CLI::App& command, TuneOptions& options) {
       .add_flag("--simulate", options.simulate,
                 "Train nothing: predict the time and the cost on the plan's cluster")
       ->group(kPlaces);
-  add_option(command, "--run", options.run, "NAME|FILE",
-             fmt::format("With --simulate: the run profile whose start-up and prices hold "
-                         "(default {})",
-                         kFleet),
-             kPlaces);
+  add_option(
+      command, "--run", options.run, "NAME|FILE",
+      fmt::format("With --simulate: the run profile whose failures, checkpoints, start-up and "
+                  "prices hold (default {})",
+                  kFleet),
+      kPlaces);
 }
 
 std::vector<std::string> visible_gpus(const char* listed, std::int64_t count) {
@@ -274,6 +295,22 @@ Seconds TuningSetup::time_of(const planner::TrialJob& job) const {
   return startup + trained * step_times.at(plan_of(job.values).global_batch);
 }
 
+Seconds TuningSetup::simulated_time(const planner::TrialJob& job, std::int64_t study) const {
+  const std::int64_t before = job.rung == 0 ? 0 : steps_at(job.values, job.rung - 1);
+  const double share = static_cast<double>(steps_at(job.values, job.rung) - before) /
+                       static_cast<double>(all_steps(job.values));
+  sim::RunModel model = runs.at(plan_of(job.values).global_batch);
+  for (Seconds& part : model.work) part *= share;
+  // As trials do, unless the profile states an interval.
+  if (model.interval <= Seconds())
+    model.interval = model.total_work() / static_cast<double>(kCheckpointsOfJob);
+  model.interval = std::min(model.interval, model.total_work());
+  const std::uint64_t job_index = job.trial * rules.rungs.size() + job.rung;
+  const sim::RunOutcome outcome =
+      sim::simulate_run(model, {.runs = 1, .seed = split_mix(rules.seed + job_index)}, study);
+  return outcome.finished ? outcome.wall : Seconds(std::numeric_limits<double>::infinity());
+}
+
 TuningSetup read_tuning(const TuneOptions& options) {
   ProblemList problems(kTune);
   TuningSetup setup;
@@ -297,6 +334,7 @@ TuningSetup read_tuning(const TuneOptions& options) {
     Scenario scenario = setup.scenario;
     scenario.plan = with_batch(scenario.plan, batch);
     setup.step_times[batch] = sim::simulate_step(scenario).step;
+    if (options.simulate) setup.runs[batch] = run_of_trial(setup, scenario);
   }
   return setup;
 }

@@ -11,6 +11,7 @@
 #include "core/spec/scenario.hpp"
 #include "planner/tuning/study.hpp"
 #include "planner/tuning/trial_schedule.hpp"
+#include "sim/run/run_model.hpp"
 
 namespace shardwright::cli {
 
@@ -23,6 +24,10 @@ struct TuneOptions {
 };
 
 void add_tune_options(CLI::App& command, TuneOptions& options);
+
+// Within each job the states are saved so many times: a job that is killed loses a quarter of its steps
+// at most.
+inline constexpr std::int64_t kCheckpointsOfJob = 4;
 
 // What is tuned: the steps of a plan, in which a trial with another batch trains as many tokens.
 struct TuningSetup {
@@ -39,6 +44,8 @@ struct TuningSetup {
   // Before the first step of each job.
   Seconds startup;
   RunSpec run;
+  // With --simulate: a trial that is trained to its end, by global batch.
+  std::map<std::int64_t, sim::RunModel> runs;
 
   // The plan of trials with these values.
   Plan plan_of(const std::vector<double>& values) const;
@@ -47,7 +54,13 @@ struct TuningSetup {
   std::int64_t all_steps(const std::vector<double>& values) const {
     return steps_at(values, rules.rungs.size() - 1);
   }
+  // Of an undisturbed job.
   Seconds time_of(const planner::TrialJob& job) const;
+  // With the failures, checkpoints and pauses that a job meets in one of many simulated studies;
+  // infinite if failures leave it no progress.
+  Seconds simulated_time(const planner::TrialJob& job, std::int64_t study) const;
+  // Hot spare nodes of all trials together.
+  std::int64_t spare_nodes() const { return runs.empty() ? 0 : runs.begin()->second.spare_nodes(); }
 };
 
 // The variable that tells CUDA the GPUs of a process.

@@ -29,10 +29,22 @@ std::string days(double seconds) {
   return format_number(seconds / kSecondsPerDay);
 }
 
+// Runs that do not end have infinite figures.
+std::string spread_text(const sim::Percentiles& of, const char* unit, const char* verb) {
+  if (!std::isfinite(of.p50)) return "unknown: most runs do not end";
+  const std::string median = format_number(of.p50) + unit;
+  if (!std::isfinite(of.p90))
+    return fmt::format("{}; 10 % of runs {} less than {}, and some do not end", median, verb,
+                       format_number(of.p10));
+  return fmt::format("{}; 80 % of runs {} {} to {}", median, verb, format_number(of.p10),
+                     format_number(of.p90));
+}
+
 std::string time_text(const planner::Forecast& forecast) {
   const sim::Percentiles& wall = forecast.statistics.wall;
-  return fmt::format("{} days; 80 % of runs take {} to {}", days(wall.p50), days(wall.p10),
-                     days(wall.p90));
+  return spread_text(
+      {wall.p10 / kSecondsPerDay, wall.p50 / kSecondsPerDay, wall.p90 / kSecondsPerDay}, " days",
+      "take");
 }
 
 std::string cost_text(const planner::ForecastRequest& request, const planner::Forecast& forecast) {
@@ -63,10 +75,9 @@ std::string cost_text(const planner::ForecastRequest& request, const planner::Fo
 std::string checkpoint_text(const planner::ForecastRequest& request,
                             const planner::Forecast& forecast) {
   const sim::CheckpointCost& cost = forecast.model.checkpoint;
-  std::string text =
-      fmt::format("{} every {}, {}; each stalls the run for {}", format_bytes(forecast.checkpoint),
-                  format_time(forecast.model.interval), name_of(request.run.checkpoint.kind),
-                  format_time(cost.stall));
+  std::string text = fmt::format("{} every {}, {}; each stalls the run for {}",
+                                 format_bytes(cost.bytes), format_time(forecast.model.interval),
+                                 name_of(request.run.checkpoint.kind), format_time(cost.stall));
   if (cost.stored > cost.stall)
     text += fmt::format(" and is stored {} later", format_time(cost.stored - cost.stall));
   if (!std::isfinite(forecast.young_interval.value())) return text;
@@ -206,7 +217,7 @@ ordered_json checkpoint_json(const planner::ForecastRequest& request,
                              const planner::Forecast& forecast) {
   const sim::CheckpointCost& cost = forecast.model.checkpoint;
   return {{"interval_s", forecast.model.interval.value()},
-          {"bytes", forecast.checkpoint.value()},
+          {"bytes", cost.bytes.value()},
           {"stall_s", cost.stall.value()},
           {"stored_s", cost.stored.value()},
           {"load_s", cost.load.value()},
@@ -252,24 +263,21 @@ void add_forecast(Page& page, const planner::ForecastRequest& request,
     page.warning("failures leave the run no progress, so that it does not end");
     return;
   }
-  const sim::Percentiles& stops = statistics.interruptions;
-  facts.insert(
-      facts.end(),
-      {{"time", time_text(forecast)},
-       {"GPU-hours", format_number(forecast.total().gpu_hours)},
-       {"cost", cost_text(request, forecast)},
-       {"energy", energy_text(forecast)},
-       {"goodput",
-        fmt::format("{} % of the time goes into steps that are kept; MFU of the run {} %",
-                    format_percent(forecast.goodput), format_percent(forecast.mfu))},
-       {"interruptions", fmt::format("{}; 80 % of runs have {} to {}", format_number(stops.p50),
-                                     format_number(stops.p10), format_number(stops.p90))},
-       {"checkpoint", checkpoint_text(request, forecast)}});
+  facts.insert(facts.end(),
+               {{"time", time_text(forecast)},
+                {"GPU-hours", format_number(forecast.total().gpu_hours)},
+                {"cost", cost_text(request, forecast)},
+                {"energy", energy_text(forecast)},
+                {"goodput",
+                 fmt::format("{} % of the time goes into steps that are kept; MFU of the run {} %",
+                             format_percent(forecast.goodput), format_percent(forecast.mfu))},
+                {"interruptions", spread_text(statistics.interruptions, "", "have")},
+                {"checkpoint", checkpoint_text(request, forecast)}});
   page.facts(facts);
   if (statistics.unfinished > 0) {
     page.warning(
         fmt::format("{} of {} simulated runs do not end, because failures leave them no "
-                    "progress; means are those of the others",
+                    "progress; means are those of the others, and what would help most is left out",
                     format_count(statistics.unfinished), format_count(statistics.runs)));
   }
   add_stage_table(page, forecast);
@@ -351,12 +359,18 @@ void add_runs(Page& page, const planner::ForecastRequest& request,
       continue;
     }
     const Joules energy = forecast.total().energy + forecast.spares.energy;
-    table.add_row({std::to_string(i + 1), days(statistics.wall.p50),
-                   fmt::format("{} to {}", days(statistics.wall.p10), days(statistics.wall.p90)),
-                   format_count(std::llround(forecast.total().gpu_hours)),
-                   forecast.costs[contract] > Dollars() ? money_text(forecast.costs[contract]) : "",
-                   format_number(energy.value() / kJoulesPerKilowattHour / 1000.0),
-                   format_percent(forecast.goodput), format_number(statistics.interruptions.p50)});
+    const auto ends_after = [](double seconds) {
+      return std::isfinite(seconds) ? days(seconds) : "no end";
+    };
+    table.add_row(
+        {std::to_string(i + 1), ends_after(statistics.wall.p50),
+         fmt::format("{} to {}", ends_after(statistics.wall.p10), ends_after(statistics.wall.p90)),
+         format_count(std::llround(forecast.total().gpu_hours)),
+         forecast.costs[contract] > Dollars() ? money_text(forecast.costs[contract]) : "",
+         format_number(energy.value() / kJoulesPerKilowattHour / 1000.0),
+         format_percent(forecast.goodput),
+         std::isfinite(statistics.interruptions.p50) ? format_number(statistics.interruptions.p50)
+                                                     : ""});
   }
   page.heading(fmt::format("The whole run of {} tokens, run profile {}",
                            tokens_text(request.tokens), request.run.name));

@@ -70,6 +70,28 @@ void add_interruptions(Page& page, const validation::RunReport& report) {
   if (any) page.table(table);
 }
 
+void add_intervals(Page& page, const validation::RunReport& report) {
+  Table table({{"checkpoints of"},
+               {"published", kNumber},
+               {"best", kNumber},
+               {"Young", kNumber},
+               {"Daly", kNumber},
+               {"longer run", kNumber, "%"}});
+  bool any = false;
+  for (const RunRow& row : report.rows) {
+    if (!row.interval) continue;
+    any = true;
+    const validation::ComparedInterval& interval = *row.interval;
+    table.add_row({row.id, format_time(interval.published), format_time(interval.best),
+                   format_time(interval.young), format_time(interval.daly),
+                   format_percent(interval.extra, 2)});
+  }
+  if (!any) return;
+  page.table(table);
+  page.paragraph(
+      "\"longer run\" is what the published interval adds to the run with the best one.");
+}
+
 void add_disagreements(Page& page, const validation::RunReport& report) {
   std::vector<std::string> lines;
   for (const RunRow& row : report.rows) {
@@ -112,6 +134,7 @@ void add_run_report(Page& page, const validation::RunReport& report) {
                     format_percent(report.all.coverage)));
   }
   add_interruptions(page, report);
+  add_intervals(page, report);
   add_disagreements(page, report);
   add_skipped(page, report);
 }

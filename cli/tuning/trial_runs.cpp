@@ -85,11 +85,10 @@ double TrialRuns::finish(const planner::TrialJob& job, std::size_t worker) {
   return loss;
 }
 
-// A job that is killed loses a quarter of its steps at most.
 std::int64_t TrialRuns::between_checkpoints(const planner::TrialJob& job) const {
-  constexpr std::int64_t kParts = 4;
   const std::int64_t before = job.rung == 0 ? 0 : setup_.steps_at(job.values, job.rung - 1);
-  return std::max<std::int64_t>(1, (setup_.steps_at(job.values, job.rung) - before) / kParts);
+  return std::max<std::int64_t>(
+      1, (setup_.steps_at(job.values, job.rung) - before) / kCheckpointsOfJob);
 }
 
 // Each continues from its last checkpoint, or begins again what it has not saved.

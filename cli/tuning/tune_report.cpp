@@ -42,11 +42,17 @@ std::string options_of(const TuningSetup& setup, const Trial& trial) {
   return fmt::format("{}", fmt::join(options, " "));
 }
 
-// The ranks that a study holds from its first job to its last.
+// The ranks that a study holds from its first job to its last, with its spare nodes.
 double gpu_hours(const TuningSetup& setup, double wall_s) {
   const auto ranks =
       static_cast<double>(setup.workers) * static_cast<double>(setup.scenario.plan.world_size());
-  return ranks * wall_s / kHour;
+  const auto spares = static_cast<double>(setup.spare_nodes()) *
+                      static_cast<double>(setup.scenario.cluster.node.accelerators);
+  return (ranks + spares) * wall_s / kHour;
+}
+
+ordered_json figure(double value) {
+  return std::isfinite(value) ? ordered_json(value) : ordered_json();
 }
 
 DollarsPerSecond price_of(const TuningSetup& setup) {
@@ -144,7 +150,7 @@ std::string trials_csv(const TuningSetup& setup, const Study& study, bool interr
 }
 
 void add_tuning_forecast(Page& page, const TuningSetup& setup,
-                         const planner::StudyForecast& forecast) {
+                         const planner::StudyForecast& forecast, Seconds undisturbed) {
   const auto days = [](double seconds) { return format_number(seconds / kSecondsPerDay); };
   const double wall = forecast.wall.p50;
   const DollarsPerSecond price = price_of(setup);
@@ -152,6 +158,10 @@ void add_tuning_forecast(Page& page, const TuningSetup& setup,
   for (std::size_t rung = 0; rung < forecast.jobs.size(); ++rung)
     jobs.push_back(fmt::format("{} to {:.3g} %", format_number(forecast.jobs[rung]),
                                100.0 * setup.rules.rungs[rung]));
+  if (!std::isfinite(wall)) {
+    page.warning("failures leave the trials no progress, so that the tuning does not end");
+    return;
+  }
   const double use =
       forecast.busy.value() / (static_cast<double>(setup.workers) * std::max(wall, 1e-9));
   page.facts(
@@ -167,26 +177,29 @@ void add_tuning_forecast(Page& page, const TuningSetup& setup,
        {"at once", fmt::format("{} on {} GPUs each, busy for {} of the time",
                                format_plural(static_cast<std::int64_t>(setup.workers), "trial"),
                                setup.scenario.plan.world_size(), format_percent(use) + " %")},
+       {"undisturbed", fmt::format("{} days without failures, checkpoints and stragglers",
+                                   days(undisturbed.value()))},
        {"in full", fmt::format("{} days if every trial were trained to its end",
                                days(exhaustive_time(setup).value()))}});
 }
 
-ordered_json tuning_forecast_json(const TuningSetup& setup,
-                                  const planner::StudyForecast& forecast) {
-  const auto days = [](double seconds) { return seconds / kSecondsPerDay; };
+ordered_json tuning_forecast_json(const TuningSetup& setup, const planner::StudyForecast& forecast,
+                                  Seconds undisturbed) {
+  const auto days = [](double seconds) { return figure(seconds / kSecondsPerDay); };
   const double hours = gpu_hours(setup, forecast.wall.p50);
   const DollarsPerSecond price = price_of(setup);
   return {{"days",
            {{"p10", days(forecast.wall.p10)},
             {"p50", days(forecast.wall.p50)},
             {"p90", days(forecast.wall.p90)}}},
-          {"gpu_hours", hours},
-          {"cost_usd", price > DollarsPerSecond()
-                           ? ordered_json((price * Seconds(hours * kHour)).value())
-                           : ordered_json()},
-          {"busy_gpu_hours",
-           forecast.busy.value() * static_cast<double>(setup.scenario.plan.world_size()) / kHour},
+          {"gpu_hours", figure(hours)},
+          {"cost_usd", price > DollarsPerSecond() ? figure((price * Seconds(hours * kHour)).value())
+                                                  : ordered_json()},
+          {"busy_gpu_hours", figure(forecast.busy.value() *
+                                    static_cast<double>(setup.scenario.plan.world_size()) / kHour)},
           {"workers", setup.workers},
+          {"spare_nodes", setup.spare_nodes()},
+          {"undisturbed_days", days(undisturbed.value())},
           {"jobs", forecast.jobs},
           {"rungs", setup.rules.rungs},
           {"days_in_full", days(exhaustive_time(setup).value())}};

@@ -25,13 +25,13 @@ const char* meaning_of(FailureCause cause) {
       {"a GPU without its memory: lost from the bus, thermal, on-chip memory",
        "uncorrectable errors of device memory", "a network adapter",
        "a link or its optics, and collectives that time out without another finding",
-       "a switch, which stops all nodes below it",
+       "a switch, which stops the nodes below it",
        "host: CPU, memory, PCIe device, power supply, operating system",
        "file system or local disk",
        "framework, driver or job; another try on the same nodes will do",
        "wrong results; the work from then until its detection is lost",
        "a planned stop, before which the run saves its state",
-       "a spot node that the provider takes back"}};
+       "a spot node that the provider takes back", "power or cooling of a rack"}};
   return kMeanings[cause];
 }
 
@@ -47,8 +47,10 @@ void describe_failures_of(FailureSpec& failures, FieldVisitor& fields) {
       "weibull_shape", failures.weibull_shape, {0.1, 10.0, false}, kOmissible,
       "shape of the lifetimes: below 1 rates fall with the age of the fleet, above 1 they "
       "grow; 1: exponential");
+  fields.integer("nodes", failures.nodes, {1, 1'000'000}, kOmissible,
+                 "nodes that one failure stops together, as all below a switch or of a rack");
   fields.number("replaced_ratio", failures.replaced, kRatioOrZero, kOmissible,
-                "share of them after which a spare node takes the place of the failed one");
+                "share of them after which spare nodes take the place of the failed ones");
   fields.number("detection_s", failures.detection, kDuration, kOmissible,
                 "time until they are noticed; 0: `recovery.detection_s`");
   fields.number(
@@ -64,15 +66,18 @@ void describe_fleet(FleetSpec& fleet, FieldVisitor& fields) {
     fields.section(name_of(cause), kOmissible, meaning_of(cause),
                    [&] { describe_failures_of(fleet.failures[cause], fields); });
   }
+  fields.number("rate_ratio", fleet.rate, {0.0, 1000.0, false}, kOmissible,
+                "rates of all causes over those stated here: of a fleet that fails more or less "
+                "often");
   fields.number("spread_ratio", fleet.spread, {0.0, 3.0, false}, kOptional,
                 "standard deviation of the natural logarithm of all rates from fleet to fleet: how "
                 "uncertain they are before the run");
   fields.number("age_days", fleet.age_days, {0.0, 36'500.0, false}, kOmissible,
                 "days that the fleet has run when the run begins; needed where a shape is not 1");
   fields.number("correlated_ratio", fleet.correlated, kRatioOrZero, kOptional,
-                "share of the failures that take several nodes at once");
+                "share of the failures of any cause that take `correlated_nodes` at once");
   fields.integer("correlated_nodes", fleet.correlated_nodes, {1, 1'000'000}, kOmissible,
-                 "nodes that such a failure takes");
+                 "nodes that such a failure takes, if its cause does not take more");
 }
 
 void describe_recovery(RecoverySpec& recovery, FieldVisitor& fields) {
@@ -164,6 +169,10 @@ void describe_input(InputSpec& input, FieldVisitor& fields) {
       "size of the data set, which is read again after its end; 0: no byte is read twice");
   fields.number("store_read_bytes_per_s", input.store_read, kNonNegative, kOmissible,
                 "bandwidth of the store for training data");
+  fields.integer("shards", input.shards, {0, 1'000'000'000}, kOmissible,
+                 "files of the data set, each of which one worker reads at a time");
+  fields.number("shard_read_bytes_per_s", input.shard_read, kNonNegative, kOmissible,
+                "bandwidth at which a worker reads a shard from the store");
   fields.number("cache_bytes", input.cache, kNonNegative, kOmissible,
                 "space on a node's own disks for data that it read before; 0: none");
   fields.number("cache_read_bytes_per_s", input.cache_read, kNonNegative, kOmissible,
@@ -190,10 +199,15 @@ void check_fleet(const FleetSpec& fleet, ProblemList& problems) {
 void check(const RunSpec& spec, ProblemList& problems) {
   check_fleet(spec.fleet, problems);
   const InputSpec& input = spec.input;
-  const bool reads = input.store_read > BytesPerSecond() || input.cache > Bytes();
+  const bool reads = input.store_read > BytesPerSecond() || input.shard_read > BytesPerSecond() ||
+                     input.cache > Bytes();
   if (reads && input.token <= Bytes()) {
     problems.add("/input/token_bytes", "no size of a token",
                  "the bytes of a token, which a bandwidth or a cache needs");
+  }
+  if (input.shards > 0 && input.shard_read <= BytesPerSecond()) {
+    problems.add("/input/shard_read_bytes_per_s", fmt::format("{} shards without it", input.shards),
+                 "how fast a worker reads a shard");
   }
   if (const double pue = spec.power_usage_effectiveness; pue > 0.0 && pue < 1.0) {
     problems.add("/power_usage_effectiveness_ratio", fmt::format("{}", pue),

@@ -30,12 +30,14 @@ enum class FailureCause : std::uint8_t {
   Maintenance,
   // A spot node that the provider takes back.
   Preemption,
+  // Power or cooling of a rack, which stops all of its nodes.
+  Rack,
 };
 constexpr auto enum_names(FailureCause) {
-  return std::array{"gpu",         "hbm",       "nic",
-                    "link",        "switch",    "host",
-                    "storage",     "software",  "silent_corruption",
-                    "maintenance", "preemption"};
+  return std::array{"gpu",         "hbm",        "nic",
+                    "link",        "switch",     "host",
+                    "storage",     "software",   "silent_corruption",
+                    "maintenance", "preemption", "rack"};
 }
 
 // The failures of one cause. Without a rate there are none.
@@ -45,7 +47,9 @@ struct FailureSpec {
   double mtbf_hours = 0.0;
   double components_per_node = 1.0;
   double weibull_shape = 1.0;
-  // Share of the failures after which another node takes the place of the failed one.
+  // Nodes that one failure stops together: all below a switch, or all of a rack.
+  std::int64_t nodes = 1;
+  // Share of the failures after which other nodes take the place of the failed ones.
   double replaced = 1.0;
   // Zero: that of all causes.
   Seconds detection;
@@ -62,6 +66,8 @@ struct FailureSpec {
 
 struct FleetSpec {
   EnumArray<FailureCause, FailureSpec> failures{};
+  // The rates of all causes over those stated.
+  double rate = 1.0;
   double spread = 0.0;
   double age_days = 0.0;
   double correlated = 0.0;
@@ -139,6 +145,9 @@ struct InputSpec {
   // Of one token in the data set, and of the whole of it, which is read again after its end.
   Bytes token, dataset;
   BytesPerSecond store_read;
+  // Files of the data set, each of which one worker reads at a time, and how fast it does.
+  std::int64_t shards = 0;
+  BytesPerSecond shard_read;
   // Of a node's own disks.
   Bytes cache;
   BytesPerSecond cache_read;

@@ -28,7 +28,7 @@ QString money_text(Dollars dollars) {
 }
 
 QString number_text(double value) {
-  return to_qstring(format_number(value));
+  return std::isfinite(value) ? to_qstring(format_number(value)) : u"–"_s;
 }
 
 Dollars cost_of(const RunForecast& run) {
@@ -69,17 +69,17 @@ RunFigure checkpoint_figure(const RunForecast& run) {
   const sim::CheckpointCost& cost = forecast.model.checkpoint;
   QString tip =
       to_qstring("%1, %2; each stops the run for %3.")
-          .arg(bytes_text(forecast.checkpoint),
-               to_qstring(name_of(run.request.run.checkpoint.kind)), long_time_text(cost.stall));
+          .arg(bytes_text(cost.bytes), to_qstring(name_of(run.request.run.checkpoint.kind)),
+               long_time_text(cost.stall));
   if (std::isfinite(forecast.young_interval.value())) {
     tip +=
         to_qstring(" The interval of the shortest run is %1, by Young's formula %2, by Daly's %3.")
             .arg(long_time_text(forecast.best_interval), long_time_text(forecast.young_interval),
                  long_time_text(forecast.daly_interval));
   }
-  return {
-      to_qstring("Checkpoint"), to_qstring("every %1").arg(long_time_text(forecast.model.interval)),
-      to_qstring("%1 in %2").arg(bytes_text(forecast.checkpoint), long_time_text(cost.stall)), tip};
+  return {to_qstring("Checkpoint"),
+          to_qstring("every %1").arg(long_time_text(forecast.model.interval)),
+          to_qstring("%1 in %2").arg(bytes_text(cost.bytes), long_time_text(cost.stall)), tip};
 }
 
 QString causes_text(const planner::Forecast& forecast) {

@@ -35,7 +35,7 @@ std::vector<ScheduledJob> run_study(Study& study, std::size_t workers, const Job
   }
 }
 
-StudyForecast forecast_study(StudyRules rules, std::size_t workers, const JobTime& time,
+StudyForecast forecast_study(StudyRules rules, std::size_t workers, const DrawnJobTime& time,
                              std::int64_t draws) {
   // What a process proposes from losses by chance is as good as random values.
   if (rules.search == TuningSearch::Bayes) rules.search = TuningSearch::Random;
@@ -48,7 +48,9 @@ StudyForecast forecast_study(StudyRules rules, std::size_t workers, const JobTim
     const auto loss = [&](const TrialJob& job, std::size_t) {
       return sim::RandomStream(~rules.seed, job.trial, static_cast<std::uint64_t>(draw)).uniform();
     };
-    const auto jobs = run_study(study, workers, time, {[](const TrialJob&, std::size_t) {}, loss});
+    const auto jobs =
+        run_study(study, workers, [&](const TrialJob& job) { return time(job, draw); },
+                  {[](const TrialJob&, std::size_t) {}, loss});
     walls.push_back(jobs.empty() ? 0.0 : jobs.back().end.value());
     busy.push_back(0.0);
     for (const ScheduledJob& each : jobs) {

@@ -39,14 +39,16 @@ std::vector<ScheduledJob> run_study(Study& study, std::size_t workers, const Job
 // A study whose losses nobody knows yet: how long it takes, by many studies in which chance ranks the
 // trials, each in the same place at all rungs.
 struct StudyForecast {
-  // Seconds until the last job ends.
+  // Seconds until the last job ends; infinite where failures leave a job no progress.
   sim::Percentiles wall;
   // The time for which workers are busy, added up over them; the median.
   Seconds busy;
   // The mean number of jobs to each rung.
   std::vector<double> jobs;
 };
-StudyForecast forecast_study(StudyRules rules, std::size_t workers, const JobTime& time,
+// The time of a job in one of these studies, which may differ by the failures that it meets.
+using DrawnJobTime = std::function<Seconds(const TrialJob&, std::int64_t draw)>;
+StudyForecast forecast_study(StudyRules rules, std::size_t workers, const DrawnJobTime& time,
                              std::int64_t draws);
 
 }  // namespace shardwright::planner

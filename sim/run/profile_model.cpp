@@ -55,9 +55,10 @@ RunTimes work_of(const RunSpec& run, const std::vector<StageSteps>& stages, doub
 FailureProcess process_of(const RunSpec& run, FailureCause cause, double nodes, Seconds save) {
   const FailureSpec& failures = run.fleet.failures[cause];
   FailureProcess process;
-  process.rate = Hertz(failures.node_rate() * nodes);
+  process.rate = Hertz(failures.node_rate() * run.fleet.rate * nodes);
   process.shape = failures.weibull_shape;
   process.age = Seconds(run.fleet.age_days * kSecondsPerDay);
+  process.nodes = std::min(failures.nodes, static_cast<std::int64_t>(nodes));
   process.replaced = failures.replaced;
   process.detection = failures.detection > Seconds() ? failures.detection : run.recovery.detection;
   const bool noticed = failures.notice > Seconds();
@@ -70,13 +71,29 @@ FailureProcess process_of(const RunSpec& run, FailureCause cause, double nodes, 
 
 }  // namespace
 
+namespace {
+
+// What the store gives: all of its bandwidth, if as many shards are read at once as that takes.
+BytesPerSecond store_supply(const InputSpec& input, double nodes) {
+  constexpr BytesPerSecond kNoLimit(std::numeric_limits<double>::infinity());
+  BytesPerSecond supply = input.store_read > BytesPerSecond() ? input.store_read : kNoLimit;
+  if (input.shard_read <= BytesPerSecond()) return supply;
+  double streams = std::numeric_limits<double>::infinity();
+  if (input.shards > 0) streams = static_cast<double>(input.shards);
+  if (input.workers_per_node > 0)
+    streams = std::min(streams, nodes * static_cast<double>(input.workers_per_node));
+  return std::min(supply, streams * input.shard_read);
+}
+
+}  // namespace
+
 double input_supply(const InputSpec& input, double nodes, double tokens) {
   double supply = std::numeric_limits<double>::infinity();
   if (input.tokens_per_s > 0.0) supply = input.tokens_per_s;
   const double hits = cache_hits(input, nodes, tokens);
-  if (input.store_read > BytesPerSecond() && hits < 1.0)
-    supply = std::min(supply,
-                      input.store_read / input.token.value() / (1.0 - hits) / BytesPerSecond(1.0));
+  const BytesPerSecond store = store_supply(input, nodes);
+  if (std::isfinite(store.value()) && hits < 1.0)
+    supply = std::min(supply, store / input.token.value() / (1.0 - hits) / BytesPerSecond(1.0));
   if (input.cache_read > BytesPerSecond() && hits > 0.0)
     supply = std::min(supply,
                       nodes * input.cache_read / input.token.value() / hits / BytesPerSecond(1.0));
@@ -97,17 +114,19 @@ CheckpointCost checkpoint_cost(const CheckpointSpec& checkpoint, const RunMachin
       machine.checkpoint / through_store(checkpoint.store_read, checkpoint.node_bandwidth, nodes);
   const Seconds copy = checkpoint.copy_fixed + transfer(part, checkpoint.copy_bandwidth);
   const Seconds replica = transfer(part, checkpoint.replica_bandwidth);
+  const Bytes bytes = machine.checkpoint;
   switch (checkpoint.kind) {
     case CheckpointKind::Synchronous:
       break;
     case CheckpointKind::Asynchronous:
-      return {copy, copy + write, copy + write, 1, read, read, copy + write};
+      return {copy, copy + write, copy + write, 1, read, read, copy + write, bytes};
     case CheckpointKind::InMemory: {
       const Seconds safe = copy + replica * static_cast<double>(checkpoint.copies - 1);
-      return {copy, safe, copy + write, checkpoint.written_every, replica, read, copy + write};
+      return {copy,    safe, copy + write, checkpoint.written_every,
+              replica, read, copy + write, bytes};
     }
   }
-  return {write, write, write, 1, read, read, write};
+  return {write, write, write, 1, read, read, write, bytes};
 }
 
 Seconds least_interval(const CheckpointCost& cost) {
@@ -130,9 +149,11 @@ RunModel run_model(const RunSpec& run, const std::vector<StageSteps>& stages,
   model.correlated = run.fleet.correlated;
   model.correlated_nodes = std::min(run.fleet.correlated_nodes, machine.nodes);
   model.from_replicas = run.recovery.from_replicas && machine.copies > 1;
-  model.correlated_lose_memory =
-      model.from_replicas || (run.checkpoint.kind == CheckpointKind::InMemory &&
-                              model.correlated_nodes >= run.checkpoint.copies);
+  constexpr std::int64_t kReplicasLosing = 2;
+  model.nodes_losing_copies = model.from_replicas ? kReplicasLosing
+                              : run.checkpoint.kind == CheckpointKind::InMemory
+                                  ? run.checkpoint.copies
+                                  : std::numeric_limits<std::int64_t>::max();
   // A new node takes the part of all states that a node of one copy has.
   model.load_replica = transfer(machine.checkpoint * static_cast<double>(machine.copies) / nodes,
                                 run.checkpoint.replica_bandwidth);

@@ -46,6 +46,8 @@ struct FailureProcess {
   // Share of the failures that happen; the others are left out. It compares runs with fewer
   // failures that are otherwise the same.
   double kept = 1.0;
+  // Nodes that one failure stops together.
+  std::int64_t nodes = 1;
   double replaced = 1.0;
   Seconds detection;
   // The run saves its state before it stops.
@@ -71,6 +73,8 @@ struct CheckpointCost {
   Seconds load, load_stored;
   // A planned stop waits this long.
   Seconds save;
+  // Its size, once over all replicas.
+  Bytes bytes{};
 };
 
 struct RunModel {
@@ -84,9 +88,10 @@ struct RunModel {
   // Standard deviation of the logarithm of a factor on all rates, drawn once a run.
   double rate_spread = 0.0;
   double correlated = 0.0;
-  std::int64_t correlated_nodes = 1;
-  // Correlated failures lose the copies in host memory.
-  bool correlated_lose_memory = true;
+  std::int64_t correlated_nodes = 2;
+  // Failures of so many nodes at once lose what only other nodes hold: the copies in host memory or
+  // the states of other replicas.
+  std::int64_t nodes_losing_copies = 2;
   double manual = 0.0;
   Seconds manual_time;
   // Without loading the checkpoint.
@@ -135,7 +140,7 @@ Percentiles percentiles(std::vector<double> sample);
 
 // Many simulated runs of one model.
 struct RunStatistics {
-  // Seconds; infinite where so many runs do not finish.
+  // Seconds, and a number; infinite where so many runs do not finish.
   Percentiles wall;
   Percentiles interruptions;
   // Means over the runs that finish.

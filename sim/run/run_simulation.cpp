@@ -205,7 +205,7 @@ class SimulatedRun {
     }
     lose_work(hit, process);
     if (hit.replaced) {
-      const std::int64_t nodes = hit.correlated ? model_.correlated_nodes : 1;
+      const std::int64_t nodes = nodes_of(hit, process);
       spares_ -= nodes;
       for (std::int64_t i = 0; i < nodes; ++i) {
         queue_.schedule_at(queue_.now() + repair * hit.repair, EventPriority::Completion,
@@ -215,11 +215,16 @@ class SimulatedRun {
     end_failure(hit, process);
   }
 
+  // The nodes that stop at once.
+  std::int64_t nodes_of(const Interruption& hit, const FailureProcess& process) const {
+    return hit.correlated ? std::max(process.nodes, model_.correlated_nodes) : process.nodes;
+  }
+
   // A spare replica takes the place of one that lacks a node, while the others hold all states.
   bool can_swap(const Interruption& hit, const FailureProcess& process) const {
     const bool whole = phase_ == Phase::Running || swapped_;
-    return spare_replicas_ > 0 && whole && hit.replaced && !hit.correlated && !process.silent &&
-           !process.planned;
+    return spare_replicas_ > 0 && whole && hit.replaced && nodes_of(hit, process) == 1 &&
+           !process.silent && !process.planned;
   }
 
   void end_failure(const Interruption& hit, const FailureProcess& process) {
@@ -233,14 +238,14 @@ class SimulatedRun {
       if (phase_ == Phase::Running) progress_.save();
       return;
     }
-    if (model_.from_replicas && !hit.correlated && !process.silent) {
+    const bool loses_copies = nodes_of(hit, process) >= model_.nodes_losing_copies;
+    if (model_.from_replicas && !loses_copies && !process.silent) {
       progress_.keep();
       from_replica_ = true;
       return;
     }
     // Replicas agree on wrong results.
-    const bool severe = (hit.correlated && model_.correlated_lose_memory) ||
-                        (process.silent && model_.from_replicas);
+    const bool severe = loses_copies || (process.silent && model_.from_replicas);
     from_replica_ = false;
     from_store_ = from_store_ || severe;
     const Seconds lost = progress_.go_back(severe);
@@ -350,12 +355,13 @@ RunStatistics statistics(const std::vector<RunOutcome>& outcomes) {
   all.runs = static_cast<std::int64_t>(outcomes.size());
   std::vector<double> walls, interruptions;
   for (const RunOutcome& outcome : outcomes) {
-    interruptions.push_back(static_cast<double>(outcome.total_interruptions()));
     if (!outcome.finished) {
       ++all.unfinished;
-      walls.push_back(std::numeric_limits<double>::infinity());
+      for (std::vector<double>* of : {&walls, &interruptions})
+        of->push_back(std::numeric_limits<double>::infinity());
       continue;
     }
+    interruptions.push_back(static_cast<double>(outcome.total_interruptions()));
     walls.push_back(outcome.wall.value());
     for (const RunPart part : enumerators<RunPart>()) all.mean[part] += outcome.times[part];
     for (const FailureCause cause : enumerators<FailureCause>())

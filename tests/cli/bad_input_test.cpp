@@ -177,10 +177,16 @@ const std::string kForecast = "forecast " + kLlama.substr(kLlama.find(' ') + 1) 
 const std::vector<BadCase> kForecasts = {
     {"NoTokens", kForecast, {"--tokens: found nothing", "15T"}},
     {"NegativeTokens", kForecast + "--tokens -5", {"--tokens: found \"-5\""}},
-    {"TokensThatAreNoNumber", kForecast + "--tokens NaN", {"--tokens: found \"NaN\""}},
+    {"TokensThatAreNoNumber", kForecast + "--tokens NaN", {"--tokens: found \"NaN\"", "as in 15T"}},
     {"UnknownRunProfile",
      kForecast + "--tokens 1T --run setled-fleet",
      {"setled-fleet", "did you mean \"settled-fleet\"?"}},
+    {"UnknownRunProfileWithSettings",
+     kForecast + "--tokens 1T --run setled-fleet --set run.startup_s=-3",
+     {"setled-fleet", "startup_s: found -3"}},
+    {"ShardsOfUnknownSpeed",
+     kForecast + "--tokens 1T --set run.input.shards=100",
+     {"shard_read_bytes_per_s: found 100 shards without it"}},
     {"AllAtOnce",
      kForecast + "--tp 0 --set run.failures.gpu.per_1000_node_days=-1 --set run.startup_s=NaN "
                  "--set run.recovery.spares=1",

@@ -133,6 +133,18 @@ TEST(ForecastCommand, ReadsRunProfilesAsOthersAreRead) {
       << "failures leave no progress";
 }
 
+// Recovery that the plan cannot have is said, and what it can have is not.
+TEST(ForecastCommand, SaysWhichRecoveryHasNoEffect) {
+  const std::string line =
+      "forecast --model llama3-8b --cluster dgx-h100 --gpus 64 --tp 8 --global-batch 64 --seq-len "
+      "8192 --tokens 10B --runs 9 --set run.recovery.from_replicas=true --set "
+      "run.recovery.spare_replicas=1 --zero ";
+  const std::string shared = json_of(line + "1")["notes"].dump();
+  EXPECT_THAT(shared, HasSubstr("from_replicas has no effect"));
+  EXPECT_THAT(shared, HasSubstr("spare_replicas adds spare nodes"));
+  EXPECT_EQ(json_of(line + "0")["notes"].size() + 2, json_of(line + "1")["notes"].size());
+}
+
 // Each prediction says how sure it is, and less sure on software that nobody measured by name.
 TEST(SimulateCommand, StepsHaveAnInterval) {
   const auto step_on = [](const std::string& stack, const std::string& fidelity) {

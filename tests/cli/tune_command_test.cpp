@@ -101,6 +101,29 @@ TEST(TuneCommand, SimulatesItsScheduleOnTheCluster) {
   EXPECT_GT(one.at("cost_usd"), 0.0);
 }
 
+// Trials of a fleet that fails more often take longer, up to those that never end.
+TEST(TuneCommand, SimulatesTheFailuresOfItsTrials) {
+  const ScratchFolder folder;
+  const std::string line = "tune " + tiny_plan(folder) +
+                           " --steps 10000000 --trials 9 --vary lr=1e-4..1e-2 --simulate --run ";
+  const auto days_with = [&](double rate, double interval_s) {
+    return json_of(line + folder.write("fleet.json",
+                                       nlohmann::json{{"base", "settled-fleet"},
+                                                      {"failures", {{"rate_ratio", rate}}},
+                                                      {"recovery", {{"spare_ratio", 10}}},
+                                                      {"checkpoint", {{"interval_s", interval_s}}}}
+                                           .dump()));
+  };
+  const auto none = days_with(0, 600), some = days_with(200, 600), rarely_saved = days_with(200, 0);
+  const auto median = [](const nlohmann::json& of) {
+    return of.at("days").at("p50").get<double>();
+  };
+  EXPECT_GT(median(none), none.at("undisturbed_days").get<double>()) << "of the checkpoints";
+  EXPECT_GT(median(some), median(none));
+  EXPECT_GT(median(rarely_saved), median(some)) << "at each quarter of a job";
+  EXPECT_GT(none.at("spare_nodes"), 0);
+}
+
 // An executor that says which GPUs it may use, beside a copy of the command.
 TEST(TuneCommand, TrialsAtOnceHaveGpusOfTheirOwn) {
   const ScratchFolder folder;

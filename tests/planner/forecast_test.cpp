@@ -68,7 +68,7 @@ TEST(Forecast, WithoutFailuresItIsTokensOverThroughput) {
   EXPECT_NEAR(run.goodput, 1.0, 1e-4);
   EXPECT_NEAR(run.mfu, step.throughput.mfu, 1e-3);
   // bf16 weights, fp32 master weights and two fp32 moments.
-  EXPECT_NEAR(run.checkpoint.value() / (14.0 * 8.03e9), 1.0, 0.01);
+  EXPECT_NEAR(run.model.checkpoint.bytes.value() / (14.0 * 8.03e9), 1.0, 0.01);
 }
 
 TEST(Forecast, MoneyAndEnergyAddUpOverTheParts) {

@@ -233,7 +233,7 @@ TEST(Bayes, ComesNearerThanRandomValues) {
 // One worker: the sum of all jobs. Many: no less than the longest chain of one trial.
 TEST(StudyForecast, LiesBetweenTheLongestTrialAndTheSumOfJobs) {
   const StudyRules rules = rules_of(TuningSearch::Random, 27, 3);
-  const auto time = [&](const TrialJob& job) {
+  const auto time = [&](const TrialJob& job, std::int64_t) {
     const double before = job.rung == 0 ? 0.0 : rules.rungs[job.rung - 1];
     return Seconds(1000.0 * (rules.rungs[job.rung] - before));
   };

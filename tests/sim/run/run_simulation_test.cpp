@@ -97,6 +97,7 @@ RunModel random_model() {
     process.shape = *rc::gen::element(0.7, 1.0, 1.5);
     process.age = Seconds(number(500, 10'000) * kHour);
     process.detection = Seconds(number(0, 600));
+    process.nodes = *rc::gen::element(1, 1, 4);
     process.replaced = *rc::gen::element(0.0, 0.5, 1.0);
     process.planned = cause == FailureCause::Maintenance;
     process.silent = cause == FailureCause::SilentCorruption;
@@ -138,6 +139,34 @@ RC_GTEST_PROP(RunSimulation, FewerFailuresAFasterStoreAndMoreSparesNeverHurt, ()
     RC_ASSERT(simulate_run(fewer, {.runs = 5}, i).wall <= wall);
     RC_ASSERT(simulate_run(faster, {.runs = 5}, i).wall <= wall);
     RC_ASSERT(simulate_run(spared, {.runs = 5}, i).wall <= wall);
+  }
+}
+
+// Runs that shrink, recover from replicas, swap replicas or are warned save their state at failures, so that
+// single runs may lose by having fewer; their mean must not.
+TEST(RunSimulation, ALongerTimeBetweenFailuresNeverHurts) {
+  RunModel plain = failing_model();
+  plain.failures[FailureCause::Host].replaced = 1.0;
+  plain.failures[FailureCause::Rack] = plain.failures[FailureCause::Host];
+  plain.failures[FailureCause::Rack].rate *= 0.1;
+  plain.failures[FailureCause::Rack].nodes = 4;
+  plain.spares = 2;
+  plain.repair = Seconds(2.0 * kHour);
+  plain.correlated = 0.1;
+  RunModel shrinks = plain, from_replicas = plain, swaps = plain, warned = plain;
+  shrinks.replicas = 16;
+  from_replicas.from_replicas = true;
+  swaps.spare_replicas = 2;
+  warned.failures[FailureCause::Host].planned = true;
+  for (RunModel model : {plain, shrinks, from_replicas, swaps, warned}) {
+    double before = total(model.work).value();
+    for (const double rarer : {16.0, 4.0, 2.0, 1.0}) {
+      RunModel at = model;
+      for (FailureProcess& process : at.failures) process.rate *= 1.0 / rarer;
+      const double wall = mean_wall(at);
+      EXPECT_GT(wall, before) << rarer;
+      before = wall;
+    }
   }
 }
 
@@ -366,6 +395,42 @@ RunSpec spot_spec(double per_1000_node_days, double notice_s) {
   return spec;
 }
 
+// A rack of four nodes: four spare nodes take its place, three do not; one node of the rack has the
+// copy in host memory that another one lost, and a job of two nodes loses no more than these.
+TEST(ProfileModel, AFailureOfARackStopsAllOfItsNodes) {
+  RunSpec spec = spot_spec(0.0, 0.0);
+  spec.checkpoint.kind = CheckpointKind::InMemory;
+  spec.checkpoint.interval = Seconds(60);
+  spec.checkpoint.written_every = 60;
+  spec.fleet.failures[FailureCause::Rack].per_1000_node_days = 200.0;
+  const auto runs = [&](std::int64_t nodes, double spares, std::int64_t of_job = 20) {
+    RunSpec own = spec;
+    own.fleet.failures[FailureCause::Rack].nodes = nodes;
+    own.recovery.spares = spares / static_cast<double>(of_job);
+    own.recovery.repair = Seconds(0.1 * kHour);
+    return simulate_runs(run_model(own, {{1e5, 1e6, Seconds(36)}}, {of_job, Bytes(6e10), 4, 1}),
+                         {.runs = 20});
+  };
+  const auto lost = [](const RunStatistics& of) {
+    return of.mean[RunPart::LostWork] / of.by_cause[FailureCause::Rack];
+  };
+  EXPECT_EQ(runs(1, 4).mean[RunPart::Waiting], Seconds());
+  EXPECT_GT(runs(4, 3).mean[RunPart::Waiting], Seconds());
+  EXPECT_LT(runs(4, 4).mean[RunPart::Waiting], 0.05 * runs(4, 3).mean[RunPart::Waiting]);
+  EXPECT_LT(lost(runs(1, 4)), Seconds(60));
+  EXPECT_NEAR(lost(runs(4, 4)).value(), 0.5 * kHour, 0.2 * kHour);
+  EXPECT_EQ(runs(4, 2, 2).mean[RunPart::Waiting], Seconds());
+}
+
+TEST(ProfileModel, RatesOfAllCausesFollowTheirRatio) {
+  RunSpec spec = spot_spec(200.0, 0.0);
+  spec.fleet.rate = 0.5;
+  const RunModel half = run_model(spec, {{1e3, 1e6, Seconds(36)}}, {10, Bytes(6e10), 4, 1});
+  const RunModel whole =
+      run_model(spot_spec(100.0, 0.0), {{1e3, 1e6, Seconds(36)}}, {10, Bytes(6e10), 4, 1});
+  EXPECT_EQ(job_mtbf(half), job_mtbf(whole));
+}
+
 // 60 GB at 1 GB/s: a minute. The run of 1,000 hours meets the same preemptions, whatever their notice.
 TEST(ProfileModel, NoticeOfAPreemptionSavesWhatCanBeSaved) {
   const auto outcome = [](double rate, double notice) {
@@ -412,6 +477,16 @@ TEST(ProfileModel, TheInputIsAsFastAsItsNarrowestPart) {
   input.dataset = gigabytes(400);
   input.store_read = gigabytes_per_second(1);
   EXPECT_DOUBLE_EQ(input_supply(input, 10, 2e11), 0.25e9);
+  // 20 workers read as many shards at once, or all five that there are.
+  InputSpec sharded = input;
+  sharded.shard_read = gigabytes_per_second(0.01);
+  sharded.workers_per_node = 2;
+  EXPECT_DOUBLE_EQ(input_supply(sharded, 10, 2e11), 0.05e9);
+  sharded.shards = 5;
+  EXPECT_DOUBLE_EQ(input_supply(sharded, 10, 2e11), 0.0125e9);
+  sharded.shards = 1000;
+  sharded.workers_per_node = 100;
+  EXPECT_DOUBLE_EQ(input_supply(sharded, 10, 2e11), 0.25e9) << "the store as a whole";
   input.cache = gigabytes(20);
   EXPECT_DOUBLE_EQ(input_supply(input, 10, 2e11), 0.25e9 / 0.75);
   EXPECT_DOUBLE_EQ(input_supply(input, 10, 1e11), 0.25e9) << "the first pass finds nothing";
