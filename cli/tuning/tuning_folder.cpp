@@ -15,8 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-constexpr const char* kTuningSchema = "shardwright/tuning";
-
 // Compares with an earlier study, of which the step times stay.
 void check_same_study(const ordered_json& earlier, const ordered_json& now,
                       const std::string& file) {
@@ -70,7 +68,7 @@ TuningFolder::TuningFolder(fs::path folder, const ordered_json& study, Earlier e
     throw InputError("--out", {{"", folder_.string() + ", which holds something else",
                                 "an empty folder, or one of an earlier tuning"}});
   }
-  document_ = {{"schema", kTuningSchema},
+  document_ = {{"schema", planner::kStudySchema},
                {"version", 1},
                {"study", study},
                {"results", ordered_json::array()}};
@@ -78,17 +76,8 @@ TuningFolder::TuningFolder(fs::path folder, const ordered_json& study, Earlier e
 }
 
 void TuningFolder::read_results() {
-  ProblemList problems(file());
-  const nlohmann::json read = read_json_file(file());
-  ObjectReader document(read, "", problems);
-  if (document.text("schema") != kTuningSchema) document.problem_with("schema", kTuningSchema);
-  document.object("study");
-  for (ObjectReader result : document.objects("results")) {
-    const auto trial = static_cast<std::size_t>(result.integer("trial", {0, 1'000'000}));
-    const auto rung = static_cast<std::size_t>(result.integer("rung", {0, 1'000'000}));
-    losses_[{trial, rung}] = result.number_or("loss", INFINITY, kNonNegative);
-  }
-  problems.throw_if_any();
+  for (const planner::StudyResult& result : planner::read_study_file(file()).results)
+    losses_[{result.trial, result.rung}] = result.loss;
   // Its members keep their order.
   std::ifstream stream(file());
   document_ = ordered_json::parse(stream);
@@ -111,7 +100,7 @@ void TuningFolder::record(const planner::TrialJob& job, std::int64_t steps, doub
 }
 
 fs::path TuningFolder::trial(std::size_t number) const {
-  return folder_ / fmt::format("trial-{:04}", number);
+  return folder_ / planner::trial_folder(number);
 }
 
 }  // namespace shardwright::cli

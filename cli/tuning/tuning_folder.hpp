@@ -16,6 +16,7 @@
 
 #include "core/base/folder_lock.hpp"
 #include "planner/tuning/study.hpp"
+#include "planner/tuning/study_file.hpp"
 
 namespace shardwright::cli {
 
@@ -40,7 +41,7 @@ class TuningFolder {
 
  private:
   void read_results();
-  std::string file() const { return folder_ / "tuning.json"; }
+  std::string file() const { return folder_ / planner::kStudyFile; }
 
   std::filesystem::path folder_;
   std::optional<FolderLock> lock_;

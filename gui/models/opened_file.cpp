@@ -17,6 +17,7 @@
 #include "core/timeline/perfetto.hpp"
 #include "core/timeline/timeline_file.hpp"
 #include "gui/models/text.hpp"
+#include "planner/tuning/study_file.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -49,7 +50,7 @@ bool is_own_trace(const json& document) {
 OpenedFile open_folder(const QString& path) {
   const QDir folder(path);
   if (const auto run = find_run(path)) return {path, *run};
-  if (QFileInfo::exists(folder.filePath(kTuningFile.toString())))
+  if (QFileInfo::exists(folder.filePath(to_qstring(planner::kStudyFile))))
     return {path, read_tuning_results(path)};
   if (QFileInfo::exists(folder.filePath(u"config.json"_s)))
     return {path, load_model(path.toStdString())};
@@ -81,7 +82,7 @@ OpenedFile open_document(const QString& path, const ReadingWatch& watch) {
     return {path, std::make_shared<const Timeline>(read_perfetto(document, file))};
   if (document.is_object() && document.contains("traceEvents"))
     return {path, read_trace(path, {nullptr, watch.stop})};
-  if (info.fileName() == kTuningFile && schema == kTuningSchema)
+  if (info.fileName() == to_qstring(planner::kStudyFile) && schema == planner::kStudySchema)
     return {path, read_tuning_results(info.absolutePath())};
   const std::string found = schema.empty() ? "no schema" : "\"" + schema + "\"";
   throw InputError(file, {{"/schema", found, kExpected}});

@@ -4,17 +4,13 @@
 #include <QDir>
 #include <QFileInfo>
 #include <cmath>
-#include <limits>
-#include <nlohmann/json.hpp>
+#include <utility>
 
-#include "core/base/error.hpp"
-#include "core/base/json_reader.hpp"
 #include "gui/models/text.hpp"
+#include "planner/tuning/study_file.hpp"
 
 namespace shardwright::gui {
 namespace {
-
-constexpr std::int64_t kMostTrials = 1'000'000;
 
 struct Texts {
   Q_DECLARE_TR_FUNCTIONS(TuningResults)
@@ -22,38 +18,6 @@ struct Texts {
 
 QString value_text(double value) {
   return QString::number(value, 'g', 4);
-}
-
-planner::StudyRules read_rules(ObjectReader study, ProblemList& problems) {
-  planner::StudyRules rules;
-  for (const std::string& text : study.texts("vary"))
-    rules.parameters.push_back(planner::read_tuned_parameter("/study/vary", text, problems));
-  rules.search = study.choice<planner::TuningSearch>("search");
-  rules.rungs = study.numbers("rungs");
-  if (rules.rungs.empty()) study.problem_with("rungs", "at least one share of the budget");
-  return rules;
-}
-
-// A loss that is absent is that of a trial that diverged.
-void take_result(ObjectReader result, TuningResults& tuning) {
-  const auto trial = static_cast<std::size_t>(result.integer("trial", {0, kMostTrials}));
-  const auto rung = static_cast<std::size_t>(result.integer("rung", {0, kMostTrials}));
-  const std::vector<double> values = result.numbers("values", kNonNegative);
-  const std::int64_t steps = result.integer("steps");
-  const double loss =
-      result.number_or("loss", std::numeric_limits<double>::infinity(), kNonNegative);
-  if (values.size() != tuning.study.rules.parameters.size())
-    return result.problem_with("values", "a value for each of /study/vary");
-  std::vector<planner::Trial>& trials = tuning.study.trials;
-  if (trials.size() <= trial) {
-    trials.resize(trial + 1);
-    tuning.steps.resize(trial + 1);
-  }
-  if (rung != trials[trial].losses.size())
-    return result.problem_with("rung", "the one after those of the trial before it");
-  trials[trial].values = values;
-  trials[trial].losses.push_back(loss);
-  tuning.steps[trial].push_back(steps);
 }
 
 QString reached_text(const TuningResults& tuning, const planner::Trial& trial) {
@@ -66,7 +30,7 @@ QString reached_text(const TuningResults& tuning, const planner::Trial& trial) {
 }  // namespace
 
 QString TuningResults::folder_of(std::size_t trial) const {
-  return QDir(folder).filePath(u"trial-%1"_s.arg(trial, 4, 10, QChar(u'0')));
+  return QDir(folder).filePath(to_qstring(planner::trial_folder(trial)));
 }
 
 QString TuningResults::name_of(std::size_t trial) const {
@@ -78,16 +42,21 @@ QString TuningResults::name_of(std::size_t trial) const {
 }
 
 TuningResults read_tuning_results(const QString& folder) {
-  const std::string file = QDir(folder).filePath(kTuningFile.toString()).toStdString();
-  ProblemList problems(file);
-  const nlohmann::json read = read_json_file(file);
-  ObjectReader document(read, "", problems);
-  if (document.text("schema") != kTuningSchema) document.problem_with("schema", kTuningSchema);
+  planner::StudyRecord record = planner::read_study_file(
+      QDir(folder).filePath(to_qstring(planner::kStudyFile)).toStdString());
   TuningResults tuning;
   tuning.folder = folder;
-  tuning.study.rules = read_rules(document.object("study"), problems);
-  for (const ObjectReader& result : document.objects("results")) take_result(result, tuning);
-  problems.throw_if_any();
+  tuning.study.rules = std::move(record.rules);
+  for (planner::StudyResult& result : record.results) {
+    if (tuning.study.trials.size() <= result.trial) {
+      tuning.study.trials.resize(result.trial + 1);
+      tuning.steps.resize(result.trial + 1);
+    }
+    planner::Trial& trial = tuning.study.trials[result.trial];
+    trial.values = std::move(result.values);
+    trial.losses.push_back(result.loss);
+    tuning.steps[result.trial].push_back(result.steps);
+  }
   tuning.ranking = planner::ranking(tuning.study);
   return tuning;
 }

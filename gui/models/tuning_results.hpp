@@ -2,7 +2,6 @@
 #pragma once
 
 #include <QString>
-#include <QStringView>
 #include <cstdint>
 #include <vector>
 
@@ -10,10 +9,6 @@
 #include "planner/tuning/study.hpp"
 
 namespace shardwright::gui {
-
-// The name of the file in the folder, and its schema.
-inline constexpr QStringView kTuningFile = u"tuning.json";
-inline constexpr const char* kTuningSchema = "shardwright/tuning";
 
 struct TuningResults {
   QString folder;
