@@ -227,7 +227,7 @@ std::vector<TrainedStep> trained_steps(const fs::path& folder) {
     const bool diverged = line.value().contains("gradient_norm") && !line.peek("gradient_norm");
     steps.push_back({line.integer("step", {0, IntegerRange{}.most}),
                      diverged ? kNone : line.number_or("loss", kNone),
-                     line.number_or(kNoiseKey, 0.0),
+                     line.number_or("validation_loss", kNone), line.number_or(kNoiseKey, 0.0),
                      std::round(line.number_or("tokens_per_s", 0.0, kNonNegative) *
                                 line.number_or("step_s", 0.0, kNonNegative))});
   });

@@ -65,6 +65,8 @@ struct TrainedStep {
   std::int64_t step = 0;
   // In nats per token; not a number where the run diverged.
   double loss = 0.0;
+  // Of samples held out from training; not a number where the step has none.
+  double validation_loss = 0.0;
   // In tokens; zero where none was measured.
   double noise_scale = 0.0;
   // The tokens that the step trained; zero if the run does not say it.

@@ -192,6 +192,14 @@ void check_grows_batch(const RunOptions& options, const Scenario& scenario) {
   problems.throw_if_any();
 }
 
+// Throws InputError if a validation would be part of what replicas agree on.
+void check_validation(const RunOptions& options, const Scenario& scenario) {
+  if (options.validation_ratio <= 0.0 || scenario.plan.replicas == ReplicaAgreement()) return;
+  throw InputError(options.plan_now(),
+                   {{"/plan/data_parallel", "replicas that keep something between exchanges",
+                     "for --validation-ratio: all-reduced gradients, uncompressed"}});
+}
+
 // Checks everything that one process can check before the rendezvous. Throws InputError.
 CheckedRun check_run(const RunOptions& options) {
   check_run_options(options);
@@ -200,11 +208,13 @@ CheckedRun check_run(const RunOptions& options) {
   check_executable(scenario.model, scenario.plan, scenario.stack, device == Device::Cuda,
                    options.plan_now());
   if (options.grows_batch()) check_grows_batch(options, scenario);
+  check_validation(options, scenario);
   check_balance_loss(scenario.model, scenario.plan, options.training.balance_loss);
   check_checkpoints(scenario.plan, options.checkpoint_every > 0 || options.resume);
   // Errors in data and weights are reported once, before ranks start.
   const TokenFile file(options.data);
-  const BatchLoader loader(file, scenario.plan, scenario.model.vocab, options.training.seed);
+  const BatchLoader loader(file, scenario.plan, scenario.model.vocab, options.training.seed,
+                           options.validation_ratio);
   if (!options.init_from.empty()) WeightFiles(options.init_from).check(scenario.model);
   const std::int64_t world = scenario.plan.world_size();
   std::optional<LaunchPlace> place = place_under(options, scenario.plan);

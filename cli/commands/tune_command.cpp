@@ -34,6 +34,7 @@ ordered_json study_json(const TuneOptions& options, const TuningSetup& setup) {
   return {{"plan", program_fingerprint(to_json(setup.scenario))},
           {"data", options.data},
           {"data_bytes", std::filesystem::file_size(options.data, error)},
+          {"validation_ratio", setup.validation_ratio},
           {"device", options.device.empty() ? "auto" : options.device},
           {"steps", setup.steps},
           {"vary", options.vary},

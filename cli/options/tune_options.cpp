@@ -36,6 +36,7 @@ using planner::TuningSearch;
 
 constexpr const char* kTune = "shardwright tune";
 constexpr const char* kFleet = "settled-fleet";
+constexpr double kMostHeldOut = 0.5;
 constexpr std::int64_t kMostTrials = 10'000, kMostRungs = 1'000, kMostTunedSteps = 1'000'000'000;
 
 // Without a value the fallback.
@@ -167,6 +168,8 @@ void check_places(const TuneOptions& options, ProblemList& problems) {
                  : value == &options.data ? "the corpus to train on"
                                           : "the folder of the trials");
   }
+  if (options.simulate && !options.validation.empty())
+    problems.add("--validation-ratio", "beside --simulate", "no such option: nothing is trained");
   if (options.simulate && options.resume)
     problems.add("--resume", "beside --simulate", "no such option: nothing is trained");
   if (!options.simulate && !options.run.empty())
@@ -195,6 +198,10 @@ void read_rules(const TuneOptions& options, TuningSetup& setup, ProblemList& pro
       options.steps.empty() ? 0 : read_count("--steps", options.steps, kMostTunedSteps, problems);
   if (options.steps.empty())
     problems.add("--steps", "nothing", "the steps of a trial that is trained to the end");
+  if (!options.validation.empty())
+    setup.validation_ratio = read_ratio("--validation-ratio", options.validation, problems);
+  if (setup.validation_ratio > kMostHeldOut)
+    problems.add("--validation-ratio", options.validation, "at most 0.5");
   read_parameters(options, rules, problems);
   read_rungs(options, setup, problems);
 }
@@ -221,6 +228,10 @@ void add_tune_options(CLI::App& command, TuneOptions& options) {
   add_option(command, "PLAN", options.plan, "FILE", "The plan file of all trials")->required();
   add_option(command, "--data", options.data, "FILE", "Corpus, as of shardwright run");
   add_option(command, "--out", options.out, "FOLDER", "Folder of the trials and their results");
+  add_option(
+      command, "--validation-ratio", options.validation, "RATIO",
+      "Share of the corpus that is held out from training, and whose loss compares the trials "
+      "(default 0: the training loss does)");
   add_option(command, "--steps", options.steps, "N",
              "Steps of a trial that is trained to the end; with another batch as many tokens");
   add_option(command, "--vary", options.vary, "NAME=VALUES",

@@ -18,7 +18,8 @@ namespace shardwright::cli {
 struct TuneOptions {
   CommonOptions common;
   // Empty where the user gave none.
-  std::string plan, data, out, steps, trials, search, reduction, rungs, ranks, seed, device, run;
+  std::string plan, data, out, steps, trials, search, reduction, rungs, ranks, seed, device, run,
+      validation;
   std::vector<std::string> vary;
   bool simulate = false, resume = false;
 };
@@ -43,6 +44,8 @@ struct TuningSetup {
   std::map<std::int64_t, Seconds> step_times;
   // Before the first step of each job.
   Seconds startup;
+  // The share of the corpus on which trials are compared; 0: the training loss compares them.
+  double validation_ratio = 0.0;
   RunSpec run;
   // With --simulate: a trial that is trained to its end, by global batch.
   std::map<std::int64_t, sim::RunModel> runs;

@@ -117,6 +117,10 @@ std::vector<std::string> TrialRuns::command_of(const planner::TrialJob& job) con
                                       "--no-progress",
                                       "--timeline-steps",
                                       "0"};
+  if (setup_.validation_ratio > 0.0) {
+    command.push_back("--validation-ratio");
+    command.push_back(fmt::format("{}", setup_.validation_ratio));
+  }
   for (std::size_t i = 0; i < job.values.size(); ++i) {
     const planner::TunedName name = setup_.rules.parameters[i].name;
     if (name == planner::TunedName::GlobalBatch) continue;
@@ -160,7 +164,11 @@ double TrialRuns::loss_of(const planner::TrialJob& job, int status) const {
   const auto of_job = static_cast<std::size_t>(setup_.steps_at(job.values, job.rung) - before);
   const bool complete = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   const auto steps = calibration::trained_steps(trial);
-  if (complete && !steps.empty()) return loss_at_end(steps, of_job);
+  if (complete && !steps.empty()) {
+    const double held_out = steps.back().validation_loss;
+    return setup_.validation_ratio > 0.0 ? std::isfinite(held_out) ? held_out : INFINITY
+                                         : loss_at_end(steps, of_job);
+  }
   if (!steps.empty() && !std::isfinite(steps.back().loss)) return INFINITY;
   const bool refused =
       WIFEXITED(status) && WEXITSTATUS(status) == static_cast<int>(ExitCode::BadInput);

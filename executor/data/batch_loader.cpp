@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/base/error.hpp"
 #include "executor/data/hash.hpp"
@@ -21,6 +22,19 @@ std::uint64_t count_samples(const TokenFile& file, const Plan& plan) {
   return (file.tokens() - 1) / static_cast<std::uint64_t>(plan.seq_len);
 }
 
+std::uint64_t count_held_out(const TokenFile& file, const Plan& plan, double share) {
+  if (share <= 0.0) return 0;
+  const std::uint64_t all = count_samples(file, plan);
+  const auto held_out = static_cast<std::uint64_t>(std::floor(static_cast<double>(all) * share));
+  if (held_out < static_cast<std::uint64_t>(plan.global_batch) || held_out == all) {
+    throw InputError(
+        "--validation-ratio",
+        {{"", fmt::format("{} of the {} sequences of {}", held_out, all, file.path().string()),
+          fmt::format("at least one batch of {}, and some to train on", plan.global_batch)}});
+  }
+  return held_out;
+}
+
 // `first` is the position of the first of the tokens.
 void check_vocabulary(const TokenFile& file, std::uint64_t first,
                       const std::vector<std::int32_t>& tokens, std::int64_t vocabulary) {
@@ -37,18 +51,28 @@ void check_vocabulary(const TokenFile& file, std::uint64_t first,
 }  // namespace
 
 BatchLoader::BatchLoader(const TokenFile& file, const Plan& plan, std::int64_t vocabulary,
-                         std::uint64_t seed)
+                         std::uint64_t seed, double held_out)
     : file_(file),
       plan_(plan),
       vocabulary_(vocabulary),
-      samples_(count_samples(file, plan)),
+      samples_(count_samples(file, plan) - count_held_out(file, plan, held_out)),
+      held_out_(count_samples(file, plan) - samples_),
       order_(seed, samples_) {}
 
-void BatchLoader::read(std::uint64_t number, std::vector<std::int32_t>& sample) const {
-  sample.resize(static_cast<std::size_t>(plan_.seq_len) + 1);
-  const std::uint64_t first = order_.sample(number) * static_cast<std::uint64_t>(plan_.seq_len);
-  file_.read(first, sample);
-  check_vocabulary(file_, first, sample, vocabulary_);
+std::uint64_t BatchLoader::held_out_batches() const {
+  return held_out_ / static_cast<std::uint64_t>(plan_.global_batch);
+}
+
+std::uint64_t BatchLoader::training_tokens() const {
+  if (held_out_ == 0) return file_.tokens();
+  return samples_ * static_cast<std::uint64_t>(plan_.seq_len) + 1;
+}
+
+void BatchLoader::read(std::uint64_t sample, std::vector<std::int32_t>& tokens) const {
+  tokens.resize(static_cast<std::size_t>(plan_.seq_len) + 1);
+  const std::uint64_t first = sample * static_cast<std::uint64_t>(plan_.seq_len);
+  file_.read(first, tokens);
+  check_vocabulary(file_, first, tokens, vocabulary_);
 }
 
 void BatchLoader::check(std::int64_t steps, std::uint64_t most_tokens) const {
@@ -59,11 +83,12 @@ void BatchLoader::check(std::int64_t steps, std::uint64_t most_tokens) const {
   const std::uint64_t checked =
       std::min(in_run, most_tokens / static_cast<std::uint64_t>(plan_.seq_len));
   std::vector<std::int32_t> sample;
-  for (std::uint64_t number = 0; number < checked; ++number) read(number, sample);
+  for (std::uint64_t number = 0; number < checked; ++number) read(order_.sample(number), sample);
 }
 
-Batch BatchLoader::load(std::uint64_t first_sample, std::int64_t data_rank,
-                        std::int64_t context_rank) const {
+template <class SampleAt>
+Batch BatchLoader::part_of_batch(const SampleAt& sample_at, std::int64_t data_rank,
+                                 std::int64_t context_rank) const {
   const SequencePart part{plan_.cp, context_rank};
   const std::int64_t held = plan_.seq_len / plan_.cp;
   Batch batch;
@@ -71,8 +96,7 @@ Batch BatchLoader::load(std::uint64_t first_sample, std::int64_t data_rank,
   for (std::int64_t m = 0; m < plan_.microbatches(); ++m) {
     for (std::int64_t i = 0; i < plan_.micro_batch; ++i) {
       const std::int64_t in_step = (m * plan_.dp + data_rank) * plan_.micro_batch + i;
-      const std::uint64_t number = first_sample + static_cast<std::uint64_t>(in_step);
-      read(number, sample);
+      read(sample_at(static_cast<std::uint64_t>(in_step)), sample);
       for (std::int64_t t = 0; t < held; ++t) {
         const auto position = static_cast<std::size_t>(part.position(t, held));
         batch.tokens.push_back(sample[position]);
@@ -81,6 +105,19 @@ Batch BatchLoader::load(std::uint64_t first_sample, std::int64_t data_rank,
     }
   }
   return batch;
+}
+
+Batch BatchLoader::load(std::uint64_t first_sample, std::int64_t data_rank,
+                        std::int64_t context_rank) const {
+  return part_of_batch([&](std::uint64_t i) { return order_.sample(first_sample + i); }, data_rank,
+                       context_rank);
+}
+
+Batch BatchLoader::load_held_out(std::uint64_t batch, std::int64_t data_rank,
+                                 std::int64_t context_rank) const {
+  SHARDWRIGHT_CHECK(batch < held_out_batches(), "a batch beyond those held out");
+  const std::uint64_t first = samples_ + batch * static_cast<std::uint64_t>(plan_.global_batch);
+  return part_of_batch([&](std::uint64_t i) { return first + i; }, data_rank, context_rank);
 }
 
 SampleOrder::SampleOrder(std::uint64_t seed, std::uint64_t samples)

@@ -36,7 +36,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kBetweenLines{100};
 
-enum class Activity : std::uint8_t { Starting, Training, Saving };
+enum class Activity : std::uint8_t { Starting, Training, Validating, Saving };
 
 // The data of a run; its checksum is computed once.
 struct Corpus {
@@ -93,6 +93,9 @@ RunInputs inputs_of(const RunOptions& options, const Scenario& scenario, Device 
   inputs["--checkpoint-every"] = text_of(options.checkpoint_every);
   inputs["--global-batch"] = options.global_batch;
   inputs["--max-global-batch"] = text_of(options.most_batch);
+  inputs["--validation-ratio"] = text_of(options.validation_ratio);
+  inputs["--validate-every"] = text_of(options.validate_every);
+  inputs["--validation-batches"] = text_of(options.validation_batches);
   inputs["--stop-after"] = text_of(options.stop_after);
   inputs["--async-checkpoints"] = options.async_checkpoints ? "given" : "not given";
   add_plan(scenario, inputs);
@@ -121,7 +124,8 @@ class RankRun {
         device_(device),
         store_(rendezvous.store()),
         heartbeat_(heartbeat),
-        loader_(data.file, scenario.plan, scenario.model.vocab, options.training.seed),
+        loader_(data.file, scenario.plan, scenario.model.vocab, options.training.seed,
+                options.validation_ratio),
         program_(lower(scenario.model, scenario.plan, scenario.stack)),
         backend_(open_backend(device, rendezvous.store(), place,
                               {options.timeout(), options.share_gpu})),
@@ -134,7 +138,7 @@ class RankRun {
     state_.seq_len = plan_.seq_len;
     state_.model = scenario.model.name;
     state_.model_checksum = architecture_checksum(scenario.model);
-    state_.data_tokens = data.file.tokens();
+    state_.data_tokens = loader_.training_tokens();
     state_.data_checksum = data.checksum;
     heartbeat_.describe_activity([this] { return describe_activity(); });
   }
@@ -154,7 +158,9 @@ class RankRun {
       const std::int64_t step = state_.steps;
       step_ = step;
       activity_ = Activity::Training;
-      const StepReport report = run_step(step);
+      StepReport report = run_step(step);
+      if (options_.validates_after(step + 1) && std::isfinite(report.loss))
+        report.validation_loss = validate();
       const double stalled = checkpoints_.times().stalled_s;
       if (metrics) {
         metrics->write(report, memory_of(trainer_, backend_->kernels()), stalled - stalled_before_);
@@ -205,6 +211,21 @@ class RankRun {
     const bool wants =
         rank_ == 0 && 2 * plan_.global_batch <= options_.most_batch && noise.asks_for_twice();
     wants_larger_batch_ = trainer_.sum_over_world(wants ? 1.0 : 0.0) > 0.0;
+  }
+
+  // The mean loss of the same held-out batches each time. All ranks call it.
+  double validate() {
+    activity_ = Activity::Validating;
+    const auto batches = std::min(static_cast<std::uint64_t>(options_.validation_batches),
+                                  loader_.held_out_batches());
+    double sum = 0.0;
+    for (std::uint64_t i = 0; i < batches; ++i) {
+      sum += trainer_.validation_loss(loaded([&] {
+        return loader_.load_held_out(i, trainer_.place()[Axis::Data],
+                                     trainer_.place()[Axis::Context]);
+      }));
+    }
+    return sum / static_cast<double>(batches);
   }
 
   // All ranks call it. Throws InputError on the first rank that finds a value that is not finite.
@@ -259,9 +280,17 @@ class RankRun {
   }
 
   Batch load_batch() {
-    try {
+    return loaded([&] {
       return loader_.load(state_.samples, trainer_.place()[Axis::Data],
                           trainer_.place()[Axis::Context]);
+    });
+  }
+
+  // All ranks learn of bad data.
+  template <class Load>
+  Batch loaded(const Load& load) {
+    try {
+      return load();
     } catch (const InputError& error) {
       if (store_ != nullptr) report_bad_input(*store_, error.what());
       throw;
@@ -276,6 +305,8 @@ class RankRun {
         return "the start";
       case Activity::Saving:
         return fmt::format("the checkpoint after step {}", step);
+      case Activity::Validating:
+        return fmt::format("the validation after step {}, {}", step, trainer_.last_op());
       case Activity::Training:
         break;
     }

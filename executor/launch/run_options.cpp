@@ -93,6 +93,20 @@ void add_training(CLI::App& app, RunOptions& options) {
              "Weight of the loss that balances experts in each sequence; 0: none", 0);
 }
 
+void add_validation(CLI::App& app, RunOptions& options) {
+  constexpr double kMostHeldOut = 0.5;
+  app.option_defaults()->group("Validation");
+  CLI::Option* ratio = add_number(
+      app, "--validation-ratio", options.validation_ratio,
+      "Share of the corpus, at its end, that is held out from training; 0: none", 0, kMostHeldOut);
+  add_number(app, "--validate-every", options.validate_every,
+             "Steps between two validations; 0: only after the last step", 0)
+      ->needs(ratio);
+  add_number(app, "--validation-batches", options.validation_batches,
+             "Batches of a validation, if as many are held out", 1)
+      ->needs(ratio);
+}
+
 void add_checkpoints(CLI::App& app, RunOptions& options) {
   app.option_defaults()->group("Checkpoints");
   add_number(app, "--checkpoint-every", options.checkpoint_every,
@@ -198,6 +212,7 @@ void add_device_options(CLI::App& app, std::string& device, bool& share_gpu,
 void add_run_options(CLI::App& app, RunOptions& options) {
   add_inputs(app, options);
   add_training(app, options);
+  add_validation(app, options);
   add_checkpoints(app, options);
   add_failures(app, options);
   add_internals(app, options);
@@ -219,6 +234,9 @@ void check_run_options(const RunOptions& options) {
     problems.add("--max-global-batch", options.grows_batch() ? "nothing" : "no --global-batch auto",
                  "both: the batch grows up to a largest one, in sequences");
   }
+  if (options.validate_every > 0 && options.validation_ratio <= 0.0)
+    problems.add("--validate-every", std::to_string(options.validate_every),
+                 "a --validation-ratio above 0 with it");
   if (options.warmup_given && options.training.warmup_steps > options.training.steps) {
     problems.add("--warmup-steps", std::to_string(options.training.warmup_steps),
                  fmt::format("at most the {} of --steps: the learning rate would not reach --lr",

@@ -45,6 +45,10 @@ struct RunOptions {
   // sequences.
   std::string global_batch = "plan";
   std::int64_t most_batch = 0;
+  // The share of the sequences that is held out from training, the steps between two validations on them (0: only after the
+  // last step), and the batches of each.
+  double validation_ratio = 0.0;
+  std::int64_t validate_every = 0, validation_batches = 8;
   // Initial weights; empty stands for random ones.
   std::filesystem::path init_from;
   // Resume from the newest intact checkpoint in `out`, if there is one.
@@ -68,6 +72,11 @@ struct RunOptions {
   std::vector<std::int64_t> recorded_steps() const;
   // The steps after which this run ends.
   std::int64_t last_step() const { return stop_after > 0 ? stop_after : training.steps; }
+  // True if a validation follows the step that is `number`-th from 1 on.
+  bool validates_after(std::int64_t number) const {
+    if (validation_ratio <= 0.0) return false;
+    return number == last_step() || (validate_every > 0 && number % validate_every == 0);
+  }
   // True if a checkpoint follows the step that is `number`-th from 1 on.
   bool saves_after(std::int64_t number) const {
     // A checkpoint at the end says that no larger batch is asked for.

@@ -73,6 +73,8 @@ struct StepState {
   AdamStep adam;
   // See TrainingOptions.
   double balance_loss = 0.0;
+  // Only the loss is wanted: no parameter changes.
+  bool validates = false;
 
   // Sum of the losses of this rank's tokens; on the last stage.
   double* loss = nullptr;

@@ -196,6 +196,24 @@ StepState RankTrainer::state_of(std::int64_t step, const Batch& batch) {
   return state;
 }
 
+double RankTrainer::mean_loss(double own) {
+  const double tokens =
+      static_cast<double>(program_.plan.global_batch) * static_cast<double>(program_.plan.seq_len);
+  // Each tensor-parallel rank of the last stage has the whole loss of its replica.
+  return sum_over_world(place_[Axis::Tensor] == 0 ? own : 0.0) / tokens;
+}
+
+double RankTrainer::validation_loss(const Batch& batch) {
+  StepState state = state_of(0, batch);
+  state.own_squares = nullptr;
+  state.balance_loss = 0.0;
+  state.validates = true;
+  runner_.run(state, nullptr);
+  Sums sums;
+  kernels_.download(&sums, sums_.get(), sizeof(sums));
+  return mean_loss(sums.loss);
+}
+
 StepReport RankTrainer::step(std::int64_t step, const Batch& batch, StepRecorder* recorder) {
   StepState state = state_of(step, batch);
   const auto start = std::chrono::steady_clock::now();
@@ -203,12 +221,9 @@ StepReport RankTrainer::step(std::int64_t step, const Batch& batch, StepRecorder
   const auto end = std::chrono::steady_clock::now();
   Sums sums;
   kernels_.download(&sums, sums_.get(), sizeof(sums));
-  const double tokens =
-      static_cast<double>(program_.plan.global_batch) * static_cast<double>(program_.plan.seq_len);
   StepReport report;
   report.step = step;
-  // Each tensor-parallel rank of the last stage has the whole loss of its replica.
-  report.loss = sum_over_world(place_[Axis::Tensor] == 0 ? sums.loss : 0.0) / tokens;
+  report.loss = mean_loss(sums.loss);
   report.gradient_norm = std::sqrt(sums.gradient_squares);
   report.learning_rate = learning_rate_at(options_, step);
   report.seconds = std::chrono::duration<double>(end - start).count();

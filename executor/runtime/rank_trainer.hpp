@@ -53,6 +53,8 @@ struct StepReport {
   // batch. Only some steps have it, only plans with dp > 1, and not if two stages hold a tied
   // embedding.
   std::optional<double> small_batch_squares;
+  // Mean over samples that are held out from training, after the step; only after some steps.
+  std::optional<double> validation_loss;
 };
 
 // True if a rank's gradient over its own part of the batch is complete before the reduction, and there is
@@ -70,6 +72,10 @@ class RankTrainer {
   // Runs a step on this rank's part of the batch; all ranks call it. Throws OpError,
   // CommunicationError.
   StepReport step(std::int64_t step, const Batch& batch, StepRecorder* recorder = nullptr);
+
+  // Returns the mean loss of a batch, which changes no parameters. It takes as long as a step, because it runs the
+  // same program. All ranks call it, of plans whose replicas agree in each step. Throws as `step` does.
+  double validation_loss(const Batch& batch);
 
   // Repeats a step whose loss or gradient norm was not finite, and which therefore changed no
   // parameters, and checks what each op writes. All ranks call it. Returns nothing if all results
@@ -94,6 +100,8 @@ class RankTrainer {
   void initialise();
   // Uploads the batch and returns the state of a step.
   StepState state_of(std::int64_t step, const Batch& batch);
+  // The mean over the whole batch of this rank's loss, which all ranks call.
+  double mean_loss(double own);
 
   // Sums in device memory.
   struct Sums {

@@ -64,6 +64,7 @@ void OpRunner::add_own_squares(std::size_t unit, const StepState& state, Queue q
 }
 
 void OpRunner::optimizer(const BoundOp& bound, const StepState& state) {
+  if (state.validates) return parameters_.zero_gradients(bound.queue);
   exchange_.keep_anchor();
   for_each_updated([&](std::size_t u, const ParameterSlice& slice, ElementRange range) {
     AdamStep of_slice = state.adam;

@@ -142,6 +142,7 @@ void MetricsLog::write(const StepReport& report, const MemoryUse& memory,
                                  {"learning_rate", report.learning_rate},
                                  {"step_s", report.seconds},
                                  {"tokens_per_s", figures_.tokens_per_step / report.seconds}};
+  if (report.validation_loss) line["validation_loss"] = number(*report.validation_loss);
   if (figures_.peak > FlopPerSecond(0))
     line["mfu"] = figures_.flop_per_step / Seconds(report.seconds) / figures_.peak;
   line["forward_s"] = report.phases.forward_s;

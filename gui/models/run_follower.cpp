@@ -50,6 +50,7 @@ std::optional<RunStep> read_run_step(const QByteArray& line) {
   RunStep step;
   step.step = static_cast<double>(object.integer("step", {0, IntegerRange{}.most}));
   step.loss = object.number_or("loss", kNotSaid, kAnyLoss);
+  step.validation_loss = object.number_or("validation_loss", kNotSaid, kAnyLoss);
   step.gradient_norm = object.number_or("gradient_norm", kNotSaid, kAnyNorm);
   step.step_s = object.number("step_s", kAnyTime);
   step.tokens_per_s = object.number_or("tokens_per_s", kNotSaid, kAnyAmount);

@@ -14,6 +14,8 @@ namespace shardwright::gui {
 struct RunStep {
   double step = 0.0;
   double loss = 0.0;
+  // Of samples held out from training; only some steps have it.
+  double validation_loss = 0.0;
   double gradient_norm = 0.0;
   double step_s = 0.0;
   double tokens_per_s = 0.0;

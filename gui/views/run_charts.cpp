@@ -31,15 +31,16 @@ Chart* metric_chart(const QString& id, const QString& title) {
 }
 
 void draw_steps(Chart& chart, const DrawnRun& run, const QPen& pen, double RunStep::*figure,
-                double factor) {
+                double factor, const QString& name) {
   QVector<double> xs, ys;
   for (const RunStep& step : run.steps) {
     if (!std::isfinite(step.*figure)) continue;
     xs.append(step.step);
     ys.append(step.*figure * factor);
   }
+  if (xs.isEmpty()) return;
   QCPGraph* graph = chart.addGraph();
-  graph->setName(run.name);
+  graph->setName(name);
   graph->setPen(pen);
   graph->setData(xs, ys, true);
 }
@@ -68,12 +69,17 @@ RunCharts::RunCharts(const Charts& charts, QWidget* parent)
 }
 
 void RunCharts::draw(Chart& chart, const std::vector<DrawnRun>& runs, double RunStep::*figure,
-                     double factor, const std::vector<Forecast>& forecasts) {
+                     double factor, const std::vector<Forecast>& forecasts,
+                     double RunStep::*validation) {
   chart.clear_all();
-  draw_steps(chart, runs[0], QPen(chart.colours().series(0), 1.8), figure, factor);
-  if (runs.size() > 1)
-    draw_steps(chart, runs[1], QPen(chart.colours().series(3), 1.8, Qt::DashDotLine), figure,
-               factor);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const QColor colour = chart.colours().series(i == 0 ? 0 : 3);
+    draw_steps(chart, runs[i], QPen(colour, 1.8, i == 0 ? Qt::SolidLine : Qt::DashDotLine), figure,
+               factor, runs[i].name);
+    if (validation != nullptr)
+      draw_steps(chart, runs[i], QPen(colour, 1.8, Qt::DotLine), validation, factor,
+                 tr("%1, validation").arg(runs[i].name));
+  }
   double most = 0.0, last = 1.0;
   for (int i = 0; i < chart.graphCount(); ++i) {
     for (const QCPGraphData& step : *chart.graph(i)->data()) {
@@ -114,7 +120,7 @@ void RunCharts::show(const std::vector<DrawnRun>& runs, const RunPrediction& pre
     shares = forecasts(prediction, 100.0 * result.throughput.mfu);
     memory = {{tr("predicted"), tensor_memory(result).value() / 1e6}};
   }
-  draw(*charts_.loss, runs, &RunStep::loss, 1.0, {});
+  draw(*charts_.loss, runs, &RunStep::loss, 1.0, {}, &RunStep::validation_loss);
   draw(*charts_.rate, runs, &RunStep::tokens_per_s, 1.0, rates);
   draw(*charts_.mfu, runs, &RunStep::mfu, 100.0, shares);
   draw(*charts_.memory, runs, &RunStep::memory_bytes, 1e-6, memory);

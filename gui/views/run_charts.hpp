@@ -49,7 +49,8 @@ class RunCharts : public PaneRow {
   // profile.
   static std::vector<Forecast> forecasts(const RunPrediction& prediction, double at_predicted_step);
   static void draw(Chart& chart, const std::vector<DrawnRun>& runs, double RunStep::*figure,
-                   double factor, const std::vector<Forecast>& forecasts);
+                   double factor, const std::vector<Forecast>& forecasts,
+                   double RunStep::*validation = nullptr);
 
   struct Charts {
     Chart *loss, *rate, *mfu, *memory;

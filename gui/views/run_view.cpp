@@ -336,6 +336,7 @@ TextTable RunView::table() const {
   table.header = {tr("Run"),
                   tr("Step"),
                   tr("Loss"),
+                  tr("Validation loss"),
                   tr("Gradient norm"),
                   tr("Step (s)"),
                   tr("Tokens/s"),
@@ -349,8 +350,8 @@ TextTable RunView::table() const {
   const auto add = [&](const RunFollower& run, const QString& name, const QStringList& forecast) {
     for (const RunStep& step : run.steps()) {
       QStringList row = {name};
-      for (const double value : {step.step, step.loss, step.gradient_norm, step.step_s,
-                                 step.tokens_per_s, step.mfu, step.memory_bytes})
+      for (const double value : {step.step, step.loss, step.validation_loss, step.gradient_norm,
+                                 step.step_s, step.tokens_per_s, step.mfu, step.memory_bytes})
         row.append(number(value));
       table.rows.push_back(row + forecast);
     }

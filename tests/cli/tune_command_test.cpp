@@ -1,4 +1,5 @@
 // tune: trials of a tiny model on this machine's cores.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -57,6 +59,23 @@ TEST(TuneCommand, TrainsTrialsAndPromotesTheBest) {
   expect_refused(tune_line(folder, "--steps 16 --vary lr=1e-3", "tune"), {"an earlier tuning"});
   expect_refused(tune_line(folder, "--steps 17 --vary lr=1e-3 --resume", "tune"),
                  {"/study/steps", "/study/vary", "/study/trials"});
+}
+
+// The loss of a trial is then the last one of its run on samples that it has not trained on.
+TEST(TuneCommand, ComparesTrialsByHeldOutSamples) {
+  const ScratchFolder folder;
+  const std::string line = "--steps 8 --trials 2 --reduction 2 --vary lr=1e-3..1e-1 ";
+  const auto result = json_of(tune_line(folder, line + "--validation-ratio 0.2", "tune"));
+  for (const auto& trial : result.at("trials")) {
+    const std::string run = fmt::format("tune/trial-{:04}/", trial.at("trial").get<int>());
+    std::istringstream metrics(folder.read(run + "metrics.jsonl"));
+    std::string last;
+    for (std::string step; std::getline(metrics, step);) last = step;
+    EXPECT_EQ(trial.at("losses").back().at("loss"),
+              nlohmann::json::parse(last).at("validation_loss"));
+  }
+  expect_refused(tune_line(folder, line + "--validation-ratio 0.7", "other"),
+                 {"--validation-ratio", "at most 0.5"});
 }
 
 // However it ends in the middle, it gives the same bytes as one that was not disturbed.

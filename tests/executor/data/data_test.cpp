@@ -248,6 +248,47 @@ TEST(BatchLoader, GivesAllPlansTheSameSamples) {
   EXPECT_EQ(sequences(1, 1), sequences(2, 1));
 }
 
+// 400 sequences, of which the last 40 are held out: training sees the others in each epoch and none of these,
+// and validation each of these once, in the same order whatever the seed.
+TEST(BatchLoader, NeverTrainsOnWhatIsHeldOut) {
+  std::string text;
+  for (int i = 0; i < 400; ++i) text += std::string(10, static_cast<char>(i % 250));
+  const TokenFile file(write("held_out.txt", text + "x"));
+  Plan plan;
+  plan.dp = 2;
+  plan.global_batch = 8;
+  plan.seq_len = 10;
+  const BatchLoader loader(file, plan, 256, 3, 0.1), other(file, plan, 256, 4, 0.1);
+  std::multiset<std::int32_t> trained, validated;
+  for (std::int64_t rank = 0; rank < 2; ++rank) {
+    for (std::uint64_t first = 0; first < 360; first += 8) {
+      const Batch batch = loader.load(first, rank);
+      for (std::size_t i = 0; i < batch.tokens.size(); i += 10) trained.insert(batch.tokens[i]);
+    }
+    for (std::uint64_t i = 0; i < loader.held_out_batches(); ++i) {
+      const Batch batch = loader.load_held_out(i, rank);
+      EXPECT_EQ(batch.tokens, other.load_held_out(i, rank).tokens);
+      for (std::size_t k = 0; k < batch.tokens.size(); k += 10) validated.insert(batch.tokens[k]);
+    }
+  }
+  std::multiset<std::int32_t> first, last;
+  for (int i = 0; i < 400; ++i) (i < 360 ? first : last).insert(i % 250);
+  EXPECT_EQ(trained, first);
+  EXPECT_EQ(validated, last);
+  EXPECT_EQ(loader.training_tokens(), 3601U);
+  EXPECT_EQ(BatchLoader(file, plan, 256, 3).training_tokens(), 4001U);
+}
+
+TEST(BatchLoader, RefusesToHoldOutLessThanABatch) {
+  const TokenFile file(write("small.txt", std::string(101, 'a')));
+  Plan plan;
+  plan.global_batch = 4;
+  plan.seq_len = 10;
+  EXPECT_NO_THROW(BatchLoader(file, plan, 256, 1, 0.4));
+  EXPECT_THAT(thrown_by([&] { BatchLoader(file, plan, 256, 1, 0.3); }),
+              testing::HasSubstr("3 of the 10 sequences"));
+}
+
 TEST(BatchLoader, RefusesTokensBeyondTheVocabularyAndShortCorpora) {
   const TokenFile file(write("short.txt", "abcdefgh"));
   Plan plan;

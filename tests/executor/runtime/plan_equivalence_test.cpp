@@ -55,6 +55,32 @@ TEST_P(PlanEquivalence, LossesAreThoseOfOneRank) {
   RecordProperty("worst_relative_difference", fmt::format("{:.1e}", worst));
 }
 
+// A validation on the batch of the next step gives the loss of that step, and leaves no trace in it.
+TEST_P(PlanEquivalence, ValidationChangesNothing) {
+  const ModelSpec model = GetParam().model();
+  Plan plan = one_rank_plan();
+  GetParam().change(plan);
+  if (plan.replicas != ReplicaAgreement()) return;
+  TrainingOptions options = kTwentySteps;
+  options.steps = 3;
+  const std::vector<double> undisturbed = train(model, plan, options);
+  std::vector<double> losses, validated;
+  on_ranks(model, plan, options, [&](RankTrainer& trainer, const BatchLoader& loader) {
+    for (std::int64_t step = 0; step < options.steps; ++step) {
+      const auto first = static_cast<std::uint64_t>(step * plan.global_batch);
+      const Batch batch =
+          loader.load(first, trainer.place()[Axis::Data], trainer.place()[Axis::Context]);
+      const double validation = trainer.validation_loss(batch);
+      const double loss = trainer.step(step, batch).loss;
+      if (trainer.rank() != 0) continue;
+      validated.push_back(validation);
+      losses.push_back(loss);
+    }
+  });
+  EXPECT_EQ(losses, undisturbed);
+  EXPECT_EQ(validated, losses);
+}
+
 // The loss of a sequence does not depend on the ranks and microbatches that it is split over.
 TEST(BalanceLoss, ChangesTheGradientAlikeUnderEveryPlan) {
   TrainingOptions options = kTwentySteps;
