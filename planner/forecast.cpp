@@ -10,6 +10,7 @@
 #include "core/base/error.hpp"
 #include "core/lowering/lowering.hpp"
 #include "core/lowering/stage_states.hpp"
+#include "core/program/rank_grid.hpp"
 #include "core/spec/plan_check.hpp"
 #include "planner/objective.hpp"
 #include "planner/replan.hpp"
@@ -37,8 +38,18 @@ Plan plan_of_stage(const Plan& plan, const RunStage& stage) {
   if (stage.global_batch > 0) own.global_batch = stage.global_batch;
   if (stage.seq_len > 0) own.seq_len = stage.seq_len;
   if (stage.micro_batch > 0) own.micro_batch = stage.micro_batch;
-  if (stage.cp > 0) own.cp = stage.cp;
-  own.dp = stage.dp > 0 ? stage.dp : std::max<std::int64_t>(1, plan.dp * plan.cp / own.cp);
+  if (stage.pp > 0) own.vpp = 1;
+  for (const auto& [stated, degree] :
+       {std::pair(stage.tp, &own.tp), std::pair(stage.pp, &own.pp), std::pair(stage.vpp, &own.vpp),
+        std::pair(stage.ep, &own.ep), std::pair(stage.cp, &own.cp)}) {
+    if (stated > 0) *degree = stated;
+  }
+  if (own.vpp == 1 && own.schedule == ScheduleKind::Interleaved)
+    own.schedule = ScheduleKind::OneFOneB;
+  if (own.vpp > 1 && own.schedule == ScheduleKind::OneFOneB)
+    own.schedule = ScheduleKind::Interleaved;
+  own.dp = stage.dp > 0 ? stage.dp
+                        : std::max<std::int64_t>(1, plan.world_size() / (own.tp * own.pp * own.cp));
   // A smaller batch may not hold whole microbatches of the plan's size.
   if (stage.micro_batch == 0 && own.global_batch % own.dp == 0)
     own.micro_batch = std::gcd(own.micro_batch, own.global_batch / own.dp);
@@ -67,6 +78,41 @@ std::int64_t copies_of_states(const Plan& plan) {
   const std::int64_t ranks = plan.dp * plan.cp;
   if (plan.zero_stage == 0) return ranks;
   return plan.shard_group > 0 ? std::max<std::int64_t>(1, ranks / plan.shard_group) : 1;
+}
+
+// The fewest nodes that hold copies of one state, of all states of these groups.
+std::int64_t fewest_nodes(const Plan& plan, Group copies, std::int64_t per_node) {
+  const GroupTable table = RankGrid(plan).table(copies);
+  std::int64_t fewest = plan.world_size();
+  for (std::uint32_t group = 0; group < table.groups(); ++group) {
+    std::int64_t nodes = 0, last = -1;
+    for (const std::int32_t rank : table.members_of(group)) {
+      nodes += rank / per_node != last ? 1 : 0;
+      last = rank / per_node;
+    }
+    fewest = std::min(fewest, nodes);
+  }
+  return fewest;
+}
+
+// The copies of all states that survive the loss of any one node, and one more.
+std::int64_t copies_on_nodes(const Scenario& scenario, std::int64_t per_node) {
+  const Plan& plan = scenario.plan;
+  if (copies_of_states(plan) == 1) return 1;
+  const bool sharded = plan.zero_stage > 0;
+  const std::int64_t dense =
+      fewest_nodes(plan, sharded ? Group::ShardOuter : Group::Data, per_node);
+  if (!scenario.model.moe) return dense;
+  const Group experts = sharded ? Group::ExpertShardOuter : Group::ExpertData;
+  return std::min(dense, fewest_nodes(plan, experts, per_node));
+}
+
+std::int64_t accelerators_of_node(const Scenario& scenario) {
+  return std::max<std::int64_t>(1, scenario.cluster.node.accelerators);
+}
+
+std::int64_t nodes_of(const Plan& plan, std::int64_t per_node) {
+  return (plan.world_size() + per_node - 1) / per_node;
 }
 
 double batch_tokens(const Plan& plan) {
@@ -140,7 +186,7 @@ Seconds in_steps(Seconds interval, Seconds step, Seconds least) {
 
 void find_intervals(Forecast& forecast, const ForecastRequest& request) {
   sim::RunModel& model = forecast.model;
-  const Seconds mtbf = sim::job_mtbf(model);
+  const Seconds mtbf = sim::job_mtbf(model, true);
   forecast.young_interval = sim::young_interval(model.checkpoint.stall, mtbf);
   forecast.daly_interval = sim::daly_interval(model.checkpoint.stall, mtbf);
   const sim::RunOptions options = options_of_variants(request, model);
@@ -184,11 +230,7 @@ void add_expenses(Forecast& forecast, const ForecastRequest& request) {
     cluster.power_usage_effectiveness = run.power_usage_effectiveness;
   forecast.power_usage_effectiveness = cluster.power_usage_effectiveness;
   const Plan& plan = request.scenario.plan;
-  const DollarsPerSecond on_demand = run.price.dollars_per_gpu_hour > 0.0
-                                         ? dollars_per_hour(run.price.dollars_per_gpu_hour)
-                                         : accelerator_price(cluster);
-  const EnumArray<Contract, DollarsPerSecond> prices{
-      {on_demand, on_demand * run.price.reserved, on_demand * run.price.spot}};
+  const EnumArray<Contract, DollarsPerSecond> prices = contract_prices(run.price, cluster);
   const DollarsPerSecond price = prices[run.price.contract];
   Joules busy;
   Seconds work;
@@ -248,6 +290,8 @@ std::vector<LessOf> less_of_each() {
          model.restart *= kLess;
          model.checkpoint.load *= kLess;
          model.checkpoint.load_stored *= kLess;
+         model.load_replica *= kLess;
+         model.swap *= kLess;
        }},
       {"repair",
        [](RunModel& model) {
@@ -293,6 +337,14 @@ void find_gains(Forecast& forecast, const ForecastRequest& request) {
 }
 
 }  // namespace
+
+EnumArray<Contract, DollarsPerSecond> contract_prices(const PriceSpec& price,
+                                                      const ClusterSpec& cluster) {
+  const DollarsPerSecond on_demand = price.dollars_per_gpu_hour > 0.0
+                                         ? dollars_per_hour(price.dollars_per_gpu_hour)
+                                         : accelerator_price(cluster);
+  return {{on_demand, on_demand * price.reserved, on_demand * price.spot}};
+}
 
 RunExpense Forecast::total() const {
   RunExpense sum;
@@ -342,17 +394,18 @@ std::vector<ForecastStage> run_stages(const ForecastRequest& request) {
 }
 
 sim::RunModel run_model(const ForecastRequest& request, const std::vector<ForecastStage>& stages) {
+  const Plan& plan = request.scenario.plan;
+  const std::int64_t per_node = accelerators_of_node(request.scenario);
+  const std::int64_t nodes = nodes_of(plan, per_node);
   std::vector<sim::StageSteps> steps;
   for (const ForecastStage& stage : stages)
-    steps.push_back({static_cast<double>(stage.steps), batch_tokens(stage.plan), stage.step.step});
-  const Plan& plan = request.scenario.plan;
-  const std::int64_t per_node =
-      std::max<std::int64_t>(1, request.scenario.cluster.node.accelerators);
-  const std::int64_t nodes = (plan.world_size() + per_node - 1) / per_node;
+    steps.push_back({static_cast<double>(stage.steps), batch_tokens(stage.plan), stage.step.step,
+                     nodes_of(stage.plan, per_node)});
   const Bytes checkpoint =
       checkpoint_bytes(request.scenario, request.run.checkpoint.bytes_per_parameter);
-  sim::RunModel model =
-      sim::run_model(request.run, steps, {nodes, checkpoint, plan.dp, copies_of_states(plan)});
+  sim::RunModel model = sim::run_model(request.run, steps,
+                                       {nodes, checkpoint, plan.dp, copies_of_states(plan),
+                                        copies_on_nodes(request.scenario, per_node)});
   if (request.run.recovery.shrinks) model.shrunk_speeds = shrunk_speeds(request, nodes, per_node);
   return model;
 }
@@ -385,8 +438,9 @@ Forecast forecast(const ForecastRequest& request, std::vector<ForecastStage> sta
   const Seconds wall = forecast.statistics.mean_wall();
   forecast.goodput = forecast.statistics.mean[sim::RunPart::Step] / wall;
   for (const ForecastStage& stage : forecast.stages) {
-    forecast.mfu +=
-        static_cast<double>(stage.steps) * (stage.step.step / wall) * stage.step.throughput.mfu;
+    const double gpus = static_cast<double>(stage.plan.world_size()) / forecast.mean_gpus;
+    forecast.mfu += static_cast<double>(stage.steps) * (stage.step.step / wall) * gpus *
+                    stage.step.throughput.mfu;
   }
   // Means of the runs that end say nothing of those that would.
   if (request.gains && forecast.statistics.unfinished == 0) find_gains(forecast, request);

@@ -87,6 +87,10 @@ std::vector<ForecastStage> run_stages(const ForecastRequest& request);
 // The run of these stages as the simulation of weeks sees it; its interval is zero if the profile states none.
 sim::RunModel run_model(const ForecastRequest& request, const std::vector<ForecastStage>& stages);
 
+// The price of an accelerator by contract; zero where it is not offered, or no profile has one.
+EnumArray<Contract, DollarsPerSecond> contract_prices(const PriceSpec& price,
+                                                      const ClusterSpec& cluster);
+
 // The 80 % interval of the step time over the predicted one, from which runs draw theirs.
 struct StepSpread {
   double low = 1.0, high = 1.0;

@@ -109,7 +109,8 @@ std::vector<std::string> outside_of_laws(const BatchSpec& batch, const ModelSpec
   std::vector<std::string> lines;
   add_outside(lines, "loss law", "parameters", need.parameters, batch.loss.parameters);
   add_outside(lines, "loss law", "tokens", need.least, batch.loss.tokens);
-  add_outside(lines, "critical batch", "tokens", need.least, batch.critical.tokens);
+  if (!need.critical_stated)
+    add_outside(lines, "critical batch", "tokens", need.least, batch.critical.tokens);
   if (batch.learning_rate.coefficient > 0.0) {
     add_outside(lines, "learning rate", "parameters", counted_parameters(model, false),
                 batch.learning_rate.parameters);

@@ -22,6 +22,8 @@ struct TokenNeed {
   double least = 0.0;
   // Zero: a larger batch needs no more tokens.
   double critical = 0.0;
+  // The critical batch was measured or stated, and is not the law's.
+  bool critical_stated = false;
   // What the loss law says of the run.
   double parameters = 0.0, loss = 0.0;
 
@@ -33,7 +35,7 @@ struct TokenNeed {
 // The need of a run of so many tokens with small batches.
 TokenNeed need_of_tokens(const BatchSpec& batch, const ModelSpec& model, double tokens);
 
-// The need of a run to a loss. Throws InputError, which names `loss`, if the model never reaches it.
+// The need of a run to a loss. Throws InputError if the model never reaches it.
 TokenNeed need_of_loss(const BatchSpec& batch, const ModelSpec& model, double loss);
 
 // The laws of the profile that the run lies outside of, in words: "critical batch: 15 T tokens, fitted

@@ -43,15 +43,16 @@ std::vector<std::string> recovery_without_effect(const RecoverySpec& recovery, c
                                                  const sim::RunModel& model) {
   std::vector<std::string> notes;
   if (recovery.from_replicas && !model.from_replicas) {
-    notes.push_back(
-        fmt::format("recovery.from_replicas has no effect: with ZeRO-{} and {} the plan keeps one "
-                    "copy of the states, so that failures go back to the last checkpoint",
-                    plan.zero_stage, format_plural(plan.dp * plan.cp, "data-parallel rank")));
+    notes.push_back(fmt::format(
+        "recovery.from_replicas has no effect: with ZeRO-{} and {} the only copy of some "
+        "states, or all of their copies, lie on one node, so that failures go back to the "
+        "last checkpoint",
+        plan.zero_stage, format_plural(plan.dp * plan.cp, "data-parallel rank")));
   }
   if (recovery.spare_replicas > model.spare_replicas) {
     notes.push_back(
         "recovery.spare_replicas adds spare nodes only: the replicas of the plan share their "
-        "states, so that none of them can take the place of another");
+        "states or a node, so that none of them can take the place of another");
   }
   return notes;
 }

@@ -40,6 +40,8 @@ void describe(MeasuredRun& measured, FieldVisitor& fields) {
   fields.number("interruption_days", measured.interruption_days, kDays,
                 required_if(measured.interruptions > 0.0, "there are interruptions", kOmissible),
                 "days of the run in which they were counted");
+  fields.number("unexpected_interruptions", measured.unexpected, kPositive, kOmissible,
+                "those of them that nobody planned");
   fields.number("checkpoint_interval_s", measured.checkpoint_interval_s, kPositive, kOmissible,
                 "seconds of training between two checkpoints, which the best interval is held "
                 "against");

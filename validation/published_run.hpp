@@ -34,6 +34,8 @@ struct MeasuredRun {
   double goodput = 0.0;
   // Interruptions, planned ones among them, in so many days of the run.
   double interruptions = 0.0, interruption_days = 0.0;
+  // Those of them that nobody planned; 0 where the source does not tell them apart.
+  double unexpected = 0.0;
   // Training time between two checkpoints, seconds.
   double checkpoint_interval_s = 0.0;
 

@@ -56,7 +56,8 @@ void split_error(const PublishedRun& run, const Forecast& forecast, RunRow& row)
   row.run_error = (1.0 + row.error()) / steps - 1.0;
 }
 
-// Simulates as much of the run as takes the days in which interruptions were counted.
+// Simulates as much of the run as takes the days in which interruptions were counted, on all nodes of the plan: sources
+// count in stages of that size.
 void compare_interruptions(const PublishedRun& run, const Forecast& forecast, RunRow& row) {
   const MeasuredRun& measured = run.measured;
   if (measured.interruptions <= 0.0) return;
@@ -65,10 +66,19 @@ void compare_interruptions(const PublishedRun& run, const Forecast& forecast, Ru
   const double share = window / forecast.statistics.mean_wall();
   for (Seconds& work : model.work) work *= share;
   model.interval = std::min(model.interval, model.total_work());
-  const sim::RunStatistics statistics =
-      sim::simulate_runs(model, {.runs = kSimulatedRuns, .threads = 1});
-  row.interruptions = {measured.interruptions, measured.interruption_days,
-                       statistics.interruptions};
+  for (sim::FailureProcess& process : model.failures)
+    process.rate *= static_cast<double>(forecast.gpus) / forecast.mean_gpus;
+  const auto add = [&](double count, bool unexpected) {
+    if (count <= 0.0) return;
+    const sim::RunStatistics statistics =
+        sim::simulate_runs(model, {.runs = kSimulatedRuns, .threads = 1});
+    row.interruptions.push_back(
+        {count, measured.interruption_days, unexpected, statistics.interruptions});
+  };
+  add(measured.interruptions, false);
+  for (sim::FailureProcess& process : model.failures)
+    if (process.planned) process.kept = 0.0;
+  add(measured.unexpected, true);
 }
 
 // The same runs with both intervals.
@@ -99,6 +109,7 @@ void compare_hours(const PublishedRun& run, const Forecast& forecast, RunRow& ro
   row.high_gpu_hours = row.predicted_days.p90 * hours_per_day * counted;
   row.measured_days = run.measured.wall_days;
   row.goodput = forecast.goodput;
+  row.published_goodput = run.measured.goodput;
   row.step_mfu = forecast.mfu / forecast.goodput;
 }
 
@@ -135,7 +146,7 @@ std::string reason_of(const InputError& error) {
 
 RunReport report_on(std::vector<RunRow> rows) {
   RunReport report;
-  std::vector<calibration::ErrorSample> known, inferred, all, steps, overheads;
+  std::vector<calibration::ErrorSample> known, whole, inferred, all, steps, overheads;
   for (const RunRow& row : rows) {
     if (!row.skipped.empty()) {
       ++report.skipped;
@@ -144,11 +155,13 @@ RunReport report_on(std::vector<RunRow> rows) {
     const calibration::ErrorSample sample{row.error(), row.covered()};
     all.push_back(sample);
     (row.plan_known ? known : inferred).push_back(sample);
+    if (row.plan_known && row.counted == CountedHours::Run) whole.push_back(sample);
     if (!row.step_error) continue;
     steps.push_back({*row.step_error, false});
     if (row.counted == CountedHours::Run) overheads.push_back({*row.run_error, false});
   }
   report.known = calibration::summarise(known);
+  report.whole = calibration::summarise(whole);
   report.inferred = calibration::summarise(inferred);
   report.all = calibration::summarise(all);
   report.steps = calibration::summarise(steps);
@@ -169,33 +182,39 @@ Json row_json(const RunRow& row) {
   json["also_published"] = std::move(others);
   json["filled_in"] = row.filled_in;
   if (!row.skipped.empty()) return json;
-  json.update(
-      Json{{"profiles", {{"model", row.model}, {"cluster", row.cluster}, {"stack", row.stack}}},
-           {"parallelism", row.parallelism},
-           {"gpus", row.gpus},
-           {"tokens", row.tokens},
-           {"plan_known", row.plan_known},
-           {"counted", name_of(row.counted)},
-           {"gpu_hours",
-            {{"measured", row.measured_gpu_hours},
-             {"predicted", row.predicted_gpu_hours},
-             {"interval", {row.low_gpu_hours, row.high_gpu_hours}}}},
-           {"days",
-            {{"measured", row.measured_days > 0.0 ? Json(row.measured_days) : Json()},
-             {"p10", row.predicted_days.p10},
-             {"p50", row.predicted_days.p50},
-             {"p90", row.predicted_days.p90}}},
-           {"error_pct", 100.0 * row.error()},
-           {"step_error_pct", row.step_error ? Json(100.0 * *row.step_error) : Json()},
-           {"run_error_pct", row.run_error ? Json(100.0 * *row.run_error) : Json()},
-           {"mfu_of_steps", row.step_mfu},
-           {"goodput", row.goodput}});
-  json["interruptions"] = nullptr;
-  if (const auto& stops = row.interruptions) {
-    json["interruptions"] = {{"days", stops->days},         {"measured", stops->measured},
-                             {"p10", stops->predicted.p10}, {"p50", stops->predicted.p50},
-                             {"p90", stops->predicted.p90}, {"inside", stops->inside()}};
+  json.update(Json{
+      {"profiles", {{"model", row.model}, {"cluster", row.cluster}, {"stack", row.stack}}},
+      {"parallelism", row.parallelism},
+      {"gpus", row.gpus},
+      {"tokens", row.tokens},
+      {"plan_known", row.plan_known},
+      {"counted", name_of(row.counted)},
+      {"gpu_hours",
+       {{"measured", row.measured_gpu_hours},
+        {"predicted", row.predicted_gpu_hours},
+        {"interval", {row.low_gpu_hours, row.high_gpu_hours}}}},
+      {"days",
+       {{"measured", row.measured_days > 0.0 ? Json(row.measured_days) : Json()},
+        {"p10", row.predicted_days.p10},
+        {"p50", row.predicted_days.p50},
+        {"p90", row.predicted_days.p90}}},
+      {"error_pct", 100.0 * row.error()},
+      {"step_error_pct", row.step_error ? Json(100.0 * *row.step_error) : Json()},
+      {"run_error_pct", row.run_error ? Json(100.0 * *row.run_error) : Json()},
+      {"mfu_of_steps", row.step_mfu},
+      {"goodput", row.goodput},
+      {"published_goodput", row.published_goodput > 0.0 ? Json(row.published_goodput) : Json()}});
+  Json interruptions = Json::array();
+  for (const ComparedInterruptions& stops : row.interruptions) {
+    interruptions.push_back({{"unexpected", stops.unexpected},
+                             {"days", stops.days},
+                             {"measured", stops.measured},
+                             {"p10", stops.predicted.p10},
+                             {"p50", stops.predicted.p50},
+                             {"p90", stops.predicted.p90},
+                             {"inside", stops.inside()}});
   }
+  json["interruptions"] = std::move(interruptions);
   json["checkpoint_interval"] = nullptr;
   if (const auto& interval = row.interval) {
     json["checkpoint_interval"] = {{"published_s", interval->published.value()},
@@ -259,6 +278,7 @@ nlohmann::ordered_json to_json(const RunReport& report) {
   return {{"rows", std::move(rows)},
           {"summary",
            {{"plan_known", summary(report.known)},
+            {"whole_runs", summary(report.whole)},
             {"plan_inferred", summary(report.inferred)},
             {"all", summary(report.all)},
             {"steps", calibration::to_json(report.steps)},

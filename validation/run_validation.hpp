@@ -18,6 +18,8 @@ namespace shardwright::validation {
 // Interruptions in the days in which a source counted them.
 struct ComparedInterruptions {
   double measured = 0.0, days = 0.0;
+  // Without planned stops.
+  bool unexpected = false;
   sim::Percentiles predicted;
 
   bool inside() const { return predicted.p10 <= measured && measured <= predicted.p90; }
@@ -48,10 +50,12 @@ struct RunRow {
   sim::Percentiles predicted_days;
   // Predicted: one over them are the inefficiencies of the step and of the run.
   double step_mfu = 0.0, goodput = 0.0;
+  // The goodput that the source prints; 0 where it does not.
+  double published_goodput = 0.0;
   // GPU-hours of steps, and the factor on them for everything else: 1 + error is the product of
   // 1 + step_error and 1 + run_error. Where the source has a time of its step, or its goodput.
   std::optional<double> step_error, run_error;
-  std::optional<ComparedInterruptions> interruptions;
+  std::vector<ComparedInterruptions> interruptions;
   std::optional<ComparedInterval> interval;
   std::vector<OtherFigure> others;
   // Why the run was not simulated; empty if it was.
@@ -69,8 +73,9 @@ struct RunReport {
   std::vector<RunRow> rows;
   bool partial = false;
   std::size_t skipped = 0, other_grades = 0;
-  // Errors of GPU-hours: of runs whose plan is known, of the others, and of all.
-  calibration::ErrorSummary known, inferred, all;
+  // Errors of GPU-hours: of runs whose plan is known, of those of them whose hours are those of the whole run, of
+  // runs whose plan is not known, and of all.
+  calibration::ErrorSummary known, whole, inferred, all;
   // Errors of the steps and of what comes on top, of the runs that say both.
   calibration::ErrorSummary steps, overheads;
 };

@@ -109,6 +109,8 @@ struct ChosenForecast {
   ChosenRun run;
   planner::ForecastRequest request;
   ChosenScenario scenario;
+  // Behind the number of tokens.
+  std::vector<std::string> laws;
   // False if a search found no plan, which was then reported.
   bool has_plan = true;
 };
@@ -158,6 +160,11 @@ ChosenForecast read_options(const ForecastOptions& options) {
   }
   // This machine is not measured for minutes before other mistakes are told.
   if (!problems.empty() && needs_probe(scenario.cluster)) problems.throw_if_any();
+  if (states_plan(scenario) && asks_for_batch(scenario)) {
+    problems.add("--global-batch", "auto beside degrees or a plan file",
+                 "a number, or neither of them: a search then finds batch and plan");
+    problems.throw_if_any();
+  }
   if (states_plan(scenario)) {
     chosen.scenario =
         collect_problems(problems, [&] { return choose_scenario(scenario, kCommand); });
@@ -171,8 +178,10 @@ ChosenForecast read_options(const ForecastOptions& options) {
     search_plan(plan, chosen);
   }
   request.scenario = chosen.scenario.scenario;
-  if (chosen.has_plan)
+  if (chosen.has_plan) {
+    chosen.laws = chosen.run.laws_of(request.scenario.model, asks_for_batch(scenario));
     request.tokens = chosen.run.tokens_of(request.scenario, asks_for_batch(scenario));
+  }
   chosen.request = request;
   return chosen;
 }
@@ -183,19 +192,6 @@ const sim::StepResult& fullest_step(const planner::Forecast& forecast) {
              forecast.stages, {},
              [](const planner::ForecastStage& stage) { return stage.step.memory().peak; })
       ->step;
-}
-
-// The law by which a target loss takes its tokens, and where the run lies outside of it.
-std::vector<std::string> laws_of(const ChosenForecast& chosen) {
-  if (!chosen.run.target_loss) return {};
-  const ModelSpec& model = chosen.request.scenario.model;
-  std::vector<std::string> laws = {fmt::format("{} tokens by batch profile {}",
-                                               planner::tokens_text(chosen.request.tokens),
-                                               chosen.run.batch.name)};
-  for (std::string& law :
-       planner::outside_of_laws(chosen.run.batch, model, chosen.run.need_of(model)))
-    laws.push_back("outside of the " + law);
-  return laws;
 }
 
 ExitCode forecast(const ForecastOptions& options) {
@@ -210,21 +206,19 @@ ExitCode forecast(const ForecastOptions& options) {
   Page page = new_page(options.common);
   std::vector<std::string> notes =
       planner::recovery_without_effect(request.run.recovery, request.scenario.plan, result.model);
+  if (chosen.run.critical_batch && chosen.laws.empty())
+    notes.push_back("--critical-batch has no effect: tokens and batch are stated");
   print_notes(kCommand, notes);
   notes.insert(notes.begin(), chosen.scenario.notes.begin(), chosen.scenario.notes.end());
   add_forecast(page, request, result);
   add_filled_in(page, chosen.scenario.filled_in);
-  const std::vector<std::string> laws = laws_of(chosen);
-  if (!laws.empty()) {
-    page.heading("The tokens to the loss");
-    page.bullets(laws);
-  }
+  add_laws(page, chosen.laws);
   const Scenario& scenario = request.scenario;
   nlohmann::ordered_json document = new_document("forecast");
   document["inputs"] = inputs_json(scenario.model, scenario.cluster, scenario.stack);
   document["filled_in"] = chosen.scenario.filled_in;
   document["notes"] = notes;
-  document["laws"] = laws;
+  document["laws"] = chosen.laws;
   document.update(forecast_json(request, result));
   deliver(options.common, page, document);
   const bool fits = report_fit(kCommand, fullest_step(result), scenario.cluster);
@@ -240,7 +234,7 @@ void add_forecast_command(CLI::App& app, Action& action) {
   command->footer(R"(Examples:
   shardwright forecast --plan plan.json --tokens 15T
   shardwright forecast --model llama3-70b --cluster dgx-h100 --gpus 512 --global-batch 1024 --seq-len 8192 --tokens 2T
-      without degrees: of the fastest plan
+      without degrees: of the fastest plan; with --global-batch auto also of the batch with the shortest run
   shardwright forecast --model llama3-70b --cluster dgx-h100 --gpus 512 --tp 8 --pp 4 --global-batch 1024 --seq-len 8192 --tokens 2T --run rented-fleet
   shardwright forecast --plan plan.json --tokens 15T --set run.checkpoint.interval_s=1800 --set run.failures.gpu.per_1000_node_days=2)");
   const auto options = std::make_shared<ForecastOptions>();

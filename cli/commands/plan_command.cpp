@@ -317,6 +317,9 @@ ExitCode plan_one_size(const PlanOptions& options, ChosenRequest& chosen,
   ordered_json document = plan_json(chosen, result, answer.compared);
   if (runs) {
     add_runs(page, runs->request, runs->forecasts);
+    const std::vector<std::string> laws = runs->run.laws_of(chosen.request.model, false);
+    add_laws(page, laws);
+    document["laws"] = laws;
     document["runs"] = runs_json(*runs, chosen.request, result.plans);
   }
   deliver(options.common, page, document, options.plan_out == "-");

@@ -37,15 +37,21 @@ std::int64_t read_count(const std::string& option, const std::string& text, std:
   if (value && *value >= 1 && *value <= most) return *value;
   Expected expected(fmt::format("an integer from 1 to {}", format_count(most)),
                     nearest_name(text, std::array{or_word}));
-  constexpr std::int64_t kTokens = 1'000'000'000'000;
-  if (most >= kTokens) {
-    expected.text += ", as in 15T or 300B";
-  } else if (most >= 4096) {
-    expected.text += ", as in 4096 or 4k";
-  }
+  if (most >= 4096) expected.text += ", as in 4096 or 4k";
   if (!or_word.empty()) expected.text += fmt::format(", or {}", or_word);
   problems.add(option, quoted(text), expected);
   return 1;
+}
+
+double read_token_count(const std::string& option, const std::string& text, ProblemList& problems,
+                        const std::string& or_word) {
+  constexpr std::int64_t kMost = 1'000'000'000'000'000;
+  const auto value = parse_tokens(text);
+  if (value && *value >= 1 && *value <= kMost) return static_cast<double>(*value);
+  Expected expected("a number of tokens from 1 to 1,000T, as in 15T, 300B or 500M (decimal)");
+  if (!or_word.empty()) expected.text += fmt::format(", or {}", or_word);
+  problems.add(option, quoted(text), expected);
+  return 1.0;
 }
 
 std::int64_t read_index(const std::string& option, const std::string& text, std::int64_t count,

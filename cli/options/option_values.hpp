@@ -17,6 +17,11 @@ namespace shardwright::cli {
 std::int64_t read_count(const std::string& option, const std::string& text, std::int64_t most,
                         ProblemList& problems, const std::string& or_word = "");
 
+// Reads a number of tokens in the notations of parse_tokens; for any other text adds a problem at `option` and
+// returns 1. `or_word` is what is allowed, too.
+double read_token_count(const std::string& option, const std::string& text, ProblemList& problems,
+                        const std::string& or_word = "");
+
 // Reads an integer from 0 to `count` - 1; otherwise adds a problem at `option` and returns 0.
 std::int64_t read_index(const std::string& option, const std::string& text, std::int64_t count,
                         ProblemList& problems);

@@ -12,7 +12,9 @@
 #include "cli/options/option_values.hpp"
 #include "cli/options/scenario_parts.hpp"
 #include "cli/options/settings.hpp"
+#include "core/base/quantity_text.hpp"
 #include "core/spec/profile_library.hpp"
+#include "planner/run_wording.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -20,7 +22,6 @@ namespace {
 constexpr const char* kGroup = "Run";
 constexpr const char* kUsualRun = "settled-fleet";
 constexpr const char* kUsualBatch = "hoffmann-corrected";
-constexpr std::int64_t kMostTokens = 1'000'000'000'000'000;
 
 double read_loss(const std::string& text, ProblemList& problems) {
   constexpr double kMostLoss = 100.0;
@@ -37,11 +38,10 @@ void read_tokens(const WholeRunOptions& options, ChosenRun& run, ProblemList& pr
   if (!options.target_loss.empty()) run.target_loss = read_loss(options.target_loss, problems);
   if (!options.tokens.empty()) {
     if (run.target_loss) problems.add("--tokens", "also --target-loss", "one of the two");
-    run.request.tokens =
-        static_cast<double>(read_count("--tokens", options.tokens, kMostTokens, problems));
+    run.request.tokens = read_token_count("--tokens", options.tokens, problems);
   } else if (!run.target_loss) {
     problems.add("--tokens", "nothing",
-                 "the tokens to train on, as in 15T (T = 1e12, B = 1e9), or --target-loss");
+                 "the tokens to train on, as in 15T, 300B or 500M (decimal), or --target-loss");
     run.request.tokens = 1.0;
   }
 }
@@ -53,8 +53,7 @@ std::optional<double> read_critical_batch(const std::string& text, ProblemList& 
     return read_part("--critical-batch", problems,
                      [&] { return calibration::gradient_noise_scale(text); });
   }
-  return static_cast<double>(
-      read_count("--critical-batch", text, kMostTokens, problems, "the folder of a run"));
+  return read_token_count("--critical-batch", text, problems, "the folder of a run");
 }
 
 }  // namespace
@@ -66,7 +65,7 @@ bool WholeRunOptions::given() const {
 
 void add_whole_run_options(CLI::App& command, WholeRunOptions& options) {
   add_option(command, "--tokens", options.tokens, "N",
-             "Tokens to train on, as in 15T or 300B (T = 1e12, B = 1e9)", kGroup);
+             "Tokens to train on, as in 15T, 300B or 500M (decimal)", kGroup);
   add_option(command, "--target-loss", options.target_loss, "NATS",
              "In place of the tokens: the loss to reach, by the law of --batch-law", kGroup);
   add_option(command, "--batch-law", options.batch_law, "NAME|FILE",
@@ -91,9 +90,17 @@ void add_whole_run_options(CLI::App& command, WholeRunOptions& options) {
 }
 
 planner::TokenNeed ChosenRun::need_of(const ModelSpec& model) const {
-  planner::TokenNeed need = target_loss ? planner::need_of_loss(batch, model, *target_loss)
-                                        : planner::need_of_tokens(batch, model, request.tokens);
-  if (critical_batch) need.critical = *critical_batch;
+  planner::TokenNeed need;
+  try {
+    need = target_loss ? planner::need_of_loss(batch, model, *target_loss)
+                       : planner::need_of_tokens(batch, model, request.tokens);
+  } catch (const InputError& error) {
+    throw InputError("--target-loss", error.problems());
+  }
+  if (critical_batch) {
+    need.critical = *critical_batch;
+    need.critical_stated = true;
+  }
   return need;
 }
 
@@ -102,6 +109,27 @@ double ChosenRun::tokens_of(const Scenario& scenario, bool batch_chosen) const {
   const Plan& plan = scenario.plan;
   return need_of(scenario.model)
       .at_batch(static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len));
+}
+
+std::vector<std::string> ChosenRun::laws_of(const ModelSpec& model, bool batch_chosen) const {
+  const planner::TokenNeed need = need_of(model);
+  if (!target_loss && (!batch_chosen || need.critical <= 0.0)) return {};
+  std::vector<std::string> laws;
+  if (target_loss) {
+    laws.push_back(
+        fmt::format("{} tokens with small batches to a loss of {} nats, by batch profile {}",
+                    planner::tokens_text(need.least), format_number(need.loss, 4), batch.name));
+  }
+  if (need.critical > 0.0) {
+    laws.push_back(fmt::format(
+        "a critical batch of {} tokens, at which a run needs twice as many "
+        "tokens as with small ones, {}",
+        planner::tokens_text(need.critical),
+        need.critical_stated ? std::string("as stated") : "by batch profile " + batch.name));
+  }
+  for (const std::string& law : planner::outside_of_laws(batch, model, need))
+    laws.push_back("outside of the " + law);
+  return laws;
 }
 
 ChosenRun read_whole_run(const WholeRunOptions& options, const std::vector<std::string>& settings,

@@ -41,6 +41,9 @@ struct ChosenRun {
   // The tokens of a run with the batch of the plan: as stated, or those that the loss takes. Stated
   // tokens are those of small batches if the batch was chosen.
   double tokens_of(const Scenario& scenario, bool batch_chosen) const;
+  // The laws by which these tokens follow from a loss or a batch, and those of them that the run lies outside of, a line
+  // each; none where the tokens are those that were stated.
+  std::vector<std::string> laws_of(const ModelSpec& model, bool batch_chosen) const;
 };
 
 // `settings` are those of the run profile, "run.startup_s=60". Adds problems.

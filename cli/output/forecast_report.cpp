@@ -377,4 +377,10 @@ void add_runs(Page& page, const planner::ForecastRequest& request,
   page.table(table);
 }
 
+void add_laws(Page& page, const std::vector<std::string>& laws) {
+  if (laws.empty()) return;
+  page.heading("Laws behind the number of tokens");
+  page.bullets(laws);
+}
+
 }  // namespace shardwright::cli

@@ -22,4 +22,7 @@ nlohmann::ordered_json forecast_json(const planner::ForecastRequest& request,
 void add_runs(Page& page, const planner::ForecastRequest& request,
               const std::vector<std::optional<planner::Forecast>>& forecasts);
 
+// Adds the laws that the tokens of a run rest on (ChosenRun::laws_of), if there are any.
+void add_laws(Page& page, const std::vector<std::string>& laws);
+
 }  // namespace shardwright::cli

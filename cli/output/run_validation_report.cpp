@@ -58,14 +58,25 @@ void add_interruptions(Page& page, const validation::RunReport& report) {
                {"inside"}});
   bool any = false;
   for (const RunRow& row : report.rows) {
-    if (!row.interruptions) continue;
+    for (const validation::ComparedInterruptions& stops : row.interruptions) {
+      any = true;
+      table.add_row({row.id + (stops.unexpected ? ", unexpected" : ""), format_number(stops.days),
+                     format_number(stops.measured), format_number(stops.predicted.p50),
+                     fmt::format("{} to {}", format_number(stops.predicted.p10),
+                                 format_number(stops.predicted.p90)),
+                     stops.inside() ? "yes" : "no"});
+    }
+  }
+  if (any) page.table(table);
+}
+
+void add_goodputs(Page& page, const validation::RunReport& report) {
+  Table table({{"goodput of"}, {"published", kNumber, "%"}, {"predicted", kNumber, "%"}});
+  bool any = false;
+  for (const RunRow& row : report.rows) {
+    if (!row.skipped.empty() || row.published_goodput <= 0.0) continue;
     any = true;
-    const validation::ComparedInterruptions& stops = *row.interruptions;
-    table.add_row({row.id, format_number(stops.days), format_number(stops.measured),
-                   format_number(stops.predicted.p50),
-                   fmt::format("{} to {}", format_number(stops.predicted.p10),
-                               format_number(stops.predicted.p90)),
-                   stops.inside() ? "yes" : "no"});
+    table.add_row({row.id, format_percent(row.published_goodput), format_percent(row.goodput)});
   }
   if (any) page.table(table);
 }
@@ -123,6 +134,7 @@ void add_run_report(Page& page, const validation::RunReport& report) {
   add_hours(page, report);
   Table overall = error_table("absolute error of GPU-hours");
   add_errors(overall, "plan known", report.known);
+  add_errors(overall, "of them whole runs, not steps alone", report.whole);
   add_errors(overall, "plan inferred", report.inferred);
   add_errors(overall, "all", report.all);
   add_errors(overall, "steps, where published", report.steps);
@@ -134,6 +146,7 @@ void add_run_report(Page& page, const validation::RunReport& report) {
                     format_percent(report.all.coverage)));
   }
   add_interruptions(page, report);
+  add_goodputs(page, report);
   add_intervals(page, report);
   add_disagreements(page, report);
   add_skipped(page, report);

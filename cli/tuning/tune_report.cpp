@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/quantity_text.hpp"
-#include "planner/objective.hpp"
+#include "planner/forecast.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -57,11 +57,7 @@ ordered_json figure(double value) {
 
 DollarsPerSecond price_of(const TuningSetup& setup) {
   const PriceSpec& price = setup.run.price;
-  const DollarsPerSecond on_demand = price.dollars_per_gpu_hour > 0.0
-                                         ? dollars_per_hour(price.dollars_per_gpu_hour)
-                                         : planner::accelerator_price(setup.scenario.cluster);
-  if (price.contract == Contract::Reserved) return on_demand * price.reserved;
-  return price.contract == Contract::Spot ? on_demand * price.spot : on_demand;
+  return planner::contract_prices(price, setup.scenario.cluster)[price.contract];
 }
 
 // The time of all trials, each trained to its end.
@@ -174,9 +170,10 @@ void add_tuning_forecast(Page& page, const TuningSetup& setup,
                           format_number((price * Seconds(gpu_hours(setup, wall) * kHour)).value()))
             : "unknown: no profile has a price"},
        {"jobs", fmt::format("{} of the budget", fmt::join(jobs, ", "))},
-       {"at once", fmt::format("{} on {} GPUs each, busy for {} of the time",
+       {"at once", fmt::format("{} on {} each, busy for {} of the time",
                                format_plural(static_cast<std::int64_t>(setup.workers), "trial"),
-                               setup.scenario.plan.world_size(), format_percent(use) + " %")},
+                               format_plural(setup.scenario.plan.world_size(), "GPU"),
+                               format_percent(use) + " %")},
        {"undisturbed", fmt::format("{} days without failures, checkpoints and stragglers",
                                    days(undisturbed.value()))},
        {"in full", fmt::format("{} days if every trial were trained to its end",

@@ -29,14 +29,29 @@ constexpr std::array kByteUnits = {
     Unit{"MB", 1e6},        Unit{"GB", 1e9},           Unit{"TB", 1e12},
     Unit{"MiB", 1048576.0}, Unit{"GiB", 1073741824.0}, Unit{"TiB", 1099511627776.0},
 };
-// Sequence lengths, batches and clusters are called by powers of two ("8k", "1M", "16k"); B and T
-// count the tokens of a run ("15T"), which are decimal.
+// Sequence lengths, batches and clusters are called by powers of two ("8k", "1M", "16k"), the tokens of a run
+// by powers of ten.
 constexpr std::array kCountUnits = {Unit{"k", 1024.0}, Unit{"K", 1024.0}, Unit{"M", 1048576.0},
                                     Unit{"B", 1e9}, Unit{"T", 1e12}};
+
+constexpr std::array kTokenUnits = {Unit{"k", 1e3}, Unit{"K", 1e3}, Unit{"M", 1e6}, Unit{"B", 1e9},
+                                    Unit{"T", 1e12}};
 
 std::optional<double> size_of(std::span<const Unit> units, const std::string& name) {
   const auto unit = std::ranges::find(units, name, &Unit::name);
   return unit == units.end() ? std::nullopt : std::optional(unit->size);
+}
+
+std::optional<std::int64_t> parse_whole(std::span<const Unit> units, const std::string& text) {
+  if (const auto plain = parse_integer(text)) return plain;
+  const auto number = parse_number(text);
+  const auto unit = number ? size_of(units, number->rest) : std::nullopt;
+  if (!unit) return std::nullopt;
+  const double value = number->value * *unit;
+  // Integers up to 2^53 are exact.
+  constexpr double kMostExact = 9007199254740992.0;
+  if (value != std::floor(value) || std::abs(value) > kMostExact) return std::nullopt;
+  return static_cast<std::int64_t>(value);
 }
 
 }  // namespace
@@ -62,15 +77,11 @@ std::optional<NumberAndRest> parse_number(const std::string& text) {
 }
 
 std::optional<std::int64_t> parse_count(const std::string& text) {
-  if (const auto plain = parse_integer(text)) return plain;
-  const auto number = parse_number(text);
-  const auto unit = number ? size_of(kCountUnits, number->rest) : std::nullopt;
-  if (!unit) return std::nullopt;
-  const double value = number->value * *unit;
-  // Integers up to 2^53 are exact.
-  constexpr double kMostExact = 9007199254740992.0;
-  if (value != std::floor(value) || std::abs(value) > kMostExact) return std::nullopt;
-  return static_cast<std::int64_t>(value);
+  return parse_whole(kCountUnits, text);
+}
+
+std::optional<std::int64_t> parse_tokens(const std::string& text) {
+  return parse_whole(kTokenUnits, text);
 }
 
 std::optional<double> parse_quantity(const std::string& text) {

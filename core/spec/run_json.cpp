@@ -232,8 +232,14 @@ void describe(RunStage& stage, FieldVisitor& fields) {
   fields.integer("seq_len", stage.seq_len, {0, 1'000'000'000}, kOmissible, "tokens per sequence");
   fields.integer("micro_batch", stage.micro_batch, {0, 1'000'000}, kOmissible,
                  "sequences per microbatch; 0: as in the plan, or fewer if the batch asks for it");
-  fields.integer("cp", stage.cp, {0, 1'000'000}, kOmissible,
-                 "context-parallel ranks; without `dp` the data-parallel degree follows");
+  fields.integer("tp", stage.tp, {0, 1'000'000}, kOmissible,
+                 "tensor-parallel ranks; without `dp` the data-parallel degree follows from the "
+                 "degrees of the stage on all GPUs of the plan");
+  fields.integer("pp", stage.pp, {0, 1'000'000}, kOmissible, "pipeline stages");
+  fields.integer("vpp", stage.vpp, {0, 1'000'000}, kOmissible,
+                 "chunks of a pipeline stage; 0: as in the plan, or 1 if `pp` is stated");
+  fields.integer("ep", stage.ep, {0, 1'000'000}, kOmissible, "expert-parallel ranks");
+  fields.integer("cp", stage.cp, {0, 1'000'000}, kOmissible, "context-parallel ranks");
   fields.integer("dp", stage.dp, {0, 10'000'000}, kOmissible, "data-parallel replicas");
 }
 

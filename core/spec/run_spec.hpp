@@ -180,7 +180,7 @@ struct RunStage {
   std::int64_t global_batch = 0;
   std::int64_t seq_len = 0;
   std::int64_t micro_batch = 0;
-  std::int64_t cp = 0;
+  std::int64_t tp = 0, pp = 0, vpp = 0, ep = 0, cp = 0;
   std::int64_t dp = 0;
 
   bool operator==(const RunStage&) const = default;

@@ -130,7 +130,7 @@ RunForecast forecast_run(const RunQuestion& question, const std::function<void(d
 
 std::optional<double> tokens_of(const QString& text) {
   constexpr std::int64_t kMost = 1'000'000'000'000'000;
-  const auto count = parse_count(text.trimmed().toStdString());
+  const auto count = parse_tokens(text.trimmed().toStdString());
   if (!count || *count < 1 || *count > kMost) return std::nullopt;
   return static_cast<double>(*count);
 }

@@ -31,6 +31,8 @@ struct Observations {
   std::size_t rung = 0;
   std::vector<std::vector<double>> places;
   std::vector<double> losses;
+  // Places of trials that reached the rung, and did not diverge before it.
+  std::size_t reached = 0;
   // Of trials without a loss at the rung.
   std::vector<std::vector<double>> open;
 };
@@ -44,7 +46,8 @@ std::vector<double> places_of(const Study& study, const std::vector<double>& val
 
 // Diverged trials count as the worst of the others.
 Observations observe(const Study& study, std::size_t rung) {
-  Observations seen{rung, {}, {}, {}};
+  Observations seen;
+  seen.rung = rung;
   double worst = -INFINITY;
   for (const Trial& trial : study.trials) {
     const bool has = trial.losses.size() > rung;
@@ -52,12 +55,14 @@ Observations observe(const Study& study, std::size_t rung) {
   }
   for (const Trial& trial : study.trials) {
     const std::vector<double> place = places_of(study, trial.values);
-    if (trial.losses.size() <= rung) {
+    // A trial that diverged earlier would have here, too.
+    if (trial.losses.size() <= rung && !trial.diverged()) {
       if (trial.running) seen.open.push_back(place);
       continue;
     }
+    if (trial.losses.size() > rung) ++seen.reached;
     seen.places.push_back(place);
-    seen.losses.push_back(std::min(worst, trial.losses[rung]));
+    seen.losses.push_back(trial.losses.size() > rung ? std::min(worst, trial.losses[rung]) : worst);
   }
   if (!std::isfinite(worst)) seen.places.clear();
   return seen;
@@ -146,9 +151,9 @@ std::optional<std::vector<double>> proposed_values(const Study& study) {
   Observations seen;
   for (std::size_t rung = study.rules.rungs.size(); rung-- > 0;) {
     seen = observe(study, rung);
-    if (seen.places.size() >= dimensions + 2) break;
+    if (!seen.places.empty() && seen.reached >= dimensions + 2) break;
   }
-  if (seen.places.size() < dimensions + 2) return std::nullopt;
+  if (seen.places.empty() || seen.reached < dimensions + 2) return std::nullopt;
   const GaussianProcess process = process_of(seen);
   const double best = *std::ranges::min_element(seen.losses);
   // A stream of its own, beside those of random values.

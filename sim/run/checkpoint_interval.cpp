@@ -36,7 +36,7 @@ Seconds daly_interval(Seconds stall, Seconds mtbf) {
 
 Seconds best_interval(RunModel model, const RunOptions& options, Seconds least) {
   const double most = model.total_work().value();
-  const Seconds mtbf = job_mtbf(model);
+  const Seconds mtbf = job_mtbf(model, true);
   if (!std::isfinite(mtbf.value())) return Seconds(most);
   const double shortest = std::min(most, std::max(least.value(), 1.0));
   const double guess =

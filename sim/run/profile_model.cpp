@@ -31,19 +31,20 @@ double cache_hits(const InputSpec& input, double nodes, double tokens) {
   return std::min(1.0, nodes * input.cache / input.dataset) * std::max(0.0, 1.0 - 1.0 / passes);
 }
 
-RunTimes work_of(const RunSpec& run, const std::vector<StageSteps>& stages, double nodes) {
+RunTimes work_of(const RunSpec& run, const std::vector<StageSteps>& stages) {
   RunTimes work{};
   double steps = 0.0, tokens = 0.0;
   for (const StageSteps& stage : stages) tokens += stage.steps * stage.tokens_per_step;
-  const double tokens_per_s = input_supply(run.input, nodes, tokens);
   for (const StageSteps& stage : stages) {
+    const auto nodes = static_cast<double>(stage.nodes);
+    const Seconds supply(stage.tokens_per_step / input_supply(run.input, nodes, tokens));
+    const Seconds time = stage.steps * stage.step;
     steps += stage.steps;
-    work[RunPart::Step] += stage.steps * stage.step;
-    const Seconds supply(stage.tokens_per_step / tokens_per_s);
+    work[RunPart::Step] += time;
     work[RunPart::InputStall] += stage.steps * std::max(Seconds(), supply - stage.step);
+    work[RunPart::Straggler] +=
+        time * (run.stragglers.slowdown * straggling_share(run.stragglers, nodes));
   }
-  work[RunPart::Straggler] =
-      work[RunPart::Step] * (run.stragglers.slowdown * straggling_share(run.stragglers, nodes));
   if (run.evaluation.every_steps > 0) {
     work[RunPart::Evaluation] =
         std::floor(steps / static_cast<double>(run.evaluation.every_steps)) *
@@ -52,13 +53,23 @@ RunTimes work_of(const RunSpec& run, const std::vector<StageSteps>& stages, doub
   return work;
 }
 
+// The mean over the time of the steps.
+double mean_nodes(const std::vector<StageSteps>& stages) {
+  Seconds time, node_time;
+  for (const StageSteps& stage : stages) {
+    time += stage.steps * stage.step;
+    node_time += stage.steps * stage.step * static_cast<double>(stage.nodes);
+  }
+  return node_time / time;
+}
+
 FailureProcess process_of(const RunSpec& run, FailureCause cause, double nodes, Seconds save) {
   const FailureSpec& failures = run.fleet.failures[cause];
   FailureProcess process;
   process.rate = Hertz(failures.node_rate() * run.fleet.rate * nodes);
   process.shape = failures.weibull_shape;
   process.age = Seconds(run.fleet.age_days * kSecondsPerDay);
-  process.nodes = std::min(failures.nodes, static_cast<std::int64_t>(nodes));
+  process.nodes = failures.nodes;
   process.replaced = failures.replaced;
   process.detection = failures.detection > Seconds() ? failures.detection : run.recovery.detection;
   const bool noticed = failures.notice > Seconds();
@@ -69,9 +80,28 @@ FailureProcess process_of(const RunSpec& run, FailureCause cause, double nodes, 
   return process;
 }
 
-}  // namespace
+// Failures of so many nodes at once lose what other nodes hold.
+std::int64_t nodes_losing_copies(const RunSpec& run, const RunMachine& machine,
+                                 bool from_replicas) {
+  constexpr std::int64_t kReplicasLosing = 2;
+  if (from_replicas) return kReplicasLosing;
+  if (run.checkpoint.kind != CheckpointKind::InMemory)
+    return std::numeric_limits<std::int64_t>::max();
+  return std::min(run.checkpoint.copies, machine.nodes);
+}
 
-namespace {
+// The share of the failures after which the run goes back to a checkpoint.
+double share_losing_work(const RunModel& model, const FailureProcess& process) {
+  if (process.planned) return 0.0;
+  if (process.silent) return 1.0;
+  const auto loses = [&](std::int64_t nodes) {
+    return !model.from_replicas || nodes >= model.nodes_losing_copies;
+  };
+  const bool swaps = model.spare_replicas > 0 && process.nodes == 1;
+  const double alone = loses(process.nodes) ? (swaps ? 1.0 - process.replaced : 1.0) : 0.0;
+  const double together = loses(std::max(process.nodes, model.correlated_nodes)) ? 1.0 : 0.0;
+  return (1.0 - model.correlated) * alone + model.correlated * together;
+}
 
 // What the store gives: all of its bandwidth, if as many shards are read at once as that takes.
 BytesPerSecond store_supply(const InputSpec& input, double nodes) {
@@ -122,8 +152,9 @@ CheckpointCost checkpoint_cost(const CheckpointSpec& checkpoint, const RunMachin
       return {copy, copy + write, copy + write, 1, read, read, copy + write, bytes};
     case CheckpointKind::InMemory: {
       const Seconds safe = copy + replica * static_cast<double>(checkpoint.copies - 1);
-      return {copy,    safe, copy + write, checkpoint.written_every,
-              replica, read, copy + write, bytes};
+      // A single copy is lost with its node.
+      const Seconds load = checkpoint.copies > 1 ? replica : read;
+      return {copy, safe, copy + write, checkpoint.written_every, load, read, copy + write, bytes};
     }
   }
   return {write, write, write, 1, read, read, write, bytes};
@@ -134,27 +165,26 @@ Seconds least_interval(const CheckpointCost& cost) {
   return std::max({Seconds(), cost.safe - cost.stall, writing});
 }
 
-RunModel run_model(const RunSpec& run, const std::vector<StageSteps>& stages,
-                   const RunMachine& machine) {
+RunModel run_model(const RunSpec& run, std::vector<StageSteps> stages, const RunMachine& machine) {
   const auto nodes = static_cast<double>(machine.nodes);
+  for (StageSteps& stage : stages)
+    if (stage.nodes == 0) stage.nodes = machine.nodes;
   RunModel model;
-  model.work = work_of(run, stages, nodes);
+  model.work = work_of(run, stages);
   model.checkpoint = checkpoint_cost(run.checkpoint, machine);
   if (run.checkpoint.interval > Seconds())
     model.interval = std::max(run.checkpoint.interval, least_interval(model.checkpoint));
   model.startup = run.startup;
   for (const FailureCause cause : enumerators<FailureCause>())
-    model.failures[cause] = process_of(run, cause, nodes, model.checkpoint.save);
+    model.failures[cause] = process_of(run, cause, mean_nodes(stages), model.checkpoint.save);
+  for (FailureProcess& process : model.failures)
+    process.nodes = std::min(process.nodes, machine.nodes);
   model.rate_spread = run.fleet.spread;
   model.correlated = run.fleet.correlated;
   model.correlated_nodes = std::min(run.fleet.correlated_nodes, machine.nodes);
-  model.from_replicas = run.recovery.from_replicas && machine.copies > 1;
-  constexpr std::int64_t kReplicasLosing = 2;
-  model.nodes_losing_copies = model.from_replicas ? kReplicasLosing
-                              : run.checkpoint.kind == CheckpointKind::InMemory
-                                  ? run.checkpoint.copies
-                                  : std::numeric_limits<std::int64_t>::max();
-  // A new node takes the part of all states that a node of one copy has.
+  model.from_replicas = run.recovery.from_replicas && machine.copies_on_nodes > 1;
+  model.nodes_losing_copies = nodes_losing_copies(run, machine, model.from_replicas);
+  // A new node takes all states that its ranks hold.
   model.load_replica = transfer(machine.checkpoint * static_cast<double>(machine.copies) / nodes,
                                 run.checkpoint.replica_bandwidth);
   model.replicas = run.recovery.shrinks ? machine.replicas : 1;
@@ -166,8 +196,10 @@ RunModel run_model(const RunSpec& run, const std::vector<StageSteps>& stages,
   model.spares = static_cast<std::int64_t>(std::round(run.recovery.spares * nodes));
   model.nodes_of_replica = (machine.nodes + machine.replicas - 1) / machine.replicas;
   model.swap = run.recovery.swap;
-  // Where replicas share the states, a spare one lacks those of the node that failed.
-  if (machine.replicas > 1 && machine.copies >= machine.replicas) {
+  // Where replicas share the states, a spare one lacks those of the node that failed, and where one node has
+  // several replicas or all of a state, they fail together.
+  const bool is_whole = machine.copies >= machine.replicas && machine.copies_on_nodes > 1;
+  if (is_whole && machine.replicas <= machine.nodes) {
     model.spare_replicas = run.recovery.spare_replicas;
   } else {
     model.spares += run.recovery.spare_replicas * model.nodes_of_replica;
@@ -175,10 +207,12 @@ RunModel run_model(const RunSpec& run, const std::vector<StageSteps>& stages,
   return model;
 }
 
-Seconds job_mtbf(const RunModel& model) {
+Seconds job_mtbf(const RunModel& model, bool losing_work) {
   Hertz rate;
-  for (const FailureProcess& process : model.failures)
-    if (!process.planned) rate += process.rate * process.kept;
+  for (const FailureProcess& process : model.failures) {
+    if (process.planned) continue;
+    rate += process.rate * process.kept * (losing_work ? share_losing_work(model, process) : 1.0);
+  }
   return Seconds(1.0 / rate.value());
 }
 

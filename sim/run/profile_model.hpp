@@ -15,13 +15,16 @@ struct StageSteps {
   double steps = 0.0;
   double tokens_per_step = 0.0;
   Seconds step;
+  // Of the stage's plan; zero: all of the run.
+  std::int64_t nodes = 0;
 };
 
 struct RunMachine {
   std::int64_t nodes = 1;
   Bytes checkpoint;
-  // Data-parallel replicas, and the copies that they hold of all states.
-  std::int64_t replicas = 1, copies = 1;
+  // Data-parallel replicas, and the copies that they hold of all states: on ranks, and on nodes of which
+  // each has at most one.
+  std::int64_t replicas = 1, copies = 1, copies_on_nodes = copies;
 };
 
 // Tokens of a second that the input pipeline supplies to a run of so many tokens; infinite without a
@@ -36,11 +39,10 @@ Seconds least_interval(const CheckpointCost& cost);
 
 // The model; its interval is that of the profile, at least the least one, or zero if the profile
 // leaves it open.
-RunModel run_model(const RunSpec& run, const std::vector<StageSteps>& stages,
-                   const RunMachine& machine);
+RunModel run_model(const RunSpec& run, std::vector<StageSteps> stages, const RunMachine& machine);
 
 // The mean time between unplanned interruptions of the job when the run begins; infinite without
-// any.
-Seconds job_mtbf(const RunModel& model);
+// any. With `losing_work` only those that take the run back to a checkpoint count.
+Seconds job_mtbf(const RunModel& model, bool losing_work = false);
 
 }  // namespace shardwright::sim

@@ -145,6 +145,9 @@ class SimulatedRun {
         done_ = true;
         break;
       case Phase::Detecting:
+        if (saving_) progress_.save();
+        saving_ = false;
+        [[fallthrough]];
       case Phase::Waiting:
         speed_now() > 0.0 ? restart() : begin(Phase::Waiting, Seconds());
         break;
@@ -166,7 +169,7 @@ class SimulatedRun {
   // Takes repaired nodes in, after a save.
   void grow() {
     book();
-    progress_.save();
+    saving_ = true;
     detection_part_ = RunPart::Checkpoint;
     begin(Phase::Detecting, model_.checkpoint.save);
   }
@@ -235,9 +238,10 @@ class SimulatedRun {
 
   void lose_work(const Interruption& hit, const FailureProcess& process) {
     if (process.planned) {
-      if (phase_ == Phase::Running) progress_.save();
+      saving_ = saving_ || phase_ == Phase::Running;
       return;
     }
+    saving_ = false;
     const bool loses_copies = nodes_of(hit, process) >= model_.nodes_losing_copies;
     if (model_.from_replicas && !loses_copies && !process.silent) {
       progress_.keep();
@@ -311,6 +315,8 @@ class SimulatedRun {
   bool from_store_ = false, from_replica_ = false;
   // A spare replica comes in.
   bool swapped_ = false;
+  // The state is being saved before a stop; a failure in that time loses it.
+  bool saving_ = false;
   // Of the running phase, over that with all replicas.
   double speed_ = 1.0;
   RunTimes times_{};

@@ -107,11 +107,11 @@ TEST(PlanCommand, SearchesGpusAndBatchOfARun) {
   EXPECT_EQ(fastest(large)["gpus"], 16);
   EXPECT_LT(fastest(small)["global_batch"], fastest(large)["global_batch"]);
   EXPECT_EQ(fastest(small)["batch_limit"], "critical batch");
-  EXPECT_EQ(small["need"]["critical_batch_tokens"], 32.0 * 1024);
+  EXPECT_EQ(small["need"]["critical_batch_tokens"], 32000.0);
   EXPECT_FALSE(large["need"]["outside"].empty()) << "10 B tokens are few for the law";
   const CommandResult never = run_command("plan --gpus 8 --target-loss 1.9 " + what);
   EXPECT_EQ(never.exit_code, 2);
-  EXPECT_THAT(never.errors, HasSubstr("target loss: found 1.9; expected more than"));
+  EXPECT_THAT(never.errors, HasSubstr("--target-loss: found 1.9; expected more than"));
 }
 
 // A run profile is a name, a file that is whole or a patch, and settings.

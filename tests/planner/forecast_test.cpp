@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/spec/profile_library.hpp"
@@ -120,6 +121,74 @@ TEST(Forecast, StagesTrainTheirTokensAndThePlanTheRest) {
   const std::string problems = thrown_by([&] { run_stages(llama_on(16, run)); });
   EXPECT_THAT(problems, testing::HasSubstr("at most the 1e+11"));
   EXPECT_THAT(problems, testing::HasSubstr("/stages/1"));
+}
+
+// Half of the run on half of the nodes: interruptions follow the node-days, and MFU the GPU-hours.
+TEST(Forecast, AStageOfFewerGpusFailsLessOften) {
+  json run = kQuiet;
+  run["failures"] = {{"host", {{"per_1000_node_days", 100.0}, {"replaced_ratio", 0}}}};
+  run["stages"] = {{{"name", "half"}, {"tokens", 5e10}, {"dp", 16}}};
+  ForecastRequest request = llama_on(64, run);
+  request.options.runs = 400;
+  const Forecast all = forecast_of(request);
+  double node_days = 0.0, floating = 0.0;
+  for (const ForecastStage& stage : all.stages) {
+    const double days = static_cast<double>(stage.steps) * stage.step.step.value() / kSecondsPerDay;
+    const auto gpus = static_cast<double>(stage.plan.world_size());
+    node_days += days * gpus / 8.0;
+    floating += days * 24.0 * gpus * stage.step.throughput.mfu;
+  }
+  ASSERT_GT(node_days, 15.0);
+  EXPECT_NEAR(all.statistics.by_cause[FailureCause::Host] / (0.1 * node_days / all.goodput), 1.0,
+              0.1);
+  EXPECT_NEAR(all.mfu * all.total().gpu_hours / floating, 1.0, 1e-6);
+}
+
+TEST(Forecast, AStageMayHaveOtherDegrees) {
+  json run = kQuiet;
+  run["stages"] = {{{"name", "deep"}, {"tokens", 1e10}, {"tp", 4}, {"pp", 2}}};
+  const Forecast all = forecast_of(llama_on(16, run));
+  EXPECT_EQ(all.stages[0].plan.tp, 4);
+  EXPECT_EQ(all.stages[0].plan.pp, 2);
+  EXPECT_EQ(all.stages[0].plan.dp, 2);
+  EXPECT_EQ(all.stages[1].plan.tp, 2);
+}
+
+// Eight replicas, of which four share a node, survive the loss of one of two nodes but not of the only one.
+TEST(Forecast, CopiesOnOneNodeAreLostWithIt) {
+  json run = kQuiet;
+  run["failures"] = {{"host", {{"per_1000_node_days", 100.0}}}};
+  run["recovery"] = {{"from_replicas", true}, {"spare_replicas", 1}};
+  const auto model_of = [&](std::int64_t gpus) {
+    ForecastRequest request = llama_on(gpus, run);
+    request.scenario.plan.zero_stage = 0;
+    return run_model(request, run_stages(request));
+  };
+  EXPECT_FALSE(model_of(8).from_replicas);
+  EXPECT_TRUE(model_of(16).from_replicas);
+  EXPECT_EQ(model_of(16).spare_replicas, 0) << "a node has four replicas";
+}
+
+// A tenth less of each thing saves a tenth of the time that it takes, whatever the recovery is.
+TEST(Forecast, GainsAreATenthOfTheirParts) {
+  json run = kQuiet;
+  run["failures"] = {{"host", {{"per_1000_node_days", 300.0}, {"replaced_ratio", 0}}}};
+  run["recovery"] = {{"from_replicas", true}, {"restart_s", 100}, {"detection_s", 500}};
+  run["checkpoint"]["replica_bytes_per_s"] = 1e7;
+  run["checkpoint"]["interval_s"] = 1e5;
+  ForecastRequest request = llama_on(16, run);
+  request.scenario.plan.zero_stage = 0;
+  request.options.runs = 400;
+  const Forecast all = forecast_of(request);
+  const auto gain_of = [&](const std::string& name) {
+    return std::ranges::find(all.gains, name, &RunGain::name)->share;
+  };
+  const auto share_of = [&](RunPart part) {
+    return all.statistics.mean[part] / all.statistics.mean_wall();
+  };
+  ASSERT_GT(share_of(RunPart::Restart), 0.01);
+  EXPECT_NEAR(gain_of("restart") / share_of(RunPart::Restart), 0.1, 0.03);
+  EXPECT_NEAR(gain_of("detection") / share_of(RunPart::Detection), 0.1, 0.03);
 }
 
 TEST(Forecast, AStarvedInputPipelineSetsThePace) {

@@ -230,6 +230,28 @@ TEST(Bayes, ComesNearerThanRandomValues) {
   EXPECT_LT(of_bayes, 0.3 * of_random);
 }
 
+// Rates above 0.01 diverge at once. Later trials learn from that also at rungs that no diverged trial reaches.
+TEST(Bayes, AvoidsWhatHasDiverged) {
+  const auto diverged_of = [](TuningSearch search) {
+    int diverged = 0;
+    for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+      StudyRules rules = rules_of(search, 40, 2);
+      rules.parameters = {parameter_of("lr=1e-4..1")};
+      rules.seed = seed;
+      Study study{rules, {}};
+      run_study(study, 2, [](const TrialJob&) { return Seconds(1.0); },
+                {[](auto&&...) {},
+                 [](const TrialJob& job, std::size_t) {
+                   return job.values[0] > 1e-2 ? INFINITY : 1.0 - std::log10(job.values[0]) / 10.0;
+                 }});
+      for (std::size_t i = study.trials.size() / 2; i < study.trials.size(); ++i)
+        diverged += study.trials[i].diverged() ? 1 : 0;
+    }
+    return diverged;
+  };
+  EXPECT_LT(diverged_of(TuningSearch::Bayes), diverged_of(TuningSearch::Random) / 2);
+}
+
 // One worker: the sum of all jobs. Many: no less than the longest chain of one trial.
 TEST(StudyForecast, LiesBetweenTheLongestTrialAndTheSumOfJobs) {
   const StudyRules rules = rules_of(TuningSearch::Random, 27, 3);

@@ -228,6 +228,39 @@ TEST(RunSimulation, CopiesInHostMemorySaveWorkFromSingleFailures) {
   EXPECT_NEAR(lost_all / failures, 0.5 * kHour, 0.2 * kHour);
 }
 
+// What is written when a failure comes is no checkpoint yet: without others such a failure loses all that was
+// done since the last stop that saved its state to the end.
+TEST(RunSimulation, AFailureDuringASaveLosesIt) {
+  RunModel model = failing_model();
+  model.interval = 2.0 * model.total_work();
+  model.checkpoint.save = Seconds(0.5 * kHour);
+  model.failures[FailureCause::Maintenance].rate = Hertz(1.0 / kHour);
+  model.failures[FailureCause::Maintenance].planned = true;
+  model.failures[FailureCause::Maintenance].replaced = 0.0;
+  int hit = 0;
+  const RunHistory run = simulate_history(model, {.runs = 1}, 0);
+  for (std::size_t i = 1; i < run.interruptions.size(); ++i) {
+    const RunInterruption &before = run.interruptions[i - 1], &failure = run.interruptions[i];
+    if (failure.cause != FailureCause::Host || before.cause != FailureCause::Maintenance) continue;
+    const double done = run.progress_at(before.time), saved = run.progress_at(failure.time);
+    if (failure.time > before.time + model.checkpoint.save || done <= saved) continue;
+    EXPECT_NEAR(failure.lost / run.running_time, done - saved, 1e-6);
+    ++hit;
+  }
+  EXPECT_GT(hit, 10);
+}
+
+// Of failures that lose no work the formulas know nothing.
+TEST(RunSimulation, TheBestIntervalOfReplicasIsNearDalys) {
+  RunModel model = failing_model();
+  model.from_replicas = true;
+  model.correlated = 0.2;
+  const double best = best_interval(model, {.runs = 200}, Seconds(1)).value();
+  const double daly = daly_interval(model.checkpoint.stall, job_mtbf(model, true)).value();
+  EXPECT_NEAR(best / daly, 1.0, 0.3);
+  EXPECT_NEAR(job_mtbf(model, true) / job_mtbf(model), 5.0, 1e-9);
+}
+
 // States of other replicas lose neither work nor time for the store.
 TEST(RunSimulation, ReplicasRecoverWithoutTheLastCheckpoint) {
   RunModel model = failing_model();
