@@ -18,6 +18,7 @@
 #include "calibration/trace_samples.hpp"
 #include "calibration/traces/gemm_timings.hpp"
 #include "calibration/traces/layer_structure.hpp"
+#include "calibration/traces/pickle_file.hpp"
 #include "calibration/traces/program_match.hpp"
 #include "calibration/traces/rank_matching.hpp"
 #include "calibration/traces/straggler_analysis.hpp"
@@ -39,6 +40,7 @@
 #include "core/base/large_json_file.hpp"
 #include "core/base/standard_streams.hpp"
 #include "core/spec/cluster_json.hpp"
+#include "planner/import/checkpoint_arguments.hpp"
 #include "sim/cost/measured_kernels.hpp"
 #include "sim/step/predicted_timeline.hpp"
 
@@ -115,8 +117,19 @@ void add_log_with_arguments(const planner::LaunchArguments& launch, const Scenar
   }
 }
 
-void add_file(const std::string& file, const ScenarioOptions& options, const ReadingWatch& watch,
+void add_pickle(const std::string& file, const ScenarioOptions& options, const ReadingWatch& watch,
+                Recordings& recordings) {
+  const PickleDocument document = calibration::read_pickle_file(file, watch);
+  const auto launch = planner::checkpoint_arguments(document.root, file);
+  if (!launch)
+    throw InputError(file, {{"", "a pickle without \"args\"", "a checkpoint of Megatron-LM"}});
+  recordings.plans.push_back(launched_plan(*launch, options));
+}
+
+void add_file(const std::string& path, const ScenarioOptions& options, const ReadingWatch& watch,
               Recordings& recordings) {
+  const std::string file = file_of_checkpoint(path);
+  if (calibration::is_pickle_file(file)) return add_pickle(file, options, watch, recordings);
   const std::optional<planner::LaunchArguments> launch = find_launch(file);
   if (!launch)
     add_recording(calibration::read_recording(file, watch), recordings);
@@ -354,7 +367,7 @@ void add_import_command(CLI::App& app, Action& action) {
       *command, "files", options->files, "FILE...",
       "Traces: JSON of PyTorch's profiler or SQLite of nsys export, a file for each rank; "
       "logs of Megatron-LM, NeMo, torchtitan and DeepSpeed; records of a job's ops (CSV); scripts "
-      "that launch Megatron-LM; plain or compressed with gzip")
+      "that launch Megatron-LM, and its checkpoints; plain or compressed with gzip")
       ->required();
   add_option(*command, "--out", options->out, "FOLDER",
              "Folder for trace_report.json, kernels.csv, with a plan or a cluster the refitted "
