@@ -384,7 +384,8 @@ void add_import_command(CLI::App& app, Action& action) {
       *command, "files", options->files, "FILE...",
       "Traces: JSON of PyTorch's profiler or SQLite of nsys export, a file for each rank; "
       "logs of Megatron-LM, NeMo, torchtitan and DeepSpeed; records of a job's ops (CSV); scripts "
-      "that launch Megatron-LM, and its checkpoints; memory snapshots of PyTorch; plain or "
+      "that launch Megatron-LM, its checkpoints, YAML of NeMo and Megatron-Bridge; memory "
+      "snapshots of PyTorch; plain or "
       "compressed with gzip")
       ->required();
   add_option(*command, "--out", options->out, "FOLDER",

@@ -18,6 +18,7 @@
 #include "core/spec/plan_check.hpp"
 #include "core/spec/plan_text.hpp"
 #include "planner/export/plan_export.hpp"
+#include "planner/import/nemo_arguments.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -98,7 +99,8 @@ std::string file_of_checkpoint(const std::string& path) {
 std::optional<planner::LaunchArguments> find_launch(const std::string& file) {
   const std::string head = head_of(file);
   if (begins_as_trace(head)) return std::nullopt;
-  return planner::find_launch_arguments(head, file);
+  auto launch = planner::find_launch_arguments(head, file);
+  return launch ? launch : planner::find_nemo_arguments(head, file);
 }
 
 LaunchedPlan launched_plan(const planner::LaunchArguments& launch, const ScenarioOptions& options) {
