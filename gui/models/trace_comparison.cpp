@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <future>
 #include <utility>
 
 #include "calibration/trace_samples.hpp"
@@ -149,8 +150,10 @@ TracedRun read_trace(const QString& path, const ReadingWatch& watch) {
                                            "one that was recorded with the activities of GPUs"}});
   }
   TracedRun run;
-  run.report = calibration::report_of(*trace);
+  std::future<TraceReport> report =
+      std::async(std::launch::async, [trace] { return calibration::report_of(*trace); });
   run.timeline = std::make_shared<const Timeline>(calibration::timeline_of(*trace));
+  run.report = report.get();
   run.trace = std::make_shared<const calibration::Trace>(std::move(*trace));
   return run;
 }
