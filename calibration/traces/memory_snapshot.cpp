@@ -101,10 +101,10 @@ struct MemoryState {
   double allocated = 0.0;
   AddressRanges reserved;
 
-  void allocate(Address address, Allocation allocation) {
+  void allocate(Address address, const Allocation& allocation) {
     free(address);
     allocated += static_cast<double>(rounded(allocation.bytes));
-    live.insert_or_assign(address, std::move(allocation));
+    live.insert_or_assign(address, allocation);
   }
 
   void free(Address address) {

@@ -116,7 +116,7 @@ PickleDocument read_pickle_file(const std::string& file, const ReadingWatch& wat
   const auto of_file = static_cast<double>(std::filesystem::file_size(file));
   const double scale = of_file / static_cast<double>(std::max<std::size_t>(1, data.size()));
   ReadBytes progress(watch);
-  const PickleDocument document = behind_format(std::move(data), file, [&](std::size_t byte) {
+  PickleDocument document = behind_format(std::move(data), file, [&](std::size_t byte) {
     progress.stop_if_asked();
     progress.reached(static_cast<std::uintmax_t>(static_cast<double>(byte) * scale));
   });

@@ -49,16 +49,16 @@ Table levels_table(const std::vector<DeviceMemory>& devices) {
 
 void add_sites(Page& page, const DeviceMemory& device) {
   page.heading(fmt::format("Largest allocations at the peak of device {}", device.device));
-  Table table({{"allocated by", ColumnKind::Prose},
-               {"allocations", kNumber},
-               {"size", kNumber, "GB"},
-               {"share", kNumber, "%"}});
+  Table table({{"size", kNumber, "GB"},
+               {"share", kNumber, "%"},
+               {"count", kNumber},
+               {"allocated by", ColumnKind::Prose}});
   std::vector<Bar> bars;
   for (std::size_t i = 0; i < std::min(kMostShownSites, device.sites.size()); ++i) {
     const AllocationSite& site = device.sites[i];
-    table.add_row({place_text(site), format_count(site.allocations),
-                   format_gigabytes(site.bytes, 3),
-                   format_percent(site.bytes / device.peak_allocated)});
+    table.add_row({format_gigabytes(site.bytes, 3),
+                   format_percent(site.bytes / device.peak_allocated),
+                   format_count(site.allocations), place_text(site)});
     bars.push_back({place_text(site), site.bytes.value(), format_bytes(site.bytes)});
   }
   page.table(table);

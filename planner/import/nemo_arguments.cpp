@@ -187,7 +187,7 @@ class NemoConfig {
     }
     // Functions and types: {_target_: torch.bfloat16}.
     if (node.IsMap()) return text_of(path_from(node, "_target_"), path, depth + 1);
-    const std::string text = node.Scalar();
+    const std::string& text = node.Scalar();
     if (text == "None" || text == "???") return "";
     if (text.find("${") != std::string::npos) return followed(text, path, depth);
     bool is_on = false;
