@@ -5,8 +5,10 @@
 namespace shardwright::calibration {
 
 IntervalUnion union_of(std::vector<Interval> intervals) {
-  std::sort(intervals.begin(), intervals.end(),
-            [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
+  const auto is_before = [](const Interval& a, const Interval& b) { return a.begin < b.begin; };
+  // Those of a trace's activities are in order.
+  if (!std::is_sorted(intervals.begin(), intervals.end(), is_before))
+    std::sort(intervals.begin(), intervals.end(), is_before);
   IntervalUnion merged;
   for (const Interval& each : intervals) {
     if (each.begin == each.end) continue;

@@ -24,6 +24,15 @@ namespace ondemand = simdjson::ondemand;
 constexpr std::size_t kPartBytes = 1U << 21U;
 constexpr unsigned kMostThreads = 16;
 
+// True of flow arrows, marks and names of threads, which nobody uses: events of other phases than "X", which
+// profilers write first. Their text is not kept.
+bool is_of_another_phase(std::string_view event) {
+  constexpr std::string_view kPhase = "\"ph\": \"";
+  const std::size_t first = std::min(event.find('"'), event.size());
+  const std::string_view member = event.substr(first, kPhase.size() + 1);
+  return member.size() > kPhase.size() && member.starts_with(kPhase) && member.back() != 'X';
+}
+
 // Reads parts of the events in threads, and puts them together in their order.
 class KinetoParts {
  public:
@@ -34,7 +43,7 @@ class KinetoParts {
       text_.first = index;
       text_.text.reserve(kPartBytes + kPartBytes / 8);
     }
-    text_.append(event);
+    text_.append(is_of_another_phase(event) ? std::string_view() : event);
     if (text_.text.size() >= kPartBytes) start_part();
   }
 

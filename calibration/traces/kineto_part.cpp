@@ -10,6 +10,7 @@
 
 #include "calibration/traces/json_numbers.hpp"
 #include "calibration/traces/json_pieces.hpp"
+#include "calibration/traces/kineto_event.hpp"
 #include "core/base/error.hpp"
 
 namespace shardwright::calibration {
@@ -20,45 +21,6 @@ static_assert(simdjson::SIMDJSON_PADDING <= kPiecePadding);
 
 // Times of 31 years before and 126 years after the clock's zero: their sums stay below 2^63 ns.
 constexpr double kEarliest = -1e15, kLatest = 4e15, kLongest = 1e15;
-
-enum class EventKind : std::uint8_t { Kernel, Copy, Fill, Launch, Op, Mark, DeviceMark, Ignored };
-
-// Today's names, and those of 2021.
-EventKind kind_of(std::string_view category) {
-  static constexpr std::pair<std::string_view, EventKind> kKinds[] = {
-      {"kernel", EventKind::Kernel},
-      {"Kernel", EventKind::Kernel},
-      {"gpu_memcpy", EventKind::Copy},
-      {"Memcpy", EventKind::Copy},
-      {"gpu_memset", EventKind::Fill},
-      {"Memset", EventKind::Fill},
-      {"cuda_runtime", EventKind::Launch},
-      {"cuda_driver", EventKind::Launch},
-      {"hip_runtime", EventKind::Launch},
-      {"hip_driver", EventKind::Launch},
-      {"xpu_runtime", EventKind::Launch},
-      {"xpu_driver", EventKind::Launch},
-      {"Runtime", EventKind::Launch},
-      {"cpu_op", EventKind::Op},
-      {"Operator", EventKind::Op},
-      {"user_annotation", EventKind::Mark},
-      {"gpu_user_annotation", EventKind::DeviceMark}};
-  for (const auto& [name, kind] : kKinds)
-    if (category == name) return kind;
-  return EventKind::Ignored;
-}
-
-// What the readers use of one event. Texts are those of the parser and of the piece.
-struct Event {
-  std::string_view phase, name;
-  EventKind kind = EventKind::Ignored;
-  // Tokens.
-  std::string_view process, thread, time, duration;
-  std::optional<std::int64_t> device, stream, correlation, external_id;
-  std::optional<std::int64_t> bytes, blocks;
-  std::optional<std::int64_t> in_elements, out_elements, group_size, sequence;
-  std::string_view collective, element_type, group, description, members, shapes, types;
-};
 
 // A key as it stands: nobody writes those that are known here with escapes.
 std::string_view key_of(od::field& field) {
@@ -79,94 +41,33 @@ std::string_view text_of(od::value& value) {
   return text;
 }
 
-// The product of the numbers in the first list of a text: "[2, 3]" and "[[2, 3], [4]]" have 6. None
-// if there is none, or it is out of range.
-std::optional<std::int64_t> product_of_list(std::string_view text) {
-  constexpr double kMost = 9e15;
-  double product = 1.0;
-  std::size_t at = text.find_first_not_of("[ ");
-  if (at == std::string_view::npos || text[at] == ']') return std::nullopt;
-  for (const std::size_t end = text.find(']', at); at < end;) {
-    std::int64_t value = 0;
-    const auto [next, error] = std::from_chars(text.data() + at, text.data() + text.size(), value);
-    if (error != std::errc()) return std::nullopt;
-    product *= static_cast<double>(value);
-    at = text.find_first_not_of(", ", static_cast<std::size_t>(next - text.data()));
-  }
-  if (product < 1.0 || product > kMost) return std::nullopt;
-  return static_cast<std::int64_t>(product);
+JsonToken token_of(od::value& value) {
+  const std::string_view token = value.raw_json_token();
+  if (token.starts_with('"')) return {text_of(value), JsonToken::Kind::Text};
+  if (token.starts_with('['))
+    return {od::array(value.get_array()).raw_json(), JsonToken::Kind::List};
+  return {token, JsonToken::Kind::Other};
 }
 
-void read_argument(Event& event, std::string_view key, od::value value) {
-  if (key == "correlation")
-    event.correlation = integer_in(value.raw_json_token());
-  else if (key == "External id" || key == "external id")
-    event.external_id = integer_in(value.raw_json_token());
-  else if (key == "stream")
-    event.stream = integer_in(value.raw_json_token());
-  else if (key == "device")
-    event.device = integer_in(value.raw_json_token());
-  else if (key == "bytes")
-    event.bytes = integer_in(value.raw_json_token());
-  else if (key == "grid" && value.type() == od::json_type::array)
-    event.blocks = product_of_list(od::array(value.get_array()).raw_json());
-  else if (key == "In msg nelems")
-    event.in_elements = integer_in(value.raw_json_token());
-  else if (key == "Out msg nelems")
-    event.out_elements = integer_in(value.raw_json_token());
-  else if (key == "Group size")
-    event.group_size = integer_in(value.raw_json_token());
-  else if (key == "Seq")
-    event.sequence = integer_in(value.raw_json_token());
-  else if (key == "Collective name")
-    event.collective = text_of(value);
-  else if (key == "dtype")
-    event.element_type = text_of(value);
-  else if (key == "Process Group Name")
-    event.group = text_of(value);
-  else if (key == "Process Group Description")
-    event.description = text_of(value);
-  else if (key == "Process Group Ranks")
-    event.members = text_of(value);
-  else if (key == "Input Dims" && value.type() == od::json_type::array)
-    event.shapes = od::array(value.get_array()).raw_json();
-  else if (key == "Input type" && value.type() == od::json_type::array)
-    event.types = od::array(value.get_array()).raw_json();
-}
-
-void read_arguments(Event& event, od::value value) {
+void read_arguments(KinetoEvent& event, od::value value) {
   if (value.type() != od::json_type::object) return;
   for (od::field argument : value.get_object()) {
     const std::string_view key = key_of(argument);
-    read_argument(event, key, argument.value());
+    od::value member = argument.value();
+    event.set_argument(key, token_of(member));
   }
 }
 
 // Leaves an event at the phase or category by which nobody uses it.
-Event read_event(od::object object) {
-  Event event;
+KinetoEvent read_event(od::object object) {
+  KinetoEvent event;
   for (od::field field : object) {
     const std::string_view key = key_of(field);
     od::value value = field.value();
-    if (key == "ph") {
-      event.phase = text_of(value);
-      if (event.phase != "X") break;
-    } else if (key == "cat") {
-      event.kind = kind_of(text_of(value));
-      if (event.kind == EventKind::Ignored) break;
-    } else if (key == "name") {
-      event.name = text_of(value);
-    } else if (key == "pid") {
-      event.process = value.raw_json_token();
-    } else if (key == "tid") {
-      event.thread = value.raw_json_token();
-    } else if (key == "ts") {
-      event.time = value.raw_json_token();
-    } else if (key == "dur") {
-      event.duration = value.raw_json_token();
-    } else if (key == "args") {
+    if (key == "args")
       read_arguments(event, value);
-    }
+    else if (!event.set_field(key, token_of(value)))
+      break;
   }
   return event;
 }
@@ -182,7 +83,7 @@ std::int64_t bytes_of_element(std::string_view type) {
   return 0;
 }
 
-CollectiveCall collective_of(const Event& event) {
+CollectiveCall collective_of(const KinetoEvent& event) {
   CollectiveCall call;
   call.kind = collective_kind(event.collective);
   const auto elements = call.kind == "all_gather" ? event.out_elements : event.in_elements;
@@ -209,7 +110,7 @@ class KinetoPartReader {
     std::size_t begin = 0;
     for (std::size_t i = 0; i < events.ends.size(); ++i) {
       const std::string_view text(events.text.data() + begin, events.ends[i] - begin);
-      read_element(text, events.first + i);
+      if (!text.empty()) read_element(text, events.first + i);
       begin = events.ends[i];
     }
     return std::move(part_);
@@ -217,6 +118,13 @@ class KinetoPartReader {
 
  private:
   void read_element(std::string_view text, std::size_t index) {
+    if (const auto usual = scan_event(text))
+      add(*usual);
+    else
+      parse_element(text, index);
+  }
+
+  void parse_element(std::string_view text, std::size_t index) {
     try {
       od::document document = parser_.iterate(
           simdjson::padded_string_view(text.data(), text.size(), text.size() + kPiecePadding));
@@ -225,7 +133,7 @@ class KinetoPartReader {
       if (error.error() != simdjson::UTF8_ERROR && error.error() != simdjson::UNESCAPED_CHARS)
         throw InputError(source_, {{fmt::format("/traceEvents/{}", index), error.what(),
                                     "an event: a JSON object"}});
-      read_element(cleaned(text), index);
+      parse_element(cleaned(text), index);
     }
   }
 
@@ -242,7 +150,7 @@ class KinetoPartReader {
     return clean;
   }
 
-  void add(const Event& event) {
+  void add(const KinetoEvent& event) {
     const EventKind kind = event.kind;
     if (event.phase != "X" || kind == EventKind::Ignored) return;
     const auto start = nanoseconds_in(event.time, kEarliest, kLatest);
@@ -268,7 +176,8 @@ class KinetoPartReader {
     }
   }
 
-  void add_activity(const Event& event, EventKind kind, std::int64_t start, std::int64_t duration) {
+  void add_activity(const KinetoEvent& event, EventKind kind, std::int64_t start,
+                    std::int64_t duration) {
     DeviceActivity activity;
     activity.start = start;
     activity.duration = duration;
@@ -289,7 +198,7 @@ class KinetoPartReader {
     part_.record.activities.push_back({event.correlation, event.external_id});
   }
 
-  void add_op(const Event& event, std::int64_t start, std::int64_t duration) {
+  void add_op(const KinetoEvent& event, std::int64_t start, std::int64_t duration) {
     HostOp op;
     op.start = start;
     op.end = start + duration;
@@ -306,7 +215,7 @@ class KinetoPartReader {
     part_.record.ops.push_back(op);
   }
 
-  TraceIndex add_collective(const Event& event) {
+  TraceIndex add_collective(const KinetoEvent& event) {
     part_.trace.collectives.push_back(collective_of(event));
     return static_cast<TraceIndex>(part_.trace.collectives.size() - 1);
   }
@@ -318,7 +227,7 @@ class KinetoPartReader {
     return *categories_[index];
   }
 
-  std::int32_t thread_of(const Event& event) {
+  std::int32_t thread_of(const KinetoEvent& event) {
     return part_.record.thread(integer_in(event.process).value_or(0),
                                integer_in(event.thread).value_or(0));
   }

@@ -17,7 +17,7 @@ namespace shardwright::calibration {
 struct KinetoText {
   // The index of the first event in the trace.
   std::size_t first = 0;
-  // The events one after the other, and where each of them ends.
+  // The events one after the other, and where each of them ends. Of those that nobody uses the text is empty.
   std::string text;
   std::vector<std::size_t> ends;
 

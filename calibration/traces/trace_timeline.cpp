@@ -99,8 +99,16 @@ class TimelineWriter {
 
   static Bytes bytes(std::int64_t count) { return Bytes(static_cast<double>(count)); }
 
-  void describe_collective(const DeviceActivity& activity, Span& span) const {
-    span.kind = kind_named(kind_of_collective(trace_, activity));
+  // Depends on the activity's call and name.
+  OpKind kind_of_call(const DeviceActivity& activity) {
+    if (activity.collective != kNoIndex) return kind_named(kind_of_collective(trace_, activity));
+    const auto [known, is_new] = kinds_of_names_.try_emplace(activity.name);
+    if (is_new) known->second = kind_named(kind_of_collective(trace_, activity));
+    return known->second;
+  }
+
+  void describe_collective(const DeviceActivity& activity, Span& span) {
+    span.kind = kind_of_call(activity);
     if (activity.collective == kNoIndex) return;
     const CollectiveCall& call = trace_.collectives[static_cast<std::size_t>(activity.collective)];
     span.group = parallel_group(trace_, call);
@@ -149,6 +157,8 @@ class TimelineWriter {
   std::map<std::pair<std::int32_t, std::int32_t>, Stream> streams_;
   std::unordered_map<std::uint64_t, std::int32_t> kernels_;
   std::vector<Shown> shown_;
+  // Of collectives whose arguments were not recorded.
+  std::unordered_map<TraceIndex, OpKind> kinds_of_names_;
 };
 
 }  // namespace

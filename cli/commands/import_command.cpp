@@ -18,6 +18,8 @@
 #include "calibration/trace_samples.hpp"
 #include "calibration/traces/gemm_timings.hpp"
 #include "calibration/traces/layer_structure.hpp"
+#include "calibration/traces/memory_snapshot.hpp"
+#include "calibration/traces/pickle_file.hpp"
 #include "calibration/traces/program_match.hpp"
 #include "calibration/traces/rank_matching.hpp"
 #include "calibration/traces/straggler_analysis.hpp"
@@ -30,6 +32,7 @@
 #include "cli/options/scenario_options.hpp"
 #include "cli/options/scenario_parts.hpp"
 #include "cli/output/calibration_report.hpp"
+#include "cli/output/memory_page.hpp"
 #include "cli/output/output_file.hpp"
 #include "cli/output/program_match_page.hpp"
 #include "cli/output/progress.hpp"
@@ -39,7 +42,9 @@
 #include "core/base/large_json_file.hpp"
 #include "core/base/standard_streams.hpp"
 #include "core/spec/cluster_json.hpp"
+#include "planner/import/checkpoint_arguments.hpp"
 #include "sim/cost/measured_kernels.hpp"
+#include "sim/step/fidelity.hpp"
 #include "sim/step/predicted_timeline.hpp"
 
 namespace shardwright::cli {
@@ -85,6 +90,7 @@ struct Recordings {
   std::vector<calibration::TrainingLog> logs;
   std::vector<calibration::StragglerAnalysis> jobs;
   std::vector<LaunchedPlan> plans;
+  std::vector<calibration::MemorySnapshot> memory;
 };
 
 void add_recording(calibration::Recording recording, Recordings& recordings) {
@@ -115,8 +121,19 @@ void add_log_with_arguments(const planner::LaunchArguments& launch, const Scenar
   }
 }
 
-void add_file(const std::string& file, const ScenarioOptions& options, const ReadingWatch& watch,
+void add_pickle(const std::string& file, const ScenarioOptions& options, const ReadingWatch& watch,
+                Recordings& recordings) {
+  const PickleDocument document = calibration::read_pickle_file(file, watch);
+  if (const auto launch = planner::checkpoint_arguments(document.root, file))
+    recordings.plans.push_back(launched_plan(*launch, options));
+  else
+    recordings.memory.push_back(calibration::memory_snapshot(document.root, file));
+}
+
+void add_file(const std::string& path, const ScenarioOptions& options, const ReadingWatch& watch,
               Recordings& recordings) {
+  const std::string file = file_of_checkpoint(path);
+  if (calibration::is_pickle_file(file)) return add_pickle(file, options, watch, recordings);
   const std::optional<planner::LaunchArguments> launch = find_launch(file);
   if (!launch)
     add_recording(calibration::read_recording(file, watch), recordings);
@@ -237,6 +254,8 @@ struct Findings {
   std::optional<calibration::Calibration> refitted;
   std::optional<calibration::HeldOut> held_out;
   std::optional<calibration::OverlappedGradients> overlap;
+  // Of the plan's fullest stage, if there are memory snapshots.
+  std::optional<sim::MemoryPeak> planned_memory;
 };
 
 void check_what_if(const std::string& what_if) {
@@ -245,7 +264,8 @@ void check_what_if(const std::string& what_if) {
                      {{"--what-if", fmt::format("\"{}\"", what_if), kOverlapGradients}});
 }
 
-Findings explain(const ImportOptions& options, const std::vector<calibration::Trace>& traces) {
+Findings explain(const ImportOptions& options, const Recordings& recordings) {
+  const std::vector<calibration::Trace>& traces = recordings.traces;
   Findings findings;
   for (const calibration::Trace& trace : traces) {
     findings.reports.push_back(calibration::report_of(trace));
@@ -255,6 +275,9 @@ Findings explain(const ImportOptions& options, const std::vector<calibration::Tr
   if (names_a_plan(options.scenario)) {
     findings.chosen = choose_scenario(options.scenario, "shardwright import");
     findings.matches = match_plan(traces, findings.chosen->scenario);
+    if (!recordings.memory.empty())
+      findings.planned_memory =
+          sim::simulate_at(findings.chosen->scenario, sim::Fidelity::Event).result.memory();
   }
   const std::optional<Profile> profile = profile_of(options, findings.chosen);
   if (profile && !traces.empty())
@@ -284,6 +307,10 @@ nlohmann::ordered_json document_of(const Findings& findings, const Recordings& r
   document["jobs"] = array_of(recordings.jobs);
   document["plans"] = nlohmann::ordered_json::array();
   for (const LaunchedPlan& plan : recordings.plans) document["plans"].push_back(to_json(plan));
+  document["memory"] = array_of(recordings.memory);
+  document["planned_memory"] = nullptr;
+  if (findings.planned_memory)
+    document["planned_memory"] = planned_memory_json(*findings.planned_memory);
   document["across_ranks"] = findings.matching ? calibration::to_json(*findings.matching) : nullptr;
   document["matched"] = nullptr;
   if (findings.chosen)
@@ -302,7 +329,7 @@ void write_files(const ImportOptions& options, const OutputFiles& files, const F
                  const nlohmann::ordered_json& document, const Recordings& recordings) {
   if (options.out.empty()) return;
   write_file(files.report, json_text(document), options.common.force);
-  if (recordings.plans.empty() || !recordings.traces.empty())
+  if (!recordings.traces.empty() || (recordings.plans.empty() && recordings.memory.empty()))
     write_kernels(files.kernels, recordings.traces, options.common.force);
   write_plan(files.plan, recordings.plans, options.common.force);
   if (findings.refitted)
@@ -315,7 +342,7 @@ ExitCode import_traces(const ImportOptions& options) {
   const OutputFiles files = prepare_folder(options);
   const Recordings recordings =
       read_recordings(options.files, options.scenario, show_progress(options.common));
-  const Findings findings = explain(options, recordings.traces);
+  const Findings findings = explain(options, recordings);
   const nlohmann::ordered_json document = document_of(findings, recordings);
   write_files(options, files, findings, document, recordings);
   if (findings.chosen) print_notes("shardwright import", findings.chosen->notes);
@@ -326,6 +353,8 @@ ExitCode import_traces(const ImportOptions& options) {
   if (!recordings.logs.empty()) add_training_logs(page, recordings.logs);
   for (const calibration::StragglerAnalysis& job : recordings.jobs) add_job(page, job);
   for (const LaunchedPlan& plan : recordings.plans) add_launched_plan(page, plan);
+  for (const calibration::MemorySnapshot& snapshot : recordings.memory)
+    add_memory_snapshot(page, snapshot, findings.planned_memory);
   add_program_matches(page, findings.matches);
   if (findings.refitted) {
     page.heading("Refitted profile");
@@ -348,13 +377,16 @@ void add_import_command(CLI::App& app, Action& action) {
   shardwright import rank*.json.gz --plan plan.json --out measured
   shardwright import rank*.json.gz --cluster dgx-h100 --out measured
   shardwright import pretrain_gpt.sh --cluster dgx-h100 --out measured
+  shardwright import snapshot.pickle --plan plan.json
   nsys export --type sqlite report.nsys-rep && shardwright import report.sqlite)");
   const auto options = std::make_shared<ImportOptions>();
   add_option(
       *command, "files", options->files, "FILE...",
       "Traces: JSON of PyTorch's profiler or SQLite of nsys export, a file for each rank; "
       "logs of Megatron-LM, NeMo, torchtitan and DeepSpeed; records of a job's ops (CSV); scripts "
-      "that launch Megatron-LM; plain or compressed with gzip")
+      "that launch Megatron-LM, its checkpoints, YAML of NeMo and Megatron-Bridge; memory "
+      "snapshots of PyTorch; plain or "
+      "compressed with gzip")
       ->required();
   add_option(*command, "--out", options->out, "FOLDER",
              "Folder for trace_report.json, kernels.csv, with a plan or a cluster the refitted "

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <charconv>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -16,6 +18,7 @@
 #include "core/spec/plan_check.hpp"
 #include "core/spec/plan_text.hpp"
 #include "planner/export/plan_export.hpp"
+#include "planner/import/nemo_arguments.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -60,16 +63,44 @@ std::string degrees_text(const Plan& plan) {
   return text;
 }
 
+// The folder of the checkpoint that Megatron-LM wrote last: "1200", or "release".
+std::filesystem::path last_checkpoint(const std::filesystem::path& folder) {
+  std::string tracked;
+  std::ifstream(folder / "latest_checkpointed_iteration.txt") >> tracked;
+  std::int64_t iteration = -1;
+  const auto [end, error] =
+      std::from_chars(tracked.data(), tracked.data() + tracked.size(), iteration);
+  if (error != std::errc() || end != tracked.data() + tracked.size() || iteration < 0)
+    return tracked == "release" ? folder / tracked : folder;
+  return folder / fmt::format("iter_{:07}", iteration);
+}
+
 std::int64_t gpus_of(const ScenarioOptions& options, ProblemList& problems) {
   return options.gpus.empty() ? 0 : read_count("--gpus", options.gpus, kMaxWorld, problems);
 }
 
 }  // namespace
 
+std::string file_of_checkpoint(const std::string& path) {
+  const std::filesystem::path given(path);
+  std::error_code none;
+  const bool is_folder = std::filesystem::is_directory(given, none);
+  // What Megatron-LM writes beside the arguments to tell the format.
+  if (!is_folder && given.filename() != "metadata.json") return path;
+  const std::filesystem::path folder = last_checkpoint(is_folder ? given : given.parent_path());
+  for (const char* name : {"run_config.yaml", "common.pt", "mp_rank_00/model_optim_rng.pt",
+                           "mp_rank_00_000/model_optim_rng.pt"})
+    if (std::filesystem::is_regular_file(folder / name, none)) return folder / name;
+  if (!is_folder) return path;
+  throw InputError(path, {{"", "a folder without common.pt, model_optim_rng.pt and run_config.yaml",
+                           "a file, or the folder of a checkpoint of Megatron-LM"}});
+}
+
 std::optional<planner::LaunchArguments> find_launch(const std::string& file) {
   const std::string head = head_of(file);
   if (begins_as_trace(head)) return std::nullopt;
-  return planner::find_launch_arguments(head, file);
+  auto launch = planner::find_launch_arguments(head, file);
+  return launch ? launch : planner::find_nemo_arguments(head, file);
 }
 
 LaunchedPlan launched_plan(const planner::LaunchArguments& launch, const ScenarioOptions& options) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <future>
 #include <utility>
 
 #include "calibration/trace_samples.hpp"
@@ -87,8 +88,8 @@ const char* cause_text(calibration::DifferenceCause cause) {
 
 const char* change_text(calibration::DifferenceCause cause) {
   constexpr EnumArray<calibration::DifferenceCause, const char*> kTexts{
-      {"slower", "faster", "more kernels", "fewer kernels", "communication not hidden",
-       "communication hidden", "waiting for the host", "waiting for a stream or stage",
+      {"slower", "faster", "more kernels", "fewer kernels", "less of it hidden",
+       "more of it hidden", "waiting for the host", "waiting for a stream or stage",
        "not in the first", "not in the second"}};
   return kTexts[cause];
 }
@@ -121,14 +122,28 @@ TextTable step_rows(const ComparedNames& names, const calibration::TracedStepTim
   return table;
 }
 
+// What differs and, in a second line, why: "aten::mm" and "32768×768, 768×3072: slower" of
+// "aten::mm [[32768, 768], [768, 3072], [32768, 3072]]", whose first two shapes are those that are multiplied.
+QString about_text(const std::string& about, const char* cause) {
+  const std::size_t lists = about.find(" [[");
+  if (lists == std::string::npos)
+    return to_qstring(short_kernel_name(about, kLongestAbout)) + u'\n' + to_qstring(cause);
+  QStringList shapes;
+  for (QString shape : to_qstring(about.substr(lists + 3)).split(u"["_s)) {
+    shape = shape.section(u']', 0, 0).remove(u' ');
+    if (!shape.isEmpty() && shapes.size() < 2) shapes.append(shape.replace(u',', u'×'));
+  }
+  return u"%1\n%2: %3"_s.arg(to_qstring(about.substr(0, lists)), shapes.join(u", "_s),
+                             to_qstring(cause));
+}
+
 TextTable difference_rows(const ComparedNames& names,
                           const std::vector<calibration::StepDifference>& differences,
                           const char* (*text_of)(calibration::DifferenceCause)) {
   TextTable table = compared_table(u"Largest differences"_s, names);
   for (const calibration::StepDifference& each : differences) {
-    const QString about = to_qstring(short_kernel_name(each.about, kLongestAbout));
     table.rows.push_back(
-        compared(about + u'\n' + to_qstring(text_of(each.cause)), each.predicted, each.measured));
+        compared(about_text(each.about, text_of(each.cause)), each.predicted, each.measured));
   }
   return table;
 }
@@ -149,8 +164,10 @@ TracedRun read_trace(const QString& path, const ReadingWatch& watch) {
                                            "one that was recorded with the activities of GPUs"}});
   }
   TracedRun run;
-  run.report = calibration::report_of(*trace);
+  std::future<TraceReport> report =
+      std::async(std::launch::async, [trace] { return calibration::report_of(*trace); });
   run.timeline = std::make_shared<const Timeline>(calibration::timeline_of(*trace));
+  run.report = report.get();
   run.trace = std::make_shared<const calibration::Trace>(std::move(*trace));
   return run;
 }
@@ -204,22 +221,26 @@ QString trace_summary(const TraceReport& report) {
 }
 
 TextTable category_table(const std::vector<TraceReport>& reports) {
-  TextTable table{{u"Time on the GPU"_s}, {}};
+  const QString title = u"Time on the GPU"_s;
+  const bool compares = reports.size() > 1;
+  TextTable table = compares ? compared_table(title, kFirstAndSecond)
+                             : TextTable{{title, u"time"_s, u"share"_s}, {}};
   std::vector<Seconds> totals;
   for (const TraceReport& report : reports) {
-    table.header += {u"time"_s, u"share"_s};
     Seconds& total = totals.emplace_back();
     for (const Seconds each : report.by_category) total += each;
   }
+  // Nothing stands for less than a billionth.
   const auto add = [&](const QString& name, const auto& time_of, const auto& whole_of) {
-    QStringList row = {name};
     bool any = false;
-    for (std::size_t i = 0; i < reports.size(); ++i) {
-      const Seconds time = time_of(reports[i]), whole = whole_of(i);
-      any = any || time > whole * 1e-9;
-      row += {time_text(time), whole > Seconds() ? percent_text(time / whole) : QString()};
-    }
-    if (any) table.rows.push_back(row);
+    for (std::size_t i = 0; i < reports.size(); ++i)
+      any = any || time_of(reports[i]) > whole_of(i) * 1e-9;
+    if (!any) return;
+    const Seconds time = time_of(reports.front()), whole = whole_of(0);
+    table.rows.push_back(
+        compares ? compared(name, time, time_of(reports.back()))
+                 : QStringList{name, time_text(time),
+                               whole > Seconds() ? percent_text(time / whole) : QString()});
   };
   auto order = enumerators<KernelCategory>();
   std::stable_sort(order.begin(), order.end(), [&](KernelCategory a, KernelCategory b) {

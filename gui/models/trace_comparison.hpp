@@ -56,7 +56,7 @@ QString trace_title(const calibration::TraceReport& report);
 // The time of a step, and the number of kernels.
 QString trace_summary(const calibration::TraceReport& report);
 
-// The time of a trace by category, and how busy its devices were; of two, beside each other.
+// The time of a trace by category, and how busy its devices were, with shares; of two, with their differences.
 TextTable category_table(const std::vector<calibration::TraceReport>& reports);
 // The step, its exposed communication and its gaps: predicted, measured, difference.
 TextTable step_table(const calibration::ProgramMatch& match);

@@ -317,7 +317,7 @@ void TimelineTracks::add_rank(const QString& label, const std::vector<RankPlace>
     track.label = stream_title(each.stream);
     if (each.queue >= 0) track.label = u"stream %1"_s.arg(each.queue);
     if (each.ordinal > 0 && each.peer >= 0) track.label += u" (peer %1)"_s.arg(each.peer);
-    track.note = note_of(each.place);
+    track.note = note_of(label, each.place);
     track.side = each.place.side;
     track.rank = each.place.rank;
     track.stream = each.stream;
@@ -339,7 +339,7 @@ void TimelineTracks::add_memory(const QString& label, const RankPlace& rank,
   track.kind = TrackKind::Memory;
   track.rank_label = label;
   track.label = u"memory"_s;
-  track.note = note_of(rank);
+  track.note = note_of(label, rank);
   track.side = rank.side;
   track.rank = rank.rank;
   track.row = static_cast<std::size_t>(place - memory_places_.begin());
@@ -354,12 +354,14 @@ void TimelineTracks::place(Track track) {
   tracks_.push_back(std::move(track));
 }
 
-QString TimelineTracks::note_of(const RankPlace& rank) const {
+QString TimelineTracks::note_of(const QString& label, const RankPlace& rank) const {
   if (!compares()) return {};
-  const QString title = side_title(rank.side);
-  return timelines_[rank.side]->origin == TimelineOrigin::Predicted
+  const QString title = side_title(rank.side), name = u"rank %1"_s.arg(rank.rank);
+  // Ranks of traces are labelled so.
+  const bool is_told = label == name;
+  return is_told || timelines_[rank.side]->origin == TimelineOrigin::Predicted
              ? title
-             : u"%1, rank %2"_s.arg(title, QString::number(rank.rank));
+             : u"%1, %2"_s.arg(title, name);
 }
 
 std::optional<std::size_t> TimelineTracks::track_at(double shown_y, double scroll) const {

@@ -38,7 +38,8 @@ struct Track {
   // The label of its rank: "stage 3".
   QString rank_label;
   QString label;
-  // "measured, rank 3" if two timelines are compared (side_title()).
+  // "measured, rank 3" if two timelines are compared (side_title()); "measured" where the rank's label says
+  // which it is.
   QString note;
   // The timeline whose spans or memory it shows.
   std::uint8_t side = 0;
@@ -197,7 +198,7 @@ class TimelineTracks {
   std::vector<Block> blocks_beside(const Track& track) const;
   // Returns the place to which `nudge` moves the track.
   std::optional<std::size_t> position_beside(const Track& track, int step) const;
-  QString note_of(const RankPlace& rank) const;
+  QString note_of(const QString& label, const RankPlace& rank) const;
 
   std::vector<std::shared_ptr<const Timeline>> timelines_;
   // The names of their files; empty if nobody gave any.

@@ -13,7 +13,7 @@
 namespace shardwright::gui {
 namespace {
 
-constexpr int kWidth = 430;
+constexpr int kWidth = 456;
 
 // Shows all rows at once: the panel scrolls as a whole.
 void show_whole(QTableWidget& widget, const TextTable& table) {
@@ -71,14 +71,19 @@ TracePanel::TracePanel(QWidget* parent)
   layout->addWidget(area);
 }
 
-void TracePanel::show_measured(const std::vector<calibration::TraceReport>& reports) {
-  QStringList titles, summaries;
-  for (const calibration::TraceReport& report : reports) {
-    titles.append(trace_title(report));
-    summaries.append(trace_summary(report));
+void TracePanel::show_measured(const std::vector<calibration::TraceReport>& reports,
+                               const QStringList& names) {
+  if (reports.size() == 1) {
+    title_->setText(trace_title(reports.front()));
+    summary_->setText(trace_summary(reports.front()) + u'.');
+  } else {
+    title_->setText(names.join(u" beside "_s));
+    QStringList summaries;
+    for (const calibration::TraceReport& report : reports)
+      summaries.append(u"%1: %2; %3."_s.arg(summaries.isEmpty() ? u"first"_s : u"second"_s,
+                                            trace_title(report), trace_summary(report)));
+    summary_->setText(summaries.join(u'\n'));
   }
-  title_->setText(titles.join(u" beside "_s));
-  summary_->setText(summaries.join(u'\n') + u'.');
   show_whole(*categories_, category_table(reports));
   show_note({});
 }
@@ -97,9 +102,8 @@ void TracePanel::show_comparison(const TraceComparison& comparison) {
   show_whole(*differences_, difference_table(*comparison.match));
 }
 
-void TracePanel::show_change(const calibration::TraceChange& change, const QStringList& names) {
-  show_note(u"<b>Beside each other</b><br>first: %1<br>second: %2"_s.arg(
-      names.value(0).toHtmlEscaped(), names.value(1).toHtmlEscaped()));
+void TracePanel::show_change(const calibration::TraceChange& change) {
+  show_note({});
   show_whole(*step_, step_table(change));
   show_whole(*differences_, difference_table(change));
 }

@@ -17,13 +17,13 @@ class TracePanel : public QWidget {
  public:
   explicit TracePanel(QWidget* parent = nullptr);
 
-  // Shows one trace, or two beside each other.
-  void show_measured(const std::vector<calibration::TraceReport>& reports);
+  // Shows one trace, or two beside each other. The names are those of the files.
+  void show_measured(const std::vector<calibration::TraceReport>& reports,
+                     const QStringList& names);
   // Says why there is nothing beside the trace, or that it is worked on.
   void show_note(const QString& note);
   void show_comparison(const TraceComparison& comparison);
-  // The names are those of the files.
-  void show_change(const calibration::TraceChange& change, const QStringList& names);
+  void show_change(const calibration::TraceChange& change);
 
  private:
   QLabel *title_, *summary_, *note_;

@@ -185,7 +185,7 @@ void StepPresenter::show_traces(std::vector<TracedRun> traces, const QStringList
   trace_names_ = names;
   compared_.reset();
   is_beside_ = false;
-  views_.timeline->traces().show_measured(reports);
+  views_.timeline->traces().show_measured(reports, names);
   views_.timeline->traces().show();
   show_traced(nullptr, nullptr);
   if (traces_.size() == 1) return compare_trace();
@@ -196,7 +196,7 @@ void StepPresenter::show_traces(std::vector<TracedRun> traces, const QStringList
 }
 
 void StepPresenter::take_pair(const TracePair& pair) {
-  views_.timeline->traces().show_change(pair.change, trace_names_);
+  views_.timeline->traces().show_change(pair.change);
   views_.timeline->set_timelines({pair.first, pair.second}, nullptr, {}, {}, trace_names_);
   show_traced(nullptr, nullptr);
 }

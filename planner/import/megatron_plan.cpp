@@ -379,8 +379,8 @@ ImportedPlan imported_plan(const LaunchArguments& launch, const ClusterSpec& clu
   scenario.cluster = cluster;
   scenario.stack = stack;
   scenario.model = model_of(settings);
-  scenario.plan = read_plan_arguments(settings, scenario.model, stack,
-                                      launch.ranks ? launch.ranks : ranks, problems);
+  scenario.plan =
+      read_plan_arguments(settings, scenario.model, stack, ranks ? ranks : launch.ranks, problems);
   problems.throw_if_any();
   identify_model(launch, imported);
   if (!launch.complete) imported.unread = settings.unread();

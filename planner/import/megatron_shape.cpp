@@ -194,7 +194,7 @@ ModelSpec model_of(MegatronSettings& settings) {
     settings.refuse("num_layers", "1 to 10,000");
     model.layers = 1;
   }
-  model.vocab = settings.count("vocab_size", 0);
+  model.vocab = settings.count("vocab_size", settings.count("padded_vocab_size", 0));
   model.tied_embeddings = !settings.is_on("untie_embeddings_and_output_weights");
   model.dropout = settings.real("hidden_dropout", 0.1);
   model.mtp_layers = settings.count("mtp_num_layers", 0);

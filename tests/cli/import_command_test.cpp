@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tests/cli/command_run.hpp"
+#include "tests/pickle_writer.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -72,6 +73,31 @@ TEST(ImportCommand, SaysWhereTheTimeWent) {
 TEST(ImportCommand, SaysThatNothingRanOnADevice) {
   EXPECT_THAT(run_command("import " + imported_trace("no-distributed-info-no-gpu")).output,
               HasSubstr("the host alone"));
+}
+
+TEST(ImportCommand, PutsMemorySnapshotsBesideAPlan) {
+  const ScratchFolder folder;
+  const json tensor = {
+      {"size", 1 << 30}, {"requested_size", 1 << 30}, {"state", "active_allocated"}};
+  const json segment = {
+      {"device", 0}, {"address", 0}, {"total_size", 1 << 30}, {"blocks", {tensor}}};
+  const std::string snapshot = folder.write("snapshot.pickle", pickled({{"segments", {segment}}}));
+  const std::string plan =
+      " --model llama3-8b --cluster dgx-h100 --gpus 8 --tp 8 --global-batch 8 --seq-len 4096";
+  const CommandResult result = run_command("import " + snapshot + plan);
+  EXPECT_EQ(result.exit_code, 0) << result.errors;
+  for (const char* text :
+       {"Memory of snapshot.pickle", "1.07", "Beside the plan", "optimizer states"})
+    EXPECT_THAT(result.output, HasSubstr(text));
+  const json report = json_of("import " + snapshot + plan);
+  EXPECT_EQ(report.at("memory").at(0).at("devices").at(0).at("peak_allocated_bytes"), 1 << 30);
+  const json& planned = report.at("planned_memory");
+  EXPECT_EQ(planned.at("predicted").at("peak_bytes"),
+            json_of("simulate" + plan).at("memory").at("peak_bytes"));
+  EXPECT_LT(planned.at("predicted_allocated_bytes"), planned.at("predicted_reserved_bytes"));
+  EXPECT_TRUE(json_of("import " + snapshot).at("planned_memory").is_null());
+  expect_refused("import " + folder.write("other.pickle", pickled({{"a", 1}})),
+                 {"segments", "args"});
 }
 
 TEST(ImportCommand, ReadsTrainingLogs) {

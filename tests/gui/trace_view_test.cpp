@@ -84,14 +84,19 @@ TEST_F(TraceViewTest, TwoTracesStandBesideEachOtherWithTheirLargestDifferences) 
   ASSERT_TRUE(is_idle());
   EXPECT_EQ(tracks().timelines().size(), 2U);
   EXPECT_TRUE(tracks().compares_alike());
-  EXPECT_THAT(note(), Says("first: before.json.gz"));
+  EXPECT_EQ(find<QLabel>("trace_title").text(), u"before.json.gz beside after.json.gz"_s);
+  EXPECT_THAT(find<QLabel>("trace_summary").text(), Says("second: rank 0"));
+  EXPECT_TRUE(column("trace_categories", 3).front().startsWith(u'−'));
   EXPECT_EQ(column("trace_step", 0).size(), 4);
   EXPECT_TRUE(column("trace_step", 3).front().startsWith(u'−'));
   EXPECT_EQ(column("trace_differences", 0).size(), 10);
+  // Operators with the shapes that they multiply, and the cause.
+  EXPECT_TRUE(column("trace_differences", 0).contains(u"aten::mm\n32768×768, 768×3072: faster"_s))
+      << column("trace_differences", 0).join(u'|').toStdString();
   // They are not those of a plan.
   choose(nanogpt_plan(8));
   EXPECT_EQ(tracks().timelines().size(), 2U);
-  EXPECT_THAT(note(), Says("Beside each other"));
+  EXPECT_EQ(note(), QString());
   drop({trace_file("nanogpt/rank0.json.gz")});
   EXPECT_THAT(note(), Says("Beside the chosen plan"));
 }

@@ -4,14 +4,17 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "calibration/traces/gemm_timings.hpp"
+#include "calibration/traces/kineto_event.hpp"
 #include "calibration/traces/trace_file.hpp"
 #include "calibration/traces/trace_report.hpp"
+#include "calibration/traces/trace_timeline.hpp"
 #include "tests/calibration/traces/kineto_text.hpp"
 #include "tests/thrown.hpp"
 
@@ -237,6 +240,72 @@ TEST(Kineto, SurvivesFilesWithoutUsualParts) {
       EXPECT_EQ(report.kernels_without_op, 0) << file.name;
     }
   }
+}
+
+// A text of one event in random order, spacing and with random members, some of them unusual.
+std::string random_event(int number) {
+  const auto blank = [] { return *rc::gen::element<std::string>("", " ", "\n    ", "\t"); };
+  const std::string category = *rc::gen::element<std::string>(
+      "kernel", "cpu_op", "cuda_runtime", "gpu_memcpy", "Trace", "user_annotation");
+  std::vector<std::string> members = {
+      R"("ph": ")" + *rc::gen::element<std::string>("X", "X", "X", "s", "M") + '"',
+      R"("cat": ")" + category + '"',
+      fmt::format(R"("name": "{}{}")",
+                  *rc::gen::element<std::string>("gemm ", "ncclDevKernel", "ProfilerStep#"),
+                  number % 3),
+      fmt::format(R"("pid": {})", number % 2),
+      R"("tid": )" + *rc::gen::element<std::string>("7", R"("stream 7")", R"("7")", "[7]"),
+      fmt::format(R"("ts": {}.25)", 10 * number),
+      R"("dur": )" + *rc::gen::element<std::string>("5", "5.5", "null", "-1", "1e1", R"("3")"),
+  };
+  const std::string argument = *rc::gen::element<std::string>(
+      R"("stream": 7)", R"("grid": [2, 3, 1])", R"("grid": 7)", R"("device": 0, "bytes": 64)",
+      R"("Input Dims": [[64, 32], [32, 16]], "Input type": ["c10::Half", "c10::Half"])",
+      R"("Collective name": "allreduce", "In msg nelems": 8, "dtype": "Float", "Group size": 4)",
+      R"("nested": {"a": [{"b": "}"}]}, "Seq": 3)", "");
+  members.push_back(fmt::format(R"("args": {{{}{}"correlation": {}, "External id": {}}})", argument,
+                                argument.empty() ? "" : ", ", number, number % 5));
+  if (*rc::gen::inRange(0, 4) == 0) members.push_back(R"("id": [1, {"x": null}])");
+  std::string text = "{" + blank();
+  for (std::size_t left = members.size(); left > 0; --left) {
+    const auto next = *rc::gen::inRange<std::size_t>(0, left);
+    text += members[next] + blank() + (left > 1 ? "," + blank() : "");
+    members.erase(members.begin() + static_cast<std::ptrdiff_t>(next));
+  }
+  return text + "}";
+}
+
+// What is scanned is what the parser reads, which an escape brings in.
+RC_GTEST_PROP(Kineto, UsualEventsAreScannedAsTheyAreParsed, ()) {
+  std::string usual, escaped;
+  const int count = *rc::gen::inRange(1, 12);
+  for (int i = 0; i < count; ++i) {
+    const std::string event = random_event(i);
+    usual += (i > 0 ? "," : "") + event;
+    escaped += (i > 0 ? "," : "") + (R"({"a\u0041": 1, )" + event.substr(1));
+  }
+  const Trace scanned = read_kineto_text("[" + usual + "]");
+  const Trace parsed = read_kineto_text("[" + escaped + "]");
+  RC_ASSERT(scanned.names.size() == parsed.names.size());
+  RC_ASSERT(scanned.begin == parsed.begin);
+  RC_ASSERT(scanned.end == parsed.end);
+  RC_ASSERT(scanned.unusable_events == parsed.unusable_events);
+  RC_ASSERT(scanned.steps.size() == parsed.steps.size());
+  RC_ASSERT(to_json(report_of(scanned)) == to_json(report_of(parsed)));
+  RC_ASSERT(timeline_of(scanned) == timeline_of(parsed));
+}
+
+// The fast form is left for the parser at whatever it does not know.
+TEST(Kineto, OnlyUsualEventsAreScanned) {
+  const auto is_scanned = [](std::string_view text) { return scan_event(text).has_value(); };
+  EXPECT_TRUE(
+      is_scanned(R"({"ph": "X", "cat": "kernel", "args": {"a": [1, {"b": "]"}], "c": null}})"));
+  EXPECT_TRUE(is_scanned("{}"));
+  for (const char* text :
+       {"", "{", R"({"ph")", R"({"ph": })", R"({"ph": "X",})", R"({"ph" "X"})", R"({"ph": "X"}})",
+        R"({"a": "\n"})", "{\"a\": \"\xc3\xa9\"}", "{\"a\": \"\t\"}", R"({"a": [1})",
+        R"({"a": 1 2})", R"({"args": {"a": 1})", "[]", "7"})
+    EXPECT_FALSE(is_scanned(text)) << text;
 }
 
 }  // namespace
