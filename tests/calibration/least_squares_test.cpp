@@ -170,5 +170,37 @@ TEST(ProfileFit, FindsTheFiguresThatMadeTheTimings) {
   EXPECT_EQ(fitted.sources.at("/efficiency/gemm_overhead_s").confidence, Confidence::Fitted);
 }
 
+TEST(ProfileFit, BurstsHaveFiguresOfTheirOwn) {
+  AcceleratorSpec truth = *benchmarked_accelerator("gh200");
+  truth.burst.gemm_overhead = microseconds(2.2);
+  truth.burst.power_slowdown = 0.3;
+  std::vector<KernelTiming> timings;
+  for (const std::int64_t m : {256, 1024, 4096, 16384, 65536}) {
+    for (const std::int64_t k : {256, 1024, 4096, 16384}) {
+      KernelTiming timing;
+      timing.accelerator = "gh200";
+      timing.burst = true;
+      timing.kernels = {{OpKind::Gemm, GemmWork{.m = m, .n = 4096, .k = k}, {}}};
+      timing.measured = predict(timing, truth);
+      timings.push_back(timing);
+    }
+  }
+  AcceleratorSpec fitted = load_accelerator("gh200");
+  const std::vector<FitStage> stages = fit_kernels(fitted, timings, "a test");
+  ASSERT_EQ(stages.size(), 1U);
+  EXPECT_EQ(stages.front().name, "gemm in bursts");
+  EXPECT_NEAR(fitted.burst.gemm_overhead.value(), 2.2e-6, 1e-7);
+  EXPECT_NEAR(fitted.burst.power_slowdown, 0.3, 0.03);
+  EXPECT_EQ(fitted.efficiency, load_accelerator("gh200").efficiency);
+  EXPECT_EQ(fitted.sources.at("/burst/gemm_overhead_s").confidence, Confidence::Fitted);
+
+  // Without figures of bursts, a burst takes what other kernels take.
+  KernelTiming lasting = timings.front();
+  lasting.burst = false;
+  const AcceleratorSpec plain = *benchmarked_accelerator("gh200");
+  EXPECT_EQ(predict(timings.front(), plain), predict(lasting, plain));
+  EXPECT_LT(predict(timings.front(), truth), predict(lasting, truth));
+}
+
 }  // namespace
 }  // namespace shardwright::calibration
