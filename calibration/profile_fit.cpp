@@ -40,6 +40,9 @@ Figures<AcceleratorSpec> gemm_figures() {
           efficiency("power_delay_s", &E::power_delay, 1e-5, 5e-3)};
 }
 
+// Clocks of bursts may be above those that the peaks assume.
+constexpr double kHighestBurstClock = 1.1;
+
 // A figure of bursts, whose fit starts at that of elsewhere where the profile has none.
 template <class Value>
 Figure<AcceleratorSpec> burst_figure(const char* key, Value BurstEfficiency::*member,
@@ -59,16 +62,15 @@ Figure<AcceleratorSpec> burst_figure(const char* key, Value BurstEfficiency::*me
 Figures<AcceleratorSpec> burst_figures() {
   using B = BurstEfficiency;
   using E = KernelEfficiency;
-  return {
-      // Clocks of bursts are above that which the peak assumes.
-      burst_figure("matrix_main_loop_ratio", &B::matrix_main_loop, &E::matrix_main_loop, 0.05, 1.1),
-      burst_figure("gemm_overhead_s", &B::gemm_overhead, &E::gemm_overhead, 3e-7, 2e-5),
-      burst_figure("wave_loss_ratio", &B::wave_loss, &E::wave_loss, 0.02),
-      burst_figure("operand_bandwidth_ratio", &B::operand_bandwidth_ratio,
-                   &E::operand_bandwidth_ratio, 1.0, 20.0),
-      burst_figure("result_exposed_ratio", &B::result_exposed, &E::result_exposed, 0.001),
-      burst_figure("power_slowdown_ratio", &B::power_slowdown, &E::power_slowdown, 0.001),
-      burst_figure("power_delay_s", &B::power_delay, &E::power_delay, 1e-6, 0.1)};
+  return {burst_figure("matrix_main_loop_ratio", &B::matrix_main_loop, &E::matrix_main_loop, 0.05,
+                       kHighestBurstClock),
+          burst_figure("gemm_overhead_s", &B::gemm_overhead, &E::gemm_overhead, 3e-7, 2e-5),
+          burst_figure("wave_loss_ratio", &B::wave_loss, &E::wave_loss, 0.02),
+          burst_figure("operand_bandwidth_ratio", &B::operand_bandwidth_ratio,
+                       &E::operand_bandwidth_ratio, 1.0, 20.0),
+          burst_figure("result_exposed_ratio", &B::result_exposed, &E::result_exposed, 0.001),
+          burst_figure("power_slowdown_ratio", &B::power_slowdown, &E::power_slowdown, 0.001),
+          burst_figure("power_delay_s", &B::power_delay, &E::power_delay, 1e-6, 0.1)};
 }
 
 Figures<AcceleratorSpec> attention_figures() {
@@ -114,6 +116,18 @@ std::vector<KernelTiming> selected(const std::vector<KernelTiming>& timings, boo
   std::vector<KernelTiming> found;
   std::ranges::copy_if(timings, std::back_inserter(found),
                        [burst](const KernelTiming& timing) { return timing.burst == burst; });
+  return found;
+}
+
+// Those of products in 8 bits and fewer, with the kernels that cast their operands.
+std::vector<KernelTiming> products_in_fp8(const std::vector<KernelTiming>& timings) {
+  std::vector<KernelTiming> found;
+  std::ranges::copy_if(timings, std::back_inserter(found), [](const KernelTiming& timing) {
+    return casts_operands(timing.precision) &&
+           std::ranges::any_of(timing.kernels, [](const auto& k) {
+             return std::holds_alternative<GemmWork>(k.work);
+           });
+  });
   return found;
 }
 
@@ -178,7 +192,14 @@ std::vector<FitStage> fit_own_kernels(AcceleratorSpec& accelerator,
   const std::vector<KernelTiming> gemms = timings_of<GemmWork>(timings);
   run("gemm", selected(gemms, false), gemm_figures());
   run("gemm in bursts", selected(gemms, true), burst_figures());
-  run("attention", timings_of<AttentionWork>(timings), attention_figures());
+  run("fp8 in bursts", products_in_fp8(selected(timings, true)),
+      {burst_figure("matrix_fp8_ratio", &BurstEfficiency::matrix_fp8, &KernelEfficiency::matrix_fp8,
+                    0.05, kHighestBurstClock)});
+  const std::vector<KernelTiming> attentions = timings_of<AttentionWork>(timings);
+  run("attention", selected(attentions, false), attention_figures());
+  run("attention in bursts", selected(attentions, true),
+      {burst_figure("attention_forward_ratio", &BurstEfficiency::attention_forward,
+                    &KernelEfficiency::attention_forward, 0.05)});
   accelerator.sustained_clock_ratio = sustained.sustained_clock_ratio;
   accelerator.sustained_fp8_clock_ratio = sustained.sustained_fp8_clock_ratio;
   return stages;

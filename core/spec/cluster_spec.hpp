@@ -66,15 +66,17 @@ struct KernelEfficiency {
   bool operator==(const KernelEfficiency&) const = default;
 };
 
-// Figures of GEMMs in bursts (docs/models/gemm.md#bursts). 0: as in KernelEfficiency.
+// Figures of kernels in bursts (docs/models/gemm.md#bursts). 0: as in KernelEfficiency.
 struct BurstEfficiency {
   double matrix_main_loop = 0.0;
+  double matrix_fp8 = 0.0;
   Seconds gemm_overhead;
   double wave_loss = 0.0;
   double operand_bandwidth_ratio = 0.0;
   double result_exposed = 0.0;
   double power_slowdown = 0.0;
   Seconds power_delay;
+  double attention_forward = 0.0;
 
   bool operator==(const BurstEfficiency&) const = default;
 };
