@@ -40,6 +40,39 @@ Figures<AcceleratorSpec> gemm_figures() {
           efficiency("power_delay_s", &E::power_delay, 1e-5, 5e-3)};
 }
 
+// Clocks of bursts may be above those that the peaks assume.
+constexpr double kHighestBurstClock = 1.1;
+
+// A figure of bursts, whose fit starts at that of elsewhere where the profile has none.
+template <class Value>
+Figure<AcceleratorSpec> burst_figure(const char* key, Value BurstEfficiency::*member,
+                                     Value KernelEfficiency::*elsewhere, double least,
+                                     double most = 1.0) {
+  Figure<AcceleratorSpec> figure = figure_at<AcceleratorSpec>(
+      std::string("/burst/") + key, least, most,
+      [member](AcceleratorSpec& spec) -> Value& { return spec.burst.*member; });
+  figure.get = [known = figure.get,
+                start = efficiency(key, elsewhere).get](const AcceleratorSpec& spec) {
+    const double value = known(spec);
+    return value > 0.0 ? value : start(spec);
+  };
+  return figure;
+}
+
+Figures<AcceleratorSpec> burst_figures() {
+  using B = BurstEfficiency;
+  using E = KernelEfficiency;
+  return {burst_figure("matrix_main_loop_ratio", &B::matrix_main_loop, &E::matrix_main_loop, 0.05,
+                       kHighestBurstClock),
+          burst_figure("gemm_overhead_s", &B::gemm_overhead, &E::gemm_overhead, 3e-7, 2e-5),
+          burst_figure("wave_loss_ratio", &B::wave_loss, &E::wave_loss, 0.02),
+          burst_figure("operand_bandwidth_ratio", &B::operand_bandwidth_ratio,
+                       &E::operand_bandwidth_ratio, 1.0, 20.0),
+          burst_figure("result_exposed_ratio", &B::result_exposed, &E::result_exposed, 0.001),
+          burst_figure("power_slowdown_ratio", &B::power_slowdown, &E::power_slowdown, 0.001),
+          burst_figure("power_delay_s", &B::power_delay, &E::power_delay, 1e-6, 0.1)};
+}
+
 Figures<AcceleratorSpec> attention_figures() {
   return {efficiency("attention_forward_ratio", &KernelEfficiency::attention_forward),
           efficiency("attention_backward_ratio", &KernelEfficiency::attention_backward)};
@@ -75,6 +108,25 @@ std::vector<KernelTiming> timings_of(const std::vector<KernelTiming>& timings) {
     return std::ranges::all_of(timing.kernels, [](const KernelTiming::Kernel& kernel) {
       return std::holds_alternative<KernelWork>(kernel.work);
     });
+  });
+  return found;
+}
+
+std::vector<KernelTiming> selected(const std::vector<KernelTiming>& timings, bool burst) {
+  std::vector<KernelTiming> found;
+  std::ranges::copy_if(timings, std::back_inserter(found),
+                       [burst](const KernelTiming& timing) { return timing.burst == burst; });
+  return found;
+}
+
+// Those of products in 8 bits and fewer, with the kernels that cast their operands.
+std::vector<KernelTiming> products_in_fp8(const std::vector<KernelTiming>& timings) {
+  std::vector<KernelTiming> found;
+  std::ranges::copy_if(timings, std::back_inserter(found), [](const KernelTiming& timing) {
+    return casts_operands(timing.precision) &&
+           std::ranges::any_of(timing.kernels, [](const auto& k) {
+             return std::holds_alternative<GemmWork>(k.work);
+           });
   });
   return found;
 }
@@ -137,8 +189,17 @@ std::vector<FitStage> fit_own_kernels(AcceleratorSpec& accelerator,
     label(stages.back(), provenance, "", accelerator.sources);
   };
   run("memory", timings_of<MemoryWork>(timings), memory_figures());
-  run("gemm", timings_of<GemmWork>(timings), gemm_figures());
-  run("attention", timings_of<AttentionWork>(timings), attention_figures());
+  const std::vector<KernelTiming> gemms = timings_of<GemmWork>(timings);
+  run("gemm", selected(gemms, false), gemm_figures());
+  run("gemm in bursts", selected(gemms, true), burst_figures());
+  run("fp8 in bursts", products_in_fp8(selected(timings, true)),
+      {burst_figure("matrix_fp8_ratio", &BurstEfficiency::matrix_fp8, &KernelEfficiency::matrix_fp8,
+                    0.05, kHighestBurstClock)});
+  const std::vector<KernelTiming> attentions = timings_of<AttentionWork>(timings);
+  run("attention", selected(attentions, false), attention_figures());
+  run("attention in bursts", selected(attentions, true),
+      {burst_figure("attention_forward_ratio", &BurstEfficiency::attention_forward,
+                    &KernelEfficiency::attention_forward, 0.05)});
   accelerator.sustained_clock_ratio = sustained.sustained_clock_ratio;
   accelerator.sustained_fp8_clock_ratio = sustained.sustained_fp8_clock_ratio;
   return stages;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "core/base/quantity_text.hpp"
 #include "core/spec/profile_library.hpp"
@@ -28,10 +29,13 @@ std::optional<AcceleratorSpec> benchmarked_accelerator(const std::string& profil
 }
 
 Seconds predict(const KernelTiming& timing, const AcceleratorSpec& accelerator) {
+  std::optional<AcceleratorSpec> cool;
+  if (timing.burst) cool = sim::in_burst(accelerator);
+  const AcceleratorSpec& device = cool ? *cool : accelerator;
   Seconds sum;
   for (const auto& [kind, work, call] : timing.kernels) {
     const Seconds kernel =
-        sim::formula_cost(kind, work, timing.precision, accelerator, timing.stack).time;
+        sim::formula_cost(kind, work, timing.precision, device, timing.stack).time;
     sum += std::max(kernel, call);
   }
   return sum;

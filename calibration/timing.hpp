@@ -43,6 +43,8 @@ struct KernelTiming : Timing {
   std::vector<Kernel> kernels;
   // Says how far the implementation is from the device's best.
   StackSpec stack;
+  // A few repeats in one CUDA graph, before which the device was idle.
+  bool burst = false;
 };
 
 // The shipped profile of this name at the clock of a short benchmark, whose `sustained_clock_ratio`

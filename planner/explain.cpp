@@ -286,10 +286,12 @@ FigureCounts figure_counts(const ClusterSpec& cluster, const StackSpec& stack) {
   FigureCounts counts;
   for (const Sources* sources : {&cluster.accelerator.sources, &cluster.node.sources,
                                  &cluster.fabric.sources, &cluster.sources, &stack.sources}) {
-    counts.all += static_cast<std::int64_t>(sources->size());
-    counts.estimates += std::count_if(sources->begin(), sources->end(), [](const auto& entry) {
-      return entry.second.confidence == Confidence::Assumed;
-    });
+    for (const auto& [pointer, provenance] : *sources) {
+      // No step is a burst.
+      if (pointer.starts_with("/burst/")) continue;
+      ++counts.all;
+      if (provenance.confidence == Confidence::Assumed) ++counts.estimates;
+    }
   }
   return counts;
 }

@@ -81,6 +81,7 @@ void read_what_ran(ObjectReader& row, calibration::KernelTiming& timing) {
   stack.host.launch_time = Seconds(row.number_or("issue_s", stack.host.launch_time.value()));
   stack.fusion.hopper_attention_kernel_ratio =
       row.number_or("attention_kernel_ratio", stack.fusion.hopper_attention_kernel_ratio, kRatio);
+  timing.burst = row.boolean_or("burst", false);
   timing.measured = Seconds(row.number("measured_s"));
 }
 

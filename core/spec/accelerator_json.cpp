@@ -106,6 +106,27 @@ void describe_efficiency(AcceleratorSpec& accelerator, FieldVisitor& fields) {
                 "([model](../models/step.md#the-slowest-of-many))");
 }
 
+void describe_burst(BurstEfficiency& burst, FieldVisitor& fields) {
+  fields.number("matrix_main_loop_ratio", burst.matrix_main_loop, {0.0, 1.5, false}, kOmissible,
+                "here and below: as in `efficiency`, which holds where a figure is left out");
+  fields.number("matrix_fp8_ratio", burst.matrix_fp8, {0.0, 1.5, false}, kOmissible,
+                "clocks of bursts may be above that which the peak assumes");
+  fields.number("gemm_overhead_s", burst.gemm_overhead, kKernelTime, kOmissible,
+                "kernels of a graph follow each other at once");
+  fields.number("wave_loss_ratio", burst.wave_loss, kRatioOrZero, kOmissible,
+                "libraries of later releases lose less");
+  fields.number("operand_bandwidth_ratio", burst.operand_bandwidth_ratio, kNonNegative, kOmissible,
+                "of the same libraries");
+  fields.number("result_exposed_ratio", burst.result_exposed, kRatioOrZero, kOmissible,
+                "of the same libraries");
+  fields.number("power_slowdown_ratio", burst.power_slowdown, kNonNegative, kOmissible,
+                "a cool device slows down less");
+  fields.number("power_delay_s", burst.power_delay, kKernelTime, kOmissible,
+                "GEMM time after which half of that slowdown is felt");
+  fields.number("attention_forward_ratio", burst.attention_forward, kRatioOrZero, kOmissible,
+                "of the best kernels of inference stacks");
+}
+
 void check_accelerator(const AcceleratorSpec& accelerator, const std::string& pointer,
                        ProblemList& problems) {
   const MatrixPeaks& peaks = accelerator.matrix;
@@ -155,6 +176,11 @@ void describe(AcceleratorSpec& accelerator, FieldVisitor& fields) {
   fields.section("efficiency", kOptional,
                  "how well kernels of the vendor's libraries use the device",
                  [&] { describe_efficiency(accelerator, fields); });
+  fields.section(
+      "burst", kOptional,
+      "what differs for kernels of bursts: a few repeats in one CUDA graph, before which "
+      "the device was idle; no step is one ([model](../models/gemm.md#bursts))",
+      [&] { describe_burst(accelerator.burst, fields); });
   fields.list("kernel_curves", accelerator.kernel_curves, kOmissible,
               "times of kernels on a device without tiles and waves (a CPU), which go before the "
               "formulas; `shardwright probe` and `calibrate` write them",

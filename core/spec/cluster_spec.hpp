@@ -66,6 +66,21 @@ struct KernelEfficiency {
   bool operator==(const KernelEfficiency&) const = default;
 };
 
+// Figures of kernels in bursts (docs/models/gemm.md#bursts). 0: as in KernelEfficiency.
+struct BurstEfficiency {
+  double matrix_main_loop = 0.0;
+  double matrix_fp8 = 0.0;
+  Seconds gemm_overhead;
+  double wave_loss = 0.0;
+  double operand_bandwidth_ratio = 0.0;
+  double result_exposed = 0.0;
+  double power_slowdown = 0.0;
+  Seconds power_delay;
+  double attention_forward = 0.0;
+
+  bool operator==(const BurstEfficiency&) const = default;
+};
+
 // The generation of an accelerator, by which formulas choose what the vendor's kernels do.
 enum class Architecture : std::uint8_t {
   Other,
@@ -106,6 +121,7 @@ struct AcceleratorSpec {
   Watts power;
   Watts idle_power;
   KernelEfficiency efficiency;
+  BurstEfficiency burst;
   double sustained_clock_ratio = 1.0, sustained_fp8_clock_ratio = 0.0;
   double speed_variation = 0.0;
   // Timings on this device, which go before the formulas in their range. They are no part of the

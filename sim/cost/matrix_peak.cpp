@@ -45,6 +45,24 @@ AcceleratorSpec at_full_clock(AcceleratorSpec accelerator) {
   return accelerator;
 }
 
+AcceleratorSpec in_burst(AcceleratorSpec accelerator) {
+  const BurstEfficiency& burst = accelerator.burst;
+  KernelEfficiency& efficiency = accelerator.efficiency;
+  const auto replace = [](auto& figure, auto in_bursts) {
+    if (in_bursts > decltype(in_bursts){}) figure = in_bursts;
+  };
+  replace(efficiency.matrix_main_loop, burst.matrix_main_loop);
+  replace(efficiency.matrix_fp8, burst.matrix_fp8);
+  replace(efficiency.gemm_overhead, burst.gemm_overhead);
+  replace(efficiency.wave_loss, burst.wave_loss);
+  replace(efficiency.operand_bandwidth_ratio, burst.operand_bandwidth_ratio);
+  replace(efficiency.result_exposed, burst.result_exposed);
+  replace(efficiency.power_slowdown, burst.power_slowdown);
+  replace(efficiency.power_delay, burst.power_delay);
+  replace(efficiency.attention_forward, burst.attention_forward);
+  return accelerator;
+}
+
 double matrix_efficiency(const AcceleratorSpec& accelerator, Precision precision) {
   const KernelEfficiency& efficiency = accelerator.efficiency;
   if (precision == Precision::Tf32 || precision == Precision::Fp32) return efficiency.matrix_tf32;

@@ -15,6 +15,9 @@ FlopPerSecond matrix_peak(const AcceleratorSpec& accelerator, Precision precisio
 // The device as short benchmarks find it: before power and heat pull its clock down.
 AcceleratorSpec at_full_clock(AcceleratorSpec accelerator);
 
+// The device as bursts find it: a few repeats in one CUDA graph, before which it was idle.
+AcceleratorSpec in_burst(AcceleratorSpec accelerator);
+
 // The share of that peak that a tile's main loop reaches. No timings of nvfp4 products are public:
 // they are taken to reach the share of fp8's.
 double matrix_efficiency(const AcceleratorSpec& accelerator, Precision precision);

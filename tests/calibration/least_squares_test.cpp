@@ -170,5 +170,66 @@ TEST(ProfileFit, FindsTheFiguresThatMadeTheTimings) {
   EXPECT_EQ(fitted.sources.at("/efficiency/gemm_overhead_s").confidence, Confidence::Fitted);
 }
 
+// A burst on this accelerator, with the time that `truth` predicts.
+KernelTiming burst_of(const AcceleratorSpec& truth, std::vector<KernelTiming::Kernel> kernels,
+                      Precision precision = Precision::Bf16) {
+  KernelTiming timing;
+  timing.accelerator = truth.name;
+  timing.burst = true;
+  timing.precision = precision;
+  timing.kernels = std::move(kernels);
+  timing.measured = predict(timing, truth);
+  return timing;
+}
+
+TEST(ProfileFit, BurstsHaveFiguresOfTheirOwn) {
+  AcceleratorSpec truth = *benchmarked_accelerator("gh200");
+  truth.burst.gemm_overhead = microseconds(2.2);
+  truth.burst.power_slowdown = 0.3;
+  truth.burst.matrix_fp8 = 0.9;
+  truth.burst.attention_forward = 0.66;
+  std::vector<KernelTiming> timings;
+  for (const std::int64_t m : {256, 1024, 4096, 16384, 65536}) {
+    for (const std::int64_t k : {256, 1024, 4096, 16384}) {
+      const GemmWork product{.m = m, .n = 4096, .k = k};
+      const auto elements = static_cast<double>(m * k);
+      MemoryWork cast;
+      cast.read = Bytes(2.0 * elements);
+      cast.written = Bytes(elements);
+      timings.push_back(burst_of(truth, {{OpKind::Gemm, product, {}}}));
+      timings.push_back(
+          burst_of(truth, {{OpKind::Cast, cast, {}}, {OpKind::Gemm, product, {}}}, Precision::Fp8));
+      AttentionWork attention;
+      attention.batch = 2;
+      attention.heads = attention.kv_heads = 16;
+      attention.q_tokens = attention.kv_tokens = m;
+      attention.qk_head_dim = attention.v_head_dim = 128;
+      timings.push_back(burst_of(truth, {{OpKind::Attention, attention, {}}}));
+    }
+  }
+  AcceleratorSpec fitted = load_accelerator("gh200");
+  const std::vector<FitStage> stages = fit_kernels(fitted, timings, "a test");
+  ASSERT_EQ(stages.size(), 3U);
+  EXPECT_NEAR(fitted.burst.gemm_overhead.value(), 2.2e-6, 1e-7);
+  EXPECT_NEAR(fitted.burst.power_slowdown, 0.3, 0.03);
+  EXPECT_NEAR(fitted.burst.matrix_fp8, 0.9, 0.02);
+  EXPECT_NEAR(fitted.burst.attention_forward, 0.66, 0.02);
+  EXPECT_EQ(fitted.efficiency, load_accelerator("gh200").efficiency);
+  EXPECT_EQ(fitted.sources.at("/burst/gemm_overhead_s").confidence, Confidence::Fitted);
+}
+
+TEST(ProfileFit, BurstsTakeTheFiguresOfOtherKernelsWhereTheyHaveNone) {
+  AcceleratorSpec device = *benchmarked_accelerator("gh200");
+  device.burst = {};
+  KernelTiming timing =
+      burst_of(device, {{OpKind::Gemm, GemmWork{.m = 512, .n = 512, .k = 512}, {}}});
+  timing.burst = false;
+  EXPECT_EQ(predict(timing, device), timing.measured);
+  device.burst.gemm_overhead = device.efficiency.gemm_overhead / 2.0;
+  EXPECT_EQ(predict(timing, device), timing.measured);
+  timing.burst = true;
+  EXPECT_LT(predict(timing, device), timing.measured);
+}
+
 }  // namespace
 }  // namespace shardwright::calibration

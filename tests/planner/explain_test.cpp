@@ -315,6 +315,17 @@ TEST(Reliability, CountsTheFiguresOfEveryPartAndTheirEstimates) {
   }
 }
 
+TEST(Reliability, FiguresOfBurstsDoNotCountAsNoStepUsesThem) {
+  ClusterSpec cluster = load_cluster("dgx-b200");
+  const StackSpec stack = load_stack("generic-megatron");
+  const FigureCounts before = figure_counts(cluster, stack);
+  EXPECT_GT(std::erase_if(cluster.accelerator.sources,
+                          [](const auto& entry) { return entry.first.starts_with("/burst/"); }),
+            0U);
+  EXPECT_EQ(figure_counts(cluster, stack).all, before.all);
+  EXPECT_EQ(figure_counts(cluster, stack).estimates, before.estimates);
+}
+
 TEST(Reliability, TheMemoryThatIsTakenIsThatOfTheFullestStage) {
   const ClusterSpec cluster = load_cluster("dgx-h100");
   sim::StepResult result;
