@@ -58,12 +58,13 @@ TEST(KernelTimings, BurstsReachTheToleranceOfTheirDevice) {
 
 TEST(CollectiveTimings, ShippedClustersReachThePublishedTolerance) {
   const TimingReport report = validate_collectives(shipped_file("collectives"));
-  EXPECT_GT(report.all.n, 600U);
-  EXPECT_LE(report.all.median_abs, 0.12);
-  EXPECT_LE(report.all.p90_abs, 0.35);
+  EXPECT_GT(report.all.n, 1000U);
+  EXPECT_LE(report.all.median_abs, 0.09);
+  EXPECT_LE(report.all.p90_abs, 0.37);
 }
 
-// Latency rules small messages and links the large ones: none may hide behind the other.
+// Latency rules small messages and links the large ones: none may hide behind the other. Between 8 and 130 MB lies
+// the step of NCCL on Blackwell (docs/models/collectives.md).
 TEST(CollectiveTimings, EachSizeClassReachesItsTolerance) {
   const TimingReport report = validate_collectives(shipped_file("collectives"));
   std::vector<std::string> names;
@@ -72,8 +73,9 @@ TEST(CollectiveTimings, EachSizeClassReachesItsTolerance) {
     names.push_back(name);
     counted += errors.n;
     const bool small = name == "below 1 MB" || name == "1 to 8 MB";
-    EXPECT_LE(errors.median_abs, small ? 0.20 : 0.09) << name;
-    EXPECT_LE(errors.p90_abs, small ? 0.60 : 0.25) << name;
+    const bool steps = name == "8 to 130 MB";
+    EXPECT_LE(errors.median_abs, small ? 0.20 : steps ? 0.10 : 0.09) << name;
+    EXPECT_LE(errors.p90_abs, small ? 0.60 : steps ? 0.32 : 0.25) << name;
   }
   EXPECT_THAT(names, testing::ElementsAre("below 1 MB", "1 to 8 MB", "8 to 130 MB", "from 130 MB"));
   EXPECT_EQ(counted, report.all.n);
