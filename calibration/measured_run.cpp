@@ -225,11 +225,14 @@ std::vector<TrainedStep> trained_steps(const fs::path& folder) {
   read_lines(file, [&](ObjectReader& line) {
     // Either is null where it is not finite.
     const bool diverged = line.value().contains("gradient_norm") && !line.peek("gradient_norm");
-    steps.push_back({line.integer("step", {0, IntegerRange{}.most}),
-                     diverged ? kNone : line.number_or("loss", kNone),
-                     line.number_or("validation_loss", kNone), line.number_or(kNoiseKey, 0.0),
-                     std::round(line.number_or("tokens_per_s", 0.0, kNonNegative) *
-                                line.number_or("step_s", 0.0, kNonNegative))});
+    TrainedStep step;
+    step.step = line.integer("step", {0, IntegerRange{}.most});
+    step.loss = diverged ? kNone : line.number_or("loss", kNone);
+    step.validation_loss = line.number_or("validation_loss", kNone);
+    step.noise_scale = line.number_or(kNoiseKey, 0.0);
+    step.tokens = std::round(line.number_or("tokens_per_s", 0.0, kNonNegative) *
+                             line.number_or("step_s", 0.0, kNonNegative));
+    steps.push_back(step);
   });
   return steps;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -65,12 +66,12 @@ struct TrainedStep {
   std::int64_t step = 0;
   // In nats per token; not a number where the run diverged.
   double loss = 0.0;
-  // Of samples held out from training; not a number where the step has none.
-  double validation_loss = 0.0;
   // In tokens; zero where none was measured.
   double noise_scale = 0.0;
   // The tokens that the step trained; zero if the run does not say it.
   double tokens = 0.0;
+  // Of samples held out from training; not a number where the step has none.
+  double validation_loss = std::numeric_limits<double>::quiet_NaN();
 };
 
 // The steps of the run, under whatever plan, in their order. None if it has not trained any. Throws
