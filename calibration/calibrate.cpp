@@ -81,7 +81,9 @@ bool has_new_product_rate(const std::vector<CalibratedFigure>& figures) {
 
 // Transfers that were measured in a framework's training steps hold what the framework costs them, so
 // that a factor for it would count it twice.
-void transfers_contain_the_framework(StackSpec& stack) {
+void transfers_contain_the_framework(StackSpec& stack, const FigureLog& log) {
+  log.add_contained("/stack/communication/collective_ratio", "what the framework costs collectives",
+                    stack.communication.collective_ratio);
   stack.communication.collective_ratio = 1.0;
   stack.sources["/communication/collective_ratio"] = {
       "the collectives of this profile were measured in training steps", Confidence::Measured};
@@ -91,6 +93,12 @@ bool has_new_transfer(const std::vector<CalibratedFigure>& figures) {
   return std::any_of(figures.begin(), figures.end(), [](const CalibratedFigure& figure) {
     return is_determined(figure.fit.verdict) && figure.pointer.ends_with("/beta_bytes_per_s");
   });
+}
+
+// Kernels of a few steps ran at the clock of benchmarks, whatever that of training is.
+ClusterSpec at_clock_of_samples(ClusterSpec cluster, bool at_training_clock) {
+  if (!at_training_clock) cluster.accelerator.sustained_clock_ratio = 1.0;
+  return cluster;
 }
 
 // Efficiencies and MFU are shares of this peak: of a device that curves describe, the best rate
@@ -234,18 +242,21 @@ Calibration calibrate(const ClusterSpec& cluster, const CalibrationData& data,
   if (!data.runs.empty() && !result.cluster.stack)
     result.cluster.stack = data.runs.front().scenario.stack;
   const StackSpec stack = result.cluster.stack.value_or(StackSpec{});
-  result.without_curve = calibrate_kernels(result.cluster, samples.kernels, stack, log);
+  const bool at_training_clock = std::ranges::all_of(of_runs, &RunSamples::at_training_clock);
+  result.without_curve =
+      calibrate_kernels(result.cluster, samples.kernels, stack, at_training_clock, log);
   for (std::string& name : calibrate_exchanges(result.cluster, samples.exchanges, log))
     result.without_curve.push_back(std::move(name));
   calibrate_stack(result.cluster, data.runs, of_runs, log);
   if (data.recorded && has_new_transfer(result.figures))
-    transfers_contain_the_framework(*result.cluster.stack);
+    transfers_contain_the_framework(*result.cluster.stack, log);
   if (has_new_product_rate(result.figures)) set_peak(result.cluster);
   for (const MeasuredRun& run : data.runs) {
     result.steps.push_back({run.name, run.step_time(), predicted_step(run.scenario, cluster),
                             predicted_step(run.scenario, result.cluster)});
   }
-  result.ops = op_errors(samples, cluster, result.cluster, stack);
+  result.ops = op_errors(samples, at_clock_of_samples(cluster, at_training_clock),
+                         at_clock_of_samples(result.cluster, at_training_clock), stack);
   return result;
 }
 

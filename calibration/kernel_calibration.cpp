@@ -181,7 +181,9 @@ std::vector<std::string> fit_curves(AcceleratorSpec& device,
 
 // Rates that were measured in training steps have the clock of those steps, so that a factor for it
 // would count it twice.
-void rates_contain_the_clock(AcceleratorSpec& device) {
+void rates_contain_the_clock(AcceleratorSpec& device, const FigureLog& log) {
+  log.add_contained("/accelerator/efficiency/sustained_clock_ratio", "clock of training steps",
+                    device.sustained_clock_ratio);
   device.sustained_clock_ratio = 1.0;
   device.sources["/efficiency/sustained_clock_ratio"] = {
       "the matrix rates of this profile were measured at the clock of training steps",
@@ -189,7 +191,7 @@ void rates_contain_the_clock(AcceleratorSpec& device) {
 }
 
 void fit_efficiency(AcceleratorSpec& device, const std::vector<KernelSample>& samples,
-                    const StackSpec& stack, const FigureLog& log) {
+                    const StackSpec& stack, bool at_training_clock, const FigureLog& log) {
   std::vector<KernelTiming> timings;
   for (const KernelSample& sample : samples) {
     KernelTiming timing;
@@ -203,7 +205,8 @@ void fit_efficiency(AcceleratorSpec& device, const std::vector<KernelSample>& sa
   }
   for (const FitStage& stage : fit_own_kernels(device, timings, "")) {
     log.add("/accelerator", stage.name, stage.result, device.sources);
-    if (stage.name == "gemm" && determines_any(stage.result)) rates_contain_the_clock(device);
+    if (at_training_clock && stage.name == "gemm" && determines_any(stage.result))
+      rates_contain_the_clock(device, log);
   }
 }
 
@@ -211,7 +214,8 @@ void fit_efficiency(AcceleratorSpec& device, const std::vector<KernelSample>& sa
 
 std::vector<std::string> calibrate_kernels(ClusterSpec& cluster,
                                            const std::vector<KernelSample>& samples,
-                                           const StackSpec& stack, const FigureLog& log) {
+                                           const StackSpec& stack, bool at_training_clock,
+                                           const FigureLog& log) {
   if (samples.empty()) return {};
   AcceleratorSpec& device = cluster.accelerator;
   const bool products_have_curves =
@@ -220,7 +224,7 @@ std::vector<std::string> calibrate_kernels(ClusterSpec& cluster,
   std::vector<KernelSample> products, others;
   for (const KernelSample& sample : samples)
     (std::holds_alternative<MemoryWork>(sample.work) ? others : products).push_back(sample);
-  fit_efficiency(device, products, stack, log);
+  fit_efficiency(device, products, stack, at_training_clock, log);
   return fit_curves(device, others, log);
 }
 

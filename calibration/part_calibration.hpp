@@ -21,6 +21,8 @@ class FigureLog {
   // whose `sources` those that were fitted join.
   void add(const std::string& part, const std::string& about, const FitResult& result,
            Sources& sources) const;
+  // A figure that others contain once they are fitted, and which therefore becomes 1.
+  void add_contained(const std::string& pointer, const std::string& about, double before) const;
 
  private:
   std::string source_;
@@ -44,10 +46,11 @@ inline bool is_cpu(const AcceleratorSpec& device) {
 // or a device whose products have curves; otherwise the KernelEfficiency of the device. Each kind
 // and phase of which these timings determine any figure gets a curve. Those ("norm forward") that
 // have none and get none are returned: they are priced as before, by the curve of another phase or
-// the formula.
+// the formula. Matrix rates that were measured `at_training_clock` contain the factor for it.
 std::vector<std::string> calibrate_kernels(ClusterSpec& cluster,
                                            const std::vector<KernelSample>& samples,
-                                           const StackSpec& stack, const FigureLog& log);
+                                           const StackSpec& stack, bool at_training_clock,
+                                           const FigureLog& log);
 
 // Fits the figures of links and network, and alpha and beta for each kind of exchange in groups of
 // each shape. Returns the exchanges ("all_reduce of 2 on 1 node") that have no curve, and of which

@@ -80,7 +80,6 @@ const MatchedCollectives* matched(const std::optional<RankMatching>& matching,
 std::vector<ExchangeTiming> exchanges_of(const std::vector<Trace>& traces,
                                          const std::optional<RankMatching>& matching,
                                          const ClusterSpec& cluster) {
-  constexpr double kTransfer = 0.25;
   const std::int64_t most = cluster.most_accelerators().value_or(kMaxWorld);
   std::vector<ExchangeTiming> exchanges;
   for (const auto& [size, times] : collectives_of(traces)) {
@@ -88,8 +87,10 @@ std::vector<ExchangeTiming> exchanges_of(const std::vector<Trace>& traces,
     const std::optional<OpKind> kind = kind_of_exchange(name);
     const std::int64_t ranks = kind == OpKind::Send ? 2 : members;
     if (!kind || ranks < 2 || (ranks - 1) * times.stride >= most) continue;
+    // What one rank recorded contains its wait for the others.
     const MatchedCollectives* joint = matched(matching, size);
-    const Seconds transfer = joint ? joint->transfer : Seconds(quantile(times.times, kTransfer));
+    if (joint == nullptr) continue;
+    const Seconds transfer = joint->transfer;
     ExchangeTiming timing = placed({.kind = *kind,
                                     .members = ranks,
                                     .stride = times.stride,
@@ -127,20 +128,21 @@ bool is_usable(const MatchedOp& op) {
 std::vector<KernelSample> kernels_of(const std::vector<Trace>& traces,
                                      const std::vector<ProgramMatch>& matches) {
   std::vector<KernelSample> samples;
-  for (const MeasuredKernel& each : gemm_timings(traces)) {
+  for (const auto& [each, total] : timed_products(traces)) {
     KernelSample sample;
     sample.name = name_of(each.kind);
     sample.kind = each.kind;
     sample.precision = each.precision;
     sample.work = each.work;
     sample.times = {each.time};
-    sample.total = each.time;
+    sample.total = total;
     samples.push_back(std::move(sample));
   }
   for (const ProgramMatch& match : matches)
     for (const MatchedOp& op : match.ops) {
       if (!is_usable(op)) continue;
       KernelSample& sample = samples.emplace_back(sample_of(op));
+      sample.total = static_cast<double>(match.steps) * op.measured;
       if (std::holds_alternative<MemoryWork>(op.work)) sample.times = {op.measured};
     }
   return samples;
@@ -223,6 +225,22 @@ std::optional<double> variation_of(const std::vector<Trace>& traces) {
   return std::sqrt(squares / (n - 1.0));
 }
 
+// True if kernels, of one stream or of several, fill nearly all of the steps: power and temperature then hold
+// the clock where training has it.
+bool computes_all_the_time(const std::vector<Trace>& traces) {
+  constexpr double kNearlyAll = 0.9;
+  double busy = 0.0, all = 0.0;
+  for (const Trace& trace : traces) {
+    for (const DeviceStep& step : device_steps(trace)) {
+      all += static_cast<double>(step.end - step.begin);
+      for (const DeviceActivity* each : step.activities)
+        if (each->kind == ActivityKind::Kernel && each->category != KernelCategory::Collective)
+          busy += static_cast<double>(each->duration);
+    }
+  }
+  return busy >= kNearlyAll * all;
+}
+
 }  // namespace
 
 std::int64_t stage_of(const Trace& trace, const Plan& plan) {
@@ -264,6 +282,7 @@ RunSamples samples_of(const std::vector<Trace>& traces, const std::vector<Progra
     samples.slowdowns.insert(samples.slowdowns.end(), slowdowns.begin(), slowdowns.end());
   }
   if (const auto variation = variation_of(traces)) samples.variations.push_back(*variation);
+  samples.at_training_clock = computes_all_the_time(traces);
   return samples;
 }
 

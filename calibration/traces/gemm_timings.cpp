@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <tuple>
 
@@ -71,6 +72,12 @@ std::optional<MeasuredKernel> product_of(const Trace& trace, const DeviceActivit
 }
 
 std::vector<MeasuredKernel> gemm_timings(const std::vector<Trace>& traces) {
+  std::vector<MeasuredKernel> kernels;
+  for (TimedProduct& product : timed_products(traces)) kernels.push_back(std::move(product.kernel));
+  return kernels;
+}
+
+std::vector<TimedProduct> timed_products(const std::vector<Trace>& traces) {
   using Key = std::tuple<Precision, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
   struct Timings {
     MeasuredKernel kernel;
@@ -92,15 +99,16 @@ std::vector<MeasuredKernel> gemm_timings(const std::vector<Trace>& traces) {
       timings.times.push_back(product.time);
     }
   }
-  std::vector<MeasuredKernel> kernels;
+  std::vector<TimedProduct> products;
   for (auto& [key, timings] : shapes) {
+    const Seconds total = std::accumulate(timings.times.begin(), timings.times.end(), Seconds());
     const auto middle =
         timings.times.begin() + static_cast<std::ptrdiff_t>(timings.times.size() / 2);
     std::nth_element(timings.times.begin(), middle, timings.times.end());
     timings.kernel.time = *middle;
-    if (timings.kernel.time > Seconds(0.0)) kernels.push_back(std::move(timings.kernel));
+    if (timings.kernel.time > Seconds(0.0)) products.push_back({std::move(timings.kernel), total});
   }
-  return kernels;
+  return products;
 }
 
 }  // namespace shardwright::calibration

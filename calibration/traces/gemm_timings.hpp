@@ -19,4 +19,11 @@ std::optional<MeasuredKernel> product_of(const Trace& trace, const DeviceActivit
 // TF32 where the name of the kernel says so.
 std::vector<MeasuredKernel> gemm_timings(const std::vector<Trace>& traces);
 
+// The same, each with the time of all of its calls.
+struct TimedProduct {
+  MeasuredKernel kernel;
+  Seconds total;
+};
+std::vector<TimedProduct> timed_products(const std::vector<Trace>& traces);
+
 }  // namespace shardwright::calibration

@@ -228,6 +228,42 @@ std::optional<Profile> profile_of(const ImportOptions& options,
   return profile;
 }
 
+// True if the name of a trace's GPU, as its driver gives it, is one of the accelerator or holds one.
+bool is_gpu_of(const std::string& gpu, const AcceleratorSpec& accelerator) {
+  if (gpu.empty()) return true;
+  if (const auto shipped = find_accelerator(gpu)) return *shipped == accelerator.name;
+  return std::ranges::any_of(accelerator.aliases, [&](const std::string& alias) {
+    return gpu.find(alias) != std::string::npos;
+  });
+}
+
+// Why the traces say nothing of the profile; empty if they do.
+std::string reason_against_refit(const Profile& profile,
+                                 const std::vector<calibration::Trace>& traces) {
+  const AcceleratorSpec& accelerator = profile.cluster.accelerator;
+  for (const calibration::Trace& trace : traces) {
+    if (!is_gpu_of(trace.gpu, accelerator))
+      return fmt::format("{} is of {}, and the profile of {}", trace.file, trace.gpu,
+                         accelerator.name);
+    if (trace.gpu != traces.front().gpu) return "the traces are of different GPUs";
+  }
+  return {};
+}
+
+// True if too few products of the plan have a kernel: the traces are of another one.
+bool is_of_other_plan(const std::vector<calibration::ProgramMatch>& matches) {
+  constexpr double kLeastMatched = 0.5;
+  double ops = 0.0, matched = 0.0;
+  for (const calibration::ProgramMatch& match : matches) {
+    for (const calibration::MatchedOp& op : match.ops) {
+      if (op.kind != OpKind::Gemm) continue;
+      ops += op.ops;
+      matched += op.matched;
+    }
+  }
+  return ops > 0.0 && matched < kLeastMatched * ops;
+}
+
 calibration::Calibration refit(const Profile& profile,
                                const std::vector<calibration::Trace>& traces,
                                const std::vector<calibration::ProgramMatch>& matches,
@@ -252,6 +288,8 @@ struct Findings {
   std::vector<calibration::ProgramMatch> matches;
   // Of a profile that traces refit.
   std::optional<calibration::Calibration> refitted;
+  // What the refit leaves out, and why.
+  std::vector<std::string> warnings;
   std::optional<calibration::HeldOut> held_out;
   std::optional<calibration::OverlappedGradients> overlap;
   // Of the plan's fullest stage, if there are memory snapshots.
@@ -262,6 +300,32 @@ void check_what_if(const std::string& what_if) {
   if (!what_if.empty() && what_if != kOverlapGradients)
     throw InputError("shardwright import",
                      {{"--what-if", fmt::format("\"{}\"", what_if), kOverlapGradients}});
+}
+
+void refit_profile(const Profile& profile, const std::vector<calibration::Trace>& traces,
+                   Findings& findings) {
+  if (const std::string reason = reason_against_refit(profile, traces); !reason.empty()) {
+    findings.warnings.push_back("The profile is not refitted: " + reason + ".");
+    return;
+  }
+  const bool other = is_of_other_plan(findings.matches);
+  if (other) {
+    findings.warnings.push_back(
+        "Most matrix products of the plan have no kernel: the plan is not that of the trace, and "
+        "the refit "
+        "uses only products whose shapes the trace tells.");
+  }
+  const bool communicates = std::ranges::any_of(
+      traces, [](const calibration::Trace& trace) { return !trace.collectives.empty(); });
+  if (communicates && !findings.matching) {
+    findings.warnings.push_back(
+        "Links and collectives are not refitted: what a single rank records contains its wait for "
+        "the "
+        "others. Give the traces of several ranks.");
+  }
+  findings.refitted =
+      refit(profile, traces, other ? std::vector<calibration::ProgramMatch>{} : findings.matches,
+            findings.matching);
 }
 
 Findings explain(const ImportOptions& options, const Recordings& recordings) {
@@ -280,8 +344,7 @@ Findings explain(const ImportOptions& options, const Recordings& recordings) {
           sim::simulate_at(findings.chosen->scenario, sim::Fidelity::Event).result.memory();
   }
   const std::optional<Profile> profile = profile_of(options, findings.chosen);
-  if (profile && !traces.empty())
-    findings.refitted = refit(*profile, traces, findings.matches, findings.matching);
+  if (profile && !traces.empty()) refit_profile(*profile, traces, findings);
   if (!options.against.empty())
     findings.held_out = calibration::predict_held_out(
         traces,
@@ -317,6 +380,7 @@ nlohmann::ordered_json document_of(const Findings& findings, const Recordings& r
     document["matched"] = {{"filled_in", findings.chosen->filled_in},
                            {"notes", findings.chosen->notes},
                            {"files", array_of(findings.matches)}};
+  document["warnings"] = findings.warnings;
   document["calibration"] = findings.refitted ? calibration_json(*findings.refitted) : nullptr;
   document["held_out"] = findings.held_out ? calibration::to_json(*findings.held_out) : nullptr;
   document["what_if"] = nullptr;
@@ -356,6 +420,7 @@ ExitCode import_traces(const ImportOptions& options) {
   for (const calibration::MemorySnapshot& snapshot : recordings.memory)
     add_memory_snapshot(page, snapshot, findings.planned_memory);
   add_program_matches(page, findings.matches);
+  for (const std::string& warning : findings.warnings) page.warning(warning);
   if (findings.refitted) {
     page.heading("Refitted profile");
     add_calibration(page, *findings.refitted, true);

@@ -71,7 +71,7 @@ Refitted refit(const KernelCurve& first, const std::vector<KernelSample>& sample
   cluster.accelerator.kernel_curves = {first};
   cluster.accelerator.sources = known;
   std::vector<CalibratedFigure> figures;
-  calibrate_kernels(cluster, samples, StackSpec{}, {"test", Confidence::Fitted, figures});
+  calibrate_kernels(cluster, samples, StackSpec{}, true, {"test", Confidence::Fitted, figures});
   Refitted refitted{cluster.accelerator.kernel_curves.front(), {}, {}, cluster.accelerator.sources};
   for (const CalibratedFigure& figure : figures) {
     (figure.pointer.ends_with("/overhead_s") ? refitted.overhead : refitted.bandwidth) = figure.fit;
@@ -227,7 +227,7 @@ TEST(KernelCalibration, APhaseOfWhichNothingIsDeterminedGetsNoCurve) {
     ClusterSpec after = before;
     std::vector<CalibratedFigure> figures;
     const std::vector<std::string> names =
-        calibrate_kernels(after, samples, StackSpec{}, {"test", Confidence::Fitted, figures});
+        calibrate_kernels(after, samples, StackSpec{}, true, {"test", Confidence::Fitted, figures});
     const std::vector<KernelCurve>& curves = after.accelerator.kernel_curves;
     if (names.empty()) {
       ASSERT_EQ(curves.size(), 2U);

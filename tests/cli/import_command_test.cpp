@@ -138,7 +138,25 @@ TEST(ImportCommand, MatchesAPlanAndRefitsItsProfile) {
       "simulate --model llama3-8b --cluster " + measured + "/cluster.json --kernels " + measured +
       "/kernels.csv --gpus 1024 --tp 2 --zero 1 --global-batch 1024 --seq-len 8192");
   EXPECT_GT(plan.at("step_s"), 0.0);
+  // The traces are of a host-bound job at a high clock, and steps of training take as long as before.
+  const std::string training =
+      " --model llama3-8b --gpus 64 --tp 2 --zero 1 --global-batch 64 --seq-len 8192";
+  const double shipped = json_of("simulate --cluster dgx-h100" + training).at("step_s");
+  const double refitted =
+      json_of("simulate --cluster " + measured + "/cluster.json" + training).at("step_s");
+  EXPECT_NEAR(refitted / shipped, 1.0, 0.08);
   expect_refused("import " + traces + " --what-if nothing", {"--what-if", "overlap-gradients"});
+}
+
+// Neither another GPU nor a single rank's waiting gets into a profile.
+TEST(ImportCommand, RefitsNothingThatTheTracesDoNotTell) {
+  const json alone = json_of("import " + imported_trace("nanogpt/rank0") + " --cluster dgx-h100");
+  EXPECT_THAT(alone.at("warnings").dump(), HasSubstr("what a single rank records"));
+  for (const json& figure : alone.at("calibration").at("figures"))
+    EXPECT_THAT(figure.dump(), Not(HasSubstr("beta_bytes_per_s")));
+  const json other = json_of("import " + imported_trace("nanogpt/rank0") + " --cluster dgx-a100");
+  EXPECT_TRUE(other.at("calibration").is_null());
+  EXPECT_THAT(other.at("warnings").dump(), HasSubstr("and the profile of a100"));
 }
 
 TEST(ImportCommand, RefusesFilesThatAreNoTraces) {

@@ -265,8 +265,19 @@ TEST(TraceSamples, RefitLinksAndLaunchesOfAProfile) {
       trace.activities.push_back(activity);
     }
   }
+  EXPECT_TRUE(samples_of({trace}, {}, {}, cluster).exchanges.empty())
+      << "a single rank does not tell transfers from waiting";
+  RankMatching matching;
+  for (const DeviceActivity& each : trace.activities) {
+    const CollectiveCall& call = trace.collectives[static_cast<std::size_t>(each.collective)];
+    MatchedCollectives& joint = matching.collectives.emplace_back();
+    joint.kind = "all_reduce";
+    joint.bytes = *call.bytes;
+    joint.group_size = 8;
+    joint.transfer = Seconds(1e-9 * static_cast<double>(each.duration));
+  }
   CalibrationData data;
-  data.recorded = samples_of({trace}, {}, {}, cluster);
+  data.recorded = samples_of({trace}, {}, matching, cluster);
   data.stack = load_stack("megatron-core");
   ASSERT_EQ(data.recorded->exchanges.size(), 5U);
   const Calibration result = calibrate(cluster, data, "test");
@@ -274,6 +285,30 @@ TEST(TraceSamples, RefitLinksAndLaunchesOfAProfile) {
   ASSERT_EQ(result.ops.size(), 1U);
   EXPECT_GT(result.ops.front().before.median_abs, 0.2);
   EXPECT_LT(result.ops.front().after.median_abs, 0.02);
+}
+
+// A device that pauses between its kernels runs at a higher clock than in training: what its products take
+// says nothing of the clock of training.
+TEST(TraceSamples, AHostBoundTraceKeepsTheClockOfTraining) {
+  const ClusterSpec cluster = load_cluster("dgx-h100");
+  const auto clock_after = [&](bool at_training_clock) {
+    CalibrationData data;
+    RunSamples& samples = data.recorded.emplace();
+    for (const std::int64_t n : {1024, 4096, 16384}) {
+      KernelSample& sample = samples.kernels.emplace_back();
+      sample.name = "gemm";
+      sample.kind = OpKind::Gemm;
+      sample.precision = Precision::Bf16;
+      sample.work = GemmWork{.m = 8192, .n = n, .k = 8192};
+      sample.times = {Seconds(2.0 * 8192.0 * 8192.0 * static_cast<double>(n) / 7e14)};
+      sample.total = sample.times.front();
+    }
+    samples.at_training_clock = at_training_clock;
+    data.stack = load_stack("megatron-core");
+    return calibrate(cluster, data, "test").cluster.accelerator.sustained_clock_ratio;
+  };
+  EXPECT_EQ(clock_after(false), cluster.accelerator.sustained_clock_ratio);
+  EXPECT_EQ(clock_after(true), 1.0);
 }
 
 }  // namespace
