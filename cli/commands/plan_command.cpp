@@ -193,7 +193,7 @@ void add_compared(Page& page, const ChosenRequest& chosen, const Answer& answer)
   const planner::PlanRequest& request = chosen.request;
   const planner::PlanCandidate& best = answer.result.plans.front();
   page.heading("Your plan");
-  page.table(candidate_table({*answer.compared}));
+  page.table(candidate_table({*answer.compared}, request.objective));
   page.paragraph(
       planner::verdict_text(planner::compare(planner::scenario_of(request, best.plan),
                                              planner::scenario_of(request, answer.compared->plan)),
@@ -220,7 +220,7 @@ void add_answer(Page& page, const ChosenRequest& chosen, const Answer& answer) {
   } else if (answer.interrupted) {
     page.warning("interrupted: the search is complete, but not the gain from each resource");
   }
-  page.table(candidate_table(result.plans));
+  page.table(candidate_table(result.plans, request.objective));
   if (request.one_per_layout) {
     page.paragraph(
         "Each plan is the best of its layout (tp, pp, cp, ep, ZeRO-3 or not); variants are other "

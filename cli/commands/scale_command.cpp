@@ -28,27 +28,34 @@ namespace {
 
 using nlohmann::ordered_json;
 
-Table point_table(const planner::ScaleResult& result) {
-  Table table({{"GPUs", kNumber},
-               {"step", kNumber, "s"},
-               {"tokens/s", kNumber},
-               {"efficiency", kNumber, "%"},
-               {"MFU", kNumber, "%"},
-               {"memory", kNumber, "GB"},
-               {"plan", ColumnKind::Prose}});
+Table point_table(const planner::ScaleResult& result, planner::Objective objective) {
+  std::vector<Column> columns = {{"GPUs", kNumber},     {"step", kNumber, "s"},
+                                 {"tokens/s", kNumber}, {"efficiency", kNumber, "%"},
+                                 {"MFU", kNumber, "%"}, {"memory", kNumber, "GB"}};
+  const std::optional<Column> compared = objective_column(objective);
+  if (compared) columns.push_back(*compared);
+  columns.push_back({"plan", ColumnKind::Prose});
+  Table table(std::move(columns));
   for (const planner::ScalePoint& point : result.points) {
     if (!point.best) {
       const bool stopped = result.partial && &point == &result.points.back();
-      table.add_row({format_count(point.gpus), "", "", "", "", "",
-                     stopped ? "interrupted before a plan was found" : "no plan fits"});
+      std::vector<std::string> cells(compared ? 7 : 6);
+      cells.front() = format_count(point.gpus);
+      cells.push_back(stopped ? "interrupted before a plan was found" : "no plan fits");
+      table.add_row(std::move(cells));
       continue;
     }
     const sim::StepResult& step = point.best->result;
-    table.add_row(
-        {format_count(point.gpus), format_number(step.step.value(), 4),
-         format_fixed(point.tokens_per_s, 0), format_percent(point.efficiency),
-         format_percent(step.throughput.mfu), format_gigabytes(step.memory().peak),
-         plan_text(point.best->plan) + (point.on_front ? "" : " (a smaller machine is as fast)")});
+    std::vector<std::string> cells = {format_count(point.gpus),
+                                      format_number(step.step.value(), 4),
+                                      format_fixed(point.tokens_per_s, 0),
+                                      format_percent(point.efficiency),
+                                      format_percent(step.throughput.mfu),
+                                      format_gigabytes(step.memory().peak)};
+    if (compared) cells.push_back(objective_cell(objective, *point.best));
+    cells.push_back(plan_text(point.best->plan) +
+                    (point.on_front ? "" : " (a smaller machine is as fast)"));
+    table.add_row(std::move(cells));
   }
   return table;
 }
@@ -169,7 +176,7 @@ void add_scale(Page& page, const ChosenRequest& chosen, const planner::ScaleResu
   if (const planner::PlanCandidate* best = fastest(result))
     page.facts({{"goal", goal_text(request, best->plan.global_batch)}});
   if (result.partial) page.warning("interrupted: these are the sizes searched so far");
-  page.table(point_table(result));
+  page.table(point_table(result, request.objective));
   warn_of_full_memory(page, request, result);
   if (result.superlinear_cause) {
     page.paragraph(

@@ -180,7 +180,28 @@ std::string goal_text(const planner::PlanRequest& request, std::int64_t chosen) 
                      name_of(request.precision) + lora_words(request), name_of(request.objective));
 }
 
-Table candidate_table(const std::vector<PlanCandidate>& candidates) {
+std::optional<Column> objective_column(planner::Objective objective) {
+  switch (objective) {
+    case planner::Objective::Cost:
+      return Column{"cost", kNumber, "$ per B tokens"};
+    case planner::Objective::TokensPerJoule:
+      return Column{"tokens", kNumber, "per joule"};
+    case planner::Objective::Time:
+    case planner::Objective::Memory:
+      break;
+  }
+  return std::nullopt;
+}
+
+std::string objective_cell(planner::Objective objective, const PlanCandidate& candidate) {
+  constexpr double kBillion = 1e9;
+  if (objective == planner::Objective::TokensPerJoule)
+    return format_number(candidate.tokens() / candidate.joules_per_step.value());
+  const double dollars = candidate.dollars_per_token();
+  return dollars > 0.0 ? format_number(kBillion * dollars) : "";
+}
+
+Table candidate_table(const std::vector<PlanCandidate>& candidates, planner::Objective objective) {
   const auto plan_part = columns_with_news(candidates);
   std::vector<Column> columns = {{"#", kNumber}};
   for (const PlanColumn& column : plan_part) columns.push_back(column.column);
@@ -190,6 +211,8 @@ Table candidate_table(const std::vector<PlanCandidate>& candidates) {
                                  {"memory", kNumber, "GB"},
                                  {"exposed", kNumber, "%"},
                                  {"bubble", kNumber, "%"}});
+  const std::optional<Column> compared = objective_column(objective);
+  if (compared) columns.push_back(*compared);
   const bool has_variants =
       std::any_of(candidates.begin(), candidates.end(),
                   [](const PlanCandidate& candidate) { return candidate.variants > 0; });
@@ -200,6 +223,7 @@ Table candidate_table(const std::vector<PlanCandidate>& candidates) {
     std::vector<std::string> cells = {fmt::format("{}", i + 1)};
     for (const PlanColumn& column : plan_part) cells.push_back(column.cell(candidates[i].plan));
     for (std::string& figure : figures(candidates[i], decimals)) cells.push_back(std::move(figure));
+    if (compared) cells.push_back(objective_cell(objective, candidates[i]));
     if (has_variants) cells.push_back(format_count(candidates[i].variants));
     table.add_row(std::move(cells));
   }

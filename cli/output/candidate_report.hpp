@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,13 @@ namespace shardwright::cli {
 std::string goal_text(const planner::PlanRequest& request, std::int64_t chosen);
 
 // One row per plan: degrees and choices (except those that are trivial in every plan), step time,
-// rates, memory.
-Table candidate_table(const std::vector<planner::PlanCandidate>& candidates);
+// rates, memory, and the dollars or joules of a token where plans were compared by these.
+Table candidate_table(const std::vector<planner::PlanCandidate>& candidates,
+                      planner::Objective objective = planner::Objective::Time);
+
+// The column of the figure that plans were compared by, if it is neither time nor memory, and its cells.
+std::optional<Column> objective_column(planner::Objective objective);
+std::string objective_cell(planner::Objective objective, const planner::PlanCandidate& candidate);
 
 // Plans of a front from end to end: step time and memory.
 Table front_table(const std::vector<planner::PlanCandidate>& front);

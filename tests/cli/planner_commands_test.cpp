@@ -145,6 +145,17 @@ TEST(ForecastCommand, SaysWhichRecoveryHasNoEffect) {
   EXPECT_EQ(json_of(line + "0")["notes"].size() + 2, json_of(line + "1")["notes"].size());
 }
 
+// Plans that are compared by money or energy say how much of it a token takes.
+TEST(PlanCommand, ShowsWhatItsObjectiveCounts) {
+  const std::string line =
+      "--model llama3-8b --cluster dgx-h100 --gpus 16 --global-batch 64 --seq-len 8k --objective ";
+  for (const std::string command : {"plan --top 1 ", "scale "}) {
+    EXPECT_THAT(run_command(command + line + "cost").output, HasSubstr("$ per B tokens"));
+    EXPECT_THAT(run_command(command + line + "tokens-per-joule").output, HasSubstr("per joule"));
+    EXPECT_THAT(run_command(command + line + "time").output, Not(HasSubstr("$ per B tokens")));
+  }
+}
+
 // Each prediction says how sure it is, and less sure on software that nobody measured by name.
 TEST(SimulateCommand, StepsHaveAnInterval) {
   const auto step_on = [](const std::string& stack, const std::string& fidelity) {
