@@ -34,7 +34,7 @@ std::string gain_text(const std::string& name) {
         return fmt::format("interruptions by {}", cause_text(cause));
     }
   }
-  if (name == "failures") return "interruptions of all causes";
+  if (name == "failures") return "all interruptions";
   std::string text = name;
   std::ranges::replace(text, '_', ' ');
   return text;

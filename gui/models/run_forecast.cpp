@@ -114,6 +114,7 @@ void set_goal(const RunQuestion& question, RunForecast& run) {
   run.request.tokens =
       need.at_batch(static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len));
   run.laws = planner::laws_behind_tokens(goal.laws, model, need, true);
+  run.is_outside_of_laws = !planner::outside_of_laws(goal.laws, model, need).empty();
 }
 
 }  // namespace
@@ -172,11 +173,10 @@ std::vector<RunFigure> run_figures(const RunForecast& run) {
       time_figure(run),
       {to_qstring("GPU-hours"), number_text(forecast.total().gpu_hours),
        forecast.model.spare_nodes() > 0
-           ? to_qstring("and %1 for %2")
-                 .arg(number_text(forecast.spares.gpu_hours),
-                      counted_text(forecast.model.spare_nodes(), "spare node"))
+           ? to_qstring("and %1 for spares").arg(number_text(forecast.spares.gpu_hours))
            : counted_text(forecast.gpus, "GPU"),
-       to_qstring("The GPUs of the job over the mean time of a run.")},
+       to_qstring("The GPUs of the job over the mean time of a run, and beside them those of %1.")
+           .arg(counted_text(forecast.model.spare_nodes(), "spare node"))},
       cost_figure(run),
       {to_qstring("Energy"),
        to_qstring("%1 MWh").arg(number_text(energy.value() / kJoulesPerMegawattHour)),
@@ -207,10 +207,20 @@ QStringList warnings(const RunForecast& run) {
   return lines;
 }
 
+QString tokens_of_loss_text(const RunForecast& run) {
+  if (run.laws.empty()) return {};
+  const QString text = to_qstring("The loss takes %1 with the batch of the plan.")
+                           .arg(tokens_text(run.request.tokens));
+  return run.is_outside_of_laws
+             ? text + to_qstring(
+                          " ⚠ The run lies outside of what the laws behind this number were "
+                          "fitted to: see below the charts.")
+             : text;
+}
+
 QString laws_text(const RunForecast& run) {
   if (run.laws.empty()) return {};
-  QStringList lines = {to_qstring("This run trains %1. %2:")
-                           .arg(tokens_text(run.request.tokens), to_qstring(planner::kLawsTitle))};
+  QStringList lines = {to_qstring(planner::kLawsTitle) + u':'};
   for (const std::string& law : run.laws) lines.append(u"• "_s + to_qstring(law));
   return lines.join(u'\n');
 }

@@ -41,6 +41,7 @@ struct RunForecast {
   sim::RunTrajectory trajectory;
   // Behind the number of tokens; none where it was stated.
   std::vector<std::string> laws;
+  bool is_outside_of_laws = false;
 
   // False if failures leave too many of the simulated runs no progress.
   bool ends() const { return !trajectory.times.empty(); }
@@ -69,7 +70,9 @@ std::vector<RunFigure> run_figures(const RunForecast& run);
 // Says how many of the runs do not end, and what the profile asks for and the plan cannot have.
 QStringList warnings(const RunForecast& run);
 
-// The tokens that the loss takes and the laws behind them, a line each; empty where they were stated.
+// The tokens that the loss takes, and whether their laws hold there; empty where they were stated.
+QString tokens_of_loss_text(const RunForecast& run);
+// The laws themselves, a line each.
 QString laws_text(const RunForecast& run);
 
 // A use of the time of the run besides its steps, or what a tenth less of one thing would save.

@@ -60,9 +60,10 @@ ForecastView::ForecastView(Selection* selection, QWidget* parent)
   QWidget* charts = create_charts();
   QWidget* figures = create_figures();
   warning_ = wrapped_label(u"forecast_warning"_s);
+  tokens_text_ = wrapped_label(u"forecast_tokens_text"_s);
   laws_text_ = named<HintLabel>(u"forecast_laws_text"_s);
-  for (QLabel* label : {warning_, laws_text_}) label->setTextFormat(Qt::PlainText);
-  QWidget* content = column_of({figures, laws_text_, warning_, charts}, charts);
+  for (QLabel* label : {warning_, tokens_text_, laws_text_}) label->setTextFormat(Qt::PlainText);
+  QWidget* content = column_of({figures, tokens_text_, warning_, charts, laws_text_}, charts);
   content->layout()->setSpacing(4);
   empty_ = new EmptyState(content);
   QVBoxLayout* layout = scrolled_column(*this);
@@ -175,7 +176,7 @@ QWidget* ForecastView::create_charts() {
   auto* charts = new PaneRow({titled(tr("Tokens over the days of the run"), trajectory_),
                               titled(tr("Time that does not go into steps"), lost_),
                               titled(tr("What 10 % less of each would save"), gains_)},
-                             {540, 340, 240});
+                             {460, 340, 320});
   trajectory_->setMinimumHeight(kLeastTrajectoryHeight);
   for (BarChart* bars : {lost_, gains_}) bars->setMinimumHeight(kLeastBarsHeight);
   return charts;
@@ -286,7 +287,8 @@ void ForecastView::show_figures() {
   warning_->setText(u"⚠ "_s + notes.join(u"\n⚠ "_s));
   warning_->setVisible(!notes.isEmpty());
   laws_text_->setText(laws_text(*run_));
-  laws_text_->setVisible(!run_->laws.empty());
+  tokens_text_->setText(tokens_of_loss_text(*run_));
+  for (QLabel* label : {tokens_text_, laws_text_}) label->setVisible(!run_->laws.empty());
 }
 
 void ForecastView::show_bars() {

@@ -83,7 +83,7 @@ class ForecastView : public View {
   ShareBar* progress_ = nullptr;
   QToolButton* stop_ = nullptr;
   std::vector<Tile> tiles_;
-  QLabel *warning_ = nullptr, *laws_text_ = nullptr;
+  QLabel *warning_ = nullptr, *tokens_text_ = nullptr, *laws_text_ = nullptr;
   TrajectoryChart* trajectory_ = nullptr;
   BarChart *lost_ = nullptr, *gains_ = nullptr;
   EmptyState* empty_ = nullptr;

@@ -111,6 +111,8 @@ TEST_F(ForecastViewTest, ALossTakesTheTokensOfItsLaw) {
   const QString shown = find<QLabel>("forecast_laws_text").text();
   for (const std::string& law : planner::laws_behind_tokens(batch, scenario.model, need, true))
     EXPECT_THAT(shown, Says(law.c_str()));
+  EXPECT_THAT(find<QLabel>("forecast_tokens_text").text(),
+              Says(tokens_text(need.at_batch(32.0 * 2048.0))));
   choose_by_mouse(find<QComboBox>("forecast_goal"), 0);
   ASSERT_TRUE(is_idle());
   EXPECT_EQ(figure(u"tokens"_s), 2e12);
