@@ -18,7 +18,7 @@ constexpr double kDragMargin = 16.0;
 
 TimelineCanvas::TimelineCanvas(QWidget* parent)
     : NavigableView(u"Timeline of the training step"_s, Zoom::Horizontal, parent) {
-  setMinimumSize(240, 160);
+  setMinimumSize(240, 120);
   add_keys();
 }
 

@@ -39,6 +39,9 @@ QWidget* together(std::initializer_list<QWidget*> widgets) {
   return group;
 }
 
+// Shows the hint without scrolling.
+constexpr int kLeastRunHeight = 180;
+
 QString loss_text(double loss) {
   // The loss of a run that diverges has too many digits for its line.
   constexpr double kLarge = 1e6;
@@ -94,6 +97,7 @@ RunView::RunView(Selection* selection, QWidget* parent)
   connect(trials_, &TrialsPane::chosen, this, &RunView::follow_trial);
   empty_ = new EmptyState(charts_);
   QVBoxLayout* layout = scrolled_column(*this);
+  setMinimumHeight(kLeastRunHeight);
   layout->setContentsMargins(6, 6, 6, 6);
   layout->addWidget(create_controls());
   layout->addWidget(trials_);
