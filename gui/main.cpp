@@ -65,9 +65,9 @@ void describe(QCommandLineParser& parser) {
   parser.addOption(screenshots_option());
   parser.addPositionalArgument(
       u"FILE"_s,
-      u"Plans, search results, clusters, models, timelines, traces of profilers, folders of runs. "
-      u"Two of "
-      "a kind are compared; of two clusters or two models, the best plans of the "
+      u"Plans, search results, clusters, models, run and batch profiles, timelines, traces of "
+      "profilers, folders of runs. Two of a kind are compared; of two clusters or two models, the "
+      "best plans of the "
       "scenario on each."_s,
       u"[FILE…]"_s);
 }

@@ -11,6 +11,7 @@
 #include "planner/batch_knee.hpp"
 #include "planner/layer_cost_cache.hpp"
 #include "planner/objective.hpp"
+#include "planner/run_wording.hpp"
 
 namespace shardwright::planner {
 namespace {
@@ -20,15 +21,11 @@ constexpr double kMostOfCritical = 16.0;
 // Choices are compared by medians and means of fewer runs than a forecast simulates.
 constexpr std::int64_t kRunsOfChoice = 200;
 
-std::string count_text(double count) {
-  return format_parameters(static_cast<std::int64_t>(std::llround(count)));
-}
-
 void add_outside(std::vector<std::string>& lines, const char* law, const char* what, double value,
                  const FittedRange& range) {
   if (range.holds(value)) return;
-  lines.push_back(fmt::format("{}: {} {}, where it was fitted to {} to {}", law, count_text(value),
-                              what, count_text(range.least), count_text(range.most)));
+  lines.push_back(fmt::format("{}: {} {}, where it was fitted to {} to {}", law, tokens_text(value),
+                              what, tokens_text(range.least), tokens_text(range.most)));
 }
 
 // Powers of two up to `most`. Fewer sequences than a 64th of the GPUs leave most of the machine idle.
@@ -117,6 +114,26 @@ std::vector<std::string> outside_of_laws(const BatchSpec& batch, const ModelSpec
     add_outside(lines, "learning rate", "tokens", need.least, batch.learning_rate.tokens);
   }
   return lines;
+}
+
+std::vector<std::string> laws_behind_tokens(const BatchSpec& batch, const ModelSpec& model,
+                                            const TokenNeed& need, bool to_loss) {
+  std::vector<std::string> laws;
+  if (to_loss) {
+    laws.push_back(
+        fmt::format("{} tokens with small batches to a loss of {} nats, by batch profile {}",
+                    tokens_text(need.least), format_number(need.loss, 4), batch.name));
+  }
+  if (need.critical > 0.0) {
+    laws.push_back(fmt::format(
+        "a critical batch of {} tokens, at which a run needs twice as many "
+        "tokens as with small ones, {}",
+        tokens_text(need.critical),
+        need.critical_stated ? std::string("as stated") : "by batch profile " + batch.name));
+  }
+  for (const std::string& law : outside_of_laws(batch, model, need))
+    laws.push_back("outside of the " + law);
+  return laws;
 }
 
 std::int64_t RunSearch::knee_of(const RunChoice& choice) const {

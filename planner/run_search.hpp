@@ -43,6 +43,11 @@ TokenNeed need_of_loss(const BatchSpec& batch, const ModelSpec& model, double lo
 std::vector<std::string> outside_of_laws(const BatchSpec& batch, const ModelSpec& model,
                                          const TokenNeed& need);
 
+// The laws by which the tokens of the run follow from a loss (`to_loss`) or from a batch, and those of
+// them that the run lies outside of, in words: "outside of the critical batch: …".
+std::vector<std::string> laws_behind_tokens(const BatchSpec& batch, const ModelSpec& model,
+                                            const TokenNeed& need, bool to_loss);
+
 struct RunSearchRequest {
   // Its GPUs and its batch are those of each choice; with a batch of 0 the batches are the powers of
   // two.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <string_view>
 
@@ -33,7 +34,7 @@ std::string gain_text(const std::string& name) {
         return fmt::format("interruptions by {}", cause_text(cause));
     }
   }
-  if (name == "failures") return "interruptions of all causes";
+  if (name == "failures") return "all interruptions";
   std::string text = name;
   std::ranges::replace(text, '_', ' ');
   return text;
@@ -55,6 +56,15 @@ std::vector<std::string> recovery_without_effect(const RecoverySpec& recovery, c
         "states or a node, so that none of them can take the place of another");
   }
   return notes;
+}
+
+std::optional<double> parse_loss(const std::string& text) {
+  constexpr double kMostLoss = 100.0;
+  double loss = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), loss);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (!whole || !(loss > 0.0 && loss <= kMostLoss)) return std::nullopt;
+  return loss;
 }
 
 std::string money_text(Dollars dollars) {

@@ -1,6 +1,7 @@
 // The words for whole runs that the command and the window both show.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,14 @@ std::string gain_text(const std::string& name);
 // What the profile asks for in recovery and the plan cannot have, a sentence each.
 std::vector<std::string> recovery_without_effect(const RecoverySpec& recovery, const Plan& plan,
                                                  const sim::RunModel& model);
+
+// The heading of the laws that the number of tokens of a run rests on (laws_behind_tokens).
+inline constexpr const char* kLawsTitle = "Laws behind the number of tokens";
+
+// Reads a loss to train to; none unless the whole text is a number that it may be.
+std::optional<double> parse_loss(const std::string& text);
+inline constexpr const char* kExpectedLoss =
+    "a loss in nats per token above 0 and up to 100, as in 1.95";
 
 // "$3.2 M".
 std::string money_text(Dollars dollars);

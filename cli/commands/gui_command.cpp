@@ -28,10 +28,10 @@ void add_gui_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("gui", "Open the window, with any files that are named");
   command->footer("Example:\n  shardwright gui plan.json other-plan.json");
   const auto files = std::make_shared<std::vector<std::string>>();
-  add_option(*command, "files", *files, "FILE...",
-             "Plans, search results, clusters, models, timelines, traces, or folders of runs; two "
-             "of one kind "
-             "are compared");
+  add_option(
+      *command, "files", *files, "FILE...",
+      "Plans, search results, clusters, models, run and batch profiles, timelines, traces, or "
+      "folders of runs; two of one kind are compared");
   const auto folder = std::make_shared<std::string>();
   const CLI::Option* screenshots =
       command

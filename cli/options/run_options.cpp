@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <cstdint>
 #include <filesystem>
 
@@ -12,7 +11,6 @@
 #include "cli/options/option_values.hpp"
 #include "cli/options/scenario_parts.hpp"
 #include "cli/options/settings.hpp"
-#include "core/base/quantity_text.hpp"
 #include "core/spec/profile_library.hpp"
 #include "planner/run_wording.hpp"
 
@@ -24,13 +22,8 @@ constexpr const char* kUsualRun = "settled-fleet";
 constexpr const char* kUsualBatch = "hoffmann-corrected";
 
 double read_loss(const std::string& text, ProblemList& problems) {
-  constexpr double kMostLoss = 100.0;
-  double loss = 0.0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), loss);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  if (whole && loss > 0.0 && loss <= kMostLoss) return loss;
-  problems.add("--target-loss", "\"" + text + "\"",
-               "a loss in nats per token above 0 and up to 100, as in 1.95");
+  if (const auto loss = planner::parse_loss(text)) return *loss;
+  problems.add("--target-loss", "\"" + text + "\"", planner::kExpectedLoss);
   return 1.0;
 }
 
@@ -114,22 +107,7 @@ double ChosenRun::tokens_of(const Scenario& scenario, bool batch_chosen) const {
 std::vector<std::string> ChosenRun::laws_of(const ModelSpec& model, bool batch_chosen) const {
   const planner::TokenNeed need = need_of(model);
   if (!target_loss && (!batch_chosen || need.critical <= 0.0)) return {};
-  std::vector<std::string> laws;
-  if (target_loss) {
-    laws.push_back(
-        fmt::format("{} tokens with small batches to a loss of {} nats, by batch profile {}",
-                    planner::tokens_text(need.least), format_number(need.loss, 4), batch.name));
-  }
-  if (need.critical > 0.0) {
-    laws.push_back(fmt::format(
-        "a critical batch of {} tokens, at which a run needs twice as many "
-        "tokens as with small ones, {}",
-        planner::tokens_text(need.critical),
-        need.critical_stated ? std::string("as stated") : "by batch profile " + batch.name));
-  }
-  for (const std::string& law : planner::outside_of_laws(batch, model, need))
-    laws.push_back("outside of the " + law);
-  return laws;
+  return planner::laws_behind_tokens(batch, model, need, target_loss.has_value());
 }
 
 ChosenRun read_whole_run(const WholeRunOptions& options, const std::vector<std::string>& settings,

@@ -379,7 +379,7 @@ void add_runs(Page& page, const planner::ForecastRequest& request,
 
 void add_laws(Page& page, const std::vector<std::string>& laws) {
   if (laws.empty()) return;
-  page.heading("Laws behind the number of tokens");
+  page.heading(planner::kLawsTitle);
   page.bullets(laws);
 }
 

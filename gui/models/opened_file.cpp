@@ -25,7 +25,8 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kExpected =
-    "a plan, a search result, a cluster, a model, a timeline, a trace or the folder of a run or a "
+    "a plan, a search result, a cluster, a model, a run or batch profile, a timeline, a trace or "
+    "the folder of a run or a "
     "tuning";
 
 // Tells by the first bytes what is read piece by piece: JSON of profilers, plain or compressed, and
@@ -74,6 +75,8 @@ OpenedFile open_document(const QString& path, const ReadingWatch& watch) {
   if (schema == "shardwright/plans" || schema == "shardwright/scale")
     return {path, std::make_shared<const PlanSet>(read_plan_set(document, file))};
   if (schema == "shardwright/cluster") return {path, load_cluster(file)};
+  if (schema == "shardwright/run") return {path, load_run(file)};
+  if (schema == "shardwright/batch") return {path, load_batch(file)};
   if (schema == kTimelineSchema)
     return {path, std::make_shared<const Timeline>(read_timeline(document, file))};
   if (schema == kModelSchema || (document.is_object() && document.contains("model_type")))
@@ -127,8 +130,9 @@ void append(Timeline& all, const Timeline& rank) {
 }  // namespace
 
 QString kind_of(const OpenedFile& file) {
-  constexpr std::array<const char*, 8> kKinds = {"plan",     "search result", "cluster", "model",
-                                                 "timeline", "run folder",    "trace",   "tuning"};
+  constexpr std::array<const char*, 10> kKinds = {
+      "plan",       "search result", "cluster", "model",       "timeline",
+      "run folder", "trace",         "tuning",  "run profile", "batch profile"};
   return to_qstring(kKinds[file.content.index()]);
 }
 

@@ -9,8 +9,10 @@
 
 #include "calibration/calibrate.hpp"
 #include "core/base/large_json_file.hpp"
+#include "core/spec/batch_spec.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/model_spec.hpp"
+#include "core/spec/run_spec.hpp"
 #include "core/spec/scenario.hpp"
 #include "core/timeline/timeline.hpp"
 #include "gui/models/plan_set.hpp"
@@ -60,7 +62,7 @@ QString free_profile_name(const QString& folder);
 struct OpenedFile {
   QString path;
   std::variant<Scenario, PlanSetPointer, ClusterSpec, ModelSpec, std::shared_ptr<const Timeline>,
-               RunFolder, TracedRun, TuningResults>
+               RunFolder, TracedRun, TuningResults, RunSpec, BatchSpec>
       content;
 };
 
@@ -69,10 +71,10 @@ struct OpenedFile {
 inline constexpr std::uintmax_t kMostFileBytes = 1ULL << 30;
 
 // "plan", "search result", "cluster", "model", "timeline", "run folder", "trace",
-// "tuning".
+// "tuning", "run profile", "batch profile".
 QString kind_of(const OpenedFile& file);
 
-// Opens a plan file, the output of `plan --json`, a cluster, a model (or a Hugging Face config.json), a
+// Opens a plan file, the output of `plan --json`, a cluster, a run or batch profile, a model (or a Hugging Face config.json), a
 // timeline (of a run, or of simulate --timeline), the folder of a run or of a tuning (or its
 // tuning.json), or the trace of another program (what `shardwright import` reads). Throws InputError with every problem,
 // for unknown documents too, and ReadingStopped if `watch` asks for it.

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "core/base/quantity_reading.hpp"
-#include "core/spec/profile_library.hpp"
 #include "gui/models/text.hpp"
+#include "planner/run_search.hpp"
 #include "planner/run_wording.hpp"
 #include "validation/prediction_errors.hpp"
 
@@ -102,6 +102,21 @@ QString share_tip(const QString& title, Seconds time, double share, Dollars cost
   return tip;
 }
 
+void set_goal(const RunQuestion& question, RunForecast& run) {
+  if (const auto* tokens = std::get_if<double>(&question.goal)) {
+    run.request.tokens = *tokens;
+    return;
+  }
+  const auto& goal = std::get<LossGoal>(question.goal);
+  const ModelSpec& model = question.scenario.model;
+  const Plan& plan = question.scenario.plan;
+  const planner::TokenNeed need = planner::need_of_loss(goal.laws, model, goal.loss);
+  run.request.tokens =
+      need.at_batch(static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len));
+  run.laws = planner::laws_behind_tokens(goal.laws, model, need, true);
+  run.is_outside_of_laws = !planner::outside_of_laws(goal.laws, model, need).empty();
+}
+
 }  // namespace
 
 Dollars RunForecast::cost_after(Seconds time) const {
@@ -113,8 +128,8 @@ RunForecast forecast_run(const RunQuestion& question, const std::function<void(d
   RunForecast run;
   planner::ForecastRequest& request = run.request;
   request.scenario = question.scenario;
-  request.run = load_run(question.profile);
-  request.tokens = question.tokens;
+  request.run = question.run;
+  set_goal(question, run);
   request.options.stop = stop;
   request.progress = progress;
   planner::StepSpread spread;
@@ -158,11 +173,10 @@ std::vector<RunFigure> run_figures(const RunForecast& run) {
       time_figure(run),
       {to_qstring("GPU-hours"), number_text(forecast.total().gpu_hours),
        forecast.model.spare_nodes() > 0
-           ? to_qstring("and %1 for %2")
-                 .arg(number_text(forecast.spares.gpu_hours),
-                      counted_text(forecast.model.spare_nodes(), "spare node"))
+           ? to_qstring("and %1 for spares").arg(number_text(forecast.spares.gpu_hours))
            : counted_text(forecast.gpus, "GPU"),
-       to_qstring("The GPUs of the job over the mean time of a run.")},
+       to_qstring("The GPUs of the job over the mean time of a run, and beside them those of %1.")
+           .arg(counted_text(forecast.model.spare_nodes(), "spare node"))},
       cost_figure(run),
       {to_qstring("Energy"),
        to_qstring("%1 MWh").arg(number_text(energy.value() / kJoulesPerMegawattHour)),
@@ -179,14 +193,36 @@ std::vector<RunFigure> run_figures(const RunForecast& run) {
   };
 }
 
-QString unfinished_text(const RunForecast& run) {
+QStringList warnings(const RunForecast& run) {
+  QStringList lines;
   const sim::RunStatistics& all = run.forecast.statistics;
-  if (all.unfinished == 0) return {};
-  return to_qstring(
-             "%1 of %2 simulated runs do not end, because failures leave them no progress; means "
-             "are "
-             "those of the others.")
-      .arg(count_text(all.unfinished), count_text(all.runs));
+  if (all.unfinished > 0) {
+    lines.append(to_qstring("%1 of %2 simulated runs do not end, because failures leave them no "
+                            "progress; means are those of the others.")
+                     .arg(count_text(all.unfinished), count_text(all.runs)));
+  }
+  for (const std::string& note : planner::recovery_without_effect(
+           run.request.run.recovery, run.request.scenario.plan, run.forecast.model))
+    lines.append(to_qstring(note));
+  return lines;
+}
+
+QString tokens_of_loss_text(const RunForecast& run) {
+  if (run.laws.empty()) return {};
+  const QString text = to_qstring("The loss takes %1 with the batch of the plan.")
+                           .arg(tokens_text(run.request.tokens));
+  return run.is_outside_of_laws
+             ? text + to_qstring(
+                          " ⚠ The run lies outside of what the laws behind this number were "
+                          "fitted to: see below the charts.")
+             : text;
+}
+
+QString laws_text(const RunForecast& run) {
+  if (run.laws.empty()) return {};
+  QStringList lines = {to_qstring(planner::kLawsTitle) + u':'};
+  for (const std::string& law : run.laws) lines.append(u"• "_s + to_qstring(law));
+  return lines.join(u'\n');
 }
 
 std::vector<RunShare> lost_times(const RunForecast& run) {
@@ -284,6 +320,7 @@ TextTable table_of(const RunForecast& run) {
     table.rows.push_back({of, part, exact_text(value), range ? exact_text(range->first) : QString(),
                           range ? exact_text(range->second) : QString(), to_qstring(unit)});
   };
+  add(to_qstring("run"), to_qstring("tokens"), run.request.tokens, "tokens");
   add(to_qstring("run"), to_qstring("time"), all.wall.p50, "s",
       std::pair(all.wall.p10, all.wall.p90));
   add(to_qstring("run"), to_qstring("GPU-hours"), forecast.total().gpu_hours, "h");

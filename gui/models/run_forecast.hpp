@@ -3,23 +3,34 @@
 #pragma once
 
 #include <QString>
+#include <QStringList>
 #include <functional>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <variant>
 #include <vector>
 
+#include "core/spec/batch_spec.hpp"
 #include "gui/models/table_text.hpp"
 #include "planner/forecast.hpp"
 
 namespace shardwright::gui {
 
+// A loss to train to, in nats per token, and the laws that say how many tokens it takes.
+struct LossGoal {
+  double loss = 0.0;
+  BatchSpec laws;
+
+  bool operator==(const LossGoal&) const = default;
+};
+
 // What a forecast is made of.
 struct RunQuestion {
   Scenario scenario;
-  // The name of a run profile.
-  std::string profile;
-  double tokens = 0.0;
+  RunSpec run;
+  // A number of tokens, or a loss.
+  std::variant<double, LossGoal> goal;
 
   bool operator==(const RunQuestion&) const = default;
 };
@@ -28,6 +39,9 @@ struct RunForecast {
   planner::ForecastRequest request;
   planner::Forecast forecast;
   sim::RunTrajectory trajectory;
+  // Behind the number of tokens; none where it was stated.
+  std::vector<std::string> laws;
+  bool is_outside_of_laws = false;
 
   // False if failures leave too many of the simulated runs no progress.
   bool ends() const { return !trajectory.times.empty(); }
@@ -35,7 +49,7 @@ struct RunForecast {
   Dollars cost_after(Seconds time) const;
 };
 
-// Throws InputError.
+// Throws InputError, for a loss that the model never reaches, too.
 RunForecast forecast_run(const RunQuestion& question, const std::function<void(double)>& progress,
                          const std::stop_token& stop);
 
@@ -53,8 +67,13 @@ struct RunFigure {
 };
 std::vector<RunFigure> run_figures(const RunForecast& run);
 
-// Says how many of the runs do not end; empty if all do.
-QString unfinished_text(const RunForecast& run);
+// Says how many of the runs do not end, and what the profile asks for and the plan cannot have.
+QStringList warnings(const RunForecast& run);
+
+// The tokens that the loss takes, and whether their laws hold there; empty where they were stated.
+QString tokens_of_loss_text(const RunForecast& run);
+// The laws themselves, a line each.
+QString laws_text(const RunForecast& run);
 
 // A use of the time of the run besides its steps, or what a tenth less of one thing would save.
 struct RunShare {

@@ -18,7 +18,7 @@ constexpr double kDragMargin = 16.0;
 
 TimelineCanvas::TimelineCanvas(QWidget* parent)
     : NavigableView(u"Timeline of the training step"_s, Zoom::Horizontal, parent) {
-  setMinimumSize(240, 160);
+  setMinimumSize(240, 120);
   add_keys();
 }
 
@@ -69,6 +69,8 @@ void TimelineCanvas::set_matches(const std::vector<SpanRef>& matches) {
 void TimelineCanvas::tracks_changed() {
   scene_.critical_path = SpanMarks(tracks_, critical_path_);
   scene_.matches = SpanMarks(tracks_, matches_);
+  scene_.legend = legend_of(tracks_, scene_.show_critical_path && !scene_.critical_path.empty(),
+                            !scene_.matches.empty());
   lay_out();
   part_changed();
 }
@@ -80,7 +82,7 @@ void TimelineCanvas::set_show_arrows(bool show) {
 
 void TimelineCanvas::set_show_critical_path(bool show) {
   scene_.show_critical_path = show;
-  part_changed();
+  tracks_changed();
 }
 
 void TimelineCanvas::part_changed() {

@@ -15,7 +15,6 @@ namespace {
 
 constexpr double kAxisHeight = 26.0;
 constexpr double kNamesWidth = 212.0;
-constexpr double kLegendHeight = 26.0;
 constexpr double kTickSpacing = 110.0;
 // Boxes of fewer pixels get no text, and no hatch.
 constexpr double kLeastLabel = 34.0;
@@ -34,13 +33,14 @@ QString label_of(const Track& track) {
 
 }  // namespace
 
-TimelineGeometry::TimelineGeometry(const QSizeF& size) {
+TimelineGeometry::TimelineGeometry(const QSizeF& size, const std::vector<LegendEntry>& entries) {
   const double names_width = std::min(kNamesWidth, size.width() * 0.4);
-  const double rows = std::max(0.0, size.height() - kAxisHeight - kLegendHeight);
+  const double below = legend_height(entries, size.width());
+  const double rows = std::max(0.0, size.height() - kAxisHeight - below);
   axis = QRectF(names_width, 0.0, std::max(1.0, size.width() - names_width), kAxisHeight);
   names = QRectF(0.0, kAxisHeight, names_width, rows);
   plot = QRectF(names_width, kAxisHeight, axis.width(), rows);
-  legend = QRectF(0.0, kAxisHeight + rows, size.width(), kLegendHeight);
+  legend = QRectF(0.0, kAxisHeight + rows, size.width(), below);
 }
 
 QRectF TimelineGeometry::fold_mark(double header_y) {
@@ -54,10 +54,10 @@ TimelinePainter::TimelinePainter(QPainter& painter, const TimelineTracks& tracks
       tracks_(tracks),
       scene_(scene),
       colours_(colours),
-      geometry_(size),
+      geometry_(size, scene.legend),
       font_(pixel_font(12)),
       bold_(pixel_font(12, true)),
-      small_(pixel_font(11)) {}
+      small_(legend_font()) {}
 
 QRectF TimelinePainter::rows_area(bool pinned) const {
   QRectF area(0.0, geometry_.plot.top(), geometry_.plot.right(), geometry_.plot.height());
@@ -409,42 +409,29 @@ void TimelinePainter::paint_legend() {
   painter_.fillRect(geometry_.legend, colours_.window);
   painter_.setPen(colours_.frame);
   painter_.drawLine(geometry_.legend.topLeft(), geometry_.legend.topRight());
-  RoleTimes busy{};
-  for (const SpanRow& row : tracks_.rows()) {
-    const RoleTimes of_row = row.busy();
-    for (std::size_t role = 0; role < busy.size(); ++role) busy[role] += of_row[role];
-  }
-  const QFontMetricsF metrics(small_);
   painter_.setFont(small_);
-  double x = geometry_.legend.left() + 10.0;
-  const double middle = geometry_.legend.center().y();
-  const auto entry = [&](const QString& text, auto swatch) {
-    const double width = 16.0 + metrics.horizontalAdvance(text) + 14.0;
-    if (x + width > geometry_.legend.right()) return;
-    swatch(QRectF(x, middle - 5.0, 11.0, 10.0));
+  const QFontMetricsF metrics(small_);
+  const std::vector<QPointF> places = places_in_legend(scene_.legend, geometry_.legend.width());
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const QPointF at = geometry_.legend.topLeft() + places[i];
+    paint_legend_mark(scene_.legend[i], QRectF(at.x(), at.y() - 5.0, 11.0, 10.0));
     painter_.setPen(colours_.text);
-    painter_.drawText(QPointF(x + 16.0, middle + (metrics.ascent() - metrics.descent()) / 2.0),
-                      text);
-    x += width;
-  };
-  for (const Role role : enumerators<Role>()) {
-    if (busy[role] <= 0.0) continue;
-    entry(title_of(role), [&](const QRectF& box) { fill(box, role); });
+    painter_.drawText(at + QPointF(kLegendMarkWidth, (metrics.ascent() - metrics.descent()) / 2.0),
+                      scene_.legend[i].text);
   }
-  const auto& memory = tracks_.memory_rows();
-  if (std::any_of(memory.begin(), memory.end(), [](const auto& row) { return row.has_base(); })) {
-    entry(u"not allocated"_s,
-          [&](const QRectF& box) { painter_.fillRect(box, not_allocated(colours_)); });
-  }
-  if (scene_.show_critical_path && !scene_.critical_path.empty()) {
-    entry(u"critical path"_s, [&](const QRectF& box) {
-      painter_.fillRect(QRectF(box.left(), box.bottom() - 4.0, box.width(), 3.0), colours_.text);
-    });
-  }
-  if (!scene_.matches.empty()) {
-    entry(u"found"_s, [&](const QRectF& box) {
-      painter_.fillRect(QRectF(box.left(), box.top(), box.width(), 3.0), colours_.warning);
-    });
+}
+
+void TimelinePainter::paint_legend_mark(const LegendEntry& entry, const QRectF& box) {
+  switch (entry.mark) {
+    case LegendMark::Role:
+      return fill(box, entry.role);
+    case LegendMark::NotAllocated:
+      return painter_.fillRect(box, not_allocated(colours_));
+    case LegendMark::CriticalPath:
+      return painter_.fillRect(QRectF(box.left(), box.bottom() - 4.0, box.width(), 3.0),
+                               colours_.text);
+    case LegendMark::Match:
+      return painter_.fillRect(QRectF(box.left(), box.top(), box.width(), 3.0), colours_.warning);
   }
 }
 

@@ -7,7 +7,9 @@
 #include <QRectF>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
+#include "gui/timeline/timeline_legend.hpp"
 #include "gui/timeline/timeline_tracks.hpp"
 
 namespace shardwright::gui {
@@ -30,10 +32,11 @@ struct TimelineScene : PaintedScene<SpanRef> {
   std::optional<double> drop_line;
   // The memory of a rank; zero if it is unknown.
   Bytes capacity;
+  std::vector<LegendEntry> legend;
 };
 
 struct TimelineGeometry {
-  explicit TimelineGeometry(const QSizeF& size);
+  TimelineGeometry(const QSizeF& size, const std::vector<LegendEntry>& entries);
 
   QRectF axis, names, plot, legend;
 
@@ -74,6 +77,7 @@ class TimelinePainter {
   void paint_moment();
   void paint_drop_line();
   void paint_legend();
+  void paint_legend_mark(const LegendEntry& entry, const QRectF& box);
 
   QPainter& painter_;
   const TimelineTracks& tracks_;

@@ -299,7 +299,7 @@ void TopologyPainter::paint_busiest_load(double share, double y) {
   painter_.setFont(small_);
   painter_.drawText(first.translated(0.0, kNoteLine),
                     Qt::AlignVCenter | Qt::AlignLeft | Qt::TextDontClip,
-                    u"one of %1"_s.arg(count_text(scene_.as_busy)));
+                    u"1 of %1"_s.arg(count_text(scene_.as_busy)));
 }
 
 double TopologyPainter::paint_text(const QRectF& panel, double y, const QString& text,

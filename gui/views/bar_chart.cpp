@@ -10,6 +10,8 @@ namespace {
 
 // A single bar is no thicker than one of these.
 constexpr std::size_t kFewestRows = 4;
+// Titles take no more of the width of a chart.
+constexpr double kMostOfTitles = 0.6;
 
 }  // namespace
 
@@ -30,6 +32,7 @@ QSharedPointer<QCPAxisTickerText> ticker_of(const QStringList& titles) {
 BarChart::BarChart(const QString& values, QWidget* parent) : Chart(parent) {
   prepare_bar_axes(*this, values);
   connect(this, &Chart::restyled, this, &BarChart::rebuild);
+  connect(this, &QCustomPlot::beforeReplot, this, &BarChart::fit_titles);
   connect(this, &QCustomPlot::afterLayout, this, &BarChart::fit_labels);
 }
 
@@ -49,7 +52,6 @@ void BarChart::rebuild() {
   clear_all();
   yAxis->setTicks(!bars_.empty());
   if (!note_.isEmpty()) add_note(note_, 0.5, 0.5, Qt::AlignCenter);
-  QStringList titles;
   double most = bars_.empty() ? 1.0 : 0.0, least = 0.0;
   for (std::size_t i = 0; i < bars_.size(); ++i) {
     const Bar& each = bars_[i];
@@ -59,17 +61,30 @@ void BarChart::rebuild() {
     bar->set_fill(colour, colours().base, each.hatch);
     bar->setPen(QPen(colour.darker(125), 1.0));
     bar->addData(static_cast<double>(i), each.value);
-    titles.append(each.title);
     add_label(each.label, std::max(each.value, 0.0), static_cast<double>(i),
               Qt::AlignLeft | Qt::AlignVCenter);
     most = std::max(most, each.value);
     least = std::min(least, each.value);
   }
-  yAxis->setTicker(ticker_of(titles));
+  shown_titles_.clear();
   yAxis->setRange(-0.6, static_cast<double>(std::max(bars_.size(), kFewestRows)) - 0.4);
   wide_ = QCPRange(1.1 * least, most > 0.0 ? 1.6 * most : 1.0);
   xAxis->setRange(wide_);
   replot(rpQueuedReplot);
+}
+
+// Shortens long titles in a narrow chart, where they would leave no room for the bars. The tool tip
+// has the whole title.
+void BarChart::fit_titles() {
+  const QFontMetrics metrics(yAxis->tickLabelFont());
+  QStringList titles;
+  for (const Bar& bar : bars_) {
+    titles.append(
+        metrics.elidedText(bar.title, Qt::ElideRight, static_cast<int>(kMostOfTitles * width())));
+  }
+  if (titles == shown_titles_) return;
+  shown_titles_ = titles;
+  yAxis->setTicker(ticker_of(titles));
 }
 
 // Extends the axis of a narrow chart until each label lies inside of it.

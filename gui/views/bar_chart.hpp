@@ -43,10 +43,13 @@ class BarChart : public Chart {
 
  private:
   void rebuild();
+  void fit_titles();
   void fit_labels();
 
   std::vector<Bar> bars_;
   QString note_;
+  // As the chart has room for them.
+  QStringList shown_titles_;
   QCPRange wide_{0.0, 1.0};
 };
 

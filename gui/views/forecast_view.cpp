@@ -5,15 +5,17 @@
 #include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "core/spec/profile_library.hpp"
-#include "gui/models/scenario_choice.hpp"
+#include "gui/models/opened_file.hpp"
 #include "gui/models/text.hpp"
 #include "gui/views/bar_chart.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/forecast_charts.hpp"
 #include "gui/views/layouts.hpp"
 #include "gui/views/widgets.hpp"
+#include "planner/run_wording.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -21,7 +23,10 @@ namespace {
 constexpr int kLeastTrajectoryHeight = 250, kLeastBarsHeight = 170;
 constexpr std::size_t kFigures = 7;
 constexpr const char* kFirstTokens = "2T";
-constexpr const char* kFirstProfile = "settled-fleet";
+constexpr const char* kFirstLoss = "1.95";
+constexpr const char* kFirstRun = "settled-fleet";
+constexpr const char* kFirstLaws = "hoffmann-corrected";
+constexpr int kGoalOfTokens = 0, kGoalOfLoss = 1;
 
 // A share of the run's time as a bar of percent.
 Bar bar_of(const RunShare& share) {
@@ -50,12 +55,15 @@ ForecastView::ForecastView(Selection* selection, QWidget* parent)
           this, [this](const auto& run) { take(run); },
           [this](const QString& error) {
             end();
-            show_hint(error.toHtmlEscaped());
+            show_hint(error.toHtmlEscaped().replace(u'\n', u"<br>"_s));
           }) {
   QWidget* charts = create_charts();
   QWidget* figures = create_figures();
   warning_ = wrapped_label(u"forecast_warning"_s);
-  QWidget* content = column_of({figures, warning_, charts}, charts);
+  tokens_text_ = wrapped_label(u"forecast_tokens_text"_s);
+  laws_text_ = named<HintLabel>(u"forecast_laws_text"_s);
+  for (QLabel* label : {warning_, tokens_text_, laws_text_}) label->setTextFormat(Qt::PlainText);
+  QWidget* content = column_of({figures, tokens_text_, warning_, charts, laws_text_}, charts);
   content->layout()->setSpacing(4);
   empty_ = new EmptyState(content);
   QVBoxLayout* layout = scrolled_column(*this);
@@ -67,34 +75,81 @@ ForecastView::ForecastView(Selection* selection, QWidget* parent)
 }
 
 QWidget* ForecastView::create_controls() {
-  tokens_ = named<QLineEdit>(u"forecast_tokens"_s, to_qstring(kFirstTokens));
-  tokens_->setFixedWidth(90);
-  tokens_->setSizePolicy(QSizePolicy::Fixed, QSizePolicy::Fixed);
-  tokens_->setToolTip(
-      tr("The tokens to train on: 15T or 300B (T = 1,000,000,000,000, B = 1,000,000,000)"));
-  profile_ = named<QComboBox>(u"forecast_profile"_s);
-  for (const std::string& name : shipped_profiles("runs")) {
-    profile_->addItem(to_qstring(name).replace(u'-', u' '), to_qstring(name));
-    profile_->setItemData(profile_->count() - 1, to_qstring(load_run(name).notes), Qt::ToolTipRole);
-  }
-  profile_->setCurrentIndex(std::max(0, profile_->findData(to_qstring(kFirstProfile))));
-  profile_->setToolTip(
-      tr("How often the machines fail, and how a run is saved, restarted and paid for"));
-  leave_wheel_to_scrolling(*profile_);
+  create_profiles();
   progress_ = new ShareBar;
   stop_ = tool_button(u"stop_forecast"_s, tr("Stop"), tr("Stops the simulation of the run"));
   end();
   auto* controls = new QWidget;
   auto* line = new FlowLayout(controls);
   line->setContentsMargins(0, 0, 0, 0);
-  line->addWidget(row_of({new QLabel(tr("Train on")), tokens_, new QLabel(tr("tokens"))}));
-  line->addWidget(row_of({new QLabel(tr("with the")), profile_}));
+  line->addWidget(create_goal());
+  line->addWidget(loss_row_);
+  line->addWidget(row_of({new QLabel(tr("with the")), runs_.box}));
   line->addWidget(progress_);
   line->addWidget(stop_);
-  connect(tokens_, &QLineEdit::editingFinished, this, &ForecastView::follow);
-  connect(profile_, &QComboBox::currentIndexChanged, this, &ForecastView::follow);
+  loss_row_->hide();
   connect(stop_, &QToolButton::clicked, this, &ForecastView::stop);
   return controls;
+}
+
+QWidget* ForecastView::create_goal() {
+  goal_ = named<QComboBox>(u"forecast_goal"_s);
+  goal_->addItems({tr("Train on"), tr("Train to a loss of")});
+  goal_->setToolTip(tr("The end of the run: a number of tokens, or a loss"));
+  leave_wheel_to_scrolling(*goal_);
+  tokens_ = named<QLineEdit>(u"forecast_tokens"_s, to_qstring(kFirstTokens));
+  tokens_->setToolTip(
+      tr("The tokens to train on: 15T or 300B (T = 1,000,000,000,000, B = 1,000,000,000)"));
+  loss_ = named<QLineEdit>(u"forecast_loss"_s, to_qstring(kFirstLoss));
+  loss_->setToolTip(
+      tr("The training loss to reach, in nats per token (the natural logarithm of the "
+         "perplexity), as in 1.95"));
+  for (QLineEdit* field : {tokens_, loss_}) {
+    field->setFixedWidth(90);
+    field->setSizePolicy(QSizePolicy::Fixed, QSizePolicy::Fixed);
+    connect(field, &QLineEdit::editingFinished, this, &ForecastView::follow);
+  }
+  tokens_row_ = row_of({tokens_, new QLabel(tr("tokens"))});
+  loss_row_ = row_of({loss_, new QLabel(tr("nats, by the law")), laws_.box});
+  connect(goal_, &QComboBox::currentIndexChanged, this, [this] {
+    tokens_row_->setVisible(!wants_loss());
+    loss_row_->setVisible(wants_loss());
+    follow();
+  });
+  return row_of({goal_, tokens_row_});
+}
+
+void ForecastView::create_profiles() {
+  runs_.box = new ProfileBox(u"forecast_profile"_s, tr("Run profile"));
+  runs_.box->setToolTip(
+      tr("How often the machines fail, and how a run is saved, restarted and paid for"));
+  runs_.add_shipped(shipped_runs(), load_run);
+  runs_.box->choose(to_qstring(kFirstRun));
+  laws_.box = new ProfileBox(u"forecast_laws"_s, tr("Batch profile"));
+  laws_.box->setToolTip(
+      tr("The scaling law that says how many tokens the loss takes, and how many more a large "
+         "batch needs"));
+  laws_.add_shipped(shipped_batches(), load_batch);
+  laws_.box->choose(to_qstring(kFirstLaws));
+  for (ProfileBox* box : {runs_.box, laws_.box}) {
+    connect(box, &ProfileBox::chosen_changed, this, &ForecastView::follow);
+    connect(box, &ProfileBox::file_wanted, this, &ForecastView::file_wanted);
+  }
+}
+
+void ForecastView::offer(const QString& path, const RunSpec& run, bool choose) {
+  runs_.add(path, run);
+  if (choose) runs_.box->choose(path);
+  follow();
+}
+
+void ForecastView::offer(const QString& path, const BatchSpec& laws, bool choose) {
+  laws_.add(path, laws);
+  if (choose) {
+    laws_.box->choose(path);
+    goal_->setCurrentIndex(kGoalOfLoss);
+  }
+  follow();
 }
 
 QWidget* ForecastView::create_figures() {
@@ -121,18 +176,31 @@ QWidget* ForecastView::create_charts() {
   auto* charts = new PaneRow({titled(tr("Tokens over the days of the run"), trajectory_),
                               titled(tr("Time that does not go into steps"), lost_),
                               titled(tr("What 10 % less of each would save"), gains_)},
-                             {540, 340, 240});
+                             {460, 340, 320});
   trajectory_->setMinimumHeight(kLeastTrajectoryHeight);
   for (BarChart* bars : {lost_, gains_}) bars->setMinimumHeight(kLeastBarsHeight);
   return charts;
 }
 
+bool ForecastView::wants_loss() const {
+  return goal_->currentIndex() == kGoalOfLoss;
+}
+
+std::optional<std::variant<double, LossGoal>> ForecastView::goal() const {
+  if (!wants_loss()) {
+    const auto tokens = tokens_of(tokens_->text());
+    return tokens ? std::optional<std::variant<double, LossGoal>>(*tokens) : std::nullopt;
+  }
+  const auto loss = planner::parse_loss(loss_->text().trimmed().toStdString());
+  if (!loss) return std::nullopt;
+  return LossGoal{*loss, laws_.chosen()};
+}
+
 std::optional<RunQuestion> ForecastView::question() const {
   auto scenario = selection_->scenario();
-  const auto tokens = tokens_of(tokens_->text());
-  if (!scenario || !tokens) return std::nullopt;
-  return RunQuestion{*std::move(scenario), profile_->currentData().toString().toStdString(),
-                     *tokens};
+  auto wanted = goal();
+  if (!scenario || !wanted) return std::nullopt;
+  return RunQuestion{*std::move(scenario), runs_.chosen(), *std::move(wanted)};
 }
 
 QString ForecastView::hint_without_question() const {
@@ -140,6 +208,10 @@ QString ForecastView::hint_without_question() const {
     return tr(
         "Choose a plan in <b>Plans</b> to see how many days and dollars its whole run takes, "
         "with its failures.");
+  }
+  if (wants_loss()) {
+    return tr("“%1” is no loss. Type %2.")
+        .arg(loss_->text().toHtmlEscaped(), to_qstring(planner::kExpectedLoss));
   }
   return tr("“%1” is no number of tokens. Type it as 15T or 300B: T is a million millions, B is a "
             "thousand millions.")
@@ -211,9 +283,12 @@ void ForecastView::show_figures() {
     tile.detail->setText(figures[i].detail);
     tile.widget->setToolTip(figures[i].tip);
   }
-  const QString warning = unfinished_text(*run_);
-  warning_->setText(u"⚠ "_s + warning);
-  warning_->setVisible(!warning.isEmpty());
+  const QStringList notes = warnings(*run_);
+  warning_->setText(u"⚠ "_s + notes.join(u"\n⚠ "_s));
+  warning_->setVisible(!notes.isEmpty());
+  laws_text_->setText(laws_text(*run_));
+  tokens_text_->setText(tokens_of_loss_text(*run_));
+  for (QLabel* label : {tokens_text_, laws_text_}) label->setVisible(!run_->laws.empty());
 }
 
 void ForecastView::show_bars() {
@@ -227,15 +302,35 @@ TextTable ForecastView::table() const {
 }
 
 void ForecastView::save(QSettings& settings) const {
+  settings.setValue(u"forecast/goal"_s, wants_loss() ? u"loss"_s : u"tokens"_s);
   settings.setValue(u"forecast/tokens"_s, tokens_->text());
-  settings.setValue(u"forecast/profile"_s, profile_->currentData());
+  settings.setValue(u"forecast/loss"_s, loss_->text());
+  settings.setValue(u"forecast/profile"_s, runs_.box->chosen());
+  settings.setValue(u"forecast/laws"_s, laws_.box->chosen());
 }
 
-void ForecastView::restore(const QSettings& settings) {
-  const QString tokens = settings.value(u"forecast/tokens"_s).toString();
-  if (tokens_of(tokens)) tokens_->setText(tokens);
-  const int profile = profile_->findData(settings.value(u"forecast/profile"_s));
-  if (profile >= 0) profile_->setCurrentIndex(profile);
+QStringList ForecastView::restore(const QSettings& settings) {
+  const auto text = [&](const char* key) {
+    return settings.value(u"forecast/"_s + to_qstring(key)).toString();
+  };
+  if (tokens_of(text("tokens"))) tokens_->setText(text("tokens"));
+  if (planner::parse_loss(text("loss").toStdString())) loss_->setText(text("loss"));
+  if (text("goal") == u"loss"_s) goal_->setCurrentIndex(kGoalOfLoss);
+  QStringList problems;
+  for (const char* key : {"profile", "laws"}) {
+    ProfileBox& box = key == std::string_view("laws") ? *laws_.box : *runs_.box;
+    const QString value = text(key);
+    if (value.isEmpty() || box.choose(value)) continue;
+    try {
+      const OpenedFile file = open_file(value);
+      if (const auto* run = std::get_if<RunSpec>(&file.content)) runs_.add(value, *run);
+      if (const auto* laws = std::get_if<BatchSpec>(&file.content)) laws_.add(value, *laws);
+    } catch (const InputError& error) {
+      problems.append(error_text(error));
+    }
+    box.choose(value);
+  }
+  return problems;
 }
 
 }  // namespace shardwright::gui

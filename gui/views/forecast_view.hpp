@@ -6,9 +6,9 @@
 #include "gui/models/background_job.hpp"
 #include "gui/models/run_forecast.hpp"
 #include "gui/models/selection.hpp"
+#include "gui/views/profile_box.hpp"
 #include "gui/views/view.hpp"
 
-class QComboBox;
 class QLabel;
 class QLineEdit;
 class QToolButton;
@@ -29,8 +29,19 @@ class ForecastView : public View {
   TextTable table() const override;
   bool is_busy() const { return job_.is_running(); }
 
+  // Adds the profile of a file, or reads it anew, and chooses it if `choose`.
+  void offer(const QString& path, const RunSpec& run, bool choose);
+  void offer(const QString& path, const BatchSpec& laws, bool choose);
+  // The files whose profiles are among the choices.
+  QStringList files() const { return runs_.box->files() + laws_.box->files(); }
+
   void save(QSettings& settings) const;
-  void restore(const QSettings& settings);
+  // Returns what is wrong with the files of profiles that were chosen, which defaults replace.
+  QStringList restore(const QSettings& settings);
+
+ Q_SIGNALS:
+  // The user has named the file of a profile.
+  void file_wanted(const QString& path);
 
  protected:
   // Starts a forecast if one is due: nothing is simulated while the view is hidden.
@@ -38,6 +49,8 @@ class ForecastView : public View {
 
  private:
   QWidget* create_controls();
+  QWidget* create_goal();
+  void create_profiles();
   QWidget* create_figures();
   QWidget* create_charts();
   // Begins again if the question has changed.
@@ -49,7 +62,10 @@ class ForecastView : public View {
   void show_hint(const QString& hint);
   void show_figures();
   void show_bars();
-  // None without a plan, and with a text that is no number of tokens.
+  bool wants_loss() const;
+  // None for a text that is no number of tokens, or no loss.
+  std::optional<std::variant<double, LossGoal>> goal() const;
+  // None without a plan or a goal.
   std::optional<RunQuestion> question() const;
   QString hint_without_question() const;
 
@@ -59,12 +75,15 @@ class ForecastView : public View {
   };
 
   Selection* selection_;
-  QLineEdit* tokens_ = nullptr;
-  QComboBox* profile_ = nullptr;
+  QComboBox* goal_ = nullptr;
+  QLineEdit *tokens_ = nullptr, *loss_ = nullptr;
+  QWidget *tokens_row_ = nullptr, *loss_row_ = nullptr;
+  Profiles<RunSpec> runs_;
+  Profiles<BatchSpec> laws_;
   ShareBar* progress_ = nullptr;
   QToolButton* stop_ = nullptr;
   std::vector<Tile> tiles_;
-  QLabel* warning_ = nullptr;
+  QLabel *warning_ = nullptr, *tokens_text_ = nullptr, *laws_text_ = nullptr;
   TrajectoryChart* trajectory_ = nullptr;
   BarChart *lost_ = nullptr, *gains_ = nullptr;
   EmptyState* empty_ = nullptr;

@@ -9,6 +9,11 @@
 namespace shardwright::gui {
 namespace {
 
+// Validations that are few and far between are marked, in pixels: a dotted line alone is lost on the
+// line of the steps.
+constexpr qsizetype kMostMarks = 60;
+constexpr double kMarkSize = 4.5;
+
 // Returns the tensors that a step allocates, as the run counts them: without those that last from step
 // to step, and without memory that no tensor explains.
 Bytes tensor_memory(const sim::StepResult& result) {
@@ -43,6 +48,8 @@ void draw_steps(Chart& chart, const DrawnRun& run, const QPen& pen, double RunSt
   graph->setName(name);
   graph->setPen(pen);
   graph->setData(xs, ys, true);
+  if (pen.style() == Qt::DotLine && xs.size() <= kMostMarks)
+    graph->setScatterStyle(QCPScatterStyle(QCPScatterStyle::ssDisc, pen.color(), kMarkSize));
 }
 
 }  // namespace

@@ -39,17 +39,35 @@ QWidget* together(std::initializer_list<QWidget*> widgets) {
   return group;
 }
 
+// Shows the hint without scrolling.
+constexpr int kLeastRunHeight = 180;
+
 QString loss_text(double loss) {
   // The loss of a run that diverges has too many digits for its line.
   constexpr double kLarge = 1e6;
   return std::abs(loss) < kLarge ? fixed_text(loss, 4) : QString::number(loss, 'g', 4);
 }
 
+QString step_number(const RunStep& step) {
+  return count_text(static_cast<std::int64_t>(step.step));
+}
+
+// What the last validation of the run has found; empty if there was none.
+QString text_of_validation(const std::vector<RunStep>& steps) {
+  const auto last = std::find_if(steps.rbegin(), steps.rend(), [](const RunStep& step) {
+    return std::isfinite(step.validation_loss);
+  });
+  if (last == steps.rend()) return {};
+  return RunView::tr(" Validation loss after step %1: %2.")
+      .arg(step_number(*last), loss_text(last->validation_loss));
+}
+
 QString text_of_last(const std::vector<RunStep>& steps) {
+  const RunStep& last = steps.back();
   return RunView::tr("  Step %1: loss %2, %3 tokens/s, %4 for the step's tensors.")
-      .arg(count_text(static_cast<std::int64_t>(steps.back().step)),
-           std::isfinite(steps.back().loss) ? loss_text(steps.back().loss) : u"–"_s,
-           fixed_text(steps.back().tokens_per_s, 0), bytes_text(Bytes(steps.back().memory_bytes)));
+             .arg(step_number(last), std::isfinite(last.loss) ? loss_text(last.loss) : u"–"_s,
+                  fixed_text(last.tokens_per_s, 0), bytes_text(Bytes(last.memory_bytes))) +
+         text_of_validation(steps);
 }
 
 QString text_of_damage(const RunFollower& run, const QString& metrics) {
@@ -79,6 +97,7 @@ RunView::RunView(Selection* selection, QWidget* parent)
   connect(trials_, &TrialsPane::chosen, this, &RunView::follow_trial);
   empty_ = new EmptyState(charts_);
   QVBoxLayout* layout = scrolled_column(*this);
+  setMinimumHeight(kLeastRunHeight);
   layout->setContentsMargins(6, 6, 6, 6);
   layout->addWidget(create_controls());
   layout->addWidget(trials_);
@@ -349,9 +368,12 @@ TextTable RunView::table() const {
   const QString calibrated = calibrated_ ? number(calibrated_->step.after.value()) : QString();
   const auto add = [&](const RunFollower& run, const QString& name, const QStringList& forecast) {
     for (const RunStep& step : run.steps()) {
-      QStringList row = {name};
-      for (const double value : {step.step, step.loss, step.validation_loss, step.gradient_norm,
-                                 step.step_s, step.tokens_per_s, step.mfu, step.memory_bytes})
+      // Few steps are followed by a validation.
+      const QString validation =
+          std::isfinite(step.validation_loss) ? number(step.validation_loss) : QString();
+      QStringList row = {name, number(step.step), number(step.loss), validation};
+      for (const double value :
+           {step.gradient_norm, step.step_s, step.tokens_per_s, step.mfu, step.memory_bytes})
         row.append(number(value));
       table.rows.push_back(row + forecast);
     }

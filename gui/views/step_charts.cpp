@@ -8,8 +8,8 @@
 namespace shardwright::gui {
 namespace {
 
-// The share of the axis that a label to the left of a bar needs.
-constexpr double kMostLeft = 0.2;
+// A label to the left of a bar or to its right needs a third of the axis of a narrow chart.
+constexpr double kMostLeft = 0.35, kMostRight = 0.65;
 // Shares below it would read 0.0 %.
 constexpr double kLeastShare = 0.0005;
 
@@ -51,7 +51,8 @@ TimeUnit unit_for(double longest) {
 QSharedPointer<QCPAxisTickerFixed> whole_numbers(std::size_t count) {
   QSharedPointer<QCPAxisTickerFixed> ticker(new QCPAxisTickerFixed);
   double step = 1.0;
-  while (static_cast<double>(count) / step > 10.0) step *= 2.0;
+  // More would run into each other in a narrow chart.
+  while (static_cast<double>(count) / step > 6.0) step *= 2.0;
   ticker->setTickStep(step);
   return ticker;
 }
@@ -145,7 +146,7 @@ void WaterfallChart::rebuild() {
 void WaterfallChart::add_share(const Row& row, double key, double start, double end,
                                double longest) {
   const QString text = share_text(row.time / result_->step);
-  if (end < 0.8 * longest) {
+  if (end < kMostRight * longest) {
     add_label(text, end, key, Qt::AlignLeft | Qt::AlignVCenter);
   } else if (start > kMostLeft * longest) {
     add_label(text, start, key, Qt::AlignRight | Qt::AlignVCenter);

@@ -92,7 +92,8 @@ WhyView::WhyView(Selection* selection, QWidget* parent)
   auto* trust = new QWidget;
   auto* beside = new QHBoxLayout(trust);
   beside->setContentsMargins(0, 0, 0, 0);
-  for (QLabel* label : {warning_, figures_}) beside->addWidget(label, 1);
+  beside->addWidget(warning_, 3);
+  beside->addWidget(figures_, 2);
   QWidget* content = column_of({title_, limit_, trust, pages_}, pages_);
   content->layout()->setSpacing(4);
   empty_ = new EmptyState(content);

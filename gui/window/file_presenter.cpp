@@ -5,6 +5,7 @@
 
 #include "gui/models/text.hpp"
 #include "gui/models/written_file.hpp"
+#include "gui/views/forecast_view.hpp"
 #include "gui/views/message_bar.hpp"
 #include "gui/views/run_view.hpp"
 #include "gui/views/scenario_view.hpp"
@@ -115,7 +116,7 @@ void FilePresenter::restore(const QSettings& settings) {
 
 void FilePresenter::take_files(const ReadFiles& read, const ReadBatch& batch) {
   batch_ = batch;
-  Files runs, tunings, timelines, traces, plans, parts;
+  Files runs, tunings, timelines, traces, plans, parts, profiles;
   for (const ReadFile& each : read.files) {
     recent_.add(each.file.path);
     const auto& content = each.file.content;
@@ -127,6 +128,9 @@ void FilePresenter::take_files(const ReadFiles& read, const ReadBatch& batch) {
       timelines.push_back(&each);
     } else if (std::holds_alternative<TracedRun>(content)) {
       traces.push_back(&each);
+    } else if (std::holds_alternative<RunSpec>(content) ||
+               std::holds_alternative<BatchSpec>(content)) {
+      profiles.push_back(&each);
     } else if (each.plans) {
       plans.push_back(&each);
     } else {
@@ -141,6 +145,7 @@ void FilePresenter::take_files(const ReadFiles& read, const ReadBatch& batch) {
   if (runs.empty() && !tunings.empty()) left_out += take_tunings(tunings);
   if (!timelines.empty()) left_out += take_timelines(timelines);
   if (!traces.empty()) left_out += take_traces(traces);
+  if (!profiles.empty()) take_profiles(profiles);
   note_opened(OpenedKind::Plans, plans);
   note_opened(OpenedKind::Timelines, traces.empty() ? timelines : traces);
   note_opened(OpenedKind::Runs, runs.empty() ? tunings : runs);
@@ -250,6 +255,19 @@ void FilePresenter::take_part(const ReadFile& read) {
   }
   if (choice == parts_.document->choice()) return parts_.planner->plan_anew();
   parts_.document->replace(tr("opening of %1").arg(file_name(read.file.path)), choice);
+}
+
+void FilePresenter::take_profiles(const Files& profiles) {
+  for (const ReadFile* each : profiles) {
+    const QString path = QFileInfo(each->file.path).absoluteFilePath();
+    const bool choose = !batch_.is_reload;
+    if (const auto* run = std::get_if<RunSpec>(&each->file.content))
+      parts_.forecast->offer(path, *run, choose);
+    if (const auto* laws = std::get_if<BatchSpec>(&each->file.content))
+      parts_.forecast->offer(path, *laws, choose);
+  }
+  parts_.opened->set(OpenedKind::Profiles, parts_.forecast->files());
+  bring_forward(u"forecast"_s);
 }
 
 QStringList FilePresenter::take_timelines(const Files& timelines) {

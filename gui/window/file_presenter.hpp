@@ -53,6 +53,7 @@ class FileReader : public QObject {
 };
 
 class Docks;
+class ForecastView;
 class OpenedFiles;
 class RunView;
 class ScenarioPlanner;
@@ -74,6 +75,7 @@ class FilePresenter : public QObject {
     Docks* docks;
     ScenarioView* scenario;
     WhyView* why;
+    ForecastView* forecast;
     RunView* run;
   };
 
@@ -109,6 +111,8 @@ class FilePresenter : public QObject {
   QStringList take_runs(const Files& runs);
   QStringList take_parts(const Files& parts);
   void take_part(const ReadFile& read);
+  // Offers all of them to the forecast, which takes the last.
+  void take_profiles(const Files& profiles);
   // Shows the first tuning.
   QStringList take_tunings(const Files& tunings);
   void take_run(const ReadFile& run);

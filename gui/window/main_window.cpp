@@ -161,7 +161,7 @@ void MainWindow::create_parts() {
       {&document_, &selection_, opened_, messages_, step_, scenario_view_, plans_view_, why_view_},
       this);
   files_ = new FilePresenter({&document_, &selection_, planner_, opened_, messages_, step_, docks_,
-                              scenario_view_, why_view_, run_view_},
+                              scenario_view_, why_view_, forecast_view_, run_view_},
                              this);
   export_ = new FileExport(docks_, &selection_, messages_, this);
 }
@@ -182,6 +182,8 @@ void MainWindow::connect_views() {
   // A sweep of other plans does not fail for the same reason.
   connect(&selection_, &Selection::set_changed, this,
           [this] { messages_->take_back(u"view:sweeps"_s); });
+  connect(forecast_view_, &ForecastView::file_wanted, this,
+          [this](const QString& path) { open({path}); });
   connect(run_view_, &RunView::measured, this, [this](const QString& folder) { open({folder}); });
   connect(run_view_, &RunView::replan_wanted, this,
           [this](const Scenario& scenario, const QString& cluster) {

@@ -185,8 +185,8 @@ bool save_all(MainWindow& window, const QDir& folder, const QString& look) {
   }
   window.raise_view(u"why"_s);
   return wait_until_idle(window) && save(window, folder, u"window-%1"_s.arg(look)) &&
-         save_small(window, u"forecast"_s, folder, u"window-forecast-"_s + look) &&
-         save_comparison(window, folder, look);
+         save_comparison(window, folder, look) &&
+         save_small(window, u"forecast"_s, folder, u"window-forecast-"_s + look);
 }
 
 }  // namespace

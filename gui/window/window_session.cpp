@@ -13,6 +13,7 @@
 #include "gui/window/docks.hpp"
 #include "gui/window/file_presenter.hpp"
 #include "gui/window/main_window.hpp"
+#include "gui/window/opened_files.hpp"
 #include "gui/window/scenario_planner.hpp"
 
 namespace shardwright::gui {
@@ -100,7 +101,8 @@ void MainWindow::restore_session() {
   files_->restore(*settings_);
   plans_view_->restore(*settings_);
   timeline_view_->restore(*settings_);
-  forecast_view_->restore(*settings_);
+  messages_->say(u"forecast"_s, Tone::Problem, forecast_view_->restore(*settings_).join(u'\n'));
+  opened_->set(OpenedKind::Profiles, forecast_view_->files());
   planner_->watch_parts();
   run_view_->restore(*settings_);
   Q_EMIT document_.changed();

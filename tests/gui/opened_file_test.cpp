@@ -12,8 +12,10 @@
 #include <sstream>
 
 #include "core/base/error.hpp"
+#include "core/spec/batch_json.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/model_json.hpp"
+#include "core/spec/run_json.hpp"
 #include "core/timeline/perfetto.hpp"
 #include "gui/models/read_files.hpp"
 #include "gui/models/run_follower.hpp"
@@ -49,6 +51,8 @@ TEST_F(OpenedFileTest, DistinguishesTheKinds) {
       {write("plan.json", to_json(scenario).dump()), "plan"},
       {write("cluster.json", to_json(scenario.cluster).dump()), "cluster"},
       {write("model.json", to_json(scenario.model).dump()), "model"},
+      {write("run.json", to_json(load_run("spot-fleet")).dump()), "run profile"},
+      {write("batch.json", to_json(load_batch("kaplan-2020")).dump()), "batch profile"},
       {write("timeline.json", to_json(Timeline{}).dump()), "timeline"},
       {QStringLiteral(SHARDWRIGHT_SOURCE_DIR "/tests/core/spec/data/huggingface/qwen3-8b.json"),
        "model"}};

@@ -280,8 +280,26 @@ TEST_F(RunViewTest, TwoRunsLieBesideEachOther) {
   const TextTable table = view_->table();
   ASSERT_EQ(table.rows.size(), 8U);
   for (const QStringList& row : table.rows) EXPECT_EQ(row.size(), table.header.size());
-  EXPECT_NE(table.rows[0][8], QString());
-  EXPECT_EQ(table.rows[3][8], QString());
+  const qsizetype predicted = table.header.indexOf(u"Predicted step (s)"_s);
+  EXPECT_NE(table.rows[0][predicted], QString());
+  EXPECT_EQ(table.rows[3][predicted], QString());
+}
+
+TEST_F(RunViewTest, AValidationIsToldDrawnAndListedWhereThereWasOne) {
+  window_.open({write_run("run",
+                          u"{\"step\": 0, \"loss\": 5, \"step_s\": 0.1}\n"
+                          "{\"step\": 1, \"loss\": 4, \"validation_loss\": 4.5, \"step_s\": 0.1}\n"
+                          "{\"step\": 2, \"loss\": 3, \"step_s\": 0.1}\n"_s)});
+  ASSERT_TRUE(is_idle());
+  const auto& loss = find<Chart>("run_loss");
+  ASSERT_EQ(loss.graphCount(), 2);
+  ASSERT_EQ(loss.graph(1)->dataCount(), 1);
+  EXPECT_EQ(loss.graph(1)->data()->begin()->value, 4.5);
+  EXPECT_FALSE(loss.graph(1)->scatterStyle().isNone()) << "a line has no single point";
+  const TextTable table = view_->table();
+  EXPECT_EQ(table.rows[0][3], QString());
+  EXPECT_EQ(table.rows[1][3], u"4.5"_s);
+  EXPECT_THAT(find<QLabel>("run_state").text(), Says("Validation loss after step 1: 4.5000"));
 }
 
 TEST_F(RunViewTest, ARefittedProfileIsSavedAndPlannedWith) {

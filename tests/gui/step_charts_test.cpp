@@ -35,8 +35,8 @@ std::vector<QCPItemText*> labels_of(const QCustomPlot& chart) {
 // However long the longest bar is, its share can be read.
 TEST(WaterfallChart, EveryLabelLiesInsideTheAxes) {
   WaterfallChart chart;
-  shown(chart, {420, 300});
-  for (const double share : {0.05, 0.5, 0.75, 0.9, 0.99}) {
+  for (const double share : {0.05, 0.5, 0.7, 0.75, 0.9, 0.99}) {
+    shown(chart, {share == 0.7 ? 320 : 420, 300});
     chart.show(step_of(16.0, share));
     chart.replot();
     const QRectF room = QRectF(chart.axisRect()->rect()).adjusted(-2, -2, 2, 2);
@@ -61,6 +61,17 @@ TEST(SensitivityChart, EveryLabelLiesInsideTheAxesOfANarrowChart) {
     EXPECT_LE(label->bottomRight->pixelPosition().x(), chart.axisRect()->right() + 2)
         << label->text().toStdString();
   }
+}
+
+// Without room for its titles a chart would have none for its bars.
+TEST(BarChart, LongTitlesLeaveRoomForTheBarsOfANarrowChart) {
+  BarChart chart(u"shorter run (%)"_s);
+  shown(chart, {240, 260});
+  const QString title = u"interruptions by silent data corruption"_s;
+  std::vector<Bar> bars(9, {title, 1.0, u"1.00 %"_s, title, 0, Qt::SolidPattern});
+  chart.show_bars(bars);
+  chart.replot();
+  EXPECT_GT(chart.axisRect()->width(), 70);
 }
 
 TEST(WaterfallChart, ShortStepsHaveShortUnits) {

@@ -36,7 +36,7 @@ class TimelineViewTest : public ::testing::Test {
   SpanRef selected() { return canvas().scene().selected.value(); }
   QWidget& paper() { return *canvas().viewport(); }
   const AxisWindow& window() const { return view_.canvas().scene().window; }
-  TimelineGeometry geometry() { return TimelineGeometry(QSizeF(paper().size())); }
+  TimelineGeometry geometry() { return {QSizeF(paper().size()), canvas().scene().legend}; }
   double time_at(double x) {
     return window().value_at(x - geometry().plot.left(), geometry().plot.width());
   }

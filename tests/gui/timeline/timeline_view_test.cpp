@@ -46,6 +46,35 @@ TEST_F(TimelineViewTest, WheelScrollsRowsAndZoomsOverTheAxis) {
   EXPECT_LT(window().length(), length);
 }
 
+// Of a narrow view it takes several lines rather than leave entries out.
+TEST_F(TimelineViewTest, TheLegendShowsAllEntriesAtAnyWidth) {
+  const std::vector<LegendEntry>& entries = canvas().scene().legend;
+  ASSERT_GT(entries.size(), 4U);
+  for (const int width : {260, 500, 1000, 2000}) {
+    shown(view_, {width, 600});
+    const QRectF legend = geometry().legend;
+    EXPECT_EQ(legend.bottom(), paper().height());
+    EXPECT_EQ(geometry().plot.bottom(), legend.top());
+    const std::vector<QPointF> places = places_in_legend(entries, legend.width());
+    ASSERT_EQ(places.size(), entries.size());
+    const QFontMetricsF metrics(legend_font());
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const double end =
+          places[i].x() + kLegendMarkWidth + metrics.horizontalAdvance(entries[i].text);
+      EXPECT_LE(end, legend.width()) << qPrintable(entries[i].text);
+      EXPECT_LE(places[i].y() + 0.5 * metrics.height(), legend.height());
+      const bool follows = i == 0 || places[i].y() > places[i - 1].y() ||
+                           places[i].x() >= places[i - 1].x() + entries[i - 1].width;
+      EXPECT_TRUE(follows) << qPrintable(entries[i].text);
+    }
+    const LegendEntry& last = entries.back();
+    ASSERT_EQ(last.mark, LegendMark::CriticalPath);
+    const QPointF mark = legend.topLeft() + places.back() + QPointF(5.0, 3.0);
+    EXPECT_EQ(paper().grab().toImage().pixelColor(mark.toPoint()),
+              colours_for(paper().palette()).text);
+  }
+}
+
 TEST_F(TimelineViewTest, DragSelectsARangeWithItsStatistics) {
   QSignalSpy selected(&canvas(), &TimelineCanvas::range_selected);
   drag(paper(), {300, 200}, {700, 210}, Qt::LeftButton);

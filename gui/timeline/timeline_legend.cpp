@@ -1,0 +1,61 @@
+#include "gui/timeline/timeline_legend.hpp"
+
+#include <QFontMetricsF>
+#include <algorithm>
+
+namespace shardwright::gui {
+namespace {
+
+constexpr double kLegendMargin = 10.0, kLegendPadding = 4.0, kLegendLine = 18.0;
+// Behind the text of an entry.
+constexpr double kLegendGap = 14.0;
+
+}  // namespace
+
+QFont legend_font() {
+  return pixel_font(11);
+}
+
+std::vector<LegendEntry> legend_of(const TimelineTracks& tracks, bool has_critical_path,
+                                   bool has_matches) {
+  std::vector<LegendEntry> entries;
+  const QFontMetricsF metrics(legend_font());
+  const auto add = [&](LegendMark mark, Role role, const QString& text) {
+    entries.push_back(
+        {mark, role, text, kLegendMarkWidth + metrics.horizontalAdvance(text) + kLegendGap});
+  };
+  RoleTimes busy{};
+  for (const SpanRow& row : tracks.rows()) {
+    const RoleTimes of_row = row.busy();
+    for (std::size_t role = 0; role < busy.size(); ++role) busy[role] += of_row[role];
+  }
+  for (const Role role : enumerators<Role>())
+    if (busy[role] > 0.0) add(LegendMark::Role, role, title_of(role));
+  if (std::ranges::any_of(tracks.memory_rows(), [](const auto& row) { return row.has_base(); }))
+    add(LegendMark::NotAllocated, {}, u"not allocated"_s);
+  if (has_critical_path) add(LegendMark::CriticalPath, {}, u"critical path"_s);
+  if (has_matches) add(LegendMark::Match, {}, u"found"_s);
+  return entries;
+}
+
+std::vector<QPointF> places_in_legend(const std::vector<LegendEntry>& entries, double width) {
+  std::vector<QPointF> places;
+  double x = kLegendMargin, middle = kLegendPadding + 0.5 * kLegendLine;
+  for (const LegendEntry& entry : entries) {
+    if (x > kLegendMargin && x + entry.width - kLegendGap > width) {
+      x = kLegendMargin;
+      middle += kLegendLine;
+    }
+    places.emplace_back(x, middle);
+    x += entry.width;
+  }
+  return places;
+}
+
+double legend_height(const std::vector<LegendEntry>& entries, double width) {
+  const std::vector<QPointF> places = places_in_legend(entries, width);
+  const double first = kLegendPadding + 0.5 * kLegendLine;
+  return (places.empty() ? first : places.back().y()) + first;
+}
+
+}  // namespace shardwright::gui

@@ -1,0 +1,40 @@
+// The legend of a timeline: an entry for each colour and mark that it shows, in as many lines as they
+// need.
+#pragma once
+
+#include <QPointF>
+#include <QString>
+#include <cstdint>
+#include <vector>
+
+#include "gui/style/palette.hpp"
+#include "gui/timeline/timeline_tracks.hpp"
+
+namespace shardwright::gui {
+
+// Between the left ends of a mark and of its text, in pixels.
+inline constexpr double kLegendMarkWidth = 16.0;
+
+enum class LegendMark : std::uint8_t { Role, NotAllocated, CriticalPath, Match };
+
+struct LegendEntry {
+  LegendMark mark = LegendMark::Role;
+  // The role whose colour stands for it, of LegendMark::Role.
+  Role role{};
+  QString text;
+  // In pixels, with the mark and the gap behind the text.
+  double width = 0.0;
+};
+
+std::vector<LegendEntry> legend_of(const TimelineTracks& tracks, bool has_critical_path,
+                                   bool has_matches);
+
+// The left end of the middle of each entry, in pixels from the corner of a legend of this width.
+std::vector<QPointF> places_in_legend(const std::vector<LegendEntry>& entries, double width);
+
+// In pixels, of one line at least.
+double legend_height(const std::vector<LegendEntry>& entries, double width);
+
+QFont legend_font();
+
+}  // namespace shardwright::gui
