@@ -26,6 +26,7 @@
 #include "calibration/traces/trace_file.hpp"
 #include "calibration/traces/trace_predictions.hpp"
 #include "calibration/traces/trace_report.hpp"
+#include "calibration/traces/trace_timeline.hpp"
 #include "cli/commands/command.hpp"
 #include "cli/commands/interrupt.hpp"
 #include "cli/commands/launched_plans.hpp"
@@ -70,16 +71,23 @@ struct OutputFiles {
   std::string report, kernels, cluster, plan;
 };
 
-// Makes the folder if it is not there.
-OutputFiles prepare_folder(const ImportOptions& options) {
-  if (options.out.empty()) return {};
-  std::error_code error;
-  std::filesystem::create_directories(options.out, error);
-  if (!std::filesystem::is_directory(options.out))
+void refuse_unless_folder(const std::filesystem::path& folder, const ImportOptions& options) {
+  if (!std::filesystem::is_directory(folder))
     throw InputError("--out", {{"", options.out, "a folder, or the name of a new one"}});
+}
+
+// Does not make the folder, as the files may turn out to be unreadable.
+OutputFiles check_folder(const ImportOptions& options) {
+  if (options.out.empty()) return {};
   const std::filesystem::path folder(options.out);
+  std::error_code error;
+  std::filesystem::path there = std::filesystem::absolute(folder, error);
+  while (there.has_relative_path() && !std::filesystem::exists(there, error))
+    there = there.parent_path();
+  refuse_unless_folder(there, options);
   OutputFiles files{folder / "trace_report.json", folder / "kernels.csv", folder / "cluster.json",
                     folder / "plan.json"};
+  if (!std::filesystem::is_directory(folder)) return files;
   for (const std::string& file : {files.report, files.kernels, files.cluster, files.plan})
     check_destination("--out", file, options.common.force);
   return files;
@@ -328,6 +336,9 @@ nlohmann::ordered_json document_of(const Findings& findings, const Recordings& r
 void write_files(const ImportOptions& options, const OutputFiles& files, const Findings& findings,
                  const nlohmann::ordered_json& document, const Recordings& recordings) {
   if (options.out.empty()) return;
+  std::error_code error;
+  std::filesystem::create_directories(options.out, error);
+  refuse_unless_folder(options.out, options);
   write_file(files.report, json_text(document), options.common.force);
   if (!recordings.traces.empty() || (recordings.plans.empty() && recordings.memory.empty()))
     write_kernels(files.kernels, recordings.traces, options.common.force);
@@ -339,7 +350,7 @@ void write_files(const ImportOptions& options, const OutputFiles& files, const F
 ExitCode import_traces(const ImportOptions& options) {
   check_destination("--json", options.common.json, options.common.force);
   check_what_if(options.what_if);
-  const OutputFiles files = prepare_folder(options);
+  const OutputFiles files = check_folder(options);
   const Recordings recordings =
       read_recordings(options.files, options.scenario, show_progress(options.common));
   const Findings findings = explain(options, recordings);
@@ -347,7 +358,9 @@ ExitCode import_traces(const ImportOptions& options) {
   write_files(options, files, findings, document, recordings);
   if (findings.chosen) print_notes("shardwright import", findings.chosen->notes);
   Page page = new_page(options.common);
-  if (!findings.reports.empty()) add_traces(page, findings.reports, findings.matching);
+  if (!findings.reports.empty())
+    add_traces(page, findings.reports, findings.matching,
+               calibration::timeline_of_one_step(recordings.traces.front()));
   if (!findings.structures.empty() && findings.structures.front())
     add_structure(page, *findings.structures.front());
   if (!recordings.logs.empty()) add_training_logs(page, recordings.logs);

@@ -70,6 +70,27 @@ TEST(ImportCommand, SaysWhereTheTimeWent) {
                  {"trace_report.json", "--force"});
 }
 
+TEST(ImportCommand, ExplainsSeveralRanksAsOne) {
+  const ScratchFolder folder;
+  const std::string ranks = imported_trace("nanogpt/rank0") + " " + imported_trace("nanogpt/rank1");
+  const CommandResult result =
+      run_command("import " + ranks + " --html " + folder.file("page.html"));
+  EXPECT_EQ(result.exit_code, 0) << result.errors;
+  // Of 48 matched collectives rank 1 arrives last at 32.
+  for (const char* text :
+       {"NVIDIA H100 80GB HBM3, ranks 0, 1 of 8", "in the slowest, rank1.json.gz",
+        "the mean of 2 traces", "the host had not launched", "Collectives of group 0 run for",
+        "The straggler is rank1.json.gz: it arrives last at 66.7 %"})
+    EXPECT_THAT(result.output, HasSubstr(text));
+  const std::string page = folder.read("page.html");
+  for (const char* text :
+       {"<title>Traces of 2 files: NVIDIA H100 80GB HBM3, ranks 0, 1 of 8</title>", "<svg",
+        "Time by category", "<canvas>", "rank 0: stream 7",
+        // A name that the text shortens.
+        "nvjet_tst_256x128_64x4_"})
+    EXPECT_THAT(page, HasSubstr(text));
+}
+
 TEST(ImportCommand, SaysThatNothingRanOnADevice) {
   EXPECT_THAT(run_command("import " + imported_trace("no-distributed-info-no-gpu")).output,
               HasSubstr("the host alone"));
@@ -163,7 +184,9 @@ TEST(ImportCommand, RefusesFilesThatAreNoTraces) {
       "import " + folder.write("none.sqlite", std::string("SQLite format 3\0rubbish", 23)),
       {"none.sqlite"});
   expect_refused("import " + folder.file(""), {"a folder"});
-  expect_refused("import " + folder.file("missing.json"), {"missing.json", "No such file"});
+  expect_refused("import " + folder.file("missing.json") + " --out " + folder.file("new"),
+                 {"missing.json", "No such file", "a trace, a log"});
+  EXPECT_FALSE(std::filesystem::exists(folder.file("new")));
   expect_refused("import " + folder.write("list.json", "[{\"ph\": \"X\"}, 2]"),
                  {"/traceEvents/1", "an event"});
   // All bad files are named at once.
