@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "calibration/calibrate.hpp"
+#include "calibration/collective_timings.hpp"
 #include "calibration/trace_samples.hpp"
 #include "calibration/traces/gemm_timings.hpp"
 #include "calibration/traces/layer_structure.hpp"
@@ -99,6 +100,7 @@ struct Recordings {
   std::vector<calibration::StragglerAnalysis> jobs;
   std::vector<LaunchedPlan> plans;
   std::vector<calibration::MemorySnapshot> memory;
+  std::vector<calibration::CollectiveFile> collectives;
 };
 
 void add_recording(calibration::Recording recording, Recordings& recordings) {
@@ -142,6 +144,10 @@ void add_file(const std::string& path, const ScenarioOptions& options, const Rea
               Recordings& recordings) {
   const std::string file = file_of_checkpoint(path);
   if (calibration::is_pickle_file(file)) return add_pickle(file, options, watch, recordings);
+  if (calibration::is_collective_file(file)) {
+    recordings.collectives.push_back(calibration::read_collective_file(file));
+    return;
+  }
   const std::optional<planner::LaunchArguments> launch = find_launch(file);
   if (!launch)
     add_recording(calibration::read_recording(file, watch), recordings);
@@ -311,6 +317,8 @@ nlohmann::ordered_json document_of(const Findings& findings, const Recordings& r
   for (std::size_t i = 0; i < findings.structures.size(); ++i)
     document["files"][i]["structure"] =
         findings.structures[i] ? calibration::to_json(*findings.structures[i]) : nullptr;
+  for (const calibration::CollectiveFile& file : recordings.collectives)
+    document["files"].push_back(calibration::to_json(file));
   document["logs"] = array_of(recordings.logs);
   document["jobs"] = array_of(recordings.jobs);
   document["plans"] = nlohmann::ordered_json::array();
@@ -340,7 +348,8 @@ void write_files(const ImportOptions& options, const OutputFiles& files, const F
   std::filesystem::create_directories(options.out, error);
   refuse_unless_folder(options.out, options);
   write_file(files.report, json_text(document), options.common.force);
-  if (!recordings.traces.empty() || (recordings.plans.empty() && recordings.memory.empty()))
+  if (!recordings.traces.empty() ||
+      (recordings.plans.empty() && recordings.memory.empty() && recordings.collectives.empty()))
     write_kernels(files.kernels, recordings.traces, options.common.force);
   write_plan(files.plan, recordings.plans, options.common.force);
   if (findings.refitted)
@@ -364,6 +373,8 @@ ExitCode import_traces(const ImportOptions& options) {
   if (!findings.structures.empty() && findings.structures.front())
     add_structure(page, *findings.structures.front());
   if (!recordings.logs.empty()) add_training_logs(page, recordings.logs);
+  for (const calibration::CollectiveFile& file : recordings.collectives)
+    add_collective_file(page, file);
   for (const calibration::StragglerAnalysis& job : recordings.jobs) add_job(page, job);
   for (const LaunchedPlan& plan : recordings.plans) add_launched_plan(page, plan);
   for (const calibration::MemorySnapshot& snapshot : recordings.memory)
@@ -398,7 +409,7 @@ void add_import_command(CLI::App& app, Action& action) {
       "Traces: JSON of PyTorch's profiler or SQLite of nsys export, a file for each rank; "
       "logs of Megatron-LM, NeMo, torchtitan and DeepSpeed; records of a job's ops (CSV); scripts "
       "that launch Megatron-LM, its checkpoints, YAML of NeMo and Megatron-Bridge; memory "
-      "snapshots of PyTorch; plain or "
+      "snapshots of PyTorch; output of nccl-tests and of NCCL's Inspector; plain or "
       "compressed with gzip")
       ->required();
   add_option(*command, "--out", options->out, "FOLDER",

@@ -478,6 +478,21 @@ void add_traces(Page& page, const std::vector<TraceReport>& reports,
               timeline_figure(step));
 }
 
+void add_collective_file(Page& page, const calibration::CollectiveFile& file) {
+  page.heading("Collectives of " + file.file);
+  Table table({{"kind"},
+               {"size", kNumber},
+               {"ranks", kNumber},
+               {"count", kNumber},
+               {"median", kNumber},
+               {"bus bandwidth", kNumber}});
+  for (const calibration::CollectiveTimings& each : file.collectives)
+    table.add_row({name_of(each.kind), format_bytes(each.bytes), format_count(each.group_size),
+                   format_count(each.count), format_time(each.median),
+                   format_bandwidth(each.bus_bandwidth)});
+  page.table(table);
+}
+
 void add_structure(Page& page, const calibration::LayerStructure& structure) {
   std::string shape;
   const auto add = [&](const char* name, const std::optional<std::int64_t>& size) {

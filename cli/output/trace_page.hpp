@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "calibration/collective_timings.hpp"
 #include "calibration/traces/layer_structure.hpp"
 #include "calibration/traces/rank_matching.hpp"
 #include "calibration/traces/straggler_analysis.hpp"
@@ -19,6 +20,9 @@ namespace shardwright::cli {
 // `step`: one recorded step of the first trace, for HTML.
 void add_traces(Page& page, const std::vector<calibration::TraceReport>& reports,
                 const std::optional<calibration::RankMatching>& matching, const Timeline& step);
+
+// The collectives that a file of nccl-tests or of NCCL's Inspector times.
+void add_collective_file(Page& page, const calibration::CollectiveFile& file);
 
 // The layers that repeat in a step, and the shape of the model as far as it is known.
 void add_structure(Page& page, const calibration::LayerStructure& structure);
