@@ -49,18 +49,20 @@ class InspectorReader {
       add(*found);
   }
 
-  std::vector<ExchangeSample> take(const std::string& source) {
+  std::vector<ExchangeSample> take(const std::string& source, InspectorTimes which) {
     auto& groups = by_device_.empty() ? by_host_ : by_device_;
     if (groups.empty())
       throw InputError(source, {{"", "no line that states a collective", kExpectedInspector}});
     std::vector<ExchangeSample> samples;
     for (auto& [group, times] : groups) {
       const auto& [kind, ranks, nodes, bytes] = group;
-      samples.push_back({.kind = kind,
-                         .members = ranks,
-                         .bytes = Bytes(bytes),
-                         .time = Seconds(quantile(times, kUsualTransfer) * 1e-6),
-                         .spread = HostSpread{.hosts = nodes}});
+      if (which == InspectorTimes::LowerQuartile) times = {quantile(times, kUsualTransfer)};
+      for (const double time : times)
+        samples.push_back({.kind = kind,
+                           .members = ranks,
+                           .bytes = Bytes(bytes),
+                           .time = Seconds(time * 1e-6),
+                           .spread = HostSpread{.hosts = nodes}});
     }
     return samples;
   }
@@ -94,11 +96,12 @@ bool is_inspector_output(std::string_view head) {
   return has("\"coll_perf\"") || (has("\"n_ranks\"") && has("\"header\"") && !has("traceEvents"));
 }
 
-std::vector<ExchangeSample> parse_inspector(const std::string& text, const std::string& source) {
+std::vector<ExchangeSample> parse_inspector(const std::string& text, const std::string& source,
+                                            InspectorTimes which) {
   InspectorReader reader;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) reader.read(line);
-  return reader.take(source);
+  return reader.take(source, which);
 }
 
 }  // namespace shardwright::calibration

@@ -182,8 +182,9 @@ class TableReader {
 
  private:
   void read_comment(const std::string& text) {
-    if (text.find("Collective test starting") != std::string::npos)
-      output_.kind = collective_in(text);
+    const bool names_program = text.find("Collective test starting") != std::string::npos ||
+                               text.find("Collective test concluded") != std::string::npos;
+    if (names_program && !output_.kind) output_.kind = collective_in(text);
     const std::size_t rank = text.find("Rank ");
     if (rank != std::string::npos) read_device(text.substr(rank), where_, problems_, output_);
     const Words words = words_of(text);
@@ -372,16 +373,17 @@ NcclTimings timings_of(const Output& output, TimedGroup group, bool pairs) {
 
 }  // namespace
 
-NcclTimings read_nccl_tests(const std::string& file) {
-  return parse_nccl_tests(content_of(file), file);
+NcclTimings read_nccl_tests(const std::string& file, InspectorTimes which) {
+  return parse_nccl_tests(content_of(file), file, which);
 }
 
-NcclTimings parse_nccl_tests(const std::string& text, const std::string& file) {
+NcclTimings parse_nccl_tests(const std::string& text, const std::string& file,
+                             InspectorTimes which) {
   if (text.find('\0') != std::string::npos)
     throw InputError(file, {{"", "binary data", kExpected}});
   constexpr std::size_t kHead = 4096;
   if (is_inspector_output(std::string_view(text).substr(0, kHead)))
-    return {parse_inspector(text, file), 0};
+    return {parse_inspector(text, file, which), 0};
   std::istringstream stream(text);
   ProblemList problems(file);
   const int first = (stream >> std::ws).peek();

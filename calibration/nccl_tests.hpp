@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "calibration/nccl_inspector.hpp"
 #include "core/spec/exchange_sample.hpp"
 
 namespace shardwright::calibration {
@@ -18,14 +19,16 @@ struct NcclTimings {
 };
 
 // The out-of-place timings, one for each size. The collective is read from the line "Collective
-// test starting", the arguments in JSON, or else the name of the file; the columns from the line
+// test starting" or "Collective test concluded", the arguments in JSON, or else the name of the file; the columns from the line
 // that names them, which differs among versions; ranks and hosts from the list of devices, in which
 // a device without a host is on the same one as others without. Throws InputError with what is
 // missing, a row that does not fit its columns or has a negative size or time, and ranks that lie
 // unevenly on hosts.
-NcclTimings read_nccl_tests(const std::string& file);
+NcclTimings read_nccl_tests(const std::string& file,
+                            InspectorTimes which = InspectorTimes::LowerQuartile);
 
 // Parses the file's text.
-NcclTimings parse_nccl_tests(const std::string& text, const std::string& file);
+NcclTimings parse_nccl_tests(const std::string& text, const std::string& file,
+                             InspectorTimes which = InspectorTimes::LowerQuartile);
 
 }  // namespace shardwright::calibration

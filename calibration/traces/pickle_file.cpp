@@ -18,9 +18,10 @@ constexpr const char* kExpectedPickle = "a file of torch.save, or a memory snaps
 constexpr std::string_view kZipMark("PK\x03\x04", 4);
 constexpr std::size_t kPickleChunk = 1U << 20U;
 
-std::string first_bytes(const std::string& file, std::size_t count) {
+std::string first_bytes(const std::string& file, std::size_t count,
+                        const char* expected = kExpectedPickle) {
   std::string head(count, '\0');
-  const ByteSource bytes = open_inflated(file, kExpectedPickle);
+  const ByteSource bytes = open_inflated(file, expected);
   head.resize(bytes(head.data(), head.size()));
   return head;
 }
@@ -106,7 +107,10 @@ PickleDocument behind_format(std::string data, const std::string& file,
 
 bool is_pickle_file(const std::string& file) {
   if (!kind_unless_regular(file).empty()) return false;
-  const std::string head = first_bytes(file, kZipMark.size());
+  const std::string head = first_bytes(
+      file, kZipMark.size(),
+      "a file that can be read: a trace, a log, output of nccl-tests or of NCCL's Inspector, a "
+      "script that launches a run, a checkpoint or a memory snapshot");
   return head == kZipMark || begins_as_pickle(head);
 }
 

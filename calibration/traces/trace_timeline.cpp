@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 
+#include "calibration/traces/device_steps.hpp"
 #include "calibration/traces/kernel_calls.hpp"
 #include "calibration/traces/trace_report.hpp"
 
@@ -61,8 +63,16 @@ class TimelineWriter {
   }
 
   Timeline write() {
+    if (trace_.activities.empty()) return std::move(timeline_);
     timeline_.spans.reserve(trace_.activities.size());
-    for (const DeviceActivity& each : trace_.activities) add(each);
+    return write_between(trace_.activities.front().start, std::numeric_limits<std::int64_t>::max());
+  }
+
+  // What starts between these times; the first one is the timeline's zero.
+  Timeline write_between(std::int64_t begin, std::int64_t end) {
+    begin_ = begin;
+    for (const DeviceActivity& each : trace_.activities)
+      if (each.start >= begin && each.start < end) add(each);
     return std::move(timeline_);
   }
 
@@ -87,7 +97,7 @@ class TimelineWriter {
     span.stream = streams_.at({activity.device, activity.stream});
     span.queue = activity.stream;
     span.kernel = kernel(activity);
-    span.start = from_ns(activity.start - trace_.activities.front().start);
+    span.start = from_ns(activity.start - begin_);
     span.duration = from_ns(activity.duration);
     const Shown& shown = shown_[static_cast<std::size_t>(span.kernel)];
     span.name = shown.name;
@@ -152,6 +162,7 @@ class TimelineWriter {
   };
 
   const Trace& trace_;
+  std::int64_t begin_ = 0;
   Timeline timeline_;
   std::set<std::int32_t> devices_;
   std::map<std::pair<std::int32_t, std::int32_t>, Stream> streams_;
@@ -165,6 +176,13 @@ class TimelineWriter {
 
 Timeline timeline_of(const Trace& trace) {
   return TimelineWriter(trace).write();
+}
+
+Timeline timeline_of_one_step(const Trace& trace) {
+  const std::vector<DeviceStep> steps = device_steps(trace);
+  if (steps.empty()) return {};
+  const DeviceStep& step = steps[steps.size() / 2];
+  return TimelineWriter(trace).write_between(step.begin, step.end);
 }
 
 }  // namespace shardwright::calibration

@@ -10,4 +10,8 @@ namespace shardwright::calibration {
 // activity starts at time zero.
 Timeline timeline_of(const Trace& trace);
 
+// The same of one recorded step, the middle one of `device_steps`, which starts at time zero. Empty if
+// nothing ran on a device.
+Timeline timeline_of_one_step(const Trace& trace);
+
 }  // namespace shardwright::calibration

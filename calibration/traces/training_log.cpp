@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -175,8 +175,7 @@ class LogReader {
       const std::optional<LoggedStep> step = read_step(format, line);
       if (!step) continue;
       if (log_.framework.empty()) log_.framework = format.framework;
-      if (log_.framework == format.framework && numbers_.insert(step->number).second)
-        log_.steps.push_back(*step);
+      if (log_.framework == format.framework) add(*step);
       return;
     }
   }
@@ -184,8 +183,28 @@ class LogReader {
   TrainingLog take() { return std::move(log_); }
 
  private:
+  // Two lines may state different figures of one step. Of the same figure the first one counts.
+  void add(const LoggedStep& step) {
+    const auto [place, is_new] = places_.try_emplace(step.number, log_.steps.size());
+    if (is_new) {
+      log_.steps.push_back(step);
+      return;
+    }
+    LoggedStep& known = log_.steps[place->second];
+    const auto fill = [](auto& figure, const auto& other) {
+      if (!figure) figure = other;
+    };
+    fill(known.time, step.time);
+    fill(known.loss, step.loss);
+    fill(known.tokens_per_s_per_gpu, step.tokens_per_s_per_gpu);
+    fill(known.samples_per_s, step.samples_per_s);
+    fill(known.global_batch, step.global_batch);
+    fill(known.flop_rate_per_gpu, step.flop_rate_per_gpu);
+  }
+
   TrainingLog log_;
-  std::set<std::int64_t> numbers_;
+  // Of each step's number its index.
+  std::map<std::int64_t, std::size_t> places_;
 };
 
 template <class T>

@@ -24,7 +24,7 @@ struct TrainingLog {
   std::string file;
   // "Megatron-LM", "NeMo", "torchtitan", "DeepSpeed".
   std::string framework;
-  // In the order of the file. Of a step that several ranks print, the first line.
+  // In the order of the file. Of a figure of a step that several lines state, the first one.
   std::vector<LoggedStep> steps;
 
   // The median of the logged times without the first tenth of the steps, which warm up; none if no

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "calibration/calibrate.hpp"
+#include "calibration/collective_timings.hpp"
 #include "calibration/trace_samples.hpp"
 #include "calibration/traces/gemm_timings.hpp"
 #include "calibration/traces/layer_structure.hpp"
@@ -26,6 +27,7 @@
 #include "calibration/traces/trace_file.hpp"
 #include "calibration/traces/trace_predictions.hpp"
 #include "calibration/traces/trace_report.hpp"
+#include "calibration/traces/trace_timeline.hpp"
 #include "cli/commands/command.hpp"
 #include "cli/commands/interrupt.hpp"
 #include "cli/commands/launched_plans.hpp"
@@ -70,16 +72,23 @@ struct OutputFiles {
   std::string report, kernels, cluster, plan;
 };
 
-// Makes the folder if it is not there.
-OutputFiles prepare_folder(const ImportOptions& options) {
-  if (options.out.empty()) return {};
-  std::error_code error;
-  std::filesystem::create_directories(options.out, error);
-  if (!std::filesystem::is_directory(options.out))
+void refuse_unless_folder(const std::filesystem::path& folder, const ImportOptions& options) {
+  if (!std::filesystem::is_directory(folder))
     throw InputError("--out", {{"", options.out, "a folder, or the name of a new one"}});
+}
+
+// Does not make the folder, as the files may turn out to be unreadable.
+OutputFiles check_folder(const ImportOptions& options) {
+  if (options.out.empty()) return {};
   const std::filesystem::path folder(options.out);
+  std::error_code error;
+  std::filesystem::path there = std::filesystem::absolute(folder, error);
+  while (there.has_relative_path() && !std::filesystem::exists(there, error))
+    there = there.parent_path();
+  refuse_unless_folder(there, options);
   OutputFiles files{folder / "trace_report.json", folder / "kernels.csv", folder / "cluster.json",
                     folder / "plan.json"};
+  if (!std::filesystem::is_directory(folder)) return files;
   for (const std::string& file : {files.report, files.kernels, files.cluster, files.plan})
     check_destination("--out", file, options.common.force);
   return files;
@@ -91,6 +100,7 @@ struct Recordings {
   std::vector<calibration::StragglerAnalysis> jobs;
   std::vector<LaunchedPlan> plans;
   std::vector<calibration::MemorySnapshot> memory;
+  std::vector<calibration::CollectiveFile> collectives;
 };
 
 void add_recording(calibration::Recording recording, Recordings& recordings) {
@@ -134,6 +144,10 @@ void add_file(const std::string& path, const ScenarioOptions& options, const Rea
               Recordings& recordings) {
   const std::string file = file_of_checkpoint(path);
   if (calibration::is_pickle_file(file)) return add_pickle(file, options, watch, recordings);
+  if (calibration::is_collective_file(file)) {
+    recordings.collectives.push_back(calibration::read_collective_file(file));
+    return;
+  }
   const std::optional<planner::LaunchArguments> launch = find_launch(file);
   if (!launch)
     add_recording(calibration::read_recording(file, watch), recordings);
@@ -366,6 +380,8 @@ nlohmann::ordered_json document_of(const Findings& findings, const Recordings& r
   for (std::size_t i = 0; i < findings.structures.size(); ++i)
     document["files"][i]["structure"] =
         findings.structures[i] ? calibration::to_json(*findings.structures[i]) : nullptr;
+  for (const calibration::CollectiveFile& file : recordings.collectives)
+    document["files"].push_back(calibration::to_json(file));
   document["logs"] = array_of(recordings.logs);
   document["jobs"] = array_of(recordings.jobs);
   document["plans"] = nlohmann::ordered_json::array();
@@ -392,8 +408,12 @@ nlohmann::ordered_json document_of(const Findings& findings, const Recordings& r
 void write_files(const ImportOptions& options, const OutputFiles& files, const Findings& findings,
                  const nlohmann::ordered_json& document, const Recordings& recordings) {
   if (options.out.empty()) return;
+  std::error_code error;
+  std::filesystem::create_directories(options.out, error);
+  refuse_unless_folder(options.out, options);
   write_file(files.report, json_text(document), options.common.force);
-  if (!recordings.traces.empty() || (recordings.plans.empty() && recordings.memory.empty()))
+  if (!recordings.traces.empty() ||
+      (recordings.plans.empty() && recordings.memory.empty() && recordings.collectives.empty()))
     write_kernels(files.kernels, recordings.traces, options.common.force);
   write_plan(files.plan, recordings.plans, options.common.force);
   if (findings.refitted)
@@ -403,7 +423,7 @@ void write_files(const ImportOptions& options, const OutputFiles& files, const F
 ExitCode import_traces(const ImportOptions& options) {
   check_destination("--json", options.common.json, options.common.force);
   check_what_if(options.what_if);
-  const OutputFiles files = prepare_folder(options);
+  const OutputFiles files = check_folder(options);
   const Recordings recordings =
       read_recordings(options.files, options.scenario, show_progress(options.common));
   const Findings findings = explain(options, recordings);
@@ -411,10 +431,14 @@ ExitCode import_traces(const ImportOptions& options) {
   write_files(options, files, findings, document, recordings);
   if (findings.chosen) print_notes("shardwright import", findings.chosen->notes);
   Page page = new_page(options.common);
-  if (!findings.reports.empty()) add_traces(page, findings.reports, findings.matching);
+  if (!findings.reports.empty())
+    add_traces(page, findings.reports, findings.matching,
+               calibration::timeline_of_one_step(recordings.traces.front()));
   if (!findings.structures.empty() && findings.structures.front())
     add_structure(page, *findings.structures.front());
   if (!recordings.logs.empty()) add_training_logs(page, recordings.logs);
+  for (const calibration::CollectiveFile& file : recordings.collectives)
+    add_collective_file(page, file);
   for (const calibration::StragglerAnalysis& job : recordings.jobs) add_job(page, job);
   for (const LaunchedPlan& plan : recordings.plans) add_launched_plan(page, plan);
   for (const calibration::MemorySnapshot& snapshot : recordings.memory)
@@ -450,7 +474,7 @@ void add_import_command(CLI::App& app, Action& action) {
       "Traces: JSON of PyTorch's profiler or SQLite of nsys export, a file for each rank; "
       "logs of Megatron-LM, NeMo, torchtitan and DeepSpeed; records of a job's ops (CSV); scripts "
       "that launch Megatron-LM, its checkpoints, YAML of NeMo and Megatron-Bridge; memory "
-      "snapshots of PyTorch; plain or "
+      "snapshots of PyTorch; output of nccl-tests and of NCCL's Inspector; plain or "
       "compressed with gzip")
       ->required();
   add_option(*command, "--out", options->out, "FOLDER",

@@ -52,10 +52,34 @@ struct Block {
   OpKind kind = OpKind::Gemm;
   Phase phase = Phase::Forward;
   std::int32_t microbatch = -1;
+  // The index of its colour.
+  int shade = 0;
 };
 
-std::string phase_text(const Block& block) {
-  std::string text = name_of(block.phase);
+// Of a plan by phase; of a trace, which knows no phases, by the kernel's category. Communication has its own colour in
+// both.
+int shade_of(const Timeline& timeline, const Span& span) {
+  if (span.kernel < 0) {
+    if (span.stream != Stream::Compute) return 3;
+    return span.phase == Phase::Forward ? 0 : span.phase == Phase::Optimizer ? 2 : 1;
+  }
+  switch (timeline.kernels[static_cast<std::size_t>(span.kernel)].category) {
+    case KernelCategory::Gemm:
+    case KernelCategory::Attention:
+      return 1;
+    case KernelCategory::Collective:
+      return 3;
+    case KernelCategory::MemoryCopy:
+      return 2;
+    default:
+      return 0;
+  }
+}
+
+std::string block_text(const Block& block, bool has_phase) {
+  if (!has_phase) return block.name.empty() ? "several kernels" : block.name;
+  std::string text = block.name.empty() ? "" : block.name + ", ";
+  text += name_of(block.phase);
   return block.microbatch < 0 ? text : fmt::format("{}, microbatch {}", text, block.microbatch);
 }
 
@@ -63,14 +87,16 @@ std::string phase_text(const Block& block) {
 bool join(std::vector<Block>& blocks, const Block& next, double largest_gap) {
   if (blocks.empty()) return false;
   Block& last = blocks.back();
-  const bool alike = last.phase == next.phase && last.microbatch == next.microbatch;
+  const bool alike =
+      last.phase == next.phase && last.microbatch == next.microbatch && last.shade == next.shade;
   if (!alike || next.start - last.end > largest_gap) return false;
   last.end = std::max(last.end, next.end);
   last.name.clear();
   return true;
 }
 
-using RowKey = std::tuple<std::int32_t, bool, std::string>;
+// Rank, whether it is no computation, stream, and the number of a recorded stream.
+using RowKey = std::tuple<std::int32_t, bool, std::string, std::int32_t>;
 
 std::map<RowKey, std::vector<Block>> rows_of(const Timeline& timeline, double end) {
   std::map<RowKey, std::vector<Block>> rows;
@@ -81,9 +107,10 @@ std::map<RowKey, std::vector<Block>> rows_of(const Timeline& timeline, double en
                    [](const Span* a, const Span* b) { return a->start < b->start; });
   for (const Span* span : ordered) {
     std::vector<Block>& blocks =
-        rows[{span->rank, span->stream != Stream::Compute, name_of(span->stream)}];
-    const Block next{span->start.value(), span->end().value(), span->name,
-                     span->kind,          span->phase,         span->microbatch};
+        rows[{span->rank, span->stream != Stream::Compute, name_of(span->stream), span->queue}];
+    const Block next{
+        span->start.value(), span->end().value(),      span->name, span->kind, span->phase,
+        span->microbatch,    shade_of(timeline, *span)};
     if (!joins || !join(blocks, next, 1e-3 * end)) blocks.push_back(next);
   }
   return rows;
@@ -101,20 +128,16 @@ json timeline_data(const Timeline& timeline) {
   for (const auto& [key, blocks] : rows_of(timeline, end)) {
     json spans = json::array();
     for (const Block& block : blocks) {
-      const std::string name =
-          block.name.empty() ? phase_text(block) : block.name + ", " + phase_text(block);
+      const std::string name = block_text(block, timeline.kernels.empty());
       const std::size_t index = names.emplace(name, names.size()).first->second;
       if (index == data["names"].size()) data["names"].push_back(name);
-      const int shade = std::get<1>(key)                  ? 3
-                        : block.phase == Phase::Forward   ? 0
-                        : block.phase == Phase::Optimizer ? 2
-                                                          : 1;
-      for (const std::int64_t value :
-           {unit_of(block.start), unit_of(block.end), static_cast<long long>(index), 0LL + shade})
+      for (const std::int64_t value : {unit_of(block.start), unit_of(block.end),
+                                       static_cast<long long>(index), 0LL + block.shade})
         spans.push_back(value);
     }
     std::string stream = std::get<2>(key);
     std::replace(stream.begin(), stream.end(), '_', ' ');
+    if (std::get<3>(key) >= 0) stream = fmt::format("stream {}", std::get<3>(key));
     data["rows"].push_back(
         {{"label", labels[std::get<0>(key)] + ": " + stream}, {"spans", std::move(spans)}});
   }

@@ -1,12 +1,16 @@
 #include "cli/output/trace_page.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
+#include "cli/output/figures.hpp"
 #include "core/base/distinct_names.hpp"
 #include "core/base/printable_text.hpp"
 #include "core/base/quantity_text.hpp"
@@ -23,6 +27,10 @@ constexpr std::size_t kMostKernels = 12;
 constexpr std::size_t kMostCollectives = 16;
 constexpr std::size_t kLongestKernelName = 28;
 constexpr std::size_t kLongestOpName = 18;
+constexpr std::size_t kMostRanksNamed = 8;
+// A straggler arrives last at this part of the collectives at least, and the others wait for this part of their time.
+constexpr double kLastArrivals = 0.5;
+constexpr double kLeastWait = 0.01;
 
 // Milliseconds with as many decimals as the largest of the column needs.
 std::string milliseconds_text(Seconds time, Seconds largest) {
@@ -35,6 +43,30 @@ std::string share_text(Seconds part, Seconds whole) {
 
 std::string cut_to(const std::string& text, std::size_t longest) {
   return printable(text.size() <= longest ? text : text.substr(0, longest - 1) + "…");
+}
+
+// "Trace rank0.json: NVIDIA H100, rank 0 of 2"; of several "Traces of 2 files: NVIDIA H100, ranks 0, 1 of 2".
+void add_title(Page& page, const std::vector<TraceReport>& reports,
+               const std::vector<std::string>& names) {
+  std::set<std::string> gpus;
+  std::set<std::int64_t> ranks;
+  for (const TraceReport& report : reports) {
+    if (!report.gpu.empty()) gpus.insert(report.gpu);
+    if (report.rank) ranks.insert(*report.rank);
+  }
+  std::vector<std::string> about(gpus.begin(), gpus.end());
+  if (!ranks.empty()) {
+    about.push_back(
+        ranks.size() <= kMostRanksNamed
+            ? fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "))
+            : format_plural(static_cast<std::int64_t>(ranks.size()), "rank"));
+    if (reports.front().world_size)
+      about.back() += fmt::format(" of {}", *reports.front().world_size);
+  }
+  page.heading(fmt::format("{}{}{}",
+                           reports.size() == 1 ? "Trace " + names.front()
+                                               : fmt::format("Traces of {} files", reports.size()),
+                           about.empty() ? "" : ": ", fmt::join(about, ", ")));
 }
 
 std::string rank_text(const TraceReport& report) {
@@ -70,6 +102,7 @@ void add_step_time(Page& page, const TraceReport& report) {
 
 void add_time(Page& page, const TraceReport& report) {
   const calibration::BusyTimes& times = report.times;
+  std::vector<Bar> bars;
   Table kernels(
       {{"sum of durations", ColumnKind::Prose}, {"time", kNumber, "ms"}, {"share", kNumber, "%"}});
   Seconds total;
@@ -80,11 +113,14 @@ void add_time(Page& page, const TraceReport& report) {
   });
   for (const KernelCategory category : order) {
     const Seconds time = report.by_category[category];
-    if (time > Seconds(0.0))
-      kernels.add_row(
-          {title_of(category), milliseconds_text(time, total), share_text(time, total)});
+    if (time <= Seconds(0.0)) continue;
+    const std::string share = share_text(time, total);
+    kernels.add_row({title_of(category), milliseconds_text(time, total), share});
+    bars.push_back(
+        {title_of(category), time.value(), fmt::format("{}, {} %", format_time(time), share)});
   }
   page.table(kernels);
+  page.figure("Time by category", bars_figure(bars));
   Table window({{"from the first kernel to the last", ColumnKind::Prose},
                 {"time", kNumber, "ms"},
                 {"share", kNumber, "%"}});
@@ -106,6 +142,7 @@ void add_time(Page& page, const TraceReport& report) {
 void add_kernels(Page& page, const std::vector<KernelReport>& kernels, Seconds total) {
   if (kernels.empty()) return;
   page.heading("Largest kernels");
+  Table full({{"", kNumber}, {"name"}});
   Table table({{"kernel"},
                {"launched by"},
                {"count", kNumber},
@@ -118,8 +155,10 @@ void add_kernels(Page& page, const std::vector<KernelReport>& kernels, Seconds t
         {short_kernel_name(each.name, kLongestKernelName), cut_to(each.op, kLongestOpName),
          format_count(each.count), format_number(1e6 * each.median.value(), 3),
          milliseconds_text(each.total, kernels.front().total), share_text(each.total, total)});
+    full.add_row({std::to_string(i + 1), each.name});
   }
   page.table(table);
+  page.figure("The names of these kernels in full, in the same order", full.html());
 }
 
 template <class T>
@@ -141,7 +180,8 @@ void say_how_many_are_left_out(Page& page, std::size_t rows) {
         fmt::format("These are the largest {} of {}; --json lists all.", kMostCollectives, rows));
 }
 
-void add_collectives(Page& page, const TraceReport& report) {
+// `of_what`: what the times of groups are of.
+void add_collectives(Page& page, const TraceReport& report, const char* of_what = "in all") {
   if (report.collectives.empty()) return;
   page.heading("Collectives");
   Table table({{"kind"},
@@ -162,8 +202,8 @@ void add_collectives(Page& page, const TraceReport& report) {
   for (const calibration::GroupReport& group : report.groups) {
     const std::string name =
         group.group.empty() ? "unknown groups" : "group " + printable(group.group);
-    page.paragraph(fmt::format("Collectives of {} run for {} in all, of which {} % are exposed.",
-                               name, format_time(group.busy),
+    page.paragraph(fmt::format("Collectives of {} run for {} {}, of which {} % are exposed.", name,
+                               format_time(group.busy), of_what,
                                share_text(group.exposed, group.busy)));
   }
 }
@@ -188,6 +228,14 @@ void add_overview(Page& page, const std::vector<TraceReport>& reports,
                    ms(each.times.exposed_collective)});
   }
   page.table(table);
+}
+
+// The index of the trace that a rank is of.
+std::size_t trace_of(const calibration::RankWaits& rank, const std::vector<TraceReport>& reports) {
+  const auto report =
+      std::find_if(reports.begin(), reports.end(),
+                   [&](const TraceReport& candidate) { return candidate.file == rank.file; });
+  return static_cast<std::size_t>(report - reports.begin());
 }
 
 void add_matching(Page& page, const calibration::RankMatching& matching,
@@ -221,12 +269,8 @@ void add_matching(Page& page, const calibration::RankMatching& matching,
   for (const calibration::RankWaits& each : matching.ranks)
     longest = std::max(longest, each.waited);
   for (const calibration::RankWaits& each : matching.ranks) {
-    const auto report =
-        std::find_if(reports.begin(), reports.end(),
-                     [&](const TraceReport& candidate) { return candidate.file == each.file; });
-    waits.add_row({printable(names[static_cast<std::size_t>(report - reports.begin())]),
-                   std::to_string(each.device), milliseconds_text(each.waited, longest),
-                   format_count(each.last_arrivals)});
+    waits.add_row({printable(names[trace_of(each, reports)]), std::to_string(each.device),
+                   milliseconds_text(each.waited, longest), format_count(each.last_arrivals)});
   }
   page.table(waits);
 }
@@ -261,6 +305,141 @@ Seconds total_of(const std::vector<TraceReport>& reports) {
   return total;
 }
 
+calibration::BusyTimes mean_of(const std::vector<const TraceReport*>& reports) {
+  calibration::BusyTimes mean;
+  const auto count = static_cast<double>(reports.size());
+  for (const TraceReport* report : reports)
+    for (const auto part :
+         {&calibration::BusyTimes::window, &calibration::BusyTimes::busy,
+          &calibration::BusyTimes::compute, &calibration::BusyTimes::collective,
+          &calibration::BusyTimes::exposed_collective, &calibration::BusyTimes::host_bound_gaps})
+      mean.*part += report->times.*part / count;
+  return mean;
+}
+
+// Collectives of one kind, size and group together; their median is that of the trace where they run for longest.
+std::vector<CollectiveReport> collectives_of_all(const std::vector<const TraceReport*>& reports) {
+  using Key = std::tuple<std::string, std::optional<std::int64_t>, std::optional<std::int64_t>,
+                         std::string>;
+  std::map<Key, CollectiveReport> sums;
+  std::map<Key, Seconds> longest;
+  for (const TraceReport* report : reports)
+    for (const CollectiveReport& each : report->collectives) {
+      const Key key{each.kind, each.bytes, each.group_size, each.group};
+      const auto [known, is_new] = sums.try_emplace(key, each);
+      CollectiveReport& sum = known->second;
+      if (!is_new) {
+        sum.count += each.count;
+        sum.total += each.total;
+      }
+      if (each.total <= longest[key]) continue;
+      longest[key] = each.total;
+      sum.median = each.median;
+      sum.bus_bandwidth = each.bus_bandwidth;
+    }
+  std::vector<CollectiveReport> collectives;
+  for (auto& [key, sum] : sums) collectives.push_back(std::move(sum));
+  std::stable_sort(
+      collectives.begin(), collectives.end(),
+      [](const CollectiveReport& a, const CollectiveReport& b) { return a.total > b.total; });
+  return collectives;
+}
+
+// Each group's times are those of the mean of the ranks that are in it.
+std::vector<calibration::GroupReport> groups_of_all(
+    const std::vector<const TraceReport*>& reports) {
+  std::map<std::string, std::pair<calibration::GroupReport, double>> sums;
+  for (const TraceReport* report : reports)
+    for (const calibration::GroupReport& each : report->groups) {
+      auto& [sum, ranks] = sums[each.group];
+      sum.group = each.group;
+      sum.group_size = each.group_size;
+      sum.busy += each.busy;
+      sum.exposed += each.exposed;
+      ranks += 1.0;
+    }
+  std::vector<calibration::GroupReport> groups;
+  for (auto& [name, entry] : sums) {
+    auto& [sum, ranks] = entry;
+    sum.busy = sum.busy / ranks;
+    sum.exposed = sum.exposed / ranks;
+    groups.push_back(std::move(sum));
+  }
+  return groups;
+}
+
+// Steps of ranks that wait for each other are alike; which one is slowest tells little then.
+void add_step_of_all(Page& page, const std::vector<TraceReport>& reports,
+                     const std::vector<std::string>& names) {
+  Seconds sum;
+  double count = 0.0;
+  std::optional<std::size_t> slowest;
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    if (!reports[i].step) continue;
+    sum += *reports[i].step;
+    count += 1.0;
+    if (!slowest || *reports[i].step > *reports[*slowest].step) slowest = i;
+  }
+  if (slowest)
+    page.paragraph(
+        fmt::format("A step takes {} in the mean of the traces and {} in the slowest, {}.",
+                    format_time(sum / count), format_time(*reports[*slowest].step),
+                    printable(names[*slowest])));
+}
+
+// Of all traces together, as far as something ran on a device.
+void add_mean(Page& page, const std::vector<TraceReport>& reports,
+              const std::vector<std::string>& names) {
+  std::vector<const TraceReport*> traced;
+  for (const TraceReport& each : reports)
+    if (each.devices > 0) traced.push_back(&each);
+  add_step_of_all(page, reports, names);
+  if (!traced.empty()) {
+    TraceReport mean;
+    mean.times = mean_of(traced);
+    for (const TraceReport* each : traced)
+      for (const KernelCategory category : enumerators<KernelCategory>())
+        mean.by_category[category] +=
+            each->by_category[category] / static_cast<double>(traced.size());
+    page.paragraph(fmt::format("Where the time of a trace went, in the mean of {}:",
+                               format_plural(static_cast<std::int64_t>(traced.size()), "trace")));
+    add_time(page, mean);
+  }
+  add_kernels(page, kernels_of_all(reports), total_of(reports));
+  TraceReport all;
+  all.collectives = collectives_of_all(traced);
+  all.groups = groups_of_all(traced);
+  add_collectives(page, all, "in the mean of its traces");
+}
+
+// Names the rank for which the others wait, if there is one.
+void add_straggler(Page& page, const calibration::RankMatching& matching,
+                   const std::vector<std::string>& names, const std::vector<TraceReport>& reports) {
+  std::int64_t arrivals = 0;
+  Seconds waited;
+  for (const calibration::RankWaits& each : matching.ranks) {
+    arrivals += each.last_arrivals;
+    waited += each.waited;
+  }
+  if (arrivals == 0 || matching.ranks.size() < 2) return;
+  const calibration::RankWaits& last = *std::max_element(
+      matching.ranks.begin(), matching.ranks.end(),
+      [](const auto& a, const auto& b) { return a.last_arrivals < b.last_arrivals; });
+  const double share = static_cast<double>(last.last_arrivals) / static_cast<double>(arrivals);
+  const Seconds others = (waited - last.waited) / static_cast<double>(matching.ranks.size() - 1);
+  const std::size_t trace = trace_of(last, reports);
+  if (share < kLastArrivals || others - last.waited < reports[trace].times.window * kLeastWait) {
+    page.paragraph("No rank is a straggler: none is late so often that the others wait for it.");
+    return;
+  }
+  page.paragraph(
+      fmt::format("The straggler is {}: it arrives last at {} % of the matched collectives, and "
+                  "each other rank "
+                  "waits for {} in the mean, while it waits for {}.",
+                  printable(names[trace]), format_percent(share), format_time(others),
+                  format_time(last.waited)));
+}
+
 void add_details(Page& page, const TraceReport& report) {
   if (report.devices == 0) {
     page.paragraph(
@@ -276,18 +455,42 @@ void add_details(Page& page, const TraceReport& report) {
 }  // namespace
 
 void add_traces(Page& page, const std::vector<TraceReport>& reports,
-                const std::optional<calibration::RankMatching>& matching) {
+                const std::optional<calibration::RankMatching>& matching, const Timeline& step) {
   std::vector<std::string> files;
   for (const TraceReport& report : reports) files.push_back(report.file);
   const std::vector<std::string> names = distinct_names(files);
+  add_title(page, reports, names);
   for (std::size_t i = 0; i < reports.size(); ++i) add_identity(page, reports[i], names[i]);
   if (reports.size() == 1) {
     add_details(page, reports.front());
   } else {
     add_overview(page, reports, names);
-    add_kernels(page, kernels_of_all(reports), total_of(reports));
+    add_mean(page, reports, names);
   }
-  if (matching) add_matching(page, *matching, names, reports);
+  if (matching) {
+    add_matching(page, *matching, names, reports);
+    add_straggler(page, *matching, names, reports);
+  }
+  page.figure(fmt::format("One recorded step of {}: matrix products and attention dark blue, other "
+                          "kernels light blue, copies gray, collectives red. The wheel zooms, "
+                          "dragging moves, a double click shows all.",
+                          printable(names.front())),
+              timeline_figure(step));
+}
+
+void add_collective_file(Page& page, const calibration::CollectiveFile& file) {
+  page.heading("Collectives of " + file.file);
+  Table table({{"kind"},
+               {"size", kNumber},
+               {"ranks", kNumber},
+               {"count", kNumber},
+               {"median", kNumber},
+               {"bus bandwidth", kNumber}});
+  for (const calibration::CollectiveTimings& each : file.collectives)
+    table.add_row({name_of(each.kind), format_bytes(each.bytes), format_count(each.group_size),
+                   format_count(each.count), format_time(each.median),
+                   format_bandwidth(each.bus_bandwidth)});
+  page.table(table);
 }
 
 void add_structure(Page& page, const calibration::LayerStructure& structure) {

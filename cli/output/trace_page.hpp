@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "calibration/collective_timings.hpp"
 #include "calibration/traces/layer_structure.hpp"
 #include "calibration/traces/rank_matching.hpp"
 #include "calibration/traces/straggler_analysis.hpp"
@@ -11,12 +12,17 @@
 #include "calibration/traces/trace_report.hpp"
 #include "calibration/traces/training_log.hpp"
 #include "cli/output/page.hpp"
+#include "core/timeline/timeline.hpp"
 
 namespace shardwright::cli {
 
-// One trace in detail, or several beside each other. `matching`: the collectives that they share.
+// One trace in detail, or several beside each other and as their mean. `matching`: the collectives that they share.
+// `step`: one recorded step of the first trace, for HTML.
 void add_traces(Page& page, const std::vector<calibration::TraceReport>& reports,
-                const std::optional<calibration::RankMatching>& matching);
+                const std::optional<calibration::RankMatching>& matching, const Timeline& step);
+
+// The collectives that a file of nccl-tests or of NCCL's Inspector times.
+void add_collective_file(Page& page, const calibration::CollectiveFile& file);
 
 // The layers that repeat in a step, and the shape of the model as far as it is known.
 void add_structure(Page& page, const calibration::LayerStructure& structure);

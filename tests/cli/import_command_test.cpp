@@ -70,6 +70,60 @@ TEST(ImportCommand, SaysWhereTheTimeWent) {
                  {"trace_report.json", "--force"});
 }
 
+TEST(ImportCommand, ExplainsSeveralRanksAsOne) {
+  const ScratchFolder folder;
+  const std::string ranks = imported_trace("nanogpt/rank0") + " " + imported_trace("nanogpt/rank1");
+  const CommandResult result =
+      run_command("import " + ranks + " --html " + folder.file("page.html"));
+  EXPECT_EQ(result.exit_code, 0) << result.errors;
+  // Of 48 matched collectives rank 1 arrives last at 32.
+  for (const char* text :
+       {"NVIDIA H100 80GB HBM3, ranks 0, 1 of 8", "in the slowest, rank1.json.gz",
+        "the mean of 2 traces", "the host had not launched", "Collectives of group 0 run for",
+        "The straggler is rank1.json.gz: it arrives last at 66.7 %"})
+    EXPECT_THAT(result.output, HasSubstr(text));
+  const std::string page = folder.read("page.html");
+  for (const char* text :
+       {"<title>Traces of 2 files: NVIDIA H100 80GB HBM3, ranks 0, 1 of 8</title>", "<svg",
+        "Time by category", "<canvas>", "rank 0: stream 7",
+        // A name that the text shortens.
+        "nvjet_tst_256x128_64x4_"})
+    EXPECT_THAT(page, HasSubstr(text));
+}
+
+// The figures of nccl-tests: 2 ranks have a factor of 1, and 33,554,432 B in 240.5 µs are 139.5 GB/s.
+TEST(ImportCommand, ReadsTimingsOfCollectives) {
+  const ScratchFolder folder;
+  const std::string table = folder.write("nccl.txt", R"(# nThread 1 nGpus 2 iters: 20
+#  Rank  0 Group  0 Pid   9973 on      host device  0 [0000:10:00] NVIDIA A100-SXM4-40GB
+#  Rank  1 Group  0 Pid   9973 on      host device  1 [0000:11:00] NVIDIA A100-SXM4-40GB
+#       size         count      type   redop    root     time   algbw   busbw #wrong
+    33554432       8388608     float     sum      -1   240.5   139.5   139.5      0
+# Collective test concluded: all_reduce_perf
+)");
+  std::string lines;
+  for (const int us : {100, 120, 140, 160, 900})
+    lines += R"({"header": {"rank": 0, "n_ranks": 16, "nnodes": 2}, "coll_perf": {"coll": )"
+             R"("AllGather", "coll_msg_size_bytes": 1048576, "coll_timing_source": "kernel_gpu", )"
+             R"("coll_exec_time_us": )" +
+             std::to_string(us) + "}}\n";
+  const json files =
+      json_of("import " + table + " " + folder.write("inspector.log", lines)).at("files");
+  ASSERT_EQ(files.size(), 2U);
+  const json& reduction = files.at(0).at("collectives").at(0);
+  EXPECT_EQ(reduction.at("kind"), "all_reduce");
+  EXPECT_EQ(reduction.at("bytes"), 33'554'432);
+  EXPECT_EQ(reduction.at("group_size"), 2);
+  EXPECT_NEAR(reduction.at("bus_bandwidth_bytes_per_s").get<double>(), 139.5e9, 0.05e9);
+  const json& gather = files.at(1).at("collectives").at(0);
+  EXPECT_EQ(gather.at("kind"), "all_gather");
+  EXPECT_EQ(gather.at("group_size"), 16);
+  EXPECT_EQ(gather.at("count"), 5);
+  EXPECT_DOUBLE_EQ(gather.at("median_s").get<double>(), 140e-6);
+  EXPECT_NEAR(gather.at("bus_bandwidth_bytes_per_s").get<double>(),
+              1048576.0 * 15.0 / 16.0 / 140e-6, 1.0);
+}
+
 TEST(ImportCommand, SaysThatNothingRanOnADevice) {
   EXPECT_THAT(run_command("import " + imported_trace("no-distributed-info-no-gpu")).output,
               HasSubstr("the host alone"));
@@ -181,7 +235,9 @@ TEST(ImportCommand, RefusesFilesThatAreNoTraces) {
       "import " + folder.write("none.sqlite", std::string("SQLite format 3\0rubbish", 23)),
       {"none.sqlite"});
   expect_refused("import " + folder.file(""), {"a folder"});
-  expect_refused("import " + folder.file("missing.json"), {"missing.json", "No such file"});
+  expect_refused("import " + folder.file("missing.json") + " --out " + folder.file("new"),
+                 {"missing.json", "No such file", "a trace, a log"});
+  EXPECT_FALSE(std::filesystem::exists(folder.file("new")));
   expect_refused("import " + folder.write("list.json", "[{\"ph\": \"X\"}, 2]"),
                  {"/traceEvents/1", "an event"});
   // All bad files are named at once.

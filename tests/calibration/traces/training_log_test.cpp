@@ -87,6 +87,20 @@ TEST(TrainingLog, ReadsDeepSpeed) {
   EXPECT_DOUBLE_EQ(*timer.steps.at(0).samples_per_s, 3.25);
 }
 
+TEST(TrainingLog, LinesOfOneStepAddUpInEitherOrder) {
+  const std::string engine = "steps: 10 loss: 7.7012 iter time (s): 0.498 samples/sec: 64.257\n";
+  const std::string timer =
+      "epoch=0/micro_step=80/global_step=10, RunningAvgSamplesPerSec=3.1, CurrSamplesPerSec=3.25\n";
+  for (const auto& [text, samples] : {std::pair(engine + timer, 64.257), {timer + engine, 3.25}}) {
+    const TrainingLog log = log_of(text);
+    ASSERT_EQ(log.steps.size(), 1U);
+    EXPECT_DOUBLE_EQ(log.step().value_or(Seconds()).value(), 0.498);
+    EXPECT_DOUBLE_EQ(log.steps.front().loss.value_or(0.0), 7.7012);
+    // Of what both state, the first one.
+    EXPECT_DOUBLE_EQ(log.steps.front().samples_per_s.value_or(0.0), samples);
+  }
+}
+
 TEST(TrainingLog, RefusesOtherTexts) {
   EXPECT_THAT(thrown_by([] { log_of("step 1 took 3 s\n"); }),
               testing::HasSubstr("no line that states a step"));

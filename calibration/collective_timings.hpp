@@ -1,0 +1,42 @@
+// Timings of single collectives, from nccl-tests or NCCL's Inspector, in figures.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "core/base/units.hpp"
+#include "core/op/op.hpp"
+
+namespace shardwright::calibration {
+
+// Collectives of one kind, size and group size.
+struct CollectiveTimings {
+  OpKind kind = OpKind::AllReduce;
+  // As nccl-tests counts them.
+  Bytes bytes;
+  std::int64_t group_size = 0;
+  // The timings: calls of a rank in Inspector's output, rows of nccl-tests, each a mean of iterations.
+  std::int64_t count = 0;
+  Seconds median;
+  // By the median.
+  BytesPerSecond bus_bandwidth;
+};
+
+struct CollectiveFile {
+  std::string file;
+  // By kind, group size and bytes.
+  std::vector<CollectiveTimings> collectives;
+};
+
+// True of a regular file whose beginning is that of nccl-tests or of Inspector.
+bool is_collective_file(const std::string& file);
+
+// Throws InputError as read_nccl_tests does.
+CollectiveFile read_collective_file(const std::string& file);
+
+// An object with the path and "collectives".
+nlohmann::ordered_json to_json(const CollectiveFile& file);
+
+}  // namespace shardwright::calibration
