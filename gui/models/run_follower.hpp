@@ -4,6 +4,7 @@
 #include <QElapsedTimer>
 #include <QObject>
 #include <QTimer>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -14,8 +15,6 @@ namespace shardwright::gui {
 struct RunStep {
   double step = 0.0;
   double loss = 0.0;
-  // Of samples held out from training; only some steps have it.
-  double validation_loss = 0.0;
   double gradient_norm = 0.0;
   double step_s = 0.0;
   double tokens_per_s = 0.0;
@@ -23,6 +22,8 @@ struct RunStep {
   double mfu = 0.0;
   // The peak of the step's tensors on rank 0.
   double memory_bytes = 0.0;
+  // Of samples held out from training; only some steps have it.
+  double validation_loss = std::numeric_limits<double>::quiet_NaN();
 };
 
 // Returns none unless the line is a JSON object with `step` and `step_s` and all numbers lie in their
