@@ -14,6 +14,7 @@
 #include "core/spec/plan_check.hpp"
 #include "sim/cost/collective_cost.hpp"
 #include "sim/cost/kernel_cost.hpp"
+#include "sim/cost/matrix_peak.hpp"
 #include "sim/step/predicted_timeline.hpp"
 #include "sim/step/simulate.hpp"
 
@@ -97,7 +98,7 @@ bool has_new_transfer(const std::vector<CalibratedFigure>& figures) {
 
 // Kernels of a few steps ran at the clock of benchmarks, whatever that of training is.
 ClusterSpec at_clock_of_samples(ClusterSpec cluster, bool at_training_clock) {
-  if (!at_training_clock) cluster.accelerator.sustained_clock_ratio = 1.0;
+  if (!at_training_clock) cluster.accelerator = sim::at_full_clock(std::move(cluster.accelerator));
   return cluster;
 }
 

@@ -47,7 +47,7 @@ std::int64_t stride_of(const std::string& members) {
 
 struct CollectiveTimes {
   std::int64_t stride = 1;
-  std::vector<double> times;
+  std::int64_t calls = 0;
 };
 // Kind, bytes and members.
 using CollectiveSize = std::tuple<std::string, std::int64_t, std::int64_t>;
@@ -62,7 +62,7 @@ std::map<CollectiveSize, CollectiveTimes> collectives_of(const std::vector<Trace
       CollectiveTimes& times =
           sizes[{kind_of_collective(trace, each), *call.bytes, *call.group_size}];
       times.stride = stride_of(call.members);
-      times.times.push_back(static_cast<double>(each.duration) * 1e-9);
+      ++times.calls;
     }
   return sizes;
 }
@@ -98,7 +98,7 @@ std::vector<ExchangeTiming> exchanges_of(const std::vector<Trace>& traces,
                                     .time = transfer},
                                    cluster);
     timing.name = name;
-    timing.total = transfer * static_cast<double>(times.times.size());
+    timing.total = transfer * static_cast<double>(times.calls);
     exchanges.push_back(std::move(timing));
   }
   return exchanges;
@@ -205,16 +205,22 @@ std::vector<double> slowdowns_of(const Trace& trace) {
   return slowdowns;
 }
 
+// The time of all kernels that are no collectives, added up over streams.
+double computing_ns(const DeviceStep& step) {
+  double sum = 0.0;
+  for (const DeviceActivity* each : step.activities)
+    if (each->kind == ActivityKind::Kernel && each->category != KernelCategory::Collective)
+      sum += static_cast<double>(each->duration);
+  return sum;
+}
+
 // The relative standard deviation among ranks of the time that kernels take in a step.
 std::optional<double> variation_of(const std::vector<Trace>& traces) {
   std::vector<double> times;
   for (const Trace& trace : traces) {
     double sum = 0.0;
     const std::vector<DeviceStep> steps = device_steps(trace);
-    for (const DeviceStep& step : steps)
-      for (const DeviceActivity* each : step.activities)
-        if (each->kind == ActivityKind::Kernel && each->category != KernelCategory::Collective)
-          sum += static_cast<double>(each->duration);
+    for (const DeviceStep& step : steps) sum += computing_ns(step);
     if (sum > 0.0) times.push_back(sum / static_cast<double>(steps.size()));
   }
   if (times.size() < 2) return std::nullopt;
@@ -233,9 +239,7 @@ bool computes_all_the_time(const std::vector<Trace>& traces) {
   for (const Trace& trace : traces) {
     for (const DeviceStep& step : device_steps(trace)) {
       all += static_cast<double>(step.end - step.begin);
-      for (const DeviceActivity* each : step.activities)
-        if (each->kind == ActivityKind::Kernel && each->category != KernelCategory::Collective)
-          busy += static_cast<double>(each->duration);
+      busy += computing_ns(step);
     }
   }
   return busy >= kNearlyAll * all;

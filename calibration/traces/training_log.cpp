@@ -203,7 +203,7 @@ class LogReader {
   }
 
   TrainingLog log_;
-  // Of each step's number its index.
+  // The index in the log of each step's number.
   std::map<std::int64_t, std::size_t> places_;
 };
 

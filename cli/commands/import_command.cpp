@@ -187,11 +187,14 @@ Recordings read_recordings(const std::vector<std::string>& files, const Scenario
 }
 
 // A table of measured kernels is of one device.
+bool are_of_one_gpu(const std::vector<calibration::Trace>& traces) {
+  return std::ranges::all_of(
+      traces, [&](const calibration::Trace& trace) { return trace.gpu == traces.front().gpu; });
+}
+
 void write_kernels(const std::string& file, const std::vector<calibration::Trace>& traces,
                    bool force) {
-  std::set<std::string> gpus;
-  for (const calibration::Trace& trace : traces) gpus.insert(trace.gpu);
-  if (gpus.size() > 1) {
+  if (!are_of_one_gpu(traces)) {
     print_message("shardwright import: no kernels.csv, because the traces are of different GPUs");
     return;
   }
@@ -259,9 +262,8 @@ std::string reason_against_refit(const Profile& profile,
     if (!is_gpu_of(trace.gpu, accelerator))
       return fmt::format("{} is of {}, and the profile of {}", trace.file, trace.gpu,
                          accelerator.name);
-    if (trace.gpu != traces.front().gpu) return "the traces are of different GPUs";
   }
-  return {};
+  return are_of_one_gpu(traces) ? "" : "the traces are of different GPUs";
 }
 
 // True if too few products of the plan have a kernel: the traces are of another one.
@@ -306,7 +308,7 @@ struct Findings {
   std::vector<std::string> warnings;
   std::optional<calibration::HeldOut> held_out;
   std::optional<calibration::OverlappedGradients> overlap;
-  // Of the plan's fullest stage, if there are memory snapshots.
+  // The predicted memory of the plan's fullest stage, if there are memory snapshots.
   std::optional<sim::MemoryPeak> planned_memory;
 };
 
@@ -326,16 +328,14 @@ void refit_profile(const Profile& profile, const std::vector<calibration::Trace>
   if (other) {
     findings.warnings.push_back(
         "Most matrix products of the plan have no kernel: the plan is not that of the trace, and "
-        "the refit "
-        "uses only products whose shapes the trace tells.");
+        "the refit uses only products whose shapes the trace tells.");
   }
   const bool communicates = std::ranges::any_of(
       traces, [](const calibration::Trace& trace) { return !trace.collectives.empty(); });
   if (communicates && !findings.matching) {
     findings.warnings.push_back(
         "Links and collectives are not refitted: what a single rank records contains its wait for "
-        "the "
-        "others. Give the traces of several ranks.");
+        "the others. Give the traces of several ranks.");
   }
   findings.refitted =
       refit(profile, traces, other ? std::vector<calibration::ProgramMatch>{} : findings.matches,

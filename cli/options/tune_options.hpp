@@ -57,7 +57,7 @@ struct TuningSetup {
   std::int64_t all_steps(const std::vector<double>& values) const {
     return steps_at(values, rules.rungs.size() - 1);
   }
-  // Of an undisturbed job.
+  // The time of a job that nothing disturbs.
   Seconds time_of(const planner::TrialJob& job) const;
   // With the failures, checkpoints and pauses that a job meets in one of many simulated studies;
   // infinite if failures leave it no progress.

@@ -56,8 +56,8 @@ struct Block {
   int shade = 0;
 };
 
-// Of a plan by phase; of a trace, which knows no phases, by the kernel's category. Communication has its own colour in
-// both.
+// The colour of a plan's span depends on its phase, and that of a trace's span, which has none, on the category of
+// its kernel. Communication has its own colour in both.
 int shade_of(const Timeline& timeline, const Span& span) {
   if (span.kernel < 0) {
     if (span.stream != Stream::Compute) return 3;

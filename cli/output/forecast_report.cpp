@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/output/figures.hpp"
+#include "cli/output/output_file.hpp"
 #include "cli/output/step_page.hpp"
 #include "core/base/quantity_text.hpp"
 #include "core/spec/plan_json.hpp"
@@ -191,14 +192,10 @@ std::string step_text(const planner::Forecast& forecast) {
   return text;
 }
 
-ordered_json figure(double value) {
-  return std::isfinite(value) ? ordered_json(value) : ordered_json();
-}
-
 ordered_json percentiles_json(const sim::Percentiles& of, double unit) {
-  return {{"p10", figure(of.p10 / unit)},
-          {"p50", figure(of.p50 / unit)},
-          {"p90", figure(of.p90 / unit)}};
+  return {{"p10", finite_or_null(of.p10 / unit)},
+          {"p50", finite_or_null(of.p50 / unit)},
+          {"p90", finite_or_null(of.p90 / unit)}};
 }
 
 ordered_json parts_json(const planner::Forecast& forecast) {
@@ -223,8 +220,8 @@ ordered_json checkpoint_json(const planner::ForecastRequest& request,
           {"load_s", cost.load.value()},
           {"kind", name_of(request.run.checkpoint.kind)},
           {"best_interval_s", forecast.best_interval.value()},
-          {"young_interval_s", figure(forecast.young_interval.value())},
-          {"daly_interval_s", figure(forecast.daly_interval.value())}};
+          {"young_interval_s", finite_or_null(forecast.young_interval.value())},
+          {"daly_interval_s", finite_or_null(forecast.daly_interval.value())}};
 }
 
 ordered_json stages_json(const planner::Forecast& forecast) {
@@ -299,7 +296,7 @@ ordered_json forecast_json(const planner::ForecastRequest& request,
     by_cause[name_of(cause)] = statistics.by_cause[cause];
   for (const RunPart part : enumerators<RunPart>()) {
     if (part != RunPart::Step)
-      lost[name_of(part)] = ends ? figure(statistics.mean[part] / wall) : ordered_json();
+      lost[name_of(part)] = ends ? finite_or_null(statistics.mean[part] / wall) : ordered_json();
   }
   for (const planner::RunGain& gain : forecast.gains) gains[gain.name] = gain.share;
   for (const Contract contract : enumerators<Contract>())
@@ -313,10 +310,11 @@ ordered_json forecast_json(const planner::ForecastRequest& request,
           {"tokens", request.tokens},
           {"gpus", forecast.gpus},
           {"days", percentiles_json(statistics.wall, kSecondsPerDay)},
-          {"gpu_hours", ends ? figure(total.gpu_hours) : ordered_json()},
+          {"gpu_hours", ends ? finite_or_null(total.gpu_hours) : ordered_json()},
           {"cost_usd", dollars_json(forecast.costs[request.run.price.contract])},
           {"cost_by_contract_usd", std::move(costs)},
-          {"energy_kwh", ends ? figure(energy.value() / kJoulesPerKilowattHour) : ordered_json()},
+          {"energy_kwh",
+           ends ? finite_or_null(energy.value() / kJoulesPerKilowattHour) : ordered_json()},
           {"power_usage_effectiveness_ratio", forecast.power_usage_effectiveness},
           {"goodput", forecast.goodput},
           {"mfu_of_run", forecast.mfu},
@@ -324,7 +322,7 @@ ordered_json forecast_json(const planner::ForecastRequest& request,
           {"checkpoint", checkpoint_json(request, forecast)},
           {"lost", std::move(lost)},
           {"gains", std::move(gains)},
-          {"mean_wall_s", ends ? figure(wall.value()) : ordered_json()},
+          {"mean_wall_s", ends ? finite_or_null(wall.value()) : ordered_json()},
           {"parts", parts_json(forecast)},
           {"spares",
            {{"nodes", forecast.model.spare_nodes()},

@@ -187,4 +187,8 @@ std::string json_text(const ordered_json& document) {
   return document.dump(kIndent, ' ', false, ordered_json::error_handler_t::replace) + '\n';
 }
 
+ordered_json finite_or_null(double value) {
+  return std::isfinite(value) ? ordered_json(value) : ordered_json();
+}
+
 }  // namespace shardwright::cli

@@ -50,4 +50,7 @@ void write_file(const std::string& file_or_dash, const std::function<void(std::o
 // RuntimeFailure with the place of a number that is not finite, which is a defect of the result.
 std::string json_text(const nlohmann::ordered_json& document);
 
+// A number of such a document; null unless it is finite.
+nlohmann::ordered_json finite_or_null(double value);
+
 }  // namespace shardwright::cli

@@ -387,7 +387,7 @@ void add_step_of_all(Page& page, const std::vector<TraceReport>& reports,
                     printable(names[*slowest])));
 }
 
-// Of all traces together, as far as something ran on a device.
+// Explains all traces together in which something ran on a device.
 void add_mean(Page& page, const std::vector<TraceReport>& reports,
               const std::vector<std::string>& names) {
   std::vector<const TraceReport*> traced;

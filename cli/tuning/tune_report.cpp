@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "cli/output/output_file.hpp"
 #include "core/base/quantity_text.hpp"
 #include "planner/forecast.hpp"
 
@@ -49,10 +50,6 @@ double gpu_hours(const TuningSetup& setup, double wall_s) {
   const auto spares = static_cast<double>(setup.spare_nodes()) *
                       static_cast<double>(setup.scenario.cluster.node.accelerators);
   return (ranks + spares) * wall_s / kHour;
-}
-
-ordered_json figure(double value) {
-  return std::isfinite(value) ? ordered_json(value) : ordered_json();
 }
 
 DollarsPerSecond price_of(const TuningSetup& setup) {
@@ -117,8 +114,8 @@ ordered_json trials_json(const TuningSetup& setup, const Study& study, bool inte
     ordered_json losses = ordered_json::array();
     for (std::size_t rung = 0; rung < trial.losses.size(); ++rung) {
       const double loss = trial.losses[rung];
-      losses.push_back({{"steps", setup.steps_at(trial.values, rung)},
-                        {"loss", std::isfinite(loss) ? ordered_json(loss) : ordered_json()}});
+      losses.push_back(
+          {{"steps", setup.steps_at(trial.values, rung)}, {"loss", finite_or_null(loss)}});
     }
     list.push_back({{"trial", i},
                     {"values", values},
@@ -182,18 +179,20 @@ void add_tuning_forecast(Page& page, const TuningSetup& setup,
 
 ordered_json tuning_forecast_json(const TuningSetup& setup, const planner::StudyForecast& forecast,
                                   Seconds undisturbed) {
-  const auto days = [](double seconds) { return figure(seconds / kSecondsPerDay); };
+  const auto days = [](double seconds) { return finite_or_null(seconds / kSecondsPerDay); };
   const double hours = gpu_hours(setup, forecast.wall.p50);
   const DollarsPerSecond price = price_of(setup);
   return {{"days",
            {{"p10", days(forecast.wall.p10)},
             {"p50", days(forecast.wall.p50)},
             {"p90", days(forecast.wall.p90)}}},
-          {"gpu_hours", figure(hours)},
-          {"cost_usd", price > DollarsPerSecond() ? figure((price * Seconds(hours * kHour)).value())
-                                                  : ordered_json()},
-          {"busy_gpu_hours", figure(forecast.busy.value() *
-                                    static_cast<double>(setup.scenario.plan.world_size()) / kHour)},
+          {"gpu_hours", finite_or_null(hours)},
+          {"cost_usd", price > DollarsPerSecond()
+                           ? finite_or_null((price * Seconds(hours * kHour)).value())
+                           : ordered_json()},
+          {"busy_gpu_hours",
+           finite_or_null(forecast.busy.value() *
+                          static_cast<double>(setup.scenario.plan.world_size()) / kHour)},
           {"workers", setup.workers},
           {"spare_nodes", setup.spare_nodes()},
           {"undisturbed_days", days(undisturbed.value())},

@@ -90,12 +90,11 @@ std::optional<double> TuningFolder::loss_of(const planner::TrialJob& job) const 
 
 void TuningFolder::record(const planner::TrialJob& job, std::int64_t steps, double loss) {
   losses_[{job.trial, job.rung}] = loss;
-  document_["results"].push_back(
-      {{"trial", job.trial},
-       {"rung", job.rung},
-       {"values", job.values},
-       {"steps", steps},
-       {"loss", std::isfinite(loss) ? ordered_json(loss) : ordered_json()}});
+  document_["results"].push_back({{"trial", job.trial},
+                                  {"rung", job.rung},
+                                  {"values", job.values},
+                                  {"steps", steps},
+                                  {"loss", finite_or_null(loss)}});
   write_file(file(), json_text(document_), true);
 }
 

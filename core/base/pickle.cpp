@@ -56,7 +56,7 @@ class PickleMachine {
   Index run() {
     while (!stopped_) {
       at_ = next_;
-      if (advanced_ && at_ >= told_ + kTold) advanced_(told_ = at_);
+      if (advanced_ && at_ >= reported_ + kBetweenReports) advanced_(reported_ = at_);
       step(static_cast<unsigned char>(take(1)[0]));
     }
     return pop();
@@ -66,7 +66,7 @@ class PickleMachine {
 
  private:
   static constexpr std::size_t kMostBytes = 0xffff'ffffU;
-  static constexpr std::size_t kTold = 1U << 20U;
+  static constexpr std::size_t kBetweenReports = 1U << 20U;
   static constexpr Index kForgotten = ~Index{0};
 
   [[noreturn]] void refuse(const std::string& found, const std::string& expected) const {
@@ -260,7 +260,7 @@ class PickleMachine {
   const std::size_t length_;
   // The operation, and the byte behind what was taken of it.
   std::size_t at_ = 0, next_ = 0;
-  std::size_t told_ = 0;
+  std::size_t reported_ = 0;
   bool stopped_ = false;
   std::vector<Index> stack_;
   std::vector<std::size_t> marks_;
