@@ -33,6 +33,28 @@ void report(const ForecastRequest& request, double share) {
   if (request.progress) request.progress(share);
 }
 
+RecomputePolicy policy_of(StageRecompute recompute, RecomputePolicy of_plan) {
+  switch (recompute) {
+    case StageRecompute::OfPlan: return of_plan;
+    case StageRecompute::None: return RecomputePolicy::None;
+    case StageRecompute::Selective: return RecomputePolicy::Selective;
+    case StageRecompute::Full: return RecomputePolicy::Full;
+    case StageRecompute::PerOp: return RecomputePolicy::PerOp;
+  }
+  return of_plan;
+}
+
+// The modules and layers that a policy covers belong to it: another one starts from the defaults.
+void set_recompute(Plan& plan, RecomputePolicy policy) {
+  if (plan.recompute == policy) return;
+  const Plan defaults;
+  plan.recompute = policy;
+  plan.recompute_modules = defaults.recompute_modules;
+  plan.recompute_layers = defaults.recompute_layers;
+  plan.recompute_interval = defaults.recompute_interval;
+  plan.recompute_group = defaults.recompute_group;
+}
+
 Plan plan_of_stage(const Plan& plan, const RunStage& stage) {
   Plan own = plan;
   if (stage.global_batch > 0) own.global_batch = stage.global_batch;
@@ -44,6 +66,7 @@ Plan plan_of_stage(const Plan& plan, const RunStage& stage) {
         std::pair(stage.ep, &own.ep), std::pair(stage.cp, &own.cp)}) {
     if (stated > 0) *degree = stated;
   }
+  set_recompute(own, policy_of(stage.recompute, plan.recompute));
   if (own.vpp == 1 && own.schedule == ScheduleKind::Interleaved)
     own.schedule = ScheduleKind::OneFOneB;
   if (own.vpp > 1 && own.schedule == ScheduleKind::OneFOneB)

@@ -123,6 +123,23 @@ TEST(Forecast, StagesTrainTheirTokensAndThePlanTheRest) {
   EXPECT_THAT(problems, testing::HasSubstr("/stages/1"));
 }
 
+// A stage that recomputes everything does the forward pass twice in its backward pass: four parts of work
+// where the plan does three.
+TEST(Forecast, AStageMayRecomputeAnotherPart) {
+  json run = kQuiet;
+  run["stages"] = {{{"name", "full"}, {"tokens", 1e10}, {"recompute", "full"}}};
+  ForecastRequest request = llama_on(16, run);
+  request.scenario.plan.recompute = RecomputePolicy::Selective;
+  request.scenario.plan.recompute_modules = {RecomputeModule::LayerNorm};
+  const std::vector<ForecastStage> stages = run_stages(request);
+  EXPECT_EQ(stages[0].plan.recompute, RecomputePolicy::Full);
+  EXPECT_TRUE(stages[0].plan.recompute_modules.empty());
+  EXPECT_EQ(stages[1].plan, request.scenario.plan);
+  EXPECT_NEAR(stages[0].step.step / stages[1].step.step, 4.0 / 3.0, 0.1);
+  run["stages"][0]["recompute"] = "some";
+  EXPECT_THAT(thrown_by([&] { llama_on(16, run); }), testing::HasSubstr("/stages/0/recompute"));
+}
+
 // Half of the run on half of the nodes: interruptions follow the node-days, and MFU the GPU-hours.
 TEST(Forecast, AStageOfFewerGpusFailsLessOften) {
   json run = kQuiet;
