@@ -183,7 +183,7 @@ void check_grows_batch(const RunOptions& options, const Scenario& scenario) {
   if (!knows_own_gradients(scenario.model, lower(scenario.model, scenario.plan, scenario.stack))) {
     problems.add("/plan", "ranks that do not know the noise of their gradients",
                  "for --global-batch auto: dp above 1, cp 1, ZeRO 0 or 1, no experts, no embedding "
-                 "tied over stages");
+                 "tied over stages; shardwright plan --fix zero=1 --fix cp=1 finds such plans");
   }
   if (options.most_batch < scenario.plan.global_batch) {
     problems.add("--max-global-batch", fmt::format("{}", options.most_batch),

@@ -35,11 +35,16 @@ void report(const ForecastRequest& request, double share) {
 
 RecomputePolicy policy_of(StageRecompute recompute, RecomputePolicy of_plan) {
   switch (recompute) {
-    case StageRecompute::OfPlan: return of_plan;
-    case StageRecompute::None: return RecomputePolicy::None;
-    case StageRecompute::Selective: return RecomputePolicy::Selective;
-    case StageRecompute::Full: return RecomputePolicy::Full;
-    case StageRecompute::PerOp: return RecomputePolicy::PerOp;
+    case StageRecompute::OfPlan:
+      return of_plan;
+    case StageRecompute::None:
+      return RecomputePolicy::None;
+    case StageRecompute::Selective:
+      return RecomputePolicy::Selective;
+    case StageRecompute::Full:
+      return RecomputePolicy::Full;
+    case StageRecompute::PerOp:
+      return RecomputePolicy::PerOp;
   }
   return of_plan;
 }
@@ -61,6 +66,8 @@ Plan plan_of_stage(const Plan& plan, const RunStage& stage) {
   if (stage.seq_len > 0) own.seq_len = stage.seq_len;
   if (stage.micro_batch > 0) own.micro_batch = stage.micro_batch;
   if (stage.pp > 0) own.vpp = 1;
+  // The layers of the plan's stages say nothing of other stages.
+  if (stage.pp > 0 || stage.vpp > 0) own.stage_layers.clear();
   for (const auto& [stated, degree] :
        {std::pair(stage.tp, &own.tp), std::pair(stage.pp, &own.pp), std::pair(stage.vpp, &own.vpp),
         std::pair(stage.ep, &own.ep), std::pair(stage.cp, &own.cp)}) {
@@ -79,16 +86,31 @@ Plan plan_of_stage(const Plan& plan, const RunStage& stage) {
   return own;
 }
 
+// The trained parameters of all stages, once over all replicas; a shared embedding of which two stages
+// hold copies is saved once.
+double saved_parameters(const Scenario& scenario) {
+  const Plan& plan = scenario.plan;
+  const BlockSet blocks = make_blocks(scenario.model, plan, scenario.stack);
+  const PipelineSchedule schedule = make_schedule(plan.schedule, shape_of(plan));
+  const Program program = lower(scenario.model, plan, scenario.stack, blocks, schedule);
+  double parameters = 0.0;
+  for (std::size_t s = 0; s < program.stages.size(); ++s) {
+    const StageParameters& stage = program.stages[s].parameters;
+    const ModelEnds ends =
+        ends_of_model(schedule.position[s], static_cast<std::size_t>(plan.chunks()));
+    const double copy =
+        copies_embedding(scenario.model, plan, ends) ? blocks.embedding_parameters.dense : 0.0;
+    parameters += (stage.dense - copy) * static_cast<double>(plan.tp) +
+                  stage.expert * static_cast<double>(plan.ep * plan.expert_tp);
+  }
+  return parameters;
+}
+
 // The bytes of the states that a checkpoint holds: of each trained parameter its weight and what the
-// optimizer keeps of it, once over all replicas.
+// optimizer keeps of it.
 Bytes checkpoint_bytes(const Scenario& scenario, const Bytes& per_parameter) {
   const Plan& plan = scenario.plan;
-  const Program program = lower(scenario.model, plan, scenario.stack);
-  double parameters = 0.0;
-  for (const RankProgram& stage : program.stages) {
-    parameters += stage.parameters.dense * static_cast<double>(plan.tp) +
-                  stage.parameters.expert * static_cast<double>(plan.ep * plan.expert_tp);
-  }
+  const double parameters = saved_parameters(scenario);
   if (per_parameter > Bytes()) return per_parameter * parameters;
   const AdamStates adam = adam_states(scenario.stack, plan);
   const bool fp32 = plan.precision == Precision::Fp32 || plan.precision == Precision::Tf32;
@@ -215,7 +237,8 @@ void find_intervals(Forecast& forecast, const ForecastRequest& request) {
   const sim::RunOptions options = options_of_variants(request, model);
   const Seconds step = model.total_work() / static_cast<double>(forecast.steps);
   const Seconds least = std::max(step, sim::least_interval(model.checkpoint));
-  forecast.best_interval = in_steps(sim::best_interval(model, options, least), step, least);
+  forecast.best_interval = std::min(
+      model.total_work(), in_steps(sim::best_interval(model, options, least), step, least));
   if (model.interval <= Seconds()) model.interval = forecast.best_interval;
   model.interval = std::min(model.interval, model.total_work());
 }
@@ -290,15 +313,22 @@ struct LessOf {
 
 constexpr double kLess = 0.9;
 
-std::vector<LessOf> less_of_each() {
+// The steps of the stages, each of which takes this part of its time.
+std::vector<sim::StageSteps> stage_steps(const std::vector<ForecastStage>& stages,
+                                         std::int64_t per_node, double part) {
+  std::vector<sim::StageSteps> steps;
+  for (const ForecastStage& stage : stages)
+    steps.push_back({static_cast<double>(stage.steps), batch_tokens(stage.plan),
+                     part * stage.step.step, nodes_of(stage.plan, per_node)});
+  return steps;
+}
+
+// `shorter` is the work with shorter steps: those that wait for their input wait longer.
+std::vector<LessOf> less_of_each(const sim::RunTimes& shorter) {
   using sim::RunModel;
   using sim::RunPart;
   return {
-      {"step_time",
-       [](RunModel& model) {
-         model.work[RunPart::Step] *= kLess;
-         model.work[RunPart::Straggler] *= kLess;
-       }},
+      {"step_time", [shorter](RunModel& model) { model.work = shorter; }},
       {"failures",
        [](RunModel& model) {
          for (sim::FailureProcess& process : model.failures) process.kept = kLess;
@@ -339,7 +369,9 @@ void find_gains(Forecast& forecast, const ForecastRequest& request) {
   const sim::RunModel& model = forecast.model;
   const sim::RunOptions options = options_of_variants(request, model);
   const Seconds wall = sim::simulate_runs(model, options).mean_wall();
-  const std::vector<LessOf> all = less_of_each();
+  const std::int64_t per_node = accelerators_of_node(request.scenario);
+  const std::vector<LessOf> all =
+      less_of_each(sim::work_of(request.run, stage_steps(forecast.stages, per_node, kLess)));
   const auto most = static_cast<double>(all.size() + kEnumCount<FailureCause>);
   const auto add = [&](const std::string& name, const auto& change) {
     if (request.options.stop.stop_requested()) return;
@@ -420,10 +452,7 @@ sim::RunModel run_model(const ForecastRequest& request, const std::vector<Foreca
   const Plan& plan = request.scenario.plan;
   const std::int64_t per_node = accelerators_of_node(request.scenario);
   const std::int64_t nodes = nodes_of(plan, per_node);
-  std::vector<sim::StageSteps> steps;
-  for (const ForecastStage& stage : stages)
-    steps.push_back({static_cast<double>(stage.steps), batch_tokens(stage.plan), stage.step.step,
-                     nodes_of(stage.plan, per_node)});
+  const std::vector<sim::StageSteps> steps = stage_steps(stages, per_node, 1.0);
   const Bytes checkpoint =
       checkpoint_bytes(request.scenario, request.run.checkpoint.bytes_per_parameter);
   sim::RunModel model = sim::run_model(request.run, steps,
@@ -453,10 +482,7 @@ Forecast forecast(const ForecastRequest& request, std::vector<ForecastStage> sta
     forecast.statistics.unfinished = std::max(forecast.statistics.unfinished, spread.unfinished);
   }
   forecast.mean_gpus = mean_gpus(forecast.stages);
-  // No figure of a run that does not end would mean anything.
-  if (forecast.statistics.unfinished == forecast.statistics.runs ||
-      request.options.stop.stop_requested())
-    return forecast;
+  if (!forecast.statistics.most_end() || request.options.stop.stop_requested()) return forecast;
   add_expenses(forecast, request);
   const Seconds wall = forecast.statistics.mean_wall();
   forecast.goodput = forecast.statistics.mean[sim::RunPart::Step] / wall;

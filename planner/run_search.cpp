@@ -89,12 +89,15 @@ TokenNeed need_of_tokens(const BatchSpec& batch, const ModelSpec& model, double 
 TokenNeed need_of_loss(const BatchSpec& batch, const ModelSpec& model, double loss) {
   const double parameters = counted_parameters(model, batch.loss.counts_embeddings);
   const double tokens = tokens_to_loss(batch.loss, parameters, loss);
-  if (!std::isfinite(tokens)) {
-    throw InputError("target loss",
-                     {{"", fmt::format("{:.6g}", loss),
-                       fmt::format("more than {:.4f} nats, which {} approaches after any number of "
-                                   "tokens by batch profile {}",
-                                   least_loss(batch.loss, parameters), model.name, batch.name)}});
+  if (!(tokens <= kMostRunTokens)) {
+    throw InputError(
+        "target loss",
+        {{"", fmt::format("{:.6g}", loss),
+          fmt::format("at least {:.4f} nats, which {} reaches after {} tokens by batch profile {} "
+                      "(after any number of them it approaches {:.4f})",
+                      loss_of(batch.loss, parameters, kMostRunTokens), model.name,
+                      tokens_text(kMostRunTokens), batch.name,
+                      least_loss(batch.loss, parameters))}});
   }
   TokenNeed need = need_of_tokens(batch, model, tokens);
   need.loss = loss;
@@ -193,7 +196,7 @@ RunSearch search_runs(const RunSearchRequest& request,
         if (search_result.without_stages++ == 0) search_result.stage_problem = error.what();
         continue;
       }
-      if (choice.forecast.statistics.unfinished == choice.forecast.statistics.runs) continue;
+      if (!choice.forecast.statistics.most_end()) continue;
       choice.cost = choice.forecast.costs[run.run.price.contract];
       if (found) found(choice);
       search_result.choices.push_back(std::move(choice));

@@ -35,7 +35,10 @@ struct TokenNeed {
 // The need of a run of so many tokens with small batches.
 TokenNeed need_of_tokens(const BatchSpec& batch, const ModelSpec& model, double tokens);
 
-// The need of a run to a loss. Throws InputError if the model never reaches it.
+// No run trains more tokens than this.
+inline constexpr double kMostRunTokens = 1e15;
+
+// The need of a run to a loss. Throws InputError if the model does not reach it with kMostRunTokens.
 TokenNeed need_of_loss(const BatchSpec& batch, const ModelSpec& model, double loss);
 
 // The laws of the profile that the run lies outside of, in words: "critical batch: 15 T tokens, fitted

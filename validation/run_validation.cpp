@@ -127,7 +127,7 @@ void compare_scenario(const PublishedRun& run, const Scenario& scenario, RunRow&
   row.gpus = scenario.plan.world_size();
   const auto [low, high] = prediction_interval(1.0, false, class_of(run.setup, scenario));
   const Forecast forecast = planner::forecast(request, planner::run_stages(request), {low, high});
-  if (forecast.statistics.unfinished == forecast.statistics.runs) {
+  if (!forecast.statistics.most_end()) {
     row.skipped = "failures leave the predicted run no progress";
     return;
   }

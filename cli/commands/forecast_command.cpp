@@ -186,12 +186,14 @@ ChosenForecast read_options(const ForecastOptions& options) {
   return chosen;
 }
 
-// The step of the stage that needs most memory.
-const sim::StepResult& fullest_step(const planner::Forecast& forecast) {
-  return std::ranges::max_element(
-             forecast.stages, {},
-             [](const planner::ForecastStage& stage) { return stage.step.memory().peak; })
-      ->step;
+// Reports the stage that needs most memory, unless it fits.
+bool report_fullest(const planner::Forecast& forecast, const ClusterSpec& cluster) {
+  const auto fullest = std::ranges::max_element(
+      forecast.stages, {},
+      [](const planner::ForecastStage& stage) { return stage.step.memory().peak; });
+  const bool several = forecast.stages.size() > 1;
+  return report_fit(several ? fmt::format("{}: stage {}", kCommand, fullest->name) : kCommand,
+                    fullest->step, cluster);
 }
 
 ExitCode forecast(const ForecastOptions& options) {
@@ -221,8 +223,8 @@ ExitCode forecast(const ForecastOptions& options) {
   document["laws"] = chosen.laws;
   document.update(forecast_json(request, result));
   deliver(options.common, page, document);
-  const bool fits = report_fit(kCommand, fullest_step(result), scenario.cluster);
-  const bool ends = result.statistics.unfinished < result.statistics.runs;
+  const bool fits = report_fullest(result, scenario.cluster);
+  const bool ends = result.statistics.most_end();
   return fits && ends ? ExitCode::Ok : ExitCode::NoFeasiblePlan;
 }
 

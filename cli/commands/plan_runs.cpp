@@ -77,8 +77,8 @@ std::string need_text(const ChosenRun& run, const planner::TokenNeed& need) {
 
 std::string batch_text(double tokens, std::int64_t seq_len) {
   const double sequences = tokens / static_cast<double>(seq_len);
-  return fmt::format("{} tokens ({} sequences)", count_text(tokens),
-                     format_count(std::llround(sequences)));
+  return fmt::format("{} tokens ({})", count_text(tokens),
+                     format_plural(std::llround(sequences), "sequence"));
 }
 
 // Where knee and critical batch lie at a choice, and which of them binds.
@@ -207,6 +207,10 @@ ordered_json search_json(const ChosenRequest& chosen, const ChosenRun& run, cons
 
 ExitCode plan_runs(const CommonOptions& options, const ChosenRequest& chosen, const ChosenRun& run,
                    const std::string& plan_out) {
+  if (chosen.request.objective == planner::Objective::Memory)
+    throw InputError(run.command, {{"--objective", "memory",
+                                    "time, cost or tokens-per-joule for a run whose GPUs or batch "
+                                    "are open: the plan with the lowest peak trains slowly"}});
   const InterruptWatch interrupt;
   planner::RunSearchRequest request;
   request.plan = chosen.request;

@@ -22,8 +22,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::int64_t kDraws = 100;
-
 // What the results depend on, and the step times by which jobs are ordered.
 ordered_json study_json(const TuneOptions& options, const TuningSetup& setup) {
   const planner::StudyRules& rules = setup.rules;
@@ -92,11 +90,12 @@ ExitCode simulate_study(const TuneOptions& options, const TuningSetup& setup) {
       [&](const planner::TrialJob& job, std::int64_t study) {
         return setup.simulated_time(job, study);
       },
-      kDraws);
+      kSimulatedStudies);
   const Seconds undisturbed(
       planner::forecast_study(
           setup.rules, setup.workers,
-          [&](const planner::TrialJob& job, std::int64_t) { return setup.time_of(job); }, kDraws)
+          [&](const planner::TrialJob& job, std::int64_t) { return setup.time_of(job); },
+          kSimulatedStudies)
           .wall.p50);
   Page page = new_page(options.common);
   add_tuning_heading(page, setup);
@@ -104,7 +103,7 @@ ExitCode simulate_study(const TuneOptions& options, const TuningSetup& setup) {
   ordered_json document = new_document("tuning_forecast");
   document.update(tuning_forecast_json(setup, forecast, undisturbed));
   deliver(options.common, page, document);
-  return std::isfinite(forecast.wall.p50) ? ExitCode::Ok : ExitCode::NoFeasiblePlan;
+  return setup.fits && std::isfinite(forecast.wall.p50) ? ExitCode::Ok : ExitCode::NoFeasiblePlan;
 }
 
 ExitCode tune(const TuneOptions& options) {

@@ -88,7 +88,9 @@ planner::TokenNeed ChosenRun::need_of(const ModelSpec& model) const {
     need = target_loss ? planner::need_of_loss(batch, model, *target_loss)
                        : planner::need_of_tokens(batch, model, request.tokens);
   } catch (const InputError& error) {
-    throw InputError("--target-loss", error.problems());
+    ProblemList problems(command);
+    problems.add_all("--target-loss", error);
+    problems.throw_if_any();
   }
   if (critical_batch) {
     need.critical = *critical_batch;
@@ -100,8 +102,16 @@ planner::TokenNeed ChosenRun::need_of(const ModelSpec& model) const {
 double ChosenRun::tokens_of(const Scenario& scenario, bool batch_chosen) const {
   if (!target_loss && !batch_chosen) return request.tokens;
   const Plan& plan = scenario.plan;
-  return need_of(scenario.model)
-      .at_batch(static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len));
+  const double tokens =
+      need_of(scenario.model)
+          .at_batch(static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len));
+  if (tokens > planner::kMostRunTokens)
+    throw InputError(command, {{"--global-batch",
+                                fmt::format("{} sequences, with which the run takes {} tokens",
+                                            format_count(plan.global_batch), format_number(tokens)),
+                                fmt::format("a smaller batch: at most {} tokens are simulated",
+                                            format_number(planner::kMostRunTokens))}});
+  return tokens;
 }
 
 std::vector<std::string> ChosenRun::laws_of(const ModelSpec& model, bool batch_chosen) const {
@@ -114,6 +124,7 @@ ChosenRun read_whole_run(const WholeRunOptions& options, const std::vector<std::
                          ProblemList& problems) {
   constexpr std::int64_t kMostRuns = 1'000'000, kMostSeed = 1'000'000'000;
   ChosenRun run;
+  run.command = problems.source();
   read_tokens(options, run, problems);
   const std::string law = options.batch_law.empty() ? kUsualBatch : options.batch_law;
   run.batch = read_part("--batch-law", problems, [&] { return load_batch(law); });

@@ -35,11 +35,13 @@ struct ChosenRun {
   std::optional<double> target_loss;
   // In tokens, in place of the profile's law.
   std::optional<double> critical_batch;
+  // Which errors name.
+  std::string command;
 
-  // What the model needs, and throws InputError if it never reaches the loss.
+  // What the model needs. Throws InputError if no number of tokens reaches the loss.
   planner::TokenNeed need_of(const ModelSpec& model) const;
   // The tokens of a run with the batch of the plan: as stated, or those that the loss takes. Stated
-  // tokens are those of small batches if the batch was chosen.
+  // tokens are those of small batches if the batch was chosen. Throws InputError if they are too many.
   double tokens_of(const Scenario& scenario, bool batch_chosen) const;
   // The laws by which these tokens follow from a loss or a batch, and those of them that the run lies outside of, a line
   // each; none where the tokens are those that were stated.

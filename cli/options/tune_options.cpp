@@ -17,7 +17,9 @@
 #include <thread>
 
 #include "cli/options/option_values.hpp"
+#include "cli/options/run_options.hpp"
 #include "cli/options/scenario_parts.hpp"
+#include "cli/output/step_page.hpp"
 #include "core/base/nearest_name.hpp"
 #include "core/base/quantity_text.hpp"
 #include "core/base/split_mix.hpp"
@@ -26,6 +28,7 @@
 #include "planner/forecast.hpp"
 #include "sim/run/run_simulation.hpp"
 #include "sim/step/simulate.hpp"
+#include "validation/prediction_errors.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -147,7 +150,14 @@ void read_workers(const TuneOptions& options, TuningSetup& setup, ProblemList& p
   setup.ranks = count_or("--ranks", options.ranks, usual, kMaxWorld, problems);
   if (setup.ranks < world)
     problems.add("--ranks", options.ranks, fmt::format("at least the {} of the plan", world));
-  setup.workers = static_cast<std::size_t>(std::max<std::int64_t>(1, setup.ranks / world));
+  if (const auto most = setup.scenario.cluster.most_accelerators();
+      options.simulate && most && setup.ranks > *most)
+    problems.add("--ranks", options.ranks,
+                 fmt::format("at most the {} GPUs that {} has or can join", format_count(*most),
+                             setup.scenario.cluster.name));
+  // More ranks than all trials take stay idle.
+  setup.workers = static_cast<std::size_t>(
+      std::clamp<std::int64_t>(setup.ranks / world, 1, setup.rules.trials));
   if (options.simulate || !gpus) return;
   setup.gpus = visible_gpus(std::getenv(kVisibleGpus), setup.ranks);
   if (static_cast<std::int64_t>(setup.gpus.size()) < setup.ranks)
@@ -189,7 +199,7 @@ void read_rules(const TuneOptions& options, TuningSetup& setup, ProblemList& pro
   rules.trials = count_or("--trials", options.trials, kUsualTrials, kMostTrials, problems);
   rules.reduction =
       count_or("--reduction", options.reduction, kUsualReduction, kMostReduction, problems);
-  if (rules.reduction < 2)
+  if (parse_count(options.reduction) == 1)
     problems.add("--reduction", options.reduction, "an integer of at least 2");
   rules.reduction = std::max<std::int64_t>(2, rules.reduction);
   rules.seed =
@@ -219,6 +229,9 @@ sim::RunModel run_of_trial(const TuningSetup& setup, const Scenario& scenario) {
                    static_cast<double>(scenario.plan.seq_len);
   sim::RunModel model = planner::run_model(request, planner::run_stages(request));
   model.rate_spread = 0.0;
+  const planner::StepSpread spread = step_spread(validation::class_of(scenario));
+  model.step_low = spread.low;
+  model.step_high = spread.high;
   return model;
 }
 
@@ -311,7 +324,10 @@ Seconds TuningSetup::simulated_time(const planner::TrialJob& job, std::int64_t s
   const double share = static_cast<double>(steps_at(job.values, job.rung) - before) /
                        static_cast<double>(all_steps(job.values));
   sim::RunModel model = runs.at(plan_of(job.values).global_batch);
-  for (Seconds& part : model.work) part *= share;
+  // The error of the predicted step is the same in all jobs of a study.
+  const double error = sim::step_factor(model, kSimulatedStudies, study);
+  for (Seconds& part : model.work) part *= share * error;
+  model.step_low = model.step_high = 1.0;
   // As trials do, unless the profile states an interval.
   if (model.interval <= Seconds())
     model.interval = model.total_work() / static_cast<double>(kCheckpointsOfJob);
@@ -344,7 +360,9 @@ TuningSetup read_tuning(const TuneOptions& options) {
   for (const std::int64_t batch : batches_of(setup)) {
     Scenario scenario = setup.scenario;
     scenario.plan = with_batch(scenario.plan, batch);
-    setup.step_times[batch] = sim::simulate_step(scenario).step;
+    const sim::StepResult step = sim::simulate_step(scenario);
+    setup.step_times[batch] = step.step;
+    if (options.simulate) setup.fits = report_fit(kTune, step, scenario.cluster) && setup.fits;
     if (options.simulate) setup.runs[batch] = run_of_trial(setup, scenario);
   }
   return setup;

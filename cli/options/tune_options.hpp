@@ -38,6 +38,8 @@ struct TuningSetup {
   // Ranks that are there, and how many trials run at once on them.
   std::int64_t ranks = 0;
   std::size_t workers = 1;
+  // With --simulate: false if a plan does not fit into memory, which was then reported.
+  bool fits = true;
   // As CUDA_VISIBLE_DEVICES names them, one for each rank; empty if trials run on CPUs.
   std::vector<std::string> gpus;
   // Predicted, by global batch.
@@ -65,6 +67,9 @@ struct TuningSetup {
   // Hot spare nodes of all trials together.
   std::int64_t spare_nodes() const { return runs.empty() ? 0 : runs.begin()->second.spare_nodes(); }
 };
+
+// Studies that --simulate draws.
+inline constexpr std::int64_t kSimulatedStudies = 100;
 
 // The variable that tells CUDA the GPUs of a process.
 inline constexpr const char* kVisibleGpus = "CUDA_VISIBLE_DEVICES";

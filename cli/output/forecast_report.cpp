@@ -184,8 +184,10 @@ void add_stage_table(Page& page, const planner::Forecast& forecast) {
   page.table(table);
 }
 
+// The step of the stage that trains most tokens.
 std::string step_text(const planner::Forecast& forecast) {
-  const planner::ForecastStage& stage = forecast.stages.back();
+  const planner::ForecastStage& stage =
+      *std::ranges::max_element(forecast.stages, {}, &planner::ForecastStage::tokens);
   std::string text = fmt::format("{}, MFU {} %", format_time(stage.step.step),
                                  format_percent(stage.step.throughput.mfu));
   if (forecast.stages.size() > 1) text += fmt::format(" in stage {}", stage.name);
@@ -255,9 +257,11 @@ void add_forecast(Page& page, const planner::ForecastRequest& request,
                           format_plural(forecast.steps, "step"), request.run.name)},
       {"plan", plan_text(scenario.plan)},
       {"step", step_text(forecast)}};
-  if (statistics.unfinished == statistics.runs) {
+  if (!statistics.most_end()) {
     page.facts(facts);
-    page.warning("failures leave the run no progress, so that it does not end");
+    page.warning(
+        fmt::format("{} of {} simulated runs do not end, because failures leave them no progress",
+                    format_count(statistics.unfinished), format_count(statistics.runs)));
     return;
   }
   facts.insert(facts.end(),
@@ -289,7 +293,7 @@ ordered_json forecast_json(const planner::ForecastRequest& request,
   const sim::RunStatistics& statistics = forecast.statistics;
   const planner::RunExpense total = forecast.total();
   const Seconds wall = statistics.mean_wall();
-  const bool ends = statistics.unfinished < statistics.runs;
+  const bool ends = statistics.most_end();
   ordered_json by_cause = ordered_json::object(), lost = ordered_json::object(),
                gains = ordered_json::object(), costs = ordered_json::object();
   for (const FailureCause cause : enumerators<FailureCause>())
@@ -352,8 +356,8 @@ void add_runs(Page& page, const planner::ForecastRequest& request,
     }
     const planner::Forecast& forecast = *forecasts[i];
     const sim::RunStatistics& statistics = forecast.statistics;
-    if (statistics.unfinished == statistics.runs) {
-      table.add_row({std::to_string(i + 1), "never ends", "", "", "", "", "", ""});
+    if (!statistics.most_end()) {
+      table.add_row({std::to_string(i + 1), "most runs do not end", "", "", "", "", "", ""});
       continue;
     }
     const Joules energy = forecast.total().energy + forecast.spares.energy;

@@ -9,6 +9,7 @@
 #include "cli/output/output_file.hpp"
 #include "core/base/quantity_text.hpp"
 #include "planner/forecast.hpp"
+#include "planner/run_wording.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -43,18 +44,50 @@ std::string options_of(const TuningSetup& setup, const Trial& trial) {
   return fmt::format("{}", fmt::join(options, " "));
 }
 
-// The ranks that a study holds from its first job to its last, with its spare nodes.
+// The ranks of all trials at once.
+std::int64_t busy_ranks(const TuningSetup& setup) {
+  return static_cast<std::int64_t>(setup.workers) * setup.scenario.plan.world_size();
+}
+
+// The hours of the ranks that a study holds from its first job to its last.
 double gpu_hours(const TuningSetup& setup, double wall_s) {
-  const auto ranks =
-      static_cast<double>(setup.workers) * static_cast<double>(setup.scenario.plan.world_size());
-  const auto spares = static_cast<double>(setup.spare_nodes()) *
-                      static_cast<double>(setup.scenario.cluster.node.accelerators);
-  return (ranks + spares) * wall_s / kHour;
+  return static_cast<double>(busy_ranks(setup)) * wall_s / kHour;
+}
+
+// Those of its spare nodes.
+double spare_gpu_hours(const TuningSetup& setup, double wall_s) {
+  return static_cast<double>(setup.spare_nodes()) *
+         static_cast<double>(setup.scenario.cluster.node.accelerators) * wall_s / kHour;
 }
 
 DollarsPerSecond price_of(const TuningSetup& setup) {
   const PriceSpec& price = setup.run.price;
   return planner::contract_prices(price, setup.scenario.cluster)[price.contract];
+}
+
+Dollars cost_of(const TuningSetup& setup, double wall_s) {
+  return price_of(setup) *
+         Seconds((gpu_hours(setup, wall_s) + spare_gpu_hours(setup, wall_s)) * kHour);
+}
+
+std::string tuning_cost_text(const TuningSetup& setup, double wall_s) {
+  if (price_of(setup) <= DollarsPerSecond()) return "unknown: no profile has a price";
+  std::string text = planner::money_text(cost_of(setup, wall_s));
+  if (setup.spare_nodes() > 0)
+    text += fmt::format(" with {}", format_plural(setup.spare_nodes(), "spare node"));
+  return text;
+}
+
+std::string trials_at_once(const TuningSetup& setup, double use) {
+  std::string text =
+      fmt::format("{} on {} each, busy for {} % of the time",
+                  format_plural(static_cast<std::int64_t>(setup.workers), "trial"),
+                  format_plural(setup.scenario.plan.world_size(), "GPU"), format_percent(use));
+  const std::int64_t idle = setup.ranks - busy_ranks(setup);
+  if (idle > 0)
+    text += fmt::format("; {} of {} ranks are left over and not paid for", format_count(idle),
+                        format_count(setup.ranks));
+  return text;
 }
 
 // The time of all trials, each trained to its end.
@@ -146,7 +179,6 @@ void add_tuning_forecast(Page& page, const TuningSetup& setup,
                          const planner::StudyForecast& forecast, Seconds undisturbed) {
   const auto days = [](double seconds) { return format_number(seconds / kSecondsPerDay); };
   const double wall = forecast.wall.p50;
-  const DollarsPerSecond price = price_of(setup);
   std::vector<std::string> jobs;
   for (std::size_t rung = 0; rung < forecast.jobs.size(); ++rung)
     jobs.push_back(fmt::format("{} to {:.3g} %", format_number(forecast.jobs[rung]),
@@ -157,38 +189,30 @@ void add_tuning_forecast(Page& page, const TuningSetup& setup,
   }
   const double use =
       forecast.busy.value() / (static_cast<double>(setup.workers) * std::max(wall, 1e-9));
-  page.facts(
-      {{"time", fmt::format("{} days; 80 % of studies take {} to {}", days(wall),
-                            days(forecast.wall.p10), days(forecast.wall.p90))},
-       {"GPU-hours", format_number(gpu_hours(setup, wall))},
-       {"cost",
-        price > DollarsPerSecond()
-            ? fmt::format("${}",
-                          format_number((price * Seconds(gpu_hours(setup, wall) * kHour)).value()))
-            : "unknown: no profile has a price"},
-       {"jobs", fmt::format("{} of the budget", fmt::join(jobs, ", "))},
-       {"at once", fmt::format("{} on {} each, busy for {} of the time",
-                               format_plural(static_cast<std::int64_t>(setup.workers), "trial"),
-                               format_plural(setup.scenario.plan.world_size(), "GPU"),
-                               format_percent(use) + " %")},
-       {"undisturbed", fmt::format("{} days without failures, checkpoints and stragglers",
-                                   days(undisturbed.value()))},
-       {"in full", fmt::format("{} days if every trial were trained to its end",
-                               days(exhaustive_time(setup).value()))}});
+  page.facts({{"time", fmt::format("{} days; 80 % of studies take {} to {}", days(wall),
+                                   days(forecast.wall.p10), days(forecast.wall.p90))},
+              {"GPU-hours", format_number(gpu_hours(setup, wall))},
+              {"cost", tuning_cost_text(setup, wall)},
+              {"jobs", fmt::format("{} of the budget", fmt::join(jobs, ", "))},
+              {"at once", trials_at_once(setup, use)},
+              {"undisturbed", fmt::format("{} days without failures, checkpoints and stragglers",
+                                          days(undisturbed.value()))},
+              {"in full", fmt::format("{} days if every trial were trained to its end",
+                                      days(exhaustive_time(setup).value()))}});
 }
 
 ordered_json tuning_forecast_json(const TuningSetup& setup, const planner::StudyForecast& forecast,
                                   Seconds undisturbed) {
   const auto days = [](double seconds) { return finite_or_null(seconds / kSecondsPerDay); };
-  const double hours = gpu_hours(setup, forecast.wall.p50);
-  const DollarsPerSecond price = price_of(setup);
+  const double wall = forecast.wall.p50;
   return {{"days",
            {{"p10", days(forecast.wall.p10)},
             {"p50", days(forecast.wall.p50)},
             {"p90", days(forecast.wall.p90)}}},
-          {"gpu_hours", finite_or_null(hours)},
-          {"cost_usd", price > DollarsPerSecond()
-                           ? finite_or_null((price * Seconds(hours * kHour)).value())
+          {"gpu_hours", finite_or_null(gpu_hours(setup, wall))},
+          {"spare_gpu_hours", finite_or_null(spare_gpu_hours(setup, wall))},
+          {"cost_usd", price_of(setup) > DollarsPerSecond()
+                           ? finite_or_null(cost_of(setup, wall).value())
                            : ordered_json()},
           {"busy_gpu_hours",
            finite_or_null(forecast.busy.value() *

@@ -42,7 +42,6 @@ StudyForecast forecast_study(StudyRules rules, std::size_t workers, const DrawnJ
   StudyForecast forecast;
   forecast.jobs.assign(rules.rungs.size(), 0.0);
   std::vector<double> walls, busy;
-  const auto share = 1.0 / static_cast<double>(draws);
   for (std::int64_t draw = 0; draw < draws; ++draw) {
     Study study{rules, {}};
     const auto loss = [&](const TrialJob& job, std::size_t) {
@@ -55,9 +54,10 @@ StudyForecast forecast_study(StudyRules rules, std::size_t workers, const DrawnJ
     busy.push_back(0.0);
     for (const ScheduledJob& each : jobs) {
       busy.back() += (each.end - each.start).value();
-      forecast.jobs[each.job.rung] += share;
+      forecast.jobs[each.job.rung] += 1.0;
     }
   }
+  for (double& jobs : forecast.jobs) jobs /= static_cast<double>(draws);
   forecast.wall = sim::percentiles(std::move(walls));
   forecast.busy = Seconds(sim::percentiles(std::move(busy)).p50);
   return forecast;

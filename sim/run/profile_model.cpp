@@ -31,28 +31,6 @@ double cache_hits(const InputSpec& input, double nodes, double tokens) {
   return std::min(1.0, nodes * input.cache / input.dataset) * std::max(0.0, 1.0 - 1.0 / passes);
 }
 
-RunTimes work_of(const RunSpec& run, const std::vector<StageSteps>& stages) {
-  RunTimes work{};
-  double steps = 0.0, tokens = 0.0;
-  for (const StageSteps& stage : stages) tokens += stage.steps * stage.tokens_per_step;
-  for (const StageSteps& stage : stages) {
-    const auto nodes = static_cast<double>(stage.nodes);
-    const Seconds supply(stage.tokens_per_step / input_supply(run.input, nodes, tokens));
-    const Seconds time = stage.steps * stage.step;
-    steps += stage.steps;
-    work[RunPart::Step] += time;
-    work[RunPart::InputStall] += stage.steps * std::max(Seconds(), supply - stage.step);
-    work[RunPart::Straggler] +=
-        time * (run.stragglers.slowdown * straggling_share(run.stragglers, nodes));
-  }
-  if (run.evaluation.every_steps > 0) {
-    work[RunPart::Evaluation] =
-        std::floor(steps / static_cast<double>(run.evaluation.every_steps)) *
-        run.evaluation.duration;
-  }
-  return work;
-}
-
 // The mean over the time of the steps.
 double mean_nodes(const std::vector<StageSteps>& stages) {
   Seconds time, node_time;
@@ -116,6 +94,28 @@ BytesPerSecond store_supply(const InputSpec& input, double nodes) {
 }
 
 }  // namespace
+
+RunTimes work_of(const RunSpec& run, const std::vector<StageSteps>& stages) {
+  RunTimes work{};
+  double steps = 0.0, tokens = 0.0;
+  for (const StageSteps& stage : stages) tokens += stage.steps * stage.tokens_per_step;
+  for (const StageSteps& stage : stages) {
+    const auto nodes = static_cast<double>(stage.nodes);
+    const Seconds supply(stage.tokens_per_step / input_supply(run.input, nodes, tokens));
+    const Seconds time = stage.steps * stage.step;
+    steps += stage.steps;
+    work[RunPart::Step] += time;
+    work[RunPart::InputStall] += stage.steps * std::max(Seconds(), supply - stage.step);
+    work[RunPart::Straggler] +=
+        time * (run.stragglers.slowdown * straggling_share(run.stragglers, nodes));
+  }
+  if (run.evaluation.every_steps > 0) {
+    work[RunPart::Evaluation] =
+        std::floor(steps / static_cast<double>(run.evaluation.every_steps)) *
+        run.evaluation.duration;
+  }
+  return work;
+}
 
 double input_supply(const InputSpec& input, double nodes, double tokens) {
   double supply = std::numeric_limits<double>::infinity();

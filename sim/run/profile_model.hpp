@@ -31,6 +31,9 @@ struct RunMachine {
 // limit (docs/models/storage.md).
 double input_supply(const InputSpec& input, double nodes, double tokens);
 
+// The work of all stages (RunModel::work).
+RunTimes work_of(const RunSpec& run, const std::vector<StageSteps>& stages);
+
 CheckpointCost checkpoint_cost(const CheckpointSpec& checkpoint, const RunMachine& machine);
 
 // Intervals below it cannot be kept, because a checkpoint must have been written before the next

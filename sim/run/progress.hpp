@@ -29,6 +29,10 @@ class Progress {
   Seconds cycle() const { return cycle_; }
   Seconds place() const { return place_; }
   Seconds remaining() const { return end_ - place_; }
+  // Until the run has saved its next checkpoint.
+  Seconds to_next_checkpoint() const {
+    return cycle_ - (place_ - std::floor(place_ / cycle_) * cycle_);
+  }
   // The stalls of all checkpoints of the run.
   Seconds stalls() const { return stalls_; }
 

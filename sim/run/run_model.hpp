@@ -148,6 +148,8 @@ struct RunStatistics {
   EnumArray<FailureCause, double> by_cause{};
   std::int64_t runs = 0, unfinished = 0;
 
+  // The means of a minority that ends say little of the runs.
+  bool most_end() const { return 2 * unfinished <= runs; }
   Seconds mean_wall() const { return total(mean); }
 };
 

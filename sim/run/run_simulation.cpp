@@ -191,10 +191,18 @@ class SimulatedRun {
                                                                : checkpoint.load));
   }
 
+  // True if the failure stops or spoils something. Only a running job has results to corrupt, and a job that
+  // waits for nodes has no processes: it only has one node less where one breaks or is taken away.
+  bool strikes(const Interruption& hit, const FailureProcess& process) const {
+    if (process.silent) return phase_ == Phase::Running;
+    return phase_ != Phase::Waiting || hit.replaced;
+  }
+
   void fail(FailureCause cause) {
-    book();
     const Interruption hit = next_[cause];
     const FailureProcess& process = model_.failures[cause];
+    if (!strikes(hit, process)) return schedule_failure(cause);
+    book();
     ++interruptions_[cause];
     if (history_ != nullptr) history_->interruptions.push_back({cause, queue_.now(), Seconds()});
     schedule_failure(cause);
@@ -248,8 +256,12 @@ class SimulatedRun {
       from_replica_ = true;
       return;
     }
-    // Replicas agree on wrong results.
-    const bool severe = loses_copies || (process.silent && model_.from_replicas);
+    // Replicas agree on wrong results, and copies in the hosts' memory are overwritten with them.
+    const bool spoils_copies =
+        process.silent &&
+        (model_.from_replicas || (model_.checkpoint.stored_every > 1 &&
+                                  process.detection > progress_.to_next_checkpoint()));
+    const bool severe = loses_copies || spoils_copies;
     from_replica_ = false;
     from_store_ = from_store_ || severe;
     const Seconds lost = progress_.go_back(severe);
@@ -336,23 +348,13 @@ double normal_quantile(double probability) {
   return 0.5 * (low + high);
 }
 
-// The step time of a run over the predicted one. The runs divide the distribution, whose 10 % and
-// 90 % quantiles are those of the interval, evenly among them, so that few of them have its median.
-double step_factor(const RunModel& model, const RunOptions& options, std::int64_t index) {
-  if (model.step_low == 1.0 && model.step_high == 1.0) return 1.0;
-  const double z =
-      normal_quantile((static_cast<double>(index) + 0.5) / static_cast<double>(options.runs));
-  static const double kNinth = normal_quantile(0.9);
-  return z < 0.0 ? std::pow(model.step_low, -z / kNinth) : std::pow(model.step_high, z / kNinth);
-}
-
 RunOutcome simulated(const RunModel& model, const RunOptions& options, std::int64_t index,
                      RunHistory* history) {
   // A stream of its own, whatever the causes are.
   RandomStream fleet(options.seed, static_cast<std::uint64_t>(index), kEnumCount<FailureCause>);
   const double rate_factor = std::exp(model.rate_spread * fleet.normal());
-  return SimulatedRun(model, step_factor(model, options, index), rate_factor, options.seed, index,
-                      history)
+  return SimulatedRun(model, step_factor(model, options.runs, index), rate_factor, options.seed,
+                      index, history)
       .run();
 }
 
@@ -382,6 +384,13 @@ RunStatistics statistics(const std::vector<RunOutcome>& outcomes) {
 }
 
 }  // namespace
+
+double step_factor(const RunModel& model, std::int64_t runs, std::int64_t index) {
+  if (model.step_low == 1.0 && model.step_high == 1.0) return 1.0;
+  const double z = normal_quantile((static_cast<double>(index) + 0.5) / static_cast<double>(runs));
+  static const double kNinth = normal_quantile(0.9);
+  return z < 0.0 ? std::pow(model.step_low, -z / kNinth) : std::pow(model.step_high, z / kNinth);
+}
 
 Seconds total(const RunTimes& times) {
   return std::accumulate(times.begin(), times.end(), Seconds());

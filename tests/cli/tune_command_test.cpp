@@ -118,6 +118,11 @@ TEST(TuneCommand, SimulatesItsScheduleOnTheCluster) {
               1e-9 * one.at("gpu_hours").get<double>());
   EXPECT_GE(nine.at("gpu_hours"), nine.at("busy_gpu_hours"));
   EXPECT_GT(one.at("cost_usd"), 0.0);
+  // No more ranks are paid for than all trials take, and no more are taken than the network joins.
+  const auto all = json_of(line + "27"), more = json_of(line + "64");
+  EXPECT_EQ(more.at("gpu_hours"), all.at("gpu_hours"));
+  EXPECT_EQ(more.at("workers"), 27);
+  expect_refused(line + "100000", {"--ranks", "can join"});
 }
 
 // Trials of a fleet that fails more often take longer, up to those that never end.

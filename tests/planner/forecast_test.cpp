@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/scenario.hpp"
 #include "core/spec/spec_document.hpp"
@@ -140,6 +141,20 @@ TEST(Forecast, AStageMayRecomputeAnotherPart) {
   EXPECT_THAT(thrown_by([&] { llama_on(16, run); }), testing::HasSubstr("/stages/0/recompute"));
 }
 
+// A checkpoint holds each parameter once, an embedding that two stages hold copies of, too.
+TEST(Forecast, CheckpointsHoldASharedEmbeddingOnce) {
+  const auto bytes = [](std::int64_t pp) {
+    ForecastRequest request = llama_on(16, kQuiet);
+    request.scenario.model = load_model("gpt2-xl");
+    request.scenario.plan.seq_len = 1024;
+    request.scenario.plan.pp = pp;
+    request.scenario.plan.dp = 8 / pp;
+    return run_model(request, run_stages(request)).checkpoint.bytes.value();
+  };
+  EXPECT_DOUBLE_EQ(bytes(2) / bytes(1), 1.0);
+  EXPECT_DOUBLE_EQ(bytes(4) / bytes(1), 1.0);
+}
+
 // Half of the run on half of the nodes: interruptions follow the node-days, and MFU the GPU-hours.
 TEST(Forecast, AStageOfFewerGpusFailsLessOften) {
   json run = kQuiet;
@@ -208,10 +223,14 @@ TEST(Forecast, GainsAreATenthOfTheirParts) {
   EXPECT_NEAR(gain_of("detection") / share_of(RunPart::Detection), 0.1, 0.03);
 }
 
+// Where the input sets the pace, shorter steps only wait longer.
 TEST(Forecast, AStarvedInputPipelineSetsThePace) {
   json run = kQuiet;
   run["input"] = {{"tokens_per_s", 1e4}};
   const Forecast starved = forecast_of(llama_on(16, run));
+  const auto gain = std::ranges::find(starved.gains, "step_time", &RunGain::name);
+  ASSERT_NE(gain, starved.gains.end());
+  EXPECT_NEAR(gain->share, 0.0, 1e-6);
   EXPECT_NEAR(starved.statistics.mean_wall().value() / (1e11 / 1e4), 1.0, 1e-3);
 }
 

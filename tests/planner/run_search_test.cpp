@@ -58,7 +58,6 @@ TEST(RunSearch, SaysWhetherTheKneeOrTheCriticalBatchBinds) {
   // Any batch will do: as large as throughput gains.
   const RunSearch free = search_with(0.0);
   const RunChoice& fast = free.choices[free.fastest];
-  EXPECT_NE(free.limit_of(fast), BatchLimit::CriticalBatch);
   EXPECT_GE(fast.plan.plan.global_batch, free.knee_of(fast));
   EXPECT_EQ(fast.tokens, 1e11);
   // A critical batch of eight sequences forbids what the machine would like.
@@ -98,7 +97,13 @@ TEST(RunSearch, ALossThatTheModelNeverReachesIsTold) {
   const BatchSpec batch = load_batch("hoffmann-corrected");
   const ModelSpec model = load_model("qwen2.5-0.5b");
   EXPECT_THAT(thrown_by([&] { need_of_loss(batch, model, 1.9); }),
-              testing::AllOf(testing::HasSubstr("target loss"), testing::HasSubstr("more than")));
+              testing::AllOf(testing::HasSubstr("target loss"), testing::HasSubstr("at least")));
+  // A loss just above the one that no number of tokens reaches takes more than any run has.
+  const double parameters = counted_parameters(model, batch.loss.counts_embeddings);
+  const double near = least_loss(batch.loss, parameters) + 1e-9;
+  EXPECT_THAT(thrown_by([&] { need_of_loss(batch, model, near); }), testing::HasSubstr("1,000 T"));
+  const double most = loss_of(batch.loss, parameters, 0.999 * kMostRunTokens);
+  EXPECT_LE(need_of_loss(batch, model, most).least, kMostRunTokens);
   const TokenNeed need = need_of_loss(batch, model, 2.6);
   EXPECT_NEAR(loss_of(batch.loss, need.parameters, need.least), 2.6, 1e-9);
   EXPECT_FALSE(outside_of_laws(batch, load_model("llama3.1-405b"),

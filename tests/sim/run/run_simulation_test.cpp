@@ -120,9 +120,14 @@ RC_GTEST_PROP(RunSimulation, TimesAddUpToTheClock, ()) {
   }
 }
 
-// Each run, not only their mean: variants of a run meet the same failures.
+// Each run, not only their mean: variants of a run meet the same failures. Those that a waiting job is spared
+// may strike one that does not wait, so that this holds where there are none such.
 RC_GTEST_PROP(RunSimulation, FewerFailuresAFasterStoreAndMoreSparesNeverHurt, ()) {
-  const RunModel model = random_model();
+  RunModel model = random_model();
+  for (FailureProcess& process : model.failures) {
+    process.replaced = 1.0;
+    process.silent = false;
+  }
   RunModel fewer = model, faster = model, spared = model;
   // A planned stop saves the state, so that a run without it may lose more.
   for (FailureProcess& process : fewer.failures) process.kept = process.planned ? 1.0 : 0.7;
@@ -142,8 +147,8 @@ RC_GTEST_PROP(RunSimulation, FewerFailuresAFasterStoreAndMoreSparesNeverHurt, ()
   }
 }
 
-// Runs that shrink, recover from replicas, swap replicas or are warned save their state at failures, so that
-// single runs may lose by having fewer; their mean must not.
+// Runs that shrink, recover from replicas, swap replicas or are warned save their state at failures, and runs that
+// wait are spared some, so that single runs may lose by having fewer; their mean must not.
 TEST(RunSimulation, ALongerTimeBetweenFailuresNeverHurts) {
   RunModel plain = failing_model();
   plain.failures[FailureCause::Host].replaced = 1.0;
@@ -153,12 +158,15 @@ TEST(RunSimulation, ALongerTimeBetweenFailuresNeverHurts) {
   plain.spares = 2;
   plain.repair = Seconds(2.0 * kHour);
   plain.correlated = 0.1;
-  RunModel shrinks = plain, from_replicas = plain, swaps = plain, warned = plain;
+  RunModel shrinks = plain, from_replicas = plain, swaps = plain, warned = plain, spared = plain;
   shrinks.replicas = 16;
   from_replicas.from_replicas = true;
   swaps.spare_replicas = 2;
   warned.failures[FailureCause::Host].planned = true;
-  for (RunModel model : {plain, shrinks, from_replicas, swaps, warned}) {
+  spared.failures[FailureCause::Software] = failing_model().failures[FailureCause::Host];
+  spared.failures[FailureCause::SilentCorruption] = failing_model().failures[FailureCause::Host];
+  spared.failures[FailureCause::SilentCorruption].silent = true;
+  for (RunModel model : {plain, shrinks, from_replicas, swaps, warned, spared}) {
     double before = total(model.work).value();
     for (const double rarer : {16.0, 4.0, 2.0, 1.0}) {
       RunModel at = model;
@@ -230,6 +238,46 @@ TEST(RunSimulation, CopiesInHostMemorySaveWorkFromSingleFailures) {
 
 // What is written when a failure comes is no checkpoint yet: without others such a failure loses all that was
 // done since the last stop that saved its state to the end.
+// Hosts keep only their last copies, which hold wrong results once corruption goes unnoticed for longer than
+// the time between them: the run goes back to the store, half of its interval there and the detection.
+TEST(RunSimulation, SilentCorruptionSpoilsCopiesInHostMemory) {
+  const auto lost = [](double detection) {
+    RunModel model = quiet_model();
+    model.interval = Seconds(60);
+    model.checkpoint.stall = model.checkpoint.safe = Seconds(0.1);
+    model.checkpoint.stored_every = 60;
+    FailureProcess& silent = model.failures[FailureCause::SilentCorruption];
+    silent.rate = Hertz(1.0 / (20.0 * kHour));
+    silent.replaced = 0.0;
+    silent.silent = true;
+    silent.detection = Seconds(detection);
+    const RunStatistics all = simulate_runs(model, {.runs = 200});
+    return all.mean[RunPart::LostWork].value() / all.by_cause[FailureCause::SilentCorruption];
+  };
+  EXPECT_NEAR(lost(3600.0) / (3600.0 + 1800.0), 1.0, 0.05);
+  EXPECT_NEAR(lost(0.01) / 30.0, 1.0, 0.1);
+}
+
+// A job that waits for a node computes nothing that could be corrupted, and nothing of it stops.
+TEST(RunSimulation, AWaitingJobIsNotInterrupted) {
+  RunModel model = failing_model();
+  FailureProcess& hosts = model.failures[FailureCause::Host];
+  hosts.rate = Hertz(1.0 / (50.0 * kHour));
+  hosts.replaced = 1.0;
+  for (const FailureCause cause : {FailureCause::SilentCorruption, FailureCause::Software}) {
+    FailureProcess& process = model.failures[cause];
+    process.rate = Hertz(1.0 / (10.0 * kHour));
+    process.replaced = 0.0;
+    process.silent = cause == FailureCause::SilentCorruption;
+  }
+  const RunStatistics all = simulate_runs(model, {.runs = 200});
+  const double waiting = all.mean[RunPart::Waiting] / all.mean_wall();
+  ASSERT_GT(waiting, 0.2);
+  const double computing = (all.mean_wall() - all.mean[RunPart::Waiting]).value() / (10.0 * kHour);
+  EXPECT_NEAR(all.by_cause[FailureCause::Software] / computing, 1.0, 0.05);
+  EXPECT_NEAR(all.by_cause[FailureCause::SilentCorruption] / computing, 1.0, 0.05);
+}
+
 TEST(RunSimulation, AFailureDuringASaveLosesIt) {
   RunModel model = failing_model();
   model.interval = 2.0 * model.total_work();
