@@ -88,7 +88,7 @@ struct SearchLimits {
 const std::vector<Axis>& pipeline_inside_data();
 
 // The agreements of replicas that `--vary` asks for, the all-reduce first: with `sync` also local
-// steps as published runs made them, with `compression` also each compressed form; with both, all
+// steps as published runs made them and parameter servers on the workers' nodes, with `compression` also each compressed form; with both, all
 // pairs.
 std::vector<ReplicaAgreement> varied_agreements(bool sync, bool compression);
 
