@@ -14,8 +14,8 @@ namespace {
 // (kernel_cost.cpp, DeepSpeed's CPU-Adam).
 constexpr double kServerMemoryEfficiency = 0.46;
 
-// A sum is read and written for each number of 4 bytes that comes in.
-constexpr double kSumBytes = 8.0;
+// What comes in is added to a sum that is read and written.
+constexpr double kSummedTraffic = 3.0;
 
 // Rates of a node of servers, of one of workers, and of one rank.
 struct ServerRates {
@@ -102,8 +102,7 @@ ServerTransfer server_transfer(OpKind kind, Bytes bytes, const Plan& plan,
   const bool each_has_one = !nodes.dedicated && nodes.servers == nodes.workers;
   const double leaving = each_has_one ? 1.0 - 1.0 / static_cast<double>(nodes.servers) : 1.0;
   const bool sums = kind == OpKind::Push && !plan.replicas.stale();
-  // Gradients of two bytes are summed in fp32, too.
-  const double touched = sums ? 1.0 + kSumBytes / 4.0 : 1.0;
+  const double touched = sums ? kSummedTraffic : 1.0;
   const double processes = talks_over_sockets(cluster) ? static_cast<double>(nodes.processes) /
                                                              static_cast<double>(nodes.servers)
                                                        : 1.0;

@@ -87,7 +87,8 @@ void take_full_replay(const Scenario& scenario, const PricedStep& step, const Fu
   }
   take_stages(replay, result.result);
   if (result.served) {
-    result.served = serve(scenario, *result.servers, result.event.step, options.variation);
+    result.served = serve(scenario, *result.servers, result.event.step, options.variation,
+                          step.program.stages.front().ops);
     wait_until(std::max(replay.step, result.served->step), result.result);
   }
   set_step(result, result.served ? result.served->step : replay.step);
@@ -123,7 +124,8 @@ SimulatedStep simulate_at(const Scenario& scenario, const PricedStep& step, Fide
   if (scenario.plan.replicas.has_servers())
     result.servers = server_use(served_parameters_of(step.program), scenario);
   if (scenario.plan.replicas.stale())
-    result.served = serve(scenario, *result.servers, result.event.step, {});
+    result.served =
+        serve(scenario, *result.servers, result.event.step, {}, step.program.stages.front().ops);
   if (is_full) {
     take_full_replay(scenario, step, options, result);
   } else if (fidelity != Fidelity::Event) {

@@ -1,6 +1,7 @@
 #include "sim/step/server_steps.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <numeric>
 #include <queue>
@@ -151,7 +152,7 @@ ServedSteps serve(const ServedReplicas& replicas, std::int64_t steps) {
 }
 
 ServedSteps serve(const Scenario& scenario, const ServerUse& use, Seconds step,
-                  const RankVariation& variation) {
+                  const RankVariation& variation, std::int64_t kernels) {
   const Plan& plan = scenario.plan;
   ServedReplicas replicas;
   replicas.replicas = plan.dp;
@@ -165,7 +166,8 @@ ServedSteps serve(const Scenario& scenario, const ServerUse& use, Seconds step,
   replicas.update = use.update;
   replicas.compute =
       std::max(Seconds(), step - replicas.push.time - replicas.pull.time - replicas.update);
-  replicas.step_jitter = variation.op_jitter;
+  // Independent factors of many kernels level out.
+  replicas.step_jitter = variation.op_jitter / std::sqrt(static_cast<double>(kernels));
   replicas.seed = variation.seed;
   if (variation.rank_jitter > 0.0 || !variation.rank_slowdown.empty()) {
     replicas.slowdown.assign(static_cast<std::size_t>(plan.dp), 0.0);

@@ -48,8 +48,8 @@ struct ServedSteps {
 ServedSteps serve(const ServedReplicas& replicas, std::int64_t steps);
 
 // The steps of a plan whose replicas push without an agreement, of which one takes `step` where each
-// replica is served alone. A replica is as slow as its slowest rank.
+// replica is served alone and has so many `kernels`. A replica is as slow as its slowest rank.
 ServedSteps serve(const Scenario& scenario, const ServerUse& use, Seconds step,
-                  const RankVariation& variation);
+                  const RankVariation& variation, std::int64_t kernels);
 
 }  // namespace shardwright::sim

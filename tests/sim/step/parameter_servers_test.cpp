@@ -103,6 +103,24 @@ TEST(ParameterServers, AgreeAtTheFullLevel) {
   }
 }
 
+// A slow rank holds synchronous replicas up, and others only as far as their bound says.
+TEST(ParameterServers, WaitForSlowReplicasByTheirAgreement) {
+  FullOptions options;
+  options.variation.rank_slowdown.assign(32, 1.0);
+  options.variation.rank_slowdown[5] = 2.0;
+  const auto at_full = [&](ServerUpdates updates) {
+    return simulate_at(served_by(updates), Fidelity::Full, options);
+  };
+  const SimulatedStep all = at_full(ServerUpdates::Synchronous);
+  const SimulatedStep bounded = at_full(ServerUpdates::BoundedStaleness);
+  const SimulatedStep none = at_full(ServerUpdates::Asynchronous);
+  EXPECT_LT(none.result.step, bounded.result.step * 0.8);
+  EXPECT_LT(none.result.step, all.result.step * 0.8);
+  EXPECT_LE(bounded.served->most_ahead, 2);
+  EXPECT_GT(none.served->most_ahead, 2);
+  EXPECT_FALSE(all.served);
+}
+
 // Replicas that are all alike.
 ServedReplicas alike(std::int64_t replicas, double compute, double served) {
   ServedReplicas in;
