@@ -17,6 +17,7 @@
 #include "core/spec/plan_text.hpp"
 #include "planner/plan_evaluation.hpp"
 #include "planner/search.hpp"
+#include "planner/varied_agreements.hpp"
 #include "planner/wording.hpp"
 #include "validation/convergence.hpp"
 

@@ -28,7 +28,8 @@ std::string offloaded_activations_text(const Plan& plan);
 std::string lora_text(const Plan& plan);
 
 // How replicas agree: "local steps of 500 with Nesterov, int8", "gradients in powersgd of rank 4",
-// "parameter servers (one for each node of the workers), synchronous"; empty if they add up their gradients as they are.
+// "parameter servers (one for each node of the workers), synchronous"; empty if they add up their
+// gradients as they are.
 std::string replicas_text(const Plan& plan);
 
 // "tp-cp-ep-dp-pp", innermost first.
