@@ -15,6 +15,7 @@
 #include "cli/output/output_file.hpp"
 #include "cli/output/page.hpp"
 #include "cli/output/progress.hpp"
+#include "cli/output/server_report.hpp"
 #include "cli/output/step_json.hpp"
 #include "cli/output/step_page.hpp"
 #include "core/base/error.hpp"
@@ -196,66 +197,6 @@ validation::Confidence confidence_of(const ChosenScenario& chosen,
                                    simulated.result.memory().peak);
 }
 
-const char* limit_text(sim::ServerLimit limit) {
-  switch (limit) {
-    case sim::ServerLimit::ServerNics:
-      return "the network cards of the servers";
-    case sim::ServerLimit::WorkerNics:
-      return "the network cards of the workers";
-    case sim::ServerLimit::ServerMemory:
-      return "the memory bandwidth of the servers";
-    case sim::ServerLimit::InsideNodes:
-      return "the links inside of nodes";
-  }
-  return "";
-}
-
-std::string staleness_text(const sim::ServedSteps& served) {
-  return fmt::format(
-      "{} updates of other replicas on average, P95 {}, at most {}; at most {} steps ahead",
-      format_number(served.mean_staleness()), served.staleness_quantile(0.95),
-      served.staleness.empty() ? 0 : served.staleness.back(), served.most_ahead);
-}
-
-// What parameter servers hold, what limits them, and how stale their updates are.
-void add_servers(Page& page, const sim::SimulatedStep& simulated) {
-  if (!simulated.servers) return;
-  const sim::ServerUse& use = *simulated.servers;
-  const std::string limit =
-      use.push.limit == use.pull.limit
-          ? limit_text(use.push.limit)
-          : fmt::format("{} and {}", limit_text(use.push.limit), limit_text(use.pull.limit));
-  page.facts(
-      {{"parameter servers",
-        fmt::format(
-            "{} on {} {}nodes, each of which holds {} GB{}", use.nodes.processes, use.nodes.servers,
-            use.nodes.dedicated ? "further " : "of the workers' ", format_gigabytes(use.memory),
-            use.host_memory > Bytes() ? fmt::format(" of {} GB", format_gigabytes(use.host_memory))
-                                      : "")},
-       {"push, update, pull",
-        fmt::format("{}, {}, {}; push and pull are limited by {}", format_time(use.push.time),
-                    format_time(use.update), format_time(use.pull.time), limit)}});
-  if (simulated.served) page.facts({{"staleness", staleness_text(*simulated.served)}});
-}
-
-ordered_json servers_json(const sim::SimulatedStep& simulated) {
-  const sim::ServerUse& use = *simulated.servers;
-  ordered_json document = {
-      {"processes", use.nodes.processes},      {"nodes", use.nodes.servers},
-      {"dedicated", use.nodes.dedicated},      {"memory_bytes", use.memory.value()},
-      {"push_s", use.push.time.value()},       {"push_limit", name_of(use.push.limit)},
-      {"update_s", use.update.value()},        {"pull_s", use.pull.time.value()},
-      {"pull_limit", name_of(use.pull.limit)}, {"busy_s", use.busy.value()}};
-  if (!simulated.served) return document;
-  const sim::ServedSteps& served = *simulated.served;
-  document["staleness"] = {{"mean_updates", served.mean_staleness()},
-                           {"p50_updates", served.staleness_quantile(0.5)},
-                           {"p95_updates", served.staleness_quantile(0.95)},
-                           {"most_updates", served.staleness.empty() ? 0 : served.staleness.back()},
-                           {"most_steps_ahead", served.most_ahead}};
-  return document;
-}
-
 nlohmann::ordered_json simulate_json(const ChosenScenario& chosen,
                                      const sim::SimulatedStep& simulated) {
   const Scenario& scenario = chosen.scenario;
@@ -269,7 +210,7 @@ nlohmann::ordered_json simulate_json(const ChosenScenario& chosen,
   if (scenario.plan.replicas != ReplicaAgreement())
     document["convergence"] =
         validation::cost_json(validation::convergence_cost(scenario.model, scenario.plan));
-  if (simulated.servers) document["servers"] = servers_json(simulated);
+  if (simulated.servers) document["servers"] = servers_json(*simulated.servers, simulated.served);
   document["event_step_s"] = simulated.event_step.value();
   document["breakdown_fidelity"] =
       name_of(simulated.full ? simulated.fidelity : sim::Fidelity::Event);
@@ -363,7 +304,7 @@ ExitCode simulate(const SimulateOptions& options) {
   add_step(page, chosen.scenario, simulated.result, confidence_of(chosen, simulated));
   if (!options.common.html.empty())
     add_step_figures(page, simulated.result, draws ? timeline_of(step, simulated) : Timeline());
-  add_servers(page, simulated);
+  if (simulated.servers) add_servers(page, *simulated.servers, simulated.served);
   add_convergence(page, chosen.scenario);
   if (!simulated.full) add_stages(page, simulated.result);
   add_fidelity(page, simulated, wants_timeline(options));

@@ -8,6 +8,7 @@
 #include "sim/step/fidelity.hpp"
 #include "sim/step/server_steps.hpp"
 #include "sim/step/server_use.hpp"
+#include "sim/step/straggler_draws.hpp"
 #include "tests/sim/step/random_scenario.hpp"
 
 namespace shardwright::sim {
@@ -119,6 +120,18 @@ TEST(ParameterServers, WaitForSlowReplicasByTheirAgreement) {
   EXPECT_LE(bounded.served->most_ahead, 2);
   EXPECT_GT(none.served->most_ahead, 2);
   EXPECT_FALSE(all.served);
+}
+
+// Servers that are busy all the time set the pace, however slow some ranks are.
+TEST(ParameterServers, SetThePaceOfDrawnSteps) {
+  const Scenario scenario = served_by(ServerUpdates::Asynchronous, 1);
+  FullOptions options;
+  options.variation.rank_jitter = 0.05;
+  const StragglerDraws draws =
+      draw_stragglers(scenario, lower_and_price(scenario), options, {.draws = 3});
+  const Seconds step = served_step_of(scenario);
+  EXPECT_NEAR(draws.uniform_step / step, 1.0, 0.02);
+  EXPECT_NEAR(draws.quantile(0.5) / step, 1.0, 0.05);
 }
 
 // Replicas that are all alike.
