@@ -64,10 +64,17 @@ class ServedRun {
         return add(std::max(time + in_.push.time.value(), in_link_.serve(time, in_.push.nics)),
                    ServedEvent::Received, r);
       case ServedEvent::Received:
-        return add(memory_.serve(time, in_.push.memory + in_.update), ServedEvent::Applied, r);
+        return add(updated(time), ServedEvent::Applied, r);
       case ServedEvent::Applied:
         return apply(time, r);
     }
+  }
+
+  // The memory sums while the push comes in, and is read for the pull while that goes out.
+  double updated(double received) {
+    const double free = memory_.serve(received - in_.push.memory.value(),
+                                      in_.push.memory + in_.update + in_.pull.memory);
+    return std::max(received + in_.update.value(), free - in_.pull.memory.value());
   }
 
   // A replica pulls when it may begin, so that its parameters are the newest.
@@ -78,9 +85,8 @@ class ServedRun {
     if (replica.waits) return;
     result_.most_ahead = std::max(result_.most_ahead, ahead);
     replica.version = version_;
-    const double read = memory_.serve(time, in_.pull.memory);
     const double pulled =
-        std::max(time + in_.pull.time.value(), out_link_.serve(read, in_.pull.nics));
+        std::max(time + in_.pull.time.value(), out_link_.serve(time, in_.pull.nics));
     add(pulled + compute(r, replica.steps), ServedEvent::Pushes, r);
   }
 
