@@ -36,9 +36,9 @@ std::string limits_text(const sim::ServerUse& use) {
 std::string nodes_text(const sim::ServerUse& use) {
   const std::string of =
       use.host_memory > Bytes() ? fmt::format(" of {} GB", format_gigabytes(use.host_memory)) : "";
-  return fmt::format("{} on {} {}, each of which holds {} GB{}", use.nodes.processes,
+  return fmt::format("{} on {} of the {}, with {} GB{} on each", use.nodes.processes,
                      use.nodes.servers,
-                     use.nodes.dedicated ? "nodes of their own" : "nodes of the workers",
+                     use.nodes.dedicated ? "nodes beside the workers'" : "workers' nodes",
                      format_gigabytes(use.memory), of);
 }
 
@@ -48,8 +48,8 @@ std::int64_t most_stale(const sim::ServedSteps& served) {
 
 std::string staleness_text(const sim::ServedSteps& served) {
   return fmt::format(
-      "{} updates of other replicas on average, P95 {}, at most {}; replicas are at most {} steps "
-      "ahead of the slowest",
+      "{} updates of other replicas on average, P95 {}, at most {}; steps ahead of the slowest "
+      "replica: at most {}",
       format_number(served.mean_staleness()), served.staleness_quantile(0.95), most_stale(served),
       served.most_ahead);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <future>
+#include <limits>
 
 #include "core/base/error.hpp"
 #include "executor/runtime/rank_layout.hpp"
@@ -100,7 +101,7 @@ void ParameterServer::handle(Replica& replica, const ServerRequest& request) {
     case ServerRequestKind::Pull:
       return pull(replica);
     case ServerRequestKind::Set:
-      set(replica, request);
+      set(replica);
       return answer(UpdateCounts());
     case ServerRequestKind::Get:
       return get(replica);
@@ -213,7 +214,7 @@ void ParameterServer::pull(Replica& replica) {
     send(*replica.connection, unit.data(), unit.size() * sizeof(float));
 }
 
-void ParameterServer::set(Replica& replica, const ServerRequest& /*request*/) {
+void ParameterServer::set(Replica& replica) {
   const std::lock_guard lock(mutex_);
   std::vector<float> values;
   for (std::size_t unit = 0; unit < parameters_.layout().units.size(); ++unit) {

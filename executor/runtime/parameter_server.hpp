@@ -16,7 +16,6 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -79,7 +78,7 @@ class ParameterServer {
   UpdateCounts update_alone(Replica& replica, const ServerRequest& request);
   void apply(AdamStep adam, double squares);
   void pull(Replica& replica);
-  void set(Replica& replica, const ServerRequest& request);
+  void set(Replica& replica);
   void get(Replica& replica);
   void fail(const std::string& why);
   // Waits until `condition` holds; throws if a replica is lost meanwhile.
