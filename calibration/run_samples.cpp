@@ -273,6 +273,8 @@ class Sampler {
                       std::vector<std::vector<BusySpan>>& busy) {
     if (members.size() < 2) return;
     const Op& op = *ops_of_rank(members.front().rank)[members.front().op].op;
+    // Profiles have no figures of parameter servers, which other processes run.
+    if (is_server_transfer(op.kind)) return;
     const auto& work = std::get<CommunicationWork>(op.work);
     const bool alike = !is_message(op.kind) && !joins_stages(work.group);
     std::vector<double> readies;
@@ -316,7 +318,7 @@ class Sampler {
     const double recording = run_.recording_time.value() / static_cast<double>(ops.size());
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const Op& op = *ops[i].op;
-      if (is_communication(op.kind)) continue;
+      if (is_communication(op.kind) || op.kind == OpKind::ServerOptimizer) continue;
       const double recorded = times[i].end - times[i].ready;
       const double share = recorded > 0.0 ? covered(times[i], busy) / recorded : 0.0;
       const double time = std::max(kLeast, recorded - recording);
@@ -396,7 +398,8 @@ class Sampler {
   static double kernel_time(const StageOps& ops, const std::vector<OpTime>& times) {
     double sum = 0.0;
     for (std::size_t i = 0; i < ops.size(); ++i)
-      if (!is_communication(ops[i].op->kind)) sum += times[i].end - times[i].ready;
+      if (!is_communication(ops[i].op->kind) && ops[i].op->kind != OpKind::ServerOptimizer)
+        sum += times[i].end - times[i].ready;
     return sum;
   }
 

@@ -18,6 +18,7 @@
 #include "core/base/printable_text.hpp"
 #include "core/base/standard_streams.hpp"
 #include "core/lowering/lowering.hpp"
+#include "core/spec/parameter_servers.hpp"
 #include "core/spec/scenario.hpp"
 #include "executor/checkpoint/checkpoint_folder.hpp"
 #include "executor/checkpoint/run_checkpoints.hpp"
@@ -151,6 +152,20 @@ int launch(const RunOptions& options, std::int64_t world, const std::vector<std:
   return result.status;
 }
 
+// Reads a plan file and sets the number of its parameter servers, if it has any and leaves that open.
+Scenario load_executed(const std::string& file) {
+  Scenario scenario = load_scenario(file);
+  ReplicaAgreement& replicas = scenario.plan.replicas;
+  if (replicas.has_servers())
+    replicas.servers = server_nodes(scenario.plan, scenario.cluster).processes;
+  return scenario;
+}
+
+// Ranks and parameter servers.
+std::int64_t processes_of(const Plan& plan) {
+  return plan.world_size() + (plan.replicas.has_servers() ? plan.replicas.servers : 0);
+}
+
 // The checked inputs of this process.
 struct CheckedRun {
   Scenario scenario;
@@ -160,7 +175,7 @@ struct CheckedRun {
 
 // Returns this process's place in a world of as many ranks as the plan uses. Throws InputError.
 std::optional<LaunchPlace> place_under(const RunOptions& options, const Plan& plan) {
-  const std::int64_t ranks = plan.world_size();
+  const std::int64_t ranks = processes_of(plan);
   std::optional<LaunchPlace> place;
   try {
     place = read_launch_place(environment, options.local);
@@ -200,10 +215,19 @@ void check_validation(const RunOptions& options, const Scenario& scenario) {
                      "for --validation-ratio: all-reduced gradients, uncompressed"}});
 }
 
+// Throws InputError if a lost parameter server would count as a lost rank.
+void check_elastic(const RunOptions& options, const Scenario& scenario) {
+  if (!options.elastic || !scenario.plan.replicas.has_servers()) return;
+  throw InputError(options.plan_now(),
+                   {{"/plan/data_parallel/sync", name_of(scenario.plan.replicas.sync),
+                     "for --elastic: all-reduce or local-steps"}});
+}
+
 // Checks everything that one process can check before the rendezvous. Throws InputError.
 CheckedRun check_run(const RunOptions& options) {
   check_run_options(options);
-  const Scenario scenario = load_scenario(options.plan_now());
+  const Scenario scenario = load_executed(options.plan_now());
+  check_elastic(options, scenario);
   const Device device = choose_device(options.device, scenario.plan.precision);
   check_executable(scenario.model, scenario.plan, scenario.stack, device == Device::Cuda,
                    options.plan_now());
@@ -239,7 +263,7 @@ CheckedRun check_run(const RunOptions& options) {
 
 int run(const RunOptions& options, const CheckedRun& checked,
         const std::vector<std::string>& arguments) {
-  const std::int64_t world = checked.scenario.plan.world_size();
+  const std::int64_t world = processes_of(checked.scenario.plan);
   std::optional<LaunchPlace> place = checked.place;
   const bool launches = !place && (world > 1 || options.restarts > 0);
   start_log(options.verbose,

@@ -65,9 +65,9 @@ void improve_latency(ClusterSpec& cluster, double factor) {
 bool uses(const Plan& plan, Resource resource) {
   switch (resource) {
     case Resource::HostLinkBandwidth:
-      return plan.offload_activations || plan.offloads_optimizer();
+      return plan.offload_activations || plan.offloads_optimizer() || plan.replicas.has_servers();
     case Resource::HostMemoryBandwidth:
-      return plan.offloads_optimizer();
+      return plan.offloads_optimizer() || plan.replicas.has_servers();
     case Resource::DiskBandwidth:
       return plan.offload_optimizer == OptimizerOffload::Nvme;
     default:

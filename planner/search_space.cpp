@@ -373,30 +373,6 @@ const std::vector<Axis>& pipeline_inside_data() {
   return kOrder;
 }
 
-std::vector<ReplicaAgreement> varied_agreements(bool sync, bool compression) {
-  std::vector<ReplicaAgreement> agreements = {{}};
-  // Between exchanges: the scaling laws of DiLoCo (arXiv 2503.09799), INTELLECT-1 (arXiv 2412.01152)
-  // and DiLoCo itself (arXiv 2311.08105).
-  constexpr std::array<std::int64_t, 3> kInnerSteps = {30, 100, 500};
-  for (const std::int64_t steps : kInnerSteps) {
-    if (!sync) break;
-    ReplicaAgreement local;
-    local.sync = ReplicaSync::LocalSteps;
-    local.inner_steps = steps;
-    local.outer = OuterOptimizer::Nesterov;
-    agreements.push_back(local);
-  }
-  if (!compression) return agreements;
-  std::vector<ReplicaAgreement> all;
-  for (const ReplicaAgreement& agreement : agreements) {
-    for (const ReplicaCompression form : enumerators<ReplicaCompression>()) {
-      all.push_back(agreement);
-      all.back().compression = form;
-    }
-  }
-  return all;
-}
-
 SearchLimits narrow_limits() {
   SearchLimits limits;
   limits.schedules = {ScheduleKind::OneFOneB, ScheduleKind::Interleaved};

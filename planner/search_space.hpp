@@ -87,11 +87,6 @@ struct SearchLimits {
 // inside data parallelism: neighbouring stages are closer together, and replicas further apart.
 const std::vector<Axis>& pipeline_inside_data();
 
-// The agreements of replicas that `--vary` asks for, the all-reduce first: with `sync` also local
-// steps as published runs made them, with `compression` also each compressed form; with both, all
-// pairs.
-std::vector<ReplicaAgreement> varied_agreements(bool sync, bool compression);
-
 // The usual schedules and shardings alone, for a first answer within a second.
 SearchLimits narrow_limits();
 

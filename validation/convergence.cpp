@@ -115,6 +115,8 @@ ConvergenceCost cost_of(const ConvergenceRow& row, double parameters) {
 ConvergenceCost convergence_cost(const ModelSpec& model, const Plan& plan) {
   const ReplicaAgreement& agreed = plan.replicas;
   ConvergenceCost cost;
+  // No measurement of stale updates was published of a language model (docs/models/replicas.md).
+  if (agreed.stale()) return cost;
   if (!agreed.local()) {
     cost.measured = agreed.compression == ReplicaCompression::None;
     if (cost.measured) cost.likely = 0.0;
@@ -147,6 +149,7 @@ std::string cost_text(const ConvergenceCost& cost, const Plan& plan) {
         "not known: no measurement was published of {} with as many replicas of a model "
         "of this size",
         replicas_text(plan));
+  if (cost.source.empty()) return "none: its updates are those of an all-reduce";
   std::string text = cost.likely ? fmt::format("{} % ({} to {} %)", percent(*cost.likely),
                                                percent(cost.low), percent(cost.high))
                                  : fmt::format("{} to {} %", percent(cost.low), percent(cost.high));

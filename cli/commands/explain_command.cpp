@@ -11,9 +11,11 @@
 #include "cli/options/option_values.hpp"
 #include "cli/options/scenario_options.hpp"
 #include "cli/output/output_file.hpp"
+#include "cli/output/server_report.hpp"
 #include "cli/output/step_json.hpp"
 #include "cli/output/step_page.hpp"
 #include "core/base/quantity_text.hpp"
+#include "core/lowering/lowering.hpp"
 #include "planner/wording.hpp"
 
 namespace shardwright::cli {
@@ -82,6 +84,12 @@ ordered_json explain_json(const ChosenScenario& chosen, const planner::Explanati
   return document;
 }
 
+std::optional<sim::ServerUse> servers_of(const Scenario& scenario) {
+  if (!scenario.plan.replicas.has_servers()) return std::nullopt;
+  const Program program = lower(scenario.model, scenario.plan, scenario.stack);
+  return sim::server_use(sim::served_parameters_of(program), scenario);
+}
+
 ExitCode explain(const ExplainOptions& options) {
   check_destination("--json", options.common.json, options.common.force);
   ProblemList problems("shardwright explain");
@@ -95,6 +103,8 @@ ExitCode explain(const ExplainOptions& options) {
   print_notes("shardwright explain", chosen.notes);
   Page page = new_page(options.common);
   add_step(page, chosen.scenario, explanation.result, confidence_of(chosen, explanation));
+  const std::optional<sim::ServerUse> servers = servers_of(chosen.scenario);
+  if (servers) add_servers(page, *servers);
   add_stages(page, explanation.result);
   page.paragraph(planner::limit_text("The plan", explanation));
   if (explanation.partial)

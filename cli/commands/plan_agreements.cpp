@@ -17,6 +17,7 @@
 #include "core/spec/plan_text.hpp"
 #include "planner/plan_evaluation.hpp"
 #include "planner/search.hpp"
+#include "planner/varied_agreements.hpp"
 #include "planner/wording.hpp"
 #include "validation/convergence.hpp"
 
@@ -127,6 +128,18 @@ void add_notes(Page& page, const std::vector<AgreedPlan>& plans) {
       "An agreement pays if it is faster by more than the tokens that it needs in addition for the "
       "same loss. These are known only where they were measured; elsewhere the table says up to "
       "how many it would pay.");
+  const bool serves = std::any_of(plans.begin(), plans.end(), [](const AgreedPlan& plan) {
+    return plan.best && plan.replicas.has_servers();
+  });
+  if (serves)
+    page.paragraph(
+        "Each rank pushes all of its gradients to parameter servers, where an all-reduce adds them "
+        "up "
+        "within nodes first. Servers pay where a node has few ranks, where they have nodes of "
+        "their own "
+        "(data_parallel.server_place in a plan) with network cards that workers do not use, or "
+        "where "
+        "replicas are unequally fast.");
   std::vector<std::string> sources;
   for (const AgreedPlan& plan : plans) {
     if (!plan.cost.known() || plan.cost.source.empty()) continue;

@@ -15,6 +15,7 @@
 #include "cli/output/output_file.hpp"
 #include "cli/output/page.hpp"
 #include "cli/output/progress.hpp"
+#include "cli/output/server_report.hpp"
 #include "cli/output/step_json.hpp"
 #include "cli/output/step_page.hpp"
 #include "core/base/error.hpp"
@@ -209,6 +210,7 @@ nlohmann::ordered_json simulate_json(const ChosenScenario& chosen,
   if (scenario.plan.replicas != ReplicaAgreement())
     document["convergence"] =
         validation::cost_json(validation::convergence_cost(scenario.model, scenario.plan));
+  if (simulated.servers) document["servers"] = servers_json(*simulated.servers, simulated.served);
   document["event_step_s"] = simulated.event_step.value();
   document["breakdown_fidelity"] =
       name_of(simulated.full ? simulated.fidelity : sim::Fidelity::Event);
@@ -302,6 +304,7 @@ ExitCode simulate(const SimulateOptions& options) {
   add_step(page, chosen.scenario, simulated.result, confidence_of(chosen, simulated));
   if (!options.common.html.empty())
     add_step_figures(page, simulated.result, draws ? timeline_of(step, simulated) : Timeline());
+  if (simulated.servers) add_servers(page, *simulated.servers, simulated.served);
   add_convergence(page, chosen.scenario);
   if (!simulated.full) add_stages(page, simulated.result);
   add_fidelity(page, simulated, wants_timeline(options));

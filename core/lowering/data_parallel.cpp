@@ -91,9 +91,8 @@ void reduce_sharded(StageWriter& writer, const Part& part, const Slot& slot) {
 
 void flush_bucket(StageWriter& writer, const Slot& slot) {
   for_each_reduction(writer.bucket, writer.in.plan, [&](const GradientReduction& reduction) {
-    const bool scatters = reduction.kind == OpKind::ReduceScatter;
-    reduce(writer, std::string(reduction.name()) + (scatters ? ".reduce_scatter" : ".all_reduce"),
-           reduction, Phase::BackwardWeight, Payload::Gradients, writer.bucket_parts, slot);
+    reduce(writer, std::string(reduction.name()) + reduction.suffix(), reduction,
+           Phase::BackwardWeight, Payload::Gradients, writer.bucket_parts, slot);
   });
   writer.bucket = {};
   writer.bucket_parts.clear();
@@ -129,7 +128,7 @@ void add_up_copies(StageWriter& writer) {
                copy.group == Group::Mirror ? all_parts(writer) : std::vector<PartId>{});
   });
   const ModelEnds ends = writer.ends_of_model;
-  if (!shares_embedding(in.model, in.plan) || ends.embedding == ends.head) return;
+  if (!ties_embedding_gradients(in.model, in.plan) || ends.embedding == ends.head) return;
   const double size = main_gradient_bytes(in.stack, in.plan).value();
   all_reduce("embedding.tie", Group::EmbeddingTie, in.blocks.embedding_parameters.total() * size,
              Payload::TiedGradient, {});
@@ -137,8 +136,11 @@ void add_up_copies(StageWriter& writer) {
 
 void write_gradient_norm(StageWriter& writer, const MemoryWork& work) {
   writer.calls.wait_for(writer.last_reduce);
-  writer.calls.call_part(writer.around.over_parameters("gradient_norm", OpKind::GradientNorm, work),
-                         kNoLayer, kOutsideOfSlots);
+  // Servers that sum the gradients know their squares.
+  if (knows_gradient_norm(writer.in.plan))
+    writer.calls.call_part(
+        writer.around.over_parameters("gradient_norm", OpKind::GradientNorm, work), kNoLayer,
+        kOutsideOfSlots);
   for_each_norm_reduction(writer.in.plan, [&](const char* name, Group group) {
     if (group_size(group, writer.in.plan) == 1) return;
     const BlockId block = writer.around.data_parallel(
@@ -147,6 +149,21 @@ void write_gradient_norm(StageWriter& writer, const MemoryWork& work) {
     writer.calls.wait_for(
         writer.calls.call_around(block, kNoLayer, kOutsideOfSlots, writer.calls.ends()));
   });
+}
+
+// The pulls of a stage, which no kernel of the step follows.
+void pull_parameters(StageWriter& writer) {
+  const LoweringInput& in = writer.in;
+  for_each_served(
+      writer.parameters, in.plan, [&](const char* name, Group group, const ExchangeOps& ops) {
+        const BlockId block =
+            writer.around.exchange(name, ops, group, Phase::Optimizer, Payload::Parameters);
+        std::vector<std::uint32_t> before = writer.calls.ends();
+        if (writer.last_reduce) before.push_back(*writer.last_reduce);
+        const std::uint32_t op =
+            writer.calls.call_around(block, kNoLayer, kOutsideOfSlots, before, all_parts(writer));
+        writer.calls.end_with(op, Stream::GradientReduce);
+      });
 }
 
 }  // namespace
@@ -201,10 +218,14 @@ void gather_after_optimizer(StageWriter& writer) {
 
 void write_optimizer(StageWriter& writer) {
   const LoweringInput& in = writer.in;
-  flush_bucket(writer, kOutsideOfSlots);
+  if (!in.plan.replicas.stale()) flush_bucket(writer, kOutsideOfSlots);
   add_up_copies(writer);
   const double updated = updated_parameters(writer.parameters, in.plan);
   write_gradient_norm(writer, gradient_norm_work(updated, in.plan, in.stack));
+  if (in.plan.replicas.has_servers()) {
+    flush_bucket(writer, kOutsideOfSlots);
+    return pull_parameters(writer);
+  }
   const bool on_host = in.plan.offloads_optimizer();
   writer.calls.call_part(
       writer.around.over_parameters(on_host ? "optimizer.on_host" : "optimizer",

@@ -11,7 +11,9 @@ double gradient_bucket_bytes(const ModelSpec& model, const Plan& plan, const Sta
 }
 
 double unsharded_bucket_bytes(const Plan& plan, const StackSpec& stack) {
-  const bool beside_backward = stack.overlap.grad_reduce && plan.overlap.grad_reduce &&
+  // A replica that pushes without an agreement clips its gradients by their norm before.
+  const bool beside_backward = !plan.replicas.stale() && stack.overlap.grad_reduce &&
+                               plan.overlap.grad_reduce &&
                                stack.gradients.buckets != GradientBuckets::Single;
   if (!beside_backward) return std::numeric_limits<double>::infinity();
   if (stack.gradients.buckets == GradientBuckets::PerLayer) return 0.0;
@@ -30,6 +32,8 @@ ParameterGathers parameter_gathers(const Plan& plan, const StackSpec& stack) {
 
 GradientCopies gradient_copies(const PartParameters& stage, const Plan& plan,
                                const StackSpec& stack) {
+  // Parameter servers add them up, too.
+  if (plan.replicas.has_servers()) return {};
   const double main = main_gradient_bytes(stack, plan).value();
   const double reduced = reduced_gradient_bytes(stack, plan.precision).value();
   const double dense_parts = plan.zero_stage >= 1 ? dense_shards(plan) : 1.0;

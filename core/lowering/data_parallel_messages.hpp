@@ -83,18 +83,24 @@ struct GradientReduction {
   bool expert = false;
 
   const char* name() const { return expert ? "expert_gradients" : "gradients"; }
+  const char* suffix() const {
+    if (kind == OpKind::Push) return ".push";
+    return kind == OpKind::ReduceScatter ? ".reduce_scatter" : ".all_reduce";
+  }
 };
 
 // Calls `visit(GradientReduction)` for the collectives of a bucket in issue order. With ZeRO
 // gradients are scattered over the ranks that share states, and then summed over the replicas of
-// these ranks. Replicas that make local steps keep their gradients.
+// these ranks. Replicas that make local steps keep their gradients; with parameter servers they push
+// them.
 template <class Visit>
 void for_each_reduction(const Bucket& bucket, const Plan& plan, Visit visit) {
   const bool local = plan.replicas.local();
   if (plan.zero_stage == 0) {
     if (local) return;
-    visit(GradientReduction{OpKind::AllReduce, Group::Data, bucket.dense, false});
-    visit(GradientReduction{OpKind::AllReduce, Group::ExpertData, bucket.expert, true});
+    const OpKind kind = plan.replicas.has_servers() ? OpKind::Push : OpKind::AllReduce;
+    visit(GradientReduction{kind, Group::Data, bucket.dense, false});
+    visit(GradientReduction{kind, Group::ExpertData, bucket.expert, true});
     return;
   }
   visit(GradientReduction{OpKind::ReduceScatter, Group::ShardInner, bucket.dense, false});
@@ -148,6 +154,17 @@ void for_each_local_exchange(const PartParameters& stage, const Plan& plan, Visi
   exchange(stage.expert / (splits ? expert_shards(plan) : 1.0), true, "expert_local_steps");
 }
 
+// Calls `visit(name, group, ops)` for what a stage does with parameter servers after it has pushed its
+// gradients: it waits for their step and pulls its parameters.
+template <class Visit>
+void for_each_served(const PartParameters& stage, const Plan& plan, Visit visit) {
+  if (!plan.replicas.has_servers()) return;
+  const Bytes pulled = storage_bytes(plan.precision);
+  if (stage.dense > 0.0) visit("parameters", Group::Data, served_parameters(stage.dense, pulled));
+  if (stage.expert > 0.0)
+    visit("expert_parameters", Group::ExpertData, served_parameters(stage.expert, pulled));
+}
+
 // Bytes of the gradients that a stage adds up over other ranks than data-parallel ones.
 struct GradientCopies {
   // Over the tensor group: gradients that each rank knows only a part of.
@@ -176,6 +193,11 @@ void for_each_copy_reduction(const GradientCopies& copies, Visit visit) {
                       "mirrored_gradients"});
   visit(CopyReduction{Group::Mirror, copies.mirrored_expert, Payload::Gradients,
                       "mirrored_expert_gradients"});
+}
+
+// True if the ranks themselves have the gradients whose norm is taken.
+inline bool knows_gradient_norm(const Plan& plan) {
+  return !plan.replicas.has_servers() || plan.replicas.stale();
 }
 
 // The all-reduces of the gradient norm, one fp32 number each. The norm is that of all parameters: over

@@ -138,6 +138,19 @@ ExchangeOps agree_on_steps(const ReplicaAgreement& replicas, double elements, By
   return ops;
 }
 
+// Adam reads the gradient, weights and moments, and writes all but the gradient.
+ExchangeOps served_parameters(double elements, Bytes pulled) {
+  ExchangeOps ops;
+  const Bytes states = kFp32 * (3.0 * elements);
+  const Bytes copy = pulled < kFp32 ? pulled * elements : Bytes();
+  ops.add({"server_optimizer",
+           OpKind::ServerOptimizer,
+           {states + kFp32 * elements, states + copy, Flop(), 1},
+           {}});
+  ops.add(collective("pull", OpKind::Pull, pulled * elements));
+  return ops;
+}
+
 Bytes outer_state_bytes(const ReplicaAgreement& replicas) {
   if (!keeps_anchor(replicas)) return {};
   return kFp32 * (replicas.outer == OuterOptimizer::Nesterov ? 2.0 : 1.0);

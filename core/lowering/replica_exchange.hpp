@@ -63,6 +63,10 @@ ExchangeOps sum_over_replicas(const ReplicaAgreement& replicas, double elements,
 ExchangeOps agree_on_steps(const ReplicaAgreement& replicas, double elements, Bytes applied,
                            std::int64_t members);
 
+// The step of parameter servers on so many parameters of a rank, and its pull of them in elements of
+// `pulled` bytes.
+ExchangeOps served_parameters(double elements, Bytes pulled);
+
 // True if the exchange is of changes since the last one, for which the parameters of then are kept.
 bool keeps_anchor(const ReplicaAgreement& replicas);
 

@@ -163,7 +163,7 @@ PersistentStates persistent_memory(const PartParameters& parameters, const Plan&
     memory.add(MemoryCategory::CommunicationBuffers, Bytes(element * elements));
   }
   add_exchange_memory(parameters, plan, stack, memory);
-  if (plan.offloads_optimizer()) return memory;
+  if (plan.offloads_optimizer() || plan.replicas.has_servers()) return memory;
   if (!stack.gradients.fp32_accumulation && !fp32 && !is_pure(plan.optimizer_states))
     memory.add(MemoryCategory::Temporaries, held(stack.memory.step_gradient_bytes.value(), 1));
   const AdamStates adam = adam_states(stack, plan);

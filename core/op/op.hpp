@@ -68,6 +68,8 @@ enum class OpKind : std::uint8_t {
   Offload,
   // HostUpdateWork.
   HostOptimizer,
+  // The optimizer's step on parameter servers, for which the rank waits: MemoryWork of its parameters.
+  ServerOptimizer,
   // CommunicationWork from here on.
   AllReduce,
   AllGather,
@@ -76,23 +78,55 @@ enum class OpKind : std::uint8_t {
   Broadcast,
   // Each member passes its buffer on to the next one of the group.
   RingShift,
+  // Each member sends gradients to the parameter servers, or receives parameters from them.
+  Push,
+  Pull,
   Send,
   Receive,
 };
 
 constexpr auto enum_names(OpKind) {
-  return std::array{"gemm",          "grouped_gemm", "attention",      "softmax",
-                    "norm",          "rope",         "activation",     "dropout",
-                    "residual",      "embedding",    "router",         "permute",
-                    "loss",          "cast",         "compression",    "gradient_accumulation",
-                    "gradient_norm", "optimizer",    "offload",        "host_optimizer",
-                    "all_reduce",    "all_gather",   "reduce_scatter", "all_to_all",
-                    "broadcast",     "ring_shift",   "send",           "receive"};
+  return std::array{"gemm",
+                    "grouped_gemm",
+                    "attention",
+                    "softmax",
+                    "norm",
+                    "rope",
+                    "activation",
+                    "dropout",
+                    "residual",
+                    "embedding",
+                    "router",
+                    "permute",
+                    "loss",
+                    "cast",
+                    "compression",
+                    "gradient_accumulation",
+                    "gradient_norm",
+                    "optimizer",
+                    "offload",
+                    "host_optimizer",
+                    "server_optimizer",
+                    "all_reduce",
+                    "all_gather",
+                    "reduce_scatter",
+                    "all_to_all",
+                    "broadcast",
+                    "ring_shift",
+                    "push",
+                    "pull",
+                    "send",
+                    "receive"};
 }
 inline constexpr int kOpKinds = kEnumCount<OpKind>;
 
 constexpr bool is_communication(OpKind kind) {
   return kind >= OpKind::AllReduce;
+}
+
+// True for traffic between a rank and the parameter servers.
+constexpr bool is_server_transfer(OpKind kind) {
+  return kind == OpKind::Push || kind == OpKind::Pull;
 }
 
 // The in-order queues of a device. Ops of different streams run beside each other unless one waits
@@ -232,8 +266,8 @@ struct HostUpdateWork {
   bool operator==(const HostUpdateWork&) const = default;
 };
 
-// `bytes` follows nccl-tests: the buffer of an all-reduce, all-to-all, broadcast, ring shift, send
-// or receive; the gathered output of an all-gather; the input of a reduce-scatter.
+// `bytes` follows nccl-tests: the buffer of an all-reduce, all-to-all, broadcast, ring shift, push,
+// pull, send or receive; the gathered output of an all-gather; the input of a reduce-scatter.
 struct CommunicationWork {
   Group group = Group::Tensor;
   Bytes bytes;

@@ -95,6 +95,7 @@ Bytes sent_bytes(OpKind kind, Bytes bytes, std::int64_t members) {
       return bytes * others;
     case OpKind::Broadcast:
     case OpKind::RingShift:
+    case OpKind::Push:
     case OpKind::Send:
       return bytes;
     default:

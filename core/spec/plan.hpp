@@ -135,11 +135,31 @@ struct Lora {
 
 // The way in which the replicas of a model agree on its parameters.
 enum class ReplicaSync : std::uint8_t {
-  AllReduce,   // each step applies the gradients of all replicas
-  LocalSteps,  // each replica makes steps of its own; every so many they agree on the outcome
+  AllReduce,        // each step applies the gradients of all replicas
+  LocalSteps,       // each replica makes steps of its own; every so many they agree on the outcome
+  ParameterServer,  // servers hold the parameters; replicas push gradients to them and pull parameters
 };
 constexpr auto enum_names(ReplicaSync) {
-  return std::array{"all-reduce", "local-steps"};
+  return std::array{"all-reduce", "local-steps", "parameter-server"};
+}
+
+// The nodes that run parameter servers.
+enum class ServerPlace : std::uint8_t {
+  Colocated,  // those of the workers
+  Dedicated,  // nodes of the cluster beside those of the workers
+};
+constexpr auto enum_names(ServerPlace) {
+  return std::array{"colocated", "dedicated"};
+}
+
+// The time at which parameter servers apply gradients.
+enum class ServerUpdates : std::uint8_t {
+  Synchronous,       // once in a step, the sum of all replicas
+  BoundedStaleness,  // as each replica pushes; none runs further ahead than so many steps (SSP)
+  Asynchronous,      // as each replica pushes; none waits for another
+};
+constexpr auto enum_names(ServerUpdates) {
+  return std::array{"synchronous", "bounded-staleness", "asynchronous"};
 }
 
 // What replicas do with the outcome of their local steps.
@@ -172,12 +192,24 @@ struct ReplicaAgreement {
   OuterOptimizer outer = OuterOptimizer::Average;
   double outer_learning_rate = 0.7;
   double outer_momentum = 0.9;
+  // Server processes; 0: one on each node of the workers. `staleness` bounds the steps by which a
+  // replica may be ahead of the slowest one.
+  std::int64_t servers = 0;
+  ServerPlace server_place = ServerPlace::Colocated;
+  ServerUpdates server_updates = ServerUpdates::Synchronous;
+  std::int64_t staleness = 0;
   ReplicaCompression compression = ReplicaCompression::None;
   // The share of elements that top-k sends, and the columns of PowerSGD's matrices.
   double topk_ratio = 0.01;
   std::int64_t powersgd_rank = 4;
 
   bool local() const { return sync == ReplicaSync::LocalSteps; }
+  bool has_servers() const { return sync == ReplicaSync::ParameterServer; }
+  // True if replicas push to servers without an agreement in each step. A bound of 0 steps is one.
+  bool stale() const {
+    return has_servers() && (server_updates == ServerUpdates::Asynchronous ||
+                             (server_updates == ServerUpdates::BoundedStaleness && staleness > 0));
+  }
   bool operator==(const ReplicaAgreement&) const = default;
 };
 

@@ -33,6 +33,7 @@ inline constexpr std::int64_t kMaxBatch = 1'000'000'000;
 inline constexpr std::int64_t kMaxSeqLen = 1'000'000'000;
 inline constexpr std::int64_t kMaxLoraRank = 65'536;
 inline constexpr std::int64_t kMaxInnerSteps = 1'000'000;
+inline constexpr std::int64_t kMaxStaleness = 1'000'000;
 
 // An integer of a plan: its key in files, and its range.
 struct PlanNumber {
@@ -117,6 +118,11 @@ std::int64_t trained_mtp_layers(const ModelSpec& model, const Plan& plan);
 // token) use the embedding: a last stage that is not the first one then holds a copy of it, and the
 // two add up their gradients.
 bool shares_embedding(const ModelSpec& model, const Plan& plan);
+
+// True if these two stages add up the gradients themselves. Parameter servers do it for them.
+inline bool ties_embedding_gradients(const ModelSpec& model, const Plan& plan) {
+  return !plan.replicas.has_servers() && shares_embedding(model, plan);
+}
 
 // The bytes that an offloaded optimizer keeps off the devices, on all nodes together.
 Bytes offloaded_states(const ModelSpec& model, const Plan& plan);

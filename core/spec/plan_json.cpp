@@ -90,11 +90,33 @@ void describe_lora(Lora& lora, FieldVisitor& fields) {
                 "format of the frozen weights of these and all other projections of the layers");
 }
 
+void describe_servers(ReplicaAgreement& replicas, FieldVisitor& fields) {
+  fields.integer(
+      "servers", replicas.servers, {0, kMaxDegree}, kOptional,
+      "server processes, each with an equal part of the parameters; 0: one for each node "
+      "of the workers");
+  fields.choice("server_place", replicas.server_place, kOptional,
+                "`colocated`: on the nodes of the workers; `dedicated`: on nodes of the cluster "
+                "beside these, one process each");
+  fields.choice("server_updates", replicas.server_updates, kOptional,
+                "`synchronous`: servers apply the sum of all replicas once in a step; "
+                "`bounded-staleness`: each replica's gradients as they come, and none runs further "
+                "ahead of the slowest than `staleness`; `asynchronous`: none waits for another");
+  fields.only_where("server_updates", replicas.server_updates, {ServerUpdates::BoundedStaleness},
+                    [&] {
+                      fields.integer("staleness", replicas.staleness, {0, kMaxStaleness}, kOptional,
+                                     "steps that a replica may be ahead of the slowest one; 0 is "
+                                     "synchronous");
+                    });
+}
+
 void describe_replicas(ReplicaAgreement& replicas, FieldVisitor& fields) {
-  fields.choice("sync", replicas.sync, kOptional,
-                "`all-reduce`: each step applies the gradients of all replicas; `local-steps`: "
-                "replicas make steps of their own and agree every `inner_steps`. Replicas are the "
-                "data-parallel ranks, or with ZeRO the shard groups");
+  fields.choice(
+      "sync", replicas.sync, kOptional,
+      "`all-reduce`: each step applies the gradients of all replicas; `local-steps`: "
+      "replicas make steps of their own and agree every `inner_steps`; `parameter-server`: "
+      "they push gradients to servers and pull parameters. Replicas are the data-parallel "
+      "ranks, or with ZeRO the shard groups");
   fields.only_where("sync", replicas.sync, {ReplicaSync::LocalSteps}, [&] {
     fields.integer("inner_steps", replicas.inner_steps, {1, kMaxInnerSteps}, kOptional,
                    "steps of a replica between two exchanges");
@@ -106,6 +128,8 @@ void describe_replicas(ReplicaAgreement& replicas, FieldVisitor& fields) {
     fields.number("outer_momentum", replicas.outer_momentum, {0.0, 1.0, false}, kOptional,
                   "its momentum");
   });
+  fields.only_where("sync", replicas.sync, {ReplicaSync::ParameterServer},
+                    [&] { describe_servers(replicas, fields); });
   fields.choice("compression", replicas.compression, kOptional,
                 "form in which replicas send gradients, or the outcome of local steps");
   fields.only_where("compression", replicas.compression, {ReplicaCompression::TopK}, [&] {

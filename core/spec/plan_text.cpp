@@ -56,6 +56,20 @@ std::string lora_text(const Plan& plan) {
   return text;
 }
 
+namespace {
+
+std::string servers_text(const ReplicaAgreement& replicas) {
+  const std::string count = replicas.servers == 0 ? "one for each node of the workers"
+                                                  : fmt::format("{}", replicas.servers);
+  const char* where = replicas.server_place == ServerPlace::Dedicated ? "dedicated " : "";
+  std::string updates = name_of(replicas.server_updates);
+  if (replicas.server_updates == ServerUpdates::BoundedStaleness)
+    updates = fmt::format("at most {} steps stale", replicas.staleness);
+  return fmt::format("{}parameter servers ({}), {}", where, count, updates);
+}
+
+}  // namespace
+
 std::string replicas_text(const Plan& plan) {
   const ReplicaAgreement& replicas = plan.replicas;
   std::string form = name_of(replicas.compression);
@@ -64,6 +78,7 @@ std::string replicas_text(const Plan& plan) {
   if (replicas.compression == ReplicaCompression::PowerSgd)
     form += fmt::format(" of rank {}", replicas.powersgd_rank);
   const bool plain = replicas.compression == ReplicaCompression::None;
+  if (replicas.has_servers()) return servers_text(replicas);
   if (!replicas.local()) return plain ? "" : "gradients in " + form;
   std::string text = fmt::format("local steps of {}", replicas.inner_steps);
   if (replicas.outer == OuterOptimizer::Nesterov) text += " with Nesterov";

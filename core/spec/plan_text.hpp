@@ -27,8 +27,9 @@ std::string offloaded_activations_text(const Plan& plan);
 // "LoRA of rank 16", "LoRA of rank 16 on q, v over NF4 weights"; empty if all parameters are trained.
 std::string lora_text(const Plan& plan);
 
-// How replicas agree: "local steps of 500 with Nesterov, int8", "gradients in powersgd of rank 4";
-// empty if they add up their gradients as they are.
+// How replicas agree: "local steps of 500 with Nesterov, int8", "gradients in powersgd of rank 4",
+// "parameter servers (one for each node of the workers), synchronous"; empty if they add up their
+// gradients as they are.
 std::string replicas_text(const Plan& plan);
 
 // "tp-cp-ep-dp-pp", innermost first.

@@ -16,7 +16,8 @@ EnumArray<Group, bool> groups_used(const Program& program) {
   for (const Block& block : program.blocks) {
     for (const Op& op : block.ops) {
       const auto* work = std::get_if<CommunicationWork>(&op.work);
-      if (work != nullptr) used[work->group] = true;
+      // Servers are no members of a group.
+      if (work != nullptr && !is_server_transfer(op.kind)) used[work->group] = true;
     }
   }
   return used;

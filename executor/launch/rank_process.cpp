@@ -26,6 +26,7 @@
 #include "executor/launch/heartbeat.hpp"
 #include "executor/launch/rendezvous.hpp"
 #include "executor/launch/run_folder.hpp"
+#include "executor/runtime/parameter_server.hpp"
 #include "executor/runtime/rank_trainer.hpp"
 #include "executor/telemetry/log.hpp"
 #include "executor/telemetry/metrics_log.hpp"
@@ -174,12 +175,13 @@ class RankRun {
         log_debug(fmt::format("step {}: loss {:.4f}, gradient norm {:.4f}, {:.4f} s", step,
                               report.loss, report.gradient_norm, report.seconds));
       if (!std::isfinite(report.loss) || !std::isfinite(report.gradient_norm))
-        fail_for_not_finite(report);
+        report.update ? fail_alone(report) : fail_for_not_finite(report);
       last_ = report;
       ++state_.steps;
       state_.samples += static_cast<std::uint64_t>(plan_.global_batch);
       if (!options_.saves_after(state_.steps) && !wants_larger_batch_) continue;
       activity_ = Activity::Saving;
+      trainer_.collect_states();
       checkpoints_.save(state_);
       if (rank_ == 0)
         log_debug(fmt::format("checkpoint of step {}: training stalled for {:.4f} s", state_.steps,
@@ -248,6 +250,12 @@ class RankRun {
     std::int64_t rank = 0;
     while (trainer_.sum_over_world(condition && rank == rank_ ? 1.0 : 0.0) == 0.0) ++rank;
     return rank;
+  }
+
+  // Replicas that do not agree in each step find it one by one.
+  [[noreturn]] static void fail_alone(const StepReport& report) {
+    throw RuntimeFailure(fmt::format("step {}: the loss is {}, the gradient norm {}", report.step,
+                                     report.loss, report.gradient_norm));
   }
 
   // All ranks fail in the same step, before the values get into a checkpoint.
@@ -388,6 +396,27 @@ class RankRun {
   std::atomic<Activity> activity_{Activity::Starting};
 };
 
+// A process that holds a part of the parameters. The ranks of servers follow those of the plan.
+void serve_parameters(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
+                      Rendezvous& rendezvous, Heartbeat& heartbeat) {
+  const std::int64_t number = place.rank - scenario.plan.world_size();
+  const Program program = lower(scenario.model, scenario.plan, scenario.stack);
+  const auto backend =
+      open_backend(Device::Cpu, rendezvous.store(), place, {options.timeout(), options.share_gpu});
+  ParameterServer server(scenario.model, program, number, backend->kernels(),
+                         with_log(backend->opener()));
+  heartbeat.describe_activity([&] {
+    return fmt::format("parameter server {}, after {} updates", number, server.updates());
+  });
+  try {
+    server.serve();
+  } catch (...) {
+    heartbeat.describe_activity(nullptr);
+    throw;
+  }
+  heartbeat.describe_activity(nullptr);
+}
+
 // Sets `watch` and `rendezvous` as soon as they exist, since reports of failures use them.
 void join_and_train(const RunOptions& options, const Scenario& scenario, const LaunchPlace& place,
                     Device device, const std::string& token, std::optional<RankWatch>& watch,
@@ -413,6 +442,8 @@ void join_and_train(const RunOptions& options, const Scenario& scenario, const L
   } else {
     prepare();
   }
+  if (place.rank >= scenario.plan.world_size())
+    return serve_parameters(options, scenario, place, *rendezvous, heartbeat);
   RankRun run(options, scenario, place, device, data, *rendezvous, heartbeat, check_others);
   run.train();
   if (place.rank == 0) run.print_result();

@@ -126,6 +126,10 @@ void check_replicas(Requirements& needs, const ModelSpec& model, const Plan& pla
   if (replicas == ReplicaAgreement()) return;
   needs.require(!on_gpu, "/plan/data_parallel", replicas_text(plan),
                 "nothing: replicas make local steps and compress on CPUs alone");
+  const bool splits = plan.tp > 1 || plan.pp > 1 || plan.cp > 1 || model.moe;
+  needs.require(!replicas.has_servers() || !splits, "/plan/data_parallel/sync",
+                name_of(replicas.sync) + std::string(" with tp, pp, cp or experts"),
+                "data parallelism alone with parameter servers, or all-reduce or local-steps");
   needs.require(replicas.compression != ReplicaCompression::Fp16, "/plan/data_parallel/compression",
                 "fp16", "none, bf16, int8, topk or powersgd");
   needs.require(!model.moe || !replicas.local(), "/plan/data_parallel/sync", name_of(replicas.sync),

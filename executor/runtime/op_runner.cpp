@@ -13,7 +13,7 @@ namespace shardwright::executor {
 
 OpRunner::OpRunner(const ModelSpec& model, const Program& program, std::int64_t rank,
                    Kernels& kernels, const RankCommunicators& communicators,
-                   ParameterStore& parameters)
+                   ParameterStore& parameters, ServerLinks& servers)
     : model_(model),
       program_(program),
       shape_(shard_shape(model, program.plan)),
@@ -21,7 +21,8 @@ OpRunner::OpRunner(const ModelSpec& model, const Program& program, std::int64_t 
       kernels_(kernels),
       communicators_(communicators),
       parameters_(parameters),
-      exchange_(program, communicators, parameters) {
+      exchange_(program, communicators, parameters),
+      servers_(servers) {
   for (const Block& block : program.blocks) {
     for (const Op& op : block.ops) {
       if (op.kind != OpKind::Embedding) continue;
@@ -71,6 +72,8 @@ void OpRunner::run(const BoundOp& bound, StepState& state) {
   if (op.every > 1 && state.adam.step % op.every != 0) return;
   if (op.payload == Payload::CompressedGradients || op.payload == Payload::LocalSteps) {
     exchange_.run(bound, carried_units(bound));
+  } else if (is_server_transfer(op.kind) || op.kind == OpKind::ServerOptimizer) {
+    servers_.run(bound, carried_units(bound), state);
   } else if (is_communication(bound.op->kind)) {
     communicate(bound, state);
   } else {

@@ -19,6 +19,7 @@
 #include "executor/runtime/expert_routing.hpp"
 #include "executor/runtime/parameter_store.hpp"
 #include "executor/runtime/replica_exchange.hpp"
+#include "executor/runtime/server_links.hpp"
 
 namespace shardwright::executor {
 
@@ -90,7 +91,8 @@ class OpRunner {
  public:
   // The references must outlive the runner.
   OpRunner(const ModelSpec& model, const Program& program, std::int64_t rank, Kernels& kernels,
-           const RankCommunicators& communicators, ParameterStore& parameters);
+           const RankCommunicators& communicators, ParameterStore& parameters,
+           ServerLinks& servers);
 
   // Bytes of a tensor of the call; gathered parameters and their gradient with the padding of their
   // layout.
@@ -233,6 +235,7 @@ class OpRunner {
   const RankCommunicators& communicators_;
   ParameterStore& parameters_;
   ReplicaExchange exchange_;
+  ServerLinks& servers_;
   // Tensors of rows that the rank's experts work on, with the elements of a row; those that products of
   // experts write; and tensors of rows that the rank sends or gets back, or receives before the ranks that
   // split the experts gather them.

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.hpp"
 #include "core/program/groups.hpp"
 #include "core/program/rank_grid.hpp"
 #include "executor/data/hash.hpp"
+#include "executor/runtime/rank_layout.hpp"
 
 namespace shardwright::executor {
 namespace {
@@ -39,20 +41,31 @@ ShardPlaces shard_places(const ModelSpec& model, const Plan& plan, std::int64_t 
           shards_parameters(model, plan)};
 }
 
-ParameterLayout layout_of(const Program& program, const ModelSpec& model, std::int64_t rank) {
+}  // namespace
+
+ParameterLayout rank_layout(const Program& program, const ModelSpec& model, std::int64_t rank) {
   const RankCoordinates place = RankGrid(program.plan).dense_coordinates(rank);
   const ShardPlaces shards = shard_places(model, program.plan, rank);
   const auto index = [&](Group group) {
     return static_cast<std::int64_t>(membership(program.plan, group, rank).index);
   };
-  return lay_out_parameters(program, model,
-                            {place[Axis::Pipeline], place[Axis::Tensor], index(Group::Expert),
-                             index(Group::ExpertTensor), shards.dense.count, shards.experts.count});
+  const ReplicaAgreement& agreed = program.plan.replicas;
+  const std::size_t parts = agreed.has_servers() ? static_cast<std::size_t>(agreed.servers) : 1;
+  return lay_out_parameters(
+      program, model,
+      {place[Axis::Pipeline], place[Axis::Tensor], index(Group::Expert), index(Group::ExpertTensor),
+       std::max(parts, shards.dense.count), std::max(parts, shards.experts.count)});
 }
+
+namespace {
 
 std::size_t batch_bytes(const Plan& plan) {
   return static_cast<std::size_t>(plan.global_batch / plan.dp * plan.seq_len / plan.cp) *
          sizeof(std::int32_t);
+}
+
+double batch_tokens(const Plan& plan) {
+  return static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len);
 }
 
 constexpr double kDeviation = 0.02;
@@ -144,14 +157,19 @@ RankTrainer::RankTrainer(const ModelSpec& model, const Program& program, std::in
       place_(RankGrid(program.plan).dense_coordinates(rank)),
       knows_own_gradients_(knows_own_gradients(model, program)),
       communicators_(program, rank, open),
-      parameters_(layout_of(program, model, rank), kernels,
+      parameters_(rank_layout(program, model, rank), kernels,
                   shard_places(model, program.plan, rank)),
+      servers_(program, place_[Axis::Data], open, parameters_),
+      shares_states_(program.plan.replicas.has_servers()),
       sums_(kernels.allocate(sizeof(Sums))),
       tokens_(kernels.allocate(batch_bytes(program.plan))),
       targets_(kernels.allocate(batch_bytes(program.plan))),
-      ops_(model, program, rank, kernels, communicators_, parameters_),
+      ops_(model, program, rank, kernels, communicators_, parameters_, servers_),
       runner_(program, place_[Axis::Pipeline], kernels, ops_, make_queues,
-              {[this] { communicators_.for_each(&Communicator::abort); },
+              {[this] {
+                 communicators_.for_each(&Communicator::abort);
+                 servers_.abort();
+               },
                [this] { communicators_.for_each(&Communicator::check); }}) {
   prepare();
   initialise();
@@ -197,10 +215,8 @@ StepState RankTrainer::state_of(std::int64_t step, const Batch& batch) {
 }
 
 double RankTrainer::mean_loss(double own) {
-  const double tokens =
-      static_cast<double>(program_.plan.global_batch) * static_cast<double>(program_.plan.seq_len);
   // Each tensor-parallel rank of the last stage has the whole loss of its replica.
-  return sum_over_world(place_[Axis::Tensor] == 0 ? own : 0.0) / tokens;
+  return sum_over_world(place_[Axis::Tensor] == 0 ? own : 0.0) / batch_tokens(program_.plan);
 }
 
 double RankTrainer::validation_loss(const Batch& batch) {
@@ -214,7 +230,20 @@ double RankTrainer::validation_loss(const Batch& batch) {
   return mean_loss(sums.loss);
 }
 
+void RankTrainer::collect_states() {
+  if (!program_.plan.replicas.has_servers()) return;
+  // All replicas have made their last update before, and none begins another.
+  sum_over_world(0.0);
+  if (place_[Axis::Data] == 0) servers_.collect_states();
+  sum_over_world(0.0);
+}
+
 StepReport RankTrainer::step(std::int64_t step, const Batch& batch, StepRecorder* recorder) {
+  // The servers begin with what all ranks have, initial or of a checkpoint.
+  if (std::exchange(shares_states_, false)) {
+    if (place_[Axis::Data] == 0) servers_.share_states();
+    sum_over_world(0.0);
+  }
   StepState state = state_of(step, batch);
   const auto start = std::chrono::steady_clock::now();
   runner_.run(state, recorder);
@@ -223,7 +252,10 @@ StepReport RankTrainer::step(std::int64_t step, const Batch& batch, StepRecorder
   kernels_.download(&sums, sums_.get(), sizeof(sums));
   StepReport report;
   report.step = step;
-  report.loss = mean_loss(sums.loss);
+  const bool stale = program_.plan.replicas.stale();
+  const auto replicas = static_cast<double>(program_.plan.dp);
+  report.loss = stale ? sums.loss * replicas / batch_tokens(program_.plan) : mean_loss(sums.loss);
+  if (stale) report.update = servers_.counts();
   report.gradient_norm = std::sqrt(sums.gradient_squares);
   report.learning_rate = learning_rate_at(options_, step);
   report.seconds = std::chrono::duration<double>(end - start).count();

@@ -14,6 +14,7 @@
 #include "executor/runtime/op_queues.hpp"
 #include "executor/runtime/op_runner.hpp"
 #include "executor/runtime/parameter_store.hpp"
+#include "executor/runtime/server_links.hpp"
 #include "executor/runtime/step_runner.hpp"
 
 namespace shardwright::executor {
@@ -55,6 +56,9 @@ struct StepReport {
   std::optional<double> small_batch_squares;
   // Mean over samples that are held out from training, after the step; only after some steps.
   std::optional<double> validation_loss;
+  // Of replicas that push to parameter servers without an agreement in each step; the loss is then that
+  // of this replica's part of the batch.
+  std::optional<UpdateCounts> update;
 };
 
 // True if a rank's gradient over its own part of the batch is complete before the reduction, and there is
@@ -90,8 +94,13 @@ class RankTrainer {
   const RankCoordinates& place() const { return place_; }
   // Returns the sum over all ranks, which all call it.
   double sum_over_world(double own);
-  // Bytes of what replicas exchanged compressed or after local steps since the start.
-  double exchanged_bytes() const { return ops_.exchange().carried_bytes(); }
+  // Bytes of what replicas exchanged compressed, after local steps or with parameter servers since the start.
+  double exchanged_bytes() const {
+    return ops_.exchange().carried_bytes() + servers_.carried_bytes();
+  }
+  // Takes the states of parameter servers, if there are any, into those of the first replica, before they are
+  // saved. All ranks call it.
+  void collect_states();
   std::string last_op() const { return runner_.last_op(); }
   std::size_t peak_tensor_bytes() const { return runner_.peak_tensor_bytes(); }
 
@@ -117,6 +126,8 @@ class RankTrainer {
   bool knows_own_gradients_;
   RankCommunicators communicators_;
   ParameterStore parameters_;
+  ServerLinks servers_;
+  bool shares_states_;
   std::shared_ptr<void> sums_;
   std::shared_ptr<void> tokens_, targets_;
   OpRunner ops_;

@@ -143,6 +143,10 @@ void MetricsLog::write(const StepReport& report, const MemoryUse& memory,
                                  {"step_s", report.seconds},
                                  {"tokens_per_s", figures_.tokens_per_step / report.seconds}};
   if (report.validation_loss) line["validation_loss"] = number(*report.validation_loss);
+  if (report.update) {
+    line["staleness_updates"] = report.update->staleness;
+    line["steps_ahead"] = report.update->ahead;
+  }
   if (figures_.peak > FlopPerSecond(0))
     line["mfu"] = figures_.flop_per_step / Seconds(report.seconds) / figures_.peak;
   line["forward_s"] = report.phases.forward_s;

@@ -38,10 +38,14 @@ class LinkTraffic::Builder {
     const Group group = message ? Group::Pipeline : *span.group;
     const std::int64_t members = message ? 2 : group_size(group, plan_);
     if (members < 2) return;
-    const OpKind shape = message || span.kind == OpKind::AllToAll || span.kind == OpKind::RingShift
-                             ? span.kind
-                             : OpKind::AllReduce;
-    const Bytes sent = sent_bytes(span.kind, span.bytes, members);
+    // Servers on the nodes of all workers get, and hand out, a part of what each rank has. The map has no
+    // further nodes.
+    const bool serves = is_server_transfer(span.kind);
+    if (serves && plan_.replicas.server_place == ServerPlace::Dedicated) return;
+    const bool as_it_is =
+        message || span.kind == OpKind::AllToAll || span.kind == OpKind::RingShift;
+    const OpKind shape = serves ? OpKind::AllToAll : as_it_is ? span.kind : OpKind::AllReduce;
+    const Bytes sent = serves ? span.bytes : sent_bytes(span.kind, span.bytes, members);
     traffic_.transfers_.push_back({span.start.value(), span.end().value(),
                                    pattern(stage, group, shape, message ? peer_stage : -1),
                                    sent.value()});

@@ -11,6 +11,8 @@ namespace {
 
 // The share of a member's traffic that goes to members of its own node.
 double share_inside(OpKind kind, const GroupPlacement& placement) {
+  // Parameter servers are reached through the NICs.
+  if (is_server_transfer(kind)) return 0.0;
   if (placement.nodes == 1) return 1.0;
   const auto inside = static_cast<double>(placement.per_node - 1);
   return kind == OpKind::AllToAll ? inside / static_cast<double>(placement.size - 1)
@@ -46,6 +48,7 @@ float filled(Bytes bytes, BytesPerSecond port, Seconds time) {
 
 Bytes bytes_out_of_node(OpKind kind, Bytes bytes, const GroupPlacement& placement,
                         double remote_share) {
+  if (is_server_transfer(kind)) return bytes * static_cast<double>(placement.per_node);
   if (kind != OpKind::AllToAll) return bytes * bus_factor(kind, placement.size);
   const double outside = static_cast<double>(placement.size - placement.per_node) /
                          static_cast<double>(placement.size);

@@ -65,8 +65,8 @@ bool uses(Group group, const Plan& plan, const ModelSpec& model) {
       return model.moe.has_value();
     case Group::EmbeddingTie:
       // These schedules have the first and the last part of the model on one stage.
-      return shares_embedding(model, plan) && !plan.lora && plan.schedule != ScheduleKind::ZbV &&
-             plan.schedule != ScheduleKind::DualPipe;
+      return ties_embedding_gradients(model, plan) && !plan.lora &&
+             plan.schedule != ScheduleKind::ZbV && plan.schedule != ScheduleKind::DualPipe;
     case Group::Tensor:
     case Group::Context:
     case Group::Pipeline:

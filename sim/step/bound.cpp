@@ -102,7 +102,7 @@ Seconds bound_step(const StageCosts& costs, const Plan& plan) {
     update = std::max(update, cost.states.after_norm());
     host = std::max(host, cost.launch + cost.states.after_norm());
   }
-  return Seconds(std::max(slots + costs.norm_reduce + update, host) * kRounding);
+  return Seconds(std::max({slots + costs.norm_reduce + update, host, costs.served}) * kRounding);
 }
 
 }  // namespace shardwright::sim

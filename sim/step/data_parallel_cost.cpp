@@ -12,6 +12,7 @@
 #include "core/program/groups.hpp"
 #include "core/spec/plan_check.hpp"
 #include "sim/cost/kernel_cost.hpp"
+#include "sim/cost/server_cost.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -23,6 +24,8 @@ struct BucketCost {
 };
 
 double kernel_seconds(const PlanContext& in, OpKind kind, const Work& work, Phase phase) {
+  if (kind == OpKind::ServerOptimizer)
+    return server_update_time(std::get<MemoryWork>(work), in.plan, in.cluster).value();
   return kernel_cost(kind, work, in.plan.precision, in.cluster, in.stack, phase).time.value() *
          in.layers.slowest_device;
 }
@@ -294,12 +297,17 @@ StateCost state_cost(const PlanContext& in, const ChunkCosts& chunks, std::size_
     states.exchange += exchange_seconds(in, each.ops, each.group, Phase::Optimizer, messages) /
                        static_cast<double>(in.plan.replicas.inner_steps);
   });
-  states.norm = kernel(OpKind::GradientNorm, gradient_norm_work(updated, in.plan, in.stack));
+  if (knows_gradient_norm(in.plan))
+    states.norm = kernel(OpKind::GradientNorm, gradient_norm_work(updated, in.plan, in.stack));
   for_each_norm_reduction(in.plan, [&](const char*, Group group) {
     // All stages wait for each other in that one, which the pipeline counts.
     if (group != Group::ModelParallel)
       states.norm += messages.of(OpKind::AllReduce, group, kNormBytes);
   });
+  for_each_served(parameters, in.plan, [&](const char*, Group group, const ExchangeOps& ops) {
+    states.exchange += exchange_seconds(in, ops, group, Phase::Optimizer, messages);
+  });
+  if (in.plan.replicas.has_servers()) return states;
   const Work update = optimizer_work(updated, in.plan, in.stack);
   if (const auto* on_host = std::get_if<HostUpdateWork>(&update)) {
     const std::int64_t sharers = in.cluster.ranks_per_node(in.plan.world_size());
@@ -313,7 +321,7 @@ StateCost state_cost(const PlanContext& in, const ChunkCosts& chunks, std::size_
 }
 
 double tie_seconds(const PlanContext& in, MessageTimes& messages) {
-  if (!shares_embedding(in.model, in.plan)) return 0.0;
+  if (!ties_embedding_gradients(in.model, in.plan)) return 0.0;
   const ModelEnds first =
       ends_of_model(in.layout.profile->stages.front().position, in.layout.ranges.size());
   if (first.embedding == first.head) return 0.0;

@@ -65,6 +65,12 @@ void take_stages(const FullReplay& replay, StepResult& result) {
   }
 }
 
+// Adds the wait for servers to the step that each rank makes by itself.
+void wait_until(Seconds end, StepResult& result) {
+  for (StageResult& stage : result.stages)
+    stage.time.exposed[Axis::Data] += end - stage.time.total();
+}
+
 void take_full_replay(const Scenario& scenario, const PricedStep& step, const FullOptions& options,
                       SimulatedStep& result) {
   const FullOptions watching = watching_stages(options, scenario.plan);
@@ -79,8 +85,13 @@ void take_full_replay(const Scenario& scenario, const PricedStep& step, const Fu
     result.fidelity = Fidelity::Event;
     return;
   }
-  set_step(result, replay.step);
   take_stages(replay, result.result);
+  if (result.served) {
+    result.served = serve(scenario, *result.servers, result.event.step, options.variation,
+                          step.program.stages.front().ops);
+    wait_until(std::max(replay.step, result.served->step), result.result);
+  }
+  set_step(result, result.served ? result.served->step : replay.step);
   set_bottleneck(step.program, step.prices, result.result);
   result.full = std::move(replay);
 }
@@ -110,6 +121,11 @@ SimulatedStep simulate_at(const Scenario& scenario, const PricedStep& step, Fide
       replay_folded(step.program, step.prices, {.keep_finish_times = keep_finish_times || is_full});
   result.result = step_result(scenario, step.program, step.prices, result.event);
   result.event_step = result.result.step;
+  if (scenario.plan.replicas.has_servers())
+    result.servers = server_use(served_parameters_of(step.program), scenario);
+  if (scenario.plan.replicas.stale())
+    result.served =
+        serve(scenario, *result.servers, result.event.step, {}, step.program.stages.front().ops);
   if (is_full) {
     take_full_replay(scenario, step, options, result);
   } else if (fidelity != Fidelity::Event) {

@@ -9,6 +9,8 @@
 #include "core/spec/scenario.hpp"
 #include "sim/step/folded_replay.hpp"
 #include "sim/step/full_replay.hpp"
+#include "sim/step/server_steps.hpp"
+#include "sim/step/server_use.hpp"
 #include "sim/step/simulate.hpp"
 #include "sim/step/step_result.hpp"
 
@@ -40,6 +42,10 @@ struct SimulatedStep {
   // The full level's replay of all ranks. It watches the slowest rank of each stage (of equals the
   // first), in the order of the stages, then the ranks that the options ask for.
   std::optional<FullReplay> full;
+  // Of plans with parameter servers, and many steps of those whose replicas push without an agreement in
+  // each. At the full level these are the ranks' own, and give the step.
+  std::optional<ServerUse> servers;
+  std::optional<ServedSteps> served;
   // True if the full level was stopped: all figures, and `fidelity`, are then those of the event
   // level.
   bool cancelled = false;

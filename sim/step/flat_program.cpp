@@ -23,11 +23,13 @@ FlatOp flatten(const Op& op, const Plan& plan) {
   if (const auto* message = std::get_if<CommunicationWork>(&op.work)) {
     entry.group = message->group;
     entry.peer_offset = message->peer_offset;
-    entry.collective = entry.rendezvous != Rendezvous::PointToPoint;
+    // A replica that pushes without an agreement waits for no other one.
+    const bool alone = is_server_transfer(op.kind) && plan.replicas.stale();
+    entry.collective = entry.rendezvous != Rendezvous::PointToPoint && !alone;
   }
   const bool compresses = op.kind == OpKind::Compression;
   if (compresses) entry.group = Group::Data;
-  entry.shares_device = entry.collective || compresses;
+  entry.shares_device = entry.collective || compresses || is_server_transfer(op.kind);
   return entry;
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/program/groups.hpp"
 #include "sim/cost/collective_cost.hpp"
+#include "sim/cost/server_cost.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -31,7 +32,7 @@ bool ranks_alike(const Plan& a, const Plan& b) {
 }
 
 void MessageTimes::use_groups_of(const Plan& plan) {
-  const bool alike = plan_ && ranks_alike(*plan_, plan);
+  const bool alike = plan_ && ranks_alike(*plan_, plan) && plan_->replicas == plan.replicas;
   if (alike && groups_alike(*plan_, plan)) return;
   if (!alike) known_.fill({});
   placements_ = {};
@@ -49,6 +50,8 @@ double MessageTimes::of(OpKind kind, Group group, double bytes) {
 }
 
 double MessageTimes::price(OpKind kind, Group group, double bytes) {
+  if (is_server_transfer(kind))
+    return server_transfer_time(kind, Bytes(bytes), *plan_, cluster_, stack_).value();
   std::optional<GroupPlacement>& placement = placements_[group];
   if (!placement) placement = place(group, *plan_, cluster_);
   return collective_time(kind, Bytes(bytes), *placement, cluster_, stack_).value();

@@ -6,6 +6,7 @@
 #include "sim/cost/collective_cost.hpp"
 #include "sim/cost/kernel_cost.hpp"
 #include "sim/cost/placement.hpp"
+#include "sim/cost/server_cost.hpp"
 #include "sim/cost/slowest_device.hpp"
 
 namespace shardwright::sim {
@@ -79,7 +80,8 @@ Prices Prices::without_shared_nics() const {
 }
 
 Pricer::Pricer(const Plan& plan, const ClusterSpec& cluster, const StackSpec& stack)
-    : cluster_(cluster),
+    : plan_(plan),
+      cluster_(cluster),
       stack_(stack),
       slowest_(slowest_device_factor(cluster.accelerator, plan.world_size())),
       sharers_(cluster.ranks_per_node(plan.world_size())) {
@@ -89,6 +91,8 @@ Pricer::Pricer(const Plan& plan, const ClusterSpec& cluster, const StackSpec& st
 KernelCost Pricer::kernel(const Op& op) const {
   if (const auto* update = std::get_if<HostUpdateWork>(&op.work))
     return host_update_cost(*update, cluster_.node.host, cluster_.accelerator, sharers_);
+  if (op.kind == OpKind::ServerOptimizer)
+    return {server_update_time(std::get<MemoryWork>(op.work), plan_, cluster_)};
   KernelCost cost = kernel_cost(op.kind, work_of(op), op.precision, cluster_, stack_, op.phase);
   cost.time = cost.time * slowest_;
   return cost;
@@ -97,6 +101,12 @@ KernelCost Pricer::kernel(const Op& op) const {
 void Pricer::price_message(OpKind op_kind, const CommunicationWork& message,
                            PricedBlock& priced) const {
   const GroupPlacement& placement = placement_of(message);
+  if (is_server_transfer(op_kind)) {
+    priced.times.push_back(server_transfer_time(op_kind, message.bytes, plan_, cluster_, stack_));
+    priced.ports.push_back(
+        port_share(op_kind, message.bytes, placement, cluster_, priced.times.back()));
+    return;
+  }
   // A ring shift is one message from each member to the next.
   const OpKind kind = op_kind == OpKind::RingShift ? OpKind::Send : op_kind;
   const double remote = remote_share(message.copies, message.most_nodes, placement);

@@ -64,6 +64,7 @@ class Pricer {
     return placements_[static_cast<std::size_t>(message.group)];
   }
 
+  const Plan& plan_;
   const ClusterSpec& cluster_;
   const StackSpec& stack_;
   // The time of a kernel on the slowest device of all ranks.

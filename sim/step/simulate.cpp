@@ -7,6 +7,7 @@
 #include "core/base/error.hpp"
 #include "core/lowering/lowering.hpp"
 #include "sim/memory/memory_replay.hpp"
+#include "sim/step/server_use.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -42,6 +43,19 @@ Flop flop_of(const Block& block) {
   Flop sum;
   for (const Op& op : block.ops) sum += model_flop(op.work);
   return sum;
+}
+
+// Where replicas push without an agreement, servers that are busy all the time make them wait.
+void wait_for_servers(const Scenario& scenario, const Program& program, StepResult& result) {
+  if (!scenario.plan.replicas.stale()) return;
+  const Seconds served =
+      served_step(served_parameters_of(program), scenario.plan, scenario.cluster, scenario.stack);
+  if (served <= result.step) return;
+  for (StageResult& stage : result.stages) {
+    stage.time.exposed[Axis::Data] += served - result.step;
+    for (StreamUse& use : stage.streams) use.idle += served - result.step;
+  }
+  result.step = served;
 }
 
 // Adds the periods that were left out to a replay of the rest.
@@ -103,6 +117,7 @@ StepResult step_result(const Scenario& scenario, const Program& program, const P
     stage.memory = memory[s];
     stage.streams = stream_uses(replay.busy[s], replay.step);
   }
+  wait_for_servers(scenario, program, result);
   set_bottleneck(program, prices, result);
   result.fullest = best_stage(result.stages, [](const StageResult& a, const StageResult& b) {
     return a.memory.peak < b.memory.peak;

@@ -5,6 +5,7 @@
 #include "core/lowering/message_waits.hpp"
 #include "core/program/groups.hpp"
 #include "sim/step/pipeline_paths.hpp"
+#include "sim/step/server_use.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -120,6 +121,13 @@ void time_pipeline(const PlanContext& in, MessageTimes& messages, ScheduleProfil
   costs.tie = tie_seconds(in, messages);
   costs.norm_reduce = messages.of(OpKind::AllReduce, Group::ModelParallel, kNormBytes);
   costs.stages = time_stages(in, costs, messages);
+  costs.served = 0.0;
+  if (in.plan.replicas.stale()) {
+    double parameters = 0.0;
+    for (std::size_t stage = 0; stage < in.layout.stage_kind.size(); ++stage)
+      parameters += stage_parameters(in, costs.chunks, stage).total();
+    costs.served = served_step(parameters, in.plan, in.cluster, in.stack).value();
+  }
 }
 
 }  // namespace

@@ -123,6 +123,8 @@ struct StageCosts {
   double tie = 0.0;
   // The all-reduce of the gradient norm.
   double norm_reduce = 0.0;
+  // The time that parameter servers need for all replicas, where no replica waits for another one.
+  double served = 0.0;
   StageMemory memory;
 
   const ChunkCost& chunk(std::size_t position) const { return *chunks[position]; }

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "core/base/split_mix.hpp"
 #include "sim/cost/placement.hpp"
 #include "sim/step/fidelity.hpp"
+#include "sim/step/server_steps.hpp"
+#include "sim/step/server_use.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -65,6 +68,17 @@ void replace_node(FullOptions& drawn, std::int64_t node, std::int64_t ranks_of_n
   std::erase_if(drawn.slow_nics, [&](const SlowNic& nic) { return nic.node == node; });
 }
 
+// The mean step where no replica waits for the others at parameter servers, otherwise that of the replay, or,
+// without variation, of ranks that are alike.
+Seconds drawn_step(const Scenario& scenario, const Program& program, const FullReplay& replay,
+                   const std::optional<RankVariation>& variation) {
+  if (!scenario.plan.replicas.stale()) return variation ? replay.step : replay.uniform_step;
+  const ServerUse use = server_use(served_parameters_of(program), scenario);
+  return serve(scenario, use, replay.uniform_step, variation.value_or(RankVariation()),
+               program.stages.front().ops)
+      .step;
+}
+
 }  // namespace
 
 Seconds StragglerDraws::quantile(double share) const {
@@ -94,13 +108,14 @@ StragglerDraws draw_stragglers(const Scenario& scenario, const PricedStep& step,
     FullOptions drawn = stated(full, options, counts, program.plan.world_size(),
                                full.variation.seed + static_cast<std::uint64_t>(draw));
     const FullReplay replay = replay_full(program, cluster, prices, drawn);
+    const RankVariation slow = drawn.variation;
     replace_node(drawn, replay.slowest / ranks_of_node, ranks_of_node);
     const FullReplay replaced = replay_full(program, cluster, prices, drawn);
     all.cancelled = replay.cancelled || replaced.cancelled;
     if (all.cancelled) break;
-    all.uniform_step = replay.uniform_step;
-    all.steps.push_back(replay.step);
-    saved += replay.step - replaced.step;
+    all.uniform_step = drawn_step(scenario, program, replay, std::nullopt);
+    all.steps.push_back(drawn_step(scenario, program, replay, slow));
+    saved += all.steps.back() - drawn_step(scenario, program, replaced, drawn.variation);
     if (full.progress)
       full.progress(static_cast<double>(draw + 1) / static_cast<double>(options.draws));
   }

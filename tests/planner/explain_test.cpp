@@ -243,6 +243,24 @@ TEST(Explain, OffloadedActivationsWaitForTheLinkToTheHost) {
   EXPECT_GT(find(explanation, Resource::HostLinkBandwidth)->gain, 0.02);
 }
 
+// A server is limited by the memory of its host, or on a slow network by its network cards.
+TEST(Explain, ParameterServersAreLimitedByTheirMemoryOrTheirNetworkCards) {
+  Scenario scenario = llama_with_tensor_parallelism();
+  scenario.plan.tp = 1;
+  scenario.plan.dp = 32;
+  scenario.plan.global_batch = 64;
+  scenario.plan.zero_stage = 0;
+  EXPECT_EQ(find(explain(scenario), Resource::HostMemoryBandwidth), nullptr);
+  scenario.plan.replicas.sync = ReplicaSync::ParameterServer;
+  scenario.plan.replicas.servers = 1;
+  EXPECT_GT(find(explain(scenario), Resource::HostMemoryBandwidth)->gain, 0.03);
+  NicSpec& nic = scenario.cluster.node.nic;
+  nic.bandwidth = nic.bandwidth * 0.01;
+  const Explanation slow = explain(scenario);
+  EXPECT_LT(find(slow, Resource::HostMemoryBandwidth)->gain, 0.01);
+  EXPECT_GT(find(slow, Resource::ScaleOutBandwidth)->gain, 0.03);
+}
+
 // The host's work for the optimizer is a part of its own; the slowest of its parts is the
 // resource that helps.
 TEST(Explain, AnOptimizerOnDiskIsLimitedByTheDisks) {

@@ -282,6 +282,28 @@ TEST(FidelityLevels, AgreeOnReplicasThatSendLess) {
       });
 }
 
+TEST(FidelityLevels, AgreeOnParameterServers) {
+  expect_agreement(
+      "parameter servers", 20261129,
+      [](Plan& plan) {
+        const std::int64_t microbatches = plan.microbatches();
+        plan.dp = std::max<std::int64_t>(plan.dp, 4);
+        plan.cp = plan.ep = 1;
+        plan.expert_tp = plan.tp;
+        plan.overlap.expert_microbatches = false;
+        plan.zero_stage = 0;
+        plan.shard_group = 0;
+        plan.offload_optimizer = OptimizerOffload::None;
+        plan.optimizer_states = OptimizerStates::OfStack;
+        if (plan.schedule == ScheduleKind::DualPipe) plan.schedule = ScheduleKind::OneFOneB;
+        plan.global_batch = plan.dp * plan.micro_batch * microbatches;
+      },
+      [](std::mt19937& random, PlanRequest& request, Plan& plan) {
+        plan.replicas = any_servers(random);
+        if (!request.model.moe) plan.expert_tp = 1;
+      });
+}
+
 // No search tries offload of activations, but plan files may ask for it.
 TEST(FidelityLevels, AnalyticIsNearEventWhereActivationsAreOffloaded) {
   // The plans of a request that are simulated: to list all of them takes longer.

@@ -72,6 +72,22 @@ inline ReplicaAgreement any_agreement(std::mt19937& random) {
   return agreement;
 }
 
+// Any parameter servers.
+inline ReplicaAgreement any_servers(std::mt19937& random) {
+  ReplicaAgreement agreement;
+  agreement.sync = ReplicaSync::ParameterServer;
+  agreement.server_updates = pick<ServerUpdates>(
+      random,
+      {ServerUpdates::Synchronous, ServerUpdates::BoundedStaleness, ServerUpdates::Asynchronous});
+  agreement.server_place =
+      pick<ServerPlace>(random, {ServerPlace::Colocated, ServerPlace::Colocated,
+                                 ServerPlace::Colocated, ServerPlace::Dedicated});
+  agreement.servers = pick<std::int64_t>(random, {0, 0, 0, 1});
+  if (agreement.server_updates == ServerUpdates::BoundedStaleness)
+    agreement.staleness = pick<std::int64_t>(random, {0, 4});
+  return agreement;
+}
+
 inline void draw_layers(std::mt19937& random, const ModelSpec& model, Plan& plan) {
   plan.tp = pick<std::int64_t>(random, {1, 1, 2, 4, 8});
   plan.cp = pick<std::int64_t>(random, {1, 1, 1, 2, 4});

@@ -50,6 +50,22 @@ TEST(ConvergenceCost, IsNotKnownOutsideOfWhatWasMeasured) {
   EXPECT_EQ(cost_cell(convergence_cost(model, Plan())), "0.0");
 }
 
+// The updates of synchronous servers are those of an all-reduce. What stale ones cost was published of
+// other models alone.
+TEST(ConvergenceCost, OfParameterServersIsKnownIfTheyAreSynchronous) {
+  const ModelSpec model = load_model("llama3.2-1b");
+  Plan plan;
+  plan.dp = 8;
+  plan.replicas.sync = ReplicaSync::ParameterServer;
+  EXPECT_EQ(convergence_cost(model, plan).likely, 0.0);
+  plan.replicas.server_updates = ServerUpdates::BoundedStaleness;
+  EXPECT_EQ(convergence_cost(model, plan).likely, 0.0);
+  plan.replicas.staleness = 1;
+  EXPECT_FALSE(convergence_cost(model, plan).known());
+  plan.replicas.server_updates = ServerUpdates::Asynchronous;
+  EXPECT_FALSE(convergence_cost(model, plan).known());
+}
+
 TEST(ConvergenceCost, RefusesRowsThatSayTooLittle) {
   std::istringstream row(
       R"({"id":"a","source":{"title":"t","where":"w","year":2023},"verified":true,)"

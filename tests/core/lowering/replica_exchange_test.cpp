@@ -53,6 +53,53 @@ double parameters() {
   return static_cast<double>(count_parameters(load_model("gpt2")).total);
 }
 
+// Bytes of the ops of a kind on the only stage.
+double bytes_of_kind(const Program& program, OpKind kind) {
+  double bytes = 0.0;
+  for (const Call& call : program.stages[0].calls) {
+    for (const Op& op : program.blocks[call.block].ops) {
+      if (op.kind == kind) bytes += std::get<CommunicationWork>(op.work).bytes.value();
+    }
+  }
+  return bytes;
+}
+
+// A rank pushes each gradient once and pulls each parameter once, however its replica agrees.
+TEST(ParameterServers, ReceiveEachGradientAndSendEachParameterOnce) {
+  StackSpec stack = load_stack("megatron-core");
+  stack.gradients.fp32_reduction = true;
+  for (const ServerUpdates updates : enumerators<ServerUpdates>()) {
+    Plan plan = eight_replicas();
+    plan.replicas.sync = ReplicaSync::ParameterServer;
+    plan.replicas.server_updates = updates;
+    plan.replicas.staleness = updates == ServerUpdates::BoundedStaleness ? 3 : 0;
+    const Program program = lower(load_model("gpt2"), plan, stack);
+    EXPECT_TRUE(validate(program).empty());
+    EXPECT_NEAR(bytes_of_kind(program, OpKind::Push) / (4.0 * parameters()), 1.0, 1e-3);
+    EXPECT_NEAR(bytes_of_kind(program, OpKind::Pull) / (2.0 * parameters()), 1.0, 1e-3);
+    EXPECT_EQ(bytes_of_kind(program, OpKind::AllReduce), 0.0);
+  }
+}
+
+// Ranks keep weights and gradients alone.
+TEST(ParameterServers, TakeTheStatesOfTheOptimizer) {
+  const StackSpec stack = load_stack("megatron-core");
+  const auto held = [&](const Plan& plan) {
+    double bytes = 0.0;
+    for (const PersistentMemory& memory :
+         lower(load_model("gpt2"), plan, stack).stages[0].persistent) {
+      const bool of_optimizer = memory.category == MemoryCategory::OptimizerStates ||
+                                memory.category == MemoryCategory::MasterWeights;
+      if (of_optimizer) bytes += memory.bytes.value();
+    }
+    return bytes;
+  };
+  Plan served = eight_replicas();
+  served.replicas.sync = ReplicaSync::ParameterServer;
+  EXPECT_EQ(held(served), 0.0);
+  EXPECT_NEAR(held(eight_replicas()) / parameters(), 12.0, 0.1);
+}
+
 using Compression = ReplicaCompression;
 constexpr ReplicaSync kAllReduce = ReplicaSync::AllReduce, kLocal = ReplicaSync::LocalSteps;
 

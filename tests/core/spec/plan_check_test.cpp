@@ -210,6 +210,21 @@ std::vector<Breakage> dense_breakages() {
          c.plan.replicas.topk_ratio = 0.0;
          c.plan.zero_stage = 0;
        }},
+      {PlanRule::DataParallel, "parameter servers beside ZeRO",
+       [](Case& c) { c.plan.replicas.sync = ReplicaSync::ParameterServer; }},
+      {PlanRule::DataParallel, "compressed gradients for parameter servers",
+       [](Case& c) {
+         c.plan.zero_stage = 0;
+         c.plan.replicas.sync = ReplicaSync::ParameterServer;
+         c.plan.replicas.compression = ReplicaCompression::Bf16;
+       }},
+      {PlanRule::DataParallel, "more nodes of parameter servers than there are",
+       [](Case& c) {
+         c.plan.zero_stage = 0;
+         c.plan.replicas.sync = ReplicaSync::ParameterServer;
+         c.plan.replicas.server_place = ServerPlace::Dedicated;
+         c.plan.replicas.servers = kMaxDegree;
+       }},
       {PlanRule::RankOrder, "an axis twice",
        [](Case& c) { c.plan.rank_order[0] = Axis::Pipeline; }},
       {PlanRule::RankOrder, "an axis missing", [](Case& c) { c.plan.rank_order.pop_back(); }},

@@ -40,6 +40,13 @@ inline ReplicaAgreement any_agreement() {
     agreement.outer = any_enumerator<OuterOptimizer>();
     agreement.outer_momentum = static_cast<double>(any_size(0, 9)) / 10.0;
   }
+  if (agreement.has_servers()) {
+    agreement.servers = any_size(0, 9);
+    agreement.server_place = any_enumerator<ServerPlace>();
+    agreement.server_updates = any_enumerator<ServerUpdates>();
+    if (agreement.server_updates == ServerUpdates::BoundedStaleness)
+      agreement.staleness = any_size(0, 9);
+  }
   agreement.compression = any_enumerator<ReplicaCompression>();
   if (agreement.compression == ReplicaCompression::TopK)
     agreement.topk_ratio = static_cast<double>(any_size(1, 100)) / 100.0;

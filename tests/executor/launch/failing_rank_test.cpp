@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -125,6 +126,67 @@ TEST(Restart, RepeatsTheLossesFromTheLastCheckpoint) {
   }
   EXPECT_EQ(run.wait(), 0) << run.messages();
   EXPECT_EQ(losses_in(folder), undisturbed_losses());
+}
+
+// Two replicas and two parameter servers.
+std::filesystem::path served_plan_file(ServerUpdates updates) {
+  Plan plan = one_rank_plan();
+  plan.dp = 2;
+  plan.replicas.sync = ReplicaSync::ParameterServer;
+  plan.replicas.servers = 2;
+  plan.replicas.server_updates = updates;
+  plan.replicas.staleness = updates == ServerUpdates::BoundedStaleness ? 2 : 0;
+  auto file = scratch_path("served.json");
+  write_scenario(small_llama(), plan, file);
+  return file;
+}
+
+// Whether a replica or a server is hit, the run goes on from the last checkpoint. Two addends have the same
+// sum in any order.
+TEST(Restart, OfReplicasAndParameterServersLosesNothing) {
+  const std::filesystem::path plan = served_plan_file(ServerUpdates::Synchronous);
+  const auto undisturbed = scratch_path("served");
+  StartedRun alone(undisturbed, kLimit, kSteps, {}, plan);
+  EXPECT_EQ(alone.wait(), 0) << alone.messages();
+  ASSERT_EQ(losses_in(undisturbed).size(), static_cast<std::size_t>(kSteps));
+  const auto folder = scratch_path("served-restart");
+  StartedRun run(folder, {"--restarts", "2"}, kSteps, {}, plan);
+  run.wait_for_steps(7);
+  kill(run.ranks()[3], SIGKILL);
+  run.wait_for_steps(16);
+  kill(run.ranks()[1], SIGKILL);
+  EXPECT_EQ(run.wait(), 0) << run.messages();
+  EXPECT_THAT(run.messages(), HasSubstr("rank 3 on " + host_name()));
+  EXPECT_THAT(run.messages(), HasSubstr("parameter server 1, after "));
+  EXPECT_EQ(losses_in(folder), losses_in(undisturbed));
+  expect_intact_checkpoints(folder);
+}
+
+// The states of parameter servers go on under an all-reduce: the losses agree within rounding.
+TEST(Restart, UnderAnAllReduceContinuesParameterServers) {
+  const auto folder = scratch_path("served-then-not");
+  StartedRun first(folder, {"--stop-after", "15"}, kSteps, {},
+                   served_plan_file(ServerUpdates::Synchronous));
+  EXPECT_EQ(first.wait(), 0) << first.messages();
+  StartedRun second(folder, {"--resume", "--force"});
+  EXPECT_EQ(second.wait(), 0) << second.messages();
+  const std::vector<double> losses = losses_in(folder);
+  ASSERT_EQ(losses.size(), undisturbed_losses().size());
+  for (std::size_t step = 0; step < losses.size(); ++step)
+    EXPECT_NEAR(losses[step] / undisturbed_losses()[step], 1.0, 1e-5) << step;
+}
+
+// Replicas that push without an agreement report how stale their updates were.
+TEST(StaleUpdates, AreReportedWithinTheirBound) {
+  const auto folder = scratch_path("stale");
+  StartedRun run(folder, kLimit, kSteps, {}, served_plan_file(ServerUpdates::BoundedStaleness));
+  EXPECT_EQ(run.wait(), 0) << run.messages();
+  const std::vector<double> staleness = figures_in(folder, "staleness_updates");
+  const std::vector<double> ahead = figures_in(folder, "steps_ahead");
+  ASSERT_EQ(staleness.size(), static_cast<std::size_t>(kSteps));
+  ASSERT_EQ(ahead.size(), static_cast<std::size_t>(kSteps));
+  EXPECT_LE(*std::max_element(ahead.begin(), ahead.end()), 2.0);
+  EXPECT_LE(*std::max_element(staleness.begin(), staleness.end()), 2.0 * 2.0 + 1.0);
 }
 
 // A run whose messages cannot be written ends normally.

@@ -255,6 +255,9 @@ const std::vector<Field<Plan>> kPlanFields = {
     {"/data_parallel", kRefused,
      [](P& p) { p.dp = 2, p.replicas.compression = ReplicaCompression::Fp16; },
      "/data_parallel/compression"},
+    {"/data_parallel", kRefused,
+     [](P& p) { p.dp = p.tp = 2, p.replicas.sync = ReplicaSync::ParameterServer; },
+     "/data_parallel/sync"},
 };
 
 // The fields of a stack that are refused. All others are irrelevant to training on the CPU.

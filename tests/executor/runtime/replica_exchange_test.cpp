@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <mutex>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 #include "core/lowering/lowering.hpp"
@@ -113,6 +115,147 @@ TEST(Compression, OfEverythingIsExactAndOfFewerBitsNear) {
             5e-3);
   EXPECT_LT(furthest(train(small_llama(), agreeing(kEachStep, Int8), a_few_steps()), expected),
             1e-2);
+}
+
+Plan served_by(std::int64_t servers, std::int64_t replicas, ServerUpdates updates,
+               std::int64_t staleness = 0) {
+  Plan plan = one_rank_plan();
+  plan.dp = replicas;
+  plan.replicas.sync = ReplicaSync::ParameterServer;
+  plan.replicas.servers = servers;
+  plan.replicas.server_updates = updates;
+  plan.replicas.staleness = staleness;
+  return plan;
+}
+
+// Synchronous servers apply what an all-reduce adds up, whatever their number, with clipping. A bound of
+// no steps is the same.
+TEST(ParameterServers, ThatAreSynchronousTrainAsAnAllReduce) {
+  for (const ModelSpec& model : {small_llama(), small_gpt2()}) {
+    const std::vector<double> expected = train(model, two_replicas(), a_few_steps());
+    for (const std::int64_t servers : {1, 2, 3}) {
+      const Plan plan = served_by(servers, 2, ServerUpdates::Synchronous);
+      EXPECT_LT(furthest(train(model, plan, a_few_steps()), expected), 1e-5) << servers;
+    }
+    const Plan bounded = served_by(2, 2, ServerUpdates::BoundedStaleness, 0);
+    EXPECT_LT(furthest(train(model, bounded, a_few_steps()), expected), 1e-5);
+  }
+}
+
+// After a step all replicas of synchronous servers have the same weights.
+TEST(ParameterServers, GiveAllReplicasTheSame) {
+  std::mutex mutex;
+  std::vector<std::vector<float>> weights(3);
+  const Plan plan = [] {
+    Plan three = served_by(2, 3, ServerUpdates::Synchronous);
+    three.global_batch = 9;
+    return three;
+  }();
+  on_ranks(
+      small_llama(), plan, a_few_steps(), [&](RankTrainer& trainer, const BatchLoader& loader) {
+        run_steps(trainer, loader, 0, 2);
+        std::vector<float> values;
+        trainer.parameters().read(OptimizerArray::Weights, 1, trainer.parameters().own(1), values);
+        const std::lock_guard lock(mutex);
+        weights[static_cast<std::size_t>(trainer.rank())] = std::move(values);
+      });
+  EXPECT_EQ(weights[0], weights[1]);
+  EXPECT_EQ(weights[0], weights[2]);
+}
+
+// A replica that is slow holds the others up, but not before they are as far ahead as they may be.
+TEST(ParameterServers, KeepTheirBoundOfStaleness) {
+  for (const std::int64_t bound : {1, 3}) {
+    std::mutex mutex;
+    std::int64_t most_ahead = 0, most_stale = 0;
+    const Plan plan = served_by(2, 4, ServerUpdates::BoundedStaleness, bound);
+    on_ranks(small_llama(), plan, {.steps = 12, .learning_rate = 1e-3, .warmup_steps = 2},
+             [&](RankTrainer& trainer, const BatchLoader& loader) {
+               for (std::int64_t step = 0; step < 12; ++step) {
+                 if (trainer.rank() == 3)
+                   std::this_thread::sleep_for(std::chrono::milliseconds(100));
+                 const Batch batch = loader.load(static_cast<std::uint64_t>(step) * 8,
+                                                 trainer.place()[Axis::Data], 0);
+                 const StepReport report = trainer.step(step, batch);
+                 const std::lock_guard lock(mutex);
+                 most_ahead = std::max(most_ahead, report.update->ahead);
+                 most_stale = std::max(most_stale, report.update->staleness);
+               }
+             });
+    EXPECT_EQ(most_ahead, bound);
+    EXPECT_LE(most_stale, 3 * (2 * bound + 1));
+    EXPECT_GT(most_stale, 0);
+  }
+}
+
+// Without an agreement the loss still falls.
+TEST(ParameterServers, LearnFromStaleUpdates) {
+  const std::vector<double> losses =
+      train(small_llama(), served_by(2, 2, ServerUpdates::Asynchronous), kTwentySteps);
+  EXPECT_LT(losses.back(), 0.9 * losses.front());
+}
+
+// The states that servers hold go into those of the first replica, which checkpoints save: another run
+// goes on from them as if there had been no stop.
+TEST(ParameterServers, GoOnFromTheirStates) {
+  const Plan plan = served_by(2, 2, ServerUpdates::Synchronous);
+  std::vector<std::vector<float>> states;
+  std::vector<double> whole, rest;
+  const auto for_each_state = [](RankTrainer& trainer, const auto& visit) {
+    for (std::size_t unit = 0; unit < trainer.parameters().layout().units.size(); ++unit) {
+      for (const OptimizerArray array :
+           {OptimizerArray::Weights, OptimizerArray::FirstMoments, OptimizerArray::SecondMoments})
+        visit(unit, array);
+    }
+  };
+  on_ranks(small_llama(), plan, a_few_steps(),
+           [&](RankTrainer& trainer, const BatchLoader& loader) {
+             run_steps(trainer, loader, 0, 3);
+             trainer.collect_states();
+             const std::vector<double> losses = run_steps(trainer, loader, 3, 6);
+             if (trainer.rank() == 0) whole = losses;
+           });
+  on_ranks(small_llama(), plan, a_few_steps(),
+           [&](RankTrainer& trainer, const BatchLoader& loader) {
+             run_steps(trainer, loader, 0, 3);
+             trainer.collect_states();
+             if (trainer.rank() != 0) return;
+             for_each_state(trainer, [&](std::size_t unit, OptimizerArray array) {
+               trainer.parameters().read(array, unit, trainer.parameters().own(unit),
+                                         states.emplace_back());
+             });
+           });
+  on_ranks(small_llama(), plan, a_few_steps(),
+           [&](RankTrainer& trainer, const BatchLoader& loader) {
+             std::size_t next = 0;
+             for_each_state(trainer, [&](std::size_t unit, OptimizerArray array) {
+               trainer.parameters().write(array, unit, 0, states[next++]);
+             });
+             const std::vector<double> losses = run_steps(trainer, loader, 3, 6);
+             if (trainer.rank() == 0) rest = losses;
+           });
+  EXPECT_LT(furthest(rest, whole), 1e-5);
+}
+
+// Each gradient goes to one server and each parameter comes from one.
+TEST(ParameterServers, CarryThePredictedBytes) {
+  for (const ServerUpdates updates : enumerators<ServerUpdates>()) {
+    const Plan plan = served_by(2, 2, updates, 2);
+    const Program program = lower(small_llama(), plan, load_stack("shardwright"));
+    double predicted = 0.0;
+    for (const Call& call : program.stages[0].calls) {
+      for (const Op& op : program.blocks[call.block].ops) {
+        if (is_server_transfer(op.kind))
+          predicted += std::get<CommunicationWork>(op.work).bytes.value() * 4.0;
+      }
+    }
+    EXPECT_GT(predicted, 0.0);
+    on_ranks(small_llama(), plan, a_few_steps(),
+             [&](RankTrainer& trainer, const BatchLoader& loader) {
+               run_steps(trainer, loader, 0, 4);
+               EXPECT_EQ(trainer.exchanged_bytes(), predicted) << name_of(updates);
+             });
+  }
 }
 
 // What an exchange carries is what its ops say, and so what the simulator prices.

@@ -8,6 +8,7 @@
 #include "core/lowering/lowering.hpp"
 #include "executor/comm/gloo_communicator.hpp"
 #include "executor/kernels/kernels.hpp"
+#include "executor/runtime/parameter_server.hpp"
 #include "tests/scratch_path.hpp"
 
 namespace shardwright::executor {
@@ -116,6 +117,17 @@ void on_ranks(const ModelSpec& model, const Plan& plan, const TrainingOptions& o
   std::vector<std::future<void>> ranks;
   for (std::int64_t rank = 0; rank < plan.world_size(); ++rank)
     ranks.push_back(std::async(std::launch::async, run, rank));
+  const auto serve = [&](std::int64_t server) {
+    const auto kernels = make_cpu_kernels();
+    GlooDevice device("127.0.0.1");
+    ParameterServer(model, program, server, *kernels,
+                    [&](const std::string& key, int member, int size) {
+                      return device.connect(store, key, member, size);
+                    })
+        .serve();
+  };
+  for (std::int64_t server = 0; server < plan.replicas.servers; ++server)
+    ranks.push_back(std::async(std::launch::async, serve, server));
   for (auto& rank : ranks) rank.get();
 }
 
