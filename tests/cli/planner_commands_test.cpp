@@ -111,7 +111,7 @@ TEST(PlanCommand, SearchesGpusAndBatchOfARun) {
   EXPECT_FALSE(large["need"]["outside"].empty()) << "10 B tokens are few for the law";
   const CommandResult never = run_command("plan --gpus 8 --target-loss 1.9 " + what);
   EXPECT_EQ(never.exit_code, 2);
-  EXPECT_THAT(never.errors, HasSubstr("--target-loss: found 1.9; expected more than"));
+  EXPECT_THAT(never.errors, HasSubstr("--target-loss: found 1.9; expected at least"));
 }
 
 // A run profile is a name, a file that is whole or a patch, and settings.
