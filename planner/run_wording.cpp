@@ -19,6 +19,11 @@ std::string part_text(sim::RunPart part) {
   return kTexts[part];
 }
 
+std::string contract_text(Contract contract) {
+  constexpr EnumArray<Contract, const char*> kTexts{{"on demand", "reserved", "spot"}};
+  return kTexts[contract];
+}
+
 std::string cause_text(FailureCause cause) {
   constexpr EnumArray<FailureCause, const char*> kTexts{
       {"GPU", "GPU memory", "network adapter", "link", "switch", "host", "storage", "software",
@@ -35,6 +40,7 @@ std::string gain_text(const std::string& name) {
     }
   }
   if (name == "failures") return "all interruptions";
+  if (name == name_of(sim::RunPart::Startup)) return "starting up";
   std::string text = name;
   std::ranges::replace(text, '_', ' ');
   return text;

@@ -18,6 +18,9 @@ inline constexpr double kLeastGain = 0.0005;
 // "work lost to failures".
 std::string part_text(sim::RunPart part);
 
+// "on demand".
+std::string contract_text(Contract contract);
+
 // "network adapter".
 std::string cause_text(FailureCause cause);
 

@@ -19,6 +19,7 @@ namespace shardwright::cli {
 namespace {
 
 using nlohmann::ordered_json;
+using planner::contract_text;
 using planner::kLeastGain;
 using planner::money_text;
 using planner::tokens_text;
@@ -49,22 +50,21 @@ std::string time_text(const planner::Forecast& forecast) {
 }
 
 std::string cost_text(const planner::ForecastRequest& request, const planner::Forecast& forecast) {
-  constexpr EnumArray<Contract, const char*> kTexts{{"on demand", "reserved", "spot"}};
   const PriceSpec& price = request.run.price;
   const bool has_price = forecast.costs[Contract::OnDemand] > Dollars();
   if (has_price && forecast.costs[price.contract] <= Dollars())
     return fmt::format(
         "unknown: the run profile has no {} price; give one by --set run.price.{}_ratio=0.4",
-        kTexts[price.contract], name_of(price.contract));
+        contract_text(price.contract), name_of(price.contract));
   if (!has_price)
     return "unknown: no profile has a price; give one by --set run.price.dollars_per_gpu_hour=2";
-  std::string text =
-      fmt::format("{} {}", money_text(forecast.costs[price.contract]), kTexts[price.contract]);
+  std::string text = fmt::format("{} {}", money_text(forecast.costs[price.contract]),
+                                 contract_text(price.contract));
   std::vector<std::string> others;
   for (const Contract contract : enumerators<Contract>()) {
     if (contract != price.contract && forecast.costs[contract] > Dollars())
       others.push_back(
-          fmt::format("{} {}", money_text(forecast.costs[contract]), kTexts[contract]));
+          fmt::format("{} {}", money_text(forecast.costs[contract]), contract_text(contract)));
   }
   if (!others.empty()) text += fmt::format(" ({})", fmt::join(others, ", "));
   if (forecast.model.spare_nodes() > 0)

@@ -18,11 +18,6 @@ using sim::RunPart;
 constexpr std::size_t kPoints = 241;
 constexpr double kJoulesPerMegawattHour = 3.6e9;
 
-const char* contract_text(Contract contract) {
-  constexpr EnumArray<Contract, const char*> kTexts{{"on demand", "reserved", "spot"}};
-  return kTexts[contract];
-}
-
 QString money_text(Dollars dollars) {
   return to_qstring(planner::money_text(dollars));
 }
@@ -59,9 +54,11 @@ RunFigure cost_figure(const RunForecast& run) {
     return {to_qstring("Cost"), u"–"_s, to_qstring("no profile has a price"), tip};
   for (const Contract other : enumerators<Contract>()) {
     if (other != contract && forecast.costs[other] > Dollars())
-      tip += u"\n%1: %2"_s.arg(to_qstring(contract_text(other)), money_text(forecast.costs[other]));
+      tip += u"\n%1: %2"_s.arg(to_qstring(planner::contract_text(other)),
+                               money_text(forecast.costs[other]));
   }
-  return {to_qstring("Cost"), money_text(cost_of(run)), to_qstring(contract_text(contract)), tip};
+  return {to_qstring("Cost"), money_text(cost_of(run)),
+          to_qstring(planner::contract_text(contract)), tip};
 }
 
 RunFigure checkpoint_figure(const RunForecast& run) {

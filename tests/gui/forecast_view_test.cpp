@@ -123,7 +123,7 @@ TEST_F(ForecastViewTest, LossesThatAreNoneOrOutOfReachAreExplained) {
   choose_by_mouse(find<QComboBox>("forecast_goal"), 1);
   type(find<QLineEdit>("forecast_loss"), u"1.5"_s, Qt::Key_Return);
   ASSERT_TRUE(is_idle());
-  EXPECT_THAT(hint(), Says("which llama3.2-1b approaches after any number of tokens"));
+  EXPECT_THAT(hint(), Says("which llama3.2-1b reaches after 1,000 T tokens"));
   type(find<QLineEdit>("forecast_loss"), u"low"_s, Qt::Key_Return);
   EXPECT_THAT(hint(), Says("“low” is no loss"));
   EXPECT_THAT(hint(), Says(planner::kExpectedLoss));
