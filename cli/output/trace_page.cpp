@@ -503,12 +503,22 @@ void add_structure(Page& page, const calibration::LayerStructure& structure) {
   add("tokens", structure.tokens);
   add("hidden", structure.hidden);
   add("vocabulary", structure.vocabulary);
+  std::string incomplete;
+  for (const calibration::IncompleteLayer& layer : structure.incomplete)
+    incomplete += fmt::format(" Layer {} has {} of them{}.", layer.number, layer.anchors,
+                              layer.lacks_attention ? ", and no attention" : "");
+  page.heading("Layers");
   page.paragraph(fmt::format(
-      "A layer with {} repeats {} times in a step, with {} kernels and {} each.{}",
-      structure.anchors == 1 ? "one product or attention"
-                             : fmt::format("{} products and attentions", structure.anchors),
-      format_count(structure.layers), format_number(structure.kernels, 3),
-      format_time(structure.time), shape.empty() ? shape : shape + "."));
+      "The first forward pass has {} of {} products and attentions, with {} kernels and {} each.{}",
+      format_plural(structure.layers, "layer"), structure.anchors,
+      format_number(structure.kernels, 3), format_time(structure.time), incomplete));
+  page.paragraph(fmt::format(
+      "They hold {} of the {} products and attentions up to the end of that pass.{}{}",
+      format_count(structure.anchors_of_layers), format_count(structure.anchors_of_pass),
+      structure.by_shape ? ""
+                         : " The trace has no shapes: products count as equal by the names of "
+                           "their kernels, which is less sure.",
+      shape.empty() ? shape : shape + "."));
 }
 
 void add_job(Page& page, const calibration::StragglerAnalysis& job) {
