@@ -337,6 +337,9 @@ void refit_profile(const Profile& profile, const std::vector<calibration::Trace>
         "Links and collectives are not refitted: what a single rank records contains its wait for "
         "the others. Give the traces of several ranks.");
   }
+  findings.warnings.push_back(
+      "The host's time for a launch is not refitted: the profiler that records its calls slows "
+      "it.");
   findings.refitted =
       refit(profile, traces, other ? std::vector<calibration::ProgramMatch>{} : findings.matches,
             findings.matching);
