@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "calibration/traces/device_steps.hpp"
 #include "calibration/traces/intervals.hpp"
 #include "core/base/printable_text.hpp"
 
@@ -80,14 +81,6 @@ std::vector<StepReport> step_reports(const Trace& trace) {
     for (auto& [device, intervals] : busy[i])
       steps[i].busy += Seconds(seconds_of(union_of(std::move(intervals))));
   return steps;
-}
-
-std::optional<Seconds> usual_step(const Trace& trace) {
-  std::vector<Seconds> times;
-  for (const TraceStep& each : trace.steps) times.push_back(from_ns(each.duration));
-  if (times.empty()) return std::nullopt;
-  if (times.size() > 1) times.erase(times.begin());
-  return median_of(std::move(times));
 }
 
 std::vector<KernelReport> kernel_reports(const Trace& trace) {
@@ -284,7 +277,10 @@ TraceReport report_of(const Trace& trace) {
     if (each.op == kNoIndex) ++report.kernels_without_op;
   }
   report.steps = step_reports(trace);
-  report.step = usual_step(trace);
+  if (const auto step = usual_step(trace)) {
+    report.step = step->time;
+    report.timed_steps = step->steps;
+  }
   for (const auto& [device, activities] : devices) add_busy_times(report.times, activities);
   report.by_kernel = kernel_reports(trace);
   report.collectives = collective_reports(trace);

@@ -88,16 +88,18 @@ void add_identity(Page& page, const TraceReport& report, const std::string& name
 
 void add_step_time(Page& page, const TraceReport& report) {
   if (!report.step) {
-    page.paragraph("The trace marks no steps: it has no annotation ProfilerStep#N.");
+    page.paragraph("The trace marks no steps on a device: it has no annotation ProfilerStep#N.");
     return;
   }
-  const auto steps = static_cast<std::int64_t>(report.steps.size());
   page.paragraph(
-      steps == 1
-          ? fmt::format("The one recorded step takes {}.", format_time(*report.step))
-          : fmt::format("A step takes {}, the median of {}. The first recorded step is left out "
-                        "because kernels that were queued before run in it.",
-                        format_time(*report.step), format_plural(steps - 1, "step")));
+      report.timed_steps == 1
+          ? fmt::format("The one whole step takes {} of the device, from its first activity on.",
+                        format_time(*report.step))
+          : fmt::format(
+                "A step takes {}: the mean of {}, each from its first activity on the device "
+                "to that of the next one. The first recorded step is left out because "
+                "kernels that were queued before run in it.",
+                format_time(*report.step), format_plural(report.timed_steps, "step")));
 }
 
 void add_time(Page& page, const TraceReport& report) {

@@ -54,8 +54,9 @@ TEST(ImportCommand, SaysWhereTheTimeWent) {
       "import " + imported_trace("h100-bert-small-forward") + " --out " + folder.file("measured"),
       {.environment = {{"COLUMNS", "80"}}});
   EXPECT_EQ(result.exit_code, 0) << result.errors;
-  for (const char* text : {"NVIDIA H100 80GB HBM3", "The one recorded step takes 4.43 ms",
-                           "matrix products", "the host had not launched", "aten::addmm"})
+  for (const char* text :
+       {"NVIDIA H100 80GB HBM3", "The one whole step takes 3.91 ms of the device",
+        "matrix products", "the host had not launched", "aten::addmm"})
     EXPECT_THAT(result.output, HasSubstr(text));
   std::istringstream lines(result.output);
   // Bytes, of which a line's few letters beyond ASCII have more than columns.
@@ -78,7 +79,7 @@ TEST(ImportCommand, ExplainsSeveralRanksAsOne) {
   EXPECT_EQ(result.exit_code, 0) << result.errors;
   // Of 48 matched collectives rank 1 arrives last at 32.
   for (const char* text :
-       {"NVIDIA H100 80GB HBM3, ranks 0, 1 of 8", "in the slowest, rank1.json.gz",
+       {"NVIDIA H100 80GB HBM3, ranks 0, 1 of 8", "in the slowest, rank0.json.gz",
         "the mean of 2 traces", "the host had not launched", "Collectives of group 0 run for",
         "The straggler is rank1.json.gz: it arrives last at 66.7 %"})
     EXPECT_THAT(result.output, HasSubstr(text));
@@ -180,6 +181,15 @@ TEST(ImportCommand, MatchesAPlanAndRefitsItsProfile) {
   const json& match = report.at("matched").at("files").at(0);
   EXPECT_GT(match.at("step").at("measured_s"), 0.03);
   EXPECT_GT(match.at("step").at("predicted_s"), 0.0);
+  // A step has one time: beside a plan, alone, and as what-ifs and other traces have it.
+  const double step = report.at("files").at(0).at("step_s");
+  const double other = report.at("files").at(1).at("step_s");
+  EXPECT_NEAR(match.at("step").at("measured_s").get<double>(), step, 1e-12);
+  EXPECT_NEAR(report.at("what_if").at("overlap_gradients").at("recorded_s").get<double>(),
+              (step + other) / 2, 1e-9);
+  const json rank2 = json_of("import " + imported_trace("nanogpt/rank2"));
+  EXPECT_NEAR(report.at("held_out").at("step").at("measured_s").get<double>(),
+              rank2.at("files").at(0).at("step_s").get<double>(), 1e-12);
   EXPECT_EQ(match.at("differences").size(), 10U);
   double matched = 0.0;
   for (const json& kind : match.at("by_kind"))
