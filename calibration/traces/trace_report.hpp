@@ -84,6 +84,9 @@ struct TraceReport {
   BusyTimes times;
   // Sums of durations.
   EnumArray<KernelCategory, Seconds> by_category;
+  // Of these the kernels of the optimizer's step, collectives apart: those launched within its annotation, or where the
+  // trace has none, or no launch of theirs, those whose names say so.
+  Seconds optimizer{};
   // By total time, longest first.
   std::vector<KernelReport> by_kernel;
   std::vector<CollectiveReport> collectives;

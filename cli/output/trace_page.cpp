@@ -121,6 +121,13 @@ void add_time(Page& page, const TraceReport& report) {
     bars.push_back(
         {title_of(category), time.value(), fmt::format("{}, {} %", format_time(time), share)});
   }
+  if (report.optimizer > Seconds(0.0)) {
+    const std::string share = share_text(report.optimizer, total);
+    kernels.add_row(
+        {"of these in the optimizer's step", milliseconds_text(report.optimizer, total), share});
+    bars.push_back({"of these in the optimizer's step", report.optimizer.value(),
+                    fmt::format("{}, {} %", format_time(report.optimizer), share)});
+  }
   page.table(kernels);
   page.figure("Time by category", bars_figure(bars));
   Table window({{"from the first kernel to the last", ColumnKind::Prose},
@@ -399,6 +406,8 @@ void add_mean(Page& page, const std::vector<TraceReport>& reports,
   if (!traced.empty()) {
     TraceReport mean;
     mean.times = mean_of(traced);
+    for (const TraceReport* each : traced)
+      mean.optimizer += each->optimizer / static_cast<double>(traced.size());
     for (const TraceReport* each : traced)
       for (const KernelCategory category : enumerators<KernelCategory>())
         mean.by_category[category] +=

@@ -252,6 +252,10 @@ TextTable category_table(const std::vector<TraceReport>& reports) {
         [category](const TraceReport& report) { return report.by_category[category]; },
         [&](std::size_t i) { return totals[i]; });
   }
+  add(
+      u"of these in the optimizer's step"_s,
+      [](const TraceReport& report) { return report.optimizer; },
+      [&](std::size_t i) { return totals[i]; });
   const auto of_window = [&](std::size_t i) { return reports[i].times.window; };
   const auto time = [](Seconds calibration::BusyTimes::*member) {
     return [member](const TraceReport& report) { return report.times.*member; };

@@ -125,6 +125,15 @@ TEST(ImportCommand, ReadsTimingsOfCollectives) {
               1048576.0 * 15.0 / 16.0 / 140e-6, 1.0);
 }
 
+// The kernels within the annotation of SGD's step, which count in their own categories too.
+TEST(ImportCommand, TellsTheTimeOfTheOptimizer) {
+  const std::string trace = imported_trace("mi250-two-steps");
+  const json time = json_of("import " + trace).at("files").at(0).at("time");
+  EXPECT_NEAR(time.at("optimizer_s").get<double>(), 8.481e-6, 1e-9);
+  EXPECT_GT(time.at("elementwise_s"), time.at("optimizer_s"));
+  EXPECT_THAT(run_command("import " + trace).output, HasSubstr("of these in the optimizer's step"));
+}
+
 TEST(ImportCommand, SaysThatNothingRanOnADevice) {
   EXPECT_THAT(run_command("import " + imported_trace("no-distributed-info-no-gpu")).output,
               HasSubstr("the host alone"));
