@@ -128,7 +128,7 @@ bool is_usable(const MatchedOp& op) {
 std::vector<KernelSample> kernels_of(const std::vector<Trace>& traces,
                                      const std::vector<ProgramMatch>& matches) {
   std::vector<KernelSample> samples;
-  for (const auto& [each, total] : timed_products(traces)) {
+  for (const auto& [each, calls, total] : timed_products(traces)) {
     KernelSample sample;
     sample.name = name_of(each.kind);
     sample.kind = each.kind;

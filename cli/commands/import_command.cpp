@@ -297,8 +297,9 @@ calibration::Calibration refit(const Profile& profile,
 // What all traces together tell.
 struct Findings {
   std::vector<calibration::TraceReport> reports;
-  // Of each trace.
+  // Of each trace; of one whose GPU no profile has, no device.
   std::vector<std::optional<calibration::LayerStructure>> structures;
+  std::vector<std::optional<AcceleratorSpec>> devices;
   std::optional<calibration::RankMatching> matching;
   std::optional<ChosenScenario> chosen;
   std::vector<calibration::ProgramMatch> matches;
@@ -311,6 +312,15 @@ struct Findings {
   // The predicted memory of the plan's fullest stage, if there are memory snapshots.
   std::optional<sim::MemoryPeak> planned_memory;
 };
+
+const AcceleratorSpec* device_of(const std::optional<AcceleratorSpec>& device) {
+  return device ? &*device : nullptr;
+}
+
+std::optional<AcceleratorSpec> shipped_device(const std::string& gpu) {
+  const std::optional<std::string> name = find_accelerator(gpu);
+  return name ? std::optional(load_accelerator(*name)) : std::nullopt;
+}
 
 void check_what_if(const std::string& what_if) {
   if (!what_if.empty() && what_if != kOverlapGradients)
@@ -351,6 +361,7 @@ Findings explain(const ImportOptions& options, const Recordings& recordings) {
   for (const calibration::Trace& trace : traces) {
     findings.reports.push_back(calibration::report_of(trace));
     findings.structures.push_back(calibration::layer_structure(trace));
+    findings.devices.push_back(shipped_device(trace.gpu));
   }
   findings.matching = calibration::match_ranks(traces);
   if (names_a_plan(options.scenario)) {
@@ -380,9 +391,12 @@ nlohmann::ordered_json array_of(const Parts& parts) {
 nlohmann::ordered_json document_of(const Findings& findings, const Recordings& recordings) {
   nlohmann::ordered_json document = new_document("trace-report");
   document["files"] = array_of(findings.reports);
-  for (std::size_t i = 0; i < findings.structures.size(); ++i)
+  for (std::size_t i = 0; i < findings.structures.size(); ++i) {
     document["files"][i]["structure"] =
         findings.structures[i] ? calibration::to_json(*findings.structures[i]) : nullptr;
+    document["files"][i]["products"] = calibration::to_json(
+        calibration::timed_products({recordings.traces[i]}), device_of(findings.devices[i]));
+  }
   for (const calibration::CollectiveFile& file : recordings.collectives)
     document["files"].push_back(calibration::to_json(file));
   document["logs"] = array_of(recordings.logs);
@@ -439,6 +453,9 @@ ExitCode import_traces(const ImportOptions& options) {
                calibration::timeline_of_one_step(recordings.traces.front()));
   if (!findings.structures.empty() && findings.structures.front())
     add_structure(page, *findings.structures.front());
+  if (!findings.devices.empty() && are_of_one_gpu(recordings.traces))
+    add_products(page, calibration::timed_products(recordings.traces),
+                 device_of(findings.devices.front()));
   if (!recordings.logs.empty()) add_training_logs(page, recordings.logs);
   for (const calibration::CollectiveFile& file : recordings.collectives)
     add_collective_file(page, file);

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "calibration/traces/roofline.hpp"
 #include "cli/output/figures.hpp"
 #include "core/base/distinct_names.hpp"
 #include "core/base/printable_text.hpp"
@@ -487,6 +488,46 @@ void add_traces(Page& page, const std::vector<TraceReport>& reports,
                           "dragging moves, a double click shows all.",
                           printable(names.front())),
               timeline_figure(step));
+}
+
+void add_products(Page& page, std::vector<calibration::TimedProduct> products,
+                  const AcceleratorSpec* device) {
+  if (products.empty()) return;
+  order_by_time(products);
+  page.heading("Matrix products");
+  Table table({{"m x n x k"},
+               {"format"},
+               {"count", kNumber},
+               {"median", kNumber, "µs"},
+               {"total", kNumber, "ms"},
+               {"TFLOP/s", kNumber},
+               {"peak", kNumber, "%"},
+               {"memory", kNumber, "%"}});
+  for (std::size_t i = 0; i < std::min(kMostKernels, products.size()); ++i) {
+    const calibration::TimedProduct& each = products[i];
+    const auto& work = std::get<GemmWork>(each.kernel.work);
+    std::optional<calibration::Roofline> roofline;
+    if (device != nullptr)
+      roofline = calibration::roofline_of(work, each.kernel.precision, each.kernel.time, *device);
+    table.add_row(
+        {fmt::format("{}{} x {} x {}", work.batch > 1 ? fmt::format("{} of ", work.batch) : "",
+                     work.m, work.n, work.k),
+         name_of(each.kernel.precision), format_count(each.calls),
+         format_number(1e6 * each.kernel.time.value(), 3),
+         milliseconds_text(each.total, products.front().total),
+         format_number((work.flop() / each.kernel.time).value() * 1e-12, 3),
+         roofline ? format_percent(roofline->of_peak) : "",
+         roofline ? format_percent(roofline->of_bandwidth) : ""});
+  }
+  page.table(table);
+  if (products.size() > kMostKernels)
+    page.paragraph(fmt::format("These are the largest {} of {}; --json lists all.", kMostKernels,
+                               products.size()));
+  page.paragraph(device != nullptr
+                     ? fmt::format("Shares are those of the {}'s peak of the format, and of its "
+                                   "memory bandwidth if each operand and result moves once.",
+                                   device->name)
+                     : "No profile is of this GPU: shares of its peaks are not known.");
 }
 
 void add_collective_file(Page& page, const calibration::CollectiveFile& file) {

@@ -134,6 +134,22 @@ TEST(ImportCommand, TellsTheTimeOfTheOptimizer) {
   EXPECT_THAT(run_command("import " + trace).output, HasSubstr("of these in the optimizer's step"));
 }
 
+// A product of 2 m n k operations against the data sheet's 989 TFLOP/s in bf16, without a plan.
+TEST(ImportCommand, PutsProductsBesideTheDevice) {
+  const std::string trace = imported_trace("nanogpt/rank0");
+  const json products = json_of("import " + trace).at("files").at(0).at("products");
+  const auto up = std::find_if(products.begin(), products.end(), [](const json& each) {
+    return each.at("m") == 16384 && each.at("n") == 3072 && each.at("k") == 768;
+  });
+  ASSERT_NE(up, products.end());
+  EXPECT_EQ(up->at("precision"), "bf16");
+  const double rate = 2.0 * 16384 * 3072 * 768 / up->at("median_s").get<double>();
+  EXPECT_NEAR(up->at("roofline").at("flop_per_s").get<double>() / rate, 1.0, 1e-9);
+  EXPECT_NEAR(up->at("roofline").at("of_peak_ratio").get<double>(), rate / 989.4e12, 0.005);
+  EXPECT_GT(up->at("roofline").at("of_peak_ratio"), 0.5);
+  EXPECT_THAT(run_command("import " + trace).output, HasSubstr("16384 x 3072 x 768"));
+}
+
 TEST(ImportCommand, SaysThatNothingRanOnADevice) {
   EXPECT_THAT(run_command("import " + imported_trace("no-distributed-info-no-gpu")).output,
               HasSubstr("the host alone"));
