@@ -186,6 +186,51 @@ Recordings read_recordings(const std::vector<std::string>& files, const Scenario
   return recordings;
 }
 
+// The files without those that stand among them before by another name, of which it says so: they would count twice.
+std::vector<std::string> without_repetitions(const std::vector<std::string>& files) {
+  std::vector<std::string> distinct;
+  std::set<std::filesystem::path> known;
+  for (const std::string& file : files) {
+    std::error_code error;
+    const std::filesystem::path place = std::filesystem::weakly_canonical(file, error);
+    if (known.insert(error ? std::filesystem::path(file) : place).second)
+      distinct.push_back(file);
+    else
+      print_message(fmt::format("shardwright import: {} is given twice and counts once", file));
+  }
+  return distinct;
+}
+
+// The traces of --against: others than those that predict them.
+std::vector<calibration::Trace> read_against(const ImportOptions& options) {
+  ProblemList problems("shardwright import");
+  std::vector<calibration::Trace> traces;
+  for (const std::string& file : without_repetitions(options.against)) {
+    std::error_code none;
+    for (const std::string& known : options.files)
+      if (std::filesystem::equivalent(known, file, none))
+        problems.add("--against", file, "a trace that is not among those that predict it");
+    Recordings read = read_recordings({file}, options.scenario, show_progress(options.common));
+    if (read.traces.empty())
+      problems.add("--against", file + ", which is no trace",
+                   "a trace of PyTorch's profiler or of Nsight Systems");
+    for (calibration::Trace& trace : read.traces) traces.push_back(std::move(trace));
+  }
+  problems.throw_if_any();
+  return traces;
+}
+
+// What predicts other traces, or is changed by a what-if, is a trace.
+void refuse_without_traces(const ImportOptions& options, const Recordings& recordings) {
+  if (!recordings.traces.empty()) return;
+  for (const auto& [name, is_given] :
+       {std::pair("--against", !options.against.empty()), {"--what-if", !options.what_if.empty()}})
+    if (is_given)
+      throw InputError("shardwright import",
+                       {{name, fmt::format("{} without a trace", fmt::join(options.files, ", ")),
+                         "traces of PyTorch's profiler or of Nsight Systems as FILE"}});
+}
+
 // A table of measured kernels is of one device.
 bool are_of_one_gpu(const std::vector<calibration::Trace>& traces) {
   return std::ranges::all_of(
@@ -374,9 +419,7 @@ Findings explain(const ImportOptions& options, const Recordings& recordings) {
   const std::optional<Profile> profile = profile_of(options, findings.chosen);
   if (profile && !traces.empty()) refit_profile(*profile, traces, findings);
   if (!options.against.empty())
-    findings.held_out = calibration::predict_held_out(
-        traces,
-        read_recordings(options.against, options.scenario, show_progress(options.common)).traces);
+    findings.held_out = calibration::predict_held_out(traces, read_against(options));
   if (!options.what_if.empty()) findings.overlap = calibration::overlap_gradients(traces);
   return findings;
 }
@@ -441,8 +484,9 @@ ExitCode import_traces(const ImportOptions& options) {
   check_destination("--json", options.common.json, options.common.force);
   check_what_if(options.what_if);
   const OutputFiles files = check_folder(options);
-  const Recordings recordings =
-      read_recordings(options.files, options.scenario, show_progress(options.common));
+  const Recordings recordings = read_recordings(without_repetitions(options.files),
+                                                options.scenario, show_progress(options.common));
+  refuse_without_traces(options, recordings);
   const Findings findings = explain(options, recordings);
   const nlohmann::ordered_json document = document_of(findings, recordings);
   write_files(options, files, findings, document, recordings);

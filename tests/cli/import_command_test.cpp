@@ -191,6 +191,25 @@ TEST(ImportCommand, ReadsTrainingLogs) {
   EXPECT_THAT(run_command("import " + log).output, HasSubstr("1.5 s"));
 }
 
+TEST(ImportCommand, CountsAFileOnceAndPredictsTracesAlone) {
+  const ScratchFolder folder;
+  const std::string log = folder.write(
+      "train.log", "steps: 10 loss: 7.7012 iter time (s): 0.498 samples/sec: 64.257\n");
+  EXPECT_THAT(run_command("import " + log).output,
+              testing::AllOf(HasSubstr("samples/s"), HasSubstr("64.26")));
+  const std::string rank = imported_trace("nanogpt/rank0");
+  const CommandResult twice = run_command("import --json - " + rank + " " + folder.file("../") +
+                                          std::filesystem::path(folder.path()).filename().string() +
+                                          "/train.log " + log + " " + rank);
+  EXPECT_EQ(twice.exit_code, 0) << twice.errors;
+  EXPECT_THAT(twice.errors, HasSubstr("rank0.json.gz is given twice and counts once"));
+  EXPECT_EQ(json::parse(twice.output).at("files").size(), 1U);
+  EXPECT_EQ(json::parse(twice.output).at("logs").size(), 1U);
+  expect_refused("import " + rank + " --against " + log, {"--against", "train.log", "no trace"});
+  expect_refused("import " + rank + " --against " + rank, {"--against", "not among those"});
+  expect_refused("import " + log + " --against " + rank, {"--against", "without a trace"});
+}
+
 // Last night's trace, what the plan says of it, and a plan on more GPUs by the refitted profile.
 TEST(ImportCommand, MatchesAPlanAndRefitsItsProfile) {
   const ScratchFolder folder;
