@@ -11,7 +11,6 @@
 #include "calibration/traces/straggler_analysis.hpp"
 #include "calibration/traces/trace_predictions.hpp"
 #include "calibration/traces/trace_report.hpp"
-#include "calibration/traces/training_log.hpp"
 #include "cli/output/page.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/timeline/timeline.hpp"
@@ -41,8 +40,5 @@ void add_held_out(Page& page, const calibration::HeldOut& held_out);
 
 // The step with gradients that are reduced as soon as they are there.
 void add_overlap(Page& page, const calibration::OverlappedGradients& overlap);
-
-// Steps, throughput and loss of each log.
-void add_training_logs(Page& page, const std::vector<calibration::TrainingLog>& logs);
 
 }  // namespace shardwright::cli
