@@ -128,7 +128,7 @@ bool is_usable(const MatchedOp& op) {
 std::vector<KernelSample> kernels_of(const std::vector<Trace>& traces,
                                      const std::vector<ProgramMatch>& matches) {
   std::vector<KernelSample> samples;
-  for (const auto& [each, total] : timed_products(traces)) {
+  for (const auto& [each, calls, total] : timed_products(traces)) {
     KernelSample sample;
     sample.name = name_of(each.kind);
     sample.kind = each.kind;
@@ -146,23 +146,6 @@ std::vector<KernelSample> kernels_of(const std::vector<Trace>& traces,
       if (std::holds_alternative<MemoryWork>(op.work)) sample.times = {op.measured};
     }
   return samples;
-}
-
-// The usual distance of two launches of each step, where the host waits neither for data nor for the
-// device.
-std::vector<Seconds> launches_of(const Trace& trace) {
-  std::vector<Seconds> usual;
-  for (const DeviceStep& step : device_steps(trace)) {
-    std::vector<Seconds> distances;
-    std::optional<std::int64_t> before;
-    for (const DeviceActivity* each : step.activities) {
-      if (before && each->launched && *each->launched > *before)
-        distances.push_back(from_ns(*each->launched - *before));
-      before = each->launched;
-    }
-    if (!distances.empty()) usual.push_back(median_of(std::move(distances)));
-  }
-  return usual;
 }
 
 // The relative time by which kernels of one name and shape took longer beside a collective. Short ones
@@ -280,8 +263,6 @@ RunSamples samples_of(const std::vector<Trace>& traces, const std::vector<Progra
   samples.kernels = kernels_of(traces, matches);
   samples.exchanges = exchanges_of(traces, matching, cluster);
   for (const Trace& trace : traces) {
-    const std::vector<Seconds> launches = launches_of(trace);
-    samples.launches.insert(samples.launches.end(), launches.begin(), launches.end());
     const std::vector<double> slowdowns = slowdowns_of(trace);
     samples.slowdowns.insert(samples.slowdowns.end(), slowdowns.begin(), slowdowns.end());
   }

@@ -21,12 +21,11 @@ std::int64_t stage_of(const Trace& trace, const Plan& plan);
 // The step of a stage's first rank.
 PlannedStep planned_step(const sim::TracedStep& step, std::int64_t stage);
 
-// Matrix products by shape, collectives by kind, size and group, the host's time for a launch, the
-// slowdown of kernels beside collectives and the variation among ranks; of traces that were matched
-// to a plan also attention, and kernels that memory traffic limits where the framework fuses them as
-// the plan's stack does. `matching` tells the transfer of a collective from its wait; without it the
-// lower quartile of its times stands for the transfer. Collectives of more ranks than the cluster
-// has are left out.
+// Matrix products by shape, collectives by kind, size and group, the slowdown of kernels beside collectives and the
+// variation among ranks; of traces that were matched to a plan also attention, and kernels that memory traffic limits
+// where the framework fuses them as the plan's stack does. Collectives are those whose transfer `matching` tells, and
+// those of more ranks than the cluster has are left out. The host's time for a launch is none of the samples: a
+// profiler that records each call of the host lengthens it by a time of its own, which no trace tells.
 RunSamples samples_of(const std::vector<Trace>& traces, const std::vector<ProgramMatch>& matches,
                       const std::optional<RankMatching>& matching, const ClusterSpec& cluster);
 

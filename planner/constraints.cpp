@@ -130,9 +130,7 @@ const FieldDefinition& find_field(const std::string& name, const std::string& op
   std::string spelt = name;
   std::replace(spelt.begin(), spelt.end(), '-', '_');
   if (const auto field = plan_field_named(spelt)) return definition_of(*field);
-  std::vector<std::string> names;
-  for (const FieldDefinition& field : kFields) names.emplace_back(field.name);
-  refuse(option, name, one_of(name, names));
+  refuse(option, name, one_of(name, plan_field_names()));
 }
 
 bool is_set(const FieldDefinition& field) {
@@ -191,6 +189,12 @@ std::vector<std::string> split_at(std::string_view text, char separator) {
 
 const char* name_of(PlanField field) {
   return definition_of(field).name;
+}
+
+std::vector<std::string> plan_field_names() {
+  std::vector<std::string> names;
+  for (const FieldDefinition& field : kFields) names.emplace_back(field.name);
+  return names;
 }
 
 std::optional<PlanField> plan_field_named(const std::string& name) {

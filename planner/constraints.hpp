@@ -41,6 +41,9 @@ enum class PlanField : std::uint8_t {
 // "dp", "tp", …, "zero", "micro_batch", …: the names that constraints use.
 const char* name_of(PlanField field);
 
+// Those of all fields, in their order.
+std::vector<std::string> plan_field_names();
+
 // Returns the field of this name, which may also be that of plan files ("zero_stage").
 std::optional<PlanField> plan_field_named(const std::string& name);
 

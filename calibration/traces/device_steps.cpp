@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "calibration/traces/trace_report.hpp"
+
 namespace shardwright::calibration {
 namespace {
 
@@ -26,6 +28,18 @@ DeviceStep step_of(Activities activities) {
   order_by_launch(activities);
   step.activities = std::move(activities);
   return step;
+}
+
+// Where copies run ahead, steps overlap, and the last one has no next one that ends it. If it seems far longer than all
+// others, it ends with the longest of them.
+void end_last(std::vector<DeviceStep>& steps) {
+  constexpr std::int64_t kFarLongerPercent = 125;
+  std::int64_t longest = 0;
+  for (std::size_t i = 0; i + 1 < steps.size(); ++i)
+    longest = std::max(longest, steps[i].end - steps[i].begin);
+  DeviceStep& last = steps.back();
+  if (longest > 0 && 100 * (last.end - last.begin) > kFarLongerPercent * longest)
+    last.end = last.begin + longest;
 }
 
 bool breaks_off(const DeviceStep& last, const std::vector<DeviceStep>& steps) {
@@ -63,7 +77,20 @@ std::vector<DeviceStep> device_steps(const Trace& trace) {
     steps[i].end = std::max(steps[i].begin, steps[i + 1].begin);
   if (steps.size() > 1) steps.erase(steps.begin());
   if (steps.size() > 1 && breaks_off(steps.back(), steps)) steps.pop_back();
+  end_last(steps);
   return steps;
+}
+
+std::optional<UsualStep> usual_step(const Trace& trace) {
+  const bool in_steps =
+      std::any_of(trace.activities.begin(), trace.activities.end(),
+                  [](const DeviceActivity& each) { return each.step != kNoIndex; });
+  if (!in_steps) return std::nullopt;
+  const std::vector<DeviceStep> steps = device_steps(trace);
+  std::int64_t sum = 0;
+  for (const DeviceStep& step : steps) sum += step.end - step.begin;
+  const auto count = static_cast<std::int64_t>(steps.size());
+  return UsualStep{from_ns(sum) / static_cast<double>(count), count};
 }
 
 }  // namespace shardwright::calibration

@@ -2,16 +2,19 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "calibration/traces/trace.hpp"
+#include "core/base/units.hpp"
 
 namespace shardwright::calibration {
 
 struct DeviceStep {
   // In the order in which the host launched them, or else by start. At least one.
   Activities activities;
-  // From the start of its first activity to that of the next step's, or to its own last end.
+  // From the start of its first activity to that of the next step's, or to its own last end; where steps overlap, the
+  // last one is as long as the longest of the others.
   std::int64_t begin = 0, end = 0;
 };
 
@@ -19,6 +22,15 @@ struct DeviceStep {
 // are others, because kernels that were queued before run in it; so is a last one that breaks off. A
 // trace without marked steps is one step.
 std::vector<DeviceStep> device_steps(const Trace& trace);
+
+// The time of a step, wherever one is told: the mean over the device's steps. `steps` is their number.
+struct UsualStep {
+  Seconds time;
+  std::int64_t steps = 0;
+};
+
+// None of a trace that marks no steps, or of which nothing ran on a device in a step.
+std::optional<UsualStep> usual_step(const Trace& trace);
 
 // The activities of the device that ran most of them, by start.
 Activities activities_of_busiest(const Trace& trace);

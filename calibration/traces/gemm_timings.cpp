@@ -7,6 +7,8 @@
 #include <optional>
 #include <tuple>
 
+#include "calibration/traces/roofline.hpp"
+
 namespace shardwright::calibration {
 namespace {
 
@@ -106,9 +108,37 @@ std::vector<TimedProduct> timed_products(const std::vector<Trace>& traces) {
         timings.times.begin() + static_cast<std::ptrdiff_t>(timings.times.size() / 2);
     std::nth_element(timings.times.begin(), middle, timings.times.end());
     timings.kernel.time = *middle;
-    if (timings.kernel.time > Seconds(0.0)) products.push_back({std::move(timings.kernel), total});
+    if (timings.kernel.time > Seconds(0.0))
+      products.push_back(
+          {std::move(timings.kernel), static_cast<std::int64_t>(timings.times.size()), total});
   }
   return products;
+}
+
+void order_by_time(std::vector<TimedProduct>& products) {
+  std::stable_sort(products.begin(), products.end(),
+                   [](const TimedProduct& a, const TimedProduct& b) { return a.total > b.total; });
+}
+
+nlohmann::ordered_json to_json(std::vector<TimedProduct> products, const AcceleratorSpec* device) {
+  order_by_time(products);
+  auto array = nlohmann::ordered_json::array();
+  for (const TimedProduct& each : products) {
+    const auto& work = std::get<GemmWork>(each.kernel.work);
+    std::optional<Roofline> roofline;
+    if (device != nullptr)
+      roofline = roofline_of(work, each.kernel.precision, each.kernel.time, *device);
+    array.push_back({{"m", work.m},
+                     {"n", work.n},
+                     {"k", work.k},
+                     {"batch", work.batch},
+                     {"precision", name_of(each.kernel.precision)},
+                     {"count", each.calls},
+                     {"median_s", each.kernel.time.value()},
+                     {"total_s", each.total.value()},
+                     {"roofline", roofline ? to_json(*roofline) : nullptr}});
+  }
+  return array;
 }
 
 }  // namespace shardwright::calibration

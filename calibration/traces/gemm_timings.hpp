@@ -1,6 +1,8 @@
 // Times of matrix products by shape, from traces with the shapes of operators (record_shapes=True).
 #pragma once
 
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <vector>
 
@@ -19,11 +21,18 @@ std::optional<MeasuredKernel> product_of(const Trace& trace, const DeviceActivit
 // TF32 where the name of the kernel says so.
 std::vector<MeasuredKernel> gemm_timings(const std::vector<Trace>& traces);
 
-// The same, each with the time of all of its calls.
+// The same, each with the number and the time of all of its calls.
 struct TimedProduct {
   MeasuredKernel kernel;
+  std::int64_t calls = 0;
   Seconds total;
 };
 std::vector<TimedProduct> timed_products(const std::vector<Trace>& traces);
+
+// Brings those with the longest time in all first.
+void order_by_time(std::vector<TimedProduct>& products);
+
+// In that order, each with what it achieves of `device`, or null without one.
+nlohmann::ordered_json to_json(std::vector<TimedProduct> products, const AcceleratorSpec* device);
 
 }  // namespace shardwright::calibration

@@ -139,6 +139,28 @@ TraceIndex step_at(const std::vector<TraceStep>& steps, std::int64_t time) {
                                               : kNoIndex;
 }
 
+// The marks without those within others, by thread and start.
+std::vector<HostRange> outermost(std::vector<HostRange> ranges) {
+  std::sort(ranges.begin(), ranges.end(), [](const HostRange& a, const HostRange& b) {
+    return std::tuple(a.thread, a.start, -a.end) < std::tuple(b.thread, b.start, -b.end);
+  });
+  std::vector<HostRange> kept;
+  for (const HostRange& each : ranges)
+    if (kept.empty() || kept.back().thread != each.thread || kept.back().end < each.end)
+      kept.push_back(each);
+  return kept;
+}
+
+bool lies_in(const HostLaunch& launch, const std::vector<HostRange>& ranges) {
+  const auto after = std::upper_bound(
+      ranges.begin(), ranges.end(), launch, [](const HostLaunch& at, const HostRange& range) {
+        return std::tie(at.thread, at.start) < std::tie(range.thread, range.start);
+      });
+  if (after == ranges.begin()) return false;
+  const HostRange& range = *(after - 1);
+  return range.thread == launch.thread && launch.start <= range.end;
+}
+
 }  // namespace
 
 std::int32_t HostRecord::thread(std::int64_t process, std::int64_t thread) {
@@ -161,6 +183,9 @@ void HostRecord::append(HostRecord next) {
   for (HostOp& op : next.ops) op.thread = numbers[static_cast<std::size_t>(op.thread)];
   for (HostLaunch& each : next.launches)
     each.thread = numbers[static_cast<std::size_t>(each.thread)];
+  for (HostRange& each : next.optimizers)
+    each.thread = numbers[static_cast<std::size_t>(each.thread)];
+  move_to_end(optimizers, next.optimizers);
   move_to_end(ops, next.ops);
   move_to_end(launches, next.launches);
   move_to_end(activities, next.activities);
@@ -183,13 +208,22 @@ std::optional<std::int64_t> step_number(std::string_view annotation) {
   return std::nullopt;
 }
 
+bool is_optimizer_mark(std::string_view annotation) {
+  return annotation.starts_with("Optimizer.step#");
+}
+
 void link_to_host(Trace& trace, HostRecord record) {
   trace.steps = ordered_steps(record);
+  const std::vector<HostRange> optimizers = outermost(std::move(record.optimizers));
+  trace.marks_optimizer = !optimizers.empty();
   const HostLinks links(record);
   for (std::size_t i = 0; i < trace.activities.size(); ++i) {
     DeviceActivity& activity = trace.activities[i];
     const ActivityIds& ids = record.activities[i];
-    if (const HostLaunch* launch = links.launch_of(ids)) activity.launched = launch->start;
+    if (const HostLaunch* launch = links.launch_of(ids)) {
+      activity.launched = launch->start;
+      activity.optimizes = lies_in(*launch, optimizers);
+    }
     const std::size_t op = links.op_of(ids);
     if (op != kNone) {
       activity.op = record.ops[op].name;

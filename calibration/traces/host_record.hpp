@@ -35,12 +35,20 @@ struct ActivityIds {
   std::optional<std::int64_t> correlation, external_id;
 };
 
+// What ran on a thread of the host from a time to another.
+struct HostRange {
+  std::int32_t thread = 0;
+  std::int64_t start = 0, end = 0;
+};
+
 struct HostRecord {
   std::vector<HostOp> ops;
   std::vector<HostLaunch> launches;
   std::vector<ActivityIds> activities;
   // Annotations named ProfilerStep#N on the host, and on a stream of a device.
   std::vector<TraceStep> steps, device_steps;
+  // Annotations named "Optimizer.step#…", as PyTorch marks the step of each optimizer.
+  std::vector<HostRange> optimizers;
 
   // Numbers threads in the order of their first event.
   std::int32_t thread(std::int64_t process, std::int64_t thread);
@@ -68,7 +76,9 @@ void move_to_end(std::vector<T>& to, std::vector<T>& from) {
 // The N of "ProfilerStep#N", "step N", "iteration N"; none of another name.
 std::optional<std::int64_t> step_number(std::string_view annotation);
 
-// Gives each activity its launch, its operator, its collective and its step, and brings activities
+bool is_optimizer_mark(std::string_view annotation);
+
+// Gives each activity its launch, its operator, its collective and its step, says whether the optimizer launched it, and brings activities
 // and steps into their order.
 //
 // The launch is the call with the same correlation. The operator is the one with the external id of

@@ -51,9 +51,12 @@ constexpr Family kFamilies[] = {
     {"bwd_preprocess", KernelCategory::Attention},
     // cuBLAS, CUTLASS, DeepGEMM, hipBLASLt (Cijk), MIOpen, Composable Kernel, cuDNN's convolutions.
     {"nvjet", KernelCategory::Gemm},
+    {"cutlass", KernelCategory::Gemm},
+    // FBGEMM, a library named after products, has embeddings, and functions of ATen's element-wise kernels.
+    {"elementwise_kernel", KernelCategory::Elementwise},
+    {"fbgemm", KernelCategory::Other},
     {"gemm", KernelCategory::Gemm},
     {"gemv", KernelCategory::Gemm},
-    {"cutlass", KernelCategory::Gemm},
     {"cijk_", KernelCategory::Gemm},
     {"splitkreduce", KernelCategory::Gemm},
     {"epilogue::impl", KernelCategory::Gemm},

@@ -169,6 +169,8 @@ class KinetoPartReader {
             {*start, thread_of(event), *event.correlation, event.external_id});
     } else if (kind == EventKind::Op) {
       add_op(event, *start, *duration);
+    } else if (kind == EventKind::Mark && is_optimizer_mark(event.name)) {
+      part_.record.optimizers.push_back({thread_of(event), *start, *start + *duration});
     } else if (event.name.starts_with("ProfilerStep")) {
       auto& steps = kind == EventKind::Mark ? part_.record.steps : part_.record.device_steps;
       if (const auto number = step_number(event.name))

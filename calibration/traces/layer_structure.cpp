@@ -46,6 +46,77 @@ Stretch longest_stretch(const std::vector<std::size_t>& names) {
   return best;
 }
 
+// A layer by the names that it has of the pattern, in its order.
+using NamesOfLayer = std::vector<std::size_t>;
+
+// Splits the names between two whole layers into layers that have a part of the pattern in its order. Other names
+// belong to none. `least`: the number of names that makes a layer.
+void add_incomplete(std::vector<NamesOfLayer>& layers, const NamesOfLayer& names,
+                    const NamesOfLayer& pattern, std::size_t least) {
+  NamesOfLayer layer;
+  auto next = pattern.begin();
+  const auto end_layer = [&] {
+    if (layer.size() >= least) layers.push_back(layer);
+    layer.clear();
+    next = pattern.begin();
+  };
+  for (const std::size_t name : names) {
+    if (std::find(pattern.begin(), pattern.end(), name) == pattern.end()) continue;
+    if (std::find(next, pattern.end(), name) == pattern.end()) end_layer();
+    next = std::find(next, pattern.end(), name) + 1;
+    layer.push_back(name);
+  }
+  end_layer();
+}
+
+// All layers of a pass whose whole ones have the given pattern. At the ends of the pass other parts of a model may
+// have a product of the same shape: there a layer has half of the pattern at least.
+std::vector<NamesOfLayer> layers_of(const std::vector<std::size_t>& names,
+                                    const NamesOfLayer& pattern) {
+  std::vector<NamesOfLayer> layers;
+  NamesOfLayer between;
+  const std::size_t at_ends = std::max(kLeastAnchors, (pattern.size() + 1) / 2);
+  for (std::size_t i = 0; i < names.size();) {
+    const bool is_whole =
+        i + pattern.size() <= names.size() &&
+        std::equal(pattern.begin(), pattern.end(), names.begin() + static_cast<std::ptrdiff_t>(i));
+    if (!is_whole) {
+      between.push_back(names[i++]);
+      continue;
+    }
+    add_incomplete(layers, between, pattern, layers.empty() ? at_ends : kLeastAnchors);
+    between.clear();
+    layers.push_back(pattern);
+    i += pattern.size();
+  }
+  add_incomplete(layers, between, pattern, at_ends);
+  return layers;
+}
+
+NamesOfLayer pattern_of(const Stretch& stretch, const std::vector<std::size_t>& names) {
+  const auto begin = names.begin() + static_cast<std::ptrdiff_t>(stretch.first);
+  return {begin, begin + static_cast<std::ptrdiff_t>(stretch.period)};
+}
+
+// The stretch from the place on that begins a layer: fewest layers lack something then. A stretch may begin within a
+// layer, behind one that lacks its first part.
+Stretch from_first_layer(const Stretch& stretch, const std::vector<std::size_t>& names) {
+  Stretch best = stretch;
+  std::size_t fewest = names.size();
+  for (std::size_t skipped = 0; skipped < stretch.period; ++skipped) {
+    const Stretch shifted{stretch.first + skipped, stretch.period, stretch.length - skipped};
+    const NamesOfLayer pattern = pattern_of(shifted, names);
+    const std::vector<NamesOfLayer> layers = layers_of(names, pattern);
+    const auto lacking = static_cast<std::size_t>(std::count_if(
+        layers.begin(), layers.end(), [&](const NamesOfLayer& layer) { return layer != pattern; }));
+    if (lacking < fewest) {
+      fewest = lacking;
+      best = shifted;
+    }
+  }
+  return best;
+}
+
 const GemmWork* product_of_call(const KernelCall& call) {
   return call.product ? std::get_if<GemmWork>(&call.product->work) : nullptr;
 }
@@ -77,6 +148,78 @@ void set_shape(LayerStructure& structure, const std::vector<KernelCall>& anchors
   }
 }
 
+// The products and attentions of a step's first forward pass, in which products have the tokens as rows.
+struct Pass {
+  std::vector<KernelCall> anchors;
+  // Equal ones have the same number.
+  std::vector<std::size_t> names;
+  std::optional<std::size_t> attention;
+  bool by_shape = false;
+};
+
+bool is_message(const KernelCall& call) {
+  return call.collective == "send" || call.collective == "receive" ||
+         call.collective == "send_receive";
+}
+
+Pass first_pass(const Trace& trace, const Activities& activities) {
+  constexpr std::size_t kLeastPass = kLeastLayers * kLeastAnchors;
+  Pass pass;
+  std::map<std::string, std::size_t> numbers;
+  bool layers_send = false;
+  KernelCalls calls(trace);
+  for (KernelCall& call : calls.of(activities)) {
+    const bool is_attention = call.category == KernelCategory::Attention;
+    if (is_message(call)) {
+      // Rings of attention and exchanges of tokens send within the first layer already, stages behind their last one.
+      if (pass.names.size() >= kLeastPass && !layers_send) break;
+      layers_send = layers_send || !pass.names.empty();
+    }
+    if (call.category != KernelCategory::Gemm && !is_attention) continue;
+    const bool ends_forward = is_attention && call.backward && pass.names.size() >= kLeastPass;
+    if (pass.names.size() == kMostAnchors || ends_forward) break;
+    const std::size_t name =
+        numbers.try_emplace(name_of_anchor(trace, call), numbers.size()).first->second;
+    pass.names.push_back(name);
+    if (is_attention && !call.backward) pass.attention = name;
+    pass.by_shape = pass.by_shape || call.product;
+    pass.anchors.push_back(std::move(call));
+  }
+  return pass;
+}
+
+void set_layers(LayerStructure& structure, const Pass& pass, const Stretch& stretch) {
+  const NamesOfLayer pattern = pattern_of(stretch, pass.names);
+  const auto has_attention = [&](const NamesOfLayer& names) {
+    return pass.attention && std::find(names.begin(), names.end(), *pass.attention) != names.end();
+  };
+  for (const NamesOfLayer& layer : layers_of(pass.names, pattern)) {
+    // Kernels of one name compute products of many shapes: a part of the pattern proves no layer.
+    if (layer != pattern && !pass.by_shape) continue;
+    ++structure.layers;
+    const auto size = static_cast<std::int64_t>(layer.size());
+    structure.anchors_of_layers += size;
+    if (layer != pattern)
+      structure.incomplete.push_back(
+          {structure.layers, size, has_attention(pattern) && !has_attention(layer)});
+  }
+  structure.anchors = static_cast<std::int64_t>(stretch.period);
+  structure.anchors_of_pass = static_cast<std::int64_t>(pass.names.size());
+  structure.by_shape = pass.by_shape;
+}
+
+// Of the layers of the stretch, all but the last one, which has no next one.
+void set_times(LayerStructure& structure, const Pass& pass, const Stretch& stretch,
+               const Activities& activities) {
+  const std::size_t last = stretch.length / stretch.period - 1;
+  const std::int64_t begin = pass.anchors[stretch.first].main->start;
+  const std::int64_t end = pass.anchors[stretch.first + last * stretch.period].main->start;
+  for (const DeviceActivity* each : activities)
+    if (each->kind == ActivityKind::Kernel && begin <= each->start && each->start < end)
+      structure.kernels += 1.0 / static_cast<double>(last);
+  structure.time = from_ns(end - begin) / static_cast<double>(last);
+}
+
 }  // namespace
 
 std::optional<LayerStructure> layer_structure(const Trace& trace) {
@@ -84,35 +227,15 @@ std::optional<LayerStructure> layer_structure(const Trace& trace) {
   if (steps.empty()) return std::nullopt;
   Activities activities = steps.front().activities;
   activities.resize(std::min(activities.size(), kMostActivities));
-  std::vector<KernelCall> anchors;
-  std::map<std::string, std::size_t> numbers;
-  std::vector<std::size_t> names;
-  KernelCalls calls(trace);
-  for (KernelCall& call : calls.of(activities)) {
-    if (call.category != KernelCategory::Gemm && call.category != KernelCategory::Attention)
-      continue;
-    // The forward pass tells most: its products have the tokens as rows.
-    const bool ends_forward = call.category == KernelCategory::Attention && call.backward &&
-                              anchors.size() >= kLeastLayers * kLeastAnchors;
-    if (anchors.size() == kMostAnchors || ends_forward) break;
-    names.push_back(numbers.try_emplace(name_of_anchor(trace, call), numbers.size()).first->second);
-    anchors.push_back(std::move(call));
-  }
-  const Stretch stretch = longest_stretch(names);
-  if (stretch.period == 0) return std::nullopt;
+  const Pass pass = first_pass(trace, activities);
+  const Stretch longest = longest_stretch(pass.names);
+  if (longest.period == 0) return std::nullopt;
+  const Stretch stretch = from_first_layer(longest, pass.names);
   LayerStructure structure;
-  const std::size_t layers = stretch.length / stretch.period;
-  structure.layers = static_cast<std::int64_t>(layers);
-  structure.anchors = static_cast<std::int64_t>(stretch.period);
-  // The last layer has no next one: the distance of its first product from that of the first layer.
-  const std::int64_t begin = anchors[stretch.first].main->start;
-  const std::int64_t end = anchors[stretch.first + (layers - 1) * stretch.period].main->start;
-  const auto between = static_cast<double>(layers - 1);
-  for (const DeviceActivity* each : activities)
-    if (each->kind == ActivityKind::Kernel && begin <= each->start && each->start < end)
-      structure.kernels += 1.0 / between;
-  structure.time = from_ns(end - begin) / between;
-  set_shape(structure, anchors, stretch);
+  set_layers(structure, pass, stretch);
+  if (2 * structure.anchors_of_layers < structure.anchors_of_pass) return std::nullopt;
+  set_times(structure, pass, stretch, activities);
+  set_shape(structure, pass.anchors, stretch);
   return structure;
 }
 
@@ -122,7 +245,17 @@ nlohmann::ordered_json to_json(const LayerStructure& structure) {
   const auto or_null = [](const std::optional<std::int64_t>& size) {
     return size ? nlohmann::ordered_json(*size) : nlohmann::ordered_json(nullptr);
   };
+  auto incomplete = nlohmann::ordered_json::array();
+  for (const IncompleteLayer& layer : structure.incomplete)
+    incomplete.push_back({{"layer", layer.number},
+                          {"anchors", layer.anchors},
+                          {"lacks_attention", layer.lacks_attention}});
   return {{"layers", structure.layers},
+          {"incomplete_layers", std::move(incomplete)},
+          {"anchors_per_layer", structure.anchors},
+          {"anchors_of_layers", structure.anchors_of_layers},
+          {"anchors_of_pass", structure.anchors_of_pass},
+          {"by_shape", structure.by_shape},
           {"kernels_per_layer", structure.kernels},
           {"layer_s", structure.time.value()},
           {"products", std::move(products)},

@@ -271,6 +271,9 @@ class NsysReader {
         record_.steps.push_back({*number, row.integer(0), row.integer(1) - row.integer(0)});
         return;
       }
+      if (is_optimizer_mark(text))
+        record_.optimizers.push_back(
+            {record_.thread(0, row.integer(2)), row.integer(0), row.integer(1)});
       HostOp op;
       op.start = row.integer(0);
       op.end = row.integer(1);

@@ -26,8 +26,12 @@ std::string first_bytes(const std::string& file, std::size_t count,
   return head;
 }
 
-// The operation that states a protocol, which only protocols 2 to 5 have.
+// The operation that states a protocol, which only protocols 2 to 5 have; before them a list or a dict that is
+// remembered by a number.
 bool begins_as_pickle(std::string_view head) {
+  const bool has_memo = head.starts_with("(dp") || head.starts_with("(lp");
+  if (has_memo && head.size() > 3) return '0' <= head[3] && head[3] <= '9';
+  if (head.starts_with("}q") || head.starts_with("]q")) return true;
   return head.size() >= 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5;
 }
 

@@ -1,5 +1,7 @@
 #include "calibration/traces/roofline.hpp"
 
+#include <nlohmann/json.hpp>
+
 namespace shardwright::calibration {
 namespace {
 
@@ -49,6 +51,13 @@ std::optional<Roofline> roofline_of(const Work& work, Precision precision, Secon
   const FlopPerSecond rate = flop / time;
   const BytesPerSecond moved = traffic / time;
   return Roofline{rate, moved, rate / peak, moved / device.memory_bandwidth};
+}
+
+nlohmann::ordered_json to_json(const Roofline& roofline) {
+  return {{"flop_per_s", roofline.flop_rate.value()},
+          {"bytes_per_s", roofline.traffic.value()},
+          {"of_peak_ratio", roofline.of_peak},
+          {"of_bandwidth_ratio", roofline.of_bandwidth}};
 }
 
 }  // namespace shardwright::calibration

@@ -1,6 +1,7 @@
 // What a kernel achieved beside what its device can do.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 
 #include "core/base/units.hpp"
@@ -21,5 +22,7 @@ struct Roofline {
 // None of communication and of a device without a peak for the format.
 std::optional<Roofline> roofline_of(const Work& work, Precision precision, Seconds time,
                                     const AcceleratorSpec& device);
+
+nlohmann::ordered_json to_json(const Roofline& roofline);
 
 }  // namespace shardwright::calibration

@@ -84,11 +84,7 @@ nlohmann::ordered_json json_of(const MatchedOp& op) {
                                 ? nlohmann::ordered_json()
                                 : nlohmann::ordered_json(median_of(op.times).value())}};
   json["roofline"] = nullptr;
-  if (op.roofline)
-    json["roofline"] = {{"flop_per_s", op.roofline->flop_rate.value()},
-                        {"bytes_per_s", op.roofline->traffic.value()},
-                        {"of_peak_ratio", op.roofline->of_peak},
-                        {"of_bandwidth_ratio", op.roofline->of_bandwidth}};
+  if (op.roofline) json["roofline"] = to_json(*op.roofline);
   if (is_communication(op.kind)) {
     json["predicted_exposed_s"] = op.predicted_exposed.value();
     json["measured_exposed_s"] = op.measured_exposed.value();

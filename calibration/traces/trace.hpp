@@ -45,6 +45,8 @@ struct DeviceActivity {
   std::int32_t device = 0, stream = 0;
   ActivityKind kind = ActivityKind::Kernel;
   KernelCategory category = KernelCategory::Other;
+  // Launched within the optimizer's step.
+  bool optimizes = false;
   TraceIndex name = kNoIndex;
   // Blocks of a kernel's grid, bytes of a copy or fill; 0 if the trace does not tell.
   std::int64_t size = 0;
@@ -108,6 +110,8 @@ struct Trace {
   std::vector<TraceStep> steps;
   // By time.
   std::vector<GradientMark> gradients;
+  // True if the trace says when the optimizer's step ran.
+  bool marks_optimizer = false;
   // Everything that was recorded, on host and devices, lies between these times.
   std::int64_t begin = 0, end = 0;
   // What to add for nanoseconds since 1970; none if the trace does not tell.

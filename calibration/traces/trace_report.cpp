@@ -7,7 +7,9 @@
 #include <tuple>
 #include <utility>
 
+#include "calibration/traces/device_steps.hpp"
 #include "calibration/traces/intervals.hpp"
+#include "calibration/traces/kernel_calls.hpp"
 #include "core/base/printable_text.hpp"
 
 namespace shardwright::calibration {
@@ -82,14 +84,6 @@ std::vector<StepReport> step_reports(const Trace& trace) {
   return steps;
 }
 
-std::optional<Seconds> usual_step(const Trace& trace) {
-  std::vector<Seconds> times;
-  for (const TraceStep& each : trace.steps) times.push_back(from_ns(each.duration));
-  if (times.empty()) return std::nullopt;
-  if (times.size() > 1) times.erase(times.begin());
-  return median_of(std::move(times));
-}
-
 std::vector<KernelReport> kernel_reports(const Trace& trace) {
   struct Sum {
     std::vector<Seconds> times;
@@ -121,6 +115,32 @@ std::vector<KernelReport> kernel_reports(const Trace& trace) {
                    [](const KernelReport& a, const KernelReport& b) { return a.total > b.total; });
   return kernels;
 }
+
+// Names are many times fewer than activities.
+class OptimizerKernels {
+ public:
+  explicit OptimizerKernels(const Trace& trace) : trace_(trace) {}
+
+  bool has(const DeviceActivity& activity) {
+    if (activity.kind != ActivityKind::Kernel || is_collective(activity)) return false;
+    if (trace_.marks_optimizer && activity.launched) return activity.optimizes;
+    if (is_product(activity.category)) return false;
+    const auto [known, is_new] = by_name_.try_emplace({activity.name, activity.op}, false);
+    if (is_new)
+      known->second = memory_bound_kind(trace_.names[activity.name],
+                                        activity.op == kNoIndex ? "" : trace_.names[activity.op]) ==
+                      OpKind::Optimizer;
+    return known->second;
+  }
+
+ private:
+  static bool is_product(KernelCategory category) {
+    return category == KernelCategory::Gemm || category == KernelCategory::Attention;
+  }
+
+  const Trace& trace_;
+  std::map<std::pair<TraceIndex, TraceIndex>, bool> by_name_;
+};
 
 const CollectiveCall& call_of(const Trace& trace, const DeviceActivity& activity) {
   static const CollectiveCall kUnknown;
@@ -277,14 +297,19 @@ TraceReport report_of(const Trace& trace) {
   report.world_size = trace.world_size;
   report.devices = static_cast<std::int64_t>(devices.size());
   report.unusable_events = trace.unusable_events;
+  OptimizerKernels optimizer(trace);
   for (const DeviceActivity& each : trace.activities) {
     report.by_category[each.category] += from_ns(each.duration);
+    if (optimizer.has(each)) report.optimizer += from_ns(each.duration);
     if (each.kind != ActivityKind::Kernel) continue;
     ++report.kernels;
     if (each.op == kNoIndex) ++report.kernels_without_op;
   }
   report.steps = step_reports(trace);
-  report.step = usual_step(trace);
+  if (const auto step = usual_step(trace)) {
+    report.step = step->time;
+    report.timed_steps = step->steps;
+  }
   for (const auto& [device, activities] : devices) add_busy_times(report.times, activities);
   report.by_kernel = kernel_reports(trace);
   report.collectives = collective_reports(trace);
@@ -296,6 +321,7 @@ ordered_json to_json(const TraceReport& report) {
   ordered_json time;
   for (const KernelCategory category : enumerators<KernelCategory>())
     time[std::string(name_of(category)) + "_s"] = report.by_category[category].value();
+  time["optimizer_s"] = report.optimizer.value();
   return {{"path", printable(report.file)},
           {"gpu", or_null(report.gpu)},
           {"rank", or_null(report.rank)},

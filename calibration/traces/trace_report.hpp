@@ -15,7 +15,8 @@ namespace shardwright::calibration {
 
 struct StepReport {
   std::int64_t number = 0;
-  // From the beginning of the trace; a step lasts until the next one begins.
+  // As the host marks it, from the beginning of the trace until the next one begins. The host runs ahead of the
+  // device, so that this is not what a step takes.
   Seconds start, duration;
   // The kernels that were launched in it, and the time during which any of its activities ran.
   std::int64_t kernels = 0;
@@ -77,12 +78,15 @@ struct TraceReport {
   std::optional<std::int64_t> rank, world_size;
   std::int64_t devices = 0, kernels = 0, kernels_without_op = 0, unusable_events = 0;
   std::vector<StepReport> steps;
-  // The median of all steps but the first one, which holds kernels that were queued before; of one
-  // step its own time. None without steps.
+  // The mean of the device's steps, whose number follows (usual_step of device_steps.hpp). None without steps.
   std::optional<Seconds> step;
+  std::int64_t timed_steps = 0;
   BusyTimes times;
   // Sums of durations.
   EnumArray<KernelCategory, Seconds> by_category;
+  // Of these the kernels of the optimizer's step, collectives apart: those launched within its annotation, or where the
+  // trace has none, or no launch of theirs, those whose names say so.
+  Seconds optimizer{};
   // By total time, longest first.
   std::vector<KernelReport> by_kernel;
   std::vector<CollectiveReport> collectives;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -28,6 +29,7 @@ enum class Logged : std::uint8_t {
   Samples,
   GlobalBatch,
   FlopRate,
+  Mfu,
 };
 
 struct Field {
@@ -72,11 +74,15 @@ const std::vector<LogFormat>& log_formats() {
        {{Logged::Step, "step:"},
         {Logged::Loss, "loss:"},
         {Logged::TokensPerGpu, "tps:"},
-        {Logged::FlopRate, "tflops:", 1e12}}},
+        {Logged::FlopRate, "tflops:", 1e12},
+        {Logged::Mfu, "mfu:", 1e-2}}},
       {"torchtitan",
        "step:",
        "wps:",
-       {{Logged::Step, "step:"}, {Logged::Loss, "loss:"}, {Logged::TokensPerGpu, "wps:"}}},
+       {{Logged::Step, "step:"},
+        {Logged::Loss, "loss:"},
+        {Logged::TokensPerGpu, "wps:"},
+        {Logged::Mfu, "mfu:", 1e-2}}},
       {"DeepSpeed",
        "steps:",
        "iter time (s):",
@@ -127,6 +133,40 @@ std::string plain_text(std::string_view line) {
   return plain;
 }
 
+// The seconds since 1970 of the first "2025-02-05 18:31:35,123" in a line, in the time zone of the log; none without one.
+std::optional<double> stamp_in(std::string_view line) {
+  constexpr std::string_view kForm = "dddd-dd-dd dd:dd:dd";
+  const auto has_form_at = [&](std::size_t at) {
+    for (std::size_t i = 0; i < kForm.size(); ++i) {
+      const char c = line[at + i];
+      const bool fits = kForm[i] == 'd' ? std::isdigit(static_cast<unsigned char>(c)) != 0
+                                        : c == kForm[i] || (kForm[i] == ' ' && c == 'T');
+      if (!fits) return false;
+    }
+    return true;
+  };
+  std::size_t at = 0;
+  while (at + kForm.size() <= line.size() && !has_form_at(at)) ++at;
+  if (at + kForm.size() > line.size()) return std::nullopt;
+  const auto number = [&](std::size_t offset, std::size_t digits) {
+    int value = 0;
+    std::from_chars(line.data() + at + offset, line.data() + at + offset + digits, value);
+    return value;
+  };
+  using std::chrono::sys_days, std::chrono::year, std::chrono::month, std::chrono::day;
+  const sys_days date = year(number(0, 4)) / month(static_cast<unsigned>(number(5, 2))) /
+                        day(static_cast<unsigned>(number(8, 2)));
+  double seconds = 86400.0 * static_cast<double>(date.time_since_epoch().count()) +
+                   3600.0 * number(11, 2) + 60.0 * number(14, 2) + number(17, 2);
+  std::size_t end = at + kForm.size();
+  if (end < line.size() && (line[end] == ',' || line[end] == '.'))
+    for (double part = 0.1;
+         ++end < line.size() && std::isdigit(static_cast<unsigned char>(line[end])) != 0;
+         part /= 10)
+      seconds += part * (line[end] - '0');
+  return seconds;
+}
+
 std::optional<LoggedStep> read_step(const LogFormat& format, const std::string& line) {
   LoggedStep step;
   bool has_number = false;
@@ -157,6 +197,9 @@ std::optional<LoggedStep> read_step(const LogFormat& format, const std::string& 
       case Logged::FlopRate:
         step.flop_rate_per_gpu = FlopPerSecond(value);
         break;
+      case Logged::Mfu:
+        step.mfu = value;
+        break;
     }
   }
   return has_number ? std::optional(step) : std::nullopt;
@@ -175,19 +218,26 @@ class LogReader {
       const std::optional<LoggedStep> step = read_step(format, line);
       if (!step) continue;
       if (log_.framework.empty()) log_.framework = format.framework;
-      if (log_.framework == format.framework) add(*step);
+      if (log_.framework == format.framework) add(*step, stamp_in(line));
       return;
     }
   }
 
-  TrainingLog take() { return std::move(log_); }
+  TrainingLog take() {
+    const bool states_times =
+        std::any_of(log_.steps.begin(), log_.steps.end(),
+                    [](const LoggedStep& step) { return step.time.has_value(); });
+    if (!states_times) add_times();
+    return std::move(log_);
+  }
 
  private:
   // Two lines may state different figures of one step. Of the same figure the first one counts.
-  void add(const LoggedStep& step) {
+  void add(const LoggedStep& step, std::optional<double> stamp) {
     const auto [place, is_new] = places_.try_emplace(step.number, log_.steps.size());
     if (is_new) {
       log_.steps.push_back(step);
+      stamps_.push_back(stamp);
       return;
     }
     LoggedStep& known = log_.steps[place->second];
@@ -200,9 +250,24 @@ class LogReader {
     fill(known.samples_per_s, step.samples_per_s);
     fill(known.global_batch, step.global_batch);
     fill(known.flop_rate_per_gpu, step.flop_rate_per_gpu);
+    fill(known.mfu, step.mfu);
+  }
+
+  // Clocks may be set back, and runs may start again.
+  void add_times() {
+    for (std::size_t i = 1; i < log_.steps.size(); ++i) {
+      const std::int64_t steps = log_.steps[i].number - log_.steps[i - 1].number;
+      if (!stamps_[i] || !stamps_[i - 1] || steps <= 0) continue;
+      const double time = (*stamps_[i] - *stamps_[i - 1]) / static_cast<double>(steps);
+      if (time <= 0.0) continue;
+      log_.steps[i].time = Seconds(time);
+      log_.times_from_stamps = true;
+    }
   }
 
   TrainingLog log_;
+  // When each step's first line was written.
+  std::vector<std::optional<double>> stamps_;
   // The index in the log of each step's number.
   std::map<std::int64_t, std::size_t> places_;
 };
@@ -249,10 +314,12 @@ nlohmann::ordered_json to_json(const TrainingLog& log) {
                      {"tokens_per_s_per_gpu", figure_or_null(each.tokens_per_s_per_gpu)},
                      {"samples_per_s", figure_or_null(each.samples_per_s)},
                      {"global_batch", figure_or_null(each.global_batch)},
-                     {"flop_per_s_per_gpu", figure_or_null(each.flop_rate_per_gpu)}});
+                     {"flop_per_s_per_gpu", figure_or_null(each.flop_rate_per_gpu)},
+                     {"mfu_ratio", figure_or_null(each.mfu)}});
   return {{"path", printable(log.file)},
           {"framework", log.framework},
           {"step_s", figure_or_null(log.step())},
+          {"times_from_stamps", log.times_from_stamps},
           {"steps", std::move(steps)}};
 }
 

@@ -17,6 +17,8 @@ struct LoggedStep {
   std::int64_t number = 0;
   std::optional<Seconds> time;
   std::optional<double> loss, tokens_per_s_per_gpu, samples_per_s, global_batch;
+  // Model FLOP utilisation, of 1.
+  std::optional<double> mfu;
   std::optional<FlopPerSecond> flop_rate_per_gpu;
 };
 
@@ -26,6 +28,9 @@ struct TrainingLog {
   std::string framework;
   // In the order of the file. Of a figure of a step that several lines state, the first one.
   std::vector<LoggedStep> steps;
+  // True if the lines state no step times but when they were written: a step's time is then the time since the line
+  // before over the steps since then, with all that the run did meanwhile.
+  bool times_from_stamps = false;
 
   // The median of the logged times without the first tenth of the steps, which warm up; none if no
   // times are logged.

@@ -8,27 +8,23 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "calibration/calibrate.hpp"
-#include "calibration/collective_timings.hpp"
 #include "calibration/trace_samples.hpp"
 #include "calibration/traces/gemm_timings.hpp"
 #include "calibration/traces/layer_structure.hpp"
 #include "calibration/traces/memory_snapshot.hpp"
-#include "calibration/traces/pickle_file.hpp"
 #include "calibration/traces/program_match.hpp"
 #include "calibration/traces/rank_matching.hpp"
 #include "calibration/traces/straggler_analysis.hpp"
-#include "calibration/traces/trace_file.hpp"
 #include "calibration/traces/trace_predictions.hpp"
 #include "calibration/traces/trace_report.hpp"
 #include "calibration/traces/trace_timeline.hpp"
 #include "cli/commands/command.hpp"
+#include "cli/commands/import_recordings.hpp"
 #include "cli/commands/interrupt.hpp"
 #include "cli/commands/launched_plans.hpp"
 #include "cli/options/scenario_options.hpp"
@@ -39,12 +35,12 @@
 #include "cli/output/program_match_page.hpp"
 #include "cli/output/progress.hpp"
 #include "cli/output/trace_page.hpp"
+#include "cli/output/training_log_page.hpp"
 #include "core/base/distinct_names.hpp"
 #include "core/base/error.hpp"
 #include "core/base/large_json_file.hpp"
 #include "core/base/standard_streams.hpp"
 #include "core/spec/cluster_json.hpp"
-#include "planner/import/checkpoint_arguments.hpp"
 #include "sim/cost/measured_kernels.hpp"
 #include "sim/step/fidelity.hpp"
 #include "sim/step/predicted_timeline.hpp"
@@ -94,96 +90,34 @@ OutputFiles check_folder(const ImportOptions& options) {
   return files;
 }
 
-struct Recordings {
-  std::vector<calibration::Trace> traces;
-  std::vector<calibration::TrainingLog> logs;
-  std::vector<calibration::StragglerAnalysis> jobs;
-  std::vector<LaunchedPlan> plans;
-  std::vector<calibration::MemorySnapshot> memory;
-  std::vector<calibration::CollectiveFile> collectives;
-};
-
-void add_recording(calibration::Recording recording, Recordings& recordings) {
-  if (auto* trace = std::get_if<calibration::Trace>(&recording))
-    recordings.traces.push_back(std::move(*trace));
-  else if (const auto* job = std::get_if<calibration::JobRecord>(&recording))
-    recordings.jobs.push_back(calibration::analyse_stragglers(*job));
-  else
-    recordings.logs.push_back(std::move(std::get<calibration::TrainingLog>(recording)));
-}
-
-// The arguments in a log may be those of another kind of model: its steps are read all the same. Without
-// steps the arguments have to be a plan.
-void add_log_with_arguments(const planner::LaunchArguments& launch, const ScenarioOptions& options,
-                            const ReadingWatch& watch, Recordings& recordings) {
-  bool has_steps = true;
-  try {
-    add_recording(calibration::read_recording(launch.source, watch), recordings);
-  } catch (const InputError&) {
-    has_steps = false;
-  }
-  try {
-    recordings.plans.push_back(launched_plan(launch, options));
-  } catch (const InputError& error) {
-    if (!has_steps) throw;
-    print_message(
-        fmt::format("shardwright import: no plan from the arguments of the log: {}", error.what()));
-  }
-}
-
-void add_pickle(const std::string& file, const ScenarioOptions& options, const ReadingWatch& watch,
-                Recordings& recordings) {
-  const PickleDocument document = calibration::read_pickle_file(file, watch);
-  if (const auto launch = planner::checkpoint_arguments(document.root, file))
-    recordings.plans.push_back(launched_plan(*launch, options));
-  else
-    recordings.memory.push_back(calibration::memory_snapshot(document.root, file));
-}
-
-void add_file(const std::string& path, const ScenarioOptions& options, const ReadingWatch& watch,
-              Recordings& recordings) {
-  const std::string file = file_of_checkpoint(path);
-  if (calibration::is_pickle_file(file)) return add_pickle(file, options, watch, recordings);
-  if (calibration::is_collective_file(file)) {
-    recordings.collectives.push_back(calibration::read_collective_file(file));
-    return;
-  }
-  const std::optional<planner::LaunchArguments> launch = find_launch(file);
-  if (!launch)
-    add_recording(calibration::read_recording(file, watch), recordings);
-  else if (launch->complete)
-    add_log_with_arguments(*launch, options, watch, recordings);
-  else
-    recordings.plans.push_back(launched_plan(*launch, options));
-}
-
-std::uintmax_t bytes_of(const std::string& file) {
-  std::error_code none;
-  const std::uintmax_t bytes = std::filesystem::file_size(file, none);
-  return none ? 0 : bytes;
-}
-
-// Throws ReadingStopped after Ctrl-C.
-Recordings read_recordings(const std::vector<std::string>& files, const ScenarioOptions& options,
-                           bool shows_progress) {
+// The traces of --against: others than those that predict them.
+std::vector<calibration::Trace> read_against(const ImportOptions& options) {
   ProblemList problems("shardwright import");
-  Recordings recordings;
-  const InterruptWatch interrupt;
-  ProgressLine line(shows_progress);
-  double all = 0.0, read = 0.0;
-  for (const std::string& file : files) all += static_cast<double>(bytes_of(file));
-  for (const std::string& file : files)
-    read_part("", problems, [&] {
-      const ReadingWatch watch{[&](std::uintmax_t bytes) {
-                                 read += static_cast<double>(bytes);
-                                 line.show(read / std::max(1.0, all), "reading " + file);
-                               },
-                               interrupt.token()};
-      add_file(file, options, watch, recordings);
-      return true;
-    });
+  std::vector<calibration::Trace> traces;
+  for (const std::string& file : without_repetitions(options.against)) {
+    std::error_code none;
+    for (const std::string& known : options.files)
+      if (std::filesystem::equivalent(known, file, none))
+        problems.add("--against", file, "a trace that is not among those that predict it");
+    Recordings read = read_recordings({file}, options.scenario, show_progress(options.common));
+    if (read.traces.empty())
+      problems.add("--against", file + ", which is no trace",
+                   "a trace of PyTorch's profiler or of Nsight Systems");
+    for (calibration::Trace& trace : read.traces) traces.push_back(std::move(trace));
+  }
   problems.throw_if_any();
-  return recordings;
+  return traces;
+}
+
+// What predicts other traces, or is changed by a what-if, is a trace.
+void refuse_without_traces(const ImportOptions& options, const Recordings& recordings) {
+  if (!recordings.traces.empty()) return;
+  for (const auto& [name, is_given] :
+       {std::pair("--against", !options.against.empty()), {"--what-if", !options.what_if.empty()}})
+    if (is_given)
+      throw InputError("shardwright import",
+                       {{name, fmt::format("{} without a trace", fmt::join(options.files, ", ")),
+                         "traces of PyTorch's profiler or of Nsight Systems as FILE"}});
 }
 
 // A table of measured kernels is of one device.
@@ -297,8 +231,9 @@ calibration::Calibration refit(const Profile& profile,
 // What all traces together tell.
 struct Findings {
   std::vector<calibration::TraceReport> reports;
-  // Of each trace.
+  // Of each trace; of one whose GPU no profile has, no device.
   std::vector<std::optional<calibration::LayerStructure>> structures;
+  std::vector<std::optional<AcceleratorSpec>> devices;
   std::optional<calibration::RankMatching> matching;
   std::optional<ChosenScenario> chosen;
   std::vector<calibration::ProgramMatch> matches;
@@ -311,6 +246,15 @@ struct Findings {
   // The predicted memory of the plan's fullest stage, if there are memory snapshots.
   std::optional<sim::MemoryPeak> planned_memory;
 };
+
+const AcceleratorSpec* device_of(const std::optional<AcceleratorSpec>& device) {
+  return device ? &*device : nullptr;
+}
+
+std::optional<AcceleratorSpec> shipped_device(const std::string& gpu) {
+  const std::optional<std::string> name = find_accelerator(gpu);
+  return name ? std::optional(load_accelerator(*name)) : std::nullopt;
+}
 
 void check_what_if(const std::string& what_if) {
   if (!what_if.empty() && what_if != kOverlapGradients)
@@ -337,6 +281,9 @@ void refit_profile(const Profile& profile, const std::vector<calibration::Trace>
         "Links and collectives are not refitted: what a single rank records contains its wait for "
         "the others. Give the traces of several ranks.");
   }
+  findings.warnings.push_back(
+      "The host's time for a launch is not refitted: the profiler that records its calls slows "
+      "it.");
   findings.refitted =
       refit(profile, traces, other ? std::vector<calibration::ProgramMatch>{} : findings.matches,
             findings.matching);
@@ -348,6 +295,7 @@ Findings explain(const ImportOptions& options, const Recordings& recordings) {
   for (const calibration::Trace& trace : traces) {
     findings.reports.push_back(calibration::report_of(trace));
     findings.structures.push_back(calibration::layer_structure(trace));
+    findings.devices.push_back(shipped_device(trace.gpu));
   }
   findings.matching = calibration::match_ranks(traces);
   if (names_a_plan(options.scenario)) {
@@ -360,9 +308,7 @@ Findings explain(const ImportOptions& options, const Recordings& recordings) {
   const std::optional<Profile> profile = profile_of(options, findings.chosen);
   if (profile && !traces.empty()) refit_profile(*profile, traces, findings);
   if (!options.against.empty())
-    findings.held_out = calibration::predict_held_out(
-        traces,
-        read_recordings(options.against, options.scenario, show_progress(options.common)).traces);
+    findings.held_out = calibration::predict_held_out(traces, read_against(options));
   if (!options.what_if.empty()) findings.overlap = calibration::overlap_gradients(traces);
   return findings;
 }
@@ -377,9 +323,12 @@ nlohmann::ordered_json array_of(const Parts& parts) {
 nlohmann::ordered_json document_of(const Findings& findings, const Recordings& recordings) {
   nlohmann::ordered_json document = new_document("trace-report");
   document["files"] = array_of(findings.reports);
-  for (std::size_t i = 0; i < findings.structures.size(); ++i)
+  for (std::size_t i = 0; i < findings.structures.size(); ++i) {
     document["files"][i]["structure"] =
         findings.structures[i] ? calibration::to_json(*findings.structures[i]) : nullptr;
+    document["files"][i]["products"] = calibration::to_json(
+        calibration::timed_products({recordings.traces[i]}), device_of(findings.devices[i]));
+  }
   for (const calibration::CollectiveFile& file : recordings.collectives)
     document["files"].push_back(calibration::to_json(file));
   document["logs"] = array_of(recordings.logs);
@@ -424,8 +373,9 @@ ExitCode import_traces(const ImportOptions& options) {
   check_destination("--json", options.common.json, options.common.force);
   check_what_if(options.what_if);
   const OutputFiles files = check_folder(options);
-  const Recordings recordings =
-      read_recordings(options.files, options.scenario, show_progress(options.common));
+  const Recordings recordings = read_recordings(without_repetitions(options.files),
+                                                options.scenario, show_progress(options.common));
+  refuse_without_traces(options, recordings);
   const Findings findings = explain(options, recordings);
   const nlohmann::ordered_json document = document_of(findings, recordings);
   write_files(options, files, findings, document, recordings);
@@ -436,6 +386,9 @@ ExitCode import_traces(const ImportOptions& options) {
                calibration::timeline_of_one_step(recordings.traces.front()));
   if (!findings.structures.empty() && findings.structures.front())
     add_structure(page, *findings.structures.front());
+  if (!findings.devices.empty() && are_of_one_gpu(recordings.traces))
+    add_products(page, calibration::timed_products(recordings.traces),
+                 device_of(findings.devices.front()));
   if (!recordings.logs.empty()) add_training_logs(page, recordings.logs);
   for (const calibration::CollectiveFile& file : recordings.collectives)
     add_collective_file(page, file);

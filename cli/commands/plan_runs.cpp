@@ -215,7 +215,7 @@ ExitCode plan_runs(const CommonOptions& options, const ChosenRequest& chosen, co
   planner::RunSearchRequest request;
   request.plan = chosen.request;
   request.plan.stop = interrupt.token();
-  request.gpus = planner::machine_sizes(chosen.gpus.first, chosen.gpus.second);
+  request.gpus = chosen.sizes;
   request.run = run.request;
   request.run.options.threads = chosen.request.threads;
   request.need = run.need_of(chosen.request.model);

@@ -216,8 +216,7 @@ ExitCode run_scale(const CommonOptions& options, ChosenRequest& chosen,
     const InterruptWatch interrupt;
     SearchProgressLine progress(show_progress(options), chosen.request);
     chosen.request.stop = interrupt.token();
-    result = planner::scale(chosen.request,
-                            planner::machine_sizes(chosen.gpus.first, chosen.gpus.second));
+    result = planner::scale(chosen.request, chosen.sizes);
   }
   const planner::PlanCandidate* best = fastest(result);
   if (best != nullptr && !plan_out.empty()) {

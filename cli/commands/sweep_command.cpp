@@ -124,10 +124,8 @@ void choose_best_plans(const SweepOptions& options, ChosenSweep& chosen, Problem
   const bool is_range = request.gpus.first != request.gpus.second;
   if (is_range && chosen.sweep.axis != SweepAxis::Gpus)
     problems.add("--gpus", fmt::format("\"{}\"", options.request.gpus), "one number of GPUs");
-  if (is_range && chosen.sweep.values.empty()) {
-    const auto sizes = planner::machine_sizes(request.gpus.first, request.gpus.second);
-    chosen.sweep.values.assign(sizes.begin(), sizes.end());
-  }
+  if (is_range && chosen.sweep.values.empty())
+    chosen.sweep.values.assign(request.sizes.begin(), request.sizes.end());
   chosen.sweep.plan = SweepPlan::Best;
   chosen.sweep.scenario = planner::scenario_of(request.request, Plan());
   chosen.sweep.request = std::move(request.request);

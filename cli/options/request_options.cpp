@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 
 #include "cli/options/option_values.hpp"
 #include "cli/options/scenario_parts.hpp"
@@ -15,6 +17,7 @@
 #include "core/spec/plan_check.hpp"
 #include "core/spec/plan_json.hpp"
 #include "planner/request_check.hpp"
+#include "planner/scale.hpp"
 #include "validation/prediction_errors.hpp"
 #include "validation/validated_ground.hpp"
 
@@ -67,7 +70,8 @@ void read_parts(const RequestOptions& options, PlanRequest& request, ProblemList
     planner::plan_for_all_of_it(request);
     return;
   }
-  require(options.gpus, "--gpus", "a number of accelerators, or a range as in 64..1024", problems);
+  require(options.gpus, "--gpus",
+          "a number of accelerators, a list as in 8,16, or a range as in 64..1024", problems);
   require(options.global_batch, "--global-batch", "a number of sequences, or auto", problems);
   require(options.seq_len, "--seq-len", "a number of tokens", problems);
 }
@@ -155,10 +159,19 @@ void read_vary(const std::vector<std::string>& names, planner::SearchLimits& lim
   }
 }
 
-std::pair<std::int64_t, std::int64_t> read_gpus(const RequestOptions& options,
-                                                std::int64_t fallback, ProblemList& problems) {
-  if (options.gpus.empty()) return {fallback, fallback};
-  return read_count_range("--gpus", options.gpus, kMaxWorld, problems);
+// From the smallest number on, each once.
+std::vector<std::int64_t> read_gpus(const RequestOptions& options, std::int64_t fallback,
+                                    ProblemList& problems) {
+  if (options.gpus.empty()) return {fallback};
+  if (options.gpus.find(',') == std::string::npos) {
+    const auto [first, last] = read_count_range("--gpus", options.gpus, kMaxWorld, problems);
+    return planner::machine_sizes(first, last);
+  }
+  std::set<std::int64_t> sizes;
+  std::istringstream stream(options.gpus + ',');
+  for (std::string size; std::getline(stream, size, ',');)
+    sizes.insert(read_count("--gpus", size, kMaxWorld, problems));
+  return {sizes.begin(), sizes.end()};
 }
 
 std::optional<double> read_fit_probability(const RequestOptions& options,
@@ -269,7 +282,8 @@ void add_inputs(CLI::App& command, RequestOptions& options) {
   };
   add("--model", options.model, kModelHelp, "NAME|FILE|FOLDER");
   add("--cluster", options.cluster, kClusterHelp, "NAME|FILE|here");
-  add("--gpus", options.gpus, "Number of accelerators, or a range as in 64..1024", "N|A..B");
+  add("--gpus", options.gpus,
+      "Number of accelerators, a list as in 8,16, or a range as in 64..1024", "N,...|A..B");
   add("--global-batch", options.global_batch,
       "Sequences per step, or auto: the smallest batch with nearly full throughput", "N|auto");
   add("--seq-len", options.seq_len, "Tokens per sequence, as in 8192 or 8k (k = 1,024)", "N");
@@ -365,7 +379,8 @@ ChosenRequest choose_request(const RequestOptions& options, const std::string& c
         fmt::format("sync or compression with {}", options.compare.empty() ? command : "--compare"),
         "shardwright plan without --compare, which searches each agreement of replicas");
   }
-  chosen.gpus = read_gpus(options, chosen.request.gpus, problems);
+  chosen.sizes = read_gpus(options, chosen.request.gpus, problems);
+  chosen.gpus = {chosen.sizes.front(), chosen.sizes.back()};
   if (chosen.request.compared) adapt_compared(chosen, problems);
   chosen.fit_probability = read_fit_probability(options, chosen.request, problems);
   if (chosen.fit_probability) keep_margin(*chosen.fit_probability, chosen.request, problems);

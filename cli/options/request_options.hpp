@@ -39,10 +39,12 @@ bool varies_agreements(const RequestOptions& options);
 void add_request_options(CLI::App& command, RequestOptions& options);
 
 struct ChosenRequest {
-  // Its number of GPUs is the first of the range.
+  // Its number of GPUs is the smallest one.
   planner::PlanRequest request;
   // The smallest and the largest number of GPUs.
   std::pair<std::int64_t, std::int64_t> gpus;
+  // All numbers of GPUs to plan for, from the smallest one on: those of a list, or the machine sizes of a range.
+  std::vector<std::int64_t> sizes;
   // The probability with which plans are to fit into memory; none if the memory is limited without
   // a margin.
   std::optional<double> fit_probability;

@@ -12,6 +12,7 @@
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/schemas.hpp"
+#include "planner/constraints.hpp"
 #include "planner/search.hpp"
 #include "sim/step/fidelity.hpp"
 
@@ -63,6 +64,9 @@ std::string words_of(const std::string& option) {
   if (option == "--stack") return call("stacks") + " all";
   if (option == "--run") return call("runs");
   if (option == "--set") return call("fields");
+  if (option == "--fix" || option == "--forbid")
+    return fmt::format("{}=", fmt::join(planner::plan_field_names(), "= "));
+  if (option == "--what-if") return "overlap-gradients";
   if (option == "--objective") return joined(names_of<planner::Objective>());
   if (option == "--precision") return joined(names_of<Precision>());
   if (option == "--schedule") return joined(names_of<ScheduleKind>());

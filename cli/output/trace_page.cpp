@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "calibration/traces/roofline.hpp"
 #include "cli/output/figures.hpp"
 #include "core/base/distinct_names.hpp"
 #include "core/base/printable_text.hpp"
@@ -88,16 +89,18 @@ void add_identity(Page& page, const TraceReport& report, const std::string& name
 
 void add_step_time(Page& page, const TraceReport& report) {
   if (!report.step) {
-    page.paragraph("The trace marks no steps: it has no annotation ProfilerStep#N.");
+    page.paragraph("The trace marks no steps on a device: it has no annotation ProfilerStep#N.");
     return;
   }
-  const auto steps = static_cast<std::int64_t>(report.steps.size());
   page.paragraph(
-      steps == 1
-          ? fmt::format("The one recorded step takes {}.", format_time(*report.step))
-          : fmt::format("A step takes {}, the median of {}. The first recorded step is left out "
-                        "because kernels that were queued before run in it.",
-                        format_time(*report.step), format_plural(steps - 1, "step")));
+      report.timed_steps == 1
+          ? fmt::format("The one whole step takes {} of the device, from its first activity on.",
+                        format_time(*report.step))
+          : fmt::format(
+                "A step takes {}: the mean of {}, each from its first activity on the device "
+                "to that of the next one. The first recorded step is left out because "
+                "kernels that were queued before run in it.",
+                format_time(*report.step), format_plural(report.timed_steps, "step")));
 }
 
 void add_time(Page& page, const TraceReport& report) {
@@ -118,6 +121,13 @@ void add_time(Page& page, const TraceReport& report) {
     kernels.add_row({title_of(category), milliseconds_text(time, total), share});
     bars.push_back(
         {title_of(category), time.value(), fmt::format("{}, {} %", format_time(time), share)});
+  }
+  if (report.optimizer > Seconds(0.0)) {
+    const std::string share = share_text(report.optimizer, total);
+    kernels.add_row(
+        {"of these in the optimizer's step", milliseconds_text(report.optimizer, total), share});
+    bars.push_back({"of these in the optimizer's step", report.optimizer.value(),
+                    fmt::format("{}, {} %", format_time(report.optimizer), share)});
   }
   page.table(kernels);
   page.figure("Time by category", bars_figure(bars));
@@ -398,6 +408,8 @@ void add_mean(Page& page, const std::vector<TraceReport>& reports,
     TraceReport mean;
     mean.times = mean_of(traced);
     for (const TraceReport* each : traced)
+      mean.optimizer += each->optimizer / static_cast<double>(traced.size());
+    for (const TraceReport* each : traced)
       for (const KernelCategory category : enumerators<KernelCategory>())
         mean.by_category[category] +=
             each->by_category[category] / static_cast<double>(traced.size());
@@ -478,6 +490,46 @@ void add_traces(Page& page, const std::vector<TraceReport>& reports,
               timeline_figure(step));
 }
 
+void add_products(Page& page, std::vector<calibration::TimedProduct> products,
+                  const AcceleratorSpec* device) {
+  if (products.empty()) return;
+  order_by_time(products);
+  page.heading("Matrix products");
+  Table table({{"m x n x k"},
+               {"format"},
+               {"count", kNumber},
+               {"median", kNumber, "µs"},
+               {"total", kNumber, "ms"},
+               {"TFLOP/s", kNumber},
+               {"peak", kNumber, "%"},
+               {"memory", kNumber, "%"}});
+  for (std::size_t i = 0; i < std::min(kMostKernels, products.size()); ++i) {
+    const calibration::TimedProduct& each = products[i];
+    const auto& work = std::get<GemmWork>(each.kernel.work);
+    std::optional<calibration::Roofline> roofline;
+    if (device != nullptr)
+      roofline = calibration::roofline_of(work, each.kernel.precision, each.kernel.time, *device);
+    table.add_row(
+        {fmt::format("{}{} x {} x {}", work.batch > 1 ? fmt::format("{} of ", work.batch) : "",
+                     work.m, work.n, work.k),
+         name_of(each.kernel.precision), format_count(each.calls),
+         format_number(1e6 * each.kernel.time.value(), 3),
+         milliseconds_text(each.total, products.front().total),
+         format_number((work.flop() / each.kernel.time).value() * 1e-12, 3),
+         roofline ? format_percent(roofline->of_peak) : "",
+         roofline ? format_percent(roofline->of_bandwidth) : ""});
+  }
+  page.table(table);
+  if (products.size() > kMostKernels)
+    page.paragraph(fmt::format("These are the largest {} of {}; --json lists all.", kMostKernels,
+                               products.size()));
+  page.paragraph(device != nullptr
+                     ? fmt::format("Shares are those of the {}'s peak of the format, and of its "
+                                   "memory bandwidth if each operand and result moves once.",
+                                   device->name)
+                     : "No profile is of this GPU: shares of its peaks are not known.");
+}
+
 void add_collective_file(Page& page, const calibration::CollectiveFile& file) {
   page.heading("Collectives of " + file.file);
   Table table({{"kind"},
@@ -503,12 +555,22 @@ void add_structure(Page& page, const calibration::LayerStructure& structure) {
   add("tokens", structure.tokens);
   add("hidden", structure.hidden);
   add("vocabulary", structure.vocabulary);
+  std::string incomplete;
+  for (const calibration::IncompleteLayer& layer : structure.incomplete)
+    incomplete += fmt::format(" Layer {} has {} of them{}.", layer.number, layer.anchors,
+                              layer.lacks_attention ? ", and no attention" : "");
+  page.heading("Layers");
   page.paragraph(fmt::format(
-      "A layer with {} repeats {} times in a step, with {} kernels and {} each.{}",
-      structure.anchors == 1 ? "one product or attention"
-                             : fmt::format("{} products and attentions", structure.anchors),
-      format_count(structure.layers), format_number(structure.kernels, 3),
-      format_time(structure.time), shape.empty() ? shape : shape + "."));
+      "The first forward pass has {} of {} products and attentions, with {} kernels and {} each.{}",
+      format_plural(structure.layers, "layer"), structure.anchors,
+      format_number(structure.kernels, 3), format_time(structure.time), incomplete));
+  page.paragraph(fmt::format(
+      "They hold {} of the {} products and attentions up to the end of that pass.{}{}",
+      format_count(structure.anchors_of_layers), format_count(structure.anchors_of_pass),
+      structure.by_shape ? ""
+                         : " The trace has no shapes: products count as equal by the names of "
+                           "their kernels, which is less sure.",
+      shape.empty() ? shape : shape + "."));
 }
 
 void add_job(Page& page, const calibration::StragglerAnalysis& job) {
@@ -578,34 +640,6 @@ void add_overlap(Page& page, const calibration::OverlappedGradients& overlap) {
                   format_time(overlap.recorded, 4),
                   format_signed_percent(overlap.predicted() / overlap.recorded - 1.0),
                   format_time(overlap.replayed, 4)));
-}
-
-void add_training_logs(Page& page, const std::vector<calibration::TrainingLog>& logs) {
-  Table table({{"log"},
-               {"framework"},
-               {"steps", kNumber},
-               {"step", kNumber},
-               {"TFLOP/s", kNumber, "per GPU"},
-               {"tokens/s", kNumber, "per GPU"},
-               {"last loss", kNumber}});
-  std::vector<std::string> files;
-  for (const calibration::TrainingLog& log : logs) files.push_back(log.file);
-  const std::vector<std::string> names = distinct_names(files);
-  for (std::size_t i = 0; i < logs.size(); ++i) {
-    const calibration::LoggedStep& last = logs[i].steps.back();
-    const std::optional<Seconds> step = logs[i].step();
-    table.add_row(
-        {printable(names[i]), logs[i].framework,
-         format_count(static_cast<std::int64_t>(logs[i].steps.size())),
-         step ? format_time(*step) : "",
-         last.flop_rate_per_gpu ? format_number(last.flop_rate_per_gpu->value() * 1e-12, 4) : "",
-         last.tokens_per_s_per_gpu ? format_number(*last.tokens_per_s_per_gpu, 4) : "",
-         last.loss ? format_number(*last.loss, 4) : ""});
-  }
-  page.table(table);
-  page.paragraph(
-      "The step is the median without the first tenth of the steps; throughput and loss are those "
-      "of the last step.");
 }
 
 }  // namespace shardwright::cli

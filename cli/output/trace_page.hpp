@@ -5,13 +5,14 @@
 #include <vector>
 
 #include "calibration/collective_timings.hpp"
+#include "calibration/traces/gemm_timings.hpp"
 #include "calibration/traces/layer_structure.hpp"
 #include "calibration/traces/rank_matching.hpp"
 #include "calibration/traces/straggler_analysis.hpp"
 #include "calibration/traces/trace_predictions.hpp"
 #include "calibration/traces/trace_report.hpp"
-#include "calibration/traces/training_log.hpp"
 #include "cli/output/page.hpp"
+#include "core/spec/cluster_spec.hpp"
 #include "core/timeline/timeline.hpp"
 
 namespace shardwright::cli {
@@ -20,6 +21,10 @@ namespace shardwright::cli {
 // `step`: one recorded step of the first trace, for HTML.
 void add_traces(Page& page, const std::vector<calibration::TraceReport>& reports,
                 const std::optional<calibration::RankMatching>& matching, const Timeline& step);
+
+// The matrix products whose shapes traces tell, beside what `device` can do; null: it is not known.
+void add_products(Page& page, std::vector<calibration::TimedProduct> products,
+                  const AcceleratorSpec* device);
 
 // The collectives that a file of nccl-tests or of NCCL's Inspector times.
 void add_collective_file(Page& page, const calibration::CollectiveFile& file);
@@ -35,8 +40,5 @@ void add_held_out(Page& page, const calibration::HeldOut& held_out);
 
 // The step with gradients that are reduced as soon as they are there.
 void add_overlap(Page& page, const calibration::OverlappedGradients& overlap);
-
-// Steps, throughput and loss of each log.
-void add_training_logs(Page& page, const std::vector<calibration::TrainingLog>& logs);
 
 }  // namespace shardwright::cli

@@ -230,6 +230,48 @@ class PickleMachine {
     push_integer(PickleKind::Integer, value);
   }
 
+  // A number on a line of its own, by which protocol 0 names what it remembers.
+  std::uint64_t take_memo() {
+    const std::string_view line = take_line();
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), value);
+    if (error != std::errc() || end != line.data() + line.size())
+      refuse("no number", "the number of a memo");
+    return value;
+  }
+
+  void push_real_line() {
+    const std::string_view line = take_line();
+    double value = 0.0;
+    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), value);
+    if (error != std::errc() || end != line.data() + line.size())
+      refuse("no number", "a real number");
+    push_real(value);
+  }
+
+  // The text of a line in which backslashes and ends of lines are written by their numbers; it becomes shorter in its
+  // place. Other letters that are written so are left as they are.
+  void push_escaped_line() {
+    const std::string_view line = take_line();
+    char* const begin = store_.bytes.data() + (line.data() - store_.bytes.data());
+    std::size_t length = 0;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      const std::string_view escape = line.substr(i, 6);
+      const bool is_backslash = escape == "\\u005c", is_end = escape == "\\u000a";
+      begin[length++] = is_backslash ? '\\' : is_end ? '\n' : line[i];
+      if (is_backslash || is_end) i += escape.size() - 1;
+    }
+    push_text(PickleKind::Text, std::string_view(begin, length));
+  }
+
+  // 'text' of Python 2 within its quotation marks.
+  void push_quoted_line() {
+    std::string_view line = take_line();
+    if (line.size() < 2 || line.front() != line.back() || (line[0] != '\'' && line[0] != '"'))
+      refuse("no text in quotation marks", "'text'");
+    push_text(PickleKind::Text, line.substr(1, line.size() - 2));
+  }
+
   void memorize(std::uint64_t number) {
     const Index top = pop();
     push(top);
@@ -302,7 +344,10 @@ bool PickleMachine::step_number(unsigned char operation) {
     case 0x8b:
       push_long(take_number(4));
       return true;  // LONG4
-    case 'G': {     // BINFLOAT, the highest byte first
+    case 'F':       // FLOAT
+      push_real_line();
+      return true;
+    case 'G': {  // BINFLOAT, the highest byte first
       std::uint64_t bits = 0;
       for (const char c : take(8)) bits = bits << 8U | static_cast<unsigned char>(c);
       push_real(std::bit_cast<double>(bits));
@@ -326,9 +371,12 @@ bool PickleMachine::step_text(unsigned char operation) {
     case 0x8d:
       push_text(PickleKind::Text, take(take_number(8)));
       return true;  // BINUNICODE8
-    case 'V':
-      push_text(PickleKind::Text, take_line());
-      return true;  // UNICODE
+    case 'V':       // UNICODE
+      push_escaped_line();
+      return true;
+    case 'S':  // STRING
+      push_quoted_line();
+      return true;
     case 'B':
       push_text(PickleKind::Binary, take(take_number(4)));
       return true;  // BINBYTES
@@ -466,6 +514,12 @@ bool PickleMachine::step_stack(unsigned char operation) {
     case 0x94:
       memorize(remembered_);
       return true;  // MEMOIZE
+    case 'p':       // PUT
+      memorize(take_memo());
+      return true;
+    case 'g':  // GET
+      recall(take_memo());
+      return true;
     case 'h':
       recall(take_number(1));
       return true;  // BINGET
@@ -483,12 +537,12 @@ void PickleMachine::step(unsigned char operation) {
   } else if (operation == 0x80) {  // PROTO
     constexpr std::uint64_t kNewest = 5;
     const std::uint64_t protocol = take_number(1);
-    if (protocol > kNewest) refuse(fmt::format("protocol {}", protocol), "2 to 5");
+    if (protocol > kNewest) refuse(fmt::format("protocol {}", protocol), "0 to 5");
   } else if (operation == 0x95) {  // FRAME, which only says how much to read at once
     take_number(8);
   } else if (!step_number(operation) && !step_text(operation) && !step_container(operation) &&
              !step_object(operation) && !step_stack(operation)) {
-    refuse(fmt::format("0x{:02x}", operation), "an operation of pickle's protocols 2 to 5");
+    refuse(fmt::format("0x{:02x}", operation), "an operation of pickle's protocols 0 to 5");
   }
 }
 

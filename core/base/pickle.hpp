@@ -2,8 +2,8 @@
 //
 // A pickle is a program for a machine that may import and call whatever it likes. This reader keeps what
 // such a program says as data: the name of a global stays a name, and a call stays the name of what would
-// be called, with its arguments. Protocols 2 to 5 are read, and of the older ones the operations that
-// these still have.
+// be called, with its arguments. Protocols 0 to 5 are read,
+// without the classes of Python 2.
 #pragma once
 
 #include <cstddef>

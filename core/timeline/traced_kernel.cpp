@@ -13,8 +13,8 @@ std::string cut_to(const std::string& text, std::size_t longest) {
 
 const char* title_of(KernelCategory category) {
   constexpr EnumArray<KernelCategory, const char*> kTitles{
-      {"matrix products and convolutions", "attention", "elementwise, reductions, optimizer",
-       "collectives", "memory copies and fills", "other kernels"}};
+      {"matrix products and convolutions", "attention", "elementwise and reductions", "collectives",
+       "memory copies and fills", "other kernels"}};
   return kTitles[category];
 }
 

@@ -206,11 +206,11 @@ QString trace_title(const TraceReport& report) {
 
 QString trace_summary(const TraceReport& report) {
   QString text = counted_text(report.kernels, "kernel");
-  const auto steps = static_cast<std::int64_t>(report.steps.size());
   if (report.step) {
-    text += steps > 1 ? u"; a step takes %1, the median of %2 without the first one"_s.arg(
-                            time_text(*report.step), counted_text(steps - 1, "step"))
-                      : u"; its one step takes %1"_s.arg(time_text(*report.step));
+    text += report.timed_steps > 1
+                ? u"; a step takes %1, the mean of %2"_s.arg(
+                      time_text(*report.step), counted_text(report.timed_steps, "step"))
+                : u"; its one whole step takes %1"_s.arg(time_text(*report.step));
   } else {
     text += u"; it marks no steps"_s;
   }
@@ -252,6 +252,10 @@ TextTable category_table(const std::vector<TraceReport>& reports) {
         [category](const TraceReport& report) { return report.by_category[category]; },
         [&](std::size_t i) { return totals[i]; });
   }
+  add(
+      u"of these in the optimizer's step"_s,
+      [](const TraceReport& report) { return report.optimizer; },
+      [&](std::size_t i) { return totals[i]; });
   const auto of_window = [&](std::size_t i) { return reports[i].times.window; };
   const auto time = [](Seconds calibration::BusyTimes::*member) {
     return [member](const TraceReport& report) { return report.times.*member; };

@@ -25,7 +25,7 @@ from typing import Any
 
 from . import _arguments, _core
 from ._errors import Failure, InputError, Problem
-from ._results import Export, Listing, Plans, Points, Profile, Record, Step, parsed
+from ._results import Export, Listing, Plans, Points, Profile, Record, Step, TraceReport, parsed
 
 __version__: str = _core.version()
 
@@ -110,7 +110,7 @@ _FUNCTIONS: dict[str, tuple[str, type]] = {
     "sweep": ("sweep", Points),
     "simulate": ("simulate", Step),
     "forecast": ("forecast", Record),
-    "import_traces": ("import", Listing),
+    "import_traces": ("import", TraceReport),
     "calibrate": ("calibrate", Record),
     "explain": ("explain", Step),
     "compare": ("compare", Record),
@@ -130,4 +130,4 @@ _FUNCTIONS: dict[str, tuple[str, type]] = {
 for _name, (_words, _returns) in _FUNCTIONS.items():
     globals()[_name] = _function(_name, _words, _returns)
 
-__all__ = ["Export", "Failure", "InputError", "Listing", "Plans", "Points", "Problem", "Profile", "Record", "Step", *_FUNCTIONS]
+__all__ = ["Export", "Failure", "InputError", "Listing", "Plans", "Points", "Problem", "Profile", "Record", "Step", "TraceReport", *_FUNCTIONS]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 _STREAM_COLOURS = {"compute": "tab:blue"}
@@ -68,6 +69,22 @@ def points(result: Any, axes: Any) -> Any:
         axes.legend()
     axes.set_xticks(values, [f"{value:,.6g}" for value in values])
     axes.minorticks_off()
+    return axes
+
+
+def trace_times(files: list[Any], axes: Any) -> Any:
+    """A bar for each trace from its kernels' times by category, which add up to all durations."""
+    axes = _new_axes(axes, height=1.5 + 0.4 * len(files))
+    names = [Path(file["path"]).name for file in files]
+    left = [0.0] * len(files)
+    for category in ("gemm", "attention", "elementwise", "collective", "memory_copy", "other"):
+        times = [1e3 * file["time"][category + "_s"] for file in files]
+        if any(times):
+            axes.barh(names, times, left=left, label=category.replace("_", " "))
+            left = [end + time for end, time in zip(left, times)]
+    axes.invert_yaxis()
+    axes.set_xlabel("sum of durations (ms)")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.35), ncols=6, frameon=False)
     return axes
 
 

@@ -84,6 +84,9 @@ class Step(Record):
         """Draws the timeline of the step. Returns the matplotlib axes."""
         return _plots.timeline(self.timeline(), axes)
 
+    def __repr__(self) -> str:
+        return _text_table(["", ""], [list(each) for each in self._summary()])
+
     def _summary(self) -> list[tuple[str, str]]:
         degrees = ", ".join(f"{key} {self['plan'][key]}" for key in ("dp", "tp", "pp", "cp", "ep", "micro_batch"))
         low, high = self.get("step_interval_s") or (None, None)
@@ -96,6 +99,9 @@ class Step(Record):
         ]
 
 
+_SHOWN = 5
+
+
 class Plans(Record):
     """The answer of a search: ``plans`` from the best one on, empty with ``infeasible`` if none fits."""
 
@@ -106,8 +112,11 @@ class Plans(Record):
         """Draws the plans that are best for some weight of time and memory. Returns the matplotlib axes."""
         return _plots.front(self["front"], axes)
 
+    def __repr__(self) -> str:
+        return _text_table(*_steps_table(self["plans"])) + _further(self["plans"])
+
     def _repr_html_(self) -> str:
-        return _steps_table(self["plans"])
+        return _html_table(*_steps_table(self["plans"])) + f"<p>{_further(self['plans']).strip()}</p>"
 
 
 class Points(Record):
@@ -115,6 +124,17 @@ class Points(Record):
 
     def rows(self) -> list[Mapping[str, Any]]:
         return self["points"]
+
+    def __repr__(self) -> str:
+        return _text_table(*self._table())
+
+    def _repr_html_(self) -> str:
+        return _html_table(*self._table())
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        shown = [{key: value for key, value in point.items() if not isinstance(value, (dict, list))} for point in self["points"]]
+        header = list(dict.fromkeys(key for point in shown for key in point))
+        return header, [[_cell(point.get(key, "")) for key in header] for point in shown]
 
     def plot(self, axes: Any = None) -> Any:
         """Draws throughput over the quantity that varies. Returns the matplotlib axes."""
@@ -127,6 +147,36 @@ class Listing(Record):
     def rows(self) -> list[Mapping[str, Any]]:
         lists = [value for value in self.values() if isinstance(value, list) and value and isinstance(value[0], dict)]
         return max(lists, key=len) if lists else [self]
+
+    def __repr__(self) -> str:
+        counts = [f"{len(value)} {key}" for key, value in self.items() if isinstance(value, list) and value]
+        return f"<{type(self).__name__}: {', '.join(counts) or 'empty'}>"
+
+
+class TraceReport(Listing):
+    """What traces and logs say, with a row for each trace."""
+
+    def rows(self) -> list[Mapping[str, Any]]:
+        return self["files"]
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draws the time of each trace by category. Returns the matplotlib axes."""
+        return _plots.trace_times(self._traces(), axes)
+
+    def _traces(self) -> list[Any]:
+        # Files of nccl-tests have collectives alone.
+        return [file for file in self["files"] if "time" in file]
+
+    def _repr_html_(self) -> str:
+        header = ["trace", "rank", "kernels", "step (ms)", "busy (ms)", "exposed collectives (ms)"]
+        rows = [
+            [Path(file["path"]).name, _cell(file["rank"]), f"{file['kernels']:,}", *(_milliseconds(file[key]) for key in _TRACE_TIMES)]
+            for file in self._traces()
+        ]
+        return _html_table(header, rows)
+
+
+_TRACE_TIMES = ("step_s", "busy_s", "exposed_collective_s")
 
 
 class Export(str):
@@ -144,7 +194,7 @@ def parsed(text: str, parts: Mapping[str, Any] | None = None) -> Record:
     schema = str(document.get("schema", "")).removeprefix("shardwright/")
     parts = {key: document[key] for key in _PARTS if key in document} if parts is None else parts
     typed = _typed(document, dict(parts))
-    kind = {"plans": Plans, "scale": Points, "sweep": Points, "model": Profile, "cluster": Profile, "stack": Profile}
+    kind = {"plans": Plans, "scale": Points, "sweep": Points, "trace-report": TraceReport, "model": Profile, "cluster": Profile, "stack": Profile}
     if schema in kind:
         return kind[schema](typed)
     return typed if isinstance(typed, Step) else Listing(typed)
@@ -172,7 +222,13 @@ def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]
 
 
 def _cell(value: Any) -> str:
+    if value is None:
+        return ""
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "" if seconds is None else f"{1e3 * seconds:.2f}"
 
 
 def _html_table(header: list[str], rows: list[list[str]]) -> str:
@@ -183,9 +239,19 @@ def _html_table(header: list[str], rows: list[list[str]]) -> str:
     return f"<table>{head}<tbody>{''.join(line(row, 'td') for row in rows)}</tbody></table>"
 
 
-def _steps_table(steps: list[Step]) -> str:
+def _text_table(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, *rows] if any(header) else rows
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
+
+
+def _steps_table(steps: list[Step]) -> tuple[list[str], list[list[str]]]:
+    """The best few."""
     if not steps:
-        return "<p>No plan fits.</p>"
-    summaries = [step._summary() for step in steps]
-    header = [name for name, _ in summaries[0]]
-    return _html_table(header, [[value for _, value in summary] for summary in summaries])
+        return ["No plan fits."], []
+    summaries = [step._summary() for step in steps[:_SHOWN]]
+    return [name for name, _ in summaries[0]], [[value for _, value in summary] for summary in summaries]
+
+
+def _further(steps: list[Step]) -> str:
+    return f"\nand {len(steps) - _SHOWN} further plans in .plans" if len(steps) > _SHOWN else ""

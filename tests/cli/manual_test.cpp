@@ -102,6 +102,9 @@ TEST(Completion, OffersEverySubcommandAndOption) {
   EXPECT_EQ(completions(script, {"simulate", "--fidelity"}, "f"), "\nfull\n");
   EXPECT_EQ(completions(script, {"plan", "--set"}, "cluster.node.nic.per"),
             "\ncluster.node.nic.per_node=\n");
+  EXPECT_EQ(completions(script, {"plan", "--fix"}, "sched"), "\nschedule=\n");
+  EXPECT_EQ(completions(script, {"scale", "--forbid"}, "zer"), "\nzero=\n");
+  EXPECT_EQ(completions(script, {"import", "--what-if"}, ""), "\noverlap-gradients\n");
   EXPECT_EQ(completions(script, {"plan", "--out"}, "a"), "\n\n") << "a file";
   EXPECT_EQ(completions(script, {"run"}, "--ste"), "\n--steps\n") << "the executor's options";
 }

@@ -295,6 +295,17 @@ TEST(ScaleCommand, FindsAPlanForEachSize) {
   EXPECT_DOUBLE_EQ(document["points"][0]["efficiency"].get<double>(), 1.0);
 }
 
+TEST(ScaleCommand, TakesAListOfSizes) {
+  const std::string job =
+      " --model llama3-8b --cluster dgx-h100 --global-batch 48 --seq-len 4096 --gpus ";
+  const json document = json_of("scale" + job + "24,8,24");
+  ASSERT_EQ(document["points"].size(), 2u);
+  EXPECT_EQ(document["points"][0]["gpus"], 8);
+  EXPECT_EQ(document["points"][1]["gpus"], 24);
+  expect_refused("scale" + job + "8,x", {"--gpus", "\"x\""});
+  expect_refused("plan --stack all" + job + "8,24", {"--gpus", "one number of GPUs"});
+}
+
 TEST(ScaleCommand, NamesTheChosenBatchAndWarnsOfFullMemory) {
   const CommandResult result = run_command(
       "scale --model llama3-8b --cluster dgx-h100 --gpus 8..16 --global-batch auto "

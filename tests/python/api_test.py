@@ -19,6 +19,7 @@ import warnings
 import shardwright as sw
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
+TRACES = SOURCE / "tests/calibration/traces/files/nanogpt"
 COMMAND = os.environ["SHARDWRIGHT_COMMAND"]
 JOB = {"model": "llama3-8b", "cluster": "dgx-h100", "gpus": 16, "global_batch": 64, "seq_len": 8192}
 
@@ -61,6 +62,20 @@ class Answers(unittest.TestCase):
         scale = sw.scale(**{**JOB, "gpus": range(8, 33)})
         self.assertEqual([point.gpus for point in scale.points], [8, 16, 32])
         self.assertEqual(sw.sweep("global-batch", plan=scale.plans[0], values=[64, 128]).points[1].value, 128)
+
+    def test_of_lists_have_a_point_for_each_number(self):
+        scale = sw.scale(**{**JOB, "gpus": [24, 8]})
+        self.assertEqual([point.gpus for point in scale.points], [8, 24])
+        self.assertIn("24", repr(scale))
+
+    def test_show_the_best_few_plans(self):
+        found = sw.plan(**JOB)
+        for shown, line in ((repr(found), "\n"), (found._repr_html_(), "<tr>")):
+            self.assertLess(len(shown), 3000)
+            lines = 1 + min(5, len(found.plans)) + (line == "\n" and len(found.plans) > 5)
+            self.assertEqual(shown.count(line) + (line == "\n"), lines)
+            self.assertIn(f"{found.plans[0].mfu:.1%}".replace("%", " %"), shown)
+        self.assertLess(len(repr(found.plans[0])), 500)
 
     def test_exist_for_each_command_but_those_that_stay(self):
         self.assertEqual(set(sw._COMMANDS), {words for words, _ in sw._FUNCTIONS.values()})
@@ -142,7 +157,6 @@ class Tables(unittest.TestCase):
         table = found.to_pandas()
         self.assertEqual(list(table["step_s"]), [plan.step for plan in found.plans])
         self.assertEqual(list(table["plan.tp"]), [plan.plan.tp for plan in found.plans])
-        self.assertEqual(found._repr_html_().count("<tr>"), 1 + len(found.plans))
         self.assertEqual(len(sw.models().to_pandas()), len(sw.models()["models"]))
 
 
@@ -161,6 +175,11 @@ class Plots(unittest.TestCase):
         self.assertAlmostEqual(max(ends) / step.step, 1.0, delta=0.01)
         found = sw.plan(**JOB)
         self.assertEqual(len(found.plot_front().lines[0].get_xdata()), len(found.front))
+        trace = sw.import_traces([str(TRACES / "rank0.json.gz"), str(TRACES / "rank1.json.gz")])
+        shown = sum(bar.get_width() for bar in trace.plot().patches)
+        named = ("gemm", "attention", "elementwise", "collective", "memory_copy", "other")
+        self.assertAlmostEqual(shown / 1e3, sum(file.time[f"{name}_s"] for file in trace.files for name in named))
+        self.assertEqual(trace._repr_html_().count("<tr>"), 3)
         scale = sw.scale(**{**JOB, "gpus": range(8, 17)})
         self.assertEqual(list(scale.plot().lines[0].get_ydata()), [point.tokens_per_s for point in scale.points])
 

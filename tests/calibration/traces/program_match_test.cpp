@@ -239,7 +239,7 @@ TEST(StepReplay, HidesAReductionThatBeginsWithItsGradient) {
 }
 
 // Calibrated to timings that a profile of other figures predicts, a profile predicts them.
-TEST(TraceSamples, RefitLinksAndLaunchesOfAProfile) {
+TEST(TraceSamples, RefitLinksAndNotTheHostOfAProfile) {
   const ClusterSpec cluster = load_cluster("dgx-h100");
   Trace trace;
   std::int64_t now = 0;
@@ -281,7 +281,8 @@ TEST(TraceSamples, RefitLinksAndLaunchesOfAProfile) {
   data.stack = load_stack("megatron-core");
   ASSERT_EQ(data.recorded->exchanges.size(), 5U);
   const Calibration result = calibrate(cluster, data, "test");
-  EXPECT_NEAR(result.cluster.stack->host.launch_time.value(), 12e-6, 0.2e-6);
+  // The profiler that records launches lengthens them.
+  EXPECT_EQ(result.cluster.stack->host.launch_time, data.stack->host.launch_time);
   ASSERT_EQ(result.ops.size(), 1U);
   EXPECT_GT(result.ops.front().before.median_abs, 0.2);
   EXPECT_LT(result.ops.front().after.median_abs, 0.02);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string>
 
+#include "calibration/traces/trace_file.hpp"
 #include "core/base/error.hpp"
 
 namespace shardwright::calibration {
@@ -57,6 +58,32 @@ TEST(StragglerAnalysis, BlamesTheWorkerThatIsSlow) {
   EXPECT_NEAR(job.by_worker.at({1, 0}), (1.5 + 0.5 + 3.0 + 0.5 + 1.0) / 5.0, 1e-9);
   EXPECT_LE(job.by_worker.at({1, 1}), 1.0);
   EXPECT_NEAR(job.by_op.at("grads-reduce-scatter"), 1.0, 1e-9);
+}
+
+// The slowdowns that the authors of two published jobs computed of them: https://github.com/ByteDance-Seed/StragglerAnalysis
+// at 8efcd7f, data/*.result.json. Their replay is another one, and of the first job a quarter of the steps is here.
+TEST(StragglerAnalysis, FindsThePublishedAnswers) {
+  const auto analyse = [](const char* job) {
+    return analyse_stragglers(std::get<JobRecord>(read_recording(fmt::format(
+        "{}/tests/calibration/traces/files/stragglers/{}.csv.gz", SHARDWRIGHT_SOURCE_DIR, job))));
+  };
+  constexpr double kWithin = 0.004;
+  const StragglerAnalysis slow = analyse("slow-worker");
+  EXPECT_NEAR(slow.slowdown(), 1.9730, kWithin);
+  EXPECT_NEAR(slow.by_stage.at(0), 1.9792, kWithin);
+  EXPECT_NEAR(slow.by_stage.at(2), 0.9956, kWithin);
+  EXPECT_NEAR(slow.by_replica.at(0), 1.9730, kWithin);
+  EXPECT_NEAR(slow.by_replica.at(1), 1.0109, kWithin);
+  EXPECT_NEAR(slow.by_op.at("backward-compute"), 1.5805, kWithin);
+  EXPECT_NEAR(slow.by_op.at("forward-compute"), 1.3689, kWithin);
+  EXPECT_NEAR(slow.by_op.at("grads-reduce-scatter"), 1.0108, kWithin);
+  const StragglerAnalysis stage = analyse("stage-imbalance");
+  EXPECT_NEAR(stage.slowdown(), 1.1787, kWithin);
+  EXPECT_NEAR(stage.by_stage.at(3), 1.2323, kWithin);
+  EXPECT_NEAR(stage.by_stage.at(1), 0.9831, kWithin);
+  EXPECT_NEAR(stage.by_replica.at(1), 1.1779, kWithin);
+  EXPECT_NEAR(stage.by_op.at("forward-compute"), 1.0875, kWithin);
+  EXPECT_NEAR(stage.by_op.at("backward-compute"), 1.0742, kWithin);
 }
 
 TEST(StragglerAnalysis, RefusesLinesThatAreNoOps) {

@@ -66,6 +66,8 @@ TEST(KernelCategory, KnowsTheFamiliesOfKernels) {
        Elementwise},
       {"ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)", Collective},
       {"void deep_ep::internode::dispatch<false, 8>()", Collective},
+      {"void split_embedding_codegen_forward_weighted_kernel<float, 1ul>(fbgemm_gpu::FixedDivisor)",
+       Other},
       {"void at::native::(anonymous namespace)::indexSelectLargeIndex<long>", Other}};
   for (const auto& [name, category] : names) EXPECT_EQ(category_of_kernel(name), category) << name;
   EXPECT_EQ(collective_kind("ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL"), "reduce_scatter");

@@ -74,6 +74,26 @@ TEST(TrainingLog, ReadsTorchtitanWithItsColours) {
   EXPECT_FALSE(log.step());
 }
 
+// torchtitan states throughput, not times. Lines are ten steps apart; one of them waits for a checkpoint.
+TEST(TrainingLog, TakesTimesFromWhenLinesWereWritten) {
+  std::string text;
+  const char* const stamps[] = {"23:59:40,000", "23:59:55,500", "00:00:11,000", "00:03:26,500",
+                                "00:03:42,000"};
+  for (int i = 0; i < 5; ++i)
+    text += std::string("[titan] ") + (i < 2 ? "2024-02-29 " : "2024-03-01 ") + stamps[i] +
+            " - root - INFO - step: " + std::to_string(i == 0 ? 1 : 10 * i) +
+            "  loss: 7.8  tps: 7,232  mfu: 42.34%\n";
+  const TrainingLog log = log_of(text);
+  EXPECT_TRUE(log.times_from_stamps);
+  EXPECT_FALSE(log.steps[0].time);
+  EXPECT_NEAR(log.steps[1].time->value(), 15.5 / 9, 1e-6);
+  EXPECT_NEAR(log.steps[2].time->value(), 1.55, 1e-6);
+  EXPECT_NEAR(log.step()->value(), (1.55 + 15.5 / 9) / 2, 1e-6);
+  EXPECT_DOUBLE_EQ(*log.steps[4].mfu, 0.4234);
+  // A log that states times keeps to them.
+  EXPECT_FALSE(log_of(megatron_line(5, "15800.0") + megatron_line(6, "13100.0")).times_from_stamps);
+}
+
 TEST(TrainingLog, ReadsDeepSpeed) {
   const TrainingLog pipeline =
       log_of("steps: 10 loss: 7.7012 iter time (s): 0.498 samples/sec: 64.257");

@@ -79,7 +79,7 @@ RC_GTEST_PROP(Pickle, ValuesComeBack, ()) {
 RC_GTEST_PROP(Pickle, AnyStreamIsReadOrRefused, ()) {
   static const std::string kOperations =
       "\x80\x88\x89\x8a\x8c\x8f\x90\x91\x92\x93\x94\x81\x85\x86\x87(.012NKMJGXUBCcqrhjQRb]})"
-      "tledasu";
+      "tledasuFSVpg\n'";
   std::string stream;
   for (const int each : *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 1000)))
     stream += each < 800 ? kOperations[static_cast<std::size_t>(each) % kOperations.size()]
@@ -107,6 +107,25 @@ TEST(Pickle, LongNumbersHaveASign) {
   EXPECT_EQ(integer_of(std::string("\x80\x02\x8a\x02\x00\xff.", 7)), -256);
   EXPECT_EQ(integer_of(std::string("\x80\x02\x8a\x02\x00\x80.", 7)), -32768);
   EXPECT_EQ(integer_of("\x80\x02J\xff\xff\xff\xff."), -1);
+}
+
+// pickle.dumps({"list": [7, 0.5, True, None, "a\n\\b", t, t]}, protocol=0) of Python 3.11, where t is "t", and a text
+// as Python 2.7 writes it.
+TEST(Pickle, OldestProtocolIsRead) {
+  const std::string stream =
+      "(dp0\nVlist\np1\n(lp2\nI7\naF0.5\naI01\naNaVa\\u000a\\u005cb\np3\naVt\np4\nag4\naS'u'"
+      "\np5\nas.";
+  const PickleDocument document = read_pickle(stream, "test");
+  const PickleValue list = document.root.find("list").value();
+  ASSERT_EQ(list.size(), 8U);
+  EXPECT_EQ(list.item(7).text(), "u");
+  EXPECT_EQ(list.item(0).integer(), 7);
+  EXPECT_EQ(list.item(1).real(), 0.5);
+  EXPECT_EQ(list.item(2).truth(), true);
+  EXPECT_EQ(list.item(3).kind(), PickleKind::None);
+  EXPECT_EQ(list.item(4).text(), "a\n\\b");
+  EXPECT_EQ(list.item(5).identity(), list.item(6).identity());
+  EXPECT_THROW(read_pickle("(dp0\ng7\n.", "test"), InputError);
 }
 
 // pickle.dumps(argparse.Namespace(a=7), protocol=2) of Python 3.11.

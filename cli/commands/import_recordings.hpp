@@ -1,0 +1,34 @@
+// What the files of `import` hold.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "calibration/collective_timings.hpp"
+#include "calibration/traces/memory_snapshot.hpp"
+#include "calibration/traces/straggler_analysis.hpp"
+#include "calibration/traces/trace.hpp"
+#include "calibration/traces/training_log.hpp"
+#include "cli/commands/launched_plans.hpp"
+#include "cli/options/scenario_options.hpp"
+
+namespace shardwright::cli {
+
+struct Recordings {
+  std::vector<calibration::Trace> traces;
+  std::vector<calibration::TrainingLog> logs;
+  std::vector<calibration::StragglerAnalysis> jobs;
+  std::vector<LaunchedPlan> plans;
+  std::vector<calibration::MemorySnapshot> memory;
+  std::vector<calibration::CollectiveFile> collectives;
+};
+
+// `options`: the cluster and stack of launches. Throws InputError with the problems of all files, and ReadingStopped after
+// Ctrl-C.
+Recordings read_recordings(const std::vector<std::string>& files, const ScenarioOptions& options,
+                           bool shows_progress);
+
+// The files without those that stand among them before by another name, of which it says so: they would count twice.
+std::vector<std::string> without_repetitions(const std::vector<std::string>& files);
+
+}  // namespace shardwright::cli

@@ -1,0 +1,109 @@
+// Layers of steps whose products are known.
+#include "calibration/traces/layer_structure.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "calibration/traces/trace_file.hpp"
+#include "tests/calibration/traces/kineto_text.hpp"
+
+namespace shardwright::calibration {
+namespace {
+
+// The n and k of a product with 64 rows; {0, 0} is an attention, {-1, 0} a message to another rank.
+using Parts = std::vector<std::pair<int, int>>;
+constexpr std::pair<int, int> kAttention{0, 0}, kMessage{-1, 0};
+
+std::optional<LayerStructure> structure_of(const Parts& parts) {
+  std::string events;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto [n, k] = parts[i];
+    const char* kernel = n < 0    ? "ncclDevKernel_SendRecv"
+                         : n == 0 ? "flash_fwd_kernel"
+                                  : "nvjet_tst_128x128";
+    events += fmt::format(
+        R"({{"ph": "X", "cat": "cpu_op", "name": "{}", "pid": 1, "tid": 1, "ts": {}, "dur": 5, "args": {{)"
+        R"("External id": {}, "Input Dims": [[64, {}], [{}, {}]], "Input type": ["c10::Half", "c10::Half"]}}}},)"
+        R"({{"ph": "X", "cat": "kernel", "name": "{}", "pid": 0, "tid": 7, "ts": {}, "dur": 3, "args": )"
+        R"({{"External id": {}, "device": 0, "stream": 7}}}})",
+        n > 0 ? "aten::mm" : "other", 10 * i, i + 1, k, k, n, kernel, 10 * i + 2, i + 1);
+    events += i + 1 < parts.size() ? "," : "";
+  }
+  return layer_structure(read_kineto_text("{\"traceEvents\": [" + events + "]}"));
+}
+
+Parts repeated(const Parts& layer, int times) {
+  Parts parts;
+  for (int i = 0; i < times; ++i) parts.insert(parts.end(), layer.begin(), layer.end());
+  return parts;
+}
+
+void append(Parts& to, const Parts& parts) {
+  to.insert(to.end(), parts.begin(), parts.end());
+}
+
+const Parts kLayer = {{96, 32}, kAttention, {32, 32}, {128, 32}, {32, 128}};
+
+TEST(LayerStructure, CountsLayersThatLackAPart) {
+  Parts parts = {{32, 500}};
+  append(parts, repeated(kLayer, 3));
+  append(parts, {{128, 32}, {32, 128}});
+  append(parts, repeated(kLayer, 5));
+  // A product that stands between layers, and one behind them that has the shape of a layer's.
+  append(parts, {{7, 32}});
+  append(parts, repeated(kLayer, 2));
+  append(parts, {{32, 32}, {1000, 32}});
+  const auto structure = structure_of(parts);
+  ASSERT_TRUE(structure);
+  EXPECT_EQ(structure->layers, 11);
+  ASSERT_EQ(structure->incomplete.size(), 1U);
+  EXPECT_EQ(structure->incomplete[0].number, 4);
+  EXPECT_EQ(structure->incomplete[0].anchors, 2);
+  EXPECT_TRUE(structure->incomplete[0].lacks_attention);
+  EXPECT_EQ(structure->anchors_of_layers, 52);
+  EXPECT_EQ(structure->anchors_of_pass, 56);
+  EXPECT_DOUBLE_EQ(structure->time.value(), 50e-6);
+  EXPECT_EQ(structure->vocabulary, 1000);
+}
+
+// A stage of a pipeline has several forward passes before its first backward one.
+TEST(LayerStructure, APassEndsAtAMessage) {
+  Parts parts;
+  for (int microbatch = 0; microbatch < 4; ++microbatch) {
+    append(parts, repeated(kLayer, 6));
+    append(parts, {kMessage});
+  }
+  EXPECT_EQ(structure_of(parts)->layers, 6);
+  // Messages within layers, as in rings of attention, end nothing.
+  EXPECT_EQ(structure_of(repeated({{96, 32}, kMessage, kAttention, {32, 32}}, 7))->layers, 7);
+}
+
+TEST(LayerStructure, TellsNoLayersOfAModelThatHardlyRepeats) {
+  Parts parts;
+  for (int i = 1; i < 40; ++i) parts.emplace_back(32 * i, 16 * i);
+  append(parts, repeated({{3, 4}, {5, 6}}, 3));
+  EXPECT_FALSE(structure_of(parts));
+  EXPECT_FALSE(structure_of(repeated(kLayer, 2)));
+}
+
+// The model's authors: eleven layers, the seventh without attention.
+TEST(LayerStructure, FindsTheLayersOfAPublishedRun) {
+  for (const char* file : {"rank0", "rank3", "before", "after"}) {
+    const auto structure = layer_structure(std::get<Trace>(read_recording(fmt::format(
+        "{}/tests/calibration/traces/files/nanogpt/{}.json.gz", SHARDWRIGHT_SOURCE_DIR, file))));
+    ASSERT_TRUE(structure) << file;
+    EXPECT_EQ(structure->layers, 11) << file;
+    ASSERT_EQ(structure->incomplete.size(), 1U) << file;
+    EXPECT_EQ(structure->incomplete[0].number, 7) << file;
+    EXPECT_TRUE(structure->incomplete[0].lacks_attention) << file;
+    EXPECT_EQ(structure->hidden, 768) << file;
+    EXPECT_EQ(structure->vocabulary, 50'304) << file;
+  }
+}
+
+}  // namespace
+}  // namespace shardwright::calibration
