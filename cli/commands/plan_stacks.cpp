@@ -1,8 +1,10 @@
 // shardwright plan with several stacks
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
@@ -44,6 +46,44 @@ std::vector<std::string> stack_names(const std::string& text) {
   std::istringstream stream(text);
   for (std::string name; std::getline(stream, name, ',');) names.push_back(name);
   return names;
+}
+
+bool is_of_nvidia(Architecture architecture) {
+  return Architecture::Volta <= architecture && architecture <= Architecture::RtxBlackwell;
+}
+
+// True of accelerators for which every framework has fused attention since they are sold.
+bool is_newer_than_fused_attention(Architecture architecture) {
+  return architecture >= Architecture::Ada;
+}
+
+// Why nobody would train with a stack on an accelerator; empty if somebody would.
+std::string reason_to_leave_out(const StackSpec& stack, const AcceleratorSpec& accelerator) {
+  const Architecture architecture = accelerator.architecture;
+  const bool is_ours = stack.family == "shardwright";
+  if (architecture == Architecture::Cpu && !is_ours) return "they do not train on CPUs";
+  if (is_ours && architecture != Architecture::Cpu && !is_of_nvidia(architecture))
+    return "our executor runs on CPUs and NVIDIA's GPUs";
+  if (architecture == Architecture::Tpu && stack.family != "jax" && stack.family != "generic")
+    return "TPUs are programmed through JAX";
+  if (is_newer_than_fused_attention(architecture) && !stack.fusion.flash_attention)
+    return fmt::format("their attention is not fused, and the {} is younger than that",
+                       accelerator.name);
+  return "";
+}
+
+// The names by the reason for which they are left out.
+using LeftOut = std::map<std::string, std::vector<std::string>>;
+
+// Removes them from `names`.
+LeftOut leave_out(std::vector<std::string>& names, const AcceleratorSpec& accelerator) {
+  LeftOut left_out;
+  std::erase_if(names, [&](const std::string& name) {
+    const std::string reason = reason_to_leave_out(load_stack(name), accelerator);
+    if (!reason.empty()) left_out[reason].push_back(name);
+    return !reason.empty();
+  });
+  return left_out;
 }
 
 StackPlan plan_with(const std::string& stack, RequestOptions options, const CommonOptions& common,
@@ -101,7 +141,7 @@ Table stack_table(const std::vector<StackPlan>& plans) {
 }
 
 ordered_json stacks_json(const ChosenRequest& chosen, const std::vector<StackPlan>& plans,
-                         bool partial) {
+                         const LeftOut& left_out, bool partial) {
   const planner::PlanRequest& request = chosen.request;
   ordered_json document = new_document("stack_plans");
   document["inputs"] = {{"model", request.model.name}, {"cluster", request.cluster.name}};
@@ -114,6 +154,10 @@ ordered_json stacks_json(const ChosenRequest& chosen, const std::vector<StackPla
          {"best", plan.best ? candidate_json(*plan.best, *plan.scenario) : ordered_json()},
          {"why_not", plan.why_not}});
   }
+  document["left_out"] = ordered_json::array();
+  for (const auto& [reason, names] : left_out)
+    for (const std::string& name : names)
+      document["left_out"].push_back({{"stack", name}, {"reason", reason}});
   return document;
 }
 
@@ -131,8 +175,11 @@ ExitCode plan_stacks(const CommonOptions& common, const RequestOptions& options,
   const ChosenRequest chosen = choose_request(without, kPlanStacks);
   require_one_size(chosen, options, kPlanStacks, "several stacks");
   const InterruptWatch interrupt;
+  std::vector<std::string> names = stack_names(options.stack);
+  LeftOut left_out;
+  if (options.stack == "all") left_out = leave_out(names, chosen.request.cluster.accelerator);
   std::vector<StackPlan> plans;
-  for (const std::string& stack : stack_names(options.stack)) {
+  for (const std::string& stack : names) {
     if (!interrupt.interrupted())
       plans.push_back(plan_with(stack, options, common, interrupt.token()));
   }
@@ -151,7 +198,10 @@ ExitCode plan_stacks(const CommonOptions& common, const RequestOptions& options,
       "Each plan is the best of its stack. Where the intervals of two stacks overlap, the order of "
       "the two is not "
       "certain.");
-  deliver(common, page, stacks_json(chosen, plans, interrupt.interrupted()), plan_out == "-");
+  for (const auto& [reason, each] : left_out)
+    page.paragraph(fmt::format("Left out, as {}: {}.", reason, fmt::join(each, ", ")));
+  deliver(common, page, stacks_json(chosen, plans, left_out, interrupt.interrupted()),
+          plan_out == "-");
   if (interrupt.interrupted()) return ExitCode::Interrupted;
   return any ? ExitCode::Ok : ExitCode::NoFeasiblePlan;
 }

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <string>
@@ -293,6 +294,27 @@ TEST(ScaleCommand, FindsAPlanForEachSize) {
   EXPECT_EQ(document["points"][0]["gpus"], 8);
   EXPECT_EQ(document["points"][2]["gpus"], 32);
   EXPECT_DOUBLE_EQ(document["points"][0]["efficiency"].get<double>(), 1.0);
+}
+
+// Stacks that are named are compared all the same.
+TEST(PlanCommand, LeavesStacksOutThatHaveNoBearingOnTheCluster) {
+  const std::string job = "plan --model gpt2 --gpus 8 --global-batch 64 --seq-len 1024 --cluster ";
+  const auto reasons = [&](const std::string& cluster) {
+    const json document = json_of(job + cluster + " --stack all");
+    std::map<std::string, std::string> left_out;
+    for (const json& each : document["left_out"]) left_out[each["stack"]] = each["reason"];
+    for (const json& each : document["stacks"]) EXPECT_FALSE(left_out.contains(each["stack"]));
+    EXPECT_EQ(left_out.size() + document["stacks"].size(), shipped_stacks().size());
+    return left_out;
+  };
+  const auto hopper = reasons("dgx-h100");
+  EXPECT_THAT(hopper.at("megatron-lm-2020"), HasSubstr("not fused"));
+  EXPECT_FALSE(hopper.contains("megatron-core") || hopper.contains("shardwright"));
+  EXPECT_TRUE(reasons("dgx-a100").empty());
+  const auto tpu = reasons("tpu-v5p-torus");
+  EXPECT_TRUE(tpu.contains("shardwright") && tpu.contains("fsdp2"));
+  EXPECT_FALSE(tpu.contains("generic-jax") || tpu.contains("generic"));
+  EXPECT_EQ(json_of(job + "dgx-h100 --stack megatron-lm-2020,fsdp2")["stacks"].size(), 2U);
 }
 
 TEST(ScaleCommand, TakesAListOfSizes) {
