@@ -24,7 +24,7 @@ th { font-weight: 600; } th small { font-weight: 400; opacity: .7; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; } dt { opacity: .7; } dd { margin: 0; }
 .warning { color: var(--warning); }
-figure { margin: 1.5rem 0; } figcaption { font-weight: 600; margin-bottom: .5rem; }
+figure { margin: 1.5rem 0; } figure td + td { overflow-wrap: anywhere; } figcaption { font-weight: 600; margin-bottom: .5rem; }
 svg { max-width: 100%; height: auto; } svg text { font: 12px system-ui, sans-serif; fill: var(--ink); }
 svg .bar { fill: var(--bar); } svg .curve { fill: none; stroke: var(--bar); stroke-width: 2; }
 svg .grid { stroke: var(--faint); } svg .diagonal { stroke: var(--ink); stroke-dasharray: 4 3; }

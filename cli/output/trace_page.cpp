@@ -123,11 +123,8 @@ void add_time(Page& page, const TraceReport& report) {
         {title_of(category), time.value(), fmt::format("{}, {} %", format_time(time), share)});
   }
   if (report.optimizer > Seconds(0.0)) {
-    const std::string share = share_text(report.optimizer, total);
-    kernels.add_row(
-        {"of these in the optimizer's step", milliseconds_text(report.optimizer, total), share});
-    bars.push_back({"of these in the optimizer's step", report.optimizer.value(),
-                    fmt::format("{}, {} %", format_time(report.optimizer), share)});
+    kernels.add_row({"of these in the optimizer's step", milliseconds_text(report.optimizer, total),
+                     share_text(report.optimizer, total)});
   }
   page.table(kernels);
   page.figure("Time by category", bars_figure(bars));
@@ -484,7 +481,7 @@ void add_traces(Page& page, const std::vector<TraceReport>& reports,
     add_straggler(page, *matching, names, reports);
   }
   page.figure(fmt::format("One recorded step of {}: matrix products and attention dark blue, other "
-                          "kernels light blue, copies gray, collectives red. The wheel zooms, "
+                          "kernels light blue, copies gray, collectives orange. The wheel zooms, "
                           "dragging moves, a double click shows all.",
                           printable(names.front())),
               timeline_figure(step));
