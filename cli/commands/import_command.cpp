@@ -41,6 +41,7 @@
 #include "core/base/large_json_file.hpp"
 #include "core/base/standard_streams.hpp"
 #include "core/spec/cluster_json.hpp"
+#include "core/spec/profile_library.hpp"
 #include "sim/cost/measured_kernels.hpp"
 #include "sim/step/fidelity.hpp"
 #include "sim/step/predicted_timeline.hpp"
@@ -265,23 +266,23 @@ void check_what_if(const std::string& what_if) {
 void refit_profile(const Profile& profile, const std::vector<calibration::Trace>& traces,
                    Findings& findings) {
   if (const std::string reason = reason_against_refit(profile, traces); !reason.empty()) {
-    findings.warnings.push_back("The profile is not refitted: " + reason + ".");
+    findings.warnings.emplace_back("The profile is not refitted: " + reason + ".");
     return;
   }
   const bool other = is_of_other_plan(findings.matches);
   if (other) {
-    findings.warnings.push_back(
+    findings.warnings.emplace_back(
         "Most matrix products of the plan have no kernel: the plan is not that of the trace, and "
         "the refit uses only products whose shapes the trace tells.");
   }
   const bool communicates = std::ranges::any_of(
       traces, [](const calibration::Trace& trace) { return !trace.collectives.empty(); });
   if (communicates && !findings.matching) {
-    findings.warnings.push_back(
+    findings.warnings.emplace_back(
         "Links and collectives are not refitted: what a single rank records contains its wait for "
         "the others. Give the traces of several ranks.");
   }
-  findings.warnings.push_back(
+  findings.warnings.emplace_back(
       "The host's time for a launch is not refitted: the profiler that records its calls slows "
       "it.");
   findings.refitted =

@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include "cli/options/common_options.hpp"
 #include "cli/options/option_values.hpp"
 #include "cli/options/scenario_parts.hpp"
 #include "cli/options/settings.hpp"
