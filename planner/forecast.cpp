@@ -5,15 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <numeric>
 
 #include "core/base/error.hpp"
 #include "core/lowering/lowering.hpp"
 #include "core/lowering/stage_states.hpp"
 #include "core/program/rank_grid.hpp"
-#include "core/spec/plan_check.hpp"
 #include "planner/objective.hpp"
 #include "planner/replan.hpp"
+#include "planner/stage_plans.hpp"
 #include "sim/run/checkpoint_interval.hpp"
 #include "sim/run/profile_model.hpp"
 #include "sim/step/simulate.hpp"
@@ -31,59 +30,6 @@ constexpr double kBeforeInterval = 0.1, kBeforeRuns = 0.4, kBeforeGains = 0.6;
 
 void report(const ForecastRequest& request, double share) {
   if (request.progress) request.progress(share);
-}
-
-RecomputePolicy policy_of(StageRecompute recompute, RecomputePolicy of_plan) {
-  switch (recompute) {
-    case StageRecompute::OfPlan:
-      return of_plan;
-    case StageRecompute::None:
-      return RecomputePolicy::None;
-    case StageRecompute::Selective:
-      return RecomputePolicy::Selective;
-    case StageRecompute::Full:
-      return RecomputePolicy::Full;
-    case StageRecompute::PerOp:
-      return RecomputePolicy::PerOp;
-  }
-  return of_plan;
-}
-
-// The modules and layers that a policy covers belong to it: another one starts from the defaults.
-void set_recompute(Plan& plan, RecomputePolicy policy) {
-  if (plan.recompute == policy) return;
-  const Plan defaults;
-  plan.recompute = policy;
-  plan.recompute_modules = defaults.recompute_modules;
-  plan.recompute_layers = defaults.recompute_layers;
-  plan.recompute_interval = defaults.recompute_interval;
-  plan.recompute_group = defaults.recompute_group;
-}
-
-Plan plan_of_stage(const Plan& plan, const RunStage& stage) {
-  Plan own = plan;
-  if (stage.global_batch > 0) own.global_batch = stage.global_batch;
-  if (stage.seq_len > 0) own.seq_len = stage.seq_len;
-  if (stage.micro_batch > 0) own.micro_batch = stage.micro_batch;
-  if (stage.pp > 0) own.vpp = 1;
-  // The layers of the plan's stages say nothing of other stages.
-  if (stage.pp > 0 || stage.vpp > 0) own.stage_layers.clear();
-  for (const auto& [stated, degree] :
-       {std::pair(stage.tp, &own.tp), std::pair(stage.pp, &own.pp), std::pair(stage.vpp, &own.vpp),
-        std::pair(stage.ep, &own.ep), std::pair(stage.cp, &own.cp)}) {
-    if (stated > 0) *degree = stated;
-  }
-  set_recompute(own, policy_of(stage.recompute, plan.recompute));
-  if (own.vpp == 1 && own.schedule == ScheduleKind::Interleaved)
-    own.schedule = ScheduleKind::OneFOneB;
-  if (own.vpp > 1 && own.schedule == ScheduleKind::OneFOneB)
-    own.schedule = ScheduleKind::Interleaved;
-  own.dp = stage.dp > 0 ? stage.dp
-                        : std::max<std::int64_t>(1, plan.world_size() / (own.tp * own.pp * own.cp));
-  // A smaller batch may not hold whole microbatches of the plan's size.
-  if (stage.micro_batch == 0 && own.global_batch % own.dp == 0)
-    own.micro_batch = std::gcd(own.micro_batch, own.global_batch / own.dp);
-  return own;
 }
 
 // The trained parameters of all stages, once over all replicas; a shared embedding of which two stages
@@ -185,16 +131,6 @@ double open_tokens(const ForecastRequest& request, ProblemList& problems) {
   problems.add("/stages", fmt::format("{:.6g} tokens in all stages", stated),
                fmt::format("at most the {:.6g} of the run", request.tokens));
   return 0.0;
-}
-
-void check_stage(const ForecastRequest& request, std::size_t index, const Plan& plan,
-                 ProblemList& problems) {
-  const Scenario& scenario = request.scenario;
-  for (const BrokenRule& broken :
-       broken_rules(scenario.model, &scenario.cluster, plan,
-                    std::min(plan.world_size(), scenario.plan.world_size()),
-                    fmt::format("/stages/{}", index)))
-    problems.add(broken.problem.where, broken.problem.found, broken.problem.expected);
 }
 
 // The speeds of a run that lacks nodes, which the planner finds for a few of them.
@@ -429,11 +365,7 @@ std::vector<ForecastStage> run_stages(const ForecastRequest& request) {
   const RunSpec& run = request.run;
   ProblemList problems(fmt::format("run profile {}", run.name));
   const double open = open_tokens(request, problems);
-  std::vector<Plan> plans;
-  for (std::size_t i = 0; i < run.stages.size(); ++i) {
-    plans.push_back(plan_of_stage(request.scenario.plan, run.stages[i]));
-    check_stage(request, i, plans.back(), problems);
-  }
+  const std::vector<Plan> plans = stage_plans(request.scenario, run.stages, problems);
   problems.throw_if_any();
   std::vector<ForecastStage> stages;
   bool takes_open = false;

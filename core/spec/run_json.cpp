@@ -241,9 +241,9 @@ void describe(RunStage& stage, FieldVisitor& fields) {
   fields.integer("ep", stage.ep, {0, 1'000'000}, kOmissible, "expert-parallel ranks");
   fields.integer("cp", stage.cp, {0, 1'000'000}, kOmissible, "context-parallel ranks");
   fields.integer("dp", stage.dp, {0, 10'000'000}, kOmissible, "data-parallel replicas");
-  fields.choice("recompute", stage.recompute, kOmissible,
-                "what the backward pass recomputes; of-plan: as in the plan; another policy covers "
-                "all layers");
+  fields.texts("set", stage.set, kOmissible,
+               "further fields of the plan and their values, as in \"recompute=full\" or "
+               "\"data_parallel.compression=int8\"");
 }
 
 void check_stages(const std::vector<RunStage>& stages, ProblemList& problems) {

@@ -172,12 +172,6 @@ struct PriceSpec {
   bool operator==(const PriceSpec&) const = default;
 };
 
-// What a stage of a run recomputes: what the plan does, or another policy.
-enum class StageRecompute : std::uint8_t { OfPlan, None, Selective, Full, PerOp };
-constexpr auto enum_names(StageRecompute) {
-  return std::array{"of-plan", "none", "selective", "full", "per-op"};
-}
-
 // Tokens that are trained with other settings than those of the plan. Zeros: as in the plan.
 struct RunStage {
   std::string name;
@@ -188,7 +182,8 @@ struct RunStage {
   std::int64_t micro_batch = 0;
   std::int64_t tp = 0, pp = 0, vpp = 0, ep = 0, cp = 0;
   std::int64_t dp = 0;
-  StageRecompute recompute = StageRecompute::OfPlan;
+  // "recompute=full": further fields of a plan file, and their values.
+  std::vector<std::string> set{};
 
   bool operator==(const RunStage&) const = default;
 };

@@ -126,19 +126,23 @@ TEST(Forecast, StagesTrainTheirTokensAndThePlanTheRest) {
 
 // A stage that recomputes everything does the forward pass twice in its backward pass: four parts of work
 // where the plan does three.
-TEST(Forecast, AStageMayRecomputeAnotherPart) {
+TEST(Forecast, AStageMaySetFurtherFieldsOfItsPlan) {
   json run = kQuiet;
-  run["stages"] = {{{"name", "full"}, {"tokens", 1e10}, {"recompute", "full"}}};
+  run["stages"] = {
+      {{"name", "full"}, {"tokens", 1e10}, {"set", {"recompute=full", "zero_stage=0"}}}};
   ForecastRequest request = llama_on(16, run);
   request.scenario.plan.recompute = RecomputePolicy::Selective;
   request.scenario.plan.recompute_modules = {RecomputeModule::LayerNorm};
   const std::vector<ForecastStage> stages = run_stages(request);
   EXPECT_EQ(stages[0].plan.recompute, RecomputePolicy::Full);
   EXPECT_TRUE(stages[0].plan.recompute_modules.empty());
+  EXPECT_EQ(stages[0].plan.zero_stage, 0);
   EXPECT_EQ(stages[1].plan, request.scenario.plan);
   EXPECT_NEAR(stages[0].step.step / stages[1].step.step, 4.0 / 3.0, 0.1);
-  run["stages"][0]["recompute"] = "some";
-  EXPECT_THAT(thrown_by([&] { llama_on(16, run); }), testing::HasSubstr("/stages/0/recompute"));
+  run["stages"][0]["set"] = {"recompute=some", "zero_stage=7", "speed=2"};
+  const std::string problems = thrown_by([&] { run_stages(llama_on(16, run)); });
+  for (const char* each : {"/stages/0/set/recompute", "/stages/0/set/zero_stage", "speed"})
+    EXPECT_THAT(problems, testing::HasSubstr(each));
 }
 
 // A checkpoint holds each parameter once, an embedding that two stages hold copies of, too.
