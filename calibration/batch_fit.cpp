@@ -41,12 +41,16 @@ std::vector<CurvePoint> points_of(const LossCurve& curve, double critical) {
   for (std::size_t part = 0; part < parts; ++part) {
     const std::size_t first = part * each.size() / parts, end = (part + 1) * each.size() / parts;
     CurvePoint mean{curve.parameters};
+    // Steps whose gradients say nothing of their noise state none.
+    double measured = 0.0;
     for (std::size_t i = first; i < end; ++i) {
       const auto share = 1.0 / static_cast<double>(end - first);
       mean.tokens += share * each[i].tokens;
       mean.loss += share * each[i].loss;
-      mean.noise_scale += share * each[i].noise_scale;
+      mean.noise_scale += each[i].noise_scale;
+      measured += each[i].noise_scale > 0.0 ? 1.0 : 0.0;
     }
+    if (measured > 0.0) mean.noise_scale /= measured;
     points.push_back(mean);
   }
   return points;

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "core/base/error.hpp"
+#include "core/base/quantity_text.hpp"
 #include "core/lowering/lowering.hpp"
 #include "core/lowering/stage_states.hpp"
 #include "core/program/rank_grid.hpp"
@@ -32,24 +33,15 @@ void report(const ForecastRequest& request, double share) {
   if (request.progress) request.progress(share);
 }
 
-// The trained parameters of all stages, once over all replicas; a shared embedding of which two stages
-// hold copies is saved once.
+// The trained parameters of the model: those of a plan that splits nothing.
 double saved_parameters(const Scenario& scenario) {
-  const Plan& plan = scenario.plan;
-  const BlockSet blocks = make_blocks(scenario.model, plan, scenario.stack);
-  const PipelineSchedule schedule = make_schedule(plan.schedule, shape_of(plan));
-  const Program program = lower(scenario.model, plan, scenario.stack, blocks, schedule);
-  double parameters = 0.0;
-  for (std::size_t s = 0; s < program.stages.size(); ++s) {
-    const StageParameters& stage = program.stages[s].parameters;
-    const ModelEnds ends =
-        ends_of_model(schedule.position[s], static_cast<std::size_t>(plan.chunks()));
-    const double copy =
-        copies_embedding(scenario.model, plan, ends) ? blocks.embedding_parameters.dense : 0.0;
-    parameters += (stage.dense - copy) * static_cast<double>(plan.tp) +
-                  stage.expert * static_cast<double>(plan.ep * plan.expert_tp);
-  }
-  return parameters;
+  Plan whole;
+  whole.seq_len = scenario.plan.seq_len;
+  whole.precision = scenario.plan.precision;
+  whole.multi_token_prediction = scenario.plan.multi_token_prediction;
+  whole.lora = scenario.plan.lora;
+  const Program program = lower(scenario.model, whole, scenario.stack);
+  return program.stages.front().parameters.dense + program.stages.front().parameters.expert;
 }
 
 // The bytes of the states that a checkpoint holds: of each trained parameter its weight and what the
@@ -359,6 +351,28 @@ double Forecast::tokens_at(double share) const {
     left -= time;
   }
   return tokens;
+}
+
+const ForecastStage* stage_beyond_memory(const std::vector<ForecastStage>& stages,
+                                         const ClusterSpec& cluster) {
+  const auto fullest = std::ranges::max_element(
+      stages, {}, [](const ForecastStage& stage) { return stage.step.memory().peak; });
+  const bool fits =
+      fullest == stages.end() || fullest->step.memory().peak <= cluster.accelerator.memory;
+  return fits ? nullptr : &*fullest;
+}
+
+void require_memory(const ForecastRequest& request, const std::vector<ForecastStage>& stages) {
+  const AcceleratorSpec& accelerator = request.scenario.cluster.accelerator;
+  const ForecastStage* stage = stage_beyond_memory(stages, request.scenario.cluster);
+  if (stage == nullptr) return;
+  throw InputError(
+      fmt::format("run profile {}", request.run.name),
+      {{"/stages",
+        fmt::format("stage {}, which needs {} per accelerator", stage->name,
+                    format_bytes(stage->step.memory().peak)),
+        fmt::format("at most the {} of {}: degrees of its own for the stage, as in \"cp\": 8",
+                    format_bytes(accelerator.memory), accelerator.name)}});
 }
 
 std::vector<ForecastStage> run_stages(const ForecastRequest& request) {

@@ -84,6 +84,13 @@ struct Forecast {
 // plan of a stage breaks a rule or the stages have more tokens than the run.
 std::vector<ForecastStage> run_stages(const ForecastRequest& request);
 
+// The stage that needs most memory if it does not fit, otherwise null.
+const ForecastStage* stage_beyond_memory(const std::vector<ForecastStage>& stages,
+                                         const ClusterSpec& cluster);
+
+// Throws InputError, which names the profile, if a stage does not fit.
+void require_memory(const ForecastRequest& request, const std::vector<ForecastStage>& stages);
+
 // The run of these stages as the simulation of weeks sees it; its interval is zero if the profile states none.
 sim::RunModel run_model(const ForecastRequest& request, const std::vector<ForecastStage>& stages);
 

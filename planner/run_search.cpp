@@ -191,7 +191,9 @@ RunSearch search_runs(const RunSearchRequest& request,
       const ForecastRequest run = run_of(request, trial, choice.plan);
       choice.tokens = run.tokens;
       try {
-        choice.forecast = forecast(run, run_stages(run), {});
+        std::vector<ForecastStage> stages = run_stages(run);
+        require_memory(run, stages);
+        choice.forecast = forecast(run, std::move(stages), {});
       } catch (const InputError& error) {
         if (search_result.without_stages++ == 0) search_result.stage_problem = error.what();
         continue;

@@ -72,8 +72,10 @@ void forecast_plans(PlannedRuns& runs, const planner::PlanRequest& request,
     runs.request.scenario = planner::scenario_of(request, candidate.plan);
     runs.request.tokens = runs.run.tokens_of(runs.request.scenario, false);
     try {
+      std::vector<planner::ForecastStage> stages = planner::run_stages(runs.request);
+      planner::require_memory(runs.request, stages);
       runs.forecasts.emplace_back(
-          planner::forecast(runs.request, planner::run_stages(runs.request),
+          planner::forecast(runs.request, std::move(stages),
                             step_spread(validation::class_of(runs.request.scenario))));
     } catch (const InputError&) {
       runs.forecasts.emplace_back(std::nullopt);

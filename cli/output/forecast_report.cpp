@@ -259,9 +259,10 @@ void add_forecast(Page& page, const planner::ForecastRequest& request,
       {"step", step_text(forecast)}};
   if (!statistics.most_end()) {
     page.facts(facts);
-    page.warning(
-        fmt::format("{} of {} simulated runs do not end, because failures leave them no progress",
-                    format_count(statistics.unfinished), format_count(statistics.runs)));
+    page.warning(fmt::format(
+        "{} of {} simulated runs do not end, because failures leave them no progress or "
+        "no nodes",
+        format_count(statistics.unfinished), format_count(statistics.runs)));
     return;
   }
   facts.insert(facts.end(),
@@ -297,7 +298,7 @@ ordered_json forecast_json(const planner::ForecastRequest& request,
   ordered_json by_cause = ordered_json::object(), lost = ordered_json::object(),
                gains = ordered_json::object(), costs = ordered_json::object();
   for (const FailureCause cause : enumerators<FailureCause>())
-    by_cause[name_of(cause)] = statistics.by_cause[cause];
+    by_cause[name_of(cause)] = ends ? ordered_json(statistics.by_cause[cause]) : ordered_json();
   for (const RunPart part : enumerators<RunPart>()) {
     if (part != RunPart::Step)
       lost[name_of(part)] = ends ? finite_or_null(statistics.mean[part] / wall) : ordered_json();
@@ -320,14 +321,14 @@ ordered_json forecast_json(const planner::ForecastRequest& request,
           {"energy_kwh",
            ends ? finite_or_null(energy.value() / kJoulesPerKilowattHour) : ordered_json()},
           {"power_usage_effectiveness_ratio", forecast.power_usage_effectiveness},
-          {"goodput", forecast.goodput},
-          {"mfu_of_run", forecast.mfu},
+          {"goodput", ends ? ordered_json(forecast.goodput) : ordered_json()},
+          {"mfu_of_run", ends ? ordered_json(forecast.mfu) : ordered_json()},
           {"interruptions", std::move(interruptions)},
           {"checkpoint", checkpoint_json(request, forecast)},
           {"lost", std::move(lost)},
           {"gains", std::move(gains)},
           {"mean_wall_s", ends ? finite_or_null(wall.value()) : ordered_json()},
-          {"parts", parts_json(forecast)},
+          {"parts", ends ? parts_json(forecast) : ordered_json()},
           {"spares",
            {{"nodes", forecast.model.spare_nodes()},
             {"gpu_hours", forecast.spares.gpu_hours},

@@ -198,6 +198,15 @@ QStringList warnings(const RunForecast& run) {
                             "progress; means are those of the others.")
                      .arg(count_text(all.unfinished), count_text(all.runs)));
   }
+  const ClusterSpec& cluster = run.request.scenario.cluster;
+  if (const auto* stage = planner::stage_beyond_memory(run.forecast.stages, cluster)) {
+    lines.append(
+        to_qstring("The run does not fit into memory: stage %1 needs %2 per accelerator, and %3 "
+                   "has %4.")
+            .arg(to_qstring(stage->name), to_qstring(format_bytes(stage->step.memory().peak)),
+                 to_qstring(cluster.accelerator.name),
+                 to_qstring(format_bytes(cluster.accelerator.memory))));
+  }
   for (const std::string& note : planner::recovery_without_effect(
            run.request.run.recovery, run.request.scenario.plan, run.forecast.model))
     lines.append(to_qstring(note));

@@ -23,12 +23,20 @@ double straggling_share(const StragglerSpec& stragglers, double nodes) {
   return -std::expm1(-begin_per_s * stragglers.duration.value());
 }
 
-// The share of the data that nodes read from their own disks: what they keep of it, in all passes but
-// the first.
-double cache_hits(const InputSpec& input, double nodes, double tokens) {
+// The share of the data that nodes keep on their own disks.
+double cached_share(const InputSpec& input, double nodes) {
   if (input.dataset <= Bytes() || input.cache <= Bytes()) return 0.0;
-  const double passes = tokens * input.token / input.dataset;
-  return std::min(1.0, nodes * input.cache / input.dataset) * std::max(0.0, 1.0 - 1.0 / passes);
+  return std::min(1.0, nodes * input.cache / input.dataset);
+}
+
+// The wait of a step for its input, where this share of the steps reads the data set for the first time.
+Seconds mean_stall(const InputSpec& input, const StageSteps& stage, double first_share) {
+  const auto nodes = static_cast<double>(stage.nodes);
+  const auto stall = [&](bool first) {
+    const Seconds supply(stage.tokens_per_step / input_supply(input, nodes, first));
+    return std::max(Seconds(), supply - stage.step);
+  };
+  return first_share * stall(true) + (1.0 - first_share) * stall(false);
 }
 
 // The mean over the time of the steps.
@@ -97,15 +105,20 @@ BytesPerSecond store_supply(const InputSpec& input, double nodes) {
 
 RunTimes work_of(const RunSpec& run, const std::vector<StageSteps>& stages) {
   RunTimes work{};
-  double steps = 0.0, tokens = 0.0;
-  for (const StageSteps& stage : stages) tokens += stage.steps * stage.tokens_per_step;
+  double steps = 0.0;
+  // Of the data set; without its size all tokens are new.
+  double unread = run.input.dataset > Bytes() ? run.input.dataset / run.input.token
+                                              : std::numeric_limits<double>::infinity();
   for (const StageSteps& stage : stages) {
     const auto nodes = static_cast<double>(stage.nodes);
-    const Seconds supply(stage.tokens_per_step / input_supply(run.input, nodes, tokens));
+    const double tokens = stage.steps * stage.tokens_per_step;
+    const double first = std::min(tokens, unread);
+    unread -= first;
     const Seconds time = stage.steps * stage.step;
     steps += stage.steps;
     work[RunPart::Step] += time;
-    work[RunPart::InputStall] += stage.steps * std::max(Seconds(), supply - stage.step);
+    if (tokens > 0.0)
+      work[RunPart::InputStall] += stage.steps * mean_stall(run.input, stage, first / tokens);
     work[RunPart::Straggler] +=
         time * (run.stragglers.slowdown * straggling_share(run.stragglers, nodes));
   }
@@ -117,10 +130,10 @@ RunTimes work_of(const RunSpec& run, const std::vector<StageSteps>& stages) {
   return work;
 }
 
-double input_supply(const InputSpec& input, double nodes, double tokens) {
+double input_supply(const InputSpec& input, double nodes, bool first_pass) {
   double supply = std::numeric_limits<double>::infinity();
   if (input.tokens_per_s > 0.0) supply = input.tokens_per_s;
-  const double hits = cache_hits(input, nodes, tokens);
+  const double hits = first_pass ? 0.0 : cached_share(input, nodes);
   const BytesPerSecond store = store_supply(input, nodes);
   if (std::isfinite(store.value()) && hits < 1.0)
     supply = std::min(supply, store / input.token.value() / (1.0 - hits) / BytesPerSecond(1.0));
@@ -154,7 +167,8 @@ CheckpointCost checkpoint_cost(const CheckpointSpec& checkpoint, const RunMachin
       const Seconds safe = copy + replica * static_cast<double>(checkpoint.copies - 1);
       // A single copy is lost with its node.
       const Seconds load = checkpoint.copies > 1 ? replica : read;
-      return {copy, safe, copy + write, checkpoint.written_every, load, read, copy + write, bytes};
+      return {copy,         safe,  copy + write, checkpoint.written_every, load, read,
+              copy + write, bytes, true};
     }
   }
   return {write, write, write, 1, read, read, write, bytes};

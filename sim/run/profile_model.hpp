@@ -27,9 +27,9 @@ struct RunMachine {
   std::int64_t replicas = 1, copies = 1, copies_on_nodes = copies;
 };
 
-// Tokens of a second that the input pipeline supplies to a run of so many tokens; infinite without a
-// limit (docs/models/storage.md).
-double input_supply(const InputSpec& input, double nodes, double tokens);
+// Tokens of a second that the input pipeline supplies in the first pass over the data set, or in later
+// ones; infinite without a limit (docs/models/storage.md).
+double input_supply(const InputSpec& input, double nodes, bool first_pass);
 
 // The work of all stages (RunModel::work).
 RunTimes work_of(const RunSpec& run, const std::vector<StageSteps>& stages);

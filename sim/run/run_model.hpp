@@ -75,6 +75,8 @@ struct CheckpointCost {
   Seconds save;
   // Its size, once over all replicas.
   Bytes bytes{};
+  // Hosts hold it, and each one overwrites the last.
+  bool in_host_memory = false;
 };
 
 struct RunModel {

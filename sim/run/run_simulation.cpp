@@ -259,8 +259,8 @@ class SimulatedRun {
     // Replicas agree on wrong results, and copies in the hosts' memory are overwritten with them.
     const bool spoils_copies =
         process.silent &&
-        (model_.from_replicas || (model_.checkpoint.stored_every > 1 &&
-                                  process.detection > progress_.to_next_checkpoint()));
+        (model_.from_replicas ||
+         (model_.checkpoint.in_host_memory && process.detection > progress_.to_next_checkpoint()));
     const bool severe = loses_copies || spoils_copies;
     from_replica_ = false;
     from_store_ = from_store_ || severe;
@@ -271,7 +271,7 @@ class SimulatedRun {
 
   void detect(const Interruption& hit, const FailureProcess& process) {
     // Nobody has to find out what was announced.
-    Seconds time = process.planned     ? model_.checkpoint.save
+    Seconds time = process.planned     ? (saving_ ? model_.checkpoint.save : Seconds())
                    : process.announced ? Seconds()
                                        : process.detection;
     if (hit.manual && !process.planned && !process.announced) time += model_.manual_time;

@@ -93,6 +93,16 @@ TEST(RunSearch, ChoicesThatDoNotTakeAStageAreLeftOut) {
   EXPECT_THAT(some.stage_problem, testing::HasSubstr("/stages/0/global_batch"));
 }
 
+// A plan whose own step fits may not hold a stage of longer sequences.
+TEST(RunSearch, ChoicesThatDoNotHoldAStageAreLeftOut) {
+  RunSearchRequest request = request_with(4e6);
+  request.run.run.stages = {RunStage{.name = "long", .tokens = 1e9, .seq_len = 4'000'000}};
+  const RunSearch none = search_runs(request);
+  EXPECT_TRUE(none.choices.empty());
+  EXPECT_GT(none.without_stages, 0);
+  EXPECT_THAT(none.stage_problem, testing::HasSubstr("stage long, which needs"));
+}
+
 TEST(RunSearch, ALossThatTheModelNeverReachesIsTold) {
   const BatchSpec batch = load_batch("hoffmann-corrected");
   const ModelSpec model = load_model("qwen2.5-0.5b");

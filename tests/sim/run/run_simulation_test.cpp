@@ -236,8 +236,6 @@ TEST(RunSimulation, CopiesInHostMemorySaveWorkFromSingleFailures) {
   EXPECT_NEAR(lost_all / failures, 0.5 * kHour, 0.2 * kHour);
 }
 
-// What is written when a failure comes is no checkpoint yet: without others such a failure loses all that was
-// done since the last stop that saved its state to the end.
 // Hosts keep only their last copies, which hold wrong results once corruption goes unnoticed for longer than
 // the time between them: the run goes back to the store, half of its interval there and the detection.
 TEST(RunSimulation, SilentCorruptionSpoilsCopiesInHostMemory) {
@@ -246,6 +244,7 @@ TEST(RunSimulation, SilentCorruptionSpoilsCopiesInHostMemory) {
     model.interval = Seconds(60);
     model.checkpoint.stall = model.checkpoint.safe = Seconds(0.1);
     model.checkpoint.stored_every = 60;
+    model.checkpoint.in_host_memory = true;
     FailureProcess& silent = model.failures[FailureCause::SilentCorruption];
     silent.rate = Hertz(1.0 / (20.0 * kHour));
     silent.replaced = 0.0;
@@ -278,6 +277,8 @@ TEST(RunSimulation, AWaitingJobIsNotInterrupted) {
   EXPECT_NEAR(all.by_cause[FailureCause::SilentCorruption] / computing, 1.0, 0.05);
 }
 
+// What is written when a failure comes is no checkpoint yet: without others such a failure loses all that was
+// done since the last stop that saved its state to the end.
 TEST(RunSimulation, AFailureDuringASaveLosesIt) {
   RunModel model = failing_model();
   model.interval = 2.0 * model.total_work();
@@ -553,31 +554,48 @@ TEST(RunSimulation, ARunWithoutProgressIsGivenUp) {
 // reads comes from there.
 TEST(ProfileModel, TheInputIsAsFastAsItsNarrowestPart) {
   InputSpec input;
-  EXPECT_TRUE(std::isinf(input_supply(input, 10, 2e11)));
+  EXPECT_TRUE(std::isinf(input_supply(input, 10, false)));
   input.token = Bytes(4);
   input.dataset = gigabytes(400);
   input.store_read = gigabytes_per_second(1);
-  EXPECT_DOUBLE_EQ(input_supply(input, 10, 2e11), 0.25e9);
+  EXPECT_DOUBLE_EQ(input_supply(input, 10, false), 0.25e9);
   // 20 workers read as many shards at once, or all five that there are.
   InputSpec sharded = input;
   sharded.shard_read = gigabytes_per_second(0.01);
   sharded.workers_per_node = 2;
-  EXPECT_DOUBLE_EQ(input_supply(sharded, 10, 2e11), 0.05e9);
+  EXPECT_DOUBLE_EQ(input_supply(sharded, 10, false), 0.05e9);
   sharded.shards = 5;
-  EXPECT_DOUBLE_EQ(input_supply(sharded, 10, 2e11), 0.0125e9);
+  EXPECT_DOUBLE_EQ(input_supply(sharded, 10, false), 0.0125e9);
   sharded.shards = 1000;
   sharded.workers_per_node = 100;
-  EXPECT_DOUBLE_EQ(input_supply(sharded, 10, 2e11), 0.25e9) << "the store as a whole";
+  EXPECT_DOUBLE_EQ(input_supply(sharded, 10, false), 0.25e9) << "the store as a whole";
   input.cache = gigabytes(20);
-  EXPECT_DOUBLE_EQ(input_supply(input, 10, 2e11), 0.25e9 / 0.75);
-  EXPECT_DOUBLE_EQ(input_supply(input, 10, 1e11), 0.25e9) << "the first pass finds nothing";
+  EXPECT_DOUBLE_EQ(input_supply(input, 10, false), 0.25e9 / 0.5);
+  EXPECT_DOUBLE_EQ(input_supply(input, 10, true), 0.25e9) << "the first pass finds nothing";
   input.cache_read = gigabytes_per_second(0.001);
-  EXPECT_DOUBLE_EQ(input_supply(input, 10, 2e11), 0.01e9 / 4.0 / 0.25);
+  EXPECT_DOUBLE_EQ(input_supply(input, 10, false), 0.01e9 / 4.0 / 0.5);
   input.worker_tokens_per_s = 1e4;
   input.workers_per_node = 8;
-  EXPECT_DOUBLE_EQ(input_supply(input, 10, 2e11), 8e5);
+  EXPECT_DOUBLE_EQ(input_supply(input, 10, false), 8e5);
   input.tokens_per_s = 5e5;
-  EXPECT_DOUBLE_EQ(input_supply(input, 10, 2e11), 5e5);
+  EXPECT_DOUBLE_EQ(input_supply(input, 10, false), 5e5);
+}
+
+// Two passes over a data set that the nodes keep: the store feeds the first at 0.7 of what the steps take.
+TEST(ProfileModel, TheFirstPassWaitsForTheStore) {
+  RunSpec run;
+  run.input.token = Bytes(4);
+  run.input.dataset = gigabytes(400);
+  run.input.cache = gigabytes(40);
+  run.input.store_read = BytesPerSecond(0.7 * 4e6);
+  const StageSteps steps{2e5, 1e6, Seconds(1.0), 10};
+  const Seconds first = 1e5 * Seconds(1.0 / 0.7 - 1.0);
+  EXPECT_NEAR(work_of(run, {steps})[RunPart::InputStall] / first, 1.0, 1e-12);
+  // In two stages, of which the first is the first pass.
+  const StageSteps half{1e5, 1e6, Seconds(1.0), 10};
+  EXPECT_NEAR(work_of(run, {half, half})[RunPart::InputStall] / first, 1.0, 1e-12);
+  run.input.cache = Bytes();
+  EXPECT_NEAR(work_of(run, {steps})[RunPart::InputStall] / first, 2.0, 1e-12);
 }
 
 TEST(ProfileModel, CheckpointsTakeTheNarrowestWay) {
