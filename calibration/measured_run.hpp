@@ -70,7 +70,7 @@ struct TrainedStep {
   double noise_scale = 0.0;
   // The tokens that the step trained; zero if the run does not say it.
   double tokens = 0.0;
-  // Of samples held out from training; not a number where the step has none.
+  // The loss of samples that are held out from training; not a number where the step has none.
   double validation_loss = std::numeric_limits<double>::quiet_NaN();
 };
 

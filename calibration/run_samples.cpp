@@ -155,6 +155,11 @@ class StepMatch {
   double origin_ = 0.0;
 };
 
+// True for what the rank itself computes; parameter servers are other processes.
+bool runs_on_rank(const Op& op) {
+  return !is_communication(op.kind) && op.kind != OpKind::ServerOptimizer;
+}
+
 // All timings of a run, by what was timed.
 class Sampler {
  public:
@@ -318,7 +323,7 @@ class Sampler {
     const double recording = run_.recording_time.value() / static_cast<double>(ops.size());
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const Op& op = *ops[i].op;
-      if (is_communication(op.kind) || op.kind == OpKind::ServerOptimizer) continue;
+      if (!runs_on_rank(op)) continue;
       const double recorded = times[i].end - times[i].ready;
       const double share = recorded > 0.0 ? covered(times[i], busy) / recorded : 0.0;
       const double time = std::max(kLeast, recorded - recording);
@@ -398,8 +403,7 @@ class Sampler {
   static double kernel_time(const StageOps& ops, const std::vector<OpTime>& times) {
     double sum = 0.0;
     for (std::size_t i = 0; i < ops.size(); ++i)
-      if (!is_communication(ops[i].op->kind) && ops[i].op->kind != OpKind::ServerOptimizer)
-        sum += times[i].end - times[i].ready;
+      if (runs_on_rank(*ops[i].op)) sum += times[i].end - times[i].ready;
     return sum;
   }
 

@@ -5,26 +5,20 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <string_view>
 
 #include "core/spec/plan_check.hpp"
 #include "core/spec/plan_json.hpp"
+#include "core/spec/spec_document.hpp"
 
 namespace shardwright::planner {
 namespace {
 
 using nlohmann::json;
 
-// {"data_parallel": {"compression": "int8"}} for "data_parallel.compression=int8".
-json patch_of(std::string_view setting) {
-  const std::size_t equals = setting.find('=');
-  const std::size_t dot = setting.substr(0, equals).find('.');
-  if (dot != std::string_view::npos)
-    return {{std::string(setting.substr(0, dot)), patch_of(setting.substr(dot + 1))}};
-  const std::string_view text = setting.substr(equals + 1);
+// The value of a setting; a text that is no JSON stands for itself.
+json value_of_setting(const std::string& text) {
   json value = json::parse(text, nullptr, false);
-  return {{std::string(setting.substr(0, equals)),
-           value.is_discarded() ? json(std::string(text)) : std::move(value)}};
+  return value.is_discarded() ? json(text) : value;
 }
 
 // The plan with the further fields of a stage. Those that only another recomputation has are left out.
@@ -43,7 +37,8 @@ Plan with_settings(const Plan& plan, const std::vector<std::string>& settings,
            {"recompute_modules", "recompute_layers", "recompute_interval", "recompute_group"})
         document.erase(field);
     }
-    document.merge_patch(patch_of(setting));
+    document.merge_patch(
+        patch_at(setting.substr(0, equals), value_of_setting(setting.substr(equals + 1))));
   }
   ObjectReader object(document, where, problems);
   return read_plan(object);

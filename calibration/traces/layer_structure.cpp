@@ -208,7 +208,7 @@ void set_layers(LayerStructure& structure, const Pass& pass, const Stretch& stre
   structure.by_shape = pass.by_shape;
 }
 
-// Of the layers of the stretch, all but the last one, which has no next one.
+// Sets the means over the layers of the stretch. The last layer is left out because no other one follows it.
 void set_times(LayerStructure& structure, const Pass& pass, const Stretch& stretch,
                const Activities& activities) {
   const std::size_t last = stretch.length / stretch.period - 1;

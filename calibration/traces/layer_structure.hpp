@@ -27,8 +27,8 @@ struct LayerStructure {
   // All layers, those that lack something among them.
   std::int64_t layers = 0;
   std::vector<IncompleteLayer> incomplete;
-  // Means over the layers that follow each other without a gap: all kernels from the first product of a layer to that
-  // of the next one.
+  // Means over the layers that follow each other without a gap. A layer lasts from its first product until the next
+  // layer's first product, with all kernels between them.
   double kernels = 0.0;
   Seconds time{};
   // Products and attentions of a layer.

@@ -84,8 +84,8 @@ struct TraceReport {
   BusyTimes times;
   // Sums of durations.
   EnumArray<KernelCategory, Seconds> by_category;
-  // Of these the kernels of the optimizer's step, collectives apart: those launched within its annotation, or where the
-  // trace has none, or no launch of theirs, those whose names say so.
+  // The part of these sums that kernels of the optimizer's step took, without collectives. They are the kernels that
+  // were launched within its annotation or, where the trace has no annotation or no launches, those with its names.
   Seconds optimizer{};
   // By total time, longest first.
   std::vector<KernelReport> by_kernel;

@@ -188,12 +188,11 @@ ChosenForecast read_options(const ForecastOptions& options) {
 
 // Reports the stage that needs most memory, unless it fits.
 bool report_fullest(const planner::Forecast& forecast, const ClusterSpec& cluster) {
-  const auto fullest = std::ranges::max_element(
-      forecast.stages, {},
-      [](const planner::ForecastStage& stage) { return stage.step.memory().peak; });
+  const planner::ForecastStage* stage = planner::stage_beyond_memory(forecast.stages, cluster);
+  if (stage == nullptr) return true;
   const bool several = forecast.stages.size() > 1;
-  return report_fit(several ? fmt::format("{}: stage {}", kCommand, fullest->name) : kCommand,
-                    fullest->step, cluster);
+  return report_fit(several ? fmt::format("{}: stage {}", kCommand, stage->name) : kCommand,
+                    stage->step, cluster);
 }
 
 ExitCode forecast(const ForecastOptions& options) {

@@ -232,7 +232,7 @@ calibration::Calibration refit(const Profile& profile,
 // What all traces together tell.
 struct Findings {
   std::vector<calibration::TraceReport> reports;
-  // Of each trace; of one whose GPU no profile has, no device.
+  // One entry for each trace; the device is empty where no profile has its GPU.
   std::vector<std::optional<calibration::LayerStructure>> structures;
   std::vector<std::optional<AcceleratorSpec>> devices;
   std::optional<calibration::RankMatching> matching;

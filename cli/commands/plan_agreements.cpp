@@ -134,12 +134,9 @@ void add_notes(Page& page, const std::vector<AgreedPlan>& plans) {
   if (serves)
     page.paragraph(
         "Each rank pushes all of its gradients to parameter servers, where an all-reduce adds them "
-        "up "
-        "within nodes first. Servers pay where a node has few ranks, where they have nodes of "
-        "their own "
-        "(data_parallel.server_place in a plan) with network cards that workers do not use, or "
-        "where "
-        "replicas are unequally fast.");
+        "up within nodes first. Servers pay where a node has few ranks, where they have nodes of "
+        "their own (data_parallel.server_place in a plan) with network cards that workers do not "
+        "use, or where replicas are unequally fast.");
   std::vector<std::string> sources;
   for (const AgreedPlan& plan : plans) {
     if (!plan.cost.known() || plan.cost.source.empty()) continue;

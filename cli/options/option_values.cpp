@@ -10,6 +10,7 @@
 #include "core/base/nearest_name.hpp"
 #include "core/base/quantity_reading.hpp"
 #include "core/base/quantity_text.hpp"
+#include "planner/run_search.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -45,9 +46,9 @@ std::int64_t read_count(const std::string& option, const std::string& text, std:
 
 double read_token_count(const std::string& option, const std::string& text, ProblemList& problems,
                         const std::string& or_word) {
-  constexpr std::int64_t kMost = 1'000'000'000'000'000;
   const auto value = parse_tokens(text);
-  if (value && *value >= 1 && *value <= kMost) return static_cast<double>(*value);
+  if (value && *value >= 1 && static_cast<double>(*value) <= planner::kMostRunTokens)
+    return static_cast<double>(*value);
   Expected expected("a number of tokens from 1 to 1,000T, as in 15T, 300B or 500M (decimal)");
   if (!or_word.empty()) expected.text += fmt::format(", or {}", or_word);
   problems.add(option, quoted(text), expected);

@@ -32,12 +32,8 @@ bool is_of_a_spec(const std::string& setting) {
 
 // {"node": {"nic": {"per_node": 4}}} for "node.nic.per_node=4".
 json as_patch(std::string_view setting) {
-  const auto dot = setting.substr(0, setting.find('=')).find('.');
-  if (dot != std::string_view::npos)
-    return {{std::string(setting.substr(0, dot)), as_patch(setting.substr(dot + 1))}};
   const auto equals = setting.find('=');
-  return {{std::string(setting.substr(0, equals)),
-           parsed_value(std::string(setting.substr(equals + 1)))}};
+  return patch_at(setting.substr(0, equals), parsed_value(std::string(setting.substr(equals + 1))));
 }
 
 void refuse_shapeless(const std::string& setting, ProblemList& problems) {

@@ -362,8 +362,9 @@ TuningSetup read_tuning(const TuneOptions& options) {
     scenario.plan = with_batch(scenario.plan, batch);
     const sim::StepResult step = sim::simulate_step(scenario);
     setup.step_times[batch] = step.step;
-    if (options.simulate) setup.fits = report_fit(kTune, step, scenario.cluster) && setup.fits;
-    if (options.simulate) setup.runs[batch] = run_of_trial(setup, scenario);
+    if (!options.simulate) continue;
+    setup.fits = report_fit(kTune, step, scenario.cluster) && setup.fits;
+    setup.runs[batch] = run_of_trial(setup, scenario);
   }
   return setup;
 }

@@ -404,12 +404,12 @@ void add_mean(Page& page, const std::vector<TraceReport>& reports,
   if (!traced.empty()) {
     TraceReport mean;
     mean.times = mean_of(traced);
-    for (const TraceReport* each : traced)
-      mean.optimizer += each->optimizer / static_cast<double>(traced.size());
-    for (const TraceReport* each : traced)
+    const auto count = static_cast<double>(traced.size());
+    for (const TraceReport* each : traced) {
+      mean.optimizer += each->optimizer / count;
       for (const KernelCategory category : enumerators<KernelCategory>())
-        mean.by_category[category] +=
-            each->by_category[category] / static_cast<double>(traced.size());
+        mean.by_category[category] += each->by_category[category] / count;
+    }
     page.paragraph(fmt::format("Where the time of a trace went, in the mean of {}:",
                                format_plural(static_cast<std::int64_t>(traced.size()), "trace")));
     add_time(page, mean);
@@ -443,8 +443,7 @@ void add_straggler(Page& page, const calibration::RankMatching& matching,
   }
   page.paragraph(
       fmt::format("The straggler is {}: it arrives last at {} % of the matched collectives, and "
-                  "each other rank "
-                  "waits for {} in the mean, while it waits for {}.",
+                  "each other rank waits for {} in the mean, while it waits for {}.",
                   printable(names[trace]), format_percent(share), format_time(others),
                   format_time(last.waited)));
 }

@@ -67,8 +67,7 @@ void add_training_logs(Page& page, const std::vector<calibration::TrainingLog>& 
   page.table(table);
   page.paragraph(fmt::format(
       "The step is the median without the first tenth of the steps{}; other figures are those of "
-      "the "
-      "last step.",
+      "the last step.",
       any_stamps ? ", where a log states no times by the times at which its lines were written"
                  : ""));
 }

@@ -11,20 +11,26 @@
 namespace shardwright {
 
 struct ServerNodes {
+  // Accelerators of a node, at least 1.
+  std::int64_t accelerators = 1;
   // Nodes of the workers, and those that run servers.
   std::int64_t workers = 1, servers = 1;
   // Server processes on all nodes together.
   std::int64_t processes = 1;
   bool dedicated = false;
 
+  // Server processes on each of their nodes.
+  double processes_of_node() const {
+    return static_cast<double>(processes) / static_cast<double>(servers);
+  }
   // Nodes that take part.
   std::int64_t all() const { return workers + (dedicated ? servers : 0); }
 };
 
 inline ServerNodes server_nodes(const Plan& plan, const ClusterSpec& cluster) {
-  const std::int64_t each = std::max<std::int64_t>(1, cluster.accelerators_per_node());
   ServerNodes nodes;
-  nodes.workers = (plan.world_size() + each - 1) / each;
+  nodes.accelerators = std::max<std::int64_t>(1, cluster.accelerators_per_node());
+  nodes.workers = (plan.world_size() + nodes.accelerators - 1) / nodes.accelerators;
   nodes.processes = plan.replicas.servers > 0 ? plan.replicas.servers : nodes.workers;
   nodes.dedicated = plan.replicas.server_place == ServerPlace::Dedicated;
   nodes.servers = nodes.dedicated ? nodes.processes : std::min(nodes.processes, nodes.workers);

@@ -54,20 +54,19 @@ Gap gap_of_local_steps(const PlanSubject& s) {
   return plan.offloads_optimizer() ? Gap::Offload : Gap::None;
 }
 
-// Servers on nodes of their own need as many; those on the workers' nodes are spread evenly.
-// What one node of servers holds.
+// The bytes that one node of servers holds.
 Bytes server_memory_needed(const PlanSubject& s) {
   return server_state_bytes(s.plan) *
          (static_cast<double>(count_parameters(s.model).total) /
           static_cast<double>(server_nodes(s.plan, *s.cluster).servers));
 }
 
+// Servers on nodes of their own need as many; those on the workers' nodes are spread evenly.
 Gap gap_of_server_nodes(const PlanSubject& s) {
   if (s.cluster == nullptr) return Gap::None;
   const ServerNodes nodes = server_nodes(s.plan, *s.cluster);
   const auto most = s.cluster->most_accelerators();
-  const std::int64_t each = std::max<std::int64_t>(1, s.cluster->accelerators_per_node());
-  if (nodes.dedicated && most && nodes.all() > *most / each) return Gap::ServerNodes;
+  if (nodes.dedicated && most && nodes.all() > *most / nodes.accelerators) return Gap::ServerNodes;
   if (!divides(nodes.servers, nodes.processes)) return Gap::ServersOfNodes;
   const Bytes host = s.cluster->node.host.memory;
   return host > Bytes() && server_memory_needed(s) > host ? Gap::ServerMemory : Gap::None;

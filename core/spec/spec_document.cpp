@@ -88,6 +88,12 @@ Spec read_part(ObjectReader& object, const std::string& key,
 
 }  // namespace
 
+json patch_at(std::string_view path, json value) {
+  const std::size_t dot = path.find('.');
+  if (dot == std::string_view::npos) return {{std::string(path), std::move(value)}};
+  return {{std::string(path.substr(0, dot)), patch_at(path.substr(dot + 1), std::move(value))}};
+}
+
 bool is_patch(const json& given) {
   return given.is_object() && given.contains(kBase);
 }

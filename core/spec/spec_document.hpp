@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 
 #include "core/base/enum_names.hpp"
 #include "core/spec/batch_spec.hpp"
@@ -26,6 +27,9 @@ enum class SpecKind : std::uint8_t { Model, Cluster, Stack, Run, Batch };
 constexpr auto enum_names(SpecKind) {
   return std::array{"model", "cluster", "stack", "run", "batch"};
 }
+
+// {"node": {"nic": {"per_node": 4}}} for "node.nic.per_node" and 4.
+nlohmann::json patch_at(std::string_view path, nlohmann::json value);
 
 // True for objects with a "base".
 bool is_patch(const nlohmann::json& given);

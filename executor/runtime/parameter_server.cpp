@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <future>
 #include <limits>
 
@@ -16,9 +15,6 @@ namespace {
 // A replica is member 1 of its connection.
 constexpr int kReplicaMember = 1, kServerChannel = 0;
 constexpr std::int64_t kHasLeft = std::numeric_limits<std::int64_t>::max();
-
-constexpr std::array kServedArrays = {OptimizerArray::Weights, OptimizerArray::FirstMoments,
-                                      OptimizerArray::SecondMoments};
 
 void send(Communicator& connection, const void* data, std::size_t bytes) {
   connection.send(data, bytes, kReplicaMember, kServerChannel, nullptr);
@@ -174,21 +170,12 @@ UpdateCounts ParameterServer::update_alone(Replica& replica, const ServerRequest
   return counts;
 }
 
-void ParameterServer::apply(AdamStep adam, double squares) {
+void ParameterServer::apply(const AdamStep& adam, double squares) {
   for (std::size_t u = 0; u < parameters_.layout().units.size(); ++u) {
     for (const ParameterSlice& slice : parameters_.layout().units[u].slices) {
       const ElementRange range =
           overlap(parameters_.own(u), {slice.offset, slice.offset + slice.elements()});
-      if (range.size() == 0) continue;
-      AdamStep of_slice = adam;
-      // Biases and norms do not decay.
-      if (!slice.is_matrix()) of_slice.weight_decay = 0.0F;
-      AdamArrays arrays;
-      arrays.gradient = parameters_.gradients(u, range.begin);
-      arrays.weight = parameters_.updated(OptimizerArray::Weights, u, range.begin);
-      arrays.first_moment = parameters_.updated(OptimizerArray::FirstMoments, u, range.begin);
-      arrays.second_moment = parameters_.updated(OptimizerArray::SecondMoments, u, range.begin);
-      kernels_.adamw(static_cast<std::int64_t>(range.size()), of_slice, arrays, &squares, nullptr);
+      if (range.size() > 0) parameters_.apply_adam(u, slice, range, adam, &squares, nullptr);
     }
   }
   parameters_.zero_gradients(nullptr);

@@ -14,6 +14,7 @@
 //   Leave    the replica makes no further steps
 #pragma once
 
+#include <array>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -34,9 +35,9 @@ enum class ServerRequestKind : std::int32_t { Push, Squares, Update, Pull, Set, 
 
 struct ServerRequest {
   ServerRequestKind kind = ServerRequestKind::Push;
-  // Of a push.
+  // The unit that a push carries.
   std::int32_t unit = 0;
-  // Of an update, with the sum of the squares of all gradients.
+  // The step that an update makes, with the sum of the squares of all gradients.
   AdamStep adam;
   double squares = 0.0;
 };
@@ -47,6 +48,10 @@ struct UpdateCounts {
   // Steps that the slowest replica had made fewer than this one when it began the step.
   std::int64_t ahead = 0;
 };
+
+// What Set and Get carry of each unit, in this order.
+inline constexpr std::array kServedArrays = {OptimizerArray::Weights, OptimizerArray::FirstMoments,
+                                             OptimizerArray::SecondMoments};
 
 // The key under which a replica and a server open their communicator, with the server as member 0.
 std::string server_key(std::int64_t server, std::int64_t replica);
@@ -59,7 +64,7 @@ class ParameterServer {
 
   // Serves until all replicas have left. Throws CommunicationError if one is lost.
   void serve();
-  // Of all replicas together; any thread may call it.
+  // The updates of all replicas together. Any thread may call it.
   std::int64_t updates() const;
 
  private:
@@ -76,7 +81,7 @@ class ParameterServer {
   double squares_of_all();
   UpdateCounts update_all(const ServerRequest& request);
   UpdateCounts update_alone(Replica& replica, const ServerRequest& request);
-  void apply(AdamStep adam, double squares);
+  void apply(const AdamStep& adam, double squares);
   void pull(Replica& replica);
   void set(Replica& replica);
   void get(Replica& replica);

@@ -115,6 +115,19 @@ void ParameterStore::write(OptimizerArray which, std::size_t unit, std::size_t f
   kernels_.upload(updated(which, unit, first), values.data(), values.size_bytes());
 }
 
+void ParameterStore::apply_adam(std::size_t unit, const ParameterSlice& slice, ElementRange range,
+                                AdamStep step, const double* squares, Queue queue) {
+  // Biases and norms do not decay.
+  if (!slice.is_matrix()) step.weight_decay = 0.0F;
+  AdamArrays arrays;
+  arrays.gradient = gradients(unit, range.begin);
+  arrays.weight = updated(OptimizerArray::Weights, unit, range.begin);
+  arrays.first_moment = updated(OptimizerArray::FirstMoments, unit, range.begin);
+  arrays.second_moment = updated(OptimizerArray::SecondMoments, unit, range.begin);
+  if (!applies_updated()) arrays.applied = weights(unit, range.begin);
+  kernels_.adamw(static_cast<std::int64_t>(range.size()), step, arrays, squares, queue);
+}
+
 void ParameterStore::zero_gradients(Queue queue) {
   for (std::size_t unit = 0; unit < memory_.size(); ++unit) {
     kernels_.zero(memory_[unit].gradients.get(),

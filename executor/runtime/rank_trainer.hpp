@@ -56,7 +56,7 @@ struct StepReport {
   std::optional<double> small_batch_squares;
   // Mean over samples that are held out from training, after the step; only after some steps.
   std::optional<double> validation_loss;
-  // Of replicas that push to parameter servers without an agreement in each step; the loss is then that
+  // Only replicas that push to parameter servers without an agreement in each step have it. Their loss is that
   // of this replica's part of the batch.
   std::optional<UpdateCounts> update;
 };

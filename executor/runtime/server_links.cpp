@@ -1,7 +1,6 @@
 #include "executor/runtime/server_links.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "core/base/error.hpp"
 #include "executor/runtime/op_runner.hpp"
@@ -11,9 +10,6 @@ namespace {
 
 // A server is member 0 of its connection.
 constexpr int kServerMember = 0, kLinkChannel = 0;
-
-constexpr std::array kSharedArrays = {OptimizerArray::Weights, OptimizerArray::FirstMoments,
-                                      OptimizerArray::SecondMoments};
 
 ServerRequest request_of(ServerRequestKind kind, std::size_t unit = 0) {
   ServerRequest request;
@@ -133,7 +129,7 @@ void ServerLinks::share_states() {
     request(server, request_of(ServerRequestKind::Set));
     for (std::size_t unit = 0; unit < parameters_.layout().units.size(); ++unit) {
       const ElementRange part = part_of(server, unit);
-      for (const OptimizerArray array : kSharedArrays)
+      for (const OptimizerArray array : kServedArrays)
         send(server, parameters_.updated(array, unit, part.begin), part.size() * sizeof(float));
     }
     UpdateCounts answer;
@@ -146,7 +142,7 @@ void ServerLinks::collect_states() {
     request(server, request_of(ServerRequestKind::Get));
     for (std::size_t unit = 0; unit < parameters_.layout().units.size(); ++unit) {
       const ElementRange part = part_of(server, unit);
-      for (const OptimizerArray array : kSharedArrays)
+      for (const OptimizerArray array : kServedArrays)
         receive(server, parameters_.updated(array, unit, part.begin), part.size() * sizeof(float));
     }
   }

@@ -35,7 +35,7 @@ class ServerLinks {
   void collect_states();
   void abort();
 
-  // Of the last update.
+  // The counts that the last update reported.
   const UpdateCounts& counts() const { return counts_; }
   // Bytes of gradients and parameters since the start.
   double carried_bytes() const { return carried_; }

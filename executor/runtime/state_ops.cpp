@@ -67,17 +67,7 @@ void OpRunner::optimizer(const BoundOp& bound, const StepState& state) {
   if (state.validates) return parameters_.zero_gradients(bound.queue);
   exchange_.keep_anchor();
   for_each_updated([&](std::size_t u, const ParameterSlice& slice, ElementRange range) {
-    AdamStep of_slice = state.adam;
-    // Biases and norms do not decay.
-    if (!slice.is_matrix()) of_slice.weight_decay = 0.0F;
-    AdamArrays arrays;
-    arrays.gradient = parameters_.gradients(u, range.begin);
-    arrays.weight = parameters_.updated(OptimizerArray::Weights, u, range.begin);
-    arrays.first_moment = parameters_.updated(OptimizerArray::FirstMoments, u, range.begin);
-    arrays.second_moment = parameters_.updated(OptimizerArray::SecondMoments, u, range.begin);
-    if (!parameters_.applies_updated()) arrays.applied = parameters_.weights(u, range.begin);
-    kernels_.adamw(static_cast<std::int64_t>(range.size()), of_slice, arrays,
-                   state.gradient_squares, bound.queue);
+    parameters_.apply_adam(u, slice, range, state.adam, state.gradient_squares, bound.queue);
   });
   parameters_.zero_gradients(bound.queue);
 }

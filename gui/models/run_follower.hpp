@@ -22,7 +22,7 @@ struct RunStep {
   double mfu = 0.0;
   // The peak of the step's tensors on rank 0.
   double memory_bytes = 0.0;
-  // Of samples held out from training; only some steps have it.
+  // The loss of samples that are held out from training; only some steps have it.
   double validation_loss = std::numeric_limits<double>::quiet_NaN();
 };
 

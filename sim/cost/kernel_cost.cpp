@@ -63,11 +63,6 @@ KernelCost cost_of(const Work& work, Precision precision, const AcceleratorSpec&
   return memory_cost(std::get<MemoryWork>(work), accelerator);
 }
 
-// DeepSpeed's CPU-Adam updates 10e9 parameters in 2.57 s on two Xeon Platinum 8168 (ZeRO-Offload,
-// arXiv 2101.06840, table 4), which touches 30 bytes of each: 117 GB/s of 256 GB/s, the bandwidth
-// of their twelve channels of DDR4-2666.
-constexpr double kHostUpdateEfficiency = 0.46;
-
 }  // namespace
 
 KernelCost formula_cost(OpKind kind, const Work& work, Precision precision,

@@ -4,15 +4,12 @@
 #include <array>
 
 #include "sim/cost/collective_path.hpp"
+#include "sim/cost/kernel_cost.hpp"
 #include "sim/cost/placement.hpp"
 #include "sim/cost/socket_cost.hpp"
 
 namespace shardwright::sim {
 namespace {
-
-// The share of a host's memory bandwidth that updates reach: as of the optimizer on the host
-// (kernel_cost.cpp, DeepSpeed's CPU-Adam).
-constexpr double kServerMemoryEfficiency = 0.46;
 
 // What comes in is added to a sum that is read and written.
 constexpr double kSummedTraffic = 3.0;
@@ -25,21 +22,19 @@ struct ServerRates {
 
 BytesPerSecond server_memory(const ServerNodes& nodes, const ClusterSpec& cluster) {
   if (!talks_over_sockets(cluster))
-    return cluster.node.host.memory_bandwidth * kServerMemoryEfficiency;
-  // Of a machine whose ranks are CPUs the bandwidth of one process is known.
-  const double processes =
-      static_cast<double>(nodes.processes) / static_cast<double>(nodes.servers);
-  return cluster.accelerator.memory_bandwidth * (cluster.accelerator.efficiency.memory * processes);
+    return cluster.node.host.memory_bandwidth * kHostUpdateEfficiency;
+  // Where ranks are CPUs, the profile states the bandwidth of one process.
+  return cluster.accelerator.memory_bandwidth *
+         (cluster.accelerator.efficiency.memory * nodes.processes_of_node());
 }
 
 // All pairs of nodes talk at once. A node is a part of its scale-up domain.
 CollectivePath path_between(const ServerNodes& nodes, const ClusterSpec& cluster) {
   const std::int64_t domain = domain_size(cluster);
-  const std::int64_t accelerators = std::max<std::int64_t>(1, cluster.accelerators_per_node());
   const std::int64_t domains =
       nodes.all() == 1
           ? 1
-          : std::max<std::int64_t>(2, (nodes.all() * accelerators + domain - 1) / domain);
+          : std::max<std::int64_t>(2, (nodes.all() * nodes.accelerators + domain - 1) / domain);
   GroupPlacement all;
   all.size = domains * domain;
   all.per_node = domain;
@@ -50,7 +45,7 @@ CollectivePath path_between(const ServerNodes& nodes, const ClusterSpec& cluster
 ServerRates rates_of(const ServerNodes& nodes, const ClusterSpec& cluster) {
   const NodeSpec& node = cluster.node;
   const CollectivePath path = path_between(nodes, cluster);
-  const auto accelerators = static_cast<double>(std::max<std::int64_t>(1, node.accelerators));
+  const auto accelerators = static_cast<double>(nodes.accelerators);
   const auto nics = static_cast<double>(node.nic.per_node);
   ServerRates rates;
   rates.node = path.remote_pairwise * (accelerators / static_cast<double>(domain_size(cluster)));
@@ -77,10 +72,11 @@ Senders senders_of(const Plan& plan, const ClusterSpec& cluster) {
 
 // The share of a node of servers' traffic that comes from other nodes. Where the senders are on fewer
 // nodes than the servers, some node gets all of it from others.
-double remote_part(const ServerNodes& nodes, const Senders& senders, const ClusterSpec& cluster) {
+double remote_part(const ServerNodes& nodes, const Senders& senders) {
   if (nodes.dedicated) return 1.0;
-  const auto each = static_cast<double>(std::max<std::int64_t>(1, cluster.accelerators_per_node()));
-  if (std::max(1.0, senders.ranks / each) < static_cast<double>(nodes.servers)) return 1.0;
+  const double sending_nodes =
+      std::max(1.0, senders.ranks / static_cast<double>(nodes.accelerators));
+  if (sending_nodes < static_cast<double>(nodes.servers)) return 1.0;
   return std::max(0.0, senders.ranks - senders.on_node) / senders.ranks;
 }
 
@@ -97,18 +93,16 @@ ServerTransfer server_transfer(OpKind kind, Bytes bytes, const Plan& plan,
   const ServerRates rates = rates_of(nodes, cluster);
   const Senders senders = senders_of(plan, cluster);
   const Bytes of_node = bytes * (senders.ranks / static_cast<double>(nodes.servers));
-  const double remote = remote_part(nodes, senders, cluster);
+  const double remote = remote_part(nodes, senders);
   // What a node's own server holds does not leave it.
   const bool each_has_one = !nodes.dedicated && nodes.servers == nodes.workers;
   const double leaving = each_has_one ? 1.0 - 1.0 / static_cast<double>(nodes.servers) : 1.0;
   const bool sums = kind == OpKind::Push && !plan.replicas.stale();
   const double touched = sums ? kSummedTraffic : 1.0;
-  const double processes = talks_over_sockets(cluster) ? static_cast<double>(nodes.processes) /
-                                                             static_cast<double>(nodes.servers)
-                                                       : 1.0;
-  const Bytes inside = talks_over_sockets(cluster) ? of_node * ((1.0 - remote) / processes)
-                       : nodes.dedicated           ? Bytes()
-                                                   : bytes * (1.0 - leaving);
+  const Bytes inside = talks_over_sockets(cluster)
+                           ? of_node * ((1.0 - remote) / nodes.processes_of_node())
+                       : nodes.dedicated ? Bytes()
+                                         : bytes * (1.0 - leaving);
   ServerTransfer transfer;
   transfer.nics = over(of_node * remote, rates.node);
   transfer.memory = over(of_node * touched, rates.memory);

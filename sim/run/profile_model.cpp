@@ -106,7 +106,7 @@ BytesPerSecond store_supply(const InputSpec& input, double nodes) {
 RunTimes work_of(const RunSpec& run, const std::vector<StageSteps>& stages) {
   RunTimes work{};
   double steps = 0.0;
-  // Of the data set; without its size all tokens are new.
+  // Tokens of the data set that were not read yet; without its size all tokens are new.
   double unread = run.input.dataset > Bytes() ? run.input.dataset / run.input.token
                                               : std::numeric_limits<double>::infinity();
   for (const StageSteps& stage : stages) {

@@ -26,7 +26,7 @@ struct ServedReplicas {
   Seconds update;
   // The slowdown of each replica; empty: 1 for each.
   std::vector<double> slowdown;
-  // Of each step of a replica: the s of a log-normal factor, as in rank_variation.hpp.
+  // The s of a log-normal factor on each step of a replica, as in rank_variation.hpp.
   double step_jitter = 0.0;
   std::uint64_t seed = 0;
 };

@@ -68,15 +68,10 @@ void replace_node(FullOptions& drawn, std::int64_t node, std::int64_t ranks_of_n
   std::erase_if(drawn.slow_nics, [&](const SlowNic& nic) { return nic.node == node; });
 }
 
-// The mean step where no replica waits for the others at parameter servers, otherwise that of the replay, or,
-// without variation, of ranks that are alike.
-Seconds drawn_step(const Scenario& scenario, const Program& program, const FullReplay& replay,
-                   const std::optional<RankVariation>& variation) {
-  if (!scenario.plan.replicas.stale()) return variation ? replay.step : replay.uniform_step;
-  const ServerUse use = server_use(served_parameters_of(program), scenario);
-  return serve(scenario, use, replay.uniform_step, variation.value_or(RankVariation()),
-               program.stages.front().ops)
-      .step;
+// The parameter servers of replicas of which none waits for the others.
+std::optional<ServerUse> stale_servers(const Scenario& scenario, const Program& program) {
+  if (!scenario.plan.replicas.stale()) return std::nullopt;
+  return server_use(served_parameters_of(program), scenario);
 }
 
 }  // namespace
@@ -102,6 +97,13 @@ StragglerDraws draw_stragglers(const Scenario& scenario, const PricedStep& step,
   check_full_options(full, program.plan, cluster);
   const NicCounts counts = count_nics(program.plan, cluster);
   const std::int64_t ranks_of_node = domain_size(cluster);
+  const std::optional<ServerUse> servers = stale_servers(scenario, program);
+  // The mean step at the servers where there are any, otherwise that of the replay.
+  const auto step_at = [&](Seconds step_of_replay, Seconds uniform,
+                           const RankVariation& variation) {
+    return servers ? serve(scenario, *servers, uniform, variation, program.stages.front().ops).step
+                   : step_of_replay;
+  };
   StragglerDraws all;
   Seconds saved;
   for (std::int64_t draw = 0; draw < options.draws; ++draw) {
@@ -113,9 +115,10 @@ StragglerDraws draw_stragglers(const Scenario& scenario, const PricedStep& step,
     const FullReplay replaced = replay_full(program, cluster, prices, drawn);
     all.cancelled = replay.cancelled || replaced.cancelled;
     if (all.cancelled) break;
-    all.uniform_step = drawn_step(scenario, program, replay, std::nullopt);
-    all.steps.push_back(drawn_step(scenario, program, replay, slow));
-    saved += all.steps.back() - drawn_step(scenario, program, replaced, drawn.variation);
+    const Seconds uniform = replay.uniform_step;
+    if (all.steps.empty()) all.uniform_step = step_at(uniform, uniform, {});
+    all.steps.push_back(step_at(replay.step, uniform, slow));
+    saved += all.steps.back() - step_at(replaced.step, replaced.uniform_step, drawn.variation);
     if (full.progress)
       full.progress(static_cast<double>(draw + 1) / static_cast<double>(options.draws));
   }

@@ -77,7 +77,7 @@ TEST(ImportCommand, ExplainsSeveralRanksAsOne) {
   const CommandResult result =
       run_command("import " + ranks + " --html " + folder.file("page.html"));
   EXPECT_EQ(result.exit_code, 0) << result.errors;
-  // Of 48 matched collectives rank 1 arrives last at 32.
+  // Rank 1 arrives last at 32 of the 48 matched collectives.
   for (const char* text :
        {"NVIDIA H100 80GB HBM3, ranks 0, 1 of 8", "in the slowest, rank0.json.gz",
         "the mean of 2 traces", "the host had not launched", "Collectives of group 0 run for",

@@ -260,43 +260,37 @@ TEST(FidelityLevels, AgreeOnGroupsOfRecomputedLayers) {
       });
 }
 
+// Gives the plan at least four replicas of all states.
+void use_whole_replicas(Plan& plan) {
+  const std::int64_t microbatches = plan.microbatches();
+  plan.dp = std::max<std::int64_t>(plan.dp, 4);
+  plan.cp = plan.ep = 1;
+  plan.expert_tp = plan.tp;
+  plan.overlap.expert_microbatches = false;
+  plan.zero_stage = 0;
+  plan.shard_group = 0;
+  plan.global_batch = plan.dp * plan.micro_batch * microbatches;
+}
+
 // Local steps and compressed gradients, also between shard groups.
 TEST(FidelityLevels, AgreeOnReplicasThatSendLess) {
-  expect_agreement(
-      "replicas", 20261128,
-      [](Plan& plan) {
-        const std::int64_t microbatches = plan.microbatches();
-        plan.dp = std::max<std::int64_t>(plan.dp, 4);
-        plan.cp = plan.ep = 1;
-        plan.expert_tp = plan.tp;
-        plan.overlap.expert_microbatches = false;
-        plan.zero_stage = 0;
-        plan.shard_group = 0;
-        plan.global_batch = plan.dp * plan.micro_batch * microbatches;
-      },
-      [](std::mt19937& random, PlanRequest&, Plan& plan) {
-        plan.replicas = any_agreement(random);
-        if (!plan.replicas.local() || one_in(random, 2)) return;
-        plan.zero_stage = pick<int>(random, {1, 2, 3});
-        plan.shard_group = plan.dp / 2;
-      });
+  expect_agreement("replicas", 20261128, use_whole_replicas,
+                   [](std::mt19937& random, PlanRequest&, Plan& plan) {
+                     plan.replicas = any_agreement(random);
+                     if (!plan.replicas.local() || one_in(random, 2)) return;
+                     plan.zero_stage = pick<int>(random, {1, 2, 3});
+                     plan.shard_group = plan.dp / 2;
+                   });
 }
 
 TEST(FidelityLevels, AgreeOnParameterServers) {
   expect_agreement(
       "parameter servers", 20261129,
       [](Plan& plan) {
-        const std::int64_t microbatches = plan.microbatches();
-        plan.dp = std::max<std::int64_t>(plan.dp, 4);
-        plan.cp = plan.ep = 1;
-        plan.expert_tp = plan.tp;
-        plan.overlap.expert_microbatches = false;
-        plan.zero_stage = 0;
-        plan.shard_group = 0;
+        use_whole_replicas(plan);
         plan.offload_optimizer = OptimizerOffload::None;
         plan.optimizer_states = OptimizerStates::OfStack;
         if (plan.schedule == ScheduleKind::DualPipe) plan.schedule = ScheduleKind::OneFOneB;
-        plan.global_batch = plan.dp * plan.micro_batch * microbatches;
       },
       [](std::mt19937& random, PlanRequest& request, Plan& plan) {
         plan.replicas = any_servers(random);

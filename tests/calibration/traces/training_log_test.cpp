@@ -116,7 +116,7 @@ TEST(TrainingLog, LinesOfOneStepAddUpInEitherOrder) {
     ASSERT_EQ(log.steps.size(), 1U);
     EXPECT_DOUBLE_EQ(log.step().value_or(Seconds()).value(), 0.498);
     EXPECT_DOUBLE_EQ(log.steps.front().loss.value_or(0.0), 7.7012);
-    // Of what both state, the first one.
+    // Where both lines state a figure, the first one counts.
     EXPECT_DOUBLE_EQ(log.steps.front().samples_per_s.value_or(0.0), samples);
   }
 }

@@ -116,6 +116,13 @@ INSTANTIATE_TEST_SUITE_P(Signals, FailingRank, testing::Values(SIGKILL, SIGSTOP)
                            return hit.param == SIGKILL ? "Killed" : "Frozen";
                          });
 
+void expect_undisturbed_within_rounding(const std::filesystem::path& folder) {
+  const std::vector<double> losses = losses_in(folder);
+  ASSERT_EQ(losses.size(), undisturbed_losses().size());
+  for (std::size_t step = 0; step < losses.size(); ++step)
+    EXPECT_NEAR(losses[step] / undisturbed_losses()[step], 1.0, 1e-5) << step;
+}
+
 // A run that was hit twice has the losses of an undisturbed one.
 TEST(Restart, RepeatsTheLossesFromTheLastCheckpoint) {
   const auto folder = scratch_path("restart");
@@ -170,10 +177,7 @@ TEST(Restart, UnderAnAllReduceContinuesParameterServers) {
   EXPECT_EQ(first.wait(), 0) << first.messages();
   StartedRun second(folder, {"--resume", "--force"});
   EXPECT_EQ(second.wait(), 0) << second.messages();
-  const std::vector<double> losses = losses_in(folder);
-  ASSERT_EQ(losses.size(), undisturbed_losses().size());
-  for (std::size_t step = 0; step < losses.size(); ++step)
-    EXPECT_NEAR(losses[step] / undisturbed_losses()[step], 1.0, 1e-5) << step;
+  expect_undisturbed_within_rounding(folder);
 }
 
 // Replicas that push without an agreement report how stale their updates were.
@@ -226,10 +230,7 @@ TEST(Elastic, ContinuesWithTheRemainingRanks) {
   const Scenario after = load_scenario((folder / "plan.json").string());
   EXPECT_LE(after.plan.world_size(), 3);
   EXPECT_EQ(after.plan.global_batch, one_rank_plan().global_batch);
-  const std::vector<double> losses = losses_in(folder);
-  ASSERT_EQ(losses.size(), undisturbed_losses().size());
-  for (std::size_t step = 0; step < losses.size(); ++step)
-    EXPECT_NEAR(losses[step] / undisturbed_losses()[step], 1.0, 1e-5) << step;
+  expect_undisturbed_within_rounding(folder);
 }
 
 // No plan of this two-layer model uses three ranks. One of the two used ranks is lost; with the
