@@ -85,9 +85,9 @@ TEST(ParameterServers, ReceiveEachGradientAndSendEachParameterOnce) {
 TEST(ParameterServers, TakeTheStatesOfTheOptimizer) {
   const StackSpec stack = load_stack("megatron-core");
   const auto held = [&](const Plan& plan) {
+    const Program program = lower(load_model("gpt2"), plan, stack);
     double bytes = 0.0;
-    for (const PersistentMemory& memory :
-         lower(load_model("gpt2"), plan, stack).stages[0].persistent) {
+    for (const PersistentMemory& memory : program.stages[0].persistent) {
       const bool of_optimizer = memory.category == MemoryCategory::OptimizerStates ||
                                 memory.category == MemoryCategory::MasterWeights;
       if (of_optimizer) bytes += memory.bytes.value();
