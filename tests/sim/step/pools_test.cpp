@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "sim/step/fidelity.hpp"
@@ -43,7 +44,7 @@ Scenario two_pools(std::int64_t layers = 16) {
   return scenario;
 }
 
-// A random plan, some of whose stages lie on the second one of two equal pools.
+// A random plan whose last stages lie on the second one of two equal pools.
 Scenario any_on_equal_pools() {
   Scenario scenario;
   do {
@@ -52,7 +53,8 @@ Scenario any_on_equal_pools() {
     scenario.plan.rank_order.push_back(Axis::Pipeline);
     scenario.cluster.pools = {pool_like_first(scenario.cluster)};
     place_from(one_of<std::int64_t>({0, 1, 2, 3}), scenario);
-  } while (first_broken_rule(scenario.model, scenario.cluster, scenario.plan));
+  } while (scenario.plan.pp == 1 || scenario.plan.stage_pools.back() != "second" ||
+           first_broken_rule(scenario.model, scenario.cluster, scenario.plan));
   return scenario;
 }
 
@@ -107,6 +109,21 @@ void double_speed(AcceleratorSpec& accelerator) {
     *time = *time * 0.5;
   accelerator.burst.gemm_overhead = accelerator.burst.gemm_overhead * 0.5;
   accelerator.burst.power_delay = accelerator.burst.power_delay * 0.5;
+}
+
+// Long steps are replayed in part where they have a steady state, and all ranks are alike.
+RC_GTEST_PROP(Pools, LongStepsAndAllRanksAgreeOnUnlikePools, ()) {
+  Scenario scenario = any_on_equal_pools();
+  scenario.cluster.pools[0].node.nic.per_node = 4;
+  scenario.cluster.pools[0].node.host.speed = 0.5;
+  double_speed(scenario.cluster.pools[0].accelerator);
+  scenario.cluster.between_pools.latency = milliseconds(1);
+  const Seconds whole = simulate_at(scenario, Fidelity::Event).result.step;
+  RC_ASSERT(std::abs(simulate_at(scenario, Fidelity::Full).result.step / whole - 1.0) < 1e-6);
+  scenario.plan.global_batch = scenario.plan.dp * scenario.plan.micro_batch * 64;
+  RC_PRE(!first_broken_rule(scenario.model, scenario.cluster, scenario.plan));
+  const Seconds replayed = simulate_at(scenario, Fidelity::Event).result.step;
+  RC_ASSERT(std::abs(simulate_step(scenario).step / replayed - 1.0) < 1e-9);
 }
 
 TEST(Pools, APoolOfTwiceTheSpeedTakesTwiceTheLayersInTheSameTime) {
