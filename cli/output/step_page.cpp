@@ -148,6 +148,8 @@ std::string plan_text(const Plan& plan) {
   if (plan.lora) text += ", " + lora_text(plan);
   if (plan.pp > 1 && plan.embedding_counts_as_layer) text += ", embedding and head as layers";
   if (!plan.stage_layers.empty()) text += ", layers " + layers_text(plan.stage_layers);
+  if (!plan.stage_pools.empty())
+    text += ", on " + printable(fmt::format("{}", fmt::join(pools_of(plan), " then ")));
   if (plan.pp > 1 && plan.rank_order != Plan().rank_order)
     text += ", ranks " + rank_order_text(plan.rank_order);
   return text;

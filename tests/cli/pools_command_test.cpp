@@ -43,6 +43,7 @@ TEST(PoolsCommand, SimulateShowsThePoolOfEachStage) {
   const CommandResult text = run_command("simulate --plan " + plan);
   EXPECT_EQ(text.exit_code, 0) << text.errors;
   EXPECT_THAT(text.output, HasSubstr("8 × h100-sxm + 8 × a100-80gb"));
+  EXPECT_THAT(text.output, HasSubstr("on new then old"));
   const json step = json::parse(run_command("simulate --plan " + plan + " --json -").output);
   EXPECT_EQ(step["stages"][0]["pool"], "new");
   EXPECT_EQ(step["stages"][1]["pool"], "old");
