@@ -125,6 +125,10 @@ void check_request(const PlanRequest& request) {
             : fmt::format("at most the {} accelerators that the fabric {} can join", *most,
                           cluster.fabric.name));
   }
+  if (!cluster.pools.empty()) {
+    problems.add("cluster", fmt::format("{} pools", cluster.pools.size() + 1),
+                 "a cluster of one pool: a search does not place stages on pools");
+  }
   if (cluster.accelerator.matrix.of(request.precision) <= FlopPerSecond()) {
     problems.add(
         "precision", name_of(request.precision),

@@ -104,7 +104,16 @@ ExitCode show_cluster(const ClustersOptions& options) {
   const ClusterSpec cluster = load_cluster_or_here(options.name);
   const nlohmann::ordered_json document = to_json(cluster);
   Page page = new_page(options.common);
-  add_spec(page, document);
+  nlohmann::ordered_json first_pool = document;
+  first_pool.erase("pools");
+  add_spec(page, first_pool);
+  if (!cluster.pools.empty()) {
+    for (nlohmann::ordered_json pool : document["pools"]) {
+      // Its figures name the sources of the cluster.
+      if (document.contains("sources")) pool["sources"] = document["sources"];
+      add_spec(page, pool);
+    }
+  }
   add_bisections(page, cluster);
   deliver(options.common, page, document);
   return ExitCode::Ok;

@@ -105,7 +105,7 @@ ExitCode explain(const ExplainOptions& options) {
   add_step(page, chosen.scenario, explanation.result, confidence_of(chosen, explanation));
   const std::optional<sim::ServerUse> servers = servers_of(chosen.scenario);
   if (servers) add_servers(page, *servers);
-  add_stages(page, explanation.result);
+  add_stages(page, chosen.scenario.plan, explanation.result);
   page.paragraph(planner::limit_text("The plan", explanation));
   if (explanation.partial)
     page.warning("interrupted: the gain from some resources was not computed");

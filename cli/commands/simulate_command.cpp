@@ -23,6 +23,7 @@
 #include "core/base/quantity_text.hpp"
 #include "core/program/rank_grid.hpp"
 #include "core/spec/plan.hpp"
+#include "core/spec/pools.hpp"
 #include "core/timeline/perfetto.hpp"
 #include "sim/memory/memory_replay.hpp"
 #include "sim/step/fidelity.hpp"
@@ -192,6 +193,8 @@ void write_timelines(const SimulateOptions& options, const Scenario& scenario,
 // or of the full one.
 validation::Confidence confidence_of(const ChosenScenario& chosen,
                                      const sim::SimulatedStep& simulated) {
+  // Published runs are of clusters of one pool.
+  if (!chosen.scenario.plan.stage_pools.empty()) return {};
   const Seconds surest = simulated.full ? simulated.result.step : simulated.event_step;
   return validation::confidence_of(chosen.scenario, chosen.prediction_class, surest,
                                    simulated.result.memory().peak);
@@ -220,9 +223,11 @@ nlohmann::ordered_json simulate_json(const ChosenScenario& chosen,
   return document;
 }
 
-void add_fidelity(Page& page, const sim::SimulatedStep& simulated, bool traced) {
+void add_fidelity(Page& page, const sim::SimulatedStep& simulated, bool traced, bool alike_links) {
   if (simulated.cancelled)
     page.warning("interrupted before every rank was replayed; this is the step of the event level");
+  if (simulated.full && !alike_links)
+    page.paragraph("Transfers of this replay share no links: the pools' links differ.");
   if (simulated.fidelity == sim::Fidelity::Event) return;
   const std::string breakdown = simulated.full
                                     ? ""
@@ -285,6 +290,8 @@ ExitCode simulate(const SimulateOptions& options) {
   check_destinations(files, options.common.force);
   const sim::Fidelity fidelity = read_fidelity(options.fidelity);
   const ChosenScenario chosen = choose_scenario(options.scenario, "shardwright simulate");
+  if (fidelity == sim::Fidelity::Bound || fidelity == sim::Fidelity::Analytic)
+    refuse_pools(chosen.scenario.plan, fmt::format("--fidelity {}", name_of(fidelity)));
   const sim::PricedStep step = sim::lower_and_price(chosen.scenario);
   const sim::FullOptions full = full_options(options, chosen.scenario, fidelity);
   sim::FullOptions varied = full;
@@ -306,15 +313,18 @@ ExitCode simulate(const SimulateOptions& options) {
     add_step_figures(page, simulated.result, draws ? timeline_of(step, simulated) : Timeline());
   if (simulated.servers) add_servers(page, *simulated.servers, simulated.served);
   add_convergence(page, chosen.scenario);
-  if (!simulated.full) add_stages(page, simulated.result);
-  add_fidelity(page, simulated, wants_timeline(options));
+  if (!simulated.full) add_stages(page, chosen.scenario.plan, simulated.result);
+  add_fidelity(page, simulated, wants_timeline(options),
+               alike_links(chosen.scenario.cluster, chosen.scenario.plan));
   if (simulated.full) add_ranks(page, chosen.scenario.plan, simulated.result, *simulated.full);
   if (stragglers) add_draws(page, *stragglers);
   add_filled_in(page, chosen.filled_in);
   nlohmann::ordered_json document = simulate_json(chosen, simulated);
   if (stragglers) document["stragglers"] = draws_json(*stragglers);
   deliver(options.common, page, document, take_stdout(files));
-  const bool fits = report_fit("shardwright simulate", simulated.result, chosen.scenario.cluster);
+  const bool fits = report_fit(
+      "shardwright simulate", simulated.result,
+      stage_cluster(chosen.scenario.cluster, chosen.scenario.plan, simulated.result.fullest));
   if (simulated.cancelled || (stragglers && stragglers->cancelled)) return ExitCode::Interrupted;
   return fits ? ExitCode::Ok : ExitCode::NoFeasiblePlan;
 }

@@ -10,6 +10,7 @@
 #include "cli/options/option_values.hpp"
 #include "core/base/error.hpp"
 #include "core/base/quantity_text.hpp"
+#include "core/spec/pools.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -166,7 +167,7 @@ sim::FullOptions read_full_replay_options(const FullReplayOptions& options,
   ProblemList problems(source);
   const std::int64_t ranks = scenario.plan.world_size();
   sim::FullOptions full;
-  full.contention = true;
+  full.contention = alike_links(scenario.cluster, scenario.plan);
   read_slow_ranks(options, ranks, full, problems);
   read_slow_nics(options, scenario, full, problems);
   full.variation.rank_jitter = read_jitter(kRankJitter, options.rank_jitter, problems);

@@ -19,6 +19,7 @@
 #include "core/spec/model_json.hpp"
 #include "core/spec/plan_check.hpp"
 #include "core/spec/plan_json.hpp"
+#include "core/spec/pools.hpp"
 #include "core/spec/stack_json.hpp"
 #include "planner/request_check.hpp"
 #include "sim/cost/measured_kernels.hpp"
@@ -26,6 +27,8 @@
 
 namespace shardwright::cli {
 namespace {
+
+constexpr const char* kSimulateCommand = "shardwright simulate";
 
 using nlohmann::json;
 
@@ -357,6 +360,7 @@ ChosenScenario choose_scenario(const ScenarioOptions& options, const std::string
   if (!options.kernels.empty())
     chosen.scenario.cluster.accelerator.measured_kernels = std::move(kernels);
   const Scenario& scenario = chosen.scenario;
+  if (command != kSimulateCommand) refuse_pools(scenario.plan, command);
   chosen.notes = unsupported_by(scenario.stack, scenario.model, scenario.plan);
   return chosen;
 }

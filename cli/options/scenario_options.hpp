@@ -45,6 +45,7 @@ struct ChosenScenario {
 
 // Loads the parts and applies the fields that options give. `command` names the command line in
 // errors. Throws InputError.
+// Of all commands simulate alone may choose a plan whose stages lie on several pools.
 ChosenScenario choose_scenario(const ScenarioOptions& options, const std::string& command);
 
 // Prints the notes on standard error, one per line, after the name of the command.

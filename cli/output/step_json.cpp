@@ -7,6 +7,7 @@
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/model_json.hpp"
 #include "core/spec/plan_json.hpp"
+#include "core/spec/pools.hpp"
 #include "core/spec/stack_json.hpp"
 #include "validation/prediction_errors.hpp"
 
@@ -15,12 +16,14 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json stages_json(const sim::StepResult& result) {
+ordered_json stages_json(const Plan& plan, const sim::StepResult& result) {
   ordered_json stages = ordered_json::array();
   for (const sim::StageResult& stage : result.stages) {
-    stages.push_back({{"time", sim::time_json(stage.time)},
-                      {"streams", streams_json(stage.streams)},
-                      {"memory", sim::memory_json(stage.memory)}});
+    ordered_json entry = {{"time", sim::time_json(stage.time)},
+                          {"streams", streams_json(stage.streams)},
+                          {"memory", sim::memory_json(stage.memory)}};
+    if (!plan.stage_pools.empty()) entry["pool"] = plan.stage_pools[stages.size()];
+    stages.push_back(std::move(entry));
   }
   return stages;
 }
@@ -58,7 +61,8 @@ Bytes memory_shortfall(const sim::StepResult& result, const ClusterSpec& cluster
 
 ordered_json step_json(const Scenario& scenario, const sim::StepResult& result,
                        const validation::Confidence& confidence) {
-  const Bytes shortfall = memory_shortfall(result, scenario.cluster);
+  const Bytes shortfall =
+      memory_shortfall(result, stage_cluster(scenario.cluster, scenario.plan, result.fullest));
   ordered_json memory = sim::memory_json(result.memory());
   memory["stage"] = result.fullest;
   ordered_json time = sim::time_json(result.time());
@@ -79,7 +83,7 @@ ordered_json step_json(const Scenario& scenario, const sim::StepResult& result,
           {"memory", std::move(memory)},
           {"time", std::move(time)},
           {"kernel_time_basis", basis_json(result.basis)},
-          {"stages", stages_json(result)}};
+          {"stages", stages_json(scenario.plan, result)}};
 }
 
 void add_parts(ordered_json& document, const ModelSpec& model, const ClusterSpec& cluster,

@@ -13,6 +13,7 @@
 #include "core/base/standard_streams.hpp"
 #include "core/program/program.hpp"
 #include "core/spec/plan_text.hpp"
+#include "core/spec/pools.hpp"
 #include "planner/explain.hpp"
 #include "planner/figure.hpp"
 
@@ -67,14 +68,16 @@ Table memory_table(const sim::MemoryPeak& memory, Bytes capacity) {
   return table;
 }
 
-Table stage_table(const sim::StepResult& result) {
+Table stage_table(const Plan& plan, const sim::StepResult& result) {
   std::vector<Column> columns = time_columns();
+  if (!plan.stage_pools.empty()) columns.insert(columns.begin(), {"pool", ColumnKind::Prose});
   columns.insert(columns.begin(), {"stage", kNumber});
   columns.push_back({"memory", kNumber, "GB"});
   Table table(std::move(columns));
   const int decimals = decimals_for(result.step.value());
   for (std::size_t i = 0; i < result.stages.size(); ++i) {
     std::vector<std::string> row = time_cells(result.stages[i].time, decimals);
+    if (!plan.stage_pools.empty()) row.insert(row.begin(), printable(plan.stage_pools[i]));
     row.insert(row.begin(), format_count(static_cast<std::int64_t>(i)));
     row.push_back(format_gigabytes(result.stages[i].memory.peak));
     table.add_row(std::move(row));
@@ -82,9 +85,25 @@ Table stage_table(const sim::StepResult& result) {
   return table;
 }
 
+// "16 × H100 + 8 × A100".
+std::string accelerators_text(const Scenario& scenario) {
+  const Plan& plan = scenario.plan;
+  const auto text = [](std::int64_t count, const ClusterSpec& pool) {
+    return fmt::format("{} × {}", format_count(count), pool.accelerator.name);
+  };
+  if (plan.stage_pools.empty()) return text(plan.world_size(), scenario.cluster);
+  std::vector<std::string> parts;
+  const std::vector<std::string> names = pools_of(plan);
+  const std::vector<ClusterSpec> pools = pool_clusters(scenario.cluster, plan);
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    const auto stages = std::count(plan.stage_pools.begin(), plan.stage_pools.end(), names[i]);
+    parts.push_back(text(plan.world_size() / plan.pp * stages, pools[i]));
+  }
+  return fmt::format("{}", fmt::join(parts, " + "));
+}
+
 std::string cluster_text(const Scenario& scenario) {
-  return fmt::format("{} on {} × {} ({}), {}", scenario.model.name,
-                     format_count(scenario.plan.world_size()), scenario.cluster.accelerator.name,
+  return fmt::format("{} on {} ({}), {}", scenario.model.name, accelerators_text(scenario),
                      scenario.cluster.name, scenario.stack.name);
 }
 
@@ -129,6 +148,8 @@ std::string plan_text(const Plan& plan) {
   if (plan.lora) text += ", " + lora_text(plan);
   if (plan.pp > 1 && plan.embedding_counts_as_layer) text += ", embedding and head as layers";
   if (!plan.stage_layers.empty()) text += ", layers " + layers_text(plan.stage_layers);
+  if (!plan.stage_pools.empty())
+    text += ", on " + printable(fmt::format("{}", fmt::join(pools_of(plan), " then ")));
   if (plan.pp > 1 && plan.rank_order != Plan().rank_order)
     text += ", ranks " + rank_order_text(plan.rank_order);
   return text;
@@ -174,7 +195,8 @@ std::string basis_text(const sim::BasisTimes& basis) {
 
 void add_step(Page& page, const Scenario& scenario, const sim::StepResult& result,
               const validation::Confidence& confidence) {
-  const Bytes capacity = scenario.cluster.accelerator.memory;
+  const ClusterSpec fullest = stage_cluster(scenario.cluster, scenario.plan, result.fullest);
+  const Bytes capacity = fullest.accelerator.memory;
   const sim::Throughput& rates = result.throughput;
   page.heading(cluster_text(scenario));
   page.facts({{"plan", plan_text(scenario.plan)},
@@ -182,11 +204,13 @@ void add_step(Page& page, const Scenario& scenario, const sim::StepResult& resul
               {"step", fmt::format("{}, {} tokens/s per GPU", format_time(result.step),
                                    format_number(rates.tokens_per_s_per_gpu))},
               {"80 % interval", confidence.step ? interval_text(*confidence.step)
-                                                : "unknown: no published run used this stack"},
+                                : scenario.plan.stage_pools.empty()
+                                    ? "unknown: no published run used this stack"
+                                    : "unknown: no published run used several pools"},
               {"compute", fmt::format("{} TFLOP/s per GPU, MFU {} %, HFU {} %",
                                       format_number(rates.tflops_per_gpu),
                                       format_percent(rates.mfu), format_percent(rates.hfu))},
-              {"memory", memory_text(result, scenario.cluster, confidence)},
+              {"memory", memory_text(result, fullest, confidence)},
               {"kernel times", basis_text(result.basis)}});
   if (confidence.prediction_class) page.paragraph(validation::ground_text("The plan", confidence));
   page.table(time_table(result));
@@ -222,8 +246,8 @@ void add_step_figures(Page& page, const sim::StepResult& result, const Timeline&
       timeline_figure(timeline));
 }
 
-void add_stages(Page& page, const sim::StepResult& result) {
-  if (result.stages.size() > 1) page.table(stage_table(result));
+void add_stages(Page& page, const Plan& plan, const sim::StepResult& result) {
+  if (result.stages.size() > 1) page.table(stage_table(plan, result));
 }
 
 void add_filled_in(Page& page, const std::vector<std::string>& filled_in) {

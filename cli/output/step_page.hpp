@@ -36,7 +36,7 @@ bool report_fit(const std::string& who, const sim::StepResult& result, const Clu
 // Adds drawings of the step's time, memory and timeline, which may be empty. Only HTML has them.
 void add_step_figures(Page& page, const sim::StepResult& result, const Timeline& timeline);
 
-void add_stages(Page& page, const sim::StepResult& result);
+void add_stages(Page& page, const Plan& plan, const sim::StepResult& result);
 
 // Adds the values that were assumed because the inputs leave them open; nothing if there are none.
 void add_filled_in(Page& page, const std::vector<std::string>& filled_in);

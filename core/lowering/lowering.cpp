@@ -1,6 +1,7 @@
 #include "core/lowering/lowering.hpp"
 
 #include "core/lowering/message_waits.hpp"
+#include "core/lowering/pool_blocks.hpp"
 #include "core/lowering/stage_writer.hpp"
 
 namespace shardwright {
@@ -21,6 +22,7 @@ Program lower(const ModelSpec& model, const Plan& plan, const StackSpec& stack,
   const LoweringInput input{model, plan, stack, blocks, schedule, parts};
   for (std::int32_t stage = 0; stage < plan.pp; ++stage)
     program.stages.push_back(write_stage(input, stage, around));
+  part_blocks_by_pool(program);
   return program;
 }
 

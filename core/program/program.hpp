@@ -78,6 +78,9 @@ struct TensorRef {
   auto operator<=>(const TensorRef&) const = default;
 };
 
+// Stands for the pools of all stages.
+inline constexpr std::int32_t kAllPools = -1;
+
 struct Op {
   // "attention.qkv", for example.
   std::string name;
@@ -118,6 +121,10 @@ struct Block {
   // "layer.forward", for example.
   std::string name;
   std::vector<Op> ops;
+  // Where the plan places stages on pools: the pool of its stages, by its number in
+  // `pools_of` (core/spec/pools.hpp), and that of the stages at the other end of its messages, or
+  // kAllPools.
+  std::int32_t pool = 0, peer_pool = 0;
 };
 
 using BlockId = std::uint32_t;

@@ -119,6 +119,75 @@ void check_network(ObjectReader& object, const ClusterSpec& cluster) {
   }
 }
 
+void describe_pools(ClusterSpec& cluster, FieldVisitor& fields) {
+  fields.list("pools", cluster.pools, kOmissible,
+              "further pools of a mixed cluster; the first pool is the rest of this document and "
+              "has the cluster's name",
+              [&](PoolSpec& pool) {
+                fields.text("name", pool.name, kRequired, "name by which plans place stages on it");
+                fields.document("accelerator", "accelerator", kRequired, "its accelerators");
+                fields.document("node", "node", kRequired, "one of its nodes");
+                fields.document("fabric", "fabric", kRequired, "the network between its nodes");
+                fields.integer("nodes", pool.nodes, {0, 1'000'000'000}, kOmissible,
+                               "nodes that exist; 0: as many as are asked for");
+                describe_price(pool.price, fields);
+              });
+  std::optional<PoolNetwork> network;
+  if (cluster.between_pools != PoolNetwork()) network = cluster.between_pools;
+  fields.optional_section(
+      "between_pools", network,
+      "the network between pools, where it is slower than those of the pools",
+      [&](PoolNetwork& between) {
+        fields.number("bandwidth_bytes_per_s", between.bandwidth, kNonNegative, kOmissible,
+                      "what a node reaches to nodes of other pools, per direction; 0: what its "
+                      "NICs reach");
+        fields.number("latency_s", between.latency, {0.0, 10.0, false}, kOmissible,
+                      "latency of a message; 0: that of the fabrics");
+      });
+  cluster.between_pools = network.value_or(PoolNetwork());
+}
+
+// The parts of the pools; their other fields are read with those of the cluster.
+void read_pool_parts(ObjectReader& object, const PartLibrary& library, ClusterSpec& cluster,
+                     std::vector<std::string>& lines) {
+  if (!object.has("pools")) return;
+  for (ObjectReader& given : object.objects("pools")) {
+    PoolSpec& pool = cluster.pools.emplace_back();
+    PartReader parts(given, library, lines);
+    pool.accelerator =
+        parts.read<AcceleratorSpec>("accelerator", "accelerators", &read_accelerator);
+    pool.node = parts.read<NodeSpec>("node", "nodes", &read_node);
+    pool.fabric = parts.read<FabricSpec>("fabric", "fabrics", &read_fabric);
+  }
+}
+
+bool joins_pools(const FabricSpec& fabric) {
+  return fabric.kind != FabricKind::None && fabric.kind != FabricKind::Torus;
+}
+
+// Messages go between the fabrics of pools.
+void check_pools(ObjectReader& object, const ClusterSpec& cluster) {
+  if (cluster.pools.empty()) return;
+  const auto check_fabric = [](ObjectReader& pool, const FabricSpec& fabric) {
+    if (!joins_pools(fabric))
+      pool.problem("fabric", fmt::format("a fabric of kind {}", name_of(fabric.kind)),
+                   "one of switches, which other pools can join");
+  };
+  check_fabric(object, cluster.fabric);
+  std::vector<std::string> names = {cluster.name};
+  std::vector<ObjectReader> readers = object.objects("pools");
+  for (std::size_t i = 0; i < cluster.pools.size(); ++i) {
+    const PoolSpec& pool = cluster.pools[i];
+    if (std::ranges::find(names, pool.name) != names.end())
+      readers[i].problem("name", fmt::format("\"{}\" twice", pool.name),
+                         "a name for each pool, other than the cluster's");
+    names.push_back(pool.name);
+    check_fabric(readers[i], pool.fabric);
+    if (pool.node.nic.per_node == 0)
+      readers[i].problem("node", "a node without NICs", "a node with NICs");
+  }
+}
+
 // A document of its own, with problems of its own.
 std::optional<StackSpec> read_own_stack(ObjectReader& cluster) {
   if (!cluster.has("stack")) return std::nullopt;
@@ -152,6 +221,7 @@ void describe(ClusterSpec& cluster, FieldVisitor& fields) {
   fields.document("stack", "stack", kOmissible,
                   "the stack as it was measured here, for use where none is named");
   describe_price(cluster.price, fields);
+  describe_pools(cluster, fields);
   fields.texts("filled_in", cluster.filled_in, kOmissible,
                "lines about fields that a profile left out, as Shardwright writes them");
   fields.text("notes", cluster.notes, kOmissible, "what a reader of the profile should know");
@@ -170,6 +240,7 @@ ClusterSpec read_cluster(const json& document, const std::string& source,
   const std::size_t before_network = problems.size();
   cluster.node = parts.read<NodeSpec>("node", "nodes", &read_node);
   cluster.fabric = parts.read<FabricSpec>("fabric", "fabrics", &read_fabric);
+  read_pool_parts(object, library, cluster, lines);
   FillInReport report{"", &cluster.sources, &lines};
   read_fields(
       object, [&](FieldVisitor& fields) { describe(cluster, fields); }, &report);
@@ -177,6 +248,7 @@ ClusterSpec read_cluster(const json& document, const std::string& source,
   if (problems.size() == before_network) {
     bound_nodes(cluster, lines);
     check_network(object, cluster);
+    check_pools(object, cluster);
   }
   cluster.stack = read_own_stack(object);
   problems.throw_if_any();
@@ -189,6 +261,11 @@ ordered_json to_json(const ClusterSpec& cluster) {
   document["accelerator"] = to_json(cluster.accelerator);
   document["node"] = to_json(cluster.node);
   document["fabric"] = to_json(cluster.fabric);
+  for (std::size_t i = 0; i < cluster.pools.size(); ++i) {
+    document["pools"][i]["accelerator"] = to_json(cluster.pools[i].accelerator);
+    document["pools"][i]["node"] = to_json(cluster.pools[i].node);
+    document["pools"][i]["fabric"] = to_json(cluster.pools[i].fabric);
+  }
   if (cluster.stack) {
     document["stack"] = to_json(*cluster.stack);
   } else {

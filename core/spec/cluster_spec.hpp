@@ -233,6 +233,26 @@ struct FabricSpec {
   bool operator==(const FabricSpec&) const = default;
 };
 
+// Further nodes of a mixed cluster, alike among each other.
+struct PoolSpec {
+  std::string name;
+  AcceleratorSpec accelerator;
+  NodeSpec node;
+  FabricSpec fabric;
+  std::int64_t nodes = 0;
+  DollarsPerSecond price;
+
+  bool operator==(const PoolSpec&) const = default;
+};
+
+// The network between nodes of different pools. Zero: as good as what the pools have.
+struct PoolNetwork {
+  BytesPerSecond bandwidth;
+  Seconds latency;
+
+  bool operator==(const PoolNetwork&) const = default;
+};
+
 struct ClusterSpec {
   std::string name;
   std::vector<std::string> aliases;
@@ -245,6 +265,9 @@ struct ClusterSpec {
   double power_usage_effectiveness = 1.1;
   // Overrides the accelerator's own where it is above zero.
   DollarsPerSecond price;
+  // Pools beside the first one, which the members above are; it has the cluster's name.
+  std::vector<PoolSpec> pools;
+  PoolNetwork between_pools;
   std::vector<std::string> filled_in;
   std::string notes;
   Sources sources;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/base/enum_names.hpp"
@@ -264,6 +265,7 @@ struct Plan {
                                   Axis::Pipeline};
 
   std::vector<std::int64_t> stage_layers;
+  std::vector<std::string> stage_pools;
   bool embedding_counts_as_layer = false;
   bool head_counts_as_layer = false;
   OptimizerStates optimizer_states = OptimizerStates::OfStack;

@@ -94,6 +94,7 @@ enum class PlanRule : std::uint8_t {
   ScheduleShape,      // the schedule runs this many stages and microbatches
   Layers,             // enough layers for an even split over pp * vpp chunks
   StageLayers,        // stage_layers: pp * vpp numbers that add up to the layers
+  StagePools,         // stage_pools: pools of the cluster, one per stage, that hold their ranks
   RecomputeModules,   // only with selective recomputation, and modules that the model has
   RecomputeLayers,    // only with full recomputation, and no more than the layers
   RecomputePattern,   // intervals or groups only with full recomputation, one or the other

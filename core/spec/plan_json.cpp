@@ -194,6 +194,9 @@ void describe(Plan& plan, FieldVisitor& fields) {
   fields.integers("stage_layers", plan.stage_layers, {0, kMaxDegree}, kOptional,
                   "layers of each of the `pp * vpp` chunks in the order of the forward pass; "
                   "empty: as even as possible, the first chunks taking the remainder");
+  fields.texts("stage_pools", plan.stage_pools, kOmissible,
+               "pool of each of the `pp` stages, by the name of a pool of the cluster or, for its "
+               "first pool, of the cluster; empty: all stages lie on the first pool");
   fields.boolean("embedding_counts_as_layer", plan.embedding_counts_as_layer, kOptional,
                  "the even split counts the embedding as a layer");
   fields.boolean("head_counts_as_layer", plan.head_counts_as_layer, kOptional,

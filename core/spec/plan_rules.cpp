@@ -66,8 +66,13 @@ Problem world_size_problem(const PlanSubject& s) {
   return {"", product_of_degrees(s.plan), fmt::format("{} ranks", s.accelerators)};
 }
 
+// The rule of stage_pools looks at the size and the formats of each pool.
+bool on_first_pool(const PlanSubject& s) {
+  return s.plan.stage_pools.empty();
+}
+
 bool cluster_size_holds(const PlanSubject& s) {
-  if (s.cluster == nullptr) return true;
+  if (s.cluster == nullptr || !on_first_pool(s)) return true;
   const auto most = s.cluster->most_accelerators();
   return !most || s.plan.world_size() <= *most;
 }
@@ -81,7 +86,7 @@ Problem cluster_size_problem(const PlanSubject& s) {
 }
 
 bool precision_holds(const PlanSubject& s) {
-  return s.cluster == nullptr ||
+  return s.cluster == nullptr || !on_first_pool(s) ||
          s.cluster->accelerator.matrix.of(s.plan.precision) > FlopPerSecond(0);
 }
 
@@ -368,6 +373,7 @@ constexpr std::array kRules = {
                    schedule_shape_problem},
     RuleDefinition{PlanRule::Layers, "layers", layers_hold, layers_problem},
     RuleDefinition{PlanRule::StageLayers, "stage_layers", stage_layers_hold, stage_layers_problem},
+    RuleDefinition{PlanRule::StagePools, "stage_pools", stage_pools_hold, stage_pools_problem},
     RuleDefinition{PlanRule::RecomputeModules, "recompute_modules", recompute_modules_hold,
                    recompute_modules_problem},
     RuleDefinition{PlanRule::RecomputeLayers, "recompute_layers", recompute_layers_hold,

@@ -12,6 +12,7 @@
 #include "core/spec/model_json.hpp"
 #include "core/spec/plan_check.hpp"
 #include "core/spec/plan_json.hpp"
+#include "core/spec/pools.hpp"
 #include "core/spec/spec_document.hpp"
 #include "core/spec/stack_json.hpp"
 
@@ -62,7 +63,10 @@ Scenario read_scenario(const nlohmann::json& document, const std::string& source
 }
 
 Scenario load_scenario(const std::string& file_or_dash) {
-  return read_scenario(read_json_argument(file_or_dash), argument_source(file_or_dash));
+  Scenario scenario =
+      read_scenario(read_json_argument(file_or_dash), argument_source(file_or_dash));
+  refuse_pools(scenario.plan, argument_source(file_or_dash));
+  return scenario;
 }
 
 nlohmann::ordered_json to_json(const Scenario& scenario) {

@@ -13,6 +13,7 @@
 #include "core/base/error.hpp"
 #include "core/spec/model_json.hpp"
 #include "core/spec/model_library.hpp"
+#include "core/spec/pools.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/timeline/perfetto.hpp"
 #include "core/timeline/timeline_file.hpp"
@@ -71,7 +72,11 @@ OpenedFile open_document(const QString& path, const ReadingWatch& watch) {
       document.is_object() && document.contains("schema") && document["schema"].is_string()
           ? document["schema"].get<std::string>()
           : "";
-  if (schema == kPlanSchema) return {path, read_scenario(document, file)};
+  if (schema == kPlanSchema) {
+    Scenario scenario = read_scenario(document, file);
+    refuse_pools(scenario.plan, file);
+    return {path, std::move(scenario)};
+  }
   if (schema == "shardwright/plans" || schema == "shardwright/scale")
     return {path, std::make_shared<const PlanSet>(read_plan_set(document, file))};
   if (schema == "shardwright/cluster") return {path, load_cluster(file)};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/spec/pools.hpp"
 #include "sim/step/layer_costs.hpp"
 #include "sim/step/pipeline_paths.hpp"
 #include "sim/step/schedule_profile.hpp"
@@ -115,6 +116,7 @@ Seconds analytic_step(const StageCosts& costs, const Plan& plan, Seconds bound) 
 }
 
 StepEstimate estimate_step(const Scenario& scenario) {
+  refuse_pools(scenario.plan, "levels analytic and bound");
   const LayerCosts layers =
       layer_costs(scenario.model, scenario.plan, scenario.cluster, scenario.stack);
   ScheduleProfiles profiles;

@@ -101,6 +101,7 @@ void take_full_replay(const Scenario& scenario, const PricedStep& step, const Fu
 Prices prices_of_alike_ranks(const Scenario& scenario, const Program& program) {
   ClusterSpec cluster = scenario.cluster;
   cluster.accelerator.speed_variation = 0.0;
+  for (PoolSpec& pool : cluster.pools) pool.accelerator.speed_variation = 0.0;
   return price(program, cluster, scenario.stack);
 }
 

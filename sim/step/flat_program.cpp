@@ -61,7 +61,8 @@ FlatProgram flatten(const Program& program, const Prices& prices) {
   for (std::size_t b = 0; b < program.blocks.size(); ++b) {
     std::vector<FlatOp>& ops = flat.ops.emplace_back();
     BlockBusy& busy = flat.busy.emplace_back();
-    const std::vector<OpLaunch> launches = prices.launch.of(program.blocks[b]);
+    const std::vector<OpLaunch> launches =
+        prices.launch[static_cast<std::size_t>(program.blocks[b].pool)].of(program.blocks[b]);
     for (std::size_t i = 0; i < program.blocks[b].ops.size(); ++i) {
       const Op& op = program.blocks[b].ops[i];
       FlatOp entry = flatten(op, program.plan);

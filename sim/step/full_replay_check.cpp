@@ -5,6 +5,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/quantity_text.hpp"
+#include "core/spec/pools.hpp"
 #include "sim/step/full_replay.hpp"
 #include "sim/step/gap_blame.hpp"
 
@@ -28,6 +29,11 @@ Bytes replay_memory(const Program& program) {
 void check_full_options(const FullOptions& options, const Plan& plan, const ClusterSpec& cluster) {
   check_variation(options.variation, plan.world_size());
   check_slow_nics(options.slow_nics, plan, cluster);
+  if (options.contention && !alike_links(cluster, plan)) {
+    throw InputError("full replay", {{"/plan/stage_pools", "pools with different links",
+                                      "pools with the same nodes and fabric, or a replay without "
+                                      "contention"}});
+  }
   ProblemList problems("watched ranks");
   for (const std::int64_t rank : options.watched_ranks) {
     if (rank < 0 || rank >= plan.world_size())

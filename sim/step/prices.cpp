@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/spec/pools.hpp"
+#include "core/spec/rank_nesting.hpp"
 #include "sim/cost/collective_cost.hpp"
 #include "sim/cost/kernel_cost.hpp"
 #include "sim/cost/placement.hpp"
@@ -64,6 +66,69 @@ void hide_exchanges(const Block& block, BlockPrices& prices) {
   }
 }
 
+// Puts a pair of stages that would lie on one node on two.
+void put_apart(GroupPlacement& pair, const Plan& plan, const ClusterSpec& cluster) {
+  if (pair.nodes > 1) return;
+  pair = {.size = 2,
+          .per_node = 1,
+          .nodes = 2,
+          .groups_per_node = std::min(domain_size(cluster), ranks_inside_pipeline(plan)),
+          .span = 2};
+}
+
+// A pool as messages to other pools find it: no link is faster than the network between pools.
+ClusterSpec seen_from_outside(ClusterSpec pool, const PoolNetwork& between) {
+  NicSpec& nic = pool.node.nic;
+  const BytesPerSecond own = nic.bandwidth * (nic.efficiency * static_cast<double>(nic.per_node));
+  if (between.bandwidth > BytesPerSecond() && between.bandwidth < own)
+    nic.bandwidth = nic.bandwidth * (between.bandwidth / own);
+  pool.fabric.base_latency = std::max(pool.fabric.base_latency, between.latency);
+  pool.exchange_curves.clear();
+  return pool;
+}
+
+// The prices of the pools that a plan's stages lie on.
+class PoolPricers {
+ public:
+  PoolPricers(const Plan& plan, const ClusterSpec& cluster, const StackSpec& stack)
+      : pools_(pool_clusters(cluster, plan)) {
+    for (const ClusterSpec& pool : pools_) {
+      outside_.push_back(seen_from_outside(pool, cluster.between_pools));
+      launch_.push_back(host_launch(stack, pool));
+    }
+    for (std::size_t i = 0; i < pools_.size(); ++i) {
+      inner_.emplace_back(plan, pools_[i], stack);
+      outer_.emplace_back(plan, outside_[i], stack, true);
+    }
+    if (!pools_.empty()) return;
+    inner_.emplace_back(plan, cluster, stack);
+    launch_.push_back(host_launch(stack, cluster));
+  }
+
+  // A message between pools takes as long as it would between nodes of the slower one.
+  PricedBlock price(const Block& block) const {
+    const auto pool = static_cast<std::size_t>(block.pool);
+    if (block.pool == block.peer_pool) return inner_[pool].price(block);
+    PricedBlock priced = outer_[pool].price(block);
+    for (std::size_t other = 0; other < outer_.size(); ++other) {
+      if (block.peer_pool != kAllPools && block.peer_pool != static_cast<std::int32_t>(other))
+        continue;
+      const BlockPrices times = outer_[other].price(block).times;
+      for (std::size_t i = 0; i < times.size(); ++i)
+        priced.times[i] = std::max(priced.times[i], times[i]);
+    }
+    return priced;
+  }
+
+  const std::vector<HostLaunch>& launch() const { return launch_; }
+
+ private:
+  std::vector<ClusterSpec> pools_, outside_;
+  // By pool: what stays inside of it, and messages to other pools.
+  std::vector<Pricer> inner_, outer_;
+  std::vector<HostLaunch> launch_;
+};
+
 }  // namespace
 
 bool is_kernel(const Op& op) {
@@ -79,13 +144,16 @@ Prices Prices::without_shared_nics() const {
   return prices;
 }
 
-Pricer::Pricer(const Plan& plan, const ClusterSpec& cluster, const StackSpec& stack)
+Pricer::Pricer(const Plan& plan, const ClusterSpec& cluster, const StackSpec& stack, bool apart)
     : plan_(plan),
       cluster_(cluster),
       stack_(stack),
       slowest_(slowest_device_factor(cluster.accelerator, plan.world_size())),
       sharers_(cluster.ranks_per_node(plan.world_size())) {
   for (const Group group : enumerators<Group>()) placements_.push_back(place(group, plan, cluster));
+  if (!apart) return;
+  for (const Group group : {Group::Pipeline, Group::EmbeddingTie})
+    put_apart(placements_[static_cast<std::size_t>(group)], plan, cluster);
 }
 
 KernelCost Pricer::kernel(const Op& op) const {
@@ -139,13 +207,13 @@ Contention contention_of(const StackSpec& stack) {
 }
 
 Prices price(const Program& program, const ClusterSpec& cluster, const StackSpec& stack) {
-  const Pricer pricer(program.plan, cluster, stack);
+  const PoolPricers pricers(program.plan, cluster, stack);
   Prices prices;
-  prices.launch = host_launch(stack, cluster);
+  prices.launch = pricers.launch();
   prices.contention = contention_of(stack);
   prices.blocks.reserve(program.blocks.size());
   for (const Block& block : program.blocks) {
-    PricedBlock priced = pricer.price(block);
+    PricedBlock priced = pricers.price(block);
     prices.blocks.push_back(std::move(priced.times));
     prices.ports.push_back(std::move(priced.ports));
     prices.basis.push_back(priced.basis);

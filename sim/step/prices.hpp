@@ -32,7 +32,8 @@ struct Prices {
   std::vector<BlockPorts> ports;
   // The basis of a block's kernels, by BlockId.
   std::vector<BasisTimes> basis;
-  HostLaunch launch;
+  // Launches by pool (Block::pool).
+  std::vector<HostLaunch> launch;
   Contention contention;
 
   // Returns the prices for accelerators whose collectives share the scale-up port alone.
@@ -53,7 +54,8 @@ struct PricedBlock {
 // Prices one block at a time, looking each group's placement up once.
 class Pricer {
  public:
-  Pricer(const Plan& plan, const ClusterSpec& cluster, const StackSpec& stack);
+  // `apart`: the stages of a pipeline message lie on different nodes, wherever their ranks would.
+  Pricer(const Plan& plan, const ClusterSpec& cluster, const StackSpec& stack, bool apart = false);
 
   PricedBlock price(const Block& block) const;
 

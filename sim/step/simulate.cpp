@@ -6,17 +6,56 @@
 
 #include "core/base/error.hpp"
 #include "core/lowering/lowering.hpp"
+#include "core/spec/pools.hpp"
 #include "sim/memory/memory_replay.hpp"
 #include "sim/step/server_use.hpp"
 
 namespace shardwright::sim {
 namespace {
 
+// The peak in the plan's format of a rank, as the mean over the stages.
+double mean_peak(const Scenario& scenario) {
+  const Plan& plan = scenario.plan;
+  const auto peak_of = [&](const ClusterSpec& cluster) {
+    return cluster.accelerator.matrix.of(plan.precision).value();
+  };
+  if (plan.stage_pools.empty()) return peak_of(scenario.cluster);
+  const std::vector<ClusterSpec> pools = pool_clusters(scenario.cluster, plan);
+  // Differences from the first one, so that the mean of equal peaks is exact.
+  double further = 0.0;
+  for (std::size_t stage = 0; stage < plan.stage_pools.size(); ++stage)
+    further += peak_of(pools[static_cast<std::size_t>(pool_of_stage(plan, stage))]) -
+               peak_of(pools.front());
+  return peak_of(pools.front()) + further / static_cast<double>(plan.pp);
+}
+
+// The memory of an accelerator of each stage.
+std::vector<Bytes> capacities(const Scenario& scenario) {
+  const Plan& plan = scenario.plan;
+  std::vector<Bytes> memory(static_cast<std::size_t>(plan.pp), scenario.cluster.accelerator.memory);
+  if (plan.stage_pools.empty()) return memory;
+  const std::vector<ClusterSpec> pools = pool_clusters(scenario.cluster, plan);
+  for (std::size_t stage = 0; stage < memory.size(); ++stage)
+    memory[stage] = pools[static_cast<std::size_t>(pool_of_stage(plan, stage))].accelerator.memory;
+  return memory;
+}
+
+// The stage that leaves the least memory free.
+std::int32_t fullest_stage(const Scenario& scenario, const std::vector<StageResult>& stages) {
+  const std::vector<Bytes> memory = capacities(scenario);
+  std::size_t fullest = 0;
+  for (std::size_t stage = 1; stage < stages.size(); ++stage) {
+    if (stages[stage].memory.peak - memory[stage] > stages[fullest].memory.peak - memory[fullest])
+      fullest = stage;
+  }
+  return static_cast<std::int32_t>(fullest);
+}
+
 Throughput throughput(const Scenario& scenario, const Program& program, Seconds step) {
   const Plan& plan = scenario.plan;
   const auto gpus = static_cast<double>(plan.world_size());
   const double tokens = static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len);
-  const double peak = scenario.cluster.accelerator.matrix.of(plan.precision).value();
+  const double peak = mean_peak(scenario);
   const double per_gpu = model_flop_per_step(scenario.model, plan).value() / gpus / step.value();
   Throughput rates;
   rates.tokens_per_s_per_gpu = tokens / gpus / step.value();
@@ -84,7 +123,7 @@ void count_repeated(const Scenario& scenario, const ShortStep& step, const Price
       flop += flop_of(step.program.blocks[call.block]).value();
   }
   const Plan& plan = scenario.plan;
-  const double peak = scenario.cluster.accelerator.matrix.of(plan.precision).value();
+  const double peak = mean_peak(scenario);
   result.throughput.hfu +=
       flop * step.left_out / static_cast<double>(plan.pp) / result.step.value() / peak;
   const auto bottleneck = static_cast<std::size_t>(result.bottleneck);
@@ -119,9 +158,7 @@ StepResult step_result(const Scenario& scenario, const Program& program, const P
   }
   wait_for_servers(scenario, program, result);
   set_bottleneck(program, prices, result);
-  result.fullest = best_stage(result.stages, [](const StageResult& a, const StageResult& b) {
-    return a.memory.peak < b.memory.peak;
-  });
+  result.fullest = fullest_stage(scenario, result.stages);
   result.throughput = throughput(scenario, program, result.step);
   return result;
 }

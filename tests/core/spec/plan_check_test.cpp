@@ -148,6 +148,12 @@ std::vector<Breakage> dense_breakages() {
        [](Case& c) {
          c.plan.stage_layers = {16, 0, 8, 8};
        }},
+      {PlanRule::StagePools, "a pool for one of four stages",
+       [](Case& c) { c.plan.stage_pools = {c.cluster.name}; }},
+      {PlanRule::StagePools, "pools that the cluster does not have",
+       [](Case& c) {
+         c.plan.stage_pools = {"a", "a", "b", "b"};
+       }},
       {PlanRule::RecomputeModules, "nothing is recomputed",
        [](Case& c) { c.plan.recompute_modules = {RecomputeModule::Mlp}; }},
       {PlanRule::RecomputeModules, "experts of a dense model",

@@ -234,6 +234,10 @@ const std::vector<Field<Plan>> kPlanFields = {
      [](P& p) {
        p.pp = 2, p.stage_layers = {1, 3};
      }},
+    {"/stage_pools", kNoMatter,
+     [](P& p) {
+       p.pp = 2, p.stage_pools = {"first", "second"};
+     }},
     {"/embedding_counts_as_layer", kNoMatter,
      [](P& p) { p.pp = 2, p.embedding_counts_as_layer = true; }},
     {"/head_counts_as_layer", kNoMatter, [](P& p) { p.pp = 2, p.head_counts_as_layer = true; }},

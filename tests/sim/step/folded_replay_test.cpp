@@ -80,12 +80,13 @@ class NaiveReplay {
         NaiveOp made;
         made.duration = prices.blocks[call.block][i].value();
         const auto* memory = std::get_if<MemoryWork>(&op.work);
-        const double launches = prices.launch.per_call ? (i == 0 ? 1.0 : 0.0)
-                                : memory != nullptr    ? static_cast<double>(memory->kernels)
-                                                       : 1.0;
-        const double launch = launches * prices.launch.kernel.value();
-        const double further =
-            prices.launch.per_call ? 0.0 : op.further_launches * prices.launch.kernel.value();
+        const double launches = prices.launch.front().per_call ? (i == 0 ? 1.0 : 0.0)
+                                : memory != nullptr ? static_cast<double>(memory->kernels)
+                                                    : 1.0;
+        const double launch = launches * prices.launch.front().kernel.value();
+        const double further = prices.launch.front().per_call
+                                   ? 0.0
+                                   : op.further_launches * prices.launch.front().kernel.value();
         // A receive that waits for nothing is posted whatever the host waited for before.
         const bool posted = op.kind == OpKind::Receive && i == 0 && !op.holds_host &&
                             op.waits.empty() && !waits(rank, call);
@@ -183,8 +184,9 @@ class NaiveReplay {
 // a message have one price.
 Prices random_prices(const Program& program, CaseGenerator& random) {
   Prices prices;
-  prices.launch.kernel = Seconds(static_cast<double>(random.between(0, 3)));
-  prices.launch.per_call = random.flag();
+  prices.launch.resize(1);
+  prices.launch.front().kernel = Seconds(static_cast<double>(random.between(0, 3)));
+  prices.launch.front().per_call = random.flag();
   const auto any_price = [&random] { return Seconds(static_cast<double>(random.between(0, 20))); };
   const Seconds message = any_price();
   for (const Block& block : program.blocks) {
@@ -266,7 +268,7 @@ TEST(FoldedReplay, AllPricesTimesAFactorScaleTheStep) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     const PricedCase priced = random_case(seed);
     Prices quadruple = changed(priced, [](const Op&, Seconds price) { return price * 4.0; });
-    quadruple.launch.kernel *= 4.0;
+    quadruple.launch.front().kernel *= 4.0;
     ASSERT_EQ(replay_folded(priced.program, quadruple).step.value(),
               4.0 * replay_folded(priced.program, priced.prices).step.value())
         << seed;
@@ -297,7 +299,7 @@ TEST(FoldedReplay, OfOneRankIsTheSumOfItsOps) {
     priced.prices = changed(priced, [](const Op& op, Seconds price) {
       return is_communication(op.kind) || op.stream == Stream::Offload ? Seconds(0.0) : price;
     });
-    priced.prices.launch.kernel = Seconds(0.0);
+    priced.prices.launch.front().kernel = Seconds(0.0);
     double sum = 0.0;
     for (const Call& call : priced.program.stages.front().calls) {
       for (const Seconds price : priced.prices.blocks[call.block]) sum += price.value();
@@ -359,8 +361,8 @@ Prices shared_prices(const Program& program, CaseGenerator& random) {
   Prices prices = random_prices(program, random);
   const auto any = [&random] { return static_cast<double>(random.between(1, 1'000'000)) * 1e-6; };
   const Seconds message(any());
-  prices.launch.kernel = Seconds(0.1 * any());
-  prices.launch.per_call = false;
+  prices.launch.front().kernel = Seconds(0.1 * any());
+  prices.launch.front().per_call = false;
   prices.contention = {any(), any()};
   for (std::size_t b = 0; b < program.blocks.size(); ++b) {
     BlockPorts& ports = prices.ports.emplace_back();
@@ -452,7 +454,7 @@ TEST(FoldedReplay, WithoutCommunicationIsTheScheduleAlone) {
       const bool beside = is_communication(op.kind) || op.stream == Stream::Offload;
       return beside || op.phase == Phase::Optimizer ? Seconds(0.0) : price;
     });
-    priced.prices.launch.kernel = Seconds(0.0);
+    priced.prices.launch.front().kernel = Seconds(0.0);
     const PipelineSchedule schedule = make_schedule(plan.schedule, shape_of(plan));
     const auto ideal = time_schedule(schedule, chunk_times_of(priced, plan.vpp));
     ASSERT_TRUE(ideal.has_value());

@@ -1,0 +1,80 @@
+// Plans on mixed clusters: what simulate shows, and what the other commands refuse.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/cli/command_run.hpp"
+
+namespace shardwright::cli {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+json shown_cluster(const std::string& name) {
+  const json document = json::parse(run_command("clusters show " + name + " --json -").output);
+  return document.value("cluster", document);
+}
+
+// Two stages of eight ranks: 23 layers on H100, 9 on A100.
+json mixed_plan() {
+  json plan = json::parse(run_command("simulate --model llama3-8b --cluster dgx-h100 --gpus 8 --tp "
+                                      "8 --global-batch 32 --seq-len 8192 --out -")
+                              .output);
+  const json old = shown_cluster("dgx-a100");
+  json& cluster = plan["cluster"];
+  cluster["name"] = "new";
+  cluster["pools"] = json::array({{{"name", "old"},
+                                   {"accelerator", old["accelerator"]},
+                                   {"node", old["node"]},
+                                   {"fabric", old["fabric"]},
+                                   {"nodes", 1}}});
+  plan["plan"]["pp"] = 2;
+  plan["plan"]["stage_layers"] = {23, 9};
+  plan["plan"]["stage_pools"] = {"new", "old"};
+  return plan;
+}
+
+TEST(PoolsCommand, SimulateShowsThePoolOfEachStage) {
+  const ScratchFolder folder;
+  const std::string plan = folder.write("plan.json", mixed_plan().dump());
+  const CommandResult text = run_command("simulate --plan " + plan);
+  EXPECT_EQ(text.exit_code, 0) << text.errors;
+  EXPECT_THAT(text.output, HasSubstr("8 × h100-sxm + 8 × a100-80gb"));
+  EXPECT_THAT(text.output, HasSubstr("on new then old"));
+  const json step = json::parse(run_command("simulate --plan " + plan + " --json -").output);
+  EXPECT_EQ(step["stages"][0]["pool"], "new");
+  EXPECT_EQ(step["stages"][1]["pool"], "old");
+  EXPECT_TRUE(step["step_interval_s"].is_null());
+}
+
+TEST(PoolsCommand, APlanFitsIfEachStageFitsItsOwnPool) {
+  const ScratchFolder folder;
+  json plan = mixed_plan();
+  // The second stage, which needs less than the first, has less than it needs.
+  plan["cluster"]["pools"][0]["accelerator"]["memory"]["capacity_bytes"] = 5e9;
+  const CommandResult result =
+      run_command("simulate --plan " + folder.write("plan.json", plan.dump()));
+  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_THAT(result.errors, HasSubstr("than a100-80gb has"));
+}
+
+TEST(PoolsCommand, CommandsOfOnePoolRefuseOthers) {
+  const ScratchFolder folder;
+  const std::string plan = folder.write("plan.json", mixed_plan().dump());
+  const std::string cluster = folder.write("mixed.json", mixed_plan()["cluster"].dump());
+  for (const std::string& line :
+       {"simulate --fidelity analytic --plan " + plan, "explain --plan " + plan,
+        "forecast --tokens 1T --plan " + plan, "export --format megatron " + plan,
+        "compare " + plan + " " + plan, "replan --ranks 8 " + plan,
+        "plan --model llama3-8b --gpus 8 --global-batch 32 --seq-len 8192 --cluster " + cluster}) {
+    const CommandResult result = run_command(line);
+    EXPECT_EQ(result.exit_code, 2) << line;
+    EXPECT_THAT(result.errors, HasSubstr("pools")) << line;
+  }
+}
+
+}  // namespace
+}  // namespace shardwright::cli

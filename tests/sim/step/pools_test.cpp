@@ -1,0 +1,192 @@
+// Steps whose stages lie on several pools of a cluster.
+#include "core/spec/pools.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "sim/step/fidelity.hpp"
+#include "sim/step/simulate.hpp"
+#include "tests/sim/step/random_scenario.hpp"
+#include "tests/thrown.hpp"
+
+namespace shardwright::sim {
+namespace {
+
+using fixtures::any_small_scenario;
+using fixtures::one_of;
+using fixtures::small_scenario;
+
+PoolSpec pool_like_first(const ClusterSpec& cluster) {
+  return {.name = "second",
+          .accelerator = cluster.accelerator,
+          .node = cluster.node,
+          .fabric = cluster.fabric,
+          .nodes = cluster.nodes,
+          .price = cluster.price};
+}
+
+// Puts the stages from `first` on onto the second pool.
+void place_from(std::int64_t first, Scenario& scenario) {
+  for (std::int64_t stage = 0; stage < scenario.plan.pp; ++stage)
+    scenario.plan.stage_pools.push_back(stage < first ? scenario.cluster.name : "second");
+}
+
+// 16 ranks on two stages of a node each, the second on a pool of its own.
+Scenario two_pools(std::int64_t layers = 16) {
+  Scenario scenario = small_scenario(1, 8, 2);
+  scenario.model.layers = layers;
+  scenario.model.attention.kv_heads = 8;
+  scenario.cluster.pools = {pool_like_first(scenario.cluster)};
+  place_from(1, scenario);
+  return scenario;
+}
+
+// A random plan whose last stages lie on the second one of two equal pools.
+Scenario any_on_equal_pools() {
+  Scenario scenario;
+  do {
+    scenario = any_small_scenario();
+    std::erase(scenario.plan.rank_order, Axis::Pipeline);
+    scenario.plan.rank_order.push_back(Axis::Pipeline);
+    scenario.cluster.pools = {pool_like_first(scenario.cluster)};
+    place_from(one_of<std::int64_t>({0, 1, 2, 3}), scenario);
+  } while (scenario.plan.pp == 1 || scenario.plan.stage_pools.back() != "second" ||
+           first_broken_rule(scenario.model, scenario.cluster, scenario.plan));
+  return scenario;
+}
+
+Scenario on_one_pool(Scenario scenario) {
+  scenario.cluster.pools.clear();
+  scenario.cluster.between_pools = {};
+  scenario.plan.stage_pools.clear();
+  return scenario;
+}
+
+// All that a step's report says, as text.
+std::string shown(const StepResult& result) {
+  nlohmann::ordered_json document = {{"step", result.step.value()},
+                                     {"bottleneck", result.bottleneck},
+                                     {"fullest", result.fullest},
+                                     {"formula", result.basis.formula.value()},
+                                     {"tokens", result.throughput.tokens_per_s_per_gpu},
+                                     {"mfu", result.throughput.mfu},
+                                     {"hfu", result.throughput.hfu}};
+  for (const StageResult& stage : result.stages)
+    document["stages"].push_back({time_json(stage.time), memory_json(stage.memory)});
+  return document.dump();
+}
+
+RC_GTEST_PROP(Pools, EqualPoolsAreAsOne, ()) {
+  Scenario scenario = any_on_equal_pools();
+  // A network between pools that is no worse than the fabrics changes nothing.
+  if (any_flag()) scenario.cluster.between_pools = {BytesPerSecond(1e15), Seconds(1e-9)};
+  RC_ASSERT(shown(simulate_step(scenario)) == shown(simulate_step(on_one_pool(scenario))));
+}
+
+RC_GTEST_PROP(Pools, EqualPoolsAreAsOneAtTheFullLevel, ()) {
+  const Scenario scenario = any_on_equal_pools();
+  FullOptions options;
+  options.contention = any_flag();
+  const auto result = [&](const Scenario& each) {
+    return shown(simulate_at(each, Fidelity::Full, options).result);
+  };
+  RC_ASSERT(result(scenario) == result(on_one_pool(scenario)));
+}
+
+// All kernels take half the time.
+void double_speed(AcceleratorSpec& accelerator) {
+  for (FlopPerSecond* rate :
+       {&accelerator.matrix.fp32, &accelerator.matrix.tf32, &accelerator.matrix.fp16,
+        &accelerator.matrix.bf16, &accelerator.matrix.fp8, &accelerator.vector_fp32})
+    *rate = *rate * 2.0;
+  accelerator.exponentials_per_s *= 2.0;
+  accelerator.memory_bandwidth = accelerator.memory_bandwidth * 2.0;
+  KernelEfficiency& figures = accelerator.efficiency;
+  for (Seconds* time : {&figures.kernel_overhead, &figures.gemm_overhead, &figures.power_delay})
+    *time = *time * 0.5;
+  accelerator.burst.gemm_overhead = accelerator.burst.gemm_overhead * 0.5;
+  accelerator.burst.power_delay = accelerator.burst.power_delay * 0.5;
+}
+
+// Long steps are replayed in part where they have a steady state, and all ranks are alike.
+RC_GTEST_PROP(Pools, LongStepsAndAllRanksAgreeOnUnlikePools, ()) {
+  Scenario scenario = any_on_equal_pools();
+  scenario.cluster.pools[0].node.nic.per_node = 4;
+  scenario.cluster.pools[0].node.host.speed = 0.5;
+  double_speed(scenario.cluster.pools[0].accelerator);
+  scenario.cluster.between_pools.latency = milliseconds(1);
+  const Seconds whole = simulate_at(scenario, Fidelity::Event).result.step;
+  RC_ASSERT(std::abs(simulate_at(scenario, Fidelity::Full).result.step / whole - 1.0) < 1e-6);
+  scenario.plan.global_batch = scenario.plan.dp * scenario.plan.micro_batch * 64;
+  RC_PRE(!first_broken_rule(scenario.model, scenario.cluster, scenario.plan));
+  const Seconds replayed = simulate_at(scenario, Fidelity::Event).result.step;
+  RC_ASSERT(std::abs(simulate_step(scenario).step / replayed - 1.0) < 1e-9);
+}
+
+TEST(Pools, APoolOfTwiceTheSpeedTakesTwiceTheLayersInTheSameTime) {
+  Scenario scenario = two_pools(15);
+  scenario.plan.stage_layers = {5, 10};
+  double_speed(scenario.cluster.pools[0].accelerator);
+  const StepResult result = simulate_step(scenario);
+  const TimeBreakdown &slow = result.stages[0].time, &fast = result.stages[1].time;
+  // Attention runs in layers alone; GEMMs and norms also in the head, on the second stage.
+  EXPECT_GT(slow.attention.value(), 0.0);
+  EXPECT_NEAR(fast.attention / slow.attention, 1.0, 1e-6);
+  EXPECT_GT(fast.gemm, slow.gemm);
+}
+
+// With tensor parallelism inside of nodes and one replica, only messages between the pools leave a
+// node, so that the network between pools is as good as a worse fabric.
+TEST(Pools, TheNetworkBetweenPoolsIsThatOfTheirMessages) {
+  Scenario scenario = two_pools();
+  const Seconds near = simulate_step(scenario).step;
+  scenario.cluster.between_pools = {BytesPerSecond(5e9), milliseconds(20)};
+  const Seconds far = simulate_step(scenario).step;
+  Scenario slow = on_one_pool(scenario);
+  NicSpec& nic = slow.cluster.node.nic;
+  nic.bandwidth = scenario.cluster.between_pools.bandwidth /
+                  (nic.efficiency * static_cast<double>(nic.per_node));
+  slow.cluster.fabric.base_latency = milliseconds(20);
+  EXPECT_NEAR(far / simulate_step(slow).step, 1.0, 1e-9);
+  // A microbatch and its gradient pass between the pools before the last one does.
+  EXPECT_GT(far - near, milliseconds(2 * 20));
+}
+
+TEST(Pools, TheFullestStageIsTheOneThatItsOwnPoolLeavesLeastRoom) {
+  Scenario scenario = two_pools();
+  const StepResult alike = simulate_step(scenario);
+  ASSERT_EQ(alike.fullest, alike.stages[0].memory.peak > alike.stages[1].memory.peak ? 0 : 1);
+  scenario.cluster.pools[0].accelerator.memory = alike.stages[1].memory.peak;
+  EXPECT_EQ(simulate_step(scenario).fullest, 1);
+  scenario.cluster.pools[0].accelerator.memory = gigabytes(1000);
+  EXPECT_EQ(simulate_step(scenario).fullest, 0);
+}
+
+TEST(Pools, UtilisationIsOverTheMeanPeakOfTheRanks) {
+  Scenario scenario = two_pools();
+  AcceleratorSpec& second = scenario.cluster.pools[0].accelerator;
+  second.matrix.bf16 = second.matrix.bf16 * 0.5;
+  const StepResult result = simulate_step(scenario);
+  const double peak = scenario.cluster.accelerator.matrix.bf16.value();
+  EXPECT_NEAR(result.throughput.tflops_per_gpu * 1e12 / result.throughput.mfu, 0.75 * peak,
+              1e-9 * peak);
+}
+
+TEST(Pools, LevelsThatTakeAllStagesToBeOnOnePoolRefuseSeveral) {
+  Scenario scenario = two_pools();
+  EXPECT_NE(thrown_by([&] { simulate_at(scenario, Fidelity::Analytic); }), "");
+  scenario.cluster.pools[0].node.nic.per_node = 4;
+  FullOptions options;
+  const auto refused = [&] {
+    return thrown_by([&] { simulate_at(scenario, Fidelity::Full, options); });
+  };
+  EXPECT_EQ(refused(), "");
+  options.contention = true;
+  EXPECT_NE(refused(), "");
+}
+
+}  // namespace
+}  // namespace shardwright::sim
