@@ -172,6 +172,21 @@ std::string own_name(const fs::path& folder) {
   return whole.parent_path().filename().string();
 }
 
+fs::path plan_file(const fs::path& folder) {
+  return folder / "plan.json";
+}
+
+nlohmann::json read_plan_document(const fs::path& folder) {
+  std::error_code error;
+  const fs::path file = plan_file(folder);
+  if (!fs::exists(file, error)) {
+    throw InputError(folder.string(),
+                     {{"", "a folder without plan.json", "an output folder of shardwright run"}});
+  }
+  check_regular(file);
+  return read_json_file(file.string());
+}
+
 }  // namespace
 
 Seconds MeasuredRun::step_time() const {
@@ -184,14 +199,8 @@ MeasuredRun load_run(const fs::path& folder) {
     throw InputError(folder.string(), {{"", "no folder", "an output folder of shardwright run"}});
   MeasuredRun run;
   run.name = own_name(folder);
-  const fs::path plan = folder / "plan.json";
-  if (!fs::exists(plan, error)) {
-    throw InputError(folder.string(),
-                     {{"", "a folder without plan.json", "an output folder of shardwright run"}});
-  }
-  check_regular(plan);
-  const nlohmann::json document = read_json_file(plan.string());
-  run.scenario = read_scenario(document, plan.string());
+  const nlohmann::json document = read_plan_document(folder);
+  run.scenario = read_scenario(document, plan_file(folder).string());
   const std::vector<StepTime> steps =
       read_metrics(folder / "metrics.jsonl", program_fingerprint(document), run);
   read_steps(folder, steps, run);
@@ -237,12 +246,15 @@ std::vector<TrainedStep> trained_steps(const fs::path& folder) {
   return steps;
 }
 
-double gradient_noise_scale(const fs::path& folder) {
-  double scale = 0.0;
+MeasuredNoise gradient_noise_scale(const fs::path& folder) {
+  MeasuredNoise noise;
   for (const TrainedStep& step : trained_steps(folder)) {
-    if (step.noise_scale > 0.0) scale = step.noise_scale;
+    if (step.noise_scale > 0.0) noise.tokens = step.noise_scale;
   }
-  if (scale > 0.0) return scale;
+  if (noise.tokens > 0.0) {
+    noise.model = read_scenario(read_plan_document(folder), plan_file(folder).string()).model.name;
+    return noise;
+  }
   throw InputError((folder / "metrics.jsonl").string(),
                    {{"", fmt::format("no line with {}", kNoiseKey),
                      "a run whose ranks know their own gradients: data-parallel "

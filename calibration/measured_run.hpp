@@ -78,8 +78,13 @@ struct TrainedStep {
 // InputError with the lines that are wrong.
 std::vector<TrainedStep> trained_steps(const std::filesystem::path& folder);
 
-// The gradient noise scale in tokens that such a run measured last: an estimate of its critical batch.
-// Throws InputError if it measured none.
-double gradient_noise_scale(const std::filesystem::path& folder);
+// A gradient noise scale, an estimate of the critical batch, and the name of the model whose gradients were measured.
+struct MeasuredNoise {
+  double tokens = 0.0;
+  std::string model;
+};
+
+// The gradient noise scale that such a run measured last. Throws InputError if it measured none.
+MeasuredNoise gradient_noise_scale(const std::filesystem::path& folder);
 
 }  // namespace shardwright::calibration

@@ -83,6 +83,7 @@ TokenNeed need_of_tokens(const BatchSpec& batch, const ModelSpec& model, double 
   need.parameters = counted_parameters(model, batch.loss.counts_embeddings);
   need.loss = loss_of(batch.loss, need.parameters, tokens);
   need.critical = critical_batch(batch.critical, tokens, need.loss);
+  need.critical_source = "by batch profile " + batch.name;
   return need;
 }
 
@@ -128,11 +129,10 @@ std::vector<std::string> laws_behind_tokens(const BatchSpec& batch, const ModelS
                     tokens_text(need.least), format_number(need.loss, 4), batch.name));
   }
   if (need.critical > 0.0) {
-    laws.push_back(fmt::format(
-        "a critical batch of {} tokens, at which a run needs twice as many "
-        "tokens as with small ones, {}",
-        tokens_text(need.critical),
-        need.critical_stated ? std::string("as stated") : "by batch profile " + batch.name));
+    laws.push_back(
+        fmt::format("a critical batch of {} tokens, at which a run needs twice as many "
+                    "tokens as with small ones, {}",
+                    tokens_text(need.critical), need.critical_source));
   }
   for (const std::string& law : outside_of_laws(batch, model, need))
     laws.push_back("outside of the " + law);

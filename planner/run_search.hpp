@@ -24,6 +24,8 @@ struct TokenNeed {
   double critical = 0.0;
   // The critical batch was measured or stated, and is not the law's.
   bool critical_stated = false;
+  // Where the critical batch comes from, in words: "by batch profile hoffmann-corrected", "as stated".
+  std::string critical_source{};
   // What the loss law says of the run.
   double parameters = 0.0, loss = 0.0;
 

@@ -91,9 +91,10 @@ std::string limit_text(const RunSearch& search, const RunChoice& choice,
                   batch_text(static_cast<double>(search.knee_of(choice) * seq_len), seq_len));
   if (need.critical > 0.0) {
     text += fmt::format(
-        "; the critical batch is {}, so that the batch of {} needs {} % more tokens "
+        "; the critical batch is {}, {}, so that the batch of {} needs {} % more tokens "
         "than small ones",
-        batch_text(need.critical, seq_len), format_count(choice.plan.plan.global_batch),
+        batch_text(need.critical, seq_len), need.critical_source,
+        format_count(choice.plan.plan.global_batch),
         format_percent(choice.tokens / need.least - 1.0));
   }
   switch (search.limit_of(choice)) {
@@ -187,6 +188,7 @@ ordered_json search_json(const ChosenRequest& chosen, const ChosenRun& run, cons
       {"least_tokens", need.least},
       {"loss_nats", need.loss},
       {"critical_batch_tokens", need.critical},
+      {"critical_batch_source", need.critical_source},
       {"learning_rate", learning_rate_of(run.batch.learning_rate,
                                          counted_parameters(request.model, false), need.least)},
       {"outside", planner::outside_of_laws(run.batch, request.model, need)}};

@@ -40,13 +40,26 @@ void read_tokens(const WholeRunOptions& options, ChosenRun& run, ProblemList& pr
 }
 
 // A number of tokens, or the folder of a run whose gradients were measured.
-std::optional<double> read_critical_batch(const std::string& text, ProblemList& problems) {
+std::optional<ChosenCriticalBatch> read_critical_batch(const std::string& text,
+                                                       ProblemList& problems) {
   if (text.empty()) return std::nullopt;
   if (std::filesystem::is_directory(text)) {
-    return read_part("--critical-batch", problems,
-                     [&] { return calibration::gradient_noise_scale(text); });
+    return read_part("--critical-batch", problems, [&] {
+      const calibration::MeasuredNoise noise = calibration::gradient_noise_scale(text);
+      return ChosenCriticalBatch{noise.tokens, text, noise.model};
+    });
   }
-  return read_token_count("--critical-batch", text, problems, "the folder of a run");
+  return ChosenCriticalBatch{
+      read_token_count("--critical-batch", text, problems, "the folder of a run"), "", ""};
+}
+
+// Where the critical batch of a run of the model comes from, in words.
+std::string source_of(const ChosenCriticalBatch& critical, const ModelSpec& model) {
+  if (critical.folder.empty()) return "as stated";
+  const std::string measured =
+      fmt::format("as the run in {} measured of {}", critical.folder, critical.model);
+  if (critical.model == model.name) return measured;
+  return fmt::format("{}, which is another model than {}", measured, model.name);
 }
 
 }  // namespace
@@ -93,8 +106,9 @@ planner::TokenNeed ChosenRun::need_of(const ModelSpec& model) const {
     problems.throw_if_any();
   }
   if (critical_batch) {
-    need.critical = *critical_batch;
+    need.critical = critical_batch->tokens;
     need.critical_stated = true;
+    need.critical_source = source_of(*critical_batch, model);
   }
   return need;
 }

@@ -27,14 +27,21 @@ struct WholeRunOptions {
 
 void add_whole_run_options(CLI::App& command, WholeRunOptions& options);
 
+// A critical batch that the user gave, in tokens.
+struct ChosenCriticalBatch {
+  double tokens = 0.0;
+  // The folder of the run that measured it, and that run's model; empty where the user stated the tokens.
+  std::string folder, model;
+};
+
 // A run whose scenario is still to be chosen.
 struct ChosenRun {
   planner::ForecastRequest request;
   BatchSpec batch;
   // In place of the tokens.
   std::optional<double> target_loss;
-  // In tokens, in place of the profile's law.
-  std::optional<double> critical_batch;
+  // In place of the profile's law.
+  std::optional<ChosenCriticalBatch> critical_batch;
   // Which errors name.
   std::string command;
 

@@ -115,6 +115,29 @@ TEST(PlanCommand, SearchesGpusAndBatchOfARun) {
   EXPECT_THAT(never.errors, HasSubstr("--target-loss: found 1.9; expected at least"));
 }
 
+// The noise that a run measured is named with its model: that of another model is a guess.
+TEST(PlanCommand, NamesTheModelWhoseNoiseIsTheCriticalBatch) {
+  const ScratchFolder run;
+  const std::string folder = run.path().string();
+  const std::string what =
+      " --cluster dgx-h100 --gpus 8 --seq-len 1024 --global-batch auto --fix tp=1"
+      " --fix pp=1 --fix cp=1 --max-global-batch 64 --runs 9 --tokens 10B";
+  const std::string with_noise = "plan --critical-batch " + folder + what;
+  run.write("metrics.jsonl", R"({"step": 0, "gradient_noise_scale_tokens": 10000}
+{"step": 1, "gradient_noise_scale_tokens": 32000}
+)");
+  EXPECT_THAT(run_command(with_noise + " --model gpt2").errors, HasSubstr("plan.json"));
+  run_command(
+      "simulate --model gpt2 --cluster dgx-h100 --gpus 1 --global-batch 1 --seq-len 1024 --out " +
+      run.file("plan.json"));
+  const json own = json_of(with_noise + " --model gpt2")["need"];
+  EXPECT_EQ(own["critical_batch_tokens"], 32000.0);
+  EXPECT_EQ(own["critical_batch_source"], "as the run in " + folder + " measured of gpt2");
+  const std::string other =
+      json_of(with_noise + " --model qwen2.5-0.5b")["need"]["critical_batch_source"];
+  EXPECT_THAT(other, HasSubstr("measured of gpt2, which is another model than qwen2.5-0.5b"));
+}
+
 // A run profile is a name, a file that is whole or a patch, and settings.
 TEST(ForecastCommand, ReadsRunProfilesAsOthersAreRead) {
   const ScratchFolder folder;
