@@ -144,12 +144,12 @@ json timeline_data(const Timeline& timeline) {
   return data;
 }
 
-// "</" would end the script that the data stand in.
+// "</script" would end the script that the data stand in, and "<!--<script" would hide its end.
 std::string script_text(const json& data) {
-  std::string text = data.dump(-1, ' ', true);
-  for (std::size_t at = 0; (at = text.find("</", at)) != std::string::npos; at += 3)
-    text.insert(at + 1, "\\");
-  return text;
+  const std::string text = data.dump(-1, ' ', true);
+  std::string escaped;
+  for (const char c : text) c == '<' ? escaped += "\\u003c" : escaped += c;
+  return escaped;
 }
 
 constexpr const char* kTimelineScript = R"js(

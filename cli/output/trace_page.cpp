@@ -451,7 +451,8 @@ void add_straggler(Page& page, const calibration::RankMatching& matching,
 void add_details(Page& page, const TraceReport& report) {
   if (report.devices == 0) {
     page.paragraph(
-        "The trace holds nothing that ran on a device: the profiler recorded the host alone.");
+        "The trace holds nothing that ran on a device. Usually the profiler then recorded the host "
+        "alone.");
     return;
   }
   add_step_time(page, report);

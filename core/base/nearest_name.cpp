@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 namespace shardwright {
@@ -19,17 +20,19 @@ bool begin_alike(std::string_view a, std::string_view b) {
   return !a.empty() && !b.empty() && same_letter(a.front(), b.front());
 }
 
-// Levenshtein distance with one row of memory.
+// Levenshtein distance in which two neighbours that change places count once (optimal string alignment).
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
+  std::vector<std::size_t> two_before, before, row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
+    two_before = std::exchange(before, row);
     row[0] = i + 1;
     for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t substituted = diagonal + (same_letter(a[i], b[j]) ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({substituted, row[j] + 1, row[j + 1] + 1});
+      const std::size_t substituted = before[j] + (same_letter(a[i], b[j]) ? 0 : 1);
+      row[j + 1] = std::min({substituted, row[j] + 1, before[j + 1] + 1});
+      const bool swapped =
+          i > 0 && j > 0 && same_letter(a[i], b[j - 1]) && same_letter(a[i - 1], b[j]);
+      if (swapped) row[j + 1] = std::min(row[j + 1], two_before[j - 1] + 1);
     }
   }
   return row.back();

@@ -167,13 +167,19 @@ class TraceReport(Listing):
         # Files of nccl-tests have collectives alone.
         return [file for file in self["files"] if "time" in file]
 
-    def _repr_html_(self) -> str:
+    def _table(self) -> tuple[list[str], list[list[str]]]:
         header = ["trace", "rank", "kernels", "step (ms)", "busy (ms)", "exposed collectives (ms)"]
         rows = [
             [Path(file["path"]).name, _cell(file["rank"]), f"{file['kernels']:,}", *(_milliseconds(file[key]) for key in _TRACE_TIMES)]
             for file in self._traces()
         ]
-        return _html_table(header, rows)
+        return header, rows
+
+    def __repr__(self) -> str:
+        return _text_table(*self._table()) if self._traces() else super().__repr__()
+
+    def _repr_html_(self) -> str:
+        return _html_table(*self._table())
 
 
 _TRACE_TIMES = ("step_s", "busy_s", "exposed_collective_s")

@@ -88,6 +88,7 @@ std::string nested(std::size_t levels) {
 const std::vector<BadCase> kUsage = {
     {"NoSubcommand", "", {"ubcommand"}},
     {"UnknownSubcommand", "simulat", {"\"simulat\"", "did you mean simulate?"}},
+    {"SwappedSubcommand", "plna", {"\"plna\"", "did you mean plan?"}},
     {"FarSubcommand", "quantum", {"unknown subcommand \"quantum\""}},
     {"UnknownNestedSubcommand", "models shw", {"models: unknown", "did you mean show?"}},
     {"NoNestedSubcommand", "clusters", {"shardwright clusters"}},

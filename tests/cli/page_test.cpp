@@ -50,6 +50,20 @@ TEST(HtmlPage, IsOneDocumentWithTheTimelineOfTheStep) {
   EXPECT_THAT(command, Not(HasSubstr("--html")));
 }
 
+// A name may hold what ends a script in HTML, or hides its end.
+TEST(HtmlPage, KeepsNamesOfKernelsInsideItsScript) {
+  const ScratchFolder folder;
+  const std::string name = "<!--<script></script>", html = folder.file("page.html");
+  const json kernel = {{"ph", "X"}, {"cat", "kernel"}, {"name", name}, {"ts", 1},
+                       {"dur", 5},  {"pid", 0},        {"tid", 7},     {"args", {{"stream", 7}}}};
+  const std::string trace = folder.write("trace.json", json{{"traceEvents", {kernel}}}.dump());
+  ASSERT_EQ(run_command("import " + trace + " --html " + html).exit_code, 0);
+  const std::string page = content_of(html);
+  EXPECT_THAT(page, Not(HasSubstr("<!--")));
+  const json data = json::parse(between(page, "previousElementSibling, ", ");</script>"));
+  EXPECT_THAT(data["names"].dump(), HasSubstr(name));
+}
+
 TEST(HtmlPage, EscapesWhatHtmlGivesAMeaningTo) {
   Page page(PageStyle{.style = Style()});
   page.heading("a < b");

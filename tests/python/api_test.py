@@ -180,6 +180,7 @@ class Plots(unittest.TestCase):
         named = ("gemm", "attention", "elementwise", "collective", "memory_copy", "other")
         self.assertAlmostEqual(shown / 1e3, sum(file.time[f"{name}_s"] for file in trace.files for name in named))
         self.assertEqual(trace._repr_html_().count("<tr>"), 3)
+        self.assertIn("rank1.json.gz", repr(trace))
         scale = sw.scale(**{**JOB, "gpus": range(8, 17)})
         self.assertEqual(list(scale.plot().lines[0].get_ydata()), [point.tokens_per_s for point in scale.points])
 
