@@ -85,6 +85,9 @@ def _function(name: str, words: str, returns: type) -> Callable[..., Any]:
         for keyword in keywords.keys() - signature.parameters.keys():
             near = difflib.get_close_matches(keyword, signature.parameters, 1)
             raise TypeError(f"{name}() has no argument {keyword!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        most = sum(each.kind is each.POSITIONAL_OR_KEYWORD for each in signature.parameters.values())
+        if len(arguments) > most:
+            raise TypeError(f"{name}() takes at most {most} arguments without a keyword, not {len(arguments)}: write model='llama3-8b'")
         values = signature.bind(*arguments, **keywords).arguments
         progress = values.pop("progress", None)
         text, messages = _run(words, values, progress)

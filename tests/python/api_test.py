@@ -107,6 +107,8 @@ class Errors(unittest.TestCase):
         self.assertIsInstance(caught.exception, ValueError)
 
     def test_name_the_nearest_argument(self):
+        with self.assertRaisesRegex(TypeError, r"plan\(\) takes at most 0 arguments"):
+            sw.plan("llama3-8b", "dgx-h100")
         with self.assertRaisesRegex(TypeError, "did you mean 'global_batch'"):
             sw.plan(**JOB, global_bach=8)
 
