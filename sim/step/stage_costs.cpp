@@ -1,6 +1,7 @@
 #include "sim/step/stage_costs.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "core/lowering/message_waits.hpp"
 #include "core/program/groups.hpp"
@@ -124,15 +125,16 @@ void time_handovers(const PlanContext& in, StageMessages& messages, StageCosts& 
   costs.handovers.assign(count + 1, {});
   costs.least_handover = 0.0;
   if (in.plan.pp == 1) return;
-  for (std::size_t i = 1, timed = 0; i < count; ++i) {
+  costs.least_handover = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 1; i < count; ++i) {
     if (in.layout.profile->joined[i]) continue;
-    const std::size_t from = in.layout.pool_of_chunk(i - 1), to = in.layout.pool_of_chunk(i);
-    const bool as_before = timed > 0 && from == in.layout.pool_of_chunk(timed - 1) &&
-                           to == in.layout.pool_of_chunk(timed);
-    costs.handovers[i] = as_before ? costs.handovers[timed] : time_handover(in, from, to, messages);
-    const double total = costs.handovers[i].total();
-    costs.least_handover = timed == 0 ? total : std::min(costs.least_handover, total);
-    timed = i;
+    if (in.layout.repeats_chunk(i)) {
+      costs.handovers[i] = costs.handovers[i - 1];
+      continue;
+    }
+    costs.handovers[i] =
+        time_handover(in, in.layout.pool_of_chunk(i - 1), in.layout.pool_of_chunk(i), messages);
+    costs.least_handover = std::min(costs.least_handover, costs.handovers[i].total());
   }
 }
 
