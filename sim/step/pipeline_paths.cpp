@@ -122,15 +122,21 @@ bool needs_no_list(const ScheduleProfile& profile) {
          (profile.stages.front().position.size() == 1 && !profile.splits_backward);
 }
 
-double time_of(const PassedSlots& passed, const StageCosts& costs, std::size_t position) {
-  const ChunkCost& chunk = costs.chunk(position);
+double time_of(const PassedSlots& passed, const ChunkCost& chunk) {
   double sum = 0.0;
-  for (const SlotPhase phase : enumerators<SlotPhase>()) {
-    const auto i = static_cast<std::size_t>(phase);
-    const double behind_input = chunk.slot[i].passing + beyond_least(costs, phase, position);
-    sum += passed.behind_slot[i] * chunk.slot[i].time + passed.behind_input[i] * behind_input +
-           passed.reducing[i] * chunk.reducing[i];
+  for (std::size_t i = 0; i < kSlotPhases; ++i) {
+    sum += passed.behind_slot[i] * chunk.slot[i].time +
+           passed.behind_input[i] * chunk.slot[i].passing + passed.reducing[i] * chunk.reducing[i];
   }
+  return sum;
+}
+
+// How much longer handovers on the path take than the shortest one.
+double handed_over_late(const PassedSlots& passed, const StageCosts& costs, std::size_t position) {
+  double sum = 0.0;
+  for (const SlotPhase phase : enumerators<SlotPhase>())
+    sum +=
+        passed.behind_input[static_cast<std::size_t>(phase)] * beyond_least(costs, phase, position);
   return sum;
 }
 
@@ -200,8 +206,12 @@ double listed_time(const PlanContext& in, const StageCosts& costs, ScheduleProfi
   double sum = (path.messages + repeated * path.steady_messages) * costs.least_handover;
   for (std::size_t i = 0; i < nominal.chunks.size(); ++i) {
     const auto position = static_cast<std::size_t>(nominal.chunks[i].first);
-    sum += time_of(path.chunks[i], costs, position);
-    if (repeated > 0.0) sum += repeated * time_of(path.steady_chunks[i], costs, position);
+    const ChunkCost& chunk = costs.chunk(position);
+    sum += time_of(path.chunks[i], chunk);
+    if (repeated > 0.0) sum += repeated * time_of(path.steady_chunks[i], chunk);
+    if (in.pools.empty()) continue;
+    sum += handed_over_late(path.chunks[i], costs, position) +
+           repeated * handed_over_late(path.steady_chunks[i], costs, position);
   }
   return sum;
 }
