@@ -185,7 +185,8 @@ PipelineChains chain_chunks(const PlanContext& in, const StageCosts& costs) {
     const double gradient = profile.mixes_backward    ? std::min(whole, input)
                             : profile.splits_backward ? input
                                                       : whole;
-    const double message = costs.handovers[i + 1].total();
+    const bool last = i + 1 == count;
+    const double message = last || profile.joined[i + 1] ? 0.0 : costs.handovers[i + 1].total();
     chains.forward[i + 1] =
         chains.forward[i] + from_message(in, costs, SlotPhase::Forward, i) + message;
     chains.gradient[i + 1] = chains.gradient[i] + gradient + message;

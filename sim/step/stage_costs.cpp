@@ -122,16 +122,15 @@ Handover time_handover(const PlanContext& in, std::size_t from, std::size_t to,
 
 void time_handovers(const PlanContext& in, StageMessages& messages, StageCosts& costs) {
   const std::size_t count = costs.chunks.size();
-  costs.handovers.assign(count + 1, {});
-  costs.least_handover = 0.0;
-  if (in.plan.pp == 1) return;
+  const Handover first = in.plan.pp > 1 ? time_handover(in, 0, 0, messages) : Handover();
+  costs.handovers.assign(count + 1, first);
+  costs.handovers.front() = costs.handovers.back() = {};
+  costs.least_handover = first.total();
+  if (in.pools.empty()) return;
   costs.least_handover = std::numeric_limits<double>::infinity();
   for (std::size_t i = 1; i < count; ++i) {
+    costs.handovers[i] = {};
     if (in.layout.profile->joined[i]) continue;
-    if (in.layout.repeats_chunk(i)) {
-      costs.handovers[i] = costs.handovers[i - 1];
-      continue;
-    }
     costs.handovers[i] =
         time_handover(in, in.layout.pool_of_chunk(i - 1), in.layout.pool_of_chunk(i), messages);
     costs.least_handover = std::min(costs.least_handover, costs.handovers[i].total());

@@ -120,8 +120,8 @@ struct StageCosts {
   double microbatches = 0.0;
   // The slowdown of kernels beside collectives.
   double slowdown = 0.0;
-  // By position in forward order, from the chunk before, with one more at the end; nothing between
-  // chunks of one stage and at the ends of the model.
+  // By position in forward order, from the chunk before, with one more at the end; nothing at the ends
+  // of the model. Between chunks of one stage it says nothing.
   std::vector<Handover> handovers;
   // The shortest time of those between stages.
   double least_handover = 0.0;
