@@ -37,17 +37,13 @@ double beyond_least(const StageCosts& costs, SlotPhase phase, std::size_t positi
 
 // The time from the arrival of the first microbatch at the last stage to that of the one whose
 // forward pass it computes last before the first gradient: the microbatches follow each other
-// through the slowest chunk, or, between pools, over the slowest link.
-double forwards_before_gradient(const PlanContext& in, const StageCosts& costs) {
+// through the slowest chunk.
+double forwards_before_gradient(const StageCosts& costs) {
   const StageProfile& last = costs.profile->stages.back();
   if (last.position.size() > 1) return 0.0;
   double slowest = 0.0;
   for (const ChunkCost* chunk : costs.chunks)
     slowest = std::max(slowest, chunk->slot[SlotPhase::Forward].time);
-  for (std::size_t i = 0; !in.pools.empty() && i < costs.chunks.size(); ++i) {
-    const double computing = costs.blocking ? costs.chunk(i).slot[SlotPhase::Forward].time : 0.0;
-    slowest = std::max(slowest, computing + costs.handovers[i + 1].message);
-  }
   return (last.warmup.front() - 1.0) * slowest;
 }
 
@@ -192,7 +188,7 @@ PipelineChains chain_chunks(const PlanContext& in, const StageCosts& costs) {
     chains.gradient[i + 1] = chains.gradient[i] + gradient + message;
     chains.arrival[i] = message - chains.gradient[i + 1];
   }
-  const double first_gradient = chains.forward[count] + forwards_before_gradient(in, costs);
+  const double first_gradient = chains.forward[count] + forwards_before_gradient(costs);
   for (double& arrival : chains.arrival) arrival += first_gradient + chains.gradient[count];
   return chains;
 }
