@@ -150,9 +150,7 @@ Scenario any_on_unlike_pools() {
 }
 
 RC_GTEST_PROP(Pools, TheBoundIsBelowTheStepOnUnlikePools, ()) {
-  Scenario scenario = any_on_unlike_pools();
-  // Copies of a stage that waits for a slower one run ahead, which the bound does not know.
-  scenario.plan.offload_activations = false;
+  const Scenario scenario = any_on_unlike_pools();
   const StepEstimate estimate = estimate_step(scenario);
   const StepResult step = simulate_step(scenario);
   RC_ASSERT(estimate.bound <= step.step);
