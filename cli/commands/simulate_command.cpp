@@ -290,8 +290,7 @@ ExitCode simulate(const SimulateOptions& options) {
   check_destinations(files, options.common.force);
   const sim::Fidelity fidelity = read_fidelity(options.fidelity);
   const ChosenScenario chosen = choose_scenario(options.scenario, "shardwright simulate");
-  if (fidelity == sim::Fidelity::Bound || fidelity == sim::Fidelity::Analytic)
-    refuse_pools(chosen.scenario.plan, fmt::format("--fidelity {}", name_of(fidelity)));
+  if (fidelity == sim::Fidelity::Bound) refuse_pools(chosen.scenario.plan, "--fidelity bound");
   const sim::PricedStep step = sim::lower_and_price(chosen.scenario);
   const sim::FullOptions full = full_options(options, chosen.scenario, fidelity);
   sim::FullOptions varied = full;

@@ -72,7 +72,7 @@ void refuse_pools(const Plan& plan, const std::string& source) {
   throw InputError(source, {{"/plan/stage_pools",
                              fmt::format("stages on pools: {}", fmt::join(pools_of(plan), ", ")),
                              "no such key: of all commands `shardwright simulate` alone knows "
-                             "clusters of several pools, at the levels event and full"}});
+                             "clusters of several pools, at the levels analytic, event and full"}});
 }
 
 }  // namespace shardwright

@@ -5,6 +5,7 @@
 #include "core/spec/pools.hpp"
 #include "sim/step/layer_costs.hpp"
 #include "sim/step/pipeline_paths.hpp"
+#include "sim/step/pool_links.hpp"
 #include "sim/step/schedule_profile.hpp"
 #include "sim/step/stage_costs.hpp"
 
@@ -99,6 +100,16 @@ double likely_end(const StageCosts& costs, const Plan& plan, std::size_t stage, 
   return std::max(device, host);
 }
 
+// Empty where the plan names no pools.
+std::vector<PoolCosts> costs_of_pools(const Scenario& scenario) {
+  std::vector<PoolCosts> pools;
+  for (const ClusterSpec& pool : pool_clusters(scenario.cluster, scenario.plan)) {
+    pools.push_back({pool, seen_from_outside(pool, scenario.cluster.between_pools),
+                     layer_costs(scenario.model, scenario.plan, pool, scenario.stack)});
+  }
+  return pools;
+}
+
 }  // namespace
 
 Seconds analytic_step(const StageCosts& costs, const Plan& plan, Seconds bound) {
@@ -115,12 +126,13 @@ Seconds analytic_step(const StageCosts& costs, const Plan& plan, Seconds bound) 
   return std::max(Seconds(step), bound);
 }
 
-StepEstimate estimate_step(const Scenario& scenario) {
-  refuse_pools(scenario.plan, "levels analytic and bound");
+StepEstimate estimate_step(const Scenario& given) {
+  const Scenario scenario = with_equal_pools_as_one(given);
+  const std::vector<PoolCosts> pools = costs_of_pools(scenario);
   const LayerCosts layers =
       layer_costs(scenario.model, scenario.plan, scenario.cluster, scenario.stack);
   ScheduleProfiles profiles;
-  StageCostCache cache({scenario.model, scenario.cluster, scenario.stack, layers}, profiles);
+  StageCostCache cache({scenario.model, scenario.cluster, scenario.stack, layers, pools}, profiles);
   const Bytes memory = cache.memory(scenario.plan);
   const StageCosts& costs = cache.costs();
   const Seconds bound = bound_step(costs, scenario.plan);

@@ -78,11 +78,11 @@ double gathered_and_drained(const StageCosts& costs, const Plan& plan, std::size
 double stage_bound(const StageCosts& costs, const Plan& plan, std::size_t stage) {
   const StageCost& cost = costs.stages[stage];
   const double end = costs.paths[stage].slots_end;
-  const double sending = costs.blocking && stage > 0 ? costs.message : 0.0;
   const double gathered = gathered_end(costs, stage);
   const double bound =
-      std::max({end, reduced(costs, plan, stage, end - sending), interfered(costs, plan, stage),
-                costs.paths[stage].filled + cost.data.step_reduce, gathered, cost.launch}) +
+      std::max({end, reduced(costs, plan, stage, end - costs.blocking_gradient(stage)),
+                interfered(costs, plan, stage), costs.paths[stage].filled + cost.data.step_reduce,
+                gathered, cost.launch}) +
       after_reduction(costs, stage);
   const double drain = std::max({drained(costs, stage, end), costs.paths[stage].rounds_drained,
                                  gathered_and_drained(costs, plan, stage, gathered)});

@@ -6,6 +6,7 @@
 
 #include "core/lowering/data_parallel_messages.hpp"
 #include "core/program/groups.hpp"
+#include "core/spec/pools.hpp"
 #include "sim/step/data_parallel_cost.hpp"
 #include "sim/step/host_launch.hpp"
 
@@ -14,12 +15,22 @@ namespace {
 
 using CostPart = ChunkPart<PartCost>;
 
+// True if both chunks, and those before and behind them, are on one pool.
+bool on_one_pool(const PipelineLayout& layout, std::size_t a, std::size_t b) {
+  if (layout.chunk_pools.empty()) return true;
+  const auto pools = layout.chunk_pools.begin();
+  return std::all_of(pools + static_cast<std::ptrdiff_t>(a) - 1,
+                     pools + static_cast<std::ptrdiff_t>(b) + 2,
+                     [&](std::size_t pool) { return pool == layout.chunk_pools[a]; });
+}
+
 // Two neighbouring chunks that are not at the ends of the model.
 bool are_alike(const PipelineLayout& layout, const LayerCosts& layers, std::size_t a,
                std::size_t b) {
   const std::vector<bool>& joined = layout.profile->joined;
   const LayerRange &first = layout.ranges[a], &second = layout.ranges[b];
   if (first.count != second.count || joined[a] || joined[b] || joined[b + 1]) return false;
+  if (!on_one_pool(layout, a, b)) return false;
   const auto kinds = layers.kind_of_layer.begin();
   return std::equal(kinds + first.first, kinds + first.first + first.count, kinds + second.first);
 }
@@ -287,8 +298,22 @@ double copy_wait(const PlanContext& in, const ChunkCost& chunk, MessageTimes& me
 bool splits_alike(const Plan& a, const Plan& b) {
   return a.chunks() == b.chunks() && a.embedding_counts_as_layer == b.embedding_counts_as_layer &&
          a.head_counts_as_layer == b.head_counts_as_layer && a.stage_layers == b.stage_layers &&
-         a.multi_token_prediction == b.multi_token_prediction;
+         a.multi_token_prediction == b.multi_token_prediction && a.stage_pools == b.stage_pools;
 }
+
+namespace {
+
+void place_on_pools(const Plan& plan, PipelineLayout& layout) {
+  if (plan.stage_pools.empty()) return;
+  layout.chunk_pools.resize(layout.ranges.size());
+  for (std::size_t stage = 0; stage < layout.profile->stages.size(); ++stage) {
+    layout.stage_pools.push_back(static_cast<std::size_t>(pool_of_stage(plan, stage)));
+    for (const std::int32_t position : layout.stage(stage).position)
+      layout.chunk_pools[static_cast<std::size_t>(position)] = layout.stage_pools.back();
+  }
+}
+
+}  // namespace
 
 // Most chunks are alike, and so are most stages.
 PipelineLayout lay_out(const ModelSpec& model, const LayerCosts& layers, const Plan& plan,
@@ -296,6 +321,7 @@ PipelineLayout lay_out(const ModelSpec& model, const LayerCosts& layers, const P
   PipelineLayout layout;
   layout.profile = &profile;
   layout.ranges = split_layers(model, plan);
+  place_on_pools(plan, layout);
   layout.chunk_kind.resize(layout.ranges.size());
   for (std::size_t i = 0; i < layout.ranges.size(); ++i) {
     const bool like = i > 1 && i + 1 < layout.ranges.size() && are_alike(layout, layers, i - 1, i);

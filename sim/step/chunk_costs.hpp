@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -34,6 +35,16 @@ struct PipelineLayout {
   std::vector<std::size_t> stage_kind;
   // Both ends of each run of like stages, in pipeline order.
   std::vector<RunEnd> ends;
+  // The pools of stages, and of chunks by position, as pool_of_stage() numbers them; empty where the
+  // plan names none.
+  std::vector<std::size_t> stage_pools, chunk_pools;
+
+  std::size_t pool_of(std::size_t stage) const {
+    return stage_pools.empty() ? 0 : stage_pools[stage];
+  }
+  std::size_t pool_of_chunk(std::size_t position) const {
+    return chunk_pools.empty() ? 0 : chunk_pools[position];
+  }
 
   bool repeats_chunk(std::size_t position) const { return chunk_kind[position] < position; }
   // True if ends[i] is the last stage of the run that ends[i - 1] begins.
@@ -49,18 +60,38 @@ bool splits_alike(const Plan& a, const Plan& b);
 PipelineLayout lay_out(const ModelSpec& model, const LayerCosts& layers, const Plan& plan,
                        const ScheduleProfile& profile);
 
+// One of the pools that the stages of plans lie on.
+struct PoolCosts {
+  ClusterSpec cluster;
+  // The pool as messages to other pools find it.
+  ClusterSpec outside;
+  // The layers of the plans' cut on its accelerators.
+  LayerCosts layers;
+};
+
 // The inputs of the costs of one plan. Everything referred to outlives it.
 struct PlanContext {
   const ModelSpec& model;
+  // Those of the pool at hand.
   const ClusterSpec& cluster;
   const StackSpec& stack;
+  // Those of the pool at hand.
   const LayerCosts& layers;
   const Plan& plan;
   const PipelineLayout& layout;
+  // By number of the pool; empty where the plan names none.
+  std::span<const PoolCosts> pools;
   // FSDP: parameters are gathered before use.
   bool sharded = false;
   // The host waits at a receive until the message is there.
   bool host_waits = false;
+
+  // The same with another pool at hand.
+  PlanContext of_pool(std::size_t pool) const {
+    if (pools.empty()) return *this;
+    return {model,   pools[pool].cluster, stack, pools[pool].layers, plan, layout, pools,
+            sharded, host_waits};
+  }
 };
 
 // FSDP: lower bounds of the times of a slot from the start of its first gather on.
@@ -98,7 +129,7 @@ ChunkCost chunk_cost(const PlanContext& in, std::size_t position);
 ChunkCost sharded_chunk_cost(ChunkCost chunk, const PlanContext& in, std::size_t position,
                              MessageTimes& messages);
 
-// Names a chunk among those of the same layer costs, so that plans share its cost: which layers it
+// Names a chunk among those of the same layer costs on the same pool, so that plans share its cost: which layers it
 // has, which of its ends is one of the model or lies on its own stage, what is recomputed and
 // sharded, and of sharded ones, which slots are timed.
 std::uint64_t chunk_key(const PlanContext& in, std::size_t position);

@@ -320,14 +320,12 @@ StateCost state_cost(const PlanContext& in, const ChunkCosts& chunks, std::size_
   return states;
 }
 
-double tie_seconds(const PlanContext& in, MessageTimes& messages) {
+double tied_bytes(const PlanContext& in) {
   if (!ties_embedding_gradients(in.model, in.plan)) return 0.0;
   const ModelEnds first =
       ends_of_model(in.layout.profile->stages.front().position, in.layout.ranges.size());
   if (first.embedding == first.head) return 0.0;
-  const double size = main_gradient_bytes(in.stack, in.plan).value();
-  return messages.of(OpKind::AllReduce, Group::EmbeddingTie,
-                     in.layers.embedding.parameters.total() * size);
+  return in.layers.embedding.parameters.total() * main_gradient_bytes(in.stack, in.plan).value();
 }
 
 }  // namespace shardwright::sim

@@ -5,6 +5,7 @@
 #include "core/program/groups.hpp"
 #include "sim/cost/collective_cost.hpp"
 #include "sim/cost/server_cost.hpp"
+#include "sim/step/pool_links.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -53,7 +54,7 @@ double MessageTimes::price(OpKind kind, Group group, double bytes) {
   if (is_server_transfer(kind))
     return server_transfer_time(kind, Bytes(bytes), *plan_, cluster_, stack_).value();
   std::optional<GroupPlacement>& placement = placements_[group];
-  if (!placement) placement = place(group, *plan_, cluster_);
+  if (!placement) placement = (apart_ ? place_between_pools : place)(group, *plan_, cluster_);
   return collective_time(kind, Bytes(bytes), *placement, cluster_, stack_).value();
 }
 

@@ -18,9 +18,10 @@ bool ranks_alike(const Plan& a, const Plan& b);
 
 class MessageTimes {
  public:
-  // The cluster and the stack must outlive this object.
-  MessageTimes(const ClusterSpec& cluster, const StackSpec& stack)
-      : cluster_(cluster), stack_(stack) {}
+  // The cluster and the stack must outlive this object. `apart`: the stages of a pipeline message lie
+  // on different nodes, wherever their ranks would.
+  MessageTimes(const ClusterSpec& cluster, const StackSpec& stack, bool apart = false)
+      : cluster_(cluster), stack_(stack), apart_(apart) {}
 
   // Prices the groups of `plan` from now on.
   void use_groups_of(const Plan& plan);
@@ -43,6 +44,7 @@ class MessageTimes {
 
   const ClusterSpec& cluster_;
   const StackSpec& stack_;
+  bool apart_;
   std::optional<Plan> plan_;
   // True for groups of one member.
   EnumArray<Group, bool> alone_{};

@@ -11,6 +11,11 @@ namespace {
 // longer way.
 constexpr double kNominalParts = 8.0;
 
+// What the slot begins with.
+const Handover& handover_to(const StageCosts& costs, SlotPhase phase, std::size_t position) {
+  return costs.handovers[phase == SlotPhase::Forward ? position : position + 1];
+}
+
 // The time of a slot from the arrival of the message that it begins with. A host that waits for the
 // message issues the slot's kernels, and FSDP's gathers, behind it. If the message was scattered over
 // the tensor-parallel ranks, the host issues them beside its gather, which the chains count with the
@@ -21,7 +26,13 @@ double from_message(const PlanContext& in, const StageCosts& costs, SlotPhase ph
   const BlockCost& cost = chunk.slot[phase];
   if (!issues_none_ahead(in, phase, position)) return cost.passing;
   const double issued = costs.sharded ? cost.time : cost.passing;
-  return std::max(chunk.issued_ahead[phase], issued - costs.gather);
+  return std::max(chunk.issued_ahead[phase], issued - handover_to(costs, phase, position).gather);
+}
+
+// How much longer the slot waits for its message than a slot behind the shortest handover.
+double beyond_least(const StageCosts& costs, SlotPhase phase, std::size_t position) {
+  if (phase == SlotPhase::BackwardWeight) return 0.0;
+  return std::max(0.0, handover_to(costs, phase, position).total() - costs.least_handover);
 }
 
 // The time from the arrival of the first microbatch at the last stage to that of the one whose
@@ -116,6 +127,15 @@ double time_of(const PassedSlots& passed, const ChunkCost& chunk) {
   return sum;
 }
 
+// How much longer handovers on the path take than the shortest one.
+double handed_over_late(const PassedSlots& passed, const StageCosts& costs, std::size_t position) {
+  double sum = 0.0;
+  for (const SlotPhase phase : enumerators<SlotPhase>())
+    sum +=
+        passed.behind_input[static_cast<std::size_t>(phase)] * beyond_least(costs, phase, position);
+  return sum;
+}
+
 // One of neighbouring chunks that are alike stands for all.
 NominalTimes nominal_times(const PlanContext& in, const StageCosts& costs) {
   NominalTimes nominal;
@@ -134,13 +154,15 @@ NominalTimes nominal_times(const PlanContext& in, const StageCosts& costs) {
     if (in.layout.repeats_chunk(i)) continue;
     NominalChunk& chunk = nominal.chunks.emplace_back();
     chunk.first = static_cast<std::int32_t>(i);
-    for (std::size_t slot = 0; slot < kSlotPhases; ++slot) {
-      chunk.behind_slot[slot] = parts(costs.chunk(i).slot[slot].time);
-      chunk.behind_input[slot] = parts(costs.chunk(i).slot[slot].passing);
+    for (const SlotPhase phase : enumerators<SlotPhase>()) {
+      const auto slot = static_cast<std::size_t>(phase);
+      const BlockCost& cost = costs.chunk(i).slot[slot];
+      chunk.behind_slot[slot] = parts(cost.time);
+      chunk.behind_input[slot] = parts(cost.passing + beyond_least(costs, phase, i));
       chunk.reducing[slot] = parts(costs.chunk(i).reducing[slot]);
     }
   }
-  nominal.message = parts(costs.message + costs.gather);
+  nominal.message = parts(costs.least_handover);
   return nominal;
 }
 
@@ -160,7 +182,7 @@ PipelineChains chain_chunks(const PlanContext& in, const StageCosts& costs) {
                             : profile.splits_backward ? input
                                                       : whole;
     const bool last = i + 1 == count;
-    const double message = last || profile.joined[i + 1] ? 0.0 : costs.message + costs.gather;
+    const double message = last || profile.joined[i + 1] ? 0.0 : costs.handovers[i + 1].total();
     chains.forward[i + 1] =
         chains.forward[i] + from_message(in, costs, SlotPhase::Forward, i) + message;
     chains.gradient[i + 1] = chains.gradient[i] + gradient + message;
@@ -178,11 +200,15 @@ double listed_time(const PlanContext& in, const StageCosts& costs, ScheduleProfi
   const SchedulePath& path = profiles.path(profile, nominal);
   const auto written = static_cast<double>(profile.shape.microbatches);
   const double repeated = std::max(0.0, costs.microbatches - written) / (written / 3.0);
-  double sum = (path.messages + repeated * path.steady_messages) * (costs.message + costs.gather);
+  double sum = (path.messages + repeated * path.steady_messages) * costs.least_handover;
   for (std::size_t i = 0; i < nominal.chunks.size(); ++i) {
-    const ChunkCost& chunk = costs.chunk(static_cast<std::size_t>(nominal.chunks[i].first));
+    const auto position = static_cast<std::size_t>(nominal.chunks[i].first);
+    const ChunkCost& chunk = costs.chunk(position);
     sum += time_of(path.chunks[i], chunk);
     if (repeated > 0.0) sum += repeated * time_of(path.steady_chunks[i], chunk);
+    if (in.pools.empty()) continue;
+    sum += handed_over_late(path.chunks[i], costs, position) +
+           repeated * handed_over_late(path.steady_chunks[i], costs, position);
   }
   return sum;
 }
@@ -195,13 +221,34 @@ std::vector<StagePath> find_paths(const StageCosts& costs) {
   return paths;
 }
 
+namespace {
+
+// As messages_drained(), by the messages to one stage: from the first one on they follow each other,
+// and behind the last one its microbatch goes on to the end of the model and back. GPipe's gradients
+// come back after all forward passes, one after the other too. DualPipe lies on one pool.
+double passed_to(const StageCosts& costs, const Plan& plan, std::size_t stage) {
+  const std::vector<double>& forward = costs.chains.forward;
+  const bool loops = plan.schedule == ScheduleKind::Interleaved;
+  const std::size_t last_loop = loops ? costs.chunks.size() - costs.profile->stages.size() : 0;
+  const double further = costs.microbatches * (loops ? static_cast<double>(plan.vpp) : 1.0) - 1.0;
+  const double turns = plan.schedule == ScheduleKind::GPipe ? 2.0 : 1.0;
+  return forward[stage] + turns * further * costs.handovers[stage].message + forward.back() -
+         forward[last_loop + stage] + costs.chains.gradient.back();
+}
+
+}  // namespace
+
 double messages_drained(const StageCosts& costs, const Plan& plan) {
   if (costs.stages.size() == 1) return 0.0;
   const double chunks =
       plan.schedule == ScheduleKind::Interleaved ? static_cast<double>(plan.vpp) : 1.0;
   const double messages = costs.microbatches * costs.profile->microbatch_share * chunks;
-  return costs.chunk(0).slot[SlotPhase::Forward].passing + messages * costs.message +
-         costs.chains.gradient.back();
+  double drained = costs.chunk(0).slot[SlotPhase::Forward].passing +
+                   messages * costs.handovers[1].message + costs.chains.gradient.back();
+  if (plan.stage_pools.empty()) return drained;
+  for (std::size_t stage = 1; stage < costs.profile->stages.size(); ++stage)
+    drained = std::max(drained, passed_to(costs, plan, stage));
+  return drained;
 }
 
 }  // namespace shardwright::sim

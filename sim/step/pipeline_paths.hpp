@@ -24,12 +24,11 @@ std::vector<StagePath> find_paths(const StageCosts& costs);
 inline double drained(const StageCosts& costs, std::size_t stage, double end) {
   const StagePath& path = costs.paths[stage];
   // A stage that waits for its last gradient to be sent has computed it before.
-  const double sending = costs.blocking && stage > 0 ? costs.message : 0.0;
-  return end - sending - path.trailing_weights + path.drain;
+  return end - costs.blocking_gradient(stage) - path.trailing_weights + path.drain;
 }
 
-// The time at which the first stage has the last gradient, by the messages between the first two
-// stages, which pass one after the other.
+// The time at which the first stage has the last gradient, by the messages between two stages, which
+// pass one after the other.
 double messages_drained(const StageCosts& costs, const Plan& plan);
 
 // The time of a stage after its last gradient is reduced: it adds up gradients that other ranks

@@ -4,12 +4,12 @@
 #include <cmath>
 
 #include "core/spec/pools.hpp"
-#include "core/spec/rank_nesting.hpp"
 #include "sim/cost/collective_cost.hpp"
 #include "sim/cost/kernel_cost.hpp"
 #include "sim/cost/placement.hpp"
 #include "sim/cost/server_cost.hpp"
 #include "sim/cost/slowest_device.hpp"
+#include "sim/step/pool_links.hpp"
 
 namespace shardwright::sim {
 namespace {
@@ -64,27 +64,6 @@ void hide_exchanges(const Block& block, BlockPrices& prices) {
   for (std::size_t i = 0; i < block.ops.size(); ++i) {
     if (partner_share(block.ops[i]) > 0.0) prices[i] = prices[i] * (1.0 - hidden);
   }
-}
-
-// Puts a pair of stages that would lie on one node on two.
-void put_apart(GroupPlacement& pair, const Plan& plan, const ClusterSpec& cluster) {
-  if (pair.nodes > 1) return;
-  pair = {.size = 2,
-          .per_node = 1,
-          .nodes = 2,
-          .groups_per_node = std::min(domain_size(cluster), ranks_inside_pipeline(plan)),
-          .span = 2};
-}
-
-// A pool as messages to other pools find it: no link is faster than the network between pools.
-ClusterSpec seen_from_outside(ClusterSpec pool, const PoolNetwork& between) {
-  NicSpec& nic = pool.node.nic;
-  const BytesPerSecond own = nic.bandwidth * (nic.efficiency * static_cast<double>(nic.per_node));
-  if (between.bandwidth > BytesPerSecond() && between.bandwidth < own)
-    nic.bandwidth = nic.bandwidth * (between.bandwidth / own);
-  pool.fabric.base_latency = std::max(pool.fabric.base_latency, between.latency);
-  pool.exchange_curves.clear();
-  return pool;
 }
 
 // The prices of the pools that a plan's stages lie on.
@@ -150,10 +129,9 @@ Pricer::Pricer(const Plan& plan, const ClusterSpec& cluster, const StackSpec& st
       stack_(stack),
       slowest_(slowest_device_factor(cluster.accelerator, plan.world_size())),
       sharers_(cluster.ranks_per_node(plan.world_size())) {
-  for (const Group group : enumerators<Group>()) placements_.push_back(place(group, plan, cluster));
-  if (!apart) return;
-  for (const Group group : {Group::Pipeline, Group::EmbeddingTie})
-    put_apart(placements_[static_cast<std::size_t>(group)], plan, cluster);
+  const auto placed = apart ? place_between_pools : place;
+  for (const Group group : enumerators<Group>())
+    placements_.push_back(placed(group, plan, cluster));
 }
 
 KernelCost Pricer::kernel(const Op& op) const {

@@ -1,6 +1,7 @@
 #include "sim/step/stage_costs.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "core/lowering/message_waits.hpp"
 #include "core/program/groups.hpp"
@@ -24,27 +25,27 @@ Shared shared_with(const Plan& before, Plan plan) {
   return plan == before ? Shared::States : Shared::Nothing;
 }
 
-// Replaces the chunk of each position by the known one of its key; `compute(position)` returns a chunk
-// that is not known yet.
+// Replaces the chunk of each position by the known one of its pool and key; `compute(in, position)`
+// returns a chunk of the pool that is not known yet.
 template <class Compute>
-void find_chunks(const PlanContext& in, std::uint64_t further_key, ChunkCostsByKey& known,
-                 ChunkCosts& chunks, Compute compute) {
+void find_chunks(const PlanContext& in, std::uint64_t further_key,
+                 std::vector<ChunkCostsByKey>& known, ChunkCosts& chunks, Compute compute) {
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     if (in.layout.repeats_chunk(i)) {
       chunks[i] = chunks[i - 1];
       continue;
     }
-    const auto [found, is_new] = known.try_emplace(chunk_key(in, i) | further_key);
-    if (is_new) found->second = compute(i);
+    const std::size_t pool = in.layout.pool_of_chunk(i);
+    const auto [found, is_new] = known[pool].try_emplace(chunk_key(in, i) | further_key);
+    if (is_new) found->second = compute(in.of_pool(pool), i);
     chunks[i] = &found->second;
   }
 }
 
 // Messages of one microbatch that a chunk's stage waits for.
 double sending_of(const StageCosts& costs, std::size_t position) {
-  const double neighbours =
-      (position > 0 ? 1.0 : 0.0) + (position + 1 < costs.chunks.size() ? 1.0 : 0.0);
-  return costs.blocking ? neighbours * costs.message : 0.0;
+  if (!costs.blocking) return 0.0;
+  return costs.handovers[position].message + costs.handovers[position + 1].message;
 }
 
 // The slots of a stage. Its warm-up is missing.
@@ -91,13 +92,15 @@ void add_warmup(const StageCosts& costs, StageCost& cost) {
 }
 
 std::vector<StageCost> time_stages(const PlanContext& in, const StageCosts& costs,
-                                   MessageTimes& messages) {
+                                   StageMessages& messages) {
   std::vector<StageCost> stages;
   stages.reserve(in.layout.ends.size());
   for (std::size_t i = 0; i < in.layout.ends.size(); ++i) {
     const PipelineLayout::RunEnd& end = in.layout.ends[i];
-    StageCost cost =
-        in.layout.repeats_stage(i) ? stages.back() : slots_cost(in, costs, end.stage, messages);
+    const std::size_t pool = in.layout.pool_of(end.stage);
+    StageCost cost = in.layout.repeats_stage(i)
+                         ? stages.back()
+                         : slots_cost(in.of_pool(pool), costs, end.stage, messages.inside(pool));
     cost.stage = end.stage;
     cost.like = end.like;
     add_warmup(costs, cost);
@@ -106,20 +109,45 @@ std::vector<StageCost> time_stages(const PlanContext& in, const StageCosts& cost
   return stages;
 }
 
-// Times what plans have in common that differ only in their states.
-void time_pipeline(const PlanContext& in, MessageTimes& messages, ScheduleProfiles& schedules,
-                   StageCosts& costs) {
+Handover time_handover(const PlanContext& in, std::size_t from, std::size_t to,
+                       StageMessages& messages) {
   const LayerCosts& layers = in.layers;
-  costs.message = costs.gather = 0.0;
-  if (in.plan.pp > 1)
-    costs.message = messages.of(OpKind::Send, Group::Pipeline, layers.message_bytes);
-  if (in.plan.pp > 1 && layers.message_bytes < layers.boundary_bytes)
-    costs.gather = messages.of(OpKind::AllGather, Group::Tensor, layers.boundary_bytes);
+  Handover times;
+  times.message = messages.between(from, to, OpKind::Send, Group::Pipeline, layers.message_bytes);
+  if (layers.message_bytes < layers.boundary_bytes)
+    times.gather =
+        messages.between(from, to, OpKind::AllGather, Group::Tensor, layers.boundary_bytes);
+  return times;
+}
+
+void time_handovers(const PlanContext& in, StageMessages& messages, StageCosts& costs) {
+  const std::size_t count = costs.chunks.size();
+  const Handover first = in.plan.pp > 1 ? time_handover(in, 0, 0, messages) : Handover();
+  costs.handovers.assign(count + 1, first);
+  costs.handovers.front() = costs.handovers.back() = {};
+  costs.least_handover = first.total();
+  if (in.pools.empty()) return;
+  costs.least_handover = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 1; i < count; ++i) {
+    costs.handovers[i] = {};
+    if (in.layout.profile->joined[i]) continue;
+    costs.handovers[i] =
+        time_handover(in, in.layout.pool_of_chunk(i - 1), in.layout.pool_of_chunk(i), messages);
+    costs.least_handover = std::min(costs.least_handover, costs.handovers[i].total());
+  }
+}
+
+// Times what plans have in common that differ only in their states.
+void time_pipeline(const PlanContext& in, StageMessages& messages, ScheduleProfiles& schedules,
+                   StageCosts& costs) {
+  time_handovers(in, messages, costs);
   costs.blocking = in.plan.pp > 1 && kernels_wait_for_sends(in.stack, in.plan);
   costs.chains = chain_chunks(in, costs);
   costs.listed = listed_time(in, costs, schedules);
-  costs.tie = tie_seconds(in, messages);
-  costs.norm_reduce = messages.of(OpKind::AllReduce, Group::ModelParallel, kNormBytes);
+  costs.tie =
+      messages.between(in.layout.pool_of(0), in.layout.pool_of(in.layout.stage_kind.size() - 1),
+                       OpKind::AllReduce, Group::EmbeddingTie, tied_bytes(in));
+  costs.norm_reduce = messages.over_all(OpKind::AllReduce, Group::ModelParallel, kNormBytes);
   costs.stages = time_stages(in, costs, messages);
   costs.served = 0.0;
   if (in.plan.replicas.stale()) {
@@ -168,16 +196,51 @@ PassTimes pass_times(const ChunkCost& chunk, const ScheduleProfile& profile) {
           chunk.cycle[SlotPhase::Forward].next + cycle};
 }
 
+StageMessages::StageMessages(const CutContext& cut) {
+  if (cut.pools.empty()) inside_.emplace_back(cut.cluster, cut.stack);
+  for (const PoolCosts& pool : cut.pools) {
+    inside_.emplace_back(pool.cluster, cut.stack);
+    outside_.emplace_back(pool.outside, cut.stack, true);
+  }
+}
+
+void StageMessages::use_groups_of(const Plan& plan) {
+  for (MessageTimes& pool : inside_) pool.use_groups_of(plan);
+  for (MessageTimes& pool : outside_) pool.use_groups_of(plan);
+}
+
+double StageMessages::between(std::size_t a, std::size_t b, OpKind kind, Group group,
+                              double bytes) {
+  if (a == b) return inside_[a].of(kind, group, bytes);
+  return std::max(outside_[a].of(kind, group, bytes), outside_[b].of(kind, group, bytes));
+}
+
+double StageMessages::over_all(OpKind kind, Group group, double bytes) {
+  if (outside_.empty()) return inside_.front().of(kind, group, bytes);
+  double slowest = 0.0;
+  for (MessageTimes& pool : outside_) slowest = std::max(slowest, pool.of(kind, group, bytes));
+  return slowest;
+}
+
+StageCostCache::StageCostCache(const CutContext& cut, ScheduleProfiles& schedules)
+    : cut_(cut),
+      schedules_(schedules),
+      messages_(cut),
+      chunks_(std::max<std::size_t>(cut.pools.size(), 1)),
+      sharded_chunks_(chunks_.size()) {}
+
 PlanContext StageCostCache::context() const {
-  return {cut_.model, cut_.cluster, cut_.stack,     cut_.layers,
-          plan_,      layout_,      costs_.sharded, costs_.host_waits};
+  return {cut_.model, cut_.cluster, cut_.stack,     cut_.layers,      plan_,
+          layout_,    cut_.pools,   costs_.sharded, costs_.host_waits};
 }
 
 void StageCostCache::cut_pipeline(const Plan& plan) {
   const ScheduleProfile* profile = &schedules_.of(plan.schedule, shape_of(plan));
   if (profile != costs_.profile || !splits_alike(plan_, plan))
     layout_ = lay_out(cut_.model, cut_.layers, plan, *profile);
-  if (!ranks_alike(plan_, plan)) sharded_chunks_.clear();
+  if (!ranks_alike(plan_, plan)) {
+    for (ChunkCostsByKey& pool : sharded_chunks_) pool.clear();
+  }
   plan_ = plan;
   timed_ = false;
   costs_.profile = profile;
@@ -187,7 +250,7 @@ void StageCostCache::cut_pipeline(const Plan& plan) {
   costs_.host_waits = plan.pp > 1 && host_waits_for_receives(cut_.stack, plan);
   costs_.chunks.resize(layout_.ranges.size());
   const PlanContext in = context();
-  find_chunks(in, 0, chunks_, costs_.chunks, [&](std::size_t i) { return chunk_cost(in, i); });
+  find_chunks(in, 0, chunks_, costs_.chunks, chunk_cost);
   peaks_ = activation_peaks(layout_, costs_.chunks);
 }
 
@@ -214,9 +277,11 @@ const StageCosts& StageCostCache::costs() {
     // FSDP: the slots' times with the gathers of this plan's groups.
     const auto group = static_cast<std::uint64_t>(plan_.shard_group) << kChunkKeyBits;
     if (in.sharded) {
-      find_chunks(in, group, sharded_chunks_, costs_.chunks, [&](std::size_t i) {
-        return sharded_chunk_cost(*costs_.chunks[i], in, i, messages_);
-      });
+      const auto compute = [&](const PlanContext& on_pool, std::size_t i) {
+        MessageTimes& messages = messages_.inside(layout_.pool_of_chunk(i));
+        return sharded_chunk_cost(*costs_.chunks[i], on_pool, i, messages);
+      };
+      find_chunks(in, group, sharded_chunks_, costs_.chunks, compute);
     }
     time_pipeline(in, messages_, schedules_, costs_);
     timed_ = true;
@@ -229,10 +294,13 @@ const StageCosts& StageCostCache::costs() {
       cost.states = costs_.stages[i - 1].states;
       continue;
     }
+    const std::size_t pool = layout_.pool_of(cost.stage);
+    const PlanContext on_pool = in.of_pool(pool);
+    MessageTimes& messages = messages_.inside(pool);
     std::optional<StateCost>& states = known[layout_.stage_kind[cost.stage]].cost;
-    if (!states) states = state_cost(in, costs_.chunks, cost.stage, messages_);
+    if (!states) states = state_cost(on_pool, costs_.chunks, cost.stage, messages);
     cost.states = *states;
-    cost.data = data_parallel_cost(in, costs_.chunks, cost.stage, messages_);
+    cost.data = data_parallel_cost(on_pool, costs_.chunks, cost.stage, messages);
   }
   costs_.paths = find_paths(costs_);
   return costs_;

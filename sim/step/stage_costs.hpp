@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "core/base/units.hpp"
@@ -94,6 +95,16 @@ struct PipelineChains {
   std::vector<double> arrival;
 };
 
+// What a microbatch and its gradient take from one chunk to the next.
+struct Handover {
+  // The time of the pipeline message.
+  double message = 0.0;
+  // The time of the gather after it, where each rank receives a part.
+  double gather = 0.0;
+
+  double total() const { return message + gather; }
+};
+
 struct StageCosts {
   // None before the first plan.
   const ScheduleProfile* profile = nullptr;
@@ -109,10 +120,11 @@ struct StageCosts {
   double microbatches = 0.0;
   // The slowdown of kernels beside collectives.
   double slowdown = 0.0;
-  // The time of one pipeline message.
-  double message = 0.0;
-  // The time of the gather after it, where each rank receives a part.
-  double gather = 0.0;
+  // By position in forward order, from the chunk before, with one more at the end; nothing at the ends
+  // of the model. Between chunks of one stage it says nothing.
+  std::vector<Handover> handovers;
+  // The shortest time of those between stages.
+  double least_handover = 0.0;
   // True if its parameters are gathered before use.
   bool sharded = false;
   // True if a stage waits for its messages to be sent.
@@ -128,6 +140,10 @@ struct StageCosts {
   StageMemory memory;
 
   const ChunkCost& chunk(std::size_t position) const { return *chunks[position]; }
+  // Where sends block, the message that the stage stages[i] sends its gradients by.
+  double blocking_gradient(std::size_t i) const {
+    return blocking ? handovers[stages[i].stage].message : 0.0;
+  }
   const StageProfile& profile_of(std::size_t i) const { return profile->stages[stages[i].stage]; }
 };
 
@@ -141,13 +157,35 @@ struct CutContext {
   const ClusterSpec& cluster;
   const StackSpec& stack;
   const LayerCosts& layers;
+  // Of plans that place stages on several pools, what stands for `cluster` and `layers`, by number of
+  // the pool.
+  std::span<const PoolCosts> pools = {};
+};
+
+// The messages of stages that may lie on several pools.
+class StageMessages {
+ public:
+  explicit StageMessages(const CutContext& cut);
+
+  // Prices the groups of `plan` from now on.
+  void use_groups_of(const Plan& plan);
+  // Messages that stay on the pool.
+  MessageTimes& inside(std::size_t pool) { return inside_[pool]; }
+  // Seconds of a message between stages on these pools: as long as between nodes of the slower one.
+  double between(std::size_t a, std::size_t b, OpKind kind, Group group, double bytes);
+  // Seconds of a collective in which all stages take part.
+  double over_all(OpKind kind, Group group, double bytes);
+
+ private:
+  std::vector<MessageTimes> inside_;
+  // Messages to other pools; empty where there are none.
+  std::vector<MessageTimes> outside_;
 };
 
 // The costs of the plans of one cut, one plan after the other. It keeps those that neighbours share.
 class StageCostCache {
  public:
-  StageCostCache(const CutContext& cut, ScheduleProfiles& schedules)
-      : cut_(cut), schedules_(schedules), messages_(cut.cluster, cut.stack) {}
+  StageCostCache(const CutContext& cut, ScheduleProfiles& schedules);
 
   // The memory that the plan needs.
   Bytes memory(const Plan& plan);
@@ -166,9 +204,9 @@ class StageCostCache {
 
   CutContext cut_;
   ScheduleProfiles& schedules_;
-  MessageTimes messages_;
-  // Chunks by chunk_key(); sharded ones, of ranks that lie alike, also by the size of shard groups.
-  ChunkCostsByKey chunks_, sharded_chunks_;
+  StageMessages messages_;
+  // Of each pool, chunks by chunk_key(); sharded ones, of ranks that lie alike, also by the size of shard groups.
+  std::vector<ChunkCostsByKey> chunks_, sharded_chunks_;
   Plan plan_;
   PipelineLayout layout_;
   std::vector<ActivationPeak> peaks_;

@@ -50,6 +50,18 @@ TEST(PoolsCommand, SimulateShowsThePoolOfEachStage) {
   EXPECT_TRUE(step["step_interval_s"].is_null());
 }
 
+TEST(PoolsCommand, TheAnalyticLevelIsNearTheEventLevel) {
+  const ScratchFolder folder;
+  const std::string plan = folder.write("plan.json", mixed_plan().dump());
+  const auto step_at = [&](const std::string& level) {
+    const CommandResult result =
+        run_command("simulate --json - --fidelity " + level + " --plan " + plan);
+    EXPECT_EQ(result.exit_code, 0) << result.errors;
+    return json::parse(result.output)["step_s"].get<double>();
+  };
+  EXPECT_NEAR(step_at("analytic") / step_at("event"), 1.0, 0.05);
+}
+
 TEST(PoolsCommand, APlanFitsIfEachStageFitsItsOwnPool) {
   const ScratchFolder folder;
   json plan = mixed_plan();
@@ -66,7 +78,7 @@ TEST(PoolsCommand, CommandsOfOnePoolRefuseOthers) {
   const std::string plan = folder.write("plan.json", mixed_plan().dump());
   const std::string cluster = folder.write("mixed.json", mixed_plan()["cluster"].dump());
   for (const std::string& line :
-       {"simulate --fidelity analytic --plan " + plan, "explain --plan " + plan,
+       {"simulate --fidelity bound --plan " + plan, "explain --plan " + plan,
         "forecast --tokens 1T --plan " + plan, "export --format megatron " + plan,
         "compare " + plan + " " + plan, "replan --ranks 8 " + plan,
         "plan --model llama3-8b --gpus 8 --global-batch 32 --seq-len 8192 --cluster " + cluster}) {

@@ -8,7 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/spec/plan_json.hpp"
+#include "core/spec/pools.hpp"
 #include "planner/plan_evaluation.hpp"
+#include "sim/step/analytic.hpp"
 #include "sim/step/simulate.hpp"
 #include "tests/planner/random_plan.hpp"
 #include "tests/planner/random_request.hpp"
@@ -296,6 +298,49 @@ TEST(FidelityLevels, AgreeOnParameterServers) {
         plan.replicas = any_servers(random);
         if (!request.model.moe) plan.expert_tp = 1;
       });
+}
+
+// Puts the last stages on accelerators, nodes and a fabric of another shipped cluster, behind a network
+// that may be slower. False if a rule forbids it.
+bool put_on_pools(std::mt19937& random, PlanRequest& request, Plan& plan) {
+  const ClusterSpec& other = pick(random, shipped_cluster_specs());
+  request.cluster.pools = {{.name = "further pool",
+                            .accelerator = other.accelerator,
+                            .node = other.node,
+                            .fabric = other.fabric,
+                            .nodes = 0,
+                            .price = {}}};
+  request.cluster.between_pools.latency = Seconds(pick<double>(random, {0.0, 0.0, 1e-5, 1e-4}));
+  request.cluster.between_pools.bandwidth =
+      BytesPerSecond(pick<double>(random, {0.0, 0.0, 1e11, 2.5e10}));
+  std::erase(plan.rank_order, Axis::Pipeline);
+  plan.rank_order.push_back(Axis::Pipeline);
+  const auto first = std::uniform_int_distribution<std::int64_t>(0, plan.pp - 1)(random);
+  for (std::int64_t stage = 0; stage < plan.pp; ++stage)
+    plan.stage_pools.push_back(stage < first ? request.cluster.name : "further pool");
+  return plan.pp > 1 && !first_broken_rule(request.model, request.cluster, plan);
+}
+
+// Mixed clusters, whose stages differ in all that a step takes.
+TEST(FidelityLevels, AgreeOnStagesOfUnlikePools) {
+  constexpr int kRuns = 1200 / kSampleShare;
+  std::mt19937 random(20261130);
+  Share all, alone;
+  for (int i = 0; i < kRuns; ++i) {
+    auto [request, plan] = random_run(random);
+    if (!put_on_pools(random, request, plan)) continue;
+    const sim::StepEstimate closed = sim::estimate_step(scenario_of(request, plan));
+    const sim::StepResult event = sim::simulate_step(scenario_of(request, plan));
+    const std::string run = describe(request, plan) + " " + to_json(plan).dump();
+    ASSERT_LE(closed.bound, event.step) << run;
+    ASSERT_GE(closed.analytic, closed.bound) << run;
+    Levels levels{plan, closed.bound.value(), closed.analytic.value(), event.step.value(), 0, 0};
+    (pools_of(plan).size() > 1 ? all : alone).count(levels);
+  }
+  record("pools", all);
+  record("one further pool", alone);
+  EXPECT_GT(all.drawn, kRuns / 4);
+  EXPECT_GE(all.percent(), 85.0);
 }
 
 // No search tries offload of activations, but plan files may ask for it.
