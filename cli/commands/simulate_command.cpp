@@ -339,6 +339,7 @@ void add_simulate_command(CLI::App& app, Action& action) {
   shardwright simulate --plan plan.json --fidelity full --slow-rank 5:1.2 --watch 0 --trace step.json)");
   const auto options = std::make_shared<SimulateOptions>();
   add_scenario_options(*command, options->scenario);
+  options->scenario.takes_pools = true;
   add_option(
       *command, "--fidelity", options->fidelity, "NAME",
       "Fidelity level: bound, analytic, event (default) or full (every rank, with contention)",

@@ -28,8 +28,6 @@
 namespace shardwright::cli {
 namespace {
 
-constexpr const char* kSimulateCommand = "shardwright simulate";
-
 using nlohmann::json;
 
 // The plan fields that have their own options; all others are set by --set.
@@ -360,7 +358,7 @@ ChosenScenario choose_scenario(const ScenarioOptions& options, const std::string
   if (!options.kernels.empty())
     chosen.scenario.cluster.accelerator.measured_kernels = std::move(kernels);
   const Scenario& scenario = chosen.scenario;
-  if (command != kSimulateCommand) refuse_pools(scenario.plan, command);
+  if (!options.takes_pools) refuse_pools(scenario.plan, command);
   chosen.notes = unsupported_by(scenario.stack, scenario.model, scenario.plan);
   return chosen;
 }

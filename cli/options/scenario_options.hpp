@@ -29,6 +29,8 @@ struct ScenarioOptions {
   std::map<std::string, std::string> fields;
   // "key=value", for fields without an option.
   std::vector<std::string> settings;
+  // The command can simulate stages that lie on several pools (core/spec/pools.hpp).
+  bool takes_pools = false;
 };
 
 void add_scenario_options(CLI::App& command, ScenarioOptions& options);
@@ -44,8 +46,8 @@ struct ChosenScenario {
 };
 
 // Loads the parts and applies the fields that options give. `command` names the command line in
-// errors. Throws InputError.
-// Of all commands simulate alone may choose a plan whose stages lie on several pools.
+// errors. Throws InputError, also if the plan's stages lie on several pools and the command does not
+// take pools.
 ChosenScenario choose_scenario(const ScenarioOptions& options, const std::string& command);
 
 // Prints the notes on standard error, one per line, after the name of the command.

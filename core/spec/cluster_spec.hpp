@@ -245,7 +245,7 @@ struct PoolSpec {
   bool operator==(const PoolSpec&) const = default;
 };
 
-// The network between nodes of different pools. Zero: as good as what the pools have.
+// The network between nodes of different pools. Zero stands for the figure of the pools' own network.
 struct PoolNetwork {
   BytesPerSecond bandwidth;
   Seconds latency;

@@ -41,22 +41,25 @@ std::optional<ClusterSpec> pool_cluster(const ClusterSpec& cluster, const std::s
   return alone;
 }
 
+namespace {
+
+ClusterSpec known_pool(const ClusterSpec& cluster, const std::string& name) {
+  std::optional<ClusterSpec> pool = pool_cluster(cluster, name);
+  SHARDWRIGHT_CHECK(pool.has_value(), "a stage on a pool that the cluster does not have");
+  return *std::move(pool);
+}
+
+}  // namespace
+
 std::vector<ClusterSpec> pool_clusters(const ClusterSpec& cluster, const Plan& plan) {
   std::vector<ClusterSpec> clusters;
-  for (const std::string& name : pools_of(plan)) {
-    std::optional<ClusterSpec> pool = pool_cluster(cluster, name);
-    SHARDWRIGHT_CHECK(pool.has_value(), "a stage on a pool that the cluster does not have");
-    clusters.push_back(*std::move(pool));
-  }
+  for (const std::string& name : pools_of(plan)) clusters.push_back(known_pool(cluster, name));
   return clusters;
 }
 
 ClusterSpec stage_cluster(const ClusterSpec& cluster, const Plan& plan, std::int32_t stage) {
   if (plan.stage_pools.empty()) return cluster;
-  std::optional<ClusterSpec> pool =
-      pool_cluster(cluster, plan.stage_pools[static_cast<std::size_t>(stage)]);
-  SHARDWRIGHT_CHECK(pool.has_value(), "a stage on a pool that the cluster does not have");
-  return *std::move(pool);
+  return known_pool(cluster, plan.stage_pools[static_cast<std::size_t>(stage)]);
 }
 
 bool alike_links(const ClusterSpec& cluster, const Plan& plan) {
@@ -71,8 +74,8 @@ void refuse_pools(const Plan& plan, const std::string& source) {
   if (plan.stage_pools.empty()) return;
   throw InputError(source, {{"/plan/stage_pools",
                              fmt::format("stages on pools: {}", fmt::join(pools_of(plan), ", ")),
-                             "no such key: of all commands `shardwright simulate` alone knows "
-                             "clusters of several pools, at the levels analytic, event and full"}});
+                             "no such key: only `shardwright simulate` supports clusters of "
+                             "several pools, at the levels analytic, event and full"}});
 }
 
 }  // namespace shardwright

@@ -129,9 +129,9 @@ ChunkCost chunk_cost(const PlanContext& in, std::size_t position);
 ChunkCost sharded_chunk_cost(ChunkCost chunk, const PlanContext& in, std::size_t position,
                              MessageTimes& messages);
 
-// Names a chunk among those of the same layer costs on the same pool, so that plans share its cost: which layers it
-// has, which of its ends is one of the model or lies on its own stage, what is recomputed and
-// sharded, and of sharded ones, which slots are timed.
+// The key of a chunk among those with the same layer costs on the same pool, so that plans share its
+// cost. It tells which layers the chunk has, which of its ends is an end of the model or lies on its
+// own stage, what is recomputed and sharded, and, if it is sharded, which slots are timed.
 std::uint64_t chunk_key(const PlanContext& in, std::size_t position);
 inline constexpr int kChunkKeyBits = 46;
 using ChunkCostsByKey = std::unordered_map<std::uint64_t, ChunkCost>;

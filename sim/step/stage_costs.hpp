@@ -120,8 +120,8 @@ struct StageCosts {
   double microbatches = 0.0;
   // The slowdown of kernels beside collectives.
   double slowdown = 0.0;
-  // By position in forward order, from the chunk before, with one more at the end; nothing at the ends
-  // of the model. Between chunks of one stage it says nothing.
+  // handovers[i] leads from chunk i - 1 to chunk i in forward order. The first and the last entry stand
+  // for the ends of the model and are zero. An entry between two chunks of the same stage is not used.
   std::vector<Handover> handovers;
   // The shortest time of those between stages.
   double least_handover = 0.0;
@@ -157,8 +157,8 @@ struct CutContext {
   const ClusterSpec& cluster;
   const StackSpec& stack;
   const LayerCosts& layers;
-  // Of plans that place stages on several pools, what stands for `cluster` and `layers`, by number of
-  // the pool.
+  // Where plans place stages on pools, the costs of each pool replace `cluster` and `layers`. They are
+  // in the order of pools_of().
   std::span<const PoolCosts> pools = {};
 };
 
@@ -205,7 +205,8 @@ class StageCostCache {
   CutContext cut_;
   ScheduleProfiles& schedules_;
   StageMessages messages_;
-  // Of each pool, chunks by chunk_key(); sharded ones, of ranks that lie alike, also by the size of shard groups.
+  // For each pool, the known chunks by chunk_key(). The key of sharded chunks also has the size of the
+  // shard groups; they are kept while the ranks of plans lie alike.
   std::vector<ChunkCostsByKey> chunks_, sharded_chunks_;
   Plan plan_;
   PipelineLayout layout_;
