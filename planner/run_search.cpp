@@ -50,14 +50,23 @@ std::vector<std::int64_t> batches_of(const RunSearchRequest& request, std::int64
   return batches.empty() ? powers_up_to(static_cast<double>(2 * gpus - 1), gpus) : batches;
 }
 
-ForecastRequest run_of(const RunSearchRequest& request, const PlanRequest& trial,
-                       const PlanCandidate& candidate) {
+ForecastRequest run_of(const RunSearchRequest& request, const RunChoice& choice) {
   ForecastRequest run = request.run;
-  run.scenario = scenario_of(trial, candidate.plan);
-  run.tokens = request.need.at_batch(candidate.tokens());
-  run.options.runs = std::min(run.options.runs, kRunsOfChoice);
+  PlanRequest plan = request.plan;
+  plan.gpus = choice.gpus;
+  run.scenario = scenario_of(plan, choice.plan.plan);
+  run.tokens = choice.tokens;
   run.gains = false;
   return run;
+}
+
+// Forecasts the run of a choice, whose steps are simulated, with so many runs.
+void forecast_choice(RunChoice& choice, ForecastRequest run, const RunSearchRequest& request,
+                     std::vector<ForecastStage> stages, std::int64_t runs) {
+  run.options.runs = std::min(run.options.runs, runs);
+  const StepSpread error = request.step_error ? request.step_error(run.scenario) : StepSpread();
+  choice.forecast = forecast(run, std::move(stages), error);
+  choice.cost = choice.forecast.costs[run.run.price.contract];
 }
 
 // Money, or GPU-hours where nothing has a price.
@@ -73,6 +82,23 @@ void rate(RunSearch& search) {
   if (search.front.empty()) return;
   search.fastest = search.front.front();
   search.cheapest = search.front.back();
+}
+
+// Rates the choices, where those on the front have as many runs as a forecast.
+void rate_with_all_runs(RunSearch& search, const RunSearchRequest& request) {
+  const std::int64_t runs = request.run.options.runs;
+  bool changed = true;
+  while (changed && !request.plan.stop.stop_requested()) {
+    rate(search);
+    changed = false;
+    for (const std::size_t index : search.front) {
+      RunChoice& choice = search.choices[index];
+      if (choice.forecast.statistics.runs >= runs) continue;
+      forecast_choice(choice, run_of(request, choice), request, std::move(choice.forecast.stages),
+                      runs);
+      changed = true;
+    }
+  }
 }
 
 }  // namespace
@@ -188,23 +214,22 @@ RunSearch search_runs(const RunSearchRequest& request,
       RunChoice choice;
       choice.plan = std::move(plans.plans.front());
       choice.gpus = gpus;
-      const ForecastRequest run = run_of(request, trial, choice.plan);
-      choice.tokens = run.tokens;
+      choice.tokens = request.need.at_batch(choice.plan.tokens());
+      const ForecastRequest run = run_of(request, choice);
       try {
         std::vector<ForecastStage> stages = run_stages(run);
         require_memory(run, stages);
-        choice.forecast = forecast(run, std::move(stages), {});
+        forecast_choice(choice, run, request, std::move(stages), kRunsOfChoice);
       } catch (const InputError& error) {
         if (search_result.without_stages++ == 0) search_result.stage_problem = error.what();
         continue;
       }
       if (!choice.forecast.statistics.most_end()) continue;
-      choice.cost = choice.forecast.costs[run.run.price.contract];
       if (found) found(choice);
       search_result.choices.push_back(std::move(choice));
     }
   }
-  rate(search_result);
+  rate_with_all_runs(search_result, request);
   return search_result;
 }
 

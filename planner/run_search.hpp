@@ -61,6 +61,8 @@ struct RunSearchRequest {
   // Profile and options; its scenario and its tokens are those of each choice.
   ForecastRequest run;
   TokenNeed need;
+  // Returns the error of a plan's predicted step; empty: the steps are taken to be exact.
+  std::function<StepSpread(const Scenario&)> step_error{};
 };
 
 // A number of GPUs and a batch with its best plan.
@@ -112,8 +114,9 @@ struct RunSearch {
   bool has_larger_batch(std::int64_t gpus, std::int64_t batch) const;
 };
 
-// Searches the best plan of each number of GPUs and batch, and forecasts the run of each. `found`
-// receives the choices one by one. Without any feasible plan there are no choices.
+// Searches the best plan of each number of GPUs and batch, and forecasts the run of each: those of the
+// front with all runs of the request, the others with fewer. `found` receives the choices one by one.
+// Without any feasible plan there are no choices.
 RunSearch search_runs(const RunSearchRequest& request,
                       const std::function<void(const RunChoice&)>& found = nullptr);
 

@@ -122,8 +122,11 @@ void search_plan(ChosenRequest& chosen, ChosenForecast& forecast) {
   std::optional<planner::PlanCandidate> best;
   std::string searched = "the plan: the fastest one";
   if (request.global_batch == 0) {
-    planner::RunSearch runs = planner::search_runs(
-        {request, {request.gpus}, forecast.run.request, forecast.run.need_of(request.model)});
+    planner::RunSearch runs = planner::search_runs({request,
+                                                    {request.gpus},
+                                                    forecast.run.request,
+                                                    forecast.run.need_of(request.model),
+                                                    step_spread_of});
     if (runs.choices.empty()) print_notes(kCommand, {"no plan fits with any batch"});
     if (!runs.choices.empty()) best = std::move(runs.choices[runs.fastest].plan);
     searched = fmt::format("plan and batch: those of the shortest run among {}",

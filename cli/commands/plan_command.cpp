@@ -74,9 +74,8 @@ void forecast_plans(PlannedRuns& runs, const planner::PlanRequest& request,
     try {
       std::vector<planner::ForecastStage> stages = planner::run_stages(runs.request);
       planner::require_memory(runs.request, stages);
-      runs.forecasts.emplace_back(
-          planner::forecast(runs.request, std::move(stages),
-                            step_spread(validation::class_of(runs.request.scenario))));
+      runs.forecasts.emplace_back(planner::forecast(runs.request, std::move(stages),
+                                                    step_spread_of(runs.request.scenario)));
     } catch (const InputError&) {
       runs.forecasts.emplace_back(std::nullopt);
       const bool any =

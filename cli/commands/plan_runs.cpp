@@ -223,6 +223,7 @@ ExitCode plan_runs(const CommonOptions& options, const ChosenRequest& chosen, co
   request.need = run.need_of(chosen.request.model);
   // Stated tokens are trained as they are with a stated batch.
   if (!run.target_loss && chosen.request.global_batch > 0) request.need.critical = 0.0;
+  request.step_error = step_spread_of;
   const RunSearch search = planner::search_runs(request);
   Page page = new_page(options);
   const ordered_json document = search_json(chosen, run, search, request.need);

@@ -164,4 +164,8 @@ planner::StepSpread step_spread(const std::optional<validation::PredictionClass>
   return {low, high};
 }
 
+planner::StepSpread step_spread_of(const Scenario& scenario) {
+  return step_spread(validation::class_of(scenario));
+}
+
 }  // namespace shardwright::cli

@@ -61,5 +61,6 @@ ChosenRun read_whole_run(const WholeRunOptions& options, const std::vector<std::
 
 // The spread of step times whose prediction is of this class; none without a class.
 planner::StepSpread step_spread(const std::optional<validation::PredictionClass>& of);
+planner::StepSpread step_spread_of(const Scenario& scenario);
 
 }  // namespace shardwright::cli

@@ -229,7 +229,7 @@ sim::RunModel run_of_trial(const TuningSetup& setup, const Scenario& scenario) {
                    static_cast<double>(scenario.plan.seq_len);
   sim::RunModel model = planner::run_model(request, planner::run_stages(request));
   model.rate_spread = 0.0;
-  const planner::StepSpread spread = step_spread(validation::class_of(scenario));
+  const planner::StepSpread spread = step_spread_of(scenario);
   model.step_low = spread.low;
   model.step_high = spread.high;
   return model;

@@ -19,16 +19,6 @@ std::vector<double> random_values(const StudyRules& rules, std::size_t trial) {
   return values;
 }
 
-// The trials that have a loss at the rung, from the best to the worst.
-std::vector<std::size_t> order_at(const Study& study, std::size_t rung) {
-  std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < study.trials.size(); ++i) {
-    if (study.trials[i].losses.size() > rung) order.push_back(i);
-  }
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return study.trials[i].losses[rung]; });
-  return order;
-}
-
 std::optional<TrialJob> new_trial(const Study& study) {
   const std::size_t number = study.trials.size();
   if (static_cast<std::int64_t>(number) >= study.rules.trials) return std::nullopt;
@@ -37,17 +27,17 @@ std::optional<TrialJob> new_trial(const Study& study) {
   return TrialJob{number, 0, values ? *values : random_values(study.rules, number), std::nullopt};
 }
 
-// Of the trials at a rung, the best of which has not gone on although it is among the best
-// 1 / reduction of them: from the highest rung down.
+// The best trial at a rung that has not gone on, if it is among the best 1 / reduction there: from the
+// highest rung down.
 std::optional<TrialJob> promotion(const Study& study) {
-  for (std::size_t rung = study.rules.rungs.size() - 1; rung-- > 0;) {
-    std::vector<std::size_t> order = order_at(study, rung);
-    order.resize(order.size() / static_cast<std::size_t>(study.rules.reduction));
-    for (const std::size_t i : order) {
-      const Trial& trial = study.trials[i];
-      const bool waits = trial.losses.size() == rung + 1 && !trial.running && !trial.diverged();
-      if (waits) return TrialJob{i, rung + 1, trial.values, std::nullopt};
-    }
+  const std::size_t last = study.rules.rungs.size() - 1;
+  for (std::size_t rung = std::min(last, study.rungs.size()); rung-- > 0;) {
+    const auto& [order, waiting] = study.rungs[rung];
+    if (waiting.empty() || !std::isfinite(waiting.begin()->loss)) continue;
+    const auto place = std::ranges::lower_bound(order, *waiting.begin()) - order.begin();
+    if (place >= std::ssize(order) / study.rules.reduction) continue;
+    const std::size_t trial = waiting.begin()->trial;
+    return TrialJob{trial, rung + 1, study.trials[trial].values, std::nullopt};
   }
   return std::nullopt;
 }
@@ -55,11 +45,12 @@ std::optional<TrialJob> promotion(const Study& study) {
 // How a population goes on from a rung that all of it has reached.
 class Generation {
  public:
-  Generation(const StudyRules& rules, const Study& study, std::size_t rung)
-      : rules_(rules), study_(study), rung_(rung), order_(order_at(study, rung)) {
-    const auto replaced = order_.size() / static_cast<std::size_t>(rules.reduction);
-    const auto is_good = [&](std::size_t i) { return !study.trials[i].diverged(); };
-    const auto good = static_cast<std::size_t>(std::ranges::count_if(order_, is_good));
+  Generation(const Study& study, std::size_t rung)
+      : rules_(study.rules), study_(study), rung_(rung), order_(study.rungs[rung].order) {
+    const auto replaced = order_.size() / static_cast<std::size_t>(rules_.reduction);
+    const auto is_good = [](const TrialPlace& place) { return std::isfinite(place.loss); };
+    const auto good =
+        static_cast<std::size_t>(std::ranges::partition_point(order_, is_good) - order_.begin());
     best_ = std::clamp<std::size_t>(replaced, std::min<std::size_t>(1, good), good);
     kept_ = std::min(order_.size() - replaced, good);
   }
@@ -69,11 +60,14 @@ class Generation {
 
   TrialJob job_of(std::size_t trial) const {
     const Trial& own = study_.trials[trial];
-    const auto place = static_cast<std::size_t>(std::ranges::find(order_, trial) - order_.begin());
+    const auto found =
+        std::ranges::lower_bound(order_, TrialPlace{own.losses[rung_], trial}) - order_.begin();
+    const auto place = static_cast<std::size_t>(found);
     if (place < kept_) return {trial, rung_ + 1, own.values, std::nullopt};
     sim::RandomStream random(rules_.seed, trial, rules_.parameters.size() + rung_);
     const auto chosen = static_cast<std::size_t>(random.uniform() * static_cast<double>(best_));
-    const std::size_t source = order_[std::min(chosen, best_ - 1)];
+    // A trial among the best keeps its own values, so that these are those of the rung.
+    const std::size_t source = order_[std::min(chosen, best_ - 1)].trial;
     return {trial, rung_ + 1, explored(study_.trials[source].values, random), source};
   }
 
@@ -93,31 +87,26 @@ class Generation {
   const StudyRules& rules_;
   const Study& study_;
   std::size_t rung_;
-  std::vector<std::size_t> order_;
+  const std::vector<TrialPlace>& order_;
   // How many of the best give their states, and how many keep their own.
   std::size_t best_ = 0, kept_ = 0;
 };
 
 std::optional<TrialJob> next_of_population(const Study& study) {
   if (auto job = new_trial(study)) return job;
-  std::size_t rung = study.rules.rungs.size();
-  for (const Trial& trial : study.trials) rung = std::min(rung, trial.losses.size());
-  // All trials have reached the rung before this one.
-  if (rung == 0 || rung == study.rules.rungs.size()) return std::nullopt;
-  // What a trial has become at its next rung does not change what the others do.
-  Study before = study;
-  for (std::size_t i = 0; i < before.trials.size(); ++i) {
-    Trial& trial = before.trials[i];
-    const bool begun = trial.losses.size() > rung || trial.running;
-    trial.losses.resize(rung);
-    if (begun) trial.running = true;
-  }
-  const Generation generation(study.rules, before, rung - 1);
+  // The rung that all trials have reached last.
+  std::size_t rung = study.rungs.size();
+  while (rung > 0 && study.rungs[rung - 1].order.size() < study.trials.size()) --rung;
+  if (rung-- == 0 || rung + 1 == study.rules.rungs.size()) return std::nullopt;
+  const Generation generation(study, rung);
   if (!generation.goes_on()) return std::nullopt;
-  for (std::size_t i = 0; i < before.trials.size(); ++i) {
-    if (!before.trials[i].running) return generation.job_of(i);
-  }
-  return std::nullopt;
+  // Trials go on in their order.
+  const auto has_begun = [&](const Trial& trial) {
+    return trial.running || trial.losses.size() > rung + 1;
+  };
+  const auto next = std::ranges::partition_point(study.trials, has_begun) - study.trials.begin();
+  if (next == std::ssize(study.trials)) return std::nullopt;
+  return generation.job_of(static_cast<std::size_t>(next));
 }
 
 }  // namespace
@@ -156,6 +145,8 @@ void begin(Study& study, const TrialJob& job) {
   if (job.trial == study.trials.size()) study.trials.emplace_back();
   Trial& trial = study.trials[job.trial];
   SHARDWRIGHT_CHECK(!trial.running, "a trial has one job at a time");
+  if (job.rung > 0)
+    study.rungs[job.rung - 1].waiting.erase({trial.losses[job.rung - 1], job.trial});
   trial.values = job.values;
   trial.running = true;
 }
@@ -164,6 +155,11 @@ void complete(Study& study, const TrialJob& job, double loss) {
   Trial& trial = study.trials[job.trial];
   trial.running = false;
   trial.losses.push_back(std::isnan(loss) ? INFINITY : loss);
+  if (study.rungs.size() < trial.losses.size()) study.rungs.emplace_back();
+  auto& [order, waiting] = study.rungs[trial.losses.size() - 1];
+  const TrialPlace place{trial.losses.back(), job.trial};
+  order.insert(std::ranges::upper_bound(order, place), place);
+  waiting.insert(place);
 }
 
 std::vector<std::size_t> ranking(const Study& study) {

@@ -5,8 +5,10 @@
 // that a study that was interrupted goes on as if it had not been.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "planner/tuning/tuned_parameter.hpp"
@@ -65,10 +67,29 @@ struct TrialJob {
   std::optional<std::size_t> copied_from;
 };
 
+// A trial that has a loss at a rung. Its order is that of the losses, then of the trials.
+struct TrialPlace {
+  double loss = 0.0;
+  std::size_t trial = 0;
+
+  auto operator<=>(const TrialPlace&) const = default;
+};
+
+// The trials that have a loss at a rung.
+struct Rung {
+  // All of them, from the best to the worst.
+  std::vector<TrialPlace> order;
+  // Those that have not begun to go on.
+  std::set<TrialPlace> waiting;
+};
+
+// `begin` and `complete` keep trials and rungs together.
 struct Study {
   StudyRules rules;
   // Those that have begun, in the order of their beginning.
   std::vector<Trial> trials;
+  // As many as any trial has reached.
+  std::vector<Rung> rungs = {};
 };
 
 // The job that is to start now. Nothing if the study is complete, or has to wait for one that runs.

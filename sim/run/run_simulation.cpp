@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "sim/engine/event_queue.hpp"
@@ -145,6 +146,11 @@ class SimulatedRun {
         done_ = true;
         break;
       case Phase::Detecting:
+        if (manual_ > Seconds()) {
+          detection_part_ = RunPart::Detection;
+          begin(Phase::Detecting, std::exchange(manual_, Seconds()));
+          break;
+        }
         if (saving_) progress_.save();
         saving_ = false;
         [[fallthrough]];
@@ -185,10 +191,14 @@ class SimulatedRun {
       begin(Phase::Restarting, model_.swap);
       return;
     }
+    begin(Phase::Restarting, restart_time());
+  }
+
+  Seconds restart_time() const {
     const CheckpointCost& checkpoint = model_.checkpoint;
-    begin(Phase::Restarting, model_.restart + (from_store_     ? checkpoint.load_stored
-                                               : from_replica_ ? model_.load_replica
-                                                               : checkpoint.load));
+    return model_.restart + (from_store_     ? checkpoint.load_stored
+                             : from_replica_ ? model_.load_replica
+                                             : checkpoint.load);
   }
 
   // True if the failure stops or spoils something. Only a running job has results to corrupt, and a job that
@@ -207,14 +217,16 @@ class SimulatedRun {
     if (history_ != nullptr) history_->interruptions.push_back({cause, queue_.now(), Seconds()});
     schedule_failure(cause);
     const Seconds repair = process.repair > Seconds() ? process.repair : model_.repair;
-    swapped_ = can_swap(hit, process);
+    // The states of the moment are there: on all replicas, or on all but the one that is replaced.
+    const bool whole = phase_ == Phase::Running || swapped_;
+    swapped_ = whole && can_swap(hit, process);
     if (swapped_) {
       --spare_replicas_;
       queue_.schedule_at(queue_.now() + repair * hit.repair, EventPriority::Completion,
                          {EventKind::ReplicaRepair, cause});
       return end_failure(hit, process);
     }
-    lose_work(hit, process);
+    lose_work(hit, process, whole);
     if (hit.replaced) {
       const std::int64_t nodes = nodes_of(hit, process);
       spares_ -= nodes;
@@ -233,9 +245,8 @@ class SimulatedRun {
 
   // A spare replica takes the place of one that lacks a node, while the others hold all states.
   bool can_swap(const Interruption& hit, const FailureProcess& process) const {
-    const bool whole = phase_ == Phase::Running || swapped_;
-    return spare_replicas_ > 0 && whole && hit.replaced && nodes_of(hit, process) == 1 &&
-           !process.silent && !process.planned;
+    return spare_replicas_ > 0 && hit.replaced && nodes_of(hit, process) == 1 && !process.silent &&
+           !process.planned;
   }
 
   void end_failure(const Interruption& hit, const FailureProcess& process) {
@@ -244,9 +255,9 @@ class SimulatedRun {
     given_up_ = too_often || queue_.now() > limit_;
   }
 
-  void lose_work(const Interruption& hit, const FailureProcess& process) {
+  void lose_work(const Interruption& hit, const FailureProcess& process, bool whole) {
     if (process.planned) {
-      saving_ = saving_ || phase_ == Phase::Running;
+      saving_ = saving_ || whole;
       return;
     }
     saving_ = false;
@@ -274,13 +285,21 @@ class SimulatedRun {
     Seconds time = process.planned     ? (saving_ ? model_.checkpoint.save : Seconds())
                    : process.announced ? Seconds()
                                        : process.detection;
-    if (hit.manual && !process.planned && !process.announced) time += model_.manual_time;
-    const RunPart part = process.planned  ? RunPart::Checkpoint
-                         : process.silent ? RunPart::LostWork
-                                          : RunPart::Detection;
+    const bool found_out = !process.planned && !process.announced;
+    const Seconds manual = hit.manual && found_out ? model_.manual_time : Seconds();
+    // A job with wrong results comes back after a failure, and goes on in vain.
+    if (phase_ == Phase::Detecting && detection_part_ == RunPart::LostWork)
+      return begin(Phase::Detecting, phase_until_ - queue_.now() + time + manual + restart_time());
+    if (process.silent) {
+      manual_ = manual;
+    } else {
+      time += manual;
+    }
     // A failure that comes while an earlier one is being detected does not shorten that.
     if (phase_ == Phase::Detecting && phase_until_ > queue_.now() + time) return;
-    detection_part_ = part;
+    detection_part_ = process.planned  ? RunPart::Checkpoint
+                      : process.silent ? RunPart::LostWork
+                                       : RunPart::Detection;
     begin(Phase::Detecting, time);
   }
 
@@ -316,6 +335,8 @@ class SimulatedRun {
   Seconds phase_until_;
   Phase phase_ = Phase::Startup;
   RunPart detection_part_ = RunPart::Detection;
+  // What people do once wrong results are noticed.
+  Seconds manual_;
   Seconds since_;
   Seconds limit_;
   // Below zero: nodes that the job lacks.

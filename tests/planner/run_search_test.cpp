@@ -54,6 +54,28 @@ TEST(RunSearch, NoChoiceBeatsTheFrontAndTheFastestIsTheFastest) {
   EXPECT_EQ(search.choices[search.fastest].gpus, 16);
 }
 
+// The days of the choices on the front are those that a forecast of their plans states.
+TEST(RunSearch, TheFrontIsForecastAsAPlanIs) {
+  RunSearchRequest request = request_with(4e6);
+  request.run.options.runs = 500;
+  request.step_error = [](const Scenario&) { return StepSpread{0.9, 1.2}; };
+  const RunSearch search = search_runs(request);
+  ASSERT_FALSE(search.front.empty());
+  for (const std::size_t index : search.front) {
+    const RunChoice& choice = search.choices[index];
+    ForecastRequest run = request.run;
+    request.plan.gpus = choice.gpus;
+    run.scenario = scenario_of(request.plan, choice.plan.plan);
+    run.tokens = choice.tokens;
+    const Forecast single = forecast(run, run_stages(run), {0.9, 1.2});
+    EXPECT_EQ(choice.forecast.statistics.wall.p10, single.statistics.wall.p10);
+    EXPECT_EQ(choice.forecast.statistics.wall.p90, single.statistics.wall.p90);
+    EXPECT_EQ(choice.cost, single.costs[run.run.price.contract]);
+    for (const RunChoice& other : search.choices)
+      EXPECT_FALSE(other.time() < choice.time() && other.cost < choice.cost);
+  }
+}
+
 TEST(RunSearch, SaysWhetherTheKneeOrTheCriticalBatchBinds) {
   // Any batch will do: as large as throughput gains.
   const RunSearch free = search_with(0.0);

@@ -236,25 +236,69 @@ TEST(RunSimulation, CopiesInHostMemorySaveWorkFromSingleFailures) {
   EXPECT_NEAR(lost_all / failures, 0.5 * kHour, 0.2 * kHour);
 }
 
+// Hosts that compute wrong results every 20 hours.
+RunModel corrupted_model(Seconds detection) {
+  RunModel model = quiet_model();
+  FailureProcess& silent = model.failures[FailureCause::SilentCorruption];
+  silent.rate = Hertz(1.0 / (20.0 * kHour));
+  silent.replaced = 0.0;
+  silent.silent = true;
+  silent.detection = detection;
+  return model;
+}
+
 // Hosts keep only their last copies, which hold wrong results once corruption goes unnoticed for longer than
 // the time between them: the run goes back to the store, half of its interval there and the detection.
 TEST(RunSimulation, SilentCorruptionSpoilsCopiesInHostMemory) {
   const auto lost = [](double detection) {
-    RunModel model = quiet_model();
+    RunModel model = corrupted_model(Seconds(detection));
     model.interval = Seconds(60);
     model.checkpoint.stall = model.checkpoint.safe = Seconds(0.1);
     model.checkpoint.stored_every = 60;
     model.checkpoint.in_host_memory = true;
-    FailureProcess& silent = model.failures[FailureCause::SilentCorruption];
-    silent.rate = Hertz(1.0 / (20.0 * kHour));
-    silent.replaced = 0.0;
-    silent.silent = true;
-    silent.detection = Seconds(detection);
     const RunStatistics all = simulate_runs(model, {.runs = 200});
     return all.mean[RunPart::LostWork].value() / all.by_cause[FailureCause::SilentCorruption];
   };
   EXPECT_NEAR(lost(3600.0) / (3600.0 + 1800.0), 1.0, 0.05);
   EXPECT_NEAR(lost(0.01) / 30.0, 1.0, 0.1);
+}
+
+// A job with wrong results stops for failures as others do: each adds its detection and a restart to the time
+// that is lost.
+TEST(RunSimulation, FailuresInterruptWrongResults) {
+  const Seconds unnoticed(10.0 * kHour), each(100.0 + 150.0 + 50.0);
+  RunModel model = corrupted_model(unnoticed);
+  model.failures[FailureCause::Host] = failing_model().failures[FailureCause::Host];
+  const RunHistory run = simulate_history(model, {.runs = 1}, 0);
+  int corrupted = 0, failures = 0;
+  for (const RunInterruption& silent : run.interruptions) {
+    if (silent.cause != FailureCause::SilentCorruption) continue;
+    Seconds end = silent.time;
+    for (const RunSpan& span : run.spans)
+      if (span.begin == end && span.part == RunPart::LostWork) end = span.end;
+    const auto within = std::ranges::count_if(run.interruptions, [&](const RunInterruption& other) {
+      return other.cause == FailureCause::Host && other.time > silent.time && other.time < end;
+    });
+    EXPECT_NEAR((end - silent.time).value(),
+                (unnoticed + static_cast<double>(within) * each).value(), 1e-3);
+    failures += static_cast<int>(within);
+    ++corrupted;
+  }
+  EXPECT_GT(corrupted, 10);
+  EXPECT_GT(failures, corrupted);
+}
+
+// People look into wrong results once they are noticed: their time is no lost work.
+TEST(RunSimulation, PeopleComeAfterWrongResultsAreNoticed) {
+  RunModel model = corrupted_model(Seconds(2.0 * kHour));
+  const RunStatistics without = simulate_runs(model, {.runs = 50});
+  model.manual = 1.0;
+  model.manual_time = Seconds(kHour);
+  const RunStatistics with = simulate_runs(model, {.runs = 50});
+  const double corruptions = with.by_cause[FailureCause::SilentCorruption];
+  EXPECT_NEAR(with.mean[RunPart::Detection] / (corruptions * Seconds(kHour)), 1.0, 1e-9);
+  EXPECT_EQ(without.mean[RunPart::Detection], Seconds());
+  EXPECT_NEAR(with.mean[RunPart::LostWork] / without.mean[RunPart::LostWork], 1.0, 0.02);
 }
 
 // A job that waits for a node computes nothing that could be corrupted, and nothing of it stops.
@@ -420,6 +464,39 @@ TEST(RunSimulation, ASwapIsNoCheckpoint) {
   const double done = run.progress_at(second.time - Seconds(1e-3));
   ASSERT_GT(done, run.progress_at(run.interruptions[0].time + Seconds(200)));
   EXPECT_NEAR(second.lost / (done * run.running_time), 1.0, 1e-6);
+}
+
+// A planned stop saves the states also while a spare replica comes in: what failures lose later was done
+// after the stop.
+TEST(RunSimulation, APlannedStopDuringASwapSavesTheStates) {
+  RunModel model = model_of_replicas(1'000, 8);
+  model.interval = 2.0 * model.total_work();
+  model.swap = Seconds(2.0 * kHour);
+  const auto add = [&](FailureCause cause, double hours) -> FailureProcess& {
+    model.failures[cause].rate = Hertz(1.0 / (hours * kHour));
+    model.failures[cause].replaced = 0.0;
+    return model.failures[cause];
+  };
+  model.failures[FailureCause::Host].rate = Hertz(1.0 / (8.0 * kHour));
+  add(FailureCause::Maintenance, 5.0).planned = true;
+  add(FailureCause::Software, 40.0);
+  int hit = 0;
+  for (std::int64_t index = 0; index < 5; ++index) {
+    const RunHistory run = simulate_history(model, {.runs = 5}, index);
+    for (std::size_t i = 2; i < run.interruptions.size(); ++i) {
+      const RunInterruption &swap = run.interruptions[i - 2], &stop = run.interruptions[i - 1],
+                            &failure = run.interruptions[i];
+      const bool in_swap = swap.cause == FailureCause::Host &&
+                           stop.cause == FailureCause::Maintenance &&
+                           stop.time < swap.time + model.swap;
+      if (!in_swap || failure.cause != FailureCause::Software) continue;
+      if (failure.time < stop.time + model.checkpoint.save) continue;
+      const double done = run.progress_at(failure.time - Seconds(1e-3));
+      EXPECT_NEAR(failure.lost / run.running_time, done - run.progress_at(stop.time), 1e-6);
+      ++hit;
+    }
+  }
+  EXPECT_GT(hit, 3);
 }
 
 // Replicas that share the states cannot give those of the node that failed.
