@@ -234,15 +234,14 @@ std::vector<std::string> shipped_measurements() {
 }
 
 Measurement find_measurement(const std::string& file, const std::string& id) {
-  std::vector<Measurement> measurements = read_measurements(file);
-  std::vector<std::string> ids;
-  for (Measurement& measurement : measurements) {
-    if (measurement.id == id) return std::move(measurement);
-    ids.push_back(measurement.id);
-  }
+  return find_row(read_measurements(file), file, id, "measurement", &Measurement::id);
+}
+
+void throw_unknown_row(const std::string& file, const char* what, const std::string& id,
+                       const std::vector<std::string>& ids) {
   throw InputError(file,
                    {{"",
-                     fmt::format("no measurement \"{}\"", id),
+                     fmt::format("no {} \"{}\"", what, id),
                      {fmt::format("the id of one of its {}", ids.size()), nearest_name(id, ids)}}});
 }
 

@@ -8,10 +8,12 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/units.hpp"
@@ -152,6 +154,21 @@ std::vector<std::string> shipped_measurements();
 
 // The measurement of this id. Throws InputError, with the nearest id, if there is none.
 Measurement find_measurement(const std::string& file, const std::string& id);
+
+[[noreturn]] void throw_unknown_row(const std::string& file, const char* what,
+                                    const std::string& id, const std::vector<std::string>& ids);
+
+// Returns the row of a file that has this id. Throws InputError without one.
+template <typename Row, typename IdOf>
+Row find_row(std::vector<Row> rows, const std::string& file, const std::string& id,
+             const char* what, IdOf id_of) {
+  std::vector<std::string> ids;
+  for (Row& row : rows) {
+    ids.push_back(std::invoke(id_of, row));
+    if (ids.back() == id) return std::move(row);
+  }
+  throw_unknown_row(file, what, id, ids);
+}
 
 // Returns the scenario of a measurement that has one, with the open fields of its plan as
 // planner::choose_open_fields() chooses them. Throws InputError if no plan answers the rest.

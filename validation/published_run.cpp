@@ -126,6 +126,22 @@ std::vector<PublishedRun> read_published_runs(const std::string& file) {
   return read_published_runs(stream, file);
 }
 
+bool holds_published_runs(const std::string& file) {
+  std::ifstream stream = open_json_lines(file);
+  bool any = false;
+  for_each_json(
+      stream, file,
+      [&](const nlohmann::json& line, const std::string&) { any = any || line.contains("tokens"); },
+      [](const std::string&, const InputError&) {});
+  return any;
+}
+
+std::optional<PublishedRun> find_published_run(const std::string& file, const std::string& id) {
+  if (!holds_published_runs(file)) return std::nullopt;
+  return find_row(read_published_runs(file), file, id, "run",
+                  [](const PublishedRun& run) { return run.setup.id; });
+}
+
 std::vector<PublishedRun> read_published_runs(std::istream& stream, const std::string& source) {
   std::vector<PublishedRun> runs;
   read_typed_lines(stream, source, [&](ObjectReader& object) {

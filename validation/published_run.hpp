@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iosfwd>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,14 @@ std::string shipped_runs_file();
 // Reads all runs of a file of JSON lines. Throws InputError with all problems of the file, each with its
 // line and JSON pointer.
 std::vector<PublishedRun> read_published_runs(const std::string& file);
+
+// True if lines of the file have tokens, as published runs do and measurements of steps do not. Throws
+// InputError if it cannot be read.
+bool holds_published_runs(const std::string& file);
+
+// Returns nothing if the file holds measurements of steps. Throws InputError if no run of the
+// file has this id.
+std::optional<PublishedRun> find_published_run(const std::string& file, const std::string& id);
 
 // Reads the lines of a stream; `source` names it in errors.
 std::vector<PublishedRun> read_published_runs(std::istream& stream, const std::string& source);

@@ -155,7 +155,13 @@ ChosenForecast read_options(const ForecastOptions& options) {
   ChosenForecast chosen;
   ScenarioOptions scenario = options.scenario;
   const std::vector<std::string> run_settings = take_run_settings(scenario.settings);
-  chosen.run = read_whole_run(options.run, run_settings, problems);
+  std::optional<validation::PublishedRun> published;
+  if (!scenario.row.empty()) {
+    published = collect_problems(problems, [&] { return read_published_run_option(scenario.row); });
+    problems.throw_if_any();
+  }
+  chosen.run =
+      read_whole_run(options.run, run_settings, published ? &*published : nullptr, problems);
   planner::ForecastRequest& request = chosen.run.request;
   if (!options.threads.empty()) {
     request.options.threads =

@@ -57,7 +57,7 @@ std::optional<PlannedRuns> read_runs(const WholeRunOptions& options,
   if (!options.given()) return std::nullopt;
   ProblemList problems("shardwright plan");
   PlannedRuns runs;
-  runs.run = read_whole_run(options, take_run_settings(settings), problems);
+  runs.run = read_whole_run(options, take_run_settings(settings), nullptr, problems);
   problems.throw_if_any();
   runs.request = runs.run.request;
   runs.request.gains = false;

@@ -30,7 +30,7 @@ ordered_json study_json(const TuneOptions& options, const TuningSetup& setup) {
     step_times[std::to_string(batch)] = time.value();
   std::error_code error;
   return {{"plan", program_fingerprint(to_json(setup.scenario))},
-          {"data", options.data},
+          {"data", std::filesystem::weakly_canonical(options.data, error).string()},
           {"data_bytes", std::filesystem::file_size(options.data, error)},
           {"validation_ratio", setup.validation_ratio},
           {"device", options.device.empty() ? "auto" : options.device},

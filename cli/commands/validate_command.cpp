@@ -308,6 +308,11 @@ ExitCode validate(const ValidateOptions& options) {
   const InterruptWatch interrupt;
   const std::vector<std::string> files =
       options.files.empty() ? validation::shipped_measurements() : options.files;
+  for (const std::string& file : options.files) {
+    if (validation::holds_published_runs(file))
+      throw InputError(file, {{"", "published runs, which have tokens",
+                               "measurements of steps; --runs takes a file of runs"}});
+  }
   const validation::ValidationReport report =
       validation::validate_rows(files, {.grades = grades, .stop = interrupt.token()});
   if (report.rows.empty() && !report.partial) {

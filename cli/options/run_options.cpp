@@ -27,11 +27,14 @@ double read_loss(const std::string& text, ProblemList& problems) {
   return 1.0;
 }
 
-void read_tokens(const WholeRunOptions& options, ChosenRun& run, ProblemList& problems) {
+void read_tokens(const WholeRunOptions& options, const validation::PublishedRun* published,
+                 ChosenRun& run, ProblemList& problems) {
   if (!options.target_loss.empty()) run.target_loss = read_loss(options.target_loss, problems);
   if (!options.tokens.empty()) {
     if (run.target_loss) problems.add("--tokens", "also --target-loss", "one of the two");
     run.request.tokens = read_token_count("--tokens", options.tokens, problems);
+  } else if (published != nullptr && !run.target_loss) {
+    run.request.tokens = published->tokens;
   } else if (!run.target_loss) {
     problems.add("--tokens", "nothing",
                  "the tokens to train on, as in 15T, 300B or 500M (decimal), or --target-loss");
@@ -135,17 +138,21 @@ std::vector<std::string> ChosenRun::laws_of(const ModelSpec& model, bool batch_c
 }
 
 ChosenRun read_whole_run(const WholeRunOptions& options, const std::vector<std::string>& settings,
-                         ProblemList& problems) {
+                         const validation::PublishedRun* published, ProblemList& problems) {
   constexpr std::int64_t kMostRuns = 1'000'000, kMostSeed = 1'000'000'000;
   ChosenRun run;
   run.command = problems.source();
-  read_tokens(options, run, problems);
+  read_tokens(options, published, run, problems);
   const std::string law = options.batch_law.empty() ? kUsualBatch : options.batch_law;
   run.batch = read_part("--batch-law", problems, [&] { return load_batch(law); });
   run.critical_batch = read_critical_batch(options.critical_batch, problems);
   planner::ForecastRequest& request = run.request;
-  const std::string profile = options.run.empty() ? kUsualRun : options.run;
-  request.run = read_part("--run", problems, [&] { return load_run(profile); });
+  if (published != nullptr && options.run.empty()) {
+    request.run = published->run;
+  } else {
+    const std::string profile = options.run.empty() ? kUsualRun : options.run;
+    request.run = read_part("--run", problems, [&] { return load_run(profile); });
+  }
   // The problems of settings do not depend on the profile.
   if (request.run.name.empty()) request.run = load_run(kUsualRun);
   apply_settings(settings, request.run, problems);

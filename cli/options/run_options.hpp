@@ -56,8 +56,9 @@ struct ChosenRun {
 };
 
 // `settings` are those of the run profile, "run.startup_s=60". Adds problems.
+// Tokens and profile are those of `published`, unless that is null or options state others.
 ChosenRun read_whole_run(const WholeRunOptions& options, const std::vector<std::string>& settings,
-                         ProblemList& problems);
+                         const validation::PublishedRun* published, ProblemList& problems);
 
 // The spread of step times whose prediction is of this class; none without a class.
 planner::StepSpread step_spread(const std::optional<validation::PredictionClass>& of);

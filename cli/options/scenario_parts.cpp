@@ -25,6 +25,20 @@ Spec load_named(Spec (*load)(const std::string&), const std::string& name, const
   return read_part(option, problems, [&] { return load(name); });
 }
 
+struct FileAndId {
+  std::string file, id;
+};
+
+// Ids may contain colons; paths seldom do.
+FileAndId read_file_and_id(const std::string& row) {
+  const auto colon = row.find(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == row.size()) {
+    throw InputError("--row", {{"", fmt::format("\"{}\"", row),
+                                "FILE:ID, as in measurements.jsonl:llama-8-gpus"}});
+  }
+  return {row.substr(0, colon), row.substr(colon + 1)};
+}
+
 }  // namespace
 
 ModelSpec read_model_option(const std::string& name, ProblemList& problems) {
@@ -47,15 +61,16 @@ StackSpec read_stack_option(const std::string& name, const ClusterSpec& cluster,
   return load_named(load_stack, name.empty() ? kDefaultStack : name, "--stack", problems);
 }
 
-validation::Measurement read_row_option(const std::string& file_and_id) {
-  // Ids may contain colons; paths seldom do.
-  const auto colon = file_and_id.find(':');
-  if (colon == std::string::npos || colon == 0 || colon + 1 == file_and_id.size()) {
-    throw InputError("--row", {{"", fmt::format("\"{}\"", file_and_id),
-                                "FILE:ID, as in measurements.jsonl:llama-8-gpus"}});
-  }
-  const std::string file = file_and_id.substr(0, colon), id = file_and_id.substr(colon + 1);
-  validation::Measurement measurement = validation::find_measurement(file, id);
+std::optional<validation::PublishedRun> read_published_run_option(const std::string& row) {
+  const auto [file, id] = read_file_and_id(row);
+  return validation::find_published_run(file, id);
+}
+
+validation::Measurement read_row_option(const std::string& row) {
+  const auto [file, id] = read_file_and_id(row);
+  auto run = validation::find_published_run(file, id);
+  validation::Measurement measurement =
+      run ? std::move(run->setup) : validation::find_measurement(file, id);
   if (!measurement.scenario) {
     throw InputError(
         file, {{id, fmt::format("a measurement without a scenario: {}", measurement.unsupported),

@@ -1,12 +1,14 @@
 // Readers of the options that name a model, a cluster, a stack or a measurement.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/error.hpp"
 #include "core/spec/scenario.hpp"
 #include "validation/measurement.hpp"
+#include "validation/published_run.hpp"
 
 namespace shardwright::cli {
 
@@ -52,9 +54,12 @@ StackSpec read_stack_option(const std::string& name, const ClusterSpec& cluster,
 // command line is to be checked before.
 bool needs_probe(const std::string& cluster);
 
-// Returns a published measurement, "FILE:ID", whose scenario and `assumed` have the values that it
-// leaves open.
-validation::Measurement read_row_option(const std::string& file_and_id);
+// Returns a published measurement, "FILE:ID", of a step or of a whole run, whose scenario and `assumed`
+// have the values that it leaves open.
+validation::Measurement read_row_option(const std::string& row);
+
+// Returns the published run of a row, "FILE:ID"; nothing if the file holds steps.
+std::optional<validation::PublishedRun> read_published_run_option(const std::string& row);
 
 // The values that the profiles leave out and the reader assumed, in words.
 std::vector<std::string> filled_in_by(const ModelSpec& model, const ClusterSpec& cluster,

@@ -79,10 +79,10 @@ std::string tuning_cost_text(const TuningSetup& setup, double wall_s) {
 }
 
 std::string trials_at_once(const TuningSetup& setup, double use) {
-  std::string text =
-      fmt::format("{} on {} each, busy for {} % of the time",
-                  format_plural(static_cast<std::int64_t>(setup.workers), "trial"),
-                  format_plural(setup.scenario.plan.world_size(), "GPU"), format_percent(use));
+  std::string text = fmt::format("{} on {}{}, busy for {} % of the time",
+                                 format_plural(static_cast<std::int64_t>(setup.workers), "trial"),
+                                 format_plural(setup.scenario.plan.world_size(), "GPU"),
+                                 setup.workers > 1 ? " each" : "", format_percent(use));
   const std::int64_t idle = setup.ranks - busy_ranks(setup);
   if (idle > 0)
     text += fmt::format("; {} of {} ranks are left over and not paid for", format_count(idle),

@@ -97,6 +97,22 @@ TEST(ForecastCommand, WithoutDegreesItIsThatOfTheBestPlan) {
   EXPECT_EQ(fixed["plan"]["zero_stage"], 3);
 }
 
+// A published run is forecast with its own tokens, stages and profile, as `validate --runs` does.
+TEST(ForecastCommand, TakesAPublishedRun) {
+  const std::string file = SHARDWRIGHT_SOURCE_DIR "/measurements/runs.jsonl";
+  const json compared = json_of("validate --runs " + file);
+  for (const json& row : compared["rows"]) {
+    if (row["id"] != "bloom-176b" && row["id"] != "llama1-65b") continue;
+    const json run =
+        json_of("forecast --runs 500 --row " + file + ":" + row["id"].get<std::string>());
+    EXPECT_EQ(run["tokens"], row["tokens"]);
+    EXPECT_EQ(run["gpu_hours"], row["gpu_hours"]["predicted"]);
+    EXPECT_EQ(run["days"]["p90"], row["days"]["p90"]);
+  }
+  EXPECT_THAT(run_command("validate " + file).errors,
+              testing::HasSubstr("--runs takes a file of runs"));
+}
+
 // The batch is chosen for the whole run: a small critical batch forbids what the machine would like.
 TEST(PlanCommand, SearchesGpusAndBatchOfARun) {
   const std::string what =
