@@ -44,6 +44,8 @@ struct LogFormat {
   // A line that has both states a step.
   std::string_view mark, other_mark;
   std::vector<Field> fields;
+  // A line with this states something else.
+  std::string_view unlike{};
 };
 
 // Megatron-LM's training_log, NeMo's progress printers, torchtitan's MetricsProcessor, and
@@ -75,7 +77,8 @@ const std::vector<LogFormat>& log_formats() {
         {Logged::Loss, "loss:"},
         {Logged::TokensPerGpu, "tps:"},
         {Logged::FlopRate, "tflops:", 1e12},
-        {Logged::Mfu, "mfu:", 1e-2}}},
+        {Logged::Mfu, "mfu:", 1e-2}},
+       "validate step:"},
       {"torchtitan",
        "step:",
        "wps:",
@@ -213,7 +216,8 @@ class LogReader {
     const std::string line = plain_text(text);
     for (const LogFormat& format : log_formats()) {
       if (line.find(format.mark) == std::string::npos ||
-          line.find(format.other_mark) == std::string::npos)
+          line.find(format.other_mark) == std::string::npos ||
+          (!format.unlike.empty() && line.find(format.unlike) != std::string::npos))
         continue;
       const std::optional<LoggedStep> step = read_step(format, line);
       if (!step) continue;

@@ -88,8 +88,8 @@ std::string file_of_checkpoint(const std::string& path) {
   // What Megatron-LM writes beside the arguments to tell the format.
   if (!is_folder && given.filename() != "metadata.json") return path;
   const std::filesystem::path folder = last_checkpoint(is_folder ? given : given.parent_path());
-  for (const char* name : {"run_config.yaml", "common.pt", "mp_rank_00/model_optim_rng.pt",
-                           "mp_rank_00_000/model_optim_rng.pt"})
+  for (const char* name : {"run_config.yaml", "common.pt", "model_optim_rng.pt",
+                           "mp_rank_00/model_optim_rng.pt", "mp_rank_00_000/model_optim_rng.pt"})
     if (std::filesystem::is_regular_file(folder / name, none)) return folder / name;
   if (!is_folder) return path;
   throw InputError(path, {{"", "a folder without common.pt, model_optim_rng.pt and run_config.yaml",
@@ -112,8 +112,9 @@ LaunchedPlan launched_plan(const planner::LaunchArguments& launch, const Scenari
       read_stack_option(options.stack.empty() ? exported.stack : options.stack, cluster, problems);
   const std::int64_t gpus = gpus_of(options, problems);
   problems.throw_if_any();
-  LaunchedPlan plan{launch.source, imported_plan(launch, cluster, stack,
-                                                 gpus > 0 ? std::optional(gpus) : std::nullopt)};
+  LaunchedPlan plan{launch.source,
+                    imported_plan(launch, cluster, stack,
+                                  gpus > 0 ? std::optional(gpus) : std::nullopt, "--gpus N")};
   if (named.empty())
     plan.imported.assumed.push_back(
         fmt::format("the cluster is {}: --cluster names another one", kUsualCluster));

@@ -46,16 +46,15 @@ std::vector<std::int64_t> layout_layers(const std::string& layout) {
   return chunks;
 }
 
-void read_degrees(MegatronSettings& settings, std::optional<std::int64_t> ranks, Plan& plan,
-                  ProblemList& problems) {
+void read_degrees(MegatronSettings& settings, std::optional<std::int64_t> ranks,
+                  const std::string& how_to_state_ranks, Plan& plan, ProblemList& problems) {
   plan.tp = settings.count("tensor_model_parallel_size", 1);
   plan.pp = settings.count("pipeline_model_parallel_size", 1);
   plan.cp = settings.count("context_parallel_size", 1);
   const std::int64_t of_model = plan.tp * plan.pp * plan.cp;
   if (!ranks) {
-    problems.add(
-        "the number of processes", "nothing",
-        "--nnodes and --nproc-per-node of torchrun as numbers, or a stated number of GPUs");
+    problems.add("the number of processes", "nothing",
+                 how_to_state_ranks + ", or --nnodes and --nproc-per-node of torchrun as numbers");
   } else if (of_model < 1 || *ranks % of_model != 0) {
     problems.add("the number of processes", format_count(*ranks),
                  fmt::format("a multiple of tp x pp x cp = {}", format_count(of_model)));
@@ -240,9 +239,10 @@ void read_precision(MegatronSettings& settings, Plan& plan) {
 }
 
 Plan read_plan_arguments(MegatronSettings& settings, const ModelSpec& model, const StackSpec& stack,
-                         std::optional<std::int64_t> ranks, ProblemList& problems) {
+                         std::optional<std::int64_t> ranks, const std::string& how_to_state_ranks,
+                         ProblemList& problems) {
   Plan plan;
-  read_degrees(settings, ranks, plan, problems);
+  read_degrees(settings, ranks, how_to_state_ranks, plan, problems);
   plan.micro_batch = settings.count("micro_batch_size", 1);
   plan.global_batch = settings.count("global_batch_size", plan.micro_batch * plan.dp);
   plan.seq_len = settings.required("seq_length");
@@ -333,6 +333,21 @@ std::string names_of_models(const std::vector<const ModelSpec*>& models) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+// The file's name, or that of the run's folder where all runs have files of one name, as in
+// "llama/iter_0000100/mp_rank_00/model_optim_rng.pt".
+std::string name_of_source(std::filesystem::path source) {
+  const auto says_nothing = [](const std::string& name) {
+    return name == "common" || name == "model_optim_rng" || name == "run_config" ||
+           name == "release" || name.starts_with("iter_") || name.starts_with("mp_rank_");
+  };
+  std::string name = source.stem().string();
+  while (says_nothing(name) && source.has_parent_path() && source != source.parent_path()) {
+    source = source.parent_path();
+    name = source.filename().string();
+  }
+  return name.empty() || says_nothing(name) ? "imported" : name;
+}
+
 // Takes the shipped model of the same arguments, or names the model after its file and looks for its
 // vocabulary.
 void identify_model(const LaunchArguments& launch, ImportedPlan& imported) {
@@ -349,8 +364,7 @@ void identify_model(const LaunchArguments& launch, ImportedPlan& imported) {
     model = shipped;
     return;
   }
-  model.name = std::filesystem::path(launch.source).stem().string();
-  if (model.name.empty()) model.name = "imported";
+  model.name = name_of_source(launch.source);
   if (model.vocab > 0) return;
   // GPT-2's, padded to a multiple of 128.
   constexpr std::int64_t kUsualVocabulary = 50'304;
@@ -371,7 +385,8 @@ ExportedNames exported_names(const LaunchArguments& launch) {
 }
 
 ImportedPlan imported_plan(const LaunchArguments& launch, const ClusterSpec& cluster,
-                           const StackSpec& stack, std::optional<std::int64_t> ranks) {
+                           const StackSpec& stack, std::optional<std::int64_t> ranks,
+                           const std::string& how_to_state_ranks) {
   ProblemList problems(launch.source);
   MegatronSettings settings(launch, problems);
   ImportedPlan imported;
@@ -379,8 +394,8 @@ ImportedPlan imported_plan(const LaunchArguments& launch, const ClusterSpec& clu
   scenario.cluster = cluster;
   scenario.stack = stack;
   scenario.model = model_of(settings);
-  scenario.plan =
-      read_plan_arguments(settings, scenario.model, stack, ranks ? ranks : launch.ranks, problems);
+  scenario.plan = read_plan_arguments(settings, scenario.model, stack, ranks ? ranks : launch.ranks,
+                                      how_to_state_ranks, problems);
   problems.throw_if_any();
   identify_model(launch, imported);
   if (!launch.complete) imported.unread = settings.unread();

@@ -87,7 +87,8 @@ def _function(name: str, words: str, returns: type) -> Callable[..., Any]:
             raise TypeError(f"{name}() has no argument {keyword!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
         most = sum(each.kind is each.POSITIONAL_OR_KEYWORD for each in signature.parameters.values())
         if len(arguments) > most:
-            raise TypeError(f"{name}() takes at most {most} arguments without a keyword, not {len(arguments)}: write model='llama3-8b'")
+            hint = ": several files are a list" if most == 1 else ": write model='llama3-8b'"
+            raise TypeError(f"{name}() takes at most {most} argument{'' if most == 1 else 's'} without a keyword, not {len(arguments)}{hint}")
         values = signature.bind(*arguments, **keywords).arguments
         progress = values.pop("progress", None)
         text, messages = _run(words, values, progress)

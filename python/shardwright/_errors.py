@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Problem(NamedTuple):
@@ -21,6 +21,10 @@ class InputError(ValueError):
         super().__init__(message)
         self.source = source
         self.problems = problems
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Pools of processes pickle what a call raises, and build it anew from its arguments.
+        return type(self), (str(self), self.source, self.problems)
 
 
 class Failure(RuntimeError):

@@ -36,8 +36,10 @@ class Record(dict):
 
     def to_pandas(self) -> Any:
         """A pandas.DataFrame with a line for each of ``rows()`` and a column for each value, as in ``memory.peak_bytes``."""
-        import pandas
-
+        try:
+            import pandas
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError("to_pandas() needs pandas: pip install shardwright[tables], or pandas") from error
         return pandas.DataFrame([dict(_flat(row)) for row in self.rows()])
 
     def _summary(self) -> list[tuple[str, str]]:
@@ -100,6 +102,7 @@ class Step(Record):
 
 
 _SHOWN = 5
+_MOST_LINES = 20
 
 
 class Plans(Record):
@@ -132,9 +135,7 @@ class Points(Record):
         return _html_table(*self._table())
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        shown = [{key: value for key, value in point.items() if not isinstance(value, (dict, list))} for point in self["points"]]
-        header = list(dict.fromkeys(key for point in shown for key in point))
-        return header, [[_cell(point.get(key, "")) for key in header] for point in shown]
+        return _records_table(self["points"])
 
     def plot(self, axes: Any = None) -> Any:
         """Draws throughput over the quantity that varies. Returns the matplotlib axes."""
@@ -154,10 +155,14 @@ class Listing(Record):
 
 
 class TraceReport(Listing):
-    """What traces and logs say, with a row for each trace."""
+    """What traces, logs and snapshots say."""
 
     def rows(self) -> list[Mapping[str, Any]]:
-        return self["files"]
+        """The traces; without any, the steps of the logs, or else the plans of launches or the memory snapshots."""
+        if self["files"]:
+            return self["files"]
+        steps = [{"path": log["path"], **step} for log in self["logs"] for step in log["steps"]]
+        return steps or self["plans"] or self["memory"]
 
     def plot(self, axes: Any = None) -> Any:
         """Draws the time of each trace by category. Returns the matplotlib axes."""
@@ -168,6 +173,8 @@ class TraceReport(Listing):
         return [file for file in self["files"] if "time" in file]
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
+        if not self._traces():
+            return _records_table(self.rows()[:_MOST_LINES])
         header = ["trace", "rank", "kernels", "step (ms)", "busy (ms)", "exposed collectives (ms)"]
         rows = [
             [Path(file["path"]).name, _cell(file["rank"]), f"{file['kernels']:,}", *(_milliseconds(file[key]) for key in _TRACE_TIMES)]
@@ -176,10 +183,14 @@ class TraceReport(Listing):
         return header, rows
 
     def __repr__(self) -> str:
-        return _text_table(*self._table()) if self._traces() else super().__repr__()
+        return _text_table(*self._table()) + self._further()
 
     def _repr_html_(self) -> str:
-        return _html_table(*self._table())
+        return _html_table(*self._table()) + f"<p>{self._further().strip()}</p>"
+
+    def _further(self) -> str:
+        left = 0 if self._traces() else len(self.rows()) - _MOST_LINES
+        return f"\nand {left} further rows in .rows()" if left > 0 else ""
 
 
 _TRACE_TIMES = ("step_s", "busy_s", "exposed_collective_s")
@@ -231,6 +242,13 @@ def _cell(value: Any) -> str:
     if value is None:
         return ""
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _records_table(records: list[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """The values of records, without those that are lists or records themselves."""
+    shown = [{key: value for key, value in record.items() if not isinstance(value, (dict, list))} for record in records]
+    header = list(dict.fromkeys(key for record in shown for key in record))
+    return header, [[_cell(record.get(key, "")) for key in header] for record in shown]
 
 
 def _milliseconds(seconds: float | None) -> str:

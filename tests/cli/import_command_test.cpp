@@ -374,7 +374,7 @@ TEST(ImportCommand, RefusesLaunchesThatAreNoPlan) {
   const std::string arguments =
       " pretrain_gpt.py --num-layers 4 --hidden-size 256 --num-attention-heads 4 --seq-length 128 ";
   expect_refused("import " + folder.write("a.sh", "python" + arguments),
-                 {"a.sh", "number of processes", "a stated number of GPUs"});
+                 {"a.sh", "number of processes", "--gpus N"});
   EXPECT_EQ(run_command("import --gpus 2 " + folder.file("a.sh")).exit_code, 0);
   expect_refused("import " + folder.write("b.sh", "torchrun --nproc-per-node 8" + arguments +
                                                       "--tensor-model-parallel-size 8"),

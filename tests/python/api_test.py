@@ -98,6 +98,18 @@ class Answers(unittest.TestCase):
             self.assertEqual(sw.export(best, format="megatron"), text)
 
 
+class Logs(unittest.TestCase):
+    def test_have_a_row_for_each_step(self):
+        with tempfile.TemporaryDirectory() as folder:
+            log = pathlib.Path(folder) / "train.log"
+            line = "2025-02-05 18:31:{:02},000 - root - INFO - step: {}  loss: {}  memory: 42.15GiB(53.28%)  tps: 7,000  mfu: 40.5%\n"
+            log.write_text("".join(line.format(step, step, 9 - step) for step in range(1, 30)))
+            report = sw.import_traces(log)
+        self.assertEqual([row["loss"] for row in report.rows()], [9 - step for step in range(1, 30)])
+        self.assertIn("and 9 further rows", repr(report))
+        self.assertEqual(report._repr_html_().count("<tr>"), 21)
+
+
 class Errors(unittest.TestCase):
     def test_carry_all_problems(self):
         with self.assertRaises(sw.InputError) as caught:
@@ -105,6 +117,9 @@ class Errors(unittest.TestCase):
         self.assertEqual({problem.where.split()[0] for problem in caught.exception.problems},
                          {"--model", "--cluster", "--gpus", "--seq-len"})
         self.assertIsInstance(caught.exception, ValueError)
+        again = pickle.loads(pickle.dumps(caught.exception))
+        self.assertEqual((str(again), again.source, again.problems),
+                         (str(caught.exception), caught.exception.source, caught.exception.problems))
 
     def test_name_the_nearest_argument(self):
         with self.assertRaisesRegex(TypeError, r"plan\(\) takes at most 0 arguments"):

@@ -75,6 +75,18 @@ TEST(TrainingLog, ReadsTorchtitanWithItsColours) {
 }
 
 // torchtitan states throughput, not times. Lines are ten steps apart; one of them waits for a checkpoint.
+// Validations have lines of the same form.
+TEST(TrainingLog, LeavesOutValidationsOfTorchtitan) {
+  const TrainingLog log = log_of(
+      "[titan] 2025-06-26 16:02:40,500 - root - INFO - step:  5  loss:  7.1  memory: "
+      "41.20GiB(52.00%)  tps: 7,000  tflops: 400.0  mfu: 41.0%\n"
+      "[titan] 2025-06-26 16:02:49,500 - root - INFO - validate step:  5  loss:  6.9  memory: "
+      "20.10GiB(25.00%)  tps: 19,000\n");
+  ASSERT_EQ(log.steps.size(), 1U);
+  EXPECT_EQ(log.steps[0].loss, 7.1);
+  EXPECT_EQ(log.steps[0].tokens_per_s_per_gpu, 7000.0);
+}
+
 TEST(TrainingLog, TakesTimesFromWhenLinesWereWritten) {
   std::string text;
   const char* const stamps[] = {"23:59:40,000", "23:59:55,500", "00:00:11,000", "00:03:26,500",
