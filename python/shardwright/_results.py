@@ -158,11 +158,12 @@ class TraceReport(Listing):
     """What traces, logs and snapshots say."""
 
     def rows(self) -> list[Mapping[str, Any]]:
-        """The traces; without any, the steps of the logs, or else the plans of launches or the memory snapshots."""
-        if self["files"]:
+        """The traces; without any, measured collectives and the steps of logs, or else plans of launches or memory snapshots."""
+        if self._traces():
             return self["files"]
+        collectives = [{"path": file["path"], **each} for file in self["files"] for each in file["collectives"]]
         steps = [{"path": log["path"], **step} for log in self["logs"] for step in log["steps"]]
-        return steps or self["plans"] or self["memory"]
+        return collectives + steps or self["plans"] or self["memory"]
 
     def plot(self, axes: Any = None) -> Any:
         """Draws the time of each trace by category. Returns the matplotlib axes."""
