@@ -42,7 +42,9 @@ std::optional<Group> parallel_group(const Trace& trace, const CollectiveCall& ca
 OpKind kind_named(std::string_view name) {
   for (const OpKind kind : enumerators<OpKind>())
     if (name == name_of(kind)) return kind;
-  return name == "recv" ? OpKind::Receive : OpKind::AllReduce;
+  if (name == "recv") return OpKind::Receive;
+  // NCCL has one kernel for sends and receives, and for all-to-all exchanges, which consist of them.
+  return name == "send_receive" ? OpKind::Send : OpKind::AllReduce;
 }
 
 class TimelineWriter {

@@ -40,7 +40,10 @@ bool is_foreign_trace(const QString& path) {
   if (head.startsWith("\x1f\x8b") || head.startsWith("SQLite format 3")) return true;
   if (head.contains("\"shardwright")) return false;
   const auto has = [&](const char* key) { return head.contains(key); };
-  return has("\"traceEvents\"") || has("\"deviceProperties\"") || has("\"distributedInfo\"");
+  // Chrome's other form is an array of events, each of which has a phase.
+  const bool is_array = head.trimmed().startsWith('[') && has("\"ph\"");
+  return is_array || has("\"traceEvents\"") || has("\"deviceProperties\"") ||
+         has("\"distributedInfo\"");
 }
 
 bool is_own_trace(const json& document) {

@@ -169,6 +169,13 @@ TEST_F(OpenedFileTest, TheReadingOfATraceIsFollowedAndStopped) {
   EXPECT_THROW(open_file(path, progress.watch(stop.get_token())), ReadingStopped);
 }
 
+TEST_F(OpenedFileTest, ChromesArrayOfEventsIsATrace) {
+  std::string events = "[\n";
+  for (std::int64_t kernel = 0; kernel < 4; ++kernel) calibration::append_kernel(events, kernel);
+  events.resize(events.rfind(','));
+  EXPECT_EQ(kind_of(open_file(write("trace.json", events + "]"))), u"trace"_s);
+}
+
 TEST_F(OpenedFileTest, ATraceInWhichNothingRunsOnADeviceIsReported) {
   EXPECT_EQ(problems(write("trace.json", R"({"traceEvents": []})")), std::vector<std::string>{""});
 }
