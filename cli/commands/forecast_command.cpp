@@ -221,9 +221,19 @@ ExitCode forecast(const ForecastOptions& options) {
   print_notes(kCommand, notes);
   notes.insert(notes.begin(), chosen.scenario.notes.begin(), chosen.scenario.notes.end());
   add_forecast(page, request, result);
+  const Scenario& scenario = request.scenario;
+  const sim::StepResult& step = result.stages.back().step;
+  const validation::Confidence confidence = validation::confidence_of(
+      scenario, chosen.scenario.prediction_class, step.step, step.memory().peak);
+  if (confidence.step) add_confidence(page, "The plan", step.step, confidence);
+  // Only the page that --html writes has drawings.
+  if (!options.common.html.empty()) {
+    constexpr std::size_t kPoints = 49;
+    add_trajectory(page, result, planner::trajectory(request, result, spread, kPoints));
+    add_simulated_figures(page, scenario, "");
+  }
   add_filled_in(page, chosen.scenario.filled_in);
   add_laws(page, chosen.laws);
-  const Scenario& scenario = request.scenario;
   nlohmann::ordered_json document = new_document("forecast");
   document["inputs"] = inputs_json(scenario.model, scenario.cluster, scenario.stack);
   document["filled_in"] = chosen.scenario.filled_in;

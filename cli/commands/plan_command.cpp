@@ -28,8 +28,6 @@
 #include "planner/plan_evaluation.hpp"
 #include "planner/search.hpp"
 #include "planner/wording.hpp"
-#include "sim/step/fidelity.hpp"
-#include "sim/step/predicted_timeline.hpp"
 #include "validation/prediction_errors.hpp"
 
 namespace shardwright::cli {
@@ -158,9 +156,7 @@ void add_best(Page& page, const Answer& answer, const validation::Confidence& co
   const planner::PlanCandidate& best = answer.result.plans.front();
   page.paragraph(planner::limit_text("Plan 1", answer.best));
   if (!confidence.step) return;
-  page.paragraph(fmt::format("Expected step time: {}; 80 % interval {}.",
-                             format_time(best.result.step), interval_text(*confidence.step)));
-  page.paragraph(validation::ground_text("Plan 1", confidence));
+  add_confidence(page, "Plan 1", best.result.step, confidence);
   if (!answer.result.best_validated) return;
   const planner::PlanCandidate& validated = *answer.result.best_validated;
   page.paragraph(fmt::format("The best plan inside validated ground takes {} ({} %): {}.",
@@ -239,21 +235,6 @@ void add_answer(Page& page, const ChosenRequest& chosen, const Answer& answer) {
   add_assumptions(page, request, chosen.cluster, chosen.filled_in);
 }
 
-// Only the page that --html writes has drawings, for which the best plan is simulated once more.
-void add_figures(Page& page, const PlanOptions& options, const planner::PlanRequest& request,
-                 const planner::PlanCandidate& best) {
-  if (options.common.html.empty()) return;
-  const Scenario scenario = planner::scenario_of(request, best.plan);
-  const sim::PricedStep step = sim::lower_and_price(scenario);
-  const bool draws = sim::count_spans(step.program) <= sim::kMostSpans;
-  const sim::SimulatedStep simulated =
-      sim::simulate_at(scenario, step, sim::Fidelity::Event, {}, draws);
-  page.heading("Plan 1");
-  add_step_figures(
-      page, best.result,
-      draws ? sim::predicted_timeline(step.program, step.prices, simulated.event) : Timeline());
-}
-
 ordered_json plan_json(const ChosenRequest& chosen, const planner::SearchResult& result,
                        const std::optional<planner::PlanCandidate>& compared) {
   const planner::PlanRequest& request = chosen.request;
@@ -314,7 +295,10 @@ ExitCode plan_one_size(const PlanOptions& options, ChosenRequest& chosen,
   if (runs) forecast_plans(*runs, chosen.request, result.plans);
   Page page = new_page(options.common);
   add_answer(page, chosen, answer);
-  add_figures(page, options, chosen.request, result.plans.front());
+  // Only the page that --html writes has drawings, for which the best plan is simulated once more.
+  if (!options.common.html.empty())
+    add_simulated_figures(page, planner::scenario_of(chosen.request, result.plans.front().plan),
+                          " of plan 1");
   ordered_json document = plan_json(chosen, result, answer.compared);
   if (runs) {
     add_runs(page, runs->request, runs->forecasts);

@@ -21,6 +21,7 @@
 #include "planner/explain.hpp"
 #include "planner/scale.hpp"
 #include "planner/wording.hpp"
+#include "validation/prediction_errors.hpp"
 
 namespace shardwright::cli {
 
@@ -135,6 +136,7 @@ std::string throughput_figure(const planner::ScaleResult& result) {
   return curve_figure(points, "GPUs", "tokens/s");
 }
 
+// Null if no plan fits any number of GPUs.
 const planner::PlanCandidate* fastest(const planner::ScaleResult& result) {
   const planner::PlanCandidate* best = nullptr;
   double rate = 0.0;
@@ -144,6 +146,17 @@ const planner::PlanCandidate* fastest(const planner::ScaleResult& result) {
     rate = point.tokens_per_s;
   }
   return best;
+}
+
+// The drawings of the fastest plan are simulated, and only the page that --html writes has them.
+void add_fastest(Page& page, const planner::PlanRequest& request,
+                 const planner::PlanCandidate& best, bool draws) {
+  const std::string gpus = format_count(best.plan.world_size()) + " GPUs";
+  const Scenario scenario = planner::scenario_of(request, best.plan);
+  const validation::Confidence confidence =
+      validation::confidence_of(scenario, best.result.step, best.result.memory().peak);
+  if (confidence.step) add_confidence(page, "The plan on " + gpus, best.result.step, confidence);
+  if (draws) add_simulated_figures(page, scenario, " on " + gpus);
 }
 
 void warn_of_full_memory(Page& page, const planner::PlanRequest& request,
@@ -229,6 +242,7 @@ ExitCode run_scale(const CommonOptions& options, ChosenRequest& chosen,
   Page page = new_page(options);
   add_scale(page, chosen, result);
   page.figure("Throughput over the number of GPUs", throughput_figure(result));
+  if (best != nullptr) add_fastest(page, chosen.request, *best, !options.html.empty());
   deliver(options, page, scale_json(chosen, result), best != nullptr && plan_out == "-");
   if (result.partial) return ExitCode::Interrupted;
   return best == nullptr ? ExitCode::NoFeasiblePlan : ExitCode::Ok;

@@ -309,7 +309,8 @@ ExitCode simulate(const SimulateOptions& options) {
   Page page = new_page(options.common);
   add_step(page, chosen.scenario, simulated.result, confidence_of(chosen, simulated));
   if (!options.common.html.empty())
-    add_step_figures(page, simulated.result, draws ? timeline_of(step, simulated) : Timeline());
+    add_step_figures(page, chosen.scenario, simulated.result,
+                     draws ? timeline_of(step, simulated) : Timeline());
   if (simulated.servers) add_servers(page, *simulated.servers, simulated.served);
   add_convergence(page, chosen.scenario);
   if (!simulated.full) add_stages(page, chosen.scenario.plan, simulated.result);

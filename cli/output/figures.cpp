@@ -34,14 +34,21 @@ std::string label(double x, double y, const std::string& text, const char* ancho
                      html_escaped(text));
 }
 
-// A logarithmic axis of `length`.
+// An axis of `length`.
 class Axis {
  public:
-  Axis(double low, double high, double length)
-      : low_(std::log(low)), scale_(high > low ? length / std::log(high / low) : 0.0) {}
-  double at(double value) const { return scale_ * (std::log(value) - low_); }
+  Axis(double low, double high, double length, CurveAxes axes)
+      : axes_(axes),
+        low_(placed(low)),
+        scale_(high > low ? length / (placed(high) - placed(low)) : 0.0) {}
+  double at(double value) const { return scale_ * (placed(value) - low_); }
 
  private:
+  double placed(double value) const {
+    return axes_ == CurveAxes::Logarithmic ? std::log(value) : value;
+  }
+
+  CurveAxes axes_;
   double low_, scale_;
 };
 
@@ -242,29 +249,36 @@ std::string bars_figure(const std::vector<Bar>& bars) {
 }
 
 std::string curve_figure(const std::vector<CurvePoint>& points, const std::string& x_title,
-                         const std::string& y_title) {
+                         const std::string& y_title, CurveAxes axes) {
   if (points.empty()) return {};
+  // More of them would lie on each other.
+  constexpr std::size_t kMostDots = 60, kMostLabels = 12;
   constexpr double kHeight = 300.0, kLeft = 90.0, kTop = 30.0, kBottom = 50.0, kRight = 60.0;
   const auto [left, right] =
       std::minmax_element(points.begin(), points.end(), [](auto& a, auto& b) { return a.x < b.x; });
   const auto [low, high] =
       std::minmax_element(points.begin(), points.end(), [](auto& a, auto& b) { return a.y < b.y; });
-  const Axis x_axis(left->x, right->x, kWidth - kLeft - kRight),
-      y_axis(low->y, high->y, kHeight - kTop - kBottom);
+  const Axis x_axis(left->x, right->x, kWidth - kLeft - kRight, axes),
+      y_axis(low->y, high->y, kHeight - kTop - kBottom, axes);
+  const std::size_t labelled = 1 + (points.size() - 1) / kMostLabels;
   std::string path, dots;
-  for (const CurvePoint& point : points) {
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const CurvePoint& point = points[i];
     const double x = kLeft + x_axis.at(point.x), y = kHeight - kBottom - y_axis.at(point.y);
     path += fmt::format("{:.1f},{:.1f} ", x, y);
+    if (i % labelled == 0) dots += label(x, kHeight - kBottom + 20.0, point.x_text, "middle");
+    if (points.size() > kMostDots) continue;
     dots += fmt::format(
         R"(<circle cx="{:.1f}" cy="{:.1f}" r="4" class="bar"><title>{}: {}</title></circle>)", x, y,
         html_escaped(point.x_text), html_escaped(point.y_text));
-    dots += label(x, kHeight - kBottom + 20.0, point.x_text, "middle");
   }
   std::string content = fmt::format(R"(<polyline points="{}" class="curve"/>)", path) + dots;
   for (const auto& end : {low, high})
     content += label(kLeft - 12.0, kHeight - kBottom - y_axis.at(end->y) + 4.0, end->y_text, "end");
-  content += label(kLeft + (kWidth - kLeft - kRight) / 2.0, kHeight - 8.0, x_title, "middle");
-  content += label(kLeft - 12.0, 14.0, y_title, "start");
+  const std::string scale = axes == CurveAxes::Logarithmic ? " (logarithmic)" : "";
+  content +=
+      label(kLeft + (kWidth - kLeft - kRight) / 2.0, kHeight - 8.0, x_title + scale, "middle");
+  content += label(kLeft - 12.0, 14.0, y_title + scale, "start");
   return svg(kWidth, kHeight, content);
 }
 

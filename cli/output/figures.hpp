@@ -1,6 +1,7 @@
 // Drawings for the HTML form of a page: SVG, and a timeline that its reader can zoom.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -23,9 +24,12 @@ struct CurvePoint {
   std::string x_text, y_text;
 };
 
-// Points that a line joins, on logarithmic axes from the smallest to the largest value. Values are above 0.
+// Values on logarithmic axes are above 0.
+enum class CurveAxes : std::uint8_t { Logarithmic, Linear };
+
+// Points that a line joins, on axes from the smallest to the largest value.
 std::string curve_figure(const std::vector<CurvePoint>& points, const std::string& x_title,
-                         const std::string& y_title);
+                         const std::string& y_title, CurveAxes axes = CurveAxes::Logarithmic);
 
 // A row for each stream of each rank. The wheel zooms, dragging moves, and the pointer names what it rests on. Ops of a
 // long step are drawn together by phase and microbatch.

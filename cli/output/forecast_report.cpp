@@ -289,6 +289,18 @@ void add_forecast(Page& page, const planner::ForecastRequest& request,
   add_figures(page, forecast);
 }
 
+void add_trajectory(Page& page, const planner::Forecast& forecast,
+                    const sim::RunTrajectory& trajectory) {
+  std::vector<CurvePoint> points;
+  for (std::size_t i = 0; i < trajectory.times.size(); ++i) {
+    const double tokens = forecast.tokens_at(trajectory.progress[i].p50);
+    points.push_back({trajectory.times[i].value(), tokens, days(trajectory.times[i].value()),
+                      tokens_text(tokens)});
+  }
+  page.figure("Tokens that half of the simulated runs have trained",
+              curve_figure(points, "days", "tokens", CurveAxes::Linear));
+}
+
 ordered_json forecast_json(const planner::ForecastRequest& request,
                            const planner::Forecast& forecast) {
   const sim::RunStatistics& statistics = forecast.statistics;

@@ -13,6 +13,10 @@ namespace shardwright::cli {
 void add_forecast(Page& page, const planner::ForecastRequest& request,
                   const planner::Forecast& forecast);
 
+// Adds a drawing of the tokens over the days of the run, which may be empty. Only HTML has it.
+void add_trajectory(Page& page, const planner::Forecast& forecast,
+                    const sim::RunTrajectory& trajectory);
+
 // The members of the document after its inputs; docs/formats/results.md lists them.
 nlohmann::ordered_json forecast_json(const planner::ForecastRequest& request,
                                      const planner::Forecast& forecast);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "cli/output/figures.hpp"
 #include "cli/output/step_json.hpp"
@@ -12,10 +13,14 @@
 #include "core/base/quantity_text.hpp"
 #include "core/base/standard_streams.hpp"
 #include "core/program/program.hpp"
+#include "core/spec/plan_json.hpp"
 #include "core/spec/plan_text.hpp"
 #include "core/spec/pools.hpp"
 #include "planner/explain.hpp"
 #include "planner/figure.hpp"
+#include "sim/step/fidelity.hpp"
+#include "sim/step/predicted_timeline.hpp"
+#include "sim/step/prices.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -217,6 +222,13 @@ void add_step(Page& page, const Scenario& scenario, const sim::StepResult& resul
   page.table(memory_table(result.memory(), capacity));
 }
 
+void add_confidence(Page& page, const std::string& name, Seconds step,
+                    const validation::Confidence& confidence) {
+  page.paragraph(fmt::format("Expected step time: {}; 80 % interval {}.", format_time(step),
+                             interval_text(*confidence.step)));
+  page.paragraph(validation::ground_text(name, confidence));
+}
+
 bool report_fit(const std::string& who, const sim::StepResult& result, const ClusterSpec& cluster) {
   const Bytes shortfall = memory_shortfall(result, cluster);
   if (shortfall <= Bytes(0)) return true;
@@ -227,7 +239,8 @@ bool report_fit(const std::string& who, const sim::StepResult& result, const Clu
   return false;
 }
 
-void add_step_figures(Page& page, const sim::StepResult& result, const Timeline& timeline) {
+void add_step_figures(Page& page, const Scenario& scenario, const sim::StepResult& result,
+                      const Timeline& timeline, const std::string& whose) {
   std::vector<Bar> times, sizes;
   for (const auto& [time, part] : time_parts(result.time()))
     times.push_back(
@@ -237,13 +250,26 @@ void add_step_figures(Page& page, const sim::StepResult& result, const Timeline&
     sizes.push_back({name, bytes.value(),
                      fmt::format("{}, {} %", format_bytes(bytes),
                                  format_percent(bytes / result.memory().peak))});
-  page.figure("Time of the step", bars_figure(times));
-  page.figure("Memory at the peak", bars_figure(sizes));
-  page.figure(
-      "Timeline of the step: forward light blue, backward dark blue, optimizer gray, communication "
-      "red. The wheel zooms, "
-      "dragging moves, a double click shows all.",
-      timeline_figure(timeline));
+  page.figure("Time of the step" + whose, bars_figure(times));
+  page.figure("Memory at the peak" + whose, bars_figure(sizes));
+  page.figure("Timeline of the step" + whose +
+                  ": forward light blue, backward dark blue, optimizer gray, communication red. "
+                  "The wheel zooms, dragging moves, a double click shows all.",
+              timeline_figure(timeline));
+  page.figure("The plan file" + whose + ", which `--plan` takes",
+              fmt::format("<details><summary>JSON</summary><pre>{}</pre></details>\n",
+                          html_escaped(printable(json_text(to_json(scenario))))));
+}
+
+void add_simulated_figures(Page& page, const Scenario& scenario, const std::string& whose) {
+  const sim::PricedStep step = sim::lower_and_price(scenario);
+  const bool draws = sim::count_spans(step.program) <= sim::kMostSpans;
+  const sim::SimulatedStep simulated =
+      sim::simulate_at(scenario, step, sim::Fidelity::Event, {}, draws);
+  add_step_figures(
+      page, scenario, simulated.result,
+      draws ? sim::predicted_timeline(step.program, step.prices, simulated.event) : Timeline(),
+      whose);
 }
 
 void add_stages(Page& page, const Plan& plan, const sim::StepResult& result) {

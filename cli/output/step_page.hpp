@@ -28,14 +28,22 @@ std::string interval_text(const validation::StepInterval& interval);
 void add_step(Page& page, const Scenario& scenario, const sim::StepResult& result,
               const validation::Confidence& confidence);
 
+// Adds the step's interval, which is known, and what published runs say of a plan that is named so.
+void add_confidence(Page& page, const std::string& name, Seconds step,
+                    const validation::Confidence& confidence);
+
 // Prints on standard error by how much a step exceeds the memory of an accelerator; nothing if it
 // fits. `who` begins the line. Returns true if the step fits.
 bool report_fit(const std::string& who, const sim::StepResult& result, const ClusterSpec& cluster);
 
-// Adds a table with a row per stage; nothing if there is only one.
-// Adds drawings of the step's time, memory and timeline, which may be empty. Only HTML has them.
-void add_step_figures(Page& page, const sim::StepResult& result, const Timeline& timeline);
+// Adds drawings of the step's time, memory and timeline, which may be empty, and the plan file. `whose`
+// ends their captions, as in " of plan 1". Only HTML has them.
+void add_step_figures(Page& page, const Scenario& scenario, const sim::StepResult& result,
+                      const Timeline& timeline, const std::string& whose = "");
+// The same, with the timeline of a simulation at the level event; without one of a step of too many ops.
+void add_simulated_figures(Page& page, const Scenario& scenario, const std::string& whose);
 
+// Adds a table with a row per stage; nothing if there is only one.
 void add_stages(Page& page, const Plan& plan, const sim::StepResult& result);
 
 // Adds the values that were assumed because the inputs leave them open; nothing if there are none.

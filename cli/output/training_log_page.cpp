@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "cli/output/figures.hpp"
 #include "core/base/distinct_names.hpp"
 #include "core/base/printable_text.hpp"
 #include "core/base/quantity_text.hpp"
@@ -32,6 +34,24 @@ std::vector<LoggedFigure> logged_figures() {
           {{"MFU", kNumber, "%"},
            [](Step step) { return step.mfu ? std::optional(100 * *step.mfu) : std::nullopt; }},
           {{"last loss", kNumber}, [](Step step) { return step.loss; }}};
+}
+
+// A drawing of a figure of all steps over their numbers; nothing where fewer than two steps have it.
+void add_curve(Page& page, const std::string& caption, const std::string& what,
+               const calibration::TrainingLog& log,
+               const std::function<std::optional<double>(const calibration::LoggedStep&)>& of) {
+  // More of them would lie on each other.
+  constexpr std::size_t kMostPoints = 2'000;
+  std::vector<CurvePoint> points;
+  for (std::size_t i = 0; i < log.steps.size(); i += 1 + log.steps.size() / kMostPoints) {
+    const calibration::LoggedStep& step = log.steps[i];
+    const std::optional<double> value = of(step);
+    if (value)
+      points.push_back({static_cast<double>(step.number), *value, format_count(step.number),
+                        format_number(*value, 4)});
+  }
+  if (points.size() > 1)
+    page.figure(caption, curve_figure(points, "step", what, CurveAxes::Linear));
 }
 
 }  // namespace
@@ -70,6 +90,13 @@ void add_training_logs(Page& page, const std::vector<calibration::TrainingLog>& 
       "the last step.",
       any_stamps ? ", where a log states no times by the times at which its lines were written"
                  : ""));
+  for (std::size_t i = 0; i < logs.size(); ++i) {
+    using Step = const calibration::LoggedStep&;
+    add_curve(page, "Loss in " + names[i], "loss", logs[i], [](Step step) { return step.loss; });
+    add_curve(page, "Time of the steps in " + names[i], "s", logs[i], [](Step step) {
+      return step.time ? std::optional(step.time->value()) : std::nullopt;
+    });
+  }
 }
 
 }  // namespace shardwright::cli
