@@ -1,7 +1,6 @@
 #include "calibration/trace_samples.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -14,9 +13,11 @@
 #include "calibration/traces/gemm_timings.hpp"
 #include "calibration/traces/intervals.hpp"
 #include "calibration/traces/trace_report.hpp"
+#include "core/program/group_lattice.hpp"
 #include "core/program/program_checks.hpp"
 #include "core/program/rank_grid.hpp"
 #include "core/spec/plan_check.hpp"
+#include "sim/cost/placement.hpp"
 
 namespace shardwright::calibration {
 namespace {
@@ -32,73 +33,38 @@ std::optional<OpKind> kind_of_exchange(const std::string& kind) {
   return std::nullopt;
 }
 
-// The distance of the first two ranks in "[0, 8, 16, ...]"; 1 where the text does not tell.
-std::int64_t stride_of(const std::string& members) {
-  std::vector<std::int64_t> ranks;
-  const char* const end = members.data() + members.size();
-  for (const char* at = members.data(); at < end && ranks.size() < 2;) {
-    std::int64_t rank = 0;
-    const auto [next, error] = std::from_chars(at, end, rank);
-    if (error == std::errc()) ranks.push_back(rank);
-    at = error == std::errc() ? next : at + 1;
-  }
-  return ranks.size() == 2 && ranks[1] > ranks[0] ? ranks[1] - ranks[0] : 1;
+// Where groups of this shape lie, taken to fill the job; where the shape is not known, neighbours.
+sim::GroupPlacement placement_of(GroupShape shape, std::int64_t members,
+                                 const ClusterSpec& cluster) {
+  if (shape.empty()) shape = {{members, 1}};
+  GroupLattice lattice;
+  for (const auto& [count, stride] : shape) lattice.append(count, stride);
+  return sim::place_on_domains(lattice, sim::domain_size(cluster),
+                               shape.back().first * shape.back().second);
 }
 
-struct CollectiveTimes {
-  std::int64_t stride = 1;
-  std::int64_t calls = 0;
-};
-// Kind, bytes and members.
-using CollectiveSize = std::tuple<std::string, std::int64_t, std::int64_t>;
-
-std::map<CollectiveSize, CollectiveTimes> collectives_of(const std::vector<Trace>& traces) {
-  std::map<CollectiveSize, CollectiveTimes> sizes;
-  for (const Trace& trace : traces)
-    for (const DeviceActivity& each : trace.activities) {
-      if (each.category != KernelCategory::Collective || each.collective == kNoIndex) continue;
-      const CollectiveCall& call = trace.collectives[static_cast<std::size_t>(each.collective)];
-      if (!call.bytes || *call.bytes <= 0 || !call.group_size || each.duration <= 0) continue;
-      CollectiveTimes& times =
-          sizes[{kind_of_collective(trace, each), *call.bytes, *call.group_size}];
-      times.stride = stride_of(call.members);
-      ++times.calls;
-    }
-  return sizes;
-}
-
-const MatchedCollectives* matched(const std::optional<RankMatching>& matching,
-                                  const CollectiveSize& size) {
-  if (!matching) return nullptr;
-  for (const MatchedCollectives& each : matching->collectives)
-    if (each.kind == std::get<0>(size) && each.bytes == std::get<1>(size) &&
-        each.group_size == std::get<2>(size) && each.transfer > Seconds(0.0))
-      return &each;
-  return nullptr;
-}
-
-std::vector<ExchangeTiming> exchanges_of(const std::vector<Trace>& traces,
-                                         const std::optional<RankMatching>& matching,
+// What one rank recorded contains its wait for the others, so that only matched collectives count.
+std::vector<ExchangeTiming> exchanges_of(const std::optional<RankMatching>& matching,
                                          const ClusterSpec& cluster) {
-  const std::int64_t most = cluster.most_accelerators().value_or(kMaxWorld);
   std::vector<ExchangeTiming> exchanges;
-  for (const auto& [size, times] : collectives_of(traces)) {
-    const auto& [name, bytes, members] = size;
-    const std::optional<OpKind> kind = kind_of_exchange(name);
-    const std::int64_t ranks = kind == OpKind::Send ? 2 : members;
-    if (!kind || ranks < 2 || (ranks - 1) * times.stride >= most) continue;
-    // What one rank recorded contains its wait for the others.
-    const MatchedCollectives* joint = matched(matching, size);
-    if (joint == nullptr) continue;
-    const Seconds transfer = joint->transfer;
-    ExchangeTiming timing = placed({.kind = *kind,
-                                    .members = ranks,
-                                    .stride = times.stride,
-                                    .bytes = Bytes(static_cast<double>(bytes)),
-                                    .time = transfer},
-                                   cluster);
-    timing.name = name;
-    timing.total = transfer * static_cast<double>(times.calls);
+  if (!matching) return exchanges;
+  const std::int64_t most = cluster.most_accelerators().value_or(kMaxWorld);
+  for (const MatchedCollectives& each : matching->collectives) {
+    const std::optional<OpKind> kind = kind_of_exchange(each.kind);
+    if (!kind || each.bytes.value_or(0) <= 0 || each.transfer <= Seconds(0.0)) continue;
+    const std::int64_t members = kind == OpKind::Send ? 2 : each.group_size.value_or(0);
+    // A message goes to the next member.
+    const GroupShape shape = kind == OpKind::Send && !each.shape.empty()
+                                 ? GroupShape{{2, each.shape.front().second}}
+                                 : each.shape;
+    if (members < 2 || std::max(members - 1, extent_of(shape)) >= most) continue;
+    ExchangeTiming timing;
+    timing.name = each.kind;
+    timing.kind = *kind;
+    timing.placement = placement_of(shape, members, cluster);
+    timing.bytes = Bytes(static_cast<double>(*each.bytes));
+    timing.times = {each.transfer};
+    timing.total = each.transfer * static_cast<double>(each.count * each.ranks);
     exchanges.push_back(std::move(timing));
   }
   return exchanges;
@@ -261,7 +227,7 @@ RunSamples samples_of(const std::vector<Trace>& traces, const std::vector<Progra
                       const std::optional<RankMatching>& matching, const ClusterSpec& cluster) {
   RunSamples samples;
   samples.kernels = kernels_of(traces, matches);
-  samples.exchanges = exchanges_of(traces, matching, cluster);
+  samples.exchanges = exchanges_of(matching, cluster);
   for (const Trace& trace : traces) {
     const std::vector<double> slowdowns = slowdowns_of(trace);
     samples.slowdowns.insert(samples.slowdowns.end(), slowdowns.begin(), slowdowns.end());

@@ -199,8 +199,9 @@ class Summary {
         std::minmax_element(joint.durations.begin(), joint.durations.end(),
                             [](const auto& a, const auto& b) { return a.second < b.second; });
     const std::int64_t shortest = first->second;
-    Sum& sum = sums_[{joint.call->kind, joint.call->arguments->bytes,
-                      joint.call->arguments->group_size, name_of_group(*joint.call->arguments)}];
+    const CollectiveCall& call = *joint.call->arguments;
+    Sum& sum = sums_[{joint.call->kind, call.bytes, call.group_size, name_of_group(call),
+                      shape_of_group(call.members, call.group_size.value_or(0))}];
     sum.transfers.push_back(from_ns(shortest));
     sum.skews.push_back(from_ns(last->second - shortest));
     sum.ranks = std::max(sum.ranks, joint.durations.size());
@@ -214,7 +215,7 @@ class Summary {
   RankMatching take() {
     for (const auto& [key, sum] : sums_) {
       MatchedCollectives each;
-      std::tie(each.kind, each.bytes, each.group_size, each.group) = key;
+      std::tie(each.kind, each.bytes, each.group_size, each.group, each.shape) = key;
       each.ranks = static_cast<std::int64_t>(sum.ranks);
       each.count = static_cast<std::int64_t>(sum.transfers.size());
       each.transfer = median_of(sum.transfers);
@@ -236,7 +237,7 @@ class Summary {
 
  private:
   using Key = std::tuple<std::string, std::optional<std::int64_t>, std::optional<std::int64_t>,
-                         std::string>;
+                         std::string, GroupShape>;
   struct Sum {
     std::vector<Seconds> transfers, skews;
     std::size_t ranks = 0;
@@ -272,13 +273,17 @@ std::optional<RankMatching> match_ranks(const std::vector<Trace>& traces) {
 
 nlohmann::ordered_json to_json(const RankMatching& matching) {
   auto collectives = nlohmann::ordered_json::array();
-  for (const MatchedCollectives& each : matching.collectives)
+  for (const MatchedCollectives& each : matching.collectives) {
+    auto shape = nlohmann::ordered_json::array();
+    for (const auto& [count, stride] : each.shape)
+      shape.push_back({{"count", count}, {"stride", stride}});
     collectives.push_back(
         {{"kind", each.kind},
          {"bytes", value_or_null(each.bytes)},
          {"group_size", value_or_null(each.group_size)},
          {"group", each.group.empty() ? nlohmann::ordered_json()
                                       : nlohmann::ordered_json(printable(each.group))},
+         {"shape", std::move(shape)},
          {"ranks", each.ranks},
          {"count", each.count},
          {"median_transfer_s", each.transfer.value()},
@@ -286,6 +291,7 @@ nlohmann::ordered_json to_json(const RankMatching& matching) {
          {"longest_skew_s", each.longest_skew.value()},
          {"bus_bandwidth_bytes_per_s",
           each.bus_bandwidth ? nlohmann::ordered_json(each.bus_bandwidth->value()) : nullptr}});
+  }
   auto ranks = nlohmann::ordered_json::array();
   for (const RankWaits& each : matching.ranks)
     ranks.push_back({{"path", printable(each.file)},

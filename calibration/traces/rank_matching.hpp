@@ -11,16 +11,18 @@
 #include <string>
 #include <vector>
 
+#include "calibration/traces/group_shape.hpp"
 #include "calibration/traces/trace.hpp"
 #include "core/base/units.hpp"
 
 namespace shardwright::calibration {
 
-// Collectives of one kind, size and group.
+// Collectives of one kind and size in groups of one name and shape.
 struct MatchedCollectives {
   std::string kind;
   std::optional<std::int64_t> bytes, group_size;
   std::string group;
+  GroupShape shape;
   // The most ranks whose traces hold one of them.
   std::int64_t ranks = 0;
   std::int64_t count = 0;

@@ -245,6 +245,18 @@ std::size_t trace_of(const calibration::RankWaits& rank, const std::vector<Trace
   return static_cast<std::size_t>(report - reports.begin());
 }
 
+// The name, or of a group that the framework did not name the place of its members.
+std::string group_text(const calibration::MatchedCollectives& collectives) {
+  const calibration::GroupShape& shape = collectives.shape;
+  const bool has_name = !collectives.group.empty() && collectives.group != "undefined";
+  if (has_name || shape.empty()) return cut_to(collectives.group, kLongestOpName);
+  if (shape.size() > 1)
+    return fmt::format("{} blocks of {}", collectives.group_size.value_or(0) / shape.front().first,
+                       shape.front().first);
+  return shape.front().second == 1 ? "neighbours"
+                                   : fmt::format("{} ranks apart", shape.front().second);
+}
+
 void add_matching(Page& page, const calibration::RankMatching& matching,
                   const std::vector<std::string>& names, const std::vector<TraceReport>& reports) {
   if (matching.matched == 0) return;
@@ -255,6 +267,7 @@ void add_matching(Page& page, const calibration::RankMatching& matching,
       format_count(matching.matched), format_count(matching.matched + matching.unmatched)));
   Table table({{"kind"},
                {"size", kNumber},
+               {"group"},
                {"ranks", kNumber},
                {"count", kNumber},
                {"transfer", kNumber},
@@ -262,9 +275,9 @@ void add_matching(Page& page, const calibration::RankMatching& matching,
                {"bus bandwidth", kNumber}});
   for (std::size_t i = 0; i < std::min(kMostCollectives, matching.collectives.size()); ++i) {
     const calibration::MatchedCollectives& each = matching.collectives[i];
-    table.add_row({each.kind, bytes_or_empty(each.bytes), format_count(each.ranks),
-                   format_count(each.count), format_time(each.transfer), format_time(each.skew),
-                   bandwidth_or_empty(each.bus_bandwidth)});
+    table.add_row({each.kind, bytes_or_empty(each.bytes), group_text(each),
+                   format_count(each.ranks), format_count(each.count), format_time(each.transfer),
+                   format_time(each.skew), bandwidth_or_empty(each.bus_bandwidth)});
   }
   page.table(table);
   say_how_many_are_left_out(page, matching.collectives.size());

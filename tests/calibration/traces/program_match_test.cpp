@@ -267,17 +267,11 @@ TEST(TraceSamples, RefitLinksAndNotTheHostOfAProfile) {
   }
   EXPECT_TRUE(samples_of({trace}, {}, {}, cluster).exchanges.empty())
       << "a single rank does not tell transfers from waiting";
-  RankMatching matching;
-  for (const DeviceActivity& each : trace.activities) {
-    const CollectiveCall& call = trace.collectives[static_cast<std::size_t>(each.collective)];
-    MatchedCollectives& joint = matching.collectives.emplace_back();
-    joint.kind = "all_reduce";
-    joint.bytes = *call.bytes;
-    joint.group_size = 8;
-    joint.transfer = Seconds(1e-9 * static_cast<double>(each.duration));
-  }
+  Trace other = trace;
+  trace.rank = 0;
+  other.rank = 1;
   CalibrationData data;
-  data.recorded = samples_of({trace}, {}, matching, cluster);
+  data.recorded = samples_of({trace, other}, {}, match_ranks({trace, other}), cluster);
   data.stack = load_stack("megatron-core");
   ASSERT_EQ(data.recorded->exchanges.size(), 5U);
   const Calibration result = calibrate(cluster, data, "test");
