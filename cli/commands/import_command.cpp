@@ -290,6 +290,15 @@ void refit_profile(const Profile& profile, const std::vector<calibration::Trace>
             findings.matching);
 }
 
+std::optional<calibration::RankMatching> match_ranks(const std::vector<calibration::Trace>& traces,
+                                                     const ImportOptions& options) {
+  const InterruptWatch interrupt;
+  ProgressLine line(show_progress(options.common));
+  return calibration::match_ranks(
+      traces, {[&](double share) { line.show(share, "matching collectives across ranks"); },
+               interrupt.token()});
+}
+
 Findings explain(const ImportOptions& options, const Recordings& recordings) {
   const std::vector<calibration::Trace>& traces = recordings.traces;
   Findings findings;
@@ -298,7 +307,7 @@ Findings explain(const ImportOptions& options, const Recordings& recordings) {
     findings.structures.push_back(calibration::layer_structure(trace));
     findings.devices.push_back(shipped_device(trace.gpu));
   }
-  findings.matching = calibration::match_ranks(traces);
+  findings.matching = match_ranks(traces, options);
   if (names_a_plan(options.scenario)) {
     findings.chosen = choose_scenario(options.scenario, "shardwright import");
     findings.matches = match_plan(traces, findings.chosen->scenario);

@@ -257,14 +257,36 @@ std::string group_text(const calibration::MatchedCollectives& collectives) {
                                    : fmt::format("{} ranks apart", shape.front().second);
 }
 
+void say_what_is_unmatched(Page& page, const calibration::RankMatching& matching) {
+  constexpr double kFew = 0.05;
+  if (matching.alone > 0)
+    page.paragraph(fmt::format("{} are of groups of which no other rank is traced.",
+                               format_count(matching.alone)));
+  const std::int64_t lost = matching.unmatched - matching.alone;
+  if (lost == 0) return;
+  const std::string text = fmt::format(
+      "{} could not be matched: no other trace has the call, or the recordings differ in kind, "
+      "size "
+      "and order.",
+      format_count(lost));
+  const auto shared = static_cast<double>(matching.matched + lost);
+  if (static_cast<double>(lost) > kFew * shared)
+    page.warning(text + " Transfers, skew and the straggler rest on the others.");
+  else
+    page.paragraph(text);
+}
+
 void add_matching(Page& page, const calibration::RankMatching& matching,
                   const std::vector<std::string>& names, const std::vector<TraceReport>& reports) {
-  if (matching.matched == 0) return;
+  const std::int64_t all = matching.matched + matching.unmatched;
+  if (all == 0) return;
   page.heading("Collectives matched across ranks");
   page.paragraph(fmt::format(
       "{} of {} are matched. The transfer is the shortest time over the ranks; the skew is what "
       "the rank that arrived first waited for the last one.",
-      format_count(matching.matched), format_count(matching.matched + matching.unmatched)));
+      format_count(matching.matched), format_count(all)));
+  say_what_is_unmatched(page, matching);
+  if (matching.matched == 0) return;
   Table table({{"kind"},
                {"size", kNumber},
                {"group"},
@@ -284,13 +306,15 @@ void add_matching(Page& page, const calibration::RankMatching& matching,
   Table waits({{"trace"},
                {"device", kNumber},
                {"waited", kNumber, "ms"},
-               {"arrived last", kNumber, "times"}});
+               {"arrived last", kNumber, "times"},
+               {"unmatched", kNumber}});
   Seconds longest;
   for (const calibration::RankWaits& each : matching.ranks)
     longest = std::max(longest, each.waited);
   for (const calibration::RankWaits& each : matching.ranks) {
     waits.add_row({printable(names[trace_of(each, reports)]), std::to_string(each.device),
-                   milliseconds_text(each.waited, longest), format_count(each.last_arrivals)});
+                   milliseconds_text(each.waited, longest), format_count(each.last_arrivals),
+                   format_count(each.unmatched)});
   }
   page.table(waits);
 }
@@ -492,6 +516,12 @@ void add_traces(Page& page, const std::vector<TraceReport>& reports,
   if (matching) {
     add_matching(page, *matching, names, reports);
     add_straggler(page, *matching, names, reports);
+  } else if (reports.size() > 1 && std::ranges::any_of(reports, [](const TraceReport& each) {
+               return !each.collectives.empty();
+             })) {
+    page.paragraph(
+        "Collectives are not matched across the traces: they are not of different ranks of one "
+        "run.");
   }
   page.figure(fmt::format("One recorded step of {}: matrix products and attention dark blue, other "
                           "kernels light blue, copies gray, collectives orange. The wheel zooms, "
