@@ -319,27 +319,35 @@ void add_matching(Page& page, const calibration::RankMatching& matching,
   page.table(waits);
 }
 
-// The kernels of all traces, those of one name together; medians are those of the trace that runs
-// it for longest.
+// Adds a kernel or collective of another trace; the median follows.
+template <class Report>
+void join(const Report& each, Report& sum) {
+  sum.count += each.count;
+  sum.total += each.total;
+  sum.times.insert(sum.times.end(), each.times.begin(), each.times.end());
+}
+
+// The values with their medians, longest in all first.
+template <class Key, class Report>
+std::vector<Report> with_medians(std::map<Key, Report> sums) {
+  std::vector<Report> reports;
+  for (auto& [key, sum] : sums) {
+    set_median(sum);
+    reports.push_back(std::move(sum));
+  }
+  std::stable_sort(reports.begin(), reports.end(),
+                   [](const Report& a, const Report& b) { return a.total > b.total; });
+  return reports;
+}
+
+// The kernels of all traces, those of one name together.
 std::vector<KernelReport> kernels_of_all(const std::vector<TraceReport>& reports) {
   std::map<std::string, KernelReport> sums;
-  std::map<std::string, Seconds> longest;
   for (const TraceReport& report : reports)
-    for (const KernelReport& each : report.by_kernel) {
-      KernelReport& sum =
-          sums.try_emplace(each.name, KernelReport{each.name, each.op, each.category})
-              .first->second;
-      sum.count += each.count;
-      sum.total += each.total;
-      Seconds& most = longest[each.name];
-      if (each.total > most) sum.median = each.median;
-      most = std::max(most, each.total);
-    }
-  std::vector<KernelReport> kernels;
-  for (auto& [name, sum] : sums) kernels.push_back(std::move(sum));
-  std::stable_sort(kernels.begin(), kernels.end(),
-                   [](const KernelReport& a, const KernelReport& b) { return a.total > b.total; });
-  return kernels;
+    for (const KernelReport& each : report.by_kernel)
+      join(each, sums.try_emplace(each.name, KernelReport{each.name, each.op, each.category})
+                     .first->second);
+  return with_medians(std::move(sums));
 }
 
 Seconds total_of(const std::vector<TraceReport>& reports) {
@@ -361,32 +369,19 @@ calibration::BusyTimes mean_of(const std::vector<const TraceReport*>& reports) {
   return mean;
 }
 
-// Collectives of one kind, size and group together; their median is that of the trace where they run for longest.
+// Collectives of one kind, size and group together.
 std::vector<CollectiveReport> collectives_of_all(const std::vector<const TraceReport*>& reports) {
   using Key = std::tuple<std::string, std::optional<std::int64_t>, std::optional<std::int64_t>,
                          std::string>;
   std::map<Key, CollectiveReport> sums;
-  std::map<Key, Seconds> longest;
   for (const TraceReport* report : reports)
     for (const CollectiveReport& each : report->collectives) {
-      const Key key{each.kind, each.bytes, each.group_size, each.group};
-      const auto [known, is_new] = sums.try_emplace(key, each);
-      CollectiveReport& sum = known->second;
-      if (!is_new) {
-        sum.count += each.count;
-        sum.total += each.total;
-      }
-      if (each.total <= longest[key]) continue;
-      longest[key] = each.total;
-      sum.median = each.median;
-      sum.bus_bandwidth = each.bus_bandwidth;
+      CollectiveReport& sum = sums[{each.kind, each.bytes, each.group_size, each.group}];
+      std::tie(sum.kind, sum.bytes, sum.group_size, sum.group) =
+          std::tie(each.kind, each.bytes, each.group_size, each.group);
+      join(each, sum);
     }
-  std::vector<CollectiveReport> collectives;
-  for (auto& [key, sum] : sums) collectives.push_back(std::move(sum));
-  std::stable_sort(
-      collectives.begin(), collectives.end(),
-      [](const CollectiveReport& a, const CollectiveReport& b) { return a.total > b.total; });
-  return collectives;
+  return with_medians(std::move(sums));
 }
 
 // Each group's times are those of the mean of the ranks that are in it.

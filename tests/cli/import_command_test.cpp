@@ -1,4 +1,5 @@
 // import: what it prints of traces, and how it refuses files that are none.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -16,6 +17,7 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 std::string imported_trace(const std::string& name) {
   return SHARDWRIGHT_SOURCE_DIR "/tests/calibration/traces/files/" + name + ".json.gz";
@@ -93,6 +95,34 @@ TEST(ImportCommand, ExplainsSeveralRanksAsOne) {
 }
 
 // The figures of nccl-tests: 2 ranks have a factor of 1, and 33,554,432 B in 240.5 µs are 139.5 GB/s.
+std::string trace_of_calls(const char* name, const char* arguments, int calls, int microseconds) {
+  std::string events;
+  for (int i = 0; i < calls; ++i)
+    events += fmt::format(
+        R"({}{{"ph": "X", "cat": "kernel", "name": "{}", "ts": {}, "dur": {}, "pid": 0, "tid": 7,)"
+        R"( "args": {{"device": 0, "stream": 7, "correlation": {}{}}}}})",
+        i > 0 ? "," : "", name, 1000 * i, microseconds, i + 1, arguments);
+  return R"({"traceEvents": [)" + events + "]}";
+}
+
+// Of eight calls, five take 40 µs; the three of the other trace take longer in all.
+TEST(ImportCommand, TakesMediansOverTheCallsOfAllTraces) {
+  const ScratchFolder folder;
+  constexpr const char *kReduction = "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
+                       *kArguments =
+                           R"(, "Collective name": "allreduce", "In msg nelems": 2000000,)"
+                           R"( "Out msg nelems": 2000000, "dtype": "Float", "Group size": 2)";
+  const auto output_of = [&](const char* name, const char* arguments) {
+    const std::string many = folder.write("many.json", trace_of_calls(name, arguments, 5, 40));
+    const std::string few = folder.write("few.json", trace_of_calls(name, arguments, 3, 200));
+    return run_command("import " + many + " " + few).output;
+  };
+  const std::string collectives = output_of(kReduction, kArguments);
+  EXPECT_THAT(collectives, HasSubstr("200 GB/s"));
+  EXPECT_THAT(collectives, Not(HasSubstr("40 GB/s")));
+  EXPECT_THAT(output_of("nvjet_hsh_128x128", ""), testing::ContainsRegex("nvjet_hsh.* 8 +40 "));
+}
+
 TEST(ImportCommand, ReadsTimingsOfCollectives) {
   const ScratchFolder folder;
   const std::string table = folder.write("nccl.txt", R"(# nThread 1 nGpus 2 iters: 20
