@@ -121,10 +121,18 @@ void refuse_without_traces(const ImportOptions& options, const Recordings& recor
                          "traces of PyTorch's profiler or of Nsight Systems as FILE"}});
 }
 
-// A table of measured kernels is of one device.
+// The first trace in which something ran on a device, or else the first one. At least one trace.
+std::size_t first_with_device(const std::vector<calibration::Trace>& traces) {
+  const auto found = std::ranges::find_if(
+      traces, [](const calibration::Trace& trace) { return !trace.activities.empty(); });
+  return found == traces.end() ? 0 : static_cast<std::size_t>(found - traces.begin());
+}
+
+// A table of measured kernels is of one device. Traces in which nothing ran on one say nothing.
 bool are_of_one_gpu(const std::vector<calibration::Trace>& traces) {
-  return std::ranges::all_of(
-      traces, [&](const calibration::Trace& trace) { return trace.gpu == traces.front().gpu; });
+  return std::ranges::all_of(traces, [&](const calibration::Trace& trace) {
+    return trace.activities.empty() || trace.gpu == traces[first_with_device(traces)].gpu;
+  });
 }
 
 void write_kernels(const std::string& file, const std::vector<calibration::Trace>& traces,
@@ -391,14 +399,16 @@ ExitCode import_traces(const ImportOptions& options) {
   write_files(options, files, findings, document, recordings);
   if (findings.chosen) print_notes("shardwright import", findings.chosen->notes);
   Page page = new_page(options.common);
+  const std::size_t shown = recordings.traces.empty() ? 0 : first_with_device(recordings.traces);
   if (!findings.reports.empty())
     add_traces(page, findings.reports, findings.matching,
-               calibration::timeline_of_one_step(recordings.traces.front()));
-  if (!findings.structures.empty() && findings.structures.front())
-    add_structure(page, *findings.structures.front());
+               calibration::timeline_of_one_step(recordings.traces[shown]), shown);
+  const auto structure =
+      std::ranges::find_if(findings.structures, [](const auto& each) { return each.has_value(); });
+  if (structure != findings.structures.end()) add_structure(page, **structure);
   if (!findings.devices.empty() && are_of_one_gpu(recordings.traces))
     add_products(page, calibration::timed_products(recordings.traces),
-                 device_of(findings.devices.front()));
+                 device_of(findings.devices[shown]));
   if (!recordings.logs.empty()) add_training_logs(page, recordings.logs);
   for (const calibration::CollectiveFile& file : recordings.collectives)
     add_collective_file(page, file);

@@ -496,7 +496,8 @@ void add_details(Page& page, const TraceReport& report) {
 }  // namespace
 
 void add_traces(Page& page, const std::vector<TraceReport>& reports,
-                const std::optional<calibration::RankMatching>& matching, const Timeline& step) {
+                const std::optional<calibration::RankMatching>& matching, const Timeline& step,
+                std::size_t shown) {
   std::vector<std::string> files;
   for (const TraceReport& report : reports) files.push_back(report.file);
   const std::vector<std::string> names = distinct_names(files);
@@ -521,7 +522,7 @@ void add_traces(Page& page, const std::vector<TraceReport>& reports,
   page.figure(fmt::format("One recorded step of {}: matrix products and attention dark blue, other "
                           "kernels light blue, copies gray, collectives orange. The wheel zooms, "
                           "dragging moves, a double click shows all.",
-                          printable(names.front())),
+                          printable(names[shown])),
               timeline_figure(step));
 }
 

@@ -18,9 +18,10 @@
 namespace shardwright::cli {
 
 // One trace in detail, or several beside each other and as their mean. `matching`: the collectives that they share.
-// `step`: one recorded step of the first trace, for HTML.
+// `step`: one recorded step of the trace `shown`, for HTML.
 void add_traces(Page& page, const std::vector<calibration::TraceReport>& reports,
-                const std::optional<calibration::RankMatching>& matching, const Timeline& step);
+                const std::optional<calibration::RankMatching>& matching, const Timeline& step,
+                std::size_t shown);
 
 // The matrix products whose shapes traces tell, beside what `device` can do; null: it is not known.
 void add_products(Page& page, std::vector<calibration::TimedProduct> products,

@@ -180,6 +180,28 @@ TEST(ImportCommand, PutsProductsBesideTheDevice) {
   EXPECT_THAT(run_command("import " + trace).output, HasSubstr("16384 x 3072 x 768"));
 }
 
+// A first trace without a device hides nothing of the next one.
+TEST(ImportCommand, ShowsTheFirstTraceWithADevice) {
+  const ScratchFolder folder;
+  const std::string trace = imported_trace("h100-bert-small-forward");
+  const std::string alone = folder.file("alone.html"), both = folder.file("both.html");
+  const CommandResult one = run_command("import " + trace + " --html " + alone);
+  const CommandResult two = run_command("import " + imported_trace("no-rank") + " " + trace +
+                                        " --html " + both + " --out " + folder.file("measured"));
+  ASSERT_EQ(two.exit_code, 0) << two.errors;
+  for (const char* text : {"Layers", "Matrix products", "H100"}) {
+    ASSERT_THAT(one.output, HasSubstr(text));
+    EXPECT_THAT(two.output, HasSubstr(text));
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder.file("measured/kernels.csv")));
+  const auto timeline_of = [&](const std::string& page) {
+    return content_of(page).find("One recorded step of h100-bert-small-forward") !=
+           std::string::npos;
+  };
+  EXPECT_TRUE(timeline_of(alone));
+  EXPECT_TRUE(timeline_of(both));
+}
+
 TEST(ImportCommand, SaysThatNothingRanOnADevice) {
   EXPECT_THAT(run_command("import " + imported_trace("no-distributed-info-no-gpu")).output,
               HasSubstr("the host alone"));
