@@ -1,5 +1,7 @@
 #include "calibration/trace_samples.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -13,6 +15,7 @@
 #include "calibration/traces/gemm_timings.hpp"
 #include "calibration/traces/intervals.hpp"
 #include "calibration/traces/trace_report.hpp"
+#include "core/base/quantity_text.hpp"
 #include "core/program/group_lattice.hpp"
 #include "core/program/program_checks.hpp"
 #include "core/program/rank_grid.hpp"
@@ -91,9 +94,22 @@ bool is_usable(const MatchedOp& op) {
   return ratio < kSameFusion && ratio > 1.0 / kSameFusion;
 }
 
-std::vector<KernelSample> kernels_of(const std::vector<Trace>& traces,
-                                     const std::vector<ProgramMatch>& matches) {
-  std::vector<KernelSample> samples;
+// Why the time of such ops says nothing of the memory's bandwidth; empty if it does.
+std::string reason_against_bandwidth(const MatchedOp& op, const AcceleratorSpec& device) {
+  const auto* work = std::get_if<MemoryWork>(&op.work);
+  if (work == nullptr) return "";
+  const Bytes traffic = work->read + work->written;
+  const Bytes of_op = traffic / std::max(1.0, op.ops);
+  if (of_op <= device.l2_cache)
+    return fmt::format("what one reads and writes, {}, fits in the device's cache",
+                       format_bytes(of_op));
+  const BytesPerSecond rate = traffic / op.measured;
+  if (rate > device.memory_bandwidth)
+    return fmt::format("they would move {}, more than the device's memory", format_bandwidth(rate));
+  return "";
+}
+
+void add_products(const std::vector<Trace>& traces, std::vector<KernelSample>& samples) {
   for (const auto& [each, calls, total] : timed_products(traces)) {
     KernelSample sample;
     sample.name = name_of(each.kind);
@@ -104,14 +120,26 @@ std::vector<KernelSample> kernels_of(const std::vector<Trace>& traces,
     sample.total = total;
     samples.push_back(std::move(sample));
   }
+}
+
+void add_kernels(const std::vector<Trace>& traces, const std::vector<ProgramMatch>& matches,
+                 const AcceleratorSpec& device, RunSamples& samples) {
+  add_products(traces, samples.kernels);
+  std::map<OpKind, std::string> left_out;
   for (const ProgramMatch& match : matches)
     for (const MatchedOp& op : match.ops) {
       if (!is_usable(op)) continue;
-      KernelSample& sample = samples.emplace_back(sample_of(op));
+      if (const std::string reason = reason_against_bandwidth(op, device); !reason.empty()) {
+        left_out.try_emplace(op.kind, reason);
+        continue;
+      }
+      KernelSample& sample = samples.kernels.emplace_back(sample_of(op));
       sample.total = static_cast<double>(match.steps) * op.measured;
       if (std::holds_alternative<MemoryWork>(op.work)) sample.times = {op.measured};
     }
-  return samples;
+  for (const auto& [kind, reason] : left_out)
+    samples.left_out.push_back(
+        fmt::format("The bandwidth of {} kernels is not refitted: {}.", name_of(kind), reason));
 }
 
 // The relative time by which kernels of one name and shape took longer beside a collective. Short ones
@@ -226,7 +254,7 @@ PlannedStep planned_step(const sim::TracedStep& step, std::int64_t stage) {
 RunSamples samples_of(const std::vector<Trace>& traces, const std::vector<ProgramMatch>& matches,
                       const std::optional<RankMatching>& matching, const ClusterSpec& cluster) {
   RunSamples samples;
-  samples.kernels = kernels_of(traces, matches);
+  add_kernels(traces, matches, cluster.accelerator, samples);
   samples.exchanges = exchanges_of(matching, cluster);
   for (const Trace& trace : traces) {
     const std::vector<double> slowdowns = slowdowns_of(trace);

@@ -223,14 +223,17 @@ bool is_of_other_plan(const std::vector<calibration::ProgramMatch>& matches) {
   return ops > 0.0 && matched < kLeastMatched * ops;
 }
 
+// Adds to `warnings` what the refit leaves out.
 calibration::Calibration refit(const Profile& profile,
                                const std::vector<calibration::Trace>& traces,
                                const std::vector<calibration::ProgramMatch>& matches,
-                               const std::optional<calibration::RankMatching>& matching) {
+                               const std::optional<calibration::RankMatching>& matching,
+                               std::vector<std::string>& warnings) {
   std::vector<std::string> names;
   for (const calibration::Trace& trace : traces) names.push_back(trace.file);
   calibration::CalibrationData data;
   data.recorded = calibration::samples_of(traces, matches, matching, profile.cluster);
+  warnings.insert(warnings.end(), data.recorded->left_out.begin(), data.recorded->left_out.end());
   data.stack = profile.stack;
   return calibration::calibrate(
       profile.cluster, data,
@@ -295,7 +298,7 @@ void refit_profile(const Profile& profile, const std::vector<calibration::Trace>
       "it.");
   findings.refitted =
       refit(profile, traces, other ? std::vector<calibration::ProgramMatch>{} : findings.matches,
-            findings.matching);
+            findings.matching, findings.warnings);
 }
 
 std::optional<calibration::RankMatching> match_ranks(const std::vector<calibration::Trace>& traces,

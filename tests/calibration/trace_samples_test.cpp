@@ -107,5 +107,52 @@ TEST(TraceSamples, KeepGroupsOfOneSizeApart) {
     }
 }
 
+// Kernels that read what the cache still holds are faster than the memory.
+TEST(TraceSamples, TakeTheBandwidthOfMemoryFromNoKernelsInTheCache) {
+  const ClusterSpec cluster = load_cluster("dgx-h100");
+  const AcceleratorSpec& device = cluster.accelerator;
+  ASSERT_GT(device.l2_cache, Bytes(0.0));
+  // Eight ops of a step, each with so many times the cache, at so much of the memory's bandwidth.
+  const auto samples_with = [&](double caches, double rate) {
+    MatchedOp op;
+    op.name = "residual";
+    op.kind = OpKind::Residual;
+    op.ops = op.matched = op.kernels = 8.0;
+    const Bytes half = device.l2_cache * (4.0 * caches);
+    op.work = MemoryWork{half, half, Flop(0), 8};
+    op.measured = (half + half) / (device.memory_bandwidth * rate);
+    ProgramMatch match;
+    match.steps = 1;
+    match.ops = {op};
+    return samples_of({}, {match}, {}, cluster);
+  };
+  EXPECT_EQ(samples_with(4.0, 0.9).kernels.size(), 1U);
+  EXPECT_THAT(samples_with(4.0, 0.9).left_out, testing::IsEmpty());
+  EXPECT_THAT(samples_with(0.5, 0.9).kernels, testing::IsEmpty());
+  EXPECT_THAT(samples_with(0.5, 0.9).left_out,
+              testing::ElementsAre(testing::HasSubstr("residual kernels is not refitted")));
+  EXPECT_THAT(samples_with(4.0, 1.5).kernels, testing::IsEmpty());
+}
+
+// No timing determines a figure that others contain.
+TEST(TraceSamples, SayWhichFiguresOthersContain) {
+  ClusterSpec cluster = load_cluster("dgx-h100");
+  const std::vector<TimedGroup> groups = {{"tensor", "[0, 1, 2, 3, 4, 5, 6, 7]", 350e9}};
+  const std::vector<Trace> traces = {trace_of_groups(0, groups), trace_of_groups(1, groups)};
+  CalibrationData data;
+  data.recorded = samples_of(traces, {}, match_ranks(traces), cluster);
+  data.stack = load_stack("megatron-core");
+  const Calibration result = calibrate(cluster, data, "test");
+  const auto ratio = std::find_if(
+      result.figures.begin(), result.figures.end(),
+      [](const auto& figure) { return figure.pointer == "/stack/communication/collective_ratio"; });
+  ASSERT_NE(ratio, result.figures.end());
+  EXPECT_EQ(ratio->fit.verdict, FitVerdict::Contained);
+  EXPECT_EQ(ratio->fit.value, 1.0);
+  EXPECT_EQ(result.cluster.stack->communication.collective_ratio, 1.0);
+  for (const CalibratedFigure& figure : result.figures)
+    EXPECT_TRUE(figure.samples > 0 || !is_determined(figure.fit.verdict)) << figure.pointer;
+}
+
 }  // namespace
 }  // namespace shardwright::calibration
