@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "calibration/calibrate.hpp"
+#include "calibration/inspector_matching.hpp"
 #include "calibration/trace_samples.hpp"
 #include "calibration/traces/gemm_timings.hpp"
 #include "calibration/traces/layer_structure.hpp"
@@ -310,6 +311,14 @@ std::optional<calibration::RankMatching> match_ranks(const std::vector<calibrati
                interrupt.token()});
 }
 
+// The ranks of all files of NCCL's Inspector.
+std::vector<calibration::InspectorProcess> inspector_processes(const Recordings& recordings) {
+  std::vector<calibration::InspectorProcess> processes;
+  for (const calibration::CollectiveFile& file : recordings.collectives)
+    processes.insert(processes.end(), file.processes.begin(), file.processes.end());
+  return processes;
+}
+
 Findings explain(const ImportOptions& options, const Recordings& recordings) {
   const std::vector<calibration::Trace>& traces = recordings.traces;
   Findings findings;
@@ -318,7 +327,9 @@ Findings explain(const ImportOptions& options, const Recordings& recordings) {
     findings.structures.push_back(calibration::layer_structure(trace));
     findings.devices.push_back(shipped_device(trace.gpu));
   }
-  findings.matching = match_ranks(traces, options);
+  // Of a job that was traced and watched by Inspector, the traces tell more.
+  findings.matching = traces.empty() ? calibration::match_processes(inspector_processes(recordings))
+                                     : match_ranks(traces, options);
   if (names_a_plan(options.scenario)) {
     findings.chosen = choose_scenario(options.scenario, "shardwright import");
     findings.matches = match_plan(traces, findings.chosen->scenario);
@@ -414,7 +425,9 @@ ExitCode import_traces(const ImportOptions& options) {
                  device_of(findings.devices[shown]));
   if (!recordings.logs.empty()) add_training_logs(page, recordings.logs);
   for (const calibration::CollectiveFile& file : recordings.collectives)
-    add_collective_file(page, file);
+    if (file.processes.empty()) add_collective_file(page, file);
+  add_inspector(page, inspector_processes(recordings),
+                recordings.traces.empty() ? findings.matching : std::nullopt);
   for (const calibration::StragglerAnalysis& job : recordings.jobs) add_job(page, job);
   for (const LaunchedPlan& plan : recordings.plans) add_launched_plan(page, plan);
   for (const calibration::MemorySnapshot& snapshot : recordings.memory)

@@ -237,12 +237,14 @@ void add_overview(Page& page, const std::vector<TraceReport>& reports,
   page.table(table);
 }
 
-// The index of the trace that a rank is of.
-std::size_t trace_of(const calibration::RankWaits& rank, const std::vector<TraceReport>& reports) {
-  const auto report =
-      std::find_if(reports.begin(), reports.end(),
-                   [&](const TraceReport& candidate) { return candidate.file == rank.file; });
-  return static_cast<std::size_t>(report - reports.begin());
+// A file that holds ranks: its name on the page, and how long it was recorded.
+struct RankFile {
+  std::string file, name;
+  Seconds window;
+};
+
+const RankFile& file_of(const calibration::RankWaits& rank, const std::vector<RankFile>& files) {
+  return *std::ranges::find(files, rank.file, &RankFile::file);
 }
 
 // The name, or of a group that the framework did not name the place of its members.
@@ -277,7 +279,7 @@ void say_what_is_unmatched(Page& page, const calibration::RankMatching& matching
 }
 
 void add_matching(Page& page, const calibration::RankMatching& matching,
-                  const std::vector<std::string>& names, const std::vector<TraceReport>& reports) {
+                  const std::vector<RankFile>& files) {
   const std::int64_t all = matching.matched + matching.unmatched;
   if (all == 0) return;
   page.heading("Collectives matched across ranks");
@@ -312,7 +314,7 @@ void add_matching(Page& page, const calibration::RankMatching& matching,
   for (const calibration::RankWaits& each : matching.ranks)
     longest = std::max(longest, each.waited);
   for (const calibration::RankWaits& each : matching.ranks) {
-    waits.add_row({printable(names[trace_of(each, reports)]), std::to_string(each.device),
+    waits.add_row({printable(file_of(each, files).name), std::to_string(each.device),
                    milliseconds_text(each.waited, longest), format_count(each.last_arrivals),
                    format_count(each.unmatched)});
   }
@@ -455,7 +457,7 @@ void add_mean(Page& page, const std::vector<TraceReport>& reports,
 
 // Names the rank for which the others wait, if there is one.
 void add_straggler(Page& page, const calibration::RankMatching& matching,
-                   const std::vector<std::string>& names, const std::vector<TraceReport>& reports) {
+                   const std::vector<RankFile>& files) {
   std::int64_t arrivals = 0;
   Seconds waited;
   for (const calibration::RankWaits& each : matching.ranks) {
@@ -468,16 +470,19 @@ void add_straggler(Page& page, const calibration::RankMatching& matching,
       [](const auto& a, const auto& b) { return a.last_arrivals < b.last_arrivals; });
   const double share = static_cast<double>(last.last_arrivals) / static_cast<double>(arrivals);
   const Seconds others = (waited - last.waited) / static_cast<double>(matching.ranks.size() - 1);
-  const std::size_t trace = trace_of(last, reports);
-  if (share < kLastArrivals || others - last.waited < reports[trace].times.window * kLeastWait) {
+  const RankFile& file = file_of(last, files);
+  const bool is_alone =
+      std::ranges::count(matching.ranks, last.file, &calibration::RankWaits::file) == 1;
+  const std::string name =
+      printable(file.name) + (is_alone ? "" : fmt::format(", device {}", last.device));
+  if (share < kLastArrivals || others - last.waited < file.window * kLeastWait) {
     page.paragraph("No rank is a straggler: none is late so often that the others wait for it.");
     return;
   }
   page.paragraph(
       fmt::format("The straggler is {}: it arrives last at {} % of the matched collectives, and "
                   "each other rank waits for {} in the mean, while it waits for {}.",
-                  printable(names[trace]), format_percent(share), format_time(others),
-                  format_time(last.waited)));
+                  name, format_percent(share), format_time(others), format_time(last.waited)));
 }
 
 void add_details(Page& page, const TraceReport& report) {
@@ -491,6 +496,20 @@ void add_details(Page& page, const TraceReport& report) {
   add_time(page, report);
   add_kernels(page, report.by_kernel, total_of({report}));
   add_collectives(page, report);
+}
+
+Table collective_timings_table(const std::vector<calibration::CollectiveTimings>& timings) {
+  Table table({{"kind"},
+               {"size", kNumber},
+               {"ranks", kNumber},
+               {"count", kNumber},
+               {"median", kNumber},
+               {"bus bandwidth", kNumber}});
+  for (const calibration::CollectiveTimings& each : timings)
+    table.add_row({name_of(each.kind), format_bytes(each.bytes), format_count(each.group_size),
+                   format_count(each.count), format_time(each.median),
+                   format_bandwidth(each.bus_bandwidth)});
+  return table;
 }
 
 }  // namespace
@@ -510,8 +529,11 @@ void add_traces(Page& page, const std::vector<TraceReport>& reports,
     add_mean(page, reports, names);
   }
   if (matching) {
-    add_matching(page, *matching, names, reports);
-    add_straggler(page, *matching, names, reports);
+    std::vector<RankFile> ranks;
+    for (std::size_t i = 0; i < reports.size(); ++i)
+      ranks.push_back({reports[i].file, names[i], reports[i].times.window});
+    add_matching(page, *matching, ranks);
+    add_straggler(page, *matching, ranks);
   } else if (reports.size() > 1 && std::ranges::any_of(reports, [](const TraceReport& each) {
                return !each.collectives.empty();
              })) {
@@ -568,17 +590,32 @@ void add_products(Page& page, std::vector<calibration::TimedProduct> products,
 
 void add_collective_file(Page& page, const calibration::CollectiveFile& file) {
   page.heading("Collectives of " + file.file);
-  Table table({{"kind"},
-               {"size", kNumber},
-               {"ranks", kNumber},
-               {"count", kNumber},
-               {"median", kNumber},
-               {"bus bandwidth", kNumber}});
-  for (const calibration::CollectiveTimings& each : file.collectives)
-    table.add_row({name_of(each.kind), format_bytes(each.bytes), format_count(each.group_size),
-                   format_count(each.count), format_time(each.median),
-                   format_bandwidth(each.bus_bandwidth)});
-  page.table(table);
+  page.table(collective_timings_table(file.collectives));
+}
+
+void add_inspector(Page& page, const std::vector<calibration::InspectorProcess>& processes,
+                   const std::optional<calibration::RankMatching>& matching) {
+  if (processes.empty()) return;
+  std::vector<std::string> files;
+  for (const calibration::InspectorProcess& each : processes)
+    if (std::ranges::find(files, each.file) == files.end()) files.push_back(each.file);
+  const std::vector<std::string> names = distinct_names(files);
+  page.heading(files.size() == 1 ? "Collectives of " + printable(files.front())
+                                 : fmt::format("Collectives of {} files", files.size()));
+  page.paragraph(fmt::format("NCCL's Inspector watched {} of {}.",
+                             format_plural(static_cast<std::int64_t>(processes.size()), "rank"),
+                             format_count(processes.front().world().ranks)));
+  page.table(collective_timings_table(calibration::timings_of(processes)));
+  if (!matching) return;
+  std::vector<RankFile> ranks;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    RankFile& rank = ranks.emplace_back(RankFile{files[i], names[i], Seconds()});
+    for (const calibration::InspectorProcess& each : processes)
+      if (each.file == files[i])
+        for (const calibration::InspectorCall& call : each.calls) rank.window += call.time;
+  }
+  add_matching(page, *matching, ranks);
+  add_straggler(page, *matching, ranks);
 }
 
 void add_structure(Page& page, const calibration::LayerStructure& structure) {

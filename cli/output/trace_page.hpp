@@ -27,8 +27,13 @@ void add_traces(Page& page, const std::vector<calibration::TraceReport>& reports
 void add_products(Page& page, std::vector<calibration::TimedProduct> products,
                   const AcceleratorSpec* device);
 
-// The collectives that a file of nccl-tests or of NCCL's Inspector times.
+// The collectives that a file of nccl-tests times.
 void add_collective_file(Page& page, const calibration::CollectiveFile& file);
+
+// The collectives and messages of processes that NCCL's Inspector watched, all together, and what they wait for each
+// other. Nothing without a process.
+void add_inspector(Page& page, const std::vector<calibration::InspectorProcess>& processes,
+                   const std::optional<calibration::RankMatching>& matching);
 
 // The layers that repeat in a step, and the shape of the model as far as it is known.
 void add_structure(Page& page, const calibration::LayerStructure& structure);

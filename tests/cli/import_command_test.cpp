@@ -155,6 +155,47 @@ TEST(ImportCommand, ReadsTimingsOfCollectives) {
               1048576.0 * 15.0 / 16.0 / 140e-6, 1.0);
 }
 
+// Ranks of one job are one page; messages are no reason to refuse a file, nor is compression.
+TEST(ImportCommand, ReadsRanksOfNcclInspectorAsOneJob) {
+  const ScratchFolder folder;
+  std::string files;
+  for (int rank = 0; rank < 2; ++rank) {
+    std::string lines;
+    for (int i = 0; i < 4; ++i)
+      lines += fmt::format(
+          R"({{"header": {{"id": "0xabc", "rank": {0}, "n_ranks": 2, "nnodes": 1}}, "coll_perf": )"
+          R"({{"coll": "AllGather", "coll_sn": {1}, "coll_msg_size_bytes": 1000000, )"
+          R"("coll_exec_time_us": {2}, "coll_timing_source": "kernel_gpu"}}}}{3})",
+          rank, i, rank == 0 ? 100 : 250, "\n");
+    files += " " + folder.write(fmt::format("rank{}.jsonl", rank), lines);
+  }
+  const json report = json_of("import" + files);
+  EXPECT_EQ(report.at("files").at(1).at("rank"), 1);
+  EXPECT_EQ(report.at("files").at(1).at("world_size"), 2);
+  EXPECT_TRUE(report.at("files").at(1).at("gpu").is_null());
+  EXPECT_NEAR(report.at("files").at(1).at("time").at("collective_s").get<double>(), 1e-3, 1e-9);
+  EXPECT_EQ(report.at("across_ranks").at("matched"), 8);
+  EXPECT_NEAR(report.at("across_ranks").at("collectives").at(0).at("median_skew_s").get<double>(),
+              150e-6, 1e-9);
+  EXPECT_THAT(run_command("import" + files).output, HasSubstr("The straggler is rank0.jsonl"));
+  const std::string messages = folder.write(
+      "messages.jsonl",
+      R"({"header": {"id": "0xabc", "rank": 0, "n_ranks": 8, "nnodes": 1}, "p2p_perf": {"p2p": )"
+      R"("Send", "peer": 1, "p2p_sn": 0, "p2p_msg_size_bytes": 1048576, "p2p_exec_time_us": 50, )"
+      R"("p2p_timing_source": "kernel_gpu"}})");
+  const std::string packed = folder.file("messages.jsonl.gz");
+  gzFile stream = gzopen(packed.c_str(), "wb");
+  const std::string text = content_of(messages);
+  gzwrite(stream, text.data(), static_cast<unsigned>(text.size()));
+  gzclose(stream);
+  for (const std::string& file : {messages, packed}) {
+    const json sent = json_of("import " + file).at("files").at(0).at("collectives").at(0);
+    EXPECT_EQ(sent.at("kind"), "send");
+    EXPECT_EQ(sent.at("group_size"), 2);
+    EXPECT_NEAR(sent.at("median_s").get<double>(), 50e-6, 1e-12);
+  }
+}
+
 // The kernels within the annotation of SGD's step, which count in their own categories too.
 TEST(ImportCommand, TellsTheTimeOfTheOptimizer) {
   const std::string trace = imported_trace("mi250-two-steps");
