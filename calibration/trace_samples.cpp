@@ -105,7 +105,8 @@ std::string reason_against_bandwidth(const MatchedOp& op, const AcceleratorSpec&
                        format_bytes(of_op));
   const BytesPerSecond rate = traffic / op.measured;
   if (rate > device.memory_bandwidth)
-    return fmt::format("they would move {}, more than the device's memory", format_bandwidth(rate));
+    return fmt::format("they would move {}, and the device's memory {} at most",
+                       format_bandwidth(rate), format_bandwidth(device.memory_bandwidth));
   return "";
 }
 
