@@ -1,6 +1,5 @@
 #include "calibration/collective_timings.hpp"
 
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -17,9 +16,6 @@
 namespace shardwright::calibration {
 namespace {
 
-// NCCL's own messages may stand before the table.
-constexpr std::size_t kHeadOfTimings = 64U << 10U;
-
 // What -J writes has the program among its arguments.
 bool is_nccl_tests_output(std::string_view head) {
   const auto has = [&](const char* text) { return head.find(text) != std::string_view::npos; };
@@ -30,30 +26,51 @@ bool is_nccl_tests_output(std::string_view head) {
 // The times of each kind, group size and size in bytes.
 using Groups = std::map<std::tuple<OpKind, std::int64_t, double>, std::vector<Seconds>>;
 
+std::vector<CollectiveTimings> timings_of_groups(const Groups& groups) {
+  std::vector<CollectiveTimings> timings;
+  for (const auto& [group, times] : groups) {
+    const auto& [kind, members, bytes] = group;
+    const Seconds median = median_of(times);
+    timings.push_back({kind, Bytes(bytes), members, static_cast<std::int64_t>(times.size()), median,
+                       Bytes(bytes) * sim::bus_factor(kind, members) / median});
+  }
+  return timings;
+}
+
 }  // namespace
 
 bool is_collective_file(const std::string& file) {
   if (!kind_unless_regular(file).empty()) return false;
-  std::string head(kHeadOfTimings, '\0');
-  std::ifstream stream(file, std::ios::binary);
-  stream.read(head.data(), static_cast<std::streamsize>(head.size()));
-  head.resize(static_cast<std::size_t>(stream.gcount()));
+  const std::string head = head_of_timings(file);
   if (head.find('\0') != std::string::npos) return false;
   return is_inspector_output(head) || is_nccl_tests_output(head);
 }
 
-CollectiveFile read_collective_file(const std::string& file) {
-  Groups groups;
-  for (const ExchangeSample& each : read_nccl_tests(file, InspectorTimes::All).samples)
-    groups[{each.kind, each.members, each.bytes.value()}].push_back(each.time);
-  CollectiveFile result{file, {}};
-  for (const auto& [group, times] : groups) {
-    const auto& [kind, members, bytes] = group;
-    const Seconds median = median_of(times);
-    result.collectives.push_back({kind, Bytes(bytes), members,
-                                  static_cast<std::int64_t>(times.size()), median,
-                                  Bytes(bytes) * sim::bus_factor(kind, members) / median});
+std::vector<CollectiveTimings> timings_of(const std::vector<InspectorProcess>& processes) {
+  // Times that the plugin did not take on the device count only where there are no others.
+  Groups by_device, by_host;
+  for (const InspectorProcess& process : processes)
+    for (const InspectorCall& call : process.calls) {
+      const bool is_message = call.kind == OpKind::Send || call.kind == OpKind::Receive;
+      const std::int64_t members =
+          is_message ? 2 : process.communicators[static_cast<std::size_t>(call.communicator)].ranks;
+      (call.by_device ? by_device : by_host)[{call.kind, members, call.bytes.value()}].push_back(
+          call.time);
+    }
+  return timings_of_groups(by_device.empty() ? by_host : by_device);
+}
+
+CollectiveFile read_collective_file(const std::string& file, const ReadingWatch& watch) {
+  CollectiveFile result{file, {}, {}};
+  if (is_inspector_output(head_of_timings(file))) {
+    result.processes = read_inspector(file, watch);
+    result.collectives = timings_of(result.processes);
+    return result;
   }
+  Groups groups;
+  for (const ExchangeSample& each : read_nccl_tests(file).samples)
+    groups[{each.kind, each.members, each.bytes.value()}].push_back(each.time);
+  result.collectives = timings_of_groups(groups);
   return result;
 }
 
@@ -66,7 +83,27 @@ nlohmann::ordered_json to_json(const CollectiveFile& file) {
                            {"count", each.count},
                            {"median_s", each.median.value()},
                            {"bus_bandwidth_bytes_per_s", each.bus_bandwidth.value()}});
-  return {{"path", printable(file.file)}, {"collectives", std::move(collectives)}};
+  // Those of a trace, in its order.
+  nlohmann::ordered_json json = {{"path", printable(file.file)},
+                                 {"gpu", nullptr},
+                                 {"rank", nullptr},
+                                 {"world_size", nullptr},
+                                 {"kernels", nullptr},
+                                 {"steps", nlohmann::ordered_json::array()},
+                                 {"busy_s", nullptr},
+                                 {"compute_busy_s", nullptr},
+                                 {"collective_busy_s", nullptr},
+                                 {"exposed_collective_s", nullptr}};
+  Seconds total;
+  for (const InspectorProcess& process : file.processes)
+    for (const InspectorCall& call : process.calls) total += call.time;
+  if (file.processes.size() == 1) json["rank"] = file.processes.front().world().rank;
+  if (!file.processes.empty()) json["world_size"] = file.processes.front().world().ranks;
+  json["time"] = {{"gemm_s", nullptr},       {"attention_s", nullptr},   {"elementwise_s", nullptr},
+                  {"collective_s", nullptr}, {"memory_copy_s", nullptr}, {"other_s", nullptr}};
+  if (!file.processes.empty()) json["time"]["collective_s"] = total.value();
+  json["collectives"] = std::move(collectives);
+  return json;
 }
 
 }  // namespace shardwright::calibration

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "calibration/nccl_inspector.hpp"
 #include "core/base/units.hpp"
 #include "core/op/op.hpp"
 
@@ -26,6 +27,8 @@ struct CollectiveTimings {
 
 struct CollectiveFile {
   std::string file;
+  // Of Inspector's output alone.
+  std::vector<InspectorProcess> processes;
   // By kind, group size and bytes.
   std::vector<CollectiveTimings> collectives;
 };
@@ -33,10 +36,13 @@ struct CollectiveFile {
 // True of a regular file whose beginning is that of nccl-tests or of Inspector.
 bool is_collective_file(const std::string& file);
 
-// Throws InputError as read_nccl_tests does.
-CollectiveFile read_collective_file(const std::string& file);
+// The collectives and messages of processes, each of which counts its own calls.
+std::vector<CollectiveTimings> timings_of(const std::vector<InspectorProcess>& processes);
 
-// An object with the path and "collectives".
+// Throws InputError as read_nccl_tests does, and ReadingStopped where `watch` asks for it.
+CollectiveFile read_collective_file(const std::string& file, const ReadingWatch& watch = {});
+
+// An object with the names of a trace's, null where such a file does not tell.
 nlohmann::ordered_json to_json(const CollectiveFile& file);
 
 }  // namespace shardwright::calibration

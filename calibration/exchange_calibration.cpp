@@ -346,7 +346,8 @@ void FigureLog::add(const std::string& part, const std::string& about, const Fit
 
 void FigureLog::add_contained(const std::string& pointer, const std::string& about,
                               double before) const {
-  if (before != 1.0) figures_->push_back({pointer, about, {pointer, before, 1.0, 1.0, 1.0}});
+  if (before != 1.0)
+    figures_->push_back({pointer, about, {pointer, before, 1.0, 0.0, 0.0, FitVerdict::Contained}});
 }
 
 }  // namespace shardwright::calibration

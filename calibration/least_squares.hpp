@@ -43,12 +43,14 @@ enum class FitVerdict {
   // Fitted, and its limit is within the interval.
   AtLimit,
   Undetermined,
-  PushedToLimit
+  PushedToLimit,
+  // No timing speaks for it: others contain it, so that it would count twice.
+  Contained
 };
 
 constexpr auto enum_names(FitVerdict) {
   return std::array{"fitted", "at its physical limit", "not determined by the data",
-                    "pushed to its limit by the data"};
+                    "pushed to its limit by the data", "contained in measured figures"};
 }
 
 // True of verdicts on a parameter that takes the value which the data say; others keep their own.

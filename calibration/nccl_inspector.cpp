@@ -1,13 +1,17 @@
 #include "calibration/nccl_inspector.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 #include <tuple>
+#include <utility>
 
 #include "calibration/error_statistics.hpp"
+#include "calibration/traces/inflated_file.hpp"
 #include "calibration/traces/kernel_category.hpp"
 #include "core/base/error.hpp"
 
@@ -15,21 +19,31 @@ namespace shardwright::calibration {
 namespace {
 
 constexpr const char* kExpectedInspector =
-    "output of NCCL's Inspector: lines with \"header\" and \"coll_perf\"";
+    "output of NCCL's Inspector: lines with \"header\" and \"coll_perf\" or \"p2p_perf\"";
 constexpr double kUsualTransfer = 0.25;
 
-// The number at a key; none if it is no number, or not above zero.
-std::optional<double> positive_at(const nlohmann::json& object, const char* key) {
+// The number at a key; none if it is no number, or below `least`.
+std::optional<double> number_at(const nlohmann::json& object, const char* key, double least) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_number()) return std::nullopt;
   const double value = *found;
-  return value > 0.0 && value < 1e18 ? std::optional(value) : std::nullopt;
+  return value >= least && value < 1e18 ? std::optional(value) : std::nullopt;
 }
 
-std::optional<OpKind> kind_named(const nlohmann::json& performance) {
-  const auto name = performance.find("coll");
-  if (name == performance.end() || !name->is_string()) return std::nullopt;
-  const std::string kind = collective_kind(name->get<std::string>());
+std::optional<double> positive_at(const nlohmann::json& object, const std::string& key) {
+  const auto value = number_at(object, key.c_str(), 0.0);
+  return value && *value > 0.0 ? value : std::nullopt;
+}
+
+std::string text_at(const nlohmann::json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+std::optional<OpKind> kind_named(const std::string& name) {
+  if (name == "Send") return OpKind::Send;
+  if (name == "Recv") return OpKind::Receive;
+  const std::string kind = collective_kind(name);
   for (const OpKind each : {OpKind::AllReduce, OpKind::AllGather, OpKind::ReduceScatter,
                             OpKind::AllToAll, OpKind::Broadcast})
     if (kind == shardwright::name_of(each)) return each;
@@ -38,70 +52,142 @@ std::optional<OpKind> kind_named(const nlohmann::json& performance) {
 
 class InspectorReader {
  public:
+  explicit InspectorReader(std::string source) : source_(std::move(source)) {}
+
   void read(const std::string& line) {
     const auto object = nlohmann::json::parse(line, nullptr, false);
     if (!object.is_object()) return;
+    if (const auto metadata = object.find("metadata");
+        metadata != object.end() && metadata->is_object())
+      process_ = fmt::format("{}:{}", text_at(*metadata, "hostname"),
+                             number_at(*metadata, "pid", 0.0).value_or(0.0));
     if (const auto header = object.find("header"); header != object.end() && header->is_object()) {
-      ranks_ = positive_at(*header, "n_ranks").value_or(0.0);
-      nodes_ = positive_at(*header, "nnodes").value_or(1.0);
+      header_.id = text_at(*header, "id");
+      header_.rank = static_cast<std::int64_t>(number_at(*header, "rank", 0.0).value_or(0.0));
+      header_.ranks = static_cast<std::int64_t>(positive_at(*header, "n_ranks").value_or(0.0));
+      header_.nodes = static_cast<std::int64_t>(positive_at(*header, "nnodes").value_or(1.0));
     }
-    if (const auto found = object.find("coll_perf"); found != object.end() && found->is_object())
-      add(*found);
+    for (const char* part : {"coll", "p2p"})
+      if (const auto found = object.find(fmt::format("{}_perf", part));
+          found != object.end() && found->is_object())
+        add(*found, part);
   }
 
-  std::vector<ExchangeSample> take(const std::string& source, InspectorTimes which) {
-    auto& groups = by_device_.empty() ? by_host_ : by_device_;
-    if (groups.empty())
-      throw InputError(source, {{"", "no line that states a collective", kExpectedInspector}});
-    std::vector<ExchangeSample> samples;
-    for (auto& [group, times] : groups) {
-      const auto& [kind, ranks, nodes, bytes] = group;
-      if (which == InspectorTimes::LowerQuartile) times = {quantile(times, kUsualTransfer)};
-      for (const double time : times)
-        samples.push_back({.kind = kind,
-                           .members = ranks,
-                           .bytes = Bytes(bytes),
-                           .time = Seconds(time * 1e-6),
-                           .spread = HostSpread{.hosts = nodes}});
-    }
-    return samples;
+  std::vector<InspectorProcess> take() {
+    if (processes_.empty())
+      throw InputError(source_,
+                       {{"", "no line that states a collective or message", kExpectedInspector}});
+    return std::move(processes_);
   }
 
  private:
-  // Kind, ranks, nodes and bytes.
-  using Group = std::tuple<OpKind, std::int64_t, std::int64_t, double>;
-
-  void add(const nlohmann::json& performance) {
-    const std::optional<OpKind> kind = kind_named(performance);
-    const auto bytes = positive_at(performance, "coll_msg_size_bytes"),
-               time = positive_at(performance, "coll_exec_time_us");
-    if (!kind || !bytes || !time || ranks_ < 2.0) return;
-    const auto source = performance.find("coll_timing_source");
-    const bool is_by_device = source == performance.end() || !source->is_string() ||
-                              source->get<std::string>().find("gpu") != std::string::npos;
-    const Group group{*kind, static_cast<std::int64_t>(ranks_), static_cast<std::int64_t>(nodes_),
-                      *bytes};
-    (is_by_device ? by_device_ : by_host_)[group].push_back(*time);
+  void add(const nlohmann::json& performance, const std::string& part) {
+    const std::optional<OpKind> kind = kind_named(text_at(performance, part.c_str()));
+    const auto bytes = positive_at(performance, part + "_msg_size_bytes"),
+               time = positive_at(performance, part + "_exec_time_us");
+    if (!kind || !bytes || !time || header_.ranks < 2) return;
+    const std::string source = text_at(performance, (part + "_timing_source").c_str());
+    InspectorCall call;
+    call.kind = *kind;
+    call.by_device = source.empty() || source.find("gpu") != std::string::npos;
+    call.sequence = static_cast<std::int64_t>(
+        number_at(performance, (part + "_sn").c_str(), 0.0).value_or(-1.0));
+    call.bytes = Bytes(*bytes);
+    call.time = microseconds(*time);
+    const auto [process, communicator] = place_of_header();
+    call.communicator = communicator;
+    processes_[process].calls.push_back(call);
   }
 
-  double ranks_ = 0.0, nodes_ = 1.0;
-  // Microseconds.
-  std::map<Group, std::vector<double>> by_device_, by_host_;
+  // The process and its communicator that the header names. A process has one rank in a communicator, so that another
+  // rank in the same file is another process, whatever its metadata say.
+  std::pair<std::size_t, std::int32_t> place_of_header() {
+    const auto key = std::tuple(process_, header_.id, header_.rank, header_.ranks);
+    const auto [place, is_new] = places_.try_emplace(key);
+    if (!is_new) return place->second;
+    std::size_t process = 0;
+    for (; process < processes_.size(); ++process)
+      if (names_[process] == process_ && !has_communicator(processes_[process])) break;
+    if (process == processes_.size()) {
+      processes_.push_back({source_, {}, {}});
+      names_.push_back(process_);
+    }
+    processes_[process].communicators.push_back(header_);
+    place->second = {process,
+                     static_cast<std::int32_t>(processes_[process].communicators.size() - 1)};
+    return place->second;
+  }
+
+  bool has_communicator(const InspectorProcess& process) const {
+    return std::ranges::any_of(process.communicators, [&](const InspectorCommunicator& each) {
+      return each.id == header_.id;
+    });
+  }
+
+  std::string source_;
+  // Host and process of the last line that named them.
+  std::string process_;
+  InspectorCommunicator header_;
+  std::vector<InspectorProcess> processes_;
+  std::vector<std::string> names_;
+  std::map<std::tuple<std::string, std::string, std::int64_t, std::int64_t>,
+           std::pair<std::size_t, std::int32_t>>
+      places_;
 };
 
 }  // namespace
 
-bool is_inspector_output(std::string_view head) {
-  const auto has = [&](const char* text) { return head.find(text) != std::string_view::npos; };
-  return has("\"coll_perf\"") || (has("\"n_ranks\"") && has("\"header\"") && !has("traceEvents"));
+const InspectorCommunicator& InspectorProcess::world() const {
+  return *std::ranges::max_element(communicators, {}, &InspectorCommunicator::ranks);
 }
 
-std::vector<ExchangeSample> parse_inspector(const std::string& text, const std::string& source,
-                                            InspectorTimes which) {
-  InspectorReader reader;
+bool is_inspector_output(std::string_view head) {
+  const auto has = [&](const char* text) { return head.find(text) != std::string_view::npos; };
+  return has("\"coll_perf\"") || has("\"p2p_perf\"") ||
+         (has("\"n_ranks\"") && has("\"header\"") && !has("traceEvents"));
+}
+
+std::vector<InspectorProcess> read_inspector(const std::string& file, const ReadingWatch& watch) {
+  InspectorReader reader(file);
+  for_each_line(open_inflated(file, kExpectedInspector, watch), file, kExpectedInspector,
+                [&](const std::string& line, std::size_t) { reader.read(line); });
+  return reader.take();
+}
+
+std::vector<InspectorProcess> parse_inspector(const std::string& text, const std::string& source) {
+  InspectorReader reader(source);
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) reader.read(line);
-  return reader.take(source, which);
+  return reader.take();
+}
+
+std::vector<ExchangeSample> samples_of(const std::vector<InspectorProcess>& processes,
+                                       const std::string& source) {
+  // Kind, ranks, nodes and bytes.
+  using Group = std::tuple<OpKind, std::int64_t, std::int64_t, double>;
+  std::map<Group, std::vector<double>> by_device, by_host;
+  for (const InspectorProcess& process : processes)
+    for (const InspectorCall& call : process.calls) {
+      if (call.kind == OpKind::Send || call.kind == OpKind::Receive) continue;
+      const auto& communicator = process.communicators[static_cast<std::size_t>(call.communicator)];
+      (call.by_device
+           ? by_device
+           : by_host)[{call.kind, communicator.ranks, communicator.nodes, call.bytes.value()}]
+          .push_back(call.time.value());
+    }
+  const auto& groups = by_device.empty() ? by_host : by_device;
+  if (groups.empty())
+    throw InputError(source, {{"", "no line that states a collective", kExpectedInspector}});
+  std::vector<ExchangeSample> samples;
+  for (const auto& [group, times] : groups) {
+    const auto& [kind, ranks, nodes, bytes] = group;
+    samples.push_back({.kind = kind,
+                       .members = ranks,
+                       .bytes = Bytes(bytes),
+                       .time = Seconds(quantile(times, kUsualTransfer)),
+                       .spread = HostSpread{.hosts = nodes}});
+  }
+  return samples;
 }
 
 }  // namespace shardwright::calibration

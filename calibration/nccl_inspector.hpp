@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/large_json_file.hpp"
 #include "core/spec/exchange_sample.hpp"
 
 namespace shardwright::calibration {
@@ -14,13 +15,48 @@ namespace shardwright::calibration {
 // True of the beginning of such output.
 bool is_inspector_output(std::string_view head);
 
-enum class InspectorTimes : std::uint8_t { LowerQuartile, All };
+struct InspectorCommunicator {
+  // Of the header; equal on all of its ranks.
+  std::string id;
+  std::int64_t rank = 0, ranks = 0, nodes = 1;
+};
 
-// Samples by kind, size and group: the lower quartile of their times, since a collective's time holds
-// the wait for the last rank, or each time. Collectives are those of `coll_perf`, with the ranks and nodes of
-// the `header` on the same line or of the last one before it. Times that the plugin did not take on the
-// device count only where there are no others. Throws InputError where no line states a collective.
-std::vector<ExchangeSample> parse_inspector(const std::string& text, const std::string& source,
-                                            InspectorTimes which = InspectorTimes::LowerQuartile);
+// A collective, or a message, whose kind is Send or Receive.
+struct InspectorCall {
+  OpKind kind = OpKind::AllReduce;
+  // False if the plugin did not take the time on the device.
+  bool by_device = true;
+  // Among those of the process.
+  std::int32_t communicator = 0;
+  // The number of the call in its communicator, or -1.
+  std::int64_t sequence = -1;
+  Bytes bytes;
+  Seconds time;
+};
+
+// A process of a job, with one rank in each of its communicators.
+struct InspectorProcess {
+  std::string file;
+  std::vector<InspectorCommunicator> communicators;
+  std::vector<InspectorCall> calls;
+
+  // That in which its rank is the job's: the largest one. At least one communicator.
+  const InspectorCommunicator& world() const;
+};
+
+// Reads a file line by line, plain or compressed with gzip; a file may hold several processes. Collectives are those of
+// `coll_perf`, messages those of `p2p_perf`, with the `header` on the same line or of the last one before it. Throws
+// InputError where no line states either, and ReadingStopped where `watch` asks for it.
+std::vector<InspectorProcess> read_inspector(const std::string& file,
+                                             const ReadingWatch& watch = {});
+
+// Parses a file's text.
+std::vector<InspectorProcess> parse_inspector(const std::string& text, const std::string& source);
+
+// The collectives by kind, size and group, without messages: the lower quartile of their times, since a
+// collective's time holds the wait for the last rank. Times that the plugin did not take on the device count only where
+// there are no others. Throws InputError where there is no collective.
+std::vector<ExchangeSample> samples_of(const std::vector<InspectorProcess>& processes,
+                                       const std::string& source);
 
 }  // namespace shardwright::calibration

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "calibration/nccl_inspector.hpp"
+#include "calibration/traces/inflated_file.hpp"
 #include "core/base/json_reader.hpp"
 
 namespace shardwright::calibration {
@@ -222,13 +223,23 @@ Output read_text(std::istream& stream, ProblemList& problems) {
 constexpr std::size_t kMostBytes = 64ULL << 20;
 
 // The whole file, as what it prints is small.
+// Up to so many bytes of a file.
+std::string beginning_of(const std::string& file, std::size_t most) {
+  const ByteSource bytes = open_inflated(file, kExpected);
+  std::string content(most, '\0');
+  std::size_t size = 0;
+  while (size < most) {
+    const std::size_t more = bytes(content.data() + size, most - size);
+    if (more == 0) break;
+    size += more;
+  }
+  content.resize(size);
+  return content;
+}
+
 std::string content_of(const std::string& file) {
   if (std::filesystem::is_directory(file)) throw InputError(file, {{"", "a folder", kExpected}});
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) throw InputError(file, {{"", "no such readable file", kExpected}});
-  std::string content(kMostBytes + 1, '\0');
-  stream.read(content.data(), static_cast<std::streamsize>(content.size()));
-  content.resize(static_cast<std::size_t>(stream.gcount()));
+  std::string content = beginning_of(file, kMostBytes + 1);
   if (content.size() > kMostBytes)
     throw InputError(file, {{"", fmt::format("more than {} bytes", kMostBytes), kExpected}});
   return content;
@@ -373,17 +384,28 @@ NcclTimings timings_of(const Output& output, TimedGroup group, bool pairs) {
 
 }  // namespace
 
-NcclTimings read_nccl_tests(const std::string& file, InspectorTimes which) {
-  return parse_nccl_tests(content_of(file), file, which);
+std::string head_of_timings(const std::string& file) {
+  // NCCL's own messages may stand before the table.
+  constexpr std::size_t kHead = 64U << 10U;
+  try {
+    return beginning_of(file, kHead);
+  } catch (const InputError&) {
+    return "";
+  }
 }
 
-NcclTimings parse_nccl_tests(const std::string& text, const std::string& file,
-                             InspectorTimes which) {
+NcclTimings read_nccl_tests(const std::string& file) {
+  if (is_inspector_output(head_of_timings(file)))
+    return {samples_of(read_inspector(file), file), 0};
+  return parse_nccl_tests(content_of(file), file);
+}
+
+NcclTimings parse_nccl_tests(const std::string& text, const std::string& file) {
   if (text.find('\0') != std::string::npos)
     throw InputError(file, {{"", "binary data", kExpected}});
   constexpr std::size_t kHead = 4096;
   if (is_inspector_output(std::string_view(text).substr(0, kHead)))
-    return {parse_inspector(text, file, which), 0};
+    return {samples_of(parse_inspector(text, file), file), 0};
   std::istringstream stream(text);
   ProblemList problems(file);
   const int first = (stream >> std::ws).peek();

@@ -1,5 +1,5 @@
 // Output of nccl-tests (github.com/NVIDIA/nccl-tests): the table that it prints, or the file that
-// -J writes; or output of NCCL's Inspector (nccl_inspector.hpp).
+// -J writes; or output of NCCL's Inspector (nccl_inspector.hpp); plain or compressed with gzip.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,12 @@ struct NcclTimings {
 // a device without a host is on the same one as others without. Throws InputError with what is
 // missing, a row that does not fit its columns or has a negative size or time, and ranks that lie
 // unevenly on hosts.
-NcclTimings read_nccl_tests(const std::string& file,
-                            InspectorTimes which = InspectorTimes::LowerQuartile);
+NcclTimings read_nccl_tests(const std::string& file);
 
 // Parses the file's text.
-NcclTimings parse_nccl_tests(const std::string& text, const std::string& file,
-                             InspectorTimes which = InspectorTimes::LowerQuartile);
+NcclTimings parse_nccl_tests(const std::string& text, const std::string& file);
+
+// The first bytes of a file, inflated where gzip compressed it; empty if it cannot be read.
+std::string head_of_timings(const std::string& file);
 
 }  // namespace shardwright::calibration

@@ -59,6 +59,8 @@ struct RunSamples {
   // The device computed without long pauses, so that its clock was that of training. A few steps of a host
   // that cannot keep up run at a higher one.
   bool at_training_clock = true;
+  // Sentences on what the samples leave out, and why.
+  std::vector<std::string> left_out{};
 };
 
 // `cluster` places the groups. Throws InputError, naming the run, where a timeline does not belong

@@ -1,7 +1,8 @@
 #include "calibration/trace_samples.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -14,9 +15,12 @@
 #include "calibration/traces/gemm_timings.hpp"
 #include "calibration/traces/intervals.hpp"
 #include "calibration/traces/trace_report.hpp"
+#include "core/base/quantity_text.hpp"
+#include "core/program/group_lattice.hpp"
 #include "core/program/program_checks.hpp"
 #include "core/program/rank_grid.hpp"
 #include "core/spec/plan_check.hpp"
+#include "sim/cost/placement.hpp"
 
 namespace shardwright::calibration {
 namespace {
@@ -32,73 +36,38 @@ std::optional<OpKind> kind_of_exchange(const std::string& kind) {
   return std::nullopt;
 }
 
-// The distance of the first two ranks in "[0, 8, 16, ...]"; 1 where the text does not tell.
-std::int64_t stride_of(const std::string& members) {
-  std::vector<std::int64_t> ranks;
-  const char* const end = members.data() + members.size();
-  for (const char* at = members.data(); at < end && ranks.size() < 2;) {
-    std::int64_t rank = 0;
-    const auto [next, error] = std::from_chars(at, end, rank);
-    if (error == std::errc()) ranks.push_back(rank);
-    at = error == std::errc() ? next : at + 1;
-  }
-  return ranks.size() == 2 && ranks[1] > ranks[0] ? ranks[1] - ranks[0] : 1;
+// Where groups of this shape lie, taken to fill the job; where the shape is not known, neighbours.
+sim::GroupPlacement placement_of(GroupShape shape, std::int64_t members,
+                                 const ClusterSpec& cluster) {
+  if (shape.empty()) shape = {{members, 1}};
+  GroupLattice lattice;
+  for (const auto& [count, stride] : shape) lattice.append(count, stride);
+  return sim::place_on_domains(lattice, sim::domain_size(cluster),
+                               shape.back().first * shape.back().second);
 }
 
-struct CollectiveTimes {
-  std::int64_t stride = 1;
-  std::int64_t calls = 0;
-};
-// Kind, bytes and members.
-using CollectiveSize = std::tuple<std::string, std::int64_t, std::int64_t>;
-
-std::map<CollectiveSize, CollectiveTimes> collectives_of(const std::vector<Trace>& traces) {
-  std::map<CollectiveSize, CollectiveTimes> sizes;
-  for (const Trace& trace : traces)
-    for (const DeviceActivity& each : trace.activities) {
-      if (each.category != KernelCategory::Collective || each.collective == kNoIndex) continue;
-      const CollectiveCall& call = trace.collectives[static_cast<std::size_t>(each.collective)];
-      if (!call.bytes || *call.bytes <= 0 || !call.group_size || each.duration <= 0) continue;
-      CollectiveTimes& times =
-          sizes[{kind_of_collective(trace, each), *call.bytes, *call.group_size}];
-      times.stride = stride_of(call.members);
-      ++times.calls;
-    }
-  return sizes;
-}
-
-const MatchedCollectives* matched(const std::optional<RankMatching>& matching,
-                                  const CollectiveSize& size) {
-  if (!matching) return nullptr;
-  for (const MatchedCollectives& each : matching->collectives)
-    if (each.kind == std::get<0>(size) && each.bytes == std::get<1>(size) &&
-        each.group_size == std::get<2>(size) && each.transfer > Seconds(0.0))
-      return &each;
-  return nullptr;
-}
-
-std::vector<ExchangeTiming> exchanges_of(const std::vector<Trace>& traces,
-                                         const std::optional<RankMatching>& matching,
+// What one rank recorded contains its wait for the others, so that only matched collectives count.
+std::vector<ExchangeTiming> exchanges_of(const std::optional<RankMatching>& matching,
                                          const ClusterSpec& cluster) {
-  const std::int64_t most = cluster.most_accelerators().value_or(kMaxWorld);
   std::vector<ExchangeTiming> exchanges;
-  for (const auto& [size, times] : collectives_of(traces)) {
-    const auto& [name, bytes, members] = size;
-    const std::optional<OpKind> kind = kind_of_exchange(name);
-    const std::int64_t ranks = kind == OpKind::Send ? 2 : members;
-    if (!kind || ranks < 2 || (ranks - 1) * times.stride >= most) continue;
-    // What one rank recorded contains its wait for the others.
-    const MatchedCollectives* joint = matched(matching, size);
-    if (joint == nullptr) continue;
-    const Seconds transfer = joint->transfer;
-    ExchangeTiming timing = placed({.kind = *kind,
-                                    .members = ranks,
-                                    .stride = times.stride,
-                                    .bytes = Bytes(static_cast<double>(bytes)),
-                                    .time = transfer},
-                                   cluster);
-    timing.name = name;
-    timing.total = transfer * static_cast<double>(times.calls);
+  if (!matching) return exchanges;
+  const std::int64_t most = cluster.most_accelerators().value_or(kMaxWorld);
+  for (const MatchedCollectives& each : matching->collectives) {
+    const std::optional<OpKind> kind = kind_of_exchange(each.kind);
+    if (!kind || each.bytes.value_or(0) <= 0 || each.transfer <= Seconds(0.0)) continue;
+    const std::int64_t members = kind == OpKind::Send ? 2 : each.group_size.value_or(0);
+    // A message goes to the next member.
+    const GroupShape shape = kind == OpKind::Send && !each.shape.empty()
+                                 ? GroupShape{{2, each.shape.front().second}}
+                                 : each.shape;
+    if (members < 2 || std::max(members - 1, extent_of(shape)) >= most) continue;
+    ExchangeTiming timing;
+    timing.name = each.kind;
+    timing.kind = *kind;
+    timing.placement = placement_of(shape, members, cluster);
+    timing.bytes = Bytes(static_cast<double>(*each.bytes));
+    timing.times = {each.transfer};
+    timing.total = each.transfer * static_cast<double>(each.count * each.ranks);
     exchanges.push_back(std::move(timing));
   }
   return exchanges;
@@ -125,9 +94,23 @@ bool is_usable(const MatchedOp& op) {
   return ratio < kSameFusion && ratio > 1.0 / kSameFusion;
 }
 
-std::vector<KernelSample> kernels_of(const std::vector<Trace>& traces,
-                                     const std::vector<ProgramMatch>& matches) {
-  std::vector<KernelSample> samples;
+// Why the time of such ops says nothing of the memory's bandwidth; empty if it does.
+std::string reason_against_bandwidth(const MatchedOp& op, const AcceleratorSpec& device) {
+  const auto* work = std::get_if<MemoryWork>(&op.work);
+  if (work == nullptr) return "";
+  const Bytes traffic = work->read + work->written;
+  const Bytes of_op = traffic / std::max(1.0, op.ops);
+  if (of_op <= device.l2_cache)
+    return fmt::format("what one reads and writes, {}, fits in the device's cache",
+                       format_bytes(of_op));
+  const BytesPerSecond rate = traffic / op.measured;
+  if (rate > device.memory_bandwidth)
+    return fmt::format("they would move {}, and the device's memory {} at most",
+                       format_bandwidth(rate), format_bandwidth(device.memory_bandwidth));
+  return "";
+}
+
+void add_products(const std::vector<Trace>& traces, std::vector<KernelSample>& samples) {
   for (const auto& [each, calls, total] : timed_products(traces)) {
     KernelSample sample;
     sample.name = name_of(each.kind);
@@ -138,14 +121,26 @@ std::vector<KernelSample> kernels_of(const std::vector<Trace>& traces,
     sample.total = total;
     samples.push_back(std::move(sample));
   }
+}
+
+void add_kernels(const std::vector<Trace>& traces, const std::vector<ProgramMatch>& matches,
+                 const AcceleratorSpec& device, RunSamples& samples) {
+  add_products(traces, samples.kernels);
+  std::map<OpKind, std::string> left_out;
   for (const ProgramMatch& match : matches)
     for (const MatchedOp& op : match.ops) {
       if (!is_usable(op)) continue;
-      KernelSample& sample = samples.emplace_back(sample_of(op));
+      if (const std::string reason = reason_against_bandwidth(op, device); !reason.empty()) {
+        left_out.try_emplace(op.kind, reason);
+        continue;
+      }
+      KernelSample& sample = samples.kernels.emplace_back(sample_of(op));
       sample.total = static_cast<double>(match.steps) * op.measured;
       if (std::holds_alternative<MemoryWork>(op.work)) sample.times = {op.measured};
     }
-  return samples;
+  for (const auto& [kind, reason] : left_out)
+    samples.left_out.push_back(
+        fmt::format("The bandwidth of {} kernels is not refitted: {}.", name_of(kind), reason));
 }
 
 // The relative time by which kernels of one name and shape took longer beside a collective. Short ones
@@ -260,8 +255,8 @@ PlannedStep planned_step(const sim::TracedStep& step, std::int64_t stage) {
 RunSamples samples_of(const std::vector<Trace>& traces, const std::vector<ProgramMatch>& matches,
                       const std::optional<RankMatching>& matching, const ClusterSpec& cluster) {
   RunSamples samples;
-  samples.kernels = kernels_of(traces, matches);
-  samples.exchanges = exchanges_of(traces, matching, cluster);
+  add_kernels(traces, matches, cluster.accelerator, samples);
+  samples.exchanges = exchanges_of(matching, cluster);
   for (const Trace& trace : traces) {
     const std::vector<double> slowdowns = slowdowns_of(trace);
     samples.slowdowns.insert(samples.slowdowns.end(), slowdowns.begin(), slowdowns.end());

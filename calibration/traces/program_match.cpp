@@ -377,6 +377,7 @@ class Comparison {
     Seconds time;
     for (const std::size_t partner : partners) {
       const KernelCall& call = calls[partner];
+      if (call.product) ++formats_[row_of_op_[number]][call.product->precision];
       row.kernels += static_cast<double>(call.activities.size());
       time += call.time;
       if (communicates)
@@ -447,6 +448,9 @@ class Comparison {
                             &row.measured_exposed})
         *time = *time / steps;
     }
+    for (const auto& [row, counts] : formats_)
+      result_.ops[row].measured_precision =
+          std::ranges::max_element(counts, {}, [](const auto& each) { return each.second; })->first;
     for (Seconds* time : {&result_.measured_step, &result_.measured_exposed,
                           &result_.measured_host_gaps, &result_.measured_other_gaps})
       *time = *time / steps;
@@ -462,6 +466,8 @@ class Comparison {
   ProgramMatch result_;
   std::map<std::pair<std::string, Phase>, std::vector<std::size_t>> rows_;
   std::vector<std::size_t> row_of_op_;
+  // Of each row the calls of products by their format.
+  std::map<std::size_t, std::map<Precision, std::int64_t>> formats_;
   IntervalUnion planned_kernels_;
   // The row of each call of the step at hand that memory traffic limits.
   std::vector<std::optional<std::size_t>> memory_rows_;
@@ -473,7 +479,8 @@ void set_rooflines(ProgramMatch& match, const AcceleratorSpec& device) {
     if (op.matched <= 0.0 || op.measured <= Seconds(0.0)) continue;
     // Ops that memory traffic limits have the work of all together.
     const double times = is_memory_bound(op.kind) ? 1.0 : op.matched;
-    op.roofline = roofline_of(op.work, op.precision, op.measured / times, device);
+    op.roofline = roofline_of(op.work, op.measured_precision.value_or(op.precision),
+                              op.measured / times, device);
   }
 }
 

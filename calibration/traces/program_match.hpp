@@ -58,7 +58,9 @@ struct MatchedOp {
   Seconds predicted_exposed{}, measured_exposed{};
   // The times of the partners, one by one.
   std::vector<Seconds> times{};
-  // None if no device was given.
+  // The format of most of the partners, where the trace tells it; of products alone.
+  std::optional<Precision> measured_precision{};
+  // By the peak of that format, or else of the op's. None if no device was given.
   std::optional<Roofline> roofline{};
 };
 
@@ -93,6 +95,8 @@ struct StepDifference {
   std::string about;
   DifferenceCause cause = DifferenceCause::SlowerKernel;
   Seconds predicted{}, measured{};
+  // A slower or faster kernel that computes in another number format than the plan, which explains its time.
+  bool other_format = false;
 
   Seconds difference() const { return measured - predicted; }
 };

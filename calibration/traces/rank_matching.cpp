@@ -1,44 +1,32 @@
 #include "calibration/traces/rank_matching.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 #include <utility>
 
+#include "calibration/traces/call_alignment.hpp"
 #include "calibration/traces/trace_report.hpp"
 #include "core/base/printable_text.hpp"
 
 namespace shardwright::calibration {
 namespace {
 
-// Recordings of one run that start further apart are not matched.
-constexpr std::ptrdiff_t kFurthestShift = 512;
-
-struct Call {
-  std::string kind;
-  const CollectiveCall* arguments = nullptr;
-  // Nanoseconds since 1970, if the trace tells them.
-  double end = 0.0;
-  std::int64_t duration = 0;
-};
-
-using Calls = std::vector<Call>;
-
 // The collectives of a device by group.
 struct Participant {
   const Trace* trace = nullptr;
   std::int32_t device = 0;
-  std::map<std::string, Calls> groups;
+  std::map<std::string, RankCalls> groups;
   std::int64_t calls = 0;
 };
 
-// What several ranks did together, by their positions among the participants.
+// What several ranks did together: by their positions among the participants what each took.
 struct JointCall {
-  const Call* call = nullptr;
-  std::map<std::size_t, std::int64_t> durations;
+  std::string kind;
+  const CollectiveCall* arguments = nullptr;
+  std::vector<std::pair<std::size_t, std::int64_t>> durations;
 };
 
 std::string group_key(const CollectiveCall& call) {
@@ -50,15 +38,14 @@ bool is_matched_kind(const std::string& kind) {
 }
 
 // Calls whose group is not known count as of the only group there is, if there is only one.
-void assign_group_of_unknown(std::map<std::string, Calls>& groups) {
+void assign_group_of_unknown(std::map<std::string, RankCalls>& groups) {
   static const std::string kUnknown = group_key({});
   const auto unknown = groups.find(kUnknown);
   if (unknown == groups.end() || groups.size() == 1) return;
   if (groups.size() == 2) {
-    Calls& known = groups.begin() == unknown ? std::next(unknown)->second : groups.begin()->second;
+    RankCalls& known =
+        groups.begin() == unknown ? std::next(unknown)->second : groups.begin()->second;
     known.insert(known.end(), unknown->second.begin(), unknown->second.end());
-    std::stable_sort(known.begin(), known.end(),
-                     [](const Call& a, const Call& b) { return a.end < b.end; });
   }
   groups.erase(unknown);
 }
@@ -86,6 +73,9 @@ std::vector<Participant> participants_of(const std::vector<Trace>& traces) {
     }
     for (auto& [number, device] : devices) {
       assign_group_of_unknown(device.groups);
+      for (auto& [group, calls] : device.groups)
+        std::stable_sort(calls.begin(), calls.end(),
+                         [](const RankCall& a, const RankCall& b) { return a.end < b.end; });
       participants.push_back(std::move(device));
     }
   }
@@ -101,95 +91,75 @@ bool are_of_one_run(const std::vector<Trace>& traces) {
   return true;
 }
 
-template <class T>
-bool may_be_equal(const std::optional<T>& a, const std::optional<T>& b) {
-  return !a || !b || *a == *b;
-}
-
-bool may_be_same(const Call& a, const Call& b) {
-  return a.kind == b.kind && may_be_equal(a.arguments->bytes, b.arguments->bytes) &&
-         may_be_equal(a.arguments->group_size, b.arguments->group_size) &&
-         may_be_equal(a.arguments->sequence, b.arguments->sequence);
-}
-
-// The clocks of hosts may differ by milliseconds: a steady distance counts for more than a short
-// one.
-constexpr double kWeightOfClocks = 0.01;
-
-double median_of_numbers(std::vector<double>& numbers) {
-  const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
-  std::nth_element(numbers.begin(), middle, numbers.end());
-  return *middle;
-}
-
-// How far the ends of `a`'s calls are from those of `b` that come `shift` later in their list: the
-// median deviation from their median distance, and a part of that. Returns nothing if calls differ, or
-// if fewer than half of the calls in the shorter list have a partner.
-std::optional<double> distance_at(const Calls& a, const Calls& b, std::ptrdiff_t shift) {
-  std::vector<double> distances;
-  const auto size = static_cast<std::ptrdiff_t>(a.size());
-  for (std::ptrdiff_t i = std::max<std::ptrdiff_t>(0, -shift); i < size; ++i) {
-    const std::ptrdiff_t other = i + shift;
-    if (other >= static_cast<std::ptrdiff_t>(b.size())) break;
-    const Call &mine = a[static_cast<std::size_t>(i)], &theirs = b[static_cast<std::size_t>(other)];
-    if (!may_be_same(mine, theirs)) return std::nullopt;
-    distances.push_back(mine.end - theirs.end);
-  }
-  if (2 * distances.size() < std::min(a.size(), b.size()) || distances.empty()) return std::nullopt;
-  const double usual = median_of_numbers(distances);
-  for (double& distance : distances) distance = std::abs(distance - usual);
-  return median_of_numbers(distances) + kWeightOfClocks * std::abs(usual);
-}
-
-std::optional<std::ptrdiff_t> best_shift(const Calls& a, const Calls& b) {
-  const std::ptrdiff_t furthest =
-      std::min(kFurthestShift, static_cast<std::ptrdiff_t>(std::max(a.size(), b.size())));
-  std::optional<std::ptrdiff_t> best;
-  double nearest = 0.0;
-  for (std::ptrdiff_t shift = -furthest; shift <= furthest; ++shift) {
-    const std::optional<double> distance = distance_at(a, b, shift);
-    if (!distance || (best && *distance >= nearest)) continue;
-    best = shift;
-    nearest = *distance;
-  }
-  return best;
-}
-
-// The calls of a group: those of the first participant that has it, and those of the others beside
-// them.
-std::vector<JointCall> join_calls(const std::vector<Participant>& participants,
-                                  const std::string& group) {
-  std::vector<JointCall> joint;
-  const Calls* reference = nullptr;
-  for (std::size_t p = 0; p < participants.size(); ++p) {
-    const auto found = participants[p].groups.find(group);
-    if (found == participants[p].groups.end()) continue;
-    const Calls& calls = found->second;
-    if (reference == nullptr) {
-      reference = &calls;
-      for (const Call& call : calls) joint.push_back({&call, {{p, call.duration}}});
-      continue;
-    }
-    const std::optional<std::ptrdiff_t> shift = best_shift(*reference, calls);
-    if (!shift) continue;
-    for (std::size_t i = 0; i < reference->size(); ++i) {
-      const std::ptrdiff_t other = static_cast<std::ptrdiff_t>(i) + *shift;
-      if (other < 0 || other >= static_cast<std::ptrdiff_t>(calls.size())) continue;
-      const Call& call = calls[static_cast<std::size_t>(other)];
-      joint[i].durations.emplace(p, call.duration);
+// The calls of a group on all participants so far, on the clock of the first one.
+class JointCalls {
+ public:
+  void add(std::size_t participant, const RankCalls& calls, const std::stop_token& stop) {
+    const CallAlignment alignment =
+        reference_.empty() ? CallAlignment{} : align_calls(reference_, calls, stop);
+    // Without a partner there is no telling where calls belong.
+    if (!reference_.empty() && alignment.pairs.empty()) return;
+    std::vector<bool> has_partner(calls.size());
+    // Where the calls without a partner belong: behind how many of the known ones.
+    std::vector<std::size_t> place(calls.size());
+    for (const auto& [i, j] : alignment.pairs) {
+      const RankCall& call = calls[j];
+      joint_[i].durations.emplace_back(participant, call.duration);
       // Another rank may know the size of a call that was launched before this recording began.
-      if (!joint[i].call->arguments->bytes) joint[i].call = &call;
+      if (!reference_[i].arguments->bytes)
+        joint_[i].arguments = reference_[i].arguments = call.arguments;
+      has_partner[j] = true;
+      place[j] = i + 1;
     }
+    insert(participant, calls, has_partner, place, alignment.clock_distance);
   }
-  std::erase_if(joint, [](const JointCall& each) { return each.durations.size() < 2; });
-  return joint;
-}
+
+  // Those that at least two participants have.
+  std::vector<JointCall> take() {
+    std::erase_if(joint_, [](const JointCall& each) { return each.durations.size() < 2; });
+    return std::move(joint_);
+  }
+
+ private:
+  void insert(std::size_t participant, const RankCalls& calls, const std::vector<bool>& has_partner,
+              const std::vector<std::size_t>& place, double clock_distance) {
+    RankCalls reference;
+    std::vector<JointCall> joint;
+    std::size_t known = 0;
+    const auto keep_known = [&](std::size_t end) {
+      for (; known < end; ++known) {
+        reference.push_back(std::move(reference_[known]));
+        joint.push_back(std::move(joint_[known]));
+      }
+    };
+    for (std::size_t j = 0; j < calls.size(); ++j) {
+      if (has_partner[j]) {
+        keep_known(place[j]);
+        continue;
+      }
+      RankCall call = calls[j];
+      call.end += clock_distance;
+      joint.push_back({call.kind, call.arguments, {{participant, call.duration}}});
+      reference.push_back(std::move(call));
+    }
+    keep_known(reference_.size());
+    reference_ = std::move(reference);
+    joint_ = std::move(joint);
+  }
+
+  // Both have the same calls in the same order.
+  RankCalls reference_;
+  std::vector<JointCall> joint_;
+};
 
 class Summary {
  public:
   explicit Summary(const std::vector<Participant>& participants) {
     for (const Participant& each : participants) {
-      matching_.ranks.push_back({each.trace->file, each.trace->rank, each.device});
+      matching_.ranks.push_back({.file = each.trace->file,
+                                 .rank = each.trace->rank,
+                                 .device = each.device,
+                                 .unmatched = each.calls});
       matching_.unmatched += each.calls;
     }
   }
@@ -199,22 +169,28 @@ class Summary {
         std::minmax_element(joint.durations.begin(), joint.durations.end(),
                             [](const auto& a, const auto& b) { return a.second < b.second; });
     const std::int64_t shortest = first->second;
-    Sum& sum = sums_[{joint.call->kind, joint.call->arguments->bytes,
-                      joint.call->arguments->group_size, name_of_group(*joint.call->arguments)}];
+    const CollectiveCall& call = *joint.arguments;
+    Sum& sum = sums_[{joint.kind, call.bytes, call.group_size, name_of_group(call),
+                      shape_of_group(call.members, call.group_size.value_or(0))}];
     sum.transfers.push_back(from_ns(shortest));
     sum.skews.push_back(from_ns(last->second - shortest));
     sum.ranks = std::max(sum.ranks, joint.durations.size());
     ++matching_.ranks[first->first].last_arrivals;
-    for (const auto& [participant, duration] : joint.durations)
+    for (const auto& [participant, duration] : joint.durations) {
       matching_.ranks[participant].waited += from_ns(duration - shortest);
+      --matching_.ranks[participant].unmatched;
+    }
     matching_.matched += static_cast<std::int64_t>(joint.durations.size());
     matching_.unmatched -= static_cast<std::int64_t>(joint.durations.size());
   }
 
+  // Calls of groups that one participant alone is in.
+  void add_alone(std::int64_t calls) { matching_.alone += calls; }
+
   RankMatching take() {
     for (const auto& [key, sum] : sums_) {
       MatchedCollectives each;
-      std::tie(each.kind, each.bytes, each.group_size, each.group) = key;
+      std::tie(each.kind, each.bytes, each.group_size, each.group, each.shape) = key;
       each.ranks = static_cast<std::int64_t>(sum.ranks);
       each.count = static_cast<std::int64_t>(sum.transfers.size());
       each.transfer = median_of(sum.transfers);
@@ -236,7 +212,7 @@ class Summary {
 
  private:
   using Key = std::tuple<std::string, std::optional<std::int64_t>, std::optional<std::int64_t>,
-                         std::string>;
+                         std::string, GroupShape>;
   struct Sum {
     std::vector<Seconds> transfers, skews;
     std::size_t ranks = 0;
@@ -257,28 +233,45 @@ nlohmann::ordered_json value_or_null(const std::optional<T>& value) {
 
 }  // namespace
 
-std::optional<RankMatching> match_ranks(const std::vector<Trace>& traces) {
+std::optional<RankMatching> match_ranks(const std::vector<Trace>& traces,
+                                        const MatchingWatch& watch) {
   if (traces.empty() || !are_of_one_run(traces)) return std::nullopt;
   const std::vector<Participant> participants = participants_of(traces);
   if (participants.size() < 2) return std::nullopt;
-  std::set<std::string> groups;
-  for (const Participant& each : participants)
-    for (const auto& [group, calls] : each.groups) groups.insert(group);
+  std::map<std::string, std::vector<std::size_t>> groups;
+  double all = 0.0, done = 0.0;
+  for (std::size_t p = 0; p < participants.size(); ++p) {
+    all += static_cast<double>(participants[p].calls);
+    for (const auto& [group, calls] : participants[p].groups) groups[group].push_back(p);
+  }
   Summary summary(participants);
-  for (const std::string& group : groups)
-    for (const JointCall& joint : join_calls(participants, group)) summary.add(joint);
+  for (const auto& [group, members] : groups) {
+    JointCalls calls;
+    for (const std::size_t p : members) {
+      const RankCalls& own = participants[p].groups.at(group);
+      if (members.size() == 1) summary.add_alone(static_cast<std::int64_t>(own.size()));
+      if (members.size() > 1) calls.add(p, own, watch.stop);
+      done += static_cast<double>(own.size());
+      if (watch.advanced) watch.advanced(done / std::max(1.0, all));
+    }
+    for (const JointCall& joint : calls.take()) summary.add(joint);
+  }
   return summary.take();
 }
 
 nlohmann::ordered_json to_json(const RankMatching& matching) {
   auto collectives = nlohmann::ordered_json::array();
-  for (const MatchedCollectives& each : matching.collectives)
+  for (const MatchedCollectives& each : matching.collectives) {
+    auto shape = nlohmann::ordered_json::array();
+    for (const auto& [count, stride] : each.shape)
+      shape.push_back({{"count", count}, {"stride", stride}});
     collectives.push_back(
         {{"kind", each.kind},
          {"bytes", value_or_null(each.bytes)},
          {"group_size", value_or_null(each.group_size)},
          {"group", each.group.empty() ? nlohmann::ordered_json()
                                       : nlohmann::ordered_json(printable(each.group))},
+         {"shape", std::move(shape)},
          {"ranks", each.ranks},
          {"count", each.count},
          {"median_transfer_s", each.transfer.value()},
@@ -286,15 +279,18 @@ nlohmann::ordered_json to_json(const RankMatching& matching) {
          {"longest_skew_s", each.longest_skew.value()},
          {"bus_bandwidth_bytes_per_s",
           each.bus_bandwidth ? nlohmann::ordered_json(each.bus_bandwidth->value()) : nullptr}});
+  }
   auto ranks = nlohmann::ordered_json::array();
   for (const RankWaits& each : matching.ranks)
     ranks.push_back({{"path", printable(each.file)},
                      {"rank", value_or_null(each.rank)},
                      {"device", each.device},
                      {"waited_s", each.waited.value()},
-                     {"last_arrivals", each.last_arrivals}});
+                     {"last_arrivals", each.last_arrivals},
+                     {"unmatched", each.unmatched}});
   return {{"matched", matching.matched},
           {"unmatched", matching.unmatched},
+          {"of_untraced_groups", matching.alone},
           {"collectives", std::move(collectives)},
           {"ranks", std::move(ranks)}};
 }

@@ -6,21 +6,25 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
+#include "calibration/traces/group_shape.hpp"
 #include "calibration/traces/trace.hpp"
 #include "core/base/units.hpp"
 
 namespace shardwright::calibration {
 
-// Collectives of one kind, size and group.
+// Collectives of one kind and size in groups of one name and shape.
 struct MatchedCollectives {
   std::string kind;
   std::optional<std::int64_t> bytes, group_size;
   std::string group;
+  GroupShape shape;
   // The most ranks whose traces hold one of them.
   std::int64_t ranks = 0;
   std::int64_t count = 0;
@@ -39,6 +43,8 @@ struct RankWaits {
   Seconds waited{};
   // The calls for which it arrived last.
   std::int64_t last_arrivals = 0;
+  // Its calls that no other rank was found to share.
+  std::int64_t unmatched = 0;
 };
 
 struct RankMatching {
@@ -48,14 +54,23 @@ struct RankMatching {
   std::vector<RankWaits> ranks;
   // Collectives, counted on each rank.
   std::int64_t matched = 0, unmatched = 0;
+  // Of the unmatched ones those of groups that one rank alone was traced of.
+  std::int64_t alone = 0;
 };
 
-// Matches by group and order, in which sends and receives do not take part; by the numbers of the
-// calls where the traces have them. A recording may begin some calls later than another one: of the
-// shifts with equal kinds and sizes throughout, the one whose ends keep the steadiest and nearest
-// distance counts. None where
-// fewer than two ranks are traced, or the files are not of different ranks of one run.
-std::optional<RankMatching> match_ranks(const std::vector<Trace>& traces);
+// Lets a caller follow the matching and stop it. Both members may be empty.
+struct MatchingWatch {
+  // Receives the part that is done, 0 to 1.
+  std::function<void(double share)> advanced;
+  std::stop_token stop;
+};
+
+// Matches by group, in which sends and receives do not take part: by the numbers of the calls where the traces have
+// them, else by order (call_alignment.hpp). A recording may begin some calls later than another one, and may lack
+// calls. None where fewer than two ranks are traced, or the files are not of different ranks of one run. Throws
+// ReadingStopped where `watch` asks for it.
+std::optional<RankMatching> match_ranks(const std::vector<Trace>& traces,
+                                        const MatchingWatch& watch = {});
 
 nlohmann::ordered_json to_json(const RankMatching& matching);
 

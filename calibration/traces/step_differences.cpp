@@ -25,6 +25,15 @@ std::string title_of(const MatchedOp& op) {
   return limits_memory(op) ? op.name : fmt::format("{}, {}", op.name, name_of(op.phase));
 }
 
+// The two formats of 16 bits run at the same rate.
+bool has_other_format(const MatchedOp& op) {
+  const auto is_half = [](Precision precision) {
+    return precision == Precision::Bf16 || precision == Precision::Fp16;
+  };
+  return op.measured_precision && *op.measured_precision != op.precision &&
+         !(is_half(*op.measured_precision) && is_half(op.precision));
+}
+
 DifferenceCause cause_of(const MatchedOp& op) {
   const bool slower = op.measured > op.predicted;
   if (slower && op.kernels > kFusion * op.matched && op.kind != OpKind::Attention)
@@ -49,7 +58,11 @@ void add_op(const MatchedOp& op, std::vector<StepDifference>& differences) {
     differences.push_back({title_of(op), DifferenceCause::NotInTrace, op.planned, {}});
     return;
   }
-  differences.push_back({title_of(op), cause_of(op), op.predicted, op.measured});
+  const DifferenceCause cause = cause_of(op);
+  const bool by_kernel =
+      cause == DifferenceCause::SlowerKernel || cause == DifferenceCause::FasterKernel;
+  differences.push_back(
+      {title_of(op), cause, op.predicted, op.measured, by_kernel && has_other_format(op)});
   if (missing > Seconds(0.0))
     differences.push_back({title_of(op), DifferenceCause::NotInTrace, missing, {}});
 }
@@ -73,6 +86,10 @@ nlohmann::ordered_json json_of(const MatchedOp& op) {
       {"kind", name_of(op.kind)},
       {"phase",
        limits_memory(op) ? nlohmann::ordered_json() : nlohmann::ordered_json(name_of(op.phase))},
+      {"precision", name_of(op.precision)},
+      {"measured_precision", op.measured_precision
+                                 ? nlohmann::ordered_json(name_of(*op.measured_precision))
+                                 : nlohmann::ordered_json()},
       {"work", json_of(op.work)},
       {"ops", op.ops},
       {"matched_ops", op.matched},
@@ -166,11 +183,12 @@ nlohmann::ordered_json to_json(const ProgramMatch& match) {
                       {"measured_s", stray.time.value()}});
   auto differences = nlohmann::ordered_json::array();
   for (const StepDifference& each : match.differences)
-    differences.push_back({{"about", printable(each.about)},
-                           {"cause", name_of(each.cause)},
-                           {"predicted_s", each.predicted.value()},
-                           {"measured_s", each.measured.value()},
-                           {"difference_s", each.difference().value()}});
+    differences.push_back(
+        {{"about", printable(each.about)},
+         {"cause", each.other_format ? "other_number_format" : name_of(each.cause)},
+         {"predicted_s", each.predicted.value()},
+         {"measured_s", each.measured.value()},
+         {"difference_s", each.difference().value()}});
   const auto both = [](Seconds predicted, Seconds measured) -> nlohmann::ordered_json {
     return {{"predicted_s", predicted.value()}, {"measured_s", measured.value()}};
   };

@@ -100,7 +100,7 @@ std::vector<KernelReport> kernel_reports(const Trace& trace) {
     if (each.op != kNoIndex) ++sum.ops[each.op];
   }
   std::vector<KernelReport> kernels;
-  for (const auto& [name, sum] : sums) {
+  for (auto& [name, sum] : sums) {
     KernelReport kernel{trace.names[name], "", sum.category,
                         static_cast<std::int64_t>(sum.times.size())};
     const auto op =
@@ -108,7 +108,8 @@ std::vector<KernelReport> kernel_reports(const Trace& trace) {
                          [](const auto& a, const auto& b) { return a.second < b.second; });
     if (op != sum.ops.end()) kernel.op = trace.names[op->first];
     for (const Seconds time : sum.times) kernel.total += time;
-    kernel.median = median_of(sum.times);
+    kernel.times = std::move(sum.times);
+    set_median(kernel);
     kernels.push_back(std::move(kernel));
   }
   std::stable_sort(kernels.begin(), kernels.end(),
@@ -176,8 +177,8 @@ std::vector<CollectiveReport> collective_reports(const Trace& trace) {
     std::tie(report.kind, report.bytes, report.group_size, report.group) = key;
     report.count = static_cast<std::int64_t>(durations.size());
     for (const Seconds time : durations) report.total += time;
-    report.median = median_of(std::move(durations));
-    report.bus_bandwidth = bus_bandwidth(report);
+    report.times = std::move(durations);
+    set_median(report);
     reports.push_back(std::move(report));
   }
   std::stable_sort(
@@ -271,6 +272,15 @@ Seconds median_of(std::vector<Seconds> times) {
   std::nth_element(times.begin(), middle, times.end());
   if (times.size() % 2 == 1) return *middle;
   return (*std::max_element(times.begin(), middle) + *middle) / 2.0;
+}
+
+void set_median(KernelReport& kernel) {
+  kernel.median = median_of(kernel.times);
+}
+
+void set_median(CollectiveReport& collective) {
+  collective.median = median_of(collective.times);
+  collective.bus_bandwidth = bus_bandwidth(collective);
 }
 
 std::string kind_of_collective(const Trace& trace, const DeviceActivity& activity) {

@@ -31,6 +31,8 @@ struct KernelReport {
   KernelCategory category = KernelCategory::Other;
   std::int64_t count = 0;
   Seconds total{}, median{};
+  // Of the calls, for medians over several traces.
+  std::vector<Seconds> times{};
 };
 
 // Collectives of one kind and size in one group.
@@ -44,6 +46,8 @@ struct CollectiveReport {
   // By the median time, which holds the wait for the last rank. None where bytes or group are not
   // known.
   std::optional<BytesPerSecond> bus_bandwidth;
+  // Of the calls, for medians over several traces.
+  std::vector<Seconds> times{};
 };
 
 // The collectives of one group.
@@ -96,6 +100,10 @@ struct TraceReport {
 Seconds from_ns(std::int64_t nanoseconds);
 // The middle one, or the mean of the middle two. At least one.
 Seconds median_of(std::vector<Seconds> times);
+
+// Sets the medians, and the bus bandwidth by that of a collective, from the times of the calls. At least one call.
+void set_median(KernelReport& kernel);
+void set_median(CollectiveReport& collective);
 
 // The kind of a collective from its call or else from its kernel; "unknown" if neither tells.
 std::string kind_of_collective(const Trace& trace, const DeviceActivity& activity);

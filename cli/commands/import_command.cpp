@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "calibration/calibrate.hpp"
+#include "calibration/inspector_matching.hpp"
 #include "calibration/trace_samples.hpp"
 #include "calibration/traces/gemm_timings.hpp"
 #include "calibration/traces/layer_structure.hpp"
@@ -121,10 +122,18 @@ void refuse_without_traces(const ImportOptions& options, const Recordings& recor
                          "traces of PyTorch's profiler or of Nsight Systems as FILE"}});
 }
 
-// A table of measured kernels is of one device.
+// The first trace in which something ran on a device, or else the first one. At least one trace.
+std::size_t first_with_device(const std::vector<calibration::Trace>& traces) {
+  const auto found = std::ranges::find_if(
+      traces, [](const calibration::Trace& trace) { return !trace.activities.empty(); });
+  return found == traces.end() ? 0 : static_cast<std::size_t>(found - traces.begin());
+}
+
+// A table of measured kernels is of one device. Traces in which nothing ran on one say nothing.
 bool are_of_one_gpu(const std::vector<calibration::Trace>& traces) {
-  return std::ranges::all_of(
-      traces, [&](const calibration::Trace& trace) { return trace.gpu == traces.front().gpu; });
+  return std::ranges::all_of(traces, [&](const calibration::Trace& trace) {
+    return trace.activities.empty() || trace.gpu == traces[first_with_device(traces)].gpu;
+  });
 }
 
 void write_kernels(const std::string& file, const std::vector<calibration::Trace>& traces,
@@ -215,14 +224,17 @@ bool is_of_other_plan(const std::vector<calibration::ProgramMatch>& matches) {
   return ops > 0.0 && matched < kLeastMatched * ops;
 }
 
+// Adds to `warnings` what the refit leaves out.
 calibration::Calibration refit(const Profile& profile,
                                const std::vector<calibration::Trace>& traces,
                                const std::vector<calibration::ProgramMatch>& matches,
-                               const std::optional<calibration::RankMatching>& matching) {
+                               const std::optional<calibration::RankMatching>& matching,
+                               std::vector<std::string>& warnings) {
   std::vector<std::string> names;
   for (const calibration::Trace& trace : traces) names.push_back(trace.file);
   calibration::CalibrationData data;
   data.recorded = calibration::samples_of(traces, matches, matching, profile.cluster);
+  warnings.insert(warnings.end(), data.recorded->left_out.begin(), data.recorded->left_out.end());
   data.stack = profile.stack;
   return calibration::calibrate(
       profile.cluster, data,
@@ -287,7 +299,24 @@ void refit_profile(const Profile& profile, const std::vector<calibration::Trace>
       "it.");
   findings.refitted =
       refit(profile, traces, other ? std::vector<calibration::ProgramMatch>{} : findings.matches,
-            findings.matching);
+            findings.matching, findings.warnings);
+}
+
+std::optional<calibration::RankMatching> match_ranks(const std::vector<calibration::Trace>& traces,
+                                                     const ImportOptions& options) {
+  const InterruptWatch interrupt;
+  ProgressLine line(show_progress(options.common));
+  return calibration::match_ranks(
+      traces, {[&](double share) { line.show(share, "matching collectives across ranks"); },
+               interrupt.token()});
+}
+
+// The ranks of all files of NCCL's Inspector.
+std::vector<calibration::InspectorProcess> inspector_processes(const Recordings& recordings) {
+  std::vector<calibration::InspectorProcess> processes;
+  for (const calibration::CollectiveFile& file : recordings.collectives)
+    processes.insert(processes.end(), file.processes.begin(), file.processes.end());
+  return processes;
 }
 
 Findings explain(const ImportOptions& options, const Recordings& recordings) {
@@ -298,7 +327,9 @@ Findings explain(const ImportOptions& options, const Recordings& recordings) {
     findings.structures.push_back(calibration::layer_structure(trace));
     findings.devices.push_back(shipped_device(trace.gpu));
   }
-  findings.matching = calibration::match_ranks(traces);
+  // Of a job that was traced and watched by Inspector, the traces tell more.
+  findings.matching = traces.empty() ? calibration::match_processes(inspector_processes(recordings))
+                                     : match_ranks(traces, options);
   if (names_a_plan(options.scenario)) {
     findings.chosen = choose_scenario(options.scenario, "shardwright import");
     findings.matches = match_plan(traces, findings.chosen->scenario);
@@ -382,17 +413,21 @@ ExitCode import_traces(const ImportOptions& options) {
   write_files(options, files, findings, document, recordings);
   if (findings.chosen) print_notes("shardwright import", findings.chosen->notes);
   Page page = new_page(options.common);
+  const std::size_t shown = recordings.traces.empty() ? 0 : first_with_device(recordings.traces);
   if (!findings.reports.empty())
     add_traces(page, findings.reports, findings.matching,
-               calibration::timeline_of_one_step(recordings.traces.front()));
-  if (!findings.structures.empty() && findings.structures.front())
-    add_structure(page, *findings.structures.front());
+               calibration::timeline_of_one_step(recordings.traces[shown]), shown);
+  const auto structure =
+      std::ranges::find_if(findings.structures, [](const auto& each) { return each.has_value(); });
+  if (structure != findings.structures.end()) add_structure(page, **structure);
   if (!findings.devices.empty() && are_of_one_gpu(recordings.traces))
     add_products(page, calibration::timed_products(recordings.traces),
-                 device_of(findings.devices.front()));
+                 device_of(findings.devices[shown]));
   if (!recordings.logs.empty()) add_training_logs(page, recordings.logs);
   for (const calibration::CollectiveFile& file : recordings.collectives)
-    add_collective_file(page, file);
+    if (file.processes.empty()) add_collective_file(page, file);
+  add_inspector(page, inspector_processes(recordings),
+                recordings.traces.empty() ? findings.matching : std::nullopt);
   for (const calibration::StragglerAnalysis& job : recordings.jobs) add_job(page, job);
   for (const LaunchedPlan& plan : recordings.plans) add_launched_plan(page, plan);
   for (const calibration::MemorySnapshot& snapshot : recordings.memory)

@@ -64,7 +64,7 @@ void add_file(const std::string& path, const ScenarioOptions& options, const Rea
   const std::string file = file_of_checkpoint(path);
   if (calibration::is_pickle_file(file)) return add_pickle(file, options, watch, recordings);
   if (calibration::is_collective_file(file)) {
-    recordings.collectives.push_back(calibration::read_collective_file(file));
+    recordings.collectives.push_back(calibration::read_collective_file(file, watch));
     return;
   }
   const std::optional<planner::LaunchArguments> launch = find_launch(file);

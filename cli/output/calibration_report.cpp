@@ -99,12 +99,15 @@ void add_figures(Page& page, const calibration::Calibration& calibration) {
                {"residual", kNumber, "%"},
                {"from", kNumber, "timings"}});
   bool is_any_determined = false;
-  std::vector<std::string> left, pushed;
+  std::vector<std::string> left, pushed, contained;
   for (const calibration::CalibratedFigure& figure : calibration.figures) {
     const calibration::FittedParameter& fit = figure.fit;
     const std::string name = fmt::format("{} ({})", figure.pointer, figure.about);
     if (fit.verdict == calibration::FitVerdict::Undetermined) {
       left.push_back(name);
+    } else if (fit.verdict == calibration::FitVerdict::Contained) {
+      contained.push_back(fmt::format("{}: {} becomes {}", name, format_number(fit.before, 3),
+                                      format_number(fit.value, 3)));
     } else if (fit.verdict == calibration::FitVerdict::PushedToLimit) {
       pushed.push_back(fmt::format("{}: stays {}, the timings push it to {}", name,
                                    format_number(fit.value, 3), format_number(fit.limit, 3)));
@@ -120,6 +123,11 @@ void add_figures(Page& page, const calibration::Calibration& calibration) {
     left.push_back(fmt::format("{} (predicted without a curve of its own)", name));
   page.heading("Figures");
   if (is_any_determined) page.table(table);
+  add_list(
+      page,
+      "Contained in the figures above, which were measured in training steps, so that it would "
+      "count twice:",
+      contained);
   add_list(page, "Not determined by these measurements; left unchanged:", left);
   add_list(page,
            "Pushed to a limit of their range by these measurements, which give only a bound or "

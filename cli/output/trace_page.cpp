@@ -237,24 +237,61 @@ void add_overview(Page& page, const std::vector<TraceReport>& reports,
   page.table(table);
 }
 
-// The index of the trace that a rank is of.
-std::size_t trace_of(const calibration::RankWaits& rank, const std::vector<TraceReport>& reports) {
-  const auto report =
-      std::find_if(reports.begin(), reports.end(),
-                   [&](const TraceReport& candidate) { return candidate.file == rank.file; });
-  return static_cast<std::size_t>(report - reports.begin());
+// A file that holds ranks: its name on the page, and how long it was recorded.
+struct RankFile {
+  std::string file, name;
+  Seconds window;
+};
+
+const RankFile& file_of(const calibration::RankWaits& rank, const std::vector<RankFile>& files) {
+  return *std::ranges::find(files, rank.file, &RankFile::file);
+}
+
+// The name, or of a group that the framework did not name the place of its members.
+std::string group_text(const calibration::MatchedCollectives& collectives) {
+  const calibration::GroupShape& shape = collectives.shape;
+  const bool has_name = !collectives.group.empty() && collectives.group != "undefined";
+  if (has_name || shape.empty()) return cut_to(collectives.group, kLongestOpName);
+  if (shape.size() > 1)
+    return fmt::format("{} blocks of {}", collectives.group_size.value_or(0) / shape.front().first,
+                       shape.front().first);
+  return shape.front().second == 1 ? "neighbours"
+                                   : fmt::format("{} ranks apart", shape.front().second);
+}
+
+void say_what_is_unmatched(Page& page, const calibration::RankMatching& matching) {
+  constexpr double kFew = 0.05;
+  if (matching.alone > 0)
+    page.paragraph(fmt::format("{} are of groups of which no other rank is traced.",
+                               format_count(matching.alone)));
+  const std::int64_t lost = matching.unmatched - matching.alone;
+  if (lost == 0) return;
+  const std::string text = fmt::format(
+      "{} could not be matched: no other trace has the call, or the recordings differ in kind, "
+      "size "
+      "and order.",
+      format_count(lost));
+  const auto shared = static_cast<double>(matching.matched + lost);
+  if (static_cast<double>(lost) > kFew * shared)
+    page.warning(text + " Transfers, skew and the straggler rest on the others.");
+  else
+    page.paragraph(text);
 }
 
 void add_matching(Page& page, const calibration::RankMatching& matching,
-                  const std::vector<std::string>& names, const std::vector<TraceReport>& reports) {
-  if (matching.matched == 0) return;
+                  const std::vector<RankFile>& files) {
+  const std::int64_t all = matching.matched + matching.unmatched;
+  if (all == 0) return;
   page.heading("Collectives matched across ranks");
   page.paragraph(fmt::format(
       "{} of {} are matched. The transfer is the shortest time over the ranks; the skew is what "
       "the rank that arrived first waited for the last one.",
-      format_count(matching.matched), format_count(matching.matched + matching.unmatched)));
+      format_count(matching.matched), format_count(all)));
+  say_what_is_unmatched(page, matching);
+  if (matching.matched == 0) return;
   Table table({{"kind"},
                {"size", kNumber},
+               {"group"},
                {"ranks", kNumber},
                {"count", kNumber},
                {"transfer", kNumber},
@@ -262,47 +299,57 @@ void add_matching(Page& page, const calibration::RankMatching& matching,
                {"bus bandwidth", kNumber}});
   for (std::size_t i = 0; i < std::min(kMostCollectives, matching.collectives.size()); ++i) {
     const calibration::MatchedCollectives& each = matching.collectives[i];
-    table.add_row({each.kind, bytes_or_empty(each.bytes), format_count(each.ranks),
-                   format_count(each.count), format_time(each.transfer), format_time(each.skew),
-                   bandwidth_or_empty(each.bus_bandwidth)});
+    table.add_row({each.kind, bytes_or_empty(each.bytes), group_text(each),
+                   format_count(each.ranks), format_count(each.count), format_time(each.transfer),
+                   format_time(each.skew), bandwidth_or_empty(each.bus_bandwidth)});
   }
   page.table(table);
   say_how_many_are_left_out(page, matching.collectives.size());
   Table waits({{"trace"},
                {"device", kNumber},
                {"waited", kNumber, "ms"},
-               {"arrived last", kNumber, "times"}});
+               {"arrived last", kNumber, "times"},
+               {"unmatched", kNumber}});
   Seconds longest;
   for (const calibration::RankWaits& each : matching.ranks)
     longest = std::max(longest, each.waited);
   for (const calibration::RankWaits& each : matching.ranks) {
-    waits.add_row({printable(names[trace_of(each, reports)]), std::to_string(each.device),
-                   milliseconds_text(each.waited, longest), format_count(each.last_arrivals)});
+    waits.add_row({printable(file_of(each, files).name), std::to_string(each.device),
+                   milliseconds_text(each.waited, longest), format_count(each.last_arrivals),
+                   format_count(each.unmatched)});
   }
   page.table(waits);
 }
 
-// The kernels of all traces, those of one name together; medians are those of the trace that runs
-// it for longest.
+// Adds a kernel or collective of another trace; the median follows.
+template <class Report>
+void join(const Report& each, Report& sum) {
+  sum.count += each.count;
+  sum.total += each.total;
+  sum.times.insert(sum.times.end(), each.times.begin(), each.times.end());
+}
+
+// The values with their medians, longest in all first.
+template <class Key, class Report>
+std::vector<Report> with_medians(std::map<Key, Report> sums) {
+  std::vector<Report> reports;
+  for (auto& [key, sum] : sums) {
+    set_median(sum);
+    reports.push_back(std::move(sum));
+  }
+  std::stable_sort(reports.begin(), reports.end(),
+                   [](const Report& a, const Report& b) { return a.total > b.total; });
+  return reports;
+}
+
+// The kernels of all traces, those of one name together.
 std::vector<KernelReport> kernels_of_all(const std::vector<TraceReport>& reports) {
   std::map<std::string, KernelReport> sums;
-  std::map<std::string, Seconds> longest;
   for (const TraceReport& report : reports)
-    for (const KernelReport& each : report.by_kernel) {
-      KernelReport& sum =
-          sums.try_emplace(each.name, KernelReport{each.name, each.op, each.category})
-              .first->second;
-      sum.count += each.count;
-      sum.total += each.total;
-      Seconds& most = longest[each.name];
-      if (each.total > most) sum.median = each.median;
-      most = std::max(most, each.total);
-    }
-  std::vector<KernelReport> kernels;
-  for (auto& [name, sum] : sums) kernels.push_back(std::move(sum));
-  std::stable_sort(kernels.begin(), kernels.end(),
-                   [](const KernelReport& a, const KernelReport& b) { return a.total > b.total; });
-  return kernels;
+    for (const KernelReport& each : report.by_kernel)
+      join(each, sums.try_emplace(each.name, KernelReport{each.name, each.op, each.category})
+                     .first->second);
+  return with_medians(std::move(sums));
 }
 
 Seconds total_of(const std::vector<TraceReport>& reports) {
@@ -324,32 +371,19 @@ calibration::BusyTimes mean_of(const std::vector<const TraceReport*>& reports) {
   return mean;
 }
 
-// Collectives of one kind, size and group together; their median is that of the trace where they run for longest.
+// Collectives of one kind, size and group together.
 std::vector<CollectiveReport> collectives_of_all(const std::vector<const TraceReport*>& reports) {
   using Key = std::tuple<std::string, std::optional<std::int64_t>, std::optional<std::int64_t>,
                          std::string>;
   std::map<Key, CollectiveReport> sums;
-  std::map<Key, Seconds> longest;
   for (const TraceReport* report : reports)
     for (const CollectiveReport& each : report->collectives) {
-      const Key key{each.kind, each.bytes, each.group_size, each.group};
-      const auto [known, is_new] = sums.try_emplace(key, each);
-      CollectiveReport& sum = known->second;
-      if (!is_new) {
-        sum.count += each.count;
-        sum.total += each.total;
-      }
-      if (each.total <= longest[key]) continue;
-      longest[key] = each.total;
-      sum.median = each.median;
-      sum.bus_bandwidth = each.bus_bandwidth;
+      CollectiveReport& sum = sums[{each.kind, each.bytes, each.group_size, each.group}];
+      std::tie(sum.kind, sum.bytes, sum.group_size, sum.group) =
+          std::tie(each.kind, each.bytes, each.group_size, each.group);
+      join(each, sum);
     }
-  std::vector<CollectiveReport> collectives;
-  for (auto& [key, sum] : sums) collectives.push_back(std::move(sum));
-  std::stable_sort(
-      collectives.begin(), collectives.end(),
-      [](const CollectiveReport& a, const CollectiveReport& b) { return a.total > b.total; });
-  return collectives;
+  return with_medians(std::move(sums));
 }
 
 // Each group's times are those of the mean of the ranks that are in it.
@@ -423,7 +457,7 @@ void add_mean(Page& page, const std::vector<TraceReport>& reports,
 
 // Names the rank for which the others wait, if there is one.
 void add_straggler(Page& page, const calibration::RankMatching& matching,
-                   const std::vector<std::string>& names, const std::vector<TraceReport>& reports) {
+                   const std::vector<RankFile>& files) {
   std::int64_t arrivals = 0;
   Seconds waited;
   for (const calibration::RankWaits& each : matching.ranks) {
@@ -436,16 +470,19 @@ void add_straggler(Page& page, const calibration::RankMatching& matching,
       [](const auto& a, const auto& b) { return a.last_arrivals < b.last_arrivals; });
   const double share = static_cast<double>(last.last_arrivals) / static_cast<double>(arrivals);
   const Seconds others = (waited - last.waited) / static_cast<double>(matching.ranks.size() - 1);
-  const std::size_t trace = trace_of(last, reports);
-  if (share < kLastArrivals || others - last.waited < reports[trace].times.window * kLeastWait) {
+  const RankFile& file = file_of(last, files);
+  const bool is_alone =
+      std::ranges::count(matching.ranks, last.file, &calibration::RankWaits::file) == 1;
+  const std::string name =
+      printable(file.name) + (is_alone ? "" : fmt::format(", device {}", last.device));
+  if (share < kLastArrivals || others - last.waited < file.window * kLeastWait) {
     page.paragraph("No rank is a straggler: none is late so often that the others wait for it.");
     return;
   }
   page.paragraph(
       fmt::format("The straggler is {}: it arrives last at {} % of the matched collectives, and "
                   "each other rank waits for {} in the mean, while it waits for {}.",
-                  printable(names[trace]), format_percent(share), format_time(others),
-                  format_time(last.waited)));
+                  name, format_percent(share), format_time(others), format_time(last.waited)));
 }
 
 void add_details(Page& page, const TraceReport& report) {
@@ -461,10 +498,25 @@ void add_details(Page& page, const TraceReport& report) {
   add_collectives(page, report);
 }
 
+Table collective_timings_table(const std::vector<calibration::CollectiveTimings>& timings) {
+  Table table({{"kind"},
+               {"size", kNumber},
+               {"ranks", kNumber},
+               {"count", kNumber},
+               {"median", kNumber},
+               {"bus bandwidth", kNumber}});
+  for (const calibration::CollectiveTimings& each : timings)
+    table.add_row({name_of(each.kind), format_bytes(each.bytes), format_count(each.group_size),
+                   format_count(each.count), format_time(each.median),
+                   format_bandwidth(each.bus_bandwidth)});
+  return table;
+}
+
 }  // namespace
 
 void add_traces(Page& page, const std::vector<TraceReport>& reports,
-                const std::optional<calibration::RankMatching>& matching, const Timeline& step) {
+                const std::optional<calibration::RankMatching>& matching, const Timeline& step,
+                std::size_t shown) {
   std::vector<std::string> files;
   for (const TraceReport& report : reports) files.push_back(report.file);
   const std::vector<std::string> names = distinct_names(files);
@@ -477,13 +529,22 @@ void add_traces(Page& page, const std::vector<TraceReport>& reports,
     add_mean(page, reports, names);
   }
   if (matching) {
-    add_matching(page, *matching, names, reports);
-    add_straggler(page, *matching, names, reports);
+    std::vector<RankFile> ranks;
+    for (std::size_t i = 0; i < reports.size(); ++i)
+      ranks.push_back({reports[i].file, names[i], reports[i].times.window});
+    add_matching(page, *matching, ranks);
+    add_straggler(page, *matching, ranks);
+  } else if (reports.size() > 1 && std::ranges::any_of(reports, [](const TraceReport& each) {
+               return !each.collectives.empty();
+             })) {
+    page.paragraph(
+        "Collectives are not matched across the traces: they are not of different ranks of one "
+        "run.");
   }
   page.figure(fmt::format("One recorded step of {}: matrix products and attention dark blue, other "
                           "kernels light blue, copies gray, collectives orange. The wheel zooms, "
                           "dragging moves, a double click shows all.",
-                          printable(names.front())),
+                          printable(names[shown])),
               timeline_figure(step));
 }
 
@@ -529,17 +590,32 @@ void add_products(Page& page, std::vector<calibration::TimedProduct> products,
 
 void add_collective_file(Page& page, const calibration::CollectiveFile& file) {
   page.heading("Collectives of " + file.file);
-  Table table({{"kind"},
-               {"size", kNumber},
-               {"ranks", kNumber},
-               {"count", kNumber},
-               {"median", kNumber},
-               {"bus bandwidth", kNumber}});
-  for (const calibration::CollectiveTimings& each : file.collectives)
-    table.add_row({name_of(each.kind), format_bytes(each.bytes), format_count(each.group_size),
-                   format_count(each.count), format_time(each.median),
-                   format_bandwidth(each.bus_bandwidth)});
-  page.table(table);
+  page.table(collective_timings_table(file.collectives));
+}
+
+void add_inspector(Page& page, const std::vector<calibration::InspectorProcess>& processes,
+                   const std::optional<calibration::RankMatching>& matching) {
+  if (processes.empty()) return;
+  std::vector<std::string> files;
+  for (const calibration::InspectorProcess& each : processes)
+    if (std::ranges::find(files, each.file) == files.end()) files.push_back(each.file);
+  const std::vector<std::string> names = distinct_names(files);
+  page.heading(files.size() == 1 ? "Collectives of " + printable(files.front())
+                                 : fmt::format("Collectives of {} files", files.size()));
+  page.paragraph(fmt::format("NCCL's Inspector watched {} of {}.",
+                             format_plural(static_cast<std::int64_t>(processes.size()), "rank"),
+                             format_count(processes.front().world().ranks)));
+  page.table(collective_timings_table(calibration::timings_of(processes)));
+  if (!matching) return;
+  std::vector<RankFile> ranks;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    RankFile& rank = ranks.emplace_back(RankFile{files[i], names[i], Seconds()});
+    for (const calibration::InspectorProcess& each : processes)
+      if (each.file == files[i])
+        for (const calibration::InspectorCall& call : each.calls) rank.window += call.time;
+  }
+  add_matching(page, *matching, ranks);
+  add_straggler(page, *matching, ranks);
 }
 
 void add_structure(Page& page, const calibration::LayerStructure& structure) {

@@ -18,16 +18,22 @@
 namespace shardwright::cli {
 
 // One trace in detail, or several beside each other and as their mean. `matching`: the collectives that they share.
-// `step`: one recorded step of the first trace, for HTML.
+// `step`: one recorded step of the trace `shown`, for HTML.
 void add_traces(Page& page, const std::vector<calibration::TraceReport>& reports,
-                const std::optional<calibration::RankMatching>& matching, const Timeline& step);
+                const std::optional<calibration::RankMatching>& matching, const Timeline& step,
+                std::size_t shown);
 
 // The matrix products whose shapes traces tell, beside what `device` can do; null: it is not known.
 void add_products(Page& page, std::vector<calibration::TimedProduct> products,
                   const AcceleratorSpec* device);
 
-// The collectives that a file of nccl-tests or of NCCL's Inspector times.
+// The collectives that a file of nccl-tests times.
 void add_collective_file(Page& page, const calibration::CollectiveFile& file);
+
+// The collectives and messages of processes that NCCL's Inspector watched, all together, and what they wait for each
+// other. Nothing without a process.
+void add_inspector(Page& page, const std::vector<calibration::InspectorProcess>& processes,
+                   const std::optional<calibration::RankMatching>& matching);
 
 // The layers that repeat in a step, and the shape of the model as far as it is known.
 void add_structure(Page& page, const calibration::LayerStructure& structure);

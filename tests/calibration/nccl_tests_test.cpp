@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "calibration/inspector_matching.hpp"
 #include "core/base/error.hpp"
 #include "tests/scratch_path.hpp"
 #include "tests/thrown.hpp"
@@ -272,6 +273,59 @@ TEST(NcclInspector, TakesTimesOfTheDeviceByKindSizeAndGroup) {
   EXPECT_EQ(reduction.spread->hosts, 2);
   EXPECT_NEAR(reduction.time.value(), 120e-6, 1e-12);
   EXPECT_THROW(parse_nccl_tests(header + "\"coll_perf\": {}}", "empty.log"), InputError);
+}
+
+// A line of a rank; `number` is that of the call.
+std::string inspector_line(int rank, int number, int us) {
+  return fmt::format(
+      R"({{"header": {{"id": "0xabc", "rank": {0}, "n_ranks": 4, "nnodes": 1}}, "metadata": {{"hostname": "h", "pid": 7}}, )"
+      R"("coll_perf": {{"coll": "AllReduce", "coll_sn": {1}, "coll_msg_size_bytes": 8000000, "coll_exec_time_us": {2}, )"
+      R"("coll_timing_source": "kernel_gpu"}}}}{3})",
+      rank, number, us, "\n");
+}
+
+// Rank 1 is last each time. Ranks are told apart though the metadata do not.
+TEST(NcclInspector, RanksOfOneJobAreMatchedByTheNumbersOfTheirCalls) {
+  std::string first, others;
+  for (int i = 0; i < 20; ++i) {
+    first += inspector_line(0, i, 300);
+    if (i != 7) others += inspector_line(1, i, 100);
+    others += inspector_line(2, i, 160);
+  }
+  std::vector<InspectorProcess> processes = parse_inspector(others, "others.jsonl");
+  ASSERT_EQ(processes.size(), 2U);
+  for (InspectorProcess& each : parse_inspector(first, "first.jsonl"))
+    processes.push_back(std::move(each));
+  const auto matching = match_processes(processes);
+  ASSERT_TRUE(matching);
+  EXPECT_EQ(matching->matched, 59);
+  EXPECT_EQ(matching->unmatched, 0);
+  ASSERT_EQ(matching->collectives.size(), 1U);
+  const MatchedCollectives& reduction = matching->collectives.front();
+  EXPECT_EQ(reduction.count, 20);
+  EXPECT_EQ(reduction.ranks, 3);
+  EXPECT_NEAR(reduction.transfer.value(), 100e-6, 1e-12);
+  EXPECT_NEAR(reduction.skew.value(), 200e-6, 1e-12);
+  EXPECT_NEAR(reduction.bus_bandwidth->value(), 8e6 * 1.5 / 100e-6, 1.0);
+  EXPECT_EQ(matching->ranks.at(0).last_arrivals, 19);
+  EXPECT_NEAR(matching->ranks.at(2).waited.value(), 19 * 200e-6 + 140e-6, 1e-9);
+  EXPECT_FALSE(match_processes({processes.front()}));
+}
+
+// 70 MB, more than nccl-tests ever prints.
+TEST(NcclInspector, ReadsLongFilesLineByLine) {
+  const std::string file = ::testing::TempDir() + "/long_inspector.jsonl";
+  const std::string line = inspector_line(0, 1, 100);
+  std::string block;
+  while (block.size() < (1U << 20U)) block += line;
+  {
+    std::ofstream stream(file);
+    for (int i = 0; i < 67; ++i) stream << block;
+  }
+  const auto samples = read_nccl_tests(file).samples;
+  std::filesystem::remove(file);
+  ASSERT_EQ(samples.size(), 1U);
+  EXPECT_NEAR(samples.front().time.value(), 100e-6, 1e-12);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // import: what it prints of traces, and how it refuses files that are none.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -16,6 +17,7 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 std::string imported_trace(const std::string& name) {
   return SHARDWRIGHT_SOURCE_DIR "/tests/calibration/traces/files/" + name + ".json.gz";
@@ -93,6 +95,34 @@ TEST(ImportCommand, ExplainsSeveralRanksAsOne) {
 }
 
 // The figures of nccl-tests: 2 ranks have a factor of 1, and 33,554,432 B in 240.5 µs are 139.5 GB/s.
+std::string trace_of_calls(const char* name, const char* arguments, int calls, int microseconds) {
+  std::string events;
+  for (int i = 0; i < calls; ++i)
+    events += fmt::format(
+        R"({}{{"ph": "X", "cat": "kernel", "name": "{}", "ts": {}, "dur": {}, "pid": 0, "tid": 7,)"
+        R"( "args": {{"device": 0, "stream": 7, "correlation": {}{}}}}})",
+        i > 0 ? "," : "", name, 1000 * i, microseconds, i + 1, arguments);
+  return R"({"traceEvents": [)" + events + "]}";
+}
+
+// Of eight calls, five take 40 µs; the three of the other trace take longer in all.
+TEST(ImportCommand, TakesMediansOverTheCallsOfAllTraces) {
+  const ScratchFolder folder;
+  constexpr const char *kReduction = "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
+                       *kArguments =
+                           R"(, "Collective name": "allreduce", "In msg nelems": 2000000,)"
+                           R"( "Out msg nelems": 2000000, "dtype": "Float", "Group size": 2)";
+  const auto output_of = [&](const char* name, const char* arguments) {
+    const std::string many = folder.write("many.json", trace_of_calls(name, arguments, 5, 40));
+    const std::string few = folder.write("few.json", trace_of_calls(name, arguments, 3, 200));
+    return run_command("import " + many + " " + few).output;
+  };
+  const std::string collectives = output_of(kReduction, kArguments);
+  EXPECT_THAT(collectives, HasSubstr("200 GB/s"));
+  EXPECT_THAT(collectives, Not(HasSubstr("40 GB/s")));
+  EXPECT_THAT(output_of("nvjet_hsh_128x128", ""), testing::ContainsRegex("nvjet_hsh.* 8 +40 "));
+}
+
 TEST(ImportCommand, ReadsTimingsOfCollectives) {
   const ScratchFolder folder;
   const std::string table = folder.write("nccl.txt", R"(# nThread 1 nGpus 2 iters: 20
@@ -125,6 +155,47 @@ TEST(ImportCommand, ReadsTimingsOfCollectives) {
               1048576.0 * 15.0 / 16.0 / 140e-6, 1.0);
 }
 
+// Ranks of one job are one page; messages are no reason to refuse a file, nor is compression.
+TEST(ImportCommand, ReadsRanksOfNcclInspectorAsOneJob) {
+  const ScratchFolder folder;
+  std::string files;
+  for (int rank = 0; rank < 2; ++rank) {
+    std::string lines;
+    for (int i = 0; i < 4; ++i)
+      lines += fmt::format(
+          R"({{"header": {{"id": "0xabc", "rank": {0}, "n_ranks": 2, "nnodes": 1}}, "coll_perf": )"
+          R"({{"coll": "AllGather", "coll_sn": {1}, "coll_msg_size_bytes": 1000000, )"
+          R"("coll_exec_time_us": {2}, "coll_timing_source": "kernel_gpu"}}}}{3})",
+          rank, i, rank == 0 ? 100 : 250, "\n");
+    files += " " + folder.write(fmt::format("rank{}.jsonl", rank), lines);
+  }
+  const json report = json_of("import" + files);
+  EXPECT_EQ(report.at("files").at(1).at("rank"), 1);
+  EXPECT_EQ(report.at("files").at(1).at("world_size"), 2);
+  EXPECT_TRUE(report.at("files").at(1).at("gpu").is_null());
+  EXPECT_NEAR(report.at("files").at(1).at("time").at("collective_s").get<double>(), 1e-3, 1e-9);
+  EXPECT_EQ(report.at("across_ranks").at("matched"), 8);
+  EXPECT_NEAR(report.at("across_ranks").at("collectives").at(0).at("median_skew_s").get<double>(),
+              150e-6, 1e-9);
+  EXPECT_THAT(run_command("import" + files).output, HasSubstr("The straggler is rank0.jsonl"));
+  const std::string messages = folder.write(
+      "messages.jsonl",
+      R"({"header": {"id": "0xabc", "rank": 0, "n_ranks": 8, "nnodes": 1}, "p2p_perf": {"p2p": )"
+      R"("Send", "peer": 1, "p2p_sn": 0, "p2p_msg_size_bytes": 1048576, "p2p_exec_time_us": 50, )"
+      R"("p2p_timing_source": "kernel_gpu"}})");
+  const std::string packed = folder.file("messages.jsonl.gz");
+  gzFile stream = gzopen(packed.c_str(), "wb");
+  const std::string text = content_of(messages);
+  gzwrite(stream, text.data(), static_cast<unsigned>(text.size()));
+  gzclose(stream);
+  for (const std::string& file : {messages, packed}) {
+    const json sent = json_of("import " + file).at("files").at(0).at("collectives").at(0);
+    EXPECT_EQ(sent.at("kind"), "send");
+    EXPECT_EQ(sent.at("group_size"), 2);
+    EXPECT_NEAR(sent.at("median_s").get<double>(), 50e-6, 1e-12);
+  }
+}
+
 // The kernels within the annotation of SGD's step, which count in their own categories too.
 TEST(ImportCommand, TellsTheTimeOfTheOptimizer) {
   const std::string trace = imported_trace("mi250-two-steps");
@@ -148,6 +219,28 @@ TEST(ImportCommand, PutsProductsBesideTheDevice) {
   EXPECT_NEAR(up->at("roofline").at("of_peak_ratio").get<double>(), rate / 989.4e12, 0.005);
   EXPECT_GT(up->at("roofline").at("of_peak_ratio"), 0.5);
   EXPECT_THAT(run_command("import " + trace).output, HasSubstr("16384 x 3072 x 768"));
+}
+
+// A first trace without a device hides nothing of the next one.
+TEST(ImportCommand, ShowsTheFirstTraceWithADevice) {
+  const ScratchFolder folder;
+  const std::string trace = imported_trace("h100-bert-small-forward");
+  const std::string alone = folder.file("alone.html"), both = folder.file("both.html");
+  const CommandResult one = run_command("import " + trace + " --html " + alone);
+  const CommandResult two = run_command("import " + imported_trace("no-rank") + " " + trace +
+                                        " --html " + both + " --out " + folder.file("measured"));
+  ASSERT_EQ(two.exit_code, 0) << two.errors;
+  for (const char* text : {"Layers", "Matrix products", "H100"}) {
+    ASSERT_THAT(one.output, HasSubstr(text));
+    EXPECT_THAT(two.output, HasSubstr(text));
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder.file("measured/kernels.csv")));
+  const auto timeline_of = [&](const std::string& page) {
+    return content_of(page).find("One recorded step of h100-bert-small-forward") !=
+           std::string::npos;
+  };
+  EXPECT_TRUE(timeline_of(alone));
+  EXPECT_TRUE(timeline_of(both));
 }
 
 TEST(ImportCommand, SaysThatNothingRanOnADevice) {

@@ -171,6 +171,33 @@ TEST(ProgramMatch, PutsKernelsBesideTheirOpsAndNamesCauses) {
   EXPECT_EQ(difference_of(*match, DifferenceCause::NotInPlan).about, "unknown_kernel");
 }
 
+// Products in fp8 stand beside the peak of fp8, whatever the plan says, and their time has that cause.
+TEST(ProgramMatch, KnowsTheFormatOfKernels) {
+  Trace trace = trace_of_two_layers();
+  for (DeviceActivity& each : trace.activities) {
+    if (each.shapes == kNoIndex) continue;
+    std::string shapes = trace.names[each.shapes];
+    for (std::size_t at = 0; (at = shapes.find("BFloat16")) != std::string::npos;)
+      shapes.replace(at, 8, "Float8_e4m3fn");
+    each.shapes = trace.names.index_of(shapes);
+    each.op = trace.names.index_of("aten::_scaled_mm");
+  }
+  const AcceleratorSpec device = load_accelerator("h100-sxm");
+  const auto match = match_program(trace, two_layers(), &device);
+  ASSERT_TRUE(match);
+  const MatchedOp& gradient = op_of(*match, "projection", Phase::BackwardWeight);
+  EXPECT_EQ(gradient.measured_precision, Precision::Fp8);
+  ASSERT_TRUE(gradient.roofline);
+  EXPECT_DOUBLE_EQ(gradient.roofline->of_peak,
+                   gradient.roofline->flop_rate / device.matrix.of(Precision::Fp8));
+  const StepDifference& slower = difference_of(*match, DifferenceCause::SlowerKernel);
+  EXPECT_EQ(slower.about, "projection, backward_weight");
+  EXPECT_TRUE(slower.other_format);
+  const auto same = match_program(trace_of_two_layers(), two_layers());
+  EXPECT_FALSE(difference_of(*same, DifferenceCause::SlowerKernel).other_format);
+  EXPECT_EQ(op_of(*match, "attention", Phase::Forward).measured_precision, std::nullopt);
+}
+
 // The products of queries, keys and values have the projection's shape: those that are left over once
 // it has its own make up the joint op.
 TEST(ProgramMatch, JoinsProductsThatTheFrameworkDoesNotFuse) {
@@ -267,17 +294,11 @@ TEST(TraceSamples, RefitLinksAndNotTheHostOfAProfile) {
   }
   EXPECT_TRUE(samples_of({trace}, {}, {}, cluster).exchanges.empty())
       << "a single rank does not tell transfers from waiting";
-  RankMatching matching;
-  for (const DeviceActivity& each : trace.activities) {
-    const CollectiveCall& call = trace.collectives[static_cast<std::size_t>(each.collective)];
-    MatchedCollectives& joint = matching.collectives.emplace_back();
-    joint.kind = "all_reduce";
-    joint.bytes = *call.bytes;
-    joint.group_size = 8;
-    joint.transfer = Seconds(1e-9 * static_cast<double>(each.duration));
-  }
+  Trace other = trace;
+  trace.rank = 0;
+  other.rank = 1;
   CalibrationData data;
-  data.recorded = samples_of({trace}, {}, matching, cluster);
+  data.recorded = samples_of({trace, other}, {}, match_ranks({trace, other}), cluster);
   data.stack = load_stack("megatron-core");
   ASSERT_EQ(data.recorded->exchanges.size(), 5U);
   const Calibration result = calibrate(cluster, data, "test");

@@ -146,6 +146,31 @@ TEST(RankMatching, BearsClocksThatDiffer) {
   EXPECT_DOUBLE_EQ(matching->collectives.at(0).skew.value(), 10e-6);
 }
 
+// What the first trace lacks is matched among the others, and counted.
+TEST(RankMatching, BearsCallsThatARankLacks) {
+  const std::vector<std::int64_t> durations(20, 50'000);
+  std::vector<Trace> traces = {trace_of_rank(0, 0, 20, durations),
+                               trace_of_rank(1, 0, 20, durations),
+                               trace_of_rank(2, 0, 20, durations)};
+  for (Trace& trace : traces)
+    for (CollectiveCall& call : trace.collectives) call.bytes = 1'000'000;
+  traces[0].activities.erase(traces[0].activities.begin() + 9);
+  traces[2].activities.erase(traces[2].activities.begin() + 4);
+  const auto matching = match_ranks(traces);
+  ASSERT_TRUE(matching);
+  EXPECT_EQ(matching->matched, 58);
+  EXPECT_EQ(matching->unmatched, 0);
+  EXPECT_EQ(matching->collectives.at(0).count, 20);
+  // A gap that goes unnoticed makes ranks wait by 100 µs.
+  EXPECT_EQ(matching->collectives.at(0).longest_skew, Seconds(0.0));
+  traces[1].activities.erase(traces[1].activities.begin() + 9);
+  const auto fewer = match_ranks(traces);
+  EXPECT_EQ(fewer->matched, 56);
+  EXPECT_EQ(fewer->unmatched, 1);
+  EXPECT_EQ(fewer->ranks.at(2).unmatched, 1);
+  EXPECT_EQ(fewer->alone, 0);
+}
+
 TEST(RankMatching, TakesOnlyDifferentRanksOfOneRun) {
   const Trace rank = trace_of_rank(0, 0, 2, {1000, 1000});
   EXPECT_FALSE(match_ranks({rank, rank}));

@@ -1,0 +1,43 @@
+// Which collectives of two ranks are the same ones.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "calibration/traces/trace.hpp"
+
+namespace shardwright::calibration {
+
+// A collective in the trace of a rank.
+struct RankCall {
+  std::string kind;
+  // What the trace tells of it; never null.
+  const CollectiveCall* arguments = nullptr;
+  // Nanoseconds on the clock of the trace.
+  double end = 0.0;
+  std::int64_t duration = 0;
+};
+
+// Those of one group in the order of their ends.
+using RankCalls = std::vector<RankCall>;
+
+struct CallAlignment {
+  // Positions in the first and in the second list, by the first one.
+  std::vector<std::pair<std::size_t, std::size_t>> pairs;
+  // How far ends in the first list usually are from those in the second one, in nanoseconds: the clocks of
+  // hosts differ.
+  double clock_distance = 0.0;
+};
+
+// Pairs calls by their numbers where both lists have any, else by order: the recordings may begin some calls apart, and
+// either may lack calls, which the kinds and sizes of the next ones and the times of their ends tell. Calls of
+// unequal kind, size or number are never paired. The time grows with the calls, not with their square. Throws
+// ReadingStopped if `stop` asks for it.
+CallAlignment align_calls(const RankCalls& first, const RankCalls& second,
+                          const std::stop_token& stop = {});
+
+}  // namespace shardwright::calibration
