@@ -17,11 +17,13 @@
 #include "cli/output/candidate_report.hpp"
 #include "cli/output/forecast_report.hpp"
 #include "cli/output/output_file.hpp"
+#include "cli/output/pool_report.hpp"
 #include "cli/output/progress.hpp"
 #include "cli/output/step_json.hpp"
 #include "cli/output/step_page.hpp"
 #include "core/base/quantity_text.hpp"
 #include "core/spec/plan_json.hpp"
+#include "core/spec/pools.hpp"
 #include "planner/compare.hpp"
 #include "planner/explain.hpp"
 #include "planner/forecast.hpp"
@@ -97,7 +99,10 @@ ordered_json runs_json(PlannedRuns runs, const planner::PlanRequest& request,
   return elements;
 }
 
-std::string machine_text(const planner::PlanRequest& request) {
+std::string machine_text(const planner::PlanRequest& request, const planner::SearchResult& result) {
+  if (!result.pools.empty())
+    return fmt::format("{} on {}, {}", request.model.name, pools_text(request, result),
+                       request.stack.name);
   return fmt::format("{} on {} × {} ({}), {}", request.model.name, format_count(request.gpus),
                      request.cluster.accelerator.name, request.cluster.name, request.stack.name);
 }
@@ -105,6 +110,7 @@ std::string machine_text(const planner::PlanRequest& request) {
 // The result of a search, and the explanation of its best plan.
 struct Answer {
   planner::SearchResult result;
+  // Of a plan on several pools it says nothing.
   planner::Explanation best;
   // The plan that the user compares with, simulated.
   std::optional<planner::PlanCandidate> compared;
@@ -140,8 +146,10 @@ Answer find_answer(const PlanOptions& options, ChosenRequest& chosen) {
   }
   if (!answer.result.plans.empty()) {
     const planner::PlanCandidate& best = answer.result.plans.front();
-    answer.best = planner::explain(planner::scenario_of(request, best.plan), best.result,
-                                   planner::kSensitivityStep, request.stop);
+    const Scenario scenario = planner::scenario_of(request, best.plan);
+    if (scenario.plan.stage_pools.empty())
+      answer.best =
+          planner::explain(scenario, best.result, planner::kSensitivityStep, request.stop);
   }
   if (request.compared)
     answer.compared = planner::candidate_of(planner::scenario_of(request, *request.compared));
@@ -151,12 +159,18 @@ Answer find_answer(const PlanOptions& options, ChosenRequest& chosen) {
 
 validation::Confidence confidence_of(const planner::PlanRequest& request,
                                      const planner::PlanCandidate& candidate) {
-  return validation::confidence_of(planner::scenario_of(request, candidate.plan),
-                                   candidate.result.step, candidate.result.memory().peak);
+  const Scenario scenario = planner::scenario_of(request, candidate.plan);
+  if (!scenario.plan.stage_pools.empty()) return {};  // no published run used several pools
+  return validation::confidence_of(scenario, candidate.result.step, candidate.result.memory().peak);
 }
 
 void add_best(Page& page, const Answer& answer, const validation::Confidence& confidence) {
   const planner::PlanCandidate& best = answer.result.plans.front();
+  if (pools_of(best.plan).size() > 1) {
+    page.paragraph(
+        "Plan 1 lies on several pools, as no published run did: its errors are not known.");
+    return;
+  }
   page.paragraph(planner::limit_text("Plan 1", answer.best));
   if (!confidence.step) return;
   page.paragraph(fmt::format("Expected step time: {}; 80 % interval {}.",
@@ -215,7 +229,7 @@ void add_compared(Page& page, const ChosenRequest& chosen, const Answer& answer)
 void add_answer(Page& page, const ChosenRequest& chosen, const Answer& answer) {
   const planner::PlanRequest& request = chosen.request;
   const planner::SearchResult& result = answer.result;
-  page.heading(machine_text(request));
+  page.heading(machine_text(request, result));
   page.facts({{"goal", goal_text(request, result.plans.front().plan.global_batch)}});
   if (result.partial) {
     page.warning("interrupted: these are the best plans found so far");
@@ -230,7 +244,10 @@ void add_answer(Page& page, const ChosenRequest& chosen, const Answer& answer) {
   }
   const validation::Confidence confidence = confidence_of(request, result.plans.front());
   add_best(page, answer, confidence);
-  add_margin(page, chosen, result, confidence);
+  if (result.pools.empty())
+    add_margin(page, chosen, result, confidence);
+  else
+    add_pools(page, request, result);
   add_compared(page, chosen, answer);
   add_counts(page, result.counts, result.wall_s);
   if (result.front.size() > 1) {
@@ -287,6 +304,7 @@ ordered_json plan_json(const ChosenRequest& chosen, const planner::SearchResult&
       result.faster_than_compared ? ordered_json(*result.faster_than_compared) : ordered_json();
   document["front"] = list(result.front);
   document["trade_offs"] = result.trade_offs;
+  if (!result.pools.empty()) add_pools(document, request, result);
   if (result.infeasible) document["infeasible"] = infeasible_json(request, *result.infeasible);
   add_parts(document, request.model, request.cluster, request.stack);
   return document;
@@ -348,8 +366,15 @@ ExitCode plan(const PlanOptions& options) {
                                              "one stack, for the forecast of a whole run"}});
     return plan_stacks(options.common, asked, options.plan_out);
   }
+  asked.takes_pools = true;
   ChosenRequest chosen = choose_request(asked, "shardwright plan");
   const bool one_size = chosen.gpus.first == chosen.gpus.second;
+  if (!chosen.request.cluster.pools.empty()) {
+    require_one_size(chosen, asked, "shardwright plan", "several pools");
+    if (runs)
+      throw InputError("shardwright plan", {{"--tokens or --target-loss", "several pools",
+                                             "a cluster of one pool, for the forecast of a run"}});
+  }
   if (runs && (!one_size || chosen.request.global_batch == 0))
     return plan_runs(options.common, chosen, runs->run, options.plan_out);
   if (one_size) return plan_one_size(options, chosen, std::move(runs));

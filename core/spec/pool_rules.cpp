@@ -23,12 +23,6 @@ StageRun run_from(const std::vector<std::string>& pools, std::size_t first) {
   return {first, end};
 }
 
-std::vector<std::string> names_of_pools(const ClusterSpec& cluster) {
-  std::vector<std::string> names = {cluster.name};
-  for (const PoolSpec& pool : cluster.pools) names.push_back(pool.name);
-  return names;
-}
-
 // What is wrong with a run of stages on a pool.
 std::optional<Problem> problem_of_run(const PlanSubject& s, const StageRun& run) {
   const std::string& name = s.plan.stage_pools[run.first];
@@ -51,8 +45,7 @@ std::optional<Problem> problem_of_run(const PlanSubject& s, const StageRun& run)
     return Problem{where, fmt::format("{} on the pool {}", name_of(s.plan.precision), name),
                    fmt::format("a format that {} multiplies in", pool->accelerator.name)};
   const std::int64_t before = stage * static_cast<std::int64_t>(run.first);
-  const std::int64_t domain =
-      std::max<std::int64_t>({1, pool->node.accelerators, pool->node.scale_up.domain});
+  const std::int64_t domain = ranks_per_domain(*pool);
   if (before % domain != 0)
     return Problem{where, fmt::format("{} ranks before those of the pool {}", before, name),
                    fmt::format("a multiple of the {} that its scale-up domains hold", domain)};
