@@ -19,8 +19,6 @@
 namespace shardwright::planner {
 namespace {
 
-// A space of at most so many plans, each split of the layers counted, is evaluated as a whole.
-constexpr std::int64_t kWholeSpace = 100'000;
 // No more placements are listed, and no more plans looked at to find out.
 constexpr std::size_t kMostPlacements = 400;
 constexpr std::int64_t kMostCounted = 400'000;
@@ -116,10 +114,11 @@ std::vector<std::int64_t> any_split(std::int64_t layers, std::int64_t chunks) {
   return split;
 }
 
-// True if there are at most kWholeSpace plans, each split counted.
-bool is_small(const PlanRequest& request, const std::vector<PlacedSpace>& spaces) {
+// True if there are at most `most` plans, each split counted.
+bool is_small(const PlanRequest& request, const std::vector<PlacedSpace>& spaces,
+              std::int64_t most) {
   std::int64_t plans = 0, counted = 0;
-  const auto is_large = [&] { return plans > kWholeSpace || counted > kMostCounted; };
+  const auto is_large = [&] { return plans > most || counted > kMostCounted; };
   for (const PlacedSpace& space : spaces) {
     for (const Plan& cut : space.cuts) {
       if (is_large()) return false;
@@ -224,8 +223,8 @@ class PlacedCutEvaluation {
 // The plans of all placements, by closed forms.
 class PlacedSearch {
  public:
-  explicit PlacedSearch(const PlanRequest& request, const PoolLayerCosts& known)
-      : request_(request), known_(known) {
+  PlacedSearch(const PlanRequest& request, const PoolLayerCosts& known, std::int64_t whole_space)
+      : request_(request), known_(known), whole_space_(whole_space) {
     const PlacementLimits limits{request.gpus, request.limits.max_pp};
     choose(all_placements(request.cluster, limits, kMostPlacements), true);
     if (!counts_.all_splits) choose(full_placements(request.cluster, limits), false);
@@ -280,7 +279,7 @@ class PlacedSearch {
   void choose(const std::vector<Placement>& placements, bool all) {
     spaces_ = spaces_on(request_, placements);
     counts_.placements = static_cast<std::int64_t>(spaces_.size());
-    counts_.all_splits = !(all && placements.empty()) && is_small(request_, spaces_);
+    counts_.all_splits = !(all && placements.empty()) && is_small(request_, spaces_, whole_space_);
     counts_.all_placements = all;
   }
 
@@ -320,6 +319,7 @@ class PlacedSearch {
 
   const PlanRequest& request_;
   const PoolLayerCosts& known_;
+  std::int64_t whole_space_;
   std::vector<PlacedSpace> spaces_;
   PlacementSearch counts_;
   PlacedEvaluation evaluation_;
@@ -345,7 +345,7 @@ auto layout_of(const Plan& plan) {
 class PoolSearch {
  public:
   explicit PoolSearch(const PlanRequest& request)
-      : request_(request), caches_(caches_of(request.cluster)), placed_(request_, caches_) {}
+      : request_(request), caches_(caches_of(request.cluster)), placed_(request_, caches_, kWholeSpace) {}
 
   SearchResult run() {
     for (const std::string& pool : names_of_pools(request_.cluster)) search_alone(pool);
@@ -493,9 +493,9 @@ SearchResult search_pools(const PlanRequest& request) {
   return PoolSearch(request).run();
 }
 
-std::optional<PlacedBest> best_placed(const PlanRequest& request) {
+std::optional<PlacedBest> best_placed(const PlanRequest& request, std::int64_t whole_space) {
   const PoolLayerCosts caches = caches_of(request.cluster);
-  PlacedSearch search(request, caches);
+  PlacedSearch search(request, caches, whole_space);
   search.evaluate();
   if (search.plans().empty()) return std::nullopt;
   const PlacedPlan& best = search.plans().front();

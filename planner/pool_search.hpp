@@ -13,6 +13,9 @@ namespace shardwright::planner {
 // several pools.
 SearchResult search_pools(const PlanRequest& request);
 
+// A space of at most so many plans, each split of the layers counted, is evaluated as a whole.
+inline constexpr std::int64_t kWholeSpace = 100'000;
+
 // The best plan with stages on several pools by the analytic level, of those that fit.
 struct PlacedBest {
   Plan plan;
@@ -21,7 +24,8 @@ struct PlacedBest {
   double score = 0.0;
 };
 
-// The part of search_pools() before simulations.
-std::optional<PlacedBest> best_placed(const PlanRequest& request);
+// The part of search_pools() before simulations. Larger spaces than `whole_space` are evaluated in part.
+std::optional<PlacedBest> best_placed(const PlanRequest& request,
+                                      std::int64_t whole_space = kWholeSpace);
 
 }  // namespace shardwright::planner
