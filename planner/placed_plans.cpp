@@ -22,6 +22,25 @@ std::vector<Seconds> computing_of_stages(const sim::StageCosts& costs) {
   return times;
 }
 
+// The chunks between which layers are moved. Of many chunks those of the busiest stage, and those at the
+// ends of the pipeline and on both sides of each border between pools.
+std::vector<std::size_t> movable_chunks(const Plan& plan, const StageLoad& busiest) {
+  constexpr std::size_t kFew = 8;
+  const std::size_t count = plan.stage_layers.size();
+  std::vector<std::size_t> chunks;
+  for (std::size_t chunk = 0; chunk < count; ++chunk) {
+    const std::size_t stage = chunk % plan.stage_pools.size();
+    const bool at_end = chunk == 0 || chunk + 1 == count;
+    const bool at_border = stage == 0 || stage + 1 == plan.stage_pools.size() ||
+                           plan.stage_pools[stage] != plan.stage_pools[stage - 1] ||
+                           plan.stage_pools[stage] != plan.stage_pools[stage + 1];
+    const bool is_busy = std::ranges::find(busiest.chunks, chunk) != busiest.chunks.end();
+    if (count <= kFew || at_end || is_busy || (at_border && chunk < plan.stage_pools.size()))
+      chunks.push_back(chunk);
+  }
+  return chunks;
+}
+
 }  // namespace
 
 PlacedPools placed_pools(const PlanRequest& request, const Placement& placement) {
@@ -158,8 +177,10 @@ PlacedLook PlacedCut::make_fit(Plan& plan, const std::vector<StageLoad>& loads) 
   PlacedLook look = look_at(plan);
   while (!look.fits && look.fullest != look.emptiest) {
     Plan moved = plan;
-    if (!move_layer(loads[static_cast<std::size_t>(look.fullest)],
-                    loads[static_cast<std::size_t>(look.emptiest)], moved.stage_layers))
+    const StageLoad& from = loads[static_cast<std::size_t>(look.fullest)];
+    const StageLoad& to = loads[static_cast<std::size_t>(look.emptiest)];
+    if (!move_layer(largest_chunk(from, moved.stage_layers), smallest_chunk(to, moved.stage_layers),
+                    moved.stage_layers))
       break;
     const PlacedLook next = look_at(moved);
     if (!next.better_than(look)) break;
@@ -173,20 +194,22 @@ PlacedLook PlacedCut::improve(Plan& plan, const std::vector<StageLoad>& loads) {
   PlacedLook best = look_at(plan);
   for (bool improved = true; improved;) {
     improved = false;
-    const std::size_t from = best.busiest;
     const std::vector<std::int64_t> layers = plan.stage_layers;
-    for (std::size_t to = 0; to < loads.size(); ++to) {
-      Plan moved = plan;
-      moved.stage_layers = layers;
-      if (to == from || !move_layer(loads[from], loads[to], moved.stage_layers)) continue;
-      if (first_broken_rule(request_.model, request_.cluster, moved, moved.world_size(),
-                            restricting_stack(request_)))
-        continue;
-      const PlacedLook look = look_at(moved);
-      if (!look.better_than(best)) continue;
-      best = look;
-      plan.stage_layers = moved.stage_layers;
-      improved = true;
+    const std::vector<std::size_t> chunks = movable_chunks(plan, loads[best.busiest]);
+    for (const std::size_t from : chunks) {
+      for (const std::size_t to : chunks) {
+        Plan moved = plan;
+        moved.stage_layers = layers;
+        if (from == to || !move_layer(from, to, moved.stage_layers)) continue;
+        if (first_broken_rule(request_.model, request_.cluster, moved, moved.world_size(),
+                              restricting_stack(request_)))
+          continue;
+        const PlacedLook look = look_at(moved);
+        if (!look.better_than(best)) continue;
+        best = look;
+        plan.stage_layers = moved.stage_layers;
+        improved = true;
+      }
     }
   }
   return best;

@@ -67,7 +67,7 @@ class PlacedCut {
   // Moves layers away from stages that do not fit, until the plan fits or no move helps.
   PlacedLook make_fit(Plan& plan, const std::vector<StageLoad>& loads);
 
-  // Moves single layers away from the busiest stage for as long as that helps.
+  // Moves single layers between chunks for as long as that helps.
   PlacedLook improve(Plan& plan, const std::vector<StageLoad>& loads);
 
  private:

@@ -20,8 +20,8 @@ struct Pool {
 std::vector<Pool> pools_within(const ClusterSpec& cluster, std::int64_t most) {
   std::vector<Pool> pools;
   for (const std::string& name : names_of_pools(cluster))
-    pools.push_back(
-        {name, pool_size(cluster, name, most), ranks_per_domain(*pool_cluster(cluster, name))});
+    pools.push_back({name, pool_size(cluster, name, most),
+                     ranks_per_domain(pool_cluster(cluster, name)->node)});
   return pools;
 }
 
@@ -194,20 +194,23 @@ std::vector<std::int64_t> balanced_split(std::int64_t layers,
     for (std::size_t stage = 1; stage < stages.size(); ++stage) {
       if (load_with_one_more(stage) < load_with_one_more(least)) least = stage;
     }
-    const std::vector<std::size_t>& own = stages[least].chunks;
-    add(least, *std::min_element(own.begin(), own.end(), [&](std::size_t a, std::size_t b) {
-          return split[a] < split[b];
-        }));
+    add(least, smallest_chunk(stages[least], split));
   }
   return split;
 }
 
-bool move_layer(const StageLoad& from, const StageLoad& to, std::vector<std::int64_t>& layers) {
-  const auto fewer = [&](std::size_t a, std::size_t b) { return layers[a] < layers[b]; };
-  const std::size_t source = *std::max_element(from.chunks.begin(), from.chunks.end(), fewer);
-  if (layers[source] <= (is_end(source, layers) ? 0 : 1)) return false;
-  --layers[source];
-  ++layers[*std::min_element(to.chunks.begin(), to.chunks.end(), fewer)];
+std::size_t largest_chunk(const StageLoad& stage, const std::vector<std::int64_t>& layers) {
+  return *std::ranges::max_element(stage.chunks, {}, [&](std::size_t i) { return layers[i]; });
+}
+
+std::size_t smallest_chunk(const StageLoad& stage, const std::vector<std::int64_t>& layers) {
+  return *std::ranges::min_element(stage.chunks, {}, [&](std::size_t i) { return layers[i]; });
+}
+
+bool move_layer(std::size_t from, std::size_t to, std::vector<std::int64_t>& layers) {
+  if (layers[from] <= (is_end(from, layers) ? 0 : 1)) return false;
+  --layers[from];
+  ++layers[to];
   return true;
 }
 

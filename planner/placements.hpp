@@ -61,8 +61,11 @@ struct StageLoad {
 // The split whose most loaded stage has the least load, where all layers are alike.
 std::vector<std::int64_t> balanced_split(std::int64_t layers, const std::vector<StageLoad>& stages);
 
-// Moves a layer from the fullest chunk of a stage to the emptiest one of another. False if the stage has
-// no layer to spare.
-bool move_layer(const StageLoad& from, const StageLoad& to, std::vector<std::int64_t>& layers);
+// The stage's chunk with the most or the fewest layers, of equals the first.
+std::size_t largest_chunk(const StageLoad& stage, const std::vector<std::int64_t>& layers);
+std::size_t smallest_chunk(const StageLoad& stage, const std::vector<std::int64_t>& layers);
+
+// Moves a layer from one chunk to another. False if the chunk has no layer to spare.
+bool move_layer(std::size_t from, std::size_t to, std::vector<std::int64_t>& layers);
 
 }  // namespace shardwright::planner

@@ -345,7 +345,9 @@ auto layout_of(const Plan& plan) {
 class PoolSearch {
  public:
   explicit PoolSearch(const PlanRequest& request)
-      : request_(request), caches_(caches_of(request.cluster)), placed_(request_, caches_, kWholeSpace) {}
+      : request_(request),
+        caches_(caches_of(request.cluster)),
+        placed_(request_, caches_, kWholeSpace) {}
 
   SearchResult run() {
     for (const std::string& pool : names_of_pools(request_.cluster)) search_alone(pool);
@@ -395,7 +397,9 @@ class PoolSearch {
     std::size_t next = 0;
     while (next < plans.size() && next < kMostSimulated && !request_.stop.stop_requested()) {
       std::vector<PlacedPlan> batch;
-      for (; next < plans.size() && batch.size() < kAtOnce && !is_beaten(plans[next]); ++next)
+      for (; next < plans.size() && batch.size() < kAtOnce &&
+             (next < kAtOnce || !is_beaten(plans[next]));
+           ++next)
         batch.push_back(plans[next]);
       if (batch.empty()) break;
       simulate(batch);

@@ -68,8 +68,8 @@ std::vector<std::string> names_of_pools(const ClusterSpec& cluster) {
   return names;
 }
 
-std::int64_t ranks_per_domain(const ClusterSpec& pool) {
-  return std::max<std::int64_t>({1, pool.node.accelerators, pool.node.scale_up.domain});
+std::int64_t ranks_per_domain(const NodeSpec& node) {
+  return std::max<std::int64_t>({1, node.accelerators, node.scale_up.domain});
 }
 
 bool alike_links(const ClusterSpec& cluster, const Plan& plan) {

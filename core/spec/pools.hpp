@@ -37,7 +37,7 @@ std::vector<std::string> names_of_pools(const ClusterSpec& cluster);
 
 // The ranks before those of a pool have to be a multiple of this, so that its groups lie on scale-up
 // domains as they would without the other pools.
-std::int64_t ranks_per_domain(const ClusterSpec& pool);
+std::int64_t ranks_per_domain(const NodeSpec& node);
 
 // True if all stages of the plan lie on nodes of one kind, on one kind of fabric, and no link between
 // pools is said to be slower.
