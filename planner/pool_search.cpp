@@ -4,6 +4,7 @@
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <tuple>
@@ -391,15 +392,15 @@ class PoolSearch {
     result_.pools.push_back(std::move(alone));
   }
 
-  // Returns the number of plans that were simulated.
+  // Returns the number of plans that were simulated. The best one always is.
   std::int64_t simulate_placed() {
     const std::vector<PlacedPlan>& plans = placed_.plans();
+    const std::size_t most = std::min(plans.size(), kMostSimulated);
     std::size_t next = 0;
-    while (next < plans.size() && next < kMostSimulated && !request_.stop.stop_requested()) {
+    while (next < most && !request_.stop.stop_requested()) {
+      const double limit = next == 0 ? std::numeric_limits<double>::infinity() : largest_score();
       std::vector<PlacedPlan> batch;
-      for (; next < plans.size() && batch.size() < kAtOnce &&
-             (next < kAtOnce || !is_beaten(plans[next]));
-           ++next)
+      for (; next < most && batch.size() < kAtOnce && plans[next].look.score <= limit; ++next)
         batch.push_back(plans[next]);
       if (batch.empty()) break;
       simulate(batch);
@@ -407,12 +408,12 @@ class PoolSearch {
     return static_cast<std::int64_t>(next);
   }
 
-  // True if the plan, and all that are slower by the analytic level, cannot be among the best.
-  bool is_beaten(const PlacedPlan& plan) const {
-    std::vector<double> scores;
-    for (const PlanCandidate& each : listed()) scores.push_back(each.score);
+  // The score by the analytic level above which no plan is expected among the best.
+  double largest_score() const {
+    const std::vector<PlanCandidate> best = listed();
     const auto top = static_cast<std::size_t>(request_.top);
-    return scores.size() >= top && plan.look.score > kNear * scores[top - 1];
+    return best.size() < top ? std::numeric_limits<double>::infinity()
+                             : kNear * best[top - 1].score;
   }
 
   void simulate(const std::vector<PlacedPlan>& batch) {
