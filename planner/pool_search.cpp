@@ -365,15 +365,8 @@ class PoolSearch {
 
  private:
   PlanRequest request_for(const std::string& pool) const {
-    PlanRequest own = request_;
-    own.cluster = *pool_cluster(request_.cluster, pool);
-    own.gpus = pool_size(request_.cluster, pool, request_.gpus);
+    PlanRequest own = request_on_pool(request_, pool);
     own.layer_costs = caches_.at(pool);
-    own.front = own.advice = own.takes_pools = own.look_beyond_margin = false;
-    own.layouts = 0;
-    own.progress = nullptr;
-    own.found = nullptr;
-    own.validated = nullptr;
     return own;
   }
 
@@ -456,16 +449,15 @@ class PoolSearch {
 
   // By the pool whose accelerators have the most memory together.
   void explain() {
-    PlanRequest largest = request_for(request_.cluster.name);
-    const auto memory = [](const PlanRequest& request) {
-      return available_memory(request) * static_cast<double>(request.gpus);
+    const auto memory = [this](const std::string& pool) {
+      const PlanRequest own = request_for(pool);
+      return available_memory(own) * static_cast<double>(own.gpus);
     };
-    for (const PoolSpec& pool : request_.cluster.pools) {
-      const PlanRequest own = request_for(pool.name);
-      if (memory(own) > memory(largest)) largest = own;
-    }
-    largest.advice = true;
-    result_.infeasible = search(largest).infeasible;
+    const std::vector<std::string> pools = names_of_pools(request_.cluster);
+    result_.infeasible_pool = *std::ranges::max_element(pools, {}, memory);
+    PlanRequest own = request_for(result_.infeasible_pool);
+    own.advice = true;
+    result_.infeasible = search(own).infeasible;
   }
 
   void add(const SearchCounts& more) {
@@ -493,6 +485,19 @@ class PoolSearch {
 };
 
 }  // namespace
+
+PlanRequest request_on_pool(const PlanRequest& request, const std::string& pool) {
+  PlanRequest own = request;
+  own.cluster = *pool_cluster(request.cluster, pool);
+  own.gpus = pool_size(request.cluster, pool, request.gpus);
+  own.layer_costs = nullptr;
+  own.front = own.advice = own.takes_pools = own.look_beyond_margin = false;
+  own.layouts = 0;
+  own.progress = nullptr;
+  own.found = nullptr;
+  own.validated = nullptr;
+  return own;
+}
 
 SearchResult search_pools(const PlanRequest& request) {
   return PoolSearch(request).run();

@@ -13,6 +13,9 @@ namespace shardwright::planner {
 // several pools.
 SearchResult search_pools(const PlanRequest& request);
 
+// The request for plans of one pool alone, on all of its accelerators that the request allows.
+PlanRequest request_on_pool(const PlanRequest& request, const std::string& pool);
+
 // A space of at most so many plans, each split of the layers counted, is evaluated as a whole.
 inline constexpr std::int64_t kWholeSpace = 100'000;
 

@@ -208,6 +208,8 @@ struct SearchResult {
   std::vector<PoolAlone> pools;
   std::optional<PlacementSearch> placed;
   std::optional<NoFeasiblePlan> infeasible;
+  // The pool that this is of: the one with the most memory.
+  std::string infeasible_pool;
 };
 
 // On a cluster of several pools `gpus` is the most that plans may use, and a plan of one pool uses those of

@@ -21,13 +21,16 @@
 #include "cli/output/progress.hpp"
 #include "cli/output/step_json.hpp"
 #include "cli/output/step_page.hpp"
+#include "core/base/printable_text.hpp"
 #include "core/base/quantity_text.hpp"
+#include "core/base/standard_streams.hpp"
 #include "core/spec/plan_json.hpp"
 #include "core/spec/pools.hpp"
 #include "planner/compare.hpp"
 #include "planner/explain.hpp"
 #include "planner/forecast.hpp"
 #include "planner/plan_evaluation.hpp"
+#include "planner/pool_search.hpp"
 #include "planner/search.hpp"
 #include "planner/wording.hpp"
 #include "sim/step/fidelity.hpp"
@@ -247,7 +250,7 @@ void add_answer(Page& page, const ChosenRequest& chosen, const Answer& answer) {
   if (result.pools.empty())
     add_margin(page, chosen, result, confidence);
   else
-    add_pools(page, request, result);
+    add_pools(page, result);
   add_compared(page, chosen, answer);
   add_counts(page, result.counts, result.wall_s);
   if (result.front.size() > 1) {
@@ -305,7 +308,12 @@ ordered_json plan_json(const ChosenRequest& chosen, const planner::SearchResult&
   document["front"] = list(result.front);
   document["trade_offs"] = result.trade_offs;
   if (!result.pools.empty()) add_pools(document, request, result);
-  if (result.infeasible) document["infeasible"] = infeasible_json(request, *result.infeasible);
+  if (result.infeasible) {
+    document["infeasible"] = infeasible_json(
+        result.infeasible_pool.empty() ? request
+                                       : planner::request_on_pool(request, result.infeasible_pool),
+        *result.infeasible);
+  }
   add_parts(document, request.model, request.cluster, request.stack);
   return document;
 }
@@ -313,7 +321,14 @@ ordered_json plan_json(const ChosenRequest& chosen, const planner::SearchResult&
 ExitCode deliver_none(const PlanOptions& options, const ChosenRequest& chosen,
                       const planner::SearchResult& result) {
   Page page = new_page(options.common);
-  if (result.infeasible) report_infeasible(chosen.request, *result.infeasible);
+  if (result.infeasible && !result.infeasible_pool.empty()) {
+    print_message(fmt::format("No plan fits, on one pool or on several. On {} alone:",
+                              printable(result.infeasible_pool)));
+    report_infeasible(planner::request_on_pool(chosen.request, result.infeasible_pool),
+                      *result.infeasible);
+  } else if (result.infeasible) {
+    report_infeasible(chosen.request, *result.infeasible);
+  }
   if (result.partial) page.warning("interrupted before a plan was found");
   add_counts(page, result.counts, result.wall_s);
   deliver(options.common, page, plan_json(chosen, result, std::nullopt));

@@ -12,6 +12,7 @@
 #include "core/spec/plan_text.hpp"
 #include "core/spec/pools.hpp"
 #include "planner/plan_evaluation.hpp"
+#include "planner/pool_search.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -97,7 +98,7 @@ std::string pools_text(const planner::PlanRequest& request, const planner::Searc
   return fmt::format("{}", fmt::join(texts, " and "));
 }
 
-void add_pools(Page& page, const planner::PlanRequest&, const planner::SearchResult& result) {
+void add_pools(Page& page, const planner::SearchResult& result) {
   page.heading("Each pool alone");
   page.table(alone_table(result));
   page.paragraph(verdict(result));
@@ -112,8 +113,7 @@ void add_pools(ordered_json& document, const planner::PlanRequest& request,
   };
   document["pools"] = ordered_json::array();
   for (const planner::PoolAlone& pool : result.pools) {
-    planner::PlanRequest own = request;
-    own.cluster = *pool_cluster(request.cluster, pool.pool);
+    const planner::PlanRequest own = planner::request_on_pool(request, pool.pool);
     document["pools"].push_back({{"pool", pool.pool},
                                  {"gpus", pool.gpus},
                                  {"limit_bytes", planner::available_memory(own).value()},

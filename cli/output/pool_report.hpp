@@ -15,8 +15,7 @@ std::string pools_text(const planner::PlanRequest& request, const planner::Searc
 
 // Adds the best plan of each pool alone, how the best plan compares with them, and which placements were
 // looked at.
-void add_pools(Page& page, const planner::PlanRequest& request,
-               const planner::SearchResult& result);
+void add_pools(Page& page, const planner::SearchResult& result);
 
 // Adds the members `pools` and `placed`.
 void add_pools(nlohmann::ordered_json& document, const planner::PlanRequest& request,

@@ -249,7 +249,8 @@ TEST(PoolSearch, NoPlanIsBetterThanTheFirstAndEachPoolAloneIsARow) {
   std::mt19937 random(20261130);
   int on_several = 0, alone = 0;
   for (int job = 0; job < 200 / kSampleShare; ++job) {
-    PlanRequest request = small_job(random, job % 4 == 0);
+    const bool equal = job % 4 == 0;
+    PlanRequest request = small_job(random, equal);
     constexpr auto kObjectives = enumerators<Objective>();
     request.objective = pick<Objective>(random, {kObjectives.begin(), kObjectives.end()});
     if (request.objective == Objective::Cost) {
@@ -279,6 +280,11 @@ TEST(PoolSearch, NoPlanIsBetterThanTheFirstAndEachPoolAloneIsARow) {
       EXPECT_TRUE(fits(request, each.plan)) << job;
       EXPECT_EQ(sim::simulate_step(scenario_of(request, each.plan)).step, each.result.step);
       ++(pools_of(each.plan).size() > 1 ? on_several : alone);
+      if (!equal) continue;
+      Scenario one{request.model, request.cluster, request.stack, each.plan};
+      one.cluster.pools.clear();
+      one.plan.stage_pools.clear();
+      EXPECT_EQ(sim::simulate_step(one).step, each.result.step) << job;
     }
   }
   EXPECT_GT(on_several, 20 / kSampleShare);
