@@ -170,8 +170,9 @@ validation::Confidence confidence_of(const planner::PlanRequest& request,
 void add_best(Page& page, const Answer& answer, const validation::Confidence& confidence) {
   const planner::PlanCandidate& best = answer.result.plans.front();
   if (pools_of(best.plan).size() > 1) {
-    page.paragraph(
-        "Plan 1 lies on several pools, as no published run did: its errors are not known.");
+    page.paragraph(fmt::format(
+        "Plan 1 lies on several pools: {}. No published run did, so that its errors are not known.",
+        balance_text(best)));
     return;
   }
   page.paragraph(planner::limit_text("Plan 1", answer.best));

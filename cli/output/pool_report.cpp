@@ -11,6 +11,7 @@
 #include "core/base/quantity_text.hpp"
 #include "core/spec/plan_text.hpp"
 #include "core/spec/pools.hpp"
+#include "planner/objective.hpp"
 #include "planner/plan_evaluation.hpp"
 #include "planner/pool_search.hpp"
 
@@ -96,6 +97,24 @@ std::string pools_text(const planner::PlanRequest& request, const planner::Searc
                                 pool_cluster(request.cluster, pool.pool)->accelerator.name,
                                 printable(pool.pool)));
   return fmt::format("{}", fmt::join(texts, " and "));
+}
+
+std::string balance_text(const PlanCandidate& candidate) {
+  const std::vector<Seconds> computing = planner::computing_times(candidate.result);
+  std::vector<std::string> texts;
+  for (const std::string& pool : pools_of(candidate.plan)) {
+    Seconds sum;
+    double stages = 0.0;
+    for (std::size_t stage = 0; stage < computing.size(); ++stage) {
+      if (candidate.plan.stage_pools[stage] != pool) continue;
+      sum += computing[stage];
+      stages += 1.0;
+    }
+    texts.push_back(fmt::format("{} % of the step on {}",
+                                format_percent(sum / (candidate.result.step * stages)),
+                                printable(pool)));
+  }
+  return fmt::format("accelerators compute for {}", fmt::join(texts, " and "));
 }
 
 void add_pools(Page& page, const planner::SearchResult& result) {
