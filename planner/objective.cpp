@@ -47,12 +47,13 @@ StepExpense step_expense(const ClusterSpec& cluster, const Plan& plan, Seconds s
 
 StepExpense step_expense(const ClusterSpec& cluster, const Plan& plan, Seconds step,
                          const std::vector<Seconds>& computing) {
-  const auto gpus = static_cast<double>(plan.world_size() / plan.pp);
+  const std::int64_t ranks_of_stage = plan.world_size() / plan.pp;
   const std::vector<ClusterSpec> pools = pool_clusters(cluster, plan);
   StepExpense sum;
   for (std::size_t stage = 0; stage < computing.size(); ++stage) {
     const auto pool = static_cast<std::size_t>(pool_of_stage(plan, stage));
-    const StepExpense of_stage = expense_of(pools[pool], gpus, step, computing[stage]);
+    const StepExpense of_stage =
+        expense_of(pools[pool], static_cast<double>(ranks_of_stage), step, computing[stage]);
     sum.price += of_stage.price;
     sum.energy += of_stage.energy;
   }

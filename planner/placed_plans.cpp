@@ -14,6 +14,17 @@ double time_of(const sim::PartCost& part) {
   return part.slot[SlotPhase::Forward].time + part.slot[SlotPhase::Backward].time;
 }
 
+// Seconds of the forward and the backward pass of an average layer.
+double layer_time(const sim::LayerCosts& layers, const Plan& plan) {
+  const bool all_again = plan.recompute == RecomputePolicy::Full && plan.recompute_layers == 0;
+  const bool takes_recomputed = layers.kept.empty() || (all_again && !layers.recomputed.empty());
+  const std::vector<sim::PartCost>& kinds = takes_recomputed ? layers.recomputed : layers.kept;
+  double sum = 0.0;
+  for (const std::int32_t kind : layers.kind_of_layer)
+    sum += time_of(kinds[static_cast<std::size_t>(kind)]);
+  return sum / static_cast<double>(layers.kind_of_layer.size());
+}
+
 // The compute of each stage in a step, on average over its accelerators.
 std::vector<Seconds> computing_of_stages(const sim::StageCosts& costs) {
   std::vector<Seconds> times;
@@ -138,16 +149,6 @@ double PlacedCut::score_of(const Plan& plan, const sim::StageCosts& costs, Secon
       by_expense ? step_expense(request_.cluster, plan, analytic, computing_of_stages(costs))
                  : StepExpense();
   return score(request_.objective, plan, result, expense);
-}
-
-double PlacedCut::layer_time(const sim::LayerCosts& layers, const Plan& plan) const {
-  const bool all_again = plan.recompute == RecomputePolicy::Full && plan.recompute_layers == 0;
-  const bool takes_recomputed = layers.kept.empty() || (all_again && !layers.recomputed.empty());
-  const std::vector<sim::PartCost>& kinds = takes_recomputed ? layers.recomputed : layers.kept;
-  double sum = 0.0;
-  for (const std::int32_t kind : layers.kind_of_layer)
-    sum += time_of(kinds[static_cast<std::size_t>(kind)]);
-  return sum / static_cast<double>(layers.kind_of_layer.size());
 }
 
 std::vector<StageLoad> PlacedCut::loads_of(const Plan& plan) {

@@ -73,8 +73,6 @@ class PlacedCut {
  private:
   double score_of(const Plan& plan, const sim::StageCosts& costs, Seconds analytic) const;
   void look_at_memory(const sim::StageMemory& memory, PlacedLook& look) const;
-  // Seconds of the forward and the backward pass of an average layer.
-  double layer_time(const sim::LayerCosts& layers, const Plan& plan) const;
 
   const PlanRequest& request_;
   const PlacedPools& placed_;

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/output/candidate_report.hpp"
+#include "cli/output/step_page.hpp"
 #include "core/base/printable_text.hpp"
 #include "core/base/quantity_text.hpp"
-#include "core/spec/plan_text.hpp"
 #include "core/spec/pools.hpp"
 #include "planner/objective.hpp"
 #include "planner/plan_evaluation.hpp"
@@ -45,7 +45,7 @@ Table alone_table(const planner::SearchResult& result) {
                                  format_fixed(step.throughput.tokens_per_s_per_gpu, 0),
                                  format_gigabytes(step.memory().peak), plan_text(pool.best->plan)});
     } else {
-      cells.insert(cells.end(), {"", "", "", "no plan fits"});
+      cells.insert(cells.end(), {"", "", "", "no plan"});
     }
     table.add_row(std::move(cells));
   }
