@@ -232,14 +232,23 @@ Constraint parse_constraint(const std::string& text, const std::string& option) 
   return constraint;
 }
 
+std::optional<std::size_t> first_broken_constraint(const Constraints& constraints,
+                                                   const Plan& plan) {
+  for (std::size_t i = 0; i < constraints.fixed.size(); ++i) {
+    if (!constraints.fixed[i].holds(plan)) return i;
+  }
+  for (std::size_t i = 0; i < constraints.forbidden.size(); ++i) {
+    if (constraints.forbidden[i].holds(plan)) return constraints.fixed.size() + i;
+  }
+  return std::nullopt;
+}
+
 std::string broken_constraint(const Constraints& constraints, const Plan& plan) {
-  for (const Constraint& constraint : constraints.fixed) {
-    if (!constraint.holds(plan)) return "fix " + to_string(constraint);
-  }
-  for (const Constraint& constraint : constraints.forbidden) {
-    if (constraint.holds(plan)) return "forbid " + to_string(constraint);
-  }
-  return {};
+  const auto broken = first_broken_constraint(constraints, plan);
+  if (!broken) return {};
+  const std::size_t fixed = constraints.fixed.size();
+  return *broken < fixed ? "fix " + to_string(constraints.fixed[*broken])
+                         : "forbid " + to_string(constraints.forbidden[*broken - fixed]);
 }
 
 }  // namespace shardwright::planner

@@ -80,6 +80,10 @@ struct Constraints {
   bool operator==(const Constraints&) const = default;
 };
 
+// The number of the first constraint that the plan breaks: fixed ones, then forbidden ones.
+std::optional<std::size_t> first_broken_constraint(const Constraints& constraints,
+                                                   const Plan& plan);
+
 // Returns the name of the first constraint that the plan breaks ("fix tp=8", "forbid zero=3"), or
 // an empty text.
 std::string broken_constraint(const Constraints& constraints, const Plan& plan);

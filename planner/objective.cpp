@@ -4,7 +4,23 @@
 #include <limits>
 #include <numeric>
 
+#include "core/spec/pools.hpp"
+
 namespace shardwright::planner {
+namespace {
+
+StepExpense expense_of(const ClusterSpec& cluster, double gpus, Seconds step, Seconds computing) {
+  const AcceleratorSpec& accelerator = cluster.accelerator;
+  const double share = step.value() > 0.0 ? std::clamp(computing / step, 0.0, 1.0) : 0.0;
+  const Watts device =
+      accelerator.idle_power + (accelerator.power - accelerator.idle_power) * share;
+  const Watts node = cluster.node.power_overhead /
+                     static_cast<double>(std::max<std::int64_t>(1, cluster.node.accelerators));
+  return {accelerator_price(cluster) * step * gpus,
+          (device + node) * step * gpus * cluster.power_usage_effectiveness};
+}
+
+}  // namespace
 
 Seconds computing_time(const sim::StepResult& result) {
   Seconds sum;
@@ -13,21 +29,35 @@ Seconds computing_time(const sim::StepResult& result) {
   return sum / static_cast<double>(result.stages.size());
 }
 
+std::vector<Seconds> computing_times(const sim::StepResult& result) {
+  std::vector<Seconds> times;
+  for (const sim::StageResult& stage : result.stages)
+    times.push_back(stage.time.compute() + stage.time.optimizer);
+  return times;
+}
+
 DollarsPerSecond accelerator_price(const ClusterSpec& cluster) {
   return cluster.price > DollarsPerSecond() ? cluster.price : cluster.accelerator.price;
 }
 
 StepExpense step_expense(const ClusterSpec& cluster, const Plan& plan, Seconds step,
                          Seconds computing) {
-  const AcceleratorSpec& accelerator = cluster.accelerator;
-  const auto gpus = static_cast<double>(plan.world_size());
-  const double share = step.value() > 0.0 ? std::clamp(computing / step, 0.0, 1.0) : 0.0;
-  const Watts device =
-      accelerator.idle_power + (accelerator.power - accelerator.idle_power) * share;
-  const Watts node = cluster.node.power_overhead /
-                     static_cast<double>(std::max<std::int64_t>(1, cluster.node.accelerators));
-  return {accelerator_price(cluster) * step * gpus,
-          (device + node) * step * gpus * cluster.power_usage_effectiveness};
+  return expense_of(cluster, static_cast<double>(plan.world_size()), step, computing);
+}
+
+StepExpense step_expense(const ClusterSpec& cluster, const Plan& plan, Seconds step,
+                         const std::vector<Seconds>& computing) {
+  const std::int64_t ranks_of_stage = plan.world_size() / plan.pp;
+  const std::vector<ClusterSpec> pools = pool_clusters(cluster, plan);
+  StepExpense sum;
+  for (std::size_t stage = 0; stage < computing.size(); ++stage) {
+    const auto pool = static_cast<std::size_t>(pool_of_stage(plan, stage));
+    const StepExpense of_stage =
+        expense_of(pools[pool], static_cast<double>(ranks_of_stage), step, computing[stage]);
+    sum.price += of_stage.price;
+    sum.energy += of_stage.energy;
+  }
+  return sum;
 }
 
 double score(Objective objective, const Plan& plan, const sim::StepResult& result,

@@ -33,8 +33,9 @@ struct StepExpense {
   Joules energy;
 };
 
-// The part of the step in which the accelerators of all stages compute, on average.
+// The part of the step in which the accelerators of all stages compute, on average, and of each stage.
 Seconds computing_time(const sim::StepResult& result);
+std::vector<Seconds> computing_times(const sim::StepResult& result);
 
 // The cluster's price of an accelerator, or else the accelerator's; zero if neither has one.
 DollarsPerSecond accelerator_price(const ClusterSpec& cluster);
@@ -45,6 +46,11 @@ DollarsPerSecond accelerator_price(const ClusterSpec& cluster);
 // plans on one machine, but is no basis for billing.
 StepExpense step_expense(const ClusterSpec& cluster, const Plan& plan, Seconds step,
                          Seconds computing);
+
+// The same where stages lie on several pools: each stage by the figures of its own pool.
+// `computing`: the part of the step in which the accelerators of each stage compute.
+StepExpense step_expense(const ClusterSpec& cluster, const Plan& plan, Seconds step,
+                         const std::vector<Seconds>& computing);
 
 // The value to be minimised. Time and money are per token, so that plans of different batches
 // compare. Of two plans with equal scores, the one that comes first in the search space is better.

@@ -17,19 +17,6 @@
 namespace shardwright::planner {
 namespace {
 
-constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
-
-// Returns the index of the first constraint that the plan breaks: fixed ones, then forbidden ones.
-std::size_t first_broken(const Constraints& constraints, const Plan& plan) {
-  for (std::size_t i = 0; i < constraints.fixed.size(); ++i) {
-    if (!constraints.fixed[i].holds(plan)) return i;
-  }
-  for (std::size_t i = 0; i < constraints.forbidden.size(); ++i) {
-    if (constraints.forbidden[i].holds(plan)) return constraints.fixed.size() + i;
-  }
-  return kNone;
-}
-
 // The average time of a step in which the accelerators of a stage compute. No simulation finds
 // less.
 Seconds computing(const sim::StageCosts& costs) {
@@ -78,9 +65,9 @@ class CutEvaluation {
       if (*rule == PlanRule::GlobalBatch) result_.undivided.insert(plan.dp);
       return;
     }
-    const std::size_t constraint = first_broken(request_.constraints, plan);
-    if (constraint != kNone) {
-      ++result_.broken_constraints[constraint];
+    const auto constraint = first_broken_constraint(request_.constraints, plan);
+    if (constraint) {
+      ++result_.broken_constraints[*constraint];
       return;
     }
     const bool validated = !request_.validated || request_.validated(plan);
@@ -207,6 +194,29 @@ void Evaluation::add(const Evaluation& other) {
   beyond.insert(beyond.end(), other.beyond.begin(), other.beyond.end());
   if (other.tightest.memory < tightest.memory) tightest = other.tightest;
   undivided.insert(other.undivided.begin(), other.undivided.end());
+}
+
+SearchCounts counts_of(const PlanRequest& request, const Evaluation& evaluation,
+                       std::int64_t simulated) {
+  SearchCounts counts;
+  counts.space = evaluation.space;
+  counts.evaluated = static_cast<std::int64_t>(evaluation.plans.size());
+  counts.simulated = simulated;
+  const auto add = [&](const std::string& rule, std::int64_t count) {
+    if (count > 0) counts.rejected.push_back({rule, count});
+  };
+  for (std::size_t i = 0; i < evaluation.broken_rules.size(); ++i)
+    add(name_of(static_cast<PlanRule>(i)), evaluation.broken_rules[i]);
+  const std::vector<Constraint>& fixed = request.constraints.fixed;
+  for (std::size_t i = 0; i < evaluation.broken_constraints.size(); ++i) {
+    const std::string name =
+        i < fixed.size() ? "fix " + to_string(fixed[i])
+                         : "forbid " + to_string(request.constraints.forbidden[i - fixed.size()]);
+    add(name, evaluation.broken_constraints[i]);
+  }
+  add("validated ground", evaluation.not_validated);
+  add("memory", evaluation.too_large);
+  return counts;
 }
 
 Bytes available_memory(const PlanRequest& request) {

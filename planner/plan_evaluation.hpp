@@ -68,6 +68,10 @@ struct Evaluation {
   void add(const Evaluation& other);
 };
 
+// The numbers of plans, as a search reports them.
+SearchCounts counts_of(const PlanRequest& request, const Evaluation& evaluation,
+                       std::int64_t simulated);
+
 // The memory that the request allows, with the margin and without it.
 Bytes whole_memory(const PlanRequest& request);
 Bytes available_memory(const PlanRequest& request);

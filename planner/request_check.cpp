@@ -8,7 +8,9 @@
 #include "core/base/quantity_text.hpp"
 #include "core/spec/plan_check.hpp"
 #include "core/spec/plan_text.hpp"
+#include "core/spec/pools.hpp"
 #include "planner/objective.hpp"
+#include "planner/placements.hpp"
 #include "sim/cost/placement.hpp"
 
 namespace shardwright::planner {
@@ -100,6 +102,63 @@ void add_choices(const Constraint& constraint, SearchLimits& limits) {
   }
 }
 
+void check_cluster(const PlanRequest& request, ProblemList& problems) {
+  const ClusterSpec& cluster = request.cluster;
+  const auto most = cluster.most_accelerators();
+  if (most && request.gpus > *most) {
+    problems.add(
+        "gpus", fmt::format("{}", request.gpus),
+        cluster.nodes > 0
+            ? fmt::format("at most the {} accelerators of the cluster {}", *most, cluster.name)
+            : fmt::format("at most the {} accelerators that the fabric {} can join", *most,
+                          cluster.fabric.name));
+  }
+  if (cluster.accelerator.matrix.of(request.precision) <= FlopPerSecond()) {
+    problems.add(
+        "precision", name_of(request.precision),
+        fmt::format("a format that the accelerator {} multiplies in", cluster.accelerator.name));
+  }
+}
+
+// The requests that take no pools, and what is not known of plans on several.
+void check_pools(const PlanRequest& request, ProblemList& problems) {
+  const ClusterSpec& cluster = request.cluster;
+  if (!request.takes_pools) {
+    problems.add("cluster", fmt::format("{} pools", cluster.pools.size() + 1),
+                 "a cluster of one pool: only `shardwright plan` places stages on pools");
+    return;
+  }
+  std::int64_t accelerators = 0;
+  bool multiplies = false;
+  for (const std::string& name : names_of_pools(cluster)) {
+    accelerators += pool_size(cluster, name, request.gpus);
+    const ClusterSpec pool = *pool_cluster(cluster, name);
+    multiplies |= pool.accelerator.matrix.of(request.precision) > FlopPerSecond();
+  }
+  if (request.gpus > accelerators)
+    problems.add("gpus", fmt::format("{}", request.gpus),
+                 fmt::format("at most the {} accelerators of the pools", accelerators));
+  if (!multiplies)
+    problems.add("precision", name_of(request.precision),
+                 "a format that the accelerators of a pool multiply in");
+  if (request.global_batch == 0)
+    problems.add("global_batch", "auto", "a number of sequences, on a cluster of several pools");
+  if (request.validated_only)
+    problems.add("trusted", "a cluster of several pools",
+                 "a cluster of one pool: no published run used several");
+  if (request.compared)
+    problems.add("compare", "a cluster of several pools",
+                 "a cluster of one pool: plans on pools are not compared");
+}
+
+void check_price(const PlanRequest& request, const ClusterSpec& pool, ProblemList& problems) {
+  if (request.objective != Objective::Cost || accelerator_price(pool) > DollarsPerSecond()) return;
+  problems.add("objective", "cost",
+               fmt::format("time, memory or tokens-per-joule, as the cluster {} has no price; or "
+                           "price_dollars_per_hour in its file",
+                           pool.name));
+}
+
 }  // namespace
 
 void check_request(const PlanRequest& request) {
@@ -116,24 +175,10 @@ void check_request(const PlanRequest& request) {
   check_range(problems, "top", request.top, 1, 1000);
   check_range(problems, "threads", request.threads, 0, 1024);
   const ClusterSpec& cluster = request.cluster;
-  const auto most = cluster.most_accelerators();
-  if (most && request.gpus > *most) {
-    problems.add(
-        "gpus", fmt::format("{}", request.gpus),
-        cluster.nodes > 0
-            ? fmt::format("at most the {} accelerators of the cluster {}", *most, cluster.name)
-            : fmt::format("at most the {} accelerators that the fabric {} can join", *most,
-                          cluster.fabric.name));
-  }
-  if (!cluster.pools.empty()) {
-    problems.add("cluster", fmt::format("{} pools", cluster.pools.size() + 1),
-                 "a cluster of one pool: a search does not place stages on pools");
-  }
-  if (cluster.accelerator.matrix.of(request.precision) <= FlopPerSecond()) {
-    problems.add(
-        "precision", name_of(request.precision),
-        fmt::format("a format that the accelerator {} multiplies in", cluster.accelerator.name));
-  }
+  if (cluster.pools.empty())
+    check_cluster(request, problems);
+  else
+    check_pools(request, problems);
   const std::vector<Precision>& trained = request.stack.capabilities.precisions;
   if (!request.limits.base && !trained.empty() &&
       std::find(trained.begin(), trained.end(), request.precision) == trained.end()) {
@@ -149,12 +194,8 @@ void check_request(const PlanRequest& request) {
                    fmt::format("what the stack trains: {} {}", request.stack.name, refused));
     }
   }
-  if (request.objective == Objective::Cost && accelerator_price(cluster) <= DollarsPerSecond()) {
-    problems.add("objective", "cost",
-                 fmt::format("time, memory or tokens-per-joule, as the cluster {} has no price; or "
-                             "price_dollars_per_hour in its file",
-                             cluster.name));
-  }
+  for (const std::string& pool : names_of_pools(cluster))
+    check_price(request, *pool_cluster(cluster, pool), problems);
   problems.throw_if_any();
 }
 

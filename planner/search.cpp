@@ -15,10 +15,12 @@
 
 #include "core/base/error.hpp"
 #include "core/spec/plan_check.hpp"
+#include "core/spec/pools.hpp"
 #include "planner/batch_knee.hpp"
 #include "planner/layer_cost_cache.hpp"
 #include "planner/objective.hpp"
 #include "planner/plan_evaluation.hpp"
+#include "planner/pool_search.hpp"
 #include "planner/request_check.hpp"
 #include "sim/step/simulate.hpp"
 
@@ -30,19 +32,6 @@ namespace {
 constexpr std::size_t kBatch = 4;
 // The largest number of members of a Pareto front.
 constexpr std::size_t kLargestFront = 10;
-
-// Adds the price, the energy and the score of a step.
-PlanCandidate rated(const Scenario& scenario, sim::StepResult result, Objective objective) {
-  PlanCandidate candidate;
-  candidate.plan = scenario.plan;
-  candidate.result = std::move(result);
-  const StepExpense expense = step_expense(scenario.cluster, scenario.plan, candidate.result.step,
-                                           computing_time(candidate.result));
-  candidate.dollars_per_step = expense.price;
-  candidate.joules_per_step = expense.energy;
-  candidate.score = score(objective, candidate.plan, candidate.result, expense);
-  return candidate;
-}
 
 class Search {
  public:
@@ -63,7 +52,7 @@ class Search {
     count_variants();
     count_faster(result);
     result.layouts = simulate_all(layouts);
-    fill_counts(result.counts);
+    result.counts = counts_of(request_, evaluation_, static_cast<std::int64_t>(simulated_.size()));
     result.partial = request_.stop.stop_requested();
     for (Simulated& each : best_) result.plans.push_back(std::move(each.candidate));
     result.front = std::move(front_);
@@ -386,27 +375,6 @@ class Search {
     return members;
   }
 
-  void fill_counts(SearchCounts& counts) const {
-    counts.space = evaluation_.space;
-    counts.evaluated = static_cast<std::int64_t>(evaluation_.plans.size());
-    counts.simulated = static_cast<std::int64_t>(simulated_.size());
-    const auto add = [&](const std::string& rule, std::int64_t count) {
-      if (count > 0) counts.rejected.push_back({rule, count});
-    };
-    for (std::size_t i = 0; i < evaluation_.broken_rules.size(); ++i)
-      add(name_of(static_cast<PlanRule>(i)), evaluation_.broken_rules[i]);
-    const std::vector<Constraint>& fixed = request_.constraints.fixed;
-    for (std::size_t i = 0; i < evaluation_.broken_constraints.size(); ++i) {
-      const std::string name =
-          i < fixed.size()
-              ? "fix " + to_string(fixed[i])
-              : "forbid " + to_string(request_.constraints.forbidden[i - fixed.size()]);
-      add(name, evaluation_.broken_constraints[i]);
-    }
-    add("validated ground", evaluation_.not_validated);
-    add("memory", evaluation_.too_large);
-  }
-
   const PlanRequest& request_;
   std::vector<Plan> cuts_;
   Evaluation evaluation_;
@@ -452,14 +420,34 @@ SearchResult search(const PlanRequest& request) {
         return;
       }
     }
-    result = Search(complete).run();
+    result = complete.cluster.pools.empty() ? Search(complete).run() : search_pools(complete);
   });
   result.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }
 
 Scenario scenario_of(const PlanRequest& request, const Plan& plan) {
-  return {request.model, request.cluster, request.stack, plan};
+  Scenario scenario{request.model, request.cluster, request.stack, plan};
+  if (pools_of(plan).size() == 1) {
+    scenario.cluster = stage_cluster(request.cluster, plan, 0);
+    scenario.plan.stage_pools.clear();
+  }
+  return scenario;
+}
+
+PlanCandidate rated(const Scenario& scenario, sim::StepResult result, Objective objective) {
+  PlanCandidate candidate;
+  candidate.plan = scenario.plan;
+  candidate.result = std::move(result);
+  const Seconds step = candidate.result.step;
+  const StepExpense expense =
+      scenario.plan.stage_pools.empty()
+          ? step_expense(scenario.cluster, scenario.plan, step, computing_time(candidate.result))
+          : step_expense(scenario.cluster, scenario.plan, step, computing_times(candidate.result));
+  candidate.dollars_per_step = expense.price;
+  candidate.joules_per_step = expense.energy;
+  candidate.score = score(objective, candidate.plan, candidate.result, expense);
+  return candidate;
 }
 
 PlanCandidate candidate_of(const Scenario& scenario) {

@@ -97,6 +97,8 @@ struct PlanRequest {
   std::int64_t layouts = 0;
   // If no plan fits, look for changes that would help.
   bool advice = true;
+  // True to place stages on the pools of the cluster; without it clusters of several pools are refused.
+  bool takes_pools = false;
   // 0: one per core.
   int threads = 0;
   // Shared by searches with the same model, cluster and stack; may be null.
@@ -162,6 +164,25 @@ struct NoFeasiblePlan {
   std::vector<std::vector<Remedy>> closes_it;
 };
 
+// The best plan of one of several pools alone.
+struct PoolAlone {
+  std::string pool;
+  // All accelerators of the pool, or as many of them as the request allows.
+  std::int64_t gpus = 0;
+  // None if no plan of the pool fits.
+  std::optional<PlanCandidate> best;
+};
+
+// What a search looked at of the plans whose stages lie on several pools.
+struct PlacementSearch {
+  std::int64_t placements = 0;
+  // Every placement, and of each placement every split of the layers. What is not complete is the part
+  // that docs/models/search.md says.
+  bool all_placements = false, all_splits = false;
+  // The best of the plans that were simulated.
+  std::optional<PlanCandidate> best;
+};
+
 struct SearchResult {
   SearchCounts counts;
   double wall_s = 0.0;
@@ -183,19 +204,31 @@ struct SearchResult {
   // The fastest plans of the layouts by the closed form, fastest first, at most `layouts`. They show
   // the space far from its best plan.
   std::vector<PlanCandidate> layouts;
+  // On a cluster of several pools.
+  std::vector<PoolAlone> pools;
+  std::optional<PlacementSearch> placed;
   std::optional<NoFeasiblePlan> infeasible;
+  // The pool that this is of: the one with the most memory.
+  std::string infeasible_pool;
 };
 
+// On a cluster of several pools `gpus` is the most that plans may use, and a plan of one pool uses those of
+// that pool alone.
+//
 // Throws InputError for a request that no plan can answer because of its own numbers (more GPUs
 // than the cluster has, a batch of less than one sequence …). `infeasible` is set if plans were
 // evaluated and none fits.
 SearchResult search(const PlanRequest& request);
 
-// The scenario of a found plan, for plan files.
+// The scenario of a found plan, for plan files. If all of its stages lie on one of several pools, it is a
+// scenario of that pool alone.
 Scenario scenario_of(const PlanRequest& request, const Plan& plan);
 
 // The candidate of a plan that was not searched for: simulated, its score the step time, its closed
 // forms the simulated step.
 PlanCandidate candidate_of(const Scenario& scenario);
+
+// Adds the price, the energy and the score of a step.
+PlanCandidate rated(const Scenario& scenario, sim::StepResult result, Objective objective);
 
 }  // namespace shardwright::planner

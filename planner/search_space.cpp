@@ -466,4 +466,9 @@ void for_each_plan(const SpaceRequest& request, const Plan& cut,
     walk.walk(cut, pp);
 }
 
+void for_each_plan_of_depth(const SpaceRequest& request, const Plan& cut, std::int64_t pp,
+                            const std::function<void(const Plan&)>& visit) {
+  PlanWalk(request, visit).walk(cut, pp);
+}
+
 }  // namespace shardwright::planner

@@ -117,4 +117,8 @@ std::vector<Plan> layer_cuts(const SpaceRequest& request);
 void for_each_plan(const SpaceRequest& request, const Plan& cut,
                    const std::function<void(const Plan&)>& visit);
 
+// The same for those of `pp` stages alone, which divides the accelerators of the cut.
+void for_each_plan_of_depth(const SpaceRequest& request, const Plan& cut, std::int64_t pp,
+                            const std::function<void(const Plan&)>& visit);
+
 }  // namespace shardwright::planner

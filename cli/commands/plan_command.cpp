@@ -17,15 +17,20 @@
 #include "cli/output/candidate_report.hpp"
 #include "cli/output/forecast_report.hpp"
 #include "cli/output/output_file.hpp"
+#include "cli/output/pool_report.hpp"
 #include "cli/output/progress.hpp"
 #include "cli/output/step_json.hpp"
 #include "cli/output/step_page.hpp"
+#include "core/base/printable_text.hpp"
 #include "core/base/quantity_text.hpp"
+#include "core/base/standard_streams.hpp"
 #include "core/spec/plan_json.hpp"
+#include "core/spec/pools.hpp"
 #include "planner/compare.hpp"
 #include "planner/explain.hpp"
 #include "planner/forecast.hpp"
 #include "planner/plan_evaluation.hpp"
+#include "planner/pool_search.hpp"
 #include "planner/search.hpp"
 #include "planner/wording.hpp"
 #include "validation/prediction_errors.hpp"
@@ -94,7 +99,10 @@ ordered_json runs_json(PlannedRuns runs, const planner::PlanRequest& request,
   return elements;
 }
 
-std::string machine_text(const planner::PlanRequest& request) {
+std::string machine_text(const planner::PlanRequest& request, const planner::SearchResult& result) {
+  if (!result.pools.empty())
+    return fmt::format("{} on {}, {}", request.model.name, pools_text(request, result),
+                       request.stack.name);
   return fmt::format("{} on {} × {} ({}), {}", request.model.name, format_count(request.gpus),
                      request.cluster.accelerator.name, request.cluster.name, request.stack.name);
 }
@@ -102,6 +110,7 @@ std::string machine_text(const planner::PlanRequest& request) {
 // The result of a search, and the explanation of its best plan.
 struct Answer {
   planner::SearchResult result;
+  // Of a plan on several pools it says nothing.
   planner::Explanation best;
   // The plan that the user compares with, simulated.
   std::optional<planner::PlanCandidate> compared;
@@ -137,8 +146,10 @@ Answer find_answer(const PlanOptions& options, ChosenRequest& chosen) {
   }
   if (!answer.result.plans.empty()) {
     const planner::PlanCandidate& best = answer.result.plans.front();
-    answer.best = planner::explain(planner::scenario_of(request, best.plan), best.result,
-                                   planner::kSensitivityStep, request.stop);
+    const Scenario scenario = planner::scenario_of(request, best.plan);
+    if (scenario.plan.stage_pools.empty())
+      answer.best =
+          planner::explain(scenario, best.result, planner::kSensitivityStep, request.stop);
   }
   if (request.compared)
     answer.compared = planner::candidate_of(planner::scenario_of(request, *request.compared));
@@ -148,12 +159,19 @@ Answer find_answer(const PlanOptions& options, ChosenRequest& chosen) {
 
 validation::Confidence confidence_of(const planner::PlanRequest& request,
                                      const planner::PlanCandidate& candidate) {
-  return validation::confidence_of(planner::scenario_of(request, candidate.plan),
-                                   candidate.result.step, candidate.result.memory().peak);
+  const Scenario scenario = planner::scenario_of(request, candidate.plan);
+  if (!scenario.plan.stage_pools.empty()) return {};  // no published run used several pools
+  return validation::confidence_of(scenario, candidate.result.step, candidate.result.memory().peak);
 }
 
 void add_best(Page& page, const Answer& answer, const validation::Confidence& confidence) {
   const planner::PlanCandidate& best = answer.result.plans.front();
+  if (pools_of(best.plan).size() > 1) {
+    page.paragraph(fmt::format(
+        "Plan 1 lies on several pools: {}. No published run did, so that its errors are not known.",
+        balance_text(best)));
+    return;
+  }
   page.paragraph(planner::limit_text("Plan 1", answer.best));
   if (!confidence.step) return;
   add_confidence(page, "Plan 1", best.result.step, confidence);
@@ -210,7 +228,7 @@ void add_compared(Page& page, const ChosenRequest& chosen, const Answer& answer)
 void add_answer(Page& page, const ChosenRequest& chosen, const Answer& answer) {
   const planner::PlanRequest& request = chosen.request;
   const planner::SearchResult& result = answer.result;
-  page.heading(machine_text(request));
+  page.heading(machine_text(request, result));
   page.facts({{"goal", goal_text(request, result.plans.front().plan.global_batch)}});
   if (result.partial) {
     page.warning("interrupted: these are the best plans found so far");
@@ -225,7 +243,10 @@ void add_answer(Page& page, const ChosenRequest& chosen, const Answer& answer) {
   }
   const validation::Confidence confidence = confidence_of(request, result.plans.front());
   add_best(page, answer, confidence);
-  add_margin(page, chosen, result, confidence);
+  if (result.pools.empty())
+    add_margin(page, chosen, result, confidence);
+  else
+    add_pools(page, result);
   add_compared(page, chosen, answer);
   add_counts(page, result.counts, result.wall_s);
   if (result.front.size() > 1) {
@@ -267,7 +288,13 @@ ordered_json plan_json(const ChosenRequest& chosen, const planner::SearchResult&
       result.faster_than_compared ? ordered_json(*result.faster_than_compared) : ordered_json();
   document["front"] = list(result.front);
   document["trade_offs"] = result.trade_offs;
-  if (result.infeasible) document["infeasible"] = infeasible_json(request, *result.infeasible);
+  if (!result.pools.empty()) add_pools(document, request, result);
+  if (result.infeasible) {
+    document["infeasible"] = infeasible_json(
+        result.infeasible_pool.empty() ? request
+                                       : planner::request_on_pool(request, result.infeasible_pool),
+        *result.infeasible);
+  }
   add_parts(document, request.model, request.cluster, request.stack);
   return document;
 }
@@ -275,7 +302,14 @@ ordered_json plan_json(const ChosenRequest& chosen, const planner::SearchResult&
 ExitCode deliver_none(const PlanOptions& options, const ChosenRequest& chosen,
                       const planner::SearchResult& result) {
   Page page = new_page(options.common);
-  if (result.infeasible) report_infeasible(chosen.request, *result.infeasible);
+  if (result.infeasible && !result.infeasible_pool.empty()) {
+    print_message(fmt::format("No plan fits, on one pool or on several. On {} alone:",
+                              printable(result.infeasible_pool)));
+    report_infeasible(planner::request_on_pool(chosen.request, result.infeasible_pool),
+                      *result.infeasible);
+  } else if (result.infeasible) {
+    report_infeasible(chosen.request, *result.infeasible);
+  }
   if (result.partial) page.warning("interrupted before a plan was found");
   add_counts(page, result.counts, result.wall_s);
   deliver(options.common, page, plan_json(chosen, result, std::nullopt));
@@ -331,8 +365,15 @@ ExitCode plan(const PlanOptions& options) {
                                              "one stack, for the forecast of a whole run"}});
     return plan_stacks(options.common, asked, options.plan_out);
   }
+  asked.takes_pools = true;
   ChosenRequest chosen = choose_request(asked, "shardwright plan");
   const bool one_size = chosen.gpus.first == chosen.gpus.second;
+  if (!chosen.request.cluster.pools.empty()) {
+    require_one_size(chosen, asked, "shardwright plan", "several pools");
+    if (runs)
+      throw InputError("shardwright plan", {{"--tokens or --target-loss", "several pools",
+                                             "a cluster of one pool, for the forecast of a run"}});
+  }
   if (runs && (!one_size || chosen.request.global_batch == 0))
     return plan_runs(options.common, chosen, runs->run, options.plan_out);
   if (one_size) return plan_one_size(options, chosen, std::move(runs));

@@ -17,6 +17,7 @@
 #include "core/base/nearest_name.hpp"
 #include "core/spec/plan_check.hpp"
 #include "core/spec/plan_json.hpp"
+#include "core/spec/pools.hpp"
 #include "planner/request_check.hpp"
 #include "planner/scale.hpp"
 #include "validation/prediction_errors.hpp"
@@ -52,6 +53,20 @@ bool has_scenario(const RequestOptions& options) {
   return !options.row.empty() || !options.compare.empty();
 }
 
+// The accelerators of all pools, for a request that says no number; 1 where the cluster has one pool, or
+// where a pool has no size.
+std::int64_t accelerators_of_pools(const ClusterSpec& cluster) {
+  std::int64_t sum = cluster.pools.empty() || !has_a_size(cluster)
+                         ? 0
+                         : cluster.nodes * cluster.accelerators_per_node();
+  for (const PoolSpec& pool : cluster.pools) {
+    const ClusterSpec alone = *pool_cluster(cluster, pool.name);
+    if (sum == 0 || !has_a_size(alone)) return 1;
+    sum += alone.nodes * alone.accelerators_per_node();
+  }
+  return std::max<std::int64_t>(1, sum);
+}
+
 void read_parts(const RequestOptions& options, PlanRequest& request, ProblemList& problems) {
   const bool from_row = has_scenario(options);
   if (!from_row || !options.model.empty())
@@ -71,8 +86,10 @@ void read_parts(const RequestOptions& options, PlanRequest& request, ProblemList
     planner::plan_for_all_of_it(request);
     return;
   }
-  require(options.gpus, "--gpus",
-          "a number of accelerators, a list as in 8,16, or a range as in 64..1024", problems);
+  if (options.takes_pools) request.gpus = accelerators_of_pools(request.cluster);
+  if (request.gpus == 1)
+    require(options.gpus, "--gpus",
+            "a number of accelerators, a list as in 8,16, or a range as in 64..1024", problems);
   require(options.global_batch, "--global-batch", "a number of sequences, or auto", problems);
   require(options.seq_len, "--seq-len", "a number of tokens", problems);
 }
@@ -391,6 +408,7 @@ ChosenRequest choose_request(const RequestOptions& options, const std::string& c
   ask_for_ground(chosen.request);
   chosen.cluster = options.cluster.empty() ? chosen.request.cluster.name : options.cluster;
   chosen.request.gpus = chosen.gpus.first;
+  chosen.request.takes_pools = options.takes_pools;
   const auto filled_in =
       filled_in_by(chosen.request.model, chosen.request.cluster, chosen.request.stack);
   for (const std::string& line : filled_in) {

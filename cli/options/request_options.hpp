@@ -31,6 +31,8 @@ struct RequestOptions {
   std::vector<std::string> fix, forbid, vary;
   // "cluster.node.nic.per_node=4": members of model, cluster and stack.
   std::vector<std::string> settings;
+  // The command shows plans whose stages lie on several pools (core/spec/pools.hpp).
+  bool takes_pools = false;
 };
 
 // True if `--vary` names `sync` or `compression`, each of whose values is a search of its own.

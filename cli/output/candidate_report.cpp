@@ -16,6 +16,7 @@
 #include "core/base/standard_streams.hpp"
 #include "core/spec/plan_json.hpp"
 #include "core/spec/plan_text.hpp"
+#include "core/spec/pools.hpp"
 #include "planner/batch_knee.hpp"
 #include "planner/wording.hpp"
 
@@ -42,6 +43,17 @@ std::string zero_cell(const Plan& plan) {
                               : fmt::format("{}", plan.zero_stage);
 }
 
+// "h100" or "h100×2 a100×1", the stages on each pool.
+std::string pools_cell(const Plan& plan) {
+  const std::vector<std::string> pools = pools_of(plan);
+  std::vector<std::string> texts;
+  for (const std::string& pool : pools)
+    texts.push_back(
+        fmt::format("{}×{}", printable(pool),
+                    std::count(plan.stage_pools.begin(), plan.stage_pools.end(), pool)));
+  return pools.size() == 1 ? printable(pools.front()) : fmt::format("{}", fmt::join(texts, " "));
+}
+
 const std::vector<PlanColumn>& plan_columns() {
   using P = const Plan&;
   const auto count = [](std::int64_t value) { return format_count(value); };
@@ -60,6 +72,7 @@ const std::vector<PlanColumn>& plan_columns() {
       {{"schedule"}, "", [](P p) { return std::string(p.pp > 1 ? name_of(p.schedule) : ""); }},
       {{"recompute"}, "none", recompute_text},
       {{"layers"}, "", layer_split_text},
+      {{"pools"}, "", pools_cell},
       {{"states"},
        name_of(OptimizerStates::OfStack),
        [](P p) { return std::string(name_of(p.optimizer_states)); }},
@@ -251,8 +264,13 @@ std::string front_title(const planner::SearchResult& result) {
 
 ordered_json candidate_json(const PlanCandidate& candidate, const Scenario& scenario) {
   const sim::StepResult& result = candidate.result;
-  ordered_json json = step_json(
-      scenario, result, validation::confidence_of(scenario, result.step, result.memory().peak));
+  // No published run used several pools.
+  const validation::Confidence confidence =
+      scenario.plan.stage_pools.empty()
+          ? validation::confidence_of(scenario, result.step, result.memory().peak)
+          : validation::Confidence();
+  ordered_json json = step_json(scenario, result, confidence);
+  if (!candidate.plan.stage_pools.empty()) json["pools"] = pools_of(candidate.plan);
   json["analytic_s"] = candidate.analytic.value();
   json["bound_s"] = candidate.bound.value();
   json["dollars_per_step"] = candidate.dollars_per_step.value();

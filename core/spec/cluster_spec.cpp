@@ -29,7 +29,9 @@ std::int64_t FabricSpec::torus_places() const {
   return places;
 }
 
-std::optional<std::int64_t> ClusterSpec::reachable_nodes() const {
+namespace {
+
+std::optional<std::int64_t> nodes_on(const FabricSpec& fabric, const NodeSpec& node) {
   switch (fabric.kind) {
     case FabricKind::None:
       return std::max<std::int64_t>(
@@ -43,11 +45,26 @@ std::optional<std::int64_t> ClusterSpec::reachable_nodes() const {
   return std::nullopt;
 }
 
+// Of so many nodes, or of all that the fabric can join where that is 0.
+std::optional<std::int64_t> accelerators_of(std::int64_t nodes, const NodeSpec& node,
+                                            const FabricSpec& fabric) {
+  const auto most = nodes > 0 ? std::optional(nodes) : nodes_on(fabric, node);
+  if (!most) return std::nullopt;
+  return *most * node.accelerators;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> PoolSpec::most_accelerators() const {
+  return accelerators_of(nodes, node, fabric);
+}
+
+std::optional<std::int64_t> ClusterSpec::reachable_nodes() const {
+  return nodes_on(fabric, node);
+}
+
 std::optional<std::int64_t> ClusterSpec::most_accelerators() const {
-  if (nodes > 0) return nodes * accelerators_per_node();
-  const auto reachable = reachable_nodes();
-  if (!reachable) return std::nullopt;
-  return *reachable * accelerators_per_node();
+  return accelerators_of(nodes, node, fabric);
 }
 
 }  // namespace shardwright

@@ -242,6 +242,9 @@ struct PoolSpec {
   std::int64_t nodes = 0;
   DollarsPerSecond price;
 
+  // As of a cluster of this pool alone.
+  std::optional<std::int64_t> most_accelerators() const;
+
   bool operator==(const PoolSpec&) const = default;
 };
 

@@ -23,10 +23,19 @@ StageRun run_from(const std::vector<std::string>& pools, std::size_t first) {
   return {first, end};
 }
 
-std::vector<std::string> names_of_pools(const ClusterSpec& cluster) {
-  std::vector<std::string> names = {cluster.name};
-  for (const PoolSpec& pool : cluster.pools) names.push_back(pool.name);
-  return names;
+// What the rule looks at of a pool; pool_cluster() would copy all of it.
+struct PoolPart {
+  const AcceleratorSpec& accelerator;
+  const NodeSpec& node;
+  std::optional<std::int64_t> most_accelerators;
+};
+
+std::optional<PoolPart> find_pool(const ClusterSpec& cluster, const std::string& name) {
+  for (const PoolSpec& pool : cluster.pools) {
+    if (pool.name == name) return PoolPart{pool.accelerator, pool.node, pool.most_accelerators()};
+  }
+  if (name != cluster.name) return std::nullopt;
+  return PoolPart{cluster.accelerator, cluster.node, cluster.most_accelerators()};
 }
 
 // What is wrong with a run of stages on a pool.
@@ -38,12 +47,12 @@ std::optional<Problem> problem_of_run(const PlanSubject& s, const StageRun& run)
     return Problem{where, fmt::format("\"{}\" again after another pool", name),
                    "neighbouring stages on each pool"};
   if (s.cluster == nullptr) return std::nullopt;
-  const std::optional<ClusterSpec> pool = pool_cluster(*s.cluster, name);
+  const std::optional<PoolPart> pool = find_pool(*s.cluster, name);
   if (!pool)
     return Problem{where, fmt::format("\"{}\"", name), one_of(name, names_of_pools(*s.cluster))};
   const std::int64_t stage = ranks_inside_pipeline(s.plan);
   const std::int64_t ranks = stage * static_cast<std::int64_t>(run.end - run.first);
-  const auto most = pool->most_accelerators();
+  const auto most = pool->most_accelerators;
   if (most && ranks > *most)
     return Problem{where, fmt::format("{} ranks on the pool {}", ranks, name),
                    fmt::format("at most its {} accelerators", *most)};
@@ -51,8 +60,7 @@ std::optional<Problem> problem_of_run(const PlanSubject& s, const StageRun& run)
     return Problem{where, fmt::format("{} on the pool {}", name_of(s.plan.precision), name),
                    fmt::format("a format that {} multiplies in", pool->accelerator.name)};
   const std::int64_t before = stage * static_cast<std::int64_t>(run.first);
-  const std::int64_t domain =
-      std::max<std::int64_t>({1, pool->node.accelerators, pool->node.scale_up.domain});
+  const std::int64_t domain = ranks_per_domain(pool->node);
   if (before % domain != 0)
     return Problem{where, fmt::format("{} ranks before those of the pool {}", before, name),
                    fmt::format("a multiple of the {} that its scale-up domains hold", domain)};

@@ -62,6 +62,16 @@ ClusterSpec stage_cluster(const ClusterSpec& cluster, const Plan& plan, std::int
   return known_pool(cluster, plan.stage_pools[static_cast<std::size_t>(stage)]);
 }
 
+std::vector<std::string> names_of_pools(const ClusterSpec& cluster) {
+  std::vector<std::string> names = {cluster.name};
+  for (const PoolSpec& pool : cluster.pools) names.push_back(pool.name);
+  return names;
+}
+
+std::int64_t ranks_per_domain(const NodeSpec& node) {
+  return std::max<std::int64_t>({1, node.accelerators, node.scale_up.domain});
+}
+
 bool alike_links(const ClusterSpec& cluster, const Plan& plan) {
   const std::vector<ClusterSpec> pools = pool_clusters(cluster, plan);
   if (pools.size() > 1 && cluster.between_pools != PoolNetwork()) return false;

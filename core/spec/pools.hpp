@@ -32,6 +32,13 @@ std::vector<ClusterSpec> pool_clusters(const ClusterSpec& cluster, const Plan& p
 // none.
 ClusterSpec stage_cluster(const ClusterSpec& cluster, const Plan& plan, std::int32_t stage);
 
+// The names of all pools, the first pool's before the others.
+std::vector<std::string> names_of_pools(const ClusterSpec& cluster);
+
+// The ranks before those of a pool have to be a multiple of this, so that its groups lie on scale-up
+// domains as they would without the other pools.
+std::int64_t ranks_per_domain(const NodeSpec& node);
+
 // True if all stages of the plan lie on nodes of one kind, on one kind of fabric, and no link between
 // pools is said to be slower.
 bool alike_links(const ClusterSpec& cluster, const Plan& plan);

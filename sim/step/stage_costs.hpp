@@ -189,6 +189,8 @@ class StageCostCache {
 
   // The memory that the plan needs.
   Bytes memory(const Plan& plan);
+  // The same, with what the stages on each pool need.
+  const StageMemory& memory_of_pools() const { return costs_.memory; }
   // The costs of the plan that memory() was asked for last. They are valid until the next plan.
   const StageCosts& costs();
 

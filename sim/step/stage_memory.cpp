@@ -88,4 +88,13 @@ Bytes held_by_device(const PlanContext& in, double tensor_bytes) {
          in.stack.memory.communicator * communicators(in.plan, in.model);
 }
 
+void add_to_pool(const PlanContext& in, std::size_t stage, double tensor_bytes,
+                 StageMemory& memory) {
+  memory.pools.resize(in.pools.size());
+  PeakStage& pool = memory.pools[in.layout.pool_of(stage)];
+  const Bytes held = held_by_device(in, tensor_bytes);
+  if (held <= pool.peak) return;
+  pool = {held, static_cast<std::int32_t>(stage)};
+}
+
 }  // namespace shardwright::sim

@@ -24,11 +24,16 @@ std::vector<ActivationPeak> activation_peaks(const PipelineLayout& layout,
 // Parameters, gradients and optimizer states of one rank of the stage, in bytes.
 double state_bytes(const PlanContext& in, const ChunkCosts& chunks, std::size_t stage);
 
-struct StageMemory {
+struct PeakStage {
   // The peak of memory_replay.hpp, of the fullest stage.
   Bytes peak;
   // The number of that stage.
   std::int32_t fullest = 0;
+};
+
+struct StageMemory : PeakStage {
+  // The fullest of the stages on each pool, by number of the pool; empty where the plan names none.
+  std::vector<PeakStage> pools;
 };
 
 // `states(stage)` returns state_bytes() of the stage.
@@ -39,6 +44,10 @@ StageMemory stage_memory(const PlanContext& in, const std::vector<ActivationPeak
 // The memory that a rank takes from its device if its tensors fill so many bytes at the peak.
 Bytes held_by_device(const PlanContext& in, double tensor_bytes);
 
+// Takes a stage whose tensors fill so many bytes into account for its pool.
+void add_to_pool(const PlanContext& in, std::size_t stage, double tensor_bytes,
+                 StageMemory& memory);
+
 template <class States>
 StageMemory stage_memory(const PlanContext& in, const std::vector<ActivationPeak>& peaks,
                          States states) {
@@ -46,6 +55,7 @@ StageMemory stage_memory(const PlanContext& in, const std::vector<ActivationPeak
   double most = -1.0;
   for (const ActivationPeak& peak : peaks) {
     const double bytes = states(peak.stage) + peak.bytes;
+    if (!in.pools.empty()) add_to_pool(in, peak.stage, bytes, memory);
     if (bytes <= most) continue;
     most = bytes;
     memory.fullest = static_cast<std::int32_t>(peak.stage);

@@ -1,4 +1,4 @@
-// Plans on mixed clusters: what simulate shows, and what the other commands refuse.
+// Plans on mixed clusters: what plan and simulate show, and what the other commands refuse.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -73,6 +73,42 @@ TEST(PoolsCommand, APlanFitsIfEachStageFitsItsOwnPool) {
   EXPECT_THAT(result.errors, HasSubstr("than a100-80gb has"));
 }
 
+TEST(PoolsCommand, PlanPlacesStagesOnPoolsAndShowsEachPoolAlone) {
+  const ScratchFolder folder;
+  json cluster = mixed_plan()["cluster"];
+  cluster["nodes"] = 1;
+  const std::string plan = folder.file("plan.json");
+  const std::string line = "plan --model llama3-8b --global-batch 32 --seq-len 8192 --cluster " +
+                           folder.write("mixed.json", cluster.dump()) + " --out " + plan;
+  const CommandResult text = run_command(line);
+  EXPECT_EQ(text.exit_code, 0) << text.errors;
+  EXPECT_THAT(text.output, HasSubstr("new alone"));
+  EXPECT_THAT(text.output, HasSubstr("old alone"));
+  const CommandResult step = run_command("simulate --json - --plan " + plan);
+  const json found = json::parse(run_command(line + " --force --json -").output);
+  EXPECT_EQ(found["plans"][0]["pools"].size(), 2U);
+  EXPECT_EQ(found["plans"][0]["step_s"], json::parse(step.output)["step_s"]);
+  EXPECT_EQ(found["pools"][0]["pool"], "new");
+  EXPECT_EQ(found["pools"][1]["gpus"], 8);
+  for (const json& pool : found["pools"])
+    EXPECT_GT(pool["best"]["step_s"].get<double>(), found["plans"][0]["step_s"].get<double>());
+}
+
+TEST(PoolsCommand, APlanOfOnePoolAloneIsOneThatAllCommandsTake) {
+  const ScratchFolder folder;
+  json cluster = mixed_plan()["cluster"];
+  cluster["nodes"] = 1;
+  // A second site behind a slow line.
+  cluster["between_pools"] = {{"latency_s", 1.0}};
+  const std::string plan = folder.file("plan.json");
+  const CommandResult found =
+      run_command("plan --model llama3-8b --global-batch 32 --seq-len 8192 --cluster " +
+                  folder.write("mixed.json", cluster.dump()) + " --out " + plan);
+  EXPECT_THAT(found.output, HasSubstr("Leave the other pools out"));
+  const CommandResult explained = run_command("explain --plan " + plan);
+  EXPECT_EQ(explained.exit_code, 0) << explained.errors;
+}
+
 TEST(PoolsCommand, CommandsOfOnePoolRefuseOthers) {
   const ScratchFolder folder;
   const std::string plan = folder.write("plan.json", mixed_plan().dump());
@@ -81,7 +117,12 @@ TEST(PoolsCommand, CommandsOfOnePoolRefuseOthers) {
        {"simulate --fidelity bound --plan " + plan, "explain --plan " + plan,
         "forecast --tokens 1T --plan " + plan, "export --format megatron " + plan,
         "compare " + plan + " " + plan, "replan --ranks 8 " + plan,
-        "plan --model llama3-8b --gpus 8 --global-batch 32 --seq-len 8192 --cluster " + cluster}) {
+        "scale --model llama3-8b --gpus 8..16 --global-batch 32 --seq-len 8192 --cluster " +
+            cluster,
+        "plan --model llama3-8b --gpus 8..16 --global-batch 32 --seq-len 8192 --cluster " + cluster,
+        "plan --model llama3-8b --gpus 16 --global-batch auto --seq-len 8192 --cluster " + cluster,
+        "plan --model llama3-8b --gpus 16 --global-batch 32 --seq-len 8192 --tokens 1T --cluster " +
+            cluster}) {
     const CommandResult result = run_command(line);
     EXPECT_EQ(result.exit_code, 2) << line;
     EXPECT_THAT(result.errors, HasSubstr("pools")) << line;

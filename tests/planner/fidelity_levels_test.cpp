@@ -329,8 +329,9 @@ TEST(FidelityLevels, AgreeOnStagesOfUnlikePools) {
   for (int i = 0; i < kRuns; ++i) {
     auto [request, plan] = random_run(random);
     if (!put_on_pools(random, request, plan)) continue;
-    const sim::StepEstimate closed = sim::estimate_step(scenario_of(request, plan));
-    const sim::StepResult event = sim::simulate_step(scenario_of(request, plan));
+    const Scenario scenario{request.model, request.cluster, request.stack, plan};
+    const sim::StepEstimate closed = sim::estimate_step(scenario);
+    const sim::StepResult event = sim::simulate_step(scenario);
     const std::string run = describe(request, plan) + " " + to_json(plan).dump();
     ASSERT_LE(closed.bound, event.step) << run;
     ASSERT_GE(closed.analytic, closed.bound) << run;

@@ -47,6 +47,30 @@ TEST(StepExpense, CostIsPriceTimesAcceleratorsTimesTime) {
   EXPECT_DOUBLE_EQ(price(8, 250.0), 4.0) << "the accelerator's own price";
 }
 
+// price = sum over stages of rate * accelerators * time, and so is the energy.
+TEST(StepExpense, StagesOnPoolsAreCountedByTheirOwnPools) {
+  ClusterSpec cluster = priced_cluster();
+  cluster.pools = {{.name = "second",
+                    .accelerator = cluster.accelerator,
+                    .node = cluster.node,
+                    .fabric = cluster.fabric,
+                    .nodes = 1,
+                    .price = cluster.price * 3.0}};
+  cluster.pools[0].accelerator.power = cluster.accelerator.power * 2.0;
+  Plan plan = plan_on(8);
+  plan.pp = 2;
+  plan.stage_pools = {cluster.name, "second"};
+  const std::vector<Seconds> computing = {Seconds(400.0), Seconds(1000.0)};
+  const StepExpense both = step_expense(cluster, plan, Seconds(1000.0), computing);
+  EXPECT_NEAR(both.price.value(), 8.0 + 3.0 * 8.0, 1e-9) << "1 dollar each on the first pool";
+  ClusterSpec second = cluster;
+  second.accelerator = cluster.pools[0].accelerator;
+  const auto energy = [](const ClusterSpec& alone, double busy) {
+    return step_expense(alone, plan_on(8), Seconds(1000.0), Seconds(busy)).energy.value();
+  };
+  EXPECT_NEAR(both.energy.value() / (energy(cluster, 400.0) + energy(second, 1000.0)), 1.0, 1e-12);
+}
+
 // Between all accelerators idle and all at their design power, times the node's overhead and PUE.
 TEST(StepExpense, EnergyLiesBetweenIdleAndDesignPower) {
   EXPECT_TRUE(rc::check([] {

@@ -1,0 +1,515 @@
+#include "planner/pool_search.hpp"
+
+#include <tbb/enumerable_thread_specific.h>
+#include <tbb/parallel_for.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include "core/base/error.hpp"
+#include "core/spec/pools.hpp"
+#include "planner/layer_cost_cache.hpp"
+#include "planner/placed_plans.hpp"
+#include "planner/plan_evaluation.hpp"
+#include "sim/cost/placement.hpp"
+#include "sim/step/simulate.hpp"
+
+namespace shardwright::planner {
+namespace {
+
+// No more placements are listed, and no more plans looked at to find out.
+constexpr std::size_t kMostPlacements = 400;
+constexpr std::int64_t kMostCounted = 400'000;
+// The number of plans whose splits are improved where not all of them are evaluated: the best of each
+// placement, and the best of all.
+constexpr std::size_t kImprovedOfPlacement = 8, kImproved = 64;
+// The plans that are simulated: those that are slower than the best by at most the error of the analytic
+// level, on mixed clusters (docs/models/pools.md), as long as there are not more.
+constexpr double kNear = 1.05;
+constexpr std::size_t kMostSimulated = 96;
+// The number of plans that are simulated at once.
+constexpr std::size_t kAtOnce = 4;
+
+// A plan that fits, by its place in the space.
+struct PlacedPlan {
+  PlacedLook look;
+  std::uint32_t placement = 0, cut = 0, index = 0;
+  std::vector<std::int64_t> layers;
+
+  bool better_than(const PlacedPlan& other) const {
+    if (look.score != other.look.score) return look.score < other.look.score;
+    return std::tie(placement, cut, index) < std::tie(other.placement, other.cut, other.index);
+  }
+};
+
+struct PlacedEvaluation {
+  Evaluation counts;
+  std::int64_t evaluated = 0;
+  // Of each plan the split with the least score.
+  std::vector<PlacedPlan> plans;
+};
+
+// The plans of a placement differ from those of a cluster of one pool in their splits.
+SearchLimits limits_on(const PlacedPools& placed, SearchLimits limits) {
+  limits.layer_splits = {LayerSplit::FrontHeavy};
+  if (limits.max_tp > 0) return limits;
+  limits.max_tp = sim::domain_size(placed.pools.front());
+  for (const ClusterSpec& pool : placed.pools)
+    limits.max_tp = std::min(limits.max_tp, sim::domain_size(pool));
+  return limits;
+}
+
+// A placement with the cuts of its plans.
+struct PlacedSpace {
+  PlacedPools placed;
+  SearchLimits limits;
+  std::vector<Plan> cuts;
+
+  SpaceRequest space(const PlanRequest& request, std::int64_t gpus) const {
+    return {request.model,   placed.pools.front(), request.stack, gpus,  request.global_batch,
+            request.seq_len, request.precision,    request.lora,  limits};
+  }
+
+  void for_each_shape(const PlanRequest& request, const Plan& cut,
+                      const std::function<void(const Plan&)>& visit) const {
+    const Placement& placement = placed.placement;
+    for_each_plan_of_depth(space(request, placement.world_size()), cut, placement.stages(),
+                           [&](Plan plan) {
+                             plan.stage_pools = placement.stage_pools;
+                             visit(plan);
+                           });
+  }
+};
+
+PlacedSpace space_on(const PlanRequest& request, const Placement& placement) {
+  PlacedSpace space{placed_pools(request, placement), {}, {}};
+  space.limits = limits_on(space.placed, request.limits);
+  space.cuts = layer_cuts(space.space(request, placement.stage_ranks));
+  std::erase_if(space.cuts,
+                [&](const Plan& cut) { return placement.stage_ranks % (cut.tp * cut.cp) != 0; });
+  return space;
+}
+
+std::vector<PlacedSpace> spaces_on(const PlanRequest& request,
+                                   const std::vector<Placement>& placements) {
+  std::vector<PlacedSpace> spaces;
+  for (const Placement& placement : placements) spaces.push_back(space_on(request, placement));
+  return spaces;
+}
+
+// The first rule that the plan breaks however its layers are split; the stack may run other splits.
+std::optional<PlanRule> broken_rule(const PlanRequest& request, const Plan& plan, bool any_split) {
+  return first_broken_rule(request.model, request.cluster, plan, plan.world_size(),
+                           any_split ? nullptr : restricting_stack(request));
+}
+
+// Some split that breaks no rule on splits; empty where none does.
+std::vector<std::int64_t> any_split(std::int64_t layers, std::int64_t chunks) {
+  if (count_splits(layers, chunks) == 0) return {};
+  std::vector<std::int64_t> split(static_cast<std::size_t>(chunks), 1);
+  split.front() = 0;
+  split.back() = layers - (chunks - 2);
+  return split;
+}
+
+// True if there are at most `most` plans, each split counted.
+bool is_small(const PlanRequest& request, const std::vector<PlacedSpace>& spaces,
+              std::int64_t most) {
+  std::int64_t plans = 0, counted = 0;
+  const auto is_large = [&] { return plans > most || counted > kMostCounted; };
+  for (const PlacedSpace& space : spaces) {
+    for (const Plan& cut : space.cuts) {
+      if (is_large()) return false;
+      space.for_each_shape(request, cut, [&](Plan plan) {
+        ++counted;
+        plan.stage_layers = any_split(request.model.layers, plan.chunks());
+        if (is_large() || plan.stage_layers.empty() || broken_rule(request, plan, true)) return;
+        plans += count_splits(request.model.layers, plan.chunks());
+      });
+    }
+  }
+  return !is_large();
+}
+
+// The evaluation of one cut on one placement.
+class PlacedCutEvaluation {
+ public:
+  PlacedCutEvaluation(const PlanRequest& request, const PlacedSpace& space, std::uint32_t placement,
+                      std::uint32_t cut, bool all_splits, const PoolLayerCosts& known,
+                      sim::ScheduleProfiles& profiles)
+      : request_(request),
+        space_(space),
+        all_splits_(all_splits),
+        known_(known),
+        profiles_(profiles) {
+    next_.placement = placement;
+    next_.cut = cut;
+    result_.counts.broken_rules.assign(all_plan_rules().size(), 0);
+    result_.counts.broken_constraints.assign(
+        request.constraints.fixed.size() + request.constraints.forbidden.size(), 0);
+  }
+
+  PlacedEvaluation run() {
+    space_.for_each_shape(request_, space_.cuts[next_.cut], [this](const Plan& plan) {
+      look_at(plan);
+      ++next_.index;
+    });
+    return std::move(result_);
+  }
+
+ private:
+  void look_at(Plan plan) {
+    plan.stage_layers = any_split(request_.model.layers, plan.chunks());
+    const auto rule = plan.stage_layers.empty() ? std::optional(PlanRule::Layers)
+                                                : broken_rule(request_, plan, true);
+    if (rule) return reject(*rule);
+    const std::optional<std::size_t> constraint =
+        first_broken_constraint(request_.constraints, plan);
+    if (constraint) {
+      ++result_.counts.space;
+      ++result_.counts.broken_constraints[*constraint];
+      return;
+    }
+    if (!cut_) cut_.emplace(request_, space_.placed, space_.cuts[next_.cut], known_, profiles_);
+    best_.reset();
+    if (all_splits_) {
+      for_each_split(request_.model.layers, plan.chunks(),
+                     [&](const std::vector<std::int64_t>& layers) {
+                       plan.stage_layers = layers;
+                       with_split(plan, false);
+                     });
+    } else {
+      loads_ = cut_->loads_of(plan);
+      plan.stage_layers = balanced_split(request_.model.layers, loads_);
+      with_split(plan, true);
+    }
+    if (best_) result_.plans.push_back(*std::move(best_));
+  }
+
+  void reject(PlanRule rule) {
+    ++result_.counts.space;
+    ++result_.counts.broken_rules[static_cast<std::size_t>(rule)];
+  }
+
+  void with_split(Plan& plan, bool moves_layers) {
+    if (const auto rule = broken_rule(request_, plan, false)) return reject(*rule);
+    ++result_.counts.space;
+    next_.look = moves_layers ? cut_->make_fit(plan, loads_) : cut_->look_at(plan);
+    const bool fits = next_.look.fits && (!moves_layers || !broken_rule(request_, plan, false));
+    if (!fits) {
+      ++result_.counts.too_large;
+      return;
+    }
+    ++result_.evaluated;
+    if (best_ && !next_.look.better_than(best_->look)) return;
+    next_.layers = plan.stage_layers;
+    best_ = next_;
+  }
+
+  const PlanRequest& request_;
+  const PlacedSpace& space_;
+  bool all_splits_;
+  const PoolLayerCosts& known_;
+  sim::ScheduleProfiles& profiles_;
+  std::optional<PlacedCut> cut_;
+  std::vector<StageLoad> loads_;
+  PlacedPlan next_;
+  std::optional<PlacedPlan> best_;
+  PlacedEvaluation result_;
+};
+
+// The plans of all placements, by closed forms.
+class PlacedSearch {
+ public:
+  PlacedSearch(const PlanRequest& request, const PoolLayerCosts& known, std::int64_t whole_space)
+      : request_(request), known_(known), whole_space_(whole_space) {
+    const PlacementLimits limits{request.gpus, request.limits.max_pp};
+    choose(all_placements(request.cluster, limits, kMostPlacements), true);
+    if (!counts_.all_splits) choose(full_placements(request.cluster, limits), false);
+  }
+
+  void evaluate() {
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> tasks;
+    for (std::uint32_t placement = 0; placement < spaces_.size(); ++placement) {
+      for (std::uint32_t cut = 0; cut < spaces_[placement].cuts.size(); ++cut)
+        tasks.emplace_back(placement, cut);
+    }
+    std::vector<PlacedEvaluation> results(tasks.size());
+    tbb::parallel_for(std::size_t{0}, tasks.size(), [&](std::size_t i) {
+      if (request_.stop.stop_requested()) return;
+      const auto [placement, cut] = tasks[i];
+      results[i] = PlacedCutEvaluation(request_, spaces_[placement], placement, cut,
+                                       counts_.all_splits, known_, profiles_.local())
+                       .run();
+      report(results[i].counts.space, 1.0 / static_cast<double>(tasks.size()));
+    });
+    for (PlacedEvaluation& each : results) {
+      evaluation_.counts.add(each.counts);
+      evaluation_.evaluated += each.evaluated;
+      std::ranges::move(each.plans, std::back_inserter(evaluation_.plans));
+    }
+    sort();
+    if (!counts_.all_splits) improve_best();
+  }
+
+  // Best first.
+  const std::vector<PlacedPlan>& plans() const { return evaluation_.plans; }
+  const PlacementSearch& placements() const { return counts_; }
+
+  SearchCounts counts(std::int64_t simulated) const {
+    SearchCounts counts = counts_of(request_, evaluation_.counts, simulated);
+    counts.evaluated = evaluation_.evaluated;
+    return counts;
+  }
+
+  Plan find(const PlacedPlan& placed) const {
+    Plan found;
+    std::uint32_t index = 0;
+    const PlacedSpace& space = spaces_[placed.placement];
+    space.for_each_shape(request_, space.cuts[placed.cut], [&](const Plan& plan) {
+      if (index++ == placed.index) found = plan;
+    });
+    found.stage_layers = placed.layers;
+    return found;
+  }
+
+ private:
+  void choose(const std::vector<Placement>& placements, bool all) {
+    spaces_ = spaces_on(request_, placements);
+    counts_.placements = static_cast<std::int64_t>(spaces_.size());
+    counts_.all_splits = !(all && placements.empty()) && is_small(request_, spaces_, whole_space_);
+    counts_.all_placements = all;
+  }
+
+  void report(std::int64_t checked, double share) {
+    const std::lock_guard lock(mutex_);
+    progress_.checked += checked;
+    progress_.share += share;
+    if (request_.progress) request_.progress(progress_);
+  }
+
+  void sort() {
+    std::ranges::sort(evaluation_.plans,
+                      [](const PlacedPlan& a, const PlacedPlan& b) { return a.better_than(b); });
+  }
+
+  void improve_best() {
+    std::vector<PlacedPlan*> chosen;
+    std::vector<std::size_t> of_placement(spaces_.size());
+    for (PlacedPlan& plan : evaluation_.plans) {
+      if (chosen.size() < kImproved || of_placement[plan.placement] < kImprovedOfPlacement)
+        chosen.push_back(&plan);
+      ++of_placement[plan.placement];
+    }
+    tbb::parallel_for(std::size_t{0}, chosen.size(), [&](std::size_t i) {
+      if (!request_.stop.stop_requested()) improve(*chosen[i]);
+    });
+    sort();
+  }
+
+  void improve(PlacedPlan& placed) {
+    const PlacedSpace& space = spaces_[placed.placement];
+    PlacedCut cut(request_, space.placed, space.cuts[placed.cut], known_, profiles_.local());
+    Plan plan = find(placed);
+    placed.look = cut.improve(plan, cut.loads_of(plan));
+    placed.layers = plan.stage_layers;
+  }
+
+  const PlanRequest& request_;
+  const PoolLayerCosts& known_;
+  std::int64_t whole_space_;
+  std::vector<PlacedSpace> spaces_;
+  PlacementSearch counts_;
+  PlacedEvaluation evaluation_;
+  std::shared_ptr<sim::ScheduleProfileStore> store_ = std::make_shared<sim::ScheduleProfileStore>();
+  tbb::enumerable_thread_specific<sim::ScheduleProfiles> profiles_{
+      [this] { return sim::ScheduleProfiles(store_); }};
+  std::mutex mutex_;
+  SearchProgress progress_;
+};
+
+PoolLayerCosts caches_of(const ClusterSpec& cluster) {
+  PoolLayerCosts caches;
+  for (const std::string& pool : names_of_pools(cluster))
+    caches[pool] = std::make_shared<LayerCostCache>();
+  return caches;
+}
+
+// Plans of one layout have the same degrees and lie on the same pools in the same order.
+auto layout_of(const Plan& plan) {
+  return std::tuple(plan.tp, plan.pp, plan.cp, plan.ep, plan.zero_stage == 3, pools_of(plan));
+}
+
+class PoolSearch {
+ public:
+  explicit PoolSearch(const PlanRequest& request)
+      : request_(request),
+        caches_(caches_of(request.cluster)),
+        placed_(request_, caches_, kWholeSpace) {}
+
+  SearchResult run() {
+    for (const std::string& pool : names_of_pools(request_.cluster)) search_alone(pool);
+    placed_.evaluate();
+    const std::int64_t simulated = simulate_placed();
+    add(placed_.counts(simulated));
+    result_.placed = placed_.placements();
+    result_.placed->best = std::move(best_placed_);
+    result_.partial = request_.stop.stop_requested();
+    list_best();
+    if (result_.plans.empty() && !result_.partial && request_.advice) explain();
+    return std::move(result_);
+  }
+
+ private:
+  PlanRequest request_for(const std::string& pool) const {
+    PlanRequest own = request_on_pool(request_, pool);
+    own.layer_costs = caches_.at(pool);
+    return own;
+  }
+
+  void search_alone(const std::string& pool) {
+    const PlanRequest own = request_for(pool);
+    PoolAlone alone{pool, own.gpus, std::nullopt};
+    if (own.cluster.accelerator.matrix.of(own.precision) > FlopPerSecond()) {
+      SearchResult found = search(own);
+      add(found.counts);
+      for (PlanCandidate& each : found.plans) {
+        each.plan.stage_pools.assign(static_cast<std::size_t>(each.plan.pp), pool);
+        candidates_.push_back(std::move(each));
+      }
+      if (!found.plans.empty()) alone.best = candidates_[candidates_.size() - found.plans.size()];
+    }
+    result_.pools.push_back(std::move(alone));
+  }
+
+  // Returns the number of plans that were simulated. The best one always is.
+  std::int64_t simulate_placed() {
+    const std::vector<PlacedPlan>& plans = placed_.plans();
+    const std::size_t most = std::min(plans.size(), kMostSimulated);
+    std::size_t next = 0;
+    while (next < most && !request_.stop.stop_requested()) {
+      const double limit = next == 0 ? std::numeric_limits<double>::infinity() : largest_score();
+      std::vector<PlacedPlan> batch;
+      for (; next < most && batch.size() < kAtOnce && plans[next].look.score <= limit; ++next)
+        batch.push_back(plans[next]);
+      if (batch.empty()) break;
+      simulate(batch);
+    }
+    return static_cast<std::int64_t>(next);
+  }
+
+  // The score by the analytic level above which no plan is expected among the best.
+  double largest_score() const {
+    const std::vector<PlanCandidate> best = listed();
+    const auto top = static_cast<std::size_t>(request_.top);
+    return best.size() < top ? std::numeric_limits<double>::infinity()
+                             : kNear * best[top - 1].score;
+  }
+
+  void simulate(const std::vector<PlacedPlan>& batch) {
+    std::vector<std::optional<PlanCandidate>> simulated(batch.size());
+    tbb::parallel_for(std::size_t{0}, batch.size(), [&](std::size_t i) {
+      const Scenario scenario = scenario_of(request_, placed_.find(batch[i]));
+      auto result = sim::simulate_step(scenario, request_.stop);
+      if (!result) return;
+      simulated[i] = rated(scenario, *std::move(result), request_.objective);
+      simulated[i]->analytic = batch[i].look.analytic;
+      simulated[i]->bound = batch[i].look.bound;
+    });
+    for (std::optional<PlanCandidate>& each : simulated) {
+      if (!each) continue;
+      if (!best_placed_ || each->score < best_placed_->score) best_placed_ = each;
+      candidates_.push_back(*std::move(each));
+    }
+  }
+
+  // The candidates, best first; of each layout one if the request asks for it.
+  std::vector<PlanCandidate> listed() const {
+    std::vector<PlanCandidate> plans = candidates_;
+    std::ranges::stable_sort(plans, {}, &PlanCandidate::score);
+    if (!request_.one_per_layout) return plans;
+    std::vector<PlanCandidate> kept;
+    for (PlanCandidate& plan : plans) {
+      const bool known = std::ranges::any_of(kept, [&](const PlanCandidate& each) {
+        return layout_of(each.plan) == layout_of(plan.plan);
+      });
+      if (!known) kept.push_back(std::move(plan));
+    }
+    return kept;
+  }
+
+  void list_best() {
+    result_.plans = listed();
+    if (std::ssize(result_.plans) > request_.top)
+      result_.plans.resize(static_cast<std::size_t>(request_.top));
+  }
+
+  // By the pool whose accelerators have the most memory together.
+  void explain() {
+    const auto memory = [this](const std::string& pool) {
+      const PlanRequest own = request_for(pool);
+      return available_memory(own) * static_cast<double>(own.gpus);
+    };
+    const std::vector<std::string> pools = names_of_pools(request_.cluster);
+    result_.infeasible_pool = *std::ranges::max_element(pools, {}, memory);
+    PlanRequest own = request_for(result_.infeasible_pool);
+    own.advice = true;
+    result_.infeasible = search(own).infeasible;
+  }
+
+  void add(const SearchCounts& more) {
+    SearchCounts& counts = result_.counts;
+    counts.space += more.space;
+    counts.evaluated += more.evaluated;
+    counts.simulated += more.simulated;
+    for (const Rejection& rejection : more.rejected) {
+      const auto known = std::ranges::find(counts.rejected, rejection.rule, &Rejection::rule);
+      if (known == counts.rejected.end())
+        counts.rejected.push_back(rejection);
+      else
+        known->count += rejection.count;
+    }
+  }
+
+  const PlanRequest& request_;
+  PoolLayerCosts caches_;
+  PlacedSearch placed_;
+  // Simulated.
+  std::vector<PlanCandidate> candidates_;
+  // Of those on several pools.
+  std::optional<PlanCandidate> best_placed_;
+  SearchResult result_;
+};
+
+}  // namespace
+
+PlanRequest request_on_pool(const PlanRequest& request, const std::string& pool) {
+  PlanRequest own = request;
+  own.cluster = *pool_cluster(request.cluster, pool);
+  own.gpus = pool_size(request.cluster, pool, request.gpus);
+  own.layer_costs = nullptr;
+  own.front = own.advice = own.takes_pools = own.look_beyond_margin = false;
+  own.layouts = 0;
+  own.progress = nullptr;
+  own.found = nullptr;
+  own.validated = nullptr;
+  return own;
+}
+
+SearchResult search_pools(const PlanRequest& request) {
+  return PoolSearch(request).run();
+}
+
+std::optional<PlacedBest> best_placed(const PlanRequest& request, std::int64_t whole_space) {
+  const PoolLayerCosts caches = caches_of(request.cluster);
+  PlacedSearch search(request, caches, whole_space);
+  search.evaluate();
+  if (search.plans().empty()) return std::nullopt;
+  const PlacedPlan& best = search.plans().front();
+  return PlacedBest{search.find(best), best.look.analytic, best.look.score};
+}
+
+}  // namespace shardwright::planner

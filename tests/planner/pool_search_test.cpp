@@ -1,0 +1,381 @@
+// Searches on clusters of several pools, against every placement and every split of the layers.
+#include "planner/pool_search.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "core/spec/plan_json.hpp"
+#include "core/spec/pools.hpp"
+#include "planner/layer_cost_cache.hpp"
+#include "planner/plan_evaluation.hpp"
+#include "planner/request_check.hpp"
+#include "sim/step/analytic.hpp"
+#include "sim/step/simulate.hpp"
+#include "tests/planner/random_request.hpp"
+#include "tests/planner/sample_share.hpp"
+#include "tests/thrown.hpp"
+
+namespace shardwright::planner {
+namespace {
+
+// A cluster of `nodes` nodes of `per_node` accelerators.
+void shrink(ClusterSpec& cluster, std::int64_t nodes, std::int64_t per_node) {
+  cluster.nodes = nodes;
+  cluster.node.accelerators = per_node;
+  cluster.node.scale_up.domain = per_node;
+  cluster.node.nic.per_node = std::min(cluster.node.nic.per_node, per_node);
+}
+
+PoolSpec pool_of(const ClusterSpec& cluster, const std::string& name) {
+  return {.name = name,
+          .accelerator = cluster.accelerator,
+          .node = cluster.node,
+          .fabric = cluster.fabric,
+          .nodes = cluster.nodes,
+          .price = cluster.price};
+}
+
+// Adds a pool: like the first one, or of another shipped kind behind a network that may be slower.
+void add_pool(std::mt19937& random, bool equal, ClusterSpec& cluster) {
+  ClusterSpec second = cluster;
+  if (!equal) {
+    second = load_cluster(pick<std::string>(random, {"dgx-h100", "dgx-a100", "h100-pcie-server"}));
+    shrink(second, 1, pick<std::int64_t>(random, {1, 2}));
+    second.node.host.speed = pick<double>(random, {0.5, 1.0});
+    cluster.between_pools.latency = Seconds(pick<double>(random, {0.0, 1e-5, 1e-3}));
+    cluster.between_pools.bandwidth = BytesPerSecond(pick<double>(random, {0.0, 1e10}));
+  }
+  cluster.pools.push_back(pool_of(second, "second"));
+}
+
+// A job whose plans on several pools are some dozens, each split of the layers counted.
+PlanRequest small_job(std::mt19937& random, bool equal) {
+  PlanRequest request = random_request(random);
+  request.model.layers = pick<std::int64_t>(random, {3, 4, 5, 6});
+  shrink(request.cluster, pick<std::int64_t>(random, {1, 2}), pick<std::int64_t>(random, {1, 2}));
+  request.stack = load_stack(pick<std::string>(random, {"megatron-core", "shardwright", "fsdp2"}));
+  request.stack.capabilities.precisions.clear();
+  add_pool(random, equal, request.cluster);
+  request.gpus = pick<std::int64_t>(random, {2, 3, 4, 6, 8});
+  std::int64_t sum = 0;
+  for (const std::string& name : names_of_pools(request.cluster))
+    sum += pool_size(request.cluster, name, 16);
+  request.gpus = std::min(request.gpus, sum);
+  request.global_batch = pick<std::int64_t>(random, {4, 8});
+  request.takes_pools = true;
+  request.top = 3;
+  request.limits.schedules = {
+      pick<ScheduleKind>(random, {ScheduleKind::OneFOneB, ScheduleKind::Interleaved,
+                                  ScheduleKind::ZbH1, ScheduleKind::ZbV, ScheduleKind::GPipe})};
+  request.limits.zero_stages = {pick<int>(random, {0, 1, 2, 3})};
+  request.limits.recompute = {
+      pick<RecomputePolicy>(random, {RecomputePolicy::None, RecomputePolicy::Full})};
+  request.limits.context_parallel = {ContextParallelKind::AllGather};
+  request.limits.max_micro_batch = pick<std::int64_t>(random, {1, 2});
+  request.limits.partial_recompute = false;
+  request.limits.rank_orders = {Plan().rank_order};
+  if (request.model.moe) fix(request, {"expert_tp=1"});
+  // Sometimes memory decides, on one of the pools.
+  if (!equal && pick<int>(random, {0, 1, 2}) == 0)
+    request.cluster.pools[0].accelerator.memory = gigabytes(pick<double>(random, {8.0, 14.0}));
+  adapt_limits(request);
+  return request;
+}
+
+bool fits(const PlanRequest& request, const Plan& plan) {
+  const sim::StepResult step =
+      sim::simulate_step({request.model, request.cluster, request.stack, plan});
+  for (std::int32_t stage = 0; stage < plan.pp; ++stage) {
+    PlanRequest own = request;
+    own.cluster = stage_cluster(request.cluster, plan, stage);
+    if (step.stages[static_cast<std::size_t>(stage)].memory.peak > available_memory(own))
+      return false;
+  }
+  return true;
+}
+
+// Calls `visit` for each assignment of stages to pools.
+void for_each_assignment(const ClusterSpec& cluster, std::size_t stages,
+                         std::vector<std::string>& pools, const std::function<void()>& visit) {
+  if (pools.size() == stages) return visit();
+  for (const std::string& name : names_of_pools(cluster)) {
+    pools.push_back(name);
+    for_each_assignment(cluster, stages, pools, visit);
+    pools.pop_back();
+  }
+}
+
+// Calls `visit` for all ways to write `sum` as so many numbers from 0 on.
+void for_each_sum(std::int64_t sum, std::size_t count, std::vector<std::int64_t>& numbers,
+                  const std::function<void()>& visit) {
+  if (numbers.size() + 1 == count) {
+    numbers.push_back(sum);
+    visit();
+    numbers.pop_back();
+    return;
+  }
+  for (std::int64_t first = 0; first <= sum; ++first) {
+    numbers.push_back(first);
+    for_each_sum(sum - first, count, numbers, visit);
+    numbers.pop_back();
+  }
+}
+
+struct Oracle {
+  double best = std::numeric_limits<double>::infinity();
+  std::int64_t plans = 0;
+};
+
+// The shortest step by the analytic level of all plans on several pools that obey the rules and fit, on up
+// to `request.gpus` accelerators. On equal pools every plan is one of a cluster of one pool.
+Oracle try_all(const PlanRequest& request, bool equal) {
+  Oracle oracle;
+  SearchLimits limits = request.limits;
+  limits.layer_splits = {LayerSplit::FrontHeavy};
+  const auto look_at = [&](const Plan& plan) {
+    if (pools_of(plan).size() < 2) return;
+    if (first_broken_rule(request.model, request.cluster, plan, 0, &request.stack)) return;
+    if (!broken_constraint(request.constraints, plan).empty()) return;
+    Scenario scenario{request.model, request.cluster, request.stack, plan};
+    if (equal) {
+      scenario.cluster.pools.clear();
+      scenario.cluster.nodes = 0;
+      scenario.plan.stage_pools.clear();
+    }
+    ++oracle.plans;
+    const double step = sim::estimate_step(scenario).analytic.value();
+    if (step < oracle.best && fits(request, plan)) oracle.best = step;
+  };
+  for (std::int64_t gpus = 2; gpus <= request.gpus; ++gpus) {
+    const SpaceRequest space{
+        request.model,   request.cluster,   request.stack, gpus,  request.global_batch,
+        request.seq_len, request.precision, request.lora,  limits};
+    for (Plan plan : enumerate_plans(space)) {
+      if (plan.pp == 1) continue;
+      for_each_assignment(
+          request.cluster, static_cast<std::size_t>(plan.pp), plan.stage_pools, [&] {
+            if (pools_of(plan).size() < 2) return;
+            for_each_sum(request.model.layers, static_cast<std::size_t>(plan.chunks()),
+                         plan.stage_layers, [&] { look_at(plan); });
+          });
+    }
+  }
+  return oracle;
+}
+
+// The slowest of more accelerators is slower, where they differ.
+TEST(LayerCostCache, KnowsTheNumberOfAccelerators) {
+  const PlanRequest request = request_for("llama3-8b", 8, 64, 8192);
+  ASSERT_GT(request.cluster.accelerator.speed_variation, 0.0);
+  LayerCostCache cache;
+  const auto time_on = [&](std::int64_t gpus, LayerCostCache& known) {
+    Plan cut;
+    cut.dp = gpus;
+    cut.global_batch = gpus;
+    cut.seq_len = 8192;
+    const auto costs = known.of(request.model, request.cluster, request.stack, cut);
+    return costs->kept.front().slot[SlotPhase::Forward].time;
+  };
+  for (const std::int64_t gpus : {8, 512, 64}) {
+    LayerCostCache fresh;
+    EXPECT_EQ(time_on(gpus, cache), time_on(gpus, fresh)) << gpus;
+  }
+  EXPECT_GT(time_on(512, cache), time_on(8, cache));
+}
+
+TEST(PoolSearch, EqualsEveryPlacementAndSplitOnRandomSmallJobs) {
+  constexpr int kJobs = 200 / kSampleShare;
+  std::mt19937 random(20261128);
+  int with_plans = 0, jobs = 0;
+  std::int64_t plans = 0;
+  for (; with_plans < kJobs && jobs < 20 * kJobs; ++jobs) {
+    const bool equal = jobs % 4 == 0;
+    const PlanRequest request = small_job(random, equal);
+    const Oracle oracle = try_all(request, equal);
+    const std::optional<PlacedBest> best = best_placed(request);
+    plans += oracle.plans;
+    const std::string job = request.model.name + " " + request.cluster.name + " " +
+                            request.stack.name + " job " + std::to_string(jobs);
+    ASSERT_EQ(best.has_value(), std::isfinite(oracle.best)) << job;
+    if (!best) continue;
+    ++with_plans;
+    ASSERT_NEAR(best->analytic.value() / oracle.best, 1.0, 1e-12)
+        << job << " " << to_json(best->plan).dump();
+    ASSERT_FALSE(first_broken_rule(request.model, request.cluster, best->plan)) << job;
+    ASSERT_TRUE(fits(request, best->plan)) << job;
+  }
+  RecordProperty("jobs", jobs);
+  RecordProperty("plans", std::to_string(plans));
+  EXPECT_EQ(with_plans, kJobs);
+}
+
+// All kernels take half the time.
+void double_speed(AcceleratorSpec& accelerator) {
+  for (FlopPerSecond* rate :
+       {&accelerator.matrix.fp32, &accelerator.matrix.tf32, &accelerator.matrix.fp16,
+        &accelerator.matrix.bf16, &accelerator.matrix.fp8, &accelerator.vector_fp32})
+    *rate = *rate * 2.0;
+  accelerator.exponentials_per_s *= 2.0;
+  accelerator.memory_bandwidth = accelerator.memory_bandwidth * 2.0;
+  KernelEfficiency& figures = accelerator.efficiency;
+  for (Seconds* time : {&figures.kernel_overhead, &figures.gemm_overhead, &figures.power_delay})
+    *time = *time * 0.5;
+  accelerator.burst.gemm_overhead = accelerator.burst.gemm_overhead * 0.5;
+  accelerator.burst.power_delay = accelerator.burst.power_delay * 0.5;
+}
+
+TEST(PoolSearch, AFasterPoolNeverMakesTheBestPlanSlower) {
+  std::mt19937 random(20261129);
+  int faster = 0, compared = 0;
+  for (int job = 0; job < 300 / kSampleShare; ++job) {
+    PlanRequest request = small_job(random, false);
+    const SearchResult slow = search(request);
+    double_speed(request.cluster.pools[0].accelerator);
+    const SearchResult fast = search(request);
+    ASSERT_EQ(slow.plans.empty(), fast.plans.empty());
+    if (slow.plans.empty()) continue;
+    ++compared;
+    // Kernels that end sooner may collide with other collectives.
+    EXPECT_LE(fast.plans.front().result.step, slow.plans.front().result.step * 1.005) << job;
+    faster += fast.plans.front().result.step < slow.plans.front().result.step * 0.99;
+  }
+  EXPECT_GT(faster, compared / 4);
+}
+
+TEST(PoolSearch, NoPlanIsBetterThanTheFirstAndEachPoolAloneIsARow) {
+  std::mt19937 random(20261130);
+  int on_several = 0, alone = 0;
+  for (int job = 0; job < 200 / kSampleShare; ++job) {
+    const bool equal = job % 4 == 0;
+    PlanRequest request = small_job(random, equal);
+    constexpr auto kObjectives = enumerators<Objective>();
+    request.objective = pick<Objective>(random, {kObjectives.begin(), kObjectives.end()});
+    if (request.objective == Objective::Cost) {
+      request.cluster.price = DollarsPerSecond(pick<double>(random, {0.001, 0.002}));
+      request.cluster.pools[0].price = DollarsPerSecond(0.001);
+    }
+    const SearchResult result = search(request);
+    ASSERT_EQ(result.pools.size(), 2U);
+    for (const PoolAlone& pool : result.pools) {
+      PlanRequest own = request;
+      own.cluster = *pool_cluster(request.cluster, pool.pool);
+      own.gpus = pool.gpus;
+      own.advice = false;
+      const SearchResult expected = search(own);
+      ASSERT_EQ(pool.best.has_value(), !expected.plans.empty()) << job;
+      if (!pool.best) continue;
+      EXPECT_EQ(pool.best->score, expected.plans.front().score) << job;
+      ASSERT_FALSE(result.plans.empty());
+      EXPECT_LE(result.plans.front().score, pool.best->score) << job;
+    }
+    if (result.placed->best) {
+      EXPECT_LE(result.plans.front().score, result.placed->best->score) << job;
+    }
+    for (std::size_t i = 1; i < result.plans.size(); ++i)
+      EXPECT_GE(result.plans[i].score, result.plans[i - 1].score) << job;
+    for (const PlanCandidate& each : result.plans) {
+      EXPECT_TRUE(fits(request, each.plan)) << job;
+      EXPECT_EQ(sim::simulate_step(scenario_of(request, each.plan)).step, each.result.step);
+      ++(pools_of(each.plan).size() > 1 ? on_several : alone);
+      if (!equal) continue;
+      Scenario one{request.model, request.cluster, request.stack, each.plan};
+      one.cluster.pools.clear();
+      one.plan.stage_pools.clear();
+      EXPECT_EQ(sim::simulate_step(one).step, each.result.step) << job;
+    }
+  }
+  EXPECT_GT(on_several, 20 / kSampleShare);
+  EXPECT_GT(alone, 50 / kSampleShare);
+}
+
+// The part of a large space that is evaluated has plans near the best of the whole space.
+TEST(PoolSearch, APartOfASpaceIsNearlyAsGoodAsTheWhole) {
+  std::mt19937 random(20261201);
+  int compared = 0, best = 0, near = 0;
+  for (int job = 0; job < 600 / kSampleShare; ++job) {
+    PlanRequest request = small_job(random, false);
+    request.model.layers = pick<std::int64_t>(random, {6, 8, 10});
+    const std::optional<PlacedBest> whole = best_placed(request);
+    const std::optional<PlacedBest> part = best_placed(request, 0);
+    if (!whole) {
+      EXPECT_FALSE(part.has_value());
+      continue;
+    }
+    ++compared;
+    if (!part) continue;
+    EXPECT_GE(part->analytic, whole->analytic * (1.0 - 1e-12));
+    best += part->analytic <= whole->analytic * (1.0 + 1e-9);
+    near += part->analytic <= whole->analytic * 1.05;
+  }
+  RecordProperty("compared", compared);
+  RecordProperty("best", best);
+  RecordProperty("near", near);
+  EXPECT_GE(near * 100, compared * 75);
+}
+
+TEST(PoolSearch, AnswersTheSameForAnyNumberOfThreads) {
+  std::mt19937 random(20261202);
+  for (int job = 0; job < 20; ++job) {
+    PlanRequest request = small_job(random, false);
+    request.threads = 1;
+    const SearchResult one = search(request);
+    request.threads = 3;
+    const SearchResult three = search(request);
+    ASSERT_EQ(one.plans.size(), three.plans.size());
+    for (std::size_t i = 0; i < one.plans.size(); ++i) {
+      EXPECT_EQ(one.plans[i].plan, three.plans[i].plan) << job;
+      EXPECT_EQ(one.plans[i].score, three.plans[i].score) << job;
+    }
+    EXPECT_EQ(one.counts.simulated, three.counts.simulated);
+  }
+}
+
+TEST(PoolSearch, SaysHowMuchOfTheSpaceItEvaluated) {
+  std::mt19937 random(20261203);
+  PlanRequest request = small_job(random, true);
+  request.gpus = 2;
+  shrink(request.cluster, 1, 1);
+  request.cluster.pools[0].nodes = request.cluster.pools[0].node.accelerators = 1;
+  const SearchResult small = search(request);
+  EXPECT_TRUE(small.placed->all_placements && small.placed->all_splits);
+  EXPECT_EQ(small.placed->placements, 2) << "both orders of a stage on each";
+  request = request_for("llama3-8b", 64, 64, 8192);
+  request.cluster.nodes = 4;
+  request.cluster.pools = {pool_of(request.cluster, "second")};
+  request.takes_pools = true;
+  request.limits = narrow_limits();
+  const SearchResult large = search(request);
+  EXPECT_FALSE(large.placed->all_placements || large.placed->all_splits);
+  ASSERT_FALSE(large.plans.empty());
+  for (const PlanCandidate& each : large.plans) EXPECT_LE(each.plan.world_size(), 64);
+}
+
+TEST(PoolSearch, RefusesWhatIsNotKnownOfSeveralPools) {
+  std::mt19937 random(20261204);
+  PlanRequest request = small_job(random, true);
+  const auto refused = [](const PlanRequest& each) {
+    return thrown_by([&] { check_request(each); });
+  };
+  EXPECT_EQ(refused(request), "");
+  PlanRequest other = request;
+  other.takes_pools = false;
+  EXPECT_THAT(refused(other), testing::HasSubstr("pools"));
+  other = request;
+  other.global_batch = 0;
+  EXPECT_THAT(refused(other), testing::HasSubstr("global_batch"));
+  other = request;
+  other.gpus = 1000;
+  EXPECT_THAT(refused(other), testing::HasSubstr("accelerators of the pools"));
+  other = request;
+  other.objective = Objective::Cost;
+  other.cluster.price = DollarsPerSecond(1.0);
+  other.cluster.pools[0].price = other.cluster.pools[0].accelerator.price = DollarsPerSecond();
+  EXPECT_THAT(refused(other), testing::HasSubstr("second has no price"));
+}
+
+}  // namespace
+}  // namespace shardwright::planner
