@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -51,14 +52,12 @@ Constraints of_batch(Constraints constraints) {
   return constraints;
 }
 
-// The batches that the constraints fix, or else the powers of two up to `most`; largest first.
+// The batches that the constraints fix, or else the usual ones up to `most`; largest first.
 std::vector<std::int64_t> batches_to_try(const PlanRequest& request, std::int64_t most) {
   const Constraints constraints = of_batch(request.constraints);
   std::vector<std::int64_t> batches;
   if (!constraints.fixed.empty()) batches = constraints.fixed.front().values;
-  if (batches.empty()) {
-    for (std::int64_t batch = 1; batch <= most; batch *= 2) batches.push_back(batch);
-  }
+  if (batches.empty()) batches = even_batches(static_cast<double>(most), request.gpus);
   std::erase_if(batches, [&](std::int64_t batch) {
     Plan plan;
     plan.global_batch = batch;
@@ -80,7 +79,24 @@ BatchRate* knee_of(std::vector<BatchRate>& rates) {
   return knee == rates.rend() ? nullptr : &*knee;
 }
 
+// Smaller batches run no faster, of those that divide among the same replicas: powers of two, and those times
+// an odd part.
+bool is_below_knee(std::vector<BatchRate>& rates) {
+  const BatchRate* knee = knee_of(rates);
+  return rates.size() > 1 && knee != &rates.back() && knee != &rates[rates.size() - 2];
+}
+
 }  // namespace
+
+std::vector<std::int64_t> even_batches(double most, std::int64_t gpus) {
+  std::set<std::int64_t> batches;
+  const std::int64_t odd = gpus >> std::countr_zero(static_cast<std::uint64_t>(gpus));
+  for (const std::int64_t least : {std::int64_t{1}, odd}) {
+    for (std::int64_t batch = least; static_cast<double>(batch) <= most; batch *= 2)
+      batches.insert(batch);
+  }
+  return {batches.begin(), batches.end()};
+}
 
 KneeBatch throughput_knee(const PlanRequest& request) {
   std::vector<BatchRate> rates;
@@ -90,9 +106,7 @@ KneeBatch throughput_knee(const PlanRequest& request) {
   trial.found = nullptr;
   const std::int64_t most = largest_simulated(trial, largest_batch(request));
   for (const std::int64_t batch : batches_to_try(request, most)) {
-    // Smaller batches run no faster.
-    const bool below_knee = !rates.empty() && knee_of(rates) != &rates.back();
-    if (batch < most / kLeastShare && below_knee) break;
+    if (batch < most / kLeastShare && is_below_knee(rates)) break;
     trial.global_batch = batch;
     SearchResult result = search(trial);
     if (!result.plans.empty()) {

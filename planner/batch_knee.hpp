@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "planner/search.hpp"
 
@@ -12,6 +13,10 @@ namespace shardwright::planner {
 inline constexpr double kKneeThroughput = 0.95;
 inline constexpr double kDefaultLargestBatchTokens = 16.0 * 1024.0 * 1024.0;
 
+// Returns the batches, in sequences, that are tried on so many GPUs, ascending: the powers of two up to `most`, and
+// those times the odd part of the number of GPUs, which 384 GPUs can divide among 3, 6, … replicas.
+std::vector<std::int64_t> even_batches(double most, std::int64_t gpus);
+
 struct KneeBatch {
   // In sequences.
   std::int64_t batch = 1;
@@ -20,7 +25,7 @@ struct KneeBatch {
 };
 
 // Returns the smallest global batch (sequences) with at least `kKneeThroughput` of the highest
-// tokens per second among the powers of two up to `request.max_global_batch`, or among the batches
+// tokens per second among `even_batches` up to `request.max_global_batch`, or among the batches
 // that the constraints fix. Only throughput counts, not the tokens that a larger batch needs to
 // reach the same loss. Batches that no plan runs are skipped; if no batch fits, returns the largest
 // one. Batches are tried from the largest one down to 1/64 of it, and further until one falls below

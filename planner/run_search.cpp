@@ -28,16 +28,15 @@ void add_outside(std::vector<std::string>& lines, const char* law, const char* w
                               what, tokens_text(range.least), tokens_text(range.most)));
 }
 
-// Powers of two up to `most`. Fewer sequences than a 64th of the GPUs leave most of the machine idle.
-std::vector<std::int64_t> powers_up_to(double most, std::int64_t gpus) {
-  std::vector<std::int64_t> batches;
-  for (std::int64_t batch = 1; static_cast<double>(batch) <= most; batch *= 2)
-    if (batch >= gpus / 64) batches.push_back(batch);
+// Fewer sequences than a 64th of the GPUs leave most of the machine idle.
+std::vector<std::int64_t> batches_up_to(double most, std::int64_t gpus) {
+  std::vector<std::int64_t> batches = even_batches(most, gpus);
+  std::erase_if(batches, [&](std::int64_t batch) { return batch < gpus / 64; });
   return batches;
 }
 
-// Powers of two that keep every GPU at work, up to the largest batch of a knee or what the critical
-// batch allows. If that is too small for the machine, those up to a sequence a GPU come nearest.
+// Batches that keep every GPU at work, up to the largest one of a knee or what the critical batch
+// allows. If that is too small for the machine, those up to a sequence a GPU come nearest.
 std::vector<std::int64_t> batches_of(const RunSearchRequest& request, std::int64_t gpus) {
   const PlanRequest& plan = request.plan;
   if (plan.global_batch > 0) return {plan.global_batch};
@@ -46,8 +45,8 @@ std::vector<std::int64_t> batches_of(const RunSearchRequest& request, std::int64
   if (request.need.critical > 0.0)
     most = std::min(most, kMostOfCritical * request.need.critical / seq_len);
   if (plan.max_global_batch > 0) most = static_cast<double>(plan.max_global_batch);
-  const std::vector<std::int64_t> batches = powers_up_to(most, gpus);
-  return batches.empty() ? powers_up_to(static_cast<double>(2 * gpus - 1), gpus) : batches;
+  const std::vector<std::int64_t> batches = batches_up_to(most, gpus);
+  return batches.empty() ? batches_up_to(static_cast<double>(2 * gpus - 1), gpus) : batches;
 }
 
 ForecastRequest run_of(const RunSearchRequest& request, const RunChoice& choice) {

@@ -55,7 +55,7 @@ std::vector<std::string> laws_behind_tokens(const BatchSpec& batch, const ModelS
 
 struct RunSearchRequest {
   // Its GPUs and its batch are those of each choice; with a batch of 0 the batches are the powers of
-  // two.
+  // two, and those times the odd part of the GPUs.
   PlanRequest plan;
   std::vector<std::int64_t> gpus;
   // Profile and options; its scenario and its tokens are those of each choice.

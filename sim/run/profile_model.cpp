@@ -29,14 +29,24 @@ double cached_share(const InputSpec& input, double nodes) {
   return std::min(1.0, nodes * input.cache / input.dataset);
 }
 
-// The wait of a step for its input, where this share of the steps reads the data set for the first time.
-Seconds mean_stall(const InputSpec& input, const StageSteps& stage, double first_share) {
-  const auto nodes = static_cast<double>(stage.nodes);
-  const auto stall = [&](bool first) {
-    const Seconds supply(stage.tokens_per_step / input_supply(input, nodes, first));
-    return std::max(Seconds(), supply - stage.step);
-  };
-  return first_share * stall(true) + (1.0 - first_share) * stall(false);
+// The steps of the first pass over the data set, and those of later ones, in all stages.
+std::vector<InputWait> input_waits(const InputSpec& input, const std::vector<StageSteps>& stages) {
+  // Tokens that were not read yet; without the size of the data set all tokens are new.
+  double unread = input.dataset > Bytes() ? input.dataset / input.token
+                                          : std::numeric_limits<double>::infinity();
+  std::vector<InputWait> waits;
+  for (const StageSteps& stage : stages) {
+    const double tokens = stage.steps * stage.tokens_per_step;
+    if (tokens <= 0.0) continue;
+    const double first = std::min(tokens, unread);
+    unread -= first;
+    for (const bool is_first : {true, false}) {
+      const double supply = input_supply(input, static_cast<double>(stage.nodes), is_first);
+      waits.push_back({(is_first ? first : tokens - first) / stage.tokens_per_step, stage.step,
+                       Seconds(stage.tokens_per_step / supply)});
+    }
+  }
+  return waits;
 }
 
 // The mean over the time of the steps.
@@ -76,6 +86,13 @@ std::int64_t nodes_losing_copies(const RunSpec& run, const RunMachine& machine,
   return std::min(run.checkpoint.copies, machine.nodes);
 }
 
+// The expected count of failures in a time, over that time.
+Hertz mean_rate(const FailureProcess& process, Seconds time) {
+  if (process.shape == 1.0 || process.age <= Seconds() || time <= Seconds()) return process.rate;
+  const double aged = time / process.age;
+  return process.rate * ((std::pow(1.0 + aged, process.shape) - 1.0) / (process.shape * aged));
+}
+
 // The share of the failures after which the run goes back to a checkpoint.
 double share_losing_work(const RunModel& model, const FailureProcess& process) {
   if (process.planned) return 0.0;
@@ -106,22 +123,15 @@ BytesPerSecond store_supply(const InputSpec& input, double nodes) {
 RunTimes work_of(const RunSpec& run, const std::vector<StageSteps>& stages) {
   RunTimes work{};
   double steps = 0.0;
-  // Tokens of the data set that were not read yet; without its size all tokens are new.
-  double unread = run.input.dataset > Bytes() ? run.input.dataset / run.input.token
-                                              : std::numeric_limits<double>::infinity();
   for (const StageSteps& stage : stages) {
-    const auto nodes = static_cast<double>(stage.nodes);
-    const double tokens = stage.steps * stage.tokens_per_step;
-    const double first = std::min(tokens, unread);
-    unread -= first;
     const Seconds time = stage.steps * stage.step;
     steps += stage.steps;
     work[RunPart::Step] += time;
-    if (tokens > 0.0)
-      work[RunPart::InputStall] += stage.steps * mean_stall(run.input, stage, first / tokens);
     work[RunPart::Straggler] +=
-        time * (run.stragglers.slowdown * straggling_share(run.stragglers, nodes));
+        time * (run.stragglers.slowdown *
+                straggling_share(run.stragglers, static_cast<double>(stage.nodes)));
   }
+  work[RunPart::InputStall] = input_stall(input_waits(run.input, stages), 1.0);
   if (run.evaluation.every_steps > 0) {
     work[RunPart::Evaluation] =
         std::floor(steps / static_cast<double>(run.evaluation.every_steps)) *
@@ -185,6 +195,7 @@ RunModel run_model(const RunSpec& run, std::vector<StageSteps> stages, const Run
     if (stage.nodes == 0) stage.nodes = machine.nodes;
   RunModel model;
   model.work = work_of(run, stages);
+  model.input_waits = input_waits(run.input, stages);
   model.checkpoint = checkpoint_cost(run.checkpoint, machine);
   if (run.checkpoint.interval > Seconds())
     model.interval = std::max(run.checkpoint.interval, least_interval(model.checkpoint));
@@ -225,7 +236,8 @@ Seconds job_mtbf(const RunModel& model, bool losing_work) {
   Hertz rate;
   for (const FailureProcess& process : model.failures) {
     if (process.planned) continue;
-    rate += process.rate * process.kept * (losing_work ? share_losing_work(model, process) : 1.0);
+    rate += mean_rate(process, model.total_work()) * process.kept *
+            (losing_work ? share_losing_work(model, process) : 1.0);
   }
   return Seconds(1.0 / rate.value());
 }

@@ -44,7 +44,7 @@ Seconds least_interval(const CheckpointCost& cost);
 // leaves it open.
 RunModel run_model(const RunSpec& run, std::vector<StageSteps> stages, const RunMachine& machine);
 
-// The mean time between unplanned interruptions of the job when the run begins; infinite without
+// The mean time between unplanned interruptions of the job while it does its work; infinite without
 // any. With `losing_work` only those that take the run back to a checkpoint count.
 Seconds job_mtbf(const RunModel& model, bool losing_work = false);
 

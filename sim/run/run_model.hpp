@@ -79,6 +79,15 @@ struct CheckpointCost {
   bool in_host_memory = false;
 };
 
+// Steps whose input takes so long; they wait for what it takes longer than they do.
+struct InputWait {
+  double steps = 0.0;
+  Seconds step, input;
+};
+
+// What they wait if each step takes `factor` times as long.
+Seconds input_stall(const std::vector<InputWait>& waits, double factor);
+
 struct RunModel {
   // The kept work, and its uses: only Step, InputStall, Straggler and Evaluation.
   RunTimes work{};
@@ -116,7 +125,12 @@ struct RunModel {
   std::vector<double> shrunk_speeds;
   // The 80 % interval of the step time over the predicted one. Runs draw from it.
   double step_low = 1.0, step_high = 1.0;
+  // What InputStall of the work consists of; empty: it keeps its length.
+  std::vector<InputWait> input_waits{};
 
+  // The work if steps take `factor` times as long: longer steps wait less for their input, and evaluations
+  // are no steps.
+  RunTimes work_at(double factor) const;
   Seconds total_work() const { return total(work); }
   std::int64_t spare_nodes() const { return spares + spare_replicas * nodes_of_replica; }
 };

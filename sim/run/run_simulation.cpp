@@ -42,11 +42,10 @@ class SimulatedRun {
   SimulatedRun(const RunModel& model, double step_factor, double rate_factor, std::uint64_t seed,
                std::int64_t index, RunHistory* history)
       : model_(model),
-        work_(model.work),
+        work_(model.work_at(step_factor)),
         spares_(model.spares),
         spare_replicas_(model.spare_replicas),
         history_(history) {
-    for (Seconds& part : work_) part *= step_factor;
     progress_ = Progress(total(work_), model.interval, model.checkpoint);
     limit_ = kMostSlowdown * (progress_.end() + model.startup);
     queue_.reserve(kEnumCount<FailureCause> + 64);
@@ -411,6 +410,21 @@ double step_factor(const RunModel& model, std::int64_t runs, std::int64_t index)
   const double z = normal_quantile((static_cast<double>(index) + 0.5) / static_cast<double>(runs));
   static const double kNinth = normal_quantile(0.9);
   return z < 0.0 ? std::pow(model.step_low, -z / kNinth) : std::pow(model.step_high, z / kNinth);
+}
+
+Seconds input_stall(const std::vector<InputWait>& waits, double factor) {
+  Seconds stall;
+  for (const InputWait& each : waits)
+    stall += each.steps * std::max(Seconds(), each.input - factor * each.step);
+  return stall;
+}
+
+RunTimes RunModel::work_at(double factor) const {
+  RunTimes times = work;
+  if (factor == 1.0) return times;
+  for (const RunPart part : {RunPart::Step, RunPart::Straggler}) times[part] *= factor;
+  if (!input_waits.empty()) times[RunPart::InputStall] = input_stall(input_waits, factor);
+  return times;
 }
 
 Seconds total(const RunTimes& times) {

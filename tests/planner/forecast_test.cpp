@@ -253,6 +253,33 @@ TEST(Forecast, AStarvedInputPipelineSetsThePace) {
   EXPECT_NEAR(starved.statistics.mean_wall().value() / (1e11 / 1e4), 1.0, 1e-3);
 }
 
+// Steps that are longer than predicted wait less for their input, and take no longer until they are
+// longer than it takes.
+TEST(Forecast, StepsThatWaitForInputHideTheirError) {
+  json run = kQuiet;
+  run["failures"] = {{"rate_ratio", 0.0}};
+  ForecastRequest request = llama_on(16, run);
+  request.options.runs = 1000;
+  const std::vector<ForecastStage> stages = run_stages(request);
+  const Seconds step = stages.front().step.step;
+  const auto steps = static_cast<double>(stages.front().steps);
+  const double tokens = stages.front().tokens / steps;
+  const auto wall = [&](double supply_over_step) {
+    request.run.input.tokens_per_s = tokens / (supply_over_step * step.value());
+    return forecast(request, stages, {0.9, 1.2}).statistics.wall;
+  };
+  const double never = wall(1e-6).p50 - steps * step.value();
+  for (const double ratio : {0.95, 1.05, 1.5}) {
+    const sim::Percentiles found = wall(ratio);
+    const auto expected = [&](double factor) {
+      return never + steps * step.value() * std::max(factor, ratio);
+    };
+    EXPECT_NEAR(found.p10 / expected(0.9), 1.0, 2e-3) << ratio;
+    EXPECT_NEAR(found.p50 / expected(1.0), 1.0, 2e-3) << ratio;
+    EXPECT_NEAR(found.p90 / expected(1.2), 1.0, 2e-3) << ratio;
+  }
+}
+
 // Llama 3.1 405B had 466 interruptions in 54 days on 2,048 nodes, of them 419 unexpected. The rates of
 // the profile are those of six other fleets.
 TEST(Forecast, TheInterruptionsOfLlama3AreInsideTheRange) {

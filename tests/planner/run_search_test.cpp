@@ -89,6 +89,22 @@ TEST(RunSearch, SaysWhetherTheKneeOrTheCriticalBatchBinds) {
   EXPECT_LT(small.plan.plan.global_batch, fast.plan.plan.global_batch);
 }
 
+// Replicas on three nodes divide batches that are multiples of three alone.
+TEST(RunSearch, AnOddNumberOfNodesHasBatchesOfItsOwn) {
+  RunSearchRequest request = request_with(4e6);
+  request.gpus = {24};
+  const RunSearch search = search_runs(request);
+  ASSERT_FALSE(search.choices.empty());
+  const RunChoice& fastest = search.choices[search.fastest];
+  EXPECT_EQ(fastest.plan.plan.dp, 24);
+  for (const std::int64_t batch : {96, 192, 384}) {
+    request.plan.global_batch = batch;
+    const RunSearch stated = search_runs(request);
+    ASSERT_EQ(stated.choices.size(), 1U);
+    EXPECT_LE(fastest.time(), stated.choices.front().time());
+  }
+}
+
 // Where every batch is above the critical one, the smallest that the GPUs take comes nearest.
 TEST(RunSearch, ATinyCriticalBatchLeavesTheSmallestBatch) {
   RunSearchRequest request = request_with(100.0);
