@@ -127,7 +127,7 @@ std::vector<PublishedRun> read_published_runs(const std::string& file) {
 }
 
 bool holds_published_runs(const std::string& file) {
-  std::ifstream stream = open_json_lines(file);
+  std::ifstream stream(file);
   bool any = false;
   for_each_json(
       stream, file,

@@ -75,6 +75,8 @@ struct StrayKernel {
 enum class DifferenceCause : std::uint8_t {
   SlowerKernel,
   FasterKernel,
+  // A kernel that computes in another number format than the plan.
+  OtherFormat,
   MissingFusion,
   MoreFusion,
   ExposedCollective,
@@ -85,9 +87,9 @@ enum class DifferenceCause : std::uint8_t {
   NotInTrace,
 };
 constexpr auto enum_names(DifferenceCause) {
-  return std::array{"slower_kernel",      "faster_kernel",     "missing_fusion", "more_fusion",
-                    "exposed_collective", "hidden_collective", "host_bound_gap", "other_gap",
-                    "not_in_plan",        "not_in_trace"};
+  return std::array{"slower_kernel", "faster_kernel",      "other_number_format", "missing_fusion",
+                    "more_fusion",   "exposed_collective", "hidden_collective",   "host_bound_gap",
+                    "other_gap",     "not_in_plan",        "not_in_trace"};
 }
 
 // What makes the measured step longer (above zero) or shorter than the predicted one.
@@ -95,8 +97,6 @@ struct StepDifference {
   std::string about;
   DifferenceCause cause = DifferenceCause::SlowerKernel;
   Seconds predicted{}, measured{};
-  // A slower or faster kernel that computes in another number format than the plan, which explains its time.
-  bool other_format = false;
 
   Seconds difference() const { return measured - predicted; }
 };

@@ -39,6 +39,7 @@ DifferenceCause cause_of(const MatchedOp& op) {
   if (slower && op.kernels > kFusion * op.matched && op.kind != OpKind::Attention)
     return DifferenceCause::MissingFusion;
   if (!slower && op.kernels * kFusion < op.matched) return DifferenceCause::MoreFusion;
+  if (has_other_format(op)) return DifferenceCause::OtherFormat;
   return slower ? DifferenceCause::SlowerKernel : DifferenceCause::FasterKernel;
 }
 
@@ -58,11 +59,7 @@ void add_op(const MatchedOp& op, std::vector<StepDifference>& differences) {
     differences.push_back({title_of(op), DifferenceCause::NotInTrace, op.planned, {}});
     return;
   }
-  const DifferenceCause cause = cause_of(op);
-  const bool by_kernel =
-      cause == DifferenceCause::SlowerKernel || cause == DifferenceCause::FasterKernel;
-  differences.push_back(
-      {title_of(op), cause, op.predicted, op.measured, by_kernel && has_other_format(op)});
+  differences.push_back({title_of(op), cause_of(op), op.predicted, op.measured});
   if (missing > Seconds(0.0))
     differences.push_back({title_of(op), DifferenceCause::NotInTrace, missing, {}});
 }
@@ -183,12 +180,11 @@ nlohmann::ordered_json to_json(const ProgramMatch& match) {
                       {"measured_s", stray.time.value()}});
   auto differences = nlohmann::ordered_json::array();
   for (const StepDifference& each : match.differences)
-    differences.push_back(
-        {{"about", printable(each.about)},
-         {"cause", each.other_format ? "other_number_format" : name_of(each.cause)},
-         {"predicted_s", each.predicted.value()},
-         {"measured_s", each.measured.value()},
-         {"difference_s", each.difference().value()}});
+    differences.push_back({{"about", printable(each.about)},
+                           {"cause", name_of(each.cause)},
+                           {"predicted_s", each.predicted.value()},
+                           {"measured_s", each.measured.value()},
+                           {"difference_s", each.difference().value()}});
   const auto both = [](Seconds predicted, Seconds measured) -> nlohmann::ordered_json {
     return {{"predicted_s", predicted.value()}, {"measured_s", measured.value()}};
   };

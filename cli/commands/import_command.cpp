@@ -256,8 +256,13 @@ struct Findings {
   std::vector<std::string> warnings;
   std::optional<calibration::HeldOut> held_out;
   std::optional<calibration::OverlappedGradients> overlap;
-  // The predicted memory of the plan's fullest stage, if there are memory snapshots.
-  std::optional<sim::MemoryPeak> planned_memory;
+  // The predicted step of the plan, if there are logs or memory snapshots.
+  std::optional<sim::StepResult> planned;
+
+  // Of the plan's fullest stage.
+  std::optional<sim::MemoryPeak> planned_memory() const {
+    return planned ? std::optional(planned->memory()) : std::nullopt;
+  }
 };
 
 const AcceleratorSpec* device_of(const std::optional<AcceleratorSpec>& device) {
@@ -333,12 +338,16 @@ Findings explain(const ImportOptions& options, const Recordings& recordings) {
   if (names_a_plan(options.scenario)) {
     findings.chosen = choose_scenario(options.scenario, "shardwright import");
     findings.matches = match_plan(traces, findings.chosen->scenario);
-    if (!recordings.memory.empty())
-      findings.planned_memory =
-          sim::simulate_at(findings.chosen->scenario, sim::Fidelity::Event).result.memory();
+    if (!recordings.memory.empty() || !recordings.logs.empty())
+      findings.planned = sim::simulate_at(findings.chosen->scenario, sim::Fidelity::Event).result;
   }
   const std::optional<Profile> profile = profile_of(options, findings.chosen);
   if (profile && !traces.empty()) refit_profile(*profile, traces, findings);
+  if (profile && !findings.chosen && traces.empty() && recordings.plans.empty())
+    findings.warnings.emplace_back(
+        "No profile is refitted: there is no trace. `shardwright calibrate` refits one from the "
+        "output "
+        "of nccl-tests and of NCCL's Inspector.");
   if (!options.against.empty())
     findings.held_out = calibration::predict_held_out(traces, read_against(options));
   if (!options.what_if.empty()) findings.overlap = calibration::overlap_gradients(traces);
@@ -369,8 +378,11 @@ nlohmann::ordered_json document_of(const Findings& findings, const Recordings& r
   for (const LaunchedPlan& plan : recordings.plans) document["plans"].push_back(to_json(plan));
   document["memory"] = array_of(recordings.memory);
   document["planned_memory"] = nullptr;
-  if (findings.planned_memory)
-    document["planned_memory"] = planned_memory_json(*findings.planned_memory);
+  if (findings.planned && !recordings.memory.empty())
+    document["planned_memory"] = planned_memory_json(findings.planned->memory());
+  document["planned_step_s"] = nullptr;
+  if (findings.planned && !recordings.logs.empty())
+    document["planned_step_s"] = findings.planned->step.value();
   document["across_ranks"] = findings.matching ? calibration::to_json(*findings.matching) : nullptr;
   document["matched"] = nullptr;
   if (findings.chosen)
@@ -423,7 +435,9 @@ ExitCode import_traces(const ImportOptions& options) {
   if (!findings.devices.empty() && are_of_one_gpu(recordings.traces))
     add_products(page, calibration::timed_products(recordings.traces),
                  device_of(findings.devices[shown]));
-  if (!recordings.logs.empty()) add_training_logs(page, recordings.logs);
+  if (!recordings.logs.empty())
+    add_training_logs(page, recordings.logs,
+                      findings.planned ? std::optional(findings.planned->step) : std::nullopt);
   for (const calibration::CollectiveFile& file : recordings.collectives)
     if (file.processes.empty()) add_collective_file(page, file);
   add_inspector(page, inspector_processes(recordings),
@@ -431,7 +445,7 @@ ExitCode import_traces(const ImportOptions& options) {
   for (const calibration::StragglerAnalysis& job : recordings.jobs) add_job(page, job);
   for (const LaunchedPlan& plan : recordings.plans) add_launched_plan(page, plan);
   for (const calibration::MemorySnapshot& snapshot : recordings.memory)
-    add_memory_snapshot(page, snapshot, findings.planned_memory);
+    add_memory_snapshot(page, snapshot, findings.planned_memory());
   add_program_matches(page, findings.matches);
   for (const std::string& warning : findings.warnings) page.warning(warning);
   if (findings.refitted) {

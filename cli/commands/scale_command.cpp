@@ -155,7 +155,10 @@ void add_fastest(Page& page, const planner::PlanRequest& request,
   const Scenario scenario = planner::scenario_of(request, best.plan);
   const validation::Confidence confidence =
       validation::confidence_of(scenario, best.result.step, best.result.memory().peak);
-  if (confidence.step) add_confidence(page, "The plan on " + gpus, best.result.step, confidence);
+  if (confidence.step) {
+    page.heading("The fastest plan, on " + gpus);
+    add_confidence(page, "It", best.result.step, confidence);
+  }
   if (draws) add_simulated_figures(page, scenario, " on " + gpus);
 }
 

@@ -25,6 +25,8 @@ std::string cause_text(DifferenceCause cause) {
       return "slower kernel";
     case DifferenceCause::FasterKernel:
       return "faster kernel";
+    case DifferenceCause::OtherFormat:
+      return "other number format";
     case DifferenceCause::MissingFusion:
       return "missing fusion";
     case DifferenceCause::MoreFusion:
@@ -158,9 +160,8 @@ void add_differences(Page& page, const ProgramMatch& match) {
                {"difference", kNumber, "ms"}});
   const auto ms = [](Seconds time) { return format_number(1e3 * time.value(), 4); };
   for (const calibration::StepDifference& each : match.differences)
-    table.add_row({short_text(each.about),
-                   each.other_format ? "other number format" : cause_text(each.cause),
-                   ms(each.predicted), ms(each.measured), ms(each.difference())});
+    table.add_row({short_text(each.about), cause_text(each.cause), ms(each.predicted),
+                   ms(each.measured), ms(each.difference())});
   page.table(table);
 }
 

@@ -256,7 +256,7 @@ void add_step_figures(Page& page, const Scenario& scenario, const sim::StepResul
                   ": forward light blue, backward dark blue, optimizer gray, communication red. "
                   "The wheel zooms, dragging moves, a double click shows all.",
               timeline_figure(timeline));
-  page.figure("The plan file" + whose + ", which `--plan` takes",
+  page.figure("The plan file" + whose + ", which --plan takes",
               fmt::format("<details><summary>JSON</summary><pre>{}</pre></details>\n",
                           html_escaped(printable(json_text(to_json(scenario))))));
 }

@@ -56,7 +56,8 @@ void add_curve(Page& page, const std::string& caption, const std::string& what,
 
 }  // namespace
 
-void add_training_logs(Page& page, const std::vector<calibration::TrainingLog>& logs) {
+void add_training_logs(Page& page, const std::vector<calibration::TrainingLog>& logs,
+                       const std::optional<Seconds>& planned) {
   std::vector<LoggedFigure> figures = logged_figures();
   std::erase_if(figures, [&](const LoggedFigure& figure) {
     return std::none_of(logs.begin(), logs.end(), [&](const calibration::TrainingLog& log) {
@@ -91,10 +92,15 @@ void add_training_logs(Page& page, const std::vector<calibration::TrainingLog>& 
       any_stamps ? ", where a log states no times by the times at which its lines were written"
                  : ""));
   for (std::size_t i = 0; i < logs.size(); ++i) {
+    const std::optional<Seconds> step = logs[i].step();
+    if (planned && step)
+      page.paragraph(fmt::format("The plan predicts a step of {}; that of {} takes {} ({} %).",
+                                 format_time(*planned), names[i], format_time(*step),
+                                 format_signed_percent(*step / *planned - 1.0)));
     using Step = const calibration::LoggedStep&;
-    add_curve(page, "Loss in " + names[i], "loss", logs[i], [](Step step) { return step.loss; });
-    add_curve(page, "Time of the steps in " + names[i], "s", logs[i], [](Step step) {
-      return step.time ? std::optional(step.time->value()) : std::nullopt;
+    add_curve(page, "Loss in " + names[i], "loss", logs[i], [](Step each) { return each.loss; });
+    add_curve(page, "Time of the steps in " + names[i], "s", logs[i], [](Step each) {
+      return each.time ? std::optional(each.time->value()) : std::nullopt;
     });
   }
 }

@@ -80,17 +80,18 @@ std::shared_ptr<const Timeline> later(const std::shared_ptr<const Timeline>& tim
 
 const char* cause_text(calibration::DifferenceCause cause) {
   constexpr EnumArray<calibration::DifferenceCause, const char*> kTexts{
-      {"slower kernel", "faster kernel", "the plan fuses more", "the trace fuses more",
-       "communication not hidden", "communication hidden", "waiting for the host",
-       "waiting for a stream or stage", "not in the plan", "not in the trace"}};
+      {"slower kernel", "faster kernel", "other number format", "the plan fuses more",
+       "the trace fuses more", "communication not hidden", "communication hidden",
+       "waiting for the host", "waiting for a stream or stage", "not in the plan",
+       "not in the trace"}};
   return kTexts[cause];
 }
 
 const char* change_text(calibration::DifferenceCause cause) {
   constexpr EnumArray<calibration::DifferenceCause, const char*> kTexts{
-      {"slower", "faster", "more kernels", "fewer kernels", "less of it hidden",
-       "more of it hidden", "waiting for the host", "waiting for a stream or stage",
-       "not in the first", "not in the second"}};
+      {"slower", "faster", "other number format", "more kernels", "fewer kernels",
+       "less of it hidden", "more of it hidden", "waiting for the host",
+       "waiting for a stream or stage", "not in the first", "not in the second"}};
   return kTexts[cause];
 }
 

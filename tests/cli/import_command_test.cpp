@@ -462,6 +462,27 @@ TEST(ImportCommand, ALogHasStepsAndAPlan) {
   EXPECT_TRUE(alone.at("logs").empty());
 }
 
+// A plan beside a log says what its step should take; a profile beside one has nothing to be refitted from.
+TEST(ImportCommand, ComparesLogsWithAPlan) {
+  const ScratchFolder folder;
+  std::string steps;
+  for (int step = 1; step < 30; ++step)
+    steps += fmt::format(
+        "2025-02-05 18:31:{:02},000 - root - INFO - step: {}  loss: 5.0  memory: 42.15GiB(53.28%)  "
+        "tps: 7,000  mfu: 40.5%\n",
+        step, step);
+  const std::string titan = folder.write("titan.log", steps);
+  const std::string scenario =
+      " --model llama3-8b --cluster dgx-h100 --gpus 8 --global-batch 8 --seq-len 8192 --zero 3 ";
+  const json beside = json_of("import " + titan + scenario);
+  const json simulated = json_of("simulate" + scenario);
+  EXPECT_EQ(beside.at("planned_step_s"), simulated.at("step_s"));
+  EXPECT_TRUE(beside.at("warnings").empty());
+  const json profile = json_of("import " + titan + " --cluster dgx-h100");
+  EXPECT_TRUE(profile.at("planned_step_s").is_null());
+  EXPECT_THAT(profile.at("warnings").dump(), testing::HasSubstr("there is no trace"));
+}
+
 TEST(ImportCommand, RefusesLaunchesThatAreNoPlan) {
   const ScratchFolder folder;
   const std::string arguments =
