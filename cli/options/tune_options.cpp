@@ -216,6 +216,13 @@ void read_rules(const TuneOptions& options, TuningSetup& setup, ProblemList& pro
   read_rungs(options, setup, problems);
 }
 
+// The nodes that so many trials at once fill. Trials smaller than a node share one.
+double nodes_of_trials(const TuningSetup& setup, std::size_t trials) {
+  const std::int64_t per_node = std::max<std::int64_t>(1, setup.scenario.cluster.node.accelerators);
+  const std::int64_t ranks = static_cast<std::int64_t>(trials) * setup.scenario.plan.world_size();
+  return static_cast<double>((ranks + per_node - 1) / per_node);
+}
+
 // A trial of this scenario that is trained to its end. The spare nodes are those of all trials, few of which
 // fail at once; the rates are those of the profile, because studies share their fleet.
 sim::RunModel run_of_trial(const TuningSetup& setup, const Scenario& scenario) {
@@ -223,7 +230,7 @@ sim::RunModel run_of_trial(const TuningSetup& setup, const Scenario& scenario) {
   request.scenario = scenario;
   request.run = setup.run;
   request.run.stages.clear();
-  request.run.recovery.spares *= static_cast<double>(setup.workers);
+  request.run.recovery.spares *= nodes_of_trials(setup, setup.workers) / nodes_of_trials(setup, 1);
   request.tokens = static_cast<double>(setup.steps) *
                    static_cast<double>(setup.scenario.plan.global_batch) *
                    static_cast<double>(scenario.plan.seq_len);

@@ -148,6 +148,27 @@ TEST(TuneCommand, SimulatesTheFailuresOfItsTrials) {
   EXPECT_GT(none.at("spare_nodes"), 0);
 }
 
+// Trials of one GPU each fill nodes of eight, of which the profile has 5 % as spares.
+TEST(TuneCommand, SparesAreOfTheNodesThatTrialsShare) {
+  const ScratchFolder folder;
+  const std::string plan = folder.file("one.json");
+  const CommandResult made = run_command(
+      "simulate --model tiny-llama --cluster dgx-h100 --stack shardwright --gpus 1 "
+      "--global-batch 4 --seq-len 16 --precision fp32 --out " +
+      plan);
+  ASSERT_EQ(made.exit_code, 0) << made.errors;
+  const auto with_ranks = [&](int ranks) {
+    return json_of(fmt::format(
+        "tune {} --steps 100000 --trials 512 --rungs 1 --vary lr=1e-4..1e-2 --simulate --ranks {}",
+        plan, ranks));
+  };
+  const auto all = with_ranks(512), few = with_ranks(64);
+  EXPECT_EQ(all.at("spare_nodes"), 3) << "of 64 nodes";
+  EXPECT_NEAR(all.at("spare_gpu_hours").get<double>() / all.at("gpu_hours").get<double>(),
+              3.0 * 8.0 / 512.0, 1e-9);
+  EXPECT_EQ(few.at("spare_nodes"), 0) << "of 8 nodes";
+}
+
 // An executor that says which GPUs it may use, beside a copy of the command.
 TEST(TuneCommand, TrialsAtOnceHaveGpusOfTheirOwn) {
   const ScratchFolder folder;
