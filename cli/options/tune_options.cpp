@@ -314,8 +314,11 @@ Plan TuningSetup::plan_of(const std::vector<double>& values) const {
 }
 
 std::int64_t TuningSetup::steps_at(const std::vector<double>& values, std::size_t rung) const {
-  const double ratio = static_cast<double>(scenario.plan.global_batch) /
-                       static_cast<double>(plan_of(values).global_batch);
+  return steps_of_batch(plan_of(values).global_batch, rung);
+}
+
+std::int64_t TuningSetup::steps_of_batch(std::int64_t batch, std::size_t rung) const {
+  const double ratio = static_cast<double>(scenario.plan.global_batch) / static_cast<double>(batch);
   const double all = std::ceil(static_cast<double>(steps) * ratio * (1.0 - 1e-12));
   return static_cast<std::int64_t>(std::max(1.0, std::round(all * rules.rungs[rung])));
 }

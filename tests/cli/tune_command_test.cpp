@@ -169,6 +169,23 @@ TEST(TuneCommand, SparesAreOfTheNodesThatTrialsShare) {
   EXPECT_EQ(few.at("spare_nodes"), 0) << "of 8 nodes";
 }
 
+// Also with a batch that is not the plan's, whose steps are others.
+TEST(TuneCommand, TrialsThatAllRunToTheirEndsTakeTheTimeInFull) {
+  const ScratchFolder folder;
+  const std::string line = "tune " + tiny_plan(folder) +
+                           " --steps 1000000 --trials 4 --rungs 1 --simulate --ranks 4 --vary ";
+  const auto days = [&](const std::string& vary, const char* which) {
+    return json_of(line + vary).at(which).get<double>();
+  };
+  for (const std::string vary : {"lr=1e-4..1e-2", "global-batch=4", "global-batch=64"}) {
+    EXPECT_NEAR(days(vary, "days_in_full") / days(vary, "undisturbed_days"), 1.0, 1e-9) << vary;
+  }
+  const double small = days("global-batch=4", "days_in_full");
+  const double large = days("global-batch=64", "days_in_full");
+  EXPECT_GT(small, large);
+  EXPECT_NEAR(days("global-batch=4,64", "days_in_full"), 0.5 * (small + large), 1e-9 * small);
+}
+
 // An executor that says which GPUs it may use, beside a copy of the command.
 TEST(TuneCommand, TrialsAtOnceHaveGpusOfTheirOwn) {
   const ScratchFolder folder;
