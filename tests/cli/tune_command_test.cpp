@@ -216,6 +216,25 @@ TEST(TuneCommand, TrialsAtOnceHaveGpusOfTheirOwn) {
   EXPECT_THAT(folder.read("errors"), HasSubstr("at most the 1 GPU of CUDA_VISIBLE_DEVICES"));
 }
 
+// Without --rungs there are as many as have a step each, also with the largest batch.
+TEST(TuneCommand, StepsDecideHowManyRungsThereAre) {
+  const ScratchFolder folder;
+  const std::string line = "tune " + tiny_plan(folder) + " --trials 30 --vary lr=1e-4..1e-2 ";
+  const auto rungs = [&](const std::string& options) {
+    return json_of(line + "--simulate " + options).at("rungs").size();
+  };
+  EXPECT_EQ(rungs("--steps 1000"), 4U) << "of 30 trials";
+  EXPECT_EQ(rungs("--steps 27"), 4U);
+  EXPECT_EQ(rungs("--steps 26"), 3U);
+  EXPECT_EQ(rungs("--steps 10"), 3U);
+  EXPECT_EQ(rungs("--steps 10 --vary global-batch=4,8"), 2U) << "of 5 steps";
+  EXPECT_EQ(rungs("--steps 1"), 1U);
+  EXPECT_EQ(rungs("--steps 4 --search population"), 4U);
+  expect_refused(line + "--simulate --steps 10 --rungs 4", {"--steps", "27", "fewer --rungs"});
+  expect_refused(line + "--simulate --steps 1 --vary global-batch=8",
+                 {"--steps", "at least 2, so that each trial has a step"});
+}
+
 TEST(TuneCommand, NamesAllProblemsAtOnce) {
   const ScratchFolder folder;
   expect_refused("tune " + tiny_plan(folder) +
