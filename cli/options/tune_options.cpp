@@ -236,18 +236,20 @@ double nodes_of_trials(const TuningSetup& setup, std::size_t trials) {
   return static_cast<double>((ranks + per_node - 1) / per_node);
 }
 
-// A trial of this scenario that is trained to its end. The spare nodes are those of all trials, few of which
+// A trial of this scenario that is trained to its end. It saves its state as a run does: at the
+// interval of the profile, or else at the best one. The spare nodes are those of all trials, few of which
 // fail at once; the rates are those of the profile, because studies share their fleet.
 sim::RunModel run_of_trial(const TuningSetup& setup, const Scenario& scenario) {
   planner::ForecastRequest request;
   request.scenario = scenario;
   request.run = setup.run;
   request.run.stages.clear();
+  request.gains = false;
   request.run.recovery.spares *= nodes_of_trials(setup, setup.workers) / nodes_of_trials(setup, 1);
   request.tokens = static_cast<double>(setup.steps) *
                    static_cast<double>(setup.scenario.plan.global_batch) *
                    static_cast<double>(scenario.plan.seq_len);
-  sim::RunModel model = planner::run_model(request, planner::run_stages(request));
+  sim::RunModel model = planner::forecast(request, planner::run_stages(request), {}).model;
   model.rate_spread = 0.0;
   const planner::StepSpread spread = step_spread_of(scenario);
   model.step_low = spread.low;
@@ -352,9 +354,10 @@ Seconds TuningSetup::simulated_time(const planner::TrialJob& job, std::int64_t s
   const double error = sim::step_factor(model, kSimulatedStudies, study);
   for (Seconds& part : model.work) part *= share * error;
   model.step_low = model.step_high = 1.0;
-  // As trials do, unless the profile states an interval.
-  if (model.interval <= Seconds())
-    model.interval = model.total_work() / static_cast<double>(kCheckpointsOfJob);
+  // Short jobs save their states as trials do, unless the profile states an interval.
+  if (run.checkpoint.interval <= Seconds())
+    model.interval =
+        std::min(model.interval, model.total_work() / static_cast<double>(kCheckpointsOfJob));
   model.interval = std::min(model.interval, model.total_work());
   const std::uint64_t job_index = job.trial * rules.rungs.size() + job.rung;
   const sim::RunOutcome outcome =

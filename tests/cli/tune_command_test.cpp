@@ -138,14 +138,37 @@ TEST(TuneCommand, SimulatesTheFailuresOfItsTrials) {
                                                       {"checkpoint", {{"interval_s", interval_s}}}}
                                            .dump()));
   };
-  const auto none = days_with(0, 600), some = days_with(200, 600), rarely_saved = days_with(200, 0);
+  const auto none = days_with(0, 600), some = days_with(200, 600),
+             rarely_saved = days_with(200, 1e7);
   const auto median = [](const nlohmann::json& of) {
     return of.at("days").at("p50").get<double>();
   };
   EXPECT_GT(median(none), none.at("undisturbed_days").get<double>()) << "of the checkpoints";
   EXPECT_GT(median(some), median(none));
-  EXPECT_GT(median(rarely_saved), median(some)) << "at each quarter of a job";
+  EXPECT_GT(median(rarely_saved), median(some));
+  EXPECT_LT(median(days_with(200, 0)), 1.01 * median(some)) << "at the best interval";
   EXPECT_GT(none.at("spare_nodes"), 0);
+}
+
+// A trial of days saves its state as a run does, at the best interval, and not at each quarter.
+TEST(TuneCommand, ATrialThatRunsToItsEndIsARun) {
+  const ScratchFolder folder;
+  const std::string plan = tiny_plan(folder);
+  const std::string fleet = folder.write(
+      "fleet.json", nlohmann::json{{"base", "settled-fleet"},
+                                   {"failures", {{"rate_ratio", 1000}, {"spread_ratio", 0}}},
+                                   {"recovery", {{"spare_ratio", 10}}}}
+                        .dump());
+  const auto trial = json_of(fmt::format(
+      "tune {} --steps 40000000 --trials 1 --vary lr=1e-3 --simulate --run {}", plan, fleet));
+  const auto run =
+      json_of(fmt::format("forecast --plan {} --tokens 2560000000 --run {}", plan, fleet));
+  for (const char* each : {"p10", "p50", "p90"}) {
+    const double days = run.at("days").at(each);
+    EXPECT_NEAR(trial.at("days").at(each).get<double>(), days, 0.01 * days) << each;
+  }
+  const double hours = run.at("gpu_hours");
+  EXPECT_NEAR(trial.at("gpu_hours").get<double>(), hours, 0.01 * hours);
 }
 
 // Trials of one GPU each fill nodes of eight, of which the profile has 5 % as spares.
