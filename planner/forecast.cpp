@@ -319,6 +319,12 @@ void find_gains(Forecast& forecast, const ForecastRequest& request) {
   std::ranges::stable_sort(forecast.gains, std::greater<>(), &RunGain::share);
 }
 
+// What errors call the run profile.
+std::string profile_of(const ForecastRequest& request) {
+  return request.run_file.empty() ? fmt::format("run profile {}", request.run.name)
+                                  : request.run_file;
+}
+
 }  // namespace
 
 EnumArray<Contract, DollarsPerSecond> contract_prices(const PriceSpec& price,
@@ -367,7 +373,7 @@ void require_memory(const ForecastRequest& request, const std::vector<ForecastSt
   const ForecastStage* stage = stage_beyond_memory(stages, request.scenario.cluster);
   if (stage == nullptr) return;
   throw InputError(
-      fmt::format("run profile {}", request.run.name),
+      profile_of(request),
       {{"/stages",
         fmt::format("stage {}, which needs {} per accelerator", stage->name,
                     format_bytes(stage->step.memory().peak)),
@@ -377,7 +383,7 @@ void require_memory(const ForecastRequest& request, const std::vector<ForecastSt
 
 std::vector<ForecastStage> run_stages(const ForecastRequest& request) {
   const RunSpec& run = request.run;
-  ProblemList problems(fmt::format("run profile {}", run.name));
+  ProblemList problems(profile_of(request));
   const double open = open_tokens(request, problems);
   const std::vector<Plan> plans = stage_plans(request.scenario, run.stages, problems);
   problems.throw_if_any();

@@ -21,6 +21,8 @@ struct ForecastRequest {
   // A plan that breaks no rule.
   Scenario scenario;
   RunSpec run;
+  // The file of the run profile, which errors name; empty: they say the name of the profile.
+  std::string run_file{};
   double tokens = 0.0;
   sim::RunOptions options;
   // Also say what would help most, which simulates the run once more for each thing.

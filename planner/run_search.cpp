@@ -191,6 +191,25 @@ BatchLimit RunSearch::limit_of(const RunChoice& choice) const {
   return has_larger_batch(choice.gpus, batch) ? BatchLimit::ThroughputKnee : BatchLimit::Largest;
 }
 
+std::vector<std::string> left_out(const RunSearch& search, const TokenNeed& need) {
+  std::vector<std::string> lines;
+  const auto add = [&](std::int64_t count, const std::string& why) {
+    if (count > 0)
+      lines.push_back(
+          fmt::format("{} of GPUs and batch left out, {}", format_plural(count, "choice"), why));
+  };
+  add(search.without_stages,
+      "whose plans do not take all stages of the run profile: " + search.stage_problem);
+  add(search.too_many_tokens,
+      fmt::format("whose plans fit, but whose runs take more than {} tokens: the critical batch is "
+                  "{} {}, {}",
+                  tokens_text(kMostRunTokens), tokens_text(need.critical),
+                  need.critical == 1.0 ? "token" : "tokens", need.critical_source));
+  add(search.without_end,
+      "whose plans fit, but whose runs do not end: failures leave them no progress");
+  return lines;
+}
+
 RunSearch search_runs(const RunSearchRequest& request,
                       const std::function<void(const RunChoice&)>& found) {
   RunSearch search_result;
@@ -214,6 +233,10 @@ RunSearch search_runs(const RunSearchRequest& request,
       choice.plan = std::move(plans.plans.front());
       choice.gpus = gpus;
       choice.tokens = request.need.at_batch(choice.plan.tokens());
+      if (choice.tokens > kMostRunTokens) {
+        ++search_result.too_many_tokens;
+        continue;
+      }
       const ForecastRequest run = run_of(request, choice);
       try {
         std::vector<ForecastStage> stages = run_stages(run);
@@ -223,7 +246,10 @@ RunSearch search_runs(const RunSearchRequest& request,
         if (search_result.without_stages++ == 0) search_result.stage_problem = error.what();
         continue;
       }
-      if (!choice.forecast.statistics.most_end()) continue;
+      if (!choice.forecast.statistics.most_end()) {
+        ++search_result.without_end;
+        continue;
+      }
       if (found) found(choice);
       search_result.choices.push_back(std::move(choice));
     }

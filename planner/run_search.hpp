@@ -103,6 +103,9 @@ struct RunSearch {
   // first of them does not.
   std::int64_t without_stages = 0;
   std::string stage_problem;
+  // Choices that were left out because their batch needs more than kMostRunTokens, and because
+  // failures leave their runs no progress.
+  std::int64_t too_many_tokens = 0, without_end = 0;
 
   // The smallest batch, in sequences, with nearly the best throughput of the choice's GPUs.
   std::int64_t knee_of(const RunChoice& choice) const;
@@ -113,6 +116,9 @@ struct RunSearch {
  private:
   bool has_larger_batch(std::int64_t gpus, std::int64_t batch) const;
 };
+
+// The choices that were left out although their plans fit, and why, a line for each reason.
+std::vector<std::string> left_out(const RunSearch& search, const TokenNeed& need);
 
 // Searches the best plan of each number of GPUs and batch, and forecasts the run of each: those of the
 // front with all runs of the request, the others with fewer. `found` receives the choices one by one.

@@ -122,12 +122,15 @@ void search_plan(ChosenRequest& chosen, ChosenForecast& forecast) {
   std::optional<planner::PlanCandidate> best;
   std::string searched = "the plan: the fastest one";
   if (request.global_batch == 0) {
-    planner::RunSearch runs = planner::search_runs({request,
-                                                    {request.gpus},
-                                                    forecast.run.request,
-                                                    forecast.run.need_of(request.model),
-                                                    step_spread_of});
-    if (runs.choices.empty()) print_notes(kCommand, {"no plan fits with any batch"});
+    const planner::TokenNeed need = forecast.run.need_of(request.model);
+    planner::RunSearch runs =
+        planner::search_runs({request, {request.gpus}, forecast.run.request, need, step_spread_of});
+    if (runs.choices.empty()) {
+      const std::vector<std::string> left_out = planner::left_out(runs, need);
+      print_notes(kCommand, left_out.empty()
+                                ? std::vector<std::string>{"no plan fits with any batch"}
+                                : left_out);
+    }
     if (!runs.choices.empty()) best = std::move(runs.choices[runs.fastest].plan);
     searched = fmt::format("plan and batch: those of the shortest run among {}",
                            format_plural(std::ssize(runs.choices), "batch"));

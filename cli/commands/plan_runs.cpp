@@ -146,10 +146,7 @@ void add_search(Page& page, const ChosenRequest& chosen, const ChosenRun& run,
     page.heading("Laws that this run lies outside of");
     page.bullets(outside);
   }
-  if (search.without_stages > 0)
-    page.warning(fmt::format(
-        "{} of GPUs and batch left out, whose plans do not take all stages of the run profile: {}",
-        format_plural(search.without_stages, "choice"), search.stage_problem));
+  for (const std::string& line : planner::left_out(search, need)) page.warning(line);
   if (search.partial) page.warning("interrupted: these are the choices searched so far");
   add_assumptions(page, request, chosen.cluster, chosen.filled_in);
 }
@@ -184,6 +181,8 @@ ordered_json search_json(const ChosenRequest& chosen, const ChosenRun& run, cons
   document["objective"] = name_of(request.objective);
   document["partial"] = search.partial;
   document["without_stages"] = search.without_stages;
+  document["too_many_tokens"] = search.too_many_tokens;
+  document["without_end"] = search.without_end;
   document["need"] = {
       {"least_tokens", need.least},
       {"loss_nats", need.loss},
@@ -228,8 +227,13 @@ ExitCode plan_runs(const CommonOptions& options, const ChosenRequest& chosen, co
   Page page = new_page(options);
   const ordered_json document = search_json(chosen, run, search, request.need);
   if (search.choices.empty()) {
-    page.warning(search.partial ? "interrupted before a plan was found"
-                                : "no plan fits any of these numbers of GPUs and batches");
+    const std::vector<std::string> left_out = planner::left_out(search, request.need);
+    for (const std::string& line : left_out) page.warning(line);
+    if (search.partial) {
+      page.warning("interrupted before a plan was found");
+    } else if (left_out.empty()) {
+      page.warning("no plan fits any of these numbers of GPUs and batches");
+    }
     deliver(options, page, document);
     return search.partial ? ExitCode::Interrupted : ExitCode::NoFeasiblePlan;
   }

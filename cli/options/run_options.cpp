@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 
@@ -152,6 +153,8 @@ ChosenRun read_whole_run(const WholeRunOptions& options, const std::vector<std::
   } else {
     const std::string profile = options.run.empty() ? kUsualRun : options.run;
     request.run = read_part("--run", problems, [&] { return load_run(profile); });
+    const std::vector<std::string> shipped = shipped_runs();
+    if (std::ranges::find(shipped, profile) == shipped.end()) request.run_file = profile;
   }
   // The problems of settings do not depend on the profile.
   if (request.run.name.empty()) request.run = load_run(kUsualRun);

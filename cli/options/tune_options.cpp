@@ -76,18 +76,31 @@ void read_parameters(const TuneOptions& options, planner::StudyRules& rules,
   }
 }
 
+// The steps of the trials with the largest batch.
+std::int64_t fewest_steps(const TuningSetup& setup) {
+  const auto batch = static_cast<double>(setup.scenario.plan.global_batch);
+  const TunedParameter* varied = find(setup.rules, TunedName::GlobalBatch);
+  const double most = varied == nullptr ? batch : varied->most();
+  return static_cast<std::int64_t>(std::floor(static_cast<double>(setup.steps) * batch / most));
+}
+
+// Without a number as many rungs as trials and steps allow. The plan is read, or was refused.
 void read_rungs(const TuneOptions& options, TuningSetup& setup, ProblemList& problems) {
   constexpr std::int64_t kUsualGenerations = 10;
   planner::StudyRules& rules = setup.rules;
   const bool evolves = rules.search == TuningSearch::Population;
-  const std::int64_t usual = evolves ? std::min(kUsualGenerations, setup.steps)
-                                     : planner::most_halving_rungs(rules.trials, rules.reduction);
+  const std::int64_t steps = std::max<std::int64_t>(1, fewest_steps(setup));
+  const std::int64_t most =
+      evolves ? kMostRungs : planner::most_halving_rungs(rules.trials, rules.reduction);
+  const std::int64_t usual =
+      evolves ? std::min(kUsualGenerations, steps)
+              : std::min(most, planner::most_halving_rungs(steps, rules.reduction));
   std::int64_t rungs = count_or("--rungs", options.rungs, usual, kMostRungs, problems);
-  if (!evolves && rungs > usual) {
+  if (rungs > most) {
     problems.add("--rungs", std::to_string(rungs),
-                 fmt::format("at most {}: of {} trials one in {} goes on at each rung", usual,
+                 fmt::format("at most {}: of {} trials one in {} goes on at each rung", most,
                              rules.trials, rules.reduction));
-    rungs = usual;
+    rungs = most;
   }
   rules.rungs =
       evolves ? planner::even_rungs(rungs) : planner::halving_rungs(rungs, rules.reduction);
@@ -97,15 +110,16 @@ void read_rungs(const TuneOptions& options, TuningSetup& setup, ProblemList& pro
 void check_steps(const TuningSetup& setup, const std::string& asked, ProblemList& problems) {
   const planner::StudyRules& rules = setup.rules;
   const TunedParameter* batch = find(rules, TunedName::GlobalBatch);
-  const double most =
-      batch == nullptr ? static_cast<double>(setup.scenario.plan.global_batch) : batch->most();
-  const double ratio = static_cast<double>(setup.scenario.plan.global_batch) / most;
-  const double fewest = std::floor(static_cast<double>(setup.steps) * ratio);
+  const auto of_plan = static_cast<double>(setup.scenario.plan.global_batch);
+  const double ratio = batch == nullptr ? 1.0 : of_plan / batch->most();
+  const auto fewest = static_cast<double>(fewest_steps(setup));
   if (fewest * rules.rungs.front() < 1.0 - 1e-9) {
-    problems.add(
-        "--steps", asked,
-        fmt::format("at least {:.0f}, so that each of {} rungs has a step",
-                    std::ceil(1.0 / (ratio * rules.rungs.front()) - 1e-9), rules.rungs.size()));
+    const std::size_t rungs = rules.rungs.size();
+    problems.add("--steps", asked,
+                 fmt::format("at least {:.0f}, so that {} has a step{}",
+                             std::ceil(1.0 / (ratio * rules.rungs.front()) - 1e-9),
+                             rungs == 1 ? "each trial" : fmt::format("each of {} rungs", rungs),
+                             rungs == 1 ? "" : ", or fewer --rungs"));
   }
   const TunedParameter* warmup = find(rules, TunedName::WarmupSteps);
   if (warmup != nullptr && warmup->most() > fewest) {
@@ -213,21 +227,29 @@ void read_rules(const TuneOptions& options, TuningSetup& setup, ProblemList& pro
   if (setup.validation_ratio > kMostHeldOut)
     problems.add("--validation-ratio", options.validation, "at most 0.5");
   read_parameters(options, rules, problems);
-  read_rungs(options, setup, problems);
 }
 
-// A trial of this scenario that is trained to its end. The spare nodes are those of all trials, few of which
+// The nodes that so many trials at once fill. Trials smaller than a node share one.
+double nodes_of_trials(const TuningSetup& setup, std::size_t trials) {
+  const std::int64_t per_node = std::max<std::int64_t>(1, setup.scenario.cluster.node.accelerators);
+  const std::int64_t ranks = static_cast<std::int64_t>(trials) * setup.scenario.plan.world_size();
+  return static_cast<double>((ranks + per_node - 1) / per_node);
+}
+
+// A trial of this scenario that is trained to its end. It saves its state as a run does: at the
+// interval of the profile, or else at the best one. The spare nodes are those of all trials, few of which
 // fail at once; the rates are those of the profile, because studies share their fleet.
 sim::RunModel run_of_trial(const TuningSetup& setup, const Scenario& scenario) {
   planner::ForecastRequest request;
   request.scenario = scenario;
   request.run = setup.run;
   request.run.stages.clear();
-  request.run.recovery.spares *= static_cast<double>(setup.workers);
+  request.gains = false;
+  request.run.recovery.spares *= nodes_of_trials(setup, setup.workers) / nodes_of_trials(setup, 1);
   request.tokens = static_cast<double>(setup.steps) *
                    static_cast<double>(setup.scenario.plan.global_batch) *
                    static_cast<double>(scenario.plan.seq_len);
-  sim::RunModel model = planner::run_model(request, planner::run_stages(request));
+  sim::RunModel model = planner::forecast(request, planner::run_stages(request), {}).model;
   model.rate_spread = 0.0;
   const planner::StepSpread spread = step_spread_of(scenario);
   model.step_low = spread.low;
@@ -258,10 +280,11 @@ void add_tune_options(CLI::App& command, TuneOptions& options) {
   add_option(command, "--trials", options.trials, "N", "Sets of values (default 16)", kSearch);
   add_option(command, "--reduction", options.reduction, "N",
              "One trial in so many goes on at each rung (default 3)", kSearch);
-  add_option(command, "--rungs", options.rungs, "N",
-             "Places at which trials are compared (default: as many as the trials allow; of a "
-             "population 10)",
-             kSearch);
+  add_option(
+      command, "--rungs", options.rungs, "N",
+      "Places at which trials are compared (default: as many as trials and steps allow; of a "
+      "population at most 10)",
+      kSearch);
   add_option(command, "--seed", options.seed, "N",
              "Seed of the values, of weights and of the order of samples (default 1)", kSearch);
   constexpr const char* kPlaces = "Where it runs";
@@ -307,8 +330,11 @@ Plan TuningSetup::plan_of(const std::vector<double>& values) const {
 }
 
 std::int64_t TuningSetup::steps_at(const std::vector<double>& values, std::size_t rung) const {
-  const double ratio = static_cast<double>(scenario.plan.global_batch) /
-                       static_cast<double>(plan_of(values).global_batch);
+  return steps_of_batch(plan_of(values).global_batch, rung);
+}
+
+std::int64_t TuningSetup::steps_of_batch(std::int64_t batch, std::size_t rung) const {
+  const double ratio = static_cast<double>(scenario.plan.global_batch) / static_cast<double>(batch);
   const double all = std::ceil(static_cast<double>(steps) * ratio * (1.0 - 1e-12));
   return static_cast<std::int64_t>(std::max(1.0, std::round(all * rules.rungs[rung])));
 }
@@ -328,9 +354,10 @@ Seconds TuningSetup::simulated_time(const planner::TrialJob& job, std::int64_t s
   const double error = sim::step_factor(model, kSimulatedStudies, study);
   for (Seconds& part : model.work) part *= share * error;
   model.step_low = model.step_high = 1.0;
-  // As trials do, unless the profile states an interval.
-  if (model.interval <= Seconds())
-    model.interval = model.total_work() / static_cast<double>(kCheckpointsOfJob);
+  // Short jobs save their states as trials do, unless the profile states an interval.
+  if (run.checkpoint.interval <= Seconds())
+    model.interval =
+        std::min(model.interval, model.total_work() / static_cast<double>(kCheckpointsOfJob));
   model.interval = std::min(model.interval, model.total_work());
   const std::uint64_t job_index = job.trial * rules.rungs.size() + job.rung;
   const sim::RunOutcome outcome =
@@ -345,6 +372,7 @@ TuningSetup read_tuning(const TuneOptions& options) {
   setup.scenario = read_part("", problems, [&] { return load_scenario(options.plan); });
   const bool has_plan = problems.size() == none;
   read_rules(options, setup, problems);
+  read_rungs(options, setup, problems);
   check_places(options, problems);
   if (has_plan) {
     read_workers(options, setup, problems);

@@ -54,8 +54,9 @@ struct TuningSetup {
 
   // The plan of trials with these values.
   Plan plan_of(const std::vector<double>& values) const;
-  // The steps that a trial has trained at a rung; the last is the whole budget.
+  // The steps that a trial, one with this batch, has trained at a rung; the last is the whole budget.
   std::int64_t steps_at(const std::vector<double>& values, std::size_t rung) const;
+  std::int64_t steps_of_batch(std::int64_t batch, std::size_t rung) const;
   std::int64_t all_steps(const std::vector<double>& values) const {
     return steps_at(values, rules.rungs.size() - 1);
   }

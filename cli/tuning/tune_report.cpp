@@ -90,15 +90,16 @@ std::string trials_at_once(const TuningSetup& setup, double use) {
   return text;
 }
 
-// The time of all trials, each trained to its end.
+// The time of all trials, each trained to its end; where batches are varied, that of their mean.
 Seconds exhaustive_time(const TuningSetup& setup) {
-  const double all = static_cast<double>(setup.steps);
-  const std::int64_t batch = setup.scenario.plan.global_batch;
-  const auto step = setup.step_times.contains(batch) ? setup.step_times.at(batch)
-                                                     : setup.step_times.begin()->second;
+  Seconds all;
+  for (const auto& [batch, step] : setup.step_times) {
+    const std::int64_t steps = setup.steps_of_batch(batch, setup.rules.rungs.size() - 1);
+    all += static_cast<double>(steps) * step;
+  }
   const double rounds =
       std::ceil(static_cast<double>(setup.rules.trials) / static_cast<double>(setup.workers));
-  return rounds * (setup.startup + all * step);
+  return rounds * (setup.startup + all / static_cast<double>(setup.step_times.size()));
 }
 
 }  // namespace

@@ -207,7 +207,7 @@ const std::vector<BadCase> kForecasts = {
      R"({"base": "settled-fleet", "failures": {"gpu": {"mtbf_hours": 100}}})"},
     {"StageOfAnotherModel",
      kForecast + "--tokens 1T --run @",
-     {"run profile mine", "/stages/0", "global_batch"},
+     {"bad.json: /stages/0", "global_batch"},
      R"({"base": "settled-fleet", "name": "mine", "stages": [{"name": "a", "global_batch": 33}]})"},
 };
 INSTANTIATE_TEST_SUITE_P(Forecast, BadInput, testing::ValuesIn(kForecasts), test_name);

@@ -131,6 +131,20 @@ TEST(PlanCommand, SearchesGpusAndBatchOfARun) {
   EXPECT_THAT(never.errors, HasSubstr("--target-loss: found 1.9; expected at least"));
 }
 
+TEST(PlanCommand, SaysThatTokensAreTooManyAndNotThatNoPlanFits) {
+  for (const std::string command : {"plan", "forecast"}) {
+    const CommandResult result =
+        run_command(command +
+                    " --model qwen2.5-0.5b --cluster dgx-h100 --gpus 8 --seq-len 4096 --tokens 1T "
+                    "--global-batch auto --critical-batch 1 --runs 20");
+    EXPECT_EQ(result.exit_code, 4) << result.errors;
+    const std::string told = result.output + result.errors;
+    EXPECT_THAT(told, HasSubstr("of GPUs and batch left out, whose plans fit"));
+    EXPECT_THAT(told, HasSubstr("1 token, as stated"));
+    EXPECT_THAT(told, testing::Not(HasSubstr("no plan fits")));
+  }
+}
+
 // The noise that a run measured is named with its model: that of another model is a guess.
 TEST(PlanCommand, NamesTheModelWhoseNoiseIsTheCriticalBatch) {
   const ScratchFolder run;

@@ -138,14 +138,75 @@ TEST(TuneCommand, SimulatesTheFailuresOfItsTrials) {
                                                       {"checkpoint", {{"interval_s", interval_s}}}}
                                            .dump()));
   };
-  const auto none = days_with(0, 600), some = days_with(200, 600), rarely_saved = days_with(200, 0);
+  const auto none = days_with(0, 600), some = days_with(200, 600),
+             rarely_saved = days_with(200, 1e7);
   const auto median = [](const nlohmann::json& of) {
     return of.at("days").at("p50").get<double>();
   };
   EXPECT_GT(median(none), none.at("undisturbed_days").get<double>()) << "of the checkpoints";
   EXPECT_GT(median(some), median(none));
-  EXPECT_GT(median(rarely_saved), median(some)) << "at each quarter of a job";
+  EXPECT_GT(median(rarely_saved), median(some));
+  EXPECT_LT(median(days_with(200, 0)), 1.01 * median(some)) << "at the best interval";
   EXPECT_GT(none.at("spare_nodes"), 0);
+}
+
+// A trial of days saves its state as a run does, at the best interval, and not at each quarter.
+TEST(TuneCommand, ATrialThatRunsToItsEndIsARun) {
+  const ScratchFolder folder;
+  const std::string plan = tiny_plan(folder);
+  const std::string fleet = folder.write(
+      "fleet.json", nlohmann::json{{"base", "settled-fleet"},
+                                   {"failures", {{"rate_ratio", 1000}, {"spread_ratio", 0}}},
+                                   {"recovery", {{"spare_ratio", 10}}}}
+                        .dump());
+  const auto trial = json_of(fmt::format(
+      "tune {} --steps 40000000 --trials 1 --vary lr=1e-3 --simulate --run {}", plan, fleet));
+  const auto run =
+      json_of(fmt::format("forecast --plan {} --tokens 2560000000 --run {}", plan, fleet));
+  for (const char* each : {"p10", "p50", "p90"}) {
+    const double days = run.at("days").at(each);
+    EXPECT_NEAR(trial.at("days").at(each).get<double>(), days, 0.01 * days) << each;
+  }
+  const double hours = run.at("gpu_hours");
+  EXPECT_NEAR(trial.at("gpu_hours").get<double>(), hours, 0.01 * hours);
+}
+
+// Trials of one GPU each fill nodes of eight, of which the profile has 5 % as spares.
+TEST(TuneCommand, SparesAreOfTheNodesThatTrialsShare) {
+  const ScratchFolder folder;
+  const std::string plan = folder.file("one.json");
+  const CommandResult made = run_command(
+      "simulate --model tiny-llama --cluster dgx-h100 --stack shardwright --gpus 1 "
+      "--global-batch 4 --seq-len 16 --precision fp32 --out " +
+      plan);
+  ASSERT_EQ(made.exit_code, 0) << made.errors;
+  const auto with_ranks = [&](int ranks) {
+    return json_of(fmt::format(
+        "tune {} --steps 100000 --trials 512 --rungs 1 --vary lr=1e-4..1e-2 --simulate --ranks {}",
+        plan, ranks));
+  };
+  const auto all = with_ranks(512), few = with_ranks(64);
+  EXPECT_EQ(all.at("spare_nodes"), 3) << "of 64 nodes";
+  EXPECT_NEAR(all.at("spare_gpu_hours").get<double>() / all.at("gpu_hours").get<double>(),
+              3.0 * 8.0 / 512.0, 1e-9);
+  EXPECT_EQ(few.at("spare_nodes"), 0) << "of 8 nodes";
+}
+
+// Also with a batch that is not the plan's, whose steps are others.
+TEST(TuneCommand, TrialsThatAllRunToTheirEndsTakeTheTimeInFull) {
+  const ScratchFolder folder;
+  const std::string line = "tune " + tiny_plan(folder) +
+                           " --steps 1000000 --trials 4 --rungs 1 --simulate --ranks 4 --vary ";
+  const auto days = [&](const std::string& vary, const char* which) {
+    return json_of(line + vary).at(which).get<double>();
+  };
+  for (const std::string vary : {"lr=1e-4..1e-2", "global-batch=4", "global-batch=64"}) {
+    EXPECT_NEAR(days(vary, "days_in_full") / days(vary, "undisturbed_days"), 1.0, 1e-9) << vary;
+  }
+  const double small = days("global-batch=4", "days_in_full");
+  const double large = days("global-batch=64", "days_in_full");
+  EXPECT_GT(small, large);
+  EXPECT_NEAR(days("global-batch=4,64", "days_in_full"), 0.5 * (small + large), 1e-9 * small);
 }
 
 // An executor that says which GPUs it may use, beside a copy of the command.
@@ -176,6 +237,25 @@ TEST(TuneCommand, TrialsAtOnceHaveGpusOfTheirOwn) {
   EXPECT_THAT(run("env -u CUDA_VISIBLE_DEVICES", ""), ElementsAre("0"));
   EXPECT_THAT(run("CUDA_VISIBLE_DEVICES=3", " --ranks 2"), ElementsAre());
   EXPECT_THAT(folder.read("errors"), HasSubstr("at most the 1 GPU of CUDA_VISIBLE_DEVICES"));
+}
+
+// Without --rungs there are as many as have a step each, also with the largest batch.
+TEST(TuneCommand, StepsDecideHowManyRungsThereAre) {
+  const ScratchFolder folder;
+  const std::string line = "tune " + tiny_plan(folder) + " --trials 30 --vary lr=1e-4..1e-2 ";
+  const auto rungs = [&](const std::string& options) {
+    return json_of(line + "--simulate " + options).at("rungs").size();
+  };
+  EXPECT_EQ(rungs("--steps 1000"), 4U) << "of 30 trials";
+  EXPECT_EQ(rungs("--steps 27"), 4U);
+  EXPECT_EQ(rungs("--steps 26"), 3U);
+  EXPECT_EQ(rungs("--steps 10"), 3U);
+  EXPECT_EQ(rungs("--steps 10 --vary global-batch=4,8"), 2U) << "of 5 steps";
+  EXPECT_EQ(rungs("--steps 1"), 1U);
+  EXPECT_EQ(rungs("--steps 4 --search population"), 4U);
+  expect_refused(line + "--simulate --steps 10 --rungs 4", {"--steps", "27", "fewer --rungs"});
+  expect_refused(line + "--simulate --steps 1 --vary global-batch=8",
+                 {"--steps", "at least 2, so that each trial has a step"});
 }
 
 TEST(TuneCommand, NamesAllProblemsAtOnce) {

@@ -115,6 +115,34 @@ TEST(RunSearch, ATinyCriticalBatchLeavesTheSmallestBatch) {
     EXPECT_EQ(choice.plan.plan.global_batch, choice.gpus);
 }
 
+// Plans fit, but their runs would take more tokens than any run.
+TEST(RunSearch, BatchesThatNeedTooManyTokensAreLeftOut) {
+  const RunSearchRequest request = request_with(1.0);
+  const RunSearch none = search_runs(request);
+  EXPECT_TRUE(none.choices.empty());
+  EXPECT_GT(none.too_many_tokens, 0);
+  EXPECT_EQ(none.without_end, 0);
+  const std::vector<std::string> lines = left_out(none, request.need);
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_THAT(lines[0], testing::AllOf(testing::HasSubstr("plans fit"),
+                                       testing::HasSubstr("critical batch is 1 token")));
+}
+
+// Nodes fail a hundred thousand times as often as those of the profile: before the run has started.
+TEST(RunSearch, RunsWithoutAnEndAreLeftOut) {
+  RunSearchRequest request = request_with(4e6, 1e9);
+  request.run.run.fleet.rate = 1e5;
+  request.gpus = {8};
+  request.plan.max_global_batch = 16;
+  const RunSearch none = search_runs(request);
+  EXPECT_TRUE(none.choices.empty());
+  EXPECT_EQ(none.too_many_tokens, 0);
+  EXPECT_GT(none.without_end, 0);
+  const std::vector<std::string> lines = left_out(none, request.need);
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_THAT(lines[0], testing::HasSubstr("do not end"));
+}
+
 // Plans whose replicas do not divide the batch of a stage are left out and counted.
 TEST(RunSearch, ChoicesThatDoNotTakeAStageAreLeftOut) {
   RunSearchRequest request = request_with(4e6);
