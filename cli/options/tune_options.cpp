@@ -352,7 +352,8 @@ Seconds TuningSetup::simulated_time(const planner::TrialJob& job, std::int64_t s
   sim::RunModel model = runs.at(plan_of(job.values).global_batch);
   // The error of the predicted step is the same in all jobs of a study.
   const double error = sim::step_factor(model, kSimulatedStudies, study);
-  for (Seconds& part : model.work) part *= share * error;
+  model.work = model.work_at(error);
+  for (Seconds& part : model.work) part *= share;
   model.step_low = model.step_high = 1.0;
   // Short jobs save their states as trials do, unless the profile states an interval.
   if (run.checkpoint.interval <= Seconds())
