@@ -258,7 +258,7 @@ void add_step_figures(Page& page, const Scenario& scenario, const sim::StepResul
               timeline_figure(timeline));
   page.figure("The plan file" + whose + ", which --plan takes",
               fmt::format("<details><summary>JSON</summary><pre>{}</pre></details>\n",
-                          html_escaped(printable(json_text(to_json(scenario))))));
+                          html_escaped(json_text(to_json(scenario)))));
 }
 
 void add_simulated_figures(Page& page, const Scenario& scenario, const std::string& whose) {
