@@ -40,9 +40,10 @@ class ProcessMatching {
  public:
   explicit ProcessMatching(const std::vector<InspectorProcess>& processes) {
     for (std::size_t p = 0; p < processes.size(); ++p) add(p, processes[p]);
-    std::sort(calls_.begin(), calls_.end(), [](const NumberedCall& a, const NumberedCall& b) {
-      return std::tuple(a.which(), a.process) < std::tuple(b.which(), b.process);
-    });
+    std::stable_sort(calls_.begin(), calls_.end(),
+                     [](const NumberedCall& a, const NumberedCall& b) {
+                       return std::tuple(a.which(), a.process) < std::tuple(b.which(), b.process);
+                     });
   }
 
   std::optional<RankMatching> take() {

@@ -28,7 +28,7 @@ struct KneeBatch {
 // tokens per second among `even_batches` up to `request.max_global_batch`, or among the batches
 // that the constraints fix. Only throughput counts, not the tokens that a larger batch needs to
 // reach the same loss. Batches that no plan runs are skipped; if no batch fits, returns the largest
-// one. Batches are tried from the largest one down to 1/64 of it, and further until one falls below
+// one. Batches are tried from the largest one down to 1/64 of it, and further until two fall below
 // the knee. The request's `progress` follows the search of each batch.
 KneeBatch throughput_knee(const PlanRequest& request);
 

@@ -1,6 +1,7 @@
 #include "planner/placements.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 
@@ -88,9 +89,13 @@ std::optional<Placement> full_placement(const std::vector<Pool>& order, std::int
     stages[pool] += more;
     left -= more;
   }
-  std::int64_t before = 0;
-  for (std::size_t i = 0; i + 1 < order.size(); ++i) {
-    while (stages[i] > 0 && (before + stages[i]) * ranks % order[i + 1].domain != 0) --stages[i];
+  std::int64_t before = 0, freed = 0;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const std::int64_t more = std::min(freed, order[i].accelerators / ranks - stages[i]);
+    stages[i] += more;
+    freed -= more;
+    const std::int64_t domain = i + 1 < order.size() ? order[i + 1].domain : 1;
+    for (; stages[i] > 0 && (before + stages[i]) * ranks % domain != 0; ++freed) --stages[i];
     if (stages[i] == 0) return std::nullopt;
     before += stages[i];
   }
@@ -121,8 +126,9 @@ std::int64_t pool_size(const ClusterSpec& cluster, const std::string& pool, std:
   return std::min(most, pool_cluster(cluster, pool)->most_accelerators().value_or(most));
 }
 
-std::vector<Placement> all_placements(const ClusterSpec& cluster, const PlacementLimits& limits,
-                                      std::size_t most) {
+std::optional<std::vector<Placement>> all_placements(const ClusterSpec& cluster,
+                                                     const PlacementLimits& limits,
+                                                     std::size_t most) {
   std::vector<Placement> placements;
   std::vector<Pool> chosen;
   for_each_order(pools_within(cluster, limits.gpus), chosen, [&](const std::vector<Pool>& order) {
@@ -130,7 +136,7 @@ std::vector<Placement> all_placements(const ClusterSpec& cluster, const Placemen
     for (std::int64_t ranks = 1; ranks <= smallest(order) && placements.size() <= most; ++ranks)
       append_all(order, ranks, limits, most, stages, placements);
   });
-  if (placements.size() > most) placements.clear();
+  if (placements.size() > most) return std::nullopt;
   return placements;
 }
 
@@ -157,10 +163,12 @@ std::vector<Placement> full_placements(const ClusterSpec& cluster, const Placeme
 std::int64_t count_splits(std::int64_t layers, std::int64_t chunks) {
   constexpr double kMost = 1e9;
   if (chunks == 1) return 1;
+  const std::int64_t places = layers + 1, borders = chunks - 1;
+  if (borders > places) return 0;
   double count = 1.0;
-  for (std::int64_t i = 1; i < chunks && count > 0.0 && count < kMost; ++i)
-    count = count * static_cast<double>(layers + 2 - i) / static_cast<double>(i);
-  return static_cast<std::int64_t>(std::clamp(count, 0.0, kMost));
+  for (std::int64_t i = 1; i <= std::min(borders, places - borders) && count < kMost; ++i)
+    count = count * static_cast<double>(places + 1 - i) / static_cast<double>(i);
+  return static_cast<std::int64_t>(std::min(std::round(count), kMost));
 }
 
 void for_each_split(std::int64_t layers, std::int64_t chunks,

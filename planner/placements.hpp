@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,9 +33,10 @@ struct PlacementLimits {
 std::int64_t pool_size(const ClusterSpec& cluster, const std::string& pool, std::int64_t most);
 
 // Every placement, on any two or more of the pools and in any order of them, that the pools' sizes and
-// scale-up domains allow; empty where there are more than `most`.
-std::vector<Placement> all_placements(const ClusterSpec& cluster, const PlacementLimits& limits,
-                                      std::size_t most);
+// scale-up domains allow; nothing where there are more than `most`.
+std::optional<std::vector<Placement>> all_placements(const ClusterSpec& cluster,
+                                                     const PlacementLimits& limits,
+                                                     std::size_t most);
 
 // Of these the ones with as many stages as fit, whose ranks divide one of the pools. Where the limit of
 // accelerators leaves a choice, the first or the last pools are full.

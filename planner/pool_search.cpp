@@ -20,14 +20,14 @@
 namespace shardwright::planner {
 namespace {
 
-// No more placements are listed, and no more plans looked at to find out.
+// Spaces of more placements, or of more plans, are not evaluated whole.
 constexpr std::size_t kMostPlacements = 400;
 constexpr std::int64_t kMostCounted = 400'000;
 // The number of plans whose splits are improved where not all of them are evaluated: the best of each
 // placement, and the best of all.
 constexpr std::size_t kImprovedOfPlacement = 8, kImproved = 64;
-// The plans that are simulated: those that are slower than the best by at most the error of the analytic
-// level, on mixed clusters (docs/models/pools.md), as long as there are not more.
+// The plans that are simulated: those that are slower than the worst plan listed by at most the error of the
+// analytic level on mixed clusters (docs/models/pools.md), as long as there are not more.
 constexpr double kNear = 1.05;
 constexpr std::size_t kMostSimulated = 96;
 // The number of plans that are simulated at once.
@@ -227,7 +227,8 @@ class PlacedSearch {
   PlacedSearch(const PlanRequest& request, const PoolLayerCosts& known, std::int64_t whole_space)
       : request_(request), known_(known), whole_space_(whole_space) {
     const PlacementLimits limits{request.gpus, request.limits.max_pp};
-    choose(all_placements(request.cluster, limits, kMostPlacements), true);
+    if (const auto all = all_placements(request.cluster, limits, kMostPlacements))
+      choose(*all, true);
     if (!counts_.all_splits) choose(full_placements(request.cluster, limits), false);
   }
 
@@ -280,7 +281,7 @@ class PlacedSearch {
   void choose(const std::vector<Placement>& placements, bool all) {
     spaces_ = spaces_on(request_, placements);
     counts_.placements = static_cast<std::int64_t>(spaces_.size());
-    counts_.all_splits = !(all && placements.empty()) && is_small(request_, spaces_, whole_space_);
+    counts_.all_splits = is_small(request_, spaces_, whole_space_);
     counts_.all_placements = all;
   }
 
@@ -370,10 +371,15 @@ class PoolSearch {
     return own;
   }
 
+  // Of one pool at least, which the check of the request asks for.
+  static bool multiplies(const PlanRequest& own) {
+    return own.cluster.accelerator.matrix.of(own.precision) > FlopPerSecond();
+  }
+
   void search_alone(const std::string& pool) {
     const PlanRequest own = request_for(pool);
     PoolAlone alone{pool, own.gpus, std::nullopt};
-    if (own.cluster.accelerator.matrix.of(own.precision) > FlopPerSecond()) {
+    if (multiplies(own)) {
       SearchResult found = search(own);
       add(found.counts);
       for (PlanCandidate& each : found.plans) {
@@ -453,7 +459,9 @@ class PoolSearch {
       const PlanRequest own = request_for(pool);
       return available_memory(own) * static_cast<double>(own.gpus);
     };
-    const std::vector<std::string> pools = names_of_pools(request_.cluster);
+    std::vector<std::string> pools = names_of_pools(request_.cluster);
+    std::erase_if(pools,
+                  [this](const std::string& pool) { return !multiplies(request_for(pool)); });
     result_.infeasible_pool = *std::ranges::max_element(pools, {}, memory);
     PlanRequest own = request_for(result_.infeasible_pool);
     own.advice = true;

@@ -128,6 +128,11 @@ void check_pools(const PlanRequest& request, ProblemList& problems) {
                  "a cluster of one pool: only `shardwright plan` places stages on pools");
     return;
   }
+  // The orders of the pools, all of which are tried, grow as their factorial.
+  constexpr std::size_t kMostPools = 6;
+  if (cluster.pools.size() >= kMostPools)
+    problems.add("cluster", fmt::format("{} pools", cluster.pools.size() + 1),
+                 fmt::format("at most {}", kMostPools));
   std::int64_t accelerators = 0;
   bool multiplies = false;
   for (const std::string& name : names_of_pools(cluster)) {

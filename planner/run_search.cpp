@@ -83,20 +83,29 @@ void rate(RunSearch& search) {
   search.cheapest = search.front.back();
 }
 
-// Rates the choices, where those on the front have as many runs as a forecast.
+// Rates the choices, where those on the front have as many runs as a forecast, unless a stop is
+// requested before.
 void rate_with_all_runs(RunSearch& search, const RunSearchRequest& request) {
   const std::int64_t runs = request.run.options.runs;
+  rate(search);
   bool changed = true;
-  while (changed && !request.plan.stop.stop_requested()) {
-    rate(search);
+  while (changed) {
     changed = false;
     for (const std::size_t index : search.front) {
-      RunChoice& choice = search.choices[index];
-      if (choice.forecast.statistics.runs >= runs) continue;
-      forecast_choice(choice, run_of(request, choice), request, std::move(choice.forecast.stages),
+      RunChoice whole = search.choices[index];
+      if (whole.forecast.statistics.runs >= runs) continue;
+      forecast_choice(whole, run_of(request, whole), request, std::move(whole.forecast.stages),
                       runs);
+      search.partial = request.plan.stop.stop_requested();
+      if (search.partial) return;
+      search.choices[index] = std::move(whole);
       changed = true;
     }
+    search.without_end +=
+        static_cast<std::int64_t>(std::erase_if(search.choices, [](const RunChoice& choice) {
+          return !choice.forecast.statistics.most_end();
+        }));
+    rate(search);
   }
 }
 

@@ -225,10 +225,13 @@ ExitCode forecast(const ForecastOptions& options) {
   notes.insert(notes.begin(), chosen.scenario.notes.begin(), chosen.scenario.notes.end());
   add_forecast(page, request, result);
   const Scenario& scenario = request.scenario;
-  const sim::StepResult& step = result.stages.back().step;
-  const validation::Confidence confidence = validation::confidence_of(
-      scenario, chosen.scenario.prediction_class, step.step, step.memory().peak);
-  if (confidence.step) add_confidence(page, "The plan", step.step, confidence);
+  // Stages of a run have plans, and so errors, of their own.
+  if (result.stages.size() == 1) {
+    const sim::StepResult& step = result.stages.back().step;
+    const validation::Confidence confidence = validation::confidence_of(
+        scenario, chosen.scenario.prediction_class, step.step, step.memory().peak);
+    if (confidence.step) add_confidence(page, "The plan", step.step, confidence);
+  }
   // Only the page that --html writes has drawings.
   if (!options.common.html.empty()) {
     constexpr std::size_t kPoints = 49;

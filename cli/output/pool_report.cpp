@@ -93,7 +93,7 @@ std::string looked_at(const planner::PlacementSearch& placed) {
 std::string pools_text(const planner::PlanRequest& request, const planner::SearchResult& result) {
   std::vector<std::string> texts;
   for (const planner::PoolAlone& pool : result.pools)
-    texts.push_back(fmt::format("{} × {} ({})", format_count(pool.gpus),
+    texts.push_back(fmt::format("up to {} × {} ({})", format_count(pool.gpus),
                                 pool_cluster(request.cluster, pool.pool)->accelerator.name,
                                 printable(pool.pool)));
   return fmt::format("{}", fmt::join(texts, " and "));
@@ -120,6 +120,8 @@ std::string balance_text(const PlanCandidate& candidate) {
 void add_pools(Page& page, const planner::SearchResult& result) {
   page.heading("Each pool alone");
   page.table(alone_table(result));
+  // Of an interrupted search it is not known which plans are the best.
+  if (result.partial) return;
   page.paragraph(verdict(result));
   page.paragraph(looked_at(*result.placed));
 }

@@ -43,10 +43,12 @@ void add_curve(Page& page, const std::string& caption, const std::string& what,
   // More of them would lie on each other.
   constexpr std::size_t kMostPoints = 2'000;
   std::vector<CurvePoint> points;
-  for (std::size_t i = 0; i < log.steps.size(); i += 1 + log.steps.size() / kMostPoints) {
-    const calibration::LoggedStep& step = log.steps[i];
+  const auto known = static_cast<std::size_t>(
+      std::ranges::count_if(log.steps, [&](const auto& step) { return of(step).has_value(); }));
+  std::size_t i = 0;
+  for (const calibration::LoggedStep& step : log.steps) {
     const std::optional<double> value = of(step);
-    if (value)
+    if (value && i++ % (1 + known / kMostPoints) == 0)
       points.push_back({static_cast<double>(step.number), *value, format_count(step.number),
                         format_number(*value, 4)});
   }

@@ -84,8 +84,9 @@ void refuse_pools(const Plan& plan, const std::string& source) {
   if (plan.stage_pools.empty()) return;
   throw InputError(source, {{"/plan/stage_pools",
                              fmt::format("stages on pools: {}", fmt::join(pools_of(plan), ", ")),
-                             "no such key: only `shardwright simulate` supports clusters of "
-                             "several pools, at the levels analytic, event and full"}});
+                             "no such key: only `shardwright plan` and `shardwright simulate` "
+                             "support clusters of several pools, the latter at the levels "
+                             "analytic, event and full"}});
 }
 
 }  // namespace shardwright

@@ -6,11 +6,14 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <random>
 
 #include "core/spec/plan_json.hpp"
 #include "core/spec/pools.hpp"
+#include "core/spec/profile_library.hpp"
 #include "planner/layer_cost_cache.hpp"
+#include "planner/placements.hpp"
 #include "planner/plan_evaluation.hpp"
 #include "planner/request_check.hpp"
 #include "sim/step/analytic.hpp"
@@ -332,6 +335,34 @@ TEST(PoolSearch, AnswersTheSameForAnyNumberOfThreads) {
     }
     EXPECT_EQ(one.counts.simulated, three.counts.simulated);
   }
+}
+
+TEST(Placements, SplitsAreAsManyAsCounted) {
+  for (std::int64_t layers = 0; layers <= 7; ++layers) {
+    for (std::int64_t chunks = 1; chunks <= 10; ++chunks) {
+      std::int64_t visited = 0;
+      for_each_split(layers, chunks, [&](const std::vector<std::int64_t>& split) {
+        EXPECT_EQ(std::accumulate(split.begin(), split.end(), std::int64_t{0}), layers);
+        ++visited;
+      });
+      EXPECT_EQ(count_splits(layers, chunks), visited) << layers << " in " << chunks;
+    }
+  }
+  EXPECT_EQ(count_splits(32, 32), 528);
+  EXPECT_EQ(count_splits(32, 34), 1);
+  EXPECT_EQ(count_splits(32, 36), 0);
+}
+
+// What a pool leaves because the next one begins at a node's end, the next one takes.
+TEST(Placements, FullOnesLeaveNothingThatFits) {
+  ClusterSpec cluster = load_cluster("dgx-h100");
+  cluster.nodes = 3;
+  cluster.pools = {pool_of(cluster, "second")};
+  cluster.pools[0].nodes = 1;
+  std::int64_t most = 0;
+  for (const Placement& placement : full_placements(cluster, {20, 32}))
+    if (placement.stage_ranks == 1) most = std::max(most, placement.stages());
+  EXPECT_EQ(most, 20);
 }
 
 TEST(PoolSearch, SaysHowMuchOfTheSpaceItEvaluated) {
