@@ -47,17 +47,13 @@ bool is_collective_file(const std::string& file) {
 }
 
 std::vector<CollectiveTimings> timings_of(const std::vector<InspectorProcess>& processes) {
-  // Times that the plugin did not take on the device count only where there are no others.
-  Groups by_device, by_host;
-  for (const InspectorProcess& process : processes)
-    for (const InspectorCall& call : process.calls) {
-      const bool is_message = call.kind == OpKind::Send || call.kind == OpKind::Receive;
-      const std::int64_t members =
-          is_message ? 2 : process.communicators[static_cast<std::size_t>(call.communicator)].ranks;
-      (call.by_device ? by_device : by_host)[{call.kind, members, call.bytes.value()}].push_back(
-          call.time);
-    }
-  return timings_of_groups(by_device.empty() ? by_host : by_device);
+  Groups groups;
+  for_each_timed_call(processes, true,
+                      [&](const InspectorCommunicator& communicator, const InspectorCall& call) {
+                        const std::int64_t members = is_message(call) ? 2 : communicator.ranks;
+                        groups[{call.kind, members, call.bytes.value()}].push_back(call.time);
+                      });
+  return timings_of_groups(groups);
 }
 
 CollectiveFile read_collective_file(const std::string& file, const ReadingWatch& watch) {

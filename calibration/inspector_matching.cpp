@@ -86,7 +86,7 @@ class ProcessMatching {
       own.push_back(known->second);
     }
     for (const InspectorCall& call : process.calls) {
-      if (call.kind == OpKind::Send || call.kind == OpKind::Receive) continue;
+      if (is_message(call)) continue;
       ++matching_.unmatched;
       ++matching_.ranks.back().unmatched;
       const std::size_t communicator = own[static_cast<std::size_t>(call.communicator)];

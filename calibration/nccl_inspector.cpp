@@ -141,6 +141,10 @@ const InspectorCommunicator& InspectorProcess::world() const {
   return *std::ranges::max_element(communicators, {}, &InspectorCommunicator::ranks);
 }
 
+bool is_message(const InspectorCall& call) {
+  return call.kind == OpKind::Send || call.kind == OpKind::Receive;
+}
+
 bool is_inspector_output(std::string_view head) {
   const auto has = [&](const char* text) { return head.find(text) != std::string_view::npos; };
   return has("\"coll_perf\"") || has("\"p2p_perf\"") ||
@@ -161,21 +165,30 @@ std::vector<InspectorProcess> parse_inspector(const std::string& text, const std
   return reader.take();
 }
 
+void for_each_timed_call(
+    const std::vector<InspectorProcess>& processes, bool messages,
+    const std::function<void(const InspectorCommunicator&, const InspectorCall&)>& visit) {
+  const auto counts = [&](const InspectorCall& call) { return messages || !is_message(call); };
+  const bool by_device = std::ranges::any_of(processes, [&](const InspectorProcess& process) {
+    return std::ranges::any_of(
+        process.calls, [&](const InspectorCall& call) { return counts(call) && call.by_device; });
+  });
+  for (const InspectorProcess& process : processes)
+    for (const InspectorCall& call : process.calls)
+      if (counts(call) && call.by_device == by_device)
+        visit(process.communicators[static_cast<std::size_t>(call.communicator)], call);
+}
+
 std::vector<ExchangeSample> samples_of(const std::vector<InspectorProcess>& processes,
                                        const std::string& source) {
   // Kind, ranks, nodes and bytes.
   using Group = std::tuple<OpKind, std::int64_t, std::int64_t, double>;
-  std::map<Group, std::vector<double>> by_device, by_host;
-  for (const InspectorProcess& process : processes)
-    for (const InspectorCall& call : process.calls) {
-      if (call.kind == OpKind::Send || call.kind == OpKind::Receive) continue;
-      const auto& communicator = process.communicators[static_cast<std::size_t>(call.communicator)];
-      (call.by_device
-           ? by_device
-           : by_host)[{call.kind, communicator.ranks, communicator.nodes, call.bytes.value()}]
-          .push_back(call.time.value());
-    }
-  const auto& groups = by_device.empty() ? by_host : by_device;
+  std::map<Group, std::vector<double>> groups;
+  for_each_timed_call(
+      processes, false, [&](const InspectorCommunicator& communicator, const InspectorCall& call) {
+        groups[{call.kind, communicator.ranks, communicator.nodes, call.bytes.value()}].push_back(
+            call.time.value());
+      });
   if (groups.empty())
     throw InputError(source, {{"", "no line that states a collective", kExpectedInspector}});
   std::vector<ExchangeSample> samples;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,7 +17,7 @@ namespace shardwright::calibration {
 bool is_inspector_output(std::string_view head);
 
 struct InspectorCommunicator {
-  // Of the header; equal on all of its ranks.
+  // The header states it, and it is equal on all ranks of the communicator.
   std::string id;
   std::int64_t rank = 0, ranks = 0, nodes = 1;
 };
@@ -33,6 +34,8 @@ struct InspectorCall {
   Bytes bytes;
   Seconds time;
 };
+
+bool is_message(const InspectorCall& call);
 
 // A process of a job, with one rank in each of its communicators.
 struct InspectorProcess {
@@ -52,6 +55,12 @@ std::vector<InspectorProcess> read_inspector(const std::string& file,
 
 // Parses a file's text.
 std::vector<InspectorProcess> parse_inspector(const std::string& text, const std::string& source);
+
+// Calls `visit` for each collective, and with `messages` for each message, whose time the plugin took on the
+// device; where it took none there, for all of them.
+void for_each_timed_call(
+    const std::vector<InspectorProcess>& processes, bool messages,
+    const std::function<void(const InspectorCommunicator&, const InspectorCall&)>& visit);
 
 // The collectives by kind, size and group, without messages: the lower quartile of their times, since a
 // collective's time holds the wait for the last rank. Times that the plugin did not take on the device count only where

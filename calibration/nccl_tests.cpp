@@ -222,8 +222,7 @@ Output read_text(std::istream& stream, ProblemList& problems) {
 
 constexpr std::size_t kMostBytes = 64ULL << 20;
 
-// The whole file, as what it prints is small.
-// Up to so many bytes of a file.
+// Returns up to so many bytes of a file.
 std::string beginning_of(const std::string& file, std::size_t most) {
   const ByteSource bytes = open_inflated(file, kExpected);
   std::string content(most, '\0');
@@ -237,6 +236,7 @@ std::string beginning_of(const std::string& file, std::size_t most) {
   return content;
 }
 
+// The whole file, as what it prints is small.
 std::string content_of(const std::string& file) {
   if (std::filesystem::is_directory(file)) throw InputError(file, {{"", "a folder", kExpected}});
   std::string content = beginning_of(file, kMostBytes + 1);

@@ -23,10 +23,8 @@ StepExpense expense_of(const ClusterSpec& cluster, double gpus, Seconds step, Se
 }  // namespace
 
 Seconds computing_time(const sim::StepResult& result) {
-  Seconds sum;
-  for (const sim::StageResult& stage : result.stages)
-    sum += stage.time.compute() + stage.time.optimizer;
-  return sum / static_cast<double>(result.stages.size());
+  const std::vector<Seconds> times = computing_times(result);
+  return std::accumulate(times.begin(), times.end(), Seconds()) / static_cast<double>(times.size());
 }
 
 std::vector<Seconds> computing_times(const sim::StepResult& result) {

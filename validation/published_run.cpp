@@ -8,6 +8,7 @@
 #include "core/base/data_directory.hpp"
 #include "core/base/json_lines.hpp"
 #include "core/base/json_reader.hpp"
+#include "core/base/untrusted_file.hpp"
 #include "core/spec/field_json.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/run_json.hpp"
@@ -127,13 +128,15 @@ std::vector<PublishedRun> read_published_runs(const std::string& file) {
 }
 
 bool holds_published_runs(const std::string& file) {
+  constexpr std::size_t kLongestLine = 1 << 20;
   std::ifstream stream(file);
-  bool any = false;
-  for_each_json(
-      stream, file,
-      [&](const nlohmann::json& line, const std::string&) { any = any || line.contains("tokens"); },
-      [](const std::string&, const InputError&) {});
-  return any;
+  std::string text;
+  while (read_bounded_line(stream, kLongestLine, text) == LineRead::Whole) {
+    const auto line = nlohmann::json::parse(text, nullptr, false);
+    if (line.contains("tokens")) return true;
+    if (line.contains("scenario")) return false;
+  }
+  return false;
 }
 
 std::optional<PublishedRun> find_published_run(const std::string& file, const std::string& id) {

@@ -76,8 +76,8 @@ std::string shipped_runs_file();
 // line and JSON pointer.
 std::vector<PublishedRun> read_published_runs(const std::string& file);
 
-// True if lines of the file have tokens, as published runs do and measurements of steps do not. False for a
-// file that cannot be read.
+// True if the first line with tokens or a scenario has tokens, as published runs do and measurements of steps
+// do not. False for a file that cannot be read.
 bool holds_published_runs(const std::string& file);
 
 // Returns nothing if the file holds measurements of steps. Throws InputError if no run of the

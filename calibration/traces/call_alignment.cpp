@@ -22,7 +22,7 @@ constexpr Position kFurthestShift = 512;
 constexpr double kWeightOfClocks = 0.001;
 // Shifts at which fewer calls agree than this part of those at the best one are out of the question.
 constexpr double kAgreement = 0.5;
-// Of the rest, the shifts with the steadiest distances that are tried on the whole lists.
+// The number of other shifts, those with the steadiest distances, that are tried on the whole lists.
 constexpr std::size_t kMostTried = 64;
 // Shifts whose distances scatter by up to this factor more than those of the steadiest one are as steady.
 constexpr double kAsSteady = 2.0;
@@ -93,7 +93,7 @@ struct Shift {
   // A pair at this shift, and the usual distance around it.
   Position first = 0;
   double usual_distance = 0.0;
-  // Of the distances: how much they scatter, and a part of how long they are.
+  // How much the distances scatter, and a part of how long they are.
   double cost = std::numeric_limits<double>::infinity();
 };
 

@@ -466,7 +466,7 @@ class Comparison {
   ProgramMatch result_;
   std::map<std::pair<std::string, Phase>, std::vector<std::size_t>> rows_;
   std::vector<std::size_t> row_of_op_;
-  // Of each row the calls of products by their format.
+  // How many calls of products each row has in each format.
   std::map<std::size_t, std::map<Precision, std::int64_t>> formats_;
   IntervalUnion planned_kernels_;
   // The row of each call of the step at hand that memory traffic limits.

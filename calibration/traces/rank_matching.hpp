@@ -54,7 +54,7 @@ struct RankMatching {
   std::vector<RankWaits> ranks;
   // Collectives, counted on each rank.
   std::int64_t matched = 0, unmatched = 0;
-  // Of the unmatched ones those of groups that one rank alone was traced of.
+  // How many of the unmatched ones belong to groups of which only one rank was traced.
   std::int64_t alone = 0;
 };
 

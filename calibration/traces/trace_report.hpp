@@ -31,7 +31,7 @@ struct KernelReport {
   KernelCategory category = KernelCategory::Other;
   std::int64_t count = 0;
   Seconds total{}, median{};
-  // Of the calls, for medians over several traces.
+  // The durations of the calls, from which medians over several traces are taken.
   std::vector<Seconds> times{};
 };
 
@@ -46,7 +46,7 @@ struct CollectiveReport {
   // By the median time, which holds the wait for the last rank. None where bytes or group are not
   // known.
   std::optional<BytesPerSecond> bus_bandwidth;
-  // Of the calls, for medians over several traces.
+  // The durations of the calls, from which medians over several traces are taken.
   std::vector<Seconds> times{};
 };
 

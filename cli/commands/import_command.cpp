@@ -131,8 +131,9 @@ std::size_t first_with_device(const std::vector<calibration::Trace>& traces) {
 
 // A table of measured kernels is of one device. Traces in which nothing ran on one say nothing.
 bool are_of_one_gpu(const std::vector<calibration::Trace>& traces) {
+  const std::string& gpu = traces[first_with_device(traces)].gpu;
   return std::ranges::all_of(traces, [&](const calibration::Trace& trace) {
-    return trace.activities.empty() || trace.gpu == traces[first_with_device(traces)].gpu;
+    return trace.activities.empty() || trace.gpu == gpu;
   });
 }
 
@@ -259,7 +260,7 @@ struct Findings {
   // The predicted step of the plan, if there are logs or memory snapshots.
   std::optional<sim::StepResult> planned;
 
-  // Of the plan's fullest stage.
+  // Returns the predicted memory of the plan's fullest stage.
   std::optional<sim::MemoryPeak> planned_memory() const {
     return planned ? std::optional(planned->memory()) : std::nullopt;
   }
@@ -346,8 +347,7 @@ Findings explain(const ImportOptions& options, const Recordings& recordings) {
   if (profile && !findings.chosen && traces.empty() && recordings.plans.empty())
     findings.warnings.emplace_back(
         "No profile is refitted: there is no trace. `shardwright calibrate` refits one from the "
-        "output "
-        "of nccl-tests and of NCCL's Inspector.");
+        "output of nccl-tests and of NCCL's Inspector.");
   if (!options.against.empty())
     findings.held_out = calibration::predict_held_out(traces, read_against(options));
   if (!options.what_if.empty()) findings.overlap = calibration::overlap_gradients(traces);

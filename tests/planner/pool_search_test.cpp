@@ -18,6 +18,7 @@
 #include "planner/request_check.hpp"
 #include "sim/step/analytic.hpp"
 #include "sim/step/simulate.hpp"
+#include "tests/faster_accelerator.hpp"
 #include "tests/planner/random_request.hpp"
 #include "tests/planner/sample_share.hpp"
 #include "tests/thrown.hpp"
@@ -214,21 +215,6 @@ TEST(PoolSearch, EqualsEveryPlacementAndSplitOnRandomSmallJobs) {
   RecordProperty("jobs", jobs);
   RecordProperty("plans", std::to_string(plans));
   EXPECT_EQ(with_plans, kJobs);
-}
-
-// All kernels take half the time.
-void double_speed(AcceleratorSpec& accelerator) {
-  for (FlopPerSecond* rate :
-       {&accelerator.matrix.fp32, &accelerator.matrix.tf32, &accelerator.matrix.fp16,
-        &accelerator.matrix.bf16, &accelerator.matrix.fp8, &accelerator.vector_fp32})
-    *rate = *rate * 2.0;
-  accelerator.exponentials_per_s *= 2.0;
-  accelerator.memory_bandwidth = accelerator.memory_bandwidth * 2.0;
-  KernelEfficiency& figures = accelerator.efficiency;
-  for (Seconds* time : {&figures.kernel_overhead, &figures.gemm_overhead, &figures.power_delay})
-    *time = *time * 0.5;
-  accelerator.burst.gemm_overhead = accelerator.burst.gemm_overhead * 0.5;
-  accelerator.burst.power_delay = accelerator.burst.power_delay * 0.5;
 }
 
 TEST(PoolSearch, AFasterPoolNeverMakesTheBestPlanSlower) {

@@ -10,6 +10,7 @@
 #include "sim/step/analytic.hpp"
 #include "sim/step/fidelity.hpp"
 #include "sim/step/simulate.hpp"
+#include "tests/faster_accelerator.hpp"
 #include "tests/sim/step/random_scenario.hpp"
 #include "tests/thrown.hpp"
 
@@ -104,21 +105,6 @@ RC_GTEST_PROP(Pools, EqualPoolsAreAsOneInClosedForm, ()) {
   RC_ASSERT(mixed.bound == one.bound);
   RC_ASSERT(mixed.analytic == one.analytic);
   RC_ASSERT(mixed.memory == one.memory);
-}
-
-// All kernels take half the time.
-void double_speed(AcceleratorSpec& accelerator) {
-  for (FlopPerSecond* rate :
-       {&accelerator.matrix.fp32, &accelerator.matrix.tf32, &accelerator.matrix.fp16,
-        &accelerator.matrix.bf16, &accelerator.matrix.fp8, &accelerator.vector_fp32})
-    *rate = *rate * 2.0;
-  accelerator.exponentials_per_s *= 2.0;
-  accelerator.memory_bandwidth = accelerator.memory_bandwidth * 2.0;
-  KernelEfficiency& figures = accelerator.efficiency;
-  for (Seconds* time : {&figures.kernel_overhead, &figures.gemm_overhead, &figures.power_delay})
-    *time = *time * 0.5;
-  accelerator.burst.gemm_overhead = accelerator.burst.gemm_overhead * 0.5;
-  accelerator.burst.power_delay = accelerator.burst.power_delay * 0.5;
 }
 
 // Long steps are replayed in part where they have a steady state, and all ranks are alike.
