@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 
+#include "core/base/data_directory.hpp"
 #include "core/base/quantity_text.hpp"
 #include "core/spec/profile_library.hpp"
 #include "sim/cost/kernel_cost.hpp"
 #include "sim/cost/matrix_peak.hpp"
+#include "sim/cost/measured_kernels.hpp"
 
 namespace shardwright::calibration {
 namespace {
@@ -28,14 +31,24 @@ std::optional<AcceleratorSpec> benchmarked_accelerator(const std::string& profil
   return sim::at_full_clock(load_accelerator(profile));
 }
 
-Seconds predict(const KernelTiming& timing, const AcceleratorSpec& accelerator) {
+std::vector<MeasuredKernel> burst_kernels(const std::string& profile) {
+  const std::filesystem::path file =
+      data_directory() / "hardware_profiles" / "bursts" / (profile + ".csv");
+  if (!std::filesystem::exists(file)) return {};
+  return sim::read_kernel_table(file.string());
+}
+
+Seconds predict(const KernelTiming& timing, const AcceleratorSpec& accelerator,
+                const std::vector<MeasuredKernel>& bursts) {
   std::optional<AcceleratorSpec> cool;
   if (timing.burst) cool = sim::in_burst(accelerator);
   const AcceleratorSpec& device = cool ? *cool : accelerator;
   Seconds sum;
   for (const auto& [kind, work, call] : timing.kernels) {
-    const Seconds kernel =
-        sim::formula_cost(kind, work, timing.precision, device, timing.stack).time;
+    Seconds kernel = sim::formula_cost(kind, work, timing.precision, device, timing.stack).time;
+    if (timing.burst)
+      kernel =
+          kernel * sim::ratio_near(kind, work, timing.precision, device, timing.stack, 1.0, bursts);
     sum += std::max(kernel, call);
   }
   return sum;

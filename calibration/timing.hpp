@@ -51,8 +51,14 @@ struct KernelTiming : Timing {
 // is 1. None without a name.
 std::optional<AcceleratorSpec> benchmarked_accelerator(const std::string& profile);
 
-// The time of the kernels by the formulas, whatever was measured on the accelerator.
-Seconds predict(const KernelTiming& timing, const AcceleratorSpec& accelerator);
+// Kernels measured in bursts on the shipped accelerator of this name
+// (hardware_profiles/bursts/NAME.csv); none where it has no such table.
+std::vector<MeasuredKernel> burst_kernels(const std::string& profile);
+
+// The time of the kernels by the formulas, whatever was measured on the accelerator. In bursts each is
+// corrected by those of `bursts` whose shapes are near (sim::ratio_near).
+Seconds predict(const KernelTiming& timing, const AcceleratorSpec& accelerator,
+                const std::vector<MeasuredKernel>& bursts = {});
 
 struct CollectiveTiming : Timing {
   // System as the source names it.

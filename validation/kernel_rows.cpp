@@ -146,15 +146,22 @@ std::string gap_of(const calibration::KernelTiming& timing, const AcceleratorSpe
   return rate_gap(timing, accelerator);
 }
 
-TimingComparison compare(const calibration::KernelTiming& timing,
-                         const std::optional<AcceleratorSpec>& accelerator) {
+// What is known of a device that timings name.
+struct Device {
+  // None without a name.
+  std::optional<AcceleratorSpec> accelerator;
+  std::vector<MeasuredKernel> bursts;
+};
+
+TimingComparison compare(const calibration::KernelTiming& timing, const Device& device) {
   TimingComparison row = described(timing);
   row.op = timing.op;
+  const std::optional<AcceleratorSpec>& accelerator = device.accelerator;
   if (accelerator && row.reason.empty()) row.reason = gap_of(timing, *accelerator);
   row.skipped = !row.reason.empty();
   if (row.skipped) return row;
   row.profile = accelerator->name;
-  row.predicted = predict(timing, *accelerator);
+  row.predicted = predict(timing, *accelerator, device.bursts);
   return row;
 }
 
@@ -175,10 +182,13 @@ std::vector<calibration::KernelTiming> read_kernel_timings(std::istream& stream,
 
 TimingReport validate_kernels(const std::string& file) {
   std::vector<TimingComparison> rows;
-  std::map<std::string, std::optional<AcceleratorSpec>> accelerators;
+  std::map<std::string, Device> devices;
   for (const calibration::KernelTiming& timing : read_kernel_timings(file)) {
-    const auto [found, is_new] = accelerators.try_emplace(timing.accelerator);
-    if (is_new) found->second = calibration::benchmarked_accelerator(timing.accelerator);
+    const auto [found, is_new] = devices.try_emplace(timing.accelerator);
+    if (is_new) {
+      found->second = {calibration::benchmarked_accelerator(timing.accelerator),
+                       calibration::burst_kernels(timing.accelerator)};
+    }
     rows.push_back(compare(timing, found->second));
   }
   return report_on(std::move(rows));

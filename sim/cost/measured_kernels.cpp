@@ -1,6 +1,10 @@
 #include "sim/cost/measured_kernels.hpp"
 
+#include <array>
 #include <cmath>
+#include <optional>
+#include <utility>
+#include <variant>
 
 #include "core/base/error.hpp"
 #include "sim/cost/kernel_cost.hpp"
@@ -68,23 +72,91 @@ double measured_ratio(const MeasuredKernel& kernel, const AcceleratorSpec& accel
              .time;
 }
 
+// The sizes of a product or of attention that may differ between shapes that are near to each other.
+constexpr std::size_t kMostSizes = 5;
+using Sizes = std::array<std::int64_t, kMostSizes>;
+
+// The work with those sizes set to one, and the sizes; unused ones are one.
+struct Sized {
+  Work rest;
+  Sizes sizes{1, 1, 1, 1, 1};
+};
+
+std::int64_t taken(std::int64_t& size) {
+  return std::exchange(size, 1);
+}
+
+// Nothing for memory-bound kernels.
+std::optional<Sized> sized(const Work& work) {
+  Sized result{work};
+  if (auto* gemm = std::get_if<GemmWork>(&result.rest)) {
+    result.sizes = {taken(gemm->m), taken(gemm->n), taken(gemm->k), 1, 1};
+    return result;
+  }
+  if (auto* attention = std::get_if<AttentionWork>(&result.rest)) {
+    // Padding of one of the widths, and queries against other keys, are shapes of their own kind.
+    attention->v_head_dim -= attention->qk_head_dim;
+    attention->kv_tokens -= attention->q_tokens;
+    result.sizes = {taken(attention->batch), taken(attention->heads), taken(attention->kv_heads),
+                    taken(attention->q_tokens), taken(attention->qk_head_dim)};
+    return result;
+  }
+  return std::nullopt;
+}
+
+// The square of the distance in octaves.
+double distance_squared(const Sizes& a, const Sizes& b) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < kMostSizes; ++i) {
+    if (a[i] == b[i]) continue;
+    const double octaves = std::log2(static_cast<double>(a[i]) / static_cast<double>(b[i]));
+    sum += octaves * octaves;
+  }
+  return sum;
+}
+
 }  // namespace
+
+double ratio_near(OpKind kind, const Work& work, Precision precision,
+                  const AcceleratorSpec& accelerator, const StackSpec& stack, double host_speed,
+                  const std::vector<MeasuredKernel>& kernels) {
+  constexpr double kWidth = 0.5, kReach = 3.0 * kWidth, kFormulaWeight = 0.1;
+  const std::optional<Sized> wanted = sized(work);
+  if (!wanted) return 1.0;
+  double weights = kFormulaWeight, logarithms = 0.0;
+  for (const MeasuredKernel& kernel : kernels) {
+    if (kernel.kind != kind || kernel.precision != precision) continue;
+    const std::optional<Sized> each = sized(kernel.work);
+    if (!each || !(each->rest == wanted->rest)) continue;
+    const double squared = distance_squared(each->sizes, wanted->sizes);
+    if (squared > kReach * kReach) continue;
+    const double weight = std::exp(-squared / (2.0 * kWidth * kWidth));
+    weights += weight;
+    logarithms += weight * std::log(measured_ratio(kernel, accelerator, stack, host_speed));
+  }
+  return std::exp(logarithms / weights);
+}
 
 KernelCost with_measurements(KernelCost formula, OpKind kind, const Work& work, Precision precision,
                              const AcceleratorSpec& accelerator, const StackSpec& stack,
                              double host_speed) {
-  if (accelerator.measured_kernels.empty() || formula.time <= Seconds(0)) return formula;
+  const std::vector<MeasuredKernel>& kernels = accelerator.measured_kernels;
+  if (kernels.empty() || formula.time <= Seconds(0)) return formula;
   const Scaled wanted = scaled(work);
-  const Neighbours near = neighbours_of(wanted, kind, precision, accelerator.measured_kernels);
-  if (near.below == nullptr || near.above == nullptr) return formula;
-  const double low = std::log(measured_ratio(*near.below, accelerator, stack, host_speed));
-  const double high = std::log(measured_ratio(*near.above, accelerator, stack, host_speed));
-  const double span = std::log(near.above_scale / near.below_scale);
-  const double place = span > 0.0 ? std::log(wanted.scale / near.below_scale) / span : 0.0;
-  const double ratio = std::exp(low + (high - low) * place);
+  const Neighbours around = neighbours_of(wanted, kind, precision, kernels);
+  double ratio = 1.0;
+  if (around.below == nullptr || around.above == nullptr) {
+    ratio = ratio_near(kind, work, precision, accelerator, stack, host_speed, kernels);
+  } else {
+    const double low = std::log(measured_ratio(*around.below, accelerator, stack, host_speed));
+    const double high = std::log(measured_ratio(*around.above, accelerator, stack, host_speed));
+    const double span = std::log(around.above_scale / around.below_scale);
+    const double place = span > 0.0 ? std::log(wanted.scale / around.below_scale) / span : 0.0;
+    ratio = std::exp(low + (high - low) * place);
+    formula.basis = CostBasis::Measured;
+  }
   formula.time = formula.time * ratio;
   formula.efficiency /= ratio;
-  formula.basis = CostBasis::Measured;
   return formula;
 }
 

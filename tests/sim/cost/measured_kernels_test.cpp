@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <sstream>
 
 #include "core/base/error.hpp"
@@ -46,13 +47,56 @@ TEST(MeasuredKernels, GiveTheTimeOfTheirShapeAndBetweenTwo) {
   EXPECT_EQ(cost(gemm(2048), measured_device()).basis, CostBasis::Measured);
 }
 
-TEST(MeasuredKernels, LeaveTheFormulaOutsideOfTheirRange) {
-  EXPECT_NEAR(ratio(512), 1.0, 1e-12);
-  EXPECT_NEAR(ratio(8192), 1.0, 1e-12);
-  EXPECT_EQ(cost(gemm(8192), measured_device()).basis, CostBasis::Formula);
+TEST(MeasuredKernels, LeaveTheFormulaFarFromThem) {
+  EXPECT_NEAR(ratio(256), 1.0, 1e-12);
+  EXPECT_NEAR(ratio(16384), 1.0, 1e-12);
+  EXPECT_EQ(cost(gemm(16384), measured_device()).basis, CostBasis::Formula);
   GemmWork other = gemm(2048);
-  other.k = 2048;
-  EXPECT_EQ(cost(other, measured_device()).basis, CostBasis::Formula);
+  other.k = 512;
+  EXPECT_EQ(cost(other, measured_device()).time, cost(other, fixtures::h100()).time);
+  GemmWork batched = gemm(2048);
+  batched.batch = 2;
+  EXPECT_EQ(cost(batched, measured_device()).time, cost(batched, fixtures::h100()).time);
+}
+
+TEST(MeasuredKernels, CorrectOtherShapesByThoseNearThem) {
+  double last = 1.5;
+  for (const std::int64_t k : {4608, 5120, 6144, 8192, 11000}) {
+    GemmWork near = gemm(1024);
+    near.k = k;
+    const KernelCost corrected = cost(near, measured_device());
+    const double now = corrected.time / cost(near, fixtures::h100()).time;
+    EXPECT_LT(now, last) << k;
+    EXPECT_GT(now, 1.0) << k;
+    EXPECT_EQ(corrected.basis, CostBasis::Formula) << k;
+    last = now;
+  }
+}
+
+// Half of the timings, drawn at random, predict the others; measured are those that the formula gives
+// on a device whose waves and overheads are other ones.
+TEST(MeasuredKernels, HalfOfThemPredictTheOtherHalf) {
+  AcceleratorSpec truth = fixtures::h100();
+  truth.efficiency.wave_loss = 1.0;
+  truth.efficiency.gemm_overhead = microseconds(9.0);
+  truth.efficiency.operand_bandwidth_ratio /= 2.0;
+  std::mt19937_64 random(29);
+  std::uniform_real_distribution<double> octaves(8.0, 13.0);
+  const auto size = [&] { return static_cast<std::int64_t>(std::exp2(octaves(random))); };
+  AcceleratorSpec device = fixtures::h100();
+  for (int i = 0; i < 500; ++i) {
+    const GemmWork work{.m = size(), .n = size(), .k = size()};
+    device.measured_kernels.push_back(
+        {OpKind::Gemm, Precision::Bf16, work, cost(work, truth).time});
+  }
+  double by_formula = 0.0, by_neighbours = 0.0;
+  for (int i = 0; i < 200; ++i) {
+    const GemmWork work{.m = size(), .n = size(), .k = size()};
+    const double wanted = std::log(cost(work, truth).time.value());
+    by_formula += std::abs(std::log(cost(work, fixtures::h100()).time.value()) - wanted);
+    by_neighbours += std::abs(std::log(cost(work, device).time.value()) - wanted);
+  }
+  EXPECT_LT(by_neighbours, 0.5 * by_formula);
 }
 
 TEST(CostBasis, ShapesAndDevicesWithoutAFitAreExtrapolated) {
