@@ -81,8 +81,10 @@ sim::GroupPlacement placement_of(const CollectiveTiming& timing, const ClusterSp
 }
 
 sim::CollectiveCost cost_of(const CollectiveTiming& timing, const ClusterSpec& cluster) {
-  return sim::collective_cost(timing.kind, timing.bytes, placement_of(timing, cluster), cluster,
-                              StackSpec{}, timing.forced);
+  const sim::GroupPlacement placement = placement_of(timing, cluster);
+  return sim::collective_cost(timing.kind, timing.bytes, placement, cluster, timing.stack,
+                              timing.forced,
+                              sim::token_traffic(timing.tokens, timing.copies, 0, placement));
 }
 
 Seconds predict(const CollectiveTiming& timing, const ClusterSpec& cluster) {

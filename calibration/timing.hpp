@@ -79,6 +79,11 @@ struct CollectiveTiming : Timing {
   std::optional<sim::Algorithm> forced;
   // The time that the benchmark's framework adds to each collective; zero for nccl-tests.
   Seconds call;
+  // Tokens of a rank, and copies of each in `bytes`, of which each rank gets one
+  // (sim::token_traffic).
+  std::int64_t tokens = 0, copies = 1;
+  // Whose kernels send the tokens.
+  StackSpec stack;
 };
 
 // The reason why the timing's members cannot be accelerators of this cluster, or cannot have been so

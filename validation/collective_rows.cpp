@@ -12,20 +12,22 @@
 namespace shardwright::validation {
 namespace {
 
-// Collectives and algorithms by the names that benchmarks of NCCL use.
-constexpr std::array<std::pair<const char*, OpKind>, 6> kCollectives = {
+// Collectives and algorithms by the names that benchmarks of NCCL and of DeepEP use.
+constexpr std::array<std::pair<const char*, OpKind>, 8> kCollectives = {
     {{"all_reduce", OpKind::AllReduce},
      {"all_gather", OpKind::AllGather},
      {"reduce_scatter", OpKind::ReduceScatter},
      {"alltoall", OpKind::AllToAll},
      {"broadcast", OpKind::Broadcast},
-     {"sendrecv", OpKind::Send}}};
+     {"sendrecv", OpKind::Send},
+     {"ep_dispatch", OpKind::AllToAll},
+     {"ep_combine", OpKind::AllToAll}}};
 constexpr std::array<std::pair<const char*, sim::Algorithm>, 3> kAlgorithms = {
     {{"ring", sim::Algorithm::Ring},
      {"tree", sim::Algorithm::Tree},
      {"nvls_tree", sim::Algorithm::NvlsTree}}};
 
-constexpr std::int64_t kMostMembers = 10'000'000;
+constexpr std::int64_t kMostMembers = 10'000'000, kMostTokens = 1'000'000'000;
 
 template <class Value, std::size_t n>
 Value choose(ObjectReader& row, const char* key,
@@ -40,6 +42,9 @@ void read_supported(ObjectReader& row, calibration::CollectiveTiming& timing) {
   timing.kind = choose(row, "collective", kCollectives);
   timing.cluster = read_given_cluster(row, "cluster");
   timing.bytes = Bytes(row.number("bytes"));
+  timing.tokens = row.integer_or("tokens", 0, {1, kMostTokens});
+  timing.copies = row.integer_or("copies", 1, {1, kMostMembers});
+  if (row.has("stack")) timing.stack = read_given_stack(row, "stack");
   timing.measured = Seconds(row.number("measured_s"));
   if (timing.nodes > 0 && timing.members % timing.nodes != 0)
     row.problem_with("nodes", "a number of nodes over which the members spread evenly");

@@ -277,8 +277,9 @@ struct CommunicationWork {
   // belongs to.
   double hidden_share = 0.0;
   // All-to-all of a stack that sends a node one copy of a token, which the node spreads over its
-  // ranks: copies of a token in `bytes`, and the most nodes that they go to (0: any number).
-  std::int64_t copies = 1, most_nodes = 0;
+  // ranks: copies of a token in `bytes`, the most nodes that they go to (0: any number), and the
+  // tokens of the rank.
+  std::int64_t copies = 1, most_nodes = 0, tokens = 0;
   // All-to-all that runs beside the kernels of another microbatch: of these, which are taken to
   // last as long as those of its own block, the share that it can hide behind.
   double partner_share = 0.0;

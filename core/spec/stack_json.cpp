@@ -198,7 +198,14 @@ void describe_communication(StackCommunication& communication, FieldVisitor& fie
                  "tensor-parallel ranks each send a part of a pipeline message, which the next "
                  "stage gathers (arXiv 2104.04473, section 4.1)");
   fields.boolean("sends_tokens_once_per_node", communication.sends_tokens_once_per_node, kOptional,
-                 "tokens cross the network once for all experts of a node (DeepEP)");
+                 "tokens cross the network once for all experts of a node, and reach each of its "
+                 "ranks once (DeepEP)");
+  fields.number("token_bandwidth_bytes_per_s", communication.token_bandwidth, kNonNegative,
+                kOmissible,
+                "what the kernels that send tokens so move in a domain of up to eight "
+                "accelerators, for each of them; 0: as much as its links");
+  fields.number("token_s", communication.token_time, kLaunchTime, kOmissible,
+                "time of these kernels for a token itself, however many copies it has");
 }
 
 void describe_host(StackHost& host, FieldVisitor& fields) {

@@ -87,6 +87,8 @@ struct StackCommunication {
   double all_to_all_ratio = 1.0;
   bool scatters_messages = false;
   bool sends_tokens_once_per_node = false;
+  BytesPerSecond token_bandwidth;
+  Seconds token_time;
 
   bool operator==(const StackCommunication&) const = default;
 };

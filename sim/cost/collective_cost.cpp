@@ -170,17 +170,17 @@ void try_hierarchy(OpKind kind, Bytes bytes, const CollectivePath& path, Collect
               remote.channels);
 }
 
-void try_all_to_all(Bytes bytes, const CollectivePath& path, double remote_share,
+void try_all_to_all(Bytes bytes, const CollectivePath& path, const TokenTraffic& tokens,
                     CollectiveCost& best) {
   // A node spreads what comes to it once for several members.
-  const double inside = remote_share < 1.0 ? path.per_node : path.members;
-  Seconds transfer = bytes * ((path.per_node - 1.0) / inside) / path.pairwise;
+  const double inside = tokens.local < 1.0 ? path.per_node : path.members;
+  Seconds transfer = bytes * (tokens.local * (path.per_node - 1.0) / inside) / path.pairwise;
   Seconds latency =
       path.overhead * kPairOverhead + path.local_hop * (kHopsPerPeer * (path.members - 1.0));
   if (path.nodes > 1.0) {
     const double outside = (path.members - path.per_node) / path.members;
-    transfer =
-        std::max(transfer, bytes * (remote_share * outside * path.per_node) / path.remote_pairwise);
+    transfer = std::max(transfer,
+                        bytes * (tokens.remote * outside * path.per_node) / path.remote_pairwise);
     latency += path.remote_far_hop;
   }
   keep_faster(best, transfer_time(latency, bytes, transfer, Protocol::Simple), Algorithm::Direct,
@@ -198,11 +198,11 @@ void try_message(Bytes bytes, const CollectivePath& path, CollectiveCost& best) 
 
 CollectiveCost cheapest(OpKind kind, Bytes bytes, const CollectivePath& path,
                         const ClusterSpec& cluster, std::optional<Algorithm> forced,
-                        double remote_share) {
+                        const TokenTraffic& tokens) {
   const auto wanted = [&](Algorithm algorithm) { return !forced || *forced == algorithm; };
   CollectiveCost best;
   if (kind == OpKind::AllToAll) {
-    try_all_to_all(bytes, path, remote_share, best);
+    try_all_to_all(bytes, path, tokens, best);
     return best;
   }
   if (kind == OpKind::Send || kind == OpKind::Receive) {
@@ -240,9 +240,20 @@ double bus_factor(OpKind kind, std::int64_t members) {
   }
 }
 
+namespace {
+
+// Whether DeepEP's kernels send the tokens, which know domains of up to eight; those of larger ones
+// (HybridEP) have no figures.
+bool sends_by_deepep(const TokenTraffic& tokens, const ClusterSpec& cluster) {
+  constexpr std::int64_t kDeepEpDomain = 8;
+  return tokens.count > 0 && domain_size(cluster) <= kDeepEpDomain;
+}
+
+}  // namespace
+
 CollectiveCost collective_cost(OpKind kind, Bytes bytes, const GroupPlacement& placement,
-                               const ClusterSpec& cluster, const StackSpec&,
-                               std::optional<Algorithm> forced, double remote_share) {
+                               const ClusterSpec& cluster, const StackSpec& stack,
+                               std::optional<Algorithm> forced, const TokenTraffic& tokens) {
   SHARDWRIGHT_CHECK(is_communication(kind), "not a communication");
   if (placement.size <= 1 || bytes <= Bytes(0)) return {};
   const ExchangeCurve* measured = forced ? nullptr : curve_of(cluster, kind, placement);
@@ -253,7 +264,12 @@ CollectiveCost collective_cost(OpKind kind, Bytes bytes, const GroupPlacement& p
   } else if (talks_over_sockets(cluster)) {
     cost = socket_cost(kind, bytes, path_of(placement, cluster), cluster);
   } else {
-    cost = cheapest(kind, bytes, path_of(placement, cluster), cluster, forced, remote_share);
+    CollectivePath path = path_of(placement, cluster);
+    const BytesPerSecond kernels = stack.communication.token_bandwidth;
+    const bool by_deepep = sends_by_deepep(tokens, cluster);
+    if (by_deepep && kernels > BytesPerSecond(0)) path.pairwise = std::min(path.pairwise, kernels);
+    cost = cheapest(kind, bytes, path, cluster, forced, tokens);
+    if (by_deepep) cost.time += stack.communication.token_time * static_cast<double>(tokens.count);
   }
   return cost;
 }
@@ -272,8 +288,9 @@ double ratio_in_step(OpKind kind, const GroupPlacement& placement, const StackSp
 }  // namespace
 
 Seconds collective_time(OpKind kind, Bytes bytes, const GroupPlacement& placement,
-                        const ClusterSpec& cluster, const StackSpec& stack, double remote_share) {
-  return collective_cost(kind, bytes, placement, cluster, stack, std::nullopt, remote_share).time /
+                        const ClusterSpec& cluster, const StackSpec& stack,
+                        const TokenTraffic& tokens) {
+  return collective_cost(kind, bytes, placement, cluster, stack, std::nullopt, tokens).time /
          ratio_in_step(kind, placement, stack);
 }
 

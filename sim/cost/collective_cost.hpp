@@ -60,17 +60,16 @@ double bus_factor(OpKind kind, std::int64_t members);
 
 // `kind` is a communication; `bytes` as in `CommunicationWork`. Send and receive cross the node's
 // boundary where `placement.nodes` is above one. With `forced`, only that algorithm is considered;
-// an algorithm that the path does not offer gives way to the ring. Of an all-to-all only
-// `remote_share` of what goes to other nodes crosses the network; nodes spread it among their
-// members (placement.hpp).
+// an algorithm that the path does not offer gives way to the ring. Of an all-to-all
+// `tokens` says what is sent (placement.hpp), by the stack's own kernels where it counts some.
 CollectiveCost collective_cost(OpKind kind, Bytes bytes, const GroupPlacement& placement,
                                const ClusterSpec& cluster, const StackSpec& stack,
                                std::optional<Algorithm> forced = std::nullopt,
-                               double remote_share = 1.0);
+                               const TokenTraffic& tokens = {});
 
 // `collective_cost(...).time`.
 Seconds collective_time(OpKind kind, Bytes bytes, const GroupPlacement& placement,
                         const ClusterSpec& cluster, const StackSpec& stack,
-                        double remote_share = 1.0);
+                        const TokenTraffic& tokens = {});
 
 }  // namespace shardwright::sim

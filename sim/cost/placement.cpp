@@ -189,13 +189,21 @@ GroupPlacement place(Group group, const Plan& plan, const ClusterSpec& cluster) 
   return placement;
 }
 
-double remote_share(std::int64_t copies, std::int64_t most_nodes, const GroupPlacement& placement) {
-  if (copies <= 1 || placement.nodes <= 1) return 1.0;
-  const auto nodes = static_cast<double>(placement.nodes);
+TokenTraffic token_traffic(std::int64_t tokens, std::int64_t copies, std::int64_t most_nodes,
+                           const GroupPlacement& placement) {
+  TokenTraffic traffic{.count = tokens};
+  if (copies <= 1 || placement.size <= 1) return traffic;
   const auto sent = static_cast<double>(copies);
-  double hit = nodes * (1.0 - std::pow(1.0 - 1.0 / nodes, sent));
-  if (most_nodes > 0) hit = std::min(hit, static_cast<double>(most_nodes));
-  return hit / sent;
+  const auto hit = [&](std::int64_t places) {
+    const auto n = static_cast<double>(places);
+    return n * (1.0 - std::pow(1.0 - 1.0 / n, sent));
+  };
+  const std::int64_t nodes =
+      most_nodes > 0 ? std::min(most_nodes, placement.nodes) : placement.nodes;
+  traffic.local = hit(std::min(placement.size, nodes * placement.per_node)) / sent;
+  if (placement.nodes > 1)
+    traffic.remote = std::min(hit(placement.nodes), static_cast<double>(nodes)) / sent;
+  return traffic;
 }
 
 }  // namespace shardwright::sim

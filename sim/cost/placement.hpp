@@ -63,12 +63,23 @@ GroupPlacement place(Group group, const Plan& plan, const ClusterSpec& cluster);
 GroupPlacement place_on_domains(const GroupLattice& lattice, std::int64_t domain,
                                 std::int64_t world);
 
-// Copies that cross nodes, over those that would if every expert of a token got its own: 1 where
-// the all-to-all sends all of them (`copies` and `most_nodes` as CommunicationWork has them). With
-// k copies on n nodes, which are chosen independently, n (1 - (1 - 1/n)^k) nodes are hit, at most
-// `most_nodes`; DeepSeek-V3's router limits them
-// (arXiv 2412.19437, section 2.1.2), and its kernels send each node one copy (github.com/
-// deepseek-ai/DeepEP).
-double remote_share(std::int64_t copies, std::int64_t most_nodes, const GroupPlacement& placement);
+// What an all-to-all of tokens sends: shares of what it would if every expert of a token got a copy
+// of its own.
+struct TokenTraffic {
+  // Tokens that a rank sends; 0 where the all-to-all carries none.
+  std::int64_t count = 0;
+  // Of the copies that go to other nodes.
+  double remote = 1.0;
+  // Of those that the links inside of a node carry, to its own members and on behalf of other nodes.
+  double local = 1.0;
+};
+
+// What is sent where kernels send each node one copy, which each of its ranks gets once, however many
+// experts it holds (github.com/deepseek-ai/DeepEP). k copies, which are spread independently over n
+// nodes or ranks, hit n (1 - (1 - 1/n)^k) of them, and at most `most_nodes` nodes, as DeepSeek-V3's
+// router limits them (arXiv 2412.19437, section 2.1.2). Both are 1 where all copies are sent
+// (`tokens`, `copies` and `most_nodes` as CommunicationWork has them).
+TokenTraffic token_traffic(std::int64_t tokens, std::int64_t copies, std::int64_t most_nodes,
+                           const GroupPlacement& placement);
 
 }  // namespace shardwright::sim

@@ -19,7 +19,13 @@ double share_inside(OpKind kind, const GroupPlacement& placement) {
                                   : inside / static_cast<double>(placement.per_node);
 }
 
-Bytes sent_inside(OpKind kind, Bytes bytes, const GroupPlacement& placement) {
+Bytes sent_inside(OpKind kind, Bytes bytes, const GroupPlacement& placement,
+                  const TokenTraffic& tokens) {
+  // Nodes spread what comes to them once for several members.
+  if (tokens.local < 1.0) {
+    const auto members = static_cast<double>(placement.per_node);
+    return bytes * (tokens.local * (members - 1.0) / members);
+  }
   return bytes * (bus_factor(kind, placement.size) * share_inside(kind, placement));
 }
 
@@ -47,25 +53,25 @@ float filled(Bytes bytes, BytesPerSecond port, Seconds time) {
 }  // namespace
 
 Bytes bytes_out_of_node(OpKind kind, Bytes bytes, const GroupPlacement& placement,
-                        double remote_share) {
+                        const TokenTraffic& tokens) {
   if (is_server_transfer(kind)) return bytes * static_cast<double>(placement.per_node);
   if (kind != OpKind::AllToAll) return bytes * bus_factor(kind, placement.size);
   const double outside = static_cast<double>(placement.size - placement.per_node) /
                          static_cast<double>(placement.size);
-  return bytes * (outside * remote_share * static_cast<double>(placement.per_node));
+  return bytes * (outside * tokens.remote * static_cast<double>(placement.per_node));
 }
 
 PortShare port_share(OpKind kind, Bytes bytes, const GroupPlacement& placement,
-                     const ClusterSpec& cluster, Seconds time, double remote_share) {
+                     const ClusterSpec& cluster, Seconds time, const TokenTraffic& tokens) {
   PortShare share;
   if (placement.size <= 1 || time <= Seconds(0) || talks_over_sockets(cluster)) return share;
   if (cluster.node.scale_up.kind != ScaleUpKind::Mesh) {
-    share.scale_up = filled(sent_inside(kind, bytes, placement),
+    share.scale_up = filled(sent_inside(kind, bytes, placement, tokens),
                             scale_up_port(kind, cluster.node.scale_up), time);
   }
   if (placement.nodes > 1) {
-    const Bytes sent = bytes_out_of_node(kind, bytes, placement, remote_share) /
-                       static_cast<double>(placement.per_node);
+    const Bytes sent =
+        bytes_out_of_node(kind, bytes, placement, tokens) / static_cast<double>(placement.per_node);
     share.nic = filled(sent, nic_port(placement, cluster), time);
   }
   return share;

@@ -19,9 +19,9 @@ struct PortShare {
 };
 
 // The bytes that a node sends to others for one collective or message of a group. `bytes` as in
-// `CommunicationWork`, `remote_share` as in `collective_cost`.
+// `CommunicationWork`, `tokens` as in `collective_cost`.
 Bytes bytes_out_of_node(OpKind kind, Bytes bytes, const GroupPlacement& placement,
-                        double remote_share);
+                        const TokenTraffic& tokens);
 
 // The shares that a collective which takes `time` fills of the ports of a member. `bytes` as in
 // `CommunicationWork`. A member sends the bytes of its bus factor (collective_cost.hpp), of which
@@ -32,6 +32,6 @@ Bytes bytes_out_of_node(OpKind kind, Bytes bytes, const GroupPlacement& placemen
 // Shares are 0 where no link is shared: the groups of a mesh have scale-up links of their own, and
 // CPUs none.
 PortShare port_share(OpKind kind, Bytes bytes, const GroupPlacement& placement,
-                     const ClusterSpec& cluster, Seconds time, double remote_share = 1.0);
+                     const ClusterSpec& cluster, Seconds time, const TokenTraffic& tokens = {});
 
 }  // namespace shardwright::sim

@@ -86,7 +86,7 @@ BytesPerSecond NodeLinks::member_share(Group group) const {
 BytesPerSecond NodeLinks::member_demand(const TransferKind& kind) const {
   const GroupPlacement& placement = placements_[static_cast<std::size_t>(kind.group)];
   const Bytes out = bytes_out_of_node(kind.kind, kind.bytes, placement,
-                                      remote_share(kind.copies, kind.most_nodes, placement));
+                                      token_traffic(0, kind.copies, kind.most_nodes, placement));
   return out / static_cast<double>(placement.per_node) / Seconds(kind.duration);
 }
 

@@ -155,10 +155,11 @@ void Pricer::price_message(OpKind op_kind, const CommunicationWork& message,
   }
   // A ring shift is one message from each member to the next.
   const OpKind kind = op_kind == OpKind::RingShift ? OpKind::Send : op_kind;
-  const double remote = remote_share(message.copies, message.most_nodes, placement);
-  const Seconds alone = collective_time(kind, message.bytes, placement, cluster_, stack_, remote);
+  const TokenTraffic tokens =
+      token_traffic(message.tokens, message.copies, message.most_nodes, placement);
+  const Seconds alone = collective_time(kind, message.bytes, placement, cluster_, stack_, tokens);
   priced.times.push_back(alone * (1.0 - message.hidden_share));
-  priced.ports.push_back(port_share(op_kind, message.bytes, placement, cluster_, alone, remote));
+  priced.ports.push_back(port_share(op_kind, message.bytes, placement, cluster_, alone, tokens));
 }
 
 PricedBlock Pricer::price(const Block& block) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/container/flat_map.hpp>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -86,6 +87,7 @@ Op& BlockWriter::collective(std::string_view name, OpKind kind, Group group, dou
   if (group == Group::Expert && stack.communication.sends_tokens_once_per_node) {
     work.copies = model.moe->top_k;
     work.most_nodes = model.moe->token_nodes;
+    work.tokens = std::llround(elements / static_cast<double>(shape.hidden * work.copies));
   }
   if (kind == OpKind::AllToAll && group == Group::Expert && stack.overlap.expert_parallel &&
       plan.overlap.expert_microbatches)

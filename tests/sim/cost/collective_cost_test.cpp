@@ -70,6 +70,28 @@ TEST(CollectiveCost, InAStepExchangesOverTheNetworkHaveARatioOfTheirOwn) {
   EXPECT_DOUBLE_EQ(ratio(OpKind::AllGather, 4), 0.5);
 }
 
+// DeepEP's kernels run on a few SMs, whatever the links carry; NVL72 runs others.
+TEST(CollectiveCost, KernelsThatSendTokensAreBoundByTheirStack) {
+  StackSpec stack;
+  stack.communication.token_bandwidth = gigabytes_per_second(270.0);
+  const GroupPlacement node = on_nodes(1, 8);
+  const TokenTraffic once = token_traffic(8192, 8, 0, node);
+  const auto time = [&](const char* cluster, const TokenTraffic& tokens) {
+    return collective_time(OpKind::AllToAll, Bytes(1e9), node, load_cluster(cluster), stack,
+                           tokens);
+  };
+  const auto rate = [&](const char* cluster, const TokenTraffic& tokens) {
+    return tokens.local * 7.0 / 8.0 / time(cluster, tokens).value();
+  };
+  EXPECT_NEAR(rate("dgx-h100", once), 263.0, 7.0);
+  EXPECT_NEAR(rate("dgx-b200", once), 263.0, 7.0);
+  EXPECT_GT(rate("dgx-b200", {}), 500.0);
+  EXPECT_GT(rate("gb200-nvl72", once), 500.0);
+  const Seconds before = time("dgx-b200", once);
+  stack.communication.token_time = microseconds(0.03);
+  EXPECT_NEAR((time("dgx-b200", once) - before).value(), 8192 * 30e-9, 1e-12);
+}
+
 RC_GTEST_PROP(CollectiveCost, GrowsWithBytes, ()) {
   const OpKind kind = any_kind();
   const GroupPlacement placement = any_placement();

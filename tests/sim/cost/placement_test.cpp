@@ -199,30 +199,48 @@ TEST(TokenCopies, ShareIsThatOfDrawnTokens) {
   std::mt19937 random(7);
   for (const int nodes : {2, 4, 8}) {
     for (const int copies : {2, 6, 8})
-      EXPECT_NEAR(remote_share(copies, 0, over(nodes)), drawn_share(nodes, copies, random), 0.01);
+      EXPECT_NEAR(token_traffic(1, copies, 0, over(nodes)).remote,
+                  drawn_share(nodes, copies, random), 0.01);
   }
 }
 
-TEST(TokenCopies, AllCopiesCrossWhereTheStackSendsThemOrOneNodeHoldsTheGroup) {
-  EXPECT_EQ(remote_share(CommunicationWork{}.copies, 0, over(8)), 1.0);
-  EXPECT_EQ(remote_share(8, 0, over(1)), 1.0);
+// Ranks of a node, all of one group, are told apart as nodes are.
+TEST(TokenCopies, EachRankGetsOne) {
+  std::mt19937 random(7);
+  for (const int ranks : {2, 8, 64}) {
+    const GroupPlacement node{.size = ranks, .per_node = ranks, .nodes = 1};
+    for (const int copies : {2, 6, 8})
+      EXPECT_NEAR(token_traffic(1, copies, 0, node).local, drawn_share(ranks, copies, random),
+                  0.01);
+  }
+}
+
+TEST(TokenCopies, AllAreSentWhereTheStackSendsThem) {
+  const TokenTraffic all = token_traffic(1, CommunicationWork{}.copies, 0, over(8));
+  EXPECT_EQ(all.remote, 1.0);
+  EXPECT_EQ(all.local, 1.0);
+  EXPECT_EQ(token_traffic(1, 8, 0, over(1)).remote, 1.0);
 }
 
 // DeepSeek-V3: 8 experts on at most 4 nodes (arXiv 2412.19437, section 2.1.2).
 TEST(TokenCopies, RoutersMayLimitTheNodes) {
-  EXPECT_DOUBLE_EQ(remote_share(8, 4, over(8)), 0.5);
-  EXPECT_EQ(remote_share(8, 4, over(2)), remote_share(8, 0, over(2)));
+  EXPECT_DOUBLE_EQ(token_traffic(1, 8, 4, over(8)).remote, 0.5);
+  EXPECT_EQ(token_traffic(1, 8, 4, over(2)).remote, token_traffic(1, 8, 0, over(2)).remote);
+  EXPECT_LT(token_traffic(1, 8, 4, over(8)).local, token_traffic(1, 8, 0, over(8)).local);
 }
 
-TEST(TokenCopies, FewerCopiesAcrossTheNetworkTakeLess) {
+TEST(TokenCopies, FewerCopiesTakeLess) {
   const ClusterSpec cluster = load_cluster("dgx-h100");
-  const auto time = [&](double share) {
-    return collective_time(OpKind::AllToAll, Bytes(256e6), over(8), cluster, StackSpec{}, share);
+  const auto time = [&](const TokenTraffic& tokens, std::int64_t nodes = 8) {
+    return collective_time(OpKind::AllToAll, Bytes(256e6), over(nodes), cluster, StackSpec{},
+                           tokens);
   };
   // Eight copies on eight nodes: most of the time is the network's.
-  EXPECT_LT(time(0.65), time(1.0) * 0.75);
+  EXPECT_LT(time({1, 0.65, 0.99}), time({}) * 0.75);
   // Never below what a node's own links take to spread all copies.
-  EXPECT_GT(time(1e-3), Seconds(256e6 * 7.0 / 8.0 / 450e9));
+  EXPECT_GT(time({1, 1e-3, 0.99}), Seconds(256e6 * 0.99 * 7.0 / 8.0 / 450e9));
+  // Eight copies on the eight ranks of one node.
+  EXPECT_NEAR(time(token_traffic(1, 8, 0, over(1)), 1) / time({}, 1), 0.656, 0.03);
 }
 
 }  // namespace

@@ -42,12 +42,12 @@ TEST(PortShare, ShortCollectivesLeaveThePortsToOthers) {
 
 // 24 parts of 32 of an all-to-all over 32 ranks leave the node.
 TEST(PortShare, OfWhatLeavesTheNode) {
-  EXPECT_DOUBLE_EQ(bytes_out_of_node(OpKind::AllToAll, Bytes(32), kOnFourNodes, 1.0).value(),
+  EXPECT_DOUBLE_EQ(bytes_out_of_node(OpKind::AllToAll, Bytes(32), kOnFourNodes, {}).value(),
                    8 * 24.0);
-  EXPECT_DOUBLE_EQ(bytes_out_of_node(OpKind::AllToAll, Bytes(32), kOnFourNodes, 0.5).value(),
-                   4 * 24.0);
-  EXPECT_DOUBLE_EQ(bytes_out_of_node(OpKind::AllGather, Bytes(32), kOnFourNodes, 1.0).value(),
-                   31.0);
+  EXPECT_DOUBLE_EQ(
+      bytes_out_of_node(OpKind::AllToAll, Bytes(32), kOnFourNodes, {.remote = 0.5}).value(),
+      4 * 24.0);
+  EXPECT_DOUBLE_EQ(bytes_out_of_node(OpKind::AllGather, Bytes(32), kOnFourNodes, {}).value(), 31.0);
 }
 
 // Two neighbours of eight accelerators with four NICs share one whatever the others do.
