@@ -16,7 +16,8 @@
 namespace shardwright::gui {
 namespace {
 
-// The time that the replay of a whole step takes.
+// The time in which the replay crosses the part of the step in view, so that one that is zoomed into
+// plays as slowly as a whole one.
 constexpr double kReplaySeconds = 12.0;
 constexpr int kFrameMs = 16;
 constexpr int kSliderSteps = 10'000;
@@ -66,6 +67,7 @@ void ScheduleView::connect_parts() {
   connect(slider_, &QSlider::valueChanged, this, [this](int value) {
     pause();
     set_moment(canvas_->gantt().makespan() * value / kSliderSteps);
+    canvas_->follow_moment();
   });
   connect(canvas_, &ScheduleCanvas::play_toggled, this, &ScheduleView::toggle);
   connect(canvas_, &ScheduleCanvas::moment_changed, this, [this](double seconds) {
@@ -113,12 +115,14 @@ void ScheduleView::clear(const QString& files) {
 
 void ScheduleView::play() {
   if (canvas_->gantt().empty() || playing()) return;
-  played_from_ = canvas_->scene().moment.value_or(0.0);
-  if (played_from_ >= canvas_->gantt().makespan()) played_from_ = 0.0;
-  since_start_.start();
+  // Without a moment the replay starts where the user looks.
+  double from = canvas_->scene().moment.value_or(canvas_->scene().window.from);
+  if (from >= canvas_->gantt().makespan()) from = 0.0;
+  since_tick_.start();
   ticks_.start();
   play_->setIcon(style()->standardIcon(QStyle::SP_MediaPause));
-  set_moment(played_from_);
+  set_moment(from);
+  canvas_->follow_moment();
 }
 
 void ScheduleView::pause() {
@@ -136,10 +140,12 @@ void ScheduleView::toggle() {
 
 void ScheduleView::tick() {
   const double makespan = canvas_->gantt().makespan();
-  const double moment = played_from_ + static_cast<double>(since_start_.elapsed()) /
-                                           (1000.0 * kReplaySeconds) * makespan;
+  const double pace = canvas_->scene().window.length() / (1000.0 * kReplaySeconds);
+  const double moment =
+      canvas_->scene().moment.value_or(0.0) + static_cast<double>(since_tick_.restart()) * pace;
   if (moment >= makespan) pause();
   set_moment(moment);
+  canvas_->follow_moment();
 }
 
 void ScheduleView::set_moment(double seconds) {

@@ -35,7 +35,7 @@ QString label_of(const Track& track) {
 
 TimelineGeometry::TimelineGeometry(const QSizeF& size, const std::vector<LegendEntry>& entries) {
   const double names_width = std::min(kNamesWidth, size.width() * 0.4);
-  const double below = legend_height(entries, size.width());
+  const double below = legend_height(widths_of(entries), size.width());
   const double rows = std::max(0.0, size.height() - kAxisHeight - below);
   axis = QRectF(names_width, 0.0, std::max(1.0, size.width() - names_width), kAxisHeight);
   names = QRectF(0.0, kAxisHeight, names_width, rows);
@@ -411,7 +411,8 @@ void TimelinePainter::paint_legend() {
   painter_.drawLine(geometry_.legend.topLeft(), geometry_.legend.topRight());
   painter_.setFont(small_);
   const QFontMetricsF metrics(small_);
-  const std::vector<QPointF> places = places_in_legend(scene_.legend, geometry_.legend.width());
+  const std::vector<QPointF> places =
+      places_in_legend(widths_of(scene_.legend), geometry_.legend.width());
   for (std::size_t i = 0; i < places.size(); ++i) {
     const QPointF at = geometry_.legend.topLeft() + places[i];
     paint_legend_mark(scene_.legend[i], QRectF(at.x(), at.y() - 5.0, 11.0, 10.0));

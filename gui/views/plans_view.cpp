@@ -161,6 +161,7 @@ void PlansView::connect_models() {
     follow_selection();
     show_compared_row();
   });
+  connect(scatter_, &PlanScatter::compared, this, &PlansView::compare_or_stop);
   connect(view_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
           &PlansView::take_current);
   connect(terms_, &QLineEdit::textChanged, this, [this](const QString& line) {
@@ -179,8 +180,6 @@ void PlansView::connect_models() {
   });
   connect(scatter_, &PlanScatter::clicked, selection_,
           [this](int row) { selection_->choose(static_cast<std::size_t>(row)); });
-  connect(scatter_, &PlanScatter::compared, selection_,
-          [this](int row) { selection_->compare_with(static_cast<std::size_t>(row)); });
   connect(view_, &QTableView::customContextMenuRequested, this, &PlansView::open_menu);
   apply_axes();
 }
@@ -195,6 +194,10 @@ void PlansView::open_menu(const QPoint& at) {
     const Plan& plan = model_->set()->plans[model_->plan_of(cell)].plan;
     menu->addAction(tr("Compare the chosen plan with this one"), selection_,
                     [this, plan] { selection_->compare_with(plan); });
+    if (selection_->compared())
+      menu->addAction(tr("Stop comparing"), selection_,
+                      [this] { selection_->compare_with(std::nullopt); });
+    menu->addSeparator();
   }
   menu->addAction(tr("Copy as TSV"), this, &PlansView::copy_tsv);
   menu->addAction(tr("Copy as Markdown"), this, &PlansView::copy_markdown);
@@ -340,7 +343,10 @@ void PlansView::update_summary() {
 
 void PlansView::follow_selection() {
   scatter_->mark(selection_->chosen(), selection_->compared());
-  const auto chosen = selection_->chosen();
+  const auto chosen = selection_->chosen(), other = selection_->compared();
+  model_->mark_compared(chosen && other && *chosen != *other
+                            ? std::optional(std::pair(*chosen, *other))
+                            : std::nullopt);
   if (!chosen) return;
   const QModelIndex index = model_->index_of(*chosen);
   if (!index.isValid() || view_->currentIndex().row() == index.row()) return;
@@ -353,9 +359,13 @@ void PlansView::follow_selection() {
 // Highlights the compared plan beside the chosen one, whichever way it was chosen.
 void PlansView::show_compared_row() {
   const auto compared = selection_->compared();
-  if (!compared) return;
-  const QModelIndex row = model_->index_of(*compared);
   QItemSelectionModel* rows = view_->selectionModel();
+  if (!compared) {
+    rows->select(view_->currentIndex(),
+                 QItemSelectionModel::ClearAndSelect | QItemSelectionModel::Rows);
+    return;
+  }
+  const QModelIndex row = model_->index_of(*compared);
   if (!row.isValid() || rows->isRowSelected(row.row(), {})) return;
   rows->select(view_->currentIndex(),
                QItemSelectionModel::ClearAndSelect | QItemSelectionModel::Rows);
@@ -385,7 +395,12 @@ void PlansView::press_row(const QMouseEvent& press) {
   const QModelIndex row = view_->indexAt(press.position().toPoint());
   if (!compares || !row.isValid()) return;
   view_->selectionModel()->select(row, QItemSelectionModel::Toggle | QItemSelectionModel::Rows);
-  selection_->compare_with(model_->plan_of(row));
+  compare_or_stop(static_cast<int>(model_->plan_of(row)));
+}
+
+void PlansView::compare_or_stop(int plan) {
+  const auto wanted = static_cast<std::size_t>(plan);
+  selection_->compare_with(wanted == selection_->compared() ? std::nullopt : std::optional(wanted));
 }
 
 std::vector<int> PlansView::shown_columns() const {

@@ -63,6 +63,8 @@ class PlansView : public View {
   void follow_selection();
   void show_compared_row();
   void take_current(const QModelIndex& current);
+  // Compares the chosen plan with this one, or stops where the two are compared already.
+  void compare_or_stop(int plan);
   void press_row(const QMouseEvent& press);
   void open_menu(const QPoint& at);
   void add_filters(QMenu& menu, const QModelIndex& cell);

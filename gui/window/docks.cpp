@@ -17,6 +17,9 @@
 namespace shardwright::gui {
 namespace {
 
+// The width of the first dock in pixels, and the second one's thousandths of the height.
+constexpr int kFirstWidth = 320, kUpperPermille = 482;
+
 // Qt moves a dock behind the tab of another out of the window and leaves it visible.
 bool is_in_front(const QDockWidget& dock) {
   return dock.isVisible() && !dock.visibleRegion().isEmpty();
@@ -71,10 +74,16 @@ void Docks::arrange() {
   window_->setTabPosition(Qt::AllDockWidgetAreas, QTabWidget::North);
   for (std::size_t i = 3; i < docks_.size(); ++i) window_->tabifyDockWidget(docks_[2], docks_[i]);
   docks_[2]->raise();
-  window_->resizeDocks({docks_[0], docks_[1]}, {320, 1120}, Qt::Horizontal);
-  window_->resizeDocks({docks_[1], docks_[2]}, {410, 440}, Qt::Vertical);
+  share_out({1440, 850});
   last_ = docks_[1];
   docks_.front()->installEventFilter(this);
+}
+
+void Docks::share_out(const QSize& room) {
+  const int upper = room.height() * kUpperPermille / 1000;
+  window_->resizeDocks({docks_[0], docks_[1]}, {kFirstWidth, room.width() - kFirstWidth},
+                       Qt::Horizontal);
+  window_->resizeDocks({docks_[1], docks_[2]}, {upper, room.height() - upper}, Qt::Vertical);
 }
 
 void Docks::keep_as_default() {
@@ -85,6 +94,9 @@ void Docks::reset() {
   window_->restoreState(default_layout_);
   for (QDockWidget* dock : docks_) dock->show();
   docks_[2]->raise();
+  // Qt lays the docks out anew only when events are handled, and shares of before would be lost.
+  window_->layout()->activate();
+  share_out(window_->size());
 }
 
 void Docks::clear() {

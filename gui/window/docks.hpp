@@ -59,6 +59,8 @@ class Docks : public QObject {
 
  private:
   QDockWidget* dock_of(const QWidget* widget) const;
+  // Shares out a window of this size among the docks in their first places.
+  void share_out(const QSize& room);
   // Moves the focus on to `dock`. A clicked tab takes no focus, and a view that goes behind another
   // keeps it, so that keys would change what nobody sees.
   void bring_focus_to_front(QDockWidget* dock);
