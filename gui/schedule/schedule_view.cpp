@@ -3,13 +3,13 @@
 #include <QLabel>
 #include <QSignalBlocker>
 #include <QSlider>
-#include <QStyle>
 #include <QToolButton>
 #include <QVBoxLayout>
 #include <cmath>
 
 #include "gui/models/text.hpp"
 #include "gui/schedule/schedule_gantt.hpp"
+#include "gui/style/icons.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/layouts.hpp"
 
@@ -48,7 +48,7 @@ ScheduleView::ScheduleView(QWidget* parent) : View(parent), canvas_(new Schedule
 
 void ScheduleView::create_controls() {
   play_ = new QToolButton;
-  play_->setIcon(style()->standardIcon(QStyle::SP_MediaPlay));
+  play_->setIcon(icon_of(Icon::Run));
   play_->setToolTip(u"Play the step slowly (Space)"_s);
   play_->setAccessibleName(u"Play or pause"_s);
   slider_ = new QSlider(Qt::Horizontal);
@@ -120,14 +120,14 @@ void ScheduleView::play() {
   if (from >= canvas_->gantt().makespan()) from = 0.0;
   since_tick_.start();
   ticks_.start();
-  play_->setIcon(style()->standardIcon(QStyle::SP_MediaPause));
+  play_->setIcon(icon_of(Icon::Pause));
   set_moment(from);
   canvas_->follow_moment();
 }
 
 void ScheduleView::pause() {
   ticks_.stop();
-  play_->setIcon(style()->standardIcon(QStyle::SP_MediaPlay));
+  play_->setIcon(icon_of(Icon::Run));
 }
 
 void ScheduleView::toggle() {

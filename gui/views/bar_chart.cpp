@@ -103,13 +103,23 @@ void BarChart::fit_labels() {
   replot(rpQueuedReplot);
 }
 
-// A row answers over its whole width, its name included.
+std::optional<std::size_t> row_of_chart(const Chart& chart, std::size_t rows,
+                                        const QPointF& position) {
+  const QRect area = chart.axisRect()->rect();
+  const double row = std::round(chart.yAxis->pixelToCoord(position.y()));
+  if (row < 0.0 || row >= static_cast<double>(rows) || position.y() > area.bottom() ||
+      position.y() < area.top())
+    return std::nullopt;
+  return static_cast<std::size_t>(row);
+}
+
+std::optional<std::size_t> BarChart::row_at(const QPointF& position) const {
+  return row_of_chart(*this, bars_.size(), position);
+}
+
 QString BarChart::tool_tip_at(const QPointF& position) const {
-  const double row = std::round(yAxis->pixelToCoord(position.y()));
-  if (row < 0.0 || row >= static_cast<double>(bars_.size()) ||
-      position.y() > axisRect()->bottom() || position.y() < axisRect()->top())
-    return {};
-  return bars_[static_cast<std::size_t>(row)].tip;
+  const auto row = row_at(position);
+  return row ? bars_[*row].tip : QString();
 }
 
 }  // namespace shardwright::gui

@@ -180,6 +180,12 @@ void PlansView::connect_models() {
   });
   connect(scatter_, &PlanScatter::clicked, selection_,
           [this](int row) { selection_->choose(static_cast<std::size_t>(row)); });
+  connect(empty_, &EmptyState::link_clicked, this, [this](const QString& target) {
+    const auto& set = selection_->set();
+    const std::size_t remedy = target.toULong();
+    if (set && set->infeasible && remedy < set->infeasible->closes_it.size())
+      Q_EMIT remedy_wanted(set->infeasible->closes_it[remedy]);
+  });
   connect(view_, &QTableView::customContextMenuRequested, this, &PlansView::open_menu);
   apply_axes();
 }
@@ -249,8 +255,9 @@ void PlansView::show_infeasible(const planner::NoFeasiblePlan& none) {
     text += u"<p>%1</p>"_s.arg(tr("No single change was found that makes a plan fit."));
   } else {
     text += tr("<p>What would help:</p>") + u"<p>"_s;
-    for (const std::vector<planner::Remedy>& remedies : none.closes_it)
-      text += u"• "_s + to_qstring(planner::remedy_text(remedies)).toHtmlEscaped() + u"<br>"_s;
+    for (std::size_t i = 0; i < none.closes_it.size(); ++i)
+      text += u"• <a href=\"%1\">%2</a><br>"_s.arg(i).arg(
+          to_qstring(planner::remedy_text(none.closes_it[i])).toHtmlEscaped());
     text += u"</p>"_s;
   }
   empty_->show_hint(text);

@@ -42,6 +42,10 @@ class PlansView : public View {
   void save(QSettings& settings) const;
   void restore(const QSettings& settings);
 
+ Q_SIGNALS:
+  // The user has clicked on changes that make a plan fit.
+  void remedy_wanted(const std::vector<shardwright::planner::Remedy>& remedies);
+
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
 

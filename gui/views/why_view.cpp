@@ -135,6 +135,7 @@ QWidget* WhyView::create_breakdown() {
   waterfall_ = new WaterfallChart;
   memory_ = new MemoryChart;
   sensitivity_ = new SensitivityChart;
+  connect(sensitivity_, &SensitivityChart::more_wanted, this, &WhyView::more_wanted);
   peak_ = wrapped_label(u"why_peak"_s);
   return new PaneRow({titled(tr("Where the time goes"), waterfall_),
                       titled(tr("Where the memory goes"), memory_, peak_),

@@ -39,6 +39,8 @@ class WhyView : public View {
   void show_obstacle(const QString& text);
 
  Q_SIGNALS:
+  // The user has clicked on a resource whose gain is shown.
+  void more_wanted(shardwright::planner::Resource resource);
   // Emitted when a comparison begins or ends.
   void comparing(bool compares);
   // Emitted when the view shows everything that it had to compute.

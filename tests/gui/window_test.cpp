@@ -404,6 +404,8 @@ TEST_F(WindowTest, ThePaletteRunsCommandsByName) {
 
 // A command that contains the typed word comes before commands that contain only its letters.
 TEST_F(WindowTest, ThePaletteOffersTheLikeliestFirst) {
+  show_plans();
+  window_.selection().compare_with(1);
   QTest::keyClick(&window_, Qt::Key_P, Qt::ControlModifier | Qt::ShiftModifier);
   QTest::keyClicks(&find<QLineEdit>("command_palette_line"), u"top"_s);
   const auto& entries = find<QListWidget>("command_palette_entries");
