@@ -12,6 +12,8 @@ namespace {
 constexpr std::size_t kFewestRows = 4;
 // Titles take no more of the width of a chart.
 constexpr double kMostOfTitles = 0.6;
+// Nor do labels of the width behind the titles.
+constexpr double kMostOfLabels = 0.75;
 
 }  // namespace
 
@@ -91,9 +93,13 @@ void BarChart::fit_titles() {
 void BarChart::fit_labels() {
   QCPRange range = wide_;
   for (int i = 0; i < itemCount(); ++i) {
-    const auto* label = qobject_cast<QCPItemText*>(item(i));
+    auto* label = qobject_cast<QCPItemText*>(item(i));
     if (label == nullptr || bars_.empty()) continue;
-    const int width = QFontMetrics(label->font()).horizontalAdvance(label->text()) + 12;
+    const QFontMetrics metrics(label->font());
+    // What is cut stands in the tip of the row.
+    label->setText(metrics.elidedText(label->text(), Qt::ElideRight,
+                                      static_cast<int>(kMostOfLabels * axisRect()->width())));
+    const int width = metrics.horizontalAdvance(label->text()) + 12;
     const double free = std::max(1.0 - static_cast<double>(width) / axisRect()->width(), 0.1);
     range.upper =
         std::max(range.upper, range.lower + (label->position->key() - range.lower) / free);

@@ -31,6 +31,8 @@ namespace {
 
 constexpr int kLeastTableWidth = 280;
 constexpr int kRowHeight = 22;
+// The height of the plot in lines of text, with its legend and axes.
+constexpr int kLeastScatterLines = 10;
 
 QString rejected_text(const planner::SearchCounts& counts) {
   auto rejected = counts.rejected;
@@ -127,6 +129,7 @@ QWidget* PlansView::create_scatter() {
   y_ = create_axis(u"scatter_y"_s, u"memory"_s, false);
   colour_ = create_axis(u"scatter_colour"_s, u"tp"_s, true);
   scatter_ = new PlanScatter;
+  scatter_->setMinimumHeight(fontMetrics().height() * kLeastScatterLines);
   scatter_->setToolTip({});
   scatter_->setWhatsThis(tr(
       "Drag around points to keep only those (Shift: a rectangle). Click "

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/models/freed_memory.hpp"
 #include "gui/models/text.hpp"
 #include "gui/views/message_bar.hpp"
 #include "gui/views/plans_view.hpp"
@@ -38,6 +39,7 @@ ScenarioPlanner::ScenarioPlanner(const Parts& parts, QObject* parent)
     parts_.opened->set(OpenedKind::Plans, {});
     parts_.selection->show(set);
   });
+  connect(&search_, &PlanSearch::finished, this, [] { return_freed_memory(); });
   connect(&search_, &PlanSearch::failed, this, &ScenarioPlanner::show_problems);
   connect(&probe_, &MachineProbe::ended, this, &ScenarioPlanner::take_this_machine);
 }
