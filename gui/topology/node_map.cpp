@@ -48,6 +48,7 @@ NodeMap::NodeMap(QWidget* parent) : QWidget(parent) {
   setObjectName(u"node_map"_s);
   setAccessibleName(u"Load of all nodes"_s);
   setMinimumSize(160, 120);
+  setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Expanding);
 }
 
 void NodeMap::show_loads(std::vector<double> loads, double most, QStringList names) {
