@@ -130,6 +130,7 @@ int main(int argc, char** argv) {
   qInstallMessageHandler(before);
   QApplication::setApplicationName(u"shardwright-gui"_s);
   QApplication::setOrganizationName(u"shardwright"_s);
+  QApplication::setApplicationVersion(QStringLiteral(SHARDWRIGHT_VERSION));
   if (!command->screenshots.isEmpty())
     return shardwright::gui::take_screenshots(command->screenshots, command->files) ? 0 : kFailure;
   return explore(command->files);

@@ -26,7 +26,8 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kExpected =
-    "a plan, a search result, a cluster, a model, a run or batch profile, a timeline, a trace or "
+    "a scenario, a plan, a search result, a cluster, a model, a run or batch profile, a timeline, "
+    "a trace or "
     "the folder of a run or a "
     "tuning";
 
@@ -82,6 +83,7 @@ OpenedFile open_document(const QString& path, const ReadingWatch& watch) {
   }
   if (schema == "shardwright/plans" || schema == "shardwright/scale")
     return {path, std::make_shared<const PlanSet>(read_plan_set(document, file))};
+  if (schema == kScenarioSchema) return {path, read_scenario_file(document, file)};
   if (schema == "shardwright/cluster") return {path, load_cluster(file)};
   if (schema == "shardwright/run") return {path, load_run(file)};
   if (schema == "shardwright/batch") return {path, load_batch(file)};
@@ -138,9 +140,9 @@ void append(Timeline& all, const Timeline& rank) {
 }  // namespace
 
 QString kind_of(const OpenedFile& file) {
-  constexpr std::array<const char*, 10> kKinds = {
-      "plan",       "search result", "cluster", "model",       "timeline",
-      "run folder", "trace",         "tuning",  "run profile", "batch profile"};
+  constexpr std::array<const char*, 11> kKinds = {
+      "plan",  "search result", "cluster",     "model",         "timeline", "run folder",
+      "trace", "tuning",        "run profile", "batch profile", "scenario"};
   return to_qstring(kKinds[file.content.index()]);
 }
 

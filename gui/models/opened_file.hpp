@@ -16,6 +16,7 @@
 #include "core/spec/scenario.hpp"
 #include "core/timeline/timeline.hpp"
 #include "gui/models/plan_set.hpp"
+#include "gui/models/scenario_choice.hpp"
 #include "gui/models/trace_comparison.hpp"
 #include "gui/models/tuning_results.hpp"
 
@@ -62,7 +63,7 @@ QString free_profile_name(const QString& folder);
 struct OpenedFile {
   QString path;
   std::variant<Scenario, PlanSetPointer, ClusterSpec, ModelSpec, std::shared_ptr<const Timeline>,
-               RunFolder, TracedRun, TuningResults, RunSpec, BatchSpec>
+               RunFolder, TracedRun, TuningResults, RunSpec, BatchSpec, ScenarioChoice>
       content;
 };
 
@@ -71,7 +72,7 @@ struct OpenedFile {
 inline constexpr std::uintmax_t kMostFileBytes = 1ULL << 30;
 
 // "plan", "search result", "cluster", "model", "timeline", "run folder", "trace",
-// "tuning", "run profile", "batch profile".
+// "tuning", "run profile", "batch profile", "scenario".
 QString kind_of(const OpenedFile& file);
 
 // Opens a plan file, the output of `plan --json`, a cluster, a run or batch profile, a model (or a Hugging Face config.json), a

@@ -57,7 +57,9 @@ QVariant PlanTableModel::data(const QModelIndex& index, int role) const {
 QVariant PlanTableModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (orientation == Qt::Vertical) {
     if (role != Qt::DisplayRole || section < 0 || section >= rowCount()) return {};
-    return shown_[static_cast<std::size_t>(section)] + 1;
+    const int plan = shown_[static_cast<std::size_t>(section)];
+    const QString mark = mark_of(static_cast<std::size_t>(plan));
+    return mark.isEmpty() ? QVariant(plan + 1) : QVariant(u"%1 · %2"_s.arg(mark).arg(plan + 1));
   }
   if (section < 0 || section >= columnCount()) return {};
   const PlanFigure& figure = plan_figure(section);
@@ -66,6 +68,17 @@ QVariant PlanTableModel::headerData(int section, Qt::Orientation orientation, in
     return figure.unit.isEmpty() ? figure.title : figure.title + u'\n' + figure.unit;
   if (role == Qt::ToolTipRole) return figure.tip;
   return {};
+}
+
+void PlanTableModel::mark_compared(std::optional<std::pair<std::size_t, std::size_t>> plans) {
+  if (compared_ == plans) return;
+  compared_ = plans;
+  if (rowCount() > 0) Q_EMIT headerDataChanged(Qt::Vertical, 0, rowCount() - 1);
+}
+
+QString PlanTableModel::mark_of(std::size_t plan) const {
+  if (!compared_) return {};
+  return plan == compared_->first ? u"A"_s : plan == compared_->second ? u"B"_s : QString();
 }
 
 std::size_t PlanTableModel::plan_of(const QModelIndex& index) const {

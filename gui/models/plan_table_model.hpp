@@ -4,6 +4,7 @@
 #include <QAbstractTableModel>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "gui/models/plan_figures.hpp"
@@ -30,6 +31,10 @@ class PlanTableModel : public QAbstractTableModel {
   // Sorts by the number or text of the column and keeps the order of equal plans. -1 restores the
   // order of the set.
   void sort(int column, Qt::SortOrder order = Qt::AscendingOrder) override;
+
+  // Heads the rows of two plans that are compared with the letters that Why calls them by, "A · 1" and
+  // "B · 3"; none if nothing is compared.
+  void mark_compared(std::optional<std::pair<std::size_t, std::size_t>> plans);
 
   const std::vector<int>& shown_plans() const { return shown_; }
   std::size_t plan_of(const QModelIndex& index) const;
@@ -76,6 +81,7 @@ class PlanTableModel : public QAbstractTableModel {
   void choose_plans();
   void order_plans();
   void filter_anew();
+  QString mark_of(std::size_t plan) const;
 
   PlanSetPointer set_;
   // Each column keeps its numbers because sorting asks for them often.
@@ -84,6 +90,7 @@ class PlanTableModel : public QAbstractTableModel {
   mutable Texts words_;
   std::vector<Term> terms_;
   std::optional<std::set<int>> lasso_;
+  std::optional<std::pair<std::size_t, std::size_t>> compared_;
   int column_ = -1;
   Qt::SortOrder order_ = Qt::AscendingOrder;
   std::vector<int> shown_;

@@ -401,4 +401,87 @@ ScenarioChoice read_choice(const json& document, std::vector<Problem>& replaced)
   return choice;
 }
 
+namespace {
+
+// The constraints without the one of this text, which stands in its list as it is or behind "not".
+std::optional<std::string> without_constraint(const std::string& constraints,
+                                              const std::string& dropped, bool is_forbidden) {
+  std::string kept;
+  bool found = false;
+  for (const std::string& part : planner::split_at(constraints, ';')) {
+    const QString term = to_qstring(part).simplified();
+    const bool forbids = term.startsWith(u"not "_s);
+    const QString rest = forbids ? term.mid(4) : term;
+    if (term.isEmpty()) continue;
+    const bool is_it = forbids == is_forbidden && rest.section(u'=', 0, 0).trimmed() ==
+                                                      to_qstring(dropped).section(u'=', 0, 0);
+    found = found || is_it;
+    if (!is_it) kept += (kept.empty() ? "" : "; ") + term.toStdString();
+  }
+  return found ? std::optional(kept) : std::nullopt;
+}
+
+bool take_constraint(const planner::Remedy& remedy, ScenarioChoice& choice) {
+  const std::string text = planner::to_string(std::get<planner::Constraint>(remedy.value));
+  const bool forbidden = remedy.field == planner::RemedyField::NotForbidden;
+  auto rest = without_constraint(choice.constraints, text, forbidden);
+  if (!rest) return false;
+  if (remedy.field == planner::RemedyField::Fixed) *rest += (rest->empty() ? "" : "; ") + text;
+  choice.constraints = *rest;
+  return true;
+}
+
+}  // namespace
+
+std::optional<ScenarioChoice> with_remedies(ScenarioChoice choice,
+                                            const std::vector<planner::Remedy>& remedies,
+                                            Bytes accelerator_memory) {
+  using planner::RemedyField;
+  for (const planner::Remedy& remedy : remedies) {
+    const auto* count = std::get_if<std::int64_t>(&remedy.value);
+    const auto* bytes = std::get_if<Bytes>(&remedy.value);
+    switch (remedy.field) {
+      case RemedyField::Gpus:
+        choice.gpus = *count;
+        break;
+      case RemedyField::GlobalBatch:
+        choice.global_batch = *count;
+        break;
+      case RemedyField::SeqLen:
+        choice.seq_len = *count;
+        break;
+      case RemedyField::MaxMemory:
+        choice.max_memory_gb = *bytes / gigabytes(1.0);
+        break;
+      case RemedyField::AcceleratorMemory: {
+        int& percent = choice.what_if[planner::Resource::MemoryCapacity];
+        percent = static_cast<int>(std::ceil(percent * (*bytes / accelerator_memory)));
+        if (percent > kWhatIfRange.most) return std::nullopt;
+        break;
+      }
+      case RemedyField::Fixed:
+      case RemedyField::NotFixed:
+      case RemedyField::NotForbidden:
+        if (!take_constraint(remedy, choice)) return std::nullopt;
+    }
+  }
+  return choice;
+}
+
+nlohmann::ordered_json scenario_file(const ScenarioChoice& choice) {
+  nlohmann::ordered_json document;
+  document["schema"] = kScenarioSchema;
+  document["version"] = 1;
+  document.update(to_json(choice));
+  return document;
+}
+
+ScenarioChoice read_scenario_file(const json& document, const std::string& file) {
+  std::vector<Problem> problems;
+  ScenarioChoice choice = read_choice(document, problems);
+  if (problems.empty()) return choice;
+  for (Problem& problem : problems) problem.where = "/" + problem.where;
+  throw InputError(file, std::move(problems));
+}
+
 }  // namespace shardwright::gui

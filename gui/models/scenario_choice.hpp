@@ -96,6 +96,11 @@ StackSpec load_stack_on(const ClusterSpec& cluster, const std::string& name);
 // model that is not shipped, and of a stack that is neither shipped nor the cluster's own.
 ScenarioChoice choice_of(const Scenario& scenario, const std::string& cluster);
 
+// Returns the choice with the changes that make a plan fit; none if a field cannot take one of them.
+std::optional<ScenarioChoice> with_remedies(ScenarioChoice choice,
+                                            const std::vector<planner::Remedy>& remedies,
+                                            Bytes accelerator_memory);
+
 // Returns none unless the shipped files hold the whole scenario.
 std::optional<ScenarioChoice> shipped_choice_of(const Scenario& scenario);
 
@@ -117,5 +122,11 @@ std::vector<std::string> shipped_profiles(const std::string& folder);
 // problem in `replaced` with the id of its field.
 nlohmann::ordered_json to_json(const ScenarioChoice& choice);
 ScenarioChoice read_choice(const nlohmann::json& document, std::vector<Problem>& replaced);
+
+// The document of a file that holds a scenario, with its schema.
+inline constexpr const char* kScenarioSchema = "shardwright/scenario";
+nlohmann::ordered_json scenario_file(const ScenarioChoice& choice);
+// Throws InputError with every value that no field can show; `file` names the document.
+ScenarioChoice read_scenario_file(const nlohmann::json& document, const std::string& file);
 
 }  // namespace shardwright::gui

@@ -6,6 +6,25 @@
 
 namespace shardwright::gui {
 
+namespace {
+
+constexpr EnumArray<sim::StepPart, const char*> kMeanings{
+    {"Matrix products, recomputed ones included.", "Attention kernels, recomputed ones included.",
+     "Kernels that wait for memory: norms, activations, sums.",
+     "The update of the parameters at the end of the step.",
+     "Computation that is slower while a collective uses the same accelerator.",
+     "Tensor-parallel communication during which nothing is computed.",
+     "Context-parallel communication during which nothing is computed.",
+     "Exchanges of tokens with experts during which nothing is computed.",
+     "Data-parallel communication during which nothing is computed.",
+     "Messages between stages during which nothing is computed.",
+     "Waiting for copies between the accelerator and its host.",
+     "Waiting for other pipeline stages.",
+     "Waiting for the host, which launches kernels one by one.",
+     "Waiting for slower ranks and for training data."}};
+
+}  // namespace
+
 Role role_of(sim::StepPart part) {
   constexpr EnumArray<sim::StepPart, Role> kRoles{
       {Role::MatrixProducts, Role::Attention, Role::MemoryBound, Role::Optimizer, Role::Other,
@@ -22,7 +41,8 @@ std::vector<TimePart> time_parts(const sim::TimeBreakdown& time) {
     const bool always = part == sim::StepPart::Optimizer || part == sim::StepPart::Bubble ||
                         part == sim::StepPart::Host;
     if (taken > Seconds() || always)
-      parts.push_back({to_qstring(planner::part_title(part)), role_of(part), taken});
+      parts.push_back({to_qstring(planner::part_title(part)), role_of(part), taken,
+                       to_qstring(kMeanings[part])});
   }
   return parts;
 }

@@ -19,6 +19,8 @@ struct TimePart {
   QString title;
   Role role = Role::Other;
   Seconds time;
+  // What counts as it, as a sentence.
+  QString meaning;
 };
 
 // The parts in the order of StepPart; they add up to the step. Parts of zero length are left out,

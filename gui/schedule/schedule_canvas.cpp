@@ -6,14 +6,20 @@
 #include "gui/models/text.hpp"
 
 namespace shardwright::gui {
+namespace {
+
+// Where a moment that leaves the part in view stands in the next one, as shares of its width.
+constexpr double kLeastAhead = 0.1, kMostAhead = 0.7;
+
+}  // namespace
 
 ScheduleCanvas::ScheduleCanvas(QWidget* parent)
     : NavigableView(u"Pipeline schedule"_s, Zoom::Horizontal, parent) {
   on_keys({Qt::Key_Space}, [this] { Q_EMIT play_toggled(); });
-  on_keys({Qt::Key_Right}, [this] { scrub(gantt_.next_event(moment())); });
-  on_keys({Qt::Key_Left}, [this] { scrub(gantt_.previous_event(moment())); });
-  on_keys({Qt::Key_Home}, [this] { scrub(0.0); });
-  on_keys({Qt::Key_End}, [this] { scrub(gantt_.makespan()); });
+  on_keys({Qt::Key_Right}, [this] { step_to(gantt_.next_event(moment())); });
+  on_keys({Qt::Key_Left}, [this] { step_to(gantt_.previous_event(moment())); });
+  on_keys({Qt::Key_Home}, [this] { step_to(0.0); });
+  on_keys({Qt::Key_End}, [this] { step_to(gantt_.makespan()); });
   on_keys({Qt::Key_Escape}, [this] {
     set_moment(std::nullopt);
     Q_EMIT replay_left();
@@ -84,9 +90,24 @@ void ScheduleCanvas::look_at(double x) {
   show_part(window, scene_.rows, false);
 }
 
+void ScheduleCanvas::follow_moment() {
+  if (!scene_.moment || scene_.window.shows_all()) return;
+  AxisWindow window = scene_.window;
+  const bool is_behind = *scene_.moment < window.from;
+  if (!is_behind && *scene_.moment <= window.from + kMostAhead * window.length()) return;
+  const double place = is_behind ? kLeastAhead : kMostAhead;
+  window.pan(*scene_.moment - window.from - place * window.length());
+  show_part(window, scene_.rows, false);
+}
+
 void ScheduleCanvas::scrub(double seconds) {
   set_moment(seconds);
   if (scene_.moment) Q_EMIT moment_changed(*scene_.moment);
+}
+
+void ScheduleCanvas::step_to(double seconds) {
+  scrub(seconds);
+  follow_moment();
 }
 
 void ScheduleCanvas::paint(QPainter& painter) {

@@ -20,6 +20,8 @@ class ScheduleCanvas : public NavigableView<ScheduleScene> {
   void set_gantt(ScheduleGantt gantt);
   const ScheduleGantt& gantt() const { return gantt_; }
   void set_moment(std::optional<double> moment);
+  // Moves the part in view such that the moment of the replay lies in it, with what comes next.
+  void follow_moment();
   std::optional<BoxRef> item_at(const QPointF& position) const override;
 
   QSize sizeHint() const override { return {900, 320}; }
@@ -47,6 +49,7 @@ class ScheduleCanvas : public NavigableView<ScheduleScene> {
   ScheduleGeometry geometry() const { return {QSizeF(viewport()->size()), gantt_}; }
   double moment() const { return scene_.moment.value_or(0.0); }
   void scrub(double seconds);
+  void step_to(double seconds);
   void look_at(double x);
 
   ScheduleGantt gantt_;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "gui/models/text.hpp"
+#include "gui/painting/legend_lines.hpp"
 #include "gui/style/palette.hpp"
 
 namespace shardwright::gui {
@@ -13,7 +14,6 @@ namespace {
 constexpr double kSummaryHeight = 26.0;
 constexpr double kAxisHeight = 24.0;
 constexpr double kNamesWidth = 150.0, kLeastNamesWidth = 116.0;
-constexpr double kLegendHeight = 26.0;
 constexpr double kLeastRow = 14.0, kMostRow = 110.0;
 // The pixels of two digits and a gap.
 constexpr double kLegibleBox = 22.0;
@@ -24,6 +24,33 @@ constexpr double kLeastGap = 3.0;
 // The fading of a stage's last chunk towards the background.
 constexpr double kMostFade = 0.45;
 constexpr double kFaint = 0.22;
+constexpr double kMarkWidth = 18.0, kMarkGap = 6.0;
+
+double room_of_mark(ScheduleMark mark) {
+  return mark == ScheduleMark::None ? 0.0 : kMarkWidth + kMarkGap;
+}
+
+std::vector<ScheduleLegendEntry> legend_of(const ScheduleGantt& gantt) {
+  std::vector<ScheduleLegendEntry> entries;
+  if (gantt.empty()) return entries;
+  std::set<SlotPhase> phases;
+  for (const GanttBox& box : gantt.stages().front().boxes) phases.insert(box.phase);
+  for (const SlotPhase phase : phases)
+    entries.push_back({ScheduleMark::Phase, phase, to_qstring(title_of(phase))});
+  entries.push_back({ScheduleMark::NoSlot, {}, u"no slot: bubble, messages, optimizer"_s});
+  entries.push_back({ScheduleMark::None, {}, u"numbers: microbatches"_s});
+  if (gantt.chunks() > 1)
+    entries.push_back({ScheduleMark::None, {}, u"shades: chunks of a stage"_s});
+  return entries;
+}
+
+std::vector<double> widths_of(const std::vector<ScheduleLegendEntry>& entries) {
+  const QFontMetricsF metrics(pixel_font(12));
+  std::vector<double> widths;
+  for (const ScheduleLegendEntry& entry : entries)
+    widths.push_back(room_of_mark(entry.mark) + metrics.horizontalAdvance(entry.text) + kLegendGap);
+  return widths;
+}
 
 }  // namespace
 
@@ -31,13 +58,14 @@ ScheduleGeometry::ScheduleGeometry(const QSizeF& size, const ScheduleGantt& gant
   const std::size_t stages = gantt.stages().size();
   const double names_width = std::clamp(0.3 * size.width(), kLeastNamesWidth, kNamesWidth);
   const double width = std::max(1.0, size.width() - names_width - 10.0);
-  double room = size.height() - kSummaryHeight - kAxisHeight - kLegendHeight;
+  const double below = legend_height(widths_of(legend_of(gantt)), size.width());
+  double room = size.height() - kSummaryHeight - kAxisHeight - below;
   if (!first_window(gantt, width).shows_all()) {
     const double around = kOverviewTop + kOverviewBottom;
     const double height = std::min(around + kOverviewRow * static_cast<double>(stages),
                                    std::max(around + 8.0, kMostOverview * room));
-    overview = QRectF(names_width, size.height() - kLegendHeight - height + kOverviewTop, width,
-                      height - around);
+    overview =
+        QRectF(names_width, size.height() - below - height + kOverviewTop, width, height - around);
     room -= height;
   }
   row_height =
@@ -46,7 +74,7 @@ ScheduleGeometry::ScheduleGeometry(const QSizeF& size, const ScheduleGantt& gant
   rows_height = row_height * static_cast<double>(stages);
   plot = QRectF(names_width, axis.bottom(), width, std::max(0.0, std::min(room, rows_height)));
   names = QRectF(0.0, plot.top(), names_width, plot.height());
-  legend = QRectF(0.0, size.height() - kLegendHeight, size.width(), kLegendHeight);
+  legend = QRectF(0.0, size.height() - below, size.width(), below);
 }
 
 QRectF ScheduleGeometry::row(std::size_t stage, const AxisWindow& rows) const {
@@ -245,32 +273,29 @@ void SchedulePainter::paint_moment() {
 
 void SchedulePainter::paint_legend() {
   painter_.fillRect(geometry_.legend, colours_.window);
-  std::set<SlotPhase> phases;
-  for (const GanttBox& box : gantt_.stages().front().boxes) phases.insert(box.phase);
   painter_.setFont(font_);
   const QFontMetricsF metrics(font_);
-  double x = 10.0;
-  const double middle = geometry_.legend.center().y();
-  const auto entry = [&](const QString& text, const QColor& fill, Qt::BrushStyle pattern,
-                         const QColor& ink) {
-    const QRectF swatch(x, middle - 6.0, 18.0, 12.0);
-    painter_.fillRect(swatch, fill);
-    if (pattern != Qt::SolidPattern) painter_.fillRect(swatch, QBrush(faded(ink, 0.6), pattern));
-    painter_.setPen(colours_.text);
-    painter_.drawText(QPointF(x + 24.0, middle + (metrics.ascent() - metrics.descent()) / 2.0),
-                      text);
-    x += 24.0 + metrics.horizontalAdvance(text) + 18.0;
-  };
-  for (const SlotPhase phase : phases)
-    entry(to_qstring(title_of(phase)), colours_.of(role_of(phase)), hatch(role_of(phase)),
-          colours_.text_on(role_of(phase)));
-  entry(u"no slot: bubble, messages, optimizer"_s, bubble_fill(), Qt::SolidPattern, {});
-  const QString numbers = gantt_.chunks() > 1
-                              ? u"numbers: microbatches; shades: chunks of a stage"_s
-                              : u"numbers: microbatches"_s;
-  painter_.setPen(colours_.muted_text);
-  if (x + metrics.horizontalAdvance(numbers) < geometry_.legend.right())
-    painter_.drawText(QPointF(x, middle + (metrics.ascent() - metrics.descent()) / 2.0), numbers);
+  const std::vector<ScheduleLegendEntry> entries = legend_of(gantt_);
+  const std::vector<QPointF> places =
+      places_in_legend(widths_of(entries), geometry_.legend.width());
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const ScheduleLegendEntry& entry = entries[i];
+    const QPointF at = geometry_.legend.topLeft() + places[i];
+    if (entry.mark != ScheduleMark::None)
+      paint_legend_mark(entry, QRectF(at.x(), at.y() - 6.0, kMarkWidth, 12.0));
+    painter_.setPen(entry.mark == ScheduleMark::None ? colours_.muted_text : colours_.text);
+    painter_.drawText(
+        at + QPointF(room_of_mark(entry.mark), (metrics.ascent() - metrics.descent()) / 2.0),
+        entry.text);
+  }
+}
+
+void SchedulePainter::paint_legend_mark(const ScheduleLegendEntry& entry, const QRectF& swatch) {
+  if (entry.mark == ScheduleMark::NoSlot) return painter_.fillRect(swatch, bubble_fill());
+  const Role role = role_of(entry.phase);
+  painter_.fillRect(swatch, colours_.of(role));
+  if (hatch(role) != Qt::SolidPattern)
+    painter_.fillRect(swatch, QBrush(faded(colours_.text_on(role), 0.6), hatch(role)));
 }
 
 AxisWindow first_window(const ScheduleGantt& gantt, double plot_width) {

@@ -37,6 +37,15 @@ struct ScheduleGeometry {
   QRectF row(std::size_t stage, const AxisWindow& rows) const;
 };
 
+enum class ScheduleMark : std::uint8_t { Phase, NoSlot, None };
+
+struct ScheduleLegendEntry {
+  ScheduleMark mark = ScheduleMark::None;
+  // Of ScheduleMark::Phase.
+  SlotPhase phase{};
+  QString text;
+};
+
 class SchedulePainter {
  public:
   SchedulePainter(QPainter& painter, const ScheduleGantt& gantt, const ScheduleScene& scene,
@@ -54,6 +63,7 @@ class SchedulePainter {
   void paint_box(const GanttBox& box, const QRectF& rect, const BoxRef& ref);
   void paint_moment();
   void paint_legend();
+  void paint_legend_mark(const ScheduleLegendEntry& entry, const QRectF& swatch);
   QColor bubble_fill() const;
   QColor fill_of(const GanttBox& box) const;
 

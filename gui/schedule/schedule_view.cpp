@@ -3,20 +3,21 @@
 #include <QLabel>
 #include <QSignalBlocker>
 #include <QSlider>
-#include <QStyle>
 #include <QToolButton>
 #include <QVBoxLayout>
 #include <cmath>
 
 #include "gui/models/text.hpp"
 #include "gui/schedule/schedule_gantt.hpp"
+#include "gui/style/icons.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/layouts.hpp"
 
 namespace shardwright::gui {
 namespace {
 
-// The time that the replay of a whole step takes.
+// The time in which the replay crosses the part of the step in view, so that one that is zoomed into
+// plays as slowly as a whole one.
 constexpr double kReplaySeconds = 12.0;
 constexpr int kFrameMs = 16;
 constexpr int kSliderSteps = 10'000;
@@ -47,7 +48,7 @@ ScheduleView::ScheduleView(QWidget* parent) : View(parent), canvas_(new Schedule
 
 void ScheduleView::create_controls() {
   play_ = new QToolButton;
-  play_->setIcon(style()->standardIcon(QStyle::SP_MediaPlay));
+  play_->setIcon(icon_of(Icon::Run));
   play_->setToolTip(u"Play the step slowly (Space)"_s);
   play_->setAccessibleName(u"Play or pause"_s);
   slider_ = new QSlider(Qt::Horizontal);
@@ -66,6 +67,7 @@ void ScheduleView::connect_parts() {
   connect(slider_, &QSlider::valueChanged, this, [this](int value) {
     pause();
     set_moment(canvas_->gantt().makespan() * value / kSliderSteps);
+    canvas_->follow_moment();
   });
   connect(canvas_, &ScheduleCanvas::play_toggled, this, &ScheduleView::toggle);
   connect(canvas_, &ScheduleCanvas::moment_changed, this, [this](double seconds) {
@@ -113,17 +115,19 @@ void ScheduleView::clear(const QString& files) {
 
 void ScheduleView::play() {
   if (canvas_->gantt().empty() || playing()) return;
-  played_from_ = canvas_->scene().moment.value_or(0.0);
-  if (played_from_ >= canvas_->gantt().makespan()) played_from_ = 0.0;
-  since_start_.start();
+  // Without a moment the replay starts where the user looks.
+  double from = canvas_->scene().moment.value_or(canvas_->scene().window.from);
+  if (from >= canvas_->gantt().makespan()) from = 0.0;
+  since_tick_.start();
   ticks_.start();
-  play_->setIcon(style()->standardIcon(QStyle::SP_MediaPause));
-  set_moment(played_from_);
+  play_->setIcon(icon_of(Icon::Pause));
+  set_moment(from);
+  canvas_->follow_moment();
 }
 
 void ScheduleView::pause() {
   ticks_.stop();
-  play_->setIcon(style()->standardIcon(QStyle::SP_MediaPlay));
+  play_->setIcon(icon_of(Icon::Run));
 }
 
 void ScheduleView::toggle() {
@@ -136,10 +140,12 @@ void ScheduleView::toggle() {
 
 void ScheduleView::tick() {
   const double makespan = canvas_->gantt().makespan();
-  const double moment = played_from_ + static_cast<double>(since_start_.elapsed()) /
-                                           (1000.0 * kReplaySeconds) * makespan;
+  const double pace = canvas_->scene().window.length() / (1000.0 * kReplaySeconds);
+  const double moment =
+      canvas_->scene().moment.value_or(0.0) + static_cast<double>(since_tick_.restart()) * pace;
   if (moment >= makespan) pause();
   set_moment(moment);
+  canvas_->follow_moment();
 }
 
 void ScheduleView::set_moment(double seconds) {

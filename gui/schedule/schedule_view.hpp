@@ -59,8 +59,7 @@ class ScheduleView : public View {
   QSlider* slider_ = nullptr;
   QLabel *moment_label_ = nullptr, *note_ = nullptr;
   QTimer ticks_;
-  QElapsedTimer since_start_;
-  double played_from_ = 0.0;
+  QElapsedTimer since_tick_;
 };
 
 }  // namespace shardwright::gui

@@ -64,7 +64,8 @@ QPalette palette_of(QRgb window, QRgb base, QRgb text, QRgb button, QRgb accent)
   palette.setColor(QPalette::HighlightedText, Qt::white);
   palette.setColor(QPalette::Link, QColor(accent));
   const QColor faint = faded(text_colour, 0.5);
-  palette.setColor(QPalette::PlaceholderText, faint);
+  // Hints are read, unlike what is disabled.
+  palette.setColor(QPalette::PlaceholderText, mixed_colour(QColor(base), text_colour, 0.62));
   for (const auto role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText})
     palette.setColor(QPalette::Disabled, role, faint);
   return palette;

@@ -145,8 +145,9 @@ void TimelineCanvas::selection_changed() {
 }
 
 void TimelineCanvas::reveal(SpanRef ref) {
+  if (!tracks_.track_of(ref)) fold(tracks_.rank_label_of(ref), false);
   const auto index = tracks_.track_of(ref);
-  if (!index) return;
+  if (!index) return;  // The filter leaves it out.
   const Track& track = tracks_.tracks()[*index];
   const double rows = plot().height(), y = track.shown_y(scene_.rows.from);
   if (!track.pinned && (y < tracks_.pinned_height() || y + track.height > rows))
@@ -190,7 +191,8 @@ void TimelineCanvas::order_changed() {
 
 void TimelineCanvas::arrange(const TimelineTracks::Arrangement& arrangement) {
   const TimelineTracks::Arrangement before = tracks_.arrangement();
-  const bool moves = before.folded != arrangement.folded || before.ranks != arrangement.ranks ||
+  const bool moves = before.folded != arrangement.folded ||
+                     before.unfolded != arrangement.unfolded || before.ranks != arrangement.ranks ||
                      before.rows != arrangement.rows;
   tracks_.arrange(arrangement);
   scene_.hovered.reset();
@@ -265,7 +267,7 @@ void TimelineCanvas::paint_from_backing(QPainter& painter) {
 }
 
 bool TimelineCanvas::wheel_zooms_at(const QPointF& position) const {
-  return geometry().axis.contains(position);
+  return geometry().axis.contains(position) || geometry().minimap.contains(position);
 }
 
 // A second click on a name folds or unfolds again.
@@ -275,6 +277,7 @@ bool TimelineCanvas::double_click_fits_at(const QPointF& position) const {
 
 void TimelineCanvas::click(const QPointF& position) {
   if (position.x() < plot().left()) return fold_at(position);
+  if (geometry().minimap.contains(position)) return look_at(position.x());
   clear_range();
   NavigableView::click(position);
 }
@@ -288,8 +291,17 @@ bool TimelineCanvas::begin_drag(const QPointF& position) {
 
 void TimelineCanvas::drag_to(const QPointF& position) {
   if (dragged_) return drag_row(position);
+  if (geometry().minimap.contains(press_position())) return look_at(position.x());
   if (press_position().x() >= plot().left())
     select_range(time_at(press_position().x()), time_at(position.x()));
+}
+
+// Brings the moment at this place of the minimap into the middle.
+void TimelineCanvas::look_at(double x) {
+  const QRectF map = geometry().minimap;
+  AxisWindow window = scene_.window;
+  window.pan((x - map.left()) / map.width() * window.limit - window.middle());
+  show_part(window, scene_.rows, false);
 }
 
 void TimelineCanvas::drag_row(const QPointF& position) {

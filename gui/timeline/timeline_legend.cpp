@@ -3,15 +3,9 @@
 #include <QFontMetricsF>
 #include <algorithm>
 
+#include "gui/painting/legend_lines.hpp"
+
 namespace shardwright::gui {
-namespace {
-
-constexpr double kLegendMargin = 10.0, kLegendPadding = 4.0, kLegendLine = 18.0;
-// Behind the text of an entry.
-constexpr double kLegendGap = 14.0;
-
-}  // namespace
-
 QFont legend_font() {
   return pixel_font(11);
 }
@@ -38,24 +32,10 @@ std::vector<LegendEntry> legend_of(const TimelineTracks& tracks, bool has_critic
   return entries;
 }
 
-std::vector<QPointF> places_in_legend(const std::vector<LegendEntry>& entries, double width) {
-  std::vector<QPointF> places;
-  double x = kLegendMargin, middle = kLegendPadding + 0.5 * kLegendLine;
-  for (const LegendEntry& entry : entries) {
-    if (x > kLegendMargin && x + entry.width - kLegendGap > width) {
-      x = kLegendMargin;
-      middle += kLegendLine;
-    }
-    places.emplace_back(x, middle);
-    x += entry.width;
-  }
-  return places;
-}
-
-double legend_height(const std::vector<LegendEntry>& entries, double width) {
-  const std::vector<QPointF> places = places_in_legend(entries, width);
-  const double first = kLegendPadding + 0.5 * kLegendLine;
-  return (places.empty() ? first : places.back().y()) + first;
+std::vector<double> widths_of(const std::vector<LegendEntry>& entries) {
+  std::vector<double> widths;
+  for (const LegendEntry& entry : entries) widths.push_back(entry.width);
+  return widths;
 }
 
 }  // namespace shardwright::gui

@@ -2,7 +2,6 @@
 // need.
 #pragma once
 
-#include <QPointF>
 #include <QString>
 #include <cstdint>
 #include <vector>
@@ -29,11 +28,8 @@ struct LegendEntry {
 std::vector<LegendEntry> legend_of(const TimelineTracks& tracks, bool has_critical_path,
                                    bool has_matches);
 
-// The left end of the middle of each entry, in pixels from the corner of a legend of this width.
-std::vector<QPointF> places_in_legend(const std::vector<LegendEntry>& entries, double width);
-
-// In pixels, of one line at least.
-double legend_height(const std::vector<LegendEntry>& entries, double width);
+// The widths of the entries in pixels, for places_in_legend().
+std::vector<double> widths_of(const std::vector<LegendEntry>& entries);
 
 QFont legend_font();
 

@@ -13,7 +13,11 @@
 namespace shardwright::gui {
 namespace {
 
-constexpr double kAxisHeight = 26.0;
+// The height of the axis with the minimap above it.
+constexpr double kAxisHeight = 42.0;
+constexpr double kMinimapTop = 3.0, kMinimapHeight = 11.0;
+// The computation in the header of a folded rank.
+constexpr double kThinHeight = 10.0;
 constexpr double kNamesWidth = 212.0;
 constexpr double kTickSpacing = 110.0;
 // Boxes of fewer pixels get no text, and no hatch.
@@ -35,9 +39,10 @@ QString label_of(const Track& track) {
 
 TimelineGeometry::TimelineGeometry(const QSizeF& size, const std::vector<LegendEntry>& entries) {
   const double names_width = std::min(kNamesWidth, size.width() * 0.4);
-  const double below = legend_height(entries, size.width());
+  const double below = legend_height(widths_of(entries), size.width());
   const double rows = std::max(0.0, size.height() - kAxisHeight - below);
   axis = QRectF(names_width, 0.0, std::max(1.0, size.width() - names_width), kAxisHeight);
+  minimap = QRectF(names_width, kMinimapTop, axis.width(), kMinimapHeight);
   names = QRectF(0.0, kAxisHeight, names_width, rows);
   plot = QRectF(names_width, kAxisHeight, axis.width(), rows);
   legend = QRectF(0.0, kAxisHeight + rows, size.width(), below);
@@ -111,6 +116,37 @@ void TimelinePainter::paint_axis() {
   }
   painter_.setPen(colours_.frame);
   painter_.drawLine(QPointF(0.0, kAxisHeight), QPointF(geometry_.axis.right(), kAxisHeight));
+  paint_minimap();
+}
+
+// Shows the computation of the first rank over the whole step.
+void TimelinePainter::paint_minimap() {
+  const QRectF& map = geometry_.minimap;
+  painter_.fillRect(map, colours_.base);
+  for (const Track& track : tracks_.tracks()) {
+    const bool computes = track.kind == TrackKind::Spans && track.stream == Stream::Compute;
+    if (!computes && !track.compute_row) continue;
+    paint_thin(tracks_.rows()[computes ? track.row : *track.compute_row],
+               AxisWindow::whole(scene_.window.limit), map.top() + 1.0, map.height() - 2.0);
+    break;
+  }
+  if (scene_.window.shows_all()) return;
+  const double from = scene_.window.from / scene_.window.limit * map.width();
+  const double to = scene_.window.to / scene_.window.limit * map.width();
+  painter_.setBrush(Qt::NoBrush);
+  painter_.setPen(QPen(colours_.accent, 2.0));
+  painter_.drawRect(QRectF(map.left() + from, map.top(), std::max(3.0, to - from), map.height()));
+}
+
+void TimelinePainter::paint_thin(const SpanRow& row, const AxisWindow& window, double y,
+                                 double height) {
+  const RowLayout layout = row.lay_out(window, static_cast<int>(geometry_.plot.width()));
+  paint_columns(layout.columns, y, height);
+  for (const SpanBox& box : layout.boxes) {
+    const double x0 = std::max(box.x0, 0.0), x1 = std::min(box.x1, geometry_.plot.width());
+    painter_.fillRect(QRectF(geometry_.plot.left() + x0, y, x1 - x0, height),
+                      colours_.of(row.spans()[box.position].role));
+  }
 }
 
 void TimelinePainter::paint_rows(bool pinned) {
@@ -123,6 +159,9 @@ void TimelinePainter::paint_rows(bool pinned) {
   for_visible_tracks(pinned, [this](const Track& track, double y) {
     if (track.kind == TrackKind::Spans) paint_spans(track, y);
     if (track.kind == TrackKind::Memory) paint_memory(track, y);
+    if (track.compute_row)
+      paint_thin(tracks_.rows()[*track.compute_row], scene_.window,
+                 y + 0.5 * (kRankHeight - kThinHeight), kThinHeight);
   });
   painter_.setClipping(false);
   if (pinned || tracks_.pinned_height() == 0.0) return;
@@ -411,7 +450,8 @@ void TimelinePainter::paint_legend() {
   painter_.drawLine(geometry_.legend.topLeft(), geometry_.legend.topRight());
   painter_.setFont(small_);
   const QFontMetricsF metrics(small_);
-  const std::vector<QPointF> places = places_in_legend(scene_.legend, geometry_.legend.width());
+  const std::vector<QPointF> places =
+      places_in_legend(widths_of(scene_.legend), geometry_.legend.width());
   for (std::size_t i = 0; i < places.size(); ++i) {
     const QPointF at = geometry_.legend.topLeft() + places[i];
     paint_legend_mark(scene_.legend[i], QRectF(at.x(), at.y() - 5.0, 11.0, 10.0));

@@ -39,6 +39,8 @@ struct TimelineGeometry {
   TimelineGeometry(const QSizeF& size, const std::vector<LegendEntry>& entries);
 
   QRectF axis, names, plot, legend;
+  // The whole step above the axis, with a frame around the part in view.
+  QRectF minimap;
 
   // The mark that folds and unfolds the rank whose header lies there.
   static QRectF fold_mark(double header_y);
@@ -59,6 +61,9 @@ class TimelinePainter {
   void for_visible_tracks(bool pinned, Paint paint);
   QRectF rows_area(bool pinned) const;
   void paint_axis();
+  void paint_minimap();
+  // Paints the spans of a row over a part of the step, without their names.
+  void paint_thin(const SpanRow& row, const AxisWindow& window, double y, double height);
   void paint_rows(bool pinned);
   void paint_name(const Track& track, double y);
   void paint_memory_name(const Track& track, const QRectF& row);

@@ -170,12 +170,24 @@ void TimelineTracks::rebuild() {
 }
 
 void TimelineTracks::fold(const QString& rank_label, bool folded) {
-  if (folded) {
-    folded_.insert(rank_label);
-  } else {
-    folded_.erase(rank_label);
-  }
+  (folded ? folded_ : unfolded_).insert(rank_label);
+  (folded ? unfolded_ : folded_).erase(rank_label);
   place_all();
+}
+
+bool TimelineTracks::is_folded(const QString& rank_label) const {
+  return folded_.contains(rank_label) ||
+         (folded_at_first_.contains(rank_label) && !unfolded_.contains(rank_label));
+}
+
+QString TimelineTracks::label_of(const RankPlace& rank) const {
+  for (const TimelineRank& each : timelines_[rank.side]->ranks)
+    if (each.rank == rank.rank) return to_qstring(each.label);
+  return {};
+}
+
+QString TimelineTracks::rank_label_of(SpanRef ref) const {
+  return label_of({ref.side, span(ref).rank});
 }
 
 void TimelineTracks::pin(const Track& track, bool pinned) {
@@ -186,11 +198,13 @@ void TimelineTracks::pin(const Track& track, bool pinned) {
 }
 
 TimelineTracks::Arrangement TimelineTracks::arrangement() const {
-  return {QStringList(folded_.begin(), folded_.end()), pinned_, rank_order_, row_order_};
+  return {QStringList(folded_.begin(), folded_.end()), pinned_,
+          QStringList(unfolded_.begin(), unfolded_.end()), rank_order_, row_order_};
 }
 
 void TimelineTracks::arrange(const Arrangement& arrangement) {
   folded_ = std::set<QString>(arrangement.folded.begin(), arrangement.folded.end());
+  unfolded_ = std::set<QString>(arrangement.unfolded.begin(), arrangement.unfolded.end());
   pinned_ = arrangement.pinned;
   rank_order_ = arrangement.ranks;
   row_order_ = arrangement.rows;
@@ -265,6 +279,9 @@ void TimelineTracks::place_all() {
       kind->second.push_back({static_cast<std::uint8_t>(side), rank.rank});
     }
   }
+  folded_at_first_.clear();
+  for (std::size_t i = 1; i < kinds.size() && kinds.size() > kMostUnfolded; ++i)
+    folded_at_first_.insert(kinds[i].first);
   put_in_order(kinds, rank_order_, [](const auto& kind) { return kind.first; });
   std::vector<Track> all;
   for (const auto& [label, ranks] : kinds) {
@@ -292,12 +309,17 @@ void TimelineTracks::place_all() {
   }
 }
 
-Track TimelineTracks::header_of(const QString& label, const RankPlace& rank) {
+Track TimelineTracks::header_of(const QString& label, const RankPlace& rank) const {
   Track header;
   header.label = header.rank_label = label;
   header.side = rank.side;
   header.rank = rank.rank;
   header.height = kRankHeight;
+  const auto computes = [&](const RowPlace& row) {
+    return row.place == rank && row.stream == Stream::Compute;
+  };
+  const auto row = std::find_if(row_places_.begin(), row_places_.end(), computes);
+  if (is_folded(label) && row != row_places_.end()) header.compute_row = row->row;
   return header;
 }
 
@@ -427,11 +449,18 @@ std::optional<SpanRef> TimelineTracks::counterpart(SpanRef ref) const {
 std::vector<SpanRef> TimelineTracks::find(const SpanQuery& query) const {
   std::vector<SpanRef> found;
   if (query.empty()) return found;
+  const auto add_row = [&](std::uint8_t side, std::size_t row) {
+    const std::vector<Span>& spans = timelines_[side]->spans;
+    for (const RowSpan& each : rows_[row].spans()) {
+      if (query.matches(spans[each.index])) found.push_back({side, each.index});
+    }
+  };
   for (const Track& track : tracks_) {
-    if (track.kind != TrackKind::Spans) continue;
-    const std::vector<Span>& spans = timelines_[track.side]->spans;
-    for (const RowSpan& each : rows_[track.row].spans()) {
-      if (query.matches(spans[each.index])) found.push_back({track.side, each.index});
+    if (track.kind == TrackKind::Spans) add_row(track.side, track.row);
+    if (track.kind != TrackKind::Rank || !is_folded(track.rank_label)) continue;
+    for (const RowPlace& row : row_places_) {
+      if (!track_of_row_[row.row] && label_of(row.place) == track.rank_label)
+        add_row(row.place.side, row.row);
     }
   }
   return found;

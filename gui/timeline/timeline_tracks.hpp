@@ -53,6 +53,8 @@ struct Track {
   bool pinned = false;
   // The index into `rows` or `memory_rows`.
   std::size_t row = 0;
+  // The row of the computation of a folded rank, which its header shows.
+  std::optional<std::size_t> compute_row;
   // The distance from the top of the first track, in pixels.
   double y = 0.0;
   double height = 0.0;
@@ -95,9 +97,11 @@ class TimelineTracks {
                      const sim::ReservedMemory& reserved = {}, const QStringList& names = {});
   void set_filter(const SpanQuery& filter);
 
-  // Reduces a rank to its header. This, pins and the order hold for later timelines as well.
+  // Reduces a rank to its header, which shows its computation alone. This, pins and the order hold for
+  // later timelines as well. Of more than kMostUnfolded ranks all but the first are folded at first.
   void fold(const QString& rank_label, bool folded);
-  bool is_folded(const QString& rank_label) const { return folded_.contains(rank_label); }
+  bool is_folded(const QString& rank_label) const;
+  static constexpr std::size_t kMostUnfolded = 4;
   // Pinned tracks stand above all others, which scroll below them.
   void pin(const Track& track, bool pinned);
   // The place that a dragged track would take: a rank among ranks, a pinned track among pinned ones,
@@ -120,6 +124,8 @@ class TimelineTracks {
   struct Arrangement {
     // Labels of ranks, and keys of tracks.
     QStringList folded, pinned;
+    // Labels of ranks that the user has unfolded.
+    QStringList unfolded;
     // Labels and keys in the order that the user gave them; others follow.
     QStringList ranks, rows;
   };
@@ -160,7 +166,10 @@ class TimelineTracks {
   // layer and microbatch, and with as many such ops before it.
   std::optional<SpanRef> counterpart(SpanRef ref) const;
 
-  // Returns the spans shown that match, in the order of tracks and starts.
+  // The label of the rank that a span is of.
+  QString rank_label_of(SpanRef ref) const;
+
+  // Returns the spans that match, in the order of tracks and starts, those of folded ranks among them.
   std::vector<SpanRef> find(const SpanQuery& query) const;
 
  private:
@@ -184,7 +193,8 @@ class TimelineTracks {
   void sort_spans_into_rows();
   void collect_memory();
   void place_all();
-  static Track header_of(const QString& label, const RankPlace& rank);
+  Track header_of(const QString& label, const RankPlace& rank) const;
+  QString label_of(const RankPlace& rank) const;
   void add_rank(const QString& label, const std::vector<RankPlace>& ranks,
                 std::vector<Track>& tracks);
   void add_memory(const QString& label, const RankPlace& rank, std::vector<Track>& tracks);
@@ -208,7 +218,9 @@ class TimelineTracks {
   SpanQuery filter_;
   // The arrangement: labels of folded ranks, keys of pinned tracks in their order, and the labels and
   // keys that the user has put in order.
-  std::set<QString> folded_;
+  std::set<QString> folded_, unfolded_;
+  // Ranks that are folded because there are many.
+  std::set<QString> folded_at_first_;
   QStringList pinned_;
   QStringList rank_order_;
   QStringList row_order_;

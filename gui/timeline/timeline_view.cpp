@@ -215,15 +215,15 @@ void TimelineView::find_previous() {
 void TimelineView::step_match(int step) {
   if (matches_.empty()) return;
   const std::size_t count = matches_.size();
-  if (!has_match_) {
-    match_ = step > 0 ? 0 : count - 1;
-  } else {
-    match_ = step > 0 ? (match_ + 1) % count : (match_ + count - 1) % count;
-  }
+  std::size_t next = step > 0 ? 0 : count - 1;
+  if (has_match_) next = step > 0 ? (match_ + 1) % count : (match_ + count - 1) % count;
+  const SpanRef ref = matches_[next];
+  canvas_->select_op(ref);
+  canvas_->reveal(
+      ref);  // A rank that is unfolded for it has its matches found anew, in the same order.
+  match_ = next;
   has_match_ = true;
   match_label_->setText(u"%1 of %2"_s.arg(count_text(match_ + 1), count_text(count)));
-  canvas_->select_op(matches_[match_]);
-  canvas_->reveal(matches_[match_]);
 }
 
 void TimelineView::open_menu(const QPointF& position) {
@@ -327,8 +327,11 @@ void TimelineView::go_to_op(const QString& name) {
 // Folds all ranks in one step, because each step lays out and searches the rows anew.
 void TimelineView::fold_only(const QStringList& labels) {
   TimelineTracks::Arrangement arrangement = canvas_->tracks().arrangement();
-  for (const QString& rank : ranks()) arrangement.folded.removeAll(rank);
-  arrangement.folded += labels;
+  for (const QString& rank : ranks()) {
+    arrangement.folded.removeAll(rank);
+    arrangement.unfolded.removeAll(rank);
+    (labels.contains(rank) ? arrangement.folded : arrangement.unfolded).append(rank);
+  }
   canvas_->arrange(arrangement);
 }
 
@@ -351,6 +354,7 @@ void TimelineView::save(QSettings& settings) const {
   const TimelineTracks::Arrangement arrangement = canvas_->tracks().arrangement();
   save_list(settings, u"timeline/folded"_s, arrangement.folded);
   save_list(settings, u"timeline/pinned"_s, arrangement.pinned);
+  save_list(settings, u"timeline/unfolded"_s, arrangement.unfolded);
   save_list(settings, u"timeline/ranks"_s, arrangement.ranks);
   save_list(settings, u"timeline/rows"_s, arrangement.rows);
 }
@@ -359,7 +363,8 @@ void TimelineView::restore(const QSettings& settings) {
   const auto names = [&](const char* what) {
     return settings.value(u"timeline/"_s + to_qstring(what)).toStringList();
   };
-  canvas_->arrange({names("folded"), names("pinned"), names("ranks"), names("rows")});
+  canvas_->arrange(
+      {names("folded"), names("pinned"), names("unfolded"), names("ranks"), names("rows")});
 }
 
 void TimelineView::update_statistics() {

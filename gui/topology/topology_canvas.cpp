@@ -82,6 +82,7 @@ void TopologyCanvas::set_plan(const ClusterSpec& cluster, const Plan& plan,
     clear_range();
   }
   show_bottleneck();
+  Q_EMIT loaded();
 }
 
 void TopologyCanvas::clear() {
@@ -102,6 +103,21 @@ void TopologyCanvas::load_links(double from, double to, const QString& title) {
   scene_.as_busy = links_as_busy(scene_.utilisation);
   scene_.span_title = title;
   viewport()->update();
+  Q_EMIT loaded();
+}
+
+QStringList TopologyCanvas::domain_names() const {
+  QStringList names;
+  for (std::uint32_t domain = 0; map_ && domain < map_->domains(); ++domain) {
+    const std::uint32_t first = domain * map_->domain_size();
+    const std::uint32_t last = std::min(first + map_->domain_size(), map_->ranks()) - 1;
+    const QString place = map_->domains() == map_->nodes() ? u"node %1"_s : u"NVLink domain %1"_s;
+    names.append(first < map_->ranks()
+                     ? place.arg(domain) + u", ranks %1–%2, stage %3"_s.arg(first).arg(last).arg(
+                                               groups_->stage_of(first))
+                     : place.arg(domain) + u", not used"_s);
+  }
+  return names;
 }
 
 void TopologyCanvas::select_range(double from, double to) {

@@ -39,10 +39,18 @@ class TopologyCanvas : public NavigableView<TopologyScene> {
   void select_range(double from, double to);
   void clear_range();
   void select_rank(int rank);
+  // Shows the domain of this number, with those that follow it.
+  void show_domain(std::int64_t first);
+  // The length of the step, in seconds; 0 without a timeline.
+  double step_length() const { return traffic_.end() > 0.0 ? step_s_ : 0.0; }
+  // "node 5, ranks 40–47, stage 1", for each domain.
+  QStringList domain_names() const;
   std::optional<std::int32_t> item_at(const QPointF& position) const override;
 
  Q_SIGNALS:
   void rank_selected(int rank);
+  // The links have another load.
+  void loaded();
 
  protected:
   QRectF plot() const override;
@@ -58,7 +66,6 @@ class TopologyCanvas : public NavigableView<TopologyScene> {
   QSizeF map_size() const;
   QPointF layout_place(const QPointF& position) const;
   void load_links(double from, double to, const QString& title);
-  void show_domain(std::int64_t first);
   void turn_page(int pages);
   void show_bottleneck();
   void show_gpus(std::int64_t first);

@@ -1,28 +1,89 @@
 #include "gui/topology/topology_view.hpp"
 
+#include <QLabel>
+#include <QSignalBlocker>
+#include <QSlider>
 #include <QVBoxLayout>
 #include <utility>
 
 #include "core/base/error.hpp"
 #include "gui/models/text.hpp"
+#include "gui/topology/node_map.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/layouts.hpp"
+#include "gui/views/widgets.hpp"
 
 namespace shardwright::gui {
+namespace {
+
+// The parts of a step that its load is averaged over one at a time.
+constexpr int kMoments = 100;
+
+}  // namespace
 
 TopologyView::TopologyView(QWidget* parent) : View(parent), canvas_(new TopologyCanvas) {
   // The stack passes the focus on from within a page, but not from the page itself.
-  empty_ = new EmptyState(column_of({canvas_}), this);
+  nodes_ = new NodeMap;
+  nodes_->hide();
+  empty_ = new EmptyState(column_of({create_bar(), canvas_, nodes_}), this);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(empty_);
   setFocusProxy(canvas_);
+  connect(canvas_, &TopologyCanvas::loaded, this, &TopologyView::update_nodes);
+  connect(nodes_, &NodeMap::clicked, this, [this](std::uint32_t domain) {
+    all_nodes_->setChecked(false);
+    canvas_->show_domain(domain);
+  });
   clear();
+}
+
+QWidget* TopologyView::create_bar() {
+  all_nodes_ = named<ToggleButton>(u"topology_all_nodes"_s);
+  all_nodes_->setText(tr("All nodes"));
+  all_nodes_->setToolTip(tr("Shows every node of the cluster by its busiest link"));
+  connect(all_nodes_, &ToggleButton::toggled, this, [this](bool all) {
+    canvas_->setVisible(!all);
+    nodes_->setVisible(all);
+    update_nodes();
+  });
+  moment_ = named<QSlider>(u"topology_moment"_s, Qt::Horizontal);
+  moment_->setRange(0, kMoments);
+  moment_->setAccessibleName(tr("Part of the step"));
+  moment_->setToolTip(
+      tr("The load of the links in a part of the step; at the left end that of all of it"));
+  moment_label_ = new QLabel(tr("the whole step"));
+  connect(moment_, &QSlider::valueChanged, this, &TopologyView::take_moment);
+  QWidget* bar = row_of({all_nodes_, moment_, moment_label_}, moment_);
+  bar->layout()->setContentsMargins(8, 3, 8, 3);
+  return bar;
+}
+
+void TopologyView::take_moment(int position) {
+  const double part = canvas_->step_length() / kMoments;
+  if (position == 0 || part <= 0.0) {
+    moment_label_->setText(tr("the whole step"));
+    return canvas_->clear_range();
+  }
+  const double from = (position - 1) * part;
+  moment_label_->setText(
+      tr("from %1 to %2").arg(time_text(Seconds(from)), time_text(Seconds(from + part))));
+  canvas_->select_range(from, from + part);
+}
+
+void TopologyView::update_nodes() {
+  if (!nodes_->isVisibleTo(this) || canvas_->is_empty()) return;
+  const std::vector<double>& utilisation = canvas_->scene().utilisation;
+  nodes_->show_loads(domain_loads(canvas_->map(), utilisation), scale_end(utilisation),
+                     canvas_->domain_names());
 }
 
 void TopologyView::set_plan(const ClusterSpec& cluster, const Plan& plan,
                             const Timeline* timeline) {
   try {
+    const QSignalBlocker quiet(moment_);
+    moment_->setValue(0);
+    moment_label_->setText(tr("the whole step"));
     canvas_->set_plan(cluster, plan, timeline);
     empty_->show_content();
     // Only a problem of this view is taken back: the window may show one of another view.

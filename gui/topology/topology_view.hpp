@@ -4,9 +4,15 @@
 #include "gui/topology/topology_canvas.hpp"
 #include "gui/views/view.hpp"
 
+class QLabel;
+class QSlider;
+
 namespace shardwright::gui {
 
 class EmptyState;
+
+class NodeMap;
+class ToggleButton;
 
 class TopologyView : public View {
   Q_OBJECT
@@ -29,7 +35,16 @@ class TopologyView : public View {
   void clear_range() { canvas_->clear_range(); }
 
  private:
+  QWidget* create_bar();
+  void update_nodes();
+  // Averages over a part of the step, or over all of it at 0.
+  void take_moment(int position);
+
   TopologyCanvas* canvas_;
+  NodeMap* nodes_ = nullptr;
+  ToggleButton* all_nodes_ = nullptr;
+  QSlider* moment_ = nullptr;
+  QLabel* moment_label_ = nullptr;
   EmptyState* empty_ = nullptr;
   bool reported_problem_ = false;
 };

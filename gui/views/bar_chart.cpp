@@ -12,6 +12,8 @@ namespace {
 constexpr std::size_t kFewestRows = 4;
 // Titles take no more of the width of a chart.
 constexpr double kMostOfTitles = 0.6;
+// Nor do labels of the width behind the titles.
+constexpr double kMostOfLabels = 0.75;
 
 }  // namespace
 
@@ -91,9 +93,13 @@ void BarChart::fit_titles() {
 void BarChart::fit_labels() {
   QCPRange range = wide_;
   for (int i = 0; i < itemCount(); ++i) {
-    const auto* label = qobject_cast<QCPItemText*>(item(i));
+    auto* label = qobject_cast<QCPItemText*>(item(i));
     if (label == nullptr || bars_.empty()) continue;
-    const int width = QFontMetrics(label->font()).horizontalAdvance(label->text()) + 12;
+    const QFontMetrics metrics(label->font());
+    // What is cut stands in the tip of the row.
+    label->setText(metrics.elidedText(label->text(), Qt::ElideRight,
+                                      static_cast<int>(kMostOfLabels * axisRect()->width())));
+    const int width = metrics.horizontalAdvance(label->text()) + 12;
     const double free = std::max(1.0 - static_cast<double>(width) / axisRect()->width(), 0.1);
     range.upper =
         std::max(range.upper, range.lower + (label->position->key() - range.lower) / free);
@@ -103,13 +109,23 @@ void BarChart::fit_labels() {
   replot(rpQueuedReplot);
 }
 
-// A row answers over its whole width, its name included.
+std::optional<std::size_t> row_of_chart(const Chart& chart, std::size_t rows,
+                                        const QPointF& position) {
+  const QRect area = chart.axisRect()->rect();
+  const double row = std::round(chart.yAxis->pixelToCoord(position.y()));
+  if (row < 0.0 || row >= static_cast<double>(rows) || position.y() > area.bottom() ||
+      position.y() < area.top())
+    return std::nullopt;
+  return static_cast<std::size_t>(row);
+}
+
+std::optional<std::size_t> BarChart::row_at(const QPointF& position) const {
+  return row_of_chart(*this, bars_.size(), position);
+}
+
 QString BarChart::tool_tip_at(const QPointF& position) const {
-  const double row = std::round(yAxis->pixelToCoord(position.y()));
-  if (row < 0.0 || row >= static_cast<double>(bars_.size()) ||
-      position.y() > axisRect()->bottom() || position.y() < axisRect()->top())
-    return {};
-  return bars_[static_cast<std::size_t>(row)].tip;
+  const auto row = row_at(position);
+  return row ? bars_[*row].tip : QString();
 }
 
 }  // namespace shardwright::gui

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <QString>
+#include <optional>
 #include <vector>
 
 #include "gui/views/chart.hpp"
@@ -12,6 +13,10 @@ namespace shardwright::gui {
 void prepare_bar_axes(Chart& chart, const QString& values);
 
 QSharedPointer<QCPAxisTickerText> ticker_of(const QStringList& titles);
+
+// The row of a chart of `rows` bars at a place, over its whole width with its name.
+std::optional<std::size_t> row_of_chart(const Chart& chart, std::size_t rows,
+                                        const QPointF& position);
 
 inline constexpr double kBarWidth = 0.68;
 
@@ -37,6 +42,9 @@ class BarChart : public Chart {
   // Shows a note in place of the bars.
   void show_note(const QString& note);
   const std::vector<Bar>& bars() const { return bars_; }
+
+  // The row at a place, over its whole width with its name.
+  std::optional<std::size_t> row_at(const QPointF& position) const;
 
  protected:
   QString tool_tip_at(const QPointF& position) const override;

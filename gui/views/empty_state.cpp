@@ -10,6 +10,8 @@ EmptyState::EmptyState(QWidget* content, QWidget* parent)
   label_->setAlignment(Qt::AlignCenter);
   label_->setTextFormat(Qt::RichText);
   label_->setMargin(12);
+  label_->setTextInteractionFlags(Qt::LinksAccessibleByMouse | Qt::LinksAccessibleByKeyboard);
+  connect(label_, &QLabel::linkActivated, this, &EmptyState::link_clicked);
   addWidget(label_);
   addWidget(content);
   connect(this, &QStackedWidget::currentChanged, this, &QWidget::updateGeometry);

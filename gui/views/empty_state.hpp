@@ -21,6 +21,10 @@ class EmptyState : public QStackedWidget {
   QSize minimumSizeHint() const override;
   bool hasHeightForWidth() const override;
 
+ Q_SIGNALS:
+  // The user has clicked on a link of the hint.
+  void link_clicked(const QString& target);
+
  private:
   QLabel* label_;
 };

@@ -18,6 +18,8 @@ namespace {
 // The height of the bar in pixels that leaves room for the views of a small window.
 constexpr int kMostHeight = 150;
 constexpr int kGap = 1;
+// The time in which a reported success is read.
+constexpr int kSuccessMs = 6000;
 
 }  // namespace
 
@@ -70,8 +72,10 @@ int MessageRow::fit_height(int width) {
 
 void MessageRow::restyle(const QPalette& around) {
   const Colours colours = colours_for(around);
-  const QColor colour = tone_ == Tone::Problem ? colours.bad : colours.accent;
-  sign_->setText(tone_ == Tone::Problem ? u"⚠"_s : u"ℹ"_s);
+  const QColor colour = tone_ == Tone::Problem   ? colours.bad
+                        : tone_ == Tone::Success ? colours.good
+                                                 : colours.accent;
+  sign_->setText(tone_ == Tone::Problem ? u"⚠"_s : tone_ == Tone::Success ? u"✓"_s : u"ℹ"_s);
   QPalette own = around;
   own.setColor(QPalette::Window, faded(colour, colours.dark ? 0.28 : 0.14));
   setPalette(own);
@@ -121,6 +125,20 @@ void MessageBar::say(const QString& key, Tone tone, const QString& text, const O
   column_->addWidget(row);
   row->show();
   show_all();
+  if (tone == Tone::Success) drop_later(key, text);
+}
+
+// Leaves a message that has taken the place of this one, and one that the mouse rests on.
+void MessageBar::drop_later(const QString& key, const QString& text) {
+  QTimer::singleShot(kSuccessMs, this, [this, key, text] {
+    const auto same = [&](const MessageRow* row) {
+      return row->key() == key && row->text() == text && row->tone() == Tone::Success;
+    };
+    const auto row = std::find_if(rows_.begin(), rows_.end(), same);
+    if (row == rows_.end()) return;
+    if ((*row)->underMouse()) return drop_later(key, text);
+    take_back(key);
+  });
 }
 
 void MessageBar::close_all() {

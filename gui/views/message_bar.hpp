@@ -1,5 +1,5 @@
 // The errors and notices of the window, one below the other. Each stays until its sender takes it
-// back or the user closes it.
+// back or the user closes it, unless it reports a success.
 #pragma once
 
 #include <QFrame>
@@ -13,7 +13,12 @@ class QVBoxLayout;
 
 namespace shardwright::gui {
 
-enum class Tone : std::uint8_t { Notice, Problem };
+enum class Tone : std::uint8_t {
+  Notice,
+  Problem,
+  // A notice that goes by itself after a few seconds, because nothing is left to do.
+  Success,
+};
 
 struct Offer {
   // The text of the button; empty if nothing is offered.
@@ -28,6 +33,7 @@ class MessageRow : public QFrame {
   explicit MessageRow(const QString& key);
 
   const QString& key() const { return key_; }
+  Tone tone() const { return tone_; }
   void show_message(Tone tone, const QString& text, const Offer& offer);
   QString text() const;
   // Makes the row as high as its text at this width, since a wrapped label asks for more.
@@ -72,6 +78,7 @@ class MessageBar : public QScrollArea {
  private:
   MessageRow* add_row(const QString& key);
   void drop(MessageRow* row);
+  void drop_later(const QString& key, const QString& text);
   void fit_height();
   void restyle();
 

@@ -259,8 +259,8 @@ void PlanScatter::update_marks() {
     const int row = static_cast<int>(*plan);
     graph->addData(value(x_, row), value(y_, row));
   };
-  ring(chosen_mark_, chosen_, colours().accent, tr("chosen"));
-  ring(compared_mark_, compared_, colours().warning, tr("compared with"));
+  ring(chosen_mark_, chosen_, colours().accent, compared_ ? tr("A: chosen") : tr("chosen"));
+  ring(compared_mark_, compared_, colours().warning, tr("B: compared with it"));
   replot(rpQueuedReplot);
 }
 

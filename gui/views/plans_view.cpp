@@ -31,6 +31,8 @@ namespace {
 
 constexpr int kLeastTableWidth = 280;
 constexpr int kRowHeight = 22;
+// The height of the plot in lines of text, with its legend and axes.
+constexpr int kLeastScatterLines = 10;
 
 QString rejected_text(const planner::SearchCounts& counts) {
   auto rejected = counts.rejected;
@@ -127,6 +129,7 @@ QWidget* PlansView::create_scatter() {
   y_ = create_axis(u"scatter_y"_s, u"memory"_s, false);
   colour_ = create_axis(u"scatter_colour"_s, u"tp"_s, true);
   scatter_ = new PlanScatter;
+  scatter_->setMinimumHeight(fontMetrics().height() * kLeastScatterLines);
   scatter_->setToolTip({});
   scatter_->setWhatsThis(tr(
       "Drag around points to keep only those (Shift: a rectangle). Click "
@@ -161,6 +164,7 @@ void PlansView::connect_models() {
     follow_selection();
     show_compared_row();
   });
+  connect(scatter_, &PlanScatter::compared, this, &PlansView::compare_or_stop);
   connect(view_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
           &PlansView::take_current);
   connect(terms_, &QLineEdit::textChanged, this, [this](const QString& line) {
@@ -179,8 +183,12 @@ void PlansView::connect_models() {
   });
   connect(scatter_, &PlanScatter::clicked, selection_,
           [this](int row) { selection_->choose(static_cast<std::size_t>(row)); });
-  connect(scatter_, &PlanScatter::compared, selection_,
-          [this](int row) { selection_->compare_with(static_cast<std::size_t>(row)); });
+  connect(empty_, &EmptyState::link_clicked, this, [this](const QString& target) {
+    const auto& set = selection_->set();
+    const std::size_t remedy = target.toULong();
+    if (set && set->infeasible && remedy < set->infeasible->closes_it.size())
+      Q_EMIT remedy_wanted(set->infeasible->closes_it[remedy]);
+  });
   connect(view_, &QTableView::customContextMenuRequested, this, &PlansView::open_menu);
   apply_axes();
 }
@@ -195,6 +203,10 @@ void PlansView::open_menu(const QPoint& at) {
     const Plan& plan = model_->set()->plans[model_->plan_of(cell)].plan;
     menu->addAction(tr("Compare the chosen plan with this one"), selection_,
                     [this, plan] { selection_->compare_with(plan); });
+    if (selection_->compared())
+      menu->addAction(tr("Stop comparing"), selection_,
+                      [this] { selection_->compare_with(std::nullopt); });
+    menu->addSeparator();
   }
   menu->addAction(tr("Copy as TSV"), this, &PlansView::copy_tsv);
   menu->addAction(tr("Copy as Markdown"), this, &PlansView::copy_markdown);
@@ -246,8 +258,9 @@ void PlansView::show_infeasible(const planner::NoFeasiblePlan& none) {
     text += u"<p>%1</p>"_s.arg(tr("No single change was found that makes a plan fit."));
   } else {
     text += tr("<p>What would help:</p>") + u"<p>"_s;
-    for (const std::vector<planner::Remedy>& remedies : none.closes_it)
-      text += u"• "_s + to_qstring(planner::remedy_text(remedies)).toHtmlEscaped() + u"<br>"_s;
+    for (std::size_t i = 0; i < none.closes_it.size(); ++i)
+      text += u"• <a href=\"%1\">%2</a><br>"_s.arg(i).arg(
+          to_qstring(planner::remedy_text(none.closes_it[i])).toHtmlEscaped());
     text += u"</p>"_s;
   }
   empty_->show_hint(text);
@@ -340,7 +353,10 @@ void PlansView::update_summary() {
 
 void PlansView::follow_selection() {
   scatter_->mark(selection_->chosen(), selection_->compared());
-  const auto chosen = selection_->chosen();
+  const auto chosen = selection_->chosen(), other = selection_->compared();
+  model_->mark_compared(chosen && other && *chosen != *other
+                            ? std::optional(std::pair(*chosen, *other))
+                            : std::nullopt);
   if (!chosen) return;
   const QModelIndex index = model_->index_of(*chosen);
   if (!index.isValid() || view_->currentIndex().row() == index.row()) return;
@@ -353,9 +369,13 @@ void PlansView::follow_selection() {
 // Highlights the compared plan beside the chosen one, whichever way it was chosen.
 void PlansView::show_compared_row() {
   const auto compared = selection_->compared();
-  if (!compared) return;
-  const QModelIndex row = model_->index_of(*compared);
   QItemSelectionModel* rows = view_->selectionModel();
+  if (!compared) {
+    rows->select(view_->currentIndex(),
+                 QItemSelectionModel::ClearAndSelect | QItemSelectionModel::Rows);
+    return;
+  }
+  const QModelIndex row = model_->index_of(*compared);
   if (!row.isValid() || rows->isRowSelected(row.row(), {})) return;
   rows->select(view_->currentIndex(),
                QItemSelectionModel::ClearAndSelect | QItemSelectionModel::Rows);
@@ -385,7 +405,12 @@ void PlansView::press_row(const QMouseEvent& press) {
   const QModelIndex row = view_->indexAt(press.position().toPoint());
   if (!compares || !row.isValid()) return;
   view_->selectionModel()->select(row, QItemSelectionModel::Toggle | QItemSelectionModel::Rows);
-  selection_->compare_with(model_->plan_of(row));
+  compare_or_stop(static_cast<int>(model_->plan_of(row)));
+}
+
+void PlansView::compare_or_stop(int plan) {
+  const auto wanted = static_cast<std::size_t>(plan);
+  selection_->compare_with(wanted == selection_->compared() ? std::nullopt : std::optional(wanted));
 }
 
 std::vector<int> PlansView::shown_columns() const {

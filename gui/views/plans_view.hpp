@@ -42,6 +42,10 @@ class PlansView : public View {
   void save(QSettings& settings) const;
   void restore(const QSettings& settings);
 
+ Q_SIGNALS:
+  // The user has clicked on changes that make a plan fit.
+  void remedy_wanted(const std::vector<shardwright::planner::Remedy>& remedies);
+
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
 
@@ -63,6 +67,8 @@ class PlansView : public View {
   void follow_selection();
   void show_compared_row();
   void take_current(const QModelIndex& current);
+  // Compares the chosen plan with this one, or stops where the two are compared already.
+  void compare_or_stop(int plan);
   void press_row(const QMouseEvent& press);
   void open_menu(const QPoint& at);
   void add_filters(QMenu& menu, const QModelIndex& cell);

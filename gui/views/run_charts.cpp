@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "gui/models/text.hpp"
-#include "gui/views/chart.hpp"
+#include "gui/views/point_chart.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -24,8 +24,8 @@ Bytes tensor_memory(const sim::StepResult& result) {
   return tensors;
 }
 
-Chart* metric_chart(const QString& id, const QString& title) {
-  auto* chart = new Chart;
+PointChart* metric_chart(const QString& id, const QString& title) {
+  auto* chart = new PointChart;
   chart->setObjectName(id);
   chart->allow_zoom();
   chart->xAxis->setLabel(RunCharts::tr("step"));
@@ -52,6 +52,20 @@ void draw_steps(Chart& chart, const DrawnRun& run, const QPen& pen, double RunSt
     graph->setScatterStyle(QCPScatterStyle(QCPScatterStyle::ssDisc, pen.color(), kMarkSize));
 }
 
+// The steps that are drawn, each with its figure.
+std::vector<ChartPoint> points_of(const PointChart& chart) {
+  std::vector<ChartPoint> points;
+  for (int i = 0; i < chart.graphCount(); ++i) {
+    for (const QCPGraphData& step : *chart.graph(i)->data())
+      points.push_back({step.key, step.value,
+                        RunCharts::tr("<b>step %1, %2</b><br>%3: %4")
+                            .arg(count_text(static_cast<std::int64_t>(step.key)),
+                                 chart.graph(i)->name().toHtmlEscaped(), chart.yAxis->label(),
+                                 QString::number(step.value, 'g', 5))});
+  }
+  return points;
+}
+
 }  // namespace
 
 QString tip_of_tensors() {
@@ -70,12 +84,11 @@ RunCharts::RunCharts(QWidget* parent)
 RunCharts::RunCharts(const Charts& charts, QWidget* parent)
     : PaneRow({charts.loss, charts.rate, charts.mfu, charts.memory}, {300, 300, 300, 300}, parent),
       charts_(charts) {
-  for (Chart* chart : {charts.loss, charts.rate, charts.mfu, charts.memory})
+  for (PointChart* chart : {charts.loss, charts.rate, charts.mfu, charts.memory})
     connect(chart, &Chart::restyled, this, &RunCharts::restyled);
-  charts.memory->setToolTip(tip_of_tensors());
 }
 
-void RunCharts::draw(Chart& chart, const std::vector<DrawnRun>& runs, double RunStep::*figure,
+void RunCharts::draw(PointChart& chart, const std::vector<DrawnRun>& runs, double RunStep::*figure,
                      double factor, const std::vector<Forecast>& forecasts,
                      double RunStep::*validation) {
   chart.clear_all();
@@ -87,6 +100,7 @@ void RunCharts::draw(Chart& chart, const std::vector<DrawnRun>& runs, double Run
       draw_steps(chart, runs[i], QPen(colour, 1.8, Qt::DotLine), validation, factor,
                  tr("%1, validation").arg(runs[i].name));
   }
+  chart.set_points(points_of(chart));
   double most = 0.0, last = 1.0;
   for (int i = 0; i < chart.graphCount(); ++i) {
     for (const QCPGraphData& step : *chart.graph(i)->data()) {

@@ -12,7 +12,7 @@
 
 namespace shardwright::gui {
 
-class Chart;
+class PointChart;
 
 struct DrawnRun {
   std::span<const RunStep> steps;
@@ -48,12 +48,12 @@ class RunCharts : public PaneRow {
   // The forecasts of a rate, which is inverse to the step time: as predicted, and with the refitted
   // profile.
   static std::vector<Forecast> forecasts(const RunPrediction& prediction, double at_predicted_step);
-  static void draw(Chart& chart, const std::vector<DrawnRun>& runs, double RunStep::*figure,
+  static void draw(PointChart& chart, const std::vector<DrawnRun>& runs, double RunStep::*figure,
                    double factor, const std::vector<Forecast>& forecasts,
                    double RunStep::*validation = nullptr);
 
   struct Charts {
-    Chart *loss, *rate, *mfu, *memory;
+    PointChart *loss, *rate, *mfu, *memory;
   };
   RunCharts(const Charts& charts, QWidget* parent);
 

@@ -7,7 +7,10 @@
 #include <QLineEdit>
 #include <QPushButton>
 #include <QSettings>
+#include <QStandardPaths>
+#include <QThread>
 #include <QVBoxLayout>
+#include <algorithm>
 #include <cmath>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
@@ -27,6 +30,9 @@ namespace shardwright::gui {
 namespace {
 
 constexpr int kLeastFieldWidth = 90;
+// Ranks that every machine may run, if slowly: those of the largest nodes.
+constexpr std::int64_t kMostLocalRanks = 16;
+constexpr int kSampleLines = 2000;
 
 // Keeps a field beside its name and its button where the line is broken.
 QWidget* together(std::initializer_list<QWidget*> widgets) {
@@ -70,6 +76,19 @@ QString text_of_last(const std::vector<RunStep>& steps) {
          text_of_validation(steps);
 }
 
+// What is left of a run of `wanted` steps, by the median of its steps; empty before its first step.
+QString text_of_progress(const std::vector<RunStep>& steps, int wanted) {
+  if (steps.empty() || wanted <= 0) return {};
+  std::vector<double> times;
+  for (const RunStep& step : steps) times.push_back(step.step_s);
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  const double done = std::min<double>(steps.back().step + 1.0, wanted);
+  return RunView::tr(" %1 done, %2 left at a median of %3 a step.")
+      .arg(percent_text(done / wanted), time_text(Seconds((wanted - done) * *middle)),
+           time_text(Seconds(*middle)));
+}
+
 QString text_of_damage(const RunFollower& run, const QString& metrics) {
   const int lines = run.damaged_lines();
   if (lines == 0) return {};
@@ -109,7 +128,9 @@ RunView::RunView(Selection* selection, QWidget* parent)
   connect(selection_, &Selection::chosen_changed, this, &RunView::update_controls);
   empty_->show_hint(
       tr("Name a corpus and a folder, then <b>Start</b>: this machine trains under the chosen "
-         "plan, one process a rank on its CPU cores.<br>Or open the folder of an earlier run."));
+         "plan, one process a rank on its CPU cores.<br>Or open the folder of an earlier run, or "
+         "<a href=\"try\">try a tiny model on this machine</a>."));
+  connect(empty_, &EmptyState::link_clicked, this, &RunView::try_wanted);
   update_controls();
 }
 
@@ -143,7 +164,6 @@ QWidget* RunView::create_controls() {
   });
   start_ = named<QPushButton>(u"run_start"_s, tr("Start"));
   stop_ = named<QPushButton>(u"run_stop"_s, tr("Stop"));
-  stop_->setToolTip(tr("Interrupts the run as Ctrl-C does; its files stay"));
   calibrate_ = named<QPushButton>(u"run_calibrate"_s, tr("Calibrate"));
   profile_ = new ProfileRow;
   state_ = wrapped_label(u"run_state"_s);
@@ -188,6 +208,7 @@ void RunView::start() {
   }
   Q_EMIT problem({});
   predicted_ = selection_->set()->plans[*selection_->chosen()];
+  wanted_steps_ = steps_->value();
   last_message_ = tr("Running %1 …").arg(plan_text(scenario->plan));
   ended_here_.clear();
   trials_->forget();
@@ -292,16 +313,49 @@ void RunView::take_end(bool well, const QString& message) {
 
 void RunView::update_controls() {
   const bool running = process_.is_running();
-  const bool ready = selection_->chosen() && !data_->text().isEmpty() && !out_->text().isEmpty();
-  start_->setEnabled(ready && !running);
+  const QString obstacle = obstacle_to_starting();
+  start_->setEnabled(obstacle.isEmpty());
+  start_->setToolTip(obstacle.isEmpty() ? tr("Trains on this machine under the chosen plan")
+                                        : obstacle);
   stop_->setEnabled(running);
+  stop_->setToolTip(running ? tr("Interrupts the run as Ctrl-C does; its files stay")
+                            : tr("No run is in progress."));
   update_calibrate();
-  start_->setToolTip(ready ? tr("Trains on this machine under the chosen plan")
-                           : tr("Choose a plan and name a corpus and a folder first"));
   for (QWidget* field :
        std::initializer_list<QWidget*>{data_, browse_data_, out_, browse_out_, steps_})
     field->setEnabled(!running);
   update_state();
+  Q_EMIT controls_changed();
+}
+
+QString RunView::obstacle_to_starting() const {
+  if (process_.is_running()) return tr("A run is in progress: stop it first.");
+  const auto scenario = selection_->scenario();
+  if (!scenario) return tr("Choose a plan in Plans first.");
+  const std::int64_t ranks = scenario->plan.world_size();
+  const auto most = std::max<std::int64_t>(kMostLocalRanks, QThread::idealThreadCount());
+  if (ranks > most)
+    return tr("The chosen plan is for %1, and a run here has at most %2. “Try a tiny "
+              "model on this machine” in the menu Plan plans for one that fits.")
+        .arg(counted_text(ranks, "GPU"), counted_text(most, "rank"));
+  if (data_->text().isEmpty()) return tr("Name a corpus: a text to train on.");
+  if (out_->text().isEmpty()) return tr("Name a folder for the files of the run.");
+  return {};
+}
+
+void RunView::fill_in_sample() {
+  const QDir home(QStandardPaths::writableLocation(QStandardPaths::AppDataLocation));
+  try {
+    if (data_->text().isEmpty()) {
+      const QString sample = home.filePath(u"sample.txt"_s);
+      home.mkpath(u"."_s);
+      write_text_file(sample, tr("What is trained is what was simulated. ").repeated(kSampleLines));
+      data_->setText(sample);
+    }
+  } catch (const RuntimeFailure& failure) {
+    return Q_EMIT problem(to_qstring(failure.what()));
+  }
+  if (out_->text().isEmpty()) out_->setText(free_run_folder(home.filePath(u"runs/tiny"_s)));
 }
 
 QString RunView::obstacle_to_calibrating() const {
@@ -312,17 +366,19 @@ QString RunView::obstacle_to_calibrating() const {
 }
 
 void RunView::update_calibrate() {
-  const QString obstacle = obstacle_to_calibrating();
-  calibrate_->setEnabled(obstacle.isEmpty());
-  calibrate_->setToolTip(obstacle.isEmpty() ? tr("Refits the cluster's profile to what the run "
-                                                 "measured, and predicts its step again")
-                                            : obstacle);
+  calibration_is_off_ = obstacle_to_calibrating();
+  calibrate_->setEnabled(calibration_is_off_.isEmpty());
+  calibrate_->setToolTip(calibration_is_off_.isEmpty()
+                             ? tr("Refits the cluster's profile to what the run "
+                                  "measured, and predicts its step again")
+                             : calibration_is_off_);
 }
 
 void RunView::update_state() {
   const auto& steps = follower_.steps();
   QString text = last_message_;
   if (!steps.empty()) text += text_of_last(steps);
+  if (process_.is_running()) text += text_of_progress(steps, wanted_steps_);
   text += text_of_damage(follower_, tr("the metrics"));
   if (!other_name_.isEmpty())
     text += text_of_damage(other_, tr("the metrics of %1").arg(other_name_));
@@ -340,6 +396,7 @@ void RunView::update_state() {
 
 void RunView::update_charts() {
   update_calibrate();
+  Q_EMIT controls_changed();
   const bool both = !other_name_.isEmpty();
   std::vector<DrawnRun> runs = {{follower_.steps(), both ? name_ : tr("measured")}};
   if (both) runs.push_back({other_.steps(), other_name_});

@@ -71,6 +71,10 @@ class RunView : public View {
   void release_run() { process_.release(); }
   // Refits the profile of the run's cluster to what the run measured, or says why it cannot.
   void calibrate();
+  // The reason why no calibration was possible when the controls last changed, or an empty text.
+  const QString& calibration_is_off() const { return calibration_is_off_; }
+  // Names a text to train on and a free folder, where the fields are empty.
+  void fill_in_sample();
   bool is_running() const { return process_.is_running(); }
   qint64 process_id() const { return process_.id(); }
   bool is_busy() const { return calibration_.is_running(); }
@@ -82,6 +86,10 @@ class RunView : public View {
 
  Q_SIGNALS:
   void started();
+  // Starting, stopping or calibrating has become possible or impossible.
+  void controls_changed();
+  // The user wants a model that this machine trains in seconds.
+  void try_wanted();
   void ended(bool well);
   // The run has ended well; its folder may hold timelines.
   void measured(const QString& folder);
@@ -98,7 +106,9 @@ class RunView : public View {
   // Returns false, after `problem`, if the folder is taken; then another one is named in its place.
   bool folder_is_free();
   void update_controls();
-  // Returns the reason why no calibration is possible, or an empty text.
+  // Returns the reason why no run can start, or an empty text.
+  QString obstacle_to_starting() const;
+  // Reads the folder of the run.
   QString obstacle_to_calibrating() const;
   void update_calibrate();
   void update_charts();
@@ -115,6 +125,8 @@ class RunView : public View {
   std::optional<planner::PlanCandidate> predicted_;
   QLineEdit *data_ = nullptr, *out_ = nullptr;
   PowerSpinBox* steps_ = nullptr;
+  // The steps of the run that was started here; 0 of others.
+  int wanted_steps_ = 0;
   QToolButton *browse_data_ = nullptr, *browse_out_ = nullptr;
   QPushButton *start_ = nullptr, *stop_ = nullptr, *calibrate_ = nullptr;
   QLabel *state_ = nullptr, *warning_ = nullptr;
@@ -122,7 +134,7 @@ class RunView : public View {
   RunCharts* charts_ = nullptr;
   TrialsPane* trials_ = nullptr;
   EmptyState* empty_ = nullptr;
-  QString last_message_;
+  QString last_message_, calibration_is_off_;
   std::optional<RunCalibration> calibrated_;
   BackgroundJob<RunCalibration> calibration_;
 };

@@ -5,6 +5,7 @@
 #include <QGroupBox>
 #include <QKeyEvent>
 #include <QLineEdit>
+#include <QToolButton>
 #include <QVBoxLayout>
 #include <algorithm>
 
@@ -153,6 +154,14 @@ void ScenarioView::create_what_ifs(QGridLayout& form) {
     what_if_titles_[resource] = label;
     what_ifs_[resource] = box;
   }
+  reset_what_ifs_ = tool_button(u"reset_what_ifs"_s, tr("All as they are"),
+                                tr("Sets everything in this group to 100 %"));
+  connect(reset_what_ifs_, &QToolButton::clicked, this, [this] {
+    ScenarioChoice choice = document_->choice();
+    choice.what_if = ScenarioChoice().what_if;
+    document_->replace(tr("what-ifs"), choice);
+  });
+  form.addWidget(reset_what_ifs_, form.rowCount(), 1);
 }
 
 void ScenarioView::add_row(QGridLayout& form, Field field, QWidget* widget) {

@@ -145,7 +145,18 @@ void ScenarioView::take_document() {
       what_ifs_[i]->setValue(choice.what_if[i]);
   }
   taking_ = false;
+  mark_what_ifs();
   update_tips();
+}
+
+void ScenarioView::mark_what_ifs() {
+  const WhatIfs& percents = document_->choice().what_if;
+  for (const planner::Resource resource : enumerators<planner::Resource>()) {
+    QFont font = what_if_titles_[resource]->font();
+    font.setBold(percents[resource] != 100);
+    what_if_titles_[resource]->setFont(font);
+  }
+  reset_what_ifs_->setEnabled(percents != ScenarioChoice().what_if);
 }
 
 void ScenarioView::update_tips() {

@@ -67,6 +67,8 @@ class ScenarioView : public View {
   void show_name(QComboBox& box, const QString& value);
   void take_document();
   void update_tips();
+  // Marks the what-ifs that are not the profile's own.
+  void mark_what_ifs();
   void restyle();
   void show_problem(Field field, const QString& text);
   void edit(Field field, const std::function<void(ScenarioChoice&)>& change, int part = 0);
@@ -104,6 +106,7 @@ class ScenarioView : public View {
   EnumArray<planner::Resource, QSpinBox*> what_ifs_{};
   EnumArray<planner::Resource, QLabel*> what_if_titles_{};
   EnumArray<Field, QLabel*> problems_{};
+  QToolButton* reset_what_ifs_ = nullptr;
   QLabel* origin_ = nullptr;
   QLabel* model_facts_ = nullptr;
   QLabel* cluster_facts_ = nullptr;

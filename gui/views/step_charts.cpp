@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "gui/models/text.hpp"
 
@@ -75,7 +76,7 @@ std::vector<WaterfallChart::Row> WaterfallChart::rows() const {
   std::vector<Row> rows;
   Seconds at;
   for (const TimePart& part : time_parts(result_->time())) {
-    rows.push_back({part.title, part.role, at, part.time, {}, {}});
+    rows.push_back({part.title, part.role, part.meaning, at, part.time, {}, {}});
     at += part.time;
   }
   if (!beside_) return rows;
@@ -85,7 +86,8 @@ std::vector<WaterfallChart::Row> WaterfallChart::rows() const {
     auto row = std::find_if(rows.begin(), rows.end(),
                             [&](const Row& each) { return each.title == part.title; });
     // A part that only the other step has stands behind the part before it.
-    if (row == rows.end()) row = rows.insert(behind, {part.title, part.role, {}, {}, {}, {}});
+    if (row == rows.end())
+      row = rows.insert(behind, {part.title, part.role, part.meaning, {}, {}, {}, {}});
     row->beside_start = at;
     row->beside_time = part.time;
     at += part.time;
@@ -157,6 +159,22 @@ void WaterfallChart::add_share(const Row& row, double key, double start, double 
   }
 }
 
+QString WaterfallChart::tool_tip_at(const QPointF& position) const {
+  if (!result_) return {};
+  const std::vector<Row> all = rows();
+  const auto place = row_of_chart(*this, all.size(), position);
+  if (!place) return {};
+  const Row& row = all[*place];
+  const auto amount = [](Seconds time, const sim::StepResult& result) {
+    return tr("%1, %2 of the step").arg(time_text(time), share_text(time / result.step));
+  };
+  QString text = u"<b>%1</b><br>%2"_s.arg(row.title, amount(row.time, *result_));
+  if (beside_)
+    text = tr("<b>%1</b><br>above: %2<br>below: %3")
+               .arg(row.title, amount(row.time, *result_), amount(row.beside_time, *beside_));
+  return text + u"<br>"_s + row.meaning;
+}
+
 MemoryChart::MemoryChart(QWidget* parent) : Chart(parent) {
   setObjectName(u"memory"_s);
   xAxis->setLabel(tr("pipeline stage"));
@@ -202,7 +220,7 @@ void MemoryChart::rebuild() {
     }
     if (most <= 0.0) continue;
     auto* bars = new HatchedBars(xAxis, yAxis);
-    bars->setName(title_of(category));
+    bars->setName(tr("%1 %2").arg(title_of(category), bytes_text(gigabytes(most))));
     bars->setWidth(0.8);
     const CategoryLook look = kCategoryLooks[index_of(category)];
     const QColor colour = colours().series(look.series);
@@ -221,6 +239,30 @@ void MemoryChart::rebuild() {
   replot(rpQueuedReplot);
 }
 
+// The part of a stage's bar under the mouse, and above the bars what is left of the capacity.
+QString MemoryChart::tool_tip_at(const QPointF& position) const {
+  if (!result_ || !axisRect()->rect().contains(position.toPoint())) return {};
+  const double place = std::round(xAxis->pixelToCoord(position.x()));
+  if (place < 0.0 || place >= static_cast<double>(result_->stages.size())) return {};
+  const auto stage = static_cast<std::size_t>(place);
+  const sim::MemoryPeak& memory = result_->stages[stage].memory;
+  const Bytes height = gigabytes(yAxis->pixelToCoord(position.y()));
+  const QString whole = tr("stage %1 at its peak: %2 of %3")
+                            .arg(stage)
+                            .arg(bytes_text(memory.peak), bytes_text(capacity_));
+  Bytes below;
+  for (const MemoryCategory category : enumerators<MemoryCategory>()) {
+    const Bytes part = memory.of(category);
+    below += part;
+    if (part <= Bytes() || height > below) continue;
+    return u"<b>%1</b><br>"_s.arg(title_of(category)) +
+           tr("%1, %2 of the capacity").arg(bytes_text(part), percent_text(part / capacity_)) +
+           u"<br>"_s + whole;
+  }
+  return u"<b>%1</b><br>%2"_s.arg(tr("free"), bytes_text(capacity_ - memory.peak)) + u"<br>"_s +
+         whole;
+}
+
 SensitivityChart::SensitivityChart(QWidget* parent)
     : BarChart(tr("gain of throughput (%)"), parent) {
   setObjectName(u"sensitivity"_s);
@@ -233,11 +275,17 @@ void SensitivityChart::show(std::vector<planner::Sensitivity> sensitivities) {
     const QString title = to_qstring(planner::name_of(each.resource));
     QString text = signed_percent_text(each.gain);
     if (!each.through.empty()) text += tr(" by %1").arg(to_qstring(each.through));
-    bars.push_back(
-        {title, 100.0 * each.gain, text,
-         tr("10 % more of %1: %2 throughput, %3 a step").arg(title, text, time_text(each.step))});
+    bars.push_back({title, 100.0 * each.gain, text,
+                    tr("10 % more of %1: %2 throughput, %3 a step. A click plans with it.")
+                        .arg(title, text, time_text(each.step))});
   }
   show_bars(std::move(bars));
+}
+
+void SensitivityChart::mouseReleaseEvent(QMouseEvent* event) {
+  BarChart::mouseReleaseEvent(event);
+  const auto row = event->button() == Qt::LeftButton ? row_at(event->position()) : std::nullopt;
+  if (row && *row < sensitivities_.size()) Q_EMIT more_wanted(sensitivities_[*row].resource);
 }
 
 void SensitivityChart::show_waiting() {

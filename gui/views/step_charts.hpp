@@ -19,10 +19,15 @@ class WaterfallChart : public Chart {
 
   void show(const sim::StepResult& result, std::optional<sim::StepResult> beside = std::nullopt);
 
+ protected:
+  // A row answers over its whole width, its name included.
+  QString tool_tip_at(const QPointF& position) const override;
+
  private:
   struct Row {
     QString title;
     Role role;
+    QString meaning;
     Seconds start, time, beside_start, beside_time;
   };
 
@@ -43,6 +48,9 @@ class MemoryChart : public Chart {
 
   void show(const sim::StepResult& result, Bytes capacity);
 
+ protected:
+  QString tool_tip_at(const QPointF& position) const override;
+
  private:
   void rebuild();
   void add_capacity();
@@ -62,6 +70,13 @@ class SensitivityChart : public BarChart {
   void show_waiting();
   // The bars that are shown; empty while the view waits for them.
   const std::vector<planner::Sensitivity>& sensitivities() const { return sensitivities_; }
+
+ Q_SIGNALS:
+  // The user has clicked on the row of a resource.
+  void more_wanted(shardwright::planner::Resource resource);
+
+ protected:
+  void mouseReleaseEvent(QMouseEvent* event) override;
 
  private:
   std::vector<planner::Sensitivity> sensitivities_;

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "gui/models/text.hpp"
-#include "gui/views/chart.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/layouts.hpp"
+#include "gui/views/point_chart.hpp"
 #include "gui/views/widgets.hpp"
 #include "planner/wording.hpp"
 
@@ -24,6 +24,8 @@ using planner::SweepPoint;
 constexpr int kLeastChartHeight = 180;
 // The part of the axis below zero, so that a cross at zero is seen whole.
 constexpr double kBelowZero = 0.08;
+// The ring around the scenario's own point, in pixels.
+constexpr double kScenarioRing = 15.0;
 
 // Ticks stand at the swept values themselves: powers of two read better than powers of ten.
 QSharedPointer<QCPAxisTickerText> ticker_of(const Sweep& sweep) {
@@ -45,7 +47,7 @@ SweepView::SweepView(Selection* selection, QWidget* parent)
             if (sweep_.points.empty()) empty_->show_hint(error.toHtmlEscaped());
             Q_EMIT problem(error);
           }) {
-  chart_ = named<Chart>(u"sweep_chart"_s);
+  chart_ = named<PointChart>(u"sweep_chart"_s);
   chart_->allow_zoom();
   chart_->legend->setVisible(true);
   chart_->put_legend_above();
@@ -57,6 +59,11 @@ SweepView::SweepView(Selection* selection, QWidget* parent)
   layout->addWidget(create_controls());
   layout->addWidget(empty_, 1);
   layout->addWidget(reason_);
+  connect(chart_, &PointChart::point_clicked, this, [this](int point) {
+    if (!planner::is_bandwidth(sweep_.axis))
+      Q_EMIT point_wanted(sweep_.axis,
+                          sweep_.points[shown_points_[static_cast<std::size_t>(point)]].value);
+  });
   connect(chart_, &Chart::restyled, this, &SweepView::rebuild);
   connect(selection_, &Selection::chosen_changed, this, &SweepView::follow_selection);
   show_nothing();
@@ -272,6 +279,7 @@ void SweepView::show_knee() {
 
 void SweepView::rebuild() {
   chart_->clear_all();
+  chart_->set_points({});
   if (sweep_.points.empty()) return chart_->replot(QCustomPlot::rpQueuedReplot);
   chart_->xAxis->setLabel(title_of(sweep_.axis));
   chart_->yAxis->setLabel(title_of(figure()));
@@ -280,6 +288,8 @@ void SweepView::rebuild() {
   add_line();
   add_preliminary();
   add_missing();
+  add_current();
+  add_tips();
   chart_->xAxis->setRange(axis_value(sweep_.axis, sweep_.points.front().value) / 1.15,
                           axis_value(sweep_.axis, sweep_.points.back().value) * 1.15);
   if (knee_is_of(sweep_.axis, figure())) add_knee();
@@ -361,6 +371,50 @@ void SweepView::add_missing() {
   crosses->setScatterStyle(scatter_style(Marker::Cross, chart_->colours().bad, 13.0));
   crosses->setData(xs, ys, true);
   if (ys.contains(0.0)) chart_->yAxis->setRangeLower(-kBelowZero * chart_->yAxis->range().upper);
+}
+
+// Marks the value that the scenario has now.
+void SweepView::add_current() {
+  const planner::PlanRequest& request = selection_->set()->request;
+  const std::int64_t value = sweep_.axis == SweepAxis::Gpus          ? request.gpus
+                             : sweep_.axis == SweepAxis::GlobalBatch ? request.global_batch
+                             : sweep_.axis == SweepAxis::SeqLen      ? request.seq_len
+                                                                     : 0;
+  const auto point = std::find_if(
+      sweep_.points.begin(), sweep_.points.end(),
+      [&](const auto& each) { return each.candidate && each.value == static_cast<double>(value); });
+  if (point == sweep_.points.end()) return;
+  QCPGraph* ring = chart_->addGraph();
+  ring->setName(tr("the scenario"));
+  ring->setLineStyle(QCPGraph::lsNone);
+  ring->setScatterStyle(QCPScatterStyle(
+      QCPScatterStyle::ssCircle, QPen(chart_->colours().accent, 2.0), Qt::NoBrush, kScenarioRing));
+  ring->setData({axis_value(sweep_.axis, point->value)}, {value_at(*point).value}, true);
+}
+
+void SweepView::add_tips() {
+  std::vector<ChartPoint> points;
+  shown_points_.clear();
+  for (std::size_t i = 0; i < sweep_.points.size(); ++i) {
+    const SweepPoint& point = sweep_.points[i];
+    QString text =
+        u"<b>%1: %2</b><br>"_s.arg(title_of(sweep_.axis), axis_text(sweep_.axis, point.value));
+    double y = 0.0;
+    if (point.candidate) {
+      const SweepValue value = value_at(point);
+      y = value.value;
+      text += u"%1: %2"_s.arg(title_of(figure()), short_text(value.value));
+      if (value.low != value.high)
+        text += tr(" (80 %: %1 to %2)").arg(short_text(value.low), short_text(value.high));
+      text += u"<br>"_s + plan_text(point.candidate->plan);
+    }
+    if (!point.fits && !point.preliminary)
+      text += u"<br>"_s + to_qstring(planner::obstacle_text(point, memory())).toHtmlEscaped();
+    if (!planner::is_bandwidth(sweep_.axis)) text += tr("<br>A click plans for it.");
+    points.push_back({axis_value(sweep_.axis, point.value), y, text});
+    shown_points_.push_back(i);
+  }
+  chart_->set_points(std::move(points));
 }
 
 void SweepView::add_knee() {

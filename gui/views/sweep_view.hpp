@@ -14,7 +14,7 @@ class QToolButton;
 
 namespace shardwright::gui {
 
-class Chart;
+class PointChart;
 class EmptyState;
 class ShareBar;
 
@@ -29,6 +29,8 @@ class SweepView : public View {
   void set_plan(planner::SweepPlan plan);
 
  Q_SIGNALS:
+  // The user has clicked on a point: plans are wanted for its value of the axis.
+  void point_wanted(shardwright::planner::SweepAxis axis, double value);
   void settled();
 
  protected:
@@ -52,6 +54,8 @@ class SweepView : public View {
   void add_preliminary();
   void add_missing();
   void add_knee();
+  void add_current();
+  void add_tips();
 
   void sweep_anew();
   void update_plan_choice();
@@ -70,7 +74,9 @@ class SweepView : public View {
   ShareBar* progress_ = nullptr;
   QToolButton* stop_ = nullptr;
   QLabel* reason_ = nullptr;
-  Chart* chart_ = nullptr;
+  PointChart* chart_ = nullptr;
+  // The point of the sweep for each point of the chart.
+  std::vector<std::size_t> shown_points_;
   EmptyState* empty_ = nullptr;
   planner::Sweep sweep_;
   // True if the sweep was stopped before its points were final.

@@ -4,7 +4,9 @@
 #include <QHeaderView>
 #include <QTabWidget>
 #include <QTableWidget>
+#include <QToolButton>
 #include <QVBoxLayout>
+#include <algorithm>
 
 #include "gui/models/plan_figures.hpp"
 #include "gui/models/text.hpp"
@@ -60,11 +62,31 @@ QString step_text(Seconds step, const Scenario& scenario) {
 
 // The difference of the other plan's figure from the chosen one's: "−3.2 %", "170.0 times".
 QString change_text(const planner::ResultDifference& result) {
-  if (result.change() == 0.0) return u"="_s;
   if (result.first == 0.0) return u"–"_s;
   const double share = result.change() / result.first;
   if (100.0 * share < kMostPercent) return signed_percent_text(share);
   return WhyView::tr("%1 times").arg(fixed_text(1.0 + share, 1));
+}
+
+// What differs: the fields of the plan, then those of its model and machine, then figures of the step.
+TextTable differences_table(const planner::Comparison& comparison, const QString& first,
+                            const QString& second) {
+  TextTable table{{WhyView::tr("What"), first, second, WhyView::tr("Difference")}, {}};
+  auto inputs = comparison.inputs;
+  std::stable_partition(inputs.begin(), inputs.end(), [](const planner::InputDifference& input) {
+    return input.path.front() == "plan";
+  });
+  for (const planner::InputDifference& input : inputs)
+    table.rows.push_back({to_qstring(planner::field_text(input)), to_qstring(input.first.text),
+                          to_qstring(input.second.text), u"–"_s});
+  for (const planner::ResultDifference& result : comparison.results) {
+    const QString before = to_qstring(planner::value_text(result.figure, result.first));
+    const QString after = to_qstring(planner::value_text(result.figure, result.second));
+    if (before != after)
+      table.rows.push_back(
+          {to_qstring(planner::figure_text(result.figure)), before, after, change_text(result)});
+  }
+  return table;
 }
 
 }  // namespace
@@ -113,6 +135,7 @@ QWidget* WhyView::create_breakdown() {
   waterfall_ = new WaterfallChart;
   memory_ = new MemoryChart;
   sensitivity_ = new SensitivityChart;
+  connect(sensitivity_, &SensitivityChart::more_wanted, this, &WhyView::more_wanted);
   peak_ = wrapped_label(u"why_peak"_s);
   return new PaneRow({titled(tr("Where the time goes"), waterfall_),
                       titled(tr("Where the memory goes"), memory_, peak_),
@@ -122,14 +145,18 @@ QWidget* WhyView::create_breakdown() {
 
 QWidget* WhyView::create_comparison() {
   verdict_ = wrapped_label(u"verdict"_s);
+  compared_title_ = named<QLabel>(u"compared_plans"_s);
+  compared_title_->setTextFormat(Qt::PlainText);
+  make_bold(*compared_title_);
+  auto* stop = tool_button(u"stop_comparing"_s, tr("Stop comparing"));
+  connect(stop, &QToolButton::clicked, this, &WhyView::stop_comparing);
   both_charts_ = named<WaterfallChart>(u"waterfall_both"_s);
   differences_ = text_table_widget(u"differences"_s);
   differences_->setAlternatingRowColors(true);
-  auto* panes =
-      new PaneRow({titled(tr("Above: the chosen plan · below, pale: the other one"), both_charts_),
-                   titled(tr("What differs"), differences_)},
-                  {520, 520});
-  QWidget* pane = column_of({verdict_, panes}, panes);
+  auto* panes = new PaneRow({column_of({compared_title_, both_charts_}, both_charts_),
+                             titled(tr("What differs"), differences_)},
+                            {520, 520});
+  QWidget* pane = column_of({row_of({verdict_, stop}, verdict_), panes}, panes);
   pane->layout()->setContentsMargins(0, 4, 0, 0);
   no_comparison_ = new EmptyState(pane);
   no_comparison_->show_hint(comparison_hint());
@@ -205,14 +232,31 @@ void WhyView::show_compared() {
 
 void WhyView::compare_with(const Scenario& other, const QString& name) {
   other_ = other;
+  other_name_ = name;
   verdict_->setText(tr("Comparing with %1 …").arg(name));
   show_compared();
+}
+
+void WhyView::stop_comparing() {
+  other_.reset();
+  selection_->compare_with(std::nullopt);
+  show_compared();
+}
+
+std::pair<QString, QString> WhyView::names_of_compared() const {
+  const auto name = [](std::size_t plan, const char* letter) {
+    return tr("plan %1 (%2)").arg(count_text(plan + 1), to_qstring(letter));
+  };
+  const auto chosen = selection_->chosen(), compared = selection_->compared();
+  if (!chosen || !compared) return {tr("the chosen plan"), tr("the plan of %1").arg(other_name_)};
+  return {name(*chosen, "A"), name(*compared, "B")};
 }
 
 void WhyView::begin_comparison(const Scenario& first, const Scenario& second) {
   std::pair both(first, second);
   if (both_ == both) return;
   both_ = std::move(both);
+  Q_EMIT comparing(true);
   comparison_.start(
       [first, second](const std::stop_token&) { return planner::compare(first, second); });
 }
@@ -221,6 +265,7 @@ void WhyView::clear_comparison() {
   comparison_.cancel();
   if (!both_) return;
   both_.reset();
+  Q_EMIT comparing(false);
   show_table(*differences_, {});
   verdict_->clear();
   no_comparison_->show_hint(comparison_hint());
@@ -229,25 +274,17 @@ void WhyView::clear_comparison() {
 
 void WhyView::take_comparison(const planner::Comparison& comparison) {
   no_comparison_->show_content();
+  const auto [first, second] = names_of_compared();
   verdict_->setText(
-      to_qstring(planner::verdict_text(comparison, "the chosen plan", "the other plan")));
+      to_qstring(planner::verdict_text(comparison, first.toStdString(), second.toStdString())));
+  compared_title_->setText(tr("Above: %1 · below, pale: %2").arg(first, second));
   both_charts_->show(comparison.first, comparison.second);
-  TextTable table{{tr("Figure"), tr("Chosen"), tr("Other"), tr("Other against chosen")}, {}};
-  for (const planner::ResultDifference& result : comparison.results) {
-    const auto text = [&](double value) {
-      return to_qstring(planner::value_text(result.figure, value));
-    };
-    table.rows.push_back({to_qstring(planner::figure_text(result.figure)), text(result.first),
-                          text(result.second), change_text(result)});
-  }
-  for (const planner::InputDifference& input : comparison.inputs)
-    table.rows.push_back({to_qstring(planner::field_text(input)), to_qstring(input.first.text),
-                          to_qstring(input.second.text), tr("differs")});
-  show_table(*differences_, table);
+  show_table(*differences_, differences_table(comparison, first, second));
   differences_->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
   differences_->horizontalHeaderItem(3)->setToolTip(
-      tr("The other plan's figure against the chosen plan's: more (+) or less (−), or times as "
-         "much if it is at least double."));
+      tr("What %1 has more (+) or less (−) than %2, or how many times as much if it is at least "
+         "double.")
+          .arg(second, first));
   pages_->setCurrentIndex(1);
   if (!is_busy()) Q_EMIT settled();
 }

@@ -32,10 +32,17 @@ class WhyView : public View {
   // Compares the chosen plan with that of another file, until other plans are shown or the user
   // compares with one of them.
   void compare_with(const Scenario& other, const QString& name);
+  // Ends the comparison with a plan of the table or of a file.
+  void stop_comparing();
+  bool is_comparing() const { return both_.has_value(); }
   // Says why there are no plans to choose from; an empty text removes that.
   void show_obstacle(const QString& text);
 
  Q_SIGNALS:
+  // The user has clicked on a resource whose gain is shown.
+  void more_wanted(shardwright::planner::Resource resource);
+  // Emitted when a comparison begins or ends.
+  void comparing(bool compares);
   // Emitted when the view shows everything that it had to compute.
   void settled();
 
@@ -47,6 +54,9 @@ class WhyView : public View {
   void show_compared();
   void clear_comparison();
   void begin_comparison(const Scenario& first, const Scenario& second);
+  // The words for the two plans that are compared: "plan 1 (A)", and "plan 3 (B)" or the name of a
+  // file. The letters are those of the table and the plot.
+  std::pair<QString, QString> names_of_compared() const;
   struct Limits {
     planner::Explanation explanation;
     std::optional<planner::PeakMoment> peak;
@@ -58,6 +68,7 @@ class WhyView : public View {
   std::optional<Scenario> explained_;
   // The plan of a file that the chosen plan is compared with.
   std::optional<Scenario> other_;
+  QString other_name_;
   // The plans that are compared, or about to be.
   std::optional<std::pair<Scenario, Scenario>> both_;
   QString obstacle_;
@@ -71,6 +82,7 @@ class WhyView : public View {
   MemoryChart* memory_ = nullptr;
   SensitivityChart* sensitivity_ = nullptr;
   QLabel* verdict_ = nullptr;
+  QLabel* compared_title_ = nullptr;
   WaterfallChart* both_charts_ = nullptr;
   QTableWidget* differences_ = nullptr;
   EmptyState* empty_ = nullptr;

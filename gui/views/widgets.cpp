@@ -206,6 +206,19 @@ void PowerSpinBox::set_unit(const QString& unit, const QString& unit_of_one) {
   follow(value());
 }
 
+void PowerSpinBox::focusInEvent(QFocusEvent* event) {
+  setGroupSeparatorShown(false);
+  QSpinBox::focusInEvent(event);
+}
+
+void PowerSpinBox::focusOutEvent(QFocusEvent* event) {
+  QSpinBox::focusOutEvent(event);
+  // A menu of the field, or another window, takes the focus only for a while.
+  if (event->reason() == Qt::PopupFocusReason || event->reason() == Qt::ActiveWindowFocusReason)
+    return;
+  setGroupSeparatorShown(true);
+}
+
 void PowerSpinBox::stepBy(int steps) {
   interpretText();
   int next = value();

@@ -114,6 +114,9 @@ class PowerSpinBox : public QSpinBox {
   void stepBy(int steps) override;
 
  protected:
+  // A field that is typed into has no separators of thousands: writing them would move the cursor.
+  void focusInEvent(QFocusEvent* event) override;
+  void focusOutEvent(QFocusEvent* event) override;
   QValidator::State validate(QString& input, int& position) const override;
   int valueFromText(const QString& text) const override;
 

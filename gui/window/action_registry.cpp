@@ -29,6 +29,12 @@ void ActionRegistry::adopt(const QString& group, QAction* action) {
   actions_.push_back(action);
 }
 
+void ActionRegistry::allow(const QString& id, const QString& obstacle) {
+  QAction* action = find(id);
+  action->setEnabled(obstacle.isEmpty());
+  action->setToolTip(obstacle.isEmpty() ? action->statusTip() : obstacle);
+}
+
 QAction* ActionRegistry::find(const QString& id) const {
   const auto found = std::find_if(actions_.begin(), actions_.end(), [&](const QAction* action) {
     return action->objectName() == id;

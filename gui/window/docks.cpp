@@ -6,20 +6,35 @@
 #include <QEvent>
 #include <QLayout>
 #include <QMainWindow>
+#include <QMenu>
 #include <QScreen>
 #include <QSettings>
 #include <QStyle>
 #include <QTabBar>
 #include <algorithm>
+#include <array>
+#include <functional>
+#include <utility>
 
 #include "gui/models/text.hpp"
 
 namespace shardwright::gui {
 namespace {
 
-// Qt moves a dock behind the tab of another out of the window and leaves it visible.
+// The width of the first dock in pixels, and the second one's thousandths of the height.
+constexpr int kFirstWidth = 320, kUpperPermille = 482;
+
+// Qt leaves a dock behind the tab of another visible, out of the window or below the other. Not all of
+// it need be seen: a list of commands may lie over the window.
 bool is_in_front(const QDockWidget& dock) {
-  return dock.isVisible() && !dock.visibleRegion().isEmpty();
+  if (!dock.isVisible() || dock.isFloating()) return dock.isVisible();
+  const QRect place = dock.geometry().adjusted(2, 2, -3, -3);
+  const std::array points = {place.center(), place.topLeft(), place.topRight(), place.bottomLeft(),
+                             place.bottomRight()};
+  return std::any_of(points.begin(), points.end(), [&](const QPoint& point) {
+    const QWidget* seen = dock.parentWidget()->childAt(point);
+    return seen == &dock || dock.isAncestorOf(seen);
+  });
 }
 
 bool takes_tab(const QWidget& widget) {
@@ -31,7 +46,10 @@ bool takes_tab(const QWidget& widget) {
 // bars as docks come to share a place.
 class TabBarWatcher : public QObject {
  public:
-  using QObject::QObject;
+  using MenuOpener = std::function<void(QTabBar*, const QPoint&)>;
+
+  TabBarWatcher(QObject* parent, MenuOpener open_menu)
+      : QObject(parent), open_menu_(std::move(open_menu)) {}
 
   bool eventFilter(QObject* watched, QEvent* event) override {
     if (event->type() == QEvent::ChildPolished) {
@@ -39,17 +57,27 @@ class TabBarWatcher : public QObject {
       if (tabs != nullptr) {
         tabs->setElideMode(Qt::ElideNone);
         tabs->setUsesScrollButtons(true);
+        tabs->setContextMenuPolicy(Qt::CustomContextMenu);
+        connect(tabs, &QTabBar::customContextMenuRequested, this,
+                [this, tabs](const QPoint& at) { open_menu_(tabs, at); });
       }
     }
     return QObject::eventFilter(watched, event);
   }
+
+ private:
+  MenuOpener open_menu_;
 };
 
 }  // namespace
 
 Docks::Docks(QMainWindow* window) : QObject(window), window_(window) {
   window_->setDockNestingEnabled(true);
-  window_->installEventFilter(new TabBarWatcher(window_));
+  window_->installEventFilter(new TabBarWatcher(
+      window_, [this](QTabBar* tabs, const QPoint& at) { open_tab_menu(tabs, at); }));
+  title_pause_.setSingleShot(true);
+  title_pause_.setInterval(0);
+  connect(&title_pause_, &QTimer::timeout, this, &Docks::update_titles);
   // Docks that are squeezed scroll or cut their content; the window itself may be as small as this.
   window_->layout()->setSizeConstraint(QLayout::SetNoConstraint);
   window_->setMinimumSize(640, 480);
@@ -64,6 +92,10 @@ void Docks::add(const QString& id, const QString& title, QWidget* view, Qt::Dock
   dock->setObjectName(id);
   dock->setWidget(view);
   window_->addDockWidget(area, dock);
+  // The last of them tells of tabs that come and go.
+  connect(dock, &QDockWidget::dockLocationChanged, this, &Docks::update_titles_later);
+  connect(dock, &QDockWidget::topLevelChanged, this, &Docks::update_titles_later);
+  connect(dock, &QDockWidget::visibilityChanged, this, &Docks::update_titles_later);
   docks_.push_back(dock);
 }
 
@@ -71,20 +103,100 @@ void Docks::arrange() {
   window_->setTabPosition(Qt::AllDockWidgetAreas, QTabWidget::North);
   for (std::size_t i = 3; i < docks_.size(); ++i) window_->tabifyDockWidget(docks_[2], docks_[i]);
   docks_[2]->raise();
-  window_->resizeDocks({docks_[0], docks_[1]}, {320, 1120}, Qt::Horizontal);
-  window_->resizeDocks({docks_[1], docks_[2]}, {410, 440}, Qt::Vertical);
+  share_out({1440, 850});
   last_ = docks_[1];
   docks_.front()->installEventFilter(this);
+  update_titles();
+}
+
+void Docks::update_titles_later() {
+  title_pause_.start();
+}
+
+void Docks::update_titles() {
+  for (QDockWidget* dock : docks_) {
+    const QList<QDockWidget*> beside = window_->tabifiedDockWidgets(dock);
+    const bool has_tab =
+        !dock->isFloating() && std::any_of(beside.begin(), beside.end(),
+                                           [](const auto* each) { return !each->isHidden(); });
+    QWidget* title = dock->titleBarWidget();
+    if (has_tab == (title != nullptr)) continue;
+    dock->setTitleBarWidget(has_tab ? new QWidget(dock) : nullptr);
+    delete title;
+  }
+}
+
+QDockWidget* Docks::dock_titled(const QString& title) const {
+  const auto found = std::find_if(docks_.begin(), docks_.end(), [&](const QDockWidget* dock) {
+    return dock->windowTitle() == title;
+  });
+  return found == docks_.end() ? nullptr : *found;
+}
+
+void Docks::open_tab_menu(QTabBar* tabs, const QPoint& at) {
+  QDockWidget* dock = dock_titled(tabs->tabText(tabs->tabAt(at)));
+  if (dock == nullptr) return;
+  auto* menu = new QMenu(window_);
+  menu->setAttribute(Qt::WA_DeleteOnClose);
+  menu->addAction(tr("Maximise"), this, [this, dock] {
+    raise(dock->objectName());
+    maximise(true);
+  });
+  menu->addAction(tr("Put into a window of its own"), dock, [dock] { dock->setFloating(true); });
+  menu->addAction(tr("Close"), dock, &QDockWidget::close);
+  menu->popup(tabs->mapToGlobal(at));
+}
+
+void Docks::maximise(bool on) {
+  if (on == is_maximised()) return;
+  QDockWidget* kept = current();
+  if (on) {
+    before_maximised_ = window_->saveState();
+    for (QDockWidget* dock : docks_) dock->setVisible(dock == kept);
+  } else {
+    window_->restoreState(*std::exchange(before_maximised_, std::nullopt));
+    kept->raise();
+  }
+  kept->widget()->setFocus();
+  last_ = kept;
+  update_titles();
+  Q_EMIT maximised_changed(on);
+}
+
+void Docks::share_out(const QSize& room) {
+  const int upper = room.height() * kUpperPermille / 1000;
+  window_->resizeDocks({docks_[0], docks_[1]}, {kFirstWidth, room.width() - kFirstWidth},
+                       Qt::Horizontal);
+  window_->resizeDocks({docks_[1], docks_[2]}, {upper, room.height() - upper}, Qt::Vertical);
 }
 
 void Docks::keep_as_default() {
   default_layout_ = window_->saveState();
 }
 
+void Docks::lay_out(Layout layout) {
+  reset();
+  if (layout == Layout::Columns) {
+    window_->splitDockWidget(docks_[1], docks_[2], Qt::Horizontal);
+    for (std::size_t i = 3; i < docks_.size(); ++i) window_->tabifyDockWidget(docks_[2], docks_[i]);
+    const int rest = window_->width() - kFirstWidth;
+    window_->resizeDocks({docks_[0], docks_[1], docks_[2]}, {kFirstWidth, rest / 2, rest / 2},
+                         Qt::Horizontal);
+  } else if (layout == Layout::OneAtATime) {
+    for (std::size_t i = 2; i < docks_.size(); ++i) window_->tabifyDockWidget(docks_[1], docks_[i]);
+  }
+  docks_[layout == Layout::OneAtATime ? 1 : 2]->raise();
+  update_titles_later();
+}
+
 void Docks::reset() {
+  maximise(false);
   window_->restoreState(default_layout_);
   for (QDockWidget* dock : docks_) dock->show();
   docks_[2]->raise();
+  // Qt lays the docks out anew only when events are handled, and shares of before would be lost.
+  window_->layout()->activate();
+  share_out(window_->size());
 }
 
 void Docks::clear() {
@@ -107,6 +219,9 @@ QWidget* Docks::view(const QString& id) const {
 void Docks::raise(const QString& id) {
   for (QDockWidget* dock : docks_) {
     if (dock->objectName() != id) continue;
+    // The view that is asked for takes the place of one that has the whole window.
+    for (QDockWidget* other : docks_)
+      if (is_maximised() && other != dock) other->hide();
     dock->show();
     dock->raise();
     dock->widget()->setFocus();
@@ -180,7 +295,7 @@ bool Docks::eventFilter(QObject* watched, QEvent* event) {
 
 void Docks::save(QSettings& settings) const {
   settings.setValue(u"window/geometry"_s, window_->saveGeometry());
-  settings.setValue(u"window/layout"_s, window_->saveState());
+  settings.setValue(u"window/layout"_s, before_maximised_.value_or(window_->saveState()));
 }
 
 QStringList Docks::restore(const QSettings& settings) {

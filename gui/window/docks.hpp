@@ -5,13 +5,26 @@
 #include <QObject>
 #include <QSize>
 #include <QStringList>
+#include <QTimer>
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 class QDockWidget;
 class QMainWindow;
 class QSettings;
+class QTabBar;
 
 namespace shardwright::gui {
+
+enum class Layout : std::uint8_t {
+  // The plans above the other views.
+  First,
+  // Scenario, plans and the other views beside each other: wide screens.
+  Columns,
+  // The plans share the place of the other views: small screens.
+  OneAtATime,
+};
 
 class Docks : public QObject {
   Q_OBJECT
@@ -28,6 +41,12 @@ class Docks : public QObject {
   // Takes the present layout as the one that reset() returns to.
   void keep_as_default();
   void reset();
+  // Shows every dock in places for screens of a kind, or in the first ones.
+  void lay_out(Layout layout);
+
+  // Gives the current view the whole window, or returns to the layout before.
+  void maximise(bool on);
+  bool is_maximised() const { return before_maximised_.has_value(); }
   // Deletes the docks. Their views lose the focus as they go and may then use parts of the window, so
   // its base class, which would delete them last, is too late.
   void clear();
@@ -53,12 +72,23 @@ class Docks : public QObject {
   // before the window is shown.
   QSize largest_size() const;
 
+ Q_SIGNALS:
+  void maximised_changed(bool on);
+
  protected:
   // A new width of the first dock is the user's wish if the window keeps its size.
   bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
   QDockWidget* dock_of(const QWidget* widget) const;
+  // Shares out a window of this size among the docks in their first places.
+  void share_out(const QSize& room);
+  // Leaves out the title of a dock whose tab says it already.
+  void update_titles();
+  void update_titles_later();
+  // Offers for a dock without a title what its title offers.
+  void open_tab_menu(QTabBar* tabs, const QPoint& at);
+  QDockWidget* dock_titled(const QString& title) const;
   // Moves the focus on to `dock`. A clicked tab takes no focus, and a view that goes behind another
   // keeps it, so that keys would change what nobody sees.
   void bring_focus_to_front(QDockWidget* dock);
@@ -71,6 +101,8 @@ class Docks : public QObject {
   // The width that the user or the session gave the first dock; 0 if it is unknown.
   int first_width_ = 0;
   QByteArray default_layout_;
+  std::optional<QByteArray> before_maximised_;
+  QTimer title_pause_;
 };
 
 }  // namespace shardwright::gui

@@ -5,6 +5,7 @@
 #include <QFileInfo>
 #include <QGuiApplication>
 #include <QTimer>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "gui/models/text.hpp"
@@ -65,10 +66,59 @@ void FileExport::save_plan() {
   }
 }
 
+std::span<const PlanFormat> plan_formats() {
+  static constexpr std::array kFormats = {
+      PlanFormat{"megatron", "Megatron-LM", "megatron_args.sh", planner::megatron_arguments},
+      PlanFormat{"deepspeed", "DeepSpeed", "ds_config.json", planner::deepspeed_json},
+      PlanFormat{"torchtitan", "torchtitan", "torchtitan_flags.sh", planner::torchtitan_flags}};
+  return kFormats;
+}
+
+void FileExport::export_plan(const PlanFormat& format) {
+  const auto scenario = selection_->scenario();
+  if (!scenario) return;
+  const QString title = to_qstring(format.title);
+  const planner::PlanExport result = format.write(*scenario);
+  if (!result.problems.empty()) {
+    QStringList lines = {tr("%1 cannot train under this plan:").arg(title)};
+    for (const Problem& problem : result.problems)
+      lines.append(tr("• %1: %2; expected %3")
+                       .arg(to_qstring(problem.where.substr(problem.where.rfind('/') + 1)),
+                            to_qstring(problem.found), to_qstring(problem.expected.text)));
+    return messages_->say(u"command"_s, Tone::Problem, lines.join(u'\n'));
+  }
+  const QString suggested = to_qstring(format.file);
+  const QString suffix = QFileInfo(suggested).suffix();
+  const QString file = ask_for_file(window_, tr("Export the plan for %1").arg(title), suggested,
+                                    u"*.%1"_s.arg(suffix), suffix);
+  if (file.isEmpty()) return;
+  try {
+    write_text_file(file, to_qstring(result.text));
+  } catch (const RuntimeFailure& failure) {
+    return report_failure(file, to_qstring(failure.what()));
+  }
+  QStringList lines = {tr("Exported %1. Start it with: %2").arg(file, to_qstring(result.launch))};
+  for (const std::string& note : result.notes) lines.append(u"• "_s + to_qstring(note));
+  messages_->take_back(key_of_writing(file));
+  messages_->say(u"command"_s, Tone::Notice, lines.join(u'\n'));
+}
+
+void FileExport::save_scenario(const ScenarioChoice& choice) {
+  const QString file = ask_for_file(window_, tr("Save the scenario"), u"scenario.json"_s,
+                                    tr("Scenario files (*.json)"), u"json"_s);
+  if (file.isEmpty()) return;
+  try {
+    write_text_file(file, to_qstring(scenario_file(choice).dump(2) + "\n"));
+    report_written(file, tr("Saved %1."));
+  } catch (const RuntimeFailure& failure) {
+    report_failure(file, to_qstring(failure.what()));
+  }
+}
+
 void FileExport::report_written(const QString& file, const QString& text) {
   if (!job_.is_running()) messages_->take_back(u"export"_s);
   messages_->take_back(key_of_writing(file));
-  messages_->say(u"command"_s, Tone::Notice, text.arg(file));
+  messages_->say(u"command"_s, Tone::Success, text.arg(file));
 }
 
 void FileExport::report_failure(const QString& file, const QString& problem) {

@@ -3,10 +3,13 @@
 
 #include <QObject>
 #include <QString>
+#include <span>
 
 #include "gui/models/background_job.hpp"
+#include "gui/models/scenario_choice.hpp"
 #include "gui/models/selection.hpp"
 #include "gui/models/table_text.hpp"
+#include "planner/export/plan_export.hpp"
 
 class QWidget;
 
@@ -14,6 +17,18 @@ namespace shardwright::gui {
 
 class Docks;
 class MessageBar;
+
+// A format of other frameworks for plans.
+struct PlanFormat {
+  // "megatron": the end of the command's name.
+  const char* id;
+  const char* title;
+  // The name of the file that is suggested.
+  const char* file;
+  planner::PlanExport (*write)(const Scenario& scenario);
+};
+
+std::span<const PlanFormat> plan_formats();
 
 class FileExport : public QObject {
   Q_OBJECT
@@ -23,6 +38,11 @@ class FileExport : public QObject {
 
   // Asks for a file and writes the chosen plan to it.
   void save_plan();
+  // Asks for a file and writes the chosen plan for another framework; what its format cannot say is
+  // listed in a message, and nothing is written where the run would differ.
+  void export_plan(const PlanFormat& format);
+  // Asks for a file and writes the fields of the scenario, which opening it restores.
+  void save_scenario(const ScenarioChoice& choice);
   // Asks for a file and writes the current view to it: "png", "svg", "pdf", or its data as "csv".
   void export_view(const QString& suffix);
   void copy_picture();

@@ -128,6 +128,8 @@ void FilePresenter::take_files(const ReadFiles& read, const ReadBatch& batch) {
       timelines.push_back(&each);
     } else if (std::holds_alternative<TracedRun>(content)) {
       traces.push_back(&each);
+    } else if (const auto* scenario = std::get_if<ScenarioChoice>(&content)) {
+      parts_.document->replace(tr("opening of %1").arg(file_name(each.file.path)), *scenario);
     } else if (std::holds_alternative<RunSpec>(content) ||
                std::holds_alternative<BatchSpec>(content)) {
       profiles.push_back(&each);

@@ -89,13 +89,13 @@ MainWindow::MainWindow(QSettings* settings)
       docks_(new Docks(this)),
       opened_(new OpenedFiles(this)) {
   setObjectName(u"main_window"_s);
-  setWindowTitle(u"Shardwright"_s);
   setAcceptDrops(true);
   resize(QSize(1440, 900).boundedTo(docks_->largest_size()));
   create_message_bar();
   create_views();
   create_parts();
   create_actions();
+  create_toolbar();
   palette_ = new PickList(u"command_palette"_s, tr("Type a command"), this);
   places_ = new PickList(u"go_to"_s, tr("A rank or an op of the Timeline"), this);
   shortcuts_ = new ShortcutOverlay(registry_, this);
@@ -108,6 +108,7 @@ MainWindow::MainWindow(QSettings* settings)
   restore_session();
   planner_->follow_document();
   connect_views();
+  follow_commands();
 }
 
 MainWindow::~MainWindow() {
@@ -190,8 +191,12 @@ void MainWindow::connect_views() {
             raise_view(u"plans"_s);
             planner_->plan_on(scenario, cluster);
           });
+  connect(plans_view_, &PlansView::remedy_wanted, planner_, &ScenarioPlanner::plan_with);
+  connect(why_view_, &WhyView::more_wanted, planner_, &ScenarioPlanner::plan_with_more);
+  connect(sweep_view_, &SweepView::point_wanted, planner_, &ScenarioPlanner::plan_at);
+  connect(run_view_, &RunView::try_wanted, this, &MainWindow::try_on_this_machine);
   connect(scenario_view_, &ScenarioView::this_machine_wanted, planner_,
-          &ScenarioPlanner::plan_on_this_machine);
+          [this] { planner_->plan_on_this_machine(); });
 }
 
 void MainWindow::begin(const QStringList& files) {
@@ -233,6 +238,12 @@ void MainWindow::resizeEvent(QResizeEvent* event) {
 
 bool MainWindow::focusNextPrevChild(bool next) {
   return docks_->focus_next(next);
+}
+
+void MainWindow::try_on_this_machine() {
+  planner_->plan_on_this_machine(true);
+  run_view_->fill_in_sample();
+  raise_view(u"run"_s);
 }
 
 void MainWindow::take_typed_text() {

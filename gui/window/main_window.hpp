@@ -8,6 +8,7 @@
 #include "gui/models/scenario_document.hpp"
 #include "gui/models/selection.hpp"
 #include "gui/window/action_registry.hpp"
+#include "gui/window/theme.hpp"
 
 class QDockWidget;
 class QMenu;
@@ -78,6 +79,13 @@ class MainWindow : public QMainWindow {
   // Takes the text that was typed into a field, by leaving the field.
   void take_typed_text();
 
+  // window_toolbar.cpp
+  void create_toolbar();
+  // Keeps commands that can do nothing disabled from now on.
+  void follow_commands();
+  void update_commands();
+  void update_title();
+
   // window_session.cpp
   void restore_session();
   void report_replaced(const QStringList& damaged, const std::vector<Problem>& replaced);
@@ -88,8 +96,11 @@ class MainWindow : public QMainWindow {
   void create_edit_actions();
   void create_plan_actions();
   void create_view_actions();
+  void create_theme_actions(const QString& group);
   void create_help_actions();
   void create_menus();
+  void take_theme(Theme theme);
+  void try_on_this_machine();
   void choose_files();
   void choose_folder();
   void fill_recent();
@@ -120,6 +131,7 @@ class MainWindow : public QMainWindow {
   PickList *palette_ = nullptr, *places_ = nullptr;
   ShortcutOverlay* shortcuts_ = nullptr;
   QMenu* recent_menu_ = nullptr;
+  Theme theme_ = Theme::System;
 };
 
 }  // namespace shardwright::gui

@@ -1,7 +1,10 @@
 #include "gui/window/scenario_planner.hpp"
 
 #include <QFileInfo>
+#include <algorithm>
+#include <cmath>
 
+#include "gui/models/freed_memory.hpp"
 #include "gui/models/text.hpp"
 #include "gui/views/message_bar.hpp"
 #include "gui/views/plans_view.hpp"
@@ -9,8 +12,19 @@
 #include "gui/views/why_view.hpp"
 #include "gui/window/opened_files.hpp"
 #include "gui/window/step_presenter.hpp"
+#include "planner/wording.hpp"
 
 namespace shardwright::gui {
+namespace {
+
+ScenarioChoice tiny_choice() {
+  ScenarioChoice choice;
+  choice.model = "tiny-llama";
+  choice.seq_len = 64;
+  return choice;
+}
+
+}  // namespace
 
 ScenarioPlanner::ScenarioPlanner(const Parts& parts, QObject* parent)
     : QObject(parent), parts_(parts) {
@@ -25,6 +39,7 @@ ScenarioPlanner::ScenarioPlanner(const Parts& parts, QObject* parent)
     parts_.opened->set(OpenedKind::Plans, {});
     parts_.selection->show(set);
   });
+  connect(&search_, &PlanSearch::finished, this, [] { return_freed_memory(); });
   connect(&search_, &PlanSearch::failed, this, &ScenarioPlanner::show_problems);
   connect(&probe_, &MachineProbe::ended, this, &ScenarioPlanner::take_this_machine);
 }
@@ -82,7 +97,8 @@ void ScenarioPlanner::plan_on(const Scenario& scenario, const QString& cluster) 
                        tr("Planning on %1. Undo returns to the former scenario.").arg(name));
 }
 
-void ScenarioPlanner::plan_on_this_machine() {
+void ScenarioPlanner::plan_on_this_machine(bool tiny) {
+  tiny_ = tiny;
   if (is_probed()) return take_this_machine({});
   probe_.start();
   parts_.messages->say(u"probe"_s, Tone::Notice,
@@ -96,10 +112,36 @@ void ScenarioPlanner::take_this_machine(const QString& problem) {
   if (!problem.isEmpty() || !is_probed()) return;
   try {
     parts_.document->replace(tr("planning on this machine"),
-                             on_this_machine(parts_.document->choice()));
+                             on_this_machine(tiny_ ? tiny_choice() : parts_.document->choice()));
   } catch (const InputError& error) {
     parts_.messages->say(u"probe"_s, Tone::Problem, error_text(error));
   }
+}
+
+void ScenarioPlanner::plan_with_more(planner::Resource resource) {
+  ScenarioChoice choice = parts_.document->choice();
+  int& percent = choice.what_if[resource];
+  percent = std::min(static_cast<int>(kWhatIfRange.most),
+                     static_cast<int>(std::lround(percent * (1.0 + planner::kSensitivityStep))));
+  parts_.document->replace(tr("more of %1").arg(what_if_title(resource)), choice);
+}
+
+void ScenarioPlanner::plan_with(const std::vector<planner::Remedy>& remedies) {
+  const Bytes memory = parts_.selection->set()->request.cluster.accelerator.memory;
+  const auto choice = with_remedies(parts_.document->choice(), remedies, memory);
+  if (choice) return parts_.document->replace(to_qstring(planner::remedy_text(remedies)), *choice);
+  parts_.messages->say(u"command"_s, Tone::Problem,
+                       tr("The fields of Scenario cannot say “%1”: change the plan's file.")
+                           .arg(to_qstring(planner::remedy_text(remedies))));
+}
+
+void ScenarioPlanner::plan_at(planner::SweepAxis axis, double value) {
+  ScenarioChoice choice = parts_.document->choice();
+  const auto count = static_cast<std::int64_t>(value);
+  if (axis == planner::SweepAxis::Gpus) choice.gpus = count;
+  if (axis == planner::SweepAxis::GlobalBatch) choice.global_batch = count;
+  if (axis == planner::SweepAxis::SeqLen) choice.seq_len = count;
+  parts_.document->replace(tr("a point of the sweep"), choice);
 }
 
 void ScenarioPlanner::plan_example() {

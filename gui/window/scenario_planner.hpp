@@ -7,6 +7,7 @@
 #include "gui/models/scenario_document.hpp"
 #include "gui/models/selection.hpp"
 #include "gui/models/this_machine.hpp"
+#include "planner/sweep.hpp"
 
 namespace shardwright::gui {
 
@@ -45,9 +46,15 @@ class ScenarioPlanner : public QObject {
   void abandon() { search_.abandon(); }
   // Searches for the scenario of a run, on the cluster of a file.
   void plan_on(const Scenario& scenario, const QString& cluster);
-  // Probes this machine first if no profile of it is kept.
-  void plan_on_this_machine();
+  // Probes this machine first if no profile of it is kept. With `tiny` the scenario becomes one that is
+  // trained here in seconds.
+  void plan_on_this_machine(bool tiny = false);
   void plan_example();
+  // Plan with 10 % more of a resource, with changes that make a plan fit, or for a point of a sweep. Each
+  // is one step of Undo.
+  void plan_with_more(planner::Resource resource);
+  void plan_with(const std::vector<planner::Remedy>& remedies);
+  void plan_at(planner::SweepAxis axis, double value);
   void watch_parts();
 
   PlanSearch& search() { return search_; }
@@ -60,6 +67,8 @@ class ScenarioPlanner : public QObject {
   Parts parts_;
   PlanSearch search_;
   MachineProbe probe_;
+  // True if the tiny scenario is waited for.
+  bool tiny_ = false;
   // True while the scenario of shown plans is taken over.
   bool adopts_ = false;
 };

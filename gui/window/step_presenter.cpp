@@ -6,6 +6,7 @@
 #include <array>
 
 #include "core/program/rank_grid.hpp"
+#include "gui/models/freed_memory.hpp"
 #include "gui/schedule/schedule_view.hpp"
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/timeline/trace_panel.hpp"
@@ -106,6 +107,8 @@ void StepPresenter::follow_selection() {
   asked_ = is_shown ? scenario : std::nullopt;
   outdated_ = !is_shown;
   Q_EMIT problem({});
+  // Nobody will see the former step again, and it may be a large one.
+  if (outdated_ && shown_ && !anybody_looks()) clear_views();
   update();
 }
 
@@ -132,6 +135,7 @@ void StepPresenter::clear_views() {
   views_.timeline->set_timelines({});
   views_.topology->clear();
   views_.schedule->clear();
+  return_freed_memory();
 }
 
 void StepPresenter::take(const PredictedStep& step) {

@@ -1,16 +1,20 @@
 // The commands of the window and its menus.
+#include <QActionGroup>
 #include <QDockWidget>
 #include <QFileDialog>
 #include <QMenu>
 #include <QMenuBar>
 
+#include "gui/models/text.hpp"
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/views/message_bar.hpp"
 #include "gui/views/plans_view.hpp"
 #include "gui/views/run_view.hpp"
+#include "gui/views/why_view.hpp"
 #include "gui/window/docks.hpp"
 #include "gui/window/file_export.hpp"
 #include "gui/window/file_presenter.hpp"
+#include "gui/window/help_pages.hpp"
 #include "gui/window/main_window.hpp"
 #include "gui/window/pick_list.hpp"
 #include "gui/window/scenario_planner.hpp"
@@ -19,6 +23,19 @@
 
 namespace shardwright::gui {
 namespace {
+
+// The commands that a line in their menu stands above.
+bool begins_section(const QString& id) {
+  static const QStringList kFirst = {u"file.reload"_s,          u"file.save_scenario"_s,
+                                     u"file.export_png"_s,      u"file.quit"_s,
+                                     u"edit.copy_tsv"_s,        u"edit.filter"_s,
+                                     u"plan.stop_comparing"_s,  u"plan.example"_s,
+                                     u"plan.export_megatron"_s, u"plan.run"_s,
+                                     u"view.maximise"_s,        u"view.go_to"_s,
+                                     u"view.close_messages"_s,  u"view.reset"_s,
+                                     u"view.theme_system"_s,    u"help.glossary"_s};
+  return kFirst.contains(id);
+}
 
 QKeySequence keys(const char* text) {
   return QKeySequence(to_qstring(text));
@@ -54,6 +71,11 @@ void MainWindow::create_file_actions() {
              tr("Stops opening files; the shown content stays"),
              [this] { files_->reader().stop(); }})
       ->setEnabled(false);
+  registry_->add({u"file.save_scenario"_s, group, tr("Save the s&cenario …"), keys("Ctrl+Alt+S"),
+                  tr("Saves the fields of Scenario, which opening the file restores"), [this] {
+                    take_typed_text();
+                    export_->save_scenario(document_.choice());
+                  }});
   registry_->add({u"file.save_plan"_s, group, tr("&Save the chosen plan …"), QKeySequence::Save,
                   tr("Saves a plan file for shardwright run and simulate"),
                   [this] { export_->save_plan(); }});
@@ -114,12 +136,27 @@ void MainWindow::create_plan_actions() {
                   }});
   registry_->add({u"plan.stop"_s, group, tr("Stop the search"), keys("Ctrl+."),
                   tr("Keeps what was found"), [this] { planner_->search().stop(); }});
+  registry_->add({u"plan.stop_comparing"_s, group, tr("Stop comparing"), QKeySequence(),
+                  tr("Shows the chosen plan alone again"),
+                  [this] { why_view_->stop_comparing(); }});
   registry_->add({u"plan.example"_s, group, tr("Worked example"), QKeySequence(),
                   tr("Llama 3 70B on 512 H100"), [this] { planner_->plan_example(); }});
   registry_->add({u"plan.here"_s, group, tr("Plan on this machine"), QKeySequence(),
                   tr("Plans for all of its ranks; a machine that was never probed is probed first, "
                      "in half a minute"),
                   [this] { planner_->plan_on_this_machine(); }});
+  registry_->add(
+      {u"plan.try_here"_s, group, tr("Try a tiny model on this machine"), QKeySequence(),
+       tr("Plans for a model that this machine trains in seconds, and names a text and a "
+          "folder for its run: then press Start"),
+       [this] { try_on_this_machine(); }});
+  for (const PlanFormat& format : plan_formats()) {
+    registry_->add(
+        {u"plan.export_"_s + to_qstring(format.id), group,
+         tr("Export the plan for %1 …").arg(to_qstring(format.title)), QKeySequence(),
+         tr("Writes the chosen plan as the settings of %1").arg(to_qstring(format.title)),
+         [this, &format] { export_->export_plan(format); }});
+  }
   registry_->add({u"plan.run"_s, group, tr("Start a run"), keys("Ctrl+R"),
                   tr("Trains with the chosen plan"), [this] {
                     raise_view(u"run"_s);
@@ -142,6 +179,12 @@ void MainWindow::create_view_actions() {
                     keys(qPrintable(u"Alt+%1"_s.arg(number++))), tr("Brings the view to the front"),
                     [this, id = dock->objectName()] { raise_view(id); }});
   }
+  QAction* maximise =
+      registry_->add({u"view.maximise"_s, group, tr("Maximise the view"), keys("F11"),
+                      tr("Gives it the whole window, or takes it back"),
+                      [this] { docks_->maximise(!docks_->is_maximised()); }});
+  maximise->setCheckable(true);
+  connect(docks_, &Docks::maximised_changed, maximise, &QAction::setChecked);
   registry_->add({u"view.go_to"_s, group, tr("Go to a rank or an op …"), keys("Ctrl+P"),
                   tr("In the Timeline, by its name"), [this] { open_places(); }});
   registry_->add({u"view.reset_rows"_s, group, tr("Reset the order of Timeline rows"),
@@ -150,11 +193,41 @@ void MainWindow::create_view_actions() {
   registry_->add({u"view.close_messages"_s, group, tr("Close all messages"), QKeySequence(),
                   tr("Their offers go with them; F5 still reads changed files again"),
                   [this] { messages_->close_all(); }});
-  registry_->add({u"view.reset"_s, group, tr("Reset the layout"), QKeySequence(),
-                  tr("Moves all docks to their first places"), [this] {
-                    docks_->reset();
-                    messages_->show_all();
-                  }});
+  const auto add_layout = [&](const char* id, const QString& text, const QString& tip,
+                              Layout layout) {
+    registry_->add({to_qstring(id), group, text, QKeySequence(), tip, [this, layout] {
+                      docks_->lay_out(layout);
+                      messages_->show_all();
+                    }});
+  };
+  add_layout("view.reset", tr("Reset the layout"), tr("Moves all views to their first places"),
+             Layout::First);
+  add_layout("view.columns", tr("Layout of three columns"),
+             tr("For wide screens: scenario, plans and the other views beside each other"),
+             Layout::Columns);
+  add_layout("view.one_at_a_time", tr("Layout of one view at a time"),
+             tr("For small screens: plans are a tab as the other views are"), Layout::OneAtATime);
+  create_theme_actions(group);
+}
+
+void MainWindow::create_theme_actions(const QString& group) {
+  const EnumArray<Theme, QString> titles = {
+      {{tr("Colours of the desktop"), tr("Light colours"), tr("Dark colours")}}};
+  auto* themes = new QActionGroup(this);
+  for (const Theme theme : enumerators<Theme>()) {
+    QAction* action = registry_->add({u"view.theme_"_s + to_qstring(name_of(theme)), group,
+                                      titles[theme], QKeySequence(), tr("Restyles the window"),
+                                      [this, theme] { take_theme(theme); }});
+    action->setCheckable(true);
+    action->setChecked(theme == theme_);
+    themes->addAction(action);
+  }
+}
+
+void MainWindow::take_theme(Theme theme) {
+  theme_ = theme;
+  registry_->find(u"view.theme_"_s + to_qstring(name_of(theme)))->setChecked(true);
+  apply_theme(theme);
 }
 
 void MainWindow::create_help_actions() {
@@ -163,6 +236,10 @@ void MainWindow::create_help_actions() {
                   tr("All shortcuts"), [this] { shortcuts_->toggle(); }});
   registry_->add({u"help.palette"_s, group, tr("Command palette"), keys("Ctrl+Shift+P"),
                   tr("All commands by name"), [this] { open_palette(); }});
+  registry_->add({u"help.glossary"_s, group, tr("Glossary"), keys("F1"),
+                  tr("What the words of the window mean"), [this] { show_glossary(this); }});
+  registry_->add({u"help.about"_s, group, tr("About Shardwright"), QKeySequence(),
+                  tr("Version and licences"), [this] { show_about(this); }});
 }
 
 void MainWindow::choose_files() {
@@ -218,6 +295,7 @@ void MainWindow::create_menus() {
     menu->setToolTipsVisible(true);
     for (QAction* action : registry_->actions()) {
       if (ActionRegistry::group_of(action) != group) continue;
+      if (begins_section(action->objectName())) menu->addSeparator();
       menu->addAction(action);
       if (action->objectName() != u"file.open_folder"_s) continue;
       recent_menu_ = menu->addMenu(tr("Open &recent"));

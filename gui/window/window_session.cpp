@@ -63,6 +63,7 @@ void MainWindow::save_session() {
   if (settings_ == nullptr) return;
   take_typed_text();
   docks_->save(*settings_);
+  settings_->setValue(u"window/theme"_s, to_qstring(name_of(theme_)));
   settings_->setValue(u"scenario"_s, to_qstring(to_json(document_.choice()).dump()));
   files_->save(*settings_);
   plans_view_->save(*settings_);
@@ -88,6 +89,9 @@ void MainWindow::restore_session() {
   if (settings_ == nullptr) return;
   QStringList damaged = drop_damaged_values(*settings_);
   damaged += docks_->restore(*settings_);
+  const QString theme = settings_->value(u"window/theme"_s).toString();
+  for (const Theme each : enumerators<Theme>())
+    if (theme == to_qstring(name_of(each)) && each != theme_) take_theme(each);
   messages_->show_all();  // The layout may have shown the bar, and there is no message yet.
   const QVariant scenario = settings_->value(u"scenario"_s);
   const auto document = nlohmann::json::parse(scenario.toString().toStdString(), nullptr, false);

@@ -160,7 +160,7 @@ TEST_F(ForecastViewTest, DroppedProfilesAreTakenAndReadAgain) {
   const QString run = write("run.json", to_json(mine).dump());
   const QString batch = write("batch.json", to_json(load_batch("kaplan-2020")).dump());
   drop({run, batch});
-  EXPECT_FALSE(find<QDockWidget>("forecast").visibleRegion().isEmpty());
+  EXPECT_FALSE(find<QComboBox>("forecast_profile").visibleRegion().isEmpty());
   EXPECT_EQ(find<QComboBox>("forecast_profile").currentText(), u"run.json"_s);
   EXPECT_EQ(find<QComboBox>("forecast_laws").currentText(), u"batch.json"_s);
   EXPECT_TRUE(find<QLineEdit>("forecast_loss").isVisible());

@@ -2,9 +2,11 @@
 
 #include <QAbstractItemView>
 #include <QAbstractSpinBox>
+#include <QClipboard>
 #include <QComboBox>
 #include <QCompleter>
 #include <QDoubleSpinBox>
+#include <QGuiApplication>
 #include <QLabel>
 #include <QLineEdit>
 #include <QScrollArea>
@@ -61,6 +63,25 @@ TEST_F(ScenarioViewTest, ATypedNumberIsTakenWholeWhenItsFieldIsLeft) {
       EXPECT_EQ(window_.document().choice().*count.member, 16384) << count.field;
     }
   }
+}
+
+// Enter takes the number and leaves its digits, and with them the cursor, where they were.
+TEST_F(ScenarioViewTest, SeparatorsOfThousandsComeWhenTheFieldIsLeft) {
+  window_.document().reset(small_choice());
+  auto& gpus = find<QSpinBox>("gpus");
+  auto* line = gpus.findChild<QLineEdit*>();
+  type(gpus, u"1638"_s, Qt::Key_Return);
+  EXPECT_EQ(gpus.text(), u"1638"_s);
+  line->setCursorPosition(2);
+  QTest::keyClicks(&gpus, u"54"_s);
+  QTest::keyClick(&gpus, Qt::Key_Return);
+  EXPECT_EQ(gpus.text(), u"165438"_s);
+  QGuiApplication::clipboard()->setText(u"1,024"_s);
+  QTest::keyClick(&gpus, Qt::Key_A, Qt::ControlModifier);
+  QTest::keyClick(&gpus, Qt::Key_V, Qt::ControlModifier);
+  QTest::keyClick(&gpus, Qt::Key_Tab);
+  EXPECT_EQ(window_.document().choice().gpus, 1024);
+  EXPECT_EQ(gpus.text(), u"1,024"_s);
 }
 
 // A file that opens or a probe that ends changes the scenario while the user types.

@@ -89,6 +89,17 @@ TEST_F(ShownStepTest, TheStepOfARunWithoutItsPlanStandsAlone) {
   EXPECT_FALSE(find<QLabel>("timeline_source").isVisible());
 }
 
+// A step may have millions of ops, which nobody will see again.
+TEST_F(ShownStepTest, TheStepOfAFormerScenarioIsDropped) {
+  show(small_set()->scenario(3));
+  EXPECT_EQ(origins(), predicted_);
+  const std::weak_ptr<const Timeline> former = timelines().front();
+  window_.raise_view(u"why"_s);
+  window_.selection().show(small_set());
+  ASSERT_TRUE(is_idle());
+  EXPECT_TRUE(former.expired());
+}
+
 TEST_F(ShownStepTest, ReadingAgainLeavesTheStepThatIsShown) {
   const QString run = write_run("of-somebody"), file = write_step("step.json");
   drop({run});

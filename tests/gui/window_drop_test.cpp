@@ -44,7 +44,10 @@ class WindowDropTest : public WindowTest {
     return drop.isAccepted();
   }
 
-  bool is_in_front(const char* view) { return !find<QDockWidget>(view).visibleRegion().isEmpty(); }
+  bool is_in_front(const char* view) {
+    const auto& dock = find<QDockWidget>(view);
+    return dock.isAncestorOf(window_.childAt(dock.geometry().center()));
+  }
 };
 
 // A field would take the name of the file as its text.

@@ -67,6 +67,28 @@ TEST(FirstWindow, FitsItsScreen) {
   }
 }
 
+TEST_F(WindowLayoutTest, ResettingItGivesTheDocksTheirFirstSizes) {
+  QCoreApplication::processEvents();
+  const auto sizes = [this] {
+    std::vector<QSize> all;
+    for (const char* id : {"scenario", "plans", "why"})
+      all.push_back(window_.findChild<QDockWidget*>(to_qstring(id))->size());
+    return all;
+  };
+  const std::vector<QSize> first = sizes();
+  window_.resizeDocks({window_.docks()[0]}, {480}, Qt::Horizontal);
+  window_.resizeDocks({window_.docks()[1]}, {180}, Qt::Vertical);
+  QCoreApplication::processEvents();
+  ASSERT_NE(sizes(), first);
+  trigger("view.reset");
+  QCoreApplication::processEvents();
+  const std::vector<QSize> again = sizes();
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    EXPECT_NEAR(again[i].width(), first[i].width(), 2) << i;
+    EXPECT_NEAR(again[i].height(), first[i].height(), 2) << i;
+  }
+}
+
 TEST(FirstWindow, OfASessionOnALargerScreenFitsThisOne) {
   const QTemporaryDir folder;
   QSettings settings(folder.filePath(u"session.ini"_s), QSettings::IniFormat);

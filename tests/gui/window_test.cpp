@@ -277,6 +277,38 @@ TEST_F(WindowTest, CtrlClickComparesTwoPlans) {
   }
 }
 
+// The letters of the two plans are those of the table's rows; what is equal is not listed.
+TEST_F(WindowTest, AComparisonNamesItsPlansAndCanBeStopped) {
+  show_plans();
+  auto& table = find<QTableView>("plans_table");
+  const auto click = [&](int row, Qt::MouseButton button, Qt::KeyboardModifiers keys) {
+    QTest::mouseClick(table.viewport(), button, keys,
+                      table.visualRect(table.model()->index(row, 0)).center());
+  };
+  const auto heading = [&](int row) {
+    return table.model()->headerData(row, Qt::Vertical).toString();
+  };
+  click(2, Qt::RightButton, {});
+  EXPECT_EQ(window_.selection().chosen(), std::optional<std::size_t>(0));
+  click(1, Qt::LeftButton, Qt::ControlModifier);
+  ASSERT_TRUE(is_idle());
+  EXPECT_EQ(window_.selection().compared(), std::optional<std::size_t>(1));
+  EXPECT_EQ(heading(0), u"A · 1"_s);
+  EXPECT_EQ(heading(1), u"B · 2"_s);
+  EXPECT_EQ(heading(2), u"3"_s);
+  EXPECT_THAT(find<QLabel>("verdict").text(), Says("plan 2 (B)"));
+  EXPECT_THAT(find<QLabel>("compared_plans").text(), Says("plan 1 (A)"));
+  const auto& differences = find<QTableWidget>("differences");
+  EXPECT_EQ(differences.item(0, 3)->text(), u"–"_s);  // A field of the plan.
+  for (int row = 0; row < differences.rowCount(); ++row)
+    EXPECT_NE(differences.item(row, 1)->text(), differences.item(row, 2)->text());
+  QTest::mouseClick(&find<QToolButton>("stop_comparing"), Qt::LeftButton);
+  EXPECT_FALSE(window_.selection().compared());
+  EXPECT_EQ(heading(0), u"1"_s);
+  EXPECT_EQ(table.selectionModel()->selectedRows().size(), 1);
+  EXPECT_EQ(find<QTabWidget>("why_pages").currentIndex(), 0);
+}
+
 // The verdict writes a factor too.
 TEST_F(WindowTest, ADifferenceOfMoreThanTheWholeIsShownAsAFactor) {
   Scenario faster = small_set()->scenario(0);
@@ -372,6 +404,8 @@ TEST_F(WindowTest, ThePaletteRunsCommandsByName) {
 
 // A command that contains the typed word comes before commands that contain only its letters.
 TEST_F(WindowTest, ThePaletteOffersTheLikeliestFirst) {
+  show_plans();
+  window_.selection().compare_with(1);
   QTest::keyClick(&window_, Qt::Key_P, Qt::ControlModifier | Qt::ShiftModifier);
   QTest::keyClicks(&find<QLineEdit>("command_palette_line"), u"top"_s);
   const auto& entries = find<QListWidget>("command_palette_entries");

@@ -5,6 +5,7 @@
 #include <QScrollBar>
 #include <QSignalSpy>
 #include <QSlider>
+#include <QToolButton>
 
 #include "gui/views/empty_state.hpp"
 #include "sim/step/simulate.hpp"
@@ -136,6 +137,43 @@ TEST_F(ScheduleViewTest, AFullStepHasAnOverviewThatPans) {
   const double middle = 0.5 * (scene().window.from + scene().window.to);
   EXPECT_NEAR(middle / canvas().gantt().makespan(), 0.5, 0.01);
   EXPECT_FALSE(scene().moment.has_value());
+}
+
+// A step that is shown in part scrolls along with its replay, and follows the slider and the keys.
+TEST_F(ScheduleViewTest, TheChartFollowsTheReplay) {
+  view_.set_gantt(ScheduleGantt(ScheduleKind::OneFOneB, {4, 1, 256}));
+  const auto in_view = [this] {
+    return *scene().moment >= scene().window.from && *scene().moment <= scene().window.to;
+  };
+  auto* slider = view_.findChild<QSlider*>();
+  slider->setValue(slider->maximum() / 2);
+  EXPECT_GT(scene().window.from, 0.0);
+  EXPECT_TRUE(in_view());
+  const double before = scene().window.from;
+  auto* play = view_.findChild<QToolButton*>();
+  QTest::mouseClick(play, Qt::LeftButton);
+  EXPECT_TRUE(QTest::qWaitFor([&] { return scene().window.from > before; }, 20'000));
+  EXPECT_TRUE(in_view());
+  QTest::mouseClick(play, Qt::LeftButton);
+  for (const Qt::Key key : {Qt::Key_Right, Qt::Key_End, Qt::Key_Left, Qt::Key_Home}) {
+    press(key);
+    EXPECT_TRUE(in_view()) << key;
+  }
+  EXPECT_EQ(scene().window.from, 0.0);
+}
+
+// The legend takes further lines where it is narrow, and never covers the rows.
+TEST_F(ScheduleViewTest, TheLegendTakesTheLinesThatItNeeds) {
+  const double one_line = geometry().legend.height();
+  view_.set_gantt(ScheduleGantt(ScheduleKind::Interleaved, {4, 2, 8}));
+  view_.resize(400, 320);
+  QApplication::processEvents();
+  EXPECT_GT(geometry().legend.height(), one_line);
+  EXPECT_LE(geometry().plot.bottom(), geometry().legend.top());
+  EXPECT_LE(geometry().legend.bottom(), paper().height());
+  const QByteArray drawn = svg_of(view_);
+  EXPECT_TRUE(drawn.contains("numbers: microbatches"));
+  EXPECT_TRUE(drawn.contains("shades: chunks"));
 }
 
 TEST_F(ScheduleViewTest, ManyStagesAreScrolledAndAPictureHasAllOfThem) {

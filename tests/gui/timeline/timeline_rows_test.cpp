@@ -130,6 +130,35 @@ TEST_F(TimelineRowsTest, HitsAreFoundAgainWhenTheirRankIsUnfolded) {
   EXPECT_EQ(canvas().scene().matches.count(), all);
 }
 
+// Find looks into folded ranks too, and unfolds the rank of the match that it goes to.
+TEST_F(TimelineRowsTest, AMatchInAFoldedRankUnfoldsIt) {
+  const QStringList ranks = view_.ranks();
+  for (const QString& label : ranks) canvas().fold(label, true);
+  view_.find(u"kind=gemm"_s);
+  std::set<QString> visited;
+  std::set<std::uint32_t> found;
+  for (std::size_t i = 0; i < tracks().find(SpanQuery::parse(u"kind=gemm"_s)).size(); ++i) {
+    view_.find_next();
+    ASSERT_TRUE(canvas().scene().selected);
+    const SpanRef ref = *canvas().scene().selected;
+    visited.insert(tracks().rank_label_of(ref));
+    EXPECT_TRUE(found.insert(ref.index).second) << "no match is visited twice";
+    EXPECT_TRUE(tracks().track_of(ref)) << "the match is seen";
+  }
+  EXPECT_EQ(visited.size(), static_cast<std::size_t>(ranks.size()));
+}
+
+// The whole step lies above the axis; a click there moves the part in view.
+TEST_F(TimelineRowsTest, AClickOnTheMinimapGoesThere) {
+  canvas().show_window(0.0, 0.1 * tracks().end());
+  const QRectF map = geometry().minimap;
+  QTest::mouseClick(canvas().viewport(), Qt::LeftButton, {}, map.center().toPoint());
+  const AxisWindow& window = canvas().scene().window;
+  EXPECT_NEAR(window.middle(), 0.5 * tracks().end(), 0.01 * tracks().end());
+  EXPECT_NEAR(window.length(), 0.1 * tracks().end(), 1e-6);
+  EXPECT_FALSE(canvas().scene().range);
+}
+
 TEST_F(TimelineRowsTest, WhatIsRevealedLiesBelowThePinnedRows) {
   view_.resize(1000, 320);
   for (int i = 1; i < 5; ++i) canvas().pin(tracks().tracks()[tracks().tracks().size() - 2], true);

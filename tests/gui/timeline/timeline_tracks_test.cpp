@@ -145,6 +145,36 @@ TEST(TimelineTracks, WhatSpansTensorAndPipelineIsTensorParallelWhereThereIsOneSt
   EXPECT_EQ(role_in(false), Role::Tensor);
 }
 
+TEST(TimelineTracks, ManyRanksAreFoldedButForTheFirst) {
+  auto many = std::make_shared<Timeline>(*small_step().timeline);
+  const std::int32_t of_all = many->ranks.front().rank;
+  const std::vector<Span> first = many->spans;
+  many->ranks = {{of_all, "stage 0"}};
+  for (std::int32_t stage = 1; stage < 6; ++stage) {
+    const std::int32_t rank = 1000 + stage;
+    many->ranks.push_back({rank, "stage " + std::to_string(stage)});
+    for (Span span : first) {
+      if (span.rank != of_all) continue;
+      span.rank = rank;
+      many->spans.push_back(span);
+    }
+  }
+  TimelineTracks tracks;
+  tracks.set_timelines({many});
+  EXPECT_FALSE(tracks.is_folded(u"stage 0"_s));
+  EXPECT_TRUE(tracks.is_folded(u"stage 5"_s));
+  for (const Track& track : tracks.tracks())
+    EXPECT_EQ(track.compute_row.has_value(), tracks.is_folded(track.rank_label));
+  tracks.fold(u"stage 5"_s, false);
+  EXPECT_FALSE(tracks.is_folded(u"stage 5"_s));
+  // A later timeline and a later session remember it.
+  TimelineTracks later;
+  later.arrange(tracks.arrangement());
+  later.set_timelines({many});
+  EXPECT_FALSE(later.is_folded(u"stage 5"_s));
+  EXPECT_TRUE(later.is_folded(u"stage 4"_s));
+}
+
 TEST(TimelineTracks, AFoldedRankHasItsHeaderAlone) {
   TimelineTracks tracks = predicted_tracks();
   const std::vector<Track> before = tracks.tracks();

@@ -9,6 +9,7 @@
 #include <QTemporaryDir>
 #include <QToolButton>
 
+#include "gui/painting/legend_lines.hpp"
 #include "gui/views/empty_state.hpp"
 #include "tests/gui/timeline/timeline_view_fixture.hpp"
 
@@ -55,7 +56,7 @@ TEST_F(TimelineViewTest, TheLegendShowsAllEntriesAtAnyWidth) {
     const QRectF legend = geometry().legend;
     EXPECT_EQ(legend.bottom(), paper().height());
     EXPECT_EQ(geometry().plot.bottom(), legend.top());
-    const std::vector<QPointF> places = places_in_legend(entries, legend.width());
+    const std::vector<QPointF> places = places_in_legend(widths_of(entries), legend.width());
     ASSERT_EQ(places.size(), entries.size());
     const QFontMetricsF metrics(legend_font());
     for (std::size_t i = 0; i < places.size(); ++i) {

@@ -4,10 +4,14 @@
 #include <rapidcheck.h>
 
 #include <QSignalSpy>
+#include <QSlider>
+#include <QToolButton>
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
 
+#include "gui/topology/node_map.hpp"
 #include "gui/views/empty_state.hpp"
 #include "tests/gui/example_step.hpp"
 #include "tests/gui/painted_view_test.hpp"
@@ -271,6 +275,61 @@ TEST_F(TopologyViewTest, SaysWhatToDoWithoutAPlan) {
     QTest::keyClick(&canvas(), key);
   move_mouse(paper(), {100.0, 100.0}, Qt::NoButton);
   view_.select_range(0.0, 1.0);
+}
+
+// Each of 2,048 nodes has a cell of its own on one screen, which answers and leads to the node.
+TEST_F(TopologyViewTest, AllNodesAreOnOneScreen) {
+  const std::uint32_t nodes = 2048;
+  Plan plan;
+  plan.dp = 8 * static_cast<std::int64_t>(nodes);
+  plan.global_batch = plan.dp;
+  view_.set_plan(load_cluster("dgx-h100"), plan, nullptr);
+  view_.resize(900, 320);
+  QTest::mouseClick(view_.findChild<QToolButton*>(u"topology_all_nodes"_s), Qt::LeftButton);
+  QApplication::processEvents();
+  auto& map = *view_.findChild<NodeMap*>();
+  ASSERT_TRUE(map.isVisible());
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    EXPECT_TRUE(QRectF(map.rect()).contains(map.cell(node)));
+    if (node > 0) {
+      EXPECT_FALSE(map.cell(node).adjusted(0.1, 0.1, -0.1, -0.1).intersects(map.cell(node - 1)));
+    }
+  }
+  EXPECT_GE(map.cell(0).width(), 4.0);
+  const QPoint place = map.cell(777).center().toPoint();
+  EXPECT_THAT(tool_tip_at(map, place), Says("node 777"));
+  QTest::mouseClick(&map, Qt::LeftButton, {}, place);
+  EXPECT_TRUE(view_.canvas().isVisible());
+  EXPECT_FALSE(map.isVisible());
+  const TopologyLayout& layout = view_.canvas().layout_shown();
+  EXPECT_LE(layout.first_domain, 777U);
+  EXPECT_GT(layout.first_domain + layout.shown_domains, 777U);
+}
+
+// The load of a cell is that of the busiest link of its node by any way of looking.
+TEST(DomainLoads, AreThoseOfTheirBusiestLinks) {
+  const ClusterMap map(load_cluster("dgx-h100"), 64);
+  std::vector<double> utilisation(map.topology().links().size(), 0.0);
+  for (sim::LinkIndex link = 0; link < utilisation.size(); ++link) {
+    if (map.level(link) != LinkLevel::Leaf && map.level(link) != LinkLevel::ScaleUp) continue;
+    utilisation.assign(utilisation.size(), 0.0);
+    utilisation[link] = 0.5;
+    const std::vector<double> loads = domain_loads(map, utilisation);
+    EXPECT_EQ(loads.size(), 8U);
+    EXPECT_EQ(std::count(loads.begin(), loads.end(), 0.5), 1) << map.link_name(link).toStdString();
+  }
+}
+
+TEST_F(TopologyViewTest, TheSliderGoesThroughTheStep) {
+  auto& slider = *view_.findChild<QSlider*>(u"topology_moment"_s);
+  const QString whole = view_.canvas().scene().span_title;
+  const double seconds = view_.canvas().scene().seconds;
+  slider.setFocus();
+  QTest::keyClick(&slider, Qt::Key_Right);
+  EXPECT_NE(view_.canvas().scene().span_title, whole);
+  EXPECT_NEAR(view_.canvas().scene().seconds, seconds / slider.maximum(), 1e-9);
+  QTest::keyClick(&slider, Qt::Key_Home);
+  EXPECT_EQ(view_.canvas().scene().span_title, whole);
 }
 
 TEST_F(TopologyViewTest, ReportsAPlanThatTheClusterCannotHold) {

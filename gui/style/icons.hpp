@@ -1,0 +1,27 @@
+// The icons of commands, drawn in the colour of the text around them, so that they follow the theme.
+#pragma once
+
+#include <QIcon>
+#include <cstdint>
+
+namespace shardwright::gui {
+
+enum class Icon : std::uint8_t {
+  Open,
+  Save,
+  Undo,
+  Redo,
+  Search,
+  Stop,
+  Run,
+  Pause,
+  Compare,
+  Export,
+  Maximise,
+  Theme,
+  Help,
+};
+
+QIcon icon_of(Icon icon);
+
+}  // namespace shardwright::gui

@@ -1,0 +1,120 @@
+#include "gui/topology/node_map.hpp"
+
+#include <QHelpEvent>
+#include <QPainter>
+#include <QToolTip>
+#include <algorithm>
+#include <cmath>
+
+#include "gui/models/text.hpp"
+#include "gui/style/palette.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+constexpr double kMapMargin = 10.0, kMapTitle = 24.0;
+constexpr double kLargestCell = 48.0;
+// The colour of an idle domain, as a share of the way from the background to the busiest one's.
+constexpr double kIdle = 0.08;
+
+double busiest_around(const ClusterMap& map, const std::vector<double>& utilisation,
+                      sim::VertexIndex vertex) {
+  double most = 0.0;
+  for (const sim::LinkIndex link : map.links_from(vertex))
+    most = std::max({most, utilisation[link], utilisation[ClusterMap::way_back(link)]});
+  return most;
+}
+
+}  // namespace
+
+std::vector<double> domain_loads(const ClusterMap& map, const std::vector<double>& utilisation) {
+  std::vector<double> loads(map.domains(), 0.0);
+  const sim::Topology& topology = map.topology();
+  for (std::uint32_t gpu = 0; gpu < topology.accelerators(); ++gpu) {
+    const std::uint32_t domain = gpu / map.domain_size();
+    if (domain >= loads.size()) break;
+    double& load = loads[domain];
+    load = std::max(load, busiest_around(map, utilisation, gpu));
+    for (const sim::LinkIndex link : map.links_from(gpu)) {
+      const sim::VertexIndex other = topology.links()[link].to;
+      if (topology.vertices()[other] == sim::VertexKind::Nic)
+        load = std::max(load, busiest_around(map, utilisation, other));
+    }
+  }
+  return loads;
+}
+
+NodeMap::NodeMap(QWidget* parent) : QWidget(parent) {
+  setObjectName(u"node_map"_s);
+  setAccessibleName(u"Load of all nodes"_s);
+  setMinimumSize(160, 120);
+  setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Expanding);
+}
+
+void NodeMap::show_loads(std::vector<double> loads, double most, QStringList names) {
+  loads_ = std::move(loads);
+  most_ = most;
+  names_ = std::move(names);
+  update();
+}
+
+QRectF NodeMap::cell(std::size_t domain) const {
+  const QRectF room =
+      QRectF(rect()).adjusted(kMapMargin, kMapMargin + kMapTitle, -kMapMargin, -kMapMargin);
+  const auto count = static_cast<double>(std::max<std::size_t>(1, loads_.size()));
+  double side = std::min(kLargestCell, std::sqrt(room.width() * room.height() / count));
+  const auto columns_of = [&] { return std::max(1.0, std::floor(room.width() / side)); };
+  // The last line may not be full.
+  while (side > 1.0 && std::ceil(count / columns_of()) * side > room.height()) side *= 0.98;
+  const double columns = columns_of(), row = std::floor(static_cast<double>(domain) / columns);
+  return {room.left() + (static_cast<double>(domain) - row * columns) * side,
+          room.top() + row * side, side, side};
+}
+
+std::optional<std::size_t> NodeMap::domain_at(const QPointF& position) const {
+  for (std::size_t i = 0; i < loads_.size(); ++i)
+    if (cell(i).contains(position)) return i;
+  return std::nullopt;
+}
+
+bool NodeMap::event(QEvent* event) {
+  if (event->type() != QEvent::ToolTip) return QWidget::event(event);
+  const auto* help = static_cast<QHelpEvent*>(event);
+  const auto domain = domain_at(help->pos());
+  if (!domain) {
+    QToolTip::hideText();
+  } else {
+    QToolTip::showText(
+        help->globalPos(),
+        tr("<b>%1</b><br>busiest link: %2 of its capacity<br>A click shows it.")
+            .arg(names_[static_cast<qsizetype>(*domain)], percent_text(loads_[*domain])),
+        this);
+  }
+  return true;
+}
+
+void NodeMap::paintEvent(QPaintEvent*) {
+  const Colours colours = colours_for(palette());
+  QPainter painter(this);
+  painter.fillRect(rect(), colours.base);
+  painter.setPen(colours.text);
+  painter.drawText(QRectF(kMapMargin, kMapMargin, width() - 2.0 * kMapMargin, kMapTitle),
+                   Qt::AlignLeft | Qt::AlignVCenter,
+                   tr("%1 by their busiest link, pale: idle, full: %2 of its capacity")
+                       .arg(counted_text(loads_.size(), "node"), percent_text(most_)));
+  for (std::size_t i = 0; i < loads_.size(); ++i) {
+    const QRectF place = cell(i);
+    const double gap = place.width() >= 6.0 ? 1.0 : 0.0;
+    const double share = most_ > 0.0 ? std::clamp(loads_[i] / most_, 0.0, 1.0) : 0.0;
+    painter.fillRect(place.adjusted(0.0, 0.0, -gap, -gap),
+                     mixed_colour(colours.base, colours.bad, kIdle + (1.0 - kIdle) * share));
+  }
+}
+
+void NodeMap::mouseReleaseEvent(QMouseEvent* event) {
+  const auto domain = domain_at(event->position());
+  if (event->button() == Qt::LeftButton && domain)
+    Q_EMIT clicked(static_cast<std::uint32_t>(*domain));
+}
+
+}  // namespace shardwright::gui

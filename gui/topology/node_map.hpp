@@ -1,0 +1,48 @@
+// All scale-up domains of a cluster on one screen: a cell for each, in the order of their ranks, in the
+// colour of its busiest link. A click asks for a domain.
+#pragma once
+
+#include <QWidget>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "gui/topology/cluster_map.hpp"
+
+namespace shardwright::gui {
+
+// The share of its capacity that the busiest link of each domain has, among the links of its
+// accelerators and its NICs; `utilisation` is by link.
+std::vector<double> domain_loads(const ClusterMap& map, const std::vector<double>& utilisation);
+
+class NodeMap : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit NodeMap(QWidget* parent = nullptr);
+
+  // `names` are what the cells say: "node 5, ranks 40–47, stage 1". The darkest colour is that of
+  // `most`.
+  void show_loads(std::vector<double> loads, double most, QStringList names);
+  // The cell of a domain, in pixels.
+  QRectF cell(std::size_t domain) const;
+
+  QSize sizeHint() const override { return {900, 320}; }
+
+ Q_SIGNALS:
+  void clicked(std::uint32_t domain);
+
+ protected:
+  bool event(QEvent* event) override;
+  void paintEvent(QPaintEvent* event) override;
+  void mouseReleaseEvent(QMouseEvent* event) override;
+
+ private:
+  std::optional<std::size_t> domain_at(const QPointF& position) const;
+
+  std::vector<double> loads_;
+  double most_ = 1.0;
+  QStringList names_;
+};
+
+}  // namespace shardwright::gui

@@ -1,0 +1,47 @@
+#include "gui/views/point_chart.hpp"
+
+#include <QLineF>
+
+namespace shardwright::gui {
+namespace {
+
+// How far from its middle a point answers, and how far a click may move, in pixels.
+constexpr double kReach = 14.0, kStill = 4.0;
+
+}  // namespace
+
+QPointF PointChart::pixel_of(std::size_t point) const {
+  return {xAxis->coordToPixel(points_[point].x), yAxis->coordToPixel(points_[point].y)};
+}
+
+std::optional<std::size_t> PointChart::point_at(const QPointF& position) const {
+  std::optional<std::size_t> nearest;
+  double least = kReach;
+  for (std::size_t i = 0; i < points_.size(); ++i) {
+    const double away = QLineF(pixel_of(i), position).length();
+    if (away >= least) continue;
+    least = away;
+    nearest = i;
+  }
+  return nearest;
+}
+
+QString PointChart::tool_tip_at(const QPointF& position) const {
+  const auto point = point_at(position);
+  return point ? points_[*point].tip : QString();
+}
+
+void PointChart::mousePressEvent(QMouseEvent* event) {
+  pressed_at_ = event->position();
+  Chart::mousePressEvent(event);
+}
+
+void PointChart::mouseReleaseEvent(QMouseEvent* event) {
+  Chart::mouseReleaseEvent(event);
+  const bool is_click =
+      event->button() == Qt::LeftButton && QLineF(pressed_at_, event->position()).length() < kStill;
+  const auto point = is_click ? point_at(event->position()) : std::nullopt;
+  if (point) Q_EMIT point_clicked(static_cast<int>(*point));
+}
+
+}  // namespace shardwright::gui

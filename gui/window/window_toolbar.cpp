@@ -1,0 +1,110 @@
+// The tool bar in the corner of the menu bar, where it takes no height from the views, and which
+// commands can do something.
+#include <QMenu>
+#include <QMenuBar>
+#include <QToolBar>
+#include <QToolButton>
+#include <utility>
+
+#include "gui/models/text.hpp"
+#include "gui/style/icons.hpp"
+#include "gui/views/run_view.hpp"
+#include "gui/views/why_view.hpp"
+#include "gui/window/file_export.hpp"
+#include "gui/window/main_window.hpp"
+#include "gui/window/scenario_planner.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+constexpr int kIconSide = 16;
+
+// Adds a button whose menu has the commands whose names begin with `prefix`.
+QToolButton* add_menu_button(QToolBar& bar, const ActionRegistry& registry, Icon icon,
+                             const QString& tip, const QString& prefix) {
+  auto* button = new QToolButton;
+  button->setIcon(icon_of(icon));
+  button->setToolTip(tip);
+  button->setAccessibleName(tip);
+  button->setPopupMode(QToolButton::InstantPopup);
+  auto* menu = new QMenu(button);
+  menu->setToolTipsVisible(true);
+  for (QAction* action : registry.actions())
+    if (action->objectName().startsWith(prefix)) menu->addAction(action);
+  button->setMenu(menu);
+  bar.addWidget(button);
+  return button;
+}
+
+}  // namespace
+
+void MainWindow::create_toolbar() {
+  const std::pair<const char*, Icon> icons[] = {
+      {"file.open", Icon::Open},         {"file.save_plan", Icon::Save},
+      {"edit.undo", Icon::Undo},         {"edit.redo", Icon::Redo},
+      {"plan.search", Icon::Search},     {"plan.stop", Icon::Stop},
+      {"plan.run", Icon::Run},           {"plan.stop_comparing", Icon::Compare},
+      {"view.maximise", Icon::Maximise}, {"help.glossary", Icon::Help}};
+  for (const auto& [id, icon] : icons) registry_->find(to_qstring(id))->setIcon(icon_of(icon));
+  auto* bar = new QToolBar;
+  bar->setObjectName(u"tools"_s);
+  bar->setIconSize({kIconSide, kIconSide});
+  const auto add = [&](const char* id) { bar->addAction(registry_->find(to_qstring(id))); };
+  add("edit.undo");
+  add("edit.redo");
+  bar->addSeparator();
+  add("plan.search");
+  add("plan.stop");
+  add("plan.stop_comparing");
+  bar->addSeparator();
+  add_menu_button(*bar, *registry_, Icon::Export, tr("Export the view"), u"file.export_"_s)
+      ->setObjectName(u"tool_export"_s);
+  add_menu_button(*bar, *registry_, Icon::Theme, tr("Light or dark colours"), u"view.theme_"_s)
+      ->setObjectName(u"tool_theme"_s);
+  add("view.maximise");
+  add("help.glossary");
+  menuBar()->setCornerWidget(bar);
+}
+
+void MainWindow::follow_commands() {
+  const auto update = [this] { update_commands(); };
+  connect(&selection_, &Selection::chosen_changed, this, update);
+  connect(why_view_, &WhyView::comparing, this, update);
+  connect(run_view_, &RunView::controls_changed, this, update);
+  connect(&planner_->search(), &PlanSearch::started, this, update);
+  connect(&planner_->search(), &PlanSearch::finished, this, update);
+  connect(&document_, &ScenarioDocument::changed, this, &MainWindow::update_title);
+  update_commands();
+  update_title();
+}
+
+void MainWindow::update_commands() {
+  const auto unless = [](bool possible, const QString& reason) {
+    return possible ? QString() : reason;
+  };
+  registry_->allow(u"plan.stop"_s,
+                   unless(planner_->search().is_running(), tr("No search is in progress.")));
+  registry_->allow(u"plan.stop_comparing"_s,
+                   unless(why_view_->is_comparing(),
+                          tr("No plans are compared: Ctrl+click one in Plans to compare it.")));
+  registry_->allow(u"plan.stop_run"_s,
+                   unless(run_view_->is_running(), tr("No run is in progress.")));
+  registry_->allow(u"plan.calibrate"_s, run_view_->calibration_is_off());
+  const QString no_plan =
+      unless(selection_.chosen().has_value(), tr("No plan is chosen in Plans yet."));
+  registry_->allow(u"file.save_plan"_s, no_plan);
+  for (const PlanFormat& format : plan_formats())
+    registry_->allow(u"plan.export_"_s + to_qstring(format.id), no_plan);
+}
+
+void MainWindow::update_title() {
+  const ScenarioChoice& choice = document_.choice();
+  const auto last_part = [](const std::string& name) {
+    return to_qstring(name).section(u'/', -1).remove(u".json"_s);
+  };
+  setWindowTitle(
+      tr("%1 on %2 × %3 – Shardwright")
+          .arg(last_part(choice.model), count_text(choice.gpus), last_part(choice.cluster)));
+}
+
+}  // namespace shardwright::gui

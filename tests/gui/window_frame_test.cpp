@@ -1,0 +1,289 @@
+// The frame around the views: tool bar, titles, layouts, theme, files of scenarios, pages of Help.
+#include <gtest/gtest.h>
+
+#include <QComboBox>
+#include <QDialog>
+#include <QDockWidget>
+#include <QFile>
+#include <QLabel>
+#include <QLineEdit>
+#include <QMenu>
+#include <QMenuBar>
+#include <QMessageBox>
+#include <QSettings>
+#include <QTabBar>
+#include <QTextBrowser>
+#include <QToolBar>
+#include <nlohmann/json.hpp>
+
+#include "gui/style/palette.hpp"
+#include "gui/views/empty_state.hpp"
+#include "gui/views/point_chart.hpp"
+#include "gui/views/run_view.hpp"
+#include "gui/views/step_charts.hpp"
+#include "gui/window/theme.hpp"
+#include "tests/gui/file_dialog.hpp"
+#include "tests/gui/painted_view_test.hpp"
+#include "tests/gui/window_fixture.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+using gui::fixtures::tool_tip_at;
+
+class WindowFrameTest : public WindowTest {
+ protected:
+  void TearDown() override { apply_theme(Theme::System); }
+
+  QAction& action(const char* id) { return *window_.actions().find(to_qstring(id)); }
+  QDockWidget& dock(const char* id) { return find<QDockWidget>(id); }
+  bool is_shown(const char* id) {
+    const QWidget* seen = window_.childAt(dock(id).geometry().center());
+    return dock(id).isVisible() && dock(id).isAncestorOf(seen);
+  }
+};
+
+TEST_F(WindowFrameTest, TheTitleNamesTheScenario) {
+  window_.document().reset(small_choice());
+  EXPECT_THAT(window_.windowTitle(), Says(small_choice().model.c_str()));
+  EXPECT_THAT(window_.windowTitle(), Says("8 × "));
+}
+
+TEST_F(WindowFrameTest, AViewIsMaximisedAndTheLayoutComesBack) {
+  const QRect before = dock("plans").geometry();
+  window_.raise_view(u"timeline"_s);
+  QTest::keyClick(&window_, Qt::Key_F11);
+  QCoreApplication::processEvents();
+  EXPECT_TRUE(is_shown("timeline"));
+  EXPECT_FALSE(is_shown("plans"));
+  EXPECT_FALSE(is_shown("scenario"));
+  EXPECT_TRUE(action("view.maximise").isChecked());
+  // Another view takes its place.
+  QTest::keyClick(&window_, Qt::Key_2, Qt::AltModifier);
+  QCoreApplication::processEvents();
+  EXPECT_TRUE(is_shown("plans"));
+  EXPECT_FALSE(is_shown("timeline"));
+  QTest::keyClick(&window_, Qt::Key_F11);
+  QCoreApplication::processEvents();
+  EXPECT_EQ(dock("plans").geometry(), before);
+  EXPECT_TRUE(is_shown("scenario"));
+  EXPECT_FALSE(action("view.maximise").isChecked());
+}
+
+// A title stands once: on its tab, or above its view.
+TEST_F(WindowFrameTest, TitlesStandOnce) {
+  QCoreApplication::processEvents();
+  EXPECT_EQ(dock("plans").titleBarWidget(), nullptr);
+  ASSERT_NE(dock("why").titleBarWidget(), nullptr);
+  EXPECT_LE(dock("why").titleBarWidget()->height(), 1);
+  dock("why").setFloating(true);
+  QCoreApplication::processEvents();
+  EXPECT_EQ(dock("why").titleBarWidget(), nullptr);
+  trigger("view.one_at_a_time");
+  QCoreApplication::processEvents();
+  EXPECT_NE(dock("plans").titleBarWidget(), nullptr);
+  EXPECT_TRUE(is_shown("plans"));
+  EXPECT_FALSE(is_shown("why"));
+  trigger("view.columns");
+  QCoreApplication::processEvents();
+  EXPECT_TRUE(is_shown("plans"));
+  EXPECT_TRUE(is_shown("why"));
+  EXPECT_LE(dock("plans").geometry().right(), dock("why").geometry().left());
+  trigger("view.reset");
+  QCoreApplication::processEvents();
+  EXPECT_LE(dock("plans").geometry().bottom(), dock("why").geometry().top());
+}
+
+TEST_F(WindowFrameTest, CommandsThatCanDoNothingSayWhy) {
+  const auto says = [&](const char* id, const char* why) {
+    EXPECT_FALSE(action(id).isEnabled()) << id;
+    EXPECT_THAT(action(id).toolTip(), Says(why));
+  };
+  says("plan.stop", "No search");
+  says("plan.stop_run", "No run");
+  says("plan.calibrate", "No run has measured");
+  says("plan.stop_comparing", "No plans are compared");
+  says("file.save_plan", "No plan is chosen");
+  show_plans();
+  EXPECT_TRUE(action("file.save_plan").isEnabled());
+  EXPECT_THAT(action("file.save_plan").toolTip(), Says("Saves"));
+  window_.selection().compare_with(1);
+  EXPECT_TRUE(action("plan.stop_comparing").isEnabled());
+  ASSERT_TRUE(is_idle());
+  trigger("plan.stop_comparing");
+  EXPECT_FALSE(window_.selection().compared());
+}
+
+TEST_F(WindowFrameTest, TheToolBarUndoesAndTakesNoHeight) {
+  auto& bar = find<QToolBar>("tools");
+  EXPECT_LE(bar.height(), window_.menuBar()->height());
+  window_.document().reset(small_choice());
+  ScenarioChoice other = small_choice();
+  other.gpus = 4;
+  window_.document().replace(u"a test"_s, other);
+  auto* undo = qobject_cast<QToolButton*>(bar.widgetForAction(&action("edit.undo")));
+  ASSERT_TRUE(undo->isVisible() && undo->isEnabled());
+  QTest::mouseClick(undo, Qt::LeftButton);
+  EXPECT_EQ(window_.document().choice().gpus, 8);
+  for (QToolButton* button : bar.findChildren<QToolButton*>()) {
+    if (!button->isVisible()) continue;
+    EXPECT_FALSE(button->icon().isNull());
+  }
+}
+
+TEST_F(WindowFrameTest, TheThemeIsChosenAndKept) {
+  trigger("view.theme_dark");
+  QCoreApplication::processEvents();
+  EXPECT_TRUE(is_dark(window_.palette()));
+  QSettings settings(folder_.filePath(u"session.ini"_s), QSettings::IniFormat);
+  {
+    MainWindow window(&settings);
+    window.show();
+    window.actions().find(u"view.theme_dark"_s)->trigger();
+    window.close();
+  }
+  apply_theme(Theme::Light);
+  MainWindow window(&settings);
+  EXPECT_TRUE(is_dark(QApplication::palette()));
+  EXPECT_TRUE(window.actions().find(u"view.theme_dark"_s)->isChecked());
+}
+
+TEST_F(WindowFrameTest, AScenarioIsSavedAndOpened) {
+  ScenarioChoice choice = small_choice();
+  choice.gpus = 4;
+  choice.constraints = "tp=2";
+  window_.document().reset(choice);
+  const QString file = folder_.filePath(u"mine.json"_s);
+  answer_next_dialog(file);
+  trigger("file.save_scenario");
+  ASSERT_TRUE(QFile::exists(file)) << qPrintable(said());
+  window_.document().reset(small_choice());
+  drop({file});
+  EXPECT_EQ(window_.document().choice(), choice);
+  trigger("edit.undo");
+  EXPECT_EQ(window_.document().choice(), small_choice());
+  drop({write("bad.json", R"({"schema": "shardwright/scenario", "version": 1, "gpus": "many"})")});
+  EXPECT_THAT(said(), Says("many"));
+  EXPECT_EQ(window_.document().choice(), small_choice());
+}
+
+TEST_F(WindowFrameTest, APlanIsExportedForOtherFrameworks) {
+  show_plans();
+  const QString file = folder_.filePath(u"args.sh"_s);
+  answer_next_dialog(file);
+  trigger("plan.export_megatron");
+  ASSERT_TRUE(QFile::exists(file)) << qPrintable(said());
+  EXPECT_THAT(said(), Says("Start it with"));
+}
+
+TEST_F(WindowFrameTest, TheGlossaryFindsAWord) {
+  QTest::keyClick(&window_, Qt::Key_F1);
+  auto* line = window_.findChild<QLineEdit*>(u"glossary_find"_s);
+  ASSERT_NE(line, nullptr);
+  QTest::keyClicks(line, u"bubble"_s);
+  EXPECT_EQ(find<QTextBrowser>("glossary_page").textCursor().selectedText().toLower(), u"bubble"_s);
+  QTest::keyClick(line, Qt::Key_Escape);
+  trigger("help.about");
+  EXPECT_THAT(find<QMessageBox>("about").text(), Says("Apache"));
+  find<QMessageBox>("about").close();
+}
+
+// A reported success goes by itself; a problem stays.
+TEST_F(WindowFrameTest, ASuccessGoesByItself) {
+  auto& bar = find<MessageBar>("message_bar");
+  bar.say(u"a"_s, Tone::Success, u"Saved it."_s);
+  bar.say(u"b"_s, Tone::Problem, u"Broken."_s);
+  EXPECT_THAT(said(), Says("Saved it."));
+  EXPECT_TRUE(wait_for([&] { return said() == u"Broken."_s; }));
+}
+
+TEST_F(WindowFrameTest, StartSaysWhatIsMissing) {
+  auto& start = find<QPushButton>("run_start");
+  EXPECT_FALSE(start.isEnabled());
+  EXPECT_THAT(start.toolTip(), Says("Choose a plan"));
+  show_plans();
+  EXPECT_THAT(start.toolTip(), Says("Name a corpus"));
+  find<QLineEdit>("run_data").setText(u"corpus.txt"_s);
+  EXPECT_THAT(start.toolTip(), Says("Name a folder"));
+  find<QLineEdit>("run_out").setText(folder_.filePath(u"run"_s));
+  EXPECT_TRUE(start.isEnabled());
+  PlanSet large = *small_set();
+  large.plans.resize(1);
+  large.plans[0].plan.global_batch *= 512;
+  large.plans[0].plan.dp *= 512;
+  window_.selection().show(std::make_shared<const PlanSet>(large));
+  ASSERT_TRUE(is_idle());
+  EXPECT_FALSE(start.isEnabled());
+  EXPECT_THAT(start.toolTip(), Says("a run here has at most"));
+}
+
+// A click on the gain of a resource plans with it; what differs is marked, and one button takes it back.
+TEST_F(WindowFrameTest, AGainIsTakenByAClickAndTakenBack) {
+  window_.document().reset(small_choice());
+  show_plans();
+  auto& gains = find<SensitivityChart>("sensitivity");
+  ASSERT_TRUE(wait_for([&] { return !gains.sensitivities().empty(); }));
+  QCoreApplication::processEvents();
+  const int y = static_cast<int>(gains.yAxis->coordToPixel(0.0));
+  EXPECT_THAT(tool_tip_at(gains, {gains.width() / 2, y}), Says("A click plans with it"));
+  QTest::mouseClick(&gains, Qt::LeftButton, {}, {gains.width() / 2, y});
+  const planner::Resource resource = gains.sensitivities().front().resource;
+  EXPECT_EQ(window_.document().choice().what_if[resource], 110);
+  auto& reset = find<QToolButton>("reset_what_ifs");
+  ASSERT_TRUE(reset.isEnabled());
+  reset.click();
+  EXPECT_EQ(window_.document().choice(), small_choice());
+  EXPECT_FALSE(reset.isEnabled());
+}
+
+TEST_F(WindowFrameTest, BarsAndStacksAnswer) {
+  show_plans();
+  QCoreApplication::processEvents();
+  auto& time = find<WaterfallChart>("waterfall");
+  EXPECT_THAT(
+      tool_tip_at(time, {time.width() / 2, static_cast<int>(time.yAxis->coordToPixel(0.0))}),
+      Says("of the step"));
+  auto& memory = find<MemoryChart>("memory");
+  const auto tip_at = [&](double share) {
+    return tool_tip_at(
+        memory,
+        {static_cast<int>(memory.xAxis->coordToPixel(0.0)),
+         static_cast<int>(memory.yAxis->coordToPixel(share * memory.yAxis->range().upper))});
+  };
+  EXPECT_THAT(tip_at(0.01), Says("weights"));
+  EXPECT_THAT(tip_at(0.95), Says("free"));
+}
+
+// What would make a plan fit is a click away.
+TEST_F(WindowFrameTest, ARemedyIsAppliedByItsLink) {
+  ScenarioChoice choice = small_choice();
+  choice.max_memory_gb = 1.0;
+  window_.document().reset(choice);
+  ASSERT_TRUE(shows([this](const PlanSet& set) { return set.infeasible && !window_.is_busy(); }));
+  auto* hint = window_.view(u"plans"_s)->findChild<EmptyState*>();
+  EXPECT_THAT(hint->hint(), Says("<a href"));
+  Q_EMIT hint->findChild<QLabel*>(u"hint"_s)->linkActivated(u"0"_s);
+  EXPECT_NE(window_.document().choice(), choice);
+  EXPECT_TRUE(shows([](const PlanSet& set) { return !set.plans.empty(); }));
+}
+
+TEST_F(WindowFrameTest, APointOfASweepOpensItsPlans) {
+  window_.document().reset(small_choice());
+  ASSERT_TRUE(has_plans());
+  window_.raise_view(u"sweeps"_s);
+  find<QComboBox>("sweep_axis").setCurrentIndex(static_cast<int>(planner::SweepAxis::GlobalBatch));
+  auto& chart = find<PointChart>("sweep_chart");
+  ASSERT_TRUE(wait_for([&] { return !window_.is_busy() && !chart.points().empty(); }));
+  QCoreApplication::processEvents();
+  const QPoint last = chart.pixel_of(chart.points().size() - 1).toPoint();
+  EXPECT_THAT(tool_tip_at(chart, last), Says("dp "));
+  const auto batch = static_cast<std::int64_t>(chart.points().back().x);
+  ASSERT_NE(batch, small_choice().global_batch);
+  QTest::mouseClick(&chart, Qt::LeftButton, {}, last);
+  EXPECT_EQ(window_.document().choice().global_batch, batch);
+  trigger("edit.undo");
+  EXPECT_EQ(window_.document().choice(), small_choice());
+}
+
+}  // namespace
+}  // namespace shardwright::gui
