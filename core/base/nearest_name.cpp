@@ -40,6 +40,10 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+bool same_name(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, same_letter);
+}
+
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates) {
   // Longer input than any name we know is not a slip of the keyboard.
   if (name.empty() || name.size() > 100) return {};

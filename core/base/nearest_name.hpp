@@ -11,6 +11,9 @@
 
 namespace shardwright {
 
+// Equal but for the case of letters.
+bool same_name(std::string_view a, std::string_view b);
+
 // The candidate with the smallest edit distance to `name` (case ignored), or an empty string if
 // none is within a third of the length of `name`.
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates);

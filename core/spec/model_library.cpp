@@ -60,14 +60,9 @@ ModelSpec load_folder(const fs::path& folder) {
   return load_file(file);
 }
 
-// The Hub ignores the case of its ids, so "qwen/qwen3-8b" means "Qwen/Qwen3-8B".
-bool same_name(const std::string& a, const std::string& b) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-  return std::ranges::equal(a, b, {}, lower, lower);
-}
-
 // A shipped model by name or alias; adds the names that it passes to `known`.
 std::optional<ModelSpec> find_shipped(const std::string& name, std::vector<std::string>& known) {
+  // The Hub ignores the case of its ids, so "qwen/qwen3-8b" means "Qwen/Qwen3-8B".
   const auto is_name = [&name](const std::string& other) { return same_name(other, name); };
   for (const std::string& shipped : shipped_models()) {
     ModelSpec model = load_file(models_directory() / (shipped + ".json"));

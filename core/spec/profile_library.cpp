@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/base/data_directory.hpp"
 #include "core/base/json_reader.hpp"
@@ -47,17 +48,32 @@ std::string singular(const std::string& folder) {
   return folder.substr(0, folder.size() - (folder.ends_with("ches") ? 2 : 1));
 }
 
+// The profile with this alias.
+std::optional<std::string> with_alias(const std::string& folder,
+                                      const std::vector<std::string>& names,
+                                      const std::string& alias) {
+  for (const std::string& name : names) {
+    const json profile = read_json_file(folder_path(folder) / (name + ".json"));
+    for (const json& other : profile.value("aliases", json::array()))
+      if (other.is_string() && same_name(other.get_ref<const std::string&>(), alias)) return name;
+  }
+  return std::nullopt;
+}
+
 // The file that a user's name or path means.
 fs::path profile_file(const std::string& folder, const std::string& name_or_path) {
   if (is_path(name_or_path)) return name_or_path;
   const std::vector<std::string> names = shipped(folder);
-  if (std::ranges::find(names, name_or_path) == names.end()) {
+  std::optional<std::string> name = name_or_path;
+  if (std::ranges::find(names, name_or_path) == names.end())
+    name = with_alias(folder, names, name_or_path);
+  if (!name) {
     Expected expected = one_of(name_or_path, names);
     expected.text += ", or the path of a JSON file";
     throw InputError(name_or_path,
                      {{"", fmt::format("no {} of this name", singular(folder)), expected}});
   }
-  return folder_path(folder) / (name_or_path + ".json");
+  return folder_path(folder) / (*name + ".json");
 }
 
 // Parts by name, or in files beside the cluster's own.

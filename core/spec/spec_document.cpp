@@ -52,12 +52,17 @@ std::vector<std::string> shipped_names(SpecKind kind) {
                                      : shipped_stacks();
 }
 
-// Models also have aliases.
+// Models, clusters and stacks also have aliases.
 bool has_alias(SpecKind kind, const std::string& name, std::vector<std::string>& names) {
-  if (kind != SpecKind::Model) return false;
-  for (const ModelSpec& model : shipped_model_specs())
-    names.insert(names.end(), model.aliases.begin(), model.aliases.end());
-  return std::ranges::find(names, name) != names.end();
+  const auto add = [&names](const auto& specs) {
+    for (const auto& spec : specs)
+      names.insert(names.end(), spec.aliases.begin(), spec.aliases.end());
+  };
+  if (kind == SpecKind::Model) add(shipped_model_specs());
+  if (kind == SpecKind::Cluster) add(shipped_cluster_specs());
+  if (kind == SpecKind::Stack) add(shipped_stack_specs());
+  return std::ranges::any_of(names,
+                             [&](const std::string& other) { return same_name(other, name); });
 }
 
 // The libraries also take paths, which would tie a file to the place where it is read.

@@ -51,8 +51,10 @@ def _run(words: str, values: dict[str, Any], progress: Callable[[float, str], No
         result = _core.run_command(arguments, progress, _PROGRAMS)
     messages = result["messages"].decode(errors="replace").strip()
     if result["code"] == _BAD_INPUT:
-        problems = [Problem(*problem) for problem in result["problems"]]
-        raise InputError(messages, result["source"], problems)
+        problems = [
+            Problem(*(_arguments.in_python(text, command["options"]) for text in problem)) for problem in result["problems"]
+        ]
+        raise InputError(_arguments.in_python(messages, command["options"]), result["source"], problems)
     if result["code"] not in (0, _NO_PLAN, _OUTSIDE_TOLERANCE):
         raise Failure(messages)
     if messages:
@@ -72,7 +74,8 @@ def _signature(options: list[dict[str, Any]]) -> inspect.Signature:
 def _documentation(command: dict[str, Any]) -> str:
     lines = [command["about"] + ".", ""]
     for option in command["options"]:
-        lines.append(f"{_arguments.parameter_name(option)}: {option['help']}")
+        meaning = _arguments.in_python(option["help"], command["options"])
+        lines.append(f"{_arguments.parameter_name(option)}: {meaning}")
     lines.append("progress: Called with the share of the work that is done, and a text")
     return "\n".join(lines)
 

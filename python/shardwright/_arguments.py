@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -35,6 +36,12 @@ def described_commands() -> dict[str, dict[str, Any]]:
 def parameter_name(option: Mapping[str, Any]) -> str:
     """``seq_len`` for ``--seq-len``, ``plan`` for ``PLAN``."""
     return option["name"].replace("-", "_").lower()
+
+
+def in_python(text: str, options: list[dict[str, Any]]) -> str:
+    """The text with ``seq_len`` in place of ``--seq-len``."""
+    names = {option["name"]: parameter_name(option) for option in options if not option["positional"]}
+    return re.sub(r"(?<![\w-])--([a-z][a-z-]*)", lambda found: names.get(found[1], found[0]), text)
 
 
 @contextlib.contextmanager

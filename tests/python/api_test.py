@@ -115,7 +115,7 @@ class Errors(unittest.TestCase):
         with self.assertRaises(sw.InputError) as caught:
             sw.plan(model="llama3-9b", cluster="dgx-h10", gpus="many", global_batch=64)
         self.assertEqual({problem.where.split()[0] for problem in caught.exception.problems},
-                         {"--model", "--cluster", "--gpus", "--seq-len"})
+                         {"model", "cluster", "gpus", "seq_len"})
         self.assertIsInstance(caught.exception, ValueError)
         again = pickle.loads(pickle.dumps(caught.exception))
         self.assertEqual((str(again), again.source, again.problems),

@@ -49,6 +49,19 @@ TEST(TrainingLog, ReadsMegatron) {
   EXPECT_DOUBLE_EQ(log.step()->value(), 13.1);
 }
 
+TEST(TrainingLog, ReadsMegatronDeepSpeedWhoseTimesAreSeconds) {
+  const TrainingLog log = log_of(
+      "[default7]: iteration     1000/   95000 | consumed samples:       192000 | elapsed time per "
+      "iteration (s): 105.07 | learning rate: 5.9E-05 | global batch size:  2048 | lm loss: "
+      "2.48E+00 | number of skipped iterations:   0 | samples per second: 19.492 | TFLOPs: 149.2 "
+      "|\n");
+  EXPECT_EQ(log.framework, "Megatron-DeepSpeed");
+  EXPECT_EQ(log.steps.at(0).number, 1000);
+  EXPECT_DOUBLE_EQ(log.step()->value(), 105.07);
+  EXPECT_DOUBLE_EQ(*log.steps.at(0).global_batch, 2048);
+  EXPECT_DOUBLE_EQ(log.steps.at(0).flop_rate_per_gpu->value(), 149.2e12);
+}
+
 TEST(TrainingLog, ReadsNeMo) {
   const TrainingLog log = log_of(
       "Training epoch 0, iteration 5/99 | lr: 1.8e-06 | global_batch_size: 512 | global_step: 5 | "

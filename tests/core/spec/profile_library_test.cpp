@@ -14,6 +14,7 @@
 #include "core/base/data_directory.hpp"
 #include "core/base/json_reader.hpp"
 #include "core/spec/cluster_json.hpp"
+#include "core/spec/spec_document.hpp"
 #include "tests/scratch_path.hpp"
 #include "tests/thrown.hpp"
 
@@ -97,6 +98,19 @@ TEST(ProfileLibrary, NoNameMeansTwoAccelerators) {
     for (const std::string& alias : load_accelerator(profile).aliases)
       EXPECT_TRUE(profiles.emplace(alias, profile).second) << alias << " of " << profile;
   }
+}
+
+TEST(ProfileLibrary, StacksAndClustersAreFoundByTheirOtherNames) {
+  EXPECT_EQ(load_stack("torchtitan").name, "fsdp2");
+  EXPECT_EQ(load_stack("deepspeed").name, "deepspeed-zero");
+  EXPECT_EQ(read_given_stack(nlohmann::json("Megatron Core"), "plan").name, "megatron-core");
+  EXPECT_THROW(load_stack("titan"), InputError);
+  std::map<std::string, std::string> owners;
+  for (const StackSpec& stack : shipped_stack_specs())
+    for (const std::string& alias : stack.aliases) {
+      const auto [found, is_new] = owners.emplace(alias, stack.name);
+      EXPECT_TRUE(is_new) << alias << " means " << found->second << " and " << stack.name;
+    }
 }
 
 TEST(ProfileLibrary, WhatIsNotShippedIsNotFound) {
