@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/commands/command.hpp"
+#include "cli/options/common_options.hpp"
 #include "cli/output/output_file.hpp"
 #include "core/base/error.hpp"
 #include "core/base/nearest_name.hpp"
@@ -75,6 +76,7 @@ Examples:
       ->required();
   add_option(*command, "--out", options->out, "FILE|-", "Output file (default -: standard output)",
              "Output");
+  add_options_file(*command);
   command->add_flag("--force", options->force, "Overwrite existing output files")->group("Output");
   command->callback([options, &action] { action = [options] { return export_plan(*options); }; });
 }

@@ -32,11 +32,13 @@ YAML::Node read_mapping(const std::string& file) {
                    {{"", "no mapping", "the names of options with their values, as in gpus: 512"}});
 }
 
-// The options that a file may state, by name without dashes.
+// The options that a file may state, by name without dashes; files that have no option before them
+// ("plan", "files") by the name that help gives them, in small letters.
 std::map<std::string, const CLI::Option*> named_options(const CLI::App& command) {
   std::map<std::string, const CLI::Option*> options;
   for (const CLI::Option* option : command.get_options()) {
     for (const std::string& name : option->get_lnames()) options[name] = option;
+    if (option->get_positional()) options[CLI::detail::to_lower(option->get_name(true))] = option;
   }
   options.erase("help");
   options.erase("options");
@@ -53,6 +55,15 @@ class OptionsFile {
     for (const auto& entry : document) add(entry.first.as<std::string>(), entry.second, stated);
     problems_.throw_if_any();
     return words_;
+  }
+
+  // The words that have no option before them, in the command's order. They end a command line.
+  std::vector<std::string> files(const CLI::App& command) const {
+    std::vector<std::string> files;
+    for (const CLI::Option* option : command.get_options())
+      if (const auto found = files_.find(option); found != files_.end())
+        files.insert(files.end(), found->second.begin(), found->second.end());
+    return files;
   }
 
  private:
@@ -87,6 +98,10 @@ class OptionsFile {
         texts.push_back(text_of(name, each));
       }
     }
+    if (option.get_positional()) {
+      files_[&option] = std::move(texts);
+      return;
+    }
     if (!is_repeatable(option)) texts = {fmt::format("{}", fmt::join(texts, ","))};
     for (std::string& text : texts) {
       words_.push_back("--" + name);
@@ -109,6 +124,7 @@ class OptionsFile {
   std::map<std::string, const CLI::Option*> options_;
   ProblemList problems_;
   std::vector<std::string> words_;
+  std::map<const CLI::Option*, std::vector<std::string>> files_;
 };
 
 // An element of a grid's list, as text.
@@ -194,11 +210,13 @@ std::vector<std::string> with_options_file(const CLI::App& app,
     return arguments;
   const std::string file =
       is_joined ? place->substr(std::string(kOption).size() + 1) : *(place + 1);
-  const std::vector<std::string> words =
-      OptionsFile(file, *command).words(read_mapping(file), stated);
+  OptionsFile options(file, *command);
+  const std::vector<std::string> words = options.words(read_mapping(file), stated);
   std::vector<std::string> expanded(arguments.begin(), place);
   expanded.insert(expanded.end(), words.begin(), words.end());
   expanded.insert(expanded.end(), place + (is_joined ? 1 : 2), arguments.end());
+  const std::vector<std::string> files = options.files(*command);
+  expanded.insert(expanded.end(), files.begin(), files.end());
   return expanded;
 }
 

@@ -47,6 +47,25 @@ TEST(OptionsFile, GivesWayToTheCommandLine) {
   EXPECT_EQ(document, plans_of(kInWords));
 }
 
+TEST(OptionsFile, NamesFilesThatNoOptionNames) {
+  const ScratchFolder folder;
+  const std::string plan = folder.file("plan.json");
+  ASSERT_EQ(run_command("simulate --model llama3-8b --cluster dgx-h100 --gpus 8 --tp 8 "
+                        "--global-batch 8 --seq-len 8k --out " +
+                        plan)
+                .exit_code,
+            0);
+  const std::string other = folder.file("other.json");
+  ASSERT_EQ(run_command("simulate --plan " + plan + " --tp 4 --out " + other).exit_code, 0);
+  const std::string file = folder.write("export.yaml", "plan: " + plan + "\nformat: megatron\n");
+  const CommandResult by_file = run_command("export --options " + file);
+  EXPECT_EQ(by_file.exit_code, 0);
+  EXPECT_EQ(by_file.output, run_command("export " + plan + " --format megatron").output);
+  const std::string both = folder.write("compare.yaml", "b: " + plan + "\na: " + other + "\n");
+  EXPECT_EQ(run_command("compare --options " + both).output,
+            run_command("compare " + other + " " + plan).output);
+}
+
 TEST(OptionsFile, NamesAllProblems) {
   const ScratchFolder folder;
   const std::string file =
