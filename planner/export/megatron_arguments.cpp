@@ -14,6 +14,7 @@
 #include "planner/export/argument_list.hpp"
 #include "planner/export/megatron_model.hpp"
 #include "planner/export/plan_export.hpp"
+#include "sim/cost/placement.hpp"
 
 namespace shardwright::planner {
 namespace {
@@ -90,11 +91,9 @@ void add_context(const Plan& plan, ArgumentList& arguments, PlanExport& result) 
   }
 }
 
-// The kernels of DeepEP know NVLink domains of eight GPUs; Megatron Bridge's recipes use HybridEP in
-// larger ones (src/megatron/bridge/training/flex_dispatcher_backend.py).
+// As Megatron Bridge's recipes choose (src/megatron/bridge/training/flex_dispatcher_backend.py).
 const char* flex_backend(const ClusterSpec& cluster) {
-  constexpr std::int64_t kDeepEpDomain = 8;
-  return cluster.node.scale_up.domain > kDeepEpDomain ? "hybridep" : "deepep";
+  return cluster.node.scale_up.domain > sim::kDeepEpDomain ? "hybridep" : "deepep";
 }
 
 // The flex dispatcher needs other ranks to send tokens to, and does not pad experts to a capacity.

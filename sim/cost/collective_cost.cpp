@@ -242,10 +242,8 @@ double bus_factor(OpKind kind, std::int64_t members) {
 
 namespace {
 
-// Whether DeepEP's kernels send the tokens, which know domains of up to eight; those of larger ones
-// (HybridEP) have no figures.
+// Whether DeepEP's kernels send the tokens. HybridEP's have no figures.
 bool sends_by_deepep(const TokenTraffic& tokens, const ClusterSpec& cluster) {
-  constexpr std::int64_t kDeepEpDomain = 8;
   return tokens.count > 0 && domain_size(cluster) <= kDeepEpDomain;
 }
 

@@ -63,6 +63,9 @@ GroupPlacement place(Group group, const Plan& plan, const ClusterSpec& cluster);
 GroupPlacement place_on_domains(const GroupLattice& lattice, std::int64_t domain,
                                 std::int64_t world);
 
+// The largest scale-up domain that DeepEP's kernels know; larger ones run HybridEP.
+inline constexpr std::int64_t kDeepEpDomain = 8;
+
 // What an all-to-all of tokens sends: shares of what it would if every expert of a token got a copy
 // of its own.
 struct TokenTraffic {
