@@ -48,7 +48,7 @@ struct LogFormat {
   std::string_view unlike{};
 };
 
-// Megatron-LM's training_log, NeMo's progress printers, torchtitan's MetricsProcessor, and
+// The training_log of Megatron-LM and of Megatron-DeepSpeed, NeMo's progress printers, torchtitan's MetricsProcessor, and
 // DeepSpeed's pipeline engine and throughput timer.
 const std::vector<LogFormat>& log_formats() {
   static const std::vector<LogFormat> kFormats = {
@@ -61,6 +61,15 @@ const std::vector<LogFormat>& log_formats() {
         {Logged::TokensPerGpu, "tokens per gpu per second (tgs):"},
         {Logged::GlobalBatch, "global batch size:"},
         {Logged::FlopRate, "throughput per GPU (TFLOP/s/GPU):", 1e12},
+        {Logged::FlopRate, "TFLOPs:", 1e12}}},
+      {"Megatron-DeepSpeed",
+       "elapsed time per iteration (s):",
+       "iteration",
+       {{Logged::Step, "iteration"},
+        {Logged::Time, "elapsed time per iteration (s):"},
+        {Logged::Loss, "lm loss:"},
+        {Logged::Samples, "samples per second:"},
+        {Logged::GlobalBatch, "global batch size:"},
         {Logged::FlopRate, "TFLOPs:", 1e12}}},
       {"NeMo",
        "train_step_timing in s",

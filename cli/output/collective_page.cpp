@@ -1,8 +1,10 @@
 #include "cli/output/collective_page.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 
 #include "cli/output/trace_columns.hpp"
@@ -150,6 +152,20 @@ Table collective_timings_table(const std::vector<calibration::CollectiveTimings>
   return table;
 }
 
+void say_what_the_host_timed(Page& page,
+                             const std::vector<calibration::CollectiveTimings>& timings) {
+  std::set<std::string> kinds;
+  for (const calibration::CollectiveTimings& each : timings)
+    if (each.by_host) kinds.insert(std::string(name_of(each.kind)));
+  const bool all = std::ranges::all_of(timings, &calibration::CollectiveTimings::by_host);
+  if (all)
+    page.paragraph("All times are the host's: the plugin took none on the device.");
+  else if (!kinds.empty())
+    page.paragraph(fmt::format(
+        "Times are the device's, but those of {} the host's: the plugin took none on the device.",
+        fmt::join(kinds, ", ")));
+}
+
 }  // namespace
 
 // `of_what`: what the times of groups are of.
@@ -203,7 +219,9 @@ void add_inspector(Page& page, const std::vector<calibration::InspectorProcess>&
   page.paragraph(fmt::format("NCCL's Inspector watched {} of {}.",
                              format_plural(static_cast<std::int64_t>(processes.size()), "rank"),
                              format_count(processes.front().world().ranks)));
-  page.table(collective_timings_table(calibration::timings_of(processes)));
+  const auto timings = calibration::timings_of(processes);
+  page.table(collective_timings_table(timings));
+  say_what_the_host_timed(page, timings);
   if (!matching) return;
   std::vector<RankFile> ranks;
   for (std::size_t i = 0; i < files.size(); ++i) {

@@ -49,6 +49,20 @@ TEST(TrainingLog, ReadsMegatron) {
   EXPECT_DOUBLE_EQ(log.step()->value(), 13.1);
 }
 
+TEST(TrainingLog, ReadsSecondsOfMegatronDeepSpeed) {
+  const TrainingLog log = log_of(
+      " iteration       10/   95367 | consumed samples:        20480 | consumed tokens:     "
+      "41943040 | elapsed time per iteration (s): 12.30 | learning rate: 1.602E-06 | global batch "
+      "size:  2048 | lm loss: 1.042E+01 | loss scale: 1.0 | grad norm: 2.4 | samples per second: "
+      "166.504 | TFLOPs: 144.20 |\n");
+  EXPECT_EQ(log.framework, "Megatron-DeepSpeed");
+  EXPECT_EQ(log.steps.at(0).number, 10);
+  EXPECT_DOUBLE_EQ(log.step()->value(), 12.3);
+  EXPECT_DOUBLE_EQ(*log.steps[0].global_batch, 2048);
+  EXPECT_DOUBLE_EQ(*log.steps[0].samples_per_s, 166.504);
+  EXPECT_DOUBLE_EQ(log.steps[0].flop_rate_per_gpu->value(), 144.2e12);
+}
+
 TEST(TrainingLog, ReadsNeMo) {
   const TrainingLog log = log_of(
       "Training epoch 0, iteration 5/99 | lr: 1.8e-06 | global_batch_size: 512 | global_step: 5 | "
