@@ -2,6 +2,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -53,7 +54,10 @@ std::vector<CollectiveTimings> timings_of(const std::vector<InspectorProcess>& p
                         const std::int64_t members = is_message(call) ? 2 : communicator.ranks;
                         groups[{call.kind, members, call.bytes.value()}].push_back(call.time);
                       });
-  return timings_of_groups(groups);
+  std::vector<CollectiveTimings> timings = timings_of_groups(groups);
+  const std::set<OpKind> on_device = kinds_timed_on_device(processes);
+  for (CollectiveTimings& each : timings) each.by_host = !on_device.contains(each.kind);
+  return timings;
 }
 
 CollectiveFile read_collective_file(const std::string& file, const ReadingWatch& watch) {
@@ -78,7 +82,8 @@ nlohmann::ordered_json to_json(const CollectiveFile& file) {
                            {"group_size", each.group_size},
                            {"count", each.count},
                            {"median_s", each.median.value()},
-                           {"bus_bandwidth_bytes_per_s", each.bus_bandwidth.value()}});
+                           {"bus_bandwidth_bytes_per_s", each.bus_bandwidth.value()},
+                           {"timed_by", each.by_host ? "host" : "device"}});
   // Those of a trace, in its order.
   nlohmann::ordered_json json = {{"path", printable(file.file)},
                                  {"gpu", nullptr},

@@ -23,6 +23,8 @@ struct CollectiveTimings {
   Seconds median;
   // By the median.
   BytesPerSecond bus_bandwidth;
+  // Times of the host, since Inspector took none of this kind on the device.
+  bool by_host = false;
 };
 
 struct CollectiveFile {

@@ -165,17 +165,21 @@ std::vector<InspectorProcess> parse_inspector(const std::string& text, const std
   return reader.take();
 }
 
+std::set<OpKind> kinds_timed_on_device(const std::vector<InspectorProcess>& processes) {
+  std::set<OpKind> kinds;
+  for (const InspectorProcess& process : processes)
+    for (const InspectorCall& call : process.calls)
+      if (call.by_device) kinds.insert(call.kind);
+  return kinds;
+}
+
 void for_each_timed_call(
     const std::vector<InspectorProcess>& processes, bool messages,
     const std::function<void(const InspectorCommunicator&, const InspectorCall&)>& visit) {
-  const auto counts = [&](const InspectorCall& call) { return messages || !is_message(call); };
-  const bool by_device = std::ranges::any_of(processes, [&](const InspectorProcess& process) {
-    return std::ranges::any_of(
-        process.calls, [&](const InspectorCall& call) { return counts(call) && call.by_device; });
-  });
+  const std::set<OpKind> on_device = kinds_timed_on_device(processes);
   for (const InspectorProcess& process : processes)
     for (const InspectorCall& call : process.calls)
-      if (counts(call) && call.by_device == by_device)
+      if ((messages || !is_message(call)) && call.by_device == on_device.contains(call.kind))
         visit(process.communicators[static_cast<std::size_t>(call.communicator)], call);
 }
 

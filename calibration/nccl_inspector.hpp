@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,15 +57,18 @@ std::vector<InspectorProcess> read_inspector(const std::string& file,
 // Parses a file's text.
 std::vector<InspectorProcess> parse_inspector(const std::string& text, const std::string& source);
 
+// The kinds of which the plugin took any time on the device.
+std::set<OpKind> kinds_timed_on_device(const std::vector<InspectorProcess>& processes);
+
 // Calls `visit` for each collective, and with `messages` for each message, whose time the plugin took on the
-// device; where it took none there, for all of them.
+// device; of kinds of which it took none there, for all of them.
 void for_each_timed_call(
     const std::vector<InspectorProcess>& processes, bool messages,
     const std::function<void(const InspectorCommunicator&, const InspectorCall&)>& visit);
 
 // The collectives by kind, size and group, without messages: the lower quartile of their times, since a
-// collective's time holds the wait for the last rank. Times that the plugin did not take on the device count only where
-// there are no others. Throws InputError where there is no collective.
+// collective's time holds the wait for the last rank. Times that the plugin did not take on the device count only for
+// kinds that have no others. Throws InputError where there is no collective.
 std::vector<ExchangeSample> samples_of(const std::vector<InspectorProcess>& processes,
                                        const std::string& source);
 

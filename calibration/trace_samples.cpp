@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 #include <string>
 #include <tuple>
 
@@ -47,11 +48,14 @@ sim::GroupPlacement placement_of(GroupShape shape, std::int64_t members,
 }
 
 // What one rank recorded contains its wait for the others, so that only matched collectives count.
+// Groups whose place is not known are named in `left_out`.
 std::vector<ExchangeTiming> exchanges_of(const std::optional<RankMatching>& matching,
-                                         const ClusterSpec& cluster) {
+                                         const ClusterSpec& cluster,
+                                         std::vector<std::string>& left_out) {
   std::vector<ExchangeTiming> exchanges;
   if (!matching) return exchanges;
   const std::int64_t most = cluster.most_accelerators().value_or(kMaxWorld);
+  std::set<std::string> irregular;
   for (const MatchedCollectives& each : matching->collectives) {
     const std::optional<OpKind> kind = kind_of_exchange(each.kind);
     if (!kind || each.bytes.value_or(0) <= 0 || each.transfer <= Seconds(0.0)) continue;
@@ -61,6 +65,10 @@ std::vector<ExchangeTiming> exchanges_of(const std::optional<RankMatching>& matc
                                  ? GroupShape{{2, each.shape.front().second}}
                                  : each.shape;
     if (members < 2 || std::max(members - 1, extent_of(shape)) >= most) continue;
+    if (each.is_irregular) {
+      irregular.insert(fmt::format("{} of group {}", each.kind, each.group));
+      continue;
+    }
     ExchangeTiming timing;
     timing.name = each.kind;
     timing.kind = *kind;
@@ -70,6 +78,11 @@ std::vector<ExchangeTiming> exchanges_of(const std::optional<RankMatching>& matc
     timing.total = each.transfer * static_cast<double>(each.count * each.ranks);
     exchanges.push_back(std::move(timing));
   }
+  for (const std::string& group : irregular)
+    left_out.push_back(
+        fmt::format("The time of {} is not refitted: its members are listed in no pattern that "
+                    "tells their nodes.",
+                    group));
   return exchanges;
 }
 
@@ -256,7 +269,7 @@ RunSamples samples_of(const std::vector<Trace>& traces, const std::vector<Progra
                       const std::optional<RankMatching>& matching, const ClusterSpec& cluster) {
   RunSamples samples;
   add_kernels(traces, matches, cluster.accelerator, samples);
-  samples.exchanges = exchanges_of(matching, cluster);
+  samples.exchanges = exchanges_of(matching, cluster, samples.left_out);
   for (const Trace& trace : traces) {
     const std::vector<double> slowdowns = slowdowns_of(trace);
     samples.slowdowns.insert(samples.slowdowns.end(), slowdowns.begin(), slowdowns.end());

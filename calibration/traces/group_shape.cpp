@@ -12,9 +12,9 @@ using Ranks = std::vector<std::int64_t>;
 // No job has more ranks, or a group more members.
 constexpr std::int64_t kMostRanks = 1 << 24;
 
-// The first ranks of the list: all, or those before what is left out.
-Ranks first_ranks(std::string_view members) {
-  members = members.substr(0, members.find("..."));
+constexpr std::string_view kLeftOut = "...";
+
+Ranks ranks_in(std::string_view members) {
   Ranks ranks;
   const char* const end = members.data() + members.size();
   for (const char* at = members.data(); at < end;) {
@@ -40,10 +40,8 @@ bool repeats(const Ranks& ranks, std::size_t block) {
   return true;
 }
 
-}  // namespace
-
-GroupShape shape_of_group(const std::string& members, std::int64_t size) {
-  Ranks ranks = first_ranks(members);
+// The shape of a group of so many members that begins with these.
+GroupShape shape_that_begins(Ranks ranks, std::int64_t size) {
   if (size < 2 || size > kMostRanks || ranks.size() < 2 || ranks[1] <= ranks[0]) return {};
   const GroupShape evenly = {{size, ranks[1] - ranks[0]}};
   GroupShape shape;
@@ -64,6 +62,19 @@ GroupShape shape_of_group(const std::string& members, std::int64_t size) {
     ranks = std::move(blocks);
   }
   return shape;
+}
+
+}  // namespace
+
+GroupShape shape_of_group(const std::string& members, std::int64_t size) {
+  const std::string_view all = members;
+  const std::size_t gap = all.find(kLeftOut);
+  const Ranks first = ranks_in(all.substr(0, gap));
+  GroupShape shape = shape_that_begins(first, size);
+  if (gap == std::string_view::npos || shape.empty()) return shape;
+  const Ranks last = ranks_in(all.substr(gap + kLeftOut.size()));
+  const bool leads_there = last.empty() || last.back() - first.front() == extent_of(shape);
+  return leads_there ? shape : GroupShape();
 }
 
 std::int64_t extent_of(const GroupShape& shape) {

@@ -132,13 +132,19 @@ class JointCalls {
         joint.push_back(std::move(joint_[known]));
       }
     };
-    for (std::size_t j = 0; j < calls.size(); ++j) {
+    for (std::size_t j = 0, next = 0; j < calls.size(); ++j) {
       if (has_partner[j]) {
         keep_known(place[j]);
         continue;
       }
       RankCall call = calls[j];
       call.end += clock_distance;
+      // Among the known ones up to the next pair, which this participant lacks, the earlier end comes first.
+      while (next < j || (next < calls.size() && !has_partner[next])) ++next;
+      const std::size_t limit = next < calls.size() ? place[next] - 1 : reference_.size();
+      while (known < limit && reference_[known].end <= call.end) keep_known(known + 1);
+      if (!reference.empty()) call.end = std::max(call.end, reference.back().end);
+      if (known < reference_.size()) call.end = std::min(call.end, reference_[known].end);
       joint.push_back({call.kind, call.arguments, {{participant, call.duration}}});
       reference.push_back(std::move(call));
     }
@@ -170,11 +176,13 @@ class Summary {
                             [](const auto& a, const auto& b) { return a.second < b.second; });
     const std::int64_t shortest = first->second;
     const CollectiveCall& call = *joint.arguments;
-    Sum& sum = sums_[{joint.kind, call.bytes, call.group_size, name_of_group(call),
-                      shape_of_group(call.members, call.group_size.value_or(0))}];
+    const Key key = {joint.kind, call.bytes, call.group_size, name_of_group(call),
+                     shape_of_group(call.members, call.group_size.value_or(0))};
+    Sum& sum = sums_[key];
     sum.transfers.push_back(from_ns(shortest));
     sum.skews.push_back(from_ns(last->second - shortest));
     sum.ranks = std::max(sum.ranks, joint.durations.size());
+    sum.is_irregular = !call.members.empty() && std::get<GroupShape>(key).empty();
     ++matching_.ranks[first->first].last_arrivals;
     for (const auto& [participant, duration] : joint.durations) {
       matching_.ranks[participant].waited += from_ns(duration - shortest);
@@ -191,6 +199,7 @@ class Summary {
     for (const auto& [key, sum] : sums_) {
       MatchedCollectives each;
       std::tie(each.kind, each.bytes, each.group_size, each.group, each.shape) = key;
+      each.is_irregular = sum.is_irregular;
       each.ranks = static_cast<std::int64_t>(sum.ranks);
       each.count = static_cast<std::int64_t>(sum.transfers.size());
       each.transfer = median_of(sum.transfers);
@@ -216,6 +225,7 @@ class Summary {
   struct Sum {
     std::vector<Seconds> transfers, skews;
     std::size_t ranks = 0;
+    bool is_irregular = false;
   };
 
   static std::string name_of_group(const CollectiveCall& call) {

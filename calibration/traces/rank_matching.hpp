@@ -25,6 +25,8 @@ struct MatchedCollectives {
   std::optional<std::int64_t> bytes, group_size;
   std::string group;
   GroupShape shape;
+  // The trace lists members, but in what pattern they lie is not known.
+  bool is_irregular = false;
   // The most ranks whose traces hold one of them.
   std::int64_t ranks = 0;
   std::int64_t count = 0;

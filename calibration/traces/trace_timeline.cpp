@@ -39,12 +39,12 @@ std::optional<Group> parallel_group(const Trace& trace, const CollectiveCall& ca
   return of_all ? std::optional(Group::Data) : std::nullopt;
 }
 
-OpKind kind_named(std::string_view name) {
+std::optional<OpKind> kind_named(std::string_view name) {
   for (const OpKind kind : enumerators<OpKind>())
     if (name == name_of(kind)) return kind;
   if (name == "recv") return OpKind::Receive;
   // NCCL has one kernel for sends and receives, and for all-to-all exchanges, which consist of them.
-  return name == "send_receive" ? OpKind::Send : OpKind::AllReduce;
+  return name == "send_receive" ? std::optional(OpKind::Send) : std::nullopt;
 }
 
 class TimelineWriter {
@@ -103,7 +103,7 @@ class TimelineWriter {
     span.duration = from_ns(activity.duration);
     const Shown& shown = shown_[static_cast<std::size_t>(span.kernel)];
     span.name = shown.name;
-    span.kind = shown.kind;
+    set_kind(span, shown.kind, OpKind::Residual);
     if (activity.kind != ActivityKind::Kernel) span.bytes = bytes(activity.size);
     if (activity.category == KernelCategory::Collective) describe_collective(activity, span);
     timeline_.spans.push_back(std::move(span));
@@ -111,8 +111,13 @@ class TimelineWriter {
 
   static Bytes bytes(std::int64_t count) { return Bytes(static_cast<double>(count)); }
 
+  static void set_kind(Span& span, std::optional<OpKind> kind, OpKind where_unknown) {
+    span.kind = kind.value_or(where_unknown);
+    span.kind_is_known = kind.has_value();
+  }
+
   // Depends on the activity's call and name.
-  OpKind kind_of_call(const DeviceActivity& activity) {
+  std::optional<OpKind> kind_of_call(const DeviceActivity& activity) {
     if (activity.collective != kNoIndex) return kind_named(kind_of_collective(trace_, activity));
     const auto [known, is_new] = kinds_of_names_.try_emplace(activity.name);
     if (is_new) known->second = kind_named(kind_of_collective(trace_, activity));
@@ -120,7 +125,7 @@ class TimelineWriter {
   }
 
   void describe_collective(const DeviceActivity& activity, Span& span) {
-    span.kind = kind_of_call(activity);
+    set_kind(span, kind_of_call(activity), OpKind::AllReduce);
     if (activity.collective == kNoIndex) return;
     const CollectiveCall& call = trace_.collectives[static_cast<std::size_t>(activity.collective)];
     span.group = parallel_group(trace_, call);
@@ -143,8 +148,8 @@ class TimelineWriter {
     return known->second;
   }
 
-  static OpKind kind_of(const DeviceActivity& activity, const std::string& name,
-                        const std::string& op) {
+  static std::optional<OpKind> kind_of(const DeviceActivity& activity, const std::string& name,
+                                       const std::string& op) {
     switch (activity.category) {
       case KernelCategory::Gemm:
         return OpKind::Gemm;
@@ -153,14 +158,14 @@ class TimelineWriter {
       case KernelCategory::MemoryCopy:
         return OpKind::Offload;
       default:
-        return memory_bound_kind(name, op).value_or(OpKind::Residual);
+        return memory_bound_kind(name, op);
     }
   }
 
   // What spans of a kernel have in common.
   struct Shown {
     std::string name;
-    OpKind kind;
+    std::optional<OpKind> kind;
   };
 
   const Trace& trace_;
@@ -171,7 +176,7 @@ class TimelineWriter {
   std::unordered_map<std::uint64_t, std::int32_t> kernels_;
   std::vector<Shown> shown_;
   // Of collectives whose arguments were not recorded.
-  std::unordered_map<TraceIndex, OpKind> kinds_of_names_;
+  std::unordered_map<TraceIndex, std::optional<OpKind>> kinds_of_names_;
 };
 
 }  // namespace

@@ -70,6 +70,8 @@ struct Span {
   // Timeline::kernels, and the number of the device's stream. Kind and group are then guesses by
   // names, phase, layer and microbatch unknown. Else -1.
   std::int32_t kernel = -1, queue = -1;
+  // False in such a trace where no name tells the kind, which then stands for any of its category.
+  bool kind_is_known = true;
 
   Seconds end() const { return start + duration; }
   bool operator==(const Span&) const = default;

@@ -126,6 +126,7 @@ RunForecast forecast_run(const RunQuestion& question, const std::function<void(d
   planner::ForecastRequest& request = run.request;
   request.scenario = question.scenario;
   request.run = question.run;
+  request.run_file = question.run_file;
   set_goal(question, run);
   request.options.stop = stop;
   request.progress = progress;

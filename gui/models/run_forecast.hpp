@@ -31,6 +31,8 @@ struct RunQuestion {
   RunSpec run;
   // A number of tokens, or a loss.
   std::variant<double, LossGoal> goal;
+  // The file of the run profile, which problems name; empty for a shipped one.
+  std::string run_file{};
 
   bool operator==(const RunQuestion&) const = default;
 };

@@ -70,6 +70,14 @@ std::shared_ptr<const Timeline> beside(const TracedRun& run, const Timeline& pre
   return shown;
 }
 
+void set_step(const TracedRun& run, TraceComparison& comparison) {
+  const auto step = calibration::device_steps(*run.trace).front();
+  comparison.step_begin = first_step_of(run);
+  comparison.step_end = comparison.step_begin + calibration::from_ns(step.end - step.begin);
+  for (const Span& span : comparison.predicted->spans)
+    comparison.step_end = std::max(comparison.step_end, span.end());
+}
+
 std::shared_ptr<const Timeline> later(const std::shared_ptr<const Timeline>& timeline,
                                       Seconds delay) {
   if (!(delay > Seconds())) return timeline;
@@ -175,7 +183,7 @@ TracedRun read_trace(const QString& path, const ReadingWatch& watch) {
 
 TraceComparison compare_with_plan(const TracedRun& run, const Scenario& scenario,
                                   const std::stop_token& stop) {
-  TraceComparison comparison{scenario, std::nullopt, nullptr, {}};
+  TraceComparison comparison{scenario, std::nullopt, nullptr, {}, {}, {}};
   const std::optional<sim::TracedStep> step = sim::trace_step(scenario, stop);
   if (!step) return comparison;
   const std::int64_t stage = calibration::stage_of(*run.trace, scenario.plan);
@@ -183,7 +191,10 @@ TraceComparison compare_with_plan(const TracedRun& run, const Scenario& scenario
                                                 &scenario.cluster.accelerator);
   if (!comparison.match) return comparison;
   comparison.obstacle = obstacle_of(run.report, *comparison.match, scenario.plan);
-  if (comparison.obstacle.isEmpty()) comparison.predicted = beside(run, step->timeline, stage);
+  if (comparison.obstacle.isEmpty()) {
+    comparison.predicted = beside(run, step->timeline, stage);
+    set_step(run, comparison);
+  }
   return comparison;
 }
 

@@ -34,6 +34,8 @@ struct TraceComparison {
   // The predicted step of the trace's stage, which begins where that of the trace does; null if the
   // plan is not the one that was traced.
   std::shared_ptr<const Timeline> predicted;
+  // Where both steps begin in the trace's timeline, and where the longer one ends; nothing without `predicted`.
+  Seconds step_begin{}, step_end{};
   // Why the plan is not the one that was traced; empty if it may be.
   QString obstacle;
 };

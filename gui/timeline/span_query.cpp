@@ -152,7 +152,7 @@ bool SpanQuery::holds(const Term& term, const Span& span) {
         return contains_ignoring_case(span.name, part);
       });
     case Field::Kind:
-      return has_bit(term.values, static_cast<int>(span.kind));
+      return span.kind_is_known && has_bit(term.values, static_cast<int>(span.kind));
     case Field::Stream:
       return has_bit(term.values, static_cast<int>(span.stream));
     case Field::Phase:

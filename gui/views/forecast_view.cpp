@@ -200,7 +200,10 @@ std::optional<RunQuestion> ForecastView::question() const {
   auto scenario = selection_->scenario();
   auto wanted = goal();
   if (!scenario || !wanted) return std::nullopt;
-  return RunQuestion{*std::move(scenario), runs_.chosen(), *std::move(wanted)};
+  const QString profile = runs_.box->chosen();
+  const bool is_file = runs_.box->files().contains(profile);
+  return RunQuestion{*std::move(scenario), runs_.chosen(), *std::move(wanted),
+                     is_file ? profile.toStdString() : std::string()};
 }
 
 QString ForecastView::hint_without_question() const {

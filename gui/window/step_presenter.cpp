@@ -17,6 +17,8 @@ namespace shardwright::gui {
 namespace {
 
 constexpr int kMostStaleMs = 300;
+// Of the compared step, before and behind it.
+constexpr double kStepMargin = 0.03;
 
 // Throws RuntimeFailure for a step of more than `sim::kMostSpans` ops. Returns a step without a
 // timeline once `stop` is requested.
@@ -225,7 +227,13 @@ void StepPresenter::compare_trace() {
 
 void StepPresenter::take_comparison(const TraceComparison& comparison) {
   views_.timeline->traces().show_comparison(comparison);
+  const bool comes = comparison.predicted && !is_beside_;
   show_traced(comparison.predicted, &comparison.scenario);
+  // Beside a long trace one step is a line.
+  const Seconds margin = (comparison.step_end - comparison.step_begin) * kStepMargin;
+  if (comes)
+    views_.timeline->canvas().show_window((comparison.step_begin - margin).value(),
+                                          (comparison.step_end + margin).value());
 }
 
 // Keeps the part in view unless the predicted step comes or goes.

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "calibration/collective_timings.hpp"
 #include "calibration/inspector_matching.hpp"
 #include "core/base/error.hpp"
 #include "tests/scratch_path.hpp"
@@ -264,9 +265,15 @@ TEST(NcclInspector, TakesTimesOfTheDeviceByKindSizeAndGroup) {
   for (const int us : {100, 120, 140, 160, 900})
     text += line("AllReduce", 1 << 20, us, "kernel_gpu");
   text += line("AllReduce", 1 << 20, 7, "collective_cpu") +
-          line("ReduceScatter", 4096, 30, "kernel_gpu") + "not JSON\n{\"dump\": 1}\n";
+          line("ReduceScatter", 4096, 30, "kernel_gpu") + "not JSON\n{\"dump\": 1}\n" +
+          line("AllGather", 4096, 50, "collective_cpu");
   const NcclTimings timings = parse_nccl_tests(text, "inspector.log");
-  ASSERT_EQ(timings.samples.size(), 2U);
+  // Of all-gathers the host alone took times.
+  ASSERT_EQ(timings.samples.size(), 3U);
+  EXPECT_EQ(timings.samples[1].kind, OpKind::AllGather);
+  EXPECT_NEAR(timings.samples[1].time.value(), 50e-6, 1e-12);
+  for (const CollectiveTimings& each : timings_of(parse_inspector(text, "inspector.log")))
+    EXPECT_EQ(each.by_host, each.kind == OpKind::AllGather);
   const ExchangeSample& reduction = timings.samples.front();
   EXPECT_EQ(reduction.kind, OpKind::AllReduce);
   EXPECT_EQ(reduction.members, 16);

@@ -24,6 +24,9 @@ TEST(GroupShape, IsReadFromTheMembers) {
   EXPECT_EQ(shape_of_group("[0, 8, 16, 24, ..., 1016]", 128), (Shape{{128, 8}}));
   EXPECT_EQ(shape_of_group("[0, 1, 2, 3, 8, 9, 10, 11, 16, ..., 123]", 64),
             (Shape{{4, 1}, {16, 8}}));
+  // What the beginning tells does not lead to the last one.
+  EXPECT_THAT(shape_of_group("[0, 1, 2, 3, ..., 127]", 64), testing::IsEmpty());
+  EXPECT_THAT(shape_of_group("[0, 1, 2, 3, 8, 9, 10, 11, 16, ..., 251]", 64), testing::IsEmpty());
   EXPECT_EQ(shape_of_group("[0, 1, 5]", 3), (Shape{{3, 1}}));
   EXPECT_THAT(shape_of_group("", 8), testing::IsEmpty());
   EXPECT_THAT(shape_of_group("[7, 3]", 2), testing::IsEmpty());
@@ -105,6 +108,17 @@ TEST(TraceSamples, KeepGroupsOfOneSizeApart) {
       EXPECT_NEAR(rate_of(refitted, 1) / (kInside / 1.75), 1.0, 0.02);
       EXPECT_NEAR(rate_of(refitted, 8) / (kAcross / 1.75), 1.0, 0.02);
     }
+}
+
+// Links are not refitted to groups that may lie anywhere.
+TEST(TraceSamples, LeaveOutGroupsWhoseMembersLieInNoPattern) {
+  const char* members = "[0, 1, 2, ..., 57]";
+  const std::vector<Trace> traces = {trace_of_groups(0, {{"odd", members, 350e9}}),
+                                     trace_of_groups(1, {{"odd", members, 350e9}})};
+  const RunSamples samples = samples_of(traces, {}, match_ranks(traces), load_cluster("dgx-h100"));
+  EXPECT_THAT(samples.exchanges, testing::IsEmpty());
+  EXPECT_THAT(samples.left_out,
+              testing::ElementsAre(testing::HasSubstr("all_reduce of group odd")));
 }
 
 // Kernels that read what the cache still holds are faster than the memory.

@@ -187,6 +187,17 @@ TEST_F(ForecastViewTest, ADamagedProfileIsReportedWithAllItsProblems) {
   EXPECT_EQ(figure(u"time"_s), before);
 }
 
+TEST_F(ForecastViewTest, AProblemOfStagesNamesTheFileOfTheProfile) {
+  nlohmann::ordered_json document = to_json(load_run("settled-fleet"));
+  document["stages"] = nlohmann::json::parse(R"([{"name": "all", "tokens": 3e12}])");
+  drop({write("long.json", document.dump())});
+  ASSERT_TRUE(is_idle());
+  EXPECT_EQ(said().toStdString(), "");
+  EXPECT_EQ(find<QComboBox>("forecast_profile").currentText(), u"long.json"_s);
+  EXPECT_THAT(hint(), Says("long.json"));
+  EXPECT_THAT(hint(), Says("tokens in all stages"));
+}
+
 TEST_F(ForecastViewTest, EachMarkAnswers) {
   train_on(u"100T"_s);
   const double end = trajectory().xAxis->range().upper;

@@ -4,6 +4,7 @@
 #include <QTableWidget>
 
 #include "calibration/traces/trace_timeline.hpp"
+#include "gui/timeline/span_query.hpp"
 #include "gui/timeline/span_text.hpp"
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/timeline/trace_panel.hpp"
@@ -72,6 +73,18 @@ TEST_F(TraceViewTest, TheTracedPlanStandsBesideTheTraceWithTheLargestDifferences
   EXPECT_EQ(tracks().timelines().size(), 2U);
   EXPECT_THAT(note(), Says("Beside the chosen plan"));
   EXPECT_EQ(column("trace_differences", 0).size(), 10);
+  // The part in view is the first compared step, and Backspace shows the whole trace.
+  const AxisWindow& window = timeline().canvas().scene().window;
+  const auto& timelines = tracks().timelines();
+  const auto side = std::ranges::find(timelines, TimelineOrigin::Predicted,
+                                      [](const auto& each) { return each->origin; });
+  ASSERT_NE(side, timelines.end());
+  const std::vector<Span>& predicted = (*side)->spans;
+  EXPECT_LT(window.from, predicted.front().start.value());
+  EXPECT_GT(window.to, predicted.back().end().value());
+  EXPECT_LT(window.length(), 0.5 * window.limit);
+  QTest::keyClick(&timeline().canvas(), Qt::Key_Backspace);
+  EXPECT_TRUE(window.shows_all());
   // Another plan is compared, too; one for other GPUs is told.
   choose(nanogpt_plan(16));
   EXPECT_EQ(tracks().timelines().size(), 1U);
@@ -123,6 +136,25 @@ TEST_F(TraceViewTest, AFileWithoutAGpuIsExplained) {
   drop({trace_file("no-distributed-info-no-gpu.json.gz")});
   EXPECT_THAT(said(), Says("nothing runs on a device"));
   EXPECT_FALSE(panel().isVisible());
+}
+
+TEST(TraceTimeline, WhatIsOfNoKnownKindMatchesNoKind) {
+  calibration::Trace trace;
+  for (const char* name : {"ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgs)",
+                           "ncclDevKernel_Novel(ncclDevKernelArgs)"}) {
+    calibration::DeviceActivity kernel;
+    kernel.name = trace.names.index_of(name);
+    kernel.category = KernelCategory::Collective;
+    kernel.start = static_cast<std::int64_t>(trace.activities.size()) * 1000;
+    kernel.duration = 500;
+    trace.activities.push_back(kernel);
+  }
+  const Timeline timeline = calibration::timeline_of(trace);
+  ASSERT_EQ(timeline.spans.size(), 2U);
+  const SpanQuery reductions = SpanQuery::parse(u"kind=all_reduce"_s);
+  EXPECT_TRUE(reductions.matches(timeline.spans[0]));
+  EXPECT_FALSE(reductions.matches(timeline.spans[1]));
+  EXPECT_TRUE(SpanQuery::parse(u"-kind=all_reduce"_s).matches(timeline.spans[1]));
 }
 
 TEST(TraceTimeline, HasTheTimesOfTheTrace) {

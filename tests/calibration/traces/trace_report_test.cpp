@@ -171,6 +171,21 @@ TEST(RankMatching, BearsCallsThatARankLacks) {
   EXPECT_EQ(fewer->alone, 0);
 }
 
+// Two ranks lack different calls; the third one has them all and is told by the times alone.
+TEST(RankMatching, KeepsTheOrderOfCallsThatOnlyOneOfTwoRanksHas) {
+  const std::vector<std::int64_t> durations(20, 50'000);
+  std::vector<Trace> traces = {trace_of_rank(0, 0, 20, durations),
+                               trace_of_rank(1, 0, 20, durations),
+                               trace_of_rank(2, 0, 20, durations)};
+  // The first rank has call 9 and lacks 10, the second one lacks 9 and has 10.
+  traces[0].activities.erase(traces[0].activities.begin() + 10);
+  traces[1].activities.erase(traces[1].activities.begin() + 9);
+  const auto matching = match_ranks(traces);
+  ASSERT_TRUE(matching);
+  EXPECT_EQ(matching->matched, 58);
+  EXPECT_EQ(matching->unmatched, 0);
+}
+
 TEST(RankMatching, TakesOnlyDifferentRanksOfOneRun) {
   const Trace rank = trace_of_rank(0, 0, 2, {1000, 1000});
   EXPECT_FALSE(match_ranks({rank, rank}));
