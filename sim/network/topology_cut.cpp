@@ -48,24 +48,24 @@ BytesPerSecond Topology::cut_bandwidth(std::span<const std::uint32_t> from,
                                        std::span<const std::uint32_t> to) const {
   const std::size_t source = vertices_.size(), sink = source + 1;
   FlowGraph graph(sink + 1);
-  std::int64_t unlimited = 0;
+  // What all links of an accelerator carry together, away from it and to it: no cut needs more.
+  std::vector<std::int64_t> out(accelerators_, 0), in(accelerators_, 0);
   for (const TopologyLink& link : links_) {
     // A ring of one accelerator has such a link.
     if (link.from == link.to) continue;
     const auto capacity = static_cast<std::int64_t>(std::llround(link.capacity.value()));
     add_edge(graph, link.from, link.to, capacity);
-    unlimited = std::max(unlimited, capacity);
+    if (link.from < accelerators_) out[link.from] += capacity;
+    if (link.to < accelerators_) in[link.to] += capacity;
   }
-  // All links of one accelerator together carry less.
-  unlimited *= static_cast<std::int64_t>(domain_) + 4;
   std::vector<bool> is_source(accelerators_, false);
   for (const std::uint32_t accelerator : from) {
     is_source[accelerator] = true;
-    add_edge(graph, source, accelerator, unlimited);
+    add_edge(graph, source, accelerator, out[accelerator]);
   }
   for (const std::uint32_t accelerator : to) {
     SHARDWRIGHT_CHECK(!is_source[accelerator], "an accelerator is on both sides of a cut");
-    add_edge(graph, accelerator, sink, unlimited);
+    add_edge(graph, accelerator, sink, in[accelerator]);
   }
   return BytesPerSecond(static_cast<double>(boost::push_relabel_max_flow(graph, source, sink)));
 }
