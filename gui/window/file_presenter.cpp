@@ -222,6 +222,7 @@ void FilePresenter::adopt_scenario(const ReadFile& read) {
   const auto choice = read.choice ? read.choice : shipped_choice_of(scenario);
   const QString origin = file_name(read.file.path);
   if (!choice) {
+    parts_.planner->disown();
     return parts_.scenario->show_origin(
         tr("The plans shown are those of %1: %2 on %3, %4. A change of a field below starts a "
            "search for the scenario of the fields.")

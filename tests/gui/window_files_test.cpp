@@ -13,6 +13,7 @@
 #include "core/spec/model_json.hpp"
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/views/message_bar.hpp"
+#include "gui/views/step_charts.hpp"
 #include "gui/window/pick_list.hpp"
 #include "gui/window/progress_status.hpp"
 #include "tests/gui/example_step.hpp"
@@ -340,6 +341,14 @@ TEST_F(WindowFilesTest, APlanOfOtherPartsSaysWhoseItIs) {
   const auto& origin = find<QLabel>("scenario_origin");
   EXPECT_TRUE(origin.isVisible());
   EXPECT_THAT(origin.text(), Says("of-my-own"));
+  EXPECT_EQ(window_.document().choice(), ScenarioChoice());
+  // A gain of this plan is not one of the fields.
+  auto& gains = find<SensitivityChart>("sensitivity");
+  ASSERT_TRUE(wait_for([&] { return !gains.sensitivities().empty(); }));
+  QCoreApplication::processEvents();
+  QTest::mouseClick(&gains, Qt::LeftButton, {},
+                    {gains.width() / 2, static_cast<int>(gains.yAxis->coordToPixel(0.0))});
+  EXPECT_THAT(said(), Says("do not describe"));
   EXPECT_EQ(window_.document().choice(), ScenarioChoice());
 }
 
