@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <QLabel>
 #include <QScrollBar>
 #include <QSettings>
 #include <QTemporaryDir>
@@ -131,6 +132,21 @@ TEST_F(TimelineRowsTest, HitsAreFoundAgainWhenTheirRankIsUnfolded) {
 }
 
 // Find looks into folded ranks too, and unfolds the rank of the match that it goes to.
+// The matches of two timelines change their order as a rank is unfolded.
+TEST_F(TimelineRowsTest, TheLabelOfAMatchNamesTheSelectedOne) {
+  view_.set_timelines({small_step().timeline, small_step().timeline});
+  for (const QString& label : view_.ranks()) canvas().fold(label, true);
+  view_.find(u"kind=gemm"_s);
+  const auto& label = *view_.findChild<QLabel*>(u"match_label"_s);
+  for (int i = 0; i < 20; ++i) {
+    view_.find_next();
+    const auto matches = tracks().find(SpanQuery::parse(u"kind=gemm"_s));
+    const auto number = static_cast<std::size_t>(label.text().section(u' ', 0, 0).toInt());
+    ASSERT_GE(number, 1U) << label.text().toStdString();
+    EXPECT_EQ(matches.at(number - 1), selected()) << label.text().toStdString();
+  }
+}
+
 TEST_F(TimelineRowsTest, AMatchInAFoldedRankUnfoldsIt) {
   const QStringList ranks = view_.ranks();
   for (const QString& label : ranks) canvas().fold(label, true);
