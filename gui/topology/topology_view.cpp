@@ -19,6 +19,10 @@ namespace {
 // The parts of a step that its load is averaged over one at a time.
 constexpr int kMoments = 100;
 
+QString range_text(double from, double to) {
+  return TopologyView::tr("from %1 to %2").arg(time_text(Seconds(from)), time_text(Seconds(to)));
+}
+
 }  // namespace
 
 TopologyView::TopologyView(QWidget* parent) : View(parent), canvas_(new TopologyCanvas) {
@@ -59,15 +63,27 @@ QWidget* TopologyView::create_bar() {
   return bar;
 }
 
+void TopologyView::select_range(double from, double to) {
+  show_moment(0, range_text(from, to));
+  canvas_->select_range(from, to);
+}
+
+void TopologyView::clear_range() {
+  show_moment(0, tr("the whole step"));
+  canvas_->clear_range();
+}
+
+void TopologyView::show_moment(int position, const QString& part) {
+  const QSignalBlocker quiet(moment_);
+  moment_->setValue(position);
+  moment_label_->setText(part);
+}
+
 void TopologyView::take_moment(int position) {
   const double part = canvas_->step_length() / kMoments;
-  if (position == 0 || part <= 0.0) {
-    moment_label_->setText(tr("the whole step"));
-    return canvas_->clear_range();
-  }
+  if (position == 0 || part <= 0.0) return clear_range();
   const double from = (position - 1) * part;
-  moment_label_->setText(
-      tr("from %1 to %2").arg(time_text(Seconds(from)), time_text(Seconds(from + part))));
+  show_moment(position, range_text(from, from + part));
   canvas_->select_range(from, from + part);
 }
 
@@ -81,10 +97,9 @@ void TopologyView::update_nodes() {
 void TopologyView::set_plan(const ClusterSpec& cluster, const Plan& plan,
                             const Timeline* timeline) {
   try {
-    const QSignalBlocker quiet(moment_);
-    moment_->setValue(0);
-    moment_label_->setText(tr("the whole step"));
+    show_moment(0, tr("the whole step"));
     canvas_->set_plan(cluster, plan, timeline);
+    moment_->setEnabled(canvas_->step_length() > 0.0);
     empty_->show_content();
     // Only a problem of this view is taken back: the window may show one of another view.
     if (std::exchange(reported_problem_, false)) Q_EMIT problem({});
