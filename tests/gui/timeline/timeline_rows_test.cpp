@@ -132,6 +132,17 @@ TEST_F(TimelineRowsTest, HitsAreFoundAgainWhenTheirRankIsUnfolded) {
 }
 
 // Find looks into folded ranks too, and unfolds the rank of the match that it goes to.
+TEST_F(TimelineRowsTest, AnOpThatTheFilterLeavesOutUnfoldsNothing) {
+  view_.find(u"kind=gemm"_s);
+  const SpanRef gemm = tracks().find(SpanQuery::parse(u"kind=gemm"_s)).front();
+  const QString label = tracks().rank_label_of(gemm);
+  canvas().fold(label, true);
+  view_.filter(u"nothing-is-called-so"_s);
+  ASSERT_FALSE(tracks().is_shown(gemm));
+  canvas().reveal(gemm);
+  EXPECT_TRUE(tracks().is_folded(label));
+}
+
 // The matches of two timelines change their order as a rank is unfolded.
 TEST_F(TimelineRowsTest, TheLabelOfAMatchNamesTheSelectedOne) {
   view_.set_timelines({small_step().timeline, small_step().timeline});
