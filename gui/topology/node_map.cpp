@@ -47,6 +47,7 @@ std::vector<double> domain_loads(const ClusterMap& map, const std::vector<double
 NodeMap::NodeMap(QWidget* parent) : QWidget(parent) {
   setObjectName(u"node_map"_s);
   setAccessibleName(u"Load of all nodes"_s);
+  setFocusPolicy(Qt::StrongFocus);
   setMinimumSize(160, 120);
   setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Expanding);
 }

@@ -26,13 +26,13 @@ QString range_text(double from, double to) {
 }  // namespace
 
 TopologyView::TopologyView(QWidget* parent) : View(parent), canvas_(new TopologyCanvas) {
-  // The stack passes the focus on from within a page, but not from the page itself.
   nodes_ = new NodeMap;
   nodes_->hide();
   empty_ = new EmptyState(column_of({create_bar(), canvas_, nodes_}), this);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(empty_);
+  // The stack passes the focus on from within a page, but not from the page itself.
   setFocusProxy(canvas_);
   connect(canvas_, &TopologyCanvas::loaded, this, &TopologyView::update_nodes);
   connect(nodes_, &NodeMap::clicked, this, [this](std::uint32_t domain) {
@@ -49,6 +49,8 @@ QWidget* TopologyView::create_bar() {
   connect(all_nodes_, &ToggleButton::toggled, this, [this](bool all) {
     canvas_->setVisible(!all);
     nodes_->setVisible(all);
+    // A hidden widget takes no focus.
+    setFocusProxy(all ? static_cast<QWidget*>(nodes_) : canvas_);
     update_nodes();
   });
   moment_ = named<QSlider>(u"topology_moment"_s, Qt::Horizontal);

@@ -10,7 +10,6 @@ class QSlider;
 namespace shardwright::gui {
 
 class EmptyState;
-
 class NodeMap;
 class ToggleButton;
 
