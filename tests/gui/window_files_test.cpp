@@ -352,6 +352,25 @@ TEST_F(WindowFilesTest, APlanOfOtherPartsSaysWhoseItIs) {
   EXPECT_EQ(window_.document().choice(), ScenarioChoice());
 }
 
+TEST_F(WindowFilesTest, TheFirstOfSeveralScenariosIsTakenAndTheOthersAreNamed) {
+  ScenarioChoice other = small_choice();
+  other.global_batch *= 2;
+  window_.document().reset(ScenarioChoice());
+  drop({write("a.json", scenario_file(small_choice()).dump()),
+        write("b.json", scenario_file(other).dump())});
+  EXPECT_EQ(window_.document().choice(), small_choice());
+  EXPECT_THAT(said(), Says("Not shown: b.json"));
+}
+
+// The plans of a file give way to those of the scenario, which is the one of the fields already.
+TEST_F(WindowFilesTest, AScenarioOfTheFieldsIsPlannedForAgain) {
+  window_.document().reset(small_choice());
+  drop({write_plan("first.json", 0)});
+  ASSERT_EQ(window_.selection().set()->plans.size(), 1U);
+  drop({write("a.json", scenario_file(window_.document().choice()).dump())});
+  EXPECT_TRUE(shows([](const PlanSet& set) { return set.plans.size() > 1; }));
+}
+
 TEST_F(WindowFilesTest, MorePlansOfTheScenarioJoinAndOthersAreNamed) {
   QStringList files;
   for (const std::size_t plan : {0, 3, 5})
