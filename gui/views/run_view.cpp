@@ -30,7 +30,7 @@ namespace shardwright::gui {
 namespace {
 
 constexpr int kLeastFieldWidth = 90;
-// Ranks that every machine may run, if slowly: those of the largest nodes.
+// The most ranks that a run may have here on a machine of fewer cores: those of the largest nodes.
 constexpr std::int64_t kMostLocalRanks = 16;
 constexpr int kSampleLines = 2000;
 
@@ -84,7 +84,7 @@ QString text_of_progress(const std::vector<RunStep>& steps, int wanted) {
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
   std::nth_element(times.begin(), middle, times.end());
   const double done = std::min<double>(steps.back().step + 1.0, wanted);
-  return RunView::tr(" %1 done, %2 left at a median of %3 a step.")
+  return RunView::tr(" %1 is done; %2 are left at a median of %3 a step.")
       .arg(percent_text(done / wanted), time_text(Seconds((wanted - done) * *middle)),
            time_text(Seconds(*middle)));
 }
@@ -378,7 +378,7 @@ void RunView::update_state() {
   const auto& steps = follower_.steps();
   QString text = last_message_;
   if (!steps.empty()) text += text_of_last(steps);
-  if (process_.is_running() && wanted_steps_ > 0) text += text_of_progress(steps, wanted_steps_);
+  if (process_.is_running()) text += text_of_progress(steps, wanted_steps_);
   text += text_of_damage(follower_, tr("the metrics"));
   if (!other_name_.isEmpty())
     text += text_of_damage(other_, tr("the metrics of %1").arg(other_name_));

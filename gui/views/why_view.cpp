@@ -292,8 +292,8 @@ void WhyView::show_comparison() {
   show_table(*differences_, differences_table(*compared_, first, second));
   differences_->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
   differences_->horizontalHeaderItem(3)->setToolTip(
-      tr("What %1 has more (+) or less (−) than %2, or how many times as much if it is at least "
-         "double.")
+      tr("The figure of %1 against that of %2: more (+), less (−), or how many times as much if it "
+         "is at least double.")
           .arg(second, first));
 }
 
