@@ -143,15 +143,18 @@ TEST_F(TimelineRowsTest, AnOpThatTheFilterLeavesOutUnfoldsNothing) {
   EXPECT_TRUE(tracks().is_folded(label));
 }
 
-// The matches of two timelines change their order as a rank is unfolded.
+// The matches of a rank whose rows were moved change their order as the rank is unfolded.
 TEST_F(TimelineRowsTest, TheLabelOfAMatchNamesTheSelectedOne) {
-  view_.set_timelines({small_step().timeline, small_step().timeline});
-  for (const QString& label : view_.ranks()) canvas().fold(label, true);
-  view_.find(u"kind=gemm"_s);
+  const QString query = u"e"_s;
+  canvas().select_op(tracks().ref(tracks().tracks()[1], 0));
+  QTest::keyClick(&canvas(), Qt::Key_Down, Qt::AltModifier);
+  ASSERT_TRUE(tracks().is_reordered());
+  canvas().fold(view_.ranks().front(), true);
+  view_.find(query);
   const auto& label = *view_.findChild<QLabel*>(u"match_label"_s);
   for (int i = 0; i < 20; ++i) {
     view_.find_next();
-    const auto matches = tracks().find(SpanQuery::parse(u"kind=gemm"_s));
+    const auto matches = tracks().find(SpanQuery::parse(query));
     const auto number = static_cast<std::size_t>(label.text().section(u' ', 0, 0).toInt());
     ASSERT_GE(number, 1U) << label.text().toStdString();
     EXPECT_EQ(matches.at(number - 1), selected()) << label.text().toStdString();
