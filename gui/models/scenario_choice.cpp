@@ -6,7 +6,6 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "core/base/data_directory.hpp"
 #include "core/base/json_reader.hpp"
@@ -163,19 +162,30 @@ std::string trimmed(const std::string& text) {
   return text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
 }
 
+// A constraint as it is written, without the "not" before one that forbids.
+struct Term {
+  bool forbids = false;
+  std::string text;
+};
+
+std::vector<Term> terms_of(const std::string& constraints) {
+  std::vector<Term> terms;
+  for (const std::string& each : planner::split_at(constraints, ';')) {
+    const std::string part = trimmed(each);
+    if (part.empty()) continue;
+    const bool forbids = part.starts_with("not ");
+    terms.push_back({forbids, forbids ? trimmed(part.substr(4)) : part});
+  }
+  return terms;
+}
+
 planner::Constraints constraints_of(const std::string& text) {
   planner::Constraints constraints;
   ProblemList problems("constraints");
-  std::istringstream parts(text);
-  std::string part;
-  while (std::getline(parts, part, ';')) {
-    part = trimmed(part);
-    if (part.empty()) continue;
-    const bool forbids = part.starts_with("not ");
-    auto& list = forbids ? constraints.forbidden : constraints.fixed;
+  for (const Term& term : terms_of(text)) {
+    auto& list = term.forbids ? constraints.forbidden : constraints.fixed;
     try {
-      list.push_back(
-          planner::parse_constraint(forbids ? trimmed(part.substr(4)) : part, "constraints"));
+      list.push_back(planner::parse_constraint(term.text, "constraints"));
     } catch (const InputError& error) {
       problems.add_all("", error);
     }
@@ -403,31 +413,24 @@ ScenarioChoice read_choice(const json& document, std::vector<Problem>& replaced)
 
 namespace {
 
-// The constraints without the one of this text, which stands in its list as it is or behind "not".
-std::optional<std::string> without_constraint(const std::string& constraints,
-                                              const std::string& dropped, bool is_forbidden) {
-  std::string kept;
-  bool found = false;
-  for (const std::string& part : planner::split_at(constraints, ';')) {
-    const QString term = to_qstring(part).simplified();
-    const bool forbids = term.startsWith(u"not "_s);
-    const QString rest = forbids ? term.mid(4) : term;
-    if (term.isEmpty()) continue;
-    const bool is_it = forbids == is_forbidden && rest.section(u'=', 0, 0).trimmed() ==
-                                                      to_qstring(dropped).section(u'=', 0, 0);
-    found = found || is_it;
-    if (!is_it) kept += (kept.empty() ? "" : "; ") + term.toStdString();
-  }
-  return found ? std::optional(kept) : std::nullopt;
-}
-
+// Takes the constraint of a remedy out of the text, or puts its values in the place of those of the same
+// field. Returns false if the text has no such constraint.
 bool take_constraint(const planner::Remedy& remedy, ScenarioChoice& choice) {
-  const std::string text = planner::to_string(std::get<planner::Constraint>(remedy.value));
-  const bool forbidden = remedy.field == planner::RemedyField::NotForbidden;
-  auto rest = without_constraint(choice.constraints, text, forbidden);
-  if (!rest) return false;
-  if (remedy.field == planner::RemedyField::Fixed) *rest += (rest->empty() ? "" : "; ") + text;
-  choice.constraints = *rest;
+  using planner::RemedyField;
+  const auto& wanted = std::get<planner::Constraint>(remedy.value);
+  std::vector<std::string> kept;
+  bool found = false;
+  for (const Term& term : terms_of(choice.constraints)) {
+    const auto constraint = planner::parse_constraint(term.text, "constraints");
+    const bool is_it = term.forbids == (remedy.field == RemedyField::NotForbidden) &&
+                       (remedy.field == RemedyField::Fixed ? constraint.field == wanted.field
+                                                           : constraint == wanted);
+    found = found || is_it;
+    if (!is_it) kept.push_back((term.forbids ? "not " : "") + term.text);
+  }
+  if (!found) return false;
+  if (remedy.field == RemedyField::Fixed) kept.push_back(planner::to_string(wanted));
+  choice.constraints = fmt::format("{}", fmt::join(kept, "; "));
   return true;
 }
 

@@ -145,9 +145,10 @@ void TimelineCanvas::selection_changed() {
 }
 
 void TimelineCanvas::reveal(SpanRef ref) {
+  if (!tracks_.is_shown(ref)) return;
   if (!tracks_.track_of(ref)) fold(tracks_.rank_label_of(ref), false);
   const auto index = tracks_.track_of(ref);
-  if (!index) return;  // The filter leaves it out.
+  if (!index) return;
   const Track& track = tracks_.tracks()[*index];
   const double rows = plot().height(), y = track.shown_y(scene_.rows.from);
   if (!track.pinned && (y < tracks_.pinned_height() || y + track.height > rows))

@@ -446,6 +446,11 @@ std::optional<SpanRef> TimelineTracks::counterpart(SpanRef ref) const {
   return std::nullopt;
 }
 
+bool TimelineTracks::is_shown(SpanRef ref) const {
+  return ref.side < row_of_span_.size() && ref.index < row_of_span_[ref.side].size() &&
+         row_of_span_[ref.side][ref.index] != kNoRow;
+}
+
 std::vector<SpanRef> TimelineTracks::find(const SpanQuery& query) const {
   std::vector<SpanRef> found;
   if (query.empty()) return found;

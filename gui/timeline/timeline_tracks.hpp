@@ -171,6 +171,8 @@ class TimelineTracks {
 
   // Returns the spans that match, in the order of tracks and starts, those of folded ranks among them.
   std::vector<SpanRef> find(const SpanQuery& query) const;
+  // False if the filter leaves the span out; a span of a folded rank is shown.
+  bool is_shown(SpanRef ref) const;
 
  private:
   struct RankPlace {

@@ -7,6 +7,7 @@
 #include <QSettings>
 #include <QTableWidget>
 #include <QVBoxLayout>
+#include <algorithm>
 #include <set>
 
 #include "gui/models/text.hpp"
@@ -87,6 +88,7 @@ void TimelineView::create_bar() {
   filter_edit_ = add_edit(u"Filter: kind=gemm stream=compute …"_s, u"Filter of ops"_s);
   find_edit_ = add_edit(u"Find: qkv layer=3 …"_s, u"Search for ops"_s);
   match_label_ = new QLabel(bar_);
+  match_label_->setObjectName(u"match_label"_s);
   layout->addWidget(match_label_);
   auto* previous = add(new QToolButton, u"‹"_s, u"Previous match (,)"_s);
   auto* next = add(new QToolButton, u"›"_s, u"Next match (.)"_s);
@@ -219,9 +221,10 @@ void TimelineView::step_match(int step) {
   if (has_match_) next = step > 0 ? (match_ + 1) % count : (match_ + count - 1) % count;
   const SpanRef ref = matches_[next];
   canvas_->select_op(ref);
-  canvas_->reveal(
-      ref);  // A rank that is unfolded for it has its matches found anew, in the same order.
-  match_ = next;
+  canvas_->reveal(ref);
+  // If a rank was unfolded for it, the matches were found anew, and may be in another order.
+  match_ =
+      static_cast<std::size_t>(std::find(matches_.begin(), matches_.end(), ref) - matches_.begin());
   has_match_ = true;
   match_label_->setText(u"%1 of %2"_s.arg(count_text(match_ + 1), count_text(count)));
 }

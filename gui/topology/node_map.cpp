@@ -47,6 +47,7 @@ std::vector<double> domain_loads(const ClusterMap& map, const std::vector<double
 NodeMap::NodeMap(QWidget* parent) : QWidget(parent) {
   setObjectName(u"node_map"_s);
   setAccessibleName(u"Load of all nodes"_s);
+  setFocusPolicy(Qt::StrongFocus);
   setMinimumSize(160, 120);
   setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Expanding);
 }
@@ -98,10 +99,11 @@ void NodeMap::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   painter.fillRect(rect(), colours.base);
   painter.setPen(colours.text);
-  painter.drawText(QRectF(kMapMargin, kMapMargin, width() - 2.0 * kMapMargin, kMapTitle),
-                   Qt::AlignLeft | Qt::AlignVCenter,
-                   tr("%1 by their busiest link, pale: idle, full: %2 of its capacity")
-                       .arg(counted_text(loads_.size(), "node"), percent_text(most_)));
+  painter.drawText(
+      QRectF(kMapMargin, kMapMargin, width() - 2.0 * kMapMargin, kMapTitle),
+      Qt::AlignLeft | Qt::AlignVCenter,
+      tr("Each cell has the colour of its busiest link: pale is idle, full is %1 of the capacity.")
+          .arg(percent_text(most_)));
   for (std::size_t i = 0; i < loads_.size(); ++i) {
     const QRectF place = cell(i);
     const double gap = place.width() >= 6.0 ? 1.0 : 0.0;

@@ -19,16 +19,20 @@ namespace {
 // The parts of a step that its load is averaged over one at a time.
 constexpr int kMoments = 100;
 
+QString range_text(double from, double to) {
+  return TopologyView::tr("from %1 to %2").arg(time_text(Seconds(from)), time_text(Seconds(to)));
+}
+
 }  // namespace
 
 TopologyView::TopologyView(QWidget* parent) : View(parent), canvas_(new TopologyCanvas) {
-  // The stack passes the focus on from within a page, but not from the page itself.
   nodes_ = new NodeMap;
   nodes_->hide();
   empty_ = new EmptyState(column_of({create_bar(), canvas_, nodes_}), this);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(empty_);
+  // The stack passes the focus on from within a page, but not from the page itself.
   setFocusProxy(canvas_);
   connect(canvas_, &TopologyCanvas::loaded, this, &TopologyView::update_nodes);
   connect(nodes_, &NodeMap::clicked, this, [this](std::uint32_t domain) {
@@ -45,6 +49,8 @@ QWidget* TopologyView::create_bar() {
   connect(all_nodes_, &ToggleButton::toggled, this, [this](bool all) {
     canvas_->setVisible(!all);
     nodes_->setVisible(all);
+    // A hidden widget takes no focus.
+    setFocusProxy(all ? static_cast<QWidget*>(nodes_) : canvas_);
     update_nodes();
   });
   moment_ = named<QSlider>(u"topology_moment"_s, Qt::Horizontal);
@@ -59,15 +65,27 @@ QWidget* TopologyView::create_bar() {
   return bar;
 }
 
+void TopologyView::select_range(double from, double to) {
+  show_moment(0, range_text(from, to));
+  canvas_->select_range(from, to);
+}
+
+void TopologyView::clear_range() {
+  show_moment(0, tr("the whole step"));
+  canvas_->clear_range();
+}
+
+void TopologyView::show_moment(int position, const QString& part) {
+  const QSignalBlocker quiet(moment_);
+  moment_->setValue(position);
+  moment_label_->setText(part);
+}
+
 void TopologyView::take_moment(int position) {
   const double part = canvas_->step_length() / kMoments;
-  if (position == 0 || part <= 0.0) {
-    moment_label_->setText(tr("the whole step"));
-    return canvas_->clear_range();
-  }
+  if (position == 0 || part <= 0.0) return clear_range();
   const double from = (position - 1) * part;
-  moment_label_->setText(
-      tr("from %1 to %2").arg(time_text(Seconds(from)), time_text(Seconds(from + part))));
+  show_moment(position, range_text(from, from + part));
   canvas_->select_range(from, from + part);
 }
 
@@ -81,10 +99,9 @@ void TopologyView::update_nodes() {
 void TopologyView::set_plan(const ClusterSpec& cluster, const Plan& plan,
                             const Timeline* timeline) {
   try {
-    const QSignalBlocker quiet(moment_);
-    moment_->setValue(0);
-    moment_label_->setText(tr("the whole step"));
+    show_moment(0, tr("the whole step"));
     canvas_->set_plan(cluster, plan, timeline);
+    moment_->setEnabled(canvas_->step_length() > 0.0);
     empty_->show_content();
     // Only a problem of this view is taken back: the window may show one of another view.
     if (std::exchange(reported_problem_, false)) Q_EMIT problem({});

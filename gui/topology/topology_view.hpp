@@ -10,7 +10,6 @@ class QSlider;
 namespace shardwright::gui {
 
 class EmptyState;
-
 class NodeMap;
 class ToggleButton;
 
@@ -31,14 +30,16 @@ class TopologyView : public View {
   TextTable table() const override;
 
   // Averages the load of the links over this time, in seconds.
-  void select_range(double from, double to) { canvas_->select_range(from, to); }
-  void clear_range() { canvas_->clear_range(); }
+  void select_range(double from, double to);
+  void clear_range();
 
  private:
   QWidget* create_bar();
   void update_nodes();
   // Averages over a part of the step, or over all of it at 0.
   void take_moment(int position);
+  // Moves the slider without a new average, and says which part of the step is shown.
+  void show_moment(int position, const QString& part);
 
   TopologyCanvas* canvas_;
   NodeMap* nodes_ = nullptr;

@@ -52,6 +52,7 @@ void BarChart::show_note(const QString& note) {
 
 void BarChart::rebuild() {
   clear_all();
+  labels_.clear();
   yAxis->setTicks(!bars_.empty());
   if (!note_.isEmpty()) add_note(note_, 0.5, 0.5, Qt::AlignCenter);
   double most = bars_.empty() ? 1.0 : 0.0, least = 0.0;
@@ -63,8 +64,8 @@ void BarChart::rebuild() {
     bar->set_fill(colour, colours().base, each.hatch);
     bar->setPen(QPen(colour.darker(125), 1.0));
     bar->addData(static_cast<double>(i), each.value);
-    add_label(each.label, std::max(each.value, 0.0), static_cast<double>(i),
-              Qt::AlignLeft | Qt::AlignVCenter);
+    labels_.push_back(add_label(each.label, std::max(each.value, 0.0), static_cast<double>(i),
+                                Qt::AlignLeft | Qt::AlignVCenter));
     most = std::max(most, each.value);
     least = std::min(least, each.value);
   }
@@ -92,12 +93,11 @@ void BarChart::fit_titles() {
 // Extends the axis of a narrow chart until each label lies inside of it.
 void BarChart::fit_labels() {
   QCPRange range = wide_;
-  for (int i = 0; i < itemCount(); ++i) {
-    auto* label = qobject_cast<QCPItemText*>(item(i));
-    if (label == nullptr || bars_.empty()) continue;
+  for (std::size_t i = 0; i < labels_.size(); ++i) {
+    QCPItemText* label = labels_[i];
     const QFontMetrics metrics(label->font());
     // What is cut stands in the tip of the row.
-    label->setText(metrics.elidedText(label->text(), Qt::ElideRight,
+    label->setText(metrics.elidedText(bars_[i].label, Qt::ElideRight,
                                       static_cast<int>(kMostOfLabels * axisRect()->width())));
     const int width = metrics.horizontalAdvance(label->text()) + 12;
     const double free = std::max(1.0 - static_cast<double>(width) / axisRect()->width(), 0.1);

@@ -55,6 +55,8 @@ class BarChart : public Chart {
   void fit_labels();
 
   std::vector<Bar> bars_;
+  // Of the bars, in their order.
+  std::vector<QCPItemText*> labels_;
   QString note_;
   // As the chart has room for them.
   QStringList shown_titles_;

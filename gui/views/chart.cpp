@@ -2,6 +2,7 @@
 
 #include <QEvent>
 #include <QHelpEvent>
+#include <QLineF>
 #include <QToolTip>
 #include <QWheelEvent>
 #include <algorithm>
@@ -21,6 +22,8 @@ constexpr int kLegendAround = 52;
 constexpr double kBesideLabels = 8.0, kAboveLabels = 2.0;
 constexpr int kFewestTicks = 2;
 constexpr int kTipReach = 9;
+// How far a click may move.
+constexpr double kStill = 4.0;
 
 bool is_vector(const QPaintEngine* engine) {
   return engine != nullptr &&
@@ -129,6 +132,21 @@ void Chart::paintEvent(QPaintEvent* event) {
   }
   QCPPainter painter;
   if (painter.begin(this)) toPainter(&painter, width(), height());
+}
+
+void Chart::mousePressEvent(QMouseEvent* event) {
+  pressed_at_.reset();
+  if (event->button() == Qt::LeftButton) pressed_at_ = event->position();
+  QCustomPlot::mousePressEvent(event);
+}
+
+void Chart::mouseReleaseEvent(QMouseEvent* event) {
+  QCustomPlot::mouseReleaseEvent(event);
+  // The second press of a double click comes as another event, so that its release finds none.
+  const auto pressed = std::exchange(pressed_at_, std::nullopt);
+  if (pressed && event->button() == Qt::LeftButton &&
+      QLineF(*pressed, event->position()).length() < kStill)
+    click(event->position());
 }
 
 void Chart::changeEvent(QEvent* event) {

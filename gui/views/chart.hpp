@@ -3,6 +3,8 @@
 
 #include <qcustomplot.h>
 
+#include <optional>
+
 #include "gui/style/palette.hpp"
 
 namespace shardwright::gui {
@@ -34,6 +36,8 @@ class Chart : public QCustomPlot {
   void restyled();
 
  protected:
+  // A left click has ended at a place. The second one of a double click is none.
+  virtual void click(const QPointF& /*position*/) {}
   // What the mark at a place says; empty if there is none.
   virtual QString tool_tip_at(const QPointF& /*position*/) const { return {}; }
   // Gives an axis of another rectangle the look of those of the first.
@@ -43,6 +47,8 @@ class Chart : public QCustomPlot {
   void paintEvent(QPaintEvent* event) override;
   void changeEvent(QEvent* event) override;
   void wheelEvent(QWheelEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void mouseReleaseEvent(QMouseEvent* event) override;
 
  private:
   void arrange_legend();
@@ -52,6 +58,8 @@ class Chart : public QCustomPlot {
   Colours colours_;
   // The size for which the ticks of the axes were chosen.
   QSize laid_out_;
+  // Where a click has begun, until it ends.
+  std::optional<QPointF> pressed_at_;
   bool is_legend_above_ = false;
 };
 

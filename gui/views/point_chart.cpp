@@ -5,8 +5,8 @@
 namespace shardwright::gui {
 namespace {
 
-// How far from its middle a point answers, and how far a click may move, in pixels.
-constexpr double kReach = 14.0, kStill = 4.0;
+// How far from its middle a point answers, in pixels.
+constexpr double kReach = 14.0;
 
 }  // namespace
 
@@ -31,16 +31,8 @@ QString PointChart::tool_tip_at(const QPointF& position) const {
   return point ? points_[*point].tip : QString();
 }
 
-void PointChart::mousePressEvent(QMouseEvent* event) {
-  pressed_at_ = event->position();
-  Chart::mousePressEvent(event);
-}
-
-void PointChart::mouseReleaseEvent(QMouseEvent* event) {
-  Chart::mouseReleaseEvent(event);
-  const bool is_click =
-      event->button() == Qt::LeftButton && QLineF(pressed_at_, event->position()).length() < kStill;
-  const auto point = is_click ? point_at(event->position()) : std::nullopt;
+void PointChart::click(const QPointF& position) {
+  const auto point = point_at(position);
   if (point) Q_EMIT point_clicked(static_cast<int>(*point));
 }
 

@@ -32,15 +32,13 @@ class PointChart : public Chart {
 
  protected:
   QString tool_tip_at(const QPointF& position) const override;
-  void mousePressEvent(QMouseEvent* event) override;
-  void mouseReleaseEvent(QMouseEvent* event) override;
+  void click(const QPointF& position) override;
 
  private:
   // The nearest point, if one is near.
   std::optional<std::size_t> point_at(const QPointF& position) const;
 
   std::vector<ChartPoint> points_;
-  QPointF pressed_at_;
 };
 
 }  // namespace shardwright::gui

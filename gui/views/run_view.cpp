@@ -30,7 +30,7 @@ namespace shardwright::gui {
 namespace {
 
 constexpr int kLeastFieldWidth = 90;
-// Ranks that every machine may run, if slowly: those of the largest nodes.
+// The most ranks that a run may have here on a machine of fewer cores: those of the largest nodes.
 constexpr std::int64_t kMostLocalRanks = 16;
 constexpr int kSampleLines = 2000;
 
@@ -84,7 +84,7 @@ QString text_of_progress(const std::vector<RunStep>& steps, int wanted) {
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
   std::nth_element(times.begin(), middle, times.end());
   const double done = std::min<double>(steps.back().step + 1.0, wanted);
-  return RunView::tr(" %1 done, %2 left at a median of %3 a step.")
+  return RunView::tr(" %1 is done; %2 are left at a median of %3 a step.")
       .arg(percent_text(done / wanted), time_text(Seconds((wanted - done) * *middle)),
            time_text(Seconds(*middle)));
 }
@@ -195,9 +195,9 @@ QWidget* RunView::create_controls() {
 }
 
 void RunView::start() {
-  if (process_.is_running()) return Q_EMIT problem(tr("A run is in progress: stop it first."));
+  const QString obstacle = obstacle_to_starting();
+  if (!obstacle.isEmpty()) return Q_EMIT problem(obstacle);
   const auto scenario = selection_->scenario();
-  if (!scenario) return Q_EMIT problem(tr("Choose a plan in Plans first."));
   if (!folder_is_free()) return;
   steps_->interpretText();  // A shortcut starts the run while the number is still being typed.
   try {
@@ -208,11 +208,10 @@ void RunView::start() {
   }
   Q_EMIT problem({});
   predicted_ = selection_->set()->plans[*selection_->chosen()];
-  wanted_steps_ = steps_->value();
   last_message_ = tr("Running %1 …").arg(plan_text(scenario->plan));
   ended_here_.clear();
   trials_->forget();
-  begin_following(out_->text());
+  begin_following(out_->text(), steps_->value());
 }
 
 bool RunView::folder_is_free() {
@@ -285,7 +284,8 @@ void RunView::compare_with(const RunFolder& other) {
   update_charts();
 }
 
-void RunView::begin_following(const QString& folder) {
+void RunView::begin_following(const QString& folder, int wanted_steps) {
+  wanted_steps_ = wanted_steps;
   calibration_.cancel();
   calibrated_.reset();
   profile_->hide();
@@ -313,10 +313,10 @@ void RunView::take_end(bool well, const QString& message) {
 
 void RunView::update_controls() {
   const bool running = process_.is_running();
-  const QString obstacle = obstacle_to_starting();
-  start_->setEnabled(obstacle.isEmpty());
-  start_->setToolTip(obstacle.isEmpty() ? tr("Trains on this machine under the chosen plan")
-                                        : obstacle);
+  starting_is_off_ = obstacle_to_starting();
+  start_->setEnabled(starting_is_off_.isEmpty());
+  start_->setToolTip(starting_is_off_.isEmpty() ? tr("Trains on this machine under the chosen plan")
+                                                : starting_is_off_);
   stop_->setEnabled(running);
   stop_->setToolTip(running ? tr("Interrupts the run as Ctrl-C does; its files stay")
                             : tr("No run is in progress."));

@@ -72,6 +72,8 @@ class RunView : public View {
   // Refits the profile of the run's cluster to what the run measured, or says why it cannot.
   void calibrate();
   // The reason why no calibration was possible when the controls last changed, or an empty text.
+  // The reason why no run can start, or an empty text.
+  const QString& starting_is_off() const { return starting_is_off_; }
   const QString& calibration_is_off() const { return calibration_is_off_; }
   // Names a text to train on and a free folder, where the fields are empty.
   void fill_in_sample();
@@ -100,7 +102,8 @@ class RunView : public View {
   QWidget* create_controls();
   QLineEdit* add_path(QWidget& pane, const QString& id, const QString& hint);
   void follow_trial(std::size_t trial);
-  void begin_following(const QString& folder);
+  // `wanted_steps` are those of a run that was started here, 0 of others.
+  void begin_following(const QString& folder, int wanted_steps = 0);
   void take_calibration(const RunCalibration& calibration);
   void take_end(bool well, const QString& message);
   // Returns false, after `problem`, if the folder is taken; then another one is named in its place.
@@ -108,7 +111,7 @@ class RunView : public View {
   void update_controls();
   // Returns the reason why no run can start, or an empty text.
   QString obstacle_to_starting() const;
-  // Reads the folder of the run.
+  // Returns the reason why no calibration is possible, or an empty text.
   QString obstacle_to_calibrating() const;
   void update_calibrate();
   void update_charts();
@@ -134,7 +137,7 @@ class RunView : public View {
   RunCharts* charts_ = nullptr;
   TrialsPane* trials_ = nullptr;
   EmptyState* empty_ = nullptr;
-  QString last_message_, calibration_is_off_;
+  QString last_message_, starting_is_off_, calibration_is_off_;
   std::optional<RunCalibration> calibrated_;
   BackgroundJob<RunCalibration> calibration_;
 };

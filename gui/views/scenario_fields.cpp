@@ -154,7 +154,7 @@ void ScenarioView::create_what_ifs(QGridLayout& form) {
     what_if_titles_[resource] = label;
     what_ifs_[resource] = box;
   }
-  reset_what_ifs_ = tool_button(u"reset_what_ifs"_s, tr("All as they are"),
+  reset_what_ifs_ = tool_button(u"reset_what_ifs"_s, tr("Reset to 100 %"),
                                 tr("Sets everything in this group to 100 %"));
   connect(reset_what_ifs_, &QToolButton::clicked, this, [this] {
     ScenarioChoice choice = document_->choice();

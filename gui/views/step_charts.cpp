@@ -259,8 +259,10 @@ QString MemoryChart::tool_tip_at(const QPointF& position) const {
            tr("%1, %2 of the capacity").arg(bytes_text(part), percent_text(part / capacity_)) +
            u"<br>"_s + whole;
   }
-  return u"<b>%1</b><br>%2"_s.arg(tr("free"), bytes_text(capacity_ - memory.peak)) + u"<br>"_s +
-         whole;
+  const bool fits = memory.peak <= capacity_;
+  const Bytes rest = fits ? capacity_ - memory.peak : memory.peak - capacity_;
+  return u"<b>%1</b><br>%2"_s.arg(fits ? tr("free") : tr("too much"), bytes_text(rest)) +
+         u"<br>"_s + whole;
 }
 
 SensitivityChart::SensitivityChart(QWidget* parent)
@@ -282,9 +284,8 @@ void SensitivityChart::show(std::vector<planner::Sensitivity> sensitivities) {
   show_bars(std::move(bars));
 }
 
-void SensitivityChart::mouseReleaseEvent(QMouseEvent* event) {
-  BarChart::mouseReleaseEvent(event);
-  const auto row = event->button() == Qt::LeftButton ? row_at(event->position()) : std::nullopt;
+void SensitivityChart::click(const QPointF& position) {
+  const auto row = row_at(position);
   if (row && *row < sensitivities_.size()) Q_EMIT more_wanted(sensitivities_[*row].resource);
 }
 

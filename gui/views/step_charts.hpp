@@ -76,7 +76,7 @@ class SensitivityChart : public BarChart {
   void more_wanted(shardwright::planner::Resource resource);
 
  protected:
-  void mouseReleaseEvent(QMouseEvent* event) override;
+  void click(const QPointF& position) override;
 
  private:
   std::vector<planner::Sensitivity> sensitivities_;

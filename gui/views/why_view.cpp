@@ -254,8 +254,10 @@ std::pair<QString, QString> WhyView::names_of_compared() const {
 
 void WhyView::begin_comparison(const Scenario& first, const Scenario& second) {
   std::pair both(first, second);
-  if (both_ == both) return;
+  // The same plans may have other numbers, as a search finds more of them.
+  if (both_ == both) return compared_ ? show_comparison() : void();
   both_ = std::move(both);
+  compared_.reset();
   Q_EMIT comparing(true);
   comparison_.start(
       [first, second](const std::stop_token&) { return planner::compare(first, second); });
@@ -265,6 +267,7 @@ void WhyView::clear_comparison() {
   comparison_.cancel();
   if (!both_) return;
   both_.reset();
+  compared_.reset();
   Q_EMIT comparing(false);
   show_table(*differences_, {});
   verdict_->clear();
@@ -273,20 +276,25 @@ void WhyView::clear_comparison() {
 }
 
 void WhyView::take_comparison(const planner::Comparison& comparison) {
+  compared_ = comparison;
   no_comparison_->show_content();
-  const auto [first, second] = names_of_compared();
-  verdict_->setText(
-      to_qstring(planner::verdict_text(comparison, first.toStdString(), second.toStdString())));
-  compared_title_->setText(tr("Above: %1 · below, pale: %2").arg(first, second));
   both_charts_->show(comparison.first, comparison.second);
-  show_table(*differences_, differences_table(comparison, first, second));
-  differences_->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
-  differences_->horizontalHeaderItem(3)->setToolTip(
-      tr("What %1 has more (+) or less (−) than %2, or how many times as much if it is at least "
-         "double.")
-          .arg(second, first));
+  show_comparison();
   pages_->setCurrentIndex(1);
   if (!is_busy()) Q_EMIT settled();
+}
+
+void WhyView::show_comparison() {
+  const auto [first, second] = names_of_compared();
+  verdict_->setText(
+      to_qstring(planner::verdict_text(*compared_, first.toStdString(), second.toStdString())));
+  compared_title_->setText(tr("Above: %1 · below, pale: %2").arg(first, second));
+  show_table(*differences_, differences_table(*compared_, first, second));
+  differences_->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
+  differences_->horizontalHeaderItem(3)->setToolTip(
+      tr("The figure of %1 against that of %2: more (+), less (−), or how many times as much if it "
+         "is at least double.")
+          .arg(second, first));
 }
 
 TextTable WhyView::table() const {

@@ -63,6 +63,8 @@ class WhyView : public View {
   };
   void take_limits(const Limits& limits);
   void take_comparison(const planner::Comparison& comparison);
+  // Writes the figures of the compared plans, by the numbers that the plans have in Plans now.
+  void show_comparison();
 
   Selection* selection_;
   std::optional<Scenario> explained_;
@@ -71,6 +73,8 @@ class WhyView : public View {
   QString other_name_;
   // The plans that are compared, or about to be.
   std::optional<std::pair<Scenario, Scenario>> both_;
+  // The result, once it is there.
+  std::optional<planner::Comparison> compared_;
   QString obstacle_;
   QLabel* title_ = nullptr;
   QLabel* limit_ = nullptr;

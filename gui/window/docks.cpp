@@ -152,6 +152,8 @@ void Docks::maximise(bool on) {
   QDockWidget* kept = current();
   if (on) {
     before_maximised_ = window_->saveState();
+    // The window of a floating view would be left empty.
+    kept->setFloating(false);
     for (QDockWidget* dock : docks_) dock->setVisible(dock == kept);
   } else {
     window_->restoreState(*std::exchange(before_maximised_, std::nullopt));

@@ -116,7 +116,7 @@ void FilePresenter::restore(const QSettings& settings) {
 
 void FilePresenter::take_files(const ReadFiles& read, const ReadBatch& batch) {
   batch_ = batch;
-  Files runs, tunings, timelines, traces, plans, parts, profiles;
+  Files runs, tunings, timelines, traces, plans, parts, profiles, scenarios;
   for (const ReadFile& each : read.files) {
     recent_.add(each.file.path);
     const auto& content = each.file.content;
@@ -128,8 +128,8 @@ void FilePresenter::take_files(const ReadFiles& read, const ReadBatch& batch) {
       timelines.push_back(&each);
     } else if (std::holds_alternative<TracedRun>(content)) {
       traces.push_back(&each);
-    } else if (const auto* scenario = std::get_if<ScenarioChoice>(&content)) {
-      parts_.document->replace(tr("opening of %1").arg(file_name(each.file.path)), *scenario);
+    } else if (std::holds_alternative<ScenarioChoice>(content)) {
+      scenarios.push_back(&each);
     } else if (std::holds_alternative<RunSpec>(content) ||
                std::holds_alternative<BatchSpec>(content)) {
       profiles.push_back(&each);
@@ -140,7 +140,8 @@ void FilePresenter::take_files(const ReadFiles& read, const ReadBatch& batch) {
     }
   }
   Q_EMIT recent_changed();
-  QStringList left_out = take_parts(parts);
+  QStringList left_out = take_scenarios(scenarios);
+  left_out += take_parts(parts);
   if (!plans.empty()) left_out += take_plans(plans);
   // Runs come first, because timelines take the place of the steps that runs have recorded.
   if (!runs.empty()) left_out += take_runs(runs);
@@ -222,6 +223,7 @@ void FilePresenter::adopt_scenario(const ReadFile& read) {
   const auto choice = read.choice ? read.choice : shipped_choice_of(scenario);
   const QString origin = file_name(read.file.path);
   if (!choice) {
+    parts_.planner->disown();
     return parts_.scenario->show_origin(
         tr("The plans shown are those of %1: %2 on %3, %4. A change of a field below starts a "
            "search for the scenario of the fields.")
@@ -231,6 +233,21 @@ void FilePresenter::adopt_scenario(const ReadFile& read) {
   parts_.planner->adopt(tr("opening of %1").arg(origin), *choice);
   parts_.scenario->show_problems({});
   parts_.scenario->show_origin({});
+}
+
+// Takes the first, whose plans are searched for even if it is that of the fields.
+QStringList FilePresenter::take_scenarios(const Files& scenarios) {
+  QStringList left_out;
+  for (std::size_t i = 1; i < scenarios.size(); ++i) left_out.append(named(*scenarios[i]));
+  if (scenarios.empty()) return left_out;
+  const ReadFile& read = *scenarios.front();
+  const auto& choice = std::get<ScenarioChoice>(read.file.content);
+  if (choice == parts_.document->choice()) {
+    parts_.planner->plan_anew();
+  } else {
+    parts_.document->replace(tr("opening of %1").arg(file_name(read.file.path)), choice);
+  }
+  return left_out;
 }
 
 // Takes a single cluster or model, and leaves out those beyond two, which come with plans.

@@ -109,6 +109,7 @@ class FilePresenter : public QObject {
   QStringList take_timelines(const Files& timelines);
   QStringList take_traces(const Files& traces);
   QStringList take_runs(const Files& runs);
+  QStringList take_scenarios(const Files& scenarios);
   QStringList take_parts(const Files& parts);
   void take_part(const ReadFile& read);
   // Offers all of them to the forecast, which takes the last.

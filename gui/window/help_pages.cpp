@@ -70,7 +70,7 @@ void show_about(QWidget* window) {
           "<h3>Shardwright %1</h3><p>Finds, explains and runs plans for training large "
           "language models on many accelerators.</p><p>Shardwright is under the Apache "
           "License 2.0. This program draws its charts with QCustomPlot and is under the GNU "
-          "General Public License, version 3 or later. Qt %2.</p>")
+          "General Public License, version 3 or later. It uses Qt %2.</p>")
           .arg(QApplication::applicationVersion(), to_qstring(qVersion())));
   page->open();
 }

@@ -33,6 +33,7 @@ ScenarioPlanner::ScenarioPlanner(const Parts& parts, QObject* parent)
     parts_.why->show_obstacle({});
   });
   connect(&search_, &PlanSearch::found, this, [this](const PlanSetPointer& set) {
+    is_of_fields_ = true;
     parts_.scenario->show_problems({});
     parts_.scenario->show_origin({});
     parts_.messages->take_back(u"search"_s);
@@ -67,6 +68,15 @@ void ScenarioPlanner::adopt(const QString& edit, const ScenarioChoice& choice) {
   adopts_ = true;
   parts_.document->replace(edit, choice);
   adopts_ = false;
+  is_of_fields_ = true;
+}
+
+bool ScenarioPlanner::is_of_fields() {
+  if (!is_of_fields_)
+    parts_.messages->say(u"command"_s, Tone::Problem,
+                         tr("The plans shown come from a file that the fields of Scenario do not "
+                            "describe. Choose its model and cluster there first."));
+  return is_of_fields_;
 }
 
 void ScenarioPlanner::show_problems(const std::vector<Problem>& problems) {
@@ -119,6 +129,7 @@ void ScenarioPlanner::take_this_machine(const QString& problem) {
 }
 
 void ScenarioPlanner::plan_with_more(planner::Resource resource) {
+  if (!is_of_fields()) return;
   ScenarioChoice choice = parts_.document->choice();
   int& percent = choice.what_if[resource];
   percent = std::min(static_cast<int>(kWhatIfRange.most),
@@ -127,15 +138,17 @@ void ScenarioPlanner::plan_with_more(planner::Resource resource) {
 }
 
 void ScenarioPlanner::plan_with(const std::vector<planner::Remedy>& remedies) {
+  if (!is_of_fields()) return;
   const Bytes memory = parts_.selection->set()->request.cluster.accelerator.memory;
   const auto choice = with_remedies(parts_.document->choice(), remedies, memory);
   if (choice) return parts_.document->replace(to_qstring(planner::remedy_text(remedies)), *choice);
   parts_.messages->say(u"command"_s, Tone::Problem,
-                       tr("The fields of Scenario cannot say “%1”: change the plan's file.")
+                       tr("No field of Scenario can take this change: %1.")
                            .arg(to_qstring(planner::remedy_text(remedies))));
 }
 
 void ScenarioPlanner::plan_at(planner::SweepAxis axis, double value) {
+  if (!is_of_fields()) return;
   ScenarioChoice choice = parts_.document->choice();
   const auto count = static_cast<std::int64_t>(value);
   if (axis == planner::SweepAxis::Gpus) choice.gpus = count;

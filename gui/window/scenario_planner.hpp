@@ -42,6 +42,8 @@ class ScenarioPlanner : public QObject {
   void plan_anew();
   // Replaces the scenario by the one that the shown plans are for, which stay.
   void adopt(const QString& edit, const ScenarioChoice& choice);
+  // The shown plans are for a scenario that the fields cannot describe: nothing plans with a change of it.
+  void disown() { is_of_fields_ = false; }
   // Drops the search, because other plans take the place of those that it would find.
   void abandon() { search_.abandon(); }
   // Searches for the scenario of a run, on the cluster of a file.
@@ -61,6 +63,8 @@ class ScenarioPlanner : public QObject {
   bool is_busy() const { return search_.is_running() || probe_.is_running(); }
 
  private:
+  // Returns false, after a message, if the shown plans are not those of the fields.
+  bool is_of_fields();
   void show_problems(const std::vector<Problem>& problems);
   void take_this_machine(const QString& problem);
 
@@ -71,6 +75,8 @@ class ScenarioPlanner : public QObject {
   bool tiny_ = false;
   // True while the scenario of shown plans is taken over.
   bool adopts_ = false;
+  // True unless the shown plans come from a file whose scenario the fields cannot describe.
+  bool is_of_fields_ = true;
 };
 
 }  // namespace shardwright::gui

@@ -14,11 +14,11 @@ namespace {
 // The looks of the desktop, which the program starts with.
 struct Desktop {
   QString style;
-  QPalette palette;
+  QPalette of_tool_tips;
 };
 
 const Desktop& desktop() {
-  static const Desktop kDesktop{QApplication::style()->name(), QApplication::palette()};
+  static const Desktop kDesktop{QApplication::style()->name(), QToolTip::palette()};
   return kDesktop;
 }
 
@@ -29,13 +29,15 @@ void apply_theme(Theme theme) {
   if (theme == Theme::System) {
     if (QApplication::style()->name() != before.style)
       QApplication::setStyle(QStyleFactory::create(before.style));
-    QApplication::setPalette(before.palette);
+    // Without colours of its own the program follows a desktop that changes its own.
+    QApplication::setPalette(QPalette());
+    QToolTip::setPalette(before.of_tool_tips);
   } else {
     if (QApplication::style()->name() != u"fusion"_s)
       QApplication::setStyle(QStyleFactory::create(u"Fusion"_s));
     QApplication::setPalette(theme == Theme::Dark ? dark_palette() : light_palette());
+    QToolTip::setPalette(QApplication::palette());
   }
-  QToolTip::setPalette(QApplication::palette());
 }
 
 }  // namespace shardwright::gui

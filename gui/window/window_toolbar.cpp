@@ -89,6 +89,7 @@ void MainWindow::update_commands() {
                           tr("No plans are compared: Ctrl+click one in Plans to compare it.")));
   registry_->allow(u"plan.stop_run"_s,
                    unless(run_view_->is_running(), tr("No run is in progress.")));
+  registry_->allow(u"plan.run"_s, run_view_->starting_is_off());
   registry_->allow(u"plan.calibrate"_s, run_view_->calibration_is_off());
   const QString no_plan =
       unless(selection_.chosen().has_value(), tr("No plan is chosen in Plans yet."));

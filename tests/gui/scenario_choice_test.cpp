@@ -155,6 +155,23 @@ TEST(ScenarioChoice, EveryWrongTermOfTheConstraintsIsReported) {
   EXPECT_EQ(wrong_fields(choice), std::vector<std::string>(5, "constraints"));
 }
 
+TEST(ScenarioChoice, ARemedyDropsOnlyTheConstraintThatItNames) {
+  using planner::RemedyField;
+  ScenarioChoice choice;
+  choice.constraints = "not tp=2;pp=4 ; not  tp=8";
+  const auto with = [&](RemedyField field, const char* constraint) {
+    const auto changed = with_remedies(
+        choice, {{field, planner::parse_constraint(constraint, "test")}}, gigabytes(80.0));
+    return changed ? changed->constraints : "nothing";
+  };
+  EXPECT_EQ(with(RemedyField::NotForbidden, "tp=2"), "pp=4; not tp=8");
+  EXPECT_EQ(with(RemedyField::NotForbidden, "tp=8"), "not tp=2; pp=4");
+  EXPECT_EQ(with(RemedyField::NotForbidden, "tp=4"), "nothing");
+  EXPECT_EQ(with(RemedyField::NotFixed, "pp=4"), "not tp=2; not tp=8");
+  EXPECT_EQ(with(RemedyField::Fixed, "pp=2"), "not tp=2; not tp=8; pp=2");
+  EXPECT_EQ(with(RemedyField::Fixed, "tp=2"), "nothing");
+}
+
 TEST(ScenarioDocument, UndoesEachWhatIfAndWhatWasEditedLaterByItself) {
   ScenarioDocument document;
   ScenarioChoice next = document.choice();

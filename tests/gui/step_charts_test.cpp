@@ -63,6 +63,18 @@ TEST(SensitivityChart, EveryLabelLiesInsideTheAxesOfANarrowChart) {
   }
 }
 
+TEST(BarChart, ALabelThatWasCutIsWholeInAWiderChart) {
+  const QString text = u"+3.1 % by overlapping more of the communication"_s;
+  BarChart chart(u"gain (%)"_s);
+  chart.show_bars({{u"memory"_s, 3.1, text, {}, 0, Qt::SolidPattern}});
+  shown(chart, {200, 260});
+  chart.replot();
+  ASSERT_NE(labels_of(chart).at(0)->text(), text);
+  chart.resize(1200, 260);
+  chart.replot();
+  EXPECT_EQ(labels_of(chart).at(0)->text(), text);
+}
+
 // Without room for its titles a chart would have none for its bars.
 TEST(BarChart, LongTitlesLeaveRoomForTheBarsOfANarrowChart) {
   BarChart chart(u"shorter run (%)"_s);

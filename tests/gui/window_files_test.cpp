@@ -13,6 +13,7 @@
 #include "core/spec/model_json.hpp"
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/views/message_bar.hpp"
+#include "gui/views/step_charts.hpp"
 #include "gui/window/pick_list.hpp"
 #include "gui/window/progress_status.hpp"
 #include "tests/gui/example_step.hpp"
@@ -341,6 +342,33 @@ TEST_F(WindowFilesTest, APlanOfOtherPartsSaysWhoseItIs) {
   EXPECT_TRUE(origin.isVisible());
   EXPECT_THAT(origin.text(), Says("of-my-own"));
   EXPECT_EQ(window_.document().choice(), ScenarioChoice());
+  // A gain of this plan is not one of the fields.
+  auto& gains = find<SensitivityChart>("sensitivity");
+  ASSERT_TRUE(wait_for([&] { return !gains.sensitivities().empty(); }));
+  QCoreApplication::processEvents();
+  QTest::mouseClick(&gains, Qt::LeftButton, {},
+                    {gains.width() / 2, static_cast<int>(gains.yAxis->coordToPixel(0.0))});
+  EXPECT_THAT(said(), Says("do not describe"));
+  EXPECT_EQ(window_.document().choice(), ScenarioChoice());
+}
+
+TEST_F(WindowFilesTest, TheFirstOfSeveralScenariosIsTakenAndTheOthersAreNamed) {
+  ScenarioChoice other = small_choice();
+  other.global_batch *= 2;
+  window_.document().reset(ScenarioChoice());
+  drop({write("a.json", scenario_file(small_choice()).dump()),
+        write("b.json", scenario_file(other).dump())});
+  EXPECT_EQ(window_.document().choice(), small_choice());
+  EXPECT_THAT(said(), Says("Not shown: b.json"));
+}
+
+// The plans of a file give way to those of the scenario, which is the one of the fields already.
+TEST_F(WindowFilesTest, AScenarioOfTheFieldsIsPlannedForAgain) {
+  window_.document().reset(small_choice());
+  drop({write_plan("first.json", 0)});
+  ASSERT_EQ(window_.selection().set()->plans.size(), 1U);
+  drop({write("a.json", scenario_file(window_.document().choice()).dump())});
+  EXPECT_TRUE(shows([](const PlanSet& set) { return set.plans.size() > 1; }));
 }
 
 TEST_F(WindowFilesTest, MorePlansOfTheScenarioJoinAndOthersAreNamed) {

@@ -10,6 +10,7 @@
 #include <QMenu>
 #include <QMenuBar>
 #include <QMessageBox>
+#include <QMouseEvent>
 #include <QSettings>
 #include <QTabBar>
 #include <QTextBrowser>
@@ -215,6 +216,10 @@ TEST_F(WindowFrameTest, StartSaysWhatIsMissing) {
   ASSERT_TRUE(is_idle());
   EXPECT_FALSE(start.isEnabled());
   EXPECT_THAT(start.toolTip(), Says("a run here has at most"));
+  // The command of the menu and its keys obey the same reason.
+  EXPECT_FALSE(window_.actions().find(u"plan.run"_s)->isEnabled());
+  trigger("plan.run");
+  EXPECT_FALSE(QFileInfo::exists(folder_.filePath(u"run"_s)));
 }
 
 // A click on the gain of a resource plans with it; what differs is marked, and one button takes it back.
@@ -228,6 +233,12 @@ TEST_F(WindowFrameTest, AGainIsTakenByAClickAndTakenBack) {
   EXPECT_THAT(tool_tip_at(gains, {gains.width() / 2, y}), Says("A click plans with it"));
   QTest::mouseClick(&gains, Qt::LeftButton, {}, {gains.width() / 2, y});
   const planner::Resource resource = gains.sensitivities().front().resource;
+  // The second press of a double click comes as an event of its own, and its release is no click.
+  QMouseEvent second(QEvent::MouseButtonDblClick, QPointF(gains.width() / 2, y),
+                     gains.mapToGlobal(QPointF(gains.width() / 2, y)), Qt::LeftButton,
+                     Qt::LeftButton, Qt::NoModifier);
+  QCoreApplication::sendEvent(&gains, &second);
+  QTest::mouseRelease(&gains, Qt::LeftButton, {}, {gains.width() / 2, y});
   EXPECT_EQ(window_.document().choice().what_if[resource], 110);
   auto& reset = find<QToolButton>("reset_what_ifs");
   ASSERT_TRUE(reset.isEnabled());

@@ -330,6 +330,21 @@ TEST_F(WindowTest, ADifferenceOfMoreThanTheWholeIsShownAsAFactor) {
   EXPECT_GT(factors, 0);
 }
 
+// A search that goes on may find plans that come before those that are compared.
+TEST_F(WindowTest, AComparisonFollowsTheNumbersOfItsPlans) {
+  PlanSet few = *small_set();
+  few.plans.erase(few.plans.begin());
+  window_.selection().show(std::make_shared<const PlanSet>(few));
+  window_.selection().choose(1);
+  window_.selection().compare_with(2);
+  ASSERT_TRUE(is_idle());
+  ASSERT_TRUE(find<QLabel>("verdict").text().contains(u"plan 3 (B)"_s));
+  window_.selection().show(small_set());
+  ASSERT_TRUE(is_idle());
+  EXPECT_TRUE(find<QLabel>("verdict").text().contains(u"plan 4 (B)"_s));
+  EXPECT_FALSE(find<QLabel>("verdict").text().contains(u"plan 2 (A)"_s));
+}
+
 TEST_F(WindowTest, AComparisonGoesWithItsPlans) {
   show_plans();
   window_.selection().compare_with(2);

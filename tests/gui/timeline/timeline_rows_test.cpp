@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <QLabel>
 #include <QScrollBar>
 #include <QSettings>
 #include <QTemporaryDir>
@@ -131,6 +132,35 @@ TEST_F(TimelineRowsTest, HitsAreFoundAgainWhenTheirRankIsUnfolded) {
 }
 
 // Find looks into folded ranks too, and unfolds the rank of the match that it goes to.
+TEST_F(TimelineRowsTest, AnOpThatTheFilterLeavesOutUnfoldsNothing) {
+  view_.find(u"kind=gemm"_s);
+  const SpanRef gemm = tracks().find(SpanQuery::parse(u"kind=gemm"_s)).front();
+  const QString label = tracks().rank_label_of(gemm);
+  canvas().fold(label, true);
+  view_.filter(u"nothing-is-called-so"_s);
+  ASSERT_FALSE(tracks().is_shown(gemm));
+  canvas().reveal(gemm);
+  EXPECT_TRUE(tracks().is_folded(label));
+}
+
+// The matches of a rank whose rows were moved change their order as the rank is unfolded.
+TEST_F(TimelineRowsTest, TheLabelOfAMatchNamesTheSelectedOne) {
+  const QString query = u"e"_s;
+  canvas().select_op(tracks().ref(tracks().tracks()[1], 0));
+  QTest::keyClick(&canvas(), Qt::Key_Down, Qt::AltModifier);
+  ASSERT_TRUE(tracks().is_reordered());
+  canvas().fold(view_.ranks().front(), true);
+  view_.find(query);
+  const auto& label = *view_.findChild<QLabel*>(u"match_label"_s);
+  for (int i = 0; i < 20; ++i) {
+    view_.find_next();
+    const auto matches = tracks().find(SpanQuery::parse(query));
+    const auto number = static_cast<std::size_t>(label.text().section(u' ', 0, 0).toInt());
+    ASSERT_GE(number, 1U) << label.text().toStdString();
+    EXPECT_EQ(matches.at(number - 1), selected()) << label.text().toStdString();
+  }
+}
+
 TEST_F(TimelineRowsTest, AMatchInAFoldedRankUnfoldsIt) {
   const QStringList ranks = view_.ranks();
   for (const QString& label : ranks) canvas().fold(label, true);

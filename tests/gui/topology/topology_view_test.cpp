@@ -320,6 +320,21 @@ TEST(DomainLoads, AreThoseOfTheirBusiestLinks) {
   }
 }
 
+// A range of another view takes the place of the slider's, whose label says so.
+TEST_F(TopologyViewTest, TheSliderFollowsARangeOfAnotherView) {
+  auto& slider = *view_.findChild<QSlider*>(u"topology_moment"_s);
+  EXPECT_TRUE(slider.isEnabled());
+  slider.setValue(40);
+  const QString of_slider = view_.canvas().scene().span_title;
+  view_.select_range(0.0, 1e-6);
+  EXPECT_EQ(slider.value(), 0);
+  slider.setValue(40);
+  EXPECT_EQ(view_.canvas().scene().span_title, of_slider);
+  view_.clear_range();
+  EXPECT_EQ(slider.value(), 0);
+  EXPECT_NE(view_.canvas().scene().span_title, of_slider);
+}
+
 TEST_F(TopologyViewTest, TheSliderGoesThroughTheStep) {
   auto& slider = *view_.findChild<QSlider*>(u"topology_moment"_s);
   const QString whole = view_.canvas().scene().span_title;
