@@ -150,10 +150,11 @@ std::string gap_of(const calibration::KernelTiming& timing, const AcceleratorSpe
 struct Device {
   // None without a name.
   std::optional<AcceleratorSpec> accelerator;
-  std::vector<MeasuredKernel> bursts;
+  // Read once a timing of the device is a burst.
+  std::optional<std::vector<MeasuredKernel>> bursts;
 };
 
-TimingComparison compare(const calibration::KernelTiming& timing, const Device& device) {
+TimingComparison compare(const calibration::KernelTiming& timing, Device& device) {
   TimingComparison row = described(timing);
   row.op = timing.op;
   const std::optional<AcceleratorSpec>& accelerator = device.accelerator;
@@ -161,7 +162,10 @@ TimingComparison compare(const calibration::KernelTiming& timing, const Device& 
   row.skipped = !row.reason.empty();
   if (row.skipped) return row;
   row.profile = accelerator->name;
-  row.predicted = predict(timing, *accelerator, device.bursts);
+  if (timing.burst && !device.bursts)
+    device.bursts = calibration::burst_kernels(timing.accelerator);
+  row.predicted =
+      timing.burst ? predict(timing, *accelerator, *device.bursts) : predict(timing, *accelerator);
   return row;
 }
 
@@ -185,10 +189,8 @@ TimingReport validate_kernels(const std::string& file) {
   std::map<std::string, Device> devices;
   for (const calibration::KernelTiming& timing : read_kernel_timings(file)) {
     const auto [found, is_new] = devices.try_emplace(timing.accelerator);
-    if (is_new) {
-      found->second = {calibration::benchmarked_accelerator(timing.accelerator),
-                       calibration::burst_kernels(timing.accelerator)};
-    }
+    if (is_new)
+      found->second.accelerator = calibration::benchmarked_accelerator(timing.accelerator);
     rows.push_back(compare(timing, found->second));
   }
   return report_on(std::move(rows));

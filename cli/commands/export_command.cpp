@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,17 +25,9 @@ struct ExportOptions {
   bool force = false;
 };
 
-struct ExportFormat {
-  const char* name;
-  planner::PlanExport (*write)(const Scenario& scenario);
-};
-constexpr std::array kFormats = {ExportFormat{"megatron", planner::megatron_arguments},
-                                 ExportFormat{"deepspeed", planner::deepspeed_json},
-                                 ExportFormat{"torchtitan", planner::torchtitan_flags}};
-
-const ExportFormat& read_format(const std::string& name) {
+const planner::ExportFormat& read_format(const std::string& name) {
   std::vector<std::string> names;
-  for (const ExportFormat& format : kFormats) {
+  for (const planner::ExportFormat& format : planner::kExportFormats) {
     if (format.name == name) return format;
     names.emplace_back(format.name);
   }
@@ -44,7 +35,7 @@ const ExportFormat& read_format(const std::string& name) {
 }
 
 ExitCode export_plan(const ExportOptions& options) {
-  const ExportFormat& format = read_format(options.format);
+  const planner::ExportFormat& format = read_format(options.format);
   check_destination("--out", options.out, options.force);
   const planner::PlanExport result = format.write(load_scenario(options.plan));
   if (!result.problems.empty()) throw InputError(options.plan, result.problems);

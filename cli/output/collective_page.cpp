@@ -55,8 +55,7 @@ void say_what_is_unmatched(Page& page, const calibration::RankMatching& matching
   if (lost == 0) return;
   const std::string text = fmt::format(
       "{} could not be matched: no other trace has the call, or the recordings differ in kind, "
-      "size "
-      "and order.",
+      "size and order.",
       format_count(lost));
   const auto shared = static_cast<double>(matching.matched + lost);
   if (static_cast<double>(lost) > kFew * shared)
@@ -168,7 +167,6 @@ void say_what_the_host_timed(Page& page,
 
 }  // namespace
 
-// `of_what`: what the times of groups are of.
 void add_collectives(Page& page, const TraceReport& report, const char* of_what) {
   if (report.collectives.empty()) return;
   page.heading("Collectives");

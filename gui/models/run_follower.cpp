@@ -25,21 +25,16 @@ constexpr NumberRange kAnyTime{0.0, 1e12, true}, kAnyAmount{0.0, 1e18, false};
 constexpr NumberRange kAnyNorm{0.0, std::numeric_limits<float>::max(), false};
 constexpr NumberRange kAnyLoss{-kAnyNorm.most, kAnyNorm.most, false};
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0.0;
-  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
+}  // namespace
+
+double median_step_time(std::span<const RunStep> steps) {
+  if (steps.empty()) return 0.0;
+  std::vector<double> times;
+  for (const RunStep& step : steps) times.push_back(step.step_s);
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
   return *middle;
 }
-
-std::vector<double> step_times(const std::vector<RunStep>& steps, std::size_t first,
-                               std::size_t end) {
-  std::vector<double> times;
-  for (std::size_t i = first; i < end; ++i) times.push_back(steps[i].step_s);
-  return times;
-}
-
-}  // namespace
 
 std::optional<RunStep> read_run_step(const QByteArray& line) {
   const auto document = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
@@ -137,8 +132,9 @@ void RunFollower::take_line(const QByteArray& line) {
 
 QString bottleneck_warning(const std::vector<RunStep>& steps, double predicted_step_s) {
   if (steps.size() < 2 * kFewSteps) return {};
-  const double now = median(step_times(steps, steps.size() - kFewSteps, steps.size()));
-  const double before = median(step_times(steps, 1, steps.size() - kFewSteps));
+  const std::span<const RunStep> all = steps;
+  const double now = median_step_time(all.last(kFewSteps));
+  const double before = median_step_time(all.subspan(1, all.size() - kFewSteps - 1));
   if (now > kSlower * before) {
     return u"The last steps take %1, %2 more than those before: look for a slow rank "
            "or a busy machine."_s.arg(time_text(Seconds(now)), percent_text(now / before - 1.0));

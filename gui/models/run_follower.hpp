@@ -6,6 +6,7 @@
 #include <QTimer>
 #include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace shardwright::gui {
@@ -29,6 +30,9 @@ struct RunStep {
 // Returns none unless the line is a JSON object with `step` and `step_s` and all numbers lie in their
 // ranges.
 std::optional<RunStep> read_run_step(const QByteArray& line);
+
+// In seconds; 0 without a step.
+double median_step_time(std::span<const RunStep> steps);
 
 class RunFollower : public QObject {
   Q_OBJECT

@@ -79,14 +79,11 @@ QString text_of_last(const std::vector<RunStep>& steps) {
 // What is left of a run of `wanted` steps, by the median of its steps; empty before its first step.
 QString text_of_progress(const std::vector<RunStep>& steps, int wanted) {
   if (steps.empty() || wanted <= 0) return {};
-  std::vector<double> times;
-  for (const RunStep& step : steps) times.push_back(step.step_s);
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
+  const double step_s = median_step_time(steps);
   const double done = std::min<double>(steps.back().step + 1.0, wanted);
   return RunView::tr(" %1 is done; %2 are left at a median of %3 a step.")
-      .arg(percent_text(done / wanted), time_text(Seconds((wanted - done) * *middle)),
-           time_text(Seconds(*middle)));
+      .arg(percent_text(done / wanted), time_text(Seconds((wanted - done) * step_s)),
+           time_text(Seconds(step_s)));
 }
 
 QString text_of_damage(const RunFollower& run, const QString& metrics) {

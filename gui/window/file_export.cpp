@@ -5,7 +5,6 @@
 #include <QFileInfo>
 #include <QGuiApplication>
 #include <QTimer>
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "gui/models/text.hpp"
@@ -66,15 +65,7 @@ void FileExport::save_plan() {
   }
 }
 
-std::span<const PlanFormat> plan_formats() {
-  static constexpr std::array kFormats = {
-      PlanFormat{"megatron", "Megatron-LM", "megatron_args.sh", planner::megatron_arguments},
-      PlanFormat{"deepspeed", "DeepSpeed", "ds_config.json", planner::deepspeed_json},
-      PlanFormat{"torchtitan", "torchtitan", "torchtitan_flags.sh", planner::torchtitan_flags}};
-  return kFormats;
-}
-
-void FileExport::export_plan(const PlanFormat& format) {
+void FileExport::export_plan(const planner::ExportFormat& format) {
   const auto scenario = selection_->scenario();
   if (!scenario) return;
   const QString title = to_qstring(format.title);

@@ -3,7 +3,6 @@
 
 #include <QObject>
 #include <QString>
-#include <span>
 
 #include "gui/models/background_job.hpp"
 #include "gui/models/scenario_choice.hpp"
@@ -18,18 +17,6 @@ namespace shardwright::gui {
 class Docks;
 class MessageBar;
 
-// A format of other frameworks for plans.
-struct PlanFormat {
-  // "megatron": the end of the command's name.
-  const char* id;
-  const char* title;
-  // The name of the file that is suggested.
-  const char* file;
-  planner::PlanExport (*write)(const Scenario& scenario);
-};
-
-std::span<const PlanFormat> plan_formats();
-
 class FileExport : public QObject {
   Q_OBJECT
 
@@ -40,7 +27,7 @@ class FileExport : public QObject {
   void save_plan();
   // Asks for a file and writes the chosen plan for another framework; what its format cannot say is
   // listed in a message, and nothing is written where the run would differ.
-  void export_plan(const PlanFormat& format);
+  void export_plan(const planner::ExportFormat& format);
   // Asks for a file and writes the fields of the scenario, which opening it restores.
   void save_scenario(const ScenarioChoice& choice);
   // Asks for a file and writes the current view to it: "png", "svg", "pdf", or its data as "csv".

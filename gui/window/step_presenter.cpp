@@ -17,7 +17,7 @@ namespace shardwright::gui {
 namespace {
 
 constexpr int kMostStaleMs = 300;
-// Of the compared step, before and behind it.
+// What the window shows before and after the compared step, as a share of its length.
 constexpr double kStepMargin = 0.03;
 
 // Throws RuntimeFailure for a step of more than `sim::kMostSpans` ops. Returns a step without a

@@ -150,9 +150,9 @@ void MainWindow::create_plan_actions() {
        tr("Plans for a model that this machine trains in seconds, and names a text and a "
           "folder for its run: then press Start"),
        [this] { try_on_this_machine(); }});
-  for (const PlanFormat& format : plan_formats()) {
+  for (const planner::ExportFormat& format : planner::kExportFormats) {
     registry_->add(
-        {u"plan.export_"_s + to_qstring(format.id), group,
+        {u"plan.export_"_s + to_qstring(format.name), group,
          tr("Export the plan for %1 …").arg(to_qstring(format.title)), QKeySequence(),
          tr("Writes the chosen plan as the settings of %1").arg(to_qstring(format.title)),
          [this, &format] { export_->export_plan(format); }});

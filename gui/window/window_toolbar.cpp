@@ -94,8 +94,8 @@ void MainWindow::update_commands() {
   const QString no_plan =
       unless(selection_.chosen().has_value(), tr("No plan is chosen in Plans yet."));
   registry_->allow(u"file.save_plan"_s, no_plan);
-  for (const PlanFormat& format : plan_formats())
-    registry_->allow(u"plan.export_"_s + to_qstring(format.id), no_plan);
+  for (const planner::ExportFormat& format : planner::kExportFormats)
+    registry_->allow(u"plan.export_"_s + to_qstring(format.name), no_plan);
 }
 
 void MainWindow::update_title() {

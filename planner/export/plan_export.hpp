@@ -51,6 +51,21 @@ PlanExport deepspeed_json(const Scenario& scenario);
 // function that --config names.
 PlanExport torchtitan_flags(const Scenario& scenario);
 
+struct ExportFormat {
+  // "megatron", as the command names it.
+  const char* name;
+  // The name of the framework.
+  const char* title;
+  // A name for the file.
+  const char* file;
+  PlanExport (*write)(const Scenario& scenario);
+};
+
+inline constexpr std::array kExportFormats = {
+    ExportFormat{"megatron", "Megatron-LM", "megatron_args.sh", megatron_arguments},
+    ExportFormat{"deepspeed", "DeepSpeed", "ds_config.json", deepspeed_json},
+    ExportFormat{"torchtitan", "torchtitan", "torchtitan_flags.sh", torchtitan_flags}};
+
 // The nodes of a plan, and the processes on each: launchers start the same number on every node.
 struct LaunchShape {
   std::int64_t nodes = 1, processes = 1;

@@ -66,14 +66,15 @@ GroupPlacement place_on_domains(const GroupLattice& lattice, std::int64_t domain
 // The largest scale-up domain that DeepEP's kernels know; larger ones run HybridEP.
 inline constexpr std::int64_t kDeepEpDomain = 8;
 
-// What an all-to-all of tokens sends: shares of what it would if every expert of a token got a copy
-// of its own.
+// What an all-to-all of tokens sends, compared with one that sends each expert of a token a copy of
+// its own.
 struct TokenTraffic {
   // Tokens that a rank sends; 0 where the all-to-all carries none.
   std::int64_t count = 0;
-  // Of the copies that go to other nodes.
+  // The share of the copies to other nodes that crosses the network.
   double remote = 1.0;
-  // Of those that the links inside of a node carry, to its own members and on behalf of other nodes.
+  // The share of the copies that the links inside of a node carry, to its own members and on behalf of
+  // other nodes.
   double local = 1.0;
 };
 
