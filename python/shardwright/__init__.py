@@ -49,9 +49,9 @@ def _run(words: str, values: dict[str, Any], progress: Callable[[float, str], No
         if command["prints_json"]:
             arguments.insert(len(words.split()), "--json=-")
         result = _core.run_command(arguments, progress, _PROGRAMS)
-    messages = result["messages"].decode(errors="replace").strip()
+    messages = _arguments.in_keywords(result["messages"].decode(errors="replace").strip(), command["options"])
     if result["code"] == _BAD_INPUT:
-        problems = [Problem(*problem) for problem in result["problems"]]
+        problems = [Problem(*(_arguments.in_keywords(part, command["options"]) for part in problem)) for problem in result["problems"]]
         raise InputError(messages, result["source"], problems)
     if result["code"] not in (0, _NO_PLAN, _OUTSIDE_TOLERANCE):
         raise Failure(messages)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -35,6 +36,21 @@ def described_commands() -> dict[str, dict[str, Any]]:
 def parameter_name(option: Mapping[str, Any]) -> str:
     """``seq_len`` for ``--seq-len``, ``plan`` for ``PLAN``."""
     return option["name"].replace("-", "_").lower()
+
+
+def in_keywords(text: str, options: Iterable[Mapping[str, Any]]) -> str:
+    """A message of the command with its options as keywords: ``gpus=`` for ``--gpus``, ``gpus=N`` for ``--gpus N``."""
+    names = {option["name"] for option in options if not option["positional"]}
+
+    def keyword(match: re.Match[str]) -> str:
+        name, value = match.groups()
+        return f"{name.replace('-', '_')}={value or ''}" if name in names else match[0]
+
+    option_name = r"(?<![\w-])--([a-z][a-z0-9-]*)"
+    # What follows the option where a problem begins is its value; elsewhere a number is, or a word in capitals that
+    # stands for one.
+    text = re.sub(r"(?m)(?:^|(?<=: ))" + option_name + r" ([^:\n]+)(?=:|$)", keyword, text)
+    return re.sub(option_name + r"(?:[ =]([A-Z0-9][A-Z0-9.]*)\b)?", keyword, text)
 
 
 @contextlib.contextmanager
