@@ -75,6 +75,7 @@ Examples:
       ->required();
   add_option(*command, "--out", options->out, "FILE|-", "Output file (default -: standard output)",
              "Output");
+  add_options_file(*command);
   command->add_flag("--force", options->force, "Overwrite existing output files")->group("Output");
   command->callback([options, &action] { action = [options] { return export_plan(*options); }; });
 }

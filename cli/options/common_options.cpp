@@ -68,11 +68,7 @@ CLI::Option* add_option(CLI::App& command, const std::string& name,
   return command.add_option(name, values, help)->type_name(type)->group(group);
 }
 
-void add_common_options(CLI::App& command, CommonOptions& options) {
-  add_option(command, "--json", options.json, "[FILE|-]",
-             "Write the result as JSON to a file; without a file, or with \"-\", print it "
-             "instead of the text",
-             "Output");
+void add_options_file(CLI::App& command) {
   // with_options_file() takes it before the command line is parsed.
   command
       .add_option_function<std::string>(
@@ -81,6 +77,14 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
           "before them")
       ->type_name("FILE")
       ->group("Options");
+}
+
+void add_common_options(CLI::App& command, CommonOptions& options) {
+  add_option(command, "--json", options.json, "[FILE|-]",
+             "Write the result as JSON to a file; without a file, or with \"-\", print it "
+             "instead of the text",
+             "Output");
+  add_options_file(command);
   add_option(command, "--html", options.html, "FILE",
              "Write the result as one HTML page with charts, which needs no other file", "Output");
   command.parse_complete_callback([&command, &options] {

@@ -30,6 +30,9 @@ struct CommonOptions {
   ColourChoice colour = ColourChoice::Auto;
 };
 
+// --options FILE, which add_common_options() adds too.
+void add_options_file(CLI::App& command);
+
 void add_common_options(CLI::App& command, CommonOptions& options);
 
 // Adds an option or argument whose value help calls `type`. `group`: the heading above it in help.

@@ -47,6 +47,25 @@ TEST(OptionsFile, GivesWayToTheCommandLine) {
   EXPECT_EQ(document, plans_of(kInWords));
 }
 
+// Files that commands take without a name have that of the help.
+TEST(OptionsFile, NamesInputFiles) {
+  const ScratchFolder folder;
+  const std::string plan = folder.file("plan.json"), other = folder.file("other.json");
+  ASSERT_EQ(run_command("plan " + kInWords + " --out " + plan).exit_code, 0);
+  ASSERT_EQ(run_command("plan " + kInWords + " --forbid tp=2 --out " + other).exit_code, 0);
+  const std::string file = folder.write("export.yaml", "plan: " + plan + "\nformat: megatron\n");
+  EXPECT_EQ(run_command("export --options " + file).output,
+            run_command("export " + plan + " --format megatron").output);
+  // The command line goes before the file.
+  EXPECT_EQ(run_command("export --options " + file + " " + other).output,
+            run_command("export " + other + " --format megatron").output);
+  // In the order of the help, whatever that of the file.
+  const std::string pair =
+      folder.write("pair.yaml", "json: \"-\"\nb: " + other + "\na: " + plan + "\n");
+  EXPECT_EQ(run_command("compare --options " + pair).output,
+            run_command("compare " + plan + " " + other + " --json").output);
+}
+
 TEST(OptionsFile, NamesAllProblems) {
   const ScratchFolder folder;
   const std::string file =
