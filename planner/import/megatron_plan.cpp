@@ -397,6 +397,9 @@ ImportedPlan imported_plan(const LaunchArguments& launch, const ClusterSpec& clu
   scenario.plan = read_plan_arguments(settings, scenario.model, stack, ranks ? ranks : launch.ranks,
                                       how_to_state_ranks, problems);
   problems.throw_if_any();
+  if (!launch.unknown.empty())
+    imported.assumed.push_back(
+        fmt::format("nobody knows the script's environment: {}", fmt::join(launch.unknown, ", ")));
   identify_model(launch, imported);
   if (!launch.complete) imported.unread = settings.unread();
   // The rules of models and plans.
