@@ -1,6 +1,7 @@
 #include "core/spec/profile_library.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <map>
@@ -9,6 +10,7 @@
 #include "core/base/data_directory.hpp"
 #include "core/base/json_reader.hpp"
 #include "core/base/nearest_name.hpp"
+#include "core/base/printable_text.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/spec_document.hpp"
 #include "core/spec/stack_json.hpp"
@@ -47,13 +49,37 @@ std::string singular(const std::string& folder) {
   return folder.substr(0, folder.size() - (folder.ends_with("ches") ? 2 : 1));
 }
 
-// The file that a user's name or path means.
-fs::path profile_file(const std::string& folder, const std::string& name_or_path) {
+std::string lower(std::string text) {
+  for (char& c : text)
+    if ('A' <= c && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
+// The shipped stacks whose framework or notes name a word: those of torchtitan or DeepSpeed have names of their own.
+std::vector<std::string> stacks_that_name(const std::string& word) {
+  constexpr std::size_t kLeastWord = 4;
+  std::vector<std::string> found;
+  if (word.size() < kLeastWord) return found;
+  for (const std::string& name : shipped("stacks")) {
+    const StackSpec stack = load_stack(name);
+    const std::string words = lower(stack.capabilities.framework + " " + stack.notes);
+    if (words.find(lower(word)) != std::string::npos) found.push_back(name);
+  }
+  return found;
+}
+
+// The file that a user's name or path means. `related` lists the names that an unknown name may stand for.
+fs::path profile_file(const std::string& folder, const std::string& name_or_path,
+                      std::vector<std::string> (*related)(const std::string&) = nullptr) {
   if (is_path(name_or_path)) return name_or_path;
   const std::vector<std::string> names = shipped(folder);
   if (std::ranges::find(names, name_or_path) == names.end()) {
     Expected expected = one_of(name_or_path, names);
     expected.text += ", or the path of a JSON file";
+    const std::vector<std::string> others =
+        related == nullptr ? std::vector<std::string>() : related(name_or_path);
+    if (!others.empty())
+      expected.text += fmt::format("; of {}: {}", printable(name_or_path), fmt::join(others, ", "));
     throw InputError(name_or_path,
                      {{"", fmt::format("no {} of this name", singular(folder)), expected}});
   }
@@ -88,7 +114,7 @@ ClusterSpec load_cluster(const std::string& name_or_path) {
 }
 
 StackSpec load_stack(const std::string& name_or_path) {
-  const fs::path file = profile_file("stacks", name_or_path);
+  const fs::path file = profile_file("stacks", name_or_path, stacks_that_name);
   return read_given_stack(read_json_file(file), file.string());
 }
 
