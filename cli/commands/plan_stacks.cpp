@@ -57,9 +57,17 @@ bool is_newer_than_fused_attention(Architecture architecture) {
   return architecture >= Architecture::Ada;
 }
 
-// Why nobody would train with a stack on an accelerator; empty if somebody would.
-std::string reason_to_leave_out(const StackSpec& stack, const AcceleratorSpec& accelerator) {
+// Shipped stacks with the recipes of models with multi-head latent attention say so in their names.
+bool is_for_latent_attention(const StackSpec& stack) {
+  return ("-" + stack.name + "-").find("-mla-") != std::string::npos;
+}
+
+// Why nobody would train a model with a stack on an accelerator; empty if somebody would.
+std::string reason_to_leave_out(const StackSpec& stack, const ModelSpec& model,
+                                const AcceleratorSpec& accelerator) {
   const Architecture architecture = accelerator.architecture;
+  if (is_for_latent_attention(stack) && model.attention.kind != AttentionKind::MultiHeadLatent)
+    return "their recipes are those of models with multi-head latent attention";
   const bool is_ours = stack.family == "shardwright";
   if (architecture == Architecture::Cpu && !is_ours) return "they do not train on CPUs";
   if (is_ours && architecture != Architecture::Cpu && !is_of_nvidia(architecture))
@@ -76,10 +84,11 @@ std::string reason_to_leave_out(const StackSpec& stack, const AcceleratorSpec& a
 using LeftOut = std::map<std::string, std::vector<std::string>>;
 
 // Removes them from `names`.
-LeftOut leave_out(std::vector<std::string>& names, const AcceleratorSpec& accelerator) {
+LeftOut leave_out(std::vector<std::string>& names, const ModelSpec& model,
+                  const AcceleratorSpec& accelerator) {
   LeftOut left_out;
   std::erase_if(names, [&](const std::string& name) {
-    const std::string reason = reason_to_leave_out(load_stack(name), accelerator);
+    const std::string reason = reason_to_leave_out(load_stack(name), model, accelerator);
     if (!reason.empty()) left_out[reason].push_back(name);
     return !reason.empty();
   });
@@ -177,7 +186,8 @@ ExitCode plan_stacks(const CommonOptions& common, const RequestOptions& options,
   const InterruptWatch interrupt;
   std::vector<std::string> names = stack_names(options.stack);
   LeftOut left_out;
-  if (options.stack == "all") left_out = leave_out(names, chosen.request.cluster.accelerator);
+  if (options.stack == "all")
+    left_out = leave_out(names, chosen.request.model, chosen.request.cluster.accelerator);
   std::vector<StackPlan> plans;
   for (const std::string& stack : names) {
     if (!interrupt.interrupted())

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -103,6 +104,19 @@ TEST(PlanOfStacks, HoldsTheBestPlanOfEachAndSaysWhyOneHasNone) {
     EXPECT_LE(before, each["best"]["step_s"]);
     before = each["best"]["step_s"];
   }
+}
+
+TEST(PlanOfStacks, LeavesOutRecipesOfOtherModels) {
+  const auto leaves_out = [](const std::string& model, const std::string& stack) {
+    const json document = json_of("plan --model " + model +
+                                  " --cluster dgx-h100 --gpus 8 --global-batch 16 --seq-len 4096 "
+                                  "--fix pp=1 --fix tp=1 --fix cp=1 --stack all");
+    return std::ranges::any_of(document["left_out"],
+                               [&](const json& each) { return each["stack"] == stack; });
+  };
+  EXPECT_TRUE(leaves_out("llama3-8b", "nemo-te-mla"));
+  EXPECT_FALSE(leaves_out("llama3-8b", "nemo-te"));
+  EXPECT_FALSE(leaves_out("deepseek-v2-lite", "nemo-te-mla"));
 }
 
 TEST(SupportCommand, CountsTheRunsBehindAPlanOfItsKind) {

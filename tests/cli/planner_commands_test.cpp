@@ -363,7 +363,9 @@ TEST(PlanCommand, LeavesStacksOutThatHaveNoBearingOnTheCluster) {
   const auto hopper = reasons("dgx-h100");
   EXPECT_THAT(hopper.at("megatron-lm-2020"), HasSubstr("not fused"));
   EXPECT_FALSE(hopper.contains("megatron-core") || hopper.contains("shardwright"));
-  EXPECT_TRUE(reasons("dgx-a100").empty());
+  // Every stack trains on an A100; what remains is of other models.
+  for (const auto& [stack, reason] : reasons("dgx-a100"))
+    EXPECT_THAT(reason, HasSubstr("latent attention")) << stack;
   const auto tpu = reasons("tpu-v5p-torus");
   EXPECT_TRUE(tpu.contains("shardwright") && tpu.contains("fsdp2"));
   EXPECT_FALSE(tpu.contains("generic-jax") || tpu.contains("generic"));
