@@ -167,8 +167,7 @@ TEST(MegatronPlan, FollowsAScript) {
   EXPECT_EQ(scenario.model.name, "launch");
   EXPECT_THAT(imported.unread, ElementsAre("--clip-grad", "--lr", "--save", "--tokenizer-type"));
   EXPECT_THAT(imported.assumed,
-              ElementsAre(HasSubstr("NUM_NODES has its default 4"),
-                          HasSubstr("vocabulary")));
+              ElementsAre(HasSubstr("NUM_NODES has its default 4"), HasSubstr("vocabulary")));
 }
 
 TEST(MegatronPlan, SaysWhatAScriptTakesFromItsEnvironment) {
