@@ -79,7 +79,7 @@ std::vector<MeasuredKernel> gemm_timings(const std::vector<Trace>& traces) {
   return kernels;
 }
 
-std::vector<TimedProduct> timed_products(const std::vector<Trace>& traces) {
+std::vector<TimedProduct> timed_products(std::span<const Trace> traces) {
   using Key = std::tuple<Precision, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
   struct Timings {
     MeasuredKernel kernel;

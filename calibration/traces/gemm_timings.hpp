@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "calibration/traces/trace.hpp"
@@ -27,7 +28,7 @@ struct TimedProduct {
   std::int64_t calls = 0;
   Seconds total;
 };
-std::vector<TimedProduct> timed_products(const std::vector<Trace>& traces);
+std::vector<TimedProduct> timed_products(std::span<const Trace> traces);
 
 // Brings those with the longest time in all first.
 void order_by_time(std::vector<TimedProduct>& products);

@@ -9,7 +9,9 @@
 namespace shardwright::calibration {
 namespace {
 
-constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+// Positions have four bytes: traces have millions of events, and several lists of positions beside them.
+using HostPosition = std::uint32_t;
+constexpr HostPosition kNone = std::numeric_limits<HostPosition>::max();
 
 // Profilers write most of their lists in order already.
 template <class T, class IsBefore = std::less<>>
@@ -29,31 +31,26 @@ class HostLinks {
       return std::tie(a.thread, a.start) < std::tie(b.thread, b.start);
     });
     nest();
-    for (std::size_t i = 0; i < ops_.size(); ++i)
-      if (ops_[i].external_id) by_external_id_.emplace_back(*ops_[i].external_id, i);
-    sort_unless_sorted(by_external_id_);
-    for (std::size_t i = 0; i < launches_.size(); ++i)
-      by_correlation_.emplace_back(launches_[i].correlation, i);
-    sort_unless_sorted(by_correlation_);
+    by_external_id_ = positions_by(ops_, &HostOp::external_id);
+    by_correlation_ = positions_by(launches_, &HostLaunch::correlation);
   }
 
   bool has_launches() const { return !launches_.empty(); }
 
   const HostLaunch* launch_of(const ActivityIds& ids) const {
-    const std::size_t launch = launch_index(ids);
+    const HostPosition launch = launch_index(ids);
     return launch == kNone ? nullptr : &launches_[launch];
   }
 
   // The innermost operator of an activity; kNone if it is not known.
-  std::size_t op_of(const ActivityIds& ids) const {
-    const std::size_t launch = launch_index(ids);
-    if (launch == kNone) {
-      const bool is_number_of_op = ids.external_id && ids.external_id != ids.correlation;
-      return is_number_of_op ? find_first(by_external_id_, *ids.external_id) : kNone;
-    }
-    const auto external = ids.external_id ? ids.external_id : launches_[launch].external_id;
-    if (external) {
-      const std::size_t op = find_first(by_external_id_, *external);
+  HostPosition op_of(const ActivityIds& ids) const {
+    const HostPosition launch = launch_index(ids);
+    if (launch == kNone)
+      return ids.external_id == ids.correlation ? kNone : op_numbered(ids.external_id);
+    const std::int64_t external =
+        ids.external_id != kNoNumber ? ids.external_id : launches_[launch].external_id;
+    if (external != kNoNumber) {
+      const HostPosition op = op_numbered(external);
       const std::int64_t time = launches_[launch].start;
       if (op != kNone && ops_[op].start <= time && time <= ops_[op].end) return op;
     }
@@ -61,23 +58,43 @@ class HostLinks {
   }
 
   // The collective of an operator or of the nearest one around it that has one.
-  TraceIndex collective_of(std::size_t op) const {
+  TraceIndex collective_of(HostPosition op) const {
     for (; op != kNone; op = parents_[op])
       if (ops_[op].collective != kNoIndex) return ops_[op].collective;
     return kNoIndex;
   }
 
  private:
-  using Numbers = std::vector<std::pair<std::int64_t, std::size_t>>;
-
-  static std::size_t find_first(const Numbers& numbers, std::int64_t number) {
-    const auto found =
-        std::lower_bound(numbers.begin(), numbers.end(), std::pair(number, std::size_t{0}));
-    return found != numbers.end() && found->first == number ? found->second : kNone;
+  // The positions of those that have a number, by the number and then by position.
+  template <class T>
+  static std::vector<HostPosition> positions_by(const std::vector<T>& list,
+                                                std::int64_t T::*number) {
+    std::vector<HostPosition> positions;
+    for (std::size_t i = 0; i < list.size(); ++i)
+      if (list[i].*number != kNoNumber) positions.push_back(static_cast<HostPosition>(i));
+    sort_unless_sorted(positions, [&](HostPosition a, HostPosition b) {
+      return std::tie(list[a].*number, a) < std::tie(list[b].*number, b);
+    });
+    return positions;
   }
 
-  std::size_t launch_index(const ActivityIds& ids) const {
-    return ids.correlation ? find_first(by_correlation_, *ids.correlation) : kNone;
+  template <class T>
+  static HostPosition find_first(const std::vector<HostPosition>& positions,
+                                 const std::vector<T>& list, std::int64_t T::*member,
+                                 std::int64_t number) {
+    const auto found = std::lower_bound(
+        positions.begin(), positions.end(), number,
+        [&](HostPosition at, std::int64_t wanted) { return list[at].*member < wanted; });
+    return found != positions.end() && list[*found].*member == number ? *found : kNone;
+  }
+
+  HostPosition op_numbered(std::int64_t number) const {
+    return find_first(by_external_id_, ops_, &HostOp::external_id, number);
+  }
+  HostPosition launch_index(const ActivityIds& ids) const {
+    return ids.correlation == kNoNumber
+               ? kNone
+               : find_first(by_correlation_, launches_, &HostLaunch::correlation, ids.correlation);
   }
 
   // Walks through operators and launches in the order of time, with the operators that are running
@@ -85,7 +102,8 @@ class HostLinks {
   void nest() {
     parents_.assign(ops_.size(), kNone);
     op_of_launch_.assign(launches_.size(), kNone);
-    std::size_t running = kNone, launch = 0;
+    HostPosition running = kNone;
+    std::size_t launch = 0;
     for (std::size_t i = 0; i <= ops_.size(); ++i) {
       const auto is_before_op = [&](const HostLaunch& each) {
         return i == ops_.size() ||
@@ -96,20 +114,20 @@ class HostLinks {
             running_at(running, launches_[launch].thread, launches_[launch].start);
       if (i == ops_.size()) break;
       parents_[i] = running_at(running, ops_[i].thread, ops_[i].start);
-      running = i;
+      running = static_cast<HostPosition>(i);
     }
   }
 
-  std::size_t running_at(std::size_t op, std::int32_t thread, std::int64_t time) const {
+  HostPosition running_at(HostPosition op, std::int32_t thread, std::int64_t time) const {
     while (op != kNone && (ops_[op].thread != thread || ops_[op].end < time)) op = parents_[op];
     return op;
   }
 
   std::vector<HostOp>& ops_;
   std::vector<HostLaunch>& launches_;
-  Numbers by_external_id_, by_correlation_;
+  std::vector<HostPosition> by_external_id_, by_correlation_;
   // The operator around each operator, and the innermost around each launch.
-  std::vector<std::size_t> parents_, op_of_launch_;
+  std::vector<HostPosition> parents_, op_of_launch_;
 };
 
 // Several threads may mark the same step: the first mark counts.
@@ -224,7 +242,7 @@ void link_to_host(Trace& trace, HostRecord record) {
       activity.launched = launch->start;
       activity.optimizes = lies_in(*launch, optimizers);
     }
-    const std::size_t op = links.op_of(ids);
+    const HostPosition op = links.op_of(ids);
     if (op != kNone) {
       activity.op = record.ops[op].name;
       activity.op_call = static_cast<TraceIndex>(op);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -13,13 +14,16 @@
 
 namespace shardwright::calibration {
 
+// Where an event has no number of its kind.
+inline constexpr std::int64_t kNoNumber = std::numeric_limits<std::int64_t>::min();
+
 // An operator of the framework, or a range that the program marked.
 struct HostOp {
   std::int64_t start = 0, end = 0;
   std::int32_t thread = 0;
   TraceIndex name = kNoIndex, shapes = kNoIndex, collective = kNoIndex;
-  // The number by which launches name their operator.
-  std::optional<std::int64_t> external_id;
+  // The number by which launches name their operator, or kNoNumber.
+  std::int64_t external_id = kNoNumber;
 };
 
 // A call that launches kernels, copies or fills.
@@ -27,12 +31,13 @@ struct HostLaunch {
   std::int64_t start = 0;
   std::int32_t thread = 0;
   std::int64_t correlation = 0;
-  std::optional<std::int64_t> external_id;
+  // That of its operator, or kNoNumber.
+  std::int64_t external_id = kNoNumber;
 };
 
-// The numbers of an activity, in the order of Trace::activities.
+// The numbers of an activity, or kNoNumber, in the order of Trace::activities.
 struct ActivityIds {
-  std::optional<std::int64_t> correlation, external_id;
+  std::int64_t correlation = kNoNumber, external_id = kNoNumber;
 };
 
 // What ran on a thread of the host from a time to another.

@@ -166,7 +166,7 @@ class KinetoPartReader {
     } else if (kind == EventKind::Launch) {
       if (event.correlation)
         part_.record.launches.push_back(
-            {*start, thread_of(event), *event.correlation, event.external_id});
+            {*start, thread_of(event), *event.correlation, event.external_id.value_or(kNoNumber)});
     } else if (kind == EventKind::Op) {
       add_op(event, *start, *duration);
     } else if (kind == EventKind::Mark && is_optimizer_mark(event.name)) {
@@ -197,7 +197,8 @@ class KinetoPartReader {
       activity.collective = add_collective(event);
     }
     part_.trace.activities.push_back(activity);
-    part_.record.activities.push_back({event.correlation, event.external_id});
+    part_.record.activities.push_back(
+        {event.correlation.value_or(kNoNumber), event.external_id.value_or(kNoNumber)});
   }
 
   void add_op(const KinetoEvent& event, std::int64_t start, std::int64_t duration) {
@@ -206,7 +207,7 @@ class KinetoPartReader {
     op.end = start + duration;
     op.thread = thread_of(event);
     op.name = part_.trace.names.index_of(event.name);
-    op.external_id = event.external_id;
+    op.external_id = event.external_id.value_or(kNoNumber);
     if (!event.shapes.empty() && !event.types.empty() &&
         category_of_op(event.name) == KernelCategory::Gemm)
       op.shapes = part_.trace.names.index_of(fmt::format("[{}, {}]", event.shapes, event.types));

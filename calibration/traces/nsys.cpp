@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <memory>
 #include <set>
 #include <unordered_map>
@@ -24,6 +25,9 @@ constexpr const char* kExpectedExport =
 constexpr std::int64_t kLatestTime = 4'000'000'000'000'000'000;
 // Push-pop and start-end ranges of NVTX.
 constexpr const char* kRanges = "eventType IN (59, 60) AND end IS NOT NULL";
+
+constexpr const char* kActivityTables[] = {
+    "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"};
 
 // Those with many rows.
 constexpr const char* kLargeTables[] = {"StringIds",
@@ -52,6 +56,12 @@ class RowWatch {
   // The rows that will be read.
   void expect(std::int64_t rows) {
     expected_ += static_cast<double>(std::max<std::int64_t>(rows, 0));
+  }
+  // As many as the file may hold, whatever it states.
+  std::size_t rows_in_file(std::int64_t stated) const {
+    constexpr std::uintmax_t kLeastRow = 16;
+    return static_cast<std::size_t>(std::min<std::uintmax_t>(
+        static_cast<std::uintmax_t>(std::max<std::int64_t>(stated, 0)), bytes_ / kLeastRow));
   }
 
   void add_row() {
@@ -101,7 +111,16 @@ class Database {
     for (const char* table : kLargeTables)
       if (has(table))
         for_each(table, fmt::format("SELECT MAX(_rowid_) FROM {}", table),
-                 [this](const Row& row) { watch_.expect(row.integer(0)); });
+                 [this, table](const Row& row) {
+                   watch_.expect(row.integer(0));
+                   rows_[table] = watch_.rows_in_file(row.integer(0));
+                 });
+  }
+
+  // About how many rows a large table has.
+  std::size_t rows(const std::string& table) const {
+    const auto known = rows_.find(table);
+    return known == rows_.end() ? 0 : known->second;
   }
 
   bool has(const std::string& table) const { return tables_.contains(table); }
@@ -136,6 +155,7 @@ class Database {
   RowWatch watch_;
   std::unique_ptr<sqlite3, CloseDatabase> database_;
   std::set<std::string> tables_;
+  std::map<std::string, std::size_t> rows_;
 };
 
 // "aten::addmm" of "aten::addmm, seq = 45339, op_id = 990761".
@@ -156,6 +176,7 @@ class NsysReader {
     if (database_.has("StringIds"))
       database_.for_each("StringIds", "SELECT id, value FROM StringIds",
                          [this](const Row& row) { texts_.emplace(row.integer(0), row.text(1)); });
+    reserve();
     read_kernels();
     read_memory("CUPTI_ACTIVITY_KIND_MEMCPY", ActivityKind::Copy);
     read_memory("CUPTI_ACTIVITY_KIND_MEMSET", ActivityKind::Fill);
@@ -171,6 +192,16 @@ class NsysReader {
   }
 
  private:
+  // Lists that grow step by step would need up to three times their size.
+  void reserve() {
+    std::size_t activities = 0;
+    for (const char* table : kActivityTables) activities += database_.rows(table);
+    trace_.activities.reserve(activities);
+    record_.activities.reserve(activities);
+    record_.launches.reserve(std::min(activities, database_.rows("CUPTI_ACTIVITY_KIND_RUNTIME")));
+    record_.ops.reserve(database_.rows("NVTX_EVENTS"));
+  }
+
   // Correlations are those of a process, whose number lies above the 24 bits of the thread.
   static std::int64_t correlation_of(std::int64_t global_id, std::int64_t correlation) {
     return static_cast<std::int64_t>((static_cast<std::uint64_t>(global_id) >> 24U) << 32U) ^
@@ -234,7 +265,7 @@ class NsysReader {
     activity.name = trace_.names.index_of(name);
     activity.size = row.integer(6);
     trace_.activities.push_back(activity);
-    record_.activities.push_back({correlation_of(row.integer(5), row.integer(4)), std::nullopt});
+    record_.activities.push_back({correlation_of(row.integer(5), row.integer(4))});
   }
 
   void read_launches() {
@@ -245,13 +276,18 @@ class NsysReader {
     // Without the process of kernels, their correlations are those of the only process.
     const bool has_process = !database_.has("CUPTI_ACTIVITY_KIND_KERNEL") ||
                              database_.has("CUPTI_ACTIVITY_KIND_KERNEL", "globalPid");
+    // Most calls launch nothing: of events, synchronisation, memory.
+    std::vector<std::int64_t> launched;
+    launched.reserve(record_.activities.size());
+    for (const ActivityIds& each : record_.activities) launched.push_back(each.correlation);
+    std::sort(launched.begin(), launched.end());
     database_.for_each(table, query, [&](const Row& row) {
       if (!is_usable(row.integer(0), row.integer(1))) return;
       note_time(row.integer(0), row.integer(1));
       const std::int64_t thread = row.integer(2);
-      record_.launches.push_back({row.integer(0), record_.thread(0, thread),
-                                  correlation_of(has_process ? thread : 0, row.integer(3)),
-                                  std::nullopt});
+      const std::int64_t correlation = correlation_of(has_process ? thread : 0, row.integer(3));
+      if (std::binary_search(launched.begin(), launched.end(), correlation))
+        record_.launches.push_back({row.integer(0), record_.thread(0, thread), correlation});
     });
   }
 

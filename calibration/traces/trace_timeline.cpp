@@ -71,10 +71,11 @@ class TimelineWriter {
   }
 
   // What starts between these times; the first one is the timeline's zero.
-  Timeline write_between(std::int64_t begin, std::int64_t end) {
+  Timeline write_between(std::int64_t begin, std::int64_t end,
+                         std::size_t most = std::numeric_limits<std::size_t>::max()) {
     begin_ = begin;
     for (const DeviceActivity& each : trace_.activities)
-      if (each.start >= begin && each.start < end) add(each);
+      if (each.start >= begin && each.start < end && timeline_.spans.size() < most) add(each);
     return std::move(timeline_);
   }
 
@@ -189,7 +190,7 @@ Timeline timeline_of_one_step(const Trace& trace) {
   const std::vector<DeviceStep> steps = device_steps(trace);
   if (steps.empty()) return {};
   const DeviceStep& step = steps[steps.size() / 2];
-  return TimelineWriter(trace).write_between(step.begin, step.end);
+  return TimelineWriter(trace).write_between(step.begin, step.end, kMostInAPicture);
 }
 
 }  // namespace shardwright::calibration

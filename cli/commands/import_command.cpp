@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -369,8 +370,9 @@ nlohmann::ordered_json document_of(const Findings& findings, const Recordings& r
   for (std::size_t i = 0; i < findings.structures.size(); ++i) {
     document["files"][i]["structure"] =
         findings.structures[i] ? calibration::to_json(*findings.structures[i]) : nullptr;
-    document["files"][i]["products"] = calibration::to_json(
-        calibration::timed_products({recordings.traces[i]}), device_of(findings.devices[i]));
+    document["files"][i]["products"] =
+        calibration::to_json(calibration::timed_products(std::span(&recordings.traces[i], 1)),
+                             device_of(findings.devices[i]));
   }
   for (const calibration::CollectiveFile& file : recordings.collectives)
     document["files"].push_back(calibration::to_json(file));
@@ -428,9 +430,13 @@ ExitCode import_traces(const ImportOptions& options) {
   if (findings.chosen) print_notes("shardwright import", findings.chosen->notes);
   Page page = new_page(options.common);
   const std::size_t shown = recordings.traces.empty() ? 0 : first_with_device(recordings.traces);
-  if (!findings.reports.empty())
-    add_traces(page, findings.reports, findings.matching,
-               calibration::timeline_of_one_step(recordings.traces[shown]), shown);
+  if (!findings.reports.empty()) {
+    // Text shows no picture.
+    const Timeline step = options.common.html.empty()
+                              ? Timeline()
+                              : calibration::timeline_of_one_step(recordings.traces[shown]);
+    add_traces(page, findings.reports, findings.matching, step, shown);
+  }
   const auto structure =
       std::ranges::find_if(findings.structures, [](const auto& each) { return each.has_value(); });
   if (structure != findings.structures.end()) add_structure(page, **structure);

@@ -46,6 +46,12 @@ bool begins_as_trace(std::string_view text) {
 }
 
 // The degrees above one, the schedule and recomputation: "dp 4, tp 8, pp 2, 1f1b".
+std::string batch_text(const Plan& plan) {
+  return fmt::format("{} sequences of {} tokens, {} in a microbatch",
+                     format_count(plan.global_batch), format_count(plan.seq_len),
+                     format_count(plan.micro_batch));
+}
+
 std::string degrees_text(const Plan& plan) {
   std::string text = fmt::format("dp {}", plan.dp);
   const auto add = [&](const char* name, std::int64_t degree) {
@@ -122,8 +128,12 @@ LaunchedPlan launched_plan(const planner::LaunchArguments& launch, const Scenari
 }
 
 nlohmann::ordered_json to_json(const LaunchedPlan& plan) {
+  const Scenario& scenario = plan.imported.scenario;
   return {{"path", plan.file},
-          {"plan", shardwright::to_json(plan.imported.scenario)},
+          {"run", printable(planner::title_of(scenario))},
+          {"layout", degrees_text(scenario.plan)},
+          {"batch", batch_text(scenario.plan)},
+          {"plan", shardwright::to_json(scenario)},
           {"assumed", plan.imported.assumed},
           {"unread", plan.imported.unread}};
 }
@@ -133,10 +143,7 @@ void add_launched_plan(Page& page, const LaunchedPlan& plan) {
   page.heading("Plan of " + printable(std::filesystem::path(plan.file).filename().string()));
   page.facts({{"run", printable(planner::title_of(scenario))},
               {"plan", degrees_text(scenario.plan)},
-              {"batch", fmt::format("{} sequences of {} tokens, {} in a microbatch",
-                                    format_count(scenario.plan.global_batch),
-                                    format_count(scenario.plan.seq_len),
-                                    format_count(scenario.plan.micro_batch))},
+              {"batch", batch_text(scenario.plan)},
               {"precision", name_of(scenario.plan.precision)}});
   std::vector<std::string> assumed;
   for (const std::string& each : plan.imported.assumed) assumed.push_back(printable(each));

@@ -108,7 +108,7 @@ std::vector<validation::PredictionClass> classes_of(const Scenario& scenario) {
 
 Table expected_error_table(const std::vector<validation::PredictionClass>& classes) {
   Table table({{"class of plan"},
-               {"80 % of measured over predicted step times", ColumnKind::Prose},
+               {"measured over predicted step", ColumnKind::Text, "80 % of them"},
                {"published runs", kNumber}});
   for (const validation::PredictionClass& each : classes) {
     const auto interval = validation::step_interval(Seconds(1.0), each);

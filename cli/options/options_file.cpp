@@ -32,13 +32,12 @@ YAML::Node read_mapping(const std::string& file) {
                    {{"", "no mapping", "the names of options with their values, as in gpus: 512"}});
 }
 
-// The options that a file may state, by name without dashes; files that have no option before them
-// ("plan", "files") by the name that help gives them, in small letters.
+// The options that a file may state, by name without dashes; PLAN and other words without a name as "plan".
 std::map<std::string, const CLI::Option*> named_options(const CLI::App& command) {
   std::map<std::string, const CLI::Option*> options;
   for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& name : option->get_lnames()) options[name] = option;
     if (option->get_positional()) options[CLI::detail::to_lower(option->get_name(true))] = option;
+    for (const std::string& name : option->get_lnames()) options[name] = option;
   }
   options.erase("help");
   options.erase("options");
@@ -57,13 +56,13 @@ class OptionsFile {
     return words_;
   }
 
-  // The words that have no option before them, in the command's order. They end a command line.
-  std::vector<std::string> files(const CLI::App& command) const {
-    std::vector<std::string> files;
+  // The words that stand without a name, in the order of the command's help.
+  std::vector<std::string> unnamed_words(const CLI::App& command) const {
+    std::vector<std::string> words;
     for (const CLI::Option* option : command.get_options())
-      if (const auto found = files_.find(option); found != files_.end())
-        files.insert(files.end(), found->second.begin(), found->second.end());
-    return files;
+      if (const auto found = unnamed_.find(option); found != unnamed_.end())
+        words.insert(words.end(), found->second.begin(), found->second.end());
+    return words;
   }
 
  private:
@@ -87,6 +86,19 @@ class OptionsFile {
       if (is_set) words_.push_back("--" + name);
       return;
     }
+    std::vector<std::string> texts = texts_of(name, value);
+    if (option.get_positional()) {
+      unnamed_[&option] = std::move(texts);
+      return;
+    }
+    if (!is_repeatable(option)) texts = {fmt::format("{}", fmt::join(texts, ","))};
+    for (std::string& text : texts) {
+      words_.push_back("--" + name);
+      words_.push_back(std::move(text));
+    }
+  }
+
+  std::vector<std::string> texts_of(const std::string& name, const YAML::Node& value) {
     std::vector<std::string> texts;
     for (const YAML::Node& each : value.IsSequence()
                                       ? std::vector<YAML::Node>(value.begin(), value.end())
@@ -98,15 +110,7 @@ class OptionsFile {
         texts.push_back(text_of(name, each));
       }
     }
-    if (option.get_positional()) {
-      files_[&option] = std::move(texts);
-      return;
-    }
-    if (!is_repeatable(option)) texts = {fmt::format("{}", fmt::join(texts, ","))};
-    for (std::string& text : texts) {
-      words_.push_back("--" + name);
-      words_.push_back(std::move(text));
-    }
+    return texts;
   }
 
   std::string text_of(const std::string& name, const YAML::Node& value) {
@@ -124,8 +128,24 @@ class OptionsFile {
   std::map<std::string, const CLI::Option*> options_;
   ProblemList problems_;
   std::vector<std::string> words_;
-  std::map<const CLI::Option*, std::vector<std::string>> files_;
+  std::map<const CLI::Option*, std::vector<std::string>> unnamed_;
 };
+
+// True if a command line states words without a name behind those of the command itself.
+bool states_unnamed_words(const CLI::App& command, const std::vector<std::string>& arguments,
+                          std::size_t first) {
+  for (std::size_t i = first; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    if (word == "--") return i + 1 < arguments.size();
+    if (!word.starts_with('-') || word == "-") return true;
+    const CLI::Option* option = command.get_option_no_throw(word.substr(0, word.find('=')));
+    const bool takes_next = option != nullptr && option->get_expected_max() > 0 &&
+                            word.find('=') == std::string::npos && i + 1 < arguments.size();
+    // --json stands alone, too.
+    if (takes_next && (option->get_expected_min() > 0 || !arguments[i + 1].starts_with('-'))) ++i;
+  }
+  return false;
+}
 
 // An element of a grid's list, as text.
 std::string value_text(const YAML::Node& value) {
@@ -181,7 +201,10 @@ OptionGrid read_option_grid(const std::string& file, const CLI::App& command) {
     YAML::Node point;
     for (std::size_t i = 0; i < values.size(); ++i)
       point[values[i].first] = values[i].second[at[i]];
-    grid.points.push_back({at, OptionsFile(file, command).words(point, {})});
+    OptionsFile options(file, command);
+    std::vector<std::string> words = options.words(point, {});
+    for (std::string& word : options.unnamed_words(command)) words.push_back(std::move(word));
+    grid.points.push_back({at, std::move(words)});
   } while (advance(values, at));
   return grid;
 }
@@ -195,13 +218,16 @@ std::vector<std::string> with_options_file(const CLI::App& app,
   if (place == arguments.end()) return arguments;
   const CLI::App* command = &app;
   std::set<std::string> stated;
+  std::size_t words_of_command = 0;
   for (const std::string& word : arguments) {
     if (word.starts_with('-')) {
       stated.insert(word.substr(0, word.find('=')));
     } else if (stated.empty()) {
       for (const CLI::App* each :
-           command->get_subcommands([&](const CLI::App* a) { return a->get_name() == word; }))
+           command->get_subcommands([&](const CLI::App* a) { return a->get_name() == word; })) {
         command = each;
+        ++words_of_command;
+      }
     }
   }
   const bool is_joined = *place != kOption;
@@ -215,8 +241,11 @@ std::vector<std::string> with_options_file(const CLI::App& app,
   std::vector<std::string> expanded(arguments.begin(), place);
   expanded.insert(expanded.end(), words.begin(), words.end());
   expanded.insert(expanded.end(), place + (is_joined ? 1 : 2), arguments.end());
-  const std::vector<std::string> files = options.files(*command);
-  expanded.insert(expanded.end(), files.begin(), files.end());
+  if (states_unnamed_words(*command, arguments, words_of_command)) return expanded;
+  const std::vector<std::string> unnamed = options.unnamed_words(*command);
+  if (!unnamed.empty() && std::ranges::find(arguments, "--") == arguments.end())
+    expanded.emplace_back("--");
+  expanded.insert(expanded.end(), unnamed.begin(), unnamed.end());
   return expanded;
 }
 

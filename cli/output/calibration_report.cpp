@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/quantity_text.hpp"
@@ -89,40 +91,56 @@ void add_list(Page& page, const char* heading, const std::vector<std::string>& l
   page.bullets(lines);
 }
 
-void add_figures(Page& page, const calibration::Calibration& calibration) {
-  Table table({{"of"},
-               {"figure"},
+// The figure's value with its unit, and its name without.
+std::pair<std::string, std::string> figure_text(const calibration::CalibratedFigure& figure,
+                                                double value) {
+  return with_unit(figure.pointer.substr(figure.pointer.rfind('/') + 1), value, 3);
+}
+
+void add_determined_figures(Page& page, const calibration::Calibration& calibration) {
+  Table table({{"of", ColumnKind::Prose},
+               {"figure", ColumnKind::Prose},
                {"before", kNumber},
                {"now", kNumber},
                {"95 % from", kNumber},
-               {"to", kNumber},
-               {"residual", kNumber, "%"},
-               {"from", kNumber, "timings"}});
-  bool is_any_determined = false;
+               {"to", kNumber}});
+  Table residuals({{"fitted to the times of"}, {"timings", kNumber}, {"residual", kNumber, "%"}});
+  std::set<std::string> fitted;
+  for (const calibration::CalibratedFigure& figure : calibration.figures) {
+    const calibration::FittedParameter& fit = figure.fit;
+    if (!calibration::is_determined(fit.verdict)) continue;
+    const auto text = [&](double value) { return figure_text(figure, value).second; };
+    table.add_row({figure.about, figure_text(figure, fit.value).first, text(fit.before),
+                   text(fit.value), text(fit.low), text(fit.high)});
+    if (fitted.insert(figure.about).second)
+      residuals.add_row(
+          {figure.about, std::to_string(figure.samples), format_percent(figure.residual)});
+  }
+  if (fitted.empty()) return;
+  page.table(table);
+  page.table(residuals);
+}
+
+void add_figures(Page& page, const calibration::Calibration& calibration) {
   std::vector<std::string> left, pushed, contained;
   for (const calibration::CalibratedFigure& figure : calibration.figures) {
     const calibration::FittedParameter& fit = figure.fit;
     const std::string name = fmt::format("{} ({})", figure.pointer, figure.about);
+    const auto text = [&](double value) { return figure_text(figure, value).second; };
     if (fit.verdict == calibration::FitVerdict::Undetermined) {
       left.push_back(name);
     } else if (fit.verdict == calibration::FitVerdict::Contained) {
-      contained.push_back(fmt::format("{}: {} becomes {}", name, format_number(fit.before, 3),
-                                      format_number(fit.value, 3)));
+      contained.push_back(
+          fmt::format("{}: {} becomes {}", name, text(fit.before), text(fit.value)));
     } else if (fit.verdict == calibration::FitVerdict::PushedToLimit) {
-      pushed.push_back(fmt::format("{}: stays {}, the timings push it to {}", name,
-                                   format_number(fit.value, 3), format_number(fit.limit, 3)));
-    } else {
-      is_any_determined = true;
-      table.add_row({figure.about, figure.pointer.substr(figure.pointer.rfind('/') + 1),
-                     format_number(fit.before, 3), format_number(fit.value, 3),
-                     format_number(fit.low, 3), format_number(fit.high, 3),
-                     format_percent(figure.residual), std::to_string(figure.samples)});
+      pushed.push_back(fmt::format("{}: stays {}, the timings push it to {}", name, text(fit.value),
+                                   text(fit.limit)));
     }
   }
   for (const std::string& name : calibration.without_curve)
     left.push_back(fmt::format("{} (predicted without a curve of its own)", name));
   page.heading("Figures");
-  if (is_any_determined) page.table(table);
+  add_determined_figures(page, calibration);
   add_list(
       page,
       "Contained in the figures above, which were measured in training steps, so that it would "

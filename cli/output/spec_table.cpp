@@ -51,10 +51,8 @@ class SpecWriter {
   void write(const ordered_json& document, const std::string& title) {
     const ordered_json none = ordered_json::object();
     titles_ = document.contains("sources") ? &document["sources"] : &none;
-    Table table({{"figure", ColumnKind::Prose},
-                 {"value", ColumnKind::Prose},
-                 {"confidence"},
-                 {"source", ColumnKind::Prose}});
+    Table table(
+        {{"figure"}, {"value", ColumnKind::Prose}, {"confidence"}, {"source", ColumnKind::Prose}});
     add_members(table, document, "");
     page_.heading(title);
     page_.table(table);

@@ -91,7 +91,7 @@ std::vector<std::vector<std::size_t>> parts_that_fit(const std::vector<int>& wid
       used = widths[0];
     }
     parts.back().push_back(column);
-    used += widths[column] + kGap;
+    used += need;
   }
   return parts;
 }

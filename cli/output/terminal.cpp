@@ -10,6 +10,8 @@ namespace shardwright::cli {
 namespace {
 
 constexpr int kLeastWidth = 20;
+// Of terminals, and of mails and other places that pipes lead to.
+constexpr int kUsualWidth = 80;
 
 int width_from_environment() {
   const char* columns = std::getenv("COLUMNS");
@@ -31,7 +33,7 @@ int output_width() {
     winsize size{};
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) width = size.ws_col;
   }
-  return width == 0 ? 0 : std::max(width, kLeastWidth);
+  return width == 0 ? kUsualWidth : std::max(width, kLeastWidth);
 }
 
 bool stderr_is_terminal() {

@@ -9,7 +9,7 @@ namespace shardwright::cli {
 enum class ColourChoice { Auto, Always, Never };
 
 // The columns that text on standard output may take: COLUMNS if it is set, else the width of the
-// terminal, or 0 (no limit) if standard output is no terminal.
+// terminal, or 80 if standard output is no terminal.
 int output_width();
 
 bool stderr_is_terminal();

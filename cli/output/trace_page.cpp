@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "calibration/traces/roofline.hpp"
+#include "calibration/traces/trace_timeline.hpp"
 #include "cli/output/collective_page.hpp"
 #include "cli/output/figures.hpp"
 #include "cli/output/trace_columns.hpp"
@@ -349,9 +350,13 @@ void add_traces(Page& page, const std::vector<TraceReport>& reports,
         "Collectives are not matched across the traces: they are not of different ranks of one "
         "run.");
   }
-  page.figure(fmt::format("One recorded step of {}: matrix products and attention dark blue, other "
+  const bool is_cut = step.spans.size() == calibration::kMostInAPicture;
+  page.figure(fmt::format("{} recorded step of {}: matrix products and attention dark blue, other "
                           "kernels light blue, copies gray, collectives orange. The wheel zooms, "
                           "dragging moves, a double click shows all.",
+                          is_cut ? fmt::format("The first {} activities of a",
+                                               format_count(calibration::kMostInAPicture))
+                                 : "One",
                           printable(names[shown])),
               timeline_figure(step));
 }

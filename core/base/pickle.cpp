@@ -293,6 +293,7 @@ class PickleMachine {
   bool step_number(unsigned char operation);
   bool step_text(unsigned char operation);
   bool step_container(unsigned char operation);
+  bool step_filling(unsigned char operation);
   bool step_object(unsigned char operation);
   bool step_stack(unsigned char operation);
 
@@ -426,6 +427,14 @@ bool PickleMachine::step_container(unsigned char operation) {
     case 0x87:
       push_tuple(operation - 0x84U);
       return true;
+    default:
+      return false;
+  }
+}
+
+// What adds to the container on top.
+bool PickleMachine::step_filling(unsigned char operation) {
+  switch (operation) {
     case 'a': {  // APPEND
       const Index value = pop();
       extend_top(PickleKind::List, {value});
@@ -541,7 +550,7 @@ void PickleMachine::step(unsigned char operation) {
   } else if (operation == 0x95) {  // FRAME, which only says how much to read at once
     take_number(8);
   } else if (!step_number(operation) && !step_text(operation) && !step_container(operation) &&
-             !step_object(operation) && !step_stack(operation)) {
+             !step_filling(operation) && !step_object(operation) && !step_stack(operation)) {
     refuse(fmt::format("0x{:02x}", operation), "an operation of pickle's protocols 0 to 5");
   }
 }

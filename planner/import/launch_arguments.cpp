@@ -1,5 +1,7 @@
 #include "planner/import/launch_arguments.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -142,6 +144,23 @@ std::vector<ShellCommand> with_quoted_commands(std::vector<ShellCommand> command
   return all;
 }
 
+// Where ranks find each other, and which one a process is, says nothing on the plan.
+bool tells_a_place(const std::string& text) {
+  for (const char* word : {"ADDR", "PORT", "HOST", "host"})
+    if (text.find(word) != std::string::npos) return true;
+  return text == "RANK" || text.ends_with("_RANK");
+}
+
+std::vector<std::string> unknown_in(const ShellScript& script) {
+  std::vector<std::string> unknown;
+  for (const auto& [name, value] : script.defaults)
+    if (!tells_a_place(name)) unknown.push_back(fmt::format("{} has its default {}", name, value));
+  for (const std::string& command : script.substitutions)
+    if (!tells_a_place(command))
+      unknown.push_back(fmt::format("the output of {} is left out", command));
+  return unknown;
+}
+
 std::optional<LaunchArguments> launched_by(const std::vector<ShellCommand>& commands,
                                            const ShellScript& script) {
   for (const ShellCommand& command : with_quoted_commands(commands)) {
@@ -157,7 +176,7 @@ std::optional<LaunchArguments> launched_by(const std::vector<ShellCommand>& comm
       if (comment.front() == "SBATCH") counts.add(comment, comment.size());
     launch.ranks = counts.ranks();
     if (!script.comments.empty()) launch.title = script.comments.front();
-    launch.unset.assign(script.unset.begin(), script.unset.end());
+    launch.unknown = unknown_in(script);
     return launch;
   }
   return std::nullopt;

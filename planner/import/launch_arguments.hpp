@@ -24,8 +24,9 @@ struct LaunchArguments {
   std::optional<std::int64_t> ranks;
   // The first comment of a script; "" if there is none.
   std::string title;
-  // Variables of the script that have no value there.
-  std::vector<std::string> unset;
+  // What the script takes from its environment and nobody knows here, in words: variables that have their default, and
+  // commands whose output is left out.
+  std::vector<std::string> unknown;
 };
 
 // Returns none where the text launches no model by Megatron-LM's arguments and logs none. Throws

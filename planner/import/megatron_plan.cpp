@@ -80,6 +80,39 @@ void read_experts_of_plan(MegatronSettings& settings, const ModelSpec& model, Pl
 }
 
 // The pipeline's chunks: their number, and their layers where they are not the even split.
+using LayerCounts = std::vector<std::int64_t>;
+
+// The layers of stages whose first or last one has a number of its own; the others share the rest.
+LayerCounts layers_of_stages(const ModelSpec& model, std::int64_t stages,
+                             std::optional<std::int64_t> first, std::optional<std::int64_t> last) {
+  const std::int64_t inner = stages - int{first.has_value()} - int{last.has_value()};
+  const std::int64_t left = model.layers - first.value_or(0) - last.value_or(0);
+  LayerCounts layers(static_cast<std::size_t>(std::max<std::int64_t>(0, inner)),
+                     inner > 0 ? left / inner : 0);
+  if (first) layers.insert(layers.begin(), *first);
+  if (last) layers.push_back(*last);
+  return layers;
+}
+
+// A split is stated only where the even one differs.
+void state_split(const ModelSpec& model, const LayerCounts& chunks, Plan& plan) {
+  plan.stage_layers = chunks;
+  const auto layers_of = [&](bool ends_count) {
+    Plan even = plan;
+    even.stage_layers.clear();
+    even.embedding_counts_as_layer = even.head_counts_as_layer = ends_count;
+    LayerCounts layers;
+    for (const LayerRange& range : split_layers(model, even)) layers.push_back(range.count);
+    return layers;
+  };
+  if (layers_of(false) == chunks) {
+    plan.stage_layers.clear();
+  } else if (layers_of(true) == chunks) {
+    plan.stage_layers.clear();
+    plan.embedding_counts_as_layer = plan.head_counts_as_layer = true;
+  }
+}
+
 void read_pipeline(MegatronSettings& settings, const ModelSpec& model, Plan& plan) {
   const std::string layout = settings.text("pipeline_model_parallel_layout");
   const std::int64_t each = settings.count("num_layers_per_virtual_pipeline_stage", 0);
@@ -96,7 +129,7 @@ void read_pipeline(MegatronSettings& settings, const ModelSpec& model, Plan& pla
   if (each > 0) plan.vpp = std::max<std::int64_t>(1, units / (each * plan.pp));
   const auto first = settings.count("decoder_first_pipeline_num_layers");
   const auto last = settings.count("decoder_last_pipeline_num_layers");
-  std::vector<std::int64_t> chunks;
+  LayerCounts chunks;
   if (!layout.empty()) {
     chunks = layout_layers(layout);
     const auto count = static_cast<std::int64_t>(chunks.size());
@@ -107,32 +140,10 @@ void read_pipeline(MegatronSettings& settings, const ModelSpec& model, Plan& pla
                              "model's layers");
     plan.vpp = count / plan.pp;
   } else if ((first || last) && plan.vpp == 1) {
-    const std::int64_t ends = int{first.has_value()} + int{last.has_value()};
-    const std::int64_t inner = plan.pp - ends;
-    const std::int64_t left = model.layers - first.value_or(0) - last.value_or(0);
-    chunks.assign(static_cast<std::size_t>(std::max<std::int64_t>(0, inner)),
-                  inner > 0 ? left / inner : 0);
-    if (first) chunks.insert(chunks.begin(), *first);
-    if (last) chunks.push_back(*last);
+    chunks = layers_of_stages(model, plan.pp, first, last);
   }
   plan.schedule = plan.vpp > 1 ? ScheduleKind::Interleaved : ScheduleKind::OneFOneB;
-  if (chunks.empty()) return;
-  // A split is stated only where the even one differs.
-  plan.stage_layers = chunks;
-  const auto layers_of = [&](bool ends_count) {
-    Plan even = plan;
-    even.stage_layers.clear();
-    even.embedding_counts_as_layer = even.head_counts_as_layer = ends_count;
-    std::vector<std::int64_t> layers;
-    for (const LayerRange& range : split_layers(model, even)) layers.push_back(range.count);
-    return layers;
-  };
-  if (layers_of(false) == chunks) {
-    plan.stage_layers.clear();
-  } else if (layers_of(true) == chunks) {
-    plan.stage_layers.clear();
-    plan.embedding_counts_as_layer = plan.head_counts_as_layer = true;
-  }
+  if (!chunks.empty()) state_split(model, chunks, plan);
 }
 
 void read_sharding(MegatronSettings& settings, Plan& plan) {
@@ -397,6 +408,9 @@ ImportedPlan imported_plan(const LaunchArguments& launch, const ClusterSpec& clu
   scenario.plan = read_plan_arguments(settings, scenario.model, stack, ranks ? ranks : launch.ranks,
                                       how_to_state_ranks, problems);
   problems.throw_if_any();
+  if (!launch.unknown.empty())
+    imported.assumed.push_back(
+        fmt::format("nobody knows the script's environment: {}", fmt::join(launch.unknown, ", ")));
   identify_model(launch, imported);
   if (!launch.complete) imported.unread = settings.unread();
   // The rules of models and plans.

@@ -334,19 +334,30 @@ class ShellReader {
   };
 
   void expand(Words& words, Expansion how) {
+    const std::size_t begin = at_;
     if (peek() == '`') {
       at_ = std::min(text_.find('`', at_ + 1), text_.size() - 1) + 1;
+      note_substitution(begin);
     } else if (peek(1) == '(' && peek(2) == '(') {
       const std::string_view inner = bracketed('(', ')');
       const auto value = Arithmetic(inner.substr(1, inner.size() - 2), variables_).value();
       if (value) words.add(std::to_string(*value));
     } else if (peek(1) == '(') {
       bracketed('(', ')');
+      note_substitution(begin);
     } else if (peek(1) == '{') {
       expand_braces(words, bracketed('{', '}'), how);
     } else {
       expand_name(words, how);
     }
+  }
+
+  void note_substitution(std::size_t begin) {
+    constexpr std::size_t kLongest = 40;
+    const std::string_view whole = text_.substr(begin, at_ - begin);
+    script_.substitutions.insert(whole.size() <= kLongest
+                                     ? std::string(whole)
+                                     : std::string(whole.substr(0, kLongest)) + "…");
   }
 
   void expand_name(Words& words, Expansion how) {
@@ -382,6 +393,7 @@ class ShellReader {
     if ((has_default && !is_set) || (is_alternative && is_set)) {
       const std::vector<std::string> value = words_of(rest.substr(1));
       add_items(words, value, how == Expansion::Quoted ? Expansion::Joins : how);
+      if (has_default && !value.empty()) script_.defaults.emplace(name, joined(value));
       if (rest.starts_with("=")) variables_[name] = {joined(value)};
       return;
     }

@@ -5,6 +5,7 @@
 // of commands and variables of the environment are unknown and empty.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -22,6 +23,10 @@ struct ShellScript {
   std::vector<ShellCommand> commented_commands;
   // Variables that were used and have no value.
   std::set<std::string> unset;
+  // Variables without a value that were used with a default, and the default.
+  std::map<std::string, std::string> defaults;
+  // The commands whose output was used and is not known, $(date +%F), as the script has them.
+  std::set<std::string> substitutions;
 };
 
 // Throws InputError, with the line, where quotes or brackets are not closed, and where values grow beyond

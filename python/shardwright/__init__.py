@@ -49,12 +49,12 @@ def _run(words: str, values: dict[str, Any], progress: Callable[[float, str], No
         if command["prints_json"]:
             arguments.insert(len(words.split()), "--json=-")
         result = _core.run_command(arguments, progress, _PROGRAMS)
-    messages = result["messages"].decode(errors="replace").strip()
+    messages = _arguments.in_python(result["messages"].decode(errors="replace").strip(), command["options"])
     if result["code"] == _BAD_INPUT:
         problems = [
             Problem(*(_arguments.in_python(text, command["options"]) for text in problem)) for problem in result["problems"]
         ]
-        raise InputError(_arguments.in_python(messages, command["options"]), result["source"], problems)
+        raise InputError(messages, result["source"], problems)
     if result["code"] not in (0, _NO_PLAN, _OUTSIDE_TOLERANCE):
         raise Failure(messages)
     if messages:

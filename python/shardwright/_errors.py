@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 class Problem(NamedTuple):
     """One thing that is wrong with an input."""
 
-    # An option, a line or a JSON pointer; empty for the input as a whole.
+    # A keyword as in "gpus=", a line or a JSON pointer; empty for the input as a whole.
     where: str
     found: str
     expected: str

@@ -125,7 +125,8 @@ TEST(CalibrateCommand, RemovesTheFolderOfAProbeThatIsAskedToStop) {
 TEST(CalibrateCommand, ProbesHereOnceAndKeepsIt) {
   const ScratchFolder folder;
   const std::string here = probed(folder);
-  const CommandSetting setting{.environment = {{"XDG_CACHE_HOME", folder.file("cache")}}};
+  const CommandSetting setting{
+      .environment = {{"XDG_CACHE_HOME", folder.file("cache")}, {"COLUMNS", "200"}}};
   std::filesystem::create_directories(folder.file("cache/shardwright"));
   std::filesystem::copy_file(here, folder.file("cache/shardwright/here.json"));
   const CommandResult result = run_command(

@@ -436,5 +436,17 @@ TEST(Command, NetworkTimesSharedLinks) {
   EXPECT_NEAR(json::parse(result.output)["makespan_s"].get<double>(), 2.0, 1e-9);
 }
 
+// Mails and files are read in windows of 80 columns.
+TEST(Command, PipedTextFitsEightyColumns) {
+  for (const char* arguments :
+       {"plan --model llama3-8b --cluster dgx-h100 --gpus 16 --global-batch 64 --seq-len 8192",
+        "support --model llama3-8b --cluster dgx-h100", "models list", "clusters list"}) {
+    const CommandResult result = run_command(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.errors;
+    std::istringstream lines(result.output);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), 80) << line;
+  }
+}
+
 }  // namespace
 }  // namespace shardwright::cli

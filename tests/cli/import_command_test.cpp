@@ -77,7 +77,8 @@ TEST(ImportCommand, ExplainsSeveralRanksAsOne) {
   const ScratchFolder folder;
   const std::string ranks = imported_trace("nanogpt/rank0") + " " + imported_trace("nanogpt/rank1");
   const CommandResult result =
-      run_command("import " + ranks + " --html " + folder.file("page.html"));
+      run_command("import " + ranks + " --html " + folder.file("page.html"),
+                  {.environment = {{"COLUMNS", "200"}}});
   EXPECT_EQ(result.exit_code, 0) << result.errors;
   // Rank 1 arrives last at 32 of the 48 matched collectives.
   for (const char* text :

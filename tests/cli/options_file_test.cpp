@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -47,23 +48,23 @@ TEST(OptionsFile, GivesWayToTheCommandLine) {
   EXPECT_EQ(document, plans_of(kInWords));
 }
 
-TEST(OptionsFile, NamesFilesThatNoOptionNames) {
+// Files that commands take without a name have that of the help.
+TEST(OptionsFile, NamesInputFiles) {
   const ScratchFolder folder;
-  const std::string plan = folder.file("plan.json");
-  ASSERT_EQ(run_command("simulate --model llama3-8b --cluster dgx-h100 --gpus 8 --tp 8 "
-                        "--global-batch 8 --seq-len 8k --out " +
-                        plan)
-                .exit_code,
-            0);
-  const std::string other = folder.file("other.json");
-  ASSERT_EQ(run_command("simulate --plan " + plan + " --tp 4 --out " + other).exit_code, 0);
+  const std::string plan = folder.file("plan.json"), other = folder.file("other.json");
+  ASSERT_EQ(run_command("plan " + kInWords + " --out " + plan).exit_code, 0);
+  ASSERT_EQ(run_command("plan " + kInWords + " --forbid tp=2 --out " + other).exit_code, 0);
   const std::string file = folder.write("export.yaml", "plan: " + plan + "\nformat: megatron\n");
-  const CommandResult by_file = run_command("export --options " + file);
-  EXPECT_EQ(by_file.exit_code, 0);
-  EXPECT_EQ(by_file.output, run_command("export " + plan + " --format megatron").output);
-  const std::string both = folder.write("compare.yaml", "b: " + plan + "\na: " + other + "\n");
-  EXPECT_EQ(run_command("compare --options " + both).output,
-            run_command("compare " + other + " " + plan).output);
+  EXPECT_EQ(run_command("export --options " + file).output,
+            run_command("export " + plan + " --format megatron").output);
+  // The command line goes before the file.
+  EXPECT_EQ(run_command("export --options " + file + " " + other).output,
+            run_command("export " + other + " --format megatron").output);
+  // In the order of the help, whatever that of the file.
+  const std::string pair =
+      folder.write("pair.yaml", "json: \"-\"\nb: " + other + "\na: " + plan + "\n");
+  EXPECT_EQ(run_command("compare --options " + pair).output,
+            run_command("compare " + plan + " " + other + " --json").output);
 }
 
 TEST(OptionsFile, NamesAllProblems) {

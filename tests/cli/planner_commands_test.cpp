@@ -578,8 +578,9 @@ TEST(ValidateCommand, SkippedRowsAreListedWithTheirReason) {
   json bad = row("bad", 32);
   bad.erase("scenario");
   bad["unsupported"] = "the source does not say the accelerator";
+  const CommandSetting wide{.environment = {{"COLUMNS", "200"}}};
   const CommandResult text =
-      run_command("validate " + folder.write("rows.jsonl", lines({row("x", 32), bad})));
+      run_command("validate " + folder.write("rows.jsonl", lines({row("x", 32), bad})), wide);
   EXPECT_EQ(text.exit_code, 0) << text.errors;
   EXPECT_THAT(text.output, HasSubstr("the source does not say the accelerator"));
   const json document = json_of("validate " + folder.file("rows.jsonl"));
@@ -587,7 +588,8 @@ TEST(ValidateCommand, SkippedRowsAreListedWithTheirReason) {
   EXPECT_EQ(document["summary"]["skipped"], 1);
   EXPECT_EQ(document["rows"][1]["status"], "skipped");
   EXPECT_EQ(document["rows"][0]["profiles"]["stack"], "megatron-core");
-  const CommandResult each = run_command("validate " + folder.file("rows.jsonl") + " --every-row");
+  const CommandResult each =
+      run_command("validate " + folder.file("rows.jsonl") + " --every-row", wide);
   EXPECT_THAT(each.output, HasSubstr("skipped: the source does not say the accelerator"));
 }
 

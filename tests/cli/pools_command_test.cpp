@@ -40,7 +40,8 @@ json mixed_plan() {
 TEST(PoolsCommand, SimulateShowsThePoolOfEachStage) {
   const ScratchFolder folder;
   const std::string plan = folder.write("plan.json", mixed_plan().dump());
-  const CommandResult text = run_command("simulate --plan " + plan);
+  const CommandResult text =
+      run_command("simulate --plan " + plan, {.environment = {{"COLUMNS", "200"}}});
   EXPECT_EQ(text.exit_code, 0) << text.errors;
   EXPECT_THAT(text.output, HasSubstr("8 × h100-sxm + 8 × a100-80gb"));
   EXPECT_THAT(text.output, HasSubstr("on new then old"));

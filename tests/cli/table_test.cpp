@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 
 namespace shardwright::cli {
@@ -42,6 +43,13 @@ TEST(Table, NoLineIsWiderThanAskedForWhereColumnsCanGiveWay) {
     for (std::string line; std::getline(stream, line);)
       EXPECT_LE(display_width(line), width) << line;
   }
+}
+
+TEST(Table, WhatFitsExactlyStaysWhole) {
+  Table table({{"a"}, {"b"}, {"c"}});
+  table.add_row({"1234567890", "1234567890", "1234567890"});
+  EXPECT_EQ(std::ranges::count(table.text(34), '\n'), 3);
+  EXPECT_EQ(std::ranges::count(table.text(33), '\n'), 7);
 }
 
 TEST(Table, NarrowTablesGoOnBelowWithTheFirstColumnAgain) {

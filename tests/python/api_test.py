@@ -110,12 +110,27 @@ class Logs(unittest.TestCase):
         self.assertEqual(report._repr_html_().count("<tr>"), 21)
 
 
+class Launches(unittest.TestCase):
+    def test_show_the_layout_of_their_plan(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = pathlib.Path(folder) / "train.sh"
+            script.write_text(
+                "torchrun --nproc_per_node 8 --nnodes 2 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 "
+                "--seq-length 4096 --micro-batch-size 1 --global-batch-size 128 --tensor-model-parallel-size 2 --bf16\n")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                report = sw.import_traces(script)
+        self.assertIn("dp 8, tp 2", repr(report))
+        self.assertIn("128 sequences of 4,096 tokens", report._repr_html_())
+
+
 class Errors(unittest.TestCase):
     def test_carry_all_problems(self):
         with self.assertRaises(sw.InputError) as caught:
             sw.plan(model="llama3-9b", cluster="dgx-h10", gpus="many", global_batch=64)
         self.assertEqual({problem.where.split()[0] for problem in caught.exception.problems},
                          {"model", "cluster", "gpus", "seq_len"})
+        self.assertNotIn("--", str(caught.exception))
         self.assertIsInstance(caught.exception, ValueError)
         again = pickle.loads(pickle.dumps(caught.exception))
         self.assertEqual((str(again), again.source, again.problems),

@@ -13,6 +13,7 @@
 
 #include "calibration/traces/kineto.hpp"
 #include "calibration/traces/trace_file.hpp"
+#include "calibration/traces/trace_timeline.hpp"
 #include "tests/calibration/traces/kineto_text.hpp"
 #include "tests/calibration/traces/written_trace.hpp"
 #include "tests/scratch_path.hpp"
@@ -118,6 +119,21 @@ std::string compressed(const std::filesystem::path& file) {
             static_cast<int>(text.size()));
   gzclose(stream);
   return name;
+}
+
+// A trace without marked steps is one step, however long it is.
+TEST(LargeTrace, APictureHoldsTheBeginningOfALongStep) {
+  Trace trace;
+  trace.activities.resize(kMostInAPicture + 10);
+  const TraceIndex name = trace.names.index_of("kernel");
+  for (std::size_t i = 0; i < trace.activities.size(); ++i) {
+    trace.activities[i].start = static_cast<std::int64_t>(10 * i);
+    trace.activities[i].duration = 5;
+    trace.activities[i].name = name;
+  }
+  const Timeline step = timeline_of_one_step(trace);
+  ASSERT_EQ(step.spans.size(), kMostInAPicture);
+  EXPECT_EQ(step.spans.front().start, Seconds(0.0));
 }
 
 TEST(LargeTrace, ProgressCoversTheFileAndAStopEndsIt) {

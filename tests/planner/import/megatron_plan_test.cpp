@@ -166,7 +166,20 @@ TEST(MegatronPlan, FollowsAScript) {
   EXPECT_EQ(scenario.model.dropout, 0.1);
   EXPECT_EQ(scenario.model.name, "launch");
   EXPECT_THAT(imported.unread, ElementsAre("--clip-grad", "--lr", "--save", "--tokenizer-type"));
-  EXPECT_THAT(imported.assumed, ElementsAre(HasSubstr("vocabulary")));
+  EXPECT_THAT(imported.assumed,
+              ElementsAre(HasSubstr("NUM_NODES has its default 4"), HasSubstr("vocabulary")));
+}
+
+TEST(MegatronPlan, SaysWhatAScriptTakesFromItsEnvironment) {
+  const ImportedPlan imported = import_text(
+      "GPUS=${GPUS_PER_NODE:-8}\n"
+      "torchrun --nproc_per_node $GPUS --nnodes ${NODES:-2} pretrain_gpt.py --num-layers 32 "
+      "--hidden-size 4096 --num-attention-heads 32 --seq-length 4096 --micro-batch-size 1 "
+      "--global-batch-size 128 --save runs/$(date +%F) --bf16\n");
+  EXPECT_EQ(imported.scenario.plan.world_size(), 16);
+  EXPECT_THAT(imported.assumed,
+              Contains(HasSubstr("GPUS_PER_NODE has its default 8, NODES has its default 2, the "
+                                 "output of $(date +%F) is left out")));
 }
 
 // A script that leaves Megatron-LM's dropout on trains no Llama 3, but with its tokenizer.
