@@ -350,6 +350,8 @@ int parse_and_run(int argc, char** argv) {
                by_command ? "shardwright run" : "shardwright-executor");
   RunOptions options;
   add_run_options(app, options);
+  if (by_command)
+    app.footer("--options FILE takes options from a file in YAML or JSON, as in steps: 40.");
   std::optional<CheckedRun> checked;
   try {
     app.parse(argc, argv);

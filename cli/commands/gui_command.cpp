@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/commands/command.hpp"
+#include "cli/options/common_options.hpp"
 #include "cli/programs/sibling_programs.hpp"
 #include "core/base/error.hpp"
 
@@ -38,6 +39,7 @@ void add_gui_command(CLI::App& app, Action& action) {
           ->add_option("--screenshots", *folder,
                        "Draw each view of the worked example into a folder and exit")
           ->type_name("FOLDER");
+  add_options_file(*command);
   command->callback([files, folder, screenshots, &action] {
     std::vector<std::string> arguments;
     if (screenshots->count() > 0) arguments = {"--screenshots", *folder};

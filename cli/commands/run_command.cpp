@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/commands/command.hpp"
+#include "cli/options/options_file.hpp"
 #include "cli/output/output_file.hpp"
 #include "cli/programs/sibling_programs.hpp"
 #include "core/base/error.hpp"
@@ -13,7 +14,8 @@ namespace shardwright::cli {
 void add_run_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "run", "Train a model under a plan on this machine, with one process per rank");
-  command->footer(R"(The program shardwright-executor has the options; its --help lists them.
+  command->footer(R"(The program shardwright-executor has the options; its --help lists them. --options FILE
+takes them from a file in YAML or JSON.
 Example:
   shardwright run plan.json --data corpus.txt --steps 40 --out run)");
   // The executor parses all options, including --help.
@@ -22,6 +24,7 @@ Example:
   command->callback([command, &action] {
     action = [command, arguments = command->remaining()]() mutable -> ExitCode {
       const bool asks_help = std::ranges::find(arguments, "--help") != arguments.end();
+      arguments = with_undeclared_options(arguments, "plan");
       arguments.insert(arguments.begin(), {"--planner", own_program(), "--local"});
       try {
         become_executor(arguments);

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "cli/output/manual.hpp"
@@ -32,6 +33,59 @@ YAML::Node read_mapping(const std::string& file) {
                    {{"", "no mapping", "the names of options with their values, as in gpus: 512"}});
 }
 
+// The file that a command line names with --options, and where.
+struct StatedFile {
+  std::size_t begin = 0, end = 0;
+  std::string name;
+};
+
+std::optional<StatedFile> find_options_file(const std::vector<std::string>& arguments) {
+  const std::string joined = std::string(kOption) + "=";
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].starts_with(joined))
+      return StatedFile{i, i + 1, arguments[i].substr(joined.size())};
+    if (arguments[i] == kOption && i + 1 < arguments.size())
+      return StatedFile{i, i + 2, arguments[i + 1]};
+  }
+  return std::nullopt;
+}
+
+// The command line with words in place of --options.
+std::vector<std::string> with_words(const std::vector<std::string>& arguments,
+                                    const StatedFile& file, const std::vector<std::string>& words) {
+  const auto begin = arguments.begin();
+  std::vector<std::string> expanded(begin, begin + static_cast<std::ptrdiff_t>(file.begin));
+  expanded.insert(expanded.end(), words.begin(), words.end());
+  expanded.insert(expanded.end(), begin + static_cast<std::ptrdiff_t>(file.end), arguments.end());
+  return expanded;
+}
+
+// "--gpus" of "--gpus" and of "--gpus=8".
+std::set<std::string> stated_options(const std::vector<std::string>& arguments) {
+  std::set<std::string> stated;
+  for (const std::string& word : arguments)
+    if (word.starts_with('-')) stated.insert(word.substr(0, word.find('=')));
+  return stated;
+}
+
+std::string with_dashes(std::string name) {
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+bool is_list_of_scalars(const YAML::Node& value) {
+  return value.IsSequence() && std::all_of(value.begin(), value.end(),
+                                           [](const YAML::Node& item) { return item.IsScalar(); });
+}
+
+// A value, or the values of a list with commas between them.
+std::string joined_text(const YAML::Node& value) {
+  if (value.IsScalar()) return value.Scalar();
+  std::vector<std::string> items;
+  for (const YAML::Node& item : value) items.push_back(item.Scalar());
+  return fmt::format("{}", fmt::join(items, ","));
+}
+
 // The options that a file may state, by name without dashes; PLAN and other words without a name as "plan".
 std::map<std::string, const CLI::Option*> named_options(const CLI::App& command) {
   std::map<std::string, const CLI::Option*> options;
@@ -51,7 +105,8 @@ class OptionsFile {
 
   // The words of a command line, without the options `stated` there.
   std::vector<std::string> words(const YAML::Node& document, const std::set<std::string>& stated) {
-    for (const auto& entry : document) add(entry.first.as<std::string>(), entry.second, stated);
+    for (const auto& entry : document)
+      add(with_dashes(entry.first.as<std::string>()), entry.second, stated);
     problems_.throw_if_any();
     return words_;
   }
@@ -66,8 +121,7 @@ class OptionsFile {
   }
 
  private:
-  void add(std::string name, const YAML::Node& value, const std::set<std::string>& stated) {
-    std::replace(name.begin(), name.end(), '_', '-');
+  void add(const std::string& name, const YAML::Node& value, const std::set<std::string>& stated) {
     const auto found = options_.find(name);
     if (found == options_.end()) {
       std::vector<std::string> names;
@@ -114,15 +168,9 @@ class OptionsFile {
   }
 
   std::string text_of(const std::string& name, const YAML::Node& value) {
-    if (value.IsScalar()) return value.Scalar();
-    std::vector<std::string> items;
-    if (value.IsSequence() && std::all_of(value.begin(), value.end(),
-                                          [](const YAML::Node& item) { return item.IsScalar(); })) {
-      for (const YAML::Node& item : value) items.push_back(item.Scalar());
-    } else {
-      problems_.add(name, "a nested value", "a value, a list of values, or a mapping to values");
-    }
-    return fmt::format("{}", fmt::join(items, ","));
+    if (value.IsScalar() || is_list_of_scalars(value)) return joined_text(value);
+    problems_.add(name, "a nested value", "a value, a list of values, or a mapping to values");
+    return {};
   }
 
   std::map<std::string, const CLI::Option*> options_;
@@ -211,42 +259,53 @@ OptionGrid read_option_grid(const std::string& file, const CLI::App& command) {
 
 std::vector<std::string> with_options_file(const CLI::App& app,
                                            const std::vector<std::string>& arguments) {
-  const auto is_option = [](const std::string& word) {
-    return word == kOption || word.starts_with(std::string(kOption) + "=");
-  };
-  const auto place = std::find_if(arguments.begin(), arguments.end(), is_option);
-  if (place == arguments.end()) return arguments;
+  const std::optional<StatedFile> stated_file = find_options_file(arguments);
+  if (!stated_file) return arguments;
   const CLI::App* command = &app;
-  std::set<std::string> stated;
   std::size_t words_of_command = 0;
   for (const std::string& word : arguments) {
-    if (word.starts_with('-')) {
-      stated.insert(word.substr(0, word.find('=')));
-    } else if (stated.empty()) {
-      for (const CLI::App* each :
-           command->get_subcommands([&](const CLI::App* a) { return a->get_name() == word; })) {
-        command = each;
-        ++words_of_command;
-      }
+    if (word.starts_with('-')) break;
+    for (const CLI::App* each :
+         command->get_subcommands([&](const CLI::App* a) { return a->get_name() == word; })) {
+      command = each;
+      ++words_of_command;
     }
   }
-  const bool is_joined = *place != kOption;
-  if (named_options(*command).empty() || command->get_option_no_throw(kOption) == nullptr ||
-      (!is_joined && place + 1 == arguments.end()))
-    return arguments;
-  const std::string file =
-      is_joined ? place->substr(std::string(kOption).size() + 1) : *(place + 1);
-  OptionsFile options(file, *command);
-  const std::vector<std::string> words = options.words(read_mapping(file), stated);
-  std::vector<std::string> expanded(arguments.begin(), place);
-  expanded.insert(expanded.end(), words.begin(), words.end());
-  expanded.insert(expanded.end(), place + (is_joined ? 1 : 2), arguments.end());
+  if (command->get_option_no_throw(kOption) == nullptr) return arguments;
+  OptionsFile options(stated_file->name, *command);
+  const std::vector<std::string> words =
+      options.words(read_mapping(stated_file->name), stated_options(arguments));
+  std::vector<std::string> expanded = with_words(arguments, *stated_file, words);
   if (states_unnamed_words(*command, arguments, words_of_command)) return expanded;
   const std::vector<std::string> unnamed = options.unnamed_words(*command);
   if (!unnamed.empty() && std::ranges::find(arguments, "--") == arguments.end())
     expanded.emplace_back("--");
   expanded.insert(expanded.end(), unnamed.begin(), unnamed.end());
   return expanded;
+}
+
+std::vector<std::string> with_undeclared_options(const std::vector<std::string>& arguments,
+                                                 const std::string& unnamed) {
+  const std::optional<StatedFile> stated_file = find_options_file(arguments);
+  if (!stated_file) return arguments;
+  const std::set<std::string> stated = stated_options(arguments);
+  std::vector<std::string> words;
+  for (const auto& entry : read_mapping(stated_file->name)) {
+    const std::string name = with_dashes(entry.first.as<std::string>());
+    const YAML::Node& value = entry.second;
+    bool is_set = false;
+    if (value.IsNull() || stated.contains("--" + name)) continue;
+    if (!value.IsScalar() && !is_list_of_scalars(value))
+      throw InputError(stated_file->name,
+                       {{name, "a nested value", "a value or a list of values"}});
+    if (value.IsScalar() && YAML::convert<bool>::decode(value, is_set)) {
+      if (is_set) words.push_back("--" + name);
+      continue;
+    }
+    if (name != unnamed) words.push_back("--" + name);
+    words.push_back(joined_text(value));
+  }
+  return with_words(arguments, *stated_file, words);
 }
 
 }  // namespace shardwright::cli

@@ -14,9 +14,15 @@ namespace shardwright::cli {
 // Puts the options that the file of --options states in its place. The file is a mapping in YAML or JSON from the names
 // of options to their values: `model: llama3-70b`, `gpus: 512`, `fix: {tp: 8}`, `trusted: true`; files and other words
 // without a name have that of the help in lower case: `plan: plan.json`, `files: [a.json, b.json]`. An option that the
-// command line states too is left to it, and so are all words without a name if it states any. Throws InputError with all problems of the file.
+// command line states too is left to it, and so are all words without a name if it states any. Throws InputError with
+// all problems of the file.
 std::vector<std::string> with_options_file(const CLI::App& app,
                                            const std::vector<std::string>& arguments);
+
+// The same for a command whose options another program declares and checks. `unnamed` is the key of the word without a
+// name.
+std::vector<std::string> with_undeclared_options(const std::vector<std::string>& arguments,
+                                                 const std::string& unnamed);
 
 // Combinations of the values of options.
 struct OptionGrid {

@@ -55,6 +55,24 @@ TEST(RunCommand, TrainsAPlanAndWritesMetrics) {
   EXPECT_EQ(steps, 3);
 }
 
+TEST(RunCommand, TakesOptionsFromAFile) {
+  const ScratchFolder folder;
+  const std::string out = folder.file("run");
+  const std::string file = folder.write(
+      "run.yaml", "plan: " + plan_file(folder, "fp32") + "\ndata: " + text_file(folder) +
+                      "\nsteps: 3\nout: " + out + "\nlr: 0.001\nno_progress: true\nforce: false\n");
+  const CommandResult result = run_command("run --options " + file + " --steps 2");
+  EXPECT_EQ(result.exit_code, 0) << result.errors;
+  EXPECT_THAT(result.output, HasSubstr("2 steps, loss "));
+  // Files of an earlier run are kept, as `force` is false.
+  EXPECT_EQ(run_command("run --options " + file).exit_code, 2);
+  EXPECT_EQ(run_command("run --options=" + file + " --force").exit_code, 0);
+  const CommandResult nested =
+      run_command("run --options " + folder.write("nested.yaml", "steps: {first: 1}\n"));
+  EXPECT_EQ(nested.exit_code, 2);
+  EXPECT_THAT(nested.errors, HasSubstr("nested.yaml: steps: found a nested value"));
+}
+
 std::vector<nlohmann::json> metrics_in(const std::string& folder) {
   std::ifstream stream(folder + "/metrics.jsonl");
   std::vector<nlohmann::json> lines;
