@@ -39,6 +39,10 @@ constexpr std::chrono::milliseconds kBetweenLines{100};
 
 enum class Activity : std::uint8_t { Starting, Training, Validating, Saving };
 
+std::string name_of_rank(std::int64_t rank) {
+  return fmt::format("rank {} on {}", rank, host_name());
+}
+
 // The data of a run; its checksum is computed once.
 struct Corpus {
   TokenFile file;
@@ -268,8 +272,13 @@ class RankRun {
     } else if (origin) {
       text += fmt::format(": the first value that is not finite is on rank {}", *origin);
     }
-    throw RuntimeFailure(fmt::format("{}; the loss is {}, the gradient norm {}", text, report.loss,
-                                     report.gradient_norm));
+    text +=
+        fmt::format("; the loss is {}, the gradient norm {}", report.loss, report.gradient_norm);
+    // The first rank that fails ends the others, so all wait here until the one with the cause has said it.
+    if (origin == rank_) log_error(fmt::format("{}: {}", name_of_rank(rank_), text));
+    trainer_.sum_over_world(0.0);
+    if (origin == rank_) throw ReportedElsewhere(text);
+    throw RuntimeFailure(text);
   }
 
   // Returns null on ranks other than 0. Under plans that measure no noise scale, the metrics have
@@ -455,7 +464,6 @@ void run_rank(const RunOptions& options, const Scenario& scenario, const LaunchP
               Device device, const std::string& token) {
   std::optional<RankWatch> watch;
   std::optional<Rendezvous> rendezvous;
-  const auto own_name = [&] { return fmt::format("rank {} on {}", place.rank, host_name()); };
   const auto bad_input = [&] {
     const auto limit = kMissedSigns * heartbeat_interval(options.timeout());
     return rendezvous ? reported_bad_input(*rendezvous, limit) : std::nullopt;
@@ -480,9 +488,10 @@ void run_rank(const RunOptions& options, const Scenario& scenario, const LaunchP
   } catch (const std::exception& error) {
     const std::optional<std::string> bad = bad_input();
     const std::string lost = lost_ranks();
-    if (!bad) throw RuntimeFailure(own_name() + ": " + error.what() + lost);
+    if (!bad) throw RuntimeFailure(name_of_rank(place.rank) + ": " + error.what() + lost);
     if (place.launcher != kOwnLauncher)
-      log_error(fmt::format("{} stops because another rank found bad input: {}", own_name(), *bad));
+      log_error(fmt::format("{} stops because another rank found bad input: {}",
+                            name_of_rank(place.rank), *bad));
     throw BadInputReportedElsewhere(*bad);
   }
 }
