@@ -18,15 +18,17 @@ bool knows_buckets(const StageCosts& costs, const Plan& plan) {
   return in_loop(plan) && !costs.profile->splits_backward && plan.zero_stage != 2;
 }
 
-// Reductions of the stage after its last slot ended at `end`.
-double reduced(const StageCosts& costs, const Plan& plan, std::size_t stage, double end) {
+// Reductions of the stage after its last slot ended at `end`; `computed` is its end where no host
+// delays kernels, which may stretch the slot, so that more of the reductions runs beside it.
+double reduced(const StageCosts& costs, const Plan& plan, std::size_t stage, double end,
+               double computed) {
   if (!knows_buckets(costs, plan)) return end;
   const DataParallelCost& data = costs.stages[stage].data;
   const auto first = static_cast<std::size_t>(costs.profile_of(stage).position.front());
   const double last_slot = costs.chunk(first).slot[SlotPhase::Backward].time;
   // Gathered parameters may hold the kernels of the last slot up.
   if (costs.sharded) return end + data.last_reduce;
-  return std::max(end + data.last_reduce, end - last_slot + data.reduce_from_last_slot);
+  return std::max(end + data.last_reduce, computed - last_slot + data.reduce_from_last_slot);
 }
 
 // The end of the stage's slots and reductions, if its kernels work more slowly beside the
@@ -78,15 +80,16 @@ double gathered_and_drained(const StageCosts& costs, const Plan& plan, std::size
 double stage_bound(const StageCosts& costs, const Plan& plan, std::size_t stage) {
   const StageCost& cost = costs.stages[stage];
   const double end = costs.paths[stage].slots_end;
+  const double sent = costs.blocking_gradient(stage);
   const double gathered = gathered_end(costs, stage);
   const double bound =
-      std::max({end, reduced(costs, plan, stage, end - costs.blocking_gradient(stage)),
+      std::max({end, reduced(costs, plan, stage, end - sent, costs.paths[stage].computed - sent),
                 interfered(costs, plan, stage), costs.paths[stage].filled + cost.data.step_reduce,
                 gathered, cost.launch}) +
       after_reduction(costs, stage);
   const double drain = std::max({drained(costs, stage, end), costs.paths[stage].rounds_drained,
                                  gathered_and_drained(costs, plan, stage, gathered)});
-  const double passed = reduced(costs, plan, 0, drain) + after_reduction(costs, 0);
+  const double passed = reduced(costs, plan, 0, drain, drain) + after_reduction(costs, 0);
   return std::max(
       {bound, passed, issued_and_finished(costs, stage), costs.paths[stage].filled + cost.offload});
 }

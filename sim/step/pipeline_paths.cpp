@@ -82,19 +82,35 @@ double find_rounds_drained(const StageCosts& costs, std::size_t stage, const Sta
          left * costs.chunk(position).slot[gradient].passing + path.drain;
 }
 
+double find_computed(const StageCost& cost, const StagePath& path) {
+  return std::max(path.filled + cost.busy - cost.first_exposed,
+                  path.returned + cost.busy - cost.warmup - cost.gradient_exposed);
+}
+
+// The arrival of the first microbatch's message, which a host waits for; the host issues kernels
+// beside the message's gather and that of parameters.
+double find_first_message(const StageCosts& costs, std::size_t stage) {
+  double least = infinite<Seconds>().value();
+  for (const std::int32_t chunk : costs.profile_of(stage).position) {
+    const auto position = static_cast<std::size_t>(chunk);
+    least = std::min(least, costs.chains.forward[position] - costs.handovers[position].gather);
+  }
+  return least;
+}
+
 double find_slots_end(const StageCosts& costs, std::size_t stage, const StagePath& path) {
   const StageCost& cost = costs.stages[stage];
-  const double computed = std::max(path.filled + cost.busy - cost.first_exposed,
-                                   path.returned + cost.busy - cost.warmup - cost.gradient_exposed);
-  if (!costs.host_waits) return computed;
+  if (!costs.host_waits) return path.computed;
   // A host that waits for messages issues the slots behind the first one, and behind the first
   // gradient that another stage sends, only when it has come.
   const StageProfile& profile = costs.profile_of(stage);
   const auto next = static_cast<std::size_t>(
       profile.position[static_cast<std::size_t>(profile.first_gradient_chunk)] + 1);
-  const double issued = path.filled + cost.launch;
-  if (next == costs.chunks.size() || costs.profile->joined[next]) return std::max(computed, issued);
-  return std::max({computed, issued, path.returned + cost.launch - cost.warmup_launch});
+  const double issued = find_first_message(costs, stage) + cost.launch;
+  if (next == costs.chunks.size() || costs.profile->joined[next])
+    return std::max(path.computed, issued);
+  const double first_gradient = path.returned - costs.handovers[next].gather;
+  return std::max({path.computed, issued, first_gradient + cost.launch - cost.warmup_launch});
 }
 
 StagePath find_path(const StageCosts& costs, std::size_t stage) {
@@ -105,6 +121,7 @@ StagePath find_path(const StageCosts& costs, std::size_t stage) {
   StagePath path;
   path.filled = find_filled(costs, stage);
   path.returned = costs.chains.arrival[position_of(profile.first_gradient_chunk)];
+  path.computed = find_computed(costs.stages[stage], path);
   path.slots_end = find_slots_end(costs, stage, path);
   path.drain = costs.chains.gradient[position_of(profile.last_gradient_chunk)];
   path.trailing_weights = trailing_weights(costs, profile);

@@ -76,6 +76,8 @@ struct StagePath {
   // The end of its slots and, where sends block, of their messages: they follow each other from the
   // first one on, and from the first one that a gradient comes back for.
   double slots_end = 0.0;
+  // The same where no host delays kernels.
+  double computed = 0.0;
   // The time from its last gradient to that of the first stage.
   double drain = 0.0;
   // The time of weight gradients after its last gradient.

@@ -143,6 +143,15 @@ RC_GTEST_PROP(Pools, TheMemoryIsThatOfTheEventLevelInClosedForm, ()) {
   RC_ASSERT(std::abs(estimate.memory / step.memory().peak - 1.0) < 1e-9);
 }
 
+// Hosts that decide how long slots take, and beside whose slots the reductions of the last one run.
+RC_GTEST_PROP(Pools, HardlyAStepOfSlowHostsFallsBelowTheBound, ()) {
+  Scenario scenario = any_on_unlike_pools();
+  scenario.cluster.pools[0].node.host.speed = one_of({0.1, 0.2, 0.25});
+  if (scenario.plan.vpp == 1) scenario.plan.schedule = ScheduleKind::GPipe;
+  RC_PRE(!first_broken_rule(scenario.model, scenario.cluster, scenario.plan));
+  RC_ASSERT(estimate_step(scenario).bound <= simulate_step(scenario).step * 1.003);
+}
+
 // 20 ms between stages that compute for less: the messages follow each other on one channel.
 TEST(Pools, ClosedFormsKnowSlowLinksInTheMiddleOfThePipeline) {
   for (const ScheduleKind schedule : {ScheduleKind::GPipe, ScheduleKind::OneFOneB}) {
