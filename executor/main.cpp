@@ -78,7 +78,7 @@ std::string plan_for_remaining_ranks(const RunOptions& options, const std::strin
                                      std::int64_t left, std::int64_t all) {
   std::string file = (options.out / fmt::format("plan-for-{}.json", left)).string();
   replan(options.planner, plan, left, file);
-  const Plan now = load_scenario(file).plan;
+  const Plan now = load_scenario_of_one_pool(file).plan;
   log_info(fmt::format("{} of {} ranks are left; continuing with dp {} tp {} pp {}: {}", left, all,
                        now.dp, now.tp, now.pp, file));
   return file;
@@ -98,7 +98,7 @@ LaunchResult launch_once(const RunOptions& options, std::int64_t world,
 
 // Writes the plan with twice the batch and returns its file.
 std::string plan_with_twice_the_batch(const RunOptions& options, const std::string& plan) {
-  Scenario scenario = load_scenario(plan);
+  Scenario scenario = load_scenario_of_one_pool(plan);
   scenario.plan.global_batch *= 2;
   const auto file = options.out / fmt::format("plan-for-batch-{}.json", scenario.plan.global_batch);
   write_json(file, to_json(scenario));
@@ -145,7 +145,7 @@ int launch(const RunOptions& options, std::int64_t world, const std::vector<std:
     if (options.elastic && !result.lost.empty()) {
       left -= static_cast<std::int64_t>(result.lost.size());
       plan = plan_for_remaining_ranks(options, plan, left, all);
-      world = load_scenario(plan).plan.world_size();
+      world = load_scenario_of_one_pool(plan).plan.world_size();
     }
     result = grow(options, world, plan, given, continue_under(options, world, plan, given));
   }
@@ -154,7 +154,7 @@ int launch(const RunOptions& options, std::int64_t world, const std::vector<std:
 
 // Reads a plan file and sets the number of its parameter servers, if it has any and leaves that open.
 Scenario load_executed(const std::string& file) {
-  Scenario scenario = load_scenario(file);
+  Scenario scenario = load_scenario_of_one_pool(file);
   ReplicaAgreement& replicas = scenario.plan.replicas;
   if (replicas.has_servers())
     replicas.servers = server_nodes(scenario.plan, scenario.cluster).processes;

@@ -84,10 +84,7 @@ ComparedSide side_of(const Scenario& scenario, const sim::StepResult& result) {
   side.tokens =
       static_cast<double>(scenario.plan.global_batch) * static_cast<double>(scenario.plan.seq_len);
   side.tokens_per_s = side.tokens / result.step.value();
-  side.dollars_per_token =
-      step_expense(scenario.cluster, scenario.plan, result.step, computing_time(result))
-          .price.value() /
-      side.tokens;
+  side.dollars_per_token = step_expense(scenario, result).price.value() / side.tokens;
   return side;
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/lowering/lowering.hpp"
 #include "core/spec/plan_check.hpp"
+#include "core/spec/pools.hpp"
 #include "sim/step/analytic.hpp"
 #include "sim/step/simulate.hpp"
 
@@ -42,23 +43,70 @@ void improve_memory_bandwidth(AcceleratorSpec& accelerator, double factor) {
   }
 }
 
+// The latencies of links.
+void improve_latency(NodeSpec& node, FabricSpec& fabric, double factor) {
+  node.scale_up.latency *= 1.0 / factor;
+  node.scale_up.collective_overhead *= 1.0 / factor;
+  fabric.base_latency *= 1.0 / factor;
+  for (FabricLevel& level : fabric.levels) level.latency *= 1.0 / factor;
+}
+
+void improve_host(AcceleratorSpec& accelerator, NodeSpec& node, double factor) {
+  node.host.speed *= factor;
+  for (KernelCurve& curve : accelerator.kernel_curves) curve.overhead *= 1.0 / factor;
+}
+
+// One pool's accelerators, nodes and fabric.
+void improve_pool(AcceleratorSpec& accelerator, NodeSpec& node, FabricSpec& fabric,
+                  Resource resource, double factor) {
+  switch (resource) {
+    case Resource::PeakFlops:
+      return improve_peaks(accelerator, factor);
+    case Resource::MemoryBandwidth:
+      return improve_memory_bandwidth(accelerator, factor);
+    case Resource::MemoryCapacity:
+      accelerator.memory *= factor;
+      return;
+    case Resource::ScaleUpBandwidth:
+      node.scale_up.bandwidth *= factor;
+      return;
+    case Resource::ScaleOutBandwidth:
+      node.nic.bandwidth *= factor;
+      return;
+    case Resource::Latency:
+      return improve_latency(node, fabric, factor);
+    case Resource::HostSpeed:
+      return improve_host(accelerator, node, factor);
+    case Resource::HostLinkBandwidth:
+      node.host.accelerator_link *= factor;
+      return;
+    case Resource::HostMemoryBandwidth:
+      node.host.memory_bandwidth *= factor;
+      return;
+    case Resource::DiskBandwidth:
+      node.host.nvme_read *= factor;
+      node.host.nvme_write *= factor;
+      return;
+  }
+}
+
 // Changes the curves of exchanges within one node, or of those between nodes.
 void improve_exchanges(ClusterSpec& cluster, bool between_nodes, double factor) {
   for (ExchangeCurve& curve : cluster.exchange_curves)
     if ((curve.nodes > 1) == between_nodes) curve.beta *= factor;
 }
 
-void improve_host(ClusterSpec& cluster, double factor) {
-  cluster.node.host.speed *= factor;
-  for (KernelCurve& curve : cluster.accelerator.kernel_curves) curve.overhead *= 1.0 / factor;
-}
-
-void improve_latency(ClusterSpec& cluster, double factor) {
-  cluster.node.scale_up.latency *= 1.0 / factor;
-  cluster.node.scale_up.collective_overhead *= 1.0 / factor;
-  cluster.fabric.base_latency *= 1.0 / factor;
-  for (FabricLevel& level : cluster.fabric.levels) level.latency *= 1.0 / factor;
-  for (ExchangeCurve& curve : cluster.exchange_curves) curve.alpha *= 1.0 / factor;
+// What was measured on the network, and the network between pools.
+void improve_network(ClusterSpec& cluster, Resource resource, double factor) {
+  if (resource == Resource::ScaleUpBandwidth) improve_exchanges(cluster, false, factor);
+  if (resource == Resource::ScaleOutBandwidth) {
+    improve_exchanges(cluster, true, factor);
+    cluster.between_pools.bandwidth *= factor;
+  }
+  if (resource == Resource::Latency) {
+    for (ExchangeCurve& curve : cluster.exchange_curves) curve.alpha *= 1.0 / factor;
+    cluster.between_pools.latency *= 1.0 / factor;
+  }
 }
 
 // True if a step of the plan uses the resource at all.
@@ -130,6 +178,14 @@ std::vector<Variant> roomier_variants(const ModelSpec& model, const Plan& plan) 
   return variants;
 }
 
+bool fits(const sim::StepResult& result, const ClusterSpec& cluster, const Plan& plan) {
+  for (std::size_t stage = 0; stage < result.stages.size(); ++stage) {
+    const ClusterSpec pool = stage_cluster(cluster, plan, static_cast<std::int32_t>(stage));
+    if (result.stages[stage].memory.peak > pool.accelerator.memory) return false;
+  }
+  return true;
+}
+
 // The fastest variant that needs the additional memory. Of a search among variants that was cut
 // short there is none.
 std::optional<Sensitivity> capacity_sensitivity(const Scenario& scenario, const ClusterSpec& larger,
@@ -141,13 +197,16 @@ std::optional<Sensitivity> capacity_sensitivity(const Scenario& scenario, const 
     if (stop.stop_requested()) return std::nullopt;
     if (first_broken_rule(scenario.model, larger, variant.plan)) continue;
     const Scenario roomier{scenario.model, larger, scenario.stack, variant.plan};
+    // Most variants of one pool are told by their memory alone.
     const Bytes peak = sim::estimate_step(roomier).memory;
     const bool opened =
         peak <= larger.accelerator.memory && peak > scenario.cluster.accelerator.memory;
-    if (!opened) continue;
+    if (!opened && scenario.plan.stage_pools.empty()) continue;
     const auto result = sim::simulate_step(roomier, stop);
     if (!result) return std::nullopt;
-    if (result->step >= sensitivity.step) continue;
+    const bool is_new =
+        fits(*result, larger, variant.plan) && !fits(*result, scenario.cluster, variant.plan);
+    if (!is_new || result->step >= sensitivity.step) continue;
     sensitivity.step = result->step;
     sensitivity.through = variant.change;
   }
@@ -198,41 +257,10 @@ TimeUse use_of(sim::StepPart part) {
 ClusterSpec improved(const ClusterSpec& cluster, Resource resource, double gain) {
   ClusterSpec better = cluster;
   const double factor = 1.0 + gain;
-  switch (resource) {
-    case Resource::PeakFlops:
-      improve_peaks(better.accelerator, factor);
-      break;
-    case Resource::MemoryBandwidth:
-      improve_memory_bandwidth(better.accelerator, factor);
-      break;
-    case Resource::MemoryCapacity:
-      better.accelerator.memory *= factor;
-      break;
-    case Resource::ScaleUpBandwidth:
-      better.node.scale_up.bandwidth *= factor;
-      improve_exchanges(better, false, factor);
-      break;
-    case Resource::ScaleOutBandwidth:
-      better.node.nic.bandwidth *= factor;
-      improve_exchanges(better, true, factor);
-      break;
-    case Resource::Latency:
-      improve_latency(better, factor);
-      break;
-    case Resource::HostSpeed:
-      improve_host(better, factor);
-      break;
-    case Resource::HostLinkBandwidth:
-      better.node.host.accelerator_link *= factor;
-      break;
-    case Resource::HostMemoryBandwidth:
-      better.node.host.memory_bandwidth *= factor;
-      break;
-    case Resource::DiskBandwidth:
-      better.node.host.nvme_read *= factor;
-      better.node.host.nvme_write *= factor;
-      break;
-  }
+  improve_pool(better.accelerator, better.node, better.fabric, resource, factor);
+  for (PoolSpec& pool : better.pools)
+    improve_pool(pool.accelerator, pool.node, pool.fabric, resource, factor);
+  improve_network(better, resource, factor);
   return better;
 }
 

@@ -58,6 +58,12 @@ StepExpense step_expense(const ClusterSpec& cluster, const Plan& plan, Seconds s
   return sum;
 }
 
+StepExpense step_expense(const Scenario& scenario, const sim::StepResult& result) {
+  if (scenario.plan.stage_pools.empty())
+    return step_expense(scenario.cluster, scenario.plan, result.step, computing_time(result));
+  return step_expense(scenario.cluster, scenario.plan, result.step, computing_times(result));
+}
+
 double score(Objective objective, const Plan& plan, const sim::StepResult& result,
              const StepExpense& expense) {
   const double tokens = static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len);

@@ -10,6 +10,7 @@
 #include "core/base/units.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/plan.hpp"
+#include "core/spec/scenario.hpp"
 #include "sim/step/step_result.hpp"
 
 namespace shardwright::planner {
@@ -51,6 +52,9 @@ StepExpense step_expense(const ClusterSpec& cluster, const Plan& plan, Seconds s
 // `computing`: the part of the step in which the accelerators of each stage compute.
 StepExpense step_expense(const ClusterSpec& cluster, const Plan& plan, Seconds step,
                          const std::vector<Seconds>& computing);
+
+// The same of the scenario whose simulated step is `result`, each stage by the figures of its own pool.
+StepExpense step_expense(const Scenario& scenario, const sim::StepResult& result);
 
 // The value to be minimised. Time and money are per token, so that plans of different batches
 // compare. Of two plans with equal scores, the one that comes first in the search space is better.

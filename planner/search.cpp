@@ -439,11 +439,7 @@ PlanCandidate rated(const Scenario& scenario, sim::StepResult result, Objective 
   PlanCandidate candidate;
   candidate.plan = scenario.plan;
   candidate.result = std::move(result);
-  const Seconds step = candidate.result.step;
-  const StepExpense expense =
-      scenario.plan.stage_pools.empty()
-          ? step_expense(scenario.cluster, scenario.plan, step, computing_time(candidate.result))
-          : step_expense(scenario.cluster, scenario.plan, step, computing_times(candidate.result));
+  const StepExpense expense = step_expense(scenario, candidate.result);
   candidate.dollars_per_step = expense.price;
   candidate.joules_per_step = expense.energy;
   candidate.score = score(objective, candidate.plan, candidate.result, expense);

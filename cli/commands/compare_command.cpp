@@ -95,8 +95,8 @@ ExitCode compare(const CompareOptions& options) {
   if (!comparison.inputs.empty()) page.table(input_table(comparison));
   page.table(result_table(comparison));
   deliver(options.common, page, comparison_json(first, second, comparison));
-  report_fit("shardwright compare: A", comparison.first, first.cluster);
-  report_fit("shardwright compare: B", comparison.second, second.cluster);
+  report_fit("shardwright compare: A", comparison.first, first);
+  report_fit("shardwright compare: B", comparison.second, second);
   return ExitCode::Ok;
 }
 

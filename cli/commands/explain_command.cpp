@@ -52,6 +52,8 @@ Table sensitivity_table(const planner::Explanation& explanation) {
 
 validation::Confidence confidence_of(const ChosenScenario& chosen,
                                      const planner::Explanation& explanation) {
+  // Published runs are of clusters of one pool.
+  if (!chosen.scenario.plan.stage_pools.empty()) return {};
   return validation::confidence_of(chosen.scenario, chosen.prediction_class,
                                    explanation.result.step, explanation.result.memory().peak);
 }
@@ -112,7 +114,7 @@ ExitCode explain(const ExplainOptions& options) {
   if (!explanation.sensitivities.empty()) page.table(sensitivity_table(explanation));
   add_filled_in(page, chosen.filled_in);
   deliver(options.common, page, explain_json(chosen, explanation));
-  const bool fits = report_fit("shardwright explain", explanation.result, chosen.scenario.cluster);
+  const bool fits = report_fit("shardwright explain", explanation.result, chosen.scenario);
   if (explanation.partial) return ExitCode::Interrupted;
   return fits ? ExitCode::Ok : ExitCode::NoFeasiblePlan;
 }
@@ -125,6 +127,7 @@ void add_explain_command(CLI::App& app, Action& action) {
   command->footer("Example:\n  shardwright explain --plan plan.json");
   const auto options = std::make_shared<ExplainOptions>();
   add_scenario_options(*command, options->scenario);
+  options->scenario.takes_pools = true;
   add_option(*command, "--gain", options->gain, "RATIO",
              "Increase each resource by this ratio (default 10%)");
   add_common_options(*command, options->common);

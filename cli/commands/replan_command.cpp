@@ -37,7 +37,7 @@ ExitCode replan(const ReplanOptions& options) {
   problems.throw_if_any();
   check_destinations({{"--json", options.common.json}, {"--out", options.out}},
                      options.common.force);
-  const Scenario before = load_scenario(options.plan);
+  const Scenario before = load_scenario_of_one_pool(options.plan);
   const InterruptWatch interrupt;
   const auto found = planner::replan(before, ranks, interrupt.token());
   if (!found) {

@@ -322,9 +322,7 @@ ExitCode simulate(const SimulateOptions& options) {
   nlohmann::ordered_json document = simulate_json(chosen, simulated);
   if (stragglers) document["stragglers"] = draws_json(*stragglers);
   deliver(options.common, page, document, take_stdout(files));
-  const bool fits = report_fit(
-      "shardwright simulate", simulated.result,
-      stage_cluster(chosen.scenario.cluster, chosen.scenario.plan, simulated.result.fullest));
+  const bool fits = report_fit("shardwright simulate", simulated.result, chosen.scenario);
   if (simulated.cancelled || (stragglers && stragglers->cancelled)) return ExitCode::Interrupted;
   return fits ? ExitCode::Ok : ExitCode::NoFeasiblePlan;
 }

@@ -377,7 +377,7 @@ ChosenRequest choose_request(const RequestOptions& options, const std::string& c
   if (!options.row.empty() && !options.compare.empty())
     throw InputError(command, {{"--row", "also --compare", "one of the two"}});
   if (!options.compare.empty()) {
-    const Scenario scenario = load_scenario(options.compare);
+    const Scenario scenario = load_scenario_of_one_pool(options.compare);
     chosen.request = request_of(scenario);
     chosen.request.compared = scenario.plan;
   }

@@ -370,7 +370,7 @@ TuningSetup read_tuning(const TuneOptions& options) {
   ProblemList problems(kTune);
   TuningSetup setup;
   const std::size_t none = problems.size();
-  setup.scenario = read_part("", problems, [&] { return load_scenario(options.plan); });
+  setup.scenario = read_part("", problems, [&] { return load_scenario_of_one_pool(options.plan); });
   const bool has_plan = problems.size() == none;
   read_rules(options, setup, problems);
   read_rungs(options, setup, problems);

@@ -229,6 +229,10 @@ void add_confidence(Page& page, const std::string& name, Seconds step,
   page.paragraph(validation::ground_text(name, confidence));
 }
 
+bool report_fit(const std::string& who, const sim::StepResult& result, const Scenario& scenario) {
+  return report_fit(who, result, stage_cluster(scenario.cluster, scenario.plan, result.fullest));
+}
+
 bool report_fit(const std::string& who, const sim::StepResult& result, const ClusterSpec& cluster) {
   const Bytes shortfall = memory_shortfall(result, cluster);
   if (shortfall <= Bytes(0)) return true;

@@ -34,6 +34,8 @@ void add_confidence(Page& page, const std::string& name, Seconds step,
 
 // Prints on standard error by how much a step exceeds the memory of an accelerator; nothing if it
 // fits. `who` begins the line. Returns true if the step fits.
+bool report_fit(const std::string& who, const sim::StepResult& result, const Scenario& scenario);
+// The same for a cluster of one pool.
 bool report_fit(const std::string& who, const sim::StepResult& result, const ClusterSpec& cluster);
 
 // Adds drawings of the step's time, memory and timeline, which may be empty, and the plan file. `whose`

@@ -84,9 +84,9 @@ void refuse_pools(const Plan& plan, const std::string& source) {
   if (plan.stage_pools.empty()) return;
   throw InputError(source, {{"/plan/stage_pools",
                              fmt::format("stages on pools: {}", fmt::join(pools_of(plan), ", ")),
-                             "no such key: only `shardwright plan` and `shardwright simulate` "
-                             "support clusters of several pools, the latter at the levels "
-                             "analytic, event and full"}});
+                             "no such key: only `shardwright plan`, `simulate` (at the levels "
+                             "analytic, event and full), `explain`, `compare` and `export` "
+                             "support clusters of several pools"}});
 }
 
 }  // namespace shardwright

@@ -63,8 +63,11 @@ Scenario read_scenario(const nlohmann::json& document, const std::string& source
 }
 
 Scenario load_scenario(const std::string& file_or_dash) {
-  Scenario scenario =
-      read_scenario(read_json_argument(file_or_dash), argument_source(file_or_dash));
+  return read_scenario(read_json_argument(file_or_dash), argument_source(file_or_dash));
+}
+
+Scenario load_scenario_of_one_pool(const std::string& file_or_dash) {
+  Scenario scenario = load_scenario(file_or_dash);
   refuse_pools(scenario.plan, argument_source(file_or_dash));
   return scenario;
 }

@@ -187,7 +187,8 @@ QString calibration_obstacle(const QString& folder) {
   if (run->plan.isEmpty()) return u"The run's folder has no plan.json."_s;
   std::size_t ranks = 0;
   try {
-    ranks = static_cast<std::size_t>(load_scenario(run->plan.toStdString()).plan.world_size());
+    ranks = static_cast<std::size_t>(
+        load_scenario_of_one_pool(run->plan.toStdString()).plan.world_size());
   } catch (const InputError& error) {
     return error_text(error);
   }

@@ -267,6 +267,7 @@ PlanExport deepspeed_json(const Scenario& scenario) {
   add_deepspeed_tensor(scenario, config, result);
   check_accumulation(plan, result);
   check_replicas(plan, result);
+  note_pools(scenario, result);
   check_context(plan, result);
   check_pipeline(scenario, result);
   add_deepspeed_experts(scenario, config, result);

@@ -352,6 +352,7 @@ PlanExport megatron_arguments(const Scenario& scenario) {
   ArgumentList arguments;
   check_accumulation(scenario.plan, result);
   check_replicas(scenario.plan, result);
+  note_pools(scenario, result);
   add_degrees(scenario, arguments, result);
   add_rank_order(scenario.plan, arguments, result);
   add_batch(scenario.plan, arguments);

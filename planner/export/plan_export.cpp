@@ -1,10 +1,12 @@
 #include "planner/export/plan_export.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "core/spec/plan_text.hpp"
+#include "core/spec/pools.hpp"
 #include "core/spec/rank_nesting.hpp"
 
 namespace shardwright::planner {
@@ -66,6 +68,30 @@ std::string shown(std::span<const Axis> order) {
 void check_rank_order(const Plan& plan, PlanExport& result) {
   if (!nests_as(plan, kUsualRankOrder))
     result.refuse("rank_order", shown(plan.rank_order), shown(kUsualRankOrder));
+}
+
+void note_pools(const Scenario& scenario, PlanExport& result) {
+  const Plan& plan = scenario.plan;
+  const std::vector<ClusterSpec> pools = pool_clusters(scenario.cluster, plan);
+  if (pools.empty()) return;
+  // Pipeline stages are the outermost axis of plans on pools.
+  const std::int64_t per_stage = plan.world_size() / plan.pp;
+  std::vector<std::string> places;
+  std::int64_t first = 0;
+  for (const ClusterSpec& pool : pools) {
+    if (pool.accelerators_per_node() != pools.front().accelerators_per_node())
+      result.refuse(
+          "stage_pools",
+          fmt::format("nodes of {} and of {} accelerators", pools.front().accelerators_per_node(),
+                      pool.accelerators_per_node()),
+          "pools whose nodes have the same number of accelerators");
+    const std::int64_t end =
+        first + per_stage * std::count(plan.stage_pools.begin(), plan.stage_pools.end(), pool.name);
+    places.push_back(fmt::format("{} to {} on {}", first, end - 1, pool.name));
+    first = end;
+  }
+  result.note("stage_pools", fmt::format("the order of the nodes decides it: start ranks {}",
+                                         fmt::join(places, ", ranks ")));
 }
 
 OverlapSwitches effective_overlap(const Scenario& scenario) {

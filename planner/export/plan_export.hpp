@@ -106,6 +106,10 @@ inline constexpr std::array kUsualRankOrder = {Axis::Tensor, Axis::Context, Axis
 // Refuses any other rank order.
 void check_rank_order(const Plan& plan, PlanExport& result);
 
+// Says which ranks belong on the nodes of which pool. Refuses pools whose nodes have different numbers
+// of accelerators, which one launch line cannot start.
+void note_pools(const Scenario& scenario, PlanExport& result);
+
 // The overlap that the plan allows and the stack supports.
 OverlapSwitches effective_overlap(const Scenario& scenario);
 

@@ -337,6 +337,7 @@ PlanExport torchtitan_flags(const Scenario& scenario) {
   ArgumentList flags;
   check_accumulation(plan, result);
   check_replicas(plan, result);
+  note_pools(scenario, result);
   add_data(plan, flags, result);
   add_torchtitan_tensor(scenario, flags, result);
   add_torchtitan_context(plan, flags, result);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -110,14 +111,64 @@ TEST(PoolsCommand, APlanOfOnePoolAloneIsOneThatAllCommandsTake) {
   EXPECT_EQ(explained.exit_code, 0) << explained.errors;
 }
 
+TEST(PoolsCommand, ExplainImprovesEachPool) {
+  const ScratchFolder folder;
+  const std::string plan = folder.write("plan.json", mixed_plan().dump());
+  const CommandResult explained = run_command("explain --json - --plan " + plan);
+  ASSERT_EQ(explained.exit_code, 0) << explained.errors;
+  const json found = json::parse(explained.output);
+  EXPECT_TRUE(found["step_interval_s"].is_null());
+  // The same by hand: the network cards of both pools, and nothing else.
+  json better = mixed_plan();
+  json& cluster = better["cluster"];
+  for (json* nic : {&cluster["node"]["nic"], &cluster["pools"][0]["node"]["nic"]}) {
+    json& bandwidth = (*nic)["bandwidth_bytes_per_s"];
+    json& value = bandwidth.is_object() ? bandwidth["value"] : bandwidth;
+    value = 1.1 * value.get<double>();
+  }
+  const std::string file = folder.write("better.json", better.dump());
+  const json step = json::parse(run_command("simulate --json - --plan " + file).output);
+  const auto nics = std::ranges::find_if(found["sensitivities"], [](const json& each) {
+    return each["resource"] == "inter-node bandwidth";
+  });
+  ASSERT_NE(nics, found["sensitivities"].end());
+  EXPECT_NEAR((*nics)["step_s"].get<double>(), step["step_s"].get<double>(), 1e-9);
+}
+
+TEST(PoolsCommand, CompareAndExportTakePlansOnPools) {
+  const ScratchFolder folder;
+  const std::string plan = folder.write("plan.json", mixed_plan().dump());
+  json even = mixed_plan();
+  even["plan"]["stage_layers"] = {16, 16};
+  const std::string other = folder.write("even.json", even.dump());
+  const CommandResult compared = run_command("compare --json - " + plan + " " + other);
+  ASSERT_EQ(compared.exit_code, 0) << compared.errors;
+  const json comparison = json::parse(compared.output);
+  const json step = json::parse(run_command("simulate --json - --plan " + plan).output);
+  EXPECT_NEAR(comparison["a"]["step_s"].get<double>(), step["step_s"].get<double>(), 1e-9);
+  EXPECT_LT(comparison["a"]["step_s"].get<double>(), comparison["b"]["step_s"].get<double>());
+  const CommandResult exported = run_command("export --format megatron " + plan);
+  EXPECT_EQ(exported.exit_code, 0) << exported.errors;
+  EXPECT_THAT(exported.output, HasSubstr("Et*23|t*9L"));
+  EXPECT_THAT(exported.errors, HasSubstr("start ranks 0 to 7 on new, ranks 8 to 15 on old"));
+  json uneven = mixed_plan();
+  uneven["cluster"]["pools"][0]["node"]["accelerators"] = 4;
+  uneven["cluster"]["pools"][0]["nodes"] = 2;
+  uneven["plan"]["tp"] = 4;
+  uneven["plan"]["dp"] = 2;
+  const CommandResult refused =
+      run_command("export --format megatron " + folder.write("uneven.json", uneven.dump()));
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.errors, HasSubstr("nodes of 8 and of 4 accelerators"));
+}
+
 TEST(PoolsCommand, CommandsOfOnePoolRefuseOthers) {
   const ScratchFolder folder;
   const std::string plan = folder.write("plan.json", mixed_plan().dump());
   const std::string cluster = folder.write("mixed.json", mixed_plan()["cluster"].dump());
   for (const std::string& line :
-       {"simulate --fidelity bound --plan " + plan, "explain --plan " + plan,
-        "forecast --tokens 1T --plan " + plan, "export --format megatron " + plan,
-        "compare " + plan + " " + plan, "replan --ranks 8 " + plan,
+       {"simulate --fidelity bound --plan " + plan, "forecast --tokens 1T --plan " + plan,
+        "replan --ranks 8 " + plan,
         "scale --model llama3-8b --gpus 8..16 --global-batch 32 --seq-len 8192 --cluster " +
             cluster,
         "plan --model llama3-8b --gpus 8..16 --global-batch 32 --seq-len 8192 --cluster " + cluster,
