@@ -181,13 +181,28 @@ std::vector<std::string> fit_curves(AcceleratorSpec& device,
 
 // Rates that were measured in training steps have the clock of those steps, so that a factor for it
 // would count it twice.
-void rates_contain_the_clock(AcceleratorSpec& device, const FigureLog& log) {
-  log.add_contained("/accelerator/efficiency/sustained_clock_ratio", "clock of training steps",
-                    device.sustained_clock_ratio);
-  device.sustained_clock_ratio = 1.0;
-  device.sources["/efficiency/sustained_clock_ratio"] = {
+void contain_the_clock(const FitResult& fit, const std::string& rate, const std::string& clock,
+                       double AcceleratorSpec::*ratio, AcceleratorSpec& device,
+                       const FigureLog& log) {
+  const bool is_measured = std::any_of(
+      fit.parameters.begin(), fit.parameters.end(), [&rate](const FittedParameter& each) {
+        return each.name.ends_with(rate) && is_determined(each.verdict);
+      });
+  // Zero stands for the other ratio.
+  if (!is_measured || device.*ratio == 0.0) return;
+  const std::string pointer = "/efficiency/" + clock;
+  log.add_contained("/accelerator" + pointer, "clock of training steps", device.*ratio);
+  device.*ratio = 1.0;
+  device.sources[pointer] = {
       "the matrix rates of this profile were measured at the clock of training steps",
       Confidence::Measured};
+}
+
+void rates_contain_the_clock(const FitResult& fit, AcceleratorSpec& device, const FigureLog& log) {
+  contain_the_clock(fit, "matrix_main_loop_ratio", "sustained_clock_ratio",
+                    &AcceleratorSpec::sustained_clock_ratio, device, log);
+  contain_the_clock(fit, "matrix_fp8_ratio", "sustained_fp8_clock_ratio",
+                    &AcceleratorSpec::sustained_fp8_clock_ratio, device, log);
 }
 
 void fit_efficiency(AcceleratorSpec& device, const std::vector<KernelSample>& samples,
@@ -205,8 +220,8 @@ void fit_efficiency(AcceleratorSpec& device, const std::vector<KernelSample>& sa
   }
   for (const FitStage& stage : fit_own_kernels(device, timings, "")) {
     log.add("/accelerator", stage.name, stage.result, device.sources);
-    if (at_training_clock && stage.name == "gemm" && determines_any(stage.result))
-      rates_contain_the_clock(device, log);
+    if (at_training_clock && stage.name == "gemm")
+      rates_contain_the_clock(stage.result, device, log);
   }
 }
 

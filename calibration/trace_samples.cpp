@@ -21,6 +21,7 @@
 #include "core/program/program_checks.hpp"
 #include "core/program/rank_grid.hpp"
 #include "core/spec/plan_check.hpp"
+#include "sim/cost/matrix_peak.hpp"
 #include "sim/cost/placement.hpp"
 
 namespace shardwright::calibration {
@@ -222,10 +223,8 @@ std::optional<double> variation_of(const std::vector<Trace>& traces) {
   return std::sqrt(squares / (n - 1.0));
 }
 
-// True if kernels, of one stream or of several, fill nearly all of the steps: power and temperature then hold
-// the clock where training has it.
-bool computes_all_the_time(const std::vector<Trace>& traces) {
-  constexpr double kNearlyAll = 0.9;
+// The share of the steps that kernels, of one stream or of several, fill.
+double filled_share(std::span<const Trace> traces) {
   double busy = 0.0, all = 0.0;
   for (const Trace& trace : traces) {
     for (const DeviceStep& step : device_steps(trace)) {
@@ -233,7 +232,22 @@ bool computes_all_the_time(const std::vector<Trace>& traces) {
       busy += computing_ns(step);
     }
   }
-  return busy >= kNearlyAll * all;
+  return all > 0.0 ? busy / all : 0.0;
+}
+
+bool runs_at_training_clock(std::span<const Trace> traces) {
+  constexpr double kNearlyAll = 0.9;
+  return filled_share(traces) >= kNearlyAll;
+}
+
+std::string clock_text(std::span<const Trace> traces, double sustained) {
+  return fmt::format(
+      "Kernels fill {} % of these steps, so that the device kept a higher clock than where they "
+      "fill "
+      "all of a step. Times are compared at that clock. Plans are predicted at the clock of steps "
+      "that kernels fill, {} of the peak's; for a job that pauses like this one add `--set "
+      "cluster.accelerator.efficiency.sustained_clock_ratio=1`.",
+      format_percent(filled_share(traces)), format_number(sustained, 2));
 }
 
 }  // namespace
@@ -242,6 +256,12 @@ std::int64_t stage_of(const Trace& trace, const Plan& plan) {
   const RankGrid grid(plan);
   const std::int64_t rank = trace.rank.value_or(0);
   return 0 <= rank && rank < grid.world_size() ? grid.locate(rank).stage : 0;
+}
+
+Scenario at_clock_of(std::span<const Trace> traces, Scenario scenario) {
+  if (!runs_at_training_clock(traces))
+    scenario.cluster.accelerator = sim::at_full_clock(std::move(scenario.cluster.accelerator));
+  return scenario;
 }
 
 PlannedStep planned_step(const sim::TracedStep& step, std::int64_t stage) {
@@ -275,7 +295,13 @@ RunSamples samples_of(const std::vector<Trace>& traces, const std::vector<Progra
     samples.slowdowns.insert(samples.slowdowns.end(), slowdowns.begin(), slowdowns.end());
   }
   if (const auto variation = variation_of(traces)) samples.variations.push_back(*variation);
-  samples.at_training_clock = computes_all_the_time(traces);
+  samples.at_training_clock = runs_at_training_clock(traces);
+  const double sustained = cluster.accelerator.sustained_clock_ratio;
+  const bool has_products = std::ranges::any_of(samples.kernels, [](const KernelSample& each) {
+    return std::holds_alternative<GemmWork>(each.work);
+  });
+  if (!samples.at_training_clock && has_products && sustained < 1.0)
+    samples.left_out.push_back(clock_text(traces, sustained));
   return samples;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "calibration/run_samples.hpp"
@@ -11,12 +12,17 @@
 #include "calibration/traces/trace.hpp"
 #include "core/spec/cluster_spec.hpp"
 #include "core/spec/plan.hpp"
+#include "core/spec/scenario.hpp"
 #include "sim/step/predicted_timeline.hpp"
 
 namespace shardwright::calibration {
 
 // The stage of a trace's rank; the first one where the trace does not tell, or tells of another job.
 std::int64_t stage_of(const Trace& trace, const Plan& plan);
+
+// The scenario with the clock that the device had in these traces: where kernels fill less than nine
+// tenths of the steps, that of short measurements, because neither power nor temperature holds it back.
+Scenario at_clock_of(std::span<const Trace> traces, Scenario scenario);
 
 // The step of a stage's first rank.
 PlannedStep planned_step(const sim::TracedStep& step, std::int64_t stage);

@@ -125,6 +125,27 @@ void refuse_without_traces(const ImportOptions& options, const Recordings& recor
                          "traces of PyTorch's profiler or of Nsight Systems as FILE"}});
 }
 
+bool names_a_plan(const ScenarioOptions& options) {
+  return !options.plan_file.empty() || !options.row.empty() || !options.model.empty();
+}
+
+// Refuses options that change a plan where there is none.
+void refuse_without_a_plan(const ScenarioOptions& options, const Recordings& recordings) {
+  if (names_a_plan(options)) return;
+  ProblemList problems("shardwright import");
+  const bool launches = !recordings.plans.empty();
+  const auto refuse = [&](const std::string& option) {
+    problems.add(option, launches ? "plans of launches, which it does not change" : "no plan",
+                 launches ? "`simulate --plan` with it, and the plan.json that --out writes"
+                          : "--plan FILE, or --model and --cluster, beside it");
+  };
+  for (const std::string& option : stated_plan_options(options)) refuse(option);
+  if (!options.gpus.empty() && !launches) refuse("--gpus " + options.gpus);
+  if (!options.stack.empty() && options.cluster.empty() && !launches)
+    refuse("--stack " + options.stack);
+  problems.throw_if_any();
+}
+
 // The first trace in which something ran on a device, or else the first one. At least one trace.
 std::size_t first_with_device(const std::vector<calibration::Trace>& traces) {
   const auto found = std::ranges::find_if(
@@ -158,13 +179,10 @@ void write_plan(const std::string& file, const std::vector<LaunchedPlan>& plans,
   write_file(file, json_text(to_json(plans.front().imported.scenario)), force);
 }
 
-bool names_a_plan(const ScenarioOptions& options) {
-  return !options.plan_file.empty() || !options.row.empty() || !options.model.empty();
-}
-
 std::vector<calibration::ProgramMatch> match_plan(const std::vector<calibration::Trace>& traces,
                                                   const Scenario& scenario) {
-  const std::optional<sim::TracedStep> step = sim::trace_step(scenario);
+  const std::optional<sim::TracedStep> step =
+      sim::trace_step(calibration::at_clock_of(traces, scenario));
   std::vector<calibration::ProgramMatch> matches;
   for (const calibration::Trace& trace : traces) {
     const calibration::PlannedStep planned =
@@ -424,6 +442,7 @@ ExitCode import_traces(const ImportOptions& options) {
   const Recordings recordings = read_recordings(without_repetitions(options.files),
                                                 options.scenario, show_progress(options.common));
   refuse_without_traces(options, recordings);
+  refuse_without_a_plan(options.scenario, recordings);
   const Findings findings = explain(options, recordings);
   const nlohmann::ordered_json document = document_of(findings, recordings);
   write_files(options, files, findings, document, recordings);

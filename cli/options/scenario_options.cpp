@@ -274,11 +274,7 @@ std::string source_text(const std::string& file, const ScenarioOptions& options)
   add("--cluster", options.cluster);
   add("--stack", options.stack);
   add("--gpus", options.gpus);
-  for (const FieldOption& field : kFieldOptions) {
-    const auto value = options.fields.find(field.key);
-    if (value != options.fields.end()) add(field.option, value->second);
-  }
-  for (const std::string& setting : options.settings) add("--set", setting);
+  for (const std::string& option : stated_plan_options(options)) given += ' ' + option;
   return given.empty() ? file : file + " with" + given;
 }
 
@@ -348,6 +344,20 @@ void add_scenario_options(CLI::App& command, ScenarioOptions& options) {
              "Plan")
       ->take_all()
       ->expected(1);
+}
+
+std::vector<std::string> stated_plan_options(const ScenarioOptions& options) {
+  std::vector<std::string> stated;
+  const auto add = [&stated](const std::string& option, const std::string& value) {
+    if (!value.empty()) stated.push_back(option + ' ' + value);
+  };
+  for (const FieldOption& field : kFieldOptions) {
+    const auto value = options.fields.find(field.key);
+    if (value != options.fields.end()) add(field.option, value->second);
+  }
+  for (const std::string& setting : options.settings) add("--set", setting);
+  add("--kernels", options.kernels);
+  return stated;
 }
 
 ChosenScenario choose_scenario(const ScenarioOptions& options, const std::string& command) {

@@ -35,6 +35,9 @@ struct ScenarioOptions {
 
 void add_scenario_options(CLI::App& command, ScenarioOptions& options);
 
+// The stated options that change a plan, as on a command line: "--tp 2".
+std::vector<std::string> stated_plan_options(const ScenarioOptions& options);
+
 struct ChosenScenario {
   Scenario scenario;
   // The class of its prediction: that of the measurement, or of a stated plan.

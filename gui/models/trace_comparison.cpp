@@ -184,7 +184,8 @@ TracedRun read_trace(const QString& path, const ReadingWatch& watch) {
 TraceComparison compare_with_plan(const TracedRun& run, const Scenario& scenario,
                                   const std::stop_token& stop) {
   TraceComparison comparison{scenario, std::nullopt, nullptr, {}, {}, {}};
-  const std::optional<sim::TracedStep> step = sim::trace_step(scenario, stop);
+  const std::optional<sim::TracedStep> step =
+      sim::trace_step(calibration::at_clock_of({run.trace.get(), 1}, scenario), stop);
   if (!step) return comparison;
   const std::int64_t stage = calibration::stage_of(*run.trace, scenario.plan);
   comparison.match = calibration::match_program(*run.trace, calibration::planned_step(*step, stage),

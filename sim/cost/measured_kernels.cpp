@@ -91,6 +91,8 @@ std::optional<Sized> sized(const Work& work) {
   Sized result{work};
   if (auto* gemm = std::get_if<GemmWork>(&result.rest)) {
     result.sizes = {taken(gemm->m), taken(gemm->n), taken(gemm->k), 1, 1};
+    // The formula of each counts its buffer of results.
+    gemm->accumulate_fp32 = false;
     return result;
   }
   if (auto* attention = std::get_if<AttentionWork>(&result.rest)) {

@@ -405,6 +405,25 @@ std::string gzip_member(const std::string& text) {
 }
 
 // The blanks of a trace that takes far longer to read than the test waits.
+TEST(ImportCommand, RefusesOptionsThatChangeNothing) {
+  const ScratchFolder folder;
+  const std::string trace = " " + imported_trace("nanogpt/rank0");
+  const std::string script =
+      " " + folder.write("run.sh",
+                         "torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 2 --hidden-size "
+                         "256 --num-attention-heads 4 --seq-length 128 --micro-batch-size 1 "
+                         "--global-batch-size 8 --tensor-model-parallel-size 4\n");
+  const CommandResult refused =
+      run_command("import" + trace + " --gpus abc --tp 2 --set zero_stage=1 --stack no");
+  EXPECT_EQ(refused.exit_code, 2);
+  for (const char* option : {"--gpus abc", "--tp 2", "--set zero_stage=1", "--stack no"})
+    EXPECT_THAT(refused.errors, HasSubstr(std::string(option) + ": found no plan"));
+  EXPECT_EQ(run_command("import" + script + " --gpus 8").exit_code, 0);
+  const CommandResult launch = run_command("import" + script + " --tp 2");
+  EXPECT_EQ(launch.exit_code, 2);
+  EXPECT_THAT(launch.errors, HasSubstr("--tp 2: found plans of launches"));
+}
+
 TEST(ImportCommand, AnInterruptEndsTheReadingWithinAFile) {
   const ScratchFolder folder;
   const std::string blanks = gzip_member(std::string(1U << 24U, ' '));

@@ -4,11 +4,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "calibration/calibrate.hpp"
+#include "calibration/trace_samples.hpp"
 #include "calibration/traces/device_steps.hpp"
+#include "calibration/traces/rank_matching.hpp"
 #include "calibration/traces/trace_file.hpp"
+#include "core/spec/profile_library.hpp"
 
 namespace shardwright::calibration {
 namespace {
@@ -29,6 +34,25 @@ TEST(TracePredictions, TwoRanksPredictTheOtherTwo) {
   }
   ASSERT_TRUE(held_out.predicted_step && held_out.measured_step);
   EXPECT_NEAR(*held_out.predicted_step / *held_out.measured_step, 1.0, 0.05);
+}
+
+// The profile that two ranks refit predicts the products of the other two, at the clock that they had.
+TEST(TracePredictions, TheRefittedProfilePredictsTheProductsOfTheOthers) {
+  const ClusterSpec shipped = load_cluster("dgx-h100");
+  const auto refitted = [](const ClusterSpec& cluster, const std::string& a, const std::string& b) {
+    const std::vector<Trace> traces = {run_trace(a), run_trace(b)};
+    CalibrationData data;
+    data.recorded = samples_of(traces, {}, match_ranks(traces), cluster);
+    data.stack = load_stack("megatron-core");
+    return calibrate(cluster, data, "test");
+  };
+  const auto products = [](const Calibration& calibration) {
+    return *std::ranges::find(calibration.ops, name_of(OpKind::Gemm), &OpErrors::kind);
+  };
+  const Calibration own = refitted(shipped, "rank0", "rank1");
+  EXPECT_LT(own.cluster.accelerator.efficiency.matrix_main_loop, 1.0);
+  EXPECT_GT(products(refitted(shipped, "rank2", "rank3")).before.median_abs, 0.1);
+  EXPECT_LT(products(refitted(own.cluster, "rank2", "rank3")).before.median_abs, 0.09);
 }
 
 // The authors moved the reductions into hooks of the gradients: traced steps became shorter by 1 %.

@@ -73,6 +73,14 @@ TEST(MeasuredKernels, CorrectOtherShapesByThoseNearThem) {
   }
 }
 
+TEST(MeasuredKernels, CorrectProductsThatAddToABufferByThoseThatDoNot) {
+  GemmWork adds = gemm(1024);
+  adds.accumulate_fp32 = true;
+  const double ratio = cost(adds, measured_device()).time / cost(adds, fixtures::h100()).time;
+  // The formula weighs a tenth of the measured shape.
+  EXPECT_NEAR(ratio, std::pow(1.5, 1.0 / 1.1), 0.01);
+}
+
 // Half of the timings, drawn at random, predict the others; measured are those that the formula gives
 // on a device whose waves and overheads are other ones.
 TEST(MeasuredKernels, HalfOfThemPredictTheOtherHalf) {
