@@ -409,8 +409,8 @@ ImportedPlan imported_plan(const LaunchArguments& launch, const ClusterSpec& clu
                                       how_to_state_ranks, problems);
   problems.throw_if_any();
   if (!launch.unknown.empty())
-    imported.assumed.push_back(
-        fmt::format("nobody knows the script's environment: {}", fmt::join(launch.unknown, ", ")));
+    imported.assumed.push_back(fmt::format("nobody knows what the script finds when it runs: {}",
+                                           fmt::join(launch.unknown, ", ")));
   identify_model(launch, imported);
   if (!launch.complete) imported.unread = settings.unread();
   // The rules of models and plans.
