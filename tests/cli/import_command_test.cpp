@@ -533,6 +533,26 @@ TEST(ImportCommand, RefusesLaunchesThatAreNoPlan) {
                                                       "--tensor-model-parallel-size 8"),
                  {"b.sh", "/plan/tp"});
   expect_refused("import " + folder.write("c.sh", "A='x" + arguments), {"c.sh", "line 1"});
+  const std::string launch = "torchrun --nproc-per-node 8" + arguments;
+  expect_refused("import " + folder.write("d.sh", launch + "--tensor-model-parallel-size 0"),
+                 {"--tensor-model-parallel-size: found 0; expected a number from 1 on"});
+  expect_refused("import " + folder.write("e.sh", launch + "--ffn-hidden-size $(cat f)"),
+                 {"--ffn-hidden-size: found no value: the output of commands", "a whole number"});
+  // The command's name stands once.
+  EXPECT_THAT(run_command("import " + folder.file("a.sh") + " --gpus abc").errors,
+              testing::StartsWith("shardwright import: --gpus: found \"abc\""));
+}
+
+TEST(ImportCommand, SaysWhatOtherFilesAre) {
+  const ScratchFolder folder;
+  expect_refused("import " + folder.write("ds.json", R"({"train_batch_size": 32, "bf16": {}})"),
+                 {"ds.json: found a configuration of DeepSpeed", "log"});
+  expect_refused("import " + folder.write("steps.log", std::string("\xff\xfei\0t\0", 6)),
+                 {"steps.log: found text in UTF-16", "Out-File -Encoding utf8"});
+  expect_refused("calibrate " + imported_trace("nanogpt/rank0") + " --cluster dgx-h100 --out " +
+                     folder.file("measured.json"),
+                 {"shardwright import FILE --cluster CLUSTER"});
+  expect_refused("validate --kernels", {"measurements/operators.jsonl"});
 }
 
 }  // namespace
