@@ -323,6 +323,24 @@ TEST(ImportCommand, ReadsTrainingLogs) {
   EXPECT_THAT(run_command("import " + log).output, HasSubstr("1.5 s"));
 }
 
+// Runs whose loss is lost are the ones that people look at.
+TEST(ImportCommand, WarnsOfALossThatIsNotFinite) {
+  const ScratchFolder folder;
+  std::string text;
+  for (const char* loss : {"3.25E+00 | throughput per GPU (TFLOP/s/GPU): 410.5", "nan", "inf"})
+    text += fmt::format(
+        " iteration {:3}/ 9 | elapsed time per iteration (ms): 500.0 | lm loss: {} | grad norm: "
+        "1.5 |\n",
+        7 + std::count(text.begin(), text.end(), '\n'), loss);
+  const CommandResult result = run_command("import " + folder.write("steps.log", text));
+  EXPECT_THAT(result.output, HasSubstr("410.5"));
+  EXPECT_THAT(result.output, HasSubstr("3.25"));
+  EXPECT_THAT(result.output + result.errors,
+              HasSubstr("The loss in steps.log is not finite at 2 of its steps, first at step 8."));
+  const json log = json_of("import " + folder.file("steps.log")).at("logs").at(0);
+  EXPECT_EQ(log.at("steps_without_finite_loss"), json::parse("[8, 9]"));
+}
+
 TEST(ImportCommand, CountsAFileOnceAndPredictsTracesAlone) {
   const ScratchFolder folder;
   const std::string log = folder.write(
