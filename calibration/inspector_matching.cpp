@@ -113,15 +113,9 @@ class ProcessMatching {
     sum.transfers.push_back(transfer);
     sum.skews.push_back((*longest)->time - transfer);
     sum.ranks = std::max(sum.ranks, static_cast<std::int64_t>(members.size()));
-    // Times are whole microseconds, so that several ranks may have the shortest one: none is last then.
-    const auto as_short = std::ranges::count(members, transfer, &NumberedCall::time);
-    if (as_short == 1) ++matching_.ranks[(*shortest)->process].last_arrivals;
-    for (const NumberedCall* each : members) {
-      matching_.ranks[each->process].waited += each->time - transfer;
-      --matching_.ranks[each->process].unmatched;
-    }
-    matching_.matched += static_cast<std::int64_t>(members.size());
-    matching_.unmatched -= static_cast<std::int64_t>(members.size());
+    std::vector<std::pair<std::size_t, Seconds>> durations;
+    for (const NumberedCall* each : members) durations.emplace_back(each->process, each->time);
+    add_waits(matching_, durations);
   }
 
   static MatchedCollectives summary_of(const Key& key, const Sum& sum) {

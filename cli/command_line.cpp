@@ -236,6 +236,17 @@ std::string chosen_command(const CLI::App& app) {
   return app.get_name() + (chosen.empty() ? "" : " " + chosen_command(*chosen.front()));
 }
 
+// Says what an option takes that was given without its value; empty for other errors.
+std::string help_of_missing_value(const CLI::App& app, const CLI::ParseError& error) {
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return "";
+  const auto chosen = app.get_subcommands();
+  if (!chosen.empty()) return help_of_missing_value(*chosen.front(), error);
+  const std::string what = error.what();
+  const std::string name = what.substr(0, what.find(':'));
+  const CLI::Option* option = app.get_option_no_throw(name);
+  return option == nullptr ? "" : fmt::format("{}: {}", name, option->get_description());
+}
+
 ExitCode report_usage(const CLI::App& app, const CLI::ParseError& error,
                       const std::vector<std::string>& arguments) {
   // CLI11 reports help and version as errors that succeed.
@@ -248,6 +259,8 @@ ExitCode report_usage(const CLI::App& app, const CLI::ParseError& error,
   const auto unknown = find_unknown_argument(app, arguments);
   print_message(
       printable(unknown ? *unknown : fmt::format("{}: {}", chosen_command(app), error.what())));
+  if (const std::string help = help_of_missing_value(app, error); !help.empty())
+    print_message(help);
   print_message(fmt::format("See {} --help", chosen_command(app)));
   return ExitCode::BadInput;
 }

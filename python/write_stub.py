@@ -21,6 +21,7 @@ from ._results import (
     Profile as Profile,
     Record as Record,
     Step as Step,
+    TraceReport as TraceReport,
 )
 
 __version__: str

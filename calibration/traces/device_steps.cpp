@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "calibration/traces/trace_report.hpp"
 
@@ -11,11 +12,21 @@ namespace {
 // A step with fewer of the usual activities was cut by the end of the recording.
 constexpr double kWholeStep = 0.8;
 
+// Activities are in the order of their starts. A stream runs them in the order of their launches: one without a launch
+// was launched before the next of its stream.
 void order_by_launch(Activities& activities) {
-  std::stable_sort(activities.begin(), activities.end(),
-                   [](const DeviceActivity* a, const DeviceActivity* b) {
-                     return a->launched.value_or(a->start) < b->launched.value_or(b->start);
-                   });
+  std::map<std::int32_t, std::int64_t> next_of_stream;
+  std::vector<std::pair<std::int64_t, const DeviceActivity*>> launches;
+  for (auto each = activities.rbegin(); each != activities.rend(); ++each) {
+    const DeviceActivity& activity = **each;
+    const auto next = next_of_stream.try_emplace(activity.stream, activity.start).first;
+    next->second = activity.launched.value_or(std::min(activity.start, next->second));
+    launches.emplace_back(next->second, &activity);
+  }
+  std::ranges::reverse(launches);
+  std::ranges::stable_sort(launches, {}, &std::pair<std::int64_t, const DeviceActivity*>::first);
+  std::ranges::transform(launches, activities.begin(),
+                         &std::pair<std::int64_t, const DeviceActivity*>::second);
 }
 
 DeviceStep step_of(Activities activities) {

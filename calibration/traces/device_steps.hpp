@@ -11,7 +11,8 @@
 namespace shardwright::calibration {
 
 struct DeviceStep {
-  // In the order in which the host launched them, or else by start. At least one.
+  // In the order in which the host launched them; those of a stream by start where launches are not known. At least
+  // one.
   Activities activities;
   // From the start of its first activity to that of the next step's, or to its own last end; where steps overlap, the
   // last one is as long as the longest of the others.

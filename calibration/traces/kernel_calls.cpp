@@ -23,7 +23,8 @@ bool leads(std::string_view name) {
   return contains_any(name, {"preprocess", "prepare", "dot_do_o"});
 }
 bool follows(std::string_view name) {
-  return contains_any(name, {"splitk", "postprocess", "convert", "epilogue", "combine"});
+  return contains_any(
+      name, {"splitk", "execute_split_k", "postprocess", "convert", "epilogue", "combine"});
 }
 
 struct KindOfWord {

@@ -96,7 +96,9 @@ class KinetoReader {
       parts_.finish();
       throw;
     }
-    if (!found) throw InputError(source_, {{"/traceEvents", "nothing", "an array of events"}});
+    if (!found)
+      throw InputError(source_, {{"/traceEvents", "nothing",
+                                  "an array of events, as PyTorch's profiler writes it"}});
     finish(parts_.finish());
     return std::move(trace_);
   }

@@ -9,6 +9,7 @@
 
 #include "calibration/traces/call_alignment.hpp"
 #include "calibration/traces/trace_report.hpp"
+#include "core/base/error.hpp"
 #include "core/base/printable_text.hpp"
 
 namespace shardwright::calibration {
@@ -183,13 +184,10 @@ class Summary {
     sum.skews.push_back(from_ns(last->second - shortest));
     sum.ranks = std::max(sum.ranks, joint.durations.size());
     sum.is_irregular = !call.members.empty() && std::get<GroupShape>(key).empty();
-    ++matching_.ranks[first->first].last_arrivals;
-    for (const auto& [participant, duration] : joint.durations) {
-      matching_.ranks[participant].waited += from_ns(duration - shortest);
-      --matching_.ranks[participant].unmatched;
-    }
-    matching_.matched += static_cast<std::int64_t>(joint.durations.size());
-    matching_.unmatched -= static_cast<std::int64_t>(joint.durations.size());
+    std::vector<std::pair<std::size_t, Seconds>> durations;
+    for (const auto& [participant, duration] : joint.durations)
+      durations.emplace_back(participant, from_ns(duration));
+    add_waits(matching_, durations);
   }
 
   // Calls of groups that one participant alone is in.
@@ -242,6 +240,29 @@ nlohmann::ordered_json value_or_null(const std::optional<T>& value) {
 }
 
 }  // namespace
+
+void add_waits(RankMatching& matching,
+               const std::vector<std::pair<std::size_t, Seconds>>& durations) {
+  SHARDWRIGHT_CHECK(durations.size() > 1, "a shared collective has several ranks");
+  Seconds shortest = durations.front().second, sum;
+  for (const auto& [rank, duration] : durations) {
+    shortest = std::min(shortest, duration);
+    sum += duration;
+  }
+  const auto ranks = static_cast<double>(durations.size());
+  const auto last = static_cast<double>(
+      std::ranges::count(durations, shortest, &std::pair<std::size_t, Seconds>::second));
+  for (const auto& [place, duration] : durations) {
+    RankWaits& rank = matching.ranks[place];
+    rank.waited += duration - shortest;
+    if (duration == shortest) rank.caused += (sum - shortest * ranks) / (ranks - 1.0) / last;
+    if (duration == shortest && last == 1.0) ++rank.last_arrivals;
+    ++rank.matched;
+    --rank.unmatched;
+  }
+  matching.matched += static_cast<std::int64_t>(durations.size());
+  matching.unmatched -= static_cast<std::int64_t>(durations.size());
+}
 
 std::optional<RankMatching> match_ranks(const std::vector<Trace>& traces,
                                         const MatchingWatch& watch) {
@@ -296,6 +317,7 @@ nlohmann::ordered_json to_json(const RankMatching& matching) {
                      {"rank", value_or_null(each.rank)},
                      {"device", each.device},
                      {"waited_s", each.waited.value()},
+                     {"caused_wait_s", each.caused.value()},
                      {"last_arrivals", each.last_arrivals},
                      {"unmatched", each.unmatched}});
   return {{"matched", matching.matched},

@@ -5,12 +5,14 @@
 // rank (the skew).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "calibration/traces/group_shape.hpp"
@@ -43,8 +45,11 @@ struct RankWaits {
   std::int32_t device = 0;
   // In the matched collectives for ranks that arrived later.
   Seconds waited{};
-  // The calls for which it arrived last.
-  std::int64_t last_arrivals = 0;
+  // What another rank waited in the mean for this one, where it arrived last. Of ranks that arrived last at the same
+  // moment each has an equal part.
+  Seconds caused{};
+  // The calls for which it alone arrived last, of those that other ranks were found to share.
+  std::int64_t last_arrivals = 0, matched = 0;
   // Its calls that no other rank was found to share.
   std::int64_t unmatched = 0;
 };
@@ -59,6 +64,11 @@ struct RankMatching {
   // How many of the unmatched ones belong to groups of which only one rank was traced.
   std::int64_t alone = 0;
 };
+
+// Adds the waits for the last rank of a collective that several ranks share. `durations` holds places in
+// `matching.ranks` with what the collective took there, from the arrival to the common end.
+void add_waits(RankMatching& matching,
+               const std::vector<std::pair<std::size_t, Seconds>>& durations);
 
 // Lets a caller follow the matching and stop it. Both members may be empty.
 struct MatchingWatch {

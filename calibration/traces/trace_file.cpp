@@ -113,12 +113,31 @@ bool begins_as_json(std::string_view head) {
   return next_mark() == '{' || next_mark() == ']';
 }
 
+bool is_utf16(std::string_view head) {
+  return head.starts_with("\xff\xfe") || head.starts_with("\xfe\xff");
+}
+
+// Keys that configurations of DeepSpeed have and traces do not.
+bool configures_deepspeed(std::string_view head) {
+  const auto has = [&](const char* key) { return head.find(key) != std::string_view::npos; };
+  return !has("\"traceEvents\"") &&
+         (has("\"train_batch_size\"") || has("\"train_micro_batch_size_per_gpu\"") ||
+          has("\"zero_optimization\""));
+}
+
 }  // namespace
 
 Recording read_recording(const std::string& file, const ReadingWatch& watch) {
   if (kind_unless_regular(file).empty() && is_plain_database(file))
     return read_nsys(file, file, watch);
   const auto [head, bytes] = with_head(open_inflated(file, kExpectedFile, watch), kHeadLength);
+  if (is_utf16(head))
+    throw InputError(file, {{"", "text in UTF-16",
+                             "UTF-8, in which PowerShell writes with Out-File -Encoding utf8"}});
+  if (begins_as_json(head) && configures_deepspeed(head))
+    throw InputError(file,
+                     {{"", "a configuration of DeepSpeed, which tells no model",
+                       "the log of its run, a trace, or a script that launches Megatron-LM"}});
   if (begins_as_json(head)) return read_kineto(bytes, file);
   if (is_job_header(head.substr(0, head.find_first_of("\r\n"))))
     return read_job_record(bytes, file);

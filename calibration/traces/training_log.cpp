@@ -111,14 +111,37 @@ const std::vector<LogFormat>& log_formats() {
   return kFormats;
 }
 
+// Where the value of a key begins, behind blanks and marks; npos at the end of the line.
+std::size_t value_at(std::string_view line, std::string_view key, std::size_t at) {
+  return line.find_first_not_of(" :=", at + key.size());
+}
+
+// True if the key is a word of its own there.
+bool is_word_at(std::string_view line, std::size_t at) {
+  return at == 0 ||
+         (std::isalnum(static_cast<unsigned char>(line[at - 1])) == 0 && line[at - 1] != '_');
+}
+
+// True if "nan" or "inf" stands behind a key.
+bool is_not_finite_behind(std::string_view line, std::string_view key) {
+  for (std::size_t at = line.find(key); at != std::string_view::npos; at = line.find(key, at + 1)) {
+    const std::size_t begin = value_at(line, key, at);
+    if (!is_word_at(line, at) || begin == std::string_view::npos) continue;
+    std::string word;
+    for (const char c : line.substr(begin, 4))
+      if (c != '-' && c != '+')
+        word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (word.starts_with("nan") || word.starts_with("inf")) return true;
+  }
+  return false;
+}
+
 // The number behind a key: "15800.0", "7.9E+00", "12,345"; also "13100.0/13240.9", of which the
 // first is the last step's. None where the key is not there as a word.
 std::optional<double> number_behind(std::string_view line, std::string_view key) {
   for (std::size_t at = line.find(key); at != std::string_view::npos; at = line.find(key, at + 1)) {
-    if (at > 0 &&
-        (std::isalnum(static_cast<unsigned char>(line[at - 1])) != 0 || line[at - 1] == '_'))
-      continue;
-    const std::size_t begin = line.find_first_not_of(" :=", at + key.size());
+    if (!is_word_at(line, at)) continue;
+    const std::size_t begin = value_at(line, key, at);
     if (begin == std::string_view::npos) return std::nullopt;
     std::string digits;
     for (const char c : line.substr(begin, 40)) {
@@ -185,6 +208,8 @@ std::optional<LoggedStep> read_step(const LogFormat& format, const std::string& 
   bool has_number = false;
   for (const Field& field : format.fields) {
     const std::optional<double> number = number_behind(line, field.key);
+    if (!number && field.what == Logged::Loss)
+      step.loss_is_lost = is_not_finite_behind(line, field.key);
     if (!number) continue;
     const double value = *number * field.scale;
     switch (field.what) {
@@ -260,6 +285,7 @@ class LogReader {
     };
     fill(known.time, step.time);
     fill(known.loss, step.loss);
+    known.loss_is_lost = known.loss_is_lost || step.loss_is_lost;
     fill(known.tokens_per_s_per_gpu, step.tokens_per_s_per_gpu);
     fill(known.samples_per_s, step.samples_per_s);
     fill(known.global_batch, step.global_batch);
@@ -320,7 +346,9 @@ TrainingLog read_training_log(const ByteSource& bytes, const std::string& source
 }
 
 nlohmann::ordered_json to_json(const TrainingLog& log) {
-  auto steps = nlohmann::ordered_json::array();
+  auto steps = nlohmann::ordered_json::array(), lost = nlohmann::ordered_json::array();
+  for (const LoggedStep& each : log.steps)
+    if (each.loss_is_lost) lost.push_back(each.number);
   for (const LoggedStep& each : log.steps)
     steps.push_back({{"number", each.number},
                      {"time_s", figure_or_null(each.time)},
@@ -334,6 +362,7 @@ nlohmann::ordered_json to_json(const TrainingLog& log) {
           {"framework", log.framework},
           {"step_s", figure_or_null(log.step())},
           {"times_from_stamps", log.times_from_stamps},
+          {"steps_without_finite_loss", std::move(lost)},
           {"steps", std::move(steps)}};
 }
 

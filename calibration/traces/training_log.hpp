@@ -20,6 +20,8 @@ struct LoggedStep {
   // Model FLOP utilisation, of 1.
   std::optional<double> mfu;
   std::optional<FlopPerSecond> flop_rate_per_gpu;
+  // True if the line states a loss that is infinite or no number.
+  bool loss_is_lost = false;
 };
 
 struct TrainingLog {

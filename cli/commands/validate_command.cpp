@@ -357,13 +357,17 @@ Examples:
   const auto options = std::make_shared<ValidateOptions>();
   add_option(*command, "files", options->files, "FILE...",
              "Measured steps, one JSON object per line (default: those that are shipped)");
-  add_option(*command, "--kernels", options->timings.kernels, "FILE",
-             "Compare timings of kernels instead of steps, one JSON object per line");
+  add_option(
+      *command, "--kernels", options->timings.kernels, "FILE",
+      "Compare timings of kernels instead of steps, one JSON object per line; published ones "
+      "are measurements/kernels.jsonl and measurements/operators.jsonl");
   add_option(*command, "--collectives", options->timings.collectives, "FILE",
-             "Compare timings of collectives instead of steps, one JSON object per line");
+             "Compare timings of collectives instead of steps, one JSON object per line; published "
+             "ones are measurements/collectives.jsonl");
   add_option(
       *command, "--runs", options->runs, "FILE",
-      "Compare the GPU-hours, days and interruptions of whole runs, one JSON object per line");
+      "Compare the GPU-hours, days and interruptions of whole runs, one JSON object per line; "
+      "published ones are measurements/runs.jsonl");
   command
       ->add_option("--fail-over", options->fail_over,
                    "Exit with 5 if the median or the 90th percentile of the absolute errors "

@@ -32,8 +32,11 @@ auto read_part(const char* option, ProblemList& problems, const Read& read) -> d
     return read();
   } catch (const InputError& error) {
     for (const Problem& problem : error.problems()) {
-      std::string where = option + std::string(*option == '\0' ? "" : " ") + error.source();
-      if (!problem.where.empty()) where += ": " + problem.where;
+      // Problems of the command line have its name as their source, which stands before all problems already.
+      const bool names_command = error.source() == problems.source();
+      std::string where = option + std::string(*option == '\0' || names_command ? "" : " ") +
+                          (names_command ? "" : error.source());
+      if (!problem.where.empty()) where += (where.empty() ? "" : ": ") + problem.where;
       problems.add(std::move(where), problem.found, problem.expected);
     }
     return {};

@@ -18,8 +18,9 @@ namespace {
 using calibration::CollectiveReport;
 using calibration::TraceReport;
 
-// A straggler arrives last at this part of the collectives at least, and the others wait for this part of their time.
-constexpr double kLastArrivals = 0.5;
+// A straggler causes this part of the waiting at least, and the others wait for it for this part of the recording beyond
+// what it waits itself.
+constexpr double kLeastShare = 0.5;
 constexpr double kLeastWait = 0.01;
 
 std::string bytes_or_empty(const std::optional<std::int64_t>& bytes) {
@@ -94,47 +95,43 @@ void add_matched(Page& page, const calibration::RankMatching& matching,
   Table waits({{"trace"},
                {"device", kNumber},
                {"waited", kNumber, "ms"},
+               {"others waited for it", kNumber, "ms"},
                {"arrived last", kNumber, "times"},
                {"unmatched", kNumber}});
   Seconds longest;
   for (const calibration::RankWaits& each : matching.ranks)
-    longest = std::max(longest, each.waited);
+    longest = std::max({longest, each.waited, each.caused});
   for (const calibration::RankWaits& each : matching.ranks) {
     waits.add_row({printable(file_of(each, files).name), std::to_string(each.device),
-                   milliseconds_text(each.waited, longest), format_count(each.last_arrivals),
-                   format_count(each.unmatched)});
+                   milliseconds_text(each.waited, longest), milliseconds_text(each.caused, longest),
+                   format_count(each.last_arrivals), format_count(each.unmatched)});
   }
   page.table(waits);
 }
 
-// Names the rank for which the others wait, if there is one.
+// Says which rank causes most of the waiting, and whether that makes it a straggler.
 void add_straggler(Page& page, const calibration::RankMatching& matching,
                    const std::vector<RankFile>& files) {
-  std::int64_t arrivals = 0;
-  Seconds waited;
-  for (const calibration::RankWaits& each : matching.ranks) {
-    arrivals += each.last_arrivals;
-    waited += each.waited;
-  }
-  if (arrivals == 0 || matching.ranks.size() < 2) return;
-  const calibration::RankWaits& last = *std::max_element(
-      matching.ranks.begin(), matching.ranks.end(),
-      [](const auto& a, const auto& b) { return a.last_arrivals < b.last_arrivals; });
-  const double share = static_cast<double>(last.last_arrivals) / static_cast<double>(arrivals);
-  const Seconds others = (waited - last.waited) / static_cast<double>(matching.ranks.size() - 1);
+  if (matching.ranks.size() < 2) return;
+  const calibration::RankWaits& last = *std::ranges::max_element(
+      matching.ranks, {}, [](const auto& each) { return each.caused.value(); });
+  Seconds caused;
+  for (const calibration::RankWaits& each : matching.ranks) caused += each.caused;
+  if (caused <= Seconds()) return;
   const RankFile& file = file_of(last, files);
   const bool is_alone =
       std::ranges::count(matching.ranks, last.file, &calibration::RankWaits::file) == 1;
   const std::string name =
       printable(file.name) + (is_alone ? "" : fmt::format(", device {}", last.device));
-  if (share < kLastArrivals || others - last.waited < file.window * kLeastWait) {
-    page.paragraph("No rank is a straggler: none is late so often that the others wait for it.");
-    return;
-  }
-  page.paragraph(
-      fmt::format("The straggler is {}: it arrives last at {} % of the matched collectives, and "
-                  "each other rank waits for {} in the mean, while it waits for {}.",
-                  name, format_percent(share), format_time(others), format_time(last.waited)));
+  const bool is_straggler =
+      last.caused >= caused * kLeastShare && last.caused - last.waited >= file.window * kLeastWait;
+  page.paragraph(fmt::format(
+      "{}: it causes {} % of the waiting. Each other rank waits {} for it in the mean, and it "
+      "waits {} for others. It arrives last at {} of its {}.",
+      is_straggler ? "The straggler is " + name
+                   : "No rank is a straggler, and the latest one is " + name,
+      share_text(last.caused, caused), format_time(last.caused), format_time(last.waited),
+      format_count(last.last_arrivals), format_plural(last.matched, "matched collective")));
 }
 
 Table collective_timings_table(const std::vector<calibration::CollectiveTimings>& timings) {

@@ -53,11 +53,13 @@ std::vector<std::string> settable_fields() {
   return fields;
 }
 
+// A call of this command that prints the names of a kind.
+std::string call(const char* kind) {
+  return fmt::format("$(shardwright --names {} 2>/dev/null)", kind);
+}
+
 // The words that an option takes: names, or a call of this command that prints them.
 std::string words_of(const std::string& option) {
-  const auto call = [](const char* kind) {
-    return fmt::format("$(shardwright --names {} 2>/dev/null)", kind);
-  };
   const auto joined = [](const auto& names) { return fmt::format("{}", fmt::join(names, " ")); };
   if (option == "--model") return call("models");
   if (option == "--cluster") return call("clusters") + " here";
@@ -93,12 +95,21 @@ std::string value_cases(const CLI::App& app) {
   return cases;
 }
 
+// The words that a command takes without an option.
+std::string words_without_option(const std::string& command) {
+  if (command.ends_with(" models show")) return call("models");
+  if (command.ends_with(" clusters show")) return call("clusters") + " here";
+  if (command.ends_with(" stacks show")) return call("stacks");
+  if (command.ends_with(" schema")) return fmt::format("{}", fmt::join(schema_names(), " "));
+  return "";
+}
+
 }  // namespace
 
 std::string bash_completion(const CLI::App& app) {
   std::string commands, cases;
   walk(app, app.get_name(), [&](const CLI::App& command, const std::string& words) {
-    std::string names, options;
+    std::string names = words_without_option(words), options;
     for (const CLI::App* each : command.get_subcommands({})) {
       if (!each->get_group().empty()) names += each->get_name() + ' ';
     }
@@ -112,7 +123,7 @@ std::string bash_completion(const CLI::App& app) {
             ? fmt::format("$({} --help 2>/dev/null | grep -oE -- \"--[a-z0-9-]+\" | sort -u)",
                           words)
             : options;
-    cases += fmt::format("    '{}') names='{}' options=\"{}\" ;;\n", words, names, listed);
+    cases += fmt::format("    '{}') names=\"{}\" options=\"{}\" ;;\n", words, names, listed);
   });
   return fmt::format(R"(_{0}() {{
   local words={0} word names options

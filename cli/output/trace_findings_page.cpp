@@ -33,8 +33,11 @@ void add_structure(Page& page, const calibration::LayerStructure& structure) {
       format_plural(structure.layers, "layer"), structure.anchors,
       format_number(structure.kernels, 3), format_time(structure.time), incomplete));
   page.paragraph(fmt::format(
-      "They hold {} of the {} products and attentions up to the end of that pass.{}{}",
+      "They hold {} of the {} products and attentions up to the end of that pass.{}{}{}",
       format_count(structure.anchors_of_layers), format_count(structure.anchors_of_pass),
+      10 * structure.anchors_of_layers < 9 * structure.anchors_of_pass
+          ? " The others do not repeat with them: the model may have layers of another kind, too."
+          : "",
       structure.by_shape ? ""
                          : " The trace has no shapes: products count as equal by the names of "
                            "their kernels, which is less sure.",

@@ -16,7 +16,7 @@
 namespace shardwright::cli {
 namespace {
 
-// A figure of a log's last step, which frameworks print or do not.
+// A figure of a log's steps, which frameworks print or do not.
 struct LoggedFigure {
   Column column;
   std::optional<double> (*of)(const calibration::LoggedStep& step);
@@ -34,6 +34,24 @@ std::vector<LoggedFigure> logged_figures() {
           {{"MFU", kNumber, "%"},
            [](Step step) { return step.mfu ? std::optional(100 * *step.mfu) : std::nullopt; }},
           {{"last loss", kNumber}, [](Step step) { return step.loss; }}};
+}
+
+// The last value that a log states.
+std::optional<double> last_of(const LoggedFigure& figure, const calibration::TrainingLog& log) {
+  std::optional<double> last;
+  for (const calibration::LoggedStep& step : log.steps)
+    if (const auto value = figure.of(step)) last = value;
+  return last;
+}
+
+// Names the first step whose loss is infinite or no number.
+void warn_of_lost_loss(Page& page, const calibration::TrainingLog& log, const std::string& name) {
+  const auto is_lost = &calibration::LoggedStep::loss_is_lost;
+  const auto first = std::ranges::find_if(log.steps, is_lost);
+  if (first == log.steps.end()) return;
+  page.warning(fmt::format("The loss in {} is not finite at {} of its steps, first at step {}.",
+                           printable(name), format_count(std::ranges::count_if(log.steps, is_lost)),
+                           format_count(first->number)));
 }
 
 // A drawing of a figure of all steps over their numbers; nothing where fewer than two steps have it.
@@ -63,7 +81,7 @@ void add_training_logs(Page& page, const std::vector<calibration::TrainingLog>& 
   std::vector<LoggedFigure> figures = logged_figures();
   std::erase_if(figures, [&](const LoggedFigure& figure) {
     return std::none_of(logs.begin(), logs.end(), [&](const calibration::TrainingLog& log) {
-      return figure.of(log.steps.back()).has_value();
+      return last_of(figure, log).has_value();
     });
   });
   std::vector<Column> columns = {{"log"}, {"framework"}, {"steps", kNumber}, {"step", kNumber}};
@@ -82,18 +100,19 @@ void add_training_logs(Page& page, const std::vector<calibration::TrainingLog>& 
                                     format_count(static_cast<std::int64_t>(logs[i].steps.size())),
                                     step ? format_time(*step) : ""};
     for (const LoggedFigure& figure : figures) {
-      const std::optional<double> value = figure.of(logs[i].steps.back());
+      const std::optional<double> value = last_of(figure, logs[i]);
       row.push_back(value ? format_number(*value, 4) : "");
     }
     table.add_row(std::move(row));
   }
   page.table(table);
   page.paragraph(fmt::format(
-      "The step is the median without the first tenth of the steps{}; other figures are those of "
-      "the last step.",
+      "The step is the median without the first tenth of the steps{}; other figures are the "
+      "last ones that the log states.",
       any_stamps ? ", where a log states no times by the times at which its lines were written"
                  : ""));
   for (std::size_t i = 0; i < logs.size(); ++i) {
+    warn_of_lost_loss(page, logs[i], names[i]);
     const std::optional<Seconds> step = logs[i].step();
     if (planned && step)
       page.paragraph(fmt::format("The plan predicts a step of {}; that of {} takes {} ({} %).",

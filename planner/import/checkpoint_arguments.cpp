@@ -46,6 +46,8 @@ std::string argument_text(const PickleValue& value, int depth = 0) {
       const auto layout = value.find("input_data");
       return layout && layout->kind() == PickleKind::Text ? std::string(*layout->text()) : "";
     }
+    case PickleKind::Binary:
+      return "bytes, or a whole number of more than 64 bits";
     default:
       return "";
   }

@@ -155,6 +155,12 @@ std::vector<std::string> unknown_in(const ShellScript& script) {
   std::vector<std::string> unknown;
   for (const auto& [name, value] : script.defaults)
     if (!tells_a_place(name)) unknown.push_back(fmt::format("{} has its default {}", name, value));
+  for (const auto& [name, assignment] : script.conditional)
+    if (!tells_a_place(name))
+      unknown.push_back(fmt::format(
+          "\"{}\" in line {} counts as if its condition held (without it {} {})", assignment.text,
+          assignment.line, name,
+          assignment.otherwise.empty() ? "has no value" : "is " + assignment.otherwise));
   for (const std::string& command : script.substitutions)
     if (!tells_a_place(command))
       unknown.push_back(fmt::format("the output of {} is left out", command));

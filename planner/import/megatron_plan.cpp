@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <regex>
@@ -51,11 +52,19 @@ void read_degrees(MegatronSettings& settings, std::optional<std::int64_t> ranks,
   plan.tp = settings.count("tensor_model_parallel_size", 1);
   plan.pp = settings.count("pipeline_model_parallel_size", 1);
   plan.cp = settings.count("context_parallel_size", 1);
-  const std::int64_t of_model = plan.tp * plan.pp * plan.cp;
+  std::int64_t of_model = 1;
+  for (const auto& [name, degree] : {std::pair("tensor_model_parallel_size", &plan.tp),
+                                     {"pipeline_model_parallel_size", &plan.pp},
+                                     {"context_parallel_size", &plan.cp}}) {
+    if (*degree < 1) settings.refuse(name, "a number from 1 on");
+    *degree = std::max<std::int64_t>(1, *degree);
+    if (__builtin_mul_overflow(of_model, *degree, &of_model))
+      of_model = std::numeric_limits<std::int64_t>::max();
+  }
   if (!ranks) {
     problems.add("the number of processes", "nothing",
                  how_to_state_ranks + ", or --nnodes and --nproc-per-node of torchrun as numbers");
-  } else if (of_model < 1 || *ranks % of_model != 0) {
+  } else if (*ranks % of_model != 0) {
     problems.add("the number of processes", format_count(*ranks),
                  fmt::format("a multiple of tp x pp x cp = {}", format_count(of_model)));
   } else {
@@ -409,8 +418,8 @@ ImportedPlan imported_plan(const LaunchArguments& launch, const ClusterSpec& clu
                                       how_to_state_ranks, problems);
   problems.throw_if_any();
   if (!launch.unknown.empty())
-    imported.assumed.push_back(
-        fmt::format("nobody knows the script's environment: {}", fmt::join(launch.unknown, ", ")));
+    imported.assumed.push_back(fmt::format("nobody knows what the script finds when it runs: {}",
+                                           fmt::join(launch.unknown, ", ")));
   identify_model(launch, imported);
   if (!launch.complete) imported.unread = settings.unread();
   // The rules of models and plans.

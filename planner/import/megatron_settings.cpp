@@ -1,5 +1,7 @@
 #include "planner/import/megatron_settings.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -8,6 +10,7 @@
 namespace shardwright::planner {
 namespace {
 
+constexpr std::int64_t kMostCount = std::int64_t{1} << 40U;
 constexpr std::size_t kMostLayers = 1'000'000;
 
 template <class Number>
@@ -123,8 +126,8 @@ std::optional<std::int64_t> MegatronSettings::count(const std::string& name) {
   const std::string* found = find(name);
   if (found == nullptr) return std::nullopt;
   const auto value = whole_number<std::int64_t>(*found);
-  if (value && *value >= 0 && *value <= std::int64_t{1} << 40U) return value;
-  refuse(name, "a number from 0 on");
+  if (value && *value >= 0 && *value <= kMostCount) return value;
+  refuse(name, fmt::format("a whole number from 0 to {}", kMostCount));
   return std::nullopt;
 }
 
@@ -147,7 +150,12 @@ double MegatronSettings::real(const std::string& name, double otherwise) {
 }
 
 void MegatronSettings::refuse(const std::string& name, const std::string& expected) {
-  problems_.add(flag_of(name), text(name), expected);
+  // A switch of a script that should have a value.
+  const bool lacks_value = !launch_.complete && text(name) == "True";
+  problems_.add(flag_of(name),
+                lacks_value ? "no value: the output of commands and the environment are not known"
+                            : text(name),
+                expected);
 }
 
 std::vector<std::string> MegatronSettings::unread() const {

@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "planner/import/shell_arithmetic.hpp"
 
 namespace shardwright::planner {
 namespace {
@@ -68,89 +67,6 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-// Sums, products and brackets of integers; none of anything else.
-class Arithmetic {
- public:
-  Arithmetic(std::string_view text, const Variables& variables)
-      : text_(text), variables_(variables) {}
-
-  std::optional<std::int64_t> value() {
-    const auto result = sum(0);
-    skip();
-    return at_ == text_.size() ? result : std::nullopt;
-  }
-
- private:
-  using Value = std::optional<std::int64_t>;
-
-  void skip() {
-    while (at_ < text_.size() && (is_blank(text_[at_]) || text_[at_] == '\n')) ++at_;
-  }
-
-  char next() {
-    skip();
-    return at_ < text_.size() ? text_[at_] : '\0';
-  }
-
-  Value sum(int depth) {
-    Value left = product(depth);
-    while (left && (next() == '+' || next() == '-')) {
-      const char sign = text_[at_++];
-      const Value right = product(depth);
-      std::int64_t result = 0;
-      const bool overflows =
-          !right || (sign == '+' ? __builtin_add_overflow(*left, *right, &result)
-                                 : __builtin_sub_overflow(*left, *right, &result));
-      left = overflows ? Value() : result;
-    }
-    return left;
-  }
-
-  Value product(int depth) {
-    Value left = operand(depth);
-    while (left && (next() == '*' || next() == '/' || next() == '%')) {
-      const char sign = text_[at_++];
-      const Value right = operand(depth);
-      std::int64_t result = 0;
-      if (!right || (sign != '*' && *right <= 0)) return std::nullopt;
-      if (sign == '*' && __builtin_mul_overflow(*left, *right, &result)) return std::nullopt;
-      left = sign == '*' ? result : sign == '/' ? *left / *right : *left % *right;
-    }
-    return left;
-  }
-
-  Value operand(int depth) {
-    if (depth > kDeepest) return std::nullopt;
-    if (next() == '(') {
-      ++at_;
-      const Value inner = sum(depth + 1);
-      if (next() != ')') return std::nullopt;
-      ++at_;
-      return inner;
-    }
-    if (next() == '$') ++at_;
-    const bool braced = next() == '{';
-    if (braced) ++at_;
-    const std::size_t begin = at_;
-    while (at_ < text_.size() && is_name_part(text_[at_])) ++at_;
-    const std::string name(text_.substr(begin, at_ - begin));
-    if (braced && next() == '}') ++at_;
-    const auto variable = variables_.find(name);
-    return number_of(variable == variables_.end() ? name : joined(variable->second));
-  }
-
-  static Value number_of(const std::string& text) {
-    std::int64_t number = 0;
-    const char* const last = text.data() + text.size();
-    const auto [end, error] = std::from_chars(text.data(), last, number);
-    return error == std::errc() && end == last ? Value(number) : std::nullopt;
-  }
-
-  std::string_view text_;
-  std::size_t at_ = 0;
-  const Variables& variables_;
-};
-
 class ShellReader {
  public:
   ShellReader(std::string_view text, const std::string& source, Variables& variables,
@@ -199,6 +115,8 @@ class ShellReader {
     Words words;
     ShellCommand command;
     bool may_assign = true;
+    follows_outcome_ = at_ > 1 && (text_[at_ - 1] == '&' || text_[at_ - 1] == '|') &&
+                       text_[at_ - 2] == text_[at_ - 1];
     for (skip_blanks(); !ends_command(); skip_blanks()) {
       if (may_assign && take_assignment()) continue;
       const bool is_redirection = peek() == '<' || peek() == '>';
@@ -208,6 +126,7 @@ class ShellReader {
       read_word(word, true);
       if (is_redirection) continue;
       for (std::string& each : word.take()) {
+        if (command.empty()) follow_block(each);
         may_assign = command.empty() && is_declaration(each);
         // A list that is unset, in quotes, is no word.
         if (!may_assign && !each.empty()) command.push_back(std::move(each));
@@ -221,8 +140,28 @@ class ShellReader {
            word == "then" || word == "else" || word == "do" || word == "{";
   }
 
+  // Counts the conditions and loops that the next command stands in. Only words that stand behind a condition or a list
+  // count, because prose of texts within a script begins with "if" and "for", too.
+  void follow_block(const std::string& word) {
+    if (word == "then" || word == "do" || word == "case") ++blocks_;
+    if (word == "elif" || word == "fi" || word == "done" || word == "esac")
+      blocks_ = std::max(0, blocks_ - 1);
+  }
+
+  // Remembers an assignment that ends here and began at `begin`, until another one is sure to follow it.
+  void note_condition(const std::string& name, std::size_t begin, const std::string& before) {
+    doubtful_.erase(name);
+    if (blocks_ == 0 && !follows_outcome_) return;
+    constexpr std::size_t kLongest = 60;
+    const std::string_view whole = text_.substr(begin, at_ - begin);
+    const std::string_view text = whole.substr(0, std::min(whole.find('\n'), kLongest));
+    doubtful_[name] = {line_of(begin), std::string(text) + (text.size() < whole.size() ? "…" : ""),
+                       before};
+  }
+
   // NAME=…, NAME+=…, NAME=(…).
   bool take_assignment() {
+    const std::size_t begin = at_;
     std::size_t end = at_;
     if (!is_name_start(peek())) return false;
     while (end < text_.size() && is_name_part(text_[end])) ++end;
@@ -230,6 +169,8 @@ class ShellReader {
     if (!appends && !text_.substr(end).starts_with("=")) return false;
     const std::string name(text_.substr(at_, end - at_));
     at_ = end + (appends ? 2 : 1);
+    const auto known = variables_.find(name);
+    const std::string before = known == variables_.end() ? "" : joined(known->second);
     std::vector<std::string>& value = variables_[name];
     if (peek() == '(') {
       std::vector<std::string> items = read_array();
@@ -245,6 +186,7 @@ class ShellReader {
       else
         value = {text};
     }
+    if (!appends || blocks_ > 0 || follows_outcome_) note_condition(name, begin, before);
     std::size_t bytes = 0;
     for (const std::string& each : value) bytes += each.size();
     if (bytes > kMostValueBytes) refuse(name + " of more than 1 MiB", "a launch script");
@@ -340,7 +282,11 @@ class ShellReader {
       note_substitution(begin);
     } else if (peek(1) == '(' && peek(2) == '(') {
       const std::string_view inner = bracketed('(', ')');
-      const auto value = Arithmetic(inner.substr(1, inner.size() - 2), variables_).value();
+      const auto value =
+          arithmetic_value(inner.substr(1, inner.size() - 2), [this](const std::string& name) {
+            const auto known = variables_.find(name);
+            return known == variables_.end() ? name : joined(known->second);
+          });
       if (value) words.add(std::to_string(*value));
     } else if (peek(1) == '(') {
       bracketed('(', ')');
@@ -370,7 +316,16 @@ class ShellReader {
     const std::string name(text_.substr(at_, end - at_));
     at_ = end;
     if (name.empty()) return words.add('$');
+    note_use(name);
     add_value(words, name, how);
+  }
+
+  void note_use(const std::string& name) {
+    const auto doubtful = doubtful_.find(name);
+    const auto value = variables_.find(name);
+    if (doubtful != doubtful_.end() && value != variables_.end() &&
+        joined(value->second) != doubtful->second.otherwise)
+      script_.conditional[name] = doubtful->second;
   }
 
   // Names of the positional parameters and of the shell's state. Nobody knows their values.
@@ -382,6 +337,7 @@ class ShellReader {
     while (end < inner.size() && is_name_part(inner[end])) ++end;
     const std::string name(inner.substr(0, end));
     std::string_view rest = inner.substr(end);
+    note_use(name);
     if (rest == "[@]" || rest == "[*]") rest = {};
     if (rest.starts_with(":")) rest.remove_prefix(1);
     const auto known = variables_.find(name);
@@ -452,11 +408,13 @@ class ShellReader {
   }
 
   [[noreturn]] void refuse(const std::string& found, const std::string& expected) const {
-    const auto line =
-        1 + std::count(text_.begin(),
-                       text_.begin() + static_cast<std::ptrdiff_t>(std::min(at_, text_.size())),
-                       '\n');
-    throw InputError(source_, {{fmt::format("line {}", line), found, expected}});
+    throw InputError(source_, {{fmt::format("line {}", line_of(at_)), found, expected}});
+  }
+
+  std::int64_t line_of(std::size_t at) const {
+    return 1 + std::count(text_.begin(),
+                          text_.begin() + static_cast<std::ptrdiff_t>(std::min(at, text_.size())),
+                          '\n');
   }
 
   std::string_view text_;
@@ -466,6 +424,11 @@ class ShellReader {
   std::size_t at_ = 0;
   std::size_t expanded_ = 0;
   int depth_ = 0;
+  // The conditions and loops around a command, and whether it stands behind && or ||.
+  int blocks_ = 0;
+  bool follows_outcome_ = false;
+  // Variables whose value a condition decides about.
+  std::map<std::string, ConditionalAssignment> doubtful_;
 };
 
 }  // namespace
@@ -476,6 +439,7 @@ ShellScript read_shell_script(std::string_view text, const std::string& source) 
   ShellReader(text, source, variables, script).read(script.commands);
   const std::vector<std::string> comments = script.comments;
   const std::set<std::string> unset = script.unset;
+  const auto conditional = script.conditional;
   for (const std::string& comment : comments) {
     try {
       ShellReader(comment, source, variables, script).read(script.commented_commands);
@@ -484,6 +448,7 @@ ShellScript read_shell_script(std::string_view text, const std::string& source) 
   }
   script.comments = comments;
   script.unset = unset;
+  script.conditional = conditional;
   return script;
 }
 

@@ -5,6 +5,7 @@
 // of commands and variables of the environment are unknown and empty.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -14,6 +15,16 @@
 namespace shardwright::planner {
 
 using ShellCommand = std::vector<std::string>;
+
+// An assignment that a condition, a loop or the outcome of a command decides about.
+struct ConditionalAssignment {
+  // In the script, from 1.
+  std::int64_t line = 0;
+  // The assignment as the script has it, cut at its first line's end.
+  std::string text;
+  // The value that the variable has without it; empty if none.
+  std::string otherwise;
+};
 
 struct ShellScript {
   std::vector<ShellCommand> commands;
@@ -25,6 +36,8 @@ struct ShellScript {
   std::set<std::string> unset;
   // Variables without a value that were used with a default, and the default.
   std::map<std::string, std::string> defaults;
+  // Of variables that were used with another value than they have without a condition, by name, the last assignment.
+  std::map<std::string, ConditionalAssignment> conditional;
   // The commands whose output was used and is not known, $(date +%F), as the script has them.
   std::set<std::string> substitutions;
 };

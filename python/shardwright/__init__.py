@@ -50,6 +50,8 @@ def _run(words: str, values: dict[str, Any], progress: Callable[[float, str], No
             arguments.insert(len(words.split()), "--json=-")
         result = _core.run_command(arguments, progress, _PROGRAMS)
     messages = _arguments.in_python(result["messages"].decode(errors="replace").strip(), command["options"])
+    function = next((name for name, (of, _) in _FUNCTIONS.items() if of == words), words)
+    messages = messages.replace(f"See shardwright {words} --help", f"See help(shardwright.{function})")
     if result["code"] == _BAD_INPUT:
         problems = [
             Problem(*(_arguments.in_python(text, command["options"]) for text in problem)) for problem in result["problems"]
@@ -64,8 +66,11 @@ def _run(words: str, values: dict[str, Any], progress: Callable[[float, str], No
 
 def _signature(options: list[dict[str, Any]]) -> inspect.Signature:
     parameters = []
-    for option in sorted(options, key=lambda each: not each["positional"]):
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD if option["positional"] else inspect.Parameter.KEYWORD_ONLY
+    # A function of a plan takes it without a keyword, as in explain(found.plans[0]).
+    first = any(option["positional"] for option in options)
+    for option in sorted(options, key=lambda each: not (each["positional"] if first else _arguments.parameter_name(each) == "plan")):
+        is_first = option["positional"] or not first and _arguments.parameter_name(option) == "plan"
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD if is_first else inspect.Parameter.KEYWORD_ONLY
         parameters.append(inspect.Parameter(_arguments.parameter_name(option), kind, default=None))
     parameters.append(inspect.Parameter("progress", inspect.Parameter.KEYWORD_ONLY, default=None))
     return inspect.Signature(parameters)
@@ -90,7 +95,8 @@ def _function(name: str, words: str, returns: type) -> Callable[..., Any]:
             raise TypeError(f"{name}() has no argument {keyword!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
         most = sum(each.kind is each.POSITIONAL_OR_KEYWORD for each in signature.parameters.values())
         if len(arguments) > most:
-            hint = ": several files are a list" if most == 1 else ": write model='llama3-8b'"
+            takes_files = any(each["positional"] for each in command["options"])
+            hint = ": several files are a list" if most == 1 and takes_files else ": write model='llama3-8b'"
             raise TypeError(f"{name}() takes at most {most} argument{'' if most == 1 else 's'} without a keyword, not {len(arguments)}{hint}")
         values = signature.bind(*arguments, **keywords).arguments
         progress = values.pop("progress", None)

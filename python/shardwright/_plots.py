@@ -5,9 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-_STREAM_COLOURS = {"compute": "tab:blue"}
-_OTHER_STREAM = "tab:orange"
-
 
 def _new_axes(axes: Any, width: float = 8.0, height: float = 3.0) -> Any:
     if axes is not None:
@@ -89,16 +86,23 @@ def trace_times(files: list[Any], axes: Any) -> Any:
 
 
 def timeline(document: Any, axes: Any) -> Any:
-    """A row for each stream of each rank, compute streams in blue."""
-    rows: dict[tuple[int, str], list[tuple[float, float]]] = {}
+    """A row for each rank: the compute stream above, what runs beside it on all other streams below."""
+    rows: dict[tuple[int, bool], list[tuple[float, float]]] = {}
     for span in document["spans"]:
-        rows.setdefault((span["rank"], span["stream"]), []).append((span["start_s"], span["duration_s"]))
+        rows.setdefault((span["rank"], span["stream"] == "compute"), []).append((span["start_s"], span["duration_s"]))
     labels = {rank["rank"]: rank["label"] for rank in document["ranks"]}
-    ordered = sorted(rows, key=lambda row: (row[0], row[1] != "compute", row[1]))
-    axes = _new_axes(axes, width=12.0, height=1.0 + 0.25 * len(ordered))
-    for place, (rank, stream) in enumerate(ordered):
-        axes.broken_barh(rows[rank, stream], (place - 0.4, 0.8), color=_STREAM_COLOURS.get(stream, _OTHER_STREAM))
-    axes.set_yticks(range(len(ordered)), [f"{labels[rank]}: {stream.replace('_', ' ')}" for rank, stream in ordered])
+    ranks = sorted({rank for rank, _ in rows})
+    axes = _new_axes(axes, width=12.0, height=1.5 + 0.4 * len(ranks))
+    from matplotlib.patches import Patch
+
+    colours = []
+    for computes, colour, what in ((True, "tab:blue", "compute"), (False, "tab:orange", "communication and copies")):
+        for place, rank in enumerate(ranks):
+            if spans := rows.get((rank, computes)):
+                axes.broken_barh(spans, (place - 0.4 if computes else place, 0.4), color=colour)
+        colours.append(Patch(color=colour, label=what))
+    axes.set_yticks(range(len(ranks)), [labels[rank] for rank in ranks])
     axes.invert_yaxis()
     axes.set_xlabel("time (s)")
+    axes.legend(handles=colours, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, frameon=False)
     return axes

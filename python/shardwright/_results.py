@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import html
 import json
 import tempfile
@@ -25,7 +26,11 @@ class Record(dict):
         for suffix in ("", *self._UNITS):
             if name + suffix in self:
                 return self[name + suffix]
-        raise AttributeError(f"{type(self).__name__} has no {name!r}; it has {', '.join(map(str, self))}")
+        members = {str(key) for key in self}
+        members |= {key.removesuffix(unit) for key in members for unit in self._UNITS}
+        near = difflib.get_close_matches(name, sorted(members), 1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise AttributeError(f"{type(self).__name__} has no {name!r}; {hint}it has {', '.join(map(str, self))}")
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *map(str, self)]

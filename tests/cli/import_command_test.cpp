@@ -80,11 +80,10 @@ TEST(ImportCommand, ExplainsSeveralRanksAsOne) {
       run_command("import " + ranks + " --html " + folder.file("page.html"),
                   {.environment = {{"COLUMNS", "200"}}});
   EXPECT_EQ(result.exit_code, 0) << result.errors;
-  // Rank 1 arrives last at 32 of the 48 matched collectives.
   for (const char* text :
        {"NVIDIA H100 80GB HBM3, ranks 0, 1 of 8", "in the slowest, rank0.json.gz",
         "the mean of 2 traces", "the host had not launched", "Collectives of group 0 run for",
-        "The straggler is rank1.json.gz: it arrives last at 66.7 %"})
+        "The straggler is rank1.json.gz: it causes", "It arrives last at 32 of its 48 matched"})
     EXPECT_THAT(result.output, HasSubstr(text));
   const std::string page = folder.read("page.html");
   for (const char* text :
@@ -156,20 +155,59 @@ TEST(ImportCommand, ReadsTimingsOfCollectives) {
               1048576.0 * 15.0 / 16.0 / 140e-6, 1.0);
 }
 
+// Files of NCCL's Inspector of ranks 0, 1, … with what each call took, in µs.
+std::string inspector_files(const ScratchFolder& folder,
+                            const std::vector<std::vector<int>>& times) {
+  std::string files;
+  for (std::size_t rank = 0; rank < times.size(); ++rank) {
+    std::string lines;
+    for (std::size_t i = 0; i < times[rank].size(); ++i)
+      lines += fmt::format(
+          R"({{"header": {{"id": "0xabc", "rank": {0}, "n_ranks": {4}, "nnodes": 1}}, "coll_perf": )"
+          R"({{"coll": "AllGather", "coll_sn": {1}, "coll_msg_size_bytes": 1000000, )"
+          R"("coll_exec_time_us": {2}, "coll_timing_source": "kernel_gpu"}}}}{3})",
+          rank, i, times[rank][i], "\n", times.size());
+    files += " " + folder.write(fmt::format("rank{}.jsonl", rank), lines);
+  }
+  return files;
+}
+
+// Rank 0 arrives last at most calls, by a microsecond; rank 2 is the one that is waited for.
+TEST(ImportCommand, NamesTheRankThatCausesTheWaiting) {
+  const ScratchFolder folder;
+  std::vector<std::vector<int>> times(3);
+  for (int i = 0; i < 20; ++i) {
+    const bool is_waited_for = i % 4 == 0;
+    times[0].push_back(is_waited_for ? 500 : 100);
+    times[1].push_back(is_waited_for ? 600 : 101);
+    times[2].push_back(is_waited_for ? 100 : 102);
+  }
+  const CommandResult result =
+      run_command("import" + inspector_files(folder, times), {.environment = {{"COLUMNS", "200"}}});
+  for (const char* text : {"The straggler is rank2.jsonl: it causes 99.0 % of the waiting.",
+                           "Each other rank waits 2.25 ms for it", "it waits 30 µs for others.",
+                           "It arrives last at 5 of its 20 matched collectives."})
+    EXPECT_THAT(result.output, HasSubstr(text));
+}
+
+// Where ranks arrive at the same microsecond, none is last.
+TEST(ImportCommand, CountsLastArrivalsAmongAllMatchedCalls) {
+  const ScratchFolder folder;
+  std::vector<std::vector<int>> times(2);
+  for (int i = 0; i < 20; ++i) {
+    times[0].push_back(100);
+    times[1].push_back(i < 10 ? 100 : 200);
+  }
+  const CommandResult result =
+      run_command("import" + inspector_files(folder, times), {.environment = {{"COLUMNS", "200"}}});
+  EXPECT_THAT(result.output, HasSubstr("It arrives last at 10 of its 20 matched collectives."));
+}
+
 // Ranks of one job are one page; messages are no reason to refuse a file, nor is compression.
 TEST(ImportCommand, ReadsRanksOfNcclInspectorAsOneJob) {
   const ScratchFolder folder;
-  std::string files;
-  for (int rank = 0; rank < 2; ++rank) {
-    std::string lines;
-    for (int i = 0; i < 4; ++i)
-      lines += fmt::format(
-          R"({{"header": {{"id": "0xabc", "rank": {0}, "n_ranks": 2, "nnodes": 1}}, "coll_perf": )"
-          R"({{"coll": "AllGather", "coll_sn": {1}, "coll_msg_size_bytes": 1000000, )"
-          R"("coll_exec_time_us": {2}, "coll_timing_source": "kernel_gpu"}}}}{3})",
-          rank, i, rank == 0 ? 100 : 250, "\n");
-    files += " " + folder.write(fmt::format("rank{}.jsonl", rank), lines);
-  }
+  const std::string files =
+      inspector_files(folder, {std::vector<int>(4, 100), std::vector<int>(4, 250)});
   const json report = json_of("import" + files);
   EXPECT_EQ(report.at("files").at(1).at("rank"), 1);
   EXPECT_EQ(report.at("files").at(1).at("world_size"), 2);
@@ -283,6 +321,24 @@ TEST(ImportCommand, ReadsTrainingLogs) {
   EXPECT_EQ(report.at("logs").at(0).at("framework"), "Megatron-LM");
   EXPECT_EQ(report.at("logs").at(0).at("step_s"), 1.5);
   EXPECT_THAT(run_command("import " + log).output, HasSubstr("1.5 s"));
+}
+
+// Runs whose loss is lost are the ones that people look at.
+TEST(ImportCommand, WarnsOfALossThatIsNotFinite) {
+  const ScratchFolder folder;
+  std::string text;
+  for (const char* loss : {"3.25E+00 | throughput per GPU (TFLOP/s/GPU): 410.5", "nan", "inf"})
+    text += fmt::format(
+        " iteration {:3}/ 9 | elapsed time per iteration (ms): 500.0 | lm loss: {} | grad norm: "
+        "1.5 |\n",
+        7 + std::count(text.begin(), text.end(), '\n'), loss);
+  const CommandResult result = run_command("import " + folder.write("steps.log", text));
+  EXPECT_THAT(result.output, HasSubstr("410.5"));
+  EXPECT_THAT(result.output, HasSubstr("3.25"));
+  EXPECT_THAT(result.output + result.errors,
+              HasSubstr("The loss in steps.log is not finite at 2 of its steps, first at step 8."));
+  const json log = json_of("import " + folder.file("steps.log")).at("logs").at(0);
+  EXPECT_EQ(log.at("steps_without_finite_loss"), json::parse("[8, 9]"));
 }
 
 TEST(ImportCommand, CountsAFileOnceAndPredictsTracesAlone) {
@@ -514,6 +570,26 @@ TEST(ImportCommand, RefusesLaunchesThatAreNoPlan) {
                                                       "--tensor-model-parallel-size 8"),
                  {"b.sh", "/plan/tp"});
   expect_refused("import " + folder.write("c.sh", "A='x" + arguments), {"c.sh", "line 1"});
+  const std::string launch = "torchrun --nproc-per-node 8" + arguments;
+  expect_refused("import " + folder.write("d.sh", launch + "--tensor-model-parallel-size 0"),
+                 {"--tensor-model-parallel-size: found 0; expected a number from 1 on"});
+  expect_refused("import " + folder.write("e.sh", launch + "--ffn-hidden-size $(cat f)"),
+                 {"--ffn-hidden-size: found no value: the output of commands", "a whole number"});
+  // The command's name stands once.
+  EXPECT_THAT(run_command("import " + folder.file("a.sh") + " --gpus abc").errors,
+              testing::StartsWith("shardwright import: --gpus: found \"abc\""));
+}
+
+TEST(ImportCommand, SaysWhatOtherFilesAre) {
+  const ScratchFolder folder;
+  expect_refused("import " + folder.write("ds.json", R"({"train_batch_size": 32, "bf16": {}})"),
+                 {"ds.json: found a configuration of DeepSpeed", "log"});
+  expect_refused("import " + folder.write("steps.log", std::string("\xff\xfei\0t\0", 6)),
+                 {"steps.log: found text in UTF-16", "Out-File -Encoding utf8"});
+  expect_refused("calibrate " + imported_trace("nanogpt/rank0") + " --cluster dgx-h100 --out " +
+                     folder.file("measured.json"),
+                 {"shardwright import FILE --cluster CLUSTER"});
+  expect_refused("validate --kernels", {"measurements/operators.jsonl"});
 }
 
 }  // namespace

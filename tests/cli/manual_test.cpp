@@ -99,6 +99,10 @@ TEST(Completion, OffersEverySubcommandAndOption) {
   });
   EXPECT_EQ(completions(script, {"clusters"}, "sh"), "\nshow\n");
   EXPECT_EQ(completions(script, {"plan", "--model"}, "llama3-7"), "\nllama3-70b\n");
+  EXPECT_EQ(completions(script, {"models", "show"}, "llama3-7"), "\nllama3-70b\n");
+  EXPECT_EQ(completions(script, {"clusters", "show"}, "dgx-h1"), "\ndgx-h100\n");
+  EXPECT_EQ(completions(script, {"stacks", "show"}, "megatron-core-"), "\nmegatron-core-2025\n");
+  EXPECT_EQ(completions(script, {"schema"}, "cluste"), "\ncluster\n");
   EXPECT_EQ(completions(script, {"simulate", "--fidelity"}, "f"), "\nfull\n");
   EXPECT_EQ(completions(script, {"plan", "--set"}, "cluster.node.nic.per"),
             "\ncluster.node.nic.per_node=\n");

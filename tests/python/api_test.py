@@ -124,6 +124,14 @@ class Launches(unittest.TestCase):
         self.assertIn("128 sequences of 4,096 tokens", report._repr_html_())
 
 
+class Plan(unittest.TestCase):
+    def test_stands_without_a_keyword(self):
+        best = sw.simulate(**JOB, tp=2)
+        self.assertEqual(sw.explain(best), sw.explain(plan=best))
+        self.assertEqual(sw.simulate(best).step, best.step)
+        self.assertEqual(sw.forecast(best, tokens="1T"), sw.forecast(plan=best, tokens="1T"))
+
+
 class Errors(unittest.TestCase):
     def test_carry_all_problems(self):
         with self.assertRaises(sw.InputError) as caught:
@@ -141,6 +149,16 @@ class Errors(unittest.TestCase):
             sw.plan("llama3-8b", "dgx-h100")
         with self.assertRaisesRegex(TypeError, "did you mean 'global_batch'"):
             sw.plan(**JOB, global_bach=8)
+
+    def test_name_the_nearest_member(self):
+        with self.assertRaisesRegex(AttributeError, "did you mean 'step'"):
+            sw.Record(step_s=1.0, mfu=0.5).stepp
+        with self.assertRaisesRegex(AttributeError, "has no 'colour'; it has step_s, mfu"):
+            sw.Record(step_s=1.0, mfu=0.5).colour
+
+    def test_name_functions_of_the_package(self):
+        with self.assertRaisesRegex(sw.InputError, r"See help\(shardwright.import_traces\)"):
+            sw.import_traces()
 
     def test_of_a_callback_end_the_command(self):
         def callback(share, text):
@@ -205,6 +223,12 @@ class Plots(unittest.TestCase):
         self.assertAlmostEqual(shown / step.step, 1.0, delta=0.03)
         ends = [path.vertices[:, 0].max() for rows in step.plot_timeline().collections for path in rows.get_paths()]
         self.assertAlmostEqual(max(ends) / step.step, 1.0, delta=0.01)
+        # A row for each pipeline stage that was simulated, whatever the number of its streams.
+        axes = step.plot_timeline()
+        self.assertEqual(len(axes.get_yticks()), 2)
+        legend = axes.get_legend()
+        self.assertEqual([text.get_text() for text in legend.get_texts()], ["compute", "communication and copies"])
+        self.assertEqual(len({patch.get_facecolor() for patch in legend.get_patches()}), 2)
         found = sw.plan(**JOB)
         self.assertEqual(len(found.plot_front().lines[0].get_xdata()), len(found.front))
         trace = sw.import_traces([str(TRACES / "rank0.json.gz"), str(TRACES / "rank1.json.gz")])

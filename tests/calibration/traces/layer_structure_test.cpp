@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "calibration/traces/device_steps.hpp"
 #include "calibration/traces/trace_file.hpp"
 #include "tests/calibration/traces/kineto_text.hpp"
 
@@ -88,6 +89,26 @@ TEST(LayerStructure, TellsNoLayersOfAModelThatHardlyRepeats) {
   append(parts, repeated({{3, 4}, {5, 6}}, 3));
   EXPECT_FALSE(structure_of(parts));
   EXPECT_FALSE(structure_of(repeated(kLayer, 2)));
+}
+
+// Launches are known from the second half of the recording on. What the trace shows of device 0: 24 blocks with an
+// attention of two products and five other products, each of which cuBLAS splits into two kernels.
+TEST(LayerStructure, KernelsKeepTheirOrderWhereLaunchesAreMissing) {
+  const Trace trace = std::get<Trace>(read_recording(
+      SHARDWRIGHT_SOURCE_DIR "/tests/calibration/traces/files/h100x2-fp32-forward.sqlite.gz"));
+  const std::vector<DeviceStep> steps = device_steps(trace);
+  ASSERT_EQ(steps.size(), 1U);
+  std::int64_t end = 0;
+  for (const DeviceActivity* each : steps[0].activities) {
+    if (each->kind != ActivityKind::Kernel) continue;
+    EXPECT_LE(end, each->start);
+    end = each->end();
+  }
+  const auto structure = layer_structure(trace);
+  ASSERT_TRUE(structure);
+  EXPECT_EQ(structure->layers, 24);
+  EXPECT_EQ(structure->anchors, 7);
+  EXPECT_NEAR(structure->kernels, 62.0, 0.5);
 }
 
 // The model's authors: eleven layers, the seventh without attention.

@@ -125,7 +125,13 @@ TEST(RankMatching, FindsTransferAndSkewOfRecordingsThatBeginApart) {
     EXPECT_DOUBLE_EQ(each.bus_bandwidth->value(), 3e6 * 1.5 / 30e-6);
   }
   EXPECT_NEAR(matching->ranks[1].waited.value(), 0.0, 1e-12);
-  EXPECT_EQ(matching->ranks[1].last_arrivals + matching->ranks[0].last_arrivals, 5);
+  // In two calls ranks 0 and 1 arrive last at the same moment.
+  EXPECT_EQ(matching->ranks[0].last_arrivals, 1);
+  EXPECT_EQ(matching->ranks[1].last_arrivals, 2);
+  EXPECT_EQ(matching->ranks[1].matched, 4);
+  EXPECT_NEAR(matching->ranks[0].caused.value(), 10e-6 + 2 * 2.5e-6, 1e-12);
+  EXPECT_NEAR(matching->ranks[1].caused.value(), 25e-6 + 30e-6 + 2 * 2.5e-6, 1e-12);
+  EXPECT_NEAR(matching->ranks[2].caused.value(), 0.0, 1e-12);
 }
 
 // Equal calls at irregular times: only their distances tell which belongs to which.

@@ -182,6 +182,34 @@ TEST(MegatronPlan, SaysWhatAScriptTakesFromItsEnvironment) {
                                  "output of $(date +%F) is left out")));
 }
 
+// Nobody knows whether a condition holds: what it decides about is said, with the other value.
+TEST(MegatronPlan, SaysWhatAConditionOfAScriptDecides) {
+  const std::string program =
+      "torchrun --nproc_per_node 8 --nnodes 4 pretrain_gpt.py --num-layers 32 --hidden-size 4096 "
+      "--num-attention-heads 32 --seq-length 4096 --micro-batch-size 1 --global-batch-size 128 "
+      "--pipeline-model-parallel-size $PP $EXTRA --bf16\n";
+  const auto said = [&](const std::string& script, int pp) {
+    const ImportedPlan imported = import_text(script + program);
+    EXPECT_EQ(imported.scenario.plan.pp, pp) << script;
+    return imported.assumed;
+  };
+  EXPECT_THAT(said("PP=4\nif [ \"$1\" = \"big\" ]; then PP=8; fi\n", 8),
+              Contains(HasSubstr(
+                  "\"PP=8\" in line 2 counts as if its condition held (without it PP is 4)")));
+  EXPECT_THAT(said("if [ $1 = big ]\nthen\n  PP=8\nelse\n  PP=4\nfi\n", 4),
+              Contains(HasSubstr(
+                  "\"PP=4\" in line 5 counts as if its condition held (without it PP is 8)")));
+  EXPECT_THAT(said("PP=4\n[ -n \"$BIG\" ] && PP=8\nSURE=1\n", 8), Contains(HasSubstr("in line 2")));
+  EXPECT_THAT(said("PP=4; case $1 in big) PP=8;; esac\n", 8), Contains(HasSubstr("\"PP=8\"")));
+  EXPECT_THAT(said("PP=4\nif true; then EXTRA+=\" --swiglu\"; fi\n", 4),
+              Contains(HasSubstr("(without it EXTRA has no value)")));
+  // What does not change, is set again, or stands behind the condition, is sure.
+  for (const char* script : {"PP=4\nif true; then PP=4; fi\n", "if true; then PP=8; fi\nPP=4\n",
+                             "if true; then UNUSED=8; elif false; then UNUSED=9; fi\nPP=4\n",
+                             "for i in 1 2; do echo $i; done && echo\nPP=4\n"})
+    EXPECT_THAT(said(script, 4), testing::Not(Contains(HasSubstr("condition")))) << script;
+}
+
 // A script that leaves Megatron-LM's dropout on trains no Llama 3, but with its tokenizer.
 TEST(MegatronPlan, TakesTheVocabularyOfTheModelMostAlike) {
   const ModelSpec llama = load_model("llama3-8b");
