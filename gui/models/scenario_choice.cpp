@@ -11,6 +11,7 @@
 #include "core/base/json_reader.hpp"
 #include "core/base/nearest_name.hpp"
 #include "core/spec/cluster_json.hpp"
+#include "core/spec/figures.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "gui/models/text.hpp"
@@ -73,6 +74,10 @@ constexpr EnumArray<Field, FieldTraits> kFieldTraits{{{
     {"what_if", "What if",
      "Percent of the profile's figure.\nUnit: %. Range: 10 to 1000; 100 is the hardware as it is."},
 }}};
+
+// Keys of fields that are neither a text nor a count.
+constexpr const char* kMaxMemoryKey = "max_memory_gb";
+constexpr const char* kWhatIfKey = "what_if";
 
 const FieldTraits& traits_of(Field field) {
   return kFieldTraits[field];
@@ -327,8 +332,10 @@ nlohmann::ordered_json to_json(const ScenarioChoice& choice) {
     if (field.text != nullptr) document[field.id] = choice.*field.text;
     if (field.count != nullptr) document[field.id] = choice.*field.count;
   }
-  document["max_memory_gb"] = choice.max_memory_gb;
-  document["what_if"] = choice.what_if;
+  document[kMaxMemoryKey] = choice.max_memory_gb;
+  nlohmann::ordered_json& changed = document[kWhatIfKey] = nlohmann::ordered_json::object();
+  for (const planner::Resource resource : enumerators<planner::Resource>())
+    if (choice.what_if[resource] != 100) changed[name_of(resource)] = choice.what_if[resource];
   return document;
 }
 
@@ -395,19 +402,22 @@ ScenarioChoice read_choice(const json& document, std::vector<Problem>& replaced)
     if (field.text != nullptr) reader.take(field.id, choice.*field.text);
     if (field.count != nullptr) reader.take(field.id, field.range, choice.*field.count);
   }
-  const auto memory = document.find("max_memory_gb");
+  const auto memory = document.find(kMaxMemoryKey);
   if (memory != document.end())
     choice.max_memory_gb =
         reader.amount_of("max_memory", *memory, kMemoryRange, choice.max_memory_gb);
-  const auto what_if = document.find("what_if");
+  const auto what_if = document.find(kWhatIfKey);
   if (what_if == document.end()) return choice;
-  if (!what_if->is_array() || what_if->size() != choice.what_if.size()) {
-    reader.replace("what_if", *what_if, fmt::format("{} percentages", choice.what_if.size()));
+  if (!what_if->is_object()) {
+    reader.replace(kWhatIfKey, *what_if, "an object of resources and percentages");
     return choice;
   }
-  for (std::size_t i = 0; i < choice.what_if.size(); ++i)
-    choice.what_if[i] =
-        static_cast<int>(reader.number_of("what_if", (*what_if)[i], kWhatIfRange, 100));
+  for (const planner::Resource resource : enumerators<planner::Resource>()) {
+    const auto percent = what_if->find(name_of(resource));
+    if (percent == what_if->end()) continue;
+    choice.what_if[resource] =
+        static_cast<int>(reader.number_of(kWhatIfKey, *percent, kWhatIfRange, 100));
+  }
   return choice;
 }
 
@@ -479,12 +489,39 @@ nlohmann::ordered_json scenario_file(const ScenarioChoice& choice) {
   return document;
 }
 
+namespace {
+
+// Refuses what no member of the format explains, which a session leaves alone.
+void refuse_unknown(const json& document, ProblemList& problems) {
+  ObjectReader reader(document, "", problems);
+  check_schema(reader, kScenarioSchema);
+  for (const FieldTraits& field : kFieldTraits)
+    if (field.text != nullptr || field.count != nullptr) reader.allow(field.id);
+  reader.allow(kMaxMemoryKey);
+  reader.allow(kWhatIfKey);
+  reader.refuse_unknown_keys();
+  const auto what_if = document.find(kWhatIfKey);
+  if (what_if == document.end() || !what_if->is_object()) return;
+  ObjectReader resources(*what_if, fmt::format("/{}", kWhatIfKey), problems);
+  for (const planner::Resource resource : enumerators<planner::Resource>())
+    resources.allow(name_of(resource));
+  resources.refuse_unknown_keys();
+}
+
+}  // namespace
+
 ScenarioChoice read_scenario_file(const json& document, const std::string& file) {
-  std::vector<Problem> problems;
-  ScenarioChoice choice = read_choice(document, problems);
-  if (problems.empty()) return choice;
-  for (Problem& problem : problems) problem.where = "/" + problem.where;
-  throw InputError(file, std::move(problems));
+  ProblemList problems(file);
+  refuse_unknown(document, problems);
+  std::vector<Problem> replaced;
+  ScenarioChoice choice = read_choice(document, replaced);
+  for (const Problem& problem : replaced) {
+    const bool is_memory = problem.where == traits_of(Field::MaxMemory).id;
+    problems.add("/" + (is_memory ? kMaxMemoryKey : problem.where), problem.found,
+                 problem.expected);
+  }
+  problems.throw_if_any();
+  return choice;
 }
 
 }  // namespace shardwright::gui

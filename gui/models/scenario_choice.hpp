@@ -123,10 +123,11 @@ std::vector<std::string> shipped_profiles(const std::string& folder);
 nlohmann::ordered_json to_json(const ScenarioChoice& choice);
 ScenarioChoice read_choice(const nlohmann::json& document, std::vector<Problem>& replaced);
 
-// The document of a file that holds a scenario, with its schema.
+// The document of a file that holds a scenario (docs/formats/scenario.md). Adapters are left out.
 inline constexpr const char* kScenarioSchema = "shardwright/scenario";
 nlohmann::ordered_json scenario_file(const ScenarioChoice& choice);
-// Throws InputError with every value that no field can show; `file` names the document.
+// Throws InputError with every unknown member and every value that no field can show; `file` names the
+// document.
 ScenarioChoice read_scenario_file(const nlohmann::json& document, const std::string& file);
 
 }  // namespace shardwright::gui

@@ -72,10 +72,10 @@ void FileExport::export_plan(const planner::ExportFormat& format) {
   const planner::PlanExport result = format.write(*scenario);
   if (!result.problems.empty()) {
     QStringList lines = {tr("%1 cannot train under this plan:").arg(title)};
-    for (const Problem& problem : result.problems)
-      lines.append(tr("• %1: %2; expected %3")
-                       .arg(to_qstring(problem.where.substr(problem.where.rfind('/') + 1)),
-                            to_qstring(problem.found), to_qstring(problem.expected.text)));
+    for (Problem problem : result.problems) {
+      problem.where.erase(0, problem.where.rfind('/') + 1);
+      lines.append(u"• "_s + problem_text(problem));
+    }
     return messages_->say(u"command"_s, Tone::Problem, lines.join(u'\n'));
   }
   const QString suggested = to_qstring(format.file);
@@ -100,7 +100,10 @@ void FileExport::save_scenario(const ScenarioChoice& choice) {
   if (file.isEmpty()) return;
   try {
     write_text_file(file, to_qstring(scenario_file(choice).dump(2) + "\n"));
-    report_written(file, tr("Saved %1."));
+    const QString without_adapters = tr(
+        "Saved %1 without the adapters (LoRA) of the plan, which a scenario file cannot hold: save "
+        "the plan to keep them.");
+    report_written(file, choice.lora ? without_adapters : tr("Saved %1."));
   } catch (const RuntimeFailure& failure) {
     report_failure(file, to_qstring(failure.what()));
   }
