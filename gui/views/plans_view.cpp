@@ -203,7 +203,7 @@ void PlansView::open_menu(const QPoint& at) {
     const Plan& plan = model_->set()->plans[model_->plan_of(cell)].plan;
     menu->addAction(tr("Compare the chosen plan with this one"), selection_,
                     [this, plan] { selection_->compare_with(plan); });
-    if (selection_->compared())
+    if (selection_->compared() && selection_->compared() != selection_->chosen())
       menu->addAction(tr("Stop comparing"), selection_,
                       [this] { selection_->compare_with(std::nullopt); });
     menu->addSeparator();

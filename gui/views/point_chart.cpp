@@ -28,7 +28,7 @@ std::optional<std::size_t> PointChart::point_at(const QPointF& position) const {
 
 QString PointChart::tool_tip_at(const QPointF& position) const {
   const auto point = point_at(position);
-  return point ? points_[*point].tip : QString();
+  return point ? tip_(*point) : QString();
 }
 
 void PointChart::click(const QPointF& position) {

@@ -61,8 +61,7 @@ SweepView::SweepView(Selection* selection, QWidget* parent)
   layout->addWidget(reason_);
   connect(chart_, &PointChart::point_clicked, this, [this](int point) {
     if (!planner::is_bandwidth(sweep_.axis))
-      Q_EMIT point_wanted(sweep_.axis,
-                          sweep_.points[shown_points_[static_cast<std::size_t>(point)]].value);
+      Q_EMIT point_wanted(sweep_.axis, sweep_.points[static_cast<std::size_t>(point)].value);
   });
   connect(chart_, &Chart::restyled, this, &SweepView::rebuild);
   connect(selection_, &Selection::chosen_changed, this, &SweepView::follow_selection);
@@ -190,7 +189,7 @@ void SweepView::begin() {
   empty_->show_hint(tr("Sweeping …"));
   progress_->begin();
   stop_->show();
-  reason_->setText(tip_of(axis, plan));
+  reason_->setText(gui::tip_of(axis, plan));
   planner::SweepWatch watch;
   watch.progress = progress_->reporter();
   planner::SweepRequest request{axis, plan, {}, selection_->set()->request, *scenario};
@@ -266,7 +265,7 @@ QString SweepView::preliminary_text() const {
 void SweepView::show_knee() {
   const QString knee =
       sweep_.is_final() ? to_qstring(planner::knee_text(sweep_, memory())) : preliminary_text();
-  QString text = knee + u' ' + tip_of(sweep_.axis, sweep_.plan);
+  QString text = knee + u' ' + gui::tip_of(sweep_.axis, sweep_.plan);
   if (sweep_.chosen_batch) {
     text += tr(" All train %1, the throughput knee on %2; Plans may use another batch.")
                 .arg(counted_text(*sweep_.chosen_batch, "sequence"),
@@ -279,7 +278,7 @@ void SweepView::show_knee() {
 
 void SweepView::rebuild() {
   chart_->clear_all();
-  chart_->set_points({});
+  chart_->set_points({}, {});
   if (sweep_.points.empty()) return chart_->replot(QCustomPlot::rpQueuedReplot);
   chart_->xAxis->setLabel(title_of(sweep_.axis));
   chart_->yAxis->setLabel(title_of(figure()));
@@ -394,27 +393,26 @@ void SweepView::add_current() {
 
 void SweepView::add_tips() {
   std::vector<ChartPoint> points;
-  shown_points_.clear();
-  for (std::size_t i = 0; i < sweep_.points.size(); ++i) {
-    const SweepPoint& point = sweep_.points[i];
-    QString text =
-        u"<b>%1: %2</b><br>"_s.arg(title_of(sweep_.axis), axis_text(sweep_.axis, point.value));
-    double y = 0.0;
-    if (point.candidate) {
-      const SweepValue value = value_at(point);
-      y = value.value;
-      text += u"%1: %2"_s.arg(title_of(figure()), short_text(value.value));
-      if (value.low != value.high)
-        text += tr(" (80 %: %1 to %2)").arg(short_text(value.low), short_text(value.high));
-      text += u"<br>"_s + plan_text(point.candidate->plan);
-    }
-    if (!point.fits && !point.preliminary)
-      text += u"<br>"_s + to_qstring(planner::obstacle_text(point, memory())).toHtmlEscaped();
-    if (!planner::is_bandwidth(sweep_.axis)) text += tr("<br>A click plans for it.");
-    points.push_back({axis_value(sweep_.axis, point.value), y, text});
-    shown_points_.push_back(i);
+  for (const SweepPoint& point : sweep_.points)
+    points.push_back(
+        {axis_value(sweep_.axis, point.value), point.candidate ? value_at(point).value : 0.0});
+  chart_->set_points(std::move(points),
+                     [this](std::size_t point) { return tip_of(sweep_.points[point]); });
+}
+
+QString SweepView::tip_of(const SweepPoint& point) const {
+  QString text = u"<b>%1: %2</b>"_s.arg(title_of(sweep_.axis), axis_text(sweep_.axis, point.value));
+  if (point.candidate) {
+    const SweepValue value = value_at(point);
+    text += u"<br>%1: %2"_s.arg(title_of(figure()), short_text(value.value));
+    if (value.low != value.high)
+      text += tr(" (80 %: %1 to %2)").arg(short_text(value.low), short_text(value.high));
+    text += u"<br>"_s + plan_text(point.candidate->plan);
   }
-  chart_->set_points(std::move(points));
+  if (!point.fits && !point.preliminary)
+    text += u"<br>"_s + to_qstring(planner::obstacle_text(point, memory())).toHtmlEscaped();
+  if (!planner::is_bandwidth(sweep_.axis)) text += tr("<br>A click plans for it.");
+  return text;
 }
 
 void SweepView::add_knee() {

@@ -56,6 +56,7 @@ class SweepView : public View {
   void add_knee();
   void add_current();
   void add_tips();
+  QString tip_of(const planner::SweepPoint& point) const;
 
   void sweep_anew();
   void update_plan_choice();
@@ -75,8 +76,6 @@ class SweepView : public View {
   QToolButton* stop_ = nullptr;
   QLabel* reason_ = nullptr;
   PointChart* chart_ = nullptr;
-  // The point of the sweep for each point of the chart.
-  std::vector<std::size_t> shown_points_;
   EmptyState* empty_ = nullptr;
   planner::Sweep sweep_;
   // True if the sweep was stopped before its points were final.
