@@ -220,6 +220,20 @@ QString tip_of(Field field) {
   return to_qstring(traits_of(field).tip);
 }
 
+QString value_text(Field field, const ScenarioChoice& choice) {
+  const FieldTraits& traits = traits_of(field);
+  if (traits.count != nullptr && choice.*traits.count != 0)
+    return QString::number(choice.*traits.count);
+  if (traits.text != nullptr && !(choice.*traits.text).empty())
+    return to_qstring(choice.*traits.text);
+  if (field == Field::GlobalBatch) return u"auto"_s;
+  if (field == Field::Constraints) return u"none"_s;
+  if (field != Field::MaxMemory) return u"the cluster's own"_s;
+  return choice.max_memory_gb == 0.0
+             ? u"95 % sure to fit"_s
+             : QString::number(choice.max_memory_gb, 'f', QLocale::FloatingPointShortest);
+}
+
 ClusterSpec load_cluster_of(const ScenarioChoice& choice) {
   ProblemList problems("scenario");
   ClusterSpec cluster = cluster_of(choice, problems);

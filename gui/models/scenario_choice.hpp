@@ -83,6 +83,10 @@ struct ScenarioChoice {
   bool operator==(const ScenarioChoice&) const = default;
 };
 
+// The value of a field other than the what-ifs, or the words for one that is left open. Numbers are
+// not grouped, for other programs.
+QString value_text(Field field, const ScenarioChoice& choice);
+
 std::string own_stack_of(const std::string& cluster);
 
 // Returns `choice` on another cluster with the stack that `shardwright plan` uses there, which is the

@@ -18,6 +18,7 @@
 #include "gui/models/step_parts.hpp"
 #include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"
+#include "gui/views/baseline_bar.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/filter_chips.hpp"
 #include "gui/views/layouts.hpp"
@@ -54,6 +55,9 @@ PlansView::PlansView(Selection* selection, QWidget* parent)
   outdated_ = named<QLabel>(u"outdated"_s, tr("⚠ These are plans of the former scenario."));
   outdated_->hide();
   layout->addWidget(outdated_);
+  auto* baseline = named<BaselineBar>(u"baseline"_s, selection_);
+  connect(baseline, &BaselineBar::return_wanted, this, &PlansView::return_wanted);
+  layout->addWidget(baseline);
   layout->addWidget(empty_, 1);
   columns_ = new PlanColumns(model_, view_, columns_button_);
   connect_models();
@@ -206,6 +210,10 @@ void PlansView::open_menu(const QPoint& at) {
     if (selection_->compared() && selection_->compared() != selection_->chosen())
       menu->addAction(tr("Stop comparing"), selection_,
                       [this] { selection_->compare_with(std::nullopt); });
+    menu->addAction(tr("Pin this plan as the baseline"), this, [this, plan] {
+      selection_->choose(plan);
+      Q_EMIT pin_wanted();
+    });
     menu->addSeparator();
   }
   menu->addAction(tr("Copy as TSV"), this, &PlansView::copy_tsv);

@@ -45,6 +45,9 @@ class PlansView : public View {
  Q_SIGNALS:
   // The user has clicked on changes that make a plan fit.
   void remedy_wanted(const std::vector<shardwright::planner::Remedy>& remedies);
+  // The user has chosen a plan to be the baseline, or wants the baseline back.
+  void pin_wanted();
+  void return_wanted();
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;

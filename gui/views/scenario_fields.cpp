@@ -42,6 +42,15 @@ void add_text_row(QGridLayout& form, QLabel* text) {
   form.addWidget(text, form.rowCount(), 0, 1, 2);
 }
 
+// Adds the hidden text that says below a field what it was in the baseline.
+QLabel* add_before(QGridLayout& form, const QString& id) {
+  QLabel* before = named<HintLabel>(u"before_"_s + id);
+  before->setTextFormat(Qt::PlainText);
+  before->hide();
+  form.addWidget(before, form.rowCount(), 1);
+  return before;
+}
+
 QLabel* facts_label() {
   auto* label = new HintLabel;
   label->setTextFormat(Qt::RichText);
@@ -153,6 +162,7 @@ void ScenarioView::create_what_ifs(QGridLayout& form) {
     add_row_of(form, label, box);
     what_if_titles_[resource] = label;
     what_ifs_[resource] = box;
+    what_ifs_before_[resource] = add_before(form, box->objectName());
   }
   reset_what_ifs_ = tool_button(u"reset_what_ifs"_s, tr("Reset to 100 %"),
                                 tr("Sets everything in this group to 100 %"));
@@ -174,8 +184,8 @@ void ScenarioView::add_row(QGridLayout& form, Field field, QWidget* widget) {
   problem->hide();
   auto* title = new QLabel(title_of(field));
   title->setBuddy(widget);
-  rows_.push_back({field, title, widget});
   add_row_of(form, title, widget);
+  rows_.push_back({field, title, widget, add_before(form, id_of(field))});
   add_text_row(form, problem);
   problems_[static_cast<std::size_t>(field)] = problem;
 }

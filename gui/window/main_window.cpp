@@ -192,6 +192,12 @@ void MainWindow::connect_views() {
             planner_->plan_on(scenario, cluster);
           });
   connect(plans_view_, &PlansView::remedy_wanted, planner_, &ScenarioPlanner::plan_with);
+  connect(plans_view_, &PlansView::pin_wanted, planner_, &ScenarioPlanner::pin);
+  connect(plans_view_, &PlansView::return_wanted, planner_, &ScenarioPlanner::return_to_baseline);
+  connect(&selection_, &Selection::baseline_changed, this, [this] {
+    const auto& baseline = selection_.baseline();
+    scenario_view_->mark_changes_from(baseline ? baseline->choice : std::nullopt);
+  });
   connect(why_view_, &WhyView::more_wanted, planner_, &ScenarioPlanner::plan_with_more);
   connect(sweep_view_, &SweepView::point_wanted, planner_, &ScenarioPlanner::plan_at);
   connect(run_view_, &RunView::try_wanted, this, &MainWindow::try_on_this_machine);
