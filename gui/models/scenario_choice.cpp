@@ -14,6 +14,7 @@
 #include "core/spec/figures.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
+#include "gui/models/query.hpp"
 #include "gui/models/text.hpp"
 #include "planner/request_check.hpp"
 #include "validation/prediction_errors.hpp"
@@ -68,8 +69,9 @@ constexpr EnumArray<Field, FieldTraits> kFieldTraits{{{
      "What a plan may take of each accelerator.\nUnit: GB (1e9 bytes). Range: 0 to 1,000,000; 0: "
      "as much as fits with a probability of 95 %, by the errors of published peaks."},
     {"constraints", "Constraints",
-     "What plans must look like, separated by semicolons: “tp=8; pp=2,4; not zero=3”.\nFields: dp, "
-     "tp, pp, cp, ep, vpp, zero, micro_batch, schedule, recompute, context_parallel …",
+     "What plans must look like, in the language of the filter of Plans: “tp=8, pp>=4, not zero=3, "
+     "schedule=1f1b,interleaved”.\nFields: dp, tp, pp, cp, ep, vpp, zero, micro_batch, schedule, "
+     "recompute, context_parallel …",
      &ScenarioChoice::constraints},
     {"what_if", "What if",
      "Percent of the profile's figure.\nUnit: %. Range: 10 to 1000; 100 is the hardware as it is."},
@@ -161,13 +163,7 @@ ClusterSpec cluster_of(const ScenarioChoice& choice, ProblemList& problems) {
   return cluster;
 }
 
-std::string trimmed(const std::string& text) {
-  const auto first = text.find_first_not_of(" \t\n");
-  if (first == std::string::npos) return "";
-  return text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
-}
-
-// A constraint as it is written, without the "not" before one that forbids.
+// A constraint as planner::parse_constraint reads it, or refuses it.
 struct Term {
   bool forbids = false;
   std::string text;
@@ -175,12 +171,13 @@ struct Term {
 
 std::vector<Term> terms_of(const std::string& constraints) {
   std::vector<Term> terms;
-  for (const std::string& each : planner::split_at(constraints, ';')) {
-    const std::string part = trimmed(each);
-    if (part.empty()) continue;
-    const bool forbids = part.starts_with("not ");
-    terms.push_back({forbids, forbids ? trimmed(part.substr(4)) : part});
+  const Query query = parse_query(to_qstring(constraints));
+  for (QueryTerm term : query.terms) {
+    term.field = plan_field_name(term.field);
+    const QString text = term.field.isEmpty() ? term.values.join(u',') : term.text();
+    terms.push_back({term.negated, text.toStdString()});
   }
+  if (!query.unread.isEmpty()) terms.push_back({false, query.unread.toStdString()});
   return terms;
 }
 
@@ -239,6 +236,16 @@ ClusterSpec load_cluster_of(const ScenarioChoice& choice) {
   ClusterSpec cluster = cluster_of(choice, problems);
   problems.throw_if_any();
   return cluster;
+}
+
+QStringList constraint_completions() {
+  QStringList completions;
+  for (const std::string& name : planner::plan_field_names()) {
+    completions.append(to_qstring(name) + u'=');
+    for (const std::string& value : planner::value_names_of(*planner::plan_field_named(name)))
+      completions.append(u"%1=%2"_s.arg(to_qstring(name), to_qstring(value)));
+  }
+  return completions;
 }
 
 std::string own_stack_of(const std::string& cluster) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <QString>
+#include <QStringList>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -75,7 +76,7 @@ struct ScenarioChoice {
   std::string objective = "time";
   // The limit for an accelerator; 0 is all of its memory.
   double max_memory_gb = 0.0;
-  // "tp=8; not zero=3": separated by semicolons, "not" forbids.
+  // "tp=8, pp>=4, not zero=3": a query (gui/models/query.hpp).
   std::string constraints;
   // 100 is the profile's own.
   WhatIfs what_if{{100, 100, 100, 100, 100, 100, 100, 100, 100, 100}};
@@ -86,6 +87,9 @@ struct ScenarioChoice {
 // The value of a field other than the what-ifs, or the words for one that is left open. Numbers are
 // not grouped, for other programs.
 QString value_text(Field field, const ScenarioChoice& choice);
+
+// What constraints may be completed to: "tp=", "schedule=1f1b" …
+QStringList constraint_completions();
 
 std::string own_stack_of(const std::string& cluster);
 

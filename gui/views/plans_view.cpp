@@ -24,6 +24,7 @@
 #include "gui/views/layouts.hpp"
 #include "gui/views/plan_columns.hpp"
 #include "gui/views/plan_scatter.hpp"
+#include "gui/views/query_completer.hpp"
 #include "gui/views/widgets.hpp"
 #include "planner/wording.hpp"
 
@@ -72,7 +73,7 @@ QWidget* PlansView::create_table() {
   terms_problem_ = wrapped_label(u"filter_problem"_s);
   terms_problem_->hide();
   summary_ = named<HintLabel>(u"summary"_s);
-  chips_ = new FilterChips(terms_, u',');
+  chips_ = new FilterChips(terms_);
   rows_ = new EmptyState(view_);
   rows_->show_content();
   return column_of({filter, chips_, terms_problem_, rows_, summary_}, rows_);
@@ -80,11 +81,16 @@ QWidget* PlansView::create_table() {
 
 QWidget* PlansView::create_filter() {
   terms_ = named<QLineEdit>(u"filter"_s);
-  terms_->setPlaceholderText(tr("Filter: tp=8, mfu>45, memory<60, interleaved, -full"));
+  terms_->setPlaceholderText(tr("Filter: tp=8, pp>=4, memory<70 GB, not zero=3, interleaved"));
   terms_->setClearButtonEnabled(true);
   terms_->setToolTip(
-      tr("Terms separated by commas, all of which must hold. Columns by their "
-         "name: step, rate, mfu, memory, dp, tp … A leading − negates a term."));
+      tr("Shows the plans for which all of these hold, as in\n"
+         "tp=8, pp>=4\t\tcolumns by name, with = != < <= > >=\n"
+         "memory<70 GB\tnumbers may have a unit\n"
+         "tp=4,8\t\teither value\n"
+         "not zero=3\t\tthe opposite\n"
+         "interleaved\t\ta word of the plan"));
+  completer_ = new QueryCompleter(terms_, {});
   lasso_chip_ =
       tool_button(u"lasso_chip"_s, tr("lasso ✕"), tr("Show the plans outside of the lasso again"));
   lasso_chip_->hide();
@@ -288,6 +294,7 @@ void PlansView::show_set() {
   } else {
     empty_->show_content();
     columns_->follow(*set);
+    completer_->offer(plan_completions(*set));
   }
   update_points();
 }

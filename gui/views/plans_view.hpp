@@ -21,6 +21,7 @@ class EmptyState;
 class FilterChips;
 class PlanColumns;
 class PlanScatter;
+class QueryCompleter;
 
 class PlansView : public View {
   Q_OBJECT
@@ -84,6 +85,7 @@ class PlansView : public View {
   bool press_chooses_ = true;
   QTableView* view_ = nullptr;
   QLineEdit* terms_ = nullptr;
+  QueryCompleter* completer_ = nullptr;
   FilterChips* chips_ = nullptr;
   QLabel* terms_problem_ = nullptr;
   QToolButton* lasso_chip_ = nullptr;

@@ -14,6 +14,7 @@
 #include "core/spec/this_machine.hpp"
 #include "gui/models/scenario_choice.hpp"
 #include "gui/models/text.hpp"
+#include "gui/views/query_completer.hpp"
 #include "gui/views/scenario_view.hpp"
 #include "gui/views/widgets.hpp"
 
@@ -130,7 +131,8 @@ void ScenarioView::create_goal(QGridLayout& form) {
   add_row(form, Field::MaxMemory, memory_);
 
   constraints_ = new QLineEdit;
-  constraints_->setPlaceholderText(tr("tp=8; not zero=3"));
+  constraints_->setPlaceholderText(tr("tp=8, pp>=4, not zero=3"));
+  new QueryCompleter(constraints_, constraint_completions());
   constraints_->setClearButtonEnabled(true);
   const auto take = [this] {
     edit(Field::Constraints,
