@@ -1,6 +1,8 @@
 #include "gui/models/sweep_figures.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "gui/models/text.hpp"
 
@@ -84,6 +86,25 @@ QString axis_text(SweepAxis axis, double value) {
   if (x >= 100'000.0) return short_text(x);
   const int decimals = x == std::floor(x) ? 0 : x * 10.0 == std::floor(x * 10.0) ? 1 : 2;
   return fixed_text(x, decimals);
+}
+
+std::vector<double> swept_values(SweepAxis axis, const SweepRange& range, std::int64_t gpus_of_node,
+                                 std::int64_t batch_unit) {
+  const auto in_multiples = [](double value, std::int64_t unit) {
+    const auto size = static_cast<double>(unit);
+    return std::max(1.0, std::round(value / size)) * size;
+  };
+  const auto possible = [&](double value) {
+    if (planner::is_bandwidth(axis)) return gigabytes_per_second(value).value();
+    if (axis == SweepAxis::GlobalBatch) return in_multiples(value, batch_unit);
+    if (axis == SweepAxis::SeqLen) return in_multiples(value, 128);
+    return value < static_cast<double>(gpus_of_node) ? std::exp2(std::round(std::log2(value)))
+                                                     : in_multiples(value, gpus_of_node);
+  };
+  std::set<double> values;
+  for (int i = 0; i < range.points; ++i)
+    values.insert(possible(range.from * std::pow(range.to / range.from, i / (range.points - 1.0))));
+  return {values.begin(), values.end()};
 }
 
 QString tip_of(SweepAxis axis, SweepPlan plan) {

@@ -15,6 +15,8 @@ struct ChartPoint {
   double x = 0.0, y = 0.0;
   // The graph that it lies on.
   int graph = 0;
+  // True if `y` is one of the axis on the right.
+  bool right = false;
 };
 
 class PointChart : public Chart {
