@@ -13,6 +13,7 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "gui/models/step_parts.hpp"
@@ -476,6 +477,16 @@ void PlansView::restore(const QSettings& settings) {
     const int index = box->findData(settings.value(u"plans/"_s + box->objectName()));
     if (index >= 0) box->setCurrentIndex(index);
   }
+}
+
+std::vector<ReportPart> PlansView::report() const {
+  if (!model_->set() || model_->rowCount() == 0) return {};
+  constexpr int kMostRows = 20;
+  std::vector<int> rows(static_cast<std::size_t>(std::min(kMostRows, model_->rowCount())));
+  std::iota(rows.begin(), rows.end(), 0);
+  return {{tr("%1 against %2").arg(y_->currentText(), x_->currentText()), {}, scatter_, {}},
+          {tr("The first plans of the table"), summary_->text(), nullptr,
+           text_table(*model_, rows, shown_columns())}};
 }
 
 }  // namespace shardwright::gui

@@ -30,6 +30,7 @@ class PlansView : public View {
   explicit PlansView(Selection* selection, QWidget* parent = nullptr);
 
   TextTable table() const override;
+  std::vector<ReportPart> report() const override;
   // Copy the chosen rows, or all rows if only one is chosen: plain numbers for other programs, or the
   // texts of the table.
   void copy_tsv() const;

@@ -271,4 +271,8 @@ TextTable ScenarioView::table() const {
   return table;
 }
 
+std::vector<ReportPart> ScenarioView::report() const {
+  return {{{}, {}, nullptr, table()}};
+}
+
 }  // namespace shardwright::gui

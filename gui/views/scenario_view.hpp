@@ -36,6 +36,7 @@ class ScenarioView : public View {
   // Marks each field that differs from `baseline` and says what it was; nothing without one.
   void mark_changes_from(const std::optional<ScenarioChoice>& baseline);
   TextTable table() const override;
+  std::vector<ReportPart> report() const override;
 
  Q_SIGNALS:
   // The user has named the machine that the window runs on as the cluster.

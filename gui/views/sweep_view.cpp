@@ -592,4 +592,12 @@ TextTable SweepView::table() const {
   return table;
 }
 
+std::vector<ReportPart> SweepView::report() const {
+  if (sweep_.points.empty()) return {};
+  return {{tr("%1 against %2").arg(title_of(figure()), title_of(sweep_.axis)),
+           reason_->text(),
+           chart_,
+           {}}};
+}
+
 }  // namespace shardwright::gui

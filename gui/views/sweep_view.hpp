@@ -27,6 +27,7 @@ class SweepView : public View {
   explicit SweepView(Selection* selection, QWidget* parent = nullptr);
 
   TextTable table() const override;
+  std::vector<ReportPart> report() const override;
   bool is_busy() const { return job_.is_running(); }
   void set_plan(planner::SweepPlan plan);
 

@@ -329,4 +329,20 @@ TextTable WhyView::table() const {
   return table;
 }
 
+std::vector<ReportPart> WhyView::report() const {
+  if (!explained_) return {};
+  QStringList texts = {title_->text(), limit_->text(), figures_->text()};
+  if (!warning_->isHidden()) texts.append(warning_->text());
+  std::vector<ReportPart> parts = {{tr("Where the time goes"), texts.join(u'\n'), waterfall_, {}},
+                                   {tr("Where the memory goes"), peak_->text(), memory_, {}}};
+  if (!sensitivity_->sensitivities().empty())
+    parts.push_back({tr("Gain from 10 % more of each resource"), {}, sensitivity_, {}});
+  if (compared_) {
+    const auto [first, second] = names_of_compared();
+    parts.push_back({tr("Comparison"), verdict_->text() + u'\n' + compared_title_->text(),
+                     both_charts_, differences_table(*compared_, first, second)});
+  }
+  return parts;
+}
+
 }  // namespace shardwright::gui

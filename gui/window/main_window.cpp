@@ -14,6 +14,7 @@
 #include "gui/schedule/schedule_view.hpp"
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/topology/topology_view.hpp"
+#include "gui/views/chart.hpp"
 #include "gui/views/forecast_view.hpp"
 #include "gui/views/message_bar.hpp"
 #include "gui/views/plans_view.hpp"
@@ -165,6 +166,9 @@ void MainWindow::create_parts() {
                               scenario_view_, why_view_, forecast_view_, run_view_},
                              this);
   export_ = new FileExport(docks_, &selection_, messages_, this);
+  for (Chart* chart : findChildren<Chart*>())
+    connect(chart, &Chart::export_wanted, export_,
+            [this, chart](const QString& suffix) { export_->export_chart(*chart, suffix); });
 }
 
 void MainWindow::connect_views() {

@@ -29,6 +29,7 @@ bool begins_section(const QString& id) {
   static const QStringList kFirst = {u"file.reload"_s,
                                      u"file.save_scenario"_s,
                                      u"file.export_png"_s,
+                                     u"file.export_report_html"_s,
                                      u"file.quit"_s,
                                      u"edit.copy_tsv"_s,
                                      u"edit.filter"_s,
@@ -97,6 +98,13 @@ void MainWindow::create_file_actions() {
                     name == u"png"_s ? keys("Ctrl+E") : QKeySequence(),
                     tr("Exports the view that had the focus last"),
                     [this, name] { export_->export_view(name); }});
+  }
+  for (const char* suffix : {"html", "pdf"}) {
+    const QString name = to_qstring(suffix);
+    registry_->add(
+        {u"file.export_report_"_s + name, group, tr("Export a report as %1 …").arg(name.toUpper()),
+         QKeySequence(), tr("Writes the scenario, the best plans and all charts into one file"),
+         [this, name] { export_->export_report(windowTitle().section(u" – "_s, 0, 0), name); }});
   }
   registry_->add(
       {u"file.quit"_s, group, tr("&Quit"), keys("Ctrl+Q"), QString(), [this] { close(); }});

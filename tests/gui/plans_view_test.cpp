@@ -250,8 +250,10 @@ TEST_F(PlansViewTest, ColumnsGetAsWideAsTheirTextsUnlessTheUserSizedThem) {
     return width(figure) >= table.fontMetrics().horizontalAdvance(to_qstring(text)) + 10;
   };
   show_plans();
-  for (const char* column : {"column_schedule", "column_recompute"})
+  for (const char* column : {"column_schedule", "column_recompute"}) {
+    find<QAction>(column).setChecked(false);
     find<QAction>(column).setChecked(true);
+  }
   ASSERT_FALSE(fits("schedule", "interleaved"));
   table.setColumnWidth(figure_index(u"recompute"_s), 30);
   PlanSet later = of_two_stages(4);

@@ -1,0 +1,123 @@
+#include "gui/window/report.hpp"
+
+#include <QBuffer>
+#include <QPdfWriter>
+#include <QTextDocument>
+#include <QUrl>
+#include <functional>
+
+#include "gui/models/text.hpp"
+#include "gui/style/palette.hpp"
+#include "gui/views/chart.hpp"
+#include "gui/views/picture_export.hpp"
+
+namespace shardwright::gui {
+namespace {
+
+// The size of a picture in pixels, which is the width of an A4 page between its margins.
+constexpr QSize kPicture(640, 340);
+constexpr double kScale = 2.0;
+
+constexpr const char* kStyle =
+    "body { font-family: sans-serif; color: #1c2024; } h2 { margin-top: 1.5em; } "
+    "table { border-collapse: collapse; font-size: small; } "
+    "th, td { padding: 2px 8px; text-align: left; border-bottom: 1px solid #d0d4d8; }";
+
+// Gives a widget light colours and the size of a report's picture for as long as this lives.
+class Posed {
+ public:
+  explicit Posed(QWidget& widget) : widget_(widget), before_(widget.size()) {
+    if (is_dark(widget.palette())) widget.setPalette(light_palette());
+    widget.resize(kPicture.expandedTo(widget.minimumSizeHint()));
+  }
+  ~Posed() {
+    widget_.setPalette(QPalette());
+    widget_.resize(before_);
+  }
+  Posed(const Posed&) = delete;
+  Posed& operator=(const Posed&) = delete;
+
+ private:
+  QWidget& widget_;
+  QSize before_;
+};
+
+// Returns the address of a picture of the widget.
+using Address = std::function<QString(QWidget&)>;
+
+QString table_html(const TextTable& table) {
+  if (table.rows.empty()) return {};
+  QString html = u"<table>"_s;
+  const auto add = [&](const QStringList& cells, const QString& tag) {
+    html += u"<tr>"_s;
+    for (const QString& cell : cells) html += u"<%1>%2</%1>"_s.arg(tag, cell.toHtmlEscaped());
+    html += u"</tr>"_s;
+  };
+  add(table.header, u"th"_s);
+  for (const QStringList& row : table.rows) add(row, u"td"_s);
+  return html + u"</table>"_s;
+}
+
+QString document_html(const QString& title, const std::vector<ReportSection>& sections,
+                      const Address& address_of) {
+  const QString name = title.toHtmlEscaped();
+  QString html =
+      u"<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>%1</title>"
+      "<style>%2</style></head><body><h1>%1</h1>\n"_s.arg(name, to_qstring(kStyle));
+  for (const ReportSection& section : sections) {
+    html += u"<h2>%1</h2>\n"_s.arg(section.title.toHtmlEscaped());
+    for (const ReportPart& part : section.parts) {
+      if (!part.title.isEmpty()) html += u"<h3>%1</h3>\n"_s.arg(part.title.toHtmlEscaped());
+      for (const QString& line : part.text.split(u'\n', Qt::SkipEmptyParts))
+        html += u"<p>%1</p>\n"_s.arg(line.toHtmlEscaped());
+      if (part.picture != nullptr)
+        html +=
+            u"<p><img alt=\"%1\" width=\"%2\" src=\"%3\"></p>\n"_s.arg(part.title.toHtmlEscaped())
+                .arg(kPicture.width())
+                .arg(address_of(*part.picture));
+      html += table_html(part.table);
+    }
+  }
+  return html + u"</body></html>\n"_s;
+}
+
+// Timelines have too many marks for vectors that a browser should show.
+QString inline_picture(QWidget& widget) {
+  const Posed posed(widget);
+  const bool is_chart = qobject_cast<Chart*>(&widget) != nullptr;
+  QByteArray bytes;
+  if (is_chart) {
+    bytes = vectors_of(widget);
+  } else {
+    QBuffer buffer(&bytes);
+    picture_of(widget, kScale).save(&buffer, "PNG");
+  }
+  return u"data:image/%1;base64,%2"_s.arg(is_chart ? u"svg+xml"_s : u"png"_s,
+                                          QString::fromLatin1(bytes.toBase64()));
+}
+
+}  // namespace
+
+QByteArray report_html(const QString& title, const std::vector<ReportSection>& sections) {
+  return document_html(title, sections, &inline_picture).toUtf8();
+}
+
+QByteArray report_pdf(const QString& title, const std::vector<ReportSection>& sections) {
+  QTextDocument document;
+  int pictures = 0;
+  document.setHtml(document_html(title, sections, [&](QWidget& widget) {
+    const Posed posed(widget);
+    const QString address = u"picture:%1"_s.arg(++pictures);
+    document.addResource(QTextDocument::ImageResource, QUrl(address), picture_of(widget, kScale));
+    return address;
+  }));
+  QBuffer bytes;
+  bytes.open(QIODevice::WriteOnly);
+  QPdfWriter writer(&bytes);
+  writer.setTitle(title);
+  writer.setPageSize(QPageSize(QPageSize::A4));
+  document.print(&writer);
+  return bytes.data();
+}
+
+}  // namespace shardwright::gui
