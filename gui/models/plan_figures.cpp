@@ -289,6 +289,7 @@ QStringList plan_completions(const PlanSet& set) {
     QSet<QString> names;
     for (std::size_t plan = 0; plan < std::min(kMostRead, set.plans.size()); ++plan)
       names.insert(figure.id + u'=' + quoted(figure.name(set, plan)));
+    names.remove(figure.id + u'=' + dash());
     completions.append(QStringList(names.begin(), names.end()));
   }
   completions.sort();

@@ -109,8 +109,8 @@ std::vector<double> swept_values(SweepAxis axis, const SweepRange& range, std::i
 
 QString tip_of(SweepAxis axis, SweepPlan plan) {
   const QString change = to_qstring(kAxisTexts[axis].change);
-  return plan == SweepPlan::Chosen ? u"The chosen plan as it is, %1."_s.arg(change)
-                                   : u"The best plan of each point, %1."_s.arg(change);
+  return plan == SweepPlan::Chosen ? u"Each point has the chosen plan as it is, %1."_s.arg(change)
+                                   : u"Each point has its own best plan, %1."_s.arg(change);
 }
 
 QString title_of(SweepFigure figure) {

@@ -18,10 +18,10 @@ namespace {
 // Changes that the table's own digits would not show have no colour.
 constexpr double kLeastChange = 5e-4;
 
-// "step 15.1 s (−6.8 %)", in the colour of a gain or a loss. Empty where both have no value, as the cost
-// of machines without a price.
+// "Step 15.1 s (−6.8 %)", in the colour of a gain or a loss if it is `judged`. Empty where both have no
+// value, as the cost of machines without a price.
 QString difference_text(const PlanFigure& figure, double before, double after,
-                        const QString& written, const Colours& colours) {
+                        const QString& written, const Colours& colours, bool judged) {
   if (before == 0.0) return {};
   const double share = after / before - 1.0;
   const QString text = u"%1 <b>%2</b>%3 "_s.arg(
@@ -32,6 +32,7 @@ QString difference_text(const PlanFigure& figure, double before, double after,
                                    .arg(after > before ? u"+"_s : u"−"_s,
                                         fixed_text(std::abs(after - before), figure.decimals))
                              : signed_percent_text(share);
+  if (!judged) return text + u"(%1)"_s.arg(change);
   const bool better = (share < 0.0) == figure.lower_is_better;
   return text + u"<span style=\"color:%1\">(%2)</span>"_s.arg(
                     (better ? colours.good : colours.bad).name(), change);
@@ -91,12 +92,13 @@ void BaselineBar::show_differences() {
         tr("The chosen plan is the baseline. Change the scenario or choose another plan to see "
            "what that brings."));
   const PlanSet& after = *selection_->set();
+  const bool same_work = pinned.tokens() == after.plans[*chosen].tokens();
   QStringList parts;
   for (const QString& id : compared_figures(pinned, after.plans[*chosen])) {
     const PlanFigure& figure = plan_figure(figure_index(id));
-    const QString part =
-        difference_text(figure, figure.value(before, baseline->plan), figure.value(after, *chosen),
-                        figure.text(after, *chosen), colours_for(palette()));
+    const QString part = difference_text(figure, figure.value(before, baseline->plan),
+                                         figure.value(after, *chosen), figure.text(after, *chosen),
+                                         colours_for(palette()), same_work || id != u"step"_s);
     if (!part.isEmpty()) parts.append(part);
   }
   text_->setText(tr("Against the baseline: %1").arg(parts.join(u" · "_s)));

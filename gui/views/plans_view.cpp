@@ -13,7 +13,6 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "gui/models/step_parts.hpp"
@@ -162,9 +161,9 @@ QWidget* PlansView::create_scatter() {
   points_ = new EmptyState(scatter_);
   points_->show_content();
   layout->addWidget(points_, 1);
-  layout->addWidget(new HintLabel(
-      tr("Drag to lasso · click to choose · Ctrl+click to compare · double click: without the "
-         "outermost plans, or all")));
+  layout->addWidget(new HintLabel(tr(
+      "Drag around points to keep only those · click: choose · Ctrl+click: compare · double click: "
+      "leave the outermost out, or show all")));
   return pane;
 }
 
@@ -481,12 +480,22 @@ void PlansView::restore(const QSettings& settings) {
 
 std::vector<ReportPart> PlansView::report() const {
   if (!model_->set() || model_->rowCount() == 0) return {};
-  constexpr int kMostRows = 20;
-  std::vector<int> rows(static_cast<std::size_t>(std::min(kMostRows, model_->rowCount())));
-  std::iota(rows.begin(), rows.end(), 0);
+  constexpr int kMostRows = 15;
+  TextTable plans{{tr("Plan")}, {}};
+  std::vector<const PlanFigure*> figures;
+  for (const char* id : {"step", "rate", "mfu", "memory", "cost"}) {
+    figures.push_back(&plan_figure(figure_index(to_qstring(id))));
+    plans.header.append(figures.back()->heading());
+  }
+  // The text of a plan has all of its choices, whose columns would not fit on a page.
+  for (int row = 0; row < std::min(kMostRows, model_->rowCount()); ++row) {
+    const std::size_t plan = model_->plan_of(model_->index(row, 0));
+    QStringList cells = {plan_text(model_->set()->plans[plan].plan)};
+    for (const PlanFigure* figure : figures) cells.append(figure->text(*model_->set(), plan));
+    plans.rows.push_back(cells);
+  }
   return {{tr("%1 against %2").arg(y_->currentText(), x_->currentText()), {}, scatter_, {}},
-          {tr("The first plans of the table"), summary_->text(), nullptr,
-           text_table(*model_, rows, shown_columns())}};
+          {tr("The first plans of the table"), summary_->text(), nullptr, plans}};
 }
 
 }  // namespace shardwright::gui

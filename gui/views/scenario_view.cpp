@@ -272,7 +272,12 @@ TextTable ScenarioView::table() const {
 }
 
 std::vector<ReportPart> ScenarioView::report() const {
-  return {{{}, {}, nullptr, table()}};
+  TextTable changed = table();
+  const QString what_if = u"What if"_s, unchanged = u"100"_s;
+  std::erase_if(changed.rows, [&](const QStringList& row) {
+    return row.front().startsWith(what_if) && row.back() == unchanged;
+  });
+  return {{{}, {}, nullptr, changed}};
 }
 
 }  // namespace shardwright::gui

@@ -406,7 +406,7 @@ void SweepView::add_line() {
     low->setPen(Qt::NoPen);
     low->setData(xs, lows, true);
     QCPGraph* high = chart_->addGraph();
-    high->setName(tr("80 % of measurements"));
+    high->setName(tr("80 % of measurements lie here"));
     high->setPen(Qt::NoPen);
     high->setBrush(faded(colour, 0.20));
     high->setChannelFillGraph(low);

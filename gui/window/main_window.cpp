@@ -114,6 +114,8 @@ MainWindow::MainWindow(QSettings* settings)
 
 MainWindow::~MainWindow() {
   docks_->clear();
+  // It empties itself as it goes, when commands can no longer be updated.
+  document_.undo_stack()->disconnect(this);
 }
 
 void MainWindow::create_message_bar() {

@@ -1,12 +1,15 @@
 #include "gui/window/report.hpp"
 
 #include <QBuffer>
+#include <QFontInfo>
 #include <QPdfWriter>
 #include <QTextDocument>
 #include <QUrl>
+#include <algorithm>
 #include <functional>
 
 #include "gui/models/text.hpp"
+#include "gui/painting/navigable_view.hpp"
 #include "gui/style/palette.hpp"
 #include "gui/views/chart.hpp"
 #include "gui/views/picture_export.hpp"
@@ -17,6 +20,8 @@ namespace {
 // The size of a picture in pixels, which is the width of an A4 page between its margins.
 constexpr QSize kPicture(640, 340);
 constexpr double kScale = 2.0;
+// A timeline of many ranks ends at this height; a page has no more.
+constexpr int kMostHeight = 840;
 
 constexpr const char* kStyle =
     "body { font-family: sans-serif; color: #1c2024; } h2 { margin-top: 1.5em; } "
@@ -29,6 +34,10 @@ class Posed {
   explicit Posed(QWidget& widget) : widget_(widget), before_(widget.size()) {
     if (is_dark(widget.palette())) widget.setPalette(light_palette());
     widget.resize(kPicture.expandedTo(widget.minimumSizeHint()));
+    const auto* area = qobject_cast<NavigableArea*>(&widget);
+    if (area == nullptr) return;
+    const int hidden = std::max(0, area->growth_of_picture().height());
+    widget.resize(widget.width(), std::min(widget.height() + hidden, kMostHeight));
   }
   ~Posed() {
     widget_.setPalette(QPalette());
@@ -64,10 +73,18 @@ QString document_html(const QString& title, const std::vector<ReportSection>& se
   QString html =
       u"<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>%1</title>"
       "<style>%2</style></head><body><h1>%1</h1>\n"_s.arg(name, to_qstring(kStyle));
-  for (const ReportSection& section : sections) {
-    html += u"<h2>%1</h2>\n"_s.arg(section.title.toHtmlEscaped());
-    for (const ReportPart& part : section.parts) {
-      if (!part.title.isEmpty()) html += u"<h3>%1</h3>\n"_s.arg(part.title.toHtmlEscaped());
+  // A page has the scenario and the plans, or two pictures of another view.
+  const auto heading = [&](const char* tag, const QString& text, bool on_new_page) {
+    const QString style = on_new_page ? u" style=\"page-break-before: always\""_s : QString();
+    html += u"<%1%2>%3</%1>\n"_s.arg(to_qstring(tag), style, text.toHtmlEscaped());
+  };
+  for (std::size_t i = 0; i < sections.size(); ++i) {
+    heading("h2", sections[i].title, i > 1);
+    int pictures = 0;
+    for (const ReportPart& part : sections[i].parts) {
+      const bool is_third = part.picture != nullptr && pictures > 0 && pictures % 2 == 0;
+      if (part.picture != nullptr) ++pictures;
+      if (!part.title.isEmpty()) heading("h3", part.title, is_third);
       for (const QString& line : part.text.split(u'\n', Qt::SkipEmptyParts))
         html += u"<p>%1</p>\n"_s.arg(line.toHtmlEscaped());
       if (part.picture != nullptr)
@@ -87,7 +104,10 @@ QString inline_picture(QWidget& widget) {
   const bool is_chart = qobject_cast<Chart*>(&widget) != nullptr;
   QByteArray bytes;
   if (is_chart) {
-    bytes = vectors_of(widget);
+    // Browsers have other names for fonts, and another kind of letters for names that they do not know.
+    bytes = vectors_of(widget).replace(
+        "font-family=\"",
+        "font-family=\"" + QFontInfo(widget.font()).family().toUtf8() + ", sans-serif, ");
   } else {
     QBuffer buffer(&bytes);
     picture_of(widget, kScale).save(&buffer, "PNG");

@@ -70,6 +70,7 @@ void MainWindow::follow_commands() {
   const auto update = [this] { update_commands(); };
   connect(&selection_, &Selection::chosen_changed, this, update);
   connect(&selection_, &Selection::baseline_changed, this, update);
+  connect(document_.undo_stack(), &QUndoStack::indexChanged, this, update);
   connect(why_view_, &WhyView::comparing, this, update);
   connect(run_view_, &RunView::controls_changed, this, update);
   connect(&planner_->search(), &PlanSearch::started, this, update);
@@ -80,6 +81,13 @@ void MainWindow::follow_commands() {
 }
 
 void MainWindow::update_commands() {
+  // Qt enables these two by itself.
+  for (const auto& [id, obstacle] :
+       {std::pair(u"edit.undo"_s, tr("No edit of the scenario to undo.")),
+        {u"edit.redo"_s, tr("No edit of the scenario to redo.")}}) {
+    QAction* action = registry_->find(id);
+    action->setToolTip(action->isEnabled() ? action->text() : obstacle);
+  }
   const auto unless = [](bool possible, const QString& reason) {
     return possible ? QString() : reason;
   };
