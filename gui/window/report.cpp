@@ -5,7 +5,6 @@
 #include <QPdfWriter>
 #include <QTextDocument>
 #include <QUrl>
-#include <algorithm>
 #include <functional>
 
 #include "gui/models/text.hpp"
@@ -17,11 +16,10 @@
 namespace shardwright::gui {
 namespace {
 
-// The size of a picture in pixels, which is the width of an A4 page between its margins.
-constexpr QSize kPicture(640, 340);
+// The sizes of a chart and of a painted view in pixels, which are as wide as an A4 page between its
+// margins. Two charts fit on a page.
+constexpr QSize kChart(640, 300), kPainted(640, 600);
 constexpr double kScale = 2.0;
-// A timeline of many ranks ends at this height; a page has no more.
-constexpr int kMostHeight = 840;
 
 constexpr const char* kStyle =
     "body { font-family: sans-serif; color: #1c2024; } h2 { margin-top: 1.5em; } "
@@ -33,11 +31,8 @@ class Posed {
  public:
   explicit Posed(QWidget& widget) : widget_(widget), before_(widget.size()) {
     if (is_dark(widget.palette())) widget.setPalette(light_palette());
-    widget.resize(kPicture.expandedTo(widget.minimumSizeHint()));
-    const auto* area = qobject_cast<NavigableArea*>(&widget);
-    if (area == nullptr) return;
-    const int hidden = std::max(0, area->growth_of_picture().height());
-    widget.resize(widget.width(), std::min(widget.height() + hidden, kMostHeight));
+    const bool is_painted = qobject_cast<NavigableArea*>(&widget) != nullptr;
+    widget.resize((is_painted ? kPainted : kChart).expandedTo(widget.minimumSizeHint()));
   }
   ~Posed() {
     widget_.setPalette(QPalette());
@@ -54,12 +49,15 @@ class Posed {
 // Returns the address of a picture of the widget.
 using Address = std::function<QString(QWidget&)>;
 
+// The first column has the longest texts.
 QString table_html(const TextTable& table) {
   if (table.rows.empty()) return {};
-  QString html = u"<table>"_s;
+  QString html = u"<table width=\"100%\">"_s;
   const auto add = [&](const QStringList& cells, const QString& tag) {
     html += u"<tr>"_s;
-    for (const QString& cell : cells) html += u"<%1>%2</%1>"_s.arg(tag, cell.toHtmlEscaped());
+    for (qsizetype i = 0; i < cells.size(); ++i)
+      html += u"<%1%2>%3</%1>"_s.arg(tag, i == 0 ? u" width=\"45%\""_s : QString(),
+                                     cells[i].toHtmlEscaped());
     html += u"</tr>"_s;
   };
   add(table.header, u"th"_s);
@@ -90,7 +88,7 @@ QString document_html(const QString& title, const std::vector<ReportSection>& se
       if (part.picture != nullptr)
         html +=
             u"<p><img alt=\"%1\" width=\"%2\" src=\"%3\"></p>\n"_s.arg(part.title.toHtmlEscaped())
-                .arg(kPicture.width())
+                .arg(kChart.width())
                 .arg(address_of(*part.picture));
       html += table_html(part.table);
     }
