@@ -56,7 +56,8 @@ Constraints of_batch(Constraints constraints) {
 std::vector<std::int64_t> batches_to_try(const PlanRequest& request, std::int64_t most) {
   const Constraints constraints = of_batch(request.constraints);
   std::vector<std::int64_t> batches;
-  if (!constraints.fixed.empty()) batches = constraints.fixed.front().values;
+  if (!constraints.fixed.empty() && constraints.fixed.front().range == ConstraintRange::None)
+    batches = constraints.fixed.front().values;
   if (batches.empty()) batches = even_batches(static_cast<double>(most), request.gpus);
   std::erase_if(batches, [&](std::int64_t batch) {
     Plan plan;

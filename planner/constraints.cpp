@@ -174,6 +174,21 @@ std::string value_text(const FieldDefinition& field, std::int64_t value) {
   return members.empty() ? fmt::format("{}", value) : members;
 }
 
+// Reads ">=4", ">3", "<=8" or "<9".
+Constraint parse_range(const FieldDefinition& field, const std::string& text,
+                       const std::string& option) {
+  const std::vector<NamedValue> named = field.names();
+  if (!named.empty())
+    refuse(option, field.name + text,
+           fmt::format("= and a name for {}, as in {}={}", field.name, field.name,
+                       named.front().name));
+  const bool includes = text.size() > 1 && text[1] == '=';
+  const std::int64_t bound = parse_value(field, text.substr(includes ? 2 : 1), option);
+  return text[0] == '>'
+             ? Constraint{field.field, {includes ? bound : bound + 1}, ConstraintRange::AtLeast}
+             : Constraint{field.field, {includes ? bound : bound - 1}, ConstraintRange::AtMost};
+}
+
 }  // namespace
 
 std::vector<std::string> split_at(std::string_view text, char separator) {
@@ -208,13 +223,28 @@ std::int64_t value_of(const Plan& plan, PlanField field) {
   return definition_of(field).value(plan);
 }
 
+std::vector<std::string> value_names_of(PlanField field) {
+  std::vector<std::string> names;
+  for (const NamedValue& each : definition_of(field).names()) names.push_back(each.name);
+  return names;
+}
+
+bool Constraint::allows(std::int64_t value) const {
+  if (range == ConstraintRange::AtLeast) return value >= values.front();
+  if (range == ConstraintRange::AtMost) return value <= values.front();
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
 bool Constraint::holds(const Plan& plan) const {
-  return std::find(values.begin(), values.end(), value_of(plan, field)) != values.end();
+  return allows(value_of(plan, field));
 }
 
 std::string to_string(const Constraint& constraint) {
   const FieldDefinition& field = definition_of(constraint.field);
-  std::string text = fmt::format("{}=", field.name);
+  const char* const sign = constraint.range == ConstraintRange::AtLeast  ? ">="
+                           : constraint.range == ConstraintRange::AtMost ? "<="
+                                                                         : "=";
+  std::string text = fmt::format("{}{}", field.name, sign);
   for (std::size_t i = 0; i < constraint.values.size(); ++i) {
     if (i > 0) text += ',';
     text += value_text(field, constraint.values[i]);
@@ -223,11 +253,12 @@ std::string to_string(const Constraint& constraint) {
 }
 
 Constraint parse_constraint(const std::string& text, const std::string& option) {
-  const std::size_t equals = text.find('=');
-  if (equals == std::string::npos) refuse(option, text, "field=value, as in tp=8");
-  const FieldDefinition& field = find_field(text.substr(0, equals), option);
+  const std::size_t sign = text.find_first_of("=<>");
+  if (sign == std::string::npos) refuse(option, text, "field=value, as in tp=8");
+  const FieldDefinition& field = find_field(text.substr(0, sign), option);
+  if (text[sign] != '=') return parse_range(field, text.substr(sign), option);
   Constraint constraint{field.field, {}};
-  for (const std::string& value : split_at(text.substr(equals + 1), ','))
+  for (const std::string& value : split_at(text.substr(sign + 1), ','))
     constraint.values.push_back(parse_value(field, value, option));
   return constraint;
 }

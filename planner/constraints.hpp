@@ -51,24 +51,33 @@ std::optional<PlanField> plan_field_named(const std::string& name);
 // for sets their bits.
 std::int64_t value_of(const Plan& plan, PlanField field);
 
-// Requires that the field has one of these values.
+// The names of the values of a field; empty if they are numbers.
+std::vector<std::string> value_names_of(PlanField field);
+
+enum class ConstraintRange : std::uint8_t { None, AtLeast, AtMost };
+
+// Requires that the field has one of these values, or at least or at most the only one.
 struct Constraint {
   PlanField field = PlanField::Tp;
   std::vector<std::int64_t> values;
+  ConstraintRange range = ConstraintRange::None;
 
   bool holds(const Plan& plan) const;
+  // True if the field may have this value.
+  bool allows(std::int64_t value) const;
 
   bool operator==(const Constraint&) const = default;
 };
 
-// "tp=8,16".
+// "tp=8,16", "pp>=4".
 std::string to_string(const Constraint& constraint);
 
 // The parts of a text between separators: {"8", "16"} of "8,16".
 std::vector<std::string> split_at(std::string_view text, char separator);
 
-// Reads "field=value[,value…]"; the members of a set are joined: "moe_act+layernorm". Throws InputError that names `option`, with the nearest field or
-// value that exists.
+// Reads "field=value[,value…]", or a number with <, <=, > or >=: "pp>=4"; the members of a set are
+// joined: "moe_act+layernorm". Throws InputError that names `option`, with the nearest field or value
+// that exists.
 Constraint parse_constraint(const std::string& text, const std::string& option);
 
 struct Constraints {

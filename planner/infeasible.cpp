@@ -33,8 +33,8 @@ std::optional<Obstacle> impossible_constraint(const PlanRequest& request) {
   }
   for (std::size_t i = 0; i < fixed.size(); ++i) {
     const bool is_possible =
-        std::any_of(fixed[i].values.begin(), fixed[i].values.end(),
-                    [&](std::int64_t value) { return values[i].contains(value); });
+        std::any_of(values[i].begin(), values[i].end(),
+                    [&](std::int64_t value) { return fixed[i].allows(value); });
     if (is_possible) continue;
     return Obstacle{
         ObstacleKind::Impossible, PlanRule::Range, fixed[i], {values[i].begin(), values[i].end()}};

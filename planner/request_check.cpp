@@ -207,8 +207,10 @@ void check_request(const PlanRequest& request) {
 void adapt_limits(PlanRequest& request) {
   request.limits = limits_of(request.stack, request.limits);
   for (const Constraint& constraint : request.constraints.fixed) {
+    // A bound leaves the choice of values to the search.
+    if (constraint.range == ConstraintRange::AtMost) continue;
     widen_degrees(constraint, request.cluster, request.limits);
-    add_choices(constraint, request.limits);
+    if (constraint.range == ConstraintRange::None) add_choices(constraint, request.limits);
   }
 }
 

@@ -233,6 +233,13 @@ SweepPlan possible_plan(SweepAxis axis, SweepPlan wanted) {
   return axis == SweepAxis::Gpus ? SweepPlan::Best : wanted;
 }
 
+double own_value(SweepAxis axis, const PlanRequest& request, const ClusterSpec& cluster) {
+  if (is_bandwidth(axis)) return bandwidth_of(axis, cluster);
+  if (axis == SweepAxis::Gpus) return static_cast<double>(request.gpus);
+  return static_cast<double>(axis == SweepAxis::GlobalBatch ? request.global_batch
+                                                            : request.seq_len);
+}
+
 bool Sweep::is_final() const {
   return std::none_of(points.begin(), points.end(),
                       [](const SweepPoint& point) { return point.preliminary; });

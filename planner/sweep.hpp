@@ -103,6 +103,9 @@ struct SweepWatch {
   std::function<void(const Sweep&)> found;
 };
 
+// The value that the scenario itself has on an axis; 0 if it leaves it open.
+double own_value(SweepAxis axis, const PlanRequest& request, const ClusterSpec& cluster);
+
 std::vector<double> usual_values(SweepAxis axis, const PlanRequest& request,
                                  const Scenario& scenario);
 

@@ -322,7 +322,8 @@ void add_inputs(CLI::App& command, RequestOptions& options) {
 void add_limits(CLI::App& command, RequestOptions& options) {
   constexpr const char* kGroup = "Constraints on plans";
   add_option(command, "--fix", options.fix, "FIELD=V,...",
-             "Search only plans with these values, as in tp=8 or schedule=1f1b,interleaved", kGroup)
+             "Search only plans with these values, as in tp=8, pp>=4 or schedule=1f1b,interleaved",
+             kGroup)
       ->expected(1)
       ->take_all();
   add_option(command, "--forbid", options.forbid, "FIELD=V,...",

@@ -1,11 +1,19 @@
 #include "gui/models/freed_memory.hpp"
 
+#include <cstdlib>
+#ifdef __GLIBC__
 #include <malloc.h>
+#endif
+
+#include "gui/models/background_job.hpp"
 
 namespace shardwright::gui {
 
 void return_freed_memory() {
-  malloc_trim(0);
+#ifdef __GLIBC__
+  static BackgroundTask task;
+  task.submit([](const std::stop_token&) { malloc_trim(0); });
+#endif
 }
 
 }  // namespace shardwright::gui

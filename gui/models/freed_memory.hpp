@@ -3,8 +3,8 @@
 
 namespace shardwright::gui {
 
-// Gives it back to the system, which the allocator would otherwise keep it from: a step of millions of
-// ops leaves a gigabyte.
+// Gives it back to the system, in the background, because this waits for each thread that allocates.
+// The allocator would otherwise keep it: a step of millions of ops leaves a gigabyte.
 void return_freed_memory();
 
 }  // namespace shardwright::gui

@@ -27,9 +27,7 @@ using nlohmann::json;
 
 constexpr const char* kExpected =
     "a scenario, a plan, a search result, a cluster, a model, a run or batch profile, a timeline, "
-    "a trace or "
-    "the folder of a run or a "
-    "tuning";
+    "a trace, or the folder of a run or of a tuning";
 
 // Tells by the first bytes what is read piece by piece: JSON of profilers, plain or compressed, and
 // SQLite. Documents of this project name their schema or their writer there.

@@ -1,10 +1,11 @@
 #include "gui/models/plan_figures.hpp"
 
-#include <QStringList>
+#include <QSet>
 #include <algorithm>
 #include <cmath>
 
 #include "core/spec/plan_text.hpp"
+#include "gui/models/query.hpp"
 #include "gui/models/text.hpp"
 
 namespace shardwright::gui {
@@ -211,6 +212,20 @@ std::vector<PlanFigure> all_figures() {
 
 }  // namespace
 
+namespace {
+
+constexpr int kSmallDigits = 3;
+
+// Returns the usual decimals unless they would leave nothing of a step of milliseconds, which is shown
+// with three digits.
+int decimals_of(double number, int usual) {
+  const double size = std::abs(number);
+  if (usual < 2 || size == 0.0 || size >= std::pow(10.0, 2 - usual)) return usual;
+  return kSmallDigits - 1 - static_cast<int>(std::floor(std::log10(size)));
+}
+
+}  // namespace
+
 QString PlanFigure::heading() const {
   return unit.isEmpty() ? title : u"%1 (%2)"_s.arg(title, unit);
 }
@@ -219,13 +234,27 @@ bool PlanFigure::is_shown(const PlanSet& set) const {
   return shown_for ? shown_for(set) : shown;
 }
 
+bool PlanFigure::tells_apart(const PlanSet& set) const {
+  // The last plans of a large set are the worst; reading all of their names would take long.
+  constexpr std::size_t kMostRead = 2000;
+  const bool is_layout = id == u"dp"_s || id == u"tp"_s || id == u"pp"_s;
+  if (kind == FigureKind::Measure || is_layout || set.plans.size() < 2) return true;
+  for (std::size_t plan = 1; plan < std::min(kMostRead, set.plans.size()); ++plan) {
+    if (name ? name(set, plan) != name(set, 0) : value(set, plan) != value(set, 0)) return true;
+  }
+  return false;
+}
+
 QString PlanFigure::text(const PlanSet& set, std::size_t plan) const {
   if (name) return name(set, plan);
   const double number = value(set, plan);
-  // The usual decimals would leave nothing of a step of milliseconds.
-  const bool small =
-      decimals > 1 && number != 0.0 && std::abs(number) < std::pow(10.0, 2 - decimals);
-  return small ? QString::number(number, 'g', 3) : fixed_text(number, decimals);
+  return decimals_of(number, decimals) == decimals ? fixed_text(number, decimals)
+                                                   : QString::number(number, 'g', kSmallDigits);
+}
+
+double PlanFigure::shown_number(double number) const {
+  const double scale = std::pow(10.0, decimals_of(number, decimals));
+  return std::round(number * scale) / scale;
 }
 
 const std::vector<PlanFigure>& plan_figures() {
@@ -247,6 +276,24 @@ QString plan_tip(const PlanSet& set, std::size_t plan) {
         u"<b>%1 %2</b>: %3"_s.arg(figure.title, text.toHtmlEscaped(), figure.tip.toHtmlEscaped()));
   }
   return lines.join(u"<br>"_s);
+}
+
+QStringList plan_completions(const PlanSet& set) {
+  // The best plans have all names that matter.
+  constexpr std::size_t kMostRead = 500;
+  QStringList completions;
+  for (const PlanFigure& figure : plan_figures()) {
+    const bool compares = figure.kind == FigureKind::Measure;
+    completions.append(figure.id + (!compares ? u'=' : figure.lower_is_better ? u'<' : u'>'));
+    if (!figure.name) continue;
+    QSet<QString> names;
+    for (std::size_t plan = 0; plan < std::min(kMostRead, set.plans.size()); ++plan)
+      names.insert(figure.id + u'=' + quoted(figure.name(set, plan)));
+    names.remove(figure.id + u'=' + dash());
+    completions.append(QStringList(names.begin(), names.end()));
+  }
+  completions.sort();
+  return completions;
 }
 
 int figure_index(const QString& id) {

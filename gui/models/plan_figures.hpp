@@ -3,6 +3,7 @@
 #pragma once
 
 #include <QString>
+#include <QStringList>
 #include <functional>
 #include <vector>
 
@@ -38,8 +39,13 @@ struct PlanFigure {
   // "Step (s)".
   QString heading() const;
   QString text(const PlanSet& set, std::size_t plan) const;
+  // The number as its text has it: rounded.
+  double shown_number(double number) const;
   // True if the column has something to say about the set. A choice of the user overrides it.
   bool is_shown(const PlanSet& set) const;
+  // False if a choice of the plan is the same for all of several plans, so that its column tells none from
+  // the others. The degrees that make the layout always do.
+  bool tells_apart(const PlanSet& set) const;
 };
 
 const std::vector<PlanFigure>& plan_figures();
@@ -47,6 +53,9 @@ const PlanFigure& plan_figure(int index);
 
 // "tp 8: Tensor-parallel ranks" and so on: rich text with a line for each choice of the plan.
 QString plan_tip(const PlanSet& set, std::size_t plan);
+
+// What a query of plans may be completed to: "tp=", "memory<", "schedule=1f1b" …
+QStringList plan_completions(const PlanSet& set);
 
 // Returns -1 if no figure has this id.
 int figure_index(const QString& id);

@@ -1,6 +1,5 @@
 #include "gui/models/plan_table_model.hpp"
 
-#include <QRegularExpression>
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -118,11 +117,9 @@ QString PlanTableModel::term_for(const QModelIndex& cell, QChar relation) const 
   const std::size_t plan = plan_of(cell);
   const bool compares = relation != u'=';
   if (compares && (!figure.value || figure.kind != FigureKind::Measure)) return {};
-  // Commas between thousands are removed.
-  const QString value = figure.value
-                            ? QString::number(figure.value(*set_, plan), 'f', figure.decimals)
-                            : figure.text(*set_, plan).simplified();
-  if (value.isEmpty() || value.contains(u',')) return {};
+  const QString value =
+      figure.value ? QString::number(figure.shown_number(figure.value(*set_, plan)), 'g', 9)
+                   : quoted(figure.text(*set_, plan));
   return figure.id + relation + value;
 }
 
@@ -171,35 +168,37 @@ void PlanTableModel::sort(int column, Qt::SortOrder order) {
   Q_EMIT layoutChanged({}, VerticalSortHint);
 }
 
-bool PlanTableModel::read_term(const QString& text, Term& term) {
-  static const QRegularExpression kRelation(uR"(^(\w+)\s*([=<>])\s*(\S.*)$)"_s);
-  term.negated = text.startsWith(u'-');
-  const QString rest = term.negated ? text.mid(1).trimmed() : text;
-  const auto match = kRelation.match(rest);
-  if (!match.hasMatch()) {
-    term.text = rest.toLower();
-    return !rest.isEmpty();
+QString PlanTableModel::read_term(const QueryTerm& query, Term& term) {
+  term.negated = query.negated;
+  term.relation = query.relation;
+  for (const QString& value : query.values) term.texts.append(value.toLower());
+  if (query.field.isEmpty()) return {};
+  term.column = figure_index(figure_name(query.field));
+  if (term.column < 0)
+    return tr("“%1”: there is no column %2; the menu Columns has all")
+        .arg(query.text(), query.field);
+  const PlanFigure& figure = plan_figure(term.column);
+  if (!figure.value)
+    return term.relation == Relation::Equal
+               ? QString()
+               : tr("“%1”: %2 has names, which only = compares").arg(query.text(), figure.title);
+  for (const QString& value : query.values) {
+    const auto number = number_in(value, figure.unit);
+    if (!number)
+      return tr("“%1”: expected a number%2")
+          .arg(query.text(), figure.unit.isEmpty() ? QString() : tr(" in %1").arg(figure.unit));
+    term.numbers.push_back(*number);
   }
-  term.column = figure_index(match.captured(1).toLower());
-  if (term.column < 0) return false;
-  term.relation = match.captured(2).at(0).toLatin1();
-  term.text = match.captured(3).toLower();
-  if (!plan_figure(term.column).value) return term.relation == '=';
-  bool is_number = false;
-  term.number = term.text.toDouble(&is_number);
-  term.rounding = 0.5 * std::pow(10.0, -plan_figure(term.column).decimals);
-  return is_number;
+  return {};
 }
 
 QString PlanTableModel::set_terms(const QString& line) {
+  const Query query = parse_query(line);
+  if (!query.unread.isEmpty()) return query.problem();
   std::vector<Term> terms;
-  for (const QString& part : line.split(u',', Qt::SkipEmptyParts)) {
-    if (part.trimmed().isEmpty()) continue;
-    Term term;
-    if (!read_term(part.trimmed(), term))
-      return tr("“%1” is no filter: use column=value, column<value, column>value or a word")
-          .arg(part.trimmed());
-    terms.push_back(term);
+  for (const QueryTerm& each : query.terms) {
+    const QString problem = read_term(each, terms.emplace_back());
+    if (!problem.isEmpty()) return problem;
   }
   terms_ = std::move(terms);
   filter_anew();
@@ -218,15 +217,22 @@ void PlanTableModel::set_lasso(std::optional<std::set<int>> plans) {
   filter_anew();
 }
 
+bool PlanTableModel::holds(const Term& term, int plan) const {
+  const auto is_any = [&](const QString& text, bool whole) {
+    return std::any_of(term.texts.begin(), term.texts.end(), [&](const QString& wanted) {
+      return whole ? text == wanted : text.contains(wanted);
+    });
+  };
+  if (term.column < 0) return is_any(plan_words(plan), false);
+  const PlanFigure& figure = plan_figure(term.column);
+  if (!figure.value) return is_any(name(plan, term.column), true);
+  const double shown = figure.shown_number(number(plan, term.column));
+  return std::any_of(term.numbers.begin(), term.numbers.end(),
+                     [&](double wanted) { return gui::holds(term.relation, shown, wanted); });
+}
+
 bool PlanTableModel::accepts(const Term& term, int plan) const {
-  if (term.column < 0) return plan_words(plan).contains(term.text) != term.negated;
-  if (!plan_figure(term.column).value)
-    return (name(plan, term.column) == term.text) != term.negated;
-  const double value = number(plan, term.column);
-  const bool holds = term.relation == '<'   ? value < term.number
-                     : term.relation == '>' ? value > term.number
-                                            : std::abs(value - term.number) <= term.rounding;
-  return holds != term.negated;
+  return holds(term, plan) != term.negated;
 }
 
 bool PlanTableModel::accepts(int plan) const {

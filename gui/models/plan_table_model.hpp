@@ -9,6 +9,7 @@
 
 #include "gui/models/plan_figures.hpp"
 #include "gui/models/plan_set.hpp"
+#include "gui/models/query.hpp"
 
 namespace shardwright::gui {
 
@@ -50,9 +51,9 @@ class PlanTableModel : public QAbstractTableModel {
   // A term of the filter line that holds for this cell: "tp=8", "schedule=interleaved". The relations
   // '<' and '>' make one that holds for smaller or larger values. Empty if the cell has no term.
   QString term_for(const QModelIndex& cell, QChar relation = u'=') const;
-  // Takes terms separated by commas: "tp=8", "mfu>45", "memory<60", "interleaved", "-full". A term
-  // that names no column is looked for in the plan's text; a leading "-" negates it. Returns the
-  // problem of the line, empty if there is none.
+  // Shows the plans for which a query (gui/models/query.hpp) of columns holds; words are looked for in
+  // the plan's text, and numbers are compared as they are shown. Returns the problem of the line, empty
+  // if there is none.
   QString set_terms(const QString& line);
 
   // Shows only the plans in the lasso, or all without one.
@@ -64,18 +65,18 @@ class PlanTableModel : public QAbstractTableModel {
   struct Term {
     // -1 stands for the text of the whole plan.
     int column = -1;
-    char relation = '=';
-    double number = 0.0;
-    // Half of the last digit that a cell shows: the cell of a plan must match its own text.
-    double rounding = 0.0;
-    // The text is in lower case.
-    QString text;
+    Relation relation = Relation::Equal;
+    // The alternatives; the texts are in lower case.
+    std::vector<double> numbers;
+    QStringList texts;
     bool negated = false;
   };
 
   template <class Text>
   const QString& kept(Texts& texts, int plan, const Text& text) const;
-  static bool read_term(const QString& text, Term& term);
+  // Returns what is wrong with the term.
+  static QString read_term(const QueryTerm& query, Term& term);
+  bool holds(const Term& term, int plan) const;
   bool accepts(const Term& term, int plan) const;
   bool accepts(int plan) const;
   void choose_plans();

@@ -11,8 +11,10 @@
 #include "core/base/json_reader.hpp"
 #include "core/base/nearest_name.hpp"
 #include "core/spec/cluster_json.hpp"
+#include "core/spec/figures.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
+#include "gui/models/query.hpp"
 #include "gui/models/text.hpp"
 #include "planner/request_check.hpp"
 #include "validation/prediction_errors.hpp"
@@ -67,12 +69,17 @@ constexpr EnumArray<Field, FieldTraits> kFieldTraits{{{
      "What a plan may take of each accelerator.\nUnit: GB (1e9 bytes). Range: 0 to 1,000,000; 0: "
      "as much as fits with a probability of 95 %, by the errors of published peaks."},
     {"constraints", "Constraints",
-     "What plans must look like, separated by semicolons: “tp=8; pp=2,4; not zero=3”.\nFields: dp, "
-     "tp, pp, cp, ep, vpp, zero, micro_batch, schedule, recompute, context_parallel …",
+     "What plans must look like, in the language of the filter of Plans: “tp=8, pp>=4, not zero=3, "
+     "schedule=1f1b,interleaved”.\nFields: dp, tp, pp, cp, ep, vpp, zero, micro_batch, schedule, "
+     "recompute, context_parallel …",
      &ScenarioChoice::constraints},
     {"what_if", "What if",
      "Percent of the profile's figure.\nUnit: %. Range: 10 to 1000; 100 is the hardware as it is."},
 }}};
+
+// Keys of fields that are neither a text nor a count.
+constexpr const char* kMaxMemoryKey = "max_memory_gb";
+constexpr const char* kWhatIfKey = "what_if";
 
 const FieldTraits& traits_of(Field field) {
   return kFieldTraits[field];
@@ -156,13 +163,7 @@ ClusterSpec cluster_of(const ScenarioChoice& choice, ProblemList& problems) {
   return cluster;
 }
 
-std::string trimmed(const std::string& text) {
-  const auto first = text.find_first_not_of(" \t\n");
-  if (first == std::string::npos) return "";
-  return text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
-}
-
-// A constraint as it is written, without the "not" before one that forbids.
+// A constraint as planner::parse_constraint reads it, or refuses it.
 struct Term {
   bool forbids = false;
   std::string text;
@@ -170,12 +171,13 @@ struct Term {
 
 std::vector<Term> terms_of(const std::string& constraints) {
   std::vector<Term> terms;
-  for (const std::string& each : planner::split_at(constraints, ';')) {
-    const std::string part = trimmed(each);
-    if (part.empty()) continue;
-    const bool forbids = part.starts_with("not ");
-    terms.push_back({forbids, forbids ? trimmed(part.substr(4)) : part});
+  const Query query = parse_query(to_qstring(constraints));
+  for (QueryTerm term : query.terms) {
+    term.field = plan_field_name(term.field);
+    const QString text = term.field.isEmpty() ? term.values.join(u',') : term.text();
+    terms.push_back({term.negated, text.toStdString()});
   }
+  if (!query.unread.isEmpty()) terms.push_back({false, query.unread.toStdString()});
   return terms;
 }
 
@@ -215,11 +217,35 @@ QString tip_of(Field field) {
   return to_qstring(traits_of(field).tip);
 }
 
+QString value_text(Field field, const ScenarioChoice& choice) {
+  const FieldTraits& traits = traits_of(field);
+  if (traits.count != nullptr && choice.*traits.count != 0)
+    return QString::number(choice.*traits.count);
+  if (traits.text != nullptr && !(choice.*traits.text).empty())
+    return to_qstring(choice.*traits.text);
+  if (field == Field::GlobalBatch) return u"auto"_s;
+  if (field == Field::Constraints) return u"none"_s;
+  if (field != Field::MaxMemory) return u"the cluster's own"_s;
+  return choice.max_memory_gb == 0.0
+             ? u"95 % sure to fit"_s
+             : QString::number(choice.max_memory_gb, 'f', QLocale::FloatingPointShortest);
+}
+
 ClusterSpec load_cluster_of(const ScenarioChoice& choice) {
   ProblemList problems("scenario");
   ClusterSpec cluster = cluster_of(choice, problems);
   problems.throw_if_any();
   return cluster;
+}
+
+QStringList constraint_completions() {
+  QStringList completions;
+  for (const std::string& name : planner::plan_field_names()) {
+    completions.append(to_qstring(name) + u'=');
+    for (const std::string& value : planner::value_names_of(*planner::plan_field_named(name)))
+      completions.append(u"%1=%2"_s.arg(to_qstring(name), to_qstring(value)));
+  }
+  return completions;
 }
 
 std::string own_stack_of(const std::string& cluster) {
@@ -327,8 +353,10 @@ nlohmann::ordered_json to_json(const ScenarioChoice& choice) {
     if (field.text != nullptr) document[field.id] = choice.*field.text;
     if (field.count != nullptr) document[field.id] = choice.*field.count;
   }
-  document["max_memory_gb"] = choice.max_memory_gb;
-  document["what_if"] = choice.what_if;
+  document[kMaxMemoryKey] = choice.max_memory_gb;
+  nlohmann::ordered_json& changed = document[kWhatIfKey] = nlohmann::ordered_json::object();
+  for (const planner::Resource resource : enumerators<planner::Resource>())
+    if (choice.what_if[resource] != 100) changed[name_of(resource)] = choice.what_if[resource];
   return document;
 }
 
@@ -395,19 +423,22 @@ ScenarioChoice read_choice(const json& document, std::vector<Problem>& replaced)
     if (field.text != nullptr) reader.take(field.id, choice.*field.text);
     if (field.count != nullptr) reader.take(field.id, field.range, choice.*field.count);
   }
-  const auto memory = document.find("max_memory_gb");
+  const auto memory = document.find(kMaxMemoryKey);
   if (memory != document.end())
     choice.max_memory_gb =
         reader.amount_of("max_memory", *memory, kMemoryRange, choice.max_memory_gb);
-  const auto what_if = document.find("what_if");
+  const auto what_if = document.find(kWhatIfKey);
   if (what_if == document.end()) return choice;
-  if (!what_if->is_array() || what_if->size() != choice.what_if.size()) {
-    reader.replace("what_if", *what_if, fmt::format("{} percentages", choice.what_if.size()));
+  if (!what_if->is_object()) {
+    reader.replace(kWhatIfKey, *what_if, "an object of resources and percentages");
     return choice;
   }
-  for (std::size_t i = 0; i < choice.what_if.size(); ++i)
-    choice.what_if[i] =
-        static_cast<int>(reader.number_of("what_if", (*what_if)[i], kWhatIfRange, 100));
+  for (const planner::Resource resource : enumerators<planner::Resource>()) {
+    const auto percent = what_if->find(name_of(resource));
+    if (percent == what_if->end()) continue;
+    choice.what_if[resource] =
+        static_cast<int>(reader.number_of(kWhatIfKey, *percent, kWhatIfRange, 100));
+  }
   return choice;
 }
 
@@ -479,12 +510,39 @@ nlohmann::ordered_json scenario_file(const ScenarioChoice& choice) {
   return document;
 }
 
+namespace {
+
+// Refuses what no member of the format explains, which a session leaves alone.
+void refuse_unknown(const json& document, ProblemList& problems) {
+  ObjectReader reader(document, "", problems);
+  check_schema(reader, kScenarioSchema);
+  for (const FieldTraits& field : kFieldTraits)
+    if (field.text != nullptr || field.count != nullptr) reader.allow(field.id);
+  reader.allow(kMaxMemoryKey);
+  reader.allow(kWhatIfKey);
+  reader.refuse_unknown_keys();
+  const auto what_if = document.find(kWhatIfKey);
+  if (what_if == document.end() || !what_if->is_object()) return;
+  ObjectReader resources(*what_if, fmt::format("/{}", kWhatIfKey), problems);
+  for (const planner::Resource resource : enumerators<planner::Resource>())
+    resources.allow(name_of(resource));
+  resources.refuse_unknown_keys();
+}
+
+}  // namespace
+
 ScenarioChoice read_scenario_file(const json& document, const std::string& file) {
-  std::vector<Problem> problems;
-  ScenarioChoice choice = read_choice(document, problems);
-  if (problems.empty()) return choice;
-  for (Problem& problem : problems) problem.where = "/" + problem.where;
-  throw InputError(file, std::move(problems));
+  ProblemList problems(file);
+  refuse_unknown(document, problems);
+  std::vector<Problem> replaced;
+  ScenarioChoice choice = read_choice(document, replaced);
+  for (const Problem& problem : replaced) {
+    const bool is_memory = problem.where == traits_of(Field::MaxMemory).id;
+    problems.add("/" + (is_memory ? kMaxMemoryKey : problem.where), problem.found,
+                 problem.expected);
+  }
+  problems.throw_if_any();
+  return choice;
 }
 
 }  // namespace shardwright::gui

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <QString>
+#include <QStringList>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -75,13 +76,20 @@ struct ScenarioChoice {
   std::string objective = "time";
   // The limit for an accelerator; 0 is all of its memory.
   double max_memory_gb = 0.0;
-  // "tp=8; not zero=3": separated by semicolons, "not" forbids.
+  // "tp=8, pp>=4, not zero=3": a query (gui/models/query.hpp).
   std::string constraints;
   // 100 is the profile's own.
   WhatIfs what_if{{100, 100, 100, 100, 100, 100, 100, 100, 100, 100}};
 
   bool operator==(const ScenarioChoice&) const = default;
 };
+
+// The value of a field other than the what-ifs, or the words for one that is left open. Numbers are
+// not grouped, for other programs.
+QString value_text(Field field, const ScenarioChoice& choice);
+
+// What constraints may be completed to: "tp=", "schedule=1f1b" …
+QStringList constraint_completions();
 
 std::string own_stack_of(const std::string& cluster);
 
@@ -123,10 +131,11 @@ std::vector<std::string> shipped_profiles(const std::string& folder);
 nlohmann::ordered_json to_json(const ScenarioChoice& choice);
 ScenarioChoice read_choice(const nlohmann::json& document, std::vector<Problem>& replaced);
 
-// The document of a file that holds a scenario, with its schema.
+// The document of a file that holds a scenario (docs/formats/scenario.md). Adapters are left out.
 inline constexpr const char* kScenarioSchema = "shardwright/scenario";
 nlohmann::ordered_json scenario_file(const ScenarioChoice& choice);
-// Throws InputError with every value that no field can show; `file` names the document.
+// Throws InputError with every unknown member and every value that no field can show; `file` names the
+// document.
 ScenarioChoice read_scenario_file(const nlohmann::json& document, const std::string& file);
 
 }  // namespace shardwright::gui

@@ -48,8 +48,23 @@ void Selection::compare_with(std::optional<std::size_t> plan) {
   Q_EMIT compared_changed();
 }
 
+void Selection::choose(const Plan& plan) {
+  if (set_) choose(find_plan(*set_, plan));
+}
+
 void Selection::compare_with(const Plan& plan) {
   if (set_) compare_with(find_plan(*set_, plan));
+}
+
+void Selection::pin(const std::optional<ScenarioChoice>& choice) {
+  if (!chosen_) return;
+  baseline_ = {set_, *chosen_, choice};
+  Q_EMIT baseline_changed();
+}
+
+void Selection::unpin() {
+  baseline_.reset();
+  Q_EMIT baseline_changed();
 }
 
 std::optional<Scenario> Selection::scenario() const {

@@ -5,10 +5,20 @@
 #include <optional>
 
 #include "gui/models/plan_set.hpp"
+#include "gui/models/scenario_choice.hpp"
 
 namespace shardwright::gui {
 
-// The plans of the current set, the chosen one, and the one that it is compared with.
+// The plan that what-ifs are held against.
+struct Baseline {
+  PlanSetPointer set;
+  std::size_t plan = 0;
+  // The fields of Scenario that the set was found for; none if they cannot describe it.
+  std::optional<ScenarioChoice> choice;
+};
+
+// The plans of the current set, the chosen one, the one that it is compared with, and the baseline,
+// which stays as other sets are shown.
 class Selection : public QObject {
   Q_OBJECT
 
@@ -21,11 +31,17 @@ class Selection : public QObject {
 
   // Chooses a plan, or none if `plan` is out of range.
   void choose(std::optional<std::size_t> plan);
+  void choose(const Plan& plan);
   std::optional<std::size_t> chosen() const { return chosen_; }
 
   void compare_with(std::optional<std::size_t> plan);
   void compare_with(const Plan& plan);
   std::optional<std::size_t> compared() const { return compared_; }
+
+  // Pins the chosen plan, if there is one; `choice` has the fields that the set was found for.
+  void pin(const std::optional<ScenarioChoice>& choice);
+  void unpin();
+  const std::optional<Baseline>& baseline() const { return baseline_; }
 
   std::optional<Scenario> scenario() const;
   std::optional<Scenario> compared_scenario() const;
@@ -35,10 +51,12 @@ class Selection : public QObject {
   // Both are also emitted after set_changed.
   void chosen_changed();
   void compared_changed();
+  void baseline_changed();
 
  private:
   PlanSetPointer set_;
   std::optional<std::size_t> chosen_, compared_;
+  std::optional<Baseline> baseline_;
 };
 
 }  // namespace shardwright::gui

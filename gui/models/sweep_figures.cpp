@@ -1,6 +1,8 @@
 #include "gui/models/sweep_figures.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "gui/models/text.hpp"
 
@@ -86,10 +88,29 @@ QString axis_text(SweepAxis axis, double value) {
   return fixed_text(x, decimals);
 }
 
+std::vector<double> swept_values(SweepAxis axis, const SweepRange& range, std::int64_t gpus_of_node,
+                                 std::int64_t batch_unit) {
+  const auto in_multiples = [](double value, std::int64_t unit) {
+    const auto size = static_cast<double>(unit);
+    return std::max(1.0, std::round(value / size)) * size;
+  };
+  const auto possible = [&](double value) {
+    if (planner::is_bandwidth(axis)) return gigabytes_per_second(value).value();
+    if (axis == SweepAxis::GlobalBatch) return in_multiples(value, batch_unit);
+    if (axis == SweepAxis::SeqLen) return in_multiples(value, 128);
+    return value < static_cast<double>(gpus_of_node) ? std::exp2(std::round(std::log2(value)))
+                                                     : in_multiples(value, gpus_of_node);
+  };
+  std::set<double> values;
+  for (int i = 0; i < range.points; ++i)
+    values.insert(possible(range.from * std::pow(range.to / range.from, i / (range.points - 1.0))));
+  return {values.begin(), values.end()};
+}
+
 QString tip_of(SweepAxis axis, SweepPlan plan) {
   const QString change = to_qstring(kAxisTexts[axis].change);
-  return plan == SweepPlan::Chosen ? u"The chosen plan as it is, %1."_s.arg(change)
-                                   : u"The best plan of each point, %1."_s.arg(change);
+  return plan == SweepPlan::Chosen ? u"Each point has the chosen plan as it is, %1."_s.arg(change)
+                                   : u"Each point has its own best plan, %1."_s.arg(change);
 }
 
 QString title_of(SweepFigure figure) {

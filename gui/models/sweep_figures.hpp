@@ -4,6 +4,7 @@
 #include <QString>
 #include <optional>
 
+#include "gui/models/scenario_choice.hpp"
 #include "planner/sweep.hpp"
 #include "validation/prediction_errors.hpp"
 
@@ -17,6 +18,22 @@ double axis_value(planner::SweepAxis axis, double value);
 
 // "64", "1.5": the same on the axis, at the knee and below the chart.
 QString axis_text(planner::SweepAxis axis, double value);
+
+// The points of a sweep as the user sets them, in the unit of the axis' title.
+struct SweepRange {
+  double from = 0.0, to = 0.0;
+  int points = 0;
+
+  bool operator==(const SweepRange&) const = default;
+};
+inline constexpr Range kSweepPoints = {2, 24};
+
+// Returns the values from one end to the other, each as much larger than the one before, in the unit of
+// the planner. They are ones that plans can have: GPUs in whole nodes or powers of two, batches in
+// multiples of `batch_unit` sequences, lengths in multiples of 128 tokens. Fewer where several come to
+// the same.
+std::vector<double> swept_values(planner::SweepAxis axis, const SweepRange& range,
+                                 std::int64_t gpus_of_node, std::int64_t batch_unit);
 
 // Says what changes along the axis, what stays the same and what is searched again.
 QString tip_of(planner::SweepAxis axis, planner::SweepPlan plan);

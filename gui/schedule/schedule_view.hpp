@@ -36,6 +36,10 @@ class ScheduleView : public View {
   ScheduleCanvas& canvas() const { return *canvas_; }
   bool playing() const { return ticks_.isActive(); }
 
+  std::vector<ReportPart> report() const override {
+    if (canvas_->gantt().empty()) return {};
+    return {{{}, {}, canvas_, {}}};
+  }
   TextTable table() const override { return schedule_table(canvas_->gantt()); }
 
   void play();

@@ -1,6 +1,7 @@
 #include "gui/timeline/span_query.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -37,81 +38,116 @@ bool has_bit(std::uint64_t bits, int bit) {
 }  // namespace
 
 SpanQuery SpanQuery::parse(const QString& text, QStringList* problems) {
-  static const std::pair<const char*, Field> kFields[] = {
-      {"name", Field::Name},     {"kind", Field::Kind},
-      {"stream", Field::Stream}, {"phase", Field::Phase},
-      {"group", Field::Group},   {"layer", Field::Layer},
-      {"mb", Field::Microbatch}, {"microbatch", Field::Microbatch},
-      {"rank", Field::Rank}};
   SpanQuery query;
   query.text_ = text.simplified();
-  for (QString word : query.text_.split(u' ', Qt::SkipEmptyParts)) {
+  const Query parsed = parse_query(query.text_);
+  QStringList found;
+  for (const QueryTerm& each : parsed.terms) {
     Term term;
-    term.negated = word.size() > 1 && word.startsWith(u'-');
-    if (term.negated) word.remove(0, 1);
-    const auto equals = word.indexOf(u'=');
-    const QString key = equals < 0 ? u"name"_s : word.left(equals).toLower();
-    const auto* const field =
-        std::find_if(std::begin(kFields), std::end(kFields),
-                     [&](const auto& each) { return key == to_qstring(each.first); });
-    QString problem;
-    if (field == std::end(kFields)) {
-      problem =
-          u"“%1” is not a field; fields are name, kind, stream, phase, group, layer, mb "
-          "and rank"_s.arg(key);
-    } else {
-      term.field = field->second;
-      if (read_values(word.mid(equals + 1), term, problem)) {
-        query.terms_.push_back(std::move(term));
-        continue;
-      }
-    }
-    if (problems != nullptr) problems->append(problem);
+    const QString problem = read_term(each, term);
+    if (problem.isEmpty()) query.terms_.push_back(std::move(term));
+    if (!problem.isEmpty()) found.append(problem);
   }
+  if (!parsed.unread.isEmpty()) found.append(parsed.problem());
+  if (problems != nullptr) problems->append(found);
   return query;
 }
 
-bool SpanQuery::read_values(const QString& value, Term& term, QString& problem) {
-  for (const QString& each : value.split(u',', Qt::SkipEmptyParts)) {
-    std::optional<int> bit;
-    switch (term.field) {
-      case Field::Name:
-        term.names.push_back(each.toLower().toStdString());
-        continue;
-      case Field::Kind:
-        bit = value_named<OpKind>(each, kQueriedKinds);
-        break;
-      case Field::Stream:
-        bit = value_named<Stream>(each, kStreams);
-        break;
-      case Field::Phase:
-        bit = value_named<Phase>(each, kPhases);
-        break;
-      case Field::Group:
-        bit = value_named<Group>(each, kGroups);
-        break;
-      default: {
-        const auto dash = each.indexOf(u'-', 1);
-        bool first_good = false, last_good = false;
-        const std::int64_t first = (dash < 0 ? each : each.left(dash)).toLongLong(&first_good);
-        const std::int64_t last = (dash < 0 ? each : each.mid(dash + 1)).toLongLong(&last_good);
-        if (first_good && last_good) {
-          term.ranges.push_back({first, last});
-          continue;
-        }
-      }
-    }
-    if (!bit) {
-      problem = u"“%1” is not a value of its field"_s.arg(each);
-      return false;
-    }
+QString SpanQuery::read_term(const QueryTerm& query, Term& term) {
+  static const std::pair<const char*, Field> kFields[] = {
+      {"", Field::Name},         {"name", Field::Name},     {"kind", Field::Kind},
+      {"stream", Field::Stream}, {"phase", Field::Phase},   {"group", Field::Group},
+      {"layer", Field::Layer},   {"mb", Field::Microbatch}, {"microbatch", Field::Microbatch},
+      {"rank", Field::Rank}};
+  const auto* const field =
+      std::find_if(std::begin(kFields), std::end(kFields),
+                   [&](const auto& each) { return query.field == to_qstring(each.first); });
+  if (field == std::end(kFields))
+    return u"“%1” is not a field; fields are name, kind, stream, phase, group, layer, mb and rank"_s
+        .arg(query.field);
+  term.field = field->second;
+  term.negated = query.negated;
+  for (const QString& value : query.values) {
+    const QString problem = read_value(value, query.relation, term);
+    if (!problem.isEmpty()) return problem;
+  }
+  return {};
+}
+
+QString SpanQuery::read_value(const QString& value, Relation relation, Term& term) {
+  std::optional<int> bit;
+  switch (term.field) {
+    case Field::Name:
+      break;
+    case Field::Kind:
+      bit = value_named<OpKind>(value, kQueriedKinds);
+      break;
+    case Field::Stream:
+      bit = value_named<Stream>(value, kStreams);
+      break;
+    case Field::Phase:
+      bit = value_named<Phase>(value, kPhases);
+      break;
+    case Field::Group:
+      bit = value_named<Group>(value, kGroups);
+      break;
+    default:
+      return read_number(value, relation, term);
+  }
+  if (relation != Relation::Equal) return u"“%1”: only numbers are compared by size"_s.arg(value);
+  if (term.field == Field::Name) {
+    term.names.push_back(value.toLower().toStdString());
+  } else if (!bit) {
+    return u"“%1” is not a value of its field"_s.arg(value);
+  } else {
     term.values |= std::uint64_t{1} << static_cast<unsigned>(*bit);
   }
-  if (term.names.empty() && term.values == 0 && term.ranges.empty()) {
-    problem = u"a term has no value"_s;
-    return false;
+  return {};
+}
+
+QString SpanQuery::read_number(const QString& value, Relation relation, Term& term) {
+  constexpr auto kLeast = std::numeric_limits<std::int64_t>::min();
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  const auto dash = relation == Relation::Equal ? value.indexOf(u'-', 1) : -1;
+  bool first_good = false, last_good = false;
+  const std::int64_t first = (dash < 0 ? value : value.left(dash)).toLongLong(&first_good);
+  const std::int64_t last = (dash < 0 ? value : value.mid(dash + 1)).toLongLong(&last_good);
+  if (!first_good || !last_good) return u"“%1” is no number"_s.arg(value);
+  switch (relation) {
+    case Relation::Equal:
+      term.ranges.push_back({first, last});
+      break;
+    case Relation::Less:
+      term.ranges.push_back({kLeast, first - 1});
+      break;
+    case Relation::AtMost:
+      term.ranges.push_back({kLeast, first});
+      break;
+    case Relation::Greater:
+      term.ranges.push_back({first + 1, kMost});
+      break;
+    case Relation::AtLeast:
+      term.ranges.push_back({first, kMost});
   }
-  return true;
+  return {};
+}
+
+QStringList span_completions() {
+  QStringList completions = {u"name="_s, u"layer="_s, u"mb="_s, u"rank="_s};
+  const auto add = [&](const char* field, const auto& name_at, int count) {
+    completions.append(to_qstring(field) + u'=');
+    for (int i = 0; i < count; ++i)
+      completions.append(u"%1=%2"_s.arg(to_qstring(field), to_qstring(name_at(i))));
+  };
+  add(
+      "kind", [](int i) { return name_of(static_cast<OpKind>(i)); }, kQueriedKinds);
+  add(
+      "stream", [](int i) { return name_of(static_cast<Stream>(i)); }, kStreams);
+  add(
+      "phase", [](int i) { return name_of(static_cast<Phase>(i)); }, kPhases);
+  add(
+      "group", [](int i) { return name_of(static_cast<Group>(i)); }, kGroups);
+  return completions;
 }
 
 QStringList terms_of(const Span& span) {
@@ -119,11 +155,9 @@ QStringList terms_of(const Span& span) {
   const auto add = [&](const char* field, const QString& value) {
     terms.append(u"%1=%2"_s.arg(to_qstring(field), value));
   };
-  // A blank or a comma would end the value.
   const QString name = to_qstring(span.name);
-  const bool one_word =
-      std::none_of(name.begin(), name.end(), [](QChar c) { return c.isSpace() || c == u','; });
-  if (one_word && !name.isEmpty()) add("name", name);
+  // No value holds a quotation mark.
+  if (!name.isEmpty() && !name.contains(u'"')) add("name", quoted(name));
   if (span.kernel < 0) {
     add("kind", to_qstring(name_of(span.kind)));
     add("phase", to_qstring(name_of(span.phase)));

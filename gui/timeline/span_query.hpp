@@ -1,11 +1,9 @@
-// A query for spans, as people type it.
-//
-// Blanks separate terms, which must all hold; commas separate the alternatives of a term:
+// A query for spans, in the language of gui/models/query.hpp:
 //   qkv                  the op's name contains "qkv"
 //   kind=gemm,attention  one of these kinds
 //   stream=compute       also phase=, group=
 //   layer=3  mb=0-7      a number or a range; also rank=
-//   -kind=gemm           a minus in front of a term negates it
+//   layer>=40            also <, <=, >
 #pragma once
 
 #include <QString>
@@ -15,6 +13,7 @@
 #include <vector>
 
 #include "core/timeline/timeline.hpp"
+#include "gui/models/query.hpp"
 
 namespace shardwright::gui {
 
@@ -43,12 +42,18 @@ class SpanQuery {
     std::vector<NumberRange> ranges;
   };
 
-  static bool read_values(const QString& value, Term& term, QString& problem);
+  // Return what is wrong with a term, or with one of its values.
+  static QString read_term(const QueryTerm& query, Term& term);
+  static QString read_value(const QString& value, Relation relation, Term& term);
+  static QString read_number(const QString& value, Relation relation, Term& term);
   static bool holds(const Term& term, const Span& span);
 
   QString text_;
   std::vector<Term> terms_;
 };
+
+// The fields and values that a line may be completed to.
+QStringList span_completions();
 
 // Returns a term for each field of a span that it matches, such as "kind=gemm", "layer=3".
 QStringList terms_of(const Span& span);

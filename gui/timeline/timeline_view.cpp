@@ -17,6 +17,7 @@
 #include "gui/views/empty_state.hpp"
 #include "gui/views/filter_chips.hpp"
 #include "gui/views/layouts.hpp"
+#include "gui/views/query_completer.hpp"
 #include "gui/views/widgets.hpp"
 
 namespace shardwright::gui {
@@ -49,7 +50,7 @@ TimelineView::TimelineView(QWidget* parent) : View(parent), canvas_(new Timeline
   create_statistics();
   layout->addWidget(bar_);
   layout->addWidget(source_bar_);
-  chips_ = new FilterChips(filter_edit_, u' ');
+  chips_ = new FilterChips(filter_edit_);
   QWidget* chips = row_of({chips_}, chips_);
   chips->layout()->setContentsMargins(8, 0, 8, 0);
   layout->addWidget(chips);
@@ -73,8 +74,11 @@ void TimelineView::create_bar() {
   auto* layout = new FlowLayout(bar_);
   layout->setContentsMargins(8, 4, 8, 4);
   const QString syntax =
-      u"All terms must hold: part of a name, kind=gemm,attention, stream=compute, "
-      "phase=forward, group=tensor, layer=0-7, mb=3, rank=0. A minus negates a term."_s;
+      u"The ops for which all of these hold, as in\n"
+      "qkv\t\tpart of the name\n"
+      "kind=gemm,attention\teither kind; also stream, phase, group\n"
+      "layer=0-7, mb>=3\tnumbers; also rank\n"
+      "not phase=forward\tthe opposite"_s;
   const auto add_edit = [&](const QString& placeholder, const QString& name) {
     auto* edit = new QLineEdit(bar_);
     edit->setPlaceholderText(placeholder);
@@ -82,11 +86,12 @@ void TimelineView::create_bar() {
     edit->setToolTip(syntax);
     edit->setClearButtonEnabled(true);
     edit->setMinimumWidth(150);
+    new QueryCompleter(edit, span_completions());
     layout->addWidget(edit);
     return edit;
   };
-  filter_edit_ = add_edit(u"Filter: kind=gemm stream=compute …"_s, u"Filter of ops"_s);
-  find_edit_ = add_edit(u"Find: qkv layer=3 …"_s, u"Search for ops"_s);
+  filter_edit_ = add_edit(u"Filter: kind=gemm, not phase=forward …"_s, u"Filter of ops"_s);
+  find_edit_ = add_edit(u"Find: qkv, layer=3 …"_s, u"Search for ops"_s);
   match_label_ = new QLabel(bar_);
   match_label_->setObjectName(u"match_label"_s);
   layout->addWidget(match_label_);

@@ -75,6 +75,7 @@ void TopologyCanvas::set_plan(const ClusterSpec& cluster, const Plan& plan,
     scene_.utilisation.assign(map_->topology().links().size(), 0.0);
     scene_.bytes.assign(scene_.utilisation.size(), Bytes());
     scene_.span_title = u"no timeline: all links are idle"_s;
+    Q_EMIT loaded();
   } else {
     double end = 0.0;
     for (const Span& span : timeline->spans) end = std::max(end, span.end().value());
@@ -82,7 +83,6 @@ void TopologyCanvas::set_plan(const ClusterSpec& cluster, const Plan& plan,
     clear_range();
   }
   show_bottleneck();
-  Q_EMIT loaded();
 }
 
 void TopologyCanvas::clear() {

@@ -27,6 +27,10 @@ class TopologyView : public View {
 
   TopologyCanvas& canvas() const { return *canvas_; }
 
+  std::vector<ReportPart> report() const override {
+    if (canvas_->is_empty()) return {};
+    return {{{}, {}, canvas_, {}}};
+  }
   TextTable table() const override;
 
   // Averages the load of the links over this time, in seconds.

@@ -1,8 +1,12 @@
 #include "gui/views/chart.hpp"
 
+#include <QClipboard>
+#include <QContextMenuEvent>
 #include <QEvent>
+#include <QGuiApplication>
 #include <QHelpEvent>
 #include <QLineF>
+#include <QMenu>
 #include <QToolTip>
 #include <QWheelEvent>
 #include <algorithm>
@@ -13,6 +17,7 @@
 #include <vector>
 
 #include "gui/models/text.hpp"
+#include "gui/views/picture_export.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -156,6 +161,18 @@ void Chart::changeEvent(QEvent* event) {
   restyle();
   Q_EMIT restyled();
   replot(rpQueuedReplot);
+}
+
+void Chart::contextMenuEvent(QContextMenuEvent* event) {
+  auto* menu = new QMenu(this);
+  menu->setObjectName(u"chart_menu"_s);
+  menu->setAttribute(Qt::WA_DeleteOnClose);
+  menu->addAction(tr("Copy the chart"), this,
+                  [this] { QGuiApplication::clipboard()->setImage(picture_of(*this, 2.0)); });
+  for (const QString& suffix : {u"png"_s, u"svg"_s, u"pdf"_s})
+    menu->addAction(tr("Export the chart as %1 …").arg(suffix.toUpper()), this,
+                    [this, suffix] { Q_EMIT export_wanted(suffix); });
+  menu->popup(event->globalPos());
 }
 
 // QCustomPlot keeps the wheel to itself everywhere. Where it zooms nothing, the view around the chart

@@ -34,6 +34,8 @@ class Chart : public QCustomPlot {
 
  Q_SIGNALS:
   void restyled();
+  // The user wants the chart alone in a file: "png", "svg" or "pdf".
+  void export_wanted(const QString& suffix);
 
  protected:
   // A left click has ended at a place. The second one of a double click is none.
@@ -46,6 +48,7 @@ class Chart : public QCustomPlot {
   bool event(QEvent* event) override;
   void paintEvent(QPaintEvent* event) override;
   void changeEvent(QEvent* event) override;
+  void contextMenuEvent(QContextMenuEvent* event) override;
   void wheelEvent(QWheelEvent* event) override;
   void mousePressEvent(QMouseEvent* event) override;
   void mouseReleaseEvent(QMouseEvent* event) override;

@@ -1,7 +1,9 @@
 #include "gui/views/filter_chips.hpp"
 
 #include <QLineEdit>
+#include <QRegularExpression>
 
+#include "gui/models/query.hpp"
 #include "gui/models/text.hpp"
 #include "gui/views/layouts.hpp"
 #include "gui/views/widgets.hpp"
@@ -13,8 +15,7 @@ constexpr int kChipGap = 4;
 
 }  // namespace
 
-FilterChips::FilterChips(QLineEdit* line, QChar separator, QWidget* parent)
-    : QWidget(parent), line_(line), separator_(separator) {
+FilterChips::FilterChips(QLineEdit* line, QWidget* parent) : QWidget(parent), line_(line) {
   setObjectName(u"filter_chips"_s);
   auto* layout = new FlowLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
@@ -23,25 +24,19 @@ FilterChips::FilterChips(QLineEdit* line, QChar separator, QWidget* parent)
   hide();
 }
 
-QStringList FilterChips::terms() const {
-  QStringList terms;
-  for (const QString& part : line_->text().split(separator_, Qt::SkipEmptyParts)) {
-    const QString term = part.trimmed();
-    if (!term.isEmpty()) terms.append(term);
-  }
-  return terms;
-}
-
-void FilterChips::set_terms(const QStringList& terms) {
-  const bool blank = separator_ == u' ';
-  line_->setText(terms.join(blank ? u" "_s : separator_ + u" "_s));
-}
-
 void FilterChips::add(const QString& term) {
-  QStringList all = terms();
-  if (all.contains(term)) return;
-  all.append(term);
-  set_terms(all);
+  const QString line = line_->text().trimmed();
+  for (const QueryTerm& each : parse_query(line).terms)
+    if (line.mid(each.start, each.length) == term) return;
+  line_->setText(line.isEmpty() ? term : line + u", "_s + term);
+}
+
+// Takes the separators around the term out, too.
+void FilterChips::take_out(qsizetype start, qsizetype length) {
+  static const QRegularExpression kBefore(uR"([\s,;]+$)"_s), kAfter(uR"(^[\s,;]+)"_s);
+  const QString before = line_->text().left(start).remove(kBefore);
+  const QString after = line_->text().mid(start + length).remove(kAfter);
+  line_->setText(before.isEmpty() || after.isEmpty() ? before + after : before + u", "_s + after);
 }
 
 void FilterChips::follow_line() {
@@ -51,20 +46,18 @@ void FilterChips::follow_line() {
     chip->setParent(nullptr);
     chip->deleteLater();
   }
-  const QStringList all = terms();
-  for (int i = 0; i < all.size(); ++i) {
-    QToolButton* chip = tool_button(u"chip_%1"_s.arg(i), all[i] + u" ✕"_s,
-                                    tr("Take “%1” out of the filter").arg(all[i]));
+  int number = 0;
+  for (const QueryTerm& term : parse_query(line_->text()).terms) {
+    const QString text = line_->text().mid(term.start, term.length);
+    QToolButton* chip = tool_button(u"chip_%1"_s.arg(number++), text + u" ✕"_s,
+                                    tr("Take “%1” out of the filter").arg(text));
     layout()->addWidget(chip);
     chip->setAccessibleName(chip->toolTip());
-    connect(chip, &QToolButton::clicked, this, [this, i] {
-      QStringList left = terms();
-      left.removeAt(i);
-      set_terms(left);
-    });
+    connect(chip, &QToolButton::clicked, this,
+            [this, start = term.start, length = term.length] { take_out(start, length); });
     chip->show();
   }
-  setVisible(!all.isEmpty());
+  setVisible(number > 0);
 }
 
 }  // namespace shardwright::gui

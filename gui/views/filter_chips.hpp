@@ -8,23 +8,21 @@ class QLineEdit;
 
 namespace shardwright::gui {
 
-// Follows the line, whose terms `separator` separates. Hidden while the line is empty.
+// Follows the line, which holds a query (gui/models/query.hpp). Hidden while it has no terms.
 class FilterChips : public QWidget {
   Q_OBJECT
 
  public:
-  FilterChips(QLineEdit* line, QChar separator, QWidget* parent = nullptr);
+  explicit FilterChips(QLineEdit* line, QWidget* parent = nullptr);
 
   // Appends a term to the line unless the line has it already.
   void add(const QString& term);
 
  private:
-  QStringList terms() const;
-  void set_terms(const QStringList& terms);
   void follow_line();
+  void take_out(qsizetype start, qsizetype length);
 
   QLineEdit* line_;
-  QChar separator_;
 };
 
 }  // namespace shardwright::gui

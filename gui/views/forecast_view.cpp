@@ -336,4 +336,17 @@ QStringList ForecastView::restore(const QSettings& settings) {
   return problems;
 }
 
+std::vector<ReportPart> ForecastView::report() const {
+  if (!run_) return {};
+  TextTable figures{{tr("Figure"), tr("Value"), tr("Detail")}, {}};
+  for (const Tile& tile : tiles_) {
+    if (!tile.widget->isHidden())
+      figures.rows.push_back({tile.title->text(), tile.value->text(), tile.detail->text()});
+  }
+  return {{{}, tokens_text_->text(), nullptr, figures},
+          {tr("Tokens over the days of the run"), {}, trajectory_, {}},
+          {tr("Time that does not go into steps"), {}, lost_, {}},
+          {tr("What 10 % less of each would save"), laws_text_->text(), gains_, {}}};
+}
+
 }  // namespace shardwright::gui

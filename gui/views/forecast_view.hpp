@@ -27,6 +27,7 @@ class ForecastView : public View {
   explicit ForecastView(Selection* selection, QWidget* parent = nullptr);
 
   TextTable table() const override;
+  std::vector<ReportPart> report() const override;
   bool is_busy() const { return job_.is_running(); }
 
   // Adds the profile of a file, or reads it anew, and chooses it if `choose`.

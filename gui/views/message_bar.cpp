@@ -4,7 +4,6 @@
 #include <QHBoxLayout>
 #include <QResizeEvent>
 #include <QScrollBar>
-#include <QTimer>
 #include <QVBoxLayout>
 #include <algorithm>
 
@@ -18,8 +17,6 @@ namespace {
 // The height of the bar in pixels that leaves room for the views of a small window.
 constexpr int kMostHeight = 150;
 constexpr int kGap = 1;
-// The time in which a reported success is read.
-constexpr int kSuccessMs = 6000;
 
 }  // namespace
 
@@ -39,6 +36,10 @@ MessageRow::MessageRow(const QString& key)
     const std::function<void()> take = take_;  // The copy outlives a message that it takes back.
     take();
   });
+  closing_.setSingleShot(true);
+  // A message that the mouse rests on is being read.
+  connect(&closing_, &QTimer::timeout, this,
+          [this] { underMouse() ? closing_.start() : Q_EMIT closed(key_); });
   auto* layout = new QHBoxLayout(this);
   layout->setContentsMargins(10, 4, 6, 4);
   layout->addWidget(sign_);
@@ -49,11 +50,16 @@ MessageRow::MessageRow(const QString& key)
 }
 
 void MessageRow::show_message(Tone tone, const QString& text, const Offer& offer) {
+  closing_.stop();
   tone_ = tone;
   take_ = offer.take;
   label_->setText(text);
   offer_->setText(offer.title);
   offer_->setVisible(!offer.title.isEmpty());
+}
+
+void MessageRow::close_after(std::chrono::milliseconds pause) {
+  closing_.start(pause);
 }
 
 QString MessageRow::text() const {
@@ -125,20 +131,7 @@ void MessageBar::say(const QString& key, Tone tone, const QString& text, const O
   column_->addWidget(row);
   row->show();
   show_all();
-  if (tone == Tone::Success) drop_later(key, text);
-}
-
-// Leaves a message that has taken the place of this one, and one that the mouse rests on.
-void MessageBar::drop_later(const QString& key, const QString& text) {
-  QTimer::singleShot(kSuccessMs, this, [this, key, text] {
-    const auto same = [&](const MessageRow* row) {
-      return row->key() == key && row->text() == text && row->tone() == Tone::Success;
-    };
-    const auto row = std::find_if(rows_.begin(), rows_.end(), same);
-    if (row == rows_.end()) return;
-    if ((*row)->underMouse()) return drop_later(key, text);
-    take_back(key);
-  });
+  if (tone == Tone::Success) row->close_after(success_pause_);
 }
 
 void MessageBar::close_all() {

@@ -4,6 +4,8 @@
 
 #include <QFrame>
 #include <QScrollArea>
+#include <QTimer>
+#include <chrono>
 #include <functional>
 #include <vector>
 
@@ -33,8 +35,9 @@ class MessageRow : public QFrame {
   explicit MessageRow(const QString& key);
 
   const QString& key() const { return key_; }
-  Tone tone() const { return tone_; }
   void show_message(Tone tone, const QString& text, const Offer& offer);
+  // Asks to be closed after this pause, unless another message was shown before.
+  void close_after(std::chrono::milliseconds pause);
   QString text() const;
   // Makes the row as high as its text at this width, since a wrapped label asks for more.
   int fit_height(int width);
@@ -49,6 +52,7 @@ class MessageRow : public QFrame {
   QToolButton *offer_, *close_;
   std::function<void()> take_;
   Tone tone_ = Tone::Notice;
+  QTimer closing_;
 };
 
 // Holds one message of each key ("search", "file:/tmp/plan.json") in the order of arrival. The owner
@@ -67,6 +71,8 @@ class MessageBar : public QScrollArea {
   void show_all();
   QString text() const;
   const std::vector<MessageRow*>& rows() const { return rows_; }
+  // The time for which a reported success stays.
+  void set_success_pause(std::chrono::milliseconds pause) { success_pause_ = pause; }
 
  Q_SIGNALS:
   void wanted(bool visible);
@@ -78,12 +84,12 @@ class MessageBar : public QScrollArea {
  private:
   MessageRow* add_row(const QString& key);
   void drop(MessageRow* row);
-  void drop_later(const QString& key, const QString& text);
   void fit_height();
   void restyle();
 
   QVBoxLayout* column_;
   std::vector<MessageRow*> rows_;
+  std::chrono::milliseconds success_pause_{6000};
 };
 
 }  // namespace shardwright::gui

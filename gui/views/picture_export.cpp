@@ -67,12 +67,6 @@ void render(QWidget& widget, QPaintDevice& device, const QString& file) {
 }
 
 // Makes the picture in memory, because none of the three writers reports a full disk.
-QByteArray svg_of(QWidget& widget, const QString& file) {
-  ClippedSvg svg(widget.size());
-  render(widget, svg, file);
-  return svg.document();
-}
-
 QByteArray pdf_of(QWidget& widget, const QString& file) {
   QBuffer bytes;
   bytes.open(QIODevice::WriteOnly);
@@ -97,6 +91,12 @@ QImage picture_of(QWidget& widget, double scale) {
   return image;
 }
 
+QByteArray vectors_of(QWidget& widget, const QString& file) {
+  ClippedSvg svg(widget.size());
+  render(widget, svg, file);
+  return svg.document();
+}
+
 void write_png(const QImage& picture, const QString& file) {
   QBuffer bytes;
   bytes.open(QIODevice::WriteOnly);
@@ -107,7 +107,7 @@ void write_png(const QImage& picture, const QString& file) {
 void export_picture(QWidget& widget, const QString& file) {
   const QString suffix = QFileInfo(file).suffix().toLower();
   const Unrolled unrolled(widget);
-  if (suffix == u"svg"_s) return write_file(file, svg_of(widget, file));
+  if (suffix == u"svg"_s) return write_file(file, vectors_of(widget, file));
   if (suffix == u"pdf"_s) return write_file(file, pdf_of(widget, file));
   if (suffix == u"png"_s) return write_png(picture_of(widget, kExportScale), file);
   fail(file, u"is no .png, .svg or .pdf"_s);

@@ -52,7 +52,14 @@ PlanColumns::PlanColumns(const PlanTableModel* model, QTableView* table, QToolBu
     : QObject(table), model_(model), table_(table), menu_(new QMenu(button)) {
   for (int column = 0; column < static_cast<int>(plan_figures().size()); ++column)
     add_action(menu_, column);
+  menu_->addSeparator();
+  menu_->addAction(tr("Reset the columns"), this, &PlanColumns::reset)
+      ->setToolTip(tr("Shows the columns that tell the plans apart, in their first order"));
+  menu_->setTitle(tr("Columns"));
   menu_->setToolTipsVisible(true);
+  table->horizontalHeader()->setContextMenuPolicy(Qt::CustomContextMenu);
+  connect(table->horizontalHeader(), &QHeaderView::customContextMenuRequested, this,
+          &PlanColumns::open_menu);
   button->setMenu(menu_);
   connect(table->horizontalHeader(), &QHeaderView::sectionResized, this,
           [this](int column, int before, int after) {
@@ -77,6 +84,39 @@ void PlanColumns::add_action(QMenu* menu, int column) {
   });
 }
 
+void PlanColumns::open_menu(const QPoint& at) {
+  const int column = table_->horizontalHeader()->logicalIndexAt(at);
+  auto* menu = new QMenu(table_);
+  menu->setObjectName(u"header_menu"_s);
+  menu->setAttribute(Qt::WA_DeleteOnClose);
+  const auto sort = [&](const QString& text, int by, Qt::SortOrder order) {
+    menu->addAction(text, table_, [this, by, order] { table_->sortByColumn(by, order); });
+  };
+  if (column >= 0) {
+    const PlanFigure& figure = plan_figure(column);
+    const bool is_number = !figure.name;
+    sort(is_number ? tr("Sort: smallest first") : tr("Sort: A to Z"), column, Qt::AscendingOrder);
+    sort(is_number ? tr("Sort: largest first") : tr("Sort: Z to A"), column, Qt::DescendingOrder);
+    sort(tr("Sort: best first, as the search has them"), -1, Qt::AscendingOrder);
+    menu->addSeparator();
+    menu->addAction(tr("Hide “%1”").arg(figure.title), this,
+                    [this, column] { menu_->actions().at(column)->setChecked(false); });
+  }
+  menu->addMenu(menu_);
+  menu->popup(table_->horizontalHeader()->mapToGlobal(at));
+}
+
+void PlanColumns::reset() {
+  chosen_.clear();
+  sized_.clear();
+  fitted_.clear();
+  QHeaderView* header = table_->horizontalHeader();
+  for (int column = 0; column < header->count(); ++column)
+    header->moveSection(header->visualIndex(column), column);
+  table_->sortByColumn(-1, Qt::AscendingOrder);
+  if (model_->set()) follow(*model_->set());
+}
+
 void PlanColumns::show_column(int column, bool shown) {
   menu_->actions().at(column)->setChecked(shown);
   table_->setColumnHidden(column, !shown);
@@ -85,7 +125,9 @@ void PlanColumns::show_column(int column, bool shown) {
 void PlanColumns::follow(const PlanSet& set) {
   const QScopedValueRollback<bool> own(by_user_, false);
   for (int column = 0; column < static_cast<int>(plan_figures().size()); ++column) {
-    if (!chosen_.contains(column)) show_column(column, plan_figure(column).is_shown(set));
+    const PlanFigure& figure = plan_figure(column);
+    if (!chosen_.contains(column))
+      show_column(column, figure.is_shown(set) && figure.tells_apart(set));
     widen(column);
   }
 }

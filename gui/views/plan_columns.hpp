@@ -14,8 +14,8 @@ class QToolButton;
 
 namespace shardwright::gui {
 
-// A column is shown while it has something to say about the plans, and widened for their texts,
-// unless the user has chosen or sized it.
+// A column is shown while it tells the plans apart, and widened for their texts, unless the user has
+// chosen or sized it.
 class PlanColumns : public QObject {
   Q_OBJECT
 
@@ -31,6 +31,10 @@ class PlanColumns : public QObject {
 
  private:
   void add_action(QMenu* menu, int column);
+  // Opens the menu of a column's header.
+  void open_menu(const QPoint& at);
+  // Shows the first columns again, in their first order and widths.
+  void reset();
   void show_column(int column, bool shown);
   void widen(int column);
   int text_width(int column) const;

@@ -18,11 +18,13 @@
 #include "gui/models/step_parts.hpp"
 #include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"
+#include "gui/views/baseline_bar.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/filter_chips.hpp"
 #include "gui/views/layouts.hpp"
 #include "gui/views/plan_columns.hpp"
 #include "gui/views/plan_scatter.hpp"
+#include "gui/views/query_completer.hpp"
 #include "gui/views/widgets.hpp"
 #include "planner/wording.hpp"
 
@@ -54,6 +56,9 @@ PlansView::PlansView(Selection* selection, QWidget* parent)
   outdated_ = named<QLabel>(u"outdated"_s, tr("⚠ These are plans of the former scenario."));
   outdated_->hide();
   layout->addWidget(outdated_);
+  auto* baseline = named<BaselineBar>(u"baseline"_s, selection_);
+  connect(baseline, &BaselineBar::return_wanted, this, &PlansView::return_wanted);
+  layout->addWidget(baseline);
   layout->addWidget(empty_, 1);
   columns_ = new PlanColumns(model_, view_, columns_button_);
   connect_models();
@@ -68,7 +73,7 @@ QWidget* PlansView::create_table() {
   terms_problem_ = wrapped_label(u"filter_problem"_s);
   terms_problem_->hide();
   summary_ = named<HintLabel>(u"summary"_s);
-  chips_ = new FilterChips(terms_, u',');
+  chips_ = new FilterChips(terms_);
   rows_ = new EmptyState(view_);
   rows_->show_content();
   return column_of({filter, chips_, terms_problem_, rows_, summary_}, rows_);
@@ -76,11 +81,16 @@ QWidget* PlansView::create_table() {
 
 QWidget* PlansView::create_filter() {
   terms_ = named<QLineEdit>(u"filter"_s);
-  terms_->setPlaceholderText(tr("Filter: tp=8, mfu>45, memory<60, interleaved, -full"));
+  terms_->setPlaceholderText(tr("Filter: tp=8, pp>=4, memory<70 GB, not zero=3, interleaved"));
   terms_->setClearButtonEnabled(true);
   terms_->setToolTip(
-      tr("Terms separated by commas, all of which must hold. Columns by their "
-         "name: step, rate, mfu, memory, dp, tp … A leading − negates a term."));
+      tr("Shows the plans for which all of these hold, as in\n"
+         "tp=8, pp>=4\t\tcolumns by name, with = != < <= > >=\n"
+         "memory<70 GB\tnumbers may have a unit\n"
+         "tp=4,8\t\teither value\n"
+         "not zero=3\t\tthe opposite\n"
+         "interleaved\t\ta word of the plan"));
+  completer_ = new QueryCompleter(terms_, {});
   lasso_chip_ =
       tool_button(u"lasso_chip"_s, tr("lasso ✕"), tr("Show the plans outside of the lasso again"));
   lasso_chip_->hide();
@@ -151,9 +161,9 @@ QWidget* PlansView::create_scatter() {
   points_ = new EmptyState(scatter_);
   points_->show_content();
   layout->addWidget(points_, 1);
-  layout->addWidget(new HintLabel(
-      tr("Drag to lasso · click to choose · Ctrl+click to compare · double click: without the "
-         "outermost plans, or all")));
+  layout->addWidget(new HintLabel(tr(
+      "Drag around points to keep only those · click: choose · Ctrl+click: compare · double click: "
+      "leave the outermost out, or show all")));
   return pane;
 }
 
@@ -203,9 +213,13 @@ void PlansView::open_menu(const QPoint& at) {
     const Plan& plan = model_->set()->plans[model_->plan_of(cell)].plan;
     menu->addAction(tr("Compare the chosen plan with this one"), selection_,
                     [this, plan] { selection_->compare_with(plan); });
-    if (selection_->compared())
+    if (selection_->compared() && selection_->compared() != selection_->chosen())
       menu->addAction(tr("Stop comparing"), selection_,
                       [this] { selection_->compare_with(std::nullopt); });
+    menu->addAction(tr("Pin this plan as the baseline"), this, [this, plan] {
+      selection_->choose(plan);
+      Q_EMIT pin_wanted();
+    });
     menu->addSeparator();
   }
   menu->addAction(tr("Copy as TSV"), this, &PlansView::copy_tsv);
@@ -280,6 +294,7 @@ void PlansView::show_set() {
   } else {
     empty_->show_content();
     columns_->follow(*set);
+    completer_->offer(plan_completions(*set));
   }
   update_points();
 }
@@ -461,6 +476,26 @@ void PlansView::restore(const QSettings& settings) {
     const int index = box->findData(settings.value(u"plans/"_s + box->objectName()));
     if (index >= 0) box->setCurrentIndex(index);
   }
+}
+
+std::vector<ReportPart> PlansView::report() const {
+  if (!model_->set() || model_->rowCount() == 0) return {};
+  constexpr int kMostRows = 15;
+  TextTable plans{{tr("Plan")}, {}};
+  std::vector<const PlanFigure*> figures;
+  for (const char* id : {"step", "rate", "mfu", "memory", "cost"}) {
+    figures.push_back(&plan_figure(figure_index(to_qstring(id))));
+    plans.header.append(figures.back()->heading());
+  }
+  // The text of a plan has all of its choices, whose columns would not fit on a page.
+  for (int row = 0; row < std::min(kMostRows, model_->rowCount()); ++row) {
+    const std::size_t plan = model_->plan_of(model_->index(row, 0));
+    QStringList cells = {plan_text(model_->set()->plans[plan].plan)};
+    for (const PlanFigure* figure : figures) cells.append(figure->text(*model_->set(), plan));
+    plans.rows.push_back(cells);
+  }
+  return {{tr("%1 against %2").arg(y_->currentText(), x_->currentText()), {}, scatter_, {}},
+          {tr("The first plans of the table"), summary_->text(), nullptr, plans}};
 }
 
 }  // namespace shardwright::gui

@@ -21,6 +21,7 @@ class EmptyState;
 class FilterChips;
 class PlanColumns;
 class PlanScatter;
+class QueryCompleter;
 
 class PlansView : public View {
   Q_OBJECT
@@ -29,6 +30,7 @@ class PlansView : public View {
   explicit PlansView(Selection* selection, QWidget* parent = nullptr);
 
   TextTable table() const override;
+  std::vector<ReportPart> report() const override;
   // Copy the chosen rows, or all rows if only one is chosen: plain numbers for other programs, or the
   // texts of the table.
   void copy_tsv() const;
@@ -45,6 +47,9 @@ class PlansView : public View {
  Q_SIGNALS:
   // The user has clicked on changes that make a plan fit.
   void remedy_wanted(const std::vector<shardwright::planner::Remedy>& remedies);
+  // The user has chosen a plan to be the baseline, or wants the baseline back.
+  void pin_wanted();
+  void return_wanted();
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
@@ -81,6 +86,7 @@ class PlansView : public View {
   bool press_chooses_ = true;
   QTableView* view_ = nullptr;
   QLineEdit* terms_ = nullptr;
+  QueryCompleter* completer_ = nullptr;
   FilterChips* chips_ = nullptr;
   QLabel* terms_problem_ = nullptr;
   QToolButton* lasso_chip_ = nullptr;

@@ -11,7 +11,8 @@ constexpr double kReach = 14.0;
 }  // namespace
 
 QPointF PointChart::pixel_of(std::size_t point) const {
-  return {xAxis->coordToPixel(points_[point].x), yAxis->coordToPixel(points_[point].y)};
+  const ChartPoint& at = points_[point];
+  return {xAxis->coordToPixel(at.x), (at.right ? yAxis2 : yAxis)->coordToPixel(at.y)};
 }
 
 std::optional<std::size_t> PointChart::point_at(const QPointF& position) const {
@@ -28,7 +29,7 @@ std::optional<std::size_t> PointChart::point_at(const QPointF& position) const {
 
 QString PointChart::tool_tip_at(const QPointF& position) const {
   const auto point = point_at(position);
-  return point ? points_[*point].tip : QString();
+  return point ? tip_(*point) : QString();
 }
 
 void PointChart::click(const QPointF& position) {

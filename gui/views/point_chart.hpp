@@ -1,7 +1,9 @@
 // A chart of points each of which answers to the mouse.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "gui/views/chart.hpp"
@@ -11,8 +13,10 @@ namespace shardwright::gui {
 struct ChartPoint {
   // In the coordinates of the axes.
   double x = 0.0, y = 0.0;
-  // What the point says where the mouse rests on it; rich text.
-  QString tip;
+  // The graph that it lies on.
+  int graph = 0;
+  // True if `y` is one of the axis on the right.
+  bool right = false;
 };
 
 class PointChart : public Chart {
@@ -21,8 +25,14 @@ class PointChart : public Chart {
  public:
   using Chart::Chart;
 
+  // What a point says where the mouse rests on it; rich text. It is asked for then, because a long run
+  // has hundreds of thousands of points.
+  using Tip = std::function<QString(std::size_t point)>;
   // The points that lie on what is drawn.
-  void set_points(std::vector<ChartPoint> points) { points_ = std::move(points); }
+  void set_points(std::vector<ChartPoint> points, Tip tip) {
+    points_ = std::move(points);
+    tip_ = std::move(tip);
+  }
   const std::vector<ChartPoint>& points() const { return points_; }
   QPointF pixel_of(std::size_t point) const;
 
@@ -39,6 +49,7 @@ class PointChart : public Chart {
   std::optional<std::size_t> point_at(const QPointF& position) const;
 
   std::vector<ChartPoint> points_;
+  Tip tip_;
 };
 
 }  // namespace shardwright::gui

@@ -57,13 +57,16 @@ std::vector<ChartPoint> points_of(const PointChart& chart) {
   std::vector<ChartPoint> points;
   for (int i = 0; i < chart.graphCount(); ++i) {
     for (const QCPGraphData& step : *chart.graph(i)->data())
-      points.push_back({step.key, step.value,
-                        RunCharts::tr("<b>step %1, %2</b><br>%3: %4")
-                            .arg(count_text(static_cast<std::int64_t>(step.key)),
-                                 chart.graph(i)->name().toHtmlEscaped(), chart.yAxis->label(),
-                                 QString::number(step.value, 'g', 5))});
+      points.push_back({step.key, step.value, i});
   }
   return points;
+}
+
+QString tip_of_step(const PointChart& chart, const ChartPoint& point) {
+  return RunCharts::tr("<b>step %1, %2</b><br>%3: %4")
+      .arg(count_text(static_cast<std::int64_t>(point.x)),
+           chart.graph(point.graph)->name().toHtmlEscaped(), chart.yAxis->label(),
+           short_text(point.y));
 }
 
 }  // namespace
@@ -100,7 +103,9 @@ void RunCharts::draw(PointChart& chart, const std::vector<DrawnRun>& runs, doubl
       draw_steps(chart, runs[i], QPen(colour, 1.8, Qt::DotLine), validation, factor,
                  tr("%1, validation").arg(runs[i].name));
   }
-  chart.set_points(points_of(chart));
+  chart.set_points(points_of(chart), [&chart](std::size_t point) {
+    return tip_of_step(chart, chart.points()[point]);
+  });
   double most = 0.0, last = 1.0;
   for (int i = 0; i < chart.graphCount(); ++i) {
     for (const QCPGraphData& step : *chart.graph(i)->data()) {

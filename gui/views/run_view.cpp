@@ -505,4 +505,12 @@ void ProfileRow::replan() {
   if (is_saved || save()) Q_EMIT replan_wanted(saved_);
 }
 
+std::vector<ReportPart> RunView::report() const {
+  if (follower_.steps().empty()) return {};
+  std::vector<ReportPart> parts;
+  for (PointChart* chart : charts_->findChildren<PointChart*>())
+    parts.push_back({chart->yAxis->label(), parts.empty() ? state_->text() : QString(), chart, {}});
+  return parts;
+}
+
 }  // namespace shardwright::gui

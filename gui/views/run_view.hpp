@@ -82,6 +82,7 @@ class RunView : public View {
   bool is_busy() const { return calibration_.is_running(); }
   const RunFollower& follower() const { return follower_; }
   TextTable table() const override;
+  std::vector<ReportPart> report() const override;
 
   void save(QSettings& settings) const;
   void restore(const QSettings& settings);

@@ -14,6 +14,7 @@
 #include "core/spec/this_machine.hpp"
 #include "gui/models/scenario_choice.hpp"
 #include "gui/models/text.hpp"
+#include "gui/views/query_completer.hpp"
 #include "gui/views/scenario_view.hpp"
 #include "gui/views/widgets.hpp"
 
@@ -40,6 +41,15 @@ void add_row_of(QGridLayout& form, QLabel* title, QWidget* field) {
 
 void add_text_row(QGridLayout& form, QLabel* text) {
   form.addWidget(text, form.rowCount(), 0, 1, 2);
+}
+
+// Adds the hidden text that says below a field what it was in the baseline.
+QLabel* add_before(QGridLayout& form, const QString& id) {
+  QLabel* before = named<HintLabel>(u"before_"_s + id);
+  before->setTextFormat(Qt::PlainText);
+  before->hide();
+  form.addWidget(before, form.rowCount(), 1);
+  return before;
 }
 
 QLabel* facts_label() {
@@ -121,7 +131,8 @@ void ScenarioView::create_goal(QGridLayout& form) {
   add_row(form, Field::MaxMemory, memory_);
 
   constraints_ = new QLineEdit;
-  constraints_->setPlaceholderText(tr("tp=8; not zero=3"));
+  constraints_->setPlaceholderText(tr("tp=8, pp>=4, not zero=3"));
+  new QueryCompleter(constraints_, constraint_completions());
   constraints_->setClearButtonEnabled(true);
   const auto take = [this] {
     edit(Field::Constraints,
@@ -153,6 +164,7 @@ void ScenarioView::create_what_ifs(QGridLayout& form) {
     add_row_of(form, label, box);
     what_if_titles_[resource] = label;
     what_ifs_[resource] = box;
+    what_ifs_before_[resource] = add_before(form, box->objectName());
   }
   reset_what_ifs_ = tool_button(u"reset_what_ifs"_s, tr("Reset to 100 %"),
                                 tr("Sets everything in this group to 100 %"));
@@ -174,8 +186,8 @@ void ScenarioView::add_row(QGridLayout& form, Field field, QWidget* widget) {
   problem->hide();
   auto* title = new QLabel(title_of(field));
   title->setBuddy(widget);
-  rows_.push_back({field, title, widget});
   add_row_of(form, title, widget);
+  rows_.push_back({field, title, widget, add_before(form, id_of(field))});
   add_text_row(form, problem);
   problems_[static_cast<std::size_t>(field)] = problem;
 }

@@ -145,18 +145,50 @@ void ScenarioView::take_document() {
       what_ifs_[i]->setValue(choice.what_if[i]);
   }
   taking_ = false;
-  mark_what_ifs();
+  mark_changes();
   update_tips();
 }
 
-void ScenarioView::mark_what_ifs() {
-  const WhatIfs& percents = document_->choice().what_if;
-  for (const planner::Resource resource : enumerators<planner::Resource>()) {
-    QFont font = what_if_titles_[resource]->font();
-    font.setBold(percents[resource] != 100);
-    what_if_titles_[resource]->setFont(font);
+namespace {
+
+// "16,384", "60.5 GB", "bf16".
+QString readable_value(Field field, const ScenarioChoice& choice) {
+  const QString text = value_text(field, choice);
+  if (field == Field::MaxMemory && choice.max_memory_gb != 0.0) return text + u" GB"_s;
+  bool is_count = false;
+  const qlonglong count = text.toLongLong(&is_count);
+  return is_count ? count_text(count) : text;
+}
+
+}  // namespace
+
+void ScenarioView::mark_changes_from(const std::optional<ScenarioChoice>& baseline) {
+  baseline_ = baseline;
+  mark_changes();
+}
+
+void ScenarioView::mark_changes() {
+  const auto mark = [](QLabel& title, bool differs, QLabel& before, const QString& was) {
+    QFont font = title.font();
+    font.setBold(differs);
+    title.setFont(font);
+    before.setText(was.isEmpty() ? was : tr("was %1").arg(was));
+    before.setVisible(!was.isEmpty());
+  };
+  const ScenarioChoice& choice = document_->choice();
+  for (const FieldRow& row : rows_) {
+    const QString was = baseline_ ? readable_value(row.field, *baseline_) : QString();
+    const bool differs = baseline_ && was != readable_value(row.field, choice);
+    mark(*row.title, differs, *row.before, differs ? was : QString());
   }
-  reset_what_ifs_->setEnabled(percents != ScenarioChoice().what_if);
+  const WhatIfs usual = ScenarioChoice().what_if;
+  const WhatIfs& former = baseline_ ? baseline_->what_if : usual;
+  for (const planner::Resource resource : enumerators<planner::Resource>()) {
+    const bool differs = choice.what_if[resource] != former[resource];
+    mark(*what_if_titles_[resource], differs, *what_ifs_before_[resource],
+         baseline_ && differs ? tr("%1 %").arg(former[resource]) : QString());
+  }
+  reset_what_ifs_->setEnabled(choice.what_if != usual);
 }
 
 void ScenarioView::update_tips() {
@@ -229,34 +261,23 @@ TextTable ScenarioView::table() const {
   const ScenarioChoice& choice = document_->choice();
   TextTable table;
   table.header = {u"Field"_s, u"Value"_s};
-  const auto add = [&](Field field, const QString& value) {
-    table.rows.push_back({title_of(field), value});
-  };
-  add(Field::Model, to_qstring(choice.model));
-  add(Field::Cluster, to_qstring(choice.cluster));
-  const auto add_part = [&](Field field, const std::string& part) {
-    add(field, part.empty() ? u"the cluster's own"_s : to_qstring(part));
-  };
-  add_part(Field::Accelerator, choice.accelerator);
-  add_part(Field::Node, choice.node);
-  add_part(Field::Fabric, choice.fabric);
-  add(Field::Stack, to_qstring(choice.stack));
-  add(Field::Gpus, QString::number(choice.gpus));
-  add(Field::GlobalBatch,
-      choice.global_batch == 0 ? u"auto"_s : QString::number(choice.global_batch));
-  add(Field::SeqLen, QString::number(choice.seq_len));
-  add(Field::Precision, to_qstring(choice.precision));
-  add(Field::Objective, to_qstring(choice.objective));
-  add(Field::MaxMemory,
-      choice.max_memory_gb == 0.0
-          ? u"95 % sure to fit"_s
-          : QString::number(choice.max_memory_gb, 'f', QLocale::FloatingPointShortest));
-  add(Field::Constraints, to_qstring(choice.constraints));
+  for (const Field field : enumerators<Field>()) {
+    if (field != Field::WhatIf) table.rows.push_back({title_of(field), value_text(field, choice)});
+  }
   for (const planner::Resource resource : enumerators<planner::Resource>()) {
     table.rows.push_back({u"What if: %1 (%)"_s.arg(what_if_title(resource)),
                           QString::number(choice.what_if[resource])});
   }
   return table;
+}
+
+std::vector<ReportPart> ScenarioView::report() const {
+  TextTable changed = table();
+  const QString what_if = u"What if"_s, unchanged = u"100"_s;
+  std::erase_if(changed.rows, [&](const QStringList& row) {
+    return row.front().startsWith(what_if) && row.back() == unchanged;
+  });
+  return {{{}, {}, nullptr, changed}};
 }
 
 }  // namespace shardwright::gui

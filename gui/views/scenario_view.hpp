@@ -33,7 +33,10 @@ class ScenarioView : public View {
   std::vector<Problem> show_problems(const std::vector<Problem>& problems);
   // Names the scenario of the shown plans if the fields have another one; else `text` is empty.
   void show_origin(const QString& text);
+  // Marks each field that differs from `baseline` and says what it was; nothing without one.
+  void mark_changes_from(const std::optional<ScenarioChoice>& baseline);
   TextTable table() const override;
+  std::vector<ReportPart> report() const override;
 
  Q_SIGNALS:
   // The user has named the machine that the window runs on as the cluster.
@@ -67,8 +70,9 @@ class ScenarioView : public View {
   void show_name(QComboBox& box, const QString& value);
   void take_document();
   void update_tips();
-  // Marks the what-ifs that are not the profile's own.
-  void mark_what_ifs();
+  // Marks the fields that differ from the baseline and, without one, the what-ifs that are not the
+  // profile's own.
+  void mark_changes();
   void restyle();
   void show_problem(Field field, const QString& text);
   void edit(Field field, const std::function<void(ScenarioChoice&)>& change, int part = 0);
@@ -86,11 +90,14 @@ class ScenarioView : public View {
     Field field;
     QLabel* title;
     QWidget* widget;
+    // What it was in the baseline.
+    QLabel* before;
   };
 
   ScenarioDocument* document_;
   // The values that the fields were last set to.
   std::optional<ScenarioChoice> shown_;
+  std::optional<ScenarioChoice> baseline_;
   // The spin box that holds a typed number which is not taken yet.
   const QObject* typed_into_ = nullptr;
   // True while the fields take the document's values, which is no edit of the user.
@@ -104,7 +111,7 @@ class ScenarioView : public View {
   GigabyteSpinBox* memory_ = nullptr;
   QLineEdit* constraints_ = nullptr;
   EnumArray<planner::Resource, QSpinBox*> what_ifs_{};
-  EnumArray<planner::Resource, QLabel*> what_if_titles_{};
+  EnumArray<planner::Resource, QLabel*> what_if_titles_{}, what_ifs_before_{};
   EnumArray<Field, QLabel*> problems_{};
   QToolButton* reset_what_ifs_ = nullptr;
   QLabel* origin_ = nullptr;

@@ -1,9 +1,12 @@
 #include "gui/views/sweep_view.hpp"
 
 #include <QComboBox>
+#include <QDoubleSpinBox>
 #include <QSignalBlocker>
+#include <QSpinBox>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "gui/models/text.hpp"
@@ -61,8 +64,8 @@ SweepView::SweepView(Selection* selection, QWidget* parent)
   layout->addWidget(reason_);
   connect(chart_, &PointChart::point_clicked, this, [this](int point) {
     if (!planner::is_bandwidth(sweep_.axis))
-      Q_EMIT point_wanted(sweep_.axis,
-                          sweep_.points[shown_points_[static_cast<std::size_t>(point)]].value);
+      Q_EMIT point_wanted(
+          sweep_.axis, sweep_.points[static_cast<std::size_t>(point) % sweep_.points.size()].value);
   });
   connect(chart_, &Chart::restyled, this, &SweepView::rebuild);
   connect(selection_, &Selection::chosen_changed, this, &SweepView::follow_selection);
@@ -117,6 +120,10 @@ QWidget* SweepView::create_controls() {
   for (const SweepFigure figure : enumerators<SweepFigure>()) figure_->addItem(title_of(figure));
   figure_->setCurrentIndex(static_cast<int>(SweepFigure::TokensPerSecondPerGpu));
   for (QComboBox* box : {axis_, plan_, figure_}) leave_wheel_to_scrolling(*box);
+  second_ = named<QComboBox>(u"sweep_second"_s);
+  second_->addItem(tr("nothing else"));
+  for (const SweepFigure figure : enumerators<SweepFigure>()) second_->addItem(title_of(figure));
+  leave_wheel_to_scrolling(*second_);
   progress_ = new ShareBar;
   stop_ = tool_button(u"stop_sweep"_s, tr("Stop"),
                       tr("Stops the sweep and keeps its points as they are."));
@@ -126,16 +133,88 @@ QWidget* SweepView::create_controls() {
   line->setContentsMargins(0, 0, 0, 0);
   // A word stays with its box if the line is broken.
   line->addWidget(figure_);
+  line->addWidget(row_of({new QLabel(tr("and")), second_}));
   line->addWidget(row_of({new QLabel(tr("against")), axis_}));
   line->addWidget(row_of({new QLabel(tr("of")), plan_}));
+  line->addWidget(create_range());
   line->addWidget(progress_);
   line->addWidget(stop_);
   connect(stop_, &QToolButton::clicked, this, &SweepView::stop);
   connect(axis_, &QComboBox::currentIndexChanged, this, &SweepView::sweep_anew);
   connect(plan_, &QComboBox::currentIndexChanged, this, &SweepView::sweep_anew);
   connect(figure_, &QComboBox::currentIndexChanged, this, &SweepView::rebuild);
+  connect(second_, &QComboBox::currentIndexChanged, this, &SweepView::rebuild);
   update_plan_choice();
   return controls;
+}
+
+QWidget* SweepView::create_range() {
+  const auto end = [&](const QString& id, const QString& tip) {
+    auto* box = named<QDoubleSpinBox>(id);
+    box->setKeyboardTracking(false);
+    box->setToolTip(tip);
+    leave_wheel_to_scrolling(*box);
+    connect(box, &QDoubleSpinBox::valueChanged, this, &SweepView::take_range);
+    return box;
+  };
+  from_ = end(u"sweep_from"_s, tr("The first point, in the unit of the axis"));
+  to_ = end(u"sweep_to"_s, tr("The last point, in the unit of the axis"));
+  points_ = named<QSpinBox>(u"sweep_points"_s);
+  points_->setRange(static_cast<int>(kSweepPoints.least), static_cast<int>(kSweepPoints.most));
+  points_->setKeyboardTracking(false);
+  points_->setSuffix(tr(" points"));
+  points_->setToolTip(
+      tr("Each is as many times as large as the one before; several that come to the same possible "
+         "value are one"));
+  leave_wheel_to_scrolling(*points_);
+  connect(points_, &QSpinBox::valueChanged, this, &SweepView::take_range);
+  usual_range_ = tool_button(u"usual_range"_s, tr("Usual range"),
+                             tr("Sweeps the points around the chosen plan again"));
+  connect(usual_range_, &QToolButton::clicked, this, [this] {
+    ranges_[axis()].reset();
+    sweep_anew();
+  });
+  return row_of({new QLabel(tr("from")), from_, new QLabel(tr("to")), to_, points_, usual_range_});
+}
+
+void SweepView::show_range() {
+  const auto scenario = selection_->scenario();
+  usual_range_->setEnabled(ranges_[axis()].has_value());
+  if (!scenario) return;
+  const auto usual = planner::usual_values(axis(), selection_->set()->request, *scenario);
+  if (usual.empty()) return;
+  const SweepRange range = ranges_[axis()].value_or(SweepRange{axis_value(axis(), usual.front()),
+                                                               axis_value(axis(), usual.back()),
+                                                               static_cast<int>(usual.size())});
+  const bool is_bandwidth = planner::is_bandwidth(axis());
+  const Range limits = axis() == SweepAxis::Gpus          ? kGpusRange
+                       : axis() == SweepAxis::GlobalBatch ? Range{1, kGlobalBatchRange.most}
+                                                          : kSeqLenRange;
+  for (const auto& [box, value] : {std::pair(from_, range.from), {to_, range.to}}) {
+    const QSignalBlocker quiet(box);
+    box->setDecimals(is_bandwidth ? 1 : 0);
+    box->setRange(is_bandwidth ? 0.1 : static_cast<double>(limits.least),
+                  is_bandwidth ? 1e6 : static_cast<double>(limits.most));
+    box->setValue(value);
+  }
+  const QSignalBlocker quiet(points_);
+  points_->setValue(range.points);
+}
+
+void SweepView::take_range() {
+  ranges_[axis()] = SweepRange{std::min(from_->value(), to_->value()),
+                               std::max(from_->value(), to_->value()), points_->value()};
+  sweep_anew();
+}
+
+// Returns the points that the user has set; none stands for the usual ones.
+std::vector<double> SweepView::values() const {
+  const auto& range = ranges_[axis()];
+  const auto scenario = selection_->scenario();
+  if (!range || !scenario) return {};
+  const Plan& plan = scenario->plan;
+  return swept_values(axis(), *range, scenario->cluster.node.accelerators,
+                      plan.dp * plan.micro_batch);
 }
 
 void SweepView::set_plan(SweepPlan plan) {
@@ -174,6 +253,11 @@ SweepFigure SweepView::figure() const {
   return static_cast<SweepFigure>(figure_->currentIndex());
 }
 
+std::optional<SweepFigure> SweepView::second_figure() const {
+  if (second_->currentIndex() == 0) return std::nullopt;
+  return static_cast<SweepFigure>(second_->currentIndex() - 1);
+}
+
 void SweepView::showEvent(QShowEvent* event) {
   View::showEvent(event);
   if (outdated_) begin();
@@ -184,16 +268,17 @@ void SweepView::begin() {
   if (!scenario) return show_nothing();
   outdated_ = false;
   swept_ = asked();
+  show_range();
   const SweepAxis axis = this->axis();
   const SweepPlan plan = this->plan();
   forget_points();
   empty_->show_hint(tr("Sweeping …"));
   progress_->begin();
   stop_->show();
-  reason_->setText(tip_of(axis, plan));
+  reason_->setText(gui::tip_of(axis, plan));
   planner::SweepWatch watch;
   watch.progress = progress_->reporter();
-  planner::SweepRequest request{axis, plan, {}, selection_->set()->request, *scenario};
+  planner::SweepRequest request{axis, plan, values(), selection_->set()->request, *scenario};
   job_.start([this, watch, request](const std::stop_token& stop) mutable {
     request.request.stop = stop;
     watch.found = [this, stop](const Sweep& sweep) {
@@ -266,7 +351,7 @@ QString SweepView::preliminary_text() const {
 void SweepView::show_knee() {
   const QString knee =
       sweep_.is_final() ? to_qstring(planner::knee_text(sweep_, memory())) : preliminary_text();
-  QString text = knee + u' ' + tip_of(sweep_.axis, sweep_.plan);
+  QString text = knee + u' ' + gui::tip_of(sweep_.axis, sweep_.plan);
   if (sweep_.chosen_batch) {
     text += tr(" All train %1, the throughput knee on %2; Plans may use another batch.")
                 .arg(counted_text(*sweep_.chosen_batch, "sequence"),
@@ -279,7 +364,7 @@ void SweepView::show_knee() {
 
 void SweepView::rebuild() {
   chart_->clear_all();
-  chart_->set_points({});
+  chart_->set_points({}, {});
   if (sweep_.points.empty()) return chart_->replot(QCustomPlot::rpQueuedReplot);
   chart_->xAxis->setLabel(title_of(sweep_.axis));
   chart_->yAxis->setLabel(title_of(figure()));
@@ -289,6 +374,7 @@ void SweepView::rebuild() {
   add_preliminary();
   add_missing();
   add_current();
+  add_second();
   add_tips();
   chart_->xAxis->setRange(axis_value(sweep_.axis, sweep_.points.front().value) / 1.15,
                           axis_value(sweep_.axis, sweep_.points.back().value) * 1.15);
@@ -297,10 +383,10 @@ void SweepView::rebuild() {
   chart_->replot(QCustomPlot::rpQueuedReplot);
 }
 
-SweepValue SweepView::value_at(const SweepPoint& point) const {
+SweepValue SweepView::value_at(const SweepPoint& point, SweepFigure figure) const {
   Scenario scenario = swept_->scenario;
   scenario.plan = point.candidate->plan;
-  return value_of(figure(), *point.candidate, validation::class_of(scenario));
+  return value_of(figure, *point.candidate, validation::class_of(scenario));
 }
 
 void SweepView::add_line() {
@@ -320,7 +406,7 @@ void SweepView::add_line() {
     low->setPen(Qt::NoPen);
     low->setData(xs, lows, true);
     QCPGraph* high = chart_->addGraph();
-    high->setName(tr("80 % of measurements"));
+    high->setName(tr("80 % of measurements lie here"));
     high->setPen(Qt::NoPen);
     high->setBrush(faded(colour, 0.20));
     high->setChannelFillGraph(low);
@@ -373,17 +459,23 @@ void SweepView::add_missing() {
   if (ys.contains(0.0)) chart_->yAxis->setRangeLower(-kBelowZero * chart_->yAxis->range().upper);
 }
 
-// Marks the value that the scenario has now.
+// Marks the value that the scenario has now: with a ring around its point or, between points, with a
+// line.
 void SweepView::add_current() {
-  const planner::PlanRequest& request = selection_->set()->request;
-  const std::int64_t value = sweep_.axis == SweepAxis::Gpus          ? request.gpus
-                             : sweep_.axis == SweepAxis::GlobalBatch ? request.global_batch
-                             : sweep_.axis == SweepAxis::SeqLen      ? request.seq_len
-                                                                     : 0;
-  const auto point = std::find_if(
-      sweep_.points.begin(), sweep_.points.end(),
-      [&](const auto& each) { return each.candidate && each.value == static_cast<double>(value); });
-  if (point == sweep_.points.end()) return;
+  const double value =
+      planner::own_value(sweep_.axis, selection_->set()->request, swept_->scenario.cluster);
+  if (!(value > 0.0)) return;
+  const auto point =
+      std::find_if(sweep_.points.begin(), sweep_.points.end(), [&](const auto& each) {
+        return each.candidate && std::abs(each.value / value - 1.0) < 1e-9;
+      });
+  if (point == sweep_.points.end()) {
+    QCPGraph* line = chart_->addGraph();
+    line->setName(tr("the scenario"));
+    line->setPen(QPen(chart_->colours().accent, 1.4, Qt::DotLine));
+    const double x = axis_value(sweep_.axis, value);
+    return line->setData({x, x}, {0.0, chart_->yAxis->range().upper}, true);
+  }
   QCPGraph* ring = chart_->addGraph();
   ring->setName(tr("the scenario"));
   ring->setLineStyle(QCPGraph::lsNone);
@@ -392,29 +484,64 @@ void SweepView::add_current() {
   ring->setData({axis_value(sweep_.axis, point->value)}, {value_at(*point).value}, true);
 }
 
+// Draws a second figure of the same plans, on an axis of its own on the right.
+void SweepView::add_second() {
+  const auto second = second_figure();
+  chart_->yAxis2->setVisible(second.has_value());
+  if (!second) return;
+  QVector<double> xs, ys;
+  for (const SweepPoint& point : sweep_.points) {
+    if (!point.candidate) continue;
+    xs.append(axis_value(sweep_.axis, point.value));
+    ys.append(value_at(point, *second).value);
+  }
+  const QColor colour = chart_->colours().series(1);
+  QCPGraph* line = chart_->addGraph(chart_->xAxis, chart_->yAxis2);
+  line->setName(tr("%1, right").arg(title_of(*second)));
+  line->setPen(QPen(colour, 2.0, Qt::DashLine));
+  line->setScatterStyle(scatter_style(Marker::Square, colour, 7.0));
+  line->setData(xs, ys, true);
+  const auto most = std::max_element(ys.begin(), ys.end());
+  const double top = most == ys.end() ? 0.0 : 1.15 * *most;
+  chart_->yAxis2->setLabel(title_of(*second));
+  chart_->yAxis2->setTicks(true);
+  chart_->yAxis2->setTickLabels(true);
+  chart_->yAxis2->setRange(0.0, top > 0.0 ? top : 1.0);
+}
+
+// The points of the second curve, if there is one, follow those of the first.
 void SweepView::add_tips() {
   std::vector<ChartPoint> points;
-  shown_points_.clear();
-  for (std::size_t i = 0; i < sweep_.points.size(); ++i) {
-    const SweepPoint& point = sweep_.points[i];
-    QString text =
-        u"<b>%1: %2</b><br>"_s.arg(title_of(sweep_.axis), axis_text(sweep_.axis, point.value));
-    double y = 0.0;
-    if (point.candidate) {
-      const SweepValue value = value_at(point);
-      y = value.value;
-      text += u"%1: %2"_s.arg(title_of(figure()), short_text(value.value));
-      if (value.low != value.high)
-        text += tr(" (80 %: %1 to %2)").arg(short_text(value.low), short_text(value.high));
-      text += u"<br>"_s + plan_text(point.candidate->plan);
-    }
-    if (!point.fits && !point.preliminary)
-      text += u"<br>"_s + to_qstring(planner::obstacle_text(point, memory())).toHtmlEscaped();
-    if (!planner::is_bandwidth(sweep_.axis)) text += tr("<br>A click plans for it.");
-    points.push_back({axis_value(sweep_.axis, point.value), y, text});
-    shown_points_.push_back(i);
+  const auto add = [&](SweepFigure figure, bool right) {
+    for (const SweepPoint& point : sweep_.points)
+      points.push_back({axis_value(sweep_.axis, point.value),
+                        point.candidate ? value_at(point, figure).value : 0.0, 0, right});
+  };
+  add(figure(), false);
+  if (const auto second = second_figure()) add(*second, true);
+  chart_->set_points(std::move(points), [this](std::size_t point) {
+    return tip_of(sweep_.points[point % sweep_.points.size()]);
+  });
+}
+
+QString SweepView::figure_text(SweepFigure figure, const SweepPoint& point) const {
+  const SweepValue value = value_at(point, figure);
+  const QString text = u"<br>%1: %2"_s.arg(title_of(figure), short_text(value.value));
+  if (value.low == value.high) return text;
+  return text + tr(" (80 %: %1 to %2)").arg(short_text(value.low), short_text(value.high));
+}
+
+QString SweepView::tip_of(const SweepPoint& point) const {
+  QString text = u"<b>%1: %2</b>"_s.arg(title_of(sweep_.axis), axis_text(sweep_.axis, point.value));
+  if (point.candidate) {
+    text += figure_text(figure(), point);
+    if (const auto second = second_figure()) text += figure_text(*second, point);
+    text += u"<br>"_s + plan_text(point.candidate->plan);
   }
-  chart_->set_points(std::move(points));
+  if (!point.fits && !point.preliminary)
+    text += u"<br>"_s + to_qstring(planner::obstacle_text(point, memory())).toHtmlEscaped();
+  if (!planner::is_bandwidth(sweep_.axis)) text += tr("<br>A click plans for it.");
+  return text;
 }
 
 void SweepView::add_knee() {
@@ -441,6 +568,8 @@ TextTable SweepView::table() const {
   table.header = {
       title_of(sweep_.axis),   title_of(figure()), tr("Low"), tr("High"), tr("Fits"), tr("Plan"),
       tr("Batch (sequences)"), tr("Preliminary")};
+  const auto second = second_figure();
+  if (second) table.header.append(title_of(*second));
   for (const SweepPoint& point : sweep_.points) {
     QStringList row = {QString::number(axis_value(sweep_.axis, point.value), 'g', 9)};
     if (point.candidate) {
@@ -455,9 +584,20 @@ TextTable SweepView::table() const {
               QString(), QString()};
     }
     row.append(point.preliminary ? tr("yes") : tr("no"));
+    if (second)
+      row.append(point.candidate ? QString::number(value_at(point, *second).value, 'g', 9)
+                                 : QString());
     table.rows.push_back(row);
   }
   return table;
+}
+
+std::vector<ReportPart> SweepView::report() const {
+  if (sweep_.points.empty()) return {};
+  return {{tr("%1 against %2").arg(title_of(figure()), title_of(sweep_.axis)),
+           reason_->text(),
+           chart_,
+           {}}};
 }
 
 }  // namespace shardwright::gui

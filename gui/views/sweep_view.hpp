@@ -9,7 +9,9 @@
 #include "gui/views/view.hpp"
 
 class QComboBox;
+class QDoubleSpinBox;
 class QLabel;
+class QSpinBox;
 class QToolButton;
 
 namespace shardwright::gui {
@@ -25,6 +27,7 @@ class SweepView : public View {
   explicit SweepView(Selection* selection, QWidget* parent = nullptr);
 
   TextTable table() const override;
+  std::vector<ReportPart> report() const override;
   bool is_busy() const { return job_.is_running(); }
   void set_plan(planner::SweepPlan plan);
 
@@ -39,6 +42,11 @@ class SweepView : public View {
 
  private:
   QWidget* create_controls();
+  QWidget* create_range();
+  // Shows the range of the axis: the user's, or the usual one of the chosen plan.
+  void show_range();
+  void take_range();
+  std::vector<double> values() const;
   void follow_selection();
   void begin();
   void forget_points();
@@ -55,28 +63,36 @@ class SweepView : public View {
   void add_missing();
   void add_knee();
   void add_current();
+  void add_second();
   void add_tips();
+  QString tip_of(const planner::SweepPoint& point) const;
+  QString figure_text(SweepFigure figure, const planner::SweepPoint& point) const;
 
   void sweep_anew();
   void update_plan_choice();
   planner::SweepAxis axis() const;
   planner::SweepPlan plan() const;
-  SweepValue value_at(const planner::SweepPoint& point) const;
+  SweepValue value_at(const planner::SweepPoint& point, SweepFigure figure) const;
+  SweepValue value_at(const planner::SweepPoint& point) const { return value_at(point, figure()); }
   Bytes memory() const { return swept_->scenario.cluster.accelerator.memory; }
   SweepFigure figure() const;
+  std::optional<SweepFigure> second_figure() const;
 
   Selection* selection_;
   QComboBox* axis_ = nullptr;
   QComboBox* figure_ = nullptr;
+  QComboBox* second_ = nullptr;
   QComboBox* plan_ = nullptr;
+  QDoubleSpinBox *from_ = nullptr, *to_ = nullptr;
+  QSpinBox* points_ = nullptr;
+  QToolButton* usual_range_ = nullptr;
+  EnumArray<planner::SweepAxis, std::optional<SweepRange>> ranges_;
   // The user's choice while the axis leaves none.
   std::optional<planner::SweepPlan> plan_wanted_;
   ShareBar* progress_ = nullptr;
   QToolButton* stop_ = nullptr;
   QLabel* reason_ = nullptr;
   PointChart* chart_ = nullptr;
-  // The point of the sweep for each point of the chart.
-  std::vector<std::size_t> shown_points_;
   EmptyState* empty_ = nullptr;
   planner::Sweep sweep_;
   // True if the sweep was stopped before its points were final.

@@ -4,10 +4,20 @@
 #include <QSettings>
 #include <QWidget>
 #include <utility>
+#include <vector>
 
 #include "gui/models/table_text.hpp"
 
 namespace shardwright::gui {
+
+// A part of a view as a report has it. Each member may be empty.
+struct ReportPart {
+  QString title;
+  // Sentences, a paragraph a line.
+  QString text;
+  QWidget* picture = nullptr;
+  TextTable table;
+};
 
 class View : public QWidget {
   Q_OBJECT
@@ -23,6 +33,9 @@ class View : public QWidget {
     const std::size_t rows = made.rows.size();
     return {rows, [made = std::move(made)](const std::stop_token&) { return made; }};
   }
+
+  // What a report shows of the view; nothing while the view shows nothing.
+  virtual std::vector<ReportPart> report() const { return {}; }
 
  Q_SIGNALS:
   // An error for the message bar of the window; an empty text removes it.

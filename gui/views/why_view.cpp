@@ -33,13 +33,17 @@ validation::Confidence confidence_of(const sim::StepResult& result, const Scenar
   return validation::confidence_of(scenario, result.step, result.memory().peak);
 }
 
-// "Peak 58.0 GB in stage 0, fits with 99 %".
-QString peak_text(const sim::StepResult& result, const Scenario& scenario) {
-  const QString text =
-      WhyView::tr("Peak %1 in stage %2").arg(bytes_text(result.memory().peak)).arg(result.fullest);
+// "Peak of 58 GB in stage 0, while mlp.down runs (forward). It fits with a probability of 99 %."
+QString peak_text(const sim::StepResult& result, const Scenario& scenario,
+                  const std::optional<planner::PeakMoment>& moment) {
+  QString text = WhyView::tr("Peak of %1 in stage %2")
+                     .arg(bytes_text(result.memory().peak))
+                     .arg(result.fullest);
+  if (moment) text += u", "_s + peak_moment_text(*moment);
+  text += u'.';
   const auto probability = confidence_of(result, scenario).fit_probability;
   if (!probability) return text;
-  return text + WhyView::tr(", fits with a probability of %1").arg(percent_text(*probability));
+  return text + WhyView::tr(" It fits with a probability of %1.").arg(percent_text(*probability));
 }
 
 // The warnings about the plan; empty if there are none.
@@ -202,7 +206,7 @@ void WhyView::show_chosen() {
   figures_->setText(figures_text(scenario.cluster, scenario.stack));
   waterfall_->show(candidate.result);
   memory_->show(candidate.result, set->request.cluster.accelerator.memory);
-  peak_->setText(peak_text(candidate.result, scenario));
+  peak_->setText(peak_text(candidate.result, scenario, std::nullopt));
   sensitivity_->show_waiting();
   limits_.start([scenario](const std::stop_token& stop) {
     Limits limits{planner::explain(scenario, planner::kSensitivityStep, stop), std::nullopt};
@@ -216,9 +220,7 @@ void WhyView::show_chosen() {
 void WhyView::take_limits(const Limits& limits) {
   const planner::Explanation& explanation = limits.explanation;
   limit_->setText(to_qstring(planner::limit_text("The plan", explanation)));
-  QString peak = peak_text(explanation.result, *explained_);
-  if (limits.peak) peak += u", "_s + peak_moment_text(*limits.peak);
-  peak_->setText(peak);
+  peak_->setText(peak_text(explanation.result, *explained_, limits.peak));
   sensitivity_->show(explanation.sensitivities);
   if (!is_busy()) Q_EMIT settled();
 }
@@ -327,6 +329,22 @@ TextTable WhyView::table() const {
   for (const planner::Sensitivity& each : sensitivity_->sensitivities())
     add(tr("10 % more"), to_qstring(name_of(each.resource)), each.step.value(), "s", each.gain);
   return table;
+}
+
+std::vector<ReportPart> WhyView::report() const {
+  if (!explained_) return {};
+  QStringList texts = {title_->text(), limit_->text(), figures_->text()};
+  if (!warning_->isHidden()) texts.append(warning_->text());
+  std::vector<ReportPart> parts = {{tr("Where the time goes"), texts.join(u'\n'), waterfall_, {}},
+                                   {tr("Where the memory goes"), peak_->text(), memory_, {}}};
+  if (!sensitivity_->sensitivities().empty())
+    parts.push_back({tr("Gain from 10 % more of each resource"), {}, sensitivity_, {}});
+  if (compared_) {
+    const auto [first, second] = names_of_compared();
+    parts.push_back({tr("Comparison"), verdict_->text() + u'\n' + compared_title_->text(),
+                     both_charts_, differences_table(*compared_, first, second)});
+  }
+  return parts;
 }
 
 }  // namespace shardwright::gui

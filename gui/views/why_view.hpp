@@ -28,6 +28,7 @@ class WhyView : public View {
   explicit WhyView(Selection* selection, QWidget* parent = nullptr);
 
   TextTable table() const override;
+  std::vector<ReportPart> report() const override;
   bool is_busy() const { return limits_.is_running() || comparison_.is_running(); }
   // Compares the chosen plan with that of another file, until other plans are shown or the user
   // compares with one of them.

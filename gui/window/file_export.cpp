@@ -14,6 +14,7 @@
 #include "gui/views/view.hpp"
 #include "gui/views/widgets.hpp"
 #include "gui/window/docks.hpp"
+#include "gui/window/report.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -50,6 +51,16 @@ FileExport::FileExport(const Docks* docks, const Selection* selection, MessageBa
           this, [this](const auto& file) { report_written(*file, tr("Exported %1.")); },
           [this](const QString& error) { report_failure(exported_, error); }) {}
 
+template <class Write>
+void FileExport::write_to(const QString& file, const QString& done, const Write& write) {
+  try {
+    write();
+    report_written(file, done);
+  } catch (const RuntimeFailure& failure) {
+    report_failure(file, to_qstring(failure.what()));
+  }
+}
+
 void FileExport::save_plan() {
   const auto scenario = selection_->scenario();
   if (!scenario)
@@ -57,12 +68,8 @@ void FileExport::save_plan() {
   const QString file = ask_for_file(window_, tr("Save the chosen plan"), u"plan.json"_s,
                                     tr("Plan files (*.json)"), u"json"_s);
   if (file.isEmpty()) return;
-  try {
-    write_text_file(file, to_qstring(to_json(*scenario).dump(2) + "\n"));
-    report_written(file, tr("Saved %1."));
-  } catch (const RuntimeFailure& failure) {
-    report_failure(file, to_qstring(failure.what()));
-  }
+  write_to(file, tr("Saved %1."),
+           [&] { write_text_file(file, to_qstring(to_json(*scenario).dump(2) + "\n")); });
 }
 
 void FileExport::export_plan(const planner::ExportFormat& format) {
@@ -72,10 +79,10 @@ void FileExport::export_plan(const planner::ExportFormat& format) {
   const planner::PlanExport result = format.write(*scenario);
   if (!result.problems.empty()) {
     QStringList lines = {tr("%1 cannot train under this plan:").arg(title)};
-    for (const Problem& problem : result.problems)
-      lines.append(tr("• %1: %2; expected %3")
-                       .arg(to_qstring(problem.where.substr(problem.where.rfind('/') + 1)),
-                            to_qstring(problem.found), to_qstring(problem.expected.text)));
+    for (Problem problem : result.problems) {
+      problem.where.erase(0, problem.where.rfind('/') + 1);
+      lines.append(u"• "_s + problem_text(problem));
+    }
     return messages_->say(u"command"_s, Tone::Problem, lines.join(u'\n'));
   }
   const QString suggested = to_qstring(format.file);
@@ -98,12 +105,12 @@ void FileExport::save_scenario(const ScenarioChoice& choice) {
   const QString file = ask_for_file(window_, tr("Save the scenario"), u"scenario.json"_s,
                                     tr("Scenario files (*.json)"), u"json"_s);
   if (file.isEmpty()) return;
-  try {
-    write_text_file(file, to_qstring(scenario_file(choice).dump(2) + "\n"));
-    report_written(file, tr("Saved %1."));
-  } catch (const RuntimeFailure& failure) {
-    report_failure(file, to_qstring(failure.what()));
-  }
+  const QString without_adapters =
+      tr("Saved %1 without the adapters (LoRA) of the plan, which a scenario file cannot hold: "
+         "save the "
+         "plan to keep them.");
+  write_to(file, choice.lora ? without_adapters : tr("Saved %1."),
+           [&] { write_text_file(file, to_qstring(scenario_file(choice).dump(2) + "\n")); });
 }
 
 void FileExport::report_written(const QString& file, const QString& text) {
@@ -133,12 +140,38 @@ void FileExport::export_view(const QString& suffix) {
                    dock->objectName() + u'.' + suffix, u"*.%1"_s.arg(suffix), suffix);
   if (file.isEmpty()) return;
   if (is_data) return export_data(shown, file);
-  try {
-    export_picture(*dock->widget(), file);
-    report_written(file, tr("Exported %1."));
-  } catch (const RuntimeFailure& failure) {
-    report_failure(file, to_qstring(failure.what()));
+  write_to(file, tr("Exported %1."), [&] { export_picture(*dock->widget(), file); });
+}
+
+void FileExport::export_chart(QWidget& chart, const QString& suffix) {
+  const QString name = chart.objectName().isEmpty() ? u"chart"_s : chart.objectName();
+  const QString file = ask_for_file(window_, tr("Export the chart"), name + u'.' + suffix,
+                                    u"*.%1"_s.arg(suffix), suffix);
+  if (!file.isEmpty()) write_to(file, tr("Exported %1."), [&] { export_picture(chart, file); });
+}
+
+void FileExport::export_report(const QString& title, const QString& suffix) {
+  std::vector<ReportSection> sections;
+  QStringList empty;
+  for (const QDockWidget* dock : docks_->all()) {
+    const auto* view = qobject_cast<View*>(dock->widget());
+    std::vector<ReportPart> parts = view == nullptr ? std::vector<ReportPart>() : view->report();
+    if (parts.empty()) empty.append(dock->windowTitle());
+    if (!parts.empty()) sections.push_back({dock->windowTitle(), std::move(parts)});
   }
+  const QString file = ask_for_file(window_, tr("Export a report"), u"report.%1"_s.arg(suffix),
+                                    u"*.%1"_s.arg(suffix), suffix);
+  if (file.isEmpty()) return;
+  const QString left_out =
+      empty.isEmpty()
+          ? QString()
+          : tr(" It leaves out what shows nothing yet: %1. A view fills when it is first "
+               "looked at.")
+                .arg(empty.join(u", "_s));
+  write_to(file, tr("Exported %1.") + left_out, [&] {
+    write_file(file,
+               suffix == u"pdf"_s ? report_pdf(title, sections) : report_html(title, sections));
+  });
 }
 
 void FileExport::export_data(const LazyTable& shown, const QString& file) {

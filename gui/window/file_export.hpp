@@ -32,6 +32,11 @@ class FileExport : public QObject {
   void save_scenario(const ScenarioChoice& choice);
   // Asks for a file and writes the current view to it: "png", "svg", "pdf", or its data as "csv".
   void export_view(const QString& suffix);
+  // Asks for a file and writes a chart to it, without the widgets around it.
+  void export_chart(QWidget& chart, const QString& suffix);
+  // Asks for a file and writes all that the views show to it, "html" or "pdf". Says which views show
+  // nothing.
+  void export_report(const QString& title, const QString& suffix);
   void copy_picture();
   void copy_data();
   bool is_busy() const { return job_.is_running(); }
@@ -40,6 +45,9 @@ class FileExport : public QObject {
   // Writes in the background, with a message that offers to stop it if it takes long.
   void export_data(const LazyTable& shown, const QString& file);
   void stop();
+  // Writes a file and says whether that went well.
+  template <class Write>
+  void write_to(const QString& file, const QString& done, const Write& write);
   void report_written(const QString& file, const QString& text);
   void report_failure(const QString& file, const QString& problem);
 

@@ -14,6 +14,7 @@
 #include "gui/schedule/schedule_view.hpp"
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/topology/topology_view.hpp"
+#include "gui/views/chart.hpp"
 #include "gui/views/forecast_view.hpp"
 #include "gui/views/message_bar.hpp"
 #include "gui/views/plans_view.hpp"
@@ -113,6 +114,8 @@ MainWindow::MainWindow(QSettings* settings)
 
 MainWindow::~MainWindow() {
   docks_->clear();
+  // It empties itself as it goes, when commands can no longer be updated.
+  document_.undo_stack()->disconnect(this);
 }
 
 void MainWindow::create_message_bar() {
@@ -165,6 +168,9 @@ void MainWindow::create_parts() {
                               scenario_view_, why_view_, forecast_view_, run_view_},
                              this);
   export_ = new FileExport(docks_, &selection_, messages_, this);
+  for (Chart* chart : findChildren<Chart*>())
+    connect(chart, &Chart::export_wanted, export_,
+            [this, chart](const QString& suffix) { export_->export_chart(*chart, suffix); });
 }
 
 void MainWindow::connect_views() {
@@ -192,6 +198,12 @@ void MainWindow::connect_views() {
             planner_->plan_on(scenario, cluster);
           });
   connect(plans_view_, &PlansView::remedy_wanted, planner_, &ScenarioPlanner::plan_with);
+  connect(plans_view_, &PlansView::pin_wanted, planner_, &ScenarioPlanner::pin);
+  connect(plans_view_, &PlansView::return_wanted, planner_, &ScenarioPlanner::return_to_baseline);
+  connect(&selection_, &Selection::baseline_changed, this, [this] {
+    const auto& baseline = selection_.baseline();
+    scenario_view_->mark_changes_from(baseline ? baseline->choice : std::nullopt);
+  });
   connect(why_view_, &WhyView::more_wanted, planner_, &ScenarioPlanner::plan_with_more);
   connect(sweep_view_, &SweepView::point_wanted, planner_, &ScenarioPlanner::plan_at);
   connect(run_view_, &RunView::try_wanted, this, &MainWindow::try_on_this_machine);

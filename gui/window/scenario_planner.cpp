@@ -33,7 +33,7 @@ ScenarioPlanner::ScenarioPlanner(const Parts& parts, QObject* parent)
     parts_.why->show_obstacle({});
   });
   connect(&search_, &PlanSearch::found, this, [this](const PlanSetPointer& set) {
-    is_of_fields_ = true;
+    shown_ = parts_.document->choice();
     parts_.scenario->show_problems({});
     parts_.scenario->show_origin({});
     parts_.messages->take_back(u"search"_s);
@@ -68,15 +68,15 @@ void ScenarioPlanner::adopt(const QString& edit, const ScenarioChoice& choice) {
   adopts_ = true;
   parts_.document->replace(edit, choice);
   adopts_ = false;
-  is_of_fields_ = true;
+  shown_ = choice;
 }
 
 bool ScenarioPlanner::is_of_fields() {
-  if (!is_of_fields_)
+  if (!shown_)
     parts_.messages->say(u"command"_s, Tone::Problem,
                          tr("The plans shown come from a file that the fields of Scenario do not "
                             "describe. Choose its model and cluster there first."));
-  return is_of_fields_;
+  return shown_.has_value();
 }
 
 void ScenarioPlanner::show_problems(const std::vector<Problem>& problems) {
@@ -155,6 +155,26 @@ void ScenarioPlanner::plan_at(planner::SweepAxis axis, double value) {
   if (axis == planner::SweepAxis::GlobalBatch) choice.global_batch = count;
   if (axis == planner::SweepAxis::SeqLen) choice.seq_len = count;
   parts_.document->replace(tr("a point of the sweep"), choice);
+}
+
+void ScenarioPlanner::pin() {
+  parts_.selection->pin(shown_);
+}
+
+// The plans of the baseline are kept, so that nothing is searched for unless their search was stopped.
+void ScenarioPlanner::return_to_baseline() {
+  const std::optional<Baseline> baseline = parts_.selection->baseline();
+  if (!baseline) return;
+  abandon();
+  parts_.step->leave_files();
+  parts_.messages->take_back(u"search"_s);
+  parts_.opened->set(OpenedKind::Plans, {});
+  parts_.scenario->show_problems({});
+  parts_.selection->show(baseline->set);
+  parts_.selection->choose(baseline->plan);
+  if (!baseline->choice) return disown();
+  adopt(tr("return to the baseline"), *baseline->choice);
+  if (!baseline->set->complete) plan_anew();
 }
 
 void ScenarioPlanner::plan_example() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <QObject>
+#include <optional>
 
 #include "gui/models/plan_search.hpp"
 #include "gui/models/scenario_document.hpp"
@@ -43,7 +44,7 @@ class ScenarioPlanner : public QObject {
   // Replaces the scenario by the one that the shown plans are for, which stay.
   void adopt(const QString& edit, const ScenarioChoice& choice);
   // The shown plans are for a scenario that the fields cannot describe: nothing plans with a change of it.
-  void disown() { is_of_fields_ = false; }
+  void disown() { shown_.reset(); }
   // Drops the search, because other plans take the place of those that it would find.
   void abandon() { search_.abandon(); }
   // Searches for the scenario of a run, on the cluster of a file.
@@ -57,6 +58,9 @@ class ScenarioPlanner : public QObject {
   void plan_with_more(planner::Resource resource);
   void plan_with(const std::vector<planner::Remedy>& remedies);
   void plan_at(planner::SweepAxis axis, double value);
+  // Pins the chosen plan with the fields that it was found for, and shows both again.
+  void pin();
+  void return_to_baseline();
   void watch_parts();
 
   PlanSearch& search() { return search_; }
@@ -75,8 +79,9 @@ class ScenarioPlanner : public QObject {
   bool tiny_ = false;
   // True while the scenario of shown plans is taken over.
   bool adopts_ = false;
-  // True unless the shown plans come from a file whose scenario the fields cannot describe.
-  bool is_of_fields_ = true;
+  // The fields that the shown plans were found for; none if they come from a file whose scenario no
+  // fields can describe.
+  std::optional<ScenarioChoice> shown_ = ScenarioChoice();
 };
 
 }  // namespace shardwright::gui

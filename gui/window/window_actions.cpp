@@ -26,14 +26,24 @@ namespace {
 
 // The commands that a line in their menu stands above.
 bool begins_section(const QString& id) {
-  static const QStringList kFirst = {u"file.reload"_s,          u"file.save_scenario"_s,
-                                     u"file.export_png"_s,      u"file.quit"_s,
-                                     u"edit.copy_tsv"_s,        u"edit.filter"_s,
-                                     u"plan.stop_comparing"_s,  u"plan.example"_s,
-                                     u"plan.export_megatron"_s, u"plan.run"_s,
-                                     u"view.maximise"_s,        u"view.go_to"_s,
-                                     u"view.close_messages"_s,  u"view.reset"_s,
-                                     u"view.theme_system"_s,    u"help.glossary"_s};
+  static const QStringList kFirst = {u"file.reload"_s,
+                                     u"file.save_scenario"_s,
+                                     u"file.export_png"_s,
+                                     u"file.export_report_html"_s,
+                                     u"file.quit"_s,
+                                     u"edit.copy_tsv"_s,
+                                     u"edit.filter"_s,
+                                     u"plan.stop_comparing"_s,
+                                     u"plan.pin"_s,
+                                     u"plan.example"_s,
+                                     u"plan.export_megatron"_s,
+                                     u"plan.run"_s,
+                                     u"view.maximise"_s,
+                                     u"view.go_to"_s,
+                                     u"view.close_messages"_s,
+                                     u"view.reset"_s,
+                                     u"view.theme_system"_s,
+                                     u"help.glossary"_s};
   return kFirst.contains(id);
 }
 
@@ -89,6 +99,13 @@ void MainWindow::create_file_actions() {
                     tr("Exports the view that had the focus last"),
                     [this, name] { export_->export_view(name); }});
   }
+  for (const char* suffix : {"html", "pdf"}) {
+    const QString name = to_qstring(suffix);
+    registry_->add(
+        {u"file.export_report_"_s + name, group, tr("Export a report as %1 …").arg(name.toUpper()),
+         QKeySequence(), tr("Writes the scenario, the best plans and all charts into one file"),
+         [this, name] { export_->export_report(windowTitle().section(u" – "_s, 0, 0), name); }});
+  }
   registry_->add(
       {u"file.quit"_s, group, tr("&Quit"), keys("Ctrl+Q"), QString(), [this] { close(); }});
 }
@@ -139,6 +156,15 @@ void MainWindow::create_plan_actions() {
   registry_->add({u"plan.stop_comparing"_s, group, tr("Stop comparing"), QKeySequence(),
                   tr("Shows the chosen plan alone again"),
                   [this] { why_view_->stop_comparing(); }});
+  registry_->add(
+      {u"plan.pin"_s, group, tr("Pin the chosen plan as the baseline"), keys("Ctrl+B"),
+       tr("Holds what is chosen from now on against it, and marks the fields that change"),
+       [this] { planner_->pin(); }});
+  registry_->add({u"plan.to_baseline"_s, group, tr("Back to the baseline"), keys("Ctrl+Shift+B"),
+                  tr("Brings its fields and its plan back"),
+                  [this] { planner_->return_to_baseline(); }});
+  registry_->add({u"plan.unpin"_s, group, tr("Unpin the baseline"), QKeySequence(),
+                  tr("Forgets it"), [this] { selection_.unpin(); }});
   registry_->add({u"plan.example"_s, group, tr("Worked example"), QKeySequence(),
                   tr("Llama 3 70B on 512 H100"), [this] { planner_->plan_example(); }});
   registry_->add({u"plan.here"_s, group, tr("Plan on this machine"), QKeySequence(),

@@ -69,6 +69,8 @@ void MainWindow::create_toolbar() {
 void MainWindow::follow_commands() {
   const auto update = [this] { update_commands(); };
   connect(&selection_, &Selection::chosen_changed, this, update);
+  connect(&selection_, &Selection::baseline_changed, this, update);
+  connect(document_.undo_stack(), &QUndoStack::indexChanged, this, update);
   connect(why_view_, &WhyView::comparing, this, update);
   connect(run_view_, &RunView::controls_changed, this, update);
   connect(&planner_->search(), &PlanSearch::started, this, update);
@@ -79,6 +81,13 @@ void MainWindow::follow_commands() {
 }
 
 void MainWindow::update_commands() {
+  // Qt enables these two by itself.
+  for (const auto& [id, obstacle] :
+       {std::pair(u"edit.undo"_s, tr("No edit of the scenario to undo.")),
+        {u"edit.redo"_s, tr("No edit of the scenario to redo.")}}) {
+    QAction* action = registry_->find(id);
+    action->setToolTip(action->isEnabled() ? action->text() : obstacle);
+  }
   const auto unless = [](bool possible, const QString& reason) {
     return possible ? QString() : reason;
   };
@@ -91,8 +100,13 @@ void MainWindow::update_commands() {
                    unless(run_view_->is_running(), tr("No run is in progress.")));
   registry_->allow(u"plan.run"_s, run_view_->starting_is_off());
   registry_->allow(u"plan.calibrate"_s, run_view_->calibration_is_off());
+  const QString no_baseline =
+      unless(selection_.baseline().has_value(), tr("No plan is pinned as the baseline."));
+  registry_->allow(u"plan.to_baseline"_s, no_baseline);
+  registry_->allow(u"plan.unpin"_s, no_baseline);
   const QString no_plan =
       unless(selection_.chosen().has_value(), tr("No plan is chosen in Plans yet."));
+  registry_->allow(u"plan.pin"_s, no_plan);
   registry_->allow(u"file.save_plan"_s, no_plan);
   for (const planner::ExportFormat& format : planner::kExportFormats)
     registry_->allow(u"plan.export_"_s + to_qstring(format.name), no_plan);

@@ -90,6 +90,54 @@ TEST_F(PlansViewTest, TheColumnOfTheBatchComesAndGoesWithAnOpenBatch) {
   EXPECT_TRUE(is_batch_shown());
 }
 
+// The small set has one schedule, and several stages of ZeRO.
+TEST_F(PlansViewTest, TheFirstColumnsTellPlansApart) {
+  show_plans();
+  EXPECT_TRUE(is_shown("zero"));
+  EXPECT_TRUE(is_shown("tp"));
+  EXPECT_FALSE(is_shown("expert_tp"));
+  PlanSet alike = *small_set();
+  for (planner::PlanCandidate& each : alike.plans) each.plan.zero_stage = 1;
+  show(alike);
+  EXPECT_FALSE(is_shown("zero"));
+  alike.plans.resize(1);
+  show(alike);  // A single plan has no others to be told from.
+  EXPECT_TRUE(is_shown("zero"));
+}
+
+TEST_F(PlansViewTest, TheMenuOfTheHeaderSortsHidesAndResets) {
+  show_plans();
+  auto& table = find<QTableView>("plans_table");
+  QHeaderView* header = table.horizontalHeader();
+  const int mfu = figure_index(u"mfu"_s), memory = figure_index(u"memory"_s);
+  const auto choose = [&](int column, const QString& text) {
+    const QPoint at(header->sectionViewportPosition(column) + 5, 5);
+    QContextMenuEvent event(QContextMenuEvent::Mouse, at, header->viewport()->mapToGlobal(at));
+    QCoreApplication::sendEvent(header->viewport(), &event);
+    auto* menu = table.findChild<QMenu*>(u"header_menu"_s);
+    ASSERT_NE(menu, nullptr);
+    for (QAction* action : menu->actions())
+      if (action->text() == text)
+        QTest::mouseClick(menu, Qt::LeftButton, {}, menu->actionGeometry(action).center());
+    QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);
+  };
+  const auto memory_at = [&](int row) {
+    return table.model()->index(row, memory).data().toString().toDouble();
+  };
+  choose(memory, u"Sort: smallest first"_s);
+  EXPECT_LE(memory_at(0), memory_at(table.model()->rowCount() - 1));
+  choose(memory, u"Sort: largest first"_s);
+  EXPECT_GT(memory_at(0), memory_at(table.model()->rowCount() - 1));
+  choose(mfu, u"Hide “MFU”"_s);
+  EXPECT_FALSE(is_shown("mfu"));
+  header->moveSection(header->visualIndex(memory), 0);
+  for (QAction* action : find<QToolButton>("columns").menu()->actions())
+    if (action->text() == u"Reset the columns"_s) action->trigger();
+  EXPECT_TRUE(is_shown("mfu"));
+  EXPECT_EQ(header->visualIndex(memory), memory);
+  EXPECT_EQ(table.model()->headerData(0, Qt::Vertical).toInt(), 1);
+}
+
 TEST_F(PlansViewTest, ASessionKeepsTheColumnsThatTheUserChose) {
   PlanSet open = *small_set();
   open.request.global_batch = 0;
@@ -202,6 +250,10 @@ TEST_F(PlansViewTest, ColumnsGetAsWideAsTheirTextsUnlessTheUserSizedThem) {
     return width(figure) >= table.fontMetrics().horizontalAdvance(to_qstring(text)) + 10;
   };
   show_plans();
+  for (const char* column : {"column_schedule", "column_recompute"}) {
+    find<QAction>(column).setChecked(false);
+    find<QAction>(column).setChecked(true);
+  }
   ASSERT_FALSE(fits("schedule", "interleaved"));
   table.setColumnWidth(figure_index(u"recompute"_s), 30);
   PlanSet later = of_two_stages(4);

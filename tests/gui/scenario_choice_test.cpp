@@ -1,5 +1,6 @@
 #include "gui/models/scenario_choice.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <QSignalSpy>
@@ -96,7 +97,7 @@ TEST(ScenarioChoice, TakesNothingFromASessionThatTheFieldsCannotShow) {
         {"max_memory_gb", "max_memory", "-1e300"},
         {"max_memory_gb", "max_memory", "1000000.5"},
         {"max_memory_gb", "max_memory", R"("60")"},
-        {"what_if", "what_if", "[4294967396, 100, 100, 100, 100, 100, 100, 100, 100, 100]"},
+        {"what_if", "what_if", R"({"host speed": 4294967396})"},
         {"constraints", "constraints", R"("tp=8\u0000")"}}) {
     nlohmann::json document = to_json(small_choice());
     document[key] = nlohmann::json::parse(value);
@@ -109,6 +110,27 @@ TEST(ScenarioChoice, TakesNothingFromASessionThatTheFieldsCannotShow) {
     nlohmann::json others = read;
     others.erase(key);
     EXPECT_EQ(others, document) << "only that one is replaced";
+  }
+}
+
+// A file is read as strictly as any other, and named resources survive another order of them.
+TEST(ScenarioChoice, AFileRefusesWhatItCannotMean) {
+  ScenarioChoice choice = small_choice();
+  choice.what_if[planner::Resource::HostSpeed] = 150;
+  const nlohmann::json good = scenario_file(choice);
+  EXPECT_EQ(good["what_if"], nlohmann::json({{"host speed", 150}}));
+  EXPECT_EQ(read_scenario_file(good, "a.json"), choice);
+  for (const auto& [change, where] :
+       {std::pair{R"({"version": 2})", "/version"},
+        {R"({"gpuss": 8})", "/gpuss"},
+        {R"({"max_memory_gb": -1})", "/max_memory_gb"},
+        {R"({"what_if": [100]})", "/what_if"},
+        {R"({"what_if": {"host sped": 120}})", "/what_if/host sped"}}) {
+    nlohmann::json bad = good;
+    bad.merge_patch(nlohmann::json::parse(change));
+    EXPECT_THAT([&] { read_scenario_file(bad, "a.json"); },
+                testing::ThrowsMessage<InputError>(testing::HasSubstr(where)))
+        << change;
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "core/spec/profile_library.hpp"
 #include "gui/models/text.hpp"
 #include "planner/wording.hpp"
@@ -76,6 +78,22 @@ TEST(SweepFigures, BandwidthsAreDrawnInGigabytesPerSecond) {
   EXPECT_EQ(axis_value(SweepAxis::MemoryBandwidth, 3.35e12), 3350.0);
   EXPECT_EQ(axis_text(SweepAxis::ScaleOutBandwidth, 6.25e9), u"6.25"_s);
   EXPECT_EQ(axis_text(SweepAxis::Gpus, 512.0), u"512"_s);
+}
+
+// The ends are swept, the values rise, and each is one that a plan can have.
+TEST(SweepFigures, ARangeIsSweptInPossibleValues) {
+  using planner::SweepAxis;
+  const auto values = [](SweepAxis axis, double from, double to, int points) {
+    return swept_values(axis, {from, to, points}, 8, 24);
+  };
+  EXPECT_EQ(values(SweepAxis::Gpus, 2, 128, 7), (std::vector<double>{2, 4, 8, 16, 32, 64, 128}));
+  EXPECT_EQ(values(SweepAxis::Gpus, 100, 200, 2), (std::vector<double>{104, 200}));
+  for (const double batch : values(SweepAxis::GlobalBatch, 30, 1000, 9))
+    EXPECT_EQ(std::fmod(batch, 24.0), 0.0);
+  EXPECT_EQ(values(SweepAxis::SeqLen, 100, 140, 24), (std::vector<double>{128}));
+  const auto bandwidths = values(SweepAxis::ScaleOutBandwidth, 25, 100, 3);
+  ASSERT_EQ(bandwidths.size(), 3U);
+  EXPECT_NEAR(bandwidths[1], 50e9, 1.0);
 }
 
 }  // namespace

@@ -1,15 +1,19 @@
 #include "gui/views/sweep_view.hpp"
 
 #include <QComboBox>
+#include <QDoubleSpinBox>
 #include <QLabel>
+#include <QSpinBox>
 
-#include "gui/views/chart.hpp"
 #include "gui/views/empty_state.hpp"
+#include "gui/views/point_chart.hpp"
+#include "tests/gui/painted_view_test.hpp"
 #include "tests/gui/window_fixture.hpp"
 
 namespace shardwright::gui {
 namespace {
 
+using fixtures::tool_tip_at;
 using testing::Not;
 
 class SweepViewTest : public WindowTest {
@@ -44,6 +48,40 @@ TEST_F(SweepViewTest, AlongGpusTheBatchThatWasChosenIsNamed) {
 
   sweep(planner::SweepAxis::Gpus, *small_set());
   EXPECT_FALSE(find<QLabel>("knee_reason").text().contains(u"All train"_s));
+}
+
+// With real keys: what is typed is swept, and one button brings the usual points back.
+TEST_F(SweepViewTest, SweepsTheRangeThatIsTyped) {
+  sweep(planner::SweepAxis::SeqLen, *small_set());
+  const qsizetype usual = data().rows.size();
+  EXPECT_FALSE(find<QToolButton>("usual_range").isEnabled());
+  type(find<QDoubleSpinBox>("sweep_from"), u"1000"_s, Qt::Key_Return);
+  type(find<QDoubleSpinBox>("sweep_to"), u"3000"_s, Qt::Key_Return);
+  type(find<QSpinBox>("sweep_points"), u"3"_s, Qt::Key_Return);
+  ASSERT_TRUE(is_idle());
+  QStringList lengths;
+  for (const QStringList& row : data().rows) lengths.append(row.front());
+  EXPECT_EQ(lengths, QStringList({u"1024"_s, u"1792"_s, u"2944"_s}));
+  QTest::mouseClick(&find<QToolButton>("usual_range"), Qt::LeftButton);
+  ASSERT_TRUE(is_idle());
+  EXPECT_EQ(data().rows.size(), usual);
+}
+
+TEST_F(SweepViewTest, DrawsASecondFigureOnTheRightAndMarksTheScenario) {
+  sweep(planner::SweepAxis::MemoryBandwidth, *small_set());
+  auto& chart = find<PointChart>("sweep_chart");
+  const std::size_t points = chart.points().size();
+  const auto has_graph = [&](const QString& name) {
+    for (int i = 0; i < chart.graphCount(); ++i)
+      if (chart.graph(i)->name() == name) return true;
+    return false;
+  };
+  EXPECT_TRUE(has_graph(u"the scenario"_s));
+  find<QComboBox>("sweep_second").setCurrentText(u"Memory (GB)"_s);
+  ASSERT_EQ(chart.points().size(), 2 * points);
+  EXPECT_TRUE(chart.yAxis2->visible());
+  EXPECT_THAT(tool_tip_at(chart, chart.pixel_of(points).toPoint()), Says("Memory (GB): "));
+  EXPECT_EQ(data().header.last(), u"Memory (GB)"_s);
 }
 
 TEST_F(SweepViewTest, WithoutALinkItSaysThatThereIsNothingToSweep) {

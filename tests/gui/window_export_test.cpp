@@ -1,15 +1,18 @@
 #include <QClipboard>
+#include <QContextMenuEvent>
 #include <QDockWidget>
 #include <QFile>
 #include <QGuiApplication>
 #include <QImage>
 #include <QLineEdit>
+#include <QMenu>
 #include <QScrollArea>
 #include <QScrollBar>
 #include <QTableView>
 
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/views/picture_export.hpp"
+#include "gui/views/step_charts.hpp"
 #include "tests/gui/clipped_parts.hpp"
 #include "tests/gui/file_dialog.hpp"
 #include "tests/gui/window_fixture.hpp"
@@ -196,6 +199,52 @@ TEST_F(WindowExportTest, CtrlEExportsTheViewInFront) {
     ASSERT_FALSE(picture.isNull()) << view;
     EXPECT_EQ(picture.size(), 2 * seen) << view;
   }
+}
+
+// A report needs no other file and has the charts of the views that show something, in light colours.
+TEST_F(WindowExportTest, AReportHasAllThatTheViewsShow) {
+  window_.document().reset(small_choice());
+  show_plans();
+  const QString page = folder_.filePath(u"report.html"_s);
+  answer_next_dialog(page);
+  trigger("file.export_report_html");
+  EXPECT_THAT(said(), Says("Exported"));
+  EXPECT_THAT(said(), Says("leaves out what shows nothing yet: Schedule, Run"));
+  QFile file(page);
+  ASSERT_TRUE(file.open(QIODevice::ReadOnly));
+  const QString html = QString::fromUtf8(file.readAll());
+  for (const char* text :
+       {"<h1>llama3.2-1b on 8 × dgx-h100</h1>", "<h2>Scenario</h2>", "Constraints",
+        "Where the time goes", "Where the memory goes", "Memory (GB) against Step (s)"})
+    EXPECT_THAT(html, Says(text));
+  EXPECT_GE(html.count(u"src=\"data:image/svg+xml;base64,"_s), 4);
+  EXPECT_EQ(html.count(u"src="_s), html.count(u"src=\"data:"_s));
+  const QString pdf = folder_.filePath(u"report.pdf"_s);
+  answer_next_dialog(pdf);
+  trigger("file.export_report_pdf");
+  QFile pages(pdf);
+  ASSERT_TRUE(pages.open(QIODevice::ReadOnly));
+  const QByteArray bytes = pages.readAll();
+  EXPECT_TRUE(bytes.startsWith("%PDF"));
+  EXPECT_GE(bytes.count("/Subtype /Image"), 4);
+}
+
+// The file has the chart's own size, without the widgets around it.
+TEST_F(WindowExportTest, AChartIsExportedByItsMenu) {
+  show_plans();
+  auto& chart = find<WaterfallChart>("waterfall");
+  QContextMenuEvent event(QContextMenuEvent::Mouse, chart.rect().center(),
+                          chart.mapToGlobal(chart.rect().center()));
+  QCoreApplication::sendEvent(&chart, &event);
+  auto* menu = chart.findChild<QMenu*>(u"chart_menu"_s);
+  ASSERT_NE(menu, nullptr);
+  const QString file = folder_.filePath(u"time.png"_s);
+  const QSize seen = chart.size();
+  answer_next_dialog(file);
+  for (QAction* action : menu->actions())
+    if (action->text().contains(u"PNG"_s)) action->trigger();
+  menu->close();
+  EXPECT_EQ(QImage(file).size(), 2 * seen);
 }
 
 }  // namespace

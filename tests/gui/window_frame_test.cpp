@@ -189,13 +189,39 @@ TEST_F(WindowFrameTest, TheGlossaryFindsAWord) {
   find<QMessageBox>("about").close();
 }
 
-// A reported success goes by itself; a problem stays.
+TEST_F(WindowFrameTest, SavingAScenarioSaysThatItsAdaptersAreLeftOut) {
+  ScenarioChoice choice = small_choice();
+  choice.lora = Lora();
+  window_.document().reset(choice);
+  answer_next_dialog(folder_.filePath(u"adapted.json"_s));
+  trigger("file.save_scenario");
+  EXPECT_THAT(said(), Says("without the adapters"));
+}
+
+// A reported success goes by itself; a problem stays, as does a success that the mouse rests on.
 TEST_F(WindowFrameTest, ASuccessGoesByItself) {
   auto& bar = find<MessageBar>("message_bar");
+  bar.set_success_pause(std::chrono::milliseconds(50));
   bar.say(u"a"_s, Tone::Success, u"Saved it."_s);
   bar.say(u"b"_s, Tone::Problem, u"Broken."_s);
   EXPECT_THAT(said(), Says("Saved it."));
+  QTest::mouseMove(window_.windowHandle(), bar.rows().front()->mapTo(&window_, QPoint(20, 10)));
+  ASSERT_TRUE(bar.rows().front()->underMouse());
+  QTest::qWait(200);
+  EXPECT_THAT(said(), Says("Saved it."));
+  QTest::mouseMove(window_.windowHandle(), QPoint(20, window_.height() - 20));
   EXPECT_TRUE(wait_for([&] { return said() == u"Broken."_s; }));
+}
+
+// The message that is said again is read anew, although it has the same text.
+TEST_F(WindowFrameTest, ASuccessThatIsSaidAgainStays) {
+  auto& bar = find<MessageBar>("message_bar");
+  bar.set_success_pause(std::chrono::milliseconds(50));
+  bar.say(u"a"_s, Tone::Success, u"Saved it."_s);
+  bar.set_success_pause(std::chrono::hours(1));
+  bar.say(u"a"_s, Tone::Success, u"Saved it."_s);
+  QTest::qWait(200);
+  EXPECT_THAT(said(), Says("Saved it."));
 }
 
 TEST_F(WindowFrameTest, StartSaysWhatIsMissing) {

@@ -71,7 +71,7 @@ TEST_F(WindowTest, ASweepSaysWhosePlansItShows) {
   EXPECT_TRUE(plan.isEnabled());
   ASSERT_TRUE(is_idle());
   EXPECT_TRUE(legend().contains(u"chosen plan"_s));
-  EXPECT_TRUE(find<QLabel>("knee_reason").text().contains(u"The chosen plan as it is"_s));
+  EXPECT_TRUE(find<QLabel>("knee_reason").text().contains(u"the chosen plan as it is"_s));
 
   plan.setFocus();
   QTest::keyClick(&plan, Qt::Key_Up);

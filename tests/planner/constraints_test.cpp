@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "core/base/error.hpp"
 #include "tests/thrown.hpp"
 
@@ -35,12 +37,24 @@ TEST(Constraints, ReadValuesOfEveryKind) {
   EXPECT_EQ(to_string(schedule), "schedule=1f1b,zb-h1");
 }
 
+TEST(Constraints, BoundsHoldOnTheirSide) {
+  Plan plan;
+  for (const auto& [text, least, most] :
+       {std::tuple{"pp>=4", 4, 9}, {"pp>4", 5, 9}, {"pp<=4", 1, 4}, {"pp<4", 1, 3}}) {
+    const Constraint bound = parse_constraint(text, "--fix");
+    for (plan.pp = 1; plan.pp < 10; ++plan.pp)
+      EXPECT_EQ(bound.holds(plan), plan.pp >= least && plan.pp <= most) << text << " " << plan.pp;
+    EXPECT_EQ(parse_constraint(to_string(bound), "--fix"), bound);
+  }
+  EXPECT_NE(refusal_of("schedule>=1f1b").find("schedule="), std::string::npos);
+}
+
 TEST(Constraints, RefuseWithTheNearestName) {
   EXPECT_NE(refusal_of("tpp=8").find("tp"), std::string::npos);
   EXPECT_NE(refusal_of("recompute=ful").find("full"), std::string::npos);
   EXPECT_NE(refusal_of("recompute_modules=mlp+moe_action").find("moe_act"), std::string::npos);
   for (const char* text :
-       {"tp", "tp=", "tp=x", "tp=-1", "tp=8,", "=8", "", "tp=99999999999999999999"})
+       {"tp", "tp=", "tp=x", "tp=-1", "tp=8,", "=8", "", "tp=99999999999999999999", "tp>", "tp<=x"})
     EXPECT_NE(refusal_of(text), "accepted") << text;
 }
 

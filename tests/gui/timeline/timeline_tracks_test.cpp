@@ -474,6 +474,9 @@ TEST(SpanQuery, TermsMustAllHoldAndMayBeTurnedRound) {
   EXPECT_FALSE(matches("-qkv"));
   EXPECT_TRUE(matches("-kind=all-reduce group=tensor stream=compute"));
   EXPECT_FALSE(matches("mb=0"));
+  EXPECT_TRUE(matches("layer>=3, layer<4; not kind=attention"));
+  EXPECT_FALSE(matches("layer>3"));
+  EXPECT_TRUE(matches("layer!=4 name=\"attention.QKV\""));
 }
 
 TEST(SpanQuery, HoldsForTheSpanThatATermIsOf) {
@@ -494,7 +497,7 @@ TEST(SpanQuery, HoldsForTheSpanThatATermIsOf) {
 
 TEST(SpanQuery, ReportsWhatItCannotRead) {
   QStringList problems;
-  const SpanQuery query = SpanQuery::parse(u"colour=red layer=x kind=gem kind= qkv"_s, &problems);
+  const SpanQuery query = SpanQuery::parse(u"colour=red qkv layer=x kind=gem kind="_s, &problems);
   EXPECT_EQ(problems.size(), 4);
   EXPECT_FALSE(query.empty());
 }
