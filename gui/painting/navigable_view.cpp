@@ -115,6 +115,12 @@ void NavigableArea::pan(const QPointF& pixels) {
   show_part(window, rows, false);
 }
 
+void NavigableArea::look_at(const QRectF& overview, double x) {
+  AxisWindow window = this->window();
+  window.pan((x - overview.left()) / overview.width() * window.limit - window.middle());
+  show_part(window, rows(), false);
+}
+
 bool NavigableArea::event(QEvent* event) {
   // The frame of the focus is painted in the viewport.
   if (event->type() == QEvent::FocusIn || event->type() == QEvent::FocusOut) viewport()->update();

@@ -82,6 +82,8 @@ class NavigableArea : public QAbstractScrollArea {
   void zoom_about(const QPointF& position, double factor);
   void show_part(const AxisWindow& window, const AxisWindow& rows, bool remember);
   void pan(const QPointF& pixels);
+  // Brings the value at this place of an area that shows the whole axis into the middle.
+  void look_at(const QRectF& overview, double x);
 
   bool event(QEvent* event) override;
   bool viewportEvent(QEvent* event) override;

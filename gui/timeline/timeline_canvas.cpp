@@ -268,7 +268,7 @@ void TimelineCanvas::paint_from_backing(QPainter& painter) {
 }
 
 bool TimelineCanvas::wheel_zooms_at(const QPointF& position) const {
-  return geometry().axis.contains(position) || geometry().minimap.contains(position);
+  return geometry().axis.contains(position);
 }
 
 // A second click on a name folds or unfolds again.
@@ -278,7 +278,8 @@ bool TimelineCanvas::double_click_fits_at(const QPointF& position) const {
 
 void TimelineCanvas::click(const QPointF& position) {
   if (position.x() < plot().left()) return fold_at(position);
-  if (geometry().minimap.contains(position)) return look_at(position.x());
+  const QRectF minimap = geometry().minimap;
+  if (minimap.contains(position)) return look_at(minimap, position.x());
   clear_range();
   NavigableView::click(position);
 }
@@ -292,17 +293,10 @@ bool TimelineCanvas::begin_drag(const QPointF& position) {
 
 void TimelineCanvas::drag_to(const QPointF& position) {
   if (dragged_) return drag_row(position);
-  if (geometry().minimap.contains(press_position())) return look_at(position.x());
+  const QRectF minimap = geometry().minimap;
+  if (minimap.contains(press_position())) return look_at(minimap, position.x());
   if (press_position().x() >= plot().left())
     select_range(time_at(press_position().x()), time_at(position.x()));
-}
-
-// Brings the moment at this place of the minimap into the middle.
-void TimelineCanvas::look_at(double x) {
-  const QRectF map = geometry().minimap;
-  AxisWindow window = scene_.window;
-  window.pan((x - map.left()) / map.width() * window.limit - window.middle());
-  show_part(window, scene_.rows, false);
 }
 
 void TimelineCanvas::drag_row(const QPointF& position) {

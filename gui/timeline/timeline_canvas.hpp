@@ -97,7 +97,6 @@ class TimelineCanvas : public NavigableView<TimelineScene> {
   void nudge_selected(int step, bool rank);
   void fold_at(const QPointF& position);
   void drag_row(const QPointF& position);
-  void look_at(double x);
   void order_changed();
   void order_spans();
   void tracks_changed();

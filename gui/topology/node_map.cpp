@@ -5,6 +5,7 @@
 #include <QToolTip>
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"
@@ -113,10 +114,14 @@ void NodeMap::paintEvent(QPaintEvent*) {
   }
 }
 
+void NodeMap::mousePressEvent(QMouseEvent* event) {
+  pressed_ = event->button() == Qt::LeftButton ? domain_at(event->position()) : std::nullopt;
+}
+
 void NodeMap::mouseReleaseEvent(QMouseEvent* event) {
-  const auto domain = domain_at(event->position());
-  if (event->button() == Qt::LeftButton && domain)
-    Q_EMIT clicked(static_cast<std::uint32_t>(*domain));
+  const auto pressed = std::exchange(pressed_, std::nullopt);
+  if (event->button() == Qt::LeftButton && pressed && pressed == domain_at(event->position()))
+    Q_EMIT clicked(static_cast<std::uint32_t>(*pressed));
 }
 
 }  // namespace shardwright::gui

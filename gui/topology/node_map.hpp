@@ -35,6 +35,7 @@ class NodeMap : public QWidget {
  protected:
   bool event(QEvent* event) override;
   void paintEvent(QPaintEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
   void mouseReleaseEvent(QMouseEvent* event) override;
 
  private:
@@ -43,6 +44,8 @@ class NodeMap : public QWidget {
   std::vector<double> loads_;
   double most_ = 1.0;
   QStringList names_;
+  // The cell in which the left button went down.
+  std::optional<std::size_t> pressed_;
 };
 
 }  // namespace shardwright::gui

@@ -71,6 +71,23 @@ TEST_F(WindowFrameTest, AViewIsMaximisedAndTheLayoutComesBack) {
   EXPECT_FALSE(action("view.maximise").isChecked());
 }
 
+// The window may get another size while one view has it. The width of Scenario that comes of this is
+// none that the user chose.
+TEST_F(WindowFrameTest, AResizeWhileMaximisedKeepsTheWidthOfScenario) {
+  const int before = dock("scenario").width();
+  window_.raise_view(u"timeline"_s);
+  QTest::keyClick(&window_, Qt::Key_F11);
+  for (const int width : {1000, 800}) {
+    window_.resize(width, 900);
+    QCoreApplication::processEvents();
+  }
+  QTest::keyClick(&window_, Qt::Key_F11);
+  QCoreApplication::processEvents();
+  window_.resize(1400, 900);
+  QCoreApplication::processEvents();
+  EXPECT_EQ(dock("scenario").width(), before);
+}
+
 // A title stands once: on its tab, or above its view.
 TEST_F(WindowFrameTest, TitlesStandOnce) {
   QCoreApplication::processEvents();
@@ -183,6 +200,13 @@ TEST_F(WindowFrameTest, TheGlossaryFindsAWord) {
   ASSERT_NE(line, nullptr);
   QTest::keyClicks(line, u"bubble"_s);
   EXPECT_EQ(find<QTextBrowser>("glossary_page").textCursor().selectedText().toLower(), u"bubble"_s);
+  EXPECT_FALSE(find<QTextBrowser>("glossary_page").toHtml().contains(u"href"_s));
+  EXPECT_THAT(find<QTextBrowser>("glossary_page").toPlainText(), Says("mixed clusters"));
+  // F1 in the window comes back to it.
+  window_.activateWindow();
+  ASSERT_TRUE(QTest::qWaitForWindowActive(&window_));
+  QTest::keyClick(&window_, Qt::Key_F1);
+  EXPECT_TRUE(wait_for([&] { return line->hasFocus(); }));
   QTest::keyClick(line, Qt::Key_Escape);
   trigger("help.about");
   EXPECT_THAT(find<QMessageBox>("about").text(), Says("Apache"));
