@@ -11,6 +11,9 @@
 //   Esc                                     end a drag as if it had not begun, else clear the selection
 //
 // A view adds keys of its own and says what a drag without Shift does.
+//
+// Views are painted in units, of which a letter of the widget's font has twelve: all of a view grows
+// with the letters. Places and sizes are in units, but for those of Qt's events and widgets.
 #pragma once
 
 #include <QAbstractScrollArea>
@@ -33,7 +36,9 @@ class NavigableArea : public QAbstractScrollArea {
  public:
   // Shows this part of the horizontal axis; Backspace returns to the present one.
   void show_window(double from, double to);
-  // The size by which the view must grow so that a picture of it shows all of its rows.
+  // The pixels of a unit.
+  double unit() const { return unit_; }
+  // The size by which the view must grow, in pixels, so that a picture of it shows all of its rows.
   virtual QSize growth_of_picture() const { return {0, 0}; }
 
  protected:
@@ -44,6 +49,8 @@ class NavigableArea : public QAbstractScrollArea {
 
   const Colours& colours() const { return colours_; }
   const QPointF& press_position() const { return pressed_; }
+  // The viewport, in units.
+  QSizeF room() const { return QSizeF(viewport()->size()) / unit_; }
 
   virtual AxisWindow& window() = 0;
   virtual AxisWindow& rows() = 0;
@@ -104,6 +111,7 @@ class NavigableArea : public QAbstractScrollArea {
     AxisWindow window, rows;
   };
 
+  void take_font();
   void add_keys();
   void zoom_by_key(double factor);
   void show_earlier_part();
@@ -112,6 +120,7 @@ class NavigableArea : public QAbstractScrollArea {
 
   Zoom zoom_;
   Colours colours_;
+  double unit_ = 1.0;
   std::unordered_map<int, std::function<void()>> keys_;
   std::vector<Part> earlier_;
   QPointF pressed_, last_;

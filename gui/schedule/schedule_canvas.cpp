@@ -46,7 +46,7 @@ void ScheduleCanvas::lay_out() {
 }
 
 QSize ScheduleCanvas::growth_of_picture() const {
-  return {0, static_cast<int>(std::ceil(scene_.rows.limit - scene_.rows.length()))};
+  return {0, static_cast<int>(std::ceil((scene_.rows.limit - scene_.rows.length()) * unit()))};
 }
 
 void ScheduleCanvas::set_moment(std::optional<double> moment) {
@@ -105,7 +105,7 @@ void ScheduleCanvas::step_to(double seconds) {
 }
 
 void ScheduleCanvas::paint(QPainter& painter) {
-  SchedulePainter(painter, gantt_, scene_, colours(), QSizeF(viewport()->size())).paint();
+  SchedulePainter(painter, gantt_, scene_, colours(), room()).paint();
 }
 
 void ScheduleCanvas::click(const QPointF& position) {

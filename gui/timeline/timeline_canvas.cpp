@@ -239,10 +239,11 @@ QString TimelineCanvas::tool_tip_at(const QPointF& position) const {
 }
 
 void TimelineCanvas::paint(QPainter& painter) {
-  TimelinePainter timeline(painter, tracks_, scene_, colours(), QSizeF(viewport()->size()));
+  TimelinePainter timeline(painter, tracks_, scene_, colours(), room());
   // Pictures of another resolution and vector pictures are painted afresh.
-  const bool to_screen = painter.paintEngine()->type() == QPaintEngine::Raster &&
-                         qFuzzyCompare(painter.deviceTransform().m11(), devicePixelRatioF());
+  const bool to_screen =
+      painter.paintEngine()->type() == QPaintEngine::Raster &&
+      qFuzzyCompare(painter.deviceTransform().m11(), devicePixelRatioF() * unit());
   if (to_screen) {
     paint_from_backing(painter);
   } else {
@@ -260,11 +261,14 @@ void TimelineCanvas::paint_from_backing(QPainter& painter) {
   }
   if (backing_is_old_) {
     QPainter tracks_painter(&backing_);
-    TimelinePainter(tracks_painter, tracks_, scene_, colours(), QSizeF(viewport()->size()))
-        .paint_tracks();
+    tracks_painter.scale(unit(), unit());
+    TimelinePainter(tracks_painter, tracks_, scene_, colours(), room()).paint_tracks();
     backing_is_old_ = false;
   }
+  painter.save();
+  painter.scale(1.0 / unit(), 1.0 / unit());
   painter.drawPixmap(0, 0, backing_);
+  painter.restore();
 }
 
 bool TimelineCanvas::wheel_zooms_at(const QPointF& position) const {
@@ -336,7 +340,7 @@ void TimelineCanvas::fold_at(const QPointF& position) {
 }
 
 void TimelineCanvas::contextMenuEvent(QContextMenuEvent* event) {
-  Q_EMIT menu_wanted(QPointF(event->pos()));
+  Q_EMIT menu_wanted(QPointF(event->pos()) / unit());
 }
 
 }  // namespace shardwright::gui

@@ -87,7 +87,7 @@ class TimelineCanvas : public NavigableView<TimelineScene> {
   void contextMenuEvent(QContextMenuEvent* event) override;
 
  private:
-  TimelineGeometry geometry() const { return {QSizeF(viewport()->size()), scene_.legend}; }
+  TimelineGeometry geometry() const { return {room(), scene_.legend}; }
   std::optional<SpanRef> first_in_view() const;
   std::optional<SpanRef> beside(SpanRef ref, int step) const;
   std::optional<SpanRef> below(SpanRef ref, int step) const;

@@ -237,7 +237,7 @@ void TimelineView::open_menu(const QPointF& position) {
   if (const auto span = canvas_->item_at(position))
     add_filters(*menu, canvas_->tracks().span(*span));
   add_arrangement(*menu, *track);
-  menu->popup(canvas_->viewport()->mapToGlobal(position.toPoint()));
+  menu->popup(canvas_->viewport()->mapToGlobal((position * canvas_->unit()).toPoint()));
 }
 
 void TimelineView::add_filters(QMenu& menu, const Span& span) {
