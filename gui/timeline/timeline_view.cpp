@@ -5,6 +5,7 @@
 #include <QLineEdit>
 #include <QMenu>
 #include <QSettings>
+#include <QSplitter>
 #include <QTableWidget>
 #include <QVBoxLayout>
 #include <algorithm>
@@ -22,7 +23,7 @@
 namespace shardwright::gui {
 namespace {
 
-constexpr int kStatisticsHeight = 170;
+constexpr int kStatisticsWidth = 380;
 constexpr int kDetailsWidth = 290;
 
 constexpr qsizetype kLongestHeading = 30;
@@ -57,10 +58,15 @@ TimelineView::TimelineView(QWidget* parent) : View(parent), canvas_(new Timeline
   create_details();
   traces_ = new TracePanel;
   traces_->hide();
-  QWidget* middle = row_of({empty_, details_, traces_}, empty_);
+  auto* beside = new QSplitter;
+  beside->setChildrenCollapsible(false);
+  beside->addWidget(empty_);
+  beside->addWidget(statistics_panel_);
+  beside->setStretchFactor(0, 1);
+  beside->setSizes({2 * kStatisticsWidth, kStatisticsWidth});
+  QWidget* middle = row_of({beside, details_, traces_}, beside);
   middle->layout()->setSpacing(0);
   layout->addWidget(middle, 1);
-  layout->addWidget(statistics_panel_);
   setFocusProxy(canvas_);
   // The canvas gets the focus first, so that its keys do not end up in the filter.
   setTabOrder(canvas_, filter_edit_);
@@ -94,11 +100,13 @@ void TimelineView::create_bar() {
   auto* next = add(new QToolButton, u"›"_s, u"Next match (.)"_s);
   connect(previous, &QToolButton::clicked, this, &TimelineView::find_previous);
   connect(next, &QToolButton::clicked, this, &TimelineView::find_next);
-  arrows_ = add(new ToggleButton, u"Messages"_s, u"Arrows from sends to their receives"_s);
+  arrows_ = add(new ToggleButton, u"All messages"_s,
+                u"Arrows of all messages in view (at most %1), not of the selected op alone"_s.arg(
+                    count_text(kMostArrows)));
   critical_ =
       add(new ToggleButton, u"Critical path"_s, u"Mark the ops that determine the step time"_s);
   details_toggle_ = add(new ToggleButton, u"Details"_s, u"Describe the selected op (Q)"_s);
-  for (QToolButton* toggle : {arrows_, critical_}) toggle->setChecked(true);
+  critical_->setChecked(true);
   status_ = new ElidedLabel(bar_);
   layout->addWidget(status_);
 }
@@ -131,12 +139,16 @@ void TimelineView::create_details() {
 }
 
 void TimelineView::create_statistics() {
-  summary_ = new QLabel;
+  summary_ = wrapped_label(u"range_summary"_s);
   statistics_ = text_table_widget(u"statistics"_s);
-  statistics_->setAccessibleName(u"Statistics of the selected range"_s);
-  statistics_panel_ = column_of({summary_, statistics_});
+  statistics_->setAccessibleName(u"Kinds of ops in the selected range"_s);
+  rows_ = text_table_widget(u"row_statistics"_s);
+  rows_->setAccessibleName(u"Rows in the selected range"_s);
+  auto* tables = new QSplitter(Qt::Vertical);
+  tables->addWidget(statistics_);
+  tables->addWidget(rows_);
+  statistics_panel_ = column_of({summary_, tables}, tables);
   statistics_panel_->layout()->setContentsMargins(8, 4, 8, 4);
-  statistics_panel_->setFixedHeight(kStatisticsHeight);
   statistics_panel_->hide();
 }
 
@@ -377,7 +389,10 @@ void TimelineView::update_statistics() {
   QStringList sides;
   for (std::size_t side = 0; side < tracks.timelines().size(); ++side)
     sides.append(tracks.side_title(side));
-  if (!range) return show_table(*statistics_, {});
+  if (!range) {
+    show_table(*rows_, {});
+    return show_table(*statistics_, {});
+  }
   const RangeStatistics figures = range_statistics(tracks, range->from, range->to);
   QStringList parts = {u"<b>%1</b> from %2 to %3"_s.arg(
       time_text(Seconds(figures.length())), place_text(range->from), place_text(range->to))};
@@ -388,7 +403,8 @@ void TimelineView::update_statistics() {
     if (figures.compute_busy[side] >= 0.0)
       parts.append(u"compute %1 busy"_s.arg(percent_text(figures.compute_busy[side])));
   }
-  summary_->setText(parts.join(u"&nbsp;&nbsp;·&nbsp;&nbsp;"_s));
+  summary_->setText(parts.join(u" · "_s));
+  show_table(*rows_, row_table(figures));
   TextTable table = statistics_table(figures, sides);
   const QStringList headings = table.header;
   for (QString& heading : table.header) heading = shortened(heading);

@@ -98,7 +98,7 @@ class TimelineView : public View {
 
   TimelineCanvas* canvas_;
   EmptyState* empty_ = nullptr;
-  QTableWidget* statistics_ = nullptr;
+  QTableWidget *statistics_ = nullptr, *rows_ = nullptr;
   QLineEdit *filter_edit_ = nullptr, *find_edit_ = nullptr;
   FilterChips* chips_ = nullptr;
   QLabel *match_label_ = nullptr, *summary_ = nullptr;

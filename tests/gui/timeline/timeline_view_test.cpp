@@ -85,6 +85,14 @@ TEST_F(TimelineViewTest, DragSelectsARangeWithItsStatistics) {
   ASSERT_FALSE(selected.isEmpty());
   EXPECT_EQ(selected.back().at(1).toDouble(), canvas().scene().range->to);
   EXPECT_GT(statistics().rowCount(), 3);
+  // The tables stand beside the rows and cover none of them.
+  QTableWidget& rows = *view_.findChild<QTableWidget*>(u"row_statistics"_s);
+  EXPECT_GT(rows.rowCount(), 3);
+  for (const QTableWidget* table : {&statistics(), &rows}) {
+    ASSERT_TRUE(table->isVisible());
+    EXPECT_GE(table->mapTo(&view_, QPoint()).x(),
+              paper().mapTo(&view_, QPoint(paper().width(), 0)).x());
+  }
   QSignalSpy cleared(&canvas(), &TimelineCanvas::range_cleared);
   press(Qt::Key_Escape);
   EXPECT_EQ(cleared.size(), 1);
