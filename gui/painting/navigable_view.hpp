@@ -36,6 +36,8 @@ class NavigableArea : public QAbstractScrollArea {
  public:
   // Shows this part of the horizontal axis; Backspace returns to the present one.
   void show_window(double from, double to);
+  // True while the mouse drags something of the view's own, as a range.
+  bool is_dragging() const { return drag_ == Drag::Own; }
   // The pixels of a unit.
   double unit() const { return unit_; }
   // The size by which the view must grow, in pixels, so that a picture of it shows all of its rows.

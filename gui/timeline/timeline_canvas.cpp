@@ -61,6 +61,12 @@ void TimelineCanvas::set_filter(const SpanQuery& filter) {
   tracks_changed();
 }
 
+void TimelineCanvas::set_difference(std::shared_ptr<const TimelineDifference> difference) {
+  if (!difference && tracks_.difference() == nullptr) return;
+  tracks_.set_difference(std::move(difference));
+  tracks_changed();
+}
+
 void TimelineCanvas::set_matches(const std::vector<SpanRef>& matches) {
   matches_ = matches;
   tracks_changed();
@@ -317,6 +323,7 @@ void TimelineCanvas::drag_row(const QPointF& position) {
 }
 
 void TimelineCanvas::end_drag(const QPointF& position) {
+  if (!dragged_ && scene_.range) Q_EMIT range_selected(scene_.range->from, scene_.range->to);
   if (!dragged_) return;
   const Track dragged = *dragged_;
   cancel_drag();

@@ -31,6 +31,8 @@ class TimelineCanvas : public NavigableView<TimelineScene> {
                      std::shared_ptr<const Program> program, const DeviceLimits& limits,
                      const sim::ReservedMemory& reserved, const QStringList& names = {});
   void set_filter(const SpanQuery& filter);
+  // See TimelineTracks::set_difference().
+  void set_difference(std::shared_ptr<const TimelineDifference> difference);
   void set_matches(const std::vector<SpanRef>& matches);
   void set_show_arrows(bool show);
   void set_show_critical_path(bool show);
@@ -60,7 +62,8 @@ class TimelineCanvas : public NavigableView<TimelineScene> {
   QSize sizeHint() const override { return {1000, 600}; }
 
  Q_SIGNALS:
-  // Times are in seconds, positions those of the viewport.
+  // Times are in seconds, positions those of the viewport. A range that is dragged is selected anew as it
+  // changes, and once more when it is let go.
   void range_selected(double from, double to);
   void range_cleared();
   void op_selected(shardwright::gui::SpanRef ref);

@@ -121,6 +121,7 @@ MemoryPoint MemoryRow::at(double time) const {
 void TimelineTracks::set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
                                    const sim::ReservedMemory& reserved, const QStringList& names) {
   reserved_ = reserved;
+  difference_.reset();
   std::vector<std::size_t> order(timelines.size());
   std::iota(order.begin(), order.end(), 0U);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -141,6 +142,11 @@ void TimelineTracks::set_timelines(std::vector<std::shared_ptr<const Timeline>> 
 
 void TimelineTracks::set_filter(const SpanQuery& filter) {
   filter_ = filter;
+  rebuild();
+}
+
+void TimelineTracks::set_difference(std::shared_ptr<const TimelineDifference> difference) {
+  difference_ = std::move(difference);
   rebuild();
 }
 
@@ -229,7 +235,8 @@ void TimelineTracks::sort_spans_into_rows() {
       row_of_span[i] = row;
       rows[row].push_back(
           {span.start.value(), span.end().value(), static_cast<std::uint32_t>(i),
-           span.kernel < 0
+           difference_ ? difference_->role(side, i)
+           : span.kernel < 0
                ? role_of(span, has_pipeline)
                : role_of(span, categories[static_cast<std::size_t>(span.kernel)].category)});
       ++shown_spans_;

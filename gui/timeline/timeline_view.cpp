@@ -41,13 +41,19 @@ QString place_text(double seconds) {
 
 }  // namespace
 
-TimelineView::TimelineView(QWidget* parent) : View(parent), canvas_(new TimelineCanvas) {
+TimelineView::TimelineView(QWidget* parent)
+    : View(parent),
+      canvas_(new TimelineCanvas),
+      difference_job_(
+          this, [this](auto difference) { take_difference(std::move(difference)); },
+          [this](const QString& error) { differences_summary_->setText(error); }) {
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
   create_bar();
   create_source();
   create_statistics();
+  create_differences();
   layout->addWidget(bar_);
   layout->addWidget(source_bar_);
   chips_ = new FilterChips(filter_edit_, u' ');
@@ -61,7 +67,9 @@ TimelineView::TimelineView(QWidget* parent) : View(parent), canvas_(new Timeline
   auto* beside = new QSplitter;
   beside->setChildrenCollapsible(false);
   beside->addWidget(empty_);
-  beside->addWidget(statistics_panel_);
+  tables_beside_ = column_of({differences_panel_, statistics_panel_});
+  tables_beside_->hide();
+  beside->addWidget(tables_beside_);
   beside->setStretchFactor(0, 1);
   beside->setSizes({2 * kStatisticsWidth, kStatisticsWidth});
   QWidget* middle = row_of({beside, details_, traces_}, beside);
@@ -105,6 +113,10 @@ void TimelineView::create_bar() {
                     count_text(kMostArrows)));
   critical_ =
       add(new ToggleButton, u"Critical path"_s, u"Mark the ops that determine the step time"_s);
+  differences_toggle_ = add(new ToggleButton, u"Differences"_s,
+                            u"Colour the ops of both timelines by how much longer they take in the "
+                            "second, and list the largest differences"_s);
+  differences_toggle_->setObjectName(u"timeline_differences"_s);
   details_toggle_ = add(new ToggleButton, u"Details"_s, u"Describe the selected op (Q)"_s);
   critical_->setChecked(true);
   status_ = new ElidedLabel(bar_);
@@ -152,6 +164,17 @@ void TimelineView::create_statistics() {
   statistics_panel_->hide();
 }
 
+void TimelineView::create_differences() {
+  differences_summary_ = wrapped_label(u"differences_summary"_s);
+  differences_ = text_table_widget(u"differences"_s);
+  differences_->setAccessibleName(u"Largest differences of two timelines"_s);
+  connect(differences_, &QTableWidget::cellClicked, this,
+          [this](int row, int) { go_to_op(differences_->item(row, 0)->text()); });
+  differences_panel_ = column_of({differences_summary_, differences_}, differences_);
+  differences_panel_->layout()->setContentsMargins(8, 4, 8, 4);
+  differences_panel_->hide();
+}
+
 void TimelineView::connect_parts() {
   connect(filter_edit_, &QLineEdit::textChanged, this, &TimelineView::filter);
   connect(find_edit_, &QLineEdit::textChanged, this, &TimelineView::find);
@@ -160,6 +183,7 @@ void TimelineView::connect_parts() {
     details_->setVisible(shown);
     update_details();
   });
+  connect(differences_toggle_, &QToolButton::toggled, this, &TimelineView::update_difference);
   connect(canvas_, &TimelineCanvas::rows_changed, this, [this] { find(find_edit_->text()); });
   connect(canvas_, &TimelineCanvas::menu_wanted, this, &TimelineView::open_menu);
   connect(arrows_, &QToolButton::toggled, canvas_, &TimelineCanvas::set_show_arrows);
@@ -181,6 +205,7 @@ void TimelineView::set_timelines(std::vector<std::shared_ptr<const Timeline>> ti
   update_source(sources);
   canvas_->set_timelines(std::move(timelines), std::move(program), limits, reserved, names);
   Q_EMIT timelines_changed();
+  update_difference();
   update_hint();
   if (!filter_edit_->text().isEmpty()) filter(filter_edit_->text());
   find(find_edit_->text());
@@ -382,9 +407,20 @@ void TimelineView::restore(const QSettings& settings) {
       {names("folded"), names("pinned"), names("unfolded"), names("ranks"), names("rows")});
 }
 
+// The tables take width from the rows. They come when a drag has ended, because the place where the mouse
+// is would be another moment.
+void TimelineView::show_tables() {
+  const bool has_range = canvas_->scene().range.has_value();
+  const bool has_differences = canvas_->tracks().compares() && differences_toggle_->isChecked();
+  if (canvas_->is_dragging() && has_range) return;
+  statistics_panel_->setVisible(has_range);
+  differences_panel_->setVisible(has_differences);
+  tables_beside_->setVisible(has_range || has_differences);
+}
+
 void TimelineView::update_statistics() {
   const auto& range = canvas_->scene().range;
-  statistics_panel_->setVisible(range.has_value());
+  show_tables();
   const TimelineTracks& tracks = canvas_->tracks();
   QStringList sides;
   for (std::size_t side = 0; side < tracks.timelines().size(); ++side)
@@ -411,6 +447,41 @@ void TimelineView::update_statistics() {
   show_table(*statistics_, table);
   for (int column = 0; column < headings.size(); ++column)
     statistics_->horizontalHeaderItem(column)->setToolTip(headings[column]);
+}
+
+void TimelineView::update_difference() {
+  const TimelineTracks& tracks = canvas_->tracks();
+  differences_toggle_->setVisible(tracks.compares());
+  const bool wanted = tracks.compares() && differences_toggle_->isChecked();
+  show_tables();
+  difference_job_.cancel();
+  if (!wanted) return canvas_->set_difference(nullptr);
+  differences_summary_->setText(u"Comparing op by op …"_s);
+  show_table(*differences_, {});
+  difference_job_.start(
+      [first = tracks.timelines()[0], second = tracks.timelines()[1]](const std::stop_token& stop) {
+        return TimelineDifference(*first, *second, stop);
+      });
+}
+
+void TimelineView::take_difference(std::shared_ptr<const TimelineDifference> difference) {
+  constexpr std::size_t kMostShown = 20;
+  const TimelineTracks& tracks = canvas_->tracks();
+  const QStringList sides = {tracks.side_title(0), tracks.side_title(1)};
+  TextTable table = difference_table(*difference, sides, kMostShown);
+  for (QString& heading : table.header) heading = shortened(heading);
+  show_table(*differences_, table);
+  QString text = table.rows.empty()
+                     ? u"All ops that both have take the same time."_s
+                     : u"Largest differences of ops that both have: a click on one shows it."_s;
+  for (std::size_t side = 0; side < 2; ++side) {
+    if (const std::size_t count = difference->unmatched(side); count > 0)
+      text +=
+          u" %1 %2 only in %3."_s.arg(counted_text(count, "op"), count == 1 ? u"is"_s : u"are"_s,
+                                      sides[static_cast<qsizetype>(side)]);
+  }
+  differences_summary_->setText(text);
+  canvas_->set_difference(std::move(difference));
 }
 
 void TimelineView::update_hint() {
