@@ -49,7 +49,7 @@ constexpr EnumArray<Role, RoleStyle> kStyles{{{
     {"within 5 %", 0xffdcdcdc, 0xff3d4249, Qt::SolidPattern},
     {"5 to 20 % longer", 0xfff4a582, 0xff8c4a3a, Qt::Dense6Pattern},
     {"at least 20 % longer", 0xffb2182b, 0xfff0705a, Qt::BDiagPattern},
-    {"only in one", 0xff6b6f76, 0xff8a8f98, Qt::DiagCrossPattern},
+    {"only in one", 0xff7b3294, 0xffb58ae0, Qt::DiagCrossPattern},
 }}};
 
 const RoleStyle& style_of(Role role) {

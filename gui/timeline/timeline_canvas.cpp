@@ -24,7 +24,8 @@ TimelineCanvas::TimelineCanvas(QWidget* parent)
 
 void TimelineCanvas::set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
                                    std::shared_ptr<const Program> program,
-                                   const DeviceLimits& limits, const sim::ReservedMemory& reserved,
+                                   const DeviceLimits& limits,
+                                   const std::vector<sim::ReservedMemory>& reserved,
                                    const QStringList& names) {
   program_ = std::move(program);
   tracks_.set_timelines(std::move(timelines), reserved, names);

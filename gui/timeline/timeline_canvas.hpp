@@ -29,7 +29,8 @@ class TimelineCanvas : public NavigableView<TimelineScene> {
 
   void set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
                      std::shared_ptr<const Program> program, const DeviceLimits& limits,
-                     const sim::ReservedMemory& reserved, const QStringList& names = {});
+                     const std::vector<sim::ReservedMemory>& reserved,
+                     const QStringList& names = {});
   void set_filter(const SpanQuery& filter);
   // See TimelineTracks::set_difference().
   void set_difference(std::shared_ptr<const TimelineDifference> difference);

@@ -15,6 +15,8 @@ namespace {
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 // Changes by less are none, and those by more are large.
 constexpr double kAlike = 0.05, kLarge = 0.2;
+// The least difference that is listed, as a share of the largest.
+constexpr double kLeastOfLargest = 1e-3;
 
 auto identity_of(const Span& span) {
   return std::tie(span.stream, span.name, span.phase, span.layer, span.microbatch);
@@ -145,14 +147,18 @@ std::size_t TimelineDifference::unmatched(std::size_t side) const {
 TextTable difference_table(const TimelineDifference& difference, const QStringList& sides,
                            std::size_t most) {
   TextTable table;
-  table.header = {u"op"_s, u"phase"_s, u"difference"_s, u"spans"_s, sides[0], sides[1]};
+  table.header = {u"op"_s, u"difference"_s, sides[0], sides[1], u"spans"_s, u"phase"_s};
   for (const OpDifference& op : difference.ops()) {
-    if (table.rows.size() == most || op.first == op.second) break;
     const Seconds change = op.second - op.first;
+    const Seconds largest = difference.ops().front().second - difference.ops().front().first;
+    // What follows is rounding.
+    if (table.rows.size() == most || change.value() == 0.0 ||
+        std::abs(change / largest) < kLeastOfLargest)
+      break;
     const QString sign = change.value() < 0.0 ? u"−"_s : u"+"_s;
-    table.rows.push_back({to_qstring(op.name), to_qstring(name_of(op.phase)).replace(u'_', u' '),
-                          sign + time_text(Seconds(std::abs(change.value()))), count_text(op.count),
-                          time_text(op.first), time_text(op.second)});
+    table.rows.push_back({to_qstring(op.name), sign + time_text(Seconds(std::abs(change.value()))),
+                          time_text(op.first), time_text(op.second), count_text(op.count),
+                          to_qstring(name_of(op.phase)).replace(u'_', u' ')});
   }
   return table;
 }

@@ -119,8 +119,9 @@ MemoryPoint MemoryRow::at(double time) const {
 }
 
 void TimelineTracks::set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
-                                   const sim::ReservedMemory& reserved, const QStringList& names) {
-  reserved_ = reserved;
+                                   const std::vector<sim::ReservedMemory>& reserved,
+                                   const QStringList& names) {
+  reserved_.clear();
   difference_.reset();
   std::vector<std::size_t> order(timelines.size());
   std::iota(order.begin(), order.end(), 0U);
@@ -131,6 +132,7 @@ void TimelineTracks::set_timelines(std::vector<std::shared_ptr<const Timeline>> 
   names_.clear();
   for (const std::size_t i : order) {
     timelines_.push_back(std::move(timelines[i]));
+    reserved_.push_back(i < reserved.size() ? reserved[i] : sim::ReservedMemory());
     if (!names.isEmpty()) names_.append(names[static_cast<qsizetype>(i)]);
   }
   end_ = 0.0;
@@ -263,7 +265,7 @@ void TimelineTracks::collect_memory() {
     for (const MemoryLevel& level : timelines_[side]->memory) {
       auto& [row, highest] = rows[level.rank];
       highest = std::max(highest, level.level);
-      const Bytes base = predicted ? reserved_.beside(highest) : Bytes();
+      const Bytes base = predicted ? reserved_[side].beside(highest) : Bytes();
       row.points.push_back({level.time.value(), (level.level + base).value(), base.value()});
       if (row.points.back().bytes > row.peak.bytes) row.peak = row.points.back();
     }

@@ -91,11 +91,12 @@ struct MessageArrow {
 
 class TimelineTracks {
  public:
-  // Shows one timeline or compares two, of which none is null. `reserved` is added to the tensors of
-  // a prediction, so that its peak equals that of the step's memory breakdown. `names` are the files
+  // Shows one timeline or compares two, of which none is null. `reserved`, one for each timeline or
+  // fewer, is added to the tensors of a prediction, so that its peak equals that of the step's memory breakdown. `names` are the files
   // of the timelines, one for each or none at all; they distinguish two of one origin.
   void set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
-                     const sim::ReservedMemory& reserved = {}, const QStringList& names = {});
+                     const std::vector<sim::ReservedMemory>& reserved = {},
+                     const QStringList& names = {});
   void set_filter(const SpanQuery& filter);
   // Colours the ops of two timelines by their difference, which is that of these two; null: by what they
   // are, as after set_timelines().
@@ -221,7 +222,7 @@ class TimelineTracks {
   // The names of their files; empty if nobody gave any.
   QStringList names_;
   // The memory of a predicted rank that is not allocated.
-  sim::ReservedMemory reserved_;
+  std::vector<sim::ReservedMemory> reserved_;
   SpanQuery filter_;
   std::shared_ptr<const TimelineDifference> difference_;
   // The arrangement: labels of folded ranks, keys of pinned tracks in their order, and the labels and

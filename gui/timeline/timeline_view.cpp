@@ -196,7 +196,8 @@ void TimelineView::connect_parts() {
 
 void TimelineView::set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
                                  std::shared_ptr<const Program> program, const DeviceLimits& limits,
-                                 const sim::ReservedMemory& reserved, const QStringList& names) {
+                                 const std::vector<sim::ReservedMemory>& reserved,
+                                 const QStringList& names) {
   QStringList sources;
   for (qsizetype i = 0; i < names.size(); ++i) {
     const TimelineOrigin origin = timelines[static_cast<std::size_t>(i)]->origin;
