@@ -1,7 +1,9 @@
 #include "gui/views/message_bar.hpp"
 
 #include <QEvent>
+#include <QGraphicsOpacityEffect>
 #include <QHBoxLayout>
+#include <QPropertyAnimation>
 #include <QResizeEvent>
 #include <QScrollBar>
 #include <QTimer>
@@ -15,11 +17,12 @@
 namespace shardwright::gui {
 namespace {
 
-// The height of the bar in pixels that leaves room for the views of a small window.
+// The height of the unfolded bar in pixels that leaves room for the views of a small window.
 constexpr int kMostHeight = 150;
 constexpr int kGap = 1;
-// The time in which a reported success is read.
-constexpr int kSuccessMs = 6000;
+constexpr int kFadeMs = 400;
+// The lines of text that the strip has room for.
+constexpr int kLines = 2, kAroundLines = 8;
 
 }  // namespace
 
@@ -46,9 +49,28 @@ MessageRow::MessageRow(const QString& key)
   layout->addWidget(offer_);
   layout->addWidget(close_);
   setAutoFillBackground(true);
+  auto* opacity = new QGraphicsOpacityEffect(this);
+  opacity->setEnabled(false);
+  setGraphicsEffect(opacity);
+  fading_ = new QPropertyAnimation(opacity, "opacity", this);
+  fading_->setDuration(kFadeMs);
+  fading_->setStartValue(1.0);
+  fading_->setEndValue(0.0);
+  connect(fading_, &QPropertyAnimation::stateChanged, opacity,
+          [opacity](auto state) { opacity->setEnabled(state == QAbstractAnimation::Running); });
+  connect(fading_, &QPropertyAnimation::finished, this, [this] { Q_EMIT closed(key_); });
+  pause_.setSingleShot(true);
+  connect(&pause_, &QTimer::timeout, this, [this] {
+    if (underMouse()) return pause_.start();
+    fading_->start();
+  });
 }
 
-void MessageRow::show_message(Tone tone, const QString& text, const Offer& offer) {
+void MessageRow::show_message(Tone tone, const QString& text, const Offer& offer,
+                              std::chrono::milliseconds success_stays) {
+  fading_->stop();
+  pause_.stop();
+  if (tone == Tone::Success) pause_.start(success_stays);
   tone_ = tone;
   take_ = offer.take;
   label_->setText(text);
@@ -92,6 +114,10 @@ MessageBar::MessageBar(QWidget* parent) : QScrollArea(parent) {
   column_->setContentsMargins(0, 0, 0, 0);
   column_->setSpacing(kGap);
   setWidget(column);
+  unfold_ = tool_button(u"unfold_messages"_s, u"▾"_s, tr("Show all messages"));
+  unfold_->setCheckable(true);
+  connect(unfold_, &QToolButton::toggled, this, &MessageBar::show_all);
+  addScrollBarWidget(unfold_, Qt::AlignTop);
 }
 
 MessageRow* MessageBar::add_row(const QString& key) {
@@ -120,25 +146,11 @@ void MessageBar::say(const QString& key, Tone tone, const QString& text, const O
   if (row == nullptr) row = add_row(key);
   std::erase(rows_, row);
   rows_.push_back(row);
-  row->show_message(tone, text, offer);
+  row->show_message(tone, text, offer, success_stays_);
   column_->removeWidget(row);
   column_->addWidget(row);
   row->show();
   show_all();
-  if (tone == Tone::Success) drop_later(key, text);
-}
-
-// Leaves a message that has taken the place of this one, and one that the mouse rests on.
-void MessageBar::drop_later(const QString& key, const QString& text) {
-  QTimer::singleShot(kSuccessMs, this, [this, key, text] {
-    const auto same = [&](const MessageRow* row) {
-      return row->key() == key && row->text() == text && row->tone() == Tone::Success;
-    };
-    const auto row = std::find_if(rows_.begin(), rows_.end(), same);
-    if (row == rows_.end()) return;
-    if ((*row)->underMouse()) return drop_later(key, text);
-    take_back(key);
-  });
 }
 
 void MessageBar::close_all() {
@@ -167,9 +179,12 @@ void MessageBar::fit_height() {
     for (MessageRow* row : rows_) sum += row->fit_height(width) + kGap;
     return sum;
   };
-  int wanted = fitted(width());
-  if (wanted > kMostHeight) wanted = fitted(width() - verticalScrollBar()->sizeHint().width());
-  setFixedHeight(std::min(wanted, kMostHeight));
+  const int strip = kLines * fontMetrics().lineSpacing() + kAroundLines + kGap;
+  const int wanted = fitted(width());
+  if (rows_.empty()) unfold_->setChecked(false);
+  const int most = unfold_->isChecked() ? std::max(kMostHeight, strip) : strip;
+  if (wanted > most) fitted(width() - verticalScrollBar()->sizeHint().width());
+  setFixedHeight(unfold_->isChecked() ? std::clamp(wanted, strip, most) : strip);
 }
 
 void MessageBar::resizeEvent(QResizeEvent* event) {

@@ -15,6 +15,7 @@
 #include <QTabBar>
 #include <QTextBrowser>
 #include <QToolBar>
+#include <QToolButton>
 #include <nlohmann/json.hpp>
 
 #include "gui/style/palette.hpp"
@@ -213,13 +214,43 @@ TEST_F(WindowFrameTest, TheGlossaryFindsAWord) {
   find<QMessageBox>("about").close();
 }
 
-// A reported success goes by itself; a problem stays.
+// A reported success goes by itself; a problem stays, and so does a success that is said again in time.
 TEST_F(WindowFrameTest, ASuccessGoesByItself) {
   auto& bar = find<MessageBar>("message_bar");
+  bar.let_successes_stay(std::chrono::milliseconds(300));
   bar.say(u"a"_s, Tone::Success, u"Saved it."_s);
   bar.say(u"b"_s, Tone::Problem, u"Broken."_s);
   EXPECT_THAT(said(), Says("Saved it."));
   EXPECT_TRUE(wait_for([&] { return said() == u"Broken."_s; }));
+  bar.say(u"a"_s, Tone::Success, u"Saved it."_s);
+  bar.let_successes_stay(std::chrono::hours(1));
+  QTest::qWait(150);
+  bar.say(u"a"_s, Tone::Success, u"Saved it."_s);
+  QTest::qWait(800);
+  EXPECT_THAT(said(), Says("Saved it."));
+}
+
+// However many and long the messages are, the views stay where they are until the strip is unfolded.
+TEST_F(WindowFrameTest, MessagesHaveAStripOfFixedHeight) {
+  auto& bar = find<MessageBar>("message_bar");
+  bar.say(u"0"_s, Tone::Notice, u"Short."_s);
+  QCoreApplication::processEvents();
+  const int height = bar.height();
+  const QRect plans = dock("plans").geometry();
+  for (int i = 0; i < 5; ++i) {
+    bar.say(QString::number(i), Tone::Problem,
+            u"A long text, which goes on and on. "_s.repeated(9));
+    QCoreApplication::processEvents();
+    EXPECT_EQ(bar.height(), height);
+    EXPECT_EQ(dock("plans").geometry(), plans);
+  }
+  auto& unfold = find<QToolButton>("unfold_messages");
+  ASSERT_TRUE(wait_for([&] { return unfold.isVisible(); }));
+  QTest::mouseClick(&unfold, Qt::LeftButton);
+  EXPECT_GT(bar.height(), 2 * height);
+  trigger("view.close_messages");
+  bar.say(u"0"_s, Tone::Notice, u"Short."_s);
+  EXPECT_EQ(bar.height(), height);
 }
 
 TEST_F(WindowFrameTest, StartSaysWhatIsMissing) {
