@@ -18,6 +18,8 @@
 #include <QToolButton>
 #include <nlohmann/json.hpp>
 
+#include "core/base/enum_names.hpp"
+#include "gui/style/icons.hpp"
 #include "gui/style/palette.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/point_chart.hpp"
@@ -228,6 +230,25 @@ TEST_F(WindowFrameTest, ASuccessGoesByItself) {
   bar.say(u"a"_s, Tone::Success, u"Saved it."_s);
   QTest::qWait(800);
   EXPECT_THAT(said(), Says("Saved it."));
+}
+
+// Each command has one, no two pictures are alike, and they take the colours of the theme.
+TEST_F(WindowFrameTest, CommandsHaveIcons) {
+  const auto picture = [](const QIcon& icon) { return icon.pixmap(32).toImage(); };
+  for (const QAction* each : window_.actions().actions()) {
+    EXPECT_FALSE(each->icon().isNull()) << qPrintable(each->objectName());
+  }
+  std::vector<QImage> pictures;
+  for (const Icon icon : enumerators<Icon>()) {
+    const QImage shown = picture(icon_of(icon));
+    EXPECT_EQ(std::count(pictures.begin(), pictures.end(), shown), 0) << index_of(icon);
+    pictures.push_back(shown);
+  }
+  const QIcon icon = action("view.topology").icon();
+  apply_theme(Theme::Light);
+  const QImage light = picture(icon);
+  apply_theme(Theme::Dark);
+  EXPECT_NE(picture(icon), light);
 }
 
 // However many and long the messages are, the views stay where they are until the strip is unfolded.
