@@ -1,13 +1,16 @@
-// A timeline of a million spans, on the offscreen platform: from the data to the first picture, and
-// one frame of panning and of zooming. And a trace of PyTorch's profiler with 200,000 kernels and what
+// A timeline of a million spans, on the offscreen platform: from its file and from the data to the first
+// picture, and one frame of panning and of zooming. And a trace of PyTorch's profiler with 200,000 kernels and what
 // launched them (320 MB): from the file to the first picture, and from the data.
 #include <benchmark/benchmark.h>
 
 #include <QApplication>
 #include <QImage>
 #include <QPainter>
+#include <QTemporaryDir>
+#include <fstream>
 #include <memory>
 
+#include "gui/models/opened_file.hpp"
 #include "gui/models/trace_comparison.hpp"
 #include "gui/timeline/causal_order.hpp"
 #include "gui/timeline/timeline_canvas.hpp"
@@ -117,6 +120,32 @@ void hover_frame(benchmark::State& state) {
   }
 }
 BENCHMARK(hover_frame)->Unit(benchmark::kMillisecond);
+
+// The same spans as a file of some 250 MB.
+const QString& written_timeline() {
+  static const QTemporaryDir kFolder;
+  static const QString kPath = [] {
+    QString path = kFolder.filePath(QStringLiteral("step.json"));
+    std::ofstream stream(path.toStdString());
+    write_timeline(*timeline(), stream);
+    return path;
+  }();
+  return kPath;
+}
+
+void open_timeline(benchmark::State& state) {
+  written_timeline();
+  QImage image(kWidth, kHeight, QImage::Format_RGB32);
+  for ([[maybe_unused]] auto _ : state) {
+    const OpenedFile file = open_file(written_timeline());
+    TimelineCanvas canvas;
+    canvas.resize(kWidth, kHeight);
+    canvas.set_timelines({std::get<std::shared_ptr<const Timeline>>(file.content)}, nullptr, {},
+                         {});
+    paint(canvas, image);
+  }
+}
+BENCHMARK(open_timeline)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 constexpr std::int64_t kTracedKernels = 200'000;
 

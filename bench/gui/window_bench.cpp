@@ -1,21 +1,31 @@
 // The window on the offscreen platform: from the start of a process to a window that can be used,
 // which is one whose table of the worked example's plans is painted; from a change of the scenario
-// to the first plans in the table; and 100,000 plans, sorted and filtered in the model alone and in
+// to the first plans in the table; from a key to the painted field or table while such a search goes on;
+// the memory and the processor time of a window at rest; and 100,000 plans, sorted and filtered in the model alone and in
 // the view with its table and plot painted. Benchmarks of the window are child processes of this
 // one, so that loading the program counts.
 #include <benchmark/benchmark.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <QApplication>
 #include <QElapsedTimer>
+#include <QEventLoop>
+#include <QKeyEvent>
 #include <QLineEdit>
 #include <QProcess>
 #include <QTableView>
 #include <QTemporaryDir>
+#include <QTimer>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <fstream>
 #include <functional>
 #include <memory>
+#include <thread>
+#include <tuple>
+#include <vector>
 
 #include "gui/models/plan_table_model.hpp"
 #include "gui/models/selection.hpp"
@@ -27,6 +37,8 @@ namespace {
 
 constexpr const char* kExample = "--example";
 constexpr const char* kLargest = "--405b-on-16384";
+constexpr const char* kKeys = "--keys-during-a-search";
+constexpr const char* kAtRest = "--at-rest";
 constexpr int kPatienceMs = 120'000;
 
 double milliseconds_since(std::chrono::steady_clock::duration start) {
@@ -78,16 +90,135 @@ void show_example(std::chrono::steady_clock::duration start) {
             [&] { return window.selection().set() && window.selection().set()->complete; });
 }
 
+ScenarioChoice largest_choice() {
+  ScenarioChoice choice;
+  choice.model = "llama3.1-405b";
+  choice.gpus = 16384;
+  choice.global_batch = 2048;
+  return choice;
+}
+
+// Presses keys from a thread of its own, as a user does, who waits for nothing, and notes how long each took
+// until its widget was painted.
+class KeyPresser {
+ public:
+  explicit KeyPresser(QWidget* widget) : widget_(widget) {}
+
+  // Presses these keys in turn, one in each interval, while `goes_on` holds.
+  void press(const std::vector<Qt::Key>& keys, std::chrono::milliseconds interval,
+             const std::function<bool()>& goes_on) {
+    std::jthread thread([&](const std::stop_token& stop) {
+      for (std::size_t i = 0; !stop.stop_requested(); ++i) {
+        std::this_thread::sleep_for(interval);
+        const auto pressed = std::chrono::steady_clock::now().time_since_epoch();
+        QMetaObject::invokeMethod(
+            widget_, [this, pressed, key = keys[i % keys.size()]] { take(key, pressed); },
+            Qt::QueuedConnection);
+      }
+    });
+    while (goes_on())
+      QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents | QEventLoop::AllEvents);
+    thread.request_stop();
+    thread.join();
+    QCoreApplication::processEvents();
+  }
+
+  // The time in milliseconds that 95 % of the keys do not exceed.
+  double p95() {
+    if (taken_.empty()) return 0.0;
+    std::sort(taken_.begin(), taken_.end());
+    return taken_[taken_.size() * 95 / 100];
+  }
+  std::size_t keys() const { return taken_.size(); }
+
+ private:
+  void take(Qt::Key key, std::chrono::steady_clock::duration pressed) {
+    const QString text = key >= Qt::Key_0 && key <= Qt::Key_9
+                             ? QString(QChar(static_cast<char16_t>(key)))
+                             : QString();
+    QKeyEvent down(QEvent::KeyPress, key, Qt::NoModifier, text);
+    QKeyEvent up(QEvent::KeyRelease, key, Qt::NoModifier, text);
+    QCoreApplication::sendEvent(widget_, &down);
+    QCoreApplication::sendEvent(widget_, &up);
+    widget_->repaint();
+    taken_.push_back(milliseconds_since(pressed));
+  }
+
+  QWidget* widget_;
+  std::vector<double> taken_;
+};
+
+// Of the first seconds of a search, in which plans come most often.
+void press_keys_during_a_search() {
+  constexpr int kSearchMs = 5000;
+  MainWindow window;
+  window.resize(1440, 900);
+  window.show();
+  const std::tuple<const char*, QWidget*, std::vector<Qt::Key>> targets[] = {
+      {"typing",
+       window.findChild<QLineEdit*>(QStringLiteral("filter")),
+       {Qt::Key_1, Qt::Key_Backspace}},
+      {"selection",
+       window.findChild<QTableView*>(QStringLiteral("plans_table")),
+       {Qt::Key_Down, Qt::Key_Down, Qt::Key_Up}}};
+  ScenarioChoice choice = largest_choice();
+  for (const auto& [what, widget, keys] : targets) {
+    window.document().replace(QStringLiteral("a benchmark"), choice);
+    choice.global_batch *= 2;
+    QElapsedTimer elapsed;
+    elapsed.start();
+    KeyPresser presser(widget);
+    presser.press(keys, std::chrono::milliseconds(60),
+                  [&] { return elapsed.elapsed() < kSearchMs; });
+    std::printf("%s %.3f\n%s_keys %zu\n", what, presser.p95(), what, presser.keys());
+  }
+}
+
+double seconds_of_processor() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// The resident memory of this process in MB.
+double resident_megabytes() {
+  std::ifstream statm("/proc/self/statm");
+  double all = 0.0, resident = 0.0;
+  statm >> all >> resident;
+  return resident * static_cast<double>(sysconf(_SC_PAGESIZE)) / 1e6;
+}
+
+void rest_on_the_example() {
+  constexpr int kSettleMs = 3000, kRestMs = 5000;
+  MainWindow window;
+  window.resize(1440, 900);
+  window.show();
+  window.start();
+  tell_when("complete", std::chrono::steady_clock::now().time_since_epoch(), [&] {
+    return window.selection().set() && window.selection().set()->complete && !window.is_busy();
+  });
+  const auto run_for = [](int milliseconds) {
+    QEventLoop loop;
+    QTimer::singleShot(milliseconds, &loop, &QEventLoop::quit);
+    loop.exec();
+  };
+  run_for(kSettleMs);
+  const double before = seconds_of_processor();
+  run_for(kRestMs);
+  std::printf("rest %.3f\nmegabytes %.3f\n",
+              1e3 * (seconds_of_processor() - before) / (1e-3 * kRestMs), resident_megabytes());
+}
+
 // Measured from the edit; the window stands already.
 void search_largest() {
   MainWindow window;
   window.resize(1440, 900);
   const PaintWatch watch(window);
   window.show();
-  ScenarioChoice choice;
-  choice.model = "llama3.1-405b";
-  choice.gpus = 16384;
-  choice.global_batch = 2048;
+  const ScenarioChoice choice = largest_choice();
   const auto start = std::chrono::steady_clock::now().time_since_epoch();
   window.document().replace(QStringLiteral("a benchmark"), choice);
   const auto is_of_choice = [&](const PlanSetPointer& set) {
@@ -106,6 +237,10 @@ int be_child(int argc, char** argv) {
   const QApplication application(argc, argv);
   if (what == QString::fromUtf8(kExample)) {
     show_example(start);
+  } else if (what == QString::fromUtf8(kKeys)) {
+    press_keys_during_a_search();
+  } else if (what == QString::fromUtf8(kAtRest)) {
+    rest_on_the_example();
   } else {
     search_largest();
   }
@@ -145,6 +280,18 @@ BENCHMARK(first_plans_of_405b_on_16384)
     ->UseManualTime()
     ->Iterations(3)
     ->Unit(benchmark::kMillisecond);
+
+// The time is the 95th percentile of keys that move the selection; that of keys that type is a counter.
+void keys_during_a_search(benchmark::State& state) {
+  run_child(state, kKeys, "selection");
+}
+BENCHMARK(keys_during_a_search)->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond);
+
+// The time is that of the processor for each second of rest.
+void window_at_rest(benchmark::State& state) {
+  run_child(state, kAtRest, "rest");
+}
+BENCHMARK(window_at_rest)->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond);
 
 PlanSetPointer many_plans(std::size_t count) {
   auto set = std::make_shared<PlanSet>();
@@ -271,7 +418,8 @@ int main(int argc, char** argv) {
   const QTemporaryDir runtime;
   qputenv("XDG_RUNTIME_DIR", runtime.path().toUtf8());
   qInstallMessageHandler(shardwright::gui::write_message);
-  for (const char* child : {shardwright::gui::kExample, shardwright::gui::kLargest}) {
+  for (const char* child : {shardwright::gui::kExample, shardwright::gui::kLargest,
+                            shardwright::gui::kKeys, shardwright::gui::kAtRest}) {
     if (argc > 1 && std::string_view(argv[1]) == child)
       return shardwright::gui::be_child(argc, argv);
   }

@@ -17,6 +17,7 @@
 #include "core/spec/profile_library.hpp"
 #include "core/timeline/perfetto.hpp"
 #include "core/timeline/timeline_file.hpp"
+#include "core/timeline/usual_form.hpp"
 #include "gui/models/text.hpp"
 #include "planner/tuning/study_file.hpp"
 
@@ -69,6 +70,8 @@ OpenedFile open_document(const QString& path, const ReadingWatch& watch) {
   if (info.exists() && !info.isFile())
     throw InputError(file, {{"", "a pipe or a device", "a file"}});
   if (is_foreign_trace(path)) return {path, read_trace(path, watch)};
+  if (auto timeline = read_usual_file(file, kMostFileBytes, watch))
+    return {path, std::make_shared<const Timeline>(*std::move(timeline))};
   const json document = read_large_json_file(file, kMostFileBytes, watch);
   const std::string schema =
       document.is_object() && document.contains("schema") && document["schema"].is_string()
@@ -165,7 +168,9 @@ std::shared_ptr<const Timeline> read_measured_step(const RunFolder& run,
   auto all = std::make_shared<Timeline>();
   for (const QString& path : run.timelines) {
     const std::string file = path.toStdString();
-    append(*all, read_timeline(read_large_json_file(file, kMostFileBytes, watch), file));
+    const auto usual = read_usual_file(file, kMostFileBytes, watch);
+    append(*all,
+           usual ? *usual : read_timeline(read_large_json_file(file, kMostFileBytes, watch), file));
   }
   return all;
 }

@@ -1,5 +1,6 @@
 #include "gui/painting/navigable_view.hpp"
 
+#include <QFontInfo>
 #include <QHelpEvent>
 #include <QKeyEvent>
 #include <QMouseEvent>
@@ -36,11 +37,18 @@ NavigableArea::NavigableArea(const QString& accessible_name, Zoom zoom, QWidget*
   setFrameShape(QFrame::NoFrame);
   setAccessibleName(accessible_name);
   viewport()->setMouseTracking(true);
+  take_font();
   add_keys();
   if (zoom_ == Zoom::Horizontal) return;
   // A map is dragged: bars that come and go would lay it out anew.
   setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+}
+
+// Whole pixels of letters, so that those of usual size are as sharp as others of the desktop.
+void NavigableArea::take_font() {
+  constexpr double kLetterUnits = 12.0;
+  unit_ = std::max(1, QFontInfo(font()).pixelSize()) / kLetterUnits;
 }
 
 void NavigableArea::start_with(double limit) {
@@ -115,6 +123,12 @@ void NavigableArea::pan(const QPointF& pixels) {
   show_part(window, rows, false);
 }
 
+void NavigableArea::look_at(const QRectF& overview, double x) {
+  AxisWindow window = this->window();
+  window.pan((x - overview.left()) / overview.width() * window.limit - window.middle());
+  show_part(window, rows(), false);
+}
+
 bool NavigableArea::event(QEvent* event) {
   // The frame of the focus is painted in the viewport.
   if (event->type() == QEvent::FocusIn || event->type() == QEvent::FocusOut) viewport()->update();
@@ -124,7 +138,7 @@ bool NavigableArea::event(QEvent* event) {
 bool NavigableArea::viewportEvent(QEvent* event) {
   if (event->type() == QEvent::ToolTip) {
     const auto* help = static_cast<QHelpEvent*>(event);
-    const QString text = is_empty() ? QString() : tool_tip_at(help->pos());
+    const QString text = is_empty() ? QString() : tool_tip_at(QPointF(help->pos()) / unit_);
     QToolTip::showText(help->globalPos(), text, viewport());
     return true;
   }
@@ -136,7 +150,10 @@ void NavigableArea::paintEvent(QPaintEvent*) {
   QPainter painter(viewport());
   painter.fillRect(viewport()->rect(), colours_.base);
   if (is_empty()) return;
+  painter.save();
+  painter.scale(unit_, unit_);
   paint(painter);
+  painter.restore();
   if (!hasFocus()) return;
   painter.setBrush(Qt::NoBrush);
   painter.setPen(QPen(colours_.accent, 1.0));
@@ -173,15 +190,15 @@ void NavigableArea::scrollContentsBy(int dx, int dy) {
 
 void NavigableArea::wheelEvent(QWheelEvent* event) {
   if (is_empty()) return;
-  last_ = event->position();
+  last_ = event->position() / unit_;
   // Some platforms turn Shift + wheel into a horizontal wheel.
   const QPoint delta = event->angleDelta();
   const double notches = (delta.y() != 0 ? delta.y() : delta.x()) / kNotch;
   const bool sideways = event->modifiers().testFlag(Qt::ShiftModifier) || delta.y() == 0;
-  const bool zooms = event->modifiers().testFlag(Qt::ControlModifier) ||
-                     (!sideways && wheel_zooms_at(event->position()));
+  const bool zooms =
+      event->modifiers().testFlag(Qt::ControlModifier) || (!sideways && wheel_zooms_at(last_));
   if (zooms) {
-    zoom_about(event->position(), std::pow(kZoomPerNotch, notches));
+    zoom_about(last_, std::pow(kZoomPerNotch, notches));
   } else if (sideways) {
     pan({-notches * kPanShare * plot().width(), 0.0});
   } else {
@@ -191,7 +208,7 @@ void NavigableArea::wheelEvent(QWheelEvent* event) {
 }
 
 void NavigableArea::mousePressEvent(QMouseEvent* event) {
-  pressed_ = last_ = event->position();
+  pressed_ = last_ = event->position() / unit_;
   moved_ = false;
   left_button_ = event->button() == Qt::LeftButton;
   if (is_empty() || (!left_button_ && event->button() != Qt::MiddleButton)) return;
@@ -200,7 +217,7 @@ void NavigableArea::mousePressEvent(QMouseEvent* event) {
 }
 
 void NavigableArea::mouseMoveEvent(QMouseEvent* event) {
-  const QPointF position = event->position(), before = std::exchange(last_, position);
+  const QPointF position = event->position() / unit_, before = std::exchange(last_, position);
   moved_ = moved_ || (position - pressed_).manhattanLength() > kClickDistance;
   if (drag_ == Drag::None) return hover(position);
   if (drag_ == Drag::Own) {
@@ -214,8 +231,8 @@ void NavigableArea::mouseMoveEvent(QMouseEvent* event) {
 void NavigableArea::mouseReleaseEvent(QMouseEvent* event) {
   const Drag drag = drag_;
   end_mouse_drag();
-  if (drag == Drag::Own && moved_) return end_drag(event->position());
-  if (drag != Drag::None && left_button_ && !moved_) click(event->position());
+  if (drag == Drag::Own && moved_) return end_drag(event->position() / unit_);
+  if (drag != Drag::None && left_button_ && !moved_) click(event->position() / unit_);
 }
 
 void NavigableArea::end_mouse_drag() {
@@ -226,7 +243,7 @@ void NavigableArea::end_mouse_drag() {
 // The second press of a double click that fits nothing is a press like any other.
 void NavigableArea::mouseDoubleClickEvent(QMouseEvent* event) {
   if (event->button() != Qt::LeftButton || is_empty()) return;
-  if (!double_click_fits_at(event->position())) return mousePressEvent(event);
+  if (!double_click_fits_at(event->position() / unit_)) return mousePressEvent(event);
   fit();
 }
 
@@ -272,6 +289,11 @@ void NavigableArea::keyPressEvent(QKeyEvent* event) {
 
 void NavigableArea::changeEvent(QEvent* event) {
   QAbstractScrollArea::changeEvent(event);
+  if (event->type() == QEvent::FontChange) {
+    take_font();
+    lay_out();
+    return part_changed();
+  }
   if (event->type() != QEvent::PaletteChange) return;
   colours_ = colours_for(palette());
   part_changed();

@@ -11,6 +11,9 @@
 //   Esc                                     end a drag as if it had not begun, else clear the selection
 //
 // A view adds keys of its own and says what a drag without Shift does.
+//
+// Views are painted in units, of which a letter of the widget's font has twelve: all of a view grows
+// with the letters. Places and sizes are in units, but for those of Qt's events and widgets.
 #pragma once
 
 #include <QAbstractScrollArea>
@@ -33,7 +36,11 @@ class NavigableArea : public QAbstractScrollArea {
  public:
   // Shows this part of the horizontal axis; Backspace returns to the present one.
   void show_window(double from, double to);
-  // The size by which the view must grow so that a picture of it shows all of its rows.
+  // True while the mouse drags something of the view's own, as a range.
+  bool is_dragging() const { return drag_ == Drag::Own; }
+  // The pixels of a unit.
+  double unit() const { return unit_; }
+  // The size by which the view must grow, in pixels, so that a picture of it shows all of its rows.
   virtual QSize growth_of_picture() const { return {0, 0}; }
 
  protected:
@@ -44,6 +51,8 @@ class NavigableArea : public QAbstractScrollArea {
 
   const Colours& colours() const { return colours_; }
   const QPointF& press_position() const { return pressed_; }
+  // The viewport, in units.
+  QSizeF room() const { return QSizeF(viewport()->size()) / unit_; }
 
   virtual AxisWindow& window() = 0;
   virtual AxisWindow& rows() = 0;
@@ -82,6 +91,8 @@ class NavigableArea : public QAbstractScrollArea {
   void zoom_about(const QPointF& position, double factor);
   void show_part(const AxisWindow& window, const AxisWindow& rows, bool remember);
   void pan(const QPointF& pixels);
+  // Brings the value at this place of an area that shows the whole axis into the middle.
+  void look_at(const QRectF& overview, double x);
 
   bool event(QEvent* event) override;
   bool viewportEvent(QEvent* event) override;
@@ -102,6 +113,7 @@ class NavigableArea : public QAbstractScrollArea {
     AxisWindow window, rows;
   };
 
+  void take_font();
   void add_keys();
   void zoom_by_key(double factor);
   void show_earlier_part();
@@ -110,6 +122,7 @@ class NavigableArea : public QAbstractScrollArea {
 
   Zoom zoom_;
   Colours colours_;
+  double unit_ = 1.0;
   std::unordered_map<int, std::function<void()>> keys_;
   std::vector<Part> earlier_;
   QPointF pressed_, last_;

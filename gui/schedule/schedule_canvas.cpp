@@ -30,6 +30,7 @@ ScheduleCanvas::ScheduleCanvas(QWidget* parent)
 void ScheduleCanvas::set_gantt(ScheduleGantt gantt) {
   gantt_ = std::move(gantt);
   scene_ = {};
+  scene_.legend = legend_of(gantt_);
   start_with(gantt_.makespan());
   first_window_ = scene_.window;
   lay_out();
@@ -45,7 +46,7 @@ void ScheduleCanvas::lay_out() {
 }
 
 QSize ScheduleCanvas::growth_of_picture() const {
-  return {0, static_cast<int>(std::ceil(scene_.rows.limit - scene_.rows.length()))};
+  return {0, static_cast<int>(std::ceil((scene_.rows.limit - scene_.rows.length()) * unit()))};
 }
 
 void ScheduleCanvas::set_moment(std::optional<double> moment) {
@@ -83,13 +84,6 @@ QString ScheduleCanvas::tool_tip_at(const QPointF& position) const {
                                          time_text(Seconds(box.start)));
 }
 
-void ScheduleCanvas::look_at(double x) {
-  const QRectF area = geometry().overview;
-  AxisWindow window = scene_.window;
-  window.pan((x - area.left()) / area.width() * gantt_.makespan() - window.middle());
-  show_part(window, scene_.rows, false);
-}
-
 void ScheduleCanvas::follow_moment() {
   if (!scene_.moment || scene_.window.shows_all()) return;
   AxisWindow window = scene_.window;
@@ -111,12 +105,12 @@ void ScheduleCanvas::step_to(double seconds) {
 }
 
 void ScheduleCanvas::paint(QPainter& painter) {
-  SchedulePainter(painter, gantt_, scene_, colours(), QSizeF(viewport()->size())).paint();
+  SchedulePainter(painter, gantt_, scene_, colours(), room()).paint();
 }
 
 void ScheduleCanvas::click(const QPointF& position) {
   const ScheduleGeometry places = geometry();
-  if (places.overview.contains(position)) return look_at(position.x());
+  if (places.overview.contains(position)) return look_at(places.overview, position.x());
   if (places.axis.contains(position)) return scrub(time_at(position.x()));
   NavigableView::click(position);
   // A second click on a slot shows its time in the timeline again.
@@ -125,7 +119,8 @@ void ScheduleCanvas::click(const QPointF& position) {
 }
 
 void ScheduleCanvas::drag_to(const QPointF& position) {
-  if (geometry().overview.contains(press_position())) return look_at(position.x());
+  const QRectF overview = geometry().overview;
+  if (overview.contains(press_position())) return look_at(overview, position.x());
   if (press_position().x() >= plot().left()) scrub(time_at(position.x()));
 }
 

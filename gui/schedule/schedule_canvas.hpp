@@ -46,11 +46,10 @@ class ScheduleCanvas : public NavigableView<ScheduleScene> {
   QPointF zoom_centre() const override;
 
  private:
-  ScheduleGeometry geometry() const { return {QSizeF(viewport()->size()), gantt_}; }
+  ScheduleGeometry geometry() const { return {room(), gantt_, scene_.legend}; }
   double moment() const { return scene_.moment.value_or(0.0); }
   void scrub(double seconds);
   void step_to(double seconds);
-  void look_at(double x);
 
   ScheduleGantt gantt_;
   // The window that a new schedule begins with; the user may have gone elsewhere.

@@ -30,6 +30,16 @@ double room_of_mark(ScheduleMark mark) {
   return mark == ScheduleMark::None ? 0.0 : kMarkWidth + kMarkGap;
 }
 
+std::vector<double> widths_of(const std::vector<ScheduleLegendEntry>& entries) {
+  const QFontMetricsF metrics(pixel_font(12));
+  std::vector<double> widths;
+  for (const ScheduleLegendEntry& entry : entries)
+    widths.push_back(room_of_mark(entry.mark) + metrics.horizontalAdvance(entry.text) + kLegendGap);
+  return widths;
+}
+
+}  // namespace
+
 std::vector<ScheduleLegendEntry> legend_of(const ScheduleGantt& gantt) {
   std::vector<ScheduleLegendEntry> entries;
   if (gantt.empty()) return entries;
@@ -44,21 +54,12 @@ std::vector<ScheduleLegendEntry> legend_of(const ScheduleGantt& gantt) {
   return entries;
 }
 
-std::vector<double> widths_of(const std::vector<ScheduleLegendEntry>& entries) {
-  const QFontMetricsF metrics(pixel_font(12));
-  std::vector<double> widths;
-  for (const ScheduleLegendEntry& entry : entries)
-    widths.push_back(room_of_mark(entry.mark) + metrics.horizontalAdvance(entry.text) + kLegendGap);
-  return widths;
-}
-
-}  // namespace
-
-ScheduleGeometry::ScheduleGeometry(const QSizeF& size, const ScheduleGantt& gantt) {
+ScheduleGeometry::ScheduleGeometry(const QSizeF& size, const ScheduleGantt& gantt,
+                                   const std::vector<ScheduleLegendEntry>& entries) {
   const std::size_t stages = gantt.stages().size();
   const double names_width = std::clamp(0.3 * size.width(), kLeastNamesWidth, kNamesWidth);
   const double width = std::max(1.0, size.width() - names_width - 10.0);
-  const double below = legend_height(widths_of(legend_of(gantt)), size.width());
+  const double below = legend_height(widths_of(entries), size.width());
   double room = size.height() - kSummaryHeight - kAxisHeight - below;
   if (!first_window(gantt, width).shows_all()) {
     const double around = kOverviewTop + kOverviewBottom;
@@ -89,7 +90,7 @@ SchedulePainter::SchedulePainter(QPainter& painter, const ScheduleGantt& gantt,
       gantt_(gantt),
       scene_(scene),
       colours_(colours),
-      geometry_(size, gantt),
+      geometry_(size, gantt, scene.legend),
       font_(pixel_font(12)),
       bold_(pixel_font(12, true)),
       small_(pixel_font(10)) {}
@@ -275,7 +276,7 @@ void SchedulePainter::paint_legend() {
   painter_.fillRect(geometry_.legend, colours_.window);
   painter_.setFont(font_);
   const QFontMetricsF metrics(font_);
-  const std::vector<ScheduleLegendEntry> entries = legend_of(gantt_);
+  const std::vector<ScheduleLegendEntry>& entries = scene_.legend;
   const std::vector<QPointF> places =
       places_in_legend(widths_of(entries), geometry_.legend.width());
   for (std::size_t i = 0; i < entries.size(); ++i) {

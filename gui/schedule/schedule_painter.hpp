@@ -6,6 +6,7 @@
 #include <QPainter>
 #include <QRectF>
 #include <optional>
+#include <vector>
 
 #include "gui/painting/axis_window.hpp"
 #include "gui/schedule/schedule_gantt.hpp"
@@ -19,13 +20,27 @@ struct BoxRef {
   bool operator==(const BoxRef&) const = default;
 };
 
+enum class ScheduleMark : std::uint8_t { Phase, NoSlot, None };
+
+struct ScheduleLegendEntry {
+  ScheduleMark mark = ScheduleMark::None;
+  // Of ScheduleMark::Phase.
+  SlotPhase phase{};
+  QString text;
+};
+
+// Goes through all slots of a stage.
+std::vector<ScheduleLegendEntry> legend_of(const ScheduleGantt& gantt);
+
 struct ScheduleScene : PaintedScene<BoxRef> {
   // The moment of the replay; boxes that start later are faint.
   std::optional<double> moment;
+  std::vector<ScheduleLegendEntry> legend;
 };
 
 struct ScheduleGeometry {
-  ScheduleGeometry(const QSizeF& size, const ScheduleGantt& gantt);
+  ScheduleGeometry(const QSizeF& size, const ScheduleGantt& gantt,
+                   const std::vector<ScheduleLegendEntry>& entries);
 
   QRectF axis, names, plot, legend;
   // Shows the whole step below the plot; empty where the plot can show it legibly.
@@ -35,15 +50,6 @@ struct ScheduleGeometry {
   double rows_height = 0.0;
 
   QRectF row(std::size_t stage, const AxisWindow& rows) const;
-};
-
-enum class ScheduleMark : std::uint8_t { Phase, NoSlot, None };
-
-struct ScheduleLegendEntry {
-  ScheduleMark mark = ScheduleMark::None;
-  // Of ScheduleMark::Phase.
-  SlotPhase phase{};
-  QString text;
 };
 
 class SchedulePainter {

@@ -43,6 +43,13 @@ constexpr EnumArray<Role, RoleStyle> kStyles{{{
     {"bubble", 0xffd4d4d4, 0xff4a4d52, Qt::BDiagPattern},
     {"host", 0xff7a7a7a, 0xffa0a0a0, Qt::DiagCrossPattern},
     {"other", 0xffb5b0a6, 0xff6d6a64, Qt::SolidPattern},
+    // RdBu of ColorBrewer (https://colorbrewer2.org), on dark backgrounds with a dark middle.
+    {"at least 20 % shorter", 0xff2166ac, 0xff58a6e0, Qt::HorPattern},
+    {"5 to 20 % shorter", 0xff92c5de, 0xff2d638c, Qt::SolidPattern},
+    {"within 5 %", 0xffdcdcdc, 0xff3d4249, Qt::SolidPattern},
+    {"5 to 20 % longer", 0xfff4a582, 0xff8c4a3a, Qt::Dense6Pattern},
+    {"at least 20 % longer", 0xffb2182b, 0xfff0705a, Qt::BDiagPattern},
+    {"only in one", 0xff7b3294, 0xffb58ae0, Qt::DiagCrossPattern},
 }}};
 
 const RoleStyle& style_of(Role role) {

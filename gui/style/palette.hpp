@@ -37,6 +37,13 @@ enum class Role : std::uint8_t {
   Bubble,
   Host,
   Other,
+  // Ops of two timelines that are compared, by how much longer they take in the second.
+  MuchShorter,
+  Shorter,
+  Alike,
+  Longer,
+  MuchLonger,
+  OnlyHere,
 };
 
 // "forward", "tensor parallel", …: for legends.

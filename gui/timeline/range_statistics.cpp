@@ -16,6 +16,11 @@ std::size_t kind_of(const Timeline& timeline, const Span& span) {
          index_of(timeline.kernels[static_cast<std::size_t>(span.kernel)].category);
 }
 
+QString title_of(const Track& track) {
+  const QString title = u"%1 · %2"_s.arg(track.rank_label, track.label);
+  return track.note.isEmpty() ? title : title + u", "_s + track.note;
+}
+
 }  // namespace
 
 std::size_t RangeStatistics::count(std::size_t side) const {
@@ -37,6 +42,7 @@ RangeStatistics range_statistics(const TimelineTracks& tracks, double from, doub
     const Timeline& timeline = *tracks.timelines()[track.side];
     const PositionRange range = tracks.rows()[track.row].visible(from, to);
     double busy = 0.0;
+    std::size_t count = 0;
     for (std::size_t i = range.first; i < range.last; ++i) {
       const double inside = std::min(spans[i].end, to) - std::max(spans[i].start, from);
       if (inside < 0.0 || (inside == 0.0 && spans[i].end > spans[i].start)) continue;
@@ -46,7 +52,9 @@ RangeStatistics range_statistics(const TimelineTracks& tracks, double from, doub
       kind.seconds[track.side] += inside;
       ++kind.count[track.side];
       busy += inside;
+      ++count;
     }
+    if (count > 0) result.rows.push_back({title_of(track), busy, count});
     if (track.stream != Stream::Compute) continue;
     compute_busy[track.side] += busy;
     ++compute_rows[track.side];
@@ -91,6 +99,17 @@ TextTable statistics_table(const RangeStatistics& statistics, const QStringList&
   };
   for (const KindStatistics& kind : statistics.kinds) add(kind.title, kind);
   if (!statistics.kinds.empty()) add(u"all"_s, total);
+  return table;
+}
+
+TextTable row_table(const RangeStatistics& statistics) {
+  TextTable table;
+  table.header = {u"row"_s, u"spans"_s, u"time"_s, u"busy"_s};
+  for (const RowStatistics& row : statistics.rows) {
+    const double busy = statistics.length() > 0.0 ? row.seconds / statistics.length() : 0.0;
+    table.rows.push_back(
+        {row.title, count_text(row.count), time_text(Seconds(row.seconds)), percent_text(busy)});
+  }
   return table;
 }
 

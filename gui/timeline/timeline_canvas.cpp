@@ -24,7 +24,8 @@ TimelineCanvas::TimelineCanvas(QWidget* parent)
 
 void TimelineCanvas::set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
                                    std::shared_ptr<const Program> program,
-                                   const DeviceLimits& limits, const sim::ReservedMemory& reserved,
+                                   const DeviceLimits& limits,
+                                   const std::vector<sim::ReservedMemory>& reserved,
                                    const QStringList& names) {
   program_ = std::move(program);
   tracks_.set_timelines(std::move(timelines), reserved, names);
@@ -58,6 +59,12 @@ void TimelineCanvas::order_spans() {
 void TimelineCanvas::set_filter(const SpanQuery& filter) {
   tracks_.set_filter(filter);
   scene_.hovered.reset();
+  tracks_changed();
+}
+
+void TimelineCanvas::set_difference(std::shared_ptr<const TimelineDifference> difference) {
+  if (!difference && tracks_.difference() == nullptr) return;
+  tracks_.set_difference(std::move(difference));
   tracks_changed();
 }
 
@@ -239,10 +246,11 @@ QString TimelineCanvas::tool_tip_at(const QPointF& position) const {
 }
 
 void TimelineCanvas::paint(QPainter& painter) {
-  TimelinePainter timeline(painter, tracks_, scene_, colours(), QSizeF(viewport()->size()));
+  TimelinePainter timeline(painter, tracks_, scene_, colours(), room());
   // Pictures of another resolution and vector pictures are painted afresh.
-  const bool to_screen = painter.paintEngine()->type() == QPaintEngine::Raster &&
-                         qFuzzyCompare(painter.deviceTransform().m11(), devicePixelRatioF());
+  const bool to_screen =
+      painter.paintEngine()->type() == QPaintEngine::Raster &&
+      qFuzzyCompare(painter.deviceTransform().m11(), devicePixelRatioF() * unit());
   if (to_screen) {
     paint_from_backing(painter);
   } else {
@@ -260,15 +268,18 @@ void TimelineCanvas::paint_from_backing(QPainter& painter) {
   }
   if (backing_is_old_) {
     QPainter tracks_painter(&backing_);
-    TimelinePainter(tracks_painter, tracks_, scene_, colours(), QSizeF(viewport()->size()))
-        .paint_tracks();
+    tracks_painter.scale(unit(), unit());
+    TimelinePainter(tracks_painter, tracks_, scene_, colours(), room()).paint_tracks();
     backing_is_old_ = false;
   }
+  painter.save();
+  painter.scale(1.0 / unit(), 1.0 / unit());
   painter.drawPixmap(0, 0, backing_);
+  painter.restore();
 }
 
 bool TimelineCanvas::wheel_zooms_at(const QPointF& position) const {
-  return geometry().axis.contains(position) || geometry().minimap.contains(position);
+  return geometry().axis.contains(position);
 }
 
 // A second click on a name folds or unfolds again.
@@ -278,7 +289,8 @@ bool TimelineCanvas::double_click_fits_at(const QPointF& position) const {
 
 void TimelineCanvas::click(const QPointF& position) {
   if (position.x() < plot().left()) return fold_at(position);
-  if (geometry().minimap.contains(position)) return look_at(position.x());
+  const QRectF minimap = geometry().minimap;
+  if (minimap.contains(position)) return look_at(minimap, position.x());
   clear_range();
   NavigableView::click(position);
 }
@@ -292,17 +304,10 @@ bool TimelineCanvas::begin_drag(const QPointF& position) {
 
 void TimelineCanvas::drag_to(const QPointF& position) {
   if (dragged_) return drag_row(position);
-  if (geometry().minimap.contains(press_position())) return look_at(position.x());
+  const QRectF minimap = geometry().minimap;
+  if (minimap.contains(press_position())) return look_at(minimap, position.x());
   if (press_position().x() >= plot().left())
     select_range(time_at(press_position().x()), time_at(position.x()));
-}
-
-// Brings the moment at this place of the minimap into the middle.
-void TimelineCanvas::look_at(double x) {
-  const QRectF map = geometry().minimap;
-  AxisWindow window = scene_.window;
-  window.pan((x - map.left()) / map.width() * window.limit - window.middle());
-  show_part(window, scene_.rows, false);
 }
 
 void TimelineCanvas::drag_row(const QPointF& position) {
@@ -319,6 +324,7 @@ void TimelineCanvas::drag_row(const QPointF& position) {
 }
 
 void TimelineCanvas::end_drag(const QPointF& position) {
+  if (!dragged_ && scene_.range) Q_EMIT range_selected(scene_.range->from, scene_.range->to);
   if (!dragged_) return;
   const Track dragged = *dragged_;
   cancel_drag();
@@ -342,7 +348,7 @@ void TimelineCanvas::fold_at(const QPointF& position) {
 }
 
 void TimelineCanvas::contextMenuEvent(QContextMenuEvent* event) {
-  Q_EMIT menu_wanted(QPointF(event->pos()));
+  Q_EMIT menu_wanted(QPointF(event->pos()) / unit());
 }
 
 }  // namespace shardwright::gui

@@ -29,8 +29,11 @@ class TimelineCanvas : public NavigableView<TimelineScene> {
 
   void set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
                      std::shared_ptr<const Program> program, const DeviceLimits& limits,
-                     const sim::ReservedMemory& reserved, const QStringList& names = {});
+                     const std::vector<sim::ReservedMemory>& reserved,
+                     const QStringList& names = {});
   void set_filter(const SpanQuery& filter);
+  // See TimelineTracks::set_difference().
+  void set_difference(std::shared_ptr<const TimelineDifference> difference);
   void set_matches(const std::vector<SpanRef>& matches);
   void set_show_arrows(bool show);
   void set_show_critical_path(bool show);
@@ -60,7 +63,8 @@ class TimelineCanvas : public NavigableView<TimelineScene> {
   QSize sizeHint() const override { return {1000, 600}; }
 
  Q_SIGNALS:
-  // Times are in seconds, positions those of the viewport.
+  // Times are in seconds, positions those of the viewport. A range that is dragged is selected anew as it
+  // changes, and once more when it is let go.
   void range_selected(double from, double to);
   void range_cleared();
   void op_selected(shardwright::gui::SpanRef ref);
@@ -87,7 +91,7 @@ class TimelineCanvas : public NavigableView<TimelineScene> {
   void contextMenuEvent(QContextMenuEvent* event) override;
 
  private:
-  TimelineGeometry geometry() const { return {QSizeF(viewport()->size()), scene_.legend}; }
+  TimelineGeometry geometry() const { return {room(), scene_.legend}; }
   std::optional<SpanRef> first_in_view() const;
   std::optional<SpanRef> beside(SpanRef ref, int step) const;
   std::optional<SpanRef> below(SpanRef ref, int step) const;
@@ -97,7 +101,6 @@ class TimelineCanvas : public NavigableView<TimelineScene> {
   void nudge_selected(int step, bool rank);
   void fold_at(const QPointF& position);
   void drag_row(const QPointF& position);
-  void look_at(double x);
   void order_changed();
   void order_spans();
   void tracks_changed();

@@ -378,7 +378,9 @@ void TimelinePainter::paint_overlay() {
   painter_.setClipRect(geometry_.plot);
   for (const auto& ref : {scene_.hovered, scene_.selected}) {
     if (!ref) continue;
-    for (const MessageArrow& arrow : tracks_.arrows_of(*ref)) paint_arrow(arrow, colours_.accent);
+    if (ref == scene_.selected) {
+      for (const MessageArrow& arrow : tracks_.arrows_of(*ref)) paint_arrow(arrow, colours_.accent);
+    }
     if (tracks_.compares()) {
       if (const auto other = tracks_.counterpart(*ref)) paint_outline(*other, colours_.accent, 1.0);
     }

@@ -21,7 +21,8 @@ struct TimeRange {
 };
 
 struct TimelineScene : PaintedScene<SpanRef> {
-  bool show_arrows = true;
+  // Of all messages in view; else those of the selected op alone.
+  bool show_arrows = false;
   bool show_critical_path = true;
   SpanMarks critical_path;
   SpanMarks matches;

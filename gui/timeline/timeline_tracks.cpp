@@ -119,8 +119,10 @@ MemoryPoint MemoryRow::at(double time) const {
 }
 
 void TimelineTracks::set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
-                                   const sim::ReservedMemory& reserved, const QStringList& names) {
-  reserved_ = reserved;
+                                   const std::vector<sim::ReservedMemory>& reserved,
+                                   const QStringList& names) {
+  reserved_.clear();
+  difference_.reset();
   std::vector<std::size_t> order(timelines.size());
   std::iota(order.begin(), order.end(), 0U);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -130,6 +132,7 @@ void TimelineTracks::set_timelines(std::vector<std::shared_ptr<const Timeline>> 
   names_.clear();
   for (const std::size_t i : order) {
     timelines_.push_back(std::move(timelines[i]));
+    reserved_.push_back(i < reserved.size() ? reserved[i] : sim::ReservedMemory());
     if (!names.isEmpty()) names_.append(names[static_cast<qsizetype>(i)]);
   }
   end_ = 0.0;
@@ -141,6 +144,11 @@ void TimelineTracks::set_timelines(std::vector<std::shared_ptr<const Timeline>> 
 
 void TimelineTracks::set_filter(const SpanQuery& filter) {
   filter_ = filter;
+  rebuild();
+}
+
+void TimelineTracks::set_difference(std::shared_ptr<const TimelineDifference> difference) {
+  difference_ = std::move(difference);
   rebuild();
 }
 
@@ -229,7 +237,8 @@ void TimelineTracks::sort_spans_into_rows() {
       row_of_span[i] = row;
       rows[row].push_back(
           {span.start.value(), span.end().value(), static_cast<std::uint32_t>(i),
-           span.kernel < 0
+           difference_ ? difference_->role(side, i)
+           : span.kernel < 0
                ? role_of(span, has_pipeline)
                : role_of(span, categories[static_cast<std::size_t>(span.kernel)].category)});
       ++shown_spans_;
@@ -256,7 +265,7 @@ void TimelineTracks::collect_memory() {
     for (const MemoryLevel& level : timelines_[side]->memory) {
       auto& [row, highest] = rows[level.rank];
       highest = std::max(highest, level.level);
-      const Bytes base = predicted ? reserved_.beside(highest) : Bytes();
+      const Bytes base = predicted ? reserved_[side].beside(highest) : Bytes();
       row.points.push_back({level.time.value(), (level.level + base).value(), base.value()});
       if (row.points.back().bytes > row.peak.bytes) row.peak = row.points.back();
     }

@@ -17,6 +17,7 @@
 #include "core/timeline/timeline.hpp"
 #include "gui/timeline/span_query.hpp"
 #include "gui/timeline/span_row.hpp"
+#include "gui/timeline/timeline_difference.hpp"
 #include "sim/memory/memory_replay.hpp"
 
 namespace shardwright::gui {
@@ -90,12 +91,17 @@ struct MessageArrow {
 
 class TimelineTracks {
  public:
-  // Shows one timeline or compares two, of which none is null. `reserved` is added to the tensors of
-  // a prediction, so that its peak equals that of the step's memory breakdown. `names` are the files
+  // Shows one timeline or compares two, of which none is null. `reserved`, one for each timeline or
+  // fewer, is added to the tensors of a prediction, so that its peak equals that of the step's memory breakdown. `names` are the files
   // of the timelines, one for each or none at all; they distinguish two of one origin.
   void set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
-                     const sim::ReservedMemory& reserved = {}, const QStringList& names = {});
+                     const std::vector<sim::ReservedMemory>& reserved = {},
+                     const QStringList& names = {});
   void set_filter(const SpanQuery& filter);
+  // Colours the ops of two timelines by their difference, which is that of these two; null: by what they
+  // are, as after set_timelines().
+  void set_difference(std::shared_ptr<const TimelineDifference> difference);
+  const TimelineDifference* difference() const { return difference_.get(); }
 
   // Reduces a rank to its header, which shows its computation alone. This, pins and the order hold for
   // later timelines as well. Of more than kMostUnfolded ranks all but the first are folded at first.
@@ -216,8 +222,9 @@ class TimelineTracks {
   // The names of their files; empty if nobody gave any.
   QStringList names_;
   // The memory of a predicted rank that is not allocated.
-  sim::ReservedMemory reserved_;
+  std::vector<sim::ReservedMemory> reserved_;
   SpanQuery filter_;
+  std::shared_ptr<const TimelineDifference> difference_;
   // The arrangement: labels of folded ranks, keys of pinned tracks in their order, and the labels and
   // keys that the user has put in order.
   std::set<QString> folded_, unfolded_;

@@ -5,6 +5,7 @@
 #include <QLineEdit>
 #include <QMenu>
 #include <QSettings>
+#include <QSplitter>
 #include <QTableWidget>
 #include <QVBoxLayout>
 #include <algorithm>
@@ -23,7 +24,7 @@
 namespace shardwright::gui {
 namespace {
 
-constexpr int kStatisticsHeight = 170;
+constexpr int kStatisticsWidth = 380;
 constexpr int kDetailsWidth = 290;
 
 constexpr qsizetype kLongestHeading = 30;
@@ -41,13 +42,19 @@ QString place_text(double seconds) {
 
 }  // namespace
 
-TimelineView::TimelineView(QWidget* parent) : View(parent), canvas_(new TimelineCanvas) {
+TimelineView::TimelineView(QWidget* parent)
+    : View(parent),
+      canvas_(new TimelineCanvas),
+      difference_job_(
+          this, [this](auto difference) { take_difference(std::move(difference)); },
+          [this](const QString& error) { differences_summary_->setText(error); }) {
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
   create_bar();
   create_source();
   create_statistics();
+  create_differences();
   layout->addWidget(bar_);
   layout->addWidget(source_bar_);
   chips_ = new FilterChips(filter_edit_);
@@ -58,10 +65,17 @@ TimelineView::TimelineView(QWidget* parent) : View(parent), canvas_(new Timeline
   create_details();
   traces_ = new TracePanel;
   traces_->hide();
-  QWidget* middle = row_of({empty_, details_, traces_}, empty_);
+  auto* beside = new QSplitter;
+  beside->setChildrenCollapsible(false);
+  beside->addWidget(empty_);
+  tables_beside_ = column_of({differences_panel_, statistics_panel_});
+  tables_beside_->hide();
+  beside->addWidget(tables_beside_);
+  beside->setStretchFactor(0, 1);
+  beside->setSizes({2 * kStatisticsWidth, kStatisticsWidth});
+  QWidget* middle = row_of({beside, details_, traces_}, beside);
   middle->layout()->setSpacing(0);
   layout->addWidget(middle, 1);
-  layout->addWidget(statistics_panel_);
   setFocusProxy(canvas_);
   // The canvas gets the focus first, so that its keys do not end up in the filter.
   setTabOrder(canvas_, filter_edit_);
@@ -99,11 +113,17 @@ void TimelineView::create_bar() {
   auto* next = add(new QToolButton, u"›"_s, u"Next match (.)"_s);
   connect(previous, &QToolButton::clicked, this, &TimelineView::find_previous);
   connect(next, &QToolButton::clicked, this, &TimelineView::find_next);
-  arrows_ = add(new ToggleButton, u"Messages"_s, u"Arrows from sends to their receives"_s);
+  arrows_ = add(new ToggleButton, u"All messages"_s,
+                u"Arrows of all messages in view (at most %1), not of the selected op alone"_s.arg(
+                    count_text(kMostArrows)));
   critical_ =
       add(new ToggleButton, u"Critical path"_s, u"Mark the ops that determine the step time"_s);
+  differences_toggle_ = add(new ToggleButton, u"Differences"_s,
+                            u"Colour the ops of both timelines by how much longer they take in the "
+                            "second, and list the largest differences"_s);
+  differences_toggle_->setObjectName(u"timeline_differences"_s);
   details_toggle_ = add(new ToggleButton, u"Details"_s, u"Describe the selected op (Q)"_s);
-  for (QToolButton* toggle : {arrows_, critical_}) toggle->setChecked(true);
+  critical_->setChecked(true);
   status_ = new ElidedLabel(bar_);
   layout->addWidget(status_);
 }
@@ -136,13 +156,28 @@ void TimelineView::create_details() {
 }
 
 void TimelineView::create_statistics() {
-  summary_ = new QLabel;
+  summary_ = wrapped_label(u"range_summary"_s);
   statistics_ = text_table_widget(u"statistics"_s);
-  statistics_->setAccessibleName(u"Statistics of the selected range"_s);
-  statistics_panel_ = column_of({summary_, statistics_});
+  statistics_->setAccessibleName(u"Kinds of ops in the selected range"_s);
+  rows_ = text_table_widget(u"row_statistics"_s);
+  rows_->setAccessibleName(u"Rows in the selected range"_s);
+  auto* tables = new QSplitter(Qt::Vertical);
+  tables->addWidget(statistics_);
+  tables->addWidget(rows_);
+  statistics_panel_ = column_of({summary_, tables}, tables);
   statistics_panel_->layout()->setContentsMargins(8, 4, 8, 4);
-  statistics_panel_->setFixedHeight(kStatisticsHeight);
   statistics_panel_->hide();
+}
+
+void TimelineView::create_differences() {
+  differences_summary_ = wrapped_label(u"differences_summary"_s);
+  differences_ = text_table_widget(u"differences"_s);
+  differences_->setAccessibleName(u"Largest differences of two timelines"_s);
+  connect(differences_, &QTableWidget::cellClicked, this,
+          [this](int row, int) { go_to_op(differences_->item(row, 0)->text()); });
+  differences_panel_ = column_of({differences_summary_, differences_}, differences_);
+  differences_panel_->layout()->setContentsMargins(8, 4, 8, 4);
+  differences_panel_->hide();
 }
 
 void TimelineView::connect_parts() {
@@ -153,6 +188,7 @@ void TimelineView::connect_parts() {
     details_->setVisible(shown);
     update_details();
   });
+  connect(differences_toggle_, &QToolButton::toggled, this, &TimelineView::update_difference);
   connect(canvas_, &TimelineCanvas::rows_changed, this, [this] { find(find_edit_->text()); });
   connect(canvas_, &TimelineCanvas::menu_wanted, this, &TimelineView::open_menu);
   connect(arrows_, &QToolButton::toggled, canvas_, &TimelineCanvas::set_show_arrows);
@@ -165,7 +201,8 @@ void TimelineView::connect_parts() {
 
 void TimelineView::set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
                                  std::shared_ptr<const Program> program, const DeviceLimits& limits,
-                                 const sim::ReservedMemory& reserved, const QStringList& names) {
+                                 const std::vector<sim::ReservedMemory>& reserved,
+                                 const QStringList& names) {
   QStringList sources;
   for (qsizetype i = 0; i < names.size(); ++i) {
     const TimelineOrigin origin = timelines[static_cast<std::size_t>(i)]->origin;
@@ -174,6 +211,7 @@ void TimelineView::set_timelines(std::vector<std::shared_ptr<const Timeline>> ti
   update_source(sources);
   canvas_->set_timelines(std::move(timelines), std::move(program), limits, reserved, names);
   Q_EMIT timelines_changed();
+  update_difference();
   update_hint();
   if (!filter_edit_->text().isEmpty()) filter(filter_edit_->text());
   find(find_edit_->text());
@@ -242,7 +280,7 @@ void TimelineView::open_menu(const QPointF& position) {
   if (const auto span = canvas_->item_at(position))
     add_filters(*menu, canvas_->tracks().span(*span));
   add_arrangement(*menu, *track);
-  menu->popup(canvas_->viewport()->mapToGlobal(position.toPoint()));
+  menu->popup(canvas_->viewport()->mapToGlobal((position * canvas_->unit()).toPoint()));
 }
 
 void TimelineView::add_filters(QMenu& menu, const Span& span) {
@@ -375,14 +413,28 @@ void TimelineView::restore(const QSettings& settings) {
       {names("folded"), names("pinned"), names("unfolded"), names("ranks"), names("rows")});
 }
 
+// The tables take width from the rows. They come when a drag has ended, because the place where the mouse
+// is would be another moment.
+void TimelineView::show_tables() {
+  const bool has_range = canvas_->scene().range.has_value();
+  const bool has_differences = canvas_->tracks().compares() && differences_toggle_->isChecked();
+  if (canvas_->is_dragging() && has_range) return;
+  statistics_panel_->setVisible(has_range);
+  differences_panel_->setVisible(has_differences);
+  tables_beside_->setVisible(has_range || has_differences);
+}
+
 void TimelineView::update_statistics() {
   const auto& range = canvas_->scene().range;
-  statistics_panel_->setVisible(range.has_value());
+  show_tables();
   const TimelineTracks& tracks = canvas_->tracks();
   QStringList sides;
   for (std::size_t side = 0; side < tracks.timelines().size(); ++side)
     sides.append(tracks.side_title(side));
-  if (!range) return show_table(*statistics_, {});
+  if (!range) {
+    show_table(*rows_, {});
+    return show_table(*statistics_, {});
+  }
   const RangeStatistics figures = range_statistics(tracks, range->from, range->to);
   QStringList parts = {u"<b>%1</b> from %2 to %3"_s.arg(
       time_text(Seconds(figures.length())), place_text(range->from), place_text(range->to))};
@@ -393,13 +445,49 @@ void TimelineView::update_statistics() {
     if (figures.compute_busy[side] >= 0.0)
       parts.append(u"compute %1 busy"_s.arg(percent_text(figures.compute_busy[side])));
   }
-  summary_->setText(parts.join(u"&nbsp;&nbsp;·&nbsp;&nbsp;"_s));
+  summary_->setText(parts.join(u" · "_s));
+  show_table(*rows_, row_table(figures));
   TextTable table = statistics_table(figures, sides);
   const QStringList headings = table.header;
   for (QString& heading : table.header) heading = shortened(heading);
   show_table(*statistics_, table);
   for (int column = 0; column < headings.size(); ++column)
     statistics_->horizontalHeaderItem(column)->setToolTip(headings[column]);
+}
+
+void TimelineView::update_difference() {
+  const TimelineTracks& tracks = canvas_->tracks();
+  differences_toggle_->setVisible(tracks.compares());
+  const bool wanted = tracks.compares() && differences_toggle_->isChecked();
+  show_tables();
+  difference_job_.cancel();
+  if (!wanted) return canvas_->set_difference(nullptr);
+  differences_summary_->setText(u"Comparing op by op …"_s);
+  show_table(*differences_, {});
+  difference_job_.start(
+      [first = tracks.timelines()[0], second = tracks.timelines()[1]](const std::stop_token& stop) {
+        return TimelineDifference(*first, *second, stop);
+      });
+}
+
+void TimelineView::take_difference(std::shared_ptr<const TimelineDifference> difference) {
+  constexpr std::size_t kMostShown = 20;
+  const TimelineTracks& tracks = canvas_->tracks();
+  const QStringList sides = {tracks.side_title(0), tracks.side_title(1)};
+  TextTable table = difference_table(*difference, sides, kMostShown);
+  for (QString& heading : table.header) heading = shortened(heading);
+  show_table(*differences_, table);
+  QString text = table.rows.empty()
+                     ? u"All ops that both have take the same time."_s
+                     : u"Largest differences of ops that both have: a click on one shows it."_s;
+  for (std::size_t side = 0; side < 2; ++side) {
+    if (const std::size_t count = difference->unmatched(side); count > 0)
+      text +=
+          u" %1 %2 only in %3."_s.arg(counted_text(count, "op"), count == 1 ? u"is"_s : u"are"_s,
+                                      sides[static_cast<qsizetype>(side)]);
+  }
+  differences_summary_->setText(text);
+  canvas_->set_difference(std::move(difference));
 }
 
 void TimelineView::update_hint() {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "gui/models/background_job.hpp"
 #include "gui/timeline/timeline_canvas.hpp"
 #include "gui/views/view.hpp"
 
@@ -31,11 +32,12 @@ class TimelineView : public View {
   // two files. Without a timeline the view says how to get one.
   // `program` may be null; if it is that of a prediction, the critical path follows its waits.
   // The memory of `limits` is drawn as a line unless it is zero. `reserved` is the memory of a
-  // predicted rank that is not allocated. `names` are the files of timelines that come from files:
+  // predicted rank that is not allocated, for each timeline that has it. `names` are the files of timelines that come from files:
   // they stand above the rows and distinguish two of one origin.
   void set_timelines(std::vector<std::shared_ptr<const Timeline>> timelines,
                      std::shared_ptr<const Program> program = nullptr,
-                     const DeviceLimits& limits = {}, const sim::ReservedMemory& reserved = {},
+                     const DeviceLimits& limits = {},
+                     const std::vector<sim::ReservedMemory>& reserved = {},
                      const QStringList& names = {});
 
   // Replaces what the view says of where its timelines come from.
@@ -82,11 +84,16 @@ class TimelineView : public View {
   void create_bar();
   void create_source();
   void create_statistics();
+  void create_differences();
   void create_details();
   void connect_parts();
   QToolButton* add(QToolButton* button, const QString& text, const QString& tip);
   void show_problems(QLineEdit& edit, const QStringList& problems);
   void update_statistics();
+  void show_tables();
+  // Colours and lists the differences of two timelines, if they are asked for.
+  void update_difference();
+  void take_difference(std::shared_ptr<const TimelineDifference> difference);
   void update_status();
   void update_details();
   void update_hint();
@@ -102,18 +109,22 @@ class TimelineView : public View {
 
   TimelineCanvas* canvas_;
   EmptyState* empty_ = nullptr;
-  QTableWidget* statistics_ = nullptr;
+  QTableWidget *statistics_ = nullptr, *rows_ = nullptr, *differences_ = nullptr;
+  QLabel* differences_summary_ = nullptr;
   QLineEdit *filter_edit_ = nullptr, *find_edit_ = nullptr;
   FilterChips* chips_ = nullptr;
   QLabel *match_label_ = nullptr, *summary_ = nullptr;
   ElidedLabel *status_ = nullptr, *source_ = nullptr;
-  QToolButton *arrows_ = nullptr, *critical_ = nullptr, *details_toggle_ = nullptr;
+  QToolButton *arrows_ = nullptr, *critical_ = nullptr, *details_toggle_ = nullptr,
+              *differences_toggle_ = nullptr;
   QLabel* details_ = nullptr;
   TracePanel* traces_ = nullptr;
-  QWidget *bar_ = nullptr, *source_bar_ = nullptr, *statistics_panel_ = nullptr;
+  QWidget *bar_ = nullptr, *source_bar_ = nullptr, *statistics_panel_ = nullptr,
+          *differences_panel_ = nullptr, *tables_beside_ = nullptr;
   std::vector<SpanRef> matches_;
   std::size_t match_ = 0;
   bool has_match_ = false;
+  BackgroundJob<TimelineDifference> difference_job_;
 };
 
 }  // namespace shardwright::gui

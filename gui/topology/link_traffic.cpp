@@ -8,6 +8,7 @@
 #include "core/program/rank_grid.hpp"
 #include "gui/models/shown_ranks.hpp"
 #include "gui/models/text.hpp"
+#include "gui/topology/group_routes.hpp"
 
 namespace shardwright::gui {
 
@@ -95,7 +96,8 @@ class LinkTraffic::Builder {
         } else if (pattern.shape == OpKind::RingShift) {
           send(members[i], members[(i + 1) % members.size()], 1.0);
         } else {
-          send_around_rings(members, i);
+          for (const Hop& hop : ring_hops(members, i, map_.domain_size()))
+            send(members[i], hop.to, hop.share);
         }
       }
     }
@@ -106,24 +108,6 @@ class LinkTraffic::Builder {
     for (std::size_t other = 0; other < members.size(); ++other) {
       if (other != i) send(members[i], members[other], share);
     }
-  }
-
-  void send_around_rings(std::span<const std::int32_t> members, std::size_t i) {
-    const auto domain_of = [&](std::size_t m) {
-      return members[m] / static_cast<std::int32_t>(map_.domain_size());
-    };
-    std::size_t first = i, last = i + 1;
-    while (first > 0 && domain_of(first - 1) == domain_of(i)) --first;
-    while (last < members.size() && domain_of(last) == domain_of(i)) ++last;
-    const std::size_t here = last - first;
-    const std::size_t next_in_node = first + (i - first + 1) % here;
-    if (here == members.size()) return send(members[i], members[next_in_node], 1.0);
-    const std::size_t next_first = last % members.size();
-    std::size_t next_last = next_first + 1;
-    while (next_last < members.size() && domain_of(next_last) == domain_of(next_first)) ++next_last;
-    const double leaving = 1.0 / static_cast<double>(here);
-    if (here > 1) send(members[i], members[next_in_node], 1.0 - leaving);
-    send(members[i], members[next_first + (i - first) % (next_last - next_first)], leaving);
   }
 
   void send(std::int64_t from, std::int64_t to, double share) {

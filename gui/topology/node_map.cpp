@@ -5,6 +5,7 @@
 #include <QToolTip>
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"
@@ -12,7 +13,7 @@
 namespace shardwright::gui {
 namespace {
 
-constexpr double kMapMargin = 10.0, kMapTitle = 24.0;
+constexpr double kMapMargin = 10.0, kBelowTitle = 8.0;
 constexpr double kLargestCell = 48.0;
 // The colour of an idle domain, as a share of the way from the background to the busiest one's.
 constexpr double kIdle = 0.08;
@@ -56,12 +57,35 @@ void NodeMap::show_loads(std::vector<double> loads, double most, QStringList nam
   loads_ = std::move(loads);
   most_ = most;
   names_ = std::move(names);
+  place_title();
   update();
 }
 
+QString NodeMap::title_text() const {
+  return tr("Each cell has the colour of its busiest link: pale is idle, full is %1 of the "
+            "capacity.")
+      .arg(percent_text(most_));
+}
+
+// A narrow map has a title of several lines.
+void NodeMap::place_title() {
+  const QRect room(static_cast<int>(kMapMargin), static_cast<int>(kMapMargin),
+                   std::max(1, width() - 2 * static_cast<int>(kMapMargin)), height());
+  title_ = fontMetrics().boundingRect(room, Qt::AlignLeft | Qt::TextWordWrap, title_text());
+}
+
+void NodeMap::resizeEvent(QResizeEvent*) {
+  place_title();
+}
+
+void NodeMap::changeEvent(QEvent* event) {
+  QWidget::changeEvent(event);
+  if (event->type() == QEvent::FontChange) place_title();
+}
+
 QRectF NodeMap::cell(std::size_t domain) const {
-  const QRectF room =
-      QRectF(rect()).adjusted(kMapMargin, kMapMargin + kMapTitle, -kMapMargin, -kMapMargin);
+  const QRectF room(kMapMargin, title_.bottom() + kBelowTitle, width() - 2.0 * kMapMargin,
+                    height() - title_.bottom() - kBelowTitle - kMapMargin);
   const auto count = static_cast<double>(std::max<std::size_t>(1, loads_.size()));
   double side = std::min(kLargestCell, std::sqrt(room.width() * room.height() / count));
   const auto columns_of = [&] { return std::max(1.0, std::floor(room.width() / side)); };
@@ -99,11 +123,7 @@ void NodeMap::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   painter.fillRect(rect(), colours.base);
   painter.setPen(colours.text);
-  painter.drawText(
-      QRectF(kMapMargin, kMapMargin, width() - 2.0 * kMapMargin, kMapTitle),
-      Qt::AlignLeft | Qt::AlignVCenter,
-      tr("Each cell has the colour of its busiest link: pale is idle, full is %1 of the capacity.")
-          .arg(percent_text(most_)));
+  painter.drawText(title_, Qt::AlignLeft | Qt::TextWordWrap, title_text());
   for (std::size_t i = 0; i < loads_.size(); ++i) {
     const QRectF place = cell(i);
     const double gap = place.width() >= 6.0 ? 1.0 : 0.0;
@@ -113,10 +133,14 @@ void NodeMap::paintEvent(QPaintEvent*) {
   }
 }
 
+void NodeMap::mousePressEvent(QMouseEvent* event) {
+  pressed_ = event->button() == Qt::LeftButton ? domain_at(event->position()) : std::nullopt;
+}
+
 void NodeMap::mouseReleaseEvent(QMouseEvent* event) {
-  const auto domain = domain_at(event->position());
-  if (event->button() == Qt::LeftButton && domain)
-    Q_EMIT clicked(static_cast<std::uint32_t>(*domain));
+  const auto pressed = std::exchange(pressed_, std::nullopt);
+  if (event->button() == Qt::LeftButton && pressed && pressed == domain_at(event->position()))
+    Q_EMIT clicked(static_cast<std::uint32_t>(*pressed));
 }
 
 }  // namespace shardwright::gui

@@ -35,14 +35,22 @@ class NodeMap : public QWidget {
  protected:
   bool event(QEvent* event) override;
   void paintEvent(QPaintEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
+  void changeEvent(QEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
   void mouseReleaseEvent(QMouseEvent* event) override;
 
  private:
   std::optional<std::size_t> domain_at(const QPointF& position) const;
+  QString title_text() const;
+  void place_title();
 
   std::vector<double> loads_;
   double most_ = 1.0;
   QStringList names_;
+  QRectF title_;
+  // The cell in which the left button went down.
+  std::optional<std::size_t> pressed_;
 };
 
 }  // namespace shardwright::gui

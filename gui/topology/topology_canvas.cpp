@@ -49,7 +49,7 @@ void TopologyCanvas::turn_page(int pages) {
 }
 
 QRectF TopologyCanvas::plot() const {
-  const QSizeF size(viewport()->size());
+  const QSizeF size = room();
   const QRectF panel = panel_area(size);
   return {0.0, 0.0, panel.isEmpty() ? size.width() : panel.left() - kMargin, size.height()};
 }
@@ -59,7 +59,7 @@ QSizeF TopologyCanvas::map_size() const {
 }
 
 QSize TopologyCanvas::growth_of_picture() const {
-  return (map_size() - plot().size()).toSize();
+  return ((map_size() - plot().size()) * unit()).toSize();
 }
 
 void TopologyCanvas::set_plan(const ClusterSpec& cluster, const Plan& plan,
@@ -193,7 +193,7 @@ QPointF TopologyCanvas::layout_place(const QPointF& position) const {
 
 void TopologyCanvas::paint(QPainter& painter) {
   TopologyPainter(painter, *map_, *groups_, layout_, scene_, colours())
-      .paint(plot(), panel_area(QSizeF(viewport()->size())));
+      .paint(plot(), panel_area(room()));
 }
 
 std::optional<std::int32_t> TopologyCanvas::item_at(const QPointF& position) const {

@@ -3,9 +3,11 @@
 #include <QFontMetricsF>
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"
+#include "gui/topology/group_routes.hpp"
 #include "planner/wording.hpp"
 
 namespace shardwright::gui {
@@ -22,6 +24,8 @@ constexpr double kBusy = 0.5;
 constexpr double kAsBusy = 0.98;
 constexpr double kMarkPlace = 0.3;
 constexpr double kNoteLine = 17.0;
+// The width of the way of a group, and its distance from that of another axis.
+constexpr double kRouteWidth = 2.0, kRouteGap = 3.0;
 
 // A sequential colour scale for shares from 0 to 1: the higher, the further from the background in
 // lightness, so that it reads in grey and with colour vision deficiencies. On light backgrounds it
@@ -117,6 +121,7 @@ void TopologyPainter::paint_map() {
   };
   paint_items(true);
   paint_lines();
+  paint_group_routes();
   paint_items(false);
   paint_bottleneck();
   painter_.setFont(small_);
@@ -146,6 +151,27 @@ void TopologyPainter::paint_lines() {
     painter_.setPen(QPen(sequential_colour(share, colours_.dark), sequential_width(share),
                          Qt::SolidLine, Qt::FlatCap));
     painter_.drawLine(line->a, line->b);
+  }
+}
+
+void TopologyPainter::paint_group_routes() {
+  double place = -0.5 * static_cast<double>(rank_groups_.size() - 1);
+  for (const AxisGroup& group : rank_groups_) {
+    const double beside = kRouteGap * place++;
+    if (!shows(group.axis)) continue;
+    std::vector<bool> passed(map_.topology().links().size(), false);
+    for (const LinkIndex link : links_of(map_, group)) passed[link] = true;
+    painter_.setPen(
+        QPen(colours_.of(role_of(group.axis)), kRouteWidth, Qt::SolidLine, Qt::FlatCap));
+    for (const MapLine& line : layout_.lines) {
+      if (std::none_of(line.links.begin(), line.links.end(),
+                       [&](LinkIndex link) { return passed[link]; }))
+        continue;
+      const QPointF way = line.b - line.a;
+      const double length = std::max(1.0, std::hypot(way.x(), way.y()));
+      const QPointF shift = QPointF(-way.y(), way.x()) * (beside / length);
+      painter_.drawLine(line.a + shift, line.b + shift);
+    }
   }
 }
 
@@ -393,7 +419,10 @@ void TopologyPainter::paint_groups(const QRectF& panel, double y) {
                  u"Rank %1 · stage %2%3"_s.arg(*scene_.rank())
                      .arg(groups_.stage_of(*scene_.rank()))
                      .arg(scene_.selected ? u" · Esc clears"_s : QString()),
-                 colours_.text, bold_) +
+                 colours_.text, bold_);
+  y = paint_text(panel, y,
+                 u"Lines beside the links show the way of each group's rings and messages."_s,
+                 colours_.muted_text, small_) +
       4.0;
   for (const AxisGroup& group : rank_groups_) {
     const Role role = role_of(group.axis);

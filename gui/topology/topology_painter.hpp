@@ -47,6 +47,8 @@ class TopologyPainter {
   Load load_of(const MapLine& line) const;
   void paint_map();
   void paint_lines();
+  // Draws the ways of the groups of the rank that stands out beside the lines, in the colours of their axes.
+  void paint_group_routes();
   void paint_item(const MapItem& item);
   void paint_gpu(const MapItem& item);
   void paint_rank_number(const MapItem& item);

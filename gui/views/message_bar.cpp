@@ -1,7 +1,9 @@
 #include "gui/views/message_bar.hpp"
 
 #include <QEvent>
+#include <QGraphicsOpacityEffect>
 #include <QHBoxLayout>
+#include <QPropertyAnimation>
 #include <QResizeEvent>
 #include <QScrollBar>
 #include <QVBoxLayout>
@@ -14,9 +16,12 @@
 namespace shardwright::gui {
 namespace {
 
-// The height of the bar in pixels that leaves room for the views of a small window.
+// The height of the unfolded bar in pixels that leaves room for the views of a small window.
 constexpr int kMostHeight = 150;
 constexpr int kGap = 1;
+constexpr int kFadeMs = 400;
+// The lines of text that the strip has room for.
+constexpr int kLines = 2, kAroundLines = 8;
 
 }  // namespace
 
@@ -36,10 +41,6 @@ MessageRow::MessageRow(const QString& key)
     const std::function<void()> take = take_;  // The copy outlives a message that it takes back.
     take();
   });
-  closing_.setSingleShot(true);
-  // A message that the mouse rests on is being read.
-  connect(&closing_, &QTimer::timeout, this,
-          [this] { underMouse() ? closing_.start() : Q_EMIT closed(key_); });
   auto* layout = new QHBoxLayout(this);
   layout->setContentsMargins(10, 4, 6, 4);
   layout->addWidget(sign_);
@@ -47,19 +48,33 @@ MessageRow::MessageRow(const QString& key)
   layout->addWidget(offer_);
   layout->addWidget(close_);
   setAutoFillBackground(true);
+  auto* opacity = new QGraphicsOpacityEffect(this);
+  opacity->setEnabled(false);
+  setGraphicsEffect(opacity);
+  fading_ = new QPropertyAnimation(opacity, "opacity", this);
+  fading_->setDuration(kFadeMs);
+  fading_->setStartValue(1.0);
+  fading_->setEndValue(0.0);
+  connect(fading_, &QPropertyAnimation::stateChanged, opacity,
+          [opacity](auto state) { opacity->setEnabled(state == QAbstractAnimation::Running); });
+  connect(fading_, &QPropertyAnimation::finished, this, [this] { Q_EMIT closed(key_); });
+  pause_.setSingleShot(true);
+  connect(&pause_, &QTimer::timeout, this, [this] {
+    if (underMouse()) return pause_.start();
+    fading_->start();
+  });
 }
 
-void MessageRow::show_message(Tone tone, const QString& text, const Offer& offer) {
-  closing_.stop();
+void MessageRow::show_message(Tone tone, const QString& text, const Offer& offer,
+                              std::chrono::milliseconds success_stays) {
+  fading_->stop();
+  pause_.stop();
+  if (tone == Tone::Success) pause_.start(success_stays);
   tone_ = tone;
   take_ = offer.take;
   label_->setText(text);
   offer_->setText(offer.title);
   offer_->setVisible(!offer.title.isEmpty());
-}
-
-void MessageRow::close_after(std::chrono::milliseconds pause) {
-  closing_.start(pause);
 }
 
 QString MessageRow::text() const {
@@ -98,6 +113,10 @@ MessageBar::MessageBar(QWidget* parent) : QScrollArea(parent) {
   column_->setContentsMargins(0, 0, 0, 0);
   column_->setSpacing(kGap);
   setWidget(column);
+  unfold_ = tool_button(u"unfold_messages"_s, u"▾"_s, tr("Show all messages"));
+  unfold_->setCheckable(true);
+  connect(unfold_, &QToolButton::toggled, this, &MessageBar::show_all);
+  addScrollBarWidget(unfold_, Qt::AlignTop);
 }
 
 MessageRow* MessageBar::add_row(const QString& key) {
@@ -126,12 +145,11 @@ void MessageBar::say(const QString& key, Tone tone, const QString& text, const O
   if (row == nullptr) row = add_row(key);
   std::erase(rows_, row);
   rows_.push_back(row);
-  row->show_message(tone, text, offer);
+  row->show_message(tone, text, offer, success_stays_);
   column_->removeWidget(row);
   column_->addWidget(row);
   row->show();
   show_all();
-  if (tone == Tone::Success) row->close_after(success_pause_);
 }
 
 void MessageBar::close_all() {
@@ -160,9 +178,12 @@ void MessageBar::fit_height() {
     for (MessageRow* row : rows_) sum += row->fit_height(width) + kGap;
     return sum;
   };
-  int wanted = fitted(width());
-  if (wanted > kMostHeight) wanted = fitted(width() - verticalScrollBar()->sizeHint().width());
-  setFixedHeight(std::min(wanted, kMostHeight));
+  const int strip = kLines * fontMetrics().lineSpacing() + kAroundLines + kGap;
+  const int wanted = fitted(width());
+  if (rows_.empty()) unfold_->setChecked(false);
+  const int most = unfold_->isChecked() ? std::max(kMostHeight, strip) : strip;
+  if (wanted > most) fitted(width() - verticalScrollBar()->sizeHint().width());
+  setFixedHeight(unfold_->isChecked() ? std::clamp(wanted, strip, most) : strip);
 }
 
 void MessageBar::resizeEvent(QResizeEvent* event) {

@@ -1,5 +1,5 @@
 // The errors and notices of the window, one below the other. Each stays until its sender takes it
-// back or the user closes it, unless it reports a success.
+// back or the user closes it, unless it reports a success: that fades.
 #pragma once
 
 #include <QFrame>
@@ -10,6 +10,7 @@
 #include <vector>
 
 class QLabel;
+class QPropertyAnimation;
 class QToolButton;
 class QVBoxLayout;
 
@@ -35,9 +36,9 @@ class MessageRow : public QFrame {
   explicit MessageRow(const QString& key);
 
   const QString& key() const { return key_; }
-  void show_message(Tone tone, const QString& text, const Offer& offer);
-  // Asks to be closed after this pause, unless another message was shown before.
-  void close_after(std::chrono::milliseconds pause);
+  // A success stays for this long, and while the mouse rests on it; then it closes itself.
+  void show_message(Tone tone, const QString& text, const Offer& offer,
+                    std::chrono::milliseconds success_stays);
   QString text() const;
   // Makes the row as high as its text at this width, since a wrapped label asks for more.
   int fit_height(int width);
@@ -52,11 +53,13 @@ class MessageRow : public QFrame {
   QToolButton *offer_, *close_;
   std::function<void()> take_;
   Tone tone_ = Tone::Notice;
-  QTimer closing_;
+  QTimer pause_;
+  QPropertyAnimation* fading_;
 };
 
 // Holds one message of each key ("search", "file:/tmp/plan.json") in the order of arrival. The owner
-// shows or hides the bar as `wanted` says. A long list scrolls, with the newest message in view.
+// shows or hides the bar as `wanted` says. It is a strip of fixed height, so that messages do not move the
+// views: what is longer scrolls, with the newest message in view, or is unfolded by a button.
 class MessageBar : public QScrollArea {
   Q_OBJECT
 
@@ -67,12 +70,12 @@ class MessageBar : public QScrollArea {
   void say(const QString& key, Tone tone, const QString& text, const Offer& offer = {});
   void take_back(const QString& key) { say(key, Tone::Notice, {}); }
   void close_all();
+  // From now on.
+  void let_successes_stay(std::chrono::milliseconds time) { success_stays_ = time; }
   // Shows the bar as the messages need it, if something else has shown or hidden it.
   void show_all();
   QString text() const;
   const std::vector<MessageRow*>& rows() const { return rows_; }
-  // The time for which a reported success stays.
-  void set_success_pause(std::chrono::milliseconds pause) { success_pause_ = pause; }
 
  Q_SIGNALS:
   void wanted(bool visible);
@@ -88,8 +91,9 @@ class MessageBar : public QScrollArea {
   void restyle();
 
   QVBoxLayout* column_;
+  QToolButton* unfold_;
   std::vector<MessageRow*> rows_;
-  std::chrono::milliseconds success_pause_{6000};
+  std::chrono::milliseconds success_stays_{6000};
 };
 
 }  // namespace shardwright::gui

@@ -156,13 +156,24 @@ void Docks::maximise(bool on) {
     kept->setFloating(false);
     for (QDockWidget* dock : docks_) dock->setVisible(dock == kept);
   } else {
-    window_->restoreState(*std::exchange(before_maximised_, std::nullopt));
+    restore_state(*std::exchange(before_maximised_, std::nullopt));
     kept->raise();
   }
   kept->widget()->setFocus();
   last_ = kept;
   update_titles();
   Q_EMIT maximised_changed(on);
+}
+
+// A state may be that of a window of another size: the width that the first dock gets from it is none
+// that the user chose.
+bool Docks::restore_state(const QByteArray& state) {
+  const QSize held = std::exchange(laid_out_, QSize());
+  const bool restored = window_->restoreState(state);
+  window_->layout()->activate();
+  laid_out_ = held;
+  hold_first_width();
+  return restored;
 }
 
 void Docks::share_out(const QSize& room) {
@@ -193,7 +204,7 @@ void Docks::lay_out(Layout layout) {
 
 void Docks::reset() {
   maximise(false);
-  window_->restoreState(default_layout_);
+  restore_state(default_layout_);
   for (QDockWidget* dock : docks_) dock->show();
   docks_[2]->raise();
   // Qt lays the docks out anew only when events are handled, and shares of before would be lost.

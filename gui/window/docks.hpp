@@ -83,6 +83,7 @@ class Docks : public QObject {
   QDockWidget* dock_of(const QWidget* widget) const;
   // Shares out a window of this size among the docks in their first places.
   void share_out(const QSize& room);
+  bool restore_state(const QByteArray& state);
   // Leaves out the title of a dock whose tab says it already.
   void update_titles();
   void update_titles_later();

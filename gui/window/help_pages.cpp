@@ -5,6 +5,7 @@
 #include <QFile>
 #include <QLineEdit>
 #include <QMessageBox>
+#include <QRegularExpression>
 #include <QTextBrowser>
 #include <QVBoxLayout>
 
@@ -23,7 +24,9 @@ QString glossary() {
   load_help_resources();
   QFile page(u":/help/glossary.md"_s);
   if (!page.open(QFile::ReadOnly)) return {};
-  return QString::fromUtf8(page.readAll());
+  // Links lead to pages that the window does not have.
+  static const QRegularExpression link(u"\\[([^\\]]*)\\]\\([^)]*\\)"_s);
+  return QString::fromUtf8(page.readAll()).replace(link, u"\\1"_s);
 }
 
 // Goes to the next place of the text, and from the last one to the first.
@@ -36,13 +39,16 @@ void find_in(QTextBrowser& page, const QString& text) {
 }  // namespace
 
 void show_glossary(QWidget* window) {
-  if (auto* open = window->findChild<QDialog*>(u"glossary"_s)) return open->raise();
+  if (auto* open = window->findChild<QDialog*>(u"glossary"_s)) {
+    open->raise();
+    open->activateWindow();
+    return open->findChild<QLineEdit*>(u"glossary_find"_s)->setFocus();
+  }
   auto* dialog = named<QDialog>(u"glossary"_s, window);
   dialog->setAttribute(Qt::WA_DeleteOnClose);
   dialog->setWindowTitle(QObject::tr("Glossary"));
   auto* page = named<QTextBrowser>(u"glossary_page"_s);
   page->setMarkdown(glossary());
-  page->setOpenLinks(false);  // They lead to pages that the window does not have.
   auto* line = named<QLineEdit>(u"glossary_find"_s);
   line->setPlaceholderText(QObject::tr("Find a word: bubble, ZeRO, MFU …"));
   line->setClearButtonEnabled(true);

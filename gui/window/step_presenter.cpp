@@ -30,6 +30,10 @@ PredictedStep predict_step(const Scenario& scenario, const std::stop_token& stop
           std::make_shared<const Timeline>(std::move(step->timeline))};
 }
 
+sim::ReservedMemory reserved_of(const Scenario& scenario) {
+  return sim::reserved_memory(scenario.plan, scenario.model, scenario.stack);
+}
+
 }  // namespace
 
 StepPresenter::StepPresenter(Selection* selection, Views views, QObject* parent)
@@ -42,6 +46,13 @@ StepPresenter::StepPresenter(Selection* selection, Views views, QObject* parent)
             clear_views();
             Q_EMIT problem(error);
           }),
+      beside_job_(
+          this,
+          [this](const auto& step) {
+            beside_ = *step;
+            show_timelines();
+          },
+          [this](const QString& error) { Q_EMIT problem(error); }),
       comparison_(
           this, [this](const auto& comparison) { take_comparison(*comparison); },
           [this](const QString& error) { views_.timeline->traces().show_note(error); }),
@@ -52,9 +63,14 @@ StepPresenter::StepPresenter(Selection* selection, Views views, QObject* parent)
     view->installEventFilter(this);
   connect(selection_, &Selection::set_changed, this, [this] { set_is_new_ = true; });
   connect(selection_, &Selection::chosen_changed, this, &StepPresenter::follow_selection);
+  for (const auto changed : {&Selection::chosen_changed, &Selection::compared_changed})
+    connect(selection_, changed, this, &StepPresenter::follow_comparison);
   const TimelineCanvas& timeline = views_.timeline->canvas();
   connect(&timeline, &TimelineCanvas::range_selected, views_.topology, &TopologyView::select_range);
-  connect(views_.timeline, &TimelineView::plan_wanted, this, &StepPresenter::leave_files);
+  connect(views_.timeline, &TimelineView::plan_wanted, this, [this] {
+    if (shows_files_) return leave_files();
+    selection_->compare_with(std::nullopt);
+  });
   connect(&timeline, &TimelineCanvas::range_cleared, this, [this] {
     views_.topology->clear_range();
     views_.schedule->canvas().clear_selection();
@@ -67,6 +83,7 @@ StepPresenter::StepPresenter(Selection* selection, Views views, QObject* parent)
 void StepPresenter::link_selections() {
   TimelineCanvas& timeline = views_.timeline->canvas();
   connect(&timeline, &TimelineCanvas::op_selected, this, [this](SpanRef ref) {
+    if (beside_ && ref.side > 0) return;  // The other views show the chosen plan.
     const Span& span = views_.timeline->canvas().tracks().span(ref);
     views_.topology->canvas().select_rank(span.rank);
     views_.schedule->set_moment(span.start.value());
@@ -115,7 +132,10 @@ void StepPresenter::follow_selection() {
 }
 
 bool StepPresenter::eventFilter(QObject* watched, QEvent* event) {
-  if (event->type() == QEvent::Show) update();
+  if (event->type() == QEvent::Show) {
+    update();
+    if (watched == views_.timeline) follow_comparison();
+  }
   return QObject::eventFilter(watched, event);
 }
 
@@ -151,10 +171,35 @@ void StepPresenter::take(const PredictedStep& step) {
 void StepPresenter::show_timelines() {
   if (!shown_) return;
   std::vector<std::shared_ptr<const Timeline>> timelines = {shown_->timeline};
-  if (measured_ && measured_->is_of(shown_->scenario)) timelines.push_back(measured_->timeline);
-  views_.timeline->set_timelines(
-      std::move(timelines), shown_->program, limits_of(shown_->scenario),
-      sim::reserved_memory(shown_->scenario.plan, shown_->scenario.model, shown_->scenario.stack));
+  QStringList names;
+  if (beside_) {
+    timelines.push_back(beside_->timeline);
+    names = {tr("plan A"), tr("plan B")};
+  } else if (measured_ && measured_->is_of(shown_->scenario)) {
+    timelines.push_back(measured_->timeline);
+  }
+  std::vector<sim::ReservedMemory> reserved = {reserved_of(shown_->scenario)};
+  if (beside_) reserved.push_back(reserved_of(beside_->scenario));
+  views_.timeline->set_timelines(std::move(timelines), shown_->program, limits_of(shown_->scenario),
+                                 reserved, names);
+  if (beside_)
+    views_.timeline->show_source(
+        tr("The step of the chosen plan (A) and below it that of the plan that it is compared with "
+           "(B)"));
+}
+
+void StepPresenter::follow_comparison() {
+  const bool is_other = selection_->compared() != selection_->chosen();
+  const auto other = is_other && !shows_files_ ? selection_->compared_scenario() : std::nullopt;
+  // A search that goes on compares the same plan again and again.
+  if (asked_beside_ == other) return;
+  beside_job_.cancel();
+  asked_beside_.reset();
+  if (std::exchange(beside_, std::nullopt) && !shows_files_) show_timelines();
+  if (!other || !views_.timeline->isVisible()) return;
+  asked_beside_ = other;
+  beside_job_.start(
+      [scenario = *other](const std::stop_token& stop) { return predict_step(scenario, stop); });
 }
 
 void StepPresenter::keep_measured(std::optional<MeasuredStep> measured) {
@@ -173,6 +218,7 @@ void StepPresenter::show_files(std::vector<std::shared_ptr<const Timeline>> time
   shown_.reset();
   outdated_ = false;
   shows_files_ = true;
+  follow_comparison();
   const QString files = names.join(u" and "_s);
   views_.topology->clear(files);
   views_.schedule->clear(files);
@@ -263,6 +309,7 @@ void StepPresenter::leave_files() {
   views_.timeline->traces().hide();
   Q_EMIT files_left();
   follow_selection();
+  follow_comparison();
 }
 
 }  // namespace shardwright::gui

@@ -67,7 +67,8 @@ class StepPresenter : public QObject {
   void leave_files();
   bool shows_files() const { return shows_files_; }
   bool is_busy() const {
-    return job_.is_running() || comparison_.is_running() || pair_.is_running();
+    return job_.is_running() || beside_job_.is_running() || comparison_.is_running() ||
+           pair_.is_running();
   }
 
  Q_SIGNALS:
@@ -86,6 +87,8 @@ class StepPresenter : public QObject {
   void take(const PredictedStep& step);
   void clear_views();
   void show_timelines();
+  // Predicts the step of the plan that the chosen one is compared with.
+  void follow_comparison();
   // Compares a trace that stands alone with the chosen plan.
   void compare_trace();
   void take_comparison(const TraceComparison& comparison);
@@ -96,6 +99,10 @@ class StepPresenter : public QObject {
   Views views_;
   std::optional<MeasuredStep> measured_;
   std::optional<PredictedStep> shown_;
+  // The step of the plan that the chosen one is compared with, which stands below it.
+  std::optional<PredictedStep> beside_;
+  // That plan, once its step is being predicted.
+  std::optional<Scenario> asked_beside_;
   // The chosen plan, once it is shown, being predicted or has failed.
   std::optional<Scenario> asked_;
   bool outdated_ = true;
@@ -108,7 +115,7 @@ class StepPresenter : public QObject {
   std::optional<Scenario> compared_;
   // True if the predicted step stands beside the trace.
   bool is_beside_ = false;
-  BackgroundJob<PredictedStep> job_;
+  BackgroundJob<PredictedStep> job_, beside_job_;
   BackgroundJob<TraceComparison> comparison_;
   BackgroundJob<TracePair> pair_;
 };

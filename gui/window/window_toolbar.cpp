@@ -1,10 +1,11 @@
 // The tool bar in the corner of the menu bar, where it takes no height from the views, and which
 // commands can do something.
+#include <QHash>
 #include <QMenu>
 #include <QMenuBar>
 #include <QToolBar>
 #include <QToolButton>
-#include <utility>
+#include <optional>
 
 #include "gui/models/text.hpp"
 #include "gui/style/icons.hpp"
@@ -18,6 +19,58 @@ namespace shardwright::gui {
 namespace {
 
 constexpr int kIconSide = 16;
+
+std::optional<Icon> icon_of_command(const QString& id) {
+  static const QHash<QString, Icon> kIcons = {{u"file.open"_s, Icon::Open},
+                                              {u"file.open_folder"_s, Icon::Folder},
+                                              {u"file.reload"_s, Icon::Reload},
+                                              {u"file.stop_reading"_s, Icon::Stop},
+                                              {u"file.save_scenario"_s, Icon::Save},
+                                              {u"file.save_plan"_s, Icon::Save},
+                                              {u"file.export_csv"_s, Icon::Data},
+                                              {u"file.quit"_s, Icon::Quit},
+                                              {u"edit.undo"_s, Icon::Undo},
+                                              {u"edit.redo"_s, Icon::Redo},
+                                              {u"edit.copy_picture"_s, Icon::Picture},
+                                              {u"edit.filter"_s, Icon::Filter},
+                                              {u"plan.search"_s, Icon::Search},
+                                              {u"plan.stop"_s, Icon::Stop},
+                                              {u"plan.stop_comparing"_s, Icon::Compare},
+                                              {u"plan.example"_s, Icon::Example},
+                                              {u"plan.here"_s, Icon::Machine},
+                                              {u"plan.try_here"_s, Icon::Machine},
+                                              {u"plan.run"_s, Icon::Run},
+                                              {u"plan.stop_run"_s, Icon::Stop},
+                                              {u"plan.calibrate"_s, Icon::Calibrate},
+                                              {u"view.scenario"_s, Icon::Scenario},
+                                              {u"view.plans"_s, Icon::Plans},
+                                              {u"view.why"_s, Icon::Why},
+                                              {u"view.timeline"_s, Icon::Timeline},
+                                              {u"view.topology"_s, Icon::Topology},
+                                              {u"view.schedule"_s, Icon::Schedule},
+                                              {u"view.sweeps"_s, Icon::Sweeps},
+                                              {u"view.forecast"_s, Icon::Forecast},
+                                              {u"view.run"_s, Icon::Run},
+                                              {u"view.maximise"_s, Icon::Maximise},
+                                              {u"view.go_to"_s, Icon::GoTo},
+                                              {u"view.reset_rows"_s, Icon::Rows},
+                                              {u"view.close_messages"_s, Icon::Close},
+                                              {u"view.reset"_s, Icon::Layout},
+                                              {u"view.columns"_s, Icon::Columns},
+                                              {u"view.one_at_a_time"_s, Icon::Layout},
+                                              {u"view.theme_system"_s, Icon::Theme},
+                                              {u"view.theme_light"_s, Icon::Light},
+                                              {u"view.theme_dark"_s, Icon::Dark},
+                                              {u"help.shortcuts"_s, Icon::Keyboard},
+                                              {u"help.palette"_s, Icon::Commands},
+                                              {u"help.glossary"_s, Icon::Help},
+                                              {u"help.about"_s, Icon::About}};
+  if (const auto found = kIcons.constFind(id); found != kIcons.cend()) return *found;
+  if (id.startsWith(u"edit.copy_"_s)) return Icon::Copy;
+  if (id.startsWith(u"file.export_"_s)) return Icon::Picture;
+  if (id.startsWith(u"plan.export_"_s)) return Icon::Export;
+  return std::nullopt;
+}
 
 // Adds a button whose menu has the commands whose names begin with `prefix`.
 QToolButton* add_menu_button(QToolBar& bar, const ActionRegistry& registry, Icon icon,
@@ -39,13 +92,8 @@ QToolButton* add_menu_button(QToolBar& bar, const ActionRegistry& registry, Icon
 }  // namespace
 
 void MainWindow::create_toolbar() {
-  const std::pair<const char*, Icon> icons[] = {
-      {"file.open", Icon::Open},         {"file.save_plan", Icon::Save},
-      {"edit.undo", Icon::Undo},         {"edit.redo", Icon::Redo},
-      {"plan.search", Icon::Search},     {"plan.stop", Icon::Stop},
-      {"plan.run", Icon::Run},           {"plan.stop_comparing", Icon::Compare},
-      {"view.maximise", Icon::Maximise}, {"help.glossary", Icon::Help}};
-  for (const auto& [id, icon] : icons) registry_->find(to_qstring(id))->setIcon(icon_of(icon));
+  for (QAction* action : registry_->actions())
+    if (const auto icon = icon_of_command(action->objectName())) action->setIcon(icon_of(*icon));
   auto* bar = new QToolBar;
   bar->setObjectName(u"tools"_s);
   bar->setIconSize({kIconSide, kIconSide});

@@ -1,11 +1,14 @@
 #include <gtest/gtest.h>
 
 #include <QScrollBar>
+#include <QTest>
+#include <QToolButton>
 
 #include "gui/schedule/schedule_view.hpp"
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/topology/topology_view.hpp"
 #include "gui/window/main_window.hpp"
+#include "sim/step/simulate.hpp"
 #include "tests/gui/example_step.hpp"
 #include "tests/gui/small_scenario.hpp"
 
@@ -56,6 +59,46 @@ TEST_F(LinkedViewsTest, ASlotSelectsItsTimeAndLoadsTheLinksOfIt) {
   EXPECT_TRUE(schedule().canvas().scene().selected.has_value());
   timeline().clear_range();
   EXPECT_FALSE(schedule().canvas().scene().selected.has_value());
+}
+
+// The step of the plan that is compared lies below that of the chosen one, with its own memory, until
+// nothing is compared.
+TEST_F(LinkedViewsTest, ComparedPlansLieBelowEachOther) {
+  const PlanSetPointer set = small_set();
+  ASSERT_GT(set->plans.size(), 2U);
+  window_.selection().show(set);
+  window_.selection().choose(0);
+  const auto compares = [&](bool wanted) {
+    return wait_for([&] { return !window_.is_busy() && timeline().tracks().compares() == wanted; });
+  };
+  ASSERT_TRUE(compares(false));
+  window_.selection().compare_with(2);
+  ASSERT_TRUE(compares(true));
+  const TimelineTracks& tracks = timeline().tracks();
+  EXPECT_EQ(tracks.side_title(0), u"plan A"_s);
+  EXPECT_EQ(tracks.side_title(1), u"plan B"_s);
+  for (std::size_t side = 0; side < 2; ++side) {
+    const sim::StepResult result = sim::simulate_step(set->scenario(side == 0 ? 0 : 2));
+    double end = 0.0, peak = 0.0;
+    for (const Span& span : tracks.timelines()[side]->spans)
+      end = std::max(end, span.end().value());
+    EXPECT_NEAR(end, result.step.value(), 1e-9 + 1e-6 * end);
+    for (const Track& track : tracks.tracks()) {
+      if (track.kind == TrackKind::Memory && track.side == side)
+        peak = std::max(peak, tracks.memory_rows()[track.row].peak.bytes);
+    }
+    EXPECT_NEAR(peak, result.stages[static_cast<std::size_t>(result.fullest)].memory.peak.value(),
+                1e-3 * peak);
+  }
+  // The chosen one beside itself is no comparison.
+  window_.selection().choose(2);
+  EXPECT_TRUE(compares(false));
+  window_.selection().choose(1);
+  ASSERT_TRUE(compares(true));
+  // The button above the rows ends it.
+  QTest::mouseClick(window_.findChild<QToolButton*>(u"timeline_back"_s), Qt::LeftButton);
+  EXPECT_TRUE(compares(false));
+  EXPECT_FALSE(window_.selection().compared());
 }
 
 TEST_F(LinkedViewsTest, ARankIsLookedUpInTheTimeline) {

@@ -15,8 +15,11 @@
 #include <QTabBar>
 #include <QTextBrowser>
 #include <QToolBar>
+#include <QToolButton>
 #include <nlohmann/json.hpp>
 
+#include "core/base/enum_names.hpp"
+#include "gui/style/icons.hpp"
 #include "gui/style/palette.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/point_chart.hpp"
@@ -69,6 +72,23 @@ TEST_F(WindowFrameTest, AViewIsMaximisedAndTheLayoutComesBack) {
   EXPECT_EQ(dock("plans").geometry(), before);
   EXPECT_TRUE(is_shown("scenario"));
   EXPECT_FALSE(action("view.maximise").isChecked());
+}
+
+// The window may get another size while one view has it. The width of Scenario that comes of this is
+// none that the user chose.
+TEST_F(WindowFrameTest, AResizeWhileMaximisedKeepsTheWidthOfScenario) {
+  const int before = dock("scenario").width();
+  window_.raise_view(u"timeline"_s);
+  QTest::keyClick(&window_, Qt::Key_F11);
+  for (const int width : {1000, 800}) {
+    window_.resize(width, 900);
+    QCoreApplication::processEvents();
+  }
+  QTest::keyClick(&window_, Qt::Key_F11);
+  QCoreApplication::processEvents();
+  window_.resize(1400, 900);
+  QCoreApplication::processEvents();
+  EXPECT_EQ(dock("scenario").width(), before);
 }
 
 // A title stands once: on its tab, or above its view.
@@ -183,6 +203,13 @@ TEST_F(WindowFrameTest, TheGlossaryFindsAWord) {
   ASSERT_NE(line, nullptr);
   QTest::keyClicks(line, u"bubble"_s);
   EXPECT_EQ(find<QTextBrowser>("glossary_page").textCursor().selectedText().toLower(), u"bubble"_s);
+  EXPECT_FALSE(find<QTextBrowser>("glossary_page").toHtml().contains(u"href"_s));
+  EXPECT_THAT(find<QTextBrowser>("glossary_page").toPlainText(), Says("mixed clusters"));
+  // F1 in the window comes back to it.
+  window_.activateWindow();
+  ASSERT_TRUE(QTest::qWaitForWindowActive(&window_));
+  QTest::keyClick(&window_, Qt::Key_F1);
+  EXPECT_TRUE(wait_for([&] { return line->hasFocus(); }));
   QTest::keyClick(line, Qt::Key_Escape);
   trigger("help.about");
   EXPECT_THAT(find<QMessageBox>("about").text(), Says("Apache"));
@@ -198,10 +225,11 @@ TEST_F(WindowFrameTest, SavingAScenarioSaysThatItsAdaptersAreLeftOut) {
   EXPECT_THAT(said(), Says("without the adapters"));
 }
 
-// A reported success goes by itself; a problem stays, as does a success that the mouse rests on.
+// A reported success goes by itself; a problem stays, and so does a success that the mouse rests on or
+// that is said again in time.
 TEST_F(WindowFrameTest, ASuccessGoesByItself) {
   auto& bar = find<MessageBar>("message_bar");
-  bar.set_success_pause(std::chrono::milliseconds(50));
+  bar.let_successes_stay(std::chrono::milliseconds(50));
   bar.say(u"a"_s, Tone::Success, u"Saved it."_s);
   bar.say(u"b"_s, Tone::Problem, u"Broken."_s);
   EXPECT_THAT(said(), Says("Saved it."));
@@ -211,17 +239,54 @@ TEST_F(WindowFrameTest, ASuccessGoesByItself) {
   EXPECT_THAT(said(), Says("Saved it."));
   QTest::mouseMove(window_.windowHandle(), QPoint(20, window_.height() - 20));
   EXPECT_TRUE(wait_for([&] { return said() == u"Broken."_s; }));
+  bar.say(u"a"_s, Tone::Success, u"Saved it."_s);
+  bar.let_successes_stay(std::chrono::hours(1));
+  QTest::qWait(150);
+  bar.say(u"a"_s, Tone::Success, u"Saved it."_s);
+  QTest::qWait(800);
+  EXPECT_THAT(said(), Says("Saved it."));
 }
 
-// The message that is said again is read anew, although it has the same text.
-TEST_F(WindowFrameTest, ASuccessThatIsSaidAgainStays) {
+// Each command has one, no two pictures are alike, and they take the colours of the theme.
+TEST_F(WindowFrameTest, CommandsHaveIcons) {
+  const auto picture = [](const QIcon& icon) { return icon.pixmap(32).toImage(); };
+  for (const QAction* each : window_.actions().actions()) {
+    EXPECT_FALSE(each->icon().isNull()) << qPrintable(each->objectName());
+  }
+  std::vector<QImage> pictures;
+  for (const Icon icon : enumerators<Icon>()) {
+    const QImage shown = picture(icon_of(icon));
+    EXPECT_EQ(std::count(pictures.begin(), pictures.end(), shown), 0) << index_of(icon);
+    pictures.push_back(shown);
+  }
+  const QIcon icon = action("view.topology").icon();
+  apply_theme(Theme::Light);
+  const QImage light = picture(icon);
+  apply_theme(Theme::Dark);
+  EXPECT_NE(picture(icon), light);
+}
+
+// However many and long the messages are, the views stay where they are until the strip is unfolded.
+TEST_F(WindowFrameTest, MessagesHaveAStripOfFixedHeight) {
   auto& bar = find<MessageBar>("message_bar");
-  bar.set_success_pause(std::chrono::milliseconds(50));
-  bar.say(u"a"_s, Tone::Success, u"Saved it."_s);
-  bar.set_success_pause(std::chrono::hours(1));
-  bar.say(u"a"_s, Tone::Success, u"Saved it."_s);
-  QTest::qWait(200);
-  EXPECT_THAT(said(), Says("Saved it."));
+  bar.say(u"0"_s, Tone::Notice, u"Short."_s);
+  QCoreApplication::processEvents();
+  const int height = bar.height();
+  const QRect plans = dock("plans").geometry();
+  for (int i = 0; i < 5; ++i) {
+    bar.say(QString::number(i), Tone::Problem,
+            u"A long text, which goes on and on. "_s.repeated(9));
+    QCoreApplication::processEvents();
+    EXPECT_EQ(bar.height(), height);
+    EXPECT_EQ(dock("plans").geometry(), plans);
+  }
+  auto& unfold = find<QToolButton>("unfold_messages");
+  ASSERT_TRUE(wait_for([&] { return unfold.isVisible(); }));
+  QTest::mouseClick(&unfold, Qt::LeftButton);
+  EXPECT_GT(bar.height(), 2 * height);
+  trigger("view.close_messages");
+  bar.say(u"0"_s, Tone::Notice, u"Short."_s);
+  EXPECT_EQ(bar.height(), height);
 }
 
 TEST_F(WindowFrameTest, StartSaysWhatIsMissing) {

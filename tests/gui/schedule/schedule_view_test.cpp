@@ -39,7 +39,9 @@ class ScheduleViewTest : public ::testing::Test {
   ScheduleCanvas& canvas() { return view_.canvas(); }
   QWidget& paper() { return *canvas().viewport(); }
   const ScheduleScene& scene() { return canvas().scene(); }
-  ScheduleGeometry geometry() { return {QSizeF(paper().size()), canvas().gantt()}; }
+  ScheduleGeometry geometry() {
+    return {QSizeF(paper().size()), canvas().gantt(), canvas().scene().legend};
+  }
   void press(Qt::Key key) { QTest::keyClick(&canvas(), key); }
 
   ScheduleView view_;

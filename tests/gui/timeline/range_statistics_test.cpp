@@ -44,6 +44,26 @@ TEST(RangeStatistics, OfNeighbouringRangesAddUp) {
   }));
 }
 
+// Each row is counted once, and its time is that of its kinds.
+TEST(RangeStatistics, OfRowsAddUpToThoseOfKinds) {
+  const TimelineTracks tracks =
+      tracks_of({small_step().timeline, measured(*small_step().timeline, 1.2)});
+  const RangeStatistics statistics =
+      range_statistics(tracks, 0.2 * tracks.end(), 0.7 * tracks.end());
+  double kinds = 0.0, rows = 0.0;
+  for (const KindStatistics& kind : statistics.kinds) kinds += kind.seconds[0] + kind.seconds[1];
+  std::set<QString> titles;
+  for (const RowStatistics& row : statistics.rows) {
+    rows += row.seconds;
+    titles.insert(row.title);
+    EXPECT_LE(row.seconds, statistics.length() * (1.0 + 1e-9)) << qPrintable(row.title);
+  }
+  EXPECT_NEAR(rows, kinds, 1e-9 * kinds);
+  EXPECT_EQ(titles.size(), statistics.rows.size());
+  EXPECT_TRUE(titles.contains(u"stage 0 · compute, predicted"_s));
+  EXPECT_EQ(row_table(statistics).rows.size(), statistics.rows.size());
+}
+
 TEST(StatisticsTable, ComparesTwoTimelines) {
   const TimelineTracks tracks =
       tracks_of({small_step().timeline, measured(*small_step().timeline, 1.2)});

@@ -17,7 +17,7 @@ inline TimelineTracks tracks_of(std::vector<std::shared_ptr<const Timeline>> tim
                                 const sim::ReservedMemory& reserved = {},
                                 const QStringList& names = {}) {
   TimelineTracks tracks;
-  tracks.set_timelines(std::move(timelines), reserved, names);
+  tracks.set_timelines(std::move(timelines), {reserved}, names);
   return tracks;
 }
 

@@ -20,6 +20,7 @@ using gui::fixtures::choose;
 using gui::fixtures::colours_in;
 using gui::fixtures::drag;
 using gui::fixtures::measured;
+using gui::fixtures::move_mouse;
 using gui::fixtures::shown;
 using gui::fixtures::small_step;
 using gui::fixtures::TimelineViewTest;
@@ -78,17 +79,45 @@ TEST_F(TimelineViewTest, TheLegendShowsAllEntriesAtAnyWidth) {
 
 TEST_F(TimelineViewTest, DragSelectsARangeWithItsStatistics) {
   QSignalSpy selected(&canvas(), &TimelineCanvas::range_selected);
+  const double from = time_at(300.0), to = time_at(700.0);
   drag(paper(), {300, 200}, {700, 210}, Qt::LeftButton);
   ASSERT_TRUE(canvas().scene().range.has_value());
-  EXPECT_NEAR(canvas().scene().range->from, time_at(300.0), 1e-9);
-  EXPECT_NEAR(canvas().scene().range->to, time_at(700.0), 1e-9);
+  EXPECT_NEAR(canvas().scene().range->from, from, 1e-9);
+  EXPECT_NEAR(canvas().scene().range->to, to, 1e-9);
   ASSERT_FALSE(selected.isEmpty());
   EXPECT_EQ(selected.back().at(1).toDouble(), canvas().scene().range->to);
   EXPECT_GT(statistics().rowCount(), 3);
+  // The tables stand beside the rows and cover none of them.
+  QTableWidget& rows = *view_.findChild<QTableWidget*>(u"row_statistics"_s);
+  EXPECT_GT(rows.rowCount(), 3);
+  for (const QTableWidget* table : {&statistics(), &rows}) {
+    ASSERT_TRUE(table->isVisible());
+    EXPECT_GE(table->mapTo(&view_, QPoint()).x(),
+              paper().mapTo(&view_, QPoint(paper().width(), 0)).x());
+  }
   QSignalSpy cleared(&canvas(), &TimelineCanvas::range_cleared);
   press(Qt::Key_Escape);
   EXPECT_EQ(cleared.size(), 1);
   EXPECT_EQ(statistics().rowCount(), 0);
+}
+
+// The rows keep their width while a range is dragged, so that it ends where the mouse is.
+TEST_F(TimelineViewTest, TablesWaitForTheEndOfADrag) {
+  const int width = paper().width();
+  QTest::mousePress(&paper(), Qt::LeftButton, {}, {300, 200});
+  for (const int x : {400, 500, 600}) {
+    move_mouse(paper(), {double(x), 200.0}, Qt::LeftButton);
+    QCoreApplication::processEvents();
+    EXPECT_EQ(paper().width(), width);
+  }
+  const double to = time_at(600.0);
+  QTest::mouseRelease(&paper(), Qt::LeftButton, {}, {600, 200});
+  QCoreApplication::processEvents();
+  EXPECT_NEAR(canvas().scene().range->to, to, 1e-9);
+  EXPECT_LT(paper().width(), width);
+  press(Qt::Key_Escape);
+  QCoreApplication::processEvents();
+  EXPECT_EQ(paper().width(), width);
 }
 
 TEST_F(TimelineViewTest, EnterZoomsToTheRangeAndBackspaceGoesBack) {

@@ -298,6 +298,9 @@ TEST_F(TopologyViewTest, AllNodesAreOnOneScreen) {
   EXPECT_GE(map.cell(0).width(), 4.0);
   const QPoint place = map.cell(777).center().toPoint();
   EXPECT_THAT(tool_tip_at(map, place), Says("node 777"));
+  // A drag from one cell to another is no click.
+  drag(map, map.cell(5).center().toPoint(), place, Qt::LeftButton);
+  EXPECT_TRUE(map.isVisible());
   QTest::mouseClick(&map, Qt::LeftButton, {}, place);
   EXPECT_TRUE(view_.canvas().isVisible());
   EXPECT_FALSE(map.isVisible());
