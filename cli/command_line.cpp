@@ -94,9 +94,12 @@ constexpr const char* kAbout =
     "and predicts its step time, its bottleneck and its memory.";
 
 constexpr const char* kExamples = R"(Examples:
-  shardwright plan --model llama3-70b --cluster dgx-h100 --gpus 512 --global-batch 1024 --seq-len 8192
-  shardwright scale --model llama3-8b --cluster dgx-h100 --gpus 8..1024 --global-batch 1024 --seq-len 8192
-  shardwright simulate --model llama3-8b --cluster dgx-h100 --gpus 8 --tp 2 --global-batch 32 --seq-len 8192
+  shardwright plan --model llama3-70b --cluster dgx-h100 --gpus 512 \
+      --global-batch 1024 --seq-len 8192
+  shardwright scale --model llama3-8b --cluster dgx-h100 --gpus 8..1024 \
+      --global-batch 1024 --seq-len 8192
+  shardwright simulate --model llama3-8b --cluster dgx-h100 --gpus 8 --tp 2 \
+      --global-batch 32 --seq-len 8192
   shardwright export plan.json --format megatron
   shardwright models show ~/models/my-model/config.json
 

@@ -119,6 +119,26 @@ KernelCategory first_category(std::string_view text, const Families& families) {
   return KernelCategory::Other;
 }
 
+// True of a word such as XXT, XTX, AA or cAA: a matrix times itself or its transpose, in the notation of algebra.
+bool is_square(std::string_view word) {
+  const auto is_capital = [](char c) { return c >= 'A' && c <= 'Z'; };
+  if (!word.empty() && word.front() >= 'a' && word.front() <= 'z') word.remove_prefix(1);
+  if (word.size() == 2) return is_capital(word[0]) && word[0] == word[1];
+  if (word.size() != 3 || !is_capital(word[0])) return false;
+  return (word[1] == word[0] && word[2] == 'T') || (word[2] == word[0] && word[1] == 'T');
+}
+
+// True of names with such a word, without types and namespaces: kernels that people write in Triton.
+bool names_a_square(std::string_view kernel) {
+  if (kernel.find_first_of("<(:") != std::string_view::npos) return false;
+  for (std::size_t begin = 0; begin <= kernel.size();) {
+    const std::size_t end = std::min(kernel.find('_', begin), kernel.size());
+    if (is_square(kernel.substr(begin, end - begin))) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string lower_case(std::string_view text) {
@@ -129,7 +149,9 @@ std::string lower_case(std::string_view text) {
 }
 
 KernelCategory category_of_kernel(std::string_view kernel) {
-  return first_category(kernel, kFamilies);
+  const KernelCategory category = first_category(kernel, kFamilies);
+  return category == KernelCategory::Other && names_a_square(kernel) ? KernelCategory::Gemm
+                                                                     : category;
 }
 
 KernelCategory category_of_op(std::string_view op) {

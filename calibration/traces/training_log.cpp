@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -43,73 +44,59 @@ struct LogFormat {
   const char* framework;
   // A line that has both states a step.
   std::string_view mark, other_mark;
-  std::vector<Field> fields;
+  std::span<const Field> fields;
   // A line with this states something else.
   std::string_view unlike{};
 };
 
-// Megatron-LM's training_log, NeMo's progress printers, torchtitan's MetricsProcessor, and
-// DeepSpeed's pipeline engine and throughput timer.
-const std::vector<LogFormat>& log_formats() {
-  static const std::vector<LogFormat> kFormats = {
-      {"Megatron-LM",
-       "elapsed time per iteration (ms):",
-       "iteration",
-       {{Logged::Step, "iteration"},
-        {Logged::Time, "elapsed time per iteration (ms):", 1e-3},
-        {Logged::Loss, "lm loss:"},
-        {Logged::TokensPerGpu, "tokens per gpu per second (tgs):"},
-        {Logged::GlobalBatch, "global batch size:"},
-        {Logged::FlopRate, "throughput per GPU (TFLOP/s/GPU):", 1e12},
-        {Logged::FlopRate, "TFLOPs:", 1e12}}},
-      {"Megatron-DeepSpeed",
-       "elapsed time per iteration (s):",
-       "iteration",
-       {{Logged::Step, "iteration"},
-        {Logged::Time, "elapsed time per iteration (s):"},
-        {Logged::Loss, "lm loss:"},
-        {Logged::GlobalBatch, "global batch size:"},
-        {Logged::Samples, "samples per second:"},
-        {Logged::TokensPerGpu, "tokens per gpu per second (tgs):"},
-        {Logged::FlopRate, "TFLOPs:", 1e12}}},
-      {"NeMo",
-       "train_step_timing in s",
-       "global_step",
-       {{Logged::Step, "global_step"},
-        {Logged::Time, "train_step_timing in s"},
-        {Logged::Loss, "reduced_train_loss"},
-        {Logged::GlobalBatch, "global_batch_size"},
-        {Logged::FlopRate, "TFLOPS_per_GPU", 1e12}}},
-      {"torchtitan",
-       "step:",
-       "tps:",
-       {{Logged::Step, "step:"},
-        {Logged::Loss, "loss:"},
-        {Logged::TokensPerGpu, "tps:"},
-        {Logged::FlopRate, "tflops:", 1e12},
-        {Logged::Mfu, "mfu:", 1e-2}},
-       "validate step:"},
-      {"torchtitan",
-       "step:",
-       "wps:",
-       {{Logged::Step, "step:"},
-        {Logged::Loss, "loss:"},
-        {Logged::TokensPerGpu, "wps:"},
-        {Logged::Mfu, "mfu:", 1e-2}}},
-      {"DeepSpeed",
-       "steps:",
-       "iter time (s):",
-       {{Logged::Step, "steps:"},
-        {Logged::Time, "iter time (s):"},
-        {Logged::Loss, "loss:"},
-        {Logged::Samples, "samples/sec:"}}},
-      {"DeepSpeed",
-       "global_step=",
-       "CurrSamplesPerSec=",
-       {{Logged::Step, "global_step="}, {Logged::Samples, "CurrSamplesPerSec="}}},
-  };
-  return kFormats;
-}
+// Megatron-LM's training_log.
+constexpr Field kMegatron[] = {{Logged::Step, "iteration"},
+                               {Logged::Time, "elapsed time per iteration (ms):", 1e-3},
+                               {Logged::Loss, "lm loss:"},
+                               {Logged::TokensPerGpu, "tokens per gpu per second (tgs):"},
+                               {Logged::GlobalBatch, "global batch size:"},
+                               {Logged::FlopRate, "throughput per GPU (TFLOP/s/GPU):", 1e12},
+                               {Logged::FlopRate, "TFLOPs:", 1e12}};
+constexpr Field kMegatronDeepSpeed[] = {{Logged::Step, "iteration"},
+                                        {Logged::Time, "elapsed time per iteration (s):"},
+                                        {Logged::Loss, "lm loss:"},
+                                        {Logged::GlobalBatch, "global batch size:"},
+                                        {Logged::Samples, "samples per second:"},
+                                        {Logged::TokensPerGpu, "tokens per gpu per second (tgs):"},
+                                        {Logged::FlopRate, "TFLOPs:", 1e12}};
+// NeMo's progress printers.
+constexpr Field kNemo[] = {{Logged::Step, "global_step"},
+                           {Logged::Time, "train_step_timing in s"},
+                           {Logged::Loss, "reduced_train_loss"},
+                           {Logged::GlobalBatch, "global_batch_size"},
+                           {Logged::FlopRate, "TFLOPS_per_GPU", 1e12}};
+// torchtitan's MetricsProcessor, and that of its first versions.
+constexpr Field kTorchtitan[] = {{Logged::Step, "step:"},
+                                 {Logged::Loss, "loss:"},
+                                 {Logged::TokensPerGpu, "tps:"},
+                                 {Logged::FlopRate, "tflops:", 1e12},
+                                 {Logged::Mfu, "mfu:", 1e-2}};
+constexpr Field kFirstTorchtitan[] = {{Logged::Step, "step:"},
+                                      {Logged::Loss, "loss:"},
+                                      {Logged::TokensPerGpu, "wps:"},
+                                      {Logged::Mfu, "mfu:", 1e-2}};
+// DeepSpeed's pipeline engine, and its throughput timer.
+constexpr Field kDeepSpeed[] = {{Logged::Step, "steps:"},
+                                {Logged::Time, "iter time (s):"},
+                                {Logged::Loss, "loss:"},
+                                {Logged::Samples, "samples/sec:"}};
+constexpr Field kDeepSpeedTimer[] = {{Logged::Step, "global_step="},
+                                     {Logged::Samples, "CurrSamplesPerSec="}};
+
+constexpr LogFormat kLogFormats[] = {
+    {"Megatron-LM", "elapsed time per iteration (ms):", "iteration", kMegatron},
+    {"Megatron-DeepSpeed", "elapsed time per iteration (s):", "iteration", kMegatronDeepSpeed},
+    {"NeMo", "train_step_timing in s", "global_step", kNemo},
+    {"torchtitan", "step:", "tps:", kTorchtitan, "validate step:"},
+    {"torchtitan", "step:", "wps:", kFirstTorchtitan},
+    {"DeepSpeed", "steps:", "iter time (s):", kDeepSpeed},
+    {"DeepSpeed", "global_step=", "CurrSamplesPerSec=", kDeepSpeedTimer},
+};
 
 // Where the value of a key begins, behind blanks and marks; npos at the end of the line.
 std::size_t value_at(std::string_view line, std::string_view key, std::size_t at) {
@@ -249,7 +236,7 @@ class LogReader {
 
   void read(const std::string& text) {
     const std::string line = plain_text(text);
-    for (const LogFormat& format : log_formats()) {
+    for (const LogFormat& format : kLogFormats) {
       if (line.find(format.mark) == std::string::npos ||
           line.find(format.other_mark) == std::string::npos ||
           (!format.unlike.empty() && line.find(format.unlike) != std::string::npos))

@@ -225,7 +225,8 @@ void add_calibrate_command(CLI::App& app, Action& action) {
   command->footer(R"(Examples:
   shardwright calibrate run/ --cluster here --out here.json
   shardwright calibrate run-1/ run-2/ --batch-law mine.json
-  shardwright calibrate run-1/ run-2/ all_reduce.json --cluster here.json --out better.json)");
+  shardwright calibrate run-1/ run-2/ all_reduce.json --cluster here.json \
+      --out better.json)");
   const auto options = std::make_shared<CalibrateOptions>();
   add_option(*command, "runs", options->runs, "RUN...",
              "Folders that shardwright run --out wrote, or output files of nccl-tests (text or -J)")

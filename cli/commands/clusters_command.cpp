@@ -129,7 +129,8 @@ void add_clusters_command(CLI::App& app, Action& action) {
   shardwright clusters list
   shardwright clusters show dgx-h100
   shardwright clusters show my-cluster.json
-  shardwright clusters show here                this machine, as shardwright probe measured it)");
+This machine, as shardwright probe measured it:
+  shardwright clusters show here)");
   const auto options = std::make_shared<ClustersOptions>();
 
   CLI::App* list =

@@ -259,10 +259,15 @@ void add_forecast_command(CLI::App& app, Action& action) {
       "forecast", "Forecast a whole run: days, GPU-hours, dollars, energy, interruptions");
   command->footer(R"(Examples:
   shardwright forecast --plan plan.json --tokens 15T
-  shardwright forecast --model llama3-70b --cluster dgx-h100 --gpus 512 --global-batch 1024 --seq-len 8192 --tokens 2T
-      without degrees: of the fastest plan; with --global-batch auto also of the batch with the shortest run
-  shardwright forecast --model llama3-70b --cluster dgx-h100 --gpus 512 --tp 8 --pp 4 --global-batch 1024 --seq-len 8192 --tokens 2T --run rented-fleet
-  shardwright forecast --plan plan.json --tokens 15T --set run.checkpoint.interval_s=1800 --set run.failures.gpu.per_1000_node_days=2)");
+  shardwright forecast --model llama3-70b --cluster dgx-h100 --gpus 512 \
+      --tp 8 --pp 4 --global-batch 1024 --seq-len 8192 --tokens 2T \
+      --run rented-fleet
+  shardwright forecast --plan plan.json --tokens 15T \
+      --set run.checkpoint.interval_s=1800 \
+      --set run.failures.gpu.per_1000_node_days=2
+Without degrees, of the fastest plan; with --global-batch auto also of the batch with the shortest run:
+  shardwright forecast --model llama3-70b --cluster dgx-h100 --gpus 512 \
+      --global-batch 1024 --seq-len 8192 --tokens 2T)");
   const auto options = std::make_shared<ForecastOptions>();
   add_whole_run_options(*command, options->run);
   add_option(*command, "--threads", options->threads, "N", "Threads (default: all cores)", "Run");

@@ -435,6 +435,49 @@ void write_files(const ImportOptions& options, const OutputFiles& files, const F
     write_file(files.cluster, json_text(to_json(findings.refitted->cluster)), options.common.force);
 }
 
+// Steps, times, layers and products of the traces.
+void add_trace_parts(Page& page, const Findings& findings, const Recordings& recordings,
+                     bool draws_step) {
+  if (findings.reports.empty()) return;
+  const std::size_t shown = first_with_device(recordings.traces);
+  const Timeline step =
+      draws_step ? calibration::timeline_of_one_step(recordings.traces[shown]) : Timeline();
+  add_traces(page, findings.reports, findings.matching, step, shown);
+  const auto structure =
+      std::ranges::find_if(findings.structures, [](const auto& each) { return each.has_value(); });
+  if (structure != findings.structures.end()) add_structure(page, **structure);
+  if (are_of_one_gpu(recordings.traces))
+    add_products(page, calibration::timed_products(recordings.traces),
+                 device_of(findings.devices[shown]));
+}
+
+// What files other than traces tell.
+void add_other_recordings(Page& page, const Findings& findings, const Recordings& recordings) {
+  if (!recordings.logs.empty())
+    add_training_logs(page, recordings.logs,
+                      findings.planned ? std::optional(findings.planned->step) : std::nullopt);
+  for (const calibration::CollectiveFile& file : recordings.collectives)
+    if (file.processes.empty()) add_collective_file(page, file);
+  add_inspector(page, inspector_processes(recordings),
+                recordings.traces.empty() ? findings.matching : std::nullopt);
+  for (const calibration::StragglerAnalysis& job : recordings.jobs) add_job(page, job);
+  for (const LaunchedPlan& plan : recordings.plans) add_launched_plan(page, plan);
+  for (const calibration::MemorySnapshot& snapshot : recordings.memory)
+    add_memory_snapshot(page, snapshot, findings.planned_memory());
+}
+
+// What follows for a plan, a profile and other traces.
+void add_conclusions(Page& page, const Findings& findings) {
+  add_program_matches(page, findings.matches);
+  for (const std::string& warning : findings.warnings) page.warning(warning);
+  if (findings.refitted) {
+    page.heading("Refitted profile");
+    add_calibration(page, *findings.refitted, true);
+  }
+  if (findings.held_out) add_held_out(page, *findings.held_out);
+  if (findings.overlap) add_overlap(page, *findings.overlap);
+}
+
 ExitCode import_traces(const ImportOptions& options) {
   check_destination("--json", options.common.json, options.common.force);
   check_what_if(options.what_if);
@@ -448,39 +491,10 @@ ExitCode import_traces(const ImportOptions& options) {
   write_files(options, files, findings, document, recordings);
   if (findings.chosen) print_notes("shardwright import", findings.chosen->notes);
   Page page = new_page(options.common);
-  const std::size_t shown = recordings.traces.empty() ? 0 : first_with_device(recordings.traces);
-  if (!findings.reports.empty()) {
-    // Text shows no picture.
-    const Timeline step = options.common.html.empty()
-                              ? Timeline()
-                              : calibration::timeline_of_one_step(recordings.traces[shown]);
-    add_traces(page, findings.reports, findings.matching, step, shown);
-  }
-  const auto structure =
-      std::ranges::find_if(findings.structures, [](const auto& each) { return each.has_value(); });
-  if (structure != findings.structures.end()) add_structure(page, **structure);
-  if (!findings.devices.empty() && are_of_one_gpu(recordings.traces))
-    add_products(page, calibration::timed_products(recordings.traces),
-                 device_of(findings.devices[shown]));
-  if (!recordings.logs.empty())
-    add_training_logs(page, recordings.logs,
-                      findings.planned ? std::optional(findings.planned->step) : std::nullopt);
-  for (const calibration::CollectiveFile& file : recordings.collectives)
-    if (file.processes.empty()) add_collective_file(page, file);
-  add_inspector(page, inspector_processes(recordings),
-                recordings.traces.empty() ? findings.matching : std::nullopt);
-  for (const calibration::StragglerAnalysis& job : recordings.jobs) add_job(page, job);
-  for (const LaunchedPlan& plan : recordings.plans) add_launched_plan(page, plan);
-  for (const calibration::MemorySnapshot& snapshot : recordings.memory)
-    add_memory_snapshot(page, snapshot, findings.planned_memory());
-  add_program_matches(page, findings.matches);
-  for (const std::string& warning : findings.warnings) page.warning(warning);
-  if (findings.refitted) {
-    page.heading("Refitted profile");
-    add_calibration(page, *findings.refitted, true);
-  }
-  if (findings.held_out) add_held_out(page, *findings.held_out);
-  if (findings.overlap) add_overlap(page, *findings.overlap);
+  // Text shows no picture.
+  add_trace_parts(page, findings, recordings, !options.common.html.empty());
+  add_other_recordings(page, findings, recordings);
+  add_conclusions(page, findings);
   deliver(options.common, page, document);
   return ExitCode::Ok;
 }

@@ -386,13 +386,20 @@ void add_plan_command(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("plan", "Find the best hybrid-parallel plans for a model and a cluster");
   command->footer(R"(Examples:
-  shardwright plan --model llama3-70b --cluster dgx-h100 --gpus 512 --global-batch 1024 --seq-len 8192
-  shardwright plan --model ./my-model --cluster dgx-h100 --gpus 64 --global-batch auto --seq-len 8192 \
-      --fix tp=8 --forbid zero=3 --max-memory 70GB --out plan.json
-  shardwright plan … --target-loss 1.95 --gpus 256..2048 --global-batch auto --objective cost     GPUs, batch and plan of the cheapest run to a loss
-  shardwright plan … --tokens 15T        also the days and dollars of the best plans' whole runs
-  shardwright plan … --gpus 64..1024     the best plan of each size, and the scaling efficiency
-  shardwright plan … --stack megatron-core,fsdp2-compile     the best plan with each stack (all: with every shipped one))");
+  shardwright plan --model llama3-70b --cluster dgx-h100 --gpus 512 \
+      --global-batch 1024 --seq-len 8192
+  shardwright plan --model ./my-model --cluster dgx-h100 --gpus 64 \
+      --global-batch auto --seq-len 8192 --fix tp=8 --forbid zero=3 \
+      --max-memory 70GB --out plan.json
+GPUs, batch and plan of the cheapest run to a loss:
+  shardwright plan … --target-loss 1.95 --gpus 256..2048 \
+      --global-batch auto --objective cost
+Also the days and dollars of the best plans' whole runs:
+  shardwright plan … --tokens 15T
+The best plan of each size, and the scaling efficiency:
+  shardwright plan … --gpus 64..1024
+The best plan with each stack (all: with every shipped one):
+  shardwright plan … --stack megatron-core,fsdp2-compile)");
   const auto options = std::make_shared<PlanOptions>();
   add_request_options(*command, options->request);
   add_whole_run_options(*command, options->run);

@@ -7,7 +7,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <sstream>
+#include <utility>
 
 #include "cli/commands/interrupt.hpp"
 #include "cli/commands/scale_run.hpp"
@@ -115,29 +117,48 @@ validation::Confidence confidence_of(const StackPlan& plan) {
                                    plan.best->result.memory().peak);
 }
 
-Table stack_table(const std::vector<StackPlan>& plans) {
+// What the table says of a plan behind the name of its stack.
+std::vector<std::string> stack_cells(const StackPlan& plan) {
+  if (!plan.best) return {"", "", "", "", plan.why_not};
+  const sim::StepResult& result = plan.best->result;
+  const validation::Confidence confidence = confidence_of(plan);
+  return {format_number(result.step.value(), 4),
+          confidence.step ? fmt::format("{} to {}", format_number(confidence.step->low.value(), 3),
+                                        format_number(confidence.step->high.value(), 3))
+                          : "unknown",
+          format_percent(result.throughput.mfu), format_gigabytes(result.memory().peak),
+          plan_text(plan.best->plan)};
+}
+
+// Stacks whose plans are the same in all that the table says share a row, which names the first of them; the others
+// stand below.
+void add_stacks(Page& page, const std::vector<StackPlan>& plans) {
+  std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>> rows;
+  for (const StackPlan& plan : plans) {
+    std::vector<std::string> cells = stack_cells(plan);
+    const auto same = std::ranges::find(rows, cells, [](const auto& row) { return row.first; });
+    if (same == rows.end())
+      rows.push_back({std::move(cells), {plan.stack}});
+    else
+      same->second.push_back(plan.stack);
+  }
   Table table({{"stack"},
                {"step", kNumber, "s"},
                {"80 % interval", kNumber, "s"},
                {"MFU", kNumber, "%"},
                {"memory", kNumber, "GB"},
                {"plan", ColumnKind::Prose}});
-  for (const StackPlan& plan : plans) {
-    if (!plan.best) {
-      table.add_row({plan.stack, "", "", "", "", plan.why_not});
-      continue;
-    }
-    const sim::StepResult& result = plan.best->result;
-    const validation::Confidence confidence = confidence_of(plan);
-    table.add_row({plan.stack, format_number(result.step.value(), 4),
-                   confidence.step
-                       ? fmt::format("{} to {}", format_number(confidence.step->low.value(), 3),
-                                     format_number(confidence.step->high.value(), 3))
-                       : "unknown",
-                   format_percent(result.throughput.mfu), format_gigabytes(result.memory().peak),
-                   plan_text(plan.best->plan)});
+  for (const auto& [cells, stacks] : rows) {
+    std::vector<std::string> row = {
+        stacks.front() + (stacks.size() > 1 ? fmt::format(" + {}", stacks.size() - 1) : "")};
+    row.insert(row.end(), cells.begin(), cells.end());
+    table.add_row(std::move(row));
   }
-  return table;
+  page.table(table);
+  for (const auto& [cells, stacks] : rows)
+    if (stacks.size() > 1)
+      page.paragraph(fmt::format("The same as {}: {}.", stacks.front(),
+                                 fmt::join(std::span(stacks).subspan(1), ", ")));
 }
 
 ordered_json stacks_json(const ChosenRequest& chosen, const std::vector<StackPlan>& plans,
@@ -193,7 +214,7 @@ ExitCode plan_stacks(const CommonOptions& common, const RequestOptions& options,
                            format_count(chosen.request.gpus),
                            chosen.request.cluster.accelerator.name, chosen.request.cluster.name));
   if (interrupt.interrupted()) page.warning("interrupted: these are the stacks searched so far");
-  page.table(stack_table(plans));
+  add_stacks(page, plans);
   page.paragraph(
       "Each plan is the best of its stack. Where the intervals of two stacks overlap, the order of "
       "the two is not "

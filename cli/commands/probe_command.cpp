@@ -71,8 +71,10 @@ void add_probe_command(CLI::App& app, Action& action) {
   command->footer(R"(Examples:
   shardwright probe --out here.json
   shardwright probe --ranks 2 --keep measurements --out here.json
-  shardwright probe --device cpu --out here.json              the CPUs of a machine with GPUs
-  shardwright probe --from measurements --out cluster.json    from the measurements of several hosts
+The CPUs of a machine with GPUs:
+  shardwright probe --device cpu --out here.json
+From the measurements of several hosts:
+  shardwright probe --from measurements --out cluster.json
 
 On several hosts start `shardwright-executor probe --out measurements` under torchrun, Slurm or
 mpirun, with a folder that all of them share.)");

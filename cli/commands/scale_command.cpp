@@ -255,7 +255,8 @@ void add_scale_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "scale", "Find the best plan for each number of GPUs, and how far training scales");
   command->footer(R"(Example:
-  shardwright scale --model llama3-8b --cluster dgx-h100 --gpus 8..1024 --global-batch 1024 --seq-len 8192)");
+  shardwright scale --model llama3-8b --cluster dgx-h100 --gpus 8..1024 \
+      --global-batch 1024 --seq-len 8192)");
   const auto options = std::make_shared<ScaleOptions>();
   add_request_options(*command, options->request);
   add_common_options(*command, options->common);

@@ -332,10 +332,12 @@ ExitCode simulate(const SimulateOptions& options) {
 void add_simulate_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("simulate", "Simulate one training step of a plan");
   command->footer(R"(Examples:
-  shardwright simulate --model llama3-8b --cluster dgx-h100 --gpus 8 --tp 2 --global-batch 32 --seq-len 8192
+  shardwright simulate --model llama3-8b --cluster dgx-h100 --gpus 8 --tp 2 \
+      --global-batch 32 --seq-len 8192
   shardwright simulate --plan plan.json --trace step.json
   shardwright simulate --plan plan.json --pp 8 --schedule zb-h1
-  shardwright simulate --plan plan.json --fidelity full --slow-rank 5:1.2 --watch 0 --trace step.json)");
+  shardwright simulate --plan plan.json --fidelity full --slow-rank 5:1.2 \
+      --watch 0 --trace step.json)");
   const auto options = std::make_shared<SimulateOptions>();
   add_scenario_options(*command, options->scenario);
   options->scenario.takes_pools = true;

@@ -221,8 +221,8 @@ void add_support_command(CLI::App& app, Action& action) {
       "support",
       "Say what is validated, estimated or unsupported for a model, a cluster and a stack");
   command->footer(
-      "Example:\n  shardwright support --model mixtral-8x7b --cluster dgx-h100 --stack "
-      "megatron-core");
+      "Example:\n  shardwright support --model mixtral-8x7b --cluster dgx-h100 \\\n"
+      "      --stack megatron-core");
   const auto options = std::make_shared<SupportOptions>();
   add_option(*command, "--model", options->model, "NAME|FILE|FOLDER", kModelHelp, "Scenario");
   add_option(*command, "--cluster", options->cluster, "NAME|FILE|here", kClusterHelp, "Scenario");

@@ -348,7 +348,8 @@ void add_sweep_command(CLI::App& app, Action& action) {
   command->footer(
       R"(The best plan of each value is searched for; with --plan one plan is swept as it is.
 Examples:
-  shardwright sweep global-batch --model llama3-8b --cluster dgx-h100 --gpus 64 --global-batch 256 --seq-len 8192
+  shardwright sweep global-batch --model llama3-8b --cluster dgx-h100 \
+      --gpus 64 --global-batch 256 --seq-len 8192
   shardwright sweep scale-out-bandwidth --plan plan.json --values 25,50,100
   shardwright sweep --study study.yaml --shard 3/16 --json share-3.json
   shardwright sweep --merge share-1.json --merge share-2.json --json study.json)");

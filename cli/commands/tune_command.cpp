@@ -136,9 +136,12 @@ void add_tune_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "tune", "Search hyper-parameters: train trials under a plan and stop the worse ones early");
   command->footer(R"(Examples:
-  shardwright tune plan.json --data corpus.txt --steps 400 --vary lr=1e-4..1e-2 --vary weight-decay=0,0.1 --out tune
-  shardwright tune plan.json --data corpus.txt --steps 400 --vary lr=1e-4..1e-2 --search population --trials 8 --out tune
-  shardwright tune plan.json --steps 20000 --trials 27 --vary lr=1e-4..1e-3 --simulate --ranks 512)");
+  shardwright tune plan.json --data corpus.txt --steps 400 \
+      --vary lr=1e-4..1e-2 --vary weight-decay=0,0.1 --out tune
+  shardwright tune plan.json --data corpus.txt --steps 400 \
+      --vary lr=1e-4..1e-2 --search population --trials 8 --out tune
+  shardwright tune plan.json --steps 20000 --trials 27 \
+      --vary lr=1e-4..1e-3 --simulate --ranks 512)");
   const auto options = std::make_shared<TuneOptions>();
   add_tune_options(*command, *options);
   add_common_options(*command, options->common);

@@ -155,6 +155,8 @@ void add_kernels(Page& page, const std::vector<KernelReport>& kernels, Seconds t
 
 void add_overview(Page& page, const std::vector<TraceReport>& reports,
                   const std::vector<std::string>& names) {
+  page.paragraph(
+      "The step is the time of one step; the columns behind it are of the whole recording.");
   Table table({{"trace"},
                {"rank", kNumber},
                {"step", kNumber, "ms"},

@@ -287,7 +287,7 @@ int widest_line_but_examples(const std::string& text) {
   std::istringstream stream(text);
   std::string rest;
   for (std::string line; std::getline(stream, line);) {
-    if (!line.starts_with("  shardwright") && !line.starts_with("      --fix")) rest += line + '\n';
+    if (!line.starts_with("  shardwright") && !line.starts_with("      --")) rest += line + '\n';
   }
   return widest_line(rest);
 }

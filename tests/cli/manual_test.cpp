@@ -1,6 +1,8 @@
 // The manual page and the completion name all that --help does.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <regex>
 #include <sstream>
@@ -46,6 +48,20 @@ int for_each_command(const std::vector<std::string>& words, const Visit& visit) 
     visited += for_each_command(below, visit);
   }
   return visited;
+}
+
+// Columns of a line in UTF-8.
+std::int64_t columns_of(const std::string& line) {
+  return std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; });
+}
+
+TEST(Help, FitsEightyColumns) {
+  for_each_command({}, [](const std::vector<std::string>& words, const Help&) {
+    std::vector<std::string> command = words;
+    command.emplace_back("--help");
+    std::istringstream text(run_command(command, {.environment = {{"COLUMNS", "80"}}}).output);
+    for (std::string line; std::getline(text, line);) EXPECT_LE(columns_of(line), 80) << line;
+  });
 }
 
 std::string joined(const std::vector<std::string>& words) {

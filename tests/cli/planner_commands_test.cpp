@@ -5,6 +5,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <regex>
+#include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -368,6 +371,26 @@ TEST(PlanCommand, LeavesStacksOutThatHaveNoBearingOnTheCluster) {
   EXPECT_TRUE(tpu.contains("shardwright") && tpu.contains("fsdp2"));
   EXPECT_FALSE(tpu.contains("generic-jax") || tpu.contains("generic"));
   EXPECT_EQ(json_of(job + "dgx-h100 --stack megatron-lm-2020,fsdp2")["stacks"].size(), 2U);
+}
+
+// Stacks with the same plan and figures share a row, and none is lost.
+TEST(PlanCommand, GroupsStacksThatAreTheSame) {
+  const std::string job =
+      "plan --model gpt2 --gpus 8 --global-batch 64 --seq-len 1024 --cluster dgx-a100 --stack all";
+  const std::string text = run_command(job, {.environment = {{"COLUMNS", "400"}}}).output;
+  EXPECT_THAT(text, HasSubstr("The same as "));
+  for (const std::string& stack : shipped_stacks()) EXPECT_THAT(text, HasSubstr(stack));
+  std::set<std::string> rows;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    // "fsdp2 + 3  1.64  …"
+    static const std::regex row("[a-z0-9.-]+(?: \\+ [0-9]+)? +([0-9.]+ +[0-9.]+ to .*)");
+    std::smatch found;
+    if (std::regex_match(line, found, row)) {
+      EXPECT_TRUE(rows.insert(found[1]).second) << line;
+    }
+  }
+  EXPECT_GT(rows.size(), 2U);
 }
 
 TEST(ScaleCommand, TakesAListOfSizes) {

@@ -76,6 +76,14 @@ TEST(KernelCategory, KnowsTheFamiliesOfKernels) {
   EXPECT_EQ(collective_kind("ncclDevKernel_Generic"), "");
 }
 
+// A matrix times itself or its transpose, in the notation of algebra.
+TEST(KernelCategory, KnowsProductsThatAreNamedAfterASquare) {
+  for (const char* name : {"XXT_kernel", "ba_plus_cAA_kernel", "XTX", "fused_AAT"})
+    EXPECT_EQ(category_of_kernel(name), KernelCategory::Gemm) << name;
+  for (const char* name : {"ABT_kernel", "AAB", "void AA<int>()", "aa_kernel", "index_kernel", "T"})
+    EXPECT_EQ(category_of_kernel(name), KernelCategory::Other) << name;
+}
+
 TEST(KernelCategory, BusBandwidthHasTheFactorsOfNcclTests) {
   EXPECT_DOUBLE_EQ(bus_factor("all_reduce", 8), 1.75);
   EXPECT_DOUBLE_EQ(bus_factor("all_gather", 8), 0.875);
