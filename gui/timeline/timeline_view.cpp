@@ -171,7 +171,7 @@ void TimelineView::create_statistics() {
 
 void TimelineView::create_differences() {
   differences_summary_ = wrapped_label(u"differences_summary"_s);
-  differences_ = text_table_widget(u"differences"_s);
+  differences_ = text_table_widget(u"timeline_difference_table"_s);
   differences_->setAccessibleName(u"Largest differences of two timelines"_s);
   connect(differences_, &QTableWidget::cellClicked, this,
           [this](int row, int) { go_to_op(differences_->item(row, 0)->text()); });

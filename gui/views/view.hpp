@@ -25,6 +25,10 @@ class View : public QWidget {
  public:
   using QWidget::QWidget;
 
+  // Whether anything of the view is in front. Behind the tab of another it counts as visible for Qt, which
+  // moves it out of the window.
+  bool is_looked_at() const { return isVisible() && !visibleRegion().isEmpty(); }
+
   // The shown data as a table; empty if there is none.
   virtual TextTable table() const = 0;
   // The same as a table that is made on demand, for views whose table may take long.

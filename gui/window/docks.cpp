@@ -96,6 +96,12 @@ void Docks::add(const QString& id, const QString& title, QWidget* view, Qt::Dock
   connect(dock, &QDockWidget::dockLocationChanged, this, &Docks::update_titles_later);
   connect(dock, &QDockWidget::topLevelChanged, this, &Docks::update_titles_later);
   connect(dock, &QDockWidget::visibilityChanged, this, &Docks::update_titles_later);
+  connect(
+      dock, &QDockWidget::visibilityChanged, this,
+      [this](bool visible) {
+        if (visible) Q_EMIT came_to_front();
+      },
+      Qt::QueuedConnection);
   docks_.push_back(dock);
 }
 

@@ -74,6 +74,8 @@ class Docks : public QObject {
 
  Q_SIGNALS:
   void maximised_changed(bool on);
+  // A view that was behind another or closed is in front, and has its place.
+  void came_to_front();
 
  protected:
   // A new width of the first dock is the user's wish if the window keeps its size.

@@ -184,6 +184,7 @@ void MainWindow::connect_views() {
   connect(timeline_view_, &TimelineView::timelines_changed, places_, [this] {
     if (places_->isVisible()) places_->replace(places());
   });
+  connect(docks_, &Docks::came_to_front, step_, &StepPresenter::look_again);
   connect(step_, &StepPresenter::problem, this,
           [this](const QString& text) { messages_->say(u"step"_s, Tone::Problem, text); });
   // A sweep of other plans does not fail for the same reason.

@@ -110,8 +110,13 @@ void StepPresenter::show_stage(std::int64_t stage) {
 }
 
 bool StepPresenter::anybody_looks() const {
-  return views_.timeline->isVisible() || views_.topology->isVisible() ||
-         views_.schedule->isVisible();
+  return views_.timeline->is_looked_at() || views_.topology->is_looked_at() ||
+         views_.schedule->is_looked_at();
+}
+
+void StepPresenter::look_again() {
+  update();
+  follow_comparison();
 }
 
 void StepPresenter::follow_selection() {
@@ -132,10 +137,7 @@ void StepPresenter::follow_selection() {
 }
 
 bool StepPresenter::eventFilter(QObject* watched, QEvent* event) {
-  if (event->type() == QEvent::Show) {
-    update();
-    if (watched == views_.timeline) follow_comparison();
-  }
+  if (event->type() == QEvent::Show) QTimer::singleShot(0, this, &StepPresenter::look_again);
   return QObject::eventFilter(watched, event);
 }
 
@@ -196,7 +198,7 @@ void StepPresenter::follow_comparison() {
   beside_job_.cancel();
   asked_beside_.reset();
   if (std::exchange(beside_, std::nullopt) && !shows_files_) show_timelines();
-  if (!other || !views_.timeline->isVisible()) return;
+  if (!other || !views_.timeline->is_looked_at()) return;
   asked_beside_ = other;
   beside_job_.start(
       [scenario = *other](const std::stop_token& stop) { return predict_step(scenario, stop); });

@@ -66,6 +66,8 @@ class StepPresenter : public QObject {
   void show_traces(std::vector<TracedRun> traces, const QStringList& names);
   void leave_files();
   bool shows_files() const { return shows_files_; }
+  // Predicts what a view that came to the front lacks.
+  void look_again();
   bool is_busy() const {
     return job_.is_running() || beside_job_.is_running() || comparison_.is_running() ||
            pair_.is_running();

@@ -61,6 +61,23 @@ TEST_F(LinkedViewsTest, ASlotSelectsItsTimeAndLoadsTheLinksOfIt) {
   EXPECT_FALSE(schedule().canvas().scene().selected.has_value());
 }
 
+// Nobody waits for the step of a plan while its views are behind others.
+TEST_F(LinkedViewsTest, AStepIsPredictedOnceItsViewsAreInFront) {
+  window_.raise_view(u"why"_s);
+  QCoreApplication::processEvents();
+  const auto before = timeline().tracks().timelines();
+  window_.selection().show(small_set());
+  ASSERT_TRUE(wait_for([&] { return !window_.is_busy(); }));
+  QCoreApplication::processEvents();
+  EXPECT_FALSE(window_.is_busy());
+  EXPECT_TRUE(timeline().tracks().timelines().empty() || timeline().tracks().timelines() == before);
+  window_.raise_view(u"schedule"_s);
+  ASSERT_TRUE(wait_for([&] {
+    return !window_.is_busy() && !timeline().tracks().empty() &&
+           timeline().tracks().timelines() != before;
+  }));
+}
+
 // The step of the plan that is compared lies below that of the chosen one, with its own memory, until
 // nothing is compared.
 TEST_F(LinkedViewsTest, ComparedPlansLieBelowEachOther) {

@@ -45,6 +45,7 @@ class WindowTest : public ::testing::Test {
   QString said() { return find<MessageBar>("message_bar").text(); }
 
   bool is_idle() {
+    QCoreApplication::processEvents();  // What is queued may begin more work.
     return wait_for([&] { return !window_.is_busy(); });
   }
 

@@ -87,7 +87,7 @@ TEST_F(TimelineViewTest, DifferencesAreColouredAndListed) {
   QCoreApplication::processEvents();
   ASSERT_TRUE(toggle.isVisible());
   QTest::mouseClick(&toggle, Qt::LeftButton);
-  QTableWidget& table = *view_.findChild<QTableWidget*>(u"differences"_s);
+  QTableWidget& table = *view_.findChild<QTableWidget*>(u"timeline_difference_table"_s);
   ASSERT_TRUE(wait_for([&] { return table.rowCount() > 0; }));
   EXPECT_TRUE(table.isVisible());
   std::set<QString> legend;
