@@ -139,6 +139,14 @@ void paint_command(Icon icon, QPainter& painter, const QColor& ink) {
       painter.drawLine(QPointF(2.0, 8.0), QPointF(10.0, 8.0));
       painter.drawPolyline(QPolygonF({{7.0, 5.0}, {10.2, 8.0}, {7.0, 11.0}}));
       return painter.drawLine(QPointF(13.5, 3.0), QPointF(13.5, 13.0));
+    case Icon::Pin:
+    case Icon::Unpin:
+      painter.drawLine(QPointF(5.0, 2.0), QPointF(11.0, 2.0));
+      painter.drawPolygon(
+          QPolygonF({{6.0, 2.0}, {10.0, 2.0}, {10.5, 7.0}, {12.5, 9.0}, {3.5, 9.0}, {5.5, 7.0}}));
+      painter.drawLine(QPointF(8.0, 9.0), QPointF(8.0, 14.5));
+      if (icon == Icon::Unpin) painter.drawLine(QPointF(2.0, 13.5), QPointF(14.0, 1.5));
+      return;
     case Icon::Rows:
       for (const double y : {4.0, 8.0, 12.0}) painter.drawLine(QPointF(2.0, y), QPointF(14.0, y));
       return;

@@ -32,6 +32,8 @@ enum class Icon : std::uint8_t {
   Machine,
   Calibrate,
   GoTo,
+  Pin,
+  Unpin,
   Rows,
   Layout,
   Columns,
