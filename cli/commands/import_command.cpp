@@ -15,7 +15,6 @@
 
 #include "calibration/calibrate.hpp"
 #include "calibration/inspector_matching.hpp"
-#include "calibration/trace_samples.hpp"
 #include "calibration/traces/gemm_timings.hpp"
 #include "calibration/traces/layer_structure.hpp"
 #include "calibration/traces/memory_snapshot.hpp"
@@ -27,6 +26,7 @@
 #include "calibration/traces/trace_timeline.hpp"
 #include "cli/commands/command.hpp"
 #include "cli/commands/import_recordings.hpp"
+#include "cli/commands/import_refit.hpp"
 #include "cli/commands/interrupt.hpp"
 #include "cli/commands/launched_plans.hpp"
 #include "cli/options/scenario_options.hpp"
@@ -40,7 +40,6 @@
 #include "cli/output/trace_findings_page.hpp"
 #include "cli/output/trace_page.hpp"
 #include "cli/output/training_log_page.hpp"
-#include "core/base/distinct_names.hpp"
 #include "core/base/error.hpp"
 #include "core/base/large_json_file.hpp"
 #include "core/base/standard_streams.hpp"
@@ -48,7 +47,6 @@
 #include "core/spec/profile_library.hpp"
 #include "sim/cost/measured_kernels.hpp"
 #include "sim/step/fidelity.hpp"
-#include "sim/step/predicted_timeline.hpp"
 
 namespace shardwright::cli {
 namespace {
@@ -146,21 +144,6 @@ void refuse_without_a_plan(const ScenarioOptions& options, const Recordings& rec
   problems.throw_if_any();
 }
 
-// The first trace in which something ran on a device, or else the first one. At least one trace.
-std::size_t first_with_device(const std::vector<calibration::Trace>& traces) {
-  const auto found = std::ranges::find_if(
-      traces, [](const calibration::Trace& trace) { return !trace.activities.empty(); });
-  return found == traces.end() ? 0 : static_cast<std::size_t>(found - traces.begin());
-}
-
-// A table of measured kernels is of one device. Traces in which nothing ran on one say nothing.
-bool are_of_one_gpu(const std::vector<calibration::Trace>& traces) {
-  const std::string& gpu = traces[first_with_device(traces)].gpu;
-  return std::ranges::all_of(traces, [&](const calibration::Trace& trace) {
-    return trace.activities.empty() || trace.gpu == gpu;
-  });
-}
-
 void write_kernels(const std::string& file, const std::vector<calibration::Trace>& traces,
                    bool force) {
   if (!are_of_one_gpu(traces)) {
@@ -179,26 +162,6 @@ void write_plan(const std::string& file, const std::vector<LaunchedPlan>& plans,
   write_file(file, json_text(to_json(plans.front().imported.scenario)), force);
 }
 
-std::vector<calibration::ProgramMatch> match_plan(const std::vector<calibration::Trace>& traces,
-                                                  const Scenario& scenario) {
-  const std::optional<sim::TracedStep> step =
-      sim::trace_step(calibration::at_clock_of(traces, scenario));
-  std::vector<calibration::ProgramMatch> matches;
-  for (const calibration::Trace& trace : traces) {
-    const calibration::PlannedStep planned =
-        calibration::planned_step(*step, calibration::stage_of(trace, scenario.plan));
-    if (auto match = calibration::match_program(trace, planned, &scenario.cluster.accelerator))
-      matches.push_back(std::move(*match));
-  }
-  return matches;
-}
-
-// The profile that the traces are of, and the stack of their host's figures.
-struct Profile {
-  ClusterSpec cluster;
-  StackSpec stack;
-};
-
 std::optional<Profile> profile_of(const ImportOptions& options,
                                   const std::optional<ChosenScenario>& chosen) {
   if (chosen) return Profile{chosen->scenario.cluster, chosen->scenario.stack};
@@ -209,58 +172,6 @@ std::optional<Profile> profile_of(const ImportOptions& options,
   profile.stack = read_stack_option(options.scenario.stack, profile.cluster, problems);
   problems.throw_if_any();
   return profile;
-}
-
-// True if the name of a trace's GPU, as its driver gives it, is one of the accelerator or holds one.
-bool is_gpu_of(const std::string& gpu, const AcceleratorSpec& accelerator) {
-  if (gpu.empty()) return true;
-  if (const auto shipped = find_accelerator(gpu)) return *shipped == accelerator.name;
-  return std::ranges::any_of(accelerator.aliases, [&](const std::string& alias) {
-    return gpu.find(alias) != std::string::npos;
-  });
-}
-
-// Why the traces say nothing of the profile; empty if they do.
-std::string reason_against_refit(const Profile& profile,
-                                 const std::vector<calibration::Trace>& traces) {
-  const AcceleratorSpec& accelerator = profile.cluster.accelerator;
-  for (const calibration::Trace& trace : traces) {
-    if (!is_gpu_of(trace.gpu, accelerator))
-      return fmt::format("{} is of {}, and the profile of {}", trace.file, trace.gpu,
-                         accelerator.name);
-  }
-  return are_of_one_gpu(traces) ? "" : "the traces are of different GPUs";
-}
-
-// True if too few products of the plan have a kernel: the traces are of another one.
-bool is_of_other_plan(const std::vector<calibration::ProgramMatch>& matches) {
-  constexpr double kLeastMatched = 0.5;
-  double ops = 0.0, matched = 0.0;
-  for (const calibration::ProgramMatch& match : matches) {
-    for (const calibration::MatchedOp& op : match.ops) {
-      if (op.kind != OpKind::Gemm) continue;
-      ops += op.ops;
-      matched += op.matched;
-    }
-  }
-  return ops > 0.0 && matched < kLeastMatched * ops;
-}
-
-// Adds to `warnings` what the refit leaves out.
-calibration::Calibration refit(const Profile& profile,
-                               const std::vector<calibration::Trace>& traces,
-                               const std::vector<calibration::ProgramMatch>& matches,
-                               const std::optional<calibration::RankMatching>& matching,
-                               std::vector<std::string>& warnings) {
-  std::vector<std::string> names;
-  for (const calibration::Trace& trace : traces) names.push_back(trace.file);
-  calibration::CalibrationData data;
-  data.recorded = calibration::samples_of(traces, matches, matching, profile.cluster);
-  warnings.insert(warnings.end(), data.recorded->left_out.begin(), data.recorded->left_out.end());
-  data.stack = profile.stack;
-  return calibration::calibrate(
-      profile.cluster, data,
-      fmt::format("shardwright import {}", fmt::join(distinct_names(names), ", ")));
 }
 
 // What all traces together tell.
@@ -302,33 +213,6 @@ void check_what_if(const std::string& what_if) {
                      {{"--what-if", fmt::format("\"{}\"", what_if), kOverlapGradients}});
 }
 
-void refit_profile(const Profile& profile, const std::vector<calibration::Trace>& traces,
-                   Findings& findings) {
-  if (const std::string reason = reason_against_refit(profile, traces); !reason.empty()) {
-    findings.warnings.emplace_back("The profile is not refitted: " + reason + ".");
-    return;
-  }
-  const bool other = is_of_other_plan(findings.matches);
-  if (other) {
-    findings.warnings.emplace_back(
-        "Most matrix products of the plan have no kernel: the plan is not that of the trace, and "
-        "the refit uses only products whose shapes the trace tells.");
-  }
-  const bool communicates = std::ranges::any_of(
-      traces, [](const calibration::Trace& trace) { return !trace.collectives.empty(); });
-  if (communicates && !findings.matching) {
-    findings.warnings.emplace_back(
-        "Links and collectives are not refitted: what a single rank records contains its wait for "
-        "the others. Give the traces of several ranks.");
-  }
-  findings.warnings.emplace_back(
-      "The host's time for a launch is not refitted: the profiler that records its calls slows "
-      "it.");
-  findings.refitted =
-      refit(profile, traces, other ? std::vector<calibration::ProgramMatch>{} : findings.matches,
-            findings.matching, findings.warnings);
-}
-
 std::optional<calibration::RankMatching> match_ranks(const std::vector<calibration::Trace>& traces,
                                                      const ImportOptions& options) {
   const InterruptWatch interrupt;
@@ -364,7 +248,11 @@ Findings explain(const ImportOptions& options, const Recordings& recordings) {
       findings.planned = sim::simulate_at(findings.chosen->scenario, sim::Fidelity::Event).result;
   }
   const std::optional<Profile> profile = profile_of(options, findings.chosen);
-  if (profile && !traces.empty()) refit_profile(*profile, traces, findings);
+  if (profile && !traces.empty()) {
+    Refit refit = refit_profile(*profile, traces, findings.matches, findings.matching);
+    findings.refitted = std::move(refit.calibration);
+    findings.warnings = std::move(refit.warnings);
+  }
   if (profile && !findings.chosen && traces.empty() && recordings.plans.empty())
     findings.warnings.emplace_back(
         "No profile is refitted: there is no trace. `shardwright calibrate` refits one from the "

@@ -397,7 +397,7 @@ TEST(CalibrateCommand, SaysWhatItIsGivenInPlaceOfARun) {
   EXPECT_EQ(result.exit_code, 2);
   const std::string expected =
       "; expected the output of nccl-tests, as it is printed or as -J "
-      "writes it; of a run its folder\n";
+      "writes it; of a run its folder";
   EXPECT_THAT(
       result.errors,
       HasSubstr(R"(model.json: found a JSON object with the keys "schema", "version")" + expected));
