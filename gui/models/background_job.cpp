@@ -2,7 +2,20 @@
 
 #include <utility>
 
+#ifdef __linux__
+#include <sys/resource.h>
+#include <unistd.h>
+#endif
+
 namespace shardwright::gui {
+
+void yield_to_the_window() {
+#ifdef __linux__
+  // Linux has a priority for each thread, which its threads inherit.
+  constexpr int kNice = 10;
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);
+#endif
+}
 
 BackgroundTask::BackgroundTask() : thread_([this] { work(); }) {}
 

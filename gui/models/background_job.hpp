@@ -47,6 +47,10 @@ class BackgroundTask {
   std::thread thread_;
 };
 
+// Lets the calling thread, and those that it starts from now on, wait for the window's thread where there are
+// fewer cores than work. For work that takes all cores; a thread cannot take it back.
+void yield_to_the_window();
+
 // A computation that belongs to `context`, in whose thread its newest result arrives.
 template <class Result>
 class BackgroundJob {

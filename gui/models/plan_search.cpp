@@ -68,8 +68,10 @@ void PlanSearch::begin() {
   running_ = true;
   Q_EMIT started();
   const std::uint64_t id = newest_;
-  worker_.submit(
-      [this, choice = wanted_, id](const std::stop_token& stop) { work(choice, id, stop); });
+  worker_.submit([this, choice = wanted_, id](const std::stop_token& stop) {
+    yield_to_the_window();
+    work(choice, id, stop);
+  });
 }
 
 template <class Deliver>
