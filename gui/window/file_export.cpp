@@ -150,7 +150,14 @@ void FileExport::export_chart(QWidget& chart, const QString& suffix) {
   if (!file.isEmpty()) write_to(file, tr("Exported %1."), [&] { export_picture(chart, file); });
 }
 
-void FileExport::export_report(const QString& title, const QString& suffix) {
+void FileExport::export_report(const QString& title, const QString& suffix,
+                               const std::function<void(std::function<void()>)>& fill_views) {
+  const QString file = ask_for_file(window_, tr("Export a report"), u"report.%1"_s.arg(suffix),
+                                    u"*.%1"_s.arg(suffix), suffix);
+  if (!file.isEmpty()) fill_views([this, title, file] { write_report(title, file); });
+}
+
+void FileExport::write_report(const QString& title, const QString& file) {
   std::vector<ReportSection> sections;
   QStringList empty;
   for (const QDockWidget* dock : docks_->all()) {
@@ -159,9 +166,6 @@ void FileExport::export_report(const QString& title, const QString& suffix) {
     if (parts.empty()) empty.append(dock->windowTitle());
     if (!parts.empty()) sections.push_back({dock->windowTitle(), std::move(parts)});
   }
-  const QString file = ask_for_file(window_, tr("Export a report"), u"report.%1"_s.arg(suffix),
-                                    u"*.%1"_s.arg(suffix), suffix);
-  if (file.isEmpty()) return;
   const QString left_out =
       empty.isEmpty()
           ? QString()
@@ -169,8 +173,8 @@ void FileExport::export_report(const QString& title, const QString& suffix) {
                "looked at.")
                 .arg(empty.join(u", "_s));
   write_to(file, tr("Exported %1.") + left_out, [&] {
-    write_file(file,
-               suffix == u"pdf"_s ? report_pdf(title, sections) : report_html(title, sections));
+    write_file(file, file.endsWith(u".pdf"_s) ? report_pdf(title, sections)
+                                              : report_html(title, sections));
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <QObject>
 #include <QString>
+#include <functional>
 
 #include "gui/models/background_job.hpp"
 #include "gui/models/scenario_choice.hpp"
@@ -35,13 +36,15 @@ class FileExport : public QObject {
   // Asks for a file and writes a chart to it, without the widgets around it.
   void export_chart(QWidget& chart, const QString& suffix);
   // Asks for a file and writes all that the views show to it, "html" or "pdf". Says which views show
-  // nothing.
-  void export_report(const QString& title, const QString& suffix);
+  // nothing. `fill_views` calls what it is given once they show all that they can.
+  void export_report(const QString& title, const QString& suffix,
+                     const std::function<void(std::function<void()>)>& fill_views);
   void copy_picture();
   void copy_data();
   bool is_busy() const { return job_.is_running(); }
 
  private:
+  void write_report(const QString& title, const QString& file);
   // Writes in the background, with a message that offers to stop it if it takes long.
   void export_data(const LazyTable& shown, const QString& file);
   void stop();

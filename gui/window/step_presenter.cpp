@@ -41,10 +41,15 @@ StepPresenter::StepPresenter(Selection* selection, Views views, QObject* parent)
       selection_(selection),
       views_(views),
       job_(
-          this, [this](const auto& step) { take(*step); },
+          this,
+          [this](const auto& step) {
+            take(*step);
+            tell_ready();
+          },
           [this](const QString& error) {
             clear_views();
             Q_EMIT problem(error);
+            tell_ready();
           }),
       beside_job_(
           this,
@@ -110,13 +115,25 @@ void StepPresenter::show_stage(std::int64_t stage) {
 }
 
 bool StepPresenter::anybody_looks() const {
-  return views_.timeline->is_looked_at() || views_.topology->is_looked_at() ||
+  return is_read_ || views_.timeline->is_looked_at() || views_.topology->is_looked_at() ||
          views_.schedule->is_looked_at();
 }
 
 void StepPresenter::look_again() {
   update();
   follow_comparison();
+}
+
+void StepPresenter::predict_then(std::function<void()> ready) {
+  ready_ = std::move(ready);
+  is_read_ = true;
+  update();
+  is_read_ = false;
+  if (!job_.is_running()) tell_ready();
+}
+
+void StepPresenter::tell_ready() {
+  if (ready_) std::exchange(ready_, nullptr)();
 }
 
 void StepPresenter::follow_selection() {

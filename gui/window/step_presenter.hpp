@@ -3,6 +3,7 @@
 #pragma once
 
 #include <QObject>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -68,6 +69,9 @@ class StepPresenter : public QObject {
   bool shows_files() const { return shows_files_; }
   // Predicts what a view that came to the front lacks.
   void look_again();
+  // Predicts the chosen plan's step also where no view of it is in front, and calls `ready` once the
+  // views show it or say why they cannot.
+  void predict_then(std::function<void()> ready);
   bool is_busy() const {
     return job_.is_running() || beside_job_.is_running() || comparison_.is_running() ||
            pair_.is_running();
@@ -87,6 +91,7 @@ class StepPresenter : public QObject {
   void follow_selection();
   void update();
   void take(const PredictedStep& step);
+  void tell_ready();
   void clear_views();
   void show_timelines();
   // Predicts the step of the plan that the chosen one is compared with.
@@ -108,6 +113,9 @@ class StepPresenter : public QObject {
   // The chosen plan, once it is shown, being predicted or has failed.
   std::optional<Scenario> asked_;
   bool outdated_ = true;
+  // The views are read, whether or not anybody looks.
+  bool is_read_ = false;
+  std::function<void()> ready_;
   bool shows_files_ = false;
   // True if the chosen plan changes because all plans do.
   bool set_is_new_ = false;

@@ -104,7 +104,10 @@ void MainWindow::create_file_actions() {
     registry_->add(
         {u"file.export_report_"_s + name, group, tr("Export a report as %1 …").arg(name.toUpper()),
          QKeySequence(), tr("Writes the scenario, the best plans and all charts into one file"),
-         [this, name] { export_->export_report(windowTitle().section(u" – "_s, 0, 0), name); }});
+         [this, name] {
+           export_->export_report(windowTitle().section(u" – "_s, 0, 0), name,
+                                  [this](auto ready) { step_->predict_then(std::move(ready)); });
+         }});
   }
   registry_->add(
       {u"file.quit"_s, group, tr("&Quit"), keys("Ctrl+Q"), QString(), [this] { close(); }});

@@ -86,8 +86,9 @@ class LargeExportTest : public WindowExportTest {
       span.start = Seconds(i * 1e-3);
       span.duration = Seconds(1e-3);
     }
-    window_.findChild<TimelineView*>()->set_timelines({timeline});
     window_.raise_view(u"timeline"_s);
+    EXPECT_TRUE(is_idle());
+    window_.findChild<TimelineView*>()->set_timelines({timeline});
   }
 
   const QString file_ = folder_.filePath(u"large.csv"_s);
@@ -207,8 +208,9 @@ TEST_F(WindowExportTest, AReportHasAllThatTheViewsShow) {
   show_plans();
   const QString page = folder_.filePath(u"report.html"_s);
   answer_next_dialog(page);
+  // Neither Timeline nor Topology is in front; their charts are in the report nevertheless.
   trigger("file.export_report_html");
-  EXPECT_THAT(said(), Says("Exported"));
+  ASSERT_TRUE(wait_for([&] { return said().contains(u"Exported"_s); }));
   EXPECT_THAT(said(), Says("leaves out what shows nothing yet: Schedule, Run"));
   QFile file(page);
   ASSERT_TRUE(file.open(QIODevice::ReadOnly));
@@ -222,6 +224,7 @@ TEST_F(WindowExportTest, AReportHasAllThatTheViewsShow) {
   const QString pdf = folder_.filePath(u"report.pdf"_s);
   answer_next_dialog(pdf);
   trigger("file.export_report_pdf");
+  ASSERT_TRUE(wait_for([&] { return said().contains(u"report.pdf"_s); }));
   QFile pages(pdf);
   ASSERT_TRUE(pages.open(QIODevice::ReadOnly));
   const QByteArray bytes = pages.readAll();
