@@ -14,7 +14,8 @@ namespace shardwright::cli {
 void add_run_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "run", "Train a model under a plan on this machine, with one process per rank");
-  command->footer(R"(The program shardwright-executor has the options; its --help lists them. --options FILE
+  command->footer(
+      R"(The program shardwright-executor has the options; its --help lists them. --options FILE
 takes them from a file in YAML or JSON.
 Example:
   shardwright run plan.json --data corpus.txt --steps 40 --out run)");

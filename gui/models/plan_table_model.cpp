@@ -197,7 +197,7 @@ QString PlanTableModel::set_terms(const QString& line) {
   if (!query.unread.isEmpty()) return query.problem();
   std::vector<Term> terms;
   for (const QueryTerm& each : query.terms) {
-    const QString problem = read_term(each, terms.emplace_back());
+    QString problem = read_term(each, terms.emplace_back());
     if (!problem.isEmpty()) return problem;
   }
   terms_ = std::move(terms);

@@ -68,7 +68,7 @@ QString SpanQuery::read_term(const QueryTerm& query, Term& term) {
   term.field = field->second;
   term.negated = query.negated;
   for (const QString& value : query.values) {
-    const QString problem = read_value(value, query.relation, term);
+    QString problem = read_value(value, query.relation, term);
     if (!problem.isEmpty()) return problem;
   }
   return {};

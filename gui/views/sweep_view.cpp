@@ -526,7 +526,7 @@ void SweepView::add_tips() {
 
 QString SweepView::figure_text(SweepFigure figure, const SweepPoint& point) const {
   const SweepValue value = value_at(point, figure);
-  const QString text = u"<br>%1: %2"_s.arg(title_of(figure), short_text(value.value));
+  QString text = u"<br>%1: %2"_s.arg(title_of(figure), short_text(value.value));
   if (value.low == value.high) return text;
   return text + tr(" (80 %: %1 to %2)").arg(short_text(value.low), short_text(value.high));
 }

@@ -125,7 +125,7 @@ QByteArray report_pdf(const QString& title, const std::vector<ReportSection>& se
   int pictures = 0;
   document.setHtml(document_html(title, sections, [&](QWidget& widget) {
     const Posed posed(widget);
-    const QString address = u"picture:%1"_s.arg(++pictures);
+    QString address = u"picture:%1"_s.arg(++pictures);
     document.addResource(QTextDocument::ImageResource, QUrl(address), picture_of(widget, kScale));
     return address;
   }));
