@@ -53,8 +53,7 @@ constexpr IntegerRange kRankNumbers{0, 10'000'000};
 
 constexpr const char* kExpected =
     "the output of nccl-tests, as it is printed or as -J writes it; of a run its folder; a trace "
-    "refits a profile by "
-    "shardwright import FILE --cluster CLUSTER --out FOLDER";
+    "refits a profile by shardwright import FILE --cluster CLUSTER --out FOLDER";
 
 using Words = std::vector<std::string>;
 

@@ -235,19 +235,16 @@ double filled_share(std::span<const Trace> traces) {
   return all > 0.0 ? busy / all : 0.0;
 }
 
-bool runs_at_training_clock(std::span<const Trace> traces) {
-  constexpr double kNearlyAll = 0.9;
-  return filled_share(traces) >= kNearlyAll;
-}
+// Above this share, power and temperature hold the clock where training has it.
+constexpr double kNearlyAll = 0.9;
 
-std::string clock_text(std::span<const Trace> traces, double sustained) {
+std::string clock_text(double filled, double sustained) {
   return fmt::format(
       "Kernels fill {} % of these steps, so that the device kept a higher clock than where they "
-      "fill "
-      "all of a step. Times are compared at that clock. Plans are predicted at the clock of steps "
-      "that kernels fill, {} of the peak's; for a job that pauses like this one add `--set "
+      "fill all of a step. Times are compared at that clock. Plans are predicted at the clock of "
+      "steps that kernels fill, {} of the peak's; for a job that pauses like this one add `--set "
       "cluster.accelerator.efficiency.sustained_clock_ratio=1`.",
-      format_percent(filled_share(traces)), format_number(sustained, 2));
+      format_percent(filled), format_number(sustained, 2));
 }
 
 }  // namespace
@@ -259,7 +256,7 @@ std::int64_t stage_of(const Trace& trace, const Plan& plan) {
 }
 
 Scenario at_clock_of(std::span<const Trace> traces, Scenario scenario) {
-  if (!runs_at_training_clock(traces))
+  if (filled_share(traces) < kNearlyAll)
     scenario.cluster.accelerator = sim::at_full_clock(std::move(scenario.cluster.accelerator));
   return scenario;
 }
@@ -295,13 +292,14 @@ RunSamples samples_of(const std::vector<Trace>& traces, const std::vector<Progra
     samples.slowdowns.insert(samples.slowdowns.end(), slowdowns.begin(), slowdowns.end());
   }
   if (const auto variation = variation_of(traces)) samples.variations.push_back(*variation);
-  samples.at_training_clock = runs_at_training_clock(traces);
+  const double filled = filled_share(traces);
+  samples.at_training_clock = filled >= kNearlyAll;
   const double sustained = cluster.accelerator.sustained_clock_ratio;
   const bool has_products = std::ranges::any_of(samples.kernels, [](const KernelSample& each) {
     return std::holds_alternative<GemmWork>(each.work);
   });
   if (!samples.at_training_clock && has_products && sustained < 1.0)
-    samples.left_out.push_back(clock_text(traces, sustained));
+    samples.left_out.push_back(clock_text(filled, sustained));
   return samples;
 }
 

@@ -197,7 +197,7 @@ std::optional<Sensitivity> capacity_sensitivity(const Scenario& scenario, const 
     if (stop.stop_requested()) return std::nullopt;
     if (first_broken_rule(scenario.model, larger, variant.plan)) continue;
     const Scenario roomier{scenario.model, larger, scenario.stack, variant.plan};
-    // Most variants of one pool are told by their memory alone.
+    // The memory alone rules most variants of one pool out.
     const Bytes peak = sim::estimate_step(roomier).memory;
     const bool opened =
         peak <= larger.accelerator.memory && peak > scenario.cluster.accelerator.memory;

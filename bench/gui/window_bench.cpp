@@ -148,7 +148,7 @@ class KeyPresser {
   std::vector<double> taken_;
 };
 
-// Of the first seconds of a search, in which plans come most often.
+// It covers the first seconds of a search, in which plans come most often.
 void press_keys_during_a_search() {
   constexpr int kSearchMs = 5000;
   MainWindow window;

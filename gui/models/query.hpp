@@ -54,8 +54,8 @@ bool holds(Relation relation, double left, double right);
 // same unit are converted and none is needed. None if it is no number or of another unit.
 std::optional<double> number_in(const QString& value, const QString& unit);
 
-// Lines of plans and of constraints call some fields by other names. Returns the name that `line` knows
-// of the two in each pair, or the name itself.
+// Queries on plans and constraints call some fields by different names. Both return the name that the
+// one or the other uses for a field, or `name` itself where both use the same.
 QString figure_name(const QString& name);
 QString plan_field_name(const QString& name);
 

@@ -21,7 +21,7 @@ struct TimeRange {
 };
 
 struct TimelineScene : PaintedScene<SpanRef> {
-  // Of all messages in view; else those of the selected op alone.
+  // True if all messages in view have arrows, false if those of the selected op alone have some.
   bool show_arrows = false;
   bool show_critical_path = true;
   SpanMarks critical_path;

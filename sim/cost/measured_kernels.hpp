@@ -21,7 +21,8 @@ namespace shardwright::sim {
 // them of the ratio's logarithm, weighted by exp(-d^2 / 2 h^2). d is the distance of the shapes in
 // octaves (of m, n and k; of attention's batch, heads, heads of keys, tokens and head width) and
 // h = 0.5; the formula itself, a ratio of 1, weighs as much as a shape at d = 1.1. Shapes count up to
-// d = 1.5, and only such as agree in all else but whether they add to an fp32 buffer. 1 where there is none, and for memory-bound kernels.
+// d = 1.5, and only such as agree in all else but whether they add to an fp32 buffer. 1 where there is
+// none, and for memory-bound kernels.
 // `accelerator` is the device of the formula; `kernels` were measured on it.
 double ratio_near(OpKind kind, const Work& work, Precision precision,
                   const AcceleratorSpec& accelerator, const StackSpec& stack, double host_speed,

@@ -160,12 +160,16 @@ TEST(RankMatching, BearsClocksThatDiffer) {
   EXPECT_DOUBLE_EQ(matching->collectives.at(0).skew.value(), 10e-6);
 }
 
+// Twenty collectives of 50 µs on each rank.
+std::vector<Trace> traces_of_three_ranks() {
+  const std::vector<std::int64_t> durations(20, 50'000);
+  return {trace_of_rank(0, 0, 20, durations), trace_of_rank(1, 0, 20, durations),
+          trace_of_rank(2, 0, 20, durations)};
+}
+
 // What the first trace lacks is matched among the others, and counted.
 TEST(RankMatching, BearsCallsThatARankLacks) {
-  const std::vector<std::int64_t> durations(20, 50'000);
-  std::vector<Trace> traces = {trace_of_rank(0, 0, 20, durations),
-                               trace_of_rank(1, 0, 20, durations),
-                               trace_of_rank(2, 0, 20, durations)};
+  std::vector<Trace> traces = traces_of_three_ranks();
   for (Trace& trace : traces)
     for (CollectiveCall& call : trace.collectives) call.bytes = 1'000'000;
   traces[0].activities.erase(traces[0].activities.begin() + 9);
@@ -185,12 +189,9 @@ TEST(RankMatching, BearsCallsThatARankLacks) {
   EXPECT_EQ(fewer->alone, 0);
 }
 
-// Two ranks lack different calls; the third one has them all and is told by the times alone.
+// Two ranks lack different calls; the third one has them all, and only its times say which is which.
 TEST(RankMatching, KeepsTheOrderOfCallsThatOnlyOneOfTwoRanksHas) {
-  const std::vector<std::int64_t> durations(20, 50'000);
-  std::vector<Trace> traces = {trace_of_rank(0, 0, 20, durations),
-                               trace_of_rank(1, 0, 20, durations),
-                               trace_of_rank(2, 0, 20, durations)};
+  std::vector<Trace> traces = traces_of_three_ranks();
   // The first rank has call 9 and lacks 10, the second one lacks 9 and has 10.
   traces[0].activities.erase(traces[0].activities.begin() + 10);
   traces[1].activities.erase(traces[1].activities.begin() + 9);
