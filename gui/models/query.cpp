@@ -67,10 +67,10 @@ QueryTerm term_of(const QRegularExpressionMatch& match) {
   term.field = match.captured(u"field"_s).toLower();
   term.relation = relation_of(sign);
   term.values = values_in(match.captured(term.field.isEmpty() ? u"word"_s : u"values"_s));
-  const qsizetype begins =
-      std::max(match.capturedStart(u"not"_s),
-               match.capturedStart(term.field.isEmpty() ? u"word"_s : u"field"_s));
-  term.start = match.captured(u"not"_s).isEmpty() ? begins : match.capturedStart(u"not"_s);
+  const QString first = !match.captured(u"not"_s).isEmpty() ? u"not"_s
+                        : term.field.isEmpty()              ? u"word"_s
+                                                            : u"field"_s;
+  term.start = match.capturedStart(first);
   term.length = match.capturedEnd() - term.start;
   return term;
 }

@@ -24,7 +24,7 @@ struct QueryTerm {
   // In lower case; empty if the term is a word, or alternatives of words.
   QString field;
   Relation relation = Relation::Equal;
-  // Without their quotation marks.
+  // The values have no quotation marks here.
   QStringList values;
   // Where it stands in its line.
   qsizetype start = 0, length = 0;

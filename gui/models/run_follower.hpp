@@ -31,7 +31,7 @@ struct RunStep {
 // ranges.
 std::optional<RunStep> read_run_step(const QByteArray& line);
 
-// In seconds; 0 without a step.
+// Returns seconds, and 0 if there is no step.
 double median_step_time(std::span<const RunStep> steps);
 
 class RunFollower : public QObject {

@@ -24,7 +24,7 @@ enum class ScheduleMark : std::uint8_t { Phase, NoSlot, None };
 
 struct ScheduleLegendEntry {
   ScheduleMark mark = ScheduleMark::None;
-  // Of ScheduleMark::Phase.
+  // It is used by ScheduleMark::Phase only.
   SlotPhase phase{};
   QString text;
 };

@@ -36,7 +36,7 @@ void arrow_round(QPainter& painter) {
   painter.drawPolyline(QPolygonF({{7.5, 0.8}, {10.8, 3.2}, {8.2, 6.2}}));
 }
 
-// Bars of these extents along x, a line of the picture each.
+// Fills each of these rectangles.
 void bars(QPainter& painter, const QColor& ink, std::initializer_list<QRectF> places) {
   for (const QRectF& place : places) painter.fillRect(place, ink);
 }

@@ -37,7 +37,7 @@ enum class Role : std::uint8_t {
   Bubble,
   Host,
   Other,
-  // Ops of two timelines that are compared, by how much longer they take in the second.
+  // These colour the ops of two compared timelines by how much longer they take in the second.
   MuchShorter,
   Shorter,
   Alike,

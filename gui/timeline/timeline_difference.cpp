@@ -13,7 +13,7 @@ namespace shardwright::gui {
 namespace {
 
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
-// Changes by less are none, and those by more are large.
+// A change by less than kAlike counts as none, and one by kLarge or more as large.
 constexpr double kAlike = 0.05, kLarge = 0.2;
 // The least difference that is listed, as a share of the largest.
 constexpr double kLeastOfLargest = 1e-3;
@@ -38,7 +38,7 @@ std::uint64_t hash_of(const Span& span) {
   return hash ^ hash >> 32U;
 }
 
-// Alike ops lie together, in the order of their starts.
+// The same ops lie next to each other, in the order of their starts.
 using Places = std::vector<Place>;
 
 std::map<std::int32_t, Places> places_by_rank(const Timeline& timeline) {

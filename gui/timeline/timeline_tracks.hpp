@@ -221,7 +221,7 @@ class TimelineTracks {
   std::vector<std::shared_ptr<const Timeline>> timelines_;
   // The names of their files; empty if nobody gave any.
   QStringList names_;
-  // The memory of a predicted rank that is not allocated.
+  // Each timeline has the memory of a predicted rank that is not allocated.
   std::vector<sim::ReservedMemory> reserved_;
   SpanQuery filter_;
   std::shared_ptr<const TimelineDifference> difference_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "gui/models/text.hpp"
+#include "gui/topology/group_routes.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -191,7 +192,19 @@ QPointF TopologyCanvas::layout_place(const QPointF& position) const {
           scene_.rows.value_at(position.y(), area.height())};
 }
 
+void TopologyCanvas::find_routes() {
+  if (scene_.rank() == scene_.routed_rank && scene_.axis == scene_.routed_axis) return;
+  scene_.routed_rank = scene_.rank();
+  scene_.routed_axis = scene_.axis;
+  scene_.routes.clear();
+  if (!scene_.rank()) return;
+  for (const AxisGroup& group : groups_->of(*scene_.rank()))
+    scene_.routes.push_back(scene_.shows(group.axis) ? links_of(*map_, group)
+                                                     : std::vector<sim::LinkIndex>());
+}
+
 void TopologyCanvas::paint(QPainter& painter) {
+  find_routes();
   TopologyPainter(painter, *map_, *groups_, layout_, scene_, colours())
       .paint(plot(), panel_area(room()));
 }

@@ -73,6 +73,8 @@ class TopologyCanvas : public NavigableView<TopologyScene> {
   void add_keys();
   void toggle(Axis axis);
   QString line_tip(const MapLine& line) const;
+  // Computes them anew only where the rank or the shown axis has changed.
+  void find_routes();
 
   std::unique_ptr<ClusterMap> map_;
   std::optional<PlanGroups> groups_;

@@ -156,16 +156,16 @@ void TopologyPainter::paint_lines() {
 
 void TopologyPainter::paint_group_routes() {
   double place = -0.5 * static_cast<double>(rank_groups_.size() - 1);
-  for (const AxisGroup& group : rank_groups_) {
+  for (std::size_t i = 0; i < rank_groups_.size(); ++i) {
+    const AxisGroup& group = rank_groups_[i];
     const double beside = kRouteGap * place++;
     if (!shows(group.axis)) continue;
-    std::vector<bool> passed(map_.topology().links().size(), false);
-    for (const LinkIndex link : links_of(map_, group)) passed[link] = true;
+    const std::vector<LinkIndex>& passed = scene_.routes[i];
     painter_.setPen(
         QPen(colours_.of(role_of(group.axis)), kRouteWidth, Qt::SolidLine, Qt::FlatCap));
     for (const MapLine& line : layout_.lines) {
       if (std::none_of(line.links.begin(), line.links.end(),
-                       [&](LinkIndex link) { return passed[link]; }))
+                       [&](LinkIndex link) { return std::ranges::binary_search(passed, link); }))
         continue;
       const QPointF way = line.b - line.a;
       const double length = std::max(1.0, std::hypot(way.x(), way.y()));

@@ -27,7 +27,14 @@ struct TopologyScene : PaintedScene<std::int32_t> {
   // The axis whose groups are shown; none: those of all axes.
   std::optional<Axis> axis;
 
+  // The links that the groups of a rank send along, in the order of PlanGroups::of(); empty for those that
+  // are not shown. They change with the rank and the axis that they are of.
+  std::vector<std::vector<sim::LinkIndex>> routes;
+  std::optional<std::int32_t> routed_rank;
+  std::optional<Axis> routed_axis;
+
   std::optional<std::int32_t> rank() const { return selected ? selected : hovered; }
+  bool shows(Axis of) const { return !axis || *axis == of; }
 };
 
 class TopologyPainter {
@@ -64,7 +71,7 @@ class TopologyPainter {
   void paint_groups(const QRectF& panel, double y);
   double paint_text(const QRectF& panel, double y, const QString& text, const QColor& colour,
                     const QFont& font);
-  bool shows(Axis axis) const { return !scene_.axis || *scene_.axis == axis; }
+  bool shows(Axis axis) const { return scene_.shows(axis); }
 
   QPainter& painter_;
   const ClusterMap& map_;

@@ -10,7 +10,7 @@ class QToolButton;
 
 namespace shardwright::gui {
 
-// Hidden while nothing is pinned.
+// It is hidden while nothing is pinned.
 class BaselineBar : public QWidget {
   Q_OBJECT
 

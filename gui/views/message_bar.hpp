@@ -70,7 +70,7 @@ class MessageBar : public QScrollArea {
   void say(const QString& key, Tone tone, const QString& text, const Offer& offer = {});
   void take_back(const QString& key) { say(key, Tone::Notice, {}); }
   void close_all();
-  // From now on.
+  // Sets how long successes stay that are reported from now on.
   void let_successes_stay(std::chrono::milliseconds time) { success_stays_ = time; }
   // Shows the bar as the messages need it, if something else has shown or hidden it.
   void show_all();

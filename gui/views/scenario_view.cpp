@@ -257,7 +257,7 @@ void ScenarioView::show_origin(const QString& text) {
   origin_->setVisible(!text.isEmpty());
 }
 
-TextTable ScenarioView::table() const {
+TextTable ScenarioView::fields(bool with_unchanged) const {
   const ScenarioChoice& choice = document_->choice();
   TextTable table;
   table.header = {u"Field"_s, u"Value"_s};
@@ -265,19 +265,19 @@ TextTable ScenarioView::table() const {
     if (field != Field::WhatIf) table.rows.push_back({title_of(field), value_text(field, choice)});
   }
   for (const planner::Resource resource : enumerators<planner::Resource>()) {
+    if (!with_unchanged && choice.what_if[resource] == 100) continue;
     table.rows.push_back({u"What if: %1 (%)"_s.arg(what_if_title(resource)),
                           QString::number(choice.what_if[resource])});
   }
   return table;
 }
 
+TextTable ScenarioView::table() const {
+  return fields(true);
+}
+
 std::vector<ReportPart> ScenarioView::report() const {
-  TextTable changed = table();
-  const QString what_if = u"What if"_s, unchanged = u"100"_s;
-  std::erase_if(changed.rows, [&](const QStringList& row) {
-    return row.front().startsWith(what_if) && row.back() == unchanged;
-  });
-  return {{{}, {}, nullptr, changed}};
+  return {{{}, {}, nullptr, fields(false)}};
 }
 
 }  // namespace shardwright::gui

@@ -48,6 +48,8 @@ class ScenarioView : public View {
   void changeEvent(QEvent* event) override;
 
  private:
+  // The fields and what they hold; of the what-ifs all, or those that change something.
+  TextTable fields(bool with_unchanged) const;
   // scenario_fields.cpp
   void create_fields(QVBoxLayout& column);
   void create_workload(QGridLayout& form);

@@ -84,6 +84,7 @@ class MainWindow : public QMainWindow {
   // Keeps commands that can do nothing disabled from now on.
   void follow_commands();
   void update_commands();
+  QString scenario_title() const;
   void update_title();
 
   // window_session.cpp

@@ -1,4 +1,4 @@
-// What the views show, as one document.
+// Writes what the views show as one document.
 #pragma once
 
 #include <QByteArray>

@@ -58,8 +58,9 @@ class ScenarioPlanner : public QObject {
   void plan_with_more(planner::Resource resource);
   void plan_with(const std::vector<planner::Remedy>& remedies);
   void plan_at(planner::SweepAxis axis, double value);
-  // Pins the chosen plan with the fields that it was found for, and shows both again.
+  // Pins the chosen plan with the fields that it was found for.
   void pin();
+  // Shows the pinned plan and its fields again.
   void return_to_baseline();
   void watch_parts();
 

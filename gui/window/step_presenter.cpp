@@ -44,12 +44,12 @@ StepPresenter::StepPresenter(Selection* selection, Views views, QObject* parent)
           this,
           [this](const auto& step) {
             take(*step);
-            tell_ready();
+            call_ready();
           },
           [this](const QString& error) {
             clear_views();
             Q_EMIT problem(error);
-            tell_ready();
+            call_ready();
           }),
       beside_job_(
           this,
@@ -115,7 +115,7 @@ void StepPresenter::show_stage(std::int64_t stage) {
 }
 
 bool StepPresenter::anybody_looks() const {
-  return is_read_ || views_.timeline->is_looked_at() || views_.topology->is_looked_at() ||
+  return views_.timeline->is_looked_at() || views_.topology->is_looked_at() ||
          views_.schedule->is_looked_at();
 }
 
@@ -126,13 +126,11 @@ void StepPresenter::look_again() {
 
 void StepPresenter::predict_then(std::function<void()> ready) {
   ready_ = std::move(ready);
-  is_read_ = true;
-  update();
-  is_read_ = false;
-  if (!job_.is_running()) tell_ready();
+  update(true);
+  if (!job_.is_running()) call_ready();
 }
 
-void StepPresenter::tell_ready() {
+void StepPresenter::call_ready() {
   if (ready_) std::exchange(ready_, nullptr)();
 }
 
@@ -158,8 +156,8 @@ bool StepPresenter::eventFilter(QObject* watched, QEvent* event) {
   return QObject::eventFilter(watched, event);
 }
 
-void StepPresenter::update() {
-  if (!outdated_ || !anybody_looks()) return;
+void StepPresenter::update(bool is_read) {
+  if (!outdated_ || !(is_read || anybody_looks())) return;
   outdated_ = false;
   asked_ = selection_->scenario();
   if (!asked_) return clear_views();

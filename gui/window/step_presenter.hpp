@@ -89,9 +89,10 @@ class StepPresenter : public QObject {
   void link_selections();
   void show_stage(std::int64_t stage);
   void follow_selection();
-  void update();
+  // Predicts what is outdated, if the views are looked at or read otherwise.
+  void update(bool is_read = false);
   void take(const PredictedStep& step);
-  void tell_ready();
+  void call_ready();
   void clear_views();
   void show_timelines();
   // Predicts the step of the plan that the chosen one is compared with.
@@ -113,8 +114,6 @@ class StepPresenter : public QObject {
   // The chosen plan, once it is shown, being predicted or has failed.
   std::optional<Scenario> asked_;
   bool outdated_ = true;
-  // The views are read, whether or not anybody looks.
-  bool is_read_ = false;
   std::function<void()> ready_;
   bool shows_files_ = false;
   // True if the chosen plan changes because all plans do.

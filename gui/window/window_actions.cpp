@@ -105,7 +105,7 @@ void MainWindow::create_file_actions() {
         {u"file.export_report_"_s + name, group, tr("Export a report as %1 …").arg(name.toUpper()),
          QKeySequence(), tr("Writes the scenario, the best plans and all charts into one file"),
          [this, name] {
-           export_->export_report(windowTitle().section(u" – "_s, 0, 0), name,
+           export_->export_report(scenario_title(), name,
                                   [this](auto ready) { step_->predict_then(std::move(ready)); });
          }});
   }

@@ -163,14 +163,17 @@ void MainWindow::update_commands() {
     registry_->allow(u"plan.export_"_s + to_qstring(format.name), no_plan);
 }
 
-void MainWindow::update_title() {
+QString MainWindow::scenario_title() const {
   const ScenarioChoice& choice = document_.choice();
   const auto last_part = [](const std::string& name) {
     return to_qstring(name).section(u'/', -1).remove(u".json"_s);
   };
-  setWindowTitle(
-      tr("%1 on %2 × %3 – Shardwright")
-          .arg(last_part(choice.model), count_text(choice.gpus), last_part(choice.cluster)));
+  return tr("%1 on %2 × %3")
+      .arg(last_part(choice.model), count_text(choice.gpus), last_part(choice.cluster));
+}
+
+void MainWindow::update_title() {
+  setWindowTitle(tr("%1 – Shardwright").arg(scenario_title()));
 }
 
 }  // namespace shardwright::gui
