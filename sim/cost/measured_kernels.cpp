@@ -1,5 +1,7 @@
 #include "sim/cost/measured_kernels.hpp"
 
+#include <Eigen/Cholesky>
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
@@ -106,15 +108,42 @@ std::optional<Sized> sized(const Work& work) {
   return std::nullopt;
 }
 
-// The square of the distance in octaves.
-double distance_squared(const Sizes& a, const Sizes& b) {
-  double sum = 0.0;
+double distance_in_octaves(const Sizes& a, const Sizes& b) {
+  double squares = 0.0;
   for (std::size_t i = 0; i < kMostSizes; ++i) {
     if (a[i] == b[i]) continue;
     const double octaves = std::log2(static_cast<double>(a[i]) / static_cast<double>(b[i]));
-    sum += octaves * octaves;
+    squares += octaves * octaves;
   }
-  return sum;
+  return std::sqrt(squares);
+}
+
+// A measured kernel that differs from the wanted one in its sizes alone.
+struct NearKernel {
+  const MeasuredKernel* kernel = nullptr;
+  Sizes sizes;
+  double distance = 0.0;
+};
+
+// The nearest ones.
+std::vector<NearKernel> nearest_kernels(const Sized& wanted, OpKind kind, Precision precision,
+                                        const std::vector<MeasuredKernel>& kernels) {
+  constexpr double kReach = 1.5;
+  constexpr std::size_t kMost = 40;
+  std::vector<NearKernel> found;
+  for (const MeasuredKernel& kernel : kernels) {
+    if (kernel.kind != kind || kernel.precision != precision) continue;
+    const std::optional<Sized> each = sized(kernel.work);
+    if (!each || !(each->rest == wanted.rest)) continue;
+    const double distance = distance_in_octaves(each->sizes, wanted.sizes);
+    if (distance <= kReach) found.push_back({&kernel, each->sizes, distance});
+  }
+  const auto last = found.begin() + static_cast<std::ptrdiff_t>(std::min(kMost, found.size()));
+  std::partial_sort(found.begin(), last, found.end(), [](const NearKernel& a, const NearKernel& b) {
+    return a.distance < b.distance;
+  });
+  found.erase(last, found.end());
+  return found;
 }
 
 }  // namespace
@@ -122,21 +151,27 @@ double distance_squared(const Sizes& a, const Sizes& b) {
 double ratio_near(OpKind kind, const Work& work, Precision precision,
                   const AcceleratorSpec& accelerator, const StackSpec& stack, double host_speed,
                   const std::vector<MeasuredKernel>& kernels) {
-  constexpr double kWidth = 0.5, kReach = 3.0 * kWidth, kFormulaWeight = 0.1;
+  constexpr double kSpread = 0.1, kOctaves = 2.0, kOwnSpread = 0.055;
   const std::optional<Sized> wanted = sized(work);
   if (!wanted) return 1.0;
-  double weights = kFormulaWeight, logarithms = 0.0;
-  for (const MeasuredKernel& kernel : kernels) {
-    if (kernel.kind != kind || kernel.precision != precision) continue;
-    const std::optional<Sized> each = sized(kernel.work);
-    if (!each || !(each->rest == wanted->rest)) continue;
-    const double squared = distance_squared(each->sizes, wanted->sizes);
-    if (squared > kReach * kReach) continue;
-    const double weight = std::exp(-squared / (2.0 * kWidth * kWidth));
-    weights += weight;
-    logarithms += weight * std::log(measured_ratio(kernel, accelerator, stack, host_speed));
+  const std::vector<NearKernel> near = nearest_kernels(*wanted, kind, precision, kernels);
+  const auto covariance = [](double distance) {
+    return kSpread * kSpread * std::exp(-distance / kOctaves);
+  };
+  const auto count = static_cast<Eigen::Index>(near.size());
+  Eigen::MatrixXd among(count, count);
+  Eigen::VectorXd to_wanted(count), logarithms(count);
+  for (Eigen::Index i = 0; i < count; ++i) {
+    const NearKernel& each = near[static_cast<std::size_t>(i)];
+    for (Eigen::Index j = 0; j < i; ++j)
+      among(i, j) =
+          covariance(distance_in_octaves(each.sizes, near[static_cast<std::size_t>(j)].sizes));
+    among(i, i) = covariance(0.0) + kOwnSpread * kOwnSpread;
+    to_wanted(i) = covariance(each.distance);
+    logarithms(i) = std::log(measured_ratio(*each.kernel, accelerator, stack, host_speed));
   }
-  return std::exp(logarithms / weights);
+  // The decomposition reads the lower triangle.
+  return std::exp(to_wanted.dot(among.llt().solve(logarithms)));
 }
 
 KernelCost with_measurements(KernelCost formula, OpKind kind, const Work& work, Precision precision,

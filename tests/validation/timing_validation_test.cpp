@@ -45,12 +45,12 @@ TEST(KernelTimings, BurstsReachTheToleranceOfTheirDevice) {
   EXPECT_EQ(report.skipped, 0U);
   EXPECT_EQ(report.by_device.size(), 7U);
   for (const auto& [name, errors] : report.by_device) {
-    EXPECT_LE(errors.median_abs, 0.052) << name;
+    EXPECT_LE(errors.median_abs, 0.05) << name;
     EXPECT_LE(errors.p90_abs, 0.14) << name;
   }
   for (const auto& [name, errors] : report.by_device_and_op) {
     EXPECT_LE(errors.median_abs, 0.055) << name;
-    EXPECT_LE(errors.p90_abs, name == "GB200  attention_fwd bf16" ? 0.26 : 0.15) << name;
+    EXPECT_LE(errors.p90_abs, name == "GB200  attention_fwd bf16" ? 0.24 : 0.15) << name;
   }
 }
 
