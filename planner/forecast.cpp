@@ -1,6 +1,7 @@
 #include "planner/forecast.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +12,7 @@
 #include "core/lowering/lowering.hpp"
 #include "core/lowering/stage_states.hpp"
 #include "core/program/rank_grid.hpp"
+#include "core/spec/pools.hpp"
 #include "planner/objective.hpp"
 #include "planner/replan.hpp"
 #include "planner/stage_plans.hpp"
@@ -63,11 +65,23 @@ std::int64_t copies_of_states(const Plan& plan) {
   return plan.shard_group > 0 ? std::max<std::int64_t>(1, ranks / plan.shard_group) : 1;
 }
 
-// The fewest nodes that hold copies of one state, of all states of these groups.
-std::int64_t fewest_nodes(const Plan& plan, Group copies, std::int64_t per_node) {
+std::int64_t accelerators_of_node(const ClusterSpec& cluster) {
+  return std::max<std::int64_t>(1, cluster.node.accelerators);
+}
+
+// The fewest nodes that hold copies of one state, of all states of these groups. Each group lies on
+// one pool, whose ranks begin with a node.
+std::int64_t fewest_nodes(const Scenario& scenario, Group copies) {
+  const Plan& plan = scenario.plan;
+  const std::vector<ClusterSpec> pools = pool_clusters(scenario.cluster, plan);
+  const std::int64_t ranks_of_stage = plan.world_size() / plan.pp;
   const GroupTable table = RankGrid(plan).table(copies);
   std::int64_t fewest = plan.world_size();
   for (std::uint32_t group = 0; group < table.groups(); ++group) {
+    const auto stage = static_cast<std::size_t>(table.members_of(group).front() / ranks_of_stage);
+    const std::int64_t per_node = accelerators_of_node(
+        pools.empty() ? scenario.cluster
+                      : pools[static_cast<std::size_t>(pool_of_stage(plan, stage))]);
     std::int64_t nodes = 0, last = -1;
     for (const std::int32_t rank : table.members_of(group)) {
       nodes += rank / per_node != last ? 1 : 0;
@@ -79,23 +93,38 @@ std::int64_t fewest_nodes(const Plan& plan, Group copies, std::int64_t per_node)
 }
 
 // The copies of all states that survive the loss of any one node, and one more.
-std::int64_t copies_on_nodes(const Scenario& scenario, std::int64_t per_node) {
+std::int64_t copies_on_nodes(const Scenario& scenario) {
   const Plan& plan = scenario.plan;
   if (copies_of_states(plan) == 1) return 1;
   const bool sharded = plan.zero_stage > 0;
-  const std::int64_t dense =
-      fewest_nodes(plan, sharded ? Group::ShardOuter : Group::Data, per_node);
+  const std::int64_t dense = fewest_nodes(scenario, sharded ? Group::ShardOuter : Group::Data);
   if (!scenario.model.moe) return dense;
   const Group experts = sharded ? Group::ExpertShardOuter : Group::ExpertData;
-  return std::min(dense, fewest_nodes(plan, experts, per_node));
+  return std::min(dense, fewest_nodes(scenario, experts));
 }
 
-std::int64_t accelerators_of_node(const Scenario& scenario) {
-  return std::max<std::int64_t>(1, scenario.cluster.node.accelerators);
+// The nodes of a plan, and the same weighted by the rates of their pools' failures.
+struct PlanNodes {
+  std::int64_t count = 0;
+  double failing = 0.0;
+};
+
+PlanNodes nodes_of(const ClusterSpec& cluster, const Plan& plan, const FleetSpec& fleet) {
+  PlanNodes nodes;
+  const auto add = [&](const ClusterSpec& pool, std::int64_t ranks) {
+    const std::int64_t per_node = accelerators_of_node(pool);
+    const std::int64_t count = (ranks + per_node - 1) / per_node;
+    nodes.count += count;
+    nodes.failing += static_cast<double>(count) * fleet.rate_of(pool.name);
+  };
+  if (plan.stage_pools.empty()) add(cluster, plan.world_size());
+  for (const ClusterSpec& pool : pool_clusters(cluster, plan))
+    add(pool, plan.world_size() / plan.pp * std::ranges::count(plan.stage_pools, pool.name));
+  return nodes;
 }
 
-std::int64_t nodes_of(const Plan& plan, std::int64_t per_node) {
-  return (plan.world_size() + per_node - 1) / per_node;
+PlanNodes nodes_of(const ForecastRequest& request) {
+  return nodes_of(request.scenario.cluster, request.scenario.plan, request.run.fleet);
 }
 
 double batch_tokens(const Plan& plan) {
@@ -125,11 +154,26 @@ double open_tokens(const ForecastRequest& request, ProblemList& problems) {
   return 0.0;
 }
 
+// What a profile may ask for of plans on one pool alone, and names of pools that the cluster lacks.
+void check_pools(const ForecastRequest& request, ProblemList& problems) {
+  const Scenario& scenario = request.scenario;
+  if (request.run.recovery.shrinks && !scenario.plan.stage_pools.empty())
+    problems.add("/recovery/shrinks", "true",
+                 "false: plans for fewer nodes of several pools are not searched");
+  const std::vector<std::string> names = names_of_pools(scenario.cluster);
+  for (std::size_t i = 0; i < request.run.fleet.pools.size(); ++i) {
+    const std::string& pool = request.run.fleet.pools[i].pool;
+    if (std::ranges::find(names, pool) == names.end())
+      problems.add(fmt::format("/failures/pools/{}/pool", i), fmt::format("\"{}\"", pool),
+                   fmt::format("a pool of the cluster: {}", fmt::join(names, ", ")));
+  }
+}
+
 // The speeds of a run that lacks nodes, which the planner finds for a few of them.
-std::vector<double> shrunk_speeds(const ForecastRequest& request, std::int64_t nodes,
-                                  std::int64_t per_node) {
+std::vector<double> shrunk_speeds(const ForecastRequest& request, std::int64_t nodes) {
   constexpr std::int64_t kMostLacking = 8;
   const Scenario& scenario = request.scenario;
+  const std::int64_t per_node = accelerators_of_node(scenario.cluster);
   const sim::StepResult whole = sim::simulate_step(scenario);
   const std::vector<Plan> plans = plans_for_fewer_ranks(scenario, request.options.stop);
   std::vector<double> speeds;
@@ -197,26 +241,45 @@ Dollars cost_of(DollarsPerSecond price, double gpu_hours) {
   return price * Seconds(gpu_hours * kSecondsPerHour);
 }
 
+// Of all accelerators of the plan.
+Watts idle_power_of(const Scenario& scenario) {
+  const Seconds second(1.0);
+  const Plan& plan = scenario.plan;
+  if (plan.stage_pools.empty())
+    return step_expense(scenario.cluster, plan, second, Seconds()).energy / second;
+  const std::vector<Seconds> no_work(static_cast<std::size_t>(plan.pp));
+  return step_expense(scenario.cluster, plan, second, no_work).energy / second;
+}
+
+// The accelerators of a spare node: on several pools their mean, because there are spares of each pool.
+double accelerators_of_spare(const ForecastRequest& request) {
+  const Scenario& scenario = request.scenario;
+  return scenario.plan.stage_pools.empty() ? static_cast<double>(scenario.cluster.node.accelerators)
+                                           : static_cast<double>(scenario.plan.world_size()) /
+                                                 static_cast<double>(nodes_of(request).count);
+}
+
 void add_expenses(Forecast& forecast, const ForecastRequest& request) {
-  ClusterSpec cluster = request.scenario.cluster;
+  Scenario scenario = request.scenario;
+  ClusterSpec& cluster = scenario.cluster;
   const RunSpec& run = request.run;
   if (run.power_usage_effectiveness > 0.0)
     cluster.power_usage_effectiveness = run.power_usage_effectiveness;
   forecast.power_usage_effectiveness = cluster.power_usage_effectiveness;
-  const Plan& plan = request.scenario.plan;
-  const EnumArray<Contract, DollarsPerSecond> prices = contract_prices(run.price, cluster);
+  const EnumArray<Contract, DollarsPerSecond> prices =
+      contract_prices(run.price, accelerator_price(cluster, scenario.plan));
   const DollarsPerSecond price = prices[run.price.contract];
+  const Watts idle_power =
+      idle_power_of(scenario) * (forecast.mean_gpus / static_cast<double>(forecast.gpus));
   Joules busy;
   Seconds work;
   for (const ForecastStage& stage : forecast.stages) {
     const auto steps = static_cast<double>(stage.steps);
     work += steps * stage.step.step;
-    busy += steps *
-            step_expense(cluster, stage.plan, stage.step.step, computing_time(stage.step)).energy;
+    scenario.plan = stage.plan;
+    busy += steps * step_expense(scenario, stage.step).energy;
   }
   const Watts busy_power = busy / work;
-  const Watts idle_power = step_expense(cluster, plan, Seconds(1.0), Seconds()).energy /
-                           Seconds(1.0) * (forecast.mean_gpus / static_cast<double>(forecast.gpus));
   const double gpus = forecast.mean_gpus;
   for (const sim::RunPart part : enumerators<sim::RunPart>()) {
     const Seconds time = forecast.statistics.mean[part];
@@ -224,8 +287,8 @@ void add_expenses(Forecast& forecast, const ForecastRequest& request) {
     forecast.expenses[part] = {hours, cost_of(price, hours),
                                (is_busy(part) ? busy_power : idle_power) * time};
   }
-  const double spare_gpus = static_cast<double>(forecast.model.spare_nodes()) *
-                            static_cast<double>(cluster.node.accelerators);
+  const double spare_gpus =
+      static_cast<double>(forecast.model.spare_nodes()) * accelerators_of_spare(request);
   const Seconds wall = forecast.statistics.mean_wall();
   const double hours = spare_gpus * wall.value() / kSecondsPerHour;
   forecast.spares = {hours, cost_of(price, hours), idle_power * wall * (spare_gpus / gpus)};
@@ -242,12 +305,14 @@ struct LessOf {
 constexpr double kLess = 0.9;
 
 // The steps of the stages, each of which takes this part of its time.
-std::vector<sim::StageSteps> stage_steps(const std::vector<ForecastStage>& stages,
-                                         std::int64_t per_node, double part) {
+std::vector<sim::StageSteps> stage_steps(const ForecastRequest& request,
+                                         const std::vector<ForecastStage>& stages, double part) {
   std::vector<sim::StageSteps> steps;
-  for (const ForecastStage& stage : stages)
+  for (const ForecastStage& stage : stages) {
+    const PlanNodes nodes = nodes_of(request.scenario.cluster, stage.plan, request.run.fleet);
     steps.push_back({static_cast<double>(stage.steps), batch_tokens(stage.plan),
-                     part * stage.step.step, nodes_of(stage.plan, per_node)});
+                     part * stage.step.step, nodes.count, nodes.failing});
+  }
   return steps;
 }
 
@@ -297,9 +362,8 @@ void find_gains(Forecast& forecast, const ForecastRequest& request) {
   const sim::RunModel& model = forecast.model;
   const sim::RunOptions options = options_of_variants(request, model);
   const Seconds wall = sim::simulate_runs(model, options).mean_wall();
-  const std::int64_t per_node = accelerators_of_node(request.scenario);
   const std::vector<LessOf> all =
-      less_of_each(sim::work_of(request.run, stage_steps(forecast.stages, per_node, kLess)));
+      less_of_each(sim::work_of(request.run, stage_steps(request, forecast.stages, kLess)));
   const auto most = static_cast<double>(all.size() + kEnumCount<FailureCause>);
   const auto add = [&](const std::string& name, const auto& change) {
     if (request.options.stop.stop_requested()) return;
@@ -328,10 +392,9 @@ std::string profile_of(const ForecastRequest& request) {
 }  // namespace
 
 EnumArray<Contract, DollarsPerSecond> contract_prices(const PriceSpec& price,
-                                                      const ClusterSpec& cluster) {
-  const DollarsPerSecond on_demand = price.dollars_per_gpu_hour > 0.0
-                                         ? dollars_per_hour(price.dollars_per_gpu_hour)
-                                         : accelerator_price(cluster);
+                                                      DollarsPerSecond of_cluster) {
+  const DollarsPerSecond on_demand =
+      price.dollars_per_gpu_hour > 0.0 ? dollars_per_hour(price.dollars_per_gpu_hour) : of_cluster;
   return {{on_demand, on_demand * price.reserved, on_demand * price.spot}};
 }
 
@@ -361,17 +424,19 @@ double Forecast::tokens_at(double share) const {
 
 const ForecastStage* stage_beyond_memory(const std::vector<ForecastStage>& stages,
                                          const ClusterSpec& cluster) {
-  const auto fullest = std::ranges::max_element(
-      stages, {}, [](const ForecastStage& stage) { return stage.step.memory().peak; });
-  const bool fits =
-      fullest == stages.end() || fullest->step.memory().peak <= cluster.accelerator.memory;
-  return fits ? nullptr : &*fullest;
+  const auto beyond = [&](const ForecastStage& stage) {
+    return stage.step.memory().peak -
+           stage_cluster(cluster, stage.plan, stage.step.fullest).accelerator.memory;
+  };
+  const auto fullest = std::ranges::max_element(stages, {}, beyond);
+  return fullest == stages.end() || beyond(*fullest) <= Bytes() ? nullptr : &*fullest;
 }
 
 void require_memory(const ForecastRequest& request, const std::vector<ForecastStage>& stages) {
-  const AcceleratorSpec& accelerator = request.scenario.cluster.accelerator;
   const ForecastStage* stage = stage_beyond_memory(stages, request.scenario.cluster);
   if (stage == nullptr) return;
+  const AcceleratorSpec accelerator =
+      stage_cluster(request.scenario.cluster, stage->plan, stage->step.fullest).accelerator;
   throw InputError(
       profile_of(request),
       {{"/stages",
@@ -384,6 +449,7 @@ void require_memory(const ForecastRequest& request, const std::vector<ForecastSt
 std::vector<ForecastStage> run_stages(const ForecastRequest& request) {
   const RunSpec& run = request.run;
   ProblemList problems(profile_of(request));
+  check_pools(request, problems);
   const double open = open_tokens(request, problems);
   const std::vector<Plan> plans = stage_plans(request.scenario, run.stages, problems);
   problems.throw_if_any();
@@ -402,15 +468,14 @@ std::vector<ForecastStage> run_stages(const ForecastRequest& request) {
 
 sim::RunModel run_model(const ForecastRequest& request, const std::vector<ForecastStage>& stages) {
   const Plan& plan = request.scenario.plan;
-  const std::int64_t per_node = accelerators_of_node(request.scenario);
-  const std::int64_t nodes = nodes_of(plan, per_node);
-  const std::vector<sim::StageSteps> steps = stage_steps(stages, per_node, 1.0);
+  const std::int64_t nodes = nodes_of(request).count;
+  const std::vector<sim::StageSteps> steps = stage_steps(request, stages, 1.0);
   const Bytes checkpoint =
       checkpoint_bytes(request.scenario, request.run.checkpoint.bytes_per_parameter);
-  sim::RunModel model = sim::run_model(request.run, steps,
-                                       {nodes, checkpoint, plan.dp, copies_of_states(plan),
-                                        copies_on_nodes(request.scenario, per_node)});
-  if (request.run.recovery.shrinks) model.shrunk_speeds = shrunk_speeds(request, nodes, per_node);
+  sim::RunModel model = sim::run_model(
+      request.run, steps,
+      {nodes, checkpoint, plan.dp, copies_of_states(plan), copies_on_nodes(request.scenario)});
+  if (request.run.recovery.shrinks) model.shrunk_speeds = shrunk_speeds(request, nodes);
   return model;
 }
 

@@ -83,10 +83,11 @@ struct Forecast {
 };
 
 // The stages of the run and their simulated steps. Throws InputError, which names the profile, if the
-// plan of a stage breaks a rule or the stages have more tokens than the run.
+// plan of a stage breaks a rule, the stages have more tokens than the run, or the profile asks for
+// what does not go with a plan on several pools.
 std::vector<ForecastStage> run_stages(const ForecastRequest& request);
 
-// The stage that needs most memory if it does not fit, otherwise null.
+// The stage that needs most beyond the memory of its accelerators if one does not fit, otherwise null.
 const ForecastStage* stage_beyond_memory(const std::vector<ForecastStage>& stages,
                                          const ClusterSpec& cluster);
 
@@ -97,8 +98,9 @@ void require_memory(const ForecastRequest& request, const std::vector<ForecastSt
 sim::RunModel run_model(const ForecastRequest& request, const std::vector<ForecastStage>& stages);
 
 // The price of an accelerator by contract; zero where it is not offered, or no profile has one.
+// `of_cluster`: the price on demand where the profile of the run states none.
 EnumArray<Contract, DollarsPerSecond> contract_prices(const PriceSpec& price,
-                                                      const ClusterSpec& cluster);
+                                                      DollarsPerSecond of_cluster);
 
 // The 80 % interval of the step time over the predicted one, from which runs draw theirs.
 struct StepSpread {

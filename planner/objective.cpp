@@ -38,6 +38,14 @@ DollarsPerSecond accelerator_price(const ClusterSpec& cluster) {
   return cluster.price > DollarsPerSecond() ? cluster.price : cluster.accelerator.price;
 }
 
+DollarsPerSecond accelerator_price(const ClusterSpec& cluster, const Plan& plan) {
+  if (plan.stage_pools.empty()) return accelerator_price(cluster);
+  DollarsPerSecond sum;
+  for (std::int32_t stage = 0; stage < plan.pp; ++stage)
+    sum += accelerator_price(stage_cluster(cluster, plan, stage));
+  return sum / static_cast<double>(plan.pp);
+}
+
 StepExpense step_expense(const ClusterSpec& cluster, const Plan& plan, Seconds step,
                          Seconds computing) {
   return expense_of(cluster, static_cast<double>(plan.world_size()), step, computing);

@@ -41,6 +41,9 @@ std::vector<Seconds> computing_times(const sim::StepResult& result);
 // The cluster's price of an accelerator, or else the accelerator's; zero if neither has one.
 DollarsPerSecond accelerator_price(const ClusterSpec& cluster);
 
+// The mean over the plan's accelerators, which may lie on several pools.
+DollarsPerSecond accelerator_price(const ClusterSpec& cluster, const Plan& plan);
+
 // Computes the price and the energy of a step. An accelerator draws its idle power and, for the
 // share of the step in which it computes, the rest of its design power; a node adds its overhead;
 // the site multiplies by its PUE. The model is linear between two datasheet figures: it compares

@@ -85,7 +85,8 @@ std::string class_text(PredictionClass of) {
 }
 
 std::optional<PredictionClass> class_of(const Scenario& scenario, const std::string& except) {
-  if (!has_published_errors(scenario.stack)) return std::nullopt;
+  if (!has_published_errors(scenario.stack) || !scenario.plan.stage_pools.empty())
+    return std::nullopt;
   PredictionClass found{PredictionGround::StatedPlan, workload_of(scenario)};
   if (scenario.stack.generic || !is_well_measured(scenario.cluster.accelerator)) {
     found.ground = PredictionGround::GenericStack;

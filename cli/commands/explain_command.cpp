@@ -52,8 +52,6 @@ Table sensitivity_table(const planner::Explanation& explanation) {
 
 validation::Confidence confidence_of(const ChosenScenario& chosen,
                                      const planner::Explanation& explanation) {
-  // Published runs are of clusters of one pool.
-  if (!chosen.scenario.plan.stage_pools.empty()) return {};
   return validation::confidence_of(chosen.scenario, chosen.prediction_class,
                                    explanation.result.step, explanation.result.memory().peak);
 }

@@ -20,6 +20,7 @@
 #include "cli/output/step_json.hpp"
 #include "cli/output/step_page.hpp"
 #include "core/base/quantity_text.hpp"
+#include "core/spec/pools.hpp"
 #include "planner/forecast.hpp"
 #include "planner/run_search.hpp"
 #include "planner/run_wording.hpp"
@@ -204,7 +205,7 @@ bool report_fullest(const planner::Forecast& forecast, const ClusterSpec& cluste
   if (stage == nullptr) return true;
   const bool several = forecast.stages.size() > 1;
   return report_fit(several ? fmt::format("{}: stage {}", kCommand, stage->name) : kCommand,
-                    stage->step, cluster);
+                    stage->step, stage_cluster(cluster, stage->plan, stage->step.fullest));
 }
 
 ExitCode forecast(const ForecastOptions& options) {
@@ -231,6 +232,10 @@ ExitCode forecast(const ForecastOptions& options) {
     const validation::Confidence confidence = validation::confidence_of(
         scenario, chosen.scenario.prediction_class, step.step, step.memory().peak);
     if (confidence.step) add_confidence(page, "The plan", step.step, confidence);
+    if (!scenario.plan.stage_pools.empty())
+      page.paragraph(
+          "No published run used several pools: the interval of the time has no error of the step "
+          "in it.");
   }
   // Only the page that --html writes has drawings.
   if (!options.common.html.empty()) {
@@ -272,6 +277,7 @@ Without degrees, of the fastest plan; with --global-batch auto also of the batch
   add_whole_run_options(*command, options->run);
   add_option(*command, "--threads", options->threads, "N", "Threads (default: all cores)", "Run");
   add_scenario_options(*command, options->scenario);
+  options->scenario.takes_pools = true;
   add_common_options(*command, options->common);
   command->callback([options, &action] { action = [options] { return forecast(*options); }; });
 }

@@ -160,7 +160,6 @@ Answer find_answer(const PlanOptions& options, ChosenRequest& chosen) {
 validation::Confidence confidence_of(const planner::PlanRequest& request,
                                      const planner::PlanCandidate& candidate) {
   const Scenario scenario = planner::scenario_of(request, candidate.plan);
-  if (!scenario.plan.stage_pools.empty()) return {};  // no published run used several pools
   return validation::confidence_of(scenario, candidate.result.step, candidate.result.memory().peak);
 }
 

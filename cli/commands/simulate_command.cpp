@@ -193,8 +193,6 @@ void write_timelines(const SimulateOptions& options, const Scenario& scenario,
 // or of the full one.
 validation::Confidence confidence_of(const ChosenScenario& chosen,
                                      const sim::SimulatedStep& simulated) {
-  // Published runs are of clusters of one pool.
-  if (!chosen.scenario.plan.stage_pools.empty()) return {};
   const Seconds surest = simulated.full ? simulated.result.step : simulated.event_step;
   return validation::confidence_of(chosen.scenario, chosen.prediction_class, surest,
                                    simulated.result.memory().peak);

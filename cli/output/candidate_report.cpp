@@ -264,11 +264,8 @@ std::string front_title(const planner::SearchResult& result) {
 
 ordered_json candidate_json(const PlanCandidate& candidate, const Scenario& scenario) {
   const sim::StepResult& result = candidate.result;
-  // No published run used several pools.
   const validation::Confidence confidence =
-      scenario.plan.stage_pools.empty()
-          ? validation::confidence_of(scenario, result.step, result.memory().peak)
-          : validation::Confidence();
+      validation::confidence_of(scenario, result.step, result.memory().peak);
   ordered_json json = step_json(scenario, result, confidence);
   if (!candidate.plan.stage_pools.empty()) json["pools"] = pools_of(candidate.plan);
   json["analytic_s"] = candidate.analytic.value();

@@ -249,9 +249,7 @@ void add_forecast(Page& page, const planner::ForecastRequest& request,
                   const planner::Forecast& forecast) {
   const Scenario& scenario = request.scenario;
   const sim::RunStatistics& statistics = forecast.statistics;
-  page.heading(fmt::format("{} on {} × {} ({}), {}", scenario.model.name,
-                           format_count(forecast.gpus), scenario.cluster.accelerator.name,
-                           scenario.cluster.name, scenario.stack.name));
+  page.heading(cluster_text(scenario));
   std::vector<std::pair<std::string, std::string>> facts = {
       {"run", fmt::format("{} tokens in {}, run profile {}", tokens_text(request.tokens),
                           format_plural(forecast.steps, "step"), request.run.name)},

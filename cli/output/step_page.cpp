@@ -107,11 +107,6 @@ std::string accelerators_text(const Scenario& scenario) {
   return fmt::format("{}", fmt::join(parts, " + "));
 }
 
-std::string cluster_text(const Scenario& scenario) {
-  return fmt::format("{} on {} ({}), {}", scenario.model.name, accelerators_text(scenario),
-                     scenario.cluster.name, scenario.stack.name);
-}
-
 std::string batch_text(const Plan& plan) {
   return fmt::format("{} of {}, {} of {} per replica", format_plural(plan.global_batch, "sequence"),
                      format_plural(plan.seq_len, "token"),
@@ -132,6 +127,11 @@ std::string memory_text(const sim::StepResult& result, const ClusterSpec& cluste
 }
 
 }  // namespace
+
+std::string cluster_text(const Scenario& scenario) {
+  return fmt::format("{} on {} ({}), {}", scenario.model.name, accelerators_text(scenario),
+                     scenario.cluster.name, scenario.stack.name);
+}
 
 std::string plan_text(const Plan& plan) {
   std::string text = fmt::format("dp {}, tp {}, pp {}", plan.dp, plan.tp, plan.pp);

@@ -12,6 +12,9 @@
 
 namespace shardwright::cli {
 
+// "llama3-70b on 512 × h100-sxm (dgx-h100), megatron-core".
+std::string cluster_text(const Scenario& scenario);
+
 // "dp 16, tp 8, pp 4, mb 1", and the other fields that are not at their defaults.
 std::string plan_text(const Plan& plan);
 

@@ -9,6 +9,7 @@
 #include "cli/output/output_file.hpp"
 #include "core/base/quantity_text.hpp"
 #include "planner/forecast.hpp"
+#include "planner/objective.hpp"
 #include "planner/run_wording.hpp"
 
 namespace shardwright::cli {
@@ -62,7 +63,8 @@ double spare_gpu_hours(const TuningSetup& setup, double wall_s) {
 
 DollarsPerSecond price_of(const TuningSetup& setup) {
   const PriceSpec& price = setup.run.price;
-  return planner::contract_prices(price, setup.scenario.cluster)[price.contract];
+  return planner::contract_prices(
+      price, planner::accelerator_price(setup.scenario.cluster))[price.contract];
 }
 
 Dollars cost_of(const TuningSetup& setup, double wall_s) {

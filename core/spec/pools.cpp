@@ -85,7 +85,7 @@ void refuse_pools(const Plan& plan, const std::string& source) {
   throw InputError(source, {{"/plan/stage_pools",
                              fmt::format("stages on pools: {}", fmt::join(pools_of(plan), ", ")),
                              "no such key: only `shardwright plan`, `simulate` (at the levels "
-                             "analytic, event and full), `explain`, `compare` and `export` "
+                             "analytic, event and full), `explain`, `compare`, `export` and `forecast` "
                              "support clusters of several pools"}});
 }
 

@@ -78,6 +78,13 @@ void describe_fleet(FleetSpec& fleet, FieldVisitor& fields) {
                 "share of the failures of any cause that take `correlated_nodes` at once");
   fields.integer("correlated_nodes", fleet.correlated_nodes, {1, 1'000'000}, kOmissible,
                  "nodes that such a failure takes, if its cause does not take more");
+  fields.list("pools", fleet.pools, kOmissible,
+              "pools of a mixed cluster whose nodes fail more or less often than the others",
+              [&](PoolFailures& failures) {
+                fields.text("pool", failures.pool, kRequired, "name of the pool");
+                fields.number("rate_ratio", failures.rate, {0.0, 1000.0, false}, kRequired,
+                              "rates of all causes on its nodes over those of the fleet");
+              });
 }
 
 void describe_recovery(RecoverySpec& recovery, FieldVisitor& fields) {
@@ -221,6 +228,11 @@ void check(const RunSpec& spec, ProblemList& problems) {
 double FailureSpec::node_rate() const {
   return mtbf_hours > 0.0 ? components_per_node / (mtbf_hours * 3600.0)
                           : per_1000_node_days / (1000.0 * kSecondsPerDay);
+}
+
+double FleetSpec::rate_of(const std::string& pool) const {
+  const auto stated = std::ranges::find(pools, pool, &PoolFailures::pool);
+  return stated == pools.end() ? 1.0 : stated->rate;
 }
 
 void describe(RunStage& stage, FieldVisitor& fields) {

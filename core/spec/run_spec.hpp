@@ -64,6 +64,15 @@ struct FailureSpec {
   bool operator==(const FailureSpec&) const = default;
 };
 
+// The failures of the nodes of one pool of a mixed cluster.
+struct PoolFailures {
+  std::string pool;
+  // The rates of all causes over those of the fleet.
+  double rate = 1.0;
+
+  bool operator==(const PoolFailures&) const = default;
+};
+
 struct FleetSpec {
   EnumArray<FailureCause, FailureSpec> failures{};
   // The rates of all causes over those stated.
@@ -72,6 +81,11 @@ struct FleetSpec {
   double age_days = 0.0;
   double correlated = 0.0;
   std::int64_t correlated_nodes = 2;
+  // The pools whose nodes fail more or less often than the others.
+  std::vector<PoolFailures> pools{};
+
+  // The rates of a node of this pool over those of the fleet.
+  double rate_of(const std::string& pool) const;
 
   bool operator==(const FleetSpec&) const = default;
 };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/quantity_reading.hpp"
+#include "core/spec/pools.hpp"
 #include "gui/models/text.hpp"
 #include "planner/run_search.hpp"
 #include "planner/run_wording.hpp"
@@ -201,12 +202,13 @@ QStringList warnings(const RunForecast& run) {
   }
   const ClusterSpec& cluster = run.request.scenario.cluster;
   if (const auto* stage = planner::stage_beyond_memory(run.forecast.stages, cluster)) {
+    const AcceleratorSpec accelerator =
+        stage_cluster(cluster, stage->plan, stage->step.fullest).accelerator;
     lines.append(
         to_qstring("The run does not fit into memory: stage %1 needs %2 per accelerator, and %3 "
                    "has %4.")
             .arg(to_qstring(stage->name), to_qstring(format_bytes(stage->step.memory().peak)),
-                 to_qstring(cluster.accelerator.name),
-                 to_qstring(format_bytes(cluster.accelerator.memory))));
+                 to_qstring(accelerator.name), to_qstring(format_bytes(accelerator.memory))));
   }
   for (const std::string& note : planner::recovery_without_effect(
            run.request.run.recovery, run.request.scenario.plan, run.forecast.model))

@@ -49,12 +49,12 @@ std::vector<InputWait> input_waits(const InputSpec& input, const std::vector<Sta
   return waits;
 }
 
-// The mean over the time of the steps.
-double mean_nodes(const std::vector<StageSteps>& stages) {
+// The nodes that fail, each weighted by its rate: the mean over the time of the steps.
+double mean_failing_nodes(const std::vector<StageSteps>& stages) {
   Seconds time, node_time;
   for (const StageSteps& stage : stages) {
     time += stage.steps * stage.step;
-    node_time += stage.steps * stage.step * static_cast<double>(stage.nodes);
+    node_time += stage.steps * stage.step * stage.failing_nodes;
   }
   return node_time / time;
 }
@@ -191,8 +191,10 @@ Seconds least_interval(const CheckpointCost& cost) {
 
 RunModel run_model(const RunSpec& run, std::vector<StageSteps> stages, const RunMachine& machine) {
   const auto nodes = static_cast<double>(machine.nodes);
-  for (StageSteps& stage : stages)
+  for (StageSteps& stage : stages) {
     if (stage.nodes == 0) stage.nodes = machine.nodes;
+    if (stage.failing_nodes == 0.0) stage.failing_nodes = static_cast<double>(stage.nodes);
+  }
   RunModel model;
   model.work = work_of(run, stages);
   model.input_waits = input_waits(run.input, stages);
@@ -201,7 +203,8 @@ RunModel run_model(const RunSpec& run, std::vector<StageSteps> stages, const Run
     model.interval = std::max(run.checkpoint.interval, least_interval(model.checkpoint));
   model.startup = run.startup;
   for (const FailureCause cause : enumerators<FailureCause>())
-    model.failures[cause] = process_of(run, cause, mean_nodes(stages), model.checkpoint.save);
+    model.failures[cause] =
+        process_of(run, cause, mean_failing_nodes(stages), model.checkpoint.save);
   for (FailureProcess& process : model.failures)
     process.nodes = std::min(process.nodes, machine.nodes);
   model.rate_spread = run.fleet.spread;

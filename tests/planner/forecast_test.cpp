@@ -195,6 +195,70 @@ TEST(Forecast, AStageOfFewerGpusFailsLessOften) {
   EXPECT_NEAR(all.mfu * all.total().gpu_hours / floating, 1.0, 1e-6);
 }
 
+// The request with two pipeline stages, of which the second lies on a node of this cluster.
+ForecastRequest on_two_pools(ForecastRequest request, const std::string& cluster_of_pool) {
+  Scenario& scenario = request.scenario;
+  scenario.plan.pp = 2;
+  scenario.plan.dp /= 2;
+  const ClusterSpec other = load_cluster(cluster_of_pool);
+  scenario.cluster.pools = {
+      {"second", other.accelerator, other.node, other.fabric, 1, other.price}};
+  scenario.plan.stage_pools = {scenario.cluster.name, "second"};
+  return request;
+}
+
+json failing_run() {
+  json run = kQuiet;
+  run["failures"] = {{"gpu", {{"per_1000_node_days", 400}}}};
+  run["recovery"] = {
+      {"detection_s", 300}, {"restart_s", 300}, {"repair_s", 7200}, {"spare_ratio", 0.5}};
+  return run;
+}
+
+TEST(Forecast, EqualPoolsChangeNothing) {
+  const ForecastRequest on_pools = on_two_pools(llama_on(16, failing_run()), "dgx-h100");
+  ForecastRequest on_one = on_pools;
+  on_one.scenario.plan.stage_pools.clear();
+  on_one.scenario.cluster.pools.clear();
+  const Forecast many = forecast_of(on_pools), one = forecast_of(on_one);
+  EXPECT_EQ(many.statistics.wall.p90, one.statistics.wall.p90);
+  EXPECT_GT(one.statistics.interruptions.p50, 1.0);
+  EXPECT_NEAR(many.total().cost / one.total().cost, 1.0, 1e-12);
+  EXPECT_NEAR(many.total().energy / one.total().energy, 1.0, 1e-12);
+  EXPECT_NEAR(many.spares.cost / one.spares.cost, 1.0, 1e-12);
+}
+
+TEST(Forecast, EachPoolHasItsPriceItsNodesAndItsFailures) {
+  json run = failing_run();
+  run["failures"]["pools"] = {{{"pool", "second"}, {"rate_ratio", 3}}};
+  ForecastRequest request = on_two_pools(llama_on(16, run), "dgx-a100");
+  request.scenario.cluster.price = dollars_per_hour(4.0);
+  request.scenario.cluster.pools[0].price = dollars_per_hour(1.0);
+  // A node of the second pool has half of the accelerators, so that it fills two of them.
+  request.scenario.cluster.pools[0].node.accelerators = 4;
+  request.scenario.cluster.pools[0].node.scale_up.domain = 4;
+  const Forecast forecast = forecast_of(request);
+  const double failures_of_node = 400.0 / (1000.0 * kSecondsPerDay);
+  EXPECT_NEAR(forecast.model.failures[FailureCause::Gpu].rate.value(),
+              (1.0 + 2.0 * 3.0) * failures_of_node, 1e-12);
+  EXPECT_NEAR(forecast.total().cost.value(), 2.5 * forecast.total().gpu_hours, 1e-6);
+
+  request.run.fleet.pools[0].pool = "third";
+  request.run.recovery.shrinks = true;
+  EXPECT_THAT(problems_of([&] { run_stages(request); }),
+              testing::ElementsAre(testing::HasSubstr("/recovery/shrinks"),
+                                   testing::HasSubstr("/failures/pools/0/pool")));
+}
+
+TEST(Forecast, AStageOnAPoolIsHeldAgainstTheMemoryOfItsPool) {
+  ForecastRequest request = on_two_pools(llama_on(16, kQuiet), "dgx-a100");
+  const std::vector<ForecastStage> stages = run_stages(request);
+  EXPECT_EQ(stage_beyond_memory(stages, request.scenario.cluster), nullptr);
+  request.scenario.cluster.pools[0].accelerator.memory = Bytes(1e9);
+  const std::vector<ForecastStage> fuller = run_stages(request);
+  EXPECT_EQ(stage_beyond_memory(fuller, request.scenario.cluster), &fuller[0]);
+}
+
 TEST(Forecast, AStageMayHaveOtherDegrees) {
   json run = kQuiet;
   run["stages"] = {{{"name", "deep"}, {"tokens", 1e10}, {"tp", 4}, {"pp", 2}}};
