@@ -354,7 +354,8 @@ std::string knee_text(const Sweep& sweep, Bytes memory) {
   const SweepPoint& point = sweep.points[*sweep.knee];
   const std::string at = value_text(sweep.axis, point.value);
   if (sweep.axis == SweepAxis::Gpus) {
-    return fmt::format("Knee of the whole cluster's tokens/s at {} GPUs: {}.", at,
+    return fmt::format("Knee of the whole cluster's tokens/s at {}: {}.",
+                       format_plural(std::llround(point.value), "GPU"),
                        cause_text(*sweep.knee_cause));
   }
   if (sweep.axis == SweepAxis::SeqLen) {
@@ -379,10 +380,10 @@ std::string knee_text(const Sweep& sweep, Bytes memory) {
 }
 
 std::string cause_text(const KneeCause& cause) {
-  return fmt::format("the share of {} in the step grows from {} on {} accelerators to {} on {}",
+  return fmt::format("the share of {} in the step grows from {} on {} to {} on {}",
                      part_text(cause.part), whole_percent(cause.smallest_share),
-                     format_count(cause.smallest_gpus), whole_percent(cause.beyond_share),
-                     format_count(cause.beyond_gpus));
+                     format_plural(cause.smallest_gpus, "accelerator"),
+                     whole_percent(cause.beyond_share), format_count(cause.beyond_gpus));
 }
 
 std::string cause_text(const SuperlinearCause& cause) {

@@ -248,8 +248,7 @@ bool PlanFigure::tells_apart(const PlanSet& set) const {
 QString PlanFigure::text(const PlanSet& set, std::size_t plan) const {
   if (name) return name(set, plan);
   const double number = value(set, plan);
-  return decimals_of(number, decimals) == decimals ? fixed_text(number, decimals)
-                                                   : QString::number(number, 'g', kSmallDigits);
+  return fixed_text(number, decimals_of(number, decimals));
 }
 
 double PlanFigure::shown_number(double number) const {

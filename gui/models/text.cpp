@@ -58,6 +58,11 @@ QString percent_text(double ratio) {
   return fixed_text(100.0 * ratio, 1) + u" %"_s;
 }
 
+QString share_text(double share) {
+  constexpr double kLeastShare = 0.0005;
+  return share > 0.0 && share < kLeastShare ? u"< 0.1 %"_s : percent_text(share);
+}
+
 QString signed_percent_text(double ratio) {
   const QString sign = ratio >= 0.0 ? u"+"_s : u"−"_s;
   return sign + percent_text(std::abs(ratio));

@@ -40,6 +40,9 @@ QString fixed_text(double value, int decimals);
 QString exact_text(double value);
 // Writes a share: 0.4567 is "45.7 %".
 QString percent_text(double ratio);
+
+// Says "< 0.1 %" of a share that percent_text() would round to nothing.
+QString share_text(double share);
 // "+3.2 %", "−0.5 %".
 QString signed_percent_text(double ratio);
 // Three significant digits in powers of 1000: "1.5 k", "3.2 M".

@@ -71,6 +71,9 @@ QPalette palette_of(QRgb window, QRgb base, QRgb text, QRgb button, QRgb accent)
   palette.setColor(QPalette::Highlight, QColor(accent));
   palette.setColor(QPalette::HighlightedText, Qt::white);
   palette.setColor(QPalette::Link, QColor(accent));
+  // The line below tabs has this colour.
+  palette.setColor(QPalette::Light,
+                   mixed_colour(QColor(base), text_colour, is_dark(palette) ? 0.25 : 0.0));
   const QColor faint = faded(text_colour, 0.5);
   // Hints are read, unlike what is disabled.
   palette.setColor(QPalette::PlaceholderText, mixed_colour(QColor(base), text_colour, 0.62));

@@ -15,8 +15,9 @@ std::vector<LegendEntry> legend_of(const TimelineTracks& tracks, bool has_critic
   std::vector<LegendEntry> entries;
   const QFontMetricsF metrics(legend_font());
   const auto add = [&](LegendMark mark, Role role, const QString& text) {
-    entries.push_back(
-        {mark, role, text, kLegendMarkWidth + metrics.horizontalAdvance(text) + kLegendGap});
+    entries.push_back({mark, role, text,
+                       (mark == LegendMark::None ? 0.0 : kLegendMarkWidth) +
+                           metrics.horizontalAdvance(text) + kLegendGap});
   };
   RoleTimes busy{};
   for (const SpanRow& row : tracks.rows()) {
@@ -29,6 +30,8 @@ std::vector<LegendEntry> legend_of(const TimelineTracks& tracks, bool has_critic
     add(LegendMark::NotAllocated, {}, u"not allocated"_s);
   if (has_critical_path) add(LegendMark::CriticalPath, {}, u"critical path"_s);
   if (has_matches) add(LegendMark::Match, {}, u"found"_s);
+  // Spans that are narrower than a pixel share a shade.
+  add(LegendMark::None, {}, u"paler: busy for a part of the time"_s);
   return entries;
 }
 

@@ -14,7 +14,7 @@ namespace shardwright::gui {
 // Between the left ends of a mark and of its text, in pixels.
 inline constexpr double kLegendMarkWidth = 16.0;
 
-enum class LegendMark : std::uint8_t { Role, NotAllocated, CriticalPath, Match };
+enum class LegendMark : std::uint8_t { Role, NotAllocated, CriticalPath, Match, None };
 
 struct LegendEntry {
   LegendMark mark = LegendMark::Role;

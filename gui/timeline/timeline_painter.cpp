@@ -457,9 +457,11 @@ void TimelinePainter::paint_legend() {
   for (std::size_t i = 0; i < places.size(); ++i) {
     const QPointF at = geometry_.legend.topLeft() + places[i];
     paint_legend_mark(scene_.legend[i], QRectF(at.x(), at.y() - 5.0, 11.0, 10.0));
-    painter_.setPen(colours_.text);
-    painter_.drawText(at + QPointF(kLegendMarkWidth, (metrics.ascent() - metrics.descent()) / 2.0),
-                      scene_.legend[i].text);
+    const bool marked = scene_.legend[i].mark != LegendMark::None;
+    painter_.setPen(marked ? colours_.text : colours_.muted_text);
+    painter_.drawText(
+        at + QPointF(marked ? kLegendMarkWidth : 0.0, (metrics.ascent() - metrics.descent()) / 2.0),
+        scene_.legend[i].text);
   }
 }
 
@@ -474,6 +476,8 @@ void TimelinePainter::paint_legend_mark(const LegendEntry& entry, const QRectF& 
                                colours_.text);
     case LegendMark::Match:
       return painter_.fillRect(QRectF(box.left(), box.top(), box.width(), 3.0), colours_.warning);
+    case LegendMark::None:
+      return;
   }
 }
 

@@ -12,7 +12,7 @@ constexpr double kMargin = 12.0;
 constexpr double kPanelWidth = 250.0;
 constexpr double kLeastWidthWithPanel = 640.0;
 // A smaller viewport shows a part of the map.
-constexpr QSizeF kLeastMap(300.0, 300.0);
+constexpr QSizeF kLeastMap(300.0, 270.0);
 
 QRectF panel_area(const QSizeF& size) {
   if (size.width() <= kLeastWidthWithPanel) return {};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"
@@ -78,7 +79,7 @@ double scale_end(const std::vector<double>& utilisation) {
 }
 
 QString link_load_text(const ClusterMap& map, const TopologyScene& scene, LinkIndex link) {
-  return u"%1: %2 of %3"_s.arg(map.link_name(link), percent_text(scene.utilisation[link]),
+  return u"%1: %2 of %3"_s.arg(map.link_name(link), share_text(scene.utilisation[link]),
                                bandwidth_text(map.topology().links()[link].capacity));
 }
 
@@ -320,7 +321,7 @@ void TopologyPainter::paint_busiest_load(double share, double y) {
   const QRectF first(label->topLeft(), QSizeF(label->width(), kNoteLine));
   painter_.setPen(colours_.bad);
   painter_.setFont(bold_);
-  painter_.drawText(first, Qt::AlignVCenter | Qt::AlignLeft, u"◯ "_s + percent_text(share));
+  painter_.drawText(first, Qt::AlignVCenter | Qt::AlignLeft, u"◯ "_s + share_text(share));
   if (!tells_others) return;
   painter_.setFont(small_);
   painter_.drawText(first.translated(0.0, kNoteLine),
@@ -332,9 +333,11 @@ double TopologyPainter::paint_text(const QRectF& panel, double y, const QString&
                                    const QColor& colour, const QFont& font) {
   painter_.setFont(font);
   painter_.setPen(colour);
-  const QRectF room(panel.left(), y, panel.width(), panel.bottom() - y);
-  QRectF used;
-  painter_.drawText(room, Qt::AlignLeft | Qt::AlignTop | Qt::TextWordWrap, text, &used);
+  const QRectF below(panel.left(), y, panel.width(), std::numeric_limits<std::int16_t>::max());
+  constexpr int kFlags = Qt::AlignLeft | Qt::AlignTop | Qt::TextWordWrap;
+  const QRectF used = painter_.boundingRect(below, kFlags, text);
+  // A low panel leaves out whole texts, because half a sentence says nothing.
+  if (used.bottom() <= panel.bottom()) painter_.drawText(used, kFlags, text);
   return used.bottom() + 2.0;
 }
 
@@ -427,7 +430,7 @@ void TopologyPainter::paint_groups(const QRectF& panel, double y) {
   for (const AxisGroup& group : rank_groups_) {
     const Role role = role_of(group.axis);
     painter_.setOpacity(shows(group.axis) ? 1.0 : 0.35);
-    paint_badge(QPointF(panel.left(), y + 1.0), group.axis);
+    if (y + kBadge <= panel.bottom()) paint_badge(QPointF(panel.left(), y + 1.0), group.axis);
     const QRectF text = panel.adjusted(kBadge + 6.0, 0.0, 0.0, 0.0);
     y = paint_text(text, y, title_of(role) + u": "_s + counted_text(group.ranks.size(), "rank"),
                    colours_.text, font_);

@@ -1,5 +1,7 @@
 #include "gui/views/empty_state.hpp"
 
+#include <QEvent>
+
 #include "gui/models/text.hpp"
 #include "gui/views/widgets.hpp"
 
@@ -20,6 +22,15 @@ EmptyState::EmptyState(QWidget* content, QWidget* parent)
 void EmptyState::show_hint(const QString& text) {
   label_->setText(text);
   setCurrentIndex(0);
+}
+
+// Rich text takes the colour of its links from the palette as it is read.
+void EmptyState::changeEvent(QEvent* event) {
+  QStackedWidget::changeEvent(event);
+  if (event->type() != QEvent::PaletteChange) return;
+  const QString text = label_->text();
+  label_->clear();
+  label_->setText(text);
 }
 
 void EmptyState::show_content() {

@@ -25,6 +25,9 @@ class EmptyState : public QStackedWidget {
   // The user has clicked on a link of the hint.
   void link_clicked(const QString& target);
 
+ protected:
+  void changeEvent(QEvent* event) override;
+
  private:
   QLabel* label_;
 };

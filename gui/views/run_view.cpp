@@ -140,8 +140,8 @@ QLineEdit* RunView::add_path(QWidget& pane, const QString& id, const QString& hi
 
 QWidget* RunView::create_controls() {
   auto* pane = new QWidget;
-  data_ = add_path(*pane, u"run_data"_s, tr("text as bytes, or tokens in a .bin file"));
-  out_ = add_path(*pane, u"run_out"_s, tr("folder of metrics and timelines"));
+  data_ = add_path(*pane, u"run_data"_s, tr("text, or .bin of tokens"));
+  out_ = add_path(*pane, u"run_out"_s, tr("folder of results"));
   steps_ = named<PowerSpinBox>(u"run_steps"_s);
   leave_wheel_to_scrolling(*steps_);
   steps_->setRange(1, 1'000'000'000);

@@ -8,6 +8,7 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <array>
 
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
@@ -75,9 +76,14 @@ void ScenarioView::create_fields(QVBoxLayout& column) {
   origin_->setTextFormat(Qt::PlainText);
   origin_->hide();
   column.addWidget(origin_);
-  create_workload(*add_group(column, tr("Workload")));
-  create_machine(*add_group(column, tr("Machine")));
-  create_goal(*add_group(column, tr("Goal")));
+  const std::array groups = {add_group(column, tr("Workload")), add_group(column, tr("Machine")),
+                             add_group(column, tr("Goal"))};
+  create_workload(*groups[0]);
+  create_machine(*groups[1]);
+  create_goal(*groups[2]);
+  int widest = 0;
+  for (const auto& row : rows_) widest = std::max(widest, row.title->sizeHint().width());
+  for (QGridLayout* group : groups) group->setColumnMinimumWidth(0, widest);
   create_what_ifs(*add_group(column, tr("What if the hardware had …")));
   column.addStretch(1);
 }

@@ -12,7 +12,6 @@ namespace {
 // A label to the left of a bar or to its right needs a third of the axis of a narrow chart.
 constexpr double kMostLeft = 0.35, kMostRight = 0.65;
 // Shares below it would read 0.0 %.
-constexpr double kLeastShare = 0.0005;
 
 // The looks of the categories in the order of the enumeration, which is that of the stack.
 struct CategoryLook {
@@ -32,10 +31,6 @@ constexpr std::array<CategoryLook, kMemoryCategories> kCategoryLooks = {{
     {7, Qt::Dense7Pattern},
     {5, Qt::Dense4Pattern},
 }};
-
-QString share_text(double share) {
-  return share > 0.0 && share < kLeastShare ? u"< 0.1 %"_s : percent_text(share);
-}
 
 // The unit in which times up to `longest` read well.
 struct TimeUnit {
@@ -191,6 +186,12 @@ MemoryChart::MemoryChart(QWidget* parent) : Chart(parent) {
   connect(this, &Chart::restyled, this, &MemoryChart::rebuild);
 }
 
+// Keeps the legend whole, and room for the bars beside it.
+QSize MemoryChart::minimumSizeHint() const {
+  constexpr int kLeastAxes = 130;
+  return {kLeastAxes + legend->minimumOuterSizeHint().width(), Chart::minimumSizeHint().height()};
+}
+
 void MemoryChart::show(const sim::StepResult& result, Bytes capacity) {
   result_ = result;
   capacity_ = capacity;
@@ -236,6 +237,7 @@ void MemoryChart::rebuild() {
   xAxis->setRange(-0.7, stages - 0.3);
   xAxis->setTicker(whole_numbers(result_->stages.size()));
   add_capacity();
+  updateGeometry();
   replot(rpQueuedReplot);
 }
 

@@ -47,6 +47,7 @@ class MemoryChart : public Chart {
   explicit MemoryChart(QWidget* parent = nullptr);
 
   void show(const sim::StepResult& result, Bytes capacity);
+  QSize minimumSizeHint() const override;
 
  protected:
   QString tool_tip_at(const QPointF& position) const override;
