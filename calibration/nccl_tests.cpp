@@ -17,6 +17,7 @@
 #include "calibration/nccl_inspector.hpp"
 #include "calibration/traces/inflated_file.hpp"
 #include "core/base/json_reader.hpp"
+#include "core/base/quantity_text.hpp"
 
 namespace shardwright::calibration {
 namespace {
@@ -355,7 +356,9 @@ std::int64_t messages_leaving(const Output& output) {
 
 void check_group(const TimedGroup& group, bool pairs, ProblemList& problems) {
   if (group.members < 2)
-    problems.add("", fmt::format("{} ranks", group.members), "a list of at least 2 devices");
+    problems.add("", fmt::format("{} of a device", format_plural(group.members, "line")),
+                 "at least 2 lines like \"#  Rank  0 Group  0 Pid  4711 on node1 device  0 [0x00] "
+                 "NVIDIA H100\"");
   const auto by_ranks = [](const auto& a, const auto& b) { return a.second < b.second; };
   const auto [fewest, most] =
       std::minmax_element(group.ranks_on.begin(), group.ranks_on.end(), by_ranks);

@@ -66,7 +66,8 @@ KernelErrors errors_on(const Trace& trace, const KernelTimes& times) {
   errors.file = trace.file;
   std::vector<double> ratios;
   for (std::size_t i = 0; i < activities.size(); ++i) {
-    if (activities[i]->category == KernelCategory::Collective || activities[i]->duration <= 0)
+    if (activities[i]->kind != ActivityKind::Kernel ||
+        activities[i]->category == KernelCategory::Collective || activities[i]->duration <= 0)
       continue;
     ++errors.kernels;
     if (!predicted[i]) {

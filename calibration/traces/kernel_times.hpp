@@ -37,7 +37,7 @@ class KernelTimes {
 
 struct KernelErrors {
   std::string file;
-  // Kernels, and those of them that the other traces do not know.
+  // Kernels but those of collectives, and how many of them the other traces do not know.
   std::int64_t kernels = 0, unknown = 0;
   // Relative errors of known kernels, one by one.
   double median = 0.0, p90 = 0.0;

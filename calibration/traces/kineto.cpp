@@ -136,6 +136,7 @@ class KinetoReader {
       if (key == "rank") trace_.rank = integer_in(value.raw_json_token());
       if (key == "world_size") trace_.world_size = integer_in(value.raw_json_token());
     }
+    if (trace_.world_size && *trace_.world_size < 1) trace_.world_size.reset();
   }
 
   void read_devices(ondemand::document& document) {

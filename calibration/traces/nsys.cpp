@@ -176,6 +176,11 @@ class NsysReader {
     if (database_.has("StringIds"))
       database_.for_each("StringIds", "SELECT id, value FROM StringIds",
                          [this](const Row& row) { texts_.emplace(row.integer(0), row.text(1)); });
+    if (texts_.empty())
+      trace_.gaps.emplace_back(
+          "It has no names (table StringIds), so that the kinds of kernels are not known.");
+    if (!database_.has("CUPTI_ACTIVITY_KIND_KERNEL"))
+      trace_.gaps.emplace_back("It has no kernels (table CUPTI_ACTIVITY_KIND_KERNEL).");
     reserve();
     read_kernels();
     read_memory("CUPTI_ACTIVITY_KIND_MEMCPY", ActivityKind::Copy);

@@ -118,6 +118,8 @@ struct Trace {
   std::optional<std::int64_t> clock_offset;
   // Events on devices that have no usable time, which are left out.
   std::int64_t unusable_events = 0;
+  // What a whole recording has and this one lacks, and what does not show therefore; as sentences.
+  std::vector<std::string> gaps{};
 };
 
 }  // namespace shardwright::calibration

@@ -307,6 +307,7 @@ TraceReport report_of(const Trace& trace) {
   report.world_size = trace.world_size;
   report.devices = static_cast<std::int64_t>(devices.size());
   report.unusable_events = trace.unusable_events;
+  report.gaps = trace.gaps;
   OptimizerKernels optimizer(trace);
   for (const DeviceActivity& each : trace.activities) {
     report.by_category[each.category] += from_ns(each.duration);
@@ -340,6 +341,7 @@ ordered_json to_json(const TraceReport& report) {
           {"kernels", report.kernels},
           {"kernels_without_op", report.kernels_without_op},
           {"unusable_events", report.unusable_events},
+          {"gaps", report.gaps},
           {"step_s", report.step ? ordered_json(report.step->value()) : nullptr},
           {"steps", array_of(report.steps)},
           {"window_s", report.times.window.value()},

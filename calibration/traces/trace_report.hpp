@@ -81,6 +81,8 @@ struct TraceReport {
   std::string gpu;
   std::optional<std::int64_t> rank, world_size;
   std::int64_t devices = 0, kernels = 0, kernels_without_op = 0, unusable_events = 0;
+  // What the recording lacks (Trace::gaps).
+  std::vector<std::string> gaps{};
   std::vector<StepReport> steps;
   // The mean of the device's steps, whose number follows (usual_step of device_steps.hpp). None without steps.
   std::optional<Seconds> step;

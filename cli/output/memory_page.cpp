@@ -115,7 +115,7 @@ void add_memory_snapshot(Page& page, const calibration::MemorySnapshot& snapshot
       format_bytes(fullest->peak_allocated), format_bytes(fullest->reserved_at_peak),
       format_bytes(fullest->split_at_peak)));
   if (snapshot.unusable_events > 0)
-    page.warning(fmt::format("{} without an address or a size are left out.",
+    page.warning(fmt::format("Shardwright leaves out {} without an address or a size.",
                              format_plural(snapshot.unusable_events, "event")));
   if (!fullest->sites.empty()) add_sites(page, *fullest);
   if (planned) add_planned(page, *fullest, *planned);

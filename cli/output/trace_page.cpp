@@ -61,6 +61,19 @@ std::string rank_text(const TraceReport& report) {
                            : fmt::format(" of rank {}", *report.rank);
 }
 
+// " Rank 0 is in rank0.json and copy.json."; empty where each rank is in one trace.
+std::string repeated_ranks_text(const std::vector<TraceReport>& reports,
+                                const std::vector<std::string>& names) {
+  std::map<std::int64_t, std::vector<std::string>> of_rank;
+  for (std::size_t i = 0; i < reports.size(); ++i)
+    if (reports[i].rank) of_rank[*reports[i].rank].push_back(printable(names[i]));
+  std::string text;
+  for (const auto& [rank, files] : of_rank)
+    if (files.size() > 1)
+      text += fmt::format(" Rank {} is in {}.", rank, fmt::join(files, " and "));
+  return text;
+}
+
 void add_identity(Page& page, const TraceReport& report, const std::string& name) {
   const std::string gpu = report.gpu.empty() ? "" : fmt::format(" on {}", printable(report.gpu));
   const std::string devices = report.devices > 1 ? fmt::format(", {} devices", report.devices) : "";
@@ -68,8 +81,10 @@ void add_identity(Page& page, const TraceReport& report, const std::string& name
                              format_plural(report.kernels, "kernel"), rank_text(report), gpu,
                              devices));
   if (report.unusable_events > 0)
-    page.warning(fmt::format("{} without a usable time on a device are left out.",
+    page.warning(fmt::format("Shardwright leaves out {} without a usable time on a device.",
                              format_plural(report.unusable_events, "event")));
+  for (const std::string& gap : report.gaps)
+    page.warning(fmt::format("{}: {}", printable(name), gap));
 }
 
 void add_step_time(Page& page, const TraceReport& report) {
@@ -350,7 +365,8 @@ void add_traces(Page& page, const std::vector<TraceReport>& reports,
              })) {
     page.paragraph(
         "Collectives are not matched across the traces: they are not of different ranks of one "
-        "run.");
+        "run." +
+        repeated_ranks_text(reports, names));
   }
   const bool is_cut = step.spans.size() == calibration::kMostInAPicture;
   page.figure(fmt::format("{} recorded step of {}: matrix products and attention dark blue, other "

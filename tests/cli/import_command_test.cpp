@@ -203,6 +203,17 @@ TEST(ImportCommand, CountsLastArrivalsAmongAllMatchedCalls) {
   EXPECT_THAT(result.output, HasSubstr("It arrives last at 10 of its 20 matched collectives."));
 }
 
+TEST(ImportCommand, NamesTheTracesOfOneRank) {
+  const std::string rank0 = imported_trace("nanogpt/rank0"),
+                    rank1 = imported_trace("nanogpt/rank1");
+  const ScratchFolder folder;
+  const std::string copy = folder.file("copy.json.gz");
+  std::filesystem::copy_file(rank0, copy);
+  const CommandResult result = run_command("import " + rank0 + " " + rank1 + " " + copy,
+                                           {.environment = {{"COLUMNS", "200"}}});
+  EXPECT_THAT(result.output, HasSubstr("in rank0.json.gz and copy.json.gz."));
+}
+
 // Ranks of one job are one page; messages are no reason to refuse a file, nor is compression.
 TEST(ImportCommand, ReadsRanksOfNcclInspectorAsOneJob) {
   const ScratchFolder folder;

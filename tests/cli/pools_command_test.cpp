@@ -162,13 +162,20 @@ TEST(PoolsCommand, CompareAndExportTakePlansOnPools) {
   EXPECT_THAT(refused.errors, HasSubstr("nodes of 8 and of 4 accelerators"));
 }
 
+TEST(PoolsCommand, ForecastSaysThatTheErrorOfTheStepIsNotKnown) {
+  const ScratchFolder folder;
+  const CommandResult result = run_command("forecast --tokens 1B --runs 10 --plan " +
+                                           folder.write("plan.json", mixed_plan().dump()));
+  EXPECT_EQ(result.exit_code, 0) << result.errors;
+  EXPECT_THAT(result.output, HasSubstr("No published run used several pools"));
+}
+
 TEST(PoolsCommand, CommandsOfOnePoolRefuseOthers) {
   const ScratchFolder folder;
   const std::string plan = folder.write("plan.json", mixed_plan().dump());
   const std::string cluster = folder.write("mixed.json", mixed_plan()["cluster"].dump());
   for (const std::string& line :
-       {"simulate --fidelity bound --plan " + plan, "forecast --tokens 1T --plan " + plan,
-        "replan --ranks 8 " + plan,
+       {"simulate --fidelity bound --plan " + plan, "replan --ranks 8 " + plan,
         "scale --model llama3-8b --gpus 8..16 --global-batch 32 --seq-len 8192 --cluster " +
             cluster,
         "plan --model llama3-8b --gpus 8..16 --global-batch 32 --seq-len 8192 --cluster " + cluster,

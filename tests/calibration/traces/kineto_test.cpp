@@ -217,6 +217,15 @@ TEST(Kineto, LeavesOutEventsWithoutATimeAndSaysSo) {
   EXPECT_EQ(trace.activities[0].duration, 4500);
 }
 
+TEST(Kineto, KnowsNoSizeOfARunWhereItIsNotPositive) {
+  const auto size_of = [](const std::string& size) {
+    return read_events("", R"("distributedInfo": {"rank": 0, "world_size": )" + size + "},")
+        .world_size;
+  };
+  EXPECT_EQ(size_of("4"), 4);
+  EXPECT_EQ(size_of("-3"), std::nullopt);
+}
+
 TEST(Kineto, RefusesEventsThatAreNone) {
   EXPECT_THAT(problems_of([] { read_events("{\"ph\": \"X\"}, 3"); }),
               testing::ElementsAre("/traceEvents/1"));

@@ -79,6 +79,16 @@ TEST(Nsys, ReadsOldAndPartialExports) {
   EXPECT_EQ(trace.unusable_events, 1);
 }
 
+TEST(Nsys, NamesTheTablesThatAreMissing) {
+  const Trace nameless = nsys_trace(database(std::string(kTwoProcesses) + "DROP TABLE StringIds;"));
+  EXPECT_EQ(nameless.activities.size(), 4U);
+  EXPECT_THAT(nameless.gaps, testing::ElementsAre(testing::HasSubstr("StringIds")));
+  const Trace idle =
+      nsys_trace(database(std::string(kTwoProcesses) + "DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL;"));
+  EXPECT_THAT(idle.gaps, testing::ElementsAre(testing::HasSubstr("CUPTI_ACTIVITY_KIND_KERNEL")));
+  EXPECT_TRUE(nsys_trace(database(kTwoProcesses)).gaps.empty());
+}
+
 TEST(Nsys, RefusesOtherAndBrokenDatabases) {
   EXPECT_THAT(thrown_by([] { nsys_trace(database("CREATE TABLE people (name TEXT)")); }),
               testing::HasSubstr("a database of something else"));
