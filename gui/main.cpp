@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "gui/window/cursor_rest.hpp"
 #include "gui/window/main_window.hpp"
 #include "gui/window/screenshots.hpp"
 #include "gui/window/stop_signals.hpp"
@@ -97,6 +98,7 @@ std::optional<CommandLine> read_command_line(int argc, char** argv, int& code) {
 int explore(const QStringList& files) {
   QSettings settings;
   const shardwright::gui::StopSignals stop;
+  const shardwright::gui::CursorRest rest;
   shardwright::gui::MainWindow window(&settings);
   window.show();
   window.begin(files);

@@ -26,13 +26,24 @@ constexpr std::array kUnits = {Unit{"%", "%", 1.0},    Unit{"s", "s", 1.0},
                                Unit{"MB", "GB", 1e-3}, Unit{"GB", "GB", 1.0},
                                Unit{"TB", "GB", 1e3},  Unit{"GiB", "GB", 1.073741824}};
 
+// All units as alternatives of a pattern: "%|s|ms".
+const QString& unit_pattern() {
+  static const QString kPattern = [] {
+    QStringList names;
+    for (const Unit& unit : kUnits) names.append(to_qstring(unit.name));
+    return names.join(u'|');
+  }();
+  return kPattern;
+}
+
 // The names of a plan's field in the table of plans and in constraints.
 constexpr std::array<std::pair<const char*, const char*>, 3> kNames = {
     {{"mb", "micro_batch"}, {"batch", "global_batch"}, {"cp_by", "context_parallel"}}};
 
 const QRegularExpression& term_pattern() {
   static const QString kValue =
-      uR"((?:"[^"]*"|[\d.]+\s+(?:%|s|ms|min|MB|GB|TB|GiB)(?![\w=<>!])|[^\s,;"=<>!]+))"_s;
+      uR"((?:"[^"]*"|[\d.]+\s+(?:UNITS)(?![\w=<>!])|[^\s,;"=<>!]+))"_s.replace(u"UNITS"_s,
+                                                                               unit_pattern());
   // A comma before a sign, a minus or a "not" ends the term.
   static const QString kValues =
       uR"(VALUE(?:,(?!-\D|not\s|\w[\w-]*\s*[=<>!])VALUE)*)"_s.replace(u"VALUE"_s, kValue);
@@ -116,7 +127,8 @@ QString Query::problem() const {
 
 QString quoted(const QString& value) {
   static const QRegularExpression kSafe(uR"(^[^\s,;"=<>!-][^\s,;"=<>!]*$)"_s);
-  static const QRegularExpression kAmount(uR"(^-?[\d.]+( (%|s|ms|min|MB|GB|TB|GiB))?$)"_s);
+  static const QRegularExpression kAmount(
+      uR"(^-?[\d.]+( (UNITS))?$)"_s.replace(u"UNITS"_s, unit_pattern()));
   const bool safe = kSafe.match(value).hasMatch() && value != u"not"_s;
   return safe || kAmount.match(value).hasMatch() ? value : u'"' + value + u'"';
 }

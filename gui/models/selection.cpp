@@ -57,8 +57,11 @@ void Selection::compare_with(const Plan& plan) {
 }
 
 void Selection::pin(const std::optional<ScenarioChoice>& choice) {
-  if (!chosen_) return;
-  baseline_ = {set_, *chosen_, choice};
+  if (chosen_) pin(Baseline{set_, *chosen_, choice});
+}
+
+void Selection::pin(Baseline baseline) {
+  baseline_ = std::move(baseline);
   Q_EMIT baseline_changed();
 }
 

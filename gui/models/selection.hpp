@@ -40,6 +40,7 @@ class Selection : public QObject {
 
   // Pins the chosen plan, if there is one; `choice` has the fields that the set was found for.
   void pin(const std::optional<ScenarioChoice>& choice);
+  void pin(Baseline baseline);
   void unpin();
   const std::optional<Baseline>& baseline() const { return baseline_; }
 

@@ -166,6 +166,7 @@ void NavigableArea::resizeEvent(QResizeEvent*) {
 }
 
 void NavigableArea::update_scroll_bars() {
+  hidden_height_ = static_cast<int>(std::ceil((rows().limit - rows().length()) * unit_));
   const bool was_setting = std::exchange(setting_bars_, true);
   verticalScrollBar()->setRange(0, static_cast<int>(std::ceil(rows().limit - rows().length())));
   verticalScrollBar()->setPageStep(static_cast<int>(rows().length()));
@@ -190,7 +191,7 @@ void NavigableArea::scrollContentsBy(int dx, int dy) {
 
 void NavigableArea::wheelEvent(QWheelEvent* event) {
   if (is_empty()) return;
-  last_ = event->position() / unit_;
+  last_ = place_of(*event);
   // Some platforms turn Shift + wheel into a horizontal wheel.
   const QPoint delta = event->angleDelta();
   const double notches = (delta.y() != 0 ? delta.y() : delta.x()) / kNotch;
@@ -208,7 +209,7 @@ void NavigableArea::wheelEvent(QWheelEvent* event) {
 }
 
 void NavigableArea::mousePressEvent(QMouseEvent* event) {
-  pressed_ = last_ = event->position() / unit_;
+  pressed_ = last_ = place_of(*event);
   moved_ = false;
   left_button_ = event->button() == Qt::LeftButton;
   if (is_empty() || (!left_button_ && event->button() != Qt::MiddleButton)) return;
@@ -217,7 +218,7 @@ void NavigableArea::mousePressEvent(QMouseEvent* event) {
 }
 
 void NavigableArea::mouseMoveEvent(QMouseEvent* event) {
-  const QPointF position = event->position() / unit_, before = std::exchange(last_, position);
+  const QPointF position = place_of(*event), before = std::exchange(last_, position);
   moved_ = moved_ || (position - pressed_).manhattanLength() > kClickDistance;
   if (drag_ == Drag::None) return hover(position);
   if (drag_ == Drag::Own) {
@@ -231,8 +232,8 @@ void NavigableArea::mouseMoveEvent(QMouseEvent* event) {
 void NavigableArea::mouseReleaseEvent(QMouseEvent* event) {
   const Drag drag = drag_;
   end_mouse_drag();
-  if (drag == Drag::Own && moved_) return end_drag(event->position() / unit_);
-  if (drag != Drag::None && left_button_ && !moved_) click(event->position() / unit_);
+  if (drag == Drag::Own && moved_) return end_drag(place_of(*event));
+  if (drag != Drag::None && left_button_ && !moved_) click(place_of(*event));
 }
 
 void NavigableArea::end_mouse_drag() {
@@ -243,7 +244,7 @@ void NavigableArea::end_mouse_drag() {
 // The second press of a double click that fits nothing is a press like any other.
 void NavigableArea::mouseDoubleClickEvent(QMouseEvent* event) {
   if (event->button() != Qt::LeftButton || is_empty()) return;
-  if (!double_click_fits_at(event->position() / unit_)) return mousePressEvent(event);
+  if (!double_click_fits_at(place_of(*event))) return mousePressEvent(event);
   fit();
 }
 

@@ -18,6 +18,7 @@
 
 #include <QAbstractScrollArea>
 #include <QKeyCombination>
+#include <QSinglePointEvent>
 #include <algorithm>
 #include <functional>
 #include <initializer_list>
@@ -40,6 +41,8 @@ class NavigableArea : public QAbstractScrollArea {
   bool is_dragging() const { return drag_ == Drag::Own; }
   // The pixels of a unit.
   double unit() const { return unit_; }
+  // The height of the rows beyond the viewport, in pixels.
+  int hidden_height() const { return hidden_height_; }
   // The size by which the view must grow, in pixels, so that a picture of it shows all of its rows.
   virtual QSize growth_of_picture() const { return {0, 0}; }
 
@@ -114,6 +117,8 @@ class NavigableArea : public QAbstractScrollArea {
   };
 
   void take_font();
+  // The place of the mouse, in units.
+  QPointF place_of(const QSinglePointEvent& event) const { return event.position() / unit_; }
   void add_keys();
   void zoom_by_key(double factor);
   void show_earlier_part();
@@ -123,6 +128,7 @@ class NavigableArea : public QAbstractScrollArea {
   Zoom zoom_;
   Colours colours_;
   double unit_ = 1.0;
+  int hidden_height_ = 0;
   std::unordered_map<int, std::function<void()>> keys_;
   std::vector<Part> earlier_;
   QPointF pressed_, last_;

@@ -46,7 +46,7 @@ void ScheduleCanvas::lay_out() {
 }
 
 QSize ScheduleCanvas::growth_of_picture() const {
-  return {0, static_cast<int>(std::ceil((scene_.rows.limit - scene_.rows.length()) * unit()))};
+  return {0, hidden_height()};
 }
 
 void ScheduleCanvas::set_moment(std::optional<double> moment) {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <limits>
 #include <map>
-#include <tuple>
+#include <type_traits>
 
 #include "gui/models/text.hpp"
 
@@ -18,10 +18,6 @@ constexpr double kAlike = 0.05, kLarge = 0.2;
 // The least difference that is listed, as a share of the largest.
 constexpr double kLeastOfLargest = 1e-3;
 
-auto identity_of(const Span& span) {
-  return std::tie(span.stream, span.name, span.phase, span.layer, span.microbatch);
-}
-
 struct Place {
   std::uint64_t hash = 0;
   double start = 0.0;
@@ -31,10 +27,11 @@ struct Place {
 };
 
 std::uint64_t hash_of(const Span& span) {
-  std::uint64_t hash = std::hash<std::string_view>()(span.name);
-  for (const std::int64_t part : {std::int64_t(span.stream), std::int64_t(span.phase),
-                                  std::int64_t(span.layer), std::int64_t(span.microbatch)})
-    hash = (hash ^ static_cast<std::uint64_t>(part)) * 0x9e3779b97f4a7c15ULL;
+  std::uint64_t hash = 0;
+  const auto add = [&](const auto& part) {
+    hash = (hash ^ std::hash<std::decay_t<decltype(part)>>()(part)) * 0x9e3779b97f4a7c15ULL;
+  };
+  std::apply([&](const auto&... parts) { (add(parts), ...); }, identity_of(span));
   return hash ^ hash >> 32U;
 }
 
@@ -123,6 +120,9 @@ void TimelineDifference::sum_up(const Timeline& first, const Timeline& second) {
     sum.first += span.duration;
     sum.second += second.spans[counterparts_[0][i]].duration;
   }
+  for (std::size_t side = 0; side < 2; ++side)
+    unmatched_[side] = static_cast<std::size_t>(
+        std::count(counterparts_[side].begin(), counterparts_[side].end(), kNone));
   for (auto& [key, sum] : sums) {
     sum.name = key.first;
     sum.phase = key.second;
@@ -137,11 +137,6 @@ std::optional<std::uint32_t> TimelineDifference::counterpart(std::size_t side,
                                                              std::size_t span) const {
   const std::uint32_t found = counterparts_[side][span];
   return found == kNone ? std::nullopt : std::optional(found);
-}
-
-std::size_t TimelineDifference::unmatched(std::size_t side) const {
-  return static_cast<std::size_t>(
-      std::count(counterparts_[side].begin(), counterparts_[side].end(), kNone));
 }
 
 TextTable difference_table(const TimelineDifference& difference, const QStringList& sides,

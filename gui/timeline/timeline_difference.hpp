@@ -7,6 +7,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "core/timeline/timeline.hpp"
@@ -22,6 +23,11 @@ struct OpDifference {
   std::size_t count = 0;
   Seconds first, second;
 };
+
+// What is equal for the same op of two ranks.
+inline auto identity_of(const Span& span) {
+  return std::tie(span.stream, span.name, span.phase, span.layer, span.microbatch);
+}
 
 // The op with the same rank's label, stream, name, phase, layer and microbatch is the same op, and of
 // several such the one with as many before it. Of ranks with one label the n-th of one timeline is
@@ -39,7 +45,7 @@ class TimelineDifference {
   // The largest difference first.
   const std::vector<OpDifference>& ops() const { return ops_; }
   // The number of ops that the other timeline does not have.
-  std::size_t unmatched(std::size_t side) const;
+  std::size_t unmatched(std::size_t side) const { return unmatched_[side]; }
 
  private:
   void sum_up(const Timeline& first, const Timeline& second);
@@ -48,6 +54,7 @@ class TimelineDifference {
   std::array<std::vector<Role>, 2> roles_;
   std::array<std::vector<std::uint32_t>, 2> counterparts_;
   std::vector<OpDifference> ops_;
+  std::array<std::size_t, 2> unmatched_{};
 };
 
 // The role of an op that took `second` instead of `first`.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "gui/models/text.hpp"
+#include "gui/timeline/timeline_difference.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -439,10 +440,7 @@ std::optional<SpanRef> TimelineTracks::counterpart(SpanRef ref) const {
   }
   if (other == nullptr) return std::nullopt;
   const Span& wanted = span(ref);
-  const auto alike = [&](const Span& each) {
-    return each.name == wanted.name && each.phase == wanted.phase && each.layer == wanted.layer &&
-           each.microbatch == wanted.microbatch;
-  };
+  const auto alike = [&](const Span& each) { return identity_of(each) == identity_of(wanted); };
   std::size_t before = 0;
   for (const RowSpan& each : rows_[own.row].spans()) {
     if (each.index == ref.index) break;

@@ -167,8 +167,9 @@ void Chart::contextMenuEvent(QContextMenuEvent* event) {
   auto* menu = new QMenu(this);
   menu->setObjectName(u"chart_menu"_s);
   menu->setAttribute(Qt::WA_DeleteOnClose);
-  menu->addAction(tr("Copy the chart"), this,
-                  [this] { QGuiApplication::clipboard()->setImage(picture_of(*this, 2.0)); });
+  menu->addAction(tr("Copy the chart"), this, [this] {
+    QGuiApplication::clipboard()->setImage(picture_of(*this, kExportScale));
+  });
   for (const QString& suffix : {u"png"_s, u"svg"_s, u"pdf"_s})
     menu->addAction(tr("Export the chart as %1 …").arg(suffix.toUpper()), this,
                     [this, suffix] { Q_EMIT export_wanted(suffix); });

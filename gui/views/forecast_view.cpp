@@ -225,12 +225,14 @@ void ForecastView::follow() {
   // A search that goes on names the same plan again and again.
   if (const auto now = question(); now && now == asked_) return;
   asked_.reset();
-  if (isVisible()) begin();
+  look_again();
 }
 
-void ForecastView::showEvent(QShowEvent* event) {
-  View::showEvent(event);
-  if (!asked_) begin();
+void ForecastView::look_again() {
+  if (asked_) return;
+  if (is_looked_at()) return begin();
+  job_.cancel();
+  end();
 }
 
 void ForecastView::begin() {

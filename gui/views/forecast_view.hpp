@@ -36,6 +36,10 @@ class ForecastView : public View {
   // The files whose profiles are among the choices.
   QStringList files() const { return runs_.box->files() + laws_.box->files(); }
 
+  // Starts a forecast if one is due and the view is in front: nothing is simulated for a view that
+  // nobody sees.
+  void look_again();
+
   void save(QSettings& settings) const;
   // Returns what is wrong with the files of profiles that were chosen, which defaults replace.
   QStringList restore(const QSettings& settings);
@@ -43,10 +47,6 @@ class ForecastView : public View {
  Q_SIGNALS:
   // The user has named the file of a profile.
   void file_wanted(const QString& path);
-
- protected:
-  // Starts a forecast if one is due: nothing is simulated while the view is hidden.
-  void showEvent(QShowEvent* event) override;
 
  private:
   QWidget* create_controls();

@@ -17,7 +17,6 @@
 namespace shardwright::gui {
 namespace {
 
-constexpr double kExportScale = 2.0;
 constexpr int kDotsPerInch = 96;
 
 [[noreturn]] void fail(const QString& file, const QString& why) {

@@ -308,12 +308,12 @@ void PlanScatter::mouseMoveEvent(QMouseEvent* event) {
   const auto row = row_at(at);
   if (!row) return QToolTip::hideText();
   const auto plan = static_cast<std::size_t>(*row);
-  QToolTip::showText(
-      event->globalPosition().toPoint(),
-      u"%1\n%2: %3\n%4: %5"_s.arg(plan_text(set_->plans[plan].plan), plan_figure(x_).heading(),
-                                  plan_figure(x_).text(*set_, plan), plan_figure(y_).heading(),
-                                  plan_figure(y_).text(*set_, plan)),
-      this);
+  QToolTip::showText(event->globalPosition().toPoint(),
+                     u"<b>%1</b><br>%2: %3<br>%4: %5"_s.arg(
+                         plan_text(set_->plans[plan].plan), plan_figure(x_).heading(),
+                         plan_figure(x_).text(*set_, plan), plan_figure(y_).heading(),
+                         plan_figure(y_).text(*set_, plan)),
+                     this);
 }
 
 void PlanScatter::draw_lasso() {

@@ -2,6 +2,7 @@
 
 #include <QComboBox>
 #include <QDoubleSpinBox>
+#include <QSettings>
 #include <QSignalBlocker>
 #include <QSpinBox>
 #include <QVBoxLayout>
@@ -29,6 +30,32 @@ constexpr int kLeastChartHeight = 180;
 constexpr double kBelowZero = 0.08;
 // The ring around the scenario's own point, in pixels.
 constexpr double kScenarioRing = 15.0;
+
+// The ends and points that the user may set.
+SweepRange limits_of(SweepAxis axis) {
+  if (planner::is_bandwidth(axis)) return {0.1, 1e6, static_cast<int>(kSweepPoints.most)};
+  const Range limits = axis == SweepAxis::Gpus          ? kGpusRange
+                       : axis == SweepAxis::GlobalBatch ? Range{1, kGlobalBatchRange.most}
+                                                        : kSeqLenRange;
+  return {static_cast<double>(limits.least), static_cast<double>(limits.most),
+          static_cast<int>(kSweepPoints.most)};
+}
+
+QString range_key(SweepAxis axis) {
+  return u"sweeps/range "_s + to_qstring(name_of(axis));
+}
+
+// Returns none for a value that save() has not written.
+std::optional<SweepRange> read_range(SweepAxis axis, const QStringList& ends_and_points) {
+  if (ends_and_points.size() != 3) return std::nullopt;
+  const SweepRange range = {ends_and_points[0].toDouble(), ends_and_points[1].toDouble(),
+                            ends_and_points[2].toInt()};
+  const SweepRange limits = limits_of(axis);
+  const bool is_possible = range.from >= limits.from && range.to <= limits.to &&
+                           range.from <= range.to && range.points >= kSweepPoints.least &&
+                           range.points <= kSweepPoints.most;
+  return is_possible ? std::optional(range) : std::nullopt;
+}
 
 // Ticks stand at the swept values themselves: powers of two read better than powers of ten.
 QSharedPointer<QCPAxisTickerText> ticker_of(const Sweep& sweep) {
@@ -77,7 +104,15 @@ void SweepView::follow_selection() {
   // A search that goes on names the same plan again and again.
   if (swept_ && asked() == swept_ && !tries_again) return;
   outdated_ = true;
-  if (isVisible()) begin();
+  look_again();
+}
+
+void SweepView::look_again() {
+  if (!outdated_) return;
+  if (is_looked_at()) return begin();
+  job_.cancel();
+  forget_points();
+  end();
 }
 
 std::optional<SweepView::Asked> SweepView::asked() const {
@@ -187,14 +222,11 @@ void SweepView::show_range() {
                                                                axis_value(axis(), usual.back()),
                                                                static_cast<int>(usual.size())});
   const bool is_bandwidth = planner::is_bandwidth(axis());
-  const Range limits = axis() == SweepAxis::Gpus          ? kGpusRange
-                       : axis() == SweepAxis::GlobalBatch ? Range{1, kGlobalBatchRange.most}
-                                                          : kSeqLenRange;
+  const SweepRange limits = limits_of(axis());
   for (const auto& [box, value] : {std::pair(from_, range.from), {to_, range.to}}) {
     const QSignalBlocker quiet(box);
     box->setDecimals(is_bandwidth ? 1 : 0);
-    box->setRange(is_bandwidth ? 0.1 : static_cast<double>(limits.least),
-                  is_bandwidth ? 1e6 : static_cast<double>(limits.most));
+    box->setRange(limits.from, limits.to);
     box->setValue(value);
   }
   const QSignalBlocker quiet(points_);
@@ -246,7 +278,7 @@ void SweepView::update_plan_choice() {
 void SweepView::sweep_anew() {
   update_plan_choice();
   outdated_ = true;
-  begin();
+  look_again();
 }
 
 SweepFigure SweepView::figure() const {
@@ -256,11 +288,6 @@ SweepFigure SweepView::figure() const {
 std::optional<SweepFigure> SweepView::second_figure() const {
   if (second_->currentIndex() == 0) return std::nullopt;
   return static_cast<SweepFigure>(second_->currentIndex() - 1);
-}
-
-void SweepView::showEvent(QShowEvent* event) {
-  View::showEvent(event);
-  if (outdated_) begin();
 }
 
 void SweepView::begin() {
@@ -590,6 +617,38 @@ TextTable SweepView::table() const {
     table.rows.push_back(row);
   }
   return table;
+}
+
+// A figure is kept by its title, which stays when figures are added.
+void SweepView::save(QSettings& settings) const {
+  settings.setValue(u"sweeps/axis"_s, to_qstring(name_of(axis())));
+  for (const QComboBox* box : {figure_, second_})
+    settings.setValue(u"sweeps/"_s + box->objectName(), box->currentText());
+  const auto plan = plan_wanted_.value_or(static_cast<SweepPlan>(plan_->currentIndex()));
+  settings.setValue(u"sweeps/of_best_plans"_s, plan == SweepPlan::Best);
+  for (const SweepAxis axis : enumerators<SweepAxis>()) {
+    const std::optional<SweepRange>& range = ranges_[axis];
+    save_list(settings, range_key(axis),
+              range
+                  ? QStringList{QString::number(range->from, 'g', 17),
+                                QString::number(range->to, 'g', 17), QString::number(range->points)}
+                  : QStringList());
+  }
+}
+
+void SweepView::restore(const QSettings& settings) {
+  for (const SweepAxis each : enumerators<SweepAxis>())
+    ranges_[each] = read_range(each, settings.value(range_key(each)).toStringList());
+  for (QComboBox* box : {figure_, second_}) {
+    const int index = box->findText(settings.value(u"sweeps/"_s + box->objectName()).toString());
+    if (index >= 0) box->setCurrentIndex(index);
+  }
+  const QString axis = settings.value(u"sweeps/axis"_s).toString();
+  for (const SweepAxis each : enumerators<SweepAxis>())
+    if (axis == to_qstring(name_of(each))) axis_->setCurrentIndex(static_cast<int>(each));
+  if (!settings.value(u"sweeps/of_best_plans"_s).toBool()) return;
+  if (plan_wanted_) plan_wanted_ = SweepPlan::Best;
+  set_plan(SweepPlan::Best);
 }
 
 std::vector<ReportPart> SweepView::report() const {

@@ -30,15 +30,16 @@ class SweepView : public View {
   std::vector<ReportPart> report() const override;
   bool is_busy() const { return job_.is_running(); }
   void set_plan(planner::SweepPlan plan);
+  // Starts a sweep if one is due and the view is in front: nothing is swept for a view that nobody sees.
+  void look_again();
+
+  void save(QSettings& settings) const;
+  void restore(const QSettings& settings);
 
  Q_SIGNALS:
   // The user has clicked on a point: plans are wanted for its value of the axis.
   void point_wanted(shardwright::planner::SweepAxis axis, double value);
   void settled();
-
- protected:
-  // Starts a sweep if one is due: nothing is swept while the view is hidden.
-  void showEvent(QShowEvent* event) override;
 
  private:
   QWidget* create_controls();

@@ -200,7 +200,7 @@ void FileExport::stop() {
 }
 
 void FileExport::copy_picture() {
-  QGuiApplication::clipboard()->setImage(picture_of(*docks_->current()->widget(), 2.0));
+  QGuiApplication::clipboard()->setImage(picture_of(*docks_->current()->widget(), kExportScale));
 }
 
 void FileExport::copy_data() {

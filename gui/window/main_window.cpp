@@ -91,6 +91,7 @@ MainWindow::MainWindow(QSettings* settings)
       opened_(new OpenedFiles(this)) {
   setObjectName(u"main_window"_s);
   setAcceptDrops(true);
+  style_tool_tips();
   resize(QSize(1440, 900).boundedTo(docks_->largest_size()));
   create_message_bar();
   create_views();
@@ -185,6 +186,8 @@ void MainWindow::connect_views() {
     if (places_->isVisible()) places_->replace(places());
   });
   connect(docks_, &Docks::came_to_front, step_, &StepPresenter::look_again);
+  connect(docks_, &Docks::came_to_front, sweep_view_, &SweepView::look_again);
+  connect(docks_, &Docks::came_to_front, forecast_view_, &ForecastView::look_again);
   connect(step_, &StepPresenter::problem, this,
           [this](const QString& text) { messages_->say(u"step"_s, Tone::Problem, text); });
   // A sweep of other plans does not fail for the same reason.
@@ -242,6 +245,11 @@ bool MainWindow::is_busy() const {
   return planner_->is_busy() || why_view_->is_busy() || sweep_view_->is_busy() ||
          forecast_view_->is_busy() || step_->is_busy() || run_view_->is_busy() ||
          files_->reader().is_busy() || export_->is_busy();
+}
+
+void MainWindow::changeEvent(QEvent* event) {
+  QMainWindow::changeEvent(event);
+  if (event->type() == QEvent::PaletteChange) style_tool_tips();
 }
 
 void MainWindow::resizeEvent(QResizeEvent* event) {

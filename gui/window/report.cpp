@@ -5,6 +5,7 @@
 #include <QPdfWriter>
 #include <QTextDocument>
 #include <QUrl>
+#include <algorithm>
 #include <functional>
 
 #include "gui/models/text.hpp"
@@ -17,9 +18,9 @@ namespace shardwright::gui {
 namespace {
 
 // The sizes of a chart and of a painted view in pixels, which are as wide as an A4 page between its
-// margins. Two charts fit on a page.
+// margins. Two charts fit on a page. A painted view grows with its rows as far as a page has room.
 constexpr QSize kChart(640, 300), kPainted(640, 600);
-constexpr double kScale = 2.0;
+constexpr int kMostPaintedHeight = 840;
 
 constexpr const char* kStyle =
     "body { font-family: sans-serif; color: #1c2024; } h2 { margin-top: 1.5em; } "
@@ -31,8 +32,13 @@ class Posed {
  public:
   explicit Posed(QWidget& widget) : widget_(widget), before_(widget.size()) {
     if (is_dark(widget.palette())) widget.setPalette(light_palette());
-    const bool is_painted = qobject_cast<NavigableArea*>(&widget) != nullptr;
-    widget.resize((is_painted ? kPainted : kChart).expandedTo(widget.minimumSizeHint()));
+    const auto* painted = qobject_cast<NavigableArea*>(&widget);
+    const QSize size =
+        (painted != nullptr ? kPainted : kChart).expandedTo(widget.minimumSizeHint());
+    widget.resize(size);
+    if (painted == nullptr || size.height() >= kMostPaintedHeight) return;
+    widget.resize(size.width(),
+                  std::min(kMostPaintedHeight, size.height() + painted->hidden_height()));
   }
   ~Posed() {
     widget_.setPalette(QPalette());
@@ -108,7 +114,7 @@ QString inline_picture(QWidget& widget) {
         "font-family=\"" + QFontInfo(widget.font()).family().toUtf8() + ", sans-serif, ");
   } else {
     QBuffer buffer(&bytes);
-    picture_of(widget, kScale).save(&buffer, "PNG");
+    picture_of(widget, kExportScale).save(&buffer, "PNG");
   }
   return u"data:image/%1;base64,%2"_s.arg(is_chart ? u"svg+xml"_s : u"png"_s,
                                           QString::fromLatin1(bytes.toBase64()));
@@ -126,7 +132,8 @@ QByteArray report_pdf(const QString& title, const std::vector<ReportSection>& se
   document.setHtml(document_html(title, sections, [&](QWidget& widget) {
     const Posed posed(widget);
     QString address = u"picture:%1"_s.arg(++pictures);
-    document.addResource(QTextDocument::ImageResource, QUrl(address), picture_of(widget, kScale));
+    document.addResource(QTextDocument::ImageResource, QUrl(address),
+                         picture_of(widget, kExportScale));
     return address;
   }));
   QBuffer bytes;

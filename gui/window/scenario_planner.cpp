@@ -1,9 +1,12 @@
 #include "gui/window/scenario_planner.hpp"
 
 #include <QFileInfo>
+#include <QSettings>
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
+#include "core/base/json_reader.hpp"
 #include "gui/models/freed_memory.hpp"
 #include "gui/models/text.hpp"
 #include "gui/views/message_bar.hpp"
@@ -27,7 +30,18 @@ ScenarioChoice tiny_choice() {
 }  // namespace
 
 ScenarioPlanner::ScenarioPlanner(const Parts& parts, QObject* parent)
-    : QObject(parent), parts_(parts) {
+    : QObject(parent),
+      parts_(parts),
+      baseline_job_(
+          this,
+          [this](const auto& baseline) {
+            if (!parts_.selection->baseline()) parts_.selection->pin(*baseline);
+          },
+          [this](const QString& error) {
+            parts_.messages->say(
+                u"baseline"_s, Tone::Problem,
+                tr("The baseline of the last session cannot be used: %1").arg(error));
+          }) {
   connect(&search_, &PlanSearch::started, this, [this] {
     parts_.plans->show_waiting(tr("Searching …"));
     parts_.why->show_obstacle({});
@@ -175,6 +189,34 @@ void ScenarioPlanner::return_to_baseline() {
   if (!baseline->choice) return disown();
   adopt(tr("return to the baseline"), *baseline->choice);
   if (!baseline->set->complete) plan_anew();
+}
+
+void ScenarioPlanner::save(QSettings& settings) const {
+  if (baseline_job_.is_running()) return;  // The session has the baseline that is being read.
+  const std::optional<Baseline>& baseline = parts_.selection->baseline();
+  settings.remove(u"baseline"_s);
+  if (!baseline) return;
+  const auto keep = [&](const QString& key, const nlohmann::ordered_json& value) {
+    settings.setValue(u"baseline/"_s + key, to_qstring(value.dump()));
+  };
+  keep(u"plan"_s, to_json(baseline->set->scenario(baseline->plan)));
+  if (baseline->choice) keep(u"scenario"_s, to_json(*baseline->choice));
+}
+
+// The plans that were found beside the baseline are not kept, so that a return to it searches for them.
+void ScenarioPlanner::restore(const QSettings& settings) {
+  const std::string plan = settings.value(u"baseline/plan"_s).toString().toStdString();
+  const std::string fields = settings.value(u"baseline/scenario"_s).toString().toStdString();
+  if (plan.empty()) return;
+  baseline_job_.start([plan, fields](const std::stop_token&) {
+    Baseline baseline;
+    auto set = plan_set_of(read_scenario(parse_json(plan, "baseline"), "baseline"), tr("session"));
+    set.complete = false;
+    baseline.set = std::make_shared<const PlanSet>(std::move(set));
+    std::vector<Problem> replaced;
+    if (!fields.empty()) baseline.choice = read_choice(parse_json(fields, "baseline"), replaced);
+    return baseline;
+  });
 }
 
 void ScenarioPlanner::plan_example() {

@@ -4,11 +4,14 @@
 #include <QObject>
 #include <optional>
 
+#include "gui/models/background_job.hpp"
 #include "gui/models/plan_search.hpp"
 #include "gui/models/scenario_document.hpp"
 #include "gui/models/selection.hpp"
 #include "gui/models/this_machine.hpp"
 #include "planner/sweep.hpp"
+
+class QSettings;
 
 namespace shardwright::gui {
 
@@ -64,8 +67,14 @@ class ScenarioPlanner : public QObject {
   void return_to_baseline();
   void watch_parts();
 
+  // Keeps the baseline in the session, and simulates it in the background when it comes back.
+  void save(QSettings& settings) const;
+  void restore(const QSettings& settings);
+
   PlanSearch& search() { return search_; }
-  bool is_busy() const { return search_.is_running() || probe_.is_running(); }
+  bool is_busy() const {
+    return search_.is_running() || probe_.is_running() || baseline_job_.is_running();
+  }
 
  private:
   // Returns false, after a message, if the shown plans are not those of the fields.
@@ -83,6 +92,7 @@ class ScenarioPlanner : public QObject {
   // The fields that the shown plans were found for; none if they come from a file whose scenario no
   // fields can describe.
   std::optional<ScenarioChoice> shown_ = ScenarioChoice();
+  BackgroundJob<Baseline> baseline_job_;
 };
 
 }  // namespace shardwright::gui

@@ -11,33 +11,34 @@
 namespace shardwright::gui {
 namespace {
 
-// The looks of the desktop, which the program starts with.
-struct Desktop {
-  QString style;
-  QPalette of_tool_tips;
-};
-
-const Desktop& desktop() {
-  static const Desktop kDesktop{QApplication::style()->name(), QToolTip::palette()};
-  return kDesktop;
+// The style of the desktop, which the program starts with.
+const QString& desktop_style() {
+  static const QString kFirst = QApplication::style()->name();
+  return kFirst;
 }
 
 }  // namespace
 
 void apply_theme(Theme theme) {
-  const Desktop& before = desktop();
+  const QString& before = desktop_style();
   if (theme == Theme::System) {
-    if (QApplication::style()->name() != before.style)
-      QApplication::setStyle(QStyleFactory::create(before.style));
+    if (QApplication::style()->name() != before)
+      QApplication::setStyle(QStyleFactory::create(before));
     // Without colours of its own the program follows a desktop that changes its own.
     QApplication::setPalette(QPalette());
-    QToolTip::setPalette(before.of_tool_tips);
   } else {
     if (QApplication::style()->name() != u"fusion"_s)
       QApplication::setStyle(QStyleFactory::create(u"Fusion"_s));
     QApplication::setPalette(theme == Theme::Dark ? dark_palette() : light_palette());
-    QToolTip::setPalette(QApplication::palette());
   }
+  style_tool_tips();
+}
+
+void style_tool_tips() {
+  QPalette palette = QApplication::palette();
+  palette.setColor(QPalette::ToolTipBase, palette.color(QPalette::Button));
+  palette.setColor(QPalette::ToolTipText, palette.color(QPalette::ButtonText));
+  QToolTip::setPalette(palette);
 }
 
 }  // namespace shardwright::gui

@@ -17,4 +17,7 @@ constexpr auto enum_names(Theme) {
 // Restyles all windows of the program.
 void apply_theme(Theme theme);
 
+// Gives tool tips the colours of the program's windows.
+void style_tool_tips();
+
 }  // namespace shardwright::gui

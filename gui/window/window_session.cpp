@@ -10,6 +10,7 @@
 #include "gui/views/message_bar.hpp"
 #include "gui/views/plans_view.hpp"
 #include "gui/views/run_view.hpp"
+#include "gui/views/sweep_view.hpp"
 #include "gui/window/docks.hpp"
 #include "gui/window/file_presenter.hpp"
 #include "gui/window/main_window.hpp"
@@ -68,7 +69,9 @@ void MainWindow::save_session() {
   files_->save(*settings_);
   plans_view_->save(*settings_);
   timeline_view_->save(*settings_);
+  sweep_view_->save(*settings_);
   forecast_view_->save(*settings_);
+  planner_->save(*settings_);
   run_view_->save(*settings_);
 }
 
@@ -105,9 +108,11 @@ void MainWindow::restore_session() {
   files_->restore(*settings_);
   plans_view_->restore(*settings_);
   timeline_view_->restore(*settings_);
+  sweep_view_->restore(*settings_);
   messages_->say(u"forecast"_s, Tone::Problem, forecast_view_->restore(*settings_).join(u'\n'));
   opened_->set(OpenedKind::Profiles, forecast_view_->files());
   planner_->watch_parts();
+  planner_->restore(*settings_);
   run_view_->restore(*settings_);
   Q_EMIT document_.changed();
 }

@@ -9,6 +9,7 @@
 
 #include "gui/models/written_file.hpp"
 #include "gui/views/message_bar.hpp"
+#include "gui/views/sweep_view.hpp"
 #include "gui/window/main_window.hpp"
 #include "tests/gui/window_fixture.hpp"
 
@@ -35,6 +36,53 @@ TEST_F(Session, ComesBack) {
   QTest::qWait(300);
   EXPECT_FALSE(window.is_busy());  // Files may be opened instead of its plans.
   EXPECT_EQ(window.findChild<QComboBox*>(u"scatter_x"_s)->currentIndex(), 3);
+}
+
+// The session may have been edited: a range that the fields cannot hold would sweep for hours.
+TEST_F(Session, RangesOfSweepsThatTheFieldsCannotHoldAreLeftOut) {
+  settings_.setValue(u"sweeps/axis"_s, u"seq-len"_s);
+  settings_.setValue(u"sweeps/range seq-len"_s, QStringList{u"1"_s, u"1e300"_s, u"9"_s});
+  MainWindow window(&settings_);
+  window.selection().show(small_set());
+  window.show();
+  window.raise_view(u"sweeps"_s);
+  ASSERT_TRUE(wait_for([&] { return window.findChild<SweepView*>()->is_busy(); }));
+  EXPECT_FALSE(window.findChild<QToolButton*>(u"usual_range"_s)->isEnabled());
+}
+
+TEST_F(Session, ThePinnedBaselineComesBack) {
+  Seconds step;
+  std::optional<Scenario> pinned;
+  {
+    MainWindow window(&settings_);
+    window.document().reset(small_choice());
+    window.selection().show(small_set());
+    window.selection().choose(1);
+    window.selection().pin(small_choice());
+    pinned = window.selection().scenario();
+    step = window.selection().set()->plans[1].result.step;
+    window.close();
+  }
+  MainWindow window(&settings_);
+  window.show();
+  ASSERT_TRUE(wait_for([&] { return window.selection().baseline().has_value(); }));
+  const Baseline baseline = *window.selection().baseline();
+  EXPECT_EQ(baseline.set->scenario(baseline.plan), pinned);
+  EXPECT_DOUBLE_EQ(baseline.set->plans[baseline.plan].result.step.value(), step.value());
+  EXPECT_EQ(baseline.choice, small_choice());
+  window.selection().unpin();
+  window.close();
+  EXPECT_FALSE(settings_.contains(u"baseline/plan"_s));
+}
+
+TEST_F(Session, ADamagedBaselineIsReported) {
+  settings_.setValue(u"baseline/plan"_s, uR"({"schema": "shardwright/plan"})"_s);
+  MainWindow window(&settings_);
+  window.show();
+  const auto* said = window.findChild<MessageBar*>(u"message_bar"_s);
+  ASSERT_TRUE(wait_for([&] { return !said->text().isEmpty(); }));
+  EXPECT_THAT(said->text(), Says("The baseline of the last session cannot be used"));
+  EXPECT_FALSE(window.selection().baseline());
 }
 
 // A new process reads the session from its file, not from the memory of the former one.

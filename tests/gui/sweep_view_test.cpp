@@ -4,8 +4,10 @@
 #include <QDoubleSpinBox>
 #include <QLabel>
 #include <QSpinBox>
+#include <QTableView>
 
 #include "gui/views/empty_state.hpp"
+#include "gui/views/forecast_view.hpp"
 #include "gui/views/point_chart.hpp"
 #include "tests/gui/painted_view_test.hpp"
 #include "tests/gui/window_fixture.hpp"
@@ -65,6 +67,29 @@ TEST_F(SweepViewTest, SweepsTheRangeThatIsTyped) {
   QTest::mouseClick(&find<QToolButton>("usual_range"), Qt::LeftButton);
   ASSERT_TRUE(is_idle());
   EXPECT_EQ(data().rows.size(), usual);
+}
+
+// A view behind the tab of another counts as visible for Qt.
+TEST_F(SweepViewTest, NothingIsSweptOrForecastBehindATab) {
+  sweep(planner::SweepAxis::SeqLen, *small_set());
+  ASSERT_FALSE(data().rows.empty());
+  window_.raise_view(u"forecast"_s);
+  ASSERT_TRUE(is_idle());
+  const auto* forecast = window_.findChild<ForecastView*>();
+  ASSERT_FALSE(forecast->table().rows.empty());
+  window_.raise_view(u"why"_s);
+  ASSERT_TRUE(is_idle());
+  auto& table = find<QTableView>("plans_table");
+  QTest::mouseClick(table.viewport(), Qt::LeftButton, {},
+                    table.visualRect(table.model()->index(1, 0)).center());
+  ASSERT_EQ(window_.selection().chosen(), std::optional<std::size_t>(1));
+  EXPECT_FALSE(window_.findChild<SweepView*>()->is_busy());
+  EXPECT_FALSE(forecast->is_busy());
+  EXPECT_TRUE(data().rows.empty());
+  window_.raise_view(u"sweeps"_s);
+  ASSERT_TRUE(is_idle());
+  EXPECT_FALSE(data().rows.empty());
+  EXPECT_FALSE(forecast->is_busy());
 }
 
 TEST_F(SweepViewTest, DrawsASecondFigureOnTheRightAndMarksTheScenario) {

@@ -208,10 +208,14 @@ TEST_F(WindowExportTest, AReportHasAllThatTheViewsShow) {
   show_plans();
   const QString page = folder_.filePath(u"report.html"_s);
   answer_next_dialog(page);
+  TimelineCanvas& canvas = window_.findChild<TimelineView*>()->canvas();
+  QFont large = canvas.font();
+  large.setPixelSize(40);
+  canvas.setFont(large);
   // Neither Timeline nor Topology is in front; their charts are in the report nevertheless.
   trigger("file.export_report_html");
   ASSERT_TRUE(wait_for([&] { return said().contains(u"Exported"_s); }));
-  EXPECT_THAT(said(), Says("leaves out what shows nothing yet: Schedule, Run"));
+  EXPECT_THAT(said(), Says("leaves out what shows nothing yet: Schedule, Sweeps, Forecast, Run"));
   QFile file(page);
   ASSERT_TRUE(file.open(QIODevice::ReadOnly));
   const QString html = QString::fromUtf8(file.readAll());
@@ -221,6 +225,15 @@ TEST_F(WindowExportTest, AReportHasAllThatTheViewsShow) {
     EXPECT_THAT(html, Says(text));
   EXPECT_GE(html.count(u"src=\"data:image/svg+xml;base64,"_s), 4);
   EXPECT_EQ(html.count(u"src="_s), html.count(u"src=\"data:"_s));
+  // The Timeline is as high as its rows need, within a page.
+  canvas.resize(640, 600);
+  ASSERT_GT(canvas.hidden_height(), 0);
+  const int height = 2 * std::min(840, 600 + canvas.hidden_height());
+  QList<int> heights;
+  for (const QString& part : html.split(u"src=\"data:image/png;base64,"_s).mid(1))
+    heights.append(
+        QImage::fromData(QByteArray::fromBase64(part.section(u'"', 0, 0).toLatin1())).height());
+  EXPECT_TRUE(heights.contains(height)) << height;
   const QString pdf = folder_.filePath(u"report.pdf"_s);
   answer_next_dialog(pdf);
   trigger("file.export_report_pdf");

@@ -16,6 +16,7 @@
 #include <QTextBrowser>
 #include <QToolBar>
 #include <QToolButton>
+#include <QToolTip>
 #include <nlohmann/json.hpp>
 
 #include "core/base/enum_names.hpp"
@@ -25,6 +26,7 @@
 #include "gui/views/point_chart.hpp"
 #include "gui/views/run_view.hpp"
 #include "gui/views/step_charts.hpp"
+#include "gui/window/cursor_rest.hpp"
 #include "gui/window/theme.hpp"
 #include "tests/gui/file_dialog.hpp"
 #include "tests/gui/painted_view_test.hpp"
@@ -264,6 +266,29 @@ TEST_F(WindowFrameTest, CommandsHaveIcons) {
   const QImage light = picture(icon);
   apply_theme(Theme::Dark);
   EXPECT_NE(picture(icon), light);
+}
+
+TEST_F(WindowFrameTest, ToolTipsHaveTheColoursOfTheWindow) {
+  for (const Theme theme : {Theme::Dark, Theme::Light, Theme::System}) {
+    apply_theme(theme);
+    EXPECT_EQ(QToolTip::palette().color(QPalette::ToolTipBase),
+              QApplication::palette().color(QPalette::Button));
+    EXPECT_EQ(QToolTip::palette().color(QPalette::ToolTipText),
+              QApplication::palette().color(QPalette::ButtonText));
+  }
+}
+
+TEST_F(WindowFrameTest, TheTextCursorRestsUntilTheNextKey) {
+  const int flash_time = QApplication::cursorFlashTime();
+  ASSERT_GT(flash_time, 0);
+  {
+    const CursorRest rest(std::chrono::milliseconds(50));
+    ASSERT_TRUE(wait_for([] { return QApplication::cursorFlashTime() == 0; }));
+    QTest::keyClick(&window_, Qt::Key_Shift);
+    EXPECT_EQ(QApplication::cursorFlashTime(), flash_time);
+    ASSERT_TRUE(wait_for([] { return QApplication::cursorFlashTime() == 0; }));
+  }
+  EXPECT_EQ(QApplication::cursorFlashTime(), flash_time);
 }
 
 // However many and long the messages are, the views stay where they are until the strip is unfolded.
