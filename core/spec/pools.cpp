@@ -82,11 +82,12 @@ bool alike_links(const ClusterSpec& cluster, const Plan& plan) {
 
 void refuse_pools(const Plan& plan, const std::string& source) {
   if (plan.stage_pools.empty()) return;
-  throw InputError(source, {{"/plan/stage_pools",
-                             fmt::format("stages on pools: {}", fmt::join(pools_of(plan), ", ")),
-                             "no such key: only `shardwright plan`, `simulate` (at the levels "
-                             "analytic, event and full), `explain`, `compare`, `export` and `forecast` "
-                             "support clusters of several pools"}});
+  throw InputError(
+      source,
+      {{"/plan/stage_pools", fmt::format("stages on pools: {}", fmt::join(pools_of(plan), ", ")),
+        "no such key: only `shardwright plan`, `simulate` (at the levels "
+        "analytic, event and full), `explain`, `compare`, `export` and `forecast` "
+        "support clusters of several pools"}});
 }
 
 }  // namespace shardwright
