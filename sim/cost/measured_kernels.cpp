@@ -155,6 +155,7 @@ double ratio_near(OpKind kind, const Work& work, Precision precision,
   const std::optional<Sized> wanted = sized(work);
   if (!wanted) return 1.0;
   const std::vector<NearKernel> near = nearest_kernels(*wanted, kind, precision, kernels);
+  if (near.empty()) return 1.0;
   const auto covariance = [](double distance) {
     return kSpread * kSpread * std::exp(-distance / kOctaves);
   };
