@@ -69,19 +69,21 @@ std::int64_t accelerators_of_node(const ClusterSpec& cluster) {
   return std::max<std::int64_t>(1, cluster.node.accelerators);
 }
 
-// The fewest nodes that hold copies of one state, of all states of these groups. Each group lies on
-// one pool, whose ranks begin with a node.
+// The fewest nodes that hold copies of one state, of all states of these groups. On several pools the
+// stages follow each other in the ranks, each group lies on one pool, and a pool's ranks begin with a
+// node.
 std::int64_t fewest_nodes(const Scenario& scenario, Group copies) {
   const Plan& plan = scenario.plan;
-  const std::vector<ClusterSpec> pools = pool_clusters(scenario.cluster, plan);
+  std::vector<std::int64_t> accelerators_of_nodes;
+  for (std::int32_t stage = 0; stage < plan.pp; ++stage)
+    accelerators_of_nodes.push_back(
+        accelerators_of_node(stage_cluster(scenario.cluster, plan, stage)));
   const std::int64_t ranks_of_stage = plan.world_size() / plan.pp;
   const GroupTable table = RankGrid(plan).table(copies);
   std::int64_t fewest = plan.world_size();
   for (std::uint32_t group = 0; group < table.groups(); ++group) {
     const auto stage = static_cast<std::size_t>(table.members_of(group).front() / ranks_of_stage);
-    const std::int64_t per_node = accelerators_of_node(
-        pools.empty() ? scenario.cluster
-                      : pools[static_cast<std::size_t>(pool_of_stage(plan, stage))]);
+    const std::int64_t per_node = accelerators_of_nodes[stage];
     std::int64_t nodes = 0, last = -1;
     for (const std::int32_t rank : table.members_of(group)) {
       nodes += rank / per_node != last ? 1 : 0;
@@ -154,7 +156,8 @@ double open_tokens(const ForecastRequest& request, ProblemList& problems) {
   return 0.0;
 }
 
-// What a profile may ask for of plans on one pool alone, and names of pools that the cluster lacks.
+// Adds what the profile asks for and plans on several pools do not have, and the names of pools that
+// the cluster does not have.
 void check_pools(const ForecastRequest& request, ProblemList& problems) {
   const Scenario& scenario = request.scenario;
   if (request.run.recovery.shrinks && !scenario.plan.stage_pools.empty())
@@ -241,7 +244,7 @@ Dollars cost_of(DollarsPerSecond price, double gpu_hours) {
   return price * Seconds(gpu_hours * kSecondsPerHour);
 }
 
-// Of all accelerators of the plan.
+// The power that all accelerators of the plan draw while they wait.
 Watts idle_power_of(const Scenario& scenario) {
   const Seconds second(1.0);
   const Plan& plan = scenario.plan;
@@ -311,7 +314,8 @@ std::vector<sim::StageSteps> stage_steps(const ForecastRequest& request,
   for (const ForecastStage& stage : stages) {
     const PlanNodes nodes = nodes_of(request.scenario.cluster, stage.plan, request.run.fleet);
     steps.push_back({static_cast<double>(stage.steps), batch_tokens(stage.plan),
-                     part * stage.step.step, nodes.count, nodes.failing});
+                     part * stage.step.step, nodes.count,
+                     nodes.failing / static_cast<double>(nodes.count)});
   }
   return steps;
 }

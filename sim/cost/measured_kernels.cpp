@@ -125,7 +125,7 @@ struct NearKernel {
   double distance = 0.0;
 };
 
-// The nearest ones.
+// Returns at most 40 of them, within 1.5 octaves, the nearest first.
 std::vector<NearKernel> nearest_kernels(const Sized& wanted, OpKind kind, Precision precision,
                                         const std::vector<MeasuredKernel>& kernels) {
   constexpr double kReach = 1.5;

@@ -49,12 +49,13 @@ std::vector<InputWait> input_waits(const InputSpec& input, const std::vector<Sta
   return waits;
 }
 
-// The nodes that fail, each weighted by its rate: the mean over the time of the steps.
+// The mean over the time of the steps of the nodes at work, times the rate of their failures over that
+// of the fleet.
 double mean_failing_nodes(const std::vector<StageSteps>& stages) {
   Seconds time, node_time;
   for (const StageSteps& stage : stages) {
     time += stage.steps * stage.step;
-    node_time += stage.steps * stage.step * stage.failing_nodes;
+    node_time += stage.steps * stage.step * static_cast<double>(stage.nodes) * stage.failure_rate;
   }
   return node_time / time;
 }
@@ -191,10 +192,8 @@ Seconds least_interval(const CheckpointCost& cost) {
 
 RunModel run_model(const RunSpec& run, std::vector<StageSteps> stages, const RunMachine& machine) {
   const auto nodes = static_cast<double>(machine.nodes);
-  for (StageSteps& stage : stages) {
+  for (StageSteps& stage : stages)
     if (stage.nodes == 0) stage.nodes = machine.nodes;
-    if (stage.failing_nodes == 0.0) stage.failing_nodes = static_cast<double>(stage.nodes);
-  }
   RunModel model;
   model.work = work_of(run, stages);
   model.input_waits = input_waits(run.input, stages);

@@ -17,8 +17,8 @@ struct StageSteps {
   Seconds step;
   // Of the stage's plan; zero: all of the run.
   std::int64_t nodes = 0;
-  // These nodes, each weighted by the rate of its failures over that of the fleet; zero: as many as nodes.
-  double failing_nodes = 0.0;
+  // The mean over these nodes of the rate of a node's failures over that of the fleet.
+  double failure_rate = 1.0;
 };
 
 struct RunMachine {

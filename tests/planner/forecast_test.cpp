@@ -243,6 +243,10 @@ TEST(Forecast, EachPoolHasItsPriceItsNodesAndItsFailures) {
               (1.0 + 2.0 * 3.0) * failures_of_node, 1e-12);
   EXPECT_NEAR(forecast.total().cost.value(), 2.5 * forecast.total().gpu_hours, 1e-6);
 
+  request.run.fleet.pools = {{request.scenario.cluster.name, 0.0}, {"second", 0.0}};
+  EXPECT_EQ(forecast_of(request).model.failures[FailureCause::Gpu].rate.value(), 0.0);
+  request.run.fleet.pools = {{"second", 3.0}};
+
   request.run.fleet.pools[0].pool = "third";
   request.run.recovery.shrinks = true;
   EXPECT_THAT(problems_of([&] { run_stages(request); }),
