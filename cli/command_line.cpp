@@ -250,6 +250,18 @@ std::string help_of_missing_value(const CLI::App& app, const CLI::ParseError& er
   return option == nullptr ? "" : fmt::format("{}: {}", name, option->get_description());
 }
 
+// The required options and files of the chosen command that the command line lacks.
+std::vector<Problem> missing_options(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  if (!chosen.empty()) return missing_options(*chosen.front());
+  std::vector<Problem> missing;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_required() && option->count() == 0)
+      missing.push_back({option->get_name(), "missing", option->get_description()});
+  }
+  return missing;
+}
+
 ExitCode report_usage(const CLI::App& app, const CLI::ParseError& error,
                       const std::vector<std::string>& arguments) {
   // CLI11 reports help and version as errors that succeed.
@@ -260,6 +272,10 @@ ExitCode report_usage(const CLI::App& app, const CLI::ParseError& error,
     return ExitCode::Ok;
   }
   const auto unknown = find_unknown_argument(app, arguments);
+  if (!unknown && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+    const std::vector<Problem> missing = missing_options(app);
+    if (!missing.empty()) throw InputError(chosen_command(app), missing);
+  }
   print_message(
       printable(unknown ? *unknown : fmt::format("{}: {}", chosen_command(app), error.what())));
   if (const std::string help = help_of_missing_value(app, error); !help.empty())

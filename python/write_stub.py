@@ -6,6 +6,7 @@ import inspect
 import sys
 import textwrap
 from pathlib import Path
+from typing import get_args
 
 HEADER = '''\
 from collections.abc import Callable, Iterable, Mapping
@@ -14,6 +15,7 @@ from typing import Any, Union
 
 from ._errors import Failure as Failure, InputError as InputError, Problem as Problem
 from ._results import (
+    Answer as Answer,
     Export as Export,
     Listing as Listing,
     Plans as Plans,
@@ -42,7 +44,8 @@ def stub_of(name: str, function: object) -> str:
     words = [argument.replace(" ", "\0") + "," for argument in [*positional, "*", *named]]
     arguments = textwrap.fill(" ".join(words), 110, initial_indent="    ", subsequent_indent="    ").replace("\0", " ")
     about = inspect.getdoc(function).splitlines()[0]
-    returns = inspect.signature(function).return_annotation.__name__
+    returned = inspect.signature(function).return_annotation
+    returns = " | ".join(each.__name__ for each in get_args(returned) or (returned,))
     return f'def {name}(\n{arguments}\n) -> {returns}:\n    """{about}"""\n'
 
 

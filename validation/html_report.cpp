@@ -14,9 +14,9 @@ namespace {
 
 std::string fit_table(const OutOfMemoryTable& table) {
   return fmt::format(
-      R"(<table><tr><th></th><th class="n">predicted: does not fit</th><th class="n">predicted: fits</th></tr>)"
+      R"(<div class="wide"><table><tr><th></th><th class="n">predicted: does not fit</th><th class="n">predicted: fits</th></tr>)"
       R"(<tr><td>measured: does not fit</td><td class="n">{}</td><td class="n">{}</td></tr>)"
-      R"(<tr><td>measured: fits</td><td class="n">{}</td><td class="n">{}, {} of them with a plan that was chosen among those that fit</td></tr></table>)"
+      R"(<tr><td>measured: fits</td><td class="n">{}</td><td class="n">{}, {} of them with a plan that was chosen among those that fit</td></tr></table></div>)"
       "\n",
       table.true_positive, table.false_negative, table.false_positive, table.true_negative,
       table.chosen_to_fit);
@@ -58,28 +58,29 @@ std::string verdicts_table(const ValidationReport& report) {
                         row.out_of_memory_predicted ? "does not fit" : "fits", memory_of(row));
   }
   if (html.empty()) return {};
-  return R"(<table><tr><th>wrong verdict</th><th>measured</th><th>predicted</th><th class="n">peak memory, GB</th></tr>)"
+  return R"(<div class="wide"><table><tr><th>wrong verdict</th><th>measured</th><th>predicted</th><th class="n">peak memory, GB</th></tr>)"
          "\n" +
-         html + "</table>\n";
+         html + "</table></div>\n";
 }
 
 std::string rows_table(const std::vector<const RowComparison*>& rows) {
   std::string html =
-      R"(<table><tr><th>row</th><th>stack</th><th>metric</th><th class="n">measured</th><th class="n">predicted</th><th class="n">80 % interval</th><th class="n">error %</th><th class="n">peak memory, GB: predicted of measured</th><th>predicted time by part, which each bar names when the pointer rests on it</th></tr>)"
+      R"(<div class="wide"><table><tr><th>row</th><th>stack</th><th>metric</th><th class="n">measured</th><th class="n">predicted</th><th class="n">80 % interval</th><th class="n">error %</th><th class="n">peak memory, GB: predicted of measured</th><th>predicted time by part, which each bar names when the pointer rests on it</th></tr>)"
       "\n";
   for (const RowComparison* row : rows) html += row_line(*row);
-  return html + "</table>\n";
+  return html + "</table></div>\n";
 }
 
 std::string skipped_table(const ValidationReport& report) {
   if (report.skipped == 0) return {};
-  std::string html = "<h2>Skipped</h2>\n<table><tr><th>row</th><th>reason</th></tr>\n";
+  std::string html =
+      "<h2>Skipped</h2>\n<div class=\"wide\"><table><tr><th>row</th><th>reason</th></tr>\n";
   for (const RowComparison& row : report.rows) {
     if (row.skipped)
       html += "<tr><td>" + html_escaped(row.id) + "</td><td>" + html_escaped(row.reason) +
               "</td></tr>\n";
   }
-  return html + "</table>\n";
+  return html + "</table></div>\n";
 }
 
 }  // namespace
@@ -95,7 +96,9 @@ std::string html_report(const ValidationReport& report) {
   return "<h2>Step time</h2>\n" + scatter_chart(rows) + "\n<h2>Errors</h2>\n" +
          error_histogram(rows) + "\n<h2>Does it fit into memory</h2>\n" +
          fit_table(report.out_of_memory) + verdicts_table(report) +
-         "<h2>Rows, the worst first</h2>\n" + rows_table(rows) + skipped_table(report);
+         fmt::format("<h2>Rows, the worst first</h2>\n<details><summary>{}</summary>\n",
+                     format_plural(std::ssize(rows), "row")) +
+         rows_table(rows) + "</details>\n" + skipped_table(report);
 }
 
 }  // namespace shardwright::validation

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "cli/commands/command.hpp"
+#include "cli/commands/interrupt.hpp"
 #include "cli/options/option_values.hpp"
 #include "cli/options/request_options.hpp"
 #include "cli/options/run_options.hpp"
@@ -112,21 +113,23 @@ struct ChosenForecast {
   ChosenScenario scenario;
   // Behind the number of tokens.
   std::vector<std::string> laws;
-  // False if a search found no plan, which was then reported.
-  bool has_plan = true;
+  // What the command ends with because a search found no plan and reported it.
+  std::optional<ExitCode> without_plan;
 };
 
 // Searches the best plan, which becomes that of the scenario; if the batch is open, the plan of the
 // batch with the shortest run.
 void search_plan(ChosenRequest& chosen, ChosenForecast& forecast) {
   planner::PlanRequest& request = chosen.request;
+  const InterruptWatch interrupt;
+  request.stop = interrupt.token();
   std::optional<planner::PlanCandidate> best;
   std::string searched = "the plan: the fastest one";
   if (request.global_batch == 0) {
     const planner::TokenNeed need = forecast.run.need_of(request.model);
     planner::RunSearch runs =
         planner::search_runs({request, {request.gpus}, forecast.run.request, need, step_spread_of});
-    if (runs.choices.empty()) {
+    if (runs.choices.empty() && !runs.partial) {
       const std::vector<std::string> left_out = planner::left_out(runs, need);
       print_notes(kCommand, left_out.empty()
                                 ? std::vector<std::string>{"no plan fits with any batch"}
@@ -142,10 +145,12 @@ void search_plan(ChosenRequest& chosen, ChosenForecast& forecast) {
     if (!result.plans.empty()) best = std::move(result.plans.front());
     if (result.infeasible) report_infeasible(request, *result.infeasible);
   }
-  if (!best) {
-    forecast.has_plan = false;
-    return;
+  if (interrupt.interrupted()) {
+    forecast.without_plan = ExitCode::Interrupted;
+  } else if (!best) {
+    forecast.without_plan = ExitCode::NoFeasiblePlan;
   }
+  if (forecast.without_plan) return;
   ChosenScenario& scenario = forecast.scenario;
   scenario.scenario = planner::scenario_of(request, best->plan);
   scenario.prediction_class = validation::class_of(scenario.scenario);
@@ -191,7 +196,7 @@ ChosenForecast read_options(const ForecastOptions& options) {
     search_plan(plan, chosen);
   }
   request.scenario = chosen.scenario.scenario;
-  if (chosen.has_plan) {
+  if (!chosen.without_plan) {
     chosen.laws = chosen.run.laws_of(request.scenario.model, asks_for_batch(scenario));
     request.tokens = chosen.run.tokens_of(request.scenario, asks_for_batch(scenario));
   }
@@ -211,11 +216,14 @@ bool report_fullest(const planner::Forecast& forecast, const ClusterSpec& cluste
 ExitCode forecast(const ForecastOptions& options) {
   check_destination("--json", options.common.json, options.common.force);
   const ChosenForecast chosen = read_options(options);
-  if (!chosen.has_plan) return ExitCode::NoFeasiblePlan;
-  const planner::ForecastRequest& request = chosen.request;
+  if (chosen.without_plan) return *chosen.without_plan;
+  const InterruptWatch interrupt;
+  planner::ForecastRequest request = chosen.request;
+  request.options.stop = interrupt.token();
   std::vector<planner::ForecastStage> stages = planner::run_stages(request);
   const planner::StepSpread spread = step_spread(chosen.scenario.prediction_class);
   const planner::Forecast result = planner::forecast(request, std::move(stages), spread);
+  if (interrupt.interrupted()) return ExitCode::Interrupted;
   print_notes(kCommand, chosen.scenario.notes);
   Page page = new_page(options.common);
   std::vector<std::string> notes =
@@ -241,6 +249,7 @@ ExitCode forecast(const ForecastOptions& options) {
   if (!options.common.html.empty()) {
     constexpr std::size_t kPoints = 49;
     add_trajectory(page, result, planner::trajectory(request, result, spread, kPoints));
+    add_grounds(page, scenario, result.stages.back().step);
     add_simulated_figures(page, scenario, "");
   }
   add_filled_in(page, chosen.scenario.filled_in);

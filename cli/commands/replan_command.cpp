@@ -21,13 +21,15 @@ namespace {
 struct ReplanOptions {
   CommonOptions common;
   std::string plan, ranks;
-  std::string out = "-";
+  std::string out;
 };
 
 nlohmann::ordered_json replan_json(const planner::Replanned& found) {
   nlohmann::ordered_json document = new_document("replanned");
   document["ranks"] = found.scenario.plan.world_size();
   document["plan"] = candidate_json(found.candidate, found.scenario);
+  const Scenario& scenario = found.scenario;
+  add_parts(document, scenario.model, scenario.cluster, scenario.stack);
   return document;
 }
 
@@ -44,12 +46,14 @@ ExitCode replan(const ReplanOptions& options) {
     print_message(fmt::format("No plan fits {} ranks or fewer.", format_count(ranks)));
     return interrupt.token().stop_requested() ? ExitCode::Interrupted : ExitCode::NoFeasiblePlan;
   }
-  write_file(options.out, json_text(to_json(found->scenario)), options.common.force);
+  // The JSON has the plan too, so that it alone goes to standard output where both would.
+  const std::string out = options.out.empty() && options.common.json != "-" ? "-" : options.out;
+  if (!out.empty()) write_file(out, json_text(to_json(found->scenario)), options.common.force);
   Page page = new_page(options.common);
   page.heading(fmt::format("{} on {} ranks instead of {}", before.model.name,
                            found->scenario.plan.world_size(), before.plan.world_size()));
   page.table(candidate_table({found->candidate}));
-  deliver(options.common, page, replan_json(*found), options.out == "-");
+  deliver(options.common, page, replan_json(*found), out == "-");
   return ExitCode::Ok;
 }
 
@@ -71,7 +75,8 @@ Example:
              "Number of available ranks; the plan may use fewer")
       ->required();
   add_option(*command, "--out", options->out, "FILE|-",
-             "Output file for the plan (default -: standard output)", "Output");
+             "Output file for the plan (default -: standard output, unless --json takes it)",
+             "Output");
   add_common_options(*command, options->common);
   command->callback([options, &action] { action = [options] { return replan(*options); }; });
 }

@@ -306,9 +306,6 @@ ExitCode simulate(const SimulateOptions& options) {
   print_notes("shardwright simulate", chosen.notes);
   Page page = new_page(options.common);
   add_step(page, chosen.scenario, simulated.result, confidence_of(chosen, simulated));
-  if (!options.common.html.empty())
-    add_step_figures(page, chosen.scenario, simulated.result,
-                     draws ? timeline_of(step, simulated) : Timeline());
   if (simulated.servers) add_servers(page, *simulated.servers, simulated.served);
   add_convergence(page, chosen.scenario);
   if (!simulated.full) add_stages(page, chosen.scenario.plan, simulated.result);
@@ -316,6 +313,11 @@ ExitCode simulate(const SimulateOptions& options) {
                alike_links(chosen.scenario.cluster, chosen.scenario.plan));
   if (simulated.full) add_ranks(page, chosen.scenario.plan, simulated.result, *simulated.full);
   if (stragglers) add_draws(page, *stragglers);
+  if (!options.common.html.empty()) {
+    add_grounds(page, chosen.scenario, simulated.result);
+    add_step_figures(page, chosen.scenario, simulated.result,
+                     draws ? timeline_of(step, simulated) : Timeline());
+  }
   add_filled_in(page, chosen.filled_in);
   nlohmann::ordered_json document = simulate_json(chosen, simulated);
   if (stragglers) document["stragglers"] = draws_json(*stragglers);

@@ -46,6 +46,8 @@ struct SweepOptions {
   std::string study, shard;
   std::vector<std::string> merge;
   RequestOptions request;
+  // The names of the options of `request` that are stated.
+  std::vector<std::string> stated;
 };
 
 // The sweep, and what its page says besides.
@@ -82,30 +84,14 @@ std::vector<double> read_values(SweepAxis axis, const std::string& text, Problem
   return values;
 }
 
-// `beside`: an option with whose file no other option changes the scenario; `why` says so.
-void refuse_request_options(const RequestOptions& options, const char* beside, const char* why,
+// `beside`: an option with whose file no other option but the number of threads changes the scenario; `why` says so.
+void refuse_request_options(const SweepOptions& options, const char* beside, const char* why,
                             ProblemList& problems) {
-  const auto refuse = [&](const char* option, const auto& value) {
-    if (!value.empty())
+  for (const std::string& option : options.stated) {
+    if (option != "--threads")
       problems.add(option, fmt::format("beside {}", beside),
                    fmt::format("no such option: {}", why));
-  };
-  refuse("--model", options.model);
-  refuse("--cluster", options.cluster);
-  refuse("--gpus", options.gpus);
-  refuse("--global-batch", options.global_batch);
-  refuse("--seq-len", options.seq_len);
-  refuse("--stack", options.stack);
-  refuse("--precision", options.precision);
-  refuse("--lora", options.lora);
-  refuse("--row", options.row);
-  refuse("--set", options.settings);
-  refuse("--fix", options.fix);
-  refuse("--forbid", options.forbid);
-  refuse("--vary", options.vary);
-  refuse("--max-memory", options.max_memory);
-  refuse("--max-global-batch", options.max_global_batch);
-  refuse("--objective", options.objective);
+  }
 }
 
 void choose_given_plan(const std::string& plan_file, ChosenSweep& chosen) {
@@ -148,8 +134,7 @@ ChosenSweep choose_sweep(const SweepOptions& options) {
   const bool is_given = !options.plan_file.empty();
   if (!options.request.top.empty())
     problems.add("--top", options.request.top, "no such option: each value has one plan");
-  if (is_given)
-    refuse_request_options(options.request, "--plan", "the plan is swept as it is", problems);
+  if (is_given) refuse_request_options(options, "--plan", "the plan is swept as it is", problems);
   if (is_given && chosen.sweep.axis == SweepAxis::Gpus)
     problems.add("--plan", "a plan, which has one number of GPUs",
                  "no plan: the best are searched");
@@ -290,7 +275,7 @@ ExitCode study(const SweepOptions& options) {
   const char* own = merges ? "--merge" : "--study";
   const char* why = "the file states the scenarios";
   ProblemList problems(kSweepCommand);
-  refuse_request_options(options.request, own, why, problems);
+  refuse_request_options(options, own, why, problems);
   const auto refuse = [&](const char* option, const std::string& value) {
     if (!value.empty())
       problems.add(option, fmt::format("beside {}", own), fmt::format("no such option: {}", why));
@@ -302,7 +287,7 @@ ExitCode study(const SweepOptions& options) {
   if (merges) refuse("--shard", options.shard);
   problems.throw_if_any();
   return merges ? merge_study(options.common, options.merge)
-                : run_study(options.common, options.study, options.shard);
+                : run_study(options.common, options.study, options.shard, options.request.threads);
 }
 
 ExitCode sweep(const SweepOptions& options) {
@@ -369,9 +354,18 @@ Examples:
              "Only the I-th of N shares of a study, as for the tasks of a Slurm job array");
   add_option(*command, "--merge", options->merge, "FILE",
              "Put the JSON of all shares together (repeatable)");
+  const std::size_t own_options = command->get_options().size();
   add_request_options(*command, options->request);
+  std::vector<const CLI::Option*> of_request;
+  for (const CLI::Option* option : command->get_options()) of_request.push_back(option);
+  of_request.erase(of_request.begin(),
+                   of_request.begin() + static_cast<std::ptrdiff_t>(own_options));
   add_common_options(*command, options->common);
-  command->callback([options, &action] { action = [options] { return sweep(*options); }; });
+  command->callback([options, of_request, &action] {
+    for (const CLI::Option* option : of_request)
+      if (option->count() > 0) options->stated.push_back(option->get_name());
+    action = [options] { return sweep(*options); };
+  });
 }
 
 }  // namespace shardwright::cli

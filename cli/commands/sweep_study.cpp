@@ -6,7 +6,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -22,6 +24,7 @@
 #include "core/base/json_reader.hpp"
 #include "core/base/quantity_reading.hpp"
 #include "core/base/quantity_text.hpp"
+#include "core/base/text_hash.hpp"
 #include "planner/plan_evaluation.hpp"
 #include "planner/wording.hpp"
 
@@ -78,8 +81,8 @@ class ScenarioWords {
 // What a row keeps of a plan: a study has thousands.
 ordered_json summary(const planner::PlanCandidate& best, const Scenario& scenario) {
   const ordered_json whole = candidate_json(best, scenario);
-  ordered_json kept = {{"layout", plan_text(best.plan)}};
-  for (const char* name : {"plan", "step_s", "step_interval_s", "tokens_per_s_per_gpu",
+  ordered_json kept;
+  for (const char* name : {"layout", "plan", "step_s", "step_interval_s", "tokens_per_s_per_gpu",
                            "tflops_per_gpu", "mfu", "dollars_per_step", "joules_per_step", "score"})
     kept[name] = whole.at(name);
   kept["peak_bytes"] = whole.at("memory").at("peak_bytes");
@@ -103,7 +106,7 @@ std::optional<ordered_json> found_for(const RequestOptions& options, const std::
   try {
     ChosenRequest chosen = choose_request(options, kStudy);
     chosen.request.stop = stop;
-    chosen.request.front = chosen.request.advice = false;
+    chosen.request.front = false;
     const planner::SearchResult result = planner::search(chosen.request);
     if (stop.stop_requested()) return std::nullopt;
     if (result.plans.empty()) {
@@ -119,10 +122,26 @@ std::optional<ordered_json> found_for(const RequestOptions& options, const std::
   return found;
 }
 
+// The hash of each file that an option names, because shares may come from machines whose files differ.
+ordered_json file_hashes(const OptionGrid& grid) {
+  ordered_json hashes = ordered_json::object();
+  for (const auto& [name, texts] : grid.options) {
+    for (const std::string& text : texts) {
+      std::error_code unreadable;
+      if (!std::filesystem::is_regular_file(text, unreadable)) continue;
+      std::ifstream stream(text, std::ios::binary);
+      const std::string content(std::istreambuf_iterator<char>(stream), {});
+      hashes[text] = fmt::format("{:016x}", text_hash(content));
+    }
+  }
+  return hashes;
+}
+
 ordered_json study_json(const OptionGrid& grid, const std::string& shard) {
   ordered_json document = new_document("study");
   document["options"] = ordered_json::object();
   for (const auto& [name, texts] : grid.options) document["options"][name] = texts;
+  document["files"] = file_hashes(grid);
   document["scenarios"] = grid.points.size();
   document["shard"] = shard.empty() ? ordered_json() : ordered_json(shard);
   document["partial"] = false;
@@ -182,21 +201,92 @@ ordered_json study_of(const ordered_json& document) {
 }
 
 ordered_json read_share(const std::string& file) {
-  read_json_file(file);  // for its errors: it does not keep the order of members
+  // This reading finds errors; the one below keeps the order of members.
+  read_json_file(file);
   std::ifstream stream(file);
   ordered_json document = ordered_json::parse(stream);
   const bool is_study = document.is_object() && document.value("schema", "") == kStudySchema &&
                         document.contains("options") && document.contains("scenarios") &&
-                        document.contains("tool_version") && document.contains("rows");
+                        document.contains("files") && document.contains("tool_version") &&
+                        document.contains("rows");
   if (!is_study)
     throw InputError(file, {{"/schema", "another document",
                              "the JSON of `shardwright sweep --study … --shard I/N`"}});
   return document;
 }
 
+// Rows by the number of their scenario.
+using StudyRows = std::map<std::size_t, ordered_json>;
+
+void check_same_study(const std::string& file, const ordered_json& share,
+                      const std::string& first_file, const ordered_json& first) {
+  if (study_of(share) != study_of(first)) {
+    throw InputError(file, {{"/options", "another study than " + first_file,
+                             "shares of one study, by one version of Shardwright"}});
+  }
+  if (share["files"] != first["files"]) {
+    throw InputError(file, {{"/files", "files with another content than those of " + first_file,
+                             "the same models, clusters and other files on every machine"}});
+  }
+}
+
+void add_rows(const std::string& file, const ordered_json& share, StudyRows& rows) {
+  const std::size_t scenarios = share["scenarios"];
+  for (std::size_t i = 0; i < share["rows"].size(); ++i) {
+    const ordered_json& row = share["rows"][i];
+    const std::string where = fmt::format("/rows/{}", i);
+    const std::size_t scenario = row.at("scenario");
+    if (scenario >= scenarios) {
+      throw InputError(file, {{where + "/scenario", std::to_string(scenario),
+                               fmt::format("a scenario from 0 to {}", scenarios - 1)}});
+    }
+    if (const auto [known, added] = rows.emplace(scenario, row); !added && known->second != row) {
+      throw InputError(
+          file,
+          {{where, fmt::format("another result of scenario {} than in a file before", scenario),
+            "the same row wherever shares overlap"}});
+    }
+  }
+}
+
+void check_complete(const StudyRows& rows, std::size_t scenarios) {
+  std::vector<std::size_t> missing;
+  for (std::size_t i = 0; i < scenarios; ++i) {
+    if (!rows.contains(i)) missing.push_back(i);
+  }
+  if (missing.empty()) return;
+  const std::size_t shown = std::min<std::size_t>(missing.size(), 5);
+  throw InputError(
+      "shardwright sweep --merge",
+      {{"--merge",
+        fmt::format(
+            "no row of {} (scenario {}{})", format_plural(missing.size(), "scenario"),
+            fmt::join(missing.begin(), missing.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+            shown < missing.size() ? ", …" : ""),
+        "all shares: scenario k, counted from 0, is in share k mod N + 1 of N"}});
+}
+
+ordered_json merge_shares(const std::vector<std::string>& files) {
+  ordered_json merged;
+  StudyRows rows;
+  for (const std::string& file : files) {
+    const ordered_json share = read_share(file);
+    if (merged.is_null()) merged = share;
+    check_same_study(file, share, files.front(), merged);
+    add_rows(file, share, rows);
+  }
+  check_complete(rows, merged["scenarios"]);
+  merged["shard"] = nullptr;
+  merged["partial"] = false;
+  merged["rows"] = ordered_json::array();
+  for (auto& [scenario, row] : rows) merged["rows"].push_back(std::move(row));
+  return merged;
+}
+
 }  // namespace
 
-ExitCode run_study(const CommonOptions& common, const std::string& file, const std::string& shard) {
+ExitCode run_study(const CommonOptions& common, const std::string& file, const std::string& shard,
+                   const std::string& threads) {
   check_destination("--json", common.json, common.force);
   const Shard share = read_shard(shard);
   ScenarioWords words;
@@ -207,13 +297,16 @@ ExitCode run_study(const CommonOptions& common, const std::string& file, const s
   bool any_good = false;
   {
     ProgressLine line(show_progress(common));
-    for (std::size_t i = static_cast<std::size_t>(share.index - 1); i < grid.points.size();
-         i += static_cast<std::size_t>(share.of)) {
+    const auto first = static_cast<std::size_t>(share.index - 1);
+    const auto of = static_cast<std::size_t>(share.of);
+    for (std::size_t i = first; i < grid.points.size(); i += of) {
       const OptionGrid::Point& point = grid.points[i];
-      line.show(static_cast<double>(i) / static_cast<double>(grid.points.size()),
+      line.show(static_cast<double>(i - first) / static_cast<double>(grid.points.size() - first),
                 fmt::format("scenario {} of {}", i + 1, grid.points.size()));
       std::optional<InputError> bad;
-      const auto found = found_for(words.read(point.words), interrupt.token(), bad);
+      RequestOptions options = words.read(point.words);
+      if (options.threads.empty()) options.threads = threads;
+      const auto found = found_for(options, interrupt.token(), bad);
       if (!found) {
         document["partial"] = true;
         break;
@@ -224,48 +317,11 @@ ExitCode run_study(const CommonOptions& common, const std::string& file, const s
       row.update(*found);
       document["rows"].push_back(std::move(row));
     }
+    if (!document["partial"]) line.show(1.0, "all scenarios searched");
   }
   if (first_bad && !any_good) throw InputError(*first_bad);
   return deliver_study(common, document);
 }
-
-namespace {
-
-ordered_json merge_shares(const std::vector<std::string>& files) {
-  ordered_json merged;
-  std::map<std::size_t, ordered_json> rows;
-  for (const std::string& file : files) {
-    const ordered_json share = read_share(file);
-    if (merged.is_null()) merged = share;
-    if (study_of(share) != study_of(merged)) {
-      throw InputError(file, {{"/options", "another study than " + files.front(),
-                               "shares of one study, by one version of Shardwright"}});
-    }
-    for (const ordered_json& row : share["rows"]) rows.emplace(row.at("scenario"), row);
-  }
-  std::vector<std::size_t> missing;
-  for (std::size_t i = 0; i < merged["scenarios"]; ++i) {
-    if (!rows.contains(i)) missing.push_back(i);
-  }
-  if (!missing.empty()) {
-    const std::size_t shown = std::min<std::size_t>(missing.size(), 5);
-    throw InputError(
-        "shardwright sweep --merge",
-        {{"--merge",
-          fmt::format("no row of {} (scenario {}{})", format_plural(missing.size(), "scenario"),
-                      fmt::join(missing.begin(),
-                                missing.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
-                      shown < missing.size() ? ", …" : ""),
-          "all shares: scenario k, counted from 0, is in share k mod N + 1 of N"}});
-  }
-  merged["shard"] = nullptr;
-  merged["partial"] = false;
-  merged["rows"] = ordered_json::array();
-  for (auto& [scenario, row] : rows) merged["rows"].push_back(std::move(row));
-  return merged;
-}
-
-}  // namespace
 
 ExitCode merge_study(const CommonOptions& common, const std::vector<std::string>& files) {
   check_destination("--json", common.json, common.force);

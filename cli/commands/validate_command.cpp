@@ -324,6 +324,12 @@ ExitCode validate(const ValidateOptions& options) {
   const bool within =
       !options.fail_over || calibration::within_tolerance(report.time, limits.median, limits.p90);
   Page page = new_page(options.common);
+  if (!options.common.html.empty()) {
+    page.paragraph(
+        "Shardwright predicts what others published of training runs, step times, rates and peak "
+        "memory, from the model, cluster, stack and plan of each run alone. An error is the "
+        "predicted step time divided by the measured one, minus 1.");
+  }
   add_report(page, report, options.every_row);
   if (report.partial) page.warning("interrupted: these are the rows simulated so far");
   if (!within) {

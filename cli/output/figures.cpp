@@ -61,6 +61,8 @@ struct Block {
   std::int32_t microbatch = -1;
   // The index of its colour.
   int shade = 0;
+  // The time that its spans cover; the rest is gaps between them.
+  double busy = 0.0;
 };
 
 // The colour of a plan's span depends on its phase, and that of a trace's span, which has none, on the category of
@@ -94,9 +96,10 @@ std::string block_text(const Block& block, bool has_phase) {
 bool join(std::vector<Block>& blocks, const Block& next, double largest_gap) {
   if (blocks.empty()) return false;
   Block& last = blocks.back();
-  const bool alike =
+  const bool same =
       last.phase == next.phase && last.microbatch == next.microbatch && last.shade == next.shade;
-  if (!alike || next.start - last.end > largest_gap) return false;
+  if (!same || next.start - last.end > largest_gap) return false;
+  last.busy += std::max(0.0, next.end - std::max(next.start, last.end));
   last.end = std::max(last.end, next.end);
   last.name.clear();
   return true;
@@ -115,9 +118,14 @@ std::map<RowKey, std::vector<Block>> rows_of(const Timeline& timeline, double en
   for (const Span* span : ordered) {
     std::vector<Block>& blocks =
         rows[{span->rank, span->stream != Stream::Compute, name_of(span->stream), span->queue}];
-    const Block next{
-        span->start.value(), span->end().value(),      span->name, span->kind, span->phase,
-        span->microbatch,    shade_of(timeline, *span)};
+    const Block next{span->start.value(),
+                     span->end().value(),
+                     span->name,
+                     span->kind,
+                     span->phase,
+                     span->microbatch,
+                     shade_of(timeline, *span),
+                     span->duration.value()};
     if (!joins || !join(blocks, next, 1e-3 * end)) blocks.push_back(next);
   }
   return rows;
@@ -138,8 +146,9 @@ json timeline_data(const Timeline& timeline) {
       const std::string name = block_text(block, timeline.kernels.empty());
       const std::size_t index = names.emplace(name, names.size()).first->second;
       if (index == data["names"].size()) data["names"].push_back(name);
-      for (const std::int64_t value : {unit_of(block.start), unit_of(block.end),
-                                       static_cast<long long>(index), 0LL + block.shade})
+      for (const std::int64_t value :
+           {unit_of(block.start), unit_of(block.end), static_cast<long long>(index),
+            0LL + block.shade, unit_of(block.busy)})
         spans.push_back(value);
     }
     std::string stream = std::get<2>(key);
@@ -163,6 +172,8 @@ constexpr const char* kTimelineScript = R"js(
 (function (box, data) {
   const canvas = box.querySelector("canvas"), tip = box.querySelector("output"), row = 18, left = 190, top = 20;
   const colours = ["#56b4e9", "#0072b2", "#999999", "#d55e00"];
+  // A span is its start, end, name, colour and busy time, which is shorter where it stands for several.
+  const start = 0, stop = 1, name = 2, colour = 3, busy = 4, members = 5, narrow = 3, faintest = 0.15;
   let from = 0, to = data.units, grip = null;
   const width = () => box.clientWidth, scale = () => (width() - left) / (to - from);
   const time = (units) => {
@@ -179,24 +190,38 @@ constexpr const char* kTimelineScript = R"js(
     const ink = getComputedStyle(box).color;
     data.rows.forEach((each, index) => {
       const y = top + row * index;
-      pen.globalCompositeOperation = "source-over";
       pen.fillStyle = ink; pen.fillText(each.label, 0, y + row / 2, left - 8);
-      // The spans that share a pixel add up to the part of it that they cover. A short one that stands alone stays visible.
-      pen.globalCompositeOperation = "lighter";
-      let last = -1;
-      for (let i = 0; i < each.spans.length; i += 4) {
-        if (each.spans[i + 1] < from || each.spans[i] > to) continue;
-        const x = Math.max(left, left + (each.spans[i] - from) * scale()), end = left + (each.spans[i + 1] - from) * scale();
-        const shown = x > last + 1 ? Math.max(end, x + 0.5) : end;
-        last = end;
-        pen.fillStyle = colours[each.spans[i + 3]]; pen.fillRect(x, y + 2, shown - (shown - x > 3 ? 0.5 : 0) - x, row - 4);
+      // How strong a colour is says how much of the time is busy. Narrow spans add up in the columns of pixels that they
+      // share, which stay faintly visible where they cover next to nothing.
+      const columns = colours.map(() => new Float32Array(Math.ceil(width() - left) + 1));
+      for (let i = 0; i < each.spans.length; i += members) {
+        const first = each.spans[i + start], end = each.spans[i + stop];
+        if (end < from || first > to) continue;
+        const x = Math.max(0, (first - from) * scale()), until = Math.min((end - from) * scale(), width() - left);
+        const share = end > first ? Math.min(1, each.spans[i + busy] / (end - first)) : 1, painted = each.spans[i + colour];
+        if (until - x > narrow) {
+          pen.globalAlpha = Math.max(share, faintest); pen.fillStyle = colours[painted];
+          pen.fillRect(left + x, y + 2, until - x - 0.5, row - 4);
+        } else {
+          for (let column = Math.floor(x); column <= until; ++column)
+            columns[painted][column] += share * (Math.min(until, column + 1) - Math.max(x, column)) + 1e-6;
+        }
       }
+      columns.forEach((covered, painted) => {
+        pen.fillStyle = colours[painted];
+        covered.forEach((part, column) => {
+          if (part == 0) return;
+          pen.globalAlpha = Math.min(1, Math.max(part, faintest)); pen.fillRect(left + column, y + 2, 1, row - 4);
+        });
+      });
+      pen.globalAlpha = 1;
     });
     pen.globalCompositeOperation = "destination-over"; pen.fillStyle = ink;
-    for (let mark = 0; mark <= 5; ++mark) {
-      const units = from + (to - from) * mark / 5, x = left + (units - from) * scale();
+    const marks = Math.max(1, Math.min(5, Math.floor((width() - left) / 90)));
+    for (let mark = 0; mark <= marks; ++mark) {
+      const units = from + (to - from) * mark / marks, x = left + (units - from) * scale();
       pen.globalAlpha = 0.2; pen.fillRect(Math.min(x, width() - 1), top, 1, height - top); pen.globalAlpha = 1;
-      pen.textAlign = mark == 5 ? "right" : mark == 0 ? "left" : "center"; pen.fillText(time(units), x, top / 2);
+      pen.textAlign = mark == marks ? "right" : mark == 0 ? "left" : "center"; pen.fillText(time(units), x, top / 2);
     }
   }
   function limit() {
@@ -217,10 +242,12 @@ constexpr const char* kTimelineScript = R"js(
     const each = data.rows[Math.floor((event.offsetY - top) / row)], at = from + (event.offsetX - left) / scale();
     tip.textContent = "";
     if (!each || event.offsetX < left) return;
-    for (let i = 0; i < each.spans.length; i += 4)
-      if (each.spans[i] <= at + 2 / scale() && at - 2 / scale() <= each.spans[i + 1])
-        tip.textContent = each.label + ": " + data.names[each.spans[i + 2]] + ", " + time(each.spans[i + 1] - each.spans[i]) +
-          " from " + time(each.spans[i]);
+    for (let i = 0; i < each.spans.length; i += members) {
+      const first = each.spans[i + start], end = each.spans[i + stop], gaps = end - first - each.spans[i + busy];
+      if (first <= at + 2 / scale() && at - 2 / scale() <= end)
+        tip.textContent = each.label + ": " + data.names[each.spans[i + name]] + ", " + time(end - first) +
+          (gaps > 1 ? ", of which " + time(each.spans[i + busy]) + " are busy," : "") + " from " + time(first);
+    }
   });
   addEventListener("resize", draw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);

@@ -7,6 +7,7 @@
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/model_json.hpp"
 #include "core/spec/plan_json.hpp"
+#include "core/spec/plan_text.hpp"
 #include "core/spec/pools.hpp"
 #include "core/spec/stack_json.hpp"
 #include "validation/prediction_errors.hpp"
@@ -71,6 +72,7 @@ ordered_json step_json(const Scenario& scenario, const sim::StepResult& result,
   const ordered_json limits =
       interval ? ordered_json{interval->low.value(), interval->high.value()} : ordered_json();
   return {{"plan", to_json(scenario.plan)},
+          {"layout", plan_text(scenario.plan)},
           {"step_s", result.step.value()},
           {"step_interval_s", limits},
           {"confidence", confidence_json(confidence)},

@@ -245,6 +245,7 @@ bool report_fit(const std::string& who, const sim::StepResult& result, const Clu
 
 void add_step_figures(Page& page, const Scenario& scenario, const sim::StepResult& result,
                       const Timeline& timeline, const std::string& whose) {
+  const ClusterSpec fullest = stage_cluster(scenario.cluster, scenario.plan, result.fullest);
   std::vector<Bar> times, sizes;
   for (const auto& [time, part] : time_parts(result.time()))
     times.push_back(
@@ -253,9 +254,10 @@ void add_step_figures(Page& page, const Scenario& scenario, const sim::StepResul
   for (const auto& [bytes, name] : memory_parts(result.memory()))
     sizes.push_back({name, bytes.value(),
                      fmt::format("{}, {} %", format_bytes(bytes),
-                                 format_percent(bytes / result.memory().peak))});
+                                 format_percent(bytes / fullest.accelerator.memory))});
   page.figure("Time of the step" + whose, bars_figure(times));
-  page.figure("Memory at the peak" + whose, bars_figure(sizes));
+  page.figure("Memory at the peak" + whose + ", with shares of an accelerator's memory",
+              bars_figure(sizes));
   page.figure("Timeline of the step" + whose +
                   ": forward light blue, backward dark blue, optimizer gray, communication red. "
                   "The wheel zooms, dragging moves, a double click shows all.",
@@ -263,6 +265,14 @@ void add_step_figures(Page& page, const Scenario& scenario, const sim::StepResul
   page.figure("The plan file" + whose + ", which --plan takes",
               fmt::format("<details><summary>JSON</summary><pre>{}</pre></details>\n",
                           html_escaped(json_text(to_json(scenario)))));
+}
+
+void add_grounds(Page& page, const Scenario& scenario, const sim::StepResult& result) {
+  if (scenario.plan.stage_pools.empty())
+    page.paragraph(planner::limit_text(
+        "The plan", planner::explain(scenario, result, planner::kSensitivityStep, {})));
+  page.paragraph(planner::estimates_text(planner::figure_counts(scenario.cluster, scenario.stack)) +
+                 ".");
 }
 
 void add_simulated_figures(Page& page, const Scenario& scenario, const std::string& whose) {

@@ -45,7 +45,10 @@ bool report_fit(const std::string& who, const sim::StepResult& result, const Clu
 // ends their captions, as in " of plan 1". Only HTML has them.
 void add_step_figures(Page& page, const Scenario& scenario, const sim::StepResult& result,
                       const Timeline& timeline, const std::string& whose = "");
-// The same, with the timeline of a simulation at the level event; without one of a step of too many ops.
+// Adds what the step is bound by, and how many of the figures it rests on are estimates.
+void add_grounds(Page& page, const Scenario& scenario, const sim::StepResult& result);
+
+// Adds the drawings with the timeline of a simulation at the level event; without one of a step of too many ops.
 void add_simulated_figures(Page& page, const Scenario& scenario, const std::string& whose);
 
 // Adds a table with a row per stage; nothing if there is only one.

@@ -21,11 +21,11 @@ import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Union
 
 from . import _arguments, _core
 from ._errors import Failure, InputError, Problem
-from ._results import Export, Listing, Plans, Points, Profile, Record, Step, TraceReport, parsed
+from ._results import Answer, Export, Listing, Plans, Points, Profile, Record, Step, TraceReport, parsed
 
 __version__: str = _core.version()
 
@@ -50,8 +50,6 @@ def _run(words: str, values: dict[str, Any], progress: Callable[[float, str], No
             arguments.insert(len(words.split()), "--json=-")
         result = _core.run_command(arguments, progress, _PROGRAMS)
     messages = _arguments.in_python(result["messages"].decode(errors="replace").strip(), command["options"])
-    function = next((name for name, (of, _) in _FUNCTIONS.items() if of == words), words)
-    messages = messages.replace(f"See shardwright {words} --help", f"See help(shardwright.{function})")
     if result["code"] == _BAD_INPUT:
         problems = [
             Problem(*(_arguments.in_python(text, command["options"]) for text in problem)) for problem in result["problems"]
@@ -85,7 +83,7 @@ def _documentation(command: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _function(name: str, words: str, returns: type) -> Callable[..., Any]:
+def _function(name: str, words: str, returns: Any) -> Callable[..., Any]:
     command = _COMMANDS[words]
     signature = _signature(command["options"])
 
@@ -115,32 +113,33 @@ def _function(name: str, words: str, returns: type) -> Callable[..., Any]:
     return call
 
 
-# The functions that are commands: their name here, the command, and what they return.
-_FUNCTIONS: dict[str, tuple[str, type]] = {
-    "plan": ("plan", Plans),
-    "replan": ("replan", Record),
+# The functions that are commands: their name here, the command, and what they return. What plan() and sweep() return
+# depends on their arguments: several numbers of GPUs give points, several stacks and studies a list.
+_FUNCTIONS: dict[str, tuple[str, Any]] = {
+    "plan": ("plan", Union[Plans, Points, Listing]),
+    "replan": ("replan", Answer),
     "scale": ("scale", Points),
-    "sweep": ("sweep", Points),
+    "sweep": ("sweep", Union[Points, Listing]),
     "simulate": ("simulate", Step),
-    "forecast": ("forecast", Record),
+    "forecast": ("forecast", Answer),
     "import_traces": ("import", TraceReport),
-    "calibrate": ("calibrate", Record),
+    "calibrate": ("calibrate", Answer),
     "explain": ("explain", Step),
-    "compare": ("compare", Record),
+    "compare": ("compare", Answer),
     "export": ("export", Export),
-    "support": ("support", Record),
+    "support": ("support", Answer),
     "validate": ("validate", Listing),
-    "fit": ("fit", Record),
-    "network": ("network", Record),
+    "fit": ("fit", Answer),
+    "network": ("network", Answer),
     "models": ("models list", Listing),
     "model": ("models show", Profile),
     "clusters": ("clusters list", Listing),
     "cluster": ("clusters show", Profile),
     "stacks": ("stacks list", Listing),
     "stack": ("stacks show", Profile),
-    "schema": ("schema", Record),
+    "schema": ("schema", Answer),
 }
 for _name, (_words, _returns) in _FUNCTIONS.items():
     globals()[_name] = _function(_name, _words, _returns)
 
-__all__ = ["Export", "Failure", "InputError", "Listing", "Plans", "Points", "Problem", "Profile", "Record", "Step", "TraceReport", *_FUNCTIONS]
+__all__ = ["Answer", "Export", "Failure", "InputError", "Listing", "Plans", "Points", "Problem", "Profile", "Record", "Step", "TraceReport", *_FUNCTIONS]

@@ -14,7 +14,7 @@ from typing import Any
 from . import _core
 
 # What a caller in Python does with the result instead.
-_OF_THE_TERMINAL = {"help", "json", "force", "markdown", "color", "no-progress"}
+_OF_THE_TERMINAL = {"help", "json", "markdown", "color", "no-progress"}
 # Commands that become another program or run for hours, and what __version__ says.
 _LEFT_OUT = {"run", "gui", "probe", "tune", "version"}
 

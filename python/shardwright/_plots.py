@@ -58,13 +58,23 @@ def points(result: Any, axes: Any) -> Any:
     shown = [(point.get("value", point.get("gpus")), point["tokens_per_s"]) for point in result["points"] if point["best"]]
     values, rates = [value for value, _ in shown], [rate for _, rate in shown]
     axes = _new_axes(axes, height=4.0)
+    from matplotlib.ticker import MaxNLocator
+
+    unit = result.get("unit")
+    if unit == "bytes_per_s":
+        values, unit = [value / 1e9 for value in values], "GB/s"
     axes.loglog(values, rates, "o-")
-    axes.set_xlabel(f"{name} ({result['unit']})" if result.get("unit") else name)
+    axes.set_xlabel(f"{name} ({unit})" if unit else name)
     axes.set_ylabel("tokens/s")
+    # Rates within a decade may have no power of ten between them.
+    if rates and max(rates) < 10 * min(rates):
+        axes.yaxis.set_major_locator(MaxNLocator(nbins=6))
+    axes.yaxis.set_major_formatter("{x:,.6g}")
     if len(values) > 1 and name in ("GPUs", "gpus"):
         axes.loglog(values, [rates[0] * value / values[0] for value in values], "--", color="gray", label="linear")
         axes.legend()
-    axes.set_xticks(values, [f"{value:,.6g}" for value in values])
+    axes.set_xticks(values)
+    axes.xaxis.set_major_formatter("{x:,.6g}")
     axes.minorticks_off()
     return axes
 
@@ -85,24 +95,32 @@ def trace_times(files: list[Any], axes: Any) -> Any:
     return axes
 
 
+_BESIDE = "communication and copies"
+_PHASES = {"forward": "forward", "recompute": "recomputation", "backward_input": "backward", "backward_weight": "backward", "optimizer": "optimizer"}
+_COLOURS = {"forward": "tab:blue", "recomputation": "tab:cyan", "backward": "tab:green", "optimizer": "tab:purple", "other compute": "tab:gray", _BESIDE: "tab:orange"}
+
+
 def timeline(document: Any, axes: Any) -> Any:
-    """A row for each rank: the compute stream above, what runs beside it on all other streams below."""
-    rows: dict[tuple[int, bool], list[tuple[float, float]]] = {}
+    """A row for each rank: the compute stream above, by phase, and what runs beside it on all other streams below."""
+    rows: dict[tuple[int, str], list[tuple[float, float]]] = {}
     for span in document["spans"]:
-        rows.setdefault((span["rank"], span["stream"] == "compute"), []).append((span["start_s"], span["duration_s"]))
+        what = _PHASES.get(span.get("phase", ""), "other compute") if span["stream"] == "compute" else _BESIDE
+        rows.setdefault((span["rank"], what), []).append((span["start_s"], span["duration_s"]))
     labels = {rank["rank"]: rank["label"] for rank in document["ranks"]}
     ranks = sorted({rank for rank, _ in rows})
     axes = _new_axes(axes, width=12.0, height=1.5 + 0.4 * len(ranks))
     from matplotlib.patches import Patch
 
     colours = []
-    for computes, colour, what in ((True, "tab:blue", "compute"), (False, "tab:orange", "communication and copies")):
+    for what, colour in _COLOURS.items():
         for place, rank in enumerate(ranks):
-            if spans := rows.get((rank, computes)):
-                axes.broken_barh(spans, (place - 0.4 if computes else place, 0.4), color=colour)
-        colours.append(Patch(color=colour, label=what))
+            if spans := rows.get((rank, what)):
+                # Edges would widen each span by a point, and thousands of short ones would look like one.
+                axes.broken_barh(spans, (place if what == _BESIDE else place - 0.4, 0.4), color=colour, linewidth=0)
+        if any(shown == what for _, shown in rows):
+            colours.append(Patch(color=colour, label=what))
     axes.set_yticks(range(len(ranks)), [labels[rank] for rank in ranks])
     axes.invert_yaxis()
     axes.set_xlabel("time (s)")
-    axes.legend(handles=colours, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, frameon=False)
+    axes.legend(handles=colours, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=len(colours), frameon=False)
     return axes

@@ -23,9 +23,16 @@ class Record(dict):
     _UNITS = ("_s", "_bytes", "_usd", "_kwh", "_ratio")
 
     def __getattr__(self, name: str) -> Any:
+        return self[self._key(name)]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Changes a member. ``record["name"] = value`` adds one."""
+        self[self._key(name)] = value
+
+    def _key(self, name: str) -> str:
         for suffix in ("", *self._UNITS):
             if name + suffix in self:
-                return self[name + suffix]
+                return name + suffix
         members = {str(key) for key in self}
         members |= {key.removesuffix(unit) for key in members for unit in self._UNITS}
         near = difflib.get_close_matches(name, sorted(members), 1)
@@ -95,10 +102,9 @@ class Step(Record):
         return _text_table(["", ""], [list(each) for each in self._summary()])
 
     def _summary(self) -> list[tuple[str, str]]:
-        degrees = ", ".join(f"{key} {self['plan'][key]}" for key in ("dp", "tp", "pp", "cp", "ep", "micro_batch"))
         low, high = self.get("step_interval_s") or (None, None)
         return [
-            ("plan", f"{degrees}, ZeRO {self['plan']['zero_stage']}, {self['plan']['schedule']}"),
+            ("plan", self["layout"]),
             ("step", f"{self['step_s']:.4g} s" + (f" (80 %: {low:.4g} to {high:.4g} s)" if low else "")),
             ("MFU", f"{100 * self['mfu']:.1f} %"),
             ("tokens/s per GPU", f"{self['tokens_per_s_per_gpu']:,.0f}"),
@@ -151,24 +157,70 @@ class Listing(Record):
     """A result that is mostly one list."""
 
     def rows(self) -> list[Mapping[str, Any]]:
-        lists = [value for value in self.values() if isinstance(value, list) and value and isinstance(value[0], dict)]
-        return max(lists, key=len) if lists else [self]
+        return self[_LISTS[_schema(self)]]
 
     def __repr__(self) -> str:
-        counts = [f"{len(value)} {key}" for key, value in self.items() if isinstance(value, list) and value]
-        return f"<{type(self).__name__}: {', '.join(counts) or 'empty'}>"
+        return _text_table(*self._table()) + self._further()
+
+    def _repr_html_(self) -> str:
+        return _html_table(*self._table()) + f"<p>{self._further().strip()}</p>"
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        return _records_table(self.rows()[:_MOST_LINES])
+
+    def _further(self) -> str:
+        left = len(self.rows()) - _MOST_LINES
+        return f"\nand {left} further rows in .rows()" if left > 0 else ""
+
+
+# The list of a listing, by its schema.
+_LISTS = {
+    "models": "models",
+    "clusters": "clusters",
+    "stacks": "stacks",
+    "stack_plans": "stacks",
+    "run-search": "choices",
+    "study": "rows",
+    "validation": "rows",
+    "kernel-validation": "rows",
+    "collective-validation": "rows",
+    "run-validation": "rows",
+}
+
+
+# What an answer repeats of its question, and what every document has.
+_STATED = ("schema", "version", "tool_version", "inputs", "plan", "run", "model", "cluster", "stack")
+
+
+class Answer(Record):
+    """A result that is neither a plan nor a list: its values say what it is."""
+
+    def to_pandas(self) -> Any:
+        """A pandas.DataFrame with one line and a column for each value, as in ``days.p50``."""
+        return super().to_pandas()
+
+    def _summary(self) -> list[tuple[str, str]]:
+        plans = [line for value in self.values() if isinstance(value, Step) for line in value._summary()]
+        said = {key: value for key, value in self.items() if key not in _STATED and not isinstance(value, Step)}
+        values = [(key, _cell(value)) for key, value in _flat(said) if not isinstance(value, list)]
+        left = [("", f"and {len(values) - _MOST_LINES} further values")] if len(values) > _MOST_LINES else []
+        return plans + values[:_MOST_LINES] + left
+
+    def __repr__(self) -> str:
+        return _text_table(["", ""], [list(each) for each in self._summary()])
 
 
 class TraceReport(Listing):
     """What traces, logs and snapshots say."""
 
     def rows(self) -> list[Mapping[str, Any]]:
-        """The traces; without any, measured collectives and the steps of logs, or else plans of launches or memory snapshots."""
+        """The traces; without any, collectives and steps of logs, or else plans of launches, memory of devices, or jobs."""
         if self._traces():
             return self["files"]
         collectives = [{"path": file["path"], **each} for file in self["files"] for each in file["collectives"]]
         steps = [{"path": log["path"], **step} for log in self["logs"] for step in log["steps"]]
-        return collectives + steps or self["plans"] or self["memory"]
+        devices = [{"path": snapshot["path"], **device} for snapshot in self["memory"] for device in snapshot["devices"]]
+        return collectives + steps or self["plans"] or devices or self["jobs"]
 
     def plot(self, axes: Any = None) -> Any:
         """Draws the time of each trace by category. Returns the matplotlib axes."""
@@ -180,7 +232,7 @@ class TraceReport(Listing):
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         if not self._traces():
-            return _records_table(self.rows()[:_MOST_LINES])
+            return super()._table()
         header = ["trace", "rank", "kernels", "step (ms)", "busy (ms)", "exposed collectives (ms)"]
         rows = [
             [Path(file["path"]).name, _cell(file["rank"]), f"{file['kernels']:,}", *(_milliseconds(file[key]) for key in _TRACE_TIMES)]
@@ -188,15 +240,8 @@ class TraceReport(Listing):
         ]
         return header, rows
 
-    def __repr__(self) -> str:
-        return _text_table(*self._table()) + self._further()
-
-    def _repr_html_(self) -> str:
-        return _html_table(*self._table()) + f"<p>{self._further().strip()}</p>"
-
     def _further(self) -> str:
-        left = 0 if self._traces() else len(self.rows()) - _MOST_LINES
-        return f"\nand {left} further rows in .rows()" if left > 0 else ""
+        return "" if self._traces() else super()._further()
 
 
 _TRACE_TIMES = ("step_s", "busy_s", "exposed_collective_s")
@@ -214,13 +259,19 @@ _PARTS = ("model", "cluster", "stack")
 def parsed(text: str, parts: Mapping[str, Any] | None = None) -> Record:
     """Reads a document of the command and gives each object its type."""
     document = json.loads(text, object_hook=Record)
-    schema = str(document.get("schema", "")).removeprefix("shardwright/")
+    schema = _schema(document)
     parts = {key: document[key] for key in _PARTS if key in document} if parts is None else parts
     typed = _typed(document, dict(parts))
     kind = {"plans": Plans, "scale": Points, "sweep": Points, "trace-report": TraceReport, "model": Profile, "cluster": Profile, "stack": Profile}
     if schema in kind:
         return kind[schema](typed)
-    return typed if isinstance(typed, Step) else Listing(typed)
+    if isinstance(typed, Step):
+        return typed
+    return (Listing if schema in _LISTS else Answer)(typed)
+
+
+def _schema(document: Mapping[str, Any]) -> str:
+    return str(document.get("schema", "")).removeprefix("shardwright/")
 
 
 def _typed(value: Any, parts: Mapping[str, Any]) -> Any:

@@ -1,11 +1,13 @@
 // The HTML form of results: one document that needs nothing else and holds what the text and the JSON hold.
 #include "cli/output/page.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -47,8 +49,8 @@ TEST(HtmlPage, IsOneDocumentWithTheTimelineOfTheStep) {
   EXPECT_NEAR(data["end"].get<double>() / step["step_s"].get<double>(), 1.0, 1e-6);
   for (const json& row : data["rows"]) {
     const json& spans = row["spans"];
-    ASSERT_EQ(spans.size() % 4, 0U);
-    for (std::size_t i = 0; i < spans.size(); i += 4) {
+    ASSERT_EQ(spans.size() % 5, 0U);
+    for (std::size_t i = 0; i < spans.size(); i += 5) {
       EXPECT_LE(spans[i], spans[i + 1]);
       EXPECT_LE(spans[i + 1], data["units"]);
       EXPECT_LT(spans[i + 2], data["names"].size());
@@ -58,6 +60,39 @@ TEST(HtmlPage, IsOneDocumentWithTheTimelineOfTheStep) {
   const std::string command = between(html, "<pre>shardwright ", "</pre>");
   EXPECT_EQ(json_of(command)["step_s"], step["step_s"]);
   EXPECT_THAT(command, Not(HasSubstr("--html")));
+}
+
+// Many spans are drawn as fewer blocks, which say how long they are busy.
+TEST(HtmlPage, TimelineOfManySpansIsAsBusyAsTheStep) {
+  const ScratchFolder folder;
+  const std::string html = folder.file("step.html"), timeline_file = folder.file("timeline.json");
+  ASSERT_EQ(run_command("simulate --model llama3-70b --cluster dgx-h100 --gpus 64 --tp 8 --pp 8 "
+                        "--schedule interleaved --vpp 2 --global-batch 16 --seq-len 8192 --html " +
+                        html + " --timeline " + timeline_file)
+                .exit_code,
+            0);
+  const json timeline = json::parse(content_of(timeline_file));
+  ASSERT_GT(timeline["spans"].size(), 20'000U);
+  std::map<std::string, double> busy;
+  for (const json& span : timeline["spans"]) {
+    const int stage = span["rank"].get<int>() / 8;
+    std::string row = fmt::format("stage {}: {}", stage, span["stream"].get<std::string>());
+    std::replace(row.begin(), row.end(), '_', ' ');
+    busy[row] += span["duration_s"].get<double>();
+  }
+  const json data =
+      json::parse(between(content_of(html), "previousElementSibling, ", ");</script>"));
+  EXPECT_EQ(data["rows"].size(), busy.size());
+  std::size_t blocks = 0;
+  for (const json& row : data["rows"]) {
+    const json& spans = row["spans"];
+    double shown = 0.0;
+    for (std::size_t i = 0; i < spans.size(); i += 5) shown += spans[i + 4].get<double>();
+    blocks += spans.size() / 5;
+    const double end = data["end"], units = data["units"];
+    EXPECT_NEAR(shown / units * end, busy[row["label"]], 1e-3 * end) << row["label"];
+  }
+  EXPECT_LT(blocks, 20'000U);
 }
 
 // A name may hold what ends a script in HTML, or hides its end.

@@ -156,7 +156,32 @@ TEST_F(StudyTest, SharesPutTogetherAreTheWholeAndRowsAreThoseOfPlan) {
   EXPECT_EQ(row["best"]["step_s"], plan["plans"][0]["step_s"]);
   const json without = document["rows"][8];
   EXPECT_TRUE(without["best"].is_null());
-  EXPECT_NE(without["why_not"], "");
+  const CommandResult none = run_command(
+      "plan --model llama3-70b --cluster dgx-h100 --gpus 8 --global-batch 16 --seq-len 2048 "
+      "--fix tp=1 --json -");
+  EXPECT_EQ(without["why_not"], json::parse(none.output)["infeasible"]["reason"]);
+}
+
+TEST_F(StudyTest, RefusesSharesThatDisagree) {
+  const std::string first = rows("first.json", "1/2"), second = rows("second.json", "2/2");
+  using nlohmann::ordered_json;
+  const ordered_json document = ordered_json::parse(content_of(second));
+  const auto refusal = [&](const ordered_json& changed) {
+    const std::string file = folder_.write("changed.json", changed.dump());
+    return run_command("sweep --merge " + first + " --merge " + second + " --merge " + file);
+  };
+  EXPECT_EQ(refusal(document).exit_code, 0);
+  ordered_json beyond = document;
+  beyond["rows"][3]["scenario"] = 99;
+  EXPECT_THAT(refusal(beyond).errors,
+              HasSubstr("/rows/3/scenario: found 99; expected a scenario from 0 to 15"));
+  ordered_json other = document;
+  other["rows"][0]["best"]["step_s"] = 1.0;
+  EXPECT_THAT(refusal(other).errors, HasSubstr("another result of scenario 1"));
+  ordered_json read = document;
+  read["files"]["cluster.json"] = "0123456789abcdef";
+  EXPECT_THAT(refusal(read).errors, HasSubstr("files with another content"));
+  EXPECT_EQ(refusal(read).exit_code, 2);
 }
 
 TEST_F(StudyTest, RefusesMissingSharesOtherStudiesAndWrongFiles) {
@@ -171,7 +196,9 @@ TEST_F(StudyTest, RefusesMissingSharesOtherStudiesAndWrongFiles) {
   EXPECT_EQ(other.exit_code, 2);
   EXPECT_THAT(other.errors, HasSubstr("another study than"));
   EXPECT_EQ(run_command("sweep --study " + study_ + " --shard 0/2").exit_code, 2);
-  EXPECT_EQ(run_command("sweep --study " + study_ + " --gpus 8").exit_code, 2);
+  for (const char* option : {" --gpus 8", " --trusted", " --fit-probability 0.5", " --top 3"})
+    EXPECT_EQ(run_command("sweep --study " + study_ + option).exit_code, 2) << option;
+  EXPECT_EQ(run_command("sweep --study " + study_ + " --threads none").exit_code, 2);
   EXPECT_EQ(run_command("sweep gpus --shard 1/2" + kEightGpus).exit_code, 2);
   const std::string typo = folder_.write("typo.yaml", "modell: [llama3-8b]\ngpus: []\n");
   EXPECT_EQ(run_command("sweep --study " + typo).exit_code, 2);

@@ -48,6 +48,38 @@ class Answers(unittest.TestCase):
         self.assertEqual(pickle.loads(pickle.dumps(again)).scenario(), best.scenario())
         self.assertEqual(sw.compare(best, again)["verdict"], "A and B take the same time.")
 
+    def test_of_other_kinds_show_what_they_say(self):
+        forecast = sw.forecast(sw.plan(**JOB).plans[0], tokens="15B")
+        self.assertIn(f"{forecast.days.p50:.6g}", repr(forecast))
+        self.assertIn("days.p50", forecast._repr_html_())
+        for listing, name in ((sw.models(), "models"), (sw.clusters(), "clusters"), (sw.stacks(), "stacks")):
+            self.assertIn(listing[name][0].name, repr(listing))
+            self.assertEqual(len(listing.rows()), len(listing[name]))
+        self.assertIn("description", repr(sw.schema("plan")))
+
+    def test_of_a_plan_for_fewer_ranks_can_be_simulated(self):
+        smaller = sw.replan(sw.plan(**JOB).plans[0], ranks=8)
+        self.assertEqual(smaller.ranks, 8)
+        self.assertEqual(sw.simulate(smaller.plan).step, smaller.plan.step)
+
+    def test_replace_files_where_they_may(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder) / "page.html"
+            page.write_text("before")
+            with self.assertRaises(sw.InputError) as refused:
+                sw.plan(**JOB, html=page)
+            self.assertIn("force", str(refused.exception))
+            self.assertNotIn("--force", str(refused.exception))
+            sw.plan(**JOB, html=page, force=True)
+            self.assertIn("<html", page.read_text())
+
+    def test_change_by_attributes(self):
+        model = sw.model("llama3-8b")
+        model.layers = 48
+        self.assertEqual((model["layers"], model.layers), (48, 48))
+        with self.assertRaisesRegex(AttributeError, "did you mean 'layers'"):
+            model.layer = 48
+
     def test_follow_profiles_that_were_changed(self):
         model, cluster = sw.model("llama3-8b"), sw.cluster("dgx-h100")
         model.update(name="half-as-deep", layers=model.layers // 2)
@@ -156,9 +188,10 @@ class Errors(unittest.TestCase):
         with self.assertRaisesRegex(AttributeError, "has no 'colour'; it has step_s, mfu"):
             sw.Record(step_s=1.0, mfu=0.5).colour
 
-    def test_name_functions_of_the_package(self):
-        with self.assertRaisesRegex(sw.InputError, r"See help\(shardwright.import_traces\)"):
-            sw.import_traces()
+    def test_name_all_arguments_that_are_missing(self):
+        with self.assertRaises(sw.InputError) as refused:
+            sw.fit()
+        self.assertEqual([problem.where for problem in refused.exception.problems], ["kind", "files"])
 
     def test_of_a_callback_end_the_command(self):
         def callback(share, text):
@@ -227,8 +260,10 @@ class Plots(unittest.TestCase):
         axes = step.plot_timeline()
         self.assertEqual(len(axes.get_yticks()), 2)
         legend = axes.get_legend()
-        self.assertEqual([text.get_text() for text in legend.get_texts()], ["compute", "communication and copies"])
-        self.assertEqual(len({patch.get_facecolor() for patch in legend.get_patches()}), 2)
+        self.assertEqual([text.get_text() for text in legend.get_texts()], ["forward", "backward", "optimizer", "communication and copies"])
+        self.assertEqual(len({patch.get_facecolor() for patch in legend.get_patches()}), 4)
+        # Edges would make streams look busier than they are.
+        self.assertEqual({width for bars in axes.collections for width in bars.get_linewidth()}, {0})
         found = sw.plan(**JOB)
         self.assertEqual(len(found.plot_front().lines[0].get_xdata()), len(found.front))
         trace = sw.import_traces([str(TRACES / "rank0.json.gz"), str(TRACES / "rank1.json.gz")])
@@ -239,6 +274,11 @@ class Plots(unittest.TestCase):
         self.assertIn("rank1.json.gz", repr(trace))
         scale = sw.scale(**{**JOB, "gpus": range(8, 17)})
         self.assertEqual(list(scale.plot().lines[0].get_ydata()), [point.tokens_per_s for point in scale.points])
+        swept = sw.sweep("scale-out-bandwidth", plan=step, values=[25, 50, 100]).plot()
+        swept.figure.canvas.draw()
+        self.assertEqual([text.get_text() for text in swept.get_xticklabels()], ["25", "50", "100"])
+        low, high = swept.get_ylim()
+        self.assertGreaterEqual(sum(low <= tick <= high for tick in swept.get_yticks()), 2)
 
 
 class Documentation(unittest.TestCase):
