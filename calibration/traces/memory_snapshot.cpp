@@ -189,10 +189,16 @@ Allocation allocation_of(const PickleValue& block, std::int64_t size) {
   return {bytes_at(block, "requested_size").value_or(size), block.find("frames")};
 }
 
-void add_segment(const PickleValue& segment, MemoryState& state) {
+void add_segment(const PickleValue& segment, const std::string& source, std::size_t index,
+                 MemoryState& state) {
   const auto begin = address_at(segment, "address");
   const auto total = bytes_at(segment, "total_size");
-  if (!begin || !total) return;
+  if (!begin || !total)
+    throw InputError(source, {{fmt::format("/segments/{}", index),
+                               segment.kind() == PickleKind::Dict
+                                   ? "no address or no total_size of a device's memory"
+                                   : "a value that is no dictionary",
+                               "a segment of a memory snapshot of PyTorch"}});
   const auto blocks = segment.find("blocks");
   Address at = *begin;
   state.reserved.add(at, at + static_cast<Address>(*total));
@@ -339,7 +345,7 @@ MemorySnapshot memory_snapshot(const PickleValue& document, const std::string& s
   std::map<std::int64_t, MemoryState> states;
   for (std::size_t i = 0; i < segments->size(); ++i) {
     const auto device = segments->item(i).find("device");
-    add_segment(segments->item(i), states[device ? device->integer().value_or(0) : 0]);
+    add_segment(segments->item(i), source, i, states[device ? device->integer().value_or(0) : 0]);
   }
   MemorySnapshot snapshot;
   snapshot.file = source;
