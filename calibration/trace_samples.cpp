@@ -157,8 +157,8 @@ void add_kernels(const std::vector<Trace>& traces, const std::vector<ProgramMatc
         fmt::format("The bandwidth of {} kernels is not refitted: {}.", name_of(kind), reason));
 }
 
-// The relative time by which kernels of one name and shape took longer beside a collective. Short ones
-// lose more than those that make up a step, and tell little.
+// The relative time by which kernels of one name and shape took longer beside a collective. Short
+// ones lose more than those that make up a step, and tell little.
 std::vector<double> slowdowns_of(const Trace& trace) {
   constexpr double kLeastShare = 0.3, kAlone = 0.02, kShort = 20.0;
   struct Times {

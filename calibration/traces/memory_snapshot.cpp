@@ -180,7 +180,8 @@ std::vector<MemoryEvent> events_of(const PickleValue& trace, std::int64_t& unusa
   return events;
 }
 
-// The size and the place of a block: of snapshots before PyTorch 2.1 in the last entry of its history.
+// The size and the place of a block: of snapshots before PyTorch 2.1 in the last entry of its
+// history.
 Allocation allocation_of(const PickleValue& block, std::int64_t size) {
   const auto history = block.find("history");
   if (history && history->size() > 0)
@@ -213,7 +214,8 @@ void add_segment(const PickleValue& segment, const std::string& source, std::siz
   }
 }
 
-// The end of a path that tells files apart: what follows PyTorch's folder with its name, else the last folder.
+// The end of a path that tells files apart: what follows PyTorch's folder with its name, else the
+// last folder.
 std::string_view end_of_path(std::string_view path) {
   const std::size_t torch = path.rfind("/torch/");
   if (torch != std::string_view::npos) return path.substr(torch + 1);
@@ -234,7 +236,8 @@ std::string frame_text(const PickleValue& frame) {
                                line ? line->integer().value_or(0) : 0));
 }
 
-// Calls in Python. Those of C++, where they were recorded too, stand only for places without Python.
+// Calls in Python. Those of C++, where they were recorded too, stand only for places without
+// Python.
 std::vector<std::string> frames_of(const std::optional<PickleValue>& recorded) {
   std::vector<std::string> python, all;
   for (std::size_t i = 0; recorded && i < recorded->size() && python.size() < kMostFrames; ++i) {

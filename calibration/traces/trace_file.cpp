@@ -97,8 +97,8 @@ Trace read_compressed_database(const ByteSource& bytes, const std::string& file,
   return read_nsys(database.path(), file, {nullptr, watch.stop});
 }
 
-// An object with a key in double quotes, or an array of objects: logs may begin with a bracket or with
-// a dictionary of Python, too.
+// An object with a key in double quotes, or an array of objects: logs may begin with a bracket or
+// with a dictionary of Python, too.
 bool begins_as_json(std::string_view head) {
   if (head.starts_with("\xef\xbb\xbf")) head.remove_prefix(3);
   const auto next_mark = [&head] {

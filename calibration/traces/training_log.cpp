@@ -283,8 +283,8 @@ class LogReader {
     std::optional<double> stamp;
   };
 
-  // Another rank writes of the same step at the same time and with the same loss, though its output may
-  // come late. No run starts again as fast as ranks differ.
+  // Another rank writes of the same step at the same time and with the same loss, though its output
+  // may come late. No run starts again as fast as ranks differ.
   bool starts_again(const LoggedStep& step, const Written& line) const {
     constexpr double kFastestStart = 5.0;
     const auto last = last_of_rank_.find(line.rank);

@@ -30,8 +30,8 @@ struct LoggedStep {
 enum class StepTimes : std::uint8_t {
   // The lines state them, or nothing tells them.
   Stated,
-  // A step's time is the time since the line before over the steps since then, with all that the run
-  // did meanwhile.
+  // A step's time is the time since the line before over the steps since then, with all that the
+  // run did meanwhile.
   Stamps,
   // The lines state a throughput, and the job says how much a step processes.
   Throughput,
@@ -41,8 +41,8 @@ struct TrainingLog {
   std::string file;
   // "Megatron-LM", "NeMo", "torchtitan", "DeepSpeed".
   std::string framework;
-  // In the order of their numbers. Of a step that several attempts ran, the last one counts; of a figure
-  // that several lines of an attempt state, the first one.
+  // In the order of their numbers. Of a step that several attempts ran, the last one counts; of a
+  // figure that several lines of an attempt state, the first one.
   std::vector<LoggedStep> steps;
   StepTimes times_from = StepTimes::Stated;
   // The number of times that the run started.
@@ -58,9 +58,10 @@ struct TrainingLog {
   void take_times_from_throughput(double tokens_per_step_and_gpu, double samples_per_step);
 };
 
-// Reads the lines that state a step; colours and what loggers write before them do not matter. Where the
-// numbers fall back, the run started again, unless another rank wrote the line at the same time.
-// Throws InputError if there are none, or a line has more than 1 MiB. `source` names the text.
+// Reads the lines that state a step; colours and what loggers write before them do not matter.
+// Where the numbers fall back, the run started again, unless another rank wrote the line at the
+// same time. Throws InputError if there are none, or a line has more than 1 MiB. `source` names the
+// text.
 TrainingLog read_training_log(const ByteSource& bytes, const std::string& source);
 
 nlohmann::ordered_json to_json(const TrainingLog& log);

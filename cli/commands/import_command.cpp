@@ -232,8 +232,8 @@ std::vector<calibration::InspectorProcess> inspector_processes(const Recordings&
   return processes;
 }
 
-// Logs that tell no times of steps may state what a GPU, or the job, processes in a second. Returns a warning
-// for each log that states neither.
+// Logs that tell no times of steps may state what a GPU, or the job, processes in a second. Returns
+// a warning for each log that states neither.
 std::vector<std::string> take_times_from_throughput(std::vector<calibration::TrainingLog>& logs,
                                                     const Plan& plan) {
   const auto samples = static_cast<double>(plan.global_batch);

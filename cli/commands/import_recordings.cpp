@@ -31,8 +31,8 @@ void add_recording(calibration::Recording recording, Recordings& recordings) {
     recordings.logs.push_back(std::move(std::get<calibration::TrainingLog>(recording)));
 }
 
-// The arguments in a log may be those of another kind of model: its steps are read all the same. Without
-// steps the arguments have to be a plan.
+// The arguments in a log may be those of another kind of model: its steps are read all the same.
+// Without steps the arguments have to be a plan.
 void add_log_with_arguments(const planner::LaunchArguments& launch, const ScenarioOptions& options,
                             const ReadingWatch& watch, Recordings& recordings) {
   bool has_steps = true;

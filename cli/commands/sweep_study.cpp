@@ -95,7 +95,8 @@ ordered_json values_json(const OptionGrid& grid, const OptionGrid::Point& point)
   return values;
 }
 
-// A row but for what the search finds. Nothing if the search was stopped. `bad`: what is wrong with the scenario.
+// A row but for what the search finds. Nothing if the search was stopped. `bad`: what is wrong with
+// the scenario.
 std::optional<ordered_json> found_for(const RequestOptions& options, const std::stop_token& stop,
                                       std::optional<InputError>& bad) {
   bad.reset();

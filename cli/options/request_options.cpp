@@ -53,8 +53,8 @@ bool has_scenario(const RequestOptions& options) {
   return !options.row.empty() || !options.compare.empty();
 }
 
-// The accelerators of all pools, for a request that says no number; 1 where the cluster has one pool, or
-// where a pool has no size.
+// The accelerators of all pools, for a request that says no number; 1 where the cluster has one
+// pool, or where a pool has no size.
 std::int64_t accelerators_of_pools(const ClusterSpec& cluster) {
   std::int64_t sum = cluster.pools.empty() || !has_a_size(cluster)
                          ? 0

@@ -78,7 +78,8 @@ std::string words_of(const std::string& option) {
   return "";
 }
 
-// The part of the script that completes values: a case for each option that takes one of several words.
+// The part of the script that completes values: a case for each option that takes one of several
+// words.
 std::string value_cases(const CLI::App& app) {
   std::string cases;
   std::vector<std::string> done;

@@ -63,8 +63,8 @@ struct Block {
   int shade = 0;
 };
 
-// The colour of a plan's span depends on its phase, and that of a trace's span, which has none, on the category of
-// its kernel. Communication has its own colour in both.
+// The colour of a plan's span depends on its phase, and that of a trace's span, which has none, on
+// the category of its kernel. Communication has its own colour in both.
 int shade_of(const Timeline& timeline, const Span& span) {
   if (span.kernel < 0) {
     if (span.stream != Stream::Compute) return 3;
@@ -90,7 +90,8 @@ std::string block_text(const Block& block, bool has_phase) {
   return block.microbatch < 0 ? text : fmt::format("{}, microbatch {}", text, block.microbatch);
 }
 
-// Joins a span to the one before it if both are of one phase of one microbatch with hardly a gap between them.
+// Joins a span to the one before it if both are of one phase of one microbatch with hardly a gap
+// between them.
 bool join(std::vector<Block>& blocks, const Block& next, double largest_gap) {
   if (blocks.empty()) return false;
   Block& last = blocks.back();
@@ -181,7 +182,8 @@ constexpr const char* kTimelineScript = R"js(
       const y = top + row * index;
       pen.globalCompositeOperation = "source-over";
       pen.fillStyle = ink; pen.fillText(each.label, 0, y + row / 2, left - 8);
-      // The spans that share a pixel add up to the part of it that they cover. A short one that stands alone stays visible.
+      // The spans that share a pixel add up to the part of it that they cover. A short one that
+      // stands alone stays visible.
       pen.globalCompositeOperation = "lighter";
       let last = -1;
       for (let i = 0; i < each.spans.length; i += 4) {

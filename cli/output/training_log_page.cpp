@@ -70,7 +70,8 @@ bool any_times_from(const std::vector<calibration::TrainingLog>& logs,
   return std::ranges::any_of(logs, [&](const auto& log) { return log.times_from == source; });
 }
 
-// A drawing of a figure of all steps over their numbers; nothing where fewer than two steps have it.
+// A drawing of a figure of all steps over their numbers; nothing where fewer than two steps have
+// it.
 void add_curve(Page& page, const std::string& caption, const std::string& what,
                const calibration::TrainingLog& log,
                const std::function<std::optional<double>(const calibration::LoggedStep&)>& of) {
