@@ -35,6 +35,9 @@ struct RequestOptions {
   bool takes_pools = false;
 };
 
+// What `--vary` takes.
+std::vector<std::string> vary_choices();
+
 // True if `--vary` names `sync` or `compression`, each of whose values is a search of its own.
 bool varies_agreements(const RequestOptions& options);
 
