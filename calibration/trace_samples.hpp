@@ -33,7 +33,8 @@ PlannedStep planned_step(const sim::TracedStep& step, std::int64_t stage);
 // another name or shape are others), the slowdown of kernels beside collectives and the variation
 // among ranks; of traces that were matched to a plan also attention, and kernels that memory
 // traffic limits where the framework fuses them as the plan's stack does. Collectives are those
-// whose transfer `matching` tells, and those of more ranks than the cluster has are left out; so
+// whose transfer `matching` tells: those of more ranks than the cluster has are left out, and those
+// that evidently wait for ranks without a trace; so
 // are kernels whose data the cache of the cluster's device holds, or that are faster than its
 // memory: they say nothing of the memory's bandwidth. The host's time for a launch is none of the
 // samples: a profiler that records each call of the host lengthens it by a time of its own, which
