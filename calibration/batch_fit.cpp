@@ -138,8 +138,8 @@ void set_model_terms(const CurveLaw& law, const std::vector<double>& sizes, Loss
   loss.model_coefficient = raw_products / raw_squares;
 }
 
-// The noise scale grows as tokens^exponent if the runs are long enough to tell; otherwise its later values
-// are the constant. Nothing if none was measured.
+// The noise scale grows as tokens^exponent if the runs are long enough to tell; otherwise its later
+// values are the constant. Nothing if none was measured.
 std::optional<CriticalBatchSpec> fit_critical(const std::vector<CurvePoint>& points) {
   constexpr double kLongEnough = 4.0, kFlattest = 0.05, kSteepest = 2.0;
   std::vector<double> x, y;

@@ -1,5 +1,5 @@
-// A batch profile from runs of the executor: the law of their loss, and the critical batch that their
-// gradient noise tells. docs/models/batch.md has the equations.
+// A batch profile from runs of the executor: the law of their loss, and the critical batch that
+// their gradient noise tells. docs/models/batch.md has the equations.
 #pragma once
 
 #include <filesystem>
@@ -21,8 +21,8 @@ struct LossCurve {
 };
 
 // Reads `plan.json` and `metrics.jsonl` of the folder that `shardwright run --out` names; the
-// parameters are counted as `base` does. Throws InputError, also if the run has too few steps or a loss
-// that is not finite.
+// parameters are counted as `base` does. Throws InputError, also if the run has too few steps or a
+// loss that is not finite.
 LossCurve load_loss_curve(const std::filesystem::path& folder, const LossSpec& base);
 
 struct BatchFit {
@@ -33,9 +33,9 @@ struct BatchFit {
   std::size_t with_noise = 0;
 };
 
-// Fits the law of loss, and the critical batch if a run measured it; the rest, and how the loss depends on
-// the model if all curves are of one size, is that of `base`. `source` is the command that the figures
-// come from.
+// Fits the law of loss, and the critical batch if a run measured it; the rest, and how the loss
+// depends on the model if all curves are of one size, is that of `base`. `source` is the command
+// that the figures come from.
 BatchFit fit_batch_law(const std::vector<LossCurve>& curves, const BatchSpec& base,
                        const std::string& name, const std::string& source);
 

@@ -80,8 +80,8 @@ bool has_new_product_rate(const std::vector<CalibratedFigure>& figures) {
   });
 }
 
-// Transfers that were measured in a framework's training steps hold what the framework costs them, so
-// that a factor for it would count it twice.
+// Transfers that were measured in a framework's training steps hold what the framework costs them,
+// so that a factor for it would count it twice.
 void transfers_contain_the_framework(StackSpec& stack, const FigureLog& log) {
   log.add_contained("/stack/communication/collective_ratio", "what the framework costs collectives",
                     stack.communication.collective_ratio);

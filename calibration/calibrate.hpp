@@ -73,7 +73,8 @@ struct CalibrationData {
   std::vector<MeasuredRun> runs;
   // Samples of ranks numbered as the cluster's, or on its hosts.
   std::vector<ExchangeSample> exchanges;
-  // The samples of other programs' traces (trace_samples.hpp), and the stack whose host figures they refit.
+  // The samples of other programs' traces (trace_samples.hpp), and the stack whose host figures
+  // they refit.
   std::optional<RunSamples> recorded{};
   std::optional<StackSpec> stack{};
 };

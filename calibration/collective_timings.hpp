@@ -18,7 +18,8 @@ struct CollectiveTimings {
   // As nccl-tests counts them.
   Bytes bytes;
   std::int64_t group_size = 0;
-  // The timings: calls of a rank in Inspector's output, rows of nccl-tests, each a mean of iterations.
+  // The timings: calls of a rank in Inspector's output, rows of nccl-tests, each a mean of
+  // iterations.
   std::int64_t count = 0;
   Seconds median;
   // By the median.

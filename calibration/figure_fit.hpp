@@ -72,8 +72,8 @@ FitResult fit_figures(Spec& spec, const Figures<Spec>& figures,
   return result;
 }
 
-// True if the fit of fewer figures explains as much as that of more, within a tenth and the noise of
-// timings.
+// True if the fit of fewer figures explains as much as that of more, within a tenth and the noise
+// of timings.
 inline bool explains_as_much(const std::vector<double>& fewer, const std::vector<double>& more) {
   constexpr double kShare = 1.1, kNothing = 1e-3;
   double of_fewer = 0.0, of_more = 0.0;
@@ -82,8 +82,8 @@ inline bool explains_as_much(const std::vector<double>& fewer, const std::vector
   return of_fewer <= kShare * of_more;
 }
 
-// Fits the figures. If the data do not separate the first one from the others, and changing it alone
-// explains them as well, the others stay.
+// Fits the figures. If the data do not separate the first one from the others, and changing it
+// alone explains them as well, the others stay.
 template <class Spec>
 FitResult fit_first_figure_first(Spec& spec, const Figures<Spec>& figures,
                                  const SpecResiduals<Spec>& residuals) {

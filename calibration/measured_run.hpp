@@ -78,7 +78,8 @@ struct TrainedStep {
 // InputError with the lines that are wrong.
 std::vector<TrainedStep> trained_steps(const std::filesystem::path& folder);
 
-// A gradient noise scale, an estimate of the critical batch, and the name of the model whose gradients were measured.
+// A gradient noise scale, an estimate of the critical batch, and the name of the model whose
+// gradients were measured.
 struct MeasuredNoise {
   double tokens = 0.0;
   std::string model;

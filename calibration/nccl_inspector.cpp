@@ -99,8 +99,9 @@ class InspectorReader {
     processes_[process].calls.push_back(call);
   }
 
-  // The process and its communicator that the header names. A process has one rank in a communicator, so that another
-  // rank in the same file is another process, whatever its metadata say.
+  // The process and its communicator that the header names. A process has one rank in a
+  // communicator, so that another rank in the same file is another process, whatever its metadata
+  // say.
   std::pair<std::size_t, std::int32_t> place_of_header() {
     const auto key = std::tuple(process_, header_.id, header_.rank, header_.ranks);
     const auto [place, is_new] = places_.try_emplace(key);

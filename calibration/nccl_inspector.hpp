@@ -48,9 +48,10 @@ struct InspectorProcess {
   const InspectorCommunicator& world() const;
 };
 
-// Reads a file line by line, plain or compressed with gzip; a file may hold several processes. Collectives are those of
-// `coll_perf`, messages those of `p2p_perf`, with the `header` on the same line or of the last one before it. Throws
-// InputError where no line states either, and ReadingStopped where `watch` asks for it.
+// Reads a file line by line, plain or compressed with gzip; a file may hold several processes.
+// Collectives are those of `coll_perf`, messages those of `p2p_perf`, with the `header` on the same
+// line or of the last one before it. Throws InputError where no line states either, and
+// ReadingStopped where `watch` asks for it.
 std::vector<InspectorProcess> read_inspector(const std::string& file,
                                              const ReadingWatch& watch = {});
 
@@ -60,15 +61,16 @@ std::vector<InspectorProcess> parse_inspector(const std::string& text, const std
 // The kinds of which the plugin took any time on the device.
 std::set<OpKind> kinds_timed_on_device(const std::vector<InspectorProcess>& processes);
 
-// Calls `visit` for each collective, and with `messages` for each message, whose time the plugin took on the
-// device; of kinds of which it took none there, for all of them.
+// Calls `visit` for each collective, and with `messages` for each message, whose time the plugin
+// took on the device; of kinds of which it took none there, for all of them.
 void for_each_timed_call(
     const std::vector<InspectorProcess>& processes, bool messages,
     const std::function<void(const InspectorCommunicator&, const InspectorCall&)>& visit);
 
-// The collectives by kind, size and group, without messages: the lower quartile of their times, since a
-// collective's time holds the wait for the last rank. Times that the plugin did not take on the device count only for
-// kinds that have no others. Throws InputError where there is no collective.
+// The collectives by kind, size and group, without messages: the lower quartile of their times,
+// since a collective's time holds the wait for the last rank. Times that the plugin did not take on
+// the device count only for kinds that have no others. Throws InputError where there is no
+// collective.
 std::vector<ExchangeSample> samples_of(const std::vector<InspectorProcess>& processes,
                                        const std::string& source);
 

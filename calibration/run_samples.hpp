@@ -56,8 +56,8 @@ struct RunSamples {
   std::vector<double> slowdowns;
   // Relative standard deviation, over the ranks of a stage, of the time that kernels took, by step.
   std::vector<double> variations;
-  // The device computed without long pauses, so that its clock was that of training. A few steps of a host
-  // that cannot keep up run at a higher one.
+  // The device computed without long pauses, so that its clock was that of training. A few steps of
+  // a host that cannot keep up run at a higher one.
   bool at_training_clock = true;
   // Sentences on what the samples leave out, and why.
   std::vector<std::string> left_out{};

@@ -55,8 +55,8 @@ std::optional<AcceleratorSpec> benchmarked_accelerator(const std::string& profil
 // (hardware_profiles/bursts/NAME.csv); none where it has no such table.
 std::vector<MeasuredKernel> burst_kernels(const std::string& profile);
 
-// The time of the kernels by the formulas, whatever was measured on the accelerator. In bursts each is
-// corrected by those of `bursts` whose shapes are near (sim::ratio_near).
+// The time of the kernels by the formulas, whatever was measured on the accelerator. In bursts each
+// is corrected by those of `bursts` whose shapes are near (sim::ratio_near).
 Seconds predict(const KernelTiming& timing, const AcceleratorSpec& accelerator,
                 const std::vector<MeasuredKernel>& bursts = {});
 
@@ -86,8 +86,8 @@ struct CollectiveTiming : Timing {
   StackSpec stack;
 };
 
-// The reason why the timing's members cannot be accelerators of this cluster, or cannot have been so
-// fast; empty if they can.
+// The reason why the timing's members cannot be accelerators of this cluster, or cannot have been
+// so fast; empty if they can.
 std::string gap_on(const CollectiveTiming& timing, const ClusterSpec& cluster);
 
 // All of the world is one group, or `timing.groups` alike on one node. A ring of sends fills every

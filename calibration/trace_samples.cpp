@@ -48,8 +48,26 @@ sim::GroupPlacement placement_of(GroupShape shape, std::int64_t members,
                                shape.back().first * shape.back().second);
 }
 
+// True if some members of the group are not traced, and the shortest of the traced times is longer than
+// smaller collectives with as many bytes together: no transfer is, so that all of them waited for
+// another member.
+bool waits_for_untraced_ranks(const MatchedCollectives& one, const RankMatching& matching) {
+  constexpr double kClearly = 1.5;
+  if (one.ranks >= one.group_size.value_or(0)) return false;
+  return std::ranges::any_of(matching.collectives, [&](const MatchedCollectives& smaller) {
+    if (smaller.kind != one.kind || smaller.group != one.group || smaller.shape != one.shape ||
+        smaller.group_size != one.group_size || smaller.bytes.value_or(0) <= 0 ||
+        *smaller.bytes >= one.bytes.value_or(0) || smaller.transfer <= Seconds(0.0))
+      return false;
+    const double pieces =
+        std::ceil(static_cast<double>(*one.bytes) / static_cast<double>(*smaller.bytes));
+    return one.transfer > smaller.transfer * pieces * kClearly;
+  });
+}
+
 // What one rank recorded contains its wait for the others, so that only matched collectives count.
-// Groups whose place is not known are named in `left_out`.
+// Groups whose place is not known, and collectives that wait for ranks without a trace, are named
+// in `left_out`.
 std::vector<ExchangeTiming> exchanges_of(const std::optional<RankMatching>& matching,
                                          const ClusterSpec& cluster,
                                          std::vector<std::string>& left_out) {
@@ -70,11 +88,19 @@ std::vector<ExchangeTiming> exchanges_of(const std::optional<RankMatching>& matc
       irregular.insert(fmt::format("{} of group {}", each.kind, each.group));
       continue;
     }
+    const Bytes timed_bytes(static_cast<double>(*each.bytes));
+    if (waits_for_untraced_ranks(each, *matching)) {
+      left_out.push_back(fmt::format(
+          "The time of {} with {} is not refitted: it is longer than that of smaller ones with as "
+          "many bytes together, so that it holds a wait for members of group {} without a trace.",
+          each.kind, format_bytes(timed_bytes), each.group));
+      continue;
+    }
     ExchangeTiming timing;
     timing.name = each.kind;
     timing.kind = *kind;
     timing.placement = placement_of(shape, members, cluster);
-    timing.bytes = Bytes(static_cast<double>(*each.bytes));
+    timing.bytes = timed_bytes;
     timing.times = {each.transfer};
     timing.total = each.transfer * static_cast<double>(each.count * each.ranks);
     exchanges.push_back(std::move(timing));
@@ -157,8 +183,8 @@ void add_kernels(const std::vector<Trace>& traces, const std::vector<ProgramMatc
         fmt::format("The bandwidth of {} kernels is not refitted: {}.", name_of(kind), reason));
 }
 
-// The relative time by which kernels of one name and shape took longer beside a collective. Short ones
-// lose more than those that make up a step, and tell little.
+// The relative time by which kernels of one name and shape took longer beside a collective. Short
+// ones lose more than those that make up a step, and tell little.
 std::vector<double> slowdowns_of(const Trace& trace) {
   constexpr double kLeastShare = 0.3, kAlone = 0.02, kShort = 20.0;
   struct Times {

@@ -284,14 +284,16 @@ ExitCode report_usage(const CLI::App& app, const CLI::ParseError& error,
   return ExitCode::BadInput;
 }
 
-// Adds "-" after a "--json" without a file, so that it prints. The arguments of `run` are the
-// executor's and stay as they are.
-std::vector<std::string> with_json_destination(const std::vector<std::string>& arguments) {
+// Adds "-" after a "--json" without a file, so that it prints, and leaves out an option before -h, which would
+// be its value. The arguments of `run` are the executor's and stay as they are.
+std::vector<std::string> with_values(const std::vector<std::string>& arguments) {
   if (arguments.empty() || arguments.front() == "run") return arguments;
   std::vector<std::string> complete;
   for (auto argument = arguments.begin(); argument != arguments.end(); ++argument) {
-    complete.push_back(*argument);
     const auto next = std::next(argument);
+    const bool asks_for_help = next != arguments.end() && (*next == "-h" || *next == "--help");
+    if (asks_for_help && argument->starts_with("--")) continue;
+    complete.push_back(*argument);
     const bool has_value = next != arguments.end() && (*next == "-" || !next->starts_with('-'));
     if (*argument == "--json" && !has_value) complete.emplace_back("-");
   }
@@ -312,7 +314,7 @@ ExitCode run(const std::vector<std::string>& arguments) {
   CLI::App app(kAbout);
   Action action;
   configure(app, action);
-  return parse_and_run(app, action, with_options_file(app, with_json_destination(arguments)));
+  return parse_and_run(app, action, with_options_file(app, with_values(arguments)));
 }
 
 // Reports the exception that is being handled.

@@ -19,16 +19,19 @@ struct EmbeddedResult {
   std::string output;
   // What the command would have printed to standard error, progress aside.
   std::string messages;
-  // Of bad input: the file or option, and all that is wrong with it. Empty for wrong usage, which the messages tell.
+  // Of bad input: the file or option, and all that is wrong with it. Empty for wrong usage, which
+  // the messages tell.
   std::string source;
   std::vector<Problem> problems;
 };
 
-// Runs the command on this thread inside another program; it neither prints nor handles signals. Several threads may run
-// commands at a time. Commands that replace the process (`run`, `gui`) are refused as bad input.
+// Runs the command on this thread inside another program; it neither prints nor handles signals.
+// Several threads may run commands at a time. Commands that replace the process (`run`, `gui`) are
+// refused as bad input.
 EmbeddedResult run_embedded(const std::vector<std::string>& arguments, const Embedding& host);
 
-// The subcommands and their options as a JSON document, from which the Python module makes its functions.
+// The subcommands and their options as a JSON document, from which the Python module makes its
+// functions.
 std::string command_description();
 
 }  // namespace shardwright::cli

@@ -1,5 +1,5 @@
-// The native half of the Python package: runs a command of Shardwright on a thread of its own, so that Python's Ctrl-C
-// and its other threads work meanwhile.
+// The native half of the Python package: runs a command of Shardwright on a thread of its own, so
+// that Python's Ctrl-C and its other threads work meanwhile.
 #include <pybind11/functional.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>

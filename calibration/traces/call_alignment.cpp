@@ -18,17 +18,22 @@ using Position = std::ptrdiff_t;
 
 // Recordings of one run that start further apart are not matched by order.
 constexpr Position kFurthestShift = 512;
-// The clocks of hosts may differ by milliseconds: a steady distance counts for more than a short one.
+// The clocks of hosts may differ by milliseconds: a steady distance counts for more than a short
+// one.
 constexpr double kWeightOfClocks = 0.001;
-// Shifts at which fewer calls agree than this part of those at the best one are out of the question.
+// Shifts at which fewer calls agree than this part of those at the best one are out of the
+// question.
 constexpr double kAgreement = 0.5;
-// The number of other shifts, those with the steadiest distances, that are tried on the whole lists.
+// The number of other shifts, those with the steadiest distances, that are tried on the whole
+// lists.
 constexpr std::size_t kMostTried = 64;
-// Shifts whose distances scatter by up to this factor more than those of the steadiest one are as steady.
+// Shifts whose distances scatter by up to this factor more than those of the steadiest one are as
+// steady.
 constexpr double kAsSteady = 2.0;
 // The part of the calls whose distances are taken as the usual one: a gap shifts those behind it.
 constexpr double kUsualPart = 0.6;
-// How far behind a call that lacks its partner the next pair is searched, with calls missing in one list and in both.
+// How far behind a call that lacks its partner the next pair is searched, with calls missing in one
+// list and in both.
 constexpr Position kLongestGap = 32, kLongestDoubleGap = 4;
 // A gap has to explain the times by this factor better than none.
 constexpr double kClearlyBetter = 4.0;
@@ -100,8 +105,8 @@ struct Shift {
 // Calls of the first list and how far their ends are from those of the second one.
 using Distances = std::vector<std::pair<double, Position>>;
 
-// Takes the narrowest and nearest cluster that holds the usual part of the distances, if it is better than what the shift
-// has.
+// Takes the narrowest and nearest cluster that holds the usual part of the distances, if it is
+// better than what the shift has.
 void consider_cluster(Distances distances, Shift& shift) {
   std::sort(distances.begin(), distances.end());
   const auto part = std::max<std::size_t>(
@@ -130,8 +135,8 @@ std::vector<std::pair<Position, Position>> stretches_of(Position size) {
   return stretches;
 }
 
-// What the stretches that agree throughout with the second list at this shift tell. None if fewer than half of the
-// calls in the shorter list would have a partner.
+// What the stretches that agree throughout with the second list at this shift tell. None if fewer
+// than half of the calls in the shorter list would have a partner.
 std::optional<Shift> shift_by(Position by, const TwoLists& lists,
                               const std::vector<std::pair<Position, Position>>& stretches) {
   const Position shorter = std::min(lists.first_size(), lists.second_size());
@@ -154,8 +159,8 @@ std::optional<Shift> shift_by(Position by, const TwoLists& lists,
   return shift.agreeing > 0 ? std::optional(shift) : std::nullopt;
 }
 
-// How far the ends of calls all over the first list usually are from the nearest ones of the second list that may be the
-// same: gaps do not matter to it.
+// How far the ends of calls all over the first list usually are from the nearest ones of the second
+// list that may be the same: gaps do not matter to it.
 double deviation_on_whole_lists(const TwoLists& lists, double clock_distance) {
   constexpr Position kSample = 256;
   constexpr double kNone = 1e15, kPart = 0.4;
@@ -205,7 +210,8 @@ std::optional<Shift> best_shift(const TwoLists& lists, const std::stop_token& st
   return best;
 }
 
-// Walks along two lists from a pair of calls that are the same, to their ends or to their beginnings.
+// Walks along two lists from a pair of calls that are the same, to their ends or to their
+// beginnings.
 class Walk {
  public:
   Walk(const TwoLists& lists, double usual_distance, Position direction,
@@ -251,7 +257,8 @@ class Walk {
     return is_nearer(i + direction_, j) || is_nearer(i, j + direction_);
   }
 
-  // The median deviation of the next calls, of which another gap may follow soon; none if they do not agree.
+  // The median deviation of the next calls, of which another gap may follow soon; none if they do
+  // not agree.
   std::optional<double> deviation_from(Position i, Position j) const {
     if (!lists_.agree(i, j)) return std::nullopt;
     constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -265,8 +272,8 @@ class Walk {
     return median < kNever ? std::optional(median) : std::nullopt;
   }
 
-  // The pair at which both lists go on together, if that explains the times clearly better than no gap. Of equally good
-  // ones that with the fewest calls left out.
+  // The pair at which both lists go on together, if that explains the times clearly better than no
+  // gap. Of equally good ones that with the fewest calls left out.
   std::optional<std::pair<Position, Position>> behind_gap(Position i, Position j) const {
     const std::optional<double> without_gap = deviation_from(i, j);
     std::optional<std::pair<Position, Position>> best;
@@ -325,7 +332,8 @@ std::vector<std::pair<std::int64_t, std::size_t>> numbered(const RankCalls& call
   return numbers;
 }
 
-// Of calls that were launched before a recording began, the trace tells no number: they continue what the numbers tell.
+// Of calls that were launched before a recording began, the trace tells no number: they continue
+// what the numbers tell.
 void add_calls_without_number(const TwoLists& lists, CallAlignment& alignment) {
   if (alignment.pairs.empty()) return;
   std::vector<bool> first_taken(static_cast<std::size_t>(lists.first_size())),

@@ -28,15 +28,15 @@ using RankCalls = std::vector<RankCall>;
 struct CallAlignment {
   // Positions in the first and in the second list, by the first one.
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
-  // How far ends in the first list usually are from those in the second one, in nanoseconds: the clocks of
-  // hosts differ.
+  // How far ends in the first list usually are from those in the second one, in nanoseconds: the
+  // clocks of hosts differ.
   double clock_distance = 0.0;
 };
 
-// Pairs calls by their numbers where both lists have any, else by order: the recordings may begin some calls apart, and
-// either may lack calls, which the kinds and sizes of the next ones and the times of their ends tell. Calls of
-// unequal kind, size or number are never paired. The time grows with the calls, not with their square. Throws
-// ReadingStopped if `stop` asks for it.
+// Pairs calls by their numbers where both lists have any, else by order: the recordings may begin
+// some calls apart, and either may lack calls, which the kinds and sizes of the next ones and the
+// times of their ends tell. Calls of unequal kind, size or number are never paired. The time grows
+// with the calls, not with their square. Throws ReadingStopped if `stop` asks for it.
 CallAlignment align_calls(const RankCalls& first, const RankCalls& second,
                           const std::stop_token& stop = {});
 

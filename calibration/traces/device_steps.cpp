@@ -12,8 +12,8 @@ namespace {
 // A step with fewer of the usual activities was cut by the end of the recording.
 constexpr double kWholeStep = 0.8;
 
-// Activities are in the order of their starts. A stream runs them in the order of their launches: one without a launch
-// was launched before the next of its stream.
+// Activities are in the order of their starts. A stream runs them in the order of their launches:
+// one without a launch was launched before the next of its stream.
 void order_by_launch(Activities& activities) {
   std::map<std::int32_t, std::int64_t> next_of_stream;
   std::vector<std::pair<std::int64_t, const DeviceActivity*>> launches;
@@ -41,8 +41,8 @@ DeviceStep step_of(Activities activities) {
   return step;
 }
 
-// Where copies run ahead, steps overlap, and the last one has no next one that ends it. If it seems far longer than all
-// others, it ends with the longest of them.
+// Where copies run ahead, steps overlap, and the last one has no next one that ends it. If it seems
+// far longer than all others, it ends with the longest of them.
 void end_last(std::vector<DeviceStep>& steps) {
   constexpr std::int64_t kFarLongerPercent = 125;
   std::int64_t longest = 0;

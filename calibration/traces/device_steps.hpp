@@ -11,20 +11,21 @@
 namespace shardwright::calibration {
 
 struct DeviceStep {
-  // In the order in which the host launched them; those of a stream by start where launches are not known. At least
-  // one.
+  // In the order in which the host launched them; those of a stream by start where launches are not
+  // known. At least one.
   Activities activities;
-  // From the start of its first activity to that of the next step's, or to its own last end; where steps overlap, the
-  // last one is as long as the longest of the others.
+  // From the start of its first activity to that of the next step's, or to its own last end; where
+  // steps overlap, the last one is as long as the longest of the others.
   std::int64_t begin = 0, end = 0;
 };
 
 // The steps of the device that ran most activities. The first recorded one is left out where there
-// are others, because kernels that were queued before run in it; so is a last one that breaks off. A
-// trace without marked steps is one step.
+// are others, because kernels that were queued before run in it; so is a last one that breaks off.
+// A trace without marked steps is one step.
 std::vector<DeviceStep> device_steps(const Trace& trace);
 
-// The time of a step, wherever one is told: the mean over the device's steps. `steps` is their number.
+// The time of a step, wherever one is told: the mean over the device's steps. `steps` is their
+// number.
 struct UsualStep {
   Seconds time;
   std::int64_t steps = 0;

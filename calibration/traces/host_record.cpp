@@ -9,7 +9,8 @@
 namespace shardwright::calibration {
 namespace {
 
-// Positions have four bytes: traces have millions of events, and several lists of positions beside them.
+// Positions have four bytes: traces have millions of events, and several lists of positions beside
+// them.
 using HostPosition = std::uint32_t;
 constexpr HostPosition kNone = std::numeric_limits<HostPosition>::max();
 

@@ -83,8 +83,8 @@ std::optional<std::int64_t> step_number(std::string_view annotation);
 
 bool is_optimizer_mark(std::string_view annotation);
 
-// Gives each activity its launch, its operator, its collective and its step, says whether the optimizer launched it, and brings activities
-// and steps into their order.
+// Gives each activity its launch, its operator, its collective and its step, says whether the
+// optimizer launched it, and brings activities and steps into their order.
 //
 // The launch is the call with the same correlation. The operator is the one with the external id of
 // the kernel or else of the launch, if it was running at the launch (some versions write the

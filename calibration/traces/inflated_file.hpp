@@ -36,14 +36,14 @@ class ReadBytes {
 using ByteSource = std::function<std::size_t(char* to, std::size_t most)>;
 
 // Opens a regular file. Throws InputError if it is missing, unreadable, empty or no regular file;
-// the source throws one where compressed data break off or are damaged, and ReadingStopped where `watch`
-// asks for it. `watch` receives bytes of the file, compressed ones where it is compressed. `expected`
-// says what the file should be.
+// the source throws one where compressed data break off or are damaged, and ReadingStopped where
+// `watch` asks for it. `watch` receives bytes of the file, compressed ones where it is compressed.
+// `expected` says what the file should be.
 ByteSource open_inflated(const std::string& file, const std::string& expected,
                          const ReadingWatch& watch = {});
 
-// Calls `read` with each line and its number from 1. Progress bars end theirs with a carriage return.
-// Throws InputError at a line of more than 1 MiB.
+// Calls `read` with each line and its number from 1. Progress bars end theirs with a carriage
+// return. Throws InputError at a line of more than 1 MiB.
 void for_each_line(const ByteSource& bytes, const std::string& source, const std::string& expected,
                    const std::function<void(const std::string& line, std::size_t number)>& read);
 

@@ -38,8 +38,8 @@ struct JobRecord {
 // True of a first line that names the columns step, stage, op, start_s and duration_s.
 bool is_job_header(std::string_view line);
 
-// Also reads dp_rank (0 where it lacks) and seq_id (the order of starts where it lacks), in any order
-// of columns. Throws InputError with the line of what cannot be read.
+// Also reads dp_rank (0 where it lacks) and seq_id (the order of starts where it lacks), in any
+// order of columns. Throws InputError with the line of what cannot be read.
 JobRecord read_job_record(const ByteSource& bytes, const std::string& source);
 
 }  // namespace shardwright::calibration

@@ -31,8 +31,8 @@ constexpr bool is_decimal_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// A thousand times the number, to the nearest integer, which a double would not have room for. None of
-// numbers with an exponent and above 9e15.
+// A thousand times the number, to the nearest integer, which a double would not have room for. None
+// of numbers with an exponent and above 9e15.
 std::optional<std::int64_t> thousandfold_of(std::string_view text) {
   constexpr std::int64_t kMost = 9'000'000'000'000'000;
   const bool is_negative = text.starts_with('-');

@@ -1,5 +1,5 @@
-// Numbers of JSON as profilers write them: also in quotation marks, and times with more digits than a
-// double has.
+// Numbers of JSON as profilers write them: also in quotation marks, and times with more digits than
+// a double has.
 #pragma once
 
 #include <cstdint>

@@ -52,7 +52,8 @@ constexpr Family kFamilies[] = {
     // cuBLAS, CUTLASS, DeepGEMM, hipBLASLt (Cijk), MIOpen, Composable Kernel, cuDNN's convolutions.
     {"nvjet", KernelCategory::Gemm},
     {"cutlass", KernelCategory::Gemm},
-    // FBGEMM, a library named after products, has embeddings, and functions of ATen's element-wise kernels.
+    // FBGEMM, a library named after products, has embeddings, and functions of ATen's element-wise
+    // kernels.
     {"elementwise_kernel", KernelCategory::Elementwise},
     {"fbgemm", KernelCategory::Other},
     {"gemm", KernelCategory::Gemm},
@@ -119,7 +120,8 @@ KernelCategory first_category(std::string_view text, const Families& families) {
   return KernelCategory::Other;
 }
 
-// True of a word such as XXT, XTX, AA or cAA: a matrix times itself or its transpose, in the notation of algebra.
+// True of a word such as XXT, XTX, AA or cAA: a matrix times itself or its transpose, in the
+// notation of algebra.
 bool is_square(std::string_view word) {
   const auto is_capital = [](char c) { return c >= 'A' && c <= 'Z'; };
   if (!word.empty() && word.front() >= 'a' && word.front() <= 'z') word.remove_prefix(1);
@@ -128,7 +130,8 @@ bool is_square(std::string_view word) {
   return (word[1] == word[0] && word[2] == 'T') || (word[2] == word[0] && word[1] == 'T');
 }
 
-// True of names with such a word, without types and namespaces: kernels that people write in Triton.
+// True of names with such a word, without types and namespaces: kernels that people write in
+// Triton.
 bool names_a_square(std::string_view kernel) {
   if (kernel.find_first_of("<(:") != std::string_view::npos) return false;
   for (std::size_t begin = 0; begin <= kernel.size();) {

@@ -14,8 +14,8 @@
 namespace shardwright::calibration {
 
 // A kernel is known by its name, the size of its grid and the shapes of its operator; what ran
-// before it says what it finds in the caches. A timing of the same kernel behind the same two counts
-// first, then one behind the same one, then any of the kernel.
+// before it says what it finds in the caches. A timing of the same kernel behind the same two
+// counts first, then one behind the same one, then any of the kernel.
 class KernelTimes {
  public:
   explicit KernelTimes(const std::vector<Trace>& traces);

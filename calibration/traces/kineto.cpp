@@ -24,8 +24,8 @@ namespace ondemand = simdjson::ondemand;
 constexpr std::size_t kPartBytes = 1U << 21U;
 constexpr unsigned kMostThreads = 16;
 
-// True of flow arrows, marks and names of threads, which nobody uses: events of other phases than "X", which
-// profilers write first. Their text is not kept.
+// True of flow arrows, marks and names of threads, which nobody uses: events of other phases than
+// "X", which profilers write first. Their text is not kept.
 bool is_of_another_phase(std::string_view event) {
   constexpr std::string_view kPhase = "\"ph\": \"";
   const std::size_t first = std::min(event.find('"'), event.size());

@@ -29,16 +29,16 @@ struct KinetoEvent {
   std::optional<std::int64_t> in_elements, out_elements, group_size, sequence;
   std::string_view collective, element_type, group, description, members, shapes, types;
 
-  // Takes a field of the event. Returns false where it makes an event that nobody uses: the rest then need not
-  // be read.
+  // Takes a field of the event. Returns false where it makes an event that nobody uses: the rest
+  // then need not be read.
   bool set_field(std::string_view key, const JsonToken& value);
   // Takes a member of "args".
   void set_argument(std::string_view key, const JsonToken& value);
 };
 
-// Reads an event in the form in which profilers write nearly all of them: texts of printable ASCII without
-// escapes. Several times faster than a parser, because it looks at each byte once and checks no more than it
-// needs. None of any other form, and of text that is no JSON.
+// Reads an event in the form in which profilers write nearly all of them: texts of printable ASCII
+// without escapes. Several times faster than a parser, because it looks at each byte once and
+// checks no more than it needs. None of any other form, and of text that is no JSON.
 std::optional<KinetoEvent> scan_event(std::string_view text);
 
 // The product of the numbers in the first list of a text: "[2, 3]" and "[[2, 3], [4]]" have 6. None

@@ -1,5 +1,5 @@
-// A part of the events of a trace by PyTorch's profiler. Threads read several at once; put together in
-// their order they are what one thread would have read.
+// A part of the events of a trace by PyTorch's profiler. Threads read several at once; put together
+// in their order they are what one thread would have read.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,8 @@ namespace shardwright::calibration {
 struct KinetoText {
   // The index of the first event in the trace.
   std::size_t first = 0;
-  // The events one after the other, and where each of them ends. Of those that nobody uses the text is empty.
+  // The events one after the other, and where each of them ends. Of those that nobody uses the text
+  // is empty.
   std::string text;
   std::vector<std::size_t> ends;
 

@@ -49,8 +49,8 @@ Stretch longest_stretch(const std::vector<std::size_t>& names) {
 // A layer by the names that it has of the pattern, in its order.
 using NamesOfLayer = std::vector<std::size_t>;
 
-// Splits the names between two whole layers into layers that have a part of the pattern in its order. Other names
-// belong to none. `least`: the number of names that makes a layer.
+// Splits the names between two whole layers into layers that have a part of the pattern in its
+// order. Other names belong to none. `least`: the number of names that makes a layer.
 void add_incomplete(std::vector<NamesOfLayer>& layers, const NamesOfLayer& names,
                     const NamesOfLayer& pattern, std::size_t least) {
   NamesOfLayer layer;
@@ -69,8 +69,8 @@ void add_incomplete(std::vector<NamesOfLayer>& layers, const NamesOfLayer& names
   end_layer();
 }
 
-// All layers of a pass whose whole ones have the given pattern. At the ends of the pass other parts of a model may
-// have a product of the same shape: there a layer has half of the pattern at least.
+// All layers of a pass whose whole ones have the given pattern. At the ends of the pass other parts
+// of a model may have a product of the same shape: there a layer has half of the pattern at least.
 std::vector<NamesOfLayer> layers_of(const std::vector<std::size_t>& names,
                                     const NamesOfLayer& pattern) {
   std::vector<NamesOfLayer> layers;
@@ -98,8 +98,8 @@ NamesOfLayer pattern_of(const Stretch& stretch, const std::vector<std::size_t>& 
   return {begin, begin + static_cast<std::ptrdiff_t>(stretch.period)};
 }
 
-// The stretch from the place on that begins a layer: fewest layers lack something then. A stretch may begin within a
-// layer, behind one that lacks its first part.
+// The stretch from the place on that begins a layer: fewest layers lack something then. A stretch
+// may begin within a layer, behind one that lacks its first part.
 Stretch from_first_layer(const Stretch& stretch, const std::vector<std::size_t>& names) {
   Stretch best = stretch;
   std::size_t fewest = names.size();
@@ -148,7 +148,8 @@ void set_shape(LayerStructure& structure, const std::vector<KernelCall>& anchors
   }
 }
 
-// The products and attentions of a step's first forward pass, in which products have the tokens as rows.
+// The products and attentions of a step's first forward pass, in which products have the tokens as
+// rows.
 struct Pass {
   std::vector<KernelCall> anchors;
   // Equal ones have the same number.
@@ -171,7 +172,8 @@ Pass first_pass(const Trace& trace, const Activities& activities) {
   for (KernelCall& call : calls.of(activities)) {
     const bool is_attention = call.category == KernelCategory::Attention;
     if (is_message(call)) {
-      // Rings of attention and exchanges of tokens send within the first layer already, stages behind their last one.
+      // Rings of attention and exchanges of tokens send within the first layer already, stages
+      // behind their last one.
       if (pass.names.size() >= kLeastPass && !layers_send) break;
       layers_send = layers_send || !pass.names.empty();
     }
@@ -208,7 +210,8 @@ void set_layers(LayerStructure& structure, const Pass& pass, const Stretch& stre
   structure.by_shape = pass.by_shape;
 }
 
-// Sets the means over the layers of the stretch. The last layer is left out because no other one follows it.
+// Sets the means over the layers of the stretch. The last layer is left out because no other one
+// follows it.
 void set_times(LayerStructure& structure, const Pass& pass, const Stretch& stretch,
                const Activities& activities) {
   const std::size_t last = stretch.length / stretch.period - 1;

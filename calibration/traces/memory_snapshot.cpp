@@ -180,7 +180,8 @@ std::vector<MemoryEvent> events_of(const PickleValue& trace, std::int64_t& unusa
   return events;
 }
 
-// The size and the place of a block: of snapshots before PyTorch 2.1 in the last entry of its history.
+// The size and the place of a block: of snapshots before PyTorch 2.1 in the last entry of its
+// history.
 Allocation allocation_of(const PickleValue& block, std::int64_t size) {
   const auto history = block.find("history");
   if (history && history->size() > 0)
@@ -189,10 +190,16 @@ Allocation allocation_of(const PickleValue& block, std::int64_t size) {
   return {bytes_at(block, "requested_size").value_or(size), block.find("frames")};
 }
 
-void add_segment(const PickleValue& segment, MemoryState& state) {
+void add_segment(const PickleValue& segment, const std::string& source, std::size_t index,
+                 MemoryState& state) {
   const auto begin = address_at(segment, "address");
   const auto total = bytes_at(segment, "total_size");
-  if (!begin || !total) return;
+  if (!begin || !total)
+    throw InputError(source, {{fmt::format("/segments/{}", index),
+                               segment.kind() == PickleKind::Dict
+                                   ? "no address or no total_size of a device's memory"
+                                   : "a value that is no dictionary",
+                               "a segment of a memory snapshot of PyTorch"}});
   const auto blocks = segment.find("blocks");
   Address at = *begin;
   state.reserved.add(at, at + static_cast<Address>(*total));
@@ -207,7 +214,8 @@ void add_segment(const PickleValue& segment, MemoryState& state) {
   }
 }
 
-// The end of a path that tells files apart: what follows PyTorch's folder with its name, else the last folder.
+// The end of a path that tells files apart: what follows PyTorch's folder with its name, else the
+// last folder.
 std::string_view end_of_path(std::string_view path) {
   const std::size_t torch = path.rfind("/torch/");
   if (torch != std::string_view::npos) return path.substr(torch + 1);
@@ -228,7 +236,8 @@ std::string frame_text(const PickleValue& frame) {
                                line ? line->integer().value_or(0) : 0));
 }
 
-// Calls in Python. Those of C++, where they were recorded too, stand only for places without Python.
+// Calls in Python. Those of C++, where they were recorded too, stand only for places without
+// Python.
 std::vector<std::string> frames_of(const std::optional<PickleValue>& recorded) {
   std::vector<std::string> python, all;
   for (std::size_t i = 0; recorded && i < recorded->size() && python.size() < kMostFrames; ++i) {
@@ -339,7 +348,7 @@ MemorySnapshot memory_snapshot(const PickleValue& document, const std::string& s
   std::map<std::int64_t, MemoryState> states;
   for (std::size_t i = 0; i < segments->size(); ++i) {
     const auto device = segments->item(i).find("device");
-    add_segment(segments->item(i), states[device ? device->integer().value_or(0) : 0]);
+    add_segment(segments->item(i), source, i, states[device ? device->integer().value_or(0) : 0]);
   }
   MemorySnapshot snapshot;
   snapshot.file = source;

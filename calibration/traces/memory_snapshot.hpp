@@ -1,5 +1,5 @@
-// Memory snapshots of PyTorch's allocator (torch.cuda.memory._dump_snapshot): how much was allocated at the peak,
-// and by whom.
+// Memory snapshots of PyTorch's allocator (torch.cuda.memory._dump_snapshot): how much was
+// allocated at the peak, and by whom.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,11 @@ struct DeviceMemory {
   std::int64_t device = 0;
   // Events of the history. Without any, the peak is the state of the snapshot.
   std::int64_t events = 0;
-  // The highest levels since the history begins: torch.cuda.max_memory_allocated and max_memory_reserved.
-  // Allocations count as the allocator rounds them, to multiples of 512 bytes.
+  // The highest levels since the history begins: torch.cuda.max_memory_allocated and
+  // max_memory_reserved. Allocations count as the allocator rounds them, to multiples of 512 bytes.
   Bytes peak_allocated, peak_reserved;
-  // While `peak_allocated` holds: what is reserved, and the free part of segments that hold a tensor, which
-  // can neither be returned to the device nor serve a larger tensor.
+  // While `peak_allocated` holds: what is reserved, and the free part of segments that hold a
+  // tensor, which can neither be returned to the device nor serve a larger tensor.
   Bytes reserved_at_peak, split_at_peak;
   Bytes allocated_at_end, reserved_at_end;
   // Attempts that failed for want of memory.
@@ -48,8 +48,8 @@ struct MemorySnapshot {
   std::int64_t unusable_events = 0;
 };
 
-// The state at the start of the history is the one at its end with all events undone. Throws InputError where
-// the document has no segments.
+// The state at the start of the history is the one at its end with all events undone. Throws
+// InputError where the document has no segments.
 MemorySnapshot memory_snapshot(const PickleValue& document, const std::string& source);
 
 nlohmann::ordered_json to_json(const MemorySnapshot& snapshot);

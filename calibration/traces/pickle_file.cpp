@@ -26,8 +26,8 @@ std::string first_bytes(const std::string& file, std::size_t count,
   return head;
 }
 
-// The operation that states a protocol, which only protocols 2 to 5 have; before them a list or a dict that is
-// remembered by a number.
+// The operation that states a protocol, which only protocols 2 to 5 have; before them a list or a
+// dict that is remembered by a number.
 bool begins_as_pickle(std::string_view head) {
   const bool has_memo = head.starts_with("(dp") || head.starts_with("(lp");
   if (has_memo && head.size() > 3) return '0' <= head[3] && head[3] <= '9';
@@ -95,8 +95,8 @@ std::string plain_data(const std::string& file, const ReadingWatch& watch) {
   return data;
 }
 
-// torch.save before 1.6 wrote a magic number, the version and facts on the machine, each a pickle, and then the
-// object.
+// torch.save before 1.6 wrote a magic number, the version and facts on the machine, each a pickle,
+// and then the object.
 PickleDocument behind_format(std::string data, const std::string& file,
                              const std::function<void(std::size_t)>& advanced) {
   constexpr std::string_view kMagic("\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 10);

@@ -169,8 +169,8 @@ class Assignment {
     return size && *size < most ? size : std::nullopt;
   }
 
-  // Products one after the other that add up to an op: the queries', keys' and values' projections of
-  // a framework that does not join them.
+  // Products one after the other that add up to an op: the queries', keys' and values' projections
+  // of a framework that does not join them.
   void match_parts(const ProductSizes& whole, Numbers& ops) {
     const std::array<std::int64_t, 3> wholes = {whole.k, whole.n, whole.m};
     for (int direction = 0; direction < 3; ++direction) {
@@ -250,8 +250,8 @@ class Assignment {
     return op.phase == Phase::BackwardInput || op.phase == Phase::BackwardWeight;
   }
 
-  // True of a recording with attention in the forward direction alone: an evaluation, whose products
-  // may have the shapes of a backward pass.
+  // True of a recording with attention in the forward direction alone: an evaluation, whose
+  // products may have the shapes of a backward pass.
   bool is_forward_only_ = false;
   const std::vector<PlannedOp>& ops_;
   std::int64_t repetitions_;

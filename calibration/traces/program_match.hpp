@@ -1,10 +1,10 @@
 // The kernels of a trace beside the ops of a plan's program.
 //
-// Matrix products are matched by shape and order, attention by direction and order, communication by
-// kind, bytes and order; several products that share two sizes and add up in the third are one op
-// that the framework has not fused. Kernels that are limited by memory traffic are told apart by the
-// words in their names, and compared by kind, because frameworks fuse them in other ways than the
-// plan's stack.
+// Matrix products are matched by shape and order, attention by direction and order, communication
+// by kind, bytes and order; several products that share two sizes and add up in the third are one
+// op that the framework has not fused. Kernels that are limited by memory traffic are told apart by
+// the words in their names, and compared by kind, because frameworks fuse them in other ways than
+// the plan's stack.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +42,8 @@ struct PlannedStep {
   Seconds exposed, host, bubble;
 };
 
-// Ops of one name, phase and work; or all that are of one kind which memory traffic limits, with the
-// work of all together. Counts and times are those of a step, the mean over the compared steps.
+// Ops of one name, phase and work; or all that are of one kind which memory traffic limits, with
+// the work of all together. Counts and times are those of a step, the mean over the compared steps.
 struct MatchedOp {
   std::string name;
   OpKind kind = OpKind::Gemm;
@@ -127,8 +127,8 @@ std::optional<ProgramMatch> match_program(const Trace& trace, const PlannedStep&
 // The ten largest, by size. Defined in step_differences.cpp.
 std::vector<StepDifference> differences_of(const ProgramMatch& match);
 
-// Returns the ten largest by size, without those that a step of this length does not show. Defined in
-// step_differences.cpp.
+// Returns the ten largest by size, without those that a step of this length does not show. Defined
+// in step_differences.cpp.
 std::vector<StepDifference> largest_differences(std::vector<StepDifference> differences,
                                                 Seconds step);
 

@@ -140,7 +140,8 @@ class JointCalls {
       }
       RankCall call = calls[j];
       call.end += clock_distance;
-      // Among the known ones up to the next pair, which this participant lacks, the earlier end comes first.
+      // Among the known ones up to the next pair, which this participant lacks, the earlier end
+      // comes first.
       while (next < j || (next < calls.size() && !has_partner[next])) ++next;
       const std::size_t limit = next < calls.size() ? place[next] - 1 : reference_.size();
       while (known < limit && reference_[known].end <= call.end) keep_known(known + 1);

@@ -45,8 +45,8 @@ struct RankWaits {
   std::int32_t device = 0;
   // In the matched collectives for ranks that arrived later.
   Seconds waited{};
-  // What another rank waited in the mean for this one, where it arrived last. Of ranks that arrived last at the same
-  // moment each has an equal part.
+  // What another rank waited in the mean for this one, where it arrived last. Of ranks that arrived
+  // last at the same moment each has an equal part.
   Seconds caused{};
   // The calls for which it alone arrived last, of those that other ranks were found to share.
   std::int64_t last_arrivals = 0, matched = 0;
@@ -65,8 +65,9 @@ struct RankMatching {
   std::int64_t alone = 0;
 };
 
-// Adds the waits for the last rank of a collective that several ranks share. `durations` holds places in
-// `matching.ranks` with what the collective took there, from the arrival to the common end.
+// Adds the waits for the last rank of a collective that several ranks share. `durations` holds
+// places in `matching.ranks` with what the collective took there, from the arrival to the common
+// end.
 void add_waits(RankMatching& matching,
                const std::vector<std::pair<std::size_t, Seconds>>& durations);
 
@@ -77,10 +78,10 @@ struct MatchingWatch {
   std::stop_token stop;
 };
 
-// Matches by group, in which sends and receives do not take part: by the numbers of the calls where the traces have
-// them, else by order (call_alignment.hpp). A recording may begin some calls later than another one, and may lack
-// calls. None where fewer than two ranks are traced, or the files are not of different ranks of one run. Throws
-// ReadingStopped where `watch` asks for it.
+// Matches by group, in which sends and receives do not take part: by the numbers of the calls where
+// the traces have them, else by order (call_alignment.hpp). A recording may begin some calls later
+// than another one, and may lack calls. None where fewer than two ranks are traced, or the files
+// are not of different ranks of one run. Throws ReadingStopped where `watch` asks for it.
 std::optional<RankMatching> match_ranks(const std::vector<Trace>& traces,
                                         const MatchingWatch& watch = {});
 

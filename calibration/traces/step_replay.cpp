@@ -13,8 +13,8 @@
 namespace shardwright::calibration {
 namespace {
 
-// Nanoseconds: how shortly before a start the cause of a wait has ended, and how much later than ready
-// an activity starts that waits for something.
+// Nanoseconds: how shortly before a start the cause of a wait has ended, and how much later than
+// ready an activity starts that waits for something.
 constexpr std::int64_t kNear = 20'000, kReady = 3'000;
 
 // Step, group and number among the group's calls in the step.

@@ -13,18 +13,18 @@
 namespace shardwright::calibration {
 namespace {
 
-// Identifies a message or collective: its name, two coordinates that tell groups of one name apart, and its number in the
-// group.
+// Identifies a message or collective: its name, two coordinates that tell groups of one name apart,
+// and its number in the group.
 using TransferKey = std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t>;
 
 bool is_message(const std::string& op) {
   return op.ends_with("-send") || op.ends_with("-recv");
 }
 
-// The message or collective that the op belongs to; none if it computes. A message joins its sender and its receiver. The
-// workers of a stage reduce gradients and gather parameters together, the stages of a replica reduce the gradients of a
-// shared embedding, and all workers compute the norm of the gradients. Reductions over tensor-parallel ranks stay within
-// a worker.
+// The message or collective that the op belongs to; none if it computes. A message joins its sender
+// and its receiver. The workers of a stage reduce gradients and gather parameters together, the
+// stages of a replica reduce the gradients of a shared embedding, and all workers compute the norm
+// of the gradients. Reductions over tensor-parallel ranks stay within a worker.
 std::optional<TransferKey> transfer_of(const JobOp& op, const JobWorker& worker,
                                        std::int64_t stages) {
   if (is_message(op.op)) {
@@ -97,7 +97,8 @@ StepRecord step_record(const std::map<JobWorker, std::vector<JobOp>>& workers,
   return step;
 }
 
-// Returns the time of an op of a worker. `recorded` is the op's own time, or that of the transfer if it communicates.
+// Returns the time of an op of a worker. `recorded` is the op's own time, or that of the transfer
+// if it communicates.
 using TimeOfOp =
     std::function<double(const JobWorker& worker, const std::string& op, double recorded)>;
 
@@ -190,7 +191,8 @@ class StepSimulation {
   std::vector<Arrivals> arrived_;
 };
 
-// Returns for each name of an op the mean time if it computes, and the median time of the transfer if it communicates.
+// Returns for each name of an op the mean time if it computes, and the median time of the transfer
+// if it communicates.
 std::map<std::string, double> ideal_times(const std::vector<StepRecord>& steps) {
   std::map<std::string, std::vector<Seconds>> transfers;
   std::map<std::string, std::pair<double, double>> sums;

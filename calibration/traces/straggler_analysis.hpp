@@ -1,11 +1,11 @@
 // How much shorter a job's steps were if all workers were alike, and which of them is to blame.
 //
-// A worker runs its ops one after the other; those with one start run at once. A message or collective
-// ends when the last of its members has come to it, plus its transfer: its end less the last arrival,
-// as recorded. In the ideal job each op of a name takes its mean over workers and steps, and each
-// transfer the median. What a worker, a stage, a replica or an op costs is the slowdown of a job in
-// which nothing else differs from the ideal (Lin et al., Understanding Stragglers in Large Model
-// Training Using What-if Analysis, OSDI 2025).
+// A worker runs its ops one after the other; those with one start run at once. A message or
+// collective ends when the last of its members has come to it, plus its transfer: its end less the
+// last arrival, as recorded. In the ideal job each op of a name takes its mean over workers and
+// steps, and each transfer the median. What a worker, a stage, a replica or an op costs is the
+// slowdown of a job in which nothing else differs from the ideal (Lin et al., Understanding
+// Stragglers in Large Model Training Using What-if Analysis, OSDI 2025).
 #pragma once
 
 #include <cstdint>

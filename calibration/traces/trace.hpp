@@ -84,8 +84,8 @@ struct CollectiveCall {
   std::optional<std::int64_t> elements{};
 };
 
-// The moment at which the host had handed a parameter's gradient over: all kernels that compute it are
-// launched.
+// The moment at which the host had handed a parameter's gradient over: all kernels that compute it
+// are launched.
 struct GradientMark {
   std::int64_t time = 0;
   std::int64_t elements = 0;

@@ -1,4 +1,5 @@
-// Two traces of like runs: what makes the step of the second one longer or shorter than that of the first.
+// Two traces of like runs: what makes the step of the second one longer or shorter than that of the
+// first.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +17,13 @@ namespace shardwright::calibration {
 struct TracedStepTimes {
   std::int64_t steps = 0;
   Seconds step;
-  // Collectives beside no other kernel; idle times in which the host had not launched the next kernel;
-  // other idle times.
+  // Collectives beside no other kernel; idle times in which the host had not launched the next
+  // kernel; other idle times.
   Seconds exposed, host_gaps, other_gaps;
 };
 
-// Kernels of one name; matrix products and attention of one operator with the same shapes, whichever
-// kernels it chose. Counts and times are those of a step.
+// Kernels of one name; matrix products and attention of one operator with the same shapes,
+// whichever kernels it chose. Counts and times are those of a step.
 struct KernelChange {
   std::string name;
   KernelCategory category = KernelCategory::Other;
@@ -34,13 +35,13 @@ struct TraceChange {
   TracedStepTimes first, second;
   // By the time of both together, longest first.
   std::vector<KernelChange> kernels;
-  // The ten largest, by size. "Predicted" is the first trace, "measured" the second; what is not in one of
-  // them has the cause NotInPlan or NotInTrace likewise.
+  // The ten largest, by size. "Predicted" is the first trace, "measured" the second; what is not in
+  // one of them has the cause NotInPlan or NotInTrace likewise.
   std::vector<StepDifference> differences;
 };
 
-// Compares, in each trace, the device that ran most activities. Returns none if nothing ran in one of
-// the traces.
+// Compares, in each trace, the device that ran most activities. Returns none if nothing ran in one
+// of the traces.
 std::optional<TraceChange> change_between(const Trace& first, const Trace& second);
 
 }  // namespace shardwright::calibration

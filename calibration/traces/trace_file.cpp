@@ -23,9 +23,7 @@ namespace {
 
 constexpr const char* kExpectedFile =
     "a trace (JSON of PyTorch's profiler, SQLite of nsys export), a record of a job's ops (CSV) or "
-    "the "
-    "log of a training run, "
-    "plain or compressed with gzip";
+    "the log of a training run, plain or compressed with gzip";
 constexpr std::string_view kDatabaseMark("SQLite format 3\0", 16);
 constexpr std::size_t kHeadLength = 4096;
 
@@ -99,7 +97,8 @@ Trace read_compressed_database(const ByteSource& bytes, const std::string& file,
   return read_nsys(database.path(), file, {nullptr, watch.stop});
 }
 
-// An object, or an array of objects: logs may begin with a bracket, too.
+// An object with a key in double quotes, or an array of objects: logs may begin with a bracket or
+// with a dictionary of Python, too.
 bool begins_as_json(std::string_view head) {
   if (head.starts_with("\xef\xbb\xbf")) head.remove_prefix(3);
   const auto next_mark = [&head] {
@@ -107,7 +106,10 @@ bool begins_as_json(std::string_view head) {
     head.remove_prefix(at);
     return head.empty() ? '\0' : head.front();
   };
-  if (next_mark() == '{') return true;
+  if (next_mark() == '{') {
+    head.remove_prefix(1);
+    return next_mark() != '\'';
+  }
   if (next_mark() != '[') return false;
   head.remove_prefix(1);
   return next_mark() == '{' || next_mark() == ']';

@@ -15,8 +15,8 @@ namespace shardwright::calibration {
 
 struct StepReport {
   std::int64_t number = 0;
-  // As the host marks it, from the beginning of the trace until the next one begins. The host runs ahead of the
-  // device, so that this is not what a step takes.
+  // As the host marks it, from the beginning of the trace until the next one begins. The host runs
+  // ahead of the device, so that this is not what a step takes.
   Seconds start, duration;
   // The kernels that were launched in it, and the time during which any of its activities ran.
   std::int64_t kernels = 0;
@@ -84,14 +84,16 @@ struct TraceReport {
   // What the recording lacks (Trace::gaps).
   std::vector<std::string> gaps{};
   std::vector<StepReport> steps;
-  // The mean of the device's steps, whose number follows (usual_step of device_steps.hpp). None without steps.
+  // The mean of the device's steps, whose number follows (usual_step of device_steps.hpp). None
+  // without steps.
   std::optional<Seconds> step;
   std::int64_t timed_steps = 0;
   BusyTimes times;
   // Sums of durations.
   EnumArray<KernelCategory, Seconds> by_category;
-  // The part of these sums that kernels of the optimizer's step took, without collectives. They are the kernels that
-  // were launched within its annotation or, where the trace has no annotation or no launches, those with its names.
+  // The part of these sums that kernels of the optimizer's step took, without collectives. They are
+  // the kernels that were launched within its annotation or, where the trace has no annotation or
+  // no launches, those with its names.
   Seconds optimizer{};
   // By total time, longest first.
   std::vector<KernelReport> by_kernel;
@@ -103,7 +105,8 @@ Seconds from_ns(std::int64_t nanoseconds);
 // The middle one, or the mean of the middle two. At least one.
 Seconds median_of(std::vector<Seconds> times);
 
-// Sets the medians, and the bus bandwidth by that of a collective, from the times of the calls. At least one call.
+// Sets the medians, and the bus bandwidth by that of a collective, from the times of the calls. At
+// least one call.
 void set_median(KernelReport& kernel);
 void set_median(CollectiveReport& collective);
 

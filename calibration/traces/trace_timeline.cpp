@@ -43,7 +43,8 @@ std::optional<OpKind> kind_named(std::string_view name) {
   for (const OpKind kind : enumerators<OpKind>())
     if (name == name_of(kind)) return kind;
   if (name == "recv") return OpKind::Receive;
-  // NCCL has one kernel for sends and receives, and for all-to-all exchanges, which consist of them.
+  // NCCL has one kernel for sends and receives, and for all-to-all exchanges, which consist of
+  // them.
   return name == "send_receive" ? std::optional(OpKind::Send) : std::nullopt;
 }
 

@@ -15,8 +15,8 @@ Timeline timeline_of(const Trace& trace);
 // A picture shows no more activities. A trace that marks no steps is one step of any length.
 inline constexpr std::size_t kMostInAPicture = 500'000;
 
-// The same of one recorded step, the middle one of `device_steps`, which starts at time zero: its first
-// kMostInAPicture activities. Empty if nothing ran on a device.
+// The same of one recorded step, the middle one of `device_steps`, which starts at time zero: its
+// first kMostInAPicture activities. Empty if nothing ran on a device.
 Timeline timeline_of_one_step(const Trace& trace);
 
 }  // namespace shardwright::calibration

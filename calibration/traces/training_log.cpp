@@ -156,7 +156,8 @@ std::string plain_text(std::string_view line) {
   return plain;
 }
 
-// The seconds since 1970 of the first "2025-02-05 18:31:35,123" in a line, in the time zone of the log; none without one.
+// The seconds since 1970 of the first "2025-02-05 18:31:35,123" in a line, in the time zone of the
+// log; none without one.
 std::optional<double> stamp_in(std::string_view line) {
   constexpr std::string_view kForm = "dddd-dd-dd dd:dd:dd";
   const auto has_form_at = [&](std::size_t at) {
@@ -230,6 +231,16 @@ std::optional<LoggedStep> read_step(const LogFormat& format, const std::string& 
   return has_number ? std::optional(step) : std::nullopt;
 }
 
+// The rank that a launcher writes before a line: "[rank0]", "[default7]", "3:"; empty without one.
+std::string_view rank_label(std::string_view line) {
+  const std::size_t end = line.find_first_of("]:");
+  if (end == std::string_view::npos || end == 0 ||
+      std::isdigit(static_cast<unsigned char>(line[end - 1])) == 0)
+    return "";
+  const std::string_view label = line.substr(0, end);
+  return label.find(' ') == std::string_view::npos ? label : "";
+}
+
 class LogReader {
  public:
   explicit LogReader(const std::string& source) { log_.file = source; }
@@ -244,29 +255,63 @@ class LogReader {
       const std::optional<LoggedStep> step = read_step(format, line);
       if (!step) continue;
       if (log_.framework.empty()) log_.framework = format.framework;
-      if (log_.framework == format.framework) add(*step, stamp_in(line));
+      if (log_.framework == format.framework)
+        add(*step, {stamp_in(line), std::string(rank_label(line))});
       return;
     }
   }
 
   TrainingLog take() {
-    const bool states_times =
-        std::any_of(log_.steps.begin(), log_.steps.end(),
-                    [](const LoggedStep& step) { return step.time.has_value(); });
+    const bool states_times = std::any_of(steps_.begin(), steps_.end(), [](const auto& each) {
+      return each.second.step.time.has_value();
+    });
     if (!states_times) add_times();
+    for (auto& [number, each] : steps_) log_.steps.push_back(each.step);
     return std::move(log_);
   }
 
  private:
+  // When a line was written, and by which rank; empty where it does not tell.
+  struct Written {
+    std::optional<double> stamp;
+    std::string rank;
+  };
+
+  struct KnownStep {
+    LoggedStep step;
+    // When its first line was written.
+    std::optional<double> stamp;
+  };
+
+  // Another rank writes of the same step at the same time and with the same loss, though its output
+  // may come late. No run starts again as fast as ranks differ.
+  bool starts_again(const LoggedStep& step, const Written& line) const {
+    constexpr double kFastestStart = 5.0;
+    const auto last = last_of_rank_.find(line.rank);
+    if (last == last_of_rank_.end() || step.number > last->second) return false;
+    if (line.stamp && last_stamp_ && *line.stamp - *last_stamp_ > kFastestStart) return true;
+    if (step.number == last->second) return false;
+    const auto known = steps_.find(step.number);
+    return !line.stamp || !line.rank.empty() || known == steps_.end() ||
+           known->second.step.loss != step.loss;
+  }
+
   // Two lines may state different figures of one step. Of the same figure the first one counts.
-  void add(const LoggedStep& step, std::optional<double> stamp) {
-    const auto [place, is_new] = places_.try_emplace(step.number, log_.steps.size());
-    if (is_new) {
-      log_.steps.push_back(step);
-      stamps_.push_back(stamp);
-      return;
+  void add(LoggedStep step, const Written& line) {
+    if (starts_again(step, line)) {
+      const auto again = steps_.lower_bound(step.number);
+      log_.repeated_steps += std::distance(again, steps_.end());
+      steps_.erase(again, steps_.end());
+      ++log_.attempts;
+      last_of_rank_.clear();
+      last_stamp_.reset();
     }
-    LoggedStep& known = log_.steps[place->second];
+    last_of_rank_[line.rank] = step.number;
+    last_stamp_ = std::max(last_stamp_, line.stamp);
+    step.attempt = log_.attempts;
+    const auto [place, is_new] = steps_.try_emplace(step.number, KnownStep{step, line.stamp});
+    if (is_new) return;
+    LoggedStep& known = place->second.step;
     const auto fill = [](auto& figure, const auto& other) {
       if (!figure) figure = other;
     };
@@ -280,23 +325,27 @@ class LogReader {
     fill(known.mfu, step.mfu);
   }
 
-  // Clocks may be set back, and runs may start again.
+  // Between two attempts the run stood still, and clocks may be set back.
   void add_times() {
-    for (std::size_t i = 1; i < log_.steps.size(); ++i) {
-      const std::int64_t steps = log_.steps[i].number - log_.steps[i - 1].number;
-      if (!stamps_[i] || !stamps_[i - 1] || steps <= 0) continue;
-      const double time = (*stamps_[i] - *stamps_[i - 1]) / static_cast<double>(steps);
+    const KnownStep* before = nullptr;
+    for (auto& [number, each] : steps_) {
+      const KnownStep* const last = std::exchange(before, &each);
+      if (last == nullptr || !each.stamp || !last->stamp || each.step.attempt != last->step.attempt)
+        continue;
+      const double time =
+          (*each.stamp - *last->stamp) / static_cast<double>(number - last->step.number);
       if (time <= 0.0) continue;
-      log_.steps[i].time = Seconds(time);
-      log_.times_from_stamps = true;
+      each.step.time = Seconds(time);
+      log_.times_from = StepTimes::Stamps;
     }
   }
 
   TrainingLog log_;
-  // When each step's first line was written.
-  std::vector<std::optional<double>> stamps_;
-  // The index in the log of each step's number.
-  std::map<std::int64_t, std::size_t> places_;
+  // By their numbers.
+  std::map<std::int64_t, KnownStep> steps_;
+  // Of the attempt: the last step of each rank, and the latest stamp.
+  std::map<std::string, std::int64_t> last_of_rank_;
+  std::optional<double> last_stamp_;
 };
 
 template <class T>
@@ -322,6 +371,21 @@ std::optional<Seconds> TrainingLog::step() const {
   return (*std::max_element(times.begin(), middle) + *middle) / 2.0;
 }
 
+void TrainingLog::take_times_from_throughput(double tokens_per_step_and_gpu,
+                                             double samples_per_step) {
+  if (step()) return;
+  for (LoggedStep& each : steps) {
+    double time = 0.0;
+    if (each.tokens_per_s_per_gpu)
+      time = tokens_per_step_and_gpu / *each.tokens_per_s_per_gpu;
+    else if (each.samples_per_s)
+      time = samples_per_step / *each.samples_per_s;
+    if (!std::isfinite(time) || time <= 0.0) continue;
+    each.time = Seconds(time);
+    times_from = StepTimes::Throughput;
+  }
+}
+
 TrainingLog read_training_log(const ByteSource& bytes, const std::string& source) {
   LogReader reader(source);
   for_each_line(bytes, source, kExpectedLog,
@@ -338,6 +402,7 @@ nlohmann::ordered_json to_json(const TrainingLog& log) {
     if (each.loss_is_lost) lost.push_back(each.number);
   for (const LoggedStep& each : log.steps)
     steps.push_back({{"number", each.number},
+                     {"attempt", each.attempt},
                      {"time_s", figure_or_null(each.time)},
                      {"loss", figure_or_null(each.loss)},
                      {"tokens_per_s_per_gpu", figure_or_null(each.tokens_per_s_per_gpu)},
@@ -348,7 +413,10 @@ nlohmann::ordered_json to_json(const TrainingLog& log) {
   return {{"path", printable(log.file)},
           {"framework", log.framework},
           {"step_s", figure_or_null(log.step())},
-          {"times_from_stamps", log.times_from_stamps},
+          {"times_from_stamps", log.times_from == StepTimes::Stamps},
+          {"times_from_throughput", log.times_from == StepTimes::Throughput},
+          {"attempts", log.attempts},
+          {"repeated_steps", log.repeated_steps},
           {"steps_without_finite_loss", std::move(lost)},
           {"steps", std::move(steps)}};
 }

@@ -58,7 +58,8 @@ bool asks_for_batch(const ScenarioOptions& options) {
   return batch != options.fields.end() && batch->second == "auto";
 }
 
-// The request for a plan of the scenario whose degrees are open. Its other fields become constraints.
+// The request for a plan of the scenario whose degrees are open. Its other fields become
+// constraints.
 RequestOptions request_of(const ScenarioOptions& options) {
   RequestOptions request;
   request.model = options.model;

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -42,6 +43,7 @@
 #include "cli/output/training_log_page.hpp"
 #include "core/base/error.hpp"
 #include "core/base/large_json_file.hpp"
+#include "core/base/printable_text.hpp"
 #include "core/base/standard_streams.hpp"
 #include "core/spec/cluster_json.hpp"
 #include "core/spec/profile_library.hpp"
@@ -97,7 +99,7 @@ OutputFiles check_folder(const ImportOptions& options) {
 std::vector<calibration::Trace> read_against(const ImportOptions& options) {
   ProblemList problems("shardwright import");
   std::vector<calibration::Trace> traces;
-  for (const std::string& file : without_repetitions(options.against)) {
+  for (const std::string& file : files_to_read(options.against)) {
     std::error_code none;
     for (const std::string& known : options.files)
       if (std::filesystem::equivalent(known, file, none))
@@ -185,7 +187,7 @@ struct Findings {
   std::vector<calibration::ProgramMatch> matches;
   // Of a profile that traces refit.
   std::optional<calibration::Calibration> refitted;
-  // What the refit leaves out, and why.
+  // What the refit and the comparison with a plan leave out, and why.
   std::vector<std::string> warnings;
   std::optional<calibration::HeldOut> held_out;
   std::optional<calibration::OverlappedGradients> overlap;
@@ -230,7 +232,25 @@ std::vector<calibration::InspectorProcess> inspector_processes(const Recordings&
   return processes;
 }
 
-Findings explain(const ImportOptions& options, const Recordings& recordings) {
+// Logs that tell no times of steps may state what a GPU, or the job, processes in a second. Returns
+// a warning for each log that states neither.
+std::vector<std::string> take_times_from_throughput(std::vector<calibration::TrainingLog>& logs,
+                                                    const Plan& plan) {
+  const auto samples = static_cast<double>(plan.global_batch);
+  const double tokens = samples * static_cast<double>(plan.seq_len);
+  std::vector<std::string> warnings;
+  for (calibration::TrainingLog& log : logs) {
+    log.take_times_from_throughput(tokens / static_cast<double>(plan.world_size()), samples);
+    if (!log.step())
+      warnings.push_back(fmt::format(
+          "No step of {} stands beside the plan's: the log states no times and no throughput.",
+          printable(log.file)));
+  }
+  return warnings;
+}
+
+// Logs take times from the plan where they need them.
+Findings explain(const ImportOptions& options, Recordings& recordings) {
   const std::vector<calibration::Trace>& traces = recordings.traces;
   Findings findings;
   for (const calibration::Trace& trace : traces) {
@@ -244,6 +264,7 @@ Findings explain(const ImportOptions& options, const Recordings& recordings) {
   if (names_a_plan(options.scenario)) {
     findings.chosen = choose_scenario(options.scenario, "shardwright import");
     findings.matches = match_plan(traces, findings.chosen->scenario);
+    findings.warnings = take_times_from_throughput(recordings.logs, findings.chosen->scenario.plan);
     if (!recordings.memory.empty() || !recordings.logs.empty())
       findings.planned = sim::simulate_at(findings.chosen->scenario, sim::Fidelity::Event).result;
   }
@@ -251,7 +272,7 @@ Findings explain(const ImportOptions& options, const Recordings& recordings) {
   if (profile && !traces.empty()) {
     Refit refit = refit_profile(*profile, traces, findings.matches, findings.matching);
     findings.refitted = std::move(refit.calibration);
-    findings.warnings = std::move(refit.warnings);
+    std::ranges::move(refit.warnings, std::back_inserter(findings.warnings));
   }
   if (profile && !findings.chosen && traces.empty() && recordings.plans.empty())
     findings.warnings.emplace_back(
@@ -366,12 +387,13 @@ void add_conclusions(Page& page, const Findings& findings) {
   if (findings.overlap) add_overlap(page, *findings.overlap);
 }
 
-ExitCode import_traces(const ImportOptions& options) {
+ExitCode import_traces(ImportOptions options) {
   check_destination("--json", options.common.json, options.common.force);
   check_what_if(options.what_if);
   const OutputFiles files = check_folder(options);
-  const Recordings recordings = read_recordings(without_repetitions(options.files),
-                                                options.scenario, show_progress(options.common));
+  options.files = files_to_read(options.files);
+  Recordings recordings =
+      read_recordings(options.files, options.scenario, show_progress(options.common));
   refuse_without_traces(options, recordings);
   refuse_without_a_plan(options.scenario, recordings);
   const Findings findings = explain(options, recordings);
@@ -403,7 +425,8 @@ void add_import_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<ImportOptions>();
   add_option(
       *command, "files", options->files, "FILE...",
-      "Traces: JSON of PyTorch's profiler or SQLite of nsys export, a file for each rank; "
+      "Traces: JSON of PyTorch's profiler or SQLite of nsys export, a file for each rank or their "
+      "folder; "
       "logs of Megatron-LM, NeMo, torchtitan and DeepSpeed; records of a job's ops (CSV); scripts "
       "that launch Megatron-LM, its checkpoints, YAML of NeMo and Megatron-Bridge; memory "
       "snapshots of PyTorch; output of nccl-tests and of NCCL's Inspector; plain or "

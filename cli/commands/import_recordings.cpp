@@ -31,8 +31,8 @@ void add_recording(calibration::Recording recording, Recordings& recordings) {
     recordings.logs.push_back(std::move(std::get<calibration::TrainingLog>(recording)));
 }
 
-// The arguments in a log may be those of another kind of model: its steps are read all the same. Without
-// steps the arguments have to be a plan.
+// The arguments in a log may be those of another kind of model: its steps are read all the same.
+// Without steps the arguments have to be a plan.
 void add_log_with_arguments(const planner::LaunchArguments& launch, const ScenarioOptions& options,
                             const ReadingWatch& watch, Recordings& recordings) {
   bool has_steps = true;
@@ -61,7 +61,12 @@ void add_pickle(const std::string& file, const ScenarioOptions& options, const R
 
 void add_file(const std::string& path, const ScenarioOptions& options, const ReadingWatch& watch,
               Recordings& recordings) {
-  const std::string file = file_of_checkpoint(path);
+  const std::string file = file_of_checkpoint(path).value_or(path);
+  std::error_code none;
+  if (std::filesystem::is_directory(file, none))
+    throw InputError(file, {{"", "a folder without traces and without a checkpoint",
+                             "a file, a folder of traces (*.json, *.json.gz, *.sqlite), or the "
+                             "folder of a checkpoint of Megatron-LM"}});
   if (calibration::is_pickle_file(file)) return add_pickle(file, options, watch, recordings);
   if (calibration::is_collective_file(file)) {
     recordings.collectives.push_back(calibration::read_collective_file(file, watch));
@@ -74,6 +79,22 @@ void add_file(const std::string& path, const ScenarioOptions& options, const Rea
     add_log_with_arguments(*launch, options, watch, recordings);
   else
     recordings.plans.push_back(launched_plan(*launch, options));
+}
+
+// The traces of a folder by their names, and of anything else the path itself.
+std::vector<std::string> traces_of(const std::string& path) {
+  std::error_code none;
+  if (!std::filesystem::is_directory(path, none) || file_of_checkpoint(path)) return {path};
+  std::vector<std::string> traces;
+  for (const auto& entry : std::filesystem::directory_iterator(path, none)) {
+    const std::string file = entry.path().string();
+    if (entry.is_regular_file(none) &&
+        (file.ends_with(".json") || file.ends_with(".json.gz") || file.ends_with(".sqlite")))
+      traces.push_back(file);
+  }
+  if (traces.empty()) return {path};
+  std::sort(traces.begin(), traces.end());
+  return traces;
 }
 
 std::uintmax_t bytes_of(const std::string& file) {
@@ -106,17 +127,18 @@ Recordings read_recordings(const std::vector<std::string>& files, const Scenario
   return recordings;
 }
 
-std::vector<std::string> without_repetitions(const std::vector<std::string>& files) {
+std::vector<std::string> files_to_read(const std::vector<std::string>& paths) {
   std::vector<std::string> distinct;
   std::set<std::filesystem::path> known;
-  for (const std::string& file : files) {
-    std::error_code error;
-    const std::filesystem::path place = std::filesystem::weakly_canonical(file, error);
-    if (known.insert(error ? std::filesystem::path(file) : place).second)
-      distinct.push_back(file);
-    else
-      print_message(fmt::format("shardwright import: {} is given twice and counts once", file));
-  }
+  for (const std::string& path : paths)
+    for (const std::string& file : traces_of(path)) {
+      std::error_code error;
+      const std::filesystem::path place = std::filesystem::weakly_canonical(file, error);
+      if (known.insert(error ? std::filesystem::path(file) : place).second)
+        distinct.push_back(file);
+      else
+        print_message(fmt::format("shardwright import: {} is given twice and counts once", file));
+    }
   return distinct;
 }
 

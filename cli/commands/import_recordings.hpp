@@ -23,12 +23,14 @@ struct Recordings {
   std::vector<calibration::CollectiveFile> collectives;
 };
 
-// `options`: the cluster and stack of launches. Throws InputError with the problems of all files, and ReadingStopped after
-// Ctrl-C.
+// `options`: the cluster and stack of launches. Throws InputError with the problems of all files,
+// and ReadingStopped after Ctrl-C.
 Recordings read_recordings(const std::vector<std::string>& files, const ScenarioOptions& options,
                            bool shows_progress);
 
-// The files without those that stand among them before by another name, of which it says so: they would count twice.
-std::vector<std::string> without_repetitions(const std::vector<std::string>& files);
+// The paths with the traces of a folder in its place, and without files that stand among them
+// before by another name: they would count twice, so that a message names them. Folders of
+// checkpoints stay.
+std::vector<std::string> files_to_read(const std::vector<std::string>& paths);
 
 }  // namespace shardwright::cli

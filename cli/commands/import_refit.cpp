@@ -14,7 +14,8 @@
 namespace shardwright::cli {
 namespace {
 
-// True if the name of a trace's GPU, as its driver gives it, is one of the accelerator or holds one.
+// True if the name of a trace's GPU, as its driver gives it, is one of the accelerator or holds
+// one.
 bool is_gpu_of(const std::string& gpu, const AcceleratorSpec& accelerator) {
   if (gpu.empty()) return true;
   if (const auto shipped = find_accelerator(gpu)) return *shipped == accelerator.name;

@@ -9,8 +9,8 @@
 namespace shardwright::cli {
 
 // While an object exists, the first SIGINT requests a stop through the token, and a second one
-// kills the process as usual. At most one object may exist at a time. In an embedded command the stop token of the program
-// around it takes the place of SIGINT.
+// kills the process as usual. At most one object may exist at a time. In an embedded command the
+// stop token of the program around it takes the place of SIGINT.
 class InterruptWatch {
  public:
   InterruptWatch();

@@ -87,19 +87,17 @@ std::int64_t gpus_of(const ScenarioOptions& options, ProblemList& problems) {
 
 }  // namespace
 
-std::string file_of_checkpoint(const std::string& path) {
+std::optional<std::string> file_of_checkpoint(const std::string& path) {
   const std::filesystem::path given(path);
   std::error_code none;
   const bool is_folder = std::filesystem::is_directory(given, none);
   // What Megatron-LM writes beside the arguments to tell the format.
-  if (!is_folder && given.filename() != "metadata.json") return path;
+  if (!is_folder && given.filename() != "metadata.json") return std::nullopt;
   const std::filesystem::path folder = last_checkpoint(is_folder ? given : given.parent_path());
   for (const char* name : {"run_config.yaml", "common.pt", "model_optim_rng.pt",
                            "mp_rank_00/model_optim_rng.pt", "mp_rank_00_000/model_optim_rng.pt"})
-    if (std::filesystem::is_regular_file(folder / name, none)) return folder / name;
-  if (!is_folder) return path;
-  throw InputError(path, {{"", "a folder without common.pt, model_optim_rng.pt and run_config.yaml",
-                           "a file, or the folder of a checkpoint of Megatron-LM"}});
+    if (std::filesystem::is_regular_file(folder / name, none)) return (folder / name).string();
+  return std::nullopt;
 }
 
 std::optional<planner::LaunchArguments> find_launch(const std::string& file) {

@@ -1,4 +1,5 @@
-// Plans of runs that others launched: what `import` reads of launch scripts and of the arguments in logs.
+// Plans of runs that others launched: what `import` reads of launch scripts and of the arguments in
+// logs.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,12 +12,12 @@
 
 namespace shardwright::cli {
 
-// The file of a checkpoint's folder that holds the arguments of its run; of a folder of checkpoints that of
-// the last one. Other paths stay as they are. Throws InputError where a folder has none.
-std::string file_of_checkpoint(const std::string& path);
+// Returns the file of a checkpoint's folder that holds the arguments of its run, and for a folder
+// of checkpoints that of the last one; none for other paths.
+std::optional<std::string> file_of_checkpoint(const std::string& path);
 
-// Returns none for traces and for logs without arguments. Throws InputError where the file cannot be
-// read or its script not be followed.
+// Returns none for traces and for logs without arguments. Throws InputError where the file cannot
+// be read or its script not be followed.
 std::optional<planner::LaunchArguments> find_launch(const std::string& file);
 
 struct LaunchedPlan {

@@ -10,8 +10,8 @@
 
 namespace shardwright::cli {
 
-// Searches GPUs, batch and plan of the run, and prints the choices. `plan_out`: file for the plan of
-// the best one by the request's objective; empty: none.
+// Searches GPUs, batch and plan of the run, and prints the choices. `plan_out`: file for the plan
+// of the best one by the request's objective; empty: none.
 ExitCode plan_runs(const CommonOptions& options, const ChosenRequest& chosen, const ChosenRun& run,
                    const std::string& plan_out);
 

@@ -130,8 +130,8 @@ std::vector<std::string> stack_cells(const StackPlan& plan) {
           plan_text(plan.best->plan)};
 }
 
-// Stacks whose plans are the same in all that the table says share a row, which names the first of them; the others
-// stand below.
+// Stacks whose plans are the same in all that the table says share a row, which names the first of
+// them; the others stand below.
 void add_stacks(Page& page, const std::vector<StackPlan>& plans) {
   std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>> rows;
   for (const StackPlan& plan : plans) {

@@ -86,8 +86,8 @@ Table run_table(const validation::ValidatedGround& ground) {
   return table;
 }
 
-// The classes that plans of this scenario may be of: without and with sharded parameters, inside and outside validated
-// ground.
+// The classes that plans of this scenario may be of: without and with sharded parameters, inside
+// and outside validated ground.
 std::vector<validation::PredictionClass> classes_of(const Scenario& scenario) {
   using enum validation::PredictionGround;
   std::vector<validation::PredictionClass> classes;

@@ -84,7 +84,8 @@ std::vector<double> read_values(SweepAxis axis, const std::string& text, Problem
   return values;
 }
 
-// `beside`: an option with whose file no other option but the number of threads changes the scenario; `why` says so.
+// `beside`: an option with whose file no other option but the number of threads changes the
+// scenario; `why` says so.
 void refuse_request_options(const SweepOptions& options, const char* beside, const char* why,
                             ProblemList& problems) {
   for (const std::string& option : options.stated) {

@@ -98,7 +98,8 @@ ordered_json values_json(const OptionGrid& grid, const OptionGrid::Point& point)
   return values;
 }
 
-// A row but for what the search finds. Nothing if the search was stopped. `bad`: what is wrong with the scenario.
+// A row but for what the search finds. Nothing if the search was stopped. `bad`: what is wrong with
+// the scenario.
 std::optional<ordered_json> found_for(const RequestOptions& options, const std::stop_token& stop,
                                       std::optional<InputError>& bad) {
   bad.reset();
@@ -122,7 +123,8 @@ std::optional<ordered_json> found_for(const RequestOptions& options, const std::
   return found;
 }
 
-// The hash of each file that an option names, because shares may come from machines whose files differ.
+// The hash of each file that an option names, because shares may come from machines whose files
+// differ.
 ordered_json file_hashes(const OptionGrid& grid) {
   ordered_json hashes = ordered_json::object();
   for (const auto& [name, texts] : grid.options) {

@@ -30,8 +30,8 @@ void add_full_replay_options(CLI::App& command, FullReplayOptions& options);
 // Returns the names of the options that were given, joined; empty if none was.
 std::string given_full_replay_options(const FullReplayOptions& options);
 
-// Returns what to draw; nothing without --draws. Ranks without a jitter of their own get that of the
-// accelerator. Throws InputError like the next one.
+// Returns what to draw; nothing without --draws. Ranks without a jitter of their own get that of
+// the accelerator. Throws InputError like the next one.
 std::optional<sim::DrawOptions> read_draws(const FullReplayOptions& options,
                                            const Scenario& scenario, sim::FullOptions& full,
                                            const std::string& source);

@@ -12,13 +12,14 @@
 
 namespace shardwright::cli {
 
-// Reads an integer from 1 to `most`, in the notations of parse_count (core/base). For any other text adds a
-// problem at `option` and returns 1. `or_word` is a word that is allowed too; the problem names it.
+// Reads an integer from 1 to `most`, in the notations of parse_count (core/base). For any other
+// text adds a problem at `option` and returns 1. `or_word` is a word that is allowed too; the
+// problem names it.
 std::int64_t read_count(const std::string& option, const std::string& text, std::int64_t most,
                         ProblemList& problems, const std::string& or_word = "");
 
-// Reads a number of tokens in the notations of parse_tokens; for any other text adds a problem at `option` and
-// returns 1. `or_word` is what is allowed, too.
+// Reads a number of tokens in the notations of parse_tokens; for any other text adds a problem at
+// `option` and returns 1. `or_word` is what is allowed, too.
 double read_token_count(const std::string& option, const std::string& text, ProblemList& problems,
                         const std::string& or_word = "");
 

@@ -86,7 +86,8 @@ std::string joined_text(const YAML::Node& value) {
   return fmt::format("{}", fmt::join(items, ","));
 }
 
-// The options that a file may state, by name without dashes; PLAN and other words without a name as "plan".
+// The options that a file may state, by name without dashes; PLAN and other words without a name as
+// "plan".
 std::map<std::string, const CLI::Option*> named_options(const CLI::App& command) {
   std::map<std::string, const CLI::Option*> options;
   for (const CLI::Option* option : command.get_options()) {

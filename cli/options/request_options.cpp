@@ -53,8 +53,8 @@ bool has_scenario(const RequestOptions& options) {
   return !options.row.empty() || !options.compare.empty();
 }
 
-// The accelerators of all pools, for a request that says no number; 1 where the cluster has one pool, or
-// where a pool has no size.
+// The accelerators of all pools, for a request that says no number; 1 where the cluster has one
+// pool, or where a pool has no size.
 std::int64_t accelerators_of_pools(const ClusterSpec& cluster) {
   std::int64_t sum = cluster.pools.empty() || !has_a_size(cluster)
                          ? 0
@@ -151,9 +151,6 @@ void read_choices(const RequestOptions& options, PlanRequest& request, ProblemLi
 // Adds the choices that are tried only if the user asks: they multiply the space and seldom win.
 void read_vary(const std::vector<std::string>& names, planner::SearchLimits& limits,
                ProblemList& problems) {
-  const std::vector<std::string> choices = {
-      "rank-order",       "offload", "optimizer-states", "sequence-parallel", "recompute-modules",
-      "recompute-layers", "sync",    "compression"};
   for (const std::string& name : names) {
     if (name == "rank-order") {
       limits.rank_orders = {Plan().rank_order, planner::pipeline_inside_data()};
@@ -172,7 +169,7 @@ void read_vary(const std::vector<std::string>& names, planner::SearchLimits& lim
       limits.recompute_intervals = {2, 3, 4};
       limits.recompute_groups = {2, 4, 8};
     } else if (name != "sync" && name != "compression") {  // each of which is a search of its own
-      problems.add("--vary", fmt::format("\"{}\"", name), one_of(name, choices));
+      problems.add("--vary", fmt::format("\"{}\"", name), one_of(name, vary_choices()));
     }
   }
 }
@@ -355,6 +352,12 @@ void add_limits(CLI::App& command, RequestOptions& options) {
 }
 
 }  // namespace
+
+std::vector<std::string> vary_choices() {
+  return {
+      "rank-order",       "offload", "optimizer-states", "sequence-parallel", "recompute-modules",
+      "recompute-layers", "sync",    "compression"};
+}
 
 bool varies_agreements(const RequestOptions& options) {
   return std::any_of(options.vary.begin(), options.vary.end(), [](const std::string& choice) {

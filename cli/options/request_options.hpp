@@ -35,6 +35,9 @@ struct RequestOptions {
   bool takes_pools = false;
 };
 
+// What `--vary` takes.
+std::vector<std::string> vary_choices();
+
 // True if `--vary` names `sync` or `compression`, each of whose values is a search of its own.
 bool varies_agreements(const RequestOptions& options);
 
@@ -45,7 +48,8 @@ struct ChosenRequest {
   planner::PlanRequest request;
   // The smallest and the largest number of GPUs.
   std::pair<std::int64_t, std::int64_t> gpus;
-  // All numbers of GPUs to plan for, from the smallest one on: those of a list, or the machine sizes of a range.
+  // All numbers of GPUs to plan for, from the smallest one on: those of a list, or the machine
+  // sizes of a range.
   std::vector<std::int64_t> sizes;
   // The probability with which plans are to fit into memory; none if the memory is limited without
   // a margin.
@@ -58,7 +62,8 @@ struct ChosenRequest {
 // Throws InputError with all problems of the options. `command` names the command line in errors.
 ChosenRequest choose_request(const RequestOptions& options, const std::string& command);
 
-// Refuses a range of GPUs beside what compares plans of one size: "several stacks". Throws InputError.
+// Refuses a range of GPUs beside what compares plans of one size: "several stacks". Throws
+// InputError.
 void require_one_size(const ChosenRequest& chosen, const RequestOptions& options,
                       const std::string& command, const char* beside);
 

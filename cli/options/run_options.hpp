@@ -30,7 +30,8 @@ void add_whole_run_options(CLI::App& command, WholeRunOptions& options);
 // A critical batch that the user gave, in tokens.
 struct ChosenCriticalBatch {
   double tokens = 0.0;
-  // The folder of the run that measured it, and that run's model; empty where the user stated the tokens.
+  // The folder of the run that measured it, and that run's model; empty where the user stated the
+  // tokens.
   std::string folder, model;
 };
 
@@ -48,10 +49,11 @@ struct ChosenRun {
   // What the model needs. Throws InputError if no number of tokens reaches the loss.
   planner::TokenNeed need_of(const ModelSpec& model) const;
   // The tokens of a run with the batch of the plan: as stated, or those that the loss takes. Stated
-  // tokens are those of small batches if the batch was chosen. Throws InputError if they are too many.
+  // tokens are those of small batches if the batch was chosen. Throws InputError if they are too
+  // many.
   double tokens_of(const Scenario& scenario, bool batch_chosen) const;
-  // The laws by which these tokens follow from a loss or a batch, and those of them that the run lies outside of, a line
-  // each; none where the tokens are those that were stated.
+  // The laws by which these tokens follow from a loss or a batch, and those of them that the run
+  // lies outside of, a line each; none where the tokens are those that were stated.
   std::vector<std::string> laws_of(const ModelSpec& model, bool batch_chosen) const;
 };
 

@@ -49,8 +49,8 @@ struct ChosenScenario {
 };
 
 // Loads the parts and applies the fields that options give. `command` names the command line in
-// errors. Throws InputError, also if the plan's stages lie on several pools and the command does not
-// take pools.
+// errors. Throws InputError, also if the plan's stages lie on several pools and the command does
+// not take pools.
 ChosenScenario choose_scenario(const ScenarioOptions& options, const std::string& command);
 
 // Prints the notes on standard error, one per line, after the name of the command.

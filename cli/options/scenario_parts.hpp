@@ -32,7 +32,8 @@ auto read_part(const char* option, ProblemList& problems, const Read& read) -> d
     return read();
   } catch (const InputError& error) {
     for (const Problem& problem : error.problems()) {
-      // Problems of the command line have its name as their source, which stands before all problems already.
+      // Problems of the command line have its name as their source, which stands before all
+      // problems already.
       const bool names_command = error.source() == problems.source();
       std::string where = option + std::string(*option == '\0' || names_command ? "" : " ") +
                           (names_command ? "" : error.source());
@@ -57,8 +58,8 @@ StackSpec read_stack_option(const std::string& name, const ClusterSpec& cluster,
 // command line is to be checked before.
 bool needs_probe(const std::string& cluster);
 
-// Returns a published measurement, "FILE:ID", of a step or of a whole run, whose scenario and `assumed`
-// have the values that it leaves open.
+// Returns a published measurement, "FILE:ID", of a step or of a whole run, whose scenario and
+// `assumed` have the values that it leaves open.
 validation::Measurement read_row_option(const std::string& row);
 
 // Returns the published run of a row, "FILE:ID"; nothing if the file holds steps.

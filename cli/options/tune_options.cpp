@@ -237,8 +237,8 @@ double nodes_of_trials(const TuningSetup& setup, std::size_t trials) {
 }
 
 // A trial of this scenario that is trained to its end. It saves its state as a run does: at the
-// interval of the profile, or else at the best one. The spare nodes are those of all trials, few of which
-// fail at once; the rates are those of the profile, because studies share their fleet.
+// interval of the profile, or else at the best one. The spare nodes are those of all trials, few of
+// which fail at once; the rates are those of the profile, because studies share their fleet.
 sim::RunModel run_of_trial(const TuningSetup& setup, const Scenario& scenario) {
   planner::ForecastRequest request;
   request.scenario = scenario;

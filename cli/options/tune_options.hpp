@@ -26,8 +26,8 @@ struct TuneOptions {
 
 void add_tune_options(CLI::App& command, TuneOptions& options);
 
-// Within each job the states are saved so many times: a job that is killed loses a quarter of its steps
-// at most.
+// Within each job the states are saved so many times: a job that is killed loses a quarter of its
+// steps at most.
 inline constexpr std::int64_t kCheckpointsOfJob = 4;
 
 // What is tuned: the steps of a plan, in which a trial with another batch trains as many tokens.
@@ -54,7 +54,8 @@ struct TuningSetup {
 
   // The plan of trials with these values.
   Plan plan_of(const std::vector<double>& values) const;
-  // The steps that a trial, one with this batch, has trained at a rung; the last is the whole budget.
+  // The steps that a trial, one with this batch, has trained at a rung; the last is the whole
+  // budget.
   std::int64_t steps_at(const std::vector<double>& values, std::size_t rung) const;
   std::int64_t steps_of_batch(std::int64_t batch, std::size_t rung) const;
   std::int64_t all_steps(const std::vector<double>& values) const {
@@ -75,8 +76,8 @@ inline constexpr std::int64_t kSimulatedStudies = 100;
 // The variable that tells CUDA the GPUs of a process.
 inline constexpr const char* kVisibleGpus = "CUDA_VISIBLE_DEVICES";
 
-// The first `count` of the GPUs that the variable's value lists, or fewer if it lists fewer; those of
-// these ordinals without a value (null).
+// The first `count` of the GPUs that the variable's value lists, or fewer if it lists fewer; those
+// of these ordinals without a value (null).
 std::vector<std::string> visible_gpus(const char* listed, std::int64_t count);
 
 // Throws InputError with everything that is wrong.

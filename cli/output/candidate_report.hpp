@@ -20,7 +20,8 @@ std::string goal_text(const planner::PlanRequest& request, std::int64_t chosen);
 Table candidate_table(const std::vector<planner::PlanCandidate>& candidates,
                       planner::Objective objective = planner::Objective::Time);
 
-// The column of the figure that plans were compared by, if it is neither time nor memory, and its cells.
+// The column of the figure that plans were compared by, if it is neither time nor memory, and its
+// cells.
 std::optional<Column> objective_column(planner::Objective objective);
 std::string objective_cell(planner::Objective objective, const planner::PlanCandidate& candidate);
 

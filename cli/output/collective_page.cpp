@@ -18,8 +18,8 @@ namespace {
 using calibration::CollectiveReport;
 using calibration::TraceReport;
 
-// A straggler causes this part of the waiting at least, and the others wait for it for this part of the recording beyond
-// what it waits itself.
+// A straggler causes this part of the waiting at least, and the others wait for it for this part of
+// the recording beyond what it waits itself.
 constexpr double kLeastShare = 0.5;
 constexpr double kLeastWait = 0.01;
 

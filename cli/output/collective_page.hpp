@@ -18,19 +18,20 @@ struct RankFile {
   Seconds window;
 };
 
-// The collectives of a trace by kind, size and group, and the time of each group. `of_what`: what the times of groups
-// are of, "in all" or the like.
+// The collectives of a trace by kind, size and group, and the time of each group. `of_what`: what
+// the times of groups are of, "in all" or the like.
 void add_collectives(Page& page, const calibration::TraceReport& report, const char* of_what);
 
-// The collectives that ranks share: transfers, waits for each other, and the straggler if there is one.
+// The collectives that ranks share: transfers, waits for each other, and the straggler if there is
+// one.
 void add_matching(Page& page, const calibration::RankMatching& matching,
                   const std::vector<RankFile>& files);
 
 // The collectives that a file of nccl-tests times.
 void add_collective_file(Page& page, const calibration::CollectiveFile& file);
 
-// The collectives and messages of processes that NCCL's Inspector watched, all together, and what they wait for each
-// other. Nothing without a process.
+// The collectives and messages of processes that NCCL's Inspector watched, all together, and what
+// they wait for each other. Nothing without a process.
 void add_inspector(Page& page, const std::vector<calibration::InspectorProcess>& processes,
                    const std::optional<calibration::RankMatching>& matching);
 

@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "cli/options/request_options.hpp"
 #include "cli/output/manual.hpp"
 #include "core/base/nearest_name.hpp"
 #include "core/spec/model_library.hpp"
@@ -14,6 +16,8 @@
 #include "core/spec/schemas.hpp"
 #include "planner/constraints.hpp"
 #include "planner/search.hpp"
+#include "planner/sweep.hpp"
+#include "planner/tuning/tuned_parameter.hpp"
 #include "sim/step/fidelity.hpp"
 
 namespace shardwright::cli {
@@ -58,8 +62,8 @@ std::string call(const char* kind) {
   return fmt::format("$(shardwright --names {} 2>/dev/null)", kind);
 }
 
-// The words that an option takes: names, or a call of this command that prints them.
-std::string words_of(const std::string& option) {
+// The words that an option of a command takes: names, or a call of this command that prints them.
+std::string words_of(const std::string& command, const std::string& option) {
   const auto joined = [](const auto& names) { return fmt::format("{}", fmt::join(names, " ")); };
   if (option == "--model") return call("models");
   if (option == "--cluster") return call("clusters") + " here";
@@ -68,6 +72,9 @@ std::string words_of(const std::string& option) {
   if (option == "--set") return call("fields");
   if (option == "--fix" || option == "--forbid")
     return fmt::format("{}=", fmt::join(planner::plan_field_names(), "= "));
+  if (option == "--vary" && command.ends_with(" tune"))
+    return fmt::format("{}=", fmt::join(names_of<planner::TunedName>(), "= "));
+  if (option == "--vary") return joined(vary_choices());
   if (option == "--what-if") return "overlap-gradients";
   if (option == "--objective") return joined(names_of<planner::Objective>());
   if (option == "--precision") return joined(names_of<Precision>());
@@ -78,20 +85,23 @@ std::string words_of(const std::string& option) {
   return "";
 }
 
-// The part of the script that completes values: a case for each option that takes one of several words.
+// The part of the script that completes values: a case for each option that takes one of several
+// words, and before it one for each command in which the option takes others.
 std::string value_cases(const CLI::App& app) {
   std::string cases;
-  std::vector<std::string> done;
-  walk(app, "", [&](const CLI::App& command, const std::string&) {
+  std::map<std::string, std::string> usual;
+  walk(app, app.get_name(), [&](const CLI::App& command, const std::string& words) {
     for (const CLI::Option* option : shown_options(command, false)) {
       for (const std::string& name : option->get_lnames()) {
-        const std::string words = words_of("--" + name);
-        if (words.empty() || std::find(done.begin(), done.end(), name) != done.end()) continue;
-        done.push_back(name);
-        cases += fmt::format("    --{}) names=\"{}\" ;;\n", name, words);
+        const std::string values = words_of(words, "--" + name);
+        const auto [known, is_first] = usual.try_emplace(name, values);
+        if (!is_first && known->second != values)
+          cases += fmt::format("    '{} --{}') names=\"{}\" ;;\n", words, name, values);
       }
     }
   });
+  for (const auto& [name, values] : usual)
+    if (!values.empty()) cases += fmt::format("    *' --{}') names=\"{}\" ;;\n", name, values);
   return cases;
 }
 
@@ -100,13 +110,14 @@ std::string words_without_option(const std::string& command) {
   if (command.ends_with(" models show")) return call("models");
   if (command.ends_with(" clusters show")) return call("clusters") + " here";
   if (command.ends_with(" stacks show")) return call("stacks");
+  if (command.ends_with(" sweep"))
+    return fmt::format("{}", fmt::join(names_of<planner::SweepAxis>(), " "));
   if (command.ends_with(" schema")) return fmt::format("{}", fmt::join(schema_names(), " "));
   return "";
 }
 
-}  // namespace
-
-std::string bash_completion(const CLI::App& app) {
+// A function of bash that leaves what to offer in COMPREPLY.
+std::string completing_function(const CLI::App& app) {
   std::string commands, cases;
   walk(app, app.get_name(), [&](const CLI::App& command, const std::string& words) {
     std::string names = words_without_option(words), options;
@@ -127,7 +138,15 @@ std::string bash_completion(const CLI::App& app) {
   });
   return fmt::format(R"(_{0}() {{
   local words={0} word names options
-  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}}
+  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} before=
+  # Bash splits "--model=NAME" at the equals sign, zsh does not.
+  if [[ $current == = ]]; then
+    current=
+  elif [[ $previous == = ]]; then
+    previous=${{COMP_WORDS[COMP_CWORD-2]}}
+  elif [[ $current == --*=* ]]; then
+    previous=${{current%%=*}} before=${{current%%=*}}= current=${{current#*=}}
+  fi
   for word in "${{COMP_WORDS[@]:1:$((COMP_CWORD-1))}}"; do
     case "$words $word" in
       {1}) words+=" $word" ;;
@@ -136,21 +155,47 @@ std::string bash_completion(const CLI::App& app) {
   case $words in
 {2}  esac
   [[ $current == -* ]] && names=$options
-  case $previous in
+  case "$words $previous" in
 {3}  esac
-  COMPREPLY=($(compgen -W "$names" -- "$current"))
+  if [[ $previous == --vary && $current == *,* && $current != *=* ]]; then
+    before+=${{current%,*}}, current=${{current##*,}}
+  fi
+  COMPREPLY=($(compgen -P "$before" -W "$names" -- "$current"))
   # The value of a field follows its name at once.
   [[ ${{#COMPREPLY[@]}} == 1 && ${{COMPREPLY[0]}} == *= ]] && compopt -o nospace 2>/dev/null
   return 0
 }}
-complete -o default -F _{0} {0}
 )",
                      app.get_name(), commands, cases, value_cases(app));
 }
 
+}  // namespace
+
+std::string bash_completion(const CLI::App& app) {
+  return fmt::format("{1}complete -o default -F _{0} {0}\n", app.get_name(),
+                     completing_function(app));
+}
+
+// The file of a function that zsh loads at the first use, or a text for `source`.
 std::string zsh_completion(const CLI::App& app) {
-  return fmt::format("#compdef {}\nautoload -U +X bashcompinit && bashcompinit\n{}", app.get_name(),
-                     bash_completion(app));
+  return fmt::format(R"zsh(#compdef {0}
+autoload -U +X bashcompinit && bashcompinit
+{1}
+_{0}_zsh() {{
+  local -a COMP_WORDS COMPREPLY offered
+  local COMP_CWORD=$((CURRENT - 1)) result=1
+  COMP_WORDS=("${{words[@]}}")
+  offered=(${{(f)"$(compgen -F _{0})"}})
+  # The value of a field follows its name at once.
+  compadd -S '' -- ${{(M)offered:#*=}} && result=0
+  compadd -- ${{offered:#*=}} && result=0
+  ((result)) && _files && result=0
+  return result
+}}
+compdef _{0}_zsh {0}
+if [[ $funcstack[1] == _{0} ]]; then _{0}_zsh; fi
+)zsh",
+                     app.get_name(), completing_function(app));
 }
 
 std::string names_text(const std::string& kind) {

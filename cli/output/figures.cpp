@@ -65,8 +65,8 @@ struct Block {
   double busy = 0.0;
 };
 
-// The colour of a plan's span depends on its phase, and that of a trace's span, which has none, on the category of
-// its kernel. Communication has its own colour in both.
+// The colour of a plan's span depends on its phase, and that of a trace's span, which has none, on
+// the category of its kernel. Communication has its own colour in both.
 int shade_of(const Timeline& timeline, const Span& span) {
   if (span.kernel < 0) {
     if (span.stream != Stream::Compute) return 3;
@@ -92,7 +92,8 @@ std::string block_text(const Block& block, bool has_phase) {
   return block.microbatch < 0 ? text : fmt::format("{}, microbatch {}", text, block.microbatch);
 }
 
-// Joins a span to the one before it if both are of one phase of one microbatch with hardly a gap between them.
+// Joins a span to the one before it if both are of one phase of one microbatch with hardly a gap
+// between them.
 bool join(std::vector<Block>& blocks, const Block& next, double largest_gap) {
   if (blocks.empty()) return false;
   Block& last = blocks.back();
@@ -172,7 +173,8 @@ constexpr const char* kTimelineScript = R"js(
 (function (box, data) {
   const canvas = box.querySelector("canvas"), tip = box.querySelector("output"), row = 18, left = 190, top = 20;
   const colours = ["#56b4e9", "#0072b2", "#999999", "#d55e00"];
-  // A span is its start, end, name, colour and busy time, which is shorter where it stands for several.
+  // A span is its start, end, name, colour and busy time, which is shorter where it stands for
+  // several.
   const start = 0, stop = 1, name = 2, colour = 3, busy = 4, members = 5, narrow = 3, faintest = 0.15;
   let from = 0, to = data.units, grip = null;
   const width = () => box.clientWidth, scale = () => (width() - left) / (to - from);
@@ -191,8 +193,9 @@ constexpr const char* kTimelineScript = R"js(
     data.rows.forEach((each, index) => {
       const y = top + row * index;
       pen.fillStyle = ink; pen.fillText(each.label, 0, y + row / 2, left - 8);
-      // How strong a colour is says how much of the time is busy. Narrow spans add up in the columns of pixels that they
-      // share, which stay faintly visible where they cover next to nothing.
+      // How strong a colour is says how much of the time is busy. Narrow spans add up in the
+      // columns of pixels that they share, which stay faintly visible where they cover next to
+      // nothing.
       const columns = colours.map(() => new Float32Array(Math.ceil(width() - left) + 1));
       for (let i = 0; i < each.spans.length; i += members) {
         const first = each.spans[i + start], end = each.spans[i + stop];

@@ -31,8 +31,8 @@ enum class CurveAxes : std::uint8_t { Logarithmic, Linear };
 std::string curve_figure(const std::vector<CurvePoint>& points, const std::string& x_title,
                          const std::string& y_title, CurveAxes axes = CurveAxes::Logarithmic);
 
-// A row for each stream of each rank. The wheel zooms, dragging moves, and the pointer names what it rests on. Ops of a
-// long step are drawn together by phase and microbatch.
+// A row for each stream of each rank. The wheel zooms, dragging moves, and the pointer names what
+// it rests on. Ops of a long step are drawn together by phase and microbatch.
 std::string timeline_figure(const Timeline& timeline);
 
 }  // namespace shardwright::cli

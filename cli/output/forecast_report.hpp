@@ -21,8 +21,8 @@ void add_trajectory(Page& page, const planner::Forecast& forecast,
 nlohmann::ordered_json forecast_json(const planner::ForecastRequest& request,
                                      const planner::Forecast& forecast);
 
-// Adds a table of the whole runs of plans, which are numbered from 1. Of a plan that does not take the
-// stages of the run profile there is none.
+// Adds a table of the whole runs of plans, which are numbered from 1. Of a plan that does not take
+// the stages of the run profile there is none.
 void add_runs(Page& page, const planner::ForecastRequest& request,
               const std::vector<std::optional<planner::Forecast>>& forecasts);
 

@@ -11,7 +11,8 @@
 
 namespace shardwright::cli {
 
-// The peaks of each device and what it holds then. `planned`: the peak of the fullest stage, of a plan.
+// The peaks of each device and what it holds then. `planned`: the peak of the fullest stage, of a
+// plan.
 void add_memory_snapshot(Page& page, const calibration::MemorySnapshot& snapshot,
                          const std::optional<sim::MemoryPeak>& planned);
 

@@ -37,8 +37,8 @@ class Page {
   void figure(const std::string& caption, const std::string& html);
 
   const std::string& text() const { return text_; }
-  // The whole page as one HTML document that needs no other file. Its title is the first heading; it ends with the
-  // command that makes it.
+  // The whole page as one HTML document that needs no other file. Its title is the first heading;
+  // it ends with the command that makes it.
   std::string html(const std::string& command, const std::string& version) const;
 
  private:

@@ -1,5 +1,5 @@
-// The result of a search on a cluster of several pools: what each pool alone is good for, and what was
-// looked at of the plans on several of them.
+// The result of a search on a cluster of several pools: what each pool alone is good for, and what
+// was looked at of the plans on several of them.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -16,8 +16,8 @@ std::string pools_text(const planner::PlanRequest& request, const planner::Searc
 // "accelerators compute for 93.1 % of the step on a100 and 94 % of the step on h100".
 std::string balance_text(const planner::PlanCandidate& candidate);
 
-// Adds the best plan of each pool alone, how the best plan compares with them, and which placements were
-// looked at.
+// Adds the best plan of each pool alone, how the best plan compares with them, and which placements
+// were looked at.
 void add_pools(Page& page, const planner::SearchResult& result);
 
 // Adds the members `pools` and `placed`.

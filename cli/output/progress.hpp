@@ -10,8 +10,8 @@
 
 namespace shardwright::cli {
 
-// A line that is redrawn at most ten times a second and erased at the end; an embedded command tells the program around
-// it instead. Threads may share it. A disabled one prints nothing.
+// A line that is redrawn at most ten times a second and erased at the end; an embedded command
+// tells the program around it instead. Threads may share it. A disabled one prints nothing.
 class ProgressLine {
  public:
   explicit ProgressLine(bool enabled) : enabled_(enabled), host_(current_embedding()) {}

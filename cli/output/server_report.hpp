@@ -10,7 +10,8 @@
 
 namespace shardwright::cli {
 
-// What they hold, what limits them, and how stale updates are where replicas do not agree in each step.
+// What they hold, what limits them, and how stale updates are where replicas do not agree in each
+// step.
 void add_servers(Page& page, const sim::ServerUse& use,
                  const std::optional<sim::ServedSteps>& served = std::nullopt);
 

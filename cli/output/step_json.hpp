@@ -14,7 +14,8 @@ namespace shardwright::cli {
 // {"plan", "step_s", "step_interval_s", "confidence", "tokens_per_s_per_gpu", "tflops_per_gpu",
 // "mfu", "hfu", "fits", "shortfall_bytes", "memory", "time", "stages"}. "step_interval_s" is
 // [low, high], or null without an interval. "fits" is true if the peak is within the memory of an
-// accelerator. Only the members of "exposed" and "breakdown" are seconds and bytes without a suffix.
+// accelerator. Only the members of "exposed" and "breakdown" are seconds and bytes without a
+// suffix.
 nlohmann::ordered_json step_json(const Scenario& scenario, const sim::StepResult& result,
                                  const validation::Confidence& confidence);
 

@@ -26,8 +26,8 @@ std::vector<std::string> time_cells(const sim::TimeBreakdown& time, int decimals
 // "15.3 to 19.8 s, from the errors on 690 published runs".
 std::string interval_text(const validation::StepInterval& interval);
 
-// Adds the report of one step: the scenario, the rates, the interval of the step time, and the parts
-// of time and memory.
+// Adds the report of one step: the scenario, the rates, the interval of the step time, and the
+// parts of time and memory.
 void add_step(Page& page, const Scenario& scenario, const sim::StepResult& result,
               const validation::Confidence& confidence);
 
@@ -41,14 +41,15 @@ bool report_fit(const std::string& who, const sim::StepResult& result, const Sce
 // The same for a cluster of one pool.
 bool report_fit(const std::string& who, const sim::StepResult& result, const ClusterSpec& cluster);
 
-// Adds drawings of the step's time, memory and timeline, which may be empty, and the plan file. `whose`
-// ends their captions, as in " of plan 1". Only HTML has them.
+// Adds drawings of the step's time, memory and timeline, which may be empty, and the plan file.
+// `whose` ends their captions, as in " of plan 1". Only HTML has them.
 void add_step_figures(Page& page, const Scenario& scenario, const sim::StepResult& result,
                       const Timeline& timeline, const std::string& whose = "");
 // Adds what the step is bound by, and how many of the figures it rests on are estimates.
 void add_grounds(Page& page, const Scenario& scenario, const sim::StepResult& result);
 
-// Adds the drawings with the timeline of a simulation at the level event; without one of a step of too many ops.
+// Adds the drawings with the timeline of a simulation at the level event; without one of a step of
+// too many ops.
 void add_simulated_figures(Page& page, const Scenario& scenario, const std::string& whose);
 
 // Adds a table with a row per stage; nothing if there is only one.

@@ -1,5 +1,5 @@
-// What follows from traces, as text: the layers of the model, the stragglers of a job, what traces predict of each
-// other, and what another order of the gradients' reductions would gain.
+// What follows from traces, as text: the layers of the model, the stragglers of a job, what traces
+// predict of each other, and what another order of the gradients' reductions would gain.
 #pragma once
 
 #include "calibration/traces/layer_structure.hpp"

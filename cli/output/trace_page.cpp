@@ -31,7 +31,8 @@ constexpr std::size_t kMostKernels = 12;
 constexpr std::size_t kLongestKernelName = 28;
 constexpr std::size_t kMostRanksNamed = 8;
 
-// "Trace rank0.json: NVIDIA H100, rank 0 of 2"; of several "Traces of 2 files: NVIDIA H100, ranks 0, 1 of 2".
+// "Trace rank0.json: NVIDIA H100, rank 0 of 2"; of several "Traces of 2 files: NVIDIA H100, ranks
+// 0, 1 of 2".
 void add_title(Page& page, const std::vector<TraceReport>& reports,
                const std::vector<std::string>& names) {
   std::set<std::string> gpus;

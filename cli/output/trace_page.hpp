@@ -13,8 +13,8 @@
 
 namespace shardwright::cli {
 
-// One trace in detail, or several beside each other and as their mean. `matching`: the collectives that they share.
-// `step`: one recorded step of the trace `shown`, for HTML.
+// One trace in detail, or several beside each other and as their mean. `matching`: the collectives
+// that they share. `step`: one recorded step of the trace `shown`, for HTML.
 void add_traces(Page& page, const std::vector<calibration::TraceReport>& reports,
                 const std::optional<calibration::RankMatching>& matching, const Timeline& step,
                 std::size_t shown);

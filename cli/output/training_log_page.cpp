@@ -54,7 +54,24 @@ void warn_of_lost_loss(Page& page, const calibration::TrainingLog& log, const st
                            format_count(first->number)));
 }
 
-// A drawing of a figure of all steps over their numbers; nothing where fewer than two steps have it.
+// Says how often the run started and how much of it was lost.
+void describe_attempts(Page& page, const calibration::TrainingLog& log, const std::string& name) {
+  if (log.attempts == 1) return;
+  page.paragraph(
+      fmt::format("The run in {} started {} times. A later attempt repeated {} logged step{}, of "
+                  "which the last "
+                  "attempt counts.",
+                  printable(name), format_count(log.attempts), format_count(log.repeated_steps),
+                  log.repeated_steps == 1 ? "" : "s"));
+}
+
+bool any_times_from(const std::vector<calibration::TrainingLog>& logs,
+                    calibration::StepTimes source) {
+  return std::ranges::any_of(logs, [&](const auto& log) { return log.times_from == source; });
+}
+
+// A drawing of a figure of all steps over their numbers; nothing where fewer than two steps have
+// it.
 void add_curve(Page& page, const std::string& caption, const std::string& what,
                const calibration::TrainingLog& log,
                const std::function<std::optional<double>(const calibration::LoggedStep&)>& of) {
@@ -88,11 +105,7 @@ void add_training_logs(Page& page, const std::vector<calibration::TrainingLog>& 
   for (const LoggedFigure& figure : figures) columns.push_back(figure.column);
   Table table(columns);
   std::vector<std::string> files;
-  bool any_stamps = false;
-  for (const calibration::TrainingLog& log : logs) {
-    files.push_back(log.file);
-    any_stamps = any_stamps || log.times_from_stamps;
-  }
+  for (const calibration::TrainingLog& log : logs) files.push_back(log.file);
   const std::vector<std::string> names = distinct_names(files);
   for (std::size_t i = 0; i < logs.size(); ++i) {
     const std::optional<Seconds> step = logs[i].step();
@@ -107,12 +120,17 @@ void add_training_logs(Page& page, const std::vector<calibration::TrainingLog>& 
   }
   page.table(table);
   page.paragraph(fmt::format(
-      "The step is the median without the first tenth of the steps{}; other figures are the "
-      "last ones that the log states.",
-      any_stamps ? ", where a log states no times by the times at which its lines were written"
-                 : ""));
+      "The step is the median without the first tenth of the steps{}{}; other figures "
+      "are the last ones that the log states.",
+      any_times_from(logs, calibration::StepTimes::Stamps)
+          ? ", where a log states no times by the times at which its lines were written"
+          : "",
+      any_times_from(logs, calibration::StepTimes::Throughput)
+          ? ", where a log tells no times by its throughput and the plan's batch and GPUs"
+          : ""));
   for (std::size_t i = 0; i < logs.size(); ++i) {
     warn_of_lost_loss(page, logs[i], names[i]);
+    describe_attempts(page, logs[i], names[i]);
     const std::optional<Seconds> step = logs[i].step();
     if (planned && step)
       page.paragraph(fmt::format("The plan predicts a step of {}; that of {} takes {} ({} %).",

@@ -9,7 +9,8 @@
 
 namespace shardwright::cli {
 
-// Steps, throughput and loss of each log, and its step beside the one that a plan predicts, if there is one.
+// Steps, throughput and loss of each log, and its step beside the one that a plan predicts, if
+// there is one.
 void add_training_logs(Page& page, const std::vector<calibration::TrainingLog>& logs,
                        const std::optional<Seconds>& planned);
 

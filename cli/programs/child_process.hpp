@@ -13,9 +13,9 @@ namespace shardwright::cli {
 
 class ChildProcess {
  public:
-  // Starts the program `command.front()`. Its output and messages are added to the file `log`; without
-  // one they go to standard error. `environment` are variables as NAME=VALUE that it sees beside this
-  // process's, or in place of them. Throws RuntimeFailure.
+  // Starts the program `command.front()`. Its output and messages are added to the file `log`;
+  // without one they go to standard error. `environment` are variables as NAME=VALUE that it sees
+  // beside this process's, or in place of them. Throws RuntimeFailure.
   ChildProcess(std::vector<std::string> command, const std::string& log,
                const StopSignalsHeld& held, const std::vector<std::string>& environment = {});
   // Kills a program that still runs.

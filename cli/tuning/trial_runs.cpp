@@ -31,8 +31,8 @@ constexpr const char* kLog = "run.log";
 constexpr std::int64_t kKeptCheckpoints = 1'000'000;
 constexpr std::chrono::milliseconds kBetweenPolls{10};
 
-// The mean over the last tenth of the steps, because each alone is noisy; at least over five, if the
-// job has so many.
+// The mean over the last tenth of the steps, because each alone is noisy; at least over five, if
+// the job has so many.
 double loss_at_end(const std::vector<calibration::TrainedStep>& steps, std::size_t of_job) {
   constexpr std::size_t kFewest = 5, kPart = 10;
   const std::size_t count =

@@ -30,8 +30,8 @@ std::int64_t steps_of(const TuningSetup& setup, const Trial& trial) {
   return trial.losses.empty() ? 0 : setup.steps_at(trial.values, trial.losses.size() - 1);
 }
 
-// The plan file of a trial's batch, if it is varied, and the options of `shardwright run` that set its
-// values.
+// The plan file of a trial's batch, if it is varied, and the options of `shardwright run` that set
+// its values.
 std::string options_of(const TuningSetup& setup, const Trial& trial) {
   std::vector<std::string> options = {fmt::format("--steps {}", setup.all_steps(trial.values))};
   const std::int64_t batch = setup.plan_of(trial.values).global_batch;

@@ -20,7 +20,8 @@ nlohmann::ordered_json trials_json(const TuningSetup& setup, const planner::Stud
 // A line for each trial, in the order of their numbers.
 std::string trials_csv(const TuningSetup& setup, const planner::Study& study, bool interrupted);
 
-// `undisturbed` is the median time of the same studies without failures, checkpoints and stragglers.
+// `undisturbed` is the median time of the same studies without failures, checkpoints and
+// stragglers.
 void add_tuning_forecast(Page& page, const TuningSetup& setup,
                          const planner::StudyForecast& forecast, Seconds undisturbed);
 nlohmann::ordered_json tuning_forecast_json(const TuningSetup& setup,

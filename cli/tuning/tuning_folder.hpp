@@ -24,8 +24,9 @@ class TuningFolder {
  public:
   enum class Earlier { Refuse, Resume, Remove };
 
-  // `study` is what the results depend on. Creates and locks the folder. Throws InputError if it holds an
-  // earlier tuning that is to be refused, or one of another study, or if another command holds it.
+  // `study` is what the results depend on. Creates and locks the folder. Throws InputError if it
+  // holds an earlier tuning that is to be refused, or one of another study, or if another command
+  // holds it.
   TuningFolder(std::filesystem::path folder, const nlohmann::ordered_json& study, Earlier earlier);
 
   // The study as it was begun.

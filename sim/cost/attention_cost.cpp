@@ -45,7 +45,8 @@ AttentionProblem problem_of(const AttentionWork& work) {
 // longer one in part.
 Seconds score_time(const AcceleratorSpec& accelerator, double width, double products,
                    double speedup) {
-  // At the clock of the peaks, which exponentials have as well, and as fast as in the largest GEMMs.
+  // At the clock of the peaks, which exponentials have as well, and as fast as in the largest
+  // GEMMs.
   const FlopPerSecond peak =
       matrix_peak(accelerator, Precision::Bf16) / accelerator.sustained_clock_ratio;
   const double reached = accelerator.efficiency.matrix;

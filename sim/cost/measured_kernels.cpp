@@ -74,7 +74,8 @@ double measured_ratio(const MeasuredKernel& kernel, const AcceleratorSpec& accel
              .time;
 }
 
-// The sizes of a product or of attention that may differ between shapes that are near to each other.
+// The sizes of a product or of attention that may differ between shapes that are near to each
+// other.
 constexpr std::size_t kMostSizes = 5;
 using Sizes = std::array<std::int64_t, kMostSizes>;
 

@@ -70,8 +70,8 @@ Senders senders_of(const Plan& plan, const ClusterSpec& cluster) {
           static_cast<double>(std::min(ranks, cluster.ranks_per_node(world)))};
 }
 
-// The share of a node of servers' traffic that comes from other nodes. Where the senders are on fewer
-// nodes than the servers, some node gets all of it from others.
+// The share of a node of servers' traffic that comes from other nodes. Where the senders are on
+// fewer nodes than the servers, some node gets all of it from others.
 double remote_part(const ServerNodes& nodes, const Senders& senders) {
   if (nodes.dedicated) return 1.0;
   const double sending_nodes =

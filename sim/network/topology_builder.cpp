@@ -103,8 +103,8 @@ class Topology::Builder {
                     spec.latency);
   }
 
-  // Between an accelerator and its NIC lies the host's PCIe; where the profile does not give it, the
-  // NIC is taken to be the narrower one.
+  // Between an accelerator and its NIC lies the host's PCIe; where the profile does not give it,
+  // the NIC is taken to be the narrower one.
   void add_nics() {
     topology_.first_nic_ = add_vertices(VertexKind::Nic, topology_.nodes_ * topology_.rails_);
     topology_.first_to_nic_ = static_cast<LinkIndex>(topology_.links_.size());

@@ -10,8 +10,8 @@ namespace {
 
 // Beyond this factor around Daly's interval nothing is tried.
 constexpr double kWidth = 10.0;
-// The search ends when the interval is known up to this ratio, within which the chance of the failures
-// decides, and a curve through runs on both sides knows more.
+// The search ends when the interval is known up to this ratio, within which the chance of the
+// failures decides, and a curve through runs on both sides knows more.
 constexpr double kPrecision = 1.5;
 constexpr int kCurvePoints = 9;
 constexpr double kCurveWidth = 2.5;
@@ -38,8 +38,8 @@ double mean_wall(RunModel& model, const RunOptions& options, double interval) {
   return all.mean_wall().value() + kUnfinished * static_cast<double>(all.unfinished);
 }
 
-// The interval x at which the mean wall time c + a / x + b x is least: stalls grow as 1 / x, lost work as x.
-// It is fitted to runs of intervals around `middle`, and lies among them.
+// The interval x at which the mean wall time c + a / x + b x is least: stalls grow as 1 / x, lost
+// work as x. It is fitted to runs of intervals around `middle`, and lies among them.
 double curve_optimum(RunModel& model, const RunOptions& options, double middle, double shortest,
                      double most) {
   const double low = std::max(shortest, middle / kCurveWidth);
@@ -55,8 +55,8 @@ double curve_optimum(RunModel& model, const RunOptions& options, double middle, 
                uv = moment(sums.uv, sums.u, sums.v), uy = moment(sums.uy, sums.u, sums.y),
                vy = moment(sums.vy, sums.v, sums.y);
   const double a = uy * vv - vy * uv, b = vy * uu - uy * uv;
-  // Without one of the two costs the best interval is an end; without both, or where some runs do not
-  // end, the curve says nothing.
+  // Without one of the two costs the best interval is an end; without both, or where some runs do
+  // not end, the curve says nothing.
   if (!(high > low) || (a <= 0.0 && b <= 0.0)) return middle;
   if (b <= 0.0) return high;
   return std::clamp(middle * std::sqrt(std::max(a, 0.0) / b), low, high);

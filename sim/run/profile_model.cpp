@@ -49,8 +49,8 @@ std::vector<InputWait> input_waits(const InputSpec& input, const std::vector<Sta
   return waits;
 }
 
-// The mean over the time of the steps of the nodes at work, times the rate of their failures over that
-// of the fleet.
+// The mean over the time of the steps of the nodes at work, times the rate of their failures over
+// that of the fleet.
 double mean_failing_nodes(const std::vector<StageSteps>& stages) {
   Seconds time, node_time;
   for (const StageSteps& stage : stages) {
@@ -223,8 +223,8 @@ RunModel run_model(const RunSpec& run, std::vector<StageSteps> stages, const Run
   model.spares = static_cast<std::int64_t>(std::round(run.recovery.spares * nodes));
   model.nodes_of_replica = (machine.nodes + machine.replicas - 1) / machine.replicas;
   model.swap = run.recovery.swap;
-  // Where replicas share the states, a spare one lacks those of the node that failed, and where one node has
-  // several replicas or all of a state, they fail together.
+  // Where replicas share the states, a spare one lacks those of the node that failed, and where one
+  // node has several replicas or all of a state, they fail together.
   const bool is_whole = machine.copies >= machine.replicas && machine.copies_on_nodes > 1;
   if (is_whole && machine.replicas <= machine.nodes) {
     model.spare_replicas = run.recovery.spare_replicas;

@@ -33,9 +33,9 @@ struct RunEvent {
 
 enum class Phase : std::uint8_t { Startup, Running, Detecting, Waiting, Restarting };
 
-// One run. Phases follow each other as a run's do: start-up or restart, running, then after a failure
-// detection, waiting if there is no spare node, and restart. A failure in any other phase than
-// Running begins the recovery anew.
+// One run. Phases follow each other as a run's do: start-up or restart, running, then after a
+// failure detection, waiting if there is no spare node, and restart. A failure in any other phase
+// than Running begins the recovery anew.
 class SimulatedRun {
  public:
   // Writes what happens into `history`, unless that is null.
@@ -200,8 +200,9 @@ class SimulatedRun {
                                              : checkpoint.load);
   }
 
-  // True if the failure stops or spoils something. Only a running job has results to corrupt, and a job that
-  // waits for nodes has no processes: it only has one node less where one breaks or is taken away.
+  // True if the failure stops or spoils something. Only a running job has results to corrupt, and a
+  // job that waits for nodes has no processes: it only has one node less where one breaks or is
+  // taken away.
   bool strikes(const Interruption& hit, const FailureProcess& process) const {
     if (process.silent) return phase_ == Phase::Running;
     return phase_ != Phase::Waiting || hit.replaced;

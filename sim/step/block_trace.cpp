@@ -79,8 +79,8 @@ bool BlockTrace::repeat(const Call& call, std::span<const Wait> waits, const Ran
   return true;
 }
 
-// True if all that an op of the block waits for outside of it has ended before `start`, and the host
-// issues each of its ops as in the trace.
+// True if all that an op of the block waits for outside of it has ended before `start`, and the
+// host issues each of its ops as in the trace.
 bool BlockTrace::is_alone(std::span<const Wait> waits, double start, const FoldedRank& rank) const {
   if (first_goes_on_ || !rank.device.is_idle(start)) return false;
   if (host_ == HostPlace::Ahead && rank.host + lead_ >= start) return false;

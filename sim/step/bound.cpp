@@ -33,15 +33,16 @@ double reduced(const StageCosts& costs, const Plan& plan, std::size_t stage, dou
 
 // The end of the stage's slots and reductions, if its kernels work more slowly beside the
 // collectives of data parallelism. Until then the compute stream works, which takes C alone, or
-// stands still, for a time I. The part of the collectives' time R that does not pass while it stands
-// still passes beside kernels and costs them the share k = s / (1 + s), s as in shared_device.hpp:
+// stands still, for a time I. The part of the collectives' time R that does not pass while it
+// stands still passes beside kernels and costs them the share k = s / (1 + s), s as in
+// shared_device.hpp:
 //
 //   end >= C + I + k max(0, R - I)
 //
-// This grows with I, so a lower bound of I suffices: the waits for the first microbatch or the first
-// gradient, for the collectives of layers, and for the last reduction. Gathers and reductions may
-// run at the same time. Reductions begin after the first gradient; none runs beside a kernel that
-// was issued before it, for it waits for that kernel.
+// This grows with I, so a lower bound of I suffices: the waits for the first microbatch or the
+// first gradient, for the collectives of layers, and for the last reduction. Gathers and reductions
+// may run at the same time. Reductions begin after the first gradient; none runs beside a kernel
+// that was issued before it, for it waits for that kernel.
 double interfered(const StageCosts& costs, const Plan& plan, std::size_t stage) {
   const StageCost& cost = costs.stages[stage];
   const double share = costs.slowdown / (1.0 + costs.slowdown);
@@ -57,8 +58,8 @@ double interfered(const StageCosts& costs, const Plan& plan, std::size_t stage) 
   return cost.compute + still + std::max(from_start, from_gradient);
 }
 
-// FSDP: the earliest end of the stage's slots by their gathers, which begin when the slot before and
-// its reductions have ended. A few may have completed before the first microbatch arrives.
+// FSDP: the earliest end of the stage's slots by their gathers, which begin when the slot before
+// and its reductions have ended. A few may have completed before the first microbatch arrives.
 double gathered_end(const StageCosts& costs, std::size_t stage) {
   const StageCost& cost = costs.stages[stage];
   const double late = std::max(0.0, costs.paths[stage].filled - cost.gathers_ahead);

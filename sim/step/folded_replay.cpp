@@ -36,8 +36,8 @@ std::size_t count_ops(const Program& program) {
   return ops;
 }
 
-// The times of all ops of a replay. The next replay of the thread takes their memory over as it is: for
-// the system to hand it out anew, or to fill it, takes a large part of a replay.
+// The times of all ops of a replay. The next replay of the thread takes their memory over as it is:
+// for the system to hand it out anew, or to fill it, takes a large part of a replay.
 class TimesOfReplay {
  public:
   explicit TimesOfReplay(std::size_t ops) : times_(std::exchange(spare(), {})) {
@@ -289,8 +289,8 @@ class Replay {
     return program_.stages[s].calls[call].first_op;
   }
 
-  // True if the host of a stage goes on as before in further periods of length `shift`: it waits for
-  // the device in each, or is ahead of it by more and more.
+  // True if the host of a stage goes on as before in further periods of length `shift`: it waits
+  // for the device in each, or is ahead of it by more and more.
   bool host_keeps_up(std::size_t s, double shift) const {
     const Rank& rank = ranks_[s];
     const StagePeriod& period = options_.periods[s];
@@ -312,8 +312,8 @@ class Replay {
     return launch <= shift && rank.led_by_host < period.begin() && led_by_device;
   }
 
-  // The time by which each op of all periods ends later than that of the period before, if it is the
-  // same for all.
+  // The time by which each op of all periods ends later than that of the period before, if it is
+  // the same for all.
   std::optional<double> period_shift() const {
     constexpr double kAlike = 1e-10;
     std::optional<double> shift;

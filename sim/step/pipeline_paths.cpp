@@ -17,9 +17,9 @@ const Handover& handover_to(const StageCosts& costs, SlotPhase phase, std::size_
 }
 
 // The time of a slot from the arrival of the message that it begins with. A host that waits for the
-// message issues the slot's kernels, and FSDP's gathers, behind it. If the message was scattered over
-// the tensor-parallel ranks, the host issues them beside its gather, which the chains count with the
-// message.
+// message issues the slot's kernels, and FSDP's gathers, behind it. If the message was scattered
+// over the tensor-parallel ranks, the host issues them beside its gather, which the chains count
+// with the message.
 double from_message(const PlanContext& in, const StageCosts& costs, SlotPhase phase,
                     std::size_t position) {
   const ChunkCost& chunk = costs.chunk(position);
@@ -240,9 +240,9 @@ std::vector<StagePath> find_paths(const StageCosts& costs) {
 
 namespace {
 
-// As messages_drained(), by the messages to one stage: from the first one on they follow each other,
-// and behind the last one its microbatch goes on to the end of the model and back. GPipe's gradients
-// come back after all forward passes, one after the other too. DualPipe lies on one pool.
+// As messages_drained(), by the messages to one stage: from the first one on they follow each
+// other, and behind the last one its microbatch goes on to the end of the model and back. GPipe's
+// gradients come back after all forward passes, one after the other too. DualPipe lies on one pool.
 double passed_to(const StageCosts& costs, const Plan& plan, std::size_t stage) {
   const std::vector<double>& forward = costs.chains.forward;
   const bool loops = plan.schedule == ScheduleKind::Interleaved;

@@ -13,8 +13,8 @@ namespace {
 
 enum class Shared { Nothing, States, Pipeline };
 
-// What a plan shares with the one before it. Neighbours in the space often differ in their ZeRO stage
-// alone, or in what they recompute.
+// What a plan shares with the one before it. Neighbours in the space often differ in their ZeRO
+// stage alone, or in what they recompute.
 Shared shared_with(const Plan& before, Plan plan) {
   plan.zero_stage = before.zero_stage;
   if (plan == before) return Shared::Pipeline;

@@ -93,8 +93,8 @@ std::optional<StagePeriod> period_of(const Program& program, const RankProgram& 
 }  // namespace
 
 std::vector<std::int64_t> short_steps(const Plan& plan) {
-  // In multiples of the stages. Pipelines have come to their steady state by then, if they have one:
-  // most by the first number. Periods of several chunks are longer.
+  // In multiples of the stages. Pipelines have come to their steady state by then, if they have
+  // one: most by the first number. Periods of several chunks are longer.
   const bool interleaved = plan.schedule == ScheduleKind::Interleaved;
   const std::array<std::int64_t, 2> multiples = {interleaved ? 7 : 5, interleaved ? 12 : 10};
   const std::int64_t all = plan.microbatches(), period = microbatches_of_period(plan);

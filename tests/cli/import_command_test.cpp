@@ -452,7 +452,7 @@ TEST(ImportCommand, RefusesFilesThatAreNoTraces) {
   expect_refused(
       "import " + folder.write("none.sqlite", std::string("SQLite format 3\0rubbish", 23)),
       {"none.sqlite"});
-  expect_refused("import " + folder.file(""), {"a folder"});
+  expect_refused("import " + folder.file(""), {"broken.json", "cut.json.gz", "other.json"});
   expect_refused("import " + folder.file("missing.json") + " --out " + folder.file("new"),
                  {"missing.json", "No such file", "a trace, a log"});
   EXPECT_FALSE(std::filesystem::exists(folder.file("new")));
@@ -570,6 +570,61 @@ TEST(ImportCommand, ComparesLogsWithAPlan) {
   EXPECT_THAT(profile.at("warnings").dump(), testing::HasSubstr("there is no trace"));
 }
 
+// 8 sequences of 8,192 tokens in a step on 8 GPUs, of which each states 4,096 tokens/s.
+TEST(ImportCommand, TakesStepsFromThroughputAndThePlan) {
+  const ScratchFolder folder;
+  const std::string titan = folder.write(
+      "titan.log", "step:  1  loss: 7.0  tps: 100  mfu: 1%\nstep: 10  loss: 6.0  tps: 4,096\n");
+  const std::string silent = folder.write(
+      "silent.log", "iteration 5/ 10 | elapsed time per iteration (ms): nan | lm loss: 2.0 |\n");
+  const std::string plan =
+      " --model llama3-8b --cluster dgx-h100 --gpus 8 --global-batch 8 --seq-len 8192 --zero 3 ";
+  const json report = json_of("import " + titan + " " + silent + plan);
+  EXPECT_EQ(report.at("logs").at(0).at("step_s"), 2.0);
+  EXPECT_EQ(report.at("logs").at(0).at("times_from_throughput"), true);
+  EXPECT_TRUE(report.at("logs").at(1).at("step_s").is_null());
+  EXPECT_THAT(report.at("warnings").dump(),
+              testing::AllOf(HasSubstr("silent.log"), HasSubstr("no times and no throughput")));
+  EXPECT_THAT(run_command("import " + titan + plan).output,
+              testing::AllOf(HasSubstr("that of titan.log takes 2 s"), HasSubstr("throughput")));
+  EXPECT_TRUE(json_of("import " + titan).at("logs").at(0).at("step_s").is_null());
+}
+
+TEST(ImportCommand, SaysHowOftenALoggedRunStarted) {
+  const ScratchFolder folder;
+  std::string text;
+  for (const int step : {10, 20, 30, 15, 25})
+    text += fmt::format("iteration {}/ 90 | elapsed time per iteration (ms): 500.0 |\n", step);
+  const std::string log = folder.write("run.log", text);
+  EXPECT_THAT(run_command("import " + log).output,
+              testing::AllOf(HasSubstr("The run in run.log started 2 times."),
+                             HasSubstr("repeated 2 logged")));
+  const json report = json_of("import " + log).at("logs").at(0);
+  EXPECT_EQ(report.at("attempts"), 2);
+  EXPECT_EQ(report.at("repeated_steps"), 2);
+  EXPECT_EQ(report.at("steps").size(), 3U);
+}
+
+TEST(ImportCommand, AFolderStandsForItsTraces) {
+  const ScratchFolder folder;
+  std::filesystem::create_directories(folder.file("traces"));
+  folder.write("traces/rank1.json.gz", content_of(imported_trace("nanogpt/rank1")));
+  folder.write("traces/rank0.json.gz", content_of(imported_trace("nanogpt/rank0")));
+  folder.write("traces/notes.txt", "no trace");
+  const CommandResult result = run_command("import --json - " + folder.file("traces") + " " +
+                                           folder.file("traces/rank1.json.gz"));
+  EXPECT_EQ(result.exit_code, 0) << result.errors;
+  EXPECT_THAT(result.errors, HasSubstr("rank1.json.gz is given twice"));
+  const json files = json::parse(result.output).at("files");
+  ASSERT_EQ(files.size(), 2U);
+  EXPECT_EQ(files.at(0).at("rank"), 0);
+  EXPECT_EQ(files.at(1).at("rank"), 1);
+  expect_refused("import " + folder.file("traces") + " --against " + folder.file("traces"),
+                 {"--against", "not among those"});
+  std::filesystem::create_directories(folder.file("empty"));
+  expect_refused("import " + folder.file("empty"), {"a folder without traces", "*.json.gz"});
+}
+
 TEST(ImportCommand, RefusesLaunchesThatAreNoPlan) {
   const ScratchFolder folder;
   const std::string arguments =
@@ -597,6 +652,9 @@ TEST(ImportCommand, SaysWhatOtherFilesAre) {
                  {"ds.json: found a configuration of DeepSpeed", "log"});
   expect_refused("import " + folder.write("steps.log", std::string("\xff\xfei\0t\0", 6)),
                  {"steps.log: found text in UTF-16", "Out-File -Encoding utf8"});
+  // Hugging Face's Trainer states no step times.
+  expect_refused("import " + folder.write("trainer.log", "{'loss': 2.5, 'epoch': 0.1}\n"),
+                 {"no line that states a step", "Megatron-LM, NeMo, torchtitan"});
   expect_refused("calibrate " + imported_trace("nanogpt/rank0") + " --cluster dgx-h100 --out " +
                      folder.file("measured.json"),
                  {"shardwright import FILE --cluster CLUSTER"});

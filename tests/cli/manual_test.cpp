@@ -64,6 +64,17 @@ TEST(Help, FitsEightyColumns) {
   });
 }
 
+TEST(Help, FollowsAnyWord) {
+  for (const char* words :
+       {"plan", "plan --model", "plan --gpus 8", "plan nonsense", "clusters show dgx-h100",
+        "import --what-if", "validate --kernels", "version"})
+    for (const char* help : {" -h", " --help"}) {
+      const CommandResult result = run_command(words + std::string(help));
+      EXPECT_EQ(result.exit_code, 0) << words << help << result.errors;
+      EXPECT_NE(result.output.find("Usage: shardwright"), std::string::npos) << words << help;
+    }
+}
+
 std::string joined(const std::vector<std::string>& words) {
   std::string text = "shardwright";
   for (const std::string& word : words) text += ' ' + word;
@@ -125,6 +136,12 @@ TEST(Completion, OffersEverySubcommandAndOption) {
   EXPECT_EQ(completions(script, {"plan", "--fix"}, "sched"), "\nschedule=\n");
   EXPECT_EQ(completions(script, {"scale", "--forbid"}, "zer"), "\nzero=\n");
   EXPECT_EQ(completions(script, {"import", "--what-if"}, ""), "\noverlap-gradients\n");
+  EXPECT_EQ(completions(script, {"plan", "--vary"}, "rank"), "\nrank-order\n");
+  EXPECT_EQ(completions(script, {"scale", "--vary"}, "sync,rank"), "\nsync,rank-order\n");
+  EXPECT_EQ(completions(script, {"tune", "--vary"}, "warm"), "\nwarmup-steps=\n");
+  EXPECT_EQ(completions(script, {"sweep"}, "scale-o"), "\nscale-out-bandwidth\n");
+  EXPECT_EQ(completions(script, {"plan"}, "--model=llama3-7"), "\n--model=llama3-70b\n");
+  EXPECT_EQ(completions(script, {"plan", "--model", "="}, "llama3-7"), "\nllama3-70b\n");
   EXPECT_EQ(completions(script, {"plan", "--out"}, "a"), "\n\n") << "a file";
   EXPECT_EQ(completions(script, {"run"}, "--ste"), "\n--steps\n") << "the executor's options";
 }

@@ -11,6 +11,7 @@
 
 #include "core/base/error.hpp"
 #include "tests/pickle_writer.hpp"
+#include "tests/thrown.hpp"
 
 namespace shardwright::calibration {
 namespace {
@@ -211,8 +212,17 @@ TEST(MemorySnapshot, PlacesAreCallsInPython) {
 TEST(MemorySnapshot, OtherPicklesAreRefused) {
   for (const json& document : {json(7), json::object(), json{{"segments", 1}}})
     EXPECT_THROW(snapshot_of(document), InputError) << document;
-  EXPECT_TRUE(snapshot_of({{"segments", json::array({1, {{"device", "x"}}})}}).devices.size() <=
-              1U);
+  const json sound = {{"device", 0}, {"address", 512}, {"total_size", 512}};
+  json without_size = sound, before_memory = sound;
+  without_size.erase("total_size");
+  before_memory["address"] = -1;
+  const std::pair<json, const char*> refused[] = {
+      {1, "no dictionary"}, {without_size, "total_size"}, {before_memory, "no address"}};
+  for (const auto& [segment, found] : refused)
+    EXPECT_THAT(thrown_by([&] {
+                  snapshot_of({{"segments", json::array({sound, segment})}});
+                }),
+                testing::AllOf(testing::HasSubstr("/segments/1"), testing::HasSubstr(found)));
 }
 
 }  // namespace

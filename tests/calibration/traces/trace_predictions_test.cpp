@@ -55,12 +55,15 @@ TEST(TracePredictions, TheRefittedProfilePredictsTheProductsOfTheOthers) {
   EXPECT_LT(products(refitted(own.cluster, "rank2", "rank3")).before.median_abs, 0.09);
 }
 
-// The authors moved the reductions into hooks of the gradients: traced steps became shorter by 1 %.
+// The authors moved the reductions into hooks of the gradients. Their whole runs, without a profiler,
+// then took 140.81 s in place of 141.51 s. The traced steps became shorter by 1 %, but more than half
+// of that lies in steps without these reductions and in waits for other ranks.
 TEST(TracePredictions, PredictsReductionsDuringTheBackwardPass) {
   const auto what_if = overlap_gradients({run_trace("before")});
   ASSERT_TRUE(what_if);
   EXPECT_GT(what_if->moved, 1.0);
   EXPECT_NEAR(what_if->replayed / what_if->recorded, 1.0, 0.005);
+  EXPECT_NEAR(1.0 - what_if->predicted() / what_if->recorded, 1.0 - 140.81 / 141.51, 0.001);
   const auto after = overlap_gradients({run_trace("after")});
   ASSERT_TRUE(after);
   EXPECT_NEAR(what_if->predicted() / after->recorded, 1.0, 0.01);

@@ -2,6 +2,7 @@
 // NeMo, torchtitan (components/metrics.py, with its colours), DeepSpeed (pipe/engine.py, utils/timer.py).
 #include "calibration/traces/training_log.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -109,14 +110,15 @@ TEST(TrainingLog, TakesTimesFromWhenLinesWereWritten) {
             " - root - INFO - step: " + std::to_string(i == 0 ? 1 : 10 * i) +
             "  loss: 7.8  tps: 7,232  mfu: 42.34%\n";
   const TrainingLog log = log_of(text);
-  EXPECT_TRUE(log.times_from_stamps);
+  EXPECT_EQ(log.times_from, StepTimes::Stamps);
   EXPECT_FALSE(log.steps[0].time);
   EXPECT_NEAR(log.steps[1].time->value(), 15.5 / 9, 1e-6);
   EXPECT_NEAR(log.steps[2].time->value(), 1.55, 1e-6);
   EXPECT_NEAR(log.step()->value(), (1.55 + 15.5 / 9) / 2, 1e-6);
   EXPECT_DOUBLE_EQ(*log.steps[4].mfu, 0.4234);
   // A log that states times keeps to them.
-  EXPECT_FALSE(log_of(megatron_line(5, "15800.0") + megatron_line(6, "13100.0")).times_from_stamps);
+  EXPECT_EQ(log_of(megatron_line(5, "15800.0") + megatron_line(6, "13100.0")).times_from,
+            StepTimes::Stated);
 }
 
 TEST(TrainingLog, ReadsDeepSpeed) {
@@ -144,6 +146,62 @@ TEST(TrainingLog, LinesOfOneStepAddUpInEitherOrder) {
     // Where both lines state a figure, the first one counts.
     EXPECT_DOUBLE_EQ(log.steps.front().samples_per_s.value_or(0.0), samples);
   }
+}
+
+std::vector<std::int64_t> numbers_of(const TrainingLog& log) {
+  std::vector<std::int64_t> numbers;
+  for (const LoggedStep& step : log.steps) numbers.push_back(step.number);
+  return numbers;
+}
+
+std::string line_without_stamp(const char* rank, int step, double seconds) {
+  return fmt::format("{}iteration {}/ 100 | elapsed time per iteration (ms): {} |\n", rank, step,
+                     1e3 * seconds);
+}
+
+// The second attempt goes on from a checkpoint at step 30 and logs other steps.
+TEST(TrainingLog, OfStepsThatSeveralAttemptsRanTheLastAttemptCounts) {
+  std::string text;
+  for (int step = 10; step <= 50; step += 10) text += line_without_stamp("", step, 15.0);
+  for (int step = 35; step <= 55; step += 5) text += line_without_stamp("", step, 17.0);
+  text += line_without_stamp("", 55, 1.0) + line_without_stamp("", 50, 18.0);
+  const TrainingLog log = log_of(text);
+  EXPECT_EQ(log.attempts, 3);
+  EXPECT_EQ(log.repeated_steps, 2 + 2);
+  EXPECT_THAT(numbers_of(log), testing::ElementsAre(10, 20, 30, 35, 40, 45, 50));
+  EXPECT_DOUBLE_EQ(log.steps[2].time->value(), 15.0);
+  EXPECT_EQ(log.steps[2].attempt, 1);
+  EXPECT_DOUBLE_EQ(log.steps[3].time->value(), 17.0);
+  EXPECT_EQ(log.steps[5].attempt, 2);
+  EXPECT_DOUBLE_EQ(log.steps[6].time->value(), 18.0);
+}
+
+TEST(TrainingLog, LinesOfOtherRanksAreNoFurtherAttempt) {
+  const TrainingLog unstamped =
+      log_of(line_without_stamp("[rank0]:", 10, 1.0) + line_without_stamp("[rank0]:", 20, 1.1) +
+             line_without_stamp("[rank1]:", 10, 1.2) + line_without_stamp("[rank1]:", 20, 1.3) +
+             line_without_stamp("2: ", 10, 1.4));
+  EXPECT_EQ(unstamped.attempts, 1);
+  EXPECT_THAT(numbers_of(unstamped), testing::ElementsAre(10, 20));
+  EXPECT_DOUBLE_EQ(unstamped.steps[1].time->value(), 1.1);
+  const auto titan = [](const char* stamp, int step) {
+    return fmt::format("2025-02-05 {} - INFO - step: {}  loss: 7.8  tps: 7,232\n", stamp, step);
+  };
+  // The output of rank 1 comes late; an hour later the run starts again, at the step that it logged last.
+  const TrainingLog stamped =
+      log_of(titan("18:00:00,000", 10) + titan("18:00:20,000", 20) + titan("18:00:00,200", 10) +
+             titan("18:00:20,100", 20) + titan("19:00:00,000", 20) + titan("19:00:30,000", 30));
+  EXPECT_EQ(stamped.attempts, 2);
+  EXPECT_EQ(stamped.repeated_steps, 1);
+  // The hour in which the run stood still is no time of a step.
+  EXPECT_FALSE(stamped.steps.at(1).time);
+  EXPECT_DOUBLE_EQ(stamped.steps.at(2).time->value(), 3.0);
+  // A rank whose own steps fall back started again, whatever the other ranks wrote last.
+  std::string ranks;
+  for (const int step : {10, 20, 15, 25})
+    for (const char* rank : {"[rank0]:", "[rank1]:"}) ranks += line_without_stamp(rank, step, 1.0);
+  EXPECT_EQ(log_of(ranks).attempts, 2);
+  EXPECT_THAT(numbers_of(log_of(ranks)), testing::ElementsAre(10, 15, 25));
 }
 
 TEST(TrainingLog, RefusesOtherTexts) {
