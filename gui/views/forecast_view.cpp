@@ -52,10 +52,15 @@ ForecastView::ForecastView(Selection* selection, QWidget* parent)
     : View(parent),
       selection_(selection),
       job_(
-          this, [this](const auto& run) { take(run); },
+          this,
+          [this](const auto& run) {
+            take(run);
+            call_ready();
+          },
           [this](const QString& error) {
             end();
             show_hint(error.toHtmlEscaped().replace(u'\n', u"<br>"_s));
+            call_ready();
           }) {
   QWidget* charts = create_charts();
   QWidget* figures = create_figures();
@@ -226,11 +231,12 @@ void ForecastView::follow() {
   if (const auto now = question(); now && now == asked_) return;
   asked_.reset();
   look_again();
+  call_ready();
 }
 
 void ForecastView::look_again() {
   if (asked_) return;
-  if (is_looked_at()) return begin();
+  if (is_wanted()) return begin();
   job_.cancel();
   end();
 }
@@ -252,6 +258,7 @@ void ForecastView::stop() {
   job_.cancel();
   end();
   show_hint(tr("Stopped. Choose another plan, other tokens or another profile to begin again."));
+  call_ready();
 }
 
 void ForecastView::end() {

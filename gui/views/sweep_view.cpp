@@ -71,11 +71,16 @@ SweepView::SweepView(Selection* selection, QWidget* parent)
     : View(parent),
       selection_(selection),
       job_(
-          this, [this](const auto& sweep) { take(*sweep); },
+          this,
+          [this](const auto& sweep) {
+            take(*sweep);
+            call_ready();
+          },
           [this](const QString& error) {
             end();
             if (sweep_.points.empty()) empty_->show_hint(error.toHtmlEscaped());
             Q_EMIT problem(error);
+            call_ready();
           }) {
   chart_ = named<PointChart>(u"sweep_chart"_s);
   chart_->allow_zoom();
@@ -105,11 +110,12 @@ void SweepView::follow_selection() {
   if (swept_ && asked() == swept_ && !tries_again) return;
   outdated_ = true;
   look_again();
+  call_ready();
 }
 
 void SweepView::look_again() {
   if (!outdated_) return;
-  if (is_looked_at()) return begin();
+  if (is_wanted()) return begin();
   job_.cancel();
   forget_points();
   end();
@@ -330,6 +336,7 @@ void SweepView::stop() {
   } else {
     show_knee();
   }
+  call_ready();
 }
 
 void SweepView::end() {

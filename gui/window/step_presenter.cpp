@@ -126,12 +126,12 @@ void StepPresenter::look_again() {
 
 void StepPresenter::predict_then(std::function<void()> ready) {
   ready_ = std::move(ready);
-  update(true);
-  if (!job_.is_running()) call_ready();
+  update();
+  call_ready();
 }
 
 void StepPresenter::call_ready() {
-  if (ready_) std::exchange(ready_, nullptr)();
+  if (ready_ && !job_.is_running()) std::exchange(ready_, nullptr)();
 }
 
 void StepPresenter::follow_selection() {
@@ -149,6 +149,7 @@ void StepPresenter::follow_selection() {
   // Nobody will see the former step again, and it may be a large one.
   if (outdated_ && shown_ && !anybody_looks()) clear_views();
   update();
+  call_ready();
 }
 
 bool StepPresenter::eventFilter(QObject* watched, QEvent* event) {
@@ -156,8 +157,8 @@ bool StepPresenter::eventFilter(QObject* watched, QEvent* event) {
   return QObject::eventFilter(watched, event);
 }
 
-void StepPresenter::update(bool is_read) {
-  if (!outdated_ || !(is_read || anybody_looks())) return;
+void StepPresenter::update() {
+  if (!outdated_ || !(ready_ || anybody_looks())) return;
   outdated_ = false;
   asked_ = selection_->scenario();
   if (!asked_) return clear_views();
@@ -240,6 +241,7 @@ void StepPresenter::show_files(std::vector<std::shared_ptr<const Timeline>> time
   views_.topology->clear(files);
   views_.schedule->clear(files);
   views_.timeline->set_timelines(std::move(timelines), nullptr, {}, {}, names);
+  call_ready();
 }
 
 void StepPresenter::show_traces(std::vector<TracedRun> traces, const QStringList& names) {

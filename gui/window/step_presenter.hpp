@@ -89,9 +89,10 @@ class StepPresenter : public QObject {
   void link_selections();
   void show_stage(std::int64_t stage);
   void follow_selection();
-  // Predicts what is outdated, if the views are looked at or read otherwise.
-  void update(bool is_read = false);
+  // Predicts what is outdated, if the views are looked at or somebody waits for them.
+  void update();
   void take(const PredictedStep& step);
+  // Tells who waits for the views that they show all they can, unless a step is being predicted.
   void call_ready();
   void clear_views();
   void show_timelines();
