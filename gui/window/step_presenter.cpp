@@ -24,10 +24,25 @@ constexpr double kStepMargin = 0.03;
 // timeline once `stop` is requested.
 PredictedStep predict_step(const Scenario& scenario, const std::stop_token& stop) {
   std::optional<sim::TracedStep> step = sim::trace_step(scenario, stop);
-  if (!step) return {scenario, {}, nullptr, nullptr};
-  return {scenario, std::move(step->result),
+  if (!step) return {scenario, {}, nullptr, nullptr, nullptr, {}};
+  return {scenario,
+          std::move(step->result),
           std::make_shared<const Program>(std::move(step->program)),
-          std::make_shared<const Timeline>(std::move(step->timeline))};
+          std::make_shared<const Timeline>(std::move(step->timeline)),
+          nullptr,
+          {}};
+}
+
+PredictedStep predict_placed_step(const Scenario& scenario, const std::stop_token& stop) {
+  PredictedStep step = predict_step(scenario, stop);
+  if (stop.stop_requested()) return step;
+  try {
+    step.placed =
+        std::make_shared<const PlacedStep>(scenario.cluster, scenario.plan, step.timeline.get());
+  } catch (const InputError& error) {
+    step.unplaced = error_text(error);
+  }
+  return step;
 }
 
 sim::ReservedMemory reserved_of(const Scenario& scenario) {
@@ -162,8 +177,9 @@ void StepPresenter::update() {
   outdated_ = false;
   asked_ = selection_->scenario();
   if (!asked_) return clear_views();
-  job_.start(
-      [scenario = *asked_](const std::stop_token& stop) { return predict_step(scenario, stop); });
+  job_.start([scenario = *asked_](const std::stop_token& stop) {
+    return predict_placed_step(scenario, stop);
+  });
   // The step of another plan may stay for a moment, so that nothing flickers.
   QTimer::singleShot(kMostStaleMs, this, [this] {
     if (job_.is_running()) clear_views();
@@ -182,7 +198,8 @@ void StepPresenter::take(const PredictedStep& step) {
   shown_ = step;
   const Scenario& scenario = step.scenario;
   show_timelines();
-  views_.topology->set_plan(scenario.cluster, scenario.plan, step.timeline.get());
+  step.placed ? views_.topology->show_step(step.placed)
+              : views_.topology->show_problem(step.unplaced);
   views_.schedule->set_plan(scenario.plan, scenario.model, step.timeline.get(), &step.result);
 }
 

@@ -17,6 +17,7 @@
 
 namespace shardwright::gui {
 
+struct PlacedStep;
 class ScheduleView;
 class TimelineView;
 class TopologyView;
@@ -28,6 +29,9 @@ struct PredictedStep {
   std::shared_ptr<const Program> program;
   // Holds one rank of each stage.
   std::shared_ptr<const Timeline> timeline;
+  // The step on the cluster, or the reason why the cluster cannot hold it.
+  std::shared_ptr<const PlacedStep> placed;
+  QString unplaced;
 };
 
 // The recorded step of a run, with the plan that it was trained under.
