@@ -105,6 +105,16 @@ QString plan_text(const Plan& plan) {
   return to_qstring({text.data(), text.size()});
 }
 
+QString tool_tip(const QString& title, const std::vector<TipLine>& lines) {
+  QString html = u"<b>%1</b><table cellspacing=0>"_s.arg(title.toHtmlEscaped());
+  for (const TipLine& line : lines) {
+    const QString what = line.what.toHtmlEscaped(), value = line.value.toHtmlEscaped();
+    html += value.isEmpty() ? u"<tr><td colspan=2>%1</td></tr>"_s.arg(what)
+                            : u"<tr><td>%1&nbsp;&nbsp;</td><td>%2</td></tr>"_s.arg(what, value);
+  }
+  return html + u"</table>"_s;
+}
+
 QString problem_text(const Problem& problem) {
   QString text = problem.where.empty() ? QString() : to_qstring(problem.where) + u": "_s;
   text += to_qstring(problem.found);

@@ -214,9 +214,10 @@ QString TopologyCanvas::tool_tip_at(const QPointF& position) const {
   if (item && layout_.items[*item].kind != ItemKind::Domain) {
     const MapItem& at = layout_.items[*item];
     if (at.kind == ItemKind::Gpu)
-      return u"<b>rank %1</b><br>stage %2"_s.arg(at.first).arg(
-          at.first < step_->map.ranks() ? QString::number(step_->groups.stage_of(at.first))
-                                        : u"none, the plan does not use it"_s);
+      return tool_tip(u"rank %1"_s.arg(at.first),
+                      {{u"stage"_s, at.first < step_->map.ranks()
+                                        ? QString::number(step_->groups.stage_of(at.first))
+                                        : u"none, the plan does not use it"_s}});
     return at.vertex ? step_->map.vertex_name(*at.vertex) : at.label.simplified();
   }
   if (const auto line = layout_.line_at(layout_place(position)))
@@ -225,18 +226,20 @@ QString TopologyCanvas::tool_tip_at(const QPointF& position) const {
 }
 
 QString TopologyCanvas::line_tip(const MapLine& line) const {
+  const auto tip_line = [&](sim::LinkIndex link) {
+    return TipLine{step_->map.link_name(link),
+                   load_text(step_->map, scene_, link) + u", "_s + bytes_text(scene_.bytes[link])};
+  };
   if (line.links.size() > 2) {
     const sim::LinkIndex busiest = *std::max_element(
         line.links.begin(), line.links.end(),
         [&](auto a, auto b) { return scene_.utilisation[a] < scene_.utilisation[b]; });
-    return u"%1 links, the busiest<br>%2"_s.arg(line.links.size() / 2)
-        .arg(link_load_text(step_->map, scene_, busiest));
+    return tool_tip(u"%1 links, the busiest of them"_s.arg(line.links.size() / 2),
+                    {tip_line(busiest)});
   }
-  QStringList text;
-  for (const sim::LinkIndex link : line.links)
-    text.append(link_load_text(step_->map, scene_, link) + u", "_s +
-                bytes_text(scene_.bytes[link]));
-  return text.join(u"<br>"_s);
+  std::vector<TipLine> lines;
+  for (const sim::LinkIndex link : line.links) lines.push_back(tip_line(link));
+  return tool_tip(lines.size() == 1 ? u"link"_s : u"link, both ways"_s, lines);
 }
 
 // A double click on an item counts as a second click on it.

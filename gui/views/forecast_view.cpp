@@ -181,7 +181,7 @@ QWidget* ForecastView::create_charts() {
   auto* charts = new PaneRow({titled(tr("Tokens over the days of the run"), trajectory_),
                               titled(tr("Time that does not go into steps"), lost_),
                               titled(tr("What 10 % less of each would save"), gains_)},
-                             {460, 340, 320});
+                             {430, 330, 360});
   trajectory_->setMinimumHeight(kLeastTrajectoryHeight);
   for (BarChart* bars : {lost_, gains_}) bars->setMinimumHeight(kLeastBarsHeight);
   return charts;

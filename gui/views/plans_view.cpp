@@ -32,7 +32,6 @@ namespace shardwright::gui {
 namespace {
 
 constexpr int kLeastTableWidth = 280;
-constexpr int kRowHeight = 22;
 // The height of the plot in lines of text, with its legend and axes.
 constexpr int kLeastScatterLines = 10;
 
@@ -113,7 +112,7 @@ void PlansView::create_rows() {
   view_->setShowGrid(false);
   view_->setMinimumWidth(kLeastTableWidth);
   view_->horizontalHeader()->setMinimumSectionSize(24);
-  view_->verticalHeader()->setDefaultSectionSize(kRowHeight);
+  fit_rows_to_letters(*view_);
   view_->verticalHeader()->setSectionResizeMode(QHeaderView::Fixed);
   view_->horizontalHeader()->setSectionsMovable(true);
   view_->horizontalHeader()->setHighlightSections(false);

@@ -66,7 +66,7 @@ class SweepView : public View {
   void add_second();
   void add_tips();
   QString tip_of(const planner::SweepPoint& point) const;
-  QString figure_text(SweepFigure figure, const planner::SweepPoint& point) const;
+  TipLine tip_line(SweepFigure figure, const planner::SweepPoint& point) const;
 
   void sweep_anew();
   void update_plan_choice();
