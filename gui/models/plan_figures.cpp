@@ -266,15 +266,13 @@ const PlanFigure& plan_figure(int index) {
 }
 
 QString plan_tip(const PlanSet& set, std::size_t plan) {
-  QStringList lines;
+  std::vector<TipLine> lines;
   for (const PlanFigure& figure : plan_figures()) {
     if (figure.kind == FigureKind::Measure || !figure.is_shown(set)) continue;
     const QString text = figure.text(set, plan);
-    if (text == dash()) continue;
-    lines.append(
-        u"<b>%1 %2</b>: %3"_s.arg(figure.title, text.toHtmlEscaped(), figure.tip.toHtmlEscaped()));
+    if (text != dash()) lines.push_back({figure.title + u' ' + text, figure.tip});
   }
-  return lines.join(u"<br>"_s);
+  return tool_tip(u"plan %1"_s.arg(count_text(plan + 1)), lines);
 }
 
 QStringList plan_completions(const PlanSet& set) {

@@ -94,10 +94,10 @@ QString causes_text(const planner::Forecast& forecast) {
 }
 
 QString share_tip(const QString& title, Seconds time, double share, Dollars cost) {
-  QString tip = to_qstring("%1: %2, %3 of the time of a run")
-                    .arg(title, long_time_text(time), percent_text(share));
-  if (cost > Dollars()) tip += to_qstring(", %1").arg(money_text(cost));
-  return tip;
+  std::vector<TipLine> lines = {{u"time"_s, long_time_text(time)},
+                                {u"share of the run"_s, percent_text(share)}};
+  if (cost > Dollars()) lines.push_back({u"cost"_s, money_text(cost)});
+  return tool_tip(title, lines);
 }
 
 void set_goal(const RunQuestion& question, RunForecast& run) {
@@ -255,30 +255,33 @@ std::vector<RunShare> worthwhile_gains(const RunForecast& run) {
   for (const planner::RunGain& gain : run.forecast.gains) {
     if (gain.share < planner::kLeastGain) continue;
     const QString title = to_qstring(planner::gain_text(gain.name));
-    QString tip = to_qstring("10 % less of %1: the run is %2 shorter, which is %3 of it")
-                      .arg(title, long_time_text(gain.share * wall), percent_text(gain.share));
+    std::vector<TipLine> lines = {{u"shorter by"_s, long_time_text(gain.share * wall)},
+                                  {u"share of the run"_s, percent_text(gain.share)}};
     const Dollars saved = run.cost_after(gain.share * wall);
-    if (saved > Dollars()) tip += to_qstring(", and costs %1 less").arg(money_text(saved));
-    shares.push_back({title, tip, gain.share, std::nullopt});
+    if (saved > Dollars()) lines.push_back({u"cheaper by"_s, money_text(saved)});
+    shares.push_back(
+        {title, tool_tip(u"10 % less of "_s + title, lines), gain.share, std::nullopt});
   }
   return shares;
 }
 
 QString interruption_text(const RunForecast& run, const sim::RunInterruption& interruption) {
   const Seconds at = interruption.time;
-  QString text = to_qstring("Interruption by %1 on day %2\n")
-                     .arg(to_qstring(planner::cause_text(interruption.cause)),
-                          fixed_text(at.value() / kSecondsPerDay, 2));
-  text += interruption.lost > Seconds() ? to_qstring("loses %1 of work since the last checkpoint")
-                                              .arg(long_time_text(interruption.lost))
-                                        : to_qstring("loses no work");
+  std::vector<TipLine> lines = {
+      {u"lost work"_s,
+       interruption.lost > Seconds()
+           ? to_qstring("%1 since the last checkpoint").arg(long_time_text(interruption.lost))
+           : u"none"_s}};
   for (const sim::RunSpan& span : run.trajectory.median.spans) {
     if (span.begin < at || span.part == RunPart::Step) continue;
-    text += u'\n' + to_qstring("%1: %2").arg(to_qstring(planner::part_text(span.part)),
-                                             long_time_text(span.end - span.begin));
+    lines.push_back(
+        {to_qstring(planner::part_text(span.part)), long_time_text(span.end - span.begin)});
     if (span.part == RunPart::Restart || span.part == RunPart::Startup) break;
   }
-  return text;
+  return tool_tip(to_qstring("Interruption by %1 on day %2")
+                      .arg(to_qstring(planner::cause_text(interruption.cause)),
+                           fixed_text(at.value() / kSecondsPerDay, 2)),
+                  lines);
 }
 
 QString progress_text(const RunForecast& run, Seconds time) {
@@ -290,32 +293,32 @@ QString progress_text(const RunForecast& run, Seconds time) {
   const auto trained = [&](double share) {
     return to_qstring(planner::tokens_text(run.forecast.tokens_at(share)));
   };
-  QString text =
-      to_qstring("Day %1: half of the runs have trained %2 or more, 80 % of them %3 to %4")
-          .arg(fixed_text(time.value() / kSecondsPerDay, 1),
-               tokens_text(run.forecast.tokens_at(done.p50)), trained(done.p10), trained(done.p90));
-  text += u'\n' + to_qstring("the run of median length: %1 (%2)")
-                      .arg(tokens_text(run.forecast.tokens_at(course.median.progress_at(time))),
-                           percent_text(course.median.progress_at(time)));
+  const double median = course.median.progress_at(time);
+  std::vector<TipLine> lines = {
+      {u"half of the runs have trained"_s,
+       to_qstring("%1 or more").arg(tokens_text(run.forecast.tokens_at(done.p50)))},
+      {u"80 % of them"_s, to_qstring("%1 to %2").arg(trained(done.p10), trained(done.p90))},
+      {u"the run of median length"_s,
+       u"%1 (%2)"_s.arg(tokens_text(run.forecast.tokens_at(median)), percent_text(median))}};
   if (const Dollars cost = run.cost_after(time); cost > Dollars())
-    text += u'\n' + to_qstring("spent so far: %1").arg(money_text(cost));
-  return text;
+    lines.push_back({u"spent so far"_s, money_text(cost)});
+  return tool_tip(to_qstring("Day %1").arg(fixed_text(time.value() / kSecondsPerDay, 1)), lines);
 }
 
 QString uses_text(const sim::RunTimes& times, Seconds begin, Seconds end) {
   const auto day = [](Seconds time) { return fixed_text(time.value() / kSecondsPerDay, 2); };
-  QStringList lines = {
-      to_qstring("The run of median length, day %1 to %2").arg(day(begin), day(end))};
+  std::vector<TipLine> lines;
   std::vector<std::pair<Seconds, RunPart>> parts;
   for (const RunPart part : enumerators<RunPart>())
     if (times[part] > Seconds()) parts.emplace_back(times[part], part);
   std::ranges::stable_sort(parts, std::greater<>(), &std::pair<Seconds, RunPart>::first);
   for (const auto& [time, part] : parts) {
-    lines.append(u"%1: %2 (%3)"_s.arg(to_qstring(planner::part_text(part)),
-                                      percent_text(time / sim::total(times)),
-                                      long_time_text(time)));
+    lines.push_back(
+        {to_qstring(planner::part_text(part)),
+         u"%1 (%2)"_s.arg(percent_text(time / sim::total(times)), long_time_text(time))});
   }
-  return lines.join(u'\n');
+  return tool_tip(to_qstring("The run of median length, day %1 to %2").arg(day(begin), day(end)),
+                  lines);
 }
 
 TextTable table_of(const RunForecast& run) {

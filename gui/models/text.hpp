@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "core/base/error.hpp"
 #include "core/base/quantity_text.hpp"
@@ -53,6 +54,16 @@ bool has_own_rank_order(const Plan& plan);
 
 // "dp 16 · tp 8 · pp 4 · zero 1 · mb 1 · 1f1b" and everything else that is not at its default.
 QString plan_text(const Plan& plan);
+
+// A line of a tool tip: what it states and its value with the unit, or a sentence without a value.
+struct TipLine {
+  QString what;
+  QString value{};
+};
+
+// What a mark or a row says where the mouse rests on it: a title and what is known of it. The texts are
+// plain.
+QString tool_tip(const QString& title, const std::vector<TipLine>& lines);
 
 // Write the problems of an input, one a line.
 QString problem_text(const Problem& problem);

@@ -234,7 +234,15 @@ QString trace_summary(const TraceReport& report) {
 }
 
 TextTable category_table(const std::vector<TraceReport>& reports) {
-  const QString title = u"Time on the GPU"_s;
+  QStringList devices;
+  bool is_sum = false;
+  for (const TraceReport& report : reports) {
+    devices.append(count_text(report.devices));
+    is_sum = is_sum || report.devices > 1;
+  }
+  devices.removeDuplicates();
+  const QString title =
+      is_sum ? u"Time, sum over %1 GPUs"_s.arg(devices.join(u" and "_s)) : u"Time on the GPU"_s;
   const bool compares = reports.size() > 1;
   TextTable table = compares ? compared_table(title, kFirstAndSecond)
                              : TextTable{{title, u"time"_s, u"share"_s}, {}};

@@ -76,12 +76,13 @@ QString ScheduleCanvas::tool_tip_at(const QPointF& position) const {
   const auto ref = item_at(position);
   if (!ref) return {};
   const GanttBox& box = gantt_.stages()[ref->stage].boxes[ref->box];
-  QString text = u"<b>stage %1: %2 of microbatch %3</b>"_s.arg(ref->stage)
-                     .arg(to_qstring(title_of(box.phase)))
-                     .arg(box.microbatch);
-  if (gantt_.chunks() > 1) text += u"<br>chunk %1"_s.arg(box.chunk);
-  return text + u"<br>%1, from %2"_s.arg(time_text(Seconds(box.finish - box.start)),
-                                         time_text(Seconds(box.start)));
+  std::vector<TipLine> lines = {{u"start"_s, time_text(Seconds(box.start))},
+                                {u"time"_s, time_text(Seconds(box.finish - box.start))}};
+  if (gantt_.chunks() > 1) lines.push_back({u"chunk"_s, QString::number(box.chunk)});
+  return tool_tip(u"stage %1: %2 of microbatch %3"_s.arg(ref->stage)
+                      .arg(to_qstring(title_of(box.phase)))
+                      .arg(box.microbatch),
+                  lines);
 }
 
 void ScheduleCanvas::follow_moment() {

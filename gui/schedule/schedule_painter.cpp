@@ -325,7 +325,7 @@ QString schedule_summary_tip(const ScheduleGantt& gantt) {
           ? u"The stage that computes longest decides how long the step takes: its bubble is "
             "the one of the step in Why. Those of the other stages stand beside their names."_s
           : u"The mean of the stages' bubbles, which stand beside their names."_s;
-  return u"<b>%1</b><br>%2"_s.arg(schedule_summary(gantt), meaning);
+  return tool_tip(schedule_summary(gantt), {{meaning}});
 }
 
 }  // namespace shardwright::gui

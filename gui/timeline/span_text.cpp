@@ -14,49 +14,34 @@ QString spaced(const char* name) {
 // Names of templates have thousands of letters.
 constexpr std::size_t kLongestKernel = 160;
 
-class ToolTip {
- public:
-  void title(const QString& text) {
-    html_ = u"<b>%1</b><table cellspacing=0>"_s.arg(text.toHtmlEscaped());
-  }
-  void line(const QString& what, const QString& value) {
-    html_ += u"<tr><td>%1&nbsp;&nbsp;</td><td>%2</td></tr>"_s.arg(what.toHtmlEscaped(),
-                                                                  value.toHtmlEscaped());
-  }
-  QString text() const { return html_ + u"</table>"_s; }
-
- private:
-  QString html_;
-};
-
-void add_rates(const Span& span, const DeviceLimits& limits, ToolTip& tip) {
+void add_rates(const Span& span, const DeviceLimits& limits, std::vector<TipLine>& lines) {
   const bool timed = span.duration.value() > 0.0;
   if (span.flop.value() > 0.0 && timed) {
     const FlopPerSecond rate = span.flop / span.duration;
     QString text = flop_rate_text(rate);
     if (limits.matrix_peak.value() > 0.0)
       text += u" (%1 of the peak)"_s.arg(percent_text(rate / limits.matrix_peak));
-    tip.line(u"rate"_s, text);
+    lines.push_back({u"rate"_s, text});
   }
   if (span.bytes.value() <= 0.0) return;
-  tip.line(u"data"_s, bytes_text(span.bytes));
+  lines.push_back({u"data"_s, bytes_text(span.bytes)});
   if (!timed) return;
-  tip.line(u"algorithm bandwidth"_s, bandwidth_text(span.bytes / span.duration));
+  lines.push_back({u"algorithm bandwidth"_s, bandwidth_text(span.bytes / span.duration)});
   if (limits.scale_up.value() > 0.0)
-    tip.line(u"link bandwidth"_s,
-             u"%1 inside, %2 between nodes"_s.arg(bandwidth_text(limits.scale_up),
-                                                  bandwidth_text(limits.between_nodes)));
+    lines.push_back({u"link bandwidth"_s,
+                     u"%1 inside, %2 between nodes"_s.arg(bandwidth_text(limits.scale_up),
+                                                          bandwidth_text(limits.between_nodes))});
 }
 
-void add_before(const TimelineTracks& tracks, SpanRef ref, ToolTip& tip) {
+void add_before(const TimelineTracks& tracks, SpanRef ref, std::vector<TipLine>& lines) {
   const Span& span = tracks.span(ref);
   QString text = to_qstring(span.name);
   if (span.layer >= 0) text += u", layer %1"_s.arg(span.layer);
   if (span.microbatch >= 0) text += u", microbatch %1"_s.arg(span.microbatch);
-  tip.line(u"waited for"_s, text);
+  lines.push_back({u"waited for"_s, text});
 }
 
-void add_counterpart(const TimelineTracks& tracks, SpanRef ref, ToolTip& tip) {
+void add_counterpart(const TimelineTracks& tracks, SpanRef ref, std::vector<TipLine>& lines) {
   const auto other_ref = tracks.counterpart(ref);
   if (!other_ref) return;
   const Span& own = tracks.span(ref);
@@ -69,7 +54,7 @@ void add_counterpart(const TimelineTracks& tracks, SpanRef ref, ToolTip& tip) {
     text += u" (%1 %2 of %3)"_s.arg(tracks.side_title(1),
                                     signed_percent_text(second.duration / first.duration - 1.0),
                                     tracks.side_title(0));
-  tip.line(tracks.side_title(other_ref->side), text);
+  lines.push_back({tracks.side_title(other_ref->side), text});
 }
 
 }  // namespace
@@ -86,28 +71,27 @@ DeviceLimits limits_of(const Scenario& scenario) {
 QString span_tool_tip(const TimelineTracks& tracks, SpanRef ref, const DeviceLimits& limits,
                       std::optional<SpanRef> before) {
   const Span& span = tracks.span(ref);
-  ToolTip tip;
-  tip.title(to_qstring(span.name));
+  std::vector<TipLine> lines;
   const Timeline& timeline = *tracks.timelines()[ref.side];
-  tip.line(u"kind"_s, kind_title(timeline, span));
+  lines.push_back({u"kind"_s, kind_title(timeline, span)});
   if (span.kernel >= 0) {
     const TracedKernel& kernel = timeline.kernels[static_cast<std::size_t>(span.kernel)];
-    if (!kernel.op.empty()) tip.line(u"operator"_s, to_qstring(kernel.op));
-    tip.line(u"kernel"_s, to_qstring(short_kernel_name(kernel.name, kLongestKernel)));
-    tip.line(u"stream"_s, QString::number(span.queue));
+    if (!kernel.op.empty()) lines.push_back({u"operator"_s, to_qstring(kernel.op)});
+    lines.push_back({u"kernel"_s, to_qstring(short_kernel_name(kernel.name, kLongestKernel))});
+    lines.push_back({u"stream"_s, QString::number(span.queue)});
   } else {
-    tip.line(u"phase"_s, spaced(name_of(span.phase)));
+    lines.push_back({u"phase"_s, spaced(name_of(span.phase))});
   }
-  if (span.layer >= 0) tip.line(u"layer"_s, QString::number(span.layer));
-  if (span.microbatch >= 0) tip.line(u"microbatch"_s, QString::number(span.microbatch));
-  tip.line(u"start"_s, time_text(span.start));
-  tip.line(tracks.side_title(ref.side), time_text(span.duration));
-  add_counterpart(tracks, ref, tip);
-  if (span.group) tip.line(u"group"_s, spaced(name_of(*span.group)));
-  if (span.peer >= 0) tip.line(u"peer"_s, QString::number(span.peer));
-  if (before) add_before(tracks, *before, tip);
-  add_rates(span, limits, tip);
-  return tip.text();
+  if (span.layer >= 0) lines.push_back({u"layer"_s, QString::number(span.layer)});
+  if (span.microbatch >= 0) lines.push_back({u"microbatch"_s, QString::number(span.microbatch)});
+  lines.push_back({u"start"_s, time_text(span.start)});
+  lines.push_back({tracks.side_title(ref.side), time_text(span.duration)});
+  add_counterpart(tracks, ref, lines);
+  if (span.group) lines.push_back({u"group"_s, spaced(name_of(*span.group))});
+  if (span.peer >= 0) lines.push_back({u"peer"_s, QString::number(span.peer)});
+  if (before) add_before(tracks, *before, lines);
+  add_rates(span, limits, lines);
+  return tool_tip(to_qstring(span.name), lines);
 }
 
 QString memory_tool_tip(const MemoryRow& row, std::optional<double> time) {
@@ -117,17 +101,16 @@ QString memory_tool_tip(const MemoryRow& row, std::optional<double> time) {
                ? u"%1, %2 of it allocated"_s.arg(all, bytes_text(Bytes(point.bytes - point.base)))
                : all;
   };
-  ToolTip tip;
-  tip.title(u"memory of the rank"_s);
-  if (time) tip.line(u"at "_s + time_text(Seconds(*time)), text_of(row.at(*time)));
-  tip.line(u"peak, at "_s + time_text(Seconds(row.peak.time)), text_of(row.peak));
+  std::vector<TipLine> lines;
+  if (time) lines.push_back({u"at "_s + time_text(Seconds(*time)), text_of(row.at(*time))});
+  lines.push_back({u"peak, at "_s + time_text(Seconds(row.peak.time)), text_of(row.peak)});
   if (row.has_base()) {
-    tip.line(u"allocated"_s,
-             u"parameters, gradients, optimizer states and the tensors of the step, "
-             "which Run draws alone"_s);
-    tip.line(u"not allocated"_s, u"context, communication buffers, fragmentation"_s);
+    lines.push_back({u"allocated"_s,
+                     u"parameters, gradients, optimizer states and the tensors of the step, "
+                     "which Run draws alone"_s});
+    lines.push_back({u"not allocated"_s, u"context, communication buffers, fragmentation"_s});
   }
-  return tip.text();
+  return tool_tip(u"memory of the rank"_s, lines);
 }
 
 QString memory_line(const MemoryRow& row) {

@@ -4,6 +4,7 @@
 #include <QScrollArea>
 #include <QScrollBar>
 #include <QTableWidget>
+#include <QTimer>
 #include <QVBoxLayout>
 
 #include "gui/models/text.hpp"
@@ -13,21 +14,26 @@
 namespace shardwright::gui {
 namespace {
 
-constexpr int kWidth = 456;
+// The width of the panel in heights of its letters.
+constexpr int kWidth = 30;
 
-// Shows all rows at once: the panel scrolls as a whole.
-void show_whole(QTableWidget& widget, const TextTable& table) {
-  show_table(widget, table);
-  widget.setVisible(!table.rows.empty());
+// Makes the table as high as all of its rows: the panel scrolls as a whole.
+void fit_height(QTableWidget& widget) {
   int height = widget.horizontalHeader()->sizeHint().height() + 2 * widget.frameWidth();
   const int line = widget.fontMetrics().lineSpacing();
   for (int row = 0; row < widget.rowCount(); ++row) {
-    const auto further = table.rows[static_cast<std::size_t>(row)].front().count(u'\n');
+    const auto further = widget.item(row, 0)->text().count(u'\n');
     widget.setRowHeight(
         row, widget.verticalHeader()->defaultSectionSize() + static_cast<int>(further) * line);
     height += widget.rowHeight(row);
   }
   widget.setFixedHeight(height);
+}
+
+void show_whole(QTableWidget& widget, const TextTable& table) {
+  show_table(widget, table);
+  widget.setVisible(!table.rows.empty());
+  fit_height(widget);
   widget.horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
 }
 
@@ -38,6 +44,9 @@ QTableWidget* whole_table(const QString& name) {
   table->setFrameShape(QFrame::NoFrame);
   table->setFocusPolicy(Qt::NoFocus);
   table->hide();
+  // The rows follow the letters first.
+  follow_letters(*table,
+                 [table] { QTimer::singleShot(0, table, [table] { fit_height(*table); }); });
   return table;
 }
 
@@ -52,7 +61,7 @@ TracePanel::TracePanel(QWidget* parent)
       step_(whole_table(u"trace_step"_s)),
       differences_(whole_table(u"trace_differences"_s)) {
   setObjectName(u"trace_panel"_s);
-  setFixedWidth(kWidth);
+  follow_letters(*this, [this] { setFixedWidth(kWidth * fontMetrics().height()); });
   make_bold(*title_);
   auto* content = new QWidget;
   auto* column = new QVBoxLayout(content);

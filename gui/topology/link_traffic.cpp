@@ -163,6 +163,15 @@ Bytes LinkTraffic::sent(double from, double to) const {
   return total;
 }
 
+PlacedStep::PlacedStep(const ClusterSpec& cluster, const Plan& plan, const Timeline* timeline)
+    : map(cluster, plan.world_size()),
+      groups(plan),
+      traffic(map, plan, timeline == nullptr ? Timeline() : *timeline),
+      bisection(map.topology().bisection_bandwidth()) {
+  if (timeline == nullptr) return;
+  for (const Span& span : timeline->spans) seconds = std::max(seconds, span.end().value());
+}
+
 std::vector<double> utilisation(const ClusterMap& map, const std::vector<Bytes>& bytes,
                                 double seconds) {
   std::vector<double> shares(bytes.size(), 0.0);

@@ -17,6 +17,7 @@
 #include "core/timeline/timeline.hpp"
 #include "gui/models/table_text.hpp"
 #include "gui/topology/cluster_map.hpp"
+#include "gui/topology/plan_groups.hpp"
 
 namespace shardwright::gui {
 
@@ -57,6 +58,21 @@ class LinkTraffic {
   std::vector<Pattern> patterns_;
   std::vector<Transfer> transfers_;
   double end_ = 0.0;
+};
+
+// A plan's step in its places on the cluster. Its construction takes up to a second for large clusters.
+struct PlacedStep {
+  // Without a timeline all links are idle. Throws InputError where the plan's ranks cannot be laid on
+  // the cluster.
+  PlacedStep(const ClusterSpec& cluster, const Plan& plan, const Timeline* timeline);
+
+  ClusterMap map;
+  PlanGroups groups;
+  LinkTraffic traffic;
+  // Zero where the cluster has no two halves that reach each other.
+  BytesPerSecond bisection;
+  // The length of the step in seconds; 0 without a timeline.
+  double seconds = 0.0;
 };
 
 // Returns by link the share of its capacity over a time.

@@ -111,8 +111,9 @@ bool NodeMap::event(QEvent* event) {
   } else {
     QToolTip::showText(
         help->globalPos(),
-        tr("<b>%1</b><br>busiest link: %2 of its capacity<br>A click shows it.")
-            .arg(names_[static_cast<qsizetype>(*domain)], percent_text(loads_[*domain])),
+        tool_tip(names_[static_cast<qsizetype>(*domain)],
+                 {{tr("busiest link"), tr("%1 of its capacity").arg(percent_text(loads_[*domain]))},
+                  {tr("A click shows it.")}}),
         this);
   }
   return true;

@@ -45,7 +45,7 @@ void TopologyCanvas::add_keys() {
 }
 
 void TopologyCanvas::turn_page(int pages) {
-  const std::int64_t page = layout_.shown_domains, last = map_->domains() - page;
+  const std::int64_t page = layout_.shown_domains, last = step_->map.domains() - page;
   show_domain(std::min(layout_.first_domain + pages * page, last));
 }
 
@@ -63,43 +63,28 @@ QSize TopologyCanvas::growth_of_picture() const {
   return ((map_size() - plot().size()) * unit()).toSize();
 }
 
-void TopologyCanvas::set_plan(const ClusterSpec& cluster, const Plan& plan,
-                              const Timeline* timeline) {
-  map_ = std::make_unique<ClusterMap>(cluster, plan.world_size());
-  groups_.emplace(plan);
-  traffic_ = timeline == nullptr ? LinkTraffic() : LinkTraffic(*map_, plan, *timeline);
+void TopologyCanvas::show_step(std::shared_ptr<const PlacedStep> step) {
+  step_ = std::move(step);
   scene_ = {};
-  scene_.bisection = map_->topology().bisection_bandwidth();
+  scene_.bisection = step_->bisection;
   start_with(map_size());
   first_gpu_ = 0;
-  if (timeline == nullptr) {
-    scene_.utilisation.assign(map_->topology().links().size(), 0.0);
-    scene_.bytes.assign(scene_.utilisation.size(), Bytes());
-    scene_.span_title = u"no timeline: all links are idle"_s;
-    Q_EMIT loaded();
-  } else {
-    double end = 0.0;
-    for (const Span& span : timeline->spans) end = std::max(end, span.end().value());
-    step_s_ = end;
-    clear_range();
-  }
+  clear_range();
   show_bottleneck();
 }
 
 void TopologyCanvas::clear() {
-  map_.reset();
-  groups_.reset();
-  traffic_ = {};
+  step_.reset();
   scene_ = {};
   layout_ = {};
   viewport()->update();
 }
 
 void TopologyCanvas::load_links(double from, double to, const QString& title) {
-  if (!map_ || traffic_.end() <= 0.0) return;
+  if (!step_) return;
   scene_.seconds = to - from;
-  scene_.bytes = traffic_.bytes(from, to);
-  scene_.utilisation = utilisation(*map_, scene_.bytes, scene_.seconds);
+  scene_.bytes = step_->traffic.bytes(from, to);
+  scene_.utilisation = utilisation(step_->map, scene_.bytes, scene_.seconds);
   scene_.bottleneck = busiest_link(scene_.utilisation);
   scene_.as_busy = links_as_busy(scene_.utilisation);
   scene_.span_title = title;
@@ -109,13 +94,14 @@ void TopologyCanvas::load_links(double from, double to, const QString& title) {
 
 QStringList TopologyCanvas::domain_names() const {
   QStringList names;
-  for (std::uint32_t domain = 0; map_ && domain < map_->domains(); ++domain) {
-    const std::uint32_t first = domain * map_->domain_size();
-    const std::uint32_t last = std::min(first + map_->domain_size(), map_->ranks()) - 1;
-    const QString place = map_->domains() == map_->nodes() ? u"node %1"_s : u"NVLink domain %1"_s;
-    names.append(first < map_->ranks()
+  for (std::uint32_t domain = 0; step_ && domain < step_->map.domains(); ++domain) {
+    const std::uint32_t first = domain * step_->map.domain_size();
+    const std::uint32_t last = std::min(first + step_->map.domain_size(), step_->map.ranks()) - 1;
+    const QString place =
+        step_->map.domains() == step_->map.nodes() ? u"node %1"_s : u"NVLink domain %1"_s;
+    names.append(first < step_->map.ranks()
                      ? place.arg(domain) + u", ranks %1–%2, stage %3"_s.arg(first).arg(last).arg(
-                                               groups_->stage_of(first))
+                                               step_->groups.stage_of(first))
                      : place.arg(domain) + u", not used"_s);
   }
   return names;
@@ -128,12 +114,16 @@ void TopologyCanvas::select_range(double from, double to) {
 }
 
 void TopologyCanvas::clear_range() {
-  load_links(0.0, step_s_, u"mean over the step of %1"_s.arg(time_text(Seconds(step_s_))));
+  if (!step_) return;
+  const double whole = step_->seconds;
+  load_links(0.0, whole,
+             whole > 0.0 ? u"mean over the step of %1"_s.arg(time_text(Seconds(whole)))
+                         : u"no timeline: all links are idle"_s);
 }
 
 void TopologyCanvas::select_rank(int rank) {
-  if (!map_ || rank < 0 || rank >= groups_->world_size()) return;
-  const std::uint32_t domain = static_cast<std::uint32_t>(rank) / map_->domain_size();
+  if (!step_ || rank < 0 || rank >= step_->groups.world_size()) return;
+  const std::uint32_t domain = static_cast<std::uint32_t>(rank) / step_->map.domain_size();
   if (domain < layout_.first_domain || domain >= layout_.first_domain + layout_.shown_domains)
     show_domain(domain);
   select(rank);
@@ -145,13 +135,13 @@ void TopologyCanvas::selection_changed() {
 
 void TopologyCanvas::show_domain(std::int64_t first) {
   first_domain_ = static_cast<std::uint32_t>(
-      std::clamp<std::int64_t>(first, 0, static_cast<std::int64_t>(map_->domains()) - 1));
+      std::clamp<std::int64_t>(first, 0, static_cast<std::int64_t>(step_->map.domains()) - 1));
   lay_out_again();
 }
 
 void TopologyCanvas::show_gpus(std::int64_t first) {
   first_gpu_ = static_cast<std::uint32_t>(
-      std::clamp<std::int64_t>(first, 0, static_cast<std::int64_t>(map_->domain_size()) - 1));
+      std::clamp<std::int64_t>(first, 0, static_cast<std::int64_t>(step_->map.domain_size()) - 1));
   lay_out_again();
 }
 
@@ -159,16 +149,16 @@ void TopologyCanvas::show_gpus(std::int64_t first) {
 void TopologyCanvas::show_bottleneck() {
   std::int64_t domain = 0;
   if (scene_.bottleneck) {
-    const sim::TopologyLink& link = map_->topology().links()[*scene_.bottleneck];
-    const auto per_domain = static_cast<std::int64_t>(map_->domain_size());
+    const sim::TopologyLink& link = step_->map.topology().links()[*scene_.bottleneck];
+    const auto per_domain = static_cast<std::int64_t>(step_->map.domain_size());
     const sim::VertexIndex inner = std::min(link.from, link.to);
-    const auto kind = map_->topology().vertices()[inner];
+    const auto kind = step_->map.topology().vertices()[inner];
     if (kind == sim::VertexKind::Accelerator) {
       domain = inner / per_domain;
     } else if (kind == sim::VertexKind::Nic) {
-      for (const sim::LinkIndex each : map_->links_from(inner)) {
-        if (map_->level(each) == LinkLevel::HostBus)
-          domain = map_->topology().links()[each].to / per_domain;
+      for (const sim::LinkIndex each : step_->map.links_from(inner)) {
+        if (step_->map.level(each) == LinkLevel::HostBus)
+          domain = step_->map.topology().links()[each].to / per_domain;
       }
     }
   }
@@ -182,7 +172,7 @@ void TopologyCanvas::lay_out() {
 
 void TopologyCanvas::lay_out_again() {
   const QRectF area(QPointF(kMargin, kMargin), map_size() - QSizeF(2.0 * kMargin, 2.0 * kMargin));
-  if (map_) layout_ = gui::lay_out(*map_, area, first_domain_, first_gpu_);
+  if (step_) layout_ = gui::lay_out(step_->map, area, first_domain_, first_gpu_);
   viewport()->update();
 }
 
@@ -198,23 +188,23 @@ void TopologyCanvas::find_routes() {
   scene_.routed_axis = scene_.axis;
   scene_.routes.clear();
   if (!scene_.rank()) return;
-  for (const AxisGroup& group : groups_->of(*scene_.rank()))
-    scene_.routes.push_back(scene_.shows(group.axis) ? links_of(*map_, group)
+  for (const AxisGroup& group : step_->groups.of(*scene_.rank()))
+    scene_.routes.push_back(scene_.shows(group.axis) ? links_of(step_->map, group)
                                                      : std::vector<sim::LinkIndex>());
 }
 
 void TopologyCanvas::paint(QPainter& painter) {
   find_routes();
-  TopologyPainter(painter, *map_, *groups_, layout_, scene_, colours())
+  TopologyPainter(painter, step_->map, step_->groups, layout_, scene_, colours())
       .paint(plot(), panel_area(room()));
 }
 
 std::optional<std::int32_t> TopologyCanvas::item_at(const QPointF& position) const {
-  if (!map_ || !plot().contains(position)) return std::nullopt;
+  if (!step_ || !plot().contains(position)) return std::nullopt;
   const auto index = layout_.item_at(layout_place(position));
   if (!index) return std::nullopt;
   const MapItem& item = layout_.items[*index];
-  if (item.kind != ItemKind::Gpu || item.first >= map_->ranks()) return std::nullopt;
+  if (item.kind != ItemKind::Gpu || item.first >= step_->map.ranks()) return std::nullopt;
   return static_cast<std::int32_t>(item.first);
 }
 
@@ -224,28 +214,32 @@ QString TopologyCanvas::tool_tip_at(const QPointF& position) const {
   if (item && layout_.items[*item].kind != ItemKind::Domain) {
     const MapItem& at = layout_.items[*item];
     if (at.kind == ItemKind::Gpu)
-      return u"<b>rank %1</b><br>stage %2"_s.arg(at.first).arg(
-          at.first < map_->ranks() ? QString::number(groups_->stage_of(at.first))
-                                   : u"none, the plan does not use it"_s);
-    return at.vertex ? map_->vertex_name(*at.vertex) : at.label.simplified();
+      return tool_tip(u"rank %1"_s.arg(at.first),
+                      {{u"stage"_s, at.first < step_->map.ranks()
+                                        ? QString::number(step_->groups.stage_of(at.first))
+                                        : u"none, the plan does not use it"_s}});
+    return at.vertex ? step_->map.vertex_name(*at.vertex) : at.label.simplified();
   }
   if (const auto line = layout_.line_at(layout_place(position)))
     return line_tip(layout_.lines[*line]);
-  return item ? domain_text(*map_, *groups_, layout_.items[*item]) : QString();
+  return item ? domain_text(step_->map, step_->groups, layout_.items[*item]) : QString();
 }
 
 QString TopologyCanvas::line_tip(const MapLine& line) const {
+  const auto tip_line = [&](sim::LinkIndex link) {
+    return TipLine{step_->map.link_name(link),
+                   load_text(step_->map, scene_, link) + u", "_s + bytes_text(scene_.bytes[link])};
+  };
   if (line.links.size() > 2) {
     const sim::LinkIndex busiest = *std::max_element(
         line.links.begin(), line.links.end(),
         [&](auto a, auto b) { return scene_.utilisation[a] < scene_.utilisation[b]; });
-    return u"%1 links, the busiest<br>%2"_s.arg(line.links.size() / 2)
-        .arg(link_load_text(*map_, scene_, busiest));
+    return tool_tip(u"%1 links, the busiest of them"_s.arg(line.links.size() / 2),
+                    {tip_line(busiest)});
   }
-  QStringList text;
-  for (const sim::LinkIndex link : line.links)
-    text.append(link_load_text(*map_, scene_, link) + u", "_s + bytes_text(scene_.bytes[link]));
-  return text.join(u"<br>"_s);
+  std::vector<TipLine> lines;
+  for (const sim::LinkIndex link : line.links) lines.push_back(tip_line(link));
+  return tool_tip(lines.size() == 1 ? u"link"_s : u"link, both ways"_s, lines);
 }
 
 // A double click on an item counts as a second click on it.
@@ -261,11 +255,11 @@ void TopologyCanvas::click(const QPointF& position) {
   const MapItem& item = layout_.items[*index];
   if (item.kind == ItemKind::MoreDomains) {
     const std::uint32_t next = layout_.first_domain + layout_.shown_domains;
-    return show_domain(next < map_->domains() ? next : 0);
+    return show_domain(next < step_->map.domains() ? next : 0);
   }
   if (item.kind == ItemKind::MoreGpus) {
-    const std::uint32_t next = first_gpu_ + map_->domain_size() - item.count;
-    return show_gpus(next < map_->domain_size() ? next : 0);
+    const std::uint32_t next = first_gpu_ + step_->map.domain_size() - item.count;
+    return show_gpus(next < step_->map.domain_size() ? next : 0);
   }
   NavigableView::click(position);
 }

@@ -11,7 +11,6 @@
 #include <memory>
 #include <optional>
 
-#include "core/spec/scenario.hpp"
 #include "gui/painting/navigable_view.hpp"
 #include "gui/topology/topology_painter.hpp"
 
@@ -23,13 +22,12 @@ class TopologyCanvas : public NavigableView<TopologyScene> {
  public:
   explicit TopologyCanvas(QWidget* parent = nullptr);
 
-  // The links' load is that of the whole timeline until a range is selected; without a timeline
-  // they are idle. Throws InputError where the plan's ranks cannot be laid on the cluster.
-  void set_plan(const ClusterSpec& cluster, const Plan& plan, const Timeline* timeline);
+  // The links' load is that of the whole step until a range is selected.
+  void show_step(std::shared_ptr<const PlacedStep> step);
   void clear();
 
-  bool is_empty() const override { return map_ == nullptr; }
-  const ClusterMap& map() const { return *map_; }
+  bool is_empty() const override { return step_ == nullptr; }
+  const ClusterMap& map() const { return step_->map; }
   const TopologyLayout& layout_shown() const { return layout_; }
 
   QSize sizeHint() const override { return {1000, 480}; }
@@ -41,8 +39,8 @@ class TopologyCanvas : public NavigableView<TopologyScene> {
   void select_rank(int rank);
   // Shows the domain of this number, with those that follow it.
   void show_domain(std::int64_t first);
-  // The length of the step, in seconds; 0 without a timeline.
-  double step_length() const { return traffic_.end() > 0.0 ? step_s_ : 0.0; }
+  // The length of the step, in seconds; 0 if nothing passes the links.
+  double step_length() const { return step_ && step_->traffic.end() > 0.0 ? step_->seconds : 0.0; }
   // "node 5, ranks 40–47, stage 1", for each domain.
   QStringList domain_names() const;
   std::optional<std::int32_t> item_at(const QPointF& position) const override;
@@ -76,11 +74,8 @@ class TopologyCanvas : public NavigableView<TopologyScene> {
   // Computes them anew only where the rank or the shown axis has changed.
   void find_routes();
 
-  std::unique_ptr<ClusterMap> map_;
-  std::optional<PlanGroups> groups_;
-  LinkTraffic traffic_;
+  std::shared_ptr<const PlacedStep> step_;
   TopologyLayout layout_;
-  double step_s_ = 0.0;
   std::uint32_t first_domain_ = 0, first_gpu_ = 0;
 };
 

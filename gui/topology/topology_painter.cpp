@@ -78,9 +78,13 @@ double scale_end(const std::vector<double>& utilisation) {
   return 1.0;
 }
 
+QString load_text(const ClusterMap& map, const TopologyScene& scene, LinkIndex link) {
+  return u"%1 of %2"_s.arg(share_text(scene.utilisation[link]),
+                           bandwidth_text(map.topology().links()[link].capacity));
+}
+
 QString link_load_text(const ClusterMap& map, const TopologyScene& scene, LinkIndex link) {
-  return u"%1: %2 of %3"_s.arg(map.link_name(link), share_text(scene.utilisation[link]),
-                               bandwidth_text(map.topology().links()[link].capacity));
+  return map.link_name(link) + u": "_s + load_text(map, scene, link);
 }
 
 TopologyPainter::TopologyPainter(QPainter& painter, const ClusterMap& map, const PlanGroups& groups,

@@ -95,6 +95,9 @@ double scale_end(const std::vector<double>& utilisation);
 // "node 3 · 24–31 · stage 1": the ranks and stages of a domain.
 QString domain_text(const ClusterMap& map, const PlanGroups& groups, const MapItem& item);
 
+// "81 % of 50 GB/s".
+QString load_text(const ClusterMap& map, const TopologyScene& scene, sim::LinkIndex link);
+
 // "NIC 0 of node 3 → leaf 0: 81 % of 50 GB/s".
 QString link_load_text(const ClusterMap& map, const TopologyScene& scene, sim::LinkIndex link);
 

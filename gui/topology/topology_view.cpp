@@ -6,7 +6,6 @@
 #include <QVBoxLayout>
 #include <utility>
 
-#include "core/base/error.hpp"
 #include "gui/models/text.hpp"
 #include "gui/topology/node_map.hpp"
 #include "gui/views/empty_state.hpp"
@@ -96,20 +95,19 @@ void TopologyView::update_nodes() {
                      canvas_->domain_names());
 }
 
-void TopologyView::set_plan(const ClusterSpec& cluster, const Plan& plan,
-                            const Timeline* timeline) {
-  try {
-    show_moment(0, tr("the whole step"));
-    canvas_->set_plan(cluster, plan, timeline);
-    moment_->setEnabled(canvas_->step_length() > 0.0);
-    empty_->show_content();
-    // Only a problem of this view is taken back: the window may show one of another view.
-    if (std::exchange(reported_problem_, false)) Q_EMIT problem({});
-  } catch (const InputError& error) {
-    clear();
-    reported_problem_ = true;
-    Q_EMIT problem(error_text(error));
-  }
+void TopologyView::show_step(std::shared_ptr<const PlacedStep> step) {
+  show_moment(0, tr("the whole step"));
+  canvas_->show_step(std::move(step));
+  moment_->setEnabled(canvas_->step_length() > 0.0);
+  empty_->show_content();
+  // Only a problem of this view is taken back: the window may show one of another view.
+  if (std::exchange(reported_problem_, false)) Q_EMIT problem({});
+}
+
+void TopologyView::show_problem(const QString& text) {
+  clear();
+  reported_problem_ = true;
+  Q_EMIT problem(text);
 }
 
 void TopologyView::clear(const QString& files) {

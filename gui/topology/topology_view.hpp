@@ -19,9 +19,10 @@ class TopologyView : public View {
  public:
   explicit TopologyView(QWidget* parent = nullptr);
 
-  // The load of the links is that of the whole timeline until a range is selected; without a timeline
-  // they are idle. If the cluster cannot hold the ranks of the plan, `problem` says so.
-  void set_plan(const ClusterSpec& cluster, const Plan& plan, const Timeline* timeline);
+  // The load of the links is that of the whole step until a range is selected.
+  void show_step(std::shared_ptr<const PlacedStep> step);
+  // Shows nothing and reports why the cluster cannot hold the ranks of the plan.
+  void show_problem(const QString& text);
   // `files` are those whose step Timeline shows instead of a plan's, if any.
   void clear(const QString& files = {});
 

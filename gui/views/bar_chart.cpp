@@ -10,8 +10,9 @@ namespace {
 
 // A single bar is no thicker than one of these.
 constexpr std::size_t kFewestRows = 4;
-// Titles take no more of the width of a chart.
+// Titles take no more of the width of a chart, unless they leave this many heights of their letters.
 constexpr double kMostOfTitles = 0.6;
+constexpr int kLeastForBars = 7;
 // Nor do labels of the width behind the titles.
 constexpr double kMostOfLabels = 0.75;
 
@@ -80,11 +81,10 @@ void BarChart::rebuild() {
 // has the whole title.
 void BarChart::fit_titles() {
   const QFontMetrics metrics(yAxis->tickLabelFont());
+  const int most = std::max(static_cast<int>(kMostOfTitles * width()),
+                            width() - kLeastForBars * metrics.height());
   QStringList titles;
-  for (const Bar& bar : bars_) {
-    titles.append(
-        metrics.elidedText(bar.title, Qt::ElideRight, static_cast<int>(kMostOfTitles * width())));
-  }
+  for (const Bar& bar : bars_) titles.append(metrics.elidedText(bar.title, Qt::ElideRight, most));
   if (titles == shown_titles_) return;
   shown_titles_ = titles;
   yAxis->setTicker(ticker_of(titles));

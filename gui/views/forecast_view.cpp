@@ -52,10 +52,15 @@ ForecastView::ForecastView(Selection* selection, QWidget* parent)
     : View(parent),
       selection_(selection),
       job_(
-          this, [this](const auto& run) { take(run); },
+          this,
+          [this](const auto& run) {
+            take(run);
+            call_ready();
+          },
           [this](const QString& error) {
             end();
             show_hint(error.toHtmlEscaped().replace(u'\n', u"<br>"_s));
+            call_ready();
           }) {
   QWidget* charts = create_charts();
   QWidget* figures = create_figures();
@@ -105,7 +110,7 @@ QWidget* ForecastView::create_goal() {
       tr("The training loss to reach, in nats per token (the natural logarithm of the "
          "perplexity), as in 1.95"));
   for (QLineEdit* field : {tokens_, loss_}) {
-    field->setFixedWidth(90);
+    follow_letters(*field, [field] { field->setFixedWidth(6 * field->fontMetrics().height()); });
     field->setSizePolicy(QSizePolicy::Fixed, QSizePolicy::Fixed);
     connect(field, &QLineEdit::editingFinished, this, &ForecastView::follow);
   }
@@ -176,7 +181,7 @@ QWidget* ForecastView::create_charts() {
   auto* charts = new PaneRow({titled(tr("Tokens over the days of the run"), trajectory_),
                               titled(tr("Time that does not go into steps"), lost_),
                               titled(tr("What 10 % less of each would save"), gains_)},
-                             {460, 340, 320});
+                             {430, 330, 360});
   trajectory_->setMinimumHeight(kLeastTrajectoryHeight);
   for (BarChart* bars : {lost_, gains_}) bars->setMinimumHeight(kLeastBarsHeight);
   return charts;
@@ -226,11 +231,12 @@ void ForecastView::follow() {
   if (const auto now = question(); now && now == asked_) return;
   asked_.reset();
   look_again();
+  call_ready();
 }
 
 void ForecastView::look_again() {
   if (asked_) return;
-  if (is_looked_at()) return begin();
+  if (is_wanted()) return begin();
   job_.cancel();
   end();
 }
@@ -252,6 +258,7 @@ void ForecastView::stop() {
   job_.cancel();
   end();
   show_hint(tr("Stopped. Choose another plan, other tokens or another profile to begin again."));
+  call_ready();
 }
 
 void ForecastView::end() {

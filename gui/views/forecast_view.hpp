@@ -28,7 +28,7 @@ class ForecastView : public View {
 
   TextTable table() const override;
   std::vector<ReportPart> report() const override;
-  bool is_busy() const { return job_.is_running(); }
+  bool is_busy() const override { return job_.is_running(); }
 
   // Adds the profile of a file, or reads it anew, and chooses it if `choose`.
   void offer(const QString& path, const RunSpec& run, bool choose);
@@ -36,9 +36,7 @@ class ForecastView : public View {
   // The files whose profiles are among the choices.
   QStringList files() const { return runs_.box->files() + laws_.box->files(); }
 
-  // Starts a forecast if one is due and the view is in front: nothing is simulated for a view that
-  // nobody sees.
-  void look_again();
+  void look_again() override;
 
   void save(QSettings& settings) const;
   // Returns what is wrong with the files of profiles that were chosen, which defaults replace.

@@ -60,8 +60,6 @@ QVBoxLayout* scrolled_column(QWidget& view) {
   auto* scroll = new QScrollArea;
   scroll->setWidget(content);
   scroll->setWidgetResizable(true);
-  // A view that opaque children cover has no visible region of its own, by which View::is_looked_at decides.
-  for (QWidget* each : {content, scroll->viewport()}) each->setAutoFillBackground(false);
   scroll->setFrameShape(QFrame::NoFrame);
   scroll->setFocusPolicy(Qt::NoFocus);
   scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);

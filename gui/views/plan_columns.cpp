@@ -11,6 +11,7 @@
 
 #include "gui/models/plan_figures.hpp"
 #include "gui/models/text.hpp"
+#include "gui/views/widgets.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -61,6 +62,7 @@ PlanColumns::PlanColumns(const PlanTableModel* model, QTableView* table, QToolBu
   connect(table->horizontalHeader(), &QHeaderView::customContextMenuRequested, this,
           &PlanColumns::open_menu);
   button->setMenu(menu_);
+  follow_letters(*table, [this] { fit_to_letters(); });
   connect(table->horizontalHeader(), &QHeaderView::sectionResized, this,
           [this](int column, int before, int after) {
             const bool comes_or_goes = before == 0 || after == 0;
@@ -140,6 +142,12 @@ void PlanColumns::widen(int column) {
   if (!fitted_.contains(column) || width > table_->columnWidth(column))
     table_->setColumnWidth(column, width);
   fitted_.insert(column);
+}
+
+void PlanColumns::fit_to_letters() {
+  const QScopedValueRollback<bool> own(by_user_, false);
+  fitted_.clear();
+  for (int column = 0; column < static_cast<int>(plan_figures().size()); ++column) widen(column);
 }
 
 // Measures the texts of the best plans, and further down the largest number, which is the longest.

@@ -37,6 +37,8 @@ class PlanColumns : public QObject {
   void reset();
   void show_column(int column, bool shown);
   void widen(int column);
+  // Fits the widths that the user has not set to letters of another size.
+  void fit_to_letters();
   int text_width(int column) const;
 
   const PlanTableModel* model_;

@@ -15,7 +15,7 @@ namespace {
 constexpr int kBins = 5;
 constexpr std::size_t kMostCategories = 8;
 // Both are in pixels. The ring is as high as a line of the legend, which would cut a larger one.
-constexpr double kNear = 12.0, kRing = 12.5;
+constexpr double kNear = 12.0, kRing = 11.0;
 
 // Puts ticks at 1, 2 and 5 of each power of ten, because a logarithmic axis seldom spans more than
 // two. An axis on which fewer than two of these lie has evenly spaced ticks.
@@ -309,10 +309,9 @@ void PlanScatter::mouseMoveEvent(QMouseEvent* event) {
   if (!row) return QToolTip::hideText();
   const auto plan = static_cast<std::size_t>(*row);
   QToolTip::showText(event->globalPosition().toPoint(),
-                     u"<b>%1</b><br>%2: %3<br>%4: %5"_s.arg(
-                         plan_text(set_->plans[plan].plan), plan_figure(x_).heading(),
-                         plan_figure(x_).text(*set_, plan), plan_figure(y_).heading(),
-                         plan_figure(y_).text(*set_, plan)),
+                     tool_tip(plan_text(set_->plans[plan].plan),
+                              {{plan_figure(x_).heading(), plan_figure(x_).text(*set_, plan)},
+                               {plan_figure(y_).heading(), plan_figure(y_).text(*set_, plan)}}),
                      this);
 }
 

@@ -32,7 +32,6 @@ namespace shardwright::gui {
 namespace {
 
 constexpr int kLeastTableWidth = 280;
-constexpr int kRowHeight = 22;
 // The height of the plot in lines of text, with its legend and axes.
 constexpr int kLeastScatterLines = 10;
 
@@ -96,8 +95,9 @@ QWidget* PlansView::create_filter() {
   lasso_chip_->hide();
   columns_button_ = tool_button(u"columns"_s, tr("Columns"));
   columns_button_->setPopupMode(QToolButton::InstantPopup);
-  columns_button_->setMinimumWidth(
-      columns_button_->fontMetrics().horizontalAdvance(columns_button_->text()) + 34);
+  follow_letters(*columns_button_, [button = columns_button_] {
+    button->setMinimumWidth(button->fontMetrics().horizontalAdvance(button->text()) + 34);
+  });
   return row_of({terms_, lasso_chip_, columns_button_}, terms_);
 }
 
@@ -113,7 +113,7 @@ void PlansView::create_rows() {
   view_->setShowGrid(false);
   view_->setMinimumWidth(kLeastTableWidth);
   view_->horizontalHeader()->setMinimumSectionSize(24);
-  view_->verticalHeader()->setDefaultSectionSize(kRowHeight);
+  fit_rows_to_letters(*view_);
   view_->verticalHeader()->setSectionResizeMode(QHeaderView::Fixed);
   view_->horizontalHeader()->setSectionsMovable(true);
   view_->horizontalHeader()->setHighlightSections(false);

@@ -63,10 +63,9 @@ std::vector<ChartPoint> points_of(const PointChart& chart) {
 }
 
 QString tip_of_step(const PointChart& chart, const ChartPoint& point) {
-  return RunCharts::tr("<b>step %1, %2</b><br>%3: %4")
-      .arg(count_text(static_cast<std::int64_t>(point.x)),
-           chart.graph(point.graph)->name().toHtmlEscaped(), chart.yAxis->label(),
-           short_text(point.y));
+  return tool_tip(RunCharts::tr("step %1").arg(count_text(static_cast<std::int64_t>(point.x))),
+                  {{chart.yAxis->label(), short_text(point.y)},
+                   {RunCharts::tr("source"), chart.graph(point.graph)->name()}});
 }
 
 }  // namespace

@@ -71,15 +71,15 @@ class RunView : public View {
   void release_run() { process_.release(); }
   // Refits the profile of the run's cluster to what the run measured, or says why it cannot.
   void calibrate();
-  // The reason why no calibration was possible when the controls last changed, or an empty text.
   // The reason why no run can start, or an empty text.
   const QString& starting_is_off() const { return starting_is_off_; }
+  // The reason why no calibration was possible when the controls last changed, or an empty text.
   const QString& calibration_is_off() const { return calibration_is_off_; }
   // Names a text to train on and a free folder, where the fields are empty.
   void fill_in_sample();
   bool is_running() const { return process_.is_running(); }
   qint64 process_id() const { return process_.id(); }
-  bool is_busy() const { return calibration_.is_running(); }
+  bool is_busy() const override { return calibration_.is_running(); }
   const RunFollower& follower() const { return follower_; }
   TextTable table() const override;
   std::vector<ReportPart> report() const override;

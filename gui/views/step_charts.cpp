@@ -9,10 +9,6 @@
 namespace shardwright::gui {
 namespace {
 
-// A label to the left of a bar or to its right needs a third of the axis of a narrow chart.
-constexpr double kMostLeft = 0.35, kMostRight = 0.65;
-// Shares below it would read 0.0 %.
-
 // The looks of the categories in the order of the enumeration, which is that of the stack.
 struct CategoryLook {
   int series;
@@ -59,6 +55,7 @@ WaterfallChart::WaterfallChart(QWidget* parent) : Chart(parent) {
   setObjectName(u"waterfall"_s);
   prepare_bar_axes(*this, tr("seconds of the step"));
   connect(this, &Chart::restyled, this, &WaterfallChart::rebuild);
+  connect(this, &QCustomPlot::afterLayout, this, &WaterfallChart::place_shares);
 }
 
 void WaterfallChart::show(const sim::StepResult& result, std::optional<sim::StepResult> beside) {
@@ -105,6 +102,7 @@ void WaterfallChart::add_bar(double key, double width, double start, double time
 
 void WaterfallChart::rebuild() {
   clear_all();
+  shares_.clear();
   if (!result_) return replot(rpQueuedReplot);
   const auto parts = rows();
   QStringList titles;
@@ -131,7 +129,8 @@ void WaterfallChart::rebuild() {
                          beside_time > 0.0 ? beside_start + beside_time : 0.0),
                 key, Qt::AlignLeft | Qt::AlignVCenter);
     } else {
-      add_share(row, key, start, start + time, longest);
+      shares_.push_back({add_label(share_text(row.time / result_->step), start, key, {}), start,
+                         start + time, row.role});
     }
   }
   yAxis->setTicker(ticker_of(titles));
@@ -139,18 +138,21 @@ void WaterfallChart::rebuild() {
   replot(rpQueuedReplot);
 }
 
-// Puts the label to the right of the bar, or without room there to its left or inside of it.
-void WaterfallChart::add_share(const Row& row, double key, double start, double end,
-                               double longest) {
-  const QString text = share_text(row.time / result_->step);
-  if (end < kMostRight * longest) {
-    add_label(text, end, key, Qt::AlignLeft | Qt::AlignVCenter);
-  } else if (start > kMostLeft * longest) {
-    add_label(text, start, key, Qt::AlignRight | Qt::AlignVCenter);
-  } else {
-    QCPItemText* label = add_label(text, end, key, Qt::AlignRight | Qt::AlignVCenter);
-    label->setColor(colours().text_on(row.role));
-    label->setBrush(colours().of(row.role));
+// Puts each label to the right of its bar, or without room there to its left or inside of it.
+void WaterfallChart::place_shares() {
+  const QRect area = axisRect()->rect();
+  for (const Share& share : shares_) {
+    const double width = QFontMetrics(share.label->font()).horizontalAdvance(share.label->text()) +
+                         share.label->padding().left() + share.label->padding().right();
+    const bool is_right = xAxis->coordToPixel(share.end) + width <= area.right();
+    const bool is_left = !is_right && xAxis->coordToPixel(share.start) - width >= area.left();
+    const bool is_inside = !is_right && !is_left;
+    share.label->position->setCoords(is_left ? share.start : share.end,
+                                     share.label->position->value());
+    share.label->setPositionAlignment((is_right ? Qt::AlignLeft : Qt::AlignRight) |
+                                      Qt::AlignVCenter);
+    share.label->setColor(is_inside ? colours().text_on(share.role) : colours().text);
+    share.label->setBrush(is_inside ? QBrush(colours().of(share.role)) : QBrush(Qt::NoBrush));
   }
 }
 
@@ -163,11 +165,10 @@ QString WaterfallChart::tool_tip_at(const QPointF& position) const {
   const auto amount = [](Seconds time, const sim::StepResult& result) {
     return tr("%1, %2 of the step").arg(time_text(time), share_text(time / result.step));
   };
-  QString text = u"<b>%1</b><br>%2"_s.arg(row.title, amount(row.time, *result_));
-  if (beside_)
-    text = tr("<b>%1</b><br>above: %2<br>below: %3")
-               .arg(row.title, amount(row.time, *result_), amount(row.beside_time, *beside_));
-  return text + u"<br>"_s + row.meaning;
+  std::vector<TipLine> lines = {{beside_ ? tr("above") : tr("time"), amount(row.time, *result_)}};
+  if (beside_) lines.push_back({tr("below"), amount(row.beside_time, *beside_)});
+  lines.push_back({row.meaning});
+  return tool_tip(row.title, lines);
 }
 
 MemoryChart::MemoryChart(QWidget* parent) : Chart(parent) {
@@ -249,22 +250,25 @@ QString MemoryChart::tool_tip_at(const QPointF& position) const {
   const auto stage = static_cast<std::size_t>(place);
   const sim::MemoryPeak& memory = result_->stages[stage].memory;
   const Bytes height = gigabytes(yAxis->pixelToCoord(position.y()));
-  const QString whole = tr("stage %1 at its peak: %2 of %3")
-                            .arg(stage)
-                            .arg(bytes_text(memory.peak), bytes_text(capacity_));
+  const TipLine whole = {tr("stage %1 at its peak").arg(stage),
+                         tr("%1 of %2").arg(bytes_text(memory.peak), bytes_text(capacity_))};
+  const auto tip = [&](const QString& title, Bytes part) {
+    return tool_tip(
+        title,
+        {{tr("memory"),
+          tr("%1, %2 of the capacity").arg(bytes_text(part), percent_text(part / capacity_))},
+         whole});
+  };
   Bytes below;
   for (const MemoryCategory category : enumerators<MemoryCategory>()) {
     const Bytes part = memory.of(category);
     below += part;
     if (part <= Bytes() || height > below) continue;
-    return u"<b>%1</b><br>"_s.arg(title_of(category)) +
-           tr("%1, %2 of the capacity").arg(bytes_text(part), percent_text(part / capacity_)) +
-           u"<br>"_s + whole;
+    return tip(title_of(category), part);
   }
   const bool fits = memory.peak <= capacity_;
-  const Bytes rest = fits ? capacity_ - memory.peak : memory.peak - capacity_;
-  return u"<b>%1</b><br>%2"_s.arg(fits ? tr("free") : tr("too much"), bytes_text(rest)) +
-         u"<br>"_s + whole;
+  return fits ? tip(tr("free"), capacity_ - memory.peak)
+              : tip(tr("too much"), memory.peak - capacity_);
 }
 
 SensitivityChart::SensitivityChart(QWidget* parent)
@@ -277,11 +281,14 @@ void SensitivityChart::show(std::vector<planner::Sensitivity> sensitivities) {
   std::vector<Bar> bars;
   for (const planner::Sensitivity& each : sensitivities_) {
     const QString title = to_qstring(planner::name_of(each.resource));
-    QString text = signed_percent_text(each.gain);
-    if (!each.through.empty()) text += tr(" by %1").arg(to_qstring(each.through));
-    bars.push_back({title, 100.0 * each.gain, text,
-                    tr("10 % more of %1: %2 throughput, %3 a step. A click plans with it.")
-                        .arg(title, text, time_text(each.step))});
+    const QString gain = signed_percent_text(each.gain);
+    const QString through =
+        each.through.empty() ? QString() : tr(" by %1").arg(to_qstring(each.through));
+    bars.push_back(
+        {title, 100.0 * each.gain, gain,
+         tool_tip(tr("10 % more of %1").arg(title), {{tr("throughput"), gain + through},
+                                                     {tr("time of a step"), time_text(each.step)},
+                                                     {tr("A click plans with it.")}})});
   }
   show_bars(std::move(bars));
 }

@@ -34,9 +34,17 @@ class WaterfallChart : public Chart {
   void rebuild();
   std::vector<Row> rows() const;
   void add_bar(double key, double width, double start, double time, Role role, bool is_beside);
-  void add_share(const Row& row, double key, double start, double end, double longest);
+  void place_shares();
+
+  // The label of a bar between two coordinates of the axis.
+  struct Share {
+    QCPItemText* label;
+    double start, end;
+    Role role;
+  };
 
   std::optional<sim::StepResult> result_, beside_;
+  std::vector<Share> shares_;
 };
 
 // Memory of each stage at its peak, by what it is held for, against the capacity.

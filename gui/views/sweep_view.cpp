@@ -28,8 +28,8 @@ using planner::SweepPoint;
 constexpr int kLeastChartHeight = 180;
 // The part of the axis below zero, so that a cross at zero is seen whole.
 constexpr double kBelowZero = 0.08;
-// The ring around the scenario's own point, in pixels.
-constexpr double kScenarioRing = 15.0;
+// The ring around the scenario's own point, in pixels. The legend would cut a larger one.
+constexpr double kScenarioRing = 11.5;
 
 // The ends and points that the user may set.
 SweepRange limits_of(SweepAxis axis) {
@@ -71,11 +71,16 @@ SweepView::SweepView(Selection* selection, QWidget* parent)
     : View(parent),
       selection_(selection),
       job_(
-          this, [this](const auto& sweep) { take(*sweep); },
+          this,
+          [this](const auto& sweep) {
+            take(*sweep);
+            call_ready();
+          },
           [this](const QString& error) {
             end();
             if (sweep_.points.empty()) empty_->show_hint(error.toHtmlEscaped());
             Q_EMIT problem(error);
+            call_ready();
           }) {
   chart_ = named<PointChart>(u"sweep_chart"_s);
   chart_->allow_zoom();
@@ -105,11 +110,12 @@ void SweepView::follow_selection() {
   if (swept_ && asked() == swept_ && !tries_again) return;
   outdated_ = true;
   look_again();
+  call_ready();
 }
 
 void SweepView::look_again() {
   if (!outdated_) return;
-  if (is_looked_at()) return begin();
+  if (is_wanted()) return begin();
   job_.cancel();
   forget_points();
   end();
@@ -188,6 +194,7 @@ QWidget* SweepView::create_range() {
     auto* box = named<QDoubleSpinBox>(id);
     box->setKeyboardTracking(false);
     box->setToolTip(tip);
+    separate_thousands(*box);
     leave_wheel_to_scrolling(*box);
     connect(box, &QDoubleSpinBox::valueChanged, this, &SweepView::take_range);
     return box;
@@ -330,6 +337,7 @@ void SweepView::stop() {
   } else {
     show_knee();
   }
+  call_ready();
 }
 
 void SweepView::end() {
@@ -551,24 +559,26 @@ void SweepView::add_tips() {
   });
 }
 
-QString SweepView::figure_text(SweepFigure figure, const SweepPoint& point) const {
+TipLine SweepView::tip_line(SweepFigure figure, const SweepPoint& point) const {
   const SweepValue value = value_at(point, figure);
-  QString text = u"<br>%1: %2"_s.arg(title_of(figure), short_text(value.value));
-  if (value.low == value.high) return text;
-  return text + tr(" (80 %: %1 to %2)").arg(short_text(value.low), short_text(value.high));
+  QString text = short_text(value.value);
+  if (value.low != value.high)
+    text += tr(" (80 %: %1 to %2)").arg(short_text(value.low), short_text(value.high));
+  return {title_of(figure), text};
 }
 
 QString SweepView::tip_of(const SweepPoint& point) const {
-  QString text = u"<b>%1: %2</b>"_s.arg(title_of(sweep_.axis), axis_text(sweep_.axis, point.value));
+  std::vector<TipLine> lines;
   if (point.candidate) {
-    text += figure_text(figure(), point);
-    if (const auto second = second_figure()) text += figure_text(*second, point);
-    text += u"<br>"_s + plan_text(point.candidate->plan);
+    lines.push_back(tip_line(figure(), point));
+    if (const auto second = second_figure()) lines.push_back(tip_line(*second, point));
+    lines.push_back({plan_text(point.candidate->plan)});
   }
   if (!point.fits && !point.preliminary)
-    text += u"<br>"_s + to_qstring(planner::obstacle_text(point, memory())).toHtmlEscaped();
-  if (!planner::is_bandwidth(sweep_.axis)) text += tr("<br>A click plans for it.");
-  return text;
+    lines.push_back({to_qstring(planner::obstacle_text(point, memory()))});
+  if (!planner::is_bandwidth(sweep_.axis)) lines.push_back({tr("A click plans for it.")});
+  return tool_tip(u"%1: %2"_s.arg(title_of(sweep_.axis), axis_text(sweep_.axis, point.value)),
+                  lines);
 }
 
 void SweepView::add_knee() {

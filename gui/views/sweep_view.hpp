@@ -28,10 +28,9 @@ class SweepView : public View {
 
   TextTable table() const override;
   std::vector<ReportPart> report() const override;
-  bool is_busy() const { return job_.is_running(); }
+  bool is_busy() const override { return job_.is_running(); }
   void set_plan(planner::SweepPlan plan);
-  // Starts a sweep if one is due and the view is in front: nothing is swept for a view that nobody sees.
-  void look_again();
+  void look_again() override;
 
   void save(QSettings& settings) const;
   void restore(const QSettings& settings);
@@ -67,7 +66,7 @@ class SweepView : public View {
   void add_second();
   void add_tips();
   QString tip_of(const planner::SweepPoint& point) const;
-  QString figure_text(SweepFigure figure, const planner::SweepPoint& point) const;
+  TipLine tip_line(SweepFigure figure, const planner::SweepPoint& point) const;
 
   void sweep_anew();
   void update_plan_choice();

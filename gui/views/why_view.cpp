@@ -100,10 +100,10 @@ WhyView::WhyView(Selection* selection, QWidget* parent)
       selection_(selection),
       limits_(
           this, [this](const auto& limits) { take_limits(*limits); },
-          [this](const QString& error) { Q_EMIT problem(error); }),
+          [this](const QString& error) { report_problem(error); }),
       comparison_(
           this, [this](const auto& comparison) { take_comparison(*comparison); },
-          [this](const QString& error) { Q_EMIT problem(error); }) {
+          [this](const QString& error) { report_problem(error); }) {
   title_ = wrapped_label(u"why_title"_s);
   title_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   make_bold(*title_);
@@ -180,13 +180,19 @@ QString WhyView::hint() const {
   return tr("Choose a plan in <b>Plans</b>: its time and its memory are broken down here.");
 }
 
+void WhyView::report_problem(const QString& error) {
+  Q_EMIT problem(error);
+  call_ready();
+}
+
 void WhyView::show_chosen() {
   const auto chosen = selection_->chosen();
   if (!chosen) {
     limits_.cancel();
     clear_comparison();
     explained_.reset();
-    return empty_->show_hint(hint());
+    empty_->show_hint(hint());
+    return call_ready();
   }
   const PlanSetPointer set = selection_->set();
   const planner::PlanCandidate& candidate = set->plans[*chosen];
@@ -223,6 +229,7 @@ void WhyView::take_limits(const Limits& limits) {
   peak_->setText(peak_text(explanation.result, *explained_, limits.peak));
   sensitivity_->show(explanation.sensitivities);
   if (!is_busy()) Q_EMIT settled();
+  call_ready();
 }
 
 void WhyView::show_compared() {
@@ -284,6 +291,7 @@ void WhyView::take_comparison(const planner::Comparison& comparison) {
   show_comparison();
   pages_->setCurrentIndex(1);
   if (!is_busy()) Q_EMIT settled();
+  call_ready();
 }
 
 void WhyView::show_comparison() {

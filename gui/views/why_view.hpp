@@ -29,7 +29,7 @@ class WhyView : public View {
 
   TextTable table() const override;
   std::vector<ReportPart> report() const override;
-  bool is_busy() const { return limits_.is_running() || comparison_.is_running(); }
+  bool is_busy() const override { return limits_.is_running() || comparison_.is_running(); }
   // Compares the chosen plan with that of another file, until other plans are shown or the user
   // compares with one of them.
   void compare_with(const Scenario& other, const QString& name);
@@ -51,6 +51,7 @@ class WhyView : public View {
   QWidget* create_breakdown();
   QWidget* create_comparison();
   QString hint() const;
+  void report_problem(const QString& error);
   void show_chosen();
   void show_compared();
   void clear_comparison();

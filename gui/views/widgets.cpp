@@ -3,6 +3,7 @@
 #include <QApplication>
 #include <QEvent>
 #include <QFileDialog>
+#include <QFocusEvent>
 #include <QHeaderView>
 #include <QPainter>
 #include <QPointer>
@@ -50,6 +51,47 @@ class WheelFilter : public QObject {
  private:
   QWidget* field_;
 };
+
+class SeparatorFilter : public QObject {
+ public:
+  using QObject::QObject;
+
+  bool eventFilter(QObject* watched, QEvent* event) override {
+    // A field loses the focus once more as it is destroyed, when it is no spin box any more.
+    if (auto* field = qobject_cast<QAbstractSpinBox*>(watched)) {
+      if (event->type() == QEvent::FocusIn) field->setGroupSeparatorShown(false);
+      if (event->type() == QEvent::FocusOut && leaves(*static_cast<QFocusEvent*>(event))) {
+        // The new text is that of the value, which what was typed is to become first.
+        field->interpretText();
+        field->setGroupSeparatorShown(true);
+      }
+    }
+    return QObject::eventFilter(watched, event);
+  }
+
+ private:
+  // A menu of the field, or another window, takes the focus only for a while.
+  static bool leaves(const QFocusEvent& event) {
+    return event.reason() != Qt::PopupFocusReason && event.reason() != Qt::ActiveWindowFocusReason;
+  }
+};
+
+class LetterFilter : public QObject {
+ public:
+  LetterFilter(QWidget* widget, std::function<void()> fit)
+      : QObject(widget), fit_(std::move(fit)) {}
+
+  bool eventFilter(QObject* watched, QEvent* event) override {
+    if (event->type() == QEvent::FontChange) fit_();
+    return QObject::eventFilter(watched, event);
+  }
+
+ private:
+  std::function<void()> fit_;
+};
+
+// The pixels of a row besides its letters.
+constexpr int kAroundLetters = 7;
 
 }  // namespace
 
@@ -105,7 +147,7 @@ QTableWidget* text_table_widget(const QString& name) {
   table->setSelectionBehavior(QAbstractItemView::SelectRows);
   table->setTabKeyNavigation(false);
   table->verticalHeader()->hide();
-  table->verticalHeader()->setDefaultSectionSize(22);
+  fit_rows_to_letters(*table);
   table->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
   table->setShowGrid(false);
   return table;
@@ -197,26 +239,13 @@ QString GigabyteSpinBox::textFromValue(double value) const {
 }
 
 PowerSpinBox::PowerSpinBox(QWidget* parent) : QSpinBox(parent) {
-  setGroupSeparatorShown(true);
+  separate_thousands(*this);
 }
 
 void PowerSpinBox::set_unit(const QString& unit, const QString& unit_of_one) {
   const auto follow = [=, this](int count) { setSuffix(count == 1 ? unit_of_one : unit); };
   connect(this, &QSpinBox::valueChanged, this, follow);
   follow(value());
-}
-
-void PowerSpinBox::focusInEvent(QFocusEvent* event) {
-  setGroupSeparatorShown(false);
-  QSpinBox::focusInEvent(event);
-}
-
-void PowerSpinBox::focusOutEvent(QFocusEvent* event) {
-  QSpinBox::focusOutEvent(event);
-  // A menu of the field, or another window, takes the focus only for a while.
-  if (event->reason() == Qt::PopupFocusReason || event->reason() == Qt::ActiveWindowFocusReason)
-    return;
-  setGroupSeparatorShown(true);
 }
 
 void PowerSpinBox::stepBy(int steps) {
@@ -243,6 +272,22 @@ int PowerSpinBox::valueFromText(const QString& text) const {
   const QString word = specialValueText();
   if (!word.isEmpty() && word.compare(typed_of(text), Qt::CaseInsensitive) == 0) return minimum();
   return QSpinBox::valueFromText(text);
+}
+
+void separate_thousands(QAbstractSpinBox& field) {
+  field.setGroupSeparatorShown(true);
+  field.installEventFilter(new SeparatorFilter(&field));
+}
+
+void follow_letters(QWidget& widget, std::function<void()> fit) {
+  fit();
+  widget.installEventFilter(new LetterFilter(&widget, std::move(fit)));
+}
+
+void fit_rows_to_letters(QTableView& table) {
+  follow_letters(table, [&table] {
+    table.verticalHeader()->setDefaultSectionSize(table.fontMetrics().height() + kAroundLetters);
+  });
 }
 
 void leave_wheel_to_scrolling(QWidget& field) {

@@ -13,6 +13,7 @@
 
 #include "gui/models/table_text.hpp"
 
+class QTableView;
 class QTableWidget;
 
 namespace shardwright::gui {
@@ -29,6 +30,13 @@ QLabel* wrapped_label(const QString& name);
 QToolButton* tool_button(const QString& name, const QString& text, const QString& tip = {});
 void set_text_colour(QWidget& widget, const QColor& colour);
 void make_bold(QWidget& widget);
+// Shows separators of thousands in a spin box while nobody types into it: writing them would move the
+// cursor.
+void separate_thousands(QAbstractSpinBox& field);
+// Calls `fit` now, and again whenever the letters of the widget change.
+void follow_letters(QWidget& widget, std::function<void()> fit);
+// Gives the rows of a table the height of their letters.
+void fit_rows_to_letters(QTableView& table);
 // Lets the wheel scroll past a combo box or a spin box that has no focus.
 void leave_wheel_to_scrolling(QWidget& field);
 
@@ -114,9 +122,6 @@ class PowerSpinBox : public QSpinBox {
   void stepBy(int steps) override;
 
  protected:
-  // A field that is typed into has no separators of thousands: writing them would move the cursor.
-  void focusInEvent(QFocusEvent* event) override;
-  void focusOutEvent(QFocusEvent* event) override;
   QValidator::State validate(QString& input, int& position) const override;
   int valueFromText(const QString& text) const override;
 

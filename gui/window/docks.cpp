@@ -12,30 +12,17 @@
 #include <QStyle>
 #include <QTabBar>
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <utility>
 
 #include "gui/models/text.hpp"
+#include "gui/views/view.hpp"
 
 namespace shardwright::gui {
 namespace {
 
 // The width of the first dock in pixels, and the second one's thousandths of the height.
 constexpr int kFirstWidth = 320, kUpperPermille = 482;
-
-// Qt leaves a dock behind the tab of another visible, out of the window or below the other. Not all of
-// it need be seen: a list of commands may lie over the window.
-bool is_in_front(const QDockWidget& dock) {
-  if (!dock.isVisible() || dock.isFloating()) return dock.isVisible();
-  const QRect place = dock.geometry().adjusted(2, 2, -3, -3);
-  const std::array points = {place.center(), place.topLeft(), place.topRight(), place.bottomLeft(),
-                             place.bottomRight()};
-  return std::any_of(points.begin(), points.end(), [&](const QPoint& point) {
-    const QWidget* seen = dock.parentWidget()->childAt(point);
-    return seen == &dock || dock.isAncestorOf(seen);
-  });
-}
 
 bool takes_tab(const QWidget& widget) {
   return (widget.focusPolicy() & Qt::TabFocus) != 0 && widget.focusProxy() == nullptr &&

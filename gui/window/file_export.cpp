@@ -6,6 +6,7 @@
 #include <QGuiApplication>
 #include <QTimer>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "gui/models/text.hpp"
 #include "gui/models/written_file.hpp"
@@ -154,7 +155,21 @@ void FileExport::export_report(const QString& title, const QString& suffix,
                                const std::function<void(std::function<void()>)>& fill_views) {
   const QString file = ask_for_file(window_, tr("Export a report"), u"report.%1"_s.arg(suffix),
                                     u"*.%1"_s.arg(suffix), suffix);
-  if (!file.isEmpty()) fill_views([this, title, file] { write_report(title, file); });
+  if (file.isEmpty()) return;
+  write_waiting_report();
+  waiting_report_ = [this, title, file] { write_report(title, file); };
+  fill_views([this] { write_waiting_report(); });
+  QTimer::singleShot(kAtOnceMs, this, [this, file] {
+    if (!waiting_report_) return;
+    messages_->say(u"report"_s, Tone::Notice,
+                   tr("The report is written to %1 once all views have their figures.").arg(file),
+                   {tr("Write it now"), [this] { write_waiting_report(); }});
+  });
+}
+
+void FileExport::write_waiting_report() {
+  messages_->take_back(u"report"_s);
+  if (waiting_report_) std::exchange(waiting_report_, nullptr)();
 }
 
 void FileExport::write_report(const QString& title, const QString& file) {
@@ -167,11 +182,8 @@ void FileExport::write_report(const QString& title, const QString& file) {
     if (!parts.empty()) sections.push_back({dock->windowTitle(), std::move(parts)});
   }
   const QString left_out =
-      empty.isEmpty()
-          ? QString()
-          : tr(" It leaves out what shows nothing yet: %1. A view fills when it is first "
-               "looked at.")
-                .arg(empty.join(u", "_s));
+      empty.isEmpty() ? QString()
+                      : tr(" It leaves out what shows nothing: %1.").arg(empty.join(u", "_s));
   write_to(file, tr("Exported %1.") + left_out, [&] {
     write_file(file, file.endsWith(u".pdf"_s) ? report_pdf(title, sections)
                                               : report_html(title, sections));

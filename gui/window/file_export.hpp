@@ -36,15 +36,17 @@ class FileExport : public QObject {
   // Asks for a file and writes a chart to it, without the widgets around it.
   void export_chart(QWidget& chart, const QString& suffix);
   // Asks for a file and writes all that the views show to it, "html" or "pdf". Says which views show
-  // nothing. `fill_views` calls what it is given once they show all that they can.
+  // nothing. `fill_views` calls what it is given once they show all that they can; a message offers to
+  // write the report before.
   void export_report(const QString& title, const QString& suffix,
                      const std::function<void(std::function<void()>)>& fill_views);
   void copy_picture();
   void copy_data();
-  bool is_busy() const { return job_.is_running(); }
+  bool is_busy() const { return job_.is_running() || waiting_report_; }
 
  private:
   void write_report(const QString& title, const QString& file);
+  void write_waiting_report();
   // Writes in the background, with a message that offers to stop it if it takes long.
   void export_data(const LazyTable& shown, const QString& file);
   void stop();
@@ -59,6 +61,8 @@ class FileExport : public QObject {
   MessageBar* messages_;
   QWidget* window_;
   QString exported_;
+  // Writes the report that waits for the views.
+  std::function<void()> waiting_report_;
   BackgroundJob<QString> job_;
 };
 

@@ -186,8 +186,8 @@ void MainWindow::connect_views() {
     if (places_->isVisible()) places_->replace(places());
   });
   connect(docks_, &Docks::came_to_front, step_, &StepPresenter::look_again);
-  connect(docks_, &Docks::came_to_front, sweep_view_, &SweepView::look_again);
-  connect(docks_, &Docks::came_to_front, forecast_view_, &ForecastView::look_again);
+  connect(docks_, &Docks::came_to_front, sweep_view_, &View::look_again);
+  connect(docks_, &Docks::came_to_front, forecast_view_, &View::look_again);
   connect(step_, &StepPresenter::problem, this,
           [this](const QString& text) { messages_->say(u"step"_s, Tone::Problem, text); });
   // A sweep of other plans does not fail for the same reason.
@@ -239,6 +239,15 @@ QWidget* MainWindow::view(const QString& id) const {
 
 void MainWindow::raise_view(const QString& id) {
   docks_->raise(id);
+}
+
+// Sweeps come last, because a sweep may take long and the report may do without it.
+void MainWindow::fill_views_then(std::function<void()> ready) {
+  step_->predict_then([this, ready = std::move(ready)] {
+    why_view_->fill_then([this, ready] {
+      forecast_view_->fill_then([this, ready] { sweep_view_->fill_then(ready); });
+    });
+  });
 }
 
 bool MainWindow::is_busy() const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <QMainWindow>
+#include <functional>
 #include <vector>
 
 #include "gui/models/scenario_document.hpp"
@@ -79,6 +80,8 @@ class MainWindow : public QMainWindow {
   void connect_views();
   // Takes the text that was typed into a field, by leaving the field.
   void take_typed_text();
+  // Lets the views compute what they lack, also those that nobody looks at, and then calls `ready`.
+  void fill_views_then(std::function<void()> ready);
 
   // window_toolbar.cpp
   void create_toolbar();

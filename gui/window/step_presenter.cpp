@@ -24,10 +24,25 @@ constexpr double kStepMargin = 0.03;
 // timeline once `stop` is requested.
 PredictedStep predict_step(const Scenario& scenario, const std::stop_token& stop) {
   std::optional<sim::TracedStep> step = sim::trace_step(scenario, stop);
-  if (!step) return {scenario, {}, nullptr, nullptr};
-  return {scenario, std::move(step->result),
+  if (!step) return {scenario, {}, nullptr, nullptr, nullptr, {}};
+  return {scenario,
+          std::move(step->result),
           std::make_shared<const Program>(std::move(step->program)),
-          std::make_shared<const Timeline>(std::move(step->timeline))};
+          std::make_shared<const Timeline>(std::move(step->timeline)),
+          nullptr,
+          {}};
+}
+
+PredictedStep predict_placed_step(const Scenario& scenario, const std::stop_token& stop) {
+  PredictedStep step = predict_step(scenario, stop);
+  if (stop.stop_requested()) return step;
+  try {
+    step.placed =
+        std::make_shared<const PlacedStep>(scenario.cluster, scenario.plan, step.timeline.get());
+  } catch (const InputError& error) {
+    step.unplaced = error_text(error);
+  }
+  return step;
 }
 
 sim::ReservedMemory reserved_of(const Scenario& scenario) {
@@ -126,12 +141,12 @@ void StepPresenter::look_again() {
 
 void StepPresenter::predict_then(std::function<void()> ready) {
   ready_ = std::move(ready);
-  update(true);
-  if (!job_.is_running()) call_ready();
+  update();
+  call_ready();
 }
 
 void StepPresenter::call_ready() {
-  if (ready_) std::exchange(ready_, nullptr)();
+  if (ready_ && !job_.is_running()) std::exchange(ready_, nullptr)();
 }
 
 void StepPresenter::follow_selection() {
@@ -149,6 +164,7 @@ void StepPresenter::follow_selection() {
   // Nobody will see the former step again, and it may be a large one.
   if (outdated_ && shown_ && !anybody_looks()) clear_views();
   update();
+  call_ready();
 }
 
 bool StepPresenter::eventFilter(QObject* watched, QEvent* event) {
@@ -156,13 +172,14 @@ bool StepPresenter::eventFilter(QObject* watched, QEvent* event) {
   return QObject::eventFilter(watched, event);
 }
 
-void StepPresenter::update(bool is_read) {
-  if (!outdated_ || !(is_read || anybody_looks())) return;
+void StepPresenter::update() {
+  if (!outdated_ || !(ready_ || anybody_looks())) return;
   outdated_ = false;
   asked_ = selection_->scenario();
   if (!asked_) return clear_views();
-  job_.start(
-      [scenario = *asked_](const std::stop_token& stop) { return predict_step(scenario, stop); });
+  job_.start([scenario = *asked_](const std::stop_token& stop) {
+    return predict_placed_step(scenario, stop);
+  });
   // The step of another plan may stay for a moment, so that nothing flickers.
   QTimer::singleShot(kMostStaleMs, this, [this] {
     if (job_.is_running()) clear_views();
@@ -181,7 +198,8 @@ void StepPresenter::take(const PredictedStep& step) {
   shown_ = step;
   const Scenario& scenario = step.scenario;
   show_timelines();
-  views_.topology->set_plan(scenario.cluster, scenario.plan, step.timeline.get());
+  step.placed ? views_.topology->show_step(step.placed)
+              : views_.topology->show_problem(step.unplaced);
   views_.schedule->set_plan(scenario.plan, scenario.model, step.timeline.get(), &step.result);
 }
 
@@ -240,6 +258,7 @@ void StepPresenter::show_files(std::vector<std::shared_ptr<const Timeline>> time
   views_.topology->clear(files);
   views_.schedule->clear(files);
   views_.timeline->set_timelines(std::move(timelines), nullptr, {}, {}, names);
+  call_ready();
 }
 
 void StepPresenter::show_traces(std::vector<TracedRun> traces, const QStringList& names) {

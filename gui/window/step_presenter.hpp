@@ -17,6 +17,7 @@
 
 namespace shardwright::gui {
 
+struct PlacedStep;
 class ScheduleView;
 class TimelineView;
 class TopologyView;
@@ -28,6 +29,9 @@ struct PredictedStep {
   std::shared_ptr<const Program> program;
   // Holds one rank of each stage.
   std::shared_ptr<const Timeline> timeline;
+  // The step on the cluster, or the reason why the cluster cannot hold it.
+  std::shared_ptr<const PlacedStep> placed;
+  QString unplaced;
 };
 
 // The recorded step of a run, with the plan that it was trained under.
@@ -89,9 +93,10 @@ class StepPresenter : public QObject {
   void link_selections();
   void show_stage(std::int64_t stage);
   void follow_selection();
-  // Predicts what is outdated, if the views are looked at or read otherwise.
-  void update(bool is_read = false);
+  // Predicts what is outdated, if the views are looked at or somebody waits for them.
+  void update();
   void take(const PredictedStep& step);
+  // Tells who waits for the views that they show all they can, unless a step is being predicted.
   void call_ready();
   void clear_views();
   void show_timelines();

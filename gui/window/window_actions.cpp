@@ -106,7 +106,7 @@ void MainWindow::create_file_actions() {
          QKeySequence(), tr("Writes the scenario, the best plans and all charts into one file"),
          [this, name] {
            export_->export_report(scenario_title(), name,
-                                  [this](auto ready) { step_->predict_then(std::move(ready)); });
+                                  [this](auto ready) { fill_views_then(std::move(ready)); });
          }});
   }
   registry_->add(

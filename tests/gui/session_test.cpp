@@ -1,4 +1,5 @@
 #include <QComboBox>
+#include <QDoubleSpinBox>
 #include <QFile>
 #include <QSettings>
 #include <QSpinBox>
@@ -48,6 +49,36 @@ TEST_F(Session, RangesOfSweepsThatTheFieldsCannotHoldAreLeftOut) {
   window.raise_view(u"sweeps"_s);
   ASSERT_TRUE(wait_for([&] { return window.findChild<SweepView*>()->is_busy(); }));
   EXPECT_FALSE(window.findChild<QToolButton*>(u"usual_range"_s)->isEnabled());
+}
+
+TEST_F(Session, RangesAndFiguresOfSweepsComeBack) {
+  {
+    MainWindow window(&settings_);
+    window.selection().show(small_set());
+    window.show();
+    window.raise_view(u"sweeps"_s);
+    ASSERT_TRUE(wait_for([&] { return window.findChild<SweepView*>()->is_busy(); }));
+    window.findChild<QComboBox*>(u"sweep_axis"_s)
+        ->setCurrentIndex(static_cast<int>(planner::SweepAxis::SeqLen));
+    window.findChild<QComboBox*>(u"sweep_plan"_s)->setCurrentIndex(0);
+    auto* from = window.findChild<QDoubleSpinBox*>(u"sweep_from"_s);
+    from->selectAll();
+    QTest::keyClicks(from, u"512"_s);
+    QTest::keyClick(from, Qt::Key_Return);
+    window.findChild<QComboBox*>(u"sweep_second"_s)->setCurrentText(u"Memory (GB)"_s);
+    window.close();
+  }
+  MainWindow window(&settings_);
+  window.selection().show(small_set());
+  window.show();
+  window.raise_view(u"sweeps"_s);
+  ASSERT_TRUE(wait_for([&] { return window.findChild<SweepView*>()->is_busy(); }));
+  EXPECT_TRUE(window.findChild<QToolButton*>(u"usual_range"_s)->isEnabled());
+  EXPECT_EQ(window.findChild<QDoubleSpinBox*>(u"sweep_from"_s)->value(), 512.0);
+  EXPECT_EQ(window.findChild<QComboBox*>(u"sweep_second"_s)->currentText(), u"Memory (GB)"_s);
+  EXPECT_EQ(window.findChild<QComboBox*>(u"sweep_plan"_s)->currentIndex(), 0);
+  EXPECT_EQ(window.findChild<QComboBox*>(u"sweep_axis"_s)->currentIndex(),
+            static_cast<int>(planner::SweepAxis::SeqLen));
 }
 
 TEST_F(Session, ThePinnedBaselineComesBack) {

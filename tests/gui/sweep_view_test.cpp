@@ -61,6 +61,8 @@ TEST_F(SweepViewTest, SweepsTheRangeThatIsTyped) {
   type(find<QDoubleSpinBox>("sweep_to"), u"3000"_s, Qt::Key_Return);
   type(find<QSpinBox>("sweep_points"), u"3"_s, Qt::Key_Return);
   ASSERT_TRUE(is_idle());
+  // A field that nobody types into has separators of thousands.
+  EXPECT_EQ(find<QDoubleSpinBox>("sweep_from").text(), u"1,000"_s);
   QStringList lengths;
   for (const QStringList& row : data().rows) lengths.append(row.front());
   EXPECT_EQ(lengths, QStringList({u"1024"_s, u"1792"_s, u"2944"_s}));
@@ -105,7 +107,8 @@ TEST_F(SweepViewTest, DrawsASecondFigureOnTheRightAndMarksTheScenario) {
   find<QComboBox>("sweep_second").setCurrentText(u"Memory (GB)"_s);
   ASSERT_EQ(chart.points().size(), 2 * points);
   EXPECT_TRUE(chart.yAxis2->visible());
-  EXPECT_THAT(tool_tip_at(chart, chart.pixel_of(points).toPoint()), Says("Memory (GB): "));
+  EXPECT_THAT(tool_tip_at(chart, chart.pixel_of(points).toPoint()),
+              Says(">Memory (GB)\u00a0\u00a0</td><td"));
   EXPECT_EQ(data().header.last(), u"Memory (GB)"_s);
 }
 

@@ -67,6 +67,34 @@ TEST_F(TraceViewTest, ADroppedTraceShowsItsKernelsAndWhereTheirTimeGoes) {
   EXPECT_FALSE(panel().isVisible());
 }
 
+// The times of a trace of several GPUs are sums.
+TEST_F(TraceViewTest, ItsTimesSayOverHowManyGpusTheyAreSummed) {
+  TracedRun run = read_trace(trace_file("nanogpt/rank0.json.gz"));
+  EXPECT_EQ(category_table({run.report}).header.front(), u"Time on the GPU"_s);
+  run.report.devices = 8;
+  EXPECT_EQ(category_table({run.report}).header.front(), u"Time, sum over 8 GPUs"_s);
+}
+
+// The table is as high as its rows also where the letters grow later.
+TEST_F(TraceViewTest, ItsTablesFitLettersThatGrow) {
+  drop({trace_file("mi250-two-steps.json.gz")});
+  auto& table = find<QTableWidget>("trace_categories");
+  const int before = table.rowHeight(0);
+  QFont larger = panel().font();
+  larger.setPixelSize(18);
+  panel().setFont(larger);
+  QTest::qWait(1);
+  EXPECT_GT(table.rowHeight(0), before);
+  const QFontMetrics metrics(table.font());
+  for (int row = 0; row < table.rowCount(); ++row) {
+    for (int column = 0; column < table.columnCount(); ++column)
+      EXPECT_GE(table.columnWidth(column),
+                metrics.horizontalAdvance(table.item(row, column)->text()));
+  }
+  EXPECT_GE(table.height(), table.rowViewportPosition(table.rowCount() - 1) +
+                                table.rowHeight(table.rowCount() - 1));
+}
+
 TEST_F(TraceViewTest, TheTracedPlanStandsBesideTheTraceWithTheLargestDifferences) {
   choose(nanogpt_plan(8));
   drop({trace_file("nanogpt/rank0.json.gz")});

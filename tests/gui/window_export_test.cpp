@@ -1,4 +1,5 @@
 #include <QClipboard>
+#include <QComboBox>
 #include <QContextMenuEvent>
 #include <QDockWidget>
 #include <QFile>
@@ -13,6 +14,7 @@
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/views/picture_export.hpp"
 #include "gui/views/step_charts.hpp"
+#include "gui/views/sweep_view.hpp"
 #include "tests/gui/clipped_parts.hpp"
 #include "tests/gui/file_dialog.hpp"
 #include "tests/gui/window_fixture.hpp"
@@ -215,13 +217,14 @@ TEST_F(WindowExportTest, AReportHasAllThatTheViewsShow) {
   // Neither Timeline nor Topology is in front; their charts are in the report nevertheless.
   trigger("file.export_report_html");
   ASSERT_TRUE(wait_for([&] { return said().contains(u"Exported"_s); }));
-  EXPECT_THAT(said(), Says("leaves out what shows nothing yet: Schedule, Sweeps, Forecast, Run"));
+  EXPECT_THAT(said(), Says("leaves out what shows nothing: Schedule, Run."));
   QFile file(page);
   ASSERT_TRUE(file.open(QIODevice::ReadOnly));
   const QString html = QString::fromUtf8(file.readAll());
   for (const char* text :
        {"<h1>llama3.2-1b on 8 × dgx-h100</h1>", "<h2>Scenario</h2>", "Constraints",
-        "Where the time goes", "Where the memory goes", "Memory (GB) against Step (s)"})
+        "Where the time goes", "Where the memory goes", "Memory (GB) against Step (s)",
+        ">Sweeps</h2>", ">Forecast</h2>", "Tokens over the days of the run"})
     EXPECT_THAT(html, Says(text));
   EXPECT_GE(html.count(u"src=\"data:image/svg+xml;base64,"_s), 4);
   EXPECT_EQ(html.count(u"src="_s), html.count(u"src=\"data:"_s));
@@ -243,6 +246,41 @@ TEST_F(WindowExportTest, AReportHasAllThatTheViewsShow) {
   const QByteArray bytes = pages.readAll();
   EXPECT_TRUE(bytes.startsWith("%PDF"));
   EXPECT_GE(bytes.count("/Subtype /Image"), 4);
+}
+
+TEST_F(WindowExportTest, AReportIsOfThePlanThatIsChosenWhileItWaits) {
+  window_.selection().show(small_set());
+  const QString page = folder_.filePath(u"report.html"_s);
+  answer_next_dialog(page);
+  trigger("file.export_report_html");
+  ASSERT_FALSE(QFile::exists(page));
+  window_.selection().choose(1);
+  ASSERT_TRUE(wait_for([&] { return said().contains(u"Exported"_s); }));
+  QFile file(page);
+  ASSERT_TRUE(file.open(QIODevice::ReadOnly));
+  const QString html = QString::fromUtf8(file.readAll());
+  for (const char* view : {"Why", "Timeline", "Topology", "Sweeps", "Forecast"})
+    EXPECT_THAT(html, Says(u">%1</h2>"_s.arg(to_qstring(view))));
+  EXPECT_THAT(html, Says(plan_text(small_set()->plans[1].plan)));
+}
+
+// A sweep of the best plans takes long.
+TEST_F(WindowExportTest, AReportThatWaitsIsWrittenOnDemand) {
+  PlanSet free = *small_set();
+  free.request.constraints = {};
+  find<QComboBox>("sweep_axis").setCurrentIndex(static_cast<int>(planner::SweepAxis::Gpus));
+  window_.selection().show(std::make_shared<const PlanSet>(std::move(free)));
+  const QString page = folder_.filePath(u"report.html"_s);
+  answer_next_dialog(page);
+  trigger("file.export_report_html");
+  const QString waits = u"is written to %1 once"_s.arg(page);
+  ASSERT_TRUE(wait_for([&] { return said().contains(waits); }));
+  ASSERT_TRUE(wait_for([&] { return window_.findChild<SweepView*>()->is_busy(); }));
+  ASSERT_FALSE(QFile::exists(page));
+  click(waits, "offer");
+  EXPECT_THAT(said(), Says("Exported"));
+  EXPECT_TRUE(QFile::exists(page));
+  EXPECT_THAT(said(), Not(Says(waits)));
 }
 
 // The file has the chart's own size, without the widgets around it.

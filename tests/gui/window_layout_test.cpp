@@ -6,6 +6,7 @@
 #include <QSettings>
 #include <QStyle>
 #include <QTabBar>
+#include <QTableView>
 
 #include "gui/views/empty_state.hpp"
 #include "gui/views/step_charts.hpp"
@@ -25,6 +26,25 @@ class WindowLayoutTest : public WindowTest {
     return nullptr;
   }
 };
+
+TEST_F(WindowLayoutTest, ColumnsOfPlansFitLettersThatGrowWhileTheWindowIsOpen) {
+  show_plans();
+  auto& table = find<QTableView>("plans_table");
+  QFont larger = window_.font();
+  larger.setPixelSize(18);
+  window_.setFont(larger);
+  QCoreApplication::processEvents();
+  const QFontMetrics metrics(table.font());
+  ASSERT_EQ(table.font().pixelSize(), 18);
+  EXPECT_GE(table.rowHeight(0), metrics.height());
+  for (int column = 0; column < table.model()->columnCount(); ++column) {
+    if (table.isColumnHidden(column)) continue;
+    for (int row = 0; row < table.model()->rowCount(); ++row) {
+      const QString text = table.model()->index(row, column).data().toString();
+      EXPECT_GT(table.columnWidth(column), metrics.horizontalAdvance(text)) << qPrintable(text);
+    }
+  }
+}
 
 // No view is so wide that the window would have to cut it.
 TEST_F(WindowLayoutTest, TheLeastWindowHasRoomForEachView) {

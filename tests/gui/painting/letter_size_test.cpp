@@ -26,7 +26,8 @@ void show_step(TimelineCanvas& canvas) {
 }
 void show_step(TopologyCanvas& canvas) {
   const Scenario& scenario = small_step().scenario;
-  canvas.set_plan(scenario.cluster, scenario.plan, small_step().timeline.get());
+  canvas.show_step(std::make_shared<const PlacedStep>(scenario.cluster, scenario.plan,
+                                                      small_step().timeline.get()));
 }
 void show_step(ScheduleCanvas& canvas) {
   canvas.set_gantt(ScheduleGantt(ScheduleKind::OneFOneB, ScheduleShape{4, 1, 8}));

@@ -82,7 +82,8 @@ TEST(GroupRoutes, AreTheLinksThatCarryTheTraffic) {
 TEST(GroupRoutes, AreDrawnForTheSelectedRank) {
   const Scenario& scenario = fixtures::small_step().scenario;
   TopologyView view;
-  view.set_plan(scenario.cluster, scenario.plan, fixtures::small_step().timeline.get());
+  view.show_step(std::make_shared<const PlacedStep>(scenario.cluster, scenario.plan,
+                                                    fixtures::small_step().timeline.get()));
   fixtures::shown(view, {1200, 600});
   TopologyCanvas& canvas = view.canvas();
   const auto pixels_of = [&](Axis axis) {

@@ -141,8 +141,8 @@ TEST(PlanGroups, RanksAreListedInShort) {
 class TopologyViewTest : public ::testing::Test {
  protected:
   TopologyViewTest() {
-    view_.set_plan(small_step().scenario.cluster, small_step().scenario.plan,
-                   small_step().timeline.get());
+    view_.show_step(std::make_shared<const PlacedStep>(
+        small_step().scenario.cluster, small_step().scenario.plan, small_step().timeline.get()));
     shown(view_, {760, 480});
   }
 
@@ -258,12 +258,13 @@ TEST_F(TopologyViewTest, ShowsTheBisectionBandwidthOfTheNodesInUse) {
   EXPECT_EQ(canvas().map().nodes(), 4U);
   EXPECT_NEAR(scene().bisection.value(), 2 * 8 * 50e9, 1e3);
   Plan alone;
-  view_.set_plan(small_step().scenario.cluster, alone, nullptr);
+  view_.show_step(
+      std::make_shared<const PlacedStep>(small_step().scenario.cluster, alone, nullptr));
   // Within a node the NICs carry traffic beside NVSwitch.
   EXPECT_NEAR(scene().bisection.value(), 4 * (450e9 + 50e9), 1e3);
   ClusterSpec single = small_step().scenario.cluster;
   single.node.accelerators = single.node.nic.per_node = single.node.scale_up.domain = 1;
-  view_.set_plan(single, alone, nullptr);
+  view_.show_step(std::make_shared<const PlacedStep>(single, alone, nullptr));
   EXPECT_EQ(scene().bisection, BytesPerSecond(0.0));
 }
 
@@ -283,7 +284,7 @@ TEST_F(TopologyViewTest, AllNodesAreOnOneScreen) {
   Plan plan;
   plan.dp = 8 * static_cast<std::int64_t>(nodes);
   plan.global_batch = plan.dp;
-  view_.set_plan(load_cluster("dgx-h100"), plan, nullptr);
+  view_.show_step(std::make_shared<const PlacedStep>(load_cluster("dgx-h100"), plan, nullptr));
   view_.resize(900, 320);
   QTest::mouseClick(view_.findChild<QToolButton*>(u"topology_all_nodes"_s), Qt::LeftButton);
   QApplication::processEvents();
@@ -350,17 +351,37 @@ TEST_F(TopologyViewTest, TheSliderGoesThroughTheStep) {
   EXPECT_EQ(view_.canvas().scene().span_title, whole);
 }
 
+// Nothing passes the links of a single rank, which answer nevertheless.
+TEST_F(TopologyViewTest, LinksOfAStepWithoutTrafficAreIdle) {
+  Scenario alone = small_step().scenario;
+  alone.plan = {};
+  alone.model = load_model("gpt2");
+  alone.plan.seq_len = 1024;
+  const fixtures::ExampleStep step = fixtures::step_of(alone);
+  view_.show_step(
+      std::make_shared<const PlacedStep>(alone.cluster, alone.plan, step.timeline.get()));
+  EXPECT_FALSE(view_.findChild<QSlider*>()->isEnabled());
+  EXPECT_EQ(scene().utilisation.size(), canvas().map().topology().links().size());
+  const MapLine& line = canvas().layout_shown().lines.front();
+  EXPECT_THAT(tool_tip_at(paper(), (0.5 * (line.a + line.b)).toPoint()), Says("GB/s"));
+  QTest::mouseClick(view_.findChild<QToolButton*>(u"topology_all_nodes"_s), Qt::LeftButton);
+  QTest::qWait(1);
+  const QPoint place = view_.findChild<NodeMap*>()->cell(0).center().toPoint();
+  EXPECT_THAT(tool_tip_at(*view_.findChild<NodeMap*>(), place), Says("node 0"));
+}
+
 TEST_F(TopologyViewTest, ReportsAPlanThatTheClusterCannotHold) {
   QSignalSpy problems(&view_, &View::problem);
   ClusterSpec small = load_cluster("tpu-v5p-torus");
   small.fabric.torus = {2};
-  view_.set_plan(small, small_step().scenario.plan, nullptr);
-  ASSERT_FALSE(problems.isEmpty());
-  EXPECT_FALSE(problems.back()[0].toString().isEmpty());
+  EXPECT_THROW(PlacedStep(small, small_step().scenario.plan, nullptr), InputError);
+  view_.show_problem(u"The torus is too small."_s);
+  ASSERT_EQ(problems.size(), 1);
   EXPECT_TRUE(view_.findChild<EmptyState*>()->is_empty());
   // The problem is taken back once: afterwards the window may show one of another view.
   for (int i = 0; i < 2; ++i)
-    view_.set_plan(small_step().scenario.cluster, small_step().scenario.plan, nullptr);
+    view_.show_step(std::make_shared<const PlacedStep>(small_step().scenario.cluster,
+                                                       small_step().scenario.plan, nullptr));
   EXPECT_EQ(problems.size(), 2);
   EXPECT_TRUE(problems.back()[0].toString().isEmpty());
 }
