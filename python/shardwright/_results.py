@@ -66,7 +66,21 @@ class Profile(Record):
 
 
 class Step(Record):
-    """A plan and what its step takes."""
+    """A plan and what its step takes. ``docs/formats/results.md`` lists all members."""
+
+    plan: Record
+    layout: str
+    step: float
+    step_s: float
+    step_interval_s: list[float] | None
+    tokens_per_s_per_gpu: float
+    tflops_per_gpu: float
+    mfu: float
+    hfu: float
+    fits: bool
+    memory: Record
+    time: Record
+    stages: list[Record]
 
     def __init__(self, *arguments: Any, **members: Any) -> None:
         super().__init__(*arguments, **members)
@@ -119,6 +133,11 @@ _MOST_LINES = 20
 class Plans(Record):
     """The answer of a search: ``plans`` from the best one on, empty with ``infeasible`` if none fits."""
 
+    plans: list[Step]
+    front: list[Step]
+    infeasible: Record
+    search: Record
+
     def rows(self) -> list[Mapping[str, Any]]:
         return self["plans"]
 
@@ -135,6 +154,8 @@ class Plans(Record):
 
 class Points(Record):
     """A result with a point for each size or value."""
+
+    points: list[Record]
 
     def rows(self) -> list[Mapping[str, Any]]:
         return self["points"]
@@ -212,6 +233,11 @@ class Answer(Record):
 
 class TraceReport(Listing):
     """What traces, logs and snapshots say."""
+
+    files: list[Record]
+    logs: list[Record]
+    memory: list[Record]
+    warnings: list[str]
 
     def rows(self) -> list[Mapping[str, Any]]:
         """The traces; without any, collectives and steps of logs, or else plans of launches, memory of devices, or jobs."""
