@@ -106,11 +106,19 @@ QString plan_text(const Plan& plan) {
 }
 
 QString tool_tip(const QString& title, const std::vector<TipLine>& lines) {
+  // Longer texts are broken into lines.
+  constexpr qsizetype kMostUnbroken = 60;
+  const auto cell = [](const QString& text, const QString& attributes = {}) {
+    const QString style =
+        text.size() > kMostUnbroken ? QString() : u" style=\"white-space:nowrap\""_s;
+    return u"<td%1%2>%3</td>"_s.arg(attributes, style, text.toHtmlEscaped());
+  };
   QString html = u"<b>%1</b><table cellspacing=0>"_s.arg(title.toHtmlEscaped());
   for (const TipLine& line : lines) {
-    const QString what = line.what.toHtmlEscaped(), value = line.value.toHtmlEscaped();
-    html += value.isEmpty() ? u"<tr><td colspan=2>%1</td></tr>"_s.arg(what)
-                            : u"<tr><td>%1&nbsp;&nbsp;</td><td>%2</td></tr>"_s.arg(what, value);
+    const QString cells = line.value.isEmpty()
+                              ? cell(line.what, u" colspan=2"_s)
+                              : cell(line.what + u"\u00a0\u00a0"_s) + cell(line.value);
+    html += u"<tr>"_s + cells + u"</tr>"_s;
   }
   return html + u"</table>"_s;
 }

@@ -108,7 +108,7 @@ TEST_F(SweepViewTest, DrawsASecondFigureOnTheRightAndMarksTheScenario) {
   ASSERT_EQ(chart.points().size(), 2 * points);
   EXPECT_TRUE(chart.yAxis2->visible());
   EXPECT_THAT(tool_tip_at(chart, chart.pixel_of(points).toPoint()),
-              Says("<td>Memory (GB)&nbsp;&nbsp;</td><td>"));
+              Says(">Memory (GB)\u00a0\u00a0</td><td"));
   EXPECT_EQ(data().header.last(), u"Memory (GB)"_s);
 }
 

@@ -21,5 +21,16 @@ TEST(TimeText, BelowANanosecondThereIsNone) {
     EXPECT_EQ(time_text(Seconds(seconds)), u"0 s"_s);
 }
 
+// Texts are plain, whatever they look like, and short ones stay in a line.
+TEST(ToolTip, ShowsValuesInALineAndSentencesBelow) {
+  const QString tip = tool_tip(u"a<b"_s, {{u"share %2"_s, u"5 %"_s}, {u"A click plans for it."_s}});
+  EXPECT_TRUE(tip.startsWith(u"<b>a&lt;b</b>"_s));
+  EXPECT_TRUE(
+      tip.contains(u">share %2\u00a0\u00a0</td><td style=\"white-space:nowrap\">5 %</td>"_s));
+  EXPECT_TRUE(
+      tip.contains(u"<td colspan=2 style=\"white-space:nowrap\">A click plans for it.</td>"_s));
+  EXPECT_FALSE(tool_tip({}, {{QString(61, u'a')}}).contains(u"nowrap"_s));
+}
+
 }  // namespace
 }  // namespace shardwright::gui
