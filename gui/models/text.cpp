@@ -107,7 +107,7 @@ QString plan_text(const Plan& plan) {
 
 QString tool_tip(const QString& title, const std::vector<TipLine>& lines) {
   // Longer texts are broken into lines.
-  constexpr qsizetype kMostUnbroken = 60;
+  constexpr qsizetype kMostUnbroken = 40;
   const auto cell = [](const QString& text, const QString& attributes = {}) {
     const QString style =
         text.size() > kMostUnbroken ? QString() : u" style=\"white-space:nowrap\""_s;

@@ -12,6 +12,7 @@
 #include "gui/style/icons.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/layouts.hpp"
+#include "gui/views/widgets.hpp"
 
 namespace shardwright::gui {
 namespace {
@@ -55,7 +56,9 @@ void ScheduleView::create_controls() {
   slider_->setRange(0, kSliderSteps);
   slider_->setAccessibleName(u"Moment of the replay"_s);
   moment_label_ = new QLabel;
-  moment_label_->setMinimumWidth(130);
+  follow_letters(*moment_label_, [label = moment_label_] {
+    label->setMinimumWidth(9 * label->fontMetrics().height());
+  });
   note_ = new QLabel;
   controls_ = row_of({play_, slider_, moment_label_, note_}, slider_);
   controls_->layout()->setContentsMargins(8, 4, 8, 4);

@@ -25,7 +25,8 @@ namespace shardwright::gui {
 namespace {
 
 constexpr int kStatisticsWidth = 380;
-constexpr int kDetailsWidth = 290;
+// The width of the details of an op in heights of their letters.
+constexpr int kDetailsWidth = 26;
 
 constexpr qsizetype kLongestHeading = 30;
 
@@ -148,7 +149,9 @@ QToolButton* TimelineView::add(QToolButton* button, const QString& text, const Q
 
 void TimelineView::create_details() {
   details_ = wrapped_label(u"op_details"_s);
-  details_->setFixedWidth(kDetailsWidth);
+  follow_letters(*details_, [label = details_] {
+    label->setFixedWidth(kDetailsWidth * label->fontMetrics().height());
+  });
   details_->setMargin(8);
   details_->setAlignment(Qt::AlignTop | Qt::AlignLeft);
   details_->setTextInteractionFlags(Qt::TextSelectableByMouse);

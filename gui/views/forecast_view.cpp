@@ -110,7 +110,7 @@ QWidget* ForecastView::create_goal() {
       tr("The training loss to reach, in nats per token (the natural logarithm of the "
          "perplexity), as in 1.95"));
   for (QLineEdit* field : {tokens_, loss_}) {
-    field->setFixedWidth(90);
+    follow_letters(*field, [field] { field->setFixedWidth(6 * field->fontMetrics().height()); });
     field->setSizePolicy(QSizePolicy::Fixed, QSizePolicy::Fixed);
     connect(field, &QLineEdit::editingFinished, this, &ForecastView::follow);
   }

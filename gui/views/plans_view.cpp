@@ -95,8 +95,9 @@ QWidget* PlansView::create_filter() {
   lasso_chip_->hide();
   columns_button_ = tool_button(u"columns"_s, tr("Columns"));
   columns_button_->setPopupMode(QToolButton::InstantPopup);
-  columns_button_->setMinimumWidth(
-      columns_button_->fontMetrics().horizontalAdvance(columns_button_->text()) + 34);
+  follow_letters(*columns_button_, [button = columns_button_] {
+    button->setMinimumWidth(button->fontMetrics().horizontalAdvance(button->text()) + 34);
+  });
   return row_of({terms_, lasso_chip_, columns_button_}, terms_);
 }
 
