@@ -201,6 +201,7 @@ void StepPresenter::take(const PredictedStep& step) {
   step.placed ? views_.topology->show_step(step.placed)
               : views_.topology->show_problem(step.unplaced);
   views_.schedule->set_plan(scenario.plan, scenario.model, step.timeline.get(), &step.result);
+  return_freed_memory();
 }
 
 void StepPresenter::show_timelines() {
