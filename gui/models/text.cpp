@@ -108,19 +108,22 @@ QString plan_text(const Plan& plan) {
 QString tool_tip(const QString& title, const std::vector<TipLine>& lines) {
   // Longer texts are broken into lines.
   constexpr qsizetype kMostUnbroken = 40;
-  const auto cell = [](const QString& text, const QString& attributes = {}) {
+  const auto block = [](const char* tag, const QString& text) {
     const QString style =
         text.size() > kMostUnbroken ? QString() : u" style=\"white-space:nowrap\""_s;
-    return u"<td%1%2>%3</td>"_s.arg(attributes, style, text.toHtmlEscaped());
+    return u"<%1%2>%3</%1>"_s.arg(to_qstring(tag), style, text.toHtmlEscaped());
   };
-  QString html = u"<b>%1</b><table cellspacing=0>"_s.arg(title.toHtmlEscaped());
+  QString values, sentences;
   for (const TipLine& line : lines) {
-    const QString cells = line.value.isEmpty()
-                              ? cell(line.what, u" colspan=2"_s)
-                              : cell(line.what + u"\u00a0\u00a0"_s) + cell(line.value);
-    html += u"<tr>"_s + cells + u"</tr>"_s;
+    if (line.value.isEmpty()) {
+      sentences += block("div", line.what);
+    } else {
+      values += u"<tr>%1%2</tr>"_s.arg(block("td", line.what + u"\u00a0\u00a0"_s),
+                                       block("td", line.value));
+    }
   }
-  return html + u"</table>"_s;
+  return u"<b>%1</b><table cellspacing=0>%2</table>%3"_s.arg(title.toHtmlEscaped(), values,
+                                                             sentences);
 }
 
 QString problem_text(const Problem& problem) {

@@ -61,8 +61,8 @@ struct TipLine {
   QString value{};
 };
 
-// What a mark or a row says where the mouse rests on it: a title and what is known of it. The texts are
-// plain.
+// What a mark or a row says where the mouse rests on it: a title, values and below them sentences. The
+// texts are plain.
 QString tool_tip(const QString& title, const std::vector<TipLine>& lines);
 
 // Write the problems of an input, one a line.

@@ -201,6 +201,7 @@ void StepPresenter::take(const PredictedStep& step) {
   step.placed ? views_.topology->show_step(step.placed)
               : views_.topology->show_problem(step.unplaced);
   views_.schedule->set_plan(scenario.plan, scenario.model, step.timeline.get(), &step.result);
+  return_freed_memory();
 }
 
 void StepPresenter::show_timelines() {
@@ -328,8 +329,9 @@ void StepPresenter::show_traced(std::shared_ptr<const Timeline> predicted,
     if (predicted) timelines.push_back(std::move(predicted));
     QStringList shown = {trace_names_.front()};
     if (is_beside_) shown.append(tr("the chosen plan"));
-    views_.timeline->set_timelines(std::move(timelines), nullptr,
-                                   is_beside_ ? limits_of(*scenario) : DeviceLimits(), {}, shown);
+    views_.timeline->set_timelines(
+        std::move(timelines), nullptr,
+        is_beside_ && scenario != nullptr ? limits_of(*scenario) : DeviceLimits(), {}, shown);
   }
   views_.timeline->show_source(
       is_beside_ ? tr("The trace of %1 (measured) beside the step of the chosen plan (predicted)")

@@ -28,7 +28,7 @@ TEST(ToolTip, ShowsValuesInALineAndSentencesBelow) {
   EXPECT_TRUE(
       tip.contains(u">share %2\u00a0\u00a0</td><td style=\"white-space:nowrap\">5 %</td>"_s));
   EXPECT_TRUE(
-      tip.contains(u"<td colspan=2 style=\"white-space:nowrap\">A click plans for it.</td>"_s));
+      tip.contains(u"</table><div style=\"white-space:nowrap\">A click plans for it.</div>"_s));
   EXPECT_FALSE(tool_tip({}, {{QString(61, u'a')}}).contains(u"nowrap"_s));
 }
 
