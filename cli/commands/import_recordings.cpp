@@ -65,8 +65,9 @@ void add_file(const std::string& path, const ScenarioOptions& options, const Rea
   std::error_code none;
   if (std::filesystem::is_directory(file, none))
     throw InputError(file, {{"", "a folder without traces and without a checkpoint",
-                             "a file, a folder of traces (*.json, *.json.gz, *.sqlite), or the "
-                             "folder of a checkpoint of Megatron-LM"}});
+                             "a file, a folder of traces (*.json, *.json.gz, *.sqlite), or a "
+                             "checkpoint's folder with common.pt, model_optim_rng.pt or "
+                             "run_config.yaml"}});
   if (calibration::is_pickle_file(file)) return add_pickle(file, options, watch, recordings);
   if (calibration::is_collective_file(file)) {
     recordings.collectives.push_back(calibration::read_collective_file(file, watch));
