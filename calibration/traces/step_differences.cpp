@@ -44,7 +44,7 @@ DifferenceCause cause_of(const MatchedOp& op) {
 }
 
 void add_op(const MatchedOp& op, std::vector<StepDifference>& differences) {
-  const Seconds missing = op.planned - op.predicted;
+  const Seconds missing = op.planned - op.predicted - op.unrecorded;
   const bool is_absent = op.matched <= 0.0 || op.kernels <= 0.0;
   if (is_communication(op.kind)) {
     if (is_absent) return;
@@ -56,7 +56,8 @@ void add_op(const MatchedOp& op, std::vector<StepDifference>& differences) {
     return;
   }
   if (is_absent) {
-    differences.push_back({title_of(op), DifferenceCause::NotInTrace, op.planned, {}});
+    differences.push_back(
+        {title_of(op), DifferenceCause::NotInTrace, op.planned - op.unrecorded, {}});
     return;
   }
   differences.push_back({title_of(op), cause_of(op), op.predicted, op.measured});
@@ -135,11 +136,19 @@ nlohmann::ordered_json json_by_kind(const std::vector<MatchedOp>& ops) {
 
 std::vector<StepDifference> differences_of(const ProgramMatch& match) {
   std::vector<StepDifference> differences;
-  Seconds exposed_of_ops;
+  Seconds exposed_of_ops, unrecorded;
   for (const MatchedOp& op : match.ops) {
+    // A forward pass may be recorded without a loss.
+    if (match.forward_only && op.kind == OpKind::Loss && op.kernels <= 0.0) {
+      unrecorded += op.planned;
+      continue;
+    }
     add_op(op, differences);
+    if (!is_communication(op.kind)) unrecorded += op.unrecorded;
     exposed_of_ops += op.measured_exposed;
   }
+  differences.push_back(
+      {"backward pass, loss and optimizer", DifferenceCause::NotRecorded, unrecorded, {}});
   for (const StrayKernel& stray : match.strays)
     if (!stray.is_collective)
       differences.push_back({stray.name, DifferenceCause::NotInPlan, {}, stray.time});
@@ -192,6 +201,7 @@ nlohmann::ordered_json to_json(const ProgramMatch& match) {
           {"rank", match.rank ? nlohmann::ordered_json(*match.rank) : nullptr},
           {"stage", match.stage},
           {"steps", match.steps},
+          {"forward_only", match.forward_only},
           {"step", both(match.predicted_step, match.measured_step)},
           {"exposed_communication", both(match.predicted_exposed, match.measured_exposed)},
           {"host_bound_gaps", both(match.predicted_host_gaps, match.measured_host_gaps)},

@@ -43,6 +43,8 @@ std::string cause_text(DifferenceCause cause) {
       return "not in the plan";
     case DifferenceCause::NotInTrace:
       return "not in the trace";
+    case DifferenceCause::NotRecorded:
+      return "not recorded";
   }
   return "";
 }
