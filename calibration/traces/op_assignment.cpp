@@ -5,6 +5,7 @@
 #include <cmath>
 #include <deque>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -48,6 +49,9 @@ std::string kind_in_traces(OpKind kind) {
 bool is_product(OpKind kind) {
   return kind == OpKind::Gemm || kind == OpKind::GroupedGemm;
 }
+
+// Among more ops than a layer has, place tells little.
+constexpr std::ptrdiff_t kMostBetween = 64;
 
 // Ops by number and calls by number, both ascending. Those that find a partner leave the lists.
 using Numbers = std::deque<std::size_t>;
@@ -129,7 +133,7 @@ class Assignment {
           pair_up(numbers, same->second);
     };
     pair_same_sizes([](const Numbers& a, const Numbers& b) { return a.size() == b.size(); });
-    match_between_sure(ops);
+    match_between_sure(ops, calls);
     for (auto* lists : {&ops, &calls})
       for (auto& [sizes, numbers] : *lists)
         std::erase_if(numbers, [&](std::size_t i) {
@@ -144,7 +148,8 @@ class Assignment {
   }
 
   // Pairs products that lie between two ops whose calls are sure with calls between those.
-  void match_between_sure(const std::map<ProductSizes, Numbers>& ops) {
+  void match_between_sure(const std::map<ProductSizes, Numbers>& ops,
+                          const std::map<ProductSizes, Numbers>& calls) {
     std::set<std::size_t> open;
     for (const auto& [sizes, numbers] : ops) open.insert(numbers.begin(), numbers.end());
     for (auto first = open.begin(); first != open.end();) {
@@ -156,12 +161,16 @@ class Assignment {
       const std::size_t end =
           behind < is_sure_.size() ? result_.calls_of[behind].front() : calls_.size();
       const auto last = open.lower_bound(behind);
-      for (; first != last; ++first) match_within(*first, begin, end);
+      if (std::distance(first, last) <= kMostBetween)
+        for (auto each = first; each != last; ++each) match_within(*each, begin, end, calls);
+      first = last;
     }
   }
 
-  // Gives a product the first call with its sizes from `begin` to `end`, or else parts of it there.
-  void match_within(std::size_t number, std::size_t begin, std::size_t end) {
+  // Gives a product the first call with its sizes from `begin` to `end`, or, if no call at all had
+  // them, parts of it there.
+  void match_within(std::size_t number, std::size_t begin, std::size_t end,
+                    const std::map<ProductSizes, Numbers>& calls) {
     const ProductSizes sizes = sizes_of(std::get<GemmWork>(op(number).work));
     for (std::size_t i = begin; i < end; ++i)
       if (!result_.is_taken[i] && calls_[i].product &&
@@ -169,6 +178,7 @@ class Assignment {
         take(number, i);
         return;
       }
+    if (calls.contains(sizes)) return;
     Numbers alone = {number};
     match_parts(sizes, alone, begin, end);
   }
@@ -332,14 +342,14 @@ class Assignment {
     return call.category == KernelCategory::Elementwise || call.category == KernelCategory::Other;
   }
 
-  // True of kernels that PyTorch or its compiler names after arithmetic. Shards of parameters and
-  // gradients are copied by kernels of PyTorch, too, between any two products.
+  // True of kernels that PyTorch names after their arithmetic. What its compiler fuses may belong to
+  // several ops. Kernels that copy shards of parameters and gradients stand between any two products.
   bool is_arithmetic(std::size_t call) const {
     if (!is_memory_bound(calls_[call])) return false;
     const std::string &kernel = name_of_kernel(call), &op = name_of_op(call);
     for (const char* word : {"fsdp::", "split_with_sizes_copy", "chunk_cat", "_foreach"})
       if (op.find(word) != std::string::npos) return false;
-    return kernel.find("at::native") != std::string::npos || kernel.starts_with("triton_");
+    return kernel.find("at::native") != std::string::npos;
   }
 
   const std::string& name_of_kernel(std::size_t call) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "calibration/traces/device_steps.hpp"
@@ -144,6 +145,7 @@ class Comparison {
             Seconds(seconds_of(difference({{call.main->start, call.main->end()}}, compute)));
     }
     row.measured += time;
+    row.calls += static_cast<double>(partners.size());
     if (!partners.empty()) row.times.push_back(time);
   }
 
@@ -167,6 +169,7 @@ class Comparison {
       }
     }
     memory_rows_.assign(calls.size(), std::nullopt);
+    std::set<std::pair<std::size_t, TraceIndex>> over_lists;
     for (std::size_t i = 0; i < calls.size(); ++i) {
       const std::optional<OpKind> kind = assignment.memory_bound[i];
       const auto found = kind ? rows.find(*kind) : rows.end();
@@ -175,6 +178,11 @@ class Comparison {
       MatchedOp& row = result_.ops[found->second];
       row.kernels += 1.0;
       row.measured += calls[i].time;
+      const TraceIndex name = calls[i].main->name;
+      if (trace_.names[name].find("multi_tensor_apply") == std::string::npos)
+        row.calls += 1.0;
+      else if (over_lists.emplace(found->second, name).second)
+        row.calls += times;
     }
   }
 
@@ -202,7 +210,7 @@ class Comparison {
   void divide_by_steps() {
     const auto steps = static_cast<double>(std::max<std::int64_t>(1, result_.steps));
     for (MatchedOp& row : result_.ops) {
-      for (double* count : {&row.ops, &row.matched, &row.kernels}) *count /= steps;
+      for (double* count : {&row.ops, &row.matched, &row.kernels, &row.calls}) *count /= steps;
       for (Seconds* time : {&row.planned, &row.predicted, &row.measured, &row.predicted_exposed,
                             &row.measured_exposed, &row.unrecorded})
         *time = *time / steps;
@@ -244,6 +252,18 @@ void set_rooflines(ProgramMatch& match, const AcceleratorSpec& device) {
 }
 
 }  // namespace
+
+const MatchedOp* op_above_peak(const ProgramMatch& match) {
+  // Some devices run a little above the clock of their stated peak.
+  double most = 1.05;
+  const MatchedOp* found = nullptr;
+  for (const MatchedOp& op : match.ops) {
+    if (!op.roofline || op.roofline->of_peak <= most) continue;
+    most = op.roofline->of_peak;
+    found = &op;
+  }
+  return found;
+}
 
 std::optional<ProgramMatch> match_program(const Trace& trace, const PlannedStep& plan,
                                           const AcceleratorSpec* device) {

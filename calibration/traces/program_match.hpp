@@ -64,6 +64,9 @@ struct MatchedOp {
   std::optional<Roofline> roofline{};
   // The predicted time of ops that a recording of the forward pass alone cannot have.
   Seconds unrecorded{};
+  // The partners as calls of the framework: a product with the kernels that finish it is one, and
+  // so are the kernels of one function that runs over lists of tensors.
+  double calls = 0.0;
 };
 
 // Kernels without an op.
@@ -137,6 +140,10 @@ std::vector<StepDifference> differences_of(const ProgramMatch& match);
 // step_differences.cpp.
 std::vector<StepDifference> largest_differences(std::vector<StepDifference> differences,
                                                 Seconds step);
+
+// Returns the op that would run farthest above the peak of the device, which shows that the plan is
+// not the trace's; null if none does.
+const MatchedOp* op_above_peak(const ProgramMatch& match);
 
 nlohmann::ordered_json to_json(const ProgramMatch& match);
 

@@ -13,8 +13,10 @@ namespace shardwright::calibration {
 namespace {
 
 constexpr std::size_t kMostDifferences = 10;
-// Counts of kernels that differ by less do not tell of fusion.
+// Counts of calls that differ by less do not tell of fusion.
 constexpr double kFusion = 1.2;
+// Differences below this share of the step are rounding.
+constexpr double kLeastDifference = 1e-4;
 
 bool limits_memory(const MatchedOp& op) {
   return !is_communication(op.kind) && op.kind != OpKind::Gemm && op.kind != OpKind::GroupedGemm &&
@@ -34,11 +36,20 @@ bool has_other_format(const MatchedOp& op) {
          !(is_half(*op.measured_precision) && is_half(op.precision));
 }
 
+// The calls that the plan's stack needs for the ops that have a partner.
+double planned_calls(const MatchedOp& op) {
+  const auto* work = std::get_if<MemoryWork>(&op.work);
+  return work == nullptr ? op.matched : std::max(op.matched, static_cast<double>(work->kernels));
+}
+
 DifferenceCause cause_of(const MatchedOp& op) {
   const bool slower = op.measured > op.predicted;
-  if (slower && op.kernels > kFusion * op.matched && op.kind != OpKind::Attention)
+  const double planned = planned_calls(op);
+  // Functions over lists of tensors run once for each format.
+  const bool is_over_lists = op.kind == OpKind::Optimizer || op.kind == OpKind::GradientNorm;
+  if (slower && op.calls > kFusion * planned + (is_over_lists ? 1.0 : 0.0))
     return DifferenceCause::MissingFusion;
-  if (!slower && op.kernels * kFusion < op.matched) return DifferenceCause::MoreFusion;
+  if (!slower && op.calls * kFusion < planned) return DifferenceCause::MoreFusion;
   if (has_other_format(op)) return DifferenceCause::OtherFormat;
   return slower ? DifferenceCause::SlowerKernel : DifferenceCause::FasterKernel;
 }
@@ -170,8 +181,7 @@ std::vector<StepDifference> largest_differences(std::vector<StepDifference> diff
                    [](const StepDifference& a, const StepDifference& b) {
                      return std::abs(a.difference().value()) > std::abs(b.difference().value());
                    });
-  // Differences of equal sums are rounding.
-  const Seconds least = step * 1e-9;
+  const Seconds least = step * kLeastDifference;
   std::erase_if(differences, [&](const StepDifference& each) {
     return std::abs(each.difference().value()) <= least.value();
   });

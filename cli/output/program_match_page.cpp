@@ -155,6 +155,10 @@ void add_ops(Page& page, const ProgramMatch& match) {
 
 void add_differences(Page& page, const ProgramMatch& match) {
   page.heading("Largest differences");
+  if (match.differences.empty()) {
+    page.paragraph("Nothing differs by more than 0.01 % of the step.");
+    return;
+  }
   Table table({{"what"},
                {"cause"},
                {"predicted", kNumber, "ms"},

@@ -472,6 +472,23 @@ std::string gzip_member(const std::string& text) {
 }
 
 // The blanks of a trace that takes far longer to read than the test waits.
+TEST(ImportCommand, RefusesTimelinesThatTheCommandPredicted) {
+  const ScratchFolder folder;
+  const std::string trace = folder.file("trace.json"), timeline = folder.file("timeline.json");
+  ASSERT_EQ(
+      run_command("simulate --model llama3-8b --cluster dgx-h100 --gpus 8 --tp 8 --global-batch 8 "
+                  "--seq-len 2048 --trace " +
+                  trace + " --timeline " + timeline)
+          .exit_code,
+      0);
+  for (const std::string& file : {trace, timeline}) {
+    const CommandResult result = run_command("import " + file + " --cluster dgx-h100");
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.errors, HasSubstr("predicted, not measured"));
+    EXPECT_THAT(result.output, testing::Not(HasSubstr("Refitted")));
+  }
+}
+
 TEST(ImportCommand, RefusesOptionsThatChangeNothing) {
   const ScratchFolder folder;
   const std::string trace = " " + imported_trace("nanogpt/rank0");

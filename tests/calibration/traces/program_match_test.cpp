@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <tuple>
 
@@ -335,6 +336,82 @@ TEST(ProgramMatch, SaysOnceThatARecordingHasNoBackwardPass) {
   EXPECT_FALSE(std::ranges::any_of(match->differences, [](const StepDifference& each) {
     return each.cause == DifferenceCause::NotInTrace;
   }));
+}
+
+// Kernels that finish a product, or that run one function over many lists, are no missing fusion; many
+// functions are.
+TEST(ProgramMatch, NamesNoMissingFusionWhereCallsHaveSeveralKernels) {
+  PlannedStep plan;
+  plan.ops = {{"wgrad",
+               OpKind::Gemm,
+               Phase::BackwardWeight,
+               Precision::Bf16,
+               product(64, 320, 512),
+               {},
+               microseconds(10)},
+              {"optimizer", OpKind::Optimizer, Phase::Optimizer, Precision::Fp32,
+               MemoryWork{Bytes(1e6), Bytes(1e6), Flop(0), 1}, microseconds(10), microseconds(20)},
+              {"norm", OpKind::Norm, Phase::Forward, Precision::Bf16,
+               MemoryWork{Bytes(1e6), Bytes(1e6), Flop(0), 3}, microseconds(30), microseconds(10)}};
+  plan.step = microseconds(1000);
+  const auto cause_of = [&](const char* about, bool fused) {
+    Recorder recorder(0);
+    recorder.multiply(64, 320, 512, 12);
+    recorder.kernel(KernelCategory::Gemm, "void splitKreduce_kernel<32, 16>", 2);
+    for (int part = 0; part < 40; ++part)
+      recorder.kernel(KernelCategory::Elementwise,
+                      fmt::format("multi_tensor_apply_kernel<{}>", fused ? 0 : part % 4).c_str(),
+                      1);
+    for (int kernel = 0; kernel < 3; ++kernel)
+      recorder.kernel(KernelCategory::Elementwise, "rms_norm", 5);
+    const auto match = match_program(recorder.take(), plan);
+    for (const StepDifference& each : match->differences)
+      if (each.about == about) return each.cause;
+    throw std::runtime_error(about);
+  };
+  EXPECT_EQ(cause_of("wgrad, backward_weight", true), DifferenceCause::SlowerKernel);
+  EXPECT_EQ(cause_of("optimizer", true), DifferenceCause::SlowerKernel);
+  EXPECT_EQ(cause_of("optimizer", false), DifferenceCause::MissingFusion);
+  // The plan's stack needs three kernels, too.
+  EXPECT_EQ(cause_of("norm", true), DifferenceCause::SlowerKernel);
+}
+
+TEST(ProgramMatch, DoesNotListRounding) {
+  PlannedStep plan;
+  plan.ops = {{"projection",
+               OpKind::Gemm,
+               Phase::Forward,
+               Precision::Bf16,
+               product(512, 64, 1024),
+               {},
+               microseconds(1000)}};
+  plan.step = microseconds(1000);
+  for (const auto& [measured, listed] : {std::pair{1000.05, false}, {1000.2, true}}) {
+    Recorder recorder(0);
+    recorder.multiply(512, 64, 1024, 1000);
+    recorder.trace().activities.back().duration = std::llround(measured * 1000);
+    EXPECT_EQ(!match_program(recorder.take(), plan)->differences.empty(), listed) << measured;
+  }
+}
+
+// A product in less time than the device's peak takes is one of other shapes.
+TEST(ProgramMatch, KnowsAnOpAboveThePeak) {
+  const AcceleratorSpec device = load_accelerator("h100-sxm");
+  PlannedStep plan;
+  plan.ops = {{"projection",
+               OpKind::Gemm,
+               Phase::Forward,
+               Precision::Bf16,
+               product(8192, 8192, 8192),
+               {},
+               microseconds(1400)}};
+  for (const auto& [us, above] : {std::pair{1400, false}, {700, true}}) {
+    Recorder recorder(0);
+    recorder.multiply(8192, 8192, 8192, us);
+    const auto match = match_program(recorder.take(), plan, &device);
+    ASSERT_TRUE(match && match->ops.front().roofline);
+    EXPECT_EQ(op_above_peak(*match) != nullptr, above);
+  }
 }
 
 TEST(ProgramMatch, CountsRepetitionsOfAnUnmarkedRecording) {
