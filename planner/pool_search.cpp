@@ -289,6 +289,7 @@ class PlacedSearch {
     const std::lock_guard lock(mutex_);
     progress_.checked += checked;
     progress_.share += share;
+    progress_.gpus = request_.gpus;
     if (request_.progress) request_.progress(progress_);
   }
 

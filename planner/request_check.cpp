@@ -113,11 +113,6 @@ void check_cluster(const PlanRequest& request, ProblemList& problems) {
             : fmt::format("at most the {} accelerators that the fabric {} can join", *most,
                           cluster.fabric.name));
   }
-  if (cluster.accelerator.matrix.of(request.precision) <= FlopPerSecond()) {
-    problems.add(
-        "precision", name_of(request.precision),
-        fmt::format("a format that the accelerator {} multiplies in", cluster.accelerator.name));
-  }
 }
 
 // The requests that take no pools, and what is not known of plans on several.
@@ -134,18 +129,11 @@ void check_pools(const PlanRequest& request, ProblemList& problems) {
     problems.add("cluster", fmt::format("{} pools", cluster.pools.size() + 1),
                  fmt::format("at most {}", kMostPools));
   std::int64_t accelerators = 0;
-  bool multiplies = false;
-  for (const std::string& name : names_of_pools(cluster)) {
+  for (const std::string& name : names_of_pools(cluster))
     accelerators += pool_size(cluster, name, request.gpus);
-    const ClusterSpec pool = *pool_cluster(cluster, name);
-    multiplies |= pool.accelerator.matrix.of(request.precision) > FlopPerSecond();
-  }
   if (request.gpus > accelerators)
     problems.add("gpus", fmt::format("{}", request.gpus),
                  fmt::format("at most the {} accelerators of the pools", accelerators));
-  if (!multiplies)
-    problems.add("precision", name_of(request.precision),
-                 "a format that the accelerators of a pool multiply in");
   if (request.global_batch == 0)
     problems.add("global_batch", "auto", "a number of sequences, on a cluster of several pools");
   if (request.validated_only)
@@ -166,6 +154,29 @@ void check_price(const PlanRequest& request, const ClusterSpec& pool, ProblemLis
 
 }  // namespace
 
+std::vector<Problem> precision_problems(const PlanRequest& request) {
+  std::vector<Problem> problems;
+  const ClusterSpec& cluster = request.cluster;
+  const char* found = name_of(request.precision);
+  const bool multiplies =
+      std::ranges::any_of(names_of_pools(cluster), [&](const std::string& pool) {
+        return pool_cluster(cluster, pool)->accelerator.matrix.of(request.precision) >
+               FlopPerSecond();
+      });
+  if (!multiplies)
+    problems.push_back({"precision", found,
+                        cluster.pools.empty()
+                            ? fmt::format("a format that the accelerator {} multiplies in",
+                                          cluster.accelerator.name)
+                            : "a format that the accelerators of a pool multiply in"});
+  const std::vector<Precision>& trained = request.stack.capabilities.precisions;
+  if (!request.limits.base && !trained.empty() &&
+      std::ranges::find(trained, request.precision) == trained.end())
+    problems.push_back({"precision", found,
+                        fmt::format("a format that the stack {} trains in", request.stack.name)});
+  return problems;
+}
+
 void check_request(const PlanRequest& request) {
   ProblemList problems("plan request");
   check_range(problems, "gpus", request.gpus, 1, kMaxWorld);
@@ -184,12 +195,8 @@ void check_request(const PlanRequest& request) {
     check_cluster(request, problems);
   else
     check_pools(request, problems);
-  const std::vector<Precision>& trained = request.stack.capabilities.precisions;
-  if (!request.limits.base && !trained.empty() &&
-      std::find(trained.begin(), trained.end(), request.precision) == trained.end()) {
-    problems.add("precision", name_of(request.precision),
-                 fmt::format("a format that the stack {} trains in", request.stack.name));
-  }
+  for (Problem& problem : precision_problems(request))
+    problems.add(problem.where, problem.found, std::move(problem.expected));
   if (request.lora && !request.limits.base) {
     const std::string refused = adapters_refused_by(request.stack, request.model, *request.lora);
     Plan adapted;

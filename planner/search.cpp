@@ -84,7 +84,10 @@ class Search {
   }
 
   void report() const {
-    if (request_.progress) request_.progress(progress_);
+    if (!request_.progress) return;
+    SearchProgress progress = progress_;
+    progress.gpus = request_.gpus;
+    request_.progress(progress);
   }
 
   void report_best() const {

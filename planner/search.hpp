@@ -33,6 +33,8 @@ struct SearchProgress {
   // Numbers of plans so far.
   std::int64_t checked = 0, simulated = 0;
   std::optional<Seconds> best_step;
+  // Of the search.
+  std::int64_t gpus = 0;
 };
 
 struct PlanCandidate {

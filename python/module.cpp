@@ -103,6 +103,11 @@ py::dict run_command(const std::vector<std::string>& arguments, const py::object
       if (PyErr_CheckSignals() != 0) throw py::error_already_set();
       if (report) progress(report->share, report->text);
     }
+    // What came after the last look.
+    if (const std::optional<ProgressReport> report = command.take_report()) {
+      const py::gil_scoped_acquire acquire;
+      progress(report->share, report->text);
+    }
     result = command.take_result();
   }
   return to_python(std::move(result));

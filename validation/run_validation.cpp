@@ -4,6 +4,7 @@
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
+#include <atomic>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -243,7 +244,8 @@ RunRow compare_run(const PublishedRun& run) {
   return row;
 }
 
-RunReport validate_runs(const std::string& file, const std::string& grades, std::stop_token stop) {
+RunReport validate_runs(const std::string& file, const std::string& grades, std::stop_token stop,
+                        const std::function<void(double)>& progress) {
   std::vector<PublishedRun> runs;
   std::size_t other_grades = 0;
   for (PublishedRun& run : read_published_runs(file)) {
@@ -254,8 +256,11 @@ RunReport validate_runs(const std::string& file, const std::string& grades, std:
     }
   }
   std::vector<std::optional<RunRow>> compared(runs.size());
+  std::atomic<std::size_t> done = 0;
   tbb::parallel_for(std::size_t{0}, runs.size(), [&](std::size_t i) {
-    if (!stop.stop_requested()) compared[i] = compare_run(runs[i]);
+    if (stop.stop_requested()) return;
+    compared[i] = compare_run(runs[i]);
+    if (progress) progress(static_cast<double>(++done) / static_cast<double>(runs.size()));
   });
   std::vector<RunRow> rows;
   for (std::optional<RunRow>& row : compared)

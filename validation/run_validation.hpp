@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -84,9 +85,10 @@ RunRow compare_run(const PublishedRun& run);
 
 // Forecasts every run of the file with one of these grades; the report does not depend on the number of
 // threads. A run that breaks a rule is skipped with its reason. Throws InputError if the file cannot
-// be read.
+// be read. `progress` is called from several threads with the share of the runs that are done.
 RunReport validate_runs(const std::string& file, const std::string& grades,
-                        std::stop_token stop = {});
+                        std::stop_token stop = {},
+                        const std::function<void(double)>& progress = {});
 
 nlohmann::ordered_json to_json(const RunReport& report);
 

@@ -5,6 +5,7 @@
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
+#include <atomic>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -272,8 +273,12 @@ ValidationReport validate_rows(const std::vector<std::string>& files,
     }
   }
   std::vector<std::optional<RowComparison>> comparisons(rows.size());
+  std::atomic<std::size_t> compared = 0;
   tbb::parallel_for(std::size_t{0}, rows.size(), [&](std::size_t i) {
-    if (!options.stop.stop_requested()) comparisons[i] = compare_row(rows[i]);
+    if (options.stop.stop_requested()) return;
+    comparisons[i] = compare_row(rows[i]);
+    if (options.progress)
+      options.progress(static_cast<double>(++compared) / static_cast<double>(rows.size()));
   });
   std::vector<RowComparison> done;
   for (std::optional<RowComparison>& comparison : comparisons) {

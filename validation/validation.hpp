@@ -1,6 +1,7 @@
 // Compares simulated steps with published measurements.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <stop_token>
@@ -91,6 +92,8 @@ struct ValidationOptions {
   std::string grades = "ABC";
   // Rows that have not begun when a stop is requested are left out.
   std::stop_token stop{};
+  // Called from several threads with the share of the rows that are done.
+  std::function<void(double)> progress{};
 };
 
 // Simulates every row of the files. Rows run in parallel; the report does not depend on the number

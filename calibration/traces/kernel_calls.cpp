@@ -70,6 +70,11 @@ constexpr KindOfWord kWords[] = {
 
 }  // namespace
 
+bool is_of_backward_pass(const Trace& trace, const DeviceActivity& activity) {
+  return is_backward(lower_case(trace.names[activity.name])) ||
+         (activity.op != kNoIndex && is_backward(lower_case(trace.names[activity.op])));
+}
+
 std::optional<OpKind> memory_bound_kind(std::string_view kernel, std::string_view op) {
   const std::string name = lower_case(kernel), of_op = lower_case(op);
   for (const auto& [word, kind] : kWords)
@@ -103,8 +108,7 @@ std::vector<KernelCall> KernelCalls::of(const Activities& activities) {
       KernelCall& call = calls.emplace_back();
       call.category = each->category;
       call.main = each;
-      call.backward = is_backward(lower_case(trace_->names[each->name])) ||
-                      (each->op != kNoIndex && is_backward(lower_case(trace_->names[each->op])));
+      call.backward = is_of_backward_pass(*trace_, *each);
       if (each->category == KernelCategory::Collective) {
         call.collective = kind_of_collective(*trace_, *each);
         if (each->collective != kNoIndex)

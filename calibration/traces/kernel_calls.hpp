@@ -34,6 +34,9 @@ struct KernelCall {
   const CollectiveCall* arguments = nullptr;
 };
 
+// True if the name of a kernel or of its operator says that it belongs to the backward pass.
+bool is_of_backward_pass(const Trace& trace, const DeviceActivity& activity);
+
 class KernelCalls {
  public:
   explicit KernelCalls(const Trace& trace) : trace_(&trace) {}

@@ -1,10 +1,10 @@
 // The kernels of a trace beside the ops of a plan's program.
 //
-// Matrix products are matched by shape and order, attention by direction and order, communication
-// by kind, bytes and order; several products that share two sizes and add up in the third are one
-// op that the framework has not fused. Kernels that are limited by memory traffic are told apart by
-// the words in their names, and compared by kind, because frameworks fuse them in other ways than
-// the plan's stack.
+// Matrix products are matched by shape, place and order, attention by direction and order,
+// communication by kind, bytes and order; several products that share two sizes and add up in the
+// third are one op that the framework has not fused. Kernels that are limited by memory traffic are
+// told apart by the words in their names and by their place, and compared by kind, because
+// frameworks fuse them in other ways than the plan's stack.
 #pragma once
 
 #include <cstdint>
@@ -62,6 +62,11 @@ struct MatchedOp {
   std::optional<Precision> measured_precision{};
   // By the peak of that format, or else of the op's. None if no device was given.
   std::optional<Roofline> roofline{};
+  // The predicted time of ops that a recording of the forward pass alone cannot have.
+  Seconds unrecorded{};
+  // The partners as calls of the framework: a product with the kernels that finish it is one, and
+  // so are the kernels of one function that runs over lists of tensors.
+  double calls = 0.0;
 };
 
 // Kernels without an op.
@@ -85,11 +90,13 @@ enum class DifferenceCause : std::uint8_t {
   OtherGap,
   NotInPlan,
   NotInTrace,
+  // The recording leaves the backward pass and the optimizer out.
+  NotRecorded,
 };
 constexpr auto enum_names(DifferenceCause) {
   return std::array{"slower_kernel", "faster_kernel",      "other_number_format", "missing_fusion",
                     "more_fusion",   "exposed_collective", "hidden_collective",   "host_bound_gap",
-                    "other_gap",     "not_in_plan",        "not_in_trace"};
+                    "other_gap",     "not_in_plan",        "not_in_trace",        "not_recorded"};
 }
 
 // What makes the measured step longer (above zero) or shorter than the predicted one.
@@ -118,6 +125,8 @@ struct ProgramMatch {
   Seconds measured_host_gaps, predicted_host_gaps, measured_other_gaps, predicted_other_gaps;
   // The ten largest, by size.
   std::vector<StepDifference> differences;
+  // True if the trace has attention in the forward direction alone.
+  bool forward_only = false;
 };
 
 // Returns nothing if nothing ran on a device. Ops have a roofline if `device` is given.
@@ -131,6 +140,10 @@ std::vector<StepDifference> differences_of(const ProgramMatch& match);
 // in step_differences.cpp.
 std::vector<StepDifference> largest_differences(std::vector<StepDifference> differences,
                                                 Seconds step);
+
+// Returns the op that would run farthest above the peak of the device, which shows that the plan is
+// not the trace's; null if none does.
+const MatchedOp* op_above_peak(const ProgramMatch& match);
 
 nlohmann::ordered_json to_json(const ProgramMatch& match);
 

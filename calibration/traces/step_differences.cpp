@@ -13,8 +13,10 @@ namespace shardwright::calibration {
 namespace {
 
 constexpr std::size_t kMostDifferences = 10;
-// Counts of kernels that differ by less do not tell of fusion.
+// Counts of calls that differ by less do not tell of fusion.
 constexpr double kFusion = 1.2;
+// Differences below this share of the step are rounding.
+constexpr double kLeastDifference = 1e-4;
 
 bool limits_memory(const MatchedOp& op) {
   return !is_communication(op.kind) && op.kind != OpKind::Gemm && op.kind != OpKind::GroupedGemm &&
@@ -34,17 +36,26 @@ bool has_other_format(const MatchedOp& op) {
          !(is_half(*op.measured_precision) && is_half(op.precision));
 }
 
+// The calls that the plan's stack needs for the ops that have a partner.
+double planned_calls(const MatchedOp& op) {
+  const auto* work = std::get_if<MemoryWork>(&op.work);
+  return work == nullptr ? op.matched : std::max(op.matched, static_cast<double>(work->kernels));
+}
+
 DifferenceCause cause_of(const MatchedOp& op) {
   const bool slower = op.measured > op.predicted;
-  if (slower && op.kernels > kFusion * op.matched && op.kind != OpKind::Attention)
+  const double planned = planned_calls(op);
+  // Functions over lists of tensors run once for each format.
+  const bool is_over_lists = op.kind == OpKind::Optimizer || op.kind == OpKind::GradientNorm;
+  if (slower && op.calls > kFusion * planned + (is_over_lists ? 1.0 : 0.0))
     return DifferenceCause::MissingFusion;
-  if (!slower && op.kernels * kFusion < op.matched) return DifferenceCause::MoreFusion;
+  if (!slower && op.calls * kFusion < planned) return DifferenceCause::MoreFusion;
   if (has_other_format(op)) return DifferenceCause::OtherFormat;
   return slower ? DifferenceCause::SlowerKernel : DifferenceCause::FasterKernel;
 }
 
 void add_op(const MatchedOp& op, std::vector<StepDifference>& differences) {
-  const Seconds missing = op.planned - op.predicted;
+  const Seconds missing = op.planned - op.predicted - op.unrecorded;
   const bool is_absent = op.matched <= 0.0 || op.kernels <= 0.0;
   if (is_communication(op.kind)) {
     if (is_absent) return;
@@ -56,7 +67,8 @@ void add_op(const MatchedOp& op, std::vector<StepDifference>& differences) {
     return;
   }
   if (is_absent) {
-    differences.push_back({title_of(op), DifferenceCause::NotInTrace, op.planned, {}});
+    differences.push_back(
+        {title_of(op), DifferenceCause::NotInTrace, op.planned - op.unrecorded, {}});
     return;
   }
   differences.push_back({title_of(op), cause_of(op), op.predicted, op.measured});
@@ -135,11 +147,19 @@ nlohmann::ordered_json json_by_kind(const std::vector<MatchedOp>& ops) {
 
 std::vector<StepDifference> differences_of(const ProgramMatch& match) {
   std::vector<StepDifference> differences;
-  Seconds exposed_of_ops;
+  Seconds exposed_of_ops, unrecorded;
   for (const MatchedOp& op : match.ops) {
+    // A forward pass may be recorded without a loss.
+    if (match.forward_only && op.kind == OpKind::Loss && op.kernels <= 0.0) {
+      unrecorded += op.planned;
+      continue;
+    }
     add_op(op, differences);
+    if (!is_communication(op.kind)) unrecorded += op.unrecorded;
     exposed_of_ops += op.measured_exposed;
   }
+  differences.push_back(
+      {"backward pass, loss and optimizer", DifferenceCause::NotRecorded, unrecorded, {}});
   for (const StrayKernel& stray : match.strays)
     if (!stray.is_collective)
       differences.push_back({stray.name, DifferenceCause::NotInPlan, {}, stray.time});
@@ -161,8 +181,7 @@ std::vector<StepDifference> largest_differences(std::vector<StepDifference> diff
                    [](const StepDifference& a, const StepDifference& b) {
                      return std::abs(a.difference().value()) > std::abs(b.difference().value());
                    });
-  // Differences of equal sums are rounding.
-  const Seconds least = step * 1e-9;
+  const Seconds least = step * kLeastDifference;
   std::erase_if(differences, [&](const StepDifference& each) {
     return std::abs(each.difference().value()) <= least.value();
   });
@@ -192,6 +211,7 @@ nlohmann::ordered_json to_json(const ProgramMatch& match) {
           {"rank", match.rank ? nlohmann::ordered_json(*match.rank) : nullptr},
           {"stage", match.stage},
           {"steps", match.steps},
+          {"forward_only", match.forward_only},
           {"step", both(match.predicted_step, match.measured_step)},
           {"exposed_communication", both(match.predicted_exposed, match.measured_exposed)},
           {"host_bound_gaps", both(match.predicted_host_gaps, match.measured_host_gaps)},

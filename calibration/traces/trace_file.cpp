@@ -1,5 +1,6 @@
 #include "calibration/traces/trace_file.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +18,8 @@
 #include "calibration/traces/nsys.hpp"
 #include "core/base/error.hpp"
 #include "core/base/untrusted_file.hpp"
+#include "core/timeline/perfetto.hpp"
+#include "core/timeline/timeline.hpp"
 
 namespace shardwright::calibration {
 namespace {
@@ -127,6 +130,22 @@ bool configures_deepspeed(std::string_view head) {
           has("\"zero_optimization\""));
 }
 
+// Refuses the timelines that this program writes: in our form, and for Perfetto.
+void refuse_own_timeline(std::string_view head, const std::string& file) {
+  std::string text(head);
+  std::erase_if(text, [](char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; });
+  const auto says = [&](const char* key, std::string_view value) {
+    return text.find(fmt::format(R"("{}":"{}")", key, value)) != std::string::npos;
+  };
+  if (!says("schema", kTimelineSchema) && !says("writer", kTraceWriter)) return;
+  const bool predicted = says("origin", name_of(TimelineOrigin::Predicted));
+  throw InputError(
+      file, {{"",
+              predicted ? "a timeline that Shardwright predicted, not measured"
+                        : "a timeline of Shardwright, which the window shows",
+              "a recording of a profiler: JSON of PyTorch's profiler or SQLite of nsys export"}});
+}
+
 }  // namespace
 
 Recording read_recording(const std::string& file, const ReadingWatch& watch) {
@@ -140,7 +159,10 @@ Recording read_recording(const std::string& file, const ReadingWatch& watch) {
     throw InputError(file,
                      {{"", "a configuration of DeepSpeed, which tells no model",
                        "the log of its run, a trace, or a script that launches Megatron-LM"}});
-  if (begins_as_json(head)) return read_kineto(bytes, file);
+  if (begins_as_json(head)) {
+    refuse_own_timeline(head, file);
+    return read_kineto(bytes, file);
+  }
   if (is_job_header(head.substr(0, head.find_first_of("\r\n"))))
     return read_job_record(bytes, file);
   if (!head.starts_with(kDatabaseMark)) return read_training_log(bytes, file);

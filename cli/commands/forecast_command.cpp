@@ -18,6 +18,7 @@
 #include "cli/output/candidate_report.hpp"
 #include "cli/output/forecast_report.hpp"
 #include "cli/output/output_file.hpp"
+#include "cli/output/progress.hpp"
 #include "cli/output/step_json.hpp"
 #include "cli/output/step_page.hpp"
 #include "core/base/quantity_text.hpp"
@@ -219,12 +220,15 @@ ExitCode forecast(const ForecastOptions& options) {
   const ChosenForecast chosen = read_options(options);
   if (chosen.without_plan) return *chosen.without_plan;
   const InterruptWatch interrupt;
+  ProgressLine line(show_progress(options.common));
   planner::ForecastRequest request = chosen.request;
   request.options.stop = interrupt.token();
+  request.progress = [&](double share) { line.show(share, "simulating runs"); };
   std::vector<planner::ForecastStage> stages = planner::run_stages(request);
   const planner::StepSpread spread = step_spread(chosen.scenario.prediction_class);
   const planner::Forecast result = planner::forecast(request, std::move(stages), spread);
   if (interrupt.interrupted()) return ExitCode::Interrupted;
+  line.finish();
   print_notes(kCommand, chosen.scenario.notes);
   Page page = new_page(options.common);
   std::vector<std::string> notes =

@@ -274,6 +274,8 @@ Findings explain(const ImportOptions& options, Recordings& recordings) {
     findings.refitted = std::move(refit.calibration);
     std::ranges::move(refit.warnings, std::back_inserter(findings.warnings));
   }
+  if (std::string warning = other_shapes_warning(findings.matches); !warning.empty())
+    findings.warnings.insert(findings.warnings.begin(), std::move(warning));
   if (profile && !findings.chosen && traces.empty() && recordings.plans.empty())
     findings.warnings.emplace_back(
         "No profile is refitted: there is no trace. `shardwright calibrate` refits one from the "

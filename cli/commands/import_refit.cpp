@@ -8,6 +8,7 @@
 
 #include "calibration/trace_samples.hpp"
 #include "core/base/distinct_names.hpp"
+#include "core/base/quantity_text.hpp"
 #include "core/spec/profile_library.hpp"
 #include "sim/step/predicted_timeline.hpp"
 
@@ -37,12 +38,12 @@ std::string reason_against_refit(const Profile& profile,
 }
 
 // True if too few products of the plan have a kernel: the traces are of another one.
-bool is_of_other_plan(const std::vector<calibration::ProgramMatch>& matches) {
+bool lacks_products(const std::vector<calibration::ProgramMatch>& matches) {
   constexpr double kLeastMatched = 0.5;
   double ops = 0.0, matched = 0.0;
   for (const calibration::ProgramMatch& match : matches) {
     for (const calibration::MatchedOp& op : match.ops) {
-      if (op.kind != OpKind::Gemm) continue;
+      if (op.kind != OpKind::Gemm || op.unrecorded > Seconds(0.0)) continue;
       ops += op.ops;
       matched += op.matched;
     }
@@ -96,6 +97,17 @@ std::vector<calibration::ProgramMatch> match_plan(const std::vector<calibration:
   return matches;
 }
 
+std::string other_shapes_warning(const std::vector<calibration::ProgramMatch>& matches) {
+  for (const calibration::ProgramMatch& match : matches) {
+    const calibration::MatchedOp* op = calibration::op_above_peak(match);
+    if (op == nullptr) continue;
+    return fmt::format(
+        "The plan's shapes are not those of the trace: {} would run at {} % of the device's peak.",
+        op->name, format_percent(op->roofline->of_peak));
+  }
+  return "";
+}
+
 Refit refit_profile(const Profile& profile, const std::vector<calibration::Trace>& traces,
                     const std::vector<calibration::ProgramMatch>& matches,
                     const std::optional<calibration::RankMatching>& matching) {
@@ -104,11 +116,14 @@ Refit refit_profile(const Profile& profile, const std::vector<calibration::Trace
     result.warnings.emplace_back("The profile is not refitted: " + reason + ".");
     return result;
   }
-  const bool other = is_of_other_plan(matches);
+  const bool lacks = lacks_products(matches);
+  const bool other = lacks || !other_shapes_warning(matches).empty();
   if (other) {
-    result.warnings.emplace_back(
-        "Most matrix products of the plan have no kernel: the plan is not that of the trace, and "
-        "the refit uses only products whose shapes the trace tells.");
+    result.warnings.push_back(
+        fmt::format("{}the refit uses only products whose shapes the trace tells.",
+                    lacks ? "Most matrix products of the plan have no kernel: the plan is not that "
+                            "of the trace, and "
+                          : "As the plan's shapes are others, "));
   }
   const bool communicates = std::ranges::any_of(
       traces, [](const calibration::Trace& trace) { return !trace.collectives.empty(); });

@@ -24,6 +24,9 @@ bool are_of_one_gpu(const std::vector<calibration::Trace>& traces);
 std::vector<calibration::ProgramMatch> match_plan(const std::vector<calibration::Trace>& traces,
                                                   const Scenario& scenario);
 
+// Returns a sentence if an op would run above the peak of the device; an empty text if none does.
+std::string other_shapes_warning(const std::vector<calibration::ProgramMatch>& matches);
+
 // The profile that the traces are of, and the stack of their host's figures.
 struct Profile {
   ClusterSpec cluster;

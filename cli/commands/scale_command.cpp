@@ -230,9 +230,10 @@ ExitCode run_scale(const CommonOptions& options, ChosenRequest& chosen,
   planner::ScaleResult result;
   {
     const InterruptWatch interrupt;
-    SearchProgressLine progress(show_progress(options), chosen.request);
+    SearchProgressLine progress(show_progress(options), chosen.request, chosen.sizes.size());
     chosen.request.stop = interrupt.token();
-    result = planner::scale(chosen.request, chosen.sizes);
+    result = planner::scale(chosen.request, chosen.sizes,
+                            [&](const planner::ScalePoint&) { progress.end_search(); });
   }
   const planner::PlanCandidate* best = fastest(result);
   if (best != nullptr && !plan_out.empty()) {

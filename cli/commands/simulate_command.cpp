@@ -41,6 +41,8 @@ using nlohmann::ordered_json;
 
 // Shorter delays, as a part of the step, are not reported.
 constexpr double kLeastDelay = 1e-6;
+// The shares of the work that are done before the simulation, the draws and the files, roughly.
+constexpr double kBeforeStep = 0.1, kBeforeDraws = 0.6, kBeforeFiles = 0.8;
 
 Table rank_table(const RankGrid& grid, const sim::StepResult& result,
                  const sim::FullReplay& replay) {
@@ -153,16 +155,17 @@ bool draws_timeline(const SimulateOptions& options, const Program& program,
          sim::count_spans(program, full.watched_ranks) <= sim::kMostSpans;
 }
 
-sim::SimulatedStep run(const SimulateOptions& options, const Scenario& scenario,
-                       const sim::PricedStep& step, sim::Fidelity fidelity, sim::FullOptions full,
-                       bool timeline) {
+sim::SimulatedStep run(ProgressLine& line, const Scenario& scenario, const sim::PricedStep& step,
+                       sim::Fidelity fidelity, sim::FullOptions full, bool timeline) {
+  line.show(kBeforeStep, "simulating the step");
   // The other levels have no partial result, so that the signal simply ends the process.
   if (fidelity != sim::Fidelity::Full)
     return sim::simulate_at(scenario, step, fidelity, full, timeline);
   const InterruptWatch interrupt;
-  ProgressLine progress(show_progress(options.common));
   full.stop = interrupt.token();
-  full.progress = [&](double share) { progress.show(share, "replaying every rank"); };
+  full.progress = [&](double share) {
+    line.show(kBeforeStep + (kBeforeDraws - kBeforeStep) * share, "replaying every rank");
+  };
   return sim::simulate_at(scenario, step, fidelity, full, timeline);
 }
 
@@ -247,14 +250,15 @@ void add_convergence(Page& page, const Scenario& scenario) {
 }
 
 // Draws the variation of the ranks again and again, if that is asked for.
-std::optional<sim::StragglerDraws> draw(const SimulateOptions& options, const Scenario& scenario,
+std::optional<sim::StragglerDraws> draw(ProgressLine& line, const Scenario& scenario,
                                         const sim::PricedStep& step, sim::FullOptions full,
                                         const std::optional<sim::DrawOptions>& draws) {
   if (!draws) return std::nullopt;
   const InterruptWatch interrupt;
-  ProgressLine progress(show_progress(options.common));
   full.stop = interrupt.token();
-  full.progress = [&](double share) { progress.show(share, "drawing slow ranks"); };
+  full.progress = [&](double share) {
+    line.show(kBeforeDraws + (kBeforeFiles - kBeforeDraws) * share, "drawing slow ranks");
+  };
   return sim::draw_stragglers(scenario, step, full, *draws);
 }
 
@@ -289,6 +293,8 @@ ExitCode simulate(const SimulateOptions& options) {
   const sim::Fidelity fidelity = read_fidelity(options.fidelity);
   const ChosenScenario chosen = choose_scenario(options.scenario, "shardwright simulate");
   if (fidelity == sim::Fidelity::Bound) refuse_pools(chosen.scenario.plan, "--fidelity bound");
+  ProgressLine line(show_progress(options.common));
+  line.show(0.0, "pricing the ops of the step");
   const sim::PricedStep step = sim::lower_and_price(chosen.scenario);
   const sim::FullOptions full = full_options(options, chosen.scenario, fidelity);
   sim::FullOptions varied = full;
@@ -297,12 +303,14 @@ ExitCode simulate(const SimulateOptions& options) {
   check_timeline_size(options, step.program, full);
   const bool draws = draws_timeline(options, step.program, full);
   const sim::SimulatedStep simulated =
-      run(options, chosen.scenario, step, fidelity, full, wants_timeline(options) || draws);
+      run(line, chosen.scenario, step, fidelity, full, wants_timeline(options) || draws);
   const std::optional<sim::StragglerDraws> stragglers =
-      draw(options, chosen.scenario, step, varied, asked);
+      draw(line, chosen.scenario, step, varied, asked);
+  line.show(kBeforeFiles, "writing what was simulated");
   if (!options.plan_out.empty())
     write_file(options.plan_out, json_text(to_json(chosen.scenario)), options.common.force);
   write_timelines(options, chosen.scenario, step, simulated);
+  line.finish();
   print_notes("shardwright simulate", chosen.notes);
   Page page = new_page(options.common);
   add_step(page, chosen.scenario, simulated.result, confidence_of(chosen, simulated));

@@ -14,6 +14,7 @@
 #include "cli/output/step_json.hpp"
 #include "core/base/nearest_name.hpp"
 #include "core/base/quantity_text.hpp"
+#include "planner/request_check.hpp"
 #include "validation/prediction_errors.hpp"
 #include "validation/validated_ground.hpp"
 
@@ -40,6 +41,19 @@ Scenario read_scenario(const SupportOptions& options) {
     });
   problems.throw_if_any();
   return scenario;
+}
+
+// What `plan` says against the scenario's precision, in its words.
+std::vector<std::string> refusals_of(const Scenario& scenario) {
+  planner::PlanRequest request;
+  request.cluster = scenario.cluster;
+  request.stack = scenario.stack;
+  request.precision = scenario.plan.precision;
+  std::vector<std::string> refusals;
+  for (const Problem& problem : planner::precision_problems(request))
+    refusals.push_back(fmt::format("{}: found {}; expected {}", problem.where, problem.found,
+                                   to_string(problem.expected)));
+  return refusals;
 }
 
 using CountsByConfidence = EnumArray<Confidence, std::int64_t>;
@@ -142,12 +156,15 @@ std::vector<std::pair<std::string, std::string>> capabilities(const StackSpec& s
   return facts;
 }
 
-ordered_json support_json(const Scenario& scenario, const validation::ValidatedGround& ground) {
+ordered_json support_json(const Scenario& scenario, const validation::ValidatedGround& ground,
+                          const std::vector<std::string>& refusals) {
   ordered_json document = new_document("support");
   document["inputs"] = inputs_json(scenario.model, scenario.cluster, scenario.stack);
   document["unsupported"] = scenario.model.not_simulated;
+  document["refused"] = refusals;
   document["validated"] = ordered_json::array();
   for (const auto& [kind, reach] : ground.kinds()) {
+    if (!refusals.empty()) break;
     document["validated"].push_back({{"kind", kind},
                                      {"runs", reach.runs},
                                      {"most_accelerators", reach.most_accelerators},
@@ -155,6 +172,7 @@ ordered_json support_json(const Scenario& scenario, const validation::ValidatedG
   }
   document["classes"] = ordered_json::array();
   for (const validation::PredictionClass& each : classes_of(scenario)) {
+    if (!refusals.empty()) break;
     const auto interval = validation::step_interval(Seconds(1.0), each);
     document["classes"].push_back({{"class", validation::class_text(each)},
                                    {"low_ratio", interval->low.value()},
@@ -172,12 +190,8 @@ ordered_json support_json(const Scenario& scenario, const validation::ValidatedG
   return document;
 }
 
-void add_support(Page& page, const Scenario& scenario, const validation::ValidatedGround& ground) {
-  page.heading(fmt::format("{} on {} ({}), {}", scenario.model.name,
-                           scenario.cluster.accelerator.name, scenario.cluster.name,
-                           scenario.stack.name));
-  for (const std::string& part : scenario.model.not_simulated)
-    page.paragraph(fmt::format("Unsupported: {} of the model is not simulated.", part));
+void add_validation(Page& page, const Scenario& scenario,
+                    const validation::ValidatedGround& ground) {
   page.heading("Validated");
   if (ground.kinds().empty()) {
     page.paragraph(fmt::format("There is no published run of {}.", ground.what()));
@@ -198,6 +212,18 @@ void add_support(Page& page, const Scenario& scenario, const validation::Validat
     page.paragraph(fmt::format("Memory is judged by {}.",
                                format_plural(validation::memory_runs(), "published peak")));
   }
+}
+
+void add_support(Page& page, const Scenario& scenario, const validation::ValidatedGround& ground,
+                 const std::vector<std::string>& refusals) {
+  page.heading(fmt::format("{} on {} ({}), {}", scenario.model.name,
+                           scenario.cluster.accelerator.name, scenario.cluster.name,
+                           scenario.stack.name));
+  for (const std::string& refusal : refusals)
+    page.paragraph(fmt::format("Unsupported: {}.", refusal));
+  for (const std::string& part : scenario.model.not_simulated)
+    page.paragraph(fmt::format("Unsupported: {} of the model is not simulated.", part));
+  if (refusals.empty()) add_validation(page, scenario, ground);
   page.heading("Figures and where they come from");
   page.table(figure_table(scenario));
   page.heading("What the stack runs");
@@ -209,8 +235,9 @@ ExitCode support(const SupportOptions& options) {
   const Scenario scenario = read_scenario(options);
   const validation::ValidatedGround ground(scenario);
   Page page = new_page(options.common);
-  add_support(page, scenario, ground);
-  deliver(options.common, page, support_json(scenario, ground));
+  const std::vector<std::string> refusals = refusals_of(scenario);
+  add_support(page, scenario, ground, refusals);
+  deliver(options.common, page, support_json(scenario, ground, refusals));
   return ExitCode::Ok;
 }
 

@@ -17,6 +17,7 @@
 #include "cli/output/calibration_report.hpp"
 #include "cli/output/exit_code.hpp"
 #include "cli/output/output_file.hpp"
+#include "cli/output/progress.hpp"
 #include "cli/output/run_validation_report.hpp"
 #include "core/base/error.hpp"
 #include "core/base/quantity_text.hpp"
@@ -265,8 +266,11 @@ ExitCode validate_whole_runs(const ValidateOptions& options) {
   check_grades(grades);
   const ErrorLimits limits = read_error_limits(options.fail_over);
   const InterruptWatch interrupt;
-  const validation::RunReport report =
-      validation::validate_runs(options.runs, grades, interrupt.token());
+  ProgressLine line(show_progress(options.common));
+  const validation::RunReport report = validation::validate_runs(
+      options.runs, grades, interrupt.token(),
+      [&](double share) { line.show(share, "forecasting published runs"); });
+  line.finish();
   if (report.rows.empty() && !report.partial) {
     throw InputError(options.runs,
                      {{"", "no rows of the grades asked for", "at least one published run"}});
@@ -313,8 +317,12 @@ ExitCode validate(const ValidateOptions& options) {
       throw InputError(file, {{"", "published runs, which have tokens",
                                "measurements of steps; --runs takes a file of runs"}});
   }
-  const validation::ValidationReport report =
-      validation::validate_rows(files, {.grades = grades, .stop = interrupt.token()});
+  ProgressLine line(show_progress(options.common));
+  const validation::ValidationReport report = validation::validate_rows(
+      files, {.grades = grades, .stop = interrupt.token(), .progress = [&](double share) {
+                line.show(share, "simulating published steps");
+              }});
+  line.finish();
   if (report.rows.empty() && !report.partial) {
     ProblemList problems("shardwright validate");
     problems.add(fmt::format("{}", fmt::join(files, ", ")), "no rows of the grades asked for",

@@ -43,6 +43,8 @@ std::string cause_text(DifferenceCause cause) {
       return "not in the plan";
     case DifferenceCause::NotInTrace:
       return "not in the trace";
+    case DifferenceCause::NotRecorded:
+      return "not recorded";
   }
   return "";
 }
@@ -153,6 +155,10 @@ void add_ops(Page& page, const ProgramMatch& match) {
 
 void add_differences(Page& page, const ProgramMatch& match) {
   page.heading("Largest differences");
+  if (match.differences.empty()) {
+    page.paragraph("Nothing differs by more than 0.01 % of the step.");
+    return;
+  }
   Table table({{"what"},
                {"cause"},
                {"predicted", kNumber, "ms"},

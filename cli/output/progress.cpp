@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/quantity_text.hpp"
 #include "core/base/standard_streams.hpp"
@@ -23,31 +24,50 @@ std::string bar(double share) {
 
 }  // namespace
 
-ProgressLine::~ProgressLine() {
-  if (drawn_) write_to_stderr(kEraseLine);
+void ProgressLine::erase() {
+  if (std::exchange(drawn_, false)) write_to_stderr(kEraseLine);
+}
+
+void ProgressLine::finish() {
+  const std::lock_guard lock(mutex_);
+  if (enabled_ && host_ != nullptr && most_ < 1.0) host_->progress(1.0, text_);
+  most_ = 1.0;
+  erase();
 }
 
 void ProgressLine::show(double share, const std::string& text) {
   if (!enabled_) return;
   const std::lock_guard lock(mutex_);
   const auto now = Clock::now();
-  if (now - last_ < kInterval) return;
+  const bool ends = share >= 1.0 && most_ < 1.0;
+  most_ = std::clamp(share, most_, 1.0);
+  text_ = text;
+  if (now - last_ < kInterval && !ends) return;
   last_ = now;
-  if (host_ != nullptr) return host_->progress(share, text);
+  if (host_ != nullptr) return host_->progress(most_, text);
   drawn_ = true;
-  write_to_stderr(fmt::format("{}{} {:3.0f} %  {}", kEraseLine, bar(share), 100.0 * share, text));
+  write_to_stderr(fmt::format("{}{} {:3.0f} %  {}", kEraseLine, bar(most_), 100.0 * most_, text));
 }
 
-SearchProgressLine::SearchProgressLine(bool enabled, planner::PlanRequest& request)
-    : request_(request), line_(enabled) {
+SearchProgressLine::SearchProgressLine(bool enabled, planner::PlanRequest& request,
+                                       std::size_t searches)
+    : request_(request), line_(enabled), searches_(static_cast<double>(searches)) {
   if (!enabled) return;
   request.progress = [this](const planner::SearchProgress& progress) {
-    std::string text =
-        fmt::format("{} GPUs: {} checked, {} simulated", format_count(request_.gpus),
-                    format_plural(progress.checked, "plan"), format_count(progress.simulated));
-    if (progress.best_step) text += fmt::format(", best {}", format_time(*progress.best_step));
-    line_.show(progress.share, text);
+    text_ = fmt::format("{} GPUs: {} checked, {} simulated", format_count(progress.gpus),
+                        format_plural(progress.checked, "plan"), format_count(progress.simulated));
+    if (progress.best_step) text_ += fmt::format(", best {}", format_time(*progress.best_step));
+    line_.show(share_of(progress.share), text_);
   };
+}
+
+double SearchProgressLine::share_of(double of_search) const {
+  return (done_ + std::min(1.0, of_search)) / searches_;
+}
+
+void SearchProgressLine::end_search() {
+  done_ += 1.0;
+  line_.show(share_of(0.0), text_);
 }
 
 }  // namespace shardwright::cli

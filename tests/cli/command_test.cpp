@@ -3,11 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "cli/command_line.hpp"
+#include "cli/output/embedding.hpp"
+#include "cli/output/exit_code.hpp"
 #include "cli/output/terminal.hpp"
 #include "core/timeline/timeline.hpp"
 #include "tests/cli/command_run.hpp"
@@ -382,6 +387,30 @@ TEST(Command, OptionsOfTheFullLevelAreRefusedAtOthersAndOutOfRange) {
                   "--slow-rank: found \"1\"; expected RANK:FACTOR", "--slow-nic: found \"8\"",
                   "--slow-nic: found \"0/0:2\"; expected a share of at most",
                   "--rank-jitter: found \"nan\"", "--watch: found \"-1\""});
+}
+
+// The progress that a program around the command gets.
+TEST(Command, ProgressNeverGoesBackAndEndsAtOne) {
+  const std::string job = " --model llama3-8b --cluster dgx-h100 --global-batch 64 --seq-len 8192";
+  for (const std::string& command :
+       {"scale --gpus 8..64" + job, "simulate --gpus 8 --tp 8" + job,
+        "forecast --gpus 8 --tp 8 --tokens 1B --runs 200" + job,
+        std::string("validate ") + SHARDWRIGHT_SOURCE_DIR + "/measurements/training/bloom.jsonl"}) {
+    std::mutex mutex;
+    std::vector<double> shares;
+    std::set<std::string> sizes;
+    Embedding host;
+    host.progress = [&](double share, const std::string& text) {
+      const std::lock_guard lock(mutex);
+      shares.push_back(share);
+      sizes.insert(text.substr(0, text.find(' ')));
+    };
+    EXPECT_EQ(run_embedded(words_of(command), host).code, ExitCode::Ok) << command;
+    ASSERT_THAT(shares, testing::Not(testing::IsEmpty())) << command;
+    EXPECT_TRUE(std::ranges::is_sorted(shares)) << command;
+    EXPECT_EQ(shares.back(), 1.0) << command;
+    EXPECT_TRUE(!command.starts_with("scale") || sizes.contains("64")) << command;
+  }
 }
 
 // Llama 3 405B ran its 126 layers on 128 chunks.

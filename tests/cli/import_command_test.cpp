@@ -431,6 +431,22 @@ TEST(ImportCommand, RefitsNothingThatTheTracesDoNotTell) {
   EXPECT_THAT(other.at("warnings").dump(), HasSubstr("and the profile of a100"));
 }
 
+// As many tokens in sequences of another length: attention would be faster than the device.
+TEST(ImportCommand, SaysThatAPlanHasOtherShapes) {
+  const auto warnings_of = [](const std::string& batch) {
+    const json report =
+        json_of("import " + imported_trace("nanogpt/rank0") +
+                " --model gpt2 --set model.max_seq_len=65536 --set model.position_embeddings=65536 "
+                "--cluster dgx-h100 --gpus 8 " +
+                batch);
+    return report.at("warnings").dump();
+  };
+  constexpr const char* kWarning = "The plan's shapes are not those of the trace: attention.core";
+  EXPECT_THAT(warnings_of("--global-batch 8 --micro-batch 1 --seq-len 16384"), HasSubstr(kWarning));
+  EXPECT_THAT(warnings_of("--global-batch 128 --micro-batch 16 --seq-len 1024"),
+              Not(HasSubstr(kWarning)));
+}
+
 TEST(ImportCommand, RefusesFilesThatAreNoTraces) {
   const ScratchFolder folder;
   const std::string whole = content_of(imported_trace("mi210-gpu-only-no-cpu-ops"));
@@ -472,6 +488,23 @@ std::string gzip_member(const std::string& text) {
 }
 
 // The blanks of a trace that takes far longer to read than the test waits.
+TEST(ImportCommand, RefusesTimelinesThatTheCommandPredicted) {
+  const ScratchFolder folder;
+  const std::string trace = folder.file("trace.json"), timeline = folder.file("timeline.json");
+  ASSERT_EQ(
+      run_command("simulate --model llama3-8b --cluster dgx-h100 --gpus 8 --tp 8 --global-batch 8 "
+                  "--seq-len 2048 --trace " +
+                  trace + " --timeline " + timeline)
+          .exit_code,
+      0);
+  for (const std::string& file : {trace, timeline}) {
+    const CommandResult result = run_command("import " + file + " --cluster dgx-h100");
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.errors, HasSubstr("predicted, not measured"));
+    EXPECT_THAT(result.output, testing::Not(HasSubstr("Refitted")));
+  }
+}
+
 TEST(ImportCommand, RefusesOptionsThatChangeNothing) {
   const ScratchFolder folder;
   const std::string trace = " " + imported_trace("nanogpt/rank0");

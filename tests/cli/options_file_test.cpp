@@ -122,5 +122,26 @@ TEST(SupportCommand, CountsTheRunsBehindAPlanOfItsKind) {
   EXPECT_EQ(run_command("support --model nothing --cluster nowhere").exit_code, 2);
 }
 
+// What no plan can have is unsupported, in the words of `plan`, and nothing of it is validated.
+TEST(SupportCommand, RefusesWhatPlanRefuses) {
+  for (const char* pair : {"--cluster dgx-h100 --stack fsdp2 --precision nvfp4",
+                           "--cluster dgx-1-v100 --stack fsdp2 --precision bf16"}) {
+    const std::string words = std::string(" --model llama3-8b ") + pair;
+    const json support = json_of("support" + words);
+    EXPECT_THAT(support["refused"], testing::Not(testing::IsEmpty()));
+    EXPECT_THAT(support["validated"], testing::IsEmpty());
+    EXPECT_THAT(support["classes"], testing::IsEmpty());
+    const CommandResult plan =
+        run_command("plan" + words + " --gpus 8 --global-batch 64 --seq-len 8192");
+    EXPECT_EQ(plan.exit_code, 2);
+    for (const std::string refusal : support["refused"])
+      EXPECT_THAT(plan.errors, testing::HasSubstr(refusal));
+    const CommandResult text = run_command("support" + words);
+    EXPECT_EQ(text.exit_code, 0);
+    EXPECT_THAT(text.output, testing::HasSubstr("Unsupported: "));
+    EXPECT_THAT(text.output, testing::Not(testing::HasSubstr("Expected errors")));
+  }
+}
+
 }  // namespace
 }  // namespace shardwright::cli

@@ -5,7 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
+#include <tuple>
 
 #include "calibration/calibrate.hpp"
 #include "calibration/trace_samples.hpp"
@@ -219,6 +222,196 @@ TEST(ProgramMatch, JoinsProductsThatTheFrameworkDoesNotFuse) {
   const StepDifference& difference = difference_of(*match, DifferenceCause::MissingFusion);
   EXPECT_EQ(difference.about, "qkv, forward");
   EXPECT_NEAR(difference.difference().value(), 30e-6, 1e-12);
+}
+
+// A step of two layers of a model whose queries, keys, values and outputs have one size.
+PlannedStep plan_of_square_layers(bool trains) {
+  PlannedStep plan;
+  const auto add = [&](const char* name, OpKind kind, Phase phase, const Work& work) {
+    plan.ops.push_back({name, kind, phase, Precision::Bf16, work, plan.step, microseconds(10)});
+    plan.step += microseconds(10);
+  };
+  const MemoryWork traffic{Bytes(1e6), Bytes(1e6), Flop(0), 1};
+  AttentionWork attention;
+  for (int layer = 0; layer < 2; ++layer) {
+    add("norm", OpKind::Norm, Phase::Forward, traffic);
+    add("qkv", OpKind::Gemm, Phase::Forward, product(512, 192, 64));
+    add("rope", OpKind::Rope, Phase::Forward, traffic);
+    add("attention", OpKind::Attention, Phase::Forward, attention);
+    add("out", OpKind::Gemm, Phase::Forward, product(512, 64, 64));
+    add("residual", OpKind::Residual, Phase::Forward, traffic);
+    add("norm", OpKind::Norm, Phase::Forward, traffic);
+    add("up", OpKind::Gemm, Phase::Forward, product(512, 320, 64));
+    add("residual", OpKind::Residual, Phase::Forward, traffic);
+  }
+  attention.backward = true;
+  for (int layer = 0; trains && layer < 2; ++layer) {
+    add("up.dgrad", OpKind::Gemm, Phase::BackwardInput, product(512, 64, 320));
+    add("norm", OpKind::Norm, Phase::BackwardInput, traffic);
+    add("out.dgrad", OpKind::Gemm, Phase::BackwardInput, product(512, 64, 64));
+    add("attention", OpKind::Attention, Phase::BackwardInput, attention);
+    add("qkv.dgrad", OpKind::Gemm, Phase::BackwardInput, product(512, 64, 192));
+  }
+  if (trains) add("optimizer", OpKind::Optimizer, Phase::Optimizer, traffic);
+  return plan;
+}
+
+// The same, where an eager framework does not join queries, keys and values (20 µs each, beside 30 µs of
+// the outputs), and runs norms and rotary embeddings as arithmetic.
+Trace trace_of_square_layers(bool trains) {
+  Recorder recorder(2);
+  const auto compute = [&](const char* op, std::int64_t us) {
+    recorder.kernel(KernelCategory::Elementwise, "void at::native::vectorized_elementwise_kernel",
+                    us, op);
+  };
+  const auto norm = [&] {
+    for (const char* op : {"aten::pow", "aten::mean", "aten::add", "aten::rsqrt", "aten::mul"})
+      compute(op, 5);
+  };
+  for (const TraceIndex step : {0, 1}) {
+    recorder.begin_step(step);
+    for (int layer = 0; layer < 2; ++layer) {
+      if (layer > 0) compute("aten::add", 8);
+      norm();
+      for (int part = 0; part < 3; ++part) recorder.multiply(512, 64, 64, 20);
+      for (const char* op : {"aten::neg", "aten::cat", "aten::mul", "aten::add"}) compute(op, 4);
+      recorder.kernel(KernelCategory::Attention, "flash_fwd_kernel", 10);
+      recorder.multiply(512, 64, 64, 30);
+      compute("aten::add", 8);
+      norm();
+      recorder.multiply(512, 320, 64, 10);
+    }
+    for (int layer = 0; trains && layer < 2; ++layer) {
+      recorder.multiply(512, 64, 320, 10);
+      compute("aten::mul", 6);
+      recorder.multiply(512, 64, 64, 30);
+      recorder.kernel(KernelCategory::Attention, "flash_bwd_kernel", 10);
+      for (int part = 0; part < 3; ++part) recorder.multiply(512, 64, 64, 20);
+    }
+  }
+  return recorder.take();
+}
+
+TEST(ProgramMatch, TellsProductsOfOneSizeApartByTheirPlace) {
+  const auto match = match_program(trace_of_square_layers(true), plan_of_square_layers(true));
+  ASSERT_TRUE(match);
+  for (const auto& [name, phase, kernels, us] : {std::tuple{"qkv", Phase::Forward, 6.0, 120.0},
+                                                 {"out", Phase::Forward, 2.0, 60.0},
+                                                 {"out.dgrad", Phase::BackwardInput, 2.0, 60.0},
+                                                 {"qkv.dgrad", Phase::BackwardInput, 6.0, 120.0}}) {
+    const MatchedOp& op = op_of(*match, name, phase);
+    EXPECT_EQ(op.matched, 2.0) << name;
+    EXPECT_EQ(op.kernels, kernels) << name;
+    EXPECT_NEAR(op.measured.value(), us * 1e-6, 1e-12) << name;
+  }
+}
+
+// Arithmetic belongs to the only op that the plan has there. The longest additions behind outputs are
+// the residual connections, and an addition before the attention is part of the rotary embedding.
+TEST(ProgramMatch, KnowsUnfusedNormsByTheirPlace) {
+  const auto match = match_program(trace_of_square_layers(true), plan_of_square_layers(true));
+  ASSERT_TRUE(match);
+  EXPECT_NEAR(op_of(*match, "rope", Phase::Forward).measured.value(), 2 * 16e-6, 1e-12);
+  EXPECT_NEAR(op_of(*match, "residual", Phase::Forward).measured.value(), (3 * 8 + 5) * 1e-6, 1e-12)
+      << "before the first product, the names of kernels decide";
+  const MatchedOp& norm = op_of(*match, "norm", Phase::Forward);
+  EXPECT_NEAR(norm.measured.value(), (3 * 25 + 5 + 2 * 6) * 1e-6, 1e-12);
+  EXPECT_TRUE(std::ranges::any_of(match->differences, [](const StepDifference& each) {
+    return each.about == "norm" && each.cause == DifferenceCause::MissingFusion;
+  }));
+}
+
+TEST(ProgramMatch, SaysOnceThatARecordingHasNoBackwardPass) {
+  const auto match = match_program(trace_of_square_layers(false), plan_of_square_layers(true));
+  ASSERT_TRUE(match);
+  EXPECT_TRUE(match->forward_only);
+  const MatchedOp& norm = op_of(*match, "norm", Phase::Forward);
+  EXPECT_EQ(norm.ops, 6.0);
+  EXPECT_EQ(norm.matched, 4.0);
+  EXPECT_NEAR(norm.predicted.value(), 40e-6, 1e-12);
+  EXPECT_EQ(std::get<MemoryWork>(norm.work).kernels, 4);
+  const StepDifference& rest = difference_of(*match, DifferenceCause::NotRecorded);
+  EXPECT_EQ(rest.about, "backward pass, loss and optimizer");
+  EXPECT_NEAR(rest.predicted.value(), 110e-6, 1e-12);
+  EXPECT_FALSE(std::ranges::any_of(match->differences, [](const StepDifference& each) {
+    return each.cause == DifferenceCause::NotInTrace;
+  }));
+}
+
+// Kernels that finish a product, or that run one function over many lists, are no missing fusion; many
+// functions are.
+TEST(ProgramMatch, NamesNoMissingFusionWhereCallsHaveSeveralKernels) {
+  PlannedStep plan;
+  plan.ops = {{"wgrad",
+               OpKind::Gemm,
+               Phase::BackwardWeight,
+               Precision::Bf16,
+               product(64, 320, 512),
+               {},
+               microseconds(10)},
+              {"optimizer", OpKind::Optimizer, Phase::Optimizer, Precision::Fp32,
+               MemoryWork{Bytes(1e6), Bytes(1e6), Flop(0), 1}, microseconds(10), microseconds(20)},
+              {"norm", OpKind::Norm, Phase::Forward, Precision::Bf16,
+               MemoryWork{Bytes(1e6), Bytes(1e6), Flop(0), 3}, microseconds(30), microseconds(10)}};
+  plan.step = microseconds(1000);
+  const auto cause_of = [&](const char* about, bool fused) {
+    Recorder recorder(0);
+    recorder.multiply(64, 320, 512, 12);
+    recorder.kernel(KernelCategory::Gemm, "void splitKreduce_kernel<32, 16>", 2);
+    for (int part = 0; part < 40; ++part)
+      recorder.kernel(KernelCategory::Elementwise,
+                      fmt::format("multi_tensor_apply_kernel<{}>", fused ? 0 : part % 4).c_str(),
+                      1);
+    for (int kernel = 0; kernel < 3; ++kernel)
+      recorder.kernel(KernelCategory::Elementwise, "rms_norm", 5);
+    const auto match = match_program(recorder.take(), plan);
+    for (const StepDifference& each : match->differences)
+      if (each.about == about) return each.cause;
+    throw std::runtime_error(about);
+  };
+  EXPECT_EQ(cause_of("wgrad, backward_weight", true), DifferenceCause::SlowerKernel);
+  EXPECT_EQ(cause_of("optimizer", true), DifferenceCause::SlowerKernel);
+  EXPECT_EQ(cause_of("optimizer", false), DifferenceCause::MissingFusion);
+  // The plan's stack needs three kernels, too.
+  EXPECT_EQ(cause_of("norm", true), DifferenceCause::SlowerKernel);
+}
+
+TEST(ProgramMatch, DoesNotListRounding) {
+  PlannedStep plan;
+  plan.ops = {{"projection",
+               OpKind::Gemm,
+               Phase::Forward,
+               Precision::Bf16,
+               product(512, 64, 1024),
+               {},
+               microseconds(1000)}};
+  plan.step = microseconds(1000);
+  for (const auto& [measured, listed] : {std::pair{1000.05, false}, {1000.2, true}}) {
+    Recorder recorder(0);
+    recorder.multiply(512, 64, 1024, 1000);
+    recorder.trace().activities.back().duration = std::llround(measured * 1000);
+    EXPECT_EQ(!match_program(recorder.take(), plan)->differences.empty(), listed) << measured;
+  }
+}
+
+// A product in less time than the device's peak takes is one of other shapes.
+TEST(ProgramMatch, KnowsAnOpAboveThePeak) {
+  const AcceleratorSpec device = load_accelerator("h100-sxm");
+  PlannedStep plan;
+  plan.ops = {{"projection",
+               OpKind::Gemm,
+               Phase::Forward,
+               Precision::Bf16,
+               product(8192, 8192, 8192),
+               {},
+               microseconds(1400)}};
+  for (const auto& [us, above] : {std::pair{1400, false}, {700, true}}) {
+    Recorder recorder(0);
+    recorder.multiply(8192, 8192, 8192, us);
+    const auto match = match_program(recorder.take(), plan, &device);
+    ASSERT_TRUE(match && match->ops.front().roofline);
+    EXPECT_EQ(op_above_peak(*match) != nullptr, above);
+  }
 }
 
 TEST(ProgramMatch, CountsRepetitionsOfAnUnmarkedRecording) {
