@@ -16,8 +16,8 @@
 
 #include "cli/commands/command.hpp"
 #include "cli/options/common_options.hpp"
+#include "cli/options/completion.hpp"
 #include "cli/options/options_file.hpp"
-#include "cli/output/completion.hpp"
 #include "cli/output/manual.hpp"
 #include "cli/output/output_file.hpp"
 #include "cli/output/terminal.hpp"

@@ -1,4 +1,4 @@
-#include "cli/output/completion.hpp"
+#include "cli/options/completion.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
