@@ -19,8 +19,8 @@ struct EmbeddedResult {
   std::string output;
   // What the command would have printed to standard error, progress aside.
   std::string messages;
-  // Of bad input: the file or option, and all that is wrong with it. Empty for wrong usage, which
-  // the messages tell.
+  // Bad input has a file or option as its source, and all that is wrong with it as problems. They
+  // are empty for wrong usage that only the messages explain.
   std::string source;
   std::vector<Problem> problems;
 };

@@ -33,7 +33,7 @@ struct SearchProgress {
   // Numbers of plans so far.
   std::int64_t checked = 0, simulated = 0;
   std::optional<Seconds> best_step;
-  // Of the search.
+  // The number of accelerators that the search plans for.
   std::int64_t gpus = 0;
 };
 

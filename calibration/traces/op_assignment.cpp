@@ -368,7 +368,7 @@ class Assignment {
   const std::vector<KernelCall>& calls_;
   const NameTable& names_;
   const bool is_forward_only_;
-  // Of each op in `result_`, true if no other call could be its own.
+  // An op in `result_` is sure if no other call could be its own.
   std::vector<bool> is_sure_;
   OpAssignment result_;
 };

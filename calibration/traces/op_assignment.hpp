@@ -26,9 +26,9 @@ std::int64_t repetitions_in(const std::vector<KernelCall>& calls, const std::vec
 struct OpAssignment {
   // The calls of each op, where op i of repetition r has the number i + r * ops.
   std::vector<std::vector<std::size_t>> calls_of;
-  // Of each call: whether it belongs to an op of those; and the kind of a call that memory traffic
-  // limits, or none where nothing tells.
+  // True of each call that belongs to one of those ops.
   std::vector<bool> is_taken;
+  // The kind of each call that memory traffic limits; none for other calls, and where nothing tells.
   std::vector<std::optional<OpKind>> memory_bound;
 };
 

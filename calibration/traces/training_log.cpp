@@ -343,7 +343,7 @@ class LogReader {
   TrainingLog log_;
   // By their numbers.
   std::map<std::int64_t, KnownStep> steps_;
-  // Of the attempt: the last step of each rank, and the latest stamp.
+  // The attempt's last step of each rank, and its latest stamp.
   std::map<std::string, std::int64_t> last_of_rank_;
   std::optional<double> last_stamp_;
 };

@@ -22,7 +22,7 @@ struct LoggedStep {
   std::optional<FlopPerSecond> flop_rate_per_gpu;
   // True if the line states a loss that is infinite or no number.
   bool loss_is_lost = false;
-  // Of the starts that the log holds, the one that ran this step; counted from 1.
+  // The log may hold several starts of the run: the one that ran this step, counted from 1.
   std::int64_t attempt = 1;
 };
 

@@ -357,10 +357,9 @@ Examples:
              "Put the JSON of all shares together (repeatable)");
   const std::size_t own_options = command->get_options().size();
   add_request_options(*command, options->request);
-  std::vector<const CLI::Option*> of_request;
-  for (const CLI::Option* option : command->get_options()) of_request.push_back(option);
-  of_request.erase(of_request.begin(),
-                   of_request.begin() + static_cast<std::ptrdiff_t>(own_options));
+  const std::vector<CLI::Option*> all = command->get_options();
+  const std::vector<const CLI::Option*> of_request(
+      all.begin() + static_cast<std::ptrdiff_t>(own_options), all.end());
   add_common_options(*command, options->common);
   command->callback([options, of_request, &action] {
     for (const CLI::Option* option : of_request)

@@ -32,6 +32,12 @@ GemmWork product(std::int64_t m, std::int64_t n, std::int64_t k) {
   return work;
 }
 
+// The first op of a plan, in bf16.
+PlannedOp planned_product(const char* name, const GemmWork& work, double us,
+                          Phase phase = Phase::Forward) {
+  return {name, OpKind::Gemm, phase, Precision::Bf16, work, {}, microseconds(us)};
+}
+
 // A step of two layers, whose ops follow each other without a gap.
 PlannedStep two_layers() {
   PlannedStep plan;
@@ -207,13 +213,7 @@ TEST(ProgramMatch, JoinsProductsThatTheFrameworkDoesNotFuse) {
   for (int part : {1024, 256, 256}) recorder.multiply(512, part, 64, 20);
   recorder.multiply(512, 64, 1024, 15);
   PlannedStep plan;
-  plan.ops = {{"qkv",
-               OpKind::Gemm,
-               Phase::Forward,
-               Precision::Bf16,
-               product(512, 1536, 64),
-               {},
-               microseconds(30)},
+  plan.ops = {planned_product("qkv", product(512, 1536, 64), 30),
               {"projection", OpKind::Gemm, Phase::Forward, Precision::Bf16, product(512, 64, 1024),
                microseconds(30), microseconds(15)}};
   const auto match = match_program(recorder.take(), plan);
@@ -342,13 +342,7 @@ TEST(ProgramMatch, SaysOnceThatARecordingHasNoBackwardPass) {
 // functions are.
 TEST(ProgramMatch, NamesNoMissingFusionWhereCallsHaveSeveralKernels) {
   PlannedStep plan;
-  plan.ops = {{"wgrad",
-               OpKind::Gemm,
-               Phase::BackwardWeight,
-               Precision::Bf16,
-               product(64, 320, 512),
-               {},
-               microseconds(10)},
+  plan.ops = {planned_product("wgrad", product(64, 320, 512), 10, Phase::BackwardWeight),
               {"optimizer", OpKind::Optimizer, Phase::Optimizer, Precision::Fp32,
                MemoryWork{Bytes(1e6), Bytes(1e6), Flop(0), 1}, microseconds(10), microseconds(20)},
               {"norm", OpKind::Norm, Phase::Forward, Precision::Bf16,
@@ -378,13 +372,7 @@ TEST(ProgramMatch, NamesNoMissingFusionWhereCallsHaveSeveralKernels) {
 
 TEST(ProgramMatch, DoesNotListRounding) {
   PlannedStep plan;
-  plan.ops = {{"projection",
-               OpKind::Gemm,
-               Phase::Forward,
-               Precision::Bf16,
-               product(512, 64, 1024),
-               {},
-               microseconds(1000)}};
+  plan.ops = {planned_product("projection", product(512, 64, 1024), 1000)};
   plan.step = microseconds(1000);
   for (const auto& [measured, listed] : {std::pair{1000.05, false}, {1000.2, true}}) {
     Recorder recorder(0);
@@ -398,13 +386,7 @@ TEST(ProgramMatch, DoesNotListRounding) {
 TEST(ProgramMatch, KnowsAnOpAboveThePeak) {
   const AcceleratorSpec device = load_accelerator("h100-sxm");
   PlannedStep plan;
-  plan.ops = {{"projection",
-               OpKind::Gemm,
-               Phase::Forward,
-               Precision::Bf16,
-               product(8192, 8192, 8192),
-               {},
-               microseconds(1400)}};
+  plan.ops = {planned_product("projection", product(8192, 8192, 8192), 1400)};
   for (const auto& [us, above] : {std::pair{1400, false}, {700, true}}) {
     Recorder recorder(0);
     recorder.multiply(8192, 8192, 8192, us);
@@ -418,13 +400,7 @@ TEST(ProgramMatch, CountsRepetitionsOfAnUnmarkedRecording) {
   Recorder recorder(0);
   for (int repetition = 0; repetition < 3; ++repetition) recorder.multiply(512, 64, 1024, 15);
   PlannedStep plan;
-  plan.ops = {{"projection",
-               OpKind::Gemm,
-               Phase::Forward,
-               Precision::Bf16,
-               product(512, 64, 1024),
-               {},
-               microseconds(15)}};
+  plan.ops = {planned_product("projection", product(512, 64, 1024), 15)};
   const auto match = match_program(recorder.take(), plan);
   ASSERT_TRUE(match);
   EXPECT_EQ(match->steps, 3);
