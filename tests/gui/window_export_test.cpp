@@ -293,6 +293,8 @@ TEST_F(WindowExportTest, AChartIsExportedByItsMenu) {
   auto* menu = chart.findChild<QMenu*>(u"chart_menu"_s);
   ASSERT_NE(menu, nullptr);
   const QString file = folder_.filePath(u"time.png"_s);
+  // The last result may still have to be laid out.
+  QCoreApplication::processEvents();
   const QSize seen = chart.size();
   answer_next_dialog(file);
   for (QAction* action : menu->actions())
