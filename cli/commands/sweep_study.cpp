@@ -36,6 +36,9 @@ using nlohmann::ordered_json;
 constexpr const char* kStudy = "shardwright sweep --study";
 constexpr const char* kStudySchema = "shardwright/study";
 
+// Rows by the number of their scenario.
+using StudyRows = std::map<std::size_t, ordered_json>;
+
 // Every `of`-th scenario from `index` on, so that shares take about as long as each other.
 struct Shard {
   std::int64_t index = 1, of = 1;
@@ -139,6 +142,44 @@ ordered_json file_hashes(const OptionGrid& grid) {
   return hashes;
 }
 
+// Searches the scenarios of a study one by one, until Ctrl-C.
+class StudySearch {
+ public:
+  // `threads`: of a scenario that states none.
+  StudySearch(const std::string& file, std::string threads)
+      : grid_(read_option_grid(file, words_.app())), threads_(std::move(threads)) {}
+
+  const OptionGrid& grid() const { return grid_; }
+
+  // Nothing if the search was stopped.
+  std::optional<ordered_json> row(std::size_t scenario) {
+    const OptionGrid::Point& point = grid_.points[scenario];
+    RequestOptions options = words_.read(point.words);
+    if (options.threads.empty()) options.threads = threads_;
+    std::optional<InputError> bad;
+    const auto found = found_for(options, interrupt_.token(), bad);
+    if (!found) return std::nullopt;
+    if (bad && !first_bad_) first_bad_ = bad;
+    any_good_ = any_good_ || !bad;
+    ordered_json row = {{"scenario", scenario}, {"values", values_json(grid_, point)}};
+    row.update(*found);
+    return row;
+  }
+
+  // Throws the InputError of the first scenario if no scenario so far was without one.
+  void throw_if_all_are_bad() const {
+    if (first_bad_ && !any_good_) throw InputError(*first_bad_);
+  }
+
+ private:
+  ScenarioWords words_;
+  OptionGrid grid_;
+  std::string threads_;
+  InterruptWatch interrupt_;
+  std::optional<InputError> first_bad_;
+  bool any_good_ = false;
+};
+
 ordered_json study_json(const OptionGrid& grid, const std::string& shard) {
   ordered_json document = new_document("study");
   document["options"] = ordered_json::object();
@@ -217,9 +258,6 @@ ordered_json read_share(const std::string& file) {
   return document;
 }
 
-// Rows by the number of their scenario.
-using StudyRows = std::map<std::size_t, ordered_json>;
-
 void check_same_study(const std::string& file, const ordered_json& share,
                       const std::string& first_file, const ordered_json& first) {
   if (study_of(share) != study_of(first)) {
@@ -251,7 +289,23 @@ void add_rows(const std::string& file, const ordered_json& share, StudyRows& row
   }
 }
 
-void check_complete(const StudyRows& rows, std::size_t scenarios) {
+// What an interrupted call found for the same share and wrote to the file that this call writes.
+StudyRows rows_of_interrupted_call(const CommonOptions& common, const ordered_json& study) {
+  if (common.force || !std::filesystem::is_regular_file(common.json)) return {};
+  StudyRows rows;
+  try {
+    const ordered_json before = read_share(common.json);
+    const bool same = study_of(before) == study_of(study) && before["files"] == study["files"] &&
+                      before["shard"] == study["shard"];
+    if (same && before.value("partial", false)) add_rows(common.json, before, rows);
+  } catch (const InputError&) {
+    // Another document: the check of the destination refuses to replace it.
+  }
+  return rows;
+}
+
+void check_complete(const StudyRows& rows, std::size_t scenarios,
+                    const std::vector<std::string>& partial_files) {
   std::vector<std::size_t> missing;
   for (std::size_t i = 0; i < scenarios; ++i) {
     if (!rows.contains(i)) missing.push_back(i);
@@ -265,19 +319,25 @@ void check_complete(const StudyRows& rows, std::size_t scenarios) {
             "no row of {} (scenario {}{})", format_plural(missing.size(), "scenario"),
             fmt::join(missing.begin(), missing.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
             shown < missing.size() ? ", …" : ""),
-        "all shares: scenario k, counted from 0, is in share k mod N + 1 of N"}});
+        partial_files.empty()
+            ? "all shares: scenario k, counted from 0, is in share k mod N + 1 of N"
+            : fmt::format("whole shares: {} {} of an interrupted call, and the same call goes on",
+                          fmt::join(partial_files, ", "),
+                          partial_files.size() == 1 ? "is" : "are")}});
 }
 
 ordered_json merge_shares(const std::vector<std::string>& files) {
   ordered_json merged;
   StudyRows rows;
+  std::vector<std::string> partial_files;
   for (const std::string& file : files) {
     const ordered_json share = read_share(file);
+    if (share.value("partial", false)) partial_files.push_back(file);
     if (merged.is_null()) merged = share;
     check_same_study(file, share, files.front(), merged);
     add_rows(file, share, rows);
   }
-  check_complete(rows, merged["scenarios"]);
+  check_complete(rows, merged["scenarios"], partial_files);
   merged["shard"] = nullptr;
   merged["partial"] = false;
   merged["rows"] = ordered_json::array();
@@ -287,41 +347,32 @@ ordered_json merge_shares(const std::vector<std::string>& files) {
 
 }  // namespace
 
-ExitCode run_study(const CommonOptions& common, const std::string& file, const std::string& shard,
+ExitCode run_study(CommonOptions common, const std::string& file, const std::string& shard,
                    const std::string& threads) {
-  check_destination("--json", common.json, common.force);
   const Shard share = read_shard(shard);
-  ScenarioWords words;
-  const OptionGrid grid = read_option_grid(file, words.app());
-  const InterruptWatch interrupt;
-  ordered_json document = study_json(grid, shard);
-  std::optional<InputError> first_bad;
-  bool any_good = false;
-  {
-    ProgressLine line(show_progress(common));
-    const auto first = static_cast<std::size_t>(share.index - 1);
-    const auto of = static_cast<std::size_t>(share.of);
-    for (std::size_t i = first; i < grid.points.size(); i += of) {
-      const OptionGrid::Point& point = grid.points[i];
-      line.show(static_cast<double>(i - first) / static_cast<double>(grid.points.size() - first),
-                fmt::format("scenario {} of {}", i + 1, grid.points.size()));
-      std::optional<InputError> bad;
-      RequestOptions options = words.read(point.words);
-      if (options.threads.empty()) options.threads = threads;
-      const auto found = found_for(options, interrupt.token(), bad);
-      if (!found) {
-        document["partial"] = true;
-        break;
-      }
-      if (bad && !first_bad) first_bad = bad;
-      any_good = any_good || !bad;
-      ordered_json row = {{"scenario", i}, {"values", values_json(grid, point)}};
-      row.update(*found);
-      document["rows"].push_back(std::move(row));
+  StudySearch search(file, threads);
+  ordered_json document = study_json(search.grid(), shard);
+  const StudyRows known = rows_of_interrupted_call(common, document);
+  common.force = common.force || !known.empty();
+  check_destination("--json", common.json, common.force);
+  ProgressLine line(show_progress(common));
+  const std::size_t scenarios = search.grid().points.size();
+  const auto first = static_cast<std::size_t>(share.index - 1);
+  for (std::size_t i = first; i < scenarios; i += static_cast<std::size_t>(share.of)) {
+    line.show(static_cast<double>(i - first) / static_cast<double>(scenarios - first),
+              fmt::format("scenario {} of {}", i + 1, scenarios));
+    const auto row = known.find(i);
+    const std::optional<ordered_json> found =
+        row != known.end() ? std::optional(row->second) : search.row(i);
+    if (!found) {
+      document["partial"] = true;
+      break;
     }
-    if (!document["partial"]) line.show(1.0, "all scenarios searched");
+    document["rows"].push_back(*found);
   }
-  if (first_bad && !any_good) throw InputError(*first_bad);
+  if (!document["partial"]) line.show(1.0, "all scenarios searched");
+  line.finish();
+  if (known.empty()) search.throw_if_all_are_bad();
   return deliver_study(common, document);
 }
 

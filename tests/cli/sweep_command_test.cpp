@@ -162,6 +162,34 @@ TEST_F(StudyTest, SharesPutTogetherAreTheWholeAndRowsAreThoseOfPlan) {
   EXPECT_EQ(without["why_not"], json::parse(none.output)["infeasible"]["reason"]);
 }
 
+TEST_F(StudyTest, AnInterruptedShareIsNamedAndGoesOnWhereItWas) {
+  using nlohmann::ordered_json;
+  const std::string file = rows("share.json", "1/2"), second = rows("second.json", "2/2");
+  const ordered_json whole = ordered_json::parse(content_of(file));
+  ordered_json partial = whole;
+  partial["partial"] = true;
+  partial["rows"].erase(partial["rows"].begin() + 3, partial["rows"].end());
+  // A layout that no search finds shows which rows are kept.
+  partial["rows"][0]["best"]["layout"] = "kept";
+  folder_.write("share.json", partial.dump());
+  const CommandResult merged = run_command("sweep --merge " + file + " --merge " + second);
+  EXPECT_EQ(merged.exit_code, 2);
+  EXPECT_THAT(merged.errors, HasSubstr("no row of 5 scenarios"));
+  EXPECT_THAT(merged.errors, HasSubstr("share.json is of an interrupted call"));
+
+  ordered_json completed = whole;
+  completed["rows"][0]["best"]["layout"] = "kept";
+  EXPECT_EQ(ordered_json::parse(content_of(rows("share.json", "1/2"))), completed);
+  const std::string again = "sweep --study " + study_ + " --shard 1/2 --json " + file;
+  EXPECT_EQ(run_command(again).exit_code, 2) << "a whole share is not replaced";
+
+  folder_.write("share.json", partial.dump());
+  const std::string other = "sweep --study " + study_ + " --shard 2/2 --json " + file;
+  EXPECT_EQ(run_command(other).exit_code, 2) << "another share is not replaced";
+  EXPECT_EQ(run_command(again + " --force").exit_code, 0);
+  EXPECT_EQ(ordered_json::parse(content_of(file)), whole);
+}
+
 TEST_F(StudyTest, RefusesSharesThatDisagree) {
   const std::string first = rows("first.json", "1/2"), second = rows("second.json", "2/2");
   using nlohmann::ordered_json;
