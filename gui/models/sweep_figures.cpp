@@ -136,4 +136,10 @@ SweepValue value_of(SweepFigure figure, const PlanCandidate& candidate,
   return {value, low, high};
 }
 
+SweepValue value_of(SweepFigure figure, const SweepPoint& point, const Scenario& swept) {
+  Scenario scenario = swept;
+  scenario.plan = point.candidate->plan;
+  return value_of(figure, *point.candidate, validation::class_of(scenario));
+}
+
 }  // namespace shardwright::gui

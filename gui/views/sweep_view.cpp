@@ -7,13 +7,12 @@
 #include <QSpinBox>
 #include <QVBoxLayout>
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "gui/models/text.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/layouts.hpp"
-#include "gui/views/point_chart.hpp"
+#include "gui/views/sweep_chart.hpp"
 #include "gui/views/widgets.hpp"
 #include "planner/wording.hpp"
 
@@ -26,10 +25,6 @@ using planner::SweepPlan;
 using planner::SweepPoint;
 
 constexpr int kLeastChartHeight = 180;
-// The part of the axis below zero, so that a cross at zero is seen whole.
-constexpr double kBelowZero = 0.08;
-// The ring around the scenario's own point, in pixels. The legend would cut a larger one.
-constexpr double kScenarioRing = 11.5;
 
 // The ends and points that the user may set.
 SweepRange limits_of(SweepAxis axis) {
@@ -57,14 +52,6 @@ std::optional<SweepRange> read_range(SweepAxis axis, const QStringList& ends_and
   return is_possible ? std::optional(range) : std::nullopt;
 }
 
-// Ticks stand at the swept values themselves: powers of two read better than powers of ten.
-QSharedPointer<QCPAxisTickerText> ticker_of(const Sweep& sweep) {
-  QSharedPointer<QCPAxisTickerText> ticker(new QCPAxisTickerText);
-  for (const SweepPoint& point : sweep.points)
-    ticker->addTick(axis_value(sweep.axis, point.value), axis_text(sweep.axis, point.value));
-  return ticker;
-}
-
 }  // namespace
 
 SweepView::SweepView(Selection* selection, QWidget* parent)
@@ -82,10 +69,7 @@ SweepView::SweepView(Selection* selection, QWidget* parent)
             Q_EMIT problem(error);
             call_ready();
           }) {
-  chart_ = named<PointChart>(u"sweep_chart"_s);
-  chart_->allow_zoom();
-  chart_->legend->setVisible(true);
-  chart_->put_legend_above();
+  chart_ = named<SweepChart>(u"sweep_chart"_s);
   empty_ = new EmptyState(chart_);
   reason_ = wrapped_label(u"knee_reason"_s);
   chart_->setMinimumHeight(kLeastChartHeight);
@@ -94,7 +78,7 @@ SweepView::SweepView(Selection* selection, QWidget* parent)
   layout->addWidget(create_controls());
   layout->addWidget(empty_, 1);
   layout->addWidget(reason_);
-  connect(chart_, &PointChart::point_clicked, this, [this](int point) {
+  connect(chart_, &SweepChart::point_clicked, this, [this](int point) {
     if (!planner::is_bandwidth(sweep_.axis))
       Q_EMIT point_wanted(
           sweep_.axis, sweep_.points[static_cast<std::size_t>(point) % sweep_.points.size()].value);
@@ -398,205 +382,11 @@ void SweepView::show_knee() {
 }
 
 void SweepView::rebuild() {
-  chart_->clear_all();
-  chart_->set_points({}, {});
-  if (sweep_.points.empty()) return chart_->replot(QCustomPlot::rpQueuedReplot);
-  chart_->xAxis->setLabel(title_of(sweep_.axis));
-  chart_->yAxis->setLabel(title_of(figure()));
-  chart_->xAxis->setScaleType(QCPAxis::stLogarithmic);
-  chart_->xAxis->setTicker(ticker_of(sweep_));
-  add_line();
-  add_preliminary();
-  add_missing();
-  add_current();
-  add_second();
-  add_tips();
-  chart_->xAxis->setRange(axis_value(sweep_.axis, sweep_.points.front().value) / 1.15,
-                          axis_value(sweep_.axis, sweep_.points.back().value) * 1.15);
-  if (knee_is_of(sweep_.axis, figure())) add_knee();
+  if (sweep_.points.empty()) return chart_->show_nothing();
+  chart_->show_figures(
+      {sweep_, swept_->scenario, figure(), second_figure(),
+       planner::own_value(sweep_.axis, selection_->set()->request, swept_->scenario.cluster)});
   show_knee();
-  chart_->replot(QCustomPlot::rpQueuedReplot);
-}
-
-SweepValue SweepView::value_at(const SweepPoint& point, SweepFigure figure) const {
-  Scenario scenario = swept_->scenario;
-  scenario.plan = point.candidate->plan;
-  return value_of(figure, *point.candidate, validation::class_of(scenario));
-}
-
-void SweepView::add_line() {
-  QVector<double> xs, values, lows, highs;
-  for (const SweepPoint& point : sweep_.points) {
-    if (!point.candidate) continue;
-    const SweepValue value = value_at(point);
-    xs.append(axis_value(sweep_.axis, point.value));
-    values.append(value.value);
-    lows.append(value.low);
-    highs.append(value.high);
-  }
-  const QColor colour = chart_->colours().series(0);
-  if (lows != highs) {
-    QCPGraph* low = chart_->addGraph();
-    low->removeFromLegend();
-    low->setPen(Qt::NoPen);
-    low->setData(xs, lows, true);
-    QCPGraph* high = chart_->addGraph();
-    high->setName(tr("80 % of measurements lie here"));
-    high->setPen(Qt::NoPen);
-    high->setBrush(faded(colour, 0.20));
-    high->setChannelFillGraph(low);
-    high->setData(xs, highs, true);
-  }
-  QCPGraph* line = chart_->addGraph();
-  line->setName(sweep_.plan == SweepPlan::Best ? tr("predicted, best plan of each point")
-                                               : tr("predicted, the chosen plan"));
-  line->setPen(QPen(colour, 2.0));
-  line->setScatterStyle(scatter_style(Marker::Disc, colour, 8.0));
-  line->setData(xs, values, true);
-  const auto most = std::max_element(highs.begin(), highs.end());
-  // Room above for the knee's label.
-  const double top = most == highs.end() ? 0.0 : 1.15 * *most;
-  chart_->yAxis->setRange(0.0, top > 0.0 ? top : 1.0);
-}
-
-void SweepView::add_preliminary() {
-  QVector<double> xs, ys;
-  for (const SweepPoint& point : sweep_.points) {
-    if (!point.preliminary || !point.candidate) continue;
-    xs.append(axis_value(sweep_.axis, point.value));
-    ys.append(value_at(point).value);
-  }
-  if (xs.isEmpty()) return;
-  QCPGraph* hollow = chart_->addGraph();
-  hollow->setName(tr("preliminary"));
-  hollow->setLineStyle(QCPGraph::lsNone);
-  hollow->setScatterStyle(QCPScatterStyle(QCPScatterStyle::ssCircle,
-                                          QPen(chart_->colours().series(0), 1.6),
-                                          QBrush(chart_->colours().base), 9.0));
-  hollow->setData(xs, ys, true);
-}
-
-// Marks points that do not fit in memory and points where no plan runs, which are known once the
-// whole space was searched.
-void SweepView::add_missing() {
-  QVector<double> xs, ys;
-  for (const SweepPoint& point : sweep_.points) {
-    if (point.fits || point.preliminary) continue;
-    xs.append(axis_value(sweep_.axis, point.value));
-    ys.append(point.candidate ? value_at(point).value : 0.0);
-  }
-  if (xs.isEmpty()) return;
-  QCPGraph* crosses = chart_->addGraph();
-  crosses->setName(tr("does not fit"));
-  crosses->setLineStyle(QCPGraph::lsNone);
-  crosses->setScatterStyle(scatter_style(Marker::Cross, chart_->colours().bad, 13.0));
-  crosses->setData(xs, ys, true);
-  if (ys.contains(0.0)) chart_->yAxis->setRangeLower(-kBelowZero * chart_->yAxis->range().upper);
-}
-
-// Marks the value that the scenario has now: with a ring around its point or, between points, with a
-// line.
-void SweepView::add_current() {
-  const double value =
-      planner::own_value(sweep_.axis, selection_->set()->request, swept_->scenario.cluster);
-  if (!(value > 0.0)) return;
-  const auto point =
-      std::find_if(sweep_.points.begin(), sweep_.points.end(), [&](const auto& each) {
-        return each.candidate && std::abs(each.value / value - 1.0) < 1e-9;
-      });
-  if (point == sweep_.points.end()) {
-    QCPGraph* line = chart_->addGraph();
-    line->setName(tr("the scenario"));
-    line->setPen(QPen(chart_->colours().accent, 1.4, Qt::DotLine));
-    const double x = axis_value(sweep_.axis, value);
-    return line->setData({x, x}, {0.0, chart_->yAxis->range().upper}, true);
-  }
-  QCPGraph* ring = chart_->addGraph();
-  ring->setName(tr("the scenario"));
-  ring->setLineStyle(QCPGraph::lsNone);
-  ring->setScatterStyle(QCPScatterStyle(
-      QCPScatterStyle::ssCircle, QPen(chart_->colours().accent, 2.0), Qt::NoBrush, kScenarioRing));
-  ring->setData({axis_value(sweep_.axis, point->value)}, {value_at(*point).value}, true);
-}
-
-// Draws a second figure of the same plans, on an axis of its own on the right.
-void SweepView::add_second() {
-  const auto second = second_figure();
-  chart_->yAxis2->setVisible(second.has_value());
-  if (!second) return;
-  QVector<double> xs, ys;
-  for (const SweepPoint& point : sweep_.points) {
-    if (!point.candidate) continue;
-    xs.append(axis_value(sweep_.axis, point.value));
-    ys.append(value_at(point, *second).value);
-  }
-  const QColor colour = chart_->colours().series(1);
-  QCPGraph* line = chart_->addGraph(chart_->xAxis, chart_->yAxis2);
-  line->setName(tr("%1, right").arg(title_of(*second)));
-  line->setPen(QPen(colour, 2.0, Qt::DashLine));
-  line->setScatterStyle(scatter_style(Marker::Square, colour, 7.0));
-  line->setData(xs, ys, true);
-  const auto most = std::max_element(ys.begin(), ys.end());
-  const double top = most == ys.end() ? 0.0 : 1.15 * *most;
-  chart_->yAxis2->setLabel(title_of(*second));
-  chart_->yAxis2->setTicks(true);
-  chart_->yAxis2->setTickLabels(true);
-  chart_->yAxis2->setRange(0.0, top > 0.0 ? top : 1.0);
-}
-
-// The points of the second curve, if there is one, follow those of the first.
-void SweepView::add_tips() {
-  std::vector<ChartPoint> points;
-  const auto add = [&](SweepFigure figure, bool right) {
-    for (const SweepPoint& point : sweep_.points)
-      points.push_back({axis_value(sweep_.axis, point.value),
-                        point.candidate ? value_at(point, figure).value : 0.0, 0, right});
-  };
-  add(figure(), false);
-  if (const auto second = second_figure()) add(*second, true);
-  chart_->set_points(std::move(points), [this](std::size_t point) {
-    return tip_of(sweep_.points[point % sweep_.points.size()]);
-  });
-}
-
-TipLine SweepView::tip_line(SweepFigure figure, const SweepPoint& point) const {
-  const SweepValue value = value_at(point, figure);
-  QString text = short_text(value.value);
-  if (value.low != value.high)
-    text += tr(" (80 %: %1 to %2)").arg(short_text(value.low), short_text(value.high));
-  return {title_of(figure), text};
-}
-
-QString SweepView::tip_of(const SweepPoint& point) const {
-  std::vector<TipLine> lines;
-  if (point.candidate) {
-    lines.push_back(tip_line(figure(), point));
-    if (const auto second = second_figure()) lines.push_back(tip_line(*second, point));
-    lines.push_back({plan_text(point.candidate->plan)});
-  }
-  if (!point.fits && !point.preliminary)
-    lines.push_back({to_qstring(planner::obstacle_text(point, memory()))});
-  if (!planner::is_bandwidth(sweep_.axis)) lines.push_back({tr("A click plans for it.")});
-  return tool_tip(u"%1: %2"_s.arg(title_of(sweep_.axis), axis_text(sweep_.axis, point.value)),
-                  lines);
-}
-
-void SweepView::add_knee() {
-  if (!sweep_.knee) return;
-  const double value = sweep_.points[*sweep_.knee].value, x = axis_value(sweep_.axis, value);
-  auto* line = new QCPItemStraightLine(chart_);
-  line->setPen(QPen(chart_->colours().warning, 1.4, Qt::DashLine));
-  line->point1->setCoords(x, 0.0);
-  line->point2->setCoords(x, 1.0);
-  const QString text =
-      sweep_.axis == SweepAxis::SeqLen ? tr("longest that fits: %1") : tr("knee %1");
-  // The label stands on the side that has the room.
-  const bool left = chart_->xAxis->coordToPixel(x) > chart_->axisRect()->center().x();
-  auto* label = chart_->add_label(text.arg(axis_text(sweep_.axis, value)), x, 0.98, {});
-  label->position->setTypeY(QCPItemPosition::ptAxisRectRatio);
-  label->position->setCoords(x, 0.02);
-  label->setPositionAlignment((left ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignTop);
-  label->setColor(chart_->colours().warning);
 }
 
 TextTable SweepView::table() const {
@@ -610,7 +400,7 @@ TextTable SweepView::table() const {
   for (const SweepPoint& point : sweep_.points) {
     QStringList row = {QString::number(axis_value(sweep_.axis, point.value), 'g', 9)};
     if (point.candidate) {
-      const SweepValue value = value_at(point);
+      const SweepValue value = value_of(figure(), point, swept_->scenario);
       for (const double each : {value.value, value.low, value.high})
         row.append(QString::number(each, 'g', 9));
       row +=
@@ -622,8 +412,9 @@ TextTable SweepView::table() const {
     }
     row.append(point.preliminary ? tr("yes") : tr("no"));
     if (second)
-      row.append(point.candidate ? QString::number(value_at(point, *second).value, 'g', 9)
-                                 : QString());
+      row.append(point.candidate
+                     ? QString::number(value_of(*second, point, swept_->scenario).value, 'g', 9)
+                     : QString());
     table.rows.push_back(row);
   }
   return table;

@@ -16,7 +16,7 @@ class QToolButton;
 
 namespace shardwright::gui {
 
-class PointChart;
+class SweepChart;
 class EmptyState;
 class ShareBar;
 
@@ -58,22 +58,11 @@ class SweepView : public View {
   void show_knee();
   QString preliminary_text() const;
   void rebuild();
-  void add_line();
-  void add_preliminary();
-  void add_missing();
-  void add_knee();
-  void add_current();
-  void add_second();
-  void add_tips();
-  QString tip_of(const planner::SweepPoint& point) const;
-  TipLine tip_line(SweepFigure figure, const planner::SweepPoint& point) const;
 
   void sweep_anew();
   void update_plan_choice();
   planner::SweepAxis axis() const;
   planner::SweepPlan plan() const;
-  SweepValue value_at(const planner::SweepPoint& point, SweepFigure figure) const;
-  SweepValue value_at(const planner::SweepPoint& point) const { return value_at(point, figure()); }
   Bytes memory() const { return swept_->scenario.cluster.accelerator.memory; }
   SweepFigure figure() const;
   std::optional<SweepFigure> second_figure() const;
@@ -92,7 +81,7 @@ class SweepView : public View {
   ShareBar* progress_ = nullptr;
   QToolButton* stop_ = nullptr;
   QLabel* reason_ = nullptr;
-  PointChart* chart_ = nullptr;
+  SweepChart* chart_ = nullptr;
   EmptyState* empty_ = nullptr;
   planner::Sweep sweep_;
   // True if the sweep was stopped before its points were final.
