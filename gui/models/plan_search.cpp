@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "gui/models/chosen_request.hpp"
 #include "planner/layer_cost_cache.hpp"
 
 namespace shardwright::gui {

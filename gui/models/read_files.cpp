@@ -3,6 +3,7 @@
 #include <QFileInfo>
 #include <algorithm>
 
+#include "gui/models/chosen_request.hpp"
 #include "gui/models/opened_file.hpp"
 #include "gui/models/plan_search.hpp"
 #include "gui/models/text.hpp"

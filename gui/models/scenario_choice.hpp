@@ -2,7 +2,6 @@
 #pragma once
 
 #include <QString>
-#include <QStringList>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -11,9 +10,8 @@
 
 #include "core/base/enum_names.hpp"
 #include "core/base/error.hpp"
-#include "core/spec/cluster_spec.hpp"
+#include "core/spec/plan.hpp"
 #include "planner/explain.hpp"
-#include "planner/search.hpp"
 
 namespace shardwright::gui {
 
@@ -88,42 +86,9 @@ struct ScenarioChoice {
 // not grouped, for other programs.
 QString value_text(Field field, const ScenarioChoice& choice);
 
-// What constraints may be completed to: "tp=", "schedule=1f1b" …
-QStringList constraint_completions();
-
-std::string own_stack_of(const std::string& cluster);
-
-// Returns `choice` on another cluster with the stack that `shardwright plan` uses there, which is the
-// cluster's own if it has one. The own stack of the former cluster is left behind.
-ScenarioChoice on_cluster(ScenarioChoice choice, const std::string& cluster);
-
-// Loads the stack of this name: the cluster's own, a shipped one or that of a file. Throws InputError.
-StackSpec load_stack_on(const ClusterSpec& cluster, const std::string& name);
-
-// Returns the choice for a scenario on the cluster of this name or file. It keeps the name alone of a
-// model that is not shipped, and of a stack that is neither shipped nor the cluster's own.
-ScenarioChoice choice_of(const Scenario& scenario, const std::string& cluster);
-
-// Returns the choice with the changes that make a plan fit; none if a field cannot take one of them.
-std::optional<ScenarioChoice> with_remedies(ScenarioChoice choice,
-                                            const std::vector<planner::Remedy>& remedies,
-                                            Bytes accelerator_memory);
-
-// Returns none unless the shipped files hold the whole scenario.
-std::optional<ScenarioChoice> shipped_choice_of(const Scenario& scenario);
-
-// Loads the parts. Throws InputError with every problem; `where` is the id of the field.
-planner::PlanRequest load_request(const ScenarioChoice& choice);
-
-// Loads the cluster with replaced parts and what-ifs. Throws InputError.
-ClusterSpec load_cluster_of(const ScenarioChoice& choice);
-
 // Returns the field of this id, which is a problem's `where`, or `fallback` for problems of the whole
 // scenario.
 Field field_of(const std::string& where, Field fallback);
-
-// Returns the names of the shipped profiles in a folder ("nodes", "fabrics"), sorted.
-std::vector<std::string> shipped_profiles(const std::string& folder);
 
 // Write and read a session. Reading uses defaults for missing members and ignores unknown ones, because
 // a session of another version must not stop the program. A value that no field can show becomes a

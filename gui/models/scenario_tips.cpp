@@ -3,6 +3,7 @@
 #include "core/base/error.hpp"
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
+#include "gui/models/chosen_request.hpp"
 #include "gui/models/text.hpp"
 
 namespace shardwright::gui {

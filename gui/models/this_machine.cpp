@@ -10,6 +10,7 @@
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/this_machine.hpp"
+#include "gui/models/chosen_request.hpp"
 #include "gui/models/run_process.hpp"
 #include "gui/models/text.hpp"
 #include "planner/request_check.hpp"

@@ -13,6 +13,7 @@
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
 #include "core/spec/this_machine.hpp"
+#include "gui/models/chosen_request.hpp"
 #include "gui/models/scenario_choice.hpp"
 #include "gui/models/text.hpp"
 #include "gui/views/query_completer.hpp"

@@ -9,6 +9,7 @@
 
 #include "core/spec/profile_library.hpp"
 #include "core/spec/this_machine.hpp"
+#include "gui/models/chosen_request.hpp"
 #include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"
 #include "gui/style/palette.hpp"

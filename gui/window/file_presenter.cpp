@@ -3,6 +3,7 @@
 #include <QFileInfo>
 #include <utility>
 
+#include "gui/models/chosen_request.hpp"
 #include "gui/models/text.hpp"
 #include "gui/models/written_file.hpp"
 #include "gui/views/forecast_view.hpp"

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/json_reader.hpp"
+#include "gui/models/chosen_request.hpp"
 #include "gui/models/freed_memory.hpp"
 #include "gui/models/text.hpp"
 #include "gui/views/message_bar.hpp"

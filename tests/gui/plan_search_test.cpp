@@ -9,6 +9,7 @@
 
 #include "core/spec/plan_json.hpp"
 #include "gui/models/background_job.hpp"
+#include "gui/models/chosen_request.hpp"
 #include "gui/models/selection.hpp"
 #include "tests/gui/small_scenario.hpp"
 

@@ -12,6 +12,7 @@
 #include <functional>
 #include <set>
 
+#include "gui/models/chosen_request.hpp"
 #include "gui/models/text.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/plan_scatter.hpp"

@@ -12,6 +12,7 @@
 
 #include "core/base/error.hpp"
 #include "core/spec/cluster_json.hpp"
+#include "gui/models/chosen_request.hpp"
 #include "gui/models/scenario_document.hpp"
 #include "gui/models/scenario_tips.hpp"
 #include "gui/models/text.hpp"

@@ -18,6 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/spec/cluster_json.hpp"
+#include "gui/models/chosen_request.hpp"
 #include "gui/models/scenario_tips.hpp"
 #include "gui/style/palette.hpp"
 #include "tests/gui/painted_view_test.hpp"

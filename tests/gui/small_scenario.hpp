@@ -6,6 +6,7 @@
 
 #include "core/spec/model_library.hpp"
 #include "core/spec/profile_library.hpp"
+#include "gui/models/chosen_request.hpp"
 #include "gui/models/plan_set.hpp"
 #include "gui/models/scenario_choice.hpp"
 #include "tests/gui/says.hpp"

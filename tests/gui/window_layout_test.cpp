@@ -8,6 +8,7 @@
 #include <QTabBar>
 #include <QTableView>
 
+#include "gui/models/chosen_request.hpp"
 #include "gui/views/empty_state.hpp"
 #include "gui/views/step_charts.hpp"
 #include "tests/gui/painted_view_test.hpp"

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "gui/models/chosen_request.hpp"
 #include "gui/timeline/timeline_view.hpp"
 #include "gui/views/chart.hpp"
 #include "gui/views/empty_state.hpp"
