@@ -50,6 +50,15 @@ std::optional<OpKind> kind_named(const std::string& name) {
   return std::nullopt;
 }
 
+// The size as nccl-tests counts it, of what a rank has of all others too. Inspector states the
+// elements of one rank (github.com/NVIDIA/nccl, plugins/profiler/inspector/inspector_plugin.cc), and
+// counts those of all for its own bandwidths (inspector.cc).
+Bytes size_of(OpKind kind, double stated, std::int64_t ranks) {
+  const bool of_one_rank =
+      kind == OpKind::AllGather || kind == OpKind::ReduceScatter || kind == OpKind::AllToAll;
+  return Bytes(of_one_rank ? stated * static_cast<double>(ranks) : stated);
+}
+
 class InspectorReader {
  public:
   explicit InspectorReader(std::string source) : source_(std::move(source)) {}
@@ -92,7 +101,7 @@ class InspectorReader {
     call.by_device = source.empty() || source.find("gpu") != std::string::npos;
     call.sequence = static_cast<std::int64_t>(
         number_at(performance, (part + "_sn").c_str(), 0.0).value_or(-1.0));
-    call.bytes = Bytes(*bytes);
+    call.bytes = size_of(*kind, *bytes, header_.ranks);
     call.time = microseconds(*time);
     const auto [process, communicator] = place_of_header();
     call.communicator = communicator;

@@ -161,39 +161,79 @@ void read_device(const std::string& text, const std::string& where, ProblemList&
   add_device(static_cast<std::int64_t>(*rank), device, where, problems, output);
 }
 
-// Reads the lines of a printed table one by one. Of a table's rows that cannot be read the first
-// one is a problem, and those after it are left out.
+// What a launcher writes before the lines of a rank: "[1,0]<stdout>:" (mpirun), "0: " (srun).
+std::string without_label(const std::string& line) {
+  std::size_t end = line.find_first_not_of("[], \t0123456789");
+  if (end == std::string::npos) return line;
+  if (line.compare(end, 7, "<stdout") == 0) end = line.find(':', end);
+  const bool has_rank = end != std::string::npos && end > 0 && line[end] == ':' &&
+                        line.find_first_of("0123456789") < end;
+  return has_rank ? line.substr(end + 1) : line;
+}
+
+// Reads the printed lines of one or several tests one by one. Of a table's rows that cannot be read
+// the first one is a problem, and those after it are left out.
 class TableReader {
  public:
   explicit TableReader(ProblemList& problems) : problems_(problems) {}
 
-  void read(const std::string& line) {
+  void read(const std::string& labelled) {
     where_ = fmt::format("line {}", ++lines_);
+    const std::string line = without_label(labelled);
     const std::size_t first = line.find_first_not_of(" \t");
     if (first == std::string::npos) return;
     if (line[first] == '#') {
       read_comment(line.substr(first + 1));
+    } else if (line.find("_perf") != std::string::npos) {
+      // A shell, a launcher or a job's script has printed the command.
+      begin_test();
+      name(collective_in(line));
     } else {
       read_timing(words_of(line));
     }
   }
-  const Output& output() const { return output_; }
+
   // True if a line was one of nccl-tests.
-  bool is_table() const {
-    return output_.kind || !output_.devices.empty() || columns_ || is_broken_;
+  bool is_table() const { return is_table_; }
+
+  // The tests that have rows, or the last one.
+  std::vector<Output> take() {
+    tests_.push_back(std::move(output_));
+    if (std::ranges::any_of(tests_, [](const Output& test) { return !test.rows.empty(); }))
+      std::erase_if(tests_, [](const Output& test) { return test.rows.empty(); });
+    else
+      tests_.erase(tests_.begin(), tests_.end() - 1);
+    return std::move(tests_);
   }
 
  private:
+  // What follows belongs to another test if the present one has rows.
+  void begin_test() {
+    if (output_.rows.empty() && !is_broken_) return;
+    tests_.push_back(std::exchange(output_, {}));
+    columns_.reset();
+    is_broken_ = false;
+  }
+
+  void name(std::optional<OpKind> kind) {
+    if (!output_.kind) output_.kind = kind;
+  }
+
   void read_comment(const std::string& text) {
-    const bool names_program = text.find("Collective test starting") != std::string::npos ||
-                               text.find("Collective test concluded") != std::string::npos;
-    if (names_program && !output_.kind) output_.kind = collective_in(text);
+    const bool starts = text.find("Collective test starting") != std::string::npos;
+    if (starts || text.find("nThread ") != std::string::npos) begin_test();
+    if (starts || text.find("Collective test concluded") != std::string::npos) {
+      name(collective_in(text));
+      is_table_ = is_table_ || output_.kind;
+    }
     const std::size_t rank = text.find("Rank ");
     if (rank != std::string::npos) read_device(text.substr(rank), where_, problems_, output_);
+    is_table_ = is_table_ || !output_.devices.empty();
     const Words words = words_of(text);
     if (words.size() < 2 || words[0] != "size" || words[1] != "count") return;
     columns_ = columns_named(words, where_, problems_);
     is_broken_ = !columns_;
+    is_table_ = true;
   }
 
   void read_timing(const Words& words) {
@@ -205,21 +245,25 @@ class TableReader {
     problems_.add(where_, "a row without names of columns above it",
                   "the line \"# size count type … time algbw busbw …\" of the table before it");
     is_broken_ = true;
+    is_table_ = true;
   }
 
   ProblemList& problems_;
+  // The tests before the present one, and this one.
+  std::vector<Output> tests_;
   Output output_;
   std::optional<Columns> columns_;
   bool is_broken_ = false;
+  bool is_table_ = false;
   std::int64_t lines_ = 0;
   std::string where_;
 };
 
-Output read_text(std::istream& stream, ProblemList& problems) {
+std::vector<Output> read_text(std::istream& stream, ProblemList& problems) {
   TableReader reader(problems);
   for (std::string line; std::getline(stream, line);) reader.read(line);
   if (!reader.is_table()) problems.add("", "text without a table of nccl-tests", kExpected);
-  return reader.output();
+  return reader.take();
 }
 
 constexpr std::size_t kMostBytes = 64ULL << 20;
@@ -369,12 +413,15 @@ void check_group(const TimedGroup& group, bool pairs, ProblemList& problems) {
                "as many on each host");
 }
 
-NcclTimings timings_of(const Output& output, TimedGroup group, bool pairs) {
+void add_timings(const Output& output, ProblemList& problems, NcclTimings& timings) {
+  TimedGroup group = timed_group(output);
+  const bool pairs = output.kind == OpKind::Send;
+  check_group(group, pairs, problems);
+  if (!problems.empty()) return;
   if (pairs) {
     group.members = 2;
     group.spread.groups_per_host *= messages_leaving(output);
   }
-  NcclTimings timings;
   for (const auto& [bytes, time] : output.rows) {
     if (bytes == 0.0 || time == 0.0) {
       ++timings.empty_rows;
@@ -383,7 +430,6 @@ NcclTimings timings_of(const Output& output, TimedGroup group, bool pairs) {
     timings.samples.push_back(
         {*output.kind, group.members, 1, Bytes(bytes), microseconds(time), group.spread});
   }
-  return timings;
 }
 
 }  // namespace
@@ -419,21 +465,24 @@ NcclTimings parse_nccl_tests(const std::string& text, const std::string& file) {
   stream.clear();
   // Lines are counted from the first one.
   stream.seekg(0);
-  Output output =
-      json ? read_json(parse_output(text, file), problems) : read_text(stream, problems);
+  std::vector<Output> tests = json ? std::vector{read_json(parse_output(text, file), problems)}
+                                   : read_text(stream, problems);
   problems.throw_if_any();
-  if (!output.kind) output.kind = collective_in(std::filesystem::path(file).filename().string());
-  if (!output.kind) {
-    problems.add("", "no name of a collective",
-                 "one in the output or the file's name: all_reduce, all_gather, reduce_scatter, "
-                 "alltoall, broadcast or sendrecv");
+  if (tests.size() == 1 && !tests.front().kind)
+    tests.front().kind = collective_in(std::filesystem::path(file).filename().string());
+  NcclTimings timings;
+  for (const Output& test : tests) {
+    if (!test.kind) {
+      problems.add(
+          "", "no name of a collective",
+          "one in the output of each test or, of one test, in the file's name: all_reduce, "
+          "all_gather, reduce_scatter, alltoall, broadcast or sendrecv");
+    }
+    if (test.rows.empty()) problems.add("", "no timings", "rows of sizes and times");
+    add_timings(test, problems, timings);
   }
-  const TimedGroup group = timed_group(output);
-  const bool pairs = output.kind == OpKind::Send;
-  check_group(group, pairs, problems);
-  if (output.rows.empty()) problems.add("", "no timings", "rows of sizes and times");
   problems.throw_if_any();
-  return timings_of(output, group, pairs);
+  return timings;
 }
 
 }  // namespace shardwright::calibration

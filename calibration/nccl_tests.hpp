@@ -18,9 +18,9 @@ struct NcclTimings {
   std::int64_t empty_rows = 0;
 };
 
-// The out-of-place timings, one for each size. The collective is read from the line "Collective
-// test starting" or "Collective test concluded", the arguments in JSON, or else the name of the
-// file; the columns from the line that names them, which differs among versions; ranks and hosts
+// The out-of-place timings, one for each size of each test. The collective is read from the line
+// "Collective test starting" or "Collective test concluded", a line with the command, the arguments
+// in JSON, or else, of one test, the name of the file; the columns from the line that names them, which differs among versions; ranks and hosts
 // from the list of devices, in which a device without a host is on the same one as others without.
 // Throws InputError with what is missing, a row that does not fit its columns or has a negative
 // size or time, and ranks that lie unevenly on hosts.

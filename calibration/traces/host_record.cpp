@@ -214,7 +214,8 @@ void HostRecord::append(HostRecord next) {
 
 std::optional<std::int64_t> step_number(std::string_view annotation) {
   const std::string name = lower_case(annotation);
-  for (const std::string_view word : {"profilerstep#", "train_step", "iteration", "step", "iter"}) {
+  for (const std::string_view word : {"profilerstep#", "training_step", "train_step", "global_step",
+                                      "iteration", "step", "iter"}) {
     if (!name.starts_with(word)) continue;
     const std::size_t digits = name.find_first_not_of(" _#:", word.size());
     if (digits == std::string::npos) return std::nullopt;

@@ -26,14 +26,19 @@ constexpr std::int64_t kLatestTime = 4'000'000'000'000'000'000;
 // Push-pop and start-end ranges of NVTX.
 constexpr const char* kRanges = "eventType IN (59, 60) AND end IS NOT NULL";
 
-constexpr const char* kActivityTables[] = {
-    "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"};
+// Launches of CUDA graphs, where it records them as a whole: the setting --cuda-graph-trace=graph.
+constexpr const char* kGraphs = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
+
+constexpr const char* kActivityTables[] = {"CUPTI_ACTIVITY_KIND_KERNEL",
+                                           "CUPTI_ACTIVITY_KIND_MEMCPY",
+                                           "CUPTI_ACTIVITY_KIND_MEMSET", kGraphs};
 
 // Those with many rows.
 constexpr const char* kLargeTables[] = {"StringIds",
                                         "CUPTI_ACTIVITY_KIND_KERNEL",
                                         "CUPTI_ACTIVITY_KIND_MEMCPY",
                                         "CUPTI_ACTIVITY_KIND_MEMSET",
+                                        kGraphs,
                                         "CUPTI_ACTIVITY_KIND_RUNTIME",
                                         "NVTX_EVENTS"};
 
@@ -163,10 +168,82 @@ std::string_view op_name(std::string_view range) {
   return range.substr(0, std::min(range.find(", seq = "), range.find(", op_id = ")));
 }
 
+// Which GPU the devices of a recording are. The number of a device is that of CUDA in its process:
+// CUDA_VISIBLE_DEVICES makes it 0 in every process of a job whose launcher gives each a GPU.
+class DeviceNumbers {
+ public:
+  explicit DeviceNumbers(Database& database) {
+    const std::string table = "TARGET_INFO_CUDA_DEVICE";
+    for (const char* column : {"gpuId", "cudaId", "pid"})
+      if (!database.has(table) || !database.has(table, column)) return;
+    database.for_each(
+        table, fmt::format("SELECT pid, cudaId, gpuId FROM {}", table), [this](const Row& row) {
+          gpus_[{row.integer(0), row.integer(1)}] = static_cast<std::int32_t>(row.integer(2));
+        });
+  }
+
+  // The place of a device among those seen so far.
+  std::int32_t place_of(std::int64_t global_pid, std::int64_t device, bool runs_kernels) {
+    const Key key{process_of(global_pid), device};
+    if (last_ >= 0 && seen_[static_cast<std::size_t>(last_)].key == key) {
+      seen_[static_cast<std::size_t>(last_)].runs_kernels |= runs_kernels;
+      return last_;
+    }
+    const auto [place, is_new] = places_.try_emplace(key, static_cast<std::int32_t>(seen_.size()));
+    if (is_new) seen_.push_back({key, false});
+    last_ = place->second;
+    seen_[static_cast<std::size_t>(last_)].runs_kernels |= runs_kernels;
+    return last_;
+  }
+
+  // The GPU of each place. `by_process` is set where the recording does not say which GPU the only
+  // device number of several processes stands for, so that each is taken to have its own.
+  std::vector<std::int32_t> gpus(bool& by_process) const {
+    std::vector<std::int32_t> gpus;
+    const bool are_known =
+        std::ranges::all_of(seen_, [this](const Seen& each) { return gpus_.contains(each.key); });
+    by_process = !are_known && is_one_number_of_several_processes();
+    std::int32_t next = 0;
+    for (const Seen& each : seen_) {
+      if (are_known)
+        gpus.push_back(gpus_.at(each.key));
+      else if (by_process)
+        gpus.push_back(each.runs_kernels ? next++ : 0);
+      else
+        gpus.push_back(static_cast<std::int32_t>(each.key.second));
+    }
+    return gpus;
+  }
+
+ private:
+  // Process and device.
+  using Key = std::pair<std::int64_t, std::int64_t>;
+  struct Seen {
+    Key key;
+    bool runs_kernels = false;
+  };
+
+  // A global number holds the thread in its lowest 24 bits, and the process in those above.
+  static std::int64_t process_of(std::int64_t global_pid) { return (global_pid >> 24) & 0xFF'FFFF; }
+
+  bool is_one_number_of_several_processes() const {
+    std::set<std::int64_t> processes, devices;
+    for (const Seen& each : seen_) {
+      devices.insert(each.key.second);
+      if (each.runs_kernels) processes.insert(each.key.first);
+    }
+    return devices.size() == 1 && processes.size() > 1;
+  }
+
+  std::map<Key, std::int32_t> gpus_, places_;
+  std::vector<Seen> seen_;
+  std::int32_t last_ = -1;
+};
+
 class NsysReader {
  public:
   NsysReader(const std::string& file, const std::string& source, const ReadingWatch& watch)
-      : database_(file, source, watch) {
+      : database_(file, source, watch), devices_(database_) {
     trace_.file = source;
     if (!database_.has("StringIds") && !database_.has("CUPTI_ACTIVITY_KIND_KERNEL"))
       throw InputError(source, {{"", "a database of something else", kExpectedExport}});
@@ -183,11 +260,13 @@ class NsysReader {
       trace_.gaps.emplace_back("It has no kernels (table CUPTI_ACTIVITY_KIND_KERNEL).");
     reserve();
     read_kernels();
+    read_graphs();
     read_memory("CUPTI_ACTIVITY_KIND_MEMCPY", ActivityKind::Copy);
     read_memory("CUPTI_ACTIVITY_KIND_MEMSET", ActivityKind::Fill);
     read_launches();
     read_ranges();
-    read_devices();
+    read_session();
+    number_devices();
     if (begin_ <= end_) {
       trace_.begin = begin_;
       trace_.end = end_;
@@ -233,6 +312,22 @@ class NsysReader {
     });
   }
 
+  // Graphs that were recorded as a whole count as kernels of a kind that is not known.
+  void read_graphs() {
+    if (!database_.has(kGraphs)) return;
+    const std::string query =
+        fmt::format("SELECT start, end, deviceId, streamId, correlationId, {}, 0 FROM {}",
+                    column(kGraphs, "globalPid"), kGraphs);
+    const std::size_t before = trace_.activities.size();
+    database_.for_each(kGraphs, query, [this](const Row& row) {
+      add_activity(row, ActivityKind::Kernel, "CUDA graph", KernelCategory::Other);
+    });
+    if (trace_.activities.size() > before)
+      trace_.gaps.emplace_back(
+          "It has CUDA graphs as a whole (table CUPTI_ACTIVITY_KIND_GRAPH_TRACE), so that their "
+          "kernels are not known; nsys profile --cuda-graph-trace=node records these.");
+  }
+
   void read_memory(const std::string& table, ActivityKind kind) {
     if (!database_.has(table)) return;
     const std::string query = fmt::format(
@@ -263,7 +358,8 @@ class NsysReader {
     DeviceActivity activity;
     activity.start = row.integer(0);
     activity.duration = row.integer(1) - row.integer(0);
-    activity.device = static_cast<std::int32_t>(row.integer(2));
+    activity.device =
+        devices_.place_of(row.integer(5), row.integer(2), kind == ActivityKind::Kernel);
     activity.stream = static_cast<std::int32_t>(row.integer(3));
     activity.kind = kind;
     activity.category = category;
@@ -330,7 +426,19 @@ class NsysReader {
     });
   }
 
-  void read_devices() {
+  void number_devices() {
+    bool by_process = false;
+    const std::vector<std::int32_t> gpus = devices_.gpus(by_process);
+    for (DeviceActivity& activity : trace_.activities)
+      activity.device = gpus[static_cast<std::size_t>(activity.device)];
+    if (by_process)
+      trace_.gaps.emplace_back(
+          "It does not say which GPU a device is (table TARGET_INFO_CUDA_DEVICE); its processes "
+          "all "
+          "use the same device number, and each counts as one with a GPU of its own.");
+  }
+
+  void read_session() {
     const std::string gpus = "TARGET_INFO_GPU", start = "TARGET_INFO_SESSION_START_TIME";
     if (database_.has(gpus, "name"))
       database_.for_each(gpus, fmt::format("SELECT name FROM {}", gpus), [this](const Row& row) {
@@ -351,6 +459,7 @@ class NsysReader {
   }
 
   Database database_;
+  DeviceNumbers devices_;
   Trace trace_;
   HostRecord record_;
   std::unordered_map<std::int64_t, std::string> texts_;

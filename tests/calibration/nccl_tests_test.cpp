@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "calibration/collective_timings.hpp"
 #include "calibration/inspector_matching.hpp"
@@ -72,6 +73,39 @@ TEST_F(NcclTests, TakesTheCollectiveFromTheFilesNameWhereTheTableIsSilent) {
   EXPECT_EQ(read_nccl_tests(write("reduce_scatter.log", table)).samples.front().kind,
             OpKind::ReduceScatter);
   EXPECT_THROW(read_nccl_tests(write("some.log", table)), InputError);
+}
+
+// Lines of a job's script that runs one test after the other.
+TEST_F(NcclTests, RowsBelongToTheTestAboveThem) {
+  std::string second = kTable;
+  second.replace(second.find("all_reduce"), 10, "all_gather");
+  second.replace(second.find("240.5"), 5, "120.5");
+  const auto samples = parse_nccl_tests(kTable + second, "job.log").samples;
+  ASSERT_EQ(samples.size(), 4U);
+  EXPECT_EQ(samples[1].kind, OpKind::AllReduce);
+  EXPECT_EQ(samples[3].kind, OpKind::AllGather);
+  EXPECT_DOUBLE_EQ(samples[3].time.value(), 120.5e-6);
+
+  const std::string unnamed = second.substr(second.find("# nThread"));
+  const auto named = parse_nccl_tests("+ ./build/alltoall_perf -b 8\n" + unnamed +
+                                          "mpirun -np 2 reduce_scatter_perf -b 8\n" + unnamed,
+                                      "job.log")
+                         .samples;
+  ASSERT_EQ(named.size(), 4U);
+  EXPECT_EQ(named[1].kind, OpKind::AllToAll);
+  EXPECT_EQ(named[2].kind, OpKind::ReduceScatter);
+  EXPECT_THROW(parse_nccl_tests(kTable + unnamed, "all_reduce.log"), InputError);
+}
+
+TEST_F(NcclTests, LauncherLabelsDoNotCount) {
+  for (const char* label : {"[1,0]<stdout>:", "0: ", " 0: "}) {
+    std::string labelled;
+    std::istringstream lines(kTable);
+    for (std::string line; std::getline(lines, line);) labelled += label + line + "\n";
+    EXPECT_EQ(parse_nccl_tests(labelled, "job.log").samples,
+              parse_nccl_tests(kTable, "job.log").samples)
+        << label;
+  }
 }
 
 // The programs of 2019 to 2021 print errors in place of counts, and columns of their own.
@@ -280,6 +314,23 @@ TEST(NcclInspector, TakesTimesOfTheDeviceByKindSizeAndGroup) {
   EXPECT_EQ(reduction.spread->hosts, 2);
   EXPECT_NEAR(reduction.time.value(), 120e-6, 1e-12);
   EXPECT_THROW(parse_nccl_tests(header + "\"coll_perf\": {}}", "empty.log"), InputError);
+}
+
+// The example of Inspector's README states 418.4 GB/s for the algorithm, 366.1 GB/s for the bus.
+TEST(NcclInspector, SizesAreThoseOfAllRanks) {
+  const auto timings = [](const char* coll) {
+    return timings_of(parse_inspector(
+        fmt::format(
+            R"({{"header": {{"rank": 0, "n_ranks": 8, "nnodes": 1}}, "coll_perf": {{"coll": "{}", "coll_msg_size_bytes": 2147483648, "coll_exec_time_us": 41057, "coll_timing_source": "kernel_gpu"}}}})",
+            coll),
+        "inspector.log"));
+  };
+  for (const char* coll : {"ReduceScatter", "AllGather"}) {
+    const CollectiveTimings timing = timings(coll).front();
+    EXPECT_NEAR((timing.bytes / timing.median).value(), 418.44e9, 0.01e9) << coll;
+    EXPECT_NEAR(timing.bus_bandwidth.value(), 366.13e9, 0.01e9) << coll;
+  }
+  EXPECT_DOUBLE_EQ(timings("AllReduce").front().bytes.value(), 2147483648.0);
 }
 
 // A line of a rank; `number` is that of the call.

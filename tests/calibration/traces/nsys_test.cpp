@@ -46,7 +46,7 @@ CREATE TABLE NVTX_EVENTS (start INTEGER, end INTEGER, eventType INTEGER, text TE
 INSERT INTO NVTX_EVENTS VALUES
   (1000, 2000, 59, 'FlashAttnFunc, seq = 9, op_id = 3', NULL, 83886081), (3000, 4000, 59, 'nccl:all_to_all, op_id = 7', NULL, 83886081),
   (3400, 3700, 59, 'ncclGroupEnd', NULL, 83886081), (1000, 2000, 59, NULL, 3, 100663299), (3000, NULL, 59, 'open', NULL, 100663299),
-  (0, 10000, 60, 'iteration 12', NULL, 83886081);
+  (0, 10000, 60, 'training_step_12', NULL, 83886081);
 CREATE TABLE TARGET_INFO_GPU (id INTEGER, name TEXT);
 INSERT INTO TARGET_INFO_GPU VALUES (0, 'NVIDIA H100 80GB HBM3');
 )";
@@ -87,6 +87,43 @@ TEST(Nsys, NamesTheTablesThatAreMissing) {
       nsys_trace(database(std::string(kTwoProcesses) + "DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL;"));
   EXPECT_THAT(idle.gaps, testing::ElementsAre(testing::HasSubstr("CUPTI_ACTIVITY_KIND_KERNEL")));
   EXPECT_TRUE(nsys_trace(database(kTwoProcesses)).gaps.empty());
+}
+
+std::vector<std::int32_t> devices_of(const Trace& trace) {
+  std::vector<std::int32_t> devices;
+  for (const DeviceActivity& each : trace.activities) devices.push_back(each.device);
+  return devices;
+}
+
+// A launcher that gives each process a GPU makes it device 0 in all of them.
+TEST(Nsys, DevicesAreThoseOfTheirProcess) {
+  using testing::ElementsAre;
+  EXPECT_THAT(devices_of(nsys_trace(database(kTwoProcesses))), ElementsAre(0, 1, 0, 1));
+  const std::string same =
+      std::string(kTwoProcesses) + "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 0;";
+  const Trace guessed = nsys_trace(database(same));
+  EXPECT_THAT(devices_of(guessed), ElementsAre(0, 1, 0, 1));
+  EXPECT_THAT(guessed.gaps, ElementsAre(testing::HasSubstr("TARGET_INFO_CUDA_DEVICE")));
+  const std::string table =
+      "CREATE TABLE TARGET_INFO_CUDA_DEVICE (gpuId INTEGER, cudaId INTEGER, pid INTEGER);"
+      "INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (3, 0, 5), ({}, 0, 6);";
+  const Trace stated = nsys_trace(database(same + fmt::format(fmt::runtime(table), 2)));
+  EXPECT_THAT(devices_of(stated), ElementsAre(3, 2, 3, 2));
+  EXPECT_TRUE(stated.gaps.empty());
+  // Two processes on one GPU.
+  EXPECT_THAT(devices_of(nsys_trace(database(same + fmt::format(fmt::runtime(table), 3)))),
+              ElementsAre(3, 3, 3, 3));
+}
+
+TEST(Nsys, GraphsThatWereRecordedAsAWholeKeepTheDeviceBusy) {
+  const Trace trace = nsys_trace(database(std::string(kTwoProcesses) + R"(
+    CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INTEGER, end INTEGER, deviceId INTEGER, graphId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER);
+    INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (50000, 58000, 0, 1, 7, 9, 83886080);)"));
+  ASSERT_EQ(trace.activities.size(), 5U);
+  const DeviceActivity& graph = trace.activities.back();
+  EXPECT_EQ(graph.duration, 8000);
+  EXPECT_EQ(graph.category, KernelCategory::Other);
+  EXPECT_THAT(trace.gaps, testing::ElementsAre(testing::HasSubstr("--cuda-graph-trace=node")));
 }
 
 TEST(Nsys, RefusesOtherAndBrokenDatabases) {
