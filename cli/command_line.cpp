@@ -66,6 +66,15 @@ std::string message(const std::string& command, const char* what, const std::str
                      nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest));
 }
 
+// The command's file that other commands take by an option of this name: "PLAN" of "--plan".
+const CLI::Option* file_named_like(const CLI::App& command, const std::string& option) {
+  for (const CLI::Option* each : command.get_options()) {
+    if (each->get_positional() && "--" + CLI::detail::to_lower(each->get_name(true)) == option)
+      return each;
+  }
+  return nullptr;
+}
+
 // Returns a message about the first argument that is neither an option nor a subcommand in its
 // place, with the nearest valid name; nothing if there is no such argument.
 std::optional<std::string> find_unknown_argument(const CLI::App& app,
@@ -76,6 +85,8 @@ std::optional<std::string> find_unknown_argument(const CLI::App& app,
     if (argument == "--") return std::nullopt;
     if (argument.starts_with("--")) {
       const std::string name = argument.substr(0, argument.find('='));
+      if (file_named_like(*command, name) != nullptr)
+        return fmt::format("{}: the file stands without \"{}\", as in {} FILE", path, name, path);
       const auto known = option_names(*command);
       if (!contains(known, name)) return message(path, "option", name, known);
     } else if (const auto known = subcommand_names(*command); !known.empty()) {
@@ -239,15 +250,37 @@ std::string chosen_command(const CLI::App& app) {
   return app.get_name() + (chosen.empty() ? "" : " " + chosen_command(*chosen.front()));
 }
 
-// Says what an option takes that was given without its value; empty for other errors.
-std::string help_of_missing_value(const CLI::App& app, const CLI::ParseError& error) {
-  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return "";
+// The chosen command's option of an error about the number of its values; none for other errors.
+const CLI::Option* mismatched_option(const CLI::App& app, const CLI::ParseError& error) {
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return nullptr;
   const auto chosen = app.get_subcommands();
-  if (!chosen.empty()) return help_of_missing_value(*chosen.front(), error);
+  if (!chosen.empty()) return mismatched_option(*chosen.front(), error);
   const std::string what = error.what();
-  const std::string name = what.substr(0, what.find(':'));
-  const CLI::Option* option = app.get_option_no_throw(name);
-  return option == nullptr ? "" : fmt::format("{}: {}", name, option->get_description());
+  return app.get_option_no_throw(what.substr(0, what.find(':')));
+}
+
+// What a usage error says, and on a second line what an option takes that lacks its value.
+std::vector<std::string> usage_lines(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::Option* option = mismatched_option(app, error);
+  if (option != nullptr && option->count() > 1)
+    return {fmt::format("{}: found {} {} times; expected it once", chosen_command(app),
+                        option->get_name(), option->count())};
+  std::vector<std::string> lines = {fmt::format("{}: {}", chosen_command(app), error.what())};
+  if (option != nullptr)
+    lines.push_back(fmt::format("{}: {}", option->get_name(), option->get_description()));
+  return lines;
+}
+
+// Says by which option the chosen command takes a file that was given without one; empty for other
+// errors.
+std::string help_of_stray_file(const CLI::App& app, const CLI::ParseError& error) {
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr) return "";
+  const auto chosen = app.get_subcommands();
+  if (!chosen.empty()) return help_of_stray_file(*chosen.front(), error);
+  const std::vector<std::string> stray = app.remaining();
+  const bool takes_plan = app.get_option_no_throw("--plan") != nullptr;
+  if (stray.empty() || !stray.front().ends_with(".json") || !takes_plan) return "";
+  return fmt::format("A plan file is an option: --plan {}", stray.front());
 }
 
 // The required options and files of the chosen command that the command line lacks.
@@ -276,10 +309,10 @@ ExitCode report_usage(const CLI::App& app, const CLI::ParseError& error,
     const std::vector<Problem> missing = missing_options(app);
     if (!missing.empty()) throw InputError(chosen_command(app), missing);
   }
-  print_message(
-      printable(unknown ? *unknown : fmt::format("{}: {}", chosen_command(app), error.what())));
-  if (const std::string help = help_of_missing_value(app, error); !help.empty())
-    print_message(help);
+  for (const std::string& line : unknown ? std::vector{*unknown} : usage_lines(app, error))
+    print_message(printable(line));
+  if (const std::string help = help_of_stray_file(app, error); !help.empty())
+    print_message(printable(help));
   print_message(fmt::format("See {} --help", chosen_command(app)));
   return ExitCode::BadInput;
 }

@@ -50,8 +50,10 @@ void add_fields(const ordered_json& object, const std::string& prefix,
   }
 }
 
-std::vector<std::string> settable_fields() {
+// Those of a plan stand in its file too, and have no prefix.
+std::vector<std::string> settable_fields(bool with_plan) {
   std::vector<std::string> fields;
+  if (with_plan) add_fields(schema_of("plan")["properties"]["plan"], "", fields);
   for (const char* part : {"model", "cluster", "stack", "run"})
     add_fields(schema_of(part), std::string(part) + ".", fields);
   return fields;
@@ -63,13 +65,15 @@ std::string call(const char* kind) {
 }
 
 // The words that an option of a command takes: names, or a call of this command that prints them.
-std::string words_of(const std::string& command, const std::string& option) {
+std::string words_of(const CLI::App& app, const std::string& command, const std::string& option) {
   const auto joined = [](const auto& names) { return fmt::format("{}", fmt::join(names, " ")); };
   if (option == "--model") return call("models");
   if (option == "--cluster") return call("clusters") + " here";
   if (option == "--stack") return call("stacks") + " all";
   if (option == "--run") return call("runs");
-  if (option == "--set") return call("fields");
+  // A command that takes the degrees of a plan sets its other fields too.
+  if (option == "--set")
+    return call(app.get_option_no_throw("--tp") != nullptr ? "plan-fields" : "fields");
   if (option == "--fix" || option == "--forbid")
     return fmt::format("{}=", fmt::join(planner::plan_field_names(), "= "));
   if (option == "--vary" && command.ends_with(" tune"))
@@ -93,7 +97,7 @@ std::string value_cases(const CLI::App& app) {
   walk(app, app.get_name(), [&](const CLI::App& command, const std::string& words) {
     for (const CLI::Option* option : shown_options(command, false)) {
       for (const std::string& name : option->get_lnames()) {
-        const std::string values = words_of(words, "--" + name);
+        const std::string values = words_of(command, words, "--" + name);
         const auto [known, is_first] = usual.try_emplace(name, values);
         if (!is_first && known->second != values)
           cases += fmt::format("    '{} --{}') names=\"{}\" ;;\n", words, name, values);
@@ -112,7 +116,8 @@ std::string words_without_option(const std::string& command) {
   if (command.ends_with(" stacks show")) return call("stacks");
   if (command.ends_with(" sweep"))
     return fmt::format("{}", fmt::join(names_of<planner::SweepAxis>(), " "));
-  if (command.ends_with(" schema")) return fmt::format("{}", fmt::join(schema_names(), " "));
+  if (command.ends_with(" schema"))
+    return fmt::format("{} measurement published_run", fmt::join(schema_names(), " "));
   return "";
 }
 
@@ -208,12 +213,12 @@ std::string names_text(const std::string& kind) {
     names = shipped_stacks();
   else if (kind == "runs")
     names = shipped_runs();
-  else if (kind == "fields")
-    names = settable_fields();
+  else if (kind == "fields" || kind == "plan-fields")
+    names = settable_fields(kind == "plan-fields");
   else
-    throw InputError(
-        "--names", {{"", '"' + kind + '"',
-                     one_of(kind, std::array{"models", "clusters", "stacks", "runs", "fields"})}});
+    throw InputError("--names", {{"", '"' + kind + '"',
+                                  one_of(kind, std::array{"models", "clusters", "stacks", "runs",
+                                                          "fields", "plan-fields"})}});
   return fmt::format("{}", fmt::join(names, "\n"));
 }
 

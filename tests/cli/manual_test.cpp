@@ -133,6 +133,9 @@ TEST(Completion, OffersEverySubcommandAndOption) {
   EXPECT_EQ(completions(script, {"simulate", "--fidelity"}, "f"), "\nfull\n");
   EXPECT_EQ(completions(script, {"plan", "--set"}, "cluster.node.nic.per"),
             "\ncluster.node.nic.per_node=\n");
+  EXPECT_EQ(completions(script, {"simulate", "--set"}, "overlap.p2"), "\noverlap.p2p=\n");
+  EXPECT_EQ(completions(script, {"plan", "--set"}, "overlap.p2"), "\n\n") << "it chooses the plan";
+  EXPECT_EQ(completions(script, {"schema"}, "meas"), "\nmeasurement\n");
   EXPECT_EQ(completions(script, {"plan", "--fix"}, "sched"), "\nschedule=\n");
   EXPECT_EQ(completions(script, {"scale", "--forbid"}, "zer"), "\nzero=\n");
   EXPECT_EQ(completions(script, {"import", "--what-if"}, ""), "\noverlap-gradients\n");
